@@ -1,0 +1,22 @@
+"""Makes `cli/` importable as `mindtorch_npu` when the tests run from a source tree."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def _map_cli() -> None:
+    if importlib.util.find_spec("mindtorch_npu") is not None:
+        return
+    spec = importlib.util.spec_from_file_location(
+        "mindtorch_npu", ROOT / "cli" / "__init__.py", submodule_search_locations=[str(ROOT / "cli")]
+    )
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["mindtorch_npu"] = module
+    spec.loader.exec_module(module)
+
+
+_map_cli()
