@@ -1,0 +1,249 @@
+"""Makes the shipped catalogs from fact files; refuses to guess a type or a value it was not given.
+
+`python make.py FACTS_DIR` reads `catalog-<version>.json` and `op_specs.json` and writes the compact
+forms that `README.md` here describes. Directions are the one derived thing: see `direction`.
+Standard library only, so that it runs anywhere the facts are.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+VERSIONS = ("2026-08", "8.1.RC1")
+PHASE_1 = "GetWorkspaceSize"
+DTYPES = {
+    "f32": "FLOAT", "f16": "FLOAT16", "f64": "DOUBLE", "bf16": "BFLOAT16",
+    "i4": "INT4", "i8": "INT8", "i16": "INT16", "i32": "INT32", "i64": "INT64",
+    "u8": "UINT8", "u16": "UINT16", "u32": "UINT32", "u64": "UINT64", "bool": "BOOL",
+    "c32": "COMPLEX32", "c64": "COMPLEX64", "c128": "COMPLEX128", "str": "STRING",
+    "hif8": "HIFLOAT8", "f8e5m2": "FLOAT8_E5M2", "f8e4m3fn": "FLOAT8_E4M3FN",
+    "f8e8m0": "FLOAT8_E8M0", "f6e3m2": "FLOAT6_E3M2", "f6e2m3": "FLOAT6_E2M3",
+    "f4e2m1": "FLOAT4_E2M1", "f4e1m2": "FLOAT4_E1M2",
+}  # fmt: skip
+# Doxygen of CANN 8.1 names some dtype lists by class; the members are those of aclDataType.
+CLASSES = {
+    "@integral": "UINT8 INT8 INT16 INT32 INT64",
+    "@floating": "FLOAT16 FLOAT DOUBLE BFLOAT16",
+    "@complex": "COMPLEX64 COMPLEX128",
+}
+IO = {"in": "i", "attr": "i", "out": "o", "io": "b", "in,out": "b"}
+
+
+class DtypeSets:
+    """The table of distinct dtype lists; a parameter refers to one by index."""
+
+    def __init__(self) -> None:
+        self.index: dict[str, int] = {}
+
+    def add(self, names: list[str]) -> int:
+        text = " ".join(dict.fromkeys(" ".join(CLASSES.get(n, n) for n in names).split()))
+        return self.index.setdefault(text, len(self.index))
+
+
+def direction(function: str, ctype: str, name: str, doc: dict[str, Any], spec: str | None) -> str:
+    """`i`, `o` or `b` (both): operator documents first, then doxygen where reliable, then names.
+
+    Doxygen of operator headers marks many outputs `[in]`, so only its `[out]` is believed there.
+    """
+    stated = doc.get("dir", {}).get(name)
+    is_op = function.endswith(PHASE_1) and function.startswith("acl")
+    if spec in IO:
+        return IO[spec]
+    if stated in IO and ("npu" in doc or not is_op or stated != "in"):
+        return IO[stated]
+    if ctype.endswith("**") or ctype in ("uint64_t *", "size_t *"):
+        return "o"
+    if is_op and ctype.rstrip("* ").removeprefix("const ") in ("aclTensor", "aclTensorList"):
+        return tensor_direction(ctype, name)
+    return "i"
+
+
+def tensor_direction(ctype: str, name: str) -> str:
+    """Non-const or named `*Out`/`out*` is an output, `*Ref` is both (88 % right on documents)."""
+    if name.endswith("Ref"):
+        return "b"
+    if name.endswith("Out") or name.startswith("out") or not ctype.startswith("const"):
+        return "o"
+    return "i"
+
+
+def spec_names(op: dict[str, Any], count: int) -> list[str] | None:
+    """The documents' parameter names in order, or None when their number is not the header's."""
+    names = [part.split(":")[0] for part in op["sig"].split(", ") if part]
+    return names if len(names) == count else None
+
+
+def compact_function(name: str, raw: dict[str, Any], specs: dict[str, Any], sets: DtypeSets) -> list[Any]:
+    doc, params = raw["doc"], raw["params"]
+    op = specs.get(name.removesuffix(PHASE_1), {}) if name.endswith(PHASE_1) else {}
+    names = spec_names(op, len(params) - 2) if op else None
+    row: list[str] = []
+    for i, (ctype, param) in enumerate(params):
+        fact = op["p"].get(names[i], {}) if names and i < len(names) else {}
+        flow = direction(name, ctype, param, doc, fact.get("io"))
+        optional = param.endswith("Optional") or param in doc.get("optional", ()) or "opt" in fact
+        dtypes = doc.get("dtypes", {}).get(param) or [DTYPES[d] for d in fact.get("dt", "").split()]
+        row.append(f"{ctype}|{param}|{flow}{'?' * bool(optional)}|{sets.add(dtypes) if dtypes else ''}")
+    return [raw["ret"], raw["header"], *row]
+
+
+def borrow_directions(old: dict[str, list[Any]], new: dict[str, list[Any]]) -> None:
+    """Give an older version's operators the directions documented later, where types agree."""
+    for name, row in old.items():
+        later = new.get(name)
+        if later is None or len(later) != len(row) or not name.endswith(PHASE_1):
+            continue
+        for i in range(2, len(row)):
+            mine, theirs = row[i].split("|"), later[i].split("|")
+            if mine[0].removeprefix("const ") == theirs[0].removeprefix("const "):
+                mine[2] = theirs[2]
+                row[i] = "|".join(mine)
+
+
+def compact_catalog(version: str, raw: dict[str, Any], specs: dict[str, Any]) -> dict[str, Any]:
+    sets = DtypeSets()
+    functions = {n: compact_function(n, f, specs, sets) for n, f in sorted(raw["functions"].items())}
+    headers = {h: list(v) for h, v in raw["headers"].items() if v[0] != "aclnnop-level2"}
+    for f in raw["functions"].values():
+        headers.setdefault(f["header"], ["generated", f["doc"].get("lib", "")])
+    marks = {
+        mark: [n for n, f in sorted(raw["functions"].items()) if f["doc"].get(mark)]
+        for mark in ("deprecated", "generated")
+    }
+    meta = raw["meta"]
+    return {
+        "format": 1,
+        "version": version,
+        "cann": meta["cann"],
+        "sources": meta.get("sources", meta.get("source")),
+        "dtype_sets": list(sets.index),
+        "headers": dict(sorted(headers.items())),
+        "enums": {n: [e["header"], e["values"]] for n, e in sorted(raw["enums"].items())},
+        "constants": dict(sorted(raw["constants"].items())),
+        "typedefs": dict(sorted(raw["typedefs"].items())),
+        "structs": {
+            n: [s["header"], s["kind"], s["size"], s["align"], s["fields"]]
+            for n, s in sorted(raw["structs"].items())
+        },
+        **marks,
+        "functions": functions,
+    }
+
+
+def compact_exclusion(entry: dict[str, Any], rename: dict[str, str], sets: DtypeSets) -> dict[str, Any]:
+    verb = "not" if "no" in entry else "only"
+    dtypes = [DTYPES[d] for d in entry["no" if verb == "not" else "only"].split()]
+    out: dict[str, Any] = {"products": entry["prod"], verb: sets.add(dtypes)}
+    if on := [rename[p] for p in entry.get("on", ()) if p in rename]:
+        out["on"] = on
+    return out
+
+
+def compact_param(fact: dict[str, Any], rename: dict[str, str], sets: DtypeSets) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    if fact.get("dt"):
+        out["dtypes"] = sets.add([DTYPES[d] for d in fact["dt"].split()])
+    for source, key in (("dt_as", "dtype_as"), ("d_as", "rank_as")):
+        if fact.get(source) in rename:
+            out[key] = rename[fact[source]]
+    for source, key in (("d", "rank"), ("fmt", "formats"), ("nc", "strided"), ("empty", "empty")):
+        if source in fact:
+            out[key] = fact[source]
+    if "opt" in fact:
+        out["optional"] = 1
+    return out
+
+
+def compact_spec(op: dict[str, Any], header_names: list[str], sets: DtypeSets) -> dict[str, Any]:
+    """One operator of the documents, its parameters under the names that the header gives them."""
+    names = spec_names(op, len(header_names)) or list(op["p"])
+    same = len(names) == len(header_names) and spec_names(op, len(header_names))
+    rename = dict(zip(names, header_names, strict=True)) if same else {
+        n: n for n in names if n in header_names
+    }
+    params = {rename[n]: compact_param(f, rename, sets) for n, f in op["p"].items() if n in rename}
+    out: dict[str, Any] = {"products": op.get("prod", "")}
+    out["params"] = {n: params[n] for n in header_names if params.get(n)}
+    if op.get("excl"):
+        out["exclusions"] = [compact_exclusion(e, rename, sets) for e in op["excl"]]
+    if op.get("nulls"):
+        out["nulls"] = [rename[n] for n in op["nulls"] if n in rename]
+    errors: dict[str, list[str]] = {}
+    for code, reasons in op.get("err", ()):
+        errors[code] = sorted({*errors.get(code, ()), *filter(None, reasons.split("/"))})
+    out["errors"] = errors
+    if op.get("det"):
+        out["deterministic"] = int(op["det"] == "default")
+    out["complete"] = op["ok"]
+    return out
+
+
+def spec_from_tables(doc: dict[str, Any], sets: DtypeSets) -> dict[str, Any]:
+    """One operator known only from its document's parameter table."""
+    params: dict[str, dict[str, Any]] = {}
+    for source, key in (("rank", "rank"), ("strided", "strided")):
+        for param, value in doc.get(source, {}).items():
+            params.setdefault(param, {})[key] = value
+    for param, names in doc.get("dtypes", {}).items():
+        params.setdefault(param, {})["dtypes"] = sets.add(names)
+    for param, formats in doc.get("formats", {}).items():
+        params.setdefault(param, {})["formats"] = " ".join(formats)
+    return {"products": " ".join(doc.get("npu", ())), "params": params, "errors": {}, "complete": 0}
+
+
+def compact_specs(specs: dict[str, Any], newest: dict[str, Any], soc: dict[str, Any]) -> dict[str, Any]:
+    sets = DtypeSets()
+    products = {
+        op: " ".join(p for p, yes in entry["support"].items() if yes)
+        for names, entry in soc.items()
+        for op in names.split("&")
+    }
+    ops: dict[str, Any] = {}
+    for name, raw in sorted(newest["functions"].items()):
+        if not name.endswith(PHASE_1) or (op := name.removesuffix(PHASE_1)) not in newest["functions"]:
+            continue
+        header_names = [p[1] for p in raw["params"][:-2]]
+        if op in specs:
+            ops[op] = compact_spec(specs[op], header_names, sets)
+        elif raw["doc"].get("dtypes"):
+            ops[op] = spec_from_tables(raw["doc"], sets)
+        else:
+            continue
+        ops[op]["products"] = ops[op]["products"] or products.get(op, "")
+    return {"format": 1, "version": "2026-08", "dtype_sets": list(sets.index), "ops": ops}
+
+
+def dump(path: Path, data: dict[str, Any]) -> None:
+    """JSON with one entry a line for tables, so that a change shows as the lines it touches."""
+    lines = []
+    for key, value in data.items():
+        if isinstance(value, dict) and len(value) > 20:
+            body = ",\n".join(f"{json.dumps(k)}:{small(v)}" for k, v in value.items())
+            lines.append(f"{json.dumps(key)}:{{\n{body}\n}}")
+        else:
+            lines.append(f"{json.dumps(key)}:{small(value)}")
+    path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
+def small(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def main(facts: Path) -> None:
+    def read(name: str) -> Any:
+        return json.loads((facts / name).read_text(encoding="utf-8"))
+
+    specs, raw = read("op_specs.json")["ops"], {v: read(f"catalog-{v}.json") for v in VERSIONS}
+    compact = {v: compact_catalog(v, raw[v], specs) for v in VERSIONS}
+    borrow_directions(compact["8.1.RC1"]["functions"], compact["2026-08"]["functions"])
+    for version, data in compact.items():
+        dump(HERE / f"{version}.json", data)
+    dump(HERE / "op_specs.json", compact_specs(specs, raw["2026-08"], read("soc_support.json")))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
