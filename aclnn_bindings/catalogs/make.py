@@ -14,6 +14,7 @@ from typing import Any
 
 HERE = Path(__file__).parent
 VERSIONS = ("2026-08", "8.1.RC1")
+Facts = dict[str, Any]
 PHASE_1 = "GetWorkspaceSize"
 DTYPES = {
     "f32": "FLOAT", "f16": "FLOAT16", "f64": "DOUBLE", "bf16": "BFLOAT16",
@@ -44,7 +45,7 @@ class DtypeSets:
         return self.index.setdefault(text, len(self.index))
 
 
-def direction(function: str, ctype: str, name: str, doc: dict[str, Any], spec: str | None) -> str:
+def direction(function: str, ctype: str, name: str, doc: Facts, spec: str | None) -> str:
     """`i`, `o` or `b` (both): operator documents first, then doxygen where reliable, then names.
 
     Doxygen of operator headers marks many outputs `[in]`, so only its `[out]` is believed there.
@@ -66,18 +67,40 @@ def tensor_direction(ctype: str, name: str) -> str:
     """Non-const or named `*Out`/`out*` is an output, `*Ref` is both (88 % right on documents)."""
     if name.endswith("Ref"):
         return "b"
+    if name.startswith("grad") and ctype.startswith("const"):
+        return "i"
     if name.endswith("Out") or name.startswith("out") or not ctype.startswith("const"):
         return "o"
     return "i"
 
 
-def spec_names(op: dict[str, Any], count: int) -> list[str] | None:
+def with_direction(param: str, flow: str) -> str:
+    ctype, name, stated, dtypes = param.split("|")
+    return f"{ctype}|{name}|{flow}{stated[1:]}|{dtypes}"
+
+
+def settle_outputs(function: str, row: list[Any]) -> None:
+    """Correct what documents leave out: a `*Ref` is written, and an operator writes something."""
+    tensors = [i for i, p in enumerate(row) if i > 1 and "aclTensor" in p.split("|")[0]]
+    for i in tensors:
+        if row[i].split("|")[1].endswith("Ref"):
+            row[i] = with_direction(row[i], "b")
+    if not tensors or any(row[i].split("|")[2][0] in "ob" for i in tensors):
+        return
+    last = row[tensors[-1]]
+    if function.startswith("aclnnInplace"):
+        row[tensors[0]] = with_direction(row[tensors[0]], "b")
+    elif not last.startswith("const") or "|metaData|" in last:
+        row[tensors[-1]] = with_direction(last, "o")
+
+
+def spec_names(op: Facts, count: int) -> list[str] | None:
     """The documents' parameter names in order, or None when their number is not the header's."""
     names = [part.split(":")[0] for part in op["sig"].split(", ") if part]
     return names if len(names) == count else None
 
 
-def compact_function(name: str, raw: dict[str, Any], specs: dict[str, Any], sets: DtypeSets) -> list[Any]:
+def compact_function(name: str, raw: Facts, specs: Facts, sets: DtypeSets) -> list[Any]:
     doc, params = raw["doc"], raw["params"]
     op = specs.get(name.removesuffix(PHASE_1), {}) if name.endswith(PHASE_1) else {}
     names = spec_names(op, len(params) - 2) if op else None
@@ -87,8 +110,12 @@ def compact_function(name: str, raw: dict[str, Any], specs: dict[str, Any], sets
         flow = direction(name, ctype, param, doc, fact.get("io"))
         optional = param.endswith("Optional") or param in doc.get("optional", ()) or "opt" in fact
         dtypes = doc.get("dtypes", {}).get(param) or [DTYPES[d] for d in fact.get("dt", "").split()]
-        row.append(f"{ctype}|{param}|{flow}{'?' * bool(optional)}|{sets.add(dtypes) if dtypes else ''}")
-    return [raw["ret"], raw["header"], *row]
+        mark, listed = "?" * bool(optional), sets.add(dtypes) if dtypes else ""
+        row.append(f"{ctype}|{param}|{flow}{mark}|{listed}")
+    made = [raw["ret"], raw["header"], *row]
+    if name.endswith(PHASE_1):
+        settle_outputs(name, made)
+    return made
 
 
 def borrow_directions(old: dict[str, list[Any]], new: dict[str, list[Any]]) -> None:
@@ -104,9 +131,10 @@ def borrow_directions(old: dict[str, list[Any]], new: dict[str, list[Any]]) -> N
                 row[i] = "|".join(mine)
 
 
-def compact_catalog(version: str, raw: dict[str, Any], specs: dict[str, Any]) -> dict[str, Any]:
+def compact_catalog(version: str, raw: Facts, specs: Facts) -> Facts:
     sets = DtypeSets()
-    functions = {n: compact_function(n, f, specs, sets) for n, f in sorted(raw["functions"].items())}
+    by_name = sorted(raw["functions"].items())
+    functions = {n: compact_function(n, f, specs, sets) for n, f in by_name}
     headers = {h: list(v) for h, v in raw["headers"].items() if v[0] != "aclnnop-level2"}
     for f in raw["functions"].values():
         headers.setdefault(f["header"], ["generated", f["doc"].get("lib", "")])
@@ -134,17 +162,17 @@ def compact_catalog(version: str, raw: dict[str, Any], specs: dict[str, Any]) ->
     }
 
 
-def compact_exclusion(entry: dict[str, Any], rename: dict[str, str], sets: DtypeSets) -> dict[str, Any]:
+def compact_exclusion(entry: Facts, rename: dict[str, str], sets: DtypeSets) -> Facts:
     verb = "not" if "no" in entry else "only"
     dtypes = [DTYPES[d] for d in entry["no" if verb == "not" else "only"].split()]
-    out: dict[str, Any] = {"products": entry["prod"], verb: sets.add(dtypes)}
+    out: Facts = {"products": entry["prod"], verb: sets.add(dtypes)}
     if on := [rename[p] for p in entry.get("on", ()) if p in rename]:
         out["on"] = on
     return out
 
 
-def compact_param(fact: dict[str, Any], rename: dict[str, str], sets: DtypeSets) -> dict[str, Any]:
-    out: dict[str, Any] = {}
+def compact_param(fact: Facts, rename: dict[str, str], sets: DtypeSets) -> Facts:
+    out: Facts = {}
     if fact.get("dt"):
         out["dtypes"] = sets.add([DTYPES[d] for d in fact["dt"].split()])
     for source, key in (("dt_as", "dtype_as"), ("d_as", "rank_as")):
@@ -158,15 +186,17 @@ def compact_param(fact: dict[str, Any], rename: dict[str, str], sets: DtypeSets)
     return out
 
 
-def compact_spec(op: dict[str, Any], header_names: list[str], sets: DtypeSets) -> dict[str, Any]:
+def compact_spec(op: Facts, header_names: list[str], sets: DtypeSets) -> Facts:
     """One operator of the documents, its parameters under the names that the header gives them."""
     names = spec_names(op, len(header_names)) or list(op["p"])
     same = len(names) == len(header_names) and spec_names(op, len(header_names))
-    rename = dict(zip(names, header_names, strict=True)) if same else {
-        n: n for n in names if n in header_names
-    }
+    rename = (
+        dict(zip(names, header_names, strict=True))
+        if same
+        else {n: n for n in names if n in header_names}
+    )
     params = {rename[n]: compact_param(f, rename, sets) for n, f in op["p"].items() if n in rename}
-    out: dict[str, Any] = {"products": op.get("prod", "")}
+    out: Facts = {"products": op.get("prod", "")}
     out["params"] = {n: params[n] for n in header_names if params.get(n)}
     if op.get("excl"):
         out["exclusions"] = [compact_exclusion(e, rename, sets) for e in op["excl"]]
@@ -182,9 +212,9 @@ def compact_spec(op: dict[str, Any], header_names: list[str], sets: DtypeSets) -
     return out
 
 
-def spec_from_tables(doc: dict[str, Any], sets: DtypeSets) -> dict[str, Any]:
+def spec_from_tables(doc: Facts, sets: DtypeSets) -> Facts:
     """One operator known only from its document's parameter table."""
-    params: dict[str, dict[str, Any]] = {}
+    params: dict[str, Facts] = {}
     for source, key in (("rank", "rank"), ("strided", "strided")):
         for param, value in doc.get(source, {}).items():
             params.setdefault(param, {})[key] = value
@@ -195,16 +225,17 @@ def spec_from_tables(doc: dict[str, Any], sets: DtypeSets) -> dict[str, Any]:
     return {"products": " ".join(doc.get("npu", ())), "params": params, "errors": {}, "complete": 0}
 
 
-def compact_specs(specs: dict[str, Any], newest: dict[str, Any], soc: dict[str, Any]) -> dict[str, Any]:
+def compact_specs(specs: Facts, newest: Facts, soc: Facts) -> Facts:
     sets = DtypeSets()
     products = {
         op: " ".join(p for p, yes in entry["support"].items() if yes)
         for names, entry in soc.items()
         for op in names.split("&")
     }
-    ops: dict[str, Any] = {}
+    ops: Facts = {}
     for name, raw in sorted(newest["functions"].items()):
-        if not name.endswith(PHASE_1) or (op := name.removesuffix(PHASE_1)) not in newest["functions"]:
+        op = name.removesuffix(PHASE_1)
+        if not name.endswith(PHASE_1) or op not in newest["functions"]:
             continue
         header_names = [p[1] for p in raw["params"][:-2]]
         if op in specs:
@@ -217,7 +248,7 @@ def compact_specs(specs: dict[str, Any], newest: dict[str, Any], soc: dict[str, 
     return {"format": 1, "version": "2026-08", "dtype_sets": list(sets.index), "ops": ops}
 
 
-def dump(path: Path, data: dict[str, Any]) -> None:
+def dump(path: Path, data: Facts) -> None:
     """JSON with one entry a line for tables, so that a change shows as the lines it touches."""
     lines = []
     for key, value in data.items():
