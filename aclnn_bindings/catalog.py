@@ -1,0 +1,134 @@
+"""Owns the signature catalogs of known CANN versions; refuses to answer for a version it lacks.
+
+The data is `catalogs/*.json` (format: `catalogs/README.md`). Comparing two sets of declarations is
+`compare.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final
+
+from .abi import kind_of
+from .errors import BindingError
+from .lazy import LazyMapping
+from .signature import Declarations, Direction, Field, Param, Signature, Struct
+
+_DIRECTIONS: Final = {"i": Direction.IN, "o": Direction.OUT, "b": Direction.INOUT}
+_VERSIONS: Final = ("8.1.RC1", "2026-08")
+_BYTES: Final[Mapping[str, int]] = {
+    "char": 1, "bool": 1, "int8_t": 1, "uint8_t": 1, "unsigned char": 1,
+    "int16_t": 2, "uint16_t": 2, "short": 2, "unsigned short": 2,
+    "int": 4, "unsigned int": 4, "int32_t": 4, "uint32_t": 4, "float": 4,
+    "int64_t": 8, "uint64_t": 8, "long": 8, "size_t": 8, "double": 8, "uintptr_t": 8,
+    "unsigned long": 8, "long long": 8, "unsigned long long": 8, "void": 0,
+}  # fmt: skip
+# CANN releases whose interface a catalog was read from, or is known to equal.
+_RELEASES: Final = ((re.compile(r"8\.1\.RC1($|[^0-9])"), "8.1.RC1"),)
+
+
+class UnknownVersionError(BindingError, LookupError):
+    """There is no catalog of the version asked for."""
+
+
+def versions() -> tuple[str, ...]:
+    """Names of the catalogs, oldest first."""
+    return _VERSIONS
+
+
+def version_of(cann: str | None) -> str | None:
+    """The catalog that describes CANN release `cann` exactly, or None."""
+    if cann in _VERSIONS:
+        return cann
+    return next((name for pattern, name in _RELEASES if cann and pattern.match(cann)), None)
+
+
+@cache
+def load(version: str) -> Declarations:
+    """Everything that CANN `version` declares; UnknownVersionError names the versions there are."""
+    if version not in _VERSIONS:
+        raise UnknownVersionError(
+            f"catalog of CANN {version}: there is none; known are {', '.join(_VERSIONS)}"
+        )
+    return parse(_read(f"{version}.json"))
+
+
+def parse(data: Mapping[str, Any]) -> Declarations:
+    """Declarations from a catalog's JSON object; functions and structs are built when asked for."""
+    rows = _Rows(data)
+    return Declarations(
+        functions=LazyMapping(data["functions"], rows.function),
+        enums={name: row[1] for name, row in data["enums"].items()},
+        constants=data["constants"],
+        typedefs=data["typedefs"],
+        structs=LazyMapping(data["structs"], rows.struct),
+        sources=tuple(data["headers"]),
+    )
+
+
+def library_of(version: str, function: str) -> str:
+    """The library that CANN `version` puts `function` in; `a.so|b.so` means either, "" unknown."""
+    data = _read(f"{version}.json")
+    row = data["functions"].get(function)
+    return str(data["headers"].get(row[1], ("", ""))[1]) if row else ""
+
+
+@cache
+def sources(version: str) -> str:
+    """Where the facts of catalog `version` were read."""
+    named = _read(f"{version}.json")["sources"]
+    return named if isinstance(named, str) else "; ".join(named.values())
+
+
+@cache
+def _read(name: str) -> dict[str, Any]:
+    text = files(__package__).joinpath("catalogs", name).read_text(encoding="utf-8")
+    return dict(json.loads(text))
+
+
+class _Rows:
+    """Builds declarations from the rows of one catalog; equal parameters are one object."""
+
+    def __init__(self, data: Mapping[str, Any]) -> None:
+        self.data = data
+        self.deprecated = frozenset(data["deprecated"])
+        self.params: dict[str, Param] = {}
+
+    def function(self, name: str, row: list[str]) -> Signature:
+        params = tuple(self.params.get(text) or self.param(text) for text in row[2:])
+        return Signature(name, row[0], params, row[1], 0, True, name in self.deprecated)
+
+    def param(self, text: str) -> Param:
+        ctype, name, flow, listed = text.split("|")
+        dtypes = tuple(self.data["dtype_sets"][int(listed)].split()) if listed else ()
+        kind = kind_of(ctype, self.data["typedefs"], self.data["enums"], self.data["structs"])
+        made = Param(name, ctype, kind, _DIRECTIONS[flow[0]], flow.endswith("?"), dtypes)
+        self.params[text] = made
+        return made
+
+    def struct(self, name: str, row: list[Any]) -> Struct:
+        header, kind, size, align, fields = row
+        members = tuple(Field(f[1], f[0], f[2], self.width(f[0])) for f in fields)
+        return Struct(name, size, align, members, header, 0, kind == "union")
+
+    def width(self, ctype: str) -> int:
+        """Bytes of a member's type (LP64), 0 when the catalog does not say what it is."""
+        base, _, bounds = ctype.partition("[")
+        base = base.replace("const ", "").strip()
+        count = 1
+        for bound in bounds.rstrip("]").split("][") if bounds else ():
+            count *= int(bound) if bound.isdigit() else 0
+        if "*" in ctype or "(" in ctype:
+            return 8 * count
+        if base in self.data["enums"]:
+            return 4 * count
+        if base in self.data["structs"]:
+            return int(self.data["structs"][base][2]) * count
+        target = self.data["typedefs"].get(base)
+        if target and target.removeprefix("struct ").removeprefix("union ") != base:
+            return self.width(target) * count
+        return _BYTES.get(base, 0) * count

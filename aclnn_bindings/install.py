@@ -1,0 +1,160 @@
+"""Owns the description of one CANN-like install on disk; refuses to load it or to look elsewhere.
+
+Layouts (installer manifests and set_env.sh of CANN 8.1.RC1; package lists of CANN 8.5 and later):
+`<root>/{include,lib64}`, `<root>/<arch>-linux/{include,lib64}`, and for operators also
+`<root>/opp/built-in/op_impl/ai_core/tbe/op_api/{include,lib/linux/<arch>}`, whose links into lib64
+an image may lack.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from .vendors import Vendor, vendors
+from .versions import Versions, read_versions
+
+Kind = Literal["cann", "simulator"]
+Role = Literal["custom", "split", "opapi", "legacy", "core", "other"]
+
+OP_API: Final = "opp/built-in/op_impl/ai_core/tbe/op_api"
+# nnopbase's fixed order of the split libraries (CANN 8.5 and later), then the order in which
+# op-plugin falls back: libopapi.so (deprecated beside split ones), then those of CANN <= 8.3.
+SPLIT: Final = ("math", "nn", "cv", "transformer", "oam", "legacy", "ras")
+LEGACY: Final = ("ops_infer", "ops_train", "math", "sparse", "fft", "rand")
+CORE: Final = ("libnnopbase.so", "libascendcl.so", "libacl_rt.so")
+_OTHERS: Final = (
+    "libacl_*.so",
+    "libmsprofiler.so",
+    "libascend_dump.so",
+    "libhccl.so",
+    "libhcomm.so",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """One library file and why it is there; `vendor` names a custom operator package."""
+
+    path: Path
+    role: Role
+    vendor: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+
+@dataclass(frozen=True, slots=True)
+class Install:
+    """One install: `libraries` are in the order in which a symbol is looked for."""
+
+    root: Path
+    found_via: str
+    kind: Kind
+    versions: Versions
+    include_dirs: tuple[Path, ...]
+    libraries: tuple[Library, ...]
+    vendors: tuple[Vendor, ...] = ()
+
+    @property
+    def version(self) -> str | None:
+        """The toolkit's release, such as `8.1.RC1`, or None when no file names it."""
+        return self.versions.toolkit
+
+    @property
+    def layout(self) -> str:
+        """`single`, `split`, `legacy`, `mixed` (single beside split) or `none`."""
+        roles = {library.role for library in self.libraries}
+        if {"opapi", "split"} <= roles:
+            return "mixed"
+        named = {"opapi": "single", "split": "split", "legacy": "legacy"}
+        return next((text for role, text in named.items() if role in roles), "none")
+
+    def library(self, name: str) -> Library | None:
+        """The library called `name`, or None."""
+        return next((lib for lib in self.libraries if lib.name == name), None)
+
+
+def arch() -> str:
+    """The machine's architecture as CANN spells it in folder names."""
+    return {"arm64": "aarch64", "amd64": "x86_64"}.get(platform.machine(), platform.machine())
+
+
+def describe(
+    root: Path, found_via: str, environ: Mapping[str, str], headers: Path | None = None
+) -> Install | None:
+    """The install at `root`, or None when it holds neither headers nor libraries of CANN."""
+    includes = (headers,) if headers else tuple(_include_dirs(root))
+    libraries = tuple(_libraries(root))
+    if not includes and not libraries:
+        return None
+    packages = vendors(root, environ)
+    custom = tuple(
+        Library(v.library, "custom", v.name) for v in packages if v.library and not v.shadowed
+    )
+    simulator = (root / "include" / "aclsim").is_dir()
+    return Install(
+        root=root,
+        found_via=found_via,
+        kind="simulator" if simulator else "cann",
+        versions=read_versions(root),
+        include_dirs=includes + tuple(v.include for v in packages if v.include),
+        libraries=custom + libraries,
+        vendors=packages,
+    )
+
+
+def _include_dirs(root: Path) -> Iterator[Path]:
+    """Folders below which `acl/`, `aclnn/` or `aclnnop/` stand; links to one seen are dropped."""
+    seen: set[Path] = set()
+    here = (root / "include", *_arch_dirs(root, "include"), root / OP_API / "include", root)
+    for folder in here:
+        if any((folder / name).is_dir() for name in ("acl", "aclnn", "aclnnop")):
+            covered = {(folder / name).resolve() for name in ("acl", "aclnn", "aclnnop")}
+            new = {path for path in covered if path.is_dir()} - seen
+            seen |= new
+            if new:
+                yield folder
+
+
+def _arch_dirs(root: Path, leaf: str) -> list[Path]:
+    """`<root>/<arch>-linux/<leaf>`, this machine's first."""
+    return sorted(root.glob(f"*-linux/{leaf}"), key=lambda p: (arch() not in p.parts[-2], p))
+
+
+def library_dirs(root: Path) -> list[Path]:
+    """Folders of `root` that may hold libraries, in search order."""
+    places = [root / "lib64", *_arch_dirs(root, "lib64")]
+    places += [root / "runtime" / "lib64", root / "compiler" / "lib64"]
+    places += sorted(root.glob(f"{OP_API}/lib/linux/*"), key=lambda p: (p.name != arch(), p))
+    if any(root.glob("libascendcl.so*")) or any(root.glob("libopapi*.so")):
+        places.append(root)
+    return [place for place in dict.fromkeys(places) if place.is_dir()]
+
+
+def _libraries(root: Path) -> Iterator[Library]:
+    """Libraries of `root` in symbol search order, each file name once."""
+    folders = library_dirs(root)
+    seen: set[str] = set()
+
+    def take(pattern: str, role: Role) -> Iterator[Library]:
+        for folder in folders:
+            for path in sorted(folder.glob(pattern)):
+                if path.name not in seen and (path.is_file() or path.is_symlink()):
+                    seen.add(path.name)
+                    yield Library(path, role)
+
+    for part in SPLIT:
+        yield from take(f"libopapi_{part}.so", "split")
+    yield from take("libopapi_*.so", "split")
+    yield from take("libopapi.so", "opapi")
+    for part in LEGACY:
+        yield from take(f"libaclnn_{part}.so", "legacy")
+    for name in CORE:
+        yield from take(name, "core")
+    for pattern in _OTHERS:
+        yield from take(pattern, "other")

@@ -1,0 +1,88 @@
+"""Finds custom operator packages, their priority and what shadows what; refuses to load them.
+
+Order (CANN operator deployment documents; the same in op-plugin and nnopbase): each entry of
+ASCEND_CUSTOM_OPP_PATH, earlier first; then `<opp>/vendors/<name>` in the order of `load_priority`
+in `vendors/config.ini`. An entry may be a vendor's folder or its `op_api/lib` folder itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+LIBRARY: Final = "libcust_opapi.so"
+
+
+@dataclass(frozen=True, slots=True)
+class Vendor:
+    """One package: `priority` counts from 0; `shadowed` names an earlier entry of the same file."""
+
+    name: str
+    root: Path
+    found_via: str
+    priority: int
+    library: Path | None
+    include: Path | None
+    problem: str = ""
+    shadowed: str = ""
+
+
+def vendors(root: Path, environ: Mapping[str, str]) -> tuple[Vendor, ...]:
+    """The custom packages that an install at `root` would use, first wins."""
+    found: list[Vendor] = []
+    for vendor in (*_from_environment(environ), *_from_opp(root, environ)):
+        same = next((v for v in found if _same_file(v.library, vendor.library)), None)
+        shadow = f"same file as {same.name}, priority {same.priority}" if same else ""
+        found.append(replace(vendor, priority=len(found), shadowed=shadow))
+    return tuple(found)
+
+
+def _same_file(a: Path | None, b: Path | None) -> bool:
+    return a is not None and b is not None and a.resolve() == b.resolve()
+
+
+def _from_environment(environ: Mapping[str, str]) -> Iterator[Vendor]:
+    for entry in filter(None, environ.get("ASCEND_CUSTOM_OPP_PATH", "").split(":")):
+        yield _vendor(Path(entry), "ASCEND_CUSTOM_OPP_PATH")
+
+
+def _from_opp(root: Path, environ: Mapping[str, str]) -> Iterator[Vendor]:
+    folders = [root / "opp" / "vendors"]
+    if opp := environ.get("ASCEND_OPP_PATH"):
+        folders.insert(0, Path(opp) / "vendors")
+    for folder in {path.resolve(): path for path in folders if path.is_dir()}.values():
+        present = sorted(p.name for p in folder.iterdir() if p.is_dir())
+        wanted = _load_priority(folder / "config.ini")
+        for name in wanted:
+            yield _vendor(folder / name, f"{folder.name}/config.ini")
+        for name in present:
+            if name not in wanted:
+                unlisted = _vendor(folder / name, "vendors folder")
+                reason = f"not in load_priority of {folder / 'config.ini'}: it is not used"
+                yield replace(unlisted, library=None, problem=reason)
+
+
+def _load_priority(config: Path) -> list[str]:
+    if not config.is_file():
+        return []
+    text = config.read_text(encoding="utf-8", errors="replace")
+    match = re.search(r"^\s*load_priority\s*=\s*(.*)$", text, re.MULTILINE)
+    return [name.strip() for name in match.group(1).split(",") if name.strip()] if match else []
+
+
+def _vendor(folder: Path, found_via: str) -> Vendor:
+    if folder.match("op_api/lib"):
+        lib_dir, include, name = folder, folder.parent / "include", folder.parents[1].name
+    else:
+        lib_dir, include, name = folder / "op_api/lib", folder / "op_api/include", folder.name
+    library: Path | None = lib_dir / LIBRARY
+    problem = ""
+    if not folder.is_dir():
+        library, problem = None, f"{folder} does not exist"
+    elif library is not None and not library.exists():
+        library, problem = None, f"{library} does not exist"
+    headers = include if include.is_dir() else None
+    return Vendor(name, folder, found_via, 0, library, headers, problem)

@@ -1,0 +1,103 @@
+"""Reads which releases are installed from version files; refuses to ask a library or a device.
+
+Files (CANN 8.1.RC1 tree; CANN 8.5 and later): `include/version/cann_version.h`,
+`<arch>-linux/ascend_toolkit_install.info`, `version.cfg`, `version.info`,
+`share/info/<package>/version.info`; driver and firmware: `<place>/{driver,firmware}/version.info`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+_VERSION: Final = re.compile(r"\d+\.\d+[0-9A-Za-z.\-+]*")
+_INSTALL_RECORD: Final = Path("/etc/ascend_install.info")
+_USUAL: Final = Path("/usr/local/Ascend")
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """Releases by part, each None when no file names it; `source` is the toolkit's file."""
+
+    toolkit: str | None = None
+    source: str = ""
+    driver: str | None = None
+    firmware: str | None = None
+    opp: str | None = None
+    kernels: tuple[str, ...] = ()
+
+
+def read_versions(root: Path, system: Path | None = None) -> Versions:
+    """Releases of the toolkit at `root`, and of driver and firmware below `system`."""
+    toolkit, source = _toolkit(root)
+    place = system or _driver_place()
+    return Versions(
+        toolkit=toolkit,
+        source=source,
+        driver=_key(place / "driver/version.info", "Version"),
+        firmware=_key(place / "firmware/version.info", "Version"),
+        opp=_opp(root),
+        kernels=tuple(_kernels(root)),
+    )
+
+
+def _toolkit(root: Path) -> tuple[str | None, str]:
+    for path, pattern in _toolkit_files(root):
+        text = _text(path)
+        if text and (match := re.search(pattern, text, re.MULTILINE)):
+            return match.group(1).strip(), str(path)
+    for name in (root.name, root.resolve().name):
+        if match := _VERSION.search(name.removeprefix("cann-")):
+            return match.group(0), f"folder name {name}"
+    return None, ""
+
+
+def _toolkit_files(root: Path) -> Iterator[tuple[Path, str]]:
+    quoted = r'^\s*#\s*define\s+CANN_VERSION_STR\s+"([^"]+)"'
+    yield root / "include/version/cann_version.h", quoted
+    for path in sorted(root.glob("*-linux/include/version/cann_version.h")):
+        yield path, quoted
+    for path in sorted(root.glob("*-linux/ascend_*_install.info")):
+        yield path, r"^version=(\S+)"
+    yield root / "version.cfg", r"_running_version=\[[^:\]]*:([^\]]+)\]"
+    for name in ("version.info", "runtime/version.info", "compiler/version.info"):
+        yield root / name, r"^version_dir=(\S+)"
+    for package in ("runtime", "opp", "ops_base", "toolkit", "*"):
+        for path in sorted(root.glob(f"share/info/{package}/version.info")):
+            yield path, r"^(?:version_dir|Version)=(\S+)"
+    yield root / "version.info", r"^[Vv]ersion=(\S+)"
+
+
+def _opp(root: Path) -> str | None:
+    for name in ("opp/version.info", "share/info/opp/version.info", "opp/scene.info"):
+        if found := _key(root / name, "Version"):
+            return found
+    return None
+
+
+def _kernels(root: Path) -> list[str]:
+    """SoCs for which built-in kernel binaries are installed, such as `ascend910b`."""
+    folder = root / "opp/built-in/op_impl/ai_core/tbe/kernel"
+    if not folder.is_dir():
+        return []
+    return sorted(p.name for p in folder.iterdir() if p.is_dir() and p.name.startswith("ascend"))
+
+
+def _driver_place() -> Path:
+    recorded = _key(_INSTALL_RECORD, "Driver_Install_Path_Param")
+    return Path(recorded) if recorded else _USUAL
+
+
+def _key(path: Path, key: str) -> str | None:
+    match = re.search(rf"^{key}=(.*)$", _text(path), re.MULTILINE)
+    return match.group(1).strip().strip('"') or None if match else None
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
