@@ -1,0 +1,68 @@
+// Owns the entry points that allocate and free; blocks belong to the allocators of the devices.
+#include "registry.h"
+
+using namespace launch;
+
+namespace {
+
+uint64_t allocate(uint64_t stream_handle, uint64_t bytes, mt_purpose purpose) {
+  Inside entry;
+  Stream* stream = as<Stream>(stream_handle);
+  if (!entry.ready() || !entry.allows(stream->session)) return fail_state("mt_alloc"), 0;
+  if (enter(stream->context)) return 0;
+  return stream->device->allocator.allocate(stream->pool, bytes, purpose, MT_PHASE_RUNTIME);
+}
+
+}  // namespace
+
+extern "C" {
+
+uint64_t mt_alloc(uint64_t stream, uint64_t bytes) { return allocate(stream, bytes, MT_TENSOR); }
+
+uint64_t mt_alloc_for(uint64_t stream, uint64_t bytes, int32_t purpose) {
+  return allocate(stream, bytes, static_cast<mt_purpose>(purpose));
+}
+
+// After the session everything was returned with its device: freeing late is no error.
+int32_t mt_free(uint64_t address) {
+  Inside entry;
+  if (!entry.ready()) return 0;
+  for (uint32_t k = 0; k < registry.count.load(std::memory_order_acquire); ++k)
+    if (registry.open[k]->allocator.free(address)) return 0;
+  return fail(MT_PHASE_ARGUMENTS, MT_UNKNOWN_POINTER, "mt_free", address);
+}
+
+int32_t mt_record_stream(uint64_t address, uint64_t stream) {
+  Inside entry;
+  if (!entry.ready()) return fail_state("mt_record_stream");
+  for (uint32_t k = 0; k < registry.count.load(); ++k)
+    if (registry.open[k]->allocator.record(address, as<Stream>(stream))) return 0;
+  return fail(MT_PHASE_ARGUMENTS, MT_UNKNOWN_POINTER, "mt_record_stream", address);
+}
+
+int32_t mt_block_at(uint64_t address, mt_block* block) {
+  Inside entry;
+  if (!entry.ready()) return fail_state("mt_block_at");
+  for (uint32_t k = 0; k < registry.count.load(); ++k)
+    if (registry.open[k]->allocator.describe(address, block)) return 0;
+  return fail(MT_PHASE_ARGUMENTS, MT_UNKNOWN_POINTER, "mt_block_at", address);
+}
+
+uint64_t mt_host_alloc(uint64_t device, uint64_t bytes) {
+  Inside entry;
+  if (!entry.ready()) return fail_state("mt_host_alloc"), 0;
+  if (enter(&as<Device>(device)->primary)) return 0;
+  void* address = nullptr;
+  return check(acl.aclrtMallocHost(&address, bytes), "aclrtMallocHost", bytes)
+             ? 0
+             : reinterpret_cast<uint64_t>(address);
+}
+
+int32_t mt_host_free(uint64_t device, uint64_t address) {
+  Inside entry;
+  if (!entry.ready()) return 0;
+  if (int32_t code = enter(&as<Device>(device)->primary)) return code;
+  return check(acl.aclrtFreeHost(reinterpret_cast<void*>(address)), "aclrtFreeHost");
+}
+
+}  // extern "C"

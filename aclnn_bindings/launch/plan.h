@@ -1,0 +1,59 @@
+// Owns plans: everything of a two-phase call that does not change from launch to launch.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "caller.h"
+#include "entry.h"
+#include "state.h"
+
+namespace launch {
+
+// A tensor argument or list member. Its descriptor is made anew for each launch: phase 1 may
+// keep state in it, and two threads may launch one plan.
+struct TensorSlot {
+  mt_tensor spec;
+  std::unique_ptr<int64_t[]> numbers;  // what the pointers in `spec` point to
+  int place;                           // index into the frame; -1 for a member of a list
+};
+
+struct ListSlot {
+  uint32_t first, count;  // members among the tensor slots
+  int place;
+};
+
+struct Phase {
+  void* function;
+  Layout layout;
+  Tier<uint64_t> tier;
+  Frame frame;      // constant words in place
+  int roles[4];     // by mt_role: index into the frame, -1 when the phase does not take it
+};
+
+struct Plan {
+  uint64_t session;
+  std::string name, name_one;
+  Phase one, two;
+  bool standard_two;  // (workspace, size, executor, stream)
+  std::vector<TensorSlot> tensors;
+  std::vector<ListSlot> lists;
+  uint32_t given = 0;      // slots whose addresses the caller gives
+  uint32_t allocated = 0;  // slots that the launch allocates
+  // Constants of the call. They are reused by every launch: the parameters are pointers to
+  // const, the descriptors hold copies of the values, and all that is asked of them is to live
+  // until phase 2 returns (aclCreateScalar and two-phase documents, CANN 9.1).
+  struct Constant {
+    Handle handle;
+    Status (*destroy)(Handle);
+  };
+  std::vector<Constant> constants;
+  std::deque<std::string> texts;
+};
+
+// Releases what plans hold in the libraries; called when the session ends.
+void close_plans();
+
+}  // namespace launch
