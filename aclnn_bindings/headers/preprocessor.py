@@ -1,0 +1,199 @@
+"""Owns directives of one header: macros, conditionals, packing; includes are noted, not read."""
+
+from __future__ import annotations
+
+import platform
+import re
+from collections.abc import Callable
+from typing import Final
+
+from .expression import NotConstant, Value, evaluate_tokens, tokenize
+from .raw import Macro, Unit
+
+_DIRECTIVE: Final = re.compile(r"\s*#\s*(\w*)\s*(.*)", re.S)
+_DEFINE: Final = re.compile(r"([A-Za-z_]\w*)(\(([^)]*)\))?\s*(.*)", re.S)
+_PACK: Final = re.compile(r"pack\s*\(\s*(push|pop)?[\s,]*(\w*)[\s,]*(\d*)\s*\)")
+_DEPTH: Final = 1000
+
+
+def predefined() -> dict[str, str]:
+    """Macros of a C compiler (GCC) on this machine's processor under Linux."""
+    machine = {"arm64": "aarch64", "AMD64": "x86_64"}.get(platform.machine(), platform.machine())
+    known = {"__GNUC__": "12", "__linux__": "1", "__LP64__": "1", "__STDC__": "1"}
+    return {**known, "__STDC_VERSION__": "201710L", f"__{machine}__": "1"}
+
+
+class _Condition:
+    """The scope of an `#if`: macros, and 0 for every other name."""
+
+    def __init__(self, preprocessor: Preprocessor) -> None:
+        self.preprocessor = preprocessor
+        self.open: set[str] = set()
+
+    def value(self, name: str) -> Value | None:
+        self.preprocessor.unit.asked.add(name)
+        body = self.preprocessor.body(name)
+        if not body or name in self.open:
+            return Value(0)
+        self.open.add(name)
+        try:
+            return evaluate_tokens(tokenize(body), self, len(self.open))
+        finally:
+            self.open.discard(name)
+
+    def macro(self, name: str) -> Macro | None:
+        macro = self.preprocessor.unit.macros.get(name)
+        return macro if macro and macro.params is not None and name not in self.open else None
+
+    def width(self, ctype: str) -> tuple[int, bool] | None:
+        return None
+
+
+class Preprocessor:
+    """Follows the directives of one header and tells whether the text between is active."""
+
+    def __init__(self, unit: Unit, defined: dict[str, str]) -> None:
+        self.unit = unit
+        self.defined = defined
+        self.gone: set[str] = set()
+        self.active = True
+        self.pack = 0
+        self.pack_changed = False
+        self.branch_changed = False
+        self.left = ""
+        self._packs: list[int] = []
+        # One row per open #if: outer text active, some branch taken, line, condition text.
+        self._stack: list[tuple[bool, bool, int, str]] = []
+
+    def body(self, name: str) -> str | None:
+        """What a macro without parameters expands to; None if it is not defined."""
+        macro = self.unit.macros.get(name)
+        if macro is not None:
+            return macro.body
+        return None if name in self.gone else self.defined.get(name)
+
+    def is_defined(self, name: str) -> bool:
+        """Whether `name` is a macro here."""
+        self.unit.asked.add(name)
+        return name in self.unit.macros or (name in self.defined and name not in self.gone)
+
+    def directive(self, text: str, line: Callable[[], int]) -> None:
+        """Obeys one directive; `line` gives its line number when that is needed."""
+        self.pack_changed = self.branch_changed = False
+        found = _DIRECTIVE.match(text)
+        if found is None:
+            return
+        name, rest = found[1], found[2].rstrip()
+        if name in ("if", "ifdef", "ifndef"):
+            self._open(name, rest, line())
+        elif name in ("elif", "else", "endif", "elifdef", "elifndef"):
+            self._turn(name, rest, line())
+        elif self.active:
+            self._obey(name, rest, line)
+
+    def _obey(self, name: str, rest: str, line: Callable[[], int]) -> None:
+        if name == "define":
+            self._define(rest, line())
+        elif name == "include":
+            self.unit.includes.append(rest.strip('"<> '))
+        elif name == "undef":
+            self.gone.add(rest)
+            self.unit.macros.pop(rest, None)
+        elif name == "pragma":
+            self._pragma(rest, line)
+        elif name in ("error", "warning"):
+            self.unit.skip_at(line(), f"#{name} {rest}", f"#{name} would be reported by a compiler")
+        elif name not in ("", "line", "ident"):
+            self.unit.skip_at(line(), f"#{name} {rest}", "unknown directive")
+
+    def _define(self, rest: str, line: int) -> None:
+        found = _DEFINE.fullmatch(rest)
+        if found is None:
+            self.unit.skip_at(line, f"#define {rest}", "malformed #define")
+            return
+        params = None
+        if found[2] is not None:
+            params = tuple(p.strip() for p in found[3].split(",") if p.strip())
+        self.unit.macros[found[1]] = Macro(params, found[4], line)
+
+    def _pragma(self, rest: str, line: Callable[[], int]) -> None:
+        if rest.startswith("once") or rest.startswith("GCC"):
+            return
+        found = _PACK.match(rest)
+        if found is None:
+            self.unit.skip_at(line(), f"#pragma {rest}", "unknown pragma")
+            return
+        action, first, second = found[1], found[2], found[3]
+        size = next((int(s) for s in (second, first) if s.isdigit()), 0)
+        if action == "push":
+            self._packs.append(self.pack)
+            self.pack = size or self.pack
+        elif action == "pop":
+            self.pack = self._packs.pop() if self._packs else 0
+        else:
+            self.pack = size
+        self.pack_changed = True
+
+    def _open(self, name: str, rest: str, line: int) -> None:
+        if len(self._stack) >= _DEPTH:
+            self.unit.skip_at(line, f"#{name} {rest}", f"conditionals nest deeper than {_DEPTH}")
+            return
+        taken = self.active and self._holds(name, rest, line)
+        self._stack.append((self.active, taken, line, f"#{name} {rest}"))
+        self._switch(taken)
+
+    def _turn(self, name: str, rest: str, line: int) -> None:
+        if not self._stack:
+            self.unit.skip_at(line, f"#{name} {rest}", f"#{name} without #if")
+            return
+        outer, taken, opened, text = self._stack.pop()
+        self.left = text
+        self.branch_changed = outer
+        if name == "endif":
+            self._switch(outer)
+            return
+        now = outer and not taken and (name == "else" or self._holds(name[2:], rest, line))
+        shown = f"#else of {text}" if name == "else" else f"#{name} {rest}"
+        self._stack.append((outer, taken or now, opened, shown))
+        self._switch(now)
+
+    def _switch(self, active: bool) -> None:
+        if self._stack and not active and self.active:
+            self.left = self._stack[-1][3]
+        self.active = active
+
+    def _holds(self, name: str, rest: str, line: int) -> bool:
+        if name.endswith("def"):
+            macro = rest.split(None, 1)[0] if rest else ""
+            return self.is_defined(macro) == (name == "ifdef")
+        try:
+            return bool(evaluate_tokens(self._resolve(tokenize(rest)), _Condition(self)).number)
+        except NotConstant as error:
+            self.unit.skip_at(line, f"#{name} {rest}", f"condition taken as false: {error}")
+            return False
+
+    def _resolve(self, tokens: list[str]) -> list[str]:
+        """`tokens` with every `defined` and `__has_…` answered."""
+        out: list[str] = []
+        at = 0
+        while at < len(tokens):
+            token = tokens[at]
+            at += 1
+            if token == "defined":
+                bracket = at < len(tokens) and tokens[at] == "("
+                at += bracket
+                out.append(str(int(at < len(tokens) and self.is_defined(tokens[at]))))
+                at += 1 + bracket
+            elif token.startswith("__has_") and at < len(tokens) and tokens[at] == "(":
+                while at < len(tokens) and tokens[at] != ")":
+                    at += 1
+                at += 1
+                out.append("0")
+            else:
+                out.append(token)
+        return out
+
+    def finish(self) -> None:
+        """Notes conditionals that the header leaves open."""
+        for _, _, line, text in self._stack:
+            self.unit.skip_at(line, text, "conditional is not closed before the end of the file")
