@@ -26,10 +26,10 @@ bool needs_rounding(const Operand& op) {
 
 // Moves `n` elements, row-major from the walker's place, between a buffer and an operand.
 template <class C, class Move>
-void walk(const Loop& loop, const Operand& op, Walker at, int64_t n, C* buffer, Move move) {
-  const int last = loop.rank - 1;
+void walk(const Operand& op, Walker at, int64_t n, C* buffer, Move move) {
+  const int last = at.rank - 1;
   while (n > 0) {
-    const int64_t run = std::min(n, loop.dims[last] - at.index[last]);
+    const int64_t run = std::min(n, at.dims[last] - at.index[last]);
     move(buffer, op.offset + at.offset(op.strides), op.strides[last], run);
     buffer += run;
     n -= run;
@@ -87,7 +87,7 @@ class Runner {
     if (constant_[i]) {
       load(buffer, op.data, op.dtype, op.offset, 0, n);
     } else {
-      walk(loop_, op, at, n, buffer, [&](C* to, int64_t offset, int64_t stride, int64_t run) {
+      walk(op, at, n, buffer, [&](C* to, int64_t offset, int64_t stride, int64_t run) {
         load(to, op.data, op.dtype, offset, stride, run);
       });
     }
@@ -113,7 +113,7 @@ class Runner {
       return;
     }
     body_(n, buffers[0], in);
-    walk(loop_, out, at, n, buffers[0], [&](C* from, int64_t offset, int64_t stride, int64_t run) {
+    walk(out, at, n, buffers[0], [&](C* from, int64_t offset, int64_t stride, int64_t run) {
       store(from, const_cast<void*>(out.data), out.dtype, offset, stride, run);
     });
   }
@@ -212,6 +212,31 @@ template void run_loop(const Loop&, Body<float>);
 template void run_loop(const Loop&, Body<double>);
 template void run_loop(const Loop&, Body<int64_t>);
 template void run_loop(const Loop&, Body<c128>);
+
+template <class C>
+const C* view_or_load(C* buffer, const Operand& op, int rank, const int64_t* dims, int64_t start,
+                      int64_t n) {
+  if (rank == 0) {
+    load(buffer, op.data, op.dtype, op.offset, 1, 1);
+    return buffer;
+  }
+  if (rank == 1) {
+    const int64_t at = start * op.strides[0];
+    if (op.strides[0] == 1 && op.dtype == dtype_of<C>()) return element<C>(op, at);
+    load(buffer, op.data, op.dtype, op.offset + at, op.strides[0], n);
+    return buffer;
+  }
+  walk(op, Walker(rank, dims, start), n, buffer,
+       [&](C* to, int64_t offset, int64_t stride, int64_t run) {
+         load(to, op.data, op.dtype, offset, stride, run);
+       });
+  return buffer;
+}
+template const float* view_or_load(float*, const Operand&, int, const int64_t*, int64_t, int64_t);
+template const double* view_or_load(double*, const Operand&, int, const int64_t*, int64_t, int64_t);
+template const int64_t* view_or_load(int64_t*, const Operand&, int, const int64_t*, int64_t,
+                                     int64_t);
+template const c128* view_or_load(c128*, const Operand&, int, const int64_t*, int64_t, int64_t);
 
 namespace {
 

@@ -51,6 +51,20 @@ extern template void run_loop(const Loop&, Body<double>);
 extern template void run_loop(const Loop&, Body<int64_t>);
 extern template void run_loop(const Loop&, Body<c128>);
 
+// `n` elements of one operand, row-major over `dims` from linear position `start`: in place where
+// they lie contiguous in the compute type, else loaded into `buffer`.
+template <class C>
+const C* view_or_load(C* buffer, const Operand& op, int rank, const int64_t* dims, int64_t start,
+                      int64_t n);
+extern template const float* view_or_load(float*, const Operand&, int, const int64_t*, int64_t,
+                                          int64_t);
+extern template const double* view_or_load(double*, const Operand&, int, const int64_t*, int64_t,
+                                           int64_t);
+extern template const int64_t* view_or_load(int64_t*, const Operand&, int, const int64_t*, int64_t,
+                                            int64_t);
+extern template const c128* view_or_load(c128*, const Operand&, int, const int64_t*, int64_t,
+                                         int64_t);
+
 // Copies elements, casting where dtypes differ; `src` broadcasts to `dst`.
 void copy_tensor(const Tensor& dst, const Tensor& src);
 void fill_tensor(const Tensor& dst, const Scalar& value);

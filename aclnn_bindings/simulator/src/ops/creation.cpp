@@ -1,0 +1,160 @@
+// Tensors made from host numbers: ranges, spaces, identities, one-hot codes.
+#include "iterate.h"
+#include "promote.h"
+#include "vmath.h"
+
+#include <cmath>
+
+namespace aclsim {
+namespace {
+
+bool integral(const Scalar& s) { return domain_of(s.dtype) == Domain::Integer; }
+
+// ceil((end - start) / step), or floor(...) + 1 where `closed`; -1 for a bad step.
+int64_t range_size(const Call& c, bool closed) {
+  const Scalar &start = c.scalar(0), &end = c.scalar(1), &step = c.scalar(2);
+  const double steps = step.real(), span = end.real() - start.real();
+  if (!(steps != 0) || (span != 0 && (span > 0) != (steps > 0))) return -1;
+  if (integral(start) && integral(end) && integral(step)) {
+    const int64_t s = step.integer(), d = end.integer() - start.integer();
+    const int64_t away = s > 0 ? s - 1 : s + 1;
+    return closed ? d / s + 1 : (d + away) / s;
+  }
+  return static_cast<int64_t>(closed ? std::floor(span / steps) + 1 : std::ceil(span / steps));
+}
+
+// Arguments: (start, end, step, out).
+template <bool Closed>
+aclnnStatus check_range(Call& c) {
+  const int64_t n = range_size(c, Closed);
+  if (n < 0) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "step %g doesn't lead from start %g to end %g.",
+                  c.scalar(2).real(), c.scalar(0).real(), c.scalar(1).real());
+  }
+  if (c.tensor(3).numel() == n && c.tensor(3).rank == 1) return ACLNN_SUCCESS;
+  return c.fail(ACLNN_ERR_PARAM_INVALID, "Shape of out should be [%lld], but current is %s.",
+                static_cast<long long>(n), shape_text(c.tensor(3)));
+}
+
+// out[i] = f(i), in blocks of the compute type.
+template <class C, class F>
+void generate(const Tensor& out, F f) {
+  const int64_t n = out.numel();
+  parallel_for(n, 32768, [&](int64_t begin, int64_t end) {
+    C block[kBlock];
+    for (int64_t i = begin; i < end; i += kBlock) {
+      const int64_t m = end - i < kBlock ? end - i : kBlock;
+      for (int64_t k = 0; k < m; ++k) block[k] = f(i + k);
+      store(block, out.data, out.dtype, out.offset + i * out.strides[0], out.strides[0], m);
+    }
+  });
+}
+
+aclError run_range(Call& c) {
+  const Tensor& out = c.tensor(3);
+  if (domain_of(out.dtype) == Domain::Integer) {
+    const int64_t start = c.scalar(0).integer(), step = c.scalar(2).integer();
+    generate<int64_t>(out, [=](int64_t i) { return start + i * step; });
+  } else {
+    const double start = c.scalar(0).real(), step = c.scalar(2).real();
+    generate<double>(out, [=](int64_t i) { return start + static_cast<double>(i) * step; });
+  }
+  return ACL_SUCCESS;
+}
+
+// Arguments: (start, end, steps, out) and (start, end, steps, base, result).
+template <int Out>
+aclnnStatus check_space(Call& c) {
+  Shape shape;
+  shape.rank = 1;
+  shape.dims[0] = c.integer(2);
+  if (c.integer(2) < 0) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "steps should not be negative, but is %lld.",
+                  static_cast<long long>(c.integer(2)));
+  }
+  return expect_shape(c, Out, shape);
+}
+// torch's form: from both ends towards the middle.
+double space_at(const Call& c, int64_t i) {
+  const int64_t n = c.integer(2);
+  const double start = c.scalar(0).real(), end = c.scalar(1).real();
+  const double step = n > 1 ? (end - start) / static_cast<double>(n - 1) : 0;
+  return i < n / 2 || n == 1 ? start + step * static_cast<double>(i)
+                             : end - step * static_cast<double>(n - i - 1);
+}
+aclError run_linspace(Call& c) {
+  generate<double>(c.tensor(3), [&](int64_t i) { return space_at(c, i); });
+  return ACL_SUCCESS;
+}
+aclError run_logspace(Call& c) {
+  const double base = c.number(3);
+  generate<double>(c.tensor(4), [&](int64_t i) { return std::pow(base, space_at(c, i)); });
+  return ACL_SUCCESS;
+}
+
+// Arguments: (n, m, out).
+aclnnStatus check_eye(Call& c) {
+  Shape shape;
+  shape.rank = 2;
+  shape.dims[0] = c.integer(0);
+  shape.dims[1] = c.integer(1);
+  return expect_shape(c, 2, shape);
+}
+aclError run_eye(Call& c) {
+  Tensor out = c.tensor(2);
+  fill_tensor(out, Scalar{ACL_INT64, {}});
+  out.rank = 1;
+  out.dims[0] = std::min(out.dims[0], out.dims[1]);
+  out.strides[0] += out.strides[1];
+  if (out.dims[0] > 0) fill_tensor(out, Scalar{ACL_INT64, {1}});
+  return ACL_SUCCESS;
+}
+
+// Arguments: (self, numClasses, onValue, offValue, axis, out).
+aclnnStatus check_one_hot(Call& c) {
+  const Tensor& self = c.tensor(0);
+  const int64_t axis = c.integer(4);
+  if (axis < -1 || axis > self.rank || self.rank >= kMaxRank) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "axis should be in range [-1, %d], but is %lld.",
+                  self.rank, static_cast<long long>(axis));
+  }
+  if (c.integer(1) < 0) return c.fail(ACLNN_ERR_PARAM_INVALID, "numClasses is negative.");
+  Shape shape;
+  const int at = axis < 0 ? self.rank : static_cast<int>(axis);
+  for (int i = 0; i <= self.rank; ++i) {
+    shape.dims[i] = i == at ? c.integer(1) : self.dims[i < at ? i : i - 1];
+  }
+  shape.rank = self.rank + 1;
+  return expect_shape(c, 5, shape);
+}
+aclError run_one_hot(Call& c) {
+  const Tensor& self = c.tensor(0);
+  Tensor on = c.tensor(2), off = c.tensor(3), out = c.tensor(5);
+  on.rank = off.rank = 0;
+  copy_tensor(out, off);
+  const int at = c.integer(4) < 0 ? self.rank : static_cast<int>(c.integer(4));
+  alignas(16) unsigned char value[16];
+  const Tensor cast = dense(value, out.dtype, nullptr, 0);
+  copy_tensor(cast, on);
+  Walker w(self.rank, self.dims);
+  for (int64_t i = self.numel(); i > 0; --i, w.next()) {
+    const int64_t k =
+        load_one<int64_t>(self.data, self.dtype, self.offset + w.offset(self.strides));
+    if (k < 0 || k >= c.integer(1)) continue;  // all off, as the operator documents it
+    int64_t to = out.offset + k * out.strides[at];
+    for (int d = 0; d < self.rank; ++d) to += w.index[d] * out.strides[d < at ? d : d + 1];
+    const size_t bytes = dtype_size(out.dtype);
+    std::memcpy(static_cast<char*>(out.data) + to * static_cast<int64_t>(bytes), value, bytes);
+  }
+  return ACL_SUCCESS;
+}
+
+}  // namespace
+}  // namespace aclsim
+
+ACLNN_OP(aclnnArange, check_range<false>, run_range)
+ACLNN_OP(aclnnRange, check_range<true>, run_range)
+ACLNN_OP(aclnnLinspace, check_space<3>, run_linspace)
+ACLNN_OP(aclnnLogSpace, check_space<4>, run_logspace)
+ACLNN_OP(aclnnEye, check_eye, run_eye)
+ACLNN_OP(aclnnOneHot, check_one_hot, run_one_hot)

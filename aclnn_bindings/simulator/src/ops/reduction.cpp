@@ -1,0 +1,168 @@
+// Sums, products, means, extrema and truth over axes.
+#include "reduce.h"
+
+namespace aclsim {
+namespace {
+
+struct ProdOf : Combine {
+  static constexpr bool complex = true;
+  template <class T>
+  static constexpr T first() {
+    return T(1);
+  }
+  template <class T>
+  static ACL_INLINE T join(T a, T b) {
+    return a * b;
+  }
+};
+struct MeanOf : SumOf {
+  static constexpr bool integer = false;
+  template <class T>
+  static ACL_INLINE T finish(T x, int64_t n) {
+    return x / static_cast<T>(static_cast<double>(n));
+  }
+};
+struct NanSumOf : SumOf {
+  static constexpr bool complex = false;
+  template <class T>
+  static ACL_INLINE T map(T x) {
+    return x != x ? T(0) : x;
+  }
+};
+template <class T>
+constexpr T lowest() {
+  using L = std::numeric_limits<T>;
+  return L::has_infinity ? -L::infinity() : L::lowest();
+}
+template <class T>
+constexpr T highest() {
+  using L = std::numeric_limits<T>;
+  return L::has_infinity ? L::infinity() : L::max();
+}
+// NaN wins, as in torch.
+struct MaxOf : Combine {
+  template <class T>
+  static constexpr T first() {
+    return lowest<T>();
+  }
+  template <class T>
+  static ACL_INLINE T join(T a, T b) {
+    return b > a || b != b ? b : a;
+  }
+};
+struct MinOf : Combine {
+  template <class T>
+  static constexpr T first() {
+    return highest<T>();
+  }
+  template <class T>
+  static ACL_INLINE T join(T a, T b) {
+    return b < a || b != b ? b : a;
+  }
+};
+struct Truth : Combine {
+  template <class T>
+  static ACL_INLINE T map(T x) {
+    return x != T(0) ? T(1) : T(0);
+  }
+};
+struct AnyOf : Truth {
+  template <class T>
+  static constexpr T first() {
+    return T(0);
+  }
+  template <class T>
+  static ACL_INLINE T join(T a, T b) {
+    return b > a ? b : a;
+  }
+};
+struct AllOf : Truth {
+  template <class T>
+  static constexpr T first() {
+    return T(1);
+  }
+  template <class T>
+  static ACL_INLINE T join(T a, T b) {
+    return b < a ? b : a;
+  }
+};
+
+// Where a row keeps its arguments; -1: it has none (all axes, dims dropped).
+template <int Dims, int Keep, int Out>
+struct Args {
+  static constexpr int dims = Dims, keep = Keep, out = Out;
+};
+enum class Into { Out, Self, Floating };  // the dtype the elements are cast to first
+
+template <class Fn, class A, Into into, bool NeedsElements>
+struct Reduce {
+  static aclnnStatus check(Call& c) {
+    const Tensor& self = c.tensor(0);
+    ReducePlan& plan = c.make<ReducePlan>();
+    plan.axes = (1u << self.rank) - 1;
+    if constexpr (A::dims >= 0) {
+      if (c.args[A::dims].kind == ArgKind::Int) {
+        int64_t axis = c.integer(A::dims);
+        ACL_RETURN_IF_FAILED(expect_axis(c, A::dims, axis, self.rank));
+        plan.axes = self.rank > 0 ? 1u << axis : 0;
+      } else {
+        ACL_RETURN_IF_FAILED(axes_of(c, self, A::dims, plan.axes));
+      }
+    }
+    plan.domain = into == Into::Self ? self.dtype : c.tensor(A::out).dtype;
+    if (into == Into::Floating && domain_of(plan.domain) == Domain::Integer) {
+      return c.fail(ACLNN_ERR_PARAM_INVALID, "Dtype of %s should be floating, but is %s.",
+                    c.name(A::out), dtype_name(plan.domain));
+    }
+    if (NeedsElements && self.numel() == 0 && c.tensor(A::out).numel() != 0) {
+      return c.fail(ACLNN_ERR_PARAM_INVALID, "%s is empty (%s), the result is undefined.",
+                    c.name(0), shape_text(self));
+    }
+    if (self.numel() * dtype_size(plan.domain) > 4096) c.workspace_size = 4096;
+    return expect_reduced(c, A::out, self, plan.axes, A::keep >= 0 && c.flag(A::keep < 0 ? 0 : A::keep));
+  }
+  static aclError run(Call& c) {
+    const ReducePlan& plan = c.get<ReducePlan>();
+    reduce_tensor(c.tensor(A::out), c.tensor(0), plan.axes, plan.domain, reducers_of<Fn>());
+    return ACL_SUCCESS;
+  }
+};
+
+// (self, minOut, maxOut), with axes or not.
+template <int Dims, int Keep, int Min>
+struct Aminmax {
+  using Lower = Reduce<MinOf, Args<Dims, Keep, Min>, Into::Self, true>;
+  using Upper = Reduce<MaxOf, Args<Dims, Keep, Min + 1>, Into::Self, true>;
+  static aclnnStatus check(Call& c) {
+    ACL_RETURN_IF_FAILED(Lower::check(c));
+    return Upper::check(c);
+  }
+  static aclError run(Call& c) {
+    Lower::run(c);
+    return Upper::run(c);
+  }
+};
+
+}  // namespace
+}  // namespace aclsim
+
+#define ACLNN_REDUCE(op, Fn, into, needs, dims, keep, out)                              \
+  ACLNN_OP(op, (Reduce<Fn, Args<dims, keep, out>, Into::into, needs>::check),           \
+           (Reduce<Fn, Args<dims, keep, out>, Into::into, needs>::run))
+
+ACLNN_REDUCE(aclnnReduceSum, SumOf, Out, false, 1, 2, 4)
+ACLNN_REDUCE(aclnnReduceNansum, NanSumOf, Out, false, 1, 2, 4)
+ACLNN_REDUCE(aclnnMean, MeanOf, Floating, false, 1, 2, 4)
+ACLNN_REDUCE(aclnnProd, ProdOf, Out, false, -1, -1, 2)
+ACLNN_REDUCE(aclnnProdDim, ProdOf, Out, false, 1, 2, 4)
+ACLNN_REDUCE(aclnnAmax, MaxOf, Self, true, 1, 2, 3)
+ACLNN_REDUCE(aclnnAmin, MinOf, Self, true, 1, 2, 3)
+ACLNN_REDUCE(aclnnMax, MaxOf, Self, true, -1, -1, 1)
+ACLNN_REDUCE(aclnnMin, MinOf, Self, true, -1, -1, 1)
+ACLNN_REDUCE(aclnnAny, AnyOf, Self, false, 1, 2, 3)
+ACLNN_REDUCE(aclnnAll, AllOf, Self, false, 1, 2, 3)
+#define ACLNN_AMINMAX(op, dims, keep, out) \
+  ACLNN_OP(op, (Aminmax<dims, keep, out>::check), (Aminmax<dims, keep, out>::run))
+ACLNN_AMINMAX(aclnnAminmax, 1, 2, 3)
+ACLNN_AMINMAX(aclnnAminmaxDim, 1, 2, 3)
+ACLNN_AMINMAX(aclnnAminmaxAll, -1, -1, 1)
