@@ -1,4 +1,198 @@
-"""stub"""
-def load(dirs, cache=True):
-    from .tree import parse_tree
-    return parse_tree(dirs)
+"""Owns parsed headers on disk, keyed by content; a file that is not as written is rebuilt."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from itertools import islice
+from typing import Final
+
+from ..signature import Declarations
+from .files import HeaderFile, find_headers, read_all
+from .tables import SECTIONS, Image, declarations
+
+_MAGIC: Final = "mindtorch-headers-1"
+_KEPT: Final = 32
+# A file changed this short before it was indexed may change again within one clock tick.
+_SETTLED_NS: Final = 2_000_000_000
+
+
+def cache_folder() -> str:
+    """Where caches are: MINDTORCH_CACHE_DIR, else mindtorch-npu in the user's cache folder."""
+    if chosen := os.environ.get("MINDTORCH_CACHE_DIR"):
+        return chosen
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(base, "mindtorch-npu")
+
+
+def load(folders: Iterable[str | os.PathLike[str]], cache: bool = True) -> Declarations:
+    """The declarations of all headers under some folders, from the cache when it has them.
+
+    The key is the content of the headers; it is not read again while every header has the
+    size, times and inode that it had. A cache that cannot be written is done without.
+    """
+    headers = find_headers(folders)
+    if not cache:
+        return declarations(_parse(headers))
+    return declarations(_Cache(os.path.join(cache_folder(), "headers")).image(headers))
+
+
+def _parse(headers: Sequence[HeaderFile]) -> Image:
+    from .tree import build
+
+    return build(*read_all(headers))
+
+
+def _parser_digest() -> bytes:
+    """A digest of the parser itself: another parser may read the same headers differently."""
+    digest = blake2b(_MAGIC.encode(), digest_size=16)
+    here = os.path.dirname(__file__)
+    above = os.path.dirname(here)
+    names = [os.path.join(above, n) for n in ("abi.py", "overrides.py", "signature.py")]
+    try:
+        names += sorted(e.path for e in os.scandir(here) if e.name.endswith(".py"))
+        for name in names:
+            with open(name, "rb") as stream:
+                digest.update(stream.read())
+    except OSError:
+        digest.update(b"sources not readable")
+    digest.update(os.uname().machine.encode())
+    return digest.digest()
+
+
+class _Cache:
+    """One folder with row files named by content, and index files named by place."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+
+    def image(self, headers: Sequence[HeaderFile]) -> Image:
+        """The image of some headers, read or built."""
+        parser = _parser_digest()
+        index, states, newest = _place(headers, parser)
+        key = self.indexed(index, states)
+        if key is not None and (image := self.read(key)) is not None:
+            return image
+        texts, unread = read_all(headers)
+        key = _content_key(texts, unread, parser)
+        image = self.read(key)
+        if image is None:
+            from .tree import build
+
+            image = build(texts, unread)
+            self.write(f"{key}.rows", _encode(image))
+            self.prune()
+        if time.time_ns() - newest > _SETTLED_NS:
+            self.write(f"{index}.index", _sealed(json.dumps([states, key])))
+        return image
+
+    def indexed(self, index: str, states: str) -> str | None:
+        """The content key of headers whose files have not been touched since."""
+        text = self.text(f"{index}.index")
+        if text is None:
+            return None
+        known, key = json.loads(text)
+        return str(key) if known == states else None
+
+    def text(self, name: str) -> str | None:
+        """The verified text of a cache file; None if it is missing, foreign or damaged."""
+        try:
+            with open(os.path.join(self.folder, name), "rb") as stream:
+                if os.fstat(stream.fileno()).st_uid not in (os.geteuid(), 0):
+                    return None
+                seal, _, payload = stream.read().partition(b"\n")
+        except OSError:
+            return None
+        if seal != _seal(payload):
+            return None
+        return payload.decode("utf-8", "surrogatepass")
+
+    def read(self, key: str) -> Image | None:
+        """The image of a row file, its rows still text."""
+        text = self.text(f"{key}.rows")
+        if text is None:
+            return None
+        head, *lines = text.split("\n")
+        headers, params, names, skipped = json.loads(head)
+        rows = iter(lines)
+        image = Image(headers, list(islice(rows, params)))
+        for section in SECTIONS:
+            image.named[section] = dict(zip(names[section], rows, strict=False))
+        image.skipped = list(islice(rows, skipped))
+        return image
+
+    def write(self, name: str, data: bytes) -> None:
+        """Puts a file in place at once, so that no reader sees a part of it."""
+        try:
+            os.makedirs(self.folder, mode=0o700, exist_ok=True)
+            handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=self.folder)
+            try:
+                with os.fdopen(handle, "wb") as stream:
+                    stream.write(data)
+                os.replace(temporary, os.path.join(self.folder, name))
+            except BaseException:
+                os.unlink(temporary)
+                raise
+        except OSError:
+            return
+
+    def prune(self) -> None:
+        """Removes all but the newest files."""
+        try:
+            files = [(e.stat().st_mtime, e.path) for e in os.scandir(self.folder)]
+            for _, path in sorted(files, reverse=True)[2 * _KEPT :]:
+                os.unlink(path)
+        except OSError:
+            return
+
+
+def _seal(payload: bytes) -> bytes:
+    return f"{_MAGIC} {blake2b(payload, digest_size=16).hexdigest()}".encode()
+
+
+def _sealed(text: str) -> bytes:
+    payload = text.encode("utf-8", "surrogatepass")
+    return _seal(payload) + b"\n" + payload
+
+
+def _encode(image: Image) -> bytes:
+    dump = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+    names = {section: list(image.named[section]) for section in SECTIONS}
+    lines = [dump([image.headers, len(image.params), names, len(image.skipped)])]
+    lines += [dump(row) for row in image.params]
+    for section in SECTIONS:
+        lines += [dump(row) for row in image.named[section].values()]
+    lines += [dump(row) for row in image.skipped]
+    return _sealed("\n".join(lines))
+
+
+def _place(headers: Sequence[HeaderFile], parser: bytes) -> tuple[str, str, int]:
+    """Names of the headers as one digest, their states as another, and the newest change."""
+    where = blake2b(parser, digest_size=16)
+    states = blake2b(digest_size=16)
+    newest = 0
+    for header in headers:
+        where.update(f"{header.name}\0{header.path}\0".encode("utf-8", "surrogateescape"))
+        try:
+            now = os.stat(header.path)
+        except OSError:
+            states.update(b"gone")
+            continue
+        newest = max(newest, now.st_mtime_ns, now.st_ctime_ns)
+        state = (now.st_size, now.st_mtime_ns, now.st_ctime_ns, now.st_ino, now.st_dev)
+        states.update(repr(state).encode())
+    return where.hexdigest(), states.hexdigest(), newest
+
+
+def _content_key(texts: dict[str, bytes], unread: dict[str, str], parser: bytes) -> str:
+    digest = blake2b(parser, digest_size=16)
+    for name, data in texts.items():
+        digest.update(f"{name}\0{len(data)}\0".encode("utf-8", "surrogateescape"))
+        digest.update(data)
+    for name, reason in unread.items():
+        digest.update(f"{name}\0{reason}\0".encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from typing import Final
 
-from .declarator import Cursor, Declarator, NotUnderstood, Specifiers, join_type
+from .declarator import BUILTIN, Cursor, Declarator, NotUnderstood, Specifiers, join_type
 from .expression import tokenize
 from .raw import (
     Macro,
@@ -27,7 +27,7 @@ _SIMPLE: Final = re.compile(r"[\w\s*,]*+\Z")
 _LINKAGE: Final = re.compile(r'\bextern\s*"C(?:\+\+)?"\s*\Z')
 _TAG: Final = re.compile(r"\b(?:struct|union|enum)\b")
 _LONGEST: Final = 1_000_000
-_NAME: Final = re.compile(r"[A-Za-z_]\w*")
+_NAME: Final = re.compile(r"\b[A-Za-z_]\w*")
 # What a macro that marks declarations may expand to, besides attributes; no type hides there.
 _MARKER_WORDS: Final = frozenset(
     'extern static inline __inline__ __inline __extension__ __stdcall __cdecl "C" noexcept'.split()
@@ -98,8 +98,15 @@ class Markers:
 
 
 def _names_type(body: str) -> bool:
-    words = _NAME.findall(body)
-    return bool(words) and _SIMPLE.match(body) is not None and not words[0].isupper()
+    """Whether a macro's text reads as a type: words and stars, the last word not a constant."""
+    words = body.replace("*", " ").split()
+    return (
+        bool(words)
+        and _SIMPLE.match(body) is not None
+        and all(_NAME.fullmatch(w) for w in words)
+        and (not words[-1].isupper() or len(words) > 1)
+        and (len(words) > 1 or "*" in body or words[0] in BUILTIN or words[0].endswith("_t"))
+    )
 
 
 def _past_bracket(tokens: list[str], at: int, pair: str) -> int:
@@ -120,7 +127,7 @@ class Chunks:
 
     def __init__(self, source: Source, unit: Unit, markers: Markers) -> None:
         self.source, self.unit, self.markers = source, unit, markers
-        self.code = source.code
+        self.code = source.code.replace("\\\n", " \n")
         self.comment = 0
         self.line = 1
         self.counted = 0
@@ -227,9 +234,7 @@ class Chunks:
 
     # -- statements ---------------------------------------------------------------------------
 
-    def statement(
-        self, at: int, start: int, end: int, text: str, exported: bool = True
-    ) -> None:
+    def statement(self, at: int, start: int, end: int, text: str, exported: bool = True) -> None:
         """Declares what one complete declaration says, or notes why not."""
         if text == ";":
             return
@@ -386,10 +391,11 @@ class Chunks:
                 self.unit.skip_at(
                     line, item.name, f"C++: default value of {', '.join(item.defaults)} left out"
                 )
+            if not exported or "static" in spec.storage:
+                raise NotUnderstood("defined in the header, so no library exports it")
             returns = item.type_of(spec.base)
             old = old or any("deprecated" in a.lower() for a in item.attributes)
-            exported = exported and "static" not in spec.storage
-            return RawFunction(item.name, returns, item.params, line, doc, exported, old)
+            return RawFunction(item.name, returns, item.params, line, doc, True, old)
         constant = spec.base.startswith("const ") or "constexpr" in spec.storage
         if constant and item.value and not item.after:
             return RawConstant(item.name, self.source.restore(item.value), line)
@@ -403,11 +409,15 @@ class Chunks:
             attributes = " ".join([attributes, *(a for i in items for a in i.attributes)]).strip()
             names = spec.struct.names + tuple(n for n in plain if n not in spec.struct.names)
             unit.structs.append(spec.struct._replace(names=names, align=attributes))
-            spec.base = spec.base if spec.tag else f"{spec.base} {names[0] if names else ''}".strip()
+            spec.base = (
+                spec.base if spec.tag else f"{spec.base} {names[0] if names else ''}".strip()
+            )
         elif spec.enum is not None:
             names = spec.enum.names + tuple(n for n in plain if n not in spec.enum.names)
             unit.enums.append(spec.enum._replace(names=names))
-            spec.base = spec.base if spec.tag else f"{spec.base} {names[0] if names else ''}".strip()
+            spec.base = (
+                spec.base if spec.tag else f"{spec.base} {names[0] if names else ''}".strip()
+            )
         for item in items:
             if not item.name:
                 raise NotUnderstood("typedef without a name")

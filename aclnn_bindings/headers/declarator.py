@@ -442,5 +442,7 @@ class Cursor:
             owner.defaults.append(item.name)
         if item.params is not None:
             inside = ", ".join(p.type for p in item.params) or "void"
-            return RawParam(f"{join_type(spec.base, item.before + item.after)} (*)({inside})", item.name)
+            return RawParam(
+                f"{join_type(spec.base, item.before + item.after)} (*)({inside})", item.name
+            )
         return RawParam(item.type_of(spec.base), item.name)

@@ -15,7 +15,9 @@ _DATA: Final = frozenset(
     [Kind.TENSOR, Kind.TENSOR_LIST, Kind.SCALAR, Kind.SCALAR_LIST, Kind.INT_ARRAY,
      Kind.BOOL_ARRAY, Kind.FLOAT_ARRAY]
 )  # fmt: skip
-_OUT_NAME: Final = re.compile(r"out(?:[A-Z_0-9]\w*)?|\w*(?:Out|Output|_out)(?:s|\d*|Optional)?|\w+Out[A-Z]\w*")
+_OUT_NAME: Final = re.compile(
+    r"(?!grad|dy|prev)(?:out(?:put)?(?:[A-Z_0-9]\w*)?|\w+(?:Out|Output|_out)(?:s|\d*|Optional)?)"
+)
 _REF_NAME: Final = re.compile(r"\w+Ref(?:Optional|List)?")
 _BY_TEXT: Final = {"in": Direction.IN, "out": Direction.OUT, "inout": Direction.INOUT}
 
@@ -31,10 +33,12 @@ def _of_pointer(param: RawParam, said: str) -> Direction:
     return Direction.OUT
 
 
-def _of_data(param: RawParam, said: str, in_place: bool) -> Direction:
-    """A tensor, scalar, array or list: non-const is written, whatever `[in]` says."""
+def _of_data(param: RawParam, kind: Kind, said: str, in_place: bool) -> Direction:
+    """A tensor or list that is not const is written, whatever `[in]` says; arrays are read."""
     if said == "inout" or _REF_NAME.fullmatch(param.name):
         return Direction.INOUT
+    if kind not in (Kind.TENSOR, Kind.TENSOR_LIST):
+        return Direction.OUT if said == "out" else Direction.IN
     if not param.type.startswith("const "):
         return Direction.INOUT if in_place and param.name.startswith("self") else Direction.OUT
     return Direction.OUT if said == "out" else Direction.IN
@@ -48,13 +52,13 @@ def directions(
 ) -> list[Direction]:
     """One direction per parameter of `function`."""
     op = function.removesuffix(WORKSPACE_SUFFIX)
-    in_place = op.startswith("aclnnInplace")
+    in_place = "Inplace" in op
     out = []
     for param, kind in zip(params, kinds, strict=True):
         doc = docs.get(param.name)
         said = doc.direction if doc else ""
         if kind in _DATA:
-            out.append(_of_data(param, said, in_place) if op != function else Direction.IN)
+            out.append(_of_data(param, kind, said, in_place) if op != function else Direction.IN)
         elif kind in (Kind.POINTER, Kind.EXECUTOR) and "*" in param.type + "&":
             out.append(_of_pointer(param, said))
         elif kind is Kind.STRING and not param.type.startswith("const ") and said:
@@ -62,7 +66,7 @@ def directions(
         else:
             out.append(Direction.IN)
     if op != function:
-        _const_outputs(params, kinds, out)
+        _const_outputs(params, kinds, out, in_place)
         for name, direction in DIRECTIONS.get(op, {}).items():
             for index, param in enumerate(params):
                 if param.name == name:
@@ -71,12 +75,25 @@ def directions(
 
 
 def _const_outputs(
-    params: Sequence[RawParam], kinds: Sequence[Kind], out: list[Direction]
+    params: Sequence[RawParam], kinds: Sequence[Kind], out: list[Direction], in_place: bool
 ) -> None:
-    """Finds outputs among const tensors, as generated headers write them."""
+    """Finds outputs among const tensors, as generated headers write them.
+
+    Such headers list inputs, then attributes, then outputs, so the tensors behind the last
+    attribute are outputs; without attributes the names tell, else the last tensor is it. An
+    operator that writes in place has its first tensor as output.
+    """
     tensors = [i for i, k in enumerate(kinds) if k in (Kind.TENSOR, Kind.TENSOR_LIST)]
-    for index in tensors:
-        if out[index] is Direction.IN and _OUT_NAME.fullmatch(params[index].name):
+    if not tensors or any(out[i] is Direction.OUT for i in tensors):
+        return
+    found = [i for i in tensors if _OUT_NAME.fullmatch(params[i].name)]
+    if all(out[i] is Direction.IN for i in tensors):
+        if in_place:
+            out[tensors[0]] = Direction.INOUT
+        else:
+            last = max((i for i, k in enumerate(kinds[:-2]) if k not in _DATA), default=-1)
+            trailing = [i for i in tensors if i > last] if tensors[0] < last else []
+            found = trailing or found or tensors[-1:]
+    for index in found:
+        if out[index] is Direction.IN:
             out[index] = Direction.OUT
-    if tensors and all(out[i] is Direction.IN for i in tensors):
-        out[tensors[-1]] = Direction.OUT

@@ -10,16 +10,21 @@ _PARAM: Final = re.compile(
     r"[@\\](?:param|tparam)\s*(?:\[\s*([a-zA-Z][\w\s,/|]*?)\s*\])?\s*\**\s*([A-Za-z_]\w*)"
     r"\s*(?:\[\s*(in|out|in\s*[,/|]?\s*out)\s*\])?"
 )
+# Generated headers list `name : optional` instead.
+_LISTED: Final = re.compile(r"^[ \t]*\*[ \t]*(\w+)[ \t]*:[ \t]*(optional|required|dynamic)", re.M)
 _END: Final = re.compile(r"[@\\](?:return|retval|brief|domain|par|see|note|li|attention)\b")
-_DTYPE: Final = re.compile(
-    r"(?<![A-Za-z0-9_])(?:ACL_|DT_)?(FLOAT8_E4M3FN|FLOAT8_E5M2|FLOAT8_E8M0|FLOAT4_E2M1|FLOAT4_E1M2|"
-    r"HIFLOAT8|BFLOAT16|FLOAT16|FLOAT32|FLOAT64|FLOAT|DOUBLE|BF16|FP16|FP32|FP64|INT4|INT8|INT16|"
-    r"INT32|INT64|UINT1|UINT8|UINT16|UINT32|UINT64|BOOL|COMPLEX32|COMPLEX64|COMPLEX128|STRING|"
-    r"bfloat16|float16|float32)(?![A-Za-z0-9_])"
+_NAMES: Final = (
+    r"(?<![A-Za-z0-9_])(?:ACL_|DT_)?(FLOAT8_E4M3FN|FLOAT8_E5M2|FLOAT8_E8M0|FLOAT6_E3M2|FLOAT6_E2M3|"
+    r"FLOAT4_E2M1|FLOAT4_E1M2|HIFLOAT8|BFLOAT16|FLOAT(?:16|32|64)?|DOUBLE|BF16|BFP16|FP(?:16|32|64)|"
+    r"Q?U?INT(?:1|4|8|16|32|64)|BOOL|COMPLEX(?:32|64|128)|STRING)(?![A-Za-z0-9_])"
 )
+_DTYPE: Final = re.compile(_NAMES)
+# Behind these words lower case names are dtypes too.
+_STATED: Final = re.compile(r"数据类型|data ?types?\b|dtypes?\b", re.I)
+_ANY_CASE: Final = re.compile(_NAMES, re.I)
 _CANONICAL: Final = {
     "FLOAT32": "FLOAT", "FP32": "FLOAT", "FP16": "FLOAT16", "FP64": "DOUBLE", "FLOAT64": "DOUBLE",
-    "BF16": "BFLOAT16", "bfloat16": "BFLOAT16", "float16": "FLOAT16", "float32": "FLOAT",
+    "BF16": "BFLOAT16", "BFP16": "BFLOAT16",
 }  # fmt: skip
 _OPTIONAL: Final = re.compile(
     r"\boptional\b|可选|(?:可以|可|允许|支持)(?:传入?|为|输入)?(?:空指针|空|nullptr|NULL)|"
@@ -27,7 +32,6 @@ _OPTIONAL: Final = re.compile(
     re.I,
 )
 _DEPRECATED: Final = re.compile(r"[@\\]deprecated\b|接口(?:已|即将)?废弃|\bis deprecated\b")
-_SENTENCE: Final = re.compile(r"数据类型|data ?type|dtype", re.I)
 
 
 class ParamDoc(NamedTuple):
@@ -45,11 +49,13 @@ def _direction(marks: str) -> str:
 
 
 def _dtypes(text: str) -> tuple[str, ...]:
-    """dtypes named in a parameter's text, in order; after 'data type' where that is said."""
+    """dtypes named in a parameter's text, in order."""
+    stated = _STATED.search(text)
     found: dict[str, None] = {}
-    for match in _DTYPE.finditer(text):
-        name = match[1]
-        found[_CANONICAL.get(name, name)] = None
+    for match in _DTYPE.finditer(text) if stated is None else _ANY_CASE.finditer(text):
+        if stated is None or match.start() >= stated.end() or match[1].isupper():
+            name = match[1].upper()
+            found[_CANONICAL.get(name, name)] = None
     return tuple(found)
 
 
@@ -65,6 +71,9 @@ def read_doc(comment: str) -> dict[str, ParamDoc]:
         if name not in out:
             direction = _direction(match[1] or match[3] or "")
             out[name] = ParamDoc(direction, _OPTIONAL.search(text) is not None, _dtypes(text))
+    if not out and ": required" in comment:
+        for listed in _LISTED.finditer(comment):
+            out.setdefault(listed[1], ParamDoc("", listed[2] == "optional", ()))
     return out
 
 

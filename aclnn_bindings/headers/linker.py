@@ -97,7 +97,10 @@ class Linker:
         for constant in unit.constants:
             self.expression(constant.name, constant.expression, unit, constant.line, scope)
         for name, macro in unit.macros.items():
-            if not macro.body or is_marker(macro) or name in self.markers.replaced:
+            if not macro.body or is_marker(macro):
+                continue
+            if name in self.markers.replaced:
+                self.image.named["typedefs"].setdefault(name, [" ".join(macro.body.split())])
                 continue
             if macro.params is not None:
                 if name not in self.markers.dropped:
@@ -106,9 +109,7 @@ class Linker:
                 continue
             self.expression(name, macro.body, unit, macro.line, scope)
 
-    def expression(
-        self, name: str, text: str, unit: Unit, line: int, scope: UnitScope
-    ) -> None:
+    def expression(self, name: str, text: str, unit: Unit, line: int, scope: UnitScope) -> None:
         if (string := string_value(text)) is not None:
             self.constant(name, string, unit, line)
             return
@@ -180,9 +181,7 @@ class Linker:
     def _types(self, row: Row) -> list[str]:
         return [row[0], *(self.image.params[n][0] for n in row[4])]
 
-    def function(
-        self, function: RawFunction, index: int, unit: Unit, scope: UnitScope
-    ) -> Row:
+    def function(self, function: RawFunction, index: int, unit: Unit, scope: UnitScope) -> Row:
         docs: dict[str, ParamDoc] = read_doc(function.doc) if function.doc else {}
         types = [resolve_bounds(p.type, scope) for p in function.params]
         kinds = [self.kind(t, function, unit) for t in types]

@@ -103,9 +103,7 @@ class _Scan:
 
     def directive(self, lexeme: str, start: int) -> None:
         was = self.preprocessor.active
-        self.preprocessor.directive(
-            uncomment(lexeme), lambda: self.text.count("\n", 0, start) + 1
-        )
+        self.preprocessor.directive(uncomment(lexeme), lambda: self.text.count("\n", 0, start) + 1)
         now = self.preprocessor.active
         if self.preprocessor.pack_changed:
             self.source.packs.append((self.size, self.preprocessor.pack))
@@ -143,7 +141,8 @@ class _Scan:
                 self.blank(text[start:end])
                 if end == len(text) and text[start + 1] == "*" and not self.closed(start, end):
                     self.preprocessor.unit.skip_at(
-                        text.count("\n", 0, start) + 1, text[start : start + 80],
+                        text.count("\n", 0, start) + 1,
+                        text[start : start + 80],
                         "comment is not closed before the end of the file",
                     )
             elif first == "#":

@@ -78,6 +78,9 @@ class Symbols:
         found = self.defined.get(name)
         if not found:
             return None
+        if len(found) > 1 and self.open:
+            # Inside its own expansion a macro's name means what it meant before.
+            found = [d for d in found if d not in self.open] or found
         if len(found) == 1:
             return found[0]
         for definition in reversed(found):

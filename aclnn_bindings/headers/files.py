@@ -1,0 +1,75 @@
+"""Owns finding headers on disk and reading their bytes; refuses to look inside."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+_SUFFIXES: Final = (".h", ".hpp", ".hh")
+_LARGEST: Final = 64 << 20
+
+
+class HeaderFile(NamedTuple):
+    """A header on disk: its name inside the folder it was found in, and its path."""
+
+    name: str
+    path: str
+
+
+def find_headers(folders: Iterable[str | os.PathLike[str]]) -> list[HeaderFile]:
+    """All headers under some folders, sorted within each; a name found twice counts once."""
+    found: dict[str, HeaderFile] = {}
+    for folder in folders:
+        root = os.fspath(folder)
+        if os.path.isfile(root):
+            name = os.path.basename(root)
+            found.setdefault(name, HeaderFile(name, root))
+            continue
+        for header in sorted(_walk(root, "")):
+            found.setdefault(header.name, header)
+    return list(found.values())
+
+
+def _walk(root: str, below: str) -> Iterator[HeaderFile]:
+    """Headers under a folder; links to folders are followed, but not in a circle."""
+    waiting = [(root, below)]
+    seen: set[str] = set()
+    while waiting:
+        folder, prefix = waiting.pop()
+        real = os.path.realpath(folder)
+        if real in seen:
+            continue
+        seen.add(real)
+        try:
+            entries = list(os.scandir(folder))
+        except OSError:
+            continue
+        for entry in entries:
+            if entry.name.endswith(_SUFFIXES):
+                yield HeaderFile(prefix + entry.name, entry.path)
+            elif entry.is_dir():
+                waiting.append((entry.path, f"{prefix}{entry.name}/"))
+
+
+def read_bytes(path: str) -> bytes | str:
+    """A header's bytes, or the reason why they cannot be had."""
+    try:
+        with open(path, "rb") as stream:
+            data = stream.read(_LARGEST + 1)
+    except OSError as error:
+        return f"cannot be read: {error.strerror or error}"
+    return data if len(data) <= _LARGEST else f"larger than {_LARGEST >> 20} MiB"
+
+
+def read_all(headers: Sequence[HeaderFile]) -> tuple[dict[str, bytes], dict[str, str]]:
+    """The bytes of headers by name, and those that cannot be read with the reason."""
+    texts: dict[str, bytes] = {}
+    unread: dict[str, str] = {}
+    for header in headers:
+        data = read_bytes(header.path)
+        if isinstance(data, bytes):
+            texts[header.name] = data
+        else:
+            unread[header.name] = data
+    return texts, unread
