@@ -4,8 +4,216 @@
 
 namespace aclsim {
 
-ACL_FN(Relu, Real, (T x), x < T(0) ? T(0) : x)
+template <class T>
+ACL_INLINE T clamped(T x, T low, T high) {
+  return x != x ? x : (x < low ? low : (x > high ? high : x));
+}
+// T made of a literal, exact in both float types.
+template <class T>
+ACL_INLINE T lit(double x) {
+  return static_cast<T>(x);
+}
+template <class T>
+ACL_INLINE T phi(T x) {  // the normal distribution's cumulative function
+  return lit<T>(0.5) * (T(1) + v_erf(x * lit<T>(0.70710678118654752440)));
+}
+template <class T>
+ACL_INLINE T softplus_of(T x) {  // log(1 + exp(x)) without overflow
+  return (x > T(0) ? x : T(0)) + std::log1p(v_exp(x > T(0) ? -x : x));
+}
 
+ACL_FN(Relu, Real, (T x), x < T(0) ? T(0) : x)
+ACL_FN(Sigmoid, Floating, (T x), v_sigmoid(x))
+ACL_FN(SigmoidGrad, Floating, (T g, T y), g * (T(1) - y) * y)
+ACL_FN(Tanh, Floating, (T x), v_tanh(x))
+ACL_FN(TanhGrad, Floating, (T g, T y), g * (T(1) - y * y))
+ACL_FN(Silu, FloatingReal, (T x), x / (T(1) + v_exp(-x)))
+ACL_FN(SiluGrad, FloatingReal, (T g, T x),
+       g * v_sigmoid(x) * (T(1) + x * (T(1) - v_sigmoid(x))))
+ACL_FN(Swish, FloatingReal, (T x, T beta), x / (T(1) + v_exp(-beta * x)))
+ACL_FN(SwishGrad, FloatingReal, (T g, T x, T beta),
+       g * v_sigmoid(beta * x) * (T(1) + beta * x * (T(1) - v_sigmoid(beta * x))))
+ACL_FN(Gelu, FloatingReal, (T x), x * phi(x))
+ACL_FN(GeluGrad, FloatingReal, (T g, T x),
+       g * (phi(x) + x * lit<T>(0.39894228040143267794) * v_exp(lit<T>(-0.5) * x * x)))
+template <class T>
+ACL_INLINE T gelu_inner(T x) {
+  return lit<T>(0.79788456080286535588) * (x + lit<T>(0.044715) * x * x * x);
+}
+ACL_FN(GeluTanh, FloatingReal, (T x), lit<T>(0.5) * x * (T(1) + v_tanh(gelu_inner(x))))
+struct GeluTanhGrad : FloatingReal {
+  template <class T>
+  static ACL_INLINE T f(T g, T x) {
+    const T t = v_tanh(gelu_inner(x));
+    const T slope = lit<T>(0.79788456080286535588) * (T(1) + lit<T>(0.134145) * x * x);
+    return g * lit<T>(0.5) * (T(1) + t + x * (T(1) - t * t) * slope);
+  }
+};
+// x * sigmoid(1.702 x)
+ACL_FN(FastGelu, FloatingReal, (T x), x / (T(1) + v_exp(lit<T>(-1.702) * x)))
+struct FastGeluGrad : FloatingReal {
+  template <class T>
+  static ACL_INLINE T f(T g, T x) {
+    const T s = v_sigmoid(lit<T>(1.702) * x);
+    return g * s * (T(1) + lit<T>(1.702) * x * (T(1) - s));
+  }
+};
+ACL_FN(LeakyRelu, FloatingReal, (T x, T slope), x > T(0) ? x : x * slope)
+ACL_FN(LeakyReluGrad, FloatingReal, (T g, T x, T slope), x > T(0) ? g : g * slope)
+struct Elu : FloatingReal {
+  template <class T>
+  static ACL_INLINE T f(T x, T alpha, T scale, T input_scale) {
+    return x > T(0) ? x * scale : std::expm1(x * input_scale) * alpha * scale;
+  }
+};
+struct EluGrad : FloatingReal {
+  template <class T>
+  static ACL_INLINE T f(T g, T alpha, T scale, T input_scale, T is_result, T x) {
+    if (is_result != T(0)) {
+      return x <= T(0) ? g * input_scale * (x + alpha * scale) : g * scale;
+    }
+    return x <= T(0) ? g * input_scale * alpha * scale * std::exp(x * input_scale) : g * scale;
+  }
+};
+ACL_FN(Celu, FloatingReal, (T x, T alpha), x > T(0) ? x : alpha * std::expm1(x / alpha))
+template <class T>
+constexpr T kSeluAlpha = T(1.6732632423543772848170429916717);
+template <class T>
+constexpr T kSeluScale = T(1.0507009873554804934193349852946);
+ACL_FN(Selu, FloatingReal, (T x),
+       kSeluScale<T> * (x > T(0) ? x : kSeluAlpha<T> * std::expm1(x)))
+ACL_FN(SeluGrad, FloatingReal, (T g, T y),
+       y > T(0) ? g * kSeluScale<T> : g * (y + kSeluAlpha<T> * kSeluScale<T>))
+ACL_FN(Hardsigmoid, FloatingReal, (T x), clamped(x + T(3), T(0), T(6)) / T(6))
+ACL_FN(HardsigmoidGrad, FloatingReal, (T g, T x), x > T(-3) && x < T(3) ? g / T(6) : T(0))
+ACL_FN(Hardswish, FloatingReal, (T x), x * clamped(x + T(3), T(0), T(6)) / T(6))
+ACL_FN(HardswishGrad, FloatingReal, (T g, T x),
+       x <= T(-3) ? T(0) : (x < T(3) ? g * (x / T(3) + lit<T>(0.5)) : g))
+ACL_FN(Hardtanh, Real, (T x, T low, T high), clamped(x, low, high))
+ACL_FN(HardtanhGrad, FloatingReal, (T g, T x, T low, T high),
+       x <= low || x >= high ? T(0) : g)
+ACL_FN(Hardshrink, FloatingReal, (T x, T lambda), x >= -lambda && x <= lambda ? T(0) : x)
+ACL_FN(HardshrinkGrad, FloatingReal, (T g, T x, T lambda),
+       x >= -lambda && x <= lambda ? T(0) : g)
+ACL_FN(Softshrink, FloatingReal, (T x, T lambda),
+       x > lambda ? x - lambda : (x < -lambda ? x + lambda : x * T(0)))
+ACL_FN(Shrink, FloatingReal, (T x, T lambda, T bias),
+       x < -lambda ? x + bias : (x > lambda ? x - bias : T(0)))
+ACL_FN(Softplus, FloatingReal, (T x, T beta, T threshold),
+       x * beta > threshold ? x : softplus_of(x * beta) / beta)
+ACL_FN(SoftplusGrad, FloatingReal, (T g, T x, T beta, T threshold),
+       x * beta > threshold ? g : g * v_sigmoid(x * beta))
+ACL_FN(LogSigmoidFn, FloatingReal, (T x), -softplus_of(-x))
+ACL_FN(LogSigmoidGrad, FloatingReal, (T g, T x), g * v_sigmoid(-x))
+ACL_FN(Mish, FloatingReal, (T x), x * std::tanh(softplus_of(x)))
+struct MishGrad : FloatingReal {
+  template <class T>
+  static ACL_INLINE T f(T g, T x) {
+    const T t = std::tanh(softplus_of(x));
+    return g * (t + x * v_sigmoid(x) * (T(1) - t * t));
+  }
+};
+ACL_FN(Threshold, Real, (T x, T threshold, T value), x <= threshold ? value : x)
+ACL_FN(ThresholdGrad, Real, (T g, T x, T threshold), x <= threshold ? T(0) : g)
+ACL_FN(SquaredRelu, Real, (T x), x > T(0) ? x * x : T(0))
+
+namespace {
+
+// GeluV2 and its gradient choose the formula by an argument: number or text.
+bool wants_tanh(const Call& c, int arg) {
+  if (c.args[arg].kind != ArgKind::String) return c.integer(arg) == 1;
+  return c.text(arg) && std::strcmp(c.text(arg), "tanh") == 0;
+}
+template <class Exact, class Tanh, int Choice>
+struct Either {
+  static aclnnStatus check(Call& c) {
+    if (c.args[Choice].kind == ArgKind::String && c.text(Choice) &&
+        std::strcmp(c.text(Choice), "none") != 0 && std::strcmp(c.text(Choice), "tanh") != 0) {
+      return c.fail(ACLNN_ERR_PARAM_INVALID, "%s should be none or tanh, but is %s.",
+                    c.name(Choice), c.text(Choice));
+    }
+    return Exact::check(c);
+  }
+  static aclError run(Call& c) { return wants_tanh(c, Choice) ? Tanh::run(c) : Exact::run(c); }
+};
+using GeluV2 = Either<Pointwise<Gelu, 2, 0>, Pointwise<GeluTanh, 2, 0>, 1>;
+using GeluGradV2 = Either<Pointwise<GeluGrad, 3, 0, 1>, Pointwise<GeluTanhGrad, 3, 0, 1>, 2>;
+
+// A missing beta is 1.
+template <class WithBeta, class Without, int Beta>
+struct MaybeBeta {
+  static aclnnStatus check(Call& c) {
+    return c.null(Beta) ? Without::check(c) : WithBeta::check(c);
+  }
+  static aclError run(Call& c) { return c.null(Beta) ? Without::run(c) : WithBeta::run(c); }
+};
+using SwishRow = MaybeBeta<Pointwise<Swish, 2, 0, ~1>, Pointwise<Silu, 2, 0>, 1>;
+using SwishGradRow = MaybeBeta<Pointwise<SwishGrad, 3, 0, 1, ~2>, Pointwise<SiluGrad, 3, 0, 1>, 2>;
+
+// (self, out, buffer): the buffer holds exp(-|x|) where it has elements; the gradient here
+// recomputes it.
+ACL_FN(ExpMinusAbs, FloatingReal, (T x), v_exp(-std::fabs(x)))
+aclError run_log_sigmoid(Call& c) {
+  Pointwise<LogSigmoidFn, 1, 0>::run(c);
+  const Tensor& buffer = c.tensor(2);
+  if (!buffer.same_shape(c.tensor(0))) return ACL_SUCCESS;
+  Loop loop = loop_over(buffer);
+  loop.add(c.tensor(0));
+  loop.coalesce();
+  static constexpr Bodies bodies = bodies_of<ExpMinusAbs, 1>();
+  run_bodies(loop, c.tensor(0).dtype, bodies);
+  return ACL_SUCCESS;
+}
+
+}  // namespace
 }  // namespace aclsim
 
 ACLNN_UNARY_INPLACE(aclnnRelu, aclnnInplaceRelu, Relu)
+ACLNN_UNARY_INPLACE(aclnnSigmoid, aclnnInplaceSigmoid, Sigmoid)
+ACLNN_BINARY(aclnnSigmoidBackward, SigmoidGrad)
+ACLNN_UNARY_INPLACE(aclnnTanh, aclnnInplaceTanh, Tanh)
+ACLNN_BINARY(aclnnTanhBackward, TanhGrad)
+ACLNN_UNARY(aclnnSilu, Silu)
+ACLNN_BINARY(aclnnSiluBackward, SiluGrad)
+ACLNN_OP(aclnnSwish, SwishRow::check, SwishRow::run)
+ACLNN_OP(aclnnSwishBackward, SwishGradRow::check, SwishGradRow::run)
+ACLNN_UNARY(aclnnGelu, Gelu)
+ACLNN_BINARY(aclnnGeluBackward, GeluGrad)
+ACLNN_OP(aclnnGeluV2, GeluV2::check, GeluV2::run)
+ACLNN_OP(aclnnGeluBackwardV2, GeluGradV2::check, GeluGradV2::run)
+ACLNN_UNARY(aclnnFastGelu, FastGelu)
+ACLNN_BINARY(aclnnFastGeluBackward, FastGeluGrad)
+ACLNN_POINTWISE(aclnnLeakyRelu, LeakyRelu, 2, 0, ~1)
+ACLNN_POINTWISE(aclnnInplaceLeakyRelu, LeakyRelu, 0, 0, ~1)
+ACLNN_POINTWISE(aclnnLeakyReluBackward, LeakyReluGrad, 4, 0, 1, ~2)
+ACLNN_POINTWISE(aclnnElu, Elu, 4, 0, ~1, ~2, ~3)
+ACLNN_POINTWISE(aclnnInplaceElu, Elu, 0, 0, ~1, ~2, ~3)
+ACLNN_POINTWISE(aclnnEluBackward, EluGrad, 6, 0, ~1, ~2, ~3, ~4, 5)
+ACLNN_POINTWISE(aclnnCelu, Celu, 2, 0, ~1)
+ACLNN_POINTWISE(aclnnInplaceCelu, Celu, 0, 0, ~1)
+ACLNN_UNARY_INPLACE(aclnnSelu, aclnnInplaceSelu, Selu)
+ACLNN_BINARY(aclnnSeluBackward, SeluGrad)
+ACLNN_UNARY_INPLACE(aclnnHardsigmoid, aclnnInplaceHardsigmoid, Hardsigmoid)
+ACLNN_BINARY(aclnnHardsigmoidBackward, HardsigmoidGrad)
+ACLNN_UNARY_INPLACE(aclnnHardswish, aclnnInplaceHardswish, Hardswish)
+ACLNN_BINARY(aclnnHardswishBackward, HardswishGrad)
+ACLNN_BINARY(aclnnHardswishBackwardV2, HardswishGrad)
+ACLNN_POINTWISE(aclnnHardtanh, Hardtanh, 3, 0, ~1, ~2)
+ACLNN_POINTWISE(aclnnInplaceHardtanh, Hardtanh, 0, 0, ~1, ~2)
+ACLNN_POINTWISE(aclnnHardtanhBackward, HardtanhGrad, 4, 0, 1, ~2, ~3)
+ACLNN_POINTWISE(aclnnHardshrink, Hardshrink, 2, 0, ~1)
+ACLNN_POINTWISE(aclnnHardshrinkBackward, HardshrinkGrad, 3, 0, 1, ~2)
+ACLNN_POINTWISE(aclnnSoftshrink, Softshrink, 2, 0, ~1)
+ACLNN_POINTWISE(aclnnSoftshrinkBackward, HardshrinkGrad, 3, 0, 1, ~2)
+ACLNN_POINTWISE(aclnnShrink, Shrink, 3, 0, ~1, ~2)
+ACLNN_POINTWISE(aclnnSoftplus, Softplus, 3, 0, ~1, ~2)
+ACLNN_POINTWISE(aclnnSoftplusBackward, SoftplusGrad, 4, 0, 1, ~2, ~3)
+ACLNN_UNARY(aclnnLogSigmoid, LogSigmoidFn)
+ACLNN_OP(aclnnLogSigmoidForward, (Pointwise<LogSigmoidFn, 1, 0>::check), run_log_sigmoid)
+ACLNN_POINTWISE(aclnnLogSigmoidBackward, LogSigmoidGrad, 3, 0, 1)
+ACLNN_UNARY_INPLACE(aclnnMish, aclnnInplaceMish, Mish)
+ACLNN_BINARY(aclnnMishBackward, MishGrad)
+ACLNN_POINTWISE(aclnnThreshold, Threshold, 3, 0, ~1, ~2)
+ACLNN_POINTWISE(aclnnInplaceThreshold, Threshold, 0, 0, ~1, ~2)
+ACLNN_POINTWISE(aclnnThresholdBackward, ThresholdGrad, 3, 0, 1, ~2)
+ACLNN_UNARY(aclnnSquaredRelu, SquaredRelu)

@@ -1,0 +1,232 @@
+// Powers, remainders, extrema, clamps and other functions of two or three operands.
+#include "pointwise.h"
+#include "vmath.h"
+
+#include <numeric>
+
+namespace aclsim {
+
+template <class T>
+constexpr bool kInteger = std::is_same<T, int64_t>::value;
+
+// Integer division by zero gives 0 here: the device has no exception for it.
+struct FloorDiv : Real {
+  template <class T>
+  static ACL_INLINE T f(T a, T b) {
+    if constexpr (kInteger<T>) {
+      if (b == 0) return 0;
+      if (b == -1) return static_cast<T>(-static_cast<uint64_t>(a));
+      return a / b - (a % b != 0 && (a < 0) != (b < 0));
+    } else {
+      if (b == T(0)) return a / b;
+      const T rest = std::fmod(a, b);
+      const T quotient = (a - rest) / b - T(rest != T(0) && (b < T(0)) != (rest < T(0)));
+      if (quotient == T(0)) return std::copysign(T(0), a / b);
+      const T floored = std::floor(quotient);
+      return floored + T(quotient - floored > T(0.5));
+    }
+  }
+};
+struct TruncDiv : Real {
+  template <class T>
+  static ACL_INLINE T f(T a, T b) {
+    if constexpr (kInteger<T>) {
+      if (b == 0) return 0;
+      return b == -1 ? static_cast<T>(-static_cast<uint64_t>(a)) : a / b;
+    } else {
+      return std::trunc(a / b);
+    }
+  }
+};
+ACL_FN(TrueDiv, Floating, (T a, T b), a / b)
+struct Remainder : Real {  // the sign of the divisor
+  template <class T>
+  static ACL_INLINE T f(T a, T b) {
+    if constexpr (kInteger<T>) {
+      if (b == 0 || b == -1) return 0;
+      const T r = a % b;
+      return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+    } else {
+      const T r = std::fmod(a, b);
+      return r != T(0) && (b < T(0)) != (r < T(0)) ? r + b : r;
+    }
+  }
+};
+struct Fmod : Real {  // the sign of the dividend
+  template <class T>
+  static ACL_INLINE T f(T a, T b) {
+    if constexpr (kInteger<T>) {
+      return b == 0 || b == -1 ? 0 : a % b;
+    } else {
+      return std::fmod(a, b);
+    }
+  }
+};
+struct Pow : Arith {
+  template <class T>
+  static ACL_INLINE T f(T a, T b) {
+    if constexpr (kInteger<T>) {
+      if (b < 0) return a == 1 ? 1 : (a == -1 ? (b % 2 ? -1 : 1) : 0);
+      uint64_t result = 1, base = static_cast<uint64_t>(a);
+      for (uint64_t e = static_cast<uint64_t>(b); e; e >>= 1, base *= base) {
+        if (e & 1) result *= base;
+      }
+      return static_cast<T>(result);
+    } else {
+      if (b == T(2)) return a * a;
+      if constexpr (!std::is_same<T, c128>::value) {
+        if (b == T(0.5)) return std::sqrt(a);
+        if (b == T(-0.5)) return T(1) / std::sqrt(a);
+        if (b == T(3)) return a * a * a;
+        if (b == T(-1)) return T(1) / a;
+      }
+      return std::pow(a, b);
+    }
+  }
+};
+ACL_FN(Maximum, Real, (T a, T b), a != a || a > b ? a : b)
+ACL_FN(Minimum, Real, (T a, T b), a != a || a < b ? a : b)
+// torch's clamp: NaN stays, and the upper bound wins where the bounds cross.
+ACL_FN(ClampMin, Real, (T x, T low), x != x || low != low ? x + low : (x < low ? low : x))
+ACL_FN(ClampMax, Real, (T x, T high), x != x || high != high ? x + high : (x > high ? high : x))
+ACL_FN(Clamp, Real, (T x, T low, T high), ClampMax::f(ClampMin::f(x, low), high))
+ACL_FN(Atan2, FloatingReal, (T a, T b), std::atan2(a, b))
+ACL_FN(Heaviside, Real, (T x, T at_zero), x != x ? x : (x == T(0) ? at_zero : T(x > T(0))))
+struct LogAddExp : FloatingReal {
+  template <class T>
+  static ACL_INLINE T f(T a, T b) {
+    if (a == b && !(a - a == T(0))) return a;
+    return (a > b ? a : b) + std::log1p(std::exp(-std::fabs(a - b)));
+  }
+};
+struct LogAddExp2 : FloatingReal {
+  template <class T>
+  static ACL_INLINE T f(T a, T b) {
+    if (a == b && !(a - a == T(0))) return a;
+    return (a > b ? a : b) +
+           std::log1p(std::exp2(-std::fabs(a - b))) * static_cast<T>(1.44269504088896340736);
+  }
+};
+ACL_FN(XLogY, FloatingReal, (T a, T b), b != b ? b : (a == T(0) ? T(0) : a * std::log(b)))
+struct Gcd : Computes<true, false> {
+  template <class T>
+  static ACL_INLINE T f(T a, T b) {
+    return static_cast<T>(std::gcd(static_cast<int64_t>(a), static_cast<int64_t>(b)));
+  }
+};
+ACL_FN(Select, Arith, (T condition, T a, T b), condition != T(0) ? a : b)
+ACL_FN(MaskedFill, Arith, (T self, T mask, T value), mask != T(0) ? value : self)
+ACL_FN(MaskedScale, FloatingReal, (T self, T mask, T scale), self * mask * scale)
+
+namespace {
+
+// (self, other, mode, out): 0 divides, 1 truncates, 2 floors.
+template <int Out>
+struct DivMod {
+  template <class F>
+  static auto choose(Call& c, F f) {
+    switch (c.integer(2)) {
+      case 1: return f(Pointwise<TruncDiv, Out, 0, 1>{});
+      case 2: return f(Pointwise<FloorDiv, Out, 0, 1>{});
+      default: return f(Pointwise<TrueDiv, Out, 0, 1>{});
+    }
+  }
+  static aclnnStatus check(Call& c) {
+    if (c.integer(2) < 0 || c.integer(2) > 2) {
+      return c.fail(ACLNN_ERR_PARAM_INVALID, "mode should be 0, 1 or 2, but is %lld.",
+                    static_cast<long long>(c.integer(2)));
+    }
+    return choose(c, [&](auto row) { return decltype(row)::check(c); });
+  }
+  static aclError run(Call& c) {
+    return choose(c, [&](auto row) { return decltype(row)::run(c); });
+  }
+};
+
+// Bounds may be missing, not both.
+template <int Out>
+struct ClampRow {
+  template <class F>
+  static auto choose(Call& c, F f) {
+    if (c.null(1)) return f(Pointwise<ClampMax, Out, 0, 2>{});
+    if (c.null(2)) return f(Pointwise<ClampMin, Out, 0, 1>{});
+    return f(Pointwise<Clamp, Out, 0, 1, 2>{});
+  }
+  static aclnnStatus check(Call& c) {
+    if (c.null(1) && c.null(2)) {
+      return c.fail(ACLNN_ERR_PARAM_NULLPTR, "At least one of %s and %s must not be null.",
+                    c.name(1), c.name(2));
+    }
+    return choose(c, [&](auto row) { return decltype(row)::check(c); });
+  }
+  static aclError run(Call& c) {
+    return choose(c, [&](auto row) { return decltype(row)::run(c); });
+  }
+};
+
+// The condition has no say in promotion. 64-bit integers and complex keep their own domain.
+template <int Cond, int A, int B, int Out>
+struct Where {
+  static aclnnStatus check(Call& c) {
+    const aclDataType d = c.tensor(Cond).dtype;
+    if (d != ACL_BOOL && d != ACL_UINT8) {
+      return c.fail(ACLNN_ERR_PARAM_INVALID, "%s not implemented for %s, should be bool or uint8.",
+                    c.name(Cond), dtype_name(d));
+    }
+    return Pointwise<Select, Out, ~Cond, A, B>::check(c);
+  }
+  static aclError run(Call& c) { return Pointwise<Select, Out, ~Cond, A, B>::run(c); }
+};
+// (selfRef, mask, value): the result keeps self's dtype.
+struct MaskedFillRow {
+  using Row = Pointwise<MaskedFill, 0, 0, ~1, ~2>;
+  static aclnnStatus check(Call& c) {
+    if (c.tensor(1).dtype != ACL_BOOL && c.tensor(1).dtype != ACL_UINT8) {
+      return c.fail(ACLNN_ERR_PARAM_INVALID, "mask not implemented for %s, should be bool.",
+                    dtype_name(c.tensor(1).dtype));
+    }
+    if (c.args[2].kind == ArgKind::Tensor && c.tensor(2).numel() != 1) {
+      return c.fail(ACLNN_ERR_PARAM_INVALID, "value should have one element, but its shape is %s.",
+                    shape_text(c.tensor(2)));
+    }
+    return Row::check(c);
+  }
+};
+
+}  // namespace
+}  // namespace aclsim
+
+ACLNN_BINARY_INPLACE(aclnnFloorDivide, aclnnInplaceFloorDivide, FloorDiv)
+ACLNN_BINARY_INPLACE(aclnnFloorDivides, aclnnInplaceFloorDivides, FloorDiv)
+ACLNN_OP(aclnnDivMod, DivMod<3>::check, DivMod<3>::run)
+ACLNN_OP(aclnnDivMods, DivMod<3>::check, DivMod<3>::run)
+ACLNN_OP(aclnnInplaceDivMod, DivMod<0>::check, DivMod<0>::run)
+ACLNN_OP(aclnnInplaceDivMods, DivMod<0>::check, DivMod<0>::run)
+ACLNN_BINARY_INPLACE(aclnnRemainderTensorTensor, aclnnInplaceRemainderTensorTensor, Remainder)
+ACLNN_BINARY_INPLACE(aclnnRemainderTensorScalar, aclnnInplaceRemainderTensorScalar, Remainder)
+ACLNN_BINARY(aclnnRemainderScalarTensor, Remainder)
+ACLNN_BINARY_INPLACE(aclnnFmodTensor, aclnnInplaceFmodTensor, Fmod)
+ACLNN_BINARY_INPLACE(aclnnFmodScalar, aclnnInplaceFmodScalar, Fmod)
+ACLNN_BINARY_INPLACE(aclnnPowTensorTensor, aclnnInplacePowTensorTensor, Pow)
+ACLNN_BINARY_INPLACE(aclnnPowTensorScalar, aclnnInplacePowTensorScalar, Pow)
+ACLNN_BINARY(aclnnPowScalarTensor, Pow)
+ACLNN_BINARY(aclnnMaximum, Maximum)
+ACLNN_BINARY(aclnnMinimum, Minimum)
+ACLNN_OP(aclnnClamp, ClampRow<3>::check, ClampRow<3>::run)
+ACLNN_OP(aclnnClampTensor, ClampRow<3>::check, ClampRow<3>::run)
+ACLNN_BINARY(aclnnClampMin, ClampMin)
+ACLNN_BINARY_INPLACE(aclnnClampMax, aclnnInplaceClampMax, ClampMax)
+ACLNN_BINARY_INPLACE(aclnnClampMinTensor, aclnnInplaceClampMinTensor, ClampMin)
+ACLNN_BINARY_INPLACE(aclnnClampMaxTensor, aclnnInplaceClampMaxTensor, ClampMax)
+ACLNN_BINARY_INPLACE(aclnnAtan2, aclnnInplaceAtan2, Atan2)
+ACLNN_BINARY(aclnnHeaviside, Heaviside)
+ACLNN_BINARY(aclnnLogAddExp, LogAddExp)
+ACLNN_BINARY(aclnnLogAddExp2, LogAddExp2)
+ACLNN_BINARY_INPLACE(aclnnXLogYTensor, aclnnInplaceXLogYTensor, XLogY)
+ACLNN_BINARY_INPLACE(aclnnXLogYScalarOther, aclnnInplaceXLogYScalarOther, XLogY)
+ACLNN_BINARY(aclnnXLogYScalarSelf, XLogY)
+ACLNN_BINARY(aclnnGcd, Gcd)
+ACLNN_OP(aclnnSWhere, (Where<0, 1, 2, 3>::check), (Where<0, 1, 2, 3>::run))
+ACLNN_OP(aclnnInplaceMaskedFillScalar, MaskedFillRow::check, MaskedFillRow::Row::run)
+ACLNN_OP(aclnnInplaceMaskedFillTensor, MaskedFillRow::check, MaskedFillRow::Row::run)
+ACLNN_POINTWISE(aclnnMaskedScale, MaskedScale, 3, 0, ~1, ~2)

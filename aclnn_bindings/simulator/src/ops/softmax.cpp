@@ -1,0 +1,228 @@
+// Softmax, its logarithm, log-sum-exp, and their gradients.
+#include "promote.h"
+#include "reduce.h"
+#include "rows.h"
+
+namespace aclsim {
+namespace {
+
+template <class C>
+ACL_VECTOR C row_max(const C* x, int64_t n) {
+  C lanes[16];
+  std::fill_n(lanes, 16, -std::numeric_limits<C>::infinity());
+  int64_t i = 0;
+  for (; i + 16 <= n; i += 16) {
+    for (int l = 0; l < 16; ++l) lanes[l] = x[i + l] > lanes[l] ? x[i + l] : lanes[l];
+  }
+  C top = lanes[0];
+  for (int l = 1; l < 16; ++l) top = lanes[l] > top ? lanes[l] : top;
+  for (; i < n; ++i) top = x[i] > top ? x[i] : top;
+  return top;
+}
+// out[i] = exp(x[i] - shift); the sum of it.
+template <class C>
+ACL_VECTOR C exp_sum(C* out, const C* x, C shift, int64_t n) {
+  ACL_IVDEP
+  for (int64_t i = 0; i < n; ++i) out[i] = v_exp(x[i] - shift);
+  C lanes[16] = {};
+  int64_t i = 0;
+  for (; i + 16 <= n; i += 16) {
+    for (int l = 0; l < 16; ++l) lanes[l] += out[i + l];
+  }
+  C sum = 0;
+  for (int l = 0; l < 16; ++l) sum += lanes[l];
+  for (; i < n; ++i) sum += out[i];
+  return sum;
+}
+template <class C>
+ACL_VECTOR void scale(C* out, const C* x, C factor, int64_t n) {
+  ACL_IVDEP
+  for (int64_t i = 0; i < n; ++i) out[i] = x[i] * factor;
+}
+template <class C>
+ACL_VECTOR void subtract(C* out, const C* x, C amount, int64_t n) {
+  ACL_IVDEP
+  for (int64_t i = 0; i < n; ++i) out[i] = x[i] - amount;
+}
+template <class C>
+ACL_VECTOR C dot(const C* a, const C* b, int64_t n) {
+  C lanes[16] = {};
+  int64_t i = 0;
+  for (; i + 16 <= n; i += 16) {
+    for (int l = 0; l < 16; ++l) lanes[l] += a[i + l] * b[i + l];
+  }
+  C sum = 0;
+  for (int l = 0; l < 16; ++l) sum += lanes[l];
+  for (; i < n; ++i) sum += a[i] * b[i];
+  return sum;
+}
+// An all -inf row has no finite shift.
+template <class C>
+C safe_shift(C top) {
+  return top - top == C(0) ? top : C(0);
+}
+
+struct SoftmaxRow {
+  template <class C>
+  static void apply(C* out, const C* x, int64_t n) {
+    // exp(inf - inf) has to come out NaN, so an infinite maximum is subtracted as it is.
+    scale(out, out, C(1) / exp_sum(out, x, row_max(x, n), n), n);
+  }
+};
+struct LogSoftmaxRow {
+  template <class C>
+  static void apply(C* out, const C* x, int64_t n) {
+    const C top = row_max(x, n);
+    const C sum = exp_sum(out, x, top, n);
+    if (out != x) subtract(out, x, top + std::log(sum), n);
+  }
+};
+
+// (self, dim, out).
+aclnnStatus check_softmax(Call& c) {
+  int64_t axis = c.integer(1);
+  ACL_RETURN_IF_FAILED(expect_axis(c, 1, axis, c.tensor(0).rank));
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, 2, 0));
+  if (domain_of(c.tensor(0).dtype) == Domain::Integer && !is_float(c.tensor(2).dtype)) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "out should be floating, but is %s.",
+                  dtype_name(c.tensor(2).dtype));
+  }
+  const Tensor& self = c.tensor(0);
+  c.workspace_size = self.numel() == 0 ? 0 : static_cast<uint64_t>(axis_size(self, axis)) * 4;
+  return ACLNN_SUCCESS;
+}
+aclDataType wider(aclDataType a, aclDataType b) {
+  return a == ACL_DOUBLE || b == ACL_DOUBLE ? ACL_DOUBLE : ACL_FLOAT;
+}
+template <class Fn>
+aclError run_softmax(Call& c) {
+  const Tensor &self = c.tensor(0), &out = c.tensor(2);
+  if (self.numel() == 0) return ACL_SUCCESS;
+  const int axis = static_cast<int>(c.integer(1) < 0 ? c.integer(1) + self.rank : c.integer(1));
+  const int at = self.rank == 0 ? 0 : axis;
+  const int64_t n = axis_size(self, at);
+  const Rows rows({&self, &out}, at);
+  with_float(wider(self.dtype, out.dtype), [&](auto tag) {
+    using C = typename decltype(tag)::type;
+    rows.run(n, [&](const int64_t* offsets) {
+      Buffer<C> in_space(n), out_space(n);
+      const C* x = row_in<C>(in_space, self, offsets[0], at);
+      C* y = row_out<C>(out_space, out, offsets[1], at);
+      if (y == x) y = out_space;  // in place: the row is read twice
+      Fn::apply(y, x, n);
+      row_done<C>(y, out_space, out, offsets[1], at);
+    });
+  });
+  return ACL_SUCCESS;
+}
+
+struct SoftmaxGrad {  // y * (g - sum(g y))
+  template <class C>
+  static ACL_VECTOR void apply(C* out, const C* g, const C* y, int64_t n) {
+    const C sum = dot(g, y, n);
+    ACL_IVDEP
+    for (int64_t i = 0; i < n; ++i) out[i] = y[i] * (g[i] - sum);
+  }
+};
+struct LogSoftmaxGrad {  // g - exp(y) sum(g)
+  template <class C>
+  static ACL_VECTOR void apply(C* out, const C* g, const C* y, int64_t n) {
+    const C sum = reduce_row<SumOf>(g, n);
+    ACL_IVDEP
+    for (int64_t i = 0; i < n; ++i) out[i] = g[i] - v_exp(y[i]) * sum;
+  }
+};
+// (gradOutput, output, dim, out).
+aclnnStatus check_softmax_grad(Call& c) {
+  int64_t axis = c.integer(2);
+  ACL_RETURN_IF_FAILED(expect_axis(c, 2, axis, c.tensor(0).rank));
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, 1, 0));
+  return expect_same_shape(c, 3, 0);
+}
+template <class Fn>
+aclError run_softmax_grad(Call& c) {
+  const Tensor &g = c.tensor(0), &y = c.tensor(1), &out = c.tensor(3);
+  if (g.numel() == 0) return ACL_SUCCESS;
+  const int axis = g.rank == 0 ? 0 : static_cast<int>((c.integer(2) + g.rank) % g.rank);
+  const int64_t n = axis_size(g, axis);
+  const Rows rows({&g, &y, &out}, axis);
+  with_float(wider(g.dtype, out.dtype), [&](auto tag) {
+    using C = typename decltype(tag)::type;
+    rows.run(n, [&](const int64_t* offsets) {
+      Buffer<C> g_space(n), y_space(n), out_space(n);
+      C* to = row_out<C>(out_space, out, offsets[2], axis);
+      Fn::apply(to, row_in<C>(g_space, g, offsets[0], axis), row_in<C>(y_space, y, offsets[1], axis),
+                n);
+      row_done<C>(to, out_space, out, offsets[2], axis);
+    });
+  });
+  return ACL_SUCCESS;
+}
+
+// (self, dim, keepDim, out): max + log(sum(exp(x - max))) over any axes, in two reductions.
+struct MaxFinite : Combine {
+  static constexpr bool integer = false;
+  template <class T>
+  static constexpr T first() {
+    return -std::numeric_limits<T>::infinity();
+  }
+  template <class T>
+  static ACL_INLINE T join(T a, T b) {
+    return b > a || b != b ? b : a;
+  }
+};
+aclnnStatus check_logsumexp(Call& c) {
+  ReducePlan& plan = c.make<ReducePlan>();
+  const Tensor &self = c.tensor(0), &out = c.tensor(3);
+  ACL_RETURN_IF_FAILED(axes_of(c, self, 1, plan.axes));
+  if (!is_float(out.dtype)) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "out should be floating, but is %s.",
+                  dtype_name(out.dtype));
+  }
+  plan.domain = wider(self.dtype, out.dtype);
+  const size_t bytes = dtype_size(plan.domain);
+  c.workspace_size = (self.numel() + 2 * out.numel()) * bytes;
+  return expect_reduced(c, 3, self, plan.axes, c.flag(2));
+}
+template <class C>
+void logsumexp(Call& c, const ReducePlan& plan) {
+  const Tensor &self = c.tensor(0), &out = c.tensor(3);
+  C* space = static_cast<C*>(c.workspace);
+  Shape kept = shape_of(self);
+  for (int i = 0; i < self.rank; ++i) {
+    if (plan.axes >> i & 1) kept.dims[i] = 1;
+  }
+  const Tensor shifted = dense(space, dtype_of<C>(), self.dims, self.rank);
+  const Tensor top = dense(space + self.numel(), dtype_of<C>(), kept.dims, kept.rank);
+  Tensor sum = top;
+  sum.data = space + self.numel() + out.numel();
+  reduce_tensor(top, self, plan.axes, plan.domain, reducers_of<MaxFinite>());
+  C* tops = top.ptr<C>();
+  for (int64_t i = 0; i < out.numel(); ++i) tops[i] = safe_shift(tops[i]);
+  Loop loop = loop_over(shifted);
+  loop.add(self);
+  loop.add(top);
+  loop.coalesce();
+  run_loop<C>(loop, [](int64_t n, C* o, const C* const* in) {
+    for (int64_t i = 0; i < n; ++i) o[i] = v_exp(in[0][i] - in[1][i]);
+  });
+  reduce_tensor(sum, shifted, plan.axes, plan.domain, reducers_of<SumOf>());
+  C* sums = sum.ptr<C>();
+  for (int64_t i = 0; i < out.numel(); ++i) sums[i] = tops[i] + std::log(sums[i]);
+  copy_tensor(out, dense(sums, dtype_of<C>(), out.dims, out.rank));
+}
+aclError run_logsumexp(Call& c) {
+  const ReducePlan& plan = c.get<ReducePlan>();
+  if (c.tensor(3).numel() == 0) return ACL_SUCCESS;
+  with_float(plan.domain, [&](auto tag) { logsumexp<typename decltype(tag)::type>(c, plan); });
+  return ACL_SUCCESS;
+}
+
+}  // namespace
+}  // namespace aclsim
+
+ACLNN_OP(aclnnSoftmax, check_softmax, run_softmax<SoftmaxRow>)
+ACLNN_OP(aclnnLogSoftmax, check_softmax, run_softmax<LogSoftmaxRow>)
+ACLNN_OP(aclnnSoftmaxBackward, check_softmax_grad, run_softmax_grad<SoftmaxGrad>)
+ACLNN_OP(aclnnLogSoftmaxBackward, check_softmax_grad, run_softmax_grad<LogSoftmaxGrad>)
+ACLNN_OP(aclnnLogSumExp, check_logsumexp, run_logsumexp)
