@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Mapping
 from typing import Final
 
-from .declarator import BUILTIN, Cursor, Declarator, NotUnderstood, Specifiers, join_type
+from .declarator import Cursor, Declarator, Specifiers, join_type
 from .expression import tokenize
+from .markers import Markers
 from .raw import (
-    Macro,
     RawConstant,
     RawEnum,
     RawFunction,
@@ -20,106 +19,15 @@ from .raw import (
     Unit,
 )
 from .source import Source
+from .tokens import NotUnderstood
+from .words import INTRICATE
 
 _CHUNK: Final = re.compile(r"[^;{}]*+[;{}]")
 _BRACE: Final = re.compile(r"[{}]")
-_SIMPLE: Final = re.compile(r"[\w\s*,]*+\Z")
 _LINKAGE: Final = re.compile(r'\bextern\s*"C(?:\+\+)?"\s*\Z')
 _TAG: Final = re.compile(r"\b(?:struct|union|enum)\b")
 _LONGEST: Final = 1_000_000
-_NAME: Final = re.compile(r"\b[A-Za-z_]\w*")
-# What a macro that marks declarations may expand to, besides attributes; no type hides there.
-_MARKER_WORDS: Final = frozenset(
-    'extern static inline __inline__ __inline __extension__ __stdcall __cdecl "C" noexcept'.split()
-)
-_SLOW_WORDS: Final = frozenset(
-    "typedef static inline struct union enum class template using namespace constexpr unsigned "
-    "signed long short operator return volatile explicit virtual friend auto".split()
-)
 _LOST_TEXT: Final = 60_000
-
-
-def is_marker(macro: Macro) -> bool:
-    """Whether a macro stands for attributes or storage words only, so that it hides no type."""
-    body = macro.body
-    if body and not body.startswith(("_", "[", "e", "s", "i", "n")):
-        return False
-    tokens = tokenize(body)
-    at = 0
-    while at < len(tokens):
-        token = tokens[at]
-        if token in ("__attribute__", "__attribute", "__declspec", "_Alignas", "alignas"):
-            at = _past_bracket(tokens, at + 1, "()")
-        elif token == "[" and tokens[at + 1 : at + 2] == ["["]:
-            at = _past_bracket(tokens, at, "[]")
-        elif token in _MARKER_WORDS:
-            at += 1
-        else:
-            return False
-    return True
-
-
-class Markers:
-    """Macros as declarations see them: which words to drop and which to replace."""
-
-    def __init__(self, macros: Mapping[str, Macro]) -> None:
-        self.dropped: set[str] = set()
-        self.replaced: dict[str, Macro] = {}
-        # Parameters already read, by their text: headers repeat a few hundred of them.
-        self.params: dict[str, RawParam] = {}
-        for name, macro in macros.items():
-            if not is_marker(macro):
-                if macro.params is None and _names_type(macro.body):
-                    self.replaced[name] = macro
-                continue
-            self.dropped.add(name)
-            if "aligned" in macro.body or "packed" in macro.body or "deprecated" in macro.body:
-                self.replaced[name] = macro
-
-    def expand(self, tokens: list[str], depth: int = 0) -> list[str]:
-        """`tokens` with attribute macros removed or replaced, and type macros replaced."""
-        if not any(t in self.dropped or t in self.replaced for t in tokens):
-            return tokens
-        out: list[str] = []
-        at = 0
-        while at < len(tokens):
-            token = tokens[at]
-            at += 1
-            macro = self.replaced.get(token)
-            if macro is None and token not in self.dropped:
-                out.append(token)
-                continue
-            if at < len(tokens) and tokens[at] == "(" and (not macro or macro.params is not None):
-                at = _past_bracket(tokens, at, "()")
-            if macro is not None and depth < 16 and len(out) < 1_000_000:
-                body = [t for t in tokenize(macro.body) if t != token]
-                out.extend(self.expand(body, depth + 1))
-        return out
-
-
-def _names_type(body: str) -> bool:
-    """Whether a macro's text reads as a type: words and stars, the last word not a constant."""
-    words = body.replace("*", " ").split()
-    return (
-        bool(words)
-        and _SIMPLE.match(body) is not None
-        and all(_NAME.fullmatch(w) for w in words)
-        and (not words[-1].isupper() or len(words) > 1)
-        and (len(words) > 1 or "*" in body or words[0] in BUILTIN or words[0].endswith("_t"))
-    )
-
-
-def _past_bracket(tokens: list[str], at: int, pair: str) -> int:
-    """The index past the bracketed group that opens at `at`; `at` itself if none does."""
-    depth = 0
-    while at < len(tokens):
-        depth += (tokens[at] == pair[0]) - (tokens[at] == pair[1])
-        if depth <= 0 and tokens[at] != pair[1]:
-            break
-        at += 1
-        if depth <= 0:
-            break
-    return at
 
 
 class Chunks:
@@ -200,7 +108,7 @@ class Chunks:
             text = self.code[start : start + _LOST_TEXT]
             self.skip(start, text, "'{' is not closed before the end of the file")
             return len(self.code)
-        if _TAG.search(head, head.rfind(")") + 1) or "=" in head:
+        if "=" in head or self.aggregate(head):
             semicolon = _CHUNK.match(self.code, stop)
             while semicolon and self.code[semicolon.end() - 1] == "{":
                 stop = self.matching(semicolon.end())
@@ -212,10 +120,28 @@ class Chunks:
             stop = semicolon.end()
             self.statement(at, start, stop, self.code[start:stop])
             return stop
-        self.body(at, start, end, stop, head)
+        self.body(at, start, stop, head)
         return stop
 
-    def body(self, at: int, start: int, end: int, stop: int, head: str) -> None:
+    def aggregate(self, head: str) -> bool:
+        """Whether a '{' behind `head` opens a struct, union or enum, and not a function."""
+        if not _TAG.search(head) or len(head) > _LONGEST:
+            return False
+        depth, group, tag = 0, "", False
+        tokens = tokenize(head)
+        for at, token in enumerate(tokens):
+            if token == "(":
+                if not depth:
+                    group = tokens[at - 1] if at else ""
+                depth += 1
+            elif token == ")":
+                depth -= 1
+            elif not depth:
+                tag = tag or token in ("struct", "union", "enum")
+        marker = group.startswith(("__attribute", "__declspec", "alignas", "_Alignas"))
+        return tag and (tokens[-1] != ")" or marker or group in self.markers.dropped)
+
+    def body(self, at: int, start: int, stop: int, head: str) -> None:
         """Handles a braced thing that needs no ';': a function's body, or C++."""
         text = self.code[start:stop]
         if head.rstrip().endswith(")"):
@@ -296,7 +222,7 @@ class Chunks:
     def returned(self, words: list[str]) -> str | None:
         """The return type in the words before a function's name, None if not simple."""
         left = [w for w in words if w not in self.markers.dropped]
-        if any(w in _SLOW_WORDS or w in self.markers.replaced for w in left):
+        if any(w in INTRICATE or w in self.markers.replaced for w in left):
             return None
         left = [w for w in left if w != "extern"]
         stars = left.count("*")

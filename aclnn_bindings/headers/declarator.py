@@ -2,31 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from .raw import RawEnum, RawField, RawParam, RawStruct
-
-_DEPTH: Final = 40
-_STORAGE: Final = frozenset(
-    "typedef extern static inline register constexpr auto __inline __inline__ __extension__ "
-    "_Noreturn thread_local _Thread_local".split()
-)
-_QUALIFIERS: Final = frozenset(["const", "volatile"])
-_RESTRICT: Final = frozenset(["restrict", "__restrict", "__restrict__"])
-BUILTIN: Final = frozenset(
-    "void bool _Bool char short int long float double signed unsigned __int128 _Complex".split()
-)
-_TAGS: Final = frozenset(["struct", "union", "enum", "class"])
-_CXX: Final = frozenset(
-    "template namespace using class operator public private protected virtual friend explicit "
-    "decltype typename mutable noexcept static_assert concept requires :: ->".split()
-)
-
-
-class NotUnderstood(ValueError):
-    """A declaration that is not in the subset of C that headers use; the text says why."""
+from .tokens import NotUnderstood, Tokens
+from .words import BUILTIN, CXX, QUALIFIERS, RESTRICT, STORAGE, TAGS
 
 
 @dataclass(slots=True)
@@ -89,63 +70,12 @@ def builtin_type(words: list[str]) -> str:
     return sign + _LONGS[min(longs, 2)]
 
 
-class Cursor:
-    """A position in the tokens of one declaration, with the grammar of C declarations."""
-
-    def __init__(self, tokens: Sequence[str], pack: int = 0, line: int = 0) -> None:
-        self.tokens = tokens
-        self.at = 0
-        self.depth = 0
-        self.pack = pack
-        self.line = line
-
-    def peek(self, ahead: int = 0) -> str:
-        at = self.at + ahead
-        return self.tokens[at] if at < len(self.tokens) else ""
-
-    def take(self) -> str:
-        token = self.peek()
-        self.at += 1
-        return token
-
-    def expect(self, token: str) -> None:
-        if (found := self.take()) != token:
-            raise NotUnderstood(f"expected '{token}', found '{found[:40] or 'the end'}'")
-
-    def enter(self) -> None:
-        self.depth += 1
-        if self.depth > _DEPTH:
-            raise NotUnderstood(f"nested deeper than {_DEPTH}")
-
-    def balanced(self) -> list[str]:
-        """Takes a bracketed group and gives the tokens inside it."""
-        opening = self.take()
-        closing = {"(": ")", "[": "]", "{": "}"}[opening]
-        depth, inside = 1, []
-        while True:
-            token = self.take()
-            if not token:
-                raise NotUnderstood(f"'{opening}' is not closed")
-            depth += (token == opening) - (token == closing)
-            if not depth:
-                return inside
-            inside.append(token)
-
-    def attribute(self) -> str:
-        """Takes an attribute in any spelling at the cursor; empty text if there is none."""
-        token = self.peek()
-        if token in ("__attribute__", "__attribute", "__declspec", "alignas", "_Alignas", "__asm__",
-                     "asm"):  # fmt: skip
-            self.take()
-            inside = self.balanced() if self.peek() == "(" else []
-            return f"{token}({' '.join(inside)})"
-        if token == "[" and self.peek(1) == "[":
-            return " ".join(self.balanced()) or "[]"
-        return ""
+class Cursor(Tokens):
+    """The grammar of C declarations over tokens."""
 
     # -- specifiers ---------------------------------------------------------------------------
 
-    def specifiers(self, parameter: bool = False) -> Specifiers:
+    def specifiers(self) -> Specifiers:
         """Takes the specifiers; identifiers beyond type and name count as attributes."""
         spec = Specifiers()
         qualifiers: list[str] = []
@@ -153,20 +83,20 @@ class Cursor:
         plain: list[str] = []
         while True:
             token = self.peek()
-            if token in _QUALIFIERS:
+            if token in QUALIFIERS:
                 if self.take() not in qualifiers:
                     qualifiers.append(token)
-            elif token in _STORAGE:
+            elif token in STORAGE:
                 spec.storage.add(self.take())
-            elif token in _RESTRICT:
+            elif token in RESTRICT:
                 self.take()
             elif token in BUILTIN and token:
                 builtin.append(self.take())
-            elif token in _TAGS:
+            elif token in TAGS:
                 self._tagged(spec)
             elif attribute := self.attribute():
                 spec.attributes.append(attribute)
-            elif token in _CXX:
+            elif token in CXX:
                 raise NotUnderstood(f"C++: '{token}'")
             elif token.isidentifier():
                 plain.append(self.take())
@@ -176,7 +106,7 @@ class Cursor:
                 break
         if builtin:
             spec.base = builtin_type(builtin)
-        self._resolve(spec, plain, parameter)
+        self._resolve(spec, plain)
         if "volatile" in qualifiers:
             spec.base = f"volatile {spec.base}"
         if "const" in qualifiers:
@@ -197,7 +127,7 @@ class Cursor:
             return self.peek(1) not in ("*", "&") and after.isidentifier()
         return False
 
-    def _resolve(self, spec: Specifiers, plain: list[str], parameter: bool) -> None:
+    def _resolve(self, spec: Specifiers, plain: list[str]) -> None:
         """Gives each plain identifier its part: attribute, type or name."""
         ends_in_name = self.peek() not in ("*", "&")
         if spec.base:
@@ -340,8 +270,8 @@ class Cursor:
         if attribute := self.attribute():
             return attribute
         token = self.peek()
-        if token in _CXX or not token.isidentifier():
-            found = "C++: " if token in _CXX else "unexpected "
+        if token in CXX or not token.isidentifier():
+            found = "C++: " if token in CXX else "unexpected "
             raise NotUnderstood(f"{found}'{token[:40] or 'end'}'")
         self.take()
         return f"{token}({' '.join(self.balanced())})" if self.peek() == "(" else token
@@ -382,9 +312,9 @@ class Cursor:
                 if self.peek() == "&":
                     raise NotUnderstood("C++: '&&'")
                 out += "&"
-            elif token in _QUALIFIERS and out:
+            elif token in QUALIFIERS and out:
                 out += self.take()
-            elif token in _RESTRICT and out:
+            elif token in RESTRICT and out:
                 self.take()
             elif token.startswith("__") and (attribute := self.attribute()):
                 del attribute
@@ -399,7 +329,7 @@ class Cursor:
             token = self.peek()
             if token == "[" and self.peek(1) != "[":
                 inside = self.balanced()
-                inner.after += f"[{' '.join(w for w in inside if w not in _RESTRICT)}]"
+                inner.after += f"[{' '.join(w for w in inside if w not in RESTRICT)}]"
             elif token == "(":
                 params = self.parameters(inner)
                 if not inner.before and not inner.after and inner.params is None:
@@ -430,7 +360,7 @@ class Cursor:
 
     def parameter(self, owner: Declarator) -> RawParam:
         """Takes one parameter; a default value goes to `owner.defaults`."""
-        spec = self.specifiers(parameter=True)
+        spec = self.specifiers()
         if spec.enum is not None or spec.struct is not None:
             raise NotUnderstood("type defined inside a parameter list")
         item = self.declarator(spec.name)

@@ -28,7 +28,7 @@ def _of_pointer(param: RawParam, said: str) -> Direction:
         return Direction.IN
     if said:
         return _BY_TEXT[said]
-    if param.type in ("void *", "void *const") or "**" not in param.type and "(*" in param.type:
+    if param.type in ("void *", "void *const"):
         return Direction.IN
     return Direction.OUT
 

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from ..abi import SCALARS, unqualified
 from ..signature import Field
 from .declarator import join_type
-from .expression import NotConstant
+from .numbers import NotConstant
 from .raw import RawField, RawStruct
 from .symbols import Symbols, UnitScope, evaluate_text
 

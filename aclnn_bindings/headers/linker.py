@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from ..abi import kind_of
 from ..signature import Kind, Skipped
-from .declaration import Markers, is_marker
 from .direction import directions
 from .doxygen import ParamDoc, is_deprecated, read_doc
-from .expression import NotConstant
 from .layout import Layout, Layouts, UnknownLayout, resolve_bounds
+from .markers import Markers, is_marker
+from .numbers import NotConstant
 from .raw import Macro, RawFunction, RawStruct, Unit
 from .symbols import Symbols, UnitScope, enum_type, evaluate_text, string_value
 from .tables import DEPRECATED, DIRECTION_INDEX, EXPORTED, KIND_INDEX, Image, Row
@@ -89,8 +89,8 @@ class Linker:
 
     def constant(self, name: str, value: int | float | str, unit: Unit, line: int) -> None:
         known = self.image.named["constants"].get(name)
-        differs = known is not None and known[0] != value
-        self.add("constants", name, [value], unit, line, known[0] if differs else None)
+        same = known[0] if known is not None and known[0] != value else None
+        self.add("constants", name, [value], unit, line, same)
 
     def constants(self, index: int, unit: Unit) -> None:
         scope = self.symbols.scope(index)
@@ -134,8 +134,7 @@ class Linker:
                 self.skip(unit, typedef.line, f"typedef {typedef.name}", str(error))
                 continue
             known = rows.get(typedef.name)
-            differs = known is not None and known[0] != ctype
-            same = known[0] if differs else None
+            same = known[0] if known is not None and known[0] != ctype else None
             self.add("typedefs", typedef.name, [ctype], unit, typedef.line, same)
 
     def structs(self, index: int, unit: Unit) -> None:

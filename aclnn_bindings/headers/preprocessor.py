@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import platform
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
-from .expression import NotConstant, Value, evaluate_tokens, tokenize
+from .expression import evaluate_tokens, tokenize
+from .numbers import NotConstant, Value
 from .raw import Macro, Unit
 
 _DIRECTIVE: Final = re.compile(r"\s*#\s*(\w*)\s*(.*)", re.S)
@@ -16,11 +17,13 @@ _PACK: Final = re.compile(r"pack\s*\(\s*(push|pop)?[\s,]*(\w*)[\s,]*(\d*)\s*\)")
 _DEPTH: Final = 1000
 
 
-def predefined() -> dict[str, str]:
+def predefined() -> dict[str, Macro]:
     """Macros of a C compiler (GCC) on this machine's processor under Linux."""
     machine = {"arm64": "aarch64", "AMD64": "x86_64"}.get(platform.machine(), platform.machine())
-    known = {"__GNUC__": "12", "__linux__": "1", "__LP64__": "1", "__STDC__": "1"}
-    return {**known, "__STDC_VERSION__": "201710L", f"__{machine}__": "1"}
+    ones = ["__linux__", "__linux", "linux", "__unix__", "__LP64__", "__STDC__", "true"]
+    known = dict.fromkeys([*ones, f"__{machine}__"], "1")
+    known |= {"__GNUC__": "12", "__STDC_VERSION__": "201710L", "__SIZEOF_POINTER__": "8"}
+    return {name: Macro(None, body, 0) for name, body in known.items()}
 
 
 class _Condition:
@@ -32,27 +35,27 @@ class _Condition:
 
     def value(self, name: str) -> Value | None:
         self.preprocessor.unit.asked.add(name)
-        body = self.preprocessor.body(name)
-        if not body or name in self.open:
+        macro = self.preprocessor.macro(name)
+        if macro is None or not macro.body or name in self.open:
             return Value(0)
         self.open.add(name)
         try:
-            return evaluate_tokens(tokenize(body), self, len(self.open))
+            return evaluate_tokens(tokenize(macro.body), self, len(self.open))
         finally:
             self.open.discard(name)
 
     def macro(self, name: str) -> Macro | None:
-        macro = self.preprocessor.unit.macros.get(name)
+        macro = self.preprocessor.macro(name)
         return macro if macro and macro.params is not None and name not in self.open else None
 
-    def width(self, ctype: str) -> tuple[int, bool] | None:
-        return None
+    def width(self, ctype: str) -> None:
+        del ctype  # An #if knows no types.
 
 
 class Preprocessor:
     """Follows the directives of one header and tells whether the text between is active."""
 
-    def __init__(self, unit: Unit, defined: dict[str, str]) -> None:
+    def __init__(self, unit: Unit, defined: Mapping[str, Macro]) -> None:
         self.unit = unit
         self.defined = defined
         self.gone: set[str] = set()
@@ -61,21 +64,22 @@ class Preprocessor:
         self.pack_changed = False
         self.branch_changed = False
         self.left = ""
+        self._first = ""
         self._packs: list[int] = []
         # One row per open #if: outer text active, some branch taken, line, condition text.
         self._stack: list[tuple[bool, bool, int, str]] = []
 
-    def body(self, name: str) -> str | None:
-        """What a macro without parameters expands to; None if it is not defined."""
+    def macro(self, name: str) -> Macro | None:
+        """What `name` is defined as here; None if it is not."""
         macro = self.unit.macros.get(name)
-        if macro is not None:
-            return macro.body
-        return None if name in self.gone else self.defined.get(name)
+        if macro is None and name not in self.gone:
+            macro = self.defined.get(name)
+        return macro
 
     def is_defined(self, name: str) -> bool:
         """Whether `name` is a macro here."""
         self.unit.asked.add(name)
-        return name in self.unit.macros or (name in self.defined and name not in self.gone)
+        return self.macro(name) is not None
 
     def directive(self, text: str, line: Callable[[], int]) -> None:
         """Obeys one directive; `line` gives its line number when that is needed."""
@@ -115,9 +119,11 @@ class Preprocessor:
         if found[2] is not None:
             params = tuple(p.strip() for p in found[3].split(",") if p.strip())
         self.unit.macros[found[1]] = Macro(params, found[4], line)
+        if self._first == found[1] and not self.unit.guard and len(self._stack) == 1:
+            self.unit.guard = found[1]
 
     def _pragma(self, rest: str, line: Callable[[], int]) -> None:
-        if rest.startswith("once") or rest.startswith("GCC"):
+        if rest.startswith(("once", "GCC")):
             return
         found = _PACK.match(rest)
         if found is None:
@@ -138,6 +144,8 @@ class Preprocessor:
         if len(self._stack) >= _DEPTH:
             self.unit.skip_at(line, f"#{name} {rest}", f"conditionals nest deeper than {_DEPTH}")
             return
+        if not self._first:
+            self._first = rest if name == "ifndef" else "#"
         taken = self.active and self._holds(name, rest, line)
         self._stack.append((self.active, taken, line, f"#{name} {rest}"))
         self._switch(taken)

@@ -94,6 +94,7 @@ class Unit:
     macros: dict[str, Macro] = field(default_factory=dict)
     includes: list[str] = field(default_factory=list)
     asked: set[str] = field(default_factory=set)
+    guard: str = ""
     skipped: list[Skipped] = field(default_factory=list)
     linkage: int = 0
     chunks: int = 0

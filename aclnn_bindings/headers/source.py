@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from .preprocessor import Preprocessor
-from .raw import Unit
+from .raw import Macro, Unit
 
 _LEXEME: Final = re.compile(
     r"""
@@ -160,6 +161,6 @@ class _Scan:
         return end - start >= 4 and self.text.endswith("*/", start, end)
 
 
-def read_source(text: str, unit: Unit, defined: dict[str, str]) -> Source:
+def read_source(text: str, unit: Unit, defined: Mapping[str, Macro]) -> Source:
     """Splits one header's text into code, comments and directives; fills `unit` with macros."""
     return _Scan(text, Preprocessor(unit, defined)).run()

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ..abi import SCALARS, unqualified
-from .expression import NotConstant, Value, evaluate, evaluate_tokens, tokenize, wrap
+from .expression import evaluate, evaluate_tokens, tokenize
+from .includes import Includes
+from .numbers import NotConstant, Value, wrap
 from .raw import Macro, RawEnum, Unit
 
 _STRINGS: Final = re.compile(r'(?:"(?:[^"\\]|\\.)*+"\s*)++')
@@ -37,7 +39,7 @@ def enum_type(values: Sequence[int]) -> tuple[int, bool]:
     low, high = min(values, default=0), max(values, default=0)
     if low >= 0:
         return (4, False) if high < 1 << 32 else (8, False)
-    return (4, True) if -(1 << 31) <= low and high < 1 << 31 else (8, True)
+    return (4, True) if low >= -(1 << 31) and high < 1 << 31 else (8, True)
 
 
 class Symbols:
@@ -52,7 +54,7 @@ class Symbols:
         self.defined: dict[str, list[_Definition]] = {}
         self.values: dict[_Definition, Value] = {}
         self.open: set[_Definition] = set()
-        self._reach: dict[int, set[int]] = {}
+        self.includes = Includes(units)
         for index, unit in enumerate(units):
             self._gather(index, unit)
 
@@ -86,23 +88,8 @@ class Symbols:
         for definition in reversed(found):
             if definition.unit == unit:
                 return definition
-        reach = self.reach(unit)
+        reach = self.includes.reach(unit)
         return next((d for d in found if d.unit in reach), found[0])
-
-    def reach(self, unit: int) -> set[int]:
-        """Units that `unit` includes, directly or not; a cycle ends where it closes."""
-        if unit not in self._reach:
-            by_name = {u.header.rsplit("/", 1)[-1]: i for i, u in enumerate(self.units)}
-            seen = {unit}
-            waiting = [unit]
-            while waiting:
-                for include in self.units[waiting.pop()].includes:
-                    other = by_name.get(include.rsplit("/", 1)[-1])
-                    if other is not None and other not in seen:
-                        seen.add(other)
-                        waiting.append(other)
-            self._reach[unit] = seen
-        return self._reach[unit]
 
     def evaluate(self, definition: _Definition) -> Value:
         """The value of a definition; NotConstant for a cycle or what is not constant."""

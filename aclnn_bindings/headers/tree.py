@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 
-from .declaration import Markers, read_declarations
+from .declaration import read_declarations
+from .includes import inherited
 from .linker import Linker
+from .markers import Markers
 from .preprocessor import predefined
 from .raw import Macro, Unit
 from .source import Source, decode, read_source
@@ -28,18 +30,26 @@ def build(texts: Mapping[str, str | bytes], unread: Mapping[str, str] | None = N
             sources.append(Source())
             continue
         seen.add(digest)
-        text = content if isinstance(content, str) else decode(content)
-        sources.append(read_source(text, unit, defined))
+        sources.append(read_source(_text(content), unit, defined))
     for name, reason in (unread or {}).items():
         unit = Unit(name)
         unit.skip_at(0, name, reason)
         units.append(unit)
         sources.append(Source())
+    for index, macros in inherited(units, defined).items():
+        name = units[index].header
+        text = _text(texts[name])
+        units[index] = Unit(name)
+        sources[index] = read_source(text, units[index], {**defined, **macros})
     macros = _all_macros(units)
     markers = Markers(macros)
     for unit, source in zip(units, sources, strict=True):
         read_declarations(source, unit, markers)
     return Linker(units, macros, markers).run()
+
+
+def _text(content: str | bytes) -> str:
+    return content if isinstance(content, str) else decode(content)
 
 
 def _all_macros(units: Sequence[Unit]) -> dict[str, Macro]:

@@ -1,0 +1,69 @@
+"""Owns a position in the tokens of a declaration: brackets, attributes, depth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from .words import ATTRIBUTES
+
+_DEPTH: Final = 40
+
+
+class NotUnderstood(ValueError):
+    """A declaration that is not in the subset of C that headers use; the text says why."""
+
+
+class Tokens:
+    """A position in the tokens of one declaration."""
+
+    def __init__(self, tokens: Sequence[str], pack: int = 0, line: int = 0) -> None:
+        self.tokens = tokens
+        self.at = 0
+        self.depth = 0
+        self.pack = pack
+        self.line = line
+
+    def peek(self, ahead: int = 0) -> str:
+        at = self.at + ahead
+        return self.tokens[at] if at < len(self.tokens) else ""
+
+    def take(self) -> str:
+        token = self.peek()
+        self.at += 1
+        return token
+
+    def expect(self, token: str) -> None:
+        if (found := self.take()) != token:
+            raise NotUnderstood(f"expected '{token}', found '{found[:40] or 'the end'}'")
+
+    def enter(self) -> None:
+        self.depth += 1
+        if self.depth > _DEPTH:
+            raise NotUnderstood(f"nested deeper than {_DEPTH}")
+
+    def balanced(self) -> list[str]:
+        """Takes a bracketed group and gives the tokens inside it."""
+        opening = self.take()
+        closing = {"(": ")", "[": "]", "{": "}"}[opening]
+        depth = 1
+        inside: list[str] = []
+        while True:
+            token = self.take()
+            if not token:
+                raise NotUnderstood(f"'{opening}' is not closed")
+            depth += (token == opening) - (token == closing)
+            if not depth:
+                return inside
+            inside.append(token)
+
+    def attribute(self) -> str:
+        """Takes an attribute in any spelling at the cursor; empty text if there is none."""
+        token = self.peek()
+        if token in ATTRIBUTES:
+            self.take()
+            inside = self.balanced() if self.peek() == "(" else []
+            return f"{token}({' '.join(inside)})"
+        if token == "[" and self.peek(1) == "[":
+            return " ".join(self.balanced()) or "[]"
+        return ""
