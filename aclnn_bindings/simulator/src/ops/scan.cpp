@@ -1,0 +1,124 @@
+// Cumulative sums, products and extrema along one axis.
+#include "promote.h"
+#include "rows.h"
+
+namespace aclsim {
+namespace {
+
+struct Plan {
+  int axis;
+  aclDataType domain;
+};
+
+// (self, dim, dtype, out): `dim` is a number or a scalar, `out` already has the result dtype.
+template <int Out>
+aclnnStatus check_scan(Call& c) {
+  Plan& p = c.make<Plan>();
+  int64_t axis = c.args[1].kind == ArgKind::Scalar ? c.scalar(1).integer() : c.integer(1);
+  ACL_RETURN_IF_FAILED(expect_axis(c, 1, axis, c.tensor(0).rank));
+  p.axis = static_cast<int>(axis);
+  p.domain = c.tensor(Out).dtype;
+  return expect_same_shape(c, Out, 0);
+}
+
+struct RunningSum {
+  template <class T>
+  static T join(T a, T b) {
+    return a + b;
+  }
+};
+struct RunningProduct {
+  template <class T>
+  static T join(T a, T b) {
+    return a * b;
+  }
+};
+
+// `exclusive` shifts by one element, `reverse` starts at the end.
+template <class Fn, class C>
+void scan_row(C* out, const C* x, int64_t n, bool exclusive, bool reverse) {
+  using Wide = std::conditional_t<std::is_same<C, float>::value, double, C>;
+  Wide total = exclusive ? Wide(0) : Wide(x[reverse ? n - 1 : 0]);
+  for (int64_t k = 0; k < n; ++k) {
+    const int64_t i = reverse ? n - 1 - k : k;
+    const C given = x[i];
+    if (k > 0 && !exclusive) total = Fn::join(total, Wide(given));
+    out[i] = static_cast<C>(total);
+    if (exclusive) total = Fn::join(total, Wide(given));
+  }
+}
+
+template <class Fn>
+void scan(const Tensor& out, const Tensor& self, const Plan& p, bool exclusive, bool reverse) {
+  if (self.numel() == 0) return;
+  const int64_t n = axis_size(self, p.axis);
+  const Rows rows({&self, &out}, p.axis);
+  const auto go = [&](auto tag) {
+    using C = typename decltype(tag)::type;
+    rows.run(n, [&](const int64_t* offsets) {
+      Buffer<C> in_space(n), out_space(n);
+      C* to = row_out<C>(out_space, out, offsets[1], p.axis);
+      scan_row<Fn>(to, row_in<C>(in_space, self, offsets[0], p.axis), n, exclusive, reverse);
+      row_done<C>(to, out_space, out, offsets[1], p.axis);
+    });
+  };
+  if (domain_of(p.domain) == Domain::Complex) {
+    go(Tag<c128>{});
+  } else {
+    with_real(p.domain, go);
+  }
+}
+
+template <class Fn, int Out>
+aclError run_scan(Call& c) {
+  scan<Fn>(c.tensor(Out), c.tensor(0), c.get<Plan>(), false, false);
+  return ACL_SUCCESS;
+}
+// (self, dim, exclusive, reverse, out).
+aclError run_cumsum_v2(Call& c) {
+  scan<RunningSum>(c.tensor(4), c.tensor(0), c.get<Plan>(), c.flag(2), c.flag(3));
+  return ACL_SUCCESS;
+}
+
+// (self, dim, valuesOut, indicesOut): the latest index among equals, NaN from its place on.
+aclnnStatus check_extrema(Call& c) {
+  ACL_RETURN_IF_FAILED(check_scan<2>(c));
+  c.get<Plan>().domain = c.tensor(0).dtype;
+  return expect_same_shape(c, 3, 0);
+}
+template <bool Max>
+aclError run_extrema(Call& c) {
+  const Tensor &self = c.tensor(0), &values = c.tensor(2), &indices = c.tensor(3);
+  if (self.numel() == 0) return ACL_SUCCESS;
+  const Plan& p = c.get<Plan>();
+  const int64_t n = axis_size(self, p.axis);
+  const Rows rows({&self, &values, &indices}, p.axis);
+  with_real(p.domain, [&](auto tag) {
+    using C = typename decltype(tag)::type;
+    rows.run(n, [&](const int64_t* offsets) {
+      Buffer<C> space(n), best(n);
+      Buffer<int64_t> at(n);
+      const C* x = row_in<C>(space, self, offsets[0], p.axis);
+      int64_t top = 0;
+      for (int64_t i = 0; i < n; ++i) {
+        const bool wins = x[i] != x[i] || (x[top] == x[top] && (Max ? x[i] >= x[top] : x[i] <= x[top]));
+        if (wins) top = i;
+        best[i] = x[top];
+        at[i] = top;
+      }
+      store(best.get(), values.data, values.dtype, offsets[1], axis_stride(values, p.axis), n);
+      store(at.get(), indices.data, indices.dtype, offsets[2], axis_stride(indices, p.axis), n);
+    });
+  });
+  return ACL_SUCCESS;
+}
+
+}  // namespace
+}  // namespace aclsim
+
+ACLNN_OP(aclnnCumsum, check_scan<3>, (run_scan<RunningSum, 3>))
+ACLNN_OP(aclnnCumsumV2, check_scan<4>, run_cumsum_v2)
+ACLNN_OP(aclnnCumprod, check_scan<3>, (run_scan<RunningProduct, 3>))
+ACLNN_OP(aclnnInplaceCumprod, check_scan<0>, (run_scan<RunningProduct, 0>))
+ACLNN_OP(aclnnCummax, check_extrema, run_extrema<true>)
+ACLNN_OP(aclnnCummin, check_extrema, run_extrema<false>)
