@@ -13,20 +13,13 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
-from .abi import kind_of
+from .abi import SCALARS, kind_of
 from .errors import BindingError
 from .lazy import LazyMapping
-from .signature import Declarations, Direction, Field, Param, Signature, Struct
+from .signature import Declarations, Direction, Field, Kind, Param, Signature, Struct
 
 _DIRECTIONS: Final = {"i": Direction.IN, "o": Direction.OUT, "b": Direction.INOUT}
 _VERSIONS: Final = ("8.1.RC1", "2026-08")
-_BYTES: Final[Mapping[str, int]] = {
-    "char": 1, "bool": 1, "int8_t": 1, "uint8_t": 1, "unsigned char": 1,
-    "int16_t": 2, "uint16_t": 2, "short": 2, "unsigned short": 2,
-    "int": 4, "unsigned int": 4, "int32_t": 4, "uint32_t": 4, "float": 4,
-    "int64_t": 8, "uint64_t": 8, "long": 8, "size_t": 8, "double": 8, "uintptr_t": 8,
-    "unsigned long": 8, "long long": 8, "unsigned long long": 8, "void": 0,
-}  # fmt: skip
 # CANN releases whose interface a catalog was read from, or is known to equal.
 _RELEASES: Final = ((re.compile(r"8\.1\.RC1($|[^0-9])"), "8.1.RC1"),)
 
@@ -105,7 +98,8 @@ class _Rows:
     def param(self, text: str) -> Param:
         ctype, name, flow, listed = text.split("|")
         dtypes = tuple(self.data["dtype_sets"][int(listed)].split()) if listed else ()
-        kind = kind_of(ctype, self.data["typedefs"], self.data["enums"], self.data["structs"])
+        types = self.data["typedefs"], self.data["enums"], self.data["structs"]
+        kind = kind_of(ctype, *types) or Kind.STRUCT
         made = Param(name, ctype, kind, _DIRECTIONS[flow[0]], flow.endswith("?"), dtypes)
         self.params[text] = made
         return made
@@ -131,4 +125,4 @@ class _Rows:
         target = self.data["typedefs"].get(base)
         if target and target.removeprefix("struct ").removeprefix("union ") != base:
             return self.width(target) * count
-        return _BYTES.get(base, 0) * count
+        return SCALARS.get(base, (0, False))[0] * count

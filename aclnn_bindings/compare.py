@@ -16,7 +16,7 @@ from .signature import Declarations, Signature, Struct
 Effect = Literal["breaks ABI", "source only"]
 _CONST: Final = re.compile(r"\bconst\b")
 _TAG: Final = re.compile(r"\b(struct|union|enum)\b")
-_SPACES: Final = re.compile(r"\s+")
+_SPACES: Final = re.compile(r"\s*([*&()\[\],])\s*|\s+")
 # Version numbers and end marks move with every release and are passed to no function.
 _MOVING: Final = re.compile(r"(_VERSION(_STR|_NUM)?|_MAX|_RESERVED|_END)$")
 # By-value and pointed-to integers of one width are passed alike; names of one width are one class.
@@ -165,6 +165,5 @@ class Types:
 
 
 def _spelled(ctype: str) -> str:
-    return (
-        _SPACES.sub(" ", ctype.replace("*", " * ").replace("&", " & ")).strip().replace("* *", "**")
-    )
+    """`ctype` without the spaces that no compiler sees."""
+    return _SPACES.sub(lambda m: m[1] or " ", ctype).strip()

@@ -133,6 +133,11 @@ class StatusCodes:
             found = self._catalog.get(code)
         return found or ""
 
+    def names(self) -> Mapping[int, str]:
+        """Every code that is known, those of the install first."""
+        self.name(_CODE_RANGE.stop - 1)
+        return {**(self._catalog or {}), **self._names}
+
     def error(
         self,
         call: str,

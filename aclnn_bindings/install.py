@@ -96,12 +96,12 @@ def describe(
     custom = tuple(
         Library(v.library, "custom", v.name) for v in packages if v.library and not v.shadowed
     )
-    simulator = (root / "include" / "aclsim").is_dir()
+    found = read_versions(root)
     return Install(
         root=root,
         found_via=found_via,
-        kind="simulator" if simulator else "cann",
-        versions=read_versions(root),
+        kind="simulator" if found.simulator else "cann",
+        versions=found,
         include_dirs=includes + tuple(v.include for v in packages if v.include),
         libraries=custom + libraries,
         vendors=packages,

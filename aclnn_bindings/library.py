@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from . import catalog
+from . import catalog, headers
 from .errors import BindingError
 from .install import Install
 from .search import ENVIRONMENT, Step, bundled_simulator, search
@@ -20,6 +20,7 @@ __all__ = [
     "DeclarationsUnknownError",
     "Install",
     "InstallNotFoundError",
+    "catalog_version",
     "declarations",
     "find_install",
     "find_installs",
@@ -90,16 +91,19 @@ def _remedy(step: Step) -> str:
     return "source the toolkit's set_env.sh, or unset the variable to look elsewhere"
 
 
+def catalog_version(install: Install) -> str | None:
+    """The catalog that describes exactly this install, or None when there is no such one."""
+    return catalog.version_of(install.versions.catalog or install.version)
+
+
 def declarations(install: Install) -> Declarations:
     """What `install` declares: its headers, else the catalog of exactly its version.
 
     DeclarationsUnknownError when it has neither, since calling by guess corrupts memory.
     """
     if install.include_dirs:
-        from .headers import parse_dirs
-
-        return parse_dirs(install.include_dirs)
-    version = catalog.version_of(install.version)
+        return headers.load(install.include_dirs)
+    version = catalog_version(install)
     if version is None:
         raise DeclarationsUnknownError(
             f"install at {install.root}: it has no headers, and there is no catalog of version "

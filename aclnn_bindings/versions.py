@@ -20,7 +20,11 @@ _USUAL: Final = Path("/usr/local/Ascend")
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """Releases by part, each None when no file names it; `source` is the toolkit's file."""
+    """Releases by part, each None when no file names it; `source` is the toolkit's file.
+
+    `kernels` are SoCs with built-in kernel binaries; `catalog` is the signature catalog that the
+    install says it implements (only simulators do).
+    """
 
     toolkit: str | None = None
     source: str = ""
@@ -28,11 +32,16 @@ class Versions:
     firmware: str | None = None
     opp: str | None = None
     kernels: tuple[str, ...] = ()
+    catalog: str | None = None
+    simulator: bool = False
 
 
 def read_versions(root: Path, system: Path | None = None) -> Versions:
     """Releases of the toolkit at `root`, and of driver and firmware below `system`."""
     toolkit, source = _toolkit(root)
+    if _key(root / "version.info", "kind") == "simulator":
+        stated = _key(root / "version.info", "catalog")
+        return Versions(toolkit=toolkit, source=source, catalog=stated, simulator=True)
     place = system or _driver_place()
     return Versions(
         toolkit=toolkit,

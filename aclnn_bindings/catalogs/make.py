@@ -106,6 +106,7 @@ def compact_function(name: str, raw: Facts, specs: Facts, sets: DtypeSets) -> li
     names = spec_names(op, len(params) - 2) if op else None
     row: list[str] = []
     for i, (ctype, param) in enumerate(params):
+        ctype = ctype.replace("( *", " (*")
         fact = op["p"].get(names[i], {}) if names and i < len(names) else {}
         flow = direction(name, ctype, param, doc, fact.get("io"))
         optional = param.endswith("Optional") or param in doc.get("optional", ()) or "opt" in fact

@@ -1,0 +1,271 @@
+"""Turns the rows of a probe into causes with fixes; refuses to call a guess a cause.
+
+Sources: messages of the glibc loader, CANN's installation and container documents, set_env.sh.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from .census import Status, foreign
+from .child import StepResult
+from .complaints import complaint
+from .install import arch
+from .probe import Report
+from .remedies import remedy_for
+from .search import ENVIRONMENT
+
+Severity = Literal["error", "warning", "note"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One thing that is wrong or worth knowing: what was seen, and what to do about it."""
+
+    severity: Severity
+    what: str
+    fix: str = ""
+    evidence: str = ""
+
+
+def causes(report: Report, environ: Mapping[str, str]) -> tuple[Cause, ...]:
+    """Every cause, errors first, in the order in which to deal with them."""
+    found = [*_of_search(report), *_of_environment(report, environ)]
+    if report.install is not None:
+        for rule in _RULES:
+            found += rule(report, environ)
+    rank = {"error": 0, "warning": 1, "note": 2}
+    return tuple(sorted(dict.fromkeys(found), key=lambda cause: rank[cause.severity]))
+
+
+def _of_search(report: Report) -> Iterator[Cause]:
+    if report.install is None:
+        named = any(s.via in ENVIRONMENT and s.verdict != "unset" for s in report.steps)
+        what = report.refusal.partition(";")[0]
+        if named or report.request.home or report.request.simulator or report.request.headers:
+            yield Cause("error", what, report.refusal.partition("; ")[2])
+        else:
+            yield Cause("error", "no CANN and no simulator on this machine", _INSTALL_CANN)
+        for step in report.steps:
+            if step.install and step.install.kind == "simulator":
+                yield Cause("note", "the bundled simulator is here", "add --simulator to use it")
+
+
+_INSTALL_CANN: Final = (
+    "install the toolkit and source its set_env.sh, or reinstall this package where a C++ "
+    "compiler is available to get its simulator"
+)
+
+
+def _of_environment(report: Report, environ: Mapping[str, str]) -> Iterator[Cause]:
+    home, toolkit = environ.get("ASCEND_HOME_PATH"), environ.get("ASCEND_TOOLKIT_HOME")
+    if home and toolkit and Path(home).resolve() != Path(toolkit).resolve():
+        yield Cause(
+            "warning",
+            "ASCEND_HOME_PATH and ASCEND_TOOLKIT_HOME name two installs",
+            "source one set_env.sh in a fresh shell",
+            f"{home} and {toolkit}",
+        )
+    folders = environ.get("LD_LIBRARY_PATH", "").split(":")
+    stubs = next((i for i, f in enumerate(folders) if "devlib" in Path(f).parts), None)
+    real = next((i for i, f in enumerate(folders) if Path(f).name == "lib64"), None)
+    if stubs is not None and (real is None or stubs < real):
+        yield Cause(
+            "warning",
+            "LD_LIBRARY_PATH reaches the stub libraries first",
+            "put lib64 before devlib: stubs answer every call with 100039",
+            folders[stubs],
+        )
+    if report.install is None:
+        return
+    for step in report.steps:
+        if step.via.endswith("set_env.sh") and step.install is report.install:
+            yield Cause(
+                "note", "CANN is installed but not set up in this shell", f"source {step.via}"
+            )
+
+
+def _contents(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
+    install = report.install
+    assert install is not None
+    if not install.libraries:
+        yield Cause(
+            "error",
+            "headers only: there are no libraries, so nothing can run",
+            "give a toolkit's root, or install the toolkit's runtime package",
+            str(install.root),
+        )
+    elif not install.include_dirs and report.declared is not None:
+        yield Cause(
+            "note",
+            f"no headers: signatures come from the {report.declared_from}",
+            "install the development package to read this install's own headers",
+        )
+    elif report.declared is None:
+        yield Cause(
+            "error",
+            "no headers and no catalog of this version: functions are listed, not called",
+            "install the development package, or give --headers with this version's headers",
+            report.declared_from,
+        )
+    if install.libraries and install.layout == "none":
+        yield Cause(
+            "error",
+            "no operator library (libopapi*.so) in this install",
+            "install the toolkit or the ops packages; the driver alone has no operators",
+        )
+    if install.layout == "mixed":
+        yield Cause(
+            "warning",
+            "libopapi.so stands beside the split libopapi_*.so",
+            "the split libraries are used; do not link both (CANN 8.5 documents)",
+        )
+
+
+def _tables(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
+    wrong: dict[str, list[str]] = {}
+    for library, table in report.files:
+        if table.problem:
+            fix = "copy or install the file again, and compare its size with the source's"
+            yield Cause("error", f"{library.name} {table.problem}", fix, str(library.path))
+        elif reason := foreign(table):
+            wrong.setdefault(reason, []).append(library.name)
+    for reason, names in wrong.items():
+        fix = f"install the {arch()} package, or use an image for {arch()}"
+        yield Cause("error", f"{_several(names)} {reason}", fix)
+
+
+def _loading(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
+    assert report.install is not None
+    damaged = {str(lib.path) for lib, table in report.files if table.problem or foreign(table)}
+    grouped: dict[tuple[str, str], list[str]] = {}
+    off_path: list[str] = []
+    for step in report.loads:
+        name = Path(step.name).name
+        if step.state == "ok":
+            if step.facts.get("preloaded"):
+                off_path += step.facts["preloaded"]
+        elif step.name in damaged:
+            continue
+        elif step.state in ("crashed", "timed out"):
+            yield Cause("error", f"loading {name} {step.state}", _LOAD_ALONE, step.detail)
+        else:
+            key = complaint(step.detail, report.install)
+            grouped.setdefault(key, []).append(f"{name}: {step.detail}")
+    for (what, fix), lines in grouped.items():
+        yield Cause("error", what, fix, lines[0])
+    if off_path:
+        where = report.install.root / "lib64"
+        yield Cause(
+            "warning",
+            f"{_several(sorted(set(off_path)))} not on the loader's path",
+            f"source set_env.sh, or add {where} to LD_LIBRARY_PATH",
+        )
+
+
+_LOAD_ALONE: Final = "run `ldd` on it; an initializer of this library or of one it needs fails"
+
+
+def _running(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
+    for step in report.smoke:
+        if step.state in ("ok", "not run"):
+            continue
+        if "exported by none" in step.detail:
+            yield Cause("error", f"smoke test: {step.name} failed", "", step.detail)
+            continue
+        names = re.findall(r"\((ACL\w+)\)", step.detail)
+        fix = next((r for r in map(remedy_for, names) if r), _RUN_FIXES.get(step.name, ""))
+        verb = "failed" if step.state == "failed" else step.state
+        yield Cause(
+            "error", f"smoke test: {step.name} {verb}", _with_devices(step, fix), step.detail
+        )
+
+
+_RUN_FIXES: Final = {
+    "device": "check `npu-smi info` and ASCEND_RT_VISIBLE_DEVICES",
+    "init": "check that driver and toolkit versions go together",
+}
+
+
+def _with_devices(step: StepResult, fix: str) -> str:
+    if step.name not in ("init", "device") or " returned " not in step.detail:
+        return fix
+    nodes = sorted(Path("/dev").glob("davinci[0-9]*"))
+    if not nodes:
+        return f"{fix}; there is no /dev/davinci*: start the container with --device /dev/davinci0"
+    closed = [str(n) for n in nodes if not os.access(n, os.R_OK | os.W_OK)]
+    return f"{fix}; {closed[0]} cannot be opened by this user" if closed else fix
+
+
+def _census(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
+    counted = report.census
+    if counted is None or report.install is None or not report.install.libraries:
+        return
+    lacking = [op for op in report.request.needed if not _callable(report, op)]
+    if lacking:
+        reason = counted.ops[lacking[0]].reason if lacking[0] in counted.ops else "not in it"
+        yield Cause(
+            "error" if len(lacking) == len(report.request.needed) else "warning",
+            f"{len(lacking)} of {len(report.request.needed)} operators wanted cannot be called: "
+            f"{_several(lacking)}",
+            "a newer toolkit may have them",
+            f"{lacking[0]}: {reason}",
+        )
+    half = [op.name for op in counted.ops.values() if op.reason.endswith("not exported")]
+    if report.install.kind == "simulator" and half:
+        yield Cause(
+            "error",
+            f"declared but not exported by the simulator: {_several(half)}",
+            "reinstall the package: its simulator is damaged",
+        )
+    drifted = [f for f in counted.functions.values() if f.status is Status.DRIFTED]
+    breaking = [f for f in drifted if f.drift and f.drift.effect == "breaks ABI"]
+    if drifted:
+        first = breaking[0] if breaking else drifted[0]
+        assert first.drift is not None
+        yield Cause(
+            "error" if breaking else "note",
+            f"{len(drifted)} functions differ from this version's catalog",
+            "headers and libraries may be of two versions" if breaking else "",
+            f"{first.name}: {first.drift.detail}",
+        )
+
+
+def _callable(report: Report, op: str) -> bool:
+    assert report.census is not None
+    return op in report.census.ops and report.census.ops[op].callable
+
+
+def _packages(report: Report, environ: Mapping[str, str]) -> Iterator[Cause]:
+    install = report.install
+    assert install is not None
+    for vendor in install.vendors:
+        if vendor.problem:
+            yield Cause("warning", f"custom operators {vendor.name}: {vendor.problem}")
+        elif vendor.shadowed:
+            yield Cause("note", f"custom operators {vendor.name}: {vendor.shadowed}")
+    if install.kind == "cann" and install.libraries and not install.versions.kernels:
+        yield Cause(
+            "note",
+            "no built-in kernel binaries were found below opp/",
+            "if operators fail with 561003, 561112 or 561000, install Ascend-cann-kernels-<soc>",
+        )
+    if install.kind == "cann" and install.libraries and not environ.get("ASCEND_OPP_PATH"):
+        yield Cause(
+            "warning",
+            "ASCEND_OPP_PATH is not set, so operators cannot find their kernels",
+            "source the toolkit's set_env.sh",
+        )
+
+
+def _several(names: list[str]) -> str:
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+
+
+_Rule = Callable[[Report, Mapping[str, str]], Iterator[Cause]]
+_RULES: Final[tuple[_Rule, ...]] = (_contents, _tables, _loading, _running, _census, _packages)

@@ -1,0 +1,143 @@
+"""Runs one of this package's programs in a child process and reports its steps; trusts none.
+
+A program prints one JSON object a line: `{"start": step}` before each step and `{"done": step, …}`
+after it. A crash or hang is therefore the state of the step that had started and not ended.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import IO, Any, Literal
+
+State = Literal["ok", "failed", "crashed", "timed out", "not run"]
+_TAIL = 600
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """How one step ended: its time in seconds, what it said, and facts it found."""
+
+    name: str
+    state: State
+    seconds: float = 0.0
+    detail: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+def run(
+    program: str, request: Mapping[str, Any], timeout: float, environ: Mapping[str, str]
+) -> tuple[StepResult, ...]:
+    """The steps of `python -m aclnn_bindings.<program>`, given `request` as JSON on its input."""
+    env = {**environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONUTF8": "1"}
+    command = [sys.executable, "-P", "-X", "faulthandler", "-m", f"{__package__}.{program}"]
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=out, stderr=err, env=env, start_new_session=True
+        )
+        late = _feed(process, json.dumps(request).encode(), timeout)
+        steps = list(_read(out))
+        ending = _ending(process.returncode, late, timeout, err)
+    return tuple(_results(steps, *ending))
+
+
+def _feed(process: subprocess.Popen[bytes], request: bytes, timeout: float) -> bool:
+    """Give the child its input and wait; True when it had to be killed."""
+    try:
+        process.communicate(request, timeout=timeout)
+        return False
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        return True
+    except BrokenPipeError:
+        process.wait()
+        return False
+
+
+def _read(out: IO[bytes]) -> Iterator[dict[str, Any]]:
+    """The child's own lines; whatever a library printed between them is dropped."""
+    out.seek(0)
+    for line in out.read().decode("utf-8", "replace").splitlines():
+        if line.startswith(('{"start":', '{"done":')):
+            try:
+                yield json.loads(line)
+            except ValueError:
+                continue
+
+
+def _ending(code: int, late: bool, timeout: float, err: IO[bytes]) -> tuple[State, str]:
+    err.seek(0)
+    said = err.read().decode("utf-8", "replace").strip()[-_TAIL:]
+    if late:
+        return "timed out", f"no answer within {timeout:g} s, stopped"
+    if code < 0:
+        return "crashed", f"the process died of {signal.Signals(-code).name}"
+    if code:
+        last = said.splitlines()[-1] if said else f"exit status {code}"
+        return "failed", f"the process ended early: {last}"
+    return "ok", ""
+
+
+def _results(steps: list[dict[str, Any]], state: State, detail: str) -> Iterator[StepResult]:
+    open_step: str | None = None
+    for step in steps:
+        if "start" in step:
+            open_step = step["start"]
+            continue
+        open_step = None
+        ended: State = "ok" if step["ok"] else "failed"
+        facts = step.get("facts", {})
+        yield StepResult(step["done"], ended, step["seconds"], step.get("detail", ""), facts)
+    if open_step is not None:
+        yield StepResult(open_step, state if state != "ok" else "crashed", 0.0, detail)
+    elif state != "ok":
+        yield StepResult("process", state, 0.0, detail)
+
+
+class Steps:
+    """The child's side: times each step and prints its lines, on a private copy of stdout."""
+
+    def __init__(self) -> None:
+        self._out = os.fdopen(os.dup(1), "w", buffering=1, encoding="utf-8")
+
+    @contextmanager
+    def step(self, name: str, facts: dict[str, Any] | None = None) -> Iterator[None]:
+        """One step; an exception inside it is its detail and goes on to the caller."""
+        self._say({"start": name})
+        began = time.perf_counter()
+        done: dict[str, Any] = {"done": name, "ok": True}
+        try:
+            yield
+        except Exception as error:
+            done |= {"ok": False, "detail": str(error)}
+            raise
+        finally:
+            done |= {"seconds": time.perf_counter() - began, "facts": facts or {}}
+            self._say(done)
+
+    def _say(self, line: dict[str, Any]) -> None:
+        self._out.write(json.dumps(line) + "\n")
+        self._out.flush()
+
+
+def request() -> Any:
+    """The child's input."""
+    return json.load(sys.stdin)
+
+
+def main(body: Callable[[Steps, Any], None]) -> None:
+    """Run a child program; a failed step ends it, with status 0 because the step says so."""
+    steps = Steps()
+    try:
+        body(steps, request())
+    except Exception as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)

@@ -1,0 +1,41 @@
+"""A child program: loads each library and repeats the loader's words; calls nothing in it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from typing import Any
+
+from .child import Steps, main
+
+
+def load_all(steps: Steps, request: Any) -> None:
+    """`request`: libraries, paths in the order to try; preload, library name → path to load first.
+
+    A library whose dependency lies in the install but off the loader's path is tried again after
+    that dependency; its facts then name it, because another process would fail there.
+    """
+    for path in request["libraries"]:
+        facts: dict[str, Any] = {}
+        try:
+            with steps.step(path, facts):
+                _load(path, request["preload"], facts, depth=0)
+        except OSError:
+            continue
+
+
+def _load(path: str, preload: dict[str, str], facts: dict[str, Any], depth: int) -> None:
+    try:
+        ctypes.CDLL(path, mode=os.RTLD_LAZY | os.RTLD_GLOBAL)
+    except OSError as error:
+        wanted = str(error).split(":")[0].strip()
+        facts.setdefault("complaint", str(error))
+        if wanted not in preload or depth > 40 or preload[wanted] == path:
+            raise
+        facts.setdefault("preloaded", []).append(wanted)
+        _load(preload[wanted], preload, facts, depth + 1)
+        _load(path, preload, facts, depth + 1)
+
+
+if __name__ == "__main__":
+    main(load_all)

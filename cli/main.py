@@ -1,0 +1,85 @@
+"""Owns the command group and the one error boundary; refuses to know what any command does.
+
+Exit codes: 0 ok, 1 problems found, 2 usage, 3 nothing to work on, 70 a defect of this program,
+130 interrupted.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import Any, Final
+
+import click
+
+from . import exits
+
+# Command → its module here; the command object bears the command's name.
+COMMANDS: Final = {
+    "probe": ".probe",
+}
+
+
+class LazyGroup(click.Group):
+    """Imports a command's module when the command is asked for, so that `--help` stays fast."""
+
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(COMMANDS[cmd_name], __package__)
+        command = getattr(module, cmd_name)
+        assert isinstance(command, click.Command)
+        return command
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.version_option(package_name="mindtorch-npu", prog_name="mindtorch-npu")
+def group(debug: bool) -> None:
+    """Find out what an Ascend machine can do, and check that it does it right.
+
+    Exit codes: 0 ok, 1 problems found, 2 usage, 3 nothing to work on, 70 a defect of this program.
+    """
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run one command and leave with its exit code; the only place that catches everything."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    debug = "--debug" in arguments
+    arguments = [a for a in arguments if a != "--debug"]
+    try:
+        sys.exit(_run(arguments))
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        sys.exit(exits.OK)
+    except (KeyboardInterrupt, click.Abort):
+        sys.exit(exits.INTERRUPTED)
+    except Exception as error:
+        if debug:
+            raise
+        sys.exit(_explain(error))
+
+
+def _run(arguments: list[str]) -> int:
+    try:
+        result: Any = group.main(arguments, prog_name="mindtorch-npu", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    return result if isinstance(result, int) else exits.OK
+
+
+def _explain(error: Exception) -> int:
+    """Say what went wrong, without a traceback; errors made on purpose are problems found."""
+    from aclnn_bindings.errors import BindingError
+
+    if isinstance(error, BindingError):
+        click.echo(f"error: {error}", err=True)
+        return exits.PROBLEMS
+    click.echo(f"internal error: {type(error).__name__}: {error}", err=True)
+    click.echo("run it again with --debug to see where, and please report it", err=True)
+    return exits.DEFECT

@@ -1,0 +1,81 @@
+"""The command `probe`: asks `aclnn_bindings.probe`, chooses a form of output and an exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import click
+
+from aclnn_bindings.causes import Cause, causes
+from aclnn_bindings.probe import Report, Request
+from aclnn_bindings.probe import probe as look
+from aclnn_bindings.search import ENVIRONMENT
+
+from . import exits, probe_diff, probe_json, probe_text, render
+
+FOLDER = click.Path(path_type=Path)
+
+
+@click.command(epilog="Exit codes: 0 ok, 1 problems found, 2 usage, 3 nothing to probe.")
+@click.option(
+    "--json", "form", flag_value="json", help="Write JSON (schema mindtorch-npu/probe/1)."
+)
+@click.option("--md", "form", flag_value="md", help="Write Markdown, for an issue or a wiki.")
+@click.option("--home", type=FOLDER, help="Look at this toolkit root only.")
+@click.option("--simulator", is_flag=True, help="Look at the bundled simulator only.")
+@click.option("--headers", type=FOLDER, help="Take declarations from this folder of headers.")
+@click.option("--op", "ops", multiple=True, metavar="NAME…", help="Show these operators in detail.")
+@click.option("--diff", "against", metavar="VERSION_OR_JSON", help=probe_diff.HELP)
+@click.option("--no-run", is_flag=True, help="Read files only: load nothing, call nothing.")
+@click.argument("more_ops", nargs=-1, metavar="")
+def probe(
+    form: str | None,
+    home: Path | None,
+    simulator: bool,
+    headers: Path | None,
+    ops: tuple[str, ...],
+    against: str | None,
+    no_run: bool,
+    more_ops: tuple[str, ...],
+) -> int:
+    """Tell which CANN is here, what it declares and exports, whether it works, and what to fix.
+
+    Nothing is changed. Loading and calling happen in child processes. Where to look, in order:
+    --home, MINDTORCH_CANN_HOME, ASCEND_HOME_PATH, ASCEND_TOOLKIT_HOME, set_env.sh files, default
+    roots, LD_LIBRARY_PATH, the bundled simulator.
+    """
+    if more_ops and not ops:
+        raise click.UsageError(f"unexpected argument {more_ops[0]!r}; operators go after --op")
+    if home is not None and simulator:
+        raise click.UsageError("--home and --simulator exclude each other")
+    asked = tuple(name if name.startswith("acl") else f"aclnn{name}" for name in (*ops, *more_ops))
+    reference = probe_diff.load(against) if against else None
+    request = Request(home, simulator, headers, probe_text.needed_by_check(), run=not no_run)
+    report = look(request)
+    found = causes(report, os.environ)
+    code = exit_code(report, found, asked)
+    difference = probe_diff.compare(reference, report) if reference else None
+    if form == "json":
+        data = probe_json.report(report, found, code, asked, difference, os.environ)
+        click.echo(json.dumps(data, indent=1, ensure_ascii=False))
+        return code
+    blocks = list(probe_text.document(report, found, asked, difference))
+    if form == "md":
+        click.echo(render.markdown(blocks), nl=False)
+    else:
+        render.show(blocks)
+    return code
+
+
+def exit_code(report: Report, found: tuple[Cause, ...], asked: tuple[str, ...]) -> int:
+    """0 when all is well; 3 when nothing was named and nothing is here; else 1."""
+    if report.install is None:
+        named = report.request.home or report.request.simulator or report.request.headers
+        stated = any(s.via in ENVIRONMENT and s.verdict != "unset" for s in report.steps)
+        return exits.PROBLEMS if named or stated else exits.NOTHING
+    ops = report.census.ops if report.census else {}
+    lacking = [name for name in asked if name not in ops or not ops[name].callable]
+    failed = any(cause.severity == "error" for cause in found)
+    return exits.PROBLEMS if failed or lacking else exits.OK

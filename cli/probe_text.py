@@ -1,0 +1,300 @@
+"""The report of `probe` as a document: summary first, causes with fixes last, where eyes rest."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from aclnn_bindings.causes import Cause
+from aclnn_bindings.census import Census, Function, Op, Status
+from aclnn_bindings.install import Install
+from aclnn_bindings.probe import Report
+from aclnn_bindings.products import product_of, support
+from aclnn_bindings.signature import Signature
+
+from .probe_diff import Comparison
+from .render import Block, Cell, Code, Facts, Grid, Heading, Item, Items, Line, Style
+
+_SHOWN: Final = 6
+_NAMES: Final = {
+    "init": "initialise", "device": "open device 0", "stream": "create a stream",
+    "event": "record an event", "malloc": "allocate memory", "copy": "copy there and back",
+    "add": "aclnnAdd",
+}  # fmt: skip
+
+_NOT_THERE: Final = {"bundled simulator": "not built"}
+
+
+def document(
+    report: Report, causes: Sequence[Cause], asked: Sequence[str], comparison: Comparison | None
+) -> Iterator[Block]:
+    """Every section that has something to say."""
+    yield Line(Cell(title(report), "strong"))
+    yield Line(_verdict(report, causes))
+    if report.install is not None:
+        yield Heading("Install")
+        yield Facts(list(_facts(report, report.install)))
+        yield from _custom(report.install)
+    else:
+        yield Heading("Looked at")
+        yield Facts([(s.via, s.detail or _NOT_THERE.get(s.via, s.verdict)) for s in report.steps])
+    if report.census is not None:
+        yield from _operators(report, report.census)
+    for name in asked:
+        yield from _asked(name, report)
+    if comparison is not None:
+        yield from _comparison(comparison)
+    yield from _smoke(report)
+    if causes:
+        yield Heading("What to do" if _errors(causes) else "Worth knowing")
+        yield Items([_item(cause) for cause in causes])
+
+
+def title(report: Report) -> str:
+    """One line that says which install this is about."""
+    install = report.install
+    if install is None:
+        return "no CANN install to probe"
+    if not install.libraries:
+        return f"headers only at {install.root}"
+    if install.kind == "simulator":
+        return f"bundled simulator of CANN {install.version} (runs on the CPU, no NPU is used)"
+    return f"CANN {install.version or 'of unknown version'} at {install.root}"
+
+
+def _errors(causes: Sequence[Cause]) -> int:
+    return sum(cause.severity == "error" for cause in causes)
+
+
+def _verdict(report: Report, causes: Sequence[Cause]) -> Cell:
+    errors = _errors(causes)
+    if errors:
+        plural = "s" if errors > 1 else ""
+        return Cell(f"{errors} problem{plural} found, with fixes at the end", "bad")
+    if not report.request.run:
+        return Cell("nothing wrong in the files (not run: --no-run)", "good")
+    return Cell("it works: libraries load, and the smoke test passed", "good")
+
+
+def _facts(report: Report, install: Install) -> Iterator[tuple[str, str | Cell]]:
+    versions = install.versions
+    yield "found via", install.found_via
+    yield "root", str(install.root)
+    source = Path(versions.source).name if "/" in versions.source else versions.source
+    yield "version", f"{versions.toolkit or 'unknown'}" + (f"  ({source})" if source else "")
+    if install.kind == "cann" and install.libraries:
+        yield "driver", versions.driver or Cell("not found", "warn")
+        yield "firmware", versions.firmware or Cell("not found", "warn")
+        yield "opp", versions.opp or Cell("not found", "warn")
+        yield "kernels", ", ".join(versions.kernels) or Cell("none found", "warn")
+    yield "device", _device(report)
+    yield "declared", _declared(report)
+    if install.libraries:
+        yield "libraries", _libraries(report, install)
+    others = [s for s in report.steps if s.install not in (None, install)]
+    if others:
+        yield "also here", ", ".join(f"{s.path} ({s.via})" for s in others)
+
+
+def _device(report: Report) -> str | Cell:
+    soc, devices = report.fact("soc"), report.fact("devices")
+    if devices is None:
+        return Cell("not asked" if not report.request.run else "not reached", "dim")
+    product = product_of(soc or "")
+    known = f" (product {product})" if product else ""
+    total, free = report.fact("memory_total"), report.fact("memory_free")
+    memory = f", {free / 2**30:.1f} of {total / 2**30:.1f} GiB free" if total else ""
+    return f"{soc or 'unknown SoC'}{known}, {devices} device{'s' * (devices != 1)}{memory}"
+
+
+def _declared(report: Report) -> str | Cell:
+    declared = report.declared
+    if declared is None:
+        return Cell("nothing: no headers, and no catalog of this version", "bad")
+    text = f"{len(declared.functions):,} functions, {len(declared.ops):,} operators"
+    if report.install and report.install.include_dirs:
+        text += f" in {len(declared.sources):,} header{'s' * (len(declared.sources) != 1)}"
+    else:
+        text += f" ({report.declared_from})"
+    if declared.skipped:
+        text += f"; {len(declared.skipped)} declarations not understood"
+    return text
+
+
+def _libraries(report: Report, install: Install) -> str | Cell:
+    loaded = sum(step.state == "ok" for step in report.loads)
+    count = len(report.files)
+    text = f"{count}, layout {install.layout}"
+    if not report.loads:
+        return text
+    return Cell(f"{text}; {loaded} of {count} load", "" if loaded == count else "bad")
+
+
+def _custom(install: Install) -> Iterator[Block]:
+    if not install.vendors:
+        return
+    yield Heading("Custom operator packages, first wins")
+    rows = [
+        (
+            str(v.priority),
+            v.name,
+            v.found_via,
+            Cell(v.problem or v.shadowed or "used", _mark(v.problem)),
+        )
+        for v in install.vendors
+    ]
+    yield Grid(("priority", "package", "found via", "state"), rows, frozenset({0}))
+
+
+def _mark(problem: str) -> Style:
+    return "warn" if problem else ""
+
+
+def _operators(report: Report, census: Census) -> Iterator[Block]:
+    yield Heading("Operators")
+    groups: dict[str, list[Op]] = {}
+    for op in census.ops.values():
+        groups.setdefault(Path(op.library).name if op.library else "in no library", []).append(op)
+    rows: list[tuple[str | Cell, ...]] = [
+        (name, *_counts(ops)) for name, ops in sorted(groups.items(), key=lambda g: -len(g[1]))
+    ]
+    if len(rows) > 1:
+        rows.append((Cell("all", "strong"), *_counts(list(census.ops.values()))))
+    columns = ("library", "installed", "declared", "callable")
+    yield Grid(columns, rows, frozenset({1, 2, 3}))
+    yield Heading("Functions")
+    yield Facts([(s.value, _status(census, s)) for s in Status if census.count(s)])
+    yield from _shadowed(census)
+    yield from _needed(report, census)
+
+
+def _counts(ops: Sequence[Op]) -> tuple[str, str, str]:
+    flags = ("installed", "declared", "callable")
+    first, second, third = (f"{sum(getattr(op, flag) for op in ops):,}" for flag in flags)
+    return first, second, third
+
+
+def _status(census: Census, status: Status) -> str | Cell:
+    rows = [f for f in census.functions.values() if f.status is status]
+    if status is Status.PRESENT:
+        return f"{len(rows):,}"
+    names = ", ".join(f.name for f in rows[:_SHOWN])
+    more = f" and {len(rows) - _SHOWN:,} more" if len(rows) > _SHOWN else ""
+    return Cell(f"{len(rows):,}: {names}{more}", "warn" if status is Status.DRIFTED else "")
+
+
+def _shadowed(census: Census) -> Iterator[Block]:
+    rows = [f for f in census.functions.values() if f.shadowed]
+    if rows:
+        yield Line(
+            Cell(f"  {len(rows):,} are exported by several libraries; {_winner(rows)}", "dim")
+        )
+
+
+def _winner(rows: Sequence[Function]) -> str:
+    first = rows[0]
+    others = ", ".join(Path(path).name for path in first.shadowed)
+    return f"{first.name} comes from {Path(first.library).name}, not {others}"
+
+
+def _needed(report: Report, census: Census) -> Iterator[Block]:
+    needed = report.request.needed
+    if not needed:
+        return
+    lacking = [n for n in needed if n not in census.ops or not census.ops[n].callable]
+    text = f"{len(needed) - len(lacking)} of {len(needed)} operators that `check` uses are callable"
+    if lacking:
+        text += f"; missing: {', '.join(lacking[:_SHOWN])}" + (
+            " …" if len(lacking) > _SHOWN else ""
+        )
+    yield Line(Cell(f"  {text}", "warn" if lacking else ""))
+
+
+def needed_by_check() -> tuple[str, ...]:
+    """ACLNN operators that the declared torch operators call, or none when they are not known."""
+    return ()
+
+
+def _asked(name: str, report: Report) -> Iterator[Block]:
+    yield Heading(name)
+    op = report.census.ops.get(name) if report.census else None
+    if op is None:
+        known = [*report.census.ops] if report.census else []
+        close = difflib.get_close_matches(name, known, 3, 0.75)
+        hint = f"; did you mean {' or '.join(close)}?" if close else ""
+        yield Line(Cell(f"  not declared and not exported by this install{hint}", "bad"))
+        return
+    state = Cell("callable", "good") if op.callable else Cell(op.reason, "bad")
+    yield Facts([("state", state), ("library", op.library or "none"), *_documented(name, report)])
+    signature = report.declared.ops.get(name) if report.declared else None
+    if signature is not None:
+        yield Code(prototype(signature.workspace))
+
+
+def _documented(name: str, report: Report) -> Iterator[tuple[str, str | Cell]]:
+    product = product_of(report.fact("soc") or "")
+    found = support(name, product)
+    if found is None:
+        yield "documented", Cell("no document of it was read", "dim")
+        return
+    yield "products", " ".join(found.products) or "not stated"
+    if found.on(product) is False:
+        yield "this SoC", Cell(f"{product} is not among them", "warn")
+    for param, dtypes in found.dtypes.items():
+        yield param, " ".join(dtypes) or Cell("none on this SoC", "warn")
+
+
+def prototype(signature: Signature) -> str:
+    """The C declaration, one parameter a line."""
+    params = [f"{p.type}{'' if p.type.endswith('*') else ' '}{p.name}" for p in signature.params]
+    return f"{signature.returns} {signature.name}(\n    " + ",\n    ".join(params) + ");"
+
+
+def _comparison(comparison: Comparison) -> Iterator[Block]:
+    difference = comparison.difference
+    yield Heading(f"Compared with {comparison.reference}")
+    yield Facts(
+        [
+            ("operators", f"{len(difference.added_ops)} more, {len(difference.removed_ops)} fewer"),
+            ("functions", f"{len(difference.added)} more, {len(difference.removed)} fewer"),
+            ("changed", f"{len(difference.changed)}, {len(difference.breaking)} break the ABI"),
+            *[
+                (word, _listed(names))
+                for word, names in (
+                    ("more", difference.added_ops),
+                    ("fewer", difference.removed_ops),
+                )
+                if names
+            ],
+        ]
+    )
+    rows = [(c.name, Cell(c.effect, "bad" if "ABI" in c.effect else ""), c.detail)
+            for c in sorted(difference.changed, key=lambda c: c.effect)]  # fmt: skip
+    if rows:
+        yield Grid(("changed", "effect", "how"), rows)
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_SHOWN])
+    return shown + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+
+
+def _smoke(report: Report) -> Iterator[Block]:
+    if not report.smoke:
+        return
+    yield Heading("Smoke test on device 0")
+    rows: list[tuple[str | Cell, ...]] = []
+    for step in report.smoke:
+        good = step.state == "ok"
+        style: Style = "good" if good else "dim" if step.state == "not run" else "bad"
+        time = f"{step.seconds * 1e3:.2f}" if step.seconds else ""
+        rows.append((_NAMES.get(step.name, step.name), Cell(step.state, style), time))
+    yield Grid(("step", "state", "ms"), rows, frozenset({2}))
+
+
+def _item(cause: Cause) -> Item:
+    styles: dict[str, Style] = {"error": "bad", "warning": "warn", "note": ""}
+    labelled = (("fix", cause.fix), ("seen", cause.evidence))
+    return Item(Cell(cause.what, styles[cause.severity]), [(k, v) for k, v in labelled if v])

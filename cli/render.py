@@ -1,0 +1,200 @@
+"""Owns colour, width and the forms of output: a document of blocks, shown or written as Markdown.
+
+A command builds blocks and refuses to print. Styles are names of meaning (`good`, `bad`, …), never
+colours.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import IO, Final, Literal
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+from rich.theme import Theme
+
+Style = Literal["", "good", "bad", "warn", "dim", "strong"]
+_THEME: Final = Theme(
+    {"good": "green", "bad": "bold red", "warn": "yellow", "dim": "dim", "strong": "bold"}
+)
+_PIPED_WIDTH: Final = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A piece of text with a meaning."""
+
+    text: str
+    style: Style = ""
+
+
+Content = str | Cell
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A section's title."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One paragraph."""
+
+    content: Content
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Names with values, one a line."""
+
+    rows: Sequence[tuple[str, Content]]
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A table; `right` are the columns of numbers."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Content]]
+    right: frozenset[int] = field(default=frozenset())
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A numbered finding: a title and lines that explain it, each with its label."""
+
+    title: Content
+    details: Sequence[tuple[str, str]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """Findings, numbered from 1."""
+
+    items: Sequence[Item]
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Text that is shown as it is."""
+
+    text: str
+
+
+Block = Heading | Line | Facts | Grid | Items | Code
+
+
+def console(file: IO[str] | None = None) -> Console:
+    """The console of a command; a pipe gets a fixed width (unless COLUMNS is set) and no colour."""
+    made = Console(file=file or sys.stdout, theme=_THEME, highlight=False)
+    if not made.is_terminal and "COLUMNS" not in os.environ:
+        made.width = _PIPED_WIDTH
+    return made
+
+
+def show(blocks: Iterable[Block], on: Console | None = None) -> None:
+    """Print a document to a terminal or pipe; a pipe gets no trailing spaces."""
+    on = on or console()
+    if on.is_terminal:
+        for block in blocks:
+            on.print(_shown(block), crop=False)
+        return
+    with on.capture() as captured:
+        for block in blocks:
+            on.print(_shown(block), crop=False)
+    on.file.write("\n".join(line.rstrip() for line in captured.get().split("\n")))
+
+
+def markdown(blocks: Iterable[Block]) -> str:
+    """The document as GitHub Markdown."""
+    return "\n".join(part for block in blocks for part in _markdown(block)) + "\n"
+
+
+def _text(content: Content) -> Text:
+    if isinstance(content, Cell):
+        return Text(content.text, style=content.style)
+    return Text(content)
+
+
+def _plain(content: Content) -> str:
+    return content.text if isinstance(content, Cell) else content
+
+
+def _shown(block: Block) -> RenderableType:
+    match block:
+        case Heading(text):
+            return Text(f"\n{text}", style="strong")
+        case Line(content):
+            return _text(content)
+        case Code(text):
+            return Padding(Text(text, style="dim"), (0, 0, 0, 2))
+        case Facts(rows):
+            return _pairs([(name, _text(value)) for name, value in rows])
+        case Grid():
+            return _table(block)
+        case Items(items):
+            return Group(*(_item(i, item) for i, item in enumerate(items, 1)))
+
+
+def _pairs(rows: Sequence[tuple[str, RenderableType]]) -> RenderableType:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, value in rows:
+        grid.add_row(name, value)
+    return Padding(grid, (0, 0, 0, 2))
+
+
+def _table(block: Grid) -> RenderableType:
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
+    for i, name in enumerate(block.columns):
+        side: Literal["left", "right"] = "right" if i in block.right else "left"
+        table.add_column(name, justify=side, overflow="fold")
+    for row in block.rows:
+        table.add_row(*map(_text, row))
+    return Padding(table, (0, 0, 0, 2))
+
+
+def _item(number: int, item: Item) -> RenderableType:
+    grid = Table.grid(padding=(0, 1))
+    grid.add_column(justify="right", no_wrap=True)
+    grid.add_column(overflow="fold")
+    grid.add_row(f"{number}.", _text(item.title))
+    for label, text in item.details:
+        grid.add_row("", Text.assemble((f"{label}: ", "dim"), text))
+    return Padding(grid, (0, 0, 0, 1))
+
+
+def _markdown(block: Block) -> list[str]:
+    match block:
+        case Heading(text):
+            return ["", f"## {text}", ""]
+        case Line(content):
+            return [_escaped(content), ""]
+        case Code(text):
+            return ["```c", text, "```", ""]
+        case Facts(rows):
+            return [f"- {name}: {_escaped(value)}" for name, value in rows] + [""]
+        case Grid(columns, rows, right):
+            rule = ["---:" if i in right else "---" for i in range(len(columns))]
+            lines = [list(columns), rule, *([_escaped(c) for c in row] for row in rows)]
+            return ["| " + " | ".join(line) + " |" for line in lines] + [""]
+        case Items(items):
+            return [line for i, item in enumerate(items, 1) for line in _listed(i, item)] + [""]
+
+
+def _listed(number: int, item: Item) -> list[str]:
+    details = [f"   - {label}: {_escaped(text)}" for label, text in item.details]
+    return [f"{number}. **{_escaped(item.title)}**", *details]
+
+
+def _escaped(content: Content) -> str:
+    text = " ".join(_plain(content).split())
+    return text.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
