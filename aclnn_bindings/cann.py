@@ -1,0 +1,113 @@
+"""Owns one opened install: its declarations, runtime, operators and functions."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from difflib import get_close_matches
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from .arrays import DeviceTensor, empty, from_host
+from .call import BoundFunction, BoundOp, Namespace
+from .failures import MissingSymbolError
+from .install import Install
+from .library import declarations, find_install
+from .plan import PlanCache
+from .runtime import Runtime
+from .signature import Declarations
+from .symbols import Symbols
+
+if TYPE_CHECKING:
+    from .stream import Stream
+
+
+class Cann:
+    """An install that can be called. Opening it loads and initialises nothing yet."""
+
+    def __init__(self, install: Install, declared: Declarations | None = None) -> None:
+        self.install = install
+        if declared is not None:
+            self.declarations = declared
+        self.symbols = Symbols(install)
+        self.plans = PlanCache()
+        self.runtime = Runtime(self.symbols, lambda: self.declarations)
+        self.runtime.on_close(self.plans.clear)
+        self._ops: dict[str, BoundOp] = {}
+        self.ops = Namespace(lambda: self.declarations.ops, self.op)
+        self.functions = Namespace(lambda: self.declarations.functions, self.function)
+
+    @cached_property
+    def declarations(self) -> Declarations:
+        """What the install's headers, or the catalog of its version, declare."""
+        return declarations(self.install)
+
+    def __repr__(self) -> str:
+        return f"Cann({self.install.kind} {self.install.version or '?'} at {self.install.root})"
+
+    def op(self, name: str) -> BoundOp:
+        """The operator `name`, such as aclnnAdd; MissingSymbolError if it is not declared or not
+        exported, UnsupportedSignatureError if it cannot be called."""
+        bound = self._ops.get(name)
+        if bound is None:
+            ops = self.declarations.ops
+            if name not in ops:
+                raise self._undeclared(name, "operator", list(ops))
+            bound = BoundOp(ops[name], self.runtime, self.symbols, self.plans)
+            self._ops[name] = bound
+        return bound
+
+    def has_op(self, name: str) -> bool:
+        """Whether `name` is declared and both its phases are exported."""
+        signature = self.declarations.ops.get(name)
+        return signature is not None and all(
+            self.symbols.address(phase.name) for phase in (signature.workspace, signature.execute)
+        )
+
+    def function(self, name: str) -> BoundFunction:
+        """The function `name`, such as aclrtGetSocName; errors as for `op`."""
+        functions = self.declarations.functions
+        if name not in functions:
+            raise self._undeclared(name, "function", list(functions))
+        return BoundFunction(functions[name], self.runtime, self.symbols)
+
+    def _undeclared(self, name: str, what: str, names: Sequence[str]) -> MissingSymbolError:
+        near = get_close_matches(name, names, 3)
+        return MissingSymbolError(
+            f"{name}: no {what} of that name is declared by {self.install.root}"
+            + (f"; near: {', '.join(near)}" if near else "")
+        )
+
+    def tensor(self, array: Any, stream: Stream | None = None) -> DeviceTensor:
+        """A copy of a numpy array on the current device."""
+        return from_host(self.runtime, array, stream)
+
+    def empty(
+        self, shape: Sequence[int], dtype: str = "FLOAT", stream: Stream | None = None
+    ) -> DeviceTensor:
+        """A tensor of an ACL dtype with unspecified contents on the current device."""
+        return empty(self.runtime, shape, dtype, stream)
+
+    def close(self) -> None:
+        """Stop the runtime if it was started; the object can be used again, which restarts it."""
+        self.runtime.close()
+
+    def __enter__(self) -> Cann:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+_opened: Final[dict[Path, Cann]] = {}
+_lock: Final = threading.Lock()
+
+
+def open_install(home: str | Path | None = None, simulator: bool = False) -> Cann:
+    """The install that `find_install` chooses; the same object each time for one root."""
+    install = find_install(home, simulator=simulator)
+    with _lock:
+        if install.root not in _opened:
+            _opened[install.root] = Cann(install)
+        return _opened[install.root]

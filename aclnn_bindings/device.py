@@ -1,0 +1,140 @@
+"""Owns devices and contexts: what a thread works on; refuses handles of a closed runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from .accounting import MemoryReport, report
+from .memory import Buffer
+from .native import ffi, lib, throw
+from .stream import Event, Stream
+
+if TYPE_CHECKING:
+    from .runtime import Runtime
+
+
+class Device:
+    """One NPU. It is opened once per process; every thread that uses it gets its context."""
+
+    def __init__(self, runtime: Runtime, index: int) -> None:
+        self.runtime, self.index = runtime, index
+        stream_flags = runtime.constant("ACL_STREAM_FAST_LAUNCH", 1)
+        stream_flags |= runtime.constant("ACL_STREAM_FAST_SYNC", 2)
+        event_flags = runtime.constant("ACL_EVENT_SYNC", 1)
+        self._stream_flags = stream_flags
+        self.address = int(lib.mt_device_open(index, stream_flags, event_flags))
+        if not self.address:
+            throw(runtime.codes)
+        self.default_stream = Stream(self, int(lib.mt_device_stream(self.address)), default=True)
+
+    @staticmethod
+    def count(runtime: Runtime) -> int:
+        runtime.start()
+        count = ffi.new("uint32_t *")
+        if lib.mt_device_count(count):
+            throw(runtime.codes)
+        return int(count[0])
+
+    def __repr__(self) -> str:
+        return f"Device({self.index})"
+
+    def use(self) -> None:
+        """Make this device the calling thread's, in Python and in ACL."""
+        self.runtime.set_device(self.index)
+        if lib.mt_context_use(lib.mt_device_context(self.address)):
+            throw(self.runtime.codes)
+
+    def synchronize(self) -> None:
+        """Wait for all work on this device (aclrtSynchronizeDevice)."""
+        if lib.mt_device_synchronize(self.address):
+            throw(self.runtime.codes)
+
+    def stream(self, priority: int = 0) -> Stream:
+        """A new stream in the device's primary context."""
+        return Stream.open(self, int(lib.mt_device_context(self.address)), priority)
+
+    def context(self) -> Context:
+        """A new context, which becomes the calling thread's current one (aclrtCreateContext)."""
+        return Context(self)
+
+    def event(self, timing: bool = False) -> Event:
+        """A new event; only one made with `timing` has a time stamp."""
+        return Event(self, timing)
+
+    def buffer(self, nbytes: int, stream: Stream | None = None) -> Buffer:
+        """Device memory of `nbytes`, owned by the result, in the order of `stream`."""
+        return Buffer(stream or self.runtime.current_stream(self.index), nbytes)
+
+    def memory_info(self) -> tuple[int, int]:
+        """(free, total) bytes of the device, other processes included (aclrtGetMemInfo)."""
+        free, total = ffi.new("uint64_t *"), ffi.new("uint64_t *")
+        if lib.mt_device_memory(self.address, free, total):
+            throw(self.runtime.codes)
+        return int(free[0]), int(total[0])
+
+    def memory(self) -> MemoryReport:
+        """What the caching allocator holds, by pool, purpose and stream."""
+        return report(self.address, self.runtime.codes)
+
+    def empty_cache(self) -> None:
+        """Wait for the device and return cached memory to it."""
+        if lib.mt_memory_empty(self.address):
+            throw(self.runtime.codes)
+
+    def limit_memory(self, nbytes: int) -> None:
+        """Let the allocator reserve at most `nbytes`; 0 lifts the limit."""
+        if lib.mt_memory_limit(self.address, nbytes):
+            throw(self.runtime.codes)
+
+    def reset_peak(self) -> None:
+        """Set every peak of the allocator's statistics to the present value."""
+        if lib.mt_memory_reset_peak(self.address):
+            throw(self.runtime.codes)
+
+
+class Context:
+    """A context of one's own on a device; closing it needs its streams closed first."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self._session = int(lib.mt_session())
+        self._address = int(lib.mt_context_open(device.address))
+        if not self._address:
+            throw(device.runtime.codes)
+
+    @property
+    def handle(self) -> int:
+        """The aclrtContext."""
+        return int(lib.mt_context_handle(self._address))
+
+    @property
+    def closed(self) -> bool:
+        return self._address == 0 or lib.mt_session() != self._session
+
+    def stream(self, priority: int = 0) -> Stream:
+        """A new stream in this context."""
+        return Stream.open(self.device, self._address, priority)
+
+    @contextmanager
+    def use(self) -> Iterator[Context]:
+        """Make this context the calling thread's; the primary one afterwards."""
+        if lib.mt_context_use(self._address):
+            throw(self.device.runtime.codes)
+        try:
+            yield self
+        finally:
+            lib.mt_context_forget()
+
+    def close(self) -> None:
+        """Destroy the context; StillUsedError while a stream of it is open."""
+        if not self.closed and lib.mt_context_close(self._address):
+            throw(self.device.runtime.codes)
+        self._address = 0
+
+    def __enter__(self) -> Context:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()

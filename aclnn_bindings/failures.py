@@ -1,0 +1,37 @@
+"""Owns the errors of using the runtime wrongly, without a status code from ACL."""
+
+from __future__ import annotations
+
+from .errors import BindingError
+
+
+class ArgumentError(BindingError, TypeError, ValueError):
+    """An argument does not fit the signature: count, name, kind or range. Nothing was called."""
+
+
+class RuntimeStateError(BindingError, RuntimeError):
+    """The runtime is not there: not started, or closed."""
+
+
+class ForkedError(RuntimeStateError):
+    """The process is a fork of one that had started the runtime; ACL does not survive that."""
+
+
+class ClosedHandleError(RuntimeStateError):
+    """A stream, event, buffer, context, plan or descriptor was used after its close."""
+
+
+class StillUsedError(RuntimeStateError):
+    """Something cannot be closed while others depend on it."""
+
+
+class UnknownPointerError(BindingError, ValueError):
+    """An address that no live block starts at: freed twice, or never allocated here."""
+
+
+class MissingSymbolError(BindingError, LookupError):
+    """No library of the install exports the function."""
+
+
+class UnsupportedSignatureError(BindingError, NotImplementedError):
+    """A function that these bindings cannot call: a struct by value, or varargs."""

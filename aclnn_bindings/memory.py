@@ -1,0 +1,203 @@
+"""Owns buffers: device memory from the caching allocator, pinned host memory, and copies."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from .accounting import account
+from .failures import ArgumentError, ClosedHandleError
+from .native import ffi, lib, throw
+
+if TYPE_CHECKING:
+    from .device import Device
+    from .stream import Stream
+
+
+def throw_on(device: Device) -> NoReturn:
+    """Raise the last failure, with the account of `device` if its memory ran out."""
+    codes = device.runtime.codes
+    throw(codes, account=partial(account, device.address, codes))
+
+
+class Buffer:
+    """Device memory in the order of one stream: reused by later work there as soon as it is closed.
+
+    `address` is a device address, 64-byte aligned; `nbytes` what was asked for. AclOutOfMemoryError
+    tells who holds the device's memory.
+    """
+
+    def __init__(self, stream: Stream, nbytes: int) -> None:
+        if nbytes < 0:
+            raise ArgumentError(f"Buffer of {nbytes} bytes: give 0 or more")
+        self.stream, self.nbytes = stream, nbytes
+        self._session = int(lib.mt_session())
+        self._address = int(lib.mt_alloc_for(stream.address, nbytes, lib.MT_BUFFER))
+        if not self._address:
+            throw_on(stream.device)
+
+    @property
+    def device(self) -> Device:
+        return self.stream.device
+
+    @property
+    def closed(self) -> bool:
+        return self._address == 0 or lib.mt_session() != self._session
+
+    @property
+    def address(self) -> int:
+        """The device address; ClosedHandleError after close."""
+        if self.closed:
+            raise ClosedHandleError(f"buffer of {self.nbytes} bytes: it was closed")
+        return self._address
+
+    def record_stream(self, stream: Stream) -> None:
+        """Tell that `stream` uses this memory: it is not reused before that work is done.
+
+        Launches and copies through these bindings record it by themselves.
+        """
+        if lib.mt_record_stream(self.address, stream.address):
+            throw(self.device.runtime.codes)
+
+    def write(self, source: Any, offset: int = 0, stream: Stream | None = None) -> None:
+        """Copy host bytes (any buffer) to `offset`; returns when `source` may be changed."""
+        host = ffi.from_buffer(source)
+        self._check(offset, len(host), "write")
+        self._copy(stream, self.address + offset, _address(host), len(host), to_host=False)
+
+    def read(self, target: Any, offset: int = 0, stream: Stream | None = None) -> None:
+        """Copy bytes from `offset` into a writable host buffer and wait for them."""
+        host = ffi.from_buffer(target, require_writable=True)
+        self._check(offset, len(host), "read")
+        self._copy(stream, _address(host), self.address + offset, len(host), to_host=True)
+
+    def to_bytes(self) -> bytes:
+        """The contents, after waiting for the stream."""
+        target = bytearray(self.nbytes)
+        self.read(target)
+        return bytes(target)
+
+    def fill(self, value: int = 0, stream: Stream | None = None) -> None:
+        """Set every byte to `value`, in stream order, without waiting."""
+        on = stream or self.stream
+        if lib.mt_fill(on.address, self.address, self.nbytes, value, self.nbytes):
+            throw(self.device.runtime.codes)
+
+    def copy_from(self, source: Buffer, stream: Stream | None = None) -> None:
+        """Copy another buffer of the same size on the device, in stream order, without waiting."""
+        if source.nbytes != self.nbytes:
+            raise ArgumentError(
+                f"copy {source.nbytes} bytes to a buffer of {self.nbytes}: sizes must be equal"
+            )
+        on = stream or self.stream
+        kind = copy_kind(self.device, "DEVICE_TO_DEVICE", 3)
+        if lib.mt_copy(on.address, self.address, self.nbytes, source.address, self.nbytes, kind, 0):
+            throw(self.device.runtime.codes)
+
+    def _check(self, offset: int, count: int, verb: str) -> None:
+        if offset < 0 or offset + count > self.nbytes:
+            raise ArgumentError(
+                f"{verb} {count} bytes at {offset} of a buffer of {self.nbytes}: outside of it"
+            )
+
+    def _copy(self, stream: Stream | None, to: int, source: int, n: int, to_host: bool) -> None:
+        on = stream or self.stream
+        name, value = ("DEVICE_TO_HOST", 2) if to_host else ("HOST_TO_DEVICE", 1)
+        if lib.mt_copy(on.address, to, n, source, n, copy_kind(self.device, name, value), 1):
+            throw(self.device.runtime.codes)
+
+    def close(self) -> None:
+        """Give the memory back to the stream's pool, without waiting; harmless when repeated."""
+        address, self._address = self._address, 0
+        if address and lib.mt_session() == self._session and lib.mt_free(address):
+            throw(self.device.runtime.codes)
+
+    def __enter__(self) -> Buffer:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def __del__(self, lib: Any = lib) -> None:
+        if getattr(self, "_address", 0) and lib.mt_session() == self._session:
+            lib.mt_free(self._address)
+
+    def __repr__(self) -> str:
+        where = "closed" if self.closed else f"at {self._address:#x}"
+        return f"Buffer({self.nbytes} bytes on device {self.device.index}, {where})"
+
+
+class PinnedBuffer:
+    """Page-locked host memory; copies from and to it return at once."""
+
+    def __init__(self, device: Device, nbytes: int) -> None:
+        if nbytes <= 0:
+            raise ArgumentError(f"PinnedBuffer of {nbytes} bytes: give more than 0")
+        self.device, self.nbytes = device, nbytes
+        self._users: set[Stream] = set()
+        self._session = int(lib.mt_session())
+        self._address = int(lib.mt_host_alloc(device.address, nbytes))
+        if not self._address:
+            throw(device.runtime.codes)
+
+    @property
+    def closed(self) -> bool:
+        return self._address == 0 or lib.mt_session() != self._session
+
+    @property
+    def address(self) -> int:
+        if self.closed:
+            raise ClosedHandleError(f"pinned buffer of {self.nbytes} bytes: it was closed")
+        return self._address
+
+    @property
+    def memory(self) -> memoryview:
+        """The bytes; keep the buffer open as long as this view is used."""
+        return memoryview(ffi.buffer(ffi.cast("char *", self.address), self.nbytes)).cast("B")
+
+    def copy_to(self, target: Buffer, stream: Stream | None = None) -> None:
+        """Start copying to the beginning of `target`; do not change the bytes before it is done."""
+        self._copy(target, stream or target.stream, to_host=False)
+
+    def copy_from(self, source: Buffer, stream: Stream | None = None) -> None:
+        """Start copying the beginning of `source` here; wait for the stream before reading."""
+        self._copy(source, stream or source.stream, to_host=True)
+
+    def _copy(self, buffer: Buffer, stream: Stream, to_host: bool) -> None:
+        count = min(buffer.nbytes, self.nbytes)
+        ends = (self.address, buffer.address) if to_host else (buffer.address, self.address)
+        name, value = ("DEVICE_TO_HOST", 2) if to_host else ("HOST_TO_DEVICE", 1)
+        kind = copy_kind(self.device, name, value)
+        self._users.add(stream)
+        if lib.mt_copy(stream.address, ends[0], count, ends[1], count, kind, 0):
+            throw(self.device.runtime.codes)
+
+    def close(self) -> None:
+        """Wait for the copies that use this memory, then return it."""
+        address, self._address = self._address, 0
+        if not address or lib.mt_session() != self._session:
+            return
+        for stream in self._users:
+            if not stream.closed:
+                stream.synchronize()
+        if lib.mt_host_free(self.device.address, address):
+            throw(self.device.runtime.codes)
+
+    def __enter__(self) -> PinnedBuffer:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_address", 0):
+            self.close()
+
+
+def copy_kind(device: Device, name: str, default: int) -> int:
+    """A member of aclrtMemcpyKind as the install's headers number it."""
+    return device.runtime.constant(f"ACL_MEMCPY_{name}", default)
+
+
+def _address(host: Any) -> int:
+    return int(ffi.cast("uintptr_t", host))
