@@ -5,6 +5,7 @@
 #include <acl/acl.h>
 #include <aclnn/acl_meta.h>
 #include <aclnn/aclnn_base.h>
+#include <aclnn/opdev/op_errno.h>
 
 #include <complex>
 #include <cstddef>
@@ -12,6 +13,9 @@
 #include <cstring>
 #include <new>
 #include <type_traits>
+
+// Shared between the simulator's own libraries, never part of the C interface.
+#define ACLSIM_SHARED __attribute__((visibility("default")))
 
 namespace aclsim {
 
@@ -32,7 +36,7 @@ struct Tensor {
   int32_t rank;
   int64_t dims[kMaxRank];
   int64_t strides[kMaxRank];
-  aclTensor* origin;  // the caller's descriptor; valid during phase 1 only
+  aclTensor* origin;  // the caller's descriptor; do not touch
 
   int64_t numel() const {
     int64_t n = 1;
@@ -67,10 +71,10 @@ struct Scalar {
   aclDataType dtype;
   alignas(16) unsigned char bytes[16];
 
-  double real() const;
-  double imag() const;
-  int64_t integer() const;  // exact for the integer dtypes, truncated for floats
-  bool truth() const;       // any nonzero part, NaN included
+  ACLSIM_SHARED double real() const;
+  ACLSIM_SHARED double imag() const;
+  ACLSIM_SHARED int64_t integer() const;  // exact for the integer dtypes, truncated for floats
+  ACLSIM_SHARED bool truth() const;       // any nonzero part, NaN included
 };
 
 template <class T>
@@ -137,10 +141,10 @@ struct Call {
   double number(int i) const { return args[i].number; }
   bool flag(int i) const { return args[i].flag; }
   const char* text(int i) const { return args[i].text; }  // null stays null
-  const char* name(int i) const;                           // the header's parameter name
+  ACLSIM_SHARED const char* name(int i) const;             // the header's parameter name
 
   // Memory that lives as long as the executor, 16-byte aligned, not cleared.
-  void* scratch(size_t bytes);
+  ACLSIM_SHARED void* scratch(size_t bytes);
   // A value-initialised state object, reachable from `run` through get<T>().
   template <class T>
   T& make() {
@@ -155,14 +159,14 @@ struct Call {
 
   // Phase 1 refuses: records "<code title>: message" for aclGetRecentErrMsg and returns `code`.
   // The text names the parameter, what was given and what is supported.
-  aclnnStatus fail(aclnnStatus code, const char* format, ...) const
+  ACLSIM_SHARED aclnnStatus fail(aclnnStatus code, const char* format, ...) const
       __attribute__((format(printf, 3, 4)));
   // The kernel hits bad values in device memory (an index out of range): the stream turns faulty
   // with this ACL code, 507015 (AI core exception) or 507018 (AI CPU exception) as the op runs.
-  aclError trap(aclError code, const char* format, ...) const __attribute__((format(printf, 3, 4)));
+  ACLSIM_SHARED aclError trap(aclError code, const char* format, ...) const __attribute__((format(printf, 3, 4)));
   // For ops whose output size is only known after running (kDynamicOut): the final view dims of
   // tensor argument `i`. Phase 2 of such ops is synchronous and updates the caller's descriptor.
-  void resize(int i, const int64_t* dims, int rank);
+  ACLSIM_SHARED void resize(int i, const int64_t* dims, int rank);
 };
 
 using Check = aclnnStatus (*)(Call&);
@@ -171,6 +175,8 @@ using Run = aclError (*)(Call&);
 enum OpFlags : uint32_t {
   kDynamicOut = 1,     // resize() is used; phase 2 waits for the kernel
   kNotRepeatable = 2,  // aclSetAclOpExecutorRepeatable answers 561000 (internal host copies)
+  kOwnDtypes = 4,      // the documents' dtype lists are wrong or incomplete; `check` tests dtypes
+  kOwnNulls = 8,       // likewise for nulls
 };
 
 struct ParamSpec {
@@ -223,16 +229,16 @@ struct Op {
   }
 
 // Properties of dtypes, by aclDataType value.
-const char* dtype_name(aclDataType dtype);  // "DT_FLOAT", as CANN's messages spell it
-size_t dtype_size(aclDataType dtype);       // bytes; 0 for unknown and for sub-byte types
+ACLSIM_SHARED const char* dtype_name(aclDataType dtype);  // "DT_FLOAT", as CANN's messages spell it
+ACLSIM_SHARED size_t dtype_size(aclDataType dtype);       // bytes; 0 for unknown and for sub-byte types
 constexpr uint64_t dtype_bit(aclDataType dtype) {
   return dtype >= 0 && dtype < 64 ? uint64_t{1} << dtype : 0;
 }
 // "[2,3]" in a per-thread ring of buffers, for messages only.
-const char* shape_text(const int64_t* dims, int rank);
+ACLSIM_SHARED const char* shape_text(const int64_t* dims, int rank);
 inline const char* shape_text(const Tensor& t) { return shape_text(t.dims, t.rank); }
 
 // Threads a kernel may use (ACLSIM_THREADS, default: the CPUs this process may run on).
-int kernel_threads();
+ACLSIM_SHARED int kernel_threads();
 
 }  // namespace aclsim

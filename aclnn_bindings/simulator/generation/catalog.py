@@ -1,0 +1,113 @@
+"""Owns reading the shipped catalog and operator facts for the generator; refuses other formats."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+WORKSPACE = "GetWorkspaceSize"
+# The catalog's dtype names are those of aclDataType without prefix, except this one.
+ACL_SPELLING = {"BFLOAT16": "BF16"}
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """One parameter: C type, name (empty for `...`), direction i|o|b, dtype names."""
+
+    type: str
+    name: str
+    direction: str
+    optional: bool
+    dtypes: tuple[str, ...]
+
+    @property
+    def declaration(self) -> str:
+        """C text `type name`, with arrays and function pointers spelled as declarators."""
+        return declare(self.type, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """One C function of the interface and the header that declares it."""
+
+    name: str
+    returns: str
+    header: str
+    params: tuple[Param, ...]
+
+    @property
+    def prototype(self) -> str:
+        """C text without attributes or the closing semicolon."""
+        params = ", ".join(p.declaration for p in self.params) or "void"
+        return f"{declare(self.returns, self.name)}({params})"
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """Everything the newest CANN declares, plus the documents' facts per operator."""
+
+    version: str
+    functions: dict[str, Function]
+    enums: dict[str, list[Any]]
+    constants: dict[str, int]
+    typedefs: dict[str, str]
+    structs: dict[str, list[Any]]
+    deprecated: frozenset[str]
+    specs: dict[str, dict[str, Any]]
+    spec_dtypes: list[tuple[str, ...]]
+
+    def dtype_values(self, names: tuple[str, ...]) -> list[int]:
+        """aclDataType values of catalog dtype names."""
+        values = self.enums["aclDataType"][1]
+        return [values["ACL_" + ACL_SPELLING.get(n, n)] for n in names]
+
+
+def declare(ctype: str, name: str) -> str:
+    """C declaration of `name` with the catalog's type text.
+
+    >>> declare("char[128]", "version")
+    'char version[128]'
+    >>> declare("void (*)(void *)", "func")
+    'void (*func)(void *)'
+    """
+    if ctype == "...":
+        return "..."
+    if "(*)" in ctype:
+        return ctype.replace("(*)", f"(*{name})", 1)
+    array = re.match(r"(.*?)((?:\[\w*\])+)$", ctype)
+    base, bounds = (array[1].rstrip(), array[2]) if array else (ctype, "")
+    space = "" if base.endswith("*") else " "
+    return f"{base}{space}{name}{bounds}"
+
+
+def load(folder: Path, version: str) -> Catalog:
+    """Read `<version>.json` and `op_specs.json` of the catalog folder (format 1)."""
+    raw = json.loads((folder / f"{version}.json").read_text(encoding="utf-8"))
+    specs = json.loads((folder / "op_specs.json").read_text(encoding="utf-8"))
+    for name, data in ((version, raw), ("op_specs", specs)):
+        if data["format"] != 1:
+            raise ValueError(f"catalog {name}: format {data['format']}, expected 1")
+    sets = [tuple(s.split()) for s in raw["dtype_sets"]]
+    return Catalog(
+        version=raw["version"],
+        functions={n: _function(n, row, sets) for n, row in raw["functions"].items()},
+        enums=raw["enums"],
+        constants=raw["constants"],
+        typedefs=raw["typedefs"],
+        structs=raw["structs"],
+        deprecated=frozenset(raw["deprecated"]),
+        specs=specs["ops"],
+        spec_dtypes=[tuple(s.split()) for s in specs["dtype_sets"]],
+    )
+
+
+def _function(name: str, row: list[str], sets: list[tuple[str, ...]]) -> Function:
+    params = []
+    for text in row[2:]:
+        ctype, param, flow, listed = text.split("|")
+        dtypes = sets[int(listed)] if listed else ()
+        params.append(Param(ctype, param, flow[0], flow.endswith("?"), dtypes))
+    return Function(name, row[0], row[1], tuple(params))

@@ -1,0 +1,140 @@
+"""Owns the C++ of both phases' entry points and the table of documented rules per operator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .catalog import WORKSPACE, Catalog, Function, Param
+from .text import BANNER
+
+PRODUCTS = {"910": 0, "310p": 1, "310b": 2, "910b": 3, "A3": 4, "950": 5}  # bits: aclsim::Soc
+# Phase-1 parameter types → (ArgKind, Planner method). Everything else by value is a number.
+KINDS = {
+    "aclTensor *": ("Tensor", "tensor"),
+    "aclTensorList *": ("TensorList", "tensors"),
+    "aclScalar *": ("Scalar", "scalar"),
+    "aclScalarList *": ("ScalarList", "scalars"),
+    "aclIntArray *": ("IntArray", "ints"),
+    "aclBoolArray *": ("BoolArray", "bools"),
+    "aclFloatArray *": ("FloatArray", "floats"),
+    "char *": ("String", "text"),
+    "bool": ("Bool", "flag"),
+    "float": ("Float", "number"),
+    "double": ("Float", "number"),
+}
+NULLABLE_KINDS = ("Tensor", "TensorList", "Scalar", "ScalarList", "IntArray", "BoolArray")
+
+
+def kind_of(param: Param) -> tuple[str, str]:
+    """ArgKind and Planner method for a phase-1 parameter."""
+    ctype = param.type.removeprefix("const ")
+    if ctype in KINDS:
+        return KINDS[ctype]
+    return ("Pointer", "pointer") if "*" in ctype else ("Int", "integer")
+
+
+def entry_points(catalog: Catalog, ops: list[str]) -> str:
+    """C++ of both phases for each operator, and its rules."""
+    headers = sorted({catalog.functions[op].header for op in ops})
+    parts = [BANNER, '#include "plan.h"\n']
+    # Each operator header repeats no name of another; their guards are unique.
+    parts += [f"#include <{header}>" for header in headers]
+    parts.append("\nnamespace aclsim {\nnamespace rows {")
+    parts += [f"extern const Op {op};" for op in ops]
+    parts.append("}  // namespace rows\nnamespace {")
+    parts += [_rules(catalog, op) for op in ops]
+    parts.append("}  // namespace\n}  // namespace aclsim\n")
+    parts += [_phases(catalog, op) for op in ops]
+    return "\n".join(parts) + "\n"
+
+
+def _phases(catalog: Catalog, op: str) -> str:
+    first, second = catalog.functions[op + WORKSPACE], catalog.functions[op]
+    size, executor = first.params[-2].name, first.params[-1].name
+    lines = [
+        f"{first.prototype} {{",
+        f"  aclsim::Planner plan(aclsim::entry_{op}, {size}, {executor});",
+    ]
+    for param in first.params[:-2]:
+        lines.append(f"  plan.{kind_of(param)[1]}({param.name});")
+    lines += ["  return plan.finish();", "}"]
+    names = ", ".join(p.name for p in second.params)
+    lines += [
+        f"{second.prototype} {{",
+        f"  return aclsim::launch(aclsim::entry_{op}, {names});",
+        "}",
+    ]
+    return "\n".join(lines)
+
+
+def _rules(catalog: Catalog, op: str) -> str:
+    function = catalog.functions[op + WORKSPACE]
+    spec = catalog.specs.get(op, {})
+    params = function.params[:-2]
+    rows = [_param_rule(catalog, spec, p) for p in params]
+    lines = [f"const ParamSpec params_{op}[] = {{{', '.join(rows)}}};"] if rows else []
+    rules = [_soc_rule(catalog, spec, params, r) for r in spec.get("exclusions", ())]
+    if rules:
+        lines.append(f"const SocRule rules_{op}[] = {{{', '.join(rules)}}};")
+    table = f"params_{op}" if rows else "nullptr"
+    exceptions = f"rules_{op}" if rules else "nullptr"
+    socs = _products(spec.get("products", ""))
+    lines.append(
+        f'const OpSpec spec_{op} = {{"{op}", {table}, {exceptions}, {len(rows)}, {len(rules)}, {socs}}};'
+    )
+    lines.append(f"Entry entry_{op} = {{&rows::{op}, &spec_{op}, {{}}}};")
+    return "\n".join(lines)
+
+
+def _param_rule(catalog: Catalog, spec: dict[str, Any], param: Param) -> str:
+    kind = kind_of(param)[0]
+    facts = spec.get("params", {}).get(param.name, {})
+    names = _documented_dtypes(catalog, spec, facts) or param.dtypes
+    mask = sum(1 << v for v in catalog.dtype_values(tuple(names)) if v >= 0)
+    low, high = (-1 if bound is None else bound for bound in facts.get("rank") or (None, None))
+    output = "true" if param.direction in "ob" else "false"
+    required = "true" if _required(spec, facts, param, kind) else "false"
+    bits = mask if kind in ("Tensor", "TensorList") else 0
+    return f'{{"{param.name}", ArgKind::{kind}, {output}, {required}, {low}, {high}, {bits:#x}ULL}}'
+
+
+def _documented_dtypes(
+    catalog: Catalog, spec: dict[str, Any], facts: dict[str, Any]
+) -> tuple[str, ...]:
+    seen = 0
+    while "dtypes" not in facts and "dtype_as" in facts and seen < 4:
+        facts = spec["params"].get(facts["dtype_as"], {})
+        seen += 1
+    return catalog.spec_dtypes[facts["dtypes"]] if "dtypes" in facts else ()
+
+
+def _required(spec: dict[str, Any], facts: dict[str, Any], param: Param, kind: str) -> bool:
+    """Null gives 161001: the document lists it, or lists nothing and the name is not optional."""
+    if kind not in NULLABLE_KINDS:
+        return False
+    nulls = spec.get("nulls")
+    if nulls is not None and param.name in nulls:
+        return True
+    return not (param.optional or facts.get("optional") or param.name.endswith("Optional"))
+
+
+def _soc_rule(
+    catalog: Catalog, spec: dict[str, Any], params: tuple[Param, ...], rule: dict[str, Any]
+) -> str:
+    only = "only" in rule
+    names = catalog.spec_dtypes[rule["only" if only else "not"]]
+    mask = sum(1 << v for v in catalog.dtype_values(names) if v >= 0)
+    chosen = sum(1 << i for i, p in enumerate(params) if p.name in rule.get("on", ()) and i < 32)
+    socs = _products(rule["products"])
+    if only and socs & (1 << PRODUCTS["A3"]):
+        socs |= 1 << PRODUCTS["910b"]  # documents state these two together
+    return f"{{{chosen:#x}, {socs}, {'true' if only else 'false'}, {mask:#x}ULL}}"
+
+
+def _products(codes: str) -> int:
+    return sum(1 << PRODUCTS[c] for c in codes.split() if c in PRODUCTS)
+
+
+def phase_signature(function: Function) -> tuple[str, ...]:
+    """Parameter types, for tests that compare entry points with the catalog."""
+    return tuple(p.type for p in function.params)

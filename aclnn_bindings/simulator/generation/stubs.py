@@ -1,0 +1,63 @@
+"""Owns functions that are exported because clients link to them, and refuse when called."""
+
+from __future__ import annotations
+
+from .catalog import Catalog, Function
+from .text import BANNER
+
+# Whole headers whose functions exist in the simulator, working or refusing, by library.
+# Model loading, image processing, data channels and BLAS headers are not part of it.
+LIBRARIES = {
+    "ascendcl": (
+        "acl/acl_base_rt.h",
+        "acl/acl_base_mdl.h",
+        "acl/acl_rt.h",
+        "acl/acl_rt_allocator.h",
+        "acl/acl_op.h",
+        "acl/acl_prof.h",
+    ),
+    "nnopbase": ("aclnn/acl_meta.h", "aclnn/aclnn_base.h"),
+    "acl_op_compiler": ("acl/acl_op_compiler.h",),
+}
+
+
+def exported(catalog: Catalog, library: str) -> list[str]:
+    """Names of the core functions that the library exports, sorted."""
+    homes = LIBRARIES[library]
+    return sorted(n for n, f in catalog.functions.items() if f.header in homes)
+
+
+def refusals(catalog: Catalog, library: str, implemented: frozenset[str]) -> str:
+    """C++ of every exported function of the library that the simulator does not implement."""
+    names = [n for n in exported(catalog, library) if n not in implemented]
+    functions = [catalog.functions[n] for n in names]
+    headers = sorted({f.header for f in functions})
+    parts = [BANNER, '#include "refuse.h"\n']
+    parts += [f"#include <{h}>" for h in headers]
+    parts += [""] + [_refusal(f) for f in functions]
+    return "\n".join(parts) + "\n"
+
+
+def _refusal(function: Function) -> str:
+    returns = function.returns
+    body = f'aclsim::refuse("{function.name}")'
+    if returns == "void":
+        result = f"{body};"
+    elif returns in ("aclError", "aclnnStatus"):
+        result = f"return {body};"
+    else:
+        result = (
+            f"{body}; return {returns}();" if "*" not in returns else f"{body}; return nullptr;"
+        )
+    return f"ACL_FUNC_VISIBILITY {_unnamed(function)} {{ {result} }}"
+
+
+def _unnamed(function: Function) -> str:
+    """The prototype without parameter names, so that none is reported as unused."""
+    params = ", ".join(_bare(p.type) for p in function.params) or "void"
+    space = "" if function.returns.endswith("*") else " "
+    return f"{function.returns}{space}{function.name}({params})"
+
+
+def _bare(ctype: str) -> str:
+    return ctype.replace("[][2]", "(*)[2]") if "[][2]" in ctype else ctype

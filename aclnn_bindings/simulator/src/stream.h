@@ -1,0 +1,107 @@
+// Streams: an in-order queue with a worker each, and the tasks that it runs.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "error.h"
+
+namespace aclsim {
+
+struct Stream;
+
+// One piece of queued work. `run` and `drop` both give the task's memory back; `run`'s code
+// makes the stream faulty.
+struct Task {
+  Task* next;
+  aclError (*run)(Task*, Stream*);
+  void (*drop)(Task*);
+};
+
+class SpinLock {
+ public:
+  void lock() {
+    while (ACLSIM_UNLIKELY(flag_.exchange(1, std::memory_order_acquire))) wait();
+  }
+  void unlock() { flag_.store(0, std::memory_order_release); }
+
+ private:
+  void wait();
+  std::atomic<uint32_t> flag_{0};
+};
+
+struct Worker;  // thread, parking place and first error of a stream; made with the first task
+
+struct Stream : Handle {
+  Context* context;
+  Stream* sibling;            // next stream of the context
+  int32_t id;
+  uint32_t flags, priority;
+  SpinLock lock;              // guards the queue, `submitted`, `parked`, `closing`
+  Task* head;
+  Task* tail;
+  bool parked;                // the worker sleeps and must be woken
+  bool closing;
+  std::atomic<uint64_t> submitted, completed;
+  std::atomic<uint32_t> waiters;
+  std::atomic<aclError> error;  // the first since the last synchronisation
+  std::atomic<uint32_t> stop_on_failure;
+  std::atomic<bool> aborted;    // aclrtStreamAbort: drop instead of run
+  Worker* worker;
+  uint32_t overflow_switch;
+  uint32_t attributes[8];
+  uint64_t report_thread;       // aclrtSubscribeReport
+};
+
+// The stream behind a handle: null is the current context's default stream. On failure returns
+// null and `code` says why (107002 no context, 107017/107000 not a stream).
+ACLSIM_SHARED Stream* find_stream(ThreadState* state, aclrtStream handle, const char* function,
+                                  aclError* code);
+// The same, refusing streams of another context (107003).
+ACLSIM_SHARED Stream* find_own_stream(ThreadState* state, aclrtStream handle,
+                                      const char* function,
+                        aclError* code);
+
+// Queues a task, or runs it at once with inline streams. Fails when the stream or its context
+// stopped; the task is then dropped.
+ACLSIM_SHARED aclError submit(Stream* stream, Task* task);
+
+// Waits until everything submitted so far has run. timeout_ms < 0 waits for ever. Returns
+// the stream's first error (and clears it unless it stops on failure), or `expired`.
+aclError drain(Stream* stream, int timeout_ms, aclError expired);
+ACLSIM_SHARED aclError drain(Stream* stream);
+bool idle(Stream* stream);
+ACLSIM_SHARED void set_stream_error(Stream* stream, aclError code, const char* text);
+
+Stream* make_stream(Context* context, uint32_t flags, uint32_t priority);
+void destroy_stream(Stream* stream, bool force);
+
+// A small closure as a task: `body(Stream*)` returns an ACL code.
+struct SmallTask : Handle {
+  Task task;
+  alignas(16) unsigned char body[104];
+};
+
+template <class F>
+Task* make_task(F body) {
+  static_assert(sizeof(F) <= sizeof(SmallTask::body), "closure too large");
+  static_assert(std::is_trivially_destructible<F>::value, "closures run no destructors");
+  auto* small = acquire<SmallTask>(thread(), Kind::Task);
+  new (small->body) F(std::move(body));
+  small->task.run = [](Task* task, Stream* stream) {
+    auto* self = reinterpret_cast<SmallTask*>(reinterpret_cast<char*>(task) -
+                                              offsetof(SmallTask, task));
+    aclError code = (*reinterpret_cast<F*>(self->body))(stream);
+    recycle(thread(), self, Kind::Task);
+    return code;
+  };
+  small->task.drop = [](Task* task) {
+    auto* self = reinterpret_cast<SmallTask*>(reinterpret_cast<char*>(task) -
+                                              offsetof(SmallTask, task));
+    (*reinterpret_cast<F*>(self->body))(nullptr);  // a null stream: release, do nothing
+    recycle(thread(), self, Kind::Task);
+  };
+  return &small->task;
+}
+
+}  // namespace aclsim
