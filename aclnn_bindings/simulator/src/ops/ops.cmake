@@ -1,0 +1,16 @@
+# What the kernels need: loops that vectorise, the BLAS they load lazily, and a library that stays
+# mapped while its pool threads live.
+set_source_files_properties(${KERNEL_SOURCES} ${OP_SOURCES} PROPERTIES COMPILE_OPTIONS "-O3")
+target_link_options(opapi PRIVATE -Wl,-z,nodelete)
+
+# OpenBLAS from the build requirement scipy-openblas32 goes beside libopapi.so; without it matrix
+# products use the kernels' own loops.
+execute_process(
+  COMMAND "${Python_EXECUTABLE}" -c "import scipy_openblas32 as b; print(b.get_lib_dir(), end='')"
+  OUTPUT_VARIABLE OPENBLAS_DIR ERROR_QUIET RESULT_VARIABLE OPENBLAS_MISSING)
+if(OPENBLAS_MISSING)
+  message(STATUS "scipy-openblas32 not found: matrix products of the simulator will be slow")
+else()
+  file(GLOB OPENBLAS_FILES "${OPENBLAS_DIR}/*.so*")
+  install(FILES ${OPENBLAS_FILES} DESTINATION aclnn_bindings/simulator/install/lib64)
+endif()
