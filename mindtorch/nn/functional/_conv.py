@@ -1,0 +1,184 @@
+"""Owns the convolutions of nn.functional: arguments into aten::convolution; the arithmetic is the row's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mindtorch._tensor import Tensor
+
+from .. import _aten as aten
+from .._expand import _ntuple
+from ._pad import pad as pad_input
+
+
+def _sizes(value: Any, n: int, name: str) -> list[int]:
+    sizes = _ntuple(n)(value)
+    if len(sizes) == 1 and n > 1:
+        sizes = sizes * n
+    if len(sizes) != n:
+        raise RuntimeError(
+            f"expected {name} to be a single integer value or a list of {n} values to match the "
+            f"convolution dimensions, but got {name}={list(sizes)}"
+        )
+    return [int(size) for size in sizes]
+
+
+def _same(input: Tensor, weight: Tensor, dilation: list[int], stride: list[int]) -> tuple[Any, list[int]]:
+    """The padding that keeps sizes; where it is odd, the end is padded by one more first."""
+    if any(s != 1 for s in stride):
+        raise RuntimeError("padding='same' is not supported for strided convolutions")
+    totals = [d * (k - 1) for d, k in zip(dilation, weight.shape[2:], strict=True)]
+    if any(total % 2 for total in totals):
+        extra = [side for total in reversed(totals) for side in (0, total % 2)]
+        input = pad_input(input, extra)
+    return input, [total // 2 for total in totals]
+
+
+def _conv(
+    n: int,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: int,
+) -> Any:
+    batched = _batched(f"conv{n}d", n, input)
+    x = input if batched else input.unsqueeze(0)
+    strides, dilations = _sizes(stride, n, "stride"), _sizes(dilation, n, "dilation")
+    if isinstance(padding, str):
+        if padding == "same":
+            x, padding = _same(x, weight, dilations, strides)
+        elif padding == "valid":
+            padding = 0
+        else:
+            raise RuntimeError(f"Invalid padding string: '{padding}'")
+    pads = _sizes(padding, n, "padding")
+    out = aten.convolution(
+        x, weight, bias, strides, pads, dilations, False, [0] * n, groups
+    )
+    return out if batched else out.squeeze(0)
+
+
+def _batched(name: str, n: int, input: Tensor) -> bool:
+    if input.dim() not in (n + 1, n + 2):
+        raise RuntimeError(
+            f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, "
+            f"but got input of size: {list(input.shape)}"
+        )
+    return bool(input.dim() == n + 2)
+
+
+def conv1d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Any:
+    """input `[N, C, L]`, weight `[O, C / groups, k]` → `[N, O, L']`."""
+    return _conv(1, input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv2d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Any:
+    """input `[N, C, H, W]`, weight `[O, C / groups, kH, kW]` → `[N, O, H', W']`."""
+    return _conv(2, input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv3d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Any:
+    """input `[N, C, D, H, W]`, weight `[O, C / groups, kD, kH, kW]` → `[N, O, D', H', W']`."""
+    return _conv(3, input, weight, bias, stride, padding, dilation, groups)
+
+
+def _conv_transpose(
+    n: int,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Any,
+    padding: Any,
+    output_padding: Any,
+    groups: int,
+    dilation: Any,
+) -> Any:
+    batched = _batched(f"conv_transpose{n}d", n, input)
+    x = input if batched else input.unsqueeze(0)
+    out = aten.convolution(
+        x,
+        weight,
+        bias,
+        _sizes(stride, n, "stride"),
+        _sizes(padding, n, "padding"),
+        _sizes(dilation, n, "dilation"),
+        True,
+        _sizes(output_padding, n, "output_padding"),
+        groups,
+    )
+    return out if batched else out.squeeze(0)
+
+
+def conv_transpose1d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Any:
+    """input `[N, C, L]`, weight `[C, O / groups, k]` → `[N, O, L']`."""
+    return _conv_transpose(
+        1, input, weight, bias, stride, padding, output_padding, groups, dilation
+    )
+
+
+def conv_transpose2d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Any:
+    """input `[N, C, H, W]`, weight `[C, O / groups, kH, kW]` → `[N, O, H', W']`."""
+    return _conv_transpose(
+        2, input, weight, bias, stride, padding, output_padding, groups, dilation
+    )
+
+
+def conv_transpose3d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Any:
+    """input `[N, C, D, H, W]`, weight `[C, O / groups, kD, kH, kW]` → `[N, O, D', H', W']`."""
+    return _conv_transpose(
+        3, input, weight, bias, stride, padding, output_padding, groups, dilation
+    )

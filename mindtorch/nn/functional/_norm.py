@@ -1,0 +1,183 @@
+"""Owns the normalizations of nn.functional: rows for statistics, compositions for the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import mindtorch
+from mindtorch._tensor import Tensor
+
+from .. import _aten as aten
+from ._pool import avg_pool2d, avg_pool3d
+from ._pad import pad
+
+
+def layer_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Any:
+    """Normalizes over the trailing dims `normalized_shape`; weight and bias have that shape."""
+    shape = _trailing(input, normalized_shape)
+    return aten.native_layer_norm(input, shape, weight, bias, eps)[0]
+
+
+def _trailing(input: Tensor, normalized_shape: Sequence[int]) -> list[int]:
+    shape = list(normalized_shape)
+    if not shape:
+        raise RuntimeError(
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least "
+            f"one element, but got normalized_shape = {shape}"
+        )
+    if list(input.shape[-len(shape) :]) != shape:
+        expected = "".join(f", {size}" for size in shape)
+        raise RuntimeError(
+            f"Given normalized_shape={shape}, expected input with shape [*{expected}], "
+            f"but got input of size{list(input.shape)}"
+        )
+    return shape
+
+
+def rms_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    eps: float | None = None,
+) -> Any:
+    """x / sqrt(mean(x²) + eps) · weight over the trailing dims; eps None is the dtype's epsilon."""
+    shape = _trailing(input, normalized_shape)
+    wide = input.float() if input.dtype in (mindtorch.float16, mindtorch.bfloat16) else input
+    if eps is None:
+        eps = mindtorch.finfo(wide.dtype).eps
+    dims = list(range(-len(shape), 0))
+    normal = wide * mindtorch.rsqrt((wide * wide).mean(dims, keepdim=True) + eps)
+    normal = normal if weight is None else normal * weight
+    return normal if normal.dtype == input.dtype else normal.to(input.dtype)
+
+
+def group_norm(
+    input: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Any:
+    """Normalizes `[N, C, *]` over each group of C / num_groups channels; weight and bias `[C]`."""
+    if input.dim() < 2:
+        raise RuntimeError(
+            f"Expected at least 2 dimensions for input tensor but received {input.dim()}"
+        )
+    n, c = input.size(0), input.size(1)
+    if c % num_groups:
+        raise RuntimeError(
+            "Expected number of channels in input to be divisible by num_groups, but got input of "
+            f"shape {list(input.shape)} and num_groups={num_groups}"
+        )
+    area = 1
+    for size in input.shape[2:]:
+        area *= size
+    return aten.native_group_norm(input, weight, bias, n, c, area, num_groups, eps)[0]
+
+
+def _check_batch(size: Sequence[int]) -> None:
+    values = size[0]
+    for extent in size[2:]:
+        values *= extent
+    if values == 1:
+        raise ValueError(
+            f"Expected more than 1 value per channel when training, got input size {size}"
+        )
+
+
+def batch_norm(
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Any:
+    """Normalizes each channel (dim 1) over batch and space; in training updates the running statistics."""
+    if training:
+        _check_batch(input.size())
+    elif running_mean is None or running_var is None:
+        raise RuntimeError("Expected running_mean and running_var to be defined when training=False")
+    return aten.native_batch_norm(
+        input, weight, bias, running_mean, running_var, training, momentum, eps
+    )[0]
+
+
+def instance_norm(
+    input: Tensor,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Any:
+    """Normalizes each channel of each sample: batch norm of `[1, N C, *]`."""
+    n, c = input.size(0), input.size(1)
+    if use_input_stats:
+        _check_instance(input.size())
+
+    def repeated(tensor: Tensor | None) -> Any:
+        return None if tensor is None else tensor.repeat(n)
+
+    mean, var = repeated(running_mean), repeated(running_var)
+    out = aten.native_batch_norm(
+        input.contiguous().reshape(1, n * c, *input.shape[2:]),
+        repeated(weight),
+        repeated(bias),
+        mean,
+        var,
+        use_input_stats,
+        momentum,
+        eps,
+    )[0]
+    if use_input_stats:
+        # Each sample moved its own copy; the module keeps their mean.
+        with mindtorch.no_grad():
+            for kept, moved in ((running_mean, mean), (running_var, var)):
+                if kept is not None:
+                    kept.copy_(moved.reshape(n, c).mean(0))
+    return out.reshape(input.shape)
+
+
+def _check_instance(size: Sequence[int]) -> None:
+    values = 1
+    for extent in size[2:]:
+        values *= extent
+    if values == 1:
+        raise ValueError(
+            f"Expected more than 1 spatial element when training, got input size {size}"
+        )
+
+
+def local_response_norm(
+    input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+) -> Any:
+    """x / (k + alpha · mean of x² over `size` neighbouring channels) ** beta."""
+    dim = input.dim()
+    if dim < 3:
+        raise ValueError(
+            f"Expected 3D or higher dimensionality                          input (got {dim} dimensions)"
+        )
+    if input.numel() == 0:
+        return input
+    squares = (input * input).unsqueeze(1)
+    edges = (size // 2, (size - 1) // 2)
+    if dim == 3:
+        mean = avg_pool2d(pad(squares, (0, 0, *edges)), (size, 1), stride=1).squeeze(1)
+    else:
+        shape = squares.shape
+        squares = squares.reshape(shape[0], 1, shape[2], shape[3], -1)
+        mean = avg_pool3d(pad(squares, (0, 0, 0, 0, *edges)), (size, 1, 1), stride=1)
+        mean = mean.squeeze(1).reshape(input.shape)
+    return input / (mean * alpha + k).pow(beta)

@@ -1,0 +1,142 @@
+"""Owns moving and casting a module tree: to, float, cpu, npu, apply to every tensor; keeps identities."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import mindtorch
+from mindtorch._tensor import Tensor
+
+from ..parameter import Parameter
+
+TensorFn = Callable[[Any], Any]
+
+
+class Conversion:
+    """The part of Module that changes the device or dtype of every tensor it holds, in place."""
+
+    _parameters: dict[str, Parameter | None]
+    _buffers: dict[str, Tensor | None]
+    children: Callable[[], Any]
+
+    def _apply(self, fn: TensorFn, recurse: bool = True) -> Self:
+        if recurse:
+            for child in self.children():
+                child._apply(fn)
+        for parameter in self._parameters.values():
+            if parameter is None:
+                continue
+            # Optimizers hold the Parameter objects, so each keeps its identity and gets new data.
+            with mindtorch.no_grad():
+                grad = parameter.grad
+                parameter.grad = None
+                parameter.data = fn(parameter)
+                if grad is not None:
+                    parameter.grad = fn(grad).requires_grad_(grad.requires_grad)
+        for name, buffer in self._buffers.items():
+            if buffer is not None:
+                self._buffers[name] = fn(buffer)
+        return self
+
+    def apply(self, fn: Callable[[Any], Any]) -> Self:
+        """Calls `fn(module)` on every module, children first."""
+        for child in self.children():
+            child.apply(fn)
+        fn(self)
+        return self
+
+    def to(self, *args: Any, **kwargs: Any) -> Self:
+        """Moves to a device and/or floating dtype, in place: to(device), to(dtype), to(tensor)."""
+        device, dtype, non_blocking, memory_format = _parse_to(*args, **kwargs)
+        if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
+            raise TypeError(
+                "nn.Module.to only accepts floating point or complex dtypes, "
+                f"but got desired dtype={dtype}"
+            )
+
+        def convert(tensor: Any) -> Any:
+            casts = tensor.is_floating_point() or tensor.is_complex()
+            more = {}
+            if memory_format is not None and tensor.dim() in (4, 5):
+                more["memory_format"] = memory_format
+            return tensor.to(device, dtype if casts else None, non_blocking, **more)
+
+        return self._apply(convert)
+
+    def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
+        """Moves to `device` without copying the values."""
+        return self._apply(lambda t: mindtorch.empty_like(t, device=device), recurse=recurse)
+
+    def type(self, dst_type: Any) -> Self:
+        """Casts every parameter and buffer to `dst_type`."""
+        return self._apply(lambda t: t.type(dst_type))
+
+    def _cast(self, dtype: Any) -> Self:
+        return self._apply(lambda t: t.to(dtype) if t.is_floating_point() else t)
+
+    def float(self) -> Self:
+        """Casts floating parameters and buffers to float32."""
+        return self._cast(mindtorch.float32)
+
+    def double(self) -> Self:
+        """Casts floating parameters and buffers to float64."""
+        return self._cast(mindtorch.float64)
+
+    def half(self) -> Self:
+        """Casts floating parameters and buffers to float16."""
+        return self._cast(mindtorch.float16)
+
+    def bfloat16(self) -> Self:
+        """Casts floating parameters and buffers to bfloat16."""
+        return self._cast(mindtorch.bfloat16)
+
+    def cpu(self) -> Self:
+        """Moves to the CPU."""
+        return self._apply(lambda t: t.cpu())
+
+    def npu(self, device: Any = None) -> Self:
+        """Moves to an NPU: an index, a device, or the current one."""
+        return self._apply(lambda t: t.to(_indexed("npu", device)))
+
+    def cuda(self, device: Any = None) -> Self:
+        """Moves to a CUDA device; this library has none, so the core's error says so."""
+        return self._apply(lambda t: t.to(_indexed("cuda", device)))
+
+    def share_memory(self) -> Self:
+        """Moves tensors to shared memory where the core offers it."""
+        return self._apply(lambda t: t.share_memory_())
+
+
+def _indexed(kind: str, device: Any) -> Any:
+    return f"{kind}:{device}" if isinstance(device, int) else (device or kind)
+
+
+def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
+    """Reads the overloads of to(): (device, dtype, non_blocking, memory_format)."""
+    memory_format = kwargs.pop("memory_format", None)
+    if len(args) > 4:
+        raise TypeError(
+            f"to() takes from 0 to 4 positional arguments but {len(args)} were given"
+        )
+    rest = list(args)
+    device = dtype = None
+    if rest and isinstance(rest[0], Tensor):
+        tensor = rest.pop(0)
+        device, dtype = tensor.device, tensor.dtype
+    elif rest and isinstance(rest[0], mindtorch.dtype):
+        dtype = rest.pop(0)
+    elif rest:
+        device = rest.pop(0)
+        if rest and (rest[0] is None or isinstance(rest[0], mindtorch.dtype)):
+            dtype = rest.pop(0)
+    if "tensor" in kwargs or "other" in kwargs:
+        tensor = kwargs.pop("tensor", None) or kwargs.pop("other")
+        device, dtype = tensor.device, tensor.dtype
+    device = kwargs.pop("device", device)
+    dtype = kwargs.pop("dtype", dtype)
+    non_blocking = bool(kwargs.pop("non_blocking", rest.pop(0) if rest else False))
+    kwargs.pop("copy", None)
+    if kwargs:
+        raise TypeError(f"to() got an unexpected keyword argument '{next(iter(kwargs))}'")
+    return None if device is None else mindtorch.device(device), dtype, non_blocking, memory_format

@@ -1,0 +1,90 @@
+"""Owns the arithmetic of recurrent cells and of walking them over time; refuses weights' layout (rnn.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import mindtorch
+
+from .. import functional as F  # noqa: N812
+
+State = tuple[Any, ...]  # (h,) or, for LSTM, (h, c)
+Cell = Callable[[Any, State, Sequence[Any]], State]
+
+
+def rnn_tanh(x: Any, state: State, w: Sequence[Any]) -> State:
+    """One step; x is the projected input, w is (w_hh, b_hh)."""
+    return (mindtorch.tanh(x + F.linear(state[0], w[0], w[1])),)
+
+
+def rnn_relu(x: Any, state: State, w: Sequence[Any]) -> State:
+    """One step with relu."""
+    return (F.relu(x + F.linear(state[0], w[0], w[1])),)
+
+
+def gru(x: Any, state: State, w: Sequence[Any]) -> State:
+    """One step; gates in the order reset, update, new."""
+    h = state[0]
+    xr, xz, xn = x.chunk(3, -1)
+    hr, hz, hn = F.linear(h, w[0], w[1]).chunk(3, -1)
+    reset, update = mindtorch.sigmoid(xr + hr), mindtorch.sigmoid(xz + hz)
+    new = mindtorch.tanh(xn + reset * hn)
+    return (new + update * (h - new),)
+
+
+def lstm(x: Any, state: State, w: Sequence[Any]) -> State:
+    """One step; gates in the order input, forget, cell, output; w may hold a projection last."""
+    h, c = state
+    i, f, g, o = (x + F.linear(h, w[0], w[1])).chunk(4, -1)
+    c = mindtorch.sigmoid(f) * c + mindtorch.sigmoid(i) * mindtorch.tanh(g)
+    h = mindtorch.sigmoid(o) * mindtorch.tanh(c)
+    if len(w) > 2:
+        h = F.linear(h, w[2])
+    return h, c
+
+
+CELLS: dict[str, Cell] = {"RNN_TANH": rnn_tanh, "RNN_RELU": rnn_relu, "GRU": gru, "LSTM": lstm}
+
+
+def over_time(
+    cell: Cell, x: Any, state: State, weights: Sequence[Any], reverse: bool
+) -> tuple[Any, State]:
+    """Runs one direction of one layer over x `[T, N, I]`; weights (w_ih, w_hh, b_ih, b_hh[, w_hr])."""
+    w_ih, w_hh, b_ih, b_hh, *more = weights
+    projected = F.linear(x, w_ih, b_ih)
+    steps = range(x.size(0))
+    outputs = []
+    for t in reversed(steps) if reverse else steps:
+        state = cell(projected[t], state, (w_hh, b_hh, *more))
+        outputs.append(state[0])
+    if reverse:
+        outputs.reverse()
+    return mindtorch.stack(outputs), state
+
+
+def over_packed(
+    cell: Cell, x: Any, sizes: list[int], state: State, weights: Sequence[Any], reverse: bool
+) -> tuple[Any, State]:
+    """As over_time for packed data `[sum of sizes, I]`, longest sequence first."""
+    w_ih, w_hh, b_ih, b_hh, *more = weights
+    parts = list(F.linear(x, w_ih, b_ih).split(sizes))
+    rest = (w_hh, b_hh, *more)
+    order = range(len(sizes))
+    outputs: list[Any] = [None] * len(sizes)
+    live = tuple(s[: sizes[-1] if reverse else sizes[0]] for s in state)
+    ended: list[State] = []
+    for t in reversed(order) if reverse else order:
+        have, size = live[0].size(0), sizes[t]
+        if size < have:  # the shortest sequences end: their states are kept aside
+            ended.append(tuple(s[size:] for s in live))
+            live = tuple(s[:size] for s in live)
+        elif size > have:  # going backwards, longer sequences join with their first state
+            joins = (mindtorch.cat([s, first[have:size]]) for s, first in zip(live, state, strict=True))
+            live = tuple(joins)
+        live = cell(parts[t], live, rest)
+        outputs[t] = live[0]
+    ended.append(live)
+    ended.reverse()
+    final = tuple(mindtorch.cat(list(pieces)) for pieces in zip(*ended, strict=True))
+    return mindtorch.cat(outputs), final

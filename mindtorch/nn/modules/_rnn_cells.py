@@ -1,0 +1,130 @@
+"""Owns the single-step cells RNNCell, LSTMCell and GRUCell."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import mindtorch
+from mindtorch._tensor import Tensor
+
+from .. import functional as F  # noqa: N812
+from .. import init
+from ..parameter import Parameter
+from ._recurrence import CELLS, State
+from .module import Module
+
+
+class RNNCellBase(Module):
+    """Weights of one step: `[gates · hidden, input]` and `[gates · hidden, hidden]`."""
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool,
+        num_chunks: int,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.bias = bias
+        gates = num_chunks * hidden_size
+        shapes: dict[str, tuple[int, ...]] = {
+            "weight_ih": (gates, input_size),
+            "weight_hh": (gates, hidden_size),
+            "bias_ih": (gates,),
+            "bias_hh": (gates,),
+        }
+        for name, shape in shapes.items():
+            on = bias or name.startswith("weight")
+            empty = mindtorch.empty(shape, device=device, dtype=dtype) if on else None
+            self.register_parameter(name, None if empty is None else Parameter(empty))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws every weight from U(-1/sqrt(hidden), 1/sqrt(hidden))."""
+        bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
+        for weight in self.parameters():
+            init.uniform_(weight, -bound, bound)
+
+    def extra_repr(self) -> str:
+        text = f"{self.input_size}, {self.hidden_size}"
+        if self.bias is not True:
+            text += f", bias={self.bias}"
+        nonlinearity = self.__dict__.get("nonlinearity", "tanh")
+        return text if nonlinearity == "tanh" else f"{text}, nonlinearity={nonlinearity}"
+
+    def _step(self, mode: str, input: Tensor, state: State | None) -> State:
+        if input.dim() not in (1, 2):
+            raise ValueError(
+                f"{self._get_name()}: Expected input to be 1D or 2D, got {input.dim()}D instead"
+            )
+        batched = input.dim() == 2
+        x = input if batched else input.unsqueeze(0)
+        if state is None:
+            zeros = mindtorch.zeros((x.size(0), self.hidden_size), dtype=x.dtype, device=x.device)
+            state = (zeros, zeros) if mode == "LSTM" else (zeros,)
+        elif not batched:
+            state = tuple(s.unsqueeze(0) for s in state)
+        projected = F.linear(x, self.weight_ih, self.bias_ih)
+        new = CELLS[mode](projected, state, (self.weight_hh, self.bias_hh))
+        return new if batched else tuple(s.squeeze(0) for s in new)
+
+
+class RNNCell(RNNCellBase):
+    """h' = tanh(W x + U h), or relu."""
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, 1, device, dtype)
+        self.nonlinearity = nonlinearity
+
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Any:
+        if self.nonlinearity not in ("tanh", "relu"):
+            raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
+        mode = f"RNN_{self.nonlinearity.upper()}"
+        return self._step(mode, input, None if hx is None else (hx,))[0]
+
+
+class LSTMCell(RNNCellBase):
+    """(h, c) → (h', c')."""
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, 4, device, dtype)
+
+    def forward(self, input: Tensor, hx: Any = None) -> Any:
+        return self._step("LSTM", input, None if hx is None else tuple(hx))
+
+
+class GRUCell(RNNCellBase):
+    """h → h' through reset and update gates."""
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, 3, device, dtype)
+
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Any:
+        return self._step("GRU", input, None if hx is None else (hx,))[0]

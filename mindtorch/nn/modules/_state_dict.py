@@ -1,0 +1,309 @@
+"""Owns saving a module tree to a state dict and loading it back; refuses files (serialization)."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import mindtorch
+from mindtorch._tensor import Tensor
+from mindtorch.utils.hooks import RemovableHandle
+
+from ..parameter import Parameter
+from ._hooks import add_hook
+
+EXTRA = "_extra_state"
+
+
+class _IncompatibleKeys(NamedTuple("IncompatibleKeys", [("missing_keys", list[str]), ("unexpected_keys", list[str])])):  # fmt: skip
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        if not self.missing_keys and not self.unexpected_keys:
+            return "<All keys matched successfully>"
+        return super().__repr__()
+
+    __str__ = __repr__
+
+
+class _Loading:
+    """What one load_state_dict gathers while it walks the tree."""
+
+    def __init__(self, state_dict: Mapping[str, Any], strict: bool, assign: bool) -> None:
+        self.state: OrderedDict[str, Any] = OrderedDict(state_dict)
+        self.metadata: Any = getattr(state_dict, "_metadata", None)
+        if self.metadata is not None:
+            self.state._metadata = self.metadata  # type: ignore[attr-defined]
+        self.strict = strict
+        self.assign = assign
+        self.missing: list[str] = []
+        self.unexpected: list[str] = []
+        self.errors: list[str] = []
+
+    def into(self, module: Any, prefix: str, state: Any) -> None:
+        metadata = {} if self.metadata is None else self.metadata.get(prefix[:-1], {})
+        if self.assign:
+            metadata["assign_to_params_buffers"] = True
+        module._load_from_state_dict(
+            state, prefix, metadata, True, self.missing, self.unexpected, self.errors
+        )
+        for name, child in module._modules.items():
+            if child is not None:
+                below = f"{prefix}{name}."
+                part = {key: value for key, value in state.items() if key.startswith(below)}
+                self.into(child, below, part)
+        self._run_post_hooks(module)
+
+    def _run_post_hooks(self, module: Any) -> None:
+        keys = _IncompatibleKeys(self.missing, self.unexpected)
+        for hook in module._load_state_dict_post_hooks.values():
+            if hook(module, keys) is not None:
+                raise AssertionError(
+                    "Hooks registered with ``register_load_state_dict_post_hook`` are not "
+                    "expected to return new values, if incompatible_keys need to be modified, "
+                    "it should be done inplace."
+                )
+
+    def finish(self, module: Any) -> _IncompatibleKeys:
+        errors = list(self.errors)
+        if self.strict:
+            for what, keys in (("Unexpected", self.unexpected), ("Missing", self.missing)):
+                if keys:
+                    listed = ", ".join(f'"{key}"' for key in keys)
+                    errors.insert(0, f"{what} key(s) in state_dict: {listed}. ")
+        if errors:
+            told = "\n\t".join(errors)
+            name = type(module).__name__
+            raise RuntimeError(f"Error(s) in loading state_dict for {name}:\n\t{told}")
+        return _IncompatibleKeys(self.missing, self.unexpected)
+
+
+class StateDict:
+    """The part of Module that makes and loads state dicts."""
+
+    _version: int = 1
+    _parameters: dict[str, Parameter | None]
+    _buffers: dict[str, Tensor | None]
+    _modules: dict[str, Any]
+    _non_persistent_buffers_set: set[str]
+    _state_dict_hooks: OrderedDict[int, Any]
+    _state_dict_pre_hooks: OrderedDict[int, Any]
+    _load_state_dict_pre_hooks: OrderedDict[int, Any]
+    _load_state_dict_post_hooks: OrderedDict[int, Any]
+
+    def get_extra_state(self) -> Any:
+        """Gives what the module saves beside its tensors; a module with extra state overrides it."""
+        raise RuntimeError(_UNREACHABLE.format("get_extra_state"))
+
+    def set_extra_state(self, state: Any) -> None:
+        """Takes what get_extra_state gave; a module with extra state overrides it."""
+        raise RuntimeError(_UNREACHABLE.format("set_extra_state"))
+
+    def state_dict(
+        self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False
+    ) -> Any:
+        """Gives an OrderedDict from dotted names to detached parameters and persistent buffers."""
+        if args:
+            warnings.warn(
+                "Positional args are being deprecated, use kwargs instead. Refer to "
+                "the documentation of Module.state_dict for details.",
+                FutureWarning,
+                stacklevel=2,
+            )
+            given = dict(zip(("destination", "prefix", "keep_vars"), args, strict=False))
+            destination = given["destination"] if destination is None else destination
+            prefix = given.get("prefix", "") if prefix == "" else prefix
+            keep_vars = given.get("keep_vars", False) if keep_vars is False else keep_vars
+        if destination is None:
+            destination = OrderedDict()
+            destination._metadata = OrderedDict()
+        metadata = {"version": self._version}
+        if hasattr(destination, "_metadata"):
+            destination._metadata[prefix[:-1]] = metadata
+        for hook in self._state_dict_pre_hooks.values():
+            hook(self, prefix, keep_vars)
+        self._save_to_state_dict(destination, prefix, keep_vars)
+        for name, child in self._modules.items():
+            if child is not None:
+                child.state_dict(
+                    destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars
+                )
+        for hook in self._state_dict_hooks.values():
+            result = hook(self, destination, prefix, metadata)
+            if not getattr(hook, "_from_public_api", False):
+                destination = destination if result is None else result
+            elif result is not None:
+                raise RuntimeError("state_dict post-hook must return None")
+        return destination
+
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        persistent = (
+            (name, buffer)
+            for name, buffer in self._buffers.items()
+            if name not in self._non_persistent_buffers_set
+        )
+        for name, tensor in itertools.chain(self._parameters.items(), persistent):
+            if tensor is not None:
+                destination[prefix + name] = tensor if keep_vars else tensor.detach()
+        if type(self).get_extra_state is not StateDict.get_extra_state:
+            destination[prefix + EXTRA] = self.get_extra_state()
+
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> _IncompatibleKeys:
+        """Copies (or with `assign` adopts) the tensors; RuntimeError lists every mismatch."""
+        if not isinstance(state_dict, Mapping):
+            raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
+        loading = _Loading(state_dict, strict, assign)
+        loading.into(self, "", loading.state)
+        return loading.finish(self)
+
+    def _load_from_state_dict(
+        self,
+        state_dict: Any,
+        prefix: str,
+        local_metadata: Any,
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        for hook in self._load_state_dict_pre_hooks.values():
+            hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)  # fmt: skip
+        assign = bool(local_metadata.get("assign_to_params_buffers", False))
+        for name, own in self._saved_tensors().items():
+            key = prefix + name
+            if key not in state_dict:
+                if strict:
+                    missing_keys.append(key)
+                continue
+            problem = self._load_one(name, own, key, state_dict[key], assign)
+            if problem is not None:
+                error_msgs.append(problem)
+        self._load_extra(state_dict, prefix, strict, missing_keys, unexpected_keys)
+        if strict:
+            unexpected_keys.extend(self._unknown_keys(state_dict, prefix))
+
+    def _saved_tensors(self) -> dict[str, Tensor]:
+        pairs = itertools.chain(
+            self._parameters.items(),
+            (
+                (name, buffer)
+                for name, buffer in self._buffers.items()
+                if name not in self._non_persistent_buffers_set
+            ),
+        )
+        return {name: tensor for name, tensor in pairs if tensor is not None}
+
+    def _load_one(self, name: str, own: Any, key: str, given: Any, assign: bool) -> str | None:
+        """Loads one tensor; gives the problem's text when it can't."""
+        if not isinstance(given, Tensor):
+            return (
+                f'While copying the parameter named "{key}", expected torch.Tensor or '
+                f"Tensor-like object from checkpoint but received {type(given)}"
+            )
+        if own.dim() == 0 and given.dim() == 1:
+            given = given[0]  # checkpoints of torch before 0.4 hold 0-d values as [1]
+        if given.shape != own.shape:
+            return (
+                f"size mismatch for {key}: copying a param with shape {given.shape} from "
+                f"checkpoint, the shape in current model is {own.shape}."
+            )
+        try:
+            self._take(name, own, given, assign)
+        except Exception as error:
+            return (
+                f'While copying the parameter named "{key}", whose dimensions in the model are '
+                f"{own.size()} and whose dimensions in the checkpoint are {given.size()}, "
+                f"an exception occurred : {error.args}."
+            )
+        return None
+
+    def _take(self, name: str, own: Any, given: Any, assign: bool) -> None:
+        with mindtorch.no_grad():
+            if not assign:
+                own.copy_(given)
+            elif isinstance(own, Parameter):
+                if not isinstance(given, Parameter):
+                    given = Parameter(given, requires_grad=own.requires_grad)
+                else:
+                    given.requires_grad_(own.requires_grad)
+                setattr(self, name, given)
+            else:
+                setattr(self, name, given)
+
+    def _load_extra(
+        self, state_dict: Any, prefix: str, strict: bool, missing: list[str], unexpected: list[str]
+    ) -> None:
+        key = prefix + EXTRA
+        if type(self).set_extra_state is not StateDict.set_extra_state:
+            if key in state_dict:
+                self.set_extra_state(state_dict[key])
+            elif strict:
+                missing.append(key)
+        elif strict and key in state_dict:
+            unexpected.append(key)
+
+    def _unknown_keys(self, state_dict: Any, prefix: str) -> list[str]:
+        own = self._saved_tensors()
+        unknown = []
+        for key in state_dict:
+            if not key.startswith(prefix) or key == prefix + EXTRA:
+                continue
+            first, *rest = key[len(prefix) :].split(".", 1)
+            # A dotted key belongs to the child of its first part, which judges it itself.
+            if first not in (self._modules if rest else own):
+                unknown.append(key)
+        return unknown
+
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Runs `hook(module, prefix, keep_vars)` before state_dict."""
+        return add_hook(self._state_dict_pre_hooks, hook)
+
+    def register_state_dict_post_hook(self, hook: Any) -> RemovableHandle:
+        """Runs `hook(module, state_dict, prefix, local_metadata)` after state_dict; returns None."""
+        hook._from_public_api = True
+        return add_hook(self._state_dict_hooks, hook)
+
+    def _register_state_dict_hook(self, hook: Any) -> RemovableHandle:
+        if getattr(hook, "_from_public_api", False):
+            raise RuntimeError(
+                "Cannot register the same function as the state dict post hook that was "
+                "previously registered via register_state_dict_post_hook"
+            )
+        return add_hook(self._state_dict_hooks, hook)
+
+    def _register_load_state_dict_pre_hook(
+        self, hook: Callable[..., Any], with_module: bool = False
+    ) -> RemovableHandle:
+        return add_hook(
+            self._load_state_dict_pre_hooks, _WithModule(hook, self) if with_module else hook
+        )
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Runs `hook(module, state_dict, prefix, …)` before a module loads its own tensors."""
+        return self._register_load_state_dict_pre_hook(hook, with_module=True)
+
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Runs `hook(module, incompatible_keys)` after a module and its children have loaded."""
+        return add_hook(self._load_state_dict_post_hooks, hook)
+
+
+class _WithModule:
+    """A load hook that is given its module; an object, so that a module with hooks deep-copies."""
+
+    def __init__(self, hook: Callable[..., Any], module: Any) -> None:
+        self.hook = hook
+        self.module = module
+
+    def __call__(self, *args: Any) -> Any:
+        return self.hook(self.module, *args)
+
+
+_UNREACHABLE = (
+    "Reached a code path in Module.{}() that should never be called. A module whose state dict "
+    "holds extra state overrides both get_extra_state() and set_extra_state()."
+)

@@ -1,0 +1,74 @@
+"""Owns the instance normalizations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mindtorch._tensor import Tensor
+
+from .. import functional as F  # noqa: N812
+from .batchnorm import _NormBase
+
+__all__ = ["InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"]
+
+
+class _InstanceNorm(_NormBase):
+    """Normalizes each channel of each sample over space; `_dims` are the ranks with a batch."""
+
+    _dims: int
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        n = self._dims
+        if input.dim() not in (n - 1, n):
+            raise ValueError(f"expected {n - 1}D or {n}D input (got {input.dim()}D input)")
+
+    def forward(self, input: Tensor) -> Any:
+        self._check_input_dim(input)
+        batched = input.dim() == self._dims
+        channels = input.size(1 if batched else 0)
+        if channels != self.num_features and self.affine:
+            raise ValueError(
+                f"expected input's size at dim={1 if batched else 0} to match num_features "
+                f"({self.num_features}), but got: {channels}."
+            )
+        out = F.instance_norm(
+            input if batched else input.unsqueeze(0),
+            self.running_mean,
+            self.running_var,
+            self.weight,
+            self.bias,
+            self.training or not self.track_running_stats,
+            self.momentum if self.momentum is not None else 0.0,
+            self.eps,
+        )
+        return out if batched else out.squeeze(0)
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """`[N, C, L]` or `[C, L]`."""
+
+    _dims = 3
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """`[N, C, H, W]` or `[C, H, W]`."""
+
+    _dims = 4
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """`[N, C, D, H, W]` or `[C, D, H, W]`."""
+
+    _dims = 5

@@ -1,0 +1,169 @@
+"""Owns the padding layers: one class per mode and number of spatial dimensions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mindtorch._tensor import Tensor
+
+from .. import functional as F  # noqa: N812
+from .module import Module
+from .._expand import _ntuple
+
+__all__ = [
+    f"{kind}Pad{n}d"
+    for kind in ("Circular", "Constant", "Reflection", "Replication", "Zero")
+    for n in (1, 2, 3)
+]
+
+
+class _Pad(Module):
+    """Pads n spatial dims by (left, right) pairs, last dimension first."""
+
+    _n: int
+    _mode: str
+    padding: tuple[int, ...]
+
+    def __init__(self, padding: Any) -> None:
+        super().__init__()
+        self.padding = _ntuple(2 * self._n)(padding)
+
+    def forward(self, input: Tensor) -> Any:
+        return F.pad(input, self.padding, self._mode)
+
+    def extra_repr(self) -> str:
+        return f"{self.padding}"
+
+
+class _ConstantPad(_Pad):
+    _mode = "constant"
+    value: float
+
+    def __init__(self, padding: Any, value: float) -> None:
+        super().__init__(padding)
+        self.value = value
+
+    def forward(self, input: Tensor) -> Any:
+        return F.pad(input, self.padding, "constant", self.value)
+
+    def extra_repr(self) -> str:
+        return f"padding={self.padding}, value={self.value}"
+
+
+class ConstantPad1d(_ConstantPad):
+    """Pads by a value."""
+
+    _n = 1
+
+
+class ConstantPad2d(_ConstantPad):
+    """Pads by a value."""
+
+    _n = 2
+
+
+class ConstantPad3d(_ConstantPad):
+    """Pads by a value."""
+
+    _n = 3
+
+
+class _ZeroPad(_ConstantPad):
+    def __init__(self, padding: Any) -> None:
+        super().__init__(padding, 0.0)
+
+    def extra_repr(self) -> str:
+        return f"{self.padding}"
+
+
+class ZeroPad1d(_ZeroPad):
+    """Pads by 0."""
+
+    _n = 1
+
+
+class ZeroPad2d(_ZeroPad):
+    """Pads by 0."""
+
+    _n = 2
+
+
+class ZeroPad3d(_ZeroPad):
+    """Pads by 0."""
+
+    _n = 3
+
+
+class _ReflectionPad(_Pad):
+    _mode = "reflect"
+
+
+class ReflectionPad1d(_ReflectionPad):
+    """Pads by mirroring at the edge."""
+
+    _n = 1
+
+
+class ReflectionPad2d(_ReflectionPad):
+    """Pads by mirroring at the edge."""
+
+    _n = 2
+
+
+class ReflectionPad3d(_ReflectionPad):
+    """Pads by mirroring at the edge."""
+
+    _n = 3
+
+
+class _ReplicationPad(_Pad):
+    _mode = "replicate"
+
+
+class ReplicationPad1d(_ReplicationPad):
+    """Pads by repeating the edge."""
+
+    _n = 1
+
+
+class ReplicationPad2d(_ReplicationPad):
+    """Pads by repeating the edge."""
+
+    _n = 2
+
+
+class ReplicationPad3d(_ReplicationPad):
+    """Pads by repeating the edge."""
+
+    _n = 3
+
+
+class _CircularPad(_Pad):
+    _mode = "circular"
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        n = self._n
+        if input.dim() not in (n + 1, n + 2):
+            raise ValueError(f"expected {n + 1}D or {n + 2}D input (got {input.dim()}D input)")
+
+    def forward(self, input: Tensor) -> Any:
+        self._check_input_dim(input)
+        return super().forward(input)
+
+
+class CircularPad1d(_CircularPad):
+    """Pads by wrapping around."""
+
+    _n = 1
+
+
+class CircularPad2d(_CircularPad):
+    """Pads by wrapping around."""
+
+    _n = 2
+
+
+class CircularPad3d(_CircularPad):
+    """Pads by wrapping around."""
+
+    _n = 3

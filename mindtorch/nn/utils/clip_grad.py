@@ -1,0 +1,89 @@
+"""Owns clipping of gradients by total norm and by value, in place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import mindtorch
+from mindtorch._tensor import Tensor
+
+__all__ = [
+    "clip_grad_norm_",
+    "clip_grad_value_",
+    "clip_grads_with_norm_",
+    "get_total_norm",
+]
+
+Parameters = Tensor | Iterable[Tensor]
+
+
+def _grads(parameters: Parameters) -> list[Any]:
+    listed = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+    return [p.grad for p in listed if p.grad is not None]
+
+
+def get_total_norm(
+    tensors: Parameters,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Any:
+    """The norm of all tensors seen as one vector, a 0-d tensor; RuntimeError when asked and not finite."""
+    listed = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    order = float(norm_type)
+    if not listed:
+        return mindtorch.tensor(0.0)
+    with mindtorch.no_grad():
+        device = listed[0].device
+        norms = [mindtorch.linalg.vector_norm(t, order).to(device) for t in listed]
+        total = mindtorch.linalg.vector_norm(mindtorch.stack(norms), order)
+    if error_if_nonfinite and not bool(mindtorch.isfinite(total)):
+        raise RuntimeError(
+            f"The total norm of order {order} for gradients from `parameters` is non-finite, so it "
+            "cannot be clipped. To disable this error and scale the gradients by the non-finite "
+            "norm anyway, set `error_if_nonfinite=False`"
+        )
+    return total
+
+
+def clip_grads_with_norm_(
+    parameters: Parameters, max_norm: float, total_norm: Tensor, foreach: bool | None = None
+) -> None:
+    """Scales gradients by max_norm / (total_norm + 1e-6), at most 1; no wait for the device."""
+    grads = _grads(parameters)
+    if not grads:
+        return
+    with mindtorch.no_grad():
+        factor = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
+        for grad in grads:
+            grad.mul_(factor.to(grad.device))
+
+
+def clip_grad_norm_(
+    parameters: Parameters,
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Any:
+    """Clips the total norm of the gradients; gives the norm they had."""
+    listed = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+    total = get_total_norm(_grads(listed), norm_type, error_if_nonfinite, foreach)
+    clip_grads_with_norm_(listed, max_norm, total, foreach)
+    return total
+
+
+def clip_grad_value_(
+    parameters: Parameters, clip_value: float, foreach: bool | None = None
+) -> None:
+    """Clamps every gradient to [-clip_value, clip_value]."""
+    bound = float(clip_value)
+    with mindtorch.no_grad():
+        for grad in _grads(parameters):
+            grad.clamp_(min=-bound, max=bound)
+
+
+def clip_grad_norm(*args: Any, **kwargs: Any) -> Any:
+    """The former name of clip_grad_norm_."""
+    return clip_grad_norm_(*args, **kwargs)

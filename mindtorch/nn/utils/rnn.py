@@ -1,0 +1,201 @@
+"""Owns packing of sequences of different lengths, and the padding that stands beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import mindtorch
+from mindtorch._tensor import Tensor
+
+__all__ = [
+    "PackedSequence",
+    "invert_permutation",
+    "pack_padded_sequence",
+    "pack_sequence",
+    "pad_packed_sequence",
+    "pad_sequence",
+    "unpack_sequence",
+    "unpad_sequence",
+]
+
+
+class _Packed(NamedTuple):
+    data: Any
+    batch_sizes: Any
+    sorted_indices: Any
+    unsorted_indices: Any
+
+
+class PackedSequence(_Packed):
+    """Sequences cut by time step, longest first: data `[sum of lengths, *]`, batch_sizes `[T]` on the CPU."""
+
+    def __new__(
+        cls,
+        data: Tensor,
+        batch_sizes: Tensor | None = None,
+        sorted_indices: Tensor | None = None,
+        unsorted_indices: Tensor | None = None,
+    ) -> PackedSequence:
+        if unsorted_indices is None:
+            unsorted_indices = invert_permutation(sorted_indices)
+        if batch_sizes is not None and batch_sizes.device.type != "cpu":
+            raise ValueError(
+                "batch_sizes should always be on CPU. Instances of PackedSequence should never be "
+                "created manually. They should be instantiated by functions like pack_sequence and "
+                "pack_padded_sequences in nn.utils.rnn. "
+                "https://pytorch.org/docs/stable/nn.html#torch.nn.utils.rnn.pack_sequence"
+            )
+        return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
+
+    def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
+        """Moves or casts the data; indices follow to the device."""
+        data = self.data.to(*args, **kwargs)
+        if data is self.data:
+            return self
+
+        def follow(index: Any) -> Any:
+            return None if index is None else index.to(data.device)
+
+        moved = follow(self.sorted_indices), follow(self.unsorted_indices)
+        return type(self)(data, self.batch_sizes, *moved)
+
+    def cpu(self) -> PackedSequence:
+        """Moves to the CPU."""
+        return self.to("cpu")
+
+    def float(self) -> PackedSequence:
+        """Casts the data to float32."""
+        return self.to(mindtorch.float32)
+
+    def double(self) -> PackedSequence:
+        """Casts the data to float64."""
+        return self.to(mindtorch.float64)
+
+    def half(self) -> PackedSequence:
+        """Casts the data to float16."""
+        return self.to(mindtorch.float16)
+
+    @property
+    def is_cuda(self) -> bool:
+        """Says whether the data is on a CUDA device."""
+        return bool(self.data.is_cuda)
+
+
+def invert_permutation(permutation: Tensor | None) -> Any:
+    """Gives the permutation that undoes this one."""
+    if permutation is None:
+        return None
+    places = mindtorch.arange(permutation.numel(), device=permutation.device)
+    return mindtorch.empty_like(permutation).scatter_(0, permutation, places)
+
+
+def pack_padded_sequence(
+    input: Tensor, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True
+) -> PackedSequence:
+    """Packs `[T, N, *]` (`[N, T, *]` with batch_first) by the true length of each sequence."""
+    sizes = [int(n) for n in (lengths.tolist() if isinstance(lengths, Tensor) else lengths)]
+    order = None
+    if not enforce_sorted:
+        ranked = sorted(range(len(sizes)), key=lambda i: -sizes[i])
+        sizes = [sizes[i] for i in ranked]
+        order = mindtorch.tensor(ranked, device=input.device)
+        input = input.index_select(0 if batch_first else 1, order)
+    elif any(a < b for a, b in zip(sizes, sizes[1:], strict=False)):
+        raise RuntimeError(
+            "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. "
+            "You can pass `enforce_sorted=False` to pack_padded_sequence and/or pack_sequence to "
+            "sidestep this requirement if you do not need ONNX exportability."
+        )
+    if sizes and sizes[-1] <= 0:
+        raise RuntimeError(
+            "Length of all samples has to be greater than 0, but found an element in 'lengths' "
+            "that is <= 0"
+        )
+    steps = input.transpose(0, 1) if batch_first else input
+    batch = [sum(size > t for size in sizes) for t in range(sizes[0])]
+    data = mindtorch.cat([steps[t][:n] for t, n in enumerate(batch)])
+    return PackedSequence(data, mindtorch.tensor(batch), order, None)
+
+
+def pad_packed_sequence(
+    sequence: PackedSequence,
+    batch_first: bool = False,
+    padding_value: float = 0.0,
+    total_length: int | None = None,
+) -> tuple[Any, Any]:
+    """Gives (padded sequences, lengths int64 on the CPU): the inverse of pack_padded_sequence."""
+    batch = [int(n) for n in sequence.batch_sizes.tolist()]
+    longest = len(batch)
+    if total_length is not None:
+        if total_length < longest:
+            raise ValueError(
+                "Expected total_length to be at least the length of the longest sequence in "
+                f"input, but got total_length={total_length} and max sequence length being {longest}"
+            )
+        longest = total_length
+    rows, tail = [], list(sequence.data.shape[1:])
+    for part in sequence.data.split(batch):
+        missing = batch[0] - part.size(0)
+        if missing:
+            fill = _filled(sequence.data, (missing, *tail), padding_value)
+            part = mindtorch.cat([part, fill])
+        rows.append(part)
+    if longest > len(batch):
+        rows += [_filled(sequence.data, (batch[0], *tail), padding_value)] * (longest - len(batch))
+    padded = mindtorch.stack(rows)
+    lengths = mindtorch.tensor([sum(n > i for n in batch) for i in range(batch[0])])
+    if sequence.unsorted_indices is not None:
+        padded = padded.index_select(1, sequence.unsorted_indices)
+        lengths = lengths.index_select(0, sequence.unsorted_indices.cpu())
+    return (padded.transpose(0, 1) if batch_first else padded), lengths
+
+
+def _filled(like: Any, shape: Any, value: float) -> Any:
+    return mindtorch.full(shape, value, dtype=like.dtype, device=like.device)
+
+
+def pad_sequence(
+    sequences: Any,
+    batch_first: bool = False,
+    padding_value: float = 0.0,
+    padding_side: str = "right",
+) -> Any:
+    """Stacks tensors `[L_i, *]` to `[T, N, *]` (`[N, T, *]`), padded to the longest."""
+    if not isinstance(sequences, Iterable):
+        raise RuntimeError(
+            "pad_sequence: Expected iterable for input sequences, but got arg of type: "
+            f"{type(sequences)}"
+        )
+    if padding_side not in ("left", "right"):
+        raise RuntimeError(
+            f"Expected padding_side to be one of left or right, but got {padding_side}."
+        )
+    items = list(sequences.unbind(0) if isinstance(sequences, Tensor) else sequences)
+    longest = max(item.size(0) for item in items)
+    rows = []
+    for item in items:
+        missing = longest - item.size(0)
+        if missing:
+            fill = _filled(item, (missing, *item.shape[1:]), padding_value)
+            item = mindtorch.cat([item, fill] if padding_side == "right" else [fill, item])
+        rows.append(item)
+    return mindtorch.stack(rows, 0 if batch_first else 1)
+
+
+def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Any]:
+    """Cuts padded sequences back to their lengths."""
+    rows = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
+    return [rows[i][: int(n)] for i, n in enumerate(lengths.tolist())]
+
+
+def pack_sequence(sequences: Any, enforce_sorted: bool = True) -> PackedSequence:
+    """Packs a list of tensors `[L_i, *]`."""
+    lengths = [item.size(0) for item in sequences]
+    return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
+
+
+def unpack_sequence(packed_sequences: PackedSequence) -> list[Any]:
+    """Gives back the list of tensors."""
+    padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
+    return unpad_sequence(padded, lengths, batch_first=True)

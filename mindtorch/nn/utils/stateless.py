@@ -1,0 +1,87 @@
+"""Owns functional_call: a module's forward with other tensors in place of its own, put back after."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from ..modules.module import Module
+
+__all__ = ["functional_call"]
+
+
+def functional_call(
+    module: Module,
+    parameters_and_buffers: Any,
+    args: Any = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
+    """Calls `module` with the tensors of a dict (or several) under their dotted names."""
+    merged: dict[str, Any] = {}
+    many = isinstance(parameters_and_buffers, tuple | list)
+    for mapping in parameters_and_buffers if many else [parameters_and_buffers]:
+        if not isinstance(mapping, Mapping):
+            raise ValueError(
+                f"Expected parameters_and_buffers to be a dict, or a list/tuple of dicts, "
+                f"but got {type(parameters_and_buffers)}"
+            )
+        merged.update(mapping)
+    if args is None:
+        args = ()
+    elif not isinstance(args, tuple):
+        args = (args,)
+    with _replaced(module, merged, tie_weights, strict):
+        return module(*args, **(kwargs or {}))
+
+
+@contextmanager
+def _replaced(module: Module, given: dict[str, Any], tie: bool, strict: bool) -> Iterator[None]:
+    slots = dict(_slots(module))
+    if strict:
+        _check(module, set(given), set(slots))
+    changes = {name: value for name, value in given.items() if name in slots}
+    unknown = [name for name in given if name not in slots]
+    if unknown and not strict:
+        raise KeyError(f"{type(module).__name__} has no tensors named {unknown}")
+    if tie:
+        _add_tied(slots, changes)
+    kept = [(slots[name], slots[name][0][slots[name][1]]) for name in changes]
+    try:
+        for name, value in changes.items():
+            where, key = slots[name]
+            where[key] = value
+        yield
+    finally:
+        for (where, key), value in kept:
+            where[key] = value
+
+
+def _slots(module: Module) -> Iterator[tuple[str, tuple[dict[str, Any], str]]]:
+    for path, owner in module.named_modules(remove_duplicate=False):
+        for where in (owner._parameters, owner._buffers):
+            for key in where:
+                yield (f"{path}.{key}" if path else key), (where, key)
+
+
+def _add_tied(slots: dict[str, Any], changes: dict[str, Any]) -> None:
+    """A tensor that stands under several names is replaced under all of them."""
+    by_tensor = {id(slots[name][0][slots[name][1]]): value for name, value in changes.items()}
+    for name, (where, key) in slots.items():
+        if name not in changes and where[key] is not None and id(where[key]) in by_tensor:
+            changes[name] = by_tensor[id(where[key])]
+
+
+def _check(module: Module, given: set[str], own: set[str]) -> None:
+    problems = []
+    if given - own:
+        problems.append("Unexpected key(s): " + ", ".join(sorted(given - own)) + ".")
+    if own - given:
+        problems.append("Missing key(s): " + ", ".join(sorted(own - given)) + ".")
+    if problems:
+        raise RuntimeError(
+            f"Error(s) in reparametrizing for {type(module).__name__}:\n\t" + "\n\t".join(problems)
+        )

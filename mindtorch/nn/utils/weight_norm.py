@@ -1,0 +1,80 @@
+"""Owns the hook form of weight normalization: weight = g v / |v|, recomputed before each forward."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mindtorch
+from mindtorch._tensor import Tensor
+
+from ..modules.module import Module
+from ..parameter import Parameter
+
+__all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
+
+
+def norm_except_dim(v: Tensor, dim: int) -> Any:
+    """2-norm over every dim but `dim`, kept as size 1; dim -1 takes all."""
+    if dim == -1:
+        return v.norm()
+    dims = [i for i in range(v.dim()) if i != dim % v.dim()]
+    return mindtorch.linalg.vector_norm(v, 2, dims, True) if dims else v.abs()
+
+
+class WeightNorm:
+    """The pre-forward hook of one weight."""
+
+    def __init__(self, name: str, dim: int | None) -> None:
+        self.name = name
+        self.dim = -1 if dim is None else dim
+
+    def compute_weight(self, module: Module) -> Any:
+        """Gives g v / |v|."""
+        g = getattr(module, self.name + "_g")
+        v = getattr(module, self.name + "_v")
+        return v * (g / norm_except_dim(v, self.dim))
+
+    @staticmethod
+    def apply(module: Module, name: str, dim: int | None) -> WeightNorm:
+        """Replaces the parameter by its magnitude `_g` and direction `_v`."""
+        for hook in module._forward_pre_hooks.values():
+            if isinstance(hook, WeightNorm) and hook.name == name:
+                raise RuntimeError(
+                    f"Cannot register two weight_norm hooks on the same parameter {name}"
+                )
+        made = WeightNorm(name, dim)
+        weight = getattr(module, name)
+        del module._parameters[name]
+        magnitude = Parameter(norm_except_dim(weight, made.dim).data)
+        module.register_parameter(name + "_g", magnitude)
+        module.register_parameter(name + "_v", Parameter(weight.data))
+        setattr(module, name, made.compute_weight(module))
+        module.register_forward_pre_hook(made)
+        return made
+
+    def remove(self, module: Module) -> None:
+        """Makes the weight a parameter again."""
+        weight = self.compute_weight(module)
+        delattr(module, self.name)
+        del module._parameters[self.name + "_g"]
+        del module._parameters[self.name + "_v"]
+        setattr(module, self.name, Parameter(weight.data))
+
+    def __call__(self, module: Module, inputs: Any) -> None:
+        setattr(module, self.name, self.compute_weight(module))
+
+
+def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
+    """Splits `module.name` into magnitude and direction; gives the module."""
+    WeightNorm.apply(module, name, dim)
+    return module
+
+
+def remove_weight_norm(module: Any, name: str = "weight") -> Any:
+    """Undoes weight_norm; ValueError when it was not applied."""
+    for key, hook in module._forward_pre_hooks.items():
+        if isinstance(hook, WeightNorm) and hook.name == name:
+            hook.remove(module)
+            del module._forward_pre_hooks[key]
+            return module
+    raise ValueError(f"weight_norm of '{name}' not found in {module}")
