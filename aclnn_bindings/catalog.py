@@ -106,8 +106,15 @@ class _Rows:
 
     def struct(self, name: str, row: list[Any]) -> Struct:
         header, kind, size, align, fields = row
-        members = tuple(Field(f[1], f[0], f[2], self.width(f[0])) for f in fields)
+        ends = [*(field[2] for field in fields[1:]), size]
+        members = tuple(self.field(f, end) for f, end in zip(fields, ends, strict=True))
         return Struct(name, size, align, members, header, 0, kind == "union")
+
+    def field(self, row: list[Any], end: float) -> Field:
+        """One member; a fraction of a byte in its offset or in its `end` marks a bit-field."""
+        ctype, name, offset = row[:3]
+        bits = 0 if offset == int(offset) and end == int(end) else int((end - offset) * 8)
+        return Field(name, ctype, int(offset), (bits + 7) // 8 or self.width(ctype), bits)
 
     def width(self, ctype: str) -> int:
         """Bytes of a member's type (LP64), 0 when the catalog does not say what it is."""

@@ -175,15 +175,12 @@ def _running(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
     for step in report.smoke:
         if step.state in ("ok", "not run"):
             continue
-        if "exported by none" in step.detail:
-            yield Cause("error", f"smoke test: {step.name} failed", "", step.detail)
-            continue
-        names = re.findall(r"\((ACL\w+)\)", step.detail)
-        fix = next((r for r in map(remedy_for, names) if r), _RUN_FIXES.get(step.name, ""))
         verb = "failed" if step.state == "failed" else step.state
-        yield Cause(
-            "error", f"smoke test: {step.name} {verb}", _with_devices(step, fix), step.detail
-        )
+        seen, fix = step.detail.split("\n")[0], ""
+        if "exported by none" not in step.detail:
+            names = re.findall(r"\((ACL\w+)\)", step.detail)
+            fix = next((r for r in map(remedy_for, names) if r), _RUN_FIXES.get(step.name, ""))
+        yield Cause("error", f"smoke test: {step.name} {verb}", _with_devices(step, fix), seen)
 
 
 _RUN_FIXES: Final = {

@@ -253,27 +253,25 @@ def prototype(signature: Signature) -> str:
 
 
 def _comparison(comparison: Comparison) -> Iterator[Block]:
-    difference = comparison.difference
+    found = comparison.difference
     yield Heading(f"Compared with {comparison.reference}")
-    yield Facts(
-        [
-            ("operators", f"{len(difference.added_ops)} more, {len(difference.removed_ops)} fewer"),
-            ("functions", f"{len(difference.added)} more, {len(difference.removed)} fewer"),
-            ("changed", f"{len(difference.changed)}, {len(difference.breaking)} break the ABI"),
-            *[
-                (word, _listed(names))
-                for word, names in (
-                    ("more", difference.added_ops),
-                    ("fewer", difference.removed_ops),
-                )
-                if names
-            ],
-        ]
-    )
-    rows = [(c.name, Cell(c.effect, "bad" if "ABI" in c.effect else ""), c.detail)
-            for c in sorted(difference.changed, key=lambda c: c.effect)]  # fmt: skip
-    if rows:
-        yield Grid(("changed", "effect", "how"), rows)
+    rows: list[tuple[str, str | Cell]] = [
+        ("operators", f"{len(found.added_ops)} more, {len(found.removed_ops)} fewer"),
+        ("functions", f"{len(found.added)} more, {len(found.removed)} fewer"),
+        ("changed", f"{len(found.changed)}, {len(found.breaking)} break the ABI"),
+    ]
+    rows += [("more", _listed(found.added_ops))] if found.added_ops else []
+    rows += [("fewer", _listed(found.removed_ops))] if found.removed_ops else []
+    yield Facts(rows)
+    changed = sorted(found.changed, key=lambda c: c.effect)
+    shown = changed[: max(len(found.breaking), 2 * _SHOWN)]
+    if shown:
+        styles: dict[str, Style] = {"breaks ABI": "bad", "source only": ""}
+        grid = [(c.name, Cell(c.effect, styles[c.effect]), c.detail) for c in shown]
+        yield Grid(("changed", "effect", "how"), grid)
+    if len(changed) > len(shown):
+        more = f"  and {len(changed) - len(shown)} more, source only; --json has all"
+        yield Line(Cell(more, "dim"))
 
 
 def _listed(names: Sequence[str]) -> str:

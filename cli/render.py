@@ -153,10 +153,10 @@ def _pairs(rows: Sequence[tuple[str, RenderableType]]) -> RenderableType:
 
 
 def _table(block: Grid) -> RenderableType:
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for i, name in enumerate(block.columns):
         side: Literal["left", "right"] = "right" if i in block.right else "left"
-        table.add_column(name, justify=side, overflow="fold")
+        table.add_column(name, justify=side, overflow="fold", no_wrap=i == 0 or i in block.right)
     for row in block.rows:
         table.add_row(*map(_text, row))
     return Padding(table, (0, 0, 0, 2))
@@ -175,7 +175,7 @@ def _item(number: int, item: Item) -> RenderableType:
 def _markdown(block: Block) -> list[str]:
     match block:
         case Heading(text):
-            return ["", f"## {text}", ""]
+            return [f"## {text}", ""]
         case Line(content):
             return [_escaped(content), ""]
         case Code(text):

@@ -6,8 +6,11 @@ computes more than the smoke test asks for.
 
 from __future__ import annotations
 
+import atexit
+import functools
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -29,7 +32,8 @@ int aclrtGetDeviceCount(uint32_t *n) { *n = DEVICES; return 0; }
 int aclrtSetDevice(int32_t d) { (void)d; return DEVICES ? 0 : 107001; }
 int aclrtResetDevice(int32_t d) { (void)d; return 0; }
 const char *aclrtGetSocName(void) { return "Ascend910B3"; }
-int aclrtGetMemInfo(int a, size_t *f, size_t *t) { (void)a; *f = 60ull << 30; *t = 64ull << 30; return 0; }
+int aclrtGetMemInfo(int a, size_t *f, size_t *t)
+{ (void)a; *f = 60ull << 30; *t = 64ull << 30; return 0; }
 int aclrtCreateStream(void **s) { *s = malloc(1); return 0; }
 int aclrtDestroyStream(void *s) { free(s); return 0; }
 int aclrtCreateEvent(void **e) { *e = malloc(1); return 0; }
@@ -56,10 +60,12 @@ int aclDestroyScalar(const void *s) { (void)s; return 0; }
 ADD = r"""
 #include <stdint.h>
 static const float *a, *b, *alpha; static float *c;
-int aclnnAddGetWorkspaceSize(const void *x, const void *y, const void *s, void *z, uint64_t *n, void **e)
+int aclnnAddGetWorkspaceSize(const void *x, const void *y, const void *s, void *z, uint64_t *n,
+                             void **e)
 { a = x; b = y; alpha = s; c = z; *n = 64; *e = &a; return ADD_CODE; }
 int aclnnAdd(void *w, uint64_t n, void *e, void *s)
-{ (void)w; (void)n; (void)e; (void)s; for (int i = 0; i < 6; i++) c[i] = a[i] + *alpha * b[i]; return 0; }
+{ (void)w; (void)n; (void)e; (void)s;
+  for (int i = 0; i < 6; i++) c[i] = a[i] + *alpha * b[i]; return 0; }
 """
 
 DEFAULTS = {"ON_INIT": "", "DEVICES": "2", "ADD_CODE": "0"}
@@ -178,3 +184,13 @@ def environment(root: Path) -> dict[str, str]:
 def copy(root: Path, to: Path) -> Path:
     """A copy to break."""
     return Path(shutil.copytree(root, to, symlinks=True))
+
+
+@functools.cache
+def whole() -> Path:
+    """A complete install with kernels, built once a process; copy it before breaking it."""
+    place = tempfile.mkdtemp(prefix="fake-cann-")
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    root = make_install(Path(place) / VERSION)
+    write_kernels(root)
+    return root

@@ -213,8 +213,8 @@ def compact_spec(op: Facts, header_names: list[str], sets: DtypeSets) -> Facts:
     return out
 
 
-def spec_from_tables(doc: Facts, sets: DtypeSets) -> Facts:
-    """One operator known only from its document's parameter table."""
+def spec_from_tables(doc: Facts, header_names: list[str], sets: DtypeSets) -> Facts:
+    """One operator known only from its document's parameter table, as far as names agree."""
     params: dict[str, Facts] = {}
     for source, key in (("rank", "rank"), ("strided", "strided")):
         for param, value in doc.get(source, {}).items():
@@ -223,6 +223,7 @@ def spec_from_tables(doc: Facts, sets: DtypeSets) -> Facts:
         params.setdefault(param, {})["dtypes"] = sets.add(names)
     for param, formats in doc.get("formats", {}).items():
         params.setdefault(param, {})["formats"] = " ".join(formats)
+    params = {name: params[name] for name in header_names if name in params}
     return {"products": " ".join(doc.get("npu", ())), "params": params, "errors": {}, "complete": 0}
 
 
@@ -242,7 +243,7 @@ def compact_specs(specs: Facts, newest: Facts, soc: Facts) -> Facts:
         if op in specs:
             ops[op] = compact_spec(specs[op], header_names, sets)
         elif raw["doc"].get("dtypes"):
-            ops[op] = spec_from_tables(raw["doc"], sets)
+            ops[op] = spec_from_tables(raw["doc"], header_names, sets)
         else:
             continue
         ops[op]["products"] = ops[op]["products"] or products.get(op, "")
