@@ -1,0 +1,59 @@
+"""A library with torch's behaviour that runs on NPUs through ACLNN, on cpu and on meta.
+
+`import mindtorch as torch`. This module owns torch's namespace; it touches no device.
+"""
+
+from typing import Any as _Any
+
+from . import _functional, _methods, _creation, _indexing  # noqa: I001 - rows before surfaces
+from . import _C, autograd
+from . import ops as _ops
+from ._autograd import surface as _autograd_surface
+from ._autograd.grad_mode import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
+from ._backends.registry import registry as _registry
+from ._device import device, get_default_device, set_default_device
+from ._dispatch import plans as _plans
+from ._dispatch.functionalize import functionalize
+from ._dtype import (
+    bfloat16, bool, cdouble, cfloat, complex64, complex128, double, dtype, finfo, float, float16,
+    float32, float64, get_default_dtype, half, iinfo, int, int8, int16, int32, int64, long,
+    promote_types, short, uint8,
+)  # fmt: skip
+from ._geometry import Size
+from ._tensor import Tensor
+
+__version__ = "0.1.0"
+
+_functional.publish_all()
+
+
+def set_default_dtype(d: dtype) -> None:
+    """Set the dtype of tensors made from Python floats; TypeError for a non-floating one."""
+    from . import _dtype
+
+    _dtype.set_default_dtype(d)
+    _plans.clear()
+
+
+_SUBMODULES = frozenset(("nn", "optim", "npu", "utils", "linalg", "testing", "random", "fft"))
+
+
+def __getattr__(name: str) -> _Any:
+    if name in _SUBMODULES:
+        import importlib
+
+        return importlib.import_module("." + name, __name__)
+    found = _functional.function(name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_functional.FUNCTIONS, *_SUBMODULES})

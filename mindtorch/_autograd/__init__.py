@@ -1,0 +1,1 @@
+"""Reverse-mode differentiation: nodes, saved tensors, the engine and its user surface."""

@@ -1,0 +1,184 @@
+"""Owns the backward pass: youngest node first, gradients added up before a node sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import heappop, heappush
+from typing import Any
+
+from .._dtype import FLOAT
+from .._tensor import Tensor
+from ..ops.spec import aten
+from .formula import edge
+from .grad_mode import LOCAL
+from .node import AccumulateGrad, Node
+
+
+def run(
+    roots: Sequence[tuple[tuple[Node, int], Any]],
+    keep_graph: bool,
+    create_graph: bool,
+    inputs: Sequence[tuple[Node, int]] | None = None,
+    accumulating: bool = True,
+) -> list[Any]:
+    """Send gradients from `roots` down the graph; returns those that arrived at `inputs`.
+
+    With `inputs`, only nodes on a way to one of them are applied.
+    """
+    wanted, captured = _wanted(roots, inputs)
+    pending: dict[Node, list[Any]] = {}
+    heap: list[tuple[int, Node]] = []
+    for (node, number), grad in roots:
+        _arrive(pending, heap, node, number, grad)
+    before = LOCAL.grad
+    LOCAL.grad = create_graph
+    try:
+        return _drain(pending, heap, keep_graph, wanted, captured, inputs, accumulating)
+    finally:
+        LOCAL.grad = before
+
+
+def _drain(
+    pending: Any, heap: Any, keep_graph: bool, wanted: Any, captured: Any, inputs: Any,
+    accumulating: bool,
+) -> list[Any]:  # fmt: skip
+    found: dict[tuple[Node, int], Any] = {}
+    while heap:
+        node = heappop(heap)[1]
+        grads = pending.pop(node)
+        if node.tensor_hooks:
+            _run_tensor_hooks(node, grads)
+        if captured:
+            for number in captured.get(node, ()):
+                found[node, number] = grads[number]
+        if wanted is not None and node not in wanted:
+            continue
+        if not accumulating and node.__class__ is AccumulateGrad:
+            continue
+        _step(node, grads, pending, heap, wanted, captured)
+        if not keep_graph:
+            node.free()
+    return [found.get((n, i)) for n, i in inputs or ()]
+
+
+def _step(node: Node, grads: Any, pending: Any, heap: Any, wanted: Any, captured: Any) -> None:
+    if node.prehooks:
+        for hook in list(node.prehooks.values()):
+            changed = hook(tuple(grads))
+            if changed is not None:
+                grads = list(changed) if isinstance(changed, tuple) else [changed]
+    results = node.apply(grads)
+    if node.hooks:
+        results = _run_hooks(node, results, grads)
+    for i, to in enumerate(node.edges):
+        if to is None:
+            continue
+        grad = results[i]
+        if grad is None:
+            continue
+        target = to[0]
+        if wanted is not None and target not in wanted and target not in captured:
+            continue
+        geom = target.outs[to[1]]
+        if grad._geom.shape != geom.shape or grad._geom.dtype is not geom.dtype:
+            grad = _conform(node, i, grad, geom)
+        _arrive(pending, heap, target, to[1], grad)
+
+
+def _arrive(pending: Any, heap: Any, node: Node, number: int, grad: Any) -> None:
+    held = pending.get(node)
+    if held is None:
+        pending[node] = held = [None] * len(node.outs)
+        heappush(heap, (-node.seq, node))
+    first = held[number]
+    held[number] = grad if first is None else aten.add(first, grad)
+
+
+def _conform(node: Node, number: int, grad: Tensor, geom: Any) -> Any:
+    if grad._geom.shape != geom.shape:
+        try:
+            grad = aten.sum_to_size(grad, geom.shape)
+        except RuntimeError:
+            raise RuntimeError(
+                f"Function {node.name()} returned an invalid gradient at index {number} - got"
+                f" {list(grad.shape)} but expected shape compatible with {list(geom.shape)}"
+            ) from None
+    if grad._geom.dtype is not geom.dtype:
+        if geom.dtype.category == FLOAT and grad._geom.dtype.is_complex:
+            grad = aten.real(grad)
+        grad = aten.to(grad, geom.dtype)
+    return grad
+
+
+def _run_tensor_hooks(node: Node, grads: list[Any]) -> None:
+    for number, table in node.tensor_hooks.items():
+        for hook in list(table.values()):
+            if grads[number] is None:
+                continue
+            changed = hook(grads[number])
+            if changed is not None:
+                grads[number] = changed
+
+
+def _run_hooks(node: Node, results: Any, grads: Any) -> Any:
+    for hook in list(node.hooks.values()):
+        changed = hook(tuple(results), tuple(grads))
+        if changed is not None:
+            results = changed if isinstance(changed, tuple | list) else (changed,)
+    return results
+
+
+def _wanted(roots: Any, inputs: Any) -> tuple[set[Node] | None, dict[Node, list[int]]]:
+    """Nodes on a way to an input (None: all), and which outputs of which nodes to capture."""
+    if inputs is None:
+        return None, {}
+    captured: dict[Node, list[int]] = {}
+    for node, number in inputs:
+        captured.setdefault(node, []).append(number)
+    seen: set[Node] = set()
+    stack = [r[0][0] for r in roots]
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        stack.extend(e[0] for e in node.edges if e is not None)
+    wanted: set[Node] = set()
+    for node in sorted(seen, key=lambda n: n.seq):
+        if any(e is not None and (e[0] in captured or e[0] in wanted) for e in node.edges):
+            wanted.add(node)
+    return wanted, captured
+
+
+def root_edges(tensors: Sequence[Tensor], grads: Sequence[Any]) -> list[Any]:
+    """Roots for `run`; RuntimeError in torch's words for a tensor or gradient that cannot be."""
+    roots = []
+    for i, (tensor, grad) in enumerate(zip(tensors, grads, strict=True)):
+        to = edge(tensor)
+        if to is None:
+            raise RuntimeError(
+                f"element {i} of tensors does not require grad and does not have a grad_fn"
+            )
+        roots.append((to, _root_grad(tensor, grad, i)))
+    return roots
+
+
+def _root_grad(tensor: Tensor, grad: Any, i: int) -> Any:
+    geom = tensor._geom
+    if grad is None:
+        if geom.numel != 1:
+            raise RuntimeError("grad can be implicitly created only for scalar outputs")
+        if geom.dtype.category != FLOAT:
+            raise RuntimeError(
+                "grad can be computed only for real scalar outputs but got"
+                f" {geom.dtype!r}"
+            )
+        return aten.ones(geom.shape, dtype=geom.dtype, device=geom.device)
+    if not isinstance(grad, Tensor):
+        raise TypeError("gradients can be either Tensors or None, but got " + type(grad).__name__)
+    if grad.shape != geom.shape:
+        raise RuntimeError(
+            f"Mismatch in shape: grad_output[{i}] has a shape of {grad.shape} and output[{i}] has"
+            f" a shape of {geom.shape}."
+        )
+    return grad

@@ -1,0 +1,190 @@
+"""Owns autograd.Function: derivatives that users write as a pair of static methods."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from .._dtype import FLOAT
+from .._tensor import Tensor, wrap
+from ..ops.spec import aten
+from .formula import edge
+from .grad_mode import LOCAL
+from .node import FREED, Node, keep
+from .views import rebase
+
+
+class FunctionNode(Node):
+    """The node and the `ctx` of one call of a user's Function."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.needs_input_grad: tuple[bool, ...] = ()
+        self.to_save: tuple[Any, ...] = ()
+        self.not_differentiable: set[int] = set()
+        self.dirty: tuple[Any, ...] = ()
+        self.materialize_grads = True
+
+    function: Any
+
+    def save_for_backward(self, *tensors: Any) -> None:
+        """Keep inputs or outputs; they are given back by `saved_tensors`, checked."""
+        self.to_save = tensors
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:  # type: ignore[override]
+        if self.saved is None:
+            raise RuntimeError(FREED)
+        return tuple(None if s is None else self.unpack(s) for s in self.saved)
+
+    def mark_dirty(self, *tensors: Tensor) -> None:
+        """Say which inputs `forward` wrote to."""
+        self.dirty = tensors
+
+    def mark_non_differentiable(self, *tensors: Tensor) -> None:
+        """Say which outputs need no gradient."""
+        self.not_differentiable = {id(t) for t in tensors}
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Whether undefined gradients reach `backward` as zeros (true) or None."""
+        self.materialize_grads = value
+
+    def apply(self, grads: list[Any]) -> Any:
+        if self.saved is None:
+            raise RuntimeError(FREED)
+        if self.materialize_grads:
+            grads = [
+                aten.zeros(g.shape, dtype=g.dtype, device=g.device) if v is None and g else v
+                for g, v in zip(self.outs, grads, strict=True)
+            ]
+        found = self.function.backward(self, *grads)
+        found = list(found) if isinstance(found, tuple | list) else [found]
+        return self._checked(found)
+
+    def _checked(self, found: list[Any]) -> list[Any]:
+        wanted = len(self.edges)
+        if len(found) > wanted and all(v is None for v in found[wanted:]):
+            found = found[:wanted]
+        if len(found) != wanted:
+            raise RuntimeError(
+                f"function {self.name()} returned an incorrect number of gradients"
+                f" (expected {wanted}, got {len(found)})"
+            )
+        for i, value in enumerate(found):
+            if value is not None and not isinstance(value, Tensor):
+                raise TypeError(
+                    f"expected Variable or None (got {type(value).__name__}) at index {i}"
+                )
+        return found
+
+
+def once_differentiable(fn: Any) -> Any:
+    """Mark a `backward` whose result has no gradient of its own."""
+
+    @functools.wraps(fn)
+    def inside(ctx: Any, *grads: Any) -> Any:
+        held = LOCAL.grad
+        LOCAL.grad = False
+        try:
+            return fn(ctx, *grads)
+        finally:
+            LOCAL.grad = held
+
+    return inside
+
+
+class Function:
+    """Subclass with static `forward(ctx, *args)` and `backward(ctx, *grads)`; call `apply`."""
+
+    _node_class: Any = None
+
+    @staticmethod
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(
+            "You must implement the forward function for custom autograd.Function."
+        )
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        raise NotImplementedError(
+            "You must implement either the backward or vjp method for your custom"
+            " autograd.Function to use it with backward mode AD."
+        )
+
+    @classmethod
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+        """Run `forward` outside the graph and put one node on its outputs."""
+        if cls.__dict__.get("_node_class") is None:
+            name = cls.__name__ + "Backward"
+            cls._node_class = type(name, (FunctionNode,), {"function": cls})
+        ctx = cls._node_class()
+        edges = [edge(a) if isinstance(a, Tensor) else None for a in args]
+        ctx.needs_input_grad = tuple(e is not None for e in edges)
+        recording = LOCAL.grad and any(e is not None for e in edges)
+        result = _run_forward(cls, ctx, args, kwargs)
+        return _wrap_outputs(ctx, args, edges, result, recording)
+
+
+def _run_forward(cls: Any, ctx: Any, args: Any, kwargs: Any) -> Any:
+    held = LOCAL.grad
+    LOCAL.grad = False
+    try:
+        if "setup_context" in _defined(cls):
+            result = cls.forward(*args, **kwargs)
+            cls.setup_context(ctx, args, result)
+            return result
+        return cls.forward(ctx, *args, **kwargs)
+    finally:
+        LOCAL.grad = held
+
+
+def _defined(cls: Any) -> set[str]:
+    return {name for c in cls.__mro__ if c is not Function for name in c.__dict__}
+
+
+def _wrap_outputs(ctx: Any, args: Any, edges: Any, result: Any, recording: bool) -> Any:
+    outs = result if isinstance(result, tuple) else (result,)
+    if not recording:
+        return result
+    ctx.edges = edges
+    ctx.outs = tuple(o._geom if isinstance(o, Tensor) else None for o in outs)
+    made = []
+    inputs = {id(a) for a in args if isinstance(a, Tensor)}
+    dirty = {id(t) for t in ctx.dirty}
+    for i, out in enumerate(outs):
+        made.append(_wrap_output(ctx, i, out, inputs, dirty))
+    _save(ctx, outs, made)
+    return tuple(made) if isinstance(result, tuple) else made[0]
+
+
+def _wrap_output(ctx: Any, i: int, out: Any, inputs: set[int], dirty: set[int]) -> Any:
+    if not isinstance(out, Tensor) or id(out) in ctx.not_differentiable:
+        return out
+    if out._geom.dtype.category < FLOAT:
+        return out
+    if id(out) in dirty:
+        out._storage.value += 1
+        rebase(out, ctx)
+        return out
+    if id(out) in inputs:
+        out = wrap(out._geom, out._storage)
+    out._fn, out._nr = ctx, i
+    return out
+
+
+def _save(ctx: Any, outs: Any, made: Any) -> None:
+    places = {id(o): i for i, o in enumerate(outs) if isinstance(o, Tensor)}
+    saved = []
+    for tensor in ctx.to_save:
+        if tensor is None:
+            saved.append(None)
+        elif not isinstance(tensor, Tensor):
+            raise TypeError(
+                "save_for_backward can only save variables, but argument"
+                f" {len(saved)} is of type {type(tensor).__name__}"
+            )
+        else:
+            number = places.get(id(tensor))
+            saved.append(keep(tensor if number is None else made[number], number))
+    ctx.saved = tuple(saved)
+    ctx.to_save = ()

@@ -1,0 +1,171 @@
+"""Owns the per-thread modes (grad, inference, functionalize, key sets) and their contexts."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Local(threading.local):
+    """This thread's modes."""
+
+    grad = True
+    inference = False
+    functionalize = 0
+    include = 0
+    exclude = 0
+    pack: Any = ()
+    autocast: Any = None
+
+
+class Modes:
+    """`active` counts, over all threads, the modes that plain calls can't ignore.
+
+    The hot path reads this one attribute instead of thread-local state; where it is not zero the
+    layers look at `LOCAL`.
+    """
+
+    __slots__ = ("active",)
+
+    def __init__(self) -> None:
+        self.active = 0
+
+
+LOCAL = Local()
+MODES = Modes()
+_lock = threading.Lock()
+
+
+def activate(step: int) -> None:
+    """Add `step` to the count of modes that plain calls must look at."""
+    with _lock:
+        MODES.active += step
+
+
+class ContextDecorator:
+    """A context that also decorates functions, entering a fresh copy per call."""
+
+    def clone(self) -> Any:
+        return type(self)()
+
+    def __call__(self, function: F) -> F:
+        if isinstance(function, type):
+            raise TypeError(f"{type(self).__name__}: decorates functions, not classes")
+        import inspect
+
+        if inspect.isgeneratorfunction(function):
+            return _around_generator(self, function)  # type: ignore[return-value]
+
+        @functools.wraps(function)
+        def inside(*args: Any, **kwargs: Any) -> Any:
+            with self.clone():
+                return function(*args, **kwargs)
+
+        return inside  # type: ignore[return-value]
+
+    def __enter__(self) -> None:
+        raise NotImplementedError
+
+    def __exit__(self, *exc: object) -> None:
+        raise NotImplementedError
+
+
+def _around_generator(context: Any, function: Any) -> Any:
+    @functools.wraps(function)
+    def inside(*args: Any, **kwargs: Any) -> Any:
+        generator = function(*args, **kwargs)
+        sent: Any = None
+        while True:
+            try:
+                with context.clone():
+                    value = generator.send(sent)
+            except StopIteration as stop:
+                return stop.value
+            sent = yield value
+
+    return inside
+
+
+class set_grad_enabled(ContextDecorator):  # noqa: N801 - torch's name
+    """Set whether gradients are recorded, at once; as a context, until its end."""
+
+    def __init__(self, mode: bool):
+        self.mode = bool(mode)
+        self.previous = LOCAL.grad
+        LOCAL.grad = self.mode
+
+    def __call__(self, function: F) -> F:
+        LOCAL.grad = self.previous
+        return super().__call__(function)
+
+    def clone(self) -> set_grad_enabled:
+        return set_grad_enabled(self.mode)
+
+    def __enter__(self) -> None:
+        LOCAL.grad = self.mode
+
+    def __exit__(self, *exc: object) -> None:
+        LOCAL.grad = self.previous
+
+
+class _GradMode(ContextDecorator):
+    mode: bool
+
+    def __new__(cls, function: Any = None) -> Any:
+        made = object.__new__(cls)
+        return made if function is None else made(function)
+
+    def __enter__(self) -> None:
+        self.previous = LOCAL.grad
+        LOCAL.grad = self.mode
+
+    def __exit__(self, *exc: object) -> None:
+        LOCAL.grad = self.previous
+
+
+class no_grad(_GradMode):  # noqa: N801 - torch's name
+    """Record no gradients inside (torch.no_grad)."""
+
+    mode = False
+
+
+class enable_grad(_GradMode):  # noqa: N801 - torch's name
+    """Record gradients inside (torch.enable_grad)."""
+
+    mode = True
+
+
+class inference_mode(ContextDecorator):  # noqa: N801 - torch's name
+    """Record nothing inside; tensors made inside can't enter autograd later."""
+
+    def __new__(cls, mode: Any = True) -> Any:
+        made = object.__new__(cls)
+        made.mode = True if callable(mode) else bool(mode)
+        return made(mode) if callable(mode) else made
+
+    mode: bool
+
+    def clone(self) -> inference_mode:
+        return inference_mode(self.mode)  # type: ignore[no-any-return]
+
+    def __enter__(self) -> None:
+        self.previous = (LOCAL.inference, LOCAL.grad)
+        LOCAL.inference = self.mode
+        LOCAL.grad = not self.mode
+        activate(1)
+
+    def __exit__(self, *exc: object) -> None:
+        LOCAL.inference, LOCAL.grad = self.previous
+        activate(-1)
+
+
+def is_grad_enabled() -> bool:
+    return LOCAL.grad
+
+
+def is_inference_mode_enabled() -> bool:
+    return LOCAL.inference

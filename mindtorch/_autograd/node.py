@@ -1,0 +1,274 @@
+"""Owns graph nodes: what they keep, how they check it, and how one is applied."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+from weakref import ref
+
+from .._tensor import Tensor, wrap
+from ..ops.spec import aten
+from .grad_mode import LOCAL
+
+if TYPE_CHECKING:
+    from .formula import Formula
+
+counter = itertools.count(1)
+LEAF = -(1 << 62)
+
+FREED = (
+    "Trying to backward through the graph a second time (or directly access saved tensors after"
+    " they have already been freed). Saved intermediate values of the graph are freed when you"
+    " call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward"
+    " through the graph a second time or if you need to access saved tensors after calling"
+    " backward."
+)
+
+
+class Node:
+    """A step of the backward graph.
+
+    `edges` are `(node, output number)` or None per input; `seq` orders nodes: every node is
+    younger than those its edges lead to. `outs` are the Geometries of its outputs.
+    `saved` are `(tensor, version, output number or None)`, None once freed.
+    """
+
+    __slots__ = ("__weakref__", "_metadata", "edges", "hooks", "ins", "outs", "prehooks", "saved",
+                 "seq", "tensor_hooks")  # fmt: skip
+    edges: Any
+    ins: Any
+    outs: Any
+    saved: Any
+    seq: int
+
+    def __init__(self) -> None:
+        self.seq = next(counter)
+        self.edges = ()
+        self.ins = ()
+        self.outs = ()
+        self.saved = ()
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("hooks", "prehooks", "tensor_hooks"):
+            return None
+        if name == "_metadata":
+            self._metadata: dict[str, Any] = {}
+            return self._metadata
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def name(self) -> str:
+        return type(self).__name__
+
+    def _sequence_nr(self) -> int:
+        return self.seq
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        return self._metadata  # type: ignore[no-any-return]
+
+    @property
+    def next_functions(self) -> tuple[Any, ...]:
+        return tuple((None, 0) if e is None else e for e in self.edges)
+
+    def __repr__(self) -> str:
+        return f"<{self.name()} object at {hex(id(self))}>"
+
+    def apply(self, grads: list[Any]) -> Any:
+        """Gradients for `edges`, in order, from those of the outputs (None: undefined)."""
+        raise NotImplementedError
+
+    def free(self) -> None:
+        """Drop what was saved: the graph has been used up."""
+        if self.saved:
+            self.saved = None
+
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
+        """Keep tensors with the version they have now."""
+        self.saved = tuple(keep(t, None) if t is not None else None for t in tensors)
+
+    def saved_tensors(self) -> tuple[Tensor | None, ...]:
+        """What was saved, checked; RuntimeError if it was freed or written to since."""
+        if self.saved is None:
+            raise RuntimeError(FREED)
+        return tuple(None if s is None else self.unpack(s) for s in self.saved)
+
+    def unpack(self, saved: Any) -> Tensor:
+        """One saved tensor; RuntimeError in torch's words if it was written to since."""
+        tensor, version, number = saved
+        if tensor.__class__ is Packed:
+            return tensor.unpack(self, number)  # type: ignore[no-any-return]
+        if tensor._storage.value != version:
+            raise RuntimeError(_modified(self, tensor, version, number))
+        if number is None:
+            return tensor  # type: ignore[no-any-return]
+        alias = wrap(tensor._geom, tensor._storage)
+        alias._fn = self
+        alias._nr = number
+        return alias
+
+    def register_hook(self, hook: Any) -> Any:
+        """Call `hook(grad_inputs, grad_outputs)` after this node is applied."""
+        if self.hooks is None:
+            self.hooks: dict[int, Any] | None = {}
+        return Handle(self.hooks, hook)
+
+    def register_prehook(self, hook: Any) -> Any:
+        """Call `hook(grad_outputs)` before this node is applied."""
+        if self.prehooks is None:
+            self.prehooks: dict[int, Any] | None = {}
+        return Handle(self.prehooks, hook)
+
+
+class Handle:
+    """Removes a hook (torch.utils.hooks.RemovableHandle)."""
+
+    __slots__ = ("__weakref__", "id", "table")
+    _ids = itertools.count()
+
+    def __init__(self, table: Any, hook: Any):
+        self.id = next(Handle._ids)
+        self.table = table
+        table[self.id] = hook
+
+    def remove(self) -> None:
+        self.table.pop(self.id, None)
+
+    def __enter__(self) -> Handle:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.remove()
+
+
+class Packed:
+    """A saved tensor that user hooks hold (torch.autograd.graph.saved_tensors_hooks)."""
+
+    __slots__ = ("edge", "packed", "unpack_hook")
+
+    def __init__(self, tensor: Tensor, hooks: Any):
+        self.edge = (tensor._fn, tensor._nr)
+        self.packed = hooks[0](tensor)
+        self.unpack_hook = hooks[1]
+
+    def unpack(self, node: Node, number: int | None) -> Tensor:
+        found = self.unpack_hook(self.packed)
+        alias = wrap(found._geom, found._storage)
+        alias._fn, alias._nr = self.edge if number is None else (node, number)
+        return alias
+
+
+def keep(tensor: Tensor, number: int | None) -> tuple[Any, int, int | None]:
+    """`tensor` with its version; an output (`number`) is kept without its node: no cycle."""
+    if LOCAL.pack:
+        return (Packed(tensor, LOCAL.pack[-1]), 0, number)
+    if tensor._fn is INFERENCE:
+        raise RuntimeError(
+            "Inference tensors cannot be saved for backward. To work around you can make a clone"
+            " to use in autograd."
+        )
+    if number is None:
+        return (tensor, tensor._storage.value, None)
+    return (wrap(tensor._geom, tensor._storage), tensor._storage.value, number)
+
+
+def _modified(node: Node, tensor: Tensor, version: int, number: int | None) -> str:
+    geom = tensor._geom
+    fn = tensor._fn
+    if number is not None:
+        origin = f", which is output {number} of {node.name()},"
+    elif fn is not None and not isinstance(fn, AccumulateGrad | _Sentinel):
+        origin = f", which is output {tensor._nr} of {fn.name()},"
+    else:
+        origin = ""
+    where = "" if geom.device.type == "cpu" else f"{geom.device.type}."
+    return (
+        "one of the variables needed for gradient computation has been modified by an inplace"
+        f" operation: [torch.{where}{geom.dtype.legacy}Tensor {list(geom.shape)}]{origin}"
+        f" is at version {tensor._storage.value}; expected version {version} instead. Hint:"
+        " enable anomaly detection to find the operation that failed to compute its gradient,"
+        " with torch.autograd.set_detect_anomaly(True)."
+    )
+
+
+class OpNode(Node):
+    """The node of a row: applies the row's derivative. One subclass per op, made on first use."""
+
+    __slots__ = ("args", "index")
+    formula: Formula
+    args: Any
+    index: Any
+
+    def apply(self, grads: list[Any]) -> Any:
+        return self.formula.apply(self, grads)
+
+
+class AccumulateGrad(Node):
+    """Where a leaf's gradient ends: adds it to `.grad`. Holds the leaf weakly."""
+
+    __slots__ = ("post_hooks", "variable_ref")
+
+    def __init__(self, variable: Tensor):
+        self.seq = LEAF + next(counter)
+        self.edges = ()
+        self.saved = ()
+        self.ins = ()
+        self.outs = (variable._geom,)
+        self.variable_ref = ref(variable)
+        self.post_hooks: dict[int, Any] | None = None
+
+    @property
+    def variable(self) -> Tensor | None:
+        return self.variable_ref()
+
+    def apply(self, grads: list[Any]) -> Any:
+        variable = self.variable_ref()
+        if variable is None or grads[0] is None:
+            return ()
+        accumulate(variable, grads[0])
+        if self.post_hooks:
+            for hook in list(self.post_hooks.values()):
+                hook(variable)
+        return ()
+
+
+def accumulate(variable: Tensor, grad: Tensor) -> None:
+    """Add `grad` to `variable.grad`, never sharing memory with a tensor someone else holds."""
+    held = variable._grad
+    if held is None:
+        recorded = LOCAL.grad and grad._fn is not None
+        if recorded or not _own_layout(variable, grad):
+            variable._grad = aten.clone(grad) if recorded else _laid_out_like(variable, grad)
+        else:
+            variable._grad = wrap(grad._geom, grad._storage)
+    elif LOCAL.grad:
+        variable._grad = aten.add(held, grad)
+    else:
+        held.add_(grad)  # type: ignore[attr-defined]
+
+
+def _own_layout(variable: Tensor, grad: Tensor) -> bool:
+    # Gradients may be handed to several leaves at once (a + a's sum): `shared` is set by the
+    # engine on a storage that two edges received.
+    return False
+
+
+def _laid_out_like(variable: Tensor, grad: Tensor) -> Tensor:
+    geom = variable._geom
+    if grad._geom.strides == geom.strides or not geom.dense:
+        return aten.clone(grad)  # type: ignore[no-any-return]
+    made = aten.empty_strided(geom.shape, geom.strides, dtype=grad.dtype, device=grad.device)
+    made.copy_(grad)
+    return made  # type: ignore[no-any-return]
+
+
+class _Sentinel:
+    """Stands in a tensor's `_fn` for something that the slow path must look at."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str):
+        self.text = text
+
+
+STALE = _Sentinel("a view whose base was written to: its history is made again when asked for")
+INFERENCE = _Sentinel("made in inference mode")

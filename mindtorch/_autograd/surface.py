@@ -1,0 +1,312 @@
+"""Owns what users see of autograd: Tensor's attributes and hooks, backward and grad."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .._backends.registry import registry
+from .._dtype import FLOAT
+from .._tensor import Tensor, wrap
+from ..ops.spec import aten
+from . import engine
+from .formula import edge
+from .grad_mode import LOCAL
+from .node import INFERENCE, STALE, AccumulateGrad, Handle, Node
+from .views import fresh_edge
+
+
+def _resolved(tensor: Tensor) -> Any:
+    fn = tensor._fn
+    if fn is STALE:
+        fresh_edge(tensor)
+        fn = tensor._fn
+    return None if fn is INFERENCE else fn
+
+
+def _requires_grad(self: Tensor) -> bool:
+    return self._fn is not None and _resolved(self) is not None
+
+
+def _set_requires_grad(self: Tensor, value: bool) -> None:
+    fn = _resolved(self)
+    if fn is not None and fn.__class__ is not AccumulateGrad:
+        if value:
+            return
+        raise RuntimeError(
+            "you can only change requires_grad flags of leaf variables. If you want to use a"
+            " computed variable in a subgraph that doesn't require differentiation use"
+            " var_no_grad = var.detach()."
+        )
+    if not value:
+        self._fn = None
+        return
+    if fn is not None:
+        return
+    if self._geom.dtype.category < FLOAT:
+        raise RuntimeError(
+            "only Tensors of floating point and complex dtype can require gradients"
+        )
+    if self._fn is INFERENCE and not LOCAL.inference:
+        raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
+    self._fn = AccumulateGrad(self)
+    self._nr = 0
+
+
+def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
+    """Make this leaf record gradients (or not); RuntimeError for one that can't."""
+    _set_requires_grad(self, requires_grad)
+    return self
+
+
+def _grad_fn(self: Tensor) -> Any:
+    fn = _resolved(self)
+    return None if fn.__class__ is AccumulateGrad else fn
+
+
+def _is_leaf(self: Tensor) -> bool:
+    return _grad_fn(self) is None
+
+
+def _grad(self: Tensor) -> Any:
+    return self._grad
+
+
+def _set_grad(self: Tensor, value: Any) -> None:
+    if value is not None:
+        if not isinstance(value, Tensor):
+            raise TypeError(
+                "assigned grad expected to be a Tensor or None but got grad of type"
+                f" {type(value).__name__}"
+            )
+        if value is self:
+            raise RuntimeError("can't assign Variable as its own grad")
+        if value.shape != self.shape:
+            raise RuntimeError("assigned grad has data of a different size")
+        if value.dtype is not self.dtype:
+            raise RuntimeError(
+                f"attempting to assign a gradient with dtype '{value.dtype.legacy}' to a tensor"
+                f" with dtype '{self.dtype.legacy}'"
+            )
+    self._grad = value
+
+
+def detach(self: Tensor) -> Tensor:
+    """The same storage and version counter, outside the graph."""
+    return wrap(self._geom, self._storage)
+
+
+def detach_(self: Tensor) -> Tensor:
+    """Leave the graph: this tensor becomes a leaf that needs no gradient."""
+    if self._base is not None:
+        raise RuntimeError(
+            "Can't detach views in-place. Use detach() instead. If you are using"
+            " DistributedDataParallel (DDP) for training, and gradient_as_bucket_view is set as"
+            " True, gradients are views of DDP buckets, and hence detach_() cannot be called on"
+            " these gradients. To fix this error, please refer to the Optimizer.zero_grad()"
+            " function in torch/optim/optimizer.py as a solution."
+        )
+    self._fn, self._nr = None, 0
+    return self
+
+
+def _data(self: Tensor) -> Tensor:
+    from .._storage import Storage
+
+    made = wrap(self._geom, Storage(self._storage.memory))
+    bytes_ = getattr(self._storage, "_bytes", None)
+    if bytes_ is not None:
+        made._storage._bytes = bytes_
+    return made
+
+
+def _set_data(self: Tensor, value: Tensor) -> None:
+    if not isinstance(value, Tensor):
+        raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+    self._storage = value._storage
+    self._geom = value._geom
+    try:
+        del self._array
+    except AttributeError:
+        pass
+
+
+def retain_grad(self: Tensor) -> None:
+    """Keep this non-leaf's gradient in `.grad` too."""
+    if not _requires_grad(self):
+        raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+    if _is_leaf(self) or self._retains:
+        return
+    self._retains = True
+    import weakref
+
+    held = weakref.ref(self)
+
+    def keep(grad: Tensor) -> None:
+        tensor = held()
+        if tensor is not None:
+            tensor._grad = grad if tensor._grad is None else aten.add(tensor._grad, grad)
+
+    _hook_table(self)[-1] = keep
+
+
+def _hook_table(self: Tensor) -> Any:
+    node = _resolved(self)
+    if node.tensor_hooks is None:
+        node.tensor_hooks = {}
+    return node.tensor_hooks.setdefault(self._nr, {})
+
+
+def register_hook(self: Tensor, hook: Any) -> Handle:
+    """Call `hook(grad)` when this tensor's whole gradient is known; it may return another."""
+    if not _requires_grad(self):
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    table = _hook_table(self)
+    kept = table.pop(-1, None)
+    handle = Handle(table, hook)
+    if kept is not None:
+        table[-1] = kept
+    return handle
+
+
+def register_post_accumulate_grad_hook(self: Tensor, hook: Any) -> Handle:
+    """Call `hook(tensor)` after its `.grad` was added to; RuntimeError for a non-leaf."""
+    fn = _resolved(self)
+    if fn.__class__ is not AccumulateGrad:
+        raise RuntimeError(
+            "post accumulate grad hooks cannot be registered on non-leaf tensors"
+            if fn is not None
+            else "cannot register a hook on a tensor that doesn't require gradient"
+        )
+    if fn.post_hooks is None:
+        fn.post_hooks = {}
+    return Handle(fn.post_hooks, hook)
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, Sequence) else [value]
+
+
+def backward(
+    tensors: Any,
+    grad_tensors: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    grad_variables: Any = None,
+    inputs: Any = None,
+) -> None:
+    """Add the gradients of `tensors` into the leaves' `.grad` (torch.autograd.backward)."""
+    outs = _listed(tensors)
+    grads = [None] * len(outs) if grad_tensors is None else _listed(grad_tensors)
+    keep = create_graph if retain_graph is None else retain_graph
+    roots = engine.root_edges(outs, grads)
+    if inputs is None:
+        engine.run(roots, keep, create_graph)
+        return
+    wanted = _listed(inputs)
+    if not wanted:
+        raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+    _into_inputs(roots, wanted, keep, create_graph)
+
+
+def _into_inputs(roots: Any, wanted: list[Tensor], keep: bool, create_graph: bool) -> None:
+    edges = [_input_edge(t) for t in wanted]
+    found = engine.run(roots, keep, create_graph, edges, accumulating=False)
+    for tensor, value in zip(wanted, found, strict=True):
+        if value is None:
+            continue
+        held = tensor._grad
+        tensor._grad = value if held is None else aten.add(held, value)
+
+
+def _input_edge(tensor: Tensor) -> tuple[Node, int]:
+    found = edge(tensor)
+    if found is None:
+        raise RuntimeError("One of the differentiated Tensors does not require grad")
+    return found
+
+
+def grad(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Any, ...]:
+    """Gradients of `outputs` with respect to `inputs`, added to nothing (torch.autograd.grad)."""
+    outs, ins = _listed(outputs), _listed(inputs)
+    grads = [None] * len(outs) if grad_outputs is None else _listed(grad_outputs)
+    keep = create_graph if retain_graph is None else retain_graph
+    roots = engine.root_edges(outs, grads)
+    found = engine.run(roots, keep, create_graph, [_input_edge(t) for t in ins], False)
+    for i, value in enumerate(found):
+        if value is not None:
+            continue
+        if materialize_grads:
+            found[i] = aten.zeros_like(ins[i])
+        elif not allow_unused:
+            raise RuntimeError(
+                "One of the differentiated Tensors appears to not have been used in the graph. Set"
+                " allow_unused=True if this is the desired behavior."
+            )
+    return tuple(found)
+
+
+def _backward(
+    self: Tensor,
+    gradient: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> None:
+    """Add this tensor's gradients into the leaves' `.grad`."""
+    if inputs is not None:
+        backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+        return
+    keep = create_graph if retain_graph is None else retain_graph
+    engine.run(engine.root_edges((self,), (gradient,)), keep, create_graph)
+
+
+def is_inference(self: Tensor) -> bool:
+    """Whether the tensor was made in inference mode."""
+    return self._fn is INFERENCE
+
+
+def _check_inplace(self: Tensor) -> None:
+    from .formula import _refuse_leaf
+
+    if LOCAL.grad and edge(self) is not None:
+        _refuse_leaf(self)
+
+
+def install() -> None:
+    """Attach everything to Tensor."""
+    members: dict[str, Any] = {
+        "requires_grad": property(_requires_grad, _set_requires_grad),
+        "grad_fn": property(_grad_fn),
+        "is_leaf": property(_is_leaf),
+        "grad": property(_grad, _set_grad, lambda self: _set_grad(self, None)),
+        "data": property(_data, _set_data),
+        "output_nr": property(lambda self: self._nr),
+        "retains_grad": property(lambda self: self._retains),
+        "requires_grad_": requires_grad_,
+        "detach": detach,
+        "detach_": detach_,
+        "retain_grad": retain_grad,
+        "register_hook": register_hook,
+        "register_post_accumulate_grad_hook": register_post_accumulate_grad_hook,
+        "backward": _backward,
+        "is_inference": is_inference,
+        "_check_inplace": _check_inplace,
+    }
+    for name, member in members.items():
+        setattr(Tensor, name, member)
+    Tensor.volatile = False  # type: ignore[attr-defined]
+
+
+install()
+__all__ = ["backward", "grad", "registry"]

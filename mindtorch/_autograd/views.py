@@ -1,0 +1,174 @@
+"""Owns what views mean to autograd: stale histories, rebasing, and what may not be written to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._dtype import FLOAT
+from .._tensor import Tensor
+from ..ops.spec import aten
+from .node import FREED, STALE, AccumulateGrad, Node
+
+
+class AsStridedBackward0(Node):
+    """History of a view made again from its base, after the base was written to."""
+
+    __slots__ = ("base_geom", "view_geom")
+
+    def __init__(self, view: Tensor, base: Tensor, base_edge: Any):
+        super().__init__()
+        self.base_geom = base._geom
+        self.view_geom = view._geom
+        self.edges = (base_edge,)
+        self.outs = (view._geom,)
+
+    def apply(self, grads: list[Any]) -> Any:
+        return (scatter_view(grads[0], self.base_geom, self.view_geom),)
+
+
+class CopySlices(Node):
+    """A write through a view, seen from its base: `fn` is what was done to the view."""
+
+    __slots__ = ("base_geom", "fn", "view_geom")
+
+    def __init__(self, base: Tensor, base_edge: Any, view: Tensor, fn: Node):
+        super().__init__()
+        self.base_geom = base._geom
+        self.view_geom = view._geom
+        self.fn = fn
+        self.edges = (base_edge, *fn.edges)
+        self.outs = (base._geom,)
+
+    def free(self) -> None:
+        self.fn.free()
+
+    def apply(self, grads: list[Any]) -> Any:
+        if self.fn.saved is None:
+            raise RuntimeError(FREED)
+        whole = dense_like(grads[0], self.base_geom)
+        part = self.view_of(whole)
+        inner = list(self.fn.apply([aten.clone(part)]))
+        to_view = inner[0] if inner else None
+        if to_view is None:
+            part.zero_()
+        else:
+            part.copy_(to_view)
+        if inner:
+            inner[0] = None
+        return (whole, *inner)
+
+    def view_of(self, whole: Tensor) -> Any:
+        """The part of the base's gradient that the view covers."""
+        shift = self.view_geom.offset - self.base_geom.offset
+        g = self.view_geom
+        return aten.as_strided(whole, g.shape, g.strides, whole._geom.offset + shift)
+
+
+def dense_like(grad: Tensor, geom: Any) -> Any:
+    """A fresh tensor with the base's strides that holds `grad`."""
+    whole = aten.empty_strided(geom.shape, geom.strides, dtype=grad.dtype, device=grad.device)
+    whole.copy_(grad)
+    return whole
+
+
+def scatter_view(grad: Tensor, base: Any, view: Any) -> Any:
+    """`grad` of a strided view, added up where the base's elements lie."""
+    size = max(base.extent, view.extent) - min(base.offset, view.offset)
+    flat = aten.zeros((size,), dtype=grad.dtype, device=grad.device)
+    start = min(base.offset, view.offset)
+    if view.dense or not _overlaps(view):
+        place = aten.as_strided(flat, view.shape, view.strides, view.offset - start)
+        place.copy_(grad)
+    else:
+        index = linear_index(view, start, grad.device)
+        flat = aten.index_add(flat, 0, index, aten.reshape(grad, (-1,)))
+    return aten.as_strided(flat, base.shape, base.strides, base.offset - start)
+
+
+def linear_index(geom: Any, start: int, device: Any) -> Any:
+    """Where each element of a view lies in its storage, as a flat int64 tensor on `device`."""
+    total = aten.full((1,) * geom.ndim, geom.offset - start, device=device)
+    for dim, (size, stride) in enumerate(zip(geom.shape, geom.strides, strict=True)):
+        steps = aten.arange(0, size, 1, device=device) * stride
+        total = total + aten.reshape(steps, (size,) + (1,) * (geom.ndim - dim - 1))
+    return aten.reshape(total, (-1,))
+
+
+def _overlaps(geom: Any) -> bool:
+    reach = 0
+    for size, stride in sorted(zip(geom.shape, geom.strides, strict=True), key=lambda p: p[1]):
+        if size == 1:
+            continue
+        if stride <= reach:
+            return True
+        reach += (size - 1) * stride
+    return False
+
+
+def fresh_edge(view: Tensor) -> Any:
+    """The edge of a stale view, its history made again; None if its base needs no gradient."""
+    base = view._base
+    assert base is not None
+    fn = base._fn
+    if fn is None:
+        view._fn = None
+        return None
+    view._fn = AsStridedBackward0(view, base, (fn, base._nr))
+    view._nr = 0
+    return (view._fn, 0)
+
+
+def track_view(op: Any, result: Any, creation: str | None) -> Any:
+    """Note on a view how it was made, where that forbids writing to it later."""
+    if creation and op.is_view:
+        for out in (result,) if result.__class__ is Tensor else result:
+            if out._base is not None:
+                out._creation = creation
+    return result
+
+
+def is_view_of_leaf(target: Tensor) -> bool:
+    """Whether writing to `target` would write to a leaf that requires grad."""
+    base = target._base
+    return base is not None and isinstance(base._fn, AccumulateGrad)
+
+
+_MULTI = (
+    "Output {number} of {name} is a view and is being modified inplace. This view is the output"
+    " of a function that returns multiple views. Such functions do not allow the output views to"
+    " be modified inplace. You should replace the inplace operation by an out-of-place one."
+)
+_NO_GRAD = (
+    "A view was created in no_grad mode and is being modified inplace with grad mode enabled."
+    " Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify"
+    " your code by moving both the view and the inplace either both inside the no_grad block"
+    " (if you don't want the inplace to be tracked) or both outside (if you want the inplace to"
+    " be tracked)."
+)
+
+
+def refuse_view(target: Tensor) -> None:
+    """RuntimeError in torch's words for a view that may not be written to."""
+    if target._base is None:
+        return
+    if target._creation == "multi" and target._fn is not None:
+        name = getattr(target._fn, "name", lambda: "AsStridedBackward0")()
+        raise RuntimeError(_MULTI.format(number=target._nr, name=name))
+    if target._creation == "no_grad":
+        raise RuntimeError(_NO_GRAD)
+
+
+def rebase(target: Tensor, node: Node) -> None:
+    """Make `node` the history of what was just written, for the base and every view of it."""
+    base = target._base
+    if base is None or base._geom.dtype.category < FLOAT:
+        target._fn, target._nr = node, 0
+    else:
+        held = base._fn
+        base_edge = None if held is None else (held, base._nr)
+        base._fn, base._nr = CopySlices(base, base_edge, target, node), 0
+        target._fn = STALE
+    for view_ref in target._storage.views or ():
+        view = view_ref()
+        if view is not None and view is not target:
+            view._fn = STALE

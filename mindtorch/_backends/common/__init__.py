@@ -1,0 +1,1 @@
+"""What every backend does alike: views and conversions."""

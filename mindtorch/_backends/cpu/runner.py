@@ -1,0 +1,199 @@
+"""Owns the inner loops of cpu plans: one closure maker per argument pattern, compiled once.
+
+The patterns are `backend._pattern`'s. Written out per pattern because a generic loop over
+arguments costs more than a small numpy operation.
+"""
+
+from __future__ import annotations
+
+from contextvars import Context
+from typing import Any
+
+import numpy as np
+
+from ..._geometry import contiguous
+from ..._storage import Storage
+from ..._tensor import Tensor
+
+_makers: dict[tuple[str, str], Any] = {}
+
+_READ = {
+    "T": "a{i}._array",
+    "C": "a{i}._array.astype(c{i})",
+    "N": "asarray(a{i}, c{i})",
+    "S": "a{i}",
+    "K": "c{i}",
+    "Z": "out=c{i}",
+    "L": "[t._array for t in a{i}]",
+    "H": "[half(t._array) for t in a{i}]",
+    "O": "[None if t is None else t._array for t in a{i}]",
+}
+
+_CALL = """\
+        context = contexts.pop() if contexts else new_context()
+        r = context.run(kernel, {reads})
+        contexts.append(context)
+"""
+
+_ONE = """\
+        if r.__class__ is not ndarray or r.strides != strides or r.dtype is not dtype:
+            r, memory = conform(r, geom)
+        else:
+            memory = r
+        s = make(Storage)
+        s.memory = memory
+        s.value = 0
+        s.views = None
+        t = make(Tensor)
+        t._geom = geom
+        t._storage = s
+        t._array = r
+        t._fn = None
+        t._nr = 0
+        t._base = None
+        return t
+"""
+
+_SOURCES = {
+    "one": """\
+def make_run(kernel, outs, {consts}):
+    geom = outs[0]
+    strides = geom.np_strides
+    dtype = geom.dtype.np
+    def run({params}):
+"""
+    + _CALL
+    + _ONE
+    + "    return run\n",
+    "many": """\
+def make_run(kernel, outs, {consts}):
+    def run({params}):
+"""
+    + _CALL
+    + """\
+        return tuple([adopt(*conform(v, g), g) for v, g in zip(r, outs, strict=True)])
+    return run
+""",
+    "dynamic": """\
+def make_run(kernel, outs, {consts}):
+    def run({params}):
+"""
+    + _CALL
+    + """\
+        return dynamic(r, outs)
+    return run
+""",
+    "into": """\
+def make_run(kernel, outs, {consts}):
+    def run(dests, {params}):
+"""
+    + _CALL
+    + """\
+        store(dests, r, contexts, new_context)
+    return run
+""",
+    "inplace": """\
+def make_run(kernel, outs, {consts}):
+    def run(dests, {params}):
+"""
+    + _CALL
+    + "    return run\n",
+}
+
+
+def _maker(pattern: str, form: str) -> Any:
+    found = _makers.get((pattern, form))
+    if found is None:
+        source = _SOURCES[form].format(
+            consts=", ".join(f"c{i}" for i in range(len(pattern))),
+            params=", ".join(f"a{i}" for i, p in enumerate(pattern) if p != "Z"),
+            reads=", ".join(_READ[p].format(i=i) for i, p in enumerate(pattern)),
+        )
+        scope = _scope()
+        exec(compile(source, f"<cpu runner {form} {pattern}>", "exec"), scope)
+        found = _makers[pattern, form] = scope["make_run"]
+    return found
+
+
+def _scope() -> dict[str, Any]:
+    from .backend import _contexts, _new_context, conform
+
+    return {
+        "Storage": Storage,
+        "Tensor": Tensor,
+        "adopt": _adopt,
+        "asarray": _number_array,
+        "conform": conform,
+        "contexts": _contexts,
+        "dynamic": _dynamic,
+        "half": _widen,
+        "make": object.__new__,
+        "ndarray": np.ndarray,
+        "new_context": _new_context,
+        "store": _store,
+    }
+
+
+def make_run(pattern: str, form: str, kernel: Any, consts: list[Any], outs: Any) -> Any:
+    """`run(*args)` for a kernel whose results are new tensors."""
+    return _maker(pattern, form)(kernel, outs, *consts)
+
+
+def make_into(pattern: str, kernel: Any, consts: list[Any], form: str) -> Any:
+    """`run(dests, *args)` for a kernel whose results are written to tensors.
+
+    "inplace" is for kernels that write to their first array themselves.
+    """
+    return _maker(pattern, form)(kernel, None, *consts)
+
+
+def _number_array(value: Any, dtype: Any) -> Any:
+    # asarray(value, dtype) raises for an int out of range, where torch wraps.
+    if value.__class__ is int and dtype.kind in "iu":
+        return np.asarray(value & ((1 << 64) - 1), np.uint64).astype(dtype)
+    return np.asarray(value).astype(dtype)
+
+
+def _widen(array: Any) -> Any:
+    kind = array.dtype
+    return array.astype(np.float32) if kind.itemsize == 2 and kind.kind not in "iu" else array
+
+
+def _adopt(array: Any, memory: Any, geom: Any) -> Tensor:
+    made = object.__new__(Tensor)
+    made._geom = geom
+    made._storage = Storage(memory)
+    made._array = array
+    made._fn = None
+    made._nr = 0
+    made._base = None
+    return made
+
+
+def _dynamic(result: Any, outs: Any) -> Any:
+    """Tensors whose shapes come from what the kernel gave."""
+    from .backend import conform
+
+    results = result if isinstance(result, tuple) else (result,)
+    made = []
+    for value, out in zip(results, outs, strict=True):
+        geom = contiguous(np.shape(value), out.dtype, out.device)
+        made.append(_adopt(*conform(value, geom), geom))
+    return tuple(made) if isinstance(result, tuple) else made[0]
+
+
+def _store(dests: Any, result: Any, contexts: list[Context], new_context: Any) -> None:
+    results = result if isinstance(result, tuple | list) else (result,)
+    for dest, value in zip(dests, results, strict=True):
+        array = dest._array
+        if value.__class__ is not np.ndarray:
+            value = np.asarray(value)
+        if value.dtype.kind == "c" and array.dtype.kind not in "cb":
+            value = value.real
+        context = contexts.pop() if contexts else new_context()
+        context.run(_copyto, array, value)
+        contexts.append(context)
+
+
+def _copyto(dest: Any, value: Any) -> None:
+    np.copyto(dest, value, casting="unsafe")

@@ -1,0 +1,46 @@
+"""The backend of tensors without data: results have a Geometry and a size, nothing is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..._geometry import Geometry
+from ..._storage import MetaMemory, Storage
+from ..._tensor import Tensor, wrap
+
+
+class MetaBackend:
+    """Runs nothing; see `registry.Backend`."""
+
+    def allocate(self, geom: Geometry) -> Tensor:
+        return wrap(geom, Storage(MetaMemory(geom.extent * geom.dtype.itemsize)))
+
+    def functional(self, op: Any, args: Any, outs: Any) -> Callable[..., Any]:
+        for out in outs:
+            if out.__class__ is not Geometry:
+                raise RuntimeError(
+                    f"aten::{op.base_name} is not implemented for Meta: the shape of its result"
+                    " depends on data"
+                )
+        if len(op.schema.returns) == 1 and not op.schema.returns[0].list:
+            geom = outs[0]
+            return lambda *_: self.allocate(geom)
+        return lambda *_: tuple([self.allocate(g) for g in outs])
+
+    def has_kernel(self, op: Any) -> bool:
+        return True
+
+    def into(
+        self, op: Any, args: Any, outs: Any, dests: Any, inplace: bool
+    ) -> Callable[..., None]:
+        return lambda *_: None
+
+    def copy(self, dest: Tensor, source: Tensor) -> None:
+        """Nothing to move; shapes were checked by the rule of `copy`."""
+
+    def write_back(self, op: Any, dest: Tensor, source: Tensor) -> None:
+        """Metadata only: `dest` keeps its Geometry, which `source` matches."""
+
+
+backend = MetaBackend()

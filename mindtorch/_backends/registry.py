@@ -1,0 +1,84 @@
+"""Owns who runs an op on a device: the backends, and kernels that users register."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from .._device import device as Device
+
+
+class Backend(Protocol):
+    """What a device package provides.
+
+    `functional(op, args, outs)` gives `run(*args)`, which makes the results of Geometries `outs`;
+    `into(op, args, outs, dests)` gives `run(dests, *args)`, which writes what the functional call
+    would give into existing tensors of Geometries `dests` (any strides; dtype cast where it
+    differs); `inplace` says that the only destination is the first argument. Both are made once per metadata: everything but tensors and Scalars is fixed.
+    """
+
+    def functional(self, op: Any, args: Any, outs: Any) -> Callable[..., Any]: ...
+
+    def into(
+        self, op: Any, args: Any, outs: Any, dests: Any, inplace: bool
+    ) -> Callable[..., None]: ...
+
+    def has_kernel(self, op: Any) -> bool:
+        """Whether the row names a kernel for this device; if not, its `lower` is used."""
+
+    def allocate(self, geom: Any) -> Any:
+        """An uninitialised tensor with this Geometry."""
+
+    def copy(self, dest: Any, source: Any) -> None:
+        """Write `source` to `dest`: broadcast, cast, and cross devices as needed."""
+
+    def write_back(self, op: Any, dest: Any, source: Any) -> None:
+        """Functionalize's write of a result to the tensor that an op mutates."""
+
+
+_MODULES = {"cpu": ".cpu", "meta": ".meta", "npu": ".npu"}
+
+
+class Registry:
+    """Backends by device type, and (op, device) -> (kernel, meta)."""
+
+    def __init__(self) -> None:
+        self._backends: dict[str, Any] = {}
+        self._kernels: dict[tuple[str, str], tuple[Callable[..., Any], Any]] = {}
+        self.on_change: Callable[[], None] = lambda: None
+
+    def register(
+        self, op: str, device: str, fn: Callable[..., Any], meta: Callable[..., Any] | None = None
+    ) -> None:
+        """Let `fn(*args)` (tensors in, tensors out) run `op` on `device`.
+
+        `meta(*args)` gives the result's Geometry from arguments with Geometries for tensors;
+        without it the row's own rule does.
+        """
+        self._kernels[op, Device(device).type] = (fn, meta)
+        self.on_change()
+
+    def unregister(self, op: str, device: str) -> None:
+        """Undo `register`; KeyError when there is nothing to undo."""
+        del self._kernels[op, Device(device).type]
+        self.on_change()
+
+    def kernel(self, op: str, device: str) -> Any:
+        """The registered `(kernel, meta)`, or None."""
+        return self._kernels.get((op, device))
+
+    def devices(self, op: str) -> list[str]:
+        """Device types with a registered kernel for `op`."""
+        return [d for name, d in self._kernels if name == op]
+
+    def backend(self, device: Device) -> Any:
+        """The backend of a device type; imported when first asked for."""
+        found = self._backends.get(device.type)
+        if found is None:
+            module = importlib.import_module(_MODULES[device.type], __package__)
+            found = self._backends[device.type] = module.backend
+        return found
+
+
+registry = Registry()

@@ -1,0 +1,300 @@
+"""Owns the factories: tensor, zeros, full, arange … and their `_like` and `new_` forms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import _dtype as dt
+from ._backends.registry import registry
+from ._device import CPU, resolve
+from ._functional import surface
+from ._geometry import contiguous
+from ._tensor import Tensor, adopt
+from .ops.rules import preserved
+from .ops.spec import aten
+
+
+def finish(made: Tensor, requires_grad: bool) -> Tensor:
+    """The tensor, as a leaf that requires grad if asked."""
+    return made.requires_grad_() if requires_grad else made  # type: ignore[attr-defined,no-any-return]
+
+
+def _size(size: Any) -> tuple[int, ...]:
+    if len(size) == 1 and not isinstance(size[0], int):
+        first = size[0]
+        if isinstance(first, Tensor) and first.ndim == 0:
+            return (int(first),)  # type: ignore[call-overload]
+        return tuple(int(n) for n in first)
+    return tuple(int(n) for n in size)
+
+
+def from_array(array: Any, device: Any = None) -> Tensor:
+    """A tensor that takes a numpy array as its memory, moved to `device`."""
+    array = np.ascontiguousarray(array).reshape(np.shape(array))
+    geom = contiguous(array.shape, dt.from_numpy_dtype(array.dtype), CPU)
+    made = adopt(geom, array)
+    target = resolve(device)
+    return made if target is CPU else aten.to(made, target)  # type: ignore[no-any-return]
+
+
+def _plain(data: Any) -> Any:
+    if isinstance(data, Tensor):
+        return data.detach().cpu()._array  # type: ignore[attr-defined]
+    if isinstance(data, list | tuple):
+        return [_plain(v) for v in data]
+    return data
+
+
+def _has_tensor(data: Any) -> bool:
+    while isinstance(data, list | tuple) and data:
+        data = data[0]
+    return isinstance(data, Tensor)
+
+
+def array_of(data: Any, dtype: Any) -> Any:
+    """A fresh numpy array for `torch.tensor(data, dtype=dtype)`; ValueError for ragged data."""
+    if isinstance(data, np.ndarray | np.generic):
+        found = np.array(data)
+    else:
+        tensors = _has_tensor(data)
+        try:
+            found = np.array(_plain(data) if tensors else data)
+        except ValueError:
+            raise ValueError(_ragged(data)) from None
+        if found.dtype == np.float64 and not tensors:
+            found = found.astype((dtype or dt.get_default_dtype()).np if not dtype or dtype.category >= dt.FLOAT else found.dtype)
+        elif found.dtype == np.complex128:
+            found = found.astype(np.complex64 if dt.get_default_dtype() is not dt.float64 else None)
+    if found.dtype == object or found.dtype.kind in "US":
+        kind = type(data if not isinstance(data, list | tuple) else _first(data)).__name__
+        raise (TypeError if kind == "str" else RuntimeError)(
+            f"new(): invalid data type '{kind}'" if kind == "str" else f"Could not infer dtype of {kind}"
+        )
+    if dtype is not None and found.dtype != dtype.np:
+        found = found.astype(dtype.np)
+    return found
+
+
+def _first(data: Any) -> Any:
+    while isinstance(data, list | tuple) and data:
+        data = data[0]
+    return data
+
+
+def _ragged(data: Any) -> str:
+    lengths = [len(v) if isinstance(v, list | tuple) else None for v in data]
+    for i, n in enumerate(lengths):
+        if n != lengths[0] and n is not None and lengths[0] is not None:
+            return f"expected sequence of length {lengths[0]} at dim 1 (got {n})"
+    return f"expected sequence of equal lengths, got {lengths}"
+
+
+@surface(method=False)
+def tensor(
+    data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
+    """A new tensor that copies `data` (numbers, nested sequences, arrays, tensors)."""
+    if isinstance(data, Tensor):
+        made = aten.to(data.detach(), device or data.device, dtype, copy=True)  # type: ignore[attr-defined]
+        return finish(made, requires_grad)
+    array = array_of(data, dtype)
+    target = resolve(device)
+    if target.type == "meta":
+        geom = contiguous(array.shape, dt.from_numpy_dtype(array.dtype), target)
+        return finish(registry.backend(target).allocate(geom), requires_grad)
+    made = adopt(contiguous(array.shape, dt.from_numpy_dtype(array.dtype), CPU), array)
+    return finish(made if target is CPU else aten.to(made, target), requires_grad)
+
+
+@surface(method=False)
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """`data` as a tensor, without a copy where it already is one or is a fitting array."""
+    if isinstance(data, Tensor):
+        return aten.to(data, device or data.device, dtype)  # type: ignore[no-any-return]
+    if isinstance(data, np.ndarray):
+        return aten.to(from_numpy(data), resolve(device), dtype)  # type: ignore[no-any-return]
+    return tensor(data, dtype=dtype, device=device)
+
+
+asarray = surface(name="asarray", method=False)(as_tensor)
+
+
+@surface(method=False)
+def from_numpy(array: Any) -> Tensor:
+    """A cpu tensor that shares memory with a numpy array; TypeError for other input."""
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
+    if any(s < 0 for s in array.strides):
+        raise ValueError(
+            "At least one stride in the given numpy array is negative, and tensors with negative"
+            " strides are not currently supported. (You can probably work around this by making"
+            " a copy of your array  with array.copy().) "
+        )
+    dtype = dt.from_numpy_dtype(array.dtype)
+    step = dtype.itemsize
+    geom = contiguous(array.shape, dtype, CPU).at(
+        array.shape, tuple(s // step for s in array.strides), 0
+    )
+    if not geom.contiguous:
+        owner = np.lib.stride_tricks.as_strided(array, (geom.extent,), (step,))
+        made = adopt(geom, array)
+        made._storage.memory = owner
+        return made
+    return adopt(geom, array)
+
+
+@surface(method=False)
+def zeros(
+    *size: Any, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+    pin_memory: bool = False, requires_grad: bool = False, **names: Any,
+) -> Tensor:  # fmt: skip
+    """Zeros of a shape."""
+    return _filled(_zeros, names.get("size", size), dtype, device, requires_grad, out, 0)
+
+
+@surface(method=False)
+def ones(
+    *size: Any, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+    pin_memory: bool = False, requires_grad: bool = False, **names: Any,
+) -> Tensor:  # fmt: skip
+    """Ones of a shape."""
+    return _filled(_ones, names.get("size", size), dtype, device, requires_grad, out, 1)
+
+
+def _filled(
+    make: Any, size: Any, dtype: Any, device: Any, requires_grad: bool, out: Any, value: int
+) -> Tensor:
+    if out is not None:
+        return out.resize_(_size(size)).fill_(value)  # type: ignore[no-any-return]
+    # The default dtype and device are looked up here: plans must not depend on them.
+    made = make(_size(size), dtype=dtype or dt.get_default_dtype(), device=resolve(device))
+    return finish(made, requires_grad)
+
+
+def _zeros(size: Any, **kwargs: Any) -> Tensor:
+    return _row("zeros")(size, **kwargs)  # type: ignore[no-any-return]
+
+
+def _ones(size: Any, **kwargs: Any) -> Tensor:
+    return _row("ones")(size, **kwargs)  # type: ignore[no-any-return]
+
+
+def _row(name: str) -> Any:
+    from ._dispatch.entry import functional_entry
+    from .ops.spec import OPS
+
+    return functional_entry(OPS[name])
+
+
+@surface(method=False)
+def full(
+    size: Any, fill_value: Any, *, out: Any = None, dtype: Any = None, layout: Any = None,
+    device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """A shape filled with one number; its class gives the dtype."""
+    if isinstance(fill_value, Tensor):
+        dtype = dtype or fill_value.dtype
+        fill_value = fill_value.item()  # type: ignore[attr-defined]
+    size = (size,) if isinstance(size, int) else tuple(size)
+    if out is not None:
+        return out.resize_(size).fill_(fill_value)  # type: ignore[no-any-return]
+    if dtype is None and fill_value.__class__ is float:
+        dtype = dt.get_default_dtype()
+    made = _row("full")(size, fill_value, dtype=dtype, device=resolve(device))
+    return finish(made, requires_grad)
+
+
+@surface(method=False)
+def empty(
+    *size: Any, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+    pin_memory: bool = False, requires_grad: bool = False, memory_format: Any = None, **names: Any,
+) -> Tensor:  # fmt: skip
+    """An uninitialised tensor of a shape."""
+    shape = _size(names.get("size", size))
+    for n in shape:
+        if n < 0:
+            raise RuntimeError(
+                f"Trying to create tensor with negative dimension {n}: {list(shape)}"
+            )
+    geom = contiguous(shape, dtype or dt.get_default_dtype(), resolve(device))
+    return finish(registry.backend(geom.device).allocate(geom), requires_grad)
+
+
+@surface(method=False)
+def empty_strided(
+    size: Any, stride: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
+    requires_grad: bool = False, pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
+    """An uninitialised tensor with given strides, in elements."""
+    geom = contiguous((), dtype or dt.get_default_dtype(), resolve(device))
+    geom = geom.at(tuple(size), tuple(stride))
+    return finish(registry.backend(geom.device).allocate(geom), requires_grad)
+
+
+@surface(method=False)
+def arange(
+    start: Any, end: Any = None, step: Any = 1, *, out: Any = None, dtype: Any = None,
+    layout: Any = None, device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """start, start + step, … below end; int64 for ints, else the default dtype."""
+    if end is None:
+        start, end = 0, start
+    start, end, step = (v.item() if isinstance(v, Tensor) else v for v in (start, end, step))  # type: ignore[attr-defined]
+    if dtype is None and not all(isinstance(v, int) for v in (start, end, step)):
+        dtype = dt.get_default_dtype()
+    made = _row("arange")(start, end, step, dtype=dtype, device=resolve(device))
+    if out is not None:
+        return out.resize_(made.shape).copy_(made)  # type: ignore[no-any-return]
+    return finish(made, requires_grad)
+
+
+def _like(make: Any) -> Any:
+    def like(
+        input: Tensor, *args: Any, dtype: Any = None, layout: Any = None, device: Any = None,
+        requires_grad: bool = False, memory_format: Any = None, pin_memory: bool = False,
+    ) -> Tensor:  # fmt: skip
+        geom = preserved(input._geom, dtype)
+        if memory_format is not None and str(memory_format).endswith("contiguous_format"):
+            geom = input._geom.fresh(dtype=dtype)
+        if device is not None:
+            geom = geom.on(resolve(device))
+        if geom.contiguous and make is not None:
+            made = make(geom, *args)
+        else:
+            made = registry.backend(geom.device).allocate(geom)
+            if make is not None:
+                made.copy_(make(geom, *args))
+        return finish(made, requires_grad)
+
+    return like
+
+
+def _new_full(geom: Any, value: Any) -> Tensor:
+    return full(geom.shape, value, dtype=geom.dtype, device=geom.device)
+
+
+zeros_like = surface(name="zeros_like", method=False)(
+    _like(lambda g: _row("zeros")(g.shape, dtype=g.dtype, device=g.device))
+)
+ones_like = surface(name="ones_like", method=False)(
+    _like(lambda g: _row("ones")(g.shape, dtype=g.dtype, device=g.device))
+)
+full_like = surface(name="full_like", method=False)(
+    lambda input, fill_value, **kwargs: _like(_new_full)(input, fill_value, **kwargs)
+)
+empty_like = surface(name="empty_like", method=False)(_like(None))
+
+
+def _new(make: Any, name: str) -> None:
+    def new(self: Tensor, *size: Any, dtype: Any = None, device: Any = None, **kwargs: Any) -> Tensor:
+        place = {"dtype": dtype or self.dtype, "device": device or self.device}
+        return make(*size, **place, **kwargs)  # type: ignore[no-any-return]
+
+    surface(name=name, function=False, internal=False)(new)
+
+
+for _make, _name in ((zeros, "new_zeros"), (ones, "new_ones"), (empty, "new_empty"), (full, "new_full"), (tensor, "new_tensor")):
+    _new(_make, _name)

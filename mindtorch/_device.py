@@ -1,0 +1,115 @@
+"""Owns device names; refuses to know whether a device is there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+TYPES = ("cpu", "meta", "npu")
+_interned: dict[tuple[str, int | None], device] = {}
+_current_npu = 0
+
+
+class device:  # noqa: N801 - torch's name
+    """A device type and an index: `device("npu:0")`, `device("npu", 0)`, `device(0)`.
+
+    Interned: equal devices are one object. RuntimeError for an unknown type.
+    """
+
+    __slots__ = ("index", "type")
+    type: str
+    index: int | None
+
+    def __new__(cls, type: Any = None, index: int | None = None) -> device:
+        key = _parse(type, index)
+        found = _interned.get(key)
+        if found is None:
+            found = object.__new__(cls)
+            found.type, found.index = key
+            found = _interned.setdefault(key, found)
+        return found
+
+    def __repr__(self) -> str:
+        tail = "" if self.index is None else f", index={self.index}"
+        return f"device(type='{self.type}'{tail})"
+
+    def __str__(self) -> str:
+        return self.type if self.index is None else f"{self.type}:{self.index}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (device, (self.type, self.index))
+
+    def __enter__(self) -> device:
+        _stack.append(self)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        _stack.pop()
+
+
+_stack: list[device] = []
+
+
+def _parse(type: Any, index: int | None) -> tuple[str, int | None]:
+    if isinstance(type, device):
+        return type.type, type.index
+    if isinstance(type, int) and not isinstance(type, bool):
+        return "npu", type
+    if not isinstance(type, str):
+        raise TypeError(f"device(): argument 'type' must be str, not {_class_name(type)}")
+    name, colon, tail = type.partition(":")
+    if name not in TYPES:
+        raise RuntimeError(
+            f"Expected one of {', '.join(TYPES)} device type at start of device string: {name}"
+        )
+    if not colon:
+        return name, index
+    if not tail.isdigit() or (len(tail) > 1 and tail[0] == "0"):
+        raise RuntimeError(f"Invalid device string: '{type}'")
+    return name, int(tail)
+
+
+def _class_name(value: object) -> str:
+    return value.__class__.__name__
+
+
+def resolve(value: Any) -> device:
+    """The device a tensor lands on: None is the default one, `npu` is the current npu."""
+    if value is None:
+        return _stack[-1] if _stack else _default
+    found = value if value.__class__ is device else device(value)
+    if found.index is None and found.type == "npu":
+        return device("npu", _current_npu)
+    if found.type == "cpu":
+        return CPU
+    if found.type == "meta":
+        return META
+    return found
+
+
+def set_current_npu(index: int) -> None:
+    """Make `npu` without an index mean `npu:index`."""
+    global _current_npu
+    _current_npu = index
+
+
+def current_npu() -> int:
+    """The index that `npu` without one means."""
+    return _current_npu
+
+
+def set_default_device(value: Any) -> None:
+    """Where factories without `device=` put tensors (torch.set_default_device)."""
+    global _default
+    _default = CPU
+    if value is not None:
+        _default = resolve(value)
+
+
+def get_default_device() -> device:
+    """Where factories without `device=` put tensors (torch.get_default_device)."""
+    return resolve(None)
+
+
+CPU = device("cpu")
+META = device("meta")
+_default = CPU

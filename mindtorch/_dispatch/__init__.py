@@ -1,0 +1,1 @@
+"""Who handles a call: keys, entries, plans and the layers above the backends."""

@@ -1,0 +1,183 @@
+"""Owns the slow half of a call: arguments checked and put into plan form, in torch's words."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .._device import device as Device
+from .._dtype import dtype as Dtype
+from .._tensor import Tensor
+from ..ops.rules import NUMBERS
+from ..ops.schema import Arg, Kind
+from ..ops.spec import Op
+
+
+def normalise(op: Op, args: Sequence[Any]) -> tuple[Any, ...]:
+    """Arguments as plans want them; TypeError in torch's words for a wrong one."""
+    return tuple(
+        _FIX[a.kind](op, a, i, v)
+        for i, (a, v) in enumerate(zip(op.schema.args, args, strict=True))
+    )
+
+
+def _refuse(op: Op, arg: Arg, position: int, value: Any, wanted: str) -> TypeError:
+    shown = "input" if arg.name == "self" else arg.name
+    return TypeError(
+        f"{op.base_name}(): argument '{shown}' (position {position + 1}) must be {wanted},"
+        f" not {type(value).__name__}"
+    )
+
+
+def _tensor(op: Op, arg: Arg, i: int, value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value
+    raise _refuse(op, arg, i, value, "Tensor")
+
+
+def _optional_tensor(op: Op, arg: Arg, i: int, value: Any) -> Any:
+    return None if value is None else _tensor(op, arg, i, value)
+
+
+def _tensors(op: Op, arg: Arg, i: int, value: Any) -> Any:
+    if isinstance(value, Tensor) or not isinstance(value, Sequence):
+        raise _refuse(op, arg, i, value, "tuple of Tensors")
+    for n, item in enumerate(value):
+        if not isinstance(item, Tensor):
+            shown = "input" if arg.name == "self" else arg.name
+            raise TypeError(
+                f"expected Tensor as element {n} in argument {i} ({shown}), but got"
+                f" {type(item).__name__}"
+            )
+    return tuple(value)
+
+
+def _optional_tensors(op: Op, arg: Arg, i: int, value: Any) -> Any:
+    return tuple(_optional_tensor(op, arg, i, v) for v in value)
+
+
+def number(value: Any) -> Any:
+    """A Python number from a number, numpy scalar or 0-d tensor; None for anything else."""
+    if value.__class__ in NUMBERS:
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Tensor) and value._geom.numel == 1:
+        return value.item()  # type: ignore[attr-defined]
+    if isinstance(value, int | float | complex):
+        return type(value).__mro__[-2](value)
+    return None
+
+
+def _union(op: Op, arg: Arg, i: int, value: Any) -> Any:
+    if isinstance(value, Tensor) or value is None and arg.optional:
+        return value
+    found = number(value)
+    if found is None:
+        raise _refuse(op, arg, i, value, "Tensor")
+    return found
+
+
+def _scalar(op: Op, arg: Arg, i: int, value: Any) -> Any:
+    if value is None and arg.optional:
+        return None
+    found = number(value)
+    if found is None:
+        raise _refuse(op, arg, i, value, "Number")
+    return found
+
+
+def _ints(op: Op, arg: Arg, i: int, value: Any) -> Any:
+    if value is None and arg.optional:
+        return None
+    wanted = "tuple of ints"
+    if isinstance(value, tuple | list) or (
+        isinstance(value, Sequence) and not isinstance(value, str)
+    ):
+        return tuple(_index(op, arg, i, v, wanted) for v in value)
+    if isinstance(value, Tensor) and value._geom.ndim == 1:
+        return tuple(value.tolist())  # type: ignore[attr-defined]
+    single = _index(op, arg, i, value, wanted)
+    return (single,) * (arg.size or 1)
+
+
+def _index(op: Op, arg: Arg, i: int, value: Any, wanted: str) -> int:
+    try:
+        return operator.index(value)
+    except (TypeError, RuntimeError):
+        raise _refuse(op, arg, i, value, wanted) from None
+
+
+def _attr(op: Op, arg: Arg, i: int, value: Any) -> Any:
+    if value is None:
+        if arg.optional or (arg.has_default and arg.default is None):
+            return None
+        raise _refuse(op, arg, i, value, arg.type)
+    fix = _ATTR.get(arg.type)
+    return value if fix is None else fix(op, arg, i, value)
+
+
+def _int_attr(op: Op, arg: Arg, i: int, value: Any) -> Any:
+    return _index(op, arg, i, value, "int")
+
+
+def _float_attr(op: Op, arg: Arg, i: int, value: Any) -> Any:
+    found = number(value)
+    if found is None or isinstance(found, complex):
+        raise _refuse(op, arg, i, value, "float")
+    return float(found)
+
+
+def _number_attr(op: Op, arg: Arg, i: int, value: Any) -> Any:
+    found = number(value)
+    if found is None:
+        raise _refuse(op, arg, i, value, "Number")
+    return found
+
+
+def _bool_attr(op: Op, arg: Arg, i: int, value: Any) -> Any:
+    if isinstance(value, bool | int | np.bool_):
+        return bool(value)
+    raise _refuse(op, arg, i, value, "bool")
+
+
+def _dtype_attr(op: Op, arg: Arg, i: int, value: Any) -> Any:
+    if isinstance(value, Dtype):
+        return value
+    from_python = {float: "float64", int: "int64", bool: "bool"}.get(value)
+    if from_python:
+        from .. import _dtype
+
+        return getattr(_dtype, from_python)
+    raise _refuse(op, arg, i, value, "torch.dtype")
+
+
+def _device_attr(op: Op, arg: Arg, i: int, value: Any) -> Any:
+    return value if isinstance(value, Device) else Device(value)
+
+
+_ATTR = {
+    "int": _int_attr,
+    "SymInt": _int_attr,
+    "float": _float_attr,
+    "Number": _number_attr,
+    "bool": _bool_attr,
+    "ScalarType": _dtype_attr,
+    "Device": _device_attr,
+    "float[]": lambda op, arg, i, value: tuple(float(v) for v in value),
+    "bool[]": lambda op, arg, i, value: tuple(bool(v) for v in value),
+}
+
+_FIX = {
+    Kind.TENSOR: _tensor,
+    Kind.OPTIONAL_TENSOR: _optional_tensor,
+    Kind.TENSORS: _tensors,
+    Kind.OPTIONAL_TENSORS: _optional_tensors,
+    Kind.UNION: _union,
+    Kind.SCALAR: _scalar,
+    Kind.INTS: _ints,
+    Kind.ATTR: _attr,
+}

@@ -1,0 +1,66 @@
+"""Owns the order of layers: FUNCTIONALIZE, AUTOGRAD, backend; each is f(op, plan, args)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .._autograd.formula import autograd, autograd_inplace
+from .._autograd.grad_mode import LOCAL, MODES
+from .._autograd.node import INFERENCE
+from .._tensor import Tensor
+from ..ops.spec import Op
+from .functionalize import functionalize_inplace
+from .keys import DispatchKey
+
+AUTOGRAD = int(DispatchKey.Autograd)
+FUNCTIONALIZE = int(DispatchKey.Functionalize)
+
+
+def layers(op: Op, plan: Any, args: Sequence[Any]) -> Any:
+    """A call that makes new results, when plain running may not be enough."""
+    if MODES.active:
+        if LOCAL.exclude & AUTOGRAD:
+            return plan.run(*args)
+        if LOCAL.inference:
+            return _mark_inference(op, plan.run(*args), args)
+    return autograd(op, plan, args)
+
+
+def layers_inplace(op: Op, plan: Any, args: Sequence[Any]) -> Any:
+    """A call that writes to its first argument, when plain running may not be enough."""
+    if MODES.active and _wants_functionalize():
+        return functionalize_inplace(op, args)
+    target = args[0]
+
+    def write() -> None:
+        plan.run((target,), *args)
+        target._storage.value += 1
+
+    if MODES.active and (LOCAL.exclude & AUTOGRAD or LOCAL.inference):
+        write()
+        return target
+    if target._fn is INFERENCE:
+        raise RuntimeError(
+            "Inplace update to inference tensor outside InferenceMode is not allowed.You can make"
+            " a clone to get a normal tensor before doing inplace update."
+            "See https://github.com/pytorch/rfcs/pull/17 for more details."
+        )
+    return autograd_inplace(op, plan, args, write)
+
+
+def _wants_functionalize() -> bool:
+    asked = LOCAL.functionalize or LOCAL.include & FUNCTIONALIZE
+    return bool(asked) and not LOCAL.exclude & FUNCTIONALIZE
+
+
+def _mark_inference(op: Op, result: Any, args: Sequence[Any]) -> Any:
+    outs = (result,) if isinstance(result, Tensor) else result
+    if op.is_view and getattr(args[0], "_fn", None) is not INFERENCE:
+        for out in outs:
+            out._creation = "inference"
+        return result
+    for out in outs:
+        if isinstance(out, Tensor):
+            out._fn = INFERENCE
+    return result

@@ -1,0 +1,56 @@
+"""Owns functionalize: mutating ops as their pure op plus writeback.
+
+Inside `functionalize()` every in-place or `out=` call runs its functional op, through autograd,
+and its result is written back to the tensor that the call names: through the view's geometry on
+cpu, by the device's own slice or index writes on npu, as metadata only on meta.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .._autograd.formula import autograd_inplace
+from .._autograd.grad_mode import LOCAL, ContextDecorator, activate
+from .._backends.registry import registry
+from .._tensor import Tensor
+from ..ops.spec import OPS, Op
+from . import plans
+
+
+class functionalize(ContextDecorator):  # noqa: N801 - the source documents' name
+    """Run mutating ops as pure ops plus writeback, inside this context."""
+
+    def __enter__(self) -> None:
+        LOCAL.functionalize += 1
+        activate(1)
+
+    def __exit__(self, *exc: object) -> None:
+        LOCAL.functionalize -= 1
+        activate(-1)
+
+
+def functionalize_inplace(op: Op, args: Sequence[Any]) -> Tensor:
+    """The FUNCTIONALIZE layer: `op` on the arguments, then write back to the first of them."""
+    from .entry import functional_entry
+
+    target: Tensor = args[0]
+    result = functional_entry(op)(*args)
+    return write_back(op, target, result)
+
+
+def write_back(op: Op, target: Tensor, result: Tensor) -> Tensor:
+    """Make `target` hold `result`, its history included; shapes were checked by `op`'s rule."""
+    copy = OPS["copy"]
+    held = LOCAL.functionalize
+    LOCAL.functionalize = 0
+    try:
+        plan = plans.Plan(None, plans.geometries((target, result, False)), (target._geom,))
+
+        def write() -> None:
+            registry.backend(target._geom.device).write_back(op, target, result)
+            target._storage.value += 1
+
+        return autograd_inplace(copy, plan, (target, result, False), write)  # type: ignore[no-any-return]
+    finally:
+        LOCAL.functionalize = held

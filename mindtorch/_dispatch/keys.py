@@ -1,0 +1,59 @@
+"""Owns dispatch keys and key sets, and the guards that include or exclude them on this thread."""
+
+from __future__ import annotations
+
+from enum import IntFlag
+from typing import Any
+
+from .._autograd.grad_mode import LOCAL, activate
+
+
+class DispatchKey(IntFlag):
+    """Layers and backends, highest value first in line."""
+
+    CPU = 1
+    Meta = 2
+    NPU = 4
+    Autograd = 8
+    Functionalize = 16
+
+
+BACKENDS = {"cpu": DispatchKey.CPU, "meta": DispatchKey.Meta, "npu": DispatchKey.NPU}
+
+
+def keyset(*tensors: Any) -> DispatchKey:
+    """The union of the tensors' keys, with this thread's included and excluded ones."""
+    found = DispatchKey(0)
+    for tensor in tensors:
+        found |= BACKENDS[tensor.device.type] | DispatchKey.Autograd
+    if LOCAL.functionalize:
+        found |= DispatchKey.Functionalize
+    return DispatchKey((found | LOCAL.include) & ~LOCAL.exclude)
+
+
+class _Guard:
+    field: str
+
+    def __init__(self, keys: DispatchKey):
+        self.keys = int(keys)
+
+    def __enter__(self) -> None:
+        self.before = getattr(LOCAL, self.field)
+        setattr(LOCAL, self.field, self.before | self.keys)
+        activate(1)
+
+    def __exit__(self, *exc: object) -> None:
+        setattr(LOCAL, self.field, self.before)
+        activate(-1)
+
+
+class IncludeDispatchKeyGuard(_Guard):
+    """Adds keys to every call on this thread."""
+
+    field = "include"
+
+
+class ExcludeDispatchKeyGuard(_Guard):
+    """Takes keys out of every call on this thread: layers with them are passed by."""
+
+    field = "exclude"

@@ -1,0 +1,208 @@
+"""Owns Plan and how one is made: devices checked, the row's rule asked, the backend's run taken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .. import _device
+from .._autograd.grad_mode import LOCAL
+from .._backends.common.view import view_plan
+from .._backends.registry import registry
+from .._geometry import Geometry
+from .._tensor import Tensor
+from ..ops.spec import Op
+
+LIMIT = 4096
+
+
+class Plan:
+    """What is known about a call once metadata is: how to run it and what comes out.
+
+    `run(*args)` reads only tensors and Scalars from its arguments; everything else was fixed when
+    the plan was made. `args` are the arguments in plan form with Geometries for tensors;
+    `outs` the Geometries of the results.
+    """
+
+    __slots__ = ("args", "outs", "run")
+
+    def __init__(self, run: Callable[..., Any], args: tuple[Any, ...], outs: tuple[Any, ...]):
+        self.run = run
+        self.args = args
+        self.outs = outs
+
+
+_tables: list[dict[Any, Plan]] = []
+
+
+def table() -> dict[Any, Plan]:
+    """A new dict of plans that `clear` will empty."""
+    made: dict[Any, Plan] = {}
+    _tables.append(made)
+    return made
+
+
+def clear() -> None:
+    """Forget all plans: the default dtype or a kernel changed."""
+    for plans in _tables:
+        plans.clear()
+
+
+registry.on_change = clear
+
+
+def put(plans: dict[Any, Plan], key: Any, plan: Plan) -> None:
+    """Store a plan; a full table is emptied first."""
+    if len(plans) >= LIMIT:
+        plans.clear()
+    plans[key] = plan
+
+
+def geometries(args: Sequence[Any]) -> tuple[Any, ...]:
+    """The arguments with each tensor replaced by its Geometry."""
+    return tuple(_geometry(a) for a in args)
+
+
+def _geometry(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value._geom
+    if value.__class__ is tuple and any(isinstance(v, Tensor) for v in value):
+        return tuple(_geometry(v) for v in value)
+    return value
+
+
+def flat_geometries(geoms: Sequence[Any]) -> list[Geometry]:
+    """Every Geometry in the arguments, those in lists too."""
+    found = []
+    for g in geoms:
+        if g.__class__ is Geometry:
+            found.append(g)
+        elif g.__class__ is tuple:
+            found.extend(v for v in g if v.__class__ is Geometry)
+    return found
+
+
+def device_of(op: Op, geoms: Sequence[Any]) -> Any:
+    """The device that runs the call; RuntimeError in torch's words for tensors on two."""
+    found = flat_geometries(geoms)
+    if _crosses(op):
+        return found[0].device
+    if not found:
+        given = [a for a in geoms if a.__class__ is _device.device]
+        return _device.resolve(given[0] if given else None)
+    mixes = getattr(op.infer, "mixes_devices", False)
+    device = found[0].device
+    for g in found[1:]:
+        if g.device is device:
+            continue
+        if mixes and not g.ndim and g.device.type == "cpu":
+            continue
+        if mixes and device.type == "cpu" and not found[0].ndim:
+            device = g.device
+            continue
+        raise RuntimeError(
+            "Expected all tensors to be on the same device, but found at least two devices,"
+            f" {device} and {g.device}!"
+        )
+    return device
+
+
+def infer(op: Op, geoms: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The Geometries of the results, as a tuple."""
+    if op.infer is None:
+        raise RuntimeError(f"aten::{op.base_name} has no shape rule: give its row `infer`")
+    outs = op.infer(*geoms)
+    if outs.__class__ is Geometry:
+        return (outs,)
+    return tuple(outs) if isinstance(outs, tuple | list) else (outs,)
+
+
+def functional(op: Op, args: tuple[Any, ...]) -> Plan:
+    """The plan of a call that makes new results (or views)."""
+    op.schema  # binds the rule
+    geoms = geometries(args)
+    device = device_of(op, geoms)
+    custom = registry.kernel(op.name, device.type)
+    if custom is not None:
+        fn, meta = custom
+        outs = meta(*geoms) if meta is not None else infer(op, geoms) if op.infer else ()
+        outs = (outs,) if outs.__class__ is Geometry else tuple(outs)
+        return Plan(fn, geoms, outs)
+    outs = infer(op, geoms)
+    if op.is_view:
+        return Plan(view_plan(op, outs), geoms, outs)
+    if _crosses(op):
+        return Plan(_transfer(op, outs[0]), geoms, outs)
+    return Plan(_backend_run(op, device, args, outs), geoms, outs)
+
+
+def _crosses(op: Op) -> bool:
+    return bool(getattr(op.infer, "crosses_devices", False))
+
+
+def _backend_run(op: Op, device: Any, args: tuple[Any, ...], outs: tuple[Any, ...]) -> Any:
+    backend = registry.backend(device)
+    if op.lower is not None and not backend.has_kernel(op) and device.type != "meta":
+        return below_autograd(op.lower)
+    return backend.functional(op, args, outs)
+
+
+def below_autograd(lower: Callable[..., Any]) -> Callable[..., Any]:
+    """`lower` run with gradients and functionalize off: a kernel made of ops."""
+
+    def run(*args: Any) -> Any:
+        held = LOCAL.grad, LOCAL.functionalize
+        LOCAL.grad, LOCAL.functionalize = False, 0
+        try:
+            return lower(*args)
+        finally:
+            LOCAL.grad, LOCAL.functionalize = held
+
+    return run
+
+
+def _mover(a: Any, b: Any) -> Any:
+    """The backend that moves data between two devices: the one that is not the host."""
+    return registry.backend(b if a.type == "cpu" else a)
+
+
+def _transfer(op: Op, out: Geometry) -> Callable[..., Any]:
+    source = 1 if op.base_name == "copy" else 0
+
+    def run(*args: Any) -> Any:
+        made = registry.backend(out.device).allocate(out)
+        _mover(out.device, args[source]._geom.device).copy(made, args[source])
+        return made
+
+    return run
+
+
+def into(op: Op, args: tuple[Any, ...], dests: tuple[Geometry, ...], inplace: bool) -> Plan:
+    """The plan of a call that writes to tensors of the Geometries `dests`: `run(dests, *args)`.
+
+    `inplace` says that the only destination is the first argument.
+    """
+    op.schema
+    geoms = geometries(args)
+    if _crosses(op) and inplace:
+        mover = _mover(geoms[0].device, geoms[1].device)
+        outs = infer(op, geoms)
+        return Plan(lambda dests, _, source, *__: mover.copy(dests[0], source), geoms, outs)
+    device = device_of(op, (*dests, *geoms))
+    custom = registry.kernel(op.name, device.type)
+    if custom is not None:
+        return Plan(_through_copy(custom[0]), geoms, dests)
+    outs = infer(op, geoms)
+    backend = registry.backend(device)
+    if op.lower is not None and not backend.has_kernel(op) and device.type != "meta":
+        return Plan(_through_copy(below_autograd(op.lower)), geoms, outs)
+    return Plan(backend.into(op, args, outs, dests, inplace), geoms, outs)
+
+
+def _through_copy(fn: Any) -> Any:
+    def run(dests: Any, *args: Any) -> None:
+        result = fn(*args)
+        for dest, value in zip(dests, result if isinstance(result, tuple) else (result,), strict=True):
+            registry.backend(dest.device).copy(dest, value)
+
+    return run

@@ -1,0 +1,110 @@
+"""Owns the surface derived from rows: `torch.name`, `Tensor.name`, `Tensor.name_` and operators.
+
+Everything is made on first use: a lazy attribute stands in until then, because compiling some
+hundreds of entries at import would cost more than the import may take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ._dispatch.entry import entry
+from ._tensor import Tensor
+from .ops.spec import OPS, Op, aten
+
+FUNCTIONS: dict[str, Any] = {}
+
+# operator -> (op, form); reflected operators of commutative ops share theirs.
+OPERATORS = {
+    "add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "matmul": "matmul", "pow": "pow",
+    "mod": "remainder", "floordiv": "floor_divide", "and": "bitwise_and", "or": "bitwise_or",
+    "xor": "bitwise_xor", "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift",
+    "eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge",
+}  # fmt: skip
+COMMUTATIVE = frozenset(("add", "mul", "and", "or", "xor"))
+NOT_INPLACE = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "matmul"))
+UNARY = {"neg": "neg", "abs": "abs", "invert": "bitwise_not"}
+
+
+class LazyMethod:
+    """A Tensor attribute that becomes the entry when first read."""
+
+    __slots__ = ("form", "name", "op")
+
+    def __init__(self, name: str, op: Op, form: str):
+        self.name = name
+        self.op = op
+        self.form = form
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        made = entry(self.op, self.form)
+        setattr(Tensor, self.name, made)
+        return made if instance is None else made.__get__(instance, owner)
+
+
+def publish(op: Op) -> None:
+    """Put an op's function, method, in-place method and operators where torch has them."""
+    surface = op.surface
+    if surface == "auto":
+        takes_self = op.text.partition("(")[2].startswith(("Tensor self", "Tensor(a) self"))
+        surface = "none" if "." in op.name else "both" if takes_self else "function"
+    name = op.base_name
+    if surface in ("both", "function"):
+        FUNCTIONS.setdefault(name, op)
+    if surface in ("both", "method") and name not in Tensor.__dict__:
+        setattr(Tensor, name, LazyMethod(name, op, "method"))
+    if op.inplace and name + "_" not in Tensor.__dict__:
+        setattr(Tensor, name + "_", LazyMethod(name + "_", op, "inplace"))
+
+
+def publish_all() -> None:
+    """Publish every row, then the operators."""
+    for op in OPS.values():
+        publish(op)
+    for symbol, name in OPERATORS.items():
+        op = OPS.get(name)
+        if op is not None:
+            _publish_operator(symbol, op)
+    for symbol, name in UNARY.items():
+        if name in OPS:
+            setattr(Tensor, f"__{symbol}__", LazyMethod(f"__{symbol}__", OPS[name], "method"))
+
+
+def _publish_operator(symbol: str, op: Op) -> None:
+    names = [f"__{symbol}__"]
+    if symbol in COMMUTATIVE:
+        names.append(f"__r{symbol}__")
+    for name in names:
+        setattr(Tensor, name, LazyMethod(name, op, "operator"))
+    if symbol not in NOT_INPLACE and op.inplace:
+        name = f"__i{symbol}__"
+        setattr(Tensor, name, LazyMethod(name, op, "inplace"))
+
+
+def function(name: str) -> Any:
+    """`torch.name`: a row's function, or one written by hand; AttributeError for neither."""
+    found = FUNCTIONS.get(name)
+    if found is None:
+        raise AttributeError(f"module 'mindtorch' has no attribute '{name}'")
+    if found.__class__ is Op:
+        found = FUNCTIONS[name] = entry(found, "function")
+    return found
+
+
+def surface(
+    *, name: str | None = None, function: bool = True, method: bool = True, internal: bool = True
+) -> Callable[[Any], Any]:
+    """Publish a hand-written function: `torch.name`, `Tensor.name` and `aten.name`."""
+
+    def put(fn: Any) -> Any:
+        given = name or fn.__name__
+        if function:
+            FUNCTIONS[given] = fn
+        if method:
+            setattr(Tensor, given, fn)
+        if internal:
+            setattr(aten, given, fn)
+        return fn
+
+    return put

@@ -1,0 +1,140 @@
+"""Rows that copy, fill and convert."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._dtype import COMPLEX, dtype as Dtype
+from .._geometry import Geometry
+from .rules import preserved
+from .samples import Arg, Sample, unary
+from .spec import aten, call, composite, op
+
+
+def _clone(self: Geometry, memory_format: str | None = None) -> Geometry:
+    return self.fresh() if memory_format == "contiguous" else preserved(self)
+
+
+op(
+    "clone(Tensor self, *, str? memory_format=None) -> Tensor",
+    infer=_clone,
+    cpu=lambda self, memory_format: self.copy(order="C" if memory_format else "K"),
+    compute="raw",
+    aclnn=call("aclnnInplaceCopy", "out", "self"),
+    grad={"self": lambda grad: grad},
+    samples=unary(dtypes=("float32", "int64", "bool", "bfloat16")),
+    tolerance="exact",
+)
+
+
+def _contiguous(self: Any, memory_format: Any = None) -> Any:
+    return self if self._geom.contiguous else aten.clone(self, memory_format="contiguous")
+
+
+composite(
+    "contiguous(Tensor self, *, str? memory_format=None) -> Tensor", _contiguous, surface="method"
+)
+
+
+def _copy_infer(self: Geometry, src: Geometry, non_blocking: bool = False) -> Geometry:
+    from .view import _expand
+
+    if src.shape != self.shape:
+        try:
+            _expand(src, self.shape)
+        except RuntimeError:
+            raise RuntimeError(
+                f"The size of tensor a ({_last_bad(self, src)[0]}) must match the size of tensor b"
+                f" ({_last_bad(self, src)[1]}) at non-singleton dimension {_last_bad(self, src)[2]}"
+            ) from None
+    return preserved(self)
+
+
+def _last_bad(self: Geometry, src: Geometry) -> tuple[int, int, int]:
+    for back in range(1, max(self.ndim, src.ndim) + 1):
+        a = self.shape[-back] if back <= self.ndim else 1
+        b = src.shape[-back] if back <= src.ndim else 1
+        if b not in (1, a):
+            return a, b, max(self.ndim, src.ndim) - back
+    return self.ndim, src.ndim, 0
+
+
+_copy_infer.crosses_devices = True  # type: ignore[attr-defined]
+
+op(
+    "copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor",
+    infer=_copy_infer,
+    cpu=lambda self, src, non_blocking: src,
+    compute="raw",
+    grad={
+        "self": lambda grad: aten.zeros_like(grad),
+        "src": lambda grad, src_geom: aten.to(
+            aten.sum_to_size(grad, src_geom.shape), src_geom.dtype, src_geom.device
+        ),
+    },
+    tolerance="exact",
+    surface="none",
+    inplace=True,
+)
+
+
+def _to_copy(
+    self: Geometry, dtype: Dtype | None, device: Any, memory_format: str | None = None
+) -> Geometry:
+    made = preserved(self, dtype) if memory_format is None else self.fresh(dtype=dtype)
+    return made if device is None else made.on(device)
+
+
+_to_copy.crosses_devices = True  # type: ignore[attr-defined]
+
+
+op(
+    "_to_copy(Tensor self, ScalarType? dtype, Device? device, str? memory_format=None) -> Tensor",
+    infer=_to_copy,
+    grad={
+        "self": lambda grad, self_geom: aten.to(
+            aten.real(grad)
+            if grad.dtype.category == COMPLEX and self_geom.dtype.category != COMPLEX
+            else grad,
+            self_geom.dtype,
+            self_geom.device,
+        )
+    },
+    tolerance="rounded",
+    surface="none",
+)
+
+
+def _fill(self: Any, value: Any) -> Any:
+    return np.broadcast_to(np.asarray(value), self.shape)
+
+
+op(
+    "fill(Tensor self, Tensor|Scalar value) -> Tensor",
+    infer=lambda self, value: preserved(self),
+    cpu=_fill,
+    compute="raw",
+    aclnn=call("aclnnInplaceFillScalar", "self", "value", inplace=True),
+    grad={
+        "self": lambda grad: aten.zeros_like(grad),
+        "value": lambda grad: aten.sum(grad),
+    },
+    samples=lambda: [Sample((Arg((2, 3), d), 2)) for d in ("float32", "int64", "bool")],
+    tolerance="exact",
+    surface="none",
+    inplace=True,
+)
+op(
+    "zero(Tensor self) -> Tensor",
+    infer=lambda self: preserved(self),
+    cpu=lambda self: np.zeros(self.shape, self.dtype),
+    compute="raw",
+    aclnn=call("aclnnInplaceZero", "self", inplace=True),
+    grad={"self": lambda grad: aten.zeros_like(grad)},
+    samples=unary(dtypes=("float32", "int64")),
+    tolerance="exact",
+    surface="none",
+    inplace=True,
+)

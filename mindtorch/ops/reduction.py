@@ -1,0 +1,77 @@
+"""Rows of reductions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._geometry import Geometry
+from .rules import reduction, wrap_dims
+from .samples import reduction as reduction_samples
+from .spec import aten, call, op
+
+
+def axes(dim: Any, ndim: int) -> tuple[int, ...]:
+    """numpy's axis for torch's `dim`: None and () mean all."""
+    return wrap_dims((dim,) if isinstance(dim, int) else dim, ndim)
+
+
+def _sum(self: Any, dim: Any, keepdim: bool, dtype: Any, *, out: Any) -> Any:
+    wide = np.float32 if out.dtype.itemsize == 2 and out.dtype.is_floating_point else out.dtype.np
+    if dim is None and not keepdim:
+        return np.add.reduce(self, None, wide)
+    return np.add.reduce(self, axes(dim, self.ndim), wide, None, keepdim)
+
+
+def grow(grad: Any, geom: Geometry, dim: Any, keepdim: bool) -> Any:
+    """`grad` of a reduction, expanded to the shape that was reduced."""
+    if geom.ndim and not keepdim:
+        dims = axes(dim, geom.ndim)
+        if grad.ndim or len(dims) != geom.ndim:
+            for d in sorted(dims):
+                grad = aten.unsqueeze(grad, d)
+    return aten.expand(grad, geom.shape)
+
+
+op(
+    "sum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    infer=reduction("sum"),
+    cpu=_sum,
+    aclnn=call(
+        "aclnnReduceSum",
+        "self",
+        lambda a: axes(a["dim"], a["self"].ndim),
+        "keepdim",
+        lambda a: a["out"].dtype,
+        "out",
+    ),
+    grad={
+        "self": lambda grad, self_geom, dim, keepdim: grow(grad, self_geom, dim, keepdim)
+    },
+    samples=reduction_samples(),
+    tolerance="accumulated",
+)
+
+
+def _sum_to_size(self: Any, size: tuple[int, ...]) -> Any:
+    shape = self.shape
+    if shape == tuple(size):
+        return self
+    lead = len(shape) - len(size)
+    pairs = list(zip(shape[lead:], size, strict=True)) if lead >= 0 else [(0, 2)]
+    if any(n not in (1, m) for m, n in pairs):
+        raise RuntimeError(
+            f"size {{{list(size)}}} is not expandable to size {{{list(shape)}}}."
+        )
+    dims = [i + lead for i, (m, n) in enumerate(pairs) if n == 1 and m != 1]
+    if not lead:
+        return aten.sum(self, tuple(dims), True)
+    if dims:
+        self = aten.sum(self, tuple(dims), True)
+    return aten.sum(self, tuple(range(lead)), False)
+
+
+from .spec import composite  # noqa: E402
+
+composite("sum_to_size(Tensor self, int[] size) -> Tensor", _sum_to_size, surface="method")

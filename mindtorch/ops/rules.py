@@ -1,0 +1,259 @@
+"""Owns the shape, dtype and stride rules that rows share; refuses to touch data.
+
+A rule is called with the op's arguments in schema order, each tensor replaced by its Geometry,
+and returns the Geometry of each new result. It may look at the class of a `Scalar` or
+`Tensor|Scalar` argument, never at its value: plans are found by class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from .. import _dtype as dt
+from .._dtype import dtype as Dtype
+from .._geometry import Geometry, contiguous_strides, geometry
+
+NUMBERS = frozenset((bool, int, float, complex))
+
+
+class Dynamic:
+    """A result whose shape only the kernel knows (nonzero, masked_select)."""
+
+    __slots__ = ("device", "dtype")
+
+    def __init__(self, dtype: Dtype, device: Any):
+        self.dtype = dtype
+        self.device = device
+
+
+def broadcast(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
+    """The shape both broadcast to; RuntimeError in torch's words."""
+    if a == b:
+        return tuple(a)
+    rank = max(len(a), len(b))
+    pad_a = (1,) * (rank - len(a)) + tuple(a)
+    pad_b = (1,) * (rank - len(b)) + tuple(b)
+    shape = []
+    for dim, (m, n) in enumerate(zip(pad_a, pad_b, strict=True)):
+        if m != n and m != 1 and n != 1:
+            raise RuntimeError(
+                f"The size of tensor a ({m}) must match the size of tensor b ({n}) at"
+                f" non-singleton dimension {dim}"
+            )
+        shape.append(n if m == 1 else m)
+    return tuple(shape)
+
+
+def broadcast_all(shapes: Iterable[Sequence[int]]) -> tuple[int, ...]:
+    """The shape all broadcast to."""
+    result: tuple[int, ...] = ()
+    for shape in shapes:
+        result = broadcast(result, shape)
+    return result
+
+
+def result_type(operands: Iterable[Any]) -> Dtype:
+    """torch.result_type over Geometries and Python numbers.
+
+    Tensors with dimensions outrank 0-d tensors, which outrank Python numbers, unless the lower
+    one is of a higher category (bool < integer < float < complex).
+    """
+    by_rank: list[Dtype | None] = [None, None, None]
+    for operand in operands:
+        if operand.__class__ is Geometry:
+            level, found = (0 if operand.ndim else 1), operand.dtype
+        else:
+            level, found = 2, dt.SCALAR_DTYPES[operand.__class__]()
+        held = by_rank[level]
+        by_rank[level] = found if held is None else dt.promote_types(held, found)
+    dims, zero, wrapped = by_rank
+    return _combine(dims, _combine(zero, wrapped))  # type: ignore[return-value]
+
+
+def _combine(higher: Dtype | None, lower: Dtype | None) -> Dtype | None:
+    if higher is None:
+        return lower
+    if lower is None or lower.category <= higher.category:
+        return higher
+    if lower.category == dt.COMPLEX:
+        return dt.complex128 if higher is dt.float64 else dt.promote_types(higher, lower)
+    return lower
+
+
+def opmath(d: Dtype) -> Dtype:
+    """The dtype that cpu kernels compute in: halves go through float32, as torch's do."""
+    return dt.float32 if d is dt.float16 or d is dt.bfloat16 else d
+
+
+def elementwise_strides(shape: tuple[int, ...], operands: Sequence[Geometry]) -> tuple[int, ...]:
+    """Strides of a pointwise result: inputs' order of dimensions, made dense.
+
+    Source: TensorIterator (reorder_dimensions), described in torch's developer notes.
+    """
+    same = [g for g in operands if g.shape == shape]
+    if len(same) == len(operands):
+        if all(g.contiguous for g in same):
+            return contiguous_strides(shape)
+        first = same[0]
+        if first.dense and all(g.strides == first.strides for g in same):
+            return first.strides
+    rows = [_broadcast_strides(g, shape) for g in operands if g.ndim]
+    return _dense_in_order(shape, _order(shape, rows))
+
+
+def _broadcast_strides(g: Geometry, shape: tuple[int, ...]) -> list[int]:
+    lead = len(shape) - g.ndim
+    own = [
+        0 if n == 1 and shape[lead + i] != 1 else s
+        for i, (n, s) in enumerate(zip(g.shape, g.strides, strict=True))
+    ]
+    return [0] * lead + own
+
+
+def _order(shape: tuple[int, ...], rows: list[list[int]]) -> list[int]:
+    perm = list(range(len(shape) - 1, -1, -1))
+    for i in range(1, len(perm)):
+        high = i
+        for low in range(i - 1, -1, -1):
+            verdict = _compare(perm[low], perm[high], shape, rows)
+            if verdict > 0:
+                perm[low], perm[high] = perm[high], perm[low]
+                high = low
+            elif verdict < 0:
+                break
+    return perm
+
+
+def _compare(a: int, b: int, shape: tuple[int, ...], rows: list[list[int]]) -> int:
+    for strides in rows:
+        if strides[a] == 0 or strides[b] == 0:
+            continue
+        if strides[a] != strides[b]:
+            return -1 if strides[a] < strides[b] else 1
+        if shape[a] > shape[b]:
+            return 1
+    return 0
+
+
+def _dense_in_order(shape: tuple[int, ...], perm: list[int]) -> tuple[int, ...]:
+    strides = [0] * len(shape)
+    step = 1
+    for dim in perm:
+        strides[dim] = step
+        step *= shape[dim] if shape[dim] > 1 else 1
+    return tuple(strides)
+
+
+def preserved(g: Geometry, dtype: Dtype | None = None) -> Geometry:
+    """A new storage laid out like `g` where `g` is dense, else dense in `g`'s order."""
+    return g.fresh(g.shape, dtype, elementwise_strides(g.shape, [g]))
+
+
+class Pointwise:
+    """Broadcast and promote; `kind` says what becomes of the common dtype.
+
+    "same": it is the result's. "float": integers become the default dtype. "bool": the result is
+    bool (comparisons). "real": complex becomes its real type (abs). `skip` counts leading
+    tensor arguments that take part in the shape and not in the dtype (where's condition).
+    `integers` false refuses bool and integer inputs.
+    """
+
+    mixes_devices = True
+
+    def __init__(self, kind: str = "same", skip: int = 0):
+        self.kind = kind
+        self.skip = skip
+        self.positions: tuple[int, ...] = ()
+
+    def bind(self, positions: tuple[int, ...]) -> None:
+        """Told by the op: which positions hold tensors or `Tensor|Scalar`."""
+        self.positions = positions
+
+    def operands(self, args: Sequence[Any]) -> list[Any]:
+        return [args[i] for i in self.positions if args[i] is not None]
+
+    def common(self, args: Sequence[Any]) -> Dtype:
+        """The dtype that inputs are converted to before computing."""
+        found = result_type(self.operands(args)[self.skip :])
+        if self.kind == "float" and found.category < dt.FLOAT:
+            return dt.get_default_dtype()
+        return found
+
+    def __call__(self, *args: Any) -> Geometry:
+        geoms = [a for a in self.operands(args) if a.__class__ is Geometry]
+        if len(geoms) == 1:
+            shape: tuple[int, ...] = geoms[0].shape
+        else:
+            shape = broadcast_all(g.shape for g in geoms)
+        dtype = self.common(args)
+        if self.kind == "bool":
+            dtype = dt.bool
+        elif self.kind == "real":
+            dtype = dtype.to_real()
+        strides = elementwise_strides(shape, geoms)
+        return geometry(shape, strides, 0, dtype, common_device(geoms))
+
+
+def pointwise(kind: str = "same", skip: int = 0) -> Pointwise:
+    """The rule of pointwise rows; see Pointwise."""
+    return Pointwise(kind, skip)
+
+
+def common_device(geoms: Sequence[Geometry]) -> Any:
+    """The device of the result: a 0-d cpu tensor goes where the others are."""
+    for g in geoms:
+        if g.ndim or g.device.type != "cpu":
+            return g.device
+    return geoms[0].device
+
+
+def wrap_dim(dim: int, ndim: int) -> int:
+    """A dimension in 0..ndim-1; IndexError in torch's words. 0-d tensors count as 1-d."""
+    rank = ndim or 1
+    if not -rank <= dim < rank:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}],"
+            f" but got {dim})"
+        )
+    return dim + rank if dim < 0 else dim
+
+
+def wrap_dims(dims: Sequence[int] | None, ndim: int) -> tuple[int, ...]:
+    """Dimensions in order given; None or () means all; RuntimeError for a repeated one."""
+    if not dims:
+        return tuple(range(ndim))
+    wrapped = tuple(wrap_dim(d, ndim) for d in dims)
+    for i, d in enumerate(wrapped):
+        if d in wrapped[:i]:
+            raise RuntimeError(f"dim {d} appears multiple times in the list of dims")
+    return wrapped if ndim else ()
+
+
+def reduced(shape: Sequence[int], dims: Sequence[int], keepdim: bool) -> tuple[int, ...]:
+    """The shape after reducing wrapped `dims`."""
+    if keepdim:
+        return tuple(1 if i in dims else n for i, n in enumerate(shape))
+    return tuple(n for i, n in enumerate(shape) if i not in dims)
+
+
+def reduction(kind: str = "same") -> Any:
+    """Rule of `(self, dim, keepdim, *, dtype)` reductions.
+
+    "same" keeps the dtype, "sum" turns bool and integers into int64, "float" refuses them,
+    "bool" gives bool.
+    """
+
+    def infer(
+        self: Geometry, dim: Any = None, keepdim: bool = False, dtype: Dtype | None = None
+    ) -> Geometry:
+        dims = wrap_dims(None if dim is None else (dim,) if isinstance(dim, int) else dim, self.ndim)
+        if dtype is None:
+            dtype = self.dtype
+            if kind == "sum" and dtype.category < dt.FLOAT:
+                dtype = dt.int64
+            elif kind == "bool":
+                dtype = dt.bool
+        return self.fresh(reduced(self.shape, dims, keepdim), dtype)
+
+    return infer

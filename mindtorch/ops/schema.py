@@ -1,0 +1,183 @@
+"""Owns the schema language: torch's native_functions syntax to frozen data, and back to nothing.
+
+`add.Tensor(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor`
+
+Our one extension is the union `Tensor|Scalar`: torch gives such ops two overloads.
+`Tensor(a)` marks a view of, and `Tensor(a!)` a write to, what `a` names.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+
+class Kind(Enum):
+    """What an argument is, as far as keys, checks and kernels care."""
+
+    TENSOR = "Tensor"
+    OPTIONAL_TENSOR = "Tensor?"
+    TENSORS = "Tensor[]"
+    OPTIONAL_TENSORS = "Tensor?[]"
+    UNION = "Tensor|Scalar"
+    SCALAR = "Scalar"
+    INTS = "int[]"
+    ATTR = "attribute"
+
+
+@dataclass(frozen=True, slots=True)
+class Arg:
+    """One argument: `type` is the schema's text without alias mark or `?`."""
+
+    name: str
+    type: str
+    kind: Kind
+    optional: bool
+    has_default: bool
+    default: Any
+    keyword_only: bool
+    alias: str
+    writes: bool
+    size: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    """One result: `list` is true for `Tensor[]`; `alias` names the input that it views."""
+
+    name: str
+    type: str
+    alias: str
+    list: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """A parsed schema."""
+
+    text: str
+    name: str
+    overload: str
+    args: tuple[Arg, ...]
+    returns: tuple[Return, ...]
+
+    @property
+    def mutates(self) -> bool:
+        return any(a.writes for a in self.args)
+
+    @property
+    def is_view(self) -> bool:
+        return any(r.alias for r in self.returns) and not self.mutates
+
+
+class SchemaError(ValueError):
+    """A schema text that does not parse; the message shows the part."""
+
+
+_HEAD = re.compile(r"^([A-Za-z_0-9]+)(?:\.([A-Za-z_0-9]+))?\((.*)\)\s*->\s*(.*)$", re.S)
+_ARG = re.compile(
+    r"^(Tensor\|Scalar|[A-Za-z_]+)(?:\(([a-z])(!)?\))?(\?)?(?:\[(\d*)\])?(\?)?"
+    r"\s+([A-Za-z_][A-Za-z_0-9]*)\s*(?:=\s*(.+))?$",
+    re.S,
+)
+_RETURN = re.compile(r"^([A-Za-z]+)(?:\(([a-z])!?\))?(\[\])?(?:\s+([A-Za-z_0-9]+))?$")
+
+
+def parse(text: str) -> Schema:
+    """Parse one schema; SchemaError names the part that is not understood."""
+    head = _HEAD.match(text.strip())
+    if head is None:
+        raise SchemaError(f"schema: expected 'name(args) -> returns', got {text!r}")
+    name, overload, arg_text, return_text = head.groups()
+    args: list[Arg] = []
+    keyword_only = False
+    for part in _split(arg_text):
+        if part == "*":
+            keyword_only = True
+            continue
+        args.append(_parse_arg(part, keyword_only, text))
+    return Schema(text, name, overload or "", tuple(args), _parse_returns(return_text, text))
+
+
+def _parse_arg(part: str, keyword_only: bool, text: str) -> Arg:
+    found = _ARG.match(part)
+    if found is None:
+        raise SchemaError(f"schema: argument {part!r} not understood in {text!r}")
+    base, alias, write, inner, size, optional, name, default = found.groups()
+    is_list = size is not None
+    is_optional = bool(optional) or (bool(inner) and not is_list)
+    return Arg(
+        name=name,
+        type=base + ("[]" if is_list else ""),
+        kind=_kind(base, is_list, is_optional, bool(inner)),
+        optional=is_optional,
+        has_default=default is not None,
+        default=_default(default) if default is not None else None,
+        keyword_only=keyword_only,
+        alias=alias or "",
+        writes=bool(write),
+        size=int(size) if size else None,
+    )
+
+
+def _kind(base: str, is_list: bool, optional: bool, inner_optional: bool) -> Kind:
+    if base == "Tensor|Scalar":
+        return Kind.UNION
+    if base == "Tensor" and is_list:
+        return Kind.OPTIONAL_TENSORS if inner_optional else Kind.TENSORS
+    if base == "Tensor":
+        return Kind.OPTIONAL_TENSOR if optional else Kind.TENSOR
+    if base == "Scalar" and not is_list:
+        return Kind.SCALAR
+    if base in ("int", "SymInt") and is_list:
+        return Kind.INTS
+    return Kind.ATTR
+
+
+_WORDS = {"None": None, "True": True, "False": False, "inf": float("inf")}
+
+
+def _default(text: str) -> Any:
+    text = text.strip()
+    if text in _WORDS:
+        return _WORDS[text]
+    if text.startswith("["):
+        return tuple(_default(t) for t in _split(text[1:-1]))
+    if text[0] in "'\"":
+        return text[1:-1]
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
+
+
+def _parse_returns(text: str, whole: str) -> tuple[Return, ...]:
+    text = text.strip()
+    if text == "()":
+        return ()
+    returns = []
+    for part in _split(text[1:-1] if text.startswith("(") else text):
+        found = _RETURN.match(part)
+        if found is None:
+            raise SchemaError(f"schema: result {part!r} not understood in {whole!r}")
+        base, alias, brackets, name = found.groups()
+        returns.append(Return(name or "", base, alias or "", bool(brackets)))
+    return tuple(returns)
+
+
+def _split(text: str) -> list[str]:
+    parts: list[str] = []
+    depth = 0
+    current = ""
+    for char in text:
+        depth += (char in "([") - (char in ")]")
+        if char == "," and depth == 0:
+            parts.append(current.strip())
+            current = ""
+        else:
+            current += char
+    if current.strip():
+        parts.append(current.strip())
+    return parts
