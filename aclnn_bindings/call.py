@@ -101,7 +101,7 @@ class BoundOp:
         maker = PlanMaker(self._runtime, self.signature, self._first, self._second)
         return maker.make(arguments, allocate)
 
-    def __call__(self, *args: Any, stream: Stream | None = None, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, stream: Stream | None = None, **kwargs: Any) -> Any:
         """Launch on `stream` (the current one by default); host outputs left out are returned.
 
         Device tensors are anything with `spec` and `address`, such as `DeviceTensor`.
@@ -162,7 +162,7 @@ class BoundFunction:
                 )
         self._address = symbols.require(self.name)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """The result, or the host outputs that were left out where the result is a status.
 
         Descriptors are made from values (numbers, sequences, device tensors) for the call.

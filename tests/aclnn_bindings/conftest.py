@@ -1,0 +1,31 @@
+"""Fixtures of the bindings' tests: the stub ACL, and one session of it per test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from stub_acl import Stub, build, declare
+
+from aclnn_bindings.signature import Declarations
+
+
+@pytest.fixture(scope="session")
+def stub_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("stub"))
+
+
+@pytest.fixture(scope="session")
+def stub_declarations() -> Declarations:
+    return declare()
+
+
+@pytest.fixture
+def stub(stub_library: Path, stub_declarations: Declarations) -> Iterator[Stub]:
+    """The stub with everything released and every knob at rest, before and after."""
+    made = Stub(stub_library, stub_declarations)
+    made.reset()
+    yield made
+    made.reset()
+    made.cann.close()
