@@ -115,6 +115,8 @@ def _required(spec: dict[str, Any], facts: dict[str, Any], param: Param, kind: s
     nulls = spec.get("nulls")
     if nulls is not None and param.name in nulls:
         return True
+    if nulls and kind == "Scalar":  # a bound of clamp, say: the row knows when it may be missing
+        return False
     return not (param.optional or facts.get("optional") or param.name.endswith("Optional"))
 
 

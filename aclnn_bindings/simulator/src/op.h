@@ -192,7 +192,7 @@ struct ParamSpec {
 struct SocRule {
   uint32_t params;   // bit per parameter; 0 = all tensors
   uint8_t socs;      // bit per Soc
-  bool only;         // dtypes exist only on these products, instead of missing there
+  bool only;         // these products have only `dtypes`, instead of all but them
   uint64_t dtypes;
 };
 

@@ -22,7 +22,7 @@ ACLSIM_NOINLINE const uint64_t* resolve(Entry& entry) {
       if (rule.params && !(i < 32 && rule.params >> i & 1)) continue;
       bool listed = rule.socs & here;
       if (rule.only) {
-        masks[i] = listed ? masks[i] | rule.dtypes : masks[i] & ~rule.dtypes;
+        if (listed) masks[i] &= rule.dtypes;
       } else if (listed) {
         masks[i] &= ~rule.dtypes;
       }
