@@ -61,6 +61,13 @@ aclDataType common_dtype(const Call& c, const PointwiseRule& rule) {
 }
 
 aclnnStatus check_pointwise(Call& c, const PointwiseRule& rule) {
+  for (int k = 0; k < rule.count; ++k) {
+    const int i = position(rule.inputs[k]);
+    const bool handle = c.args[i].kind == ArgKind::Tensor || c.args[i].kind == ArgKind::Scalar;
+    if (handle && c.null(i)) {
+      return c.fail(ACLNN_ERR_PARAM_NULLPTR, "Parameter %s is null.", c.name(i));
+    }
+  }
   const aclDataType common = common_dtype(c, rule);
   const bool complex = common != ACL_DT_UNDEFINED && is_complex(common);
   if (common == ACL_DT_UNDEFINED || common == ACL_COMPLEX32 || (complex && !rule.bodies.complex)) {

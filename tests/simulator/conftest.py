@@ -1,0 +1,16 @@
+"""The fixture that kernel tests share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def sim() -> Any:
+    """Ops of the bundled simulator, called with torch tensors."""
+    import aclnn_bindings
+    from kernel_harness import Simulator
+
+    return Simulator(aclnn_bindings.open(simulator=True))
