@@ -145,7 +145,7 @@ class OpSignature:
         if self.host_outputs:
             found.append(f"host outputs {', '.join(p.name for p in self.host_outputs)}")
         for phase in (self.workspace, self.execute):
-            if phase.returns not in ("aclnnStatus", "aclError"):
+            if not phase.returns.endswith(("Status", "Error", "int", "int32_t")):
                 found.append(f"{phase.name} returns {phase.returns}")
         return tuple(found)
 

@@ -18,17 +18,22 @@ class HeaderFile(NamedTuple):
 
 
 def find_headers(folders: Iterable[str | os.PathLike[str]]) -> list[HeaderFile]:
-    """All headers under some folders, sorted within each; a name found twice counts once."""
-    found: dict[str, HeaderFile] = {}
+    """All headers under some folders, in their order and sorted within each.
+
+    A name that stands in two folders is there twice: `read_all` tells copies apart.
+    """
+    found: list[HeaderFile] = []
+    seen: set[str] = set()
     for folder in folders:
-        root = os.fspath(folder)
-        if os.path.isfile(root):
-            name = os.path.basename(root)
-            found.setdefault(name, HeaderFile(name, root))
+        root = os.path.abspath(os.fspath(folder))
+        if os.path.realpath(root) in seen:
             continue
-        for header in sorted(_walk(root, "")):
-            found.setdefault(header.name, header)
-    return list(found.values())
+        seen.add(os.path.realpath(root))
+        if os.path.isfile(root):
+            found.append(HeaderFile(os.path.basename(root), root))
+        else:
+            found.extend(sorted(_walk(root, "")))
+    return found
 
 
 def _walk(root: str, below: str) -> Iterator[HeaderFile]:
@@ -63,13 +68,21 @@ def read_bytes(path: str) -> bytes | str:
 
 
 def read_all(headers: Sequence[HeaderFile]) -> tuple[dict[str, bytes], dict[str, str]]:
-    """The bytes of headers by name, and those that cannot be read with the reason."""
+    """The bytes of headers by name, and those that cannot be read with the reason.
+
+    A second header of one name is left out if it is a copy of the first, else its path is its
+    name.
+    """
     texts: dict[str, bytes] = {}
     unread: dict[str, str] = {}
-    for header in headers:
-        data = read_bytes(header.path)
+    for name, path in headers:
+        data = read_bytes(path)
+        if name in texts or name in unread:
+            if texts.get(name) == data or unread.get(name) == data:
+                continue
+            name = path
         if isinstance(data, bytes):
-            texts[header.name] = data
+            texts[name] = data
         else:
-            unread[header.name] = data
+            unread[name] = data
     return texts, unread

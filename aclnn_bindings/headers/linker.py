@@ -9,7 +9,7 @@ from ..signature import Kind, Skipped
 from .direction import directions
 from .doxygen import ParamDoc, is_deprecated, read_doc
 from .layout import Layout, Layouts, UnknownLayout, resolve_bounds
-from .markers import Markers, is_marker
+from .markers import Markers
 from .numbers import NotConstant
 from .raw import Macro, RawFunction, RawStruct, Unit
 from .symbols import Symbols, UnitScope, enum_type, evaluate_text, string_value
@@ -97,15 +97,14 @@ class Linker:
         for constant in unit.constants:
             self.expression(constant.name, constant.expression, unit, constant.line, scope)
         for name, macro in unit.macros.items():
-            if not macro.body or is_marker(macro):
+            if not macro.body or name in self.markers.dropped:
                 continue
             if name in self.markers.replaced:
                 self.image.named["typedefs"].setdefault(name, [" ".join(macro.body.split())])
                 continue
             if macro.params is not None:
-                if name not in self.markers.dropped:
-                    shown = f"#define {name}({', '.join(macro.params)})"
-                    self.skip(unit, macro.line, shown, "macro with parameters")
+                shown = f"#define {name}({', '.join(macro.params)})"
+                self.skip(unit, macro.line, shown, "macro with parameters")
                 continue
             self.expression(name, macro.body, unit, macro.line, scope)
 

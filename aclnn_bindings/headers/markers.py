@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Final
 
 from .expression import tokenize
@@ -11,15 +11,15 @@ from .raw import Macro, RawParam
 from .words import ATTRIBUTES, BUILTIN, MARKERS
 
 _SIMPLE: Final = re.compile(r"[\w\s*,]*+\Z")
+_LONGEST: Final = 10_000
+# Attributes that a declaration must not lose.
+_CARRIED: Final = ("aligned", "packed", "deprecated")
 _NAME: Final = re.compile(r"[A-Za-z_]\w*")
 
 
-def is_marker(macro: Macro) -> bool:
+def _marks(macro: Macro, dropped: Container[str]) -> bool:
     """Whether a macro stands for attributes or storage words only, so that it hides no type."""
-    body = macro.body
-    if body and not body.startswith(("_", "[", "e", "s", "i", "n")):
-        return False
-    tokens = tokenize(body)
+    tokens = tokenize(macro.body) if len(macro.body) < _LONGEST else ["?"]
     at = 0
     while at < len(tokens):
         token = tokens[at]
@@ -27,7 +27,9 @@ def is_marker(macro: Macro) -> bool:
             at = _past_bracket(tokens, at + 1, "()")
         elif token == "[" and tokens[at + 1 : at + 2] == ["["]:
             at = _past_bracket(tokens, at, "[]")
-        elif token in MARKERS:
+        elif token in dropped and tokens[at + 1 : at + 2] == ["("]:
+            at = _past_bracket(tokens, at + 1, "()")
+        elif token in MARKERS or token in dropped:
             at += 1
         else:
             return False
@@ -42,13 +44,20 @@ class Markers:
         self.replaced: dict[str, Macro] = {}
         # Parameters already read, by their text: headers repeat a few hundred of them.
         self.params: dict[str, RawParam] = {}
-        for name, macro in macros.items():
-            if not is_marker(macro):
-                if macro.params is None and _names_type(macro.body):
+        waiting = dict(macros)
+        while found := [n for n, m in waiting.items() if _marks(m, self.dropped)]:
+            self.dropped.update(found)
+            for name in found:
+                macro = waiting.pop(name)
+                if any(w in macro.body for w in _CARRIED) or any(
+                    w in self.replaced for w in macro.body.split()
+                ):
                     self.replaced[name] = macro
-                continue
-            self.dropped.add(name)
-            if "aligned" in macro.body or "packed" in macro.body or "deprecated" in macro.body:
+            waiting = {
+                n: m for n, m in waiting.items() if not self.dropped.isdisjoint(m.body.split())
+            }
+        for name, macro in macros.items():
+            if name not in self.dropped and macro.params is None and _names_type(macro.body):
                 self.replaced[name] = macro
 
     def expand(self, tokens: list[str], depth: int = 0) -> list[str]:
