@@ -15,7 +15,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     """Pads by (left, right) pairs, last dimension first; modes constant, reflect, replicate, circular."""
     sizes = [int(size) for size in pad]
     if len(sizes) % 2:
-        raise RuntimeError(f"Padding length must be divisible by 2, but got {len(sizes)}")
+        raise RuntimeError("Padding length must be divisible by 2")
     if len(sizes) // 2 > input.dim():
         raise RuntimeError(
             "Padding length should be less than or equal to two times the input dimension but got "

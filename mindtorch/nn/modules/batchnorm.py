@@ -22,6 +22,8 @@ class _NormBase(Module):
     running_mean: Tensor | None
     running_var: Tensor | None
     num_batches_tracked: Tensor | None
+    weight: Parameter | None
+    bias: Parameter | None
 
     def __init__(
         self,
@@ -32,6 +34,8 @@ class _NormBase(Module):
         track_running_stats: bool = True,
         device: Any = None,
         dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
         super().__init__()
         self.num_features = num_features
@@ -39,8 +43,8 @@ class _NormBase(Module):
         self.momentum = momentum
         self.affine = affine
         self.track_running_stats = track_running_stats
-        for name in ("weight", "bias"):
-            if affine:
+        for name, on in (("weight", affine), ("bias", affine and bias)):
+            if on:
                 empty = mindtorch.empty(num_features, device=device, dtype=dtype)
                 setattr(self, name, Parameter(empty))
             else:
@@ -71,8 +75,9 @@ class _NormBase(Module):
     def reset_parameters(self) -> None:
         """Sets weight to 1, bias to 0, and the statistics to their start."""
         self.reset_running_stats()
-        if self.affine:
+        if self.weight is not None:
             init.ones_(self.weight)
+        if self.bias is not None:
             init.zeros_(self.bias)
 
     def _check_input_dim(self, input: Tensor) -> None:
@@ -81,7 +86,8 @@ class _NormBase(Module):
     def extra_repr(self) -> str:
         return (
             f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, "
-            f"affine={self.affine}, track_running_stats={self.track_running_stats}"
+            f"affine={self.affine}, bias={self.bias is not None}, "
+            f"track_running_stats={self.track_running_stats}"
         )
 
     def _load_from_state_dict(
@@ -168,8 +174,12 @@ class SyncBatchNorm(_BatchNorm):
         process_group: Any = None,
         device: Any = None,
         dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+        super().__init__(
+            num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
+        )
         self.process_group = process_group
 
     def _check_input_dim(self, input: Tensor) -> None:

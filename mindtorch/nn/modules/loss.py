@@ -9,6 +9,7 @@ from mindtorch._tensor import Tensor
 
 from .. import _reduction
 from .. import functional as F  # noqa: N812
+from .distance import PairwiseDistance
 from .module import Module
 
 __all__ = [
@@ -414,7 +415,8 @@ class TripletMarginWithDistanceLoss(_Loss):
                 "TripletMarginWithDistanceLoss: expected margin to be greater than 0, "
                 f"got {margin} instead"
             )
-        self.distance_function = distance_function
+        default = PairwiseDistance() if distance_function is None else distance_function
+        self.distance_function = default
         self.margin = margin
         self.swap = swap
 

@@ -104,6 +104,7 @@ class Module(HookedCall, StateDict, Traversal, Conversion):
         return self._call_hooked(args, kwargs)
 
     _call_impl = __call__
+    _wrapped_call_impl = __call__
 
     def __getattr__(self, name: str) -> Any:
         state = self.__dict__
