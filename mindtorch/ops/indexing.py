@@ -65,6 +65,7 @@ def _where(self: Any, indices: Any) -> Any:
 
 op(
     "index(Tensor self, Tensor?[] indices) -> Tensor",
+    oracle=lambda torch: torch.ops.aten.index,
     infer=_index,
     cpu=lambda self, indices: self[_where(self, indices)],
     compute="raw",
@@ -139,6 +140,7 @@ def _put_grad_self(grad: Any, indices: Any, values_geom: Any, accumulate: bool) 
 
 op(
     "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
+    oracle=lambda torch: torch.ops.aten.index_put,
     infer=_index_put,
     cpu=_index_put_copy,
     cpu_inplace=_write,
