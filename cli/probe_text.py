@@ -267,8 +267,7 @@ def _comparison(comparison: Comparison) -> Iterator[Block]:
     shown = changed[: max(len(found.breaking), 2 * _SHOWN)]
     if shown:
         styles: dict[str, Style] = {"breaks ABI": "bad", "source only": ""}
-        grid = [(c.name, Cell(c.effect, styles[c.effect]), c.detail) for c in shown]
-        yield Grid(("changed", "effect", "how"), grid)
+        yield Items([Item(Cell(c.name, styles[c.effect]), [(c.effect, c.detail)]) for c in shown])
     if len(changed) > len(shown):
         more = f"  and {len(changed) - len(shown)} more, source only; --json has all"
         yield Line(Cell(more, "dim"))

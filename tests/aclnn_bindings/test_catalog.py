@@ -143,7 +143,8 @@ def test_exclusions_of_a_product_shorten_the_dtype_list() -> None:
 @pytest.mark.parametrize(
     ("soc", "product"),
     [("Ascend910B3", "910b"), ("Ascend910B", "910"), ("Ascend910_9391", "A3"),
-     ("Ascend310P3", "310p"), ("Ascend950PR_9599", "950"), ("Ascend310B4", "310b"), ("Kirin", None)],
+     ("Ascend310P3", "310p"), ("Ascend950PR_9599", "950"), ("Ascend310B4", "310b"),
+     ("Kirin", None)],
 )  # fmt: skip
 def test_a_soc_name_means_one_product(soc: str, product: str | None) -> None:
     assert products.product_of(soc) == product

@@ -1,0 +1,98 @@
+"""Reading library files, sound ones and every kind of broken one, without loading them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import fake_cann
+import pytest
+
+from aclnn_bindings import elf
+from aclnn_bindings.install import arch
+
+SOURCE = """
+int visible(void) { return 1; }
+__attribute__((weak)) int weak(void) { return 1; }
+__attribute__((visibility("hidden"))) int hidden(void) { return 1; }
+static int local(void) { return 1; }
+extern int wanted(void);
+int use(void) { return wanted() + local(); }
+int table = 3;
+"""
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Path:
+    return fake_cann.compile_library(tmp_path / "libx.so", SOURCE)
+
+
+def test_exports_are_what_the_linker_would_find(library: Path) -> None:
+    found = elf.read(library)
+    assert {"visible", "weak", "use", "table"} <= found.exports
+    assert found.exports.isdisjoint({"hidden", "local", "wanted"})
+    assert found.problem == ""
+
+
+def test_soname_machine_and_needs_are_read(library: Path, tmp_path: Path) -> None:
+    above = elf.read(fake_cann.compile_library(tmp_path / "liby.so", "int y;", (library,)))
+    assert above.soname == "liby.so"
+    assert above.machine == arch()
+    assert "libx.so" in above.needed
+
+
+def test_needed_versions_of_the_c_library_are_read(tmp_path: Path) -> None:
+    source = "#include <stdlib.h>\nvoid *get(int n) { return malloc(n); }"
+    found = elf.read(fake_cann.compile_library(tmp_path / "libz.so", source))
+    assert any(version.startswith("GLIBC_") for version in found.versions)
+
+
+@pytest.mark.parametrize("part", [0.3, 0.5, 0.9])
+def test_a_file_cut_off_says_where_it_ends(library: Path, part: float) -> None:
+    whole = library.read_bytes()
+    library.write_bytes(whole[: int(len(whole) * part)])
+    found = elf.read(library)
+    assert "is truncated" in found.problem
+    assert found.machine == arch()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "is an empty file"),
+        (b"hello, world", "is not an ELF file (it starts with 'hello, world')"),
+        (b"version https://git-lfs.github.com/spec/v1\n", "git-lfs pointer"),
+        (b"/* GNU ld script */\nGROUP ( libc.so.6 )\n", "linker script"),
+        (b"\x7fELF", "is damaged"),
+        (b"\x7fELF" + bytes(range(60)), "is damaged"),
+    ],
+)
+def test_what_is_no_library_is_called_what_it_is(
+    tmp_path: Path, content: bytes, words: str
+) -> None:
+    path = tmp_path / "libbad.so"
+    path.write_bytes(content)
+    assert words in elf.read(path).problem
+
+
+def test_damage_anywhere_in_the_file_is_survived(library: Path) -> None:
+    whole = library.read_bytes()
+    for at in range(0, len(whole), 97):
+        broken = bytearray(whole)
+        broken[at : at + 8] = b"\xff" * len(broken[at : at + 8])
+        library.write_bytes(broken)
+        assert isinstance(elf.read(library).problem, str)
+
+
+def test_another_machine_is_named(library: Path) -> None:
+    data = bytearray(library.read_bytes())
+    data[18:20] = (183 if arch() != "aarch64" else 62).to_bytes(2, "little")
+    library.write_bytes(data)
+    found = elf.read(library)
+    assert found.machine in {"aarch64", "x86_64"} - {arch()}
+    assert "visible" in found.exports
+
+
+def test_a_link_to_nothing_and_a_missing_file_are_problems(tmp_path: Path) -> None:
+    (tmp_path / "liblink.so").symlink_to(tmp_path / "gone")
+    assert elf.read(tmp_path / "liblink.so").problem == "is a broken link"
+    assert "No such file" in elf.read(tmp_path / "never").problem
