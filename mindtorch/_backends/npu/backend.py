@@ -1,0 +1,177 @@
+"""The npu backend: rows' ACLNN calls as plans, launched in one C call each; refuses to compute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from aclnn_bindings.native import lib
+
+from ..._geometry import Geometry
+from ..._tensor import Tensor
+from ...ops.rules import NUMBERS, Dynamic, Pointwise
+from ...ops.spec import Op
+from . import memory, transfer, writeback
+from .binding import Binder, Binding, not_implemented
+from .runner import Plans, maker, sizes, source_of
+from .steps import make_step
+
+
+class NpuBackend:
+    """Runs rows on a device of the opened install; see `registry.Backend`."""
+
+    def allocate(self, geom: Geometry) -> Tensor:
+        return memory.allocate(geom)
+
+    def functional(self, op: Op, args: Any, outs: Any) -> Callable[..., Any]:
+        if any(out.__class__ is Dynamic for out in outs):
+            raise not_implemented(op, "the shape of its result depends on data")
+        binder = Binder(op, args, outs, _device(args, outs))
+        binding = binder.bind()
+        if binding.call.inplace:
+            return self._copy_then_write(op, args, outs)
+        return launcher(op, args, outs, binding)
+
+    def has_kernel(self, op: Op) -> bool:
+        return bool(op.aclnn)
+
+    def into(self, op: Op, args: Any, outs: Any, dests: Any, inplace: bool) -> Callable[..., None]:
+        if not _writable(outs, dests):
+            return self._through_copy(op, args, outs)
+        binding = Binder(op, args, outs, dests[0].device).bind(dests, inplace)
+        direct = launcher(op, args, outs, binding, dests, inplace)
+        if inplace and (binding.call.inplace or isinstance(op.infer, Pointwise)):
+            return direct
+        if binding.call.inplace:
+            return _self_first(direct)
+        return _unless_overlapping(direct, lambda: self._through_copy(op, args, outs))
+
+    def _copy_then_write(self, op: Op, args: Any, outs: Any) -> Callable[..., Any]:
+        write = self.into(op, args, outs, outs, False)
+        geom = outs[0]
+
+        def run(*values: Any) -> Tensor:
+            made = memory.allocate(geom)
+            write((made,), *values)
+            return made
+
+        return run
+
+    def _through_copy(self, op: Op, args: Any, outs: Any) -> Callable[..., None]:
+        functional = self.functional(op, args, outs)
+
+        def run(dests: Any, *values: Any) -> None:
+            result = functional(*values)
+            for dest, value in zip(
+                dests, result if isinstance(result, tuple) else (result,), strict=True
+            ):
+                transfer.copy(dest, value)
+
+        return run
+
+    def copy(self, dest: Tensor, source: Tensor) -> None:
+        transfer.copy(dest, source)
+
+    def write_back(self, op: Op, dest: Tensor, source: Tensor) -> None:
+        writeback.write_back(op, dest, source)
+
+
+def _device(args: Any, outs: Any) -> Any:
+    if outs and outs[0].__class__ is Geometry:
+        return outs[0].device
+    return next(a._geom.device for a in args if isinstance(a, Tensor))
+
+
+def _writable(outs: Sequence[Any], dests: Sequence[Geometry]) -> bool:
+    """Whether a launch may write to `dests` itself: the results' shapes and dtypes."""
+    return len(outs) == len(dests) and all(
+        o.__class__ is Geometry and o.dtype is d.dtype and o.shape == d.shape
+        for o, d in zip(outs, dests, strict=True)
+    )
+
+
+def launcher(
+    op: Op, args: Sequence[Any], outs: Sequence[Geometry], binding: Binding,
+    dests: Sequence[Geometry] | None = None, inplace: bool = False,
+) -> Callable[..., Any]:  # fmt: skip
+    """`run(*args)`, or `run(dests, *args)`, of one bound call."""
+    device = (dests or outs)[0].device if (dests or outs) else _device(args, outs)
+    numbers = _numbers(op, args)
+    steps = {
+        s.position: make_step(s, getattr(args[s.position], "_geom", None)) for s in binding.steps
+    }
+    count = len(op.schema.args)
+    order = binding.results if dests is None else []
+    source = source_of(binding, count, numbers, sorted(steps), len(order), dests is not None)
+    geoms = tuple(outs[k] for k in order)
+    plans = None
+    plan = _plan(binding)
+    if numbers:
+        plans = Plans(lambda values: _plan(Binder(op, values, outs, device).bind(dests, inplace)))
+        plans.held[_key([args[i] for i in numbers])] = plan
+    made = maker(source)(plans, plan, steps, device.index, geoms, sizes(geoms), lib.mt_session())
+    if order != sorted(order):
+        return _reordered(made, order)
+    return made  # type: ignore[no-any-return]
+
+
+def _numbers(op: Op, args: Sequence[Any]) -> list[int]:
+    """Positions of numbers that the plan's key knows by class only."""
+    return [
+        i
+        for i, (arg, value) in enumerate(zip(op.schema.args, args, strict=True))
+        if arg.kind.value in ("Scalar", "Tensor|Scalar") and value.__class__ in NUMBERS
+    ]
+
+
+def _key(values: list[Any]) -> Any:
+    keys = [v or repr(v) for v in values]
+    return keys[0] if len(keys) == 1 else tuple(keys)
+
+
+def _plan(binding: Binding) -> Any:
+    return binding.bound.plan(*binding.arguments, allocate=binding.allocate)
+
+
+def _reordered(run: Callable[..., Any], order: list[int]) -> Callable[..., Any]:
+    """Results in the schema's order where the header has another."""
+    places = [order.index(k) for k in range(len(order))]
+    return lambda *args: tuple([found[p] for found in (run(*args),) for p in places])
+
+
+def _self_first(direct: Callable[..., None]) -> Callable[..., None]:
+    """For calls that update their first tensor: it must hold `self` before."""
+
+    def run(dests: Any, *values: Any) -> None:
+        dest, source = dests[0], values[0]
+        if dest._storage is not source._storage or dest._geom is not source._geom:
+            transfer.copy(dest, source)
+        direct(dests, *values)
+
+    return run
+
+
+def _unless_overlapping(
+    direct: Callable[..., None], detour: Callable[[], Callable[..., None]]
+) -> Callable[..., None]:
+    """Write directly unless an input shares memory with a destination, then through memory of its own."""
+    made: list[Callable[..., None]] = []
+
+    def run(dests: Any, *values: Any) -> None:
+        if _shares(dests, values):
+            if not made:
+                made.append(detour())
+            made[0](dests, *values)
+        else:
+            direct(dests, *values)
+
+    return run
+
+
+def _shares(dests: Any, values: Sequence[Any]) -> bool:
+    held = [dest._storage for dest in dests]
+    tensors = [v for value in values for v in (value if value.__class__ is tuple else (value,))]
+    return any(getattr(v, "_storage", None) is s for v in tensors for s in held)
+
+
+backend = NpuBackend()

@@ -1,0 +1,228 @@
+"""Owns how a row's ACLNN call meets the install: which call applies, what each parameter gets.
+
+Geometries are passed as storage base, offset and strides, in the format that CANN's PyTorch
+adapter gives tensors of that rank. A Pointwise row's inputs are cast to their common dtype on the
+device first; numbers travel as aclScalar.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from aclnn_bindings.call import BoundOp
+from aclnn_bindings.failures import MissingSymbolError
+from aclnn_bindings.signature import Kind as Passed
+from aclnn_bindings.specs import ScalarSpec, TensorSpec
+
+from ..._device import device as Device
+from ..._dtype import dtype as Dtype
+from ..._geometry import Geometry, contiguous
+from ..._tensor import Tensor
+from ...ops.rules import NUMBERS, Pointwise
+from ...ops.spec import Call, Const, Op
+from . import runtime
+
+_FORMATS = {3: "NCL", 4: "NCHW", 5: "NCDHW"}
+
+
+def spec_of(geom: Geometry) -> TensorSpec:
+    """The descriptor's metadata: storage up to the last element reached."""
+    return TensorSpec(
+        tuple(geom.shape),
+        geom.strides,
+        geom.offset,
+        geom.dtype.acl,
+        max(geom.extent, 1),
+        _FORMATS.get(geom.ndim, "ND"),
+    )
+
+
+def not_implemented(op: Op, why: str) -> RuntimeError:
+    """The documented error of an op without a kernel on this device."""
+    return RuntimeError(f"aten::{op.base_name} is not implemented for NPU: {why}")
+
+
+@dataclass(slots=True)
+class Step:
+    """What must happen to argument `position` before the launch: cast, fill or upload to `geom`."""
+
+    kind: str
+    position: int
+    geom: Geometry
+
+
+@dataclass(slots=True)
+class Binding:
+    """One call with every argument but addresses decided.
+
+    `addresses` says where each comes from: ("a", i) argument i, ("l", i) every member of list
+    argument i, ("d", k) destination k.
+    """
+
+    bound: BoundOp
+    call: Call
+    arguments: list[Any] = field(default_factory=list)
+    addresses: list[tuple[str, int]] = field(default_factory=list)
+    allocate: list[int] = field(default_factory=list)
+    results: list[int] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+
+
+class Binder:
+    """Binds one op for given arguments (tensors at plan time, numbers by value) and results."""
+
+    def __init__(self, op: Op, args: Sequence[Any], outs: Sequence[Geometry], device: Device):
+        self.op, self.args, self.outs, self.device = op, args, outs, device
+        schema = op.schema
+        self.positions = {a.name: i for i, a in enumerate(schema.args)}
+        self.results = {r.name or f"out{k}": k for k, r in enumerate(schema.returns)}
+        if len(schema.returns) == 1:
+            self.results["out"] = 0
+        self.named = {a.name: _plain(v) for a, v in zip(schema.args, args, strict=True)}
+        for name, k in self.results.items():
+            if k < len(outs):
+                self.named.setdefault(name, outs[k])
+        self.common = self._common()
+
+    def _common(self) -> Dtype | None:
+        rule = self.op.infer
+        if not isinstance(rule, Pointwise):
+            return None
+        return rule.common([_plain(a) for a in self.args])
+
+    def bind(self, dests: Sequence[Geometry] | None = None, inplace: bool = False) -> Binding:
+        """The first of the row's calls that applies and that this install exports.
+
+        With `dests` results go to existing tensors of those Geometries, else they are allocated;
+        `inplace`: the destination is the first argument, and aclnnInplaceXxx is taken where it is
+        there. RuntimeError in the documented form when there is none.
+        """
+        call, bound = self._choose()
+        if inplace and not call.inplace:
+            call, bound = self._inplace_form(call, bound)
+        made = Binding(bound, call)
+        if len(bound.params) != len(call.args):
+            raise not_implemented(
+                self.op,
+                f"its row gives {call.name} {len(call.args)} arguments, the header of this CANN"
+                f" declares {bound!r}",
+            )
+        for at, (param, given) in enumerate(zip(bound.params, call.args, strict=True)):
+            made.arguments.append(self._argument(made, at, param, given, dests))
+        return made
+
+    def _choose(self) -> tuple[Call, BoundOp]:
+        missing: list[str] = []
+        for call in self.op.aclnn:
+            if call.when is not None and not call.when(self.named):
+                continue
+            try:
+                return call, runtime.cann().op(call.name)
+            except MissingSymbolError as error:
+                missing.append(str(error))
+        raise not_implemented(
+            self.op, "; ".join(missing) or "its row has no ACLNN call for these arguments"
+        )
+
+    def _inplace_form(self, call: Call, bound: BoundOp) -> tuple[Call, BoundOp]:
+        """aclnnInplaceXxx in place of aclnnXxx where the install has it and it takes the same."""
+        name = call.name.replace("aclnn", "aclnnInplace", 1)
+        rest = tuple(a for a in call.args if a not in self.results)
+        if call.args[:1] != (self.op.schema.args[0].name,) or not runtime.cann().has_op(name):
+            return call, bound
+        found = runtime.cann().op(name)
+        if len(found.params) != len(rest):
+            return call, bound
+        return Call(name, rest, None, True), found
+
+    def _argument(
+        self, made: Binding, at: int, param: Any, given: Any, dests: Sequence[Geometry] | None
+    ) -> Any:
+        if isinstance(given, Const):
+            return given.value
+        if not isinstance(given, str):
+            return self._value(param, given.compute(self.named))
+        if given in self.positions:
+            return self._input(made, param, self.positions[given], dests)
+        if given not in self.results:
+            raise not_implemented(self.op, f"its row names {given!r}, which is no argument")
+        return self._result(made, at, self.results[given], dests)
+
+    def _result(
+        self, made: Binding, at: int, k: int, dests: Sequence[Geometry] | None
+    ) -> TensorSpec:
+        made.results.append(k)
+        if dests is None:
+            made.allocate.append(at)
+            return spec_of(self.outs[k])
+        made.addresses.append(("d", k))
+        return spec_of(dests[k])
+
+    def _input(self, made: Binding, param: Any, i: int, dests: Sequence[Geometry] | None) -> Any:
+        value = self.args[i]
+        writes = made.call.inplace and i == 0
+        if writes and dests is not None:
+            made.addresses.append(("d", 0))
+            return spec_of(dests[0])
+        if isinstance(value, Tensor):
+            geom = self._placed(made, i, value._geom)
+            made.addresses.append(("a", i))
+            return (spec_of(geom),) if param.kind is Passed.TENSOR_LIST else spec_of(geom)
+        if value.__class__ is tuple and any(isinstance(v, Tensor) for v in value):
+            return self._list(made, i, value)
+        if value.__class__ in NUMBERS and param.kind is Passed.TENSOR:
+            geom = contiguous((), self.common or _dtype_of(value), self.device)
+            made.steps.append(Step("fill", i, geom))
+            made.addresses.append(("a", i))
+            return spec_of(geom)
+        return self._value(param, value)
+
+    def _list(self, made: Binding, i: int, value: tuple[Any, ...]) -> tuple[TensorSpec, ...]:
+        made.addresses.append(("l", i))
+        # A null member stands for a dimension without index: CANN's adapter passes an empty one.
+        empty = contiguous((0,), _INT64, self.device)
+        return tuple(spec_of(empty if v is None else v._geom) for v in value)
+
+    def _placed(self, made: Binding, i: int, geom: Geometry) -> Geometry:
+        """`geom` on the device and in the common dtype, with the step that brings it there."""
+        wanted = geom.dtype
+        rule = self.op.infer
+        if isinstance(rule, Pointwise) and i in rule.positions[rule.skip :]:
+            wanted = self.common or wanted
+        if geom.device.type == "cpu":
+            placed = contiguous((), wanted, self.device)
+            made.steps.append(Step("upload", i, placed))
+            return placed
+        if wanted is geom.dtype:
+            return geom
+        placed = geom.fresh(dtype=wanted)
+        made.steps.append(Step("cast", i, placed))
+        return placed
+
+    def _value(self, param: Any, value: Any) -> Any:
+        if isinstance(value, Dtype):
+            return runtime.acl_dtype(value)
+        if param.kind is Passed.SCALAR and value.__class__ in NUMBERS:
+            return ScalarSpec(value)
+        if param.kind in (Passed.FLOAT, Passed.DOUBLE) and value.__class__ in (int, bool):
+            return float(value)
+        return value
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value._geom
+    if value.__class__ is tuple:
+        return tuple(_plain(v) for v in value)
+    return value
+
+
+def _dtype_of(number: Any) -> Dtype:
+    from ..._dtype import SCALAR_DTYPES
+
+    return SCALAR_DTYPES[number.__class__]()
+
+
+from ..._dtype import int64 as _INT64  # noqa: E402, N812

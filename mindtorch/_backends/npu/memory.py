@@ -1,0 +1,91 @@
+"""Owns device memory of tensors: allocation, release, and copies between host and device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from aclnn_bindings.native import lib
+
+from ..._geometry import Geometry
+from ..._storage import Storage
+from ..._tensor import Tensor, wrap
+from . import runtime
+
+
+class NpuMemory:
+    """A block of the caching allocator; given back, without waiting, when dropped."""
+
+    __slots__ = ("address", "nbytes", "session")
+    address: int
+    nbytes: int
+    session: int
+
+    def __init__(self, address: int, nbytes: int):
+        self.address = address
+        self.nbytes = nbytes
+        self.session = lib.mt_session()
+
+    def __del__(self, free: Any = lib.mt_free, session: Any = lib.mt_session) -> None:
+        if self.address and session() == self.session:
+            free(self.address)
+
+    def __repr__(self) -> str:
+        return f"NpuMemory({self.nbytes} bytes at {self.address:#x})"
+
+
+def fail(index: int) -> None:
+    """Raise what the bindings' last call on this thread failed with."""
+    from aclnn_bindings.memory import throw_on
+
+    throw_on(runtime.device(index))
+
+
+def allocate(geom: Geometry) -> Tensor:
+    """An uninitialised tensor; OutOfMemory as the bindings report it."""
+    index = geom.device.index
+    nbytes = geom.extent * geom.dtype.itemsize
+    stream = runtime.SHARED[index] or runtime.stream_address(index)
+    address = lib.mt_alloc(stream, nbytes or 1)
+    if not address:
+        fail(index)
+    return wrap(geom, Storage(NpuMemory(address, nbytes)))
+
+
+_KINDS = {"to_device": "HOST_TO_DEVICE", "to_host": "DEVICE_TO_HOST", "on": "DEVICE_TO_DEVICE"}
+_DEFAULTS = {"to_device": 1, "to_host": 2, "on": 3}
+
+
+def _copy(index: int, direction: str, to: int, source: int, nbytes: int, wait: bool) -> None:
+    kind = runtime.cann().runtime.constant(f"ACL_MEMCPY_{_KINDS[direction]}", _DEFAULTS[direction])
+    stream = runtime.SHARED[index] or runtime.stream_address(index)
+    if lib.mt_copy(stream, to, nbytes, source, nbytes, kind, wait):
+        fail(index)
+
+
+def _first(t: Tensor) -> int:
+    return int(t._storage.memory.address) + t._geom.offset * t._geom.dtype.itemsize
+
+
+def from_host(dest: Tensor, array: Any) -> None:
+    """Copy a C-contiguous host array of the same dtype to a contiguous tensor; waits."""
+    if array.nbytes:
+        source = array.__array_interface__["data"][0]
+        _copy(dest._geom.device.index, "to_device", _first(dest), source, array.nbytes, True)
+
+
+def to_host(source: Tensor) -> Any:
+    """A contiguous tensor's elements as a new host array; waits."""
+    array = np.empty(source._geom.shape, source._geom.dtype.np)
+    if array.nbytes:
+        to = array.__array_interface__["data"][0]
+        _copy(source._geom.device.index, "to_host", to, _first(source), array.nbytes, True)
+    return array
+
+
+def on_device(dest: Tensor, source: Tensor) -> None:
+    """Copy between contiguous tensors of one device, dtype and size, in stream order."""
+    nbytes = dest._geom.numel * dest._geom.dtype.itemsize
+    if nbytes:
+        _copy(dest._geom.device.index, "on", _first(dest), _first(source), nbytes, False)

@@ -1,0 +1,142 @@
+"""Owns the inner loops of npu plans: one closure maker per pattern of addresses, compiled once.
+
+A run is: steps, the C plan (by the values of numbers, where there are any), one C call that
+allocates the results and launches, and the tensors over them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from aclnn_bindings.native import lib
+
+from ..._geometry import Geometry
+from ..._storage import Storage
+from ..._tensor import Tensor
+from . import runtime
+from .binding import Binding
+from .memory import NpuMemory
+
+_LIMIT = 256  # plans kept per geometry for numbers that change
+_FIXED = 6  # addresses that mt_run0..6 take
+_makers: dict[str, Any] = {}
+
+_RESULT = """\
+    memory = new(NpuMemory)
+    memory.address = {address}
+    memory.nbytes = nbytes[{k}]
+    memory.session = session
+    storage = new(Storage)
+    storage.memory = memory
+    storage.value = 0
+    storage.views = None
+    r{k} = new(Tensor)
+    r{k}._geom = geoms[{k}]
+    r{k}._storage = storage
+    r{k}._fn = None
+    r{k}._nr = 0
+    r{k}._base = None
+"""
+
+
+class Plans:
+    """C plans of one geometry by the numbers they were made with, a bounded number of them."""
+
+    __slots__ = ("_make", "held")
+
+    def __init__(self, make: Any):
+        self._make = make
+        self.held: dict[Any, Any] = {}
+
+    def add(self, key: Any, args: Sequence[Any]) -> Any:
+        """Make the plan for these arguments and keep it."""
+        made = self._make(args)
+        if len(self.held) >= _LIMIT:
+            self.held.clear()
+        self.held[key] = made
+        return made
+
+
+def number_key(values: Sequence[str]) -> str:
+    """Source of the key of numbers: 0.0 and -0.0 are equal and need plans of their own."""
+    keys = [f"({v} or repr({v}))" for v in values]
+    return keys[0] if len(keys) == 1 else f"({', '.join(keys)},)"
+
+
+def source_of(
+    binding: Binding, count: int, numbers: Sequence[int], stepped: Sequence[int], results: int,
+    into: bool,
+) -> str:  # fmt: skip
+    """The maker's source text for one pattern."""
+    params = ", ".join([*(["dests"] if into else []), *(f"a{i}" for i in range(count))])
+    lines = [f"a{i} = steps[{i}](a{i})" for i in stepped]
+    body = "".join(f"    {line}\n" for line in _lookup(count, numbers) + lines)
+    address = [_address(kind, i) for kind, i in binding.addresses]
+    fixed = len(address) <= _FIXED and not any(kind == "l" for kind, _ in binding.addresses)
+    if fixed:
+        tail = "".join(f", {a}" for a in address)
+        body += f"    address = mt_run{len(address)}(plan.address, shared[index] or here(index){tail})\n"
+        body += "    if not address:\n        plan.throw(stream_of(index))\n"
+    else:
+        body += f"    made = plan.launch(stream_of(index), [{', '.join(address)}])\n"
+    body += _results(results, fixed)
+    inner = body.replace("\n", "\n    ").rstrip(" ")
+    return (
+        "def make(plans, plan, steps, index, geoms, nbytes, session):\n"
+        "    held = plans.held if plans is not None else None\n"
+        f"    def run({params}):\n    {inner}    return run\n"
+    )
+
+
+def _lookup(count: int, numbers: Sequence[int]) -> list[str]:
+    if not numbers:
+        return []
+    everything = "".join(f"a{i}, " for i in range(count))
+    return [
+        f"key = {number_key([f'a{i}' for i in numbers])}",
+        "plan = held.get(key)",
+        f"if plan is None: plan = plans.add(key, ({everything}))",
+    ]
+
+
+def _address(kind: str, i: int) -> str:
+    if kind == "d":
+        return f"dests[{i}]._storage.memory.address"
+    if kind == "l":
+        return f"*[0 if t is None else t._storage.memory.address for t in a{i}]"
+    return f"a{i}._storage.memory.address"
+
+
+def _results(count: int, fixed: bool) -> str:
+    if not count:
+        return ""
+    given = [("address" if k == 0 else f"mt_output({k})") if fixed else f"made[{k}]"
+             for k in range(count)]  # fmt: skip
+    # Outputs past the first are asked for before anything else can launch on this thread.
+    text = "".join(f"    o{k} = {g}\n" for k, g in enumerate(given))
+    text += "".join(_RESULT.format(k=k, address=f"o{k}") for k in range(count))
+    return (
+        text
+        + f"    return {'r0' if count == 1 else '(' + ', '.join(f'r{k}' for k in range(count)) + ')'}\n"
+    )
+
+
+def maker(source: str) -> Any:
+    """The function `make` of a source text, compiled once."""
+    found = _makers.get(source)
+    if found is None:
+        scope: dict[str, Any] = {
+            "NpuMemory": NpuMemory, "Storage": Storage, "Tensor": Tensor, "new": object.__new__,
+            "shared": runtime.SHARED, "here": runtime.stream_address,
+            "stream_of": runtime.current_stream, "mt_output": lib.mt_output,
+        }  # fmt: skip
+        scope |= {f"mt_run{n}": getattr(lib, f"mt_run{n}") for n in range(_FIXED + 1)}
+        exec(compile(source, "<npu runner>", "exec"), scope)
+        found = _makers[source] = scope["make"]
+    return found
+
+
+def sizes(geoms: Sequence[Geometry]) -> tuple[int, ...]:
+    """Bytes of each result's storage."""
+    return tuple(g.extent * g.dtype.itemsize for g in geoms)

@@ -1,0 +1,115 @@
+"""Owns the opened install and which stream a thread's work goes to; opens nothing at import."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import aclnn_bindings
+from aclnn_bindings.errors import BindingError
+
+from ..registry import registry
+
+if TYPE_CHECKING:
+    from aclnn_bindings.cann import Cann
+    from aclnn_bindings.device import Device
+    from aclnn_bindings.stream import Stream
+
+MAX_DEVICES = 64
+
+_lock = threading.Lock()
+_cann: Cann | None = None
+_reason = ""
+_threads_off_default: set[int] = set()
+
+# Address of each device's default stream while every thread works there, else 0: the hot path
+# reads this list and asks `stream_address` only for a 0.
+SHARED: list[int] = [0] * MAX_DEVICES
+
+
+def cann() -> Cann:
+    """The install that `npu` means, opened at the first call; errors as `aclnn_bindings.open`."""
+    global _cann
+    if _cann is None:
+        with _lock:
+            if _cann is None:
+                opened = aclnn_bindings.open()
+                opened.runtime.on_close(_forget_streams)
+                _cann = opened
+    return _cann
+
+
+def _forget_streams() -> None:
+    SHARED[:] = [0] * MAX_DEVICES
+    registry.on_change()
+
+
+def use(opened: Cann | None) -> None:
+    """Make `npu` mean another install (None: look for one again); for tools and tests.
+
+    RuntimeError while the present one runs: its tensors would be left without memory.
+    """
+    global _cann
+    if _cann is not None and _cann is not opened and _cann.runtime.started:
+        raise RuntimeError("npu: the runtime of the present install is running; close it first")
+    _forget_streams()
+    _cann = opened
+
+
+def is_available() -> bool:
+    """Whether an install was found and it sees at least one device; never raises."""
+    global _reason
+    try:
+        return device_count() > 0
+    except (BindingError, OSError, ImportError) as error:
+        _reason = str(error)
+        return False
+
+
+def why_not() -> str:
+    """What the last `is_available` that said no ran into."""
+    return _reason
+
+
+def device_count() -> int:
+    """How many devices the install sees."""
+    return cann().runtime.device_count()
+
+
+def device(index: int | None = None) -> Device:
+    """The bindings' device, by default the calling thread's."""
+    return cann().runtime.device(index)
+
+
+def current_stream(index: int | None = None) -> Stream:
+    """The stream that this thread's work on a device goes to."""
+    return cann().runtime.current_stream(index)
+
+
+def stream_address(index: int) -> int:
+    """What a launch on device `index` takes as its stream; opens the device at first use."""
+    address = current_stream(index).address
+    if not _threads_off_default:
+        SHARED[index] = address
+    return address
+
+
+def set_stream(stream: Stream) -> None:
+    """Send this thread's work on the stream's device to `stream`."""
+    me = threading.get_ident()
+    default = stream is stream.device.default_stream
+    with _lock:
+        if default:
+            _threads_off_default.discard(me)
+        else:
+            _threads_off_default.add(me)
+        SHARED[:] = [0] * MAX_DEVICES
+    cann().runtime.set_stream(stream)
+
+
+def acl_dtype(dtype: Any) -> int:
+    """The value of a dtype in this install's aclDataType; TypeError where it has none."""
+    value = cann().runtime.dtypes.get(dtype.acl)
+    if value is None:
+        raise TypeError(f"{dtype} is not a type of this CANN (aclDataType has no {dtype.acl})")
+    return value
