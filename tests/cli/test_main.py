@@ -1,0 +1,88 @@
+"""The command group: one error boundary, exit codes, help that needs no command's imports."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from mindtorch_npu import exits, main
+
+from aclnn_bindings.errors import BindingError
+
+ROOT = Path(main.__file__).resolve().parent.parent
+
+
+def leave(arguments: list[str]) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main.main(arguments)
+    assert isinstance(ended.value.code, int)
+    return ended.value.code
+
+
+def fail_with(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
+    @click.command()
+    def probe() -> None:
+        raise error
+
+    monkeypatch.setattr("mindtorch_npu.probe.probe", probe)
+
+
+def test_an_error_made_on_purpose_is_told_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fail_with(BindingError("install at /x: it has no headers"), monkeypatch)
+    assert leave(["probe"]) == exits.PROBLEMS
+    assert capsys.readouterr().err == "error: install at /x: it has no headers\n"
+
+
+def test_a_defect_is_told_apart_and_points_to_debug(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fail_with(ZeroDivisionError("division by zero"), monkeypatch)
+    assert leave(["probe"]) == exits.DEFECT
+    assert "--debug" in capsys.readouterr().err
+
+
+def test_debug_shows_the_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    fail_with(ZeroDivisionError("division by zero"), monkeypatch)
+    with pytest.raises(ZeroDivisionError):
+        main.main(["--debug", "probe"])
+
+
+def test_an_interrupt_leaves_quietly(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fail_with(KeyboardInterrupt(), monkeypatch)
+    assert leave(["probe"]) == exits.INTERRUPTED
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_an_unknown_command_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert leave(["nothing"]) == exits.USAGE
+    assert "No such command" in capsys.readouterr().err
+
+
+def test_every_command_of_the_table_exists() -> None:
+    context = click.Context(main.group)
+    for name in main.group.list_commands(context):
+        command = main.group.get_command(context, name)
+        assert command is not None
+        assert command.name == name
+
+
+def test_help_imports_neither_rich_nor_numpy() -> None:
+    code = (
+        "import sys, importlib.util as u\n"
+        f"s = u.spec_from_file_location('m', {str(ROOT / 'cli/__init__.py')!r}, "
+        f"submodule_search_locations=[{str(ROOT / 'cli')!r}])\n"
+        "m = u.module_from_spec(s); sys.modules['m'] = m; s.loader.exec_module(m)\n"
+        "import m.main\n"
+        "print(sorted({'rich', 'numpy', 'mindtorch'} & set(sys.modules)))\n"
+    )
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert out.stdout.strip() == "[]"

@@ -1,0 +1,65 @@
+"""Documents of blocks, shown on terminals of any width and written as Markdown."""
+
+from __future__ import annotations
+
+import io
+from typing import Literal
+
+import pytest
+from mindtorch_npu import render
+from mindtorch_npu.render import Cell, Code, Facts, Grid, Heading, Item, Items, Line
+from rich.console import Console
+
+BLOCKS: list[render.Block] = [
+    Line(Cell("all is well", "good")),
+    Heading("Things"),
+    Facts([("root", "/usr/local"), ("state", Cell("bad | worse", "bad"))]),
+    Grid(("name", "count"), [("a", "1"), (Cell("b", "warn"), "22")], frozenset({1})),
+    Items([Item(Cell("first", "bad"), [("fix", "do this"), ("seen", "x < y")])]),
+    Code("int f(void);"),
+]
+
+
+def shown(width: int, terminal: bool = False) -> str:
+    out = io.StringIO()
+    made = render.console(out)
+    colour: Literal["standard"] | None = "standard" if terminal else None
+    on = Console(
+        file=out,
+        width=width,
+        force_terminal=terminal,
+        color_system=colour,
+        theme=render._THEME,
+        highlight=False,
+    )
+    assert made.file is out
+    render.show(BLOCKS, on)
+    return out.getvalue()
+
+
+def test_a_pipe_gets_plain_text() -> None:
+    assert shown(60) == (
+        "all is well\n\nThings\n  root   /usr/local\n  state  bad | worse\n"
+        "  name  count\n  a         1\n  b        22\n"
+        " 1. first\n    fix: do this\n    seen: x < y\n  int f(void);\n"
+    )
+
+
+def test_a_terminal_gets_colour() -> None:
+    assert "\x1b[32mall is well" in shown(60, terminal=True)
+
+
+@pytest.mark.parametrize("width", [24, 40])
+def test_narrow_terminals_wrap_instead_of_cutting(width: int) -> None:
+    text = shown(width)
+    assert max(map(len, text.splitlines())) <= width
+    assert "/usr/local" in text
+
+
+def test_markdown_escapes_what_it_would_misread() -> None:
+    text = render.markdown(BLOCKS)
+    assert "| name | count |\n| --- | ---: |\n| a | 1 |" in text
+    assert "bad \\| worse" in text
+    assert "   - seen: x &lt; y" in text
+    assert "```c\nint f(void);\n```" in text
+    assert "\n\n\n" not in text
