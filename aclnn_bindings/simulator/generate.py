@@ -14,10 +14,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from generation import catalog as catalogs  # noqa: E402
-from generation import entries, rows, stubs, versions  # noqa: E402
-from generation.headers import Headers  # noqa: E402
-from generation.text import write  # noqa: E402
+from generation import catalog as catalogs
+from generation import entries, rows, stubs, versions
+from generation.headers import Headers
+from generation.text import write
 
 CATALOG = "2026-08"
 ENTRY_FILES = 4  # entry points are split so that they compile side by side
@@ -37,6 +37,7 @@ def main(arguments: list[str]) -> None:
     for library in stubs.LIBRARIES:
         text = stubs.refusals(catalog, library, implemented)
         write(sources / f"refusals_{library}.cpp", text)
+    write(sources / "refusals_hccl.cpp", stubs.collective_refusals(catalog))
     for part in range(ENTRY_FILES):
         write(
             sources / f"entries_{part}.cpp", entries.entry_points(catalog, ops[part::ENTRY_FILES])

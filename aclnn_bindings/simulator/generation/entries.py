@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .catalog import WORKSPACE, Catalog, Function, Param
+from .catalog import WORKSPACE, Catalog, Param
 from .text import BANNER
 
 PRODUCTS = {"910": 0, "310p": 1, "310b": 2, "910b": 3, "A3": 4, "950": 5}  # bits: aclsim::Soc
@@ -73,15 +73,14 @@ def _rules(catalog: Catalog, op: str) -> str:
     params = function.params[:-2]
     rows = [_param_rule(catalog, spec, p) for p in params]
     lines = [f"const ParamSpec params_{op}[] = {{{', '.join(rows)}}};"] if rows else []
-    rules = [_soc_rule(catalog, spec, params, r) for r in spec.get("exclusions", ())]
+    rules = [_soc_rule(catalog, params, r) for r in spec.get("exclusions", ())]
     if rules:
         lines.append(f"const SocRule rules_{op}[] = {{{', '.join(rules)}}};")
     table = f"params_{op}" if rows else "nullptr"
     exceptions = f"rules_{op}" if rules else "nullptr"
     socs = _products(spec.get("products", ""))
-    lines.append(
-        f'const OpSpec spec_{op} = {{"{op}", {table}, {exceptions}, {len(rows)}, {len(rules)}, {socs}}};'
-    )
+    counts = f"{len(rows)}, {len(rules)}, {socs}"
+    lines.append(f'const OpSpec spec_{op} = {{"{op}", {table}, {exceptions}, {counts}}};')
     lines.append(f"Entry entry_{op} = {{&rows::{op}, &spec_{op}, {{}}}};")
     return "\n".join(lines)
 
@@ -120,9 +119,7 @@ def _required(spec: dict[str, Any], facts: dict[str, Any], param: Param, kind: s
     return not (param.optional or facts.get("optional") or param.name.endswith("Optional"))
 
 
-def _soc_rule(
-    catalog: Catalog, spec: dict[str, Any], params: tuple[Param, ...], rule: dict[str, Any]
-) -> str:
+def _soc_rule(catalog: Catalog, params: tuple[Param, ...], rule: dict[str, Any]) -> str:
     only = "only" in rule
     names = catalog.spec_dtypes[rule["only" if only else "not"]]
     mask = sum(1 << v for v in catalog.dtype_values(names) if v >= 0)
@@ -135,8 +132,3 @@ def _soc_rule(
 
 def _products(codes: str) -> int:
     return sum(1 << PRODUCTS[c] for c in codes.split() if c in PRODUCTS)
-
-
-def phase_signature(function: Function) -> tuple[str, ...]:
-    """Parameter types, for tests that compare entry points with the catalog."""
-    return tuple(p.type for p in function.params)

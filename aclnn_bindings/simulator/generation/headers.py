@@ -7,18 +7,20 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from .catalog import WORKSPACE, Catalog, Function, Param
-from .layout import definition, depends, size_note
+from .layout import definition, depends
 from .text import C_BANNER, guard, write
 
 # Where constants belong: the catalog gives them without a header. First match wins.
 CONSTANT_HOMES = (
     (r"ACL_ERROR_GE_", "acl/error_codes/ge_error_codes.h"),
-    (r"ACL_ERROR_(RT|STREAM|SNAPSHOT|HOST_MEMORY)_|ACL_RT_SUCCESS", "acl/error_codes/rt_error_codes.h"),
+    (r"ACL_ERROR_(RT|STREAM|SNAPSHOT|HOST_MEMORY)_", "acl/error_codes/rt_error_codes.h"),
+    (r"ACL_RT_SUCCESS", "acl/error_codes/rt_error_codes.h"),
     (r"ACL_ERROR_|ACL_SUCCESS", "acl/acl_base_rt.h"),
     (r"ACL_(TENSOR_|UNKNOWN_RANK)", "acl/acl_base_mdl.h"),
     (r"ACL_PROF_", "acl/acl_prof.h"),
     (r"ACL_(MAJOR|MINOR|PATCH)_VERSION", "acl/acl_rt.h"),
-    (r"ACL_(EVENT|STREAM|CONTINUE|STOP|NOTIFY|DEV|RT|HOST|MDLRI|IPC|DEVICE|PKG)_|MAX_MEM_|UCE_", "acl/acl_rt.h"),
+    (r"ACL_(EVENT|STREAM|CONTINUE|STOP|NOTIFY|DEV|RT|HOST|MDLRI|IPC|DEVICE|PKG)_", "acl/acl_rt.h"),
+    (r"MAX_MEM_|UCE_", "acl/acl_rt.h"),
     (r"ACL_COMPILE_", "acl/acl_op.h"),
     (r"ACLNN_", "aclnn/opdev/op_errno.h"),
 )  # fmt: skip
@@ -73,6 +75,9 @@ class Headers:
         for header in sorted(set(self.by_header) - set(CORE)):
             write(folder / header, self._operators(header))
             written.append(header)
+        for stale in (folder / "aclnnop").glob("*.h"):
+            if f"aclnnop/{stale.name}" not in written:
+                stale.unlink()
         return written
 
     def _type_homes(self) -> dict[str, list[str]]:
@@ -205,6 +210,3 @@ def _param_note(param: Param) -> str:
     if param.dtypes:
         note += ". Data types: " + ", ".join(param.dtypes)
     return note
-
-
-__all__ = ["CORE", "Headers", "size_note"]

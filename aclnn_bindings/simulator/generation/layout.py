@@ -40,12 +40,6 @@ def definition(catalog: Catalog, name: str) -> str:
     return f"typedef {declare(target, name)};"
 
 
-def size_note(catalog: Catalog, name: str) -> tuple[int, int]:
-    """Size and alignment in bytes (LP64) that the catalog states for a struct."""
-    layout = catalog.structs[name]
-    return layout[2], layout[3]
-
-
 def _alias(catalog: Catalog, name: str) -> bool:
     """True when `name` is only another name of a struct that has its own entry."""
     target = catalog.typedefs.get(name, "")

@@ -38,6 +38,20 @@ def refusals(catalog: Catalog, library: str, implemented: frozenset[str]) -> str
     return "\n".join(parts) + "\n"
 
 
+def collective_refusals(catalog: Catalog) -> str:
+    """C++ of libhccl: every function of its headers, refusing with HCCL_E_NOT_SUPPORT.
+
+    The headers are not part of the install, so the functions are defined without parameters;
+    callers pass theirs in registers and on their own stack, which a callee may ignore.
+    """
+    code = catalog.enums["HcclResult"][1]["HCCL_E_NOT_SUPPORT"]
+    names = [n for n, f in sorted(catalog.functions.items()) if f.header.startswith("hccl/")]
+    lines = [BANNER, '#include "common.h"', '#include "refuse.h"\n']
+    for name in names:
+        lines.append(f'ACLSIM_API int {name}() {{ aclsim::refuse("{name}"); return {code}; }}')
+    return "\n".join(lines) + "\n"
+
+
 def _refusal(function: Function) -> str:
     returns = function.returns
     body = f'aclsim::refuse("{function.name}")'

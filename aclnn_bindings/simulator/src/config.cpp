@@ -10,9 +10,9 @@
 namespace aclsim {
 namespace {
 
-// Core counts, cache and memory sizes are those of public product data where CANN documents them
-// (aclrtGetDeviceInfo, aclGetDeviceCapability); limits of streams and events are documented per
-// product (aclrtCreateStream, aclrtCreateEvent).
+// Limits of streams and events are documented per product (aclrtCreateStream, aclrtCreateEvent);
+// so is bfloat16 (operator documents). Core counts, cache and memory sizes are representative of
+// each product only: a program that tunes by them must ask a device.
 constexpr uint64_t kGiB = uint64_t{1} << 30;
 constexpr int64_t kMiB = 1 << 20;
 const SocProfile kProfiles[] = {

@@ -40,7 +40,7 @@ char* take_pages(uint64_t size) {
 
 void give_pages(const Allocation& block) {
   if (block.registered) return;
-  if (block.reserved || block.size >= kMapped) {
+  if (block.size >= kMapped) {
     munmap(block.base, block.size);
   } else {
     free(block.base);
@@ -74,7 +74,9 @@ void enter(std::shared_ptr<Allocation> block) {
 std::shared_ptr<Allocation> leave(const void* address, Place place) {
   std::unique_lock<std::shared_mutex> lock(space().mutex);
   auto at = space().blocks.find(reinterpret_cast<uintptr_t>(address));
-  if (at == space().blocks.end() || at->second->place != place) return nullptr;
+  if (at == space().blocks.end() || at->second->place != place || at->second->mapped) {
+    return nullptr;
+  }
   std::shared_ptr<Allocation> block = std::move(at->second);
   space().blocks.erase(at);
   return block;
@@ -211,10 +213,29 @@ std::shared_ptr<Allocation> find_allocation(const void* address) {
   return at < reinterpret_cast<uintptr_t>(block->base) + block->size ? block : nullptr;
 }
 
+void enter_mapping(void* base, uint64_t size, int32_t device) {
+  auto block = std::make_shared<Allocation>();
+  block->base = static_cast<char*>(base);
+  block->size = block->asked = size;
+  block->place = Place::Device;
+  block->mapped = true;
+  block->device = device;
+  enter(block);
+}
+
+void leave_mapping(void* base) {
+  std::unique_lock<std::shared_mutex> lock(space().mutex);
+  auto at = space().blocks.find(reinterpret_cast<uintptr_t>(base));
+  if (at == space().blocks.end()) return;
+  drop_origin(at->second->origin);
+  space().blocks.erase(at);
+}
+
 void count_allocations(bool device, const std::function<void(const Origin*)>& each) {
   std::shared_lock<std::shared_mutex> lock(space().mutex);
   for (const auto& entry : space().blocks) {
-    if ((entry.second->place == Place::Device) == device) each(entry.second->origin);
+    bool counted = !entry.second->mapped && !entry.second->registered;
+    if (counted && (entry.second->place == Place::Device) == device) each(entry.second->origin);
   }
 }
 

@@ -14,10 +14,10 @@ struct Allocation {
   char* base;
   uint64_t size;            // bytes that the caller may use, padding included
   uint64_t asked;
-  uint64_t charged;         // bytes counted against the device; 0 for reserved addresses
+  uint64_t charged;         // bytes counted against the device; 0 for mapped ranges
   Place place;
   bool registered;          // aclrtHostRegister: the memory is the caller's
-  bool reserved;            // aclrtReserveMemAddress
+  bool mapped;              // aclrtMapMem: not for aclrtFree
   int32_t device;
   Origin* origin;
   std::atomic<int32_t> in_use;  // queued launches that touch it (strict mode)
@@ -27,6 +27,9 @@ struct Allocation {
 // holds the shared pointer, even when another thread frees the memory.
 ACLSIM_SHARED std::shared_ptr<Allocation> find_allocation(const void* address);
 void count_allocations(bool device, const std::function<void(const Origin*)>& each);
+// Ranges that aclrtMapMem backs: found like allocations, freed by aclrtUnmapMem alone.
+void enter_mapping(void* base, uint64_t size, int32_t device);
+void leave_mapping(void* base);
 void release_deferred();   // gives back freed blocks that queued work might still have touched
 
 }  // namespace aclsim

@@ -1,0 +1,1 @@
+// A library that exists because clients name it among their dependencies; it exports nothing.

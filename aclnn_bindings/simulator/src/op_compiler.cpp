@@ -1,0 +1,46 @@
+// libacl_op_compiler: compile options are kept; compiling an operator by its type name refuses.
+#include <acl/acl_op_compiler.h>
+
+#include <cstdio>
+#include <mutex>
+#include <string>
+
+#include "error.h"
+
+using namespace aclsim;
+
+namespace {
+constexpr int kOptions = ACL_OP_DEBUG_OPTION + 1;
+std::mutex options_mutex;
+
+std::string* options() {
+  static auto* made = new std::string[kOptions];
+  return made;
+}
+bool known(aclCompileOpt opt) { return opt >= 0 && opt < kOptions; }
+aclError bad_option(const char* function) {
+  return bad_value(function, "opt", "unknown", "an aclCompileOpt");
+}
+}  // namespace
+
+ACLSIM_API aclError aclSetCompileopt(aclCompileOpt opt, const char* value) {
+  ACLSIM_REQUIRE(value);
+  if (!known(opt)) return bad_option(__func__);
+  std::lock_guard<std::mutex> lock(options_mutex);
+  options()[opt] = value;
+  return ACL_SUCCESS;
+}
+ACLSIM_API size_t aclGetCompileoptSize(aclCompileOpt opt) {
+  std::lock_guard<std::mutex> lock(options_mutex);
+  return known(opt) ? options()[opt].size() + 1 : 0;
+}
+ACLSIM_API aclError aclGetCompileopt(aclCompileOpt opt, char* value, size_t length) {
+  ACLSIM_REQUIRE(value);
+  if (!known(opt)) return bad_option(__func__);
+  std::lock_guard<std::mutex> lock(options_mutex);
+  if (length < options()[opt].size() + 1) {
+    return bad_value(__func__, "length", "too small", "what aclGetCompileoptSize says");
+  }
+  snprintf(value, length, "%s", options()[opt].c_str());
+  return ACL_SUCCESS;
+}
