@@ -179,13 +179,17 @@ class Runtime:
         """Device `index`, opened at its first use; the thread's current one by default."""
         index = self._current.device if index is None else index
         found = self._devices.get(index)
-        if found is not None and self.started:
+        if found is not None and lib.mt_session() == self._session:
             return found
         self.start()
         with self._lock:
             if index not in self._devices:
                 self._devices[index] = Device(self, index)
             return self._devices[index]
+
+    def is_open(self, index: int) -> bool:
+        """Whether device `index` was opened in this process; opens nothing."""
+        return self.started and index in self._devices
 
     def device_count(self) -> int:
         """How many devices ACL sees (aclrtGetDeviceCount)."""

@@ -154,7 +154,7 @@ def _self_first(direct: Callable[..., None]) -> Callable[..., None]:
 def _unless_overlapping(
     direct: Callable[..., None], detour: Callable[[], Callable[..., None]]
 ) -> Callable[..., None]:
-    """Write directly unless an input shares memory with a destination, then through memory of its own."""
+    """Write directly, but through other memory where an input shares a destination's."""
     made: list[Callable[..., None]] = []
 
     def run(dests: Any, *values: Any) -> None:

@@ -17,6 +17,7 @@ from aclnn_bindings.signature import Kind as Passed
 from aclnn_bindings.specs import ScalarSpec, TensorSpec
 
 from ..._device import device as Device
+from ..._dtype import SCALAR_DTYPES, int64
 from ..._dtype import dtype as Dtype
 from ..._geometry import Geometry, contiguous
 from ..._tensor import Tensor
@@ -182,7 +183,7 @@ class Binder:
     def _list(self, made: Binding, i: int, value: tuple[Any, ...]) -> tuple[TensorSpec, ...]:
         made.addresses.append(("l", i))
         # A null member stands for a dimension without index: CANN's adapter passes an empty one.
-        empty = contiguous((0,), _INT64, self.device)
+        empty = contiguous((0,), int64, self.device)
         return tuple(spec_of(empty if v is None else v._geom) for v in value)
 
     def _placed(self, made: Binding, i: int, geom: Geometry) -> Geometry:
@@ -220,9 +221,5 @@ def _plain(value: Any) -> Any:
 
 
 def _dtype_of(number: Any) -> Dtype:
-    from ..._dtype import SCALAR_DTYPES
-
-    return SCALAR_DTYPES[number.__class__]()
-
-
-from ..._dtype import int64 as _INT64  # noqa: E402, N812
+    made: Dtype = SCALAR_DTYPES[number.__class__]()
+    return made

@@ -35,7 +35,7 @@ class NpuMemory:
         return f"NpuMemory({self.nbytes} bytes at {self.address:#x})"
 
 
-def fail(index: int) -> None:
+def fail(index: Any) -> None:
     """Raise what the bindings' last call on this thread failed with."""
     from aclnn_bindings.memory import throw_on
 
@@ -44,7 +44,7 @@ def fail(index: int) -> None:
 
 def allocate(geom: Geometry) -> Tensor:
     """An uninitialised tensor; OutOfMemory as the bindings report it."""
-    index = geom.device.index
+    index: Any = geom.device.index  # a tensor's npu always has one
     nbytes = geom.extent * geom.dtype.itemsize
     stream = runtime.SHARED[index] or runtime.stream_address(index)
     address = lib.mt_alloc(stream, nbytes or 1)
@@ -57,7 +57,7 @@ _KINDS = {"to_device": "HOST_TO_DEVICE", "to_host": "DEVICE_TO_HOST", "on": "DEV
 _DEFAULTS = {"to_device": 1, "to_host": 2, "on": 3}
 
 
-def _copy(index: int, direction: str, to: int, source: int, nbytes: int, wait: bool) -> None:
+def _copy(index: Any, direction: str, to: int, source: int, nbytes: int, wait: bool) -> None:
     kind = runtime.cann().runtime.constant(f"ACL_MEMCPY_{_KINDS[direction]}", _DEFAULTS[direction])
     stream = runtime.SHARED[index] or runtime.stream_address(index)
     if lib.mt_copy(stream, to, nbytes, source, nbytes, kind, wait):

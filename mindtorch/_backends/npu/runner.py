@@ -76,7 +76,8 @@ def source_of(
     fixed = len(address) <= _FIXED and not any(kind == "l" for kind, _ in binding.addresses)
     if fixed:
         tail = "".join(f", {a}" for a in address)
-        body += f"    address = mt_run{len(address)}(plan.address, shared[index] or here(index){tail})\n"
+        stream = "shared[index] or here(index)"
+        body += f"    address = mt_run{len(address)}(plan.address, {stream}{tail})\n"
         body += "    if not address:\n        plan.throw(stream_of(index))\n"
     else:
         body += f"    made = plan.launch(stream_of(index), [{', '.join(address)}])\n"
@@ -116,10 +117,8 @@ def _results(count: int, fixed: bool) -> str:
     # Outputs past the first are asked for before anything else can launch on this thread.
     text = "".join(f"    o{k} = {g}\n" for k, g in enumerate(given))
     text += "".join(_RESULT.format(k=k, address=f"o{k}") for k in range(count))
-    return (
-        text
-        + f"    return {'r0' if count == 1 else '(' + ', '.join(f'r{k}' for k in range(count)) + ')'}\n"
-    )
+    names = [f"r{k}" for k in range(count)]
+    return text + f"    return {names[0] if count == 1 else '(' + ', '.join(names) + ')'}\n"
 
 
 def maker(source: str) -> Any:

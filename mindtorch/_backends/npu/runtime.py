@@ -76,6 +76,13 @@ def device_count() -> int:
     return cann().runtime.device_count()
 
 
+def is_open(index: int | None = None) -> bool:
+    """Whether the runtime (or device `index`) is in use; opens nothing."""
+    if _cann is None or not _cann.runtime.started:
+        return False
+    return index is None or _cann.runtime.is_open(index)
+
+
 def device(index: int | None = None) -> Device:
     """The bindings' device, by default the calling thread's."""
     return cann().runtime.device(index)

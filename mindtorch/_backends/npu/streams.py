@@ -1,0 +1,166 @@
+"""Owns torch.npu's Stream, Event and stream contexts over the bindings' own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..._device import device as Device
+from . import runtime
+
+if TYPE_CHECKING:
+    from aclnn_bindings.stream import Event as _Event
+    from aclnn_bindings.stream import Stream as _Stream
+
+
+def index_of(device: Any) -> int:
+    """The index that a device argument means: None is the current one.
+
+    ValueError for a device that is no npu.
+    """
+    from ..._device import current_npu
+
+    if device is None:
+        return current_npu()
+    if isinstance(device, int):
+        return device
+    found = Device(device)
+    if found.type != "npu":
+        raise ValueError(f"Expected a npu device, but got: {found}")
+    return current_npu() if found.index is None else found.index
+
+
+class Stream:
+    """An in-order queue of work on one device; as a context it becomes the thread's stream.
+
+    Source: the torch.cuda.Stream document; `stream` here is the bindings' stream.
+    """
+
+    def __init__(self, device: Any = None, priority: int = 0, *, _bound: _Stream | None = None):
+        self._bound = _bound or runtime.device(index_of(device)).stream(priority)
+        self._before: list[_Stream] = []
+
+    @property
+    def device(self) -> Device:
+        return Device("npu", self._bound.device.index)
+
+    @property
+    def npu_stream(self) -> int:
+        """The aclrtStream's address."""
+        return self._bound.handle
+
+    def synchronize(self) -> None:
+        """Wait for all work queued on this stream; raises its first error."""
+        self._bound.synchronize()
+
+    def query(self) -> bool:
+        """Whether all work queued so far is done."""
+        return self._bound.query()
+
+    def record_event(self, event: Event | None = None) -> Event:
+        """Record `event` (a new one if none is given) after the work queued so far."""
+        event = event or Event()
+        event.record(self)
+        return event
+
+    def wait_event(self, event: Event) -> None:
+        """Let work queued from now on wait for what `event` recorded."""
+        if event._bound is not None:
+            self._bound.wait(event._bound)
+
+    def wait_stream(self, stream: Stream) -> None:
+        """Let work queued from now on wait for what is queued on `stream` now."""
+        self._bound.wait_stream(stream._bound)
+
+    def __enter__(self) -> Stream:
+        self._before.append(runtime.current_stream(self._bound.device.index))
+        runtime.set_stream(self._bound)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        runtime.set_stream(self._before.pop())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Stream) and other._bound is self._bound
+
+    def __hash__(self) -> int:
+        return hash(id(self._bound))
+
+    def __repr__(self) -> str:
+        return f"<torch.npu.Stream device={self.device} npu_stream={self.npu_stream:#x}>"
+
+
+class Event:
+    """A mark in a stream's work; `enable_timing` gives it a time stamp.
+
+    Source: the torch.cuda.Event document. The device event is made at the first record.
+    """
+
+    def __init__(
+        self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False
+    ):
+        if interprocess:
+            raise NotImplementedError("Event: interprocess events are not implemented for NPU")
+        del blocking  # waiting always blocks the thread, as aclrtSynchronizeEvent does
+        self._timing = enable_timing
+        self._bound: _Event | None = None
+
+    def record(self, stream: Stream | None = None) -> None:
+        """Mark the work queued so far on `stream`, by default the current one."""
+        on = stream._bound if stream is not None else current_stream()._bound
+        if self._bound is None or self._bound.device is not on.device:
+            self._bound = on.device.event(timing=self._timing)
+        self._bound.record(on)
+
+    def wait(self, stream: Stream | None = None) -> None:
+        """Let `stream` (the current one) wait for what was recorded."""
+        (stream or current_stream()).wait_event(self)
+
+    def query(self) -> bool:
+        """Whether what was recorded is done; true before the first record."""
+        return self._bound is None or self._bound.query()
+
+    def synchronize(self) -> None:
+        """Wait until what was recorded is done."""
+        if self._bound is not None:
+            self._bound.synchronize()
+
+    def elapsed_time(self, end_event: Event) -> float:
+        """Milliseconds from this event to `end_event`; ValueError without timing or record."""
+        if not (self._timing and end_event._timing):
+            raise ValueError("Both events must be created with argument 'enable_timing=True'.")
+        if self._bound is None or end_event._bound is None:
+            raise ValueError("Both events must be recorded before calculating elapsed time.")
+        return self._bound.elapsed(end_event._bound)
+
+    def __repr__(self) -> str:
+        return f"<torch.npu.Event {'unrecorded' if self._bound is None else 'recorded'}>"
+
+
+def current_stream(device: Any = None) -> Stream:
+    """The calling thread's stream on a device."""
+    return Stream(_bound=runtime.current_stream(index_of(device)))
+
+
+def default_stream(device: Any = None) -> Stream:
+    """The stream that a device's work goes to unless another is chosen."""
+    return Stream(_bound=runtime.device(index_of(device)).default_stream)
+
+
+def set_stream(stream: Stream) -> None:
+    """Make `stream` the calling thread's stream."""
+    runtime.set_stream(stream._bound)
+
+
+class StreamContext:
+    """`with torch.npu.stream(s):`; None changes nothing."""
+
+    def __init__(self, stream: Stream | None):
+        self.stream = stream
+
+    def __enter__(self) -> None:
+        if self.stream is not None:
+            self.stream.__enter__()
+
+    def __exit__(self, *exc: object) -> None:
+        if self.stream is not None:
+            self.stream.__exit__(*exc)

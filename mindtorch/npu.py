@@ -1,0 +1,139 @@
+"""torch.npu: devices, streams, events and memory, as torch.cuda has them; imports open nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import _device
+from ._backends.npu import runtime as _runtime
+from ._backends.npu.properties import (
+    empty_cache,
+    get_device_name,
+    get_device_properties,
+    max_memory_allocated,
+    max_memory_reserved,
+    mem_get_info,
+    memory_allocated,
+    memory_reserved,
+    memory_stats,
+    memory_summary,
+    reset_peak_memory_stats,
+    set_per_process_memory_fraction,
+)
+from ._backends.npu.runtime import device_count, is_available
+from ._backends.npu.streams import (
+    Event,
+    Stream,
+    StreamContext,
+    current_stream,
+    default_stream,
+    index_of,
+    set_stream,
+)
+
+__all__ = [
+    "Event",
+    "Stream",
+    "StreamContext",
+    "current_device",
+    "current_stream",
+    "default_stream",
+    "device",
+    "device_count",
+    "device_of",
+    "empty_cache",
+    "get_device_name",
+    "get_device_properties",
+    "host_syncs",
+    "init",
+    "is_available",
+    "is_bf16_supported",
+    "is_initialized",
+    "max_memory_allocated",
+    "max_memory_reserved",
+    "mem_get_info",
+    "memory_allocated",
+    "memory_reserved",
+    "memory_stats",
+    "memory_summary",
+    "reset_peak_memory_stats",
+    "set_device",
+    "set_per_process_memory_fraction",
+    "set_stream",
+    "stream",
+    "synchronize",
+]
+
+
+def init() -> None:
+    """Initialise the runtime now rather than at the first use."""
+    _runtime.cann().runtime.start()
+
+
+def is_initialized() -> bool:
+    """Whether a device has been used in this process."""
+    return _runtime.is_open()
+
+
+def current_device() -> int:
+    """The index that `npu` without one means on this thread."""
+    return _device.current_npu()
+
+
+def set_device(device: Any) -> None:
+    """Make `npu` mean this device on this thread; RuntimeError when there is no such device."""
+    index = index_of(device)
+    if index < 0:
+        return
+    count = device_count()
+    if index >= count:
+        raise RuntimeError(
+            f"set_device: npu:{index} was asked for, this machine has {count} (npu:0 to"
+            f" npu:{count - 1})"
+        )
+    _device.set_current_npu(index)
+
+
+class device:  # noqa: N801 - torch's name
+    """`with torch.npu.device(1):`: the current device inside; None or -1 changes nothing."""
+
+    def __init__(self, device: Any):
+        self.index = -1 if device is None else index_of(device)
+        self.before = -1
+
+    def __enter__(self) -> None:
+        self.before = current_device()
+        set_device(self.index)
+
+    def __exit__(self, *exc: object) -> None:
+        _device.set_current_npu(self.before)
+
+
+class device_of(device):  # noqa: N801 - torch's name
+    """`with torch.npu.device_of(tensor):`: that tensor's device; one on cpu changes nothing."""
+
+    def __init__(self, tensor: Any):
+        super().__init__(tensor.device if tensor.device.type == "npu" else None)
+
+
+def synchronize(device: Any = None) -> None:
+    """Wait for all work on a device; raises its first error."""
+    _runtime.device(index_of(device)).synchronize()
+
+
+def stream(stream: Stream | None) -> StreamContext:
+    """`with torch.npu.stream(s):`: work inside goes to `s`."""
+    return StreamContext(stream)
+
+
+def is_bf16_supported() -> bool:
+    """Whether aclnnCast and arithmetic take bfloat16 here: not before the 910B generation."""
+    name = get_device_name()
+    return not name.startswith(("Ascend910A", "Ascend310")) and name not in (
+        "Ascend910", "Ascend910B", "Ascend910ProA", "Ascend910ProB",
+    )  # fmt: skip
+
+
+def host_syncs() -> int:
+    """How often this process waited for a device so far."""
+    return _runtime.cann().runtime.counters()["host_syncs"]
