@@ -78,6 +78,13 @@ class Install:
         """The library called `name`, or None."""
         return next((lib for lib in self.libraries if lib.name == name), None)
 
+    def dependency(self, name: str) -> Path | None:
+        """The file called `name` in this install's library folders, or None."""
+        if not name.startswith("lib"):
+            return None
+        places = (folder / name for folder in library_dirs(self.root))
+        return next((path for path in places if path.exists()), None)
+
 
 def arch() -> str:
     """The machine's architecture as CANN spells it in folder names."""

@@ -10,6 +10,7 @@ from .install import Install, Library
 from .native import ffi, lib
 
 _ROOM: Final = 1024
+_DEPTH: Final = 40
 
 
 class Symbols:
@@ -63,10 +64,21 @@ class Symbols:
 
     def _open(self, library: Library) -> int:
         if library not in self._handles and library not in self._complaints:
-            why = ffi.new("char[]", _ROOM)
-            handle = int(lib.mt_library_open(str(library.path).encode(), why, _ROOM))
+            handle, why = self._load(str(library.path))
             if handle:
                 self._handles[library] = handle
             else:
-                self._complaints[library] = ffi.string(why).decode("utf-8", "replace")
+                self._complaints[library] = why
         return self._handles.get(library, 0)
+
+    def _load(self, path: str, depth: int = 0) -> tuple[int, str]:
+        """A handle or the loader's words; what a library needs from its own install comes first,
+        because a home that is given need not be on the loader's path."""
+        words = ffi.new("char[]", _ROOM)
+        handle = int(lib.mt_library_open(path.encode(), words, _ROOM))
+        why = ffi.string(words).decode("utf-8", "replace") if not handle else ""
+        needed = self._install.dependency(why.partition(":")[0])
+        if handle or needed is None or str(needed) == path or depth > _DEPTH:
+            return handle, why
+        before = self._load(str(needed), depth + 1)
+        return self._load(path, depth + 1) if before[0] else before
