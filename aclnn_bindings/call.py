@@ -5,7 +5,7 @@ what the install's headers do not declare.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from .abi import unqualified
@@ -21,7 +21,7 @@ from .handles import (
     Tensor,
     TensorList,
 )
-from .marshal import Argument, Cell, bind, normalise
+from .marshal import Argument, Cell, Rule, bind, is_host_output, rule_of
 from .native import ffi, lib, text_of
 from .plan import Plan, PlanCache, PlanMaker
 from .signature import Declarations, Kind, OpSignature, Param, Signature
@@ -61,6 +61,9 @@ class BoundOp:
         self._writes = any(
             p.kind in _VALUES and not p.type.startswith("const ") for p in self._params
         )
+        self._names = [param.name for param in self._params]
+        self._answers = any(is_host_output(param) for param in self._params)
+        self._rules: list[tuple[Param, Rule]] = []
 
     def __repr__(self) -> str:
         return f"{self.name}({', '.join(p.name for p in self._params)})"
@@ -88,11 +91,13 @@ class BoundOp:
     def _normalise(self, values: Sequence[Any], addresses: list[int]) -> list[Argument]:
         if len(values) != len(self._params):
             bind(self.name, self._params, values, {})
-        enums = self._runtime.declarations.enums
+        if not self._rules:
+            enums = self._runtime.declarations.enums
+            self._rules = [(param, rule_of(param, enums)) for param in self._params]
         try:
             return [
-                normalise(param, value, addresses, enums)
-                for param, value in zip(self._params, values, strict=True)
+                rule(param, value, addresses)
+                for (param, rule), value in zip(self._rules, values, strict=True)
             ]
         except (ArgumentError, UnsupportedSignatureError) as error:
             raise type(error)(f"{self.name}: {error}") from None
@@ -106,13 +111,23 @@ class BoundOp:
 
         Device tensors are anything with `spec` and `address`, such as `DeviceTensor`.
         """
-        values = bind(self.name, self._params, args, kwargs)
+        values = self._bind(args, kwargs)
         addresses: list[int] = []
         arguments = self._normalise(values, addresses)
         on = stream or self._runtime.current_stream(_device_of(values))
         plan = self._cached(arguments)
         plan.launch(on, addresses)
-        return outputs(self._params, values, self._runtime.declarations)
+        if self._answers:
+            return outputs(self._params, values, self._runtime.declarations)
+        return None
+
+    def _bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+        if not args and len(kwargs) == len(self._names):
+            try:
+                return [kwargs[name] for name in self._names]
+            except KeyError:
+                pass
+        return bind(self.name, self._params, args, kwargs)
 
     def _cached(self, arguments: list[Argument]) -> Plan:
         if self._writes:
@@ -131,10 +146,10 @@ _TENSORS: Final = (Kind.TENSOR, Kind.TENSOR_LIST)
 def _device_of(values: Sequence[Any]) -> int | None:
     """The device of the first tensor that knows its buffer; None: the current one."""
     for value in values:
-        for item in value if isinstance(value, (tuple, list)) else (value,):
-            buffer = getattr(item, "buffer", None)
-            if buffer is not None and hasattr(buffer, "device"):
-                return int(buffer.device.index)
+        item = value[0] if isinstance(value, (tuple, list)) and value else value
+        buffer = getattr(item, "buffer", None)
+        if buffer is not None:
+            return int(buffer.device.index)
     return None
 
 
@@ -214,7 +229,7 @@ class Temporaries:
     def word(self, param: Param, value: Any, declarations: Declarations) -> int:
         """The argument's bits."""
         addresses: list[int] = []
-        argument = normalise(param, value, addresses, declarations.enums)
+        argument = rule_of(param, declarations.enums)(param, value, addresses)
         if argument is None:
             return 0
         if isinstance(argument, int):

@@ -17,6 +17,7 @@ from .specs import RawHandle, ScalarSpec, TensorSpec
 
 Argument = TensorSpec | ScalarSpec | RawHandle | int | bytes | tuple[Any, ...] | None
 Enums = Mapping[str, Mapping[str, int]]
+Rule = Callable[[Param, Any, list[int]], Argument]
 
 POINTERS: Final = frozenset(
     {
@@ -57,15 +58,15 @@ def _descriptor(value: Any) -> RawHandle | None:
 
 
 def _tensor(param: Param, value: Any, addresses: list[int]) -> TensorSpec | RawHandle | None:
+    spec = getattr(value, "spec", None)
+    if isinstance(spec, TensorSpec):
+        addresses.append(value.address)
+        return spec
     if value is None:
         return None
     if isinstance(value, TensorSpec):
         value.check(param.name)
         return value
-    spec = getattr(value, "spec", None)
-    if isinstance(spec, TensorSpec):
-        addresses.append(value.address)
-        return spec
     if (raw := _descriptor(value)) is not None:
         return raw
     raise _refuse(param, value, "a device tensor, TensorSpec, descriptor or None")
@@ -82,6 +83,8 @@ def _tensor_list(param: Param, value: Any, addresses: list[int]) -> Argument:
 
 
 def _scalar(param: Param, value: Any, _: list[int]) -> Argument:
+    if type(value) is float:
+        return ScalarSpec(value)
     if value is None or isinstance(value, ScalarSpec):
         return value
     if (raw := _descriptor(value)) is not None:
@@ -100,7 +103,7 @@ def _scalar_list(param: Param, value: Any, unused: list[int]) -> Argument:
     raise _refuse(param, value, "a sequence of numbers")
 
 
-def _array_of(item: Callable[[Param, Any], int], expected: str) -> Callable[..., Argument]:
+def _array_of(item: Callable[[Param, Any], int], expected: str) -> Rule:
     element = {"ints": Kind.INT64, "bools": Kind.BOOL, "floats": Kind.FLOAT}[expected]
 
     def array(param: Param, value: Any, _: list[int]) -> Argument:
@@ -146,11 +149,11 @@ def _unsupported(param: Param, value: Any, _: list[int]) -> Argument:
     )
 
 
-def _word(convert: Callable[[Param, Any], int]) -> Callable[..., Argument]:
+def _word(convert: Callable[[Param, Any], int]) -> Rule:
     return lambda param, value, _: convert(param, value)
 
 
-_RULES: Final[Mapping[Kind, Callable[[Param, Any, list[int]], Argument]]] = {
+_RULES: Final[Mapping[Kind, Rule]] = {
     Kind.TENSOR: _tensor,
     Kind.TENSOR_LIST: _tensor_list,
     Kind.SCALAR: _scalar,
@@ -172,14 +175,15 @@ _RULES: Final[Mapping[Kind, Callable[[Param, Any, list[int]], Argument]]] = {
 }
 
 
-def normalise(param: Param, value: Any, addresses: list[int], enums: Enums) -> Argument:
-    """`value` as an argument for `param`; the storage address of each array goes to `addresses`.
+def rule_of(param: Param, enums: Enums) -> Rule:
+    """How values for `param` become arguments: (param, value, addresses) → argument.
 
-    ArgumentError names the parameter, what it got and what it takes.
+    The storage address of each array goes to `addresses`. ArgumentError names the parameter, what
+    it got and what it takes.
     """
     if param.kind is Kind.ENUM:
-        return words.enumerator(param, value, enums)
-    return _RULES[param.kind](param, value, addresses)
+        return lambda param, value, _: words.enumerator(param, value, enums)
+    return _RULES[param.kind]
 
 
 def float_array(values: Sequence[int]) -> bytes:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
+from typing import Final
 
 from .dtypes import Number, dtype, encode, natural_dtype
 from .failures import ArgumentError
+
+_DOUBLE: Final = struct.Struct("<d")
 
 
 def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
@@ -33,6 +37,14 @@ class TensorSpec:
     storage_numel: int = 1
     format: str = "ND"
     storage_shape: tuple[int, ...] = field(default=())
+    _hash: int = field(init=False, repr=False, compare=False, default=0)
+
+    def __post_init__(self) -> None:
+        view = (self.shape, self.strides, self.offset, self.dtype, self.storage_numel)
+        object.__setattr__(self, "_hash", hash((view, self.format, self.storage_shape)))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     @classmethod
     def of(cls, shape: Sequence[int], dtype: str = "FLOAT", format: str = "ND") -> TensorSpec:
@@ -81,8 +93,11 @@ class ScalarSpec:
 
     def __init__(self, value: Number, dtype: str | None = None) -> None:
         self.value = value
-        self.dtype = dtype or natural_dtype(value)
-        self.data = encode(value, self.dtype)
+        if dtype is None and type(value) is float:
+            self.dtype, self.data = "DOUBLE", _DOUBLE.pack(value)
+        else:
+            self.dtype = dtype or natural_dtype(value)
+            self.data = encode(value, self.dtype)
         self._hash = hash((self.data, self.dtype))
 
     def __eq__(self, other: object) -> bool:

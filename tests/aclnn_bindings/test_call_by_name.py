@@ -177,7 +177,7 @@ def test_a_failed_phase_two_says_so(stub: Stub) -> None:
 
 
 def test_an_undeclared_operator_names_near_ones(stub: Stub) -> None:
-    with pytest.raises(MissingSymbolError, match="aclnnAd: no operator.*near: .*aclnnAdd"):
+    with pytest.raises(MissingSymbolError, match=r"aclnnAd: no operator.*near: .*aclnnAdd"):
         stub.cann.ops.aclnnAd  # noqa: B018
 
 

@@ -1,4 +1,4 @@
-"""The runtime's life: lazy start, one per process, threads, fork, close, exit; streams and events."""
+"""The runtime's life: lazy start, one per process, threads, fork, close, exit; streams, events."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 
 import numpy as np
@@ -73,7 +74,7 @@ def test_blocks_never_overlap_under_random_use(stub: Stub) -> None:
             nbytes = int(2 ** rng.uniform(0, 22))
             live[alloc(stub, nbytes)] = nbytes
     spans = sorted((address, address + nbytes + 32) for address, nbytes in live.items())
-    assert all(a[1] <= b[0] for a, b in zip(spans, spans[1:], strict=False))
+    assert all(a[1] <= b[0] for a, b in itertools.pairwise(spans))
     assert stat(stub, "allocation.all.current") == len(live)
     assert stat(stub, "requested_bytes.all.current") == sum(live.values())
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int64_t live[16];
+static _Atomic int64_t live[16];
 enum { TENSOR, SCALAR, ARRAY, LIST, EXECUTOR, DEVICE_MEMORY, STREAM, EVENT, HOST_MEMORY, CONTEXT };
 
 int64_t stub_live(int kind) { return live[kind]; }
