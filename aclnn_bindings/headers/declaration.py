@@ -275,6 +275,7 @@ class Chunks:
             self.declare(spec, items, line, doc, exported)
         if cursor.peek():
             raise NotUnderstood(f"unexpected '{cursor.peek()[:40]}'")
+        self.unit.enums.extend(cursor.enums)
 
     def bare(self, spec: Specifiers, line: int) -> None:
         """A declaration without declarators: a tag, or a type of its own."""
@@ -330,14 +331,23 @@ class Chunks:
     def typedef(self, spec: Specifiers, items: list[Declarator], line: int) -> None:
         unit = self.unit
         plain = tuple(i.name for i in items if not i.before and not i.after and i.params is None)
+        attributes = " ".join([*spec.attributes, *(a for i in items for a in i.attributes)])
         if spec.struct is not None:
-            attributes = " ".join([spec.struct.align, *spec.attributes])
-            attributes = " ".join([attributes, *(a for i in items for a in i.attributes)]).strip()
-            names = spec.struct.names + tuple(n for n in plain if n not in spec.struct.names)
-            unit.structs.append(spec.struct._replace(names=names, align=attributes))
+            struct = spec.struct
+            if "aligned" in attributes:
+                if struct.names:
+                    unit.structs.append(struct)
+                names = tuple(n for n in plain if n not in struct.names)
+                struct = struct._replace(names=names, alias=attributes)
+            else:
+                names = struct.names + tuple(n for n in plain if n not in struct.names)
+                struct = struct._replace(names=names)
+            unit.structs.append(struct)
             spec.base = (
                 spec.base if spec.tag else f"{spec.base} {names[0] if names else ''}".strip()
             )
+        elif "aligned" in attributes:
+            raise NotUnderstood("typedef that changes the alignment of its type")
         elif spec.enum is not None:
             names = spec.enum.names + tuple(n for n in plain if n not in spec.enum.names)
             unit.enums.append(spec.enum._replace(names=names))

@@ -227,6 +227,10 @@ class Cursor(Tokens):
         """Takes one member declaration, up to and with its semicolon."""
         spec = self.specifiers()
         out = []
+        if spec.enum is not None:
+            self.enums.append(spec.enum)
+            # An unnamed enum's members are constants; a field of it is as wide as this.
+            spec.base = spec.base if spec.tag else "unsigned int"
         if self.peek() == ";" and not spec.name:
             if spec.struct is not None:
                 out.append(RawField("", spec.base, "", "", spec.struct))
@@ -239,8 +243,6 @@ class Cursor(Tokens):
                 align = " ".join([*spec.attributes, *item.attributes])
                 ctype = item.type_of(spec.base)
                 out.append(RawField(item.name, ctype, item.bits, align, spec.struct))
-        if spec.enum is not None:
-            raise NotUnderstood("enum defined inside a struct")
         self.expect(";")
         return out
 

@@ -163,7 +163,8 @@ class Layouts:
             widest = max(widest, align if item.name or not item.bits else 1)
             size = max(size, -(-bit // 8))
         widest = max(widest, self._asked_alignment(struct.align, scope))
-        return Layout(-(-size // widest) * widest, widest, fields)
+        size = -(-size // widest) * widest
+        return Layout(size, max(widest, self._asked_alignment(struct.alias, scope)), fields)
 
     def _asked_alignment(self, attributes: str, scope: UnitScope) -> int:
         found = _ALIGNED.search(attributes) if attributes else None

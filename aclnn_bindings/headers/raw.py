@@ -46,7 +46,10 @@ class RawField(NamedTuple):
 
 
 class RawStruct(NamedTuple):
-    """A struct or union with its members; `pack` is the maximal alignment, 0 if none."""
+    """A struct or union with its members; `pack` is the maximal alignment, 0 if none.
+
+    `alias` are attributes of a typedef's name: they align that name and leave the size.
+    """
 
     names: tuple[str, ...]
     union: bool
@@ -54,6 +57,7 @@ class RawStruct(NamedTuple):
     line: int
     pack: int
     align: str
+    alias: str = ""
 
 
 class RawTypedef(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from .raw import RawEnum
 from .words import ATTRIBUTES
 
 _DEPTH: Final = 40
@@ -23,6 +24,8 @@ class Tokens:
         self.depth = 0
         self.pack = pack
         self.line = line
+        # Enums defined inside structs, which C declares outside of them.
+        self.enums: list[RawEnum] = []
 
     def peek(self, ahead: int = 0) -> str:
         at = self.at + ahead

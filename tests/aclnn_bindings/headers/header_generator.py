@@ -12,10 +12,6 @@ from aclnn_bindings.signature import Declarations, Param, Signature, Struct
 
 _CORE = "acl/acl_base.h"
 _ARRAY = re.compile(r"((?:\[[^\]]*\])+)$")
-_BUILTIN = frozenset(
-    "void bool char short int long float double int8_t int16_t int32_t int64_t uint8_t uint16_t "
-    "uint32_t uint64_t size_t".split()
-)
 _MARKS = cycle(
     ["ACLNN_API ", '__attribute__((visibility("default")))\n', "ACL_FUNC_VISIBILITY ", ""]
 )
@@ -110,6 +106,8 @@ def function(signature: Signature, style: int) -> str:
 
 def _constants(found: Declarations) -> Iterator[str]:
     for index, (name, value) in enumerate(found.constants.items()):
+        if f"#define {name} " in _PRELUDE:
+            continue
         if isinstance(value, str):
             yield f'#define {name} "{value}"'
         elif not isinstance(value, int) or abs(value) >= 1 << 31 or index % 4 == 0:
@@ -142,10 +140,8 @@ def _enum(name: str, members: dict[str, int], style: int) -> str:
 
 def _struct(name: str, struct: Struct) -> str:
     if not plain(struct):
-        held = f"uint8_t bytes[{struct.size}];"
-        return (
-            f"typedef struct {name} {{ {held} }} {name} __attribute__((aligned({struct.align})));"
-        )
+        aligned = f"__attribute__((aligned({struct.align})))"
+        return f"typedef struct {aligned} {name} {{ uint8_t bytes[{struct.size}]; }} {name};"
     word = "union" if struct.union else "struct"
     members = "".join(f"    {declarator(f.type, f.name)};\n" for f in struct.fields)
     return f"typedef {word} {name} {{\n{members}}} {name};"
@@ -168,36 +164,49 @@ def plain(struct: Struct) -> bool:
 
 
 _CXX = (
-    "#ifdef __cplusplus\ntemplate <typename T>\naclError Wrap(T *ptr, size_t n = 1)"
-    " { return 0; }\n#endif\n"
+    "#ifdef __cplusplus\ntemplate <typename T>\naclError {}(T *ptr, size_t n = 1)"
+    " {{ return 0; }}\n#endif\n"
 )
 
 
+def _ordered(items: dict[str, str]) -> Iterator[str]:
+    """Declarations so that each stands behind those it names."""
+    done: set[str] = set()
+
+    def visit(name: str) -> Iterator[str]:
+        if name in done:
+            return
+        done.add(name)
+        for word in re.findall(r"[A-Za-z_]\w*", items[name]):
+            if word in items and word != name:
+                yield from visit(word)
+        yield items[name]
+
+    for name in items:
+        yield from visit(name)
+
+
 def _types(found: Declarations) -> str:
-    parts = [_PRELUDE]
-    typedefs = dict(found.typedefs)
     enums = {n: dict(m) for n, m in found.enums.items() if m}
-    structs = {n: s for n, s in found.structs.items() if s.size}
-    known = set(enums) | set(structs)
-    parts += [_enum(n, m, i) for i, (n, m) in enumerate(enums.items())]
-    for name, target in typedefs.items():
+    items = {n: _enum(n, m, i) for i, (n, m) in enumerate(enums.items())}
+    items |= {n: _struct(n, s) for n, s in found.structs.items() if s.size}
+    for name, target in found.typedefs.items():
         bare = re.sub(r"^(?:struct|union|enum) ", "", target)
-        if name in known or bare == name and target.startswith("enum"):
+        if name in items or (bare == name and target.startswith("enum")):
             continue
         if target.startswith(("struct ", "union ")):
-            parts.append(f"typedef struct {bare if bare not in known else name} {name};")
+            items[name] = f"typedef struct {bare if bare not in items else name} {name};"
         else:
-            parts.append(f"typedef {declarator(target, name)};")
-    parts += [_struct(n, s) for n, s in structs.items()]
-    return "\n".join(parts) + "\n"
+            items[name] = f"typedef {declarator(target, name)};"
+    return "\n".join([_PRELUDE, *_ordered(items)]) + "\n"
 
 
-def _wrap(body: str, guard: str, style: int) -> bytes:
+def _wrap(body: str, guard: str, style: int, tail: str = "") -> bytes:
     opening = "#if __cplusplus" if style % 7 == 6 else "#ifdef __cplusplus"
     text = (
         f"/* 版权 (c) example; not {{ code }} */\n#ifndef {guard}\n#define {guard}\n"
         f'#include "aclnn/aclnn_base.h"\n\n{opening}\nextern "C" {{\n#endif\n\n{body}\n'
-        f"{opening}\n}}\n#endif\n#endif // {guard}\n"
+        f"{opening}\n}}\n#endif\n{tail}#endif // {guard}\n"
     )
     if style % 13 == 4:
         text = text.replace("\n", "\r\n")
@@ -216,11 +225,13 @@ def generate(found: Declarations) -> Planted:
     for style, (header, functions) in enumerate(by_header.items()):
         name = header if header != _CORE else "acl/acl_functions.h"
         body = "\n".join(function(s, style + i) for i, s in enumerate(functions))
+        tail = ""
         if style % 19 == 1:
-            body += _CXX
+            tail = _CXX.format(f"Wrap{style}")
             made.skipped += 1
         # Neighbours share a guard, as pairs of real headers do.
-        data = _wrap(body, f"OP_API_INC_{style // 2 * 2 if style % 23 < 2 else style}_H_", style)
+        guard = f"OP_API_INC_{style // 2 * 2 if style % 23 < 2 else style}_H_"
+        data = _wrap(body, guard, style, tail)
         made.files[name] = data
         if name.startswith("aclnnop/aclnn") and style % 3 == 0:
             made.files[name.replace("aclnnop/", "aclnnop/level2/")] = data

@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from aclnn_bindings.headers.symbols import enum_type
@@ -68,8 +68,9 @@ def _struct(name: str, struct: Struct) -> Iterator[str]:
     for item in struct.fields:
         if not item.bits:
             yield f"static_assert(offsetof({spelled}, {item.name}) == {item.offset});"
-            if "." not in item.type:
-                yield f"static_assert(sizeof(std::declval<{spelled}&>().{item.name}) == {item.size});"
+            if "." not in item.type and item.size:
+                member = f"std::declval<{spelled}&>().{item.name}"
+                yield f"static_assert(sizeof({member}) == {item.size});"
 
 
 def claims(found: Declarations) -> Iterator[str]:
@@ -79,7 +80,9 @@ def claims(found: Declarations) -> Iterator[str]:
     for name, members in found.enums.items():
         yield f"static_assert(sizeof({name}) == {enum_type(list(members.values()))[0]});"
         for member, value in members.items():
-            yield _number(member, value)
+            # A macro of the same name hides the member.
+            if found.constants.get(member, value) == value:
+                yield _number(member, value)
     for name, value in found.constants.items():
         yield _number(name, value)
     for name, struct in found.structs.items():
@@ -140,45 +143,42 @@ def ask(root: Path, found: Declarations, build: Path) -> Verdict:
     verdict = Verdict()
     folders = _folders(root)
     headers = [root / name for name in found.sources if (root / name).is_file()]
-    for number, group in enumerate(_units(headers)):
-        wrong, checked = _ask_group(group, found, folders, build, verdict, extra=number > 0)
-        verdict.checked += checked
-        verdict.wrong.extend(wrong)
+    groups = _units(headers)
+    homes = {str(h.relative_to(root)): n for n, group in enumerate(groups) for h in group}
+    for number, group in enumerate(groups):
+        mine = {n: s for n, s in found.functions.items() if homes.get(s.header) == number}
+        part = replace(found, functions=mine) if not number else Declarations(functions=mine)
+        _ask_group(group, list(claims(part)), folders, build, verdict)
     return verdict
 
 
-def _ask_group(
-    group: list[Path], found: Declarations, folders: list[Path], build: Path, verdict: Verdict,
-    extra: bool,
-) -> tuple[list[str], int]:  # fmt: skip
-    for _ in range(6):
+def _compilable(group: list[Path], folders: list[Path], build: Path, verdict: Verdict) -> str:
+    """Include lines of the headers of a group that the compiler accepts together."""
+    while True:
         includes = "".join(f'#include "{header}"\n' for header in group)
-        errors = _compile(_PRELUDE + includes, folders, build)
-        bad = {path: text for path, _, text in errors}
-        keep = [h for h in group if str(h) not in bad]
-        culprits = [h for h in group if str(h) in bad]
+        errors = {path: text for path, _, text in _compile(_PRELUDE + includes, folders, build)}
         if not errors:
-            break
-        for header in culprits:
-            verdict.not_compiled[str(header)] = bad[str(header)]
-        if not culprits:
-            keep = [h for h in group if not _compile(f'#include "{h}"\n', folders, build)]
-        group = keep
-    names = {str(h) for h in group}
-    wanted = list(claims(found)) if not extra else [
-        _function(n, s) for n, s in found.functions.items()
-        if any(h.endswith(s.header) for h in names)
-    ]  # fmt: skip
-    text = _PRELUDE + includes
+            return _PRELUDE + includes
+        refused = [h for h in group if str(h) in errors]
+        if not refused:  # The error is in a header outside the group: ask one by one.
+            refused = [h for h in group if _compile(f'#include "{h}"\n', folders, build)] or group
+        for header in refused:
+            verdict.not_compiled[str(header)] = errors.get(str(header), "by way of another header")
+        group = [h for h in group if h not in refused]
+
+
+def _ask_group(
+    group: list[Path], wanted: list[str], folders: list[Path], build: Path, verdict: Verdict
+) -> None:
+    text = _compilable(group, folders, build, verdict)
     first = text.count("\n") + 1
     by_line: dict[int, list[str]] = {}
     for path, line, message in _compile(text + "\n".join(wanted) + "\n", folders, build):
         by_line.setdefault(line if path.endswith("truth.cpp") else -1, []).append(message)
-    wrong = []
-    unknown = 0
+    verdict.checked += len(wanted)
     for line, messages in by_line.items():
         if verdict.not_compiled and any(_UNKNOWN.search(m) for m in messages):
-            unknown += 1
+            verdict.checked -= 1
         else:
-            wrong.append(f"{wanted[line - first] if line >= first else ''}: {messages}")
-    return wrong, len(wanted) - unknown
+            claim = wanted[line - first] if line >= first else "a header"
+            verdict.wrong.append(f"{claim}: {messages}")
