@@ -1,50 +1,12 @@
-"""Writes the simulator's headers, entry points, rule tables and refusals; run by CMake.
+"""Owns being run by CMake: hands over to the `generation` package beside it, refuses imports.
 
-    python generate.py --catalogs DIR --sources DIR --output DIR
-
-Standard library only. Reads the newest catalog, scans `--sources` for op rows (macro calls
-ACLNN_…) and runtime functions (ACLSIM_API), and writes into `--output`: `include/`, `src/`.
+python generate.py --catalogs DIR --sources DIR --output DIR
 """
 
-from __future__ import annotations
-
-import argparse
+import runpy
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from generation import catalog as catalogs
-from generation import entries, rows, stubs, versions
-from generation.headers import Headers
-from generation.text import write
-
-CATALOG = "2026-08"
-ENTRY_FILES = 4  # entry points are split so that they compile side by side
-
-
-def main(arguments: list[str]) -> None:
-    """Generate everything; a fact that does not fit raises with its name."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    for option in ("--catalogs", "--sources", "--output"):
-        parser.add_argument(option, type=Path, required=True)
-    options = parser.parse_args(arguments)
-    catalog = catalogs.load(options.catalogs, CATALOG)
-    ops = rows.find_ops(sorted((options.sources / "ops").glob("*.cpp")), catalog)
-    implemented = frozenset(rows.find_functions(sorted(options.sources.glob("*.cpp"))))
-    exported = [n for library in stubs.LIBRARIES for n in stubs.exported(catalog, library)]
-    sources = options.output / "src"
-    for library in stubs.LIBRARIES:
-        text = stubs.refusals(catalog, library, implemented)
-        write(sources / f"refusals_{library}.cpp", text)
-    write(sources / "refusals_hccl.cpp", stubs.collective_refusals(catalog))
-    for part in range(ENTRY_FILES):
-        write(
-            sources / f"entries_{part}.cpp", entries.entry_points(catalog, ops[part::ENTRY_FILES])
-        )
-    Headers(catalog, exported, ops).write(options.output / "include", implemented)
-    versions.write_files(options.output, catalog.version)
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.path.insert(0, str(Path(__file__).parent))
+    runpy.run_module("generation", run_name="__main__")

@@ -1,0 +1,48 @@
+"""Writes the simulator's headers, entry points, rule tables and refusals; run by CMake.
+
+    python generate.py --catalogs DIR --sources DIR --output DIR
+
+Standard library only. Reads the newest catalog, scans `--sources` for op rows (macro calls
+ACLNN_…) and runtime functions (ACLSIM_API), and writes into `--output`: `include/`, `src/`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from . import catalog as catalogs
+from . import entries, rows, stubs, versions
+from .headers import Headers
+from .text import write
+
+CATALOG = "2026-08"
+ENTRY_FILES = 4  # entry points are split so that they compile side by side
+
+
+def main(arguments: list[str]) -> None:
+    """Generate everything; a fact that does not fit raises with its name."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    for option in ("--catalogs", "--sources", "--output"):
+        parser.add_argument(option, type=Path, required=True)
+    options = parser.parse_args(arguments)
+    catalog = catalogs.load(options.catalogs, CATALOG)
+    ops = rows.find_ops(sorted((options.sources / "ops").glob("*.cpp")), catalog)
+    implemented = frozenset(rows.find_functions(sorted(options.sources.glob("*.cpp"))))
+    exported = [n for library in stubs.LIBRARIES for n in stubs.exported(catalog, library)]
+    sources = options.output / "src"
+    for library in stubs.LIBRARIES:
+        text = stubs.refusals(catalog, library, implemented)
+        write(sources / f"refusals_{library}.cpp", text)
+    write(sources / "refusals_hccl.cpp", stubs.collective_refusals(catalog))
+    for part in range(ENTRY_FILES):
+        write(
+            sources / f"entries_{part}.cpp", entries.entry_points(catalog, ops[part::ENTRY_FILES])
+        )
+    Headers(catalog, exported, ops).write(options.output / "include", implemented)
+    versions.write_files(options.output, catalog.version)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
