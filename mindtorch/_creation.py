@@ -9,11 +9,12 @@ import numpy as np
 from . import _dtype as dt
 from ._backends.registry import registry
 from ._device import CPU, resolve
+from ._dispatch.entry import functional_entry
 from ._functional import surface
 from ._geometry import contiguous
 from ._tensor import Tensor, adopt
 from .ops.rules import preserved
-from .ops.spec import aten
+from .ops.spec import OPS, aten
 
 
 def finish(made: Tensor, requires_grad: bool) -> Tensor:
@@ -182,11 +183,15 @@ def _ones(size: Any, **kwargs: Any) -> Tensor:
     return _row("ones")(size, **kwargs)  # type: ignore[no-any-return]
 
 
-def _row(name: str) -> Any:
-    from ._dispatch.entry import functional_entry
-    from .ops.spec import OPS
+_rows: dict[str, Any] = {}
 
-    return functional_entry(OPS[name])
+
+def _row(name: str) -> Any:
+    """The row's entry, where `aten.name` is the hand-written factory."""
+    found = _rows.get(name)
+    if found is None:
+        found = _rows[name] = functional_entry(OPS[name])
+    return found
 
 
 @surface(method=False)

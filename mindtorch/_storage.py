@@ -30,7 +30,8 @@ class Storage:
     `views` holds weak references to differentiable views, None while there are none.
     """
 
-    __slots__ = ("_bytes", "memory", "value", "views")
+    __slots__ = ("bytes", "memory", "value", "views")
+    bytes: Any
     memory: Any
     value: int
     views: list[ref[Tensor]] | None
@@ -44,20 +45,20 @@ class Storage:
     def nbytes(self) -> int:
         return int(self.memory.nbytes)
 
-    @property
-    def bytes(self) -> Any:
-        """The cpu memory as one uint8 array, in storage order."""
-        try:
-            return self._bytes
-        except AttributeError:
-            self._bytes = _as_bytes(self.memory)
-            return self._bytes
+    def __getattr__(self, name: str) -> Any:
+        """Make `bytes`, the cpu memory as one uint8 array in storage order, on first use."""
+        if name != "bytes":
+            raise AttributeError(name)
+        self.bytes = found = _as_bytes(self.memory)
+        return found
 
     def replace(self, memory: Any) -> None:
         """Put other memory in place of this one (resize_, set_)."""
         self.memory = memory
-        if hasattr(self, "_bytes"):
-            del self._bytes
+        try:
+            del self.bytes
+        except AttributeError:
+            return
 
 
 def _as_bytes(array: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ._device import CPU
 from ._dtype import FLOAT
 from ._geometry import Geometry, Size
 from ._storage import Storage, TypedStorage, UntypedStorage, address
@@ -44,7 +45,13 @@ class Tensor:
 
     def __getattr__(self, name: str) -> Any:
         if name == "_array":
-            self._array = array = host_array(self._geom, self._storage)
+            geom = self._geom
+            if geom.numel and geom.device is CPU:
+                shape, dtype, offset = geom.np_args
+                array = np.ndarray(shape, dtype, self._storage.bytes, offset, geom.np_strides)
+            else:
+                array = host_array(geom, self._storage)
+            self._array = array
             return array
         if name in _UNSET:
             return _UNSET[name]

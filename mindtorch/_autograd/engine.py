@@ -8,7 +8,7 @@ from typing import Any
 
 from .._dtype import FLOAT
 from .._tensor import Tensor
-from ..ops.spec import aten
+from ..ops.spec import OPS, aten
 from .formula import edge
 from .grad_mode import LOCAL
 from .node import AccumulateGrad, Node
@@ -53,10 +53,12 @@ def _drain(
                 found[node, number] = grads[number]
         if wanted is not None and node not in wanted:
             continue
-        if not accumulating and node.__class__ is AccumulateGrad:
+        if node.__class__ is AccumulateGrad:
+            if accumulating:
+                node.apply(grads)
             continue
         _step(node, grads, pending, heap, wanted, captured)
-        if not keep_graph:
+        if not keep_graph and node.saved:
             node.free()
     return [found.get((n, i)) for n, i in inputs or ()]
 
@@ -70,19 +72,32 @@ def _step(node: Node, grads: Any, pending: Any, heap: Any, wanted: Any, captured
     results = node.apply(grads)
     if node.hooks:
         results = _run_hooks(node, results, grads)
-    for i, to in enumerate(node.edges):
+    i = -1
+    for to in node.edges:
+        i += 1
         if to is None:
             continue
         grad = results[i]
         if grad is None:
             continue
-        target = to[0]
+        target, number = to
         if wanted is not None and target not in wanted and target not in captured:
             continue
-        geom = target.outs[to[1]]
-        if grad._geom.shape != geom.shape or grad._geom.dtype is not geom.dtype:
+        geom = target.outs[number]
+        own = grad._geom
+        if own is not geom and (own.shape != geom.shape or own.dtype is not geom.dtype):
             grad = _conform(node, i, grad, geom)
-        _arrive(pending, heap, target, to[1], grad)
+        held = pending.get(target)
+        if held is None:
+            if len(target.outs) == 1:
+                pending[target] = [grad]
+            else:
+                pending[target] = held = [None] * len(target.outs)
+                held[number] = grad
+            heappush(heap, (-target.seq, target))
+        else:
+            first = held[number]
+            held[number] = grad if first is None else aten.add(first, grad)
 
 
 def _arrive(pending: Any, heap: Any, node: Node, number: int, grad: Any) -> None:
@@ -163,6 +178,18 @@ def root_edges(tensors: Sequence[Tensor], grads: Sequence[Any]) -> list[Any]:
     return roots
 
 
+_ones: Any = None
+
+
+def _one(geom: Any) -> Any:
+    global _ones
+    if _ones is None:
+        from .._dispatch.entry import functional_entry
+
+        _ones = functional_entry(OPS["ones"])
+    return _ones(geom.shape, geom.dtype, geom.device)
+
+
 def _root_grad(tensor: Tensor, grad: Any, i: int) -> Any:
     geom = tensor._geom
     if grad is None:
@@ -173,7 +200,7 @@ def _root_grad(tensor: Tensor, grad: Any, i: int) -> Any:
                 "grad can be computed only for real scalar outputs but got"
                 f" {geom.dtype!r}"
             )
-        return aten.ones(geom.shape, dtype=geom.dtype, device=geom.device)
+        return _one(geom)
     if not isinstance(grad, Tensor):
         raise TypeError("gradients can be either Tensors or None, but got " + type(grad).__name__)
     if grad.shape != geom.shape:

@@ -39,7 +39,7 @@ class Target:
 class Formula:
     """The compiled derivative of one op."""
 
-    __slots__ = ("differentiable", "node_class", "op", "positions", "simple", "targets")
+    __slots__ = ("differentiable", "node_class", "op", "positions", "saves", "simple", "targets")
 
     def __init__(self, op: Op):
         self.op = op
@@ -54,11 +54,17 @@ class Formula:
         self.differentiable = bool(self.targets) or missing
         if missing:
             self.targets = [Target(self.positions, _not_implemented(op), [])]
-        self.simple = all(op.schema.args[p].kind in TENSORS for p in self.positions)
+        read = [i for t in self.targets for i in t.saved_args]
+        self.simple = all(op.schema.args[p].kind in TENSORS for p in (*self.positions, *read))
         name = "".join(w[:1].upper() + w[1:] for w in op.base_name.split("_")) + "Backward0"
         if op.base_name.startswith("_"):
             name = name[:1].upper() + name[1:]
         self.node_class = type(name, (OpNode,), {"__slots__": (), "formula": self})
+        self.saves = {key: n for n, key in enumerate(_saved_list(self))}
+        if self.simple and not missing and self.targets:
+            from .compiled import compile_apply
+
+            self.node_class.apply = compile_apply(op, self)  # type: ignore[attr-defined]
 
     def apply(self, node: OpNode, grads: list[Any]) -> list[Any]:
         """Gradients of the flattened inputs, None where no edge wants one."""
@@ -224,8 +230,16 @@ def _node(made: Formula, plan: Any, args: Sequence[Any], edges: Any, index: Any)
     return node
 
 
+def _saved_list(made: Formula) -> list[tuple[str, int]]:
+    """What nodes of this formula save, in the order of `node.saved`."""
+    found: list[tuple[str, int]] = []
+    for target in made.targets:
+        found += [r for r in target.reads if r[0] in ("arg", "result") and r not in found]
+    return found
+
+
 def _save(node: Any, made: Formula, args: Sequence[Any], result: Any) -> None:
-    saved: dict[Any, Any] = {}
+    saved: list[Any] = [None] * len(made.saves)
     edges = node.edges
     for target in made.targets:
         if not target.saved_args and not target.saved_results:
@@ -233,13 +247,14 @@ def _save(node: Any, made: Formula, args: Sequence[Any], result: Any) -> None:
         if not any(edges[i] is not None for p in target.positions for i in node.index[p]):
             continue
         for i in target.saved_args:
-            if i not in saved:
-                saved[i] = _keep_argument(args[i])
-        for i in target.saved_results:
-            key = ("result", i)
-            if key not in saved:
+            place = made.saves["arg", i]
+            if saved[place] is None:
+                saved[place] = _keep_argument(args[i])
+        for i in target.saved_results if result is not None else ():
+            place = made.saves["result", i]
+            if saved[place] is None:
                 out = result if isinstance(result, Tensor) else result[i]
-                saved[key] = keep(out, i)
+                saved[place] = keep(out, i)
     node.saved = saved
 
 
@@ -254,7 +269,7 @@ def _keep_argument(value: Any) -> Any:
 def _saved_value(node: OpNode, how: str, i: int) -> Any:
     if node.saved is None:
         raise RuntimeError(FREED)
-    held = node.saved[i if how == "arg" else ("result", i)]
+    held = node.saved[node.formula.saves[how, i]]
     if held.__class__ is tuple:
         return node.unpack(held)
     if held.__class__ is list:
@@ -300,11 +315,9 @@ def autograd_inplace(op: Op, plan: Any, args: Sequence[Any], write: Any) -> Any:
         return target
     node = _node(made, plan, args, edges or [], index)
     held = _original(made, node, args) if edges else args
-    if edges:
-        _save(node, _without_results(made), held, None)
-    else:
+    if not edges:
         node.edges = [None] * len(made.positions)
-        node.saved = {}
+    _save(node, made, held, None)
     write()
     _save_results(node, made, target)
     rebase(target, node)
@@ -331,25 +344,7 @@ def _original(made: Formula, node: Any, args: Sequence[Any]) -> Sequence[Any]:
     return args
 
 
-class _NoResults:
-    __slots__ = ("op", "targets")
-
-    def __init__(self, made: Formula):
-        self.op = made.op
-        self.targets = [
-            Target(t.positions, t.fn, [r for r in t.reads if r[0] != "result"])
-            for t in made.targets
-        ]
-
-
-def _without_results(made: Formula) -> Any:
-    found = made.op.cache.get("no_results")
-    if found is None:
-        found = made.op.cache["no_results"] = _NoResults(made)
-    return found
-
-
 def _save_results(node: Any, made: Formula, target: Tensor) -> None:
     for t in made.targets:
         for i in t.saved_results:
-            node.saved[("result", i)] = keep(target, i)
+            node.saved[made.saves["result", i]] = keep(target, i)

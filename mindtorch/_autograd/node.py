@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -33,28 +34,21 @@ class Node:
     `saved` are `(tensor, version, output number or None)`, None once freed.
     """
 
-    __slots__ = ("__weakref__", "_metadata", "edges", "hooks", "ins", "outs", "prehooks", "saved",
-                 "seq", "tensor_hooks")  # fmt: skip
+    __slots__ = ("__dict__", "__weakref__", "edges", "outs", "saved", "seq")
     edges: Any
-    ins: Any
     outs: Any
     saved: Any
     seq: int
+    # Few nodes have these: class defaults cost nothing until one is set.
+    hooks: dict[int, Any] | None = None
+    prehooks: dict[int, Any] | None = None
+    tensor_hooks: dict[int, dict[int, Any]] | None = None
 
     def __init__(self) -> None:
         self.seq = next(counter)
         self.edges = ()
-        self.ins = ()
         self.outs = ()
         self.saved = ()
-
-    def __getattr__(self, name: str) -> Any:
-        if name in ("hooks", "prehooks", "tensor_hooks"):
-            return None
-        if name == "_metadata":
-            self._metadata: dict[str, Any] = {}
-            return self._metadata
-        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def name(self) -> str:
         return type(self).__name__
@@ -64,7 +58,7 @@ class Node:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        return self._metadata  # type: ignore[no-any-return]
+        return self.__dict__.setdefault("_metadata", {})  # type: ignore[no-any-return]
 
     @property
     def next_functions(self) -> tuple[Any, ...]:
@@ -109,13 +103,13 @@ class Node:
     def register_hook(self, hook: Any) -> Any:
         """Call `hook(grad_inputs, grad_outputs)` after this node is applied."""
         if self.hooks is None:
-            self.hooks: dict[int, Any] | None = {}
+            self.hooks = {}
         return Handle(self.hooks, hook)
 
     def register_prehook(self, hook: Any) -> Any:
         """Call `hook(grad_outputs)` before this node is applied."""
         if self.prehooks is None:
-            self.prehooks: dict[int, Any] | None = {}
+            self.prehooks = {}
         return Handle(self.prehooks, hook)
 
 
@@ -211,7 +205,6 @@ class AccumulateGrad(Node):
         self.seq = LEAF + next(counter)
         self.edges = ()
         self.saved = ()
-        self.ins = ()
         self.outs = (variable._geom,)
         self.variable_ref = ref(variable)
         self.post_hooks: dict[int, Any] | None = None
@@ -224,32 +217,34 @@ class AccumulateGrad(Node):
         variable = self.variable_ref()
         if variable is None or grads[0] is None:
             return ()
-        accumulate(variable, grads[0])
+        accumulate(variable, grads)
         if self.post_hooks:
             for hook in list(self.post_hooks.values()):
                 hook(variable)
         return ()
 
 
-def accumulate(variable: Tensor, grad: Tensor) -> None:
-    """Add `grad` to `variable.grad`, never sharing memory with a tensor someone else holds."""
+def accumulate(variable: Tensor, grads: list[Any]) -> None:
+    """Add `grads[0]` to `variable.grad`, never sharing memory with a tensor someone else holds."""
     held = variable._grad
-    if held is None:
-        recorded = LOCAL.grad and grad._fn is not None
-        if recorded or not _own_layout(variable, grad):
-            variable._grad = aten.clone(grad) if recorded else _laid_out_like(variable, grad)
-        else:
-            variable._grad = wrap(grad._geom, grad._storage)
+    grad = grads[0]
+    if held is not None:
+        variable._grad = aten.add(held, grad) if LOCAL.grad else held.add_(grad)  # type: ignore[attr-defined]
     elif LOCAL.grad:
-        variable._grad = aten.add(held, grad)
+        variable._grad = aten.clone(grad)
+    elif (
+        grad._base is None
+        and grad._geom.strides == variable._geom.strides
+        and getrefcount(grad) == _UNSHARED
+        and getrefcount(grad._storage) == _UNSHARED - 1
+    ):
+        variable._grad = wrap(grad._geom, grad._storage) if grad._fn is not None else grad
     else:
-        held.add_(grad)  # type: ignore[attr-defined]
+        variable._grad = _laid_out_like(variable, grad)
 
 
-def _own_layout(variable: Tensor, grad: Tensor) -> bool:
-    # Gradients may be handed to several leaves at once (a + a's sum): `shared` is set by the
-    # engine on a storage that two edges received.
-    return False
+# `grads`, the local name and getrefcount's argument; a storage has one holder less.
+_UNSHARED = 3
 
 
 def _laid_out_like(variable: Tensor, grad: Tensor) -> Tensor:

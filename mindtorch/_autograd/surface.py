@@ -114,9 +114,8 @@ def _data(self: Tensor) -> Tensor:
     from .._storage import Storage
 
     made = wrap(self._geom, Storage(self._storage.memory))
-    bytes_ = getattr(self._storage, "_bytes", None)
-    if bytes_ is not None:
-        made._storage._bytes = bytes_
+    if self._geom.device.type == "cpu":
+        made._storage.bytes = self._storage.bytes
     return made
 
 
@@ -283,6 +282,25 @@ def _check_inplace(self: Tensor) -> None:
         _refuse_leaf(self)
 
 
+def _make_subclass(cls: Any, data: Tensor, require_grad: bool = False, **kwargs: Any) -> Any:
+    """A new leaf of class `cls` over the storage of `data` (torch.Tensor._make_subclass)."""
+    made = object.__new__(cls)
+    made._geom = data._geom
+    made._storage = data._storage
+    made._fn = None
+    made._nr = 0
+    made._base = None
+    requires = kwargs.get("requires_grad", require_grad)
+    return requires_grad_(made) if requires else made
+
+
+def as_subclass(self: Tensor, cls: Any) -> Any:
+    """The tensor as an instance of `cls`, its history kept."""
+    made = _make_subclass(cls, self)
+    made._fn, made._nr, made._base = self._fn, self._nr, self._base
+    return made
+
+
 def install() -> None:
     """Attach everything to Tensor."""
     members: dict[str, Any] = {
@@ -302,6 +320,8 @@ def install() -> None:
         "backward": _backward,
         "is_inference": is_inference,
         "_check_inplace": _check_inplace,
+        "_make_subclass": staticmethod(_make_subclass),
+        "as_subclass": as_subclass,
     }
     for name, member in members.items():
         setattr(Tensor, name, member)

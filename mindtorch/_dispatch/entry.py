@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._autograd.grad_mode import MODES
+from .._autograd.compiled import compile_record
+from .._autograd.grad_mode import LOCAL, MODES
 from .._tensor import Tensor
 from ..ops.rules import NUMBERS
 from ..ops.schema import Arg, Kind
@@ -28,7 +29,9 @@ def {name}({params}):
     if plan is None:
         return slow(op, ({args}))
     if {guard}:
-        return layers(op, plan, ({args}))
+        if MODES.active or not LOCAL.grad:
+            return layers(op, plan, ({args}))
+        return record(plan, {run})
     return plan.run({run})
 """
 
@@ -89,12 +92,18 @@ def compile_function(op: Op, source: str, inplace: bool) -> Any:
     if plans is None:
         plans = op.cache["plans_" if inplace else "plans"] = table()
     scope: dict[str, Any] = {
-        "MODES": MODES, "NUMBERS": NUMBERS, "Tensor": Tensor, "op": op, "plans": plans,
+        "LOCAL": LOCAL, "MODES": MODES, "NUMBERS": NUMBERS, "Tensor": Tensor, "op": op, "plans": plans,
         "slow": slow.slow_inplace if inplace else slow.slow, "out_call": slow.out_call,
         "layers": layers_inplace if inplace else layers, "first_fn": slow.first_fn,
         "unpack": slow.unpack, "renamed": slow.renamed, "refused": slow.refused,
         "D": {a.name: a.default for a in op.schema.args},
     }  # fmt: skip
+
+    def record(plan: Any, *args: Any) -> Any:
+        scope["record"] = made = compile_record(op)
+        return made(plan, *args)
+
+    scope["record"] = record
     name = source[4 : source.index("(")]
     exec(compile(source, f"<entry {op.name}>", "exec"), scope)
     made = scope[name]

@@ -11,21 +11,21 @@ from .samples import binary, unary
 from .spec import aten, call, op, scalar
 
 
-def _add(self: Any, other: Any, alpha: Any) -> Any:
-    return np.add(self, other) if alpha == 1 else np.add(self, np.multiply(other, _like(alpha, other)))
+def _add(self: Any, other: Any, alpha: Any, into: Any = None) -> Any:
+    if alpha != 1:
+        other = np.multiply(other, _like(alpha, other))
+    return np.add(self, other, into)
 
 
-def _sub(self: Any, other: Any, alpha: Any) -> Any:
+def _sub(self: Any, other: Any, alpha: Any, into: Any = None) -> Any:
     if self.dtype == bool:
         raise RuntimeError(
             "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or"
             " `logical_xor()` operator instead."
         )
-    return (
-        np.subtract(self, other)
-        if alpha == 1
-        else np.subtract(self, np.multiply(other, _like(alpha, other)))
-    )
+    if alpha != 1:
+        other = np.multiply(other, _like(alpha, other))
+    return np.subtract(self, other, into)
 
 
 def _like(number: Any, array: Any) -> Any:

@@ -26,6 +26,8 @@ def _sum(self: Any, dim: Any, keepdim: bool, dtype: Any, *, out: Any) -> Any:
 
 def grow(grad: Any, geom: Geometry, dim: Any, keepdim: bool) -> Any:
     """`grad` of a reduction, expanded to the shape that was reduced."""
+    if dim is None and not keepdim:
+        return aten.expand(grad, geom.shape)
     if geom.ndim and not keepdim:
         dims = axes(dim, geom.ndim)
         if grad.ndim or len(dims) != geom.ndim:

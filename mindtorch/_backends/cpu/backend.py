@@ -85,7 +85,7 @@ class CpuBackend:
             return make_into(pattern, op.cpu_inplace, consts, "inplace")
         kernel = self._kernel(op)
         pattern, consts = _pattern(op, args, outs)
-        return make_into(pattern, kernel, consts, "into")
+        return make_into(pattern, kernel, consts, _form(op, kernel, args, outs, dests))
 
     def _kernel(self, op: Any) -> Any:
         if op.cpu is None:
@@ -103,6 +103,20 @@ class CpuBackend:
 
     def write_back(self, op: Any, dest: Tensor, source: Tensor) -> None:
         self.copy(dest, source)
+
+
+def _form(op: Any, kernel: Any, args: Any, outs: Any, dests: Any) -> str:
+    """How a kernel writes to given tensors: by itself where nothing must be cast or reshaped."""
+    rule = op.infer
+    if len(dests) != 1 or not isinstance(rule, Pointwise):
+        return "into"
+    fits = outs[0].shape == dests[0].shape and outs[0].dtype is dests[0].dtype
+    if not fits or (op.compute == "opmath" and opmath(outs[0].dtype) is not outs[0].dtype):
+        return "into"
+    if isinstance(kernel, np.ufunc):
+        return "ufunc"
+    code = getattr(kernel, "__code__", None)
+    return "direct" if code is not None and "into" in code.co_varnames else "into"
 
 
 def _copyto(dest: Any, value: Any) -> None:

@@ -36,7 +36,9 @@ _CALL = """\
 """
 
 _ONE = """\
-        if r.__class__ is not ndarray or r.strides != strides or r.dtype is not dtype:
+        if r.__class__ is not ndarray:
+            r = plain(r)
+        if r.strides != strides or r.dtype is not dtype:
             r, memory = conform(r, geom)
         else:
             memory = r
@@ -92,6 +94,22 @@ def make_run(kernel, outs, {consts}):
         store(dests, r, contexts, new_context)
     return run
 """,
+    "ufunc": """\
+def make_run(kernel, outs, {consts}):
+    def run(dests, {params}):
+        context = contexts.pop() if contexts else new_context()
+        context.run(kernel, {reads}, out=dests[0]._array)
+        contexts.append(context)
+    return run
+""",
+    "direct": """\
+def make_run(kernel, outs, {consts}):
+    def run(dests, {params}):
+        context = contexts.pop() if contexts else new_context()
+        context.run(kernel, {reads}, into=dests[0]._array)
+        contexts.append(context)
+    return run
+""",
     "inplace": """\
 def make_run(kernel, outs, {consts}):
     def run(dests, {params}):
@@ -129,6 +147,7 @@ def _scope() -> dict[str, Any]:
         "half": _widen,
         "make": object.__new__,
         "ndarray": np.ndarray,
+        "plain": np.asarray,
         "new_context": _new_context,
         "store": _store,
     }
