@@ -20,7 +20,7 @@ void copy_as(void* out, int64_t so, const void* in, int64_t si, int64_t n) {
   for (int64_t i = 0; i < n; ++i) to[i * so] = from[i * si];
 }
 
-struct Sixteen {
+struct Widest {
   uint64_t words[2];
 };
 
@@ -79,7 +79,7 @@ void copy_elements(void* out, int64_t so, const void* in, int64_t si, int64_t n,
     case 2: copy_as<uint16_t>(out, so, in, si, n); break;
     case 4: copy_as<uint32_t>(out, so, in, si, n); break;
     case 8: copy_as<uint64_t>(out, so, in, si, n); break;
-    default: copy_as<Sixteen>(out, so, in, si, n);
+    default: copy_as<Widest>(out, so, in, si, n);
   }
 }
 

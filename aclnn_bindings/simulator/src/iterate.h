@@ -65,6 +65,21 @@ extern template const int64_t* view_or_load(int64_t*, const Operand&, int, const
 extern template const c128* view_or_load(c128*, const Operand&, int, const int64_t*, int64_t,
                                          int64_t);
 
+// Calls f with a value of an unsigned type of that width: for moves that don't look at values.
+struct Sixteen {
+  uint64_t words[2];
+};
+template <class F>
+void with_width(size_t bytes, F f) {
+  switch (bytes) {
+    case 1: f(uint8_t{}); break;
+    case 2: f(uint16_t{}); break;
+    case 4: f(uint32_t{}); break;
+    case 8: f(uint64_t{}); break;
+    default: f(Sixteen{});
+  }
+}
+
 // Copies elements, casting where dtypes differ; `src` broadcasts to `dst`.
 void copy_tensor(const Tensor& dst, const Tensor& src);
 void fill_tensor(const Tensor& dst, const Scalar& value);

@@ -1,0 +1,302 @@
+// Reading and writing along one axis at places that an index tensor names: gather and scatter.
+#include "indices.h"
+#include "promote.h"
+
+namespace aclsim {
+namespace {
+
+int axis_of(const Call& c) { return static_cast<int>(c.get<int64_t>()); }
+aclnnStatus read_axis(Call& c, int arg, int of) {
+  int64_t& axis = c.make<int64_t>();
+  axis = c.integer(arg);
+  return expect_axis(c, arg, axis, c.tensor(of).rank);
+}
+
+// index fits into `outer` in every dim but the axis.
+aclnnStatus expect_inside(const Call& c, int index, int outer, bool with_axis) {
+  const Tensor &i = c.tensor(index), &o = c.tensor(outer);
+  bool fits = i.rank == o.rank || i.numel() == 0 || i.rank + o.rank <= 1;
+  for (int d = 0; fits && d < i.rank && d < o.rank; ++d) {
+    fits = (d == axis_of(c) && !with_axis) || i.dims[d] <= o.dims[d];
+  }
+  if (fits) return ACLNN_SUCCESS;
+  return c.fail(ACLNN_ERR_PARAM_INVALID, "Shape %s of %s doesn't fit into %s of %s.",
+                shape_text(i), c.name(index), shape_text(o), c.name(outer));
+}
+
+// (self, dim, index, out).
+aclnnStatus check_gather(Call& c) {
+  ACL_RETURN_IF_FAILED(read_axis(c, 1, 0));
+  ACL_RETURN_IF_FAILED(expect_same_dtype(c, 3, 0));
+  ACL_RETURN_IF_FAILED(expect_inside(c, 2, 0, false));
+  return expect_same_shape(c, 3, 2);
+}
+aclError run_gather(Call& c) {
+  const Tensor &self = c.tensor(0), &index = c.tensor(2), &out = c.tensor(3);
+  if (index.numel() == 0) return ACL_SUCCESS;
+  const int axis = axis_of(c);
+  const int64_t n = axis_size(index, axis), size = axis_size(self, axis);
+  const int64_t from = axis_stride(self, axis), to = axis_stride(out, axis);
+  IndexFault fault;
+  const Rows rows({&index, &self, &out}, axis);
+  with_width(dtype_size(self.dtype), [&](auto width) {
+    using T = decltype(width);
+    rows.run(n, [&](const int64_t* offsets) {
+      Buffer<int64_t> space(n);
+      const int64_t* at = row_in<int64_t>(space, index, offsets[0], axis);
+      const T* source = static_cast<const T*>(self.data) + offsets[1];
+      T* target = static_cast<T*>(out.data) + offsets[2];
+      for (int64_t i = 0; i < n; ++i) {
+        const int64_t k = fault.resolve(at[i], size);
+        if (k >= 0) target[i * to] = source[k * from];
+      }
+    });
+  });
+  return fault.report(c, 2);
+}
+
+// The row operation of a scatter: 0 replaces, 1 adds, 2 multiplies.
+template <class C>
+C combine(int64_t reduce, C old, C given) {
+  return reduce == 1 ? old + given : (reduce == 2 ? old * given : given);
+}
+aclError scatter(Call& c, const Tensor& self, int index_arg, const Tensor& src, int64_t reduce) {
+  const Tensor& index = c.tensor(index_arg);
+  if (index.numel() == 0) return ACL_SUCCESS;
+  const int axis = axis_of(c);
+  const int64_t n = axis_size(index, axis), size = axis_size(self, axis);
+  const int64_t from = axis_stride(src, axis), to = axis_stride(self, axis);
+  IndexFault fault;
+  const Rows rows({&index, &self, &src}, axis);
+  const auto go = [&](auto tag) {
+    using C = typename decltype(tag)::type;
+    rows.run(n, [&](const int64_t* offsets) {
+      Buffer<int64_t> space(n);
+      const int64_t* at = row_in<int64_t>(space, index, offsets[0], axis);
+      for (int64_t i = 0; i < n; ++i) {
+        const int64_t k = fault.resolve(at[i], size);
+        if (k < 0) continue;
+        const int64_t place = offsets[1] + k * to;
+        const C given = load_one<C>(src.data, src.dtype, offsets[2] + i * from);
+        const C old = reduce ? load_one<C>(self.data, self.dtype, place) : C(0);
+        store_one(combine(reduce, old, given), self.data, self.dtype, place);
+      }
+    });
+  };
+  if (domain_of(self.dtype) == Domain::Complex) {
+    go(Tag<c128>{});
+  } else {
+    with_real(self.dtype, go);
+  }
+  return fault.report(c, index_arg);
+}
+
+// (self, dim, index, src[, reduce], out) and in place. Out 0: selfRef.
+template <int Reduce, int Out>
+aclnnStatus check_scatter(Call& c) {
+  ACL_RETURN_IF_FAILED(read_axis(c, 1, 0));
+  ACL_RETURN_IF_FAILED(expect_inside(c, 2, 0, false));
+  if (c.args[3].kind == ArgKind::Tensor) {
+    ACL_RETURN_IF_FAILED(expect_same_dtype(c, 3, 0));
+    ACL_RETURN_IF_FAILED(expect_inside(c, 2, 3, true));
+  }
+  if (Reduce && (c.integer(Reduce) < 0 || c.integer(Reduce) > 2)) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "reduce should be 0, 1 or 2, but is %lld.",
+                  static_cast<long long>(c.integer(Reduce)));
+  }
+  return expect_same_shape(c, Out, 0);
+}
+template <int Reduce, int Out>
+aclError run_scatter(Call& c) {
+  const Tensor& out = c.tensor(Out);
+  if (Out) copy_tensor(out, c.tensor(0));
+  const int64_t reduce = Reduce ? c.integer(Reduce) : 1;
+  if (c.args[3].kind == ArgKind::Tensor) return scatter(c, out, 2, c.tensor(3), reduce);
+  // A scalar stands for a src of index' shape.
+  const Scalar& value = c.scalar(3);
+  Tensor src = dense(const_cast<unsigned char*>(value.bytes), value.dtype, c.tensor(2).dims,
+                     c.tensor(2).rank);
+  std::fill_n(src.strides, src.rank, 0);
+  return scatter(c, out, 2, src, reduce);
+}
+
+// (self, dim, index, out), index of one dim: whole slices in index' order.
+aclnnStatus check_index_select(Call& c) {
+  ACL_RETURN_IF_FAILED(read_axis(c, 1, 0));
+  ACL_RETURN_IF_FAILED(expect_same_dtype(c, 3, 0));
+  if (c.tensor(2).rank > 1) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "index should have at most 1 dim, its shape is %s.",
+                  shape_text(c.tensor(2)));
+  }
+  Shape shape = shape_of(c.tensor(0));
+  if (shape.rank > 0) shape.dims[axis_of(c)] = c.tensor(2).numel();
+  c.workspace_size = c.tensor(2).numel() * sizeof(int64_t);
+  return expect_shape(c, 3, shape);
+}
+// A slice of `t` at place k of the axis.
+Tensor slice_at(const Tensor& t, int axis, int64_t k) {
+  Tensor v = t;
+  if (t.rank == 0) return v;
+  v.offset += k * t.strides[axis];
+  v.dims[axis] = 1;
+  return v;
+}
+// out's runs along the last dim, or along the axis where that is the last.
+void select(const Tensor& out, const Tensor& self, const int64_t* at, int axis) {
+  const int64_t bytes = static_cast<int64_t>(dtype_size(self.dtype));
+  const int last = out.rank - 1;
+  const int64_t run = out.dims[last], runs = out.numel() / run;
+  char* target = static_cast<char*>(out.data);
+  const char* source = static_cast<const char*>(self.data);
+  parallel_for(runs, std::max<int64_t>(1, 16384 / run), [&](int64_t begin, int64_t end) {
+    Walker w(last, out.dims, begin);
+    for (int64_t i = begin; i < end; ++i, w.next()) {
+      const int64_t to = out.offset + w.offset(out.strides);
+      if (axis == last) {
+        const int64_t from = self.offset + w.offset(self.strides);
+        with_width(static_cast<size_t>(bytes), [&](auto width) {
+          using T = decltype(width);
+          const T* s = static_cast<const T*>(self.data) + from;
+          T* t = static_cast<T*>(out.data) + to;
+          for (int64_t k = 0; k < run; ++k) t[k * out.strides[last]] = s[at[k] * self.strides[last]];
+        });
+        continue;
+      }
+      const int64_t place = w.index[axis];
+      w.index[axis] = at[place];
+      const int64_t from = self.offset + w.offset(self.strides);
+      w.index[axis] = place;
+      copy_elements(target + to * bytes, out.strides[last], source + from * bytes,
+                    self.strides[last], run, static_cast<size_t>(bytes));
+    }
+  });
+}
+aclError run_index_select(Call& c) {
+  Tensor self = c.tensor(0), out = c.tensor(3);
+  if (out.numel() == 0) return ACL_SUCCESS;
+  IndexFault fault;
+  int64_t* at = static_cast<int64_t*>(c.workspace);
+  const int64_t size = axis_size(self, axis_of(c));
+  if (!read_indices(at, c.tensor(2), size, fault)) return fault.report(c, 2);
+  if (self.rank == 0) {
+    copy_tensor(out, self);
+  } else {
+    select(out, self, at, axis_of(c));
+  }
+  return ACL_SUCCESS;
+}
+// (self, dim, index, out), index of any shape in place of the axis.
+aclnnStatus check_gather_v2(Call& c) {
+  ACL_RETURN_IF_FAILED(read_axis(c, 1, 0));
+  ACL_RETURN_IF_FAILED(expect_same_dtype(c, 3, 0));
+  const Tensor &self = c.tensor(0), &index = c.tensor(2);
+  Shape shape;
+  shape.rank = self.rank + index.rank - 1;
+  if (self.rank == 0 || shape.rank > kMaxRank) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "self has %d dims, index %d.", self.rank, index.rank);
+  }
+  int to = 0;
+  for (int d = 0; d < self.rank; ++d) {
+    if (d != axis_of(c)) shape.dims[to++] = self.dims[d];
+    for (int k = 0; d == axis_of(c) && k < index.rank; ++k) shape.dims[to++] = index.dims[k];
+  }
+  c.workspace_size = index.numel() * sizeof(int64_t);
+  return expect_shape(c, 3, shape);
+}
+aclError run_gather_v2(Call& c) {
+  const Tensor &self = c.tensor(0), &index = c.tensor(2), &out = c.tensor(3);
+  if (out.numel() == 0) return ACL_SUCCESS;
+  IndexFault fault;
+  int64_t* at = static_cast<int64_t*>(c.workspace);
+  const int axis = axis_of(c);
+  if (!read_indices(at, index, self.dims[axis], fault)) return fault.report(c, 2);
+  Walker w(index.rank, index.dims);
+  for (int64_t i = 0, n = index.numel(); i < n; ++i, w.next()) {
+    Tensor slice = out;  // out at this place of the index dims
+    slice.rank = self.rank;
+    slice.offset += w.offset(out.strides + axis);
+    for (int d = 0; d < self.rank; ++d) {
+      slice.dims[d] = d == axis ? 1 : self.dims[d];
+      slice.strides[d] = out.strides[d <= axis ? d : d - 1 + index.rank];
+    }
+    copy_tensor(slice, slice_at(self, axis, at[i]));
+  }
+  return ACL_SUCCESS;
+}
+
+// Slices written at index' places: copied, filled, or added with a factor.
+enum class Write { Copy, Fill, Add };
+template <Write How, int Out>
+aclnnStatus check_index_write(Call& c) {
+  ACL_RETURN_IF_FAILED(read_axis(c, 1, 0));
+  const Tensor& self = c.tensor(0);
+  const bool listed = c.args[2].kind == ArgKind::IntArray;
+  const int64_t n = listed ? c.ints(2).size : c.tensor(2).numel();
+  if (!listed && c.tensor(2).rank > 1) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "index should have at most 1 dim, its shape is %s.",
+                  shape_text(c.tensor(2)));
+  }
+  c.workspace_size = n * sizeof(int64_t);
+  if (How != Write::Fill) {
+    Shape shape = shape_of(self);
+    if (shape.rank > 0) shape.dims[axis_of(c)] = n;
+    ACL_RETURN_IF_FAILED(expect_shape(c, 3, shape));
+    if (How == Write::Copy) ACL_RETURN_IF_FAILED(expect_same_dtype(c, 3, 0));
+  }
+  return expect_same_shape(c, Out, 0);
+}
+void add_scaled(const Tensor& to, const Tensor& from, const Scalar& alpha) {
+  Loop loop = loop_over(to);
+  loop.add(to);
+  loop.add(from);
+  loop.add(dense(const_cast<unsigned char*>(alpha.bytes), alpha.dtype, nullptr, 0));
+  loop.coalesce();
+  with_real(to.dtype, [&](auto tag) {
+    using C = typename decltype(tag)::type;
+    run_loop<C>(loop, [](int64_t n, C* o, const C* const* in) {
+      for (int64_t i = 0; i < n; ++i) o[i] = in[0][i] + in[2][i] * in[1][i];
+    });
+  });
+}
+template <Write How, int Out>
+aclError run_index_write(Call& c) {
+  const Tensor& out = c.tensor(Out);
+  const int axis = axis_of(c);
+  if (Out) copy_tensor(out, c.tensor(0));
+  if (out.numel() == 0) return ACL_SUCCESS;
+  int64_t* at = static_cast<int64_t*>(c.workspace);
+  const bool listed = c.args[2].kind == ArgKind::IntArray;
+  const int64_t n = listed ? c.ints(2).size : c.tensor(2).numel();
+  IndexFault fault;
+  Tensor index = listed ? dense(c.ints(2).data ? const_cast<int64_t*>(c.ints(2).data) : nullptr,
+                                ACL_INT64, &n, 1)
+                        : c.tensor(2);
+  if (!read_indices(at, index, axis_size(out, axis), fault)) return fault.report(c, 2);
+  for (int64_t i = 0; i < n; ++i) {
+    const Tensor to = slice_at(out, axis, at[i]);
+    if (How == Write::Fill) fill_tensor(to, c.scalar(3));
+    if (How == Write::Copy) copy_tensor(to, slice_at(c.tensor(3), axis, i));
+    if (How == Write::Add) add_scaled(to, slice_at(c.tensor(3), axis, i), c.scalar(4));
+  }
+  return ACL_SUCCESS;
+}
+
+}  // namespace
+}  // namespace aclsim
+
+ACLNN_OP(aclnnGather, check_gather, run_gather)
+ACLNN_OP(aclnnGatherV2, check_gather_v2, run_gather_v2)
+ACLNN_OP(aclnnScatterAdd, (check_scatter<0, 4>), (run_scatter<0, 4>))
+ACLNN_OP(aclnnScatter, (check_scatter<4, 5>), (run_scatter<4, 5>))
+ACLNN_OP(aclnnInplaceScatter, (check_scatter<4, 0>), (run_scatter<4, 0>))
+ACLNN_OP(aclnnScatterValue, (check_scatter<4, 5>), (run_scatter<4, 5>))
+ACLNN_OP(aclnnInplaceScatterValue, (check_scatter<4, 0>), (run_scatter<4, 0>))
+ACLNN_OP(aclnnIndexSelect, check_index_select, run_index_select)
+ACLNN_OP(aclnnIndexAdd, (check_index_write<Write::Add, 5>), (run_index_write<Write::Add, 5>))
+ACLNN_OP(aclnnInplaceIndexCopy, (check_index_write<Write::Copy, 0>), (run_index_write<Write::Copy, 0>))
+ACLNN_OP(aclnnIndexCopy, (check_index_write<Write::Copy, 4>), (run_index_write<Write::Copy, 4>))
+ACLNN_OP(aclnnIndexFill, (check_index_write<Write::Fill, 4>), (run_index_write<Write::Fill, 4>))
+ACLNN_OP(aclnnIndexFillTensor, (check_index_write<Write::Fill, 4>), (run_index_write<Write::Fill, 4>))
+ACLNN_OP(aclnnInplaceIndexFill, (check_index_write<Write::Fill, 0>), (run_index_write<Write::Fill, 0>))
+ACLNN_OP(aclnnInplaceIndexFillTensor, (check_index_write<Write::Fill, 0>),
+         (run_index_write<Write::Fill, 0>))
