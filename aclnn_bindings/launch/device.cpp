@@ -60,6 +60,9 @@ void close_device(Device& device) {
   for (auto& context : registry.contexts) {
     if (context->session && context->device == &device) acl.aclrtDestroyContext(context->handle);
   }
+  // Host memory is not a device's, but freeing it needs a context.
+  for (void* memory : registry.host_memory) acl.aclrtFreeHost(memory);
+  registry.host_memory.clear();
   acl.aclrtResetDevice(device.id);
   device.session = 0;
   device.primary.session = 0;

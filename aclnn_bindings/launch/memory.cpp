@@ -1,4 +1,6 @@
 // Owns the entry points that allocate and free; blocks belong to the allocators of the devices.
+#include <algorithm>
+
 #include "registry.h"
 
 using namespace launch;
@@ -53,16 +55,20 @@ uint64_t mt_host_alloc(uint64_t device, uint64_t bytes) {
   if (!entry.ready()) return fail_state("mt_host_alloc"), 0;
   if (enter(&as<Device>(device)->primary)) return 0;
   void* address = nullptr;
-  return check(acl.aclrtMallocHost(&address, bytes), "aclrtMallocHost", bytes)
-             ? 0
-             : reinterpret_cast<uint64_t>(address);
+  if (check(acl.aclrtMallocHost(&address, bytes), "aclrtMallocHost", bytes)) return 0;
+  std::lock_guard<std::mutex> lock(registry.mutex);
+  registry.host_memory.push_back(address);
+  return reinterpret_cast<uint64_t>(address);
 }
 
 int32_t mt_host_free(uint64_t device, uint64_t address) {
   Inside entry;
   if (!entry.ready()) return 0;
   if (int32_t code = enter(&as<Device>(device)->primary)) return code;
-  return check(acl.aclrtFreeHost(reinterpret_cast<void*>(address)), "aclrtFreeHost");
+  std::lock_guard<std::mutex> lock(registry.mutex);
+  auto& held = registry.host_memory;
+  held.erase(std::remove(held.begin(), held.end(), as<void>(address)), held.end());
+  return check(acl.aclrtFreeHost(as<void>(address)), "aclrtFreeHost");
 }
 
 }  // extern "C"

@@ -41,6 +41,7 @@ struct Registry {
   std::vector<std::unique_ptr<Context>> contexts;
   std::vector<std::unique_ptr<Stream>> streams;
   std::vector<std::unique_ptr<Event>> events;
+  std::vector<void*> host_memory;
 };
 
 extern Registry registry;
