@@ -214,11 +214,15 @@ def _census(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
             f"{lacking[0]}: {reason}",
         )
     half = [op.name for op in counted.ops.values() if op.reason.endswith("not exported")]
-    if report.install.kind == "simulator" and half:
+    if half and report.install.layout != "none":
+        number = "1 operator is" if len(half) == 1 else f"{len(half)} operators are"
+        simulator = report.install.kind == "simulator"
         yield Cause(
-            "error",
-            f"declared but not exported by the simulator: {_several(half)}",
-            "reinstall the package: its simulator is damaged",
+            "error" if simulator else "warning",
+            f"{number} declared but not exported: {_several(half)}",
+            "reinstall the package: its simulator is damaged"
+            if simulator
+            else "headers are newer than libraries, or a library is missing",
         )
     drifted = [f for f in counted.functions.values() if f.status is Status.DRIFTED]
     breaking = [f for f in drifted if f.drift and f.drift.effect == "breaks ABI"]

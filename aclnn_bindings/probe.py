@@ -137,7 +137,11 @@ def _run(report: Report, environ: Mapping[str, str]) -> Report:
     before = [preload[n] for s in loads for n in s.facts.get("preloaded", ()) if n in preload]
     wanted = dict.fromkeys([*reversed(before), *(p for p in paths if p in usable)])
     tour = _smoke_request(report.declared, list(wanted))
-    return replace(report, smoke=child.run("smoke", tour, report.request.smoke_timeout, environ))
+    steps = child.run("smoke", tour, report.request.smoke_timeout, environ)
+    if report.request.headers is None and all(step.state == "ok" for step in steps):
+        root = {"root": str(install.root)}
+        steps += child.run("trial", root, report.request.smoke_timeout, environ)
+    return replace(report, smoke=steps)
 
 
 def _load(

@@ -13,7 +13,7 @@ from aclnn_bindings.probe import Report, Request
 from aclnn_bindings.probe import probe as look
 from aclnn_bindings.search import ENVIRONMENT
 
-from . import exits, probe_diff, probe_json, probe_text, render
+from . import exits, needs, probe_diff, probe_json, probe_text, render
 
 FOLDER = click.Path(path_type=Path)
 
@@ -52,7 +52,7 @@ def probe(
         raise click.UsageError("--home and --simulator exclude each other")
     asked = tuple(name if name.startswith("acl") else f"aclnn{name}" for name in (*ops, *more_ops))
     reference = probe_diff.load(against) if against else None
-    request = Request(home, simulator, headers, probe_text.needed_by_check(), run=not no_run)
+    request = Request(home, simulator, headers, needs.needed_by_check(), run=not no_run)
     report = look(request)
     found = causes(report, os.environ)
     code = exit_code(report, found, asked)

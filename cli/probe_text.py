@@ -21,7 +21,7 @@ _SHOWN: Final = 6
 _NAMES: Final = {
     "init": "initialise", "device": "open device 0", "stream": "create a stream",
     "event": "record an event", "malloc": "allocate memory", "copy": "copy there and back",
-    "add": "aclnnAdd",
+    "add": "aclnnAdd", "bindings": "aclnnAdd through these bindings",
 }  # fmt: skip
 
 _NOT_THERE: Final = {"bundled simulator": "not built"}
@@ -210,11 +210,6 @@ def _needed(report: Report, census: Census) -> Iterator[Block]:
             " …" if len(lacking) > _SHOWN else ""
         )
     yield Line(Cell(f"  {text}", "warn" if lacking else ""))
-
-
-def needed_by_check() -> tuple[str, ...]:
-    """ACLNN operators that the declared torch operators call, or none when they are not known."""
-    return ()
 
 
 def _asked(name: str, report: Report) -> Iterator[Block]:

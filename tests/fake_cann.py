@@ -21,11 +21,29 @@ VERSION = "8.1.RC1"
 OPS = ("aclnnAdd", "aclnnMul", "aclnnMatmul", "aclnnIndexPutImpl")
 OPAQUE = ("aclTensor", "aclScalar", "aclOpExecutor", "aclTensorList")
 
+# What the bindings call beyond the smoke test.
+MORE = (
+    "aclrtSynchronizeDevice",
+    "aclrtGetCurrentContext",
+    "aclrtSetCurrentContext",
+    "aclrtMemcpyAsync",
+    "aclrtStreamWaitEvent",
+    "aclrtStreamQuery",
+    "aclrtQueryEventStatus",
+    "aclrtMallocHost",
+    "aclrtFreeHost",
+    "aclrtCreateEventExWithFlag",
+    "aclrtSynchronizeEvent",
+    "aclrtSynchronizeStreamWithTimeout",
+    "aclrtMemsetAsync",
+)
+
 RUNTIME = r"""
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+static char current;
 int aclInit(const char *p) { (void)p; ON_INIT; return 0; }
 int aclFinalize(void) { return 0; }
 int aclrtGetDeviceCount(uint32_t *n) { *n = DEVICES; return 0; }
@@ -44,28 +62,45 @@ int aclrtMalloc(void **p, size_t n, int q) { (void)q; *p = malloc(n); return 0; 
 int aclrtFree(void *p) { free(p); return 0; }
 int aclrtMemcpy(void *d, size_t m, const void *s, size_t n, int k)
 { (void)m; (void)k; memcpy(d, s, n); return 0; }
+int aclrtSynchronizeDevice(void) { return 0; }
+int aclrtGetCurrentContext(void **c) { *c = &current; return 0; }
+int aclrtSetCurrentContext(void *c) { (void)c; return 0; }
+int aclrtMemcpyAsync(void *d, size_t m, const void *s, size_t n, int k, void *stream)
+{ (void)m; (void)k; (void)stream; memcpy(d, s, n); return 0; }
+int aclrtStreamWaitEvent(void *s, void *e) { (void)s; (void)e; return 0; }
+int aclrtStreamQuery(void *s, int *state) { (void)s; *state = 0; return 0; }
+int aclrtQueryEventStatus(void *e, int *state) { (void)e; *state = 1; return 0; }
+int aclrtMallocHost(void **p, size_t n) { *p = malloc(n); return 0; }
+int aclrtFreeHost(void *p) { free(p); return 0; }
+int aclrtCreateEventExWithFlag(void **e, uint32_t f) { (void)f; *e = malloc(1); return 0; }
+int aclrtSynchronizeEvent(void *e) { (void)e; return 0; }
+int aclrtSynchronizeStreamWithTimeout(void *s, int ms) { (void)s; (void)ms; return 0; }
+int aclrtMemsetAsync(void *d, size_t m, int v, size_t n, void *s)
+{ (void)m; (void)s; memset(d, v, n); return 0; }
 const char *aclGetRecentErrMsg(void) { return "EZ1001: the fake is broken on purpose"; }
 """
 
 DESCRIPTORS = r"""
 #include <stdint.h>
+#include <stdlib.h>
 void *aclCreateTensor(const int64_t *v, uint64_t n, int t, const int64_t *st, int64_t o, int f,
                       const int64_t *sd, uint64_t m, void *data)
 { (void)v; (void)n; (void)t; (void)st; (void)o; (void)f; (void)sd; (void)m; return data; }
 int aclDestroyTensor(const void *t) { (void)t; return 0; }
-void *aclCreateScalar(void *v, int t) { (void)t; return v; }
-int aclDestroyScalar(const void *s) { (void)s; return 0; }
+void *aclCreateScalar(void *v, int t)
+{ float *s = malloc(sizeof(float)); *s = t == 11 ? *(double *)v : *(float *)v; return s; }
+int aclDestroyScalar(const void *s) { free((void *)s); return 0; }
 """
 
 ADD = r"""
 #include <stdint.h>
-static const float *a, *b, *alpha; static float *c;
+static const float *a, *b; static float alpha, *c;
 int aclnnAddGetWorkspaceSize(const void *x, const void *y, const void *s, void *z, uint64_t *n,
                              void **e)
-{ a = x; b = y; alpha = s; c = z; *n = 64; *e = &a; return ADD_CODE; }
+{ a = x; b = y; alpha = *(const float *)s; c = z; *n = 64; *e = &a; return ADD_CODE; }
 int aclnnAdd(void *w, uint64_t n, void *e, void *s)
 { (void)w; (void)n; (void)e; (void)s;
-  for (int i = 0; i < 6; i++) c[i] = a[i] + *alpha * b[i]; return 0; }
+  for (int i = 0; i < 6; i++) c[i] = a[i] + alpha * b[i]; return 0; }
 """
 
 DEFAULTS = {"ON_INIT": "", "DEVICES": "2", "ADD_CODE": "0"}
@@ -74,7 +109,7 @@ DEFAULTS = {"ON_INIT": "", "DEVICES": "2", "ADD_CODE": "0"}
 def functions(ops: Iterable[str]) -> list[str]:
     """The functions that a fake declares: the smoke test's and both phases of `ops`."""
     phases = [name for op in ops for name in (op, f"{op}GetWorkspaceSize")]
-    return list(dict.fromkeys([*smoke.FUNCTIONS, *phases]))
+    return list(dict.fromkeys([*smoke.FUNCTIONS, *MORE, *phases]))
 
 
 def write_headers(include: Path, ops: Sequence[str] = OPS, version: str = VERSION) -> None:

@@ -145,8 +145,10 @@ def test_a_removed_symbol_is_missing_and_named(tmp_path: Path) -> None:
     assert report.census.functions["aclnnMatmul"].status is Status.MISSING
     lacking = next(c for c in found if "operators wanted" in c.what)
     assert lacking.what.startswith("1 of 2")
-    assert "aclnnMatmul not exported" not in lacking.what
-    assert "aclnnMatmul" in lacking.evidence
+    assert (
+        lacking.evidence == "aclnnMatmul: aclnnMatmulGetWorkspaceSize and aclnnMatmul not exported"
+    )
+    assert "1 operator is declared but not exported: aclnnMatmul" in [c.what for c in found]
     assert set(states(report).values()) == {"ok"}
 
 
@@ -237,7 +239,8 @@ def test_a_library_that_kills_its_loader_does_not_hide_the_others(root: Path) ->
     ends = {Path(step.name).name: step.state for step in report.loads}
     assert ends["libacl_cblas.so"] == "crashed"
     assert sorted(ends.values()) == ["crashed", "ok", "ok", "ok"]
-    assert errors(found) == ["loading libacl_cblas.so crashed"]
+    assert errors(found)[0] == "loading libacl_cblas.so crashed"
+    assert states(report)["add"] == "ok"
 
 
 def test_no_device_is_told(tmp_path: Path) -> None:
@@ -258,7 +261,7 @@ def test_a_failing_call_carries_its_symbol_its_text_and_a_remedy(tmp_path: Path)
 
 
 def test_a_wrong_result_is_a_failure(root: Path) -> None:
-    wrong = fake_cann.ADD.replace("a[i] + *alpha", "a[i] - *alpha")
+    wrong = fake_cann.ADD.replace("a[i] + alpha", "a[i] - alpha")
     base = root / "lib64/libnnopbase.so"
     source = wrong + fake_cann.op_source(fake_cann.OPS)
     fake_cann.compile_library(root / "lib64/libopapi.so", source, (base,))
