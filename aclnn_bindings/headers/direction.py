@@ -59,7 +59,7 @@ def directions(
         said = doc.direction if doc else ""
         if kind in _DATA:
             out.append(_of_data(param, kind, said, in_place) if op != function else Direction.IN)
-        elif kind in (Kind.POINTER, Kind.EXECUTOR) and "*" in param.type + "&":
+        elif kind is Kind.POINTER:
             out.append(_of_pointer(param, said))
         elif kind is Kind.STRING and not param.type.startswith("const ") and said:
             out.append(_BY_TEXT[said] if op == function else Direction.IN)

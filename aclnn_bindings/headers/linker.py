@@ -183,6 +183,9 @@ class Linker:
         docs: dict[str, ParamDoc] = read_doc(function.doc) if function.doc else {}
         types = [resolve_bounds(p.type, scope) for p in function.params]
         kinds = [self.kind(t, function, unit) for t in types]
+        if kinds == [Kind.VOID]:
+            # A name for void, alone: no parameters.
+            function, types, kinds = function._replace(params=()), [], []
         ways = directions(function.name, function.params, kinds, docs)
         numbers = []
         for param, ctype, kind, way in zip(function.params, types, kinds, ways, strict=True):

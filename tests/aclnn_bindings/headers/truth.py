@@ -44,8 +44,9 @@ class Verdict:
 
 
 def _function(name: str, signature: Signature) -> str:
+    # A cast to the very type also picks it where C++ adds overloads.
     types = ", ".join(p.type for p in signature.params)
-    return f"static_assert(std::is_same_v<decltype(&::{name}), {signature.returns} (*)({types})>);"
+    return f"static_assert(sizeof(static_cast<{signature.returns} (*)({types})>(&::{name})) == 8);"
 
 
 def _number(name: str, value: int | float | str) -> str:
