@@ -1,0 +1,87 @@
+"""Owns building and running small C++ programs against the simulator's install."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import aclnn_bindings
+
+PROGRAMS = Path(__file__).parent / "programs"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one run left: exit status, output, and strict mode's findings."""
+
+    code: int
+    out: str
+    err: str
+    findings: list[dict[str, Any]] = field(default_factory=list)
+
+    def kinds(self) -> list[str]:
+        return [f["finding"] for f in self.findings]
+
+
+@functools.cache
+def install() -> Path:
+    """The simulator's install root."""
+    for package in aclnn_bindings.__path__:
+        root = Path(package) / "simulator" / "install"
+        if (root / "lib64" / "libascendcl.so").exists():
+            return root
+    pytest.skip("the simulator is not built")
+
+
+@functools.cache
+def compiler() -> str:
+    found = shutil.which("g++")
+    if found is None:
+        pytest.skip("no g++ to build the programs with")
+    return found
+
+
+@functools.cache
+def scratch() -> Path:
+    return Path(tempfile.mkdtemp(prefix="aclsim-programs-"))
+
+
+@functools.cache
+def build(name: str, *options: str) -> Path:
+    """Compile `programs/<name>.cpp` as a user would, and return the executable."""
+    binary = scratch() / name
+    root = install()
+    command = [
+        compiler(), "-O1", "-g", "-rdynamic", "-pthread", *options,
+        str(PROGRAMS / f"{name}.cpp"), f"-I{root / 'include'}", f"-L{root / 'lib64'}",
+        "-lascendcl", "-lnnopbase", "-lopapi", f"-Wl,-rpath,{root / 'lib64'}", "-o", str(binary),
+    ]  # fmt: skip
+    made = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stderr
+    return binary
+
+
+def run(name: str, *arguments: str, timeout: float = 60, **environment: str) -> Outcome:
+    """Build and run a program; keyword arguments are environment variables."""
+    binary = build(name)
+    report = Path(tempfile.mkstemp(prefix="findings-", suffix=".jsonl", dir=scratch())[1])
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("ACLSIM_", "ASCEND_"))}
+    done = subprocess.run(
+        [str(binary), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+        env={**clean, "ACLSIM_REPORT": str(report), **environment},
+    )
+    findings = [json.loads(line) for line in report.read_text().splitlines()]
+    return Outcome(done.returncode, done.stdout, done.stderr, findings)
