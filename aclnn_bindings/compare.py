@@ -18,7 +18,7 @@ _CONST: Final = re.compile(r"\bconst\b")
 _TAG: Final = re.compile(r"\b(struct|union|enum)\b")
 _SPACES: Final = re.compile(r"\s*([*&()\[\],])\s*|\s+")
 # Version numbers and end marks move with every release and are passed to no function.
-_MOVING: Final = re.compile(r"(_VERSION(_STR|_NUM)?|_MAX|_RESERVED|_END)$")
+_MOVING: Final = re.compile(r"(_VERSION(_STR|_NUM)?|_MAX|_RESERVED|_END|_BUTT)$")
 # By-value and pointed-to integers of one width are passed alike; names of one width are one class.
 _WIDTHS: Final[Mapping[str, str]] = {
     "bool": "i8", "_Bool": "i8", "char": "i8", "signed char": "i8", "unsigned char": "i8",

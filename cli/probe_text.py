@@ -12,6 +12,7 @@ from aclnn_bindings.census import Census, Function, Op, Status
 from aclnn_bindings.install import Install
 from aclnn_bindings.probe import Report
 from aclnn_bindings.products import product_of, support
+from aclnn_bindings.search import Step
 from aclnn_bindings.signature import Signature
 
 from .probe_diff import Comparison
@@ -24,7 +25,17 @@ _NAMES: Final = {
     "add": "aclnnAdd", "bindings": "aclnnAdd through these bindings",
 }  # fmt: skip
 
-_NOT_THERE: Final = {"bundled simulator": "not built"}
+
+def _steps(report: Report) -> tuple[Step, ...]:
+    """The places that counted: only the first when it was given explicitly."""
+    explicit = report.request.home is not None or report.request.simulator
+    return report.steps[:1] if explicit else report.steps
+
+
+def _looked(step: Step) -> str:
+    if step.via == "bundled simulator" and step.verdict == "unset":
+        return "not built"
+    return step.detail or (f"{step.verdict}: {step.path}" if step.path else step.verdict)
 
 
 def document(
@@ -39,7 +50,7 @@ def document(
         yield from _custom(report.install)
     else:
         yield Heading("Looked at")
-        yield Facts([(s.via, s.detail or _NOT_THERE.get(s.via, s.verdict)) for s in report.steps])
+        yield Facts([(s.via, _looked(s)) for s in _steps(report)])
     if report.census is not None:
         yield from _operators(report, report.census)
     for name in asked:
@@ -153,7 +164,17 @@ def _mark(problem: str) -> Style:
 
 
 def _operators(report: Report, census: Census) -> Iterator[Block]:
-    yield Heading("Operators")
+    if census.ops:
+        yield Heading("Operators")
+        yield _by_library(census)
+    yield Heading("Functions")
+    yield Facts([(s.value, _status(census, s)) for s in Status if census.count(s)])
+    yield from _shadowed(census)
+    if report.files:
+        yield from _needed(report, census)
+
+
+def _by_library(census: Census) -> Grid:
     groups: dict[str, list[Op]] = {}
     for op in census.ops.values():
         groups.setdefault(Path(op.library).name if op.library else "in no library", []).append(op)
@@ -163,11 +184,7 @@ def _operators(report: Report, census: Census) -> Iterator[Block]:
     if len(rows) > 1:
         rows.append((Cell("all", "strong"), *_counts(list(census.ops.values()))))
     columns = ("library", "installed", "declared", "callable")
-    yield Grid(columns, rows, frozenset({1, 2, 3}))
-    yield Heading("Functions")
-    yield Facts([(s.value, _status(census, s)) for s in Status if census.count(s)])
-    yield from _shadowed(census)
-    yield from _needed(report, census)
+    return Grid(columns, rows, frozenset({1, 2, 3}))
 
 
 def _counts(ops: Sequence[Op]) -> tuple[str, str, str]:

@@ -31,6 +31,10 @@ CLASSES = {
     "@floating": "FLOAT16 FLOAT DOUBLE BFLOAT16",
     "@complex": "COMPLEX64 COMPLEX128",
 }
+# Names that headers define as macros and the facts list as types (acl/dvpp of CANN 8.1).
+SPELLED_BY_MACRO = {"hi_void": "void"}
+# A flexible array member takes no room; the facts list it as a pointer (hi_dvpp_vpc.h).
+FLEXIBLE = {"hi_roundview_stitching_pic_param": 16}
 IO = {"in": "i", "attr": "i", "out": "o", "io": "b", "in,out": "b"}
 
 
@@ -101,7 +105,7 @@ def spec_names(op: Facts, count: int) -> list[str] | None:
 
 
 def compact_function(name: str, raw: Facts, specs: Facts, sets: DtypeSets) -> list[Any]:
-    doc, params = raw["doc"], raw["params"]
+    doc, params = raw["doc"], [p for p in raw["params"] if p != ["hi_void", ""]]
     op = specs.get(name.removesuffix(PHASE_1), {}) if name.endswith(PHASE_1) else {}
     names = spec_names(op, len(params) - 2) if op else None
     row: list[str] = []
@@ -132,6 +136,14 @@ def borrow_directions(old: dict[str, list[Any]], new: dict[str, list[Any]]) -> N
                 row[i] = "|".join(mine)
 
 
+def compact_struct(name: str, raw: Facts) -> list[Any]:
+    size, fields = FLEXIBLE.get(name, raw["size"]), raw["fields"]
+    if name in FLEXIBLE:
+        ctype, field, offset = fields[-1]
+        fields = [*fields[:-1], [f"{ctype}[0]", field, offset]]
+    return [raw["header"], raw["kind"], size, raw["align"], fields]
+
+
 def compact_catalog(version: str, raw: Facts, specs: Facts) -> Facts:
     sets = DtypeSets()
     by_name = sorted(raw["functions"].items())
@@ -144,6 +156,8 @@ def compact_catalog(version: str, raw: Facts, specs: Facts) -> Facts:
         for mark in ("deprecated", "generated")
     }
     meta = raw["meta"]
+    used = {p[0].rstrip(" *") for f in raw["functions"].values() for p in f["params"]}
+    spelled = {name: ctype for name, ctype in SPELLED_BY_MACRO.items() if name in used}
     return {
         "format": 1,
         "version": version,
@@ -153,11 +167,8 @@ def compact_catalog(version: str, raw: Facts, specs: Facts) -> Facts:
         "headers": dict(sorted(headers.items())),
         "enums": {n: [e["header"], e["values"]] for n, e in sorted(raw["enums"].items())},
         "constants": dict(sorted(raw["constants"].items())),
-        "typedefs": dict(sorted(raw["typedefs"].items())),
-        "structs": {
-            n: [s["header"], s["kind"], s["size"], s["align"], s["fields"]]
-            for n, s in sorted(raw["structs"].items())
-        },
+        "typedefs": dict(sorted({**spelled, **raw["typedefs"]}.items())),
+        "structs": {n: compact_struct(n, s) for n, s in sorted(raw["structs"].items())},
         **marks,
         "functions": functions,
     }
