@@ -1,0 +1,93 @@
+"""Owns Adafactor."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import mindtorch
+
+from ._checks import advance, check_lr, check_positive, count
+from .optimizer import Group, Optimizer, ParamsT
+
+__all__ = ["Adafactor"]
+
+
+class Adafactor(Optimizer):
+    """Adam-like steps whose second moment is kept as a row and a column (torch document of Adafactor)."""
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: Any = 1e-2,
+        beta2_decay: float = -0.8,
+        eps: tuple[float | None, float] = (None, 1e-3),
+        d: float = 1.0,
+        weight_decay: float = 0.0,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+    ) -> None:
+        check_lr(lr)
+        if not 0.0 >= beta2_decay:
+            raise ValueError(f"beta2_decay should be <= 0 but is: {beta2_decay}")
+        if eps[0] is not None and not 0.0 <= eps[0]:
+            raise ValueError(f"epsilon1 should be >= 0 but is: {eps[0]}")
+        if not 0.0 <= eps[1]:
+            raise ValueError(f"epsilon2 should be >= 0 but is: {eps[1]}")
+        if not 1.0 <= d:
+            raise ValueError(f"Clipping threshold d should be >= 1 but is: {d}")
+        check_positive(weight_decay=weight_decay)
+        defaults = {
+            "lr": lr,
+            "beta2_decay": beta2_decay,
+            "eps": eps,
+            "d": d,
+            "weight_decay": weight_decay,
+            "foreach": foreach,
+            "maximize": maximize,
+        }
+        super().__init__(params, defaults)
+
+    def step(self, closure: Any = None) -> Any:
+        """Updates every parameter."""
+        return self._step_each(closure)
+
+    def _state_of(self, p: Any, grad: Any) -> dict[str, Any]:
+        state: dict[str, Any] = self.state[p]
+        if not state:
+            state["step"] = count()
+            if p.dim() > 1:
+                rows, cols = list(p.shape), list(p.shape)
+                rows[-1], cols[-2] = 1, 1
+                state["row_var"] = mindtorch.zeros(rows, dtype=grad.dtype, device=grad.device)
+                state["col_var"] = mindtorch.zeros(cols, dtype=grad.dtype, device=grad.device)
+            else:
+                state["variance"] = mindtorch.zeros_like(grad)
+        return state
+
+    def _update(self, p: Any, grad: Any, group: Group) -> None:
+        state, lr = self._state_of(p, grad), group["lr"]
+        floor, scale_floor = group["eps"]
+        floor = mindtorch.finfo(p.dtype).eps if floor is None else floor
+        grad = -grad if group["maximize"] else grad
+        step = advance(state)
+        weight = step ** group["beta2_decay"]
+        size = math.sqrt(p.numel())
+        rate = max(scale_floor, p.norm(2).item() / size) * min(lr, 1 / math.sqrt(step))
+        if group["weight_decay"] != 0:
+            p.mul_(1 - lr * group["weight_decay"])
+        move = _variance(state, grad, weight, floor).clamp_(min=floor * floor).rsqrt_().mul_(grad)
+        clip = max(1.0, move.norm(2).item() / (size * group["d"]))
+        p.add_(move, alpha=-rate / clip)
+
+
+def _variance(state: dict[str, Any], grad: Any, weight: float, floor: float) -> Any:
+    """The estimate of g²: a rank-one product for matrices, elementwise for vectors."""
+    if "variance" in state:
+        state["variance"].lerp_(grad.square(), weight)
+        return state["variance"].clone()
+    rows, cols = state["row_var"], state["col_var"]
+    rows.lerp_(grad.square().mean(-1, keepdim=True), weight)
+    cols.lerp_(grad.square().mean(-2, keepdim=True), weight)
+    return (rows @ cols).div_(rows.mean(-2, keepdim=True).clamp_(min=floor))

@@ -1,0 +1,60 @@
+"""Owns Adadelta."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._checks import advance, check_lr, check_positive, count, directed, zeros
+from .optimizer import Group, Optimizer, ParamsT
+
+__all__ = ["Adadelta"]
+
+
+class Adadelta(Optimizer):
+    """p -= lr · g · sqrt(mean of Δ² + eps) / sqrt(mean of g² + eps)."""
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: Any = 1.0,
+        rho: float = 0.9,
+        eps: float = 1e-6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        *,
+        capturable: bool = False,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        check_lr(lr)
+        if not 0.0 <= rho <= 1.0:
+            raise ValueError(f"Invalid rho value: {rho}")
+        check_positive(eps=eps, weight_decay=weight_decay)
+        defaults = {
+            "lr": lr,
+            "rho": rho,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "maximize": maximize,
+            "capturable": capturable,
+            "foreach": foreach,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
+
+    def step(self, closure: Any = None) -> Any:
+        """Updates every parameter."""
+        return self._step_each(closure)
+
+    def _update(self, p: Any, grad: Any, group: Group) -> None:
+        state, rho, eps = self.state[p], group["rho"], group["eps"]
+        if not state:
+            state.update(step=count(), square_avg=zeros(p), acc_delta=zeros(p))
+        advance(state)
+        grad = directed(grad, p, group)
+        square, deltas = state["square_avg"], state["acc_delta"]
+        square.mul_(rho).addcmul_(grad, grad, value=1 - rho)
+        root = square.add(eps).sqrt_()
+        delta = deltas.add(eps).sqrt_().div_(root).mul_(grad)
+        deltas.mul_(rho).addcmul_(delta, delta, value=1 - rho)
+        p.add_(delta, alpha=-group["lr"])

@@ -1,0 +1,72 @@
+"""Owns Adagrad."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mindtorch
+
+from ._checks import advance, check_lr, check_positive, count, directed
+from .optimizer import Group, Optimizer, ParamsT
+
+__all__ = ["Adagrad"]
+
+
+class Adagrad(Optimizer):
+    """p -= lr / (1 + (step - 1) lr_decay) · g / (sqrt(sum of g²) + eps)."""
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: Any = 1e-2,
+        lr_decay: float = 0,
+        weight_decay: float = 0,
+        initial_accumulator_value: float = 0,
+        eps: float = 1e-10,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        check_lr(lr)
+        check_positive(
+            lr_decay=lr_decay,
+            weight_decay=weight_decay,
+            initial_accumulator_value=initial_accumulator_value,
+            eps=eps,
+        )
+        defaults = {
+            "lr": lr,
+            "lr_decay": lr_decay,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "initial_accumulator_value": initial_accumulator_value,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "fused": fused,
+        }
+        super().__init__(params, defaults)
+        for group in self.param_groups:
+            for p in group["params"]:
+                start = group["initial_accumulator_value"]
+                self.state[p] = {"step": count(), "sum": mindtorch.full_like(p.data, start)}
+
+    def share_memory(self) -> None:
+        """Moves the sums to shared memory."""
+        for group in self.param_groups:
+            for p in group["params"]:
+                self.state[p]["sum"].share_memory_()
+
+    def step(self, closure: Any = None) -> Any:
+        """Updates every parameter."""
+        return self._step_each(closure)
+
+    def _update(self, p: Any, grad: Any, group: Group) -> None:
+        state = self.state[p]
+        step = advance(state)
+        grad = directed(grad, p, group)
+        rate = group["lr"] / (1 + (step - 1) * group["lr_decay"])
+        state["sum"].addcmul_(grad, grad, value=1)
+        p.addcdiv_(grad, state["sum"].sqrt().add_(group["eps"]), value=-rate)

@@ -1,0 +1,124 @@
+"""Owns Adam and AdamW."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mindtorch
+
+from ._checks import advance, check_betas, check_lr, check_positive, count, zeros
+from .optimizer import Group, Optimizer, ParamsT
+
+__all__ = ["Adam", "AdamW"]
+
+
+class Adam(Optimizer):
+    """p -= lr · m̂ / (sqrt(v̂) + eps), with bias-corrected moments m̂ and v̂."""
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: Any = 1e-3,
+        betas: Any = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        amsgrad: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+        decoupled_weight_decay: bool = False,
+    ) -> None:
+        check_lr(lr)
+        check_positive(eps=eps)
+        check_betas(betas)
+        check_positive(weight_decay=weight_decay)
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "amsgrad": amsgrad,
+            "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "differentiable": differentiable,
+            "fused": fused,
+            "decoupled_weight_decay": decoupled_weight_decay,
+        }
+        super().__init__(params, defaults)
+
+    def step(self, closure: Any = None) -> Any:
+        """Updates every parameter."""
+        return self._step_each(closure)
+
+    def _state_of(self, p: Any, group: Group) -> dict[str, Any]:
+        state: dict[str, Any] = self.state[p]
+        if not state:
+            state["step"] = count()
+            state["exp_avg"] = zeros(p)
+            state["exp_avg_sq"] = zeros(p)
+            if group["amsgrad"]:
+                state["max_exp_avg_sq"] = zeros(p)
+        return state
+
+    def _update(self, p: Any, grad: Any, group: Group) -> None:
+        state, (beta1, beta2), lr = self._state_of(p, group), group["betas"], group["lr"]
+        if group["maximize"]:
+            grad = -grad
+        if group["weight_decay"] != 0:
+            if group["decoupled_weight_decay"]:
+                p.mul_(1 - lr * group["weight_decay"])
+            else:
+                grad = grad.add(p, alpha=group["weight_decay"])
+        step = advance(state)
+        mean, square = state["exp_avg"], state["exp_avg_sq"]
+        mean.lerp_(grad, 1 - beta1)
+        square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        if group["amsgrad"]:
+            largest = state["max_exp_avg_sq"]
+            square = largest.copy_(mindtorch.maximum(largest, square))
+        root = (1 - beta2**step) ** 0.5
+        denominator = (square.sqrt() / root).add_(group["eps"])
+        p.addcdiv_(mean, denominator, value=-float(lr) / (1 - beta1**step))
+
+
+class AdamW(Adam):
+    """Adam whose weight decay acts on the parameter, not on the gradient."""
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: Any = 1e-3,
+        betas: Any = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+        amsgrad: bool = False,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        super().__init__(
+            params,
+            lr,
+            betas,
+            eps,
+            weight_decay,
+            amsgrad,
+            foreach=foreach,
+            maximize=maximize,
+            capturable=capturable,
+            differentiable=differentiable,
+            fused=fused,
+            decoupled_weight_decay=True,
+        )
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        for group in self.param_groups:  # checkpoints of older versions do not say it
+            group["decoupled_weight_decay"] = True

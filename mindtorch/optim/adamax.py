@@ -1,0 +1,60 @@
+"""Owns Adamax."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mindtorch
+
+from ._checks import advance, check_betas, check_lr, check_positive, count, directed, zeros
+from .optimizer import Group, Optimizer, ParamsT
+
+__all__ = ["Adamax"]
+
+
+class Adamax(Optimizer):
+    """Adam with the infinity norm of the gradients in place of the second moment."""
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: Any = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
+        check_lr(lr)
+        check_positive(eps=eps)
+        check_betas(betas)
+        check_positive(weight_decay=weight_decay)
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "capturable": capturable,
+        }
+        super().__init__(params, defaults)
+
+    def step(self, closure: Any = None) -> Any:
+        """Updates every parameter."""
+        return self._step_each(closure)
+
+    def _update(self, p: Any, grad: Any, group: Group) -> None:
+        state, (beta1, beta2) = self.state[p], group["betas"]
+        if not state:
+            state.update(step=count(), exp_avg=zeros(p), exp_inf=zeros(p))
+        step = advance(state)
+        grad = directed(grad, p, group)
+        mean, largest = state["exp_avg"], state["exp_inf"]
+        mean.lerp_(grad, 1 - beta1)
+        largest.copy_(mindtorch.maximum(largest * beta2, grad.abs() + group["eps"]))
+        p.addcdiv_(mean, largest, value=-group["lr"] / (1 - beta1**step))

@@ -1,0 +1,5 @@
+"""Names AdamW as torch.optim.adamw does; it stands beside Adam."""
+
+from .adam import AdamW
+
+__all__ = ["AdamW"]

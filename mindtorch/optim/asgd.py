@@ -1,0 +1,63 @@
+"""Owns ASGD."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._checks import advance, check_lr, check_positive, count, directed, zeros
+from .optimizer import Group, Optimizer, ParamsT
+
+__all__ = ["ASGD"]
+
+
+class ASGD(Optimizer):
+    """SGD that keeps an average of the parameter from step t0 on."""
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: Any = 1e-2,
+        lambd: float = 1e-4,
+        alpha: float = 0.75,
+        t0: float = 1e6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
+        check_lr(lr)
+        check_positive(weight_decay=weight_decay)
+        defaults = {
+            "lr": lr,
+            "lambd": lambd,
+            "alpha": alpha,
+            "t0": t0,
+            "weight_decay": weight_decay,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "capturable": capturable,
+        }
+        super().__init__(params, defaults)
+
+    def step(self, closure: Any = None) -> Any:
+        """Updates every parameter."""
+        return self._step_each(closure)
+
+    def _update(self, p: Any, grad: Any, group: Group) -> None:
+        state, lr, lambd = self.state[p], group["lr"], group["lambd"]
+        if not state:
+            state.update(step=count(), eta=count(float(lr)), mu=count(1.0), ax=zeros(p))
+        step = advance(state)
+        grad = directed(grad, p, group)
+        eta, mu = float(state["eta"].item()), float(state["mu"].item())
+        p.mul_(1 - lambd * eta)
+        p.add_(grad, alpha=-eta)
+        average = state["ax"]
+        if mu == 1:
+            average.copy_(p)
+        else:
+            average.add_(p.sub(average).mul_(mu))
+        state["eta"].fill_(lr / ((1 + lambd * lr * step) ** group["alpha"]))
+        state["mu"].fill_(1 / max(1, step - group["t0"]))

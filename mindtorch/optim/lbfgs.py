@@ -1,0 +1,170 @@
+"""Owns LBFGS: limited-memory BFGS over all parameters as one vector, with an optional Wolfe search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import mindtorch
+
+from ._checks import check_lr
+from ._wolfe import strong_wolfe
+from .optimizer import Optimizer, ParamsT
+
+__all__ = ["LBFGS"]
+
+
+class LBFGS(Optimizer):
+    """Quasi-Newton steps; `step` needs a closure that clears gradients, runs backward, gives the loss."""
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: Any = 1,
+        max_iter: int = 20,
+        max_eval: int | None = None,
+        tolerance_grad: float = 1e-7,
+        tolerance_change: float = 1e-9,
+        history_size: int = 100,
+        line_search_fn: str | None = None,
+    ) -> None:
+        check_lr(lr)
+        defaults = {
+            "lr": lr,
+            "max_iter": max_iter,
+            "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,
+            "tolerance_grad": tolerance_grad,
+            "tolerance_change": tolerance_change,
+            "history_size": history_size,
+            "line_search_fn": line_search_fn,
+        }
+        super().__init__(params, defaults)
+        if len(self.param_groups) != 1:
+            raise ValueError("LBFGS doesn't support per-parameter options (parameter groups)")
+        if line_search_fn not in (None, "strong_wolfe"):
+            raise RuntimeError("only 'strong_wolfe' is supported")
+        self._params = self.param_groups[0]["params"]
+
+    def _gradient(self) -> Any:
+        parts = []
+        for p in self._params:
+            grad = mindtorch.zeros_like(p.data) if p.grad is None else p.grad
+            parts.append(grad.reshape(-1))
+        return mindtorch.cat(parts)
+
+    def _move(self, length: Any, direction: Any) -> None:
+        start = 0
+        for p in self._params:
+            size = p.numel()
+            p.add_(direction[start : start + size].reshape(p.shape), alpha=float(length))
+            start += size
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Runs up to max_iter iterations; gives the first loss."""
+        if closure is None:
+            raise TypeError("LBFGS.step needs a closure that reevaluates the model and gives the loss")
+        with mindtorch.no_grad():
+            return self._minimize(closure)
+
+    def _minimize(self, closure: Callable[[], Any]) -> Any:
+        group = self.param_groups[0]
+        state = self.state[self._params[0]]
+        state.setdefault("func_evals", 0)
+        state.setdefault("n_iter", 0)
+
+        def evaluate() -> tuple[float, Any]:
+            with mindtorch.enable_grad():
+                value = float(closure())
+            return value, self._gradient()
+
+        with mindtorch.enable_grad():
+            first = closure()
+        loss, grad = float(first), self._gradient()
+        state["func_evals"] += 1
+        evaluations, iterations = 1, 0
+        if float(grad.abs().max()) <= group["tolerance_grad"]:
+            return first
+        while iterations < group["max_iter"]:
+            iterations += 1
+            state["n_iter"] += 1
+            direction = self._direction(state, grad, group["history_size"])
+            before = loss
+            state["prev_flat_grad"] = grad.clone()
+            first_time = state["n_iter"] == 1
+            length = min(1.0, 1.0 / float(grad.abs().sum())) * group["lr"] if first_time else group["lr"]
+            slope = float(grad.dot(direction))
+            if slope > -group["tolerance_change"]:
+                break
+            loss, grad, length, used = self._advance(evaluate, direction, length, loss, grad, slope)
+            state["d"], state["t"] = direction, length
+            evaluations += used
+            state["func_evals"] += used
+            if evaluations >= group["max_eval"] or self._done(grad, direction, length, loss, before):
+                break
+        return first
+
+    def _done(self, grad: Any, direction: Any, length: float, loss: float, before: float) -> bool:
+        group = self.param_groups[0]
+        return (
+            float(grad.abs().max()) <= group["tolerance_grad"]
+            or float(direction.mul(length).abs().max()) <= group["tolerance_change"]
+            or abs(loss - before) < group["tolerance_change"]
+        )
+
+    def _advance(
+        self,
+        evaluate: Callable[[], tuple[float, Any]],
+        direction: Any,
+        length: float,
+        loss: float,
+        grad: Any,
+        slope: float,
+    ) -> tuple[float, Any, float, int]:
+        """Moves along the direction: by `length`, or by what the Wolfe search finds."""
+        group = self.param_groups[0]
+        if group["line_search_fn"] is None:
+            self._move(length, direction)
+            loss, grad = evaluate()
+            return loss, grad, length, 1
+        origin = [p.clone() for p in self._params]
+
+        def at(t: float) -> tuple[float, Any]:
+            self._move(t, direction)
+            result = evaluate()
+            for p, kept in zip(self._params, origin, strict=True):
+                p.copy_(kept)
+            return result
+
+        loss, grad, length, used = strong_wolfe(
+            at, length, direction, loss, grad, slope, group["tolerance_change"]
+        )
+        self._move(length, direction)
+        return loss, grad, length, used
+
+    def _direction(self, state: dict[str, Any], grad: Any, history: int) -> Any:
+        """-H g by the two-loop recursion over the kept pairs (y, s)."""
+        if state["n_iter"] == 1:
+            state.update(d=grad.neg(), old_dirs=[], old_stps=[], ro=[], H_diag=1.0)
+            return state["d"]
+        y = grad.sub(state["prev_flat_grad"])
+        s = state["d"].mul(state["t"])
+        product = float(y.dot(s))
+        if product > 1e-10:
+            if len(state["old_dirs"]) == history:
+                for name in ("old_dirs", "old_stps", "ro"):
+                    state[name].pop(0)
+            state["old_dirs"].append(y)
+            state["old_stps"].append(s)
+            state["ro"].append(1.0 / product)
+            state["H_diag"] = product / float(y.dot(y))
+        pairs = list(zip(state["old_dirs"], state["old_stps"], state["ro"], strict=True))
+        q = grad.neg()
+        weights = []
+        for y, s, ro in reversed(pairs):
+            weight = float(s.dot(q)) * ro
+            weights.append(weight)
+            q = q.add(y, alpha=-weight)
+        q = q.mul(state["H_diag"])
+        for (y, s, ro), weight in zip(pairs, reversed(weights), strict=True):
+            q = q.add(s, alpha=weight - float(y.dot(q)) * ro)
+        return q

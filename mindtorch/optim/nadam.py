@@ -1,0 +1,74 @@
+"""Owns NAdam."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._checks import advance, check_betas, check_lr, check_positive, count, zeros
+from .optimizer import Group, Optimizer, ParamsT
+
+__all__ = ["NAdam"]
+
+
+class NAdam(Optimizer):
+    """Adam with Nesterov momentum, whose momentum follows a schedule."""
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: Any = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum_decay: float = 4e-3,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        check_lr(lr)
+        check_positive(eps=eps)
+        check_betas(betas)
+        check_positive(weight_decay=weight_decay, momentum_decay=momentum_decay)
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "momentum_decay": momentum_decay,
+            "decoupled_weight_decay": decoupled_weight_decay,
+            "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
+
+    def step(self, closure: Any = None) -> Any:
+        """Updates every parameter."""
+        return self._step_each(closure)
+
+    def _update(self, p: Any, grad: Any, group: Group) -> None:
+        state, (beta1, beta2), lr = self.state[p], group["betas"], group["lr"]
+        if not state:
+            state.update(step=count(), mu_product=count(1.0), exp_avg=zeros(p), exp_avg_sq=zeros(p))
+        step = advance(state)
+        grad = -grad if group["maximize"] else grad
+        if group["weight_decay"] != 0:
+            if group["decoupled_weight_decay"]:
+                p.mul_(1 - lr * group["weight_decay"])
+            else:
+                grad = grad.add(p, alpha=group["weight_decay"])
+        decay = group["momentum_decay"]
+        mu = beta1 * (1.0 - 0.5 * (0.96 ** (step * decay)))
+        mu_next = beta1 * (1.0 - 0.5 * (0.96 ** ((step + 1) * decay)))
+        state["mu_product"] *= mu
+        product = float(state["mu_product"].item())
+        mean, square = state["exp_avg"], state["exp_avg_sq"]
+        mean.lerp_(grad, 1 - beta1)
+        square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        root = square.div(1 - beta2**step).sqrt().add(group["eps"])
+        p.addcdiv_(grad, root, value=-lr * (1.0 - mu) / (1.0 - product))
+        p.addcdiv_(mean, root, value=-lr * mu_next / (1.0 - product * mu_next))

@@ -1,0 +1,261 @@
+"""Owns Optimizer: parameter groups, state, state dicts, the walk of one step; refuses update formulas."""
+
+from __future__ import annotations
+
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from copy import deepcopy
+from itertools import chain
+from typing import Any
+
+import mindtorch
+from mindtorch._tensor import Tensor
+from mindtorch.nn.modules.module import typename
+
+from ._hooks import (
+    HookedOptimizer,
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
+
+__all__ = [
+    "Optimizer",
+    "ParamsT",
+    "register_optimizer_step_post_hook",
+    "register_optimizer_step_pre_hook",
+    "required",
+]
+
+ParamsT = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
+_params_t = ParamsT
+Group = dict[str, Any]
+
+
+class _Required:
+    """Marks a default that every parameter group has to give."""
+
+    def __repr__(self) -> str:
+        return "<required parameter>"
+
+
+required = _Required()
+
+
+class Optimizer(HookedOptimizer):
+    """Base of every optimizer: subclasses give `step`, or `_update` for one parameter."""
+
+    state: Any
+    param_groups: list[Group]
+    defaults: dict[str, Any]
+
+    def __init__(self, params: ParamsT, defaults: dict[str, Any]) -> None:
+        self.defaults = defaults
+        self._make_hooks()
+        if isinstance(params, Tensor):
+            raise TypeError(
+                "params argument given to the optimizer should be an iterable of Tensors or dicts, "
+                f"but got {typename(params)}"
+            )
+        self.state = defaultdict(dict)
+        self.param_groups = []
+        listed: list[Any] = list(params)
+        if not listed:
+            raise ValueError("optimizer got an empty parameter list")
+        if not isinstance(listed[0], dict):
+            listed = [{"params": listed}]
+        for group in listed:
+            self.add_param_group(group)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {
+            "defaults": self.defaults,
+            "state": self.state,
+            "param_groups": self.param_groups,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._make_hooks()
+        for group in self.param_groups:
+            for name, value in self.defaults.items():
+                group.setdefault(name, value)
+
+    def __repr__(self) -> str:
+        lines = [f"{type(self).__name__} ("]
+        for i, group in enumerate(self.param_groups):
+            lines.append(f"Parameter Group {i}")
+            lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
+        return "\n".join(lines) + "\n)"
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Drops (or zeroes) the gradient of every parameter."""
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                if set_to_none:
+                    p.grad = None
+                    continue
+                if p.grad.grad_fn is not None:
+                    p.grad.detach_()
+                else:
+                    p.grad.requires_grad_(False)
+                p.grad.zero_()
+
+    def add_param_group(self, param_group: Group) -> None:
+        """Adds a group; TypeError and ValueError for what can't be optimized."""
+        if not isinstance(param_group, dict):
+            raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
+        _name_params(param_group)
+        self._check_params(param_group["params"])
+        for name, default in self.defaults.items():
+            if default is required and name not in param_group:
+                raise ValueError(
+                    f"parameter group didn't specify a value of required optimization parameter {name}"
+                )
+            param_group.setdefault(name, default)
+        params = param_group["params"]
+        if len(params) != len({id(p) for p in params}):
+            warnings.warn(
+                "optimizer contains a parameter group with duplicate parameters; in future, this "
+                "will cause an error; see github.com/pytorch/pytorch/issues/40967 for more "
+                "information",
+                stacklevel=3,
+            )
+        known = {id(p) for group in self.param_groups for p in group["params"]}
+        if any(id(p) in known for p in params):
+            raise ValueError("some parameters appear in more than one parameter group")
+        self.param_groups.append(param_group)
+
+    def _check_params(self, params: list[Any]) -> None:
+        for p in params:
+            if not isinstance(p, Tensor):
+                raise TypeError(
+                    f"optimizer can only optimize Tensors, but one of the params is {typename(p)}"
+                )
+            if not (self.defaults.get("differentiable") or p.is_leaf or p.retains_grad):
+                raise ValueError("can't optimize a non-leaf Tensor")
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Updates every parameter that has a gradient; a closure is called first and its loss given."""
+        raise NotImplementedError
+
+    def _step_each(self, closure: Callable[[], Any] | None) -> Any:
+        """The usual step: `_update` for each parameter, outside autograd."""
+        loss = None
+        if closure is not None:
+            with mindtorch.enable_grad():
+                loss = closure()
+        recording = bool(self.defaults.get("differentiable", False))
+        with mindtorch.set_grad_enabled(recording and mindtorch.is_grad_enabled()):
+            for group in self.param_groups:
+                for p in group["params"]:
+                    if p.grad is not None:
+                        self._update(p, p.grad, group)
+        return loss
+
+    def _update(self, p: Any, grad: Any, group: Group) -> None:
+        """Updates one parameter in place."""
+        raise NotImplementedError
+
+    def state_dict(self) -> dict[str, Any]:
+        """Gives {"state": by parameter number, "param_groups"}; tensors are not copied."""
+        for hook in self._hooks("state_dict_pre").values():
+            hook(self)
+        order: dict[int, int] = {}
+        for p in chain.from_iterable(group["params"] for group in self.param_groups):
+            order.setdefault(id(p), len(order))
+        groups = []
+        for group in self.param_groups:
+            packed = {key: value for key, value in group.items() if key != "params"}
+            packed["params"] = [order[id(p)] for p in group["params"]]
+            groups.append(packed)
+        state = {
+            (order[id(key)] if isinstance(key, Tensor) else key): value
+            for key, value in self.state.items()
+        }
+        result: dict[str, Any] = {"state": state, "param_groups": groups}
+        for hook in self._hooks("state_dict_post").values():
+            replaced = hook(self, result)
+            result = result if replaced is None else replaced
+        return result
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Loads what state_dict gave; state tensors move to their parameter's device and dtype."""
+        state_dict = dict(state_dict)
+        for hook in self._hooks("load_state_dict_pre").values():
+            replaced = hook(self, state_dict)
+            state_dict = state_dict if replaced is None else replaced
+        saved = deepcopy(state_dict["param_groups"])
+        _check_groups(self.param_groups, saved)
+        numbers = chain.from_iterable(group["params"] for group in saved)
+        params = chain.from_iterable(group["params"] for group in self.param_groups)
+        by_number = dict(zip(numbers, params, strict=True))
+        state: Any = defaultdict(dict)
+        for key, value in state_dict["state"].items():
+            if key in by_number:
+                p = by_number[key]
+                state[p] = _cast(p, value, _group_of(saved, key))
+            else:
+                state[key] = value
+        groups = []
+        for own, new in zip(self.param_groups, saved, strict=True):
+            new["params"] = own["params"]
+            if "param_names" in own:
+                new.setdefault("param_names", own["param_names"])
+            groups.append(new)
+        self.__setstate__({"state": state, "param_groups": groups})
+        for hook in self._hooks("load_state_dict_post").values():
+            hook(self)
+
+
+def _name_params(group: Group) -> None:
+    """Makes `params` a list; takes the names off when it holds (name, tensor) pairs."""
+    params = group["params"]
+    if isinstance(params, Tensor):
+        group["params"] = [params]
+        return
+    if isinstance(params, set):
+        raise TypeError(
+            "optimizer parameters need to be organized in ordered collections, but the ordering "
+            "of tensors in sets will change between runs. Please use a list instead."
+        )
+    listed = list(params)
+    named = [item for item in listed if isinstance(item, tuple)]
+    if named and len(named) != len(listed):
+        raise ValueError("all optimizer params should be with/without names. Some param names are missing")  # fmt: skip
+    if named:
+        group["params"] = [item[1] for item in listed]
+        group["param_names"] = [item[0] for item in listed]
+    else:
+        group["params"] = listed
+
+
+def _check_groups(own: list[Group], saved: list[Group]) -> None:
+    if len(own) != len(saved):
+        raise ValueError("loaded state dict has a different number of parameter groups")
+    if any(len(a["params"]) != len(b["params"]) for a, b in zip(own, saved, strict=True)):
+        raise ValueError(
+            "loaded state dict contains a parameter group that doesn't match the size of "
+            "optimizer's group"
+        )
+
+
+def _group_of(groups: list[Group], number: Any) -> Group:
+    return next(group for group in groups if number in group["params"])
+
+
+def _cast(p: Any, value: Any, group: Group, key: Any = None) -> Any:
+    if isinstance(value, Tensor):
+        if key == "step":  # a count: stays float32, on the CPU unless the step is captured
+            captured = group.get("capturable") or group.get("fused")
+            return value.to(dtype=mindtorch.float32, device=p.device) if captured else value
+        if p.is_floating_point():
+            return value.to(dtype=p.dtype, device=p.device)
+        return value.to(device=p.device)
+    if isinstance(value, dict):
+        return {k: _cast(p, v, group, k) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_cast(p, v, group) for v in value)
+    return value

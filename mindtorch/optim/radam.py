@@ -1,0 +1,73 @@
+"""Owns RAdam."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._checks import advance, check_betas, check_lr, check_positive, count, zeros
+from .optimizer import Group, Optimizer, ParamsT
+
+__all__ = ["RAdam"]
+
+
+class RAdam(Optimizer):
+    """Adam whose adaptive rate is rectified by its variance, and off while that is undefined."""
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: Any = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        check_lr(lr)
+        check_positive(eps=eps)
+        check_betas(betas)
+        check_positive(weight_decay=weight_decay)
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "decoupled_weight_decay": decoupled_weight_decay,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
+
+    def step(self, closure: Any = None) -> Any:
+        """Updates every parameter."""
+        return self._step_each(closure)
+
+    def _update(self, p: Any, grad: Any, group: Group) -> None:
+        state, (beta1, beta2), lr = self.state[p], group["betas"], group["lr"]
+        if not state:
+            state.update(step=count(), exp_avg=zeros(p), exp_avg_sq=zeros(p))
+        step = advance(state)
+        grad = -grad if group["maximize"] else grad
+        if group["weight_decay"] != 0:
+            if group["decoupled_weight_decay"]:
+                p.mul_(1 - lr * group["weight_decay"])
+            else:
+                grad = grad.add(p, alpha=group["weight_decay"])
+        mean, square = state["exp_avg"], state["exp_avg_sq"]
+        mean.lerp_(grad, 1 - beta1)
+        square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        move = mean / (1 - beta1**step) * lr
+        correction = 1 - beta2**step
+        longest = 2 / (1 - beta2) - 1
+        length = longest - 2 * step * (beta2**step) / correction
+        if length > 5.0:
+            top = (length - 4) * (length - 2) * longest
+            rectified = (top / ((longest - 4) * (longest - 2) * length)) ** 0.5
+            move = move * (correction**0.5 / square.sqrt().add_(group["eps"])) * rectified
+        p.add_(move, alpha=-1.0)

@@ -1,0 +1,79 @@
+"""Owns RMSprop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._checks import advance, check_lr, check_positive, count, directed, zeros
+from .optimizer import Group, Optimizer, ParamsT
+
+__all__ = ["RMSprop"]
+
+
+class RMSprop(Optimizer):
+    """p -= lr · g / (sqrt(mean of g²) + eps), optionally centered and with momentum."""
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: Any = 1e-2,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum: float = 0,
+        centered: bool = False,
+        capturable: bool = False,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        check_lr(lr)
+        check_positive(eps=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha)
+        defaults = {
+            "lr": lr,
+            "momentum": momentum,
+            "alpha": alpha,
+            "eps": eps,
+            "centered": centered,
+            "weight_decay": weight_decay,
+            "capturable": capturable,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
+
+    def step(self, closure: Any = None) -> Any:
+        """Updates every parameter."""
+        return self._step_each(closure)
+
+    def _state_of(self, p: Any, group: Group) -> dict[str, Any]:
+        state: dict[str, Any] = self.state[p]
+        if not state:
+            state["step"] = count()
+            state["square_avg"] = zeros(p)
+            if group["momentum"] > 0:
+                state["momentum_buffer"] = zeros(p)
+            if group["centered"]:
+                state["grad_avg"] = zeros(p)
+        return state
+
+    def _update(self, p: Any, grad: Any, group: Group) -> None:
+        state, alpha = self._state_of(p, group), group["alpha"]
+        grad = directed(grad, p, group)
+        advance(state)
+        square = state["square_avg"]
+        square.mul_(alpha).addcmul_(grad, grad, value=1 - alpha)
+        if group["centered"]:
+            mean = state["grad_avg"]
+            mean.lerp_(grad, 1 - alpha)
+            root = square.addcmul(mean, mean, value=-1).sqrt_()
+        else:
+            root = square.sqrt()
+        root = root.add_(group["eps"])
+        if group["momentum"] > 0:
+            velocity = state["momentum_buffer"]
+            velocity.mul_(group["momentum"]).addcdiv_(grad, root)
+            p.add_(velocity, alpha=-group["lr"])
+        else:
+            p.addcdiv_(grad, root, value=-group["lr"])

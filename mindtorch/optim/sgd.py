@@ -1,0 +1,62 @@
+"""Owns SGD with momentum."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._checks import check_lr, check_positive, directed
+from .optimizer import Group, Optimizer, ParamsT
+
+__all__ = ["SGD"]
+
+
+class SGD(Optimizer):
+    """p -= lr · v, v = momentum · v + (1 - dampening) · g."""
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: Any = 1e-3,
+        momentum: float = 0,
+        dampening: float = 0,
+        weight_decay: Any = 0,
+        nesterov: bool = False,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        check_lr(lr)
+        check_positive(momentum=momentum, weight_decay=weight_decay)
+        if nesterov and (momentum <= 0 or dampening != 0):
+            raise ValueError("Nesterov momentum requires a momentum and zero dampening")
+        defaults = {
+            "lr": lr,
+            "momentum": momentum,
+            "dampening": dampening,
+            "weight_decay": weight_decay,
+            "nesterov": nesterov,
+            "maximize": maximize,
+            "foreach": foreach,
+            "differentiable": differentiable,
+            "fused": fused,
+        }
+        super().__init__(params, defaults)
+
+    def step(self, closure: Any = None) -> Any:
+        """Updates every parameter."""
+        return self._step_each(closure)
+
+    def _update(self, p: Any, grad: Any, group: Group) -> None:
+        grad = directed(grad, p, group)
+        momentum = group["momentum"]
+        if momentum != 0:
+            state = self.state[p]
+            velocity = state.get("momentum_buffer")
+            if velocity is None:
+                velocity = state["momentum_buffer"] = grad.clone().detach()
+            else:
+                velocity.mul_(momentum).add_(grad, alpha=1 - group["dampening"])
+            grad = grad.add(velocity, alpha=momentum) if group["nesterov"] else velocity
+        p.add_(grad, alpha=-group["lr"])

@@ -1,0 +1,155 @@
+"""Owns averaging of weights: AveragedModel, its averages, SWALR and update_bn."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from copy import deepcopy
+from typing import Any
+
+import mindtorch
+from mindtorch.nn.modules.batchnorm import _BatchNorm
+from mindtorch.nn.modules.module import Module
+
+from .lr_scheduler import LRScheduler
+from .lr_scheduler._base import per_group
+
+__all__ = ["SWALR", "AveragedModel", "get_ema_avg_fn", "get_swa_avg_fn", "update_bn"]
+
+
+def get_ema_avg_fn(decay: float = 0.999) -> Callable[[Any, Any, Any], Any]:
+    """Gives the exponential average: decay · average + (1 - decay) · new."""
+    if decay < 0.0 or decay > 1.0:
+        raise ValueError(f"Invalid decay value {decay} provided. Please provide a value in [0,1] range.")
+
+    def average(kept: Any, new: Any, count: Any) -> Any:
+        return decay * kept + (1 - decay) * new
+
+    return average
+
+
+def get_swa_avg_fn() -> Callable[[Any, Any, Any], Any]:
+    """Gives the equal average of all that came."""
+
+    def average(kept: Any, new: Any, count: Any) -> Any:
+        return kept + (new - kept) / (count + 1)
+
+    return average
+
+
+class AveragedModel(Module):
+    """A copy of a model whose parameters are averages over update_parameters calls."""
+
+    n_averaged: Any
+
+    def __init__(
+        self,
+        model: Module,
+        device: Any = None,
+        avg_fn: Callable[[Any, Any, Any], Any] | None = None,
+        multi_avg_fn: Callable[..., Any] | None = None,
+        use_buffers: bool = False,
+    ) -> None:
+        super().__init__()
+        if avg_fn is not None and multi_avg_fn is not None:
+            raise AssertionError("Only one of avg_fn and multi_avg_fn should be provided")
+        self.module = deepcopy(model)
+        if device is not None:
+            self.module = self.module.to(device)
+        self.register_buffer("n_averaged", mindtorch.tensor(0, dtype=mindtorch.long, device=device))
+        self.avg_fn = avg_fn
+        self.multi_avg_fn = multi_avg_fn
+        self.use_buffers = use_buffers
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self.module(*args, **kwargs)
+
+    def _averaged(self, model: Module) -> list[Any]:
+        extra = list(model.buffers()) if self.use_buffers else []
+        return [*model.parameters(), *extra]
+
+    def update_parameters(self, model: Module) -> None:
+        """Takes the model's present parameters into the averages."""
+        count = int(self.n_averaged.item())
+        average = self.avg_fn or get_swa_avg_fn()
+        kept, new = self._averaged(self.module), self._averaged(model)
+        with mindtorch.no_grad():
+            new = [n.detach().to(k.device) for k, n in zip(kept, new, strict=True)]
+            if count == 0:
+                for k, n in zip(kept, new, strict=True):
+                    k.copy_(n)
+            elif self.multi_avg_fn is not None:
+                self.multi_avg_fn(kept, new, self.n_averaged)
+            else:
+                for k, n in zip(kept, new, strict=True):
+                    k.copy_(average(k, n, self.n_averaged))
+            if not self.use_buffers:
+                for k, n in zip(self.module.buffers(), model.buffers(), strict=True):
+                    k.copy_(n.detach().to(k.device))
+            self.n_averaged += 1
+
+
+def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
+    """Computes the batch norms' statistics anew over the loader, as cumulative averages."""
+    norms = [m for m in model.modules() if isinstance(m, _BatchNorm)]
+    if not norms:
+        return
+    training, momenta = model.training, [norm.momentum for norm in norms]
+    for norm in norms:
+        norm.reset_running_stats()
+        norm.momentum = None
+    model.train()
+    with mindtorch.no_grad():
+        for batch in loader:
+            input = batch[0] if isinstance(batch, list | tuple) else batch
+            model(input if device is None else input.to(device))
+    for norm, momentum in zip(norms, momenta, strict=True):
+        norm.momentum = momentum
+    model.train(training)
+
+
+class SWALR(LRScheduler):
+    """Anneals the rate to swa_lr over anneal_epochs, then keeps it."""
+
+    def __init__(
+        self,
+        optimizer: Any,
+        swa_lr: Any,
+        anneal_epochs: int = 10,
+        anneal_strategy: str = "cos",
+        last_epoch: int = -1,
+    ) -> None:
+        if anneal_strategy not in ("cos", "linear"):
+            raise ValueError(
+                f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}"
+            )
+        if not isinstance(anneal_epochs, int) or anneal_epochs < 0:
+            raise ValueError(
+                f"anneal_epochs must be equal or greater than 0, got {anneal_epochs}"
+            )
+        self._anneal_strategy = anneal_strategy
+        self.anneal_epochs = anneal_epochs
+        rates = per_group("swa_lr", optimizer, swa_lr)
+        for group, rate in zip(optimizer.param_groups, rates, strict=True):
+            group["swa_lr"] = rate
+        super().__init__(optimizer, last_epoch)
+
+    def _share(self, epoch: int) -> float:
+        t = max(0.0, min(1.0, epoch / max(1, self.anneal_epochs)))
+        return (1 - math.cos(math.pi * t)) / 2 if self._anneal_strategy == "cos" else t
+
+    def get_lr(self) -> list[Any]:
+        self._warn_outside_step()
+        step = self._step_count - 1
+        if self.anneal_epochs == 0:
+            step = max(1, step)
+        before = self._share(step - 1)
+        now = self._share(step)
+        rates = []
+        for group in self.optimizer.param_groups:
+            # What the rate was before annealing, from where it stands now.
+            start = group["swa_lr"]
+            if before != 1:
+                start = (group["lr"] - before * group["swa_lr"]) / (1 - before)
+            rates.append(group["swa_lr"] * now + start * (1 - now))
+        return rates

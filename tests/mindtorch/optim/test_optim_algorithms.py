@@ -1,0 +1,195 @@
+"""Every optimizer makes torch's steps and keeps torch's state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from optim_pairs import compare, run, torch
+
+import mindtorch
+
+CASES: list[tuple[str, dict[str, Any]]] = [
+    ("SGD", {"lr": 0.05}),
+    ("SGD", {"lr": 0.05, "momentum": 0.9, "weight_decay": 0.1}),
+    ("SGD", {"lr": 0.02, "momentum": 0.9, "nesterov": True}),
+    ("SGD", {"lr": 0.02, "momentum": 0.9, "dampening": 0.5, "maximize": True}),
+    ("Adam", {}),
+    ("Adam", {"lr": 0.1, "betas": (0.8, 0.9), "weight_decay": 0.1, "amsgrad": True}),
+    ("Adam", {"lr": 0.1, "maximize": True, "eps": 1e-3}),
+    ("AdamW", {"lr": 0.1}),
+    ("AdamW", {"lr": 0.1, "weight_decay": 0.3, "amsgrad": True}),
+    ("RMSprop", {"lr": 0.05}),
+    ("RMSprop", {"lr": 0.05, "centered": True, "momentum": 0.5, "weight_decay": 0.1}),
+    ("Adagrad", {"lr": 0.1, "lr_decay": 0.1, "initial_accumulator_value": 0.2}),
+    ("Adadelta", {"weight_decay": 0.1}),
+    ("Adamax", {"lr": 0.1, "weight_decay": 0.1}),
+    ("NAdam", {"lr": 0.1, "weight_decay": 0.1}),
+    ("NAdam", {"lr": 0.1, "weight_decay": 0.1, "decoupled_weight_decay": True}),
+    ("RAdam", {"lr": 0.1}),
+    ("RAdam", {"lr": 0.1, "weight_decay": 0.1, "decoupled_weight_decay": True}),
+    ("Rprop", {"lr": 0.1}),
+    ("ASGD", {"lr": 0.05, "t0": 2.0, "weight_decay": 0.1}),
+    ("Adafactor", {"lr": 0.1, "weight_decay": 0.1}),
+]
+IDS = [f"{name} {kwargs}" for name, kwargs in CASES]
+
+
+@pytest.mark.parametrize("case", CASES, ids=IDS)
+def test_steps_are_torchs(case: tuple[str, dict[str, Any]]) -> None:
+    name, kwargs = case
+    compare(lambda optim, values: getattr(optim, name)(values, **kwargs), steps=9)
+
+
+@pytest.mark.parametrize("search", [None, "strong_wolfe"])
+def test_lbfgs_reaches_torchs_minimum(search: str | None) -> None:
+    def make(optim: Any, values: Any) -> Any:
+        return optim.LBFGS(values, lr=0.5 if search is None else 1, line_search_fn=search)
+
+    expected, _, _ = run(torch, make, 4)
+    found, _, _ = run(mindtorch, make, 4)
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4)
+
+
+def test_groups_have_their_own_settings() -> None:
+    def make(optim: Any, values: Any) -> Any:
+        groups = [{"params": [values[0]], "lr": 0.3}, {"params": values[1], "weight_decay": 0.5}]
+        return optim.SGD(groups, lr=0.01, momentum=0.9)
+
+    compare(make)
+
+
+def test_a_loaded_state_goes_on_where_it_was_saved() -> None:
+    def adam(optim: Any, values: Any) -> Any:
+        return optim.AdamW(values, lr=0.1)
+
+    straight, _, _ = run(mindtorch, adam, 6)
+    half, first, _ = run(mindtorch, adam, 3)
+    saved = first.state_dict()
+
+    def resumed(optim: Any, values: Any) -> Any:
+        for value, kept in zip(values, half, strict=True):
+            with mindtorch.no_grad():
+                value.copy_(mindtorch.from_numpy(kept.copy()))
+        made = adam(optim, values)
+        made.load_state_dict(saved)
+        return made
+
+    found, _, _ = run(mindtorch, resumed, 3)
+    for a, b in zip(found, straight, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+def test_torchs_state_dict_loads() -> None:
+    def adam(optim: Any, values: Any) -> Any:
+        return optim.Adam(values, lr=0.1)
+
+    _, theirs, _ = run(torch, adam, 3)
+    _, mine, _ = run(mindtorch, adam, 1)
+    saved = theirs.state_dict()
+    copied = {
+        key: {name: mindtorch.from_numpy(np.array(t)) for name, t in state.items()}
+        for key, state in saved["state"].items()
+    }
+    mine.load_state_dict({"state": copied, "param_groups": saved["param_groups"]})
+    assert float(mine.state_dict()["state"][0]["step"]) == 3.0
+
+
+REFUSED: list[Any] = [
+    lambda t, p: t.optim.SGD([]),
+    lambda t, p: t.optim.SGD(p),
+    lambda t, p: t.optim.SGD([p], lr=-1),
+    lambda t, p: t.optim.SGD([3]),
+    lambda t, p: t.optim.SGD([p * 2]),
+    lambda t, p: t.optim.SGD([{"params": [p]}, {"params": [p]}]),
+    lambda t, p: t.optim.SGD([p], momentum=-1),
+    lambda t, p: t.optim.SGD([p], nesterov=True),
+    lambda t, p: t.optim.SGD([p], weight_decay=-1),
+    lambda t, p: t.optim.SGD([{"params": {p}}]),
+    lambda t, p: t.optim.SGD([p]).add_param_group(3),
+    lambda t, p: t.optim.Adam([p], betas=(1.0, 2.0)),
+    lambda t, p: t.optim.Adam([p], eps=-1),
+    lambda t, p: t.optim.Adamax([p], weight_decay=-1),
+    lambda t, p: t.optim.RMSprop([p], alpha=-1),
+    lambda t, p: t.optim.Adagrad([p], lr_decay=-1),
+    lambda t, p: t.optim.Rprop([p], etas=(2, 3)),
+    lambda t, p: t.optim.SGD([p]).load_state_dict({"param_groups": [], "state": {}}),
+    lambda t, p: t.optim.SGD([p]).load_state_dict(
+        {"param_groups": [{"params": [1, 2]}], "state": {}}
+    ),
+]
+
+
+@pytest.mark.parametrize("i", range(len(REFUSED)))
+def test_refusal_has_torchs_type_and_text(i: int) -> None:
+    with pytest.raises(Exception) as expected:  # noqa: PT011 - torch decides the class
+        REFUSED[i](torch, torch.nn.Parameter(torch.ones(2)))
+    with pytest.raises(type(expected.value)) as found:
+        REFUSED[i](mindtorch, mindtorch.nn.Parameter(mindtorch.ones(2)))
+    assert str(found.value) == str(expected.value)
+
+
+def test_repr_is_torchs() -> None:
+    mine = mindtorch.optim.AdamW([mindtorch.nn.Parameter(mindtorch.ones(2))], lr=0.5)
+    theirs = torch.optim.AdamW([torch.nn.Parameter(torch.ones(2))], lr=0.5)
+    assert repr(mine) == repr(theirs)
+
+
+def test_hooks_run_around_the_step_in_order() -> None:
+    p = mindtorch.nn.Parameter(mindtorch.ones(2))
+    optimizer = mindtorch.optim.SGD([p], lr=0.1)
+    seen: list[str] = []
+    optimizer.register_step_pre_hook(lambda *_: seen.append("pre"))
+    optimizer.register_step_post_hook(lambda *_: seen.append("post"))
+    optimizer.register_state_dict_post_hook(lambda o, d: seen.append("state"))
+    p.grad = mindtorch.ones(2)
+    optimizer.step()
+    optimizer.state_dict()
+    assert seen == ["pre", "post", "state"]
+
+
+def test_zero_grad_drops_or_zeroes() -> None:
+    p = mindtorch.nn.Parameter(mindtorch.ones(2))
+    optimizer = mindtorch.optim.SGD([p])
+    p.grad = mindtorch.ones(2)
+    optimizer.zero_grad(set_to_none=False)
+    assert p.grad.tolist() == [0.0, 0.0]
+    optimizer.zero_grad()
+    assert p.grad is None
+
+
+def test_named_parameters_keep_their_names() -> None:
+    model = mindtorch.nn.Linear(2, 3)
+    optimizer = mindtorch.optim.SGD(model.named_parameters(), lr=0.1)
+    assert optimizer.state_dict()["param_groups"][0]["param_names"] == ["weight", "bias"]
+
+
+def test_a_subclass_with_its_own_step_gets_hooks() -> None:
+    class Plain(mindtorch.optim.Optimizer):
+        def __init__(self, params: Any) -> None:
+            super().__init__(params, {"lr": 1.0})
+
+        def step(self, closure: Any = None) -> None:
+            with mindtorch.no_grad():
+                for p in self.param_groups[0]["params"]:
+                    p.sub_(p.grad)
+
+    p = mindtorch.nn.Parameter(mindtorch.ones(2))
+    p.grad = mindtorch.ones(2)
+    optimizer = Plain([p])
+    seen: list[int] = []
+    optimizer.register_step_post_hook(lambda *_: seen.append(1))
+    optimizer.step()
+    assert seen == [1]
+    assert p.tolist() == [0.0, 0.0]
+
+
+def test_averaged_model_holds_the_mean() -> None:
+    model = mindtorch.nn.Linear(1, 1, bias=False)
+    averaged = mindtorch.optim.swa_utils.AveragedModel(model)
+    for value in (1.0, 2.0, 6.0):
+        mindtorch.nn.init.constant_(model.weight, value)
+        averaged.update_parameters(model)
+    assert averaged.module.weight.tolist() == [[3.0]]
