@@ -309,7 +309,7 @@ Stream* find_own_stream(ThreadState* state, aclrtStream handle, const char* func
   Stream* stream = find_stream(state, handle, function, code);
   if (ACLSIM_UNLIKELY(stream && stream->context != context)) {
     if (strict()) report_misuse("wrong-context", function, stream, Kind::Stream,
-                                "the stream belongs to another context than the current one");
+                                "Make the stream's context current first, or use a stream of this one.");
     *code = failed(ACL_ERROR_RT_STREAM_CONTEXT, "EE1010",
                    "%s failed because the stream belongs to another context than the current one.",
                    function);

@@ -1,0 +1,54 @@
+"""The simulated runtime behaves as CANN's documents say, one part per program run."""
+
+from __future__ import annotations
+
+import pytest
+
+from compiled import install, run
+
+# Parts of programs/runtime.cpp and what they need from the environment.
+PARTS: dict[str, dict[str, str]] = {
+    "initialise": {},
+    "devices": {},
+    "asynchronous": {},
+    "events_order_streams": {},
+    "old_events": {},
+    "callbacks": {},
+    "memory": {"ACLSIM_MEMORY": "64M"},
+    "copies": {},
+    "messages": {},
+    "executors": {},
+    "descriptors": {},
+    "failure_modes": {},
+    "abort_drops_queued_work": {},
+    "stream_limit": {},
+    "fork_is_refused_in_the_child": {},
+    "physical_memory": {},
+    "many_threads": {},
+}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_runtime_part_behaves_as_documented(part: str) -> None:
+    outcome = run("runtime", part, **PARTS[part])
+    assert outcome.code == 0 and "done" in outcome.out, outcome.out + outcome.err
+
+
+@pytest.mark.parametrize(
+    "given, name", [("", "Ascend910B2"), ("310P", "Ascend310P3"), ("Ascend910A", "Ascend910A")]
+)
+def test_options_and_products_answer(given: str, name: str) -> None:
+    outcome = run("runtime", "options", ACLSIM_SOC=given, EXPECT_SOC=name)
+    assert outcome.code == 0, outcome.out + outcome.err
+
+
+def test_versions_are_read_below_the_ascend_home() -> None:
+    outcome = run("runtime", "options", EXPECT_SOC="Ascend910B2", ASCEND_HOME_PATH=str(install()))
+    assert outcome.code == 0, outcome.out + outcome.err
+
+
+@pytest.mark.parametrize("part", ["copies", "executors", "many_threads", "descriptors"])
+def test_clean_programs_stay_clean_under_strict_mode(part: str) -> None:
+    outcome = run("runtime", part, ACLSIM_STRICT="report")
+    expected = {"executors": {"use-after-destroy", "not-a-handle", "double-destroy"}}
+    assert set(outcome.kinds()) <= expected.get(part, set()), outcome.findings
