@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from compiled import install, run
 
 # Parts of programs/runtime.cpp and what they need from the environment.
@@ -31,11 +30,12 @@ PARTS: dict[str, dict[str, str]] = {
 @pytest.mark.parametrize("part", PARTS)
 def test_runtime_part_behaves_as_documented(part: str) -> None:
     outcome = run("runtime", part, **PARTS[part])
-    assert outcome.code == 0 and "done" in outcome.out, outcome.out + outcome.err
+    assert outcome.code == 0, outcome.out + outcome.err
+    assert "done" in outcome.out
 
 
 @pytest.mark.parametrize(
-    "given, name", [("", "Ascend910B2"), ("310P", "Ascend310P3"), ("Ascend910A", "Ascend910A")]
+    ("given", "name"), [("", "Ascend910B2"), ("310P", "Ascend310P3"), ("Ascend910A", "Ascend910A")]
 )
 def test_options_and_products_answer(given: str, name: str) -> None:
     outcome = run("runtime", "options", ACLSIM_SOC=given, EXPECT_SOC=name)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 
 import pytest
-
 from compiled import run
 
 # Fault planted by programs/faults.cpp → the finding that must name it.
@@ -50,7 +49,9 @@ def test_error_mode_names_the_fault_and_fails_the_call(fault: str) -> None:
     assert outcome.kinds()[0] == FAULTS[fault], outcome.findings
     assert "code 0" not in outcome.out
     found = outcome.findings[0]
-    assert found["call"] and found["remedy"].endswith(".") and found["object"]
+    assert found["call"]
+    assert found["object"]
+    assert found["remedy"].endswith(".")
     assert "faults(" in found["at"]
 
 
