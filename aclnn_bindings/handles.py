@@ -40,6 +40,7 @@ class Descriptor:
         self._address = call(make, [(False, bits & (1 << 64) - 1) for bits in arguments])
         if not self._address:
             raise ArgumentError(f"{self.create} returned NULL: out of host memory, or a NULL value")
+        runtime.own(self)
 
     @property
     def closed(self) -> bool:

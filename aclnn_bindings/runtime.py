@@ -9,7 +9,8 @@ import os
 import tempfile
 import threading
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
+from weakref import WeakSet
 
 from .device import Device
 from .dtypes import enum_values
@@ -21,7 +22,7 @@ from .signature import Declarations
 from .stream import Stream
 from .symbols import Symbols
 
-__all__ = ["Runtime"]
+__all__ = ["Runtime", "running"]
 
 # Without this configuration batch_norm followed by group_norm fails with 561103 (reported on
 # hardware, CANN 8.3).
@@ -40,6 +41,18 @@ _COUNTERS: Final = (
 
 _active_lock: Final = threading.Lock()
 _active: Runtime | None = None
+
+
+class Closable(Protocol):
+    """What the runtime closes before it stops."""
+
+    def close(self) -> None: ...
+
+
+def running() -> Runtime | None:
+    """The runtime that is started in this process, if one is."""
+    with _active_lock:
+        return _active if _active is not None and _active.started else None
 
 
 class _Current(threading.local):
@@ -64,6 +77,7 @@ class Runtime:
         self._dtypes: dict[str, int] | None = None
         self._session = 0
         self._at_close: list[Callable[[], None]] = []
+        self._owned: WeakSet[Closable] = WeakSet()
         self.root = symbols.root
 
     @property
@@ -163,6 +177,8 @@ class Runtime:
                 return
             for action in self._at_close:
                 action()
+            for handle in list(self._owned):
+                handle.close()
             atexit.unregister(self.close)
             failed = lib.mt_stop()
             self._session = 0
@@ -174,6 +190,10 @@ class Runtime:
     def on_close(self, action: Callable[[], None]) -> None:
         """Run `action` just before the runtime stops, while its handles are still valid."""
         self._at_close.append(action)
+
+    def own(self, handle: Closable) -> None:
+        """Close `handle` just before the runtime stops, if it is still there."""
+        self._owned.add(handle)
 
     def device(self, index: int | None = None) -> Device:
         """Device `index`, opened at its first use; the thread's current one by default."""

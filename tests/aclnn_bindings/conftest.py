@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from stub_acl import Stub, build, declare
 
+from aclnn_bindings.runtime import running
 from aclnn_bindings.signature import Declarations
 
 
@@ -23,7 +24,12 @@ def stub_declarations() -> Declarations:
 
 @pytest.fixture
 def stub(stub_library: Path, stub_declarations: Declarations) -> Iterator[Stub]:
-    """The stub with everything released and every knob at rest, before and after."""
+    """The stub with everything released and every knob at rest, before and after.
+
+    A process has one runtime: one that another test left running is closed first.
+    """
+    if (other := running()) is not None:
+        other.close()
     made = Stub(stub_library, stub_declarations)
     made.reset()
     yield made
