@@ -3,10 +3,20 @@
 `import mindtorch as torch`. This module owns torch's namespace; it touches no device.
 """
 
+import math as _math
 from typing import Any as _Any
 
-from . import _functional, _methods, _creation, _indexing  # noqa: I001 - rows before surfaces
-from . import _C, autograd
+from . import (
+    _C,
+    _creation,
+    _dlpack,
+    _functional,
+    _indexing,
+    _methods,
+    _pickling,
+    _printing,
+    autograd,
+)
 from . import ops as _ops
 from ._autograd import surface as _autograd_surface
 from ._autograd.grad_mode import (
@@ -22,16 +32,52 @@ from ._device import device, get_default_device, set_default_device
 from ._dispatch import plans as _plans
 from ._dispatch.functionalize import functionalize
 from ._dtype import (
-    bfloat16, bool, cdouble, cfloat, complex64, complex128, double, dtype, finfo, float, float16,
-    float32, float64, get_default_dtype, half, iinfo, int, int8, int16, int32, int64, long,
-    promote_types, short, uint8,
+    bfloat16,
+    bool,
+    cdouble,
+    cfloat,
+    complex64,
+    complex128,
+    double,
+    dtype,
+    finfo,
+    float,
+    float16,
+    float32,
+    float64,
+    get_default_dtype,
+    half,
+    iinfo,
+    int,
+    int8,
+    int16,
+    int32,
+    int64,
+    long,
+    promote_types,
+    short,
+    uint8,
 )  # fmt: skip
 from ._geometry import Size
+from ._printing import set_printoptions
+from ._queries import (
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    layout,
+    memory_format,
+    preserve_format,
+    strided,
+)  # fmt: skip
 from ._tensor import Tensor
 
 __version__ = "0.1.0"
 
 _functional.publish_all()
+pi = 3.141592653589793
+e = 2.718281828459045
+inf, nan = _math.inf, _math.nan
+newaxis = None
 
 
 def set_default_dtype(d: dtype) -> None:
@@ -42,7 +88,10 @@ def set_default_dtype(d: dtype) -> None:
     _plans.clear()
 
 
-_SUBMODULES = frozenset(("nn", "optim", "npu", "utils", "linalg", "testing", "random", "fft"))
+_SUBMODULES = frozenset(
+    ("amp", "fft", "library", "linalg", "nn", "npu", "optim", "random", "serialization", "special",
+     "testing", "utils")
+)  # fmt: skip
 
 
 def __getattr__(name: str) -> _Any:
@@ -50,6 +99,11 @@ def __getattr__(name: str) -> _Any:
         import importlib
 
         return importlib.import_module("." + name, __name__)
+    if name in ("save", "load"):
+        from . import serialization
+
+        globals()[name] = getattr(serialization, name)
+        return globals()[name]
     found = _functional.function(name)
     globals()[name] = found
     return found

@@ -65,13 +65,19 @@ def array_of(data: Any, dtype: Any) -> Any:
         except ValueError:
             raise ValueError(_ragged(data)) from None
         if found.dtype == np.float64 and not tensors:
-            found = found.astype((dtype or dt.get_default_dtype()).np if not dtype or dtype.category >= dt.FLOAT else found.dtype)
+            found = found.astype(
+                (dtype or dt.get_default_dtype()).np
+                if not dtype or dtype.category >= dt.FLOAT
+                else found.dtype
+            )
         elif found.dtype == np.complex128:
             found = found.astype(np.complex64 if dt.get_default_dtype() is not dt.float64 else None)
     if found.dtype == object or found.dtype.kind in "US":
         kind = type(data if not isinstance(data, list | tuple) else _first(data)).__name__
         raise (TypeError if kind == "str" else RuntimeError)(
-            f"new(): invalid data type '{kind}'" if kind == "str" else f"Could not infer dtype of {kind}"
+            f"new(): invalid data type '{kind}'"
+            if kind == "str"
+            else f"Could not infer dtype of {kind}"
         )
     if dtype is not None and found.dtype != dtype.np:
         found = found.astype(dtype.np)
@@ -294,12 +300,20 @@ empty_like = surface(name="empty_like", method=False)(_like(None))
 
 
 def _new(make: Any, name: str) -> None:
-    def new(self: Tensor, *size: Any, dtype: Any = None, device: Any = None, **kwargs: Any) -> Tensor:
+    def new(
+        self: Tensor, *size: Any, dtype: Any = None, device: Any = None, **kwargs: Any
+    ) -> Tensor:
         place = {"dtype": dtype or self.dtype, "device": device or self.device}
         return make(*size, **place, **kwargs)  # type: ignore[no-any-return]
 
     surface(name=name, function=False, internal=False)(new)
 
 
-for _make, _name in ((zeros, "new_zeros"), (ones, "new_ones"), (empty, "new_empty"), (full, "new_full"), (tensor, "new_tensor")):
+for _make, _name in (
+    (zeros, "new_zeros"),
+    (ones, "new_ones"),
+    (empty, "new_empty"),
+    (full, "new_full"),
+    (tensor, "new_tensor"),
+):
     _new(_make, _name)

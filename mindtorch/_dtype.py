@@ -65,15 +65,15 @@ class dtype:  # noqa: N801 - torch's name
 
 
 # The `rank` orders types inside a category for promotion; float16 and bfloat16 share theirs.
-bool = dtype("bool", "bool", BOOL, 0, "BOOL", "Bool")  # noqa: A001
+bool = dtype("bool", "bool", BOOL, 0, "BOOL", "Bool")
 uint8 = dtype("uint8", "uint8", INTEGER, 0, "UINT8", "Byte")
 int8 = dtype("int8", "int8", INTEGER, 0, "INT8", "Char")
 int16 = short = dtype("int16", "int16", INTEGER, 1, "INT16", "Short")
-int32 = int = dtype("int32", "int32", INTEGER, 2, "INT32", "Int")  # noqa: A001
+int32 = int = dtype("int32", "int32", INTEGER, 2, "INT32", "Int")
 int64 = long = dtype("int64", "int64", INTEGER, 3, "INT64", "Long")
 float16 = half = dtype("float16", "float16", FLOAT, 0, "FLOAT16", "Half")
 bfloat16 = dtype("bfloat16", "bfloat16", FLOAT, 0, "BFLOAT16", "BFloat16")
-float32 = float = dtype("float32", "float32", FLOAT, 1, "FLOAT", "Float")  # noqa: A001
+float32 = float = dtype("float32", "float32", FLOAT, 1, "FLOAT", "Float")
 float64 = double = dtype("float64", "float64", FLOAT, 2, "DOUBLE", "Double")
 complex64 = cfloat = dtype("complex64", "complex64", COMPLEX, 1, "COMPLEX64", "ComplexFloat")
 complex128 = cdouble = dtype("complex128", "complex128", COMPLEX, 2, "COMPLEX128", "ComplexDouble")
@@ -163,8 +163,7 @@ class iinfo:  # noqa: N801 - torch's name
     def __init__(self, d: dtype):
         if d.category != INTEGER:
             raise TypeError(
-                "torch.iinfo() requires an integer input type. Use torch.finfo to handle"
-                f" '{d!r}'"
+                f"torch.iinfo() requires an integer input type. Use torch.finfo to handle '{d!r}'"
             )
         info = np.iinfo(d.np)
         self.dtype = d._name
@@ -183,5 +182,5 @@ SCALAR_DTYPES = {
     _Bool: lambda: bool,
     _Int: lambda: int64,
     _Float: get_default_dtype,
-    type(1j): lambda: _default.to_complex() if _default is float64 else complex64,
+    complex: lambda: _default.to_complex() if _default is float64 else complex64,
 }

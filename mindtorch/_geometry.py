@@ -113,8 +113,10 @@ class Geometry:
         """Elements from the storage's start to the last one reached."""
         if self.numel == 0:
             return self.offset
-        return self.offset + 1 + sum(
-            (n - 1) * s for n, s in zip(self.shape, self.strides, strict=True)
+        return (
+            self.offset
+            + 1
+            + sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True))
         )
 
 
@@ -162,8 +164,7 @@ def _new(
     made.ndim = len(shape)
     made.numel = prod(shape)
     made.contiguous = made.numel == 0 or all(
-        n == 1 or s == c
-        for n, s, c in zip(shape, strides, contiguous_strides(shape), strict=True)
+        n == 1 or s == c for n, s, c in zip(shape, strides, contiguous_strides(shape), strict=True)
     )
     return made
 

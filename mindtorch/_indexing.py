@@ -80,9 +80,7 @@ def _views(self: Tensor, index: Any) -> tuple[Tensor, tuple[Any, ...]]:
 def _convert(item: Any, self: Tensor) -> Any:
     if isinstance(item, np.integer):
         return int(item)
-    if isinstance(item, list | range | np.ndarray) or (
-        isinstance(item, tuple)
-    ):
+    if isinstance(item, list | range | np.ndarray) or (isinstance(item, tuple)):
         from ._creation import tensor
 
         made = tensor(np.asarray(item) if isinstance(item, np.ndarray) else list(item))
@@ -199,8 +197,7 @@ def _contains(self: Tensor, element: Any) -> bool:
     if isinstance(element, Tensor | int | float | complex | bool):
         return bool(aten.any(aten.eq(self, element)))
     raise RuntimeError(
-        "Tensor.__contains__ only supports Tensor or scalar, but you passed in a"
-        f" {type(element)}."
+        f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."
     )
 
 

@@ -102,7 +102,7 @@ cuda = npu
 
 
 @surface(function=False, internal=False)
-def type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:  # noqa: A001
+def type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     """The type's name without `dtype`; else the tensor converted."""
     if dtype is None:
         where = "" if self.is_cpu else f"{self.device.type}."
@@ -199,7 +199,9 @@ Tensor.__array_priority__ = 1000  # type: ignore[attr-defined]
 
 
 @surface()
-def split(self: Tensor, split_size_or_sections: Any = None, dim: int = 0, *, split_size: Any = None) -> Any:
+def split(
+    self: Tensor, split_size_or_sections: Any = None, dim: int = 0, *, split_size: Any = None
+) -> Any:
     """Views of `split_size` rows each, or of the listed sizes."""
     size = split_size if split_size_or_sections is None else split_size_or_sections
     if isinstance(size, int):
@@ -229,7 +231,10 @@ def is_contiguous(self: Tensor, memory_format: Any = None) -> bool:
         if len(shape) != 4:
             return False
         n, c, h, w = shape
-        return all(m == 1 or s == t for m, s, t in zip(shape, self.stride(), (h * w * c, 1, w * c, c), strict=True))
+        return all(
+            m == 1 or s == t
+            for m, s, t in zip(shape, self.stride(), (h * w * c, 1, w * c, c), strict=True)
+        )
     return self._geom.contiguous
 
 

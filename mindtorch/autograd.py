@@ -1,8 +1,42 @@
 """Owns `torch.autograd`: a view of `_autograd` under torch's names."""
 
+from typing import Any as _Any
+
+from ._autograd import graph
 from ._autograd.function import Function, once_differentiable
 from ._autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from ._autograd.surface import backward, grad
+from ._tensor import Tensor as Variable
 
-__all__ = ["Function", "backward", "enable_grad", "grad", "inference_mode", "no_grad",
-           "once_differentiable", "set_grad_enabled"]  # fmt: skip
+
+class set_detect_anomaly:  # noqa: N801 - torch's name
+    """Accepted for torch's sake: errors in backward name their node without it."""
+
+    def __init__(self, mode: bool = True, check_nan: bool = True):
+        self.mode = mode
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *exc: object) -> None:
+        return None
+
+
+detect_anomaly = set_detect_anomaly
+
+
+def __getattr__(name: str) -> _Any:
+    if name in ("gradcheck", "gradgradcheck"):
+        from ._autograd import gradcheck
+
+        return getattr(gradcheck, name)
+    if name == "function":
+        from ._autograd import function
+
+        return function
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+__all__ = ["Function", "Variable", "backward", "detect_anomaly", "enable_grad", "grad", "graph",
+           "inference_mode", "no_grad", "once_differentiable", "set_detect_anomaly",
+           "set_grad_enabled"]  # fmt: skip

@@ -25,7 +25,7 @@ class LawBroken(AssertionError):
     """What was got, what was expected, and for which call."""
 
 
-class NotApplicable(Exception):  # noqa: N818 - a verdict, not an error
+class NotApplicable(Exception):
     """The law says nothing about this op and sample; the message says why."""
 
 
@@ -289,11 +289,15 @@ def _written(op: Op, sample: Sample, device: str, _: Any) -> Any:
 def differentiable(sample: Sample) -> list[Arg]:
     """The sample's tensors that can be differentiated."""
     found: list[Arg] = []
-    sample.map(lambda a: found.append(a) or a if a.dtype.startswith(("float", "bfloat")) and a.grad else a)
+    sample.map(
+        lambda a: found.append(a) or a if a.dtype.startswith(("float", "bfloat")) and a.grad else a
+    )
     return found
 
 
-def _leaves(torch: Any, sample: Sample, device: str = "cpu") -> tuple[list[Any], dict[str, Any], list[Any]]:
+def _leaves(
+    torch: Any, sample: Sample, device: str = "cpu"
+) -> tuple[list[Any], dict[str, Any], list[Any]]:
     leaves: list[Any] = []
 
     def make(arg: Arg) -> Any:
@@ -304,7 +308,11 @@ def _leaves(torch: Any, sample: Sample, device: str = "cpu") -> tuple[list[Any],
         return made
 
     args, kwargs = sample.map(make)
-    return args, {**sample.make(torch)[1], **{k: v for k, v in kwargs.items() if not isinstance(v, str)}}, leaves
+    return (
+        args,
+        {**sample.make(torch)[1], **{k: v for k, v in kwargs.items() if not isinstance(v, str)}},
+        leaves,
+    )
 
 
 def _as_double(sample: Sample) -> Sample:
@@ -325,7 +333,11 @@ def _needs_gradient(op: Op, sample: Sample) -> None:
 
 def _weights(torch: Any, out: Any, seed: int) -> Any:
     drawn = np.random.default_rng(seed).uniform(0.5, 1.5, tuple(out.shape))
-    return torch.tensor(drawn.reshape(-1).tolist(), dtype=out.dtype).reshape(tuple(out.shape)).to(out.device)
+    return (
+        torch.tensor(drawn.reshape(-1).tolist(), dtype=out.dtype)
+        .reshape(tuple(out.shape))
+        .to(out.device)
+    )
 
 
 def _loss(torch: Any, result: Any) -> Any:

@@ -55,7 +55,11 @@ def _record_source(op: Op, made: Formula) -> str:
         lines += _edge_lines(p, args[p].kind)
     some = " and ".join(f"e{p} is None" for p in made.positions)
     lines += [f"    if {some}:", f"        return plan.run({params})"]
-    lines += [f"    out = plan.run({params})", "    node = new(cls)", "    node.seq = next(counter)"]
+    lines += [
+        f"    out = plan.run({params})",
+        "    node = new(cls)",
+        "    node.seq = next(counter)",
+    ]
     edges = "".join(f"e{p}, " for p in made.positions)
     lines += [f"    node.edges = ({edges})", "    node.args = plan.args", "    node.index = None"]
     lines += ["    node.outs = plan.outs"]
@@ -86,7 +90,9 @@ def _edge_lines(p: int, kind: Kind) -> list[str]:
 def _save_expression(op: Op, made: Formula, how: str, i: int) -> str:
     users = sorted({p for t in made.targets if (how, i) in t.reads for p in t.positions})
     if how == "arg":
-        value = f"(a{i}, a{i}._storage.value, None) if a{i}._fn is not INFERENCE else keep(a{i}, None)"
+        value = (
+            f"(a{i}, a{i}._storage.value, None) if a{i}._fn is not INFERENCE else keep(a{i}, None)"
+        )
         kind = op.schema.args[i].kind
         if kind is Kind.UNION:
             value = f"a{i} if a{i}.__class__ in NUMBERS or a{i} is None else ({value})"

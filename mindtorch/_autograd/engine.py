@@ -197,8 +197,7 @@ def _root_grad(tensor: Tensor, grad: Any, i: int) -> Any:
             raise RuntimeError("grad can be implicitly created only for scalar outputs")
         if geom.dtype.category != FLOAT:
             raise RuntimeError(
-                "grad can be computed only for real scalar outputs but got"
-                f" {geom.dtype!r}"
+                f"grad can be computed only for real scalar outputs but got {geom.dtype!r}"
             )
         return _one(geom)
     if not isinstance(grad, Tensor):

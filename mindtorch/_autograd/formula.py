@@ -48,9 +48,7 @@ class Formula:
         self.targets = [_target(op, names, to, fn) for to, fn in rules.items()]
         covered = sorted(p for t in self.targets for p in t.positions)
         missing = op.grad is MISSING
-        self.positions = (
-            tuple(op.positions(*TENSORS, *LISTS)) if missing else tuple(covered)
-        )
+        self.positions = tuple(op.positions(*TENSORS, *LISTS)) if missing else tuple(covered)
         self.differentiable = bool(self.targets) or missing
         if missing:
             self.targets = [Target(self.positions, _not_implemented(op), [])]
@@ -90,9 +88,7 @@ class Formula:
                     found[place[0]] = value
         return found
 
-    def _read(
-        self, node: OpNode, how: str, i: int, grads: list[Any], wanted: list[bool]
-    ) -> Any:
+    def _read(self, node: OpNode, how: str, i: int, grads: list[Any], wanted: list[bool]) -> Any:
         if how == "grad":
             return grads[i]
         if how == "arg" or how == "result":

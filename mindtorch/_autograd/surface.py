@@ -44,11 +44,11 @@ def _set_requires_grad(self: Tensor, value: bool) -> None:
     if fn is not None:
         return
     if self._geom.dtype.category < FLOAT:
-        raise RuntimeError(
-            "only Tensors of floating point and complex dtype can require gradients"
-        )
+        raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
     if self._fn is INFERENCE and not LOCAL.inference:
-        raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
+        raise RuntimeError(
+            "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed."
+        )
     self._fn = AccumulateGrad(self)
     self._nr = 0
 

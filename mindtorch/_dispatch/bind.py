@@ -19,8 +19,7 @@ from ..ops.spec import Op
 def normalise(op: Op, args: Sequence[Any]) -> tuple[Any, ...]:
     """Arguments as plans want them; TypeError in torch's words for a wrong one."""
     return tuple(
-        _FIX[a.kind](op, a, i, v)
-        for i, (a, v) in enumerate(zip(op.schema.args, args, strict=True))
+        _FIX[a.kind](op, a, i, v) for i, (a, v) in enumerate(zip(op.schema.args, args, strict=True))
     )
 
 
@@ -73,7 +72,7 @@ def number(value: Any) -> Any:
 
 
 def _union(op: Op, arg: Arg, i: int, value: Any) -> Any:
-    if isinstance(value, Tensor) or value is None and arg.optional:
+    if isinstance(value, Tensor) or (value is None and arg.optional):
         return value
     found = number(value)
     if found is None:

@@ -136,7 +136,7 @@ def _params(op: Op, form: str, varargs: bool) -> str:
         parts.append(name + (f"=D[{arg.name!r}]" if arg.has_default else ""))
     if form == "function":
         parts += ["out=None"] if starred else ["*", "out=None"]
-    if form != "aten" and any(a.name in ("dim", "keepdim") for a in op.schema.args) or varargs:
+    if (form != "aten" and any(a.name in ("dim", "keepdim") for a in op.schema.args)) or varargs:
         parts.append("**extra")
     return ", ".join(parts)
 
@@ -162,7 +162,7 @@ def _prelude(op: Op, form: str, varargs: bool) -> str:
         lines += [f"if len({ints}) == 1 and {ints}[0].__class__ is not int:"]
         lines += [f"    {ints} = {ints}[0]"]
         lines += [f"elif not {ints} and extra:", f"    {ints} = extra.pop({ints!r})"]
-    if any(n in ("dim", "keepdim") for n in names) and form != "aten" or varargs:
+    if (any(n in ("dim", "keepdim") for n in names) and form != "aten") or varargs:
         lines += ["if extra:", f"    return renamed(op, {form!r}, locals(), extra)"]
     if form == "function":
         lines += ["if out is not None:", f"    return out_call(op, out, ({tuple_text}))"]

@@ -202,7 +202,9 @@ def into(op: Op, args: tuple[Any, ...], dests: tuple[Geometry, ...], inplace: bo
 def _through_copy(fn: Any) -> Any:
     def run(dests: Any, *args: Any) -> None:
         result = fn(*args)
-        for dest, value in zip(dests, result if isinstance(result, tuple) else (result,), strict=True):
+        for dest, value in zip(
+            dests, result if isinstance(result, tuple) else (result,), strict=True
+        ):
             registry.backend(dest.device).copy(dest, value)
 
     return run

@@ -249,7 +249,9 @@ def composite_entry(op: Op, form: str) -> Any:
 
     varargs = form in ("method", "inplace") and takes_varargs(op)
     names = ", ".join(a.name for a in op.schema.args)
-    source = f"def {op.base_name}{'_' if form == 'inplace' else ''}({_params(op, form, varargs)}):\n"
+    source = (
+        f"def {op.base_name}{'_' if form == 'inplace' else ''}({_params(op, form, varargs)}):\n"
+    )
     source += _prelude(op, form, varargs)
     if form == "inplace":
         source += f"    return self.copy_(body({names}))\n"

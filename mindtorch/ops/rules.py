@@ -247,7 +247,9 @@ def reduction(kind: str = "same") -> Any:
     def infer(
         self: Geometry, dim: Any = None, keepdim: bool = False, dtype: Dtype | None = None
     ) -> Geometry:
-        dims = wrap_dims(None if dim is None else (dim,) if isinstance(dim, int) else dim, self.ndim)
+        dims = wrap_dims(
+            None if dim is None else (dim,) if isinstance(dim, int) else dim, self.ndim
+        )
         if dtype is None:
             dtype = self.dtype
             if kind == "sum" and dtype.category < dt.FLOAT:

@@ -45,7 +45,9 @@ class Arg:
             return drawn > (self.low + self.high) / 2
         if host.startswith(("int", "uint")):
             low = max(self.low, 0) if host == "uint8" else self.low
-            return np.random.default_rng(seed).integers(int(low), int(self.high) + 1, self.shape, host)
+            return np.random.default_rng(seed).integers(
+                int(low), int(self.high) + 1, self.shape, host
+            )
         if host.startswith("complex"):
             return (drawn + 1j * drawn[..., ::-1] if drawn.ndim else drawn + 1j).astype(host)
         return drawn.astype(host)
@@ -53,7 +55,9 @@ class Arg:
     def make(self, torch: Any, device: str = "cpu") -> Any:
         """The tensor, from mindtorch or torch, in its layout."""
         array = self.array()
-        flat = torch.tensor(array.reshape(-1).tolist(), dtype=torch.float64 if array.dtype.kind == "f" else None)
+        flat = torch.tensor(
+            array.reshape(-1).tolist(), dtype=torch.float64 if array.dtype.kind == "f" else None
+        )
         whole = flat.to(getattr(torch, self.dtype)).reshape(self.shape)
         return _LAYOUTS[self.layout](torch, whole.to(device))
 
@@ -141,7 +145,9 @@ def binary(
     """Samples of pointwise ops of two tensors or a tensor and a number."""
 
     def make() -> list[Sample]:
-        found = [Sample((Arg((3, 4), d, low, high), Arg((3, 4), d, low, high + 0.5))) for d in dtypes]
+        found = [
+            Sample((Arg((3, 4), d, low, high), Arg((3, 4), d, low, high + 0.5))) for d in dtypes
+        ]
         first = dtypes[0]
         shapes = [((3, 1), (4,)), ((), (2, 3)), ((0, 3), (3,)), ((2, 3), (1, 3)), ((), ())]
         found += [Sample((Arg(a, first, low, high), Arg(b, first, low, high))) for a, b in shapes]

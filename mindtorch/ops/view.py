@@ -167,7 +167,12 @@ def embed(grad: Any, whole: Geometry, part: Geometry) -> Any:
     if whole.contiguous:
         return aten._embed(grad, whole.shape, part.strides, shift)
     flat = whole.fresh()
-    return aten._embed(grad, whole.shape, _restride(whole, part, flat.strides), _reoffset(whole, shift, flat.strides))  # noqa: E501
+    return aten._embed(
+        grad,
+        whole.shape,
+        _restride(whole, part, flat.strides),
+        _reoffset(whole, shift, flat.strides),
+    )
 
 
 def _restride(whole: Geometry, part: Geometry, strides: tuple[int, ...]) -> tuple[int, ...]:
@@ -373,7 +378,8 @@ def _unsqueeze(self: Geometry, dim: int) -> Geometry:
     dim %= rank
     stride = self.shape[dim] * self.strides[dim] if dim < self.ndim else 1
     return self.at(
-        (*self.shape[:dim], 1, *self.shape[dim:]), (*self.strides[:dim], stride, *self.strides[dim:])
+        (*self.shape[:dim], 1, *self.shape[dim:]),
+        (*self.strides[:dim], stride, *self.strides[dim:]),
     )
 
 
@@ -509,8 +515,7 @@ def _split(self: Geometry, split_size: int, dim: int = 0) -> Any:
     size = self.shape[dim]
     if split_size == 0 and size:
         raise RuntimeError(
-            "split_size can only be 0 if dimension size is 0, but got dimension size of"
-            f" {size}"
+            f"split_size can only be 0 if dimension size is 0, but got dimension size of {size}"
         )
     count = max(1, -(-size // split_size)) if split_size else 1
     return [
@@ -623,9 +628,7 @@ def _movedim(self: Any, source: Any, destination: Any) -> Any:
     sources = wrap_dims((source,) if isinstance(source, int) else source, self.ndim)
     targets = wrap_dims((destination,) if isinstance(destination, int) else destination, self.ndim)
     rest = iter(d for d in range(self.ndim) if d not in sources)
-    order = [
-        sources[targets.index(i)] if i in targets else next(rest) for i in range(self.ndim)
-    ]
+    order = [sources[targets.index(i)] if i in targets else next(rest) for i in range(self.ndim)]
     return aten.permute(self, tuple(order))
 
 
@@ -636,9 +639,7 @@ for _name in ("swapaxes", "swapdims"):
         f"{_name}(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
         lambda self, dim0, dim1: aten.transpose(self, dim0, dim1),
     )
-composite(
-    "adjoint(Tensor(a) self) -> Tensor(a)", lambda self: aten.transpose(self, -2, -1)
-)
+composite("adjoint(Tensor(a) self) -> Tensor(a)", lambda self: aten.transpose(self, -2, -1))
 composite(
     "view_as(Tensor(a) self, Tensor other) -> Tensor(a)",
     lambda self, other: aten.view(self, other.shape),

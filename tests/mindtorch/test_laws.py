@@ -1,7 +1,7 @@
 """Every row, every sample, every law; then each law against a planted fault."""
 
-import mindtorch
 import pytest
+
 from mindtorch import laws
 
 CASES = [pytest.param(op, s, id=f"{op.name}-{i}") for op, i, s in laws.cases()]

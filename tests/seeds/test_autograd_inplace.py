@@ -4,8 +4,9 @@
 `test_inplace_on_leaf_raises` forbids to write to; its intent is kept with a non-leaf.
 """
 
-import mindtorch as torch
 import pytest
+
+import mindtorch as torch
 
 
 def test_view_shares_version_counter():

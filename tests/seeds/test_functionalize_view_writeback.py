@@ -1,7 +1,8 @@
 """Tests of the source documents on functionalize, as printed."""
 
-import mindtorch as torch
 import pytest
+
+import mindtorch as torch
 
 
 def test_functionalize_writeback_respects_noncontig_view_npu():

@@ -3,8 +3,9 @@
 `test_npu_matmul` is printed with operands of shapes (1, 2) and (2, 1).
 """
 
-import mindtorch as torch
 import pytest
+
+import mindtorch as torch
 
 
 def test_npu_strided_slice_assign_available():

@@ -11,8 +11,8 @@ from ..._storage import add_view
 from ..._tensor import Tensor
 
 if TYPE_CHECKING:
-    from ...ops.spec import Op
     from ..._geometry import Geometry
+    from ...ops.spec import Op
 
 _make = object.__new__
 

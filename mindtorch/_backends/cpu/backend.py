@@ -77,9 +77,7 @@ class CpuBackend:
     def has_kernel(self, op: Any) -> bool:
         return op.cpu is not None
 
-    def into(
-        self, op: Any, args: Any, outs: Any, dests: Any, inplace: bool
-    ) -> Callable[..., None]:
+    def into(self, op: Any, args: Any, outs: Any, dests: Any, inplace: bool) -> Callable[..., None]:
         if inplace and op.cpu_inplace is not None:
             pattern, consts = _pattern(op, args, outs)
             return make_into(pattern, op.cpu_inplace, consts, "inplace")

@@ -31,9 +31,7 @@ class MetaBackend:
     def has_kernel(self, op: Any) -> bool:
         return True
 
-    def into(
-        self, op: Any, args: Any, outs: Any, dests: Any, inplace: bool
-    ) -> Callable[..., None]:
+    def into(self, op: Any, args: Any, outs: Any, dests: Any, inplace: bool) -> Callable[..., None]:
         return lambda *_: None
 
     def copy(self, dest: Tensor, source: Tensor) -> None:

@@ -1,0 +1,53 @@
+"""Owns `torch.autograd.graph`: hooks on what is saved, and looking at nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .._tensor import Tensor
+from ..ops.spec import aten
+from .formula import edge
+from .grad_mode import LOCAL, activate
+from .node import Node
+
+__all__ = ["Node", "get_gradient_edge", "increment_version", "save_on_cpu", "saved_tensors_hooks"]
+
+
+class saved_tensors_hooks:  # noqa: N801 - torch's name
+    """Pass every tensor saved for backward through `pack`, and through `unpack` when it is read."""
+
+    def __init__(self, pack: Callable[[Tensor], Any], unpack: Callable[[Any], Tensor]):
+        self.hooks = (pack, unpack)
+
+    def __enter__(self) -> None:
+        LOCAL.pack = (*LOCAL.pack, self.hooks)
+        activate(1)
+
+    def __exit__(self, *exc: object) -> None:
+        LOCAL.pack = LOCAL.pack[:-1]
+        activate(-1)
+
+
+class save_on_cpu(saved_tensors_hooks):  # noqa: N801 - torch's name
+    """Keep saved tensors in host memory."""
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "npu"):
+        def pack(tensor: Tensor) -> Any:
+            return tensor.device, aten.to(tensor.detach(), "cpu")  # type: ignore[attr-defined]
+
+        super().__init__(pack, lambda held: aten.to(held[1], held[0]))
+
+
+def increment_version(tensor: Any) -> None:
+    """Count a write that autograd did not see."""
+    for t in (tensor,) if isinstance(tensor, Tensor) else tensor:
+        t._storage.value += 1
+
+
+def get_gradient_edge(tensor: Tensor) -> Any:
+    """The node and output number that this tensor's gradient goes to."""
+    found = edge(tensor)
+    if found is None:
+        raise RuntimeError("It is not possible to get the gradient edge of this Tensor")
+    return found
