@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from .census import Status, foreign
+from .census import Status
 from .child import StepResult
 from .complaints import complaint
-from .install import arch
+from .machine import Misfit, misfit
 from .probe import Report
 from .remedies import remedy_for
 from .search import ENVIRONMENT
@@ -128,21 +128,20 @@ def _contents(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
 
 
 def _tables(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
-    wrong: dict[str, list[str]] = {}
+    wrong: dict[Misfit, list[str]] = {}
     for library, table in report.files:
         if table.problem:
             fix = "copy or install the file again, and compare its size with the source's"
             yield Cause("error", f"{library.name} {table.problem}", fix, str(library.path))
-        elif reason := foreign(table):
-            wrong.setdefault(reason, []).append(library.name)
-    for reason, names in wrong.items():
-        fix = f"install the {arch()} package, or use an image for {arch()}"
-        yield Cause("error", f"{_several(names)} {reason}", fix)
+        elif found := misfit(table):
+            wrong.setdefault(found, []).append(library.name)
+    for found, names in wrong.items():
+        yield Cause("error", f"{_several(names)} {found.reason}", found.fix)
 
 
 def _loading(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
     assert report.install is not None
-    damaged = {str(lib.path) for lib, table in report.files if table.problem or foreign(table)}
+    damaged = {str(lib.path) for lib, table in report.files if table.problem or misfit(table)}
     grouped: dict[tuple[str, str], list[str]] = {}
     off_path: list[str] = []
     for step in report.loads:

@@ -16,7 +16,8 @@ from typing import Final
 
 from .compare import Change, Types
 from .elf import Elf
-from .install import Library, arch
+from .install import Library
+from .machine import misfit
 from .signature import WORKSPACE_SUFFIX, Declarations
 
 # Prefixes of public C functions (headers of 8.1.RC1 and 2026-08).
@@ -80,15 +81,15 @@ def take(
         for name in elf.exports:
             providers.setdefault(name, []).append(str(library.path))
     functions = dict(sorted(_functions(providers, declared, reference).items()))
-    unusable = {str(lib.path): elf.problem or foreign(elf) for lib, elf in files}
+    unusable = {str(lib.path): _problem(elf) for lib, elf in files}
     return Census(functions, _ops(functions, unusable))
 
 
-def foreign(elf: Elf) -> str:
-    """Why this machine cannot run `elf`, or "" when it can."""
-    if elf.machine and elf.machine != arch():
-        return f"is built for {elf.machine}, this machine is {arch()}"
-    return ""
+def _problem(elf: Elf) -> str:
+    if elf.problem:
+        return elf.problem
+    found = misfit(elf)
+    return found.reason if found else ""
 
 
 def _functions(

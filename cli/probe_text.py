@@ -71,7 +71,7 @@ def title(report: Report) -> str:
     if not install.libraries:
         return f"headers only at {install.root}"
     if install.kind == "simulator":
-        return f"bundled simulator of CANN {install.version} (runs on the CPU, no NPU is used)"
+        return f"simulator of CANN {install.version} (runs on the CPU, no NPU is used)"
     return f"CANN {install.version or 'of unknown version'} at {install.root}"
 
 
@@ -104,7 +104,7 @@ def _facts(report: Report, install: Install) -> Iterator[tuple[str, str | Cell]]
     yield "declared", _declared(report)
     if install.libraries:
         yield "libraries", _libraries(report, install)
-    others = [s for s in report.steps if s.install not in (None, install)]
+    others = [s for s in _steps(report) if s.install not in (None, install)]
     if others:
         yield "also here", ", ".join(f"{s.path} ({s.via})" for s in others)
 

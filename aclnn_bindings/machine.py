@@ -1,0 +1,47 @@
+"""Says whether this machine can run a library, from its file alone: processor and C library."""
+
+from __future__ import annotations
+
+import platform
+import re
+from functools import cache
+from typing import Final, NamedTuple
+
+from .elf import Elf
+from .install import arch
+
+_GLIBC: Final = re.compile(r"GLIBC_(\d+)\.(\d+)")
+
+
+class Misfit(NamedTuple):
+    """Why a library does not run here, and the fix."""
+
+    reason: str
+    fix: str
+
+
+def misfit(elf: Elf) -> Misfit | None:
+    """What keeps this machine from running `elf`, or None."""
+    here = arch()
+    if elf.machine and elf.machine != here:
+        fix = f"install the {here} package, or use an image for {here}"
+        return Misfit(f"is built for {elf.machine}, this machine is {here}", fix)
+    wanted = max((_number(name) for name in elf.versions), default=(0, 0))
+    have = glibc()
+    if have and wanted > have:
+        old, new = (".".join(map(str, pair)) for pair in (have, wanted))
+        fix = f"use an image with glibc {new} or later, or the CANN package built for this system"
+        return Misfit(f"needs glibc {new}, this system has {old}", fix)
+    return None
+
+
+@cache
+def glibc() -> tuple[int, int] | None:
+    """This process's C library, or None where it is not glibc."""
+    name, version = platform.libc_ver()
+    return _number(f"GLIBC_{version}") if name == "glibc" else None
+
+
+def _number(name: str) -> tuple[int, int]:
+    match = _GLIBC.match(name)
+    return (int(match[1]), int(match[2])) if match else (0, 0)
