@@ -27,4 +27,9 @@ target_compile_options(_launch PRIVATE
   $<$<COMPILE_LANGUAGE:C>:-O2;-fvisibility=hidden>)
 # The process may hold other libraries; only the module's init function is to be seen.
 target_link_options(_launch PRIVATE -Wl,--exclude-libs,ALL)
-install(TARGETS _launch DESTINATION aclnn_bindings)
+
+Python_add_library(_block MODULE WITH_SOABI "${launch_dir}/block.c")
+target_compile_options(_block PRIVATE -O2 -Wall -Wextra -Wno-missing-field-initializers
+  -fvisibility=hidden)
+
+install(TARGETS _launch _block DESTINATION aclnn_bindings)

@@ -18,6 +18,7 @@ from .failures import (
 )
 
 try:
+    from ._block import Block, set_release
     from ._launch import ffi, lib
 except ImportError as error:  # pragma: no cover - only in a tree that was not built
     raise ImportError(
@@ -25,7 +26,9 @@ except ImportError as error:  # pragma: no cover - only in a tree that was not b
         "(`pip install .` with a C++ compiler)"
     ) from error
 
-__all__ = ["ffi", "lib", "text_of", "throw"]
+set_release(int(ffi.cast("uintptr_t", ffi.addressof(lib, "mt_release"))))
+
+__all__ = ["Block", "ffi", "lib", "text_of", "throw"]
 
 _REASONS: Final[dict[int, tuple[type[BindingError], str]]] = {
     lib.MT_NOT_STARTED: (RuntimeStateError, "the runtime is not started: open a device first"),

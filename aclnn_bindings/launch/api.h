@@ -124,6 +124,8 @@ uint64_t mt_event_handle(uint64_t event);
 uint64_t mt_alloc(uint64_t stream, uint64_t bytes);
 uint64_t mt_alloc_for(uint64_t stream, uint64_t bytes, int32_t purpose);
 int32_t mt_free(uint64_t address);
+/* mt_free unless the address is of a session that is over, which freed everything. */
+int32_t mt_release(uint64_t address, uint64_t session);
 int32_t mt_record_stream(uint64_t address, uint64_t stream);
 int32_t mt_block_at(uint64_t address, mt_block *block);
 int32_t mt_memory_empty(uint64_t device);

@@ -34,6 +34,10 @@ int32_t mt_free(uint64_t address) {
   return fail(MT_PHASE_ARGUMENTS, MT_UNKNOWN_POINTER, "mt_free", address);
 }
 
+int32_t mt_release(uint64_t address, uint64_t of) {
+  return session.load(std::memory_order_relaxed) == of ? mt_free(address) : 0;
+}
+
 int32_t mt_record_stream(uint64_t address, uint64_t stream) {
   Inside entry;
   if (!entry.ready()) return fail_state("mt_record_stream");

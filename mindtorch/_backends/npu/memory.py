@@ -6,33 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from aclnn_bindings.native import lib
+from aclnn_bindings.native import Block, lib
 
 from ..._geometry import Geometry
 from ..._storage import Storage
 from ..._tensor import Tensor, wrap
 from . import runtime
-
-
-class NpuMemory:
-    """A block of the caching allocator; given back, without waiting, when dropped."""
-
-    __slots__ = ("address", "nbytes", "session")
-    address: int
-    nbytes: int
-    session: int
-
-    def __init__(self, address: int, nbytes: int):
-        self.address = address
-        self.nbytes = nbytes
-        self.session = lib.mt_session()
-
-    def __del__(self, free: Any = lib.mt_free, session: Any = lib.mt_session) -> None:
-        if self.address and session() == self.session:
-            free(self.address)
-
-    def __repr__(self) -> str:
-        return f"NpuMemory({self.nbytes} bytes at {self.address:#x})"
 
 
 def fail(index: Any) -> None:
@@ -50,7 +29,7 @@ def allocate(geom: Geometry) -> Tensor:
     address = lib.mt_alloc(stream, nbytes or 1)
     if not address:
         fail(index)
-    return wrap(geom, Storage(NpuMemory(address, nbytes)))
+    return wrap(geom, Storage(Block(address, nbytes, lib.mt_session())))
 
 
 _KINDS = {"to_device": "HOST_TO_DEVICE", "to_host": "DEVICE_TO_HOST", "on": "DEVICE_TO_DEVICE"}

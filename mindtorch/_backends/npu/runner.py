@@ -9,30 +9,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from aclnn_bindings.native import lib
+from aclnn_bindings.native import Block, lib
 
 from ..._geometry import Geometry
 from ..._storage import Storage
 from ..._tensor import Tensor
 from . import runtime
 from .binding import Binding
-from .memory import NpuMemory
 
 _LIMIT = 256  # plans kept per geometry for numbers that change
 _FIXED = 6  # addresses that mt_run0..6 take
 _makers: dict[str, Any] = {}
 
 _RESULT = """\
-    memory = new(NpuMemory)
-    memory.address = {address}
-    memory.nbytes = nbytes[{k}]
-    memory.session = session
     storage = new(Storage)
-    storage.memory = memory
+    storage.memory = Block({address}, nbytes{k}, session)
     storage.value = 0
     storage.views = None
     r{k} = new(Tensor)
-    r{k}._geom = geoms[{k}]
+    r{k}._geom = geom{k}
     r{k}._storage = storage
     r{k}._fn = None
     r{k}._nr = 0
@@ -83,8 +78,9 @@ def source_of(
         body += f"    made = plan.launch(stream_of(index), [{', '.join(address)}])\n"
     body += _results(results, fixed)
     inner = body.replace("\n", "\n    ").rstrip(" ")
+    consts = [f"    geom{k}, nbytes{k} = geoms[{k}], nbytes[{k}]\n" for k in range(results)]
     return (
-        "def make(plans, plan, steps, index, geoms, nbytes, session):\n"
+        f"def make(plans, plan, steps, index, geoms, nbytes, session):\n{''.join(consts)}"
         "    held = plans.held if plans is not None else None\n"
         f"    def run({params}):\n    {inner}    return run\n"
     )
@@ -126,7 +122,7 @@ def maker(source: str) -> Any:
     found = _makers.get(source)
     if found is None:
         scope: dict[str, Any] = {
-            "NpuMemory": NpuMemory, "Storage": Storage, "Tensor": Tensor, "new": object.__new__,
+            "Block": Block, "Storage": Storage, "Tensor": Tensor, "new": object.__new__,
             "shared": runtime.SHARED, "here": runtime.stream_address,
             "stream_of": runtime.current_stream, "mt_output": lib.mt_output,
         }  # fmt: skip
