@@ -134,7 +134,7 @@ class BoundOp:
             return self._make(arguments, frozenset())
         key = (self.name, *arguments)
         plan = self._cache.get(key)
-        if plan is None or not plan.valid:
+        if plan is None:
             plan = self._make(arguments, frozenset())
             self._cache.put(key, plan)
         return plan

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from .accounting import account
 from .failures import ArgumentError, ClosedHandleError
-from .native import ffi, lib, throw
+from .native import SESSION, ffi, lib, throw
 
 if TYPE_CHECKING:
     from .device import Device
@@ -31,7 +31,7 @@ class Buffer:
         if nbytes < 0:
             raise ArgumentError(f"Buffer of {nbytes} bytes: give 0 or more")
         self.stream, self.nbytes = stream, nbytes
-        self._session = int(lib.mt_session())
+        self._session = SESSION[0]
         self._address = int(lib.mt_alloc_for(stream.address, nbytes, lib.MT_BUFFER))
         if not self._address:
             throw_on(stream.device)
@@ -42,12 +42,12 @@ class Buffer:
 
     @property
     def closed(self) -> bool:
-        return self._address == 0 or lib.mt_session() != self._session
+        return self._address == 0 or self._session != SESSION[0]
 
     @property
     def address(self) -> int:
         """The device address; ClosedHandleError after close."""
-        if self.closed:
+        if self._session != SESSION[0] or not self._address:
             raise ClosedHandleError(f"buffer of {self.nbytes} bytes: it was closed")
         return self._address
 
@@ -109,7 +109,7 @@ class Buffer:
     def close(self) -> None:
         """Give the memory back to the stream's pool, without waiting; harmless when repeated."""
         address, self._address = self._address, 0
-        if address and lib.mt_session() == self._session and lib.mt_free(address):
+        if address and self._session == SESSION[0] and lib.mt_free(address):
             throw(self.device.runtime.codes)
 
     def __enter__(self) -> Buffer:
@@ -118,8 +118,8 @@ class Buffer:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    def __del__(self, lib: Any = lib) -> None:
-        if getattr(self, "_address", 0) and lib.mt_session() == self._session:
+    def __del__(self, lib: Any = lib, session: list[int] = SESSION) -> None:
+        if getattr(self, "_address", 0) and self._session == session[0]:
             lib.mt_free(self._address)
 
     def __repr__(self) -> str:
@@ -135,14 +135,14 @@ class PinnedBuffer:
             raise ArgumentError(f"PinnedBuffer of {nbytes} bytes: give more than 0")
         self.device, self.nbytes = device, nbytes
         self._users: set[Stream] = set()
-        self._session = int(lib.mt_session())
+        self._session = SESSION[0]
         self._address = int(lib.mt_host_alloc(device.address, nbytes))
         if not self._address:
             throw(device.runtime.codes)
 
     @property
     def closed(self) -> bool:
-        return self._address == 0 or lib.mt_session() != self._session
+        return self._address == 0 or self._session != SESSION[0]
 
     @property
     def address(self) -> int:
@@ -175,7 +175,7 @@ class PinnedBuffer:
     def close(self) -> None:
         """Wait for the copies that use this memory, then return it."""
         address, self._address = self._address, 0
-        if not address or lib.mt_session() != self._session:
+        if not address or self._session != SESSION[0]:
             return
         for stream in self._users:
             if not stream.closed:

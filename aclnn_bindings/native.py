@@ -28,7 +28,10 @@ except ImportError as error:  # pragma: no cover - only in a tree that was not b
 
 set_release(int(ffi.cast("uintptr_t", ffi.addressof(lib, "mt_release"))))
 
-__all__ = ["Block", "ffi", "lib", "text_of", "throw"]
+__all__ = ["SESSION", "Block", "ffi", "lib", "text_of", "throw"]
+
+# The session's number as mt_session gives it, without a call: the runtime keeps it.
+SESSION: Final = [0]
 
 _REASONS: Final[dict[int, tuple[type[BindingError], str]]] = {
     lib.MT_NOT_STARTED: (RuntimeStateError, "the runtime is not started: open a device first"),

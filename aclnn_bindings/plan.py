@@ -33,8 +33,6 @@ _ROLES: Final = {
 _RUN: Final = (
     lib.mt_run0, lib.mt_run1, lib.mt_run2, lib.mt_run3, lib.mt_run4, lib.mt_run5, lib.mt_run6,
 )  # fmt: skip
-_INLINE: Final = 32  # tensor slots up to which the fixed-arity entry points serve
-_OUTPUTS: Final = 16  # outputs that they report
 
 
 class Plan:
@@ -64,17 +62,15 @@ class Plan:
 
         The caller owns the outputs and frees them. AclError names phase, code and arguments.
         """
-        if not self.address:
+        address, count, outputs = self.address, len(addresses), self.outputs
+        if not address:
             raise ClosedHandleError(f"plan of {self.name}: it was closed")
-        count = len(addresses)
-        if count >= len(_RUN) or len(self._allocated) > _INLINE or self.outputs > _OUTPUTS:
+        if count >= len(_RUN) or outputs > 1:
             return self._launch_many(stream, addresses)
-        first = _RUN[count](self.address, stream.address, *addresses)
+        first = _RUN[count](address, stream.address, *addresses)
         if not first:
             self.throw(stream)
-        if not self.outputs:
-            return ()
-        return (first, *(lib.mt_output(k) for k in range(1, self.outputs)))
+        return (first,) if outputs else ()
 
     def _launch_many(self, stream: Stream, addresses: Sequence[int]) -> tuple[int, ...]:
         if len(addresses) != self.inputs:
@@ -127,7 +123,8 @@ class PlanCache:
 
     def get(self, key: Hashable) -> Plan | None:
         plan = self._plans.get(key)
-        if plan is not None:
+        # Which was used last matters only once some are about to be dropped.
+        if plan is not None and len(self._plans) * 2 > self.limit:
             self._plans.move_to_end(key)
         return plan
 

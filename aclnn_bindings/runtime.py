@@ -17,7 +17,7 @@ from .dtypes import enum_values
 from .errors import StatusCodes
 from .failures import RuntimeStateError
 from .memory import PinnedBuffer
-from .native import lib, text_of, throw
+from .native import SESSION, lib, text_of, throw
 from .signature import Declarations
 from .stream import Stream
 from .symbols import Symbols
@@ -162,7 +162,7 @@ class Runtime:
             if lib.mt_start(config.name.encode()):
                 throw(self.codes)
         lib.mt_launch_blocking(os.environ.get("ACL_LAUNCH_BLOCKING", "0") == "1")
-        self._session = int(lib.mt_session())
+        self._session = SESSION[0] = int(lib.mt_session())
         self._devices.clear()
         self._current = _Current()
         atexit.register(self.close)
@@ -181,7 +181,7 @@ class Runtime:
                 handle.close()
             atexit.unregister(self.close)
             failed = lib.mt_stop()
-            self._session = 0
+            self._session = SESSION[0] = 0
             self._devices.clear()
             self._release()
             if failed:
@@ -228,7 +228,10 @@ class Runtime:
     def current_stream(self, index: int | None = None) -> Stream:
         """The calling thread's stream on a device: its default stream unless one is in use."""
         device = self.device(index)
-        return self._current.streams.get(device.index, device.default_stream)
+        streams = self._current.streams
+        return (
+            streams.get(device.index, device.default_stream) if streams else device.default_stream
+        )
 
     def set_stream(self, stream: Stream) -> None:
         """Make `stream` the calling thread's stream on its device, and that device current."""
