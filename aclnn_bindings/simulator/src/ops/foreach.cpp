@@ -1,0 +1,228 @@
+// The foreach family: one function over every member of lists.
+#include "pointwise.h"
+#include "vmath.h"
+
+namespace aclsim {
+
+ACL_FN(EachAdd, Real, (T a, T b), a + b)
+ACL_FN(EachSub, Real, (T a, T b), a - b)
+ACL_FN(EachMul, Real, (T a, T b), a * b)
+ACL_FN(EachDiv, FloatingReal, (T a, T b), a / b)
+ACL_FN(EachPow, FloatingReal, (T a, T b), b == T(2) ? a * a : std::pow(a, b))
+ACL_FN(EachRpow, FloatingReal, (T a, T b), std::pow(b, a))
+ACL_FN(EachMax, Real, (T a, T b), a != a || a > b ? a : b)
+ACL_FN(EachMin, Real, (T a, T b), a != a || a < b ? a : b)
+ACL_FN(EachAddList, Real, (T a, T b, T alpha), a + alpha * b)
+ACL_FN(EachSubList, Real, (T a, T b, T alpha), a - alpha * b)
+struct EachLerp : FloatingReal {
+  template <class T>
+  static ACL_INLINE T f(T a, T b, T w) {
+    return std::fabs(w) < T(0.5) ? a + w * (b - a) : b - (b - a) * (T(1) - w);
+  }
+};
+ACL_FN(EachAddcmul, Real, (T a, T b, T c, T value), a + value * b * c)
+ACL_FN(EachAddcdiv, FloatingReal, (T a, T b, T c, T value), a + value * b / c)
+ACL_FN(EachCopy, Real, (T a), a)
+ACL_FN(EachAbs, Real, (T a), a < T(0) ? -a : a)
+ACL_FN(EachNeg, Real, (T a), -a)
+ACL_FN(EachSign, Real, (T a), (a > T(0)) - (a < T(0)))
+ACL_FN(EachSqrt, FloatingReal, (T a), std::sqrt(a))
+ACL_FN(EachReciprocal, FloatingReal, (T a), T(1) / a)
+ACL_FN(EachExp, FloatingReal, (T a), v_exp(a))
+ACL_FN(EachExpm1, FloatingReal, (T a), std::expm1(a))
+ACL_FN(EachLog, FloatingReal, (T a), v_log(a))
+ACL_FN(EachLog1p, FloatingReal, (T a), std::log1p(a))
+ACL_FN(EachLog2, FloatingReal, (T a), std::log2(a))
+ACL_FN(EachLog10, FloatingReal, (T a), std::log10(a))
+ACL_FN(EachSin, FloatingReal, (T a), std::sin(a))
+ACL_FN(EachCos, FloatingReal, (T a), std::cos(a))
+ACL_FN(EachTan, FloatingReal, (T a), std::tan(a))
+ACL_FN(EachAsin, FloatingReal, (T a), std::asin(a))
+ACL_FN(EachAcos, FloatingReal, (T a), std::acos(a))
+ACL_FN(EachAtan, FloatingReal, (T a), std::atan(a))
+ACL_FN(EachSinh, FloatingReal, (T a), std::sinh(a))
+ACL_FN(EachCosh, FloatingReal, (T a), std::cosh(a))
+ACL_FN(EachTanh, FloatingReal, (T a), v_tanh(a))
+ACL_FN(EachSigmoid, FloatingReal, (T a), v_sigmoid(a))
+ACL_FN(EachErf, FloatingReal, (T a), v_erf(a))
+ACL_FN(EachErfc, FloatingReal, (T a), std::erfc(a))
+
+namespace {
+
+// Inputs by position: tensor lists walk along, a scalar list gives one number per member, a tensor
+// stands for a number (or a list of numbers where it has as many elements as there are members).
+Operand& number_operand(Loop& loop, const void* data, aclDataType dtype, int64_t offset) {
+  loop.add(dense(const_cast<void*>(data), dtype, nullptr, 0));
+  Operand& op = loop.operands[loop.count - 1];
+  op.offset = offset;
+  return op;
+}
+void add_input(Loop& loop, const Call& c, int i, int64_t member) {
+  const Arg& arg = c.args[i];
+  switch (arg.kind) {
+    case ArgKind::TensorList: loop.add(*arg.tensors[member]); return;
+    case ArgKind::Scalar: number_operand(loop, arg.scalar->bytes, arg.scalar->dtype, 0); return;
+    case ArgKind::ScalarList:
+      number_operand(loop, arg.scalars[member]->bytes, arg.scalars[member]->dtype, 0);
+      return;
+    default: {
+      const Tensor& t = *arg.tensor;
+      const bool listed = t.numel() > 1;
+      number_operand(loop, t.data, t.dtype, t.offset + (listed ? member * t.strides[0] : 0));
+    }
+  }
+}
+
+aclnnStatus check_lists(Call& c, const int8_t* inputs, int count, int out) {
+  const int64_t members = c.tensors(out).size;
+  for (int k = 0; k <= count; ++k) {
+    const int i = k < count ? inputs[k] : out;
+    const Arg& arg = c.args[i];
+    const bool list = arg.kind == ArgKind::TensorList || arg.kind == ArgKind::ScalarList;
+    if (arg.handle == nullptr) return c.fail(ACLNN_ERR_PARAM_NULLPTR, "%s is null.", c.name(i));
+    if (list && arg.size != members) {
+      return c.fail(ACLNN_ERR_PARAM_INVALID, "%s has %lld members, %s %lld.", c.name(i),
+                    static_cast<long long>(arg.size), c.name(out), static_cast<long long>(members));
+    }
+    for (int64_t m = 0; arg.kind == ArgKind::TensorList && m < members; ++m) {
+      if (!arg.tensors[m]) return c.fail(ACLNN_ERR_PARAM_NULLPTR, "A member of %s is null.", c.name(i));
+      const Tensor &t = *arg.tensors[m], &o = *c.tensors(out)[m];
+      if (t.same_shape(o)) continue;
+      return c.fail(ACLNN_ERR_PARAM_INVALID, "Shape of %s[%lld] is %s, of %s[%lld] %s.", c.name(i),
+                    static_cast<long long>(m), shape_text(t), c.name(out),
+                    static_cast<long long>(m), shape_text(o));
+    }
+    if (arg.kind == ArgKind::Tensor && arg.tensor->numel() != 1 &&
+        (arg.tensor->numel() != members || arg.tensor->rank != 1)) {
+      return c.fail(ACLNN_ERR_PARAM_INVALID, "%s should have 1 or %lld elements, its shape is %s.",
+                    c.name(i), static_cast<long long>(members), shape_text(*arg.tensor));
+    }
+  }
+  return ACLNN_SUCCESS;
+}
+
+template <class Fn, int Out, int... In>
+struct Each {
+  static constexpr int8_t inputs[] = {In...};
+  static aclnnStatus check(Call& c) { return check_lists(c, inputs, sizeof...(In), Out); }
+  static aclError run(Call& c) {
+    static constexpr Bodies bodies = bodies_of<Fn, sizeof...(In)>();
+    const int64_t members = c.tensors(Out).size;
+    for (int64_t m = 0; m < members; ++m) {
+      const Tensor& out = *c.tensors(Out)[m];
+      Loop loop = loop_over(out);
+      for (int i : {In...}) add_input(loop, c, i, m);
+      loop.coalesce();
+      aclDataType common = out.dtype;
+      if (!Fn::integer && domain_of(common) == Domain::Integer) common = ACL_FLOAT;
+      run_bodies(loop, common, bodies);
+    }
+    return ACL_SUCCESS;
+  }
+};
+
+aclError run_zero_list(Call& c) {
+  for (const Tensor* t : c.tensors(0)) fill_tensor(*t, Scalar{ACL_INT64, {}});
+  return ACL_SUCCESS;
+}
+
+// (scaledGrads, foundInf, invScale): unscales in place; foundInf becomes 1 where a value is not
+// finite.
+aclnnStatus check_unscale(Call& c) {
+  for (const Tensor* t : c.tensors(0)) {
+    if (!t) return c.fail(ACLNN_ERR_PARAM_NULLPTR, "A member of scaledGrads is null.");
+  }
+  if (c.tensor(1).numel() == 1 && c.tensor(2).numel() == 1) return ACLNN_SUCCESS;
+  return c.fail(ACLNN_ERR_PARAM_INVALID, "foundInf and invScale should have 1 element.");
+}
+aclError run_unscale(Call& c) {
+  const Tensor &found = c.tensor(1), &scale = c.tensor(2);
+  static constexpr Bodies bodies = bodies_of<EachMul, 2>();
+  for (const Tensor* t : c.tensors(0)) {
+    Walker at(t->rank, t->dims);
+    for (int64_t i = t->numel(); i > 0; --i, at.next()) {
+      const float x = load_one<float>(t->data, t->dtype, t->offset + at.offset(t->strides));
+      if (x - x != 0.0f) store_one(1.0f, found.data, found.dtype, found.offset);
+    }
+    Loop loop = loop_over(*t);
+    loop.add(*t);
+    Tensor factor = scale;
+    factor.rank = 0;
+    loop.add(factor);
+    loop.coalesce();
+    run_bodies(loop, t->dtype, bodies);
+  }
+  return ACL_SUCCESS;
+}
+
+}  // namespace
+}  // namespace aclsim
+
+#define ACLNN_EACH(op, Fn, ...) ACLNN_OP(op, (Each<Fn, __VA_ARGS__>::check), (Each<Fn, __VA_ARGS__>::run))
+ACLNN_EACH(aclnnForeachAddScalar, EachAdd, 2, 0, 1)
+ACLNN_EACH(aclnnForeachAddScalarV2, EachAdd, 2, 0, 1)
+ACLNN_EACH(aclnnForeachAddScalarList, EachAdd, 2, 0, 1)
+ACLNN_EACH(aclnnForeachSubScalar, EachSub, 2, 0, 1)
+ACLNN_EACH(aclnnForeachSubScalarV2, EachSub, 2, 0, 1)
+ACLNN_EACH(aclnnForeachSubScalarList, EachSub, 2, 0, 1)
+ACLNN_EACH(aclnnForeachMulScalar, EachMul, 2, 0, 1)
+ACLNN_EACH(aclnnForeachMulScalarV2, EachMul, 2, 0, 1)
+ACLNN_EACH(aclnnForeachMulScalarList, EachMul, 2, 0, 1)
+ACLNN_EACH(aclnnForeachMulList, EachMul, 2, 0, 1)
+ACLNN_EACH(aclnnForeachDivScalar, EachDiv, 2, 0, 1)
+ACLNN_EACH(aclnnForeachDivScalarV2, EachDiv, 2, 0, 1)
+ACLNN_EACH(aclnnForeachDivScalarList, EachDiv, 2, 0, 1)
+ACLNN_EACH(aclnnForeachDivList, EachDiv, 2, 0, 1)
+ACLNN_EACH(aclnnForeachPowScalar, EachPow, 2, 0, 1)
+ACLNN_EACH(aclnnForeachPowScalarV2, EachPow, 2, 0, 1)
+ACLNN_EACH(aclnnForeachPowScalarList, EachPow, 2, 0, 1)
+ACLNN_EACH(aclnnForeachPowList, EachPow, 2, 0, 1)
+ACLNN_EACH(aclnnForeachPowScalarAndTensor, EachRpow, 2, 1, 0)
+ACLNN_EACH(aclnnForeachMaximumScalar, EachMax, 2, 0, 1)
+ACLNN_EACH(aclnnForeachMaximumScalarV2, EachMax, 2, 0, 1)
+ACLNN_EACH(aclnnForeachMaximumScalarList, EachMax, 2, 0, 1)
+ACLNN_EACH(aclnnForeachMaximumList, EachMax, 2, 0, 1)
+ACLNN_EACH(aclnnForeachMinimumScalar, EachMin, 2, 0, 1)
+ACLNN_EACH(aclnnForeachMinimumScalarV2, EachMin, 2, 0, 1)
+ACLNN_EACH(aclnnForeachMinimumScalarList, EachMin, 2, 0, 1)
+ACLNN_EACH(aclnnForeachMinimumList, EachMin, 2, 0, 1)
+ACLNN_EACH(aclnnForeachAddList, EachAddList, 3, 0, 1, 2)
+ACLNN_EACH(aclnnForeachAddListV2, EachAddList, 3, 0, 1, 2)
+ACLNN_EACH(aclnnForeachSubList, EachSubList, 3, 0, 1, 2)
+ACLNN_EACH(aclnnForeachSubListV2, EachSubList, 3, 0, 1, 2)
+ACLNN_EACH(aclnnForeachLerpScalar, EachLerp, 3, 0, 1, 2)
+ACLNN_EACH(aclnnForeachLerpList, EachLerp, 3, 0, 1, 2)
+ACLNN_EACH(aclnnForeachAddcmulScalar, EachAddcmul, 4, 0, 1, 2, 3)
+ACLNN_EACH(aclnnForeachAddcmulScalarV2, EachAddcmul, 4, 0, 1, 2, 3)
+ACLNN_EACH(aclnnForeachAddcmulScalarList, EachAddcmul, 4, 0, 1, 2, 3)
+ACLNN_EACH(aclnnForeachAddcmulList, EachAddcmul, 4, 0, 1, 2, 3)
+ACLNN_EACH(aclnnForeachAddcdivScalar, EachAddcdiv, 4, 0, 1, 2, 3)
+ACLNN_EACH(aclnnForeachAddcdivScalarV2, EachAddcdiv, 4, 0, 1, 2, 3)
+ACLNN_EACH(aclnnForeachAddcdivScalarList, EachAddcdiv, 4, 0, 1, 2, 3)
+ACLNN_EACH(aclnnForeachAddcdivList, EachAddcdiv, 4, 0, 1, 2, 3)
+ACLNN_EACH(aclnnForeachCopy, EachCopy, 1, 0)
+ACLNN_EACH(aclnnForeachAbs, EachAbs, 1, 0)
+ACLNN_EACH(aclnnForeachNeg, EachNeg, 1, 0)
+ACLNN_EACH(aclnnForeachSign, EachSign, 1, 0)
+ACLNN_EACH(aclnnForeachSqrt, EachSqrt, 1, 0)
+ACLNN_EACH(aclnnForeachReciprocal, EachReciprocal, 1, 0)
+ACLNN_EACH(aclnnForeachExp, EachExp, 1, 0)
+ACLNN_EACH(aclnnForeachExpm1, EachExpm1, 1, 0)
+ACLNN_EACH(aclnnForeachLog, EachLog, 1, 0)
+ACLNN_EACH(aclnnForeachLog1p, EachLog1p, 1, 0)
+ACLNN_EACH(aclnnForeachLog2, EachLog2, 1, 0)
+ACLNN_EACH(aclnnForeachLog10, EachLog10, 1, 0)
+ACLNN_EACH(aclnnForeachSin, EachSin, 1, 0)
+ACLNN_EACH(aclnnForeachCos, EachCos, 1, 0)
+ACLNN_EACH(aclnnForeachTan, EachTan, 1, 0)
+ACLNN_EACH(aclnnForeachAsin, EachAsin, 1, 0)
+ACLNN_EACH(aclnnForeachAcos, EachAcos, 1, 0)
+ACLNN_EACH(aclnnForeachAtan, EachAtan, 1, 0)
+ACLNN_EACH(aclnnForeachSinh, EachSinh, 1, 0)
+ACLNN_EACH(aclnnForeachCosh, EachCosh, 1, 0)
+ACLNN_EACH(aclnnForeachTanh, EachTanh, 1, 0)
+ACLNN_EACH(aclnnForeachSigmoid, EachSigmoid, 1, 0)
+ACLNN_EACH(aclnnForeachErf, EachErf, 1, 0)
+ACLNN_EACH(aclnnForeachErfc, EachErfc, 1, 0)
+ACLNN_OP(aclnnForeachZeroInplace, nullptr, run_zero_list)
+ACLNN_OP(aclnnForeachNonFiniteCheckAndUnscale, check_unscale, run_unscale)

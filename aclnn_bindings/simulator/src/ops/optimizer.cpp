@@ -1,0 +1,72 @@
+// Fused optimizer steps.
+#include "pointwise.h"
+
+#include <cmath>
+
+namespace aclsim {
+namespace {
+
+struct AdamW {
+  double lr, beta1, beta2, decay, eps, step;
+  bool amsgrad, maximize;
+};
+
+// One element's state, updated in place.
+struct Moments {
+  double var, m, v, top;
+};
+void adamw(const AdamW& a, Moments& s, double grad) {
+  const double g = a.maximize ? -grad : grad;
+  s.var *= 1 - a.lr * a.decay;
+  s.m = a.beta1 * s.m + (1 - a.beta1) * g;
+  s.v = a.beta2 * s.v + (1 - a.beta2) * g * g;
+  const double correction1 = 1 - std::pow(a.beta1, a.step), correction2 = 1 - std::pow(a.beta2, a.step);
+  double spread = s.v;
+  if (a.amsgrad) spread = s.top = std::max(s.top, s.v);
+  s.var -= a.lr / correction1 * s.m / (std::sqrt(spread / correction2) + a.eps);
+}
+
+// (varRef, mRef, vRef, maxGradNormOptionalRef, grad, step, lr, beta1, beta2, weightDecay, eps,
+// amsgrad, maximize).
+aclnnStatus check_adamw(Call& c) {
+  for (int i : {1, 2, 4}) ACL_RETURN_IF_FAILED(expect_same_shape(c, i, 0));
+  if (c.flag(11)) {
+    if (c.null(3)) return c.fail(ACLNN_ERR_PARAM_NULLPTR, "%s is null with amsgrad.", c.name(3));
+    ACL_RETURN_IF_FAILED(expect_same_shape(c, 3, 0));
+  }
+  if (c.tensor(5).numel() == 1) return ACLNN_SUCCESS;
+  return c.fail(ACLNN_ERR_PARAM_INVALID, "step should have 1 element, its shape is %s.",
+                shape_text(c.tensor(5)));
+}
+aclError run_adamw(Call& c) {
+  const Tensor& step = c.tensor(5);
+  const AdamW a = {c.number(6), c.number(7), c.number(8), c.number(9), c.number(10),
+                   load_one<double>(step.data, step.dtype, step.offset) + 1, c.flag(11), c.flag(12)};
+  const Tensor& var = c.tensor(0);
+  parallel_for(var.numel(), 4096, [&](int64_t begin, int64_t end) {
+    Walker at(var.rank, var.dims, begin);
+    const auto where = [&](const Tensor& t) { return t.offset + at.offset(t.strides); };
+    const auto read = [&](int i) {
+      const Tensor& t = c.tensor(i);
+      return load_one<double>(t.data, t.dtype, where(t));
+    };
+    const auto write = [&](int i, double value) {
+      const Tensor& t = c.tensor(i);
+      store_one(value, t.data, t.dtype, where(t));
+    };
+    for (int64_t i = begin; i < end; ++i, at.next()) {
+      Moments s = {read(0), read(1), read(2), a.amsgrad ? read(3) : 0};
+      adamw(a, s, read(4));
+      write(0, s.var);
+      write(1, s.m);
+      write(2, s.v);
+      if (a.amsgrad) write(3, s.top);
+    }
+  });
+  return ACL_SUCCESS;
+}
+
+}  // namespace
+}  // namespace aclsim
+
+ACLNN_OP(aclnnApplyAdamWV2, check_adamw, run_adamw)
