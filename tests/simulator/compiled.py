@@ -1,4 +1,8 @@
-"""Owns building and running small C++ programs against the simulator's install."""
+"""Owns building and running small C++ programs against the simulator's install.
+
+ACLSIM_TEST_INSTALL names another install to test, such as one built with a sanitizer, and
+ACLSIM_TEST_FLAGS compiler options to go with it (`-fsanitize=thread`).
+"""
 
 from __future__ import annotations
 
@@ -35,6 +39,8 @@ class Outcome:
 @functools.cache
 def install() -> Path:
     """The simulator's install root."""
+    if named := os.environ.get("ACLSIM_TEST_INSTALL"):
+        return Path(named)
     for package in aclnn_bindings.__path__:
         root = Path(package) / "simulator" / "install"
         if (root / "lib64" / "libascendcl.so").exists():
@@ -62,6 +68,7 @@ def build(name: str, *options: str) -> Path:
     root = install()
     command = [
         compiler(), "-O1", "-g", "-rdynamic", "-pthread", *options,
+        *os.environ.get("ACLSIM_TEST_FLAGS", "").split(),
         str(PROGRAMS / f"{name}.cpp"), f"-I{root / 'include'}", f"-L{root / 'lib64'}",
         "-lascendcl", "-lnnopbase", "-lopapi", f"-Wl,-rpath,{root / 'lib64'}", "-o", str(binary),
     ]  # fmt: skip
@@ -74,7 +81,8 @@ def run(name: str, *arguments: str, timeout: float = 60, **environment: str) -> 
     """Build and run a program; keyword arguments are environment variables."""
     binary = build(name)
     report = Path(tempfile.mkstemp(prefix="findings-", suffix=".jsonl", dir=scratch())[1])
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(("ACLSIM_", "ASCEND_"))}
+    private = ("ACLSIM_", "ASCEND_")
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(private)}
     done = subprocess.run(
         [str(binary), *arguments],
         capture_output=True,

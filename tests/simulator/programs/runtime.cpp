@@ -547,8 +547,9 @@ static void many_threads() {
       MUST(aclrtSetDevice(0));
       aclrtStream own;
       MUST(aclrtCreateStream(&own));
-      Addition add;
+      Addition both[2];  // one per stream: streams are not ordered among each other
       for (int i = 0; i < 500; ++i) {
+        Addition& add = both[i % 2];
         MUST(add.plan());
         MUST(add.run(i % 2 ? own : kit.stream));
         add.destroy_handles();
@@ -559,8 +560,10 @@ static void many_threads() {
       }
       MUST(aclrtSynchronizeStream(own));
       MUST(aclrtSynchronizeStream(kit.stream));
-      add.destroy_handles();
-      add.free_memory();
+      for (Addition& add : both) {
+        add.destroy_handles();
+        add.free_memory();
+      }
       MUST(aclrtDestroyStream(own));
       MUST(aclrtResetDevice(0));
     });
