@@ -64,7 +64,7 @@ _INSTALL_CANN: Final = (
 
 def _of_environment(report: Report, environ: Mapping[str, str]) -> Iterator[Cause]:
     home, toolkit = environ.get("ASCEND_HOME_PATH"), environ.get("ASCEND_TOOLKIT_HOME")
-    if home and toolkit and Path(home).resolve() != Path(toolkit).resolve():
+    if home and toolkit and os.path.realpath(home) != os.path.realpath(toolkit):
         yield Cause(
             "warning",
             "ASCEND_HOME_PATH and ASCEND_TOOLKIT_HOME name two installs",
@@ -100,7 +100,7 @@ def _contents(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
             "give a toolkit's root, or install the toolkit's runtime package",
             str(install.root),
         )
-    elif not install.include_dirs and report.declared is not None:
+    elif report.declared is not None and report.declared_from.startswith("catalog "):
         yield Cause(
             "note",
             f"no headers: signatures come from the {report.declared_from}",

@@ -8,6 +8,7 @@ an image may lack.
 
 from __future__ import annotations
 
+import os
 import platform
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -118,10 +119,14 @@ def describe(
 def _include_dirs(root: Path) -> Iterator[Path]:
     """Folders below which `acl/`, `aclnn/` or `aclnnop/` stand; links to one seen are dropped."""
     seen: set[Path] = set()
-    here = (root / "include", *_arch_dirs(root, "include"), root / OP_API / "include", root)
+    here = [root / "include", *_arch_dirs(root, "include"), root / OP_API / "include", root]
+    if not any((folder / "acl").is_dir() for folder in here):
+        here += [root / part / "include" for part in ("runtime", "compiler", "fwkacllib")]
     for folder in here:
         if any((folder / name).is_dir() for name in ("acl", "aclnn", "aclnnop")):
-            covered = {(folder / name).resolve() for name in ("acl", "aclnn", "aclnnop")}
+            covered = {
+                Path(os.path.realpath(folder / name)) for name in ("acl", "aclnn", "aclnnop")
+            }
             new = {path for path in covered if path.is_dir()} - seen
             seen |= new
             if new:

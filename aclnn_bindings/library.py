@@ -97,12 +97,14 @@ def catalog_version(install: Install) -> str | None:
 
 
 def declarations(install: Install) -> Declarations:
-    """What `install` declares: its headers, else the catalog of exactly its version.
+    """What `install` declares: its headers, else (or if empty) the catalog of its exact version.
 
     DeclarationsUnknownError when it has neither, since calling by guess corrupts memory.
     """
     if install.include_dirs:
-        return headers.load(install.include_dirs)
+        found = headers.load(install.include_dirs)
+        if found.functions:
+            return found
     version = catalog_version(install)
     if version is None:
         raise DeclarationsUnknownError(

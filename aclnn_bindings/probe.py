@@ -110,9 +110,11 @@ def _read(report: Report) -> Report:
     files = tuple((library, elf.read(library.path)) for library in install.libraries)
     version = catalog_version(install)
     declared: Declarations | None = None
-    source = ", ".join(map(str, install.include_dirs)) or f"catalog {version}"
+    source = ", ".join(map(str, install.include_dirs))
     try:
         declared = declared_by(install)
+        if version and declared is catalog.load(version):
+            source = f"catalog {version}"
     except DeclarationsUnknownError as error:
         source = str(error)
     reference = catalog.load(version) if version and install.include_dirs else None
@@ -135,8 +137,9 @@ def _run(report: Report, environ: Mapping[str, str]) -> Report:
         return replace(report, smoke=(child.StepResult("init", "not run", 0.0, reason),))
     usable = {s.name for s in loads if s.state == "ok"}
     before = [preload[n] for s in loads for n in s.facts.get("preloaded", ()) if n in preload]
-    wanted = dict.fromkeys([*reversed(before), *(p for p in paths if p in usable)])
-    tour = _smoke_request(report.declared, list(wanted))
+    searched = [str(lib.path) for lib in _searched(install) if str(lib.path) in usable]
+    wanted = dict.fromkeys([*reversed(before), *(p for p in paths if p in searched)])
+    tour = _smoke_request(report.declared, list(wanted), searched)
     steps = child.run("smoke", tour, report.request.smoke_timeout, environ)
     if report.request.headers is None and all(step.state == "ok" for step in steps):
         root = {"root": str(install.root)}
@@ -190,6 +193,13 @@ def load_order(files: Sequence[tuple[Library, elf.Elf]]) -> list[Library]:
     return list(ordered.values())
 
 
+def _searched(install: Install) -> list[Library]:
+    """Where a caller looks for functions: libraries of tools and media stay out of the process."""
+    roles = {"custom", "split", "opapi", "core"}
+    roles |= {"legacy"} if install.layout == "legacy" else set()
+    return [library for library in install.libraries if library.role in roles]
+
+
 def _preload(install: Install) -> dict[str, str]:
     """Library name → path, of everything in the install's library folders."""
     found: dict[str, str] = {}
@@ -199,7 +209,9 @@ def _preload(install: Install) -> dict[str, str]:
     return found
 
 
-def _smoke_request(declared: Declarations, libraries: list[str]) -> dict[str, Any]:
+def _smoke_request(
+    declared: Declarations, libraries: list[str], searched: list[str]
+) -> dict[str, Any]:
     functions: dict[str, list[str]] = {}
     types = declared.typedefs, declared.enums, declared.structs
     for name in smoke.FUNCTIONS:
@@ -217,6 +229,7 @@ def _smoke_request(declared: Declarations, libraries: list[str]) -> dict[str, An
     names = {str(code): name for code, name in codes.items()}
     return {
         "libraries": libraries,
+        "searched": searched,
         "functions": functions,
         "constants": constants,
         "codes": names,

@@ -6,6 +6,7 @@ set_env.sh files and install records name, default roots, LD_LIBRARY_PATH, the b
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -67,14 +68,24 @@ def _look(
 ) -> Step:
     if path is None:
         return Step(via, None, "unset")
-    if not path.is_dir():
-        kind = "is a file, not a folder" if path.exists() else "does not exist"
-        return Step(via, path, "absent", f"{path} {kind}")
+    try:
+        if not path.is_dir():
+            kind = "is a file, not a folder" if path.exists() else "does not exist"
+            return Step(via, path, "absent", f"{path} {kind}")
+        return _enter(via, path, environ, seen, headers)
+    except OSError as error:
+        return Step(via, path, "absent", f"{path} cannot be read: {error.strerror}")
+
+
+def _enter(
+    via: str, path: Path, environ: Mapping[str, str], seen: dict[Path, str], headers: Path | None
+) -> Step:
+    """The install at `path`, or in the usual places below it."""
     for root in (path, *(path / below for below in _BELOW)):
         found = describe(root, via, environ, headers) if root.is_dir() else None
         if found is None:
             continue
-        real = root.resolve()
+        real = Path(os.path.realpath(root))
         if real in seen:
             return Step(via, root, "duplicate", f"the install of {seen[real]}")
         seen[real] = via

@@ -46,7 +46,8 @@ class Api:
     """The functions of `FUNCTIONS`, bound with declared types and looked up in order."""
 
     def __init__(self, request: Any) -> None:
-        self.handles = [_open(path) for path in request["libraries"]]
+        loaded = {path: _open(path) for path in request["libraries"]}
+        self.handles = [loaded[path] for path in request["searched"]]
         self.types: dict[str, list[str]] = request["functions"]
         self.constants: dict[str, int] = request["constants"]
         self.codes: dict[str, str] = request["codes"]
@@ -111,6 +112,8 @@ def tour(steps: Steps, request: Any) -> None:
             _copy(api, blocks)
         with steps.step("add"):
             _add(api, stream, blocks)
+        with steps.step("close"):
+            cleanup.close()
 
 
 def _device(api: Api, cleanup: ExitStack, facts: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ in `vendors/config.ini`. An entry may be a vendor's folder or its `op_api/lib` f
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -41,7 +42,7 @@ def vendors(root: Path, environ: Mapping[str, str]) -> tuple[Vendor, ...]:
 
 
 def _same_file(a: Path | None, b: Path | None) -> bool:
-    return a is not None and b is not None and a.resolve() == b.resolve()
+    return a is not None and b is not None and os.path.samefile(a, b)
 
 
 def _from_environment(environ: Mapping[str, str]) -> Iterator[Vendor]:
@@ -53,7 +54,7 @@ def _from_opp(root: Path, environ: Mapping[str, str]) -> Iterator[Vendor]:
     folders = [root / "opp" / "vendors"]
     if opp := environ.get("ASCEND_OPP_PATH"):
         folders.insert(0, Path(opp) / "vendors")
-    for folder in {path.resolve(): path for path in folders if path.is_dir()}.values():
+    for folder in {os.path.realpath(path): path for path in folders if path.is_dir()}.values():
         present = sorted(p.name for p in folder.iterdir() if p.is_dir())
         wanted = _load_priority(folder / "config.ini")
         for name in wanted:

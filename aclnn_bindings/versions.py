@@ -7,6 +7,7 @@ Files (CANN 8.1.RC1 tree; CANN 8.5 and later): `include/version/cann_version.h`,
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -58,7 +59,7 @@ def _toolkit(root: Path) -> tuple[str | None, str]:
         text = _text(path)
         if text and (match := re.search(pattern, text, re.MULTILINE)):
             return match.group(1).strip(), str(path)
-    for name in (root.name, root.resolve().name):
+    for name in (root.name, os.path.basename(os.path.realpath(root))):
         if match := _VERSION.search(name.removeprefix("cann-")):
             return match.group(0), f"folder name {name}"
     return None, ""

@@ -22,7 +22,7 @@ _SHOWN: Final = 6
 _NAMES: Final = {
     "init": "initialise", "device": "open device 0", "stream": "create a stream",
     "event": "record an event", "malloc": "allocate memory", "copy": "copy there and back",
-    "add": "aclnnAdd", "bindings": "aclnnAdd through these bindings",
+    "add": "aclnnAdd", "close": "release everything", "bindings": "aclnnAdd through these bindings",
 }  # fmt: skip
 
 
@@ -125,7 +125,7 @@ def _declared(report: Report) -> str | Cell:
     if declared is None:
         return Cell("nothing: no headers, and no catalog of this version", "bad")
     text = f"{len(declared.functions):,} functions, {len(declared.ops):,} operators"
-    if report.install and report.install.include_dirs:
+    if not report.declared_from.startswith("catalog "):
         text += f" in {len(declared.sources):,} header{'s' * (len(declared.sources) != 1)}"
     else:
         text += f" ({report.declared_from})"

@@ -116,6 +116,37 @@ def test_every_place_says_what_was_there(tmp_path: Path) -> None:
     assert look({"ASCEND_HOME_PATH": ""})[1].verdict == "unset"
 
 
+def test_a_folder_that_may_not_be_read_is_reported(
+    cann: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(search, "describe", refuse)
+    step = look({}, cann)[0]
+    assert (step.verdict, step.detail) == ("absent", f"{cann} cannot be read: Permission denied")
+
+
+def test_a_link_that_leads_to_itself_is_absent(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    assert look({}, tmp_path / "loop")[0].verdict == "absent"
+
+
+def test_empty_header_folders_count_as_no_headers(tmp_path: Path) -> None:
+    root = make(tmp_path / "x")
+    fake_cann.write_version(root, "8.1.RC1")
+    declared = library.declarations(library.find_install(root, environ={}))
+    assert len(declared.functions) == 2746
+
+
+def test_headers_of_the_runtime_package_serve_when_links_are_missing(tmp_path: Path) -> None:
+    root = make(tmp_path / "x", headers=False)
+    (root / "runtime/include/acl").mkdir(parents=True)
+    install = look({}, root)[0].install
+    assert install is not None
+    assert install.include_dirs == (root / "runtime/include",)
+
+
 def test_the_arch_folder_and_the_operator_folder_are_searched(tmp_path: Path) -> None:
     root = tmp_path / "8.1.RC1"
     (root / "aarch64-linux/lib64").mkdir(parents=True)

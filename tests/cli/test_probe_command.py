@@ -84,7 +84,7 @@ def schema() -> dict[str, Any]:
 
 def test_a_working_install_leaves_with_zero(run: Output, root: Path) -> None:
     code, out, _ = run("--home", str(root))
-    assert code == 0
+    assert code == 0, out
     assert out.splitlines()[:2] == [
         f"CANN 8.1.RC1 at {root}",
         "it works: libraries load, and the smoke test passed",
@@ -148,7 +148,7 @@ def test_wrong_usage_leaves_with_two(run: Output, arguments: list[str]) -> None:
 
 def test_markdown_has_the_same_facts(run: Output, root: Path) -> None:
     code, out, _ = run("--md", "--home", str(root))
-    assert code == 0
+    assert code == 0, out
     assert "## Operators" in out
     assert "| libopapi.so | 4 | 4 | 4 |" in out
     assert "\x1b" not in out
@@ -156,7 +156,7 @@ def test_markdown_has_the_same_facts(run: Output, root: Path) -> None:
 
 def test_an_operator_is_shown_with_its_prototype_and_its_documents(run: Output, root: Path) -> None:
     code, out, _ = run("--home", str(root), "--no-run", "--op", "aclnnAdd")
-    assert code == 0
+    assert code == 0, out
     assert "const aclTensor *self," in out
     assert "950 A3 910b 910" in out
 
