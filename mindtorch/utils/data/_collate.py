@@ -1,0 +1,130 @@
+"""Owns making a batch of samples: tensors stacked, numbers to tensors, containers by their fields."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, Sequence
+from typing import Any
+
+import numpy as np
+
+import mindtorch
+from mindtorch._tensor import Tensor
+
+_REFUSAL = (
+    "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
+)
+
+CollateFn = Callable[..., Any]
+
+
+def collate(batch: Any, *, collate_fn_map: dict[Any, CollateFn] | None = None) -> Any:
+    """Joins samples by the functions of `collate_fn_map` (type → function), containers by their fields."""
+    first = batch[0]
+    for kind, function in (collate_fn_map or {}).items():
+        if isinstance(first, kind):
+            return function(batch, collate_fn_map=collate_fn_map)
+    if isinstance(first, Mapping):
+        return _mapping(batch, first, collate_fn_map)
+    if isinstance(first, tuple) and hasattr(first, "_fields"):
+        fields = zip(*batch, strict=True)
+        return type(first)(*(collate(field, collate_fn_map=collate_fn_map) for field in fields))
+    if isinstance(first, Sequence):
+        return _sequence(batch, first, collate_fn_map)
+    raise TypeError(_REFUSAL.format(type(first)))
+
+
+def _mapping(batch: Any, first: Any, functions: Any) -> Any:
+    joined = {key: collate([item[key] for item in batch], collate_fn_map=functions) for key in first}
+    try:
+        if isinstance(first, MutableMapping):
+            made = copy.copy(first)
+            made.update(joined)
+            return made
+        return type(first)(joined)  # type: ignore[call-arg]
+    except TypeError:  # the mapping's type can't be made from a dict
+        return joined
+
+
+def _sequence(batch: Any, first: Any, functions: Any) -> Any:
+    items = list(batch)
+    if any(len(item) != len(first) for item in items):
+        raise RuntimeError("each element in list of batch should be of equal size")
+    joined = [collate(field, collate_fn_map=functions) for field in zip(*items, strict=True)]
+    if isinstance(first, tuple):
+        return joined  # torch gives a list for tuples
+    try:
+        if isinstance(first, MutableSequence):
+            made = copy.copy(first)
+            for i, value in enumerate(joined):
+                made[i] = value
+            return made
+        return type(first)(joined)  # type: ignore[call-arg]
+    except TypeError:  # the sequence's type can't be made from a list
+        return joined
+
+
+def _stack(batch: Any, *, collate_fn_map: Any = None) -> Any:
+    return mindtorch.stack(list(batch), 0)
+
+
+def _arrays(batch: Any, *, collate_fn_map: Any = None) -> Any:
+    if batch[0].dtype.kind in "SUOV":
+        raise TypeError(_REFUSAL.format(batch[0].dtype))
+    return collate([mindtorch.as_tensor(item) for item in batch], collate_fn_map=collate_fn_map)
+
+
+def _scalars(batch: Any, *, collate_fn_map: Any = None) -> Any:
+    return mindtorch.as_tensor(np.asarray(batch))
+
+
+def _floats(batch: Any, *, collate_fn_map: Any = None) -> Any:
+    return mindtorch.tensor(list(batch), dtype=mindtorch.float64)
+
+
+def _ints(batch: Any, *, collate_fn_map: Any = None) -> Any:
+    return mindtorch.tensor(list(batch))
+
+
+def _same(batch: Any, *, collate_fn_map: Any = None) -> Any:
+    return batch
+
+
+default_collate_fn_map: dict[Any, CollateFn] = {
+    Tensor: _stack,
+    np.ndarray: _arrays,
+    (np.bool_, np.number): _scalars,
+    float: _floats,
+    int: _ints,
+    str: _same,
+    bytes: _same,
+}
+
+
+def default_collate(batch: Any) -> Any:
+    """Joins samples to a batch: tensors `[*]` to `[N, *]`, numbers to `[N]`; strings stay a list."""
+    return collate(batch, collate_fn_map=default_collate_fn_map)
+
+
+def default_convert(data: Any) -> Any:
+    """Makes tensors of the numpy arrays in a sample, without a batch dimension."""
+    if isinstance(data, Tensor):
+        return data
+    if isinstance(data, np.ndarray | np.generic):
+        return data if data.dtype.kind in "SUOV" else mindtorch.as_tensor(data)
+    if isinstance(data, Mapping):
+        return _converted_mapping(data)
+    if isinstance(data, tuple):
+        parts = [default_convert(item) for item in data]
+        return type(data)(*parts) if hasattr(data, "_fields") else parts
+    if isinstance(data, Sequence) and not isinstance(data, str | bytes):
+        return [default_convert(item) for item in data]
+    return data
+
+
+def _converted_mapping(data: Any) -> Any:
+    converted = {key: default_convert(value) for key, value in data.items()}
+    try:
+        return type(data)(converted)
+    except TypeError:  # the mapping's type can't be made from a dict
+        return converted

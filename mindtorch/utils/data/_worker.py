@@ -1,0 +1,197 @@
+"""Owns worker processes of a DataLoader: their loop, their seeds, their queues, their errors."""
+
+from __future__ import annotations
+
+import multiprocessing
+import queue
+import random
+import sys
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import mindtorch
+
+from ._fetch import Fetcher
+
+_STATUS_CHECK_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class WorkerInfo:
+    """What a dataset's code can ask about the worker that it runs in."""
+
+    id: int
+    num_workers: int
+    seed: int
+    dataset: Any
+
+
+_info: WorkerInfo | None = None
+
+
+def get_worker_info() -> WorkerInfo | None:
+    """Gives the present worker's WorkerInfo; None in the main process."""
+    return _info
+
+
+@dataclass
+class WorkerError:
+    """An exception on its way from a worker to the main process."""
+
+    kind: type[BaseException]
+    text: str
+    worker: int
+
+    def reraise(self) -> None:
+        """Raises the worker's exception, with the worker's traceback in its message."""
+        message = f"Caught {self.kind.__name__} in DataLoader worker process {self.worker}.\n"
+        message += f"Original {self.text}"
+        try:
+            error = self.kind(message)
+        except TypeError:  # the class wants other arguments than a message
+            error = RuntimeError(message)
+        raise error
+
+
+class _End:
+    """Says that a worker's iterable dataset is at its end."""
+
+
+def _work(
+    worker: int, count: int, seed: int, settings: tuple[Any, ...], init: Any, tasks: Any, results: Any
+) -> None:
+    """A worker's loop: (number, index) in, (number, worker, batch) out, None to stop."""
+    global _info
+    dataset, batched, collate_fn, drop_last = settings
+    random.seed(seed)
+    mindtorch.manual_seed(seed)
+    _info = WorkerInfo(worker, count, seed, dataset)
+    fetcher, failed = None, None
+    try:
+        if init is not None:
+            init(worker)
+        fetcher = Fetcher(dataset, batched, collate_fn, drop_last)
+    except Exception as error:
+        failed = _captured(error, worker)
+    while (task := tasks.get()) is not None:
+        number, index = task
+        if index is _RESET:
+            fetcher = Fetcher(dataset, batched, collate_fn, drop_last)
+            continue
+        results.put((number, worker, failed or _answer(fetcher, index, worker)))
+
+
+_RESET = "reset"
+
+
+def _answer(fetcher: Any, index: Any, worker: int) -> Any:
+    try:
+        return fetcher.fetch(index)
+    except StopIteration:
+        return _End()
+    except Exception as error:
+        return _captured(error, worker)
+
+
+def _captured(error: Exception, worker: int) -> WorkerError:
+    text = "".join(traceback.format_exception(*sys.exc_info()))
+    return WorkerError(type(error), text, worker)
+
+
+class Workers:
+    """The processes of one loader; gives batches in order."""
+
+    def __init__(self, loader: Any, seed: int) -> None:
+        context: Any = loader.multiprocessing_context or multiprocessing
+        if isinstance(context, str):
+            context = multiprocessing.get_context(context)
+        self.count = loader.num_workers
+        self.ahead = loader.num_workers * (loader.prefetch_factor or 2)
+        self.timeout = loader.timeout
+        self.results = context.Queue()
+        self.tasks = [context.Queue() for _ in range(self.count)]
+        settings = (loader.dataset, loader._auto_collation, loader.collate_fn, loader.drop_last)
+        self.sent = 0  # goes on over epochs, so that late answers to an earlier one are known
+        self.processes = []
+        for i, tasks in enumerate(self.tasks):
+            args = (i, self.count, seed + i, settings, loader.worker_init_fn, tasks, self.results)
+            process = context.Process(target=_work, args=args, daemon=True)
+            process.start()
+            self.processes.append(process)
+
+    def reset(self) -> None:
+        """Starts iterable datasets again, for the next epoch of persistent workers."""
+        for tasks in self.tasks:
+            tasks.put((-1, _RESET))
+
+    def batches(self, indices: Iterator[Any], iterable: bool) -> Iterator[Any]:
+        """Gives the batches of `indices` in order, keeping `ahead` of them in work."""
+        live = set(range(self.count))
+        owner: dict[int, int] = {}
+        ready: dict[int, Any] = {}
+        wanted, turn = self.sent, 0
+
+        def send() -> bool:
+            nonlocal turn
+            if not live:
+                return False
+            try:
+                index = next(indices)
+            except StopIteration:
+                return False
+            while turn % self.count not in live:
+                turn += 1
+            worker = turn % self.count
+            turn += 1
+            owner[self.sent] = worker
+            self.tasks[worker].put((self.sent, index))
+            self.sent += 1
+            return True
+
+        for _ in range(self.ahead):
+            if not send():
+                break
+        while wanted < self.sent:
+            while wanted not in ready:
+                number, worker, value = self._receive()
+                if number in owner:  # an answer to an epoch that was left early has no owner
+                    ready[number] = value
+            value = ready.pop(wanted)
+            worker = owner.pop(wanted)
+            wanted += 1
+            if isinstance(value, _End):
+                live.discard(worker)
+                send()
+                continue
+            send()
+            if isinstance(value, WorkerError):
+                value.reraise()
+            yield value
+
+    def _receive(self) -> Any:
+        waited = 0.0
+        while True:
+            try:
+                return self.results.get(timeout=self.timeout or _STATUS_CHECK_SECONDS)
+            except queue.Empty:
+                waited += self.timeout or _STATUS_CHECK_SECONDS
+            dead = [process.pid for process in self.processes if not process.is_alive()]
+            if dead:
+                pids = ", ".join(str(pid) for pid in dead)
+                raise RuntimeError(f"DataLoader worker (pid(s) {pids}) exited unexpectedly")
+            if self.timeout:
+                raise RuntimeError(f"DataLoader timed out after {self.timeout} seconds")
+
+    def close(self) -> None:
+        """Stops the processes."""
+        for tasks in self.tasks:
+            tasks.put(None)
+        for process in self.processes:
+            process.join(timeout=_STATUS_CHECK_SECONDS)
+            if process.is_alive():
+                process.terminate()
+        for each in (self.results, *self.tasks):
+            each.cancel_join_thread()
+            each.close()

@@ -1,0 +1,213 @@
+"""Owns DataLoader: samples to batches, in this process or in workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sized
+from typing import Any
+
+import mindtorch
+
+from ._collate import default_collate, default_convert
+from ._fetch import Fetcher
+from ._worker import Workers, get_worker_info
+from .dataset import IterableDataset
+from .sampler import BatchSampler, RandomSampler, SequentialSampler
+
+__all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
+
+
+class _InfiniteConstantSampler:
+    """None for ever: an iterable dataset needs no indices."""
+
+    def __iter__(self) -> Iterator[None]:
+        while True:
+            yield None
+
+
+class DataLoader:
+    """Iterates over a dataset in batches; a new iterator is one epoch."""
+
+    def __init__(
+        self,
+        dataset: Any,
+        batch_size: int | None = 1,
+        shuffle: bool | None = None,
+        sampler: Any = None,
+        batch_sampler: Any = None,
+        num_workers: int = 0,
+        collate_fn: Callable[[Any], Any] | None = None,
+        pin_memory: bool = False,
+        drop_last: bool = False,
+        timeout: float = 0,
+        worker_init_fn: Callable[[int], None] | None = None,
+        multiprocessing_context: Any = None,
+        generator: Any = None,
+        *,
+        prefetch_factor: int | None = None,
+        persistent_workers: bool = False,
+        pin_memory_device: str = "",
+        in_order: bool = True,
+    ) -> None:
+        _check_workers(num_workers, timeout, prefetch_factor, persistent_workers)
+        self.dataset = dataset
+        self.num_workers = num_workers
+        self.prefetch_factor = 2 if num_workers and prefetch_factor is None else prefetch_factor
+        self.pin_memory = pin_memory
+        self.pin_memory_device = pin_memory_device
+        self.timeout = timeout
+        self.worker_init_fn = worker_init_fn
+        self.multiprocessing_context = multiprocessing_context
+        self.in_order = in_order
+        self.persistent_workers = persistent_workers
+        self.generator = generator
+        self._iterable = isinstance(dataset, IterableDataset)
+        if self._iterable:
+            _check_iterable(shuffle, sampler, batch_sampler)
+        if sampler is not None and shuffle:
+            raise ValueError("sampler option is mutually exclusive with shuffle")
+        if batch_sampler is not None:
+            if batch_size != 1 or shuffle or sampler is not None or drop_last:
+                raise ValueError(
+                    "batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, "
+                    "and drop_last"
+                )
+            batch_size, drop_last = None, False
+        elif batch_size is None and drop_last:
+            raise ValueError(
+                "batch_size=None option disables auto-batching and is mutually exclusive with "
+                "drop_last"
+            )
+        if sampler is None:
+            sampler = self._default_sampler(bool(shuffle))
+        if batch_size is not None and batch_sampler is None:
+            batch_sampler = BatchSampler(sampler, batch_size, drop_last)
+        self.batch_size = batch_size
+        self.drop_last = drop_last
+        self.sampler = sampler
+        self.batch_sampler = batch_sampler
+        default = default_collate if self._auto_collation else default_convert
+        self.collate_fn = default if collate_fn is None else collate_fn
+        self._workers: Workers | None = None
+
+    def _default_sampler(self, shuffle: bool) -> Any:
+        if self._iterable:
+            return _InfiniteConstantSampler()
+        if shuffle:
+            return RandomSampler(self.dataset, generator=self.generator)
+        return SequentialSampler(self.dataset)
+
+    @property
+    def _auto_collation(self) -> bool:
+        return self.batch_sampler is not None
+
+    @property
+    def _index_sampler(self) -> Any:
+        return self.batch_sampler if self._auto_collation else self.sampler
+
+    def __iter__(self) -> Iterator[Any]:
+        # The epoch's seed is drawn before the first index, as torch draws it.
+        drawn = mindtorch.empty((), dtype=mindtorch.int64).random_(generator=self.generator)
+        seed = int(drawn.item())
+        return _InWorkers(self, seed) if self.num_workers else _Here(self)
+
+    def __len__(self) -> int:
+        if self._iterable:
+            length = len(self.dataset)
+            if self.batch_size is None:
+                return length
+            extra = 0 if self.drop_last else self.batch_size - 1
+            return (length + extra) // self.batch_size
+        return len(self._index_sampler)
+
+
+class _Here:
+    """One epoch in this process."""
+
+    def __init__(self, loader: DataLoader) -> None:
+        self._indices = iter(loader._index_sampler)
+        self._fetcher = Fetcher(
+            loader.dataset, loader._auto_collation, loader.collate_fn, loader.drop_last
+        )
+        self._length = len(loader) if isinstance(loader.dataset, Sized) else None
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        return self._fetcher.fetch(next(self._indices))
+
+    def __len__(self) -> int:
+        if self._length is None:
+            raise TypeError("the dataset of this loader has no length")
+        return self._length
+
+
+class _InWorkers:
+    """One epoch in worker processes; they stop with it unless they are persistent."""
+
+    def __init__(self, loader: DataLoader, seed: int) -> None:
+        self._loader = loader
+        if loader._workers is None:
+            self._workers = Workers(loader, seed)
+        else:
+            self._workers = loader._workers
+            self._workers.reset()
+        if loader.persistent_workers:
+            loader._workers = self._workers
+        self._batches = self._workers.batches(iter(loader._index_sampler), loader._iterable)
+        self._open = True
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        try:
+            return next(self._batches)
+        except BaseException:
+            self._close()
+            raise
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+    def _close(self) -> None:
+        if self._open and not self._loader.persistent_workers:
+            self._workers.close()
+        self._open = False
+
+    def __del__(self) -> None:
+        if getattr(self, "_open", False):
+            self._close()
+
+
+def _check_workers(count: int, timeout: float, prefetch: int | None, persistent: bool) -> None:
+    if count < 0:
+        raise ValueError(
+            "num_workers option should be non-negative; use num_workers=0 to disable "
+            "multiprocessing."
+        )
+    if timeout < 0:
+        raise ValueError("timeout option should be non-negative")
+    if count == 0 and prefetch is not None:
+        raise ValueError(
+            "prefetch_factor option could only be specified in multiprocessing."
+            "let num_workers > 0 to enable multiprocessing, otherwise set prefetch_factor to None."
+        )
+    if prefetch is not None and prefetch < 0:
+        raise ValueError("prefetch_factor option should be non-negative")
+    if persistent and count == 0:
+        raise ValueError("persistent_workers option needs num_workers > 0")
+
+
+def _check_iterable(shuffle: bool | None, sampler: Any, batch_sampler: Any) -> None:
+    if shuffle not in (False, None):
+        raise ValueError(
+            "DataLoader with IterableDataset: expected unspecified shuffle option, but got "
+            f"shuffle={shuffle}"
+        )
+    for name, given in (("sampler", sampler), ("batch_sampler", batch_sampler)):
+        if given is not None:
+            raise ValueError(
+                f"DataLoader with IterableDataset: expected unspecified {name} option, but got "
+                f"{name}={given}"
+            )
