@@ -27,7 +27,8 @@ _BRACE: Final = re.compile(r"[{}]")
 _LINKAGE: Final = re.compile(r'\bextern\s*"C(?:\+\+)?"\s*\Z')
 _TAG: Final = re.compile(r"\b(?:struct|union|enum)\b")
 _LONGEST: Final = 1_000_000
-_LOST_TEXT: Final = 60_000
+_SHOWN: Final = 400
+_MOST_ROWS: Final = 5000
 
 
 class Chunks:
@@ -66,6 +67,9 @@ class Chunks:
         code, at = self.code, 0
         match = _CHUNK.match
         while found := match(code, at):
+            if len(self.unit.skipped) > _MOST_ROWS:
+                self.skip(at, len(code), f"not read: more than {_MOST_ROWS} rows before it")
+                return
             end = found.end()
             closer = code[end - 1]
             text = found.group()
@@ -80,22 +84,23 @@ class Chunks:
         rest = code[at:].strip()
         if rest:
             start = at + len(code[at:]) - len(code[at:].lstrip())
-            self.skip(start, rest, "declaration is not finished before the end of the file")
+            self.skip(start, len(code), "declaration is not finished before the end of the file")
 
     # -- kinds of chunk -----------------------------------------------------------------------
 
-    def skip(self, start: int, text: str, reason: str) -> None:
+    def skip(self, start: int, end: int, reason: str) -> None:
         self.unit.chunks += 1
-        self.spans.append((start, start + len(text)))
-        self.unit.skip_at(self.line_at(start), self.source.restore(text[:400]), reason)
+        self.spans.append((start, end))
+        text = self.source.restore(self.code[start : min(end, start + _SHOWN)])
+        self.unit.skip_at(self.line_at(start), text, reason)
 
     def close(self, start: int, end: int) -> None:
         if end - start > 1:
-            self.skip(start, self.code[start:end], "'}' after something without ';'")
+            self.skip(start, end, "'}' after something without ';'")
         elif self.unit.linkage:
             self.unit.linkage -= 1
         else:
-            self.skip(start, "}", "'}' without '{'")
+            self.skip(start, end, "'}' without '{'")
 
     def brace(self, at: int, start: int, end: int) -> int:
         """Handles a chunk that stops at '{'; returns where the next one starts."""
@@ -105,8 +110,7 @@ class Chunks:
             return end
         stop = self.matching(end)
         if stop < 0:
-            text = self.code[start : start + _LOST_TEXT]
-            self.skip(start, text, "'{' is not closed before the end of the file")
+            self.skip(start, len(self.code), "'{' is not closed before the end of the file")
             return len(self.code)
         if "=" in head or self.aggregate(head):
             semicolon = _CHUNK.match(self.code, stop)
@@ -114,9 +118,9 @@ class Chunks:
                 stop = self.matching(semicolon.end())
                 semicolon = _CHUNK.match(self.code, stop) if stop > 0 else None
             if semicolon is None or self.code[semicolon.end() - 1] != ";":
-                text = self.code[start : start + _LOST_TEXT]
-                self.skip(start, text, "declaration with '{…}' has no ';' after it")
-                return stop if stop > 0 else len(self.code)
+                stop = stop if stop > 0 else len(self.code)
+                self.skip(start, stop, "declaration with '{…}' has no ';' after it")
+                return stop
             stop = semicolon.end()
             self.statement(at, start, stop, self.code[start:stop])
             return stop
@@ -143,11 +147,10 @@ class Chunks:
 
     def body(self, at: int, start: int, stop: int, head: str) -> None:
         """Handles a braced thing that needs no ';': a function's body, or C++."""
-        text = self.code[start:stop]
         if head.rstrip().endswith(")"):
             self.statement(at, start, stop, f"{head};", exported=False)
         else:
-            self.skip(start, text, "C++, or not a declaration")
+            self.skip(start, stop, "C++, or not a declaration")
 
     def matching(self, at: int) -> int:
         """The offset past the '}' that closes a '{' ending at `at`; -1 if there is none."""
@@ -167,7 +170,7 @@ class Chunks:
         line = self.line_at(start)
         doc = self.doc_before(at, start)
         if len(text) > _LONGEST:
-            self.skip(start, self.code[start:end], f"longer than {_LONGEST} characters")
+            self.skip(start, end, f"longer than {_LONGEST} characters")
             return
         if exported and self.fast(text, line, doc):
             self.unit.chunks += 1
@@ -176,9 +179,9 @@ class Chunks:
         try:
             self.slow(text, line, doc, start, exported)
         except NotUnderstood as error:
-            self.skip(start, self.code[start:end], str(error))
+            self.skip(start, end, str(error))
         except RecursionError:
-            self.skip(start, self.code[start:end], "nested too deep")
+            self.skip(start, end, "nested too deep")
         else:
             self.unit.chunks += 1
             self.spans.append((start, end))
@@ -381,7 +384,7 @@ def _note_inactive(unit: Unit, line: int, text: str, condition: str) -> None:
     reason = f"not active: {condition}"
     if "__cplusplus" in condition:
         reason = f"C++ only: {condition}"
-    at = 0
+    at = counted = rows = 0
     while found := _CHUNK.match(text, at):
         start = at + len(found.group()) - len(found.group().lstrip())
         end = found.end()
@@ -394,12 +397,18 @@ def _note_inactive(unit: Unit, line: int, text: str, condition: str) -> None:
             more = _CHUNK.match(text, at)
             if more and more.group().strip() == ";":
                 at = more.end()
+        rows += 1
+        if rows > _MOST_ROWS:
+            at = start
+            break
+        line += text.count("\n", counted, start)
+        counted = start
         unit.chunks += 1
-        unit.skip_at(line + text.count("\n", 0, start), text[start:at], reason)
-    rest = text[at:].strip()
-    if rest:
+        unit.skip_at(line, text[start : min(at, start + _SHOWN)], reason)
+    if text[at:].strip():
         unit.chunks += 1
-        unit.skip_at(line + text.count("\n", 0, at), rest, reason)
+        line += text.count("\n", counted, at)
+        unit.skip_at(line, text[at : at + _SHOWN], reason)
 
 
 def _balanced_end(text: str, at: int) -> int:

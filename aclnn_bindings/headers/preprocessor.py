@@ -107,7 +107,7 @@ class Preprocessor:
             self._pragma(rest, line)
         elif name in ("error", "warning"):
             self.unit.skip_at(line(), f"#{name} {rest}", f"#{name} would be reported by a compiler")
-        elif name not in ("", "line", "ident"):
+        elif name not in ("line", "ident") and (name or rest):
             self.unit.skip_at(line(), f"#{name} {rest}", "unknown directive")
 
     def _define(self, rest: str, line: int) -> None:

@@ -32,7 +32,6 @@ _PRELUDE = """\
 #define ACLNN_API ACL_FUNC_VISIBILITY
 #define HCOMM_WEAK_SYMBOL __attribute__((weak))
 #define ACL_TENSOR_SHAPE_RANGE_NUM 2
-#define hi_void void
 """
 
 
@@ -198,6 +197,8 @@ def _types(found: Declarations) -> str:
             items[name] = f"typedef struct {bare if bare not in items else name} {name};"
         else:
             items[name] = f"typedef {declarator(target, name)};"
+    if "hi_void" not in items:
+        items["hi_void"] = "#define hi_void void"
     return "\n".join([_PRELUDE, *_ordered(items)]) + "\n"
 
 
