@@ -204,7 +204,11 @@ def _census(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
         return
     lacking = [op for op in report.request.needed if not _callable(report, op)]
     if lacking:
-        reason = counted.ops[lacking[0]].reason if lacking[0] in counted.ops else "not in it"
+        reason = (
+            counted.ops[lacking[0]].reason
+            if lacking[0] in counted.ops
+            else "not declared and not exported"
+        )
         yield Cause(
             "error" if len(lacking) == len(report.request.needed) else "warning",
             f"{len(lacking)} of {len(report.request.needed)} operators wanted cannot be called: "

@@ -18,7 +18,7 @@ from aclnn_bindings.probe import Report
 from aclnn_bindings.products import product_of, support
 from aclnn_bindings.search import Step
 
-from . import probe_text
+from . import probe_ops, probe_text
 from .probe_diff import Comparison
 
 SCHEMA: Final = "mindtorch-npu/probe/1"
@@ -183,7 +183,7 @@ def _asked(name: str, report: Report) -> dict[str, Any]:
         "known": op is not None,
         "callable": bool(op and op.callable),
         "reason": op.reason if op else "not declared and not exported",
-        "prototype": probe_text.prototype(signature.workspace) if signature else None,
+        "prototype": probe_ops.prototype(signature.workspace) if signature else None,
         "products": list(documented.products) if documented else [],
         "dtypes": {k: list(v) for k, v in documented.dtypes.items()} if documented else {},
     }

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 from aclnn_bindings.causes import Cause
-from aclnn_bindings.census import Census, Function, Op, Status
 from aclnn_bindings.install import Install
 from aclnn_bindings.probe import Report
-from aclnn_bindings.products import product_of, support
+from aclnn_bindings.products import product_of
 from aclnn_bindings.search import Step
-from aclnn_bindings.signature import Signature
 
+from . import probe_ops
 from .probe_diff import Comparison
-from .render import Block, Cell, Code, Facts, Grid, Heading, Item, Items, Line, Style
+from .probe_ops import SHOWN, listed
+from .render import Block, Cell, Facts, Grid, Heading, Item, Items, Line, Style
 
-_SHOWN: Final = 6
 _NAMES: Final = {
     "init": "initialise", "device": "open device 0", "stream": "create a stream",
     "event": "record an event", "malloc": "allocate memory", "copy": "copy there and back",
@@ -52,9 +50,9 @@ def document(
         yield Heading("Looked at")
         yield Facts([(s.via, _looked(s)) for s in _steps(report)])
     if report.census is not None:
-        yield from _operators(report, report.census)
+        yield from probe_ops.operators(report, report.census)
     for name in asked:
-        yield from _asked(name, report)
+        yield from probe_ops.asked(name, report)
     if comparison is not None:
         yield from _comparison(comparison)
     yield from _smoke(report)
@@ -163,107 +161,6 @@ def _mark(problem: str) -> Style:
     return "warn" if problem else ""
 
 
-def _operators(report: Report, census: Census) -> Iterator[Block]:
-    if census.ops:
-        yield Heading("Operators")
-        yield _by_library(census)
-    yield Heading("Functions")
-    yield Facts([(s.value, _status(census, s)) for s in Status if census.count(s)])
-    yield from _shadowed(census)
-    if report.files:
-        yield from _needed(report, census)
-
-
-def _by_library(census: Census) -> Grid:
-    groups: dict[str, list[Op]] = {}
-    for op in census.ops.values():
-        groups.setdefault(Path(op.library).name if op.library else "in no library", []).append(op)
-    rows: list[tuple[str | Cell, ...]] = [
-        (name, *_counts(ops)) for name, ops in sorted(groups.items(), key=lambda g: -len(g[1]))
-    ]
-    if len(rows) > 1:
-        rows.append((Cell("all", "strong"), *_counts(list(census.ops.values()))))
-    columns = ("library", "installed", "declared", "callable")
-    return Grid(columns, rows, frozenset({1, 2, 3}))
-
-
-def _counts(ops: Sequence[Op]) -> tuple[str, str, str]:
-    flags = ("installed", "declared", "callable")
-    first, second, third = (f"{sum(getattr(op, flag) for op in ops):,}" for flag in flags)
-    return first, second, third
-
-
-def _status(census: Census, status: Status) -> str | Cell:
-    rows = [f for f in census.functions.values() if f.status is status]
-    if status is Status.PRESENT:
-        return f"{len(rows):,}"
-    names = ", ".join(f.name for f in rows[:_SHOWN])
-    more = f" and {len(rows) - _SHOWN:,} more" if len(rows) > _SHOWN else ""
-    return Cell(f"{len(rows):,}: {names}{more}", "warn" if status is Status.DRIFTED else "")
-
-
-def _shadowed(census: Census) -> Iterator[Block]:
-    rows = [f for f in census.functions.values() if f.shadowed]
-    if rows:
-        yield Line(
-            Cell(f"  {len(rows):,} are exported by several libraries; {_winner(rows)}", "dim")
-        )
-
-
-def _winner(rows: Sequence[Function]) -> str:
-    first = rows[0]
-    others = ", ".join(Path(path).name for path in first.shadowed)
-    return f"{first.name} comes from {Path(first.library).name}, not {others}"
-
-
-def _needed(report: Report, census: Census) -> Iterator[Block]:
-    needed = report.request.needed
-    if not needed:
-        return
-    lacking = [n for n in needed if n not in census.ops or not census.ops[n].callable]
-    text = f"{len(needed) - len(lacking)} of {len(needed)} operators that `check` uses are callable"
-    if lacking:
-        text += f"; missing: {', '.join(lacking[:_SHOWN])}" + (
-            " …" if len(lacking) > _SHOWN else ""
-        )
-    yield Line(Cell(f"  {text}", "warn" if lacking else ""))
-
-
-def _asked(name: str, report: Report) -> Iterator[Block]:
-    yield Heading(name)
-    op = report.census.ops.get(name) if report.census else None
-    if op is None:
-        known = [*report.census.ops] if report.census else []
-        close = difflib.get_close_matches(name, known, 3, 0.75)
-        hint = f"; did you mean {' or '.join(close)}?" if close else ""
-        yield Line(Cell(f"  not declared and not exported by this install{hint}", "bad"))
-        return
-    state = Cell("callable", "good") if op.callable else Cell(op.reason, "bad")
-    yield Facts([("state", state), ("library", op.library or "none"), *_documented(name, report)])
-    signature = report.declared.ops.get(name) if report.declared else None
-    if signature is not None:
-        yield Code(prototype(signature.workspace))
-
-
-def _documented(name: str, report: Report) -> Iterator[tuple[str, str | Cell]]:
-    product = product_of(report.fact("soc") or "")
-    found = support(name, product)
-    if found is None:
-        yield "documented", Cell("no document of it was read", "dim")
-        return
-    yield "products", " ".join(found.products) or "not stated"
-    if found.on(product) is False:
-        yield "this SoC", Cell(f"{product} is not among them", "warn")
-    for param, dtypes in found.dtypes.items():
-        yield param, " ".join(dtypes) or Cell("none on this SoC", "warn")
-
-
-def prototype(signature: Signature) -> str:
-    """The C declaration, one parameter a line."""
-    params = [f"{p.type}{'' if p.type.endswith('*') else ' '}{p.name}" for p in signature.params]
-    return f"{signature.returns} {signature.name}(\n    " + ",\n    ".join(params) + ");"
-
-
 def _comparison(comparison: Comparison) -> Iterator[Block]:
     found = comparison.difference
     yield Heading(f"Compared with {comparison.reference}")
@@ -272,22 +169,17 @@ def _comparison(comparison: Comparison) -> Iterator[Block]:
         ("functions", f"{len(found.added)} more, {len(found.removed)} fewer"),
         ("changed", f"{len(found.changed)}, {len(found.breaking)} break the ABI"),
     ]
-    rows += [("more", _listed(found.added_ops))] if found.added_ops else []
-    rows += [("fewer", _listed(found.removed_ops))] if found.removed_ops else []
+    rows += [("more", listed(found.added_ops))] if found.added_ops else []
+    rows += [("fewer", listed(found.removed_ops))] if found.removed_ops else []
     yield Facts(rows)
     changed = sorted(found.changed, key=lambda c: c.effect)
-    shown = changed[: max(len(found.breaking), 2 * _SHOWN)]
+    shown = changed[: max(len(found.breaking), 2 * SHOWN)]
     if shown:
         styles: dict[str, Style] = {"breaks ABI": "bad", "source only": ""}
         yield Items([Item(Cell(c.name, styles[c.effect]), [(c.effect, c.detail)]) for c in shown])
     if len(changed) > len(shown):
         more = f"  and {len(changed) - len(shown)} more, source only; --json has all"
         yield Line(Cell(more, "dim"))
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_SHOWN])
-    return shown + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
 
 
 def _smoke(report: Report) -> Iterator[Block]:
