@@ -22,7 +22,7 @@ from .handles import (
     TensorList,
 )
 from .marshal import Argument, Cell, Rule, bind, is_host_output, rule_of
-from .native import ffi, lib, text_of
+from .native import address_of, ffi, lib, text_of
 from .plan import Plan, PlanCache, PlanMaker
 from .signature import Declarations, Kind, OpSignature, Param, Signature
 from .specs import RawHandle, ScalarSpec, TensorSpec
@@ -238,7 +238,7 @@ class Temporaries:
             return argument.address
         if isinstance(argument, bytes):
             self._kept.append(ffi.new("char[]", argument))
-            return int(ffi.cast("uintptr_t", self._kept[-1]))
+            return address_of(self._kept[-1])
         return self._keep(self._descriptor(param, value, argument, addresses))
 
     def _keep(self, made: Descriptor) -> int:

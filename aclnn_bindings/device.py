@@ -7,9 +7,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from .accounting import MemoryReport, report
+from .failures import RuntimeStateError
 from .memory import Buffer
-from .native import ffi, lib, throw
+from .native import address_of, ffi, lib, text_of, throw
 from .stream import Event, Stream
+from .words import call
 
 if TYPE_CHECKING:
     from .runtime import Runtime
@@ -23,7 +25,7 @@ class Device:
         stream_flags = runtime.constant("ACL_STREAM_FAST_LAUNCH", 1)
         stream_flags |= runtime.constant("ACL_STREAM_FAST_SYNC", 2)
         event_flags = runtime.constant("ACL_EVENT_SYNC", 1)
-        self._stream_flags = stream_flags
+        self._peers: set[int] = set()
         self.address = int(lib.mt_device_open(index, stream_flags, event_flags))
         if not self.address:
             throw(runtime.codes)
@@ -66,6 +68,33 @@ class Device:
     def buffer(self, nbytes: int, stream: Stream | None = None) -> Buffer:
         """Device memory of `nbytes`, owned by the result, in the order of `stream`."""
         return Buffer(stream or self.runtime.current_stream(self.index), nbytes)
+
+    def reach(self, other: Device) -> None:
+        """Let this device and `other` copy from each other; RuntimeStateError if they cannot.
+
+        aclrtDeviceCanAccessPeer, aclrtDeviceEnablePeerAccess documents, CANN 9.1.
+        """
+        if other.index == self.index or other.index in self._peers:
+            return
+        allowed = ffi.new("int32_t *")
+        pair = [(False, self.index), (False, other.index)]
+        self._peer_call("aclrtDeviceCanAccessPeer", [(False, address_of(allowed)), *pair])
+        if not allowed[0]:
+            raise RuntimeStateError(
+                f"copy between devices {self.index} and {other.index}: they cannot reach each "
+                "other's memory; copy through the host"
+            )
+        for at, peer in ((self, other), (other, self)):
+            at._peer_call("aclrtDeviceEnablePeerAccess", [(False, peer.index), (False, 0)])
+            at._peers.add(peer.index)
+
+    def _peer_call(self, name: str, words: list[tuple[bool, int]]) -> None:
+        function = self.runtime.symbols.require(name)
+        if lib.mt_context_use(lib.mt_device_context(self.address)):
+            throw(self.runtime.codes)
+        if status := call(function, words) & 0xFFFFFFFF:
+            message = text_of(lib.mt_recent_message())
+            raise self.runtime.codes.error(name, status, message=message)
 
     def memory_info(self) -> tuple[int, int]:
         """(free, total) bytes of the device, other processes included (aclrtGetMemInfo)."""

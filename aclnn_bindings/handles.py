@@ -7,22 +7,18 @@ members: closing it destroys them (aclDestroyTensorList document, CANN 9.1).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from .dtypes import Number, canonical
 from .failures import ArgumentError, ClosedHandleError
 from .marshal import float_array
-from .native import ffi, lib
+from .native import address_of, ffi, lib
 from .signature import Kind, Param
 from .specs import ScalarSpec, TensorSpec
 from .words import boolean, call, integer, real
 
 if TYPE_CHECKING:
     from .runtime import Runtime
-
-
-def _pointer(data: Any) -> int:
-    return int(ffi.cast("uintptr_t", data))
 
 
 class Descriptor:
@@ -87,8 +83,8 @@ class Tensor(Descriptor):
             for numbers in (spec.shape, spec.strides, storage)
         )
         dtype, form = runtime.dtypes[canonical(spec.dtype)], runtime.formats[spec.format]
-        head = [_pointer(dims), len(spec.shape), dtype, _pointer(strides), spec.offset, form]
-        super().__init__(runtime, [*head, _pointer(stored), len(storage), address])
+        head = [address_of(dims), len(spec.shape), dtype, address_of(strides), spec.offset, form]
+        super().__init__(runtime, [*head, address_of(stored), len(storage), address])
         self.spec_given = spec
 
 
@@ -100,7 +96,7 @@ class Scalar(Descriptor):
     def __init__(self, runtime: Runtime, value: Number | ScalarSpec, dtype: str = "") -> None:
         spec = value if isinstance(value, ScalarSpec) else ScalarSpec(value, dtype or None)
         data = ffi.new("char[]", spec.data)
-        super().__init__(runtime, [_pointer(data), runtime.dtypes[canonical(spec.dtype)]])
+        super().__init__(runtime, [address_of(data), runtime.dtypes[canonical(spec.dtype)]])
 
 
 class IntArray(Descriptor):
@@ -111,7 +107,7 @@ class IntArray(Descriptor):
     def __init__(self, runtime: Runtime, values: Sequence[int]) -> None:
         member = Param("values", "int64_t", Kind.INT64)
         data = ffi.new("uint64_t[]", [integer(member, value) for value in values] or 1)
-        super().__init__(runtime, [_pointer(data), len(values)])
+        super().__init__(runtime, [address_of(data), len(values)])
 
 
 class BoolArray(Descriptor):
@@ -122,7 +118,7 @@ class BoolArray(Descriptor):
     def __init__(self, runtime: Runtime, values: Sequence[bool]) -> None:
         member = Param("values", "bool", Kind.BOOL)
         data = ffi.new("char[]", bytes(boolean(member, value) for value in values) or 1)
-        super().__init__(runtime, [_pointer(data), len(values)])
+        super().__init__(runtime, [address_of(data), len(values)])
 
 
 class FloatArray(Descriptor):
@@ -133,7 +129,7 @@ class FloatArray(Descriptor):
     def __init__(self, runtime: Runtime, values: Sequence[float]) -> None:
         member = Param("values", "float", Kind.FLOAT)
         data = ffi.new("char[]", float_array([real(member, value) for value in values]) or 1)
-        super().__init__(runtime, [_pointer(data), len(values)])
+        super().__init__(runtime, [address_of(data), len(values)])
 
 
 class TensorList(Descriptor):
@@ -143,7 +139,7 @@ class TensorList(Descriptor):
 
     def __init__(self, runtime: Runtime, tensors: Sequence[Tensor]) -> None:
         data = ffi.new("uint64_t[]", [tensor.descriptor for tensor in tensors] or 1)
-        super().__init__(runtime, [_pointer(data), len(tensors)])
+        super().__init__(runtime, [address_of(data), len(tensors)])
         for tensor in tensors:
             tensor.release()
 
@@ -155,6 +151,6 @@ class ScalarList(Descriptor):
 
     def __init__(self, runtime: Runtime, scalars: Sequence[Scalar]) -> None:
         data = ffi.new("uint64_t[]", [scalar.descriptor for scalar in scalars] or 1)
-        super().__init__(runtime, [_pointer(data), len(scalars)])
+        super().__init__(runtime, [address_of(data), len(scalars)])
         for scalar in scalars:
             scalar.release()

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from . import words
 from .failures import ArgumentError, UnsupportedSignatureError
-from .native import ffi
+from .native import address_of, ffi
 from .signature import Kind, Param
 from .specs import RawHandle, ScalarSpec, TensorSpec
 
@@ -37,7 +37,7 @@ class Cell:
     @property
     def handle(self) -> int:
         """The address, as an argument."""
-        return int(ffi.cast("uintptr_t", self._memory))
+        return address_of(self._memory)
 
     def value(self, pointee: str, typedefs: Mapping[str, str]) -> Any:
         """What was written, read as C type `pointee`."""
@@ -137,7 +137,7 @@ def _pointer(param: Param, value: Any, _: list[int]) -> Argument:
     if hasattr(value, "address"):
         return int(value.address)
     try:
-        return int(ffi.cast("uintptr_t", ffi.from_buffer(value)))
+        return address_of(ffi.from_buffer(value))
     except TypeError:
         raise _refuse(param, value, "an address, a buffer such as a numpy array, or None") from None
 

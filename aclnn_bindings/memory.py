@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from .accounting import account
 from .failures import ArgumentError, ClosedHandleError
-from .native import SESSION, ffi, lib, throw
+from .native import SESSION, address_of, ffi, lib, throw
 
 if TYPE_CHECKING:
     from .device import Device
@@ -63,13 +63,13 @@ class Buffer:
         """Copy host bytes (any buffer) to `offset`; returns when `source` may be changed."""
         host = ffi.from_buffer(source)
         self._check(offset, len(host), "write")
-        self._copy(stream, self.address + offset, _address(host), len(host), to_host=False)
+        self._copy(stream, self.address + offset, address_of(host), len(host), to_host=False)
 
     def read(self, target: Any, offset: int = 0, stream: Stream | None = None) -> None:
         """Copy bytes from `offset` into a writable host buffer and wait for them."""
         host = ffi.from_buffer(target, require_writable=True)
         self._check(offset, len(host), "read")
-        self._copy(stream, _address(host), self.address + offset, len(host), to_host=True)
+        self._copy(stream, address_of(host), self.address + offset, len(host), to_host=True)
 
     def to_bytes(self) -> bytes:
         """The contents, after waiting for the stream."""
@@ -84,12 +84,18 @@ class Buffer:
             throw(self.device.runtime.codes)
 
     def copy_from(self, source: Buffer, stream: Stream | None = None) -> None:
-        """Copy another buffer of the same size on the device, in stream order, without waiting."""
+        """Copy another buffer of the same size, in stream order, without waiting.
+
+        It may be on another device; its own stream's work is waited for on the device.
+        """
         if source.nbytes != self.nbytes:
             raise ArgumentError(
                 f"copy {source.nbytes} bytes to a buffer of {self.nbytes}: sizes must be equal"
             )
         on = stream or self.stream
+        if source.device.index != self.device.index:
+            self.device.reach(source.device)
+            on.wait_stream(source.stream)
         kind = copy_kind(self.device, "DEVICE_TO_DEVICE", 3)
         if lib.mt_copy(on.address, self.address, self.nbytes, source.address, self.nbytes, kind, 0):
             throw(self.device.runtime.codes)
@@ -197,7 +203,3 @@ class PinnedBuffer:
 def copy_kind(device: Device, name: str, default: int) -> int:
     """A member of aclrtMemcpyKind as the install's headers number it."""
     return device.runtime.constant(f"ACL_MEMCPY_{name}", default)
-
-
-def _address(host: Any) -> int:
-    return int(ffi.cast("uintptr_t", host))

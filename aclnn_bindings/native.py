@@ -28,7 +28,7 @@ except ImportError as error:  # pragma: no cover - only in a tree that was not b
 
 set_release(int(ffi.cast("uintptr_t", ffi.addressof(lib, "mt_release"))))
 
-__all__ = ["SESSION", "Block", "ffi", "lib", "text_of", "throw"]
+__all__ = ["SESSION", "Block", "address_of", "ffi", "lib", "text_of", "throw"]
 
 # The session's number as mt_session gives it, without a call: the runtime keeps it.
 SESSION: Final = [0]
@@ -64,6 +64,11 @@ _REASONS: Final[dict[int, tuple[type[BindingError], str]]] = {
 
 
 _ALLOCATING: Final = ("aclrtMalloc", "aclrtMallocAlign32", "mt_alloc")
+
+
+def address_of(data: Any) -> int:
+    """The address of cffi data, as a number."""
+    return int(ffi.cast("uintptr_t", data))
 
 
 def text_of(pointer: Any) -> str:

@@ -104,6 +104,10 @@ class Stream:
         if address and lib.mt_session() == self._session and lib.mt_stream_close(address):
             throw(self.device.runtime.codes)
 
+    def __del__(self) -> None:
+        if getattr(self, "_address", 0) and not self.default:
+            self.close()
+
     def __enter__(self) -> Stream:
         return self
 

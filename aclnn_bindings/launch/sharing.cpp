@@ -36,13 +36,19 @@ void Allocator::note(const uint64_t* addresses, uint64_t count, Stream* stream) 
 // A freed block that other streams used is free once what they had queued by now is done.
 // Events come from a pool: creating one was measured at 350 us on hardware.
 void Allocator::defer(Block* block) {
-  enter(context_);
   std::vector<Stream*> users;
   users.swap(*block->users);
   delete block->users;
   block->users = nullptr;
   for (Stream* stream : users) {
     if (stream->session == 0) continue;
+    if (stream->context->device != context_->device) {
+      // An event is of one device; copies between devices are rare enough to wait for.
+      if (enter(stream->context) == 0) acl.aclrtSynchronizeStream(stream->handle);
+      drain_messages();
+      continue;
+    }
+    enter(stream->context);
     Handle event = take_event();
     if (!event || acl.aclrtRecordEvent(event, stream->handle) != 0) {
       // Without an event only waiting is safe.

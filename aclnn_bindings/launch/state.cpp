@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include <chrono>
 #include <cstring>
 #include <string>
 
@@ -57,6 +58,17 @@ void in_child() {
   forked = true;
   session.store(0);
   inside.store(0);
+}
+
+// A thread that hangs in the device must not hang the end of the process too.
+bool wait_until_left() {
+  constexpr std::chrono::seconds kPatience{10};
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (inside.load(std::memory_order_acquire) > 0) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    sched_yield();
+  }
+  return true;
 }
 
 void watch_forks() {
@@ -144,8 +156,11 @@ int32_t mt_start(const char* config) {
 
 int32_t mt_stop(void) {
   if (session.load() == 0) return 0;
-  session.store(0);
-  while (inside.load(std::memory_order_acquire) > 0) sched_yield();
+  const uint64_t stopping = session.exchange(0);
+  if (!wait_until_left()) {
+    session.store(stopping);
+    return fail(MT_PHASE_STATE, MT_STILL_USED, "mt_stop");
+  }
   close_plans();
   const int32_t devices = close_devices();
   if (acl.aclnnFinalize && light_by_us) acl.aclnnFinalize();

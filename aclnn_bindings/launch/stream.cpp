@@ -37,6 +37,13 @@ int32_t create_stream(Handle* handle, uint32_t priority, uint32_t flags) {
   return check(acl.aclrtCreateStream(handle), "aclrtCreateStream");
 }
 
+// A copy may read another device's memory, whose allocator must know of it too.
+void note_use(const uint64_t* addresses, uint64_t count, Stream* stream) {
+  const uint32_t devices = registry.count.load(std::memory_order_acquire);
+  if (devices == 1 && stream->device->streams == 1) return;
+  for (uint32_t k = 0; k < devices; ++k) registry.open[k]->allocator.note(addresses, count, stream);
+}
+
 void count_copy(int32_t kind, uint64_t bytes) {
   constexpr int32_t kToHost = 2, kToDevice = 1, kBufferToDevice = 5;  // aclrtMemcpyKind (acl_rt.h)
   if (kind == kToDevice || kind == kBufferToDevice) {
@@ -203,7 +210,7 @@ int32_t mt_copy(uint64_t stream_handle, uint64_t to, uint64_t room, uint64_t fro
   Stream* stream = as<Stream>(stream_handle);
   if (int32_t code = enter_stream(entry, stream, "mt_copy")) return code;
   const uint64_t ends[] = {to, from};
-  if (stream->device->streams > 1) stream->device->allocator.note(ends, 2, stream);
+  note_use(ends, 2, stream);
   // Always in stream order: the plain aclrtMemcpy does not wait for queued work that still uses
   // a recycled block.
   const int32_t code =
@@ -218,7 +225,7 @@ int32_t mt_fill(uint64_t stream_handle, uint64_t to, uint64_t room, int32_t valu
   Inside entry;
   Stream* stream = as<Stream>(stream_handle);
   if (int32_t code = enter_stream(entry, stream, "mt_fill")) return code;
-  if (stream->device->streams > 1) stream->device->allocator.note(&to, 1, stream);
+  note_use(&to, 1, stream);
   return check(
       acl.aclrtMemsetAsync(reinterpret_cast<void*>(to), room, value, bytes, stream->handle),
       "aclrtMemsetAsync", bytes);
