@@ -34,4 +34,7 @@ class IndexFault {
 // All elements of an index tensor, row-major, resolved against `size`; false if one is out of range.
 bool read_indices(int64_t* to, const Tensor& index, int64_t size, IndexFault& fault);
 
+// out[..., k, ...] = self[..., at[k], ...] along `axis`; neither tensor is 0-d or empty.
+void select_slices(const Tensor& out, const Tensor& self, const int64_t* at, int axis);
+
 }  // namespace aclsim

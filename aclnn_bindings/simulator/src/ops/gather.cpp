@@ -141,36 +141,6 @@ Tensor slice_at(const Tensor& t, int axis, int64_t k) {
   v.dims[axis] = 1;
   return v;
 }
-// out's runs along the last dim, or along the axis where that is the last.
-void select(const Tensor& out, const Tensor& self, const int64_t* at, int axis) {
-  const int64_t bytes = static_cast<int64_t>(dtype_size(self.dtype));
-  const int last = out.rank - 1;
-  const int64_t run = out.dims[last], runs = out.numel() / run;
-  char* target = static_cast<char*>(out.data);
-  const char* source = static_cast<const char*>(self.data);
-  parallel_for(runs, std::max<int64_t>(1, 16384 / run), [&](int64_t begin, int64_t end) {
-    Walker w(last, out.dims, begin);
-    for (int64_t i = begin; i < end; ++i, w.next()) {
-      const int64_t to = out.offset + w.offset(out.strides);
-      if (axis == last) {
-        const int64_t from = self.offset + w.offset(self.strides);
-        with_width(static_cast<size_t>(bytes), [&](auto width) {
-          using T = decltype(width);
-          const T* s = static_cast<const T*>(self.data) + from;
-          T* t = static_cast<T*>(out.data) + to;
-          for (int64_t k = 0; k < run; ++k) t[k * out.strides[last]] = s[at[k] * self.strides[last]];
-        });
-        continue;
-      }
-      const int64_t place = w.index[axis];
-      w.index[axis] = at[place];
-      const int64_t from = self.offset + w.offset(self.strides);
-      w.index[axis] = place;
-      copy_elements(target + to * bytes, out.strides[last], source + from * bytes,
-                    self.strides[last], run, static_cast<size_t>(bytes));
-    }
-  });
-}
 aclError run_index_select(Call& c) {
   Tensor self = c.tensor(0), out = c.tensor(3);
   if (out.numel() == 0) return ACL_SUCCESS;
@@ -181,7 +151,7 @@ aclError run_index_select(Call& c) {
   if (self.rank == 0) {
     copy_tensor(out, self);
   } else {
-    select(out, self, at, axis_of(c));
+    select_slices(out, self, at, axis_of(c));
   }
   return ACL_SUCCESS;
 }

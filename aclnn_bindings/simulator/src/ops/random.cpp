@@ -1,0 +1,219 @@
+// Random fills and draws. Streams are this simulator's own: same seed and offset, same numbers.
+#include "indices.h"
+#include "philox.h"
+#include "promote.h"
+
+#include <numeric>
+#include <vector>
+
+namespace aclsim {
+namespace {
+
+// out[i] = f(i) for every element in row-major order.
+template <class F>
+void draw(const Tensor& out, F f) {
+  parallel_for(out.numel(), 8192, [&](int64_t begin, int64_t end) {
+    Walker at(out.rank, out.dims, begin);
+    for (int64_t i = begin; i < end; ++i, at.next()) {
+      store_one(f(i, at), out.data, out.dtype, out.offset + at.offset(out.strides));
+    }
+  });
+}
+Philox stream(const Call& c, int seed) {
+  return {static_cast<uint64_t>(c.integer(seed)), static_cast<uint64_t>(c.integer(seed + 1))};
+}
+
+// (selfRef, from, to, seed, offset).
+aclnnStatus check_uniform(Call& c) {
+  if (c.number(1) <= c.number(2)) return ACLNN_SUCCESS;
+  return c.fail(ACLNN_ERR_PARAM_INVALID, "from is %g, more than to, %g.", c.number(1), c.number(2));
+}
+aclError run_uniform(Call& c) {
+  const Philox random = stream(c, 3);
+  const double from = c.number(1), span = c.number(2) - from;
+  const Tensor& self = c.tensor(0);
+  const bool fine = self.dtype == ACL_DOUBLE;
+  draw(self, [&](int64_t i, const Walker&) {
+    const auto place = static_cast<uint64_t>(i);
+    return from + span * (fine ? random.unit_double(place) : random.unit(place));
+  });
+  return ACL_SUCCESS;
+}
+
+// Mean and deviation are numbers or tensors that broadcast to out.
+double parameter(const Call& c, int i, const Tensor& out, const Walker& at) {
+  if (c.args[i].kind != ArgKind::Tensor) return c.number(i);
+  const Tensor& t = c.tensor(i);
+  int64_t offset = t.offset;
+  for (int d = 0; d < t.rank; ++d) {
+    if (t.dims[d] != 1) offset += at.index[d + out.rank - t.rank] * t.strides[d];
+  }
+  return load_one<double>(t.data, t.dtype, offset);
+}
+template <int Mean, int Std, int Seed, int Out>
+aclnnStatus check_normal(Call& c) {
+  Shape shape;
+  for (int i : {Mean, Std}) {
+    if (c.args[i].kind == ArgKind::Tensor && !broadcast(shape, c.tensor(i))) {
+      return c.fail(ACLNN_ERR_PARAM_INVALID, "mean and std can't broadcast.");
+    }
+    if (i == Std && c.args[i].kind != ArgKind::Tensor && c.number(i) < 0) {
+      return c.fail(ACLNN_ERR_PARAM_INVALID, "std should not be negative, but is %g.", c.number(i));
+    }
+  }
+  if (shape.rank == 0) return ACLNN_SUCCESS;
+  return expect_shape(c, Out, shape);
+}
+template <int Mean, int Std, int Seed, int Out>
+aclError run_normal(Call& c) {
+  const Philox random = stream(c, Seed);
+  const Tensor& out = c.tensor(Out);
+  draw(out, [&](int64_t i, const Walker& at) {
+    return parameter(c, Mean, out, at) +
+           parameter(c, Std, out, at) * random.normal(static_cast<uint64_t>(i));
+  });
+  return ACL_SUCCESS;
+}
+
+// (selfRef, from, to, seed, offset): integers in [from, to).
+aclnnStatus check_random(Call& c) {
+  if (c.integer(1) < c.integer(2)) return ACLNN_SUCCESS;
+  return c.fail(ACLNN_ERR_PARAM_INVALID, "from is %lld, not less than to, %lld.",
+                static_cast<long long>(c.integer(1)), static_cast<long long>(c.integer(2)));
+}
+aclError run_random(Call& c) {
+  const Philox random = stream(c, 3);
+  const int64_t from = c.integer(1);
+  const uint64_t span = static_cast<uint64_t>(c.integer(2)) - static_cast<uint64_t>(from);
+  draw(c.tensor(0), [&](int64_t i, const Walker&) {
+    return static_cast<int64_t>(random.integer(static_cast<uint64_t>(i)) % span) + from;
+  });
+  return ACL_SUCCESS;
+}
+// (selfRef, seed, offset): all values that the dtype holds exactly.
+aclError run_random_any(Call& c) {
+  const Philox random = stream(c, 1);
+  const Tensor& self = c.tensor(0);
+  int bits = static_cast<int>(dtype_size(self.dtype)) * 8 - (self.dtype == ACL_UINT8 ? 0 : 1);
+  if (self.dtype == ACL_FLOAT || self.dtype == ACL_DOUBLE) bits = self.dtype == ACL_FLOAT ? 24 : 53;
+  if (self.dtype == ACL_FLOAT16 || self.dtype == ACL_BF16) bits = self.dtype == ACL_BF16 ? 8 : 11;
+  if (self.dtype == ACL_BOOL) bits = 1;
+  draw(self, [&](int64_t i, const Walker&) {
+    return static_cast<int64_t>(random.integer(static_cast<uint64_t>(i)) >> (64 - bits));
+  });
+  return ACL_SUCCESS;
+}
+
+// prob: a scalar or a tensor of the output's shape.
+template <int Prob, int Seed, int Out>
+aclnnStatus check_bernoulli(Call& c) {
+  if (c.args[Prob].kind == ArgKind::Tensor) return expect_same_shape(c, Out, Prob);
+  const double p = c.scalar(Prob).real();
+  if (p < 0 || p > 1) return c.fail(ACLNN_ERR_PARAM_INVALID, "prob should be in [0, 1], is %g.", p);
+  return expect_same_shape(c, Out, 0);
+}
+template <int Prob, int Seed, int Out>
+aclError run_bernoulli(Call& c) {
+  const Philox random = stream(c, Seed);
+  const Arg& prob = c.args[Prob];
+  draw(c.tensor(Out), [&](int64_t i, const Walker& at) {
+    const double p = prob.kind == ArgKind::Tensor
+                         ? load_one<double>(prob.tensor->data, prob.tensor->dtype,
+                                            prob.tensor->offset + at.offset(prob.tensor->strides))
+                         : prob.scalar->real();
+    return static_cast<int64_t>(random.unit_double(static_cast<uint64_t>(i)) < p);
+  });
+  return ACL_SUCCESS;
+}
+
+// (n, seed, offset, out).
+aclnnStatus check_randperm(Call& c) {
+  Shape shape;
+  shape.rank = 1;
+  shape.dims[0] = c.integer(0);
+  c.workspace_size = static_cast<uint64_t>(c.integer(0) < 0 ? 0 : c.integer(0)) * 8;
+  return expect_shape(c, 3, shape);
+}
+aclError run_randperm(Call& c) {
+  const Philox random = stream(c, 1);
+  int64_t* order = static_cast<int64_t*>(c.workspace);
+  const int64_t n = c.integer(0);
+  std::iota(order, order + n, int64_t{0});
+  for (int64_t i = n - 1; i > 0; --i) {
+    std::swap(order[i], order[random.integer(static_cast<uint64_t>(i)) % static_cast<uint64_t>(i + 1)]);
+  }
+  copy_tensor(c.tensor(3), dense(order, ACL_INT64, &n, 1));
+  return ACL_SUCCESS;
+}
+
+// (self, numsamples, replacement, seed, offset, out): rows of weights, not normalised.
+aclnnStatus check_multinomial(Call& c) {
+  const Tensor& self = c.tensor(0);
+  if (self.rank < 1 || self.rank > 2 || c.integer(1) < 1) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "self should have 1 or 2 dims, numsamples be positive.");
+  }
+  const int64_t n = self.dims[self.rank - 1];
+  if (!c.flag(2) && c.integer(1) > n) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "numsamples is %lld, there are %lld categories.",
+                  static_cast<long long>(c.integer(1)), static_cast<long long>(n));
+  }
+  Shape shape = shape_of(self);
+  shape.dims[self.rank - 1] = c.integer(1);
+  c.workspace_size = static_cast<uint64_t>(n) * 8;
+  return expect_shape(c, 5, shape);
+}
+int64_t pick(double* weights, int64_t n, double total, double at) {
+  double sum = 0;
+  int64_t last = -1;
+  for (int64_t i = 0; i < n; ++i) {
+    if (weights[i] <= 0) continue;
+    last = i;
+    sum += weights[i];
+    if (at * total < sum) return i;
+  }
+  return last;
+}
+aclError run_multinomial(Call& c) {
+  const Tensor &self = c.tensor(0), &out = c.tensor(5);
+  const Philox random = stream(c, 3);
+  const int axis = self.rank - 1;
+  const int64_t n = self.dims[axis], samples = c.integer(1);
+  double* weights = static_cast<double*>(c.workspace);
+  const int64_t rows = self.rank == 2 ? self.dims[0] : 1;
+  for (int64_t r = 0; r < rows; ++r) {
+    const int64_t from = self.offset + (self.rank == 2 ? r * self.strides[0] : 0);
+    const int64_t to = out.offset + (self.rank == 2 ? r * out.strides[0] : 0);
+    load(weights, self.data, self.dtype, from, self.strides[axis], n);
+    for (int64_t s = 0; s < samples; ++s) {
+      const double total = std::accumulate(weights, weights + n, 0.0);
+      if (!(total > 0) || std::isinf(total)) {
+        return c.trap(507015, "a row of weights sums to %g", total);
+      }
+      const int64_t k = pick(weights, n, total, random.unit_double(static_cast<uint64_t>(r * samples + s)));
+      store_one(k, out.data, out.dtype, to + s * out.strides[axis]);
+      if (!c.flag(2)) weights[k] = 0;
+    }
+  }
+  return ACL_SUCCESS;
+}
+
+}  // namespace
+}  // namespace aclsim
+
+#define ACLNN_NORMAL(op, ...) ACLNN_OP(op, (check_normal<__VA_ARGS__>), (run_normal<__VA_ARGS__>))
+#define ACLNN_BERNOULLI(op, ...) \
+  ACLNN_OP(op, (check_bernoulli<__VA_ARGS__>), (run_bernoulli<__VA_ARGS__>))
+ACLNN_OP(aclnnInplaceUniform, check_uniform, run_uniform)
+ACLNN_NORMAL(aclnnInplaceNormal, 1, 2, 3, 0)
+ACLNN_NORMAL(aclnnNormalFloatFloat, 0, 1, 2, 4)
+ACLNN_NORMAL(aclnnNormalFloatTensor, 0, 1, 2, 4)
+ACLNN_NORMAL(aclnnNormalTensorFloat, 0, 1, 2, 4)
+ACLNN_NORMAL(aclnnNormalTensorTensor, 0, 1, 2, 4)
+ACLNN_OP(aclnnInplaceRandom, check_random, run_random)
+ACLNN_OP(aclnnInplaceRandomWithoutFromTo, nullptr, run_random_any)
+ACLNN_BERNOULLI(aclnnBernoulli, 1, 2, 4)
+ACLNN_BERNOULLI(aclnnBernoulliTensor, 1, 2, 4)
+ACLNN_BERNOULLI(aclnnInplaceBernoulli, 1, 2, 0)
+ACLNN_BERNOULLI(aclnnInplaceBernoulliTensor, 1, 2, 0)
+ACLNN_OP(aclnnRandperm, check_randperm, run_randperm)
+ACLNN_OP(aclnnMultinomial, check_multinomial, run_multinomial)
