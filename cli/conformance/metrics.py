@@ -152,7 +152,9 @@ def componentwise(found: Errors, scale: Any) -> float:
     `u_acc` is that of float32 for results of 16 and 32 bits: such units accumulate in float32.
     """
     inner = min(found.form.unit, 2.0**-24)
-    weight = np.abs(wide(scale).reshape(-1))
+    weight = np.abs(scale).reshape(-1).astype(np.float64)
+    # Both parts of a complex number are measured against its modulus.
+    weight = np.repeat(weight, found.golden.size // max(weight.size, 1))
     with np.errstate(all="ignore"):
         bound = found.form.unit * np.abs(found.golden) + inner * weight
         bound = np.maximum(bound, np.ldexp(1.0, found.form.lowest - found.form.digits))

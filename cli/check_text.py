@@ -1,0 +1,209 @@
+"""Owns what `check` shows on a terminal, in a pipe and as Markdown: blocks made from a record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from .conformance import classes
+from .conformance.environment import summary
+from .conformance.journal import repro
+from .conformance.result import FAILING, VERDICTS, Counts, Result
+from .render import Block, Cell, Content, Facts, Grid, Heading, Item, Items, Line, Style
+
+_STYLES: Final[dict[str, Style]] = {
+    "PASS": "good", "XPASS": "warn", "XFAIL": "dim", "SKIP": "dim", "UNSUPPORTED": "dim",
+    "MISTRUSTED": "warn", "FLAKY": "warn",
+}  # fmt: skip
+_FORMS: Final = (
+    ("functional", "npu = ref"), ("out", "out="), ("inplace", "in place"), ("method", "method"),
+    ("meta", "meta = cpu"), ("grad", "gradient"), ("error", "errors"), ("contract", "contract"),
+)  # fmt: skip
+_ORDER: Final = (*classes.TIERS, "none", "")
+SHOWN_FAILURES: Final = 10
+DETAILED: Final = 40
+
+
+def style_of(verdict: str) -> Style:
+    return _STYLES.get(verdict, "bad")
+
+
+def document(
+    header: Mapping[str, Any], results: Sequence[Result], seconds: float, verbose: bool = False,
+    extra: Sequence[str] = (),
+) -> Iterator[Block]:  # fmt: skip
+    """The whole report."""
+    yield Line(Cell(title(header), "strong"))
+    yield Line(Cell(summary(header.get("environment", {"device": "?"})), "dim"))
+    if verbose:
+        yield cases_table(results)
+    yield from ops_table(results)
+    yield from failures(results, SHOWN_FAILURES, extra)
+    yield from notes(results)
+    yield Line("")
+    yield Line(totals(results, seconds))
+
+
+def title(header: Mapping[str, Any]) -> str:
+    options = header.get("options", {})
+    what = options.get("what", "check")
+    parts = [
+        f"check {what}",
+        f"level {options.get('level', '?')}",
+        f"seed {options.get('seed', 0)}",
+    ]
+    return " · ".join(parts)
+
+
+def cases_table(results: Iterable[Result]) -> Grid:
+    """One row a case."""
+    rows: list[list[Content]] = []
+    for r in results:
+        worst = (r.measure or {}).get("max_ulp")
+        ulp = f"{worst:.3g}" if isinstance(worst, float | int) else (worst or "")
+        rows.append([Cell(r.verdict, style_of(r.verdict)), r.case, r.tier, ulp, r.reason])
+    return Grid(("verdict", "case", "tier", "max ULP", "reason"), rows, frozenset((3,)))
+
+
+def ops_table(results: Sequence[Result]) -> Iterator[Block]:
+    """One row an op: how many cases of each form passed, and the weakest tier among passes."""
+    by_op: dict[str, list[Result]] = {}
+    for r in results:
+        by_op.setdefault(r.op, []).append(r)
+    forms = [(f, label) for f, label in _FORMS if any(_form(r) == f for r in results)]
+    if len(by_op) > DETAILED:
+        by_op = {op: found for op, found in by_op.items() if any(r.failing for r in found)}
+        if not by_op:
+            return
+    rows: list[list[Content]] = []
+    for op, found in by_op.items():
+        cells: list[Content] = [_share([r for r in found if _form(r) == f]) for f, _ in forms]
+        rows.append([op, _verdict_cell(found), *cells, _tiers(found)])
+    columns = ("operator", "verdict", *(label for _, label in forms), "tiers")
+    yield Heading("Operators" if len(by_op) <= DETAILED else "Operators with failures")
+    yield Grid(columns, rows, frozenset(range(2, 2 + len(forms))))
+
+
+def _form(r: Result) -> str:
+    return "contract" if r.form.startswith("contract") else r.form
+
+
+def _verdict_cell(found: Sequence[Result]) -> Cell:
+    present = {r.verdict for r in found}
+    worst = next(v for v in VERDICTS if v in present)
+    if worst in ("SKIP", "UNSUPPORTED", "XFAIL") and "PASS" in present:
+        worst = "PASS"
+    return Cell(worst, style_of(worst))
+
+
+def _share(found: Sequence[Result]) -> Content:
+    """`12` when all pass, `11/12` when not; skipped and unsupported cases do not count."""
+    counted = [r for r in found if r.verdict not in ("SKIP", "UNSUPPORTED")]
+    if not counted:
+        return Cell("-", "dim")
+    good = sum(not r.failing for r in counted)
+    if good == len(counted):
+        return Cell(str(good), "good")
+    return Cell(f"{good}/{len(counted)}", "bad")
+
+
+def _tiers(found: Sequence[Result]) -> str:
+    """`T0 41, T1 12`: how many passes reached which tier, strictest first."""
+    counts: dict[str, int] = {}
+    for r in found:
+        if r.verdict == "PASS" and r.tier and r.tier != "none":
+            counts[r.tier] = counts.get(r.tier, 0) + 1
+    return ", ".join(f"{t} {counts[t]}" for t in _ORDER if t in counts)
+
+
+def failures(results: Iterable[Result], most: int, extra: Sequence[str] = ()) -> Iterator[Block]:
+    """Failing cases with rule, worst element and the command that runs them again."""
+    found = [r for r in results if r.verdict in FAILING]
+    if not found:
+        return
+    found.sort(key=lambda r: list(VERDICTS).index(r.verdict))
+    yield Heading(f"Failures ({len(found)})")
+    yield Items([failure(r, extra) for r in found[:most]])
+    if len(found) > most:
+        yield Line(
+            Cell(f"… and {len(found) - most} more; all are in the journal, `-v` shows them", "dim")
+        )
+
+
+def failure(r: Result, extra: Sequence[str] = ()) -> Item:
+    details = [("why", r.reason)] if r.reason else []
+    details += [("guard", g) for g in r.guards if g != r.reason]
+    if r.tier and r.verdict == "FAIL":
+        details.append(("holds", f"{r.tier} ({classes.MEANING[r.tier]}); required is {r.required}"))
+    if r.inputs:
+        call = f" → {r.aclnn}" if r.aclnn else ""
+        details.append(("inputs", ", ".join(r.inputs) + call))
+    details += _worst(r)
+    if r.rechecks:
+        details.append(("rechecks", ", ".join(r.rechecks)))
+    if r.issue:
+        details.append(("known issue", r.issue))
+    details.append(("again", repro(r.case, r.seed, extra)))
+    return Item(Cell(f"{r.verdict}  {r.case}", style_of(r.verdict)), details)
+
+
+def _worst(r: Result) -> list[tuple[str, str]]:
+    measure = r.measure or {}
+    worst = measure.get("worst")
+    if not worst or "max_ulp" not in measure:
+        return []
+    text = f"{_number(measure['max_ulp'])} ULP at {list(worst['index'])}"
+    inputs = worst.get("inputs") or {}
+    if inputs:
+        text += " from " + ", ".join(inputs.values())
+    return [("worst", text), ("bias", f"{_number(measure['bias'])} ULP mean signed error")]
+
+
+def _number(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float | int) else str(value)
+
+
+def notes(results: Sequence[Result]) -> Iterator[Block]:
+    """What is neither pass nor failure, by reason."""
+    for verdict in ("XPASS", "XFAIL", "UNSUPPORTED", "SKIP"):
+        reasons: dict[str, list[str]] = {}
+        for r in results:
+            if r.verdict == verdict:
+                reasons.setdefault(_kind(r), []).append(r.case)
+        if not reasons:
+            continue
+        yield Heading(f"{verdict}: {VERDICTS[verdict][1]}")
+        rows: list[list[Content]] = [
+            [str(len(cases)), cases[0], reason]
+            for reason, cases in sorted(reasons.items(), key=lambda x: -len(x[1]))[:8]
+        ]
+        if len(reasons) > 8:
+            rows.append([str(sum(map(len, reasons.values())) - sum(int(str(r[0])) for r in rows)),
+                         "…", "other reasons"])  # fmt: skip
+        yield Grid(("cases", "such as", "reason"), rows, frozenset((0,)))
+
+
+def _kind(r: Result) -> str:
+    return (r.issue or r.reason)[:160]
+
+
+def totals(results: Sequence[Result], seconds: float) -> Cell:
+    """The last line: counts, time and rate."""
+    counts = Counts()
+    for r in results:
+        counts.add(r)
+    shown = ", ".join(f"{n} {v}" for v, n in counts.ordered())
+    ops = len({r.op for r in results})
+    rate = f" ({counts.total / seconds:.0f} cases per second)" if seconds > 0 else ""
+    text = f"{counts.total} cases of {ops} operator{'s' * (ops != 1)} in {seconds:.1f} s{rate}: {shown}"
+    return Cell(text, "bad" if counts.failing else "good")
+
+
+def explanation(op: str, tolerance: str) -> list[Block]:
+    """The rule that an op must meet, why, and who says so."""
+    need = classes.requirement(op, tolerance)
+    rows: list[tuple[str, Content]] = [
+        ("class", need.name), ("required", need.text()), ("reason", need.reason),
+        ("source", need.source),
+    ]  # fmt: skip
+    return [Heading(op), Facts(rows)]

@@ -1,0 +1,166 @@
+"""Owns which cases an op gets at a level; driven only by what its row declares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from mindtorch.ops import Op
+
+from .case import LAYOUTS, Case
+from .precision import FORMATS
+from .recipe import main_dtype, samples, tensors_of
+from .shapes import sizes_of
+
+LEVELS: Final = ("quick", "full", "exhaustive")
+_QUICK_LAYOUTS: Final = ("transposed", "sliced", "stepped", "expanded")
+_QUICK_EDGES: Final = ("empty", "scalar", "ones", "odd")
+_EDGES: Final = (*_QUICK_EDGES, "rank8", "large")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is asked for: a level, and what the axes are restricted to (empty: everything)."""
+
+    level: str = "quick"
+    dtypes: tuple[str, ...] = ()
+    layouts: tuple[str, ...] = ()
+    forms: tuple[str, ...] = ()
+
+    def takes(self, case: Case, own: str) -> bool:
+        """Whether a case survives the restrictions; `own` is its sample's dtype."""
+        return (
+            (not self.dtypes or (case.dtype or own) in self.dtypes)
+            and (not self.layouts or case.layout in self.layouts)
+            and (not self.forms or case.form in self.forms)
+        )
+
+
+def cases(op: Op, claimed: tuple[str, ...], plan: Plan) -> list[Case]:
+    """The cases of an op, without doubles, in a stable order.
+
+    `claimed` are the dtypes that the signature and SoC of the install at hand claim.
+    """
+    known = samples(op)
+    own = [main_dtype(tensors_of(s)) for s in known]
+    good = [i for i, s in enumerate(known) if not s.error]
+    found: dict[Case, None] = {}
+    for case in _all(op, claimed, plan.level, good):
+        if plan.takes(case, own[case.sample]):
+            found[case] = None
+    for i, sample in enumerate(known):
+        if sample.error and plan.takes(Case(op.name, "error", i), own[i]):
+            found[Case(op.name, "error", i)] = None
+    return list(found)
+
+
+def _all(op: Op, claimed: tuple[str, ...], level: str, good: list[int]) -> Iterator[Case]:
+    if not good:
+        return
+    first = good[0]
+    yield from (Case(op.name, "functional", i) for i in good)
+    yield from (Case(op.name, "meta", i) for i in good)
+    yield from _dtypes(op, claimed, level, good)
+    yield from _layouts(op, claimed, level, good)
+    yield from _shapes(op, claimed, level, first)
+    yield from _forms(op, claimed, level, good)
+    yield from _fills(op, claimed, level, first)
+    yield from _gradients(op, claimed, level, good)
+
+
+def _floats(claimed: tuple[str, ...]) -> list[str]:
+    return [d for d in claimed if d in FORMATS]
+
+
+def _dtypes(op: Op, claimed: tuple[str, ...], level: str, good: list[int]) -> Iterator[Case]:
+    for dtype in claimed:
+        yield from (Case(op.name, "functional", i, dtype)
+                    for i in (good if level != "quick" else good[:1]))  # fmt: skip
+
+
+def _layouts(op: Op, claimed: tuple[str, ...], level: str, good: list[int]) -> Iterator[Case]:
+    if level == "quick":
+        for layout in _QUICK_LAYOUTS:
+            yield Case(op.name, "functional", good[0], layout=layout)
+            yield Case(op.name, "meta", good[0], layout=layout)
+        return
+    for layout in LAYOUTS[1:]:
+        for i in good:
+            yield Case(op.name, "functional", i, layout=layout)
+            yield Case(op.name, "meta", i, layout=layout)
+        yield from (Case(op.name, "functional", good[0], d, layout) for d in claimed)
+
+
+def _shapes(op: Op, claimed: tuple[str, ...], level: str, first: int) -> Iterator[Case]:
+    tensors = tensors_of(samples(op)[first])
+    if not tensors:
+        return
+    uniform = all(t.shape == tensors[0].shape and t.values is None for t in tensors)
+    for edge in _QUICK_EDGES if level == "quick" else _EDGES:
+        if edge in ("scalar", "rank8") and not uniform:
+            continue
+        if edge in ("empty", "ones", "odd", "large") and not sizes_of(tensors):
+            continue
+        yield Case(op.name, "functional", first, shape=edge)
+        if level != "quick":
+            yield from (Case(op.name, "functional", first, d, shape=edge) for d in claimed)
+            yield Case(op.name, "meta", first, shape=edge)
+    if level == "quick" and sizes_of(tensors):
+        yield from (Case(op.name, "functional", first, d, shape="odd")
+                    for d in ("float16", "bfloat16") if d in claimed)  # fmt: skip
+
+
+def _forms(op: Op, claimed: tuple[str, ...], level: str, good: list[int]) -> Iterator[Case]:
+    chosen = good[:1] if level == "quick" else good
+    edges = ("sample", "odd") if level != "quick" else ("sample",)
+    for form in _forms_of(op):
+        for i in chosen:
+            yield from (Case(op.name, form, i, shape=edge) for edge in edges)
+        if form != "method":
+            yield Case(op.name, form, good[0], layout="sliced")
+            yield Case(op.name, form, good[0], layout="stepped")
+        if level != "quick":
+            yield from (Case(op.name, form, good[0], d) for d in claimed)
+
+
+def _forms_of(op: Op) -> list[str]:
+    forms = []
+    tensor_results = bool(op.schema.returns) and all(
+        r.type == "Tensor" and not r.list for r in op.schema.returns
+    )
+    if tensor_results and not op.is_view and op.body is None and op.surface in ("auto", "both"):
+        forms.append("out")
+    if op.inplace:
+        forms.append("inplace")
+    if op.surface in ("auto", "both", "method") and op.text.partition("(")[2].startswith("Tensor"):
+        forms.append("method")
+    return forms
+
+
+def _fills(op: Op, claimed: tuple[str, ...], level: str, first: int) -> Iterator[Case]:
+    tensors = tensors_of(samples(op)[first])
+    if not any(t.dtype in FORMATS for t in tensors):
+        return
+    kind = op.tolerance
+    if kind in ("accumulated", "rounded"):
+        for dtype in _floats(claimed):
+            yield Case(op.name, "functional", first, dtype, shape="odd", fill="integer")
+    if kind in ("exact", "rounded", "elementary"):
+        dtypes = _floats(claimed) if level != "quick" else [d for d in ("float32", "float16")
+                                                            if d in claimed]  # fmt: skip
+        yield from (Case(op.name, "functional", first, d, shape="odd", fill="special")
+                    for d in dtypes)  # fmt: skip
+    if level == "exhaustive" and len(tensors) == 1 and kind in ("exact", "rounded", "elementary"):
+        yield from (Case(op.name, "functional", first, d, fill="sweep")
+                    for d in ("float16", "bfloat16") if d in claimed)  # fmt: skip
+
+
+def _gradients(op: Op, claimed: tuple[str, ...], level: str, good: list[int]) -> Iterator[Case]:
+    if op.grad is not None and not op.grad and op.body is None:
+        return
+    chosen = good[:2] if level == "quick" else good
+    yield from (Case(op.name, "grad", i) for i in chosen)
+    if level != "quick":
+        yield from (Case(op.name, "grad", good[0], d) for d in _floats(claimed))
+        yield from (Case(op.name, "grad", good[0], layout=layout) for layout in LAYOUTS[1:])

@@ -1,0 +1,81 @@
+"""Owns the snapshot that stands beside every verdict: versions, device, float modes, switches."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Final
+
+# What changes results or times; values are shown as they are set (none of them is secret).
+SWITCHES: Final = (
+    "ACL_LAUNCH_BLOCKING", "ACLSIM_FAULTS", "ACLSIM_SOC", "ACLSIM_STREAM", "ACLSIM_STRICT",
+    "ACLSIM_THREADS", "ASCEND_LAUNCH_BLOCKING", "HCCL_DETERMINISTIC", "INF_NAN_MODE_ENABLE",
+    "INF_NAN_MODE_FORCE_DISABLE", "LCCL_DETERMINISTIC",
+)  # fmt: skip
+
+
+def snapshot(cann: Any, device: str) -> dict[str, Any]:
+    """Environment of a run on `device` of an opened install (None for the cpu)."""
+    found: dict[str, Any] = {
+        "device": device,
+        "mindtorch_npu": _version("mindtorch-npu"),
+        "python": platform.python_version(),
+        "numpy": _version("numpy"),
+        "host": f"{platform.system()} {platform.machine()}",
+        "cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0,
+        "switches": {name: os.environ[name] for name in SWITCHES if name in os.environ},
+    }
+    if cann is None:
+        return {**found, "install": "none", "kind": "cpu", "cann": "", "soc": ""}
+    install = cann.install
+    soc = _soc(cann)
+    return {
+        **found,
+        "install": str(install.root),
+        "found_via": install.found_via,
+        "kind": install.kind,
+        "cann": str(install.version or ""),
+        "soc": soc,
+        "modes": modes(soc),
+    }
+
+
+def modes(soc: str) -> dict[str, str]:
+    """Float modes in force. ACLNN gets cubeMathType 0 (keep precision): no HF32 anywhere.
+
+    910A and 310P saturate where Atlas A2/A3 give infinities (CANN float mode document).
+    """
+    saturates = soc.startswith(("Ascend310P", "Ascend910A")) or soc == "Ascend910"
+    overflow = "saturates" if saturates else "gives Inf"
+    forced = os.environ.get("INF_NAN_MODE_ENABLE")
+    if forced is not None:
+        overflow = "gives Inf" if forced == "1" else "saturates"
+    return {
+        "HF32": "off (cubeMathType 0)",
+        "overflow": overflow,
+        "deterministic": os.environ.get("HCCL_DETERMINISTIC", "as the operators default to"),
+    }
+
+
+def _soc(cann: Any) -> str:
+    try:
+        return str(cann.runtime.soc_name())
+    except AttributeError:
+        return str(cann.function("aclrtGetSocName")())
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def summary(found: dict[str, Any]) -> str:
+    """One line: `simulator 9.1.0 · Ascend910B3 · npu:0`."""
+    if found.get("kind") == "cpu":
+        return "cpu"
+    name = "bundled simulator" if found.get("kind") == "simulator" else "CANN"
+    parts = [f"{name} {found.get('cann', '')}".strip(), found.get("soc", ""), found["device"]]
+    return " · ".join(p for p in parts if p)

@@ -1,0 +1,117 @@
+"""Owns references: the row evaluated on the CPU in float64 (or exact integers), and its scale."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import mindtorch as torch
+from mindtorch.ops import OPS, Op
+
+from .classes import Requirement
+from .precision import FORMATS
+from .recipe import Recipe, Slot
+from .subject import call, dtype_name, host, on_cpu, results
+
+_WIDE = {"float16": "float64", "bfloat16": "float64", "float32": "float64",
+         "complex64": "complex128"}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Golden:
+    """`native`: the CPU's results in the tested precision; `values`: the reference arrays;
+    `scale`: the reference on absolute values, or None per result."""
+
+    native: list[Any]
+    values: list[Any]
+    scale: list[Any]
+
+
+class ReferenceRefusesError(Exception):
+    """The CPU reference raised: there is nothing to compare with. `cause` is what it raised."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(
+            f"{type(cause).__name__}: {str(cause).splitlines()[0] if str(cause) else ''}"
+        )
+        self.cause = cause
+
+
+def golden(op: Op, recipe: Recipe, need: Requirement, form: str) -> Golden:
+    """References of a case; ReferenceRefusesError if the CPU does not take the inputs."""
+    with torch.no_grad(), np.errstate(all="ignore"):
+        native = _native(op, recipe, form)
+        floats = [dtype_name(t) in _WIDE or dtype_name(t) == "float64" for t in native]
+        if not any(floats) and not any(t.is_complex() for t in native):
+            return Golden(native, [host(t) for t in native], [None] * len(native))
+        values = [host(t) for t in _reference(op, recipe, native, form)]
+        values = [v if f else host(t) for v, f, t in zip(values, floats, native, strict=True)]
+        return Golden(native, values, _scale(op, recipe, need, native))
+
+
+def _native(op: Op, recipe: Recipe, form: str) -> list[Any]:
+    try:
+        args, kwargs = recipe.fill(lambda slot: on_cpu(slot.array))
+        found = call(op, args, kwargs, "inplace" if form == "inplace" else "functional")
+    except Exception as error:
+        raise ReferenceRefusesError(error) from error
+    return results(found)
+
+
+def _reference(op: Op, recipe: Recipe, native: list[Any], form: str) -> list[Any]:
+    inplace = "inplace" if form == "inplace" else "functional"
+    args, kwargs = recipe.fill(_widen(recipe, native), _number(native))
+    if getattr(kwargs.get("dtype"), "is_floating_point", False):
+        kwargs = {**kwargs, "dtype": torch.float64}
+    return results(call(op, args, kwargs, inplace))
+
+
+def _widen(recipe: Recipe, native: list[Any]) -> Any:
+    """Floats become float64; integers too where the result is a float only because of them."""
+    only_integers = not any(s.arg.dtype in _WIDE or s.arg.dtype in ("float64", "complex128")
+                            for s in recipe.slots)  # fmt: skip
+    whole = only_integers and all(t.is_floating_point() for t in native)
+
+    def widen(slot: Slot) -> Any:
+        target = _WIDE.get(slot.arg.dtype)
+        if target is None and whole:
+            target = "float64"
+        return on_cpu(slot.array if target is None else slot.array.astype(target))
+
+    return widen
+
+
+def _number(native: list[Any]) -> Any:
+    """Python floats reach kernels in float32 unless the result is wider: round them as well."""
+    if any(dtype_name(t) in ("float64", "complex128") for t in native):
+        return None
+    return lambda value: float(np.float32(value)) if value.__class__ is float else value
+
+
+def _scale(op: Op, recipe: Recipe, need: Requirement, native: list[Any]) -> list[Any]:
+    nothing: list[Any] = [None] * len(native)
+    if not need.magnitude or "ratio" not in need.tier:
+        return nothing
+    other = op if need.magnitude == "self" else OPS.get(need.magnitude)
+    if other is None:
+        return nothing
+    widen = _widen(recipe, native)
+
+    def magnitude(slot: Slot) -> Any:
+        if slot.arg.dtype not in FORMATS and not slot.arg.dtype.startswith("complex"):
+            return widen(slot)
+        return on_cpu(np.abs(host(widen(slot))))
+
+    def size(value: Any) -> Any:
+        # Dimensions are integers and keep their sign.
+        return abs(value) if value.__class__ is float else value
+
+    args, kwargs = recipe.fill(magnitude, size)
+    if isinstance(kwargs.get("alpha"), int):
+        kwargs["alpha"] = abs(kwargs["alpha"])
+    try:
+        return [host(t) for t in results(call(other, args, kwargs))]
+    except Exception:
+        return nothing

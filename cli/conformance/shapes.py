@@ -1,0 +1,76 @@
+"""Owns edge shapes: a sample's sizes replaced consistently, so that products and joins still fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+_ODD: Final = (31, 33, 17, 65, 7, 9)
+_LARGE: Final = (255, 257, 129, 65, 33, 31)
+
+
+class NotApplicableError(Exception):
+    """The edge has no meaning for this sample; the message says why."""
+
+
+def sizes_of(args: Sequence[Any]) -> list[int]:
+    """The different sizes above 1 that may change, in order of appearance.
+
+    Sizes of inputs whose values are fixed (indices) stay as they are.
+    """
+    fixed = {n for arg in args if arg.values is not None for n in arg.shape}
+    found: list[int] = []
+    for arg in args:
+        found += [n for n in arg.shape if n > 1 and n not in found and n not in fixed]
+    return found
+
+
+def _mapped(arg: Any, sizes: dict[int, int]) -> Any:
+    shape = tuple(sizes.get(n, n) for n in arg.shape)
+    if arg.values is None or shape == arg.shape:
+        return replace(arg, shape=shape)
+    raise NotApplicableError("an input's values are fixed, so its shape is")
+
+
+def _resizing(sizes: Sequence[int]) -> Callable[[Any, Sequence[Any]], Any]:
+    def change(arg: Any, args: Sequence[Any]) -> Any:
+        return _mapped(arg, dict(zip(sizes_of(args), sizes, strict=False)))
+
+    return change
+
+
+def _to_one(arg: Any, args: Sequence[Any]) -> Any:
+    return _mapped(arg, dict.fromkeys(sizes_of(args), 1))
+
+
+def _empty(arg: Any, args: Sequence[Any]) -> Any:
+    sizes = sizes_of(args)
+    if not sizes:
+        raise NotApplicableError("no dimension to empty")
+    return _mapped(arg, {sizes[0]: 0})
+
+
+def _uniform(shape: tuple[int, ...]) -> Callable[[Any, Sequence[Any]], Any]:
+    def change(arg: Any, args: Sequence[Any]) -> Any:
+        if any(a.shape != args[0].shape or a.values is not None for a in args):
+            raise NotApplicableError("the inputs' shapes differ")
+        return replace(arg, shape=shape)
+
+    return change
+
+
+_EDGES: Final[dict[str, Callable[[Any, Sequence[Any]], Any]]] = {
+    "sample": lambda arg, args: arg,
+    "empty": _empty,
+    "scalar": _uniform(()),
+    "ones": _to_one,
+    "odd": _resizing(_ODD),
+    "large": _resizing(_LARGE),
+    "rank8": _uniform((1, 2, 1, 3, 2, 1, 2, 2)),
+}
+
+
+def reshaped(shape: str, arg: Any, args: Sequence[Any]) -> Any:
+    """`arg`, one of a sample's `args`, with the edge shape; NotApplicableError where it has none."""
+    return _EDGES[shape](arg, args)

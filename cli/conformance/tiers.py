@@ -1,0 +1,93 @@
+"""Owns the judgement of one result: which tiers it passes, and whether that is enough."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from . import rules
+from .classes import Requirement
+from .metrics import Errors, Measure, errors
+from .rules import Outcome
+
+# A golden value in float64 of a float64 function is itself rounded: one more unit is its own.
+_SLACK = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """`headline` is the strictest tier that holds ("" for none); `outcomes` one row per tier."""
+
+    passed: bool
+    headline: str
+    required: str
+    outcomes: tuple[tuple[str, Outcome], ...]
+
+    def failing(self) -> str:
+        """The rule that was required and did not hold, with its numbers."""
+        wanted = self.required.split("|")
+        return "; ".join(f"{o.rule}: {o.numbers}" for t, o in self.outcomes if t in wanted)
+
+
+def judge(
+    need: Requirement, dtype: str, measure: Measure, found: Errors | None, other: Any = None,
+    golden: Any = None,
+) -> Judgement:  # fmt: skip
+    """Judge a result of `dtype`; `other` is the CPU's result in the same precision, for T4."""
+    exact = Outcome("bit for bit", measure.exact, f"{measure.different} elements differ")
+    if found is None or measure.exact or not measure.elements:
+        # Integers, bool and equal results: nothing but equality counts, and T0 is the headline.
+        headline = "T0" if measure.exact else ""
+        return Judgement(measure.exact, headline, "T0" if found is None else need.tier,
+                         (("T0", exact),))  # fmt: skip
+    tiers = [("T0", exact), ("T1", _ulp(need, found, measure))]
+    if measure.ratio is not None:
+        tiers.append(("ratio", _ratio(need, found, measure)))
+    tiers.append(("T2", rules.ASSERT_CLOSE(found)))
+    tiers.append(("T3", _both(found)))
+    wanted = _available(need, measure)
+    if not any(o.passed for _, o in tiers) and other is not None:
+        rival = errors(other, golden, dtype)
+        if rival is not None:
+            tiers.append(("T4", rules.against_competitor(found, rival)))
+    held = [name for name, outcome in tiers if outcome.passed]
+    order = [name for name, _ in tiers]
+    reached = [t for t in wanted if t in order]
+    passed = any(order.index(h) <= order.index(t) for h in held for t in reached if h == t or
+                 _stricter(h, t))  # fmt: skip
+    return Judgement(passed, held[0] if held else "", "|".join(wanted), tuple(tiers))
+
+
+def _available(need: Requirement, measure: Measure) -> tuple[str, ...]:
+    """The required tiers; T2 stands in for a ratio whose scale could not be computed."""
+    return tuple("T2" if t == "ratio" and measure.ratio is None else t for t in need.tiers)
+
+
+def _stricter(tier: str, than: str) -> bool:
+    """Whether holding `tier` implies `than` in a judgement: T0 implies all, T1 implies T2…"""
+    if tier == "T0":
+        return True
+    order = {"T1": 1, "ratio": 1, "T2": 2, "T3": 3, "T4": 4}
+    return order[tier] < order.get(than, 9)
+
+
+def _ulp(need: Requirement, found: Errors, measure: Measure) -> Outcome:
+    limit = need.ulp_of(found.form.name)
+    passed = measure.max_ulp <= limit + _SLACK and not found.nonfinite
+    return Outcome("ULP bound", passed, f"{measure.max_ulp:.3g} ≤ {limit:g} ULP{_lost(found)}")
+
+
+def _ratio(need: Requirement, found: Errors, measure: Measure) -> Outcome:
+    ratio = measure.ratio or 0.0
+    passed = ratio <= need.ratio and not found.nonfinite
+    return Outcome("componentwise ratio", passed, f"{ratio:.3g} ≤ {need.ratio:g}{_lost(found)}")
+
+
+def _lost(found: Errors) -> str:
+    return f"; {found.nonfinite} NaN or Inf out of place" if found.nonfinite else ""
+
+
+def _both(found: Errors) -> Outcome:
+    old, new = rules.MEANS(found), rules.MIXED_RULE(found)
+    return Outcome(f"{old.rule} and {new.rule}", old.passed and new.passed,
+                   f"{old.numbers}; {new.numbers}")  # fmt: skip

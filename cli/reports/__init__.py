@@ -1,0 +1,23 @@
+"""Owns the files that a record of a run is written to: HTML, JUnit, Markdown, JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..conformance.journal import Record
+
+
+def write_all(record: Record, options: Mapping[str, Any]) -> list[str]:
+    """Write every file that `options` names (html, junit, md, json_file); their paths."""
+    from . import html, json_report, junit, markdown
+
+    writers = {"html": html.page, "junit": junit.xml, "md": markdown.text,
+               "json_file": json_report.text}  # fmt: skip
+    written = []
+    for name, render in writers.items():
+        path = options.get(name)
+        if path is not None:
+            path.write_text(render(record), encoding="utf-8")
+            written.append(str(path))
+    return written

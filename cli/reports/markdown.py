@@ -1,0 +1,14 @@
+"""Owns the Markdown report, for an issue, a wiki or a CI summary."""
+
+from __future__ import annotations
+
+from .. import check_text
+from ..conformance.journal import Record
+from ..render import markdown
+
+
+def text(record: Record) -> str:
+    """The terminal's report as GitHub Markdown."""
+    seconds = float((record.end or {}).get("seconds", 0.0))
+    results = list(record.results.values())
+    return markdown(check_text.document(record.header, results, seconds))
