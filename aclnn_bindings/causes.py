@@ -113,6 +113,11 @@ def _contents(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
             "install the development package, or give --headers with this version's headers",
             report.declared_from,
         )
+
+
+def _layout(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
+    install = report.install
+    assert install is not None
     if install.libraries and install.layout == "none":
         yield Cause(
             "error",
@@ -198,51 +203,49 @@ def _with_devices(step: StepResult, fix: str) -> str:
     return f"{fix}; {closed[0]} cannot be opened by this user" if closed else fix
 
 
-def _census(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
-    counted = report.census
-    if counted is None or report.install is None or not report.install.libraries:
+def _wanted(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
+    needed, ops = report.request.needed, report.census.ops if report.census else {}
+    lacking = [op for op in needed if op not in ops or not ops[op].callable]
+    if not lacking or not report.files:
         return
-    lacking = [op for op in report.request.needed if not _callable(report, op)]
-    if lacking:
-        reason = (
-            counted.ops[lacking[0]].reason
-            if lacking[0] in counted.ops
-            else "not declared and not exported"
-        )
-        yield Cause(
-            "error" if len(lacking) == len(report.request.needed) else "warning",
-            f"{len(lacking)} of {len(report.request.needed)} operators wanted cannot be called: "
-            f"{_several(lacking)}",
-            "a newer toolkit may have them",
-            f"{lacking[0]}: {reason}",
-        )
-    half = [op.name for op in counted.ops.values() if op.reason.endswith("not exported")]
-    if half and report.install.layout != "none":
-        number = "1 operator is" if len(half) == 1 else f"{len(half)} operators are"
-        simulator = report.install.kind == "simulator"
-        yield Cause(
-            "error" if simulator else "warning",
-            f"{number} declared but not exported: {_several(half)}",
-            "reinstall the package: its simulator is damaged"
-            if simulator
-            else "headers are newer than libraries, or a library is missing",
-        )
-    drifted = [f for f in counted.functions.values() if f.status is Status.DRIFTED]
+    known = ops.get(lacking[0])
+    reason = known.reason if known else "not declared and not exported"
+    yield Cause(
+        "error" if len(lacking) == len(needed) else "warning",
+        f"{len(lacking)} of {len(needed)} operators wanted cannot be called: {_several(lacking)}",
+        "a newer toolkit may have them",
+        f"{lacking[0]}: {reason}",
+    )
+
+
+def _unexported(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
+    assert report.install is not None
+    ops = report.census.ops.values() if report.census else ()
+    half = [op.name for op in ops if op.reason.endswith("not exported")]
+    if not half or report.install.layout == "none":
+        return
+    number = "1 operator is" if len(half) == 1 else f"{len(half)} operators are"
+    what = f"{number} declared but not exported: {_several(half)}"
+    if report.install.kind == "simulator":
+        yield Cause("error", what, "reinstall the package: its simulator is damaged")
+    else:
+        fix = "headers are newer than libraries, or a library is missing"
+        yield Cause("warning", what, fix)
+
+
+def _drift(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
+    functions = report.census.functions.values() if report.census else ()
+    drifted = [f for f in functions if f.status is Status.DRIFTED and f.drift]
     breaking = [f for f in drifted if f.drift and f.drift.effect == "breaks ABI"]
-    if drifted:
-        first = breaking[0] if breaking else drifted[0]
+    for first in (breaking or drifted)[:1]:
         assert first.drift is not None
+        count = "1 function differs" if len(drifted) == 1 else f"{len(drifted)} functions differ"
         yield Cause(
             "error" if breaking else "note",
-            f"{len(drifted)} functions differ from this version's catalog",
+            f"{count} from this version's catalog",
             "headers and libraries may be of two versions" if breaking else "",
             f"{first.name}: {first.drift.detail}",
         )
-
-
-def _callable(report: Report, op: str) -> bool:
-    assert report.census is not None
-    return op in report.census.ops and report.census.ops[op].callable
 
 
 def _packages(report: Report, environ: Mapping[str, str]) -> Iterator[Cause]:
@@ -272,4 +275,14 @@ def _several(names: list[str]) -> str:
 
 
 _Rule = Callable[[Report, Mapping[str, str]], Iterator[Cause]]
-_RULES: Final[tuple[_Rule, ...]] = (_contents, _tables, _loading, _running, _census, _packages)
+_RULES: Final[tuple[_Rule, ...]] = (
+    _contents,
+    _layout,
+    _tables,
+    _loading,
+    _running,
+    _wanted,
+    _unexported,
+    _drift,
+    _packages,
+)

@@ -46,11 +46,9 @@ def probe(
     --home, MINDTORCH_CANN_HOME, ASCEND_HOME_PATH, ASCEND_TOOLKIT_HOME, set_env.sh files, default
     roots, LD_LIBRARY_PATH, the bundled simulator.
     """
-    if more_ops and not ops:
-        raise click.UsageError(f"unexpected argument {more_ops[0]!r}; operators go after --op")
     if home is not None and simulator:
         raise click.UsageError("--home and --simulator exclude each other")
-    asked = tuple(name if name.startswith("acl") else f"aclnn{name}" for name in (*ops, *more_ops))
+    asked = _operators(ops, more_ops)
     reference = probe_diff.load(against) if against else None
     request = Request(home, simulator, headers, needs.needed_by_check(), run=not no_run)
     report = look(request)
@@ -60,13 +58,19 @@ def probe(
     if form == "json":
         data = probe_json.report(report, found, code, asked, difference, os.environ)
         click.echo(json.dumps(data, indent=1, ensure_ascii=False))
-        return code
-    blocks = list(probe_text.document(report, found, asked, difference))
-    if form == "md":
-        click.echo(render.markdown(blocks), nl=False)
+    elif form == "md":
+        click.echo(render.markdown(probe_text.document(report, found, asked, difference)), nl=False)
     else:
-        render.show(blocks)
+        render.show(probe_text.document(report, found, asked, difference))
     return code
+
+
+def _operators(ops: tuple[str, ...], more: tuple[str, ...]) -> tuple[str, ...]:
+    """Full names of the operators asked for: `add` and `Add` mean `aclnnAdd`."""
+    if more and not ops:
+        raise click.UsageError(f"unexpected argument {more[0]!r}; operators go after --op")
+    names = (*ops, *more)
+    return tuple(n if n.startswith("acl") else f"aclnn{n[:1].upper()}{n[1:]}" for n in names)
 
 
 def exit_code(report: Report, found: tuple[Cause, ...], asked: tuple[str, ...]) -> int:

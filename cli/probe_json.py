@@ -22,6 +22,7 @@ from . import probe_ops, probe_text
 from .probe_diff import Comparison
 
 SCHEMA: Final = "mindtorch-npu/probe/1"
+_DEVICE: Final = ("soc", "devices", "memory_total", "memory_free")
 
 
 def report(
@@ -40,9 +41,7 @@ def report(
         "host": _host(),
         "install": _install(report.install) if report.install else None,
         "search": [_step(step) for step in report.steps],
-        "device": {
-            name: report.fact(name) for name in ("soc", "devices", "memory_total", "memory_free")
-        },
+        "device": {name: report.fact(name) for name in _DEVICE},
         "declarations": _declarations(report),
         "libraries": _libraries(report),
         "functions": _functions(report.census),

@@ -168,7 +168,7 @@ def test_a_header_of_another_version_has_drifted(root: Path) -> None:
     assert report.census is not None
     row = report.census.functions["aclnnMatmulGetWorkspaceSize"]
     assert row.status is Status.DRIFTED
-    assert errors(found) == ["1 functions differ from this version's catalog"]
+    assert errors(found) == ["1 function differs from this version's catalog"]
 
 
 def test_a_library_cut_in_half_is_called_truncated(root: Path) -> None:
