@@ -19,6 +19,8 @@ from .ops.spec import OPS, aten
 
 def finish(made: Tensor, requires_grad: bool) -> Tensor:
     """The tensor, as a leaf that requires grad if asked."""
+    if requires_grad and made._geom.dtype.category < dt.FLOAT:
+        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
     return made.requires_grad_() if requires_grad else made  # type: ignore[attr-defined,no-any-return]
 
 

@@ -43,9 +43,14 @@ def _bounds(index: slice) -> tuple[Any, Any]:
 def _as_tuple(index: Any) -> list[Any]:
     if isinstance(index, tuple):
         return list(index)
-    if isinstance(index, list) and any(isinstance(i, slice | Tensor) or i is None for i in index):
+    if isinstance(index, list) and len(index) < 32 and any(_is_compound(i) for i in index):
         return list(index)
     return [index]
+
+
+def _is_compound(item: Any) -> bool:
+    """Whether such an item makes the list around it mean a tuple, as in numpy before 1.23."""
+    return item is None or item is Ellipsis or isinstance(item, slice | Tensor | list | tuple)
 
 
 def _consumes(item: Any) -> int:
@@ -87,8 +92,13 @@ def _convert(item: Any, self: Tensor) -> Any:
         if made._geom.numel == 0:
             made = aten.to(made, dt.int64)
         return aten.to(made, self.device) if not self.is_meta else made
-    if item is None or item is Ellipsis or isinstance(item, int | slice | Tensor | np.bool_):
+    if item is None or item is Ellipsis or isinstance(item, int | slice | np.bool_):
         return item
+    if isinstance(item, Tensor):
+        whole = not item.ndim and item._geom.dtype.category == dt.INTEGER
+        return item.item() if whole and item._geom.dtype is not dt.uint8 else item
+    if isinstance(item, str):
+        raise TypeError("new(): invalid data type 'str'")
     if hasattr(item, "__index__"):
         return item.__index__()
     raise IndexError(
@@ -152,6 +162,10 @@ def _mask_index(mask: Tensor) -> tuple[Tensor, ...]:
 
 
 def _setitem(self: Tensor, index: Any, value: Any) -> None:
+    if index is False:
+        return
+    if index is True:
+        index = None
     if isinstance(index, Tensor) and index._geom.dtype is dt.bool and _is_single(value):
         if index.shape == self.shape:
             self.masked_fill_(index, value)  # type: ignore[attr-defined]
@@ -165,8 +179,8 @@ def _setitem(self: Tensor, index: Any, value: Any) -> None:
     if not tensors:
         part.copy_(_fitted(value, part.shape))  # type: ignore[attr-defined]
         return
-    if value._geom.dtype is not self._geom.dtype or value.device is not self.device:
-        value = aten.to(value, self.device, self.dtype)
+    if value.device is not self.device and not value.ndim:
+        value = aten.to(value, self.device)
     part.index_put_(tensors, value)  # type: ignore[attr-defined]
 
 

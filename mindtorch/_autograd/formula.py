@@ -300,12 +300,12 @@ def autograd_inplace(op: Op, plan: Any, args: Sequence[Any], write: Any) -> Any:
     made = op.cache.get("formula") or formula(op)
     own = edge(target)
     edges, index = _edges(made, args) if made.differentiable else (None, None)
-    if own is not None:
-        _refuse_leaf(target)
     if edges is None and own is None:
         write()
         return target
     refuse_view(target)
+    if own is not None:
+        _refuse_leaf(target)
     if target._geom.dtype.category < FLOAT:
         write()
         return target

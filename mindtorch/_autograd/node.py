@@ -157,21 +157,28 @@ def keep(tensor: Tensor, number: int | None) -> tuple[Any, int, int | None]:
         return (Packed(tensor, LOCAL.pack[-1]), 0, number)
     if tensor._fn is INFERENCE:
         raise RuntimeError(
-            "Inference tensors cannot be saved for backward. To work around you can make a clone"
-            " to use in autograd."
+            "Inference tensors cannot be saved for backward. Please do not use Tensors created in"
+            " inference mode in computation tracked by autograd. To work around this, you can make"
+            " a clone to get a normal tensor and use it in autograd, or use `torch.no_grad()`"
+            " instead of `torch.inference_mode()`."
         )
     if number is None:
         return (tensor, tensor._storage.value, None)
     return (wrap(tensor._geom, tensor._storage), tensor._storage.value, number)
 
 
+def shown(node: Any) -> str:
+    """A node's name as errors give it."""
+    return str(node.name()).removesuffix("Backward0")
+
+
 def _modified(node: Node, tensor: Tensor, version: int, number: int | None) -> str:
     geom = tensor._geom
     fn = tensor._fn
     if number is not None:
-        origin = f", which is output {number} of {node.name()},"
+        origin = f", which is output {number} of {shown(node)},"
     elif fn is not None and not isinstance(fn, AccumulateGrad | _Sentinel):
-        origin = f", which is output {tensor._nr} of {fn.name()},"
+        origin = f", which is output {tensor._nr} of {shown(fn)},"
     else:
         origin = ""
     where = "" if geom.device.type == "cpu" else f"{geom.device.type}."
@@ -180,7 +187,7 @@ def _modified(node: Node, tensor: Tensor, version: int, number: int | None) -> s
         f" operation: [torch.{where}{geom.dtype.legacy}Tensor {list(geom.shape)}]{origin}"
         f" is at version {tensor._storage.value}; expected version {version} instead. Hint:"
         " enable anomaly detection to find the operation that failed to compute its gradient,"
-        " with torch.autograd.set_detect_anomaly(True)."
+        " with torch.autograd.set_detect_anomaly(True, check_nan=False)."
     )
 
 

@@ -28,7 +28,7 @@ def _requires_grad(self: Tensor) -> bool:
     return self._fn is not None and _resolved(self) is not None
 
 
-def _set_requires_grad(self: Tensor, value: bool) -> None:
+def _set_requires_grad(self: Tensor, value: bool, which: str = "floating point and complex") -> None:
     fn = _resolved(self)
     if fn is not None and fn.__class__ is not AccumulateGrad:
         if value:
@@ -44,7 +44,7 @@ def _set_requires_grad(self: Tensor, value: bool) -> None:
     if fn is not None:
         return
     if self._geom.dtype.category < FLOAT:
-        raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
+        raise RuntimeError(f"only Tensors of {which} dtype can require gradients")
     if self._fn is INFERENCE and not LOCAL.inference:
         raise RuntimeError(
             "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed."
@@ -55,7 +55,7 @@ def _set_requires_grad(self: Tensor, value: bool) -> None:
 
 def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     """Make this leaf record gradients (or not); RuntimeError for one that can't."""
-    _set_requires_grad(self, requires_grad)
+    _set_requires_grad(self, requires_grad, "floating point")
     return self
 
 
@@ -82,7 +82,11 @@ def _set_grad(self: Tensor, value: Any) -> None:
         if value is self:
             raise RuntimeError("can't assign Variable as its own grad")
         if value.shape != self.shape:
-            raise RuntimeError("assigned grad has data of a different size")
+            raise RuntimeError(
+                f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of size"
+                f" '{list(self.shape)}'. Please ensure that the gradient and the tensor are the"
+                " same size"
+            )
         if value.dtype is not self.dtype:
             raise RuntimeError(
                 f"attempting to assign a gradient with dtype '{value.dtype.legacy}' to a tensor"
@@ -249,8 +253,8 @@ def grad(
             found[i] = aten.zeros_like(ins[i])
         elif not allow_unused:
             raise RuntimeError(
-                "One of the differentiated Tensors appears to not have been used in the graph. Set"
-                " allow_unused=True if this is the desired behavior."
+                f"The differentiated Tensor at index {i} appears to not have been used in the"
+                " graph. Set allow_unused=True if this is the desired behavior."
             )
     return tuple(found)
 

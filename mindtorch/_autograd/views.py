@@ -7,7 +7,7 @@ from typing import Any
 from .._dtype import FLOAT
 from .._tensor import Tensor
 from ..ops.spec import aten
-from .node import FREED, STALE, AccumulateGrad, Node
+from .node import FREED, STALE, AccumulateGrad, Node, shown
 
 
 class AsStridedBackward0(Node):
@@ -113,6 +113,8 @@ def fresh_edge(view: Tensor) -> Any:
     if fn is None:
         view._fn = None
         return None
+    if view._creation is not None:
+        raise RuntimeError(_refusal(view, _ANOTHER))
     view._fn = AsStridedBackward0(view, base, (fn, base._nr))
     view._nr = 0
     return (view._fn, 0)
@@ -122,8 +124,11 @@ def track_view(op: Any, result: Any, creation: str | None) -> Any:
     """Note on a view how it was made, where that forbids writing to it later."""
     if creation and op.is_view:
         for out in (result,) if result.__class__ is Tensor else result:
-            if out._base is not None:
+            base = out._base
+            if base is not None and base._fn is not None and out._geom.dtype.category >= FLOAT:
                 out._creation = creation
+                # torch says that such a view requires grad, and is a leaf.
+                out._fn = AccumulateGrad(out)
     return result
 
 
@@ -133,29 +138,35 @@ def is_view_of_leaf(target: Tensor) -> bool:
     return base is not None and isinstance(base._fn, AccumulateGrad)
 
 
-_MULTI = (
-    "Output {number} of {name} is a view and is being modified inplace. This view is the output"
-    " of a function that returns multiple views. Such functions do not allow the output views to"
-    " be modified inplace. You should replace the inplace operation by an out-of-place one."
+_FORBIDDEN = (
+    " Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your"
+    " code by moving both the view and the inplace either both inside the {0} block (if you don't"
+    " want the inplace to be tracked) or both outside (if you want the inplace to be tracked)."
 )
-_NO_GRAD = (
-    "A view was created in no_grad mode and is being modified inplace with grad mode enabled."
-    " Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify"
-    " your code by moving both the view and the inplace either both inside the no_grad block"
-    " (if you don't want the inplace to be tracked) or both outside (if you want the inplace to"
-    " be tracked)."
-)
+_HOW = {
+    "no_grad": "A view was created in no_grad mode and {what} modified inplace with grad mode"
+    " enabled." + _FORBIDDEN.format("no_grad"),
+    "inference": "A view was created in inference mode and {what} modified inplace in normal mode."
+    + _FORBIDDEN.format("inference_mode"),
+    "multi": "Output {number} of {name} is a view and {what} modified inplace. This view is the"
+    " output of a function that returns multiple views. Such functions do not allow the output"
+    " views to be modified inplace. You should replace the inplace operation by an out-of-place"
+    " one.",
+}
+_ITSELF = "is being"
+_ANOTHER = "its base or another view of its base has been"
 
 
 def refuse_view(target: Tensor) -> None:
     """RuntimeError in torch's words for a view that may not be written to."""
-    if target._base is None:
-        return
-    if target._creation == "multi" and target._fn is not None:
-        name = getattr(target._fn, "name", lambda: "AsStridedBackward0")()
-        raise RuntimeError(_MULTI.format(number=target._nr, name=name))
-    if target._creation == "no_grad":
-        raise RuntimeError(_NO_GRAD)
+    if target._creation is not None and target._base is not None:
+        raise RuntimeError(_refusal(target, _ITSELF))
+
+
+def _refusal(view: Tensor, what: str) -> str:
+    origin = getattr(view, "_split_by", None) or view._fn
+    name = shown(origin) if isinstance(origin, Node) else "View"
+    return _HOW[str(view._creation)].format(what=what, number=view._nr, name=name)
 
 
 def rebase(target: Tensor, node: Node) -> None:
@@ -170,5 +181,8 @@ def rebase(target: Tensor, node: Node) -> None:
         target._fn = STALE
     for view_ref in target._storage.views or ():
         view = view_ref()
-        if view is not None and view is not target:
-            view._fn = STALE
+        if view is None or view is target:
+            continue
+        if view._creation == "multi" and isinstance(view._fn, Node):
+            view._split_by = view._fn
+        view._fn = STALE

@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from .._geometry import Geometry, geometry
-from .rules import _dense_in_order, _order, broadcast_all
+from .. import _dtype as dt
+from .._geometry import Geometry, contiguous_strides, geometry
+from .rules import Dynamic, _dense_in_order, _order, broadcast_all
 from .samples import Arg, Sample
 from .spec import aten, call, op
+from .view import _expand, view_strides
 
 
 def _layout(self: Geometry, indices: Any) -> tuple[tuple[int, ...], tuple[int, ...], list[Any]]:
@@ -35,11 +37,12 @@ def _layout(self: Geometry, indices: Any) -> tuple[tuple[int, ...], tuple[int, .
     source = [self.strides[d] for d in before] + [0] * len(common)
     source += [self.strides[d] for d in after]
     rows = [source]
+    ones = ((1,) * len(before), (1,) * len(after))
     for i in used:
-        g = indices[i]
-        lead = len(common) - g.ndim
-        own = [0] * lead + [s if n != 1 else 0 for n, s in zip(g.shape, g.strides, strict=True)]
-        rows.append([0] * len(before) + own + [0] * len(after))
+        whole = _expand(indices[i], common)
+        own = (*ones[0], *common, *ones[1])
+        strides = view_strides(whole, own) or contiguous_strides(own)
+        rows.append([0 if n == 1 != m else s for n, m, s in zip(own, shape, strides, strict=True)])
     return shape, (first, *common), rows
 
 
@@ -85,12 +88,12 @@ op(
 
 
 def _index_put(self: Geometry, indices: Any, values: Geometry, accumulate: bool = False) -> Any:
+    shape = _layout(self, indices)[0]
     if self.dtype is not values.dtype:
         raise RuntimeError(
             "Index put requires the source and destination dtypes match, got"
             f" {self.dtype.legacy} for the destination and {values.dtype.legacy} for the source."
         )
-    shape = _layout(self, indices)[0]
     lead = len(shape) - values.ndim
     fits = lead >= 0 and all(
         n in (1, m) for m, n in zip(shape[lead:], values.shape, strict=True)
@@ -157,4 +160,20 @@ op(
     ],
     tolerance="rounded",
     inplace=True,
+)
+
+
+op(
+    "nonzero(Tensor self) -> Tensor",
+    infer=lambda self: Dynamic(dt.int64, self.device, column_major=True),
+    cpu=lambda self: np.argwhere(self),
+    compute="raw",
+    aclnn=call("aclnnNonzero", "self", "out"),
+    grad={},
+    samples=lambda: [
+        Sample((Arg((3, 4), values=((0, 1, 2, 0), (0, 0, 0, 3), (1, 1, 0, 0))),)),
+        Sample((Arg((3,), "bool"),)),
+        Sample((Arg((), values=1),)),
+    ],
+    tolerance="exact",
 )

@@ -20,11 +20,19 @@ NUMBERS = frozenset((bool, int, float, complex))
 class Dynamic:
     """A result whose shape only the kernel knows (nonzero, masked_select)."""
 
-    __slots__ = ("device", "dtype")
+    __slots__ = ("column_major", "device", "dtype")
 
-    def __init__(self, dtype: Dtype, device: Any):
+    def __init__(self, dtype: Dtype, device: Any, column_major: bool = False):
         self.dtype = dtype
         self.device = device
+        self.column_major = column_major
+
+    def geometry(self, shape: tuple[int, ...]) -> Geometry:
+        """The Geometry of a result of this shape."""
+        strides = contiguous_strides(shape)
+        if self.column_major:
+            strides = tuple(reversed(contiguous_strides(tuple(reversed(shape)))))
+        return geometry(shape, strides, 0, self.dtype, self.device)
 
 
 def broadcast(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from ..._geometry import contiguous
 from ..._storage import Storage
 from ..._tensor import Tensor
 
@@ -196,7 +195,7 @@ def _dynamic(result: Any, outs: Any) -> Any:
     results = result if isinstance(result, tuple) else (result,)
     made = []
     for value, out in zip(results, outs, strict=True):
-        geom = contiguous(np.shape(value), out.dtype, out.device)
+        geom = out.geometry(np.shape(value))
         made.append(_adopt(*conform(value, geom), geom))
     return tuple(made) if isinstance(result, tuple) else made[0]
 

@@ -1,0 +1,45 @@
+"""Runs one function on torch and on mindtorch, and compares what comes out, errors included."""
+
+import math
+
+import mindtorch
+import pytest
+
+torch = pytest.importorskip("torch", reason="the oracle is torch 2.13")
+
+
+def outcome(namespace, function, text=True):
+    """What `function(namespace)` gives, as plain data that two libraries can agree on."""
+    try:
+        return plain(function(namespace))
+    except Exception as error:  # noqa: BLE001 - the class and text are the outcome
+        return ("raised", type(error).__name__, str(error).split("\n")[0] if text else "")
+
+
+def plain(value):
+    if hasattr(value, "storage_offset"):
+        layout = tuple(value.stride()) if value.numel() else ()
+        host = value.detach().cpu()
+        values = [] if value.device.type == "meta" else host.double().reshape(-1).tolist()
+        if str(value.dtype).startswith("torch.complex"):
+            values = host.reshape(-1).tolist()
+        shown = tuple("nan" if isinstance(v, float) and math.isnan(v) else v for v in values)
+        return ("tensor", shown, str(value.dtype), tuple(value.shape), layout, value.requires_grad)
+    if isinstance(value, tuple | list):
+        return tuple(plain(v) for v in value)
+    if isinstance(value, dict):
+        return tuple((k, plain(v)) for k, v in value.items())
+    if isinstance(value, float):
+        return "nan" if math.isnan(value) else value
+    if isinstance(value, int | str | bool | None.__class__):
+        return value
+    return str(value)
+
+
+def agree(function, text=True):
+    """Assert that torch and mindtorch do the same."""
+    expected = outcome(torch, function, text)
+    got = outcome(mindtorch, function, text)
+    detail = f"mindtorch {got}\ntorch     {expected}"
+    assert got == expected, detail
+    return expected

@@ -1,0 +1,559 @@
+"""Autograd does what torch's does: in place, through views, hooks, modes and errors."""
+
+import pytest
+
+from agreement import agree
+
+CASES = {}
+
+
+def case(function):
+    CASES[function.__name__] = function
+    return function
+
+
+def leaf(t, n=4):
+    return t.arange(1.0, n + 1).requires_grad_()
+
+
+@case
+def inplace_rebases_history(t):
+    x = leaf(t)
+    y = x * 2
+    y.mul_(3)
+    y.sum().backward()
+    return x.grad
+
+
+@case
+def write_through_view_reaches_the_base(t):
+    x = leaf(t)
+    y = x * 2
+    y[1:3].mul_(10)
+    y.sum().backward()
+    return x.grad, y
+
+
+@case
+def write_to_base_reaches_views(t):
+    x = leaf(t)
+    y = x * 2
+    v = y.view(2, 2)
+    w = y[0:2]
+    y.mul_(10)
+    (v.sum() + (w * w).sum()).backward()
+    return x.grad, v.grad_fn.name(), y.grad_fn.name()
+
+
+@case
+def write_through_view_of_view(t):
+    x = leaf(t, 8)
+    y = x * 1
+    v = y.view(2, 4)[1]
+    v[1:3].mul_(5)
+    y.pow(2).sum().backward()
+    return x.grad, v
+
+
+@case
+def write_to_strided_view(t):
+    x = leaf(t, 6)
+    y = (x * 1).view(2, 3)
+    y.t()[0].add_(7)
+    y.pow(2).sum().backward()
+    return x.grad, y
+
+
+@case
+def write_of_gradient_carrying_value(t):
+    x, w = leaf(t), leaf(t, 2)
+    y = x * 1
+    y[:2] = w
+    (y * y).sum().backward()
+    return x.grad, w.grad
+
+
+@case
+def copy_into_buffer_that_needs_no_gradient(t):
+    w = leaf(t, 2)
+    b = t.zeros(4)
+    b[1:3] = w * 2
+    (b * b).sum().backward()
+    return w.grad, b.requires_grad, b.is_leaf
+
+
+@case
+def view_made_before_base_requires_grad(t):
+    w = leaf(t)
+    b = t.ones(4)
+    v = b[1:3]
+    b.mul_(w)
+    v.sum().backward()
+    return w.grad, v.requires_grad
+
+
+@case
+def inplace_on_leaf(t):
+    leaf(t).add_(1)
+
+
+@case
+def inplace_on_view_of_leaf(t):
+    leaf(t)[1:].add_(1)
+
+
+@case
+def inplace_on_view_made_without_grad(t):
+    x = leaf(t) * 1
+    with t.no_grad():
+        v = x[1:]
+    v.add_(1)
+
+
+@case
+def inplace_on_output_of_split(t):
+    a, _ = (leaf(t) * 1).split(2)
+    a.add_(1)
+
+
+@case
+def inplace_on_leaf_without_grad(t):
+    x = leaf(t)
+    with t.no_grad():
+        x.add_(1)
+    return x, x._version
+
+
+@case
+def saved_tensor_was_written_to(t):
+    x = leaf(t) * 1
+    y = x * x
+    x.add_(1)
+    y.sum().backward()
+
+
+@case
+def saved_output_was_written_to(t):
+    y = leaf(t).exp()
+    y.add_(1)
+    y.sum().backward()
+
+
+@case
+def saved_leaf_was_written_to(t):
+    x = leaf(t)
+    y = x * x
+    with t.no_grad():
+        x.add_(1)
+    y.sum().backward()
+
+
+@case
+def second_backward(t):
+    y = (leaf(t) ** 2).sum()
+    y.backward()
+    y.backward()
+
+
+@case
+def second_backward_with_retained_graph(t):
+    x = leaf(t)
+    y = (x**2).sum()
+    y.backward(retain_graph=True)
+    y.backward()
+    return x.grad
+
+
+@case
+def backward_of_non_scalar(t):
+    (leaf(t) * 2).backward()
+
+
+@case
+def backward_of_constant(t):
+    t.ones(1).backward()
+
+
+@case
+def backward_with_gradient(t):
+    x = leaf(t)
+    (x * x).backward(t.tensor([1.0, 2.0, 3.0, 4.0]))
+    return x.grad
+
+
+@case
+def backward_with_wrong_gradient_shape(t):
+    (leaf(t) * 2).backward(t.ones(3))
+
+
+@case
+def shared_gradient_is_not_aliased(t):
+    a, b = leaf(t), leaf(t)
+    (a + b).sum().backward()
+    a.grad.add_(5)
+    return a.grad, b.grad
+
+
+@case
+def root_gradient_is_not_aliased(t):
+    a = leaf(t)
+    g = t.ones(4)
+    (a + 0).backward(g)
+    a.grad.add_(5)
+    return g
+
+
+@case
+def missing_gradient_on_one_edge(t):
+    x = leaf(t)
+    a, b = (x * 2).split(2)
+    a.sum().backward()
+    return x.grad
+
+
+@case
+def diamond(t):
+    x = leaf(t)
+    y = x * 2
+    z = y * 3 + y * y
+    (z + y).sum().backward()
+    return x.grad
+
+
+@case
+def double_backward(t):
+    x = leaf(t)
+    (g,) = t.autograd.grad((x**3).sum(), x, create_graph=True)
+    (gg,) = t.autograd.grad((g * g).sum(), x)
+    return g, gg
+
+
+@case
+def unused_input(t):
+    x, y = leaf(t), leaf(t)
+    t.autograd.grad((x * 2).sum(), [x, y])
+
+
+@case
+def unused_input_allowed(t):
+    x, y = leaf(t), leaf(t)
+    return t.autograd.grad((x * 2).sum(), [x, y], allow_unused=True)
+
+
+@case
+def grad_of_non_leaf_stops_there(t):
+    x = leaf(t)
+    y = x * 2
+    found = t.autograd.grad((y * y).sum(), y)
+    return found, x.grad
+
+
+@case
+def backward_into_chosen_inputs(t):
+    x, y = leaf(t), leaf(t)
+    (x * y).sum().backward(inputs=[x])
+    return x.grad, y.grad
+
+
+@case
+def hooks_see_the_sum_and_may_replace_it(t):
+    x = leaf(t)
+    y = x * 2
+    seen = []
+    y.register_hook(lambda g: seen.append(g.tolist()) or g * 10)
+    (y + y * 3).sum().backward()
+    return x.grad, seen
+
+
+@case
+def hook_on_leaf_and_removal(t):
+    x = leaf(t)
+    handle = x.register_hook(lambda g: g * 2)
+    (x * 1).sum().backward()
+    handle.remove()
+    (x * 1).sum().backward()
+    return x.grad
+
+
+@case
+def post_accumulate_hook(t):
+    x = leaf(t)
+    seen = []
+    x.register_post_accumulate_grad_hook(lambda p: seen.append(p.grad.tolist()))
+    (x * 2).sum().backward()
+    return seen
+
+
+@case
+def retain_grad_keeps_gradients(t):
+    x = leaf(t)
+    y = x * 2
+    y.retain_grad()
+    (y * y).sum().backward()
+    return y.grad, x.grad
+
+
+@case
+def no_grad_records_nothing(t):
+    with t.no_grad():
+        y = leaf(t) * 2
+    return y.requires_grad, t.is_grad_enabled()
+
+
+@case
+def no_grad_decorates(t):
+    @t.no_grad()
+    def run(x):
+        return x * 2, t.is_grad_enabled()
+
+    return run(leaf(t))
+
+
+@case
+def set_grad_enabled_as_statement(t):
+    t.set_grad_enabled(False)
+    y = leaf(t) * 2
+    t.set_grad_enabled(True)
+    return y.requires_grad
+
+
+@case
+def inference_tensors_cannot_be_saved(t):
+    with t.inference_mode():
+        y = t.ones(4) * 2
+    return y.is_inference(), (leaf(t) * y)
+
+
+@case
+def inference_tensors_cannot_be_written_outside(t):
+    with t.inference_mode():
+        y = t.ones(4) * 2
+    y.add_(1)
+
+
+@case
+def requires_grad_of_integers(t):
+    t.ones(2, dtype=t.int64).requires_grad_()
+
+
+@case
+def requires_grad_false_of_non_leaf(t):
+    y = leaf(t) * 2
+    y.requires_grad = False
+
+
+@case
+def detach_shares_memory_and_version(t):
+    x = leaf(t) * 1
+    d = x.detach()
+    d.add_(1)
+    return x, d.requires_grad, x._version, d._version
+
+
+@case
+def data_has_its_own_version(t):
+    x = leaf(t) * 1
+    x.data.add_(1)
+    return x, x._version
+
+
+@case
+def gradient_of_broadcast_and_mixed_dtypes(t):
+    x = t.ones(3, 1, dtype=t.float64).requires_grad_()
+    y = t.ones(4).requires_grad_()
+    (x * y).sum().backward()
+    return x.grad, y.grad
+
+
+@case
+def assigning_a_gradient_of_wrong_shape(t):
+    leaf(t).grad = t.ones(3)
+
+
+@case
+def gradient_layout_follows_the_leaf(t):
+    x = t.ones(2, 3).t().requires_grad_()
+    (x * t.ones(3, 2)).sum().backward()
+    return x.grad
+
+
+@case
+def custom_function(t):
+    class Square(t.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, factor):
+            ctx.save_for_backward(x)
+            ctx.factor = factor
+            return x * x * factor
+
+        @staticmethod
+        def backward(ctx, grad):
+            (x,) = ctx.saved_tensors
+            return 2 * x * ctx.factor * grad, None
+
+    x = leaf(t)
+    y = Square.apply(x, 3)
+    y.sum().backward()
+    return x.grad, y.grad_fn.name()
+
+
+@case
+def custom_function_with_wrong_count(t):
+    class Bad(t.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            return x * y
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad
+
+    Bad.apply(leaf(t), leaf(t)).sum().backward()
+
+
+@case
+def custom_function_double_backward(t):
+    class Cube(t.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x**3
+
+        @staticmethod
+        def backward(ctx, grad):
+            (x,) = ctx.saved_tensors
+            return 3 * x * x * grad
+
+    x = leaf(t)
+    (g,) = t.autograd.grad(Cube.apply(x).sum(), x, create_graph=True)
+    return t.autograd.grad(g.sum(), x)
+
+
+@case
+def custom_function_several_outputs(t):
+    class Two(t.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.mark_non_differentiable(n := x > 2)
+            return x * 2, n
+
+        @staticmethod
+        def backward(ctx, grad, _):
+            return grad * 2
+
+    x = leaf(t)
+    y, n = Two.apply(x)
+    y.sum().backward()
+    return x.grad, n.requires_grad
+
+
+@case
+def custom_function_marks_dirty(t):
+    class Double(t.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            x.mul_(2)
+            ctx.mark_dirty(x)
+            return x
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 2
+
+    x = leaf(t)
+    y = x * 1
+    z = Double.apply(y)
+    z.sum().backward()
+    return x.grad, z is y, y._version
+
+
+@case
+def saved_tensor_hooks(t):
+    seen = []
+    x = leaf(t)
+    with t.autograd.graph.saved_tensors_hooks(lambda s: seen.append(1) or s * 2, lambda s: s / 2):
+        y = x * x
+    y.sum().backward()
+    return x.grad, len(seen)
+
+
+@case
+def checkpointed_function(t):
+    from importlib import import_module
+
+    checkpoint = import_module(t.__name__ + ".utils.checkpoint").checkpoint
+    x = leaf(t)
+    y = checkpoint(lambda v: (v * v).relu() * v, x, use_reentrant=False)
+    y.sum().backward()
+    return x.grad
+
+
+@case
+def deep_graphs_do_not_overflow(t):
+    x = leaf(t, 1)
+    y = x
+    for _ in range(5000):
+        y = y + 1
+    y.backward()
+    return x.grad
+
+
+@case
+def leaf_that_is_gone(t):
+    seen = []
+
+    def make():
+        x = leaf(t)
+        x.register_hook(lambda g: seen.append(g.tolist()))
+        return (x * 2).sum()
+
+    make().backward()
+    return seen
+
+
+@case
+def pow_of_view_in_place_then_read_through_sibling(t):
+    x = leaf(t, 6)
+    y = x * 1
+    a, b = y[:4], y[2:]
+    a.mul_(2)
+    b.mul_(3)
+    (a * b).sum().backward()
+    return x.grad, y, a, b
+
+
+@case
+def zero_grad_by_none(t):
+    x = leaf(t)
+    (x * 2).sum().backward()
+    x.grad = None
+    (x * 3).sum().backward()
+    return x.grad
+
+
+@case
+def is_leaf_and_grad_fn(t):
+    x = leaf(t)
+    return x.is_leaf, x.grad_fn, (x * 1).is_leaf, t.ones(1).is_leaf, x.detach().is_leaf
+
+
+@case
+def detach_in_place(t):
+    y = leaf(t) * 2
+    y.detach_()
+    return y.requires_grad, y.is_leaf
+
+
+@case
+def fill_and_zero_in_place(t):
+    x = leaf(t)
+    y = x * 2
+    y[:2].zero_()
+    y[3:].fill_(9.0)
+    y.sum().backward()
+    return x.grad, y
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_autograd_agrees_with_torch(name):
+    agree(CASES[name])

@@ -1,0 +1,83 @@
+"""`t[...]` reads and writes what torch's does: values, strides, aliasing, gradients, errors."""
+
+import pytest
+
+from agreement import agree
+
+
+def index(t, text):
+    return eval(text, {"t": t, "s": slice, "T": t.tensor})
+
+
+READS = [
+    "0", "-1", "1, 2", "s(1, 3)", "s(None, None, 2)", "s(-2, None)", "...", "None", "..., 0", "0, ...",
+    "s(None), 1", "None, 1, None", "(s(0, 2), s(1, 3), 0)", "T([0, 2])", "[0, 2]", "[[0, 1], [2, 0]]",
+    "T([[0, 1], [1, 2]])", "s(None), T([0, 2])", "s(None), s(None), T([0, 3, 1])", "T([0, 1]), T([1, 2])",
+    "T([0, 1]), s(None), T([1, 2])", "s(None), T([0, 1]), T([1, 2])", "T([[0], [1]]), T([[1, 2]])",
+    "0, T([0, 2])", "T([0, 2]), 0", "T([0, 1]), None, T([1, 2])", "..., T([0, 1])", "T([-1, -2])",
+    "T([True, False, True])", "T([[True, False, True], [False, True, True], [True, True, False]])",
+    "s(None), T([True, False, True])", "T(1)", "T([], dtype=t.int64)", "[]", "True", "False",
+    "T([0, 1], dtype=t.int32)", "T([0, 1], dtype=t.uint8)", "s(1, 1)", "s(5, 9)", "3", "T([3])", "0, 0, 0, 0",
+    "'a'", "1.5", "T([0.5])", "T([True, False])", "s(None, None, -1)", "T([0, 1]), T([0, 1, 2])", "(..., ...)",
+    "s(None), 7", "T(True)", "T(False)", "None, T([0, 1])", "(True, T([0, 1]))", "[0, 1], [0, 1]", "(s(None), [1, 0])",
+    "[s(None), 0]", "range(2)", "T([0, 1]), ..., T([1, 2])", "0, T([0, 1]), s(None)", "s(None), 0, T([0, 1])",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", READS)
+def test_reading_agrees_with_torch(text):
+    agree(lambda t: t.arange(36.0).view(3, 3, 4)[index(t, text)], text=False)
+
+
+@pytest.mark.parametrize("text", READS)
+def test_reading_a_transposed_tensor_agrees_with_torch(text):
+    agree(lambda t: t.arange(36.0).view(4, 3, 3).permute(1, 2, 0)[index(t, text)], text=False)
+
+
+@pytest.mark.parametrize("text", READS)
+def test_gradients_of_reading_agree_with_torch(text):
+    def run(t):
+        x = t.arange(36.0).requires_grad_()
+        (x.view(3, 3, 4)[index(t, text)] * 2).sum().backward()
+        return x.grad
+
+    agree(run, text=False)
+
+
+@pytest.mark.parametrize("value", ["7", "2.5", "True", "T(3.0)", "T([1.0])", "t.full((1, 4), 9.0)", "T([1, 2, 3, 4])"])
+@pytest.mark.parametrize("text", READS)
+def test_writing_agrees_with_torch(text, value):
+    def run(t):
+        x = t.arange(36.0).view(3, 3, 4)
+        x[index(t, text)] = index(t, value)
+        return x, x._version
+
+    agree(run, text=False)
+
+
+@pytest.mark.parametrize("text", READS)
+def test_gradients_of_writing_agree_with_torch(text):
+    def run(t):
+        x = t.arange(36.0).requires_grad_()
+        w = t.tensor(2.0).requires_grad_()
+        y = (x * 1).view(3, 3, 4)
+        y[index(t, text)] = w
+        (y * y).sum().backward()
+        return x.grad, w.grad
+
+    agree(run, text=False)
+
+
+@pytest.mark.parametrize("text", ["0", "s(None)", "...", "None", "T(0)", "()", "True", "T(True)"])
+def test_indexing_a_scalar_tensor_agrees_with_torch(text):
+    agree(lambda t: t.tensor(5.0)[index(t, text)], text=False)
+
+
+@pytest.mark.parametrize("text", READS[:10])
+def test_views_alias_their_base(text):
+    def run(t):
+        x = t.zeros(3, 3, 4)
+        x[index(t, text)].add_(1)
+        return x
+
+    agree(run)
