@@ -21,7 +21,7 @@ from .signature import Declarations, Direction, Field, Kind, Param, Signature, S
 _DIRECTIONS: Final = {"i": Direction.IN, "o": Direction.OUT, "b": Direction.INOUT}
 _VERSIONS: Final = ("8.1.RC1", "2026-08")
 # CANN releases whose interface a catalog was read from, or is known to equal.
-_RELEASES: Final = ((re.compile(r"8\.1\.RC1($|[^0-9])"), "8.1.RC1"),)
+_RELEASES: Final = ((re.compile(r"8\.1\.RC1(\.\d+)?$"), "8.1.RC1"),)
 
 
 class UnknownVersionError(BindingError, LookupError):

@@ -102,8 +102,8 @@ def test_an_unknown_version_is_refused_with_the_known_ones() -> None:
 
 @pytest.mark.parametrize(
     ("cann", "expected"),
-    [("8.1.RC1", "8.1.RC1"), ("8.1.RC1.alpha002", "8.1.RC1"), ("8.1.RC10", None), ("9.0.0", None),
-     ("2026-08", "2026-08"), (None, None), ("", None)],
+    [("8.1.RC1", "8.1.RC1"), ("8.1.RC1.1", "8.1.RC1"), ("8.1.RC1.alpha002", None),
+     ("8.1.RC10", None), ("9.0.0", None), ("2026-08", "2026-08"), (None, None), ("", None)],
 )  # fmt: skip
 def test_a_release_has_the_catalog_of_exactly_its_interface(
     cann: str | None, expected: str | None
