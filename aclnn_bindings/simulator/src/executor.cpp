@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "device.h"
+#include "faults.h"
 #include "memory.h"
 #include "rules.h"
 #include "strict.h"
@@ -75,7 +76,7 @@ aclError run(Task* task, Stream* stream) {
   if (const char* name = null_address(call)) {
     code = call.trap(ACL_ERROR_RT_AICORE_EXCEPTION, "the address of %s is null", name);
   } else if (call.op->run) {
-    code = call.op->run(call);
+    code = ACLSIM_UNLIKELY(faults_planted) ? run_with_fault(call) : call.op->run(call);
   }
   if (ACLSIM_UNLIKELY(code != ACL_SUCCESS)) set_stream_error(stream, code, executor->trap);
   let_go(executor);
@@ -304,7 +305,10 @@ aclnnStatus finish_plan(Executor* executor, int count, uint64_t* size, aclOpExec
   aclnnStatus code = check_rules(executor);
   if (ACLSIM_LIKELY(code == ACL_SUCCESS) && strict()) code = check_views(executor);
   const Op* row = executor->entry->row;
+  const bool faulty = ACLSIM_UNLIKELY(faults_planted) && code == ACL_SUCCESS;
+  if (faulty) code = plant_before_check(executor->call);
   if (ACLSIM_LIKELY(code == ACL_SUCCESS) && row->check) code = row->check(executor->call);
+  if (faulty && code == ACL_SUCCESS) plant_after_check(executor->call);
   if (ACLSIM_UNLIKELY(code != ACL_SUCCESS)) return abandon(executor, code);
   *size = executor->call.workspace_size;
   *out = static_cast<aclOpExecutor*>(executor);
