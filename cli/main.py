@@ -18,6 +18,7 @@ from . import exits
 # Command → its module here; the command object bears the command's name.
 COMMANDS: Final = {
     "probe": ".probe",
+    "sim": ".sim",
     "check": ".check",
 }
 

@@ -11,6 +11,9 @@ CANN_VERSION = "9.1.0"
 # Packages that aclsysGetVersionStr answers for: share/info/<package>/version.info.
 PACKAGES = ("runtime", "opp", "ops", "toolkit", "compiler", "hccl", "opp_kernel")
 
+# Folders by which clients recognise a toolkit; each has its version file, as in an install.
+PARTS = ("runtime", "compiler", "opp")
+
 
 def write_files(output: Path, catalog: str) -> None:
     """Write version.info (kind=simulator), cann_version.h and the per-package version files."""
@@ -18,6 +21,8 @@ def write_files(output: Path, catalog: str) -> None:
     write(output / "version.info", f"{info}kind=simulator\ncatalog={catalog}\n")
     for package in PACKAGES:
         write(output / "share" / "info" / package / "version.info", info)
+    for part in PARTS:
+        write(output / "parts" / part / "version.info", info)
     header = "version/cann_version.h"
     write(
         output / "include" / header,

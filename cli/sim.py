@@ -1,0 +1,99 @@
+"""The command `sim`: runs programs on the bundled simulator; chooses what to show of it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import click
+
+from aclnn_bindings import simulated
+from aclnn_bindings.library import declarations, find_install
+
+from . import exits, render
+
+STRICT = click.Choice(["off", "report", "error", "abort"])
+
+
+@click.group()
+def sim() -> None:
+    """Run ACL and ACLNN programs on the bundled simulator, without an NPU."""
+
+
+@sim.command()
+def env() -> int:
+    """Print the exports that make a shell use the simulator: eval "$(mindtorch-npu sim env)"."""
+    for name, value in simulated.environment().items():
+        click.echo(f"export {name}={shlex.quote(value)}")
+    for name in simulated.CLEARED:
+        click.echo(f"unset {name}")
+    return exits.OK
+
+
+@sim.command(
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    epilog="Exit code: that of the program; 1 when it ended well but strict mode found misuse.",
+)
+@click.option("--strict", type=STRICT, default="report", show_default=True, help="Strict mode.")
+@click.option("--soc", help="Product to behave like, such as Ascend310P3.")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+def run(strict: str, soc: str | None, command: tuple[str, ...]) -> int:
+    """Run COMMAND on the simulator, and end with the findings of strict mode."""
+    with tempfile.TemporaryDirectory(prefix="aclsim-") as folder:
+        report = Path(folder) / "findings.jsonl"
+        report.touch()
+        variables = {**os.environ, **simulated.environment(), "ACLSIM_REPORT": str(report)}
+        variables |= {"ACLSIM_STRICT": strict} | ({"ACLSIM_SOC": soc} if soc else {})
+        for name in simulated.CLEARED:
+            variables.pop(name, None)
+        try:
+            code = subprocess.run(command, env=variables, check=False).returncode
+        except OSError as error:
+            raise click.UsageError(f"{command[0]}: {error.strerror}") from error
+        found = simulated.findings(report)
+    if strict != "off":
+        render.show(_summary(found), render.console(sys.stderr))
+    if code:
+        return code if code > 0 else 128 - code
+    return exits.PROBLEMS if found else exits.OK
+
+
+def _summary(found: list[simulated.Finding]) -> list[render.Block]:
+    """Findings that differ only in the handle's address are one item."""
+    if not found:
+        return [render.Line(render.Cell("strict mode: no misuse found", "good"))]
+    alike = Counter((f.what, f.call, f.created, f.at, f.remedy) for f in found)
+    items = []
+    for (what, call, created, at, remedy), times in alike.items():
+        first = next(
+            f for f in found if (f.what, f.call, f.created, f.at) == (what, call, created, at)
+        )
+        title = f"{what} in {call}: {first.object}" + (
+            f" (and {times - 1} alike)" if times > 1 else ""
+        )
+        details = [("created", created), ("at", at), ("remedy", remedy)]
+        items.append(render.Item(title, [(label, text) for label, text in details if text]))
+    heading = render.Cell(f"strict mode: {len(found)} findings", "bad")
+    return [render.Line(heading), render.Items(items)]
+
+
+@sim.command()
+def info() -> int:
+    """List the operators that the simulator has, and the products that it can behave like."""
+    install = find_install(simulator=True)
+    names = sorted(op.name.removeprefix("aclnn") for op in declarations(install).ops.values())
+    render.show(
+        [
+            render.Facts([("root", str(install.root)), ("interface", str(install.version))]),
+            render.Heading("Products (ACLSIM_SOC)"),
+            render.Line(" ".join(simulated.products())),
+            render.Heading(f"Operators ({len(names)})"),
+            render.Line(" ".join(names)),
+        ]
+    )
+    return exits.OK

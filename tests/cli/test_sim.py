@@ -1,0 +1,86 @@
+"""`sim` points programs at the bundled simulator and ends with what strict mode found."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from mindtorch_npu import exits, main
+
+from aclnn_bindings import simulated
+from aclnn_bindings.library import bundled_simulator
+
+pytestmark = pytest.mark.skipif(bundled_simulator() is None, reason="the simulator is not built")
+
+LEAK = """
+import ctypes
+acl = ctypes.CDLL("libascendcl.so")
+acl.aclInit(None), acl.aclrtSetDevice(0)
+event = ctypes.c_void_p()
+assert acl.aclrtCreateEvent(ctypes.byref(event)) == 0
+{clean}
+acl.aclrtResetDevice(0), acl.aclFinalize()
+"""
+
+
+def leave(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main.main(list(arguments))
+    assert isinstance(ended.value.code, int)
+    return ended.value.code
+
+
+def test_env_prints_exports_that_a_shell_understands(capfd: pytest.CaptureFixture[str]) -> None:
+    assert leave("sim", "env") == exits.OK
+    script = capfd.readouterr().out + '\nls "$ASCEND_HOME_PATH/lib64" "$ASCEND_OPP_PATH"'
+    listed = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
+    assert "libopapi.so" in listed.stdout
+
+
+def test_run_ends_with_the_findings_of_strict_mode(capfd: pytest.CaptureFixture[str]) -> None:
+    leaky = LEAK.format(clean="")
+    assert leave("sim", "run", "--", sys.executable, "-c", leaky) == exits.PROBLEMS
+    error = capfd.readouterr().err
+    assert "leak in aclFinalize: aclrtEvent" in error
+    assert "remedy:" in error
+
+
+def test_run_of_a_clean_program_finds_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    clean = LEAK.format(clean="acl.aclrtDestroyEvent(event)")
+    assert leave("sim", "run", "--", sys.executable, "-c", clean) == exits.OK
+    assert "no misuse found" in capfd.readouterr().err
+
+
+def test_run_leaves_with_the_program_s_own_code() -> None:
+    assert leave("sim", "run", sys.executable, "-c", "raise SystemExit(7)") == 7
+    assert leave("sim", "run", "--strict", "off", "sh", "-c", "kill -9 $$") == 137
+
+
+def test_run_of_a_missing_program_is_a_usage_error(capfd: pytest.CaptureFixture[str]) -> None:
+    assert leave("sim", "run", "/no/such/program") == exits.USAGE
+    assert "/no/such/program" in capfd.readouterr().err
+
+
+def test_the_product_reaches_the_program(capfd: pytest.CaptureFixture[str]) -> None:
+    ask = (
+        "import ctypes; acl = ctypes.CDLL('libascendcl.so'); "
+        "acl.aclrtGetSocName.restype = ctypes.c_char_p; print(acl.aclrtGetSocName().decode())"
+    )
+    assert leave("sim", "run", "--soc", "310P", sys.executable, "-c", ask) == exits.OK
+    assert capfd.readouterr().out == "Ascend310P3\n"
+
+
+def test_info_lists_operators_and_products(capfd: pytest.CaptureFixture[str]) -> None:
+    assert leave("sim", "info") == exits.OK
+    out = capfd.readouterr().out
+    assert " Add " in out
+    assert simulated.products()[0] == "Ascend910B2"
+    assert all(name in out for name in simulated.products())
+
+
+def test_environment_keeps_what_was_on_the_library_path() -> None:
+    made = simulated.environment({"LD_LIBRARY_PATH": "/opt/x"})
+    assert made["LD_LIBRARY_PATH"].endswith(":/opt/x")
+    assert (Path(made["ASCEND_HOME_PATH"]) / "include" / "acl" / "acl.h").exists()
