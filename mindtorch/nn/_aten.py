@@ -1,4 +1,5 @@
-"""Owns the one door from nn to op rows, by aten name; refuses to hold kernels or rules of its own."""
+"""Owns the one door from nn to op rows, by aten name; refuses
+to hold kernels or rules of its own."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ def forget() -> None:
 
 
 def inplace(name: str, input: Any, *args: Any) -> Any:
-    """Writes the op's result into `input` and gives it, through the row's in-place form if it has one."""
+    """Writes the op's result into `input` and gives it, through
+    the row's in-place form if it has one."""
     if has(name + "_"):
         return globals()[name + "_"](input, *args)
     function: Callable[..., Any] = globals().get(name) or __getattr__(name)

@@ -1,4 +1,5 @@
-"""Owns the expansion of one size to a tuple of them; imports nothing, as functional and modules both use it."""
+"""Owns the expansion of one size to a tuple of them; imports
+nothing, as functional and modules both use it."""
 
 from __future__ import annotations
 

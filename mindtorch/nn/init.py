@@ -1,4 +1,5 @@
-"""Owns the initializations of torch.nn.init: each fills a tensor in place, outside autograd, and gives it."""
+"""Owns the initializations of torch.nn.init: each fills a tensor
+in place, outside autograd, and gives it."""
 
 from __future__ import annotations
 

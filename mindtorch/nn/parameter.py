@@ -1,4 +1,5 @@
-"""Owns Parameter and Buffer: tensors that a Module recognises and registers; refuses any other state."""
+"""Owns Parameter and Buffer: tensors that a Module recognises
+and registers; refuses any other state."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ __all__ = ["Buffer", "Parameter"]
 
 
 class _ParameterMeta(type(Tensor)):  # type: ignore[misc, unused-ignore]
-    """Lets a plain tensor marked `_is_param` pass isinstance, as torch does for tensor subclasses."""
+    """Lets a plain tensor marked `_is_param` pass isinstance, as
+    torch does for tensor subclasses."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         if type.__instancecheck__(cls, instance):

@@ -14,7 +14,8 @@ __all__ = ["Adafactor"]
 
 
 class Adafactor(Optimizer):
-    """Adam-like steps whose second moment is kept as a row and a column (torch document of Adafactor)."""
+    """Adam-like steps whose second moment is kept as a row and a
+    column (torch document of Adafactor)."""
 
     def __init__(
         self,
@@ -29,13 +30,13 @@ class Adafactor(Optimizer):
         maximize: bool = False,
     ) -> None:
         check_lr(lr)
-        if not 0.0 >= beta2_decay:
+        if not beta2_decay <= 0.0:
             raise ValueError(f"beta2_decay should be <= 0 but is: {beta2_decay}")
-        if eps[0] is not None and not 0.0 <= eps[0]:
+        if eps[0] is not None and not eps[0] >= 0.0:
             raise ValueError(f"epsilon1 should be >= 0 but is: {eps[0]}")
-        if not 0.0 <= eps[1]:
+        if not eps[1] >= 0.0:
             raise ValueError(f"epsilon2 should be >= 0 but is: {eps[1]}")
-        if not 1.0 <= d:
+        if not d >= 1.0:
             raise ValueError(f"Clipping threshold d should be >= 1 but is: {d}")
         check_positive(weight_decay=weight_decay)
         defaults = {

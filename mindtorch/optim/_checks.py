@@ -12,14 +12,15 @@ def check_lr(lr: Any) -> None:
     """ValueError for a negative learning rate or a tensor of more than one element."""
     if isinstance(lr, Tensor) and lr.numel() != 1:
         raise ValueError("Tensor lr must be 1-element")
-    if not 0.0 <= lr:
+    if not lr >= 0.0:
         raise ValueError(f"Invalid learning rate: {lr}")
 
 
 def check_positive(**values: Any) -> None:
-    """ValueError for a negative value; the keyword names it, underscores as torch's text has them."""
+    """ValueError for a negative value; the keyword names it,
+    underscores as torch's text has them."""
     for name, value in values.items():
-        if not 0.0 <= value:
+        if not value >= 0.0:
             raise ValueError(f"Invalid {_TEXT.get(name, name)} value: {value}")
 
 

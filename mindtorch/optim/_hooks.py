@@ -1,4 +1,5 @@
-"""Owns an optimizer's hooks, those of one optimizer and those of all; refuses the steps themselves."""
+"""Owns an optimizer's hooks, those of one optimizer and those
+of all; refuses the steps themselves."""
 
 from __future__ import annotations
 

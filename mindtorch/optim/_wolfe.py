@@ -1,6 +1,7 @@
 """Owns the line search for a point that meets the strong Wolfe conditions, by bracketing and zoom.
 
-Source: Nocedal and Wright, Numerical Optimization, algorithms 3.5 and 3.6; cubic steps of section 3.5.
+Source: Nocedal and Wright, Numerical Optimization, algorithms 3.5 and 3.6; cubic steps of section
+3.5.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ def strong_wolfe(
     c2: float = 0.9,
     limit: int = 25,
 ) -> tuple[float, Any, float, int]:
-    """Gives (loss, gradient, length, evaluations) at a length that decreases enough and is flat enough."""
+    """Gives (loss, gradient, length, evaluations) at a length that
+    decreases enough and is flat enough."""
     norm = float(direction.abs().max())
     start = _Point(0.0, loss, grad.clone(), slope)
     used = 0

@@ -1,4 +1,5 @@
-"""Owns LBFGS: limited-memory BFGS over all parameters as one vector, with an optional Wolfe search."""
+"""Owns LBFGS: limited-memory BFGS over all parameters as one
+vector, with an optional Wolfe search."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ __all__ = ["LBFGS"]
 
 
 class LBFGS(Optimizer):
-    """Quasi-Newton steps; `step` needs a closure that clears gradients, runs backward, gives the loss."""
+    """Quasi-Newton steps; `step` needs a closure that clears
+    gradients, runs backward, gives the loss."""
 
     def __init__(
         self,
@@ -62,7 +64,9 @@ class LBFGS(Optimizer):
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Runs up to max_iter iterations; gives the first loss."""
         if closure is None:
-            raise TypeError("LBFGS.step needs a closure that reevaluates the model and gives the loss")
+            raise TypeError(
+                "LBFGS.step needs a closure that reevaluates the model and gives the loss"
+            )
         with mindtorch.no_grad():
             return self._minimize(closure)
 
@@ -91,7 +95,9 @@ class LBFGS(Optimizer):
             before = loss
             state["prev_flat_grad"] = grad.clone()
             first_time = state["n_iter"] == 1
-            length = min(1.0, 1.0 / float(grad.abs().sum())) * group["lr"] if first_time else group["lr"]
+            length = (
+                min(1.0, 1.0 / float(grad.abs().sum())) * group["lr"] if first_time else group["lr"]
+            )
             slope = float(grad.dot(direction))
             if slope > -group["tolerance_change"]:
                 break
@@ -99,7 +105,9 @@ class LBFGS(Optimizer):
             state["d"], state["t"] = direction, length
             evaluations += used
             state["func_evals"] += used
-            if evaluations >= group["max_eval"] or self._done(grad, direction, length, loss, before):
+            if evaluations >= group["max_eval"] or self._done(
+                grad, direction, length, loss, before
+            ):
                 break
         return first
 

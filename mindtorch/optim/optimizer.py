@@ -1,4 +1,5 @@
-"""Owns Optimizer: parameter groups, state, state dicts, the walk of one step; refuses update formulas."""
+"""Owns Optimizer: parameter groups, state, state dicts, the walk
+of one step; refuses update formulas."""
 
 from __future__ import annotations
 
@@ -112,7 +113,8 @@ class Optimizer(HookedOptimizer):
         for name, default in self.defaults.items():
             if default is required and name not in param_group:
                 raise ValueError(
-                    f"parameter group didn't specify a value of required optimization parameter {name}"
+                    "parameter group didn't specify a value of required optimization parameter "
+                    f"{name}"
                 )
             param_group.setdefault(name, default)
         params = param_group["params"]
@@ -138,7 +140,8 @@ class Optimizer(HookedOptimizer):
                 raise ValueError("can't optimize a non-leaf Tensor")
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Updates every parameter that has a gradient; a closure is called first and its loss given."""
+        """Updates every parameter that has a gradient; a closure is
+        called first and its loss given."""
         raise NotImplementedError
 
     def _step_each(self, closure: Callable[[], Any] | None) -> Any:
@@ -224,7 +227,9 @@ def _name_params(group: Group) -> None:
     listed = list(params)
     named = [item for item in listed if isinstance(item, tuple)]
     if named and len(named) != len(listed):
-        raise ValueError("all optimizer params should be with/without names. Some param names are missing")  # fmt: skip
+        raise ValueError(
+            "all optimizer params should be with/without names. Some param names are missing"
+        )
     if named:
         group["params"] = [item[1] for item in listed]
         group["param_names"] = [item[0] for item in listed]

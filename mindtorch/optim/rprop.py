@@ -54,7 +54,9 @@ class Rprop(Optimizer):
         grad = -grad if group["maximize"] else grad
         turn = grad.mul(state["prev"]).sign()
         ones = mindtorch.ones_like(turn)
-        factor = mindtorch.where(turn > 0, ones * grow, mindtorch.where(turn < 0, ones * shrink, ones))
+        factor = mindtorch.where(
+            turn > 0, ones * grow, mindtorch.where(turn < 0, ones * shrink, ones)
+        )
         state["step_size"].mul_(factor).clamp_(*group["step_sizes"])
         grad = mindtorch.where(turn < 0, mindtorch.zeros_like(grad), grad)
         p.addcmul_(grad.sign(), state["step_size"], value=-1)

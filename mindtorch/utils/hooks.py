@@ -1,4 +1,5 @@
-"""Owns handles of registered hooks and the tap that modules hang backward hooks on; refuses hook policy."""
+"""Owns handles of registered hooks and the tap that modules hang
+backward hooks on; refuses hook policy."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ Hooks = MutableMapping[int, Any]
 
 
 class RemovableHandle:
-    """Removes one hook from the dict it was put into; also a context manager that removes on exit."""
+    """Removes one hook from the dict it was put into; also a
+    context manager that removes on exit."""
 
     next_id: int = 0
 
@@ -42,7 +44,8 @@ class RemovableHandle:
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         hooks, self.id, extras = state
-        # A dict that died before pickling is replaced by an empty one, so that remove() still works.
+        # A dict that died before pickling is replaced by an empty one, so that remove() still
+        # works.
         self.hooks_dict_ref = weakref.ref(OrderedDict() if hooks is None else hooks)
         self.extra_dict_ref = tuple(
             weakref.ref(OrderedDict() if extra is None else extra) for extra in extras
@@ -62,7 +65,8 @@ Grads = tuple[Any, ...]
 class BackwardHook:
     """Runs a module's full backward hooks: one tap on its outputs, one on its inputs.
 
-    `hooks` see `(module, grad_input, grad_output)`, `pre_hooks` see `(module, grad_output)`; what either returns
+    `hooks` see `(module, grad_input, grad_output)`, `pre_hooks` see `(module, grad_output)`;
+    what either returns
     replaces the gradients (torch document of Module.register_full_backward_hook).
     """
 
@@ -72,15 +76,19 @@ class BackwardHook:
         self.pre_hooks = pre_hooks
         self.grad_output: Grads | None = None
         self.has_grad_input = False
+        self.n_inputs = 0
 
     def setup_input_hook(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Returns `args` with its tensors passed through the tap that ends the module's backward."""
+        """Returns `args` with its tensors passed through the tap
+        that ends the module's backward."""
         tapped, found = _tap(args, self._leave)
         self.has_grad_input = found
+        self.n_inputs = len(args)
         return tapped
 
     def setup_output_hook(self, result: Any) -> Any:
-        """Returns `result` with its tensors passed through the tap that starts the module's backward."""
+        """Returns `result` with its tensors passed through the tap
+        that starts the module's backward."""
         wrapped = result if isinstance(result, tuple) else (result,)
         tapped, _ = _tap(wrapped, self._enter)
         return tapped if isinstance(result, tuple) else tapped[0]
@@ -95,7 +103,7 @@ class BackwardHook:
 
     def _run_without_input(self) -> None:
         for hook in self.hooks:
-            got = hook(self.module, (), self.grad_output)
+            got = hook(self.module, (None,) * self.n_inputs, self.grad_output)
             if got is not None and not (isinstance(got, tuple) and all(g is None for g in got)):
                 raise RuntimeError(
                     "Backward hook for Modules where no input requires gradient should always "
@@ -132,9 +140,7 @@ def _replaced(result: Any, grads: Grads, who: str, what: str) -> Grads:
 def _tap(args: tuple[Any, ...], callback: Callable[[Grads], Grads]) -> tuple[tuple[Any, ...], bool]:
     """Passes the tensors of `args` through one autograd node; says whether any requires grad."""
     index = [i for i, arg in enumerate(args) if isinstance(arg, mindtorch.Tensor)]
-    if not (
-        index and mindtorch.is_grad_enabled() and any(args[i].requires_grad for i in index)
-    ):
+    if not (index and mindtorch.is_grad_enabled() and any(args[i].requires_grad for i in index)):
         return args, False
 
     def run(grads: Grads) -> Grads:

@@ -213,17 +213,13 @@ def rrelu(
 def glu(input: Tensor, dim: int = -1) -> Any:
     """Splits in two along `dim`: a · sigmoid(b); RuntimeError for an odd size."""
     if input.dim() == 0:
-        raise RuntimeError(
-            "glu does not support scalars because halving size must be even"
-        )
+        raise RuntimeError("glu does not support scalars because halving size must be even")
     if aten.has("glu"):
         return aten.glu(input, dim)
     size = input.size(dim)
     if size % 2:
         at = dim % input.dim()
-        raise RuntimeError(
-            f"Halving dimension must be even, but dimension {at} is size {size}"
-        )
+        raise RuntimeError(f"Halving dimension must be even, but dimension {at} is size {size}")
     first, second = input.chunk(2, dim)
     return first * second.sigmoid()
 
@@ -263,7 +259,8 @@ def log_softmax(
 def gumbel_softmax(
     logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
 ) -> Any:
-    """Draws from the Gumbel-softmax distribution; `hard` gives one-hot samples with soft gradients."""
+    """Draws from the Gumbel-softmax distribution; `hard` gives
+    one-hot samples with soft gradients."""
     gumbels = -mindtorch.empty_like(logits).exponential_().log()
     soft = ((logits + gumbels) / tau).softmax(dim)
     if not hard:

@@ -27,11 +27,13 @@ def scaled_dot_product_attention(
 ) -> Any:
     """softmax(q kᵀ scale + mask) v; query `[*, L, E]`, key `[*, S, E]`, value `[*, S, Ev]`.
 
-    A bool mask keeps where True, a floating one is added. `enable_gqa` repeats key and value heads (dim -3).
+    A bool mask keeps where True, a floating one is added. `enable_gqa` repeats key and value heads
+    (dim -3).
     """
     if attn_mask is not None and is_causal:
         raise RuntimeError(
-            "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True"
+            "_scaled_dot_product_attention: Explicit attn_mask should not be set when "
+            "is_causal=True"
         )
     if aten.has("scaled_dot_product_attention"):
         return aten.scaled_dot_product_attention(
@@ -118,7 +120,8 @@ def multi_head_attention_forward(
     average_attn_weights: bool = True,
     is_causal: bool = False,
 ) -> tuple[Any, Any]:
-    """query `[L, N, E]`, key and value `[S, N, E]` (or without N) → output `[L, N, E]`, weights or None."""
+    """query `[L, N, E]`, key and value `[S, N, E]` (or without N) →
+    output `[L, N, E]`, weights or None."""
     batched = query.dim() == 3
     if not batched:
         query, key, value = (x.unsqueeze(1) for x in (query, key, value))

@@ -1,4 +1,5 @@
-"""Owns the convolutions of nn.functional: arguments into aten::convolution; the arithmetic is the row's."""
+"""Owns the convolutions of nn.functional: arguments into
+aten::convolution; the arithmetic is the row's."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ def _sizes(value: Any, n: int, name: str) -> list[int]:
     return [int(size) for size in sizes]
 
 
-def _same(input: Tensor, weight: Tensor, dilation: list[int], stride: list[int]) -> tuple[Any, list[int]]:
+def _same(
+    input: Tensor, weight: Tensor, dilation: list[int], stride: list[int]
+) -> tuple[Any, list[int]]:
     """The padding that keeps sizes; where it is odd, the end is padded by one more first."""
     if any(s != 1 for s in stride):
         raise RuntimeError("padding='same' is not supported for strided convolutions")
@@ -55,9 +58,7 @@ def _conv(
         else:
             raise RuntimeError(f"Invalid padding string: '{padding}'")
     pads = _sizes(padding, n, "padding")
-    out = aten.convolution(
-        x, weight, bias, strides, pads, dilations, False, [0] * n, groups
-    )
+    out = aten.convolution(x, weight, bias, strides, pads, dilations, False, [0] * n, groups)
     return out if batched else out.squeeze(0)
 
 

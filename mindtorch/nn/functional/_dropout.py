@@ -23,7 +23,8 @@ def _noise(input: Tensor, shape: Any, p: float) -> Any:
 
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
-    """Zeroes elements with probability p and scales the rest by 1 / (1 - p); identity outside training."""
+    """Zeroes elements with probability p and scales the rest by 1
+    / (1 - p); identity outside training."""
     _check(p)
     if not training or p == 0 or input.numel() == 0:
         return input

@@ -52,7 +52,9 @@ def _renormalize(weight: Tensor, index: Tensor, max_norm: float, norm_type: floa
         picked = weight.index_select(0, rows)
         norms = picked.norm(norm_type, 1, keepdim=True)
         # torch divides by norm + 1e-7, so that a row at the bound stays below it.
-        scale = mindtorch.where(norms > max_norm, max_norm / (norms + 1e-7), mindtorch.ones_like(norms))
+        scale = mindtorch.where(
+            norms > max_norm, max_norm / (norms + 1e-7), mindtorch.ones_like(norms)
+        )
         weight.index_copy_(0, rows, picked * scale)
 
 
@@ -63,7 +65,9 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Any:
     if tensor.numel() == 0:
         if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
-        return mindtorch.zeros((*tensor.shape, num_classes), dtype=tensor.dtype, device=tensor.device)
+        return mindtorch.zeros(
+            (*tensor.shape, num_classes), dtype=tensor.dtype, device=tensor.device
+        )
     if tensor.device.type != "meta":
         num_classes = _class_count(tensor, num_classes)
     classes = mindtorch.arange(num_classes, device=tensor.device)
@@ -96,7 +100,8 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> Any:
-    """Sums, means or maxima of bags of rows; bags are the rows of a 2-D input or start at `offsets`."""
+    """Sums, means or maxima of bags of rows; bags are the rows of
+    a 2-D input or start at `offsets`."""
     padding = _padding_index(padding_idx, weight.size(0), "padding_idx", "num_embeddings")
     if mode not in ("sum", "mean", "max"):
         raise ValueError("mode has to be one of sum, mean or max")
@@ -127,7 +132,9 @@ def _bags(input: Tensor, offsets: Tensor | None, last: bool) -> tuple[Any, Any, 
         bags = mindtorch.arange(count, device=input.device).repeat_interleave(size)
         return input.reshape(-1), bags, count
     if input.dim() != 1:
-        raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.dim()}")
+        raise ValueError(
+            f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.dim()}"
+        )
     if offsets is None:
         raise ValueError("offsets has to be a 1D Tensor but got None")
     starts = offsets[:-1] if last else offsets

@@ -24,12 +24,11 @@ def cross_entropy(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Any:
-    """input `[N, C, *]` logits; target int64 `[N, *]` classes, or floating `[N, C, *]` probabilities."""
+    """input `[N, C, *]` logits; target int64 `[N, *]` classes, or
+    floating `[N, C, *]` probabilities."""
     reduction = chosen(size_average, reduce, reduction)
     if not 0.0 <= label_smoothing <= 1.0:
-        raise RuntimeError(
-            f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}"
-        )
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     dim = 0 if input.dim() == 1 else 1
     if input.shape == target.shape:
         return _soft_cross_entropy(input, target, weight, reduction, label_smoothing, dim)
@@ -111,7 +110,7 @@ def nll_loss(
     return out.reshape(expected) if code == 0 else out
 
 
-def _matched(name: str, input: Tensor, target: Tensor) -> tuple[Any, Any]:
+def _matched(input: Tensor, target: Tensor) -> tuple[Any, Any]:
     """Broadcasts the two, with torch's warning when their shapes differ."""
     if input.shape == target.shape:
         return input, target
@@ -126,7 +125,7 @@ def _matched(name: str, input: Tensor, target: Tensor) -> tuple[Any, Any]:
 
 
 def _pointwise(name: str, input: Tensor, target: Tensor, reduction: str, *more: float) -> Any:
-    input, target = _matched(name, input, target)
+    input, target = _matched(input, target)
     return getattr(aten, name)(input, target, get_enum(reduction), *more)
 
 
@@ -142,13 +141,14 @@ def mse_loss(
     reduction = chosen(size_average, reduce, reduction)
     if weight is None and aten.has("mse_loss"):
         return _pointwise("mse_loss", input, target, reduction)
-    input, target = _matched("mse_loss", input, target)
+    input, target = _matched(input, target)
     difference = input - target
     return _weighted(difference * difference, weight, reduction)
 
 
 def _weighted(loss: Any, weight: Tensor | None, reduction: str) -> Any:
-    """Weighted reductions: `mean` divides by the sum of the weights (torch document of mse_loss)."""
+    """Weighted reductions: `mean` divides by the sum of the
+    weights (torch document of mse_loss)."""
     if weight is None:
         return reduced(loss, reduction)
     if weight.size() != loss.size():
@@ -169,7 +169,7 @@ def l1_loss(
 ) -> Any:
     """|input - target|."""
     reduction = chosen(size_average, reduce, reduction)
-    input, target = _matched("l1_loss", input, target)
+    input, target = _matched(input, target)
     return _weighted((input - target).abs(), weight, reduction)
 
 
@@ -189,7 +189,7 @@ def smooth_l1_loss(
         return l1_loss(input, target, reduction=reduction)
     if aten.has("smooth_l1_loss"):
         return _pointwise("smooth_l1_loss", input, target, reduction, beta)
-    input, target = _matched("smooth_l1_loss", input, target)
+    input, target = _matched(input, target)
     d = (input - target).abs()
     return reduced(mindtorch.where(d < beta, 0.5 * d * d / beta, d - 0.5 * beta), reduction)
 
@@ -207,7 +207,7 @@ def huber_loss(
     get_enum(reduction)
     if weight is None and aten.has("huber_loss"):
         return _pointwise("huber_loss", input, target, reduction, delta)
-    input, target = _matched("huber_loss", input, target)
+    input, target = _matched(input, target)
     d = (input - target).abs()
     loss = mindtorch.where(d < delta, 0.5 * d * d, delta * (d - 0.5 * delta))
     return _weighted(loss, weight, reduction)
@@ -232,7 +232,9 @@ def binary_cross_entropy(
         weight = weight.expand(input.shape)
     if aten.has("binary_cross_entropy"):
         return aten.binary_cross_entropy(input, target, weight, get_enum(reduction))
-    loss = -(target * input.log().clamp(min=-100) + (1 - target) * (1 - input).log().clamp(min=-100))
+    loss = -(
+        target * input.log().clamp(min=-100) + (1 - target) * (1 - input).log().clamp(min=-100)
+    )
     return reduced(loss if weight is None else loss * weight, reduction)
 
 
@@ -245,7 +247,8 @@ def binary_cross_entropy_with_logits(
     reduction: str = "mean",
     pos_weight: Tensor | None = None,
 ) -> Any:
-    """binary_cross_entropy of sigmoid(input), without its overflow; `pos_weight` scales positives."""
+    """binary_cross_entropy of sigmoid(input), without its
+    overflow; `pos_weight` scales positives."""
     reduction = chosen(size_average, reduce, reduction)
     if target.size() != input.size():
         raise ValueError(
@@ -266,13 +269,15 @@ def kl_div(
     reduction: str = "mean",
     log_target: bool = False,
 ) -> Any:
-    """t (log t - input), input in logs, target in logs with `log_target`; batchmean divides by N."""
+    """t (log t - input), input in logs, target in logs with
+    `log_target`; batchmean divides by N."""
     if size_average is not None or reduce is not None or reduction != "batchmean":
         reduction = chosen(size_average, reduce, reduction)
     if reduction == "mean":
         warnings.warn(
             "reduction: 'mean' divides the total loss by both the batch size and the support size."
-            "'batchmean' divides only by the batch size, and aligns with the KL div math definition."
+            "'batchmean' divides only by the batch size, and aligns with the KL div math "
+            "definition."
             "'mean' will be changed to behave the same as 'batchmean' in the next major release.",
             stacklevel=2,
         )

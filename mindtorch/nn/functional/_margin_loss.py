@@ -187,7 +187,8 @@ def triplet_margin_with_distance_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Any:
-    """max(0, d(a, p) - d(a, n) + margin) for any distance; `swap` takes the nearer of d(a, n), d(p, n)."""
+    """max(0, d(a, p) - d(a, n) + margin) for any distance; `swap`
+    takes the nearer of d(a, n), d(p, n)."""
     get_enum(reduction)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
@@ -213,7 +214,8 @@ def ctc_loss(
     reduction: str = "mean",
     zero_infinity: bool = False,
 ) -> Any:
-    """Connectionist temporal classification; log_probs `[T, N, C]`, targets `[N, S]` or concatenated."""
+    """Connectionist temporal classification; log_probs `[T, N,
+    C]`, targets `[N, S]` or concatenated."""
     get_enum(reduction)
     if log_probs.dim() == 2:
         log_probs, targets = log_probs.unsqueeze(1), targets.unsqueeze(0)

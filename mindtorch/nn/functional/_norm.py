@@ -9,8 +9,8 @@ import mindtorch
 from mindtorch._tensor import Tensor
 
 from .. import _aten as aten
-from ._pool import avg_pool2d, avg_pool3d
 from ._pad import pad
+from ._pool import avg_pool2d, avg_pool3d
 
 
 def layer_norm(
@@ -102,11 +102,14 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Any:
-    """Normalizes each channel (dim 1) over batch and space; in training updates the running statistics."""
+    """Normalizes each channel (dim 1) over batch and space; in
+    training updates the running statistics."""
     if training:
         _check_batch(input.size())
     elif running_mean is None or running_var is None:
-        raise RuntimeError("Expected running_mean and running_var to be defined when training=False")
+        raise RuntimeError(
+            "Expected running_mean and running_var to be defined when training=False"
+        )
     return aten.native_batch_norm(
         input, weight, bias, running_mean, running_var, training, momentum, eps
     )[0]
@@ -167,7 +170,8 @@ def local_response_norm(
     dim = input.dim()
     if dim < 3:
         raise ValueError(
-            f"Expected 3D or higher dimensionality                          input (got {dim} dimensions)"
+            f"Expected 3D or higher dimensionality                          input (got {dim} "
+            "dimensions)"
         )
     if input.numel() == 0:
         return input

@@ -1,4 +1,5 @@
-"""Owns padding by constant, reflection, replication and wrapping; all but constant pick by index."""
+"""Owns padding by constant, reflection, replication and
+wrapping; all but constant pick by index."""
 
 from __future__ import annotations
 
@@ -11,8 +12,11 @@ from mindtorch._tensor import Tensor
 from .. import _aten as aten
 
 
-def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Any:
-    """Pads by (left, right) pairs, last dimension first; modes constant, reflect, replicate, circular."""
+def pad(
+    input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None
+) -> Any:
+    """Pads by (left, right) pairs, last dimension first; modes
+    constant, reflect, replicate, circular."""
     sizes = [int(size) for size in pad]
     if len(sizes) % 2:
         raise RuntimeError("Padding length must be divisible by 2")

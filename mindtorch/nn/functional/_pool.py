@@ -1,4 +1,5 @@
-"""Owns the poolings of nn.functional: 1-d ones are 2-d rows with a unit dimension, the rest are rows."""
+"""Owns the poolings of nn.functional: 1-d ones are 2-d rows
+with a unit dimension, the rest are rows."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ def _stride(stride: Any, kernel: list[int], n: int) -> list[int]:
 def _checked(name: str, input: Tensor, n: int) -> None:
     if input.dim() not in (n + 1, n + 2):
         raise RuntimeError(
-            f"{name}() Expected {n + 1}D or {n + 2}D input, but got a tensor of size {list(input.shape)}"
+            f"{name}() Expected {n + 1}D or {n + 2}D input, but got a tensor of size "
+            f"{list(input.shape)}"
         )
 
 
@@ -196,7 +198,9 @@ def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = 
 
 
 def _lp(pooled: Any, norm_type: float, area: int) -> Any:
-    return (mindtorch.sign(pooled) * mindtorch.relu(mindtorch.abs(pooled)) * area).pow(1.0 / norm_type)
+    return (mindtorch.sign(pooled) * mindtorch.relu(mindtorch.abs(pooled)) * area).pow(
+        1.0 / norm_type
+    )
 
 
 def lp_pool1d(

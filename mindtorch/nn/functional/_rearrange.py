@@ -25,7 +25,8 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Any:
     *lead, c, h, w = input.shape
     if c % (r * r):
         raise RuntimeError(
-            "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of "
+            "pixel_shuffle expects its input's 'channel' dimension to be divisible by the "
+            "square of "
             f"upscale_factor, but input.size(-3)={c} is not divisible by {r * r}"
         )
     x = input.reshape(*lead, c // (r * r), r, r, h, w)

@@ -1,4 +1,5 @@
-"""Owns interpolate and the grid samplers: each spatial dimension is picked by index and weighted."""
+"""Owns interpolate and the grid samplers: each spatial
+dimension is picked by index and weighted."""
 
 from __future__ import annotations
 
@@ -114,7 +115,7 @@ def _step(size: int, out: int, scale: Any) -> float:
 def _nearest(size: int, out: int, scale: Any, mode: str) -> list[int]:
     step = _step(size, out, scale)
     shift = 0.5 if mode == "nearest-exact" else 0.0
-    return [min(int(math.floor((i + shift) * step)), size - 1) for i in range(out)]
+    return [min(math.floor((i + shift) * step), size - 1) for i in range(out)]
 
 
 def _sources(size: int, out: int, scale: Any, align: bool, cubic: bool) -> list[float]:
@@ -227,7 +228,8 @@ def grid_sample(
     padding_mode: str = "zeros",
     align_corners: bool | None = None,
 ) -> Any:
-    """input `[N, C, H, W]`, grid `[N, H', W', 2]` in [-1, 1] → `[N, C, H', W']`; or the 3-d forms."""
+    """input `[N, C, H, W]`, grid `[N, H', W', 2]` in [-1, 1] →
+    `[N, C, H', W']`; or the 3-d forms."""
     if mode not in ("bilinear", "nearest", "bicubic"):
         raise ValueError(
             "nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', "
@@ -252,7 +254,7 @@ def grid_sample(
         return _corner(input, [mindtorch.round(p) for p in places], padding_mode, align)
     if mode == "bicubic":
         return _bicubic_grid(input, places, padding_mode, align)
-    return _linear_grid(input, places, padding_mode, align)
+    return _linear_grid(input, places, align)
 
 
 def _held(x: Any, extent: int, padding: str, align: bool) -> Any:
@@ -288,7 +290,7 @@ def _corner(input: Tensor, places: list[Any], padding: str, align: bool) -> Any:
     return values * inside.to(input.dtype).unsqueeze(1)
 
 
-def _linear_grid(input: Tensor, places: list[Any], padding: str, align: bool) -> Any:
+def _linear_grid(input: Tensor, places: list[Any], align: bool) -> Any:
     lows = [mindtorch.floor(p.detach()) for p in places]
     total: Any = None
     for corner in range(2 ** len(places)):

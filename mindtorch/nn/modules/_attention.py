@@ -7,7 +7,7 @@ from typing import Any
 import mindtorch
 from mindtorch._tensor import Tensor
 
-from .. import functional as F  # noqa: N812
+from .. import functional as F
 from .. import init
 from ..parameter import Parameter
 from .linear import NonDynamicallyQuantizableLinear
@@ -135,6 +135,7 @@ class MultiheadAttention(Module):
 
 
 def _batch_second(query: Tensor, key: Tensor, value: Tensor) -> tuple[Any, Any, Any]:
-    """Swaps the first two dims; inputs that are one tensor stay one, so that they project at once."""
+    """Swaps the first two dims; inputs that are one tensor stay
+    one, so that they project at once."""
     moved = {id(x): x.transpose(1, 0) for x in (query, key, value)}
     return moved[id(query)], moved[id(key)], moved[id(value)]

@@ -1,4 +1,5 @@
-"""Owns moving and casting a module tree: to, float, cpu, npu, apply to every tensor; keeps identities."""
+"""Owns moving and casting a module tree: to, float, cpu, npu,
+apply to every tensor; keeps identities."""
 
 from __future__ import annotations
 
@@ -116,9 +117,7 @@ def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
     """Reads the overloads of to(): (device, dtype, non_blocking, memory_format)."""
     memory_format = kwargs.pop("memory_format", None)
     if len(args) > 4:
-        raise TypeError(
-            f"to() takes from 0 to 4 positional arguments but {len(args)} were given"
-        )
+        raise TypeError(f"to() takes from 0 to 4 positional arguments but {len(args)} were given")
     rest = list(args)
     device = dtype = None
     if rest and isinstance(rest[0], Tensor):

@@ -1,4 +1,5 @@
-"""Owns a module's call hooks, their registration and the hooked call; refuses the plain call (module.py)."""
+"""Owns a module's call hooks, their registration and the hooked
+call; refuses the plain call (module.py)."""
 
 from __future__ import annotations
 
@@ -87,7 +88,8 @@ class HookedCall:
     def register_forward_pre_hook(
         self, hook: Hook, *, prepend: bool = False, with_kwargs: bool = False
     ) -> RemovableHandle:
-        """Runs `hook(module, args[, kwargs])` before forward; what it returns replaces the arguments."""
+        """Runs `hook(module, args[, kwargs])` before forward; what
+        it returns replaces the arguments."""
         mark = (self._forward_pre_hooks_with_kwargs, with_kwargs)
         return add_hook(self._forward_pre_hooks, hook, mark, prepend=prepend)
 
@@ -99,7 +101,8 @@ class HookedCall:
         with_kwargs: bool = False,
         always_call: bool = False,
     ) -> RemovableHandle:
-        """Runs `hook(module, args[, kwargs], output)` after forward; what it returns replaces the output."""
+        """Runs `hook(module, args[, kwargs], output)` after forward;
+        what it returns replaces the output."""
         return add_hook(
             self._forward_hooks,
             hook,
@@ -108,14 +111,13 @@ class HookedCall:
             prepend=prepend,
         )
 
-    def register_full_backward_pre_hook(
-        self, hook: Hook, prepend: bool = False
-    ) -> RemovableHandle:
+    def register_full_backward_pre_hook(self, hook: Hook, prepend: bool = False) -> RemovableHandle:
         """Runs `hook(module, grad_output)` when the gradients of the outputs are known."""
         return add_hook(self._backward_pre_hooks, hook, prepend=prepend)
 
     def register_full_backward_hook(self, hook: Hook, prepend: bool = False) -> RemovableHandle:
-        """Runs `hook(module, grad_input, grad_output)` when the gradients of the inputs are known."""
+        """Runs `hook(module, grad_input, grad_output)` when the
+        gradients of the inputs are known."""
         return self._register_backward(hook, full=True, prepend=prepend)
 
     def register_backward_hook(self, hook: Hook) -> RemovableHandle:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Self
 
@@ -21,13 +22,15 @@ def _as_entry(value: Any) -> Any:
     return value
 
 
-def _described(key: Any, value: Any) -> str:
+def _described(key: Any, value: Any, of: Any) -> str:
     if not isinstance(value, Tensor):
         return f"({key}): Object of type: {type(value).__name__}"
     size = "x".join(str(size) for size in value.size())
     kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
-    where = "" if value.device.type == "cpu" else f" ({value.device.type.upper()} {value.device.index})"
-    return f"({key}): {kind} containing: [{typename(value)} of size {size}{where}]"
+    where = (
+        "" if value.device.type == "cpu" else f" ({value.device.type.upper()} {value.device.index})"
+    )
+    return f"({key}): {kind} containing: [{of(value)} of size {size}{where}]"
 
 
 class ParameterList(Module):
@@ -86,10 +89,14 @@ class ParameterList(Module):
         return [name for name in super().__dir__() if not name.isdigit()]
 
     def extra_repr(self) -> str:
-        return "\n".join(_line(_described(i, value)) for i, value in enumerate(self))
+        return "\n".join(_line(_described(i, value, _dtype)) for i, value in enumerate(self))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError("ParameterList should not be called.")
+
+
+def _dtype(value: Any) -> str:
+    return str(value.dtype)
 
 
 def _line(text: str) -> str:
@@ -166,7 +173,7 @@ class ParameterDict(Module):
 
     def get(self, key: str, default: Any = None) -> Any:
         """Gives the value at `key`, or the default."""
-        return self[key] if key in self else default
+        return self[key] if key in self else default  # noqa: SIM401 - this is get itself
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
         """Gives a new container with `default` at every key."""
@@ -191,8 +198,10 @@ class ParameterDict(Module):
                 "ParametersDict.update should be called with an iterable of key/value pairs, "
                 "but got " + type(parameters).__name__
             )
-        if isinstance(parameters, Mapping | ParameterDict):
+        if isinstance(parameters, OrderedDict | ParameterDict):
             parameters = parameters.items()
+        elif isinstance(parameters, Mapping):
+            parameters = sorted(parameters.items())  # torch sorts the keys of a plain dict
         for i, pair in enumerate(parameters):
             if not isinstance(pair, Iterable):
                 raise TypeError(
@@ -203,7 +212,7 @@ class ParameterDict(Module):
             self[key] = value
 
     def extra_repr(self) -> str:
-        return "\n".join(_line(_described(key, value)) for key, value in self.items())
+        return "\n".join(_line(_described(key, value, typename)) for key, value in self.items())
 
     def __call__(self, input: Any) -> Any:
         raise RuntimeError("ParameterDict should not be called.")

@@ -1,4 +1,5 @@
-"""Owns the arithmetic of recurrent cells and of walking them over time; refuses weights' layout (rnn.py)."""
+"""Owns the arithmetic of recurrent cells and of walking them over
+time; refuses weights' layout (rnn.py)."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from typing import Any
 
 import mindtorch
 
-from .. import functional as F  # noqa: N812
+from .. import functional as F
 
 State = tuple[Any, ...]  # (h,) or, for LSTM, (h, c)
 Cell = Callable[[Any, State, Sequence[Any]], State]
@@ -50,7 +51,8 @@ CELLS: dict[str, Cell] = {"RNN_TANH": rnn_tanh, "RNN_RELU": rnn_relu, "GRU": gru
 def over_time(
     cell: Cell, x: Any, state: State, weights: Sequence[Any], reverse: bool
 ) -> tuple[Any, State]:
-    """Runs one direction of one layer over x `[T, N, I]`; weights (w_ih, w_hh, b_ih, b_hh[, w_hr])."""
+    """Runs one direction of one layer over x `[T, N, I]`;
+    weights (w_ih, w_hh, b_ih, b_hh[, w_hr])."""
     w_ih, w_hh, b_ih, b_hh, *more = weights
     projected = F.linear(x, w_ih, b_ih)
     steps = range(x.size(0))
@@ -80,7 +82,9 @@ def over_packed(
             ended.append(tuple(s[size:] for s in live))
             live = tuple(s[:size] for s in live)
         elif size > have:  # going backwards, longer sequences join with their first state
-            joins = (mindtorch.cat([s, first[have:size]]) for s, first in zip(live, state, strict=True))
+            joins = (
+                mindtorch.cat([s, first[have:size]]) for s, first in zip(live, state, strict=True)
+            )
             live = tuple(joins)
         live = cell(parts[t], live, rest)
         outputs[t] = live[0]

@@ -18,7 +18,12 @@ from ._hooks import add_hook
 EXTRA = "_extra_state"
 
 
-class _IncompatibleKeys(NamedTuple("IncompatibleKeys", [("missing_keys", list[str]), ("unexpected_keys", list[str])])):  # fmt: skip
+class IncompatibleKeys(NamedTuple):
+    missing_keys: list[str]
+    unexpected_keys: list[str]
+
+
+class _IncompatibleKeys(IncompatibleKeys):
     __slots__ = ()
 
     def __repr__(self) -> str:
@@ -95,7 +100,8 @@ class StateDict:
     _load_state_dict_post_hooks: OrderedDict[int, Any]
 
     def get_extra_state(self) -> Any:
-        """Gives what the module saves beside its tensors; a module with extra state overrides it."""
+        """Gives what the module saves beside its tensors; a
+        module with extra state overrides it."""
         raise RuntimeError(_UNREACHABLE.format("get_extra_state"))
 
     def set_extra_state(self, state: Any) -> None:
@@ -172,7 +178,8 @@ class StateDict:
         error_msgs: list[str],
     ) -> None:
         for hook in self._load_state_dict_pre_hooks.values():
-            hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)  # fmt: skip
+            found = (missing_keys, unexpected_keys, error_msgs)
+            hook(state_dict, prefix, local_metadata, strict, *found)
         assign = bool(local_metadata.get("assign_to_params_buffers", False))
         for name, own in self._saved_tensors().items():
             key = prefix + name
@@ -264,7 +271,8 @@ class StateDict:
         return add_hook(self._state_dict_pre_hooks, hook)
 
     def register_state_dict_post_hook(self, hook: Any) -> RemovableHandle:
-        """Runs `hook(module, state_dict, prefix, local_metadata)` after state_dict; returns None."""
+        """Runs `hook(module, state_dict, prefix, local_metadata)`
+        after state_dict; returns None."""
         hook._from_public_api = True
         return add_hook(self._state_dict_hooks, hook)
 

@@ -1,4 +1,5 @@
-"""Owns the activation layers; multi-head attention stands in _attention and is named here as in torch."""
+"""Owns the activation layers; multi-head attention stands in
+_attention and is named here as in torch."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from typing import Any
 import mindtorch
 from mindtorch._tensor import Tensor
 
-from .. import functional as F  # noqa: N812
+from .. import functional as F
 from .. import init
 from ..parameter import Parameter
 from ._attention import MultiheadAttention
@@ -398,5 +399,7 @@ class Softmax2d(Module):
 
     def forward(self, input: Tensor) -> Any:
         if input.dim() not in (3, 4):
-            raise ValueError(f"Softmax2d: expected input to be 3D or 4D, got {input.dim()}D instead")
+            raise ValueError(
+                f"Softmax2d: expected input to be 3D or 4D, got {input.dim()}D instead"
+            )
         return F.softmax(input, -3, _stacklevel=5)

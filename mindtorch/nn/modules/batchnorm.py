@@ -7,7 +7,7 @@ from typing import Any
 import mindtorch
 from mindtorch._tensor import Tensor
 
-from .. import functional as F  # noqa: N812
+from .. import functional as F
 from .. import init
 from ..parameter import Parameter
 from .module import Module

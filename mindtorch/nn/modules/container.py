@@ -1,4 +1,5 @@
-"""Owns Sequential, ModuleList and ModuleDict; the parameter containers stand in _parameter_containers."""
+"""Owns Sequential, ModuleList and ModuleDict; the parameter containers stand in
+_parameter_containers."""
 
 from __future__ import annotations
 
@@ -110,35 +111,37 @@ class Sequential(_Indexed):
     def __add__(self, other: Any) -> Sequential:
         if not isinstance(other, Sequential):
             raise ValueError(
-                f"add operator supports only objects of Sequential class, but {type(other)} is given."
+                f"add operator supports only objects of Sequential class, but {type(other)} is "
+                "given."
             )
         return Sequential(*self, *other)
 
     def __iadd__(self, other: Any) -> Self:
         if not isinstance(other, Sequential):
             raise ValueError(
-                f"add operator supports only objects of Sequential class, but {type(other)} is given."
+                f"add operator supports only objects of Sequential class, but {type(other)} is "
+                "given."
             )
         return self.extend(list(other))
 
     def __mul__(self, times: int) -> Sequential:
-        return Sequential(*(list(self) * _times(times)))
+        return Sequential(*(list(self) * _times(self, times)))
 
     def __rmul__(self, times: int) -> Sequential:
         return self * times
 
     def __imul__(self, times: int) -> Self:
         own = list(self)
-        for _ in range(_times(times) - 1):
+        for _ in range(_times(self, times) - 1):
             self.extend(own)
         return self
 
 
-def _times(times: Any) -> int:
+def _times(owner: Any, times: Any) -> int:
     if not isinstance(times, int):
-        raise TypeError(f"unsupported operand type(s) for *: {type(Sequential)} and {type(times)}")
+        raise TypeError(f"unsupported operand type(s) for *: {type(owner)} and {type(times)}")
     if times <= 0:
-        raise ValueError(f"Non-positive multiplication factor {times} for {type(Sequential)}")
+        raise ValueError(f"Non-positive multiplication factor {times} for {type(owner)}")
     return times
 
 

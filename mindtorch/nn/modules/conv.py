@@ -8,11 +8,11 @@ from typing import Any
 import mindtorch
 from mindtorch._tensor import Tensor
 
-from .. import functional as F  # noqa: N812
+from .. import functional as F
 from .. import init
+from .._expand import _ntuple, _reverse_repeat_tuple
 from ..parameter import Parameter
 from .module import Module
-from .._expand import _ntuple, _reverse_repeat_tuple
 
 __all__ = [
     "Conv1d",
@@ -220,9 +220,7 @@ class _ConvTransposeNd(_ConvNd):
         dtype: Any = None,
     ) -> None:
         if padding_mode != "zeros":
-            raise ValueError(
-                f'Only "zeros" padding mode is supported for {type(self).__name__}'
-            )
+            raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
         expand = _ntuple(self._n)
         super().__init__(
             in_channels,

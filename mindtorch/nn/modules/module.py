@@ -1,4 +1,5 @@
-"""Owns Module: registration of parameters, buffers and children, attribute access, the call, the repr."""
+"""Owns Module: registration of parameters, buffers and children,
+attribute access, the call, the repr."""
 
 from __future__ import annotations
 
@@ -241,7 +242,7 @@ class Module(HookedCall, StateDict, Traversal, Conversion):
         if not isinstance(name, str):
             raise TypeError(f"{kind} name should be a string. Got {typename(name)}")
         if "." in name:
-            told = f', got: {name}' if kind == "module" else ""
+            told = f", got: {name}" if kind == "module" else ""
             raise KeyError(f'{kind} name can\'t contain "."{told}')
         if name == "":
             raise KeyError(f'{kind} name can\'t be empty string ""')
@@ -318,4 +319,3 @@ class Module(HookedCall, StateDict, Traversal, Conversion):
 
 def _indented(text: str) -> str:
     return text.replace("\n", "\n  ")
-

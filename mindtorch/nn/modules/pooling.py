@@ -6,9 +6,9 @@ from typing import Any
 
 from mindtorch._tensor import Tensor
 
-from .. import functional as F  # noqa: N812
-from .module import Module
+from .. import functional as F
 from .._expand import _ntuple
+from .module import Module
 
 __all__ = [
     f"{kind}{n}d"

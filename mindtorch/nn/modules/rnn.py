@@ -1,4 +1,5 @@
-"""Owns RNN, LSTM and GRU: weights, layers and directions; cells stand in _rnn_cells, steps in _recurrence."""
+"""Owns RNN, LSTM and GRU: weights, layers and directions; cells
+stand in _rnn_cells, steps in _recurrence."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from typing import Any
 import mindtorch
 from mindtorch._tensor import Tensor
 
-from .. import functional as F  # noqa: N812
+from .. import functional as F
 from .. import init
 from ..parameter import Parameter
 from ..utils.rnn import PackedSequence
@@ -24,7 +25,8 @@ _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 
 
 class RNNBase(Module):
-    """Recurrent layers of one mode over `[T, N, I]` (`[N, T, I]` with batch_first) or packed sequences."""
+    """Recurrent layers of one mode over `[T, N, I]` (`[N, T, I]`
+    with batch_first) or packed sequences."""
 
     mode: str
     bias: bool
@@ -204,7 +206,11 @@ class RNNBase(Module):
 
 
 def _check(mode: str, hidden: int, layers: int, dropout: float, proj: int) -> None:
-    if not isinstance(dropout, numbers.Number) or not 0 <= dropout <= 1 or isinstance(dropout, bool):
+    if (
+        not isinstance(dropout, numbers.Number)
+        or not 0 <= dropout <= 1
+        or isinstance(dropout, bool)
+    ):
         raise ValueError(
             "dropout should be a number in range [0, 1] representing the probability of an "
             "element being zeroed"
@@ -234,9 +240,7 @@ class RNN(RNNBase):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if "proj_size" in kwargs:
-            raise ValueError(
-                "proj_size argument is only supported for LSTM, not RNN or GRU"
-            )
+            raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
         if len(args) > 3:
             self.nonlinearity = args[3]
             args = args[:3] + args[4:]
@@ -261,7 +265,5 @@ class GRU(RNNBase):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if "proj_size" in kwargs:
-            raise ValueError(
-                "proj_size argument is only supported for LSTM, not RNN or GRU"
-            )
+            raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
         super().__init__("GRU", *args, **kwargs)

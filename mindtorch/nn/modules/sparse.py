@@ -7,7 +7,7 @@ from typing import Any, Self
 import mindtorch
 from mindtorch._tensor import Tensor
 
-from .. import functional as F  # noqa: N812
+from .. import functional as F
 from .. import init
 from ..parameter import Parameter
 from .module import Module
@@ -31,9 +31,7 @@ class _Table(Module):
             self.reset_parameters()
             return
         if list(given.shape) != [count, size]:
-            raise AssertionError(
-                "Shape of weight does not match num_embeddings and embedding_dim"
-            )
+            raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
         self.weight = Parameter(given, requires_grad=not freeze)
 
     def _set_padding(self, padding_idx: int | None, name: str) -> None:

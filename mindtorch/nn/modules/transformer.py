@@ -9,7 +9,7 @@ from typing import Any
 import mindtorch
 from mindtorch._tensor import Tensor
 
-from .. import functional as F  # noqa: N812
+from .. import functional as F
 from .. import init
 from ._attention import MultiheadAttention
 from .container import ModuleList
@@ -221,9 +221,7 @@ def _is_causal(mask: Tensor | None, given: bool | None) -> bool:
 class TransformerDecoder(Module):
     """A stack of copies of one decoder layer."""
 
-    def __init__(
-        self, decoder_layer: Module, num_layers: int, norm: Module | None = None
-    ) -> None:
+    def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()
         self.layers = _copies(decoder_layer, num_layers)
         self.num_layers = num_layers

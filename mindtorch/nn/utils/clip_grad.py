@@ -29,7 +29,8 @@ def get_total_norm(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Any:
-    """The norm of all tensors seen as one vector, a 0-d tensor; RuntimeError when asked and not finite."""
+    """The norm of all tensors seen as one vector, a 0-d tensor;
+    RuntimeError when asked and not finite."""
     listed = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     order = float(norm_type)
     if not listed:

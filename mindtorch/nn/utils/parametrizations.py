@@ -7,7 +7,7 @@ from typing import Any
 import mindtorch
 from mindtorch._tensor import Tensor
 
-from .. import functional as F  # noqa: N812
+from .. import functional as F
 from ..modules.module import Module
 from .parametrize import register_parametrization
 from .weight_norm import norm_except_dim

@@ -1,4 +1,5 @@
-"""Owns parametrizations: a tensor of a module computed from stored originals whenever it is read."""
+"""Owns parametrizations: a tensor of a module computed from
+stored originals whenever it is read."""
 
 from __future__ import annotations
 
@@ -68,8 +69,10 @@ class ParametrizationList(ModuleList):
             if made.dtype != original.dtype or made.shape != original.shape:
                 raise ValueError(
                     "Registering a parametrization may not change the dtype or shape of the tensor, "
+                    ""
                     "unless `unsafe` flag is enabled. "
-                    f"original {original.dtype} {original.shape}, parametrized {made.dtype} {made.shape}"
+                    f"original {original.dtype} {original.shape}, parametrized {made.dtype} "
+                    f"{made.shape}"
                 )
 
     def _keep(self, name: str, original: Tensor, value: Any) -> None:
@@ -187,7 +190,8 @@ def is_parametrized(module: Any, tensor_name: str | None = None) -> bool:
 def remove_parametrizations(
     module: Module, tensor_name: str, leave_parametrized: bool = True
 ) -> Module:
-    """Takes the parametrizations off; the tensor keeps its computed value, or gets the original back."""
+    """Takes the parametrizations off; the tensor keeps its
+    computed value, or gets the original back."""
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
     listed: Any = module.parametrizations[tensor_name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -28,7 +29,8 @@ class _Packed(NamedTuple):
 
 
 class PackedSequence(_Packed):
-    """Sequences cut by time step, longest first: data `[sum of lengths, *]`, batch_sizes `[T]` on the CPU."""
+    """Sequences cut by time step, longest first: data `[sum of
+    lengths, *]`, batch_sizes `[T]` on the CPU."""
 
     def __new__(
         cls,
@@ -101,7 +103,7 @@ def pack_padded_sequence(
         sizes = [sizes[i] for i in ranked]
         order = mindtorch.tensor(ranked, device=input.device)
         input = input.index_select(0 if batch_first else 1, order)
-    elif any(a < b for a, b in zip(sizes, sizes[1:], strict=False)):
+    elif any(a < b for a, b in itertools.pairwise(sizes)):
         raise RuntimeError(
             "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. "
             "You can pass `enforce_sorted=False` to pack_padded_sequence and/or pack_sequence to "
@@ -131,7 +133,8 @@ def pad_packed_sequence(
         if total_length < longest:
             raise ValueError(
                 "Expected total_length to be at least the length of the longest sequence in "
-                f"input, but got total_length={total_length} and max sequence length being {longest}"
+                f"input, but got total_length={total_length} and max sequence length being "
+                f"{longest}"
             )
         longest = total_length
     rows, tail = [], list(sequence.data.shape[1:])
@@ -183,7 +186,9 @@ def pad_sequence(
     return mindtorch.stack(rows, 0 if batch_first else 1)
 
 
-def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Any]:
+def unpad_sequence(
+    padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False
+) -> list[Any]:
     """Cuts padded sequences back to their lengths."""
     rows = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
     return [rows[i][: int(n)] for i, n in enumerate(lengths.tolist())]

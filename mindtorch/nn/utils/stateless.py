@@ -1,4 +1,5 @@
-"""Owns functional_call: a module's forward with other tensors in place of its own, put back after."""
+"""Owns functional_call: a module's forward with other tensors
+in place of its own, put back after."""
 
 from __future__ import annotations
 

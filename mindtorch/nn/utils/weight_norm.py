@@ -1,4 +1,5 @@
-"""Owns the hook form of weight normalization: weight = g v / |v|, recomputed before each forward."""
+"""Owns the hook form of weight normalization: weight = g v /
+|v|, recomputed before each forward."""
 
 from __future__ import annotations
 

@@ -172,7 +172,8 @@ def _initial(scheduler: LRScheduler) -> Iterator[None]:
 
 
 def _track_steps(optimizer: Any) -> None:
-    """Notes on the optimizer that it has stepped, so that a wrong order of calls can be warned of."""
+    """Notes on the optimizer that it has stepped, so that a
+    wrong order of calls can be warned of."""
     if hasattr(optimizer.step, "_wrapped_by_lr_sched"):
         return
     original = optimizer.step.__func__

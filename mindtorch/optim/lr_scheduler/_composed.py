@@ -107,9 +107,7 @@ class ChainedScheduler(LRScheduler):
 
 def _check_member(name: str, i: int, scheduler: Any, optimizer: Any) -> None:
     if not hasattr(scheduler, "optimizer"):
-        raise TypeError(
-            f"{name} at index {i} should have `optimizer` as its attribute."
-        )
+        raise TypeError(f"{name} at index {i} should have `optimizer` as its attribute.")
     if isinstance(scheduler, ReduceLROnPlateau):
         raise ValueError(
             f"{name} does not support `ReduceLROnPlateau` scheduler as it requires additional "

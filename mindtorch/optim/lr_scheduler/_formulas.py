@@ -1,4 +1,5 @@
-"""Owns the schedules that are one formula: lambda, step, exponential, linear, cosine, polynomial."""
+"""Owns the schedules that are one formula: lambda, step,
+exponential, linear, cosine, polynomial."""
 
 from __future__ import annotations
 
@@ -148,7 +149,8 @@ class LinearLR(LRScheduler):
     ) -> None:
         if start_factor > 1.0 or start_factor <= 0:
             raise ValueError(
-                "Starting multiplicative factor expected to be greater than 0 and less or equal to 1."
+                "Starting multiplicative factor expected to be greater than 0 and less or equal "
+                "to 1."
             )
         if end_factor > 1.0 or end_factor < 0:
             raise ValueError("Ending multiplicative factor expected to be between 0 and 1.")
@@ -217,7 +219,11 @@ class CosineAnnealingLR(LRScheduler):
     """Half a cosine from base to eta_min over T_max epochs, and back up after."""
 
     def __init__(
-        self, optimizer: Any, T_max: int, eta_min: float = 0.0, last_epoch: int = -1  # noqa: N803
+        self,
+        optimizer: Any,
+        T_max: int,
+        eta_min: float = 0.0,
+        last_epoch: int = -1,
     ) -> None:
         self.T_max = T_max
         self.eta_min = eta_min

@@ -1,4 +1,5 @@
-"""Owns making a batch of samples: tensors stacked, numbers to tensors, containers by their fields."""
+"""Owns making a batch of samples: tensors stacked, numbers to
+tensors, containers by their fields."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ CollateFn = Callable[..., Any]
 
 
 def collate(batch: Any, *, collate_fn_map: dict[Any, CollateFn] | None = None) -> Any:
-    """Joins samples by the functions of `collate_fn_map` (type → function), containers by their fields."""
+    """Joins samples by the functions of `collate_fn_map` (type →
+    function), containers by their fields."""
     first = batch[0]
     for kind, function in (collate_fn_map or {}).items():
         if isinstance(first, kind):
@@ -35,7 +37,9 @@ def collate(batch: Any, *, collate_fn_map: dict[Any, CollateFn] | None = None) -
 
 
 def _mapping(batch: Any, first: Any, functions: Any) -> Any:
-    joined = {key: collate([item[key] for item in batch], collate_fn_map=functions) for key in first}
+    joined = {
+        key: collate([item[key] for item in batch], collate_fn_map=functions) for key in first
+    }
     try:
         if isinstance(first, MutableMapping):
             made = copy.copy(first)
@@ -102,7 +106,8 @@ default_collate_fn_map: dict[Any, CollateFn] = {
 
 
 def default_collate(batch: Any) -> Any:
-    """Joins samples to a batch: tensors `[*]` to `[N, *]`, numbers to `[N]`; strings stay a list."""
+    """Joins samples to a batch: tensors `[*]` to `[N, *]`,
+    numbers to `[N]`; strings stay a list."""
     return collate(batch, collate_fn_map=default_collate_fn_map)
 
 

@@ -1,4 +1,5 @@
-"""Owns getting one batch out of a dataset; the same code runs in the main process and in workers."""
+"""Owns getting one batch out of a dataset; the same code runs
+in the main process and in workers."""
 
 from __future__ import annotations
 

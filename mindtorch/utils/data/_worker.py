@@ -60,7 +60,13 @@ class _End:
 
 
 def _work(
-    worker: int, count: int, seed: int, settings: tuple[Any, ...], init: Any, tasks: Any, results: Any
+    worker: int,
+    count: int,
+    seed: int,
+    settings: tuple[Any, ...],
+    init: Any,
+    tasks: Any,
+    results: Any,
 ) -> None:
     """A worker's loop: (number, index) in, (number, worker, batch) out, None to stop."""
     global _info
@@ -126,7 +132,7 @@ class Workers:
         for tasks in self.tasks:
             tasks.put((-1, _RESET))
 
-    def batches(self, indices: Iterator[Any], iterable: bool) -> Iterator[Any]:
+    def batches(self, indices: Iterator[Any]) -> Iterator[Any]:
         """Gives the batches of `indices` in order, keeping `ahead` of them in work."""
         live = set(range(self.count))
         owner: dict[int, int] = {}

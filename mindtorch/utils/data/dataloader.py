@@ -154,7 +154,7 @@ class _InWorkers:
             self._workers.reset()
         if loader.persistent_workers:
             loader._workers = self._workers
-        self._batches = self._workers.batches(iter(loader._index_sampler), loader._iterable)
+        self._batches = self._workers.batches(iter(loader._index_sampler))
         self._open = True
 
     def __iter__(self) -> Iterator[Any]:

@@ -27,7 +27,8 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Dataset(Generic[T_co]):
-    """Base of datasets that give a sample by index; subclasses give `__getitem__`, usually `__len__`."""
+    """Base of datasets that give a sample by index; subclasses
+    give `__getitem__`, usually `__len__`."""
 
     def __getitem__(self, index: Any) -> T_co:
         raise NotImplementedError("Subclasses of Dataset should implement __getitem__.")
@@ -183,9 +184,7 @@ def random_split(
         raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
     order = mindtorch.randperm(sum(sizes), generator=generator).tolist()
     ends = list(itertools.accumulate(sizes))
-    return [
-        Subset(dataset, order[end - size : end]) for end, size in zip(ends, sizes, strict=True)
-    ]
+    return [Subset(dataset, order[end - size : end]) for end, size in zip(ends, sizes, strict=True)]
 
 
 def _split_sizes(total: int, lengths: Sequence[int | float]) -> list[Any]:

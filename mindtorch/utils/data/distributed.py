@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sized
-from typing import Any
 
 import mindtorch
 
@@ -14,7 +13,8 @@ __all__ = ["DistributedSampler"]
 
 
 class DistributedSampler(Sampler[int]):
-    """Every num_replicas-th index from rank on, of an order that all ranks shuffle alike by epoch."""
+    """Every num_replicas-th index from rank on, of an order that
+    all ranks shuffle alike by epoch."""
 
     def __init__(
         self,

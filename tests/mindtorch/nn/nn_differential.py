@@ -1,4 +1,5 @@
-"""Compares a mindtorch module or function with torch's: same weights, values, gradients, keys, repr."""
+"""Compares a mindtorch module or function with torch's: same
+weights, values, gradients, keys, repr."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Functions of nn.functional that no layer test reaches: values, gradients and error texts are torch's."""
+"""Functions of nn.functional that no layer test reaches: values,
+gradients and error texts are torch's."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import pytest
 from nn_differential import array, compare_call, integers, rand, torch
 
 import mindtorch
-import mindtorch.nn.functional as F  # noqa: N812
+import mindtorch.nn.functional as F
 
 TF: Any = torch.nn.functional
 GRID = rand(2, 4, 5, 2, grad=False).clamp(-1.4, 1.4)

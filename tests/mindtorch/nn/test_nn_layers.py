@@ -31,10 +31,30 @@ LINEAR: list[Case] = [
     ("embedding bag max", lambda nn: nn.EmbeddingBag(7, 3, mode="max"), (integers(7, 3, 4),)),
 ]
 
-ACTIVATIONS = (
-    "ReLU ReLU6 GELU SiLU Mish Sigmoid Tanh LogSigmoid Softsign Tanhshrink Hardswish Hardsigmoid "
-    "Hardtanh ELU CELU SELU LeakyReLU Softplus Softshrink Hardshrink GLU PReLU"
-).split()
+ACTIVATIONS = [
+    "ReLU",
+    "ReLU6",
+    "GELU",
+    "SiLU",
+    "Mish",
+    "Sigmoid",
+    "Tanh",
+    "LogSigmoid",
+    "Softsign",
+    "Tanhshrink",
+    "Hardswish",
+    "Hardsigmoid",
+    "Hardtanh",
+    "ELU",
+    "CELU",
+    "SELU",
+    "LeakyReLU",
+    "Softplus",
+    "Softshrink",
+    "Hardshrink",
+    "GLU",
+    "PReLU",
+]
 
 SPATIAL: list[Case] = [
     ("conv1d", lambda nn: nn.Conv1d(4, 6, 3, padding=1), (rand(2, 4, 9),)),
@@ -134,7 +154,8 @@ SEQUENCES: list[Case] = [
     ("encoder layer", lambda nn: nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0),
      (rand(5, 2, 8),)),
     ("encoder layer norm first",
-     lambda nn: nn.TransformerEncoderLayer(8, 2, 16, 0.0, "gelu", batch_first=True, norm_first=True),
+     lambda nn: nn.TransformerEncoderLayer(
+         8, 2, 16, 0.0, "gelu", batch_first=True, norm_first=True),
      (rand(2, 5, 8),)),
     ("decoder layer", lambda nn: nn.TransformerDecoderLayer(8, 2, 16, dropout=0.0),
      (rand(5, 2, 8), rand(4, 2, 8, seed=5))),
@@ -172,7 +193,18 @@ def test_softmax_layers_behave_as_torchs(name: str) -> None:
     compare_modules(lambda nn: getattr(nn, name)(dim=1), (rand(3, 6),))
 
 
-INPLACE = "ReLU ReLU6 SiLU Mish Hardswish Hardsigmoid ELU CELU SELU LeakyReLU".split()
+INPLACE = [
+    "ReLU",
+    "ReLU6",
+    "SiLU",
+    "Mish",
+    "Hardswish",
+    "Hardsigmoid",
+    "ELU",
+    "CELU",
+    "SELU",
+    "LeakyReLU",
+]
 
 
 @pytest.mark.parametrize("name", INPLACE)

@@ -8,7 +8,7 @@ import pytest
 from nn_differential import compare_call, compare_modules, integers, rand, torch
 
 import mindtorch
-import mindtorch.nn.functional as F  # noqa: N812
+import mindtorch.nn.functional as F
 
 TF: Any = torch.nn.functional
 
