@@ -93,7 +93,7 @@ struct Walker {
   int64_t index[kMaxRank] = {};
 
   Walker(int rank_, const int64_t* dims_, int64_t start = 0) : rank(rank_), dims(dims_) {
-    for (int i = rank - 1; i >= 0; --i) {
+    for (int i = rank - 1; start > 0 && i >= 0; --i) {  // dims may be 0 where start is
       index[i] = start % dims[i];
       start /= dims[i];
     }

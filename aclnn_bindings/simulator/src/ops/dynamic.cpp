@@ -1,0 +1,223 @@
+// Ops whose result size depends on values: masks read and written, nonzero places, unique values.
+#include "indices.h"
+#include "promote.h"
+
+#include <numeric>
+#include <vector>
+
+namespace aclsim {
+namespace {
+
+bool nonzero_at(const Tensor& t, const Walker& at) {
+  const int64_t offset = t.offset + at.offset(t.strides);
+  return is_complex(t.dtype) ? load_one<c128>(t.data, t.dtype, offset) != c128(0)
+                             : load_one<double>(t.data, t.dtype, offset) != 0;
+}
+aclError too_small(const Call& c, int out, int64_t needed) {
+  return c.trap(507015, "%s holds %lld elements, the result has %lld", c.name(out),
+                static_cast<long long>(c.tensor(out).storage_numel - c.tensor(out).offset),
+                static_cast<long long>(needed));
+}
+bool fits(const Tensor& out, int64_t n) { return out.offset + n <= out.storage_numel; }
+
+// (self, out): one row of coordinates per nonzero element, or one column (V2).
+template <bool Columns>
+aclnnStatus check_nonzero(Call& c) {
+  const Tensor &self = c.tensor(0), &out = c.tensor(1);
+  const int64_t width = out.rank == 2 ? out.dims[Columns ? 0 : 1] : -1;
+  if (width == self.rank) return ACLNN_SUCCESS;
+  return c.fail(ACLNN_ERR_PARAM_INVALID, "out should have %d coordinates per element, its shape is %s.",
+                self.rank, shape_text(out));
+}
+template <bool Columns>
+aclError run_nonzero(Call& c) {
+  const Tensor &self = c.tensor(0), &out = c.tensor(1);
+  std::vector<int64_t> found;
+  Walker at(self.rank, self.dims);
+  int64_t count = 0;
+  for (int64_t i = self.numel(); i > 0; --i, at.next()) {
+    if (!nonzero_at(self, at)) continue;
+    found.insert(found.end(), at.index, at.index + self.rank);
+    ++count;
+  }
+  if (!fits(out, count * self.rank)) return too_small(c, 1, count * self.rank);
+  const int64_t dims[] = {count, self.rank}, turned[] = {self.rank, count};
+  Tensor to = dense(out.data, out.dtype, Columns ? turned : dims, 2);
+  to.offset = out.offset;
+  Tensor from = dense(found.data(), ACL_INT64, dims, 2);
+  if (Columns) {
+    std::swap(from.dims[0], from.dims[1]);
+    std::swap(from.strides[0], from.strides[1]);
+  }
+  copy_tensor(to, from);
+  c.resize(1, Columns ? turned : dims, 2);
+  return ACL_SUCCESS;
+}
+
+// (self, mask, out): the elements of self that a broadcast mask selects, in order.
+aclnnStatus check_masked_select(Call& c) {
+  Shape& shape = c.make<Shape>();
+  shape = shape_of(c.tensor(0));
+  if (!broadcast(shape, c.tensor(1))) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "Shapes %s of self and %s of mask can't broadcast.",
+                  shape_text(c.tensor(0)), shape_text(c.tensor(1)));
+  }
+  ACL_RETURN_IF_FAILED(expect_same_dtype(c, 2, 0));
+  if (c.tensor(2).rank == 1) return ACLNN_SUCCESS;
+  return c.fail(ACLNN_ERR_PARAM_INVALID, "out should have 1 dim, its shape is %s.",
+                shape_text(c.tensor(2)));
+}
+aclError run_masked_select(Call& c) {
+  const Tensor &self = c.tensor(0), &mask = c.tensor(1), &out = c.tensor(2);
+  const Shape& s = c.get<Shape>();
+  Loop loop = loop_over(dense(nullptr, ACL_INT8, s.dims, s.rank));
+  loop.add(self);
+  loop.add(mask);
+  const Operand &from = loop.operands[1], &at_mask = loop.operands[2];
+  int64_t count = 0;
+  bool enough = true;
+  with_width(dtype_size(self.dtype), [&](auto width) {
+    using T = decltype(width);
+    const T* source = static_cast<const T*>(self.data) + self.offset;
+    T* target = static_cast<T*>(out.data) + out.offset;
+    Walker at(s.rank, s.dims);
+    for (int64_t i = loop.numel(); i > 0; --i, at.next()) {
+      if (!load_one<int64_t>(mask.data, mask.dtype, mask.offset + at.offset(at_mask.strides))) continue;
+      enough = fits(out, count + 1);
+      if (!enough) return;
+      target[count++] = source[at.offset(from.strides)];
+    }
+  });
+  if (!enough) return too_small(c, 2, loop.numel());
+  c.resize(2, &count, 1);
+  return ACL_SUCCESS;
+}
+
+// (selfRef, mask, source): source's elements in order go where the mask is set.
+aclnnStatus check_masked_scatter(Call& c) {
+  Shape shape = shape_of(c.tensor(0));
+  if (!broadcast(shape, c.tensor(1))) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "Shapes %s of selfRef and %s of mask can't broadcast.",
+                  shape_text(c.tensor(0)), shape_text(c.tensor(1)));
+  }
+  ACL_RETURN_IF_FAILED(expect_same_dtype(c, 2, 0));
+  return expect_shape(c, 0, shape);
+}
+aclError run_masked_scatter(Call& c) {
+  const Tensor &self = c.tensor(0), &mask = c.tensor(1), &source = c.tensor(2);
+  Loop loop = loop_over(self);
+  loop.add(mask);
+  const int64_t* strides = loop.operands[1].strides;
+  const int64_t limit = source.numel();
+  int64_t taken = 0;
+  const int64_t bytes = static_cast<int64_t>(dtype_size(self.dtype));
+  Walker at(self.rank, self.dims), next(source.rank, source.dims);
+  for (int64_t i = self.numel(); i > 0; --i, at.next()) {
+    if (!load_one<int64_t>(mask.data, mask.dtype, mask.offset + at.offset(strides))) continue;
+    if (taken++ == limit) {
+      return c.trap(507015, "source has %lld elements, the mask selects more",
+                    static_cast<long long>(limit));
+    }
+    std::memcpy(static_cast<char*>(self.data) + (self.offset + at.offset(self.strides)) * bytes,
+                static_cast<char*>(source.data) + (source.offset + next.offset(source.strides)) * bytes,
+                static_cast<size_t>(bytes));
+    next.next();
+  }
+  return ACL_SUCCESS;
+}
+
+// Unique values in order, with the place of each element among them and how often each occurs.
+struct Unique {
+  std::vector<int64_t> order, inverse, counts, first;
+};
+template <class C>
+Unique unique_of(const C* x, int64_t n, bool consecutive) {
+  Unique u;
+  u.order.resize(static_cast<size_t>(n));
+  u.inverse.resize(static_cast<size_t>(n));
+  std::iota(u.order.begin(), u.order.end(), int64_t{0});
+  if (!consecutive) {
+    std::stable_sort(u.order.begin(), u.order.end(), [x](int64_t a, int64_t b) {
+      return x[a] < x[b] || (x[b] != x[b] && x[a] == x[a]);
+    });
+  }
+  for (size_t i = 0; i < u.order.size(); ++i) {
+    const int64_t k = u.order[i];
+    if (i == 0 || x[k] != x[u.order[i - 1]]) {
+      u.first.push_back(k);
+      u.counts.push_back(0);
+    }
+    ++u.counts.back();
+    u.inverse[static_cast<size_t>(k)] = static_cast<int64_t>(u.first.size()) - 1;
+  }
+  return u;
+}
+Unique unique_of(const Tensor& self, bool consecutive) {
+  Unique u;
+  with_real(self.dtype, [&](auto tag) {
+    using C = typename decltype(tag)::type;
+    const int64_t n = self.numel();
+    std::vector<C> flat(static_cast<size_t>(n));
+    copy_tensor(dense(flat.data(), dtype_of<C>(), self.dims, self.rank), self);
+    u = unique_of(flat.data(), n, consecutive);
+  });
+  return u;
+}
+void put_all(const Tensor& out, std::vector<int64_t>& numbers) {
+  const int64_t n = static_cast<int64_t>(numbers.size());
+  Tensor to = dense(out.data, out.dtype, &n, 1);
+  to.offset = out.offset;
+  copy_tensor(to, dense(numbers.data(), ACL_INT64, &n, 1));
+}
+
+// (self, flags..., valueOut, inverseOut[, countsOut]); the first output stands at `Values`.
+template <int Values, int Counts, bool Consecutive>
+aclError run_unique(Call& c) {
+  const Tensor &self = c.tensor(0), &values = c.tensor(Values);
+  Unique u = unique_of(self, Consecutive);
+  const int64_t n = static_cast<int64_t>(u.first.size());
+  if (!fits(values, n)) return too_small(c, Values, n);
+  const int64_t bytes = static_cast<int64_t>(dtype_size(self.dtype));
+  for (int64_t i = 0; i < n; ++i) {
+    const Walker at(self.rank, self.dims, u.first[static_cast<size_t>(i)]);
+    std::memcpy(static_cast<char*>(values.data) + (values.offset + i) * bytes,
+                static_cast<char*>(self.data) + (self.offset + at.offset(self.strides)) * bytes,
+                static_cast<size_t>(bytes));
+  }
+  c.resize(Values, &n, 1);
+  const Tensor* inverse = c.maybe(Values + 1);
+  if (inverse && inverse->numel() == self.numel()) {
+    copy_tensor(*inverse, dense(u.inverse.data(), ACL_INT64, inverse->dims, inverse->rank));
+  }
+  const Tensor* counts = Counts > 0 ? c.maybe(Counts > 0 ? Counts : 0) : nullptr;
+  if (counts && counts->numel() > 0) {
+    if (!fits(*counts, n)) return too_small(c, Counts, n);
+    put_all(*counts, u.counts);
+    c.resize(Counts, &n, 1);
+  }
+  return ACL_SUCCESS;
+}
+template <int Values>
+aclnnStatus check_unique(Call& c) {
+  return expect_same_dtype(c, Values, 0);
+}
+// (self, returnInverse, returnCounts, dim, valueOut, inverseOut, countsOut): flat only.
+aclnnStatus check_consecutive(Call& c) {
+  const int64_t dim = c.integer(3);
+  if (c.tensor(0).rank > 1 && dim >= -c.tensor(0).rank && dim < c.tensor(0).rank) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "dim %lld is not supported by the simulator for %s.",
+                  static_cast<long long>(dim), shape_text(c.tensor(0)));
+  }
+  return expect_same_dtype(c, 4, 0);
+}
+
+}  // namespace
+}  // namespace aclsim
+
+ACLNN_OP_FLAGS(aclnnNonzero, check_nonzero<false>, run_nonzero<false>, kDynamicOut)
+ACLNN_OP_FLAGS(aclnnNonzeroV2, check_nonzero<true>, run_nonzero<true>, kDynamicOut)
+ACLNN_OP_FLAGS(aclnnMaskedSelect, check_masked_select, run_masked_select, kDynamicOut)
+ACLNN_OP(aclnnInplaceMaskedScatter, check_masked_scatter, run_masked_scatter)
+ACLNN_OP_FLAGS(aclnnUnique, check_unique<3>, (run_unique<3, -1, false>), kDynamicOut)
+ACLNN_OP_FLAGS(aclnnUnique2, check_unique<4>, (run_unique<4, 6, false>), kDynamicOut)
+ACLNN_OP_FLAGS(aclnnUniqueConsecutive, check_consecutive, (run_unique<4, 6, true>), kDynamicOut)

@@ -1,0 +1,163 @@
+// Looking values up in sorted boundaries, and counting them in bins.
+#include "promote.h"
+#include "rows.h"
+
+#include <vector>
+
+namespace aclsim {
+namespace {
+
+// The first place whose value is not less than x (right: is greater than x).
+int64_t bound(const std::vector<double>& sorted, double x, bool right) {
+  const auto before = [right](double a, double b) { return right ? a <= b : a < b; };
+  return std::partition_point(sorted.begin(), sorted.end(),
+                              [&](double v) { return before(v, x); }) - sorted.begin();
+}
+std::vector<double> row_of(const Tensor& t, int64_t offset) {
+  std::vector<double> row(static_cast<size_t>(axis_size(t, t.rank - 1)));
+  load(row.data(), t.data, t.dtype, offset, axis_stride(t, t.rank - 1),
+       static_cast<int64_t>(row.size()));
+  return row;
+}
+
+// (sortedSequence, self, outInt32, right, sorter, out): rows of self against rows, or one row.
+aclnnStatus check_search(Call& c) {
+  const Tensor& sorted = c.tensor(0);
+  if (sorted.rank < 1) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "sortedSequence should have at least 1 dim.");
+  }
+  ACL_RETURN_IF_FAILED(expect_dtype(c, 5, c.flag(2) ? ACL_INT32 : ACL_INT64));
+  if (c.args[1].kind != ArgKind::Tensor) return ACLNN_SUCCESS;
+  const Tensor& self = c.tensor(1);
+  bool rows = self.rank == sorted.rank;
+  for (int i = 0; rows && i < self.rank - 1; ++i) rows = self.dims[i] == sorted.dims[i];
+  if (sorted.rank > 1 && !rows) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "Shapes %s of sortedSequence and %s of self don't fit.",
+                  shape_text(sorted), shape_text(self));
+  }
+  return expect_same_shape(c, 5, 1);
+}
+std::vector<double> sorted_row(const Call& c, int64_t offset, int64_t sorter_offset) {
+  std::vector<double> row = row_of(c.tensor(0), offset);
+  const Tensor* sorter = c.maybe(4);
+  if (!sorter) return row;
+  const std::vector<double> order = row_of(*sorter, sorter_offset);
+  std::vector<double> result(row.size());
+  for (size_t i = 0; i < row.size(); ++i) {
+    const auto k = static_cast<size_t>(order[i]);
+    result[i] = k < row.size() ? row[k] : 0;
+  }
+  return result;
+}
+aclError run_search(Call& c) {
+  const Tensor &sorted = c.tensor(0), &out = c.tensor(5);
+  const bool right = c.flag(3);
+  if (c.args[1].kind != ArgKind::Tensor) {
+    const std::vector<double> row = sorted_row(c, sorted.offset, c.maybe(4) ? c.maybe(4)->offset : 0);
+    store_one(bound(row, c.scalar(1).real(), right), out.data, out.dtype, out.offset);
+    return ACL_SUCCESS;
+  }
+  const Tensor& self = c.tensor(1);
+  std::vector<double> row;
+  Walker at(self.rank, self.dims);
+  const int64_t width = self.rank > 0 ? self.dims[self.rank - 1] : 1;
+  for (int64_t i = 0, n = self.numel(); i < n; ++i, at.next()) {
+    if (i == 0 || (sorted.rank > 1 && i % width == 0)) {
+      Walker start = at;
+      if (self.rank > 0) start.index[self.rank - 1] = 0;
+      const bool rows = sorted.rank > 1;
+      const Tensor* sorter = c.maybe(4);
+      row = sorted_row(c, sorted.offset + (rows ? start.offset(sorted.strides) : 0),
+                       sorter ? sorter->offset + (rows ? start.offset(sorter->strides) : 0) : 0);
+    }
+    const double x = load_one<double>(self.data, self.dtype, self.offset + at.offset(self.strides));
+    store_one(bound(row, x, right), out.data, out.dtype, out.offset + at.offset(out.strides));
+  }
+  return ACL_SUCCESS;
+}
+
+// (self, boundaries, outInt32, right, out).
+aclnnStatus check_bucketize(Call& c) {
+  if (c.tensor(1).rank != 1) return c.fail(ACLNN_ERR_PARAM_INVALID, "boundaries should have 1 dim.");
+  ACL_RETURN_IF_FAILED(expect_dtype(c, 4, c.flag(2) ? ACL_INT32 : ACL_INT64));
+  return expect_same_shape(c, 4, 0);
+}
+aclError run_bucketize(Call& c) {
+  const Tensor &self = c.tensor(0), &out = c.tensor(4);
+  const std::vector<double> row = row_of(c.tensor(1), c.tensor(1).offset);
+  Walker at(self.rank, self.dims);
+  for (int64_t i = self.numel(); i > 0; --i, at.next()) {
+    const double x = load_one<double>(self.data, self.dtype, self.offset + at.offset(self.strides));
+    store_one(bound(row, x, c.flag(3)), out.data, out.dtype, out.offset + at.offset(out.strides));
+  }
+  return ACL_SUCCESS;
+}
+
+// (self, bins, min, max, out): equal bins; min = max = 0 takes the range of the data.
+aclnnStatus check_histc(Call& c) {
+  Shape shape;
+  shape.rank = 1;
+  shape.dims[0] = c.integer(1);
+  if (c.integer(1) < 1) return c.fail(ACLNN_ERR_PARAM_INVALID, "bins should be positive.");
+  if (c.scalar(2).real() > c.scalar(3).real()) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "max should not be less than min.");
+  }
+  return expect_shape(c, 4, shape);
+}
+aclError run_histc(Call& c) {
+  const Tensor &self = c.tensor(0), &out = c.tensor(4);
+  const int64_t n = self.numel(), bins = c.integer(1);
+  std::vector<double> x(static_cast<size_t>(n)), counts(static_cast<size_t>(bins));
+  copy_tensor(dense(x.data(), ACL_DOUBLE, self.dims, self.rank), self);
+  double low = c.scalar(2).real(), high = c.scalar(3).real();
+  if (low == high && n > 0) {
+    low = *std::min_element(x.begin(), x.end());
+    high = *std::max_element(x.begin(), x.end());
+  }
+  if (low == high) {
+    low -= 1;
+    high += 1;
+  }
+  for (double v : x) {
+    if (!(v >= low && v <= high)) continue;
+    const auto k = static_cast<int64_t>((v - low) / (high - low) * static_cast<double>(bins));
+    ++counts[static_cast<size_t>(std::min(k, bins - 1))];
+  }
+  copy_tensor(out, dense(counts.data(), ACL_DOUBLE, &bins, 1));
+  return ACL_SUCCESS;
+}
+
+// (self, weights, minlength, out): out is as long as its largest value needs, at least minlength.
+aclnnStatus check_bincount(Call& c) {
+  if (c.tensor(0).rank != 1 || c.tensor(3).rank != 1 || c.integer(2) < 0) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "self and out should have 1 dim, minlength be positive.");
+  }
+  if (c.null(1) || c.tensor(1).numel() == 0) return ACLNN_SUCCESS;
+  return expect_same_shape(c, 1, 0);
+}
+aclError run_bincount(Call& c) {
+  const Tensor &self = c.tensor(0), &out = c.tensor(3);
+  const Tensor* weights = c.maybe(1) && c.maybe(1)->numel() > 0 ? c.maybe(1) : nullptr;
+  std::vector<double> counts(static_cast<size_t>(out.numel()));
+  for (int64_t i = 0; i < self.numel(); ++i) {
+    const int64_t k = load_one<int64_t>(self.data, self.dtype, self.offset + i * self.strides[0]);
+    if (k < 0 || k >= out.numel()) {
+      return c.trap(507015, "value %lld is out of range for %lld bins", static_cast<long long>(k),
+                    static_cast<long long>(out.numel()));
+    }
+    counts[static_cast<size_t>(k)] +=
+        weights ? load_one<double>(weights->data, weights->dtype,
+                                   weights->offset + i * weights->strides[0]) : 1;
+  }
+  copy_tensor(out, dense(counts.data(), ACL_DOUBLE, out.dims, 1));
+  return ACL_SUCCESS;
+}
+
+}  // namespace
+}  // namespace aclsim
+
+ACLNN_OP(aclnnSearchSorted, check_search, run_search)
+ACLNN_OP(aclnnSearchSorteds, check_search, run_search)
+ACLNN_OP(aclnnBucketize, check_bucketize, run_bucketize)
+ACLNN_OP(aclnnHistc, check_histc, run_histc)
+ACLNN_OP(aclnnBincount, check_bincount, run_bincount)
