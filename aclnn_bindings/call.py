@@ -1,39 +1,22 @@
-"""Owns calling by name: operators as plan and launch, other functions as one call; refuses to call
-what the install's headers do not declare.
-"""
+"""Owns calling operators by name: check, plan, launch; refuses what the headers do not declare."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
-from .abi import unqualified
-from .errors import AclError
 from .failures import ArgumentError, UnsupportedSignatureError
-from .handles import (
-    BoolArray,
-    Descriptor,
-    FloatArray,
-    IntArray,
-    Scalar,
-    ScalarList,
-    Tensor,
-    TensorList,
-)
-from .marshal import Argument, Cell, Rule, bind, is_host_output, rule_of
-from .native import address_of, ffi, lib, text_of
+from .function import outputs
+from .marshal import Argument, Rule, bind, host_outputs, rule_of
 from .plan import Plan, PlanCache, PlanMaker
-from .signature import Declarations, Kind, OpSignature, Param, Signature
-from .specs import RawHandle, ScalarSpec, TensorSpec
+from .signature import Kind, OpSignature, Param
 from .symbols import Symbols
-from .words import FLOATS, call, decode
 
 if TYPE_CHECKING:
     from .runtime import Runtime
     from .stream import Stream
 
-_STATUS: Final = ("aclnnStatus", "aclError")
 # Descriptors that an operator may write through: a plan that keeps them for later launches
 # would hand on what the last one wrote.
 _VALUES: Final = frozenset(
@@ -62,7 +45,7 @@ class BoundOp:
             p.kind in _VALUES and not p.type.startswith("const ") for p in self._params
         )
         self._names = [param.name for param in self._params]
-        self._answers = any(is_host_output(param) for param in self._params)
+        self._hosts = host_outputs(self._params, runtime.declarations)
         self._rules: list[tuple[Param, Rule]] = []
 
     def __repr__(self) -> str:
@@ -117,7 +100,7 @@ class BoundOp:
         on = stream or self._runtime.current_stream(_device_of(values))
         plan = self._cached(arguments)
         plan.launch(on, addresses)
-        if self._answers:
+        if self._hosts:
             return outputs(self._params, values, self._runtime.declarations)
         return None
 
@@ -127,10 +110,10 @@ class BoundOp:
                 return [kwargs[name] for name in self._names]
             except KeyError:
                 pass
-        return bind(self.name, self._params, args, kwargs)
+        return bind(self.name, self._params, args, kwargs, self._hosts)
 
     def _cached(self, arguments: list[Argument]) -> Plan:
-        if self._writes:
+        if self._writes or self._hosts:
             return self._make(arguments, frozenset())
         key = (self.name, *arguments)
         plan = self._cache.get(key)
@@ -151,129 +134,6 @@ def _device_of(values: Sequence[Any]) -> int | None:
         if buffer is not None:
             return int(buffer.device.index)
     return None
-
-
-def outputs(params: Sequence[Param], values: Sequence[Any], declarations: Declarations) -> Any:
-    """What the cells among `values` received: None, the one value, or a tuple of them."""
-    found = [
-        value.value(unqualified(param.type.removesuffix("*").strip()), declarations.typedefs)
-        for param, value in zip(params, values, strict=False)
-        if isinstance(value, Cell)
-    ]
-    return None if not found else found[0] if len(found) == 1 else tuple(found)
-
-
-class BoundFunction:
-    """A C function outside the two-phase protocol. A status other than success raises AclError."""
-
-    def __init__(self, signature: Signature, runtime: Runtime, symbols: Symbols) -> None:
-        self.signature, self._runtime = signature, runtime
-        self.name = signature.name
-        for param in signature.params:
-            if param.kind in (Kind.STRUCT, Kind.VARARGS):
-                raise UnsupportedSignatureError(
-                    f"{self.name}: {param.name or param.type} is a {param.kind.value}, which these "
-                    "bindings do not pass"
-                )
-        self._address = symbols.require(self.name)
-
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        """The result, or the host outputs that were left out where the result is a status.
-
-        Descriptors are made from values (numbers, sequences, device tensors) for the call.
-        """
-        params = self.signature.params
-        values = bind(self.name, params, args, kwargs)
-        declarations, temporary = self._runtime.declarations, Temporaries(self._runtime)
-        self._enter()
-        try:
-            words = [
-                (param.kind in FLOATS, temporary.word(param, value, declarations))
-                for param, value in zip(params, values, strict=True)
-            ]
-            bits = call(self._address, words, _float_type(self.signature, declarations))
-            if self.signature.returns in _STATUS:
-                self._check(decode("int", bits, {}))
-                return outputs(params, values, declarations)
-        finally:
-            temporary.close()
-        result = decode(self.signature.returns, bits, declarations.typedefs)
-        extra = outputs(params, values, declarations)
-        return result if extra is None else (result, extra)
-
-    def _enter(self) -> None:
-        """Give the calling thread its device, which most functions of the runtime need."""
-        if self._runtime.started:
-            device = self._runtime.device()
-            lib.mt_context_use(lib.mt_device_context(device.address))
-
-    def _check(self, status: int) -> None:
-        if status:
-            message = text_of(lib.mt_recent_message())
-            raise self._runtime.codes.error(self.name, status, message=message)
-
-
-def _float_type(signature: Signature, declarations: Declarations) -> str:
-    returns = unqualified(signature.returns)
-    return unqualified(declarations.typedefs.get(returns, returns))
-
-
-class Temporaries:
-    """Descriptors and copies of host data that live as long as one call."""
-
-    def __init__(self, runtime: Runtime) -> None:
-        self._runtime = runtime
-        self._made: list[Descriptor] = []
-        self._kept: list[Any] = []
-
-    def word(self, param: Param, value: Any, declarations: Declarations) -> int:
-        """The argument's bits."""
-        addresses: list[int] = []
-        argument = rule_of(param, declarations.enums)(param, value, addresses)
-        if argument is None:
-            return 0
-        if isinstance(argument, int):
-            return argument
-        if isinstance(argument, RawHandle):
-            return argument.address
-        if isinstance(argument, bytes):
-            self._kept.append(ffi.new("char[]", argument))
-            return address_of(self._kept[-1])
-        return self._keep(self._descriptor(param, value, argument, addresses))
-
-    def _keep(self, made: Descriptor) -> int:
-        self._made.append(made)
-        return made.descriptor
-
-    def _descriptor(
-        self, param: Param, value: Any, argument: Argument, addresses: list[int]
-    ) -> Descriptor:
-        runtime = self._runtime
-        if isinstance(argument, ScalarSpec):
-            return Scalar(runtime, argument)
-        if isinstance(argument, TensorSpec):
-            return Tensor(runtime, argument, addresses[0] if addresses else 0)
-        members: Any = argument
-        if param.kind is Kind.TENSOR_LIST:
-            at = iter([*addresses, *[0] * len(members)])
-            return TensorList(runtime, [Tensor(runtime, spec, next(at)) for spec in members])
-        if param.kind is Kind.SCALAR_LIST:
-            return ScalarList(runtime, [Scalar(runtime, spec) for spec in members])
-        arrays = {
-            Kind.INT_ARRAY: IntArray,
-            Kind.BOOL_ARRAY: BoolArray,
-            Kind.FLOAT_ARRAY: FloatArray,
-        }
-        return arrays[param.kind](runtime, value)
-
-    def close(self) -> None:
-        for made in reversed(self._made):
-            made.close()
-        self._made.clear()
-        self._kept.clear()
-
-
-Bound = TypeVar("Bound", BoundOp, BoundFunction)
 
 
 class Namespace:
@@ -303,6 +163,3 @@ class Namespace:
 
     def __dir__(self) -> list[str]:
         return sorted(self._names())
-
-
-__all__ = ["AclError", "BoundFunction", "BoundOp", "Namespace", "Plan"]

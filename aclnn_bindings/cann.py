@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from .arrays import DeviceTensor, empty, from_host
-from .call import BoundFunction, BoundOp, Namespace
+from .call import BoundOp, Namespace
 from .failures import MissingSymbolError
+from .function import BoundFunction
 from .install import Install
 from .library import declarations, find_install
 from .plan import PlanCache

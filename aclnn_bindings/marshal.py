@@ -6,13 +6,14 @@ TensorSpec, ScalarSpec, tuples of them and of numbers, bytes, bits as int, RawHa
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 from . import words
+from .abi import kind_of
 from .failures import ArgumentError, UnsupportedSignatureError
 from .native import address_of, ffi
-from .signature import Kind, Param
+from .signature import Declarations, Direction, Kind, Param
 from .specs import RawHandle, ScalarSpec, TensorSpec
 
 Argument = TensorSpec | ScalarSpec | RawHandle | int | bytes | tuple[Any, ...] | None
@@ -29,10 +30,13 @@ POINTERS: Final = frozenset(
 
 
 class Cell:
-    """Eight bytes of host memory that a call writes a number or a pointer to."""
+    """Host memory that a call writes a number or a pointer to.
+
+    Roomier than one number, as nothing in a signature tells one from an array of a few.
+    """
 
     def __init__(self) -> None:
-        self._memory = ffi.new("uint64_t *")
+        self._memory = ffi.new("uint64_t[512]")
 
     @property
     def handle(self) -> int:
@@ -192,9 +196,13 @@ def float_array(values: Sequence[int]) -> bytes:
 
 
 def bind(
-    name: str, params: Sequence[Param], args: Sequence[Any], kwargs: Mapping[str, Any]
+    name: str,
+    params: Sequence[Param],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    hosts: Collection[str] = (),
 ) -> list[Any]:
-    """Values in parameter order; a host output that is left out becomes a `Cell`.
+    """Values in parameter order; a host output (one of `hosts`) that is left out becomes a `Cell`.
 
     Parameters count by position; names serve keywords only, as they differ between CANN versions.
     """
@@ -209,7 +217,7 @@ def bind(
                 raise ArgumentError(f"{name}: {param.name} given by position and by name")
         elif param.name in left:
             values.append(left.pop(param.name))
-        elif is_host_output(param):
+        elif param.name in hosts:
             values.append(Cell())
         elif param.optional and param.kind in POINTERS:
             values.append(None)
@@ -220,14 +228,21 @@ def bind(
     return values
 
 
-def is_host_output(param: Param) -> bool:
-    """A pointer to a number or pointer that the call writes, such as `uint64_t *size`."""
-    return (
-        param.kind is Kind.POINTER
-        and param.direction.value == "out"
-        and param.type.endswith("*")
-        and not param.type.startswith(("const ", "void *"))
-    )
+def host_outputs(params: Sequence[Param], declared: Declarations) -> frozenset[str]:
+    """Names of pointers to a number or pointer that the call writes, such as `uint64_t *size`."""
+    return frozenset(p.name for p in params if _is_host_output(p, declared))
+
+
+def _is_host_output(param: Param, declared: Declarations) -> bool:
+    if param.kind is not Kind.POINTER or param.direction is not Direction.OUT:
+        return False
+    if not param.type.endswith("*") or param.type.startswith("const "):
+        return False
+    pointee = param.type[:-1].strip()
+    if pointee.endswith("*"):
+        return True
+    kind = kind_of(pointee, declared.typedefs, declared.enums, declared.structs)
+    return kind in words.INTEGERS | words.FLOATS | {Kind.BOOL, Kind.ENUM, Kind.HANDLE}
 
 
 def _mismatch(name: str, params: Sequence[Param], missing: list[str], unknown: list[str]) -> str:

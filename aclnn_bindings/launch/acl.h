@@ -47,6 +47,7 @@ using Status = int32_t;
   X(1, Status, aclrtFree, (void*))                                                                \
   X(1, Status, aclrtMallocHost, (void**, size_t))                                                 \
   X(1, Status, aclrtFreeHost, (void*))                                                            \
+  X(1, Status, aclrtMemcpy, (void*, size_t, const void*, size_t, int32_t))                       \
   X(1, Status, aclrtMemcpyAsync, (void*, size_t, const void*, size_t, int32_t, Handle))           \
   X(1, Status, aclrtMemsetAsync, (void*, size_t, int32_t, size_t, Handle))                        \
   X(0, Status, aclrtGetMemInfo, (int32_t, size_t*, size_t*))                                      \

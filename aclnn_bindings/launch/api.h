@@ -120,7 +120,8 @@ int32_t mt_event_synchronize(uint64_t event);
 int32_t mt_event_elapsed(uint64_t start, uint64_t end, float *ms);
 uint64_t mt_event_handle(uint64_t event);
 
-/* Memory. mt_free is stream ordered and does not wait; copies are in stream order. */
+/* Memory. mt_free is stream ordered and does not wait; copies are in stream order. With `wait`, a
+ * copy from or to the host may use any host memory; without, pinned memory that outlives it. */
 uint64_t mt_alloc(uint64_t stream, uint64_t bytes);
 uint64_t mt_alloc_for(uint64_t stream, uint64_t bytes, int32_t purpose);
 int32_t mt_free(uint64_t address);

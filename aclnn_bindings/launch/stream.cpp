@@ -44,8 +44,11 @@ void note_use(const uint64_t* addresses, uint64_t count, Stream* stream) {
   for (uint32_t k = 0; k < devices; ++k) registry.open[k]->allocator.note(addresses, count, stream);
 }
 
+constexpr int32_t kToDevice = 1, kToHost = 2, kBufferToDevice = 5;  // aclrtMemcpyKind (acl_rt.h)
+
+bool is_host_copy(int32_t kind) { return kind == kToDevice || kind == kToHost; }
+
 void count_copy(int32_t kind, uint64_t bytes) {
-  constexpr int32_t kToHost = 2, kToDevice = 1, kBufferToDevice = 5;  // aclrtMemcpyKind (acl_rt.h)
   if (kind == kToDevice || kind == kBufferToDevice) {
     __atomic_fetch_add(&counts.copies_to_device, 1, __ATOMIC_RELAXED);
     __atomic_fetch_add(&counts.bytes_to_device, bytes, __ATOMIC_RELAXED);
@@ -55,6 +58,27 @@ void count_copy(int32_t kind, uint64_t bytes) {
   } else {
     __atomic_fetch_add(&counts.copies_on_device, 1, __ATOMIC_RELAXED);
   }
+}
+
+// Pageable host memory is not for aclrtMemcpyAsync everywhere, and the plain aclrtMemcpy does not
+// wait for queued work that still uses a recycled block: so the stream is waited for first.
+int32_t copy_now(Stream* stream, uint64_t to, uint64_t room, uint64_t from, uint64_t bytes,
+                 int32_t kind) {
+  if (bytes == 0) return 0;
+  if (int32_t code = synchronize(stream)) return code;
+  const int32_t code = acl.aclrtMemcpy(as<void>(to), room, as<void>(from), bytes, kind);
+  if (code) return check(code, "aclrtMemcpy", bytes);
+  count_copy(kind, bytes);
+  return 0;
+}
+
+int32_t copy_later(Stream* stream, uint64_t to, uint64_t room, uint64_t from, uint64_t bytes,
+                   int32_t kind, bool wait) {
+  const int32_t code =
+      acl.aclrtMemcpyAsync(as<void>(to), room, as<void>(from), bytes, kind, stream->handle);
+  if (code) return check(code, "aclrtMemcpyAsync", bytes);
+  count_copy(kind, bytes);
+  return wait ? synchronize(stream) : 0;
 }
 
 }  // namespace
@@ -211,14 +235,8 @@ int32_t mt_copy(uint64_t stream_handle, uint64_t to, uint64_t room, uint64_t fro
   if (int32_t code = enter_stream(entry, stream, "mt_copy")) return code;
   const uint64_t ends[] = {to, from};
   note_use(ends, 2, stream);
-  // Always in stream order: the plain aclrtMemcpy does not wait for queued work that still uses
-  // a recycled block.
-  const int32_t code =
-      acl.aclrtMemcpyAsync(reinterpret_cast<void*>(to), room, reinterpret_cast<void*>(from), bytes,
-                           kind, stream->handle);
-  if (code) return check(code, "aclrtMemcpyAsync", bytes);
-  count_copy(kind, bytes);
-  return wait ? synchronize(stream) : 0;
+  return wait && is_host_copy(kind) ? copy_now(stream, to, room, from, bytes, kind)
+                                    : copy_later(stream, to, room, from, bytes, kind, wait != 0);
 }
 
 int32_t mt_fill(uint64_t stream_handle, uint64_t to, uint64_t room, int32_t value, uint64_t bytes) {

@@ -10,7 +10,7 @@ import pytest
 from aclnn_bindings import catalog
 from aclnn_bindings.dtypes import DTYPES, enum_values
 from aclnn_bindings.failures import UnsupportedSignatureError
-from aclnn_bindings.marshal import bind, rule_of
+from aclnn_bindings.marshal import bind, host_outputs, rule_of
 from aclnn_bindings.plan import roles_of
 from aclnn_bindings.signature import Declarations, Kind, Param
 from aclnn_bindings.specs import TensorSpec
@@ -91,3 +91,14 @@ def test_every_dtype_of_the_headers_is_known_by_name(declared: Declarations) -> 
     unsized = {"DT_UNDEFINED", "STRING", "BF16", "FLOAT6_E3M2", "FLOAT6_E2M3"}
     assert values.keys() - unsized <= DTYPES.keys()
     assert values["BFLOAT16"] == values["BF16"]
+
+
+def test_only_numbers_and_pointers_are_host_outputs(declared: Declarations) -> None:
+    def hosts(name: str) -> frozenset[str]:
+        return host_outputs(declared.functions[name].params, declared)
+
+    assert hosts("aclrtMalloc") == {"devPtr"}
+    assert hosts("aclrtGetMemInfo") == {"free", "total"}
+    assert hosts("aclrtCreateStream") == {"stream"}
+    assert hosts("aclmdlGetInputDims") == frozenset(), "a struct needs its own room"
+    assert hosts("aclrtMemcpy") == frozenset()

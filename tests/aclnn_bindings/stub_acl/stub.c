@@ -136,6 +136,9 @@ int aclrtMemcpyAsync(void *to, size_t room, const void *from, size_t n, int kind
   if (n > room) return failing(107000, "EE1003: count");
   return memmove(to, from, n), 0;
 }
+int aclrtMemcpy(void *to, size_t room, const void *from, size_t n, int kind) {
+  return aclrtMemcpyAsync(to, room, from, n, kind, NULL);
+}
 int aclrtMemsetAsync(void *to, size_t room, int value, size_t n, void *stream) {
   return (void)room, (void)stream, memset(to, value, n), 0;
 }
