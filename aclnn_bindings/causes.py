@@ -15,7 +15,7 @@ from typing import Final, Literal
 from .census import Status
 from .child import StepResult
 from .complaints import complaint
-from .machine import Misfit, misfit
+from .machine import Misfit, device_nodes, misfit
 from .probe import Report
 from .remedies import remedy_for
 from .search import ENVIRONMENT
@@ -196,7 +196,7 @@ _RUN_FIXES: Final = {
 def _with_devices(step: StepResult, fix: str) -> str:
     if step.name not in ("init", "device") or " returned " not in step.detail:
         return fix
-    nodes = sorted(Path("/dev").glob("davinci[0-9]*"))
+    nodes = device_nodes()
     if not nodes:
         return f"{fix}; there is no /dev/davinci*: start the container with --device /dev/davinci0"
     closed = [str(n) for n in nodes if not os.access(n, os.R_OK | os.W_OK)]

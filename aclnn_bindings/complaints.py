@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from .install import Install
+from .machine import in_container
 
 DRIVER: Final = "/usr/local/Ascend/driver"
 _MISSING: Final = re.compile(r"^(\S+): cannot open shared object file")
@@ -36,10 +37,13 @@ def _missing(name: str, install: Install) -> tuple[str, str]:
         if os.path.isdir(f"{DRIVER}/lib64"):
             fix = f"add {DRIVER}/lib64/driver and {DRIVER}/lib64/common to LD_LIBRARY_PATH"
             return f"{name} not found: the driver is installed but not on the loader's path", fix
+        if not in_container():
+            fix = "install the driver and firmware of this NPU, then check `npu-smi info`"
+            return f"{name} not found: the driver is not installed", fix
         fix = (
-            f"on the host, install the driver; in a container, add `-v {DRIVER}:{DRIVER}` and "
-            "`--device /dev/davinci0 --device /dev/davinci_manager --device /dev/devmm_svm "
-            f"--device /dev/hisi_hdc`, and {DRIVER}/lib64/driver to LD_LIBRARY_PATH"
+            f"start the container with `-v {DRIVER}:{DRIVER} --device /dev/davinci0 --device "
+            "/dev/davinci_manager --device /dev/devmm_svm --device /dev/hisi_hdc`, and add "
+            f"{DRIVER}/lib64/driver to LD_LIBRARY_PATH"
         )
         return f"{name} not found: the driver is not mounted into this container", fix
     fix = f"install the package that has it, or add its folder to LD_LIBRARY_PATH ({install.root})"

@@ -1,10 +1,11 @@
-"""Says whether this machine can run a library, from its file alone: processor and C library."""
+"""Says what this machine is to CANN: what it can run, which device nodes it has; opens none."""
 
 from __future__ import annotations
 
 import platform
 import re
 from functools import cache
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from .elf import Elf
@@ -40,6 +41,17 @@ def glibc() -> tuple[int, int] | None:
     """This process's C library, or None where it is not glibc."""
     name, version = platform.libc_ver()
     return _number(f"GLIBC_{version}") if name == "glibc" else None
+
+
+def device_nodes() -> list[Path]:
+    """The NPUs that the driver shows this system, such as `/dev/davinci0`."""
+    return sorted(Path("/dev").glob("davinci[0-9]*"))
+
+
+def in_container() -> bool:
+    """Whether this system is a container, as Docker, Podman and Kubernetes mark theirs."""
+    marks = ("/.dockerenv", "/run/.containerenv", "/var/run/secrets/kubernetes.io")
+    return any(Path(mark).exists() for mark in marks)
 
 
 def _number(name: str) -> tuple[int, int]:

@@ -8,6 +8,7 @@ from typing import Final
 
 from aclnn_bindings.causes import Cause
 from aclnn_bindings.install import Install
+from aclnn_bindings.machine import device_nodes
 from aclnn_bindings.probe import Report
 from aclnn_bindings.products import product_of
 from aclnn_bindings.search import Step
@@ -110,7 +111,9 @@ def _facts(report: Report, install: Install) -> Iterator[tuple[str, str | Cell]]
 def _device(report: Report) -> str | Cell:
     soc, devices = report.fact("soc"), report.fact("devices")
     if devices is None:
-        return Cell("not asked" if not report.request.run else "not reached", "dim")
+        nodes = len(device_nodes())
+        seen = f"; {nodes} in /dev" if nodes else ""
+        return Cell(("not reached" if report.request.run else "not asked") + seen, "dim")
     product = product_of(soc or "")
     known = f" (product {product})" if product else ""
     total, free = report.fact("memory_total"), report.fact("memory_free")
