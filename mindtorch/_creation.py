@@ -161,6 +161,8 @@ def zeros(
     pin_memory: bool = False, requires_grad: bool = False, **names: Any,
 ) -> Tensor:  # fmt: skip
     """Zeros of a shape."""
+    if any(n.__class__ is int and n < 0 for n in size):
+        raise RuntimeError("zeros: Dimension size must be non-negative.")
     return _filled(_zeros, names.get("size", size), dtype, device, requires_grad, out, 0)
 
 

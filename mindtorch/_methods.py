@@ -209,18 +209,21 @@ def split(
     return aten.split_with_sizes(self, size, dim)
 
 
+_view = aten.view
+
+
 @surface(function=False, internal=False)
-def view(self: Tensor, *size: Any, dtype: Any = None) -> Tensor:
+def view(self: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Tensor:
     """The same elements in another shape, or the same bytes as another dtype."""
-    if size.__class__ is tuple and len(size) == 1:
-        first = size[0]
+    if len(shape) == 1:
+        first = shape[0]
         if isinstance(first, Dtype):
             dtype = first
         elif first.__class__ is not int:
-            size = first
+            shape = first
     if dtype is not None:
         return aten.view_dtype(self, dtype)  # type: ignore[no-any-return]
-    return aten.view(self, size)  # type: ignore[no-any-return]
+    return _view(self, shape if size is None else size)  # type: ignore[no-any-return]
 
 
 @surface(function=False, internal=False)

@@ -100,6 +100,10 @@ def device_of(op: Op, geoms: Sequence[Any]) -> Any:
         if mixes and device.type == "cpu" and not found[0].ndim:
             device = g.device
             continue
+        if "meta" in (device.type, g.device.type):
+            raise RuntimeError(
+                f"Tensor on device {g.device} is not on the expected device {device}!"
+            )
         raise RuntimeError(
             "Expected all tensors to be on the same device, but found at least two devices,"
             f" {device} and {g.device}!"

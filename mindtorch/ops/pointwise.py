@@ -39,7 +39,7 @@ def times(grad: Any, alpha: Any) -> Any:
 
 op(
     "add(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor",
-    infer=pointwise(),
+    infer=pointwise(alpha=2),
     cpu=_add,
     aclnn=(
         call("aclnnAdds", "self", "other", "alpha", "out", when=scalar("other")),
@@ -56,7 +56,7 @@ op(
 
 op(
     "sub(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor",
-    infer=pointwise(),
+    infer=pointwise(alpha=2),
     cpu=_sub,
     aclnn=(
         call("aclnnSubs", "self", "other", "alpha", "out", when=scalar("other")),

@@ -84,8 +84,8 @@ def _combine(higher: Dtype | None, lower: Dtype | None) -> Dtype | None:
         return lower
     if lower is None or lower.category <= higher.category:
         return higher
-    if lower.category == dt.COMPLEX:
-        return dt.complex128 if higher is dt.float64 else dt.promote_types(higher, lower)
+    if lower.category == dt.COMPLEX and higher.category == dt.FLOAT:
+        return dt.complex128 if higher is dt.float64 else dt.complex64
     return lower
 
 
@@ -164,14 +164,15 @@ class Pointwise:
     "same": it is the result's. "float": integers become the default dtype. "bool": the result is
     bool (comparisons). "real": complex becomes its real type (abs). `skip` counts leading
     tensor arguments that take part in the shape and not in the dtype (where's condition).
-    `integers` false refuses bool and integer inputs.
+    `alpha` is the position of a factor whose class must suit the dtype.
     """
 
     mixes_devices = True
 
-    def __init__(self, kind: str = "same", skip: int = 0):
+    def __init__(self, kind: str = "same", skip: int = 0, alpha: int | None = None):
         self.kind = kind
         self.skip = skip
+        self.alpha = alpha
         self.positions: tuple[int, ...] = ()
 
     def bind(self, positions: tuple[int, ...]) -> None:
@@ -195,6 +196,8 @@ class Pointwise:
         else:
             shape = broadcast_all(g.shape for g in geoms)
         dtype = self.common(args)
+        if self.alpha is not None:
+            _check_alpha(args[self.alpha], dtype)
         if self.kind == "bool":
             dtype = dt.bool
         elif self.kind == "real":
@@ -203,9 +206,18 @@ class Pointwise:
         return geometry(shape, strides, 0, dtype, common_device(geoms))
 
 
-def pointwise(kind: str = "same", skip: int = 0) -> Pointwise:
+def _check_alpha(alpha: Any, dtype: Dtype) -> None:
+    if isinstance(alpha, bool) and dtype is not dt.bool:
+        raise RuntimeError("Boolean alpha only supported for Boolean results.")
+    if isinstance(alpha, float) and dtype.category <= dt.INTEGER:
+        raise RuntimeError(
+            "For integral input tensors, argument alpha must not be a floating point number."
+        )
+
+
+def pointwise(kind: str = "same", skip: int = 0, alpha: int | None = None) -> Pointwise:
     """The rule of pointwise rows; see Pointwise."""
-    return Pointwise(kind, skip)
+    return Pointwise(kind, skip, alpha)
 
 
 def common_device(geoms: Sequence[Geometry]) -> Any:

@@ -321,7 +321,7 @@ def _expand(self: Geometry, size: tuple[int, ...], implicit: bool = False) -> Ge
     lead = len(size) - self.ndim
     if lead < 0:
         raise RuntimeError(
-            f"expand({self.dtype.legacy.lower()}{list(self.shape)}, size={list(size)}): the number"
+            f"expand(torch.{self.dtype.legacy}Tensor{{{list(self.shape)}}}, size={list(size)}): the number"
             f" of sizes provided ({len(size)}) must be greater or equal to the number of"
             f" dimensions in the tensor ({self.ndim})"
         )

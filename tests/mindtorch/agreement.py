@@ -19,8 +19,10 @@ def outcome(namespace, function, text=True):
 def plain(value):
     if hasattr(value, "storage_offset"):
         layout = tuple(value.stride()) if value.numel() else ()
-        host = value.detach().cpu()
-        values = [] if value.device.type == "meta" else host.double().reshape(-1).tolist()
+        host = value.detach()
+        if value.device.type == "meta":
+            host = host.new_zeros(0, device="cpu")
+        values = host.double().reshape(-1).tolist()
         if str(value.dtype).startswith("torch.complex"):
             values = host.reshape(-1).tolist()
         shown = tuple("nan" if isinstance(v, float) and math.isnan(v) else v for v in values)
