@@ -22,6 +22,7 @@ KINDS = {
     "float": ("Float", "number"),
     "double": ("Float", "number"),
 }
+UNLISTED_OPTIONALS = frozenset({"weight", "weights", "bias", "gamma", "beta", "sorter"})
 NULLABLE_KINDS = ("Tensor", "TensorList", "Scalar", "ScalarList", "IntArray", "BoolArray")
 
 
@@ -114,7 +115,8 @@ def _required(spec: dict[str, Any], facts: dict[str, Any], param: Param, kind: s
     nulls = spec.get("nulls")
     if nulls is not None and param.name in nulls:
         return True
-    if nulls and kind == "Scalar":  # a bound of clamp, say: the row knows when it may be missing
+    # Where a document lists its nulls: a bound of clamp, say, which the row knows when to miss.
+    if nulls and (kind == "Scalar" or param.name in UNLISTED_OPTIONALS):
         return False
     return not (param.optional or facts.get("optional") or param.name.endswith("Optional"))
 
