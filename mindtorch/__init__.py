@@ -7,7 +7,9 @@ import math as _math
 from typing import Any as _Any
 
 from . import (
+    _arithmetic,
     _C,
+    _choice,
     _creation,
     _dlpack,
     _functional,
