@@ -146,7 +146,7 @@ def _tables(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
 
 def _loading(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
     assert report.install is not None
-    damaged = {str(lib.path) for lib, table in report.files if table.problem or misfit(table)}
+    damaged = {str(lib.path) for lib, table in report.files if table.fatal or misfit(table)}
     grouped: dict[tuple[str, str], list[str]] = {}
     off_path: list[str] = []
     for step in report.loads:

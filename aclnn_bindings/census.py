@@ -86,7 +86,7 @@ def take(
 
 
 def _problem(elf: Elf) -> str:
-    if elf.problem:
+    if elf.fatal:
         return elf.problem
     found = misfit(elf)
     return found.reason if found else ""

@@ -17,19 +17,23 @@ from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
 from elftools.elf.gnuversions import GNUVerNeedSection
 
+from .elf_segments import read_segments
+
 MACHINES: Final = {
     "EM_X86_64": "x86_64",
     "EM_AARCH64": "aarch64",
     "EM_ARM": "arm",
     "EM_386": "i386",
 }
+_SYMBOL: Final = {64: "IBBHQQ", 32: "IIIBBH"}
 _GLOBAL_OR_WEAK: Final = (1, 2)
 _CALLABLE_OR_DATA: Final = (0, 1, 2, 10)
 
 
 @dataclass(frozen=True, slots=True)
 class Elf:
-    """One library file: `exports` are its defined dynamic symbols; `problem` why it is unusable."""
+    """One library file: `exports` are its defined dynamic symbols; `problem` what is wrong with
+    the file, and `fatal` whether that keeps it from being loaded."""
 
     path: Path
     size: int = 0
@@ -40,6 +44,7 @@ class Elf:
     runpath: tuple[str, ...] = ()
     versions: tuple[str, ...] = field(default=())
     problem: str = ""
+    fatal: bool = False
 
 
 def read(path: Path) -> Elf:
@@ -49,16 +54,16 @@ def read(path: Path) -> Elf:
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except OSError as error:
         missing = "is a broken link" if path.is_symlink() else f"cannot be read: {error.strerror}"
-        return Elf(path, problem=missing)
+        return Elf(path, problem=missing, fatal=True)
     except ValueError:
-        return Elf(path, problem="is an empty file")
+        return Elf(path, problem="is an empty file", fatal=True)
     with data:
         return _read(path, data)
 
 
 def _read(path: Path, data: mmap.mmap) -> Elf:
     if data[:4] != b"\x7fELF":
-        return Elf(path, size=len(data), problem=_not_elf(data))
+        return Elf(path, size=len(data), problem=_not_elf(data), fatal=True)
     try:
         return _tables(path, data)
     except (ELFError, ValueError, KeyError, struct.error, IndexError, OverflowError) as error:
@@ -78,19 +83,19 @@ def _not_elf(data: mmap.mmap) -> str:
 
 def _tables(path: Path, data: mmap.mmap) -> Elf:
     stream: Any = data  # a map reads, seeks and tells like a file
+    end = _section_end(data)
+    if end > len(data):
+        return _truncated(path, data, end)
     elf = ELFFile(stream)
     machine = MACHINES.get(str(elf["e_machine"]), str(elf["e_machine"]))
-    end = elf["e_shoff"] + elf["e_shnum"] * elf["e_shentsize"]
-    if end > len(data):
-        reason = f"its section table ends at byte {end} of {len(data)}"
-        return Elf(path, len(data), machine, problem=f"is truncated: {reason}")
     facts: dict[str, Any] = {"needed": (), "runpath": (), "soname": "", "versions": ()}
     exports: frozenset[str] = frozenset()
     for section in elf.iter_sections():
         kind = section["sh_type"]
         if kind == "SHT_DYNSYM":
             names = elf.get_section(section["sh_link"])
-            exports = _exports(elf, section, names, data)
+            row = struct.Struct(("<" if elf.little_endian else ">") + _SYMBOL[elf.elfclass])
+            exports = _exports(_bytes(data, section), _bytes(data, names), row, elf.elfclass == 64)
         elif isinstance(section, DynamicSection):
             facts.update(_dynamic(section))
         elif isinstance(section, GNUVerNeedSection):
@@ -98,20 +103,38 @@ def _tables(path: Path, data: mmap.mmap) -> Elf:
     return Elf(path, len(data), machine, exports=exports, **facts)
 
 
-def _exports(elf: Any, section: Any, names: Any, data: mmap.mmap) -> frozenset[str]:
+def _section_end(data: mmap.mmap) -> int:
+    """Where the section table ends, which is the end of the file when nothing is lost; else 0."""
+    if data[4] not in (1, 2) or data[5] != 1 or not _machine(data):
+        return 0
+    layout, at = (struct.Struct("<Q"), 40) if data[4] == 2 else (struct.Struct("<I"), 32)
+    start = layout.unpack_from(data, at)[0]
+    size, count = struct.unpack_from("<HH", data, 58 if data[4] == 2 else 46)
+    return int(start + size * count)
+
+
+def _truncated(path: Path, data: mmap.mmap, end: int) -> Elf:
+    """What the loader would still find; the file is fatal to it when a loaded part is lost."""
+    reason = f"is truncated: its section table ends at byte {end} of {len(data)}"
+    found = read_segments(data[:])
+    if found is None or found.end > len(data) or not found.symbols:
+        return Elf(path, len(data), _machine(data), problem=reason, fatal=True)
+    row = struct.Struct("<" + _SYMBOL[64])
+    exports = _exports(found.symbols, found.names, row, True)
+    kept = f"{reason}; what the loader reads is still there"
+    return Elf(path, len(data), _machine(data), found.soname, exports, found.needed, problem=kept)
+
+
+def _bytes(data: mmap.mmap, section: Any) -> bytes:
+    return data[section["sh_offset"] : section["sh_offset"] + section["sh_size"]]
+
+
+def _exports(table: bytes, text: bytes, row: struct.Struct, wide: bool) -> frozenset[str]:
     """Defined global and weak names; read with struct, for tables of 100,000 symbols."""
-    order = "<" if elf.little_endian else ">"
-    wide = elf.elfclass == 64
-    row = struct.Struct(order + ("IBBHQQ" if wide else "IIIBBH"))
-    start = section["sh_offset"]
-    table = data[start : start + section["sh_size"] // row.size * row.size]
-    base = names["sh_offset"]
-    text = data[base : base + names["sh_size"]]
     found = set()
-    for entry in row.iter_unpack(table):
+    for entry in row.iter_unpack(table[: len(table) // row.size * row.size]):
         name, info, other, index = (entry[0], *entry[1:4]) if wide else (entry[0], *entry[3:6])
-        hidden = other & 3 in (1, 2)
-        bind, kind = info >> 4, info & 15
+        bind, kind, hidden = info >> 4, info & 15, other & 3 in (1, 2)
         if not index or hidden or bind not in _GLOBAL_OR_WEAK or kind not in _CALLABLE_OR_DATA:
             continue
         found.add(text[name : text.index(b"\0", name)].decode("utf-8", "replace"))
@@ -138,6 +161,10 @@ def _versions(section: Any) -> tuple[str, ...]:
 
 
 def _damaged(path: Path, data: mmap.mmap, reason: str) -> Elf:
+    problem = f"is damaged: its tables do not parse ({reason})"
+    return Elf(path, len(data), _machine(data), problem=problem, fatal=True)
+
+
+def _machine(data: mmap.mmap) -> str:
     code = int.from_bytes(data[18:20], "little") if len(data) >= 20 else 0
-    machine = {62: "x86_64", 183: "aarch64", 40: "arm", 3: "i386"}.get(code, "")
-    return Elf(path, len(data), machine, problem=f"is damaged: its tables do not parse ({reason})")
+    return {62: "x86_64", 183: "aarch64", 40: "arm", 3: "i386"}.get(code, "")

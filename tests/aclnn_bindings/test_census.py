@@ -19,7 +19,9 @@ def declare(*names: str, ctype: str = "int32_t", exported: bool = True) -> Decla
 
 
 def library(path: Path, *exports: str, machine: str = "", problem: str = "") -> tuple[Library, Elf]:
-    table = Elf(path, 1, machine or arch(), exports=frozenset(exports), problem=problem)
+    table = Elf(
+        path, 1, machine or arch(), exports=frozenset(exports), problem=problem, fatal=bool(problem)
+    )
     return Library(path, "opapi"), table
 
 

@@ -53,6 +53,20 @@ def test_a_file_cut_off_says_where_it_ends(library: Path, part: float) -> None:
     found = elf.read(library)
     assert "is truncated" in found.problem
     assert found.machine == arch()
+    assert found.fatal or "visible" in found.exports
+
+
+def test_a_file_that_lost_only_its_section_table_is_read_as_the_loader_does(
+    library: Path, tmp_path: Path
+) -> None:
+    above = fake_cann.compile_library(tmp_path / "liby.so", SOURCE, (library,))
+    whole = elf.read(above)
+    above.write_bytes(above.read_bytes()[:-100])
+    cut = elf.read(above)
+    assert "what the loader reads is still there" in cut.problem
+    assert not cut.fatal
+    assert cut.exports == whole.exports
+    assert (cut.needed, cut.soname) == (whole.needed, whole.soname)
 
 
 @pytest.mark.parametrize(
@@ -72,6 +86,7 @@ def test_what_is_no_library_is_called_what_it_is(
     path = tmp_path / "libbad.so"
     path.write_bytes(content)
     assert words in elf.read(path).problem
+    assert elf.read(path).fatal
 
 
 def test_damage_anywhere_in_the_file_is_survived(library: Path) -> None:
