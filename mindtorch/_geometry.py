@@ -148,7 +148,7 @@ def geometry(
         found = _new(Size(shape), tuple(strides), offset, dtype, device)
         if len(_table) >= _LIMIT:
             _table.clear()
-        _table[(found.shape, found.strides, offset, dtype, device)] = found
+        found = _table.setdefault((found.shape, found.strides, offset, dtype, device), found)
     return found
 
 

@@ -28,7 +28,9 @@ def _requires_grad(self: Tensor) -> bool:
     return self._fn is not None and _resolved(self) is not None
 
 
-def _set_requires_grad(self: Tensor, value: bool, which: str = "floating point and complex") -> None:
+def _set_requires_grad(
+    self: Tensor, value: bool, which: str = "floating point and complex"
+) -> None:
     fn = _resolved(self)
     if fn is not None and fn.__class__ is not AccumulateGrad:
         if value:

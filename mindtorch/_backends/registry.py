@@ -9,6 +9,10 @@ from typing import Any, Protocol
 from .._device import device as Device
 
 
+class MissingKernelError(NotImplementedError):
+    """An op has no kernel on a device; the message names both, and where it has one."""
+
+
 class Backend(Protocol):
     """What a device package provides.
 
@@ -68,9 +72,23 @@ class Registry:
         """The registered `(kernel, meta)`, or None."""
         return self._kernels.get((op, device))
 
-    def devices(self, op: str) -> list[str]:
-        """Device types with a registered kernel for `op`."""
-        return [d for name, d in self._kernels if name == op]
+    def devices(self, op: Any) -> list[str]:
+        """Device types with a kernel for the row `op`, its own or a registered one."""
+        found = {d for name, d in self._kernels if name == op.name}
+        found |= {"cpu"} if op.cpu is not None else set()
+        found |= {"npu"} if op.aclnn else set()
+        found |= {"cpu", "npu"} if op.lower is not None else set()
+        found |= {"meta"} if op.infer is not None else set()
+        return sorted(found)
+
+    def missing(self, op: Any, device: str) -> str:
+        """What to say where `op` has no kernel on `device`."""
+        shown = {"npu": "NPU", "cpu": "CPU", "meta": "Meta"}[device]
+        there = ", ".join(self.devices(op)) or "no device"
+        return (
+            f"aten::{op.base_name} is not implemented for {shown}; it has kernels for: {there}. Add"
+            f" one with registry.register({op.name!r}, {device!r}, fn)"
+        )
 
     def backend(self, device: Device) -> Any:
         """The backend of a device type; imported when first asked for."""

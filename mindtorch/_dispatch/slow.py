@@ -166,7 +166,7 @@ def out_call(op: Op, out: Any, raw: Sequence[Any]) -> Any:
     for held, geom in zip(outs, expected, strict=True):
         _prepare_out(held, geom)
     if MODES.active and LOCAL.functionalize:
-        return _out_by_copy(op, outs, slow(op, raw), out)
+        return _out_by_writeback(op, outs, slow(op, raw), out)
     plan = plans.into(op, args, tuple(o._geom for o in outs), False)
     plan.run(tuple(outs), *args)
     for held in outs:
@@ -211,6 +211,15 @@ def _prepare_out(out: Tensor, geom: Geometry) -> None:
             stacklevel=4,
         )
     out.resize_(geom.shape)  # type: ignore[attr-defined]
+
+
+def _out_by_writeback(op: Op, outs: Sequence[Tensor], result: Any, out: Any) -> Any:
+    from .functionalize import write_back
+
+    results = result if isinstance(result, tuple) else (result,)
+    for held, value in zip(outs, results, strict=True):
+        write_back(op, held, value)
+    return out
 
 
 def _out_by_copy(op: Op, outs: Sequence[Tensor], result: Any, out: Any) -> Any:

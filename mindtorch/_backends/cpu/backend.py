@@ -14,6 +14,7 @@ from ..._storage import Storage
 from ..._tensor import Tensor, host_array, wrap
 from ...ops.rules import Dynamic, Pointwise, opmath
 from ...ops.schema import Kind
+from ..registry import MissingKernelError, registry
 from .runner import make_into, make_run
 
 _contexts: list[Context] = []
@@ -27,7 +28,10 @@ def _new_context() -> Context:
 
 def quiet(kernel: Any, *args: Any) -> Any:
     """Call `kernel` where numpy's floating-point warnings are off: torch gives none."""
-    context = _contexts.pop() if _contexts else _new_context()
+    try:
+        context = _contexts.pop()
+    except IndexError:
+        context = _new_context()
     try:
         return context.run(kernel, *args)
     finally:
@@ -87,10 +91,7 @@ class CpuBackend:
 
     def _kernel(self, op: Any) -> Any:
         if op.cpu is None:
-            raise NotImplementedError(
-                f"Could not run 'aten::{op.base_name}' with arguments from the 'CPU' backend:"
-                " its row has no cpu kernel"
-            )
+            raise MissingKernelError(registry.missing(op, "cpu"))
         return op.cpu
 
     def copy(self, dest: Tensor, source: Tensor) -> None:
@@ -112,7 +113,8 @@ def _form(op: Any, kernel: Any, args: Any, outs: Any, dests: Any) -> str:
     if not fits or (op.compute == "opmath" and opmath(outs[0].dtype) is not outs[0].dtype):
         return "into"
     if isinstance(kernel, np.ufunc):
-        return "ufunc"
+        # numpy 2.4's negative reads strided elements wrongly when input and output are one.
+        return "into" if kernel is np.negative else "ufunc"
     code = getattr(kernel, "__code__", None)
     return "direct" if code is not None and "into" in code.co_varnames else "into"
 

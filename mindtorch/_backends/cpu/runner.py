@@ -29,7 +29,10 @@ _READ = {
 }
 
 _CALL = """\
-        context = contexts.pop() if contexts else new_context()
+        try:
+            context = contexts.pop()
+        except IndexError:
+            context = new_context()
         r = context.run(kernel, {reads})
         contexts.append(context)
 """
@@ -96,7 +99,10 @@ def make_run(kernel, outs, {consts}):
     "ufunc": """\
 def make_run(kernel, outs, {consts}):
     def run(dests, {params}):
-        context = contexts.pop() if contexts else new_context()
+        try:
+            context = contexts.pop()
+        except IndexError:
+            context = new_context()
         context.run(kernel, {reads}, out=dests[0]._array)
         contexts.append(context)
     return run
@@ -104,7 +110,10 @@ def make_run(kernel, outs, {consts}):
     "direct": """\
 def make_run(kernel, outs, {consts}):
     def run(dests, {params}):
-        context = contexts.pop() if contexts else new_context()
+        try:
+            context = contexts.pop()
+        except IndexError:
+            context = new_context()
         context.run(kernel, {reads}, into=dests[0]._array)
         contexts.append(context)
     return run
@@ -208,7 +217,10 @@ def _store(dests: Any, result: Any, contexts: list[Context], new_context: Any) -
             value = np.asarray(value)
         if value.dtype.kind == "c" and array.dtype.kind not in "cb":
             value = value.real
-        context = contexts.pop() if contexts else new_context()
+        try:
+            context = contexts.pop()
+        except IndexError:
+            context = new_context()
         context.run(_copyto, array, value)
         contexts.append(context)
 

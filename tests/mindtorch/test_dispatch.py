@@ -1,0 +1,178 @@
+"""Dispatch: registered kernels, custom ops, key guards, plans, threads."""
+
+import threading
+
+import mindtorch as torch
+import numpy as np
+import pytest
+from mindtorch import library
+from mindtorch._backends.registry import MissingKernelError, registry
+from mindtorch._dispatch.keys import (
+    DispatchKey,
+    ExcludeDispatchKeyGuard,
+    IncludeDispatchKeyGuard,
+    keyset,
+)
+from mindtorch._geometry import geometry
+from mindtorch.ops.spec import OPS, DuplicateOpError
+
+
+@pytest.fixture
+def cube():
+    name = "cube_for_tests"
+    made = library.define(
+        f"{name}(Tensor self) -> Tensor",
+        infer=lambda self: self.fresh(),
+        cpu=lambda self: self**3,
+        grad={"self": lambda grad, self: grad * self * self * 3},
+    )
+    yield made
+    del OPS[name]
+    delattr(torch.Tensor, name)
+    torch._functional.FUNCTIONS.pop(name)
+    vars(torch).pop(name, None)
+
+
+def test_registered_kernel_takes_over_and_gives_back():
+    registry.register("add", "cpu", lambda a, b, alpha: torch.mul(a, b))
+    try:
+        assert (torch.full((2,), 3.0) + torch.full((2,), 5.0)).tolist() == [15.0, 15.0]
+    finally:
+        registry.unregister("add", "cpu")
+    assert (torch.full((2,), 3.0) + torch.full((2,), 5.0)).tolist() == [8.0, 8.0]
+
+
+def test_registered_kernel_is_differentiated_by_the_row():
+    registry.register("mul", "cpu", lambda a, b: torch.add(a.detach() * 0, 7.0)
+                      if False else torch.from_numpy(a.detach().numpy() * b.detach().numpy()))  # fmt: skip
+    try:
+        x = torch.tensor([2.0, 3.0], requires_grad=True)
+        (x * x).sum().backward()
+    finally:
+        registry.unregister("mul", "cpu")
+    assert x.grad.tolist() == [4.0, 6.0]
+
+
+def test_custom_op_has_function_method_gradient_and_meta(cube):
+    x = torch.tensor([2.0, 3.0], requires_grad=True)
+    torch.cube_for_tests(x).sum().backward()
+    assert x.grad.tolist() == [12.0, 27.0]
+    assert x.cube_for_tests().tolist() == [8.0, 27.0]
+    assert torch.ones(2, device="meta").cube_for_tests().shape == (2,)
+
+
+def test_custom_op_second_gradient(cube):
+    x = torch.tensor([2.0], requires_grad=True)
+    (g,) = torch.autograd.grad(x.cube_for_tests().sum(), x, create_graph=True)
+    assert torch.autograd.grad(g.sum(), x)[0].tolist() == [12.0]
+
+
+def test_custom_op_takes_kernels_per_device(cube):
+    library.register_kernel("cube_for_tests", "cpu", lambda t: torch.from_numpy(np.zeros(2, "f4")))
+    try:
+        assert torch.ones(2).cube_for_tests().tolist() == [0.0, 0.0]
+    finally:
+        registry.unregister("cube_for_tests", "cpu")
+
+
+def test_missing_kernel_names_op_device_and_what_exists():
+    library.define("only_meta_for_tests(Tensor self) -> Tensor", infer=lambda self: self)
+    try:
+        with pytest.raises(MissingKernelError, match=r"only_meta_for_tests.*CPU.*meta"):
+            torch.ones(1).only_meta_for_tests()
+    finally:
+        del OPS["only_meta_for_tests"]
+
+
+def test_second_op_of_one_name_is_refused(cube):
+    with pytest.raises(DuplicateOpError, match="cube_for_tests"):
+        library.define("cube_for_tests(Tensor self) -> Tensor")
+
+
+def test_keyset_is_the_union_of_backends_and_layers():
+    assert keyset(torch.ones(1)) == DispatchKey.CPU | DispatchKey.Autograd
+    with torch.functionalize():
+        assert DispatchKey.Functionalize in keyset(torch.ones(1, device="meta"))
+    with ExcludeDispatchKeyGuard(DispatchKey.Autograd):
+        assert keyset(torch.ones(1)) == DispatchKey.CPU
+
+
+def test_excluding_autograd_records_nothing():
+    x = torch.ones(2, requires_grad=True)
+    with ExcludeDispatchKeyGuard(DispatchKey.Autograd):
+        assert not (x * 2).requires_grad
+    assert (x * 2).requires_grad
+
+
+def test_including_functionalize_runs_the_pure_op():
+    t = torch.zeros(4)
+    with IncludeDispatchKeyGuard(DispatchKey.Functionalize):
+        t[1:].add_(1)
+    assert t.tolist() == [0.0, 1.0, 1.0, 1.0]
+
+
+def test_geometries_are_interned():
+    a, b = torch.ones(2, 3), torch.zeros(2, 3)
+    assert a._geom is b._geom
+    assert a.t()._geom is not a._geom
+
+
+def test_full_geometry_table_costs_no_correctness(monkeypatch):
+    monkeypatch.setattr("mindtorch._geometry._LIMIT", 8)
+    a = torch.ones(3)
+    for n in range(40):
+        assert torch.ones(n + 1).sum().item() == n + 1
+    assert (a + torch.ones(3)).tolist() == [2.0, 2.0, 2.0]
+    assert a._geom == a._geom
+    assert geometry((3,), (1,), 0, a.dtype, a.device).shape == (3,)
+
+
+def test_numbers_of_one_class_share_a_plan_and_keep_their_values():
+    t = torch.ones(2)
+    assert [(t * v).tolist()[0] for v in (2.0, -0.0, 3.5)] == [2.0, -0.0, 3.5]
+    assert str((t * -0.0).tolist()[0]) == "-0.0"
+    assert (t * True).dtype is torch.float32
+    assert (torch.ones(2, dtype=torch.int64) * 1).dtype is torch.int64
+    assert (torch.ones(2, dtype=torch.int64) * 1.0).dtype is torch.float32
+
+
+def test_threads_share_plans_safely():
+    errors = []
+
+    def work(n):
+        try:
+            for i in range(200):
+                x = torch.full((n, 1 + i % 7), 2.0, requires_grad=True)
+                (x * x).sum().backward()
+                assert x.grad.tolist()[0][0] == 4.0
+        except BaseException as error:  # noqa: BLE001 - reported by the main thread
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(1, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+
+
+def test_grad_mode_is_per_thread():
+    seen = []
+    with torch.no_grad():
+        thread = threading.Thread(target=lambda: seen.append(torch.is_grad_enabled()))
+        thread.start()
+        thread.join()
+        seen.append(torch.is_grad_enabled())
+    assert seen == [True, False]
+
+
+def test_backward_through_one_graph_from_two_threads():
+    x = torch.ones(3, requires_grad=True)
+    y = x * 2
+    losses = [(y * n).sum() for n in (1.0, 2.0)]
+    threads = [threading.Thread(target=lambda a=a: a.backward(retain_graph=True)) for a in losses]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert x.grad.tolist() == [6.0, 6.0, 6.0]
