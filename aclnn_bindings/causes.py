@@ -83,11 +83,11 @@ def _of_environment(report: Report, environ: Mapping[str, str]) -> Iterator[Caus
         )
     if report.install is None:
         return
-    for step in report.steps:
-        if step.via.endswith("set_env.sh") and step.install is report.install:
-            yield Cause(
-                "note", "CANN is installed but not set up in this shell", f"source {step.via}"
-            )
+    via, root = report.install.found_via, report.install.root
+    if via.endswith("set_env.sh") or via == "default root":
+        near = (root / "set_env.sh", root.parent / "set_env.sh")
+        script = via if via.endswith(".sh") else next((p for p in near if p.exists()), near[0])
+        yield Cause("note", "CANN is installed but not set up in this shell", f"source {script}")
 
 
 def _contents(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:

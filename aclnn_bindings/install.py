@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from .vendors import Vendor, vendors
-from .versions import Versions, read_versions
+from .versions import Versions, driver_place, read_versions
 
 Kind = Literal["cann", "simulator"]
 Role = Literal["custom", "split", "opapi", "legacy", "core", "other"]
@@ -80,11 +80,18 @@ class Install:
         return next((lib for lib in self.libraries if lib.name == name), None)
 
     def dependency(self, name: str) -> Path | None:
-        """The file called `name` in this install's library folders, or None."""
+        """The file called `name` in `dependency_dirs`, or None."""
         if not name.startswith("lib"):
             return None
-        places = (folder / name for folder in library_dirs(self.root))
+        places = (folder / name for folder in self.dependency_dirs())
         return next((path for path in places if path.exists()), None)
+
+    def dependency_dirs(self) -> list[Path]:
+        """Folders that set_env.sh and the driver's setup put on the loader's path."""
+        if self.kind == "simulator":
+            return library_dirs(self.root)
+        driver = driver_place() / "driver" / "lib64"
+        return [*library_dirs(self.root), driver / "driver", driver / "common", driver]
 
 
 def arch() -> str:

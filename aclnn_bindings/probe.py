@@ -15,7 +15,7 @@ from typing import Any
 from . import catalog, census, child, elf, smoke
 from .abi import kind_of
 from .errors import StatusCodes
-from .install import Install, Library, describe, library_dirs
+from .install import Install, Library, describe
 from .library import DeclarationsUnknownError, InstallNotFoundError, catalog_version, choose
 from .library import declarations as declared_by
 from .search import ENVIRONMENT, Step, bundled_simulator, search
@@ -201,9 +201,9 @@ def _searched(install: Install) -> list[Library]:
 
 
 def _preload(install: Install) -> dict[str, str]:
-    """Library name → path, of everything in the install's library folders."""
+    """Library name → path, of everything that a library of the install may need."""
     found: dict[str, str] = {}
-    for folder in library_dirs(install.root):
+    for folder in install.dependency_dirs():
         for path in folder.glob("lib*.so*"):
             found.setdefault(path.name, str(path))
     return found

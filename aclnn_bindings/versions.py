@@ -43,7 +43,7 @@ def read_versions(root: Path, system: Path | None = None) -> Versions:
     if _key(root / "version.info", "kind") == "simulator":
         stated = _key(root / "version.info", "catalog")
         return Versions(toolkit=toolkit, source=source, catalog=stated, simulator=True)
-    place = system or _driver_place()
+    place = system or driver_place()
     return Versions(
         toolkit=toolkit,
         source=source,
@@ -96,7 +96,8 @@ def _kernels(root: Path) -> list[str]:
     return sorted(p.name for p in folder.iterdir() if p.is_dir() and p.name.startswith("ascend"))
 
 
-def _driver_place() -> Path:
+def driver_place() -> Path:
+    """Above `driver/` and `firmware/`: what the driver's install record says, else the default."""
     recorded = _key(_INSTALL_RECORD, "Driver_Install_Path_Param")
     return Path(recorded) if recorded else _USUAL
 

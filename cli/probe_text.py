@@ -60,6 +60,8 @@ def document(
     if causes:
         yield Heading("What to do" if _errors(causes) else "Worth knowing")
         yield Items([_item(cause) for cause in causes])
+    if report.smoke and not _errors(causes):
+        yield Line(Cell("\nnext: `mindtorch-npu check` compares operators' results", "dim"))
 
 
 def title(report: Report) -> str:

@@ -287,6 +287,26 @@ def test_two_homes_are_warned_of(root: Path, tmp_path: Path) -> None:
     assert "ASCEND_HOME_PATH and ASCEND_TOOLKIT_HOME name two installs" in [c.what for c in found]
 
 
+def test_an_install_that_no_variable_names_is_used_and_told(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "ascend-toolkit").mkdir()
+    shutil.move(root, tmp_path / "ascend-toolkit/8.1.RC1")
+    (tmp_path / "ascend-toolkit/set_env.sh").write_text("export PATH=$PATH\n")
+    report = probe(Request(run=False, bases=(tmp_path,)), BASE)
+    assert report.install is not None
+    assert report.install.found_via == "default root"
+    note = next(c for c in causes(report, BASE) if "not set up in this shell" in c.what)
+    assert note.fix == f"source {tmp_path}/ascend-toolkit/set_env.sh"
+
+
+def test_a_dependency_off_the_loaders_path_is_found_and_warned_of(root: Path) -> None:
+    helper = fake_cann.compile_library(root / "runtime/lib64/libruntime.so", "int helper;")
+    fake_cann.compile_library(root / "lib64/libacl_cblas.so", "int cblas;", (helper,))
+    report, found = ask(root)
+    assert errors(found) == []
+    assert [step.state for step in report.loads] == ["ok"] * 4
+    assert "libruntime.so not on the loader's path" in [c.what for c in found]
+
+
 def test_libraries_load_after_those_they_need(root: Path) -> None:
     report, _ = ask(root, run=False)
     order = [library.name for library in load_order(report.files)]
