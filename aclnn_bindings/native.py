@@ -18,7 +18,7 @@ from .failures import (
 )
 
 try:
-    from ._block import Block, set_release
+    from ._block import Block, connect, launch, launch_into, launch_many
     from ._launch import ffi, lib
 except ImportError as error:  # pragma: no cover - only in a tree that was not built
     raise ImportError(
@@ -26,9 +26,21 @@ except ImportError as error:  # pragma: no cover - only in a tree that was not b
         "(`pip install .` with a C++ compiler)"
     ) from error
 
-set_release(int(ffi.cast("uintptr_t", ffi.addressof(lib, "mt_release"))))
+_CONNECTED: Final = ("mt_release", "mt_launch", "mt_output")
+connect(*(int(ffi.cast("uintptr_t", ffi.addressof(lib, name))) for name in _CONNECTED))
 
-__all__ = ["SESSION", "Block", "address_of", "ffi", "lib", "text_of", "throw"]
+__all__ = [
+    "SESSION",
+    "Block",
+    "address_of",
+    "ffi",
+    "launch",
+    "launch_into",
+    "launch_many",
+    "lib",
+    "text_of",
+    "throw",
+]
 
 # The session's number as mt_session gives it, without a call: the runtime keeps it.
 SESSION: Final = [0]

@@ -169,6 +169,8 @@ uint64_t mt_run5(uint64_t plan, uint64_t stream, uint64_t a, uint64_t b, uint64_
                  uint64_t e);
 uint64_t mt_run6(uint64_t plan, uint64_t stream, uint64_t a, uint64_t b, uint64_t c, uint64_t d,
                  uint64_t e, uint64_t f);
+/* The same for any number of given addresses, up to 32 slots in all. */
+uint64_t mt_launch(uint64_t plan, uint64_t stream, const uint64_t *given, uint64_t count);
 /* Address k (0..15) that the thread's last mt_run0..6 allocated. */
 uint64_t mt_output(uint32_t k);
 /* `slots` holds every slot's address; those of allocated outputs are written. */

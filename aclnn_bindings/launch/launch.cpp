@@ -182,27 +182,28 @@ bool usable(const Inside& entry, const Plan* plan, const Stream* stream, uint64_
   return false;
 }
 
-template <class... Address>
-uint64_t run(uint64_t plan_handle, uint64_t stream_handle, Address... address) {
+// The first allocated output's address, 1 if there is none, 0 after a failure.
+uint64_t run_given(uint64_t plan_handle, uint64_t stream_handle, const uint64_t* given,
+                   uint64_t count) {
   Inside entry;
   const Plan* plan = as<Plan>(plan_handle);
   Stream* stream = as<Stream>(stream_handle);
-  constexpr uint64_t kGiven = sizeof...(Address);
-  if (!usable(entry, plan, stream, kGiven, entry.ready() ? plan->given : kGiven)) return 0;
-  const uint64_t given[kGiven + 1] = {address...};
-  const size_t count = plan->tensors.size();
-  if (plan->allocated == 0) {
-    uint64_t slots[kGiven + 1] = {address...};
-    return launch_slots(*plan, stream, slots);
-  }
-  if (count > kInline) return fail(MT_PHASE_ARGUMENTS, MT_WRONG_COUNT, "mt_run", kInline), 0;
+  if (!usable(entry, plan, stream, count, entry.ready() ? plan->given : count)) return 0;
+  const size_t total = plan->tensors.size();
+  if (total > kInline) return fail(MT_PHASE_ARGUMENTS, MT_WRONG_COUNT, "mt_run", kInline), 0;
   uint64_t slots[kInline];
-  for (size_t k = 0, next = 0; k < count; ++k)
-    slots[k] = plan->tensors[k].spec.allocate ? 0 : given[next++];
+  for (size_t k = 0; k < total; ++k) slots[k] = plan->tensors[k].spec.allocate ? 0 : *given++;
   if (!launch_slots(*plan, stream, slots)) return 0;
-  for (size_t k = 0, next = 0; k < count && next < kOutputs; ++k)
+  if (plan->allocated == 0) return 1;
+  for (size_t k = 0, next = 0; k < total && next < kOutputs; ++k)
     if (plan->tensors[k].spec.allocate) outputs[next++] = slots[k];
   return outputs[0];
+}
+
+template <class... Address>
+uint64_t run(uint64_t plan, uint64_t stream, Address... address) {
+  const uint64_t given[] = {address..., 0};
+  return run_given(plan, stream, given, sizeof...(Address));
 }
 
 }  // namespace
@@ -237,6 +238,10 @@ uint64_t mt_run5(uint64_t plan, uint64_t stream, uint64_t a, uint64_t b, uint64_
 uint64_t mt_run6(uint64_t plan, uint64_t stream, uint64_t a, uint64_t b, uint64_t c, uint64_t d,
                  uint64_t e, uint64_t f) {
   return run(plan, stream, a, b, c, d, e, f);
+}
+
+uint64_t mt_launch(uint64_t plan, uint64_t stream, const uint64_t* given, uint64_t count) {
+  return run_given(plan, stream, given, count);
 }
 
 uint64_t mt_output(uint32_t k) { return k < kOutputs ? outputs[k] : 0; }

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from aclnn_bindings.native import Block, lib
+from aclnn_bindings.native import Block, launch, launch_into, launch_many
 
 from ..._geometry import Geometry
 from ..._storage import Storage
@@ -18,12 +18,12 @@ from . import runtime
 from .binding import Binding
 
 _LIMIT = 256  # plans kept per geometry for numbers that change
-_FIXED = 6  # addresses that mt_run0..6 take
+_MOST = 16  # results of one launch_many
 _makers: dict[str, Any] = {}
 
 _RESULT = """\
     storage = new(Storage)
-    storage.memory = Block({address}, nbytes{k}, session)
+    storage.memory = {block}
     storage.value = 0
     storage.views = None
     r{k} = new(Tensor)
@@ -67,16 +67,7 @@ def source_of(
     params = ", ".join([*(["dests"] if into else []), *(f"a{i}" for i in range(count))])
     lines = [f"a{i} = steps[{i}](a{i})" for i in stepped]
     body = "".join(f"    {line}\n" for line in _lookup(count, numbers) + lines)
-    address = [_address(kind, i) for kind, i in binding.addresses]
-    fixed = len(address) <= _FIXED and not any(kind == "l" for kind, _ in binding.addresses)
-    if fixed:
-        tail = "".join(f", {a}" for a in address)
-        stream = "shared[index] or here(index)"
-        body += f"    address = mt_run{len(address)}(plan.address, {stream}{tail})\n"
-        body += "    if not address:\n        plan.throw(stream_of(index))\n"
-    else:
-        body += f"    made = plan.launch(stream_of(index), [{', '.join(address)}])\n"
-    body += _results(results, fixed)
+    body += _launch([_memory(kind, i) for kind, i in binding.addresses], results)
     inner = body.replace("\n", "\n    ").rstrip(" ")
     consts = [f"    geom{k}, nbytes{k} = geoms[{k}], nbytes[{k}]\n" for k in range(results)]
     return (
@@ -97,24 +88,42 @@ def _lookup(count: int, numbers: Sequence[int]) -> list[str]:
     ]
 
 
-def _address(kind: str, i: int) -> str:
+def _memory(kind: str, i: int) -> str:
+    """Source of an operand's Block; of a list's addresses."""
     if kind == "d":
-        return f"dests[{i}]._storage.memory.address"
+        return f"dests[{i}]._storage.memory"
     if kind == "l":
         return f"*[0 if t is None else t._storage.memory.address for t in a{i}]"
-    return f"a{i}._storage.memory.address"
+    return f"a{i}._storage.memory"
 
 
-def _results(count: int, fixed: bool) -> str:
-    if not count:
+def _launch(memory: Sequence[str], results: int) -> str:
+    """Source of the C call and of what it returns; Blocks go to C as they are."""
+    stream = "shared[index] or here(index)"
+    failed = "        plan.throw(stream_of(index))\n"
+    tail = "".join(f", {block}" for block in memory)
+    lists = any(block.startswith("*") for block in memory) or results > _MOST
+    if not lists and results == 0:
+        return f"    if not launch_into(plan.address, {stream}{tail}):\n{failed}"
+    if not lists and results == 1:
+        call = f"launch(plan.address, {stream}, nbytes0, session{tail})"
+        return f"    o0 = {call}\n    if o0 is None:\n{failed}" + _results(["o0"])
+    if not lists:
+        call = f"launch_many(plan.address, {stream}, nbytes, session{tail})"
+        text = f"    made = {call}\n    if made is None:\n{failed}"
+        return text + _results([f"made[{k}]" for k in range(results)])
+    address = ", ".join(b if b.startswith("*") else f"{b}.address" for b in memory)
+    made = [f"Block(made[{k}], nbytes{k}, session)" for k in range(results)]
+    return f"    made = plan.launch(stream_of(index), [{address}])\n" + _results(made)
+
+
+def _results(blocks: Sequence[str]) -> str:
+    """Source of the tensors over these Blocks."""
+    if not blocks:
         return ""
-    given = [("address" if k == 0 else f"mt_output({k})") if fixed else f"made[{k}]"
-             for k in range(count)]  # fmt: skip
-    # Outputs past the first are asked for before anything else can launch on this thread.
-    text = "".join(f"    o{k} = {g}\n" for k, g in enumerate(given))
-    text += "".join(_RESULT.format(k=k, address=f"o{k}") for k in range(count))
-    names = [f"r{k}" for k in range(count)]
-    return text + f"    return {names[0] if count == 1 else '(' + ', '.join(names) + ')'}\n"
+    text = "".join(_RESULT.format(k=k, block=block) for k, block in enumerate(blocks))
+    names = [f"r{k}" for k in range(len(blocks))]
+    return text + f"    return {names[0] if len(names) == 1 else '(' + ', '.join(names) + ')'}\n"
 
 
 def maker(source: str) -> Any:
@@ -124,9 +133,9 @@ def maker(source: str) -> Any:
         scope: dict[str, Any] = {
             "Block": Block, "Storage": Storage, "Tensor": Tensor, "new": object.__new__,
             "shared": runtime.SHARED, "here": runtime.stream_address,
-            "stream_of": runtime.current_stream, "mt_output": lib.mt_output,
+            "stream_of": runtime.current_stream, "launch": launch, "launch_into": launch_into,
+            "launch_many": launch_many,
         }  # fmt: skip
-        scope |= {f"mt_run{n}": getattr(lib, f"mt_run{n}") for n in range(_FIXED + 1)}
         exec(compile(source, "<npu runner>", "exec"), scope)
         found = _makers[source] = scope["make"]
     return found

@@ -1,0 +1,111 @@
+"""Blocks: device memory that dies with its Python object, and launches that take and make them."""
+
+from __future__ import annotations
+
+import gc
+import sys
+
+import numpy as np
+import pytest
+from stub_acl import Stub
+
+from aclnn_bindings.errors import AclError
+from aclnn_bindings.native import Block, launch, launch_into, launch_many, lib
+from aclnn_bindings.plan import Plan
+from aclnn_bindings.specs import ScalarSpec, TensorSpec
+
+
+def block(stub: Stub, values: list[float]) -> Block:
+    stream = stub.cann.runtime.current_stream().address
+    host = np.array(values, np.float32)
+    made = Block(int(lib.mt_alloc(stream, host.nbytes)), host.nbytes, int(lib.mt_session()))
+    assert lib.mt_copy(stream, made.address, host.nbytes, host.ctypes.data, host.nbytes, 1, 1) == 0
+    return made
+
+
+def values(stub: Stub, of: Block) -> list[float]:
+    host = np.empty(of.nbytes // 4, np.float32)
+    stream = stub.cann.runtime.current_stream().address
+    assert lib.mt_copy(stream, host.ctypes.data, of.nbytes, of.address, of.nbytes, 2, 1) == 0
+    return host.tolist()
+
+
+def add(stub: Stub, allocate: tuple[str, ...]) -> Plan:
+    spec = TensorSpec.of((2,))
+    return stub.cann.op("aclnnAdd").plan(spec, spec, ScalarSpec(1.0), spec, allocate=allocate)
+
+
+def held(stub: Stub) -> int:
+    return stub.cann.runtime.device().memory().stats["allocation.all.current"]
+
+
+def test_a_launch_takes_blocks_and_makes_one(stub: Stub) -> None:
+    a, b = block(stub, [1.0, 0.0]), block(stub, [4.0, 0.0])
+    plan, stream = add(stub, ("out",)), stub.cann.runtime.current_stream().address
+    out = launch(plan.address, stream, 8, a.session, a, b)
+    assert out is not None
+    assert (out.nbytes, out.session) == (8, a.session)
+    assert values(stub, out) == [5.0, 6.0]
+    assert launch_into(add(stub, ()).address, stream, a, b, out)
+    assert held(stub) == 3
+    del a, b, out
+    assert held(stub) == 0
+
+
+def test_many_results_are_blocks_of_their_own(stub: Stub) -> None:
+    spec, a = TensorSpec.of((1,)), block(stub, [7.0])
+    plan = stub.cann.op("aclnnStubSplit").plan(spec, (spec,) * 3, allocate=("out",))
+    stream = stub.cann.runtime.current_stream().address
+    made = launch_many(plan.address, stream, (4, 4, 4), a.session, a)
+    assert made is not None
+    assert [values(stub, each) for each in made] == [[7.0], [8.0], [9.0]]
+    assert held(stub) == 4
+
+
+def test_a_failed_launch_gives_nothing_and_the_plan_raises_it(stub: Stub) -> None:
+    a = block(stub, [1.0, 2.0])
+    plan, stream = add(stub, ("out",)), stub.cann.runtime.current_stream()
+    stub.set("fail_one", 161002)
+    assert launch(plan.address, stream.address, 8, a.session, a, a) is None
+    with pytest.raises(AclError, match="told to refuse"):
+        plan.throw(stream)
+    assert not launch_into(add(stub, ()).address, stream.address, a, a, a)
+    assert held(stub) == 1
+
+
+def test_wrong_arguments_are_refused_without_a_launch(stub: Stub) -> None:
+    a = block(stub, [1.0, 2.0])
+    plan, stream = add(stub, ("out",)), stub.cann.runtime.current_stream().address
+    with pytest.raises(TypeError, match="expected a Block, got int"):
+        launch(plan.address, stream, 8, a.session, a, 7)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="expected 4 and up to 32 blocks"):
+        launch(plan.address, stream, 8)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="3 positional arguments"):
+        Block(1, 2)  # type: ignore[call-arg]
+    with pytest.raises(OverflowError):
+        Block(1 << 70, 2, 3)
+    assert launch(plan.address, stream, 8, a.session, a) is None
+    assert lib.mt_last_failure().code == lib.MT_WRONG_COUNT
+    assert stub.get("launches") == 0
+
+
+def test_a_block_of_a_session_that_is_over_frees_nothing_of_the_next(stub: Stub) -> None:
+    old = block(stub, [1.0])
+    stub.cann.close()
+    new = block(stub, [2.0])
+    again = Block(new.address, 4, old.session)
+    del old, again
+    gc.collect()
+    assert held(stub) == 1
+    assert values(stub, new) == [2.0]
+
+
+def test_launches_keep_reference_counts(stub: Stub) -> None:
+    a, nbytes = block(stub, [1.0, 2.0]), 1 << 40
+    plan, stream = add(stub, ("out",)), stub.cann.runtime.current_stream().address
+    counts = sys.getrefcount(a), sys.getrefcount(nbytes), sys.getrefcount(None)
+    for _ in range(100):
+        launch(plan.address, stream, nbytes, a.session, a, a)
+    assert sys.getrefcount(a) == counts[0]
+    assert sys.getrefcount(nbytes) == counts[1]
+    assert abs(sys.getrefcount(None) - counts[2]) < 50
