@@ -49,10 +49,10 @@ def install() -> Path:
 
 
 @functools.cache
-def compiler() -> str:
-    found = shutil.which("g++")
+def compiler(language: str = "c++") -> str:
+    found = shutil.which("g++" if language == "c++" else "gcc")
     if found is None:
-        pytest.skip("no g++ to build the programs with")
+        pytest.skip(f"no GNU compiler for {language} to build the programs with")
     return found
 
 
@@ -64,7 +64,7 @@ def scratch() -> Path:
 @functools.cache
 def build(name: str, *options: str) -> Path:
     """Compile `programs/<name>.cpp` as a user would, and return the executable."""
-    binary = scratch() / name
+    binary = scratch() / name.replace("/", "-")
     root = install()
     command = [
         compiler(), "-O1", "-g", "-rdynamic", "-pthread", *options,
@@ -77,9 +77,15 @@ def build(name: str, *options: str) -> Path:
     return binary
 
 
-def run(name: str, *arguments: str, timeout: float = 60, **environment: str) -> Outcome:
-    """Build and run a program; keyword arguments are environment variables."""
-    binary = build(name)
+def run(
+    name: str,
+    *arguments: str,
+    options: tuple[str, ...] = (),
+    timeout: float = 60,
+    **environment: str,
+) -> Outcome:
+    """Build and run a program; other keyword arguments are environment variables."""
+    binary = build(name, *options)
     report = Path(tempfile.mkstemp(prefix="findings-", suffix=".jsonl", dir=scratch())[1])
     private = ("ACLSIM_", "ASCEND_")
     clean = {k: v for k, v in os.environ.items() if not k.startswith(private)}

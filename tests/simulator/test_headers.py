@@ -1,0 +1,136 @@
+"""The install's headers compile alone, say what the catalog says, and declare what is exported."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from compiled import compiler, install, scratch
+from elftools.elf.elffile import ELFFile
+
+import aclnn_bindings
+
+DECLARED = re.compile(r"^ACL_FUNC_VISIBILITY [^;(]*?\b(\w+)\(", re.MULTILINE)
+# Exported without a public header in CANN either, or by the simulator's own header.
+UNDECLARED = re.compile(r"(Msprof|rt|Hccl)\w+")
+
+
+def headers() -> list[str]:
+    root = install() / "include"
+    return sorted(str(p.relative_to(root)) for p in root.rglob("*.h"))
+
+
+def catalog() -> Any:
+    folder = Path(aclnn_bindings.__path__[0]) / "catalogs"
+    return json.loads((folder / "2026-08.json").read_text(encoding="utf-8"))
+
+
+def exported() -> dict[str, str]:
+    """C symbols defined by the install's libraries → library; C++ names are internal."""
+    found = {}
+    for library in sorted((install() / "lib64").glob("lib*.so")):
+        if "openblas" in library.name:
+            continue
+        with library.open("rb") as file:
+            table = ELFFile(file).get_section_by_name(".dynsym")
+            for symbol in table.iter_symbols():
+                kind = symbol["st_info"]["type"]
+                defined = symbol["st_shndx"] != "SHN_UNDEF" and kind == "STT_FUNC"
+                if defined and not symbol.name.startswith("_"):
+                    found[symbol.name] = library.name
+    return found
+
+
+def declared() -> set[str]:
+    root = install() / "include"
+    return {name for h in headers() for name in DECLARED.findall((root / h).read_text())}
+
+
+@pytest.mark.parametrize("standard", ["c11", "c++11", "c++20"])
+def test_every_header_compiles_alone(standard: str) -> None:
+    language = "c++" if "++" in standard else "c"
+    sources = []
+    for i, header in enumerate(headers()):
+        source = scratch() / f"alone-{language}-{i}.{language}"
+        source.write_text(f"#include <{header}>\nextern int not_empty;\n")
+        sources.append(str(source))
+    flags = [f"-std={standard}", "-x", language, "-Wall", "-Wextra", "-Werror", "-pedantic"]
+    # One compiler run per 100 headers: each is its own translation unit.
+    for start in range(0, len(sources), 100):
+        command = [compiler(language), *flags, "-fsyntax-only", f"-I{install() / 'include'}"]
+        done = subprocess.run(
+            command + sources[start : start + 100], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr[:2000]
+
+
+def test_layouts_and_values_are_those_of_the_catalog() -> None:
+    facts = catalog()
+    known = set(
+        re.findall(r"\w+", "".join((install() / "include" / h).read_text() for h in headers()))
+    )
+    lines = [f"#include <{h}>" for h in headers() if h.startswith(("acl/", "aclnn/"))]
+    checked = 0
+    for name, (_, _, size, align, _) in facts["structs"].items():
+        if name in known:
+            lines.append(
+                f'static_assert(sizeof({name}) == {size} && alignof({name}) == {align}, "");'
+            )
+            checked += 1
+    for name, (home, values) in facts["enums"].items():
+        if not home.startswith(("acl/", "aclnn/")):
+            continue
+        present = {k: v for k, v in values.items() if k in known}
+        lines += [f'static_assert({k} == {v}, "{name}");' for k, v in present.items()]
+        checked += len(present)
+    for name, value in facts["constants"].items():
+        if name in known and name.startswith(("ACL_ERROR_", "ACLNN_ERR_")):
+            lines.append(f'static_assert({name} == {value}, "");')
+            checked += 1
+    source = scratch() / "layouts.cpp"
+    source.write_text("\n".join(lines) + "\n")
+    command = [compiler(), "-std=c++17", "-fsyntax-only", f"-I{install() / 'include'}", str(source)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[:2000]
+    assert checked > 700
+
+
+def test_everything_declared_is_exported() -> None:
+    assert declared() - set(exported()) == set()
+
+
+def test_everything_exported_is_declared_or_known_to_have_no_header() -> None:
+    extra = set(exported()) - declared()
+    assert {name for name in extra if not UNDECLARED.fullmatch(name)} == set()
+
+
+def test_both_phases_of_every_operator_are_exported_by_libopapi() -> None:
+    found = exported()
+    ops = {
+        name.removesuffix("GetWorkspaceSize") for name in found if name.endswith("GetWorkspaceSize")
+    }
+    assert len(ops) >= 220
+    assert {found[op] for op in ops} == {"libopapi.so"}
+
+
+def test_libraries_need_each_other_as_in_cann() -> None:
+    def needed(name: str) -> list[str]:
+        with (install() / "lib64" / name).open("rb") as file:
+            dynamic = ELFFile(file).get_section_by_name(".dynamic")
+            return [tag.needed for tag in dynamic.iter_tags("DT_NEEDED")]
+
+    assert "libnnopbase.so" in needed("libopapi.so")
+    assert "libascendcl.so" in needed("libnnopbase.so")
+    assert "libascendcl.so" in needed("libacl_op_compiler.so")
+
+
+def test_what_torch_npu_links_to_exists() -> None:
+    assert {"aclrtGetSocName", "aclopCompileAndExecute", "aclSetCompileopt", "MsprofReportApi",
+            "rtKernelLaunch", "aclmdlInitDump", "aclrtMapMem", "aclGetTensorDescDimV2",
+            "aclrtProcessReport"} <= set(exported())  # fmt: skip
+    for library in ("hccl", "ge_runner", "graph", "acl_tdt_channel"):
+        assert (install() / "lib64" / f"lib{library}.so").exists()
