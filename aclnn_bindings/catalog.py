@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, Final
 
 from .abi import SCALARS, kind_of
@@ -18,6 +18,7 @@ from .errors import BindingError
 from .lazy import LazyMapping
 from .signature import Declarations, Direction, Field, Kind, Param, Signature, Struct
 
+_DATA: Final = Path(__file__).parent / "catalogs"
 _DIRECTIONS: Final = {"i": Direction.IN, "o": Direction.OUT, "b": Direction.INOUT}
 _VERSIONS: Final = ("8.1.RC1", "2026-08")
 # CANN releases whose interface a catalog was read from, or is known to equal.
@@ -79,7 +80,7 @@ def sources(version: str) -> str:
 
 @cache
 def _read(name: str) -> dict[str, Any]:
-    text = files(__package__).joinpath("catalogs", name).read_text(encoding="utf-8")
+    text = (_DATA / name).read_text(encoding="utf-8")
     return dict(json.loads(text))
 
 

@@ -7,9 +7,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, Final
 
+_DATA: Final = Path(__file__).parent / "catalogs"
 # SoC name (aclrtGetSocName) → product code of the operator documents. `Ascend910B` without a digit
 # is 910A-class hardware (reported); 910B1…B4-1 are Atlas A2.
 _SOCS: Final = (
@@ -67,5 +68,5 @@ def _without(row: Any, param: str, index: int, product: str | None) -> tuple[str
 
 @cache
 def _specs() -> Any:
-    text = files(__package__).joinpath("catalogs", "op_specs.json").read_text(encoding="utf-8")
+    text = (_DATA / "op_specs.json").read_text(encoding="utf-8")
     return json.loads(text)
