@@ -1,4 +1,4 @@
-"""Owns the split of a header's code into declarations, and what each of them declares."""
+"""Owns the split of a header's code into declarations, so that none gets lost."""
 
 from __future__ import annotations
 
@@ -6,21 +6,13 @@ import re
 from bisect import bisect_right
 from typing import Final
 
-from .declarator import Cursor, Declarator, Specifiers, join_type
 from .expression import tokenize
 from .markers import Markers
-from .raw import (
-    RawConstant,
-    RawEnum,
-    RawFunction,
-    RawParam,
-    RawStruct,
-    RawTypedef,
-    Unit,
-)
+from .raw import Unit
 from .source import Source
+from .statement import Place, Statements
 from .tokens import NotUnderstood
-from .words import INTRICATE
+from .words import ATTRIBUTES, TAGS
 
 _CHUNK: Final = re.compile(r"[^;{}]*+[;{}]")
 _BRACE: Final = re.compile(r"[{}]")
@@ -42,8 +34,7 @@ class Chunks:
         self.counted = 0
         self.spans: list[tuple[int, int]] = []
         self.pack_starts = [at for at, _ in source.packs]
-        self.prefixes: dict[str, str | None] = {}
-        self.params = markers.params
+        self.statements = Statements(source, unit, markers)
 
     def line_at(self, at: int) -> int:
         """The line of an offset; offsets must not decrease from call to call."""
@@ -134,16 +125,12 @@ class Chunks:
         depth, group, tag = 0, "", False
         tokens = tokenize(head)
         for at, token in enumerate(tokens):
-            if token == "(":
-                if not depth:
-                    group = tokens[at - 1] if at else ""
-                depth += 1
-            elif token == ")":
-                depth -= 1
-            elif not depth:
-                tag = tag or token in ("struct", "union", "enum")
-        marker = group.startswith(("__attribute", "__declspec", "alignas", "_Alignas"))
-        return tag and (tokens[-1] != ")" or marker or group in self.markers.dropped)
+            if token == "(" and not depth:
+                group = tokens[at - 1] if at else ""
+            depth += (token == "(") - (token == ")")
+            tag = tag or (not depth and token in TAGS)
+        marker = group in ATTRIBUTES or group in self.markers.dropped
+        return tag and (tokens[-1] != ")" or marker)
 
     def body(self, at: int, start: int, stop: int, head: str) -> None:
         """Handles a braced thing that needs no ';': a function's body, or C++."""
@@ -167,17 +154,15 @@ class Chunks:
         """Declares what one complete declaration says, or notes why not."""
         if text == ";":
             return
-        line = self.line_at(start)
-        doc = self.doc_before(at, start)
+        place = Place(
+            self.line_at(start), self.doc_before(at, start), self.pack_at(start), exported
+        )
         if len(text) > _LONGEST:
             self.skip(start, end, f"longer than {_LONGEST} characters")
             return
-        if exported and self.fast(text, line, doc):
-            self.unit.chunks += 1
-            self.spans.append((start, end))
-            return
         try:
-            self.slow(text, line, doc, start, exported)
+            if not exported or not self.statements.prototype(text, place):
+                self.statements.declare(text, place)
         except NotUnderstood as error:
             self.skip(start, end, str(error))
         except RecursionError:
@@ -186,186 +171,10 @@ class Chunks:
             self.unit.chunks += 1
             self.spans.append((start, end))
 
-    def fast(self, text: str, line: int, doc: str) -> bool:
-        """Declares a plain prototype, the form of nearly all; False leaves it to `slow`."""
-        head, bracket, rest = text.partition("(")
-        if not bracket or "(" in rest:
-            return False
-        inside, _, after = rest.partition(")")
-        if after != ";" and after.strip() != ";":
-            return False
-        words = head.replace("*", " * ").split()
-        if len(words) < 2 or not words[-1].isidentifier():
-            return False
-        name = words.pop()
-        prefix = " ".join(words)
-        returns = self.prefixes.get(prefix)
-        if returns is None:
-            returns = self.returned(words)
-            if returns is None:
-                return False
-            self.prefixes[prefix] = returns
-        params = []
-        known = self.params
-        for piece in inside.split(","):
-            piece = " ".join(piece.split())
-            param = known.get(piece)
-            if param is None:
-                param = self.parameter(piece)
-                if param is None:
-                    return False
-            params.append(param)
-        if params == [RawParam("void", "")] or params == [RawParam("", "")]:
-            params = []
-        deprecated = "DEPRECATED" in prefix
-        function = RawFunction(name, returns, tuple(params), line, doc, True, deprecated)
-        self.unit.functions.append(function)
-        return True
-
-    def returned(self, words: list[str]) -> str | None:
-        """The return type in the words before a function's name, None if not simple."""
-        left = [w for w in words if w not in self.markers.dropped]
-        if any(w in INTRICATE or w in self.markers.replaced for w in left):
-            return None
-        left = [w for w in left if w != "extern"]
-        stars = left.count("*")
-        if stars and left[-stars:] != ["*"] * stars:
-            return None
-        names = left[: len(left) - stars]
-        const = "const" in names
-        names = [n for n in names if n != "const"]
-        if not names or not all(n.isidentifier() for n in names):
-            return None
-        return join_type(("const " if const else "") + names[-1], "*" * stars)
-
-    def parameter(self, piece: str) -> RawParam | None:
-        """One parameter of a plain prototype; None if it needs the full grammar to fail."""
-        if not piece:
-            return RawParam("", "")
-        tokens = tokenize(piece)
-        expanded = self.markers.expand(tokens)
-        if expanded is not tokens or "=" in tokens or '"' in piece:
-            return None
-        if piece == "...":
-            return RawParam("...", "")
-        try:
-            cursor = Cursor(tokens)
-            param = cursor.parameter(Declarator(""))
-        except (NotUnderstood, RecursionError):
-            return None
-        if cursor.peek():
-            return None
-        if len(self.params) < 100_000:
-            self.params[piece] = param
-        return param
-
-    def slow(self, text: str, line: int, doc: str, start: int, exported: bool) -> None:
-        tokens = self.markers.expand(tokenize(text))
-        pack = 0
-        if self.pack_starts:
-            index = bisect_right(self.pack_starts, start) - 1
-            pack = self.source.packs[index][1] if index >= 0 else 0
-        if tokens[:1] and tokens[0] == "extern" and tokens[1:2] in (['"C"'], ['"C++"']):
-            del tokens[1]
-        cursor = Cursor(tokens, pack, line)
-        spec = cursor.specifiers()
-        if cursor.peek() == ";" and not spec.name:
-            self.bare(spec, line)
-            cursor.take()
-        else:
-            items = cursor.declarators(spec)
-            cursor.expect(";")
-            self.declare(spec, items, line, doc, exported)
-        if cursor.peek():
-            raise NotUnderstood(f"unexpected '{cursor.peek()[:40]}'")
-        self.unit.enums.extend(cursor.enums)
-
-    def bare(self, spec: Specifiers, line: int) -> None:
-        """A declaration without declarators: a tag, or a type of its own."""
-        unit = self.unit
-        if spec.struct is not None:
-            unit.structs.append(spec.struct)
-        elif spec.enum is not None:
-            unit.enums.append(spec.enum)
-        elif spec.introduces:
-            unit.opaque.append((spec.introduces, line))
-        else:
-            raise NotUnderstood("declares nothing")
-
-    def declare(
-        self, spec: Specifiers, items: list[Declarator], line: int, doc: str, exported: bool
-    ) -> None:
-        unit = self.unit
-        deprecated = any("deprecated" in a.lower() for a in spec.attributes)
-        if "typedef" in spec.storage:
-            self.typedef(spec, items, line)
-            return
-        if spec.struct is not None or spec.enum is not None:
-            raise NotUnderstood("a variable of a type defined in place")
-        taken: list[RawFunction | RawConstant] = []
-        for item in items:
-            taken.append(self.function_or_constant(spec, item, line, doc, exported, deprecated))
-        for entry in taken:
-            if isinstance(entry, RawFunction):
-                unit.functions.append(entry)
-            else:
-                unit.constants.append(entry)
-
-    def function_or_constant(
-        self, spec: Specifiers, item: Declarator, line: int, doc: str, exported: bool, old: bool
-    ) -> RawFunction | RawConstant:
-        if not item.name:
-            raise NotUnderstood("declares nothing")
-        if item.params is not None:
-            if item.defaults:
-                self.unit.skip_at(
-                    line, item.name, f"C++: default value of {', '.join(item.defaults)} left out"
-                )
-            if not exported or "static" in spec.storage:
-                raise NotUnderstood("defined in the header, so no library exports it")
-            returns = item.type_of(spec.base)
-            old = old or any("deprecated" in a.lower() for a in item.attributes)
-            return RawFunction(item.name, returns, item.params, line, doc, True, old)
-        constant = spec.base.startswith("const ") or "constexpr" in spec.storage
-        if constant and item.value and not item.after:
-            return RawConstant(item.name, self.source.restore(item.value), line)
-        raise NotUnderstood(f"variable '{item.name}' of type {item.type_of(spec.base)}")
-
-    def typedef(self, spec: Specifiers, items: list[Declarator], line: int) -> None:
-        unit = self.unit
-        plain = tuple(i.name for i in items if not i.before and not i.after and i.params is None)
-        attributes = " ".join([*spec.attributes, *(a for i in items for a in i.attributes)])
-        if spec.struct is not None:
-            struct = spec.struct
-            if "aligned" in attributes:
-                if struct.names:
-                    unit.structs.append(struct)
-                names = tuple(n for n in plain if n not in struct.names)
-                struct = struct._replace(names=names, alias=attributes)
-            else:
-                names = struct.names + tuple(n for n in plain if n not in struct.names)
-                struct = struct._replace(names=names)
-            unit.structs.append(struct)
-            spec.base = (
-                spec.base if spec.tag else f"{spec.base} {names[0] if names else ''}".strip()
-            )
-        elif "aligned" in attributes:
-            raise NotUnderstood("typedef that changes the alignment of its type")
-        elif spec.enum is not None:
-            names = spec.enum.names + tuple(n for n in plain if n not in spec.enum.names)
-            unit.enums.append(spec.enum._replace(names=names))
-            spec.base = (
-                spec.base if spec.tag else f"{spec.base} {names[0] if names else ''}".strip()
-            )
-        for item in items:
-            if not item.name:
-                raise NotUnderstood("typedef without a name")
-            if item.params is not None:
-                inside = ", ".join(p.type for p in item.params) or "void"
-                ctype = join_type(item.type_of(spec.base), f"({inside})")
-            else:
-                ctype = item.type_of(spec.base)
-            unit.typedefs.append(RawTypedef(item.name, ctype, line))
+    def pack_at(self, at: int) -> int:
+        """The maximal alignment that #pragma pack sets at an offset, 0 if none."""
+        index = bisect_right(self.pack_starts, at) - 1 if self.pack_starts else -1
+        return self.source.packs[index][1] if index >= 0 else 0
 
 
 def read_declarations(source: Source, unit: Unit, markers: Markers) -> Chunks:
@@ -418,6 +227,3 @@ def _balanced_end(text: str, at: int) -> int:
         if not depth:
             return found.end()
     return len(text)
-
-
-__all__ = ["Chunks", "Markers", "RawEnum", "RawStruct", "read_declarations"]

@@ -9,9 +9,9 @@ from typing import Final, NamedTuple
 
 from ..abi import SCALARS, unqualified
 from ..signature import Field
-from .declarator import join_type
 from .numbers import NotConstant
 from .raw import RawField, RawStruct
+from .spelling import join_type
 from .symbols import Symbols, UnitScope, evaluate_text
 
 _ARRAY: Final = re.compile(r"\[([^\[\]]*)\]")
@@ -51,6 +51,42 @@ class _Member(NamedTuple):
     size: int
     align: int
     parts: Sequence[Field] = ()
+
+
+class _Placement:
+    """Where the next member of a struct goes, in bits; all members of a union start at 0."""
+
+    def __init__(self, union: bool, dense: bool) -> None:
+        self.union, self.dense = union, dense
+        self.bit, self.widest, self.size = 0, 1, 0
+        self.fields: list[Field] = []
+
+    def field(self, name: str, member: _Member) -> None:
+        start = 0 if self.union else -(-self.bit // (8 * member.align)) * member.align
+        if name:
+            self.fields.append(Field(name, member.type, start, member.size))
+        self.fields.extend(replace(f, offset=f.offset + start) for f in member.parts)
+        self._end((start + member.size) * 8, member.align)
+
+    def bit_field(self, name: str, member: _Member, bits: int) -> None:
+        """A bit-field must not cross a boundary of its type unless the struct is packed."""
+        unit = member.size * 8
+        if not unit:
+            raise NotConstant(f"bit-field {name} of a type without size")
+        start = 0 if self.union else self.bit
+        crosses = start // unit != (start + bits - 1) // unit
+        if bits == 0 or (crosses and not self.dense):
+            start = -(-start // unit) * unit
+        if name:
+            self.fields.append(
+                Field(name, member.type, start // unit * member.size, member.size, bits)
+            )
+        self._end(start + bits, member.align if name else 1)
+
+    def _end(self, bit: int, align: int) -> None:
+        self.bit = bit
+        self.widest = max(self.widest, align)
+        self.size = max(self.size, -(-bit // 8))
 
 
 class Layouts:
@@ -134,37 +170,21 @@ class Layouts:
 
     def compute(self, struct: RawStruct, name: str, scope: UnitScope, unit: int) -> Layout:
         """Lays out members in order; see System V AMD64 ABI 3.1.2 for bit-fields."""
-        packed = "packed" in struct.align
-        bit, widest, size = 0, 1, 0
-        fields: list[Field] = []
+        place = _Placement(struct.union, "packed" in struct.align or bool(struct.pack))
         for item in struct.fields:
-            member = f"{name}.{item.name}"
-            ctype, width, align, parts = self._member(item, member, scope, unit)
-            if packed:
-                align = 1
-            if struct.pack:
-                align = min(align, struct.pack)
-            align = max(align, self._asked_alignment(item.align, scope))
-            if struct.union:
-                bit = 0
+            member = self._member(item, f"{name}.{item.name}", scope, unit)
+            align = 1 if "packed" in struct.align else member.align
+            align = min(align, struct.pack or align)
+            member = member._replace(align=max(align, self._asked_alignment(item.align, scope)))
             if item.bits:
                 bits = int(evaluate_text(item.bits, scope).number)
-                bit = _place_bits(bit, bits, width, packed or bool(struct.pack))
-                if item.name:
-                    at = bit // (width * 8) * width
-                    fields.append(Field(item.name, ctype, at, width, bits))
-                bit += bits
+                place.bit_field(item.name, member, bits)
             else:
-                start = -(-bit // (8 * align)) * align
-                if item.name:
-                    fields.append(Field(item.name, ctype, start, width))
-                fields.extend(replace(f, offset=f.offset + start) for f in parts)
-                bit = (start + width) * 8
-            widest = max(widest, align if item.name or not item.bits else 1)
-            size = max(size, -(-bit // 8))
-        widest = max(widest, self._asked_alignment(struct.align, scope))
-        size = -(-size // widest) * widest
-        return Layout(size, max(widest, self._asked_alignment(struct.alias, scope)), fields)
+                place.field(item.name, member)
+        widest = max(place.widest, self._asked_alignment(struct.align, scope))
+        size = -(-place.size // widest) * widest
+        alias = self._asked_alignment(struct.alias, scope)
+        return Layout(size, max(widest, alias), place.fields)
 
     def _asked_alignment(self, attributes: str, scope: UnitScope) -> int:
         found = _ALIGNED.search(attributes) if attributes else None
@@ -215,13 +235,3 @@ class _Sizes(Mapping[str, int]):
 
     def __len__(self) -> int:
         return len(self.layouts.raw)
-
-
-def _place_bits(bit: int, bits: int, width: int, packed: bool) -> int:
-    """Where a bit-field starts: it must not cross a boundary of its type unless packed."""
-    unit = width * 8
-    if bits == 0:
-        return -(-bit // unit) * unit
-    if not packed and bit // unit != (bit + bits - 1) // unit:
-        return -(-bit // unit) * unit
-    return bit

@@ -89,45 +89,47 @@ class Rows(Sequence[T], Generic[T]):
         return len(self._rows)
 
 
-def declarations(image: Image) -> Declarations:
-    """The declarations that an image holds; nothing is decoded yet."""
-    headers = image.headers
-    params: dict[int, Param] = {}
+class _Decoder:
+    """Makes the dataclasses of one image from its rows."""
 
-    def param(index: int) -> Param:
-        made = params.get(index)
+    def __init__(self, image: Image) -> None:
+        self.headers, self.rows = image.headers, image.params
+        self.params: dict[int, Param] = {}
+
+    def param(self, index: int) -> Param:
+        made = self.params.get(index)
         if made is None:
-            ctype, name, kind, direction, optional, dtypes = _plain(image.params[index])
-            made = params[index] = Param(
+            ctype, name, kind, direction, optional, dtypes = _plain(self.rows[index])
+            made = self.params[index] = Param(
                 name, ctype, _KINDS[kind], _DIRECTIONS[direction], bool(optional), tuple(dtypes)
             )
         return made
 
-    def function(name: str, row: Row) -> Signature:
+    def function(self, name: str, row: Row) -> Signature:
         returns, header, line, flags, numbers = row
-        shown = tuple(param(n) for n in numbers)
+        params = tuple(self.param(n) for n in numbers)
         exported, deprecated = bool(flags & EXPORTED), bool(flags & DEPRECATED)
-        return Signature(name, returns, shown, headers[header], line, exported, deprecated)
+        return Signature(name, returns, params, self.headers[header], line, exported, deprecated)
 
-    def struct(name: str, row: Row) -> Struct:
+    def struct(self, name: str, row: Row) -> Struct:
         size, align, header, line, union, fields = row
         members = tuple(Field(*f) for f in fields)
-        return Struct(name, size, align, members, headers[header], line, bool(union))
+        return Struct(name, size, align, members, self.headers[header], line, bool(union))
 
-    def enum(_: str, row: Row) -> Mapping[str, int]:
-        return dict(row)
-
-    def skip(row: Row) -> Skipped:
+    def skipped(self, row: Row) -> Skipped:
         header, line, text, reason = row
-        return Skipped(headers[header], line, text, reason)
+        return Skipped(self.headers[header], line, text, reason)
 
-    named = image.named
+
+def declarations(image: Image) -> Declarations:
+    """The declarations that an image holds; nothing is decoded yet."""
+    decoder, named = _Decoder(image), image.named
     return Declarations(
-        functions=Table(named["functions"], function),
-        enums=Table(named["enums"], enum),
+        functions=Table(named["functions"], decoder.function),
+        enums=Table(named["enums"], lambda _, row: dict(row)),
         constants=Table(named["constants"], lambda _, row: row[0]),
         typedefs=Table(named["typedefs"], lambda _, row: row[0]),
-        structs=Table(named["structs"], struct),
-        skipped=Rows(image.skipped, skip),
-        sources=tuple(headers),
+        structs=Table(named["structs"], decoder.struct),
+        skipped=Rows(image.skipped, decoder.skipped),
+        sources=tuple(image.headers),
     )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from .raw import RawEnum
-from .words import ATTRIBUTES
+from .words import ATTRIBUTES, CXX
 
 _DEPTH: Final = 40
 
@@ -70,3 +70,31 @@ class Tokens:
         if token == "[" and self.peek(1) == "[":
             return " ".join(self.balanced()) or "[]"
         return ""
+
+    def attributes(self) -> list[str]:
+        """Takes all attributes at the cursor."""
+        out = []
+        while attribute := self.attribute():
+            out.append(attribute)
+        return out
+
+    def trailing_attribute(self) -> str:
+        """Takes an attribute or a macro that stands for one."""
+        if attribute := self.attribute():
+            return attribute
+        token = self.peek()
+        if token in CXX or not token.isidentifier():
+            found = "C++: " if token in CXX else "unexpected "
+            raise NotUnderstood(f"{found}'{token[:40] or 'end'}'")
+        self.take()
+        return f"{token}({' '.join(self.balanced())})" if self.peek() == "(" else token
+
+    def until(self, *stops: str) -> list[str]:
+        """Takes tokens up to a stop that stands outside all brackets."""
+        depth, out = 0, []
+        while (token := self.peek()) and (depth or token not in stops):
+            depth += (token in "([{") - (token in ")]}")
+            if depth < 0:
+                break
+            out.append(self.take())
+        return out

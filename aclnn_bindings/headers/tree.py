@@ -17,35 +17,36 @@ from .tables import Image
 
 def build(texts: Mapping[str, str | bytes], unread: Mapping[str, str] | None = None) -> Image:
     """The image of some headers given by name; `unread` are names with the reason."""
-    defined = predefined()
-    units: list[Unit] = []
-    sources: list[Source] = []
-    seen: set[bytes] = set()
-    for name, content in texts.items():
-        data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
-        digest = blake2b(data, digest_size=16).digest()
-        unit = Unit(name)
-        units.append(unit)
-        if digest in seen:
-            sources.append(Source())
-            continue
-        seen.add(digest)
-        sources.append(read_source(_text(content), unit, defined))
+    units, sources = _read(texts)
     for name, reason in (unread or {}).items():
         unit = Unit(name)
         unit.skip_at(0, name, reason)
         units.append(unit)
         sources.append(Source())
-    for index, macros in inherited(units, defined).items():
-        name = units[index].header
-        text = _text(texts[name])
-        units[index] = Unit(name)
-        sources[index] = read_source(text, units[index], {**defined, **macros})
     macros = _all_macros(units)
     markers = Markers(macros)
     for unit, source in zip(units, sources, strict=True):
         read_declarations(source, unit, markers)
     return Linker(units, macros, markers).run()
+
+
+def _read(texts: Mapping[str, str | bytes]) -> tuple[list[Unit], list[Source]]:
+    """Each header's code; a copy of an earlier header has none."""
+    defined = predefined()
+    units = [Unit(name) for name in texts]
+    sources: list[Source] = []
+    seen: set[bytes] = set()
+    for unit, content in zip(units, texts.values(), strict=True):
+        data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
+        digest = blake2b(data, digest_size=16).digest()
+        copied = digest in seen
+        seen.add(digest)
+        sources.append(Source() if copied else read_source(_text(content), unit, defined))
+    for index, macros in inherited(units, defined).items():
+        name = units[index].header
+        units[index] = Unit(name)
+        sources[index] = read_source(_text(texts[name]), units[index], {**defined, **macros})
+    return units, sources
 
 
 def _text(content: str | bytes) -> str:

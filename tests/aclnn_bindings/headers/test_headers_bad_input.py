@@ -79,6 +79,7 @@ NESTED = {
     "own value": "enum { A = B, B = A }; \n#define C C\nint f(int a[C]);",
     "big array": "struct A { char c[0x7fffffffffffffff][0x7fffffff]; };",
     "negative array": "struct A { char c[-4]; };",
+    "bit-field of nothing": "struct A { char c[0] : 3; }; struct B { struct A a : 1 / 0; };",
     "division by zero": "#define A 1 / 0\n#define B 1 % 0\nenum { C = 1 << 99 };",
     "long number": "#define A " + "9" * 100_000 + "\n#define B 0x" + "f" * 100_000,
     "long name": f"int {'f' * 1_000_000}(void);",
