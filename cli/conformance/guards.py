@@ -72,10 +72,14 @@ def second_run(first: Any, second: Any) -> str:
 
 
 def trespass(inputs: int, outputs: int) -> list[str]:
-    """Bytes that changed and may not have."""
+    """Memory that changed and may not have."""
     found = []
     if inputs:
-        found.append(f"{inputs} elements of an input's memory changed")
+        found.append(f"{_elements(inputs)} of an input's memory changed")
     if outputs:
-        found.append(f"{outputs} elements outside of the output were written")
+        found.append(f"{_elements(outputs)} outside of the output changed")
     return found
+
+
+def _elements(count: int) -> str:
+    return "1 element" if count == 1 else f"{count} elements"

@@ -59,8 +59,9 @@ MIXED: Final = {
     "float32": (2.0**-10, 2.0**-16, 1e-2),
     "float64": (2.0**-10, 2.0**-16, 1e-2),
 }
-# dtype -> relative error that may be exceeded by as large a share of the elements.
-SHARE: Final = {"float16": 1e-3, "bfloat16": 1e-3, "float32": 1e-4, "float64": 1e-4}
+# dtype -> relative error that may be exceeded by as large a share of the elements; for bfloat16 the
+# number of an operator contest, since a correctly rounded result already errs by 2e-3.
+SHARE: Final = {"float16": 1e-3, "bfloat16": 4e-3, "float32": 1e-4, "float64": 1e-4}
 
 
 def _torch(found: Errors) -> tuple[bool, str]:

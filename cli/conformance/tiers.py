@@ -73,18 +73,22 @@ def _stricter(tier: str, than: str) -> bool:
 
 def _ulp(need: Requirement, found: Errors, measure: Measure) -> Outcome:
     limit = need.ulp_of(found.form.name)
-    passed = measure.max_ulp <= limit + _SLACK and not found.nonfinite
-    return Outcome("ULP bound", passed, f"{measure.max_ulp:.3g} ≤ {limit:g} ULP{_lost(found)}")
+    return _bounded("ULP bound", measure.max_ulp, limit, _SLACK, "ULP", found)
 
 
 def _ratio(need: Requirement, found: Errors, measure: Measure) -> Outcome:
     ratio = measure.ratio or 0.0
-    passed = ratio <= need.ratio and not found.nonfinite
-    return Outcome("componentwise ratio", passed, f"{ratio:.3g} ≤ {need.ratio:g}{_lost(found)}")
+    return _bounded("componentwise ratio", ratio, need.ratio, 0.0, "", found)
 
 
-def _lost(found: Errors) -> str:
-    return f"; {found.nonfinite} NaN or Inf out of place" if found.nonfinite else ""
+def _bounded(
+    rule: str, value: float, limit: float, slack: float, unit: str, found: Errors
+) -> Outcome:
+    if found.nonfinite:
+        return Outcome(rule, False, f"{found.nonfinite} NaN or Inf out of place")
+    passed = value <= limit + slack
+    numbers = f"{value:.3g} {'≤' if passed else '>'} {limit:g} {unit}".strip()
+    return Outcome(rule, passed, numbers)
 
 
 def _both(found: Errors) -> Outcome:
