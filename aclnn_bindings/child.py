@@ -37,7 +37,8 @@ def run(
     program: str, request: Mapping[str, Any], timeout: float, environ: Mapping[str, str]
 ) -> tuple[StepResult, ...]:
     """The steps of `python -m aclnn_bindings.<program>`, given `request` as JSON on its input."""
-    env = {**environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONUTF8": "1"}
+    path = os.pathsep.join(place or os.getcwd() for place in sys.path)
+    env = {**environ, "PYTHONPATH": path, "PYTHONUTF8": "1"}
     command = [sys.executable, "-P", "-X", "faulthandler", "-m", f"{__package__}.{program}"]
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         process = subprocess.Popen(
