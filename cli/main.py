@@ -7,6 +7,7 @@ Exit codes: 0 ok, 1 problems found, 2 usage, 3 nothing to work on, 70 a defect o
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 from typing import Any, Final
@@ -53,6 +54,9 @@ def main(arguments: list[str] | None = None) -> None:
     arguments = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in arguments
     arguments = [a for a in arguments if a != "--debug"]
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that lacks a character shows `?`
     try:
         sys.exit(_run(arguments))
     except BrokenPipeError:

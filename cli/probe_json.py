@@ -111,6 +111,10 @@ def _declarations(report: Report) -> dict[str, Any]:
         "functions": len(declared.functions) if declared else 0,
         "ops": len(declared.ops) if declared else 0,
         "not_understood": len(declared.skipped) if declared else 0,
+        "skipped": [
+            {"header": s.header, "line": s.line, "reason": s.reason}
+            for s in (declared.skipped if declared else ())
+        ],
     }
 
 

@@ -133,7 +133,7 @@ def _declared(report: Report) -> str | Cell:
     else:
         text += f" ({report.declared_from})"
     if declared.skipped:
-        text += f"; {len(declared.skipped)} declarations not understood"
+        text += f"; {len(declared.skipped)} declarations skipped"
     return text
 
 

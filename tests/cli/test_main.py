@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -86,3 +87,19 @@ def test_help_imports_neither_rich_nor_numpy() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
     )
     assert out.stdout.strip() == "[]"
+
+
+def test_a_terminal_without_a_character_gets_a_question_mark() -> None:
+    code = (
+        "import sys; sys.path.insert(0, sys.argv.pop(1)); import conftest\n"
+        "from mindtorch_npu.main import main; main(['probe', '--help'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(ROOT / "tests")],
+        capture_output=True,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONIOENCODING": "latin-1"},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"NAME?" in done.stdout
