@@ -69,6 +69,29 @@ def test_the_split_layout_works(tmp_path: Path) -> None:
     assert report.census.ops["aclnnMul"].library.endswith("libopapi_nn.so")
 
 
+def test_the_legacy_layout_works(root: Path) -> None:
+    (root / "lib64/libopapi.so").rename(root / "lib64/libaclnn_math.so")
+    report, found = ask(root)
+    assert errors(found) == []
+    assert report.install is not None
+    assert report.install.layout == "legacy"
+
+
+def test_single_beside_split_is_warned_of_and_split_wins(root: Path) -> None:
+    base = root / "lib64/libnnopbase.so"
+    fake_cann.compile_library(root / "lib64/libopapi_math.so", fake_cann.ADD, (base,))
+    report, found = ask(root, run=False)
+    assert "libopapi.so stands beside the split libopapi_*.so" in [c.what for c in found]
+    assert report.census is not None
+    assert report.census.functions["aclnnAdd"].library.endswith("libopapi_math.so")
+
+
+def test_a_runtime_without_operators_says_so(root: Path) -> None:
+    (root / "lib64/libopapi.so").unlink()
+    _, found = ask(root, run=False)
+    assert errors(found) == ["no operator library (libopapi*.so) in this install"]
+
+
 def test_without_running_nothing_is_loaded(root: Path) -> None:
     report, _ = ask(root, run=False)
     assert (report.loads, report.smoke) == ((), ())
