@@ -25,7 +25,7 @@ import cffi
 
 import aclnn_bindings
 from aclnn_bindings.cann import Cann
-from aclnn_bindings.native import lib
+from aclnn_bindings.native import Block, launch, lib
 from aclnn_bindings.plan import Plan
 from aclnn_bindings.specs import ScalarSpec, TensorSpec
 
@@ -151,6 +151,24 @@ def bindings_allocating(case: Case) -> Timed:
     return timed
 
 
+def bindings_blocks(case: Case) -> Timed:
+    """One call that takes Blocks and makes the output's, and its release as it dies."""
+    plan = case.cann.op("aclnnAdd").plan(
+        case.spec, case.spec, ScalarSpec(1.0), case.spec, allocate=("out",)
+    )
+    case.plans.append(plan)
+    stream, address, session = case.stream.address, plan.address, int(lib.mt_session())
+    a, b = (Block(int(lib.mt_alloc(stream, 64)), 64, session) for _ in range(2))
+
+    def timed(count: int) -> float:
+        start = time.perf_counter()
+        for _ in range(count):
+            launch(address, stream, 64, session, a, b)
+        return time.perf_counter() - start
+
+    return timed
+
+
 def bindings_plan(case: Case) -> Timed:
     plan = case.cann.op("aclnnAdd").plan(case.spec, case.spec, ScalarSpec(1.0), case.spec)
     return loop(lambda: plan.launch(case.stream, case.addresses))
@@ -175,7 +193,7 @@ def plain_ctypes(case: Case) -> Timed:
     first.argtypes = [void] * 4 + [c.POINTER(size_t), c.POINTER(void)]
     second.argtypes = [void, size_t, void, void]
 
-    def launch() -> None:
+    def one() -> None:
         dims, strides, one = (c.c_int64 * 1)(case.numel), (c.c_int64 * 1)(1), c.c_double(1.0)
         made = [make(dims, 1, FLOAT, strides, 0, ND, dims, 1, at) for at in case.addresses]
         alpha = scalar(c.byref(one), 11)
@@ -186,7 +204,7 @@ def plain_ctypes(case: Case) -> Timed:
         for tensor in made:
             base.aclDestroyTensor(tensor)
 
-    return loop(launch)
+    return loop(one)
 
 
 def cffi_abi(case: Case) -> Timed:
@@ -198,7 +216,7 @@ def cffi_abi(case: Case) -> Timed:
     stream = ffi.cast("void *", case.stream.handle)
     data = [ffi.cast("void *", at) for at in case.addresses]
 
-    def launch() -> None:
+    def one() -> None:
         dims, strides = ffi.new("int64_t[]", [case.numel]), ffi.new("int64_t[]", [1])
         made = [base.aclCreateTensor(dims, 1, FLOAT, strides, 0, ND, dims, 1, at) for at in data]
         alpha = base.aclCreateScalar(ffi.new("double *", 1.0), 11)
@@ -209,7 +227,7 @@ def cffi_abi(case: Case) -> Timed:
         for tensor in made:
             base.aclDestroyTensor(tensor)
 
-    return loop(launch)
+    return loop(one)
 
 
 def measure(ways: dict[str, Timed], seconds: float) -> dict[str, float]:
@@ -250,6 +268,7 @@ def main() -> None:
                 "plain C++": cpp,
                 "bindings: mt_run3": bindings_into(case),
                 "bindings: mt_run2 + mt_free": bindings_allocating(case),
+                "bindings: launch of Blocks": bindings_blocks(case),
                 "bindings: Plan.launch": bindings_plan(case),
                 "bindings: cann.ops.aclnnAdd(...)": bindings_by_name(case),
                 "cffi, ABI mode": cffi_abi(case),
