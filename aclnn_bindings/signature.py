@@ -152,7 +152,11 @@ class OpSignature:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One member of a struct: offset and size in bytes (LP64); `bits` of a bit-field, else 0."""
+    """One member of a struct: offset and size in bytes (LP64).
+
+    A bit-field has its width in `bits` (else 0), the size of its type, and the offset of the
+    byte that it starts in.
+    """
 
     name: str
     type: str

@@ -33,8 +33,8 @@ CLASSES = {
 }
 # Names that headers define as macros and the facts list as types (acl/dvpp of CANN 8.1).
 SPELLED_BY_MACRO = {"hi_void": "void"}
-# A flexible array member takes no room; the facts list it as a pointer (hi_dvpp_vpc.h).
-FLEXIBLE = {"hi_roundview_stitching_pic_param": 16}
+# The header casts these to int (hi_common_tde.h); the facts list them without the cast.
+CAST_TO_INT = ("HI_ERR_TDE_",)
 IO = {"in": "i", "attr": "i", "out": "o", "io": "b", "in,out": "b"}
 
 
@@ -136,12 +136,12 @@ def borrow_directions(old: dict[str, list[Any]], new: dict[str, list[Any]]) -> N
                 row[i] = "|".join(mine)
 
 
-def compact_struct(name: str, raw: Facts) -> list[Any]:
-    size, fields = FLEXIBLE.get(name, raw["size"]), raw["fields"]
-    if name in FLEXIBLE:
-        ctype, field, offset = fields[-1]
-        fields = [*fields[:-1], [f"{ctype}[0]", field, offset]]
-    return [raw["header"], raw["kind"], size, raw["align"], fields]
+def as_cast(values: dict[str, int]) -> dict[str, int]:
+    """Values of constants or enum members, with the casts that their headers make."""
+    return {
+        n: v - (1 << 32) if n.startswith(CAST_TO_INT) and v >> 31 == 1 else v
+        for n, v in values.items()
+    }
 
 
 def compact_catalog(version: str, raw: Facts, specs: Facts) -> Facts:
@@ -165,10 +165,13 @@ def compact_catalog(version: str, raw: Facts, specs: Facts) -> Facts:
         "sources": meta.get("sources", meta.get("source")),
         "dtype_sets": list(sets.index),
         "headers": dict(sorted(headers.items())),
-        "enums": {n: [e["header"], e["values"]] for n, e in sorted(raw["enums"].items())},
-        "constants": dict(sorted(raw["constants"].items())),
+        "enums": {n: [e["header"], as_cast(e["values"])] for n, e in sorted(raw["enums"].items())},
+        "constants": as_cast(dict(sorted(raw["constants"].items()))),
         "typedefs": dict(sorted({**spelled, **raw["typedefs"]}.items())),
-        "structs": {n: compact_struct(n, s) for n, s in sorted(raw["structs"].items())},
+        "structs": {
+            n: [s["header"], s["kind"], s["size"], s["align"], s["fields"]]
+            for n, s in sorted(raw["structs"].items())
+        },
         **marks,
         "functions": functions,
     }

@@ -78,9 +78,7 @@ class _Placement:
         if bits == 0 or (crosses and not self.dense):
             start = -(-start // unit) * unit
         if name:
-            self.fields.append(
-                Field(name, member.type, start // unit * member.size, member.size, bits)
-            )
+            self.fields.append(Field(name, member.type, start // 8, member.size, bits))
         self._end(start + bits, member.align if name else 1)
 
     def _end(self, bit: int, align: int) -> None:
