@@ -61,7 +61,10 @@ def _record_source(op: Op, made: Formula) -> str:
         "    node.seq = next(counter)",
     ]
     edges = "".join(f"e{p}, " for p in made.positions)
-    lines += [f"    node.edges = ({edges})", "    node.args = plan.args", "    node.index = None"]
+    lines += [f"    node.edges = ({edges})", "    node.index = None"]
+    places = range(len(args))
+    held = "".join(f"a{i}, " if i in made.scalars else f"plan.args[{i}], " for i in places)
+    lines += [f"    node.args = ({held})" if made.scalars else "    node.args = plan.args"]
     lines += ["    node.outs = plan.outs"]
     saved = _saved_list(made)
     parts = [_save_expression(op, made, how, i) for how, i in saved]

@@ -39,7 +39,9 @@ class Target:
 class Formula:
     """The compiled derivative of one op."""
 
-    __slots__ = ("differentiable", "node_class", "op", "positions", "saves", "simple", "targets")
+    __slots__ = (
+        "differentiable", "node_class", "op", "positions", "saves", "scalars", "simple", "targets",
+    )  # fmt: skip
 
     def __init__(self, op: Op):
         self.op = op
@@ -52,6 +54,7 @@ class Formula:
         self.differentiable = bool(self.targets) or missing
         if missing:
             self.targets = [Target(self.positions, _not_implemented(op), [])]
+        self.scalars = _scalars_read(op, self.targets)
         read = [i for t in self.targets for i in t.saved_args]
         self.simple = all(op.schema.args[p].kind in TENSORS for p in (*self.positions, *read))
         name = "".join(w[:1].upper() + w[1:] for w in op.base_name.split("_")) + "Backward0"
@@ -92,7 +95,7 @@ class Formula:
         if how == "grad":
             return grads[i]
         if how == "arg" or how == "result":
-            return node.saved_value(how, i)
+            return _saved_value(node, how, i)
         if how == "attr":
             return node.args[i]
         if how == "geom":
@@ -155,7 +158,7 @@ def formula(op: Op) -> Formula:
     found = op.cache.get("formula")
     if found is None:
         found = op.cache["formula"] = Formula(op)
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def edge(tensor: Tensor) -> tuple[Any, int] | None:
@@ -164,8 +167,10 @@ def edge(tensor: Tensor) -> tuple[Any, int] | None:
     if fn is None or fn is INFERENCE:
         return None
     if fn is STALE:
-        return fresh_edge(tensor)
-    return (fn, tensor._nr)
+        again: tuple[Any, int] | None = fresh_edge(tensor)
+        return again
+    found: tuple[Any, int] = (fn, tensor._nr)
+    return found
 
 
 def autograd(op: Op, plan: Any, args: Sequence[Any]) -> Any:
@@ -212,10 +217,12 @@ def _edges(made: Formula, args: Sequence[Any]) -> tuple[Any, Any]:
 
 
 def _node(made: Formula, plan: Any, args: Sequence[Any], edges: Any, index: Any) -> Any:
-    node = object.__new__(made.node_class)
+    node: Any = object.__new__(made.node_class)
     node.seq = next(counter)
     node.edges = edges
     node.args = plan.args
+    if made.scalars:
+        node.args = tuple(args[i] if i in made.scalars else g for i, g in enumerate(plan.args))
     if index is None:
         index = made.op.cache.get("index")
         if index is None:
@@ -224,6 +231,13 @@ def _node(made: Formula, plan: Any, args: Sequence[Any], edges: Any, index: Any)
     node.index = index
     node.outs = plan.outs
     return node
+
+
+def _scalars_read(op: Op, targets: list[Target]) -> frozenset[int]:
+    """Positions of the Scalars that derivatives read: a plan knows their class, not their value."""
+    reads = (r for t in targets for r in t.reads)
+    kinds = [a.kind for a in op.schema.args]
+    return frozenset(i for how, i in reads if how == "attr" and kinds[i] is Kind.SCALAR)
 
 
 def _saved_list(made: Formula) -> list[tuple[str, int]]:
@@ -271,9 +285,6 @@ def _saved_value(node: OpNode, how: str, i: int) -> Any:
     if held.__class__ is list:
         return [None if s is None else node.unpack(s) for s in held]
     return held
-
-
-OpNode.saved_value = _saved_value  # type: ignore[attr-defined]
 
 
 def _attach(node: Any, result: Any, op: Op) -> None:
