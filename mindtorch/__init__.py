@@ -7,8 +7,8 @@ import math as _math
 from typing import Any as _Any
 
 from . import (
-    _arithmetic,
     _C,
+    _arithmetic,
     _choice,
     _creation,
     _dlpack,
@@ -72,6 +72,17 @@ from ._queries import (
     strided,
 )  # fmt: skip
 from ._tensor import Tensor
+
+# Names that are here before first use; all others come through `__getattr__`.
+__all__ = [
+    "Size", "Tensor", "autograd", "bfloat16", "bool", "cdouble", "cfloat", "channels_last",
+    "channels_last_3d", "complex128", "complex64", "contiguous_format", "device", "double",
+    "dtype", "enable_grad", "finfo", "float", "float16", "float32", "float64", "functionalize",
+    "get_default_device", "get_default_dtype", "half", "iinfo", "inference_mode", "int", "int16",
+    "int32", "int64", "int8", "is_grad_enabled", "is_inference_mode_enabled", "layout", "long",
+    "memory_format", "no_grad", "preserve_format", "promote_types", "set_default_device",
+    "set_default_dtype", "set_grad_enabled", "set_printoptions", "short", "strided", "uint8",
+]  # fmt: skip
 
 __version__ = "0.1.0"
 

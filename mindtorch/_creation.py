@@ -21,14 +21,14 @@ def finish(made: Tensor, requires_grad: bool) -> Tensor:
     """The tensor, as a leaf that requires grad if asked."""
     if requires_grad and made._geom.dtype.category < dt.FLOAT:
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
-    return made.requires_grad_() if requires_grad else made  # type: ignore[attr-defined,no-any-return]
+    return made.requires_grad_() if requires_grad else made
 
 
 def _size(size: Any) -> tuple[int, ...]:
     if len(size) == 1 and not isinstance(size[0], int):
         first = size[0]
         if isinstance(first, Tensor) and first.ndim == 0:
-            return (int(first),)  # type: ignore[call-overload]
+            return (int(first),)
         return tuple(int(n) for n in first)
     return tuple(int(n) for n in size)
 
@@ -39,12 +39,12 @@ def from_array(array: Any, device: Any = None) -> Tensor:
     geom = contiguous(array.shape, dt.from_numpy_dtype(array.dtype), CPU)
     made = adopt(geom, array)
     target = resolve(device)
-    return made if target is CPU else aten.to(made, target)  # type: ignore[no-any-return]
+    return made if target is CPU else aten.to(made, target)
 
 
 def _plain(data: Any) -> Any:
     if isinstance(data, Tensor):
-        return data.detach().cpu()._array  # type: ignore[attr-defined]
+        return data.detach().cpu()._array
     if isinstance(data, list | tuple):
         return [_plain(v) for v in data]
     return data
@@ -94,7 +94,7 @@ def _first(data: Any) -> Any:
 
 def _ragged(data: Any) -> str:
     lengths = [len(v) if isinstance(v, list | tuple) else None for v in data]
-    for i, n in enumerate(lengths):
+    for n in lengths:
         if n != lengths[0] and n is not None and lengths[0] is not None:
             return f"expected sequence of length {lengths[0]} at dim 1 (got {n})"
     return f"expected sequence of equal lengths, got {lengths}"
@@ -107,7 +107,7 @@ def tensor(
 ) -> Tensor:  # fmt: skip
     """A new tensor that copies `data` (numbers, nested sequences, arrays, tensors)."""
     if isinstance(data, Tensor):
-        made = aten.to(data.detach(), device or data.device, dtype, copy=True)  # type: ignore[attr-defined]
+        made = aten.to(data.detach(), device or data.device, dtype, copy=True)
         return finish(made, requires_grad)
     array = array_of(data, dtype)
     target = resolve(device)
@@ -212,7 +212,7 @@ def full(
     """A shape filled with one number; its class gives the dtype."""
     if isinstance(fill_value, Tensor):
         dtype = dtype or fill_value.dtype
-        fill_value = fill_value.item()  # type: ignore[attr-defined]
+        fill_value = fill_value.item()
     size = (size,) if isinstance(size, int) else tuple(size)
     if out is not None:
         return out.resize_(size).fill_(fill_value)  # type: ignore[no-any-return]
@@ -257,7 +257,7 @@ def arange(
     """start, start + step, … below end; int64 for ints, else the default dtype."""
     if end is None:
         start, end = 0, start
-    start, end, step = (v.item() if isinstance(v, Tensor) else v for v in (start, end, step))  # type: ignore[attr-defined]
+    start, end, step = (v.item() if isinstance(v, Tensor) else v for v in (start, end, step))
     if dtype is None and not all(isinstance(v, int) for v in (start, end, step)):
         dtype = dt.get_default_dtype()
     made = _row("arange")(start, end, step, dtype=dtype, device=resolve(device))

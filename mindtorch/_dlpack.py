@@ -12,9 +12,9 @@ from ._tensor import Tensor
 
 
 def _dlpack(self: Tensor, **kwargs: Any) -> Any:
-    if self.requires_grad:  # type: ignore[attr-defined]
+    if self.requires_grad:
         raise RuntimeError("Can't export tensors that require gradient, use tensor.detach()")
-    return self.numpy().__dlpack__(**kwargs)  # type: ignore[attr-defined]
+    return self.numpy().__dlpack__(**kwargs)
 
 
 def _dlpack_device(self: Tensor) -> tuple[int, int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,8 +19,18 @@ class dtype:  # noqa: N801 - torch's name
     """
 
     __slots__ = ("_name", "acl", "category", "itemsize", "legacy", "np", "rank")
+    np: Any
+    itemsize: builtins.int
 
-    def __init__(self, name: str, np_name: str, category: int, rank: int, acl: str, old: str):
+    def __init__(
+        self,
+        name: str,
+        np_name: str,
+        category: builtins.int,
+        rank: builtins.int,
+        acl: str,
+        old: str,
+    ):
         self._name = name
         self.category = category
         self.rank = rank
@@ -46,15 +58,15 @@ class dtype:  # noqa: N801 - torch's name
         return self._name
 
     @property
-    def is_floating_point(self) -> bool:
+    def is_floating_point(self) -> builtins.bool:
         return self.category == FLOAT
 
     @property
-    def is_complex(self) -> bool:
+    def is_complex(self) -> builtins.bool:
         return self.category == COMPLEX
 
     @property
-    def is_signed(self) -> bool:
+    def is_signed(self) -> builtins.bool:
         return self is not uint8 and self is not bool
 
     def to_real(self) -> dtype:
@@ -128,15 +140,10 @@ def promote_types(a: dtype, b: dtype) -> dtype:
     return a if a.rank > b.rank else b
 
 
-def scalar_dtype(category: Any) -> dtype:
-    """The dtype that a Python scalar of this class has on its own."""
-    return SCALAR_DTYPES[category]()
-
-
 class finfo:  # noqa: N801 - torch's name
     """Limits of a floating dtype (torch.finfo)."""
 
-    def __init__(self, d: dtype | None = None):
+    def __init__(self, d: dtype | None = None) -> None:
         d = d or _default
         if d.category not in (FLOAT, COMPLEX):
             raise TypeError(
@@ -149,7 +156,7 @@ class finfo:  # noqa: N801 - torch's name
         self.dtype = d.to_real()._name
         self.bits = info.bits
         for name in ("eps", "max", "min", "tiny", "resolution", "smallest_normal"):
-            setattr(self, name, _Float(getattr(info, name)))
+            setattr(self, name, builtins.float(getattr(info, name)))
 
     def __repr__(self) -> str:
         names = ("resolution", "min", "max", "eps", "smallest_normal", "tiny")
@@ -160,7 +167,7 @@ class finfo:  # noqa: N801 - torch's name
 class iinfo:  # noqa: N801 - torch's name
     """Limits of an integer dtype (torch.iinfo)."""
 
-    def __init__(self, d: dtype):
+    def __init__(self, d: dtype) -> None:
         if d.category != INTEGER:
             raise TypeError(
                 f"torch.iinfo() requires an integer input type. Use torch.finfo to handle '{d!r}'"
@@ -168,19 +175,16 @@ class iinfo:  # noqa: N801 - torch's name
         info = np.iinfo(d.np)
         self.dtype = d._name
         self.bits = info.bits
-        self.max = _Int(info.max)
-        self.min = _Int(info.min)
+        self.max = builtins.int(info.max)
+        self.min = builtins.int(info.min)
 
     def __repr__(self) -> str:
         return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
 
 
-_Float = type(1.0)
-_Int = type(1)
-_Bool = type(True)
-SCALAR_DTYPES = {
-    _Bool: lambda: bool,
-    _Int: lambda: int64,
-    _Float: get_default_dtype,
+SCALAR_DTYPES: dict[Any, Callable[[], dtype]] = {
+    builtins.bool: lambda: bool,
+    builtins.int: lambda: int64,
+    builtins.float: get_default_dtype,
     complex: lambda: _default.to_complex() if _default is float64 else complex64,
 }

@@ -7,12 +7,13 @@ hundreds of entries at import would cost more than the import may take.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from ._dispatch.entry import entry
 from ._tensor import Tensor
 from .ops.spec import OPS, Op, aten
 
+F = TypeVar("F", bound=Callable[..., Any])
 FUNCTIONS: dict[str, Any] = {}
 
 # operator -> (op, form); reflected operators of commutative ops share theirs.
@@ -63,9 +64,8 @@ def publish_all() -> None:
     for op in OPS.values():
         publish(op)
     for symbol, name in OPERATORS.items():
-        op = OPS.get(name)
-        if op is not None:
-            _publish_operator(symbol, op)
+        if name in OPS:
+            _publish_operator(symbol, OPS[name])
     for symbol, name in UNARY.items():
         if name in OPS:
             setattr(Tensor, f"__{symbol}__", LazyMethod(f"__{symbol}__", OPS[name], "method"))
@@ -94,17 +94,17 @@ def function(name: str) -> Any:
 
 def surface(
     *, name: str | None = None, function: bool = True, method: bool = True, internal: bool = True
-) -> Callable[[Any], Any]:
+) -> Callable[[F], F]:
     """Publish a hand-written function: `torch.name`, `Tensor.name` and `aten.name`."""
 
-    def put(fn: Any) -> Any:
+    def put(fn: F) -> F:
         given = name or fn.__name__
         if function:
             FUNCTIONS[given] = fn
         if method:
             setattr(Tensor, given, fn)
         if internal:
-            setattr(aten, given, fn)
+            aten.publish(given, fn)
         return fn
 
     return put

@@ -113,11 +113,8 @@ class Geometry:
         """Elements from the storage's start to the last one reached."""
         if self.numel == 0:
             return self.offset
-        return (
-            self.offset
-            + 1
-            + sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True))
-        )
+        reach: int = sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True))
+        return self.offset + 1 + reach
 
 
 def _by_stride(pair: tuple[int, int]) -> tuple[int, int]:

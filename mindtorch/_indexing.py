@@ -25,7 +25,7 @@ def _getitem(self: Tensor, index: Any) -> Tensor:
         return aten.select(self, 0, index)  # type: ignore[no-any-return]
     part, tensors = _views(self, index)
     if not tensors:
-        return aten.alias(self) if part is self else part  # type: ignore[no-any-return]
+        return aten.alias(self) if part is self else part
     return aten.index(part, tensors)  # type: ignore[no-any-return]
 
 
@@ -85,7 +85,7 @@ def _views(self: Tensor, index: Any) -> tuple[Tensor, tuple[Any, ...]]:
 def _convert(item: Any, self: Tensor) -> Any:
     if isinstance(item, np.integer):
         return int(item)
-    if isinstance(item, list | range | np.ndarray) or (isinstance(item, tuple)):
+    if isinstance(item, list | tuple | range | np.ndarray):
         from ._creation import tensor
 
         made = tensor(np.asarray(item) if isinstance(item, np.ndarray) else list(item))
@@ -166,22 +166,26 @@ def _setitem(self: Tensor, index: Any, value: Any) -> None:
         return
     if index is True:
         index = None
-    if isinstance(index, Tensor) and index._geom.dtype is dt.bool and _is_single(value):
-        if index.shape == self.shape:
-            self.masked_fill_(index, value)  # type: ignore[attr-defined]
-            return
+    if _is_whole_mask(self, index) and _is_single(value):
+        self.masked_fill_(index, value)
+        return
     part, tensors = _views(self, index)
     if not isinstance(value, Tensor):
         if not tensors and isinstance(value, bool | int | float | complex):
-            part.fill_(value)  # type: ignore[attr-defined]
+            part.fill_(value)
             return
         value = _value(self, value)
     if not tensors:
-        part.copy_(_fitted(value, part.shape))  # type: ignore[attr-defined]
+        part.copy_(_fitted(value, part.shape))
         return
     if value.device is not self.device and not value.ndim:
         value = aten.to(value, self.device)
-    part.index_put_(tensors, value)  # type: ignore[attr-defined]
+    part.index_put_(tensors, value)
+
+
+def _is_whole_mask(self: Tensor, index: Any) -> bool:
+    mask = isinstance(index, Tensor) and index._geom.dtype is dt.bool
+    return mask and index.shape == self.shape
 
 
 def _is_single(value: Any) -> bool:
@@ -203,8 +207,8 @@ def _fitted(value: Tensor, shape: tuple[int, ...]) -> Tensor:
     return value
 
 
-Tensor.__getitem__ = _getitem  # type: ignore[attr-defined]
-Tensor.__setitem__ = _setitem  # type: ignore[attr-defined]
+setattr(Tensor, "__getitem__", _getitem)  # noqa: B010 - mypy reads an assignment as indexing
+setattr(Tensor, "__setitem__", _setitem)  # noqa: B010
 
 
 def _contains(self: Tensor, element: Any) -> bool:
@@ -215,4 +219,4 @@ def _contains(self: Tensor, element: Any) -> bool:
     )
 
 
-Tensor.__contains__ = _contains  # type: ignore[attr-defined]
+setattr(Tensor, "__contains__", _contains)  # noqa: B010

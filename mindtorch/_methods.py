@@ -15,10 +15,10 @@ from ._device import resolve
 from ._dtype import dtype as Dtype
 from ._functional import surface
 from ._geometry import contiguous_strides
-from ._tensor import Tensor, host_array
+from ._tensor import Tensor, forget_array, host_array
 from .ops.spec import aten
 
-aten._scatter_view = scatter_view
+aten.publish("_scatter_view", scatter_view)
 
 
 @surface(function=False)
@@ -43,7 +43,7 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         if len(rest) > 1 and (rest[1] is None or isinstance(rest[1], Dtype)):
             rest.pop(0)
         dtype = rest.pop(0)
-    elif rest and isinstance(rest[0], type) and rest[0] in (float, int, bool):
+    elif rest and rest[0] in (float, int, bool):
         dtype = {float: dt.float64, int: dt.int64, bool: dt.bool}[rest.pop(0)]
     if len(rest) > 1:
         copy = rest[1]
@@ -123,11 +123,11 @@ def conj_of(self: Tensor) -> Tensor:
     """The conjugate of a complex tensor or number; a real one itself."""
     if not isinstance(self, Tensor):
         return self.conjugate() if self.__class__ is complex else self
-    return aten.conj(self) if self._geom.dtype.category == dt.COMPLEX else self  # type: ignore[no-any-return]
+    return aten.conj(self) if self._geom.dtype.category == dt.COMPLEX else self
 
 
 def _host(self: Tensor) -> Any:
-    return self._array if self._geom.device.type == "cpu" else self.detach().cpu()._array  # type: ignore[attr-defined]
+    return self._array if self._geom.device.type == "cpu" else self.detach().cpu()._array
 
 
 @surface(function=False, internal=False)
@@ -154,13 +154,13 @@ def tolist(self: Tensor) -> Any:
 def numpy(self: Tensor, *, force: bool = False) -> Any:
     """A numpy array that shares memory with a cpu tensor; TypeError or RuntimeError as torch."""
     if force:
-        return self.detach().cpu().numpy()  # type: ignore[attr-defined]
+        return self.detach().cpu().numpy()
     if self._geom.device.type != "cpu":
         raise TypeError(
             f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy"
             " the tensor to host memory first."
         )
-    if self.requires_grad:  # type: ignore[attr-defined]
+    if self.requires_grad:
         raise RuntimeError(
             "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
         )
@@ -170,7 +170,7 @@ def numpy(self: Tensor, *, force: bool = False) -> Any:
 
 
 def _to_array(self: Tensor, dtype: Any = None, copy: Any = None) -> Any:
-    array = self.numpy()  # type: ignore[attr-defined]
+    array = self.numpy()
     return array if dtype is None else array.astype(dtype, copy=False)
 
 
@@ -181,7 +181,7 @@ def _number(kind: Any, name: str) -> Any:
             raise RuntimeError(f"Boolean value of Tensor with {count} is ambiguous")
         if self._geom.numel != 1 and name == "index":
             raise TypeError("only integer tensors of a single element can be converted to an index")
-        value = self.item()  # type: ignore[attr-defined]
+        value = self.item()
         if name == "index" and (value.__class__ is float or self._geom.ndim):
             raise TypeError("only integer tensors of a single element can be converted to an index")
         return kind(value)
@@ -233,7 +233,7 @@ def is_contiguous(self: Tensor, memory_format: Any = None) -> bool:
         shape = self.shape
         if len(shape) != 4:
             return False
-        n, c, h, w = shape
+        _, c, h, w = shape
         return all(
             m == 1 or s == t
             for m, s, t in zip(shape, self.stride(), (h * w * c, 1, w * c, c), strict=True)
@@ -259,10 +259,7 @@ def resize_(self: Tensor, *size: Any) -> Tensor:
 
 def _set_geometry(self: Tensor, geom: Any) -> None:
     self._geom = geom
-    try:
-        del self._array
-    except AttributeError:
-        pass
+    forget_array(self)
 
 
 @surface(function=False, internal=False)

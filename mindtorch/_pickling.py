@@ -31,11 +31,11 @@ def from_bytes(
 
 
 def _reduce(self: Tensor, protocol: Any) -> Any:
-    host = self.detach().cpu()  # type: ignore[attr-defined]
+    host = self.detach().cpu()
     if self.device.type != "cpu" or self.numel() * self.itemsize != self._storage.nbytes:
         host = host.clone()
     geom = host._geom
-    leaf = self.requires_grad and self.is_leaf  # type: ignore[attr-defined]
+    leaf = self.requires_grad and self.is_leaf
     args = (bytes(host._storage.bytes), geom.dtype, tuple(geom.shape), geom.strides, geom.offset,
             str(self.device), leaf, type(self), self.__dict__ or None)  # fmt: skip
     return from_bytes, args
@@ -44,21 +44,21 @@ def _reduce(self: Tensor, protocol: Any) -> Any:
 def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Any:
     if id(self) in memo:
         return memo[id(self)]
-    if not self.is_leaf:  # type: ignore[attr-defined]
+    if not self.is_leaf:
         raise RuntimeError(
             "Only Tensors created explicitly by the user (graph leaves) support the deepcopy"
             " protocol at the moment.  If you were attempting to deepcopy a module, this may be"
             " because of a torch.nn.utils.weight_norm usage, see"
             " https://github.com/pytorch/pytorch/pull/103001"
         )
-    made = self.detach().clone()  # type: ignore[attr-defined]
+    made = self.detach().clone()
     if type(self) is not Tensor:
         made = Tensor._make_subclass(type(self), made)  # type: ignore[attr-defined]
         made.__dict__.update(self.__dict__)
-    if self.requires_grad:  # type: ignore[attr-defined]
+    if self.requires_grad:
         made.requires_grad_()
     if self._grad is not None:
-        made._grad = self._grad.__deepcopy__(memo)  # type: ignore[attr-defined]
+        made._grad = self._grad.__deepcopy__(memo)
     memo[id(self)] = made
     return made
 

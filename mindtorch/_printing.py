@@ -129,11 +129,12 @@ def _block(array: Any, indent: int, short: bool, formatter: Any) -> str:
         parts += ["..."] + [_block(a, indent + 1, short, formatter) for a in array[-n:]]
     else:
         parts = [_block(a, indent + 1, short, formatter) for a in array]
-    return "[" + ("," + "\n" * (array.ndim - 1) + " " * (indent + 1)).join(parts) + "]"
+    between = "," + "\n" * int(array.ndim - 1) + " " * (indent + 1)
+    return "[" + between.join(parts) + "]"
 
 
 def _values(tensor: Tensor, indent: int) -> str:
-    array = tensor.detach().cpu()._array  # type: ignore[attr-defined]
+    array = tensor.detach().cpu()._array
     if array.dtype.kind not in "fiubc" or array.dtype == np.float16:
         array = array.astype(np.float32)
     short = array.size > OPTIONS.threshold
@@ -148,15 +149,14 @@ def _suffixes(tensor: Tensor) -> list[str]:
     if geom.device.type != "cpu":
         found.append(f"device='{geom.device}'")
     usual = [dt.get_default_dtype(), dt.bool] + ([dt.int64] if geom.numel else [])
-    if geom.device.type == "meta" or geom.numel == 0:
-        if geom.device.type == "meta" or geom.ndim != 1:
-            found.append(f"size={tuple(geom.shape)}")
+    if geom.device.type == "meta" or (geom.numel == 0 and geom.ndim != 1):
+        found.append(f"size={tuple(geom.shape)}")
     if geom.dtype not in usual and geom.dtype is not dt.get_default_dtype().to_complex():
         found.append(f"dtype={geom.dtype!r}")
-    fn = tensor.grad_fn  # type: ignore[attr-defined]
+    fn = tensor.grad_fn
     if fn is not None:
         found.append(f"grad_fn=<{fn.name()}>")
-    elif tensor.requires_grad:  # type: ignore[attr-defined]
+    elif tensor.requires_grad:
         found.append("requires_grad=True")
     return found
 
@@ -188,9 +188,9 @@ def _repr(self: Tensor, *, tensor_contents: Any = None) -> str:
 
 def _format(self: Tensor, spec: str) -> str:
     if self._geom.ndim == 0 and not self.is_meta:
-        return format(self.item(), spec)  # type: ignore[attr-defined]
+        return format(self.item(), spec)
     return object.__format__(self, spec)
 
 
-Tensor.__repr__ = _repr  # type: ignore[method-assign]
-Tensor.__format__ = _format  # type: ignore[method-assign]
+Tensor.__repr__ = _repr  # type: ignore[method-assign,assignment]
+Tensor.__format__ = _format  # type: ignore[method-assign,assignment]

@@ -68,7 +68,7 @@ def is_complex(input: Tensor) -> bool:
 @surface(method=False, internal=False)
 def is_inference(input: Tensor) -> bool:
     """Whether the tensor was made in inference mode."""
-    return bool(input.is_inference())  # type: ignore[attr-defined]
+    return bool(input.is_inference())
 
 
 @surface(method=False, internal=False)
@@ -87,7 +87,7 @@ def numel(input: Tensor) -> int:
 def typename(obj: Any) -> str:
     """The name of a tensor's type or an object's class."""
     if isinstance(obj, Tensor) and type(obj) is Tensor:
-        return str(obj.type())  # type: ignore[attr-defined]
+        return str(obj.type())
     cls = obj if isinstance(obj, type) else type(obj)
     module = cls.__module__
     return cls.__qualname__ if module in ("builtins", "__builtin__") else f"{module}.{cls.__name__}"
@@ -132,13 +132,13 @@ def _construct(args: Any, dtype: dt.dtype, device: Any = None) -> Tensor:
 def _new_tensor(cls: Any, *args: Any, device: Any = None, **_: Any) -> Any:
     """`Tensor(2, 3)` and `Tensor([…])`: the legacy constructor, in the default dtype."""
     if args and isinstance(args[0], Tensor):
-        made = args[0].detach()  # type: ignore[attr-defined]
+        made = args[0].detach()
     else:
         made = _construct(args, dt.get_default_dtype(), device)
     return made if cls is Tensor else Tensor._make_subclass(cls, made)  # type: ignore[attr-defined]
 
 
-Tensor.__new__ = _new_tensor  # type: ignore[method-assign,assignment]
+Tensor.__new__ = _new_tensor  # type: ignore[method-assign]
 Tensor.__init__ = lambda self, *args, **kwargs: None  # type: ignore[method-assign]
 
 for _d in dt.ALL:

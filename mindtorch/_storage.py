@@ -124,7 +124,7 @@ class TypedStorage:
             return None
         if self.device.type != "cpu":
             raise RuntimeError(
-                f"storage().data is host memory; this storage is on {self.device}: call .cpu() first"
+                f"storage().data is host memory; this is on {self.device}: call .cpu() first"
             )
         return self._storage.bytes.view(self.dtype.np)
 

@@ -5,6 +5,7 @@ Operators and methods are attached by `_functional`, autograd's by `_autograd.su
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,6 +43,8 @@ class Tensor:
     _base: Tensor | None
     _grad: Tensor | None
     _creation: str | None
+    _retains: bool
+    _split_by: Any
 
     def __getattr__(self, name: str) -> Any:
         if name == "_array":
@@ -199,6 +202,12 @@ def host_array(geom: Geometry, storage: Storage) -> Any:
     if geom.numel == 0:
         return np.empty(shape, dtype)
     return np.ndarray(shape, dtype, storage.bytes, offset, geom.np_strides)
+
+
+def forget_array(tensor: Tensor) -> None:
+    """Drop the numpy view: geometry or memory changed."""
+    with suppress(AttributeError):
+        del tensor._array
 
 
 _make = object.__new__

@@ -1,7 +1,8 @@
 """Owns what must hold for every op, whoever asks: tests call these laws, and so does `check`.
 
-A law takes an op and a sample and raises `LawBroken`, or `NotApplicable` with the reason. Laws whose
-names end in `oracle` compare with torch, which the caller passes in: this module never imports it.
+A law takes an op and a sample and raises `LawBroken`, or `NotApplicable` with the reason. Laws
+whose names end in `oracle` compare with torch, which the caller passes in: this module never
+imports it.
 """
 
 from __future__ import annotations
@@ -302,9 +303,13 @@ def _written(op: Op, sample: Sample, device: str, _: Any) -> Any:
 def differentiable(sample: Sample) -> list[Arg]:
     """The sample's tensors that can be differentiated."""
     found: list[Arg] = []
-    sample.map(
-        lambda a: found.append(a) or a if a.dtype.startswith(("float", "bfloat")) and a.grad else a
-    )
+
+    def look(arg: Arg) -> Arg:
+        if arg.dtype.startswith(("float", "bfloat")) and arg.grad:
+            found.append(arg)
+        return arg
+
+    sample.map(look)
     return found
 
 

@@ -37,7 +37,7 @@ def rebuild(
     """A tensor over a loaded storage (torch._utils._rebuild_tensor_v2)."""
     held, dtype = storage
     made = wrap(geometry(tuple(size), tuple(stride), offset, dtype, CPU), held)
-    return made.requires_grad_() if requires_grad else made  # type: ignore[attr-defined,no-any-return]
+    return made.requires_grad_() if requires_grad else made
 
 
 def rebuild_parameter(data: Tensor, requires_grad: bool, hooks: Any) -> Any:
@@ -48,7 +48,7 @@ def rebuild_parameter(data: Tensor, requires_grad: bool, hooks: Any) -> Any:
 
 
 class _Global:
-    """Pickles as `module.name` without importing it: files name torch's functions, as torch's do."""
+    """Pickles as `module.name` without importing it: files name torch's own functions."""
 
     def __init__(self, module: str, name: str):
         self.module = module
@@ -63,7 +63,10 @@ _REBUILD_PARAMETER = _Global("torch._utils", "_rebuild_parameter")
 
 
 # The Python pickler, not the C one: only it lets a global be written without being importable.
-class _Pickler(pickle._Pickler):  # type: ignore[name-defined,misc]
+_PythonPickler: Any = vars(pickle)["_Pickler"]
+
+
+class _Pickler(_PythonPickler):  # type: ignore[misc]
     def __init__(self, file: Any, blobs: dict[str, Any], protocol: int):
         super().__init__(file, protocol)
         self.blobs = blobs
@@ -119,16 +122,16 @@ class _Stored:
         geom = self.host._geom
         count = self.storage.nbytes // geom.dtype.itemsize
         flat = wrap(geom.at((count,), (1,), 0), self.storage)
-        return bytes(flat.cpu()._storage.bytes)  # type: ignore[attr-defined]
+        return bytes(flat.cpu()._storage.bytes)
 
 
 def _reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
     geom = tensor._geom
-    leaf = tensor.requires_grad and tensor.is_leaf  # type: ignore[attr-defined]
+    leaf = tensor.requires_grad and tensor.is_leaf
     if type(tensor).__name__ == "Parameter":
-        plain = tensor.detach()  # type: ignore[attr-defined]
-        return _REBUILD_PARAMETER, (plain, tensor.requires_grad, OrderedDict())  # type: ignore[attr-defined]
-    args = (_Stored(tensor), geom.offset, tuple(geom.shape), geom.strides, leaf, OrderedDict())
+        plain = tensor.detach()
+        return _REBUILD_PARAMETER, (plain, tensor.requires_grad, OrderedDict())
+    args: Any = (_Stored(tensor), geom.offset, tuple(geom.shape), geom.strides, leaf, OrderedDict())
     return _REBUILD, args
 
 
@@ -207,7 +210,7 @@ def load(
     mmap: bool | None = None,
     **pickle_load_args: Any,
 ) -> Any:
-    """Read what `save` (or torch.save) wrote; FileNotFoundError, or RuntimeError for other files."""
+    """Read what `save` or torch.save wrote; FileNotFoundError, or RuntimeError for other files."""
     if isinstance(f, str | os.PathLike) and not os.path.exists(f):
         raise FileNotFoundError(f"[Errno 2] No such file or directory: '{f}'")
     if not zipfile.is_zipfile(f):
@@ -236,11 +239,11 @@ def _placed(value: Any, where: Any) -> Any:
 
 def _move(value: Any, device: Any) -> Any:
     if isinstance(value, Tensor):
-        moved = aten.to(value.detach(), device)  # type: ignore[attr-defined]
+        moved = aten.to(value.detach(), device)
         if type(value) is not Tensor:
             value.data = moved  # type: ignore[attr-defined]
             return value
-        return moved.requires_grad_(value.requires_grad)  # type: ignore[attr-defined]
+        return moved.requires_grad_(value.requires_grad)
     if isinstance(value, dict):
         return type(value)((k, _move(v, device)) for k, v in value.items())
     if isinstance(value, list | tuple):

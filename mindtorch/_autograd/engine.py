@@ -126,7 +126,7 @@ def _conform(node: Node, number: int, grad: Tensor, geom: Any) -> Any:
 
 
 def _run_tensor_hooks(node: Node, grads: list[Any]) -> None:
-    for number, table in node.tensor_hooks.items():
+    for number, table in (node.tensor_hooks or {}).items():
         for hook in list(table.values()):
             if grads[number] is None:
                 continue
@@ -136,7 +136,7 @@ def _run_tensor_hooks(node: Node, grads: list[Any]) -> None:
 
 
 def _run_hooks(node: Node, results: Any, grads: Any) -> Any:
-    for hook in list(node.hooks.values()):
+    for hook in list((node.hooks or {}).values()):
         changed = hook(tuple(results), tuple(grads))
         if changed is not None:
             results = changed if isinstance(changed, tuple | list) else (changed,)

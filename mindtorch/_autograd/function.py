@@ -174,7 +174,7 @@ def _wrap_output(ctx: Any, i: int, out: Any, inputs: set[int], dirty: set[int]) 
 
 def _save(ctx: Any, outs: Any, made: Any) -> None:
     places = {id(o): i for i, o in enumerate(outs) if isinstance(o, Tensor)}
-    saved = []
+    saved: list[Any] = []
     for tensor in ctx.to_save:
         if tensor is None:
             saved.append(None)

@@ -58,7 +58,7 @@ class ContextDecorator:
         import inspect
 
         if inspect.isgeneratorfunction(function):
-            return _around_generator(self, function)  # type: ignore[return-value]
+            return _around_generator(self, function)  # type: ignore[no-any-return]
 
         @functools.wraps(function)
         def inside(*args: Any, **kwargs: Any) -> Any:

@@ -34,7 +34,7 @@ class save_on_cpu(saved_tensors_hooks):  # noqa: N801 - torch's name
 
     def __init__(self, pin_memory: bool = False, device_type: str = "npu"):
         def pack(tensor: Tensor) -> Any:
-            return tensor.device, aten.to(tensor.detach(), "cpu")  # type: ignore[attr-defined]
+            return tensor.device, aten.to(tensor.detach(), "cpu")
 
         super().__init__(pack, lambda held: aten.to(held[1], held[0]))
 

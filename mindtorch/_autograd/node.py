@@ -90,7 +90,7 @@ class Node:
         """One saved tensor; RuntimeError in torch's words if it was written to since."""
         tensor, version, number = saved
         if tensor.__class__ is Packed:
-            return tensor.unpack(self, number)  # type: ignore[no-any-return]
+            return tensor.unpack(self, number)
         if tensor._storage.value != version:
             raise RuntimeError(_modified(self, tensor, version, number))
         if number is None:
@@ -236,7 +236,7 @@ def accumulate(variable: Tensor, grads: list[Any]) -> None:
     held = variable._grad
     grad = grads[0]
     if held is not None:
-        variable._grad = aten.add(held, grad) if LOCAL.grad else held.add_(grad)  # type: ignore[attr-defined]
+        variable._grad = aten.add(held, grad) if LOCAL.grad else held.add_(grad)
     elif LOCAL.grad:
         variable._grad = aten.clone(grad)
     elif (

@@ -7,7 +7,7 @@ from typing import Any
 
 from .._backends.registry import registry
 from .._dtype import FLOAT
-from .._tensor import Tensor, wrap
+from .._tensor import Tensor, forget_array, wrap
 from ..ops.spec import aten
 from . import engine
 from .formula import edge
@@ -130,10 +130,7 @@ def _set_data(self: Tensor, value: Tensor) -> None:
         raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
     self._storage = value._storage
     self._geom = value._geom
-    try:
-        del self._array
-    except AttributeError:
-        pass
+    forget_array(self)
 
 
 def retain_grad(self: Tensor) -> None:

@@ -1,1 +1,1 @@
-"""Where ops run: one package per device, what they share in `common`, who is there in `registry`."""
+"""Where ops run: a package per device, what they share in `common`, who is there in `registry`."""

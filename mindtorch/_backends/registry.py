@@ -19,7 +19,8 @@ class Backend(Protocol):
     `functional(op, args, outs)` gives `run(*args)`, which makes the results of Geometries `outs`;
     `into(op, args, outs, dests)` gives `run(dests, *args)`, which writes what the functional call
     would give into existing tensors of Geometries `dests` (any strides; dtype cast where it
-    differs); `inplace` says that the only destination is the first argument. Both are made once per metadata: everything but tensors and Scalars is fixed.
+    differs); `inplace` says that the only destination is the first argument. Both are made once
+    per metadata: everything but tensors and Scalars is fixed.
     """
 
     def functional(self, op: Any, args: Any, outs: Any) -> Callable[..., Any]: ...

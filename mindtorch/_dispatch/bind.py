@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -65,7 +65,7 @@ def number(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, Tensor) and value._geom.numel == 1:
-        return value.item()  # type: ignore[attr-defined]
+        return value.item()
     if isinstance(value, int | float | complex):
         return type(value).__mro__[-2](value)
     return None
@@ -98,7 +98,7 @@ def _ints(op: Op, arg: Arg, i: int, value: Any) -> Any:
     ):
         return tuple(_index(op, arg, i, v, wanted) for v in value)
     if isinstance(value, Tensor) and value._geom.ndim == 1:
-        return tuple(value.tolist())  # type: ignore[attr-defined]
+        return tuple(value.tolist())
     single = _index(op, arg, i, value, wanted)
     return (single,) * (arg.size or 1)
 
@@ -158,7 +158,7 @@ def _device_attr(op: Op, arg: Arg, i: int, value: Any) -> Any:
     return value if isinstance(value, Device) else Device(value)
 
 
-_ATTR = {
+_ATTR: dict[str, Callable[..., Any]] = {
     "int": _int_attr,
     "SymInt": _int_attr,
     "float": _float_attr,
@@ -170,7 +170,7 @@ _ATTR = {
     "bool[]": lambda op, arg, i, value: tuple(bool(v) for v in value),
 }
 
-_FIX = {
+_FIX: dict[Kind, Callable[..., Any]] = {
     Kind.TENSOR: _tensor,
     Kind.OPTIONAL_TENSOR: _optional_tensor,
     Kind.TENSORS: _tensors,

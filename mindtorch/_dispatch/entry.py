@@ -60,10 +60,7 @@ def entry(op: Op, form: str) -> Any:
     """The entry of an op in a form, made on first use."""
     found = op.cache.get(form)
     if found is None:
-        if op.body is not None:
-            found = slow.composite_entry(op, form)
-        else:
-            found = _generate(op, form)
+        found = slow.composite_entry(op, form) if op.body else _generate(op, form)
         op.cache[form] = found
     return found
 
@@ -92,10 +89,11 @@ def compile_function(op: Op, source: str, inplace: bool) -> Any:
     if plans is None:
         plans = op.cache["plans_" if inplace else "plans"] = table()
     scope: dict[str, Any] = {
-        "LOCAL": LOCAL, "MODES": MODES, "NUMBERS": NUMBERS, "Tensor": Tensor, "op": op, "plans": plans,
+        "LOCAL": LOCAL, "MODES": MODES, "NUMBERS": NUMBERS, "Tensor": Tensor, "op": op,
+        "plans": plans,
         "slow": slow.slow_inplace if inplace else slow.slow, "out_call": slow.out_call,
         "layers": layers_inplace if inplace else layers, "first_fn": slow.first_fn,
-        "unpack": slow.unpack, "renamed": slow.renamed, "refused": slow.refused,
+        "renamed": slow.renamed, "refused": slow.refused,
         "D": {a.name: a.default for a in op.schema.args},
     }  # fmt: skip
 

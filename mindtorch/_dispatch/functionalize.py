@@ -39,13 +39,17 @@ def functionalize_inplace(op: Op, args: Sequence[Any]) -> Tensor:
     return write_back(op, target, result)
 
 
+def _unused(*_: Any) -> None:
+    """The run of a plan that only carries metadata."""
+
+
 def write_back(op: Op, target: Tensor, result: Tensor) -> Tensor:
     """Make `target` hold `result`, its history included; shapes were checked by `op`'s rule."""
     copy = OPS["copy"]
     held = LOCAL.functionalize
     LOCAL.functionalize = 0
     try:
-        plan = plans.Plan(None, plans.geometries((target, result, False)), (target._geom,))
+        plan = plans.Plan(_unused, plans.geometries((target, result, False)), (target._geom,))
 
         def write() -> None:
             registry.backend(target._geom.device).write_back(op, target, result)

@@ -123,7 +123,7 @@ def infer(op: Op, geoms: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def functional(op: Op, args: tuple[Any, ...]) -> Plan:
     """The plan of a call that makes new results (or views)."""
-    op.schema  # binds the rule
+    op.bind()
     geoms = geometries(args)
     device = device_of(op, geoms)
     custom = registry.kernel(op.name, device.type)
@@ -186,7 +186,7 @@ def into(op: Op, args: tuple[Any, ...], dests: tuple[Geometry, ...], inplace: bo
 
     `inplace` says that the only destination is the first argument.
     """
-    op.schema
+    op.bind()
     geoms = geometries(args)
     if _crosses(op) and inplace:
         mover = _mover(geoms[0].device, geoms[1].device)

@@ -29,11 +29,6 @@ def first_fn(tensors: Any) -> Any:
     return None
 
 
-def unpack(values: Any) -> Any:
-    """`(2, 3)` from `((2, 3),)`."""
-    return values[0] if len(values) == 1 and not isinstance(values[0], int) else values
-
-
 def refused(value: Any) -> bool:
     """Whether an operator's other side is nothing a tensor can take."""
     return number(value) is None
@@ -210,7 +205,7 @@ def _prepare_out(out: Tensor, geom: Geometry) -> None:
             UserWarning,
             stacklevel=4,
         )
-    out.resize_(geom.shape)  # type: ignore[attr-defined]
+    out.resize_(geom.shape)
 
 
 def _out_by_writeback(op: Op, outs: Sequence[Tensor], result: Any, out: Any) -> Any:
@@ -248,8 +243,7 @@ def renamed(op: Op, form: str, given: dict[str, Any], extra: dict[str, Any]) -> 
     result = entry(op, "inplace" if form == "inplace" else "aten")
     if given.get("out") is not None:
         return out_call(op, given["out"], tuple(values.values()))
-    positional = {n: v for n, v in values.items()}
-    return result(**positional)
+    return result(**values)
 
 
 def composite_entry(op: Op, form: str) -> Any:

@@ -18,13 +18,19 @@ NUMBERS = frozenset((bool, int, float, complex))
 
 
 class Dynamic:
-    """A result whose shape only the kernel knows (nonzero, masked_select)."""
+    """A result whose shape only the kernel knows (nonzero, masked_select).
 
-    __slots__ = ("column_major", "device", "dtype")
+    `room` is the largest shape it can have: a device needs it to allocate before it runs.
+    """
 
-    def __init__(self, dtype: Dtype, device: Any, column_major: bool = False):
+    __slots__ = ("column_major", "device", "dtype", "room")
+
+    def __init__(
+        self, dtype: Dtype, device: Any, room: tuple[int, ...] = (), column_major: bool = False
+    ):
         self.dtype = dtype
         self.device = device
+        self.room = room
         self.column_major = column_major
 
     def geometry(self, shape: tuple[int, ...]) -> Geometry:

@@ -1,7 +1,8 @@
 """Owns sample inputs of rows: described once, made on any device and for torch too.
 
 A row's `samples` is a function without arguments that gives a list of `Sample`. Tensors in them
-are `Arg`s (shape, dtype, range, layout), so that one description serves every device and the oracle.
+are `Arg`s (shape, dtype, range, layout), so that one description serves every device
+and the oracle.
 """
 
 from __future__ import annotations

@@ -91,6 +91,10 @@ class Op:
                 bind(self.positions(Kind.TENSOR, Kind.OPTIONAL_TENSOR, Kind.UNION))
         return self._schema
 
+    def bind(self) -> None:
+        """Parse the schema and tell the rule where tensors are; done once."""
+        self.schema.name  # noqa: B018 - the property does both
+
     def positions(self, *kinds: Kind) -> tuple[int, ...]:
         """Positions of the arguments of these kinds."""
         return tuple(i for i, a in enumerate(self.schema.args) if a.kind in kinds)
@@ -141,8 +145,11 @@ class Aten:
     Filled lazily by the dispatcher; `aten.name` for `name.overload` is spelled `name_overload`.
     """
 
-    def __init__(self) -> None:
-        self._load: Callable[[str], Any] | None = None
+    _load: Callable[[str], Any] | None = None
+
+    def publish(self, name: str, function: Any) -> None:
+        """Let `aten.name` be a hand-written function."""
+        self.__dict__[name] = function
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or self._load is None:

@@ -34,7 +34,7 @@ def resolve_size(size: tuple[int, ...], numel: int) -> tuple[int, ...]:
             f"cannot reshape tensor of 0 elements into shape {list(size)} because the unspecified"
             " dimension size -1 can be any value and is ambiguous"
         )
-    return size[:free] + (numel // known,) + size[free + 1 :]
+    return (*size[:free], numel // known, *size[free + 1 :])
 
 
 def view_strides(g: Geometry, shape: tuple[int, ...]) -> tuple[int, ...] | None:
@@ -321,8 +321,8 @@ def _expand(self: Geometry, size: tuple[int, ...], implicit: bool = False) -> Ge
     lead = len(size) - self.ndim
     if lead < 0:
         raise RuntimeError(
-            f"expand(torch.{self.dtype.legacy}Tensor{{{list(self.shape)}}}, size={list(size)}): the number"
-            f" of sizes provided ({len(size)}) must be greater or equal to the number of"
+            f"expand(torch.{self.dtype.legacy}Tensor{{{list(self.shape)}}}, size={list(size)}):"
+            f" the number of sizes provided ({len(size)}) must be greater or equal to the number of"
             f" dimensions in the tensor ({self.ndim})"
         )
     shape, strides = [], []

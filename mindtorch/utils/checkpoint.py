@@ -45,7 +45,7 @@ class _Frame:
         found: list[Any] = []
 
         def keep(tensor: Tensor) -> Any:
-            found.append(tensor.detach())  # type: ignore[attr-defined]
+            found.append(tensor.detach())
             return tensor
 
         with mindtorch.enable_grad(), saved_tensors_hooks(keep, lambda held: held):

@@ -1,7 +1,6 @@
 """Autograd does what torch's does: in place, through views, hooks, modes and errors."""
 
 import pytest
-
 from agreement import agree
 
 CASES = {}
@@ -206,7 +205,7 @@ def root_gradient_is_not_aliased(t):
 @case
 def missing_gradient_on_one_edge(t):
     x = leaf(t)
-    a, b = (x * 2).split(2)
+    a, _ = (x * 2).split(2)
     a.sum().backward()
     return x.grad
 

@@ -2,8 +2,9 @@
 
 import threading
 
-import mindtorch as torch
 import pytest
+
+import mindtorch as torch
 from mindtorch._backends.registry import registry
 
 CASES = {
@@ -16,7 +17,7 @@ CASES = {
     "view of view": (lambda b: b.t()[1:], lambda v: v[0].mul_(5)),
     "itself": (lambda b: b, lambda v: v.sub_(2, alpha=3)),
     "set item": (lambda b: b, lambda v: v.__setitem__((slice(None), 0), 9.0)),
-    "set by index": (lambda b: b, lambda v: v.__setitem__((torch.tensor([0, 1]), torch.tensor([2, 0])), 4.0)),
+    "set by index": (lambda b: b, lambda v: v.__setitem__(([0, 1], [2, 0]), 4.0)),
     "relu": (lambda b: b[0], lambda v: v.sub_(2).relu_()),
 }  # fmt: skip
 

@@ -1,7 +1,6 @@
 """`t[...]` reads and writes what torch's does: values, strides, aliasing, gradients, errors."""
 
 import pytest
-
 from agreement import agree
 
 
@@ -44,7 +43,9 @@ def test_gradients_of_reading_agree_with_torch(text):
     agree(run, text=False)
 
 
-@pytest.mark.parametrize("value", ["7", "2.5", "True", "T(3.0)", "T([1.0])", "t.full((1, 4), 9.0)", "T([1, 2, 3, 4])"])
+@pytest.mark.parametrize(
+    "value", ["7", "2.5", "True", "T(3.0)", "T([1.0])", "t.full((1, 4), 9.0)", "T([1, 2, 3, 4])"]
+)
 @pytest.mark.parametrize("text", READS)
 def test_writing_agrees_with_torch(text, value):
     def run(t):

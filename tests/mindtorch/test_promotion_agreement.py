@@ -3,7 +3,6 @@
 import itertools
 
 import pytest
-
 from agreement import agree
 
 DTYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32",

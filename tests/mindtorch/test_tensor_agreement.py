@@ -5,7 +5,6 @@ import pickle
 
 import numpy as np
 import pytest
-
 from agreement import agree
 
 CASES = {
@@ -105,7 +104,7 @@ CASES = {
     "matmul of scalars": lambda t: t.tensor(1.0) @ t.tensor(1.0),
     "matmul of dtypes": lambda t: t.ones(2, 2) @ t.ones(2, 2, dtype=t.float64),
     "add of a list": lambda t: t.add(t.ones(2), [1, 2]),
-    "operator with a list": lambda t: t.ones(2) + [1, 2],
+    "operator with a list": lambda t: t.ones(2) + [1, 2],  # noqa: RUF005
     "operator with None": lambda t: t.ones(2) + None,
     "sum forms": lambda t: [t.ones(2, 3).sum(), t.ones(2, 3).sum(1), t.ones(2, 3).sum(dim=(0, 1)), t.ones(2, 3).sum(0, keepdim=True), t.ones(2, dtype=t.bool).sum(), t.ones(2).sum(dtype=t.float64), t.ones(2, 3).sum(axis=1)],
     "sum out of range": lambda t: t.ones(2).sum(1),

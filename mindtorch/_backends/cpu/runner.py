@@ -6,6 +6,7 @@ arguments costs more than a small numpy operation.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextvars import Context
 from typing import Any
 
@@ -161,17 +162,21 @@ def _scope() -> dict[str, Any]:
     }
 
 
-def make_run(pattern: str, form: str, kernel: Any, consts: list[Any], outs: Any) -> Any:
+def make_run(
+    pattern: str, form: str, kernel: Any, consts: list[Any], outs: Any
+) -> Callable[..., Any]:
     """`run(*args)` for a kernel whose results are new tensors."""
-    return _maker(pattern, form)(kernel, outs, *consts)
+    run: Callable[..., Any] = _maker(pattern, form)(kernel, outs, *consts)
+    return run
 
 
-def make_into(pattern: str, kernel: Any, consts: list[Any], form: str) -> Any:
+def make_into(pattern: str, kernel: Any, consts: list[Any], form: str) -> Callable[..., None]:
     """`run(dests, *args)` for a kernel whose results are written to tensors.
 
     "inplace" is for kernels that write to their first array themselves.
     """
-    return _maker(pattern, form)(kernel, None, *consts)
+    run: Callable[..., None] = _maker(pattern, form)(kernel, None, *consts)
+    return run
 
 
 def _number_array(value: Any, dtype: Any) -> Any:

@@ -1,0 +1,92 @@
+"""Owns gradcheck: derivatives against central differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._tensor import Tensor
+from .grad_mode import no_grad
+from .surface import grad
+
+
+class GradcheckError(RuntimeError):
+    """A derivative differs from the differences; the message shows both Jacobians."""
+
+
+def gradcheck(
+    func: Callable[..., Any],
+    inputs: Any,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
+    **_: Any,
+) -> bool:
+    """Whether gradients of `func` agree with differences of step `eps` (float64 inputs)."""
+    given = inputs if isinstance(inputs, tuple | list) else (inputs,)
+    for number, tensor in enumerate(given):
+        if not isinstance(tensor, Tensor) or not tensor.requires_grad:
+            continue
+        for k, (analytic, numeric) in enumerate(_jacobians(func, given, tensor, eps)):
+            if np.allclose(analytic, numeric, rtol, atol):
+                continue
+            if not raise_exception:
+                return False
+            raise GradcheckError(
+                f"Jacobian mismatch for output {k} with respect to input {number},\n"
+                f"numerical:{numeric}\nanalytical:{analytic}\n"
+            )
+    return True
+
+
+def _outputs(func: Any, given: Any) -> list[Tensor]:
+    result = func(*given)
+    outs = result if isinstance(result, tuple | list) else (result,)
+    return [o for o in outs if isinstance(o, Tensor)]
+
+
+def _jacobians(func: Any, given: Any, tensor: Tensor, eps: float) -> list[tuple[Any, Any]]:
+    outs = [o for o in _outputs(func, given) if o.requires_grad]
+    analytic = [_analytic(o, tensor) for o in outs]
+    flat = tensor.detach().numpy()
+    columns = []
+    for at in np.ndindex(flat.shape):
+        held = flat[at]
+        sides = []
+        for sign in (1, -1):
+            flat[at] = held + sign * eps
+            with no_grad():
+                sides.append([o.detach().numpy().copy() for o in _outputs(func, given)])
+        flat[at] = held
+        columns.append([(a - b).reshape(-1) / (2 * eps) for a, b in zip(*sides, strict=True)])
+    return [(a, np.array([c[k] for c in columns])) for k, a in enumerate(analytic)]
+
+
+def _analytic(out: Tensor, tensor: Tensor) -> Any:
+    rows = []
+    for at in range(out.numel()):
+        seed = np.zeros(out.numel())
+        seed[at] = 1.0
+        weight = out.detach().new_tensor(seed.tolist()).view(out.shape)
+        (found,) = grad(out, tensor, weight, retain_graph=True, allow_unused=True)
+        rows.append(np.zeros(tensor.numel()) if found is None else found.numpy().reshape(-1))
+    return np.array(rows).T
+
+
+def gradgradcheck(func: Callable[..., Any], inputs: Any, **options: Any) -> bool:
+    """Whether gradients of gradients of `func` agree with differences."""
+    given = inputs if isinstance(inputs, tuple | list) else (inputs,)
+    leaves = [t for t in given if isinstance(t, Tensor) and t.requires_grad]
+
+    def first(*values: Any) -> Any:
+        outs = [o for o in _outputs(func, values) if o.requires_grad]
+        total = [o.sum() for o in outs]
+        wanted = [t for t in values if isinstance(t, Tensor) and t.requires_grad]
+        found = grad(total, wanted, create_graph=True, allow_unused=True)
+        return tuple(g for g in found if g is not None and g.requires_grad)
+
+    return gradcheck(first, given, **options) if leaves else True
