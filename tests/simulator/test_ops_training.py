@@ -183,12 +183,15 @@ def test_random_streams_repeat_by_seed_and_offset_and_have_the_right_shape(sim: 
 def test_dropout_keeps_and_scales_what_its_mask_says(sim: Any) -> None:
     x = torch.ones(1000)
     mask = torch.zeros(128, dtype=torch.uint8)
-    out, bits = [r[0] for r in sim.run("aclnnDropoutV3", x, None, 0.25, 1, 0, Out(x), Out(mask))]
+    out, bits = [r[0] for r in sim.run("aclnnDropout", x, 0.25, True, 1, 0, Out(x), Out(mask))]
     kept = torch.tensor([bool(bits[i // 8] >> (i % 8) & 1) for i in range(1000)])
     assert abs(float(kept.float().mean()) - 0.75) < 0.05
     assert torch.equal(out, kept / 0.75)
     sim.check("aclnnDropoutDoMask", x, bits, 0.25, Out(kept / 0.75))
-    sim.check("aclnnDropoutV3Grad", x, bits, 2.0, Out(kept * 2.0))
+    sim.check("aclnnDropoutBackward", x, bits, 2.0, Out(kept * 2.0))
+    drawn = sim.run("aclnnDropoutGenMask", (1000,), 0.25, 1, 0, Out(mask))[0][0]
+    assert torch.equal(drawn, bits)
+    sim.check("aclnnDropout", x, 0.25, False, 1, 0, Out(x), Out(mask))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int32])

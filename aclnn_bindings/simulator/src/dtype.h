@@ -11,7 +11,7 @@
     !defined(__gnu_linux__) || defined(__clang__)
 #define ACL_VECTOR  // ifunc resolvers run before a sanitizer is up; other targets need no clones
 #else
-#define ACL_VECTOR __attribute__((target_clones("arch=x86-64-v3", "default")))
+#define ACL_VECTOR __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #endif
 #define ACL_INLINE inline __attribute__((always_inline))
 #define ACL_IVDEP _Pragma("GCC ivdep")

@@ -41,17 +41,22 @@ class Pool {
       std::lock_guard<std::mutex> lock(mutex_);
       job_ = job;
       next_.store(0, std::memory_order_relaxed);
-      pending_ = workers_;
-      ++generation_;
+      open_ = true;
+      generation_.fetch_add(1, std::memory_order_release);
     }
-    wake_.notify_all();
+    if (parked_.load() > 0) wake_.notify_all();
     work(job);
+    // Only workers that took the job are waited for: one that the system has not woken yet will
+    // find it closed.
     std::unique_lock<std::mutex> lock(mutex_);
-    done_.wait(lock, [this] { return pending_ == 0; });
+    open_ = false;
+    done_.wait(lock, [this] { return active_ == 0; });
     return true;
   }
 
  private:
+  static constexpr int kSpins = 4000;  // some tens of microseconds: the gap between two kernels
+
   void start() {
     if (started_) return;
     started_ = true;
@@ -61,19 +66,33 @@ class Pool {
       ++workers_;
     }
   }
+  void await(uint64_t seen) {
+    for (int i = 0; i < kSpins; ++i) {
+      if (generation_.load(std::memory_order_acquire) != seen) return;
+#if defined(__x86_64__)
+      __builtin_ia32_pause();
+#endif
+    }
+    std::unique_lock<std::mutex> lock(mutex_);
+    parked_.fetch_add(1);
+    wake_.wait(lock, [&] { return generation_.load() != seen; });
+    parked_.fetch_sub(1);
+  }
   void serve() {
     uint64_t seen = 0;
     for (;;) {
+      await(seen);
       Job job;
       {
-        std::unique_lock<std::mutex> lock(mutex_);
-        wake_.wait(lock, [&] { return generation_ != seen; });
-        seen = generation_;
+        std::lock_guard<std::mutex> lock(mutex_);
+        seen = generation_.load();
+        if (!open_) continue;
+        ++active_;
         job = job_;
       }
       work(job);
       std::lock_guard<std::mutex> lock(mutex_);
-      if (--pending_ == 0) done_.notify_one();
+      if (--active_ == 0) done_.notify_one();
     }
   }
   void work(const Job& job) {
@@ -88,9 +107,10 @@ class Pool {
   std::condition_variable wake_, done_;
   Job job_;
   std::atomic<int64_t> next_{0};
-  uint64_t generation_ = 0;
-  int pending_ = 0, workers_ = 0;
-  bool started_ = false;
+  std::atomic<uint64_t> generation_{0};
+  std::atomic<int> parked_{0};
+  int active_ = 0, workers_ = 0;
+  bool open_ = false, started_ = false;
 };
 
 thread_local bool inside = false;  // a body that asks again runs its range itself
@@ -100,7 +120,7 @@ thread_local bool inside = false;  // a body that asks again runs its range itse
 void parallel_range(int64_t n, int64_t grain, RangeBody body, void* context) {
   const int threads = kernel_threads();
   if (threads > 1 && !inside) {
-    const int64_t pieces = std::min<int64_t>(threads * 2, (n + grain - 1) / grain);
+    const int64_t pieces = std::min<int64_t>(threads * 4, (n + grain - 1) / grain);
     const Job job{body, context, n, (n + pieces - 1) / pieces};
     inside = true;
     const bool ran = Pool::get()->try_run(job);

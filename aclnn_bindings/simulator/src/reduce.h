@@ -51,7 +51,7 @@ void reduce_tensor(const Tensor& out, const Tensor& self, uint32_t axes, aclData
 
 template <class Fn, class C>
 ACL_VECTOR C reduce_row(const C* x, int64_t n) {
-  constexpr int kLanes = 16;
+  constexpr int kLanes = 64;  // four accumulators of the widest vectors hide the latency of add
   C acc[kLanes];
   for (int l = 0; l < kLanes; ++l) acc[l] = Fn::template first<C>();
   int64_t i = 0;

@@ -14,10 +14,6 @@ ACL_INLINE T lit(double x) {
   return static_cast<T>(x);
 }
 template <class T>
-ACL_INLINE T phi(T x) {  // the normal distribution's cumulative function
-  return lit<T>(0.5) * (T(1) + v_erf(x * lit<T>(0.70710678118654752440)));
-}
-template <class T>
 ACL_INLINE T softplus_of(T x) {  // log(1 + exp(x)) without overflow
   return (x > T(0) ? x : T(0)) + std::log1p(v_exp(x > T(0) ? -x : x));
 }
@@ -33,9 +29,9 @@ ACL_FN(SiluGrad, FloatingReal, (T g, T x),
 ACL_FN(Swish, FloatingReal, (T x, T beta), x / (T(1) + v_exp(-beta * x)))
 ACL_FN(SwishGrad, FloatingReal, (T g, T x, T beta),
        g * v_sigmoid(beta * x) * (T(1) + beta * x * (T(1) - v_sigmoid(beta * x))))
-ACL_FN(Gelu, FloatingReal, (T x), x * phi(x))
+ACL_FN(Gelu, FloatingReal, (T x), x * v_phi(x))
 ACL_FN(GeluGrad, FloatingReal, (T g, T x),
-       g * (phi(x) + x * lit<T>(0.39894228040143267794) * v_exp(lit<T>(-0.5) * x * x)))
+       g * (v_phi(x) + x * lit<T>(0.39894228040143267794) * v_exp(lit<T>(-0.5) * x * x)))
 template <class T>
 ACL_INLINE T gelu_inner(T x) {
   return lit<T>(0.79788456080286535588) * (x + lit<T>(0.044715) * x * x * x);

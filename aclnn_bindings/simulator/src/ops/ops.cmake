@@ -1,6 +1,11 @@
-# What the kernels need: loops that vectorise, the BLAS they load lazily, and a library that stays
-# mapped while its pool threads live.
-set_source_files_properties(${KERNEL_SOURCES} ${OP_SOURCES} PROPERTIES COMPILE_OPTIONS "-O3")
+# What the kernels need: loops that vectorise (their clones for wider machines are chosen at load
+# time), the BLAS they load lazily, and a library that stays mapped while its pool threads live.
+set(KERNEL_FLAGS -O3)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  list(APPEND KERNEL_FLAGS -mprefer-vector-width=512)
+endif()
+set_source_files_properties(${KERNEL_SOURCES} ${OP_SOURCES} PROPERTIES
+                            COMPILE_OPTIONS "${KERNEL_FLAGS}")
 target_link_options(opapi PRIVATE -Wl,-z,nodelete)
 
 # OpenBLAS from the build requirement scipy-openblas32 goes beside libopapi.so; without it matrix

@@ -6,33 +6,22 @@
 namespace aclsim {
 namespace {
 
-template <class C>
-ACL_VECTOR C row_max(const C* x, int64_t n) {
-  C lanes[16];
-  std::fill_n(lanes, 16, -std::numeric_limits<C>::infinity());
-  int64_t i = 0;
-  for (; i + 16 <= n; i += 16) {
-    for (int l = 0; l < 16; ++l) lanes[l] = x[i + l] > lanes[l] ? x[i + l] : lanes[l];
+struct MaxFinite : Combine {
+  static constexpr bool integer = false;
+  template <class T>
+  static constexpr T first() {
+    return -std::numeric_limits<T>::infinity();
   }
-  C top = lanes[0];
-  for (int l = 1; l < 16; ++l) top = lanes[l] > top ? lanes[l] : top;
-  for (; i < n; ++i) top = x[i] > top ? x[i] : top;
-  return top;
-}
-// out[i] = exp(x[i] - shift); the sum of it.
+  template <class T>
+  static ACL_INLINE T join(T a, T b) {
+    return b > a || b != b ? b : a;
+  }
+};
+// out[i] = exp(x[i] - shift).
 template <class C>
-ACL_VECTOR C exp_sum(C* out, const C* x, C shift, int64_t n) {
+ACL_VECTOR void exp_row(C* out, const C* x, C shift, int64_t n) {
   ACL_IVDEP
   for (int64_t i = 0; i < n; ++i) out[i] = v_exp(x[i] - shift);
-  C lanes[16] = {};
-  int64_t i = 0;
-  for (; i + 16 <= n; i += 16) {
-    for (int l = 0; l < 16; ++l) lanes[l] += out[i + l];
-  }
-  C sum = 0;
-  for (int l = 0; l < 16; ++l) sum += lanes[l];
-  for (; i < n; ++i) sum += out[i];
-  return sum;
 }
 template <class C>
 ACL_VECTOR void scale(C* out, const C* x, C factor, int64_t n) {
@@ -45,16 +34,14 @@ ACL_VECTOR void subtract(C* out, const C* x, C amount, int64_t n) {
   for (int64_t i = 0; i < n; ++i) out[i] = x[i] - amount;
 }
 template <class C>
-ACL_VECTOR C dot(const C* a, const C* b, int64_t n) {
-  C lanes[16] = {};
-  int64_t i = 0;
-  for (; i + 16 <= n; i += 16) {
-    for (int l = 0; l < 16; ++l) lanes[l] += a[i + l] * b[i + l];
-  }
-  C sum = 0;
-  for (int l = 0; l < 16; ++l) sum += lanes[l];
-  for (; i < n; ++i) sum += a[i] * b[i];
-  return sum;
+C exp_sum(C* out, const C* x, C shift, int64_t n) {
+  exp_row(out, x, shift, n);
+  return reduce_row<SumOf>(out, n);
+}
+template <class C>
+ACL_VECTOR void multiply(C* out, const C* a, const C* b, int64_t n) {
+  ACL_IVDEP
+  for (int64_t i = 0; i < n; ++i) out[i] = a[i] * b[i];
 }
 // An all -inf row has no finite shift.
 template <class C>
@@ -66,13 +53,13 @@ struct SoftmaxRow {
   template <class C>
   static void apply(C* out, const C* x, int64_t n) {
     // exp(inf - inf) has to come out NaN, so an infinite maximum is subtracted as it is.
-    scale(out, out, C(1) / exp_sum(out, x, row_max(x, n), n), n);
+    scale(out, out, C(1) / exp_sum(out, x, reduce_row<MaxFinite>(x, n), n), n);
   }
 };
 struct LogSoftmaxRow {
   template <class C>
   static void apply(C* out, const C* x, int64_t n) {
-    const C top = row_max(x, n);
+    const C top = reduce_row<MaxFinite>(x, n);
     const C sum = exp_sum(out, x, top, n);
     if (out != x) subtract(out, x, top + std::log(sum), n);
   }
@@ -118,8 +105,13 @@ aclError run_softmax(Call& c) {
 
 struct SoftmaxGrad {  // y * (g - sum(g y))
   template <class C>
-  static ACL_VECTOR void apply(C* out, const C* g, const C* y, int64_t n) {
-    const C sum = dot(g, y, n);
+  static void apply(C* out, const C* g, const C* y, int64_t n) {
+    Buffer<C> products(n);
+    multiply(products.get(), g, y, n);
+    combine(out, g, y, reduce_row<SumOf>(products.get(), n), n);
+  }
+  template <class C>
+  static ACL_VECTOR void combine(C* out, const C* g, const C* y, C sum, int64_t n) {
     ACL_IVDEP
     for (int64_t i = 0; i < n; ++i) out[i] = y[i] * (g[i] - sum);
   }
@@ -160,17 +152,6 @@ aclError run_softmax_grad(Call& c) {
 }
 
 // (self, dim, keepDim, out): max + log(sum(exp(x - max))) over any axes, in two reductions.
-struct MaxFinite : Combine {
-  static constexpr bool integer = false;
-  template <class T>
-  static constexpr T first() {
-    return -std::numeric_limits<T>::infinity();
-  }
-  template <class T>
-  static ACL_INLINE T join(T a, T b) {
-    return b > a || b != b ? b : a;
-  }
-};
 aclnnStatus check_logsumexp(Call& c) {
   ReducePlan& plan = c.make<ReducePlan>();
   const Tensor &self = c.tensor(0), &out = c.tensor(3);
