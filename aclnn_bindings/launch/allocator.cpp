@@ -106,10 +106,12 @@ void Allocator::split(Block* block, uint64_t bytes) {
   put(tail);
 }
 
-bool Allocator::free(uint64_t address) {
-  std::lock_guard<std::mutex> lock(mutex_);
+Allocator::Freed Allocator::free(uint64_t address, bool wait) {
+  std::unique_lock<std::mutex> lock(mutex_, std::defer_lock);
+  if (wait) lock.lock();
+  else if (!lock.try_lock()) return kBusy;
   Block* block = index_.find(address);
-  if (!block || !block->used || block->pending) return false;
+  if (!block || !block->used || block->pending) return kUnknown;
   subtract_both(stats_.allocation, block->small, 1);
   subtract_both(stats_.allocated_bytes, block->small, block->bytes);
   subtract_both(stats_.requested_bytes, block->small, block->requested);
@@ -119,7 +121,7 @@ bool Allocator::free(uint64_t address) {
   } else {
     release(block);
   }
-  return true;
+  return kFreed;
 }
 
 // Small blocks keep their size for the next request of it; large ones merge at once.

@@ -28,8 +28,9 @@ class Allocator {
 
   // Address of a block of at least `bytes`, 0 after recording a failure in `phase`.
   uint64_t allocate(Pool* pool, uint64_t bytes, mt_purpose purpose, mt_phase phase);
-  // False: no live block starts at `address`.
-  bool free(uint64_t address);
+  enum Freed { kFreed, kUnknown, kBusy };
+  // kUnknown: no live block starts at `address`. kBusy: another thread is in here; `wait` waits.
+  Freed free(uint64_t address, bool wait = true);
   bool record(uint64_t address, Stream* stream);
   // Records `stream` on each address that is a block of another stream; others are skipped.
   void note(const uint64_t* addresses, uint64_t count, Stream* stream);

@@ -125,7 +125,7 @@ uint64_t mt_event_handle(uint64_t event);
 uint64_t mt_alloc(uint64_t stream, uint64_t bytes);
 uint64_t mt_alloc_for(uint64_t stream, uint64_t bytes, int32_t purpose);
 int32_t mt_free(uint64_t address);
-/* mt_free unless the address is of a session that is over, which freed everything. */
+/* mt_free that never waits for another thread; nothing for a session that is over. */
 int32_t mt_release(uint64_t address, uint64_t session);
 int32_t mt_record_stream(uint64_t address, uint64_t stream);
 int32_t mt_block_at(uint64_t address, mt_block *block);
@@ -143,6 +143,9 @@ int32_t mt_fill(uint64_t stream, uint64_t to, uint64_t room, int32_t value, uint
 /* Any function by its address: integers and pointers as bits, float as bits in the low half. */
 int32_t mt_call(uint64_t function, const uint8_t *is_float, const uint64_t *values,
                 uint64_t count, int32_t result_kind, uint64_t *result);
+
+/* Frees an array that ACL made with new[], such as aclGetViewShape's. */
+void mt_delete_array(int64_t *array);
 
 /* Plans: arguments in declaration order, then mt_plan_ready. */
 uint64_t mt_plan_open(const char *name, uint64_t first, uint64_t second);

@@ -42,3 +42,5 @@ extern "C" int32_t mt_call(uint64_t function, const uint8_t* is_float, const uin
   current_context = 0;
   return 0;
 }
+
+extern "C" void mt_delete_array(int64_t* array) { delete[] array; }

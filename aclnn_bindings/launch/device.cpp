@@ -187,6 +187,7 @@ int32_t mt_memory_empty(uint64_t handle) {
   if (!entry.ready()) return fail_state("mt_memory_empty");
   Device* device = as<Device>(handle);
   if (int32_t code = enter(&device->primary)) return code;
+  collect();
   return device->allocator.empty();
 }
 
@@ -200,6 +201,7 @@ int32_t mt_memory_limit(uint64_t handle, uint64_t bytes) {
 int32_t mt_memory_read(uint64_t handle, mt_memory* memory) {
   Inside entry;
   if (!entry.ready()) return fail_state("mt_memory_read");
+  collect();
   as<Device>(handle)->allocator.read(memory);
   return 0;
 }

@@ -163,6 +163,7 @@ class Launch {
 
 bool launch_slots(const Plan& plan, Stream* stream, uint64_t* slots) {
   if (enter(stream->context) != 0) return false;
+  collect();
   if (stream->device->streams.load(std::memory_order_relaxed) > 1)
     stream->device->allocator.note(slots, plan.tensors.size(), stream);
   __atomic_fetch_add(&counts.launches, 1, __ATOMIC_RELAXED);

@@ -3,19 +3,41 @@
 
 #include "registry.h"
 
+namespace launch {
+
+std::atomic<uint32_t> returned_count{0};
+
+}  // namespace launch
+
 using namespace launch;
 
 namespace {
+
+// What mt_release could not free at once. It is called as Python objects die, holding Python's
+// lock, and the thread inside the allocator may be waiting for work that waits for that lock.
+std::mutex returned_mutex;
+std::vector<uint64_t> returned;
 
 uint64_t allocate(uint64_t stream_handle, uint64_t bytes, mt_purpose purpose) {
   Inside entry;
   Stream* stream = as<Stream>(stream_handle);
   if (!entry.ready() || !entry.allows(stream->session)) return fail_state("mt_alloc"), 0;
   if (enter(stream->context)) return 0;
+  collect();
   return stream->device->allocator.allocate(stream->pool, bytes, purpose, MT_PHASE_RUNTIME);
 }
 
 }  // namespace
+
+void launch::collect_returned() {
+  std::vector<uint64_t> now;
+  {
+    std::lock_guard<std::mutex> lock(returned_mutex);
+    now.swap(returned);
+    returned_count.store(0);
+  }
+  for (uint64_t address : now) mt_free(address);
+}
 
 extern "C" {
 
@@ -30,12 +52,23 @@ int32_t mt_free(uint64_t address) {
   Inside entry;
   if (!entry.ready()) return 0;
   for (uint32_t k = 0; k < registry.count.load(std::memory_order_acquire); ++k)
-    if (registry.open[k]->allocator.free(address)) return 0;
+    if (registry.open[k]->allocator.free(address) == Allocator::kFreed) return 0;
   return fail(MT_PHASE_ARGUMENTS, MT_UNKNOWN_POINTER, "mt_free", address);
 }
 
 int32_t mt_release(uint64_t address, uint64_t of) {
-  return session.load(std::memory_order_relaxed) == of ? mt_free(address) : 0;
+  Inside entry;
+  if (!entry.allows(of)) return 0;
+  for (uint32_t k = 0; k < registry.count.load(std::memory_order_acquire); ++k) {
+    const auto freed = registry.open[k]->allocator.free(address, false);
+    if (freed == Allocator::kFreed) return 0;
+    if (freed == Allocator::kUnknown) continue;
+    std::lock_guard<std::mutex> lock(returned_mutex);
+    returned.push_back(address);
+    returned_count.store(static_cast<uint32_t>(returned.size()));
+    return 0;
+  }
+  return MT_UNKNOWN_POINTER;
 }
 
 int32_t mt_record_stream(uint64_t address, uint64_t stream) {

@@ -56,6 +56,13 @@ uint64_t number(const Object* object) {
   return reinterpret_cast<uint64_t>(object);
 }
 
+// Frees what Python objects gave back while the allocator was busy.
+extern std::atomic<uint32_t> returned_count;
+void collect_returned();
+inline void collect() {
+  if (returned_count.load(std::memory_order_relaxed)) collect_returned();
+}
+
 inline void count_sync() { __atomic_fetch_add(&counts.host_syncs, 1, __ATOMIC_RELAXED); }
 
 }  // namespace launch

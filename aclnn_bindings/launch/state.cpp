@@ -11,6 +11,7 @@
 
 #include "device.h"
 #include "plan.h"
+#include "registry.h"
 
 namespace launch {
 
@@ -161,6 +162,7 @@ int32_t mt_stop(void) {
     session.store(stopping);
     return fail(MT_PHASE_STATE, MT_STILL_USED, "mt_stop");
   }
+  collect_returned();
   close_plans();
   const int32_t devices = close_devices();
   if (acl.aclnnFinalize && light_by_us) acl.aclnnFinalize();

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import sys
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -98,6 +100,21 @@ def test_a_block_of_a_session_that_is_over_frees_nothing_of_the_next(stub: Stub)
     gc.collect()
     assert held(stub) == 1
     assert values(stub, new) == [2.0]
+
+
+def test_a_dying_block_waits_for_no_other_thread(stub: Stub) -> None:
+    kept, dying = block(stub, [1.0]), block(stub, [2.0])
+    stub.set("held_device", 1)
+    thread = threading.Thread(target=stub.cann.runtime.device().empty_cache)
+    thread.start()
+    while not stub.get("holding"):
+        time.sleep(0.001)
+    del dying
+    assert stub.get("holding"), "the other thread is still inside the allocator"
+    stub.set("held_device", 0)
+    thread.join()
+    assert held(stub) == 1
+    assert values(stub, kept) == [1.0]
 
 
 def test_launches_keep_reference_counts(stub: Stub) -> None:

@@ -132,7 +132,7 @@ class Stub:
     def reset(self) -> None:
         for knob in ("fail_one", "fail_two", "fail_malloc", "fail_sync", "fail_tensor"):
             self.set(knob, 0)
-        for knob in ("workspace", "counters"):
+        for knob in ("workspace", "held_device", "counters"):
             self.set(knob, 0)
         self.set("held_events", 0)
         self.set("memory_left", 1 << 40)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static _Atomic int64_t live[16];
 enum { TENSOR, SCALAR, ARRAY, LIST, EXECUTOR, DEVICE_MEMORY, STREAM, EVENT, HOST_MEMORY, CONTEXT };
@@ -16,6 +17,7 @@ int64_t stub_live(int kind) { return live[kind]; }
 static int64_t fail_one, fail_two, fail_malloc, fail_sync, fail_tensor, workspace;
 static int64_t held_events; /* events stay incomplete while set */
 static int64_t launches_seen, synchronized, inits, finals, memory_left = (int64_t)1 << 40;
+static volatile int64_t held_device, holding; /* a wait for the device lasts while held */
 static const char *message;
 static char init_config[256];
 
@@ -28,10 +30,12 @@ void stub_set(const char *what, int64_t value) {
   if (!strcmp(what, "workspace")) workspace = value;
   if (!strcmp(what, "held_events")) held_events = value;
   if (!strcmp(what, "memory_left")) memory_left = value;
+  if (!strcmp(what, "held_device")) held_device = value;
   if (!strcmp(what, "counters")) launches_seen = synchronized = inits = finals = value;
 }
 int64_t stub_get(const char *what) {
   if (!strcmp(what, "synchronized")) return synchronized;
+  if (!strcmp(what, "holding")) return holding;
   if (!strcmp(what, "inits")) return inits;
   if (!strcmp(what, "finals")) return finals;
   return launches_seen;
@@ -71,7 +75,11 @@ int aclrtSetDevice(int device) {
   return context = &primary[device], 0;
 }
 int aclrtResetDevice(int device) { return (void)device, 0; }
-int aclrtSynchronizeDevice(void) { return ++synchronized, held_events = 0, context ? 0 : 107002; }
+int aclrtSynchronizeDevice(void) {
+  for (holding = 1; held_device;) usleep(100);
+  holding = 0;
+  return ++synchronized, held_events = 0, context ? 0 : 107002;
+}
 int aclrtGetCurrentContext(void **out) { return *out = context, context ? 0 : 107002; }
 int aclrtSetCurrentContext(void *in) { return context = in, 0; }
 int aclrtCreateContext(void **out, int device) {
