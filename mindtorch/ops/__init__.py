@@ -5,15 +5,20 @@ from . import (
     comparison,
     copying,
     creation,
+    gathering,
     indexing,
+    joining,
     linalg,
+    ordering,
+    nn,
     pointwise,
     reduction,
+    statistics,
     ternary,
     unary,
     view,
 )
 from .spec import OPS, Op, aten
 
-__all__ = ["OPS", "Op", "aten", "binary", "comparison", "copying", "creation", "indexing", "linalg",
-           "pointwise", "reduction", "ternary", "unary", "view"]  # fmt: skip
+__all__ = ["OPS", "Op", "aten", "binary", "comparison", "copying", "creation", "gathering", "indexing", "joining", "linalg", "ordering", "nn",
+           "pointwise", "reduction", "statistics", "ternary", "unary", "view"]  # fmt: skip

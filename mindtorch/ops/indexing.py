@@ -165,7 +165,9 @@ op(
 
 op(
     "nonzero(Tensor self) -> Tensor",
-    infer=lambda self: Dynamic(dt.int64, self.device, column_major=True),
+    infer=lambda self: Dynamic(
+        dt.int64, self.device, (self.numel, self.ndim), column_major=True
+    ),
     cpu=lambda self: np.argwhere(self),
     compute="raw",
     aclnn=call("aclnnNonzero", "self", "out"),

@@ -12,7 +12,8 @@ from ..._tensor import Tensor
 from ...ops.rules import NUMBERS, Dynamic, Pointwise
 from ...ops.spec import Op
 from . import memory, transfer, writeback
-from .binding import Binder, Binding, not_implemented
+from .binding import Binder, Binding
+from .dynamic import dynamic
 from .runner import Plans, maker, sizes, source_of
 from .steps import make_step
 
@@ -25,7 +26,7 @@ class NpuBackend:
 
     def functional(self, op: Op, args: Any, outs: Any) -> Callable[..., Any]:
         if any(out.__class__ is Dynamic for out in outs):
-            raise not_implemented(op, "the shape of its result depends on data")
+            return dynamic(op, args, outs, _device(args, outs))
         binder = Binder(op, args, outs, _device(args, outs))
         binding = binder.bind()
         if binding.call.inplace:

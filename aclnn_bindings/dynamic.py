@@ -1,0 +1,55 @@
+"""Owns calls of operators that decide the shape of an output: both phases with kept descriptors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from .handles import Tensor
+from .marshal import Argument
+from .native import ffi, lib
+from .specs import RawHandle, TensorSpec
+from .words import call
+
+if TYPE_CHECKING:
+    from .call import BoundOp
+    from .cann import Cann
+    from .stream import Stream
+
+
+def launch_dynamic(
+    cann: Cann, op: BoundOp, arguments: Sequence[Any], addresses: Sequence[int], stream: Stream
+) -> list[tuple[int, ...]]:
+    """Run `op`, wait for `stream`, and tell the shape of each tensor argument, in order.
+
+    `arguments` are as for `BoundOp.plan`, `addresses` the storages of their tensors. AclError as
+    for a launch.
+    """
+    given = iter(addresses)
+    made: list[Tensor] = []
+    raw: list[Argument] = []
+    try:
+        for value in arguments:
+            if isinstance(value, TensorSpec):
+                made.append(Tensor(cann.runtime, value, next(given)))
+                raw.append(RawHandle(made[-1].descriptor))
+            else:
+                raw.append(value)
+        op.plan(*raw).launch(stream, ())
+        stream.synchronize()
+        return [_shape(cann, tensor) for tensor in made]
+    finally:
+        for tensor in made:
+            tensor.close()
+
+
+def _shape(cann: Cann, tensor: Tensor) -> tuple[int, ...]:
+    """aclGetViewShape's answer; the array that it makes is the caller's to free."""
+    dims, count = ffi.new("int64_t **"), ffi.new("uint64_t *")
+    words = [tensor.descriptor, *(int(ffi.cast("uintptr_t", p)) for p in (dims, count))]
+    status = call(cann.symbols.require("aclGetViewShape"), [(False, w) for w in words])
+    if status:
+        raise cann.runtime.codes.error("aclGetViewShape", int(status))
+    shape = tuple(int(dims[0][i]) for i in range(int(count[0])))
+    lib.mt_delete_array(dims[0])
+    return shape
