@@ -62,7 +62,7 @@ ACLSIM_API aclError aclrtLaunchHostFunc(aclrtStream stream, aclrtHostFunc fn, vo
   return submit(on, make_task([=](Stream* live) -> aclError {
     if (live) fn(args);
     return ACL_SUCCESS;
-  }));
+  }, true));
 }
 
 ACLSIM_API aclError aclrtSubscribeReport(uint64_t threadId, aclrtStream stream) {
@@ -109,7 +109,7 @@ ACLSIM_API aclError aclrtLaunchCallback(aclrtCallback fn, void* userData,
   return submit(on, make_task([=](Stream* live) -> aclError {
     if (live) deliver(reader, fn, userData, block);
     return ACL_SUCCESS;
-  }));
+  }, true));
 }
 
 // Runs one waiting callback on the calling thread; -1 waits for ever.

@@ -257,6 +257,7 @@ Executor* make_executor(Entry& entry) {
   Executor* x = acquire<aclOpExecutor>(state, Kind::Executor);
   x->task.run = run;
   x->task.drop = drop;
+  x->task.on_worker = false;
   x->entry = &entry;
   x->shared = nullptr;
   x->references.store(1, std::memory_order_relaxed);

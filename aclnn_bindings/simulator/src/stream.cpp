@@ -65,21 +65,30 @@ void run_one(Stream* stream, Task* task) {
   finish_one(stream);
 }
 
-// The next batch of tasks, or null when the stream closes and nothing is left.
-Task* next_batch(Stream* stream) {
+// Called with the lock held, after any change of the queue or of `running`.
+void update_ready(Stream* stream) {
+  stream->ready.store(stream->head && !stream->running, std::memory_order_relaxed);
+}
+
+// The next batch of tasks, or null when the stream closes and nothing is left. The worker keeps
+// the right to run from one batch to the next only while there is one.
+Task* next_batch(Stream* stream, bool* mine) {
   for (;;) {
     stream->lock.lock();
-    Task* batch = stream->head;
-    stream->head = stream->tail = nullptr;
-    bool closing = stream->closing;
+    if (*mine) stream->running = false;
+    Task* batch = stream->running ? nullptr : stream->head;
+    *mine = batch != nullptr;
+    if (batch) {
+      stream->running = true;
+      stream->head = stream->tail = nullptr;
+    }
+    update_ready(stream);
+    bool closing = stream->closing && !stream->head;
     stream->lock.unlock();
     if (batch || closing) return batch;
-    uint64_t seen = stream->completed.load(std::memory_order_relaxed);
-    if (spin_until([&] { return stream->submitted.load(std::memory_order_relaxed) != seen; })) {
-      continue;
-    }
+    if (spin_until([&] { return stream->ready.load(std::memory_order_relaxed); })) continue;
     stream->lock.lock();
-    bool sleep = !stream->head && !stream->closing;
+    bool sleep = !stream->ready.load(std::memory_order_relaxed) && !stream->closing;
     stream->parked = sleep;
     stream->lock.unlock();
     if (!sleep) continue;
@@ -91,7 +100,8 @@ Task* next_batch(Stream* stream) {
 
 void work(Stream* stream) {
   thread();
-  while (Task* task = next_batch(stream)) {
+  bool mine = false;
+  while (Task* task = next_batch(stream, &mine)) {
     while (task) {
       Task* next = task->next;
       run_one(stream, task);
@@ -104,6 +114,30 @@ void wake_worker(Stream* stream) {
   std::lock_guard<std::mutex> lock(stream->worker->mutex);
   stream->worker->wake_token = true;
   stream->worker->wake.notify_one();
+}
+
+// A thread that waits for a stream runs its tasks itself where nobody does: no hand-over, and no
+// wait for a worker that the system has not scheduled yet.
+void help(Stream* stream, uint64_t target) {
+  stream->lock.lock();
+  if (stream->running) return stream->lock.unlock();
+  stream->running = true;
+  while (stream->head && !stream->head->on_worker &&
+         stream->completed.load(std::memory_order_relaxed) < target) {
+    Task* task = stream->head;
+    stream->head = task->next;
+    if (!stream->head) stream->tail = nullptr;
+    update_ready(stream);
+    stream->lock.unlock();
+    run_one(stream, task);
+    stream->lock.lock();
+  }
+  stream->running = false;
+  update_ready(stream);
+  bool wake = stream->head && stream->parked;
+  if (wake) stream->parked = false;
+  stream->lock.unlock();
+  if (wake) wake_worker(stream);
 }
 
 // Threads inherit the signal mask: workers leave signals to the program's own threads.
@@ -158,8 +192,9 @@ aclError submit(Stream* stream, Task* task) {
   stream->tail = task;
   uint64_t before = stream->submitted.load(std::memory_order_relaxed);
   stream->submitted.store(before + 1, std::memory_order_relaxed);
-  bool wake = stream->parked;
-  stream->parked = false;
+  update_ready(stream);
+  bool wake = stream->parked && !stream->running;  // who runs wakes the worker when it stops
+  if (wake) stream->parked = false;
   stream->lock.unlock();
   if (ACLSIM_UNLIKELY(before == 0)) start_worker(stream);
   if (wake) wake_worker(stream);
@@ -202,6 +237,7 @@ static aclError take_error(Stream* stream) {
 aclError drain(Stream* stream, int timeout_ms, aclError expired) {
   uint64_t target = stream->submitted.load(std::memory_order_relaxed);
   auto done = [&] { return stream->completed.load() >= target; };
+  if (timeout_ms < 0 && !done()) help(stream, target);
   if (!done() && !spin_until(done)) {
     stream->waiters.fetch_add(1);
     std::unique_lock<std::mutex> lock(stream->worker->mutex);
@@ -234,7 +270,8 @@ Stream* make_stream(Context* context, uint32_t flags, uint32_t priority) {
   stream->flags = flags;
   stream->priority = priority;
   stream->head = stream->tail = nullptr;
-  stream->parked = stream->closing = false;
+  stream->running = stream->parked = stream->closing = false;
+  stream->ready = false;
   stream->submitted = 0;
   stream->completed = 0;
   stream->waiters = 0;
@@ -259,8 +296,7 @@ void destroy_stream(Stream* stream, bool force) {
     stream->closing = true;
     bool wake = stream->parked;
     stream->parked = false;
-    stream->submitted.store(stream->submitted.load(std::memory_order_relaxed) + 1,
-                            std::memory_order_relaxed);  // ends the worker's spin
+    stream->ready.store(true, std::memory_order_relaxed);  // ends the worker's spin
     stream->lock.unlock();
     if (wake) wake_worker(stream);
     stream->worker->thread.join();

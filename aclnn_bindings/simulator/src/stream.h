@@ -14,6 +14,7 @@ struct Stream;
 // makes the stream faulty.
 struct Task {
   Task* next;
+  bool on_worker;  // callbacks of the program: never run by a thread that waits for the stream
   aclError (*run)(Task*, Stream*);
   void (*drop)(Task*);
 };
@@ -37,9 +38,11 @@ struct Stream : Handle {
   Stream* sibling;            // next stream of the context
   int32_t id;
   uint32_t flags, priority;
-  SpinLock lock;              // guards the queue, `submitted`, `parked`, `closing`
+  SpinLock lock;              // guards the queue, `submitted`, `running`, `parked`, `closing`
   Task* head;
   Task* tail;
+  bool running;               // a thread, the worker or one that waits, runs tasks
+  std::atomic<bool> ready;    // there are tasks, and nobody runs them
   bool parked;                // the worker sleeps and must be woken
   bool closing;
   std::atomic<uint64_t> submitted, completed;
@@ -83,11 +86,12 @@ struct SmallTask : Handle {
 };
 
 template <class F>
-Task* make_task(F body) {
+Task* make_task(F body, bool on_worker = false) {
   static_assert(sizeof(F) <= sizeof(SmallTask::body), "closure too large");
   static_assert(std::is_trivially_destructible<F>::value, "closures run no destructors");
   auto* small = acquire<SmallTask>(thread(), Kind::Task);
   new (small->body) F(std::move(body));
+  small->task.on_worker = on_worker;
   small->task.run = [](Task* task, Stream* stream) {
     auto* self = reinterpret_cast<SmallTask*>(reinterpret_cast<char*>(task) -
                                               offsetof(SmallTask, task));
