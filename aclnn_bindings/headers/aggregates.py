@@ -25,16 +25,17 @@ class Aggregates(Tokens):
             raise NotUnderstood(f"C++: '{word} {self.peek()}'")
         attributes = self.attributes()
         spec.tag = self._tag()
+        underlying: list[str] = []
         if self.peek() == ":" and word == "enum":
-            while self.peek() not in ("{", ";", ""):
-                self.take()
+            self.take()
+            underlying = self.until("{", ";", ",", ")")
         elif self.peek() == ":":
             raise NotUnderstood("C++: base class")
         spec.base = f"{word} {spec.tag}".strip()
         if self.peek() == "{":
             self.enter()
             if word == "enum":
-                spec.enum = self._enum(spec.tag)
+                spec.enum = self._enum(spec.tag, " ".join(underlying))
             else:
                 spec.struct = self._struct(spec.tag, word == "union", attributes)
             self.depth -= 1
@@ -50,7 +51,7 @@ class Aggregates(Tokens):
                 break
         return tag
 
-    def _enum(self, tag: str) -> RawEnum:
+    def _enum(self, tag: str, underlying: str) -> RawEnum:
         self.expect("{")
         members: list[tuple[str, str]] = []
         while self.peek() != "}":
@@ -67,7 +68,7 @@ class Aggregates(Tokens):
             if self.peek() == ",":
                 self.take()
         self.expect("}")
-        return RawEnum((tag,) if tag else (), tuple(members), self.line)
+        return RawEnum((tag,) if tag else (), tuple(members), self.line, underlying)
 
     def _struct(self, tag: str, union: bool, attributes: list[str]) -> RawStruct:
         self.expect("{")

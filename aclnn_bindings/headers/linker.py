@@ -76,7 +76,8 @@ class Linker:
             except NotConstant as error:
                 shown = " ".join(enum.names) or "enum"
                 self.skip(unit, enum.line, shown, f"member after {len(members)} others: {error}")
-            width = enum_type(list(members.values()))
+            stated = self.symbols.scope(index).width(enum.underlying) if enum.underlying else None
+            width = stated or enum_type(list(members.values()))
             for name in enum.names:
                 self.symbols.enum_widths.setdefault(name, width)
                 known = self.image.named["enums"].get(name)

@@ -28,11 +28,15 @@ class RawFunction(NamedTuple):
 
 
 class RawEnum(NamedTuple):
-    """An enum: its tag and typedef names, and members with unevaluated expressions."""
+    """An enum: its tag and typedef names, and members with unevaluated expressions.
+
+    `underlying` is the type that C++ or C23 states behind a colon.
+    """
 
     names: tuple[str, ...]
     members: tuple[tuple[str, str], ...]
     line: int
+    underlying: str = ""
 
 
 class RawField(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from .declarator import Cursor
@@ -56,7 +57,8 @@ class Statements:
         if params is None:
             return False
         old = "DEPRECATED" in prefix
-        function = RawFunction(name, returns, params, place.line, place.doc, True, old)
+        line = place.line + head.rstrip().count("\n")
+        function = RawFunction(name, returns, params, line, place.doc, True, old)
         self.unit.functions.append(function)
         return True
 
@@ -131,7 +133,7 @@ class Statements:
         elif "typedef" in spec.storage:
             self._typedefs(spec, items, place.line)
         else:
-            self._values(spec, items, place)
+            self._values(spec, items, place, text)
         self.unit.enums.extend(cursor.enums)
 
     def _bare(self, spec: Specifiers, line: int) -> None:
@@ -146,13 +148,16 @@ class Statements:
         else:
             raise NotUnderstood("declares nothing")
 
-    def _values(self, spec: Specifiers, items: list[Declarator], place: Place) -> None:
+    def _values(self, spec: Specifiers, items: list[Declarator], place: Place, text: str) -> None:
         """Functions and constants; a declaration that also has something else is refused."""
         if spec.struct is not None or spec.enum is not None:
             raise NotUnderstood("a variable of a type defined in place")
         for entry in [self._value(spec, item, place) for item in items]:
             if isinstance(entry, RawFunction):
-                self.unit.functions.append(entry)
+                # A function stands where its name does; attributes may be lines above.
+                name = re.search(rf"\b{entry.name}\b\W*\(", text)
+                below = text.count("\n", 0, name.start()) if name else 0
+                self.unit.functions.append(entry._replace(line=place.line + below))
             else:
                 self.unit.constants.append(entry)
 

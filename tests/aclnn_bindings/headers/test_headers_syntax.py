@@ -143,6 +143,14 @@ def test_lines_are_true_behind_comments_directives_and_continuations() -> None:
     assert [(n, found.functions[n].line) for n in "fg"] == [("f", 6), ("g", 7)]
 
 
+def test_line_of_a_function_is_that_of_its_name() -> None:
+    found = parse_text(
+        '__attribute__((visibility("default")))\naclnnStatus f(\n int a);\n'
+        'OLD("f(\\n")\nAPI\naclError\n  g(void (*h)(int), int f);\nconst char *\nk(void);\n'
+    )
+    assert [found.functions[n].line for n in "fgk"] == [2, 7, 9]
+
+
 def test_line_continuation_inside_a_declaration_is_a_space() -> None:
     assert prototype("int f(int a, \\\n int b);") == "int (int, int)"
 
@@ -336,6 +344,26 @@ def test_enum_inside_a_struct_is_declared_beside_it() -> None:
     assert dict(found.enums["Mode"]) == {"OFF": 0, "ON": 4}
     assert found.constants["HIGH"] == 1
     assert found.structs["S"].size == 8
+
+
+def test_one_phase_functions_of_any_shape_are_plain_functions() -> None:
+    found = parse_text(
+        "aclnnStatus aclnnTransQuantParam(const float *scale, uint64_t n, const float *offset, "
+        "uint64_t m, uint64_t **quant, uint64_t *size);\n"
+        "aclnnStatus aclnnNpuFormatCastCalculateSizeAndFormat(const aclTensor *src, int format, "
+        "aclDataType type, int64_t **dims, uint64_t *rank, int *actual);\n"
+        "int32_t aclnnGetRandom(void);"
+    )
+    assert not found.ops
+    quant = found.functions["aclnnTransQuantParam"].params
+    assert [p.direction.name for p in quant] == ["IN", "IN", "IN", "IN", "OUT", "OUT"]
+    assert found.functions["aclnnGetRandom"].prototype == "int32_t (void)"
+
+
+def test_enum_with_a_stated_type_has_its_width() -> None:
+    found = parse_text("typedef enum E : uint8_t { A, B } E; struct S { E e; uint8_t n; };")
+    assert found.structs["S"].size == 2
+    assert dict(found.enums["E"]) == {"A": 0, "B": 1}
 
 
 def test_type_that_no_header_declares_is_reported_and_refused_by_value() -> None:
