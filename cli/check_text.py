@@ -139,7 +139,7 @@ def failure(r: Result, extra: Sequence[str] = ()) -> Item:
         call = f" → {r.aclnn}" if r.aclnn else ""
         details.append(("inputs", ", ".join(r.inputs) + call))
     details += _worst(r)
-    if r.rechecks:
+    if len({told.rpartition(": ")[2] for told in r.rechecks} | {r.verdict}) > 1:
         details.append(("rechecks", ", ".join(r.rechecks)))
     if r.issue:
         details.append(("known issue", r.issue))

@@ -40,6 +40,7 @@ class Requirement:
     magnitude: str
     reason: str
     source: str
+    accumulator: str = "float32"
 
     @property
     def tiers(self) -> tuple[str, ...]:
@@ -62,6 +63,8 @@ class Requirement:
                 parts.append(f"ratio: |e| ≤ {self.ratio:g} (u_out |g| + u_acc f(|x|)), f = {scale}")
             else:
                 parts.append(f"{tier}: {MEANING[tier]}")
+        if "ratio" in self.tiers:
+            parts[-1] += f", u_acc of {self.accumulator}"
         return " or ".join(parts)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from aclnn_bindings.errors import (
     AclDeviceError,
     AclError,
@@ -12,6 +14,7 @@ from aclnn_bindings.failures import MissingSymbolError
 
 _UNCLAIMED = "not claimed by header and documents, and refused: "
 _INVALID = "ACLNN_ERR_PARAM_INVALID"
+_PREFIX = re.compile(r"\[PID: \d+\] [\d:.-]+ |^\w+\(\w+\): ")
 
 
 def verdict_of(error: Exception, dtype: str, claimed: tuple[str, ...]) -> tuple[str, str]:
@@ -19,16 +22,30 @@ def verdict_of(error: Exception, dtype: str, claimed: tuple[str, ...]) -> tuple[
     text = one_line(error)
     if isinstance(error, AclOutOfMemoryError | MemoryError):
         return "OOM", text
-    if isinstance(error, MissingSymbolError) or "is not implemented for NPU" in str(error):
+    if isinstance(error, MissingSymbolError | AclUnsupportedError):
         return "UNSUPPORTED", text
-    if isinstance(error, AclUnsupportedError):
+    if "is not implemented for NPU" in str(error) or "is not implemented for Meta" in str(error):
         return "UNSUPPORTED", text
-    refused = isinstance(error, AclError) and error.name == _INVALID
-    if refused and dtype not in claimed:
-        return "UNSUPPORTED", _UNCLAIMED + text
-    if refused:
+    if isinstance(error, AclError) and error.name == _INVALID:
+        undocumented = _undocumented(error)
+        if undocumented or dtype not in claimed:
+            return "UNSUPPORTED", _UNCLAIMED + text
         return "ERROR", f"{dtype} is claimed by the header, and refused: {text}"
     return "ERROR", text
+
+
+def _undocumented(error: AclError) -> bool:
+    """Whether a tensor of the call has a dtype that documents do not list for its parameter."""
+    from aclnn_bindings.products import support
+
+    documented = support(error.op or "")
+    if documented is None:
+        return False
+    lists = list(documented.dtypes.values())
+    # Lists of tensors and scalars would shift positions: then the main dtype decides alone.
+    if len(lists) != len(error.dtypes):
+        return False
+    return any(d not in names for d, names in zip(error.dtypes, lists, strict=True) if names)
 
 
 def is_poisonous(error: str) -> bool:
@@ -37,5 +54,10 @@ def is_poisonous(error: str) -> bool:
 
 
 def one_line(error: BaseException) -> str:
-    """`Class: text`, without line breaks."""
+    """`Class: text` without line breaks; a status code with CANN's own words for it."""
+    if isinstance(error, AclError):
+        said = _PREFIX.sub("", " ".join(error.message.split()))
+        said = _PREFIX.sub("", said)
+        given = f" for {error.given()}" if error.given() else ""
+        return f"{error.call} answered {error.code} ({error.name}){given}: {said}".rstrip(": ")
     return f"{type(error).__name__}: " + " ".join(str(error).split())

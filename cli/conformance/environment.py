@@ -73,9 +73,10 @@ def _version(package: str) -> str:
 
 
 def summary(found: dict[str, Any]) -> str:
-    """One line: `simulator 9.1.0 · Ascend910B3 · npu:0`."""
+    """One line: `simulator 9.1.0 · Ascend910B3 · npu:0`, and switches that are set."""
+    switches = [f"{k}={v}" for k, v in found.get("switches", {}).items()]
     if found.get("kind") == "cpu":
-        return "cpu"
+        return " · ".join(["cpu", *switches])
     name = "bundled simulator" if found.get("kind") == "simulator" else "CANN"
     parts = [f"{name} {found.get('cann', '')}".strip(), found.get("soc", ""), found["device"]]
-    return " · ".join(p for p in parts if p)
+    return " · ".join([*(p for p in parts if p), *switches])

@@ -97,17 +97,21 @@ def errors(got: Any, golden: Any, dtype: str) -> Errors | None:
     return Errors(have, exact, np.abs(off), ulp, int(clash.sum()), form)
 
 
-def measure(got: Any, golden: Any, dtype: str, scale: Any = None) -> Measure:
+def measure(
+    got: Any, golden: Any, dtype: str, scale: Any = None, accumulator: str = "float32"
+) -> Measure:
     """The Measure of a result of `dtype` against its reference, of one shape.
 
-    `scale`, the same op on absolute values, makes the componentwise ratio of `ratio`.
+    `scale`, the same op on absolute values, makes the componentwise ratio; `accumulator` is the
+    precision that sums are kept in: "float32" or "output".
     """
     if not got.size:
         return Measure(0, ratio=0.0 if scale is not None else None)
     found = errors(got, golden, dtype)
     if found is None:
         return _counted(got, golden)
-    return _measured(got, golden, dtype, found, scale)
+    ratio = None if scale is None else componentwise(found, scale, accumulator)
+    return _measured(got, golden, dtype, found, ratio)
 
 
 def _counted(got: Any, golden: Any) -> Measure:
@@ -119,7 +123,7 @@ def _counted(got: Any, golden: Any) -> Measure:
     return Measure(int(got.size), count, worst=_worst(at, got, golden))
 
 
-def _measured(got: Any, golden: Any, dtype: str, found: Errors, scale: Any) -> Measure:
+def _measured(got: Any, golden: Any, dtype: str, found: Errors, ratio: float | None) -> Measure:
     near = rounded(golden, dtype)
     unequal = ~same(got, near)
     different = int(unequal.sum())
@@ -140,18 +144,19 @@ def _measured(got: Any, golden: Any, dtype: str, found: Errors, scale: Any) -> M
         max_relative=float(relative.max()),
         mean_relative=float(relative.mean()),
         root_mean_square=float(np.sqrt(np.square(found.absolute).mean())),
-        ratio=None if scale is None else componentwise(found, scale),
+        ratio=ratio,
         histogram=_histogram(distance, found.nonfinite, size),
         worst=_worst(at, got, golden) if different else None,
     )
 
 
-def componentwise(found: Errors, scale: Any) -> float:
+def componentwise(found: Errors, scale: Any, accumulator: str = "float32") -> float:
     """max |e| / (u_out |g| + u_acc scale): LAPACK's DMMCH form, aware of cancellation and length.
 
-    `u_acc` is that of float32 for results of 16 and 32 bits: such units accumulate in float32.
+    `u_acc` is that of float32 for 16-bit results of matrix units; of the output where every
+    addition is written to memory.
     """
-    inner = min(found.form.unit, 2.0**-24)
+    inner = found.form.unit if accumulator == "output" else min(found.form.unit, 2.0**-24)
     weight = np.abs(scale).reshape(-1).astype(np.float64)
     # Both parts of a complex number are measured against its modulus.
     weight = np.repeat(weight, found.golden.size // max(weight.size, 1))

@@ -64,8 +64,7 @@ def wide(array: Any) -> Any:
     """Floats as float64, complex numbers as pairs of float64 in a last dimension; else as it is."""
     kind = array.dtype.kind
     if kind == "c":
-        pairs = np.ascontiguousarray(array, np.complex128).reshape(array.shape)
-        return pairs.view(np.float64).reshape(*array.shape, 2)
+        return np.stack([array.real, array.imag], -1).astype(np.float64)
     if kind == "f" or array.dtype.name == "bfloat16":
         return array.astype(np.float64)
     return array
