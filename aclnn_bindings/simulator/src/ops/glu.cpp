@@ -1,0 +1,174 @@
+// Gated units: halves of one axis, one of them through an activation; and PReLU.
+#include "pointwise.h"
+#include "reduce.h"
+#include "rows.h"
+
+namespace aclsim {
+
+template <class T>
+ACL_INLINE T gelu_tanh(T x) {
+  const T inner = T(0.79788456080286535588) * (x + T(0.044715) * x * x * x);
+  return T(0.5) * x * (T(1) + v_tanh(inner));
+}
+template <class T>
+ACL_INLINE T silu_slope(T x) {
+  const T s = v_sigmoid(x);
+  return s * (T(1) + x * (T(1) - s));
+}
+ACL_FN(GluFn, FloatingReal, (T a, T b), a * v_sigmoid(b))
+ACL_FN(GluGradA, FloatingReal, (T g, T, T b), g * v_sigmoid(b))
+ACL_FN(GluGradB, FloatingReal, (T g, T a, T b), g * a * v_sigmoid(b) * (T(1) - v_sigmoid(b)))
+ACL_FN(SwiGluFn, FloatingReal, (T a, T b), a * v_sigmoid(a) * b)
+ACL_FN(SwiGluGradA, FloatingReal, (T g, T a, T b), g * b * silu_slope(a))
+ACL_FN(SwiGluGradB, FloatingReal, (T g, T a, T), g * a * v_sigmoid(a))
+ACL_FN(GeluExact, FloatingReal, (T b), b * v_phi(b))
+ACL_FN(GeluTanhFn, FloatingReal, (T b), gelu_tanh(b))
+ACL_FN(Product, FloatingReal, (T a, T b), a * b)
+ACL_FN(PreluValue, FloatingReal, (T x, T w), x > T(0) ? x : w * x)
+ACL_FN(PreluGradX, FloatingReal, (T g, T x, T w), x > T(0) ? g : w * g)
+ACL_FN(PreluGradW, FloatingReal, (T g, T x), x > T(0) ? T(0) : g * x)
+
+namespace {
+
+int axis_of(const Call& c) { return static_cast<int>(c.get<int64_t>()); }
+// The axis of argument `dim`, which self must have an even number of.
+aclnnStatus read_axis(Call& c, int self, int dim) {
+  int64_t& axis = c.make<int64_t>();
+  axis = c.integer(dim);
+  const Tensor& t = c.tensor(self);
+  ACL_RETURN_IF_FAILED(expect_axis(c, dim, axis, t.rank));
+  if (t.rank > 0 && t.dims[axis] % 2 == 0) return ACLNN_SUCCESS;
+  return c.fail(ACLNN_ERR_PARAM_INVALID, "%s should have an even size along dim, but is %s.",
+                c.name(self), shape_text(t));
+}
+aclnnStatus expect_half(const Call& c, int half, int self) {
+  Shape shape = shape_of(c.tensor(self));
+  shape.dims[axis_of(c)] /= 2;
+  return expect_shape(c, half, shape);
+}
+Tensor half_of(const Tensor& t, int axis, bool second) {
+  Tensor v = t;
+  v.dims[axis] /= 2;
+  if (second) v.offset += v.dims[axis] * t.strides[axis];
+  return v;
+}
+
+// out = Fn(inputs...) over tensors of one shape.
+template <class Fn, class... T>
+void apply(const Tensor& out, const T&... inputs) {
+  Loop loop = loop_over(out);
+  (loop.add(inputs), ...);
+  loop.coalesce();
+  static constexpr Bodies bodies = bodies_of<Fn, sizeof...(T)>();
+  const bool wide = out.dtype == ACL_DOUBLE || (... || (inputs.dtype == ACL_DOUBLE));
+  run_bodies(loop, wide ? ACL_DOUBLE : ACL_FLOAT, bodies);
+}
+
+// (self, dim, out).
+aclnnStatus check_glu(Call& c) {
+  ACL_RETURN_IF_FAILED(read_axis(c, 0, 1));
+  return expect_half(c, 2, 0);
+}
+template <class Fn>
+aclError run_glu(Call& c) {
+  const Tensor& self = c.tensor(0);
+  apply<Fn>(c.tensor(2), half_of(self, axis_of(c), false), half_of(self, axis_of(c), true));
+  return ACL_SUCCESS;
+}
+// (grad, self, dim, out).
+aclnnStatus check_glu_grad(Call& c) {
+  ACL_RETURN_IF_FAILED(read_axis(c, 1, 2));
+  ACL_RETURN_IF_FAILED(expect_half(c, 0, 1));
+  return expect_same_shape(c, 3, 1);
+}
+template <class A, class B>
+aclError run_glu_grad(Call& c) {
+  const Tensor &grad = c.tensor(0), &self = c.tensor(1), &out = c.tensor(3);
+  const int axis = axis_of(c);
+  const Tensor a = half_of(self, axis, false), b = half_of(self, axis, true);
+  apply<A>(half_of(out, axis, false), grad, a, b);
+  apply<B>(half_of(out, axis, true), grad, a, b);
+  return ACL_SUCCESS;
+}
+
+// (self, dim, approximate, [activateLeft,] out, outGelu): gelu of the second half unless told
+// otherwise, times the other. approximate 1 is the tanh form.
+template <int Out>
+aclnnStatus check_geglu(Call& c) {
+  ACL_RETURN_IF_FAILED(read_axis(c, 0, 1));
+  ACL_RETURN_IF_FAILED(expect_half(c, Out, 0));
+  return expect_half(c, Out + 1, 0);
+}
+template <int Out>
+aclError run_geglu(Call& c) {
+  const bool left = Out == 4 && c.flag(3);
+  const Tensor &self = c.tensor(0), &gelu = c.tensor(Out + 1);
+  const Tensor active = half_of(self, axis_of(c), !left), other = half_of(self, axis_of(c), left);
+  if (c.integer(2) == 1) {
+    apply<GeluTanhFn>(gelu, active);
+  } else {
+    apply<GeluExact>(gelu, active);
+  }
+  apply<Product>(c.tensor(Out), other, gelu);
+  return ACL_SUCCESS;
+}
+
+// One weight for all channels, or one each along dim 1.
+Tensor weight_view(const Tensor& weight, const Tensor& self) {
+  Tensor w = weight;
+  const int64_t step = weight.rank > 0 ? weight.strides[weight.rank - 1] : 1;
+  w.rank = self.rank;
+  for (int i = 0; i < self.rank; ++i) {
+    w.dims[i] = i == 1 ? weight.numel() : 1;
+    w.strides[i] = i == 1 ? step : 0;
+  }
+  if (self.rank < 2) w.rank = 0;
+  return w;
+}
+aclnnStatus check_weight(const Call& c, int weight, int self) {
+  const int64_t n = c.tensor(weight).numel();
+  const Tensor& t = c.tensor(self);
+  if (n == 1 || (t.rank >= 2 && n == t.dims[1])) return ACLNN_SUCCESS;
+  return c.fail(ACLNN_ERR_PARAM_INVALID, "weight should have 1 element or one per channel, not %s.",
+                shape_text(c.tensor(weight)));
+}
+// (self, weight, out).
+aclnnStatus check_prelu(Call& c) {
+  ACL_RETURN_IF_FAILED(check_weight(c, 1, 0));
+  return expect_same_shape(c, 2, 0);
+}
+aclError run_prelu(Call& c) {
+  apply<PreluValue>(c.tensor(2), c.tensor(0), weight_view(c.tensor(1), c.tensor(0)));
+  return ACL_SUCCESS;
+}
+// (gradOutput, self, weight, gradInput, gradWeight).
+aclnnStatus check_prelu_grad(Call& c) {
+  ACL_RETURN_IF_FAILED(check_weight(c, 2, 1));
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, 0, 1));
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, 3, 1));
+  c.workspace_size = c.tensor(1).numel() * 8;
+  return expect_same_shape(c, 4, 2);
+}
+aclError run_prelu_grad(Call& c) {
+  const Tensor &grad = c.tensor(0), &self = c.tensor(1), &out = c.tensor(4);
+  apply<PreluGradX>(c.tensor(3), grad, self, weight_view(c.tensor(2), self));
+  const aclDataType wide = self.dtype == ACL_DOUBLE ? ACL_DOUBLE : ACL_FLOAT;
+  const Tensor each = dense(c.workspace, wide, self.dims, self.rank);
+  apply<PreluGradW>(each, grad, self);
+  const uint32_t all = (1u << self.rank) - 1;
+  Tensor sum = weight_view(out, self);
+  reduce_tensor(sum, each, out.numel() > 1 ? all & ~2u : all, wide, reducers_of<SumOf>());
+  return ACL_SUCCESS;
+}
+
+}  // namespace
+}  // namespace aclsim
+
+ACLNN_OP(aclnnGlu, check_glu, run_glu<GluFn>)
+ACLNN_OP(aclnnGluBackward, check_glu_grad, (run_glu_grad<GluGradA, GluGradB>))
+ACLNN_OP(aclnnSwiGlu, check_glu, run_glu<SwiGluFn>)
+ACLNN_OP(aclnnSwiGluGrad, check_glu_grad, (run_glu_grad<SwiGluGradA, SwiGluGradB>))
+ACLNN_OP(aclnnGeGlu, check_geglu<3>, run_geglu<3>)
+ACLNN_OP(aclnnGeGluV3, check_geglu<4>, run_geglu<4>)
+ACLNN_OP(aclnnPrelu, check_prelu, run_prelu)
+ACLNN_OP(aclnnPreluBackward, check_prelu_grad, run_prelu_grad)

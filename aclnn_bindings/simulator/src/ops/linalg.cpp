@@ -1,0 +1,353 @@
+// Small dense linear algebra, batched over leading dims: triangles, inverses, factors, products.
+#include "promote.h"
+#include "rows.h"
+
+#include <cmath>
+
+namespace aclsim {
+namespace {
+
+// The last two dims of a tensor at one place of the leading ones, in double.
+class Matrix2 {
+ public:
+  Matrix2(const Tensor& t, const Walker& at) : rows_(t.dims[t.rank - 2]), cols_(t.dims[t.rank - 1]), data_(rows_ * cols_) {
+    const int64_t base = t.offset + at.offset(t.strides);
+    for (int64_t i = 0; i < rows_; ++i) {
+      load(&data_[i * cols_], t.data, t.dtype, base + i * t.strides[t.rank - 2],
+           t.strides[t.rank - 1], cols_);
+    }
+  }
+  Matrix2(int64_t rows, int64_t cols) : rows_(rows), cols_(cols), data_(rows * cols) {
+    std::fill_n(data_.get(), rows * cols, 0.0);
+  }
+  void put(const Tensor& t, const Walker& at) {
+    const int64_t base = t.offset + at.offset(t.strides);
+    for (int64_t i = 0; i < rows_; ++i) {
+      store(&data_[i * cols_], t.data, t.dtype, base + i * t.strides[t.rank - 2],
+            t.strides[t.rank - 1], cols_);
+    }
+  }
+  double& operator()(int64_t i, int64_t j) { return data_[i * cols_ + j]; }
+  int64_t rows() const { return rows_; }
+  int64_t cols() const { return cols_; }
+
+ private:
+  int64_t rows_, cols_;
+  Buffer<double> data_;
+};
+
+// Calls f(walker) for every place of the leading dims; f's error ends it.
+template <class F>
+aclError each_matrix(const Tensor& t, F f) {
+  int64_t count = 1;
+  for (int i = 0; i < t.rank - 2; ++i) count *= t.dims[i];
+  Walker at(t.rank - 2, t.dims);
+  for (int64_t i = 0; i < count; ++i, at.next()) {
+    if (aclError error = f(at)) return error;
+  }
+  return ACL_SUCCESS;
+}
+
+aclnnStatus expect_square(const Call& c, int arg) {
+  const Tensor& t = c.tensor(arg);
+  if (t.rank >= 2 && t.dims[t.rank - 1] == t.dims[t.rank - 2]) return ACLNN_SUCCESS;
+  return c.fail(ACLNN_ERR_PARAM_INVALID, "%s should hold square matrices, but its shape is %s.",
+                c.name(arg), shape_text(t));
+}
+
+// LU with partial pivoting in place; the permutation's sign, or 0 where singular.
+int factorise(Matrix2& m, Buffer<int64_t>& pivot) {
+  int sign = 1;
+  const int64_t n = m.rows();
+  for (int64_t k = 0; k < n; ++k) {
+    int64_t best = k;
+    for (int64_t i = k + 1; i < n; ++i) {
+      if (std::fabs(m(i, k)) > std::fabs(m(best, k))) best = i;
+    }
+    pivot[k] = best;
+    if (m(best, k) == 0) return 0;
+    if (best != k) {
+      sign = -sign;
+      for (int64_t j = 0; j < n; ++j) std::swap(m(k, j), m(best, j));
+    }
+    for (int64_t i = k + 1; i < n; ++i) {
+      m(i, k) /= m(k, k);
+      for (int64_t j = k + 1; j < n; ++j) m(i, j) -= m(i, k) * m(k, j);
+    }
+  }
+  return sign;
+}
+
+// (self, out).
+aclnnStatus check_inverse(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_square(c, 0));
+  return expect_same_shape(c, 1, 0);
+}
+aclError run_inverse(Call& c) {
+  return each_matrix(c.tensor(0), [&](const Walker& at) {
+    Matrix2 lu(c.tensor(0), at);
+    const int64_t n = lu.rows();
+    Buffer<int64_t> pivot(n);
+    if (n > 0 && factorise(lu, pivot) == 0) return c.trap(507018, "a matrix is singular");
+    Matrix2 result(n, n);
+    for (int64_t column = 0; column < n; ++column) {
+      Buffer<double> x(n);
+      for (int64_t i = 0; i < n; ++i) x[i] = i == column;
+      for (int64_t k = 0; k < n; ++k) std::swap(x[k], x[pivot[k]]);
+      for (int64_t i = 0; i < n; ++i) {
+        for (int64_t j = 0; j < i; ++j) x[i] -= lu(i, j) * x[j];
+      }
+      for (int64_t i = n - 1; i >= 0; --i) {
+        for (int64_t j = i + 1; j < n; ++j) x[i] -= lu(i, j) * x[j];
+        x[i] /= lu(i, i);
+      }
+      for (int64_t i = 0; i < n; ++i) result(i, column) = x[i];
+    }
+    result.put(c.tensor(1), at);
+    return aclError{ACL_SUCCESS};
+  });
+}
+
+// (self, signOut, logOut) and (self, out): sign and log|det|.
+Shape leading(const Tensor& t) {
+  Shape s = shape_of(t);
+  s.rank -= 2;
+  return s;
+}
+template <bool Sign>
+aclnnStatus check_logdet(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_square(c, 0));
+  if (Sign) ACL_RETURN_IF_FAILED(expect_shape(c, 2, leading(c.tensor(0))));
+  return expect_shape(c, 1, leading(c.tensor(0)));
+}
+template <bool Sign>
+aclError run_logdet(Call& c) {
+  return each_matrix(c.tensor(0), [&](const Walker& at) {
+    Matrix2 lu(c.tensor(0), at);
+    Buffer<int64_t> pivot(lu.rows());
+    double sign = factorise(lu, pivot), log = 0;
+    for (int64_t i = 0; sign != 0 && i < lu.rows(); ++i) {
+      log += std::log(std::fabs(lu(i, i)));
+      if (lu(i, i) < 0) sign = -sign;
+    }
+    if (sign == 0) log = -std::numeric_limits<double>::infinity();
+    const auto put = [&](const Tensor& t, double value) {
+      store_one(value, t.data, t.dtype, t.offset + at.offset(t.strides));
+    };
+    if (Sign) {
+      put(c.tensor(1), sign);
+      put(c.tensor(2), log);
+    } else {
+      put(c.tensor(1), sign < 0 ? std::numeric_limits<double>::quiet_NaN() : log);
+    }
+    return aclError{ACL_SUCCESS};
+  });
+}
+
+// (self, upper, out).
+aclnnStatus check_cholesky(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_square(c, 0));
+  return expect_same_shape(c, 2, 0);
+}
+aclError run_cholesky(Call& c) {
+  return each_matrix(c.tensor(0), [&](const Walker& at) {
+    Matrix2 a(c.tensor(0), at);
+    const int64_t n = a.rows();
+    Matrix2 l(n, n);
+    const bool upper = c.flag(1);
+    for (int64_t j = 0; j < n; ++j) {
+      for (int64_t i = j; i < n; ++i) {
+        double sum = upper ? a(j, i) : a(i, j);
+        const auto at_l = [&](int64_t r, int64_t k) { return upper ? l(k, r) : l(r, k); };
+        for (int64_t k = 0; k < j; ++k) sum -= at_l(i, k) * at_l(j, k);
+        if (i == j && !(sum > 0)) return c.trap(507018, "a matrix is not positive definite");
+        (upper ? l(j, i) : l(i, j)) = i == j ? std::sqrt(sum) : sum / at_l(j, j);
+      }
+    }
+    l.put(c.tensor(2), at);
+    return aclError{ACL_SUCCESS};
+  });
+}
+
+// (self, A, upper, transpose, unitriangular, xOut, mOut): solves op(A) x = self; mOut copies A.
+aclnnStatus check_solve(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_square(c, 1));
+  const Tensor &b = c.tensor(0), &a = c.tensor(1);
+  bool fits = b.rank == a.rank && b.dims[b.rank - 2] == a.dims[a.rank - 1];
+  for (int i = 0; fits && i < a.rank - 2; ++i) fits = a.dims[i] == b.dims[i];
+  if (!fits) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "Shapes %s of self and %s of A don't fit.",
+                  shape_text(b), shape_text(a));
+  }
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, 6, 1));
+  return expect_same_shape(c, 5, 0);
+}
+aclError run_solve(Call& c) {
+  copy_tensor(c.tensor(6), c.tensor(1));
+  return each_matrix(c.tensor(0), [&](const Walker& at) {
+    Matrix2 x(c.tensor(0), at), a(c.tensor(1), at);
+    const bool transpose = c.flag(3), unit = c.flag(4), backward = c.flag(2) != transpose;
+    const int64_t n = a.rows();
+    for (int64_t step = 0; step < n; ++step) {
+      const int64_t i = backward ? n - 1 - step : step;
+      for (int64_t done = 0; done < step; ++done) {
+        const int64_t j = backward ? n - 1 - done : done;
+        const double factor = transpose ? a(j, i) : a(i, j);
+        for (int64_t k = 0; k < x.cols(); ++k) x(i, k) -= factor * x(j, k);
+      }
+      for (int64_t k = 0; !unit && k < x.cols(); ++k) x(i, k) /= a(i, i);
+    }
+    x.put(c.tensor(5), at);
+    return aclError{ACL_SUCCESS};
+  });
+}
+
+// (self, mode, Q, R): Householder; mode 0 reduced, 1 complete, 2 R only.
+aclnnStatus check_qr(Call& c) {
+  const Tensor& self = c.tensor(0);
+  if (self.rank < 2 || c.integer(1) < 0 || c.integer(1) > 2) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "self should have 2 dims or more, mode be 0, 1 or 2.");
+  }
+  const int64_t m = self.dims[self.rank - 2], n = self.dims[self.rank - 1];
+  const int64_t k = c.integer(1) == 1 ? m : std::min(m, n);
+  Shape q = shape_of(self), r = q;
+  q.dims[q.rank - 1] = k;
+  r.dims[r.rank - 2] = k;
+  if (c.integer(1) != 2) ACL_RETURN_IF_FAILED(expect_shape(c, 2, q));
+  return expect_shape(c, 3, r);
+}
+void reflect(Matrix2& m, const double* v, int64_t from, double beta) {
+  for (int64_t j = 0; j < m.cols(); ++j) {
+    double sum = 0;
+    for (int64_t i = from; i < m.rows(); ++i) sum += v[i] * m(i, j);
+    for (int64_t i = from; i < m.rows(); ++i) m(i, j) -= beta * sum * v[i];
+  }
+}
+aclError run_qr(Call& c) {
+  return each_matrix(c.tensor(0), [&](const Walker& at) {
+    Matrix2 r(c.tensor(0), at);
+    const int64_t m = r.rows(), n = r.cols(), steps = std::min(m, n);
+    Matrix2 q(m, m);
+    for (int64_t i = 0; i < m; ++i) q(i, i) = 1;
+    for (int64_t k = 0; k < std::min(steps, m - 1); ++k) {
+      Buffer<double> v(m);
+      double norm = 0;
+      for (int64_t i = k; i < m; ++i) norm += r(i, k) * r(i, k);
+      norm = std::sqrt(norm);
+      if (norm == 0) continue;
+      const double alpha = r(k, k) > 0 ? -norm : norm;
+      double length = 0;
+      for (int64_t i = k; i < m; ++i) {
+        v[i] = r(i, k) - (i == k ? alpha : 0);
+        length += v[i] * v[i];
+      }
+      reflect(r, v, k, 2 / length);
+      reflect(q, v, k, 2 / length);  // builds the transpose of Q
+    }
+    const int64_t kept = c.integer(1) == 1 ? m : steps;
+    Matrix2 upper(kept, n), left(m, kept);
+    for (int64_t i = 0; i < kept; ++i) {
+      for (int64_t j = 0; j < n; ++j) upper(i, j) = j >= i ? r(i, j) : 0;
+      for (int64_t j = 0; j < m; ++j) left(j, i) = q(i, j);
+    }
+    if (c.integer(1) != 2) left.put(c.tensor(2), at);
+    upper.put(c.tensor(3), at);
+    return aclError{ACL_SUCCESS};
+  });
+}
+
+// (self, other, dim, out): vectors of three along dim.
+aclnnStatus check_cross(Call& c) {
+  int64_t& axis = c.make<int64_t>();
+  axis = c.integer(2);
+  Shape shape = shape_of(c.tensor(0));
+  if (!broadcast(shape, c.tensor(1))) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "Shapes %s and %s can't broadcast.",
+                  shape_text(c.tensor(0)), shape_text(c.tensor(1)));
+  }
+  ACL_RETURN_IF_FAILED(expect_axis(c, 2, axis, shape.rank));
+  if (shape.rank == 0 || shape.dims[axis] != 3) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "self and other should have size 3 along dim.");
+  }
+  return expect_shape(c, 3, shape);
+}
+aclError run_cross(Call& c) {
+  const Tensor& out = c.tensor(3);
+  const int axis = static_cast<int>(c.get<int64_t>());
+  Loop loop = loop_over(out);
+  loop.add(c.tensor(0));
+  loop.add(c.tensor(1));
+  Tensor a = out, b = out;
+  for (Tensor* t : {&a, &b}) {
+    const Operand& op = loop.operands[t == &a ? 1 : 2];
+    t->data = const_cast<void*>(op.data);
+    t->offset = op.offset;
+    t->dtype = op.dtype;
+    std::copy(op.strides, op.strides + out.rank, t->strides);
+  }
+  const Rows rows({&out, &a, &b}, axis);
+  const auto go = [&](auto tag) {
+    using C = typename decltype(tag)::type;
+    rows.run(3, [&](const int64_t* o) {
+      C x[3], y[3];
+      load(x, a.data, a.dtype, o[1], a.strides[axis], 3);
+      load(y, b.data, b.dtype, o[2], b.strides[axis], 3);
+      const C z[3] = {x[1] * y[2] - x[2] * y[1], x[2] * y[0] - x[0] * y[2], x[0] * y[1] - x[1] * y[0]};
+      store(z, out.data, out.dtype, o[0], out.strides[axis], 3);
+    });
+  };
+  with_real(out.dtype, go);
+  return ACL_SUCCESS;
+}
+
+// (self, p, dim, maxNorm, out): slices along dim whose p-norm is larger are scaled down to it.
+template <int Out>
+aclnnStatus check_renorm(Call& c) {
+  int64_t& axis = c.make<int64_t>();
+  axis = c.integer(2);
+  if (c.tensor(0).rank < 2) return c.fail(ACLNN_ERR_PARAM_INVALID, "self should have 2 dims or more.");
+  ACL_RETURN_IF_FAILED(expect_axis(c, 2, axis, c.tensor(0).rank));
+  return expect_same_shape(c, Out, 0);
+}
+template <int Out>
+aclError run_renorm(Call& c) {
+  const Tensor &self = c.tensor(0), &out = c.tensor(Out);
+  const int axis = static_cast<int>(c.get<int64_t>());
+  const double p = c.scalar(1).real(), limit = c.scalar(3).real();
+  for (int64_t k = 0; k < self.dims[axis]; ++k) {
+    Tensor from = self, to = out;
+    from.offset += k * self.strides[axis];
+    to.offset += k * out.strides[axis];
+    from.dims[axis] = to.dims[axis] = 1;
+    double sum = 0;
+    const int64_t n = from.numel();
+    const auto each = [&](auto f) {
+      Walker at(from.rank, from.dims);
+      for (int64_t i = 0; i < n; ++i, at.next()) {
+        f(at, load_one<double>(from.data, from.dtype, from.offset + at.offset(from.strides)));
+      }
+    };
+    each([&](const Walker&, double x) {
+      sum = std::isinf(p) ? std::max(sum, std::fabs(x)) : sum + std::pow(std::fabs(x), p);
+    });
+    const double norm = std::isinf(p) ? sum : std::pow(sum, 1 / p);
+    const double scale = norm > limit ? limit / (norm + 1e-7) : 1;
+    each([&](const Walker& at, double x) {
+      store_one(x * scale, to.data, to.dtype, to.offset + at.offset(to.strides));
+    });
+  }
+  return ACL_SUCCESS;
+}
+
+}  // namespace
+}  // namespace aclsim
+
+ACLNN_OP(aclnnInverse, check_inverse, run_inverse)
+ACLNN_OP(aclnnSlogdet, check_logdet<true>, run_logdet<true>)
+ACLNN_OP(aclnnLogdet, check_logdet<false>, run_logdet<false>)
+ACLNN_OP(aclnnLinalgCholesky, check_cholesky, run_cholesky)
+ACLNN_OP(aclnnTriangularSolve, check_solve, run_solve)
+ACLNN_OP(aclnnLinalgQr, check_qr, run_qr)
+ACLNN_OP(aclnnLinalgCross, check_cross, run_cross)
+ACLNN_OP(aclnnRenorm, check_renorm<4>, run_renorm<4>)
+ACLNN_OP(aclnnInplaceRenorm, check_renorm<0>, run_renorm<0>)

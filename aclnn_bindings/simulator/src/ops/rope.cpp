@@ -1,0 +1,109 @@
+// Rotary position embeddings.
+#include "pointwise.h"
+#include "rows.h"
+
+namespace aclsim {
+
+ACL_FN(Rotated, FloatingReal, (T x, T turned, T cos, T sin, T sign), x * cos + sign * turned * sin)
+
+namespace {
+
+// How an axis pairs up: halves (0), neighbours (1), or halves of each half (2).
+enum Mode : int64_t { kHalf = 0, kInterleave = 1, kQuarter = 2 };
+
+// One member of the pairs of the last axis: `second` says which, `part` counts quarters' halves.
+Tensor member(const Tensor& t, int64_t mode, bool second, int part) {
+  Tensor v = t;
+  const int last = t.rank - 1;
+  const int64_t n = t.dims[last], step = t.strides[last];
+  if (n == 1) return v;  // a broadcast angle
+  const int64_t split = mode == kQuarter ? 4 : 2;
+  v.dims[last] = n / split;
+  if (mode == kInterleave) {
+    v.strides[last] = 2 * step;
+    v.offset += second ? step : 0;
+  } else {
+    v.offset += (part * 2 + second) * v.dims[last] * step;
+  }
+  return v;
+}
+
+// out = x cos + turn(x) sin, turn((a, b)) = (-b, a) for each pair.
+void rotate(const Tensor& out, const Tensor& x, const Tensor& cos, const Tensor& sin, int64_t mode) {
+  static double minus = -1, plus = 1;
+  static constexpr Bodies bodies = bodies_of<Rotated, 5>();
+  for (int part = 0; part < (mode == kQuarter ? 2 : 1); ++part) {
+    for (bool second : {false, true}) {
+      Loop loop = loop_over(member(out, mode, second, part));
+      loop.add(member(x, mode, second, part));
+      loop.add(member(x, mode, !second, part));
+      loop.add(member(cos, mode, second, part));
+      loop.add(member(sin, mode, second, part));
+      loop.add(dense(second ? &plus : &minus, ACL_DOUBLE, nullptr, 0));
+      loop.coalesce();
+      run_bodies(loop, ACL_FLOAT, bodies);
+    }
+  }
+}
+
+aclnnStatus expect_angles(const Call& c, int x, int cos, int64_t mode) {
+  const Tensor& t = c.tensor(x);
+  const int64_t split = mode == kQuarter ? 4 : 2;
+  if (t.rank == 0 || t.dims[t.rank - 1] % split || mode < kHalf || mode > kQuarter) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "mode %lld doesn't fit the shape %s of %s.",
+                  static_cast<long long>(mode), shape_text(t), c.name(x));
+  }
+  for (int i : {cos, cos + 1}) {
+    Shape s = shape_of(t);
+    if (c.tensor(i).dims[c.tensor(i).rank - 1] != t.dims[t.rank - 1] || !broadcast(s, c.tensor(i)) ||
+        s.rank != t.rank || !std::equal(s.dims, s.dims + s.rank, t.dims)) {
+      return c.fail(ACLNN_ERR_PARAM_INVALID, "Shape %s of %s doesn't broadcast to %s of %s.",
+                    shape_text(c.tensor(i)), c.name(i), shape_text(t), c.name(x));
+    }
+  }
+  return ACLNN_SUCCESS;
+}
+
+// (x, cos, sin, mode, [rotate,] out).
+template <int Out>
+aclnnStatus check_rope(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_angles(c, 0, 1, c.integer(3)));
+  return expect_same_shape(c, Out, 0);
+}
+template <int Out>
+aclError run_rope(Call& c) {
+  rotate(c.tensor(Out), c.tensor(0), c.tensor(1), c.tensor(2), c.integer(3));
+  return ACL_SUCCESS;
+}
+
+// (queryRef, keyRef, cos, sin, layout[, rotaryMode]): in place, through copies in the workspace.
+int64_t text_mode(const Call& c) {
+  const char* text = c.count > 5 ? c.text(5) : nullptr;
+  if (!text || std::strcmp(text, "half") == 0) return kHalf;
+  if (std::strcmp(text, "interleave") == 0) return kInterleave;
+  return std::strcmp(text, "quarter") == 0 ? int64_t{kQuarter} : -1;
+}
+aclnnStatus check_apply(Call& c) {
+  for (int i : {0, 1}) {
+    ACL_RETURN_IF_FAILED(expect_angles(c, i, 2, text_mode(c)));
+    c.workspace_size += c.tensor(i).numel() * dtype_size(c.tensor(i).dtype);
+  }
+  return ACLNN_SUCCESS;
+}
+aclError run_apply(Call& c) {
+  for (int i : {0, 1}) {
+    const Tensor& t = c.tensor(i);
+    const Tensor copy = dense(c.workspace, t.dtype, t.dims, t.rank);
+    copy_tensor(copy, t);
+    rotate(t, copy, c.tensor(2), c.tensor(3), text_mode(c));
+  }
+  return ACL_SUCCESS;
+}
+
+}  // namespace
+}  // namespace aclsim
+
+ACLNN_OP(aclnnRotaryPositionEmbedding, check_rope<4>, run_rope<4>)
+ACLNN_OP(aclnnRotaryPositionEmbeddingV2, check_rope<5>, run_rope<5>)
+ACLNN_OP(aclnnApplyRotaryPosEmb, check_apply, run_apply)
+ACLNN_OP(aclnnApplyRotaryPosEmbV2, check_apply, run_apply)
