@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import mindtorch
+from mindtorch._tensor import Tensor
 
 # Names that were looked up and have no row; a row registered later is found by `forget()`.
 _ABSENT: set[str] = set()
@@ -43,7 +44,8 @@ def forget() -> None:
 def inplace(name: str, input: Any, *args: Any) -> Any:
     """Writes the op's result into `input` and gives it, through
     the row's in-place form if it has one."""
-    if has(name + "_"):
-        return globals()[name + "_"](input, *args)
+    if hasattr(Tensor, name + "_"):
+        return getattr(input, name + "_")(*args)
     function: Callable[..., Any] = globals().get(name) or __getattr__(name)
-    return input.copy_(function(input, *args))
+    # The op saves what it was given for backward: a copy, as its input is written to.
+    return input.copy_(function(input.clone(), *args))

@@ -68,9 +68,8 @@ class ParametrizationList(ModuleList):
             made = self()
             if made.dtype != original.dtype or made.shape != original.shape:
                 raise ValueError(
-                    "Registering a parametrization may not change the dtype or shape of the tensor, "
-                    ""
-                    "unless `unsafe` flag is enabled. "
+                    "Registering a parametrization may not change the dtype or shape of the "
+                    "tensor, unless `unsafe` flag is enabled. "
                     f"original {original.dtype} {original.shape}, parametrized {made.dtype} "
                     f"{made.shape}"
                 )

@@ -1,0 +1,132 @@
+"""Rows of softmax and log_softmax along one dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .. import _dtype as dt
+from .._geometry import Geometry
+from .rules import wrap_dim
+from .samples import Arg, Sample
+from .spec import aten, call, op
+
+
+def _rule(name: str) -> Callable[..., Geometry]:
+    def infer(self: Geometry, dim: int, half_to_float: bool = False) -> Geometry:
+        wrap_dim(dim, self.ndim)
+        if self.dtype.category < dt.FLOAT:
+            raise NotImplementedError(
+                f"\"{name}_lastdim_kernel_impl\" not implemented for '{_scalar_name(self)}'"
+            )
+        return self.fresh()
+
+    return infer
+
+
+def _scalar_name(g: Geometry) -> str:
+    names = {
+        dt.int64: "Long",
+        dt.int32: "Int",
+        dt.int16: "Short",
+        dt.int8: "Char",
+        dt.uint8: "Byte",
+    }
+    return names.get(g.dtype, "Bool")
+
+
+def _softmax(x: Any, dim: int, half_to_float: bool) -> Any:
+    if not x.ndim:
+        return np.ones_like(x)
+    top = x.max(axis=dim, keepdims=True) if x.size else 0
+    e = np.exp(x - top)
+    return e / e.sum(axis=dim, keepdims=True)
+
+
+def _log_softmax(x: Any, dim: int, half_to_float: bool) -> Any:
+    if not x.ndim:
+        return np.zeros_like(x)
+    shifted = x - (x.max(axis=dim, keepdims=True) if x.size else 0)
+    return shifted - np.log(np.exp(shifted).sum(axis=dim, keepdims=True))
+
+
+def _samples() -> list[Sample]:
+    types = ("float32", "float64", "float16", "bfloat16")
+    found = [Sample((Arg((3, 4), d, -4, 4), 1, False)) for d in types]
+    found += [Sample((Arg((2, 3, 4)), dim, False)) for dim in (0, 1, -1)]
+    return [*found, Sample((Arg(()), 0, False)), Sample((Arg((2, 0)), 1, False))]
+
+
+op(
+    "_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
+    infer=_rule("softmax"),
+    cpu=_softmax,
+    aclnn=call("aclnnSoftmax", "self", "dim", "out"),
+    grad={"self": lambda grad, result, dim: aten._softmax_backward_data(grad, result, dim, None)},
+    samples=_samples,
+    surface="none",
+)
+op(
+    "_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
+    infer=_rule("log_softmax"),
+    cpu=_log_softmax,
+    aclnn=call("aclnnLogSoftmax", "self", "dim", "out"),
+    grad={
+        "self": lambda grad, result, dim: aten._log_softmax_backward_data(grad, result, dim, None)
+    },
+    samples=_samples,
+    tolerance="composite",
+    surface="none",
+)
+
+
+def _sum(t: Any, dim: int) -> Any:
+    return aten.sum(t, (dim,), True) if t.ndim else t
+
+
+def _softmax_grad_grad(grad: Any, grad_output: Any, output: Any, dim: int) -> tuple[Any, Any]:
+    """Of y (g - Σ g y): by g, and by y."""
+    inner = aten.sub(grad, _sum(aten.mul(grad, output), dim))
+    dot = _sum(aten.mul(grad_output, output), dim)
+    across = _sum(aten.mul(grad, output), dim)
+    by_output = aten.sub(aten.mul(grad, aten.sub(grad_output, dot)), aten.mul(across, grad_output))
+    return aten.mul(output, inner), by_output
+
+
+def _same(grad_output: Geometry, output: Geometry, dim: int, input_dtype: Any) -> Geometry:
+    return grad_output.fresh(dtype=output.dtype)
+
+
+op(
+    "_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType? input_dtype)"
+    " -> Tensor",
+    infer=_same,
+    cpu=lambda g, y, dim, input_dtype: (
+        y * (g - (g * y).sum(axis=dim, keepdims=True)) if y.ndim else np.zeros_like(y)
+    ),
+    aclnn=call("aclnnSoftmaxBackward", "grad_output", "output", "dim", "out"),
+    grad={("grad_output", "output"): _softmax_grad_grad},
+    surface="none",
+    tolerance="composite",
+)
+op(
+    "_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim,"
+    " ScalarType? input_dtype) -> Tensor",
+    infer=_same,
+    cpu=lambda g, y, dim, input_dtype: (
+        g - np.exp(y) * g.sum(axis=dim, keepdims=True) if y.ndim else np.zeros_like(y)
+    ),
+    aclnn=call("aclnnLogSoftmaxBackward", "grad_output", "output", "dim", "out"),
+    grad={
+        "grad_output": lambda grad, output, dim: aten.sub(
+            grad, _sum(aten.mul(grad, aten.exp(output)), dim)
+        ),
+        "output": lambda grad, grad_output, output, dim: aten.neg(
+            aten.mul(aten.mul(grad, aten.exp(output)), _sum(grad_output, dim))
+        ),
+    },
+    surface="none",
+    tolerance="composite",
+)
