@@ -17,6 +17,7 @@ from . import (
     _methods,
     _pickling,
     _printing,
+    _products,
     _reductions,
     autograd,
 )

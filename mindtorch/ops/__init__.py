@@ -12,6 +12,7 @@ from . import (
     ordering,
     nn,
     pointwise,
+    products,
     reduction,
     statistics,
     ternary,
@@ -21,4 +22,4 @@ from . import (
 from .spec import OPS, Op, aten
 
 __all__ = ["OPS", "Op", "aten", "binary", "comparison", "copying", "creation", "gathering", "indexing", "joining", "linalg", "ordering", "nn",
-           "pointwise", "reduction", "statistics", "ternary", "unary", "view"]  # fmt: skip
+           "pointwise", "products", "reduction", "statistics", "ternary", "unary", "view"]  # fmt: skip

@@ -102,7 +102,7 @@ op(
     "matmul(Tensor self, Tensor other) -> Tensor",
     infer=_matmul,
     cpu=np.matmul,
-    aclnn=call("aclnnMatmul", "self", "other", "out", lambda _: 0),
+    aclnn=call("aclnnMatmul", "self", "other", "out", "cube_math_type"),
     grad={"self": _grad_self, "other": _grad_other},
     samples=samples,
     tolerance="accumulated",

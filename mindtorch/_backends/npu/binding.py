@@ -145,6 +145,8 @@ class Binder:
             return given.value
         if not isinstance(given, str):
             return self._value(param, given.compute(self.named))
+        if given == "cube_math_type":
+            return runtime.cube_math_type()
         if given in self.positions:
             return self._input(made, param, self.positions[given], dests)
         if given not in self.results:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -120,3 +121,19 @@ def acl_dtype(dtype: Any) -> int:
     if value is None:
         raise TypeError(f"{dtype} is not a type of this CANN (aclDataType has no {dtype.acl})")
     return value
+
+
+# Values of cubeMathType (aclnnMatmul document): keep the dtype, or let float32 be multiplied in
+# lower precision, which is the only way on products whose cube unit has no float32.
+KEEP_DTYPE, ALLOW_LOWER = 0, 1
+
+
+@functools.cache
+def cube_math_type() -> int:
+    """What this machine's matrix products are asked for; aclnnMatmul document, by product."""
+    device()
+    soc = str(cann().functions.aclrtGetSocName())
+    cube_has_float32 = soc.startswith(("Ascend910_93", "Ascend950")) or (
+        soc.startswith("Ascend910B") and soc[10:11].isdigit()
+    )
+    return KEEP_DTYPE if cube_has_float32 else ALLOW_LOWER

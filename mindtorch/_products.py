@@ -1,0 +1,147 @@
+"""Owns einsum, tensordot and their like: products that only rearrange for matmul."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from ._functional import surface
+from ._tensor import Tensor
+from .ops.spec import aten
+
+
+@surface(method=False)
+def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) -> Tensor:
+    """The sum of products over `dims`: a count, or the dimensions of `a` and of `b`."""
+    if isinstance(dims, int):
+        dims = (tuple(range(a.ndim - dims, a.ndim)), tuple(range(dims)))
+    left = [d % a.ndim for d in dims[0]]
+    right = [d % b.ndim for d in dims[1]]
+    for d, e in zip(left, right, strict=True):
+        if a.shape[d] != b.shape[e]:
+            raise RuntimeError(
+                f"contracted dimensions need to match, but first has size {a.shape[d]} in dim {d}"
+                f" and second has size {b.shape[e]} in dim {e}"
+            )
+    keep_a = [d for d in range(a.ndim) if d not in left]
+    keep_b = [d for d in range(b.ndim) if d not in right]
+    inner = prod(a.shape[d] for d in left)
+    shape = tuple(a.shape[d] for d in keep_a) + tuple(b.shape[d] for d in keep_b)
+    rows = aten.reshape(aten.permute(a, (*keep_a, *left)), (-1, inner))
+    columns = aten.reshape(aten.permute(b, (*right, *keep_b)), (inner, -1))
+    made = aten.reshape(aten.mm(rows, columns), shape)
+    return made if out is None else out.copy_(made)  # type: ignore[attr-defined,no-any-return]
+
+
+def _letters(spec: str, ndim: int, at: int) -> list[str]:
+    """One label per dimension; those under an ellipsis are counted from its end."""
+    if "..." not in spec:
+        if len(spec) != ndim:
+            raise RuntimeError(
+                f"einsum(): the number of subscripts in the equation ({len(spec)})"
+                f" does not match the number of dimensions ({ndim}) for operand {at} and no"
+                " ellipsis was given"
+            )
+        return list(spec)
+    head, tail = spec.split("...")
+    hidden = ndim - len(head) - len(tail)
+    return [*head, *(f".{hidden - i}" for i in range(hidden)), *tail]
+
+
+def _output(labels: Sequence[list[str]], arrow: str | None) -> list[str]:
+    flat = [x for row in labels for x in row]
+    dots = sorted({x for x in flat if x[0] == "."}, key=lambda x: -int(x[1:]))
+    if arrow is None:
+        return [*dots, *sorted({x for x in flat if x[0] != "." and flat.count(x) == 1})]
+    found: list[str] = []
+    for part in arrow.replace("...", "@"):
+        found += dots if part == "@" else [part]
+    return found
+
+
+def _diagonals(t: Tensor, labels: list[str]) -> tuple[Tensor, list[str]]:
+    """Repeated labels of one operand become one dimension."""
+    for label in set(labels):
+        while labels.count(label) > 1:
+            first = labels.index(label)
+            second = labels.index(label, first + 1)
+            t = aten.diagonal(t, 0, first, second)
+            labels = [x for i, x in enumerate(labels) if i not in (first, second)] + [label]
+    return t, labels
+
+
+def _aligned(t: Tensor, labels: list[str], order: Sequence[str]) -> Tensor:
+    """`t` with a dimension for every label of `order`, of size 1 where it has none."""
+    present = [x for x in order if x in labels]
+    t = aten.permute(t, tuple(labels.index(x) for x in present))
+    sizes = iter(t.shape)
+    return aten.reshape(t, tuple(next(sizes) if x in labels else 1 for x in order))  # type: ignore[no-any-return]
+
+
+def _sum_out(t: Tensor, labels: list[str], keep: set[str]) -> tuple[Tensor, list[str]]:
+    gone = tuple(i for i, x in enumerate(labels) if x not in keep)
+    return (aten.sum(t, gone), [x for x in labels if x in keep]) if gone else (t, labels)
+
+
+def _pair(
+    a: Tensor, la: list[str], b: Tensor, lb: list[str], keep: set[str]
+) -> tuple[Tensor, list[str]]:
+    """Two operands into one: shared labels that stay are batches, others are contracted."""
+    a, la = _sum_out(a, la, keep | set(lb))
+    b, lb = _sum_out(b, lb, keep | set(la))
+    shared = [x for x in la if x in lb]
+    batch, inner = [x for x in shared if x in keep], [x for x in shared if x not in keep]
+    # A size of 1 on one side only is broadcast, which a contraction can't do.
+    if any(a.shape[la.index(x)] != b.shape[lb.index(x)] for x in shared):
+        order = [*la, *(x for x in lb if x not in la)]
+        made = aten.mul(_aligned(a, la, order), _aligned(b, lb, order))
+        return _sum_out(made, order, keep)
+    rows, columns = [x for x in la if x not in shared], [x for x in lb if x not in shared]
+    size = {**dict(zip(la, a.shape, strict=True)), **dict(zip(lb, b.shape, strict=True))}
+    left = aten.permute(a, tuple(la.index(x) for x in (*batch, *rows, *inner)))
+    right = aten.permute(b, tuple(lb.index(x) for x in (*batch, *inner, *columns)))
+    n, m, k, c = (prod(size[x] for x in group) for group in (batch, rows, inner, columns))
+    made = aten.bmm(aten.reshape(left, (n, m, k)), aten.reshape(right, (n, k, c)))
+    order = [*batch, *rows, *columns]
+    return aten.reshape(made, tuple(size[x] for x in order)), order
+
+
+@surface(method=False)
+def einsum(equation: str, *operands: Any) -> Tensor:
+    """Products summed by subscripts, such as "bij,bjk->bik"; operands are taken left to right."""
+    tensors = list(operands[0] if len(operands) == 1 and not isinstance(operands[0], Tensor)
+                   else operands)  # fmt: skip
+    left, _, right = equation.replace(" ", "").partition("->")
+    specs = left.split(",")
+    if len(specs) != len(tensors):
+        raise ValueError(
+            "einsum(): more operands were provided than specified in the equation"
+            if len(tensors) > len(specs)
+            else "einsum(): fewer operands were provided than specified in the equation"
+        )
+    labels = [_letters(s, t.ndim, i) for i, (s, t) in enumerate(zip(specs, tensors, strict=True))]
+    wanted = _output(labels, right if "->" in equation else None)
+    t, held = _diagonals(tensors[0], labels[0])
+    for i in range(1, len(tensors)):
+        other, theirs = _diagonals(tensors[i], labels[i])
+        later = {x for row in labels[i + 1 :] for x in row}
+        t, held = _pair(t, held, other, theirs, set(wanted) | later)
+    t, held = _sum_out(t, held, set(wanted))
+    return aten.permute(t, tuple(held.index(x) for x in wanted))  # type: ignore[no-any-return]
+
+
+@surface(method=False)
+def bilinear(a: Tensor, b: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """`y[..., k] = a · weight[k] · b + bias[k]`, as nn.Bilinear."""
+    made = einsum("...i,kij,...j->...k", a, weight, b)
+    return made if bias is None else aten.add(made, bias)
+
+
+@surface(method=False)
+def chain_matmul(*matrices: Tensor) -> Tensor:
+    """The product of matrices, left to right."""
+    made = matrices[0]
+    for m in matrices[1:]:
+        made = aten.mm(made, m)
+    return made
