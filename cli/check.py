@@ -83,6 +83,8 @@ def _check(options: dict[str, Any]) -> int:
     if options["explain"]:
         return _explain(ops)
     path = options["resume"] or options["book"] or journal.default_path()
+    if record is None and path.exists():
+        raise click.UsageError(f"{path} exists: go on with it by --resume, or name another file")
     request = _request(options, ops, record, path)
     if options["listing"]:
         return _list(request)

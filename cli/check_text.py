@@ -195,8 +195,12 @@ def totals(results: Sequence[Result], seconds: float) -> Cell:
     shown = ", ".join(f"{n} {v}" for v, n in counts.ordered())
     ops = len({r.op for r in results})
     rate = f" ({counts.total / seconds:.0f} cases per second)" if seconds > 0 else ""
-    text = f"{counts.total} cases of {ops} operator{'s' * (ops != 1)} in {seconds:.1f} s{rate}: {shown}"
+    text = f"{_count(counts.total, 'case')} of {_count(ops, 'operator')} in {seconds:.1f} s{rate}: {shown}"
     return Cell(text, "bad" if counts.failing else "good")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" + "s" * (number != 1)
 
 
 def explanation(op: str, tolerance: str) -> list[Block]:

@@ -6,5 +6,6 @@ OK: Final = 0
 PROBLEMS: Final = 1
 USAGE: Final = 2
 NOTHING: Final = 3
+REGRESSIONS: Final = 4
 DEFECT: Final = 70
 INTERRUPTED: Final = 130

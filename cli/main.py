@@ -21,6 +21,7 @@ COMMANDS: Final = {
     "probe": ".probe",
     "sim": ".sim",
     "check": ".check",
+    "report": ".report",
 }
 
 

@@ -192,7 +192,7 @@ def find_ops(names: Sequence[str], families: Sequence[str], every: bool) -> tupl
 
 def _named(name: str, ops: Mapping[str, Any], sampled: Sequence[str]) -> list[str]:
     wanted = name.removesuffix("_") if name not in ops else name
-    found = [n for n in sampled if n == wanted or n.partition(".")[0] == wanted]
+    found = [n for n in sampled if wanted in (n, n.partition(".")[0].strip("_"))]
     found = found or [n for n in sampled if any(c.name == name for c in ops[n].aclnn)]
     if found:
         return found

@@ -10,7 +10,7 @@ from typing import Any, Final
 # What changes results or times; values are shown as they are set (none of them is secret).
 SWITCHES: Final = (
     "ACL_LAUNCH_BLOCKING", "ACLSIM_FAULTS", "ACLSIM_SOC", "ACLSIM_STREAM", "ACLSIM_STRICT",
-    "ACLSIM_THREADS", "ASCEND_LAUNCH_BLOCKING", "HCCL_DETERMINISTIC", "INF_NAN_MODE_ENABLE",
+    "ASCEND_LAUNCH_BLOCKING", "HCCL_DETERMINISTIC", "INF_NAN_MODE_ENABLE",
     "INF_NAN_MODE_FORCE_DISABLE", "LCCL_DETERMINISTIC",
 )  # fmt: skip
 

@@ -11,7 +11,7 @@ import mindtorch as torch
 from mindtorch.ops import OPS, Op
 
 from .classes import Requirement
-from .precision import FORMATS
+from .precision import FORMATS, format_of
 from .recipe import Recipe, Slot
 from .subject import call, dtype_name, host, on_cpu, results
 
@@ -47,10 +47,17 @@ def golden(op: Op, recipe: Recipe, need: Requirement, form: str) -> Golden:
         plain = not any(floats) and not any(t.is_complex() for t in native)
         # Exact ops are exact in their own precision; constants such as finfo.max depend on it.
         if plain or need.tier == "T0":
-            return Golden(native, [host(t) for t in native], [None] * len(native))
+            return Golden(native, [_lifted(host(t)) for t in native], [None] * len(native))
         values = [host(t) for t in _reference(op, recipe, native, form)]
         values = [v if f else host(t) for v, f, t in zip(values, floats, native, strict=True)]
         return Golden(native, values, _scale(op, recipe, need, native))
+
+
+def _lifted(array: Any) -> Any:
+    """Floats in float64, which holds them exactly, so that differences have sizes."""
+    if array.dtype.kind == "c":
+        return array.astype(np.complex128)
+    return array.astype(np.float64) if format_of(array.dtype.name) else array
 
 
 def _native(op: Op, recipe: Recipe, form: str) -> list[Any]:
