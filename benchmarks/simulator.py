@@ -3,9 +3,9 @@
 python benchmarks/simulator.py [--threads N] [--rounds N] [--json]
 
 Kernels run in the caller's thread (ACLSIM_STREAM=inline), so that what is timed is the kernel, not
-the hand-over to a stream. Both sides get the same shapes and write into memory allocated beforehand where torch can; rounds
-alternate between the two, and the medians are compared. The aim is a ratio of 1.5 (2.5 for
-convolutions).
+the hand-over to a stream. Both sides get the same shapes and write into memory allocated
+beforehand where torch can; rounds alternate between the two, and the medians are compared. The aim
+is a ratio of 1.5 (2.5 for convolutions).
 """
 
 from __future__ import annotations
@@ -44,26 +44,56 @@ def cases(torch: Any) -> list[Case]:
     big, other, out = array(1 << 20), array(1 << 20), array(1 << 20)
     matrix, matrix_out, row = array(1024, 1024), array(1024, 1024), array(1024)
     a, b, product = array(512, 512), array(512, 512), array(512, 512)
-    t = {id(x): torch.from_numpy(x) for x in (big, other, out, matrix, matrix_out, row, a, b, product)}
+    t = {
+        id(x): torch.from_numpy(x)
+        for x in (big, other, out, matrix, matrix_out, row, a, b, product)
+    }
 
     def of(x: Any) -> Any:
         return t[id(x)]
 
     made = [
-        Case("add 2^20", lambda: torch.add(of(big), of(other), out=of(out)), "aclnnAdd",
-             (big, other, 1.0, out)),
-        Case("mul 2^20", lambda: torch.mul(of(big), of(other), out=of(out)), "aclnnMul",
-             (big, other, out)),
+        Case(
+            "add 2^20",
+            lambda: torch.add(of(big), of(other), out=of(out)),
+            "aclnnAdd",
+            (big, other, 1.0, out),
+        ),
+        Case(
+            "mul 2^20",
+            lambda: torch.mul(of(big), of(other), out=of(out)),
+            "aclnnMul",
+            (big, other, out),
+        ),
         Case("exp 2^20", lambda: torch.exp(of(big), out=of(out)), "aclnnExp", (big, out)),
         Case("gelu 2^20", lambda: functional.gelu(of(big)), "aclnnGelu", (big, out)),
-        Case("sum [1024,1024]", lambda: of(matrix).sum(), "aclnnReduceSum",
-             (matrix, (0, 1), False, 0, np.zeros((), np.float32))),
-        Case("sum rows", lambda: of(matrix).sum(1), "aclnnReduceSum", (matrix, (1,), False, 0, row)),
-        Case("sum columns", lambda: of(matrix).sum(0), "aclnnReduceSum", (matrix, (0,), False, 0, row)),
-        Case("softmax [1024,1024]", lambda: torch.softmax(of(matrix), 1), "aclnnSoftmax",
-             (matrix, 1, matrix_out)),
-        Case("matmul 512", lambda: torch.mm(of(a), of(b), out=of(product)), "aclnnMatmul",
-             (a, b, product, 0)),
+        Case(
+            "sum [1024,1024]",
+            lambda: of(matrix).sum(),
+            "aclnnReduceSum",
+            (matrix, (0, 1), False, 0, np.zeros((), np.float32)),
+        ),
+        Case(
+            "sum rows", lambda: of(matrix).sum(1), "aclnnReduceSum", (matrix, (1,), False, 0, row)
+        ),
+        Case(
+            "sum columns",
+            lambda: of(matrix).sum(0),
+            "aclnnReduceSum",
+            (matrix, (0,), False, 0, row),
+        ),
+        Case(
+            "softmax [1024,1024]",
+            lambda: torch.softmax(of(matrix), 1),
+            "aclnnSoftmax",
+            (matrix, 1, matrix_out),
+        ),
+        Case(
+            "matmul 512",
+            lambda: torch.mm(of(a), of(b), out=of(product)),
+            "aclnnMatmul",
+            (a, b, product, 0),
+        ),
     ]
     made += [norm_case(torch, array), index_case(torch, array, rng)]
     return made + convolution_cases(torch, array)
@@ -74,8 +104,12 @@ def norm_case(torch: Any, array: Callable[..., Any]) -> Case:
     x, w, b, out = array(1024, 1024), array(1024), array(1024), array(1024, 1024)
     mean, rstd = array(1024, 1), array(1024, 1)
     tx, tw, tb = (torch.from_numpy(v) for v in (x, w, b))
-    return Case("layer norm", lambda: torch.nn.functional.layer_norm(tx, (1024,), tw, tb),
-                "aclnnLayerNorm", (x, (1024,), w, b, 1e-5, out, mean, rstd))
+    return Case(
+        "layer norm",
+        lambda: torch.nn.functional.layer_norm(tx, (1024,), tw, tb),
+        "aclnnLayerNorm",
+        (x, (1024,), w, b, 1e-5, out, mean, rstd),
+    )
 
 
 def index_case(torch: Any, array: Callable[..., Any], rng: Any) -> Case:
@@ -83,8 +117,12 @@ def index_case(torch: Any, array: Callable[..., Any], rng: Any) -> Case:
     x, values = array(1 << 17, 64), array(1 << 16, 64)
     at = rng.permutation(1 << 17)[: 1 << 16]
     tx, tv, ti = (torch.from_numpy(v) for v in (x, values, at))
-    return Case("index_put 2^16", lambda: tx.index_put_((ti,), tv), "aclnnIndexPutImpl",
-                (x, (at,), values, False, False))
+    return Case(
+        "index_put 2^16",
+        lambda: tx.index_put_((ti,), tv),
+        "aclnnIndexPutImpl",
+        (x, (at,), values, False, False),
+    )
 
 
 def convolution_cases(torch: Any, array: Callable[..., Any]) -> list[Case]:
@@ -95,13 +133,20 @@ def convolution_cases(torch: Any, array: Callable[..., Any]) -> list[Case]:
     one, zero = (1, 1), (0, 0)
     back = torch.ops.aten.convolution_backward
     return [
-        Case("conv2d 3x3", lambda: torch.nn.functional.conv2d(tx, tw, padding=1),
-             "aclnnConvolution", (x, w, None, one, one, one, False, zero, 1, y, 0), 2.5),
-        Case("conv2d backward",
-             lambda: back(ty, tx, tw, None, one, one, one, False, zero, 1, (True, True, False)),
-             "aclnnConvolutionBackward",
-             (y, x, w, None, one, one, one, False, zero, 1, (True, True, False), 0, gx, gw, None),
-             2.5),
+        Case(
+            "conv2d 3x3",
+            lambda: torch.nn.functional.conv2d(tx, tw, padding=1),
+            "aclnnConvolution",
+            (x, w, None, one, one, one, False, zero, 1, y, 0),
+            2.5,
+        ),
+        Case(
+            "conv2d backward",
+            lambda: back(ty, tx, tw, None, one, one, one, False, zero, 1, (True, True, False)),
+            "aclnnConvolutionBackward",
+            (y, x, w, None, one, one, one, False, zero, 1, (True, True, False), 0, gx, gw, None),
+            2.5,
+        ),
     ]
 
 
@@ -159,8 +204,9 @@ def main() -> None:
     options = parser.parse_args()
     os.environ["ACLSIM_THREADS"] = str(options.threads)
     os.environ.setdefault("ACLSIM_STREAM", "inline")
-    import aclnn_bindings
     import torch
+
+    import aclnn_bindings
 
     torch.set_num_threads(options.threads)
     torch.set_grad_enabled(False)
@@ -173,8 +219,10 @@ def main() -> None:
         if options.json:
             print(json.dumps(row))
         else:
-            print(f"{row['case']:22} simulator {row['simulator_us']:9.1f} us   torch "
-                  f"{row['torch_us']:9.1f} us   ratio {row['ratio']:5.2f}   aim {row['aim']}")  # fmt: skip
+            print(
+                f"{row['case']:22} simulator {row['simulator_us']:9.1f} us   torch "
+                f"{row['torch_us']:9.1f} us   ratio {row['ratio']:5.2f}   aim {row['aim']}"
+            )
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import click
+from simulator_ops_page import simulator_ops_page
 
 
 def _command_help(command: click.Command, name: str, parent: click.Context | None) -> str:
@@ -60,4 +61,5 @@ def errors_page() -> str:
 GENERATED: dict[str, Callable[[], str]] = {
     "docs/cli.md": cli_page,
     "docs/errors.md": errors_page,
+    "docs/simulator_ops.md": simulator_ops_page,
 }

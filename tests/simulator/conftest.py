@@ -10,7 +10,8 @@ import pytest
 @pytest.fixture(scope="session")
 def sim() -> Any:
     """Ops of the bundled simulator, called with torch tensors."""
-    import aclnn_bindings
     from kernel_harness import Simulator
+
+    import aclnn_bindings
 
     return Simulator(aclnn_bindings.open(simulator=True))

@@ -45,9 +45,7 @@ def laid_out(tensor: Any, layout: str) -> Any:
     if tensor.dim() == 0 or layout == "contiguous":
         return tensor.clone(memory_format=torch.contiguous_format)
     if layout == "transposed":
-        return tensor.transpose(0, -1).clone(
-            memory_format=torch.contiguous_format
-        ).transpose(0, -1)
+        return tensor.transpose(0, -1).clone(memory_format=torch.contiguous_format).transpose(0, -1)
     if layout == "offset":
         wide = torch.zeros([n + 2 for n in tensor.shape], dtype=tensor.dtype)
         view = wide[tuple(slice(1, n + 1) for n in tensor.shape)]
@@ -65,7 +63,10 @@ def same(given: Any, expected: Any, tolerance: float | None = None) -> None:
     scale = float(finite.abs().max()) if finite.numel() and expected.dtype != torch.bool else 0.0
     exact = not (expected.is_floating_point() or expected.is_complex())
     torch.testing.assert_close(
-        given, expected, rtol=0 if exact else tol, atol=0 if exact else tol * min(scale, 1.0),
+        given,
+        expected,
+        rtol=0 if exact else tol,
+        atol=0 if exact else tol * min(scale, 1.0),
         equal_nan=True,
     )
 
@@ -129,10 +130,10 @@ class Simulator:
             try:
                 results = self.run(op, *args, layout=layout)
             except AclError as error:
-                if "dtype support list" in str(error) and "for DT_FLOAT," not in str(error):
-                    assert error.code == 161002
-                    return
-                raise
+                listed = "dtype support list" in str(error) and error.code == 161002
+                if not listed or "for DT_FLOAT," in str(error):
+                    raise
+                return
             for given, arg in results:
                 try:
                     same(given, arg.expected, arg.tolerance)

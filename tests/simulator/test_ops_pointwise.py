@@ -32,8 +32,9 @@ def reference(function: Any, *tensors: Any) -> Any:
     dtype = next((t.dtype for t in tensors if isinstance(t, torch.Tensor)), None)
     if dtype not in (torch.float16, torch.bfloat16, torch.float32):
         return function(*tensors)
-    wide = [t.double() if isinstance(t, torch.Tensor) and t.is_floating_point() else t
-            for t in tensors]  # fmt: skip
+    wide = [
+        t.double() if isinstance(t, torch.Tensor) and t.is_floating_point() else t for t in tensors
+    ]
     result = function(*wide)
     return result if result.dtype == torch.bool else result.to(dtype)
 
@@ -89,14 +90,53 @@ def test_integers_become_float_where_torch_makes_them_so(sim: Any, name: str) ->
     sim.check(f"aclnn{name}", x, Out(getattr(torch, name.lower())(x)))
 
 
-SPECIAL = [float("nan"), float("inf"), -float("inf"), 0.0, -0.0, 1e-40, -1e-40, 3e38, -3e38,
-           88.6, -103.0, 89.5, -88.0, 0.5, 1.5, 2.5, -0.5, 100.0, -200.0, 9.2, -9.2]  # fmt: skip
+SPECIAL = [
+    float("nan"),
+    float("inf"),
+    -float("inf"),
+    0.0,
+    -0.0,
+    1e-40,
+    -1e-40,
+    3e38,
+    -3e38,
+    88.6,
+    -103.0,
+    89.5,
+    -88.0,
+    0.5,
+    1.5,
+    2.5,
+    -0.5,
+    100.0,
+    -200.0,
+    9.2,
+    -9.2,
+]
 
 
 @pytest.mark.parametrize(
-    "name", ["Exp", "Log", "Tanh", "Erf", "Sigmoid", "Gelu", "Silu", "Relu", "Round", "Sign",
-             "Abs", "Sqrt", "IsInf", "IsFinite", "Mish", "Signbit", "Reciprocal"],
-)  # fmt: skip
+    "name",
+    [
+        "Exp",
+        "Log",
+        "Tanh",
+        "Erf",
+        "Sigmoid",
+        "Gelu",
+        "Silu",
+        "Relu",
+        "Round",
+        "Sign",
+        "Abs",
+        "Sqrt",
+        "IsInf",
+        "IsFinite",
+        "Mish",
+        "Signbit",
+        "Reciprocal",
+    ],
+)
 def test_special_values_come_out_as_torch_gives_them(sim: Any, name: str) -> None:
     x = torch.tensor(SPECIAL)
     function = {**UNARY, **POSITIVE}[name]
@@ -134,8 +174,11 @@ def test_binary_function_broadcasts_as_torch_does(sim: Any, name: str, dtype: An
     if name == "XLogYTensor":
         b = b.abs() + 0.5
     if name in ("RemainderTensorTensor", "FmodTensor", "FloorDivide"):
-        expected = BINARY[name](a.float(), b.float()).to(dtype) if dtype.itemsize == 2 else (
-            BINARY[name](a, b))  # fmt: skip
+        expected = (
+            BINARY[name](a.float(), b.float()).to(dtype)
+            if dtype.itemsize == 2
+            else (BINARY[name](a, b))
+        )
         sim.check(f"aclnn{name}", a, b, Out(expected, tolerance=1e-2))
         return
     sim.check(f"aclnn{name}", a, b, Out(reference(BINARY[name], a, b)))
@@ -153,10 +196,17 @@ def test_integer_binary_function_equals_torch(sim: Any, name: str, dtype: Any) -
     sim.check(f"aclnn{name}", a, b, Out(expected))
 
 
-PAIRS = [(torch.float16, torch.float32), (torch.bfloat16, torch.float16),
-         (torch.int32, torch.float16), (torch.uint8, torch.int8), (torch.bool, torch.int64),
-         (torch.int64, torch.int32), (torch.float64, torch.float32), (torch.bool, torch.float32),
-         (torch.int64, torch.bfloat16)]  # fmt: skip
+PAIRS = [
+    (torch.float16, torch.float32),
+    (torch.bfloat16, torch.float16),
+    (torch.int32, torch.float16),
+    (torch.uint8, torch.int8),
+    (torch.bool, torch.int64),
+    (torch.int64, torch.int32),
+    (torch.float64, torch.float32),
+    (torch.bool, torch.float32),
+    (torch.int64, torch.bfloat16),
+]
 
 
 @pytest.mark.parametrize("pair", PAIRS)
@@ -196,9 +246,13 @@ def test_in_place_forms_write_through_the_layout(sim: Any, dtype: Any) -> None:
     sim.check("aclnnInplaceMuls", Out(x * 3, x), 3)
     sim.check("aclnnInplaceRelu", Out(x.relu(), x))
     sim.check("aclnnInplaceTanh", Out(reference(torch.tanh, x), x))
-    sim.check("aclnnInplaceAddcmul", Out(reference(lambda a, b: a + 0.5 * b * b, x, y), x), y, y, 0.5)
+    sim.check(
+        "aclnnInplaceAddcmul", Out(reference(lambda a, b: a + 0.5 * b * b, x, y), x), y, y, 0.5
+    )
     z = y.abs() + 1
-    sim.check("aclnnInplaceAddcdiv", Out(reference(lambda a, b: a + 0.5 * a / b, x, z), x), x, z, 0.5)
+    sim.check(
+        "aclnnInplaceAddcdiv", Out(reference(lambda a, b: a + 0.5 * a / b, x, z), x), x, z, 0.5
+    )
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -206,7 +260,16 @@ def test_ternary_forms_equal_torch(sim: Any, dtype: Any) -> None:
     a, b, c = sample(dtype), sample(dtype, (4, 6), seed=1), sample(dtype, (6,), seed=2).abs() + 1
     sim.check("aclnnAddcmul", a, b, c, 2.0, Out(reference(lambda x, y, z: x + 2 * y * z, a, b, c)))
     sim.check("aclnnAddcdiv", a, b, c, 2.0, Out(reference(lambda x, y, z: x + 2 * y / z, a, b, c)))
-    sim.check("aclnnLerp", a, b, c, Out(reference(torch.lerp, a, b.expand(5, 4, 6), c), tolerance=2e-2 if dtype.itemsize == 2 else None))
+    sim.check(
+        "aclnnLerp",
+        a,
+        b,
+        c,
+        Out(
+            reference(torch.lerp, a, b.expand(5, 4, 6), c),
+            tolerance=2e-2 if dtype.itemsize == 2 else None,
+        ),
+    )
     sim.check("aclnnLerps", a, a * 2, 0.3, Out(reference(lambda x: torch.lerp(x, x * 2, 0.3), a)))
     mask = sample(torch.bool, (5, 4, 6), seed=3)
     sim.check("aclnnSWhere", mask, a, b, Out(torch.where(mask, a, b)))
@@ -261,15 +324,28 @@ def test_activation_gradients_equal_autograd(sim: Any, dtype: Any) -> None:
     y = x.tanh()
     sim.check("aclnnTanhBackward", g, y, Out((g.double() * (1 - y.double() ** 2)).to(dtype)))
     sim.check("aclnnThresholdBackward", g, x, 0.5, Out(torch.where(x <= 0.5, g * 0, g)))
-    sim.check("aclnnLeakyReluBackward", g, x, 0.1, False,
-              Out(gradient(lambda v: F.leaky_relu(v, 0.1), x, g)))  # fmt: skip
-    sim.check("aclnnEluBackward", g, 0.7, 1.0, 1.0, False, x,
-              Out(gradient(lambda v: F.elu(v, 0.7), x, g)))  # fmt: skip
-    sim.check("aclnnSoftplusBackward", g, x, 2.0, 20.0,
-              Out(gradient(lambda v: F.softplus(v, 2.0), x, g)))  # fmt: skip
+    sim.check(
+        "aclnnLeakyReluBackward",
+        g,
+        x,
+        0.1,
+        False,
+        Out(gradient(lambda v: F.leaky_relu(v, 0.1), x, g)),
+    )
+    sim.check(
+        "aclnnEluBackward", g, 0.7, 1.0, 1.0, False, x, Out(gradient(lambda v: F.elu(v, 0.7), x, g))
+    )
+    sim.check(
+        "aclnnSoftplusBackward", g, x, 2.0, 20.0, Out(gradient(lambda v: F.softplus(v, 2.0), x, g))
+    )
     sim.check("aclnnHardtanhBackward", g, x, -1.0, 1.0, Out(gradient(F.hardtanh, x, g)))
-    sim.check("aclnnGeluBackwardV2", g, x, "tanh",
-              Out(gradient(lambda v: F.gelu(v, approximate="tanh"), x, g)))  # fmt: skip
+    sim.check(
+        "aclnnGeluBackwardV2",
+        g,
+        x,
+        "tanh",
+        Out(gradient(lambda v: F.gelu(v, approximate="tanh"), x, g)),
+    )
     sim.check("aclnnHardshrinkBackward", g, x, 0.5, Out(gradient(F.hardshrink, x, g)))
     sim.check("aclnnSoftshrinkBackward", g, x, 0.5, Out(gradient(F.softshrink, x, g)))
 

@@ -29,7 +29,9 @@ def wide(x: Any) -> Any:
 @pytest.mark.parametrize("keep", [False, True])
 @pytest.mark.parametrize("dims", DIMS)
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_sum_and_mean_over_any_axes_equal_torch(sim: Any, dtype: Any, dims: Any, keep: bool) -> None:
+def test_sum_and_mean_over_any_axes_equal_torch(
+    sim: Any, dtype: Any, dims: Any, keep: bool
+) -> None:
     x = values(dtype)
     over = dims or tuple(range(3))
     sim.check("aclnnReduceSum", x, dims, keep, dtype, Out(wide(x).sum(over, keep).to(dtype)))
@@ -54,7 +56,9 @@ def test_sum_of_nothing_is_zero_and_prod_is_one(sim: Any) -> None:
     sim.check("aclnnAll", x.bool(), (1,), False, Out(torch.ones(3, dtype=torch.bool)))
 
 
-@pytest.mark.parametrize("shape", [(300_001,), (1000, 1030), (1030, 1000), (2, 70_000), (70_000, 3)])
+@pytest.mark.parametrize(
+    "shape", [(300_001,), (1000, 1030), (1030, 1000), (2, 70_000), (70_000, 3)]
+)
 def test_large_sums_are_accurate(sim: Any, shape: Any) -> None:
     x = torch.rand(shape) + 1
     every = tuple(range(len(shape)))
@@ -83,8 +87,14 @@ def test_norms_equal_torch(sim: Any, p: float) -> None:
     for dims in DIMS[1:]:
         expected = torch.linalg.vector_norm(x.double(), p, dims).float()
         sim.check("aclnnLinalgVectorNorm", x, p, dims, False, torch.float32, Out(expected))
-    sim.check("aclnnNorm", x, p, (1,), True,
-              Out(torch.linalg.vector_norm(x.double(), p, 1, keepdim=True).float()))  # fmt: skip
+    sim.check(
+        "aclnnNorm",
+        x,
+        p,
+        (1,),
+        True,
+        Out(torch.linalg.vector_norm(x.double(), p, 1, keepdim=True).float()),
+    )
     a, b = values(torch.float32, (40,)), values(torch.float32, (3, 5))
     norms = [torch.linalg.vector_norm(t, p) for t in (a, b)]
     sim.check("aclnnForeachNorm", [a, b], p, [Out(n) for n in norms])

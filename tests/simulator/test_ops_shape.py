@@ -34,8 +34,25 @@ def test_every_cast_equals_torch(sim: Any, dtype: Any, to: Any) -> None:
 
 
 def test_rounding_to_small_floats_is_to_nearest_even(sim: Any) -> None:
-    x = torch.tensor([1e-8, 6e-8, 5.96e-8, 2.98e-8, 65504.0, 65519.9, 65520.0, 1.0009765, 1e-5,
-                      3.0e38, 3.4e38, float("nan"), -0.0, 1.00390625, 1.01171875])  # fmt: skip
+    x = torch.tensor(
+        [
+            1e-8,
+            6e-8,
+            5.96e-8,
+            2.98e-8,
+            65504.0,
+            65519.9,
+            65520.0,
+            1.0009765,
+            1e-5,
+            3.0e38,
+            3.4e38,
+            float("nan"),
+            -0.0,
+            1.00390625,
+            1.01171875,
+        ]
+    )
     for to in (torch.float16, torch.bfloat16):
         sim.check("aclnnCast", x, to, Out(x.to(to)))
         every = torch.arange(-32768, 32768, dtype=torch.int32).to(torch.int16).view(to)
@@ -74,10 +91,22 @@ def test_ranges_equal_torch(sim: Any, dtype: Any) -> None:
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize(
     "shapes",
-    [((3, 4), (4, 5)), ((4,), (4,)), ((4,), (4, 5)), ((3, 4), (4,)), ((2, 3, 4), (4, 5)),
-     ((2, 3, 4), (2, 4, 5)), ((5, 1, 3, 4), (2, 4, 6)), ((2, 3, 4), (4,)), ((40, 33), (33, 57)),
-     ((3, 0), (0, 4)), ((0, 3), (3, 4)), ((2, 3, 4), (1, 4, 5)), ((6, 70, 30), (30, 20))],
-)  # fmt: skip
+    [
+        ((3, 4), (4, 5)),
+        ((4,), (4,)),
+        ((4,), (4, 5)),
+        ((3, 4), (4,)),
+        ((2, 3, 4), (4, 5)),
+        ((2, 3, 4), (2, 4, 5)),
+        ((5, 1, 3, 4), (2, 4, 6)),
+        ((2, 3, 4), (4,)),
+        ((40, 33), (33, 57)),
+        ((3, 0), (0, 4)),
+        ((0, 3), (3, 4)),
+        ((2, 3, 4), (1, 4, 5)),
+        ((6, 70, 30), (30, 20)),
+    ],
+)
 def test_products_of_any_rank_equal_torch(sim: Any, dtype: Any, shapes: Any) -> None:
     a, b = values(dtype, *shapes[0]), values(dtype, *shapes[1], seed=1)
     sim.check("aclnnMatmul", a, b, Out((a.double() @ b.double()).to(dtype)), 1)
@@ -87,8 +116,7 @@ def test_products_of_any_rank_equal_torch(sim: Any, dtype: Any, shapes: Any) -> 
 def test_products_with_a_bias_equal_torch(sim: Any, dtype: Any) -> None:
     a, b, c = values(dtype, 6, 20), values(dtype, 20, 9, seed=1), values(dtype, 9, seed=2)
     full = a.double() @ b.double()
-    sim.check("aclnnAddmm", c, a, b, 2.0, 0.5,
-              Out((2 * c.double() + 0.5 * full).to(dtype)), 1)  # fmt: skip
+    sim.check("aclnnAddmm", c, a, b, 2.0, 0.5, Out((2 * c.double() + 0.5 * full).to(dtype)), 1)
     d = values(dtype, 6, 9, seed=3)
     sim.check("aclnnInplaceAddmm", Out((d.double() - full).to(dtype), d), a, b, 1.0, -1.0, 1)
     nan = torch.full_like(d, float("nan"))
@@ -97,15 +125,29 @@ def test_products_with_a_bias_equal_torch(sim: Any, dtype: Any) -> None:
     batch = x.double() @ y.double()
     z = values(dtype, 3, 2)
     sim.check("aclnnBatchMatMul", x, y, Out(batch.to(dtype)), 1)
-    sim.check("aclnnBaddbmm", z.expand(4, 3, 2), x, y, 1.0, 2.0,
-              Out((z.double() + 2 * batch).to(dtype)), 1)  # fmt: skip
-    sim.check("aclnnAddbmm", z, x, y, 1.0, 2.0,
-              Out((z.double() + 2 * batch.sum(0)).to(dtype)), 1)  # fmt: skip
+    sim.check(
+        "aclnnBaddbmm",
+        z.expand(4, 3, 2),
+        x,
+        y,
+        1.0,
+        2.0,
+        Out((z.double() + 2 * batch).to(dtype)),
+        1,
+    )
+    sim.check("aclnnAddbmm", z, x, y, 1.0, 2.0, Out((z.double() + 2 * batch.sum(0)).to(dtype)), 1)
     v, w = values(dtype, 20), values(dtype, 6)
     sim.check("aclnnMv", a, v, Out((a.double() @ v.double()).to(dtype)), 1)
     sim.check("aclnnDot", v, v, Out((v.double() @ v.double()).to(dtype)))
-    sim.check("aclnnAddr", a, w, v, 1.0, 2.0,
-              Out((a.double() + 2 * torch.outer(w.double(), v.double())).to(dtype)))  # fmt: skip
+    sim.check(
+        "aclnnAddr",
+        a,
+        w,
+        v,
+        1.0,
+        2.0,
+        Out((a.double() + 2 * torch.outer(w.double(), v.double())).to(dtype)),
+    )
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -150,8 +192,13 @@ def test_index_put_equals_torch(sim: Any, dtype: Any, accumulate: bool) -> None:
     if accumulate and dtype == torch.bool:
         return
     x, i, j = values(dtype, 5, 6, 4), torch.tensor([0, 4, -1, 2]), torch.tensor([[1], [5]])
-    cases = [((i,), (4, 6, 4)), ((WHOLE, i), (5, 4, 4)), ((j.clamp(max=4), i), (2, 4, 4)),
-             ((i, WHOLE, i.clamp(max=3)), (4, 6)), ((WHOLE, j, i.clamp(max=3)), (5, 2, 4))]  # fmt: skip
+    cases = [
+        ((i,), (4, 6, 4)),
+        ((WHOLE, i), (5, 4, 4)),
+        ((j.clamp(max=4), i), (2, 4, 4)),
+        ((i, WHOLE, i.clamp(max=3)), (4, 6)),
+        ((WHOLE, j, i.clamp(max=3)), (5, 2, 4)),
+    ]
     for indices, shape in cases:
         v = values(dtype, *shape, seed=1)
         at = tuple(slice(None) if k is WHOLE else k for k in indices)
@@ -212,8 +259,11 @@ def test_index_out_of_range_fails_on_the_stream_and_writes_nothing_outside(sim: 
     from aclnn_bindings.errors import AclError
 
     x, bad = torch.randn(5, 6), torch.tensor([0, 5])
-    calls = [("aclnnIndex", (x, (bad,), Out(x[:2]))), ("aclnnIndexSelect", (x, 0, bad, Out(x[:2]))),
-             ("aclnnIndexPutImpl", (Out(x, x), (bad,), x[:2], False, False))]  # fmt: skip
+    calls = [
+        ("aclnnIndex", (x, (bad,), Out(x[:2]))),
+        ("aclnnIndexSelect", (x, 0, bad, Out(x[:2]))),
+        ("aclnnIndexPutImpl", (Out(x, x), (bad,), x[:2], False, False)),
+    ]
     for op, args in calls:
         with pytest.raises(AclError) as caught:
             sim.run(op, *args)

@@ -51,19 +51,40 @@ def test_elementwise_losses_and_gradients_equal_torch(sim: Any, dtype: Any, redu
     )
     tol = 3e-2 if dtype != torch.float32 else 1e-5
     sim.check("aclnnBinaryCrossEntropy", p, y.sigmoid(), w, reduction, Out(loss))
-    sim.check("aclnnBinaryCrossEntropyBackward", g, p, y.sigmoid(), w, reduction,
-              Out(grad, tolerance=tol))  # fmt: skip
+    sim.check(
+        "aclnnBinaryCrossEntropyBackward", g, p, y.sigmoid(), w, reduction, Out(grad, tolerance=tol)
+    )
     pos = randn(dtype, 5, seed=4).abs()
     for weight, positive in ((None, None), (w, pos)):
         loss, grad = loss_and_gradient(
             lambda a, b, c, d: F.binary_cross_entropy_with_logits(
                 a, b, c, pos_weight=d, reduction=how
             ),
-            x, y.sigmoid(), g, weight, positive,
-        )  # fmt: skip
-        sim.check("aclnnBinaryCrossEntropyWithLogits", x, y.sigmoid(), weight, positive, reduction, Out(loss))
-        sim.check("aclnnBinaryCrossEntropyWithLogitsBackward", g, x, y.sigmoid(), weight, positive,
-                  reduction, Out(grad))  # fmt: skip
+            x,
+            y.sigmoid(),
+            g,
+            weight,
+            positive,
+        )
+        sim.check(
+            "aclnnBinaryCrossEntropyWithLogits",
+            x,
+            y.sigmoid(),
+            weight,
+            positive,
+            reduction,
+            Out(loss),
+        )
+        sim.check(
+            "aclnnBinaryCrossEntropyWithLogitsBackward",
+            g,
+            x,
+            y.sigmoid(),
+            weight,
+            positive,
+            reduction,
+            Out(grad),
+        )
     for log in (False, True):
         target = y.log_softmax(-1) if log else y.softmax(-1)
         loss, grad = loss_and_gradient(
@@ -86,9 +107,12 @@ def test_negative_log_likelihood_equals_torch(sim: Any, reduction: int, shape: A
     loss = F.nll_loss(wide, target, weight.double(), reduction=how)
     g = torch.rand(loss.shape)
     (grad,) = torch.autograd.grad(loss, wide, g.double())
-    sim.check(f"aclnn{name}", x, target, weight, reduction, -100, Out(loss.detach().float()), Out(total))
-    sim.check(f"aclnn{name}Backward", g, x, target, weight, reduction, -100, total,
-              Out(grad.float()))  # fmt: skip
+    sim.check(
+        f"aclnn{name}", x, target, weight, reduction, -100, Out(loss.detach().float()), Out(total)
+    )
+    sim.check(
+        f"aclnn{name}Backward", g, x, target, weight, reduction, -100, total, Out(grad.float())
+    )
 
 
 def test_a_target_out_of_range_fails_on_the_stream(sim: Any) -> None:
@@ -96,7 +120,16 @@ def test_a_target_out_of_range_fails_on_the_stream(sim: Any) -> None:
 
     x, target = randn(torch.float32, 3, 5), torch.tensor([0, 5, 1])
     with pytest.raises(AclError) as caught:
-        sim.run("aclnnNLLLoss", x, target, torch.ones(5), 1, -100, Out(torch.zeros(())), Out(torch.zeros(())))
+        sim.run(
+            "aclnnNLLLoss",
+            x,
+            target,
+            torch.ones(5),
+            1,
+            -100,
+            Out(torch.zeros(())),
+            Out(torch.zeros(())),
+        )
     assert caught.value.code == 507015
 
 
@@ -107,8 +140,15 @@ def test_embeddings_and_their_gradients_equal_torch(sim: Any, dtype: Any) -> Non
     grad = randn(dtype, 2, 3, 6, seed=1)
     for padding, scale in ((-1, False), (1, False), (-1, True)):
         expected = torch.ops.aten.embedding_dense_backward(grad.double(), at, 9, padding, scale)
-        sim.check("aclnnEmbeddingDenseBackward", grad, at, 9, padding % 2**64, scale,
-                  Out(expected.to(dtype)))  # fmt: skip
+        sim.check(
+            "aclnnEmbeddingDenseBackward",
+            grad,
+            at,
+            9,
+            padding % 2**64,
+            scale,
+            Out(expected.to(dtype)),
+        )
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -121,10 +161,20 @@ def test_foreach_functions_equal_torch(sim: Any, dtype: Any) -> None:
 
     sim.check("aclnnForeachAddScalarV2", x, 2.0, outs(lambda a, b: a + 2))
     sim.check("aclnnForeachMulScalarV2", x, 2.0, outs(lambda a, b: a * 2))
-    sim.check("aclnnForeachDivScalarList", x, (2.0, 4.0, 8.0),
-              [Out((t.double() / k).to(dtype)) for t, k in zip(x, (2, 4, 8), strict=True)])  # fmt: skip
+    sim.check(
+        "aclnnForeachDivScalarList",
+        x,
+        (2.0, 4.0, 8.0),
+        [Out((t.double() / k).to(dtype)) for t, k in zip(x, (2, 4, 8), strict=True)],
+    )
     sim.check("aclnnForeachAddListV2", x, y, 0.5, outs(lambda a, b: a + 0.5 * b))
-    sim.check("aclnnForeachAddList", x, y, torch.tensor([0.5], dtype=dtype if dtype != torch.bfloat16 else torch.float32), outs(lambda a, b: a + 0.5 * b))
+    sim.check(
+        "aclnnForeachAddList",
+        x,
+        y,
+        torch.tensor([0.5], dtype=dtype if dtype != torch.bfloat16 else torch.float32),
+        outs(lambda a, b: a + 0.5 * b),
+    )
     sim.check("aclnnForeachLerpScalar", x, y, 0.25, outs(lambda a, b: torch.lerp(a, b, 0.25)))
     sim.check("aclnnForeachAddcmulScalarV2", x, y, y, 0.5, outs(lambda a, b: a + 0.5 * b * b))
     sim.check("aclnnForeachAddcdivScalarV2", x, x, y, 0.5, outs(lambda a, b: a + 0.5 * a / b))
@@ -148,10 +198,21 @@ def test_adamw_step_equals_torch(sim: Any, amsgrad: bool) -> None:
         expected.append(state["max_exp_avg_sq"] if amsgrad else top)
         given = [var, m, v, top]
         outs = [Out(e, x) for e, x in zip(expected, given, strict=True)]
-        results = sim.run("aclnnApplyAdamWV2", *outs, grad, torch.tensor([float(step)]), 0.1, 0.9,
-                          0.999, 0.05, 1e-8, amsgrad, False)  # fmt: skip
+        results = sim.run(
+            "aclnnApplyAdamWV2",
+            *outs,
+            grad,
+            torch.tensor([float(step)]),
+            0.1,
+            0.9,
+            0.999,
+            0.05,
+            1e-8,
+            amsgrad,
+            False,
+        )
         var, m, v, top = [r[0] for r in results]
-        for (got, out) in results:
+        for got, out in results:
             torch.testing.assert_close(got, out.expected, rtol=1e-5, atol=1e-6)
 
 
@@ -164,20 +225,27 @@ def test_random_streams_repeat_by_seed_and_offset_and_have_the_right_shape(sim: 
     a = draw("aclnnInplaceUniform", -1.0, 3.0, 7, 0)
     assert torch.equal(a, draw("aclnnInplaceUniform", -1.0, 3.0, 7, 0))
     assert not torch.equal(a, draw("aclnnInplaceUniform", -1.0, 3.0, 7, 4))
-    assert a.min() >= -1 and a.max() < 3 and abs(float(a.mean()) - 1) < 0.02
+    assert a.min() >= -1
+    assert a.max() < 3
+    assert abs(float(a.mean()) - 1) < 0.02
     n = draw("aclnnInplaceNormal", 1.0, 2.0, 7, 0)
-    assert abs(float(n.mean()) - 1) < 0.03 and abs(float(n.std()) - 2) < 0.03
+    assert abs(float(n.mean()) - 1) < 0.03
+    assert abs(float(n.std()) - 2) < 0.03
     assert abs(float(((n - 1) / 2).pow(4).mean()) - 3) < 0.2
     r = draw("aclnnInplaceRandom", -3, 5, 1, 0, like=zeros.long())
     assert sorted(r.unique().tolist()) == list(range(-3, 5))
     b = draw("aclnnInplaceBernoulli", 0.3, 1, 0)
-    assert set(b.unique().tolist()) == {0.0, 1.0} and abs(float(b.mean()) - 0.3) < 0.02
+    assert set(b.unique().tolist()) == {0.0, 1.0}
+    assert abs(float(b.mean()) - 0.3) < 0.02
     p = sim.run("aclnnRandperm", 100, 3, 0, Out(torch.zeros(100, dtype=torch.int64)))[0][0]
     assert sorted(p.tolist()) == list(range(100))
     weights = torch.tensor([0.0, 1.0, 3.0, 0.0])
-    drawn = sim.run("aclnnMultinomial", weights, 4000, True, 5, 0, Out(torch.zeros(4000).long()))[0][0]
+    drawn = sim.run("aclnnMultinomial", weights, 4000, True, 5, 0, Out(torch.zeros(4000).long()))[
+        0
+    ][0]
     counts = drawn.bincount(minlength=4)
-    assert counts[0] == counts[3] == 0 and abs(int(counts[2]) - 3000) < 150
+    assert counts[0] == counts[3] == 0
+    assert abs(int(counts[2]) - 3000) < 150
 
 
 def test_dropout_keeps_and_scales_what_its_mask_says(sim: Any) -> None:
@@ -218,7 +286,9 @@ def test_padding_equals_torch(sim: Any, dtype: Any) -> None:
 def test_repeat_interleave_equals_torch(sim: Any, dtype: Any) -> None:
     x, repeats = randn(torch.float32, 3, 4).mul(3).to(dtype), torch.tensor([2, 0, 3, 1])
     sim.check("aclnnRepeatInterleaveIntWithDim", x, 3, 1, 12, Out(x.repeat_interleave(3, 1)))
-    sim.check("aclnnRepeatInterleaveWithDim", x, repeats, 1, 6, Out(x.repeat_interleave(repeats, 1)))
+    sim.check(
+        "aclnnRepeatInterleaveWithDim", x, repeats, 1, 6, Out(x.repeat_interleave(repeats, 1))
+    )
     sim.check("aclnnRepeatInterleaveInt", x, 2, 24, Out(x.repeat_interleave(2)))
 
 
@@ -233,7 +303,11 @@ def test_value_dependent_results_are_resized(sim: Any) -> None:
     sim.cann.ops.aclnnMaskedSelect(sim.put(x), sim.put(x > 1), out)
     sim.synchronize()
     assert torch.from_numpy(out.numpy())[:3].tolist() == [3.0, 3.0, 2.0]
-    value, inverse, counts = sim.put(torch.zeros(6)), sim.put(torch.zeros(2, 3).long()), sim.put(torch.zeros(6).long())
+    value, inverse, counts = (
+        sim.put(torch.zeros(6)),
+        sim.put(torch.zeros(2, 3).long()),
+        sim.put(torch.zeros(6).long()),
+    )
     sim.cann.ops.aclnnUnique2(sim.put(x), True, True, True, value, inverse, counts)
     sim.synchronize()
     expected = x.unique(return_inverse=True, return_counts=True)
@@ -247,10 +321,23 @@ def test_value_dependent_results_are_resized(sim: Any) -> None:
 def test_searching_and_counting_equal_torch(sim: Any) -> None:
     edges, x = torch.tensor([1.0, 3.0, 5.0, 7.0]), torch.tensor([[0.0, 3.0, 9.0], [5.0, 6.0, 1.0]])
     for right in (False, True):
-        sim.check("aclnnSearchSorted", edges, x, False, right, None,
-                  Out(torch.searchsorted(edges, x, right=right)))  # fmt: skip
-        sim.check("aclnnBucketize", x, edges, True, right,
-                  Out(torch.bucketize(x, edges, right=right, out_int32=True)))  # fmt: skip
+        sim.check(
+            "aclnnSearchSorted",
+            edges,
+            x,
+            False,
+            right,
+            None,
+            Out(torch.searchsorted(edges, x, right=right)),
+        )
+        sim.check(
+            "aclnnBucketize",
+            x,
+            edges,
+            True,
+            right,
+            Out(torch.bucketize(x, edges, right=right, out_int32=True)),
+        )
     sim.check("aclnnHistc", x, 4, 0.0, 8.0, Out(torch.histc(x, 4, 0, 8)))
     k = torch.tensor([1, 3, 1, 0])
     sim.check("aclnnBincount", k, None, 6, Out(k.bincount(minlength=6)))
