@@ -14,6 +14,7 @@ import pytest
 from aclnn_bindings.failures import UnsupportedSignatureError
 from aclnn_bindings.words import call
 
+ROOT = Path(__file__).resolve().parents[2]
 _TYPES = {
     "i": ("int32_t", 4),
     "l": ("int64_t", 8),
@@ -94,3 +95,59 @@ def test_more_arguments_than_the_stack_part_holds_are_refused(library: ctypes.CD
     assert address is not None
     with pytest.raises(UnsupportedSignatureError, match="80 arguments"):
         call(address, [(False, 0)] * 80)
+
+
+_CHECK = """
+#include "caller.h"
+#include <cstdio>
+extern "C" unsigned char seen[80][8];
+struct Argument { bool is_float; uint64_t bits; int size; unsigned char bytes[8]; };
+static int check(int at, void *function, const Argument *given, int count) {
+  launch::Frame frame{};
+  launch::Layout layout;
+  for (int k = 0; k < count; ++k)
+    frame.words[layout.place(given[k].is_float)] = given[k].bits;
+  int wrong = int(launch::tier_for<uint64_t>(layout)(function, frame.words)) != -at;
+  for (int k = 0; k < count; ++k) wrong |= memcmp(seen[k], given[k].bytes, given[k].size) != 0;
+  if (wrong) printf("mix %d is misplaced\\n", at);
+  return wrong;
+}
+"""
+
+
+def _program(mixes: list[str]) -> str:
+    """A C++ program that calls every mix through caller.h and checks what arrived."""
+    declared = "".join(f'extern "C" int f{at}();\n' for at in range(len(mixes)))
+    lines = []
+    for at, mix in enumerate(mixes):
+        rng = random.Random(at)
+        rows = [
+            f"{{{int(word[0])}, {word[1]}ull, {len(data)}, {{{', '.join(map(str, data))}}}}}"
+            for word, data in (_argument(rng, code) for code in mix)
+        ]
+        given = ", ".join(rows) or "{0, 0, 0, {0}}"
+        lines.append(
+            f"  {{ static const Argument given[] = {{{given}}};"
+            f" wrong |= check({at}, (void *)f{at}, given, {len(mix)}); }}\n"
+        )
+    return (
+        f"{_CHECK}{declared}int main() {{\n  int wrong = 0;\n{''.join(lines)}  return wrong;\n}}\n"
+    )
+
+
+@pytest.mark.parametrize(("prefix", "runner"), [("", ""), ("aarch64-linux-gnu-", "qemu-aarch64")])
+def test_the_caller_places_every_mix_on_each_architecture(
+    prefix: str, runner: str, tmp_path: Path
+) -> None:
+    tools = [f"{prefix}gcc", f"{prefix}g++", *([runner] if runner else [])]
+    if missing := [tool for tool in tools if shutil.which(tool) is None]:
+        pytest.skip(f"to run code of another architecture, install {', '.join(missing)}")
+    (tmp_path / "mixes.c").write_text(_source(_mixes()))
+    (tmp_path / "main.cpp").write_text(_program(_mixes()))
+    here = [f"-I{ROOT / 'aclnn_bindings' / 'launch'}", "-O2"]
+    build = {"gcc": ["-c", "mixes.c", "-o", "mixes.o"], "g++": ["main.cpp", "mixes.o", "-o", "run"]}
+    for tool, arguments in build.items():
+        subprocess.run([prefix + tool, *here, *arguments], cwd=tmp_path, check=True)
+    emulate = [runner, "-L", "/usr/aarch64-linux-gnu"] if runner else []
+    done = subprocess.run([*emulate, "./run"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr

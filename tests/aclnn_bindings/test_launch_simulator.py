@@ -191,5 +191,32 @@ def test_a_program_that_exits_without_cleaning_up_pleases_strict_mode(tmp_path: 
     assert findings == [], findings
 
 
+_DAEMONS = """
+import sys, threading, time
+sys.path.insert(0, {root!r})
+import numpy as np, aclnn_bindings
+cann = aclnn_bindings.open(simulator=True)
+a, out = cann.tensor(np.ones(64, np.float32)), cann.empty((64,))
+started = threading.Barrier(4)
+def work():
+    started.wait()
+    while True:
+        cann.ops.aclnnAdd(a, a, 1.0, out)
+for _ in range(3):
+    threading.Thread(target=work, daemon=True).start()
+started.wait()
+time.sleep(0.05)
+"""
+
+
+def test_daemon_threads_that_still_launch_do_not_break_the_exit() -> None:
+    env = {**os.environ, "ACLSIM_STRICT": "error"}
+    done = subprocess.run(
+        [sys.executable, "-c", _DAEMONS.format(root=str(ROOT))],
+        capture_output=True, text=True, timeout=120, env=env, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
 def _lines(path: Path) -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
