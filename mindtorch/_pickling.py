@@ -9,6 +9,7 @@ import numpy as np
 from . import _dtype as dt
 from ._device import CPU
 from ._geometry import geometry
+from ._loading import load
 from ._storage import Storage
 from ._tensor import Tensor, wrap
 from .ops.spec import aten
@@ -19,6 +20,7 @@ def from_bytes(
     kind: Any = None, state: Any = None,
 ) -> Any:  # fmt: skip
     """A tensor from plain pickling."""
+    load()
     held = Storage(np.frombuffer(bytearray(data), np.uint8))
     made: Any = wrap(geometry(tuple(size), tuple(stride), offset, dtype, CPU), held)
     if device != "cpu":

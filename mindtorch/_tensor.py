@@ -13,6 +13,7 @@ import numpy as np
 from ._device import CPU
 from ._dtype import FLOAT
 from ._geometry import Geometry, Size
+from ._loading import load
 from ._storage import Storage, TypedStorage, UntypedStorage, address
 
 if TYPE_CHECKING:
@@ -23,7 +24,16 @@ if TYPE_CHECKING:
 _UNSET = {"_grad": None, "_creation": None, "_retains": False, "_names": None}
 
 
-class Tensor:
+class TensorType(type):
+    """Loads rows when an attribute of the class is asked for before any tensor was made."""
+
+    def __getattr__(cls, name: str) -> Any:
+        if not name.startswith("__") and load():
+            return getattr(cls, name)
+        raise AttributeError(f"type object '{cls.__name__}' has no attribute '{name}'")
+
+
+class Tensor(metaclass=TensorType):
     """An n-dimensional array on a device, with torch's semantics.
 
     `_geom` says how elements lie in `_storage`; `_array` is the numpy view of a cpu tensor, made
@@ -45,6 +55,11 @@ class Tensor:
     _creation: str | None
     _retains: bool
     _split_by: Any
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """The legacy constructor; `_queries` puts its own here."""
+        load()
+        return cls(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
         if name == "_array":

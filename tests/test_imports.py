@@ -97,3 +97,18 @@ def test_importing_mindtorch_loads_no_device_library():
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_importing_mindtorch_loads_no_row():
+    code = "import sys, mindtorch; print([m for m in sys.modules if m.startswith('mindtorch.ops')])"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+@pytest.mark.parametrize(
+    "first", ["Tensor(2, 3)", "Tensor.add", "ones(2)", "autograd.grad", "strided"]
+)
+def test_any_first_use_loads_rows(first):
+    code = f"import mindtorch as torch; torch.{first}; print((torch.ones(2) + 1).tolist())"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout.strip() == "[2.0, 2.0]", done.stderr
