@@ -23,6 +23,7 @@ PARTS: dict[str, dict[str, str]] = {
     "stream_limit": {},
     "fork_is_refused_in_the_child": {},
     "physical_memory": {},
+    "signals": {},
     "many_threads": {},
 }
 

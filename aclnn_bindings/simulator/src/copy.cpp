@@ -303,3 +303,34 @@ ACLSIM_API aclError aclrtMemcpyBatchAsync(void** dsts, size_t* destMaxs, void** 
                  return aclrtMemcpyAsync(d, m, s, n, ACL_MEMCPY_DEFAULT, stream);
                });
 }
+ACLSIM_API aclError aclrtMemcpyBatchV2(void** dsts, size_t* destMaxs, void** srcs, size_t* sizes,
+                                       size_t numBatches, aclrtMemcpyBatchAttr* attrs,
+                                       size_t* attrsIndexes, size_t numAttrs) {
+  return aclrtMemcpyBatch(dsts, destMaxs, srcs, sizes, numBatches, attrs, attrsIndexes, numAttrs,
+                          nullptr);
+}
+ACLSIM_API aclError aclrtMemcpyBatchAsyncV2(void** dsts, size_t* destMaxs, void** srcs,
+                                            size_t* sizes, size_t numBatches,
+                                            aclrtMemcpyBatchAttr* attrs, size_t* attrsIndexes,
+                                            size_t numAttrs, aclrtStream stream) {
+  return aclrtMemcpyBatchAsync(dsts, destMaxs, srcs, sizes, numBatches, attrs, attrsIndexes,
+                               numAttrs, nullptr, stream);
+}
+
+// Cache hints change no result; there is no cache to move to.
+ACLSIM_API aclError aclrtCmoAsync(void* src, size_t size, aclrtCmoType cmoType,
+                                  aclrtStream stream) {
+  ACLSIM_REQUIRE(src);
+  if (size == 0) return bad_value(__func__, "size", "0", "must be greater than 0");
+  if (cmoType < ACL_RT_CMO_TYPE_PREFETCH || cmoType > ACL_RT_CMO_TYPE_FLUSH) {
+    return bad_value(__func__, "cmoType", "unknown", "an aclrtCmoType");
+  }
+  ACLSIM_STREAM(on, stream);
+  Range range = locate(src, size);
+  if (!range.device()) {
+    return failed(ACL_ERROR_RT_PARAM_INVALID, "EE1017", "%s failed because %p is not device memory.",
+                  __func__, src);
+  }
+  (void)on;
+  return range.fits ? ACL_SUCCESS : past_end(__func__, "src", src, size, range);
+}

@@ -29,6 +29,7 @@ const KindNames kNames[kKinds] = {
     {"context", "aclrtContext"},      {"device_memory", "device memory"},
     {"host_memory", "host memory"},   {"tensor_desc", "aclTensorDesc"},
     {"data_buffer", "aclDataBuffer"}, {"op_attr", "aclopAttr"},
+    {"notify", "aclrtNotify"},
     {"task", "task"},                 {"record", "record"},
 };
 

@@ -11,6 +11,7 @@ namespace aclsim {
 enum class Kind : uint8_t {
   Tensor, Scalar, IntArray, BoolArray, FloatArray, TensorList, ScalarList, Executor,
   Stream, Event, Context, DeviceMemory, HostMemory, TensorDesc, DataBuffer, OpAttr,
+  Notify,
   Task, Record,  // internal
   Count,
 };

@@ -21,7 +21,28 @@ bool known(aclCompileOpt opt) { return opt >= 0 && opt < kOptions; }
 aclError bad_option(const char* function) {
   return bad_value(function, "opt", "unknown", "an aclCompileOpt");
 }
+
+// Clients come here when an operator has no ACLNN kernel: the message must name the operator.
+aclError no_operator(const char* function, const char* type) {
+  return failed(ACL_ERROR_OP_NOT_FOUND, "EE1006",
+                "%s: operator %s cannot be run by its type name on the simulator, and its ACLNN "
+                "form is not among its operators.", function, type ? type : "(null)");
+}
 }  // namespace
+
+ACLSIM_API aclError aclopCompileAndExecute(const char* opType, int, const aclTensorDesc* const[],
+                                           const aclDataBuffer* const[], int,
+                                           const aclTensorDesc* const[], aclDataBuffer* const[],
+                                           const aclopAttr*, aclopEngineType, aclopCompileType,
+                                           const char*, aclrtStream) {
+  return no_operator(__func__, opType);
+}
+ACLSIM_API aclError aclopCompileAndExecuteV2(const char* opType, int, aclTensorDesc*[],
+                                             aclDataBuffer*[], int, aclTensorDesc*[],
+                                             aclDataBuffer*[], aclopAttr*, aclopEngineType,
+                                             aclopCompileType, const char*, aclrtStream) {
+  return no_operator(__func__, opType);
+}
 
 ACLSIM_API aclError aclSetCompileopt(aclCompileOpt opt, const char* value) {
   ACLSIM_REQUIRE(value);

@@ -84,6 +84,11 @@ ACLSIM_API aclError aclrtReserveMemAddress(void** virPtr, size_t size, size_t, v
   return ACL_SUCCESS;
 }
 
+ACLSIM_API aclError aclrtReserveMemAddressNoUCMemory(void** virPtr, size_t size, size_t alignment,
+                                                     void* expectPtr, uint64_t flags) {
+  return aclrtReserveMemAddress(virPtr, size, alignment, expectPtr, flags);
+}
+
 ACLSIM_API aclError aclrtReleaseMemAddress(void* virPtr) {
   ACLSIM_REQUIRE(virPtr);
   std::lock_guard<std::mutex> lock(ranges().mutex);

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "device.h"
+#include "exception.h"
 #include "strict.h"
 
 namespace aclsim {
@@ -206,6 +207,7 @@ bool idle(Stream* stream) {
 }
 
 void set_stream_error(Stream* stream, aclError code, const char* text) {
+  if (text) tell_exception(stream, code);  // a kernel's; run_one repeats it without the text
   std::lock_guard<std::mutex> lock(stream->worker->mutex);
   if (text && stream->worker->error_text.empty()) stream->worker->error_text = text;
   aclError none = ACL_SUCCESS;

@@ -179,3 +179,36 @@ ACLSIM_API aclError aclrtGetStreamAttribute(aclrtStream stream, aclrtStreamAttr 
   }
   return ACL_SUCCESS;
 }
+
+// A configuration handle is the documented struct; its fields are what creation reads.
+ACLSIM_API aclrtStreamConfigHandle* aclrtCreateStreamConfigHandle() {
+  thread();
+  return new aclrtStreamConfigHandle();
+}
+ACLSIM_API aclError aclrtDestroyStreamConfigHandle(aclrtStreamConfigHandle* handle) {
+  ACLSIM_REQUIRE(handle);
+  delete handle;
+  return ACL_SUCCESS;
+}
+ACLSIM_API aclError aclrtSetStreamConfigOpt(aclrtStreamConfigHandle* handle,
+                                            aclrtStreamConfigAttr attr, const void* attrValue,
+                                            size_t valueSize) {
+  ACLSIM_REQUIRE(handle);
+  ACLSIM_REQUIRE(attrValue);
+  void* field = nullptr;
+  size_t size = 0;
+  switch (attr) {
+    case ACL_RT_STREAM_WORK_ADDR_PTR: field = &handle->workptr, size = sizeof(void*); break;
+    case ACL_RT_STREAM_WORK_SIZE: field = &handle->workSize, size = sizeof(size_t); break;
+    case ACL_RT_STREAM_FLAG: field = &handle->flag, size = sizeof(size_t); break;
+    case ACL_RT_STREAM_PRIORITY: field = &handle->priority, size = sizeof(uint32_t); break;
+    default: return bad_value(__func__, "attr", "unknown", "an aclrtStreamConfigAttr");
+  }
+  if (valueSize != size) return bad_value(__func__, "valueSize", "wrong", "the attribute's size");
+  memcpy(field, attrValue, size);
+  return ACL_SUCCESS;
+}
+ACLSIM_API aclError aclrtCreateStreamV2(aclrtStream* stream, const aclrtStreamConfigHandle* handle) {
+  ACLSIM_REQUIRE(handle);
+  return create(__func__, stream, handle->priority, static_cast<uint32_t>(handle->flag) & 0x3F);
+}

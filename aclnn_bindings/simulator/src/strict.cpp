@@ -45,7 +45,8 @@ bool ours(const char* file) {
   const char* base = strrchr(file, '/');
   base = base ? base + 1 : file;
   return !strncmp(base, "libascendcl", 11) || !strncmp(base, "libnnopbase", 11) ||
-         !strncmp(base, "libopapi", 8);
+         !strncmp(base, "libopapi", 8) || !strncmp(base, "libasan", 7) ||
+         !strncmp(base, "libtsan", 7);
 }
 
 // The innermost frames outside the simulator: "program(function+0x12)", inner first.
@@ -177,7 +178,8 @@ void report_dead(const char* function, const Handle* handle, Kind kind) {
     return report_misuse("not-a-handle", function, known ? handle : nullptr, kind, remedy.c_str());
   }
   bool destroying = strncmp(function, "aclDestroy", 10) == 0 ||
-                    strncmp(function, "aclrtDestroy", 12) == 0;
+                    strncmp(function, "aclrtDestroy", 12) == 0 ||
+                    strncmp(function, "aclopDestroy", 12) == 0;
   if (handle->death == Death::ByList) {
     report_misuse(destroying ? "list-member-destroyed-again" : "use-after-destroy", function,
                   handle, kind, "Its list owned and destroyed it; leave members of a list alone.");

@@ -300,8 +300,8 @@ static void messages() {
   aclrtSetDevice(77);
   std::thread([] { CHECK(aclGetRecentErrMsg() == nullptr); }).join();  // per thread
   CHECK(!message().empty());
-  CHECK(aclrtCmoAsync(nullptr, 0, ACL_RT_CMO_TYPE_PREFETCH, kit.stream) == ACL_ERROR_FEATURE_UNSUPPORTED);
-  CHECK(contains(message(), "aclrtCmoAsync is not supported by the simulator"));
+  CHECK(aclrtIpcMemClose("key") == ACL_ERROR_FEATURE_UNSUPPORTED);
+  CHECK(contains(message(), "aclrtIpcMemClose is not supported by the simulator"));
   kit.end();
 }
 
@@ -538,6 +538,50 @@ static void physical_memory() {
   kit.end();
 }
 
+static std::atomic<uint32_t> exception_code{0};
+static void on_exception(aclrtExceptionInfo* info) {
+  exception_code = aclrtGetErrorCodeFromExceptionInfo(info);
+}
+
+static void signals() {
+  Kit kit;
+  aclrtStream other;
+  MUST(aclrtCreateStream(&other));
+  aclrtNotify notify;
+  MUST(aclrtCreateNotify(&notify, 0));
+  MUST(aclrtWaitAndResetNotify(notify, other, 0));
+  MUST(aclrtLaunchHostFunc(other, count_up, nullptr));
+  std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  CHECK(ran.load() == 0);
+  MUST(aclrtRecordNotify(notify, kit.stream));
+  MUST(aclrtSynchronizeStream(other));
+  CHECK(ran.load() == 1);
+  MUST(aclrtDestroyNotify(notify));
+  void* word = Kit::device(8);
+  MUST(aclrtMemset(word, 8, 0, 8));
+  MUST(aclrtValueWait(word, 5, ACL_STREAM_WAIT_VALUE_GEQ, other));
+  MUST(aclrtLaunchHostFunc(other, count_up, nullptr));
+  MUST(aclrtValueWrite(word, 4, 0, kit.stream));
+  MUST(aclrtSynchronizeStream(kit.stream));
+  CHECK(ran.load() == 1);
+  MUST(aclrtValueWrite(word, 6, 0, kit.stream));
+  MUST(aclrtSynchronizeStream(other));
+  CHECK(ran.load() == 2);
+  CHECK(aclrtValueWait(&kit, 5, 0, other) == ACL_ERROR_RT_PARAM_INVALID);
+  MUST(aclrtFree(word));
+  MUST(aclrtDestroyStream(other));
+  MUST(aclrtSetExceptionInfoCallback(on_exception));
+  Addition add;
+  MUST(aclSetRawTensorAddr(add.self, nullptr));
+  MUST(add.plan());
+  MUST(add.run(kit.stream));
+  CHECK(aclrtSynchronizeStream(kit.stream) == ACL_ERROR_RT_AICORE_EXCEPTION);
+  CHECK(exception_code == static_cast<uint32_t>(ACL_ERROR_RT_AICORE_EXCEPTION));
+  add.destroy_handles();
+  add.free_memory();
+  kit.end();
+}
+
 // Many threads, each with its own stream: counts come out right, nothing is lost.
 static void many_threads() {
   Kit kit;
@@ -581,7 +625,7 @@ int main(int argc, char** argv) {
       {"executors", executors}, {"descriptors", descriptors}, {"failure_modes", failure_modes},
       {"abort_drops_queued_work", abort_drops_queued_work}, {"stream_limit", stream_limit},
       {"fork_is_refused_in_the_child", fork_is_refused_in_the_child}, {"options", options},
-      {"physical_memory", physical_memory}, {"many_threads", many_threads}};
+      {"physical_memory", physical_memory}, {"signals", signals}, {"many_threads", many_threads}};
   auto part = parts.find(argc > 1 ? argv[1] : "");
   if (part == parts.end()) return 1;
   part->second();

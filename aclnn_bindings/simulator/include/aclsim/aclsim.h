@@ -15,7 +15,7 @@ extern "C" {
 /**
  * How many handles of a kind live: tensor, scalar, int_array, bool_array, float_array,
  * tensor_list, scalar_list, executor, stream, event, context (primary ones included),
- * device_memory, host_memory, tensor_desc, data_buffer, op_attr; null: all of them together,
+ * device_memory, host_memory, tensor_desc, data_buffer, op_attr, notify; null: all of them together,
  * contexts excepted. -1 for a name that is none of these.
  */
 ACL_FUNC_VISIBILITY int64_t aclsimLiveHandles(const char *kind);
