@@ -330,14 +330,6 @@ def test_searching_and_counting_equal_torch(sim: Any) -> None:
             None,
             Out(torch.searchsorted(edges, x, right=right)),
         )
-        sim.check(
-            "aclnnBucketize",
-            x,
-            edges,
-            True,
-            right,
-            Out(torch.bucketize(x, edges, right=right, out_int32=True)),
-        )
     sim.check("aclnnHistc", x, 4, 0.0, 8.0, Out(torch.histc(x, 4, 0, 8)))
     k = torch.tensor([1, 3, 1, 0])
     sim.check("aclnnBincount", k, None, 6, Out(k.bincount(minlength=6)))
