@@ -13,15 +13,19 @@ import numpy as np
 import pytest
 from stub_acl import Stub
 
+from aclnn_bindings.cann import Cann
 from aclnn_bindings.errors import AclError
 from aclnn_bindings.failures import (
     ClosedHandleError,
     ForkedError,
+    MissingSymbolError,
     RuntimeStateError,
     StillUsedError,
 )
+from aclnn_bindings.install import Install, Library
 from aclnn_bindings.native import lib
 from aclnn_bindings.signature import Declarations
+from aclnn_bindings.versions import Versions
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -55,6 +59,34 @@ def test_close_returns_everything_and_a_later_use_starts_again(stub: Stub) -> No
     tensor.close()
     assert stub.cann.tensor(np.ones(2, np.float32)).numpy().tolist() == [1.0, 1.0]
     assert stub.get("inits") == 2
+
+
+def test_a_failed_start_says_why_and_can_be_tried_again(stub: Stub) -> None:
+    stub.set("fail_init", 507899)
+    for _ in range(2):
+        with pytest.raises(AclError, match="EE9999: no driver") as caught:
+            stub.cann.runtime.device()
+        assert caught.value.call == "aclInit"
+    assert not stub.cann.runtime.started
+    stub.set("fail_init", 0)
+    stub.cann.runtime.device()
+
+
+def test_acl_that_another_part_of_the_process_initialised_is_joined(stub: Stub) -> None:
+    stub.set("fail_init", 100002)
+    stub.cann.runtime.device()
+    stub.cann.close()
+    assert stub.get("finals") == 0, "who came first ends it"
+
+
+def test_a_library_that_cannot_be_loaded_is_named_with_the_loaders_words(
+    tmp_path: Path, stub_declarations: Declarations
+) -> None:
+    library = Library(tmp_path / "libascendcl.so", "core")
+    library.path.write_text("no library at all")
+    install = Install(tmp_path, "test", "cann", Versions(), (), (library,))
+    with pytest.raises(MissingSymbolError, match=r"not loaded: libascendcl\.so: .*too short"):
+        Cann(install, stub_declarations).runtime.start()
 
 
 def test_a_second_runtime_in_the_process_is_refused(

@@ -130,7 +130,14 @@ class Stub:
         return str(self._c.stub_init_config().decode())
 
     def reset(self) -> None:
-        for knob in ("fail_one", "fail_two", "fail_malloc", "fail_sync", "fail_tensor"):
+        for knob in (
+            "fail_init",
+            "fail_one",
+            "fail_two",
+            "fail_malloc",
+            "fail_sync",
+            "fail_tensor",
+        ):
             self.set(knob, 0)
         for knob in ("workspace", "held_device", "counters"):
             self.set(knob, 0)

@@ -14,7 +14,7 @@ enum { TENSOR, SCALAR, ARRAY, LIST, EXECUTOR, DEVICE_MEMORY, STREAM, EVENT, HOST
 int64_t stub_live(int kind) { return live[kind]; }
 
 /* What the next calls do. */
-static int64_t fail_one, fail_two, fail_malloc, fail_sync, fail_tensor, workspace;
+static int64_t fail_init, fail_one, fail_two, fail_malloc, fail_sync, fail_tensor, workspace;
 static int64_t held_events; /* events stay incomplete while set */
 static int64_t launches_seen, synchronized, inits, finals, memory_left = (int64_t)1 << 40;
 static volatile int64_t held_device, holding; /* a wait for the device lasts while held */
@@ -22,6 +22,7 @@ static const char *message;
 static char init_config[256];
 
 void stub_set(const char *what, int64_t value) {
+  if (!strcmp(what, "fail_init")) fail_init = value;
   if (!strcmp(what, "fail_one")) fail_one = value;
   if (!strcmp(what, "fail_two")) fail_two = value;
   if (!strcmp(what, "fail_malloc")) fail_malloc = value;
@@ -53,6 +54,7 @@ const char *aclGetRecentErrMsg(void) {
 }
 
 int aclInit(const char *config) {
+  if (fail_init) return failing((int)fail_init, "EE9999: no driver");
   FILE *file = config ? fopen(config, "r") : NULL;
   if (file) {
     size_t n = fread(init_config, 1, sizeof init_config - 1, file);
