@@ -24,6 +24,7 @@ PARTS: dict[str, dict[str, str]] = {
     "fork_is_refused_in_the_child": {},
     "physical_memory": {},
     "signals": {},
+    "exit_while_busy": {},
     "many_threads": {},
 }
 
@@ -53,3 +54,26 @@ def test_clean_programs_stay_clean_under_strict_mode(part: str) -> None:
     outcome = run("runtime", part, ACLSIM_STRICT="report")
     expected = {"executors": {"use-after-destroy", "not-a-handle", "double-destroy"}}
     assert set(outcome.kinds()) <= expected.get(part, set()), outcome.findings
+
+
+BF16, FLOAT = "27", "0"
+
+
+@pytest.mark.parametrize("product", ["Ascend910B2", "910_93", "950"])
+def test_products_with_bfloat16_take_it(product: str) -> None:
+    assert run("runtime", "product_rules", BF16, ACLSIM_SOC=product).out.startswith("0 ")
+
+
+def test_a_product_refuses_operators_that_are_not_documented_for_it() -> None:
+    outcome = run("runtime", "product_rules", FLOAT, ACLSIM_SOC="310P")
+    assert outcome.out.startswith("361001 ")
+    assert "aclnnAdd is not documented for Ascend310P3" in outcome.out
+
+
+def test_a_product_without_bfloat16_refuses_it_and_names_what_it_takes() -> None:
+    product = "Ascend910A"
+    outcome = run("runtime", "product_rules", BF16, ACLSIM_SOC=product)
+    assert outcome.out.startswith("161002 ")
+    assert "self not implemented for DT_BFLOAT16, should be in dtype support list [" in outcome.out
+    assert "DT_FLOAT," in outcome.out
+    assert run("runtime", "product_rules", FLOAT, ACLSIM_SOC=product).out.startswith("0 ")

@@ -74,7 +74,7 @@ ACLSIM_NOINLINE aclnnStatus refuse_rank(Executor* x, int i, int rank) {
 }
 
 ACLSIM_NOINLINE aclnnStatus refuse_product(Executor* x) {
-  return x->call.fail(ACLNN_ERR_RUNTIME_ERROR, "%s is not supported on %s.",
+  return x->call.fail(ACLNN_ERR_RUNTIME_ERROR, "%s is not documented for %s (CANN 9.1).",
                       x->entry->spec->name, config().soc->name);
 }
 

@@ -538,6 +538,27 @@ static void physical_memory() {
   kit.end();
 }
 
+// Prints phase 1's code for aclnnAdd in the dtype that argument 2 numbers.
+static int wanted_dtype = 0;
+static void product_rules() {
+  Kit kit;
+  auto dtype = static_cast<aclDataType>(wanted_dtype);
+  void* at = Kit::device(256);
+  aclTensor* t = Kit::tensor(at, {4}, dtype);
+  aclScalar* one = Kit::scalar(1);
+  uint64_t size = 0;
+  aclOpExecutor* executor = nullptr;
+  int code = aclnnAddGetWorkspaceSize(t, t, one, t, &size, &executor);
+  printf("%d %s\n", code, message().c_str());
+}
+
+// Leaves with work queued and running: the process must end all the same.
+static void exit_while_busy() {
+  static Kit kit;
+  MUST(aclrtLaunchHostFunc(kit.stream, wait_for_gate, nullptr));
+  for (int i = 0; i < 10; ++i) MUST(aclrtLaunchHostFunc(kit.stream, count_up, nullptr));
+}
+
 static std::atomic<uint32_t> exception_code{0};
 static void on_exception(aclrtExceptionInfo* info) {
   exception_code = aclrtGetErrorCodeFromExceptionInfo(info);
@@ -625,9 +646,11 @@ int main(int argc, char** argv) {
       {"executors", executors}, {"descriptors", descriptors}, {"failure_modes", failure_modes},
       {"abort_drops_queued_work", abort_drops_queued_work}, {"stream_limit", stream_limit},
       {"fork_is_refused_in_the_child", fork_is_refused_in_the_child}, {"options", options},
-      {"physical_memory", physical_memory}, {"signals", signals}, {"many_threads", many_threads}};
+      {"physical_memory", physical_memory}, {"signals", signals}, {"product_rules", product_rules},
+      {"exit_while_busy", exit_while_busy}, {"many_threads", many_threads}};
   auto part = parts.find(argc > 1 ? argv[1] : "");
   if (part == parts.end()) return 1;
+  if (argc > 2) wanted_dtype = atoi(argv[2]);
   part->second();
   puts("done");
   return 0;
