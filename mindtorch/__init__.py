@@ -65,19 +65,28 @@ inf, nan = _math.inf, _math.nan
 newaxis = None
 
 _SUBMODULES = frozenset((
-    "_C", "_autograd", "_backends", "_dispatch", "_functional", "amp", "autograd", "fft", "laws",
-    "library", "linalg", "nn", "npu", "ops", "optim", "random", "return_types", "serialization",
-    "special", "testing", "utils",
+    "_C", "_autograd", "_backends", "_dispatch", "_functional", "_random", "accelerator", "amp",
+    "autograd", "backends", "compiler", "cuda", "distributed", "fft", "jit", "laws", "library",
+    "linalg", "nn", "npu", "ops", "optim", "random", "return_types", "serialization", "special",
+    "testing", "types", "utils", "version",
 ))  # fmt: skip
 
 # Names that live in a module of their own kind, not in a row.
 _PLACES = {
+    "Generator": "_generator",
     "functionalize": "_dispatch.functionalize",
+    "get_rng_state": "_generator",
+    "initial_seed": "_generator",
     "load": "serialization",
+    "manual_seed": "_generator",
     "save": "serialization",
+    "seed": "_generator",
     "set_printoptions": "_printing",
+    "set_rng_state": "_generator",
+    "autocast": "amp",
     "channels_last": "_queries",
     "channels_last_3d": "_queries",
+    "compile": "compiler",
     "contiguous_format": "_queries",
     "layout": "_queries",
     "memory_format": "_queries",

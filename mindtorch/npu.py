@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import _device
+from . import _generator as _random
 from ._backends.npu import runtime as _runtime
 from ._backends.npu.properties import (
     empty_cache,
@@ -44,11 +45,15 @@ __all__ = [
     "empty_cache",
     "get_device_name",
     "get_device_properties",
+    "get_rng_state",
     "host_syncs",
     "init",
+    "initial_seed",
     "is_available",
     "is_bf16_supported",
     "is_initialized",
+    "manual_seed",
+    "manual_seed_all",
     "max_memory_allocated",
     "max_memory_reserved",
     "mem_get_info",
@@ -58,6 +63,7 @@ __all__ = [
     "memory_summary",
     "reset_peak_memory_stats",
     "set_device",
+    "set_rng_state",
     "set_per_process_memory_fraction",
     "set_stream",
     "stream",
@@ -132,6 +138,32 @@ def is_bf16_supported() -> bool:
     return not name.startswith(("Ascend910A", "Ascend310")) and name not in (
         "Ascend910", "Ascend910B", "Ascend910ProA", "Ascend910ProB",
     )  # fmt: skip
+
+
+def manual_seed(seed: int) -> None:
+    """Seed the current device's default generator."""
+    _random.default_generator("npu").manual_seed(int(seed))
+
+
+def manual_seed_all(seed: int) -> None:
+    """Seed every device's default generator."""
+    for index in range(device_count()):
+        _random.default_generator(f"npu:{index}").manual_seed(int(seed))
+
+
+def initial_seed() -> int:
+    """The seed of the current device's default generator."""
+    return _random.default_generator("npu").initial_seed()
+
+
+def get_rng_state(device: Any = "npu") -> Any:
+    """The state of a device's default generator, as a uint8 tensor."""
+    return _random.default_generator(f"npu:{index_of(device)}").get_state()
+
+
+def set_rng_state(new_state: Any, device: Any = "npu") -> None:
+    """Put a device's default generator into a state."""
+    _random.default_generator(f"npu:{index_of(device)}").set_state(new_state)
 
 
 def host_syncs() -> int:

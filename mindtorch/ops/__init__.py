@@ -13,6 +13,7 @@ from . import (
     nn,
     pointwise,
     products,
+    random,
     reduction,
     statistics,
     ternary,
@@ -22,4 +23,4 @@ from . import (
 from .spec import OPS, Op, aten
 
 __all__ = ["OPS", "Op", "aten", "binary", "comparison", "copying", "creation", "gathering", "indexing", "joining", "linalg", "ordering", "nn",
-           "pointwise", "products", "reduction", "statistics", "ternary", "unary", "view"]  # fmt: skip
+           "pointwise", "products", "random", "reduction", "statistics", "ternary", "unary", "view"]  # fmt: skip
