@@ -208,9 +208,7 @@ def bind(
     """
     if len(args) > len(params):
         raise ArgumentError(f"{name}: {len(args)} arguments for {len(params)} parameters")
-    values = list(args)
-    left = dict(kwargs)
-    missing = []
+    values, left, missing = list(args), dict(kwargs), []
     for at, param in enumerate(params):
         if at < len(args):
             if param.name in left:

@@ -75,6 +75,10 @@ _REASONS: Final[dict[int, tuple[type[BindingError], str]]] = {
 }
 
 
+_OVER_LIMIT: Final = {
+    "name": "over the memory limit",
+    "remedy": "raise the limit, free tensors, or ask for less",
+}
 _ALLOCATING: Final = ("aclrtMalloc", "aclrtMallocAlign32", "mt_alloc")
 
 
@@ -105,18 +109,10 @@ def throw(
     message = text_of(failure.message).strip()
     if account is not None and call in _ALLOCATING and code not in _REASONS:
         message = " | ".join(part for part in (message, account(detail)) if part)
-    if code == lib.MT_OVER_LIMIT:
-        raise AclOutOfMemoryError(
-            call,
-            code,
-            name="over the memory limit",
-            op=op,
-            message=message,
-            shapes=shapes,
-            dtypes=dtypes,
-            remedy="raise the limit, free tensors, or ask for less",
-        )
     if code in _REASONS:
         kind, text = _REASONS[code]
         raise kind(f"{call}: {text.format(detail=detail)}")
-    raise codes.error(call, code, message=message, op=op, shapes=shapes, dtypes=dtypes)
+    given: Any = {"message": message, "op": op, "shapes": shapes, "dtypes": dtypes}
+    if code == lib.MT_OVER_LIMIT:
+        raise AclOutOfMemoryError(call, code, **_OVER_LIMIT, **given)
+    raise codes.error(call, code, **given)
