@@ -6,11 +6,11 @@ import re
 from bisect import bisect_right
 from typing import Final
 
-from .expression import tokenize
 from .markers import Markers
 from .raw import Unit
 from .source import Source
 from .statement import Place, Statements
+from .tokenizer import tokenize
 from .tokens import NotUnderstood
 from .words import ATTRIBUTES, TAGS
 

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from .numbers import NotConstant, Value, combine, literal, wrap
-from .raw import Macro
+from .numbers import NotConstant, Value, combine, convert, literal, wrap
 
-TOKEN: Final = re.compile(
-    r"""[A-Za-z_$]\w*+|\.?\d(?:[eEpP][+-]|[\w.])*+|"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+'"""
-    r"""|\.\.\.|::|<<=?|>>=?|->|[<>=!+\-*/&|^%]=|&&|\|\||\#\#|[^\s\w]"""
-)
 _DEPTH: Final = 64
 _PRECEDENCE: Final = {
     "||": 1, "&&": 2, "|": 3, "^": 4, "&": 5, "==": 6, "!=": 6, "<": 7, ">": 7, "<=": 7,
@@ -26,23 +20,15 @@ class Scope(Protocol):
     def value(self, name: str) -> Value | None:
         """The value of a name, None if it has none."""
 
-    def macro(self, name: str) -> Macro | None:
-        """The function-like macro of that name, if any."""
-
     def width(self, ctype: str) -> tuple[int, bool] | None:
         """Size in bytes and signedness of a type; None if `ctype` names no known type."""
-
-
-def tokenize(text: str) -> list[str]:
-    """The C tokens of `text`, comments excluded."""
-    return TOKEN.findall(text)
 
 
 class _Parser:
     """Precedence climbing over tokens, with a bound on nesting."""
 
-    def __init__(self, tokens: Sequence[str], scope: Scope, depth: int) -> None:
-        self.tokens, self.scope, self.depth, self.at = tokens, scope, depth, 0
+    def __init__(self, tokens: Sequence[str], scope: Scope) -> None:
+        self.tokens, self.scope, self.depth, self.at = tokens, scope, 0, 0
 
     def peek(self) -> str:
         return self.tokens[self.at] if self.at < len(self.tokens) else ""
@@ -69,7 +55,7 @@ class _Parser:
             yes = self.ternary()
             self.expect(":")
             no = self.ternary()
-            chosen = yes if chosen.number else no
+            chosen = convert(yes if chosen.number else no, yes, no)
         self.depth -= 1
         return chosen
 
@@ -116,9 +102,6 @@ class _Parser:
         return self.name(token)
 
     def name(self, token: str) -> Value:
-        if self.peek() == "(" and (macro := self.scope.macro(token)):
-            self.take()
-            return self.call(token, macro)
         value = self.scope.value(token)
         if value is None:
             raise NotConstant(f"{token[:60]} has no known value")
@@ -157,6 +140,8 @@ class _Parser:
         size, signed = self.type_width(ctype)
         if ctype in ("float", "double"):
             return Value(float(value.number), 0)
+        if ctype in ("bool", "_Bool"):
+            return Value(int(bool(value.number)))
         bits = size * 8
         number = wrap(int(value.number), bits, not signed)
         # Narrow types are promoted to int, which keeps their value.
@@ -182,45 +167,16 @@ class _Parser:
                 return " ".join(words)
             words.append(token)
 
-    def call(self, name: str, macro: Macro) -> Value:
-        self.enter()
-        arguments: list[list[str]] = [[]]
-        depth = 1
-        while True:
-            token = self.take()
-            if not token:
-                raise NotConstant(f"arguments of {name} are not closed")
-            depth += (token == "(") - (token == ")")
-            if not depth:
-                break
-            if token == "," and depth == 1:
-                arguments.append([])
-            else:
-                arguments[-1].append(token)
-        bound = dict(zip(macro.params or (), arguments, strict=False))
-        body: list[str] = []
-        for token in tokenize(macro.body):
-            body.extend(bound.get(token, [token]))
-        if len(body) > 10_000:
-            raise NotConstant(f"{name} expands to {len(body)} tokens")
-        value = evaluate_tokens(body, self.scope, self.depth)
-        self.depth -= 1
-        return value
 
-
-def evaluate_tokens(tokens: Sequence[str], scope: Scope, depth: int = 0) -> Value:
-    """The value of an expression given as tokens; NotConstant if it has none."""
-    parser = _Parser(tokens, scope, depth)
-    value = parser.ternary()
+def evaluate(tokens: Sequence[str], scope: Scope) -> Value:
+    """The value of an expression without macros; NotConstant if it has none."""
+    if len(tokens) == 1 and not tokens[0].isidentifier():
+        return literal(tokens[0])
+    parser = _Parser(tokens, scope)
+    try:
+        value = parser.ternary()
+    except RecursionError:
+        raise NotConstant("nested too deep") from None
     if parser.at < len(tokens):
         raise NotConstant(f"unexpected {parser.peek()[:40]}")
     return value
-
-
-def evaluate(text: str, scope: Scope) -> Value:
-    """The value of an expression given as text; NotConstant if it has none."""
-    try:
-        return literal(text)
-    except (NotConstant, IndexError):
-        pass
-    return evaluate_tokens(tokenize(text), scope)

@@ -171,9 +171,11 @@ class Layouts:
         place = _Placement(struct.union, "packed" in struct.align or bool(struct.pack))
         for item in struct.fields:
             member = self._member(item, f"{name}.{item.name}", scope, unit)
-            align = 1 if "packed" in struct.align else member.align
-            align = min(align, struct.pack or align)
-            member = member._replace(align=max(align, self._asked_alignment(item.align, scope)))
+            # GCC lets #pragma pack overrule the packed attribute for bit-fields.
+            packed = "packed" in struct.align and not (item.bits and struct.pack)
+            align = 1 if packed else member.align
+            align = max(align, self._asked_alignment(item.align, scope))
+            member = member._replace(align=min(align, struct.pack or align))
             if item.bits:
                 bits = int(evaluate_text(item.bits, scope).number)
                 place.bit_field(item.name, member, bits)

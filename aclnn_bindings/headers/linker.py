@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from ..abi import kind_of
+from ..abi import SCALARS, kind_of, unqualified
 from ..signature import Kind, Skipped
 from .direction import directions
 from .doxygen import ParamDoc, is_deprecated, read_doc
 from .layout import Layout, Layouts, UnknownLayout, resolve_bounds
 from .markers import Markers
 from .numbers import NotConstant
-from .raw import Macro, RawFunction, RawStruct, Unit
-from .symbols import Symbols, UnitScope, enum_type, evaluate_text, string_value
+from .raw import RawFunction, RawStruct, Unit
+from .symbols import Symbols, UnitScope, constant_value, enum_type
 from .tables import DEPRECATED, DIRECTION_INDEX, EXPORTED, KIND_INDEX, Image, Row
 
 
 class Linker:
     """Turns the units of a set of headers into an image."""
 
-    def __init__(
-        self, units: Sequence[Unit], macros: Mapping[str, Macro], markers: Markers
-    ) -> None:
+    def __init__(self, units: Sequence[Unit], markers: Markers) -> None:
         self.units = units
         self.markers = markers
-        self.symbols = Symbols(units, macros)
+        self.symbols = Symbols(units)
         self.image = Image()
         self.header_index = {u.header: i for i, u in enumerate(units)}
         self.skipped: list[Skipped] = []
@@ -110,15 +108,8 @@ class Linker:
             self.expression(name, macro.body, unit, macro.line, scope)
 
     def expression(self, name: str, text: str, unit: Unit, line: int, scope: UnitScope) -> None:
-        if (string := string_value(text)) is not None:
-            self.constant(name, string, unit, line)
-            return
         try:
-            definition = self.symbols.find(name, scope.unit)
-            if definition is not None and definition.expression == text:
-                value = self.symbols.evaluate(definition).number
-            else:
-                value = evaluate_text(text, scope).number
+            value = constant_value(text, scope, name)
         except NotConstant as error:
             self.skip(unit, line, f"{name} {text}", f"not a constant: {error}")
         else:
@@ -214,6 +205,8 @@ class Linker:
             )
         kind = self._kinds[ctype]
         if kind is None:
-            self.skip(unit, function.line, f"{function.name}: {ctype}", "type is not declared")
+            known = unqualified(ctype) in SCALARS
+            reason = "type cannot be passed by value" if known else "type is not declared"
+            self.skip(unit, function.line, f"{function.name}: {ctype}", reason)
             return Kind.STRUCT
         return kind

@@ -6,8 +6,8 @@ import re
 from collections.abc import Container, Mapping
 from typing import Final
 
-from .expression import tokenize
 from .raw import Macro, RawParam
+from .tokenizer import tokenize
 from .words import ATTRIBUTES, BUILTIN, MARKERS
 
 _SIMPLE: Final = re.compile(r"[\w\s*,]*+\Z")

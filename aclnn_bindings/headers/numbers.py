@@ -71,6 +71,14 @@ def _common(left: Value, right: Value) -> tuple[int, bool]:
     return bits, unsigned
 
 
+def convert(value: Value, left: Value, right: Value) -> Value:
+    """`value` in the common type of two operands, as `?:` gives it."""
+    if isinstance(left.number, float) or isinstance(right.number, float):
+        return Value(float(value.number), 0)
+    bits, unsigned = _common(left, right)
+    return Value(wrap(int(value.number), bits, unsigned), bits, unsigned)
+
+
 def _divide(left: int, right: int) -> int:
     quotient = abs(left) // abs(right)
     return quotient if (left < 0) == (right < 0) else -quotient
@@ -85,6 +93,7 @@ _COMPARISONS: Final[dict[str, Callable[[float, float], bool]]] = {
     ">": lambda a, b: a > b, "<=": lambda a, b: a <= b, ">=": lambda a, b: a >= b,
     "&&": lambda a, b: bool(a) and bool(b), "||": lambda a, b: bool(a) or bool(b),
 }  # fmt: skip
+_LOGIC: Final = ("&&", "||")
 _FLOAT_OPS: Final[dict[str, Callable[[float, float], float]]] = {
     "+": lambda a, b: a + b, "-": lambda a, b: a - b,
     "*": lambda a, b: a * b, "/": lambda a, b: a / b,
@@ -102,16 +111,20 @@ def _shift(sign: str, left: Value, right: Value) -> Value:
 
 def combine(sign: str, left: Value, right: Value) -> Value:
     """The value of a binary operator under C's usual arithmetic conversions."""
-    if sign in _COMPARISONS:
+    if sign in _LOGIC:
         return Value(int(_COMPARISONS[sign](left.number, right.number)))
     if sign in ("<<", ">>"):
         return _shift(sign, left, right)
     if sign in "/%" and right.number == 0:
         raise NotConstant("division by zero")
     if isinstance(left.number, float) or isinstance(right.number, float):
+        if sign in _COMPARISONS:
+            return Value(int(_COMPARISONS[sign](left.number, right.number)))
         if sign not in _FLOAT_OPS:
             raise NotConstant(f"{sign} of a floating number")
         return Value(_FLOAT_OPS[sign](left.number, right.number), 0)
     bits, unsigned = _common(left, right)
     a, b = wrap(left.number, bits, unsigned), wrap(right.number, bits, unsigned)
+    if sign in _COMPARISONS:
+        return Value(int(_COMPARISONS[sign](a, b)))
     return Value(wrap(_INTEGER_OPS[sign](a, b), bits, unsigned), bits, unsigned)

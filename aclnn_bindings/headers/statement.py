@@ -6,11 +6,11 @@ import re
 from typing import NamedTuple
 
 from .declarator import Cursor
-from .expression import tokenize
 from .markers import Markers
 from .raw import RawConstant, RawFunction, RawParam, RawTypedef, Unit
 from .source import Source
 from .spelling import Declarator, Specifiers, join_type, type_list
+from .tokenizer import tokenize
 from .tokens import NotUnderstood
 from .words import INTRICATE
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from ..abi import SCALARS, unqualified
-from .expression import evaluate, evaluate_tokens, tokenize
+from .expansion import expand
+from .expression import evaluate
 from .includes import Includes
-from .numbers import NotConstant, Value, wrap
+from .numbers import NotConstant, Value
 from .raw import Macro, RawEnum, Unit
+from .tokenizer import tokenize
 
+T = TypeVar("T")
 _STRINGS: Final = re.compile(r'(?:"(?:[^"\\]|\\.)*+"\s*)++')
 _PIECE: Final = re.compile(r'"((?:[^"\\]|\\.)*+)"')
-_CAST: Final = re.compile(r"\(?\s*(?:\(\s*[A-Za-z_]\w*\s*\)\s*)?(.*?)\s*\)?", re.S)
 
 
 class _Definition(NamedTuple):
@@ -45,13 +47,13 @@ def enum_type(values: Sequence[int]) -> tuple[int, bool]:
 class Symbols:
     """Names of all units; a name is looked for in its own header, its includes, then anywhere."""
 
-    def __init__(self, units: Sequence[Unit], macros: Mapping[str, Macro]) -> None:
+    def __init__(self, units: Sequence[Unit]) -> None:
         self.units = units
-        self.macros = macros
         self.typedefs: dict[str, str] = {}
         self.enum_widths: dict[str, tuple[int, bool]] = {}
         self.struct_sizes: Mapping[str, int] = {}
         self.defined: dict[str, list[_Definition]] = {}
+        self.homes: dict[str, list[int]] = {}
         self.values: dict[_Definition, Value] = {}
         self.open: set[_Definition] = set()
         self.includes = Includes(units)
@@ -65,9 +67,8 @@ class Symbols:
                 add(name, []).append(_Definition(index, expression, number, at))
         for constant in unit.constants:
             add(constant.name, []).append(_Definition(index, constant.expression))
-        for name, macro in unit.macros.items():
-            if macro.params is None and macro.body:
-                add(name, []).append(_Definition(index, macro.body))
+        for name in unit.macros:
+            self.homes.setdefault(name, []).append(index)
         for typedef in unit.typedefs:
             self.typedefs.setdefault(typedef.name, typedef.type)
 
@@ -76,20 +77,29 @@ class Symbols:
         return UnitScope(self, unit)
 
     def find(self, name: str, unit: int) -> _Definition | None:
-        """The definition that `name` has when used in `unit`."""
+        """The enum member or constant that `name` is when used in `unit`."""
         found = self.defined.get(name)
         if not found:
             return None
-        if len(found) > 1 and self.open:
-            # Inside its own expansion a macro's name means what it meant before.
-            found = [d for d in found if d not in self.open] or found
-        if len(found) == 1:
-            return found[0]
-        for definition in reversed(found):
-            if definition.unit == unit:
-                return definition
-        reach = self.includes.reach(unit)
-        return next((d for d in found if d.unit in reach), found[0])
+        return found[0] if len(found) == 1 else self._nearest(found, unit, [d.unit for d in found])
+
+    def find_macro(self, name: str, unit: int) -> Macro | None:
+        """The macro that `name` is when used in `unit`."""
+        homes = self.homes.get(name)
+        if homes is None:
+            return None
+        return self.units[self._nearest(homes, unit, homes)].macros[name]
+
+    def _nearest(self, found: Sequence[T], unit: int, homes: Sequence[int]) -> T:
+        """Of some definitions the one in the same unit, else in an included one, else the first."""
+        if unit in homes:
+            return found[homes.index(unit)]
+        if len(found) > 1:
+            reach = self.includes.reach(unit)
+            for one, home in zip(found, homes, strict=True):
+                if home in reach:
+                    return one
+        return found[0]
 
     def evaluate(self, definition: _Definition) -> Value:
         """The value of a definition; NotConstant for a cycle or what is not constant."""
@@ -108,7 +118,7 @@ class Symbols:
     def _evaluate(self, definition: _Definition) -> Value:
         scope = self.scope(definition.unit)
         if definition.enum < 0 or definition.expression:
-            return evaluate_text(definition.expression, scope, len(self.open))
+            return evaluate_text(definition.expression, scope)
         if not definition.member:
             return Value(0)
         members = self.units[definition.unit].enums[definition.enum].members
@@ -136,14 +146,25 @@ class Symbols:
             yield name, last
 
 
-def evaluate_text(text: str, scope: UnitScope, depth: int = 0) -> Value:
-    """The value of an expression at a nesting depth; RecursionError becomes NotConstant."""
-    try:
-        if depth <= 1:
-            return evaluate(text, scope)
-        return evaluate_tokens(tokenize(text), scope, depth)
-    except RecursionError:
-        raise NotConstant("nested too deep") from None
+def evaluate_text(text: str, scope: UnitScope, macro: str = "") -> Value:
+    """The value of an expression, `macro` being the one whose body it is; else NotConstant."""
+    return evaluate(_expanded(text, scope, macro), scope)
+
+
+def constant_value(text: str, scope: UnitScope, macro: str = "") -> int | float | str:
+    """The number or text of a constant, `macro` as for `evaluate_text`; else NotConstant."""
+    if (string := string_value(text)) is not None:
+        return string
+    tokens = _expanded(text, scope, macro)
+    string = string_value(" ".join(tokens)) if any(t[0] == '"' for t in tokens) else None
+    return evaluate(tokens, scope).number if string is None else string
+
+
+def _expanded(text: str, scope: UnitScope, macro: str) -> list[str]:
+    tokens = tokenize(text)
+    if len(tokens) == 1 and not tokens[0].isidentifier():
+        return tokens
+    return expand(tokens, scope.macro, frozenset([macro]))
 
 
 class UnitScope:
@@ -159,8 +180,8 @@ class UnitScope:
         return None if definition is None else self.symbols.evaluate(definition)
 
     def macro(self, name: str) -> Macro | None:
-        macro = self.symbols.units[self.unit].macros.get(name) or self.symbols.macros.get(name)
-        return macro if macro and macro.params is not None else None
+        """The macro that a name is; one with an empty body is no part of an expression."""
+        return self.symbols.find_macro(name, self.unit)
 
     def width(self, ctype: str) -> tuple[int, bool] | None:
         name = unqualified(" ".join(ctype.split()))
@@ -181,6 +202,3 @@ class UnitScope:
                 return None
             name = unqualified(target)
         return None
-
-
-__all__ = ["Symbols", "UnitScope", "enum_type", "evaluate_text", "string_value", "wrap"]

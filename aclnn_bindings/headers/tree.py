@@ -23,11 +23,10 @@ def build(texts: Mapping[str, str | bytes], unread: Mapping[str, str] | None = N
         unit.skip_at(0, name, reason)
         units.append(unit)
         sources.append(Source())
-    macros = _all_macros(units)
-    markers = Markers(macros)
+    markers = Markers(_all_macros(units))
     for unit, source in zip(units, sources, strict=True):
         read_declarations(source, unit, markers)
-    return Linker(units, macros, markers).run()
+    return Linker(units, markers).run()
 
 
 def _read(texts: Mapping[str, str | bytes]) -> tuple[list[Unit], list[Source]]:

@@ -61,7 +61,8 @@ def _number(name: str, value: int | float | str) -> str:
 
 def _struct(name: str, struct: Struct) -> Iterator[str]:
     outer, _, member = name.rpartition(".")
-    spelled = f"decltype({outer.replace('.', '::')}::{member})" if outer else name
+    member = f"std::remove_all_extents_t<decltype({outer.replace('.', '::')}::{member})>"
+    spelled = member if outer else name
     if outer.count("."):
         return
     yield f"static_assert(sizeof({spelled}) == {struct.size});"
