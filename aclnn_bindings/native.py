@@ -75,7 +75,7 @@ _REASONS: Final[dict[int, tuple[type[BindingError], str]]] = {
 }
 
 
-_OVER_LIMIT: Final = {
+_OVER_LIMIT: Final[dict[str, Any]] = {
     "name": "over the memory limit",
     "remedy": "raise the limit, free tensors, or ask for less",
 }
