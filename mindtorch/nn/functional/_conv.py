@@ -12,7 +12,7 @@ from .._expand import _ntuple
 from ._pad import pad as pad_input
 
 
-def _sizes(value: Any, n: int, name: str) -> list[int]:
+def _sizes(value: Any, n: int, name: str) -> tuple[int, ...]:
     sizes = _ntuple(n)(value)
     if len(sizes) == 1 and n > 1:
         sizes = sizes * n
@@ -21,12 +21,12 @@ def _sizes(value: Any, n: int, name: str) -> list[int]:
             f"expected {name} to be a single integer value or a list of {n} values to match the "
             f"convolution dimensions, but got {name}={list(sizes)}"
         )
-    return [int(size) for size in sizes]
+    return tuple(int(size) for size in sizes)
 
 
 def _same(
-    input: Tensor, weight: Tensor, dilation: list[int], stride: list[int]
-) -> tuple[Any, list[int]]:
+    input: Tensor, weight: Tensor, dilation: tuple[int, ...], stride: tuple[int, ...]
+) -> tuple[Any, tuple[int, ...]]:
     """The padding that keeps sizes; where it is odd, the end is padded by one more first."""
     if any(s != 1 for s in stride):
         raise RuntimeError("padding='same' is not supported for strided convolutions")
@@ -34,7 +34,7 @@ def _same(
     if any(total % 2 for total in totals):
         extra = [side for total in reversed(totals) for side in (0, total % 2)]
         input = pad_input(input, extra)
-    return input, [total // 2 for total in totals]
+    return input, tuple(total // 2 for total in totals)
 
 
 def _conv(
@@ -58,7 +58,7 @@ def _conv(
         else:
             raise RuntimeError(f"Invalid padding string: '{padding}'")
     pads = _sizes(padding, n, "padding")
-    out = aten.convolution(x, weight, bias, strides, pads, dilations, False, [0] * n, groups)
+    out = aten.convolution(x, weight, bias, strides, pads, dilations, False, (0,) * n, groups)
     return out if batched else out.squeeze(0)
 
 

@@ -25,17 +25,17 @@ def layer_norm(
     return aten.native_layer_norm(input, shape, weight, bias, eps)[0]
 
 
-def _trailing(input: Tensor, normalized_shape: Sequence[int]) -> list[int]:
-    shape = list(normalized_shape)
+def _trailing(input: Tensor, normalized_shape: Sequence[int]) -> tuple[int, ...]:
+    shape = tuple(normalized_shape)
     if not shape:
         raise RuntimeError(
             "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least "
-            f"one element, but got normalized_shape = {shape}"
+            f"one element, but got normalized_shape = {list(shape)}"
         )
-    if list(input.shape[-len(shape) :]) != shape:
+    if tuple(input.shape[-len(shape) :]) != shape:
         expected = "".join(f", {size}" for size in shape)
         raise RuntimeError(
-            f"Given normalized_shape={shape}, expected input with shape [*{expected}], "
+            f"Given normalized_shape={list(shape)}, expected input with shape [*{expected}], "
             f"but got input of size{list(input.shape)}"
         )
     return shape
@@ -52,7 +52,7 @@ def rms_norm(
     wide = input.float() if input.dtype in (mindtorch.float16, mindtorch.bfloat16) else input
     if eps is None:
         eps = mindtorch.finfo(wide.dtype).eps
-    dims = list(range(-len(shape), 0))
+    dims = tuple(range(-len(shape), 0))
     normal = wide * mindtorch.rsqrt((wide * wide).mean(dims, keepdim=True) + eps)
     normal = normal if weight is None else normal * weight
     return normal if normal.dtype == input.dtype else normal.to(input.dtype)
@@ -110,9 +110,33 @@ def batch_norm(
         raise RuntimeError(
             "Expected running_mean and running_var to be defined when training=False"
         )
-    return aten.native_batch_norm(
-        input, weight, bias, running_mean, running_var, training, momentum, eps
-    )[0]
+    return _normalized(input, running_mean, running_var, weight, bias, training, momentum, eps)
+
+
+def _normalized(
+    input: Tensor,
+    mean: Any,
+    var: Any,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> Any:
+    """Batch norm, and in training the move of the running statistics by `momentum`."""
+    out, batch_mean, rstd = aten._batch_norm_functional(
+        input, weight, bias, mean, var, training, eps
+    )
+    if training and (mean is not None or var is not None):
+        count = input.numel() // max(input.size(1), 1)
+        with mindtorch.no_grad():
+            if mean is not None:
+                mean.mul_(1 - momentum).add_(batch_mean.to(mean.dtype), alpha=momentum)
+            if var is not None:
+                # The running variance is the unbiased one, the batch is divided by the biased one.
+                batch_var = (rstd.pow(-2) - eps) * (count / max(count - 1, 1))
+                var.mul_(1 - momentum).add_(batch_var.to(var.dtype), alpha=momentum)
+    return out
 
 
 def instance_norm(
@@ -134,16 +158,16 @@ def instance_norm(
         return None if tensor is None else tensor.repeat(n)
 
     mean, var = repeated(running_mean), repeated(running_var)
-    out = aten.native_batch_norm(
+    out = _normalized(
         input.contiguous().reshape(1, n * c, *input.shape[2:]),
-        repeated(weight),
-        repeated(bias),
         mean,
         var,
+        repeated(weight),
+        repeated(bias),
         use_input_stats,
         momentum,
         eps,
-    )[0]
+    )
     if use_input_stats:
         # Each sample moved its own copy; the module keeps their mean.
         with mindtorch.no_grad():

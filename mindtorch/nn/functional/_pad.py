@@ -17,7 +17,7 @@ def pad(
 ) -> Any:
     """Pads by (left, right) pairs, last dimension first; modes
     constant, reflect, replicate, circular."""
-    sizes = [int(size) for size in pad]
+    sizes = tuple(int(size) for size in pad)
     if len(sizes) % 2:
         raise RuntimeError("Padding length must be divisible by 2")
     if len(sizes) // 2 > input.dim():

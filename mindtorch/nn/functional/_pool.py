@@ -12,12 +12,12 @@ from .. import _aten as aten
 from .._expand import _list_with_default, _ntuple
 
 
-def _sizes(value: Any, n: int) -> list[int]:
-    sizes = list(_ntuple(n)(value))
+def _sizes(value: Any, n: int) -> tuple[int, ...]:
+    sizes = _ntuple(n)(value)
     return sizes * n if len(sizes) == 1 else sizes
 
 
-def _stride(stride: Any, kernel: list[int], n: int) -> list[int]:
+def _stride(stride: Any, kernel: tuple[int, ...], n: int) -> tuple[int, ...]:
     return kernel if stride is None or stride == [] or stride == () else _sizes(stride, n)
 
 
@@ -43,10 +43,10 @@ def max_pool1d(
     kernel = _sizes(kernel_size, 1)
     out, indices = aten.max_pool2d_with_indices(
         input.unsqueeze(-2),
-        [1, *kernel],
-        [1, *_stride(stride, kernel, 1)],
-        [0, *_sizes(padding, 1)],
-        [1, *_sizes(dilation, 1)],
+        (1, *kernel),
+        (1, *_stride(stride, kernel, 1)),
+        (0, *_sizes(padding, 1)),
+        (1, *_sizes(dilation, 1)),
         ceil_mode,
     )
     return (out.squeeze(-2), indices.squeeze(-2)) if return_indices else out.squeeze(-2)
@@ -109,9 +109,9 @@ def avg_pool1d(
     kernel = _sizes(kernel_size, 1)
     out = aten.avg_pool2d(
         input.unsqueeze(-2),
-        [1, *kernel],
-        [1, *_stride(stride, kernel, 1)],
-        [0, *_sizes(padding, 1)],
+        (1, *kernel),
+        (1, *_stride(stride, kernel, 1)),
+        (0, *_sizes(padding, 1)),
         ceil_mode,
         count_include_pad,
     )
@@ -156,22 +156,22 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Any:
     """Mean over windows that divide `[N, C, L]` into `output_size` outputs."""
     _checked("adaptive_avg_pool1d", input, 1)
     size = _sizes(output_size, 1)
-    return aten._adaptive_avg_pool2d(input.unsqueeze(-2), [1, *size]).squeeze(-2)
+    return aten._adaptive_avg_pool2d(input.unsqueeze(-2), (1, *size)).squeeze(-2)
 
 
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Any:
     """Mean over windows that divide H and W; None keeps a size; size 1 is a plain mean."""
     size = _sizes(_list_with_default(output_size, list(input.size())), 2)
-    if size == [1, 1] and input.dim() in (3, 4):
-        return input.mean([-1, -2], keepdim=True)
+    if size == (1, 1) and input.dim() in (3, 4):
+        return input.mean((-1, -2), keepdim=True)
     return aten._adaptive_avg_pool2d(input, size)
 
 
 def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Any:
     """Mean over windows that divide D, H and W."""
     size = _sizes(_list_with_default(output_size, list(input.size())), 3)
-    if size == [1, 1, 1] and input.dim() in (4, 5):
-        return input.mean([-1, -2, -3], keepdim=True)
+    if size == (1, 1, 1) and input.dim() in (4, 5):
+        return input.mean((-1, -2, -3), keepdim=True)
     return aten._adaptive_avg_pool3d(input, size)
 
 
@@ -179,7 +179,7 @@ def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = 
     """Maximum over windows that divide L."""
     _checked("adaptive_max_pool1d", input, 1)
     size = _sizes(output_size, 1)
-    out, indices = aten.adaptive_max_pool2d(input.unsqueeze(-2), [1, *size])
+    out, indices = aten.adaptive_max_pool2d(input.unsqueeze(-2), (1, *size))
     return (out.squeeze(-2), indices.squeeze(-2)) if return_indices else out.squeeze(-2)
 
 
