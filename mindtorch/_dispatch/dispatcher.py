@@ -10,6 +10,7 @@ from .._autograd.grad_mode import LOCAL, MODES
 from .._autograd.node import INFERENCE
 from .._tensor import Tensor
 from ..ops.spec import Op
+from .autocast import recast
 from .functionalize import functionalize_inplace
 from .keys import DispatchKey
 
@@ -17,9 +18,20 @@ AUTOGRAD = int(DispatchKey.Autograd)
 FUNCTIONALIZE = int(DispatchKey.Functionalize)
 
 
+def entry_of(op: Op) -> Any:
+    """The op's entry with the schema's names."""
+    from .entry import functional_entry
+
+    return functional_entry(op)
+
+
 def layers(op: Op, plan: Any, args: Sequence[Any]) -> Any:
     """A call that makes new results, when plain running may not be enough."""
     if MODES.active:
+        if LOCAL.autocast:
+            other = recast(op, args)
+            if other is not None:
+                return entry_of(op)(*other)
         if LOCAL.exclude & AUTOGRAD:
             return plan.run(*args)
         if LOCAL.inference:

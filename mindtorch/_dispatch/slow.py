@@ -17,6 +17,7 @@ from ..ops.rules import NUMBERS
 from ..ops.schema import Kind
 from ..ops.spec import Op
 from . import plans
+from .autocast import recast
 from .bind import normalise, number
 from .dispatcher import layers, layers_inplace
 
@@ -92,6 +93,10 @@ def find_plan(op: Op, raw: Sequence[Any], args: tuple[Any, ...]) -> Any:
 def slow(op: Op, raw: Sequence[Any]) -> Any:
     """A functional call whose plan was not found."""
     args = normalise(op, raw)
+    if MODES.active and LOCAL.autocast:
+        other = recast(op, args)
+        if other is not None:
+            raw = args = other
     plan = find_plan(op, raw, args)
     return layers(op, plan, args)
 

@@ -1,0 +1,183 @@
+"""Owns torch.amp: the autocast context and gradient scaling."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from . import _dtype as dt
+from ._autograd.grad_mode import LOCAL, ContextDecorator, activate
+from ._tensor import Tensor
+from .ops.spec import aten
+
+_defaults: dict[str, dt.dtype] = {"cpu": dt.bfloat16, "npu": dt.float16}
+
+
+class autocast(ContextDecorator):  # noqa: N801 - torch's name
+    """Run matrix products and convolutions in a lower precision, inside this context.
+
+    `device_type` names the tensors it is for; "cuda" is accepted and has no effect.
+    """
+
+    def __init__(
+        self,
+        device_type: str = "npu",
+        dtype: dt.dtype | None = None,
+        enabled: bool = True,
+        cache_enabled: bool | None = None,
+    ):
+        if not isinstance(device_type, str):
+            raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+        self.device_type = device_type
+        self.dtype = dtype or _defaults.get(device_type, dt.float16)
+        self.enabled = enabled
+
+    def clone(self) -> autocast:
+        return autocast(self.device_type, self.dtype, self.enabled)
+
+    def __enter__(self) -> autocast:  # type: ignore[override]
+        self.before = LOCAL.autocast
+        held = dict(self.before or {})
+        held.pop(self.device_type, None)
+        if self.enabled:
+            held[self.device_type] = self.dtype
+        LOCAL.autocast = held
+        activate(1)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        LOCAL.autocast = self.before
+        activate(-1)
+
+
+def is_autocast_available(device_type: str) -> bool:
+    """Whether autocast has an effect on a device type."""
+    return device_type in _defaults
+
+
+def is_autocast_enabled(device_type: str = "npu") -> bool:
+    """Whether autocast is on for a device type, on this thread."""
+    return device_type in (LOCAL.autocast or {})
+
+
+def get_autocast_dtype(device_type: str) -> dt.dtype:
+    """The dtype that autocast uses for a device type."""
+    found: dt.dtype = (LOCAL.autocast or {}).get(device_type) or _defaults[device_type]
+    return found
+
+
+def custom_fwd(fwd: Any = None, *, device_type: str = "npu", cast_inputs: Any = None) -> Any:
+    """Decorates a Function's forward: its inputs are cast, autocast is off inside."""
+    if fwd is None:
+        return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
+
+    @functools.wraps(fwd)
+    def inside(*args: Any, **kwargs: Any) -> Any:
+        if cast_inputs is None or not is_autocast_enabled(device_type):
+            return fwd(*args, **kwargs)
+        cast = [a.to(cast_inputs) if isinstance(a, Tensor) and a.is_floating_point() else a
+                for a in args]  # fmt: skip
+        with autocast(device_type, enabled=False):
+            return fwd(*cast, **kwargs)
+
+    return inside
+
+
+def custom_bwd(bwd: Any = None, *, device_type: str = "npu") -> Any:
+    """Decorates a Function's backward."""
+    return (lambda b: b) if bwd is None else bwd
+
+
+class GradScaler:
+    """Scales losses so that float16 gradients do not vanish; skips steps that overflow."""
+
+    def __init__(
+        self,
+        device: str = "npu",
+        init_scale: float = 2.0**16,
+        growth_factor: float = 2.0,
+        backoff_factor: float = 0.5,
+        growth_interval: int = 2000,
+        enabled: bool = True,
+    ):
+        self._scale = init_scale
+        self._growth = growth_factor
+        self._backoff = backoff_factor
+        self._interval = growth_interval
+        self._enabled = enabled
+        self._good_steps = 0
+        self._unscaled: set[int] = set()
+        self._overflow: dict[int, bool] = {}
+
+    def scale(self, outputs: Any) -> Any:
+        """`outputs` times the scale."""
+        if not self._enabled:
+            return outputs
+        if isinstance(outputs, Tensor):
+            return outputs * self._scale
+        return type(outputs)(self.scale(o) for o in outputs)
+
+    def unscale_(self, optimizer: Any) -> None:
+        """Divide the optimizer's gradients by the scale; note whether one is not finite."""
+        if not self._enabled:
+            return
+        if id(optimizer) in self._unscaled:
+            raise RuntimeError(
+                "unscale_() has already been called on this optimizer since the last update()."
+            )
+        self._unscaled.add(id(optimizer))
+        grads = [p.grad for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
+        bad = False
+        for grad in grads:
+            grad.mul_(1.0 / self._scale)
+            bad = bad or not bool(aten.all(aten.isfinite(grad)))
+        self._overflow[id(optimizer)] = bad
+
+    def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        """`optimizer.step()`, unless a gradient is not finite."""
+        if not self._enabled:
+            return optimizer.step(*args, **kwargs)
+        if id(optimizer) not in self._unscaled:
+            self.unscale_(optimizer)
+        if self._overflow.get(id(optimizer)):
+            return None
+        return optimizer.step(*args, **kwargs)
+
+    def update(self, new_scale: float | None = None) -> None:
+        """Grow the scale after enough good steps; back off after an overflow."""
+        if not self._enabled:
+            return
+        if new_scale is not None:
+            self._scale = float(new_scale)
+        elif any(self._overflow.values()):
+            self._scale *= self._backoff
+            self._good_steps = 0
+        else:
+            self._good_steps += 1
+            if self._good_steps == self._interval:
+                self._scale *= self._growth
+                self._good_steps = 0
+        self._unscaled.clear()
+        self._overflow.clear()
+
+    def get_scale(self) -> float:
+        """The scale; 1.0 when disabled."""
+        return self._scale if self._enabled else 1.0
+
+    def is_enabled(self) -> bool:
+        """Whether scaling happens."""
+        return self._enabled
+
+    def state_dict(self) -> dict[str, Any]:
+        """What `load_state_dict` needs."""
+        return {"scale": self._scale, "growth_factor": self._growth, "_growth_tracker":
+                self._good_steps, "backoff_factor": self._backoff,
+                "growth_interval": self._interval}  # fmt: skip
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over another scaler's state."""
+        self._scale = state["scale"]
+        self._growth = state["growth_factor"]
+        self._backoff = state["backoff_factor"]
+        self._interval = state["growth_interval"]
+        self._good_steps = state["_growth_tracker"]

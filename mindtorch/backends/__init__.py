@@ -1,0 +1,34 @@
+"""Owns torch.backends' names: switches of other devices, kept and without effect."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Switches:
+    """Attributes that code sets and reads; `is_available()` is false."""
+
+    def __init__(self, **values: Any):
+        self.__dict__.update(values)
+
+    def is_available(self) -> bool:
+        return False
+
+    def is_built(self) -> bool:
+        return False
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return lambda *_, **__: None
+
+
+cudnn = Switches(
+    enabled=False, benchmark=False, deterministic=False, allow_tf32=True, version=lambda: None
+)
+cuda = Switches(matmul=Switches(allow_tf32=False, fp32_precision="ieee"))
+mps = Switches()
+mkl = Switches()
+mkldnn = Switches(enabled=False)
+openmp = Switches()
+opt_einsum = Switches(enabled=False, strategy=None)

@@ -1,0 +1,71 @@
+"""Owns torch.cuda's names for code that asks whether CUDA is there: it is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class CudaNotAvailableError(RuntimeError):
+    """Something of torch.cuda was used; the message says what to use instead."""
+
+
+def is_available() -> bool:
+    """False: devices here are npu."""
+    return False
+
+
+def device_count() -> int:
+    """0."""
+    return 0
+
+
+def is_initialized() -> bool:
+    """False."""
+    return False
+
+
+is_bf16_supported = is_current_stream_capturing = is_available
+
+
+def empty_cache() -> None:
+    """Nothing is cached for CUDA."""
+
+
+def synchronize(device: Any = None) -> None:
+    """Refused: there is no CUDA device."""
+    _refuse("synchronize")
+
+
+def manual_seed(seed: int) -> None:
+    """Accepted without effect, as torch does without CUDA."""
+
+
+manual_seed_all = manual_seed
+
+
+def _refuse(name: str) -> Any:
+    raise CudaNotAvailableError(
+        f"torch.cuda.{name}: mindtorch has no CUDA devices; torch.npu has the same functions"
+    )
+
+
+def max_memory_allocated(device: Any = None) -> int:
+    """0."""
+    return 0
+
+
+memory_allocated = memory_reserved = max_memory_reserved = max_memory_allocated
+
+
+def reset_peak_memory_stats(device: Any = None) -> None:
+    """Nothing to reset."""
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("_"):
+        raise AttributeError(f"module 'mindtorch.cuda' has no attribute '{name}'")
+    if name == "amp":
+        from . import amp
+
+        return amp
+    return lambda *_, **__: _refuse(name)

@@ -1,0 +1,58 @@
+"""Owns torch.jit's names for code that mentions them: nothing is compiled here."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+Final = Any
+
+
+def is_scripting() -> bool:
+    """False: code always runs as Python."""
+    return False
+
+
+def is_tracing() -> bool:
+    """False: code always runs as Python."""
+    return False
+
+
+def _same(value: T, *_: Any, **__: Any) -> T:
+    return value
+
+
+script = ignore = unused = export = script_if_tracing = interface = _same
+
+
+script_method = _same
+
+
+def annotate(the_type: Any, value: T) -> T:
+    """`value`."""
+    return value
+
+
+def isinstance(obj: Any, target_type: Any) -> bool:
+    """Python's isinstance."""
+    import builtins
+
+    return builtins.isinstance(obj, target_type)
+
+
+def trace(*_: Any, **__: Any) -> Any:
+    """Refused: there is no tracer."""
+    raise NotImplementedError("torch.jit.trace: mindtorch runs eagerly and has no tracer")
+
+
+class ScriptModule:
+    """Stands for a compiled module: nothing is one."""
+
+
+class ScriptFunction:
+    """Stands for a compiled function: nothing is one."""
+
+
+def save(*_: Any, **__: Any) -> None:
+    """Refused: there is nothing compiled to save."""
+    raise NotImplementedError("torch.jit.save: mindtorch has no compiled modules")

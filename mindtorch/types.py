@@ -1,0 +1,16 @@
+"""Owns torch.types' names for annotations."""
+
+from typing import Any, TypeAlias
+
+from ._device import device
+from ._dtype import dtype
+from ._geometry import Size
+from ._tensor import Tensor
+
+Number: TypeAlias = int | float | bool
+Device: TypeAlias = device | str | int | None
+_dtype = dtype
+_device = device
+_size: TypeAlias = Size | list[int] | tuple[int, ...]
+_TensorOrTensors: TypeAlias = Tensor | tuple[Tensor, ...] | list[Tensor]
+Storage = Any
