@@ -48,6 +48,14 @@ def to_numpy(tensor: Any) -> Any:
     return np.array(host.numpy(force=True))
 
 
+def made_on(op: Op, sample: Sample, device: str) -> tuple[list[Any], dict[str, Any]]:
+    """The sample's arguments on a device; a factory is told the device instead."""
+    args, kwargs = sample.make(mindtorch, device)
+    if any(a.type == "Device" for a in op.schema.args):
+        kwargs = {"device": mindtorch.device(device), **kwargs}
+    return args, kwargs
+
+
 def samples(op: Op) -> list[Sample]:
     """The row's samples; empty when it has none."""
     return list(op.samples()) if op.samples is not None else []
@@ -207,7 +215,7 @@ def device_matches_cpu(op: Op, sample: Sample, device: str = "npu") -> None:
     _working(sample)
     args, kwargs = sample.make(mindtorch)
     expected = as_list(call(op, args, kwargs))
-    there, there_kwargs = sample.make(mindtorch, device)
+    there, there_kwargs = made_on(op, sample, device)
     try:
         got = as_list(call(op, there, there_kwargs))
     except RuntimeError as error:
@@ -224,7 +232,7 @@ def strided_matches_contiguous(op: Op, sample: Sample, device: str = "cpu") -> N
     _working(sample)
     if op.name.startswith(("as_strided", "empty", "view", "_embed")):
         raise NotApplicable("the op is about layout itself")
-    args, kwargs = sample.make(mindtorch, device)
+    args, kwargs = made_on(op, sample, device)
     expected = as_list(call(op, args, kwargs))
     for layout in ("strided", "transposed", "offset"):
         args, kwargs = sample.with_layout(layout).make(mindtorch, device)
@@ -238,9 +246,9 @@ def inplace_matches_functional(op: Op, sample: Sample, device: str = "cpu") -> N
     _working(sample)
     if not op.inplace:
         raise NotApplicable(f"{op.name} has no in-place form")
-    args, kwargs = sample.make(mindtorch, device)
+    args, kwargs = made_on(op, sample, device)
     expected = call(op, args, kwargs)
-    args, kwargs = sample.make(mindtorch, device)
+    args, kwargs = made_on(op, sample, device)
     target = args[0]
     if tuple(expected.shape) != tuple(target.shape) or expected.dtype is not target.dtype:
         raise NotApplicable("the result does not fit its first argument")
@@ -258,7 +266,7 @@ def out_matches_functional(op: Op, sample: Sample, device: str = "cpu") -> None:
     _working(sample)
     if op.is_view or op.surface == "none" or op.name not in mindtorch._functional.FUNCTIONS:
         raise NotApplicable(f"{op.name} has no out= form")
-    args, kwargs = sample.make(mindtorch, device)
+    args, kwargs = made_on(op, sample, device)
     expected = call(op, args, kwargs)
     if not isinstance(expected, Tensor):
         raise NotApplicable("several results")
@@ -283,7 +291,7 @@ def writeback_matches_eager(op: Op, sample: Sample, device: str = "cpu") -> None
 
 
 def _written(op: Op, sample: Sample, device: str, _: Any) -> Any:
-    args, kwargs = sample.make(mindtorch, device)
+    args, kwargs = made_on(op, sample, device)
     target = args[0]
     if target.ndim > 1:
         base = target.transpose(0, -1).contiguous()

@@ -6,6 +6,7 @@ from . import (
     copying,
     creation,
     gathering,
+    grids,
     indexing,
     joining,
     linalg,
@@ -22,5 +23,5 @@ from . import (
 )
 from .spec import OPS, Op, aten
 
-__all__ = ["OPS", "Op", "aten", "binary", "comparison", "copying", "creation", "gathering", "indexing", "joining", "linalg", "ordering", "nn",
+__all__ = ["OPS", "Op", "aten", "binary", "comparison", "copying", "creation", "gathering", "grids", "indexing", "joining", "linalg", "ordering", "nn",
            "pointwise", "products", "random", "reduction", "statistics", "ternary", "unary", "view"]  # fmt: skip

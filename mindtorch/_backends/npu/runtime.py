@@ -137,3 +137,11 @@ def cube_math_type() -> int:
         soc.startswith("Ascend910B") and soc[10:11].isdigit()
     )
     return KEEP_DTYPE if cube_has_float32 else ALLOW_LOWER
+
+
+def set_deterministic(on: bool) -> None:
+    """Set ACL_OPT_DETERMINISTIC for the process (aclrtSetSysParamOpt document)."""
+    opened = cann()
+    opened.runtime.start()
+    option = opened.runtime.constant("ACL_OPT_DETERMINISTIC", 0)
+    opened.functions.aclrtSetSysParamOpt(option, int(on))
