@@ -182,5 +182,5 @@ def _replay(path: Path, options: dict[str, Any]) -> int:
 
     result = bundle.replay(path, options["device"], options["home"], options["simulator"])
     render.show(check_text.failures([result], 1))
-    render.show([check_text.Line(check_text.totals([result], result.seconds))])
+    render.show([render.Line(check_text.totals([result], result.seconds))])
     return exits.PROBLEMS if result.failing else exits.OK

@@ -195,7 +195,8 @@ def totals(results: Sequence[Result], seconds: float) -> Cell:
     shown = ", ".join(f"{n} {v}" for v, n in counts.ordered())
     ops = len({r.op for r in results})
     rate = f" ({counts.total / seconds:.0f} cases per second)" if seconds > 0 else ""
-    text = f"{_count(counts.total, 'case')} of {_count(ops, 'operator')} in {seconds:.1f} s{rate}: {shown}"
+    size = f"{_count(counts.total, 'case')} of {_count(ops, 'operator')}"
+    text = f"{size} in {seconds:.1f} s{rate}: {shown}"
     return Cell(text, "bad" if counts.failing else "good")
 
 

@@ -22,6 +22,8 @@ COMMANDS: Final = {
     "sim": ".sim",
     "check": ".check",
     "report": ".report",
+    "bench": ".bench",
+    "ops": ".ops",
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Callable, Iterator
 
 from rich.console import Console
@@ -22,8 +23,6 @@ from .render import console
 
 def follow(run: Run) -> list[Result]:
     """All results of a run; Ctrl-C ends it and keeps what there is."""
-    import sys
-
     found: list[Result] = []
     with contextlib.suppress(KeyboardInterrupt), _bar(console(sys.stderr), run) as advance:
         for result in run.results():
@@ -35,7 +34,7 @@ def follow(run: Run) -> list[Result]:
 @contextlib.contextmanager
 def _bar(on: Console, run: Run) -> Iterator[Callable[[Result], None]]:
     if not on.is_terminal:
-        yield lambda result: None
+        yield lambda _result: None
         return
     bar = Progress(
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),

@@ -133,8 +133,9 @@ def _irregular(signature: OpSignature) -> bool:
 
 
 def _result(case: Case, verdict: str, reason: str = "") -> Result:
-    tier = {"tier": "T0", "required": "T0"} if verdict == "PASS" else {}
-    return Result(case.id, case.op, case.form, verdict, reason=reason, aclnn=case.op, **tier)
+    tier = "T0" if verdict == "PASS" else ""
+    return Result(case.id, case.op, case.form, verdict, tier=tier, required="T0", reason=reason,
+                  aclnn=case.op)  # fmt: skip
 
 
 def _expect(case: Case, answer: Answer, code: int, what: str) -> Result:

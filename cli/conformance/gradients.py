@@ -61,7 +61,7 @@ def _forward(trial: Trial, make: Any, slots: list[Slot]) -> tuple[list[Any], lis
     leaves: dict[int, Any] = {}
 
     def tensor(slot: Slot) -> Any:
-        made = make(slot) if slot.arg.dtype in FORMATS else _constant(trial, make, slot)
+        made = make(slot) if slot.arg.dtype in FORMATS else _constant(make, slot)
         if any(slot is s for s in slots):
             made = leaves[id(slot)] = made.detach().requires_grad_()
         return made
@@ -71,7 +71,7 @@ def _forward(trial: Trial, make: Any, slots: list[Slot]) -> tuple[list[Any], lis
     return [t for t in outs if t.requires_grad], [leaves[id(s)] for s in slots]
 
 
-def _constant(trial: Trial, make: Any, slot: Slot) -> Any:
+def _constant(make: Any, slot: Slot) -> Any:
     """Indices and masks keep their dtype."""
     probe = make(Slot(slot.arg, slot.array[:0] if slot.array.ndim else slot.array))
     return on_cpu(slot.array).to(probe.device)

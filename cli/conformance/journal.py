@@ -46,7 +46,7 @@ class Journal:
 
 @dataclass(slots=True)
 class Record:
-    """What a journal says: the run's header, results by case, cases that started and never ended."""
+    """What a journal says: the header, results by case and seed, what started and never ended."""
 
     header: dict[str, Any] = field(default_factory=dict)
     results: dict[str, Result] = field(default_factory=dict)

@@ -127,7 +127,6 @@ def _measured(got: Any, golden: Any, dtype: str, found: Errors, ratio: float | N
     near = rounded(golden, dtype)
     unequal = ~same(got, near)
     different = int(unequal.sum())
-    size = found.ulp.size
     distance = np.abs(found.ulp)
     with np.errstate(all="ignore"):
         relative = found.absolute / (np.abs(found.golden) + _TINY)
@@ -145,7 +144,7 @@ def _measured(got: Any, golden: Any, dtype: str, found: Errors, ratio: float | N
         mean_relative=float(relative.mean()),
         root_mean_square=float(np.sqrt(np.square(found.absolute).mean())),
         ratio=ratio,
-        histogram=_histogram(distance, found.nonfinite, size),
+        histogram=_histogram(distance, found.nonfinite),
         worst=_worst(at, got, golden) if different else None,
     )
 
@@ -167,7 +166,7 @@ def componentwise(found: Errors, scale: Any, accumulator: str = "float32") -> fl
     return float(ratio.max()) if ratio.size else 0.0
 
 
-def _histogram(distance: Any, nonfinite: int, size: int) -> tuple[int, ...]:
+def _histogram(distance: Any, nonfinite: int) -> tuple[int, ...]:
     places = np.searchsorted(np.array(BUCKETS), distance, side="left")
     counts = np.bincount(places, minlength=len(BUCKETS) + 1)
     return (*(int(n) for n in counts), nonfinite)

@@ -66,7 +66,7 @@ class Process:
     """One worker process and its lines."""
 
     def __init__(self, setup: Setup) -> None:
-        self.errors: IO[bytes] = tempfile.TemporaryFile()
+        self.errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - lives with the process
         env = {**os.environ, **_quiet(setup), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         self.child = subprocess.Popen(
             [sys.executable, "-P", "-m", f"{__package__}.worker"],
@@ -85,7 +85,7 @@ class Process:
             self.child.stdin.write(json.dumps(message).encode() + b"\n")
             self.child.stdin.flush()
 
-    def receive(self, seconds: float) -> dict[str, Any] | None | str:
+    def receive(self, seconds: float) -> dict[str, Any] | str | None:
         """The next message, None when the process has ended, "late" when nothing came in time."""
         assert self.child.stdout is not None
         deadline = time.monotonic() + seconds

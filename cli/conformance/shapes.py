@@ -1,4 +1,4 @@
-"""Owns edge shapes: a sample's sizes replaced consistently, so that products and joins still fit."""
+"""Owns edge shapes: a sample's sizes replaced alike, so that products and joins still fit."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _uniform(shape: tuple[int, ...]) -> Callable[[Any, Sequence[Any]], Any]:
 
 
 _EDGES: Final[dict[str, Callable[[Any, Sequence[Any]], Any]]] = {
-    "sample": lambda arg, args: arg,
+    "sample": lambda arg, _args: arg,
     "empty": _empty,
     "scalar": _uniform(()),
     "ones": _to_one,
@@ -72,5 +72,5 @@ _EDGES: Final[dict[str, Callable[[Any, Sequence[Any]], Any]]] = {
 
 
 def reshaped(shape: str, arg: Any, args: Sequence[Any]) -> Any:
-    """`arg`, one of a sample's `args`, with the edge shape; NotApplicableError where it has none."""
+    """`arg`, one of a sample's `args`, with the edge shape; NotApplicableError if it has none."""
     return _EDGES[shape](arg, args)

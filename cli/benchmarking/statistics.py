@@ -1,0 +1,90 @@
+"""Owns samples of a time: when there are enough of them, and what they say."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import numpy as np
+
+# Warm-up ends when two windows' medians agree; sampling when the spread is small or stable.
+_AGREE: Final = 0.02
+_WINDOW: Final = 3
+_LEAST: Final = 20
+_LEAST_SECONDS: Final = 0.1
+_CALM: Final = 0.02
+_NOISY: Final = 0.10
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Caps in seconds: of the warm-up, and of the sampling of one number."""
+
+    warm_up: float = 1.0
+    sampling: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """One number with its spread, in µs per call; `noisy` when IQR / median stayed above 10 %."""
+
+    median: float
+    p20: float
+    p80: float
+    q1: float
+    q3: float
+    least: float
+    n: int
+    noisy: bool
+
+    @property
+    def spread(self) -> float:
+        """IQR / median."""
+        return (self.q3 - self.q1) / self.median if self.median else 0.0
+
+    def as_json(self) -> dict[str, Any]:
+        return {k: round(v, 4) if isinstance(v, float) else v for k, v in asdict(self).items()}
+
+
+def from_json(data: Mapping[str, Any]) -> Times:
+    """Times of a baseline; KeyError or TypeError for other data."""
+    return Times(**data)
+
+
+def summarize(samples: list[float]) -> Times:
+    """Times of samples in µs."""
+    a = np.array(samples)
+    p20, q1, median, q3, p80 = np.percentile(a, (20, 25, 50, 75, 80))
+    spread = (q3 - q1) / median if median else 0.0
+    return Times(float(median), float(p20), float(p80), float(q1), float(q3), float(a.min()),
+                 len(samples), bool(spread > _NOISY))  # fmt: skip
+
+
+def warm_up(sample: Callable[[], float], limits: Limits) -> None:
+    """Call until two successive windows' medians agree within 2 %, at most the cap."""
+    end = time.perf_counter() + limits.warm_up
+    before = 0.0
+    while True:
+        now = float(np.median([sample() for _ in range(_WINDOW)]))
+        if before and abs(now - before) <= _AGREE * before:
+            return
+        if time.perf_counter() > end:
+            return
+        before = now
+
+
+def collect(sample: Callable[[], float], limits: Limits) -> list[float]:
+    """Samples in µs until they converge: enough of them, and IQR / median below 2 %, or the cap."""
+    found: list[float] = []
+    started = time.perf_counter()
+    while True:
+        found.append(sample())
+        elapsed = time.perf_counter() - started
+        if elapsed > limits.sampling:
+            return found
+        if len(found) >= _LEAST and elapsed > _LEAST_SECONDS and len(found) % 8 == 0:
+            q1, median, q3 = np.percentile(found, (25, 50, 75))
+            if median and (q3 - q1) / median < _CALM:
+                return found
