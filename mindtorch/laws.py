@@ -51,9 +51,13 @@ def to_numpy(tensor: Any) -> Any:
 def made_on(op: Op, sample: Sample, device: str) -> tuple[list[Any], dict[str, Any]]:
     """The sample's arguments on a device; a factory is told the device instead."""
     args, kwargs = sample.make(mindtorch, device)
+    return args, _told(op, kwargs, device)
+
+
+def _told(op: Op, kwargs: dict[str, Any], device: str) -> dict[str, Any]:
     if any(a.type == "Device" for a in op.schema.args):
-        kwargs = {"device": mindtorch.device(device), **kwargs}
-    return args, kwargs
+        return {"device": mindtorch.device(device), **kwargs}
+    return kwargs
 
 
 def samples(op: Op) -> list[Sample]:
@@ -181,7 +185,7 @@ def meta_matches_cpu(op: Op, sample: Sample) -> None:
     args, kwargs = sample.make(mindtorch)
     expected = as_list(call(op, args, kwargs))
     on_meta = sample.map(lambda a: a.make(mindtorch).to("meta"))
-    kwargs = sample.make(mindtorch)[1]
+    kwargs = _told(op, sample.make(mindtorch)[1], "meta")
     if any(a.__class__ is not mindtorch.Tensor for a in expected):
         raise NotApplicable("a result is no tensor")
     try:
