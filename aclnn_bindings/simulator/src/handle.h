@@ -33,7 +33,7 @@ struct Handle {
   std::atomic<uint32_t> magic;
   Death death;
   Handle* next;     // in a free list
-  Origin* origin;
+  Origin* origin;   // of the latest life; kept after death, replaced by the next
 
   bool is(Kind kind) const { return magic.load(std::memory_order_relaxed) == live_magic(kind); }
   bool was(Kind kind) const { return magic.load(std::memory_order_relaxed) == dead_magic(kind); }
@@ -91,7 +91,6 @@ T* acquire(ThreadState* state, Kind kind) {
     handle = refill(state, kind, sizeof(T));
   }
   handle->death = Death::None;
-  handle->origin = nullptr;
   handle->magic.store(live_magic(kind), std::memory_order_relaxed);
   return static_cast<T*>(handle);
 }
