@@ -114,7 +114,7 @@ class GradScaler:
         if not self._enabled:
             return outputs
         if isinstance(outputs, Tensor):
-            return outputs * self._scale
+            return aten.mul(outputs, self._scale)
         return type(outputs)(self.scale(o) for o in outputs)
 
     def unscale_(self, optimizer: Any) -> None:

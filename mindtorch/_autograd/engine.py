@@ -112,7 +112,7 @@ def _arrive(pending: Any, heap: Any, node: Node, number: int, grad: Any) -> None
 def _conform(node: Node, number: int, grad: Tensor, geom: Any) -> Any:
     if grad._geom.shape != geom.shape:
         try:
-            grad = aten.sum_to_size(grad, geom.shape)
+            grad = _summed(grad, geom)
         except RuntimeError:
             raise RuntimeError(
                 f"Function {node.name()} returned an invalid gradient at index {number} - got"
@@ -123,6 +123,22 @@ def _conform(node: Node, number: int, grad: Tensor, geom: Any) -> Any:
             grad = aten.real(grad)
         grad = aten.to(grad, geom.dtype)
     return grad
+
+
+_leading: dict[tuple[Any, Any], tuple[int, ...] | None] = {}
+
+
+def _summed(grad: Tensor, geom: Any) -> Any:
+    """`grad` summed to the shape that was broadcast to give its own."""
+    key = (grad._geom, geom)
+    if key not in _leading:
+        if len(_leading) > 4096:
+            _leading.clear()
+        extra = grad._geom.ndim - geom.ndim
+        same = extra > 0 and grad._geom.shape[extra:] == geom.shape
+        _leading[key] = tuple(range(extra)) if same else None
+    dims = _leading[key]
+    return aten.sum_to_size(grad, geom.shape) if dims is None else aten.sum(grad, dims)
 
 
 def _run_tensor_hooks(node: Node, grads: list[Any]) -> None:

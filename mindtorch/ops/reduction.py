@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
 
+from .._dtype import FLOAT
 from .._geometry import Geometry
 from .rules import reduction, wrap_dims
 from .samples import reduction as reduction_samples
 from .spec import aten, call, op
 
 
+@cache
 def axes(dim: Any, ndim: int) -> tuple[int, ...]:
     """numpy's axis for torch's `dim`: None and () mean all."""
     return wrap_dims((dim,) if isinstance(dim, int) else dim, ndim)
 
 
 def _sum(self: Any, dim: Any, keepdim: bool, dtype: Any, *, out: Any) -> Any:
-    wide = np.float32 if out.dtype.itemsize == 2 and out.dtype.is_floating_point else out.dtype.np
+    d = out.dtype
+    wide = np.float32 if d.itemsize == 2 and d.category == FLOAT else d.np
     if dim is None and not keepdim:
         return np.add.reduce(self, None, wide)
     return np.add.reduce(self, axes(dim, self.ndim), wide, None, keepdim)
@@ -48,9 +52,7 @@ op(
         lambda a: a["out"].dtype,
         "out",
     ),
-    grad={
-        "self": lambda grad, self_geom, dim, keepdim: grow(grad, self_geom, dim, keepdim)
-    },
+    grad={"self": lambda grad, self_geom, dim, keepdim: grow(grad, self_geom, dim, keepdim)},
     samples=reduction_samples(),
     tolerance="accumulated",
 )
@@ -63,9 +65,7 @@ def _sum_to_size(self: Any, size: tuple[int, ...]) -> Any:
     lead = len(shape) - len(size)
     pairs = list(zip(shape[lead:], size, strict=True)) if lead >= 0 else [(0, 2)]
     if any(n not in (1, m) for m, n in pairs):
-        raise RuntimeError(
-            f"size {{{list(size)}}} is not expandable to size {{{list(shape)}}}."
-        )
+        raise RuntimeError(f"size {{{list(size)}}} is not expandable to size {{{list(shape)}}}.")
     dims = [i + lead for i, (m, n) in enumerate(pairs) if n == 1 and m != 1]
     if not lead:
         return aten.sum(self, tuple(dims), True)
