@@ -65,11 +65,12 @@ def _record_source(op: Op, made: Formula) -> str:
     places = range(len(args))
     held = "".join(f"a{i}, " if i in made.scalars else f"plan.args[{i}], " for i in places)
     lines += [f"    node.args = ({held})" if made.scalars else "    node.args = plan.args"]
-    lines += ["    node.outs = plan.outs"]
+    single = len(op.schema.returns) == 1 and not op.schema.returns[0].list
+    # A shape that the kernel decides is in the result, not in the plan.
+    lines += ["    node.outs = (out._geom,)" if single else "    node.outs = plan.outs"]
     saved = _saved_list(made)
     parts = [_save_expression(op, made, how, i) for how, i in saved]
     lines += [f"    node.saved = ({''.join(part + ', ' for part in parts)})"]
-    single = len(op.schema.returns) == 1 and not op.schema.returns[0].list
     if single and not op.is_view:
         lines += ["    if plan.outs[0].dtype.category >= FLOAT:", "        out._fn = node"]
     else:

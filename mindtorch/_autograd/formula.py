@@ -13,6 +13,7 @@ from typing import Any
 
 from .._dtype import FLOAT
 from .._tensor import Tensor
+from ..ops.rules import Dynamic
 from ..ops.schema import Kind
 from ..ops.spec import MISSING, Op, aten
 from .grad_mode import LOCAL
@@ -289,11 +290,14 @@ def _saved_value(node: OpNode, how: str, i: int) -> Any:
 
 def _attach(node: Any, result: Any, op: Op) -> None:
     if result.__class__ is Tensor:
+        node.outs = (result._geom,)
         if result._geom.dtype.category >= FLOAT:
             result._fn = node
             track_view(op, result, None)
         return
     many = len(op.schema.returns) == 1
+    if any(g.__class__ is Dynamic for g in node.outs):
+        node.outs = tuple(out._geom for out in result)
     for i, out in enumerate(result):
         if isinstance(out, Tensor) and out._geom.dtype.category >= FLOAT:
             out._fn = node
