@@ -11,7 +11,7 @@ from .. import _dtype as dt
 from .._geometry import Geometry
 from .rules import wrap_dim
 from .samples import Arg, Sample
-from .spec import aten, call, op
+from .spec import aten, call, composite, op
 
 
 def _rule(name: str) -> Callable[..., Geometry]:
@@ -130,3 +130,21 @@ op(
     surface="none",
     tolerance="composite",
 )
+
+
+def _through(name: str) -> Callable[..., Any]:
+    def body(self: Any, dim: int, dtype: Any = None) -> Any:
+        if dtype is not None and dtype is not self.dtype:
+            self = self.to(dtype)
+        return getattr(aten, name)(self, dim, False)
+
+    return body
+
+
+for _name in ("softmax", "log_softmax"):
+    composite(
+        f"{_name}(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+        _through("_" + _name),
+        samples=lambda: [Sample((Arg((3, 4), d), 1)) for d in ("float32", "float64")],
+        tolerance="composite",
+    )

@@ -124,9 +124,8 @@ def _normalized(
     eps: float,
 ) -> Any:
     """Batch norm, and in training the move of the running statistics by `momentum`."""
-    out, batch_mean, rstd = aten._batch_norm_functional(
-        input, weight, bias, mean, var, training, eps
-    )
+    fixed = (None, None) if training else (mean, var)
+    out, batch_mean, rstd = aten._batch_norm_functional(input, weight, bias, *fixed, training, eps)
     if training and (mean is not None or var is not None):
         count = input.numel() // max(input.size(1), 1)
         with mindtorch.no_grad():

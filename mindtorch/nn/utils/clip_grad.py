@@ -8,6 +8,8 @@ from typing import Any
 import mindtorch
 from mindtorch._tensor import Tensor
 
+from .. import _aten as aten
+
 __all__ = [
     "clip_grad_norm_",
     "clip_grad_value_",
@@ -37,8 +39,8 @@ def get_total_norm(
         return mindtorch.tensor(0.0)
     with mindtorch.no_grad():
         device = listed[0].device
-        norms = [mindtorch.linalg.vector_norm(t, order).to(device) for t in listed]
-        total = mindtorch.linalg.vector_norm(mindtorch.stack(norms), order)
+        norms = [aten.linalg_vector_norm(t, order).to(device) for t in listed]
+        total = aten.linalg_vector_norm(mindtorch.stack(norms), order)
     if error_if_nonfinite and not bool(mindtorch.isfinite(total)):
         raise RuntimeError(
             f"The total norm of order {order} for gradients from `parameters` is non-finite, so it "

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import mindtorch
 from mindtorch._tensor import Tensor
 
+from .. import _aten as aten
 from ..modules.module import Module
 from ..parameter import Parameter
 
@@ -19,7 +19,7 @@ def norm_except_dim(v: Tensor, dim: int) -> Any:
     if dim == -1:
         return v.norm()
     dims = [i for i in range(v.dim()) if i != dim % v.dim()]
-    return mindtorch.linalg.vector_norm(v, 2, dims, True) if dims else v.abs()
+    return aten.linalg_vector_norm(v, 2, dims, True) if dims else v.abs()
 
 
 class WeightNorm:
