@@ -96,7 +96,9 @@ class Chunks:
     def brace(self, at: int, start: int, end: int) -> int:
         """Handles a chunk that stops at '{'; returns where the next one starts."""
         head = self.code[start : end - 1]
-        if _LINKAGE.search(head) and head.lstrip().startswith("extern"):
+        if linkage := _LINKAGE.search(head):
+            if before := linkage.start():
+                self.skip(start, start + before, 'declaration is not finished before extern "C"')
             self.unit.linkage += 1
             return end
         stop = self.matching(end)
@@ -199,7 +201,7 @@ def _note_inactive(unit: Unit, line: int, text: str, condition: str) -> None:
         end = found.end()
         piece = text[start:end]
         at = end
-        if piece in ("}", ";") or (piece[-1] == "{" and _LINKAGE.search(piece[:-1])):
+        if piece in ("}", ";") or (piece[-1] == "{" and _LINKAGE.match(piece[:-1])):
             continue
         if piece[-1] == "{":
             at = _balanced_end(text, end)

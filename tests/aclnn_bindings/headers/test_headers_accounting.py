@@ -77,6 +77,12 @@ def test_generated_trees_are_accounted_for_to_the_last_declaration(version: str)
     assert skipped == planted.skipped
 
 
+def test_code_left_open_before_a_linkage_block_is_not_lost() -> None:
+    unit, _ = account("open.h", 'extern int f(int a,\nextern "C" {\nint g(void);\n}\n')
+    assert [f.name for f in unit.functions] == ["g"]
+    assert "not finished" in unit.skipped[0].reason
+
+
 @pytest.mark.parametrize("cut", range(7))
 def test_truncated_headers_are_accounted_for(cut: int) -> None:
     account("cut.h", MIXED[: len(MIXED) * cut // 7])
