@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 import truth
+from test_headers_accounting import account
 
 from aclnn_bindings.headers import parse_tree
 from aclnn_bindings.headers.cache import cache_folder
+from aclnn_bindings.headers.source import decode
 from aclnn_bindings.signature import Declarations, Kind
 
 WHEEL = "torch-npu==2.8.0"
@@ -65,6 +67,14 @@ def test_all_kinds_of_core_parameters_are_known(found: Declarations) -> None:
     core = [f for f in found.functions.values() if f.header.startswith("acl/")]
     by_value = [(f.name, p.type) for f in core for p in f.params if p.kind is Kind.STRUCT]
     assert {t for _, t in by_value} <= set(found.structs)
+
+
+def test_every_header_of_the_wheel_is_accounted_for(headers: Path) -> None:
+    chunks = 0
+    for header in sorted(headers.rglob("*.h")):
+        _, count = account(str(header), decode(header.read_bytes()))
+        chunks += count
+    assert chunks > 1000
 
 
 def test_version_and_codes_come_from_the_wheel(found: Declarations) -> None:
