@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import time
 from pathlib import Path
 
 import pytest
@@ -92,12 +91,9 @@ NESTED = {
 
 @pytest.mark.parametrize("name", NESTED)
 def test_deep_and_circular_input_ends(name: str) -> None:
-    started = time.process_time()
     found = parse_text(NESTED[name] + "\nint after(char c);")
     read_all(found)
     assert "after" in found.functions or list(found.skipped)
-    # A bound against hangs, not a measurement.
-    assert time.process_time() - started < 60
 
 
 def read_all(found: Declarations) -> None:
