@@ -1,0 +1,343 @@
+// Norms with statistics over space: batch, group and instance norm, and their gradients. Data is
+// [N, C, S]; a set of elements that share a mean is a number of runs of S elements.
+#include "given.h"
+#include "rows.h"
+#include "stage.h"
+
+namespace aclsim {
+namespace {
+
+template <class C>
+ACL_VECTOR double run_sum(const C* x, int64_t n) {
+  return lane_sum<C>(n, [=](int64_t i) ACL_LAMBDA { return x[i]; });
+}
+template <class C>
+ACL_VECTOR double run_squares(const C* x, C mean, int64_t n) {
+  return lane_sum<C>(n, [=](int64_t i) ACL_LAMBDA { return (x[i] - mean) * (x[i] - mean); });
+}
+template <class C>
+ACL_VECTOR double run_products(const C* g, const C* x, C mean, int64_t n) {
+  return lane_sum<C>(n, [=](int64_t i) ACL_LAMBDA { return g[i] * (x[i] - mean); });
+}
+// out = (x - mean) scale + shift.
+template <class C>
+ACL_VECTOR void run_affine(C* out, const C* x, C mean, C scale, C shift, int64_t n) {
+  ACL_IVDEP
+  for (int64_t i = 0; i < n; ++i) out[i] = (x[i] - mean) * scale + shift;
+}
+// out = g scale - (x - mean) slope - shift.
+template <class C>
+ACL_VECTOR void run_back(C* out, const C* g, const C* x, C mean, C scale, C slope, C shift,
+                         int64_t n) {
+  ACL_IVDEP
+  for (int64_t i = 0; i < n; ++i) out[i] = g[i] * scale - (x[i] - mean) * slope - shift;
+}
+
+
+struct Plan {
+  int64_t n, channels, space, groups;
+};
+aclnnStatus plan_of(Call& c, int arg) {
+  const Tensor& x = c.tensor(arg);
+  if (x.rank < 2) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "%s should have 2 to 8 dims, but its shape is %s.",
+                  c.name(arg), shape_text(x));
+  }
+  Plan& p = c.make<Plan>();
+  p = {x.dims[0], x.dims[1], 1, 1};
+  for (int i = 2; i < x.rank; ++i) p.space *= x.dims[i];
+  return ACLNN_SUCCESS;
+}
+// f(i) for i < n in threads, where one call touches `cost` elements.
+template <class F>
+void each(int64_t n, int64_t cost, F f) {
+  parallel_for(n, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, cost)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) f(i);
+               });
+}
+
+// (input, weight, bias, runningMean, runningVar, training, momentum, eps, output, saveMean,
+// saveInvstd).
+aclnnStatus check_batch_norm(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, 8}));
+  ACL_RETURN_IF_FAILED(plan_of(c, 0));
+  const Plan& p = c.get<Plan>();
+  for (int arg : {1, 2, 3, 4}) ACL_RETURN_IF_FAILED(expect_numel(c, arg, p.channels));
+  if (c.flag(5)) {
+    ACL_RETURN_IF_FAILED(expect_given(c, {9, 10}));
+    for (int arg : {9, 10}) ACL_RETURN_IF_FAILED(expect_numel(c, arg, p.channels));
+  } else {
+    ACL_RETURN_IF_FAILED(expect_given(c, {3, 4}));
+  }
+  // Running statistics are read and written.
+  c.workspace_size = stage_bytes(c, compute_dtype(c.tensor(0))) + 2 * stage_round(p.channels * 8);
+  return expect_same_shape(c, 8, 0);
+}
+// Mean and sum of squared deviations of one channel.
+template <class C>
+void channel_moments(const Plan& p, const C* x, int64_t channel, double& mean, double& squares) {
+  const double count = static_cast<double>(p.n * p.space);
+  double sum = 0;
+  squares = 0;
+  for (int64_t i = 0; i < p.n; ++i) {
+    sum += run_sum(x + (i * p.channels + channel) * p.space, p.space);
+  }
+  mean = sum / count;
+  for (int64_t i = 0; i < p.n; ++i) {
+    squares += run_squares(x + (i * p.channels + channel) * p.space, static_cast<C>(mean), p.space);
+  }
+}
+template <class C>
+void move_running(Call& c, int arg, int64_t channel, double value) {
+  const Tensor* t = c.maybe(arg);
+  if (!t) return;
+  const double momentum = c.number(6);
+  const int64_t at = t->offset + channel * t->strides[0];
+  const double old = load_one<double>(t->data, t->dtype, at);
+  store_one((1 - momentum) * old + momentum * value, t->data, t->dtype, at);
+}
+template <class C>
+void batch_norm(Call& c) {
+  const Plan& p = c.get<Plan>();
+  Stage<C> stage(c);
+  const C *x = stage.in(c.tensor(0)), *w = stage.in(c.maybe(1)), *b = stage.in(c.maybe(2));
+  const bool training = c.flag(5);
+  const C* means = training ? nullptr : stage.in(c.tensor(3));
+  const C* vars = training ? nullptr : stage.in(c.tensor(4));
+  C* y = stage.out(c.tensor(8));
+  C* kept_mean = training ? stage.out(c.tensor(9)) : nullptr;
+  C* kept_rstd = training ? stage.out(c.tensor(10)) : nullptr;
+  const int64_t count = p.n * p.space;
+  each(p.channels, count, [&](int64_t k) {
+    double mean, squares;
+    if (training) {
+      channel_moments(p, x, k, mean, squares);
+      move_running<C>(c, 3, k, mean);
+      move_running<C>(c, 4, k, squares / static_cast<double>(count - 1));
+    } else {
+      mean = means[k];
+    }
+    const double var = training ? squares / static_cast<double>(count) : vars[k];
+    const double rstd = 1 / std::sqrt(var + c.number(7));
+    if (training) kept_mean[k] = static_cast<C>(mean);
+    if (training) kept_rstd[k] = static_cast<C>(rstd);
+    const C scale = static_cast<C>(rstd * (w ? w[k] : 1)), shift = b ? b[k] : C(0);
+    for (int64_t i = 0; i < p.n; ++i) {
+      const int64_t at = (i * p.channels + k) * p.space;
+      run_affine(y + at, x + at, static_cast<C>(mean), scale, shift, p.space);
+    }
+  });
+  stage.done();
+}
+aclError run_batch_norm(Call& c) {
+  with_float(c.tensor(0).dtype, [&](auto tag) { batch_norm<typename decltype(tag)::type>(c); });
+  return ACL_SUCCESS;
+}
+
+// (gradOut, input, weight, runningMean, runningVar, saveMean, saveInvstd, training, eps, outputMask,
+// gradInput, gradWeight, gradBias); the fast form has a version before the outputs.
+template <int Out>
+aclnnStatus check_batch_norm_grad(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 9}));
+  ACL_RETURN_IF_FAILED(plan_of(c, 1));
+  const Plan& p = c.get<Plan>();
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, 0, 1));
+  ACL_RETURN_IF_FAILED(expect_masked(c, 9, 3, Out));
+  for (int arg : {2, 3, 4, Out + 1, Out + 2}) ACL_RETURN_IF_FAILED(expect_numel(c, arg, p.channels));
+  if (c.flag(7)) {
+    ACL_RETURN_IF_FAILED(expect_given(c, {5, 6}));
+    for (int arg : {5, 6}) ACL_RETURN_IF_FAILED(expect_numel(c, arg, p.channels));
+  } else {
+    ACL_RETURN_IF_FAILED(expect_given(c, {3, 4}));
+  }
+  c.workspace_size = stage_bytes(c, compute_dtype(c.tensor(1)));
+  return expect_numel(c, Out, c.tensor(1).numel());
+}
+template <class C, int Out>
+void batch_norm_grad(Call& c) {
+  const Plan& p = c.get<Plan>();
+  Stage<C> stage(c);
+  const bool training = c.flag(7);
+  const C *g = stage.in(c.tensor(0)), *x = stage.in(c.tensor(1)), *w = stage.in(c.maybe(2)),
+          *means = stage.in(c.maybe(training ? 5 : 3)), *spreads = stage.in(c.maybe(training ? 6 : 4));
+  C *gx = stage.out(masked(c, 9, 0, Out)), *gw = stage.out(masked(c, 9, 1, Out + 1)),
+    *gb = stage.out(masked(c, 9, 2, Out + 2));
+  const double count = static_cast<double>(p.n * p.space);
+  each(p.channels, p.n * p.space, [&](int64_t k) {
+    double sum = 0, products = 0;
+    const C mean = means[k];
+    const double rstd = training ? spreads[k] : 1 / std::sqrt(spreads[k] + c.number(8));
+    for (int64_t i = 0; i < p.n; ++i) {
+      const int64_t at = (i * p.channels + k) * p.space;
+      sum += run_sum(g + at, p.space);
+      products += run_products(g + at, x + at, mean, p.space);
+    }
+    if (gw) gw[k] = static_cast<C>(products * rstd);
+    if (gb) gb[k] = static_cast<C>(sum);
+    const double scale = rstd * (w ? w[k] : 1);
+    const double slope = training ? scale * rstd * rstd * products / count : 0;
+    const double shift = training ? scale * sum / count : 0;
+    for (int64_t i = 0; gx && i < p.n; ++i) {
+      const int64_t at = (i * p.channels + k) * p.space;
+      run_back(gx + at, g + at, x + at, mean, static_cast<C>(scale), static_cast<C>(slope),
+               static_cast<C>(shift), p.space);
+    }
+  });
+  stage.done();
+}
+template <int Out>
+aclError run_batch_norm_grad(Call& c) {
+  with_float(c.tensor(1).dtype,
+             [&](auto tag) { batch_norm_grad<typename decltype(tag)::type, Out>(c); });
+  return ACL_SUCCESS;
+}
+
+// Group norm: self is anything of N * C * HxW elements.
+aclnnStatus plan_groups(Call& c, int arg, int64_t n, int64_t channels, int64_t space,
+                        int64_t groups) {
+  const Tensor& x = c.tensor(arg);
+  if (groups <= 0 || channels % groups != 0 || n * channels * space != x.numel()) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID,
+                  "N %lld, C %lld, HxW %lld and group %lld do not fit %s of shape %s: N * C * HxW "
+                  "should be its elements, and group should divide C.",
+                  static_cast<long long>(n), static_cast<long long>(channels),
+                  static_cast<long long>(space), static_cast<long long>(groups), c.name(arg),
+                  shape_text(x));
+  }
+  c.make<Plan>() = {n, channels, space, groups};
+  return ACLNN_SUCCESS;
+}
+// (x, gamma, beta, then at 3 the number of groups, or N, C, HxW and it, or a data format).
+enum class After : uint8_t { Nothing, Silu, SiluIfFlag };
+template <int Group, int Eps, int Out, After after, bool Variance = false>
+struct GroupNorm {
+  static aclnnStatus check(Call& c) {
+    ACL_RETURN_IF_FAILED(expect_given(c, {0, Out, Out + 1, Out + 2}));
+    if (Group < 0 && std::strcmp(c.text(3) ? c.text(3) : "", "NCHW") != 0) {
+      return c.fail(ACLNN_ERR_PARAM_INVALID, "dataFormat should be NCHW, but is %s.",
+                    c.text(3) ? c.text(3) : "null");
+    }
+    if (Group == 6) {
+      ACL_RETURN_IF_FAILED(plan_groups(c, 0, c.integer(3), c.integer(4), c.integer(5), c.integer(6)));
+    } else {
+      ACL_RETURN_IF_FAILED(plan_of(c, 0));
+      const Plan p = c.get<Plan>();
+      const int64_t groups = Group < 0 ? p.channels : c.integer(Group < 0 ? 0 : Group);
+      ACL_RETURN_IF_FAILED(plan_groups(c, 0, p.n, p.channels, p.space, groups));
+    }
+    const Plan& p = c.get<Plan>();
+    for (int arg : {1, 2}) ACL_RETURN_IF_FAILED(expect_numel(c, arg, p.channels));
+    for (int arg : {Out + 1, Out + 2}) ACL_RETURN_IF_FAILED(expect_numel(c, arg, p.n * p.groups));
+    c.workspace_size = stage_bytes(c, compute_dtype(c.tensor(0)));
+    return expect_same_shape(c, Out, 0);
+  }
+  static aclError run(Call& c) {
+    with_float(c.tensor(0).dtype, [&](auto tag) { apply<typename decltype(tag)::type>(c); });
+    return ACL_SUCCESS;
+  }
+  template <class C>
+  static void apply(Call& c) {
+    const Plan& p = c.get<Plan>();
+    Stage<C> stage(c);
+    const C *x = stage.in(c.tensor(0)), *w = stage.in(c.maybe(1)), *b = stage.in(c.maybe(2));
+    C *y = stage.out(c.tensor(Out)), *means = stage.out(c.tensor(Out + 1)),
+      *spreads = stage.out(c.tensor(Out + 2));
+    const int64_t members = p.channels / p.groups, width = members * p.space;
+    const bool silu = after == After::Silu ||
+                      (after == After::SiluIfFlag && c.flag(after == After::SiluIfFlag ? Eps + 1 : 0));
+    each(p.n * p.groups, width, [&](int64_t i) {
+      const C* from = x + i * width;
+      const C mean = static_cast<C>(run_sum(from, width) / static_cast<double>(width));
+      const double var = run_squares(from, mean, width) / static_cast<double>(width);
+      const double rstd = 1 / std::sqrt(var + c.number(Eps));
+      means[i] = mean;
+      spreads[i] = static_cast<C>(Variance ? var : rstd);
+      for (int64_t m = 0; m < members; ++m) {
+        const int64_t k = i % p.groups * members + m;
+        C* to = y + i * width + m * p.space;
+        run_affine(to, from + m * p.space, mean, static_cast<C>(rstd * (w ? w[k] : 1)),
+                   b ? b[k] : C(0), p.space);
+        for (int64_t s = 0; silu && s < p.space; ++s) to[s] = to[s] / (C(1) + std::exp(-to[s]));
+      }
+    });
+    stage.done();
+  }
+};
+
+// (gradOut, input, mean, rstd, gamma, N, C, HxW, group, outputMask, gradInput, gradGamma, gradBeta).
+aclnnStatus check_group_norm_grad(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 3, 9}));
+  ACL_RETURN_IF_FAILED(plan_groups(c, 1, c.integer(5), c.integer(6), c.integer(7), c.integer(8)));
+  const Plan& p = c.get<Plan>();
+  ACL_RETURN_IF_FAILED(expect_masked(c, 9, 3, 10));
+  for (int arg : {0, 10}) ACL_RETURN_IF_FAILED(expect_numel(c, arg, c.tensor(1).numel()));
+  for (int arg : {2, 3}) ACL_RETURN_IF_FAILED(expect_numel(c, arg, p.n * p.groups));
+  for (int arg : {4, 11, 12}) ACL_RETURN_IF_FAILED(expect_numel(c, arg, p.channels));
+  // Sums of g and of g (x - mean) for every sample and channel, in double.
+  c.workspace_size = stage_bytes(c, compute_dtype(c.tensor(1))) +
+                     2 * stage_round(static_cast<uint64_t>(p.n * p.channels) * 8);
+  return ACLNN_SUCCESS;
+}
+template <class C>
+void group_norm_grad(Call& c) {
+  const Plan& p = c.get<Plan>();
+  Stage<C> stage(c);
+  const C *g = stage.in(c.tensor(0)), *x = stage.in(c.tensor(1)), *means = stage.in(c.tensor(2)),
+          *rstds = stage.in(c.tensor(3)), *w = stage.in(c.maybe(4));
+  C *gx = stage.out(masked(c, 9, 0, 10)), *gw = stage.out(masked(c, 9, 1, 11)),
+    *gb = stage.out(masked(c, 9, 2, 12));
+  const int64_t planes = p.n * p.channels, members = p.channels / p.groups;
+  double* sums = reinterpret_cast<double*>(stage.take(planes * 8 / int64_t{sizeof(C)}));
+  double* products = reinterpret_cast<double*>(stage.take(planes * 8 / int64_t{sizeof(C)}));
+  each(planes, p.space, [&](int64_t k) {
+    sums[k] = run_sum(g + k * p.space, p.space);
+    products[k] = run_products(g + k * p.space, x + k * p.space, means[k / members], p.space);
+  });
+  for (int64_t k = 0; k < p.channels; ++k) {
+    double sum = 0, product = 0;
+    for (int64_t i = 0; i < p.n; ++i) {
+      sum += sums[i * p.channels + k];
+      product += products[i * p.channels + k] * rstds[(i * p.channels + k) / members];
+    }
+    if (gw) gw[k] = static_cast<C>(product);
+    if (gb) gb[k] = static_cast<C>(sum);
+  }
+  const double width = static_cast<double>(members * p.space);
+  each(gx ? p.n * p.groups : 0, members * p.space, [&](int64_t i) {
+    double sum = 0, product = 0;
+    const double rstd = rstds[i];
+    for (int64_t m = 0; m < members; ++m) {
+      const double weight = w ? w[i % p.groups * members + m] : 1;
+      sum += sums[i * members + m] * weight;
+      product += products[i * members + m] * weight;
+    }
+    for (int64_t m = 0; m < members; ++m) {
+      const int64_t at = (i * members + m) * p.space;
+      const double weight = w ? w[i % p.groups * members + m] : 1;
+      run_back(gx + at, g + at, x + at, means[i], static_cast<C>(rstd * weight),
+               static_cast<C>(rstd * rstd * rstd * product / width),
+               static_cast<C>(rstd * sum / width), p.space);
+    }
+  });
+  stage.done();
+}
+aclError run_group_norm_grad(Call& c) {
+  with_float(c.tensor(1).dtype, [&](auto tag) { group_norm_grad<typename decltype(tag)::type>(c); });
+  return ACL_SUCCESS;
+}
+
+}  // namespace
+}  // namespace aclsim
+
+#define ACLNN_GROUP_NORM(op, ...) \
+  ACLNN_OP_FLAGS(op, (GroupNorm<__VA_ARGS__>::check), (GroupNorm<__VA_ARGS__>::run), kOwnNulls)
+ACLNN_OP_FLAGS(aclnnBatchNorm, check_batch_norm, run_batch_norm, kOwnNulls)
+ACLNN_OP_FLAGS(aclnnBatchNormBackward, check_batch_norm_grad<10>, run_batch_norm_grad<10>, kOwnNulls)
+ACLNN_OP_FLAGS(aclnnFastBatchNormBackward, check_batch_norm_grad<11>, run_batch_norm_grad<11>,
+               kOwnNulls)
+ACLNN_GROUP_NORM(aclnnGroupNorm, 6, 7, 8, After::Nothing)
+ACLNN_GROUP_NORM(aclnnGroupNormSilu, 3, 4, 5, After::Silu)
+ACLNN_GROUP_NORM(aclnnGroupNormSiluV2, 3, 4, 6, After::SiluIfFlag)
+ACLNN_GROUP_NORM(aclnnInstanceNorm, -1, 4, 5, After::Nothing, true)
+ACLNN_OP_FLAGS(aclnnGroupNormBackward, check_group_norm_grad, run_group_norm_grad, kOwnNulls)
