@@ -319,10 +319,12 @@ def _prod_grad(grad: Any, self: Any, dim: int, keepdim: bool) -> Any:
     """Products of all other elements, from cumulative products both ways: zeros are right too."""
     if not self.ndim:
         return grad
+    n = self.shape[dim]
+    if not n:
+        return aten.zeros_like(self)
     if not keepdim:
         grad = aten.unsqueeze(grad, dim)
     one = aten.ones_like(aten.narrow(self, dim, 0, 1))
-    n = self.shape[dim]
     before = aten.cat([one, aten.cumprod(aten.narrow(self, dim, 0, n - 1), dim)], dim)
     flipped = aten.flip(aten.narrow(self, dim, 1, n - 1), (dim,))
     after = aten.flip(aten.cat([one, aten.cumprod(flipped, dim)], dim), (dim,))
