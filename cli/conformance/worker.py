@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -139,8 +140,20 @@ def _open(setup: Mapping[str, Any]) -> Any:
     return cann
 
 
+def _die_with_parent() -> None:
+    """Ask Linux to kill this process when the one that started it is gone, however it went.
+
+    A kernel that hangs would otherwise hold the device for ever (prctl(2), PR_SET_PDEATHSIG).
+    """
+    import ctypes
+
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, int(signal.SIGKILL))
+
+
 def main() -> int:
     """Serve until stdin ends."""
+    _die_with_parent()
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     setup = json.loads(sys.stdin.readline())

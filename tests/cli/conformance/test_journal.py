@@ -1,0 +1,71 @@
+"""Journals survive what runs do not: torn lines, kills, newer fields."""
+
+import json
+
+import pytest
+from mindtorch_npu.conformance import journal
+from mindtorch_npu.conformance.result import Result
+
+RESULT = Result("add/meta/s0", "add", "meta", "PASS", tier="T0", seed=3, seconds=0.25)
+
+
+def written(tmp_path, *lines):
+    path = tmp_path / "run.jsonl"
+    path.write_text("".join(line + "\n" for line in lines))
+    return path
+
+
+def head(**changes):
+    data = {"kind": "run", **journal.header({"device": "cpu"}, {"what": "add"}, 2), **changes}
+    return json.dumps(data)
+
+
+def test_results_come_back_as_they_were(tmp_path):
+    book = journal.Journal(tmp_path / "deep" / "run.jsonl")
+    book.write("run", journal.header({"device": "cpu"}, {"what": "add"}, 2))
+    book.write("start", {"case": RESULT.case, "seed": 3, "repro": "x"})
+    book.result(RESULT)
+    book.write("end", {"seconds": 1.0, "interrupted": False})
+    book.close()
+    record = journal.read(book.path)
+    assert list(record.results.values()) == [RESULT]
+    assert record.unfinished == []
+    assert record.end == {"seconds": 1.0, "interrupted": False}
+
+
+def test_torn_last_line_is_ignored(tmp_path):
+    path = written(tmp_path, head(), json.dumps({"kind": "result", **RESULT.as_json()}))
+    with path.open("a") as file:
+        file.write('{"kind":"result","case":"add/me')
+    assert len(journal.read(path).results) == 1
+
+
+def test_torn_line_in_the_middle_is_an_error(tmp_path):
+    path = written(tmp_path, head(), '{"kind":', head())
+    with pytest.raises(journal.JournalError, match="line 2 is not JSON"):
+        journal.read(path)
+
+
+def test_case_that_started_and_never_ended_is_named(tmp_path):
+    start = {"kind": "start", "case": "add/meta/s1", "seed": 0, "repro": "x"}
+    record = journal.read(written(tmp_path, head(), json.dumps(start)))
+    assert record.unfinished == ["add/meta/s1 --seed 0"]
+
+
+def test_unknown_fields_of_newer_journals_are_ignored(tmp_path):
+    line = json.dumps({"kind": "result", **RESULT.as_json(), "colour": "blue"})
+    assert len(journal.read(written(tmp_path, head(), line)).results) == 1
+
+
+def test_other_files_are_refused(tmp_path):
+    with pytest.raises(journal.JournalError, match="no header line"):
+        journal.read(written(tmp_path, '{"kind":"start","case":"a"}'))
+    with pytest.raises(journal.JournalError, match="schema 'x/2'"):
+        journal.read(written(tmp_path, head(schema="x/2")))
+
+
+def test_repro_line_is_safe_to_paste():
+    assert journal.repro("add/meta/s0", 7) == (
+        "mindtorch-npu check add --case add/meta/s0 --seed 7"
+    )
+    assert "'a b'" in journal.repro("add/meta/s0", 7, ["--home", "a b"])

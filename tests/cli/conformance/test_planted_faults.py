@@ -1,0 +1,108 @@
+"""Each kind of defect, planted into the simulator, is caught by a verdict, and by which one."""
+
+from __future__ import annotations
+
+import pytest
+from mindtorch_npu.conformance import engine, journal
+from mindtorch_npu.conformance.cases import Plan
+from mindtorch_npu.conformance.pool import Setup
+from mindtorch_npu.conformance.result import Result
+
+from aclnn_bindings.library import bundled_simulator
+
+pytestmark = pytest.mark.skipif(bundled_simulator() is None, reason="the simulator is not built")
+
+
+def checked(tmp_path, op, fault="", timeout=30.0, **plan) -> list[Result]:
+    """All results of a quick check of one op on the simulator with a fault."""
+    environ = {"ACLSIM_FAULTS": fault} if fault else {}
+    setup = Setup("npu:0", None, True, str(tmp_path / "run.jsonl"), timeout, environ)
+    request = engine.Request((op,), Plan(**plan), setup, jobs=2)
+    run = engine.begin(request, tmp_path / "run.jsonl")
+    return list(run.results())
+
+
+def verdicts(results: list[Result]) -> set[str]:
+    return {r.verdict for r in results}
+
+
+@pytest.mark.parametrize("op", ["add", "matmul", "index_put"])
+def test_without_a_fault_nothing_fails(tmp_path, op):
+    found = checked(tmp_path, op)
+    assert [r.case for r in found if r.failing] == []
+    assert "PASS" in verdicts(found)
+
+
+@pytest.mark.parametrize(
+    ("op", "fault", "case", "says"),
+    [
+        ("add", "add:tail", "add/functional/s0", "a second run differs"),
+        ("add", "add:zeros", "add/functional/s0", "are zero where the reference is not"),
+        ("matmul", "matmul:zeros", "matmul/functional/s0", "are zero where the reference is not"),
+        ("add", "add:workspace", "add/functional/s0", "a second run differs"),
+        ("add", "add:random", "add/functional/s0", "a second run differs"),
+    ],
+)
+def test_guard_objects(tmp_path, op, fault, case, says):
+    found = {r.case: r for r in checked(tmp_path, op, fault)}
+    assert found[case].failing
+    assert any(says in g for g in found[case].guards), found[case].guards
+
+
+def test_write_past_the_end_turns_a_pass_into_mistrusted(tmp_path):
+    found = {r.case: r for r in checked(tmp_path, "add", "add:past", forms=("out",))}
+    assert verdicts(list(found.values())) == {"MISTRUSTED"}
+    assert found["add/out/s0"].tier == "T0"
+    assert found["add/out/s0"].guards == ("1 element outside of the output changed",)
+
+
+def test_dropped_last_k_breaks_the_componentwise_ratio_and_exact_integers(tmp_path):
+    found = {r.case: r for r in checked(tmp_path, "matmul", "matmul:lastk")}
+    assert found["matmul/functional/s0"].verdict == "FAIL"
+    assert "componentwise ratio" in found["matmul/functional/s0"].reason
+    integer = found["matmul/functional/s0/float16/odd/integer"]
+    assert integer.verdict == "FAIL"
+
+
+def test_low_precision_accumulation_breaks_the_componentwise_ratio(tmp_path):
+    found = {r.case: r for r in checked(tmp_path, "matmul", "matmul:lowacc")}
+    for dtype in ("float16", "bfloat16"):
+        odd = found[f"matmul/functional/s0/{dtype}/odd"]
+        assert odd.verdict == "FAIL", dtype
+        assert "componentwise ratio" in odd.reason
+
+
+def test_lost_nan_is_a_nan_out_of_place(tmp_path):
+    found = {r.case: r for r in checked(tmp_path, "add", "add:nan")}
+    special = found["add/functional/s0/float32/odd/special"]
+    assert special.verdict == "FAIL"
+    assert "NaN or Inf out of place" in special.reason
+
+
+@pytest.mark.parametrize(
+    ("fault", "verdict", "says"),
+    [
+        ("add:crash", "CRASH", "signal 11 (SIGSEGV)"),
+        ("add:code", "ERROR", "answered 561"),
+        ("add:trap", "ERROR", "507015"),
+    ],
+)
+def test_lost_case_is_recorded_and_the_run_goes_on(tmp_path, fault, verdict, says):
+    found = checked(tmp_path, "add", fault, forms=("out", "meta", "inplace"))
+    lost = [r for r in found if r.form == "out"]
+    assert verdicts(lost) == {verdict}
+    assert all(says in r.reason for r in lost), lost[0].reason
+    assert verdicts([r for r in found if r.form != "out"]) == {"PASS"}
+
+
+def test_hang_is_killed_and_the_run_goes_on(tmp_path):
+    found = checked(tmp_path, "add", "add:hang", 1.5, forms=("method", "meta"))
+    assert {r.form: r.verdict for r in found} == {"method": "HANG", "meta": "PASS"}
+
+
+def test_journal_names_what_crashed_before_it_ran(tmp_path):
+    checked(tmp_path, "add", "add:crash", forms=("method",))
+    record = journal.read(tmp_path / "run.jsonl")
+    assert record.started["add/method/s0 --seed 0"] == (
+        "mindtorch-npu check add --case add/method/s0 --seed 0"
+    )

@@ -1,0 +1,237 @@
+"""`mindtorch-npu check`: selection, output, exit codes, resume, interruption, replay."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from mindtorch_npu.conformance import journal
+
+from aclnn_bindings.library import bundled_simulator
+
+pytestmark = pytest.mark.skipif(bundled_simulator() is None, reason="the simulator is not built")
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Run the command in a process; its state folder is the test's own."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+    def call(*words: str, **environ: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command(*words), capture_output=True, text=True, cwd=tmp_path, timeout=120,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environ}, check=False,
+        )  # fmt: skip
+
+    return call
+
+
+def command(*words: str) -> list[str]:
+    return [sys.executable, "-m", "mindtorch_npu", *words]
+
+
+def test_the_three_ops_pass_with_a_verdict_for_each(run):
+    done = run("check", "add", "matmul", "index_put")
+    assert done.returncode == 0, done.stdout + done.stderr
+    for line in ("add", "matmul", "index_put"):
+        assert f"  {line} " in done.stdout
+    assert "PASS" in done.stdout
+    assert "FAIL" not in done.stdout
+    assert "cases per second" in done.stdout
+
+
+def test_verbose_shows_every_case(run):
+    done = run("check", "add", "--form", "inplace", "-v")
+    assert "add/inplace/s0/sliced" in done.stdout
+
+
+def test_failure_leaves_with_one_and_prints_the_repro(run):
+    done = run("check", "matmul", "--form", "method", ACLSIM_FAULTS="matmul:zeros")
+    assert done.returncode == 1
+    assert "mindtorch-npu check matmul --case matmul/method/s0 --seed 0" in done.stdout
+    assert "ACLSIM_FAULTS=matmul:zeros" in done.stdout
+
+
+def test_repro_line_runs_that_case_alone(run):
+    done = run("check", "matmul", "--case", "matmul/method/s0", "--seed", "0")
+    assert done.returncode == 0
+    assert "1 case of 1 operator" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ((), "nothing selected"),
+        (("ad",), "near: add"),
+        (("add", "--dtype", "complex32"), "no case matches"),
+        (("add", "--case", "add/sideways"), "FORM is one of"),
+        (("--family", "nonsense"), "one of"),
+        (("--raw", "aclnnNonsense"), "declares no such operator"),
+        (("add", "--jobs", "0"), "give 1 or more"),
+    ],
+)
+def test_nothing_to_run_is_a_usage_error(run, words, says):
+    done = run("check", *words)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_missing_install_is_an_environment_error(run, tmp_path):
+    done = run("check", "add", "--home", str(tmp_path / "nowhere"))
+    assert done.returncode == 3
+    assert "mindtorch-npu probe" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_explain_prints_rule_reason_and_source(run):
+    done = run("check", "exp", "--explain")
+    assert done.returncode == 0
+    for text in ("elementary", "≤ 2 / 3 / 3 ULP", "range reduction", "OpenCL"):
+        assert text in done.stdout
+
+
+def test_list_prints_cases_and_runs_none(run):
+    done = run("check", "add", "--form", "out", "--list")
+    assert done.stdout.splitlines() == ["add/out/s0", "add/out/s0/sliced", "add/out/s0/stepped"]
+
+
+def test_raw_mode_checks_the_contract_from_the_header_alone(run):
+    done = run("check", "--raw", "aclnnAdd", "-v")
+    assert done.returncode == 0, done.stdout
+    for form in ("contract-call", "contract-null/self", "contract-dtype", "contract-rank"):
+        assert f"aclnnAdd/{form}" in done.stdout
+
+
+def test_resume_runs_what_is_missing_and_reports_all(run, tmp_path):
+    book = tmp_path / "run.jsonl"
+    whole = run("check", "add", "--form", "out", "--form", "meta", "--journal", str(book))
+    assert whole.returncode == 0
+    lines = book.read_text().splitlines()
+    book.write_text("\n".join(lines[:6]) + "\n")
+    done = run("check", "--resume", str(book))
+    assert done.returncode == 0, done.stderr
+    assert (
+        whole.stdout.splitlines()[-2].split(" in ")[0]
+        == done.stdout.splitlines()[-2].split(" in ")[0]
+    )
+    cases = [json.loads(line)["case"] for line in book.read_text().splitlines()
+             if '"kind":"result"' in line]  # fmt: skip
+    assert len(cases) == len(set(cases))
+
+
+def test_journal_that_exists_is_not_mixed_with_another_run(run, tmp_path):
+    book = tmp_path / "run.jsonl"
+    assert run("check", "add", "--form", "out", "--journal", str(book)).returncode == 0
+    done = run("check", "add", "--form", "out", "--journal", str(book))
+    assert done.returncode == 2
+    assert "--resume" in done.stderr
+
+
+def test_interrupt_leaves_a_valid_partial_report_to_resume(tmp_path):
+    book, page = tmp_path / "run.jsonl", tmp_path / "page.html"
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "ACLSIM_FAULTS": "add:hang"}
+    words = ("check", "add", "--form", "method", "--form", "meta", "--jobs", "1", "--journal", str(book),
+             "--html", str(page))  # fmt: skip
+    with subprocess.Popen(command(*words), env=environ, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True) as process:  # fmt: skip
+        _wait_for(book, "add/method/s0")
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "check --resume" in err
+    assert "Traceback" not in err
+    record = journal.read(book)
+    assert record.end is not None
+    assert record.end["interrupted"]
+    assert "cases of" in out or "case of" in out
+    assert "add/method/s0" in page.read_text()
+
+
+def _wait_for(path: Path, text: str) -> None:
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        if path.exists() and text in path.read_text():
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"{text} never started")
+
+
+def _children(pid: int) -> list[int]:
+    return [int(p) for t in Path(f"/proc/{pid}/task").iterdir()
+            for p in (t / "children").read_text().split()]  # fmt: skip
+
+
+def _wait_until_gone(pids: list[int]) -> None:
+    end = time.monotonic() + 30
+    while any(Path(f"/proc/{pid}").exists() for pid in pids):
+        assert time.monotonic() < end, f"workers {pids} outlive the run"
+        time.sleep(0.05)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="children are read from /proc")
+def test_killed_run_resumes(tmp_path, run):
+    book = tmp_path / "run.jsonl"
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "ACLSIM_FAULTS": "add:hang"}
+    words = (
+        "check",
+        "add",
+        "--form",
+        "method",
+        "--form",
+        "meta",
+        "--jobs",
+        "1",
+        "--journal",
+        str(book),
+    )
+    with subprocess.Popen(command(*words), env=environ, start_new_session=True) as process:
+        _wait_for(book, "add/method/s0")
+        workers = _children(process.pid)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    assert workers
+    _wait_until_gone(workers)
+    assert journal.read(book).unfinished == ["add/method/s0 --seed 0"]
+    done = run("check", "--resume", str(book))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert journal.read(book).unfinished == []
+
+
+def test_known_issue_turns_a_failure_into_xfail(run, tmp_path):
+    issues = tmp_path / "known.toml"
+    issues.write_text(
+        "[[issue]]\nop = 'matmul'\nreason = 'kernel returns zeros'\nexpires = 2099-01-01\n"
+    )
+    words = ("check", "matmul", "--form", "method", "--known-issues", str(issues))
+    done = run(*words, ACLSIM_FAULTS="matmul:zeros")
+    assert done.returncode == 0
+    assert "XFAIL" in done.stdout
+    assert "kernel returns zeros" in done.stdout
+    assert "XPASS" in run(*words).stdout
+
+
+def test_saved_case_replays_with_its_own_inputs(run, tmp_path):
+    run("check", "matmul", "--form", "method", "--save", str(tmp_path / "saved"),
+        ACLSIM_FAULTS="matmul:zeros")  # fmt: skip
+    saved = tmp_path / "saved" / "matmul_method_s0-seed0.json"
+    again = run("check", "--replay", str(saved), ACLSIM_FAULTS="matmul:zeros")
+    assert again.returncode == 1
+    assert "matmul/method/s0" in again.stdout
+    assert run("check", "--replay", str(saved)).returncode == 0
+
+
+def test_fresh_seeds_repeat_the_cases(run):
+    done = run("check", "add", "--form", "method", "--fresh-seeds", "2")
+    assert "3 cases of 1 operator" in done.stdout
+
+
+def test_cpu_can_be_checked_too(run):
+    done = run("check", "add", "--device", "cpu", "--form", "functional")
+    assert done.returncode == 0, done.stdout

@@ -1,0 +1,159 @@
+"""Reports in every form come from one record, and say the same."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from browser import browser, missing
+from mindtorch_npu import exits, main
+from mindtorch_npu.conformance import journal
+from mindtorch_npu.conformance.result import VERDICTS, Result
+from mindtorch_npu.reports import html
+from test_probe_command import problems
+
+SCHEMA = json.loads((Path(main.__file__).parent / "check.schema.json").read_text())
+MEASURE = {
+    "elements": 12, "different": 2, "nonfinite": 0, "max_ulp": 7.5, "mean_ulp": 0.4, "bias": -0.1,
+    "max_absolute": 1e-3, "max_relative": 2e-3, "mean_relative": 1e-5, "root_mean_square": 1e-4,
+    "ratio": 9.25, "histogram": [10, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0],
+    "worst": {"index": [1, 2], "got": "6.5", "expected": "6", "inputs": {"input 0": "2.5"}},
+}  # fmt: skip
+ENVIRONMENT = {
+    "device": "npu:0", "mindtorch_npu": "0.1.0", "python": "3.11", "numpy": "2", "host": "Linux",
+    "cpus": 2, "switches": {}, "install": "/opt/cann", "kind": "cann", "cann": "9.1.0",
+    "soc": "Ascend910B2", "modes": {"HF32": "off"},
+}  # fmt: skip
+RESULTS = (
+    Result("add/out/s0", "add", "out", "PASS", "float32", "T0", "T1", seconds=0.002),
+    Result("mul/out/s0/float16", "mul", "out", "FAIL", "float16", "T3", "T1", seconds=0.003,
+           reason="ULP bound: 7.5 > 1 ULP; at [1, 2] got 6.5 <b>", measure=MEASURE,
+           outcomes=(("T1", "ULP bound", False, "7.5 > 1 ULP"),), inputs=("float16[3, 4]",)),
+    Result("exp/out/s0", "exp", "out", "CRASH", reason="signal 11 (SIGSEGV)"),
+    Result("exp/meta/s0", "exp", "meta", "SKIP", reason="nothing to compare"),
+    Result("sum/out/s0", "sum", "out", "XFAIL", issue="known & expected"),
+)  # fmt: skip
+
+
+@pytest.fixture
+def book(tmp_path):
+    """A journal of one result per kind."""
+    return written(tmp_path / "run.jsonl", RESULTS)
+
+
+def written(path, results):
+    made = journal.Journal(path)
+    made.write("run", journal.header(ENVIRONMENT, {"what": "all", "level": "quick", "seed": 0}, 5))
+    for result in results:
+        made.result(result)
+    made.write("end", {"seconds": 2.0, "replaced": 1, "interrupted": False})
+    made.close()
+    return path
+
+
+def leave(*words):
+    with pytest.raises(SystemExit) as ended:
+        main.main([str(w) for w in words])
+    return ended.value.code
+
+
+def test_json_keeps_its_schema_and_reads_back(book, tmp_path):
+    out = tmp_path / "report.json"
+    assert leave("report", "--from", book, "--json", out) == exits.PROBLEMS
+    data = json.loads(out.read_text())
+    assert list(problems(data, SCHEMA, SCHEMA)) == []
+    known = set(SCHEMA["$defs"]["result"]["properties"])
+    assert all(set(r) <= known for r in data["results"])
+    assert set(SCHEMA["$defs"]["result"]["properties"]["verdict"]["enum"]) == set(VERDICTS)
+    assert journal.read(out).results == journal.read(book).results
+
+
+def test_junit_counts_and_escapes(book, tmp_path):
+    out = tmp_path / "junit.xml"
+    leave("report", "--from", book, "--junit", out)
+    root = ElementTree.parse(out).getroot()
+    assert {k: root.get(k) for k in ("tests", "failures", "errors", "skipped")} == {
+        "tests": "5", "failures": "1", "errors": "1", "skipped": "2",
+    }  # fmt: skip
+    failure = root.find(".//testcase[@name='mul/out/s0/float16']/failure")
+    assert failure is not None
+    assert "mindtorch-npu check mul --case mul/out/s0/float16 --seed 0" in (failure.text or "")
+
+
+def test_markdown_and_terminal_say_the_same(book, tmp_path, capsys):
+    out = tmp_path / "report.md"
+    leave("report", "--from", book, "--md", out)
+    capsys.readouterr()
+    leave("report", "--from", book)
+    shown = capsys.readouterr().out
+    for text in ("mul/out/s0/float16", "signal 11", "7.5 ULP at [1, 2] from 2.5",
+                 "5 cases of 4 operators in 2.0 s"):  # fmt: skip
+        assert text in shown
+        assert text.replace("[", "[") in out.read_text()
+
+
+def test_narrow_pipe_loses_no_failure(book, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    leave("report", "--from", book)
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.splitlines())) <= 60
+    assert "mul/out/s0/float16" in shown
+
+
+def test_other_file_is_a_usage_error(tmp_path, capsys):
+    wrong = tmp_path / "x.jsonl"
+    wrong.write_text("{}\n")
+    assert leave("report", "--from", wrong) == exits.USAGE
+    assert "no journal" in capsys.readouterr().err
+
+
+def test_comparison_names_regressions_and_leaves_with_four(book, tmp_path, capsys):
+    fixed = tuple(r.with_(verdict="PASS", tier="T0") for r in RESULTS[:3]) + RESULTS[4:]
+    other = written(tmp_path / "other.jsonl", fixed)
+    assert leave("report", "--compare", other, book) == exits.REGRESSIONS
+    shown = capsys.readouterr().out
+    assert "regression (2)" in shown
+    assert "only after (1)" in shown
+    assert "2 regressions" in shown
+    assert leave("report", "--compare", book, other) == exits.OK
+    assert "fixed (2)" in capsys.readouterr().out
+
+
+def test_page_is_self_contained_and_cannot_be_broken_by_its_data(book):
+    hostile = RESULTS[1].with_(reason="</script><script>document.title='broken'</script>")
+    record = journal.read(book)
+    record.results["hostile"] = hostile
+    page = html.page(record)
+    assert "</script><script>document.title" not in page
+    for outside in ("http://", "https://", "@import", "src="):
+        assert outside not in page, outside
+
+
+@pytest.mark.skipif(bool(missing()), reason=missing() or "a browser is there")
+def test_page_filters_and_shows_details_in_a_browser(book, tmp_path):
+    page = tmp_path / "page.html"
+    leave("report", "--from", book, "--html", page)
+    with browser(tmp_path / "profile") as tab:
+        tab.open(page.as_uri())
+        rows = "return [...document.querySelectorAll('#rows tr')].map(r => r.cells[1].textContent)"
+        assert len(tab.script(rows)) == 5
+        assert tab.script("return document.title") == "check all · level quick · seed 0"
+        assert "CRASH" in tab.script("return document.getElementById('rows').rows[0].innerText")
+        tab.click("#verdicts button[data-verdict=FAIL]")
+        assert tab.script(rows) == ["mul/out/s0/float16"]
+        tab.click("#rows tr")
+        detail = tab.script("return document.getElementById('detail').innerText")
+        for text in ("6.5 <b>", "[1, 2]", "2.5", "mindtorch-npu check mul --case", "9.25", "fails"):
+            assert text in detail, text
+        bars = tab.script("return document.querySelectorAll('#detail svg rect').length")
+        assert bars == len(MEASURE["histogram"])
+        tab.click("#clear")
+        tab.type("#op", "exp")
+        assert tab.script(rows) == ["exp/out/s0", "exp/meta/s0"]
+        tab.click("th[data-key=case]")
+        assert tab.script(rows) == ["exp/meta/s0", "exp/out/s0"]
+        tab.click("details summary")
+        assert "Ascend910B2" in tab.script("return document.querySelector('details').innerText")
+        assert tab.errors() == []
