@@ -22,7 +22,10 @@ KINDS = {
     "float": ("Float", "number"),
     "double": ("Float", "number"),
 }
-UNLISTED_OPTIONALS = frozenset({"weight", "weights", "bias", "gamma", "beta", "sorter"})
+UNLISTED_OPTIONALS = frozenset(
+    {"weight", "weights", "bias", "gamma", "beta", "sorter", "runningMean", "runningVar"}
+)
+INDEX_PARAMS = frozenset({"indices", "index", "target", "offsets"})
 NULLABLE_KINDS = ("Tensor", "TensorList", "Scalar", "ScalarList", "IntArray", "BoolArray")
 
 
@@ -116,7 +119,11 @@ def _required(spec: dict[str, Any], facts: dict[str, Any], param: Param, kind: s
     if nulls is not None and param.name in nulls:
         return True
     # Where a document lists its nulls: a bound of clamp, say, which the row knows when to miss.
-    if nulls and (kind == "Scalar" or param.name in UNLISTED_OPTIONALS):
+    if nulls and kind == "Scalar":
+        return False
+    # Scales and shifts; where nothing is listed, of ops that have both.
+    affine = nulls or {"bias", "beta"} & set(spec.get("params", ()))
+    if affine and param.name in UNLISTED_OPTIONALS:
         return False
     return not (param.optional or facts.get("optional") or param.name.endswith("Optional"))
 
@@ -125,7 +132,11 @@ def _soc_rule(catalog: Catalog, params: tuple[Param, ...], rule: dict[str, Any])
     only = "only" in rule
     names = catalog.spec_dtypes[rule["only" if only else "not"]]
     mask = sum(1 << v for v in catalog.dtype_values(names) if v >= 0)
-    chosen = sum(1 << i for i, p in enumerate(params) if p.name in rule.get("on", ()) and i < 32)
+    named = rule.get("on", ())
+    if only and not named and any(p.name in INDEX_PARAMS for p in params):
+        # A rule that names nothing speaks of the data, not of what points into it.
+        named = tuple(p.name for p in params if p.name not in INDEX_PARAMS)
+    chosen = sum(1 << i for i, p in enumerate(params) if p.name in named and i < 32)
     socs = _products(rule["products"])
     if only and socs & (1 << PRODUCTS["A3"]):
         socs |= 1 << PRODUCTS["910b"]  # documents state these two together
