@@ -290,4 +290,15 @@ def _matrix_t(self: Tensor) -> Tensor:
 
 Tensor.mT = property(_matrix_t)  # type: ignore[attr-defined]
 Tensor.T = property(lambda self: aten.permute(self, tuple(range(self.ndim - 1, -1, -1))))  # type: ignore[attr-defined]
+
+
+def _part(name: str) -> Any:
+    def write(self: Tensor, value: Any) -> None:
+        getattr(aten, name)(self).copy_(value)
+
+    return property(lambda self: getattr(aten, name)(self), write)
+
+
+Tensor.real = _part("real")  # type: ignore[attr-defined]
+Tensor.imag = _part("imag")  # type: ignore[attr-defined]
 Tensor.H = property(lambda self: aten.conj_of(aten.transpose(self, 0, 1)))  # type: ignore[attr-defined]

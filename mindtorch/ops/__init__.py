@@ -3,6 +3,7 @@
 from . import (
     binary,
     comparison,
+    complex_numbers,
     copying,
     creation,
     gathering,
@@ -10,8 +11,8 @@ from . import (
     indexing,
     joining,
     linalg,
-    ordering,
     nn,
+    ordering,
     pointwise,
     products,
     random,
@@ -23,5 +24,28 @@ from . import (
 )
 from .spec import OPS, Op, aten
 
-__all__ = ["OPS", "Op", "aten", "binary", "comparison", "copying", "creation", "gathering", "grids", "indexing", "joining", "linalg", "ordering", "nn",
-           "pointwise", "products", "random", "reduction", "statistics", "ternary", "unary", "view"]  # fmt: skip
+__all__ = [
+    "OPS",
+    "Op",
+    "aten",
+    "binary",
+    "comparison",
+    "complex_numbers",
+    "copying",
+    "creation",
+    "gathering",
+    "grids",
+    "indexing",
+    "joining",
+    "linalg",
+    "nn",
+    "ordering",
+    "pointwise",
+    "products",
+    "random",
+    "reduction",
+    "statistics",
+    "ternary",
+    "unary",
+    "view",
+]  # fmt: skip

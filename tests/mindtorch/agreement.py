@@ -39,10 +39,21 @@ def plain(value):
     return str(value)
 
 
-def agree(function, text=True):
+def rounded(value, digits):
+    """The same data with numbers to `digits` significant digits: libraries round differently."""
+    if isinstance(value, tuple):
+        return tuple(rounded(v, digits) for v in value)
+    if isinstance(value, complex):
+        return (rounded(value.real, digits), rounded(value.imag, digits))
+    return float(f"{round(value, digits):.{digits}g}") if isinstance(value, float) else value
+
+
+def agree(function, text=True, digits=None):
     """Assert that torch and mindtorch do the same."""
     expected = outcome(torch, function, text)
     got = outcome(mindtorch, function, text)
+    if digits is not None:
+        expected, got = rounded(expected, digits), rounded(got, digits)
     detail = f"mindtorch {got}\ntorch     {expected}"
     assert got == expected, detail
     return expected
