@@ -117,10 +117,8 @@ def test_resume_runs_what_is_missing_and_reports_all(run, tmp_path):
     book.write_text("\n".join(lines[:6]) + "\n")
     done = run("check", "--resume", str(book))
     assert done.returncode == 0, done.stderr
-    assert (
-        whole.stdout.splitlines()[-2].split(" in ")[0]
-        == done.stdout.splitlines()[-2].split(" in ")[0]
-    )
+    first, second = (d.stdout.splitlines()[-2].split(" in ")[0] for d in (whole, done))
+    assert first == second
     cases = [json.loads(line)["case"] for line in book.read_text().splitlines()
              if '"kind":"result"' in line]  # fmt: skip
     assert len(cases) == len(set(cases))

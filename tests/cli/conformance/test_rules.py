@@ -1,4 +1,4 @@
-"""What published rules let through, computed anew: the reason why no verdict rests on them alone."""
+"""What published rules let through, computed anew: why no verdict rests on them alone."""
 
 import numpy as np
 import pytest

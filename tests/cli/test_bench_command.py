@@ -1,0 +1,165 @@
+"""`bench`: statistics, verdicts, plot, and a run whose wrong results have no times."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from xml.etree import ElementTree
+
+import pytest
+from mindtorch_npu.benchmarking import rivals, workloads
+from mindtorch_npu.benchmarking.roofline import Peaks, Point, svg
+from mindtorch_npu.benchmarking.statistics import Limits, collect, summarize, warm_up
+from mindtorch_npu.benchmarking.verdict import compare
+
+from aclnn_bindings.library import bundled_simulator
+from mindtorch.ops import OPS
+
+simulator = pytest.mark.skipif(bundled_simulator() is None, reason="the simulator is not built")
+
+
+def spread(center, width, n=40):
+    return summarize([center + width * (i / n - 0.5) for i in range(n)])
+
+
+def test_summary_orders_its_quantiles():
+    t = spread(100, 10)
+    assert t.least <= t.p20 <= t.q1 <= t.median <= t.q3 <= t.p80
+    assert t.n == 40
+    assert not t.noisy
+    assert spread(100, 90).noisy
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "word"),
+    [
+        ((50, 2), (100, 2), "FASTER"),
+        ((100, 2), (50, 2), "SLOWER"),
+        ((100, 4), (100.5, 4), "SAME"),
+        ((100, 30), (108, 30), "UNCLEAR"),
+        ((100, 90), (100, 90), "UNCLEAR"),
+    ],
+)
+def test_comparison_words(ours, theirs, word):
+    found = compare(spread(*ours), spread(*theirs))
+    assert found.word == word
+    assert found.low <= found.ratio <= found.high
+
+
+def test_sampling_stops_when_times_agree_and_at_the_cap_when_they_do_not():
+    calm = collect(lambda: 10.0, Limits(0.1, 5.0))
+    assert len(calm) >= 20
+    ticks = iter(range(10**9))
+    wild = collect(lambda: float(next(ticks) % 7 + 1), Limits(0.05, 0.2))
+    assert summarize(wild).noisy
+
+
+def test_warm_up_ends_when_windows_agree():
+    times = iter([90.0] * 3 + [40.0] * 3 + [10.0] * 30)
+    warm_up(lambda: next(times), Limits(5.0, 1.0))
+    assert next(times) == 10.0
+
+
+def test_shapes_are_parsed_or_refused():
+    assert workloads.parse_shapes("4x5,7,scalar") == [(4, 5), (7,), ()]
+    with pytest.raises(workloads.WorkloadError, match="'4x'"):
+        workloads.parse_shapes("4x")
+    with pytest.raises(workloads.WorkloadError, match="3 shapes given, its tensors are 2"):
+        workloads.shaped(OPS["matmul"], [(1,), (1,), (1,)], "")
+
+
+def test_default_product_still_fits_together():
+    work = workloads.default(OPS["matmul"], "float16")
+    (m, k), (k2, n) = work.shapes
+    assert k == k2
+    assert m * n >= 1024 * 1024
+    found = workloads.cost(work, [((m, n), 2)], 2)
+    assert found.flops == 2 * m * n * k
+    assert found.nbytes == 2 * (m * k + k * n + m * n)
+
+
+def test_named_sets_give_workloads_of_known_ops():
+    for name in workloads.SETS:
+        assert {w.op for w in workloads.named_set(name, "")} <= set(OPS)
+        assert len(workloads.named_set(name, "")) >= 3
+
+
+def test_roofline_is_an_image_with_every_point():
+    points = [Point("add <float32>", 0.08, 2e9), Point("matmul", 100.0, 5e11)]
+    image = ElementTree.fromstring(svg(points, Peaks(1e11, 1e12), "title"))
+    circles = image.findall("{http://www.w3.org/2000/svg}circle")
+    assert len(circles) == 2
+    assert "add <float32>" in "".join(image.itertext())
+
+
+def test_baseline_of_another_kind_is_refused(tmp_path):
+    path = tmp_path / "b.json"
+    path.write_text("{}")
+    with pytest.raises(rivals.NoRivalError, match="schema must be"):
+        rivals.baseline(path)
+
+
+def bench(tmp_path, *words, **environ):
+    return subprocess.run(
+        [sys.executable, "-m", "mindtorch_npu", "bench", "--seconds", "0.05", *words],
+        capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environ},
+    )  # fmt: skip
+
+
+@simulator
+def test_times_plot_and_baseline(tmp_path):
+    words = ("add", "--shapes", "64x64", "--plot", "roof.svg")
+    done = bench(tmp_path, *words, "--json", "base.json", "--cold")
+    assert done.returncode == 0, done.stdout + done.stderr
+    for text in ("device µs", "host µs", "e2e µs", "cold µs", "GB/s", "of copy"):
+        assert text in done.stdout
+    row = json.loads((tmp_path / "base.json").read_text())["results"][0]
+    assert row["name"] == "add float32 64x64,64x64"
+    assert set(row["times"]) == {"device", "host", "e2e", "cold"}
+    assert (tmp_path / "roof.svg").read_text().startswith("<svg")
+    again = bench(tmp_path, *words, "--against", "base.json")
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert any(w in again.stdout for w in ("SAME", "UNCLEAR", "FASTER", "SLOWER"))
+
+
+@simulator
+def test_slower_than_the_baseline_leaves_with_four_when_asked(tmp_path):
+    words = ("add", "--shapes", "64x64")
+    bench(tmp_path, *words, "--json", "base.json")
+    data = json.loads((tmp_path / "base.json").read_text())
+    for times in data["results"][0]["times"].values():
+        times.update({k: v / 1e4 for k, v in times.items() if isinstance(v, float)})
+    (tmp_path / "fast.json").write_text(json.dumps(data))
+    done = bench(tmp_path, *words, "--against", "fast.json", "--fail-on", "slower")
+    assert done.returncode == 4, done.stdout + done.stderr
+    assert "SLOWER" in done.stdout
+
+
+@simulator
+def test_wrong_result_has_no_times(tmp_path):
+    done = bench(tmp_path, "add", "--shapes", "64x64", ACLSIM_FAULTS="add:zeros")
+    assert done.returncode == 1
+    assert "wrong result" in done.stdout
+    assert "Times" not in done.stdout
+
+
+@simulator
+def test_numpy_is_interleaved(tmp_path):
+    done = bench(tmp_path, "add", "--shapes", "64x64", "--against", "numpy")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "against numpy" in done.stdout
+
+
+@simulator
+def test_host_only_times_small_shapes(tmp_path):
+    done = bench(tmp_path, "add", "--host")
+    assert done.returncode == 0, done.stdout
+    assert "device µs" not in done.stdout
+
+
+def test_nothing_selected_is_a_usage_error(tmp_path):
+    for words in ((), ("nonsense",), ("--set", "nonsense")):
+        assert bench(tmp_path, *words).returncode == 2

@@ -1,0 +1,50 @@
+"""`ops` lists every row and tells all about one."""
+
+import json
+
+import pytest
+from mindtorch_npu import exits, main
+
+from aclnn_bindings.library import bundled_simulator
+from mindtorch.ops import OPS
+
+
+def leave(*words):
+    with pytest.raises(SystemExit) as ended:
+        main.main(list(words))
+    return ended.value.code
+
+
+def test_every_row_is_listed(capsys):
+    assert leave("ops", "--json") == exits.OK
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
+    assert set(rows) == set(OPS)
+    assert rows["matmul"]["aclnn"] == ["aclnnMatmul"]
+    assert all(row["reason"] and row["source"] for row in rows.values())
+
+
+def test_family_restricts_the_list(capsys):
+    assert leave("ops", "--family", "linalg") == exits.OK
+    shown = capsys.readouterr().out
+    assert "  matmul " in shown
+    assert "  relu " not in shown
+
+
+@pytest.mark.skipif(bundled_simulator() is None, reason="the simulator is not built")
+def test_one_op_shows_schema_rule_and_header(capsys, monkeypatch):
+    monkeypatch.setenv("MINDTORCH_CANN_HOME", str(bundled_simulator()))
+    assert leave("ops", "matmul") == exits.OK
+    shown = capsys.readouterr().out
+    for text in ("matmul(Tensor self, Tensor other) -> Tensor", "componentwise", "LAPACK",
+                 "aclnnMatmulGetWorkspaceSize(", "const aclTensor *self", "aclnn_matmul.h"):  # fmt: skip
+        assert text in shown or text == "componentwise", text
+
+
+def test_aclnn_name_finds_its_op(capsys):
+    assert leave("ops", "aclnnMatmul") == exits.OK
+    assert "matmul(Tensor self" in capsys.readouterr().out
+
+
+def test_unknown_name_is_a_usage_error_with_neighbours(capsys):
+    assert leave("ops", "matmull") == exits.USAGE
+    assert "near: matmul" in capsys.readouterr().err
