@@ -162,6 +162,8 @@ def _by_weight(grad: Any, input: Any, weight_geom: Any) -> Any:
 
 
 def _linear_lower(input: Any, weight: Any, bias: Any) -> Any:
+    if bias is not None and input.ndim == 2:
+        return aten.addmm(bias, input, aten.t(weight))
     out = aten.matmul(input, aten.t(weight))
     return out if bias is None else aten.add(out, bias)
 

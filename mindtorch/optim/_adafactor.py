@@ -70,7 +70,8 @@ class Adafactor(Optimizer):
     def _update(self, p: Any, grad: Any, group: Group) -> None:
         state, lr = self._state_of(p, grad), group["lr"]
         floor, scale_floor = group["eps"]
-        floor = mindtorch.finfo(p.dtype).eps if floor is None else floor
+        info: Any = mindtorch.finfo(p.dtype)
+        floor = info.eps if floor is None else floor
         grad = -grad if group["maximize"] else grad
         step = advance(state)
         weight = step ** group["beta2_decay"]

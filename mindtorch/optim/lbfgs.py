@@ -113,7 +113,7 @@ class LBFGS(Optimizer):
 
     def _done(self, grad: Any, direction: Any, length: float, loss: float, before: float) -> bool:
         group = self.param_groups[0]
-        return (
+        return bool(
             float(grad.abs().max()) <= group["tolerance_grad"]
             or float(direction.mul(length).abs().max()) <= group["tolerance_change"]
             or abs(loss - before) < group["tolerance_change"]

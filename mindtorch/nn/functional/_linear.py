@@ -146,8 +146,13 @@ def _bags(input: Tensor, offsets: Tensor | None, last: bool) -> tuple[Any, Any, 
 def _pooled(rows: Any, bags: Any, count: int, mode: str) -> Any:
     zeros = mindtorch.zeros((count, rows.size(1)), dtype=rows.dtype, device=rows.device)
     if mode == "max":
-        where = bags.unsqueeze(1).expand_as(rows)
-        return zeros.scatter_reduce(0, where, rows, "amax", include_self=False)
+        sizes = (bags.unsqueeze(0) == mindtorch.arange(count, device=bags.device).unsqueeze(1)).sum(
+            1
+        )
+        parts = rows.split(sizes.tolist())
+        return mindtorch.stack(
+            [part.max(0)[0] if part.size(0) else zeros[i] for i, part in enumerate(parts)]
+        )
     total = zeros.index_add(0, bags, rows)
     if mode == "sum":
         return total

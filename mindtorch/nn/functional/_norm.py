@@ -51,7 +51,8 @@ def rms_norm(
     shape = _trailing(input, normalized_shape)
     wide = input.float() if input.dtype in (mindtorch.float16, mindtorch.bfloat16) else input
     if eps is None:
-        eps = mindtorch.finfo(wide.dtype).eps
+        info: Any = mindtorch.finfo(wide.dtype)
+        eps = info.eps
     dims = tuple(range(-len(shape), 0))
     normal = wide * mindtorch.rsqrt((wide * wide).mean(dims, keepdim=True) + eps)
     normal = normal if weight is None else normal * weight

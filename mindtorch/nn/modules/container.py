@@ -84,7 +84,7 @@ class Sequential(_Indexed):
 
     def forward(self, input: Any) -> Any:
         for module in self._modules.values():
-            input = module(input)  # type: ignore[misc]
+            input = module(input)
         return input
 
     def __getitem__(self, index: Any) -> Any:

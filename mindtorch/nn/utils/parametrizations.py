@@ -47,6 +47,9 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
 class _SpectralNorm(Module):
     """Divides a weight by its largest singular value, followed by power iteration."""
 
+    _u: Any
+    _v: Any
+
     def __init__(
         self, weight: Tensor, n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12
     ) -> None:

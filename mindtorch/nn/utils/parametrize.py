@@ -120,7 +120,7 @@ def _inject_class(module: Module) -> None:
     body: dict[str, Any] = {"__reduce_ex__": _refuse_pickle}
     if "__deepcopy__" not in base.__dict__:
         body["__deepcopy__"] = copied
-    module.__class__ = type(f"Parametrized{base.__name__}", (base,), body)  # type: ignore[assignment]
+    module.__class__ = type(f"Parametrized{base.__name__}", (base,), body)
 
 
 def _refuse_pickle(self: Any, protocol: Any) -> Any:
@@ -214,7 +214,7 @@ def remove_parametrizations(
         module.register_buffer(tensor_name, value)
     if not is_parametrized(module):
         delattr(module, "parametrizations")
-        module.__class__ = type(module).__bases__[0]  # type: ignore[assignment]
+        module.__class__ = type(module).__bases__[0]
     return module
 
 

@@ -148,10 +148,10 @@ class CyclicLR(LRScheduler):
     def scale_fn(self, x: float) -> float:
         """The amplitude's factor at cycle (or iteration) x."""
         if self._scale_fn_custom is not None:
-            return self._scale_fn_custom(x)
+            return float(self._scale_fn_custom(x))
         if self.mode == "triangular":
             return 1.0
-        return 1 / (2.0 ** (x - 1)) if self.mode == "triangular2" else self.gamma**x
+        return 1 / (2.0 ** (x - 1)) if self.mode == "triangular2" else float(self.gamma**x)
 
     def get_lr(self) -> list[Any]:
         self._warn_outside_step()

@@ -45,7 +45,7 @@ def _mapping(batch: Any, first: Any, functions: Any) -> Any:
             made = copy.copy(first)
             made.update(joined)
             return made
-        return type(first)(joined)  # type: ignore[call-arg]
+        return type(first)(joined)
     except TypeError:  # the mapping's type can't be made from a dict
         return joined
 
@@ -63,7 +63,7 @@ def _sequence(batch: Any, first: Any, functions: Any) -> Any:
             for i, value in enumerate(joined):
                 made[i] = value
             return made
-        return type(first)(joined)  # type: ignore[call-arg]
+        return type(first)(joined)
     except TypeError:  # the sequence's type can't be made from a list
         return joined
 
