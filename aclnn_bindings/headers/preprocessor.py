@@ -25,6 +25,8 @@ def predefined() -> dict[str, Macro]:
     ones = ["__linux__", "__linux", "linux", "__unix__", "__LP64__", "__STDC__", "true"]
     known = dict.fromkeys([*ones, f"__{machine}__"], "1")
     known |= {"__GNUC__": "12", "__STDC_VERSION__": "201710L", "__SIZEOF_POINTER__": "8"}
+    known |= {"__BYTE_ORDER__": "1234", "__ORDER_LITTLE_ENDIAN__": "1234"}
+    known |= {"__ORDER_BIG_ENDIAN__": "4321", "__CHAR_BIT__": "8"}
     return {name: Macro(None, body, 0) for name, body in known.items()}
 
 

@@ -12,6 +12,7 @@ from .expression import evaluate
 from .includes import Includes
 from .numbers import NotConstant, Value
 from .raw import Macro, RawEnum, Unit
+from .standard import SYSTEM
 from .tokenizer import tokenize
 
 T = TypeVar("T")
@@ -181,7 +182,7 @@ class UnitScope:
 
     def macro(self, name: str) -> Macro | None:
         """The macro that a name is; one with an empty body is no part of an expression."""
-        return self.symbols.find_macro(name, self.unit)
+        return self.symbols.find_macro(name, self.unit) or SYSTEM.get(name)
 
     def width(self, ctype: str) -> tuple[int, bool] | None:
         name = unqualified(" ".join(ctype.split()))

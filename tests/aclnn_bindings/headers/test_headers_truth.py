@@ -69,6 +69,8 @@ def test_a_wrong_claim_is_refused(tmp_path: Path) -> None:
 
 LAYOUTS = """
 #include <stdint.h>
+#include <limits.h>
+#include <sys/ioctl.h>
 #define LENGTH 3
 typedef enum { SMALL = 1, BIG = 0x1FFFFFFFFLL } wide_t;
 typedef enum { MINUS = -1, PLUS = 7 } signed_t;
@@ -94,6 +96,8 @@ typedef struct { uint16_t n; char text[]; } Flexible;
 #define CAST ((int32_t)0xFFFFFFFE)
 #define HALF 0.5f
 #define TEXT "one" " two"
+#define LIMITS (INT_MAX - UINT8_MAX + (INT64_MIN < 0))
+#define REQUEST _IOWR('A', 3, Natural)
 #define PAIR(a, b) (((a) << 8) | (b))
 #define PAIRED PAIR(LENGTH, 0x10)
 int f(int a[LENGTH], int (*g)(int, char), void (*const h)(void), const U *const *u, ...);
