@@ -66,7 +66,9 @@ def main() -> int:
     problems = stale_pages(write="--write" in sys.argv[1:])
     for path in documents():
         problems += broken_links(path) + failing_code(path)
-    print("\n".join(problems) or f"{len(documents())} documents: links, code and generated pages hold")
+    print(
+        "\n".join(problems) or f"{len(documents())} documents: links, code and generated pages hold"
+    )
     return bool(problems)
 
 

@@ -1,4 +1,4 @@
-"""Owns the arithmetic functions whose first argument may be a number or whose mode picks the row."""
+"""Owns arithmetic whose first argument may be a number, or whose mode picks the row."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _with_out(made: Any, out: Any) -> Any:
 
 
 @surface(method=False)
-def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:  # noqa: A001 - torch's name
+def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:
     """`input` to the power of `exponent`, either of which may be a number."""
     if isinstance(input, Tensor):
         return _row("pow")(input, exponent, out=out)

@@ -39,20 +39,20 @@ def _clamped(self: Tensor, low: Any, high: Any, form: str) -> Tensor:
 
 
 @surface(method=False)
-def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Any = None) -> Tensor:  # noqa: A002
+def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Any = None) -> Tensor:
     """Values below `min` become `min`, above `max` `max`; the bounds are numbers or tensors."""
     made = _clamped(input, min, max, "aten")
     return made if out is None else out.copy_(made)
 
 
 @surface(name="clamp", function=False, internal=False)
-def _clamp_method(self: Tensor, min: Any = None, max: Any = None) -> Tensor:  # noqa: A002
+def _clamp_method(self: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """torch.clamp."""
     return _clamped(self, min, max, "aten")
 
 
 @surface(function=False, internal=False)
-def clamp_(self: Tensor, min: Any = None, max: Any = None) -> Tensor:  # noqa: A002
+def clamp_(self: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """torch.clamp, in place."""
     return _clamped(self, min, max, "inplace")
 

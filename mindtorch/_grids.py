@@ -13,11 +13,11 @@ from .ops.spec import OPS, aten
 
 
 def _out(made: Tensor, out: Tensor | None, requires_grad: bool = False) -> Tensor:
-    return finish(made, requires_grad) if out is None else out.copy_(made)  # type: ignore[attr-defined,no-any-return]
+    return finish(made, requires_grad) if out is None else out.copy_(made)
 
 
 def _number(value: Any) -> Any:
-    return value.item() if isinstance(value, Tensor) else value  # type: ignore[attr-defined]
+    return value.item() if isinstance(value, Tensor) else value
 
 
 @surface(method=False)
@@ -107,7 +107,13 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
 
 def _triangle(name: str, keep: str) -> None:
     def indices(
-        row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None, layout: Any = None
+        row: int,
+        col: int,
+        offset: int = 0,
+        *,
+        dtype: Any = None,
+        device: Any = None,
+        layout: Any = None,
     ) -> Tensor:
         mask = getattr(aten, keep)(aten.ones((row, col), dtype=None, device=device), offset)
         found = aten.transpose(aten.nonzero(mask), 0, 1)
@@ -143,13 +149,13 @@ def _unique_flat(flat: Tensor, ordered: Tensor, where: Tensor | None) -> tuple[T
 
 @surface()
 def unique(
-    input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,  # noqa: A002
+    input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
     dim: int | None = None,
 ) -> Any:  # fmt: skip
     """The distinct elements in order, and if asked where each went and how many there were."""
     if dim is not None:
         return _unique_rows(input, return_inverse, return_counts, dim)
-    flat = aten.reshape(input.detach(), (-1,))  # type: ignore[attr-defined]
+    flat = aten.reshape(input.detach(), (-1,))
     ordered, where = aten.sort(flat, 0)
     values, inverse, counts = _unique_flat(flat, ordered, where)
     return _asked(values, aten.reshape(inverse, input.shape), counts, return_inverse, return_counts)
@@ -167,11 +173,16 @@ def _unique_rows(input: Tensor, with_inverse: bool, with_counts: bool, dim: int)
     from ._creation import from_array
 
     values, inverse, counts = np.unique(
-        input.detach().cpu().numpy(), return_inverse=True, return_counts=True, axis=dim  # type: ignore[attr-defined]
+        input.detach().cpu().numpy(),
+        return_inverse=True,
+        return_counts=True,
+        axis=dim,
     )
-    made = (from_array(np.ascontiguousarray(v), input.device)
-            for v in (values, inverse.reshape(-1), counts))  # fmt: skip
-    return _asked(*made, with_inverse, with_counts)
+    made = [
+        from_array(np.ascontiguousarray(v), input.device)
+        for v in (values, inverse.reshape(-1), counts)
+    ]
+    return _asked(made[0], made[1], made[2], with_inverse, with_counts)
 
 
 @surface()
@@ -181,7 +192,7 @@ def unique_consecutive(
     """The elements without those equal to the one before."""
     if dim is not None:
         raise NotImplementedError("unique_consecutive(): dim is not implemented")
-    flat = aten.reshape(input.detach(), (-1,))  # type: ignore[attr-defined]
+    flat = aten.reshape(input.detach(), (-1,))
     values, inverse, counts = _unique_flat(flat, flat, None)
     return _asked(values, aten.reshape(inverse, input.shape), counts, return_inverse, return_counts)
 
@@ -206,8 +217,10 @@ def quantile(
     made = aten.movedim(made, -1, 0)
     if keepdim:
         ones = (1,) * input.ndim if dim is None else None
-        made = aten.reshape(made, (made.shape[0], *ones)) if ones else aten.unsqueeze(
-            made, at + 1 if at >= 0 else at
+        made = (
+            aten.reshape(made, (made.shape[0], *ones))
+            if ones
+            else aten.unsqueeze(made, at + 1 if at >= 0 else at)
         )
     return _out(made if q.ndim else aten.squeeze(made, 0), out)
 
@@ -219,7 +232,7 @@ def _int64() -> Any:
 
 
 def _between(how: str, low: Tensor, high: Tensor, weight: Tensor) -> Tensor:
-    ways = {
+    ways: dict[str, Any] = {
         "linear": lambda: aten.add(low, aten.mul(aten.sub(high, low), weight)),
         "lower": lambda: low,
         "higher": lambda: high,
@@ -227,16 +240,12 @@ def _between(how: str, low: Tensor, high: Tensor, weight: Tensor) -> Tensor:
         "nearest": lambda: aten.where(aten.gt(weight, 0.5), high, low),
     }
     if how not in ways:
-        raise RuntimeError(
-            f"quantile() interpolation must be one of {', '.join(ways)}; got {how}"
-        )
-    return ways[how]()
+        raise RuntimeError(f"quantile() interpolation must be one of {', '.join(ways)}; got {how}")
+    return ways[how]()  # type: ignore[no-any-return]
 
 
 @surface()
-def histc(
-    input: Tensor, bins: int = 100, min: Any = 0, max: Any = 0, *, out: Any = None  # noqa: A002
-) -> Tensor:
+def histc(input: Tensor, bins: int = 100, min: Any = 0, max: Any = 0, *, out: Any = None) -> Tensor:
     """Counts of elements in `bins` equal bins between `min` and `max` (the data's where equal)."""
     low, high = float(min), float(max)
     if low == high and input.numel():

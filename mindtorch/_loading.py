@@ -12,7 +12,8 @@ import threading
 # Modules that publish hand-written functions and methods; rows are published after them.
 SURFACES = (
     "_autograd.surface", "_creation", "_methods", "_indexing", "_printing", "_pickling",
-    "_queries", "_dlpack", "_arithmetic", "_choice", "_reductions", "_products", "_random", "_grids",
+    "_queries", "_dlpack", "_arithmetic", "_choice", "_reductions", "_products", "_random",
+    "_grids",
 )  # fmt: skip
 
 _lock = threading.RLock()

@@ -26,7 +26,7 @@ def from_bytes(
     if device != "cpu":
         made = aten.to(made, device)
     if kind is not None and kind is not Tensor:
-        made = Tensor._make_subclass(kind, made)  # type: ignore[attr-defined]
+        made = Tensor._make_subclass(kind, made)
     if state:
         made.__dict__.update(state)
     return made.requires_grad_() if leaf else made
@@ -55,7 +55,7 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Any:
         )
     made = self.detach().clone()
     if type(self) is not Tensor:
-        made = Tensor._make_subclass(type(self), made)  # type: ignore[attr-defined]
+        made = Tensor._make_subclass(type(self), made)
         made.__dict__.update(self.__dict__)
     if self.requires_grad:
         made.requires_grad_()

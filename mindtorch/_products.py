@@ -31,7 +31,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
     rows = aten.reshape(aten.permute(a, (*keep_a, *left)), (-1, inner))
     columns = aten.reshape(aten.permute(b, (*right, *keep_b)), (inner, -1))
     made = aten.reshape(aten.mm(rows, columns), shape)
-    return made if out is None else out.copy_(made)  # type: ignore[attr-defined,no-any-return]
+    return made if out is None else out.copy_(made)  # type: ignore[no-any-return]
 
 
 def _letters(spec: str, ndim: int, at: int) -> list[str]:

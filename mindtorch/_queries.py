@@ -135,7 +135,7 @@ def _new_tensor(cls: Any, *args: Any, device: Any = None, **_: Any) -> Any:
         made = args[0].detach()
     else:
         made = _construct(args, dt.get_default_dtype(), device)
-    return made if cls is Tensor else Tensor._make_subclass(cls, made)  # type: ignore[attr-defined]
+    return made if cls is Tensor else Tensor._make_subclass(cls, made)
 
 
 Tensor.__new__ = _new_tensor  # type: ignore[method-assign]

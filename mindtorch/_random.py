@@ -67,7 +67,7 @@ def _float_dtype(dtype: Any) -> Any:
 
 def _made(tensor: Tensor, out: Tensor | None, requires_grad: bool) -> Tensor:
     if out is not None:
-        return out.copy_(tensor)  # type: ignore[attr-defined,no-any-return]
+        return out.copy_(tensor)  # type: ignore[no-any-return]
     return finish(tensor, requires_grad)
 
 
@@ -130,8 +130,8 @@ def _like(name: str, make: Any) -> None:
             "requires_grad": requires_grad,
         }  # fmt: skip
         if name == "randint_like":
-            return make(*(args if len(args) > 1 else (0, *args)), tuple(input.shape), **given)
-        return make(*input.shape, **given) if input.ndim else make((), **given)
+            return make(*(args if len(args) > 1 else (0, *args)), tuple(input.shape), **given)  # type: ignore[no-any-return]
+        return make(tuple(input.shape), **given)  # type: ignore[no-any-return]
 
     like.__name__ = like.__qualname__ = name
     like.__doc__ = f"torch.{name.removesuffix('_like')} of the shape, dtype and device of `input`."
@@ -146,7 +146,7 @@ _like("randint_like", randint)
 def _refill(self: Tensor, kind: str, params: tuple[Any, ...], generator: Any) -> Tensor:
     geom = self._geom
     made = _draw_into(kind, tuple(geom.shape), params, geom.dtype, geom.device, generator)
-    return self.copy_(made)  # type: ignore[attr-defined,no-any-return]
+    return self.copy_(made)  # type: ignore[no-any-return]
 
 
 def _bounds(args: tuple[Any, ...], named: dict[str, Any], low: Any, high: Any) -> tuple[Any, Any]:
@@ -205,7 +205,7 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None
     """Fill with ones with probability `p` (a number or a tensor), else zeros."""
     if not isinstance(p, Tensor) and not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p}")
-    return self.copy_(_bernoulli(self, p, generator))  # type: ignore[attr-defined,no-any-return]
+    return self.copy_(_bernoulli(self, p, generator))  # type: ignore[no-any-return]
 
 
 def _bernoulli(like: Tensor, p: Any, generator: Generator | None) -> Tensor:
@@ -236,9 +236,9 @@ def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | Non
     geom = self._geom
     if geom.device.type == "cpu":
         drawn = _draw.exponential(_source(generator, geom.device), geom.numel, lambd)
-        return self.copy_(from_array(drawn.astype(geom.dtype.np).reshape(geom.shape)))  # type: ignore[attr-defined,no-any-return]
+        return self.copy_(from_array(drawn.astype(geom.dtype.np).reshape(geom.shape)))  # type: ignore[no-any-return]
     u = _draw_into("uniform", tuple(geom.shape), (0.0, 1.0), dt.float32, geom.device, generator)
-    return self.copy_(aten.div(aten.neg(aten.log1p(aten.neg(u))), lambd))  # type: ignore[attr-defined,no-any-return]
+    return self.copy_(aten.div(aten.neg(aten.log1p(aten.neg(u))), lambd))  # type: ignore[no-any-return]
 
 
 @surface(method=False)
@@ -277,7 +277,7 @@ def multinomial(
         # The largest of weight / exponential draws are a sample without replacement.
         noise = aten.empty_like(input).exponential_(generator=generator)
         made = aten.topk(aten.div(input, noise), num_samples, -1)[1]
-    return made if out is None else out.copy_(made)  # type: ignore[no-any-return]
+    return made if out is None else out.copy_(made)
 
 
 def _with_replacement(input: Tensor, n: int, generator: Generator | None) -> Tensor:

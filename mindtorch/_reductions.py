@@ -28,8 +28,8 @@ def _into(out: Any, made: Any) -> Any:
 
 def _fill(out: Tensor, value: Tensor) -> Tensor:
     if out.shape != value.shape:
-        out.resize_(value.shape)  # type: ignore[attr-defined]
-    return out.copy_(value)  # type: ignore[attr-defined,no-any-return]
+        out.resize_(value.shape)
+    return out.copy_(value)  # type: ignore[no-any-return]
 
 
 def _extreme(name: str, both: str) -> None:
@@ -67,7 +67,9 @@ def _index_of(name: str) -> None:
         found = _row(name)(aten.reshape(input, (-1,)), 0, False)
         return _into(out, aten.reshape(found, (1,) * input.ndim) if keepdim else found)
 
-    _publish(reduce, name, f"torch.{name}: the index of the extreme, in the flat tensor or along dim.")
+    _publish(
+        reduce, name, f"torch.{name}: the index of the extreme, in the flat tensor or along dim."
+    )
 
 
 _index_of("argmax")
@@ -97,9 +99,7 @@ def sort(
 
 
 @surface()
-def argsort(
-    input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False
-) -> Tensor:
+def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
     """The indices that sort a tensor along a dimension."""
     return _row("sort")(input, dim, descending, stable)[1]  # type: ignore[no-any-return]
 
@@ -192,9 +192,7 @@ def diff(input: Tensor, n: int = 1, dim: int = -1) -> Tensor:
     """The n-th forward difference along a dimension."""
     for _ in range(n):
         size = input.shape[dim]
-        input = aten.sub(
-            aten.narrow(input, dim, 1, size - 1), aten.narrow(input, dim, 0, size - 1)
-        )
+        input = aten.sub(aten.narrow(input, dim, 1, size - 1), aten.narrow(input, dim, 0, size - 1))
     return input
 
 
@@ -218,13 +216,19 @@ def repeat_interleave(
         input, dim = aten.reshape(input, (-1,)), 0
     if isinstance(repeats, Tensor) and repeats.numel() != 1:
         return _repeat_interleave_counts(input, repeats, dim)
-    count = repeats.item() if isinstance(repeats, Tensor) else repeats  # type: ignore[attr-defined]
+    count = repeats.item() if isinstance(repeats, Tensor) else repeats
     return aten._repeat_each(input, int(count), dim)  # type: ignore[no-any-return]
 
 
 @surface()
 def scatter(
-    input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: Any = None
+    input: Tensor,
+    dim: int,
+    index: Tensor,
+    src: Any = None,
+    *,
+    value: Any = None,
+    reduce: Any = None,
 ) -> Tensor:
     """`input` with `src` (a tensor or a number) written where `index` points along `dim`."""
     return _scatter(input, dim, index, src, value, reduce, "aten")

@@ -10,13 +10,13 @@ class _Pair(NamedTuple):
     indices: Any
 
 
-class max(_Pair):  # noqa: A001, N801 - torch's name
+class max(_Pair):  # noqa: N801 - torch's name
     """`values` and `indices` along a dimension."""
 
     __slots__ = ()
 
 
-class min(_Pair):  # noqa: A001, N801 - torch's name
+class min(_Pair):  # noqa: N801 - torch's name
     """`values` and `indices` along a dimension."""
 
     __slots__ = ()

@@ -241,7 +241,7 @@ def _move(value: Any, device: Any) -> Any:
     if isinstance(value, Tensor):
         moved = aten.to(value.detach(), device)
         if type(value) is not Tensor:
-            value.data = moved  # type: ignore[attr-defined]
+            value.data = moved
             return value
         return moved.requires_grad_(value.requires_grad)
     if isinstance(value, dict):

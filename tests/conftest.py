@@ -11,9 +11,12 @@ def _map_cli() -> None:
     if importlib.util.find_spec("mindtorch_npu") is not None:
         return
     spec = importlib.util.spec_from_file_location(
-        "mindtorch_npu", ROOT / "cli" / "__init__.py", submodule_search_locations=[str(ROOT / "cli")]
+        "mindtorch_npu",
+        ROOT / "cli" / "__init__.py",
+        submodule_search_locations=[str(ROOT / "cli")],
     )
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["mindtorch_npu"] = module
     spec.loader.exec_module(module)

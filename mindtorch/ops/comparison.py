@@ -9,8 +9,8 @@ import numpy as np
 
 from .rules import pointwise
 from .samples import FLOATS, INTS, Arg, Sample, binary
-from .spec import call, composite, op, scalar
 from .spec import aten as aten
+from .spec import call, composite, op, scalar
 
 
 def _pair(tensor: str, number: str) -> tuple[Any, ...]:
@@ -34,14 +34,15 @@ def compare(name: str, cpu: Callable[..., Any], aclnn: str) -> None:
     )
 
 
-for _name, _cpu, _aclnn in (
+_COMPARISONS: tuple[tuple[str, Any, str], ...] = (
     ("eq", np.equal, "aclnnEq"),
     ("ne", np.not_equal, "aclnnNe"),
     ("lt", np.less, "aclnnLt"),
     ("le", np.less_equal, "aclnnLe"),
     ("gt", np.greater, "aclnnGt"),
     ("ge", np.greater_equal, "aclnnGe"),
-):
+)
+for _name, _cpu, _aclnn in _COMPARISONS:
     compare(_name, _cpu, _aclnn)
 
 
@@ -61,11 +62,12 @@ def logic(name: str, cpu: Callable[..., Any], aclnn: str) -> None:
     )
 
 
-for _name, _cpu, _aclnn in (
+_LOGIC: tuple[tuple[str, Any, str], ...] = (
     ("logical_and", np.logical_and, "aclnnLogicalAnd"),
     ("logical_or", np.logical_or, "aclnnLogicalOr"),
     ("logical_xor", np.logical_xor, "aclnnLogicalXor"),
-):
+)
+for _name, _cpu, _aclnn in _LOGIC:
     logic(_name, _cpu, _aclnn)
 
 
@@ -93,11 +95,12 @@ def bitwise(name: str, cpu: Callable[..., Any], tensor: str, number: str) -> Non
     )
 
 
-for _name, _cpu, _aclnn in (
+_BITWISE: tuple[tuple[str, Any, str], ...] = (
     ("bitwise_and", np.bitwise_and, "aclnnBitwiseAnd"),
     ("bitwise_or", np.bitwise_or, "aclnnBitwiseOr"),
     ("bitwise_xor", np.bitwise_xor, "aclnnBitwiseXor"),
-):
+)
+for _name, _cpu, _aclnn in _BITWISE:
     bitwise(_name, _cpu, f"{_aclnn}Tensor", f"{_aclnn}Scalar")
 bitwise("bitwise_left_shift", np.left_shift, "aclnnLeftShift", "aclnnLeftShifts")
 bitwise("bitwise_right_shift", np.right_shift, "aclnnRightShift", "aclnnRightShift")

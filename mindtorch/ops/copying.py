@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .._dtype import COMPLEX, dtype as Dtype
+from .._dtype import COMPLEX
+from .._dtype import dtype as Dtype
 from .._geometry import Geometry
 from .rules import preserved
 from .samples import Arg, Sample, unary

@@ -24,9 +24,7 @@ def checked(index: Any, size: int, dim: int) -> Any:
     """`index`, after torch's check of its values."""
     if index.size and (index.min() < 0 or index.max() >= size):
         bad = index.min() if index.min() < 0 else index.max()
-        raise RuntimeError(
-            f"index {bad} is out of bounds for dimension {dim} with size {size}"
-        )
+        raise RuntimeError(f"index {bad} is out of bounds for dimension {dim} with size {size}")
     return index
 
 
@@ -34,9 +32,7 @@ def _gather_infer(self: Geometry, dim: int, index: Geometry, sparse_grad: bool =
     _index_dtype("gather", index)
     at = wrap_dim(dim, self.ndim)
     if max(self.ndim, 1) != max(index.ndim, 1):
-        raise RuntimeError(
-            "Index tensor must have the same number of dimensions as input tensor"
-        )
+        raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")
     for d, (n, m) in enumerate(zip(self.shape, index.shape, strict=False)):
         if d != at and m > n:
             raise RuntimeError(
@@ -171,9 +167,7 @@ op(
     aclnn=call("aclnnScatterAdd", "self", "dim", "index", "src", "out"),
     grad={
         "self": lambda grad: grad,
-        "src": lambda grad, dim, index, src_geom: _into(
-            aten.gather(grad, dim, index), src_geom
-        ),
+        "src": lambda grad, dim, index, src_geom: _into(aten.gather(grad, dim, index), src_geom),
     },
     samples=lambda: [
         Sample((Arg((3, 4), d), 1, Arg((3, 5), "int64", 0, 3), Arg((3, 5), d)))

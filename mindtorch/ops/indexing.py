@@ -60,9 +60,7 @@ def _where(self: Any, indices: Any) -> Any:
         low, high = index.min(), index.max()
         if low < -size or high >= size:
             bad = high if high >= size else low
-            raise IndexError(
-                f"index {bad} is out of bounds for dimension {dim} with size {size}"
-            )
+            raise IndexError(f"index {bad} is out of bounds for dimension {dim} with size {size}")
     return tuple(slice(None) if i is None else i for i in indices)
 
 
@@ -95,9 +93,7 @@ def _index_put(self: Geometry, indices: Any, values: Geometry, accumulate: bool 
             f" {self.dtype.legacy} for the destination and {values.dtype.legacy} for the source."
         )
     lead = len(shape) - values.ndim
-    fits = lead >= 0 and all(
-        n in (1, m) for m, n in zip(shape[lead:], values.shape, strict=True)
-    )
+    fits = lead >= 0 and all(n in (1, m) for m, n in zip(shape[lead:], values.shape, strict=True))
     if not fits and not _squeezes_to(values.shape, shape):
         raise RuntimeError(
             f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to"
@@ -165,9 +161,7 @@ op(
 
 op(
     "nonzero(Tensor self) -> Tensor",
-    infer=lambda self: Dynamic(
-        dt.int64, self.device, (self.numel, self.ndim), column_major=True
-    ),
+    infer=lambda self: Dynamic(dt.int64, self.device, (self.numel, self.ndim), column_major=True),
     cpu=lambda self: np.argwhere(self),
     compute="raw",
     aclnn=call("aclnnNonzero", "self", "out"),

@@ -47,9 +47,7 @@ def _cat_infer(tensors: Sequence[Geometry], dim: int = 0) -> Geometry:
         raise ValueError("expected a non-empty list of Tensors")
     if any(not g.ndim for g in tensors):
         at = next(i for i, g in enumerate(tensors) if not g.ndim)
-        raise RuntimeError(
-            f"zero-dimensional tensor (at position {at}) cannot be concatenated"
-        )
+        raise RuntimeError(f"zero-dimensional tensor (at position {at}) cannot be concatenated")
     _, shape = _cat_shape(tensors, dim)
     return tensors[0].fresh(tuple(shape), _promoted(tensors))
 
@@ -87,9 +85,7 @@ op(
     tolerance="exact",
 )
 composite("concat(Tensor[] tensors, int dim=0) -> Tensor", lambda ts, dim=0: aten.cat(ts, dim))
-composite(
-    "concatenate(Tensor[] tensors, int dim=0) -> Tensor", lambda ts, dim=0: aten.cat(ts, dim)
-)
+composite("concatenate(Tensor[] tensors, int dim=0) -> Tensor", lambda ts, dim=0: aten.cat(ts, dim))
 
 
 def _stack_infer(tensors: Sequence[Geometry], dim: int = 0) -> Geometry:
@@ -173,9 +169,7 @@ op(
     compute="raw",
     aclnn=call("aclnnRepeat", "self", "repeats", "out"),
     grad={"self": _repeat_grad},
-    samples=lambda: [
-        Sample((Arg((2, 3), d), (2, 1, 3))) for d in ("float32", "int64", "bfloat16")
-    ],
+    samples=lambda: [Sample((Arg((2, 3), d), (2, 1, 3))) for d in ("float32", "int64", "bfloat16")],
     tolerance="exact",
     surface="method",
 )
@@ -237,10 +231,10 @@ op(
     compute="raw",
     aclnn=call("aclnnFlip", "self", "dims", "out"),
     grad={"self": lambda grad, dims: aten.flip(grad, dims)},
-    samples=lambda: [
-        Sample((Arg((2, 3), d), (0,))) for d in ("float32", "int64", "bool", "bfloat16")
-    ]
-    + [Sample((Arg((2, 3, 4)), (0, -1)))],
+    samples=lambda: (
+        [Sample((Arg((2, 3), d), (0,))) for d in ("float32", "int64", "bool", "bfloat16")]
+        + [Sample((Arg((2, 3, 4)), (0, -1)))]
+    ),
     tolerance="exact",
 )
 composite("fliplr(Tensor self) -> Tensor", lambda self: aten.flip(self, (1,)))
@@ -281,11 +275,13 @@ def _triangle(name: str, cpu: Any, aclnn: str) -> None:
         compute="raw",
         aclnn=call(aclnn, "self", "diagonal", "out"),
         grad={"self": lambda grad, diagonal: getattr(aten, name)(grad, diagonal)},
-        samples=lambda: [
-            Sample((Arg((3, 4), d), k))
-            for d, k in (("float32", 0), ("int64", 1), ("bool", -1), ("float16", 2))
-        ]
-        + [Sample((Arg((2, 3, 3)),))],
+        samples=lambda: (
+            [
+                Sample((Arg((3, 4), d), k))
+                for d, k in (("float32", 0), ("int64", 1), ("bool", -1), ("float16", 2))
+            ]
+            + [Sample((Arg((2, 3, 3)),))]
+        ),
         tolerance="exact",
         inplace=True,
     )
@@ -299,9 +295,7 @@ def _diag(self: Any, diagonal: int = 0) -> Any:
     if self.ndim == 2:
         return aten.clone(aten.diagonal(self, diagonal))
     if self.ndim != 1:
-        raise RuntimeError(
-            f"diag(): Supports 1D or 2D tensors. Got {self.ndim}D"
-        )
+        raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {self.ndim}D")
     return aten.diag_embed(self, diagonal)
 
 
@@ -317,9 +311,5 @@ def _diag_embed(self: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> A
 
 
 composite("diag(Tensor self, int diagonal=0) -> Tensor", _diag)
-composite(
-    "diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor", _diag_embed
-)
-composite(
-    "trace(Tensor self) -> Tensor", lambda self: aten.sum(aten.diagonal(self))
-)
+composite("diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor", _diag_embed)
+composite("trace(Tensor self) -> Tensor", lambda self: aten.sum(aten.diagonal(self)))

@@ -52,10 +52,7 @@ def _mismatch(self: Geometry, other: Geometry, a: Any, b: Any) -> str:
         rows = 1
         for n in a[:-1]:
             rows *= n
-        return (
-            "mat1 and mat2 shapes cannot be multiplied"
-            f" ({rows}x{a[-1]} and {b[-2]}x{b[-1]})"
-        )
+        return f"mat1 and mat2 shapes cannot be multiplied ({rows}x{a[-1]} and {b[-2]}x{b[-1]})"
     return (
         "Expected size for first two dimensions of batch2 tensor to be:"
         f" [{b[0]}, {a[-1]}] but got: [{b[0]}, {b[-2]}]."
@@ -70,7 +67,7 @@ def _grad_self(grad: Any, self_geom: Geometry, other: Any) -> Any:
     if self_geom.ndim == 1:
         grad = aten.unsqueeze(grad, -2)
         found = aten.matmul(grad, _mt(other))
-        return aten.sum_to_size(found, (1, *self_geom.shape)) .reshape(self_geom.shape)
+        return aten.sum_to_size(found, (1, *self_geom.shape)).reshape(self_geom.shape)
     return aten.matmul(grad, _mt(other))
 
 
@@ -90,8 +87,8 @@ def _mt(t: Any) -> Any:
 
 
 def samples() -> list[Sample]:
-    shapes = [((2, 3), (3, 4)), ((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2)), ((2, 2, 3), (2, 3, 4)),
-              ((5, 1, 2, 3), (2, 3, 2)), ((2, 0), (0, 3))]  # fmt: skip
+    shapes = [((2, 3), (3, 4)), ((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2)),
+              ((2, 2, 3), (2, 3, 4)), ((5, 1, 2, 3), (2, 3, 2)), ((2, 0), (0, 3))]  # fmt: skip
     found = [Sample((Arg(a), Arg(b, high=2.5))) for a, b in shapes]
     types = ("float64", "float16", "bfloat16")
     found += [Sample((Arg((2, 3), d), Arg((3, 4), d, high=2.5))) for d in types]

@@ -26,8 +26,10 @@ def _along_rule(self: Geometry, dim: int, *_: Any, dtype: Any = None) -> Geometr
 
 def _cumulative(kernel: Any) -> Any:
     def run(self: Any, dim: int, dtype: Any, *, out: Any) -> Any:
-        wide = np.float32 if out.dtype.itemsize == 2 and out.dtype.category == dt.FLOAT else (
-            out.dtype.np
+        wide = (
+            np.float32
+            if out.dtype.itemsize == 2 and out.dtype.category == dt.FLOAT
+            else (out.dtype.np)
         )
         return kernel(self, axis=dim, dtype=wide) if self.ndim else self.astype(wide)
 
@@ -166,8 +168,10 @@ op(
         Sample((Arg((3, 4, 5)), 0, True)),
         Sample((Arg((9,), "int64", 0, 3), 0, True)),
     ],
-    oracle=lambda torch: lambda x, dim=-1, descending=False, stable=True: torch.sort(
-        x, dim=dim, descending=descending, stable=True
+    oracle=lambda torch: (
+        lambda x, dim=-1, descending=False, stable=True: torch.sort(
+            x, dim=dim, descending=descending, stable=True
+        )
     ),
     tolerance="exact",
     surface="none",
@@ -175,7 +179,7 @@ op(
 
 
 def _topk_rule(
-    self: Geometry, k: int, dim: int = -1, largest: bool = True, sorted: bool = True  # noqa: A002
+    self: Geometry, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
 ) -> tuple[Geometry, Geometry]:
     at = wrap_dim(dim, self.ndim)
     size = self.shape[at] if self.ndim else 1
@@ -185,9 +189,7 @@ def _topk_rule(
     return self.fresh(shape), self.fresh(shape, dt.int64)
 
 
-def _topk(
-    self: Any, k: int, dim: int, largest: bool, sorted: bool  # noqa: A002 - torch's name
-) -> tuple[Any, Any]:
+def _topk(self: Any, k: int, dim: int, largest: bool, sorted: bool) -> tuple[Any, Any]:
     if not self.ndim:
         return self.copy(), np.zeros((), np.int64)
     index = _order(self, dim, largest)
@@ -228,7 +230,7 @@ def _kth_rule(self: Geometry, k: int, dim: int = -1, keepdim: bool = False) -> A
     at = wrap_dim(dim, self.ndim)
     size = self.shape[at] if self.ndim else 1
     if not 0 < k <= size:
-        raise RuntimeError("kthvalue(): selected number k out of range for dimension " f"{at}")
+        raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {at}")
     shape = reduced(self.shape, (at,), keepdim) if self.ndim else ()
     return self.fresh(shape), self.fresh(shape, dt.int64)
 
@@ -253,8 +255,10 @@ op(
             grad_values, self_geom, indices, dim, keepdim
         )
     },
-    samples=lambda: [Sample((Arg((3, 7), d), 3)) for d in ("float32", "float64")]
-    + [Sample((Arg((3, 4)), 1, 0, True))],
+    samples=lambda: (
+        [Sample((Arg((3, 7), d), 3)) for d in ("float32", "float64")]
+        + [Sample((Arg((3, 4)), 1, 0, True))]
+    ),
     tolerance="exact",
     surface="none",
 )

@@ -56,8 +56,10 @@ op(
         "self": lambda grad, mat2: aten.mm(grad, _t(mat2)),
         "mat2": lambda grad, self: aten.mm(_t(self), grad),
     },
-    samples=lambda: [Sample((Arg((2, 3), d), Arg((3, 4), d, high=2.5))) for d in TYPES]
-    + [Sample((Arg((2, 0)), Arg((0, 3)))), Sample((Arg((2, 3)), Arg((2, 3))), error=True)],
+    samples=lambda: (
+        [Sample((Arg((2, 3), d), Arg((3, 4), d, high=2.5))) for d in TYPES]
+        + [Sample((Arg((2, 0)), Arg((0, 3)))), Sample((Arg((2, 3)), Arg((2, 3))), error=True)]
+    ),
     tolerance="accumulated",
 )
 
@@ -84,8 +86,10 @@ op(
         "self": lambda grad, mat2: aten.bmm(grad, _t(mat2)),
         "mat2": lambda grad, self: aten.bmm(_t(self), grad),
     },
-    samples=lambda: [Sample((Arg((2, 2, 3), d), Arg((2, 3, 4), d, high=2.5))) for d in TYPES]
-    + [Sample((Arg((2, 2, 3)), Arg((3, 3, 4))), error=True)],
+    samples=lambda: (
+        [Sample((Arg((2, 2, 3), d), Arg((2, 3, 4), d, high=2.5))) for d in TYPES]
+        + [Sample((Arg((2, 2, 3)), Arg((3, 3, 4))), error=True)]
+    ),
     tolerance="accumulated",
 )
 
@@ -119,7 +123,9 @@ def _times(grad: Any, by: Any) -> Any:
 
 
 def _fused_row(name: str, first: str, second: str, product: str, rule: Any, aclnn: Any) -> None:
-    run = lambda a, b: getattr(aten, product)(a, b)  # noqa: E731 - looked up when called
+    def run(a: Any, b: Any) -> Any:
+        return getattr(aten, product)(a, b)
+
     op(
         f"{name}(Tensor self, Tensor {first}, Tensor {second}, *, Scalar beta=1, Scalar alpha=1)"
         " -> Tensor",
@@ -185,9 +191,7 @@ def _mv(self: Any, vec: Any) -> Any:
 
 def _dot(self: Any, tensor: Any) -> Any:
     if self.ndim != 1 or tensor.ndim != 1:
-        raise RuntimeError(
-            f"1D tensors expected, but got {self.ndim}D and {tensor.ndim}D tensors"
-        )
+        raise RuntimeError(f"1D tensors expected, but got {self.ndim}D and {tensor.ndim}D tensors")
     if self.shape != tensor.shape:
         raise RuntimeError(
             "inconsistent tensor size, expected tensor"
@@ -235,8 +239,7 @@ def _addbmm(self: Any, batch1: Any, batch2: Any, beta: Any = 1, alpha: Any = 1) 
 
 
 composite(
-    "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1)"
-    " -> Tensor",
+    "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     _addbmm,
     inplace=True,
 )

@@ -25,7 +25,7 @@ def _sum(self: Any, dim: Any, keepdim: bool, dtype: Any, *, out: Any) -> Any:
     wide = np.float32 if d.itemsize == 2 and d.category == FLOAT else d.np
     if dim is None and not keepdim:
         return np.add.reduce(self, None, wide)
-    return np.add.reduce(self, axes(dim, self.ndim), wide, None, keepdim)
+    return np.add.reduce(self, axes(dim, self.ndim), wide, None, keepdim)  # type: ignore[call-overload]
 
 
 def grow(grad: Any, geom: Geometry, dim: Any, keepdim: bool) -> Any:

@@ -39,7 +39,7 @@ def _mean(self: Any, dim: Any, keepdim: bool, dtype: Any, *, out: Any) -> Any:
     wide = np.dtype(np.float32) if out.dtype.itemsize == 2 else out.dtype.np
     found = _np_axes(dim, self)
     count = product(self.shape[d] for d in found)
-    return np.add.reduce(self, found, wide, None, keepdim) / wide.type(count)
+    return self.sum(found, wide, keepdims=keepdim) / wide.type(count)
 
 
 def _count(geom: Geometry, dim: Any) -> int:
@@ -136,9 +136,7 @@ def _pair_rule(name: str) -> Any:
     def infer(self: Geometry, dim: int, keepdim: bool = False) -> tuple[Geometry, Geometry]:
         at = wrap_dim(dim, self.ndim)
         if self.ndim and not self.shape[at]:
-            raise IndexError(
-                f"{name}(): Expected reduction dim {at} to have non-zero size."
-            )
+            raise IndexError(f"{name}(): Expected reduction dim {at} to have non-zero size.")
         shape = reduced(self.shape, (at,), keepdim) if self.ndim else ()
         return self.fresh(shape), self.fresh(shape, dt.int64)
 
@@ -184,7 +182,8 @@ def _dim_extreme(name: str, find: Any, aclnn: str) -> None:
         },
         samples=lambda: [
             *(Sample((Arg((3, 4), d), 1)) for d in ("float32", "float64", "int64")),
-            Sample((Arg((2, 3, 4)), 0, True)), Sample((Arg((2, 3, 4)), -2)),
+            Sample((Arg((2, 3, 4)), 0, True)),
+            Sample((Arg((2, 3, 4)), -2)),
         ],
         oracle=lambda torch: getattr(torch, name),
         tolerance="exact",
@@ -223,7 +222,8 @@ def _arg(name: str, find: Any, aclnn: str) -> None:
         aclnn=(call(aclnn, "self", "dim", "keepdim", "out", when=lambda a: a["dim"] is not None),),
         grad={},
         samples=lambda: [
-            Sample((Arg((3, 4)), 1)), Sample((Arg((2, 3, 4)), 0, True)),
+            Sample((Arg((3, 4)), 1)),
+            Sample((Arg((2, 3, 4)), 0, True)),
             Sample((Arg((3, 4), "int64"), -1)),
         ],
         tolerance="exact",
@@ -237,7 +237,9 @@ _arg("argmin", _arg_first(np.argmin), "aclnnArgMin")
 
 def _truth(name: str, cpu: Any, aclnn: str) -> None:
     def infer(self: Geometry, dim: Any = None, keepdim: bool = False) -> Geometry:
-        dims = wrap_dims(None if dim is None else (dim,) if isinstance(dim, int) else dim, self.ndim)
+        dims = wrap_dims(
+            None if dim is None else (dim,) if isinstance(dim, int) else dim, self.ndim
+        )
         dtype = dt.uint8 if self.dtype is dt.uint8 else dt.bool
         return self.fresh(reduced(self.shape, dims, keepdim), dtype)
 
@@ -281,9 +283,7 @@ def _var_grad(grad: Any, self: Any, dim: Any, correction: Any, keepdim: bool) ->
     return aten.mul(grow(grad, self._geom, dim, keepdim), aten.mul(centred, scale))
 
 
-def _std_grad(
-    grad: Any, self: Any, result: Any, dim: Any, correction: Any, keepdim: bool
-) -> Any:
+def _std_grad(grad: Any, self: Any, result: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
     slope = aten.div(grad, aten.mul(result, 2))
     slope = aten.masked_fill(slope, aten.eq(result, 0), 0)
     return _var_grad(slope, self, dim, correction, keepdim)
@@ -374,7 +374,7 @@ def _wide(out: Any) -> Any:
     return opmath(out.dtype).np
 
 
-def _norm(self: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any, *, out: Any) -> Any:  # noqa: A002
+def _norm(self: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any, *, out: Any) -> Any:
     x = np.abs(self).astype(np.float64)
     found = _np_axes(dim, self)
     if ord == float("inf"):
@@ -386,9 +386,7 @@ def _norm(self: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any, *, out: Any)
     return np.sum(x**ord, axis=found, keepdims=keepdim) ** (1 / ord)
 
 
-def _norm_grad(
-    grad: Any, self: Any, result: Any, ord: Any, dim: Any, keepdim: bool  # noqa: A002
-) -> Any:
+def _norm_grad(grad: Any, self: Any, result: Any, ord: Any, dim: Any, keepdim: bool) -> Any:
     grad, size = grow(grad, self._geom, dim, keepdim), grow(result, self._geom, dim, keepdim)
     none = aten.eq(size, 0)
     if ord == 2:
@@ -440,7 +438,9 @@ op(
     "logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
     infer=lambda self, dim, keepdim=False: reduction("same")(self, dim, keepdim),
     cpu=_logsumexp,
-    aclnn=call("aclnnLogSumExp", "self", lambda a: axes(a["dim"], a["self"].ndim), "keepdim", "out"),
+    aclnn=call(
+        "aclnnLogSumExp", "self", lambda a: axes(a["dim"], a["self"].ndim), "keepdim", "out"
+    ),
     grad={
         "self": lambda grad, self, result, dim, keepdim: aten.mul(
             grow(grad, self._geom, dim, keepdim),
@@ -448,7 +448,8 @@ op(
         )
     },
     samples=lambda: [
-        Sample((Arg((3, 4)), 1)), Sample((Arg((2, 3, 4), "float64"), (0, 2), True)),
+        Sample((Arg((3, 4)), 1)),
+        Sample((Arg((2, 3, 4), "float64"), (0, 2), True)),
     ],
     tolerance="accumulated",
 )

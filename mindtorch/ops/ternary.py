@@ -79,7 +79,7 @@ def _masked_shape(self: Any, mask: Any, value: Any) -> Any:
     return preserved(self) if shape == self.shape else self.fresh(shape)
 
 
-def _clamp(self: Any, min: Any, max: Any, *, out: Any) -> Any:  # noqa: A002 - torch's names
+def _clamp(self: Any, min: Any, max: Any, *, out: Any) -> Any:
     x = self
     if min is not None:
         x = np.maximum(x, _cast(min, self))
@@ -101,7 +101,7 @@ def _inside(self: Any, low: Any, high: Any) -> Any:
     return mask
 
 
-def _clamp_rule(self: Any, min: Any = None, max: Any = None) -> Any:  # noqa: A002
+def _clamp_rule(self: Any, min: Any = None, max: Any = None) -> Any:
     from .rules import preserved, result_type
 
     if min is None and max is None:

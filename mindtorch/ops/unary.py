@@ -415,7 +415,7 @@ op(
         "out",
         # The bounds travel as float, which does not hold float64's.
         when=lambda a: a["self"].dtype is not float64,
-    ),  # fmt: skip
+    ),
     grad={"self": lambda grad, self: aten.mul(grad, aten.to(aten.isfinite(self), grad.dtype))},
     samples=unary(dtypes=("float32", "float16", "int64")),
     tolerance="exact",
@@ -428,5 +428,5 @@ def _bound(a: dict[str, Any], name: str) -> float:
         return float(a[name])
     if a["self"].dtype.category < FLOAT:
         return 0.0
-    limits = finfo(a["self"].dtype)
+    limits: Any = finfo(a["self"].dtype)
     return float(limits.max if name == "posinf" else limits.min)

@@ -207,7 +207,7 @@ class Binder:
     def _value(self, param: Any, value: Any) -> Any:
         if isinstance(value, Dtype):
             return runtime.acl_dtype(value)
-        if param.kind is Passed.SCALAR and value.__class__ in NUMBERS:
+        if param.kind is Passed.SCALAR and isinstance(value, bool | int | float | complex):
             return ScalarSpec(value)
         if param.kind in (Passed.FLOAT, Passed.DOUBLE) and value.__class__ in (int, bool):
             return float(value)

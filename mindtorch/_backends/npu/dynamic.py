@@ -19,7 +19,9 @@ from . import memory, runtime, transfer
 from .binding import Binder
 
 
-def dynamic(op: Op, args: Sequence[Any], outs: Sequence[Dynamic], device: Any) -> Callable[..., Any]:
+def dynamic(
+    op: Op, args: Sequence[Any], outs: Sequence[Dynamic], device: Any
+) -> Callable[..., Any]:
     """`run(*args)` of an op with results of unknown shape."""
     rooms = tuple(contiguous(o.room, o.dtype, device) for o in outs)
     binding = Binder(op, args, rooms, device).bind(rooms)
@@ -34,7 +36,7 @@ def dynamic(op: Op, args: Sequence[Any], outs: Sequence[Dynamic], device: Any) -
             runtime.current_stream(device.index),
         )  # fmt: skip
         order = [i for kind, i in binding.addresses if kind == "d"]
-        found = {i: s for i, s in zip(order, shapes[-len(order) :], strict=True)}
+        found = dict(zip(order, shapes[-len(order) :], strict=True))
         made = tuple(_fitted(held[i], found[i], out) for i, out in enumerate(outs))
         return made[0] if len(op.schema.returns) == 1 else made
 
