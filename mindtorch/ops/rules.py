@@ -49,14 +49,15 @@ def broadcast(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
     pad_a = (1,) * (rank - len(a)) + tuple(a)
     pad_b = (1,) * (rank - len(b)) + tuple(b)
     shape = []
-    for dim, (m, n) in enumerate(zip(pad_a, pad_b, strict=True)):
+    for dim in range(rank - 1, -1, -1):
+        m, n = pad_a[dim], pad_b[dim]
         if m != n and m != 1 and n != 1:
             raise RuntimeError(
                 f"The size of tensor a ({m}) must match the size of tensor b ({n}) at"
                 f" non-singleton dimension {dim}"
             )
         shape.append(n if m == 1 else m)
-    return tuple(shape)
+    return tuple(reversed(shape))
 
 
 def broadcast_all(shapes: Iterable[Sequence[int]]) -> tuple[int, ...]:

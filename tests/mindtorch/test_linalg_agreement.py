@@ -1,0 +1,85 @@
+"""torch.linalg: values, gradients and errors; decompositions up to the signs LAPACK may choose."""
+
+import pytest
+from agreement import agree
+
+import mindtorch
+
+
+def square(t):
+    return t.tensor([[4.0, 1.0, 0.5], [1.0, 3.0, -0.5], [0.5, -0.5, 2.0]], dtype=t.float64)
+
+
+def tall(t):
+    return (t.arange(12.0, dtype=t.float64).view(4, 3) ** 1.5) % 5
+
+
+CASES = {
+    "inv": lambda t, a: t.linalg.inv(a),
+    "det": lambda t, a: t.linalg.det(a),
+    "slogdet": lambda t, a: t.linalg.slogdet(a)[1],
+    "solve": lambda t, a: t.linalg.solve(a, a[:, :2] * 2),
+    "solve vector": lambda t, a: t.linalg.solve(a, a[0] * 2),
+    "cholesky": lambda t, a: t.linalg.cholesky((a + a.mT) / 2),
+    "eigvalsh": lambda t, a: t.linalg.eigvalsh((a + a.mT) / 2),
+    "eigh rebuilt": lambda t, a: (lambda r: (r[1] * r[0].exp()) @ r[1].mT)(t.linalg.eigh((a + a.mT) / 2)),
+    "svdvals": lambda t, a: t.linalg.svdvals(a),
+    "svd rebuilt": lambda t, a: (lambda r: (r[0] * (r[1] ** 2)) @ r[2])(t.linalg.svd(a, full_matrices=False)),
+    "qr projector": lambda t, a: (lambda r: r[0] @ (r[0].mT * 2) + (r[1].mT @ r[1]))(t.linalg.qr(a)),
+    "qr tall": lambda t, a: (lambda r: (r[0] @ r[0].mT).sum(1) + (r[1].mT @ r[1]).sum())(t.linalg.qr(a)),
+    "pinv": lambda t, a: t.linalg.pinv(a),
+    "norm": lambda t, a: t.linalg.norm(a),
+    "vector norm": lambda t, a: t.linalg.vector_norm(a, 3, dim=1),
+    "fro": lambda t, a: t.linalg.matrix_norm(a),
+    "nuc": lambda t, a: t.linalg.matrix_norm(a, "nuc"),
+    "inf": lambda t, a: t.linalg.matrix_norm(a, float("inf")),
+    "one": lambda t, a: t.linalg.norm(a, 1),
+    "two": lambda t, a: t.linalg.norm(a, 2),
+    "power": lambda t, a: t.linalg.matrix_power(a, 3),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_values_and_gradients_agree_with_torch(name):
+    def run(t):
+        a = square(t).requires_grad_()
+        out = CASES[name](t, a)
+        (out * (t.arange(float(out.numel()), dtype=t.float64).view(out.shape) + 1)).sum().backward()
+        return [
+            float(f"{v:.8g}") for v in (*out.reshape(-1).tolist(), *a.grad.reshape(-1).tolist())
+        ]
+
+    agree(run, digits=6)
+
+
+@pytest.mark.parametrize("name", ["svdvals", "svd rebuilt", "qr tall", "pinv"])
+def test_tall_matrices_agree_with_torch(name):
+    def run(t):
+        a = tall(t).requires_grad_()
+        out = CASES[name](t, a)
+        (out * out).sum().backward()
+        return [
+            float(f"{v:.8g}") for v in (*out.reshape(-1).tolist(), *a.grad.reshape(-1).tolist())
+        ]
+
+    agree(run, digits=5)
+
+
+def test_wide_svd_agrees_with_torch():
+    def run(t):
+        a = tall(t).mT.contiguous().requires_grad_()
+        out = CASES["svd rebuilt"](t, a)
+        (out * out).sum().backward()
+        return [float(f"{v:.8g}") for v in a.grad.reshape(-1).tolist()]
+
+    agree(run, digits=5)
+
+
+@pytest.mark.parametrize("name", ["inv", "det", "solve", "cholesky"])
+def test_matrices_that_are_not_square_are_refused(name):
+    agree(lambda t: CASES[name](t, t.ones(2, 3)), text=False)
+
+
+def test_singular_matrix_is_refused():
+    with pytest.raises(mindtorch.linalg.LinAlgError, match="singular"):
+        mindtorch.linalg.inv(mindtorch.zeros(2, 2))
