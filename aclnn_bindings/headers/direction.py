@@ -65,13 +65,11 @@ def directions(
             out.append(_BY_TEXT[said] if op == function else Direction.IN)
         else:
             out.append(Direction.IN)
-    if op != function:
-        _const_outputs(params, kinds, out, in_place)
-        for name, direction in DIRECTIONS.get(op, {}).items():
-            for index, param in enumerate(params):
-                if param.name == name:
-                    out[index] = direction
-    return out
+    if op == function:
+        return out
+    _const_outputs(params, kinds, out, in_place)
+    known = DIRECTIONS.get(op, {})
+    return [known.get(p.name, way) for p, way in zip(params, out, strict=True)]
 
 
 def _const_outputs(

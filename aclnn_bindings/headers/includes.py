@@ -21,13 +21,15 @@ class Includes:
             seen = {unit}
             waiting = [unit]
             while waiting:
-                for include in self.units[waiting.pop()].includes:
-                    other = self._by_name.get(include.rsplit("/", 1)[-1])
-                    if other is not None and other not in seen:
-                        seen.add(other)
-                        waiting.append(other)
+                new = self._included(waiting.pop()) - seen
+                seen |= new
+                waiting += new
             self._reach[unit] = seen
         return self._reach[unit]
+
+    def _included(self, unit: int) -> set[int]:
+        names = (name.rsplit("/", 1)[-1] for name in self.units[unit].includes)
+        return {self._by_name[name] for name in names if name in self._by_name}
 
 
 def inherited(units: Sequence[Unit], known: Mapping[str, Macro]) -> dict[int, dict[str, Macro]]:
