@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -18,6 +19,13 @@ from aclnn_bindings.library import declarations, find_install
 from . import exits, render
 
 STRICT = click.Choice(["off", "report", "error", "abort"])
+
+
+def _size(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str | None:
+    """Bytes as the simulator reads them; refuses what it would ignore with a warning."""
+    if value is None or re.fullmatch(r"[1-9][0-9]*[KMGT]?", value, re.IGNORECASE):
+        return value
+    raise click.BadParameter(f"{value!r} is no size; give bytes, or such as 512M or 4G")
 
 
 @click.group()
@@ -37,30 +45,49 @@ def env() -> int:
 
 @sim.command(
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
-    epilog="Exit code: that of the program; 1 when it ended well but strict mode found misuse.",
+    epilog="Exit code: that of the program; 1 when it ended well, but strict mode found misuse and "
+    "--strict is error or abort, or --fail is given.",
 )
 @click.option("--strict", type=STRICT, default="report", show_default=True, help="Strict mode.")
-@click.option("--soc", help="Product to behave like, such as Ascend310P3.")
+@click.option("--fail", is_flag=True, help="Leave with 1 when strict mode found misuse.")
+@click.option("--soc", help="Product to behave like, such as Ascend310P3 (see `sim info`).")
+@click.option("--devices", type=click.IntRange(1, 64), help="Number of devices.  [default: 2]")
+@click.option(
+    "--memory", callback=_size, help="Bytes per device, with a unit of K, M or G if wanted."
+)
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
-def run(strict: str, soc: str | None, command: tuple[str, ...]) -> int:
+def run(
+    strict: str,
+    fail: bool,
+    soc: str | None,
+    devices: int | None,
+    memory: str | None,
+    command: tuple[str, ...],
+) -> int:
     """Run COMMAND on the simulator, and end with the findings of strict mode."""
+    asked = {"STRICT": strict, "SOC": soc, "DEVICES": devices, "MEMORY": memory}
+    variables = {f"ACLSIM_{name}": str(value) for name, value in asked.items() if value is not None}
     with tempfile.TemporaryDirectory(prefix="aclsim-") as folder:
         report = Path(folder) / "findings.jsonl"
         report.touch()
-        variables = {**os.environ, **simulated.environment(), "ACLSIM_REPORT": str(report)}
-        variables |= {"ACLSIM_STRICT": strict} | ({"ACLSIM_SOC": soc} if soc else {})
-        for name in simulated.CLEARED:
-            variables.pop(name, None)
-        try:
-            code = subprocess.run(command, env=variables, check=False).returncode
-        except OSError as error:
-            raise click.UsageError(f"{command[0]}: {error.strerror}") from error
+        code = _launch(command, variables | {"ACLSIM_REPORT": str(report)})
         found = simulated.findings(report)
     if strict != "off":
         render.show(_summary(found), render.console(sys.stderr))
     if code:
         return code if code > 0 else 128 - code
-    return exits.PROBLEMS if found else exits.OK
+    return exits.PROBLEMS if found and (fail or strict in ("error", "abort")) else exits.OK
+
+
+def _launch(command: tuple[str, ...], variables: dict[str, str]) -> int:
+    """The return code of the program, negative for the signal that ended it."""
+    environment = {**os.environ, **simulated.environment(), **variables}
+    for name in simulated.CLEARED:
+        environment.pop(name, None)
+    try:
+        return subprocess.run(command, env=environment, check=False).returncode
+    except OSError as error:
+        raise click.UsageError(f"{command[0]}: {error.strerror}") from error
 
 
 def _summary(found: list[simulated.Finding]) -> list[render.Block]:
@@ -87,11 +114,13 @@ def info() -> int:
     """List the operators that the simulator has, and the products that it can behave like."""
     install = find_install(simulator=True)
     names = sorted(op.name.removeprefix("aclnn") for op in declarations(install).ops.values())
+    default, *others = simulated.products()
+    facts = [("root", str(install.root)), ("interface", f"CANN {install.version}")]
     render.show(
         [
-            render.Facts([("root", str(install.root)), ("interface", str(install.version))]),
-            render.Heading("Products (ACLSIM_SOC)"),
-            render.Line(" ".join(simulated.products())),
+            render.Facts(facts),
+            render.Heading("Products (--soc, ACLSIM_SOC)"),
+            render.Line(" ".join([f"{default} (default)", *others])),
             render.Heading(f"Operators ({len(names)})"),
             render.Line(" ".join(names)),
         ]
