@@ -1,0 +1,120 @@
+"""Convolutions of the simulator and their gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from kernel_harness import Out, Simulator
+
+torch = pytest.importorskip("torch", reason="torch is the oracle of the simulator's kernels")
+F = torch.nn.functional
+
+FLOATS = [torch.float32, torch.float16, torch.bfloat16]
+# Sums of some hundred products: relative to the largest result.
+LOOSE = {torch.float32: 2e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}
+# input, weight, stride, padding, dilation, output padding, groups
+PLAIN = [
+    ((2, 3, 9), (4, 3, 3), (1,), (1,), (1,), (0,), 1),
+    ((2, 4, 7, 8), (6, 4, 3, 3), (1, 1), (1, 1), (1, 1), (0, 0), 1),
+    ((2, 4, 9, 8), (6, 2, 3, 2), (2, 1), (0, 2), (2, 1), (0, 0), 2),
+    ((2, 4, 6, 6), (4, 1, 3, 3), (2, 2), (1, 1), (1, 1), (0, 0), 4),
+    ((2, 5, 4, 4), (3, 5, 1, 1), (1, 1), (0, 0), (1, 1), (0, 0), 1),
+    ((1, 2, 4, 5, 6), (3, 2, 2, 3, 2), (1, 2, 1), (0, 1, 1), (1, 1, 2), (0, 0, 0), 1),
+]
+TRANSPOSED = [
+    ((2, 4, 5), (4, 3, 3), (2,), (1,), (1,), (1,), 1),
+    ((2, 4, 5, 6), (4, 3, 3, 2), (2, 1), (1, 0), (1, 2), (1, 0), 1),
+    ((2, 4, 3, 3), (4, 2, 3, 3), (3, 2), (0, 1), (1, 1), (2, 1), 2),
+    ((1, 2, 3, 3, 2), (2, 3, 2, 2, 2), (1, 2, 1), (0, 0, 1), (1, 1, 1), (0, 1, 0), 1),
+    ((2, 3, 4, 4), (3, 2, 1, 1), (1, 1), (0, 0), (1, 1), (0, 0), 1),
+]
+CASES = [(False, *case) for case in PLAIN] + [(True, *case) for case in TRANSPOSED]
+
+
+class Images(Simulator):
+    """Puts tensors with the formats that CANN asks of convolutions."""
+
+    def put(self, tensor: Any) -> Any:
+        """As Simulator.put, with NCL, NCHW or NCDHW by rank."""
+        made = super().put(tensor)
+        form = {3: "NCL", 4: "NCHW", 5: "NCDHW"}.get(tensor.dim(), "ND")
+        return made.view(tuple(tensor.shape), tensor.stride(), tensor.storage_offset(), form)
+
+
+@pytest.fixture(scope="module")
+def images(sim: Any) -> Any:
+    """The simulator with image formats."""
+    return Images(sim.cann)
+
+
+def randn(dtype: Any, *shape: int, seed: int = 0) -> Any:
+    g = torch.Generator().manual_seed(seed)
+    return torch.randn(shape, generator=g, dtype=torch.float64).to(dtype)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_convolutions_and_their_gradients_equal_torch(images: Any, dtype: Any, case: Any) -> None:
+    transposed, in_shape, w_shape, stride, padding, dilation, extra, groups = case
+    x, w = randn(dtype, *in_shape), randn(dtype, *w_shape, seed=1)
+    b = randn(dtype, w_shape[1] * groups if transposed else w_shape[0], seed=2)
+    settings = (stride, padding, dilation, transposed, extra, groups)
+    wide = [t.double().requires_grad_() for t in (x, w, b)]
+    y = torch.convolution(*wide, *settings)
+    tol = LOOSE[dtype]
+    expected = y.detach().to(dtype)
+    images.check("aclnnConvolution", x, w, b, *settings, Out(expected, tolerance=tol), 0)
+    plain = torch.convolution(*[t.detach() for t in wide[:2]], None, *settings).to(dtype)
+    images.check("aclnnConvolution", x, w, None, *settings, Out(plain, tolerance=tol), 0)
+    g = randn(dtype, *y.shape, seed=3)
+    gx, gw, gb = (t.to(dtype) for t in torch.autograd.grad(y, wide, g.double()))
+    outs = [Out(t, tolerance=4 * tol) for t in (gx, gw, gb)]
+    every = (True, True, True)
+    images.check("aclnnConvolutionBackward", g, x, w, tuple(b.shape), *settings, every, 0, *outs)
+    only = (False, True, False)
+    images.check("aclnnConvolutionBackward", g, x, w, None, *settings, only, 0, None, outs[1], None)
+
+
+def test_a_depthwise_convolution_equals_torch(images: Any) -> None:
+    x, w, b = randn(torch.float32, 2, 4, 6, 7), randn(torch.float32, 8, 1, 3, 3), torch.ones(8)
+    y = F.conv2d(x, w, b, (1, 2), (1, 0), (1, 1), groups=4)
+    images.check("aclnnConvDepthwise2d", x, w, (3, 3), b, (1, 2), (1, 0), (1, 1),
+                 Out(y, tolerance=2e-5), 0)  # fmt: skip
+
+
+def test_four_paddings_pad_each_side_by_itself(images: Any) -> None:
+    x, w = randn(torch.float32, 1, 2, 5, 5), randn(torch.float32, 3, 2, 3, 3)
+    y = F.conv2d(F.pad(x, (2, 0, 1, 3)), w)
+    images.check("aclnnConvolution", x, w, None, (1, 1), (1, 3, 2, 0), (1, 1), False, (0, 0), 1,
+                 Out(y, tolerance=2e-5), 0)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("weight", "settings", "words"),
+    [
+        ((3, 4, 3, 3), ((1, 1), (0, 0), (1, 1), False, (0, 0), 1), "channels"),
+        ((3, 2, 3, 3), ((0, 1), (0, 0), (1, 1), False, (0, 0), 1), "stride"),
+        ((3, 2, 9, 9), ((1, 1), (0, 0), (1, 1), False, (0, 0), 1), "does not fit"),
+        ((3, 2, 3), ((1, 1), (0, 0), (1, 1), False, (0, 0), 1), "dims"),
+    ],
+)
+def test_what_a_convolution_cannot_do_is_refused(
+    images: Any, weight: Any, settings: Any, words: str
+) -> None:
+    from aclnn_bindings.errors import AclError
+
+    x, w = torch.zeros(1, 2, 5, 5), torch.zeros(weight)
+    with pytest.raises(AclError, match=words) as caught:
+        images.run("aclnnConvolution", x, w, None, *settings, Out(torch.zeros(1, 3, 3, 3)), 0)
+    assert caught.value.code == 161002
+
+
+def test_an_image_without_its_format_is_refused(sim: Any) -> None:
+    from aclnn_bindings.errors import AclError
+
+    x, w, pair = torch.zeros(1, 2, 5, 5), torch.zeros(3, 2, 3, 3), (1, 1)
+    with pytest.raises(AclError, match="format of input") as caught:
+        sim.run("aclnnConvolution", x, w, None, pair, (0, 0), pair, False, (0, 0), 1,
+                Out(torch.zeros(1, 3, 3, 3)), 0)  # fmt: skip
+    assert caught.value.code == 161002
