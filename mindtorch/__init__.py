@@ -67,8 +67,8 @@ newaxis = None
 _SUBMODULES = frozenset((
     "_C", "_autograd", "_backends", "_dispatch", "_functional", "_random", "accelerator", "amp",
     "autograd", "backends", "compiler", "cuda", "distributed", "fft", "jit", "laws", "library",
-    "linalg", "nn", "npu", "ops", "optim", "random", "return_types", "serialization", "special",
-    "testing", "types", "utils", "version",
+    "linalg", "multiprocessing", "nn", "npu", "ops", "optim", "random",
+    "return_types", "serialization", "special", "testing", "types", "utils", "version", "xpu",
 ))  # fmt: skip
 
 # Names that live in a module of their own kind, not in a row.

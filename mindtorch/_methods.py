@@ -98,7 +98,72 @@ def npu(self: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor:
     return _convert(self, None, target, False, None)
 
 
-cuda = npu
+@surface(function=False, internal=False)
+def cuda(self: Tensor, *_: Any, **__: Any) -> Tensor:
+    """Refused, as by a torch without CUDA."""
+    raise AssertionError("Torch not compiled with CUDA enabled")
+
+
+@surface(function=False, internal=False)
+def new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
+    """A tensor of this one's dtype and device: of sizes, or of the data given."""
+    if args and not all(isinstance(a, int) for a in args):
+        return self.new_tensor(args[0])  # type: ignore[no-any-return]
+    return self.new_empty(args or (0,))  # type: ignore[no-any-return]
+
+
+@surface(function=False, internal=False)
+def pin_memory(self: Tensor, device: Any = None) -> Tensor:
+    """The tensor itself: transfers copy pageable memory."""
+    return self
+
+
+@surface(function=False, internal=False)
+def is_pinned(self: Tensor, device: Any = None) -> bool:
+    """False."""
+    return False
+
+
+@surface(function=False, internal=False)
+def share_memory_(self: Tensor) -> Tensor:
+    """The tensor itself: threads share memory anyway, processes do not."""
+    return self
+
+
+@surface(function=False, internal=False)
+def is_shared(self: Tensor) -> bool:
+    """False."""
+    return False
+
+
+@surface(function=False, internal=False)
+def record_stream(self: Tensor, stream: Any) -> None:
+    """Nothing to do: memory is reused in stream order."""
+
+
+@surface(function=False, internal=False)
+def is_same_size(self: Tensor, other: Tensor) -> bool:
+    """Whether both have one shape."""
+    return self.shape == other.shape
+
+
+@surface(function=False, internal=False)
+def is_set_to(self: Tensor, other: Tensor) -> bool:
+    """Whether both are one geometry over one storage."""
+    return self._storage is other._storage and self._geom is other._geom
+
+
+@surface(function=False, internal=False)
+def apply_(self: Tensor, function: Any) -> Tensor:
+    """Replace each element of a cpu tensor by `function` of it."""
+    values = np.vectorize(function, otypes=[self._array.dtype])(self._array)
+    return self.copy_(_from_array(values))  # type: ignore[no-any-return]
+
+
+def _from_array(array: Any) -> Tensor:
+    from ._creation import from_array
+
+    return from_array(array)
 
 
 @surface(function=False, internal=False)

@@ -52,16 +52,16 @@ def matrix_norm(
     if ord == "fro":
         return vector_norm(A, 2, dim, keepdim)
     rows, columns = (d % A.ndim for d in dim)
+    found: Tensor
     if ord in ("nuc", 2, -2):
         values = svdvals(A.movedim((rows, columns), (-2, -1)))
         found = values.sum(-1) if ord == "nuc" else values.amax(-1) if ord > 0 else values.amin(-1)
-        return (
-            found.unsqueeze(min(rows, columns)).unsqueeze(max(rows, columns)) if keepdim else found
-        )
+        low, high = sorted((rows, columns))
+        return aten.unsqueeze(aten.unsqueeze(found, low), high) if keepdim else found
     summed, other = (columns, rows) if abs(ord) == float("inf") else (rows, columns)
     totals = A.abs().sum(summed, keepdim=True)
     found = totals.amax(other, keepdim=True) if ord > 0 else totals.amin(other, keepdim=True)
-    return found if keepdim else found.squeeze((rows, columns))
+    return found if keepdim else aten.squeeze(found, (rows, columns))
 
 
 def norm(
