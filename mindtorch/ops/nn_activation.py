@@ -213,14 +213,14 @@ activation(
 )
 activation(
     "hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
-    lambda x, lambd: np.where(np.abs(x) > lambd, x, x.dtype.type(0)),
+    lambda x, lambd: np.where(np.abs(x) <= lambd, x.dtype.type(0), x),
     call("aclnnHardshrink", "self", "lambd", "out"),
     lambda grad, self, lambd: aten.where(aten.gt(aten.abs(self), lambd), grad, 0),
 )
 op(
     "threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
     infer=pointwise(),
-    cpu=lambda x, threshold, value: np.where(x > threshold, x, x.dtype.type(value)),
+    cpu=lambda x, threshold, value: np.where(x <= threshold, x.dtype.type(value), x),
     aclnn=call("aclnnThreshold", "self", "threshold", "value", "out"),
     grad={"self": lambda grad, self, threshold: aten.where(aten.gt(self, threshold), grad, 0)},
     samples=lambda: [Sample((Arg((3, 4), d), 0.5, -7.0)) for d in FLOATS],

@@ -25,6 +25,11 @@ def special(name: str) -> Callable[..., Any]:
     return run
 
 
+def _lgamma(x: Any) -> Any:
+    found = special("gammaln")(x)
+    return np.where(np.isinf(x), np.inf, found).astype(found.dtype)
+
+
 def _c(value: Any) -> Any:
     return aten.conj_of(value)
 
@@ -172,12 +177,12 @@ elementary(
     -0.9, 0.9,
 )  # fmt: skip
 elementary(
-    "lgamma", special("gammaln"), "aclnnLgamma",
+    "lgamma", _lgamma, "aclnnLgamma",
     lambda grad, self: aten.mul(grad, aten.digamma(self)), 0.5, 4,
 )  # fmt: skip
 elementary(
     "digamma", special("digamma"), "aclnnDigamma",
-    lambda grad, self: aten.mul(grad, aten.polygamma(1, self)), 0.5, 4,
+    lambda grad, self: aten.mul(grad, aten.polygamma(1, self)), 0.5, 4, "composite",
 )  # fmt: skip
 elementary("sinc", _sinc, "aclnnSinc", _sinc_grad, 0.2, 2)
 
@@ -251,10 +256,17 @@ def _whole(rounding: Callable[..., Any]) -> Callable[..., Any]:
     return lambda x: x.copy() if x.dtype.kind in "iub" else rounding(x)
 
 
+def _sign(x: Any) -> Any:
+    """-1, 0 or 1; NaN gives 0, as in torch."""
+    if x.dtype.kind in "ub":
+        return np.minimum(x, 1).astype(x.dtype)
+    return (x > 0).astype(x.dtype) - (x < 0).astype(x.dtype)
+
+
 step("ceil", _whole(np.ceil), "aclnnCeil")
 step("floor", _whole(np.floor), "aclnnFloor")
 step("trunc", _whole(np.trunc), "aclnnTrunc")
-step("sign", lambda x: x.copy() if x.dtype == bool else np.sign(x), "aclnnSign")
+step("sign", lambda x: _sign(x), "aclnnSign")
 
 
 def _frac(x: Any) -> Any:
@@ -309,7 +321,7 @@ op(
 
 def _sgn(x: Any) -> Any:
     if x.dtype.kind != "c":
-        return np.sign(x)
+        return _sign(x)
     size = np.abs(x)
     return np.where(size == 0, x, x / np.where(size == 0, 1, size))
 

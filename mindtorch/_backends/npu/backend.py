@@ -15,7 +15,7 @@ from . import memory, transfer, writeback
 from .binding import Binder, Binding
 from .dynamic import dynamic
 from .runner import Plans, maker, sizes, source_of
-from .steps import make_step
+from .steps import cast, make_step
 
 
 class NpuBackend:
@@ -31,7 +31,25 @@ class NpuBackend:
         binding = binder.bind()
         if binding.call.inplace:
             return self._copy_then_write(op, args, outs)
+        if binding.instead:
+            return self._then_cast(op, args, outs, binding.instead)
         return launcher(op, args, outs, binding)
+
+    def _then_cast(self, op: Op, args: Any, outs: Any, instead: Any) -> Callable[..., Any]:
+        """Results in the dtypes that the operator gives, then cast on the device."""
+        given = tuple(
+            out.fresh(dtype=instead[k]) if k in instead else out for k, out in enumerate(outs)
+        )
+        run = self.functional(op, args, given)
+        casts = {k: cast(given[k], outs[k]) for k in instead}
+
+        def inside(*values: Any) -> Any:
+            found = run(*values)
+            if len(outs) == 1:
+                return casts[0](found)
+            return tuple(casts[k](v) if k in casts else v for k, v in enumerate(found))
+
+        return inside
 
     def has_kernel(self, op: Op) -> bool:
         return bool(op.aclnn)
@@ -40,6 +58,8 @@ class NpuBackend:
         if not _writable(outs, dests):
             return self._through_copy(op, args, outs)
         binding = Binder(op, args, outs, dests[0].device).bind(dests, inplace)
+        if binding.instead:
+            return self._through_copy(op, args, outs)
         direct = launcher(op, args, outs, binding, dests, inplace)
         if inplace and (binding.call.inplace or isinstance(op.infer, Pointwise)):
             return direct

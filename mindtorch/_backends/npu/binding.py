@@ -13,11 +13,13 @@ from typing import Any
 
 from aclnn_bindings.call import BoundOp
 from aclnn_bindings.failures import MissingSymbolError
+from aclnn_bindings.products import support
 from aclnn_bindings.signature import Kind as Passed
 from aclnn_bindings.specs import ScalarSpec, TensorSpec
 
 from ..._device import device as Device
-from ..._dtype import SCALAR_DTYPES, int64
+from ..._dtype import INTEGER, SCALAR_DTYPES, int32, int64, uint8
+from ..._dtype import bool as bool_
 from ..._dtype import dtype as Dtype
 from ..._geometry import Geometry, contiguous
 from ..._tensor import Tensor
@@ -40,6 +42,16 @@ def spec_of(geom: Geometry) -> TensorSpec:
     )
 
 
+# What a result may be made as, and cast from, where an operator does not give the row's dtype.
+_INSTEAD = {int64: int32, uint8: bool_}
+
+
+def claimed(op: str, param: str) -> tuple[str, ...]:
+    """The dtypes that documents list for a parameter on this machine's product; () if unknown."""
+    found = support(op, runtime.product())
+    return found.dtypes.get(param, ()) if found else ()
+
+
 def not_implemented(op: Op, why: str) -> RuntimeError:
     """The documented error of an op without a kernel on this device."""
     return RuntimeError(f"aten::{op.base_name} is not implemented for NPU: {why}")
@@ -59,7 +71,8 @@ class Binding:
     """One call with every argument but addresses decided.
 
     `addresses` says where each comes from: ("a", i) argument i, ("l", i) every member of list
-    argument i, ("d", k) destination k.
+    argument i, ("d", k) destination k. `instead` gives the dtype of results that the operator
+    does not give in the row's.
     """
 
     bound: BoundOp
@@ -67,6 +80,7 @@ class Binding:
     arguments: list[Any] = field(default_factory=list)
     addresses: list[tuple[str, int]] = field(default_factory=list)
     allocate: list[int] = field(default_factory=list)
+    instead: dict[int, Dtype] = field(default_factory=dict)
     results: list[int] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
 
@@ -151,12 +165,16 @@ class Binder:
             return self._input(made, param, self.positions[given], dests)
         if given not in self.results:
             raise not_implemented(self.op, f"its row names {given!r}, which is no argument")
-        return self._result(made, at, self.results[given], dests)
+        return self._result(made, at, param, self.results[given], dests)
 
     def _result(
-        self, made: Binding, at: int, k: int, dests: Sequence[Geometry] | None
+        self, made: Binding, at: int, param: Any, k: int, dests: Sequence[Geometry] | None
     ) -> TensorSpec:
         made.results.append(k)
+        other = _INSTEAD.get(self.outs[k].dtype)
+        if other and other.acl in (claims := claimed(made.call.name, param.name)):
+            if self.outs[k].dtype.acl not in claims:
+                made.instead[k] = other
         if dests is None:
             made.allocate.append(at)
             return spec_of(self.outs[k])
@@ -170,7 +188,7 @@ class Binder:
             made.addresses.append(("d", 0))
             return spec_of(dests[0])
         if isinstance(value, Tensor):
-            geom = self._placed(made, i, value._geom)
+            geom = self._placed(made, param, i, value._geom)
             made.addresses.append(("a", i))
             return (spec_of(geom),) if param.kind is Passed.TENSOR_LIST else spec_of(geom)
         if value.__class__ is tuple and any(isinstance(v, Tensor) for v in value):
@@ -188,12 +206,21 @@ class Binder:
         empty = contiguous((0,), int64, self.device)
         return tuple(spec_of(empty if v is None else v._geom) for v in value)
 
-    def _placed(self, made: Binding, i: int, geom: Geometry) -> Geometry:
+    def _widens(self, made: Binding, param: Any, geom: Geometry) -> bool:
+        """Whether an integer input must become int64, as a sum's or a count's may."""
+        if self.outs[0].dtype is not int64 or geom.dtype.category > INTEGER:
+            return False
+        claims = claimed(made.call.name, param.name)
+        return geom.dtype.acl not in claims and int64.acl in claims
+
+    def _placed(self, made: Binding, param: Any, i: int, geom: Geometry) -> Geometry:
         """`geom` on the device and in the common dtype, with the step that brings it there."""
         wanted = geom.dtype
         rule = self.op.infer
         if isinstance(rule, Pointwise) and i in rule.positions[rule.skip :]:
             wanted = self.common or wanted
+        if self._widens(made, param, geom):
+            wanted = int64
         if geom.device.type == "cpu":
             placed = contiguous((), wanted, self.device)
             made.steps.append(Step("upload", i, placed))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import aclnn_bindings
 from aclnn_bindings.errors import BindingError
+from aclnn_bindings.products import product_of
 
 from ..registry import registry
 
@@ -129,14 +130,15 @@ KEEP_DTYPE, ALLOW_LOWER = 0, 1
 
 
 @functools.cache
+def product() -> str | None:
+    """The product code of this machine's SoC, as operator documents use it."""
+    device()
+    return product_of(str(cann().functions.aclrtGetSocName()))
+
+
 def cube_math_type() -> int:
     """What this machine's matrix products are asked for; aclnnMatmul document, by product."""
-    device()
-    soc = str(cann().functions.aclrtGetSocName())
-    cube_has_float32 = soc.startswith(("Ascend910_93", "Ascend950")) or (
-        soc.startswith("Ascend910B") and soc[10:11].isdigit()
-    )
-    return KEEP_DTYPE if cube_has_float32 else ALLOW_LOWER
+    return KEEP_DTYPE if product() in ("910b", "A3", "950") else ALLOW_LOWER
 
 
 def set_deterministic(on: bool) -> None:
