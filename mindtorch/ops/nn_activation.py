@@ -206,7 +206,7 @@ activation(
 activation(
     "softshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
     lambda x, lambd: np.where(
-        np.abs(x) > lambd, x - np.copysign(x.dtype.type(lambd), x), x.dtype.type(0)
+        np.abs(x) > lambd, x - np.copysign(x.dtype.type(lambd), x), x * x.dtype.type(0)
     ),
     call("aclnnSoftshrink", "self", "lambd", "out"),
     lambda grad, self, lambd: aten.where(aten.gt(aten.abs(self), lambd), grad, 0),
