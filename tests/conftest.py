@@ -1,6 +1,7 @@
 """Makes `cli/` importable as `mindtorch_npu` when the tests run from a source tree."""
 
 import importlib.util
+import os
 import sys
 from pathlib import Path
 
@@ -23,3 +24,6 @@ def _map_cli() -> None:
 
 
 _map_cli()
+
+# The simulator reports every misuse of the API, and fails the call, in every test that uses it.
+os.environ.setdefault("ACLSIM_STRICT", "error")
