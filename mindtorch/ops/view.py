@@ -1,10 +1,8 @@
-"""Rows of view ops: new geometry over the same storage, and the gradient of each."""
+"""Rows of views that show all of a tensor in another shape or order."""
 
 from __future__ import annotations
 
 from typing import Any
-
-import numpy as np
 
 from .._dtype import dtype as Dtype
 from .._geometry import Geometry, contiguous_strides, geometry
@@ -122,74 +120,6 @@ op(
 )
 
 
-def _embed_infer(
-    grad: Geometry, size: tuple[int, ...], stride: tuple[int, ...], offset: int
-) -> Geometry:
-    return grad.fresh(size)
-
-
-def _embed(grad: Any, size: Any, stride: Any, offset: int) -> Any:
-    whole = np.zeros(size, grad.dtype)
-    step = grad.dtype.itemsize
-    if grad.size:
-        part = np.lib.stride_tricks.as_strided(
-            whole.reshape(-1)[offset:], grad.shape, [s * step for s in stride]
-        )
-        part[...] = grad
-    return whole
-
-
-def _embed_below(grad: Any, size: Any, stride: Any, offset: int) -> Any:
-    whole = aten.zeros(size, dtype=grad.dtype, device=grad.device)
-    aten.as_strided(whole, grad.shape, stride, offset).copy_(grad)
-    return whole
-
-
-op(
-    "_embed(Tensor grad, int[] size, int[] stride, int offset) -> Tensor",
-    infer=_embed_infer,
-    cpu=_embed,
-    compute="raw",
-    lower=_embed_below,
-    grad={
-        "grad": lambda grad, grad_geom, stride, offset: aten.as_strided(
-            aten.contiguous(grad), grad_geom.shape, stride, offset
-        )
-    },
-    tolerance="exact",
-    surface="none",
-)
-
-
-def embed(grad: Any, whole: Geometry, part: Geometry) -> Any:
-    """Zeros shaped like `whole` with `grad` at the place of `part`, which has no overlaps."""
-    shift = part.offset - whole.offset
-    if whole.contiguous:
-        return aten._embed(grad, whole.shape, part.strides, shift)
-    flat = whole.fresh()
-    return aten._embed(
-        grad,
-        whole.shape,
-        _restride(whole, part, flat.strides),
-        _reoffset(whole, shift, flat.strides),
-    )
-
-
-def _restride(whole: Geometry, part: Geometry, strides: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(_reoffset(whole, s, strides) for s in part.strides)
-
-
-def _reoffset(whole: Geometry, distance: int, strides: tuple[int, ...]) -> int:
-    """A distance in the storage of `whole`, as the distance in its contiguous copy."""
-    found = 0
-    for dim in sorted(range(whole.ndim), key=lambda d: -whole.strides[d]):
-        step = whole.strides[dim]
-        if step and whole.shape[dim] > 1 and distance >= step:
-            found += distance // step * strides[dim]
-            distance %= step
-    return found
-
-
 def _transpose(self: Geometry, dim0: int, dim1: int) -> Geometry:
     a, b = wrap_dim(dim0, self.ndim), wrap_dim(dim1, self.ndim)
     if not self.ndim:
@@ -251,69 +181,6 @@ op(
     grad={"self": lambda grad, dims: aten.permute(grad, _inverse(dims))},
     samples=view_samples(((2, 3, 4), (2, 0, 1))),
     tolerance="exact",
-)
-
-
-def _select(self: Geometry, dim: int, index: int) -> Geometry:
-    if not self.ndim:
-        raise IndexError("select() cannot be applied to a 0-dim tensor.")
-    dim = wrap_dim(dim, self.ndim)
-    size = self.shape[dim]
-    if not -size <= index < size:
-        raise IndexError(
-            f"select(): index {index} out of range for tensor of size"
-            f" {list(self.shape)} at dimension {dim}"
-        )
-    index %= size
-    return self.at(
-        self.shape[:dim] + self.shape[dim + 1 :],
-        self.strides[:dim] + self.strides[dim + 1 :],
-        self.offset + index * self.strides[dim],
-    )
-
-
-op(
-    "select(Tensor(a) self, int dim, int index) -> Tensor(a)",
-    infer=_select,
-    grad={
-        "self": lambda grad, self_geom, dim, index: embed(
-            grad, self_geom, _select(self_geom, dim, index)
-        )
-    },
-    samples=view_samples(((2, 3), 0, 1), ((2, 3), -1, -1)),
-    tolerance="exact",
-)
-
-
-def _slice(
-    self: Geometry, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
-) -> Geometry:
-    if not self.ndim:
-        raise RuntimeError("slice() cannot be applied to a 0-dim tensor.")
-    dim = wrap_dim(dim, self.ndim)
-    if step <= 0:
-        raise RuntimeError("slice step must be positive")
-    size = self.shape[dim]
-    first, last, _ = slice(start, end, step).indices(size)
-    length = max(0, (last - first + step - 1) // step)
-    return self.at(
-        (*self.shape[:dim], length, *self.shape[dim + 1 :]),
-        (*self.strides[:dim], self.strides[dim] * step, *self.strides[dim + 1 :]),
-        self.offset + first * self.strides[dim],
-    )
-
-
-op(
-    "slice(Tensor(a) self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor(a)",
-    infer=_slice,
-    grad={
-        "self": lambda grad, self_geom, dim, start, end, step: embed(
-            grad, self_geom, _slice(self_geom, dim, start, end, step)
-        )
-    },
-    samples=view_samples(((5, 3), 0, 1, 4, 2), ((5, 3), 1, -2, None, 1)),
-    tolerance="exact",
-    surface="none",
 )
 
 
@@ -392,178 +259,6 @@ op(
 )
 
 
-def _diagonal(self: Geometry, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Geometry:
-    a, b = wrap_dim(dim1, self.ndim), wrap_dim(dim2, self.ndim)
-    if a == b:
-        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
-    rows, columns = self.shape[a], self.shape[b]
-    length = min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns)
-    start = offset * self.strides[b] if offset >= 0 else -offset * self.strides[a]
-    kept = [i for i in range(self.ndim) if i not in (a, b)]
-    return self.at(
-        (*(self.shape[i] for i in kept), max(length, 0)),
-        (*(self.strides[i] for i in kept), self.strides[a] + self.strides[b]),
-        self.offset + (start if length > 0 else 0),
-    )
-
-
-op(
-    "diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)",
-    infer=_diagonal,
-    grad={
-        "self": lambda grad, self_geom, offset, dim1, dim2: embed(
-            grad, self_geom, _diagonal(self_geom, offset, dim1, dim2)
-        )
-    },
-    samples=view_samples(((3, 4),), ((3, 4), 1), ((2, 3, 4), -1, 1, 2)),
-    tolerance="exact",
-)
-
-
-def _unfold(self: Geometry, dimension: int, size: int, step: int) -> Geometry:
-    dim = wrap_dim(dimension, self.ndim)
-    have = self.shape[dim] if self.ndim else 1
-    if size > have:
-        raise RuntimeError(
-            f"maximum size for tensor at dimension {dim} is {have} but size is {size}"
-        )
-    if step <= 0:
-        raise RuntimeError(f"step is {step} but must be > 0")
-    stride = self.strides[dim] if self.ndim else 1
-    count = (have - size) // step + 1
-    shape, strides = list(self.shape), list(self.strides)
-    if self.ndim:
-        shape[dim], strides[dim] = count, stride * step
-    return self.at((*shape, size), (*strides, stride))
-
-
-op(
-    "unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)",
-    infer=_unfold,
-    grad={
-        "self": lambda grad, self_geom, dimension, size, step: aten._scatter_view(
-            grad, self_geom, _unfold(self_geom, dimension, size, step)
-        )
-    },
-    samples=view_samples(((5, 3), 0, 2, 1), ((6,), 0, 2, 2)),
-    tolerance="exact",
-    surface="method",
-)
-
-
-def _as_strided(
-    self: Geometry, size: tuple[int, ...], stride: tuple[int, ...], storage_offset: Any = None
-) -> Geometry:
-    if len(size) != len(stride):
-        raise RuntimeError("mismatch in length of strides and shape")
-    offset = self.offset if storage_offset is None else storage_offset
-    made = self.at(size, stride, offset)
-    return made
-
-
-op(
-    "as_strided(Tensor(a) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a)",
-    infer=_as_strided,
-    grad={
-        "self": lambda grad, self_geom, size, stride, storage_offset: aten._scatter_view(
-            grad, self_geom, _as_strided(self_geom, size, stride, storage_offset)
-        )
-    },
-    samples=view_samples(((6,), (2, 2), (3, 1), 1), ((6,), (3, 2), (1, 1), 0)),
-    tolerance="exact",
-)
-
-
-def _split_with_sizes(self: Geometry, split_sizes: tuple[int, ...], dim: int = 0) -> Any:
-    if not self.ndim:
-        raise RuntimeError("split expects at least a 1-dimensional tensor")
-    dim = wrap_dim(dim, self.ndim)
-    if any(n < 0 for n in split_sizes):
-        raise RuntimeError(
-            "split_with_sizes expects split_sizes have only non-negative entries, but got"
-            f" split_sizes={list(split_sizes)}"
-        )
-    if sum(split_sizes) != self.shape[dim]:
-        raise RuntimeError(
-            f"split_with_sizes expects split_sizes to sum exactly to {self.shape[dim]} (input"
-            f" tensor's size at dimension {dim}), but got split_sizes={list(split_sizes)}"
-        )
-    made, start = [], 0
-    for n in split_sizes:
-        made.append(_slice(self, dim, start, start + n))
-        start += n
-    return made
-
-
-op(
-    "split_with_sizes(Tensor(a) self, int[] split_sizes, int dim=0) -> Tensor(a)[]",
-    infer=_split_with_sizes,
-    grad={"self": lambda grads, dim: aten.cat(grads, dim)},
-    samples=view_samples(((5, 3), (2, 3), 0), ((2, 4), (1, 1, 2), -1)),
-    tolerance="exact",
-)
-
-
-def _split(self: Geometry, split_size: int, dim: int = 0) -> Any:
-    if not self.ndim:
-        raise RuntimeError("split expects at least a 1-dimensional tensor")
-    if split_size < 0:
-        raise RuntimeError(
-            f"split expects split_size be non-negative, but got split_size={split_size}"
-        )
-    dim = wrap_dim(dim, self.ndim)
-    size = self.shape[dim]
-    if split_size == 0 and size:
-        raise RuntimeError(
-            f"split_size can only be 0 if dimension size is 0, but got dimension size of {size}"
-        )
-    count = max(1, -(-size // split_size)) if split_size else 1
-    return [
-        _slice(self, dim, i * split_size, min((i + 1) * split_size, size)) for i in range(count)
-    ]
-
-
-op(
-    "split.Tensor(Tensor(a) self, int split_size, int dim=0) -> Tensor(a)[]",
-    infer=_split,
-    grad={"self": lambda grads, dim: aten.cat(grads, dim)},
-    samples=view_samples(((5, 3), 2), ((5, 4), 3, 1)),
-    tolerance="exact",
-    surface="none",
-)
-
-
-def _unbind(self: Geometry, dim: int = 0) -> Any:
-    if not self.ndim:
-        raise RuntimeError("Dimension specified as 0 but tensor has no dimensions")
-    dim = wrap_dim(dim, self.ndim)
-    return [_select(self, dim, i) for i in range(self.shape[dim])]
-
-
-op(
-    "unbind(Tensor(a) self, int dim=0) -> Tensor(a)[]",
-    infer=_unbind,
-    grad={"self": lambda grads, dim: aten.stack(grads, dim)},
-    samples=view_samples(((3, 2),), ((3, 2), -1)),
-    tolerance="exact",
-)
-
-
-def _chunk(self: Any, chunks: int, dim: int = 0) -> Any:
-    if chunks <= 0:
-        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
-    if not self.ndim:
-        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
-    size = self.shape[wrap_dim(dim, self.ndim)]
-    step = (size + chunks - 1) // chunks
-    if step == 0:
-        return aten.split_with_sizes(self, (0,) * chunks, dim)
-    return aten.split_Tensor(self, step, dim)
-
-
-composite("chunk(Tensor(a) self, int chunks, int dim=0) -> Tensor(a)[]", _chunk)
-
-
 def _reshape(self: Any, shape: Any) -> Any:
     g = self._geom
     size = resolve_size(tuple(shape), g.numel)
@@ -600,28 +295,6 @@ def _unflatten(self: Any, dim: int, sizes: Any) -> Any:
 
 
 composite("unflatten(Tensor(a) self, int dim, int[] sizes) -> Tensor(a)", _unflatten)
-
-
-def _narrow(self: Any, dim: int, start: Any, length: int) -> Any:
-    if not self.ndim:
-        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
-    at = wrap_dim(dim, self.ndim)
-    size = self.shape[at]
-    start = int(start)
-    if length < 0:
-        raise RuntimeError("narrow(): length must be non-negative.")
-    if not -size <= start <= size:
-        raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-size}, {size}], but got"
-            f" {start})"
-        )
-    start = start + size if start < 0 else start
-    if start + length > size:
-        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
-    return aten.slice(self, at, start, start + length, 1)
-
-
-composite("narrow(Tensor(a) self, int dim, int start, int length) -> Tensor(a)", _narrow)
 
 
 def _movedim(self: Any, source: Any, destination: Any) -> Any:

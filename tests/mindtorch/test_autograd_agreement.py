@@ -531,6 +531,21 @@ def zero_grad_by_none(t):
 
 
 @case
+def parts_of_an_expanded_tensor(t):
+    x = leaf(t).view(4, 1)
+    y = x.expand(4, 3)
+    z = x.view(1, 4).expand(3, 4)
+    return t.autograd.grad(y[1].sum() + y[:, 1].sum(), y), t.autograd.grad(z[2, 1:].sum(), z)
+
+
+@case
+def parts_of_a_transposed_tensor(t):
+    x = leaf(t, 6).view(2, 3).t()
+    found = t.autograd.grad(x[1].sum() + x[:, 0].sum() + x.diagonal().sum(), x)
+    return found
+
+
+@case
 def is_leaf_and_grad_fn(t):
     x = leaf(t)
     return x.is_leaf, x.grad_fn, (x * 1).is_leaf, t.ones(1).is_leaf, x.detach().is_leaf
