@@ -43,3 +43,13 @@ def test_dropout_v3_keeps_and_scales_what_its_mask_says(sim: Any) -> None:
     assert abs(float(kept.float().mean()) - 0.75) < 0.05
     assert torch.equal(out, kept / 0.75)
     sim.check("aclnnDropoutV3Grad", x, bits, 2.0, Out(kept * 2.0))
+
+
+@inside
+def test_gradient_of_repeats_sums_the_copies(sim: Any) -> None:
+    repeats = torch.tensor([2, 0, 3])
+    x = torch.randn(3, 5).requires_grad_()
+    many = x.repeat_interleave(repeats, 0)
+    g = torch.randn(many.shape)
+    (expected,) = torch.autograd.grad(many, x, g)
+    sim.check("aclnnRepeatInterleaveGrad", g, repeats, 0, Out(expected))

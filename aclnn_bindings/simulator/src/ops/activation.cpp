@@ -111,6 +111,23 @@ struct MishGrad : FloatingReal {
 };
 ACL_FN(Threshold, Real, (T x, T threshold, T value), x <= threshold ? value : x)
 ACL_FN(ThresholdGrad, Real, (T g, T x, T threshold), x <= threshold ? T(0) : g)
+// eps < 0: none. Inside, x is clamped to [eps, 1 - eps] first.
+struct Logit : FloatingReal {
+  template <class T>
+  static ACL_INLINE T f(T x, T eps) {
+    const T z = eps < T(0) ? x : clamped(x, eps, T(1) - eps);
+    return std::log(z / (T(1) - z));
+  }
+};
+struct LogitGrad : FloatingReal {
+  template <class T>
+  static ACL_INLINE T f(T x, T g, T eps) {
+    if (eps < T(0)) {
+      return x < T(0) || x > T(1) ? std::numeric_limits<T>::quiet_NaN() : g / (x * (T(1) - x));
+    }
+    return x < eps || x > T(1) - eps ? T(0) : g / (x * (T(1) - x));
+  }
+};
 ACL_FN(SquaredRelu, Real, (T x), x > T(0) ? x * x : T(0))
 
 namespace {
@@ -213,3 +230,5 @@ ACLNN_POINTWISE(aclnnThreshold, Threshold, 3, 0, ~1, ~2)
 ACLNN_POINTWISE(aclnnInplaceThreshold, Threshold, 0, 0, ~1, ~2)
 ACLNN_POINTWISE(aclnnThresholdBackward, ThresholdGrad, 3, 0, 1, ~2)
 ACLNN_UNARY(aclnnSquaredRelu, SquaredRelu)
+ACLNN_POINTWISE(aclnnLogit, Logit, 2, 0, ~1)
+ACLNN_POINTWISE(aclnnLogitGrad, LogitGrad, 3, 0, 1, ~2)

@@ -128,6 +128,17 @@ struct Reduce {
   }
 };
 
+template <class Row>
+struct OrCopy {
+  static bool copies(const Call& c) { return c.flag(3) && c.ints(1).size == 0; }
+  static aclnnStatus check(Call& c) { return copies(c) ? expect_same_shape(c, 4, 0) : Row::check(c); }
+  static aclError run(Call& c) {
+    if (!copies(c)) return Row::run(c);
+    copy_tensor(c.tensor(4), c.tensor(0));
+    return ACL_SUCCESS;
+  }
+};
+
 // (self, minOut, maxOut), with axes or not.
 template <int Dims, int Keep, int Min>
 struct Aminmax {
@@ -161,6 +172,11 @@ ACLNN_REDUCE(aclnnMax, MaxOf, Self, true, -1, -1, 1)
 ACLNN_REDUCE(aclnnMin, MinOf, Self, true, -1, -1, 1)
 ACLNN_REDUCE(aclnnAny, AnyOf, Self, false, 1, 2, 3)
 ACLNN_REDUCE(aclnnAll, AllOf, Self, false, 1, 2, 3)
+// (self, dims, keepDims, noopWithEmptyDims, out): an empty list can mean "leave as it is".
+#define ACLNN_REDUCE_OR_COPY(op, Fn)                                                           \
+  ACLNN_OP(op, (OrCopy<Reduce<Fn, Args<1, 2, 4>, Into::Floating, true>>::check),               \
+           (OrCopy<Reduce<Fn, Args<1, 2, 4>, Into::Floating, true>>::run))
+ACLNN_REDUCE_OR_COPY(aclnnMeanV2, MeanOf)
 #define ACLNN_AMINMAX(op, dims, keep, out) \
   ACLNN_OP(op, (Aminmax<dims, keep, out>::check), (Aminmax<dims, keep, out>::run))
 ACLNN_AMINMAX(aclnnAminmax, 1, 2, 3)

@@ -103,6 +103,47 @@ aclError run_places(Call& c) {
   return ACL_SUCCESS;
 }
 
+// (yGrad, repeats, axis, out): each slice of out is the sum of its copies' gradients.
+aclnnStatus check_repeat_grad(Call& c) {
+  int64_t& axis = c.make<int64_t>();
+  axis = c.integer(2);
+  ACL_RETURN_IF_FAILED(expect_axis(c, 2, axis, c.tensor(3).rank));
+  const int64_t n = axis_size(c.tensor(3), static_cast<int>(axis));
+  const Tensor& repeats = c.tensor(1);
+  c.workspace_size = n * sizeof(int64_t);
+  if (repeats.rank <= 1 && (repeats.numel() == n || repeats.numel() == 1)) return ACLNN_SUCCESS;
+  return c.fail(ACLNN_ERR_PARAM_INVALID, "repeats should have 1 or %lld elements, not %s.",
+                static_cast<long long>(n), shape_text(repeats));
+}
+aclError run_repeat_grad(Call& c) {
+  const Tensor &grad = c.tensor(0), &out = c.tensor(3);
+  if (out.numel() == 0) return ACL_SUCCESS;
+  const int axis = static_cast<int>(c.get<int64_t>());
+  const int64_t n = axis_size(out, axis), size = axis_size(grad, axis);
+  int64_t* counts = static_cast<int64_t*>(c.workspace);
+  Tensor repeats = c.tensor(1);
+  if (repeats.numel() == 1) repeats.rank = 0;
+  copy_tensor(dense(counts, ACL_INT64, &n, 1), repeats);
+  int64_t total = 0;
+  for (int64_t i = 0; i < n; ++i) total += counts[i];
+  if (total != size) return c.trap(507015, "repeats don't sum to the gradient's size");
+  const Rows rows({&out, &grad}, axis);
+  with_float(out.dtype, [&](auto tag) {
+    using C = typename decltype(tag)::type;
+    rows.run(size, [&](const int64_t* offsets) {
+      Buffer<C> given(size), sums(n);
+      const C* g = row_in<C>(given, grad, offsets[1], axis);
+      for (int64_t i = 0; i < n; ++i) {
+        double sum = 0;
+        for (int64_t k = 0; k < counts[i]; ++k) sum += *g++;
+        sums[i] = static_cast<C>(sum);
+      }
+      store(sums.get(), out.data, out.dtype, offsets[0], axis_stride(out, axis), n);
+    });
+  });
+  return ACL_SUCCESS;
+}
+
 }  // namespace
 }  // namespace aclsim
 
@@ -113,3 +154,4 @@ ACLNN_INTERLEAVE(aclnnRepeatInterleaveInt, 1, -1, 2, 3)
 ACLNN_INTERLEAVE(aclnnRepeatInterleaveWithDim, 1, 2, 3, 4)
 ACLNN_INTERLEAVE(aclnnRepeatInterleaveIntWithDim, 1, 2, 3, 4)
 ACLNN_OP(aclnnRepeatInterleaveTensor, check_places, run_places)
+ACLNN_OP(aclnnRepeatInterleaveGrad, check_repeat_grad, run_repeat_grad)

@@ -153,6 +153,29 @@ aclError run_bincount(Call& c) {
   return ACL_SUCCESS;
 }
 
+// Whether elements are among others; one side is a scalar. (element, tests, assumeUnique, invert,
+// out).
+aclnnStatus check_is_in(Call& c) {
+  if (c.args[0].kind != ArgKind::Tensor) return ACLNN_SUCCESS;
+  return expect_same_shape(c, 4, 0);
+}
+aclError run_is_in(Call& c) {
+  const Tensor& out = c.tensor(4);
+  const bool one = c.args[0].kind != ArgKind::Tensor;
+  const Tensor& t = c.tensor(one ? 1 : 0);
+  const double x = c.scalar(one ? 0 : 1).real();
+  bool any = false;
+  Walker at(t.rank, t.dims);
+  for (int64_t i = t.numel(); i > 0; --i, at.next()) {
+    const bool same = load_one<double>(t.data, t.dtype, t.offset + at.offset(t.strides)) == x;
+    any = any || same;
+    if (one) continue;
+    store_one(int64_t{same != c.flag(3)}, out.data, out.dtype, out.offset + at.offset(out.strides));
+  }
+  if (one) store_one(int64_t{any != c.flag(3)}, out.data, out.dtype, out.offset);
+  return ACL_SUCCESS;
+}
+
 }  // namespace
 }  // namespace aclsim
 
@@ -161,3 +184,5 @@ ACLNN_OP(aclnnSearchSorteds, check_search, run_search)
 ACLNN_OP(aclnnBucketize, check_bucketize, run_bucketize)
 ACLNN_OP(aclnnHistc, check_histc, run_histc)
 ACLNN_OP(aclnnBincount, check_bincount, run_bincount)
+ACLNN_OP(aclnnIsInScalarTensor, check_is_in, run_is_in)
+ACLNN_OP(aclnnIsInTensorScalar, check_is_in, run_is_in)

@@ -1,0 +1,68 @@
+// Making complex numbers and taking them apart.
+#include "iterate.h"
+#include "promote.h"
+
+namespace aclsim {
+namespace {
+
+// The real parts of a complex tensor as a real view, the imaginary ones one element further.
+Tensor part_of(const Tensor& t, bool imaginary) {
+  Tensor v = t;
+  v.dtype = t.dtype == ACL_COMPLEX128 ? ACL_DOUBLE : ACL_FLOAT;
+  v.offset = 2 * t.offset + imaginary;
+  for (int i = 0; i < t.rank; ++i) v.strides[i] *= 2;
+  return v;
+}
+aclnnStatus expect_complex(const Call& c, int arg) {
+  if (is_complex(c.tensor(arg).dtype)) return ACLNN_SUCCESS;
+  return c.fail(ACLNN_ERR_PARAM_INVALID, "%s should be COMPLEX64 or COMPLEX128, but is %s.",
+                c.name(arg), dtype_name(c.tensor(arg).dtype));
+}
+
+// (a, b, out): real and imaginary parts, or absolute value and angle.
+aclnnStatus check_make(Call& c) {
+  Shape shape = shape_of(c.tensor(0));
+  if (!broadcast(shape, c.tensor(1))) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "Shapes %s and %s can't broadcast.",
+                  shape_text(c.tensor(0)), shape_text(c.tensor(1)));
+  }
+  ACL_RETURN_IF_FAILED(expect_complex(c, 2));
+  return expect_shape(c, 2, shape);
+}
+aclError run_complex(Call& c) {
+  copy_tensor(part_of(c.tensor(2), false), c.tensor(0));
+  copy_tensor(part_of(c.tensor(2), true), c.tensor(1));
+  return ACL_SUCCESS;
+}
+template <bool Imaginary>
+void polar_part(const Tensor& out, const Tensor& size, const Tensor& angle) {
+  Loop loop = loop_over(part_of(out, Imaginary));
+  loop.add(size);
+  loop.add(angle);
+  loop.coalesce();
+  run_loop<double>(loop, [](int64_t n, double* o, const double* const* in) {
+    for (int64_t i = 0; i < n; ++i) {
+      o[i] = in[0][i] * (Imaginary ? std::sin(in[1][i]) : std::cos(in[1][i]));
+    }
+  });
+}
+aclError run_polar(Call& c) {
+  polar_part<false>(c.tensor(2), c.tensor(0), c.tensor(1));
+  polar_part<true>(c.tensor(2), c.tensor(0), c.tensor(1));
+  return ACL_SUCCESS;
+}
+
+// (self, out).
+aclError run_real(Call& c) {
+  const Tensor& self = c.tensor(0);
+  copy_tensor(c.tensor(1), is_complex(self.dtype) ? part_of(self, false) : self);
+  return ACL_SUCCESS;
+}
+aclnnStatus check_same(Call& c) { return expect_same_shape(c, 1, 0); }
+
+}  // namespace
+}  // namespace aclsim
+
+ACLNN_OP(aclnnComplex, check_make, run_complex)
+ACLNN_OP(aclnnPolar, check_make, run_polar)
+ACLNN_OP(aclnnReal, check_same, run_real)
