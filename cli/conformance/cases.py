@@ -168,4 +168,5 @@ def _gradients(op: Op, claimed: tuple[str, ...], level: str, good: list[int]) ->
     yield from (Case(op.name, "grad", i) for i in chosen)
     if level != "quick":
         yield from (Case(op.name, "grad", good[0], d) for d in _floats(claimed))
-        yield from (Case(op.name, "grad", good[0], layout=layout) for layout in LAYOUTS[1:])
+        if op.name not in _STORAGE_BOUND:
+            yield from (Case(op.name, "grad", good[0], layout=layout) for layout in LAYOUTS[1:])

@@ -2,14 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from aclnn_bindings.products import product_of, support
+from aclnn_bindings.signature import Kind
 from mindtorch.ops import Op
 
 from .case import ACL_DTYPES, DTYPES
 from .precision import FORMATS
 from .recipe import main_dtype, samples, tensors_of
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What the device says it takes: the main tensor's dtypes; documents by ACLNN function.
+
+    `listed(name)` gives the documented dtypes of a function's tensors in header order, or None.
+    """
+
+    dtypes: tuple[str, ...]
+    listed: Callable[[str], tuple[tuple[str, ...], ...] | None] = lambda _name: None
+
+
+NOTHING_CLAIMED = Claims(())
+
+
+def claims(op: Op, declarations: Any, soc: str) -> Claims:
+    """The Claims of an op's ACLNN calls on a SoC; `declarations` (or None) are the install's."""
+
+    def listed(name: str) -> tuple[tuple[str, ...], ...] | None:
+        signature = declarations.ops.get(name) if declarations is not None else None
+        documented = support(name, product_of(soc))
+        if signature is None or documented is None:
+            return None
+        if any(p.kind is Kind.TENSOR_LIST for p in signature.params):
+            return None
+        tensors = [p for p in signature.params if p.kind is Kind.TENSOR]
+        return tuple(documented.dtypes.get(p.name, ()) for p in tensors)
+
+    return Claims(claimed(op, declarations, soc), listed)
 
 
 def claimed(op: Op, declarations: Any, soc: str) -> tuple[str, ...]:

@@ -13,11 +13,12 @@ from typing import Any, Final
 
 from .precision import FORMATS
 
-TIERS: Final = ("T0", "T1", "ratio", "T2", "T3", "T4")
+TIERS: Final = ("T0", "T1", "ratio", "norm", "T2", "T3", "T4")
 MEANING: Final = {
     "T0": "bit for bit",
     "T1": "units in the last place",
     "ratio": "componentwise ratio, aware of length and cancellation",
+    "norm": "error against the largest element, in units of rounding",
     "T2": "torch.testing.assert_close defaults",
     "T3": "the ecosystem's published rules, both versions",
     "T4": "error ratio against the CPU in the same precision",
@@ -41,6 +42,7 @@ class Requirement:
     reason: str
     source: str
     accumulator: str = "float32"
+    norm: float = 0.0
 
     @property
     def tiers(self) -> tuple[str, ...]:
@@ -61,9 +63,11 @@ class Requirement:
             elif tier == "ratio":
                 scale = "the operator" if self.magnitude == "self" else self.magnitude
                 parts.append(f"ratio: |e| ≤ {self.ratio:g} (u_out |g| + u_acc f(|x|)), f = {scale}")
+            elif tier == "norm":
+                parts.append(f"norm: max |e| ≤ {self.norm:g} u_out max |g|")
             else:
                 parts.append(f"{tier}: {MEANING[tier]}")
-        if "ratio" in self.tiers:
+        if self.tiers[-1] == "ratio":
             parts[-1] += f", u_acc of {self.accumulator}"
         return " or ".join(parts)
 
@@ -96,7 +100,7 @@ def _requirement(name: str, entry: dict[str, Any]) -> Requirement:
     a, b, c = entry["ulp"]
     return Requirement(
         name, entry["tier"], (a, b, c), entry.get("ratio", 4.0), entry.get("magnitude", ""),
-        entry["reason"], entry["source"],
+        entry["reason"], entry["source"], norm=entry.get("norm", 0.0),
     )  # fmt: skip
 
 

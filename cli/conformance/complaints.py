@@ -11,14 +11,17 @@ from aclnn_bindings.errors import (
     AclUnsupportedError,
 )
 from aclnn_bindings.failures import MissingSymbolError
+from mindtorch.ops import Op
+
+from .claims import Claims
 
 _UNCLAIMED = "not claimed by header and documents, and refused: "
 _INVALID = "ACLNN_ERR_PARAM_INVALID"
 _PREFIX = re.compile(r"\[PID: \d+\] [\d:.-]+ |^\w+\(\w+\): ")
 
 
-def verdict_of(error: Exception, dtype: str, claimed: tuple[str, ...]) -> tuple[str, str]:
-    """(verdict, reason) of a case that raised where a result was expected."""
+def verdict_of(error: Exception, op: Op, dtype: str, claims: Claims) -> tuple[str, str]:
+    """(verdict, reason) of a case of `op` that raised where a result was expected."""
     text = one_line(error)
     if isinstance(error, AclOutOfMemoryError | MemoryError):
         return "OOM", text
@@ -26,26 +29,22 @@ def verdict_of(error: Exception, dtype: str, claimed: tuple[str, ...]) -> tuple[
         return "UNSUPPORTED", text
     if "is not implemented for NPU" in str(error) or "is not implemented for Meta" in str(error):
         return "UNSUPPORTED", text
-    if isinstance(error, AclError) and error.name == _INVALID:
-        undocumented = _undocumented(error)
-        if undocumented or dtype not in claimed:
-            return "UNSUPPORTED", _UNCLAIMED + text
-        return "ERROR", f"{dtype} is claimed by the header, and refused: {text}"
+    if not isinstance(error, AclError) or error.name != _INVALID:
+        return "ERROR", text
+    own = error.op in {call.name for call in op.aclnn}
+    if _undocumented(error, claims) or (own and dtype not in claims.dtypes):
+        return "UNSUPPORTED", _UNCLAIMED + text
+    if own:
+        return "ERROR", f"{dtype} is claimed by header and documents, and refused: {text}"
     return "ERROR", text
 
 
-def _undocumented(error: AclError) -> bool:
+def _undocumented(error: AclError, claims: Claims) -> bool:
     """Whether a tensor of the call has a dtype that documents do not list for its parameter."""
-    from aclnn_bindings.products import support
-
-    documented = support(error.op or "")
-    if documented is None:
+    listed = claims.listed(error.op or "")
+    if listed is None or len(listed) != len(error.dtypes):
         return False
-    lists = list(documented.dtypes.values())
-    # Lists of tensors and scalars would shift positions: then the main dtype decides alone.
-    if len(lists) != len(error.dtypes):
-        return False
-    return any(d not in names for d, names in zip(error.dtypes, lists, strict=True) if names)
+    return any(d not in names for d, names in zip(error.dtypes, listed, strict=True) if names)
 
 
 def is_poisonous(error: str) -> bool:

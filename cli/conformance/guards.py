@@ -20,17 +20,21 @@ _ENOUGH: Final = 64
 _FEW_VALUES: Final = 4
 
 
-def zeros(got: Any, golden: Any, dtype: str, kind: str) -> str:
-    """Zeros where the reference, rounded to `dtype`, has none; or nearly nothing but zeros."""
+def lost(got: Any, golden: Any, dtype: str) -> str:
+    """Zeros where the reference, rounded to `dtype`, has none."""
+    with np.errstate(all="ignore"):
+        ours, theirs = wide(got) == 0, wide(rounded(golden, dtype)) == 0
+    count = int((ours & ~theirs).sum())
+    if count <= ours.size // 2:
+        return ""
+    return f"{count} of {ours.size} outputs are zero where the reference is not"
+
+
+def zeros(got: Any, kind: str) -> str:
+    """Nearly nothing but zeros: such inputs show little."""
     if not got.size:
         return ""
-    near = rounded(golden, dtype)
-    with np.errstate(all="ignore"):
-        ours, theirs = wide(got) == 0, wide(near) == 0
-    lost = int((ours & ~theirs).sum())
-    if lost > ours.size // 2:
-        return f"{lost} of {ours.size} outputs are zero where the reference is not"
-    share = float(ours.mean())
+    share = float((wide(got) == 0).mean())
     if got.size >= _ENOUGH and share > MOSTLY_ZERO.get(kind, _OTHERWISE):
         return f"{share:.0%} of the outputs are zero: the inputs prove little"
     return ""

@@ -14,12 +14,13 @@ from mindtorch.ops import Op
 
 from . import guards, layouts, subject
 from .case import Case
-from .classes import Requirement, class_named, requirement
+from .claims import NOTHING_CLAIMED, Claims
+from .classes import TIERS, Requirement, class_named, requirement
 from .complaints import verdict_of
 from .golden import Golden, ReferenceRefusesError, golden
 from .gradients import gradient
 from .metrics import errors, measure, same
-from .precision import rounded
+from .precision import FORMATS, rounded
 from .recipe import NoSuchSampleError, Recipe, Slot, describe, main_dtype, recipe
 from .result import Result
 from .shapes import NotApplicableError
@@ -58,14 +59,19 @@ class Trial:
 
         def make(slot: Slot) -> Any:
             may_change = len(self.placed) == changing
-            plain = may_change and layout == "expanded"
+            # What is written may not overlap itself; indices keep their values.
+            plain = layout == "expanded" and (may_change or slot.arg.values is not None)
             found = on_device(
                 slot.array, self.device, "contiguous" if plain else layout, may_change
             )
             self.placed.append(found)
             return found.tensor
 
-        return self.recipe.fill(make)
+        args, kwargs = self.recipe.fill(make)
+        # Factories make their tensor where they are told to.
+        if not self.placed and any(a.name == "device" for a in self.op.schema.args):
+            kwargs = {"device": self.device, **kwargs}
+        return args, kwargs
 
     def trespass(self) -> list[str]:
         """What was written that may not be."""
@@ -75,11 +81,11 @@ class Trial:
 
 
 def run(
-    case: Case, device: str, seed: int, claimed: tuple[str, ...] = (), arrays: Any = None
+    case: Case, device: str, seed: int, claims: Claims = NOTHING_CLAIMED, arrays: Any = None
 ) -> tuple[Result, Trial | None]:
     """Run one case: its Result and, if it got that far, the Trial with inputs and outputs.
 
-    `claimed` are the dtypes that the device must take; `arrays` replace the drawn inputs.
+    `claims` say which dtypes the device must take; `arrays` replace the drawn inputs.
     """
     started = time.perf_counter()
     trial = None
@@ -94,13 +100,13 @@ def run(
     except Exception as error:
         if trial is None:
             raise
-        found = _refused(trial, error, claimed)
+        found = _refused(trial, error, claims)
     return found.with_(seconds=time.perf_counter() - started), trial
 
 
-def _refused(trial: Trial, error: Exception, claimed: tuple[str, ...]) -> Result:
+def _refused(trial: Trial, error: Exception, claims: Claims) -> Result:
     """The result of a case where the device raised: a SKIP where the CPU does so in this layout."""
-    verdict, reason = verdict_of(error, trial.dtype, claimed)
+    verdict, reason = verdict_of(error, trial.op, trial.dtype, claims)
     if verdict == "ERROR":
         try:
             args, kwargs = trial.recipe.fill(
@@ -202,7 +208,7 @@ def compare(
 
 
 def _rank(tier: str) -> int:
-    return ("T0", "T1", "ratio", "T2", "T3", "T4", "none", "").index(tier)
+    return (*TIERS, "none", "").index(tier)
 
 
 def _compare_one(
@@ -257,10 +263,20 @@ def _objections(
 ) -> list[str]:
     if material is None or need.name == "exact" or trial.case.fill != "normal":
         return []
-    found = [guards.zeros(got, expected, dtype, need.name), guards.tail(material, need.ulp[0])]
-    if trial.case.layout != "expanded":
-        found.append(guards.constant(expected))
+    found = [guards.lost(got, expected, dtype), guards.tail(material, need.ulp[0])]
+    if _should_vary(trial):
+        found += [guards.zeros(got, need.name), guards.constant(expected)]
     return [o for o in found if o]
+
+
+def _should_vary(trial: Trial) -> bool:
+    """Whether many different values are to be expected: floats that were drawn, none empty."""
+    return (
+        trial.case.form == "functional"
+        and trial.case.layout != "expanded"
+        and trial.dtype in FORMATS
+        and all(s.array.size for s in trial.recipe.slots)
+    )
 
 
 def _plausible(trial: Trial, got: Any) -> Result:

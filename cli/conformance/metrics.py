@@ -93,7 +93,9 @@ def errors(got: Any, golden: Any, dtype: str) -> Errors | None:
         clash = ~finite & ~same(have, near)
         off = np.where(finite, have - exact, 0.0)
         # A reference that rounds to a finite number but lies beyond the format stays comparable.
-        ulp = np.where(finite, off / spacing(np.where(finite, exact, 0.0), form), 0.0)
+        # Both parts of a complex number are measured against its modulus.
+        size = np.repeat(np.abs(golden).reshape(-1), 2) if golden.dtype.kind == "c" else exact
+        ulp = np.where(finite, off / spacing(np.where(finite, size, 0.0), form), 0.0)
     return Errors(have, exact, np.abs(off), ulp, int(clash.sum()), form)
 
 

@@ -87,7 +87,8 @@ def recipe(op: Op, case: Case, seed: int, arrays: Any = None) -> Recipe:
         if case.fill == "sweep":
             changed = fills.whole_range(changed)
         array = fills.values(changed, case, seed, position) if arrays is None else arrays[position]
-        if case.layout == "expanded" and changed.shape and changed.shape[0]:
+        varied = case.layout == "expanded" and changed.values is None
+        if varied and changed.shape and changed.shape[0]:
             array = np.ascontiguousarray(np.broadcast_to(array[:1], array.shape))
         slots.append(Slot(changed, array))
         return slots[-1]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from . import rules
 from .classes import Requirement
 from .metrics import Errors, Measure, errors
@@ -43,6 +45,8 @@ def judge(
     tiers = [("T0", exact), ("T1", _ulp(need, found, measure))]
     if measure.ratio is not None:
         tiers.append(("ratio", _ratio(need, found, measure)))
+    if need.norm:
+        tiers.append(("norm", _norm(need, found)))
     tiers.append(("T2", rules.ASSERT_CLOSE(found)))
     tiers.append(("T3", _both(found)))
     wanted = _available(need, measure)
@@ -67,7 +71,7 @@ def _stricter(tier: str, than: str) -> bool:
     """Whether holding `tier` implies `than` in a judgement: T0 implies all, T1 implies T2…"""
     if tier == "T0":
         return True
-    order = {"T1": 1, "ratio": 1, "T2": 2, "T3": 3, "T4": 4}
+    order = {"T1": 1, "ratio": 1, "norm": 2, "T2": 2, "T3": 3, "T4": 4}
     return order[tier] < order.get(than, 9)
 
 
@@ -79,6 +83,13 @@ def _ulp(need: Requirement, found: Errors, measure: Measure) -> Outcome:
 def _ratio(need: Requirement, found: Errors, measure: Measure) -> Outcome:
     ratio = measure.ratio or 0.0
     return _bounded("componentwise ratio", ratio, need.ratio, 0.0, "", found)
+
+
+def _norm(need: Requirement, found: Errors) -> Outcome:
+    largest = float(np.abs(np.where(np.isfinite(found.golden), found.golden, 0.0)).max())
+    error = float(np.where(np.isfinite(found.absolute), found.absolute, 0.0).max())
+    value = error / (found.form.unit * largest) if largest else float(error > 0) * np.inf
+    return _bounded("error against the largest element", value, need.norm, 0.0, "u", found)
 
 
 def _bounded(

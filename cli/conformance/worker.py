@@ -31,7 +31,7 @@ class Worker:
         self.device: str = setup["device"]
         self.journal = journal.Journal(Path(setup["journal"])) if setup.get("journal") else None
         self.cann = _open(setup) if self.device.startswith("npu") else None
-        self.claims: dict[str, tuple[str, ...]] = {}
+        self._claims: dict[str, Any] = {}
         self.environment: dict[str, Any] = {}
 
     def hello(self) -> None:
@@ -95,19 +95,20 @@ class Worker:
                 return run_contract(case, self.cann).with_(seed=seed), None
             from .laws import run as run_law
 
-            return run_law(case, self.device, seed, self.claimed(case.op), arrays)
+            return run_law(case, self.device, seed, self.claims(case.op), arrays)
         except Exception as error:
             reason = f"defect of the check itself: {one_line(error)}"
             return Result(case.id, case.op, case.form, "ERROR", reason=reason, seed=seed), None
 
-    def claimed(self, name: str) -> tuple[str, ...]:
-        if name not in self.claims:
-            from .claims import claimed
+    def claims(self, name: str) -> Any:
+        """The Claims of an op, made once."""
+        if name not in self._claims:
+            from .claims import claims
             from .subject import row
 
             declared = self.cann.declarations if self.cann is not None else None
-            self.claims[name] = claimed(row(name), declared, self.environment.get("soc", ""))
-        return self.claims[name]
+            self._claims[name] = claims(row(name), declared, self.environment.get("soc", ""))
+        return self._claims[name]
 
     def lost(self, found: Result) -> bool:
         """Whether the device stopped working: not even copies do."""
