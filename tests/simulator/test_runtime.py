@@ -8,6 +8,7 @@ from compiled import install, run
 # Parts of programs/runtime.cpp and what they need from the environment.
 PARTS: dict[str, dict[str, str]] = {
     "initialise": {},
+    "configuration": {},
     "devices": {},
     "asynchronous": {},
     "events_order_streams": {},

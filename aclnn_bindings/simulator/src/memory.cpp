@@ -33,7 +33,9 @@ char* take_pages(uint64_t size) {
   if (size >= kMapped) {
     void* at = mmap(nullptr, size, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return at == MAP_FAILED ? nullptr : static_cast<char*>(at);
+    if (at == MAP_FAILED) return nullptr;
+    madvise(at, size, MADV_HUGEPAGE);  // fewer faults in a first touch; a hint, so no check
+    return static_cast<char*>(at);
   }
   return static_cast<char*>(aligned_alloc(kMaxAlign, align_up(size, kMaxAlign)));
 }

@@ -40,6 +40,31 @@ static void initialise() {
   CHECK(aclInit("/does/not/exist.json") == ACL_ERROR_INVALID_FILE);
 }
 
+static void configuration() {
+  auto file = [](const char* text) {
+    static char path[] = "/tmp/aclsim-config-XXXXXX";
+    static int handle = mkstemp(path);
+    CHECK(ftruncate(handle, 0) == 0 && pwrite(handle, text, strlen(text), 0) > 0);
+    return static_cast<const char*>(path);
+  };
+  CHECK(aclInit(file("{\"a\": [}")) == ACL_ERROR_PARSE_FILE);
+  CHECK(aclInit(file("{{{{{{{{{{{\"too deep\"}}}}}}}}}}}")) == ACL_ERROR_PARSE_FILE);
+  const char* path = file("{\"defaultDevice\": {\"default_device\": \"1\"}, \"err_msg_mode\": \"1\"}");
+  MUST(aclInit(path));
+  int32_t device = -1;
+  MUST(aclrtGetDevice(&device));  // nobody had to set it
+  CHECK(device == 1);
+  void* at = nullptr;
+  MUST(aclrtMalloc(&at, 64, ACL_MEM_MALLOC_HUGE_FIRST));
+  MUST(aclrtFree(at));
+  aclrtSetDevice(77);
+  std::thread([] { CHECK(contains(message(), "device 77")); }).join();  // one log per process
+  MUST(aclFinalize());
+  CHECK(aclInit(nullptr) == ACL_ERROR_INVALID_PARAM);  // another configuration than the first
+  MUST(aclInit(path));
+  unlink(path);
+}
+
 static void devices() {
   MUST(aclInit(nullptr));
   uint32_t count = 0;
@@ -640,7 +665,7 @@ static void many_threads() {
 
 int main(int argc, char** argv) {
   std::map<std::string, std::function<void()>> parts = {
-      {"initialise", initialise}, {"devices", devices}, {"asynchronous", asynchronous},
+      {"initialise", initialise}, {"configuration", configuration}, {"devices", devices}, {"asynchronous", asynchronous},
       {"events_order_streams", events_order_streams}, {"old_events", old_events},
       {"callbacks", callbacks}, {"memory", memory}, {"copies", copies}, {"messages", messages},
       {"executors", executors}, {"descriptors", descriptors}, {"failure_modes", failure_modes},
