@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from . import exits, render
+from . import exits, op_names, render
 from .render import Block, Cell, Content, Grid, Heading, Line
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ Exit codes: 0 timed, 1 a result was wrong, 2 usage, 3 environment, 4 slower and 
 
 
 @click.command(epilog=EPILOG)
-@click.argument("ops", nargs=-1, metavar="OPS…")
+@click.argument("ops", nargs=-1, metavar="OPS…", shell_complete=op_names.complete)
 @click.option("--set", "sets", multiple=True, help="A named set: gpt-block, resnet.")
 @click.option("--shapes", multiple=True, help="Of the tensors, such as 1024x1024,1024x1024.")
 @click.option("--dtype", "dtypes", multiple=True, help="Default: the sample's own.")
@@ -49,6 +49,7 @@ Exit codes: 0 timed, 1 a result was wrong, 2 usage, 3 environment, 4 slower and 
 @click.option("--json", "json_file", type=FILE, help="Write all numbers; also a baseline.")
 @click.option("--plot", type=FILE, help="Write a roofline plot (SVG).")
 @click.option("--md", type=FILE, help="Write Markdown.")
+@click.option("--html", type=FILE, help="Write a self-contained HTML page with the plot.")
 def bench(**options: Any) -> int:
     """Time operators: device, host and end to end, with spread, bandwidth and a comparison.
 
@@ -87,8 +88,13 @@ def _bench(options: dict[str, Any]) -> int:
         options["json_file"].write_text(text + "\n", "utf-8")
     if options["md"]:
         options["md"].write_text(render.markdown(blocks), "utf-8")
-    if options["plot"] and peaks is not None:
-        options["plot"].write_text(_plot(rows, peaks, environment), "utf-8")
+    plot = _plot(rows, peaks, environment) if peaks is not None else ""
+    if options["plot"] and plot:
+        options["plot"].write_text(plot, "utf-8")
+    if options["html"]:
+        from .benchmarking.page import html
+
+        options["html"].write_text(html(blocks, plot), "utf-8")
     if len(rows) < len(works):
         return exits.INTERRUPTED
     return _code(rows, options["fail_on"])

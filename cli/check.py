@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from . import check_text, exits, progress, render
+from . import check_text, exits, op_names, progress, render
 from .conformance import engine, journal, known
 from .conformance.case import CaseNameError, parse
 from .conformance.cases import LEVELS, Plan
@@ -27,7 +27,7 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command(epilog=EPILOG)
-@click.argument("ops", nargs=-1, metavar="OPS…")
+@click.argument("ops", nargs=-1, metavar="OPS…", shell_complete=op_names.complete)
 @click.option("--all", "every", is_flag=True, help="Every operator that has samples.")
 @click.option("--family", "families", multiple=True, metavar="F", help="pointwise, linalg, …")
 @click.option("--level", type=click.Choice(LEVELS), default="quick", show_default=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from . import check_text, exits, render
+from . import check_text, exits, op_names, render
 from .conformance import classes, engine
 from .conformance.recipe import samples
 from .render import Block, Cell, Code, Content, Facts, Grid, Heading, Line
@@ -23,7 +23,7 @@ Exit codes: 0 ok, 2 usage."""
 
 
 @click.command(epilog=EPILOG)
-@click.argument("names", nargs=-1, metavar="NAME…")
+@click.argument("names", nargs=-1, metavar="NAME…", shell_complete=op_names.complete)
 @click.option("--family", "families", multiple=True, metavar="F", help="pointwise, linalg, …")
 @click.option("--json", "as_json", is_flag=True, help="Write JSON.")
 @click.option("--md", "as_md", is_flag=True, help="Write Markdown.")

@@ -111,7 +111,7 @@ def bench(tmp_path, *words, **environ):
 
 @simulator
 def test_times_plot_and_baseline(tmp_path):
-    words = ("add", "--shapes", "64x64", "--plot", "roof.svg")
+    words = ("add", "--shapes", "64x64", "--plot", "roof.svg", "--html", "page.html")
     done = bench(tmp_path, *words, "--json", "base.json", "--cold")
     assert done.returncode == 0, done.stdout + done.stderr
     for text in ("device µs", "host µs", "e2e µs", "cold µs", "GB/s", "of copy"):
@@ -120,6 +120,9 @@ def test_times_plot_and_baseline(tmp_path):
     assert row["name"] == "add float32 64x64,64x64"
     assert set(row["times"]) == {"device", "host", "e2e", "cold"}
     assert (tmp_path / "roof.svg").read_text().startswith("<svg")
+    page = (tmp_path / "page.html").read_text()
+    assert "<svg" in page
+    assert "add float32 64x64,64x64" in page
     again = bench(tmp_path, *words, "--against", "base.json")
     assert again.returncode == 0, again.stdout + again.stderr
     assert any(w in again.stdout for w in ("SAME", "UNCLEAR", "FASTER", "SLOWER"))

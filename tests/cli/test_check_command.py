@@ -135,8 +135,8 @@ def test_journal_that_exists_is_not_mixed_with_another_run(run, tmp_path):
 def test_interrupt_leaves_a_valid_partial_report_to_resume(tmp_path):
     book, page = tmp_path / "run.jsonl", tmp_path / "page.html"
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "ACLSIM_FAULTS": "add:hang"}
-    words = ("check", "add", "--form", "method", "--form", "meta", "--jobs", "1", "--journal", str(book),
-             "--html", str(page))  # fmt: skip
+    words = ("check", "add", "--form", "method", "--form", "meta", "--jobs", "1",
+             "--journal", str(book), "--html", str(page))  # fmt: skip
     with subprocess.Popen(command(*words), env=environ, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True) as process:  # fmt: skip
         _wait_for(book, "add/method/s0")
