@@ -66,8 +66,8 @@ newaxis = None
 
 _SUBMODULES = frozenset((
     "_C", "_autograd", "_backends", "_dispatch", "_functional", "_random", "accelerator", "amp",
-    "autograd", "backends", "compiler", "cuda", "distributed", "fft", "jit", "laws", "library",
-    "linalg", "multiprocessing", "nn", "npu", "ops", "optim", "random",
+    "autograd", "backends", "compiler", "cuda", "distributed", "fft", "fx", "jit", "laws",
+    "library", "linalg", "multiprocessing", "nn", "npu", "ops", "optim", "random",
     "return_types", "serialization", "special", "testing", "types", "utils", "version", "xpu",
 ))  # fmt: skip
 

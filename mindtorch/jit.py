@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from typing import Any, TypeVar
+from typing import Final as Final
 
 T = TypeVar("T")
-Final = Any
 
 
 def is_scripting() -> bool:
