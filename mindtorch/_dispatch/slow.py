@@ -105,6 +105,8 @@ def slow_inplace(op: Op, raw: Sequence[Any]) -> Any:
     """An in-place call whose plan was not found."""
     args = normalise(op, raw)
     target = args[0]
+    if op.base_name not in _OVERLAP_FREELY:
+        _refuse_overlap(target._geom)
     held = op.cache["plans_"]
     key = key_of(op, args)
     plan = held.get(key)
@@ -129,7 +131,6 @@ def _check_inplace(op: Op, target: Geometry, result: Geometry) -> None:
             f"output with shape {list(target.shape)} doesn't match the broadcast shape"
             f" {list(result.shape)}"
         )
-    _refuse_overlap(target)
 
 
 def _refuse_overlap(target: Geometry) -> None:
@@ -140,6 +141,8 @@ def _refuse_overlap(target: Geometry) -> None:
         )
 
 
+# Writing one value to overlapping elements gives what it says.
+_OVERLAP_FREELY = frozenset(("fill", "zero"))
 _CASTS_FREELY = frozenset(("copy", "eq", "ne", "lt", "le", "gt", "ge", "logical_and",
                            "logical_or", "logical_xor", "logical_not"))  # fmt: skip
 

@@ -9,7 +9,7 @@ import numpy as np
 from .._dtype import COMPLEX
 from .._dtype import dtype as Dtype
 from .._geometry import Geometry
-from .rules import preserved
+from .rules import broadcast, preserved
 from .samples import Arg, Sample, unary
 from .spec import aten, call, composite, op
 
@@ -40,26 +40,12 @@ composite(
 
 
 def _copy_infer(self: Geometry, src: Geometry, non_blocking: bool = False) -> Geometry:
-    from .view import _expand
-
-    if src.shape != self.shape:
-        try:
-            _expand(src, self.shape)
-        except RuntimeError:
-            raise RuntimeError(
-                f"The size of tensor a ({_last_bad(self, src)[0]}) must match the size of tensor b"
-                f" ({_last_bad(self, src)[1]}) at non-singleton dimension {_last_bad(self, src)[2]}"
-            ) from None
+    shape = broadcast(self.shape, src.shape)
+    if shape != self.shape:
+        raise RuntimeError(
+            f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(shape)}"
+        )
     return preserved(self)
-
-
-def _last_bad(self: Geometry, src: Geometry) -> tuple[int, int, int]:
-    for back in range(1, max(self.ndim, src.ndim) + 1):
-        a = self.shape[-back] if back <= self.ndim else 1
-        b = src.shape[-back] if back <= src.ndim else 1
-        if b not in (1, a):
-            return a, b, max(self.ndim, src.ndim) - back
-    return self.ndim, src.ndim, 0
 
 
 _copy_infer.crosses_devices = True  # type: ignore[attr-defined]
