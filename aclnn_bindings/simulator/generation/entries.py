@@ -23,7 +23,7 @@ KINDS = {
     "double": ("Float", "number"),
 }
 UNLISTED_OPTIONALS = frozenset(
-    {"weight", "weights", "bias", "gamma", "beta", "sorter", "runningMean", "runningVar"}
+    "weight weights bias gamma beta sorter runningMean runningVar clipValueMin clipValueMax".split()
 )
 INDEX_PARAMS = frozenset({"indices", "index", "target", "offsets"})
 NULLABLE_KINDS = ("Tensor", "TensorList", "Scalar", "ScalarList", "IntArray", "BoolArray")
@@ -118,10 +118,8 @@ def _required(spec: dict[str, Any], facts: dict[str, Any], param: Param, kind: s
     nulls = spec.get("nulls")
     if nulls is not None and param.name in nulls:
         return True
-    # Where a document lists its nulls: a bound of clamp, say, which the row knows when to miss.
-    if nulls and kind == "Scalar":
-        return False
-    # Scales and shifts; where nothing is listed, of ops that have both.
+    # Bounds of clamp, scales and shifts; where nothing is listed, of ops that have both. The row
+    # knows when they may be missing.
     affine = nulls or {"bias", "beta"} & set(spec.get("params", ()))
     if affine and param.name in UNLISTED_OPTIONALS:
         return False

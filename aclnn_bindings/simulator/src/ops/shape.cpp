@@ -288,6 +288,10 @@ aclError run_roll(Call& c) {
   const Tensor &self = c.tensor(0), &out = c.tensor(3);
   const int64_t n = self.numel();
   if (n == 0) return ACL_SUCCESS;
+  if (self.rank == 0) {
+    copy_tensor(out, self);
+    return ACL_SUCCESS;
+  }
   int64_t shift[kMaxRank] = {};
   if (c.ints(2).size) {
     for (int64_t i = 0; i < c.ints(2).size; ++i) {
