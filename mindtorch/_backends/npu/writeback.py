@@ -112,11 +112,13 @@ def linear_index(g: Geometry) -> Tensor:
 
     index: Any = aten.full((), g.offset, dtype=int64, device=g.device)
     for d, (n, stride) in enumerate(zip(g.shape, g.strides, strict=True)):
+        if stride == 0:  # an expanded dimension: every step is to the same element
+            continue
         steps = aten.arange(0, n * stride, stride, dtype=int64, device=g.device)
         shape = [1] * g.ndim
         shape[d] = n
         index = aten.add(index, aten.view(steps, tuple(shape)))
-    return index  # type: ignore[no-any-return]
+    return aten.contiguous(aten.expand(index, g.shape))  # type: ignore[no-any-return]
 
 
 def _assign_indices(dest: Tensor, source: Tensor) -> None:
