@@ -18,8 +18,9 @@ def is_tracing() -> bool:
     return False
 
 
-def _same(value: T, *_: Any, **__: Any) -> T:
-    return value
+def _same(value: Any = None, *_: Any, **__: Any) -> Any:
+    """Gives its argument; called with settings only, gives a decorator that does so."""
+    return value if callable(value) else lambda wrapped: wrapped
 
 
 script = ignore = unused = export = script_if_tracing = interface = _same
