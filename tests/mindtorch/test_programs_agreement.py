@@ -180,3 +180,36 @@ def test_programs_agree_under_functionalize(block):
         with mindtorch.functionalize():
             got = run(mindtorch, seed)
         assert got[:3] == eager[:3], f"seed {seed}: functionalized {got}\neager {eager}"
+
+
+class On:
+    """mindtorch whose factories make tensors on one device."""
+
+    def __init__(self, device):
+        self.device = device
+
+    def __getattr__(self, name):
+        return getattr(mindtorch, name)
+
+    def arange(self, *args):
+        return mindtorch.arange(*args, device=self.device)
+
+    def ones(self, *args):
+        return mindtorch.ones(*args, device=self.device)
+
+    def tensor(self, data):
+        return mindtorch.tensor(data, device=self.device)
+
+
+@pytest.mark.parametrize("functional", [False, True], ids=["eager", "functionalized"])
+@pytest.mark.parametrize("block", range(5))
+def test_programs_on_npu_give_what_they_give_on_cpu(block, functional):
+    if not mindtorch.npu.is_available():
+        pytest.skip("NPU not available")
+    for seed in range(block * 20, block * 20 + 20):
+        expected = run(mindtorch, seed)
+        if functional and len(expected) == 2:
+            continue
+        with mindtorch.functionalize() if functional else mindtorch.enable_grad():
+            got = run(On("npu"), seed)
+        assert got[:3] == expected[:3], f"seed {seed}: npu {got}\ncpu {expected}"
