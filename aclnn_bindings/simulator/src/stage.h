@@ -44,9 +44,10 @@ class Stage {
   }
   C* out(const Tensor& t) { return out(&t); }
 
-  C* take(int64_t n) {
-    C* space = reinterpret_cast<C*>(at_);
-    at_ += stage_round(static_cast<uint64_t>(n) * sizeof(C));
+  template <class T = C>
+  T* take(int64_t n) {
+    T* space = reinterpret_cast<T*>(at_);
+    at_ += stage_round(static_cast<uint64_t>(n) * sizeof(T));
     return space;
   }
   void done() {

@@ -288,8 +288,8 @@ void group_norm_grad(Call& c) {
   C *gx = stage.out(masked(c, 9, 0, 10)), *gw = stage.out(masked(c, 9, 1, 11)),
     *gb = stage.out(masked(c, 9, 2, 12));
   const int64_t planes = p.n * p.channels, members = p.channels / p.groups;
-  double* sums = reinterpret_cast<double*>(stage.take(planes * 8 / int64_t{sizeof(C)}));
-  double* products = reinterpret_cast<double*>(stage.take(planes * 8 / int64_t{sizeof(C)}));
+  double* sums = stage.template take<double>(planes);
+  double* products = stage.template take<double>(planes);
   each(planes, p.space, [&](int64_t k) {
     sums[k] = run_sum(g + k * p.space, p.space);
     products[k] = run_products(g + k * p.space, x + k * p.space, means[k / members], p.space);
