@@ -92,7 +92,10 @@ def _check(options: dict[str, Any]) -> int:
     results = progress.follow(run)
     header = {"options": dict(request.options), "environment": run.environment}
     extra = _extra(options)
-    render.show(check_text.document(header, results, run.seconds, options["verbose"], extra))
+    on = render.console()
+    verbose = options["verbose"]
+    document = check_text.document(header, results, run.seconds, verbose, extra, on.width)
+    render.show(document, on)
     click.echo(f"journal: {path}")
     from .reports import write_all
 

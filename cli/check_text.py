@@ -22,6 +22,7 @@ _FORMS: Final = (
 _ORDER: Final = (*classes.TIERS, "none", "")
 SHOWN_FAILURES: Final = 10
 DETAILED: Final = 40
+WIDE: Final = 100
 
 
 def style_of(verdict: str) -> Style:
@@ -30,14 +31,14 @@ def style_of(verdict: str) -> Style:
 
 def document(
     header: Mapping[str, Any], results: Sequence[Result], seconds: float, verbose: bool = False,
-    extra: Sequence[str] = (),
+    extra: Sequence[str] = (), width: int = WIDE,
 ) -> Iterator[Block]:  # fmt: skip
-    """The whole report."""
+    """The whole report; below WIDE columns the table of operators gets by with fewer."""
     yield Line(Cell(title(header), "strong"))
     yield Line(Cell(summary(header.get("environment", {"device": "?"})), "dim"))
     if verbose:
         yield cases_table(results)
-    yield from ops_table(results)
+    yield from ops_table(results, width)
     yield from failures(results, SHOWN_FAILURES, extra)
     yield from notes(results)
     yield Line("")
@@ -65,23 +66,35 @@ def cases_table(results: Iterable[Result]) -> Grid:
     return Grid(("verdict", "case", "tier", "max ULP", "reason"), rows, frozenset((3,)))
 
 
-def ops_table(results: Sequence[Result]) -> Iterator[Block]:
-    """One row an op: how many cases of each form passed, and the weakest tier among passes."""
+def ops_table(results: Sequence[Result], width: int = WIDE) -> Iterator[Block]:
+    """One row an op: how many cases of each form passed, and how many reached which tier."""
     by_op: dict[str, list[Result]] = {}
     for r in results:
         by_op.setdefault(r.op, []).append(r)
     forms = [(f, label) for f, label in _FORMS if any(_form(r) == f for r in results)]
+    heading = "Operators"
     if len(by_op) > DETAILED:
+        heading = "Operators with failures"
         by_op = {op: found for op, found in by_op.items() if any(r.failing for r in found)}
         if not by_op:
             return
+    yield Heading(heading)
+    if width < WIDE:
+        yield _narrow_table(by_op)
+        return
     rows: list[list[Content]] = []
     for op, found in by_op.items():
         cells: list[Content] = [_share([r for r in found if _form(r) == f]) for f, _ in forms]
         rows.append([op, _verdict_cell(found), *cells, _tiers(found)])
     columns = ("operator", "verdict", *(label for _, label in forms), "tiers")
-    yield Heading("Operators" if len(by_op) <= DETAILED else "Operators with failures")
     yield Grid(columns, rows, frozenset(range(2, 2 + len(forms))))
+
+
+def _narrow_table(by_op: Mapping[str, Sequence[Result]]) -> Grid:
+    rows: list[list[Content]] = [
+        [op, _verdict_cell(found), _share(found), _tiers(found)] for op, found in by_op.items()
+    ]
+    return Grid(("operator", "verdict", "passed", "tiers"), rows, frozenset((2,)))
 
 
 def _form(r: Result) -> str:
@@ -121,13 +134,25 @@ def failures(results: Iterable[Result], most: int, extra: Sequence[str] = ()) ->
     found = [r for r in results if r.verdict in FAILING]
     if not found:
         return
-    found.sort(key=lambda r: list(VERDICTS).index(r.verdict))
     yield Heading(f"Failures ({len(found)})")
-    yield Items([failure(r, extra) for r in found[:most]])
+    yield Items([failure(r, extra) for r in _telling(found)[:most]])
     if len(found) > most:
         yield Line(
             Cell(f"… and {len(found) - most} more; all are in the journal, `-v` shows them", "dim")
         )
+
+
+def _telling(found: list[Result]) -> list[Result]:
+    """Worst verdicts first, and of those one of every operator before a second of any."""
+    seen: dict[tuple[str, str], int] = {}
+    turns = []
+    for r in found:
+        turns.append(seen.get((r.op, r.verdict), 0))
+        seen[r.op, r.verdict] = turns[-1] + 1
+    order = list(VERDICTS)
+    ranked = sorted(zip(turns, found, strict=True),
+                    key=lambda x: (min(x[0], 1), order.index(x[1].verdict), x[0]))  # fmt: skip
+    return [r for _, r in ranked]
 
 
 def failure(r: Result, extra: Sequence[str] = ()) -> Item:
@@ -152,10 +177,13 @@ def _worst(r: Result) -> list[tuple[str, str]]:
     worst = measure.get("worst")
     if not worst or "max_ulp" not in measure:
         return []
-    text = f"{_number(measure['max_ulp'])} ULP at {list(worst['index'])}"
+    size = "NaN or Inf" if measure["nonfinite"] else f"{_number(measure['max_ulp'])} ULP"
+    text = f"{size} at {list(worst['index'])}"
     inputs = worst.get("inputs") or {}
     if inputs:
         text += " from " + ", ".join(inputs.values())
+    if measure["nonfinite"]:
+        return [("worst", text)]
     return [("worst", text), ("bias", f"{_number(measure['bias'])} ULP mean signed error")]
 
 
@@ -184,7 +212,8 @@ def notes(results: Sequence[Result]) -> Iterator[Block]:
 
 
 def _kind(r: Result) -> str:
-    return (r.issue or r.reason)[:160]
+    text = r.issue or r.reason
+    return text if len(text) <= 160 else text[:160].rpartition(" ")[0] + " …"
 
 
 def totals(results: Sequence[Result], seconds: float) -> Cell:

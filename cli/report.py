@@ -56,8 +56,11 @@ def _show(options: dict[str, Any]) -> int:
     written = write_all(record, options)
     if not written:
         seconds = float((record.end or {}).get("seconds", 0.0))
-        blocks = check_text.document(record.header, results, seconds, options["verbose"])
-        render.show(blocks)
+        on = render.console()
+        verbose = options["verbose"]
+        render.show(
+            check_text.document(record.header, results, seconds, verbose, width=on.width), on
+        )
         for case in record.unfinished:
             click.echo(f"under way when the run stopped: {case}")
     for path in written:

@@ -1,0 +1,106 @@
+"""The worker's own decisions: lost devices, memory, flakiness, defects of the check itself."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from mindtorch_npu.conformance.case import Case
+from mindtorch_npu.conformance.claims import Claims
+from mindtorch_npu.conformance.complaints import verdict_of
+from mindtorch_npu.conformance.result import Result
+from mindtorch_npu.conformance.worker import Worker
+
+from aclnn_bindings.errors import AclDeviceError, AclOutOfMemoryError, AclParameterError
+from mindtorch.ops import OPS
+
+CASE = Case("add", "method")
+DEVICE_LOST = "AclDeviceError: aclrtSynchronizeStream answered 507015"
+
+
+@pytest.fixture
+def worker():
+    return Worker({"device": "cpu"}, io.StringIO())
+
+
+def says(worker):
+    return [json.loads(line) for line in worker.out.getvalue().splitlines()]
+
+
+def outcomes(worker, *verdicts, reason="x"):
+    """Make the next runs give these verdicts, whatever the case."""
+    left = list(verdicts)
+
+    def run(case, seed, arrays=None):
+        return Result(case.id, case.op, case.form, left.pop(0), reason=reason, seed=seed), None
+
+    worker.run = run
+
+
+def test_case_runs_and_is_announced_before(worker):
+    assert worker.batch({"cases": [CASE.id], "seed": 0})
+    kinds = [next(iter(m)) for m in says(worker)]
+    assert kinds == ["start", "result", "done"]
+    assert says(worker)[1]["result"]["verdict"] == "PASS"
+
+
+def test_device_that_cannot_copy_any_more_is_poisoned_and_ends_the_batch(worker, monkeypatch):
+    outcomes(worker, "ERROR", reason=DEVICE_LOST)
+    monkeypatch.setattr(worker, "health", lambda: (_ for _ in ()).throw(RuntimeError("gone")))
+    assert not worker.batch({"cases": [CASE.id, "add/meta/s0"], "seed": 0})
+    assert [m["result"]["verdict"] for m in says(worker) if "result" in m] == ["POISONED"]
+
+
+def test_device_that_recovers_is_not_poisoned(worker):
+    outcomes(worker, *["ERROR"] * 5, reason=DEVICE_LOST)
+    assert worker.batch({"cases": [CASE.id], "seed": 0})
+    assert says(worker)[1]["result"]["verdict"] == "ERROR"
+
+
+def test_failure_that_no_seed_repeats_is_flaky(worker):
+    outcomes(worker, "FAIL", "PASS", "PASS", "PASS", "PASS")
+    assert worker.case(CASE, 7, {}).verdict == "FLAKY"
+
+
+def test_failure_that_the_same_seed_repeats_stays_one(worker):
+    outcomes(worker, "FAIL", "FAIL", "PASS", "PASS", "PASS")
+    found = worker.case(CASE, 7, {})
+    assert found.verdict == "FAIL"
+    assert found.rechecks[:2] == ("seed 7: FAIL", "seed 1007: PASS")
+
+
+def test_defect_of_the_check_is_an_error_and_names_itself(worker):
+    found, _ = worker.run(Case("no_such_op", "method"), 0)
+    assert found.verdict == "ERROR"
+    assert "defect of the check itself" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("error", "dtype", "verdict"),
+    [
+        (AclOutOfMemoryError("aclrtMalloc", 207001), "float32", "OOM"),
+        (MemoryError("no room"), "float32", "OOM"),
+        (AclDeviceError("aclrtSynchronizeStream", 507015), "float32", "ERROR"),
+        (RuntimeError("aten::x is not implemented for NPU"), "float32", "UNSUPPORTED"),
+    ],
+)
+def test_exceptions_have_verdicts(error, dtype, verdict):
+    assert verdict_of(error, OPS["add"], dtype, Claims(("float32",)))[0] == verdict
+
+
+def refusal(*dtypes):
+    return AclParameterError("aclnnAddGetWorkspaceSize", 161002, name="ACLNN_ERR_PARAM_INVALID",
+                             op="aclnnAdd", dtypes=dtypes)  # fmt: skip
+
+
+def test_refusing_a_claimed_dtype_is_an_error_and_an_unclaimed_one_is_not():
+    add, claims = OPS["add"], Claims(("float32",))
+    assert verdict_of(refusal("FLOAT"), add, "float32", claims)[0] == "ERROR"
+    assert verdict_of(refusal("DOUBLE"), add, "float64", claims)[0] == "UNSUPPORTED"
+
+
+def test_refusing_a_result_dtype_that_documents_exclude_is_no_error():
+    claims = Claims(("float32",), lambda _name: (("FLOAT",), ("BOOL",)))
+    assert verdict_of(refusal("FLOAT", "UINT8"), OPS["add"], "float32", claims)[0] == "UNSUPPORTED"
+    assert verdict_of(refusal("FLOAT", "BOOL"), OPS["add"], "float32", claims)[0] == "ERROR"
