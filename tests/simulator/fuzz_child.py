@@ -1,6 +1,7 @@
 """Calls every operator of an install with random arguments; dies where a kernel crashes.
 
-python fuzz_child.py SEED ROUNDS [FIRST [HOME]]: from the operator FIRST on; prints each operator's name before its calls, then "done".
+python fuzz_child.py SEED ROUNDS [FIRST [HOME]]: from the operator FIRST on; prints each name before
+its calls, then "done".
 """
 
 from __future__ import annotations

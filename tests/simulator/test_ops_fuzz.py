@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_random_arguments_are_refused_or_run_but_never_crash(seed: int) -> None:
-    command = [sys.executable, str(CHILD), str(seed), "12"]
+    command = [sys.executable, str(CHILD), str(seed), "40"]
     child = subprocess.run(
         command, cwd=ROOT, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
         timeout=200, check=False,

@@ -333,3 +333,21 @@ def test_searching_and_counting_equal_torch(sim: Any) -> None:
     sim.check("aclnnHistc", x, 4, 0.0, 8.0, Out(torch.histc(x, 4, 0, 8)))
     k = torch.tensor([1, 3, 1, 0])
     sim.check("aclnnBincount", k, None, 6, Out(k.bincount(minlength=6)))
+
+
+def test_connectionist_temporal_classification_equals_torch(sim: Any) -> None:
+    steps, batch, classes = 9, 3, 5
+    log_probs = randn(torch.float32, steps, batch, classes).log_softmax(-1)
+    targets, lengths, targets_of = torch.randint(1, classes, (batch, 4)), (9, 7, 8), (4, 2, 3)
+    nll, alpha = torch.ops.aten._ctc_loss(
+        log_probs.double(), targets, lengths, targets_of, 0, False
+    )
+    outs = sim.run("aclnnCtcLoss", log_probs, targets, lengths, targets_of, 0, False,
+                   Out(nll.float()), Out(alpha.float()))  # fmt: skip
+    torch.testing.assert_close(outs[0][0], nll.float(), rtol=1e-5, atol=1e-5)
+    grad = torch.rand(batch)
+    expected = torch.ops.aten._ctc_loss_backward(
+        grad.double(), log_probs.double(), targets, lengths, targets_of, nll, alpha, 0, False
+    )
+    sim.check("aclnnCtcLossBackward", grad, log_probs, targets, lengths, targets_of, nll.float(),
+              outs[1][0], 0, False, Out(expected.float(), tolerance=1e-5))  # fmt: skip

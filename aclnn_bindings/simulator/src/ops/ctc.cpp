@@ -1,0 +1,190 @@
+// Connectionist temporal classification (Graves et al., 2006): forward and backward recursions over
+// the targets with blanks between, in logarithms.
+#include "promote.h"
+#include "rows.h"
+
+#include <cmath>
+
+namespace aclsim {
+namespace {
+
+constexpr double kMinusInf = -std::numeric_limits<double>::infinity();
+
+double log_add(double a, double b) {
+  if (a == kMinusInf) return b;
+  if (b == kMinusInf) return a;
+  return a > b ? a + std::log1p(std::exp(b - a)) : b + std::log1p(std::exp(a - b));
+}
+
+// One sample: its steps, its labels with blanks between, and log probabilities.
+struct Sample {
+  const Tensor *log_probs, *targets;
+  int64_t n, steps, length, first_target, blank;
+
+  int64_t states() const { return 2 * length + 1; }
+  int64_t label(int64_t s) const {
+    if (s % 2 == 0) return blank;
+    const Tensor& t = *targets;
+    const int64_t at = t.rank == 2 ? n * t.strides[0] + s / 2 * t.strides[1]
+                                   : (first_target + s / 2) * t.strides[0];
+    return load_one<int64_t>(t.data, t.dtype, t.offset + at);
+  }
+  // Whether the state two before leads here: blanks and repeats must be passed one by one.
+  bool skips(int64_t s) const { return s >= 2 && s % 2 == 1 && label(s) != label(s - 2); }
+  double log_prob(int64_t t, int64_t s) const {
+    const Tensor& p = *log_probs;
+    return load_one<double>(p.data, p.dtype, p.offset + t * p.strides[0] + n * p.strides[1] +
+                                                 label(s) * p.strides[2]);
+  }
+};
+
+// The arguments of both ops from `first` on: logProbs, targets, input lengths, target lengths.
+Sample sample_at(const Call& c, int first, int64_t n, int64_t blank) {
+  Sample s = {&c.tensor(first), &c.tensor(first + 1), n, c.ints(first + 2)[n],
+              c.ints(first + 3)[n], 0, blank};
+  for (int64_t i = 0; i < n; ++i) s.first_target += c.ints(first + 3)[i];
+  return s;
+}
+
+aclnnStatus check_sizes(const Call& c, int first, int64_t blank) {
+  const Tensor &p = c.tensor(first), &t = c.tensor(first + 1);
+  const Span<const int64_t> steps = c.ints(first + 2), lengths = c.ints(first + 3);
+  bool fits = p.rank == 3 && (t.rank == 1 || t.rank == 2) && steps.size == p.dims[1] &&
+              lengths.size == p.dims[1] && blank >= 0 && blank < p.dims[2];
+  int64_t sum = 0;
+  for (int64_t n = 0; fits && n < steps.size; ++n) {
+    fits = steps[n] >= 0 && steps[n] <= p.dims[0] && lengths[n] >= 0 &&
+           (t.rank == 1 || lengths[n] <= t.dims[1]);
+    sum += lengths[n];
+  }
+  if (fits && (t.rank == 1 ? sum <= t.dims[0] : t.dims[0] == p.dims[1])) return ACLNN_SUCCESS;
+  return c.fail(ACLNN_ERR_PARAM_INVALID, "Shapes %s of logProbs and %s of targets or the lengths "
+                "don't fit.", shape_text(p), shape_text(t));
+}
+int64_t longest(const Call& c, int first) {
+  int64_t most = 0;
+  for (int64_t n : c.ints(first + 3)) most = std::max(most, n);
+  return most;
+}
+aclError check_labels(const Call& c, const Sample& s) {
+  for (int64_t k = 1; k < s.states(); k += 2) {
+    if (s.label(k) >= 0 && s.label(k) < s.log_probs->dims[2]) continue;
+    return c.trap(507015, "target %lld is out of range for %lld classes",
+                  static_cast<long long>(s.label(k)), static_cast<long long>(s.log_probs->dims[2]));
+  }
+  return ACL_SUCCESS;
+}
+
+// (logProbs [T, N, C], targets, inputLengths, targetLengths, blank, zeroInfinity, negLogLikelihood
+// [N], logAlpha [N, T, 2 S + 1]).
+aclnnStatus check_ctc(Call& c) {
+  ACL_RETURN_IF_FAILED(check_sizes(c, 0, c.integer(4)));
+  const Tensor &p = c.tensor(0), &alpha = c.tensor(7);
+  Shape loss;
+  loss.rank = 1;
+  loss.dims[0] = p.dims[1];
+  ACL_RETURN_IF_FAILED(expect_shape(c, 6, loss));
+  if (alpha.rank == 3 && alpha.dims[0] == p.dims[1] && alpha.dims[1] >= p.dims[0] &&
+      alpha.dims[2] >= 2 * longest(c, 0) + 1) {
+    return ACLNN_SUCCESS;
+  }
+  return c.fail(ACLNN_ERR_PARAM_INVALID, "Shape of logAlphaOut is %s, too small.", shape_text(alpha));
+}
+double final_of(const double* row, int64_t states) {
+  return log_add(row[states - 1], states > 1 ? row[states - 2] : kMinusInf);
+}
+aclError run_ctc(Call& c) {
+  const Tensor &loss = c.tensor(6), &alpha = c.tensor(7);
+  for (int64_t n = 0; n < c.tensor(0).dims[1]; ++n) {
+    const Sample s = sample_at(c, 0, n, c.integer(4));
+    if (aclError error = check_labels(c, s)) return error;
+    const int64_t states = s.states();
+    Buffer<double> row(states), last(states);
+    std::fill_n(row.get(), states, kMinusInf);
+    for (int64_t t = 0; t < s.steps; ++t) {
+      std::copy_n(row.get(), states, last.get());
+      for (int64_t k = 0; k < states; ++k) {
+        double sum = t == 0 ? (k < 2 ? 0 : kMinusInf) : last[k];
+        if (t > 0 && k >= 1) sum = log_add(sum, last[k - 1]);
+        if (t > 0 && s.skips(k)) sum = log_add(sum, last[k - 2]);
+        row[k] = sum + s.log_prob(t, k);
+      }
+      store(row.get(), alpha.data, alpha.dtype,
+            alpha.offset + n * alpha.strides[0] + t * alpha.strides[1], alpha.strides[2], states);
+    }
+    double nll = s.steps > 0 ? -final_of(row, states) : (s.length == 0 ? 0.0 : -kMinusInf);
+    if (c.flag(5) && std::isinf(nll)) nll = 0;
+    store_one(nll, loss.data, loss.dtype, loss.offset + n * loss.strides[0]);
+  }
+  return ACL_SUCCESS;
+}
+
+// (gradOut [N], logProbs, targets, inputLengths, targetLengths, negLogLikelihood, logAlpha, blank,
+// zeroInfinity, out).
+aclnnStatus check_ctc_grad(Call& c) {
+  ACL_RETURN_IF_FAILED(check_sizes(c, 1, c.integer(7)));
+  Shape each;
+  each.rank = 1;
+  each.dims[0] = c.tensor(1).dims[1];
+  for (int i : {0, 5}) ACL_RETURN_IF_FAILED(expect_shape(c, i, each));
+  const Tensor& alpha = c.tensor(6);
+  if (alpha.rank != 3 || alpha.dims[0] < each.dims[0] || alpha.dims[1] < c.tensor(1).dims[0] ||
+      alpha.dims[2] < 2 * longest(c, 1) + 1) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "Shape of logAlpha is %s, too small.", shape_text(alpha));
+  }
+  return expect_same_shape(c, 9, 1);
+}
+// The gradient at step t: exp(lp) minus the posterior of each class, times the upstream gradient.
+void put_step(const Call& c, const Sample& s, int64_t t, const double* posterior, double nll,
+              double grad) {
+  const Tensor &p = c.tensor(1), &out = c.tensor(9);
+  for (int64_t k = 0; k < p.dims[2]; ++k) {
+    const double lp = load_one<double>(
+        p.data, p.dtype, p.offset + t * p.strides[0] + s.n * p.strides[1] + k * p.strides[2]);
+    const double value = (std::exp(lp) - std::exp(posterior[k] + nll - lp)) * grad;
+    store_one(value, out.data, out.dtype,
+              out.offset + t * out.strides[0] + s.n * out.strides[1] + k * out.strides[2]);
+  }
+}
+void ctc_grad_sample(const Call& c, const Sample& s, double nll, double grad) {
+  const Tensor& alpha = c.tensor(6);
+  const int64_t states = s.states(), classes = c.tensor(1).dims[2];
+  Buffer<double> beta(states), next(states), given(states), posterior(classes);
+  std::fill_n(beta.get(), states, kMinusInf);
+  for (int64_t t = s.steps - 1; t >= 0; --t) {
+    std::copy_n(beta.get(), states, next.get());
+    for (int64_t k = 0; k < states; ++k) {
+      double sum = t == s.steps - 1 ? (k >= states - 2 ? 0 : kMinusInf) : next[k];
+      if (t < s.steps - 1 && k + 1 < states) sum = log_add(sum, next[k + 1]);
+      if (t < s.steps - 1 && k + 2 < states && s.skips(k + 2)) sum = log_add(sum, next[k + 2]);
+      beta[k] = sum + s.log_prob(t, k);
+    }
+    load(given.get(), alpha.data, alpha.dtype,
+         alpha.offset + s.n * alpha.strides[0] + t * alpha.strides[1], alpha.strides[2], states);
+    std::fill_n(posterior.get(), classes, kMinusInf);
+    for (int64_t k = 0; k < states; ++k) {
+      double& p = posterior[s.label(k)];
+      p = log_add(p, given[k] + beta[k]);
+    }
+    put_step(c, s, t, posterior, nll, grad);
+  }
+}
+aclError run_ctc_grad(Call& c) {
+  const Tensor &grad = c.tensor(0), &nll = c.tensor(5);
+  fill_tensor(c.tensor(9), Scalar{ACL_INT64, {}});
+  for (int64_t n = 0; n < c.tensor(1).dims[1]; ++n) {
+    const Sample s = sample_at(c, 1, n, c.integer(7));
+    if (aclError error = check_labels(c, s)) return error;
+    const double loss = load_one<double>(nll.data, nll.dtype, nll.offset + n * nll.strides[0]);
+    if (c.flag(8) && std::isinf(loss)) continue;
+    ctc_grad_sample(c, s, loss,
+                    load_one<double>(grad.data, grad.dtype, grad.offset + n * grad.strides[0]));
+  }
+  return ACL_SUCCESS;
+}
+
+}  // namespace
+}  // namespace aclsim
+
+ACLNN_OP(aclnnCtcLoss, check_ctc, run_ctc)
+ACLNN_OP(aclnnCtcLossBackward, check_ctc_grad, run_ctc_grad)
