@@ -5,7 +5,7 @@
 #include <mutex>
 #include <string>
 
-#include "error.h"
+#include "stream.h"
 
 using namespace aclsim;
 
@@ -28,20 +28,52 @@ aclError no_operator(const char* function, const char* type) {
                 "%s: operator %s cannot be run by its type name on the simulator, and its ACLNN "
                 "form is not among its operators.", function, type ? type : "(null)");
 }
+
+// The one operator that runs by its type name: torch_npu copies with it between base formats.
+aclError identity(const char* function, int inputs, const aclTensorDesc* const* from_desc,
+                  const aclDataBuffer* const* from, int outputs,
+                  const aclTensorDesc* const* to_desc, aclDataBuffer* const* to,
+                  aclrtStream handle) {
+  if (inputs < 1 || outputs < 1 || !from_desc || !from || !to_desc || !to) {
+    return null_pointer(function, "inputs or outputs");
+  }
+  void* source = aclGetDataBufferAddr(from[0]);
+  void* target = aclGetDataBufferAddr(to[0]);
+  size_t bytes = aclGetTensorDescSize(from_desc[0]);
+  bool same = aclGetTensorDescType(from_desc[0]) == aclGetTensorDescType(to_desc[0]) &&
+              bytes == aclGetTensorDescSize(to_desc[0]) && bytes &&
+              bytes <= aclGetDataBufferSizeV2(from[0]) && bytes <= aclGetDataBufferSizeV2(to[0]);
+  if (!same || !source || !target) {
+    return failed(ACL_ERROR_OP_INPUT_NOT_MATCH, "EE1003",
+                  "%s: Identity copies between tensors of one dtype and size.", function);
+  }
+  aclError code = ACL_SUCCESS;
+  Stream* stream = find_own_stream(thread(), handle, function, &code);
+  if (!stream) return code;
+  return submit(stream, make_task([=](Stream* on) -> aclError {
+    if (on) memmove(target, source, bytes);
+    return ACL_SUCCESS;
+  }));
+}
 }  // namespace
 
-ACLSIM_API aclError aclopCompileAndExecute(const char* opType, int, const aclTensorDesc* const[],
-                                           const aclDataBuffer* const[], int,
-                                           const aclTensorDesc* const[], aclDataBuffer* const[],
-                                           const aclopAttr*, aclopEngineType, aclopCompileType,
-                                           const char*, aclrtStream) {
-  return no_operator(__func__, opType);
+ACLSIM_API aclError aclopCompileAndExecute(const char* opType, int numInputs,
+                                           const aclTensorDesc* const inputDesc[],
+                                           const aclDataBuffer* const inputs[], int numOutputs,
+                                           const aclTensorDesc* const outputDesc[],
+                                           aclDataBuffer* const outputs[], const aclopAttr*,
+                                           aclopEngineType, aclopCompileType, const char*,
+                                           aclrtStream stream) {
+  if (!opType || strcmp(opType, "Identity") != 0) return no_operator(__func__, opType);
+  return identity(__func__, numInputs, inputDesc, inputs, numOutputs, outputDesc, outputs, stream);
 }
-ACLSIM_API aclError aclopCompileAndExecuteV2(const char* opType, int, aclTensorDesc*[],
-                                             aclDataBuffer*[], int, aclTensorDesc*[],
-                                             aclDataBuffer*[], aclopAttr*, aclopEngineType,
-                                             aclopCompileType, const char*, aclrtStream) {
-  return no_operator(__func__, opType);
+ACLSIM_API aclError aclopCompileAndExecuteV2(const char* opType, int numInputs,
+                                             aclTensorDesc* inputDesc[], aclDataBuffer* inputs[],
+                                             int numOutputs, aclTensorDesc* outputDesc[],
+                                             aclDataBuffer* outputs[], aclopAttr*, aclopEngineType,
+                                             aclopCompileType, const char*, aclrtStream stream) {
+  if (!opType || strcmp(opType, "Identity") != 0) return no_operator(__func__, opType);
+  return identity(__func__, numInputs, inputDesc, inputs, numOutputs, outputDesc, outputs, stream);
 }
 
 ACLSIM_API aclError aclSetCompileopt(aclCompileOpt opt, const char* value) {

@@ -64,8 +64,7 @@ ACLSIM_API aclError aclrtMemGetAllocationGranularity(aclrtPhysicalMemProp* prop,
 
 ACLSIM_API aclError aclrtReserveMemAddress(void** virPtr, size_t size, size_t, void*, uint64_t) {
   ACLSIM_REQUIRE(virPtr);
-  ACLSIM_CONTEXT(context);
-  (void)context;
+  thread();  // addresses belong to the process: torch_npu reserves some before it sets a device
   if (size == 0) return bad_value(__func__, "size", "0", "must be greater than 0");
   uint64_t room = (size + kGranularity - 1) / kGranularity * kGranularity;
   void* at = mmap(nullptr, room + kGranularity, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
