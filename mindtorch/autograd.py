@@ -1,5 +1,6 @@
 """Owns `torch.autograd`: a view of `_autograd` under torch's names."""
 
+import importlib as _importlib
 from typing import Any as _Any
 
 from ._autograd import graph
@@ -27,13 +28,9 @@ detect_anomaly = set_detect_anomaly
 
 def __getattr__(name: str) -> _Any:
     if name in ("gradcheck", "gradgradcheck"):
-        from ._autograd import gradcheck
-
-        return getattr(gradcheck, name)
-    if name == "function":
-        from ._autograd import function
-
-        return function
+        return getattr(_importlib.import_module("._autograd.gradcheck", __package__), name)
+    if name in ("function", "functional", "grad_mode"):
+        return _importlib.import_module("._autograd." + name, __package__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

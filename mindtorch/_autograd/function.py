@@ -78,6 +78,9 @@ class FunctionNode(Node):
         return found
 
 
+FunctionCtx = FunctionNode
+
+
 def once_differentiable(fn: Any) -> Any:
     """Mark a `backward` whose result has no gradient of its own."""
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from .._tensor import Tensor
-from .grad_mode import no_grad
 from .surface import grad
 
 
@@ -59,8 +58,7 @@ def _jacobians(func: Any, given: Any, tensor: Tensor, eps: float) -> list[tuple[
         sides = []
         for sign in (1, -1):
             flat[at] = held + sign * eps
-            with no_grad():
-                sides.append([o.detach().numpy().copy() for o in _outputs(func, given)])
+            sides.append([o.detach().numpy().copy() for o in _outputs(func, given)])
         flat[at] = held
         columns.append([(a - b).reshape(-1) / (2 * eps) for a, b in zip(*sides, strict=True)])
     return [(a, np.array([c[k] for c in columns])) for k, a in enumerate(analytic)]

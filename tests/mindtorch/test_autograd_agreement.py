@@ -546,6 +546,39 @@ def parts_of_a_transposed_tensor(t):
 
 
 @case
+def jacobians_and_hessians(t):
+    f = t.autograd.functional
+    x, y = t.arange(1.0, 4.0), t.arange(2.0, 5.0)
+    one = f.jacobian(lambda a: a * a * 2, x)
+    two = f.jacobian(lambda a, b: (a * b, (a + b).sum()), (x, y))
+    three = f.hessian(lambda a: (a**3).sum(), x)
+    four = f.hessian(lambda a, b: (a * a * b).sum(), (x, y))
+    five = f.vjp(lambda a: a * a, x, t.ones(3))
+    six = f.hvp(lambda a: (a**3).sum(), x, t.ones(3))
+    return one, two, three, four, five, six
+
+
+@case
+def gradcheck_accepts_and_refuses(t):
+    x = t.tensor([0.5, -1.5], dtype=t.float64, requires_grad=True)
+    good = t.autograd.gradcheck(lambda a: (a * a).sum() + a.exp(), (x,))
+
+    class Wrong(t.autograd.Function):
+        @staticmethod
+        def forward(ctx, a):
+            ctx.save_for_backward(a)
+            return a * a
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 3
+
+    bad = t.autograd.gradcheck(Wrong.apply, (x,), raise_exception=False)
+    second = t.autograd.gradgradcheck(lambda a: a**3, (x,))
+    return good, bad, second
+
+
+@case
 def is_leaf_and_grad_fn(t):
     x = leaf(t)
     return x.is_leaf, x.grad_fn, (x * 1).is_leaf, t.ones(1).is_leaf, x.detach().is_leaf

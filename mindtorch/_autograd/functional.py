@@ -1,0 +1,131 @@
+"""Owns torch.autograd.functional: Jacobians, Hessians and their products, by reverse mode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .._tensor import Tensor
+from ..ops.spec import aten
+from .grad_mode import enable_grad
+from .surface import grad
+
+
+def _tuple(value: Any) -> tuple[Any, ...]:
+    return tuple(value) if isinstance(value, tuple | list) else (value,)
+
+
+def _like(template: Any, values: Any) -> Any:
+    return tuple(values) if isinstance(template, tuple | list) else values[0]
+
+
+def _call(func: Callable[..., Any], inputs: Any, create_graph: bool) -> tuple[Any, Any, Any]:
+    """The inputs as fresh parts of a graph, the raw result, and its tensors."""
+    given = _tuple(inputs)
+    if create_graph:
+        leaves = tuple(aten.alias(t) if t.requires_grad else t.detach() for t in given)
+    else:
+        leaves = tuple(t.detach() for t in given)
+    leaves = tuple(t if t.requires_grad else t.requires_grad_() for t in leaves)
+    with enable_grad():
+        raw = func(*leaves)
+    return leaves, raw, _tuple(raw)
+
+
+def _filled(found: Any, leaves: Any) -> list[Any]:
+    return [aten.zeros_like(t) if g is None else g for t, g in zip(leaves, found, strict=True)]
+
+
+def _gradients(outs: Any, leaves: Any, weights: Any, create_graph: bool) -> list[Any]:
+    pairs = [(o, w) for o, w in zip(outs, weights, strict=True) if o.requires_grad]
+    if not pairs:
+        return _filled([None] * len(leaves), leaves)
+    some, chosen = zip(*pairs, strict=True)
+    found = grad(some, leaves, chosen, retain_graph=True, create_graph=create_graph,
+                 allow_unused=True)  # fmt: skip
+    return _filled(found, leaves)
+
+
+def vjp(
+    func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Any, Any]:  # fmt: skip
+    """`func(*inputs)` and its vector-Jacobian product with `v` (1 for a scalar result)."""
+    leaves, raw, outs = _call(func, inputs, create_graph)
+    if v is None and any(o.numel() != 1 for o in outs):
+        raise RuntimeError(
+            "The vector v can only be None if the user-provided function returns a single Tensor"
+            " with a single element."
+        )
+    weights = [aten.ones_like(o) for o in outs] if v is None else _tuple(v)
+    found = _gradients(outs, leaves, weights, create_graph)
+    return _detached(raw, create_graph), _like(inputs, found)
+
+
+def _detached(value: Any, create_graph: bool) -> Any:
+    if create_graph:
+        return value
+    return _like(value, [t.detach() for t in _tuple(value)])
+
+
+def _rows(out: Tensor, leaves: Any, create_graph: bool) -> list[Any]:
+    """For each leaf, the gradients of every element of `out`, stacked."""
+    flat = aten.reshape(out, (-1,))
+    found = []
+    for i in range(flat.numel()):
+        element = aten.select(flat, 0, i)
+        found.append(_gradients((element,), leaves, (aten.ones_like(element),), create_graph))
+    made = []
+    for k, leaf in enumerate(leaves):
+        shape = (*out.shape, *leaf.shape)
+        rows = [row[k] for row in found]
+        made.append(aten.reshape(aten.stack(rows), shape) if rows else leaf.new_zeros(shape))
+    return made
+
+
+def jacobian(
+    func: Callable[..., Any], inputs: Any, create_graph: bool = False, strict: bool = False,
+    vectorize: bool = False, strategy: str = "reverse-mode",
+) -> Any:  # fmt: skip
+    """The Jacobian: for each output and input, a tensor of both shapes joined."""
+    leaves, raw, outs = _call(func, inputs, create_graph)
+    table = [_like(inputs, _rows(out, leaves, create_graph)) for out in outs]
+    return _like(raw, table)
+
+
+def hessian(
+    func: Callable[..., Any], inputs: Any, create_graph: bool = False, strict: bool = False,
+    vectorize: bool = False, outer_jacobian_strategy: str = "reverse-mode",
+) -> Any:  # fmt: skip
+    """The Hessian of a function with a scalar result."""
+
+    def first(*values: Any) -> Any:
+        out = func(*values)
+        if not isinstance(out, Tensor) or out.numel() != 1:
+            raise RuntimeError(
+                "The Tensor returned by the function given to hessian should contain a single"
+                " element"
+            )
+        found = grad(out, values, create_graph=True, allow_unused=True)
+        return tuple(_filled(found, values))
+
+    table = jacobian(first, inputs, create_graph)
+    return table if isinstance(inputs, tuple | list) else table[0]
+
+
+def hvp(func: Callable[..., Any], inputs: Any, v: Any, create_graph: bool = False) -> Any:
+    """`func(*inputs)` and the product of its Hessian with `v`."""
+    leaves, raw, outs = _call(func, inputs, create_graph)
+    first = grad(outs[0], leaves, create_graph=True, allow_unused=True)
+    pairs = [(g, w) for g, w in zip(first, _tuple(v), strict=True) if g is not None]
+    product = [(g * w).sum() for g, w in pairs if g.requires_grad]
+    found = _filled(
+        grad(sum(product), leaves, create_graph=create_graph, allow_unused=True)
+        if product
+        else [None] * len(leaves),
+        leaves,
+    )
+    return _detached(raw, create_graph), _like(inputs, found)
+
+
+vhp = hvp
