@@ -12,7 +12,8 @@ int main() {
   aclScalar *alpha = aclCreateScalar(&two, ACL_FLOAT);
   uint64_t size = 0;
   aclOpExecutor *executor = nullptr;
-  OK_OR_EXIT(aclnnAddGetWorkspaceSize(self.handle, other.handle, alpha, out.handle, &size, &executor));
+  OK_OR_EXIT(aclnnAddGetWorkspaceSize(self.handle, other.handle, alpha, out.handle, &size,
+                                      &executor));
   run(aclnnAdd, size, executor, session.stream);
   out.print();
   OK_OR_EXIT(aclDestroyScalar(alpha));

@@ -22,7 +22,8 @@ int main() {
   OK_OR_EXIT(aclnnArange(nullptr, size, executor, session.stream));
   OK_OR_EXIT(aclnnFlipGetWorkspaceSize(numbers.handle, dims, turned.handle, &size, &executor));
   OK_OR_EXIT(aclnnFlip(nullptr, size, executor, session.stream));
-  OK_OR_EXIT(aclrtMemcpyAsync(host, 24, turned.data, 24, ACL_MEMCPY_DEVICE_TO_HOST, session.stream));
+  OK_OR_EXIT(aclrtMemcpyAsync(host, 24, turned.data, 24, ACL_MEMCPY_DEVICE_TO_HOST,
+                              session.stream));
   OK_OR_EXIT(aclrtSynchronizeStream(session.stream));
   for (int i = 0; i < 6; ++i) std::printf("%g ", host[i]);
   OK_OR_EXIT(aclrtFreeHost(host));

@@ -14,7 +14,8 @@ int main() {
   aclScalar *alpha = aclCreateScalar(&one, ACL_FLOAT);
   uint64_t size = 0;
   aclOpExecutor *executor = nullptr;
-  int code = aclnnAddGetWorkspaceSize(self.handle, self.handle, alpha, out.handle, &size, &executor);
+  int code = aclnnAddGetWorkspaceSize(self.handle, self.handle, alpha, out.handle, &size,
+                                       &executor);
   const char *why = aclGetRecentErrMsg();
   bool named = why && std::strstr(why, "[2,2]") && std::strstr(why, "[3]") && !executor;
   std::printf("%d %s", code, named ? "out" : why);

@@ -89,3 +89,35 @@ inline void run(SecondPhase op, uint64_t size, aclOpExecutor *executor, aclrtStr
   OK_OR_EXIT(aclrtSynchronizeStream(stream));
   if (workspace) OK_OR_EXIT(aclrtFree(workspace));
 }
+
+struct Scalar {
+  aclScalar *handle;
+  explicit Scalar(float value) : handle(aclCreateScalar(&value, ACL_FLOAT)) {}
+  ~Scalar() { OK_OR_EXIT(aclDestroyScalar(handle)); }
+
+ private:
+  Scalar(const Scalar &);
+};
+
+// Launches one after the other without waiting; workspaces live until the stream has run.
+class Queue {
+ public:
+  explicit Queue(aclrtStream stream) : stream_(stream) {}
+  void launch(SecondPhase op, uint64_t size, aclOpExecutor *executor) {
+    void *workspace = nullptr;
+    if (size > 0) OK_OR_EXIT(aclrtMalloc(&workspace, size, ACL_MEM_MALLOC_HUGE_FIRST));
+    if (workspace) workspaces_.push_back(workspace);
+    OK_OR_EXIT(op(workspace, size, executor, stream_));
+  }
+  void wait() {
+    OK_OR_EXIT(aclrtSynchronizeStream(stream_));
+    for (void *workspace : workspaces_) OK_OR_EXIT(aclrtFree(workspace));
+    workspaces_.clear();
+  }
+  ~Queue() { wait(); }
+
+ private:
+  aclrtStream stream_;
+  std::vector<void *> workspaces_;
+  Queue(const Queue &);
+};

@@ -11,7 +11,8 @@ int main() {
   OK_OR_EXIT(aclrtCreateStream(&consumer));
   OK_OR_EXIT(aclrtCreateEvent(&produced));
   {
-    DeviceTensor<float> a({1, 2}, {2}, ACL_FLOAT), b({0, 0}, {2}, ACL_FLOAT), c({0, 0}, {2}, ACL_FLOAT);
+    DeviceTensor<float> a({1, 2}, {2}, ACL_FLOAT), b({0, 0}, {2}, ACL_FLOAT);
+    DeviceTensor<float> c({0, 0}, {2}, ACL_FLOAT);
     float one = 1;
     aclScalar *alpha = aclCreateScalar(&one, ACL_FLOAT);
     uint64_t size = 0;
