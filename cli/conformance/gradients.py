@@ -14,8 +14,8 @@ from .recipe import Slot
 from .subject import call, dtype_name, host, on_cpu, on_device, results, synchronize
 
 if TYPE_CHECKING:
-    from .laws import Trial
     from .result import Result
+    from .trial import Trial
 
 _STEP: Final = 1e-6
 _AGREEMENT: Final = 1e-4

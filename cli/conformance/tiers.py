@@ -36,9 +36,8 @@ def judge(
     golden: Any = None,
 ) -> Judgement:  # fmt: skip
     """Judge a result of `dtype`; `other` is the CPU's result in the same precision, for T4."""
-    exact = Outcome(
-        "bit for bit", measure.exact, f"{measure.different} of {measure.elements} elements differ"
-    )
+    differing = f"{measure.different} of {measure.elements} elements differ"
+    exact = Outcome("bit for bit", measure.exact, differing)
     if found is None or measure.exact or not measure.elements:
         # Integers, bool and equal results: nothing but equality counts, and T0 is the headline.
         headline = "T0" if measure.exact else ""
