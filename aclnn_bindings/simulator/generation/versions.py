@@ -9,7 +9,10 @@ from .text import C_BANNER, guard, write
 # What the simulated interface is: the release that the catalog was read from.
 CANN_VERSION = "9.1.0"
 # Packages that aclsysGetVersionStr answers for: share/info/<package>/version.info.
-PACKAGES = ("runtime", "opp", "ops", "toolkit", "compiler", "hccl", "opp_kernel")
+PACKAGES = (
+    "runtime", "opp", "toolkit", "compiler", "hccl", "opp_kernel",
+    "ops_math", "ops_nn", "ops_cv", "ops_transformer", "ops_legacy",
+)  # fmt: skip
 
 # Folders by which clients recognise a toolkit; each has its version file, as in an install.
 PARTS = ("runtime", "compiler", "opp")
