@@ -186,10 +186,10 @@ function start() {
   }
   byId("environment").replaceWith(Object.assign(facts(Object.entries(data.environment)), { id: "environment" }));
   byId("meanings").replaceWith(Object.assign(facts(Object.entries(data.verdicts).map(([v, d]) => [v, d.meaning])), { id: "meanings" }));
-  const first = data.results.find((r) => data.verdicts[r.verdict].fails) || data.results[0];
   if (Object.keys(data.verdicts).some((v) => counts[v] && data.verdicts[v].fails)) {
     state.key = "verdict";
   }
+  const first = matching()[0];
   if (first) { state.picked = first; show(first); }
   draw();
 }
