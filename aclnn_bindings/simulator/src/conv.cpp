@@ -84,23 +84,8 @@ int64_t grain_for(int64_t cost) { return std::max<int64_t>(1, 32768 / std::max<i
 
 const float* unfold(const ConvShape& s, float* patches, const float* x) {
   if (s.pointwise()) return x;
-  const int64_t space = s.out_space(), taps = s.taps();
-  parallel_for(s.depth(), grain_for(space), [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) {
-      unfold_row(s, patches + r * space, x + r / taps * s.in_space(), r % taps);
-    }
-  });
+  conv_unfold(s, patches, x);
   return patches;
-}
-void fold(const ConvShape& s, float* x, const float* patches, const float* bias) {
-  const int64_t space = s.out_space(), taps = s.taps();
-  parallel_for(s.in_channels, grain_for(space * taps), [&](int64_t begin, int64_t end) {
-    for (int64_t c = begin; c < end; ++c) {
-      float* to = x + c * s.in_space();
-      std::fill_n(to, s.in_space(), bias ? bias[c] : 0.0f);
-      for (int64_t tap = 0; tap < taps; ++tap) fold_row(s, to, patches + (c * taps + tap) * space, tap);
-    }
-  });
 }
 
 // f(image, group, patches): one after the other where a group fills the machine by itself, else in
@@ -121,6 +106,27 @@ void each_group(const ConvShape& s, float* patches, F f) {
 
 int64_t conv_patches(const ConvShape& s) {
   return s.groups > 1 || s.pointwise() ? 0 : s.depth() * s.out_space();
+}
+
+void conv_unfold(const ConvShape& s, float* patches, const float* x) {
+  const int64_t space = s.out_space(), taps = s.taps();
+  parallel_for(s.depth(), grain_for(space), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      unfold_row(s, patches + r * space, x + r / taps * s.in_space(), r % taps);
+    }
+  });
+}
+void conv_fold(const ConvShape& s, float* x, const float* patches, const float* bias) {
+  const int64_t space = s.out_space(), taps = s.taps();
+  parallel_for(s.in_channels, grain_for(space * taps), [&](int64_t begin, int64_t end) {
+    for (int64_t c = begin; c < end; ++c) {
+      float* to = x + c * s.in_space();
+      std::fill_n(to, s.in_space(), bias ? bias[c] : 0.0f);
+      for (int64_t tap = 0; tap < taps; ++tap) {
+        fold_row(s, to, patches + (c * taps + tap) * space, tap);
+      }
+    }
+  });
 }
 
 void conv_forward(const ConvShape& s, float* y, const float* x, const float* w, const float* bias,
@@ -149,7 +155,7 @@ void conv_input_grad(const ConvShape& s, float* gx, const float* gy, const float
     gemm<float>({products, depth, space, space, 1}, {w + g * m * depth, depth, m, 1, depth},
                 {gy + (i * s.groups + g) * m * space, m, space, space, 1},
                 shift && s.pointwise());
-    if (!s.pointwise()) fold(s, to, products, shift);
+    if (!s.pointwise()) conv_fold(s, to, products, shift);
   });
 }
 

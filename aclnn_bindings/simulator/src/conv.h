@@ -37,4 +37,9 @@ void conv_input_grad(const ConvShape& s, float* gx, const float* gy, const float
 void conv_weight_grad(const ConvShape& s, float* gw, const float* gy, const float* x,
                       float* patches);
 
+// patches [in_channels * taps, out_space] of one image, zero where the kernel reaches outside; and
+// their sums back into the places of x they come from, plus bias.
+void conv_unfold(const ConvShape& s, float* patches, const float* x);
+void conv_fold(const ConvShape& s, float* x, const float* patches, const float* bias);
+
 }  // namespace aclsim

@@ -1,0 +1,101 @@
+// Patches of images as columns (torch's unfold), and their sums back into images (fold), which is
+// the other's gradient.
+#include "conv.h"
+#include "given.h"
+#include "stage.h"
+
+namespace aclsim {
+namespace {
+
+aclnnStatus read_pair(const Call& c, int arg, int64_t least, int64_t* to) {
+  const Span<const int64_t> given = c.ints(arg);
+  if (given.size == 2 && given[0] >= least && given[1] >= least) {
+    to[1] = given[0];
+    to[2] = given[1];
+    return ACLNN_SUCCESS;
+  }
+  return c.fail(ACLNN_ERR_PARAM_INVALID, "%s should have 2 values of at least %lld.", c.name(arg),
+                static_cast<long long>(least));
+}
+// Images at `image`, [N, C, H, W] or [C, H, W]; attributes kernel, dilation, padding, stride from
+// `first`; `columns` is the shape on the other side.
+aclnnStatus plan_of(Call& c, int image, int first, Shape& columns) {
+  const Tensor& t = c.tensor(image);
+  if (t.rank != 3 && t.rank != 4) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "%s should have 3 or 4 dims, but its shape is %s.",
+                  c.name(image), shape_text(t));
+  }
+  if (!is_float(t.dtype) || t.dtype == ACL_DOUBLE) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "%s not implemented for %s by the simulator.",
+                  c.name(image), dtype_name(t.dtype));
+  }
+  ConvShape& s = c.make<ConvShape>();
+  s = {t.rank == 4 ? t.dims[0] : 1, 1, t.dims[t.rank - 3], 1, {1, t.dims[t.rank - 2], t.dims[t.rank - 1]},
+       {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}};
+  ACL_RETURN_IF_FAILED(read_pair(c, first, 1, s.kernel));
+  ACL_RETURN_IF_FAILED(read_pair(c, first + 1, 1, s.dilation));
+  ACL_RETURN_IF_FAILED(read_pair(c, first + 2, 0, s.pad));
+  ACL_RETURN_IF_FAILED(read_pair(c, first + 3, 1, s.stride));
+  for (int i = 1; i < 3; ++i) {
+    const int64_t room = s.in[i] + 2 * s.pad[i] - s.dilation[i] * (s.kernel[i] - 1) - 1;
+    if (room < 0) {
+      return c.fail(ACLNN_ERR_PARAM_INVALID, "The kernel does not fit into %s of shape %s.",
+                    c.name(image), shape_text(t));
+    }
+    s.out[i] = room / s.stride[i] + 1;
+  }
+  columns.rank = t.rank - 1;
+  columns.dims[0] = s.n;
+  columns.dims[columns.rank - 2] = s.depth();
+  columns.dims[columns.rank - 1] = s.out_space();
+  c.workspace_size = stage_bytes(c, ACL_FLOAT);
+  return ACLNN_SUCCESS;
+}
+
+// (self, kernelSize, dilation, padding, stride, out).
+aclnnStatus check_im2col(Call& c) {
+  Shape columns;
+  ACL_RETURN_IF_FAILED(plan_of(c, 0, 1, columns));
+  return expect_shape(c, 5, columns);
+}
+aclError run_im2col(Call& c) {
+  const ConvShape& s = c.get<ConvShape>();
+  Stage<float> stage(c);
+  const float* x = stage.in(c.tensor(0));
+  float* out = stage.out(c.tensor(5));
+  for (int64_t i = 0; i < s.n; ++i) {
+    conv_unfold(s, out + i * s.depth() * s.out_space(), x + i * s.in_channels * s.in_space());
+  }
+  stage.done();
+  return ACL_SUCCESS;
+}
+// (gradOutput, inputSize, kernelSize, dilation, padding, stride, out).
+aclnnStatus check_col2im(Call& c) {
+  Shape columns;
+  ACL_RETURN_IF_FAILED(plan_of(c, 6, 2, columns));
+  const ConvShape& s = c.get<ConvShape>();
+  const Span<const int64_t> size = c.ints(1);
+  if (size.size != 2 || size[0] != s.in[1] || size[1] != s.in[2]) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "inputSize should be the last 2 dims of out, %s.",
+                  shape_text(c.tensor(6)));
+  }
+  return expect_shape(c, 0, columns);
+}
+aclError run_col2im(Call& c) {
+  const ConvShape& s = c.get<ConvShape>();
+  Stage<float> stage(c);
+  const float* columns = stage.in(c.tensor(0));
+  float* out = stage.out(c.tensor(6));
+  for (int64_t i = 0; i < s.n; ++i) {
+    conv_fold(s, out + i * s.in_channels * s.in_space(), columns + i * s.depth() * s.out_space(),
+              nullptr);
+  }
+  stage.done();
+  return ACL_SUCCESS;
+}
+
+}  // namespace
+}  // namespace aclsim
+
+ACLNN_OP(aclnnIm2col, check_im2col, run_im2col)
+ACLNN_OP(aclnnIm2colBackward, check_col2im, run_col2im)
