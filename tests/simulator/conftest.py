@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
@@ -9,9 +10,13 @@ import pytest
 
 @pytest.fixture(scope="session")
 def sim() -> Any:
-    """Ops of the bundled simulator, called with torch tensors."""
+    """Ops of the bundled simulator, called with torch tensors.
+
+    ACLSIM_TEST_HOME names another build of it, with sanitizers for example.
+    """
     from kernel_harness import Simulator
 
     import aclnn_bindings
 
-    return Simulator(aclnn_bindings.open(simulator=True))
+    home = os.environ.get("ACLSIM_TEST_HOME")
+    return Simulator(aclnn_bindings.open(home, simulator=not home))

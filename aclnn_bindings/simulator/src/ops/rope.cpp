@@ -55,7 +55,8 @@ aclnnStatus expect_angles(const Call& c, int x, int cos, int64_t mode) {
   }
   for (int i : {cos, cos + 1}) {
     Shape s = shape_of(t);
-    if (c.tensor(i).dims[c.tensor(i).rank - 1] != t.dims[t.rank - 1] || !broadcast(s, c.tensor(i)) ||
+    if (c.tensor(i).rank == 0 ||
+        c.tensor(i).dims[c.tensor(i).rank - 1] != t.dims[t.rank - 1] || !broadcast(s, c.tensor(i)) ||
         s.rank != t.rank || !std::equal(s.dims, s.dims + s.rank, t.dims)) {
       return c.fail(ACLNN_ERR_PARAM_INVALID, "Shape %s of %s doesn't broadcast to %s of %s.",
                     shape_text(c.tensor(i)), c.name(i), shape_text(t), c.name(x));

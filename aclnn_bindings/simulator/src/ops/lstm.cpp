@@ -1,0 +1,281 @@
+// Long short-term memory layers (Hochreiter and Schmidhuber, 1997) in torch's arrangement: gates i,
+// f, g, o in that order in the weights, layers and directions in one flat list.
+#include "gemm.h"
+#include "promote.h"
+#include "rows.h"
+
+#include <cmath>
+#include <vector>
+
+namespace aclsim {
+namespace {
+
+using Floats = std::vector<float>;
+
+struct Net {
+  int64_t steps, batch, inputs, hidden, layers, directions;
+  bool bias, batch_first;
+
+  int64_t cells() const { return layers * directions; }
+  int64_t per_cell() const { return bias ? 4 : 2; }
+  int64_t width(int64_t layer) const { return layer == 0 ? inputs : directions * hidden; }
+};
+
+Floats read(const Tensor& t) {
+  Floats to(static_cast<size_t>(t.numel()));
+  copy_tensor(dense(to.data(), ACL_FLOAT, t.dims, t.rank), t);
+  return to;
+}
+void write(const Tensor* t, Floats& values) {
+  if (t && t->numel() > 0) copy_tensor(*t, dense(values.data(), ACL_FLOAT, t->dims, t->rank));
+}
+// [T, B, ...] whatever the order given.
+Tensor steps_first(const Tensor& t, bool batch_first) {
+  Tensor v = t;
+  if (batch_first) {
+    std::swap(v.dims[0], v.dims[1]);
+    std::swap(v.strides[0], v.strides[1]);
+  }
+  return v;
+}
+Matrix<const float> matrix(const float* data, int64_t rows, int64_t cols) {
+  return {data, rows, cols, cols, 1};
+}
+Matrix<const float> transposed(const float* data, int64_t rows, int64_t cols) {
+  return {data, cols, rows, 1, cols};
+}
+Matrix<float> target(float* data, int64_t rows, int64_t cols) { return {data, rows, cols, cols, 1}; }
+float sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
+
+// Positions of what both ops share.
+struct Args {
+  int input, params, hx, batch_sizes, bias, layers, dropout, train, bidirectional, batch_first;
+};
+constexpr Args kForward = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+constexpr Args kBackward = {0, 2, 1, 13, 14, 15, 16, 17, 18, 19};
+
+aclnnStatus read_net(Call& c, const Args& a) {
+  if (c.null(a.input) || c.null(a.params)) {
+    return c.fail(ACLNN_ERR_PARAM_NULLPTR, "input or params is null.");
+  }
+  const Tensor& x = c.tensor(a.input);
+  const Span<Tensor*> params = c.tensors(a.params);
+  Net& n = c.make<Net>();
+  n.bias = c.flag(a.bias);
+  n.batch_first = c.flag(a.batch_first);
+  n.layers = c.integer(a.layers);
+  n.directions = c.flag(a.bidirectional) ? 2 : 1;
+  if (!c.null(a.batch_sizes) && c.tensor(a.batch_sizes).numel() > 0) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "Packed sequences are not supported by the simulator.");
+  }
+  if (c.flag(a.train) && c.number(a.dropout) > 0 && n.layers > 1) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "Dropout is not supported by the simulator.");
+  }
+  bool fits = x.rank == 3 && n.layers >= 1 && params.size == n.cells() * n.per_cell();
+  for (const Tensor* p : params) fits = fits && p;
+  if (!fits || params[1]->rank != 2) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "params has %lld tensors for %lld layers of %s.",
+                  static_cast<long long>(params.size), static_cast<long long>(n.layers),
+                  shape_text(x));
+  }
+  n.steps = x.dims[n.batch_first ? 1 : 0];
+  n.batch = x.dims[n.batch_first ? 0 : 1];
+  n.inputs = x.dims[2];
+  n.hidden = params[1]->dims[1];
+  for (int64_t k = 0; fits && k < params.size; ++k) {
+    const int64_t kind = k % n.per_cell(), layer = k / n.per_cell() / n.directions;
+    const int64_t wide = kind == 0 ? n.width(layer) : (kind == 1 ? n.hidden : 1);
+    fits = params[k]->numel() == 4 * n.hidden * wide;
+  }
+  for (const Tensor* h : c.tensors(a.hx)) fits = fits && h && h->numel() == n.cells() * n.batch * n.hidden;
+  if (fits) return ACLNN_SUCCESS;
+  return c.fail(ACLNN_ERR_PARAM_INVALID, "The shapes of params or hx don't fit %s.", shape_text(x));
+}
+Floats state(const Call& c, const Args& a, const Net& n, int64_t which) {
+  const Span<Tensor*> hx = c.tensors(a.hx);
+  if (which < hx.size) return read(*hx[which]);
+  return Floats(static_cast<size_t>(n.cells() * n.batch * n.hidden));
+}
+aclnnStatus expect_lists(const Call& c, const Net& n, int first, int count) {
+  for (int i = first; i < first + count; ++i) {
+    bool fits = c.null(i) || c.tensors(i).size == 0 || c.tensors(i).size == n.cells();
+    for (const Tensor* t : c.tensors(i)) fits = fits && t && t->numel() == n.steps * n.batch * n.hidden;
+    if (!fits) return c.fail(ACLNN_ERR_PARAM_INVALID, "The tensors of %s don't fit.", c.name(i));
+  }
+  return ACLNN_SUCCESS;
+}
+
+// What a cell leaves for the way back: i, j, f, o, h, c, tanh(c), each [T, B, H].
+struct Trace {
+  Floats kept[7];
+};
+
+// One direction of one layer; `y` gets h at column `at` of each row of D H.
+void run_cell(const Net& n, const Floats* w, const Floats& x, int64_t layer, bool reverse, float* h,
+              float* c, Trace& trace, Floats& y, int64_t at) {
+  const int64_t gates = 4 * n.hidden, rows = n.batch, cell = rows * n.hidden;
+  Floats all(static_cast<size_t>(n.steps * rows * gates));
+  gemm<float>(target(all.data(), n.steps * rows, gates),
+              matrix(x.data(), n.steps * rows, n.width(layer)),
+              transposed(w[0].data(), gates, n.width(layer)), false);
+  for (Floats& kept : trace.kept) kept.resize(static_cast<size_t>(n.steps * cell));
+  for (int64_t k = 0; k < n.steps; ++k) {
+    const int64_t t = reverse ? n.steps - 1 - k : k;
+    float* g = &all[static_cast<size_t>(t * rows * gates)];
+    gemm<float>(target(g, rows, gates), matrix(h, rows, n.hidden), transposed(w[1].data(), gates, n.hidden), true);
+    for (int64_t b = 0; b < rows; ++b) {
+      for (int64_t j = 0; j < n.hidden; ++j) {
+        float v[4];
+        for (int64_t q = 0; q < 4; ++q) {
+          const int64_t column = q * n.hidden + j;
+          v[q] = g[b * gates + column] + (n.bias ? w[2][column] + w[3][column] : 0);
+        }
+        const int64_t e = b * n.hidden + j, to = t * cell + e;
+        const float i = sigmoid(v[0]), f = sigmoid(v[1]), u = std::tanh(v[2]), o = sigmoid(v[3]);
+        c[e] = f * c[e] + i * u;
+        const float tc = std::tanh(c[e]);
+        h[e] = o * tc;
+        const float values[7] = {i, u, f, o, h[e], c[e], tc};
+        for (int q = 0; q < 7; ++q) trace.kept[q][to] = values[q];
+        y[(t * rows + b) * n.directions * n.hidden + at + j] = h[e];
+      }
+    }
+  }
+}
+
+// (input, params, hx, batchSizes, hasBias, numLayers, dropout, train, bidirectional, batchFirst,
+// output, hy, cy, iOut, jOut, fOut, oOut, hOut, cOut, tanhCOut).
+aclnnStatus check_lstm(Call& c) {
+  ACL_RETURN_IF_FAILED(read_net(c, kForward));
+  const Net& n = c.get<Net>();
+  for (int i : {10, 11, 12}) {
+    if (c.null(i)) return c.fail(ACLNN_ERR_PARAM_NULLPTR, "Parameter %s is null.", c.name(i));
+    const int64_t wanted = i == 10 ? n.steps * n.batch * n.directions * n.hidden : n.cells() * n.batch * n.hidden;
+    if (c.tensor(i).numel() != wanted || c.tensor(i).rank != 3) {
+      return c.fail(ACLNN_ERR_PARAM_INVALID, "Shape %s of %s doesn't fit.", shape_text(c.tensor(i)), c.name(i));
+    }
+  }
+  return expect_lists(c, n, 13, 7);
+}
+aclError run_lstm(Call& c) {
+  const Net& n = c.get<Net>();
+  Floats h = state(c, kForward, n, 0), cell = state(c, kForward, n, 1);
+  Floats x = read(steps_first(c.tensor(0), n.batch_first));
+  const int64_t size = n.batch * n.hidden;
+  for (int64_t layer = 0; layer < n.layers; ++layer) {
+    Floats y(static_cast<size_t>(n.steps * n.batch * n.directions * n.hidden));
+    for (int64_t d = 0; d < n.directions; ++d) {
+      const int64_t k = layer * n.directions + d;
+      Floats w[4];
+      for (int64_t q = 0; q < n.per_cell(); ++q) w[q] = read(*c.tensors(1)[k * n.per_cell() + q]);
+      Trace trace;
+      run_cell(n, w, x, layer, d == 1, &h[k * size], &cell[k * size], trace, y, d * n.hidden);
+      for (int q = 0; q < 7; ++q) {
+        if (c.tensors(13 + q).size > 0) write(c.tensors(13 + q)[k], trace.kept[q]);
+      }
+    }
+    x = y;
+  }
+  Tensor out = steps_first(c.tensor(10), n.batch_first);
+  write(&out, x);
+  write(&c.tensor(11), h);
+  write(&c.tensor(12), cell);
+  return ACL_SUCCESS;
+}
+
+// The way back through one direction of one layer. dx is added to.
+struct CellGrads {
+  Floats w[4];
+};
+void cell_back(const Net& n, const Floats* w, const Floats& x, const Floats (&kept)[7],
+               const Floats& h0, const Floats& c0, int64_t k, int64_t layer, bool reverse,
+               const Floats& dy, int64_t at, float* dh, float* dc, Floats& dx, CellGrads& out) {
+  const int64_t gates = 4 * n.hidden, rows = n.batch, size = rows * n.hidden;
+  Floats dg(static_cast<size_t>(n.steps * rows * gates)), before(static_cast<size_t>(n.steps * size));
+  for (int64_t s = n.steps - 1; s >= 0; --s) {
+    const int64_t t = reverse ? n.steps - 1 - s : s, last = reverse ? t + 1 : t - 1;
+    float* g = &dg[static_cast<size_t>(t * rows * gates)];
+    for (int64_t e = 0; e < size; ++e) {
+      const int64_t b = e / n.hidden, j = e % n.hidden, p = t * size + e;
+      const float i = kept[0][p], u = kept[1][p], f = kept[2][p], o = kept[3][p], tc = kept[6][p];
+      const float c_before = s == 0 ? c0[k * size + e] : kept[5][last * size + e];
+      before[p] = s == 0 ? h0[k * size + e] : kept[4][last * size + e];
+      const float grad = dh[e] + dy[(t * rows + b) * n.directions * n.hidden + at + j];
+      const float dcell = dc[e] + grad * o * (1 - tc * tc);
+      const float values[4] = {dcell * u * i * (1 - i), dcell * c_before * f * (1 - f),
+                               dcell * i * (1 - u * u), grad * tc * o * (1 - o)};
+      for (int64_t q = 0; q < 4; ++q) g[b * gates + q * n.hidden + j] = values[q];
+      dc[e] = dcell * f;
+    }
+    gemm<float>(target(dh, rows, n.hidden), matrix(g, rows, gates), matrix(w[1].data(), gates, n.hidden), false);
+  }
+  const int64_t all = n.steps * rows, wide = n.width(layer);
+  for (int q = 0; q < 4; ++q) out.w[q].assign(static_cast<size_t>(gates * (q == 0 ? wide : q == 1 ? n.hidden : 1)), 0);
+  gemm<float>(target(out.w[0].data(), gates, wide), transposed(dg.data(), all, gates), matrix(x.data(), all, wide), false);
+  gemm<float>(target(out.w[1].data(), gates, n.hidden), transposed(dg.data(), all, gates), matrix(before.data(), all, n.hidden), false);
+  for (int64_t r = 0; r < all; ++r) {
+    for (int64_t q = 0; q < gates; ++q) out.w[2][q] += dg[r * gates + q];
+  }
+  out.w[3] = out.w[2];
+  gemm<float>(target(dx.data(), all, wide), matrix(dg.data(), all, gates), matrix(w[0].data(), gates, wide), true);
+}
+
+// (input, hx, params, dy, dh, dc, i, g, f, o, h, c, tanhc, batchSizes, hasBias, numLayers, dropout,
+// train, bidirectional, batchFirst, outputMask, dx, dhPrev, dcPrev, dparams).
+aclnnStatus check_lstm_grad(Call& c) {
+  ACL_RETURN_IF_FAILED(read_net(c, kBackward));
+  const Net& n = c.get<Net>();
+  ACL_RETURN_IF_FAILED(expect_lists(c, n, 6, 7));
+  bool fits = !c.null(21) && !c.null(24) && c.tensors(24).size == c.tensors(2).size;
+  for (int i = 6; fits && i < 13; ++i) fits = c.tensors(i).size == n.cells();
+  for (int64_t k = 0; fits && k < c.tensors(24).size; ++k) {
+    fits = c.tensors(24)[k] && c.tensors(24)[k]->numel() == c.tensors(2)[k]->numel();
+  }
+  for (int i : {4, 5, 22, 23}) fits = fits && (c.null(i) || c.tensor(i).numel() == n.cells() * n.batch * n.hidden);
+  fits = fits && (c.null(3) || c.tensor(3).numel() == n.steps * n.batch * n.directions * n.hidden);
+  if (!fits) return c.fail(ACLNN_ERR_PARAM_INVALID, "The gradients' shapes don't fit the layers.");
+  return expect_same_shape(c, 21, 0);
+}
+aclError run_lstm_grad(Call& c) {
+  const Net& n = c.get<Net>();
+  const int64_t size = n.batch * n.hidden;
+  const auto maybe = [&](int i, int64_t count) {
+    return c.null(i) ? Floats(static_cast<size_t>(count)) : read(c.tensor(i));
+  };
+  const Floats h0 = state(c, kBackward, n, 0), c0 = state(c, kBackward, n, 1);
+  Floats dh = maybe(4, n.cells() * size), dc = maybe(5, n.cells() * size);
+  Floats dy(static_cast<size_t>(n.steps * size * n.directions));
+  if (!c.null(3)) dy = read(steps_first(c.tensor(3), n.batch_first));
+  for (int64_t layer = n.layers - 1; layer >= 0; --layer) {
+    Floats x = layer == 0 ? read(steps_first(c.tensor(0), n.batch_first))
+                          : Floats(static_cast<size_t>(n.steps * size * n.directions));
+    for (int64_t d = 0; layer > 0 && d < n.directions; ++d) {
+      const Floats h = read(*c.tensors(10)[(layer - 1) * n.directions + d]);
+      for (int64_t r = 0; r < n.steps * n.batch; ++r) {
+        std::copy_n(&h[r * n.hidden], n.hidden, &x[r * n.directions * n.hidden + d * n.hidden]);
+      }
+    }
+    Floats dx(static_cast<size_t>(n.steps * n.batch * n.width(layer)));
+    for (int64_t d = 0; d < n.directions; ++d) {
+      const int64_t k = layer * n.directions + d;
+      Floats w[4], kept[7];
+      for (int64_t q = 0; q < n.per_cell(); ++q) w[q] = read(*c.tensors(2)[k * n.per_cell() + q]);
+      for (int q = 0; q < 7; ++q) kept[q] = read(*c.tensors(6 + q)[k]);
+      CellGrads grads;
+      cell_back(n, w, x, kept, h0, c0, k, layer, d == 1, dy, d * n.hidden, &dh[k * size], &dc[k * size], dx, grads);
+      for (int64_t q = 0; q < n.per_cell(); ++q) write(c.tensors(24)[k * n.per_cell() + q], grads.w[q]);
+    }
+    dy = dx;
+  }
+  Tensor out = steps_first(c.tensor(21), n.batch_first);
+  write(&out, dy);
+  write(c.maybe(22), dh);
+  write(c.maybe(23), dc);
+  return ACL_SUCCESS;
+}
+
+}  // namespace
+}  // namespace aclsim
+
+ACLNN_OP_FLAGS(aclnnLSTM, check_lstm, run_lstm, kOwnNulls)
+ACLNN_OP_FLAGS(aclnnLstmBackward, check_lstm_grad, run_lstm_grad, kOwnNulls)

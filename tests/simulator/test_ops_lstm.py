@@ -1,0 +1,44 @@
+"""Recurrent layers and their gradients against torch.nn.LSTM."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from kernel_harness import Out, same
+
+torch = pytest.importorskip("torch", reason="torch is the oracle of the simulator's kernels")
+
+STEPS, BATCH, INPUTS, HIDDEN = 5, 3, 4, 6
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("both", [False, True])
+@pytest.mark.parametrize("first", [False, True])
+def test_lstm_and_its_gradient_equal_torch(sim: Any, layers: int, both: bool, first: bool) -> None:
+    torch.manual_seed(1)
+    net = torch.nn.LSTM(
+        INPUTS, HIDDEN, layers, batch_first=first, bidirectional=both, dtype=torch.float64
+    )
+    cells = layers * (2 if both else 1)
+    shape = (BATCH, STEPS, INPUTS) if first else (STEPS, BATCH, INPUTS)
+    x = torch.randn(shape, dtype=torch.float64).requires_grad_()
+    h0 = torch.randn(cells, BATCH, HIDDEN, dtype=torch.float64).requires_grad_()
+    c0 = torch.randn(cells, BATCH, HIDDEN, dtype=torch.float64).requires_grad_()
+    y, (hy, cy) = net(x, (h0, c0))
+    params = [p.detach().float() for p in net.parameters()]
+    small = [t.detach().float() for t in (x, h0, c0, y, hy, cy)]
+    trace = [[Out(torch.zeros(STEPS, BATCH, HIDDEN)) for _ in range(cells)] for _ in range(7)]
+    flags = (True, layers, 0.0, True, both, first)
+    got = sim.run("aclnnLSTM", small[0], params, small[1:3], None, *flags,
+                  Out(small[3]), Out(small[4]), Out(small[5]), *trace)  # fmt: skip
+    for given, out in got[:3]:
+        same(given, out.expected, 2e-6)
+    kept = [value for value, _ in got[3:]]
+    lists = [kept[i * cells : (i + 1) * cells] for i in range(7)]
+    grads = [torch.randn_like(t) for t in (y, hy, cy)]
+    wanted = torch.autograd.grad((y, hy, cy), (x, h0, c0, *net.parameters()), grads)
+    outs = [Out(g.float(), tolerance=1e-5) for g in wanted]
+    sim.check("aclnnLstmBackward", small[0], small[1:3], params, *[g.float() for g in grads],
+              *lists, None, *flags, (True,) * 4, *outs[:3], outs[3:],
+              layouts=("contiguous", "offset"))  # fmt: skip
