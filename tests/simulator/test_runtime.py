@@ -27,6 +27,7 @@ PARTS: dict[str, dict[str, str]] = {
     "signals": {},
     "exit_while_busy": {},
     "many_threads": {},
+    "large_work": {"ACLSIM_THREADS": "4"},
 }
 
 

@@ -628,6 +628,54 @@ static void signals() {
   kit.end();
 }
 
+// Kernels that share their work among threads, on two streams at once.
+static void large_work() {
+  Kit kit;
+  aclrtStream other;
+  MUST(aclrtCreateStream(&other));
+  const int64_t n = 1 << 20, rows = 512;
+  std::vector<float> ones(n, 1);
+  void* a = Kit::floats(ones);
+  void* sums[2] = {Kit::device(n * 4), Kit::device(n * 4)};
+  void* soft[2] = {Kit::device(n * 4), Kit::device(n * 4)};
+  aclScalar* two = Kit::scalar(2);
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < 2; ++i) {
+      aclrtStream stream = i ? other : kit.stream;
+      aclTensor* in = Kit::tensor(a, {rows, n / rows});
+      aclTensor* sum = Kit::tensor(sums[i], {rows, n / rows});
+      aclTensor* out = Kit::tensor(soft[i], {rows, n / rows});
+      uint64_t size = 0;
+      aclOpExecutor* executor = nullptr;
+      MUST(aclnnAddGetWorkspaceSize(in, in, two, sum, &size, &executor));
+      MUST(aclnnAdd(nullptr, size, executor, stream));
+      MUST(aclnnSoftmaxGetWorkspaceSize(sum, 1, out, &size, &executor));
+      void* workspace = size ? Kit::device(size) : nullptr;
+      MUST(aclnnSoftmax(workspace, size, executor, stream));
+      MUST(aclDestroyTensor(in));
+      MUST(aclDestroyTensor(sum));
+      MUST(aclDestroyTensor(out));
+      if (workspace) {
+        MUST(aclrtSynchronizeStream(stream));
+        MUST(aclrtFree(workspace));
+      }
+    }
+  }
+  MUST(aclrtSynchronizeDevice());
+  for (int i = 0; i < 2; ++i) {
+    CHECK(Kit::back(sums[i], n)[n - 1] == 3);
+    float expected = static_cast<float>(rows) / n;
+    float found = Kit::back(soft[i], n)[n / 2];
+    CHECK(found > expected * 0.999f && found < expected * 1.001f);
+    MUST(aclrtFree(sums[i]));
+    MUST(aclrtFree(soft[i]));
+  }
+  MUST(aclrtFree(a));
+  MUST(aclDestroyScalar(two));
+  MUST(aclrtDestroyStream(other));
+  kit.end();
+}
+
 // Many threads, each with its own stream: counts come out right, nothing is lost.
 static void many_threads() {
   Kit kit;
@@ -672,7 +720,7 @@ int main(int argc, char** argv) {
       {"abort_drops_queued_work", abort_drops_queued_work}, {"stream_limit", stream_limit},
       {"fork_is_refused_in_the_child", fork_is_refused_in_the_child}, {"options", options},
       {"physical_memory", physical_memory}, {"signals", signals}, {"product_rules", product_rules},
-      {"exit_while_busy", exit_while_busy}, {"many_threads", many_threads}};
+      {"exit_while_busy", exit_while_busy}, {"many_threads", many_threads}, {"large_work", large_work}};
   auto part = parts.find(argc > 1 ? argv[1] : "");
   if (part == parts.end()) return 1;
   if (argc > 2) wanted_dtype = atoi(argv[2]);
