@@ -17,6 +17,7 @@ def test_complex_numbers_are_made_and_taken_apart(sim: Any, dtype: Any) -> None:
     sim.check("aclnnPolar", a.abs(), b, Out(torch.polar(a.abs(), b)))
     if dtype == torch.float32:
         sim.check("aclnnReal", torch.complex(a, b), Out(a))
+        sim.check("aclnnAbs", torch.complex(a, b), Out(torch.complex(a, b).abs()))
 
 
 @pytest.mark.parametrize("p", [0.0, 1.0, 2.0, 3.0, float("inf")])

@@ -118,6 +118,24 @@ struct NanToNum : Real {
   }
 };
 
+// The absolute value of complex numbers is real: the one unary op that leaves its domain.
+aclnnStatus check_abs(Call& c) {
+  const aclDataType self = c.tensor(0).dtype;
+  if (!is_complex(self)) return Pointwise<Abs, 1, 0>::check(c);
+  ACL_RETURN_IF_FAILED(expect_castable(c, self == ACL_COMPLEX128 ? ACL_DOUBLE : ACL_FLOAT, 1));
+  return expect_same_shape(c, 1, 0);
+}
+aclError run_abs(Call& c) {
+  if (!is_complex(c.tensor(0).dtype)) return Pointwise<Abs, 1, 0>::run(c);
+  Loop loop = loop_over(c.tensor(1));
+  loop.add(c.tensor(0));
+  loop.coalesce();
+  run_loop<c128>(loop, [](int64_t n, c128* out, const c128* const* in) {
+    for (int64_t i = 0; i < n; ++i) out[i] = std::abs(in[0][i]);
+  });
+  return ACL_SUCCESS;
+}
+
 }  // namespace aclsim
 
 ACLNN_UNARY_INPLACE(aclnnRound, aclnnInplaceRound, Round)
@@ -128,7 +146,7 @@ ACLNN_UNARY_INPLACE(aclnnCeil, aclnnInplaceCeil, Ceil)
 ACLNN_UNARY_INPLACE(aclnnTrunc, aclnnInplaceTrunc, Trunc)
 ACLNN_UNARY_INPLACE(aclnnFrac, aclnnInplaceFrac, Frac)
 ACLNN_UNARY_INPLACE(aclnnNeg, aclnnInplaceNeg, Neg)
-ACLNN_UNARY(aclnnAbs, Abs)
+ACLNN_OP(aclnnAbs, check_abs, run_abs)
 ACLNN_UNARY(aclnnSign, Sign)
 ACLNN_UNARY(aclnnSquare, Square)
 ACLNN_UNARY_INPLACE(aclnnReciprocal, aclnnInplaceReciprocal, Reciprocal)
