@@ -241,9 +241,13 @@ def _against(row: Row) -> list[Content]:
         return ["-", Cell(row.note or "-", "dim")]
     kind = "e2e" if "e2e" in row.verdicts else next(iter(row.verdicts))
     c = row.verdicts[kind]
-    text = f"{c.word} ×{c.ratio:.2f} ({c.low:.2f}–{c.high:.2f})"
+    text = f"{c.word} ×{_ratio(c.ratio)} ({_ratio(c.low)}–{_ratio(c.high)})"
     style: Any = _WORDS[c.word]
     return [f"{kind} {_short(row.rival[kind].median)}", Cell(text, style)]
+
+
+def _ratio(value: float) -> str:
+    return f"{value:.2f}" if value >= 0.1 else f"{value:.2g}"
 
 
 def _counted(rows: list[Row], against: str) -> str:

@@ -24,6 +24,7 @@ class Workload:
     sample: Sample
     dtype: str
     label: str = ""
+    enlarged: bool = False
 
     @property
     def shapes(self) -> tuple[Shape, ...]:
@@ -57,7 +58,7 @@ def default(op: Op, dtype: str) -> Workload:
         return _typed(op, sample, dtype)
     grown = {n: wanted[min(i, len(wanted) - 1)] for i, n in enumerate(order) if n not in fixed}
     changed = _resized(sample, [tuple(grown.get(n, n) for n in a.shape) for a in tensors])
-    return _typed(op, changed, dtype)
+    return replace(_typed(op, changed, dtype), enlarged=True)
 
 
 def small(op: Op, dtype: str) -> Workload:
@@ -73,7 +74,7 @@ def _first(op: Op) -> Sample:
 
 
 def _has_number(value: Any) -> bool:
-    return isinstance(value, list | tuple)
+    return isinstance(value, list | tuple) and any(isinstance(v, int) for v in value)
 
 
 def _resized(sample: Sample, shapes: Sequence[Shape]) -> Sample:
@@ -89,7 +90,8 @@ def _resized(sample: Sample, shapes: Sequence[Shape]) -> Sample:
 
 def _typed(op: Op, sample: Sample, dtype: str, label: str = "") -> Workload:
     main = main_dtype(tensors_of(sample))
-    wanted = dtype or main
+    # Few operators and fewer NPUs take float64: unless asked for, float32 is timed.
+    wanted = dtype or ("float32" if main == "float64" else main)
     args, kwargs = sample.map(lambda a: replace(a, dtype=wanted) if a.dtype == main else a)
     return Workload(op.name, Sample(tuple(args), kwargs), wanted, label)
 
@@ -155,12 +157,18 @@ class Cost:
     items: dict[str, int] = field(default_factory=dict)
 
 
+_GATHERS: Final = frozenset(("embedding", "gather", "index", "index_select", "take"))
+
+
 def cost(work: Workload, outputs: Sequence[tuple[Shape, int]], itemsize: int) -> Cost:
     """Bytes read and written once, and floating-point operations (products count 2 m n k)."""
     read = sum(prod(s) for s in work.shapes) * itemsize
+    if work.op in _GATHERS:
+        # Of the table only what is looked up is read.
+        read = sum(prod(s) * size for s, size in outputs) + prod(work.shapes[-1]) * 8
     written = sum(prod(s) * size for s, size in outputs)
     elements = max([prod(s) for s, _ in outputs] + [prod(s) for s in work.shapes], default=0)
-    flops = elements
+    flops = sum(prod(s) for s, _ in outputs) if work.op in _GATHERS else elements
     if work.op in ("matmul", "mm", "bmm", "addmm", "baddbmm", "linear") and work.shapes:
         inner = work.shapes[0][-1] if work.shapes[0] else 1
         flops = 2 * inner * sum(prod(s) for s, _ in outputs)
