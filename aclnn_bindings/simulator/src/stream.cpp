@@ -39,6 +39,7 @@ bool spin_until(Ready ready) {
       if (ready()) return true;
       ACLSIM_PAUSE();
     }
+    sched_yield();  // on a busy machine the thread that is waited for may need this core
   } while (Clock::now() < end);
   return ready();
 }
