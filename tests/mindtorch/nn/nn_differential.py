@@ -17,15 +17,15 @@ torch: Any = pytest.importorskip("torch", reason="torch is the oracle of these t
 RTOL, ATOL = 2e-4, 2e-5
 
 
-def across(value: Any) -> Any:
+def across(value: Any, device: str = "cpu") -> Any:
     """Copies torch tensors (in tuples, lists, dicts too) to mindtorch; gives the rest as it is."""
     if isinstance(value, torch.Tensor):
-        made = mindtorch.from_numpy(value.detach().numpy().copy())
+        made = mindtorch.from_numpy(value.detach().numpy().copy()).to(device)
         return made.requires_grad_() if value.requires_grad else made
     if isinstance(value, tuple | list):
-        return type(value)(across(item) for item in value)
+        return type(value)(across(item, device) for item in value)
     if isinstance(value, dict):
-        return {key: across(item) for key, item in value.items()}
+        return {key: across(item, device) for key, item in value.items()}
     return value
 
 
@@ -61,7 +61,7 @@ def weighted_sum(outputs: list[Any], rng: np.random.Generator, library: Any) -> 
     total = None
     for out in outputs:
         weight = library.from_numpy(rng.standard_normal(tuple(out.shape)).astype(np.float32))
-        term = (out * weight.to(out.dtype)).sum()
+        term = (out * weight.to(out.device).to(out.dtype)).sum()
         total = term if total is None else total + term
     return total
 
@@ -70,10 +70,12 @@ def inputs_of(args: Any) -> list[Any]:
     return [a for a in args if hasattr(a, "requires_grad") and a.requires_grad]
 
 
-def compare_call(mine: Any, theirs: Any, args: tuple[Any, ...], **kwargs: Any) -> None:
+def compare_call(
+    mine: Any, theirs: Any, args: tuple[Any, ...], device: str = "cpu", **kwargs: Any
+) -> None:
     """Calls both with copies of torch `args`; compares results and the gradients of inputs."""
     their_args = copy.deepcopy(args)
-    my_args, my_kwargs = across(args), across(kwargs)
+    my_args, my_kwargs = across(args, device), across(kwargs, device)
     expected = theirs(*their_args, **kwargs)
     found = mine(*my_args, **my_kwargs)
     assert_same(found, expected, "output")
@@ -88,7 +90,9 @@ def compare_call(mine: Any, theirs: Any, args: tuple[Any, ...], **kwargs: Any) -
         assert_same(a.grad, b.grad, "gradient of an input")
 
 
-def compare_modules(make: Any, args: tuple[Any, ...], training: bool = True, **kwargs: Any) -> None:
+def compare_modules(
+    make: Any, args: tuple[Any, ...], training: bool = True, device: str = "cpu", **kwargs: Any
+) -> None:
     """Builds `make(nn)` in both libraries with torch's weights; compares all that can be seen."""
     import mindtorch.nn
 
@@ -99,7 +103,8 @@ def compare_modules(make: Any, args: tuple[Any, ...], training: bool = True, **k
     assert repr(mine) == repr(theirs), f"{mine!r}\n!=\n{theirs!r}"
     assert list(mine.state_dict()) == list(theirs.state_dict())
     mine.load_state_dict(across(dict(theirs.state_dict())))
-    compare_call(mine, theirs, args, **kwargs)
+    mine.to(device)
+    compare_call(mine, theirs, args, device, **kwargs)
     for (name, a), (other, b) in zip(
         mine.named_parameters(), theirs.named_parameters(), strict=True
     ):

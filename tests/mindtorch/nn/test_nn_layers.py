@@ -171,10 +171,19 @@ def ids(cases: list[Case]) -> list[str]:
 CASES = LINEAR + SPATIAL + NORMS + SEQUENCES
 
 
+@pytest.fixture(params=["cpu", "npu"])
+def device(request: pytest.FixtureRequest) -> str:
+    import mindtorch
+
+    if request.param == "npu" and not mindtorch.npu.is_available():
+        pytest.skip("no NPU and no simulator install is there")
+    return str(request.param)
+
+
 @pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_layer_behaves_as_torchs(case: Case) -> None:
+def test_layer_behaves_as_torchs(case: Case, device: str) -> None:
     _, make, args = case
-    compare_modules(make, args)
+    compare_modules(make, args, device=device)
 
 
 @pytest.mark.parametrize("case", NORMS, ids=ids(NORMS))
@@ -184,8 +193,8 @@ def test_norm_in_evaluation_behaves_as_torchs(case: Case) -> None:
 
 
 @pytest.mark.parametrize("name", ACTIVATIONS)
-def test_activation_behaves_as_torchs(name: str) -> None:
-    compare_modules(lambda nn: getattr(nn, name)(), (rand(3, 6),))
+def test_activation_behaves_as_torchs(name: str, device: str) -> None:
+    compare_modules(lambda nn: getattr(nn, name)(), (rand(3, 6),), device=device)
 
 
 @pytest.mark.parametrize("name", ["Softmax", "LogSoftmax", "Softmin"])
