@@ -33,8 +33,8 @@ def test_law_holds_against_torch(law, op, sample):
     apply(laws.ORACLE_LAWS[law], op, sample, torch)
 
 
-@pytest.mark.parametrize(("law", "op", "sample"), concerned(["meta = cpu"]))
-def test_npu_gives_what_cpu_gives(law, op, sample):
+@pytest.mark.parametrize(("law", "op", "sample"), concerned(laws.DEVICE_LAWS))
+def test_law_holds_on_the_npu(law, op, sample):
     if not mindtorch.npu.is_available():
         pytest.skip("NPU not available")
-    apply(laws.device_matches_cpu, op, sample)
+    apply(laws.DEVICE_LAWS[law], op, sample, "npu")

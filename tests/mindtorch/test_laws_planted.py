@@ -163,7 +163,7 @@ def test_device_that_computes_something_else_is_caught(monkeypatch):
         return wrong if len(calls) == 2 else real(op, args, kwargs)
 
     calls = []
-    monkeypatch.setattr(laws, "call", call)
+    monkeypatch.setattr(laws.values, "call", call)
     broken(laws.device_matches_cpu, op, SAMPLE, "cpu", match="result 0 on cpu: got")
 
 
