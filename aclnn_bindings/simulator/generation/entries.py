@@ -22,9 +22,11 @@ KINDS = {
     "float": ("Float", "number"),
     "double": ("Float", "number"),
 }
+# Null is accepted for these although no document marks them: scales, shifts, running statistics.
 UNLISTED_OPTIONALS = frozenset(
-    "weight weights bias gamma beta sorter runningMean runningVar clipValueMin clipValueMax".split()
-)
+    ("weight", "weights", "bias", "gamma", "beta", "sorter", "runningMean", "runningVar",
+     "clipValueMin", "clipValueMax")
+)  # fmt: skip
 INDEX_PARAMS = frozenset({"indices", "index", "target", "offsets"})
 NULLABLE_KINDS = ("Tensor", "TensorList", "Scalar", "ScalarList", "IntArray", "BoolArray")
 
