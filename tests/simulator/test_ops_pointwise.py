@@ -276,6 +276,8 @@ def test_ternary_forms_equal_torch(sim: Any, dtype: Any) -> None:
     sim.check("aclnnInplaceMaskedFillScalar", Out(a.masked_fill(mask, 7), a), mask, 7)
     low, high = torch.minimum(b, b + 1), b + 2
     sim.check("aclnnClampTensor", a, low, high, Out(torch.clamp(a, low, high)))
+    sim.check("aclnnClampTensor", a, low, None, Out(torch.clamp(a, min=low)))
+    sim.check("aclnnClampTensor", a, None, high, Out(torch.clamp(a, max=high)))
 
 
 def test_large_integers_keep_every_digit(sim: Any) -> None:
