@@ -29,7 +29,8 @@ void select_slices(const Tensor& out, const Tensor& self, const int64_t* at, int
           using T = decltype(width);
           const T* s = static_cast<const T*>(self.data) + from;
           T* t = static_cast<T*>(out.data) + to;
-          for (int64_t k = 0; k < run; ++k) t[k * out.strides[last]] = s[at[k] * self.strides[last]];
+          for (int64_t k = 0; k < run; ++k)
+            t[k * out.strides[last]] = s[at[k] * self.strides[last]];
         });
         continue;
       }

@@ -88,7 +88,8 @@ aclnnStatus check_ctc(Call& c) {
       alpha.dims[2] >= 2 * longest(c, 0) + 1) {
     return ACLNN_SUCCESS;
   }
-  return c.fail(ACLNN_ERR_PARAM_INVALID, "Shape of logAlphaOut is %s, too small.", shape_text(alpha));
+  return c.fail(ACLNN_ERR_PARAM_INVALID, "Shape of logAlphaOut is %s, too small.",
+                shape_text(alpha));
 }
 double final_of(const double* row, int64_t states) {
   return log_add(row[states - 1], states > 1 ? row[states - 2] : kMinusInf);
@@ -130,7 +131,8 @@ aclnnStatus check_ctc_grad(Call& c) {
   const Tensor& alpha = c.tensor(6);
   if (alpha.rank != 3 || alpha.dims[0] < each.dims[0] || alpha.dims[1] < c.tensor(1).dims[0] ||
       alpha.dims[2] < 2 * longest(c, 1) + 1) {
-    return c.fail(ACLNN_ERR_PARAM_INVALID, "Shape of logAlpha is %s, too small.", shape_text(alpha));
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "Shape of logAlpha is %s, too small.",
+                  shape_text(alpha));
   }
   return expect_same_shape(c, 9, 1);
 }

@@ -38,21 +38,24 @@ aclError run_cdist(Call& c) {
   if (out.numel() == 0) return ACL_SUCCESS;
   const int last = a.rank - 1;
   const int64_t width = a.dims[last], columns = b.dims[last - 1];
-  parallel_for(out.numel() / columns, std::max<int64_t>(1, 8192 / (columns * std::max<int64_t>(1, width))),
-               [&](int64_t begin, int64_t end) {
-    Buffer<double> x(width), y(width), row(columns);
-    Walker at(last, out.dims, begin);
-    for (int64_t r = begin; r < end; ++r, at.next()) {
-      load(x.get(), a.data, a.dtype, a.offset + at.offset(a.strides), a.strides[last], width);
-      Walker other = at;
-      for (int64_t k = 0; k < columns; ++k) {
-        other.index[last - 1] = k;
-        load(y.get(), b.data, b.dtype, b.offset + other.offset(b.strides), b.strides[last], width);
-        row[k] = distance(x, y, width, c.number(2));
-      }
-      store(row.get(), out.data, out.dtype, out.offset + at.offset(out.strides), out.strides[last], columns);
-    }
-  });
+  parallel_for(
+      out.numel() / columns, std::max<int64_t>(1, 8192 / (columns * std::max<int64_t>(1, width))),
+      [&](int64_t begin, int64_t end) {
+        Buffer<double> x(width), y(width), row(columns);
+        Walker at(last, out.dims, begin);
+        for (int64_t r = begin; r < end; ++r, at.next()) {
+          load(x.get(), a.data, a.dtype, a.offset + at.offset(a.strides), a.strides[last], width);
+          Walker other = at;
+          for (int64_t k = 0; k < columns; ++k) {
+            other.index[last - 1] = k;
+            load(y.get(), b.data, b.dtype, b.offset + other.offset(b.strides), b.strides[last],
+                 width);
+            row[k] = distance(x, y, width, c.number(2));
+          }
+          store(row.get(), out.data, out.dtype, out.offset + at.offset(out.strides),
+                out.strides[last], columns);
+        }
+      });
   return ACL_SUCCESS;
 }
 
@@ -67,7 +70,8 @@ aclnnStatus check_unfold_grad(Call& c) {
   std::copy_n(c.ints(1).data, sizes.rank, sizes.dims);
   ACL_RETURN_IF_FAILED(expect_shape(c, 5, sizes));
   const int64_t size = c.integer(3), step = c.integer(4);
-  if (size < 1 || step < 1 || size > axis_size(out, static_cast<int>(axis)) || out.rank >= kMaxRank) {
+  if (size < 1 || step < 1 || size > axis_size(out, static_cast<int>(axis)) ||
+      out.rank >= kMaxRank) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "size %lld and step %lld don't fit %s.",
                   static_cast<long long>(size), static_cast<long long>(step), shape_text(out));
   }
@@ -88,7 +92,8 @@ aclError run_unfold_grad(Call& c) {
   for (int64_t i = grad.numel(); i > 0; --i, at.next()) {
     int64_t place = 0;
     for (int d = 0; d < out.rank; ++d) {
-      const int64_t k = d == axis ? at.index[d] * c.integer(4) + at.index[grad.rank - 1] : at.index[d];
+      const int64_t k =
+          d == axis ? at.index[d] * c.integer(4) + at.index[grad.rank - 1] : at.index[d];
       place += k * sum.strides[d];
     }
     sums[place] += load_one<double>(grad.data, grad.dtype, grad.offset + at.offset(grad.strides));
@@ -123,7 +128,8 @@ aclError run_shuffle(Call& c) {
   const Tensor &self = c.tensor(0), &out = c.tensor(2);
   if (self.numel() == 0) return ACL_SUCCESS;
   const int64_t groups = c.integer(1);
-  copy_tensor(split_channels(out, self.dims[1] / groups, false), split_channels(self, groups, true));
+  copy_tensor(split_channels(out, self.dims[1] / groups, false),
+              split_channels(self, groups, true));
   return ACL_SUCCESS;
 }
 

@@ -15,8 +15,9 @@ bool bit(const Tensor& mask, const Walker& at, int64_t i) {
 }
 aclnnStatus expect_mask(const Call& c, int mask, int64_t n) {
   const Tensor& m = c.tensor(mask);
-  if (packed(m) ? m.rank >= 1 && m.numel() * static_cast<int64_t>(dtype_size(m.dtype)) >= (n + 7) / 8
-                : m.numel() == n) {
+  if (packed(m)
+          ? m.rank >= 1 && m.numel() * static_cast<int64_t>(dtype_size(m.dtype)) >= (n + 7) / 8
+          : m.numel() == n) {
     return ACLNN_SUCCESS;
   }
   return c.fail(ACLNN_ERR_PARAM_INVALID, "%s should have %lld bytes or more, its shape is %s.",
@@ -49,7 +50,8 @@ void apply_mask(const Tensor& out, const Tensor& self, const Tensor& mask, doubl
   parallel_for(out.numel(), 16384, [&](int64_t begin, int64_t end) {
     Walker at(out.rank, out.dims, begin);
     for (int64_t i = begin; i < end; ++i, at.next()) {
-      const double x = load_one<double>(self.data, self.dtype, self.offset + at.offset(self.strides));
+      const double x =
+          load_one<double>(self.data, self.dtype, self.offset + at.offset(self.strides));
       const double y = bit(mask, at, i) ? x * scale : 0.0;
       store_one(y, out.data, out.dtype, out.offset + at.offset(out.strides));
     }

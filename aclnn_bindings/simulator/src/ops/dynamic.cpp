@@ -26,8 +26,9 @@ aclnnStatus check_nonzero(Call& c) {
   const Tensor &self = c.tensor(0), &out = c.tensor(1);
   const int64_t width = out.rank == 2 ? out.dims[Columns ? 0 : 1] : -1;
   if (width == self.rank) return ACLNN_SUCCESS;
-  return c.fail(ACLNN_ERR_PARAM_INVALID, "out should have %d coordinates per element, its shape is %s.",
-                self.rank, shape_text(out));
+  return c.fail(ACLNN_ERR_PARAM_INVALID,
+                "out should have %d coordinates per element, its shape is %s.", self.rank,
+                shape_text(out));
 }
 template <bool Columns>
 aclError run_nonzero(Call& c) {
@@ -82,7 +83,8 @@ aclError run_masked_select(Call& c) {
     T* target = static_cast<T*>(out.data) + out.offset;
     Walker at(s.rank, s.dims);
     for (int64_t i = loop.numel(); i > 0; --i, at.next()) {
-      if (!load_one<int64_t>(mask.data, mask.dtype, mask.offset + at.offset(at_mask.strides))) continue;
+      if (!load_one<int64_t>(mask.data, mask.dtype, mask.offset + at.offset(at_mask.strides)))
+        continue;
       enough = fits(out, count + 1);
       if (!enough) return;
       target[count++] = source[at.offset(from.strides)];
@@ -118,9 +120,10 @@ aclError run_masked_scatter(Call& c) {
       return c.trap(507015, "source has %lld elements, the mask selects more",
                     static_cast<long long>(limit));
     }
-    std::memcpy(static_cast<char*>(self.data) + (self.offset + at.offset(self.strides)) * bytes,
-                static_cast<char*>(source.data) + (source.offset + next.offset(source.strides)) * bytes,
-                static_cast<size_t>(bytes));
+    std::memcpy(
+        static_cast<char*>(self.data) + (self.offset + at.offset(self.strides)) * bytes,
+        static_cast<char*>(source.data) + (source.offset + next.offset(source.strides)) * bytes,
+        static_cast<size_t>(bytes));
     next.next();
   }
   return ACL_SUCCESS;

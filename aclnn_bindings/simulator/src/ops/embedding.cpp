@@ -25,16 +25,17 @@ aclError run_embedding(Call& c) {
   IndexFault fault;
   if (!read_indices(at, indices, weight.dims[0], fault)) return fault.report(c, 1);
   const int64_t width = weight.dims[1], bytes = static_cast<int64_t>(dtype_size(weight.dtype));
-  parallel_for(indices.numel(), std::max<int64_t>(1, 16384 / width), [&](int64_t begin, int64_t end) {
-    Walker w(indices.rank, indices.dims, begin);
-    for (int64_t i = begin; i < end; ++i, w.next()) {
-      const int64_t to = out.offset + w.offset(out.strides);
-      const int64_t from = weight.offset + at[i] * weight.strides[0];
-      copy_elements(static_cast<char*>(out.data) + to * bytes, out.strides[indices.rank],
-                    static_cast<const char*>(weight.data) + from * bytes, weight.strides[1], width,
-                    static_cast<size_t>(bytes));
-    }
-  });
+  parallel_for(
+      indices.numel(), std::max<int64_t>(1, 16384 / width), [&](int64_t begin, int64_t end) {
+        Walker w(indices.rank, indices.dims, begin);
+        for (int64_t i = begin; i < end; ++i, w.next()) {
+          const int64_t to = out.offset + w.offset(out.strides);
+          const int64_t from = weight.offset + at[i] * weight.strides[0];
+          copy_elements(static_cast<char*>(out.data) + to * bytes, out.strides[indices.rank],
+                        static_cast<const char*>(weight.data) + from * bytes, weight.strides[1],
+                        width, static_cast<size_t>(bytes));
+        }
+      });
   return ACL_SUCCESS;
 }
 
@@ -49,7 +50,8 @@ aclnnStatus check_embedding_grad(Call& c) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "Shape %s of grad doesn't fit %s of indices.",
                   shape_text(grad), shape_text(indices));
   }
-  c.workspace_size = indices.numel() * 8 + grad.numel() * 8 + shape.dims[0] * (shape.dims[1] + 1) * 8;
+  c.workspace_size =
+      indices.numel() * 8 + grad.numel() * 8 + shape.dims[0] * (shape.dims[1] + 1) * 8;
   return expect_shape(c, 5, shape);
 }
 template <class C>
@@ -68,7 +70,8 @@ void embedding_grad(Call& c, const int64_t* at, C* space) {
   const int64_t padding = c.integer(3);
   for (int64_t i = 0; i < n; ++i) {
     if (at[i] == padding) continue;
-    add_row(sums + at[i] * width, space + i * width, c.flag(4) ? C(1) / counts[at[i]] : C(1), width);
+    add_row(sums + at[i] * width, space + i * width, c.flag(4) ? C(1) / counts[at[i]] : C(1),
+            width);
   }
   copy_tensor(out, dense(sums, dtype_of<C>(), out.dims, 2));
 }
@@ -105,7 +108,8 @@ double row_norm(const float* x, int64_t n, double p) {
   }
   return std::isinf(p) ? sum : (p == 2 ? std::sqrt(sum) : std::pow(sum, 1 / p));
 }
-void renorm_row(const Tensor& t, int64_t offset, int64_t stride, int64_t n, double p, double limit) {
+void renorm_row(const Tensor& t, int64_t offset, int64_t stride, int64_t n, double p,
+                double limit) {
   Buffer<float> row(n);
   load(row.get(), t.data, t.dtype, offset, stride, n);
   const double norm = row_norm(row, n, p);

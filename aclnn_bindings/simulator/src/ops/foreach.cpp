@@ -85,7 +85,8 @@ aclnnStatus check_lists(Call& c, const int8_t* inputs, int count, int out) {
                     static_cast<long long>(arg.size), c.name(out), static_cast<long long>(members));
     }
     for (int64_t m = 0; arg.kind == ArgKind::TensorList && m < members; ++m) {
-      if (!arg.tensors[m]) return c.fail(ACLNN_ERR_PARAM_NULLPTR, "A member of %s is null.", c.name(i));
+      if (!arg.tensors[m])
+        return c.fail(ACLNN_ERR_PARAM_NULLPTR, "A member of %s is null.", c.name(i));
       const Tensor &t = *arg.tensors[m], &o = *c.tensors(out)[m];
       if (t.same_shape(o)) continue;
       return c.fail(ACLNN_ERR_PARAM_INVALID, "Shape of %s[%lld] is %s, of %s[%lld] %s.", c.name(i),
@@ -158,7 +159,8 @@ aclError run_unscale(Call& c) {
 }  // namespace
 }  // namespace aclsim
 
-#define ACLNN_EACH(op, Fn, ...) ACLNN_OP(op, (Each<Fn, __VA_ARGS__>::check), (Each<Fn, __VA_ARGS__>::run))
+#define ACLNN_EACH(op, Fn, ...) \
+  ACLNN_OP(op, (Each<Fn, __VA_ARGS__>::check), (Each<Fn, __VA_ARGS__>::run))
 ACLNN_EACH(aclnnForeachAddScalar, EachAdd, 2, 0, 1)
 ACLNN_EACH(aclnnForeachAddScalarV2, EachAdd, 2, 0, 1)
 ACLNN_EACH(aclnnForeachAddScalarList, EachAdd, 2, 0, 1)

@@ -263,10 +263,13 @@ ACLNN_OP(aclnnScatterValue, (check_scatter<4, 5>), (run_scatter<4, 5>))
 ACLNN_OP(aclnnInplaceScatterValue, (check_scatter<4, 0>), (run_scatter<4, 0>))
 ACLNN_OP(aclnnIndexSelect, check_index_select, run_index_select)
 ACLNN_OP(aclnnIndexAdd, (check_index_write<Write::Add, 5>), (run_index_write<Write::Add, 5>))
-ACLNN_OP(aclnnInplaceIndexCopy, (check_index_write<Write::Copy, 0>), (run_index_write<Write::Copy, 0>))
+ACLNN_OP(aclnnInplaceIndexCopy, (check_index_write<Write::Copy, 0>),
+         (run_index_write<Write::Copy, 0>))
 ACLNN_OP(aclnnIndexCopy, (check_index_write<Write::Copy, 4>), (run_index_write<Write::Copy, 4>))
 ACLNN_OP(aclnnIndexFill, (check_index_write<Write::Fill, 4>), (run_index_write<Write::Fill, 4>))
-ACLNN_OP(aclnnIndexFillTensor, (check_index_write<Write::Fill, 4>), (run_index_write<Write::Fill, 4>))
-ACLNN_OP(aclnnInplaceIndexFill, (check_index_write<Write::Fill, 0>), (run_index_write<Write::Fill, 0>))
+ACLNN_OP(aclnnIndexFillTensor, (check_index_write<Write::Fill, 4>),
+         (run_index_write<Write::Fill, 4>))
+ACLNN_OP(aclnnInplaceIndexFill, (check_index_write<Write::Fill, 0>),
+         (run_index_write<Write::Fill, 0>))
 ACLNN_OP(aclnnInplaceIndexFillTensor, (check_index_write<Write::Fill, 0>),
          (run_index_write<Write::Fill, 0>))

@@ -10,7 +10,8 @@ namespace {
 // The last two dims of a tensor at one place of the leading ones, in double.
 class Matrix2 {
  public:
-  Matrix2(const Tensor& t, const Walker& at) : rows_(t.dims[t.rank - 2]), cols_(t.dims[t.rank - 1]), data_(rows_ * cols_) {
+  Matrix2(const Tensor& t, const Walker& at)
+      : rows_(t.dims[t.rank - 2]), cols_(t.dims[t.rank - 1]), data_(rows_ * cols_) {
     const int64_t base = t.offset + at.offset(t.strides);
     for (int64_t i = 0; i < rows_; ++i) {
       load(&data_[i * cols_], t.data, t.dtype, base + i * t.strides[t.rank - 2],
@@ -292,7 +293,8 @@ aclError run_cross(Call& c) {
       C x[3], y[3];
       load(x, a.data, a.dtype, o[1], a.strides[axis], 3);
       load(y, b.data, b.dtype, o[2], b.strides[axis], 3);
-      const C z[3] = {x[1] * y[2] - x[2] * y[1], x[2] * y[0] - x[0] * y[2], x[0] * y[1] - x[1] * y[0]};
+      const C z[3] = {x[1] * y[2] - x[2] * y[1], x[2] * y[0] - x[0] * y[2],
+                      x[0] * y[1] - x[1] * y[0]};
       store(z, out.data, out.dtype, o[0], out.strides[axis], 3);
     });
   };
@@ -305,7 +307,8 @@ template <int Out>
 aclnnStatus check_renorm(Call& c) {
   int64_t& axis = c.make<int64_t>();
   axis = c.integer(2);
-  if (c.tensor(0).rank < 2) return c.fail(ACLNN_ERR_PARAM_INVALID, "self should have 2 dims or more.");
+  if (c.tensor(0).rank < 2)
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "self should have 2 dims or more.");
   ACL_RETURN_IF_FAILED(expect_axis(c, 2, axis, c.tensor(0).rank));
   return expect_same_shape(c, Out, 0);
 }

@@ -135,7 +135,8 @@ struct Loss {
     const Plan& p = c.get<Plan>();
     const int64_t reduction = c.integer(Reduction);
     const Shape s = shape(c);
-    const Tensor each = reduction == 0 ? c.tensor(Out) : dense(c.workspace, p.domain, s.dims, s.rank);
+    const Tensor each =
+        reduction == 0 ? c.tensor(Out) : dense(c.workspace, p.domain, s.dims, s.rank);
     Loop loop = loop_over(each);
     constexpr int kInputs = B == kNone ? 3 : 4;
     for (int i : {0, 1, A}) add_argument(loop, c, i);

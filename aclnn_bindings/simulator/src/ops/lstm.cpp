@@ -44,7 +44,9 @@ Matrix<const float> matrix(const float* data, int64_t rows, int64_t cols) {
 Matrix<const float> transposed(const float* data, int64_t rows, int64_t cols) {
   return {data, cols, rows, 1, cols};
 }
-Matrix<float> target(float* data, int64_t rows, int64_t cols) { return {data, rows, cols, cols, 1}; }
+Matrix<float> target(float* data, int64_t rows, int64_t cols) {
+  return {data, rows, cols, cols, 1};
+}
 float sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
 
 // Positions of what both ops share.
@@ -87,7 +89,8 @@ aclnnStatus read_net(Call& c, const Args& a) {
     const int64_t wide = kind == 0 ? n.width(layer) : (kind == 1 ? n.hidden : 1);
     fits = params[k]->numel() == 4 * n.hidden * wide;
   }
-  for (const Tensor* h : c.tensors(a.hx)) fits = fits && h && h->numel() == n.cells() * n.batch * n.hidden;
+  for (const Tensor* h : c.tensors(a.hx))
+    fits = fits && h && h->numel() == n.cells() * n.batch * n.hidden;
   if (fits) return ACLNN_SUCCESS;
   return c.fail(ACLNN_ERR_PARAM_INVALID, "The shapes of params or hx don't fit %s.", shape_text(x));
 }
@@ -99,7 +102,8 @@ Floats state(const Call& c, const Args& a, const Net& n, int64_t which) {
 aclnnStatus expect_lists(const Call& c, const Net& n, int first, int count) {
   for (int i = first; i < first + count; ++i) {
     bool fits = c.null(i) || c.tensors(i).size == 0 || c.tensors(i).size == n.cells();
-    for (const Tensor* t : c.tensors(i)) fits = fits && t && t->numel() == n.steps * n.batch * n.hidden;
+    for (const Tensor* t : c.tensors(i))
+      fits = fits && t && t->numel() == n.steps * n.batch * n.hidden;
     if (!fits) return c.fail(ACLNN_ERR_PARAM_INVALID, "The tensors of %s don't fit.", c.name(i));
   }
   return ACLNN_SUCCESS;
@@ -122,7 +126,8 @@ void run_cell(const Net& n, const Floats* w, const Floats& x, int64_t layer, boo
   for (int64_t k = 0; k < n.steps; ++k) {
     const int64_t t = reverse ? n.steps - 1 - k : k;
     float* g = &all[static_cast<size_t>(t * rows * gates)];
-    gemm<float>(target(g, rows, gates), matrix(h, rows, n.hidden), transposed(w[1].data(), gates, n.hidden), true);
+    gemm<float>(target(g, rows, gates), matrix(h, rows, n.hidden),
+                transposed(w[1].data(), gates, n.hidden), true);
     for (int64_t b = 0; b < rows; ++b) {
       for (int64_t j = 0; j < n.hidden; ++j) {
         float v[4];
@@ -150,9 +155,11 @@ aclnnStatus check_lstm(Call& c) {
   const Net& n = c.get<Net>();
   for (int i : {10, 11, 12}) {
     if (c.null(i)) return c.fail(ACLNN_ERR_PARAM_NULLPTR, "Parameter %s is null.", c.name(i));
-    const int64_t wanted = i == 10 ? n.steps * n.batch * n.directions * n.hidden : n.cells() * n.batch * n.hidden;
+    const int64_t wanted =
+        i == 10 ? n.steps * n.batch * n.directions * n.hidden : n.cells() * n.batch * n.hidden;
     if (c.tensor(i).numel() != wanted || c.tensor(i).rank != 3) {
-      return c.fail(ACLNN_ERR_PARAM_INVALID, "Shape %s of %s doesn't fit.", shape_text(c.tensor(i)), c.name(i));
+      return c.fail(ACLNN_ERR_PARAM_INVALID, "Shape %s of %s doesn't fit.", shape_text(c.tensor(i)),
+                    c.name(i));
     }
   }
   return expect_lists(c, n, 13, 7);
@@ -191,7 +198,8 @@ void cell_back(const Net& n, const Floats* w, const Floats& x, const Floats (&ke
                const Floats& h0, const Floats& c0, int64_t k, int64_t layer, bool reverse,
                const Floats& dy, int64_t at, float* dh, float* dc, Floats& dx, CellGrads& out) {
   const int64_t gates = 4 * n.hidden, rows = n.batch, size = rows * n.hidden;
-  Floats dg(static_cast<size_t>(n.steps * rows * gates)), before(static_cast<size_t>(n.steps * size));
+  Floats dg(static_cast<size_t>(n.steps * rows * gates)),
+      before(static_cast<size_t>(n.steps * size));
   for (int64_t s = n.steps - 1; s >= 0; --s) {
     const int64_t t = reverse ? n.steps - 1 - s : s, last = reverse ? t + 1 : t - 1;
     float* g = &dg[static_cast<size_t>(t * rows * gates)];
@@ -207,17 +215,22 @@ void cell_back(const Net& n, const Floats* w, const Floats& x, const Floats (&ke
       for (int64_t q = 0; q < 4; ++q) g[b * gates + q * n.hidden + j] = values[q];
       dc[e] = dcell * f;
     }
-    gemm<float>(target(dh, rows, n.hidden), matrix(g, rows, gates), matrix(w[1].data(), gates, n.hidden), false);
+    gemm<float>(target(dh, rows, n.hidden), matrix(g, rows, gates),
+                matrix(w[1].data(), gates, n.hidden), false);
   }
   const int64_t all = n.steps * rows, wide = n.width(layer);
-  for (int q = 0; q < 4; ++q) out.w[q].assign(static_cast<size_t>(gates * (q == 0 ? wide : q == 1 ? n.hidden : 1)), 0);
-  gemm<float>(target(out.w[0].data(), gates, wide), transposed(dg.data(), all, gates), matrix(x.data(), all, wide), false);
-  gemm<float>(target(out.w[1].data(), gates, n.hidden), transposed(dg.data(), all, gates), matrix(before.data(), all, n.hidden), false);
+  for (int q = 0; q < 4; ++q)
+    out.w[q].assign(static_cast<size_t>(gates * (q == 0 ? wide : q == 1 ? n.hidden : 1)), 0);
+  gemm<float>(target(out.w[0].data(), gates, wide), transposed(dg.data(), all, gates),
+              matrix(x.data(), all, wide), false);
+  gemm<float>(target(out.w[1].data(), gates, n.hidden), transposed(dg.data(), all, gates),
+              matrix(before.data(), all, n.hidden), false);
   for (int64_t r = 0; r < all; ++r) {
     for (int64_t q = 0; q < gates; ++q) out.w[2][q] += dg[r * gates + q];
   }
   out.w[3] = out.w[2];
-  gemm<float>(target(dx.data(), all, wide), matrix(dg.data(), all, gates), matrix(w[0].data(), gates, wide), true);
+  gemm<float>(target(dx.data(), all, wide), matrix(dg.data(), all, gates),
+              matrix(w[0].data(), gates, wide), true);
 }
 
 // (input, hx, params, dy, dh, dc, i, g, f, o, h, c, tanhc, batchSizes, hasBias, numLayers, dropout,
@@ -231,7 +244,8 @@ aclnnStatus check_lstm_grad(Call& c) {
   for (int64_t k = 0; fits && k < c.tensors(24).size; ++k) {
     fits = c.tensors(24)[k] && c.tensors(24)[k]->numel() == c.tensors(2)[k]->numel();
   }
-  for (int i : {4, 5, 22, 23}) fits = fits && (c.null(i) || c.tensor(i).numel() == n.cells() * n.batch * n.hidden);
+  for (int i : {4, 5, 22, 23})
+    fits = fits && (c.null(i) || c.tensor(i).numel() == n.cells() * n.batch * n.hidden);
   fits = fits && (c.null(3) || c.tensor(3).numel() == n.steps * n.batch * n.directions * n.hidden);
   if (!fits) return c.fail(ACLNN_ERR_PARAM_INVALID, "The gradients' shapes don't fit the layers.");
   return expect_same_shape(c, 21, 0);
@@ -262,8 +276,10 @@ aclError run_lstm_grad(Call& c) {
       for (int64_t q = 0; q < n.per_cell(); ++q) w[q] = read(*c.tensors(2)[k * n.per_cell() + q]);
       for (int q = 0; q < 7; ++q) kept[q] = read(*c.tensors(6 + q)[k]);
       CellGrads grads;
-      cell_back(n, w, x, kept, h0, c0, k, layer, d == 1, dy, d * n.hidden, &dh[k * size], &dc[k * size], dx, grads);
-      for (int64_t q = 0; q < n.per_cell(); ++q) write(c.tensors(24)[k * n.per_cell() + q], grads.w[q]);
+      cell_back(n, w, x, kept, h0, c0, k, layer, d == 1, dy, d * n.hidden, &dh[k * size],
+                &dc[k * size], dx, grads);
+      for (int64_t q = 0; q < n.per_cell(); ++q)
+        write(c.tensors(24)[k * n.per_cell() + q], grads.w[q]);
     }
     dy = dx;
   }

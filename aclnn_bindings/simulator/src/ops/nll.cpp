@@ -77,7 +77,8 @@ aclnnStatus check_nll(Call& c) {
   if (c.tensor(6).numel() != 1) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "totalWeightOut should have 1 element.");
   }
-  if (c.integer(3) == 0 && c.tensor(0).rank > 1) return expect_shape(c, 5, target_shape(c.tensor(0)));
+  if (c.integer(3) == 0 && c.tensor(0).rank > 1)
+    return expect_shape(c, 5, target_shape(c.tensor(0)));
   if (c.tensor(5).numel() == 1) return ACLNN_SUCCESS;
   return expect_shape(c, 5, Shape{});
 }
@@ -95,7 +96,8 @@ aclError nll(Call& c) {
     weights += w;
   });
   if (error) return error;
-  if (!each) store_one(c.integer(3) == kMean ? sum / weights : sum, out.data, out.dtype, out.offset);
+  if (!each)
+    store_one(c.integer(3) == kMean ? sum / weights : sum, out.data, out.dtype, out.offset);
   store_one(weights, total.data, total.dtype, total.offset);
   return ACL_SUCCESS;
 }
@@ -134,7 +136,8 @@ aclError nll_grad(Call& c) {
 }
 aclError run_nll_grad(Call& c) {
   aclError error = ACL_SUCCESS;
-  with_float(c.tensor(1).dtype, [&](auto tag) { error = nll_grad<typename decltype(tag)::type>(c); });
+  with_float(c.tensor(1).dtype,
+             [&](auto tag) { error = nll_grad<typename decltype(tag)::type>(c); });
   return error;
 }
 

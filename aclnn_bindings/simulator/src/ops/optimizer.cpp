@@ -20,7 +20,8 @@ void adamw(const AdamW& a, Moments& s, double grad) {
   s.var *= 1 - a.lr * a.decay;
   s.m = a.beta1 * s.m + (1 - a.beta1) * g;
   s.v = a.beta2 * s.v + (1 - a.beta2) * g * g;
-  const double correction1 = 1 - std::pow(a.beta1, a.step), correction2 = 1 - std::pow(a.beta2, a.step);
+  const double correction1 = 1 - std::pow(a.beta1, a.step),
+               correction2 = 1 - std::pow(a.beta2, a.step);
   double spread = s.v;
   if (a.amsgrad) spread = s.top = std::max(s.top, s.v);
   s.var -= a.lr / correction1 * s.m / (std::sqrt(spread / correction2) + a.eps);
@@ -40,8 +41,10 @@ aclnnStatus check_adamw(Call& c) {
 }
 aclError run_adamw(Call& c) {
   const Tensor& step = c.tensor(5);
-  const AdamW a = {c.number(6), c.number(7), c.number(8), c.number(9), c.number(10),
-                   load_one<double>(step.data, step.dtype, step.offset) + 1, c.flag(11), c.flag(12)};
+  const AdamW a = {c.number(6),  c.number(7),
+                   c.number(8),  c.number(9),
+                   c.number(10), load_one<double>(step.data, step.dtype, step.offset) + 1,
+                   c.flag(11),   c.flag(12)};
   const Tensor& var = c.tensor(0);
   parallel_for(var.numel(), 4096, [&](int64_t begin, int64_t end) {
     Walker at(var.rank, var.dims, begin);

@@ -113,7 +113,8 @@ aclError run_pad(Call& c) {
       Walker w(out.rank, out.dims, begin);
       const T* from = static_cast<const T*>(self.data) + self.offset;
       T* to = static_cast<T*>(out.data) + out.offset;
-      for (int64_t i = begin; i < end; ++i, w.next()) to[w.offset(out.strides)] = from[places.of(w)];
+      for (int64_t i = begin; i < end; ++i, w.next())
+        to[w.offset(out.strides)] = from[places.of(w)];
     });
   });
   return ACL_SUCCESS;
@@ -141,7 +142,8 @@ aclError run_pad_grad(Call& c) {
     const Places places(mode, grad, sum, c.ints(2));
     Walker w(grad.rank, grad.dims);
     for (int64_t i = grad.numel(); i > 0; --i, w.next()) {
-      sums[places.of(w)] += load_one<C>(grad.data, grad.dtype, grad.offset + w.offset(grad.strides));
+      sums[places.of(w)] +=
+          load_one<C>(grad.data, grad.dtype, grad.offset + w.offset(grad.strides));
     }
     copy_tensor(out, sum);
   });

@@ -140,7 +140,8 @@ aclError run_randperm(Call& c) {
   const int64_t n = c.integer(0);
   std::iota(order, order + n, int64_t{0});
   for (int64_t i = n - 1; i > 0; --i) {
-    std::swap(order[i], order[random.integer(static_cast<uint64_t>(i)) % static_cast<uint64_t>(i + 1)]);
+    std::swap(order[i],
+              order[random.integer(static_cast<uint64_t>(i)) % static_cast<uint64_t>(i + 1)]);
   }
   copy_tensor(c.tensor(3), dense(order, ACL_INT64, &n, 1));
   return ACL_SUCCESS;
@@ -189,7 +190,8 @@ aclError run_multinomial(Call& c) {
       if (!(total > 0) || std::isinf(total)) {
         return c.trap(507015, "a row of weights sums to %g", total);
       }
-      const int64_t k = pick(weights, n, total, random.unit_double(static_cast<uint64_t>(r * samples + s)));
+      const int64_t k =
+          pick(weights, n, total, random.unit_double(static_cast<uint64_t>(r * samples + s)));
       store_one(k, out.data, out.dtype, to + s * out.strides[axis]);
       if (!c.flag(2)) weights[k] = 0;
     }

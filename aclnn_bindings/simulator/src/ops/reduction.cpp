@@ -119,7 +119,8 @@ struct Reduce {
                     c.name(0), shape_text(self));
     }
     if (self.numel() * dtype_size(plan.domain) > 4096) c.workspace_size = 4096;
-    return expect_reduced(c, A::out, self, plan.axes, A::keep >= 0 && c.flag(A::keep < 0 ? 0 : A::keep));
+    return expect_reduced(c, A::out, self, plan.axes,
+                          A::keep >= 0 && c.flag(A::keep < 0 ? 0 : A::keep));
   }
   static aclError run(Call& c) {
     const ReducePlan& plan = c.get<ReducePlan>();
@@ -131,7 +132,9 @@ struct Reduce {
 template <class Row>
 struct OrCopy {
   static bool copies(const Call& c) { return c.flag(3) && c.ints(1).size == 0; }
-  static aclnnStatus check(Call& c) { return copies(c) ? expect_same_shape(c, 4, 0) : Row::check(c); }
+  static aclnnStatus check(Call& c) {
+    return copies(c) ? expect_same_shape(c, 4, 0) : Row::check(c);
+  }
   static aclError run(Call& c) {
     if (!copies(c)) return Row::run(c);
     copy_tensor(c.tensor(4), c.tensor(0));

@@ -95,7 +95,8 @@ aclError run_places(Call& c) {
   for (int64_t i = 0; i < repeats.numel(); ++i) {
     const int64_t n = load_one<int64_t>(repeats.data, repeats.dtype,
                                         repeats.offset + i * repeats.strides[0]);
-    if (n < 0 || k + n > out.numel()) return c.trap(507015, "repeats don't sum to the output's size");
+    if (n < 0 || k + n > out.numel())
+      return c.trap(507015, "repeats don't sum to the output's size");
     for (int64_t r = 0; r < n; ++r, ++k) {
       store_one(i, out.data, out.dtype, out.offset + k * out.strides[0]);
     }

@@ -29,7 +29,8 @@ Tensor member(const Tensor& t, int64_t mode, bool second, int part) {
 }
 
 // out = x cos + turn(x) sin, turn((a, b)) = (-b, a) for each pair.
-void rotate(const Tensor& out, const Tensor& x, const Tensor& cos, const Tensor& sin, int64_t mode) {
+void rotate(const Tensor& out, const Tensor& x, const Tensor& cos, const Tensor& sin,
+            int64_t mode) {
   static double minus = -1, plus = 1;
   static constexpr Bodies bodies = bodies_of<Rotated, 5>();
   for (int part = 0; part < (mode == kQuarter ? 2 : 1); ++part) {
@@ -55,9 +56,9 @@ aclnnStatus expect_angles(const Call& c, int x, int cos, int64_t mode) {
   }
   for (int i : {cos, cos + 1}) {
     Shape s = shape_of(t);
-    if (c.tensor(i).rank == 0 ||
-        c.tensor(i).dims[c.tensor(i).rank - 1] != t.dims[t.rank - 1] || !broadcast(s, c.tensor(i)) ||
-        s.rank != t.rank || !std::equal(s.dims, s.dims + s.rank, t.dims)) {
+    if (c.tensor(i).rank == 0 || c.tensor(i).dims[c.tensor(i).rank - 1] != t.dims[t.rank - 1] ||
+        !broadcast(s, c.tensor(i)) || s.rank != t.rank ||
+        !std::equal(s.dims, s.dims + s.rank, t.dims)) {
       return c.fail(ACLNN_ERR_PARAM_INVALID, "Shape %s of %s doesn't broadcast to %s of %s.",
                     shape_text(c.tensor(i)), c.name(i), shape_text(t), c.name(x));
     }

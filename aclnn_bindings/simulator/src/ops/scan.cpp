@@ -101,7 +101,8 @@ aclError run_extrema(Call& c) {
       const C* x = row_in<C>(space, self, offsets[0], p.axis);
       int64_t top = 0;
       for (int64_t i = 0; i < n; ++i) {
-        const bool wins = x[i] != x[i] || (x[top] == x[top] && (Max ? x[i] >= x[top] : x[i] <= x[top]));
+        const bool wins =
+            x[i] != x[i] || (x[top] == x[top] && (Max ? x[i] >= x[top] : x[i] <= x[top]));
         if (wins) top = i;
         best[i] = x[top];
         at[i] = top;

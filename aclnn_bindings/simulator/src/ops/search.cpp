@@ -53,7 +53,8 @@ aclError run_search(Call& c) {
   const Tensor &sorted = c.tensor(0), &out = c.tensor(5);
   const bool right = c.flag(3);
   if (c.args[1].kind != ArgKind::Tensor) {
-    const std::vector<double> row = sorted_row(c, sorted.offset, c.maybe(4) ? c.maybe(4)->offset : 0);
+    const std::vector<double> row =
+        sorted_row(c, sorted.offset, c.maybe(4) ? c.maybe(4)->offset : 0);
     store_one(bound(row, c.scalar(1).real(), right), out.data, out.dtype, out.offset);
     return ACL_SUCCESS;
   }
@@ -78,7 +79,8 @@ aclError run_search(Call& c) {
 
 // (self, boundaries, outInt32, right, out).
 aclnnStatus check_bucketize(Call& c) {
-  if (c.tensor(1).rank != 1) return c.fail(ACLNN_ERR_PARAM_INVALID, "boundaries should have 1 dim.");
+  if (c.tensor(1).rank != 1)
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "boundaries should have 1 dim.");
   ACL_RETURN_IF_FAILED(expect_dtype(c, 4, c.flag(2) ? ACL_INT32 : ACL_INT64));
   return expect_same_shape(c, 4, 0);
 }
@@ -130,7 +132,8 @@ aclError run_histc(Call& c) {
 // (self, weights, minlength, out): out is as long as its largest value needs, at least minlength.
 aclnnStatus check_bincount(Call& c) {
   if (c.tensor(0).rank != 1 || c.tensor(3).rank != 1 || c.integer(2) < 0) {
-    return c.fail(ACLNN_ERR_PARAM_INVALID, "self and out should have 1 dim, minlength be positive.");
+    return c.fail(ACLNN_ERR_PARAM_INVALID,
+                  "self and out should have 1 dim, minlength be positive.");
   }
   if (c.null(1) || c.tensor(1).numel() == 0) return ACLNN_SUCCESS;
   return expect_same_shape(c, 1, 0);

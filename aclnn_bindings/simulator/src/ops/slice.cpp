@@ -35,7 +35,9 @@ Steps whole(const Tensor& t) {
 // Python's slice rule for positive steps: negative counts from the end, then clamped.
 void set_axis(Steps& s, const Tensor& t, int64_t axis, int64_t begin, int64_t end, int64_t step) {
   const int64_t n = t.dims[axis];
-  const auto clamp = [n](int64_t x) { return std::min(std::max(x < 0 ? x + n : x, int64_t{0}), n); };
+  const auto clamp = [n](int64_t x) {
+    return std::min(std::max(x < 0 ? x + n : x, int64_t{0}), n);
+  };
   begin = clamp(begin);
   end = clamp(end);
   s.begin.dims[axis] = begin;

@@ -143,8 +143,8 @@ aclError run_softmax_grad(Call& c) {
     rows.run(n, [&](const int64_t* offsets) {
       Buffer<C> g_space(n), y_space(n), out_space(n);
       C* to = row_out<C>(out_space, out, offsets[2], axis);
-      Fn::apply(to, row_in<C>(g_space, g, offsets[0], axis), row_in<C>(y_space, y, offsets[1], axis),
-                n);
+      Fn::apply(to, row_in<C>(g_space, g, offsets[0], axis),
+                row_in<C>(y_space, y, offsets[1], axis), n);
       row_done<C>(to, out_space, out, offsets[2], axis);
     });
   });

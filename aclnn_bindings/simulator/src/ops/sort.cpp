@@ -181,8 +181,9 @@ aclError run_median_dim(Call& c) {
   const Tensor& self = c.tensor(0);
   const Tensor values = with_axis(c.tensor(3), axis_of(c), self);
   const Tensor indices = with_axis(c.tensor(4), axis_of(c), self);
-  sort_rows(self, &values, &indices, axis_of(c),
-            [](auto* x, int64_t n, auto* best, int64_t* at) { median_row<SkipNan>(x, n, best, at); });
+  sort_rows(self, &values, &indices, axis_of(c), [](auto* x, int64_t n, auto* best, int64_t* at) {
+    median_row<SkipNan>(x, n, best, at);
+  });
   return ACL_SUCCESS;
 }
 // (self, valuesOut): over all elements, gathered in the workspace.
@@ -197,8 +198,9 @@ aclError run_median(Call& c) {
   const int64_t n = self.numel();
   copy_tensor(dense(c.workspace, self.dtype, self.dims, self.rank), self);
   const Tensor row = dense(c.workspace, self.dtype, &n, 1), value = unsqueezed(c.tensor(1), 0);
-  sort_rows(row, &value, nullptr, 0,
-            [](auto* x, int64_t m, auto* best, int64_t* at) { median_row<SkipNan>(x, m, best, at); });
+  sort_rows(row, &value, nullptr, 0, [](auto* x, int64_t m, auto* best, int64_t* at) {
+    median_row<SkipNan>(x, m, best, at);
+  });
   return ACL_SUCCESS;
 }
 

@@ -201,7 +201,8 @@ void spread(Call& c, const Spread& p) {
     if (p.root) sums[i] = std::sqrt(sums[i]);
   }
   copy_tensor(out, dense(sums, dtype_of<C>(), out.dims, out.rank));
-  if (p.mean_arg >= 0) copy_tensor(c.tensor(p.mean_arg), dense(means, dtype_of<C>(), out.dims, out.rank));
+  if (p.mean_arg >= 0)
+    copy_tensor(c.tensor(p.mean_arg), dense(means, dtype_of<C>(), out.dims, out.rank));
 }
 
 // (self, dim, correction or unbiased, keepdim, spread[, mean]).

@@ -85,7 +85,8 @@ aclError run_diag(Call& c) {
 aclnnStatus check_diag_flat(Call& c) {
   Shape shape;
   shape.rank = 2;
-  shape.dims[0] = shape.dims[1] = c.tensor(0).numel() + (c.integer(1) < 0 ? -c.integer(1) : c.integer(1));
+  shape.dims[0] = shape.dims[1] =
+      c.tensor(0).numel() + (c.integer(1) < 0 ? -c.integer(1) : c.integer(1));
   c.workspace_size = c.tensor(0).numel() * dtype_size(c.tensor(0).dtype);
   return expect_shape(c, 2, shape);
 }
