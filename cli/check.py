@@ -91,7 +91,7 @@ def _check(options: dict[str, Any]) -> int:
     run = engine.begin(request, path)
     results = progress.follow(run)
     header = {"options": dict(request.options), "environment": run.environment}
-    extra = _extra(options)
+    extra = journal.place_words(options)
     on = render.console()
     verbose = options["verbose"]
     document = check_text.document(header, results, run.seconds, verbose, extra, on.width)
@@ -135,9 +135,11 @@ def _request(
     issues = tuple(known.load(options["issues"])) if options["issues"] else ()
     done = {} if record is None else record.results
     what = "all" if options["every"] else " ".join((*options["ops"], *options["families"]))
+    where = {"device": options["device"], "home": home, "simulator": options["simulator"]}
     kept = {
         "what": what or " ".join(options["only"]), "level": options["level"],
         "seed": options["seed"], "restart": {k: options[k] for k in _RESTART},
+        "where": where,
     }  # fmt: skip
     return engine.Request(
         ops, plan, setup, options["seed"], options["fresh_seeds"], _jobs(options["jobs"]),
@@ -151,14 +153,6 @@ def _jobs(asked: int | None) -> int:
     if asked is not None and asked < 1:
         raise click.UsageError(f"--jobs {asked}: give 1 or more")
     return asked or min(8, len(os.sched_getaffinity(0)))
-
-
-def _extra(options: dict[str, Any]) -> list[str]:
-    """Options that a repro line needs to mean the same machine."""
-    words = [] if options["device"] == "npu:0" else ["--device", options["device"]]
-    if options["home"]:
-        words += ["--home", str(options["home"])]
-    return words + (["--simulator"] if options["simulator"] else [])
 
 
 def _explain(ops: tuple[str, ...]) -> int:

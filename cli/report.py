@@ -58,8 +58,9 @@ def _show(options: dict[str, Any]) -> int:
         seconds = float((record.end or {}).get("seconds", 0.0))
         on = render.console()
         verbose = options["verbose"]
+        where = journal.place_words(record.header.get("options", {}).get("where", {}))
         render.show(
-            check_text.document(record.header, results, seconds, verbose, width=on.width), on
+            check_text.document(record.header, results, seconds, verbose, where, on.width), on
         )
         for case in record.unfinished:
             click.echo(f"under way when the run stopped: {case}")

@@ -136,6 +136,15 @@ def repro(case: str, seed: int, extra: Iterable[str] = ()) -> str:
     return shlex.join(words)
 
 
+def place_words(options: Mapping[str, Any]) -> list[str]:
+    """Options that a repro line needs to mean the same device and install."""
+    device = options.get("device") or "npu:0"
+    words = [] if device == "npu:0" else ["--device", str(device)]
+    if options.get("home"):
+        words += ["--home", str(options["home"])]
+    return words + (["--simulator"] if options.get("simulator") else [])
+
+
 def default_path(name: str = "check") -> Path:
     """A new journal in the user's state folder (XDG Base Directory specification)."""
     state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")

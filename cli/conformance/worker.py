@@ -61,9 +61,10 @@ class Worker:
 
     def batch(self, request: Mapping[str, Any]) -> bool:
         """Run a batch; False when the device is lost and this process must be replaced."""
+        where = journal.place_words(self.setup)
         for name in request["cases"]:
             seed = int(request["seed"])
-            line = {"case": name, "seed": seed, "repro": journal.repro(name, seed)}
+            line = {"case": name, "seed": seed, "repro": journal.repro(name, seed, where)}
             if self.journal is not None:
                 self.journal.write("start", line)
             self.say({"start": name})

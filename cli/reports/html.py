@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import check_text
 from ..conformance.environment import summary
-from ..conformance.journal import Record, repro
+from ..conformance.journal import Record, place_words, repro
 from ..conformance.metrics import BUCKETS
 from ..conformance.result import VERDICTS, Result
 
@@ -33,6 +33,7 @@ def data(record: Record) -> dict[str, Any]:
     """What the page shows; passes that are exact carry no measure, which keeps the page small."""
     environment = record.header.get("environment", {})
     results = list(record.results.values())
+    where = place_words(record.header.get("options", {}).get("where", {}))
     seconds = float((record.end or {}).get("seconds", 0.0))
     return {
         "title": check_text.title(record.header),
@@ -44,13 +45,13 @@ def data(record: Record) -> dict[str, Any]:
         "environment": _flat(environment),
         "buckets": [f"{b:g}" for b in BUCKETS],
         "verdicts": {v: {"fails": f, "meaning": m} for v, (f, m) in VERDICTS.items()},
-        "results": [_case(r) for r in results],
+        "results": [_case(r, where) for r in results],
     }
 
 
-def _case(r: Result) -> dict[str, Any]:
+def _case(r: Result, where: list[str]) -> dict[str, Any]:
     found = r.as_json()
-    found["repro"] = repro(r.case, r.seed)
+    found["repro"] = repro(r.case, r.seed, where)
     measure = found.get("measure")
     if measure and r.verdict == "PASS" and not measure.get("different"):
         del found["measure"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as Tree
 
-from ..conformance.journal import Record, repro
+from ..conformance.journal import Record, place_words, repro
 from ..conformance.result import Result
 
 _BROKEN = frozenset(("CRASH", "HANG", "POISONED", "OOM", "ERROR"))
@@ -31,8 +31,9 @@ def _suite(
     for name, value in record.header.get("environment", {}).items():
         if isinstance(value, str | int):
             Tree.SubElement(properties, "property", name=name, value=str(value))
+    where = place_words(record.header.get("options", {}).get("where", {}))
     for result in found:
-        _case(suite, result)
+        _case(suite, result, where)
     errors = sum(r.verdict in _BROKEN for r in found)
     failures = sum(r.failing for r in found) - errors
     skipped = sum(r.verdict in ("SKIP", "UNSUPPORTED", "XFAIL") for r in found)
@@ -43,13 +44,13 @@ def _suite(
     return len(found), failures, errors, skipped
 
 
-def _case(suite: Tree.Element, r: Result) -> None:
+def _case(suite: Tree.Element, r: Result, where: list[str]) -> None:
     case = Tree.SubElement(suite, "testcase", classname=f"mindtorch_npu.{r.op}", name=r.case,
                            time=f"{r.seconds:.6f}")  # fmt: skip
     if r.failing:
         kind = "error" if r.verdict in _BROKEN else "failure"
         note = Tree.SubElement(case, kind, type=r.verdict, message=_clean(r.reason))
-        note.text = _clean("\n".join([r.reason, *r.guards, repro(r.case, r.seed)]))
+        note.text = _clean("\n".join([r.reason, *r.guards, repro(r.case, r.seed, where)]))
     elif r.verdict in ("SKIP", "UNSUPPORTED", "XFAIL"):
         Tree.SubElement(case, "skipped", message=_clean(f"{r.verdict}: {r.issue or r.reason}"))
 

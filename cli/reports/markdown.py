@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import check_text
-from ..conformance.journal import Record
+from ..conformance.journal import Record, place_words
 from ..render import markdown
 
 
@@ -11,4 +11,5 @@ def text(record: Record) -> str:
     """The terminal's report as GitHub Markdown."""
     seconds = float((record.end or {}).get("seconds", 0.0))
     results = list(record.results.values())
-    return markdown(check_text.document(record.header, results, seconds))
+    where = place_words(record.header.get("options", {}).get("where", {}))
+    return markdown(check_text.document(record.header, results, seconds, extra=where))
