@@ -106,13 +106,22 @@ def windows(
     return np.lib.stride_tricks.as_strided(x, shape, strides, writeable=False)
 
 
+def _lane(values: Any, n: int) -> Any:
+    """One value per channel, as it meets [N, C, *space]: a depthwise convolution's weight."""
+    return values.reshape((1, -1, *([1] * n)))
+
+
 def _forward(
     x: Any, weight: Any, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int, out: Sizes
 ) -> Any:
     n, kernel = len(out), weight.shape[2:]
     seen = windows(x, kernel, stride, padding, dilation, out)
     per_in, per_out = weight.shape[1], weight.shape[0] // groups
-    result = np.empty((x.shape[0], weight.shape[0], *out), x.dtype)
+    result = np.zeros((x.shape[0], weight.shape[0], *out), x.dtype)
+    if groups > 1 and per_in == per_out == 1:
+        for at in np.ndindex(*kernel):
+            result += seen[(..., *at)] * _lane(weight[(slice(None), 0, *at)], n)
+        return result
     axes = (1, *range(2 + n, 2 + 2 * n)), tuple(range(1, 2 + n))
     for g in range(groups):
         part = seen[:, g * per_in : (g + 1) * per_in]
@@ -149,6 +158,9 @@ def _backward(
     """The transposed convolution: x [N, C, *in], weight [C, O / groups, *k] → [N, O, *out]."""
     n, kernel = len(out), weight.shape[2:]
     per_in, per_out = weight.shape[0] // groups, weight.shape[1]
+    if groups > 1 and per_in == per_out == 1:
+        lanes = x.reshape((*x.shape, *([1] * n))) * weight.reshape((1, groups, *([1] * n), *kernel))
+        return scatter_windows(lanes, stride, padding, dilation, kernel, out)
     result = np.empty((x.shape[0], per_out * groups, *out), x.dtype)
     for g in range(groups):
         part = x[:, g * per_in : (g + 1) * per_in]
@@ -284,6 +296,11 @@ def _weight_grad(
     seen = windows(input, kernel, stride, padding, dilation, out)
     per_in, per_out = weight.shape[1], weight.shape[0] // groups
     result = np.empty(weight.shape, grad.dtype)
+    if groups > 1 and per_in == per_out == 1:
+        for at in np.ndindex(*kernel):
+            both = grad * seen[(..., *at)]
+            result[(slice(None), 0, *at)] = both.sum(axis=(0, *range(2, 2 + n)))
+        return result
     over = (0, *range(2, 2 + n))
     for g in range(groups):
         part = seen[:, g * per_in : (g + 1) * per_in]
