@@ -152,7 +152,8 @@ class finfo:  # noqa: N801 - torch's name
             )
         import ml_dtypes
 
-        info = ml_dtypes.finfo(d.to_real().np)
+        describe: Any = ml_dtypes.finfo
+        info = describe(d.to_real().np)
         self.dtype = d.to_real()._name
         self.bits = info.bits
         for name in ("eps", "max", "min", "tiny", "resolution", "smallest_normal"):
