@@ -199,12 +199,10 @@ void release_deferred() {
     std::unique_lock<std::shared_mutex> lock(space().mutex);
     blocks.swap(space().deferred);
   }
-  for (const auto& block : blocks) {
-    give_pages(*block);
-    drop_origin(block->origin);
-    block->origin = nullptr;
-  }
+  for (const auto& block : blocks) give_pages(*block);
 }
+
+Allocation::~Allocation() { drop_origin(origin); }
 
 std::shared_ptr<Allocation> find_allocation(const void* address) {
   auto at = reinterpret_cast<uintptr_t>(address);
@@ -229,7 +227,6 @@ void leave_mapping(void* base) {
   std::unique_lock<std::shared_mutex> lock(space().mutex);
   auto at = space().blocks.find(reinterpret_cast<uintptr_t>(base));
   if (at == space().blocks.end()) return;
-  drop_origin(at->second->origin);
   space().blocks.erase(at);
 }
 

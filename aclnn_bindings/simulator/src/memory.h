@@ -21,6 +21,7 @@ struct Allocation {
   int32_t device;
   Origin* origin;
   std::atomic<int32_t> in_use;  // queued launches that touch it (strict mode)
+  ACLSIM_SHARED ~Allocation();
 };
 
 // The live allocation that contains `address`, or null. The pointer stays valid while the caller
