@@ -1,113 +1,14 @@
-// Long short-term memory layers (Hochreiter and Schmidhuber, 1997) in torch's arrangement: gates i,
-// f, g, o in that order in the weights, layers and directions in one flat list.
-#include "gemm.h"
-#include "promote.h"
-#include "rows.h"
-
-#include <cmath>
-#include <vector>
+// Long short-term memory layers (Hochreiter and Schmidhuber, 1997): gates i, f, g, o in that order
+// in the weights.
+#include "recurrent.h"
 
 namespace aclsim {
 namespace {
 
-using Floats = std::vector<float>;
+using namespace recurrent;
 
-struct Net {
-  int64_t steps, batch, inputs, hidden, layers, directions;
-  bool bias, batch_first;
-
-  int64_t cells() const { return layers * directions; }
-  int64_t per_cell() const { return bias ? 4 : 2; }
-  int64_t width(int64_t layer) const { return layer == 0 ? inputs : directions * hidden; }
-};
-
-Floats read(const Tensor& t) {
-  Floats to(static_cast<size_t>(t.numel()));
-  copy_tensor(dense(to.data(), ACL_FLOAT, t.dims, t.rank), t);
-  return to;
-}
-void write(const Tensor* t, Floats& values) {
-  if (t && t->numel() > 0) copy_tensor(*t, dense(values.data(), ACL_FLOAT, t->dims, t->rank));
-}
-// [T, B, ...] whatever the order given.
-Tensor steps_first(const Tensor& t, bool batch_first) {
-  Tensor v = t;
-  if (batch_first) {
-    std::swap(v.dims[0], v.dims[1]);
-    std::swap(v.strides[0], v.strides[1]);
-  }
-  return v;
-}
-Matrix<const float> matrix(const float* data, int64_t rows, int64_t cols) {
-  return {data, rows, cols, cols, 1};
-}
-Matrix<const float> transposed(const float* data, int64_t rows, int64_t cols) {
-  return {data, cols, rows, 1, cols};
-}
-Matrix<float> target(float* data, int64_t rows, int64_t cols) {
-  return {data, rows, cols, cols, 1};
-}
-float sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
-
-// Positions of what both ops share.
-struct Args {
-  int input, params, hx, batch_sizes, bias, layers, dropout, train, bidirectional, batch_first;
-};
-constexpr Args kForward = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
-constexpr Args kBackward = {0, 2, 1, 13, 14, 15, 16, 17, 18, 19};
-
-aclnnStatus read_net(Call& c, const Args& a) {
-  if (c.null(a.input) || c.null(a.params)) {
-    return c.fail(ACLNN_ERR_PARAM_NULLPTR, "input or params is null.");
-  }
-  const Tensor& x = c.tensor(a.input);
-  const Span<Tensor*> params = c.tensors(a.params);
-  Net& n = c.make<Net>();
-  n.bias = c.flag(a.bias);
-  n.batch_first = c.flag(a.batch_first);
-  n.layers = c.integer(a.layers);
-  n.directions = c.flag(a.bidirectional) ? 2 : 1;
-  if (!c.null(a.batch_sizes) && c.tensor(a.batch_sizes).numel() > 0) {
-    return c.fail(ACLNN_ERR_PARAM_INVALID, "Packed sequences are not supported by the simulator.");
-  }
-  if (c.flag(a.train) && c.number(a.dropout) > 0 && n.layers > 1) {
-    return c.fail(ACLNN_ERR_PARAM_INVALID, "Dropout is not supported by the simulator.");
-  }
-  bool fits = x.rank == 3 && n.layers >= 1 && params.size == n.cells() * n.per_cell();
-  for (const Tensor* p : params) fits = fits && p;
-  if (!fits || params[1]->rank != 2) {
-    return c.fail(ACLNN_ERR_PARAM_INVALID, "params has %lld tensors for %lld layers of %s.",
-                  static_cast<long long>(params.size), static_cast<long long>(n.layers),
-                  shape_text(x));
-  }
-  n.steps = x.dims[n.batch_first ? 1 : 0];
-  n.batch = x.dims[n.batch_first ? 0 : 1];
-  n.inputs = x.dims[2];
-  n.hidden = params[1]->dims[1];
-  for (int64_t k = 0; fits && k < params.size; ++k) {
-    const int64_t kind = k % n.per_cell(), layer = k / n.per_cell() / n.directions;
-    const int64_t wide = kind == 0 ? n.width(layer) : (kind == 1 ? n.hidden : 1);
-    fits = params[k]->numel() == 4 * n.hidden * wide;
-  }
-  for (const Tensor* h : c.tensors(a.hx))
-    fits = fits && h && h->numel() == n.cells() * n.batch * n.hidden;
-  if (fits) return ACLNN_SUCCESS;
-  return c.fail(ACLNN_ERR_PARAM_INVALID, "The shapes of params or hx don't fit %s.", shape_text(x));
-}
-Floats state(const Call& c, const Args& a, const Net& n, int64_t which) {
-  const Span<Tensor*> hx = c.tensors(a.hx);
-  if (which < hx.size) return read(*hx[which]);
-  return Floats(static_cast<size_t>(n.cells() * n.batch * n.hidden));
-}
-aclnnStatus expect_lists(const Call& c, const Net& n, int first, int count) {
-  for (int i = first; i < first + count; ++i) {
-    bool fits = c.null(i) || c.tensors(i).size == 0 || c.tensors(i).size == n.cells();
-    for (const Tensor* t : c.tensors(i))
-      fits = fits && t && t->numel() == n.steps * n.batch * n.hidden;
-    if (!fits) return c.fail(ACLNN_ERR_PARAM_INVALID, "The tensors of %s don't fit.", c.name(i));
-  }
-  return ACLNN_SUCCESS;
-}
+constexpr Args kForward = {4, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+constexpr Args kBackward = {4, 0, 2, 1, 13, 14, 15, 16, 17, 18, 19};
 
 // What a cell leaves for the way back: i, j, f, o, h, c, tanh(c), each [T, B, H].
 struct Trace {
@@ -261,14 +162,7 @@ aclError run_lstm_grad(Call& c) {
   Floats dy(static_cast<size_t>(n.steps * size * n.directions));
   if (!c.null(3)) dy = read(steps_first(c.tensor(3), n.batch_first));
   for (int64_t layer = n.layers - 1; layer >= 0; --layer) {
-    Floats x = layer == 0 ? read(steps_first(c.tensor(0), n.batch_first))
-                          : Floats(static_cast<size_t>(n.steps * size * n.directions));
-    for (int64_t d = 0; layer > 0 && d < n.directions; ++d) {
-      const Floats h = read(*c.tensors(10)[(layer - 1) * n.directions + d]);
-      for (int64_t r = 0; r < n.steps * n.batch; ++r) {
-        std::copy_n(&h[r * n.hidden], n.hidden, &x[r * n.directions * n.hidden + d * n.hidden]);
-      }
-    }
+    const Floats x = layer_input(c, n, 0, 10, layer);
     Floats dx(static_cast<size_t>(n.steps * n.batch * n.width(layer)));
     for (int64_t d = 0; d < n.directions; ++d) {
       const int64_t k = layer * n.directions + d;

@@ -42,3 +42,33 @@ def test_lstm_and_its_gradient_equal_torch(sim: Any, layers: int, both: bool, fi
     sim.check("aclnnLstmBackward", small[0], small[1:3], params, *[g.float() for g in grads],
               *lists, None, *flags, (True,) * 4, *outs[:3], outs[3:],
               layouts=("contiguous", "offset"))  # fmt: skip
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("both", [False, True])
+@pytest.mark.parametrize("first", [False, True])
+def test_gru_and_its_gradient_equal_torch(sim: Any, layers: int, both: bool, first: bool) -> None:
+    torch.manual_seed(1)
+    net = torch.nn.GRU(
+        INPUTS, HIDDEN, layers, batch_first=first, bidirectional=both, dtype=torch.float64
+    )
+    cells = layers * (2 if both else 1)
+    shape = (BATCH, STEPS, INPUTS) if first else (STEPS, BATCH, INPUTS)
+    x = torch.randn(shape, dtype=torch.float64).requires_grad_()
+    h0 = torch.randn(cells, BATCH, HIDDEN, dtype=torch.float64).requires_grad_()
+    y, hy = net(x, h0)
+    params = [p.detach().float() for p in net.parameters()]
+    small = [t.detach().float() for t in (x, h0, y, hy)]
+    trace = [[Out(torch.zeros(STEPS, BATCH, HIDDEN)) for _ in range(cells)] for _ in range(5)]
+    got = sim.run("aclnnGRU", small[0], params, small[1], None, True, layers, 0.0, True, both,
+                  first, Out(small[2]), Out(small[3]), *trace)  # fmt: skip
+    for given, out in got[:2]:
+        same(given, out.expected, 2e-6)
+    kept = [value for value, _ in got[2:]]
+    lists = [kept[i * cells : (i + 1) * cells] for i in range(5)]
+    grads = [torch.randn_like(t) for t in (y, hy)]
+    wanted = torch.autograd.grad((y, hy), (x, h0, *net.parameters()), grads)
+    outs = [Out(g.float(), tolerance=1e-5) for g in wanted]
+    sim.check("aclnnGRUBackward", small[0], params, small[1], *[g.float() for g in grads], *lists,
+              None, True, layers, both, first, *outs[:2], outs[2:],
+              layouts=("contiguous", "offset"))  # fmt: skip
