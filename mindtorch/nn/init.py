@@ -57,7 +57,11 @@ def trunc_normal_(
     b: float = 2.0,
     generator: Any = None,
 ) -> Any:
-    """Fills with values drawn from N(mean, std²) cut to [a, b], by inverting the distribution."""
+    """Fills with values drawn from N(mean, std²) cut to [a, b].
+
+    Where the cut leaves much of the law, draws outside are drawn again, which gives torch's
+    numbers; else the distribution function is inverted, which gives torch's law only.
+    """
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
             "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. "
@@ -70,11 +74,26 @@ def trunc_normal_(
 
     low, high = cdf((a - mean) / std), cdf((b - mean) / std)
     with mindtorch.no_grad():
+        if high - low > _WORTH_REDRAWING:
+            return _redrawn(tensor, mean, std, a, b, generator)
         tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator)
         tensor.erfinv_()
         tensor.mul_(std * math.sqrt(2.0))
         tensor.add_(mean)
         return tensor.clamp_(min=a, max=b)
+
+
+_WORTH_REDRAWING = 0.25
+
+
+def _redrawn(tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Any) -> Any:
+    tensor.normal_(mean, std, generator=generator)
+    while True:
+        outside = (tensor < a) | (tensor > b)
+        if not bool(outside.any()):
+            return tensor
+        again = mindtorch.empty_like(tensor).normal_(mean, std, generator=generator)
+        tensor.copy_(mindtorch.where(outside, again, tensor))
 
 
 def constant_(tensor: Tensor, val: float) -> Any:

@@ -2,6 +2,7 @@
 
 from ._activation import (
     celu,
+    celu_,
     elu,
     elu_,
     gelu,
@@ -23,6 +24,7 @@ from ._activation import (
     relu_,
     rrelu,
     selu,
+    selu_,
     sigmoid,
     silu,
     softmax,
@@ -144,6 +146,7 @@ __all__ = [
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
     "celu",
+    "celu_",
     "channel_shuffle",
     "conv1d",
     "conv2d",
@@ -222,6 +225,7 @@ __all__ = [
     "rrelu",
     "scaled_dot_product_attention",
     "selu",
+    "selu_",
     "sigmoid",
     "silu",
     "smooth_l1_loss",

@@ -107,6 +107,16 @@ _SELU_ALPHA = 1.6732632423543772848170429916717
 _SELU_SCALE = 1.0507009873554804934193349852946
 
 
+def selu_(input: Tensor) -> Any:
+    """selu in place."""
+    return selu(input, True)
+
+
+def celu_(input: Tensor, alpha: float = 1.0) -> Any:
+    """celu in place."""
+    return celu(input, alpha, True)
+
+
 def selu(input: Tensor, inplace: bool = False) -> Any:
     """scale · elu(x, alpha), with the constants of self-normalizing networks."""
     return _one("elu", input, inplace, _SELU_ALPHA, _SELU_SCALE)

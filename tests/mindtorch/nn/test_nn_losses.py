@@ -99,6 +99,13 @@ def test_ctc_loss_is_torchs(reduction: str) -> None:
     compare_call(through(F.ctc_loss), through(TF.ctc_loss), args)
 
 
+def test_adaptive_log_softmax_is_torchs() -> None:
+    compare_modules(
+        lambda nn: nn.AdaptiveLogSoftmaxWithLoss(8, 12, [4, 8], div_value=2.0),
+        (rand(5, 8), integers(12, 5)),
+    )
+
+
 LAYERS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("MSELoss", (rand(3, 4), rand(3, 4, seed=2)), {"reduction": "sum"}),
     ("L1Loss", (rand(3, 4), rand(3, 4, seed=2)), {}),

@@ -1,0 +1,97 @@
+"""Owns AdaptiveLogSoftmaxWithLoss: a softmax over frequent classes, and clusters of rare ones."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import mindtorch
+from mindtorch._tensor import Tensor
+
+from .. import functional as F
+from .container import ModuleList, Sequential
+from .linear import Linear
+from .module import Module
+
+__all__ = ["AdaptiveLogSoftmaxWithLoss"]
+
+
+class _ASMoutput(NamedTuple):
+    output: Any
+    loss: Any
+
+
+class AdaptiveLogSoftmaxWithLoss(Module):
+    """input `[N, in_features]`, target `[N]` → (log-probability of the target `[N]`, mean loss)."""
+
+    def __init__(
+        self,
+        in_features: int,
+        n_classes: int,
+        cutoffs: Any,
+        div_value: float = 4.0,
+        head_bias: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        cutoffs = list(cutoffs)
+        if not cutoffs:
+            raise ValueError("cutoffs should be a sequence of length larger than 0")
+        ordered = cutoffs == sorted(set(cutoffs)) and all(int(c) == c for c in cutoffs)
+        if not ordered or min(cutoffs) <= 0 or max(cutoffs) > n_classes - 1:
+            raise ValueError(
+                "cutoffs should be a sequence of unique, positive integers sorted in an increasing "
+                "order, where each value is between 1 and n_classes-1"
+            )
+        self.in_features = in_features
+        self.n_classes = n_classes
+        self.cutoffs = [*cutoffs, n_classes]
+        self.div_value = div_value
+        self.head_bias = head_bias
+        self.shortlist_size = self.cutoffs[0]
+        self.n_clusters = len(self.cutoffs) - 1
+        self.head_size = self.shortlist_size + self.n_clusters
+        more = {"device": device, "dtype": dtype}
+        self.head = Linear(in_features, self.head_size, bias=head_bias, **more)
+        self.tail = ModuleList()
+        for i in range(self.n_clusters):
+            width = int(in_features // (div_value ** (i + 1)))
+            size = self.cutoffs[i + 1] - self.cutoffs[i]
+            down = Linear(in_features, width, bias=False, **more)
+            self.tail.append(Sequential(down, Linear(width, size, bias=False, **more)))
+
+    def reset_parameters(self) -> None:
+        """Draws every projection anew."""
+        self.head.reset_parameters()
+        for down, out in self.tail:
+            down.reset_parameters()
+            out.reset_parameters()
+
+    def log_prob(self, input: Tensor) -> Any:
+        """Log-probabilities of all classes, `[N, n_classes]`."""
+        head = F.log_softmax(self.head(input), dim=1)
+        parts = [head[:, : self.shortlist_size]]
+        for i, tail in enumerate(self.tail):
+            place = self.shortlist_size + i
+            parts.append(F.log_softmax(tail(input), dim=1) + head[:, place : place + 1])
+        return mindtorch.cat(parts, 1)
+
+    def forward(self, input_: Tensor, target_: Tensor) -> _ASMoutput:
+        single = target_.dim() == 0
+        rows = input_.unsqueeze(0) if single else input_
+        target = target_.unsqueeze(0) if single else target_
+        if rows.size(0) != target.size(0):
+            raise RuntimeError("Input and target should have the same size in the batch dimension.")
+        low, high = int(target.min().item()), int(target.max().item())
+        if low < 0 or high >= self.n_classes:
+            raise RuntimeError(
+                f"Target values should be in [0, {self.n_classes - 1}], "
+                f"but values in range [{low}, {high}] were found. "
+            )
+        output = self.log_prob(rows).gather(1, target.unsqueeze(1)).squeeze(1)
+        loss = (-output).mean()
+        return _ASMoutput(output.squeeze(0) if single else output, loss)
+
+    def predict(self, input: Tensor) -> Any:
+        """The likeliest class of each row."""
+        return self.log_prob(input).argmax(1)

@@ -1,0 +1,35 @@
+"""Owns DataParallel on one device; refuses DistributedDataParallel: there are no process groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..modules.module import Module
+
+__all__ = ["DataParallel", "DistributedDataParallel"]
+
+
+class DataParallel(Module):
+    """Calls its module where that is: one device takes the whole batch."""
+
+    def __init__(
+        self, module: Module, device_ids: Any = None, output_device: Any = None, dim: int = 0
+    ) -> None:
+        super().__init__()
+        self.module = module
+        self.device_ids = [] if device_ids is None else list(device_ids)
+        self.output_device = output_device
+        self.dim = dim
+
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+        return self.module(*inputs, **kwargs)
+
+
+class DistributedDataParallel(Module):
+    """Named for isinstance checks; making one is refused."""
+
+    def __init__(self, module: Module, *args: Any, **kwargs: Any) -> None:
+        raise RuntimeError(
+            f"DistributedDataParallel: {type(module).__name__} can't be wrapped, as this library "
+            "has no process groups; train it in one process, without the wrapper"
+        )
