@@ -1,0 +1,254 @@
+// Sampling of images and volumes at the places of a grid, and the gradients by image and grid.
+#include "given.h"
+#include "rows.h"
+#include "stage.h"
+
+namespace aclsim {
+namespace {
+
+enum Interpolation : int64_t { kLinear = 0, kNearest = 1, kCubic = 2 };
+enum Padding : int64_t { kZeros = 0, kBorder = 1, kReflection = 2 };
+
+struct Plan {
+  int64_t n, channels, dims, interpolation, padding;
+  int64_t in[3], out_space;  // sizes from the outermost spatial dim
+  bool align;
+
+  int64_t in_space() const {
+    int64_t space = 1;
+    for (int i = 0; i < dims; ++i) space *= in[i];
+    return space;
+  }
+};
+
+// Up to four inputs along a dim, -1 where outside; weights, and their slopes by the grid's value.
+template <class C>
+struct Taps {
+  int count;
+  int64_t at[4];
+  C weight[4], slope[4];
+};
+
+template <class C>
+C clip(C x, int64_t size, C& slope) {
+  if (!(x > C(0))) {
+    slope = 0;
+    return 0;
+  }
+  if (x >= C(size - 1)) {
+    slope = 0;
+    return C(size - 1);
+  }
+  return x;
+}
+template <class C>
+C reflect(C x, int64_t twice_low, int64_t twice_high, C& slope) {
+  if (twice_low == twice_high) {
+    slope = 0;
+    return 0;
+  }
+  const C low = C(twice_low) / 2, span = C(twice_high - twice_low) / 2;
+  C distance = x - low;
+  if (distance < 0) {
+    distance = -distance;
+    slope = -slope;
+  }
+  const C extra = std::fmod(distance, span);
+  if (std::fmod(std::floor(distance / span), C(2)) == C(0)) return extra + low;
+  slope = -slope;
+  return span - extra + low;
+}
+// A place by the padding mode. Places beyond all integers are moved outside of every image.
+template <class C>
+C padded(const Plan& p, C x, int64_t size, C& slope) {
+  if (p.padding == kReflection) {
+    x = p.align ? reflect(x, 0, 2 * (size - 1), slope) : reflect(x, -1, 2 * size - 1, slope);
+  }
+  if (p.padding != kZeros) x = clip(x, size, slope);
+  return x > C(-1e9) && x < C(1e9) ? x : C(-100);
+}
+int64_t inside(int64_t i, int64_t size) { return i >= 0 && i < size ? i : -1; }
+
+template <class C>
+void fill_cubic(const Plan& p, C place, C slope, int64_t size, Taps<C>& taps) {
+  const C a = C(-0.75), base = std::floor(place), t = place - base;
+  taps.count = 4;
+  for (int k = 0; k < 4; ++k) {
+    const C x = std::fabs(t + C(1 - k)), sign = t + C(1 - k) < 0 ? C(-1) : C(1);
+    const bool near = k == 1 || k == 2;
+    taps.weight[k] =
+        near ? ((a + 2) * x - (a + 3)) * x * x + 1 : ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
+    const C by_x = near ? (3 * (a + 2) * x - 2 * (a + 3)) * x : (3 * a * x - 10 * a) * x + 8 * a;
+    taps.slope[k] = by_x * sign * slope;
+    C ignored = 1;
+    taps.at[k] = inside(static_cast<int64_t>(padded(p, base + C(k - 1), size, ignored)), size);
+  }
+}
+template <class C>
+void fill(const Plan& p, C value, int64_t size, Taps<C>& taps) {
+  C slope = C(p.align ? size - 1 : size) / 2;
+  C place = p.align ? (value + 1) / 2 * C(size - 1) : ((value + 1) * C(size) - 1) / 2;
+  if (p.interpolation == kCubic) {
+    return fill_cubic(p, place > C(-1e9) && place < C(1e9) ? place : C(-100), slope, size, taps);
+  }
+  place = padded(p, place, size, slope);
+  if (p.interpolation == kNearest) {
+    taps.count = 1;
+    taps.at[0] = inside(static_cast<int64_t>(std::nearbyint(place)), size);
+    taps.weight[0] = 1;
+    taps.slope[0] = 0;
+    return;
+  }
+  const C base = std::floor(place);
+  taps.count = 2;
+  for (int k = 0; k < 2; ++k) {
+    taps.at[k] = inside(static_cast<int64_t>(base) + k, size);
+    taps.weight[k] = k == 0 ? 1 - (place - base) : place - base;
+    taps.slope[k] = k == 0 ? -slope : slope;
+  }
+}
+// f(position in the image, weight, slopes by each of the grid's values) for one place of the grid,
+// whose last value belongs to the outermost dim.
+template <class C, class F>
+void each_tap(const Plan& p, const C* grid, F f) {
+  Taps<C> taps[3];
+  int64_t total = 1;
+  for (int64_t d = 0; d < p.dims; ++d) {
+    fill(p, grid[p.dims - 1 - d], p.in[d], taps[d]);
+    total *= taps[d].count;
+  }
+  for (int64_t i = 0; i < total; ++i) {
+    int64_t rest = i, at = 0;
+    C weight = 1, slopes[3] = {1, 1, 1};
+    bool outside = false;
+    for (int64_t d = 0; d < p.dims; ++d) {
+      const int64_t k = rest % taps[d].count;
+      rest /= taps[d].count;
+      outside = outside || taps[d].at[k] < 0;
+      at = at * p.in[d] + taps[d].at[k];
+      weight *= taps[d].weight[k];
+      for (int64_t e = 0; e < p.dims; ++e) {
+        slopes[p.dims - 1 - e] *= e == d ? taps[d].slope[k] : taps[d].weight[k];
+      }
+    }
+    if (!outside) f(at, weight, static_cast<const C*>(slopes));
+  }
+}
+
+template <class C>
+void sample(const Plan& p, C* y, const C* x, const C* grid) {
+  const int64_t grain = std::max<int64_t>(1, 4096 / (p.channels + 1));
+  parallel_for(p.n * p.out_space, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t image = i / p.out_space * p.channels, to = i % p.out_space;
+      for (int64_t k = 0; k < p.channels; ++k) y[(image + k) * p.out_space + to] = C(0);
+      each_tap(p, grid + i * p.dims, [&](int64_t at, C weight, const C*) {
+        for (int64_t k = 0; k < p.channels; ++k) {
+          y[(image + k) * p.out_space + to] += weight * x[(image + k) * p.in_space() + at];
+        }
+      });
+    }
+  });
+}
+template <class C>
+void sample_grad(const Plan& p, C* gx, C* gg, const C* g, const C* x, const C* grid) {
+  // Places of one image add to the same inputs: threads take images.
+  parallel_for(p.n, 1, [&](int64_t begin, int64_t end) {
+    const int64_t size = p.channels * p.in_space();
+    if (gx) std::fill(gx + begin * size, gx + end * size, C(0));
+    for (int64_t i = begin * p.out_space; i < end * p.out_space; ++i) {
+      const int64_t image = i / p.out_space * p.channels, from = i % p.out_space;
+      C sums[3] = {};
+      each_tap(p, grid + i * p.dims, [&](int64_t at, C weight, const C* slopes) {
+        for (int64_t k = 0; k < p.channels; ++k) {
+          const C up = g[(image + k) * p.out_space + from];
+          const int64_t to = (image + k) * p.in_space() + at;
+          if (gx) gx[to] += weight * up;
+          for (int64_t d = 0; d < p.dims; ++d) sums[d] += slopes[d] * up * x[to];
+        }
+      });
+      for (int64_t d = 0; gg && d < p.dims; ++d) gg[i * p.dims + d] = sums[d];
+    }
+  });
+}
+
+// (input, grid, interpolationMode, paddingMode, alignCorners) from `first`; `result` is the sampled
+// shape.
+template <int Dims>
+aclnnStatus plan_of(Call& c, int first, Shape& result) {
+  const Tensor &x = c.tensor(first), &grid = c.tensor(first + 1);
+  bool fits = x.rank == Dims + 2 && grid.rank == Dims + 2 && grid.dims[0] == x.dims[0] &&
+              grid.dims[Dims + 1] == Dims;
+  for (int i = 2; fits && i < x.rank; ++i) fits = x.dims[i] > 0;
+  if (!fits) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID,
+                  "input of shape %s and grid of shape %s don't fit: expected %d dims, the same "
+                  "batch and %d values per place.",
+                  shape_text(x), shape_text(grid), Dims + 2, Dims);
+  }
+  Plan& p = c.make<Plan>();
+  p.n = x.dims[0], p.channels = x.dims[1], p.dims = Dims;
+  p.interpolation = c.integer(first + 2), p.padding = c.integer(first + 3);
+  p.align = c.flag(first + 4);
+  if (p.interpolation < 0 || p.interpolation > (Dims == 2 ? kCubic : kNearest) || p.padding < 0 ||
+      p.padding > kReflection) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "No interpolationMode %lld with paddingMode %lld.",
+                  static_cast<long long>(p.interpolation), static_cast<long long>(p.padding));
+  }
+  result = shape_of(x);
+  p.out_space = 1;
+  for (int i = 0; i < Dims; ++i) {
+    p.in[i] = x.dims[2 + i];
+    result.dims[2 + i] = grid.dims[1 + i];
+    p.out_space *= grid.dims[1 + i];
+  }
+  c.workspace_size = stage_bytes(c, compute_dtype(x));
+  return ACLNN_SUCCESS;
+}
+template <int Dims>
+aclnnStatus check_sample(Call& c) {
+  Shape result;
+  ACL_RETURN_IF_FAILED(plan_of<Dims>(c, 0, result));
+  return expect_shape(c, 5, result);
+}
+aclError run_sample(Call& c) {
+  with_float(compute_dtype(c.tensor(0)), [&](auto tag) {
+    using C = typename decltype(tag)::type;
+    Stage<C> stage(c);
+    const C *x = stage.in(c.tensor(0)), *grid = stage.in(c.tensor(1));
+    sample(c.get<Plan>(), stage.out(c.tensor(5)), x, grid);
+    stage.done();
+  });
+  return ACL_SUCCESS;
+}
+// (gradOutput, input, grid, modes..., outputMask, inputGrad, gridGrad).
+template <int Dims>
+aclnnStatus check_sample_grad(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 6}));
+  Shape result;
+  ACL_RETURN_IF_FAILED(plan_of<Dims>(c, 1, result));
+  ACL_RETURN_IF_FAILED(expect_shape(c, 0, result));
+  ACL_RETURN_IF_FAILED(expect_masked(c, 6, 2, 7));
+  if (masked(c, 6, 0, 7)) ACL_RETURN_IF_FAILED(expect_same_shape(c, 7, 1));
+  if (masked(c, 6, 1, 8)) ACL_RETURN_IF_FAILED(expect_same_shape(c, 8, 2));
+  return ACLNN_SUCCESS;
+}
+aclError run_sample_grad(Call& c) {
+  with_float(compute_dtype(c.tensor(1)), [&](auto tag) {
+    using C = typename decltype(tag)::type;
+    Stage<C> stage(c);
+    const C *g = stage.in(c.tensor(0)), *x = stage.in(c.tensor(1)), *grid = stage.in(c.tensor(2));
+    C *gx = stage.out(masked(c, 6, 0, 7)), *gg = stage.out(masked(c, 6, 1, 8));
+    sample_grad(c.get<Plan>(), gx, gg, g, x, grid);
+    stage.done();
+  });
+  return ACL_SUCCESS;
+}
+
+}  // namespace
+}  // namespace aclsim
+
+ACLNN_OP(aclnnGridSampler2D, check_sample<2>, run_sample)
+ACLNN_OP(aclnnGridSampler3D, check_sample<3>, run_sample)
+ACLNN_OP_FLAGS(aclnnGridSampler2DBackward, check_sample_grad<2>, run_sample_grad, kOwnNulls)
+ACLNN_OP_FLAGS(aclnnGridSampler3DBackward, check_sample_grad<3>, run_sample_grad, kOwnNulls)
