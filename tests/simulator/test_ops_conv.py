@@ -79,15 +79,28 @@ def test_convolutions_and_their_gradients_equal_torch(images: Any, dtype: Any, c
 def test_a_depthwise_convolution_equals_torch(images: Any) -> None:
     x, w, b = randn(torch.float32, 2, 4, 6, 7), randn(torch.float32, 8, 1, 3, 3), torch.ones(8)
     y = F.conv2d(x, w, b, (1, 2), (1, 0), (1, 1), groups=4)
-    images.check("aclnnConvDepthwise2d", x, w, (3, 3), b, (1, 2), (1, 0), (1, 1),
-                 Out(y, tolerance=2e-5), 0)  # fmt: skip
+    images.check(
+        "aclnnConvDepthwise2d", x, w, (3, 3), b, (1, 2), (1, 0), (1, 1), Out(y, tolerance=2e-5), 0
+    )
 
 
 def test_four_paddings_pad_each_side_by_itself(images: Any) -> None:
     x, w = randn(torch.float32, 1, 2, 5, 5), randn(torch.float32, 3, 2, 3, 3)
     y = F.conv2d(F.pad(x, (2, 0, 1, 3)), w)
-    images.check("aclnnConvolution", x, w, None, (1, 1), (1, 3, 2, 0), (1, 1), False, (0, 0), 1,
-                 Out(y, tolerance=2e-5), 0)  # fmt: skip
+    images.check(
+        "aclnnConvolution",
+        x,
+        w,
+        None,
+        (1, 1),
+        (1, 3, 2, 0),
+        (1, 1),
+        False,
+        (0, 0),
+        1,
+        Out(y, tolerance=2e-5),
+        0,
+    )
 
 
 @pytest.mark.parametrize(
@@ -115,6 +128,18 @@ def test_an_image_without_its_format_is_refused(sim: Any) -> None:
 
     x, w, pair = torch.zeros(1, 2, 5, 5), torch.zeros(3, 2, 3, 3), (1, 1)
     with pytest.raises(AclError, match="format of input") as caught:
-        sim.run("aclnnConvolution", x, w, None, pair, (0, 0), pair, False, (0, 0), 1,
-                Out(torch.zeros(1, 3, 3, 3)), 0)  # fmt: skip
+        sim.run(
+            "aclnnConvolution",
+            x,
+            w,
+            None,
+            pair,
+            (0, 0),
+            pair,
+            False,
+            (0, 0),
+            1,
+            Out(torch.zeros(1, 3, 3, 3)),
+            0,
+        )
     assert caught.value.code == 161002

@@ -58,8 +58,8 @@ void each_operand(const Attention& a, const ScoreOperand& o, const Tile& t, F f)
   if (!o.tensor) return;
   Buffer<float> line(a.keys);
   for (int64_t i = 0; i < t.rows; ++i) {
-    const int64_t at = o.tensor->offset + t.b * o.strides[0] + t.n * o.strides[1] +
-                       (t.first + i) * o.strides[2];
+    const int64_t at =
+        o.tensor->offset + t.b * o.strides[0] + t.n * o.strides[1] + (t.first + i) * o.strides[2];
     load(line.get(), o.tensor->data, o.tensor->dtype, at, o.strides[3], a.keys);
     f(i, static_cast<const float*>(line.get()));
   }
@@ -78,7 +78,8 @@ void scores_of(const Attention& a, const AttentionData& d, const Tile& t, float*
   });
   if (a.sparse == Sparse::Mask || a.sparse == Sparse::AllMask) {
     each_operand(a, a.mask, t, [&](int64_t i, const float* line) {
-      for (int64_t j = 0; j < keys; ++j) scores[i * keys + j] = line[j] != 0 ? -kInf : scores[i * keys + j];
+      for (int64_t j = 0; j < keys; ++j)
+        scores[i * keys + j] = line[j] != 0 ? -kInf : scores[i * keys + j];
     });
     return;
   }

@@ -11,8 +11,8 @@ struct HeadLayout {
   int64_t batch, head, row;
   int64_t at(int64_t b, int64_t n, int64_t s) const { return b * batch + n * head + s * row; }
 };
-// Which scores count. Bands are those of the sparse modes of aclnnFlashAttentionScore; distances are
-// counted from the diagonal through the lower right corner, but for LeftUp.
+// Which scores count. Bands are those of the sparse modes of aclnnFlashAttentionScore; distances
+// are counted from the diagonal through the lower right corner, but for LeftUp.
 enum class Sparse : uint8_t { Mask = 0, AllMask = 1, LeftUp = 2, RightDown = 3, Band = 4 };
 
 // Broadcast over [B, N, Sq, Skv]; null where absent.
@@ -34,10 +34,14 @@ struct Attention {
   bool hidden(int64_t row, int64_t column) const {
     const int64_t corner = row + keys - queries;
     switch (sparse) {
-      case Sparse::LeftUp: return column > row;
-      case Sparse::RightDown: return column > corner;
-      case Sparse::Band: return column < corner - before || column > corner + after;
-      default: return false;
+      case Sparse::LeftUp:
+        return column > row;
+      case Sparse::RightDown:
+        return column > corner;
+      case Sparse::Band:
+        return column < corner - before || column > corner + after;
+      default:
+        return false;
     }
   }
 };

@@ -153,8 +153,7 @@ void conv_input_grad(const ConvShape& s, float* gx, const float* gy, const float
       std::fill_n(to + k * space, space, shift[k]);
     }
     gemm<float>({products, depth, space, space, 1}, {w + g * m * depth, depth, m, 1, depth},
-                {gy + (i * s.groups + g) * m * space, m, space, space, 1},
-                shift && s.pointwise());
+                {gy + (i * s.groups + g) * m * space, m, space, space, 1}, shift && s.pointwise());
     if (!s.pointwise()) conv_fold(s, to, products, shift);
   });
 }

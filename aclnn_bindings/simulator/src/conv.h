@@ -6,8 +6,9 @@
 
 namespace aclsim {
 
-// A convolution from x [n, groups * in_channels, in...] to y [n, groups * out_channels, out...] with
-// weights [groups * out_channels, in_channels, kernel...]. Fewer than three spatial dims: leading ones.
+// A convolution from x [n, groups * in_channels, in...] to y [n, groups * out_channels, out...]
+// with weights [groups * out_channels, in_channels, kernel...]. Fewer than three spatial dims:
+// leading ones.
 struct ConvShape {
   int64_t n, groups, in_channels, out_channels;
   int64_t in[3], out[3], kernel[3], stride[3], pad[3], dilation[3];

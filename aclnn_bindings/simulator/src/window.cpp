@@ -11,7 +11,8 @@ aclnnStatus expect_planes(const Call& c, int arg, int dims) {
   if (fits) return ACLNN_SUCCESS;
   return c.fail(ACLNN_ERR_PARAM_INVALID,
                 "%s should have %d or %d dims with at least one element in space, but its shape is "
-                "%s.", c.name(arg), dims + 1, dims + 2, shape_text(t));
+                "%s.",
+                c.name(arg), dims + 1, dims + 2, shape_text(t));
 }
 aclnnStatus read_values(const Call& c, int arg, int dims, int64_t least, int64_t* to) {
   const Span<const int64_t> given = c.ints(arg);
@@ -43,7 +44,8 @@ aclnnStatus read_windows(Call& c, int self, int dims, int kernel, int stride, in
   Windows& w = start(c, self, dims);
   ACL_RETURN_IF_FAILED(read_values(c, kernel, dims, 1, w.kernel));
   // No stride means that windows lie side by side.
-  ACL_RETURN_IF_FAILED(read_values(c, c.ints(stride).size == 0 ? kernel : stride, dims, 1, w.stride));
+  ACL_RETURN_IF_FAILED(
+      read_values(c, c.ints(stride).size == 0 ? kernel : stride, dims, 1, w.stride));
   ACL_RETURN_IF_FAILED(read_values(c, padding, dims, 0, w.pad));
   if (dilation >= 0) ACL_RETURN_IF_FAILED(read_values(c, dilation, dims, 1, w.dilation));
   pooled = shape_of(t);
@@ -73,8 +75,9 @@ aclnnStatus read_adaptive(Call& c, int self, int out, int dims) {
   bool agree = t.rank == to.rank;
   for (int i = 0; agree && i < t.rank - dims; ++i) agree = t.dims[i] == to.dims[i];
   if (!agree) {
-    return c.fail(ACLNN_ERR_PARAM_INVALID, "Shapes %s of %s and %s of %s should agree outside of space.",
-                  shape_text(t), c.name(self), shape_text(to), c.name(out));
+    return c.fail(ACLNN_ERR_PARAM_INVALID,
+                  "Shapes %s of %s and %s of %s should agree outside of space.", shape_text(t),
+                  c.name(self), shape_text(to), c.name(out));
   }
   Windows& w = start(c, self, dims);
   w.adaptive = true;

@@ -15,10 +15,12 @@ struct Windows {
 
   int64_t in_space() const { return in[0] * in[1] * in[2]; }
   int64_t out_space() const { return out[0] * out[1] * out[2]; }
-  int64_t cost() const { return adaptive ? in_space() : out_space() * kernel[0] * kernel[1] * kernel[2]; }
+  int64_t cost() const {
+    return adaptive ? in_space() : out_space() * kernel[0] * kernel[1] * kernel[2];
+  }
 
-  // Input positions of output o along a dim: begin, begin + dilation, ... below end. `padded` counts
-  // those that lie inside the padded input.
+  // Input positions of output o along a dim: begin, begin + dilation, ... below end. `padded`
+  // counts those that lie inside the padded input.
   struct Reach {
     int64_t begin, end, padded;
   };

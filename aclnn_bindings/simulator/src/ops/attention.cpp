@@ -16,22 +16,22 @@ struct Places {
   int scale, keep, before, after, heads, layout, sparse, shift_type;
   int dq, dk, dv, dshift;  // the forward op has only dq: its output
 };
-constexpr Places kScore = {kNone, 3, 4, 6, 16, 17, 7, 7, 8, 9, 10, 11, 12, 13, 15, kNone,
-                           19, kNone, kNone, kNone};
-constexpr Places kScoreV2 = {kNone, 3, 4, 6, 19, 20, 7, 7, 10, 11, 12, 13, 14, 15, 17, 18,
-                             22, kNone, kNone, kNone};
-constexpr Places kScoreV3 = {kNone, 3, 4, 6, 20, 21, 7, 8, 11, 12, 13, 14, 15, 16, 18, 19,
-                             23, kNone, kNone, kNone};
-constexpr Places kScoreV4 = {kNone, 3, 4, 6, 31, 32, 7, 15, 18, 19, 20, 21, 22, 23, 25, 27,
-                             34, kNone, kNone, kNone};
-constexpr Places kGrad = {3, 4, 5, 7, 8, 9, 12, 12, 13, 14, 15, 16, 17, 18, 20, kNone,
-                          21, 22, 23, 24};
-constexpr Places kGradV2 = {3, 4, 5, 7, 8, 9, 12, 12, 15, 16, 17, 18, 19, 20, 22, 23,
-                            24, 25, 26, 27};
-constexpr Places kGradV3 = {3, 4, 5, 7, 8, 9, 12, 13, 16, 17, 18, 19, 20, 21, 23, 24,
-                            25, 26, 27, 28};
-constexpr Places kGradV4 = {3, 4, 5, 7, 8, 9, 12, 22, 25, 26, 27, 28, 29, 30, 33, 34,
-                            38, 39, 40, 43};
+constexpr Places kScore = {kNone, 3,  4,  6,  16, 17,    7,  7,     8,     9,
+                           10,    11, 12, 13, 15, kNone, 19, kNone, kNone, kNone};
+constexpr Places kScoreV2 = {kNone, 3,  4,  6,  19, 20, 7,  7,     10,    11,
+                             12,    13, 14, 15, 17, 18, 22, kNone, kNone, kNone};
+constexpr Places kScoreV3 = {kNone, 3,  4,  6,  20, 21, 7,  8,     11,    12,
+                             13,    14, 15, 16, 18, 19, 23, kNone, kNone, kNone};
+constexpr Places kScoreV4 = {kNone, 3,  4,  6,  31, 32, 7,  15,    18,    19,
+                             20,    21, 22, 23, 25, 27, 34, kNone, kNone, kNone};
+constexpr Places kGrad = {3,  4,  5,  7,  8,  9,     12, 12, 13, 14,
+                          15, 16, 17, 18, 20, kNone, 21, 22, 23, 24};
+constexpr Places kGradV2 = {3,  4,  5,  7,  8,  9,  12, 12, 15, 16,
+                            17, 18, 19, 20, 22, 23, 24, 25, 26, 27};
+constexpr Places kGradV3 = {3,  4,  5,  7,  8,  9,  12, 13, 16, 17,
+                            18, 19, 20, 21, 23, 24, 25, 26, 27, 28};
+constexpr Places kGradV4 = {3,  4,  5,  7,  8,  9,  12, 22, 25, 26,
+                            27, 28, 29, 30, 33, 34, 38, 39, 40, 43};
 
 bool absent(const Call& c, int arg) {
   if (c.null(arg)) return true;
@@ -86,13 +86,18 @@ aclnnStatus refuse_unsupported(const Call& c, const Places& at) {
   }
   const int64_t mode = c.integer(at.sparse);
   if (mode < 0 || mode > 4) {
-    return c.fail(ACLNN_ERR_PARAM_INVALID, "sparseMode %lld is not supported by the simulator, "
-                  "only 0 to 4.", static_cast<long long>(mode));
+    return c.fail(ACLNN_ERR_PARAM_INVALID,
+                  "sparseMode %lld is not supported by the simulator, "
+                  "only 0 to 4.",
+                  static_cast<long long>(mode));
   }
-  const int64_t type = at.shift_type == kNone ? 1 : c.integer(at.shift_type == kNone ? 0 : at.shift_type);
+  const int64_t type =
+      at.shift_type == kNone ? 1 : c.integer(at.shift_type == kNone ? 0 : at.shift_type);
   if (!absent(c, at.shift) && type != 0 && type != 1) {
-    return c.fail(ACLNN_ERR_PARAM_INVALID, "pseType %lld is not supported by the simulator, only 0 "
-                  "and 1.", static_cast<long long>(type));
+    return c.fail(ACLNN_ERR_PARAM_INVALID,
+                  "pseType %lld is not supported by the simulator, only 0 "
+                  "and 1.",
+                  static_cast<long long>(type));
   }
   return ACLNN_SUCCESS;
 }
@@ -100,16 +105,20 @@ aclnnStatus read_scores(Call& c, const Places& at, Attention& a) {
   const int64_t score[4] = {a.batch, a.heads, a.queries, a.keys};
   const bool masks = a.sparse == Sparse::Mask || a.sparse == Sparse::AllMask;
   if (masks && !absent(c, at.mask) && !spread(c.tensor(at.mask), score, a.mask)) {
-    return c.fail(ACLNN_ERR_PARAM_INVALID, "%s of shape %s does not spread over scores of shape %s.",
-                  c.name(at.mask), shape_text(c.tensor(at.mask)), shape_text(score, 4));
+    return c.fail(ACLNN_ERR_PARAM_INVALID,
+                  "%s of shape %s does not spread over scores of shape %s.", c.name(at.mask),
+                  shape_text(c.tensor(at.mask)), shape_text(score, 4));
   }
   if (!absent(c, at.shift) && !spread(c.tensor(at.shift), score, a.shift)) {
-    return c.fail(ACLNN_ERR_PARAM_INVALID, "%s of shape %s does not spread over scores of shape %s.",
-                  c.name(at.shift), shape_text(c.tensor(at.shift)), shape_text(score, 4));
+    return c.fail(ACLNN_ERR_PARAM_INVALID,
+                  "%s of shape %s does not spread over scores of shape %s.", c.name(at.shift),
+                  shape_text(c.tensor(at.shift)), shape_text(score, 4));
   }
   if (!(a.keep > 0 && a.keep <= 1) || (a.keep < 1 && absent(c, at.drop))) {
-    return c.fail(ACLNN_ERR_PARAM_INVALID, "keepProb %g should be in (0, 1], and 1 without a mask of "
-                  "what to drop.", a.keep);
+    return c.fail(ACLNN_ERR_PARAM_INVALID,
+                  "keepProb %g should be in (0, 1], and 1 without a mask of "
+                  "what to drop.",
+                  a.keep);
   }
   const int64_t bits = a.batch * a.heads * a.queries * a.keys;
   if (a.keep < 1 && c.tensor(at.drop).numel() < (bits + 7) / 8) {
@@ -129,8 +138,8 @@ aclnnStatus plan_of(Call& c, const Places& at) {
       q.depth != k.depth || k.rows != v.rows || q.batch != k.batch || k.batch != v.batch) {
     return c.fail(ACLNN_ERR_PARAM_INVALID,
                   "query %s, key %s and value %s with %lld heads do not fit the layout %s; the "
-                  "simulator knows BSH, SBH, BSND and BNSD.", shape_text(c.tensor(0)),
-                  shape_text(c.tensor(1)), shape_text(c.tensor(2)),
+                  "simulator knows BSH, SBH, BSND and BNSD.",
+                  shape_text(c.tensor(0)), shape_text(c.tensor(1)), shape_text(c.tensor(2)),
                   static_cast<long long>(c.integer(at.heads)), layout);
   }
   Attention& a = c.make<Attention>();
@@ -143,7 +152,8 @@ aclnnStatus plan_of(Call& c, const Places& at) {
   read_sizes(out, layout, q.heads, 0, o);
   a.out = o.layout;
   a.scale = c.number(at.scale), a.keep = c.number(at.keep);
-  a.shift_first = at.shift_type == kNone || c.integer(at.shift_type == kNone ? 0 : at.shift_type) == 1;
+  a.shift_first =
+      at.shift_type == kNone || c.integer(at.shift_type == kNone ? 0 : at.shift_type) == 1;
   a.sparse = static_cast<Sparse>(c.integer(at.sparse));
   a.before = c.integer(at.before), a.after = c.integer(at.after);
   ACL_RETURN_IF_FAILED(read_scores(c, at, a));
@@ -186,8 +196,10 @@ aclnnStatus check_grad(Call& c) {
   if (!absent(c, at.dshift) && !absent(c, at.shift)) {
     const int64_t all = a.batch * a.heads * a.queries * a.keys;
     if (c.tensor(at.shift).numel() != all) {
-      return c.fail(ACLNN_ERR_PARAM_INVALID, "The gradient of a shift of shape %s that repeats is not "
-                    "supported by the simulator.", shape_text(c.tensor(at.shift)));
+      return c.fail(ACLNN_ERR_PARAM_INVALID,
+                    "The gradient of a shift of shape %s that repeats is not "
+                    "supported by the simulator.",
+                    shape_text(c.tensor(at.shift)));
     }
     return expect_numel(c, at.dshift, all);
   }

@@ -20,7 +20,9 @@ struct Attributes {
 aclnnStatus expect_images(const Call& c, int arg, int rank) {
   if (c.null(arg)) return ACLNN_SUCCESS;
   const Tensor& t = c.tensor(arg);
-  const aclFormat expected = rank == 3 ? ACL_FORMAT_NCL : rank == 4 ? ACL_FORMAT_NCHW : ACL_FORMAT_NCDHW;
+  const aclFormat expected = rank == 3   ? ACL_FORMAT_NCL
+                             : rank == 4 ? ACL_FORMAT_NCHW
+                                         : ACL_FORMAT_NCDHW;
   if (t.rank != rank || rank < 3 || rank > 5) {
     return c.fail(ACLNN_ERR_PARAM_INVALID,
                   "%s should have 3 to 5 dims, as many as input, but its shape is %s.", c.name(arg),
@@ -32,8 +34,8 @@ aclnnStatus expect_images(const Call& c, int arg, int rank) {
                   c.name(arg), static_cast<int>(t.format));
   }
   if (t.dtype != ACL_FLOAT && t.dtype != ACL_FLOAT16 && t.dtype != ACL_BF16) {
-    return c.fail(ACLNN_ERR_PARAM_INVALID, "%s not implemented for %s by the simulator.", c.name(arg),
-                  dtype_name(t.dtype));
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "%s not implemented for %s by the simulator.",
+                  c.name(arg), dtype_name(t.dtype));
   }
   return ACLNN_SUCCESS;
 }
@@ -80,8 +82,9 @@ aclnnStatus plan_of(Call& c, int input, int weight, const Attributes& at, bool t
   ACL_RETURN_IF_FAILED(read_dims(c, at.dilation, dims, 1, s.dilation));
   if (transposed) ACL_RETURN_IF_FAILED(read_dims(c, at.output_padding, dims, 0, extra));
   const int64_t channels = in.dims[1], per_group = w.dims[1];
-  const bool fits = groups > 0 && (transposed ? channels == w.dims[0] && w.dims[0] % groups == 0
-                                              : channels == per_group * groups && w.dims[0] % groups == 0);
+  const bool fits =
+      groups > 0 && (transposed ? channels == w.dims[0] && w.dims[0] % groups == 0
+                                : channels == per_group * groups && w.dims[0] % groups == 0);
   if (!fits) {
     return c.fail(ACLNN_ERR_PARAM_INVALID,
                   "%lld groups, input of shape %s and weight of shape %s don't fit: expected the "
@@ -166,7 +169,8 @@ void bias_grad(float* gb, const float* g, int64_t n, int64_t channels, int64_t s
                [&](int64_t begin, int64_t end) {
                  for (int64_t k = begin; k < end; ++k) {
                    double sum = 0;
-                   for (int64_t i = 0; i < n; ++i) sum += total(g + (i * channels + k) * space, space);
+                   for (int64_t i = 0; i < n; ++i)
+                     sum += total(g + (i * channels + k) * space, space);
                    gb[k] = static_cast<float>(sum);
                  }
                });

@@ -30,8 +30,16 @@ aclnnStatus plan_of(Call& c, int image, int first, Shape& columns) {
                   c.name(image), dtype_name(t.dtype));
   }
   ConvShape& s = c.make<ConvShape>();
-  s = {t.rank == 4 ? t.dims[0] : 1, 1, t.dims[t.rank - 3], 1, {1, t.dims[t.rank - 2], t.dims[t.rank - 1]},
-       {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}};
+  s = {t.rank == 4 ? t.dims[0] : 1,
+       1,
+       t.dims[t.rank - 3],
+       1,
+       {1, t.dims[t.rank - 2], t.dims[t.rank - 1]},
+       {1, 1, 1},
+       {1, 1, 1},
+       {1, 1, 1},
+       {0, 0, 0},
+       {1, 1, 1}};
   ACL_RETURN_IF_FAILED(read_pair(c, first, 1, s.kernel));
   ACL_RETURN_IF_FAILED(read_pair(c, first + 1, 1, s.dilation));
   ACL_RETURN_IF_FAILED(read_pair(c, first + 2, 0, s.pad));

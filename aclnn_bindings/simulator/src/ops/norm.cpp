@@ -76,8 +76,9 @@ aclnnStatus check_trailing(Call& c, int arg, const int64_t* dims, int64_t rank, 
     p.width *= dims[i];
   }
   if (!fits) {
-    return c.fail(ACLNN_ERR_PARAM_INVALID, "%s %s should be the last dims of %s, whose shape is %s.",
-                  what, shape_text(dims, static_cast<int>(std::min<int64_t>(rank, kMaxRank))),
+    return c.fail(ACLNN_ERR_PARAM_INVALID,
+                  "%s %s should be the last dims of %s, whose shape is %s.", what,
+                  shape_text(dims, static_cast<int>(std::min<int64_t>(rank, kMaxRank))),
                   c.name(arg), shape_text(x));
   }
   for (int i = 0; i < x.rank - rank; ++i) p.rows *= x.dims[i];
@@ -175,7 +176,8 @@ void input_grad(const Plan& p, C* gx, const C* g, const C* x, const C* means, co
     if (w) up = scaled.get();
     affine(normal.get(), row, none<C>(), none<C>(), means ? means[i] : C(0), rstds[i], p.width);
     const C shift = means ? static_cast<C>(sum_of(up, p.width) / width) : C(0);
-    const C slope = static_cast<C>(product_of(up, static_cast<const C*>(normal.get()), p.width) / width);
+    const C slope =
+        static_cast<C>(product_of(up, static_cast<const C*>(normal.get()), p.width) / width);
     back_row(gx + i * p.width, up, static_cast<const C*>(normal.get()), rstds[i], shift, slope,
              p.width);
   });

@@ -33,7 +33,6 @@ ACL_VECTOR void run_back(C* out, const C* g, const C* x, C mean, C scale, C slop
   for (int64_t i = 0; i < n; ++i) out[i] = g[i] * scale - (x[i] - mean) * slope - shift;
 }
 
-
 struct Plan {
   int64_t n, channels, space, groups;
 };
@@ -135,8 +134,8 @@ aclError run_batch_norm(Call& c) {
   return ACL_SUCCESS;
 }
 
-// (gradOut, input, weight, runningMean, runningVar, saveMean, saveInvstd, training, eps, outputMask,
-// gradInput, gradWeight, gradBias); the fast form has a version before the outputs.
+// (gradOut, input, weight, runningMean, runningVar, saveMean, saveInvstd, training, eps,
+// outputMask, gradInput, gradWeight, gradBias); the fast form has a version before the outputs.
 template <int Out>
 aclnnStatus check_batch_norm_grad(Call& c) {
   ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 9}));
@@ -144,7 +143,8 @@ aclnnStatus check_batch_norm_grad(Call& c) {
   const Plan& p = c.get<Plan>();
   ACL_RETURN_IF_FAILED(expect_same_shape(c, 0, 1));
   ACL_RETURN_IF_FAILED(expect_masked(c, 9, 3, Out));
-  for (int arg : {2, 3, 4, Out + 1, Out + 2}) ACL_RETURN_IF_FAILED(expect_numel(c, arg, p.channels));
+  for (int arg : {2, 3, 4, Out + 1, Out + 2})
+    ACL_RETURN_IF_FAILED(expect_numel(c, arg, p.channels));
   if (c.flag(7)) {
     ACL_RETURN_IF_FAILED(expect_given(c, {5, 6}));
     for (int arg : {5, 6}) ACL_RETURN_IF_FAILED(expect_numel(c, arg, p.channels));
@@ -160,7 +160,8 @@ void batch_norm_grad(Call& c) {
   Stage<C> stage(c);
   const bool training = c.flag(7);
   const C *g = stage.in(c.tensor(0)), *x = stage.in(c.tensor(1)), *w = stage.in(c.maybe(2)),
-          *means = stage.in(c.maybe(training ? 5 : 3)), *spreads = stage.in(c.maybe(training ? 6 : 4));
+          *means = stage.in(c.maybe(training ? 5 : 3)),
+          *spreads = stage.in(c.maybe(training ? 6 : 4));
   C *gx = stage.out(masked(c, 9, 0, Out)), *gw = stage.out(masked(c, 9, 1, Out + 1)),
     *gb = stage.out(masked(c, 9, 2, Out + 2));
   const double count = static_cast<double>(p.n * p.space);
@@ -219,7 +220,8 @@ struct GroupNorm {
                     c.text(3) ? c.text(3) : "null");
     }
     if (Group == 6) {
-      ACL_RETURN_IF_FAILED(plan_groups(c, 0, c.integer(3), c.integer(4), c.integer(5), c.integer(6)));
+      ACL_RETURN_IF_FAILED(
+          plan_groups(c, 0, c.integer(3), c.integer(4), c.integer(5), c.integer(6)));
     } else {
       ACL_RETURN_IF_FAILED(plan_of(c, 0));
       const Plan p = c.get<Plan>();
@@ -244,8 +246,8 @@ struct GroupNorm {
     C *y = stage.out(c.tensor(Out)), *means = stage.out(c.tensor(Out + 1)),
       *spreads = stage.out(c.tensor(Out + 2));
     const int64_t members = p.channels / p.groups, width = members * p.space;
-    const bool silu = after == After::Silu ||
-                      (after == After::SiluIfFlag && c.flag(after == After::SiluIfFlag ? Eps + 1 : 0));
+    const bool silu = after == After::Silu || (after == After::SiluIfFlag &&
+                                               c.flag(after == After::SiluIfFlag ? Eps + 1 : 0));
     each(p.n * p.groups, width, [&](int64_t i) {
       const C* from = x + i * width;
       const C mean = static_cast<C>(run_sum(from, width) / static_cast<double>(width));
@@ -265,7 +267,8 @@ struct GroupNorm {
   }
 };
 
-// (gradOut, input, mean, rstd, gamma, N, C, HxW, group, outputMask, gradInput, gradGamma, gradBeta).
+// (gradOut, input, mean, rstd, gamma, N, C, HxW, group, outputMask, gradInput, gradGamma,
+// gradBeta).
 aclnnStatus check_group_norm_grad(Call& c) {
   ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 3, 9}));
   ACL_RETURN_IF_FAILED(plan_groups(c, 1, c.integer(5), c.integer(6), c.integer(7), c.integer(8)));
@@ -323,7 +326,8 @@ void group_norm_grad(Call& c) {
   stage.done();
 }
 aclError run_group_norm_grad(Call& c) {
-  with_float(c.tensor(1).dtype, [&](auto tag) { group_norm_grad<typename decltype(tag)::type>(c); });
+  with_float(c.tensor(1).dtype,
+             [&](auto tag) { group_norm_grad<typename decltype(tag)::type>(c); });
   return ACL_SUCCESS;
 }
 
@@ -333,7 +337,8 @@ aclError run_group_norm_grad(Call& c) {
 #define ACLNN_GROUP_NORM(op, ...) \
   ACLNN_OP_FLAGS(op, (GroupNorm<__VA_ARGS__>::check), (GroupNorm<__VA_ARGS__>::run), kOwnNulls)
 ACLNN_OP_FLAGS(aclnnBatchNorm, check_batch_norm, run_batch_norm, kOwnNulls)
-ACLNN_OP_FLAGS(aclnnBatchNormBackward, check_batch_norm_grad<10>, run_batch_norm_grad<10>, kOwnNulls)
+ACLNN_OP_FLAGS(aclnnBatchNormBackward, check_batch_norm_grad<10>, run_batch_norm_grad<10>,
+               kOwnNulls)
 ACLNN_OP_FLAGS(aclnnFastBatchNormBackward, check_batch_norm_grad<11>, run_batch_norm_grad<11>,
                kOwnNulls)
 ACLNN_GROUP_NORM(aclnnGroupNorm, 6, 7, 8, After::Nothing)

@@ -30,13 +30,15 @@ void average(Call& c) {
   const C* x = stage.in(c.tensor(0));
   C* y = stage.out(c.tensor(Out));
   each_planes(p, [&](int64_t first, int64_t last) {
-    each_window(p, first, last, [&](int64_t plane, int64_t o, const Windows::Reach& deep,
-                                    const Windows::Reach& high, const Windows::Reach& wide) {
-      const C* from = x + plane * p.in_space();
-      C sum = 0;
-      each_input(p, deep, high, wide, [&](int64_t i) { sum += from[i]; });
-      y[plane * p.out_space() + o] = static_cast<C>(sum / divisor_of(p, deep, high, wide));
-    });
+    each_window(p, first, last,
+                [&](int64_t plane, int64_t o, const Windows::Reach& deep,
+                    const Windows::Reach& high, const Windows::Reach& wide) {
+                  const C* from = x + plane * p.in_space();
+                  C sum = 0;
+                  each_input(p, deep, high, wide, [&](int64_t i) { sum += from[i]; });
+                  y[plane * p.out_space() + o] =
+                      static_cast<C>(sum / divisor_of(p, deep, high, wide));
+                });
   });
   stage.done();
 }
@@ -53,13 +55,14 @@ void average_grad(Call& c) {
   C* gx = stage.out(c.tensor(Out));
   each_planes(p, [&](int64_t first, int64_t last) {
     std::fill(gx + first * p.in_space(), gx + last * p.in_space(), C(0));
-    each_window(p, first, last, [&](int64_t plane, int64_t o, const Windows::Reach& deep,
-                                    const Windows::Reach& high, const Windows::Reach& wide) {
-      C* to = gx + plane * p.in_space();
-      const C share =
-          static_cast<C>(g[plane * p.out_space() + o] / divisor_of(p, deep, high, wide));
-      each_input(p, deep, high, wide, [&](int64_t i) { to[i] += share; });
-    });
+    each_window(p, first, last,
+                [&](int64_t plane, int64_t o, const Windows::Reach& deep,
+                    const Windows::Reach& high, const Windows::Reach& wide) {
+                  C* to = gx + plane * p.in_space();
+                  const C share = static_cast<C>(g[plane * p.out_space() + o] /
+                                                 divisor_of(p, deep, high, wide));
+                  each_input(p, deep, high, wide, [&](int64_t i) { to[i] += share; });
+                });
   });
   stage.done();
 }

@@ -18,20 +18,21 @@ void each_planes(const Windows& w, F f) {
 template <class C>
 void pool_max(const Windows& w, C* y, int64_t* at, const C* x) {
   each_planes(w, [&](int64_t first, int64_t last) {
-    each_window(w, first, last, [&](int64_t p, int64_t o, const Windows::Reach& deep,
-                                    const Windows::Reach& high, const Windows::Reach& wide) {
-      const C* plane = x + p * w.in_space();
-      int64_t best = (deep.begin * w.in[1] + high.begin) * w.in[2] + wide.begin;
-      C top = -std::numeric_limits<C>::infinity();
-      each_input(w, deep, high, wide, [&](int64_t i) {
-        if (plane[i] > top || plane[i] != plane[i]) {
-          top = plane[i];
-          best = i;
-        }
-      });
-      y[p * w.out_space() + o] = top;
-      at[p * w.out_space() + o] = best;
-    });
+    each_window(w, first, last,
+                [&](int64_t p, int64_t o, const Windows::Reach& deep, const Windows::Reach& high,
+                    const Windows::Reach& wide) {
+                  const C* plane = x + p * w.in_space();
+                  int64_t best = (deep.begin * w.in[1] + high.begin) * w.in[2] + wide.begin;
+                  C top = -std::numeric_limits<C>::infinity();
+                  each_input(w, deep, high, wide, [&](int64_t i) {
+                    if (plane[i] > top || plane[i] != plane[i]) {
+                      top = plane[i];
+                      best = i;
+                    }
+                  });
+                  y[p * w.out_space() + o] = top;
+                  at[p * w.out_space() + o] = best;
+                });
   });
 }
 
@@ -132,9 +133,8 @@ aclnnStatus check_adaptive_grad(Call& c) {
 template <int GradInput>
 aclError run_scatter(Call& c) {
   aclError error = ACL_SUCCESS;
-  with_float(c.tensor(0).dtype, [&](auto tag) {
-    error = scatter<typename decltype(tag)::type>(c, GradInput);
-  });
+  with_float(c.tensor(0).dtype,
+             [&](auto tag) { error = scatter<typename decltype(tag)::type>(c, GradInput); });
   return error;
 }
 
@@ -164,8 +164,10 @@ int64_t place_of(const Windows& w, int64_t output, int64_t position) {
   return h / w.dilation[1] * w.kernel[2] + x / w.dilation[2];
 }
 int64_t position_of(const Windows& w, int64_t output, int64_t place) {
-  const int64_t h = output / w.out[2] * w.stride[1] - w.pad[1] + place / w.kernel[2] * w.dilation[1];
-  const int64_t x = output % w.out[2] * w.stride[2] - w.pad[2] + place % w.kernel[2] * w.dilation[2];
+  const int64_t h =
+      output / w.out[2] * w.stride[1] - w.pad[1] + place / w.kernel[2] * w.dilation[1];
+  const int64_t x =
+      output % w.out[2] * w.stride[2] - w.pad[2] + place % w.kernel[2] * w.dilation[2];
   return h < 0 || h >= w.in[1] || x < 0 || x >= w.in[2] ? -1 : h * w.in[2] + x;
 }
 aclError run_mask(Call& c) {

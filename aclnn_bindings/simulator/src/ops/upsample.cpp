@@ -37,9 +37,14 @@ template <class C>
 class Taps {
  public:
   Taps(const Axis& a, Kind kind, bool align)
-      : axis_(a), kind_(kind), align_(align), count_(taps_of()),
-        at_(a.out * count_), weights_(a.out * count_) {
-    for (int64_t o = 0; o < a.out; ++o) fill(o, at_.get() + o * count_, weights_.get() + o * count_);
+      : axis_(a),
+        kind_(kind),
+        align_(align),
+        count_(taps_of()),
+        at_(a.out * count_),
+        weights_(a.out * count_) {
+    for (int64_t o = 0; o < a.out; ++o)
+      fill(o, at_.get() + o * count_, weights_.get() + o * count_);
   }
   int64_t count() const { return count_; }
   const int64_t* at(int64_t o) { return at_.get() + o * count_; }
@@ -69,8 +74,9 @@ class Taps {
   }
   int64_t nearest(int64_t o) const {
     // In float whatever the dtype, as torch does: the ratio's rounding decides ties.
-    const float step = axis_.scale > 0 ? static_cast<float>(1 / axis_.scale)
-                                       : static_cast<float>(axis_.in) / static_cast<float>(axis_.out);
+    const float step = axis_.scale > 0
+                           ? static_cast<float>(1 / axis_.scale)
+                           : static_cast<float>(axis_.in) / static_cast<float>(axis_.out);
     const float shift = kind_ == Kind::NearestExact ? 0.5f : 0.0f;
     const auto from = static_cast<int64_t>(std::floor((static_cast<float>(o) + shift) * step));
     return std::min(from, axis_.in - 1);
@@ -158,7 +164,8 @@ void resample(const Plan& p, Kind kind, C* y, const C* x) {
                 C* out = y + plane * p.out_space() + to;
                 for (int64_t o = 0; o < width; ++o) {
                   C sum = 0;
-                  for (int64_t k = 0; k < taps; ++k) sum += weights[o * taps + k] * line[at[o * taps + k]];
+                  for (int64_t k = 0; k < taps; ++k)
+                    sum += weights[o * taps + k] * line[at[o * taps + k]];
                   out[o] = first ? weight * sum : out[o] + weight * sum;
                 }
               });
@@ -194,17 +201,18 @@ aclnnStatus plan_of(Call& c, int small, int large, int dims, int given, int alig
               in.dims[1] == out.dims[1];
   for (int i = 2; fits && i < in.rank; ++i) fits = in.dims[i] > 0 && out.dims[i] > 0;
   if (!fits) {
-    return c.fail(ACLNN_ERR_PARAM_INVALID,
-                  "%s and %s should have %d dims, the first two alike and none of the others 0, but "
-                  "their shapes are %s and %s.", c.name(small), c.name(large), dims + 2,
-                  shape_text(in), shape_text(out));
+    return c.fail(
+        ACLNN_ERR_PARAM_INVALID,
+        "%s and %s should have %d dims, the first two alike and none of the others 0, but "
+        "their shapes are %s and %s.",
+        c.name(small), c.name(large), dims + 2, shape_text(in), shape_text(out));
   }
   const Span<const int64_t> size = c.ints(given);
   fits = size.size == dims;
   for (int i = 0; fits && i < dims; ++i) fits = size[i] == out.dims[2 + i];
   if (!fits) {
-    return c.fail(ACLNN_ERR_PARAM_INVALID, "%s should be the last %d dims of %s, %s.", c.name(given),
-                  dims, c.name(large), shape_text(out));
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "%s should be the last %d dims of %s, %s.",
+                  c.name(given), dims, c.name(large), shape_text(out));
   }
   Plan& p = c.make<Plan>();
   p.planes = in.dims[0] * in.dims[1];
@@ -258,10 +266,10 @@ struct UpsampleGrad {
 }  // namespace
 }  // namespace aclsim
 
-#define ACLNN_UPSAMPLE(op, kind, dims, align, scales, out)             \
+#define ACLNN_UPSAMPLE(op, kind, dims, align, scales, out)              \
   ACLNN_OP(op, (Upsample<Kind::kind, dims, align, scales, out>::check), \
            (Upsample<Kind::kind, dims, align, scales, out>::run))
-#define ACLNN_UPSAMPLE_GRAD(op, kind, dims, align, scales, out)            \
+#define ACLNN_UPSAMPLE_GRAD(op, kind, dims, align, scales, out)             \
   ACLNN_OP(op, (UpsampleGrad<Kind::kind, dims, align, scales, out>::check), \
            (UpsampleGrad<Kind::kind, dims, align, scales, out>::run))
 ACLNN_UPSAMPLE(aclnnUpsampleNearest1d, Nearest, 1, kNone, kNone, 2)
