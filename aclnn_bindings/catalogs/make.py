@@ -241,6 +241,10 @@ def spec_from_tables(doc: Facts, header_names: list[str], sets: DtypeSets) -> Fa
     return {"products": " ".join(doc.get("npu", ())), "params": params, "errors": {}, "complete": 0}
 
 
+# Parameters that a document refuses only when all of them are null.
+ONE_OF = {"aclnnClampTensor": ("clipValueMin", "clipValueMax")}
+
+
 def compact_specs(specs: Facts, newest: Facts, soc: Facts) -> Facts:
     sets = DtypeSets()
     products = {
@@ -256,6 +260,8 @@ def compact_specs(specs: Facts, newest: Facts, soc: Facts) -> Facts:
         header_names = [p[1] for p in raw["params"][:-2]]
         if op in specs:
             ops[op] = compact_spec(specs[op], header_names, sets)
+            for name in ONE_OF.get(op, ()):
+                ops[op]["nulls"].remove(name)
         elif raw["doc"].get("dtypes"):
             ops[op] = spec_from_tables(raw["doc"], header_names, sets)
         else:

@@ -1,5 +1,4 @@
 // Powers, remainders, extrema, clamps and other functions of two or three operands.
-#include "given.h"
 #include "pointwise.h"
 #include "vmath.h"
 
@@ -144,8 +143,7 @@ struct DivMod {
   }
 };
 
-// Bounds may be missing, not both: their documents say so, though the one of aclnnClampTensor in
-// words that read like a list of what must be there.
+// Bounds may be missing, not both.
 template <int Out>
 struct ClampRow {
   template <class F>
@@ -155,7 +153,6 @@ struct ClampRow {
     return f(Pointwise<Clamp, Out, 0, 1, 2>{});
   }
   static aclnnStatus check(Call& c) {
-    ACL_RETURN_IF_FAILED(expect_given(c, {0, Out}));
     if (c.null(1) && c.null(2)) {
       return c.fail(ACLNN_ERR_PARAM_NULLPTR, "At least one of %s and %s must not be null.",
                     c.name(1), c.name(2));
@@ -216,7 +213,7 @@ ACLNN_BINARY(aclnnPowScalarTensor, Pow)
 ACLNN_BINARY(aclnnMaximum, Maximum)
 ACLNN_BINARY(aclnnMinimum, Minimum)
 ACLNN_OP(aclnnClamp, ClampRow<3>::check, ClampRow<3>::run)
-ACLNN_OP_FLAGS(aclnnClampTensor, ClampRow<3>::check, ClampRow<3>::run, kOwnNulls)
+ACLNN_OP(aclnnClampTensor, ClampRow<3>::check, ClampRow<3>::run)
 ACLNN_BINARY(aclnnClampMin, ClampMin)
 ACLNN_BINARY_INPLACE(aclnnClampMax, aclnnInplaceClampMax, ClampMax)
 ACLNN_BINARY_INPLACE(aclnnClampMinTensor, aclnnInplaceClampMinTensor, ClampMin)
