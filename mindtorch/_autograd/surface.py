@@ -130,6 +130,9 @@ def _set_data(self: Tensor, value: Tensor) -> None:
         raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
     self._storage = value._storage
     self._geom = value._geom
+    fn = self._fn
+    if fn.__class__ is AccumulateGrad:  # the engine casts gradients to what the leaf is now
+        fn.outs = (value._geom,)
     forget_array(self)
 
 

@@ -1,0 +1,54 @@
+"""What other people's model code does around its layers, beside torch or by torch's documents."""
+
+import numpy as np
+import pytest
+
+import mindtorch as mt
+
+
+def test_gradients_follow_a_parameter_that_changed_dtype():
+    layer = mt.nn.Linear(3, 2).double()
+    layer(mt.ones(2, 3, dtype=mt.float64)).sum().backward()
+    assert layer.weight.grad.dtype is mt.float64
+    assert layer.bias.grad.dtype is mt.float64
+
+
+def test_gradients_follow_data_that_was_replaced():
+    leaf = mt.zeros(2, requires_grad=True)
+    leaf.data = mt.ones(3, dtype=mt.float64)
+    (leaf * np.pi).sum().backward()
+    assert leaf.grad.shape == (3,)
+    assert leaf.grad.tolist() == [np.pi] * 3
+
+
+def test_the_version_is_that_of_the_torch_it_behaves_as():
+    assert mt.__version__.startswith("2.")
+    assert mt.version.__version__ == mt.__version__
+
+
+def test_a_hub_download_is_checked_and_kept(tmp_path, monkeypatch):
+    source = tmp_path / "source"
+    source.mkdir()
+    mt.save({"w": mt.arange(3)}, source / "tiny.pth")
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path / "home"))
+    url = (source / "tiny.pth").as_uri()
+    assert mt.hub.load_state_dict_from_url(url)["w"].tolist() == [0, 1, 2]
+    assert (tmp_path / "home/hub/checkpoints/tiny.pth").exists()
+    with pytest.raises(RuntimeError, match=r'invalid hash value \(expected "0123456789"'):
+        mt.hub.download_url_to_file(url, str(tmp_path / "other.pth"), "0123456789")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["home", "source"]
+
+
+def test_attention_kernels_can_be_asked_for_without_effect():
+    from mindtorch.nn.attention import SDPBackend, sdpa_kernel
+
+    q = mt.ones(1, 1, 2, 4)
+    with sdpa_kernel([SDPBackend.MATH, SDPBackend.FLASH_ATTENTION]):
+        assert mt.nn.functional.scaled_dot_product_attention(q, q, q).shape == (1, 1, 2, 4)
+    with pytest.raises(AssertionError), sdpa_kernel("flash"):
+        pass
+
+
+def test_spmm_of_dense_matrices_is_mm():
+    a, b = mt.rand(2, 3), mt.rand(3, 4)
+    assert mt.equal(mt.spmm(a, b), mt.mm(a, b))
