@@ -15,3 +15,7 @@ def _npu_aclnn_symbols_ok() -> bool:
     from ._backends import npu
 
     return npu.symbols_ok()
+
+
+def _log_api_usage_once(event: str) -> None:
+    """Nothing: no usage is logged. Model libraries call it as they build their models."""

@@ -57,7 +57,8 @@ __all__ = [
     "uint8",
 ]  # fmt: skip
 
-__version__ = "0.1.0"
+# The torch whose behaviour this is, which model code asks for, and the release of this library.
+__version__ = "2.13.0+mindtorch.0.1.0"
 
 pi = 3.141592653589793
 e = 2.718281828459045
@@ -66,9 +67,9 @@ newaxis = None
 
 _SUBMODULES = frozenset((
     "_C", "_autograd", "_backends", "_dispatch", "_functional", "_random", "accelerator", "amp",
-    "autograd", "backends", "compiler", "cuda", "distributed", "fft", "fx", "jit", "laws",
+    "autograd", "backends", "compiler", "cuda", "distributed", "fx", "hub", "jit", "laws",
     "library", "linalg", "multiprocessing", "nn", "npu", "ops", "optim", "random",
-    "return_types", "serialization", "special", "testing", "types", "utils", "version", "xpu",
+    "return_types", "serialization", "testing", "types", "utils", "version", "xpu",
 ))  # fmt: skip
 
 # Names that live in a module of their own kind, not in a row.

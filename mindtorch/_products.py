@@ -12,6 +12,12 @@ from .ops.spec import aten
 
 
 @surface(method=False)
+def spmm(input: Tensor, mat2: Tensor) -> Tensor:
+    """`mm`: its first matrix may be sparse in torch; here every tensor is dense."""
+    return aten.mm(input, mat2)  # type: ignore[no-any-return]
+
+
+@surface(method=False)
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) -> Tensor:
     """The sum of products over `dims`: a count, or the dimensions of `a` and of `b`."""
     if isinstance(dims, int):

@@ -1,6 +1,7 @@
 """Owns torch.version's names."""
 
-__version__ = "0.1.0"
+from . import __version__ as __version__
+
 debug = False
 cuda: str | None = None
 hip: str | None = None
