@@ -104,9 +104,15 @@ def _requirement(name: str, entry: dict[str, Any]) -> Requirement:
     )  # fmt: skip
 
 
-def requirement(op: str, tolerance: str) -> Requirement:
-    """What op `op` (a row's name) of tolerance class `tolerance` must meet."""
+# The modulus of a complex number takes a square root: these are exact for real numbers only.
+_MODULUS: Final = frozenset(("abs", "sgn", "sign"))
+
+
+def requirement(op: str, tolerance: str, dtype: str = "") -> Requirement:
+    """What row `op` of tolerance class `tolerance` must meet for inputs of `dtype`."""
     classes, overrides = _tables()
+    if op in _MODULUS and dtype.startswith("complex"):
+        return replace(classes["elementary"], reason="the modulus takes a square root")
     base = classes.get(tolerance, classes["composite"])
     entry = overrides.get(op) or overrides.get(op.partition(".")[0])
     if entry is None or tolerance == "exact":

@@ -162,6 +162,8 @@ def _null(function: Function, case: Case) -> Result:
     attempt, _ = function.good()
     base = attempt or ATTEMPTS[0]
     answer = function.ask(replace(base, null=position))
+    if attempt is None and answer.code == function.invalid:
+        return _result(case, "SKIP", "no arguments made from the header succeed to begin with")
     return _expect(case, answer, function.null, f"null {case.detail}")
 
 

@@ -20,8 +20,8 @@ class Trial:
     def __init__(self, case: Case, device: str, seed: int, arrays: Any = None) -> None:
         self.case, self.device, self.seed = case, device, seed
         self.op: Op = subject.row(case.op)
-        self.need: Requirement = requirement(case.op, self.op.tolerance)
         self.recipe: Recipe = recipe(self.op, case, seed, arrays)
+        self.need: Requirement = requirement(case.op, self.op.tolerance, self.dtype)
         self.placed: list[Placed] = []
         self.outputs: list[Any] = []
         self.expected: list[Any] = []
