@@ -23,12 +23,11 @@ class Switches:
         return lambda *_, **__: None
 
 
-cudnn = Switches(
-    enabled=False, benchmark=False, deterministic=False, allow_tf32=True, version=lambda: None
-)
-cuda = Switches(matmul=Switches(allow_tf32=False, fp32_precision="ieee"))
-mps = Switches()
 mkl = Switches()
 mkldnn = Switches(enabled=False)
 openmp = Switches()
 opt_einsum = Switches(enabled=False, strategy=None)
+
+from . import cuda, cudnn, mps  # noqa: E402 - they use Switches
+
+__all__ = ["Switches", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 
@@ -65,7 +66,5 @@ def __getattr__(name: str) -> Any:
     if name.startswith("_"):
         raise AttributeError(f"module 'mindtorch.cuda' has no attribute '{name}'")
     if name == "amp":
-        from . import amp
-
-        return amp
+        return importlib.import_module(".amp", __name__)
     return lambda *_, **__: _refuse(name)

@@ -1,0 +1,78 @@
+"""The import forms and questions that model code opens with."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import mindtorch as torch
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+FORMS = (
+    "import mindtorch.nn as nn; nn.Linear(1, 1)",
+    "import mindtorch.nn.functional as F; F.relu",
+    "from mindtorch import nn, optim, Tensor; optim.SGD",
+    "from mindtorch.autograd import Function; Function.apply",
+    "from mindtorch.utils.data import DataLoader, Dataset",
+    "from mindtorch.utils.checkpoint import checkpoint",
+    "import mindtorch.distributed as dist; assert not dist.is_available()",
+    "import mindtorch.multiprocessing as mp; mp.spawn",
+    "import mindtorch.backends.cudnn as cudnn; cudnn.benchmark = True",
+    "from mindtorch.cuda.amp import autocast, GradScaler",
+    "from mindtorch.amp import autocast, GradScaler",
+    "from mindtorch.optim.lr_scheduler import StepLR",
+    "from mindtorch.nn.utils import clip_grad_norm_",
+    "from mindtorch import Tensor, no_grad, float32, randn, cat",
+    "import mindtorch.linalg as LA; LA.norm",
+    "from mindtorch.types import Number, Device",
+    "from mindtorch.testing import assert_close",
+    "import mindtorch.jit; mindtorch.jit.is_scripting()",
+)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_import_form_works_in_a_fresh_interpreter(form):
+    done = subprocess.run([sys.executable, "-c", form], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_devices_that_are_not_there_say_so():
+    assert not torch.cuda.is_available()
+    assert torch.cuda.device_count() == 0
+    assert not torch.backends.mps.is_available()
+    assert not torch.xpu.is_available()
+    assert not torch.distributed.is_initialized()
+    with pytest.raises(RuntimeError, match=r"torch\.npu has the same"):
+        torch.cuda.synchronize()
+    with pytest.raises(AssertionError, match="CUDA"):
+        torch.ones(1).cuda()
+
+
+def test_compile_runs_eagerly():
+    @torch.compile
+    def double(x):
+        return x * 2
+
+    assert double(torch.ones(1)).tolist() == [2.0]
+    assert not torch.compiler.is_compiling()
+
+
+def test_assert_close_accepts_and_refuses():
+    torch.testing.assert_close(torch.ones(2), torch.ones(2) + 1e-7)
+    torch.testing.assert_close({"a": [1.0, 2]}, {"a": [1.0, 2]})
+    with pytest.raises(AssertionError, match=r"Mismatched elements: 1 / 2 \(50\.0%\)"):
+        torch.testing.assert_close(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 3.0]))
+    with pytest.raises(AssertionError, match="dtype"):
+        torch.testing.assert_close(torch.ones(1), torch.ones(1, dtype=torch.float64))
+
+
+def test_unknown_names_are_attribute_errors():
+    with pytest.raises(AttributeError, match="no_such_name"):
+        torch.no_such_name  # noqa: B018
+    with pytest.raises(AttributeError, match="no_such_name"):
+        torch.Tensor.no_such_name  # noqa: B018
+    with pytest.raises(AttributeError, match="no_such_name"):
+        torch.ones(1).no_such_name  # noqa: B018
+    assert not hasattr(torch, "no_such_name")
