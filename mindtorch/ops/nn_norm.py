@@ -53,7 +53,7 @@ def _mean(t: Any, dims: Any) -> Any:
 def _wide(t: Any) -> Any:
     """Half tensors in float32, as the kernels compute."""
     half = t.dtype in (dt.float16, dt.bfloat16)
-    return aten._to_copy(t, dtype=dt.float32) if half else t
+    return t.to(dt.float32) if half else t
 
 
 def _standardized(x: Any, dims: Any, eps: float) -> tuple[Any, Any]:

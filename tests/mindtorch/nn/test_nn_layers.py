@@ -252,3 +252,45 @@ def test_attention_masks_behave_as_torchs() -> None:
         key_padding_mask=hidden,
         attn_mask=rand(5, 4, grad=False),
     )
+
+
+HALVES: list[Case] = [
+    ("linear", lambda nn: nn.Linear(5, 4), (rand(2, 5),)),
+    ("layer norm", lambda nn: nn.LayerNorm(5), (rand(2, 5),)),
+    ("rms norm", lambda nn: nn.RMSNorm(5), (rand(2, 5),)),
+    ("group norm", lambda nn: nn.GroupNorm(2, 4), (rand(2, 4, 3),)),
+    ("batch norm", lambda nn: nn.BatchNorm2d(3), (rand(4, 3, 5, 5),)),
+    ("conv", lambda nn: nn.Conv2d(3, 4, 3), (rand(2, 3, 6, 6),)),
+    ("gelu", lambda nn: nn.GELU(), (rand(3, 4),)),
+    ("softmax", lambda nn: nn.Softmax(-1), (rand(3, 4),)),
+    ("max pool", lambda nn: nn.MaxPool2d(2), (rand(2, 3, 6, 6),)),
+]
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("case", HALVES, ids=ids(HALVES))
+def test_layer_in_half_precision_is_near_its_wide_self(case: Case, dtype: str) -> None:
+    import numpy as np
+
+    import mindtorch
+
+    _, make, (x,) = case
+    kind = getattr(mindtorch, dtype)
+    mindtorch.manual_seed(0)
+    wide = make(mindtorch.nn)
+    half = make(mindtorch.nn).to(kind)
+    half.load_state_dict(wide.state_dict())
+    results = []
+    for module, to in ((wide, mindtorch.float32), (half, kind)):
+        given = mindtorch.from_numpy(x.detach().numpy().copy()).to(to).requires_grad_()
+        out = module(given)
+        assert out.dtype is to
+        weights = np.random.default_rng(5).standard_normal(tuple(out.shape)).astype(np.float32)
+        (out.float() * mindtorch.from_numpy(weights)).sum().backward()
+        grads = [given.grad, *(p.grad for p in module.parameters())]
+        assert all(grad.dtype is to for grad in grads)
+        results.append([t.detach().float().numpy() for t in (out, *grads)])
+    # bfloat16 keeps 8 bits: inputs, weights and results are each rounded once.
+    for found, expected in zip(results[1], results[0], strict=True):
+        scale = float(np.abs(expected).max())
+        np.testing.assert_allclose(found, expected, rtol=0.05, atol=0.05 * scale)
