@@ -67,8 +67,8 @@ newaxis = None
 
 _SUBMODULES = frozenset((
     "_C", "_autograd", "_backends", "_dispatch", "_functional", "_random", "accelerator", "amp",
-    "autograd", "backends", "compiler", "cuda", "distributed", "fx", "hub", "jit", "laws",
-    "library", "linalg", "multiprocessing", "nn", "npu", "ops", "optim", "random",
+    "autograd", "backends", "compiler", "cuda", "distributed", "func", "fx", "hub", "jit",
+    "laws", "library", "linalg", "multiprocessing", "nn", "npu", "ops", "optim", "random",
     "return_types", "serialization", "testing", "types", "utils", "version", "xpu",
 ))  # fmt: skip
 
