@@ -104,5 +104,5 @@ def test_journal_names_what_crashed_before_it_ran(tmp_path):
     checked(tmp_path, "add", "add:crash", forms=("method",))
     record = journal.read(tmp_path / "run.jsonl")
     assert record.started["add/method/s0 --seed 0"] == (
-        "mindtorch-npu check add --case add/method/s0 --seed 0"
+        "mindtorch-npu check add --case add/method/s0 --seed 0 --simulator"
     )
