@@ -60,30 +60,40 @@ aclDataType common_dtype(const Call& c, const PointwiseRule& rule) {
   return common;
 }
 
-aclnnStatus check_pointwise(Call& c, const PointwiseRule& rule) {
+namespace {
+
+aclnnStatus expect_inputs(const Call& c, const PointwiseRule& rule) {
   for (int k = 0; k < rule.count; ++k) {
     const int i = position(rule.inputs[k]);
     const bool handle = c.args[i].kind == ArgKind::Tensor || c.args[i].kind == ArgKind::Scalar;
-    if (handle && c.null(i)) {
-      return c.fail(ACLNN_ERR_PARAM_NULLPTR, "Parameter %s is null.", c.name(i));
-    }
+    if (!handle || !c.null(i)) continue;
+    return c.fail(ACLNN_ERR_PARAM_NULLPTR, "Parameter %s is null.", c.name(i));
   }
+  return ACLNN_SUCCESS;
+}
+
+aclnnStatus expect_broadcast(const Call& c, const PointwiseRule& rule) {
+  Shape shape;
+  for (int k = 0; k < rule.count; ++k) {
+    const int i = position(rule.inputs[k]);
+    if (c.args[i].kind != ArgKind::Tensor || broadcast(shape, c.tensor(i))) continue;
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "Shape %s of %s can't broadcast with %s.",
+                  shape_text(c.tensor(i)), c.name(i), shape_text(shape.dims, shape.rank));
+  }
+  return expect_shape(c, rule.out, shape);
+}
+
+}  // namespace
+
+aclnnStatus check_pointwise(Call& c, const PointwiseRule& rule) {
+  ACL_RETURN_IF_FAILED(expect_inputs(c, rule));
   const aclDataType common = common_dtype(c, rule);
   const bool complex = common != ACL_DT_UNDEFINED && is_complex(common);
   if (common == ACL_DT_UNDEFINED || common == ACL_COMPLEX32 || (complex && !rule.bodies.complex)) {
     return refuse_promotion(c, rule);
   }
   if (rule.result == Result::Promoted) ACL_RETURN_IF_FAILED(expect_castable(c, common, rule.out));
-  Shape shape;
-  for (int k = 0; k < rule.count; ++k) {
-    const int i = position(rule.inputs[k]);
-    if (c.args[i].kind != ArgKind::Tensor) continue;
-    if (!broadcast(shape, c.tensor(i))) {
-      return c.fail(ACLNN_ERR_PARAM_INVALID, "Shape %s of %s can't broadcast with %s.",
-                    shape_text(c.tensor(i)), c.name(i), shape_text(shape.dims, shape.rank));
-    }
-  }
-  ACL_RETURN_IF_FAILED(expect_shape(c, rule.out, shape));
+  ACL_RETURN_IF_FAILED(expect_broadcast(c, rule));
   Plan& plan = c.make<Plan>();
   plan.common = common;
   plan.loop = loop_over(c.tensor(rule.out));

@@ -55,51 +55,75 @@ int64_t count_true(const Tensor& mask) {
   return n;
 }
 
+// Which dims of self are indexed, from the first to the last.
+struct Indexed {
+  bool at[kMaxRank] = {};
+  int first = -1, last = -1;
+
+  void mark(int dim, int count) {
+    std::fill_n(at + dim, count, true);
+    if (first < 0) first = dim;
+    last = dim + count - 1;
+  }
+  bool adjacent() const {
+    for (int d = first; d <= last; ++d) {
+      if (d < 0 || !at[d]) return false;
+    }
+    return first >= 0;
+  }
+};
+
+// Takes the i-th entry, which starts at dim `dim` of self.
+aclnnStatus take_entry(const Call& c, Plan& p, int64_t i, int dim) {
+  const Tensor &self = c.tensor(p.self_arg), &t = *c.tensors(p.list_arg)[i];
+  if (t.dtype != ACL_BOOL) {
+    return broadcast(p.index, t) ? ACLNN_SUCCESS : refuse_index(c, p.list_arg, i);
+  }
+  ++p.masks;
+  for (int d = 0; d < t.rank; ++d) {
+    if (t.dims[d] != self.dims[dim + d]) return refuse_index(c, p.list_arg, i);
+  }
+  return ACLNN_SUCCESS;
+}
+
+// Result: dims before, index dims, dims after; index dims lead when they are not adjacent.
+void order_result(const Call& c, Plan& p, const Indexed& indexed) {
+  const Tensor& self = c.tensor(p.self_arg);
+  const int place = indexed.adjacent() ? indexed.first : 0;
+  for (int d = 0; d <= self.rank; ++d) {
+    if (d == place) {
+      p.index_at = p.result.rank;
+      p.result.rank += p.masks ? 1 : p.index.rank;
+    }
+    if (d == self.rank || indexed.at[d]) continue;
+    if (p.result.rank >= kMaxRank) {
+      p.result.rank = kMaxRank + 1;
+      return;
+    }
+    p.result.dims[p.result.rank] = self.dims[d];
+    p.self_strides[p.result.rank++] = self.strides[d];
+  }
+}
+
 aclnnStatus lay_out(const Call& c, Plan& p) {
   const Tensor& self = c.tensor(p.self_arg);
-  const Span<Tensor*> list = c.tensors(p.list_arg);
-  int dim = 0, first = -1, last = -1;
-  bool is_indexed[kMaxRank] = {};
-  for (int64_t i = 0; i < list.size; ++i) {
+  Indexed indexed;
+  int dim = 0;
+  for (int64_t i = 0; i < c.tensors(p.list_arg).size; ++i) {
     const int takes = consumed(c, p.list_arg, i);
     if (dim + takes > self.rank) {
       return c.fail(ACLNN_ERR_PARAM_INVALID, "%s indexes more dims than %s %s has.",
                     c.name(p.list_arg), c.name(p.self_arg), shape_text(self));
     }
     if (!is_slice(c, p.list_arg, i)) {
-      const Tensor& t = *list[i];
-      if (t.dtype == ACL_BOOL) {
-        ++p.masks;
-        for (int d = 0; d < t.rank; ++d) {
-          if (t.dims[d] != self.dims[dim + d]) return refuse_index(c, p.list_arg, i);
-        }
-      } else if (!broadcast(p.index, t)) {
-        return refuse_index(c, p.list_arg, i);
-      }
-      std::fill_n(is_indexed + dim, takes, true);
-      if (first < 0) first = dim;
-      last = dim + takes - 1;
+      ACL_RETURN_IF_FAILED(take_entry(c, p, i, dim));
+      indexed.mark(dim, takes);
     }
     dim += takes;
   }
-  bool adjacent = first >= 0;
-  for (int d = first; d >= 0 && d <= last; ++d) adjacent = adjacent && is_indexed[d];
-  // Result: dims before, index dims, dims after; index dims lead when they are not adjacent.
-  for (int d = 0; d <= self.rank; ++d) {
-    if (d == (adjacent ? first : 0) && first >= 0) {
-      p.index_at = p.result.rank;
-      p.result.rank += p.masks ? 1 : p.index.rank;
-    }
-    if (d < self.rank && !is_indexed[d]) {
-      if (p.result.rank >= kMaxRank) break;
-      p.result.dims[p.result.rank] = self.dims[d];
-      p.self_strides[p.result.rank++] = self.strides[d];
-    }
-  }
-  if (p.result.rank > kMaxRank || first < 0) {
-    return c.fail(ACLNN_ERR_PARAM_INVALID, "%s should index 1 to 8 dims.", c.name(p.list_arg));
-  }
-  return ACLNN_SUCCESS;
+  if (indexed.first >= 0) order_result(c, p, indexed);
+  if (indexed.first >= 0 && p.result.rank <= kMaxRank) return ACLNN_SUCCESS;
+  return c.fail(ACLNN_ERR_PARAM_INVALID, "%s should index 1 to 8 dims.", c.name(p.list_arg));
 }
 
 void set_index_dims(Plan& p, const Shape& index) {
