@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,26 @@ def losses(output: str) -> list[float]:
     return [float(word) for word in output.split()]
 
 
+@pytest.fixture
+def sim_run(
+    torch_npu_path: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[str, str]]:
+    """Runs a program of this folder under `sim run`; returns its output and errors."""
+    before = os.environ.get("PYTHONPATH", "")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [torch_npu_path, before])))
+    monkeypatch.setenv("TORCH_DEVICE_BACKEND_AUTOLOAD", "0")
+
+    def run(product: str, script: str, *arguments: str) -> tuple[str, str]:
+        program = [sys.executable, str(HERE / script), *arguments]
+        with pytest.raises(SystemExit) as ended:
+            main(["sim", "run", "--soc", product, "--", *program])
+        output, errors = capfd.readouterr()
+        assert ended.value.code == 0, errors
+        return output, errors
+
+    return run
+
+
 @pytest.mark.parametrize(
     ("script", "product"),
     [
@@ -82,19 +103,9 @@ def losses(output: str) -> list[float]:
     ],
 )
 def test_a_model_trains_to_the_losses_of_the_cpu(
-    script: str,
-    product: str,
-    torch_npu_path: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
+    script: str, product: str, sim_run: Callable[..., tuple[str, str]]
 ) -> None:
-    before = os.environ.get("PYTHONPATH", "")
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [torch_npu_path, before])))
-    monkeypatch.setenv("TORCH_DEVICE_BACKEND_AUTOLOAD", "0")
-    with pytest.raises(SystemExit) as ended:
-        main(["sim", "run", "--soc", product, "--", sys.executable, str(HERE / script), "npu"])
-    output, errors = capfd.readouterr()
-    assert ended.value.code == 0, errors
+    output, errors = sim_run(product, script, "npu")
     expected = on_cpu(script)
     assert expected[-1] < expected[0]
     # float32 on both sides, sums in another order: a few units in the last place per step.
@@ -103,3 +114,14 @@ def test_a_model_trains_to_the_losses_of_the_cpu(
     found = re.findall(r"^ *\d+\. (.*)$", errors, re.MULTILINE)
     assert found in ([], ["leak in aclFinalize: aclrtStream"])
     assert "strict mode: " in errors
+
+
+def test_small_calls_of_torch_equal_the_cpu(
+    sim_run: Callable[..., tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # An error is then raised by its own call, and harms none of those that follow.
+    monkeypatch.setenv("ASCEND_LAUNCH_BLOCKING", "1")
+    output, errors = sim_run("Ascend910B2", "torch_npu_calls.py")
+    *differing, count = output.splitlines()
+    assert differing == [], errors
+    assert int(count.removesuffix(" calls")) > 140
