@@ -2,6 +2,7 @@
 
 from . import (
     nn_activation,
+    nn_adaptive_pool,
     nn_conv,
     nn_embedding,
     nn_loss,
@@ -13,6 +14,7 @@ from . import (
 
 __all__ = [
     "nn_activation",
+    "nn_adaptive_pool",
     "nn_conv",
     "nn_embedding",
     "nn_loss",

@@ -90,7 +90,7 @@ def test_torchs_state_dict_loads() -> None:
     _, mine, _ = run(mindtorch, adam, 1)
     saved = theirs.state_dict()
     copied = {
-        key: {name: mindtorch.from_numpy(np.array(t)) for name, t in state.items()}
+        key: {name: mindtorch.from_numpy(t.numpy().copy()) for name, t in state.items()}
         for key, state in saved["state"].items()
     }
     mine.load_state_dict({"state": copied, "param_groups": saved["param_groups"]})
