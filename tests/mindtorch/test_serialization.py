@@ -1,0 +1,101 @@
+"""Files of `save` are torch's: each library reads the other's; unknown globals are refused."""
+
+import io
+import pickle
+
+import pytest
+
+import mindtorch
+
+torch = pytest.importorskip("torch", reason="the other reader is torch 2.13")
+
+
+def saved(library, value):
+    buffer = io.BytesIO()
+    library.save(value, buffer)
+    buffer.seek(0)
+    return buffer
+
+
+def content(t):
+    whole = t.arange(6.0).view(2, 3)
+    return {
+        "whole": whole,
+        "part": whole[1],
+        "transposed": whole.t(),
+        "half": t.ones(2, dtype=t.bfloat16),
+        "ints": t.tensor([1, 2], dtype=t.int8),
+        "empty": t.zeros(0, 3),
+        "leaf": t.ones(2, requires_grad=True),
+        "dtype": t.float16,
+        "size": whole.shape,
+        "rest": [1, "x", None, 2.5],
+    }
+
+
+def plain(value):
+    if hasattr(value, "storage_offset"):
+        facts = (str(value.dtype), tuple(value.shape), tuple(value.stride()), value.requires_grad)
+        return (value.tolist(), *facts)
+    return str(value) if "dtype" in type(value).__name__ else value
+
+
+@pytest.mark.parametrize(
+    ("writer", "reader"),
+    [(mindtorch, torch), (torch, mindtorch), (mindtorch, mindtorch)],
+    ids=["to torch", "from torch", "itself"],
+)
+def test_what_one_writes_the_other_reads(writer, reader):
+    expected = {k: plain(v) for k, v in content(writer).items()}
+    got = {k: plain(v) for k, v in reader.load(saved(writer, content(writer))).items()}
+    assert got == expected
+
+
+def test_shared_storage_stays_shared():
+    found = mindtorch.load(saved(mindtorch, content(mindtorch)))
+    found["whole"][1, 0] = 99.0
+    assert found["part"][0].item() == 99.0
+    assert found["transposed"][0, 1].item() == 99.0
+
+
+def test_state_dict_of_a_module_travels():
+    theirs = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3))
+    ours = mindtorch.nn.Sequential(mindtorch.nn.Linear(2, 3), mindtorch.nn.BatchNorm1d(3))
+    ours.load_state_dict(mindtorch.load(saved(torch, theirs.state_dict())))
+    assert ours[0].weight.tolist() == theirs[0].weight.tolist()
+    theirs.load_state_dict(torch.load(saved(mindtorch, ours.state_dict())))
+
+
+def test_path_is_written_and_read(tmp_path):
+    mindtorch.save(mindtorch.ones(2), tmp_path / "t.pt")
+    assert mindtorch.load(tmp_path / "t.pt").tolist() == [1.0, 1.0]
+
+
+def test_other_globals_are_refused_by_name():
+    with pytest.raises(pickle.UnpicklingError, match=r"print.*weights_only=False"):
+        mindtorch.load(saved(torch, {"f": print}))
+    assert mindtorch.load(saved(torch, {"f": print}), weights_only=False)["f"] is print
+
+
+def test_missing_and_broken_files_are_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"no\.pt"):
+        mindtorch.load(tmp_path / "no.pt")
+    (tmp_path / "bad.pt").write_bytes(b"not a zip")
+    with pytest.raises(RuntimeError, match="not a zip archive"):
+        mindtorch.load(tmp_path / "bad.pt")
+
+
+def test_map_location_meta_and_cpu():
+    found = mindtorch.load(saved(mindtorch, {"t": mindtorch.ones(2)}), map_location="meta")
+    assert found["t"].device.type == "meta"
+    found = mindtorch.load(saved(mindtorch, {"t": mindtorch.ones(2)}), map_location="cpu")
+    assert found["t"].tolist() == [1.0, 1.0]
+
+
+def test_npu_tensors_are_saved_from_the_device():
+    if not mindtorch.npu.is_available():
+        pytest.skip("NPU not available")
+    t = mindtorch.arange(4.0, device="npu")[1:]
+    found = mindtorch.load(saved(mindtorch, t))
+    assert found.tolist() == [1.0, 2.0, 3.0]
+    assert pickle.loads(pickle.dumps(t)).device.type == "npu"
