@@ -50,16 +50,33 @@ Registry& registry() {
   return *made;
 }
 
-std::atomic<Handle*> shared_free[kKinds];
+// Batches of free handles that any thread may take.
+struct Shared {
+  std::mutex mutex;
+  Handle* batches = nullptr;
+};
+Shared& shared(int kind) {
+  static Shared* made = new Shared[kKinds];
+  return made[kind];
+}
+
 constexpr size_t kQuarantine = 4096;
 constexpr int kSlab = 16;
 
-void share(Handle* first, Handle* last, int kind) {
-  Handle* head = shared_free[kind].load(std::memory_order_relaxed);
-  do {
-    last->next = head;
-  } while (!shared_free[kind].compare_exchange_weak(head, first, std::memory_order_release,
-                                                    std::memory_order_relaxed));
+void share(Handle* first, int count, int kind) {
+  first->batch_size = static_cast<uint16_t>(count);
+  Shared& pool = shared(kind);
+  std::lock_guard<std::mutex> lock(pool.mutex);
+  first->next_batch = pool.batches;
+  pool.batches = first;
+}
+
+Handle* take_batch(int kind) {
+  Shared& pool = shared(kind);
+  std::lock_guard<std::mutex> lock(pool.mutex);
+  Handle* first = pool.batches;
+  if (first) pool.batches = first->next_batch;
+  return first;
 }
 
 void Registry::end_thread(void* raw) {
@@ -99,7 +116,8 @@ ThreadState* register_thread() {
 
 Handle* refill(ThreadState* state, Kind kind, size_t size) {
   int k = static_cast<int>(kind);
-  Handle* list = shared_free[k].exchange(nullptr, std::memory_order_acquire);
+  Handle* list = take_batch(k);
+  int count = list ? list->batch_size : kSlab;
   if (!list) {
     size_t step = (size + 63) / 64 * 64;
     auto* slab = static_cast<char*>(aligned_alloc(64, step * kSlab));
@@ -111,22 +129,17 @@ Handle* refill(ThreadState* state, Kind kind, size_t size) {
       list = handle;
     }
   }
-  int count = -1;
-  for (Handle* h = list; h; h = h->next) ++count;
   state->free[k] = list->next;
-  state->free_count[k] = count;
+  state->free_count[k] = count - 1;
   return list;
 }
 
 void spill(ThreadState* state, Kind kind) {
   int k = static_cast<int>(kind);
-  Handle* first = state->free[k];
-  if (!first) return;
-  Handle* last = first;
-  while (last->next) last = last->next;
+  if (!state->free[k]) return;
+  share(state->free[k], state->free_count[k], k);
   state->free[k] = nullptr;
   state->free_count[k] = 0;
-  share(first, last, k);
 }
 
 void quarantine(Handle* handle, Kind kind) {
@@ -141,7 +154,9 @@ void quarantine(Handle* handle, Kind kind) {
       queue.pop_front();
     }
   }
-  if (oldest) share(oldest, oldest, static_cast<int>(kind));
+  if (!oldest) return;
+  oldest->next = nullptr;
+  share(oldest, 1, static_cast<int>(kind));
 }
 
 int64_t live_count(Kind kind) {

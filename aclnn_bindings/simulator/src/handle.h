@@ -32,7 +32,9 @@ enum class Death : uint8_t { None, Destroyed, ByList, Launched };
 struct Handle {
   std::atomic<uint32_t> magic;
   Death death;
-  Handle* next;     // in a free list
+  uint16_t batch_size;  // of a batch's first handle: how many it has
+  Handle* next;         // in a free list
+  Handle* next_batch;   // of a batch's first handle
   Origin* origin;   // of the latest life; kept after death, replaced by the next
 
   bool is(Kind kind) const { return magic.load(std::memory_order_relaxed) == live_magic(kind); }
@@ -43,7 +45,7 @@ struct Context;
 struct ErrorLog;
 
 // Per-thread state, made at a thread's first call. Free lists are this thread's own; what one
-// thread frees and another needs travels through a shared stack.
+// thread frees and another needs travels in batches, so that no list is ever walked.
 struct ThreadState {
   Handle* free[kKinds];
   int32_t free_count[kKinds];

@@ -142,6 +142,23 @@ void help(Stream* stream, uint64_t target) {
   if (wake) wake_worker(stream);
 }
 
+// False when `timeout_ms` passes before the stream's first `target` tasks have run.
+bool await(Stream* stream, uint64_t target, int timeout_ms) {
+  auto done = [&] { return stream->completed.load() >= target; };
+  if (done() || spin_until(done)) return true;
+  stream->waiters.fetch_add(1);
+  std::unique_lock<std::mutex> lock(stream->worker->mutex);
+  bool finished = true;
+  if (timeout_ms < 0) {
+    stream->worker->done.wait(lock, done);
+  } else {
+    finished = stream->worker->done.wait_for(lock, std::chrono::milliseconds(timeout_ms), done);
+  }
+  lock.unlock();
+  stream->waiters.fetch_sub(1);
+  return finished;
+}
+
 // Threads inherit the signal mask: workers leave signals to the program's own threads.
 void start_worker(Stream* stream) {
   Lock lock(runtime().mutex);
@@ -180,6 +197,15 @@ void SpinLock::wait() {
   }
 }
 
+// A queue is as deep as a device's would be: then the host helps or waits, as it does there.
+constexpr uint64_t kDepth = 16384;
+
+ACLSIM_NOINLINE static void wait_for_room(Stream* stream, uint64_t submitted) {
+  uint64_t target = submitted - kDepth / 2;
+  help(stream, target);
+  await(stream, target, -1);
+}
+
 aclError submit(Stream* stream, Task* task) {
   aclError stopped = stream->context->stopped.load(std::memory_order_relaxed);
   if (ACLSIM_UNLIKELY(stopped != ACL_SUCCESS)) return refuse_task(stream, task, stopped);
@@ -200,6 +226,10 @@ aclError submit(Stream* stream, Task* task) {
   stream->lock.unlock();
   if (ACLSIM_UNLIKELY(before == 0)) start_worker(stream);
   if (wake) wake_worker(stream);
+  if (ACLSIM_UNLIKELY(before - stream->completed.load(std::memory_order_relaxed) > kDepth &&
+                      before > stream->completed.load(std::memory_order_relaxed))) {
+    wait_for_room(stream, before);
+  }
   return ACL_SUCCESS;
 }
 
@@ -239,23 +269,10 @@ static aclError take_error(Stream* stream) {
 
 aclError drain(Stream* stream, int timeout_ms, aclError expired) {
   uint64_t target = stream->submitted.load(std::memory_order_relaxed);
-  auto done = [&] { return stream->completed.load() >= target; };
-  if (timeout_ms < 0 && !done()) help(stream, target);
-  if (!done() && !spin_until(done)) {
-    stream->waiters.fetch_add(1);
-    std::unique_lock<std::mutex> lock(stream->worker->mutex);
-    bool finished = true;
-    if (timeout_ms < 0) {
-      stream->worker->done.wait(lock, done);
-    } else {
-      finished = stream->worker->done.wait_for(lock, std::chrono::milliseconds(timeout_ms), done);
-    }
-    lock.unlock();
-    stream->waiters.fetch_sub(1);
-    if (!finished) {
-      return failed(expired, "EE1002", "Waiting for stream %d took longer than %d ms.",
-                    stream->id, timeout_ms);
-    }
+  if (timeout_ms < 0 && stream->completed.load() < target) help(stream, target);
+  if (!await(stream, target, timeout_ms)) {
+    return failed(expired, "EE1002", "Waiting for stream %d took longer than %d ms.", stream->id,
+                  timeout_ms);
   }
   if (ACLSIM_UNLIKELY(stream->aborted.load(std::memory_order_relaxed))) {
     stream->aborted.store(false);
