@@ -132,20 +132,24 @@ def _fmod(self: Any, other: Any) -> Any:
     return np.fmod(self, other)
 
 
+def _no_bool(self: Any, mode: str) -> None:
+    if self.dtype == bool:
+        raise NotImplementedError(f"\"div_{mode}_cpu\" not implemented for 'Bool'")
+
+
 def _floor_divide(self: Any, other: Any) -> Any:
+    _no_bool(self, "floor")
     _divides_by_zero(self, other)
     if self.dtype.kind in "iu":
         return np.floor_divide(self, other)
-    quotient = (self - _python_mod(self, other)) / other
+    # By the exact remainder: the rounded quotient may be a whole number that is one too large.
+    rest = np.fmod(self, other)
+    quotient = (self - rest) / other
+    quotient = np.where((rest != 0) & ((other < 0) != (rest < 0)), quotient - 1, quotient)
     whole = np.floor(quotient)
     whole = np.where(quotient - whole > 0.5, whole + 1, whole)
     whole = np.where(quotient == 0, np.copysign(0, self / other), whole)
     return np.where(other == 0, self / other, whole).astype(self.dtype)
-
-
-def _python_mod(self: Any, other: Any) -> Any:
-    rest = np.fmod(self, other)
-    return np.where((rest != 0) & ((other < 0) != (rest < 0)), rest + other, rest)
 
 
 def _quotient_samples() -> list[Sample]:
@@ -207,6 +211,7 @@ op(
 
 
 def _trunc_divide(self: Any, other: Any) -> Any:
+    _no_bool(self, "trunc")
     _divides_by_zero(self, other)
     if self.dtype.kind not in "iu":
         return np.trunc(self / other)

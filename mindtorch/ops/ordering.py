@@ -95,6 +95,11 @@ op(
 )
 
 
+def _sorted_rule(self: Geometry, dim: int = -1, *_: Any) -> tuple[Geometry, Geometry]:
+    wrap_dim(dim, self.ndim)
+    return preserved(self), preserved(self, dt.int64)
+
+
 def _running(name: str, kernel: Any, aclnn: str) -> None:
     def cpu(self: Any, dim: int) -> tuple[Any, Any]:
         if not self.ndim:
@@ -108,7 +113,7 @@ def _running(name: str, kernel: Any, aclnn: str) -> None:
 
     op(
         f"{name}(Tensor self, int dim) -> (Tensor values, Tensor indices)",
-        infer=lambda self, dim: (preserved(self), preserved(self, dt.int64)),
+        infer=_sorted_rule,
         cpu=cpu,
         compute="raw",
         aclnn=call(aclnn, "self", "dim", "values", "indices"),
@@ -144,11 +149,6 @@ def _sort(self: Any, dim: int, descending: bool, stable: bool) -> tuple[Any, Any
         return self.copy(), np.zeros((), np.int64)
     index = _order(self, dim, descending)
     return np.take_along_axis(self, index, dim), index
-
-
-def _sorted_rule(self: Geometry, dim: int = -1, *_: Any) -> tuple[Geometry, Geometry]:
-    wrap_dim(dim, self.ndim)
-    return preserved(self), preserved(self, dt.int64)
 
 
 op(

@@ -203,8 +203,8 @@ def _arg(name: str, find: Any, aclnn: str) -> None:
                     " Specify the reduction dim with the 'dim' argument."
                 )
             return self.fresh((1,) * self.ndim if keepdim else (), dt.int64)
-        dims = (wrap_dim(dim, self.ndim),) if self.ndim else ()
-        return self.fresh(reduced(self.shape, dims, keepdim), dt.int64)
+        at = wrap_dim(dim, self.ndim)
+        return self.fresh(reduced(self.shape, (at,) if self.ndim else (), keepdim), dt.int64)
 
     def cpu(self: Any, dim: Any, keepdim: bool) -> Any:
         if not self.ndim:
@@ -352,7 +352,7 @@ op(
 op(
     "prod.dim(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     infer=lambda self, dim, keepdim=False, dtype=None: self.fresh(
-        reduced(self.shape, (wrap_dim(dim, self.ndim),) if self.ndim else (), keepdim),
+        reduced(self.shape, (wrap_dim(dim, self.ndim),)[: self.ndim], keepdim),
         _prod_dtype(self, dtype),
     ),
     cpu=lambda self, dim, keepdim, dtype, *, out: np.prod(

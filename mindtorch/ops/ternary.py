@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .rules import pointwise
+from .._dtype import FLOAT, uint8
+from .rules import Pointwise, pointwise
 from .samples import FLOATS, Arg, Sample
 from .spec import aten, call, op, scalar
 
@@ -101,6 +102,11 @@ def _inside(self: Any, low: Any, high: Any) -> Any:
     return mask
 
 
+def _bound(name: str) -> Any:
+    """A bound as torch takes it: a negative one of uint8 wraps."""
+    return lambda a: a[name] % 256 if a["out"].dtype is uint8 else a[name]
+
+
 def _clamp_rule(self: Any, min: Any = None, max: Any = None) -> Any:
     from .rules import preserved, result_type
 
@@ -114,9 +120,9 @@ op(
     infer=_clamp_rule,
     cpu=lambda self, min, max, *, out: _clamp(self.astype(_compute(out)), min, max, out=out),
     aclnn=(
-        call("aclnnClampMin", "self", "min", "out", when=lambda a: a["max"] is None),
-        call("aclnnClampMax", "self", "max", "out", when=lambda a: a["min"] is None),
-        call("aclnnClamp", "self", "min", "max", "out"),
+        call("aclnnClampMin", "self", _bound("min"), "out", when=lambda a: a["max"] is None),
+        call("aclnnClampMax", "self", _bound("max"), "out", when=lambda a: a["min"] is None),
+        call("aclnnClamp", "self", _bound("min"), _bound("max"), "out"),
     ),
     grad={
         "self": lambda grad, self, min, max: aten.where(_inside(self, min, max), grad, 0)
@@ -164,6 +170,19 @@ def _scaled(value: Any, like: Any) -> Any:
     return np.asarray(value).astype(like.dtype)
 
 
+class _Division(Pointwise):
+    """Refuses integers, as torch does since it changed what they meant."""
+
+    def __call__(self, *args: Any) -> Any:
+        if all(g.dtype.category < FLOAT for g in self.operands(args)[1:]):
+            raise RuntimeError(
+                "Integer division with addcdiv is no longer supported: convert tensor1 or tensor2"
+                " to a floating-point dtype, or use (input + value * torch.trunc(tensor1 /"
+                " tensor2)).to(input.dtype)"
+            )
+        return super().__call__(*args)
+
+
 def _fused_samples() -> list[Sample]:
     found = [
         Sample((Arg((3, 4), d), Arg((3, 4), d), Arg((4,), d, 0.5, 2)), {"value": 0.5})
@@ -187,7 +206,7 @@ op(
 )
 op(
     "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
-    infer=pointwise(),
+    infer=_Division(),
     cpu=lambda self, a, b, value: self + _scaled(value, self) * a / b,
     aclnn=call("aclnnAddcdiv", "self", "tensor1", "tensor2", "value", "out"),
     grad={
