@@ -84,6 +84,12 @@ def numel(input: Tensor) -> int:
 
 
 @surface(method=False, internal=False)
+def _assert(condition: Any, message: str) -> None:
+    """Python's assert as a function; AssertionError with `message`."""
+    assert condition, message
+
+
+@surface(method=False, internal=False)
 def typename(obj: Any) -> str:
     """The name of a tensor's type or an object's class."""
     if isinstance(obj, Tensor) and type(obj) is Tensor:
@@ -127,6 +133,14 @@ def _construct(args: Any, dtype: dt.dtype, device: Any = None) -> Tensor:
     if isinstance(args[0], Size):
         return FUNCTIONS["empty"](tuple(args[0]), dtype=dtype, device=device)  # type: ignore[no-any-return]
     return tensor(args[0], dtype=dtype, device=device)
+
+
+@surface(function=False, internal=False)
+def new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
+    """The legacy constructor with this tensor's dtype and device: `x.new(2, 3)`, `x.new([…])`."""
+    if args and isinstance(args[0], Tensor):
+        return args[0].detach()
+    return _construct(args, self.dtype, self.device if device is None else device)
 
 
 def _new_tensor(cls: Any, *args: Any, device: Any = None, **_: Any) -> Any:

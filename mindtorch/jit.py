@@ -29,6 +29,14 @@ script = ignore = unused = export = script_if_tracing = interface = _same
 script_method = _same
 
 
+def _overload_method(func: T) -> T:
+    """`func`: a signature for the compiler that is not here."""
+    return func
+
+
+_overload = _overload_method
+
+
 def annotate(the_type: Any, value: T) -> T:
     """`value`."""
     return value

@@ -101,7 +101,10 @@ class LBFGS(Optimizer):
             slope = float(grad.dot(direction))
             if slope > -group["tolerance_change"]:
                 break
-            loss, grad, length, used = self._advance(evaluate, direction, length, loss, grad, slope)
+            last = iterations == group["max_iter"]
+            loss, grad, length, used = self._advance(
+                evaluate, direction, length, loss, grad, slope, last
+            )
             state["d"], state["t"] = direction, length
             evaluations += used
             state["func_evals"] += used
@@ -127,11 +130,17 @@ class LBFGS(Optimizer):
         loss: float,
         grad: Any,
         slope: float,
+        last: bool,
     ) -> tuple[float, Any, float, int]:
-        """Moves along the direction: by `length`, or by what the Wolfe search finds."""
+        """Moves along the direction: by `length`, or by what the Wolfe search finds.
+
+        Where `last` moved by `length`, nobody asks for the loss: the closure is not run.
+        """
         group = self.param_groups[0]
         if group["line_search_fn"] is None:
             self._move(length, direction)
+            if last:
+                return loss, grad, length, 0
             loss, grad = evaluate()
             return loss, grad, length, 1
         origin = [p.clone() for p in self._params]

@@ -52,3 +52,45 @@ def test_attention_kernels_can_be_asked_for_without_effect():
 def test_spmm_of_dense_matrices_is_mm():
     a, b = mt.rand(2, 3), mt.rand(3, 4)
     assert mt.equal(mt.spmm(a, b), mt.mm(a, b))
+
+
+def test_backends_import_as_modules_and_lend_contexts():
+    import mindtorch.backends.cudnn as cudnn
+
+    assert cudnn is mt.backends.cudnn
+    with cudnn.flags(enabled=False), mt.backends.cuda.sdp_kernel(enable_flash=True):
+        assert not cudnn.is_available()
+
+
+def test_lbfgs_leaves_the_last_point_unevaluated():
+    torch = pytest.importorskip("torch", reason="torch is the oracle")
+
+    def calls(t):
+        w = t.tensor([3.0, -2.0], requires_grad=True)
+        optimizer, seen = t.optim.LBFGS([w], lr=0.5, max_iter=4), []
+
+        def closure():
+            optimizer.zero_grad()
+            loss = (w**4).sum()
+            loss.backward()
+            seen.append(loss.item())
+            return loss
+
+        optimizer.step(closure)
+        optimizer.step(closure)
+        return seen
+
+    assert calls(mt) == pytest.approx(calls(torch), rel=1e-4)
+
+
+def test_new_makes_tensors_of_its_own_kind():
+    x = mt.zeros(1, dtype=mt.float64)
+    assert x.new(2, 3).shape == (2, 3)
+    assert x.new([1, 2]).tolist() == [1.0, 2.0]
+    assert x.new([1, 2]).dtype is x.new().dtype is x.new(mt.Size((4,))).dtype is mt.float64
+
+
+def test_the_assert_function_raises_with_its_message():
+    mt._assert(True, "kept")
+    with pytest.raises(AssertionError, match="kept"):
+        mt._assert(False, "kept")
