@@ -245,3 +245,21 @@ def test_the_second_version_can_shift_after_scaling(sim: Any) -> None:
     settings = (0.25, 1.0, FAR, FAR, 4, "BNSD", 0, 0, 0)
     ends = (*stats, Out(spare, spare), Out(out, tolerance=1e-5))
     sim.check("aclnnFlashAttentionScoreV2", q, k, v, shift, *absent, *settings, *ends)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("layout", ["BNSD", "BSH"])
+def test_attention_to_a_prompt_equals_the_definition(sim: Any, dtype: Any, layout: str) -> None:
+    q, k, v = inputs(dtype, 2, 40, 40)
+    hidden = torch.ones(40, 40, dtype=torch.bool).triu(1)
+    out = attend(*[t.double() for t in (q, k, v)], 0.25, hidden)[0].to(dtype)
+    given = [arranged(t, layout) for t in (q, k, v)]
+    expected = Out(arranged(out, layout), tolerance=LOOSE[dtype])
+    triangle = torch.ones(2048, 2048, dtype=torch.bool).triu(1)
+    settings = (4, 0.25, FAR, FAR, layout, 2)
+    sim.check("aclnnPromptFlashAttention", *given, None, hidden, None, *settings, expected)
+    for mode, mask in ((0, hidden), (2, triangle)):
+        absent = [None] * 7
+        sim.check(
+            "aclnnPromptFlashAttentionV3", *given, None, mask, *absent, *settings, mode, 1, expected
+        )

@@ -1,5 +1,5 @@
-// Attention as training calls it, in four dense layouts, and its gradients. Rotary parts, quantized
-// inputs, sinks, prefixes and variable lengths are refused.
+// Attention as training and prompts call it, in four dense layouts, and its gradients. Rotary
+// parts, quantized inputs, sinks, prefixes and variable lengths are refused.
 #include "attention.h"
 #include "given.h"
 #include "stage.h"
@@ -14,7 +14,8 @@ struct Places {
   int dy, shift, drop, mask, top, sum;
   int refused_from, refused_to;
   int scale, keep, before, after, heads, layout, sparse, shift_type;
-  int dq, dk, dv, dshift;  // the forward op has only dq: its output
+  int dq, dk, dv, dshift;    // a forward op has only dq: its output
+  bool shift_after = false;  // the shift is added to scaled scores
 };
 constexpr Places kScore = {kNone, 3,  4,  6,  16, 17,    7,  7,     8,     9,
                            10,    11, 12, 13, 15, kNone, 19, kNone, kNone, kNone};
@@ -32,10 +33,25 @@ constexpr Places kGradV3 = {3,  4,  5,  7,  8,  9,  12, 13, 16, 17,
                             18, 19, 20, 21, 23, 24, 25, 26, 27, 28};
 constexpr Places kGradV4 = {3,  4,  5,  7,  8,  9,  12, 22, 25, 26,
                             27, 28, 29, 30, 33, 34, 38, 39, 40, 43};
+// Inference: no statistics, nothing dropped.
+constexpr Places kPrompt = {kNone, 3, kNone, 4,     kNone, kNone, 5,     5,     7,     kNone, 8,
+                            9,     6, 10,    kNone, kNone, 12,    kNone, kNone, kNone, true};
+constexpr Places kPromptV2 = {kNone, 3,  kNone, 4,  kNone, kNone, 5,     11,    13,    kNone, 14,
+                              15,    12, 16,    18, kNone, 19,    kNone, kNone, kNone, true};
+constexpr Places kPromptV3 = {kNone, 3,  kNone, 4,  kNone, kNone, 5,     11,    13,    kNone, 14,
+                              15,    12, 16,    18, kNone, 20,    kNone, kNone, kNone, true};
 
 bool absent(const Call& c, int arg) {
+  if (arg == kNone) return true;
   if (c.null(arg)) return true;
   return c.args[arg].kind == ArgKind::Tensor ? c.tensor(arg).numel() == 0 : c.args[arg].size == 0;
+}
+
+int64_t integer_or(const Call& c, int arg, int64_t otherwise) {
+  return arg == kNone ? otherwise : c.integer(arg);
+}
+const Tensor* tensor_or_null(const Call& c, int arg) {
+  return arg == kNone ? nullptr : c.maybe(arg);
 }
 
 struct Sizes {
@@ -84,15 +100,14 @@ aclnnStatus refuse_unsupported(const Call& c, const Places& at) {
       return c.fail(ACLNN_ERR_PARAM_INVALID, "%s is not supported by the simulator.", c.name(i));
     }
   }
-  const int64_t mode = c.integer(at.sparse);
+  const int64_t mode = integer_or(c, at.sparse, 0);
   if (mode < 0 || mode > 4) {
     return c.fail(ACLNN_ERR_PARAM_INVALID,
                   "sparseMode %lld is not supported by the simulator, "
                   "only 0 to 4.",
                   static_cast<long long>(mode));
   }
-  const int64_t type =
-      at.shift_type == kNone ? 1 : c.integer(at.shift_type == kNone ? 0 : at.shift_type);
+  const int64_t type = integer_or(c, at.shift_type, 1);
   if (!absent(c, at.shift) && type != 0 && type != 1) {
     return c.fail(ACLNN_ERR_PARAM_INVALID,
                   "pseType %lld is not supported by the simulator, only 0 "
@@ -128,7 +143,9 @@ aclnnStatus read_scores(Call& c, const Places& at, Attention& a) {
   return ACLNN_SUCCESS;
 }
 aclnnStatus plan_of(Call& c, const Places& at) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, at.top, at.sum, at.dq}));
+  for (int arg : {0, 1, 2, at.top, at.sum, at.dq}) {
+    if (arg != kNone) ACL_RETURN_IF_FAILED(expect_given(c, {arg}));
+  }
   ACL_RETURN_IF_FAILED(refuse_unsupported(c, at));
   const char* layout = c.text(at.layout) ? c.text(at.layout) : "";
   Sizes q, k, v;
@@ -151,13 +168,14 @@ aclnnStatus plan_of(Call& c, const Places& at) {
   Sizes o;
   read_sizes(out, layout, q.heads, 0, o);
   a.out = o.layout;
-  a.scale = c.number(at.scale), a.keep = c.number(at.keep);
-  a.shift_first =
-      at.shift_type == kNone || c.integer(at.shift_type == kNone ? 0 : at.shift_type) == 1;
-  a.sparse = static_cast<Sparse>(c.integer(at.sparse));
+  a.scale = c.number(at.scale),
+  a.keep = at.keep == kNone ? 1 : c.number(at.keep == kNone ? 0 : at.keep);
+  a.shift_first = !at.shift_after && integer_or(c, at.shift_type, 1) == 1;
+  a.sparse = static_cast<Sparse>(integer_or(c, at.sparse, 0));
   a.before = c.integer(at.before), a.after = c.integer(at.after);
   ACL_RETURN_IF_FAILED(read_scores(c, at, a));
   for (int arg : {at.top, at.sum}) {
+    if (arg == kNone) continue;
     ACL_RETURN_IF_FAILED(expect_numel(c, arg, a.batch * a.heads * a.queries * kStatistics));
   }
   c.workspace_size = stage_bytes(c, ACL_FLOAT);
@@ -182,7 +200,7 @@ aclError run_score(Call& c) {
   AttentionData d = {stage.in(c.tensor(0)), stage.in(c.tensor(1)), stage.in(c.tensor(2)), nullptr};
   d.kept = kept_bits(c, at, stage);
   float* out = stage.out(c.tensor(at.dq));
-  float *top = stage.out(c.tensor(at.top)), *sum = stage.out(c.tensor(at.sum));
+  float *top = stage.out(tensor_or_null(c, at.top)), *sum = stage.out(tensor_or_null(c, at.sum));
   attention_forward(a, d, out, top, sum);
   stage.done();
   return ACL_SUCCESS;
@@ -229,6 +247,9 @@ ACLNN_OP_FLAGS(aclnnFlashAttentionScore, check_score<kScore>, run_score<kScore>,
 ACLNN_OP_FLAGS(aclnnFlashAttentionScoreV2, check_score<kScoreV2>, run_score<kScoreV2>, kOwnNulls)
 ACLNN_OP_FLAGS(aclnnFlashAttentionScoreV3, check_score<kScoreV3>, run_score<kScoreV3>, kOwnNulls)
 ACLNN_OP_FLAGS(aclnnFlashAttentionScoreV4, check_score<kScoreV4>, run_score<kScoreV4>, kOwnNulls)
+ACLNN_OP_FLAGS(aclnnPromptFlashAttention, check_score<kPrompt>, run_score<kPrompt>, kOwnNulls)
+ACLNN_OP_FLAGS(aclnnPromptFlashAttentionV2, check_score<kPromptV2>, run_score<kPromptV2>, kOwnNulls)
+ACLNN_OP_FLAGS(aclnnPromptFlashAttentionV3, check_score<kPromptV3>, run_score<kPromptV3>, kOwnNulls)
 ACLNN_OP_FLAGS(aclnnFlashAttentionScoreGrad, check_grad<kGrad>, run_grad<kGrad>, kOwnNulls)
 ACLNN_OP_FLAGS(aclnnFlashAttentionScoreGradV2, check_grad<kGradV2>, run_grad<kGradV2>, kOwnNulls)
 ACLNN_OP_FLAGS(aclnnFlashAttentionScoreGradV3, check_grad<kGradV3>, run_grad<kGradV3>, kOwnNulls)
