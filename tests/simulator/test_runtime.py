@@ -28,6 +28,7 @@ PARTS: dict[str, dict[str, str]] = {
     "exit_while_busy": {},
     "many_threads": {},
     "large_work": {"ACLSIM_THREADS": "4"},
+    "deep_queue": {},
 }
 
 

@@ -628,6 +628,31 @@ static void signals() {
   kit.end();
 }
 
+// More launches than a queue is deep, each to be counted once: the host is held back, not the work.
+static void deep_queue() {
+  Kit kit;
+  void* at = Kit::floats({0});
+  void* one = Kit::floats({1});
+  aclTensor* self = Kit::tensor(at, {1});
+  aclTensor* other = Kit::tensor(one, {1});
+  aclScalar* alpha = Kit::scalar(1);
+  for (int i = 0; i < 60000; ++i) {
+    uint64_t size = 0;
+    aclOpExecutor* executor = nullptr;
+    MUST(aclnnInplaceAddGetWorkspaceSize(self, other, alpha, &size, &executor));
+    MUST(aclnnInplaceAdd(nullptr, size, executor, kit.stream));
+  }
+  MUST(aclrtSynchronizeStream(kit.stream));
+  CHECK(Kit::back(at, 1)[0] == 60000);
+  CHECK(aclsimLiveHandles("executor") == 0);
+  MUST(aclDestroyTensor(self));
+  MUST(aclDestroyTensor(other));
+  MUST(aclDestroyScalar(alpha));
+  MUST(aclrtFree(at));
+  MUST(aclrtFree(one));
+  kit.end();
+}
+
 // Kernels that share their work among threads, on two streams at once.
 static void large_work() {
   Kit kit;
@@ -720,7 +745,8 @@ int main(int argc, char** argv) {
       {"abort_drops_queued_work", abort_drops_queued_work}, {"stream_limit", stream_limit},
       {"fork_is_refused_in_the_child", fork_is_refused_in_the_child}, {"options", options},
       {"physical_memory", physical_memory}, {"signals", signals}, {"product_rules", product_rules},
-      {"exit_while_busy", exit_while_busy}, {"many_threads", many_threads}, {"large_work", large_work}};
+      {"exit_while_busy", exit_while_busy}, {"many_threads", many_threads}, {"large_work", large_work},
+      {"deep_queue", deep_queue}};
   auto part = parts.find(argc > 1 ? argv[1] : "");
   if (part == parts.end()) return 1;
   if (argc > 2) wanted_dtype = atoi(argv[2]);
