@@ -61,11 +61,18 @@ class Taps {
     const C reach = kind_ == Kind::CubicAA ? C(2) : C(1);
     return ratio() >= C(1) ? reach * ratio() : reach;
   }
+  bool trivial() const { return axis_.in == 1 && axis_.out == 1; }
   int64_t taps_of() const {
+    if (trivial()) return 1;
     if (smooth()) return static_cast<int64_t>(std::ceil(support())) * 2 + 1;
     return kind_ == Kind::Cubic ? 4 : kind_ == Kind::Linear ? 2 : 1;
   }
   void fill(int64_t o, int64_t* at, C* weights) const {
+    if (trivial()) {
+      at[0] = 0;
+      weights[0] = C(1);
+      return;
+    }
     if (smooth()) return fill_smooth(o, at, weights);
     if (kind_ == Kind::Cubic) return fill_cubic(o, at, weights);
     if (kind_ == Kind::Linear) return fill_linear(o, at, weights);
@@ -127,8 +134,8 @@ class Taps {
   Buffer<C> weights_;
 };
 
-// f(plane, first element of an output line, input line, its weight) for all lines of planes
-// [begin, end).
+// f(plane, first element of an output line, that of an input line, its weight, its number) for all
+// lines of planes [begin, end).
 template <class C, class F>
 void each_line(const Plan& p, Taps<C>& deep, Taps<C>& high, int64_t begin, int64_t end, F f) {
   const Axis *a = p.axes, *b = p.axes + 1;
@@ -139,7 +146,7 @@ void each_line(const Plan& p, Taps<C>& deep, Taps<C>& high, int64_t begin, int64
           const int64_t k = i / high.count(), l = i % high.count();
           const C weight = deep.weights(d)[k] * high.weights(h)[l];
           const int64_t line = deep.at(d)[k] * b->in + high.at(h)[l];
-          f(plane, (d * b->out + h) * p.axes[2].out, line * p.axes[2].in, weight, i == 0);
+          f(plane, (d * b->out + h) * p.axes[2].out, line * p.axes[2].in, weight, i);
         }
       }
     }
@@ -151,22 +158,56 @@ void each_planes(const Plan& p, F f) {
 }
 
 template <class C>
+ACL_VECTOR void mix_line(C* to, const C* line, C weight, bool first, int64_t n) {
+  if (first) {
+    ACL_IVDEP
+    for (int64_t i = 0; i < n; ++i) to[i] = weight * line[i];
+  } else {
+    ACL_IVDEP
+    for (int64_t i = 0; i < n; ++i) to[i] += weight * line[i];
+  }
+}
+template <class C>
+ACL_VECTOR void pick_line(C* to, const C* line, const int64_t* at, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) to[i] = line[at[i]];
+}
+template <class C>
+ACL_VECTOR void mix_pairs(C* to, const C* line, const int64_t* at, const C* weights, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    to[i] = weights[2 * i] * line[at[2 * i]] + weights[2 * i + 1] * line[at[2 * i + 1]];
+  }
+}
+template <class C>
+void mix_taps(C* to, const C* line, const int64_t* at, const C* weights, int64_t taps, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    C sum = 0;
+    for (int64_t k = i * taps; k < (i + 1) * taps; ++k) sum += weights[k] * line[at[k]];
+    to[i] = sum;
+  }
+}
+// Lines are mixed first, then their places.
+template <class C>
 void resample(const Plan& p, Kind kind, C* y, const C* x) {
   Taps<C> deep(p.axes[0], kind, p.align), high(p.axes[1], kind, p.align),
       wide(p.axes[2], kind, p.align);
-  const int64_t width = p.axes[2].out, taps = wide.count();
+  const int64_t width = p.axes[2].out, lines = deep.count() * high.count();
   const int64_t* at = wide.at(0);
   const C* weights = wide.weights(0);
   each_planes(p, [&](int64_t begin, int64_t end) {
+    Buffer<C> mixed(p.axes[2].in);
     each_line(p, deep, high, begin, end,
-              [&](int64_t plane, int64_t to, int64_t from, C weight, bool first) {
+              [&](int64_t plane, int64_t to, int64_t from, C weight, int64_t i) {
                 const C* line = x + plane * p.in_space() + from;
                 C* out = y + plane * p.out_space() + to;
-                for (int64_t o = 0; o < width; ++o) {
-                  C sum = 0;
-                  for (int64_t k = 0; k < taps; ++k)
-                    sum += weights[o * taps + k] * line[at[o * taps + k]];
-                  out[o] = first ? weight * sum : out[o] + weight * sum;
+                if (lines > 1) mix_line(mixed.get(), line, weight, i == 0, p.axes[2].in);
+                if (i < lines - 1) return;
+                if (lines > 1) line = mixed;
+                if (wide.count() == 1) {
+                  pick_line(out, line, at, width);
+                } else if (wide.count() == 2) {
+                  mix_pairs(out, line, at, weights, width);
+                } else {
+                  mix_taps(out, line, at, weights, wide.count(), width);
                 }
               });
   });
@@ -181,7 +222,7 @@ void resample_grad(const Plan& p, Kind kind, C* gx, const C* g) {
   each_planes(p, [&](int64_t begin, int64_t end) {
     std::fill(gx + begin * p.in_space(), gx + end * p.in_space(), C(0));
     each_line(p, deep, high, begin, end,
-              [&](int64_t plane, int64_t from, int64_t to, C weight, bool) {
+              [&](int64_t plane, int64_t from, int64_t to, C weight, int64_t) {
                 C* line = gx + plane * p.in_space() + to;
                 const C* up = g + plane * p.out_space() + from;
                 for (int64_t i = 0; i < width * taps; ++i) {
