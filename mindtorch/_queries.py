@@ -139,7 +139,7 @@ def _construct(args: Any, dtype: dt.dtype, device: Any = None) -> Tensor:
 def new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
     """The legacy constructor with this tensor's dtype and device: `x.new(2, 3)`, `x.new([…])`."""
     if args and isinstance(args[0], Tensor):
-        return args[0].detach()
+        return args[0].detach()  # type: ignore[no-any-return]
     return _construct(args, self.dtype, self.device if device is None else device)
 
 

@@ -94,3 +94,23 @@ def test_the_assert_function_raises_with_its_message():
     mt._assert(True, "kept")
     with pytest.raises(AssertionError, match="kept"):
         mt._assert(False, "kept")
+
+
+@pytest.mark.parametrize(("spelled", "meant"), [("divide", "div"), ("arctan", "atan")])
+def test_second_spellings_are_functions_methods_and_writers(spelled, meant):
+    args = (3.0,) if meant == "div" else ()
+    x = mt.tensor([0.25, -0.5])
+    expected = getattr(mt, meant)(x, *args)
+    assert mt.equal(getattr(mt, spelled)(x, *args), expected)
+    assert mt.equal(getattr(x, spelled)(*args), expected)
+    assert mt.equal(getattr(x, spelled + "_")(*args), expected)
+    assert mt.equal(x, expected)
+
+
+def test_every_alias_names_something():
+    from mindtorch import _aliases
+
+    assert all(callable(getattr(mt.nn.functional, name)) for name in _aliases.LAYERS)
+    assert all(callable(getattr(mt.Tensor, name + "_")) for name in _aliases.WRITERS)
+    assert mt.conv2d(mt.ones(1, 1, 3, 3), mt.ones(1, 1, 3, 3)).item() == 9.0
+    assert mt.relu_(mt.tensor([-1.0, 2.0])).tolist() == [0.0, 2.0]
