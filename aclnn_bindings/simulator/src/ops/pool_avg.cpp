@@ -23,6 +23,10 @@ template <class F>
 void each_planes(const Windows& w, F f) {
   parallel_for(w.planes, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, w.cost())), f);
 }
+template <class C>
+ACL_VECTOR double total(const C* x, int64_t n) {
+  return lane_sum<C>(n, [=](int64_t i) ACL_LAMBDA { return x[i]; });
+}
 template <class C, int Out>
 void average(Call& c) {
   const Plan& p = c.get<Plan>();
@@ -30,15 +34,22 @@ void average(Call& c) {
   const C* x = stage.in(c.tensor(0));
   C* y = stage.out(c.tensor(Out));
   each_planes(p, [&](int64_t first, int64_t last) {
-    each_window(p, first, last,
-                [&](int64_t plane, int64_t o, const Windows::Reach& deep,
-                    const Windows::Reach& high, const Windows::Reach& wide) {
-                  const C* from = x + plane * p.in_space();
-                  C sum = 0;
-                  each_input(p, deep, high, wide, [&](int64_t i) { sum += from[i]; });
-                  y[plane * p.out_space() + o] =
-                      static_cast<C>(sum / divisor_of(p, deep, high, wide));
-                });
+    each_window(
+        p, first, last,
+        [&](int64_t plane, int64_t o, const Windows::Reach& deep, const Windows::Reach& high,
+            const Windows::Reach& wide) {
+          const C* from = x + plane * p.in_space();
+          C sum = 0;
+          if (wide.end - wide.begin == p.in[2] && p.in[2] > 1) {  // whole lines: one run per depth
+            const int64_t run = (high.end - high.begin) * p.in[2];
+            for (int64_t d = deep.begin; d < deep.end; ++d) {
+              sum += static_cast<C>(total(from + (d * p.in[1] + high.begin) * p.in[2], run));
+            }
+          } else {
+            each_input(p, deep, high, wide, [&](int64_t i) { sum += from[i]; });
+          }
+          y[plane * p.out_space() + o] = static_cast<C>(sum / divisor_of(p, deep, high, wide));
+        });
   });
   stage.done();
 }
