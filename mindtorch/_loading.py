@@ -13,7 +13,7 @@ import threading
 SURFACES = (
     "_autograd.surface", "_creation", "_methods", "_indexing", "_printing", "_pickling",
     "_queries", "_dlpack", "_arithmetic", "_choice", "_reductions", "_products", "_random",
-    "_grids", "_aliases",
+    "_grids", "_compositions", "_aliases",
 )  # fmt: skip
 
 _lock = threading.RLock()

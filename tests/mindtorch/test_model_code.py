@@ -114,3 +114,41 @@ def test_every_alias_names_something():
     assert all(callable(getattr(mt.Tensor, name + "_")) for name in _aliases.WRITERS)
     assert mt.conv2d(mt.ones(1, 1, 3, 3), mt.ones(1, 1, 3, 3)).item() == 9.0
     assert mt.relu_(mt.tensor([-1.0, 2.0])).tolist() == [0.0, 2.0]
+
+
+COMPOSED = {
+    "deg2rad": lambda t: t.deg2rad(t.tensor([180.0, 90.0])),
+    "rad2deg": lambda t: t.tensor([1.0, 2.0]).rad2deg(),
+    "logit": lambda t: t.logit(t.tensor([0.3, 1.0]), 1e-3),
+    "vdot": lambda t: t.vdot(t.tensor([1 + 2j, 3j]), t.tensor([2 - 1j, 1 + 0j])),
+    "argwhere": lambda t: t.argwhere(t.tensor([[0, 1], [2, 0]])),
+    "column_stack": lambda t: t.column_stack([t.arange(2), t.ones(2, 2, dtype=t.int64)]),
+    "tensor_split": lambda t: t.tensor_split(t.arange(7), 3),
+    "tensor_split at": lambda t: t.arange(12).view(3, 4).tensor_split([1, 3, 9], dim=1),
+    "atleast_1d": lambda t: t.atleast_1d(t.tensor(1), t.ones(2)),
+    "atleast_2d": lambda t: t.atleast_2d(t.ones(2)),
+    "atleast_3d": lambda t: t.atleast_3d([t.tensor(1), t.ones(2), t.ones(2, 3)]),
+    "fill_diagonal_": lambda t: t.zeros(2, 3).fill_diagonal_(4),
+}
+
+
+@pytest.mark.parametrize("name", COMPOSED)
+def test_composed_functions_are_torchs(name):
+    torch = pytest.importorskip("torch", reason="torch is the oracle")
+    ours, theirs = COMPOSED[name](mt), COMPOSED[name](torch)
+    if not isinstance(theirs, tuple):
+        ours, theirs = (ours,), (theirs,)
+    assert len(ours) == len(theirs)
+    for mine, other in zip(ours, theirs, strict=True):
+        assert str(mine.dtype).replace("mindtorch", "torch") == str(other.dtype)
+        assert tuple(mine.shape) == tuple(other.shape)
+        np.testing.assert_allclose(mine.numpy(), other.numpy(), rtol=1e-6)
+
+
+def test_precision_and_threads_are_kept():
+    mt.set_float32_matmul_precision("high")
+    assert mt.get_float32_matmul_precision() == "high"
+    with pytest.raises(RuntimeError, match="is not one of"):
+        mt.set_float32_matmul_precision("low")
+    mt.set_num_threads(2)
+    assert mt.get_num_threads() == 2
