@@ -25,7 +25,7 @@ def _nll_rule(
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
     if target.dtype not in (dt.int64, dt.uint8, dt.int32):
         raise RuntimeError(
-            f"expected scalar type Long but found {str(target.dtype).split('.')[-1].capitalize()}"
+            f"expected target dtype to be Long or Byte, but got {target.dtype.legacy}"
         )
     if self.ndim == 2 and self.shape[0] != (target.shape[0] if target.ndim else 1):
         raise RuntimeError(

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .rules import pointwise
+from .. import _dtype as dt
+from .rules import Pointwise, pointwise
 from .samples import binary, unary
 from .spec import aten, call, op, scalar
 
@@ -108,9 +109,22 @@ op(
     inplace=True,
 )
 
+
+class _Negation(Pointwise):
+    """Pointwise, but for bool."""
+
+    def __call__(self, *args: Any) -> Any:
+        if args[0].dtype is dt.bool:
+            raise RuntimeError(
+                "Negation, the `-` operator, on a bool tensor is not supported. If you are trying"
+                " to invert a mask, use the `~` or `logical_not()` operator instead."
+            )
+        return super().__call__(*args)
+
+
 op(
     "neg(Tensor self) -> Tensor",
-    infer=pointwise(),
+    infer=_Negation(),
     cpu=np.negative,
     aclnn=call("aclnnNeg", "self", "out"),
     grad={"self": lambda grad: aten.neg(grad)},

@@ -129,6 +129,7 @@ COMPOSED = {
     "atleast_2d": lambda t: t.atleast_2d(t.ones(2)),
     "atleast_3d": lambda t: t.atleast_3d([t.tensor(1), t.ones(2), t.ones(2, 3)]),
     "fill_diagonal_": lambda t: t.zeros(2, 3).fill_diagonal_(4),
+    "negated": lambda t: -t.tensor([1.5, -0.0]),
 }
 
 
@@ -152,3 +153,8 @@ def test_precision_and_threads_are_kept():
         mt.set_float32_matmul_precision("low")
     mt.set_num_threads(2)
     assert mt.get_num_threads() == 2
+
+
+def test_negating_a_mask_names_the_remedy():
+    with pytest.raises(RuntimeError, match=r"use the `~` or `logical_not\(\)` operator instead"):
+        -mt.tensor([True])
