@@ -172,9 +172,9 @@ class Binder:
     ) -> TensorSpec:
         made.results.append(k)
         other = _INSTEAD.get(self.outs[k].dtype)
-        if other and other.acl in (claims := claimed(made.call.name, param.name)):
-            if self.outs[k].dtype.acl not in claims:
-                made.instead[k] = other
+        claims = claimed(made.call.name, param.name) if other else ()
+        if other and other.acl in claims and self.outs[k].dtype.acl not in claims:
+            made.instead[k] = other
         if dests is None:
             made.allocate.append(at)
             return spec_of(self.outs[k])
