@@ -137,3 +137,23 @@ def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
         raise NotImplementedError("fill_diagonal_: wrap=True is not supported, fill two parts")
     aten.diagonal(self).fill_(fill_value)
     return self
+
+
+@surface(function=False)
+def transpose_(self: Tensor, dim0: int, dim1: int) -> Tensor:
+    """torch.transpose, in place; NotImplementedError for a tensor that records gradients."""
+    if self.requires_grad:
+        raise NotImplementedError(
+            "transpose_: the tensor requires grad, whose history cannot follow; use transpose"
+        )
+    self.data = aten.transpose(self, dim0, dim1)
+    return self
+
+
+@surface(function=False)
+def t_(self: Tensor) -> Tensor:
+    """torch.t, in place."""
+    return self if self.ndim < 2 else transpose_(self, 0, 1)
+
+
+Tensor.swapaxes_ = Tensor.swapdims_ = transpose_  # type: ignore[attr-defined]

@@ -7,7 +7,7 @@ from typing import Any
 from ._creation import finish
 from ._dispatch.entry import entry
 from ._functional import surface
-from ._tensor import Tensor
+from ._tensor import Tensor, forget_array
 from .ops.rules import broadcast_all
 from .ops.spec import OPS, aten
 
@@ -304,6 +304,7 @@ def bucketize(
 def unsqueeze_(self: Tensor, dim: int) -> Tensor:
     """torch.unsqueeze, in place."""
     self._geom = aten.unsqueeze(self, dim)._geom
+    forget_array(self)
     return self
 
 
@@ -312,6 +313,7 @@ def squeeze_(self: Tensor, dim: Any = None) -> Tensor:
     """torch.squeeze, in place."""
     made = aten.squeeze(self) if dim is None else aten.squeeze(self, dim)
     self._geom = made._geom
+    forget_array(self)
     return self
 
 

@@ -158,3 +158,14 @@ def test_precision_and_threads_are_kept():
 def test_negating_a_mask_names_the_remedy():
     with pytest.raises(RuntimeError, match=r"use the `~` or `logical_not\(\)` operator instead"):
         -mt.tensor([True])
+
+
+def test_shapes_changed_in_place_are_seen_by_the_next_op():
+    x = mt.arange(6.0).view(2, 3).clone()
+    assert (x + 1).shape == (2, 3)
+    assert x.unsqueeze_(0).add(1).shape == (1, 2, 3)
+    assert x.squeeze_(0).add(1).shape == (2, 3)
+    assert x.t_().add(1).tolist() == [[1.0, 4.0], [2.0, 5.0], [3.0, 6.0]]
+    assert x.swapaxes_(0, 1).sum(1).tolist() == [3.0, 12.0]
+    with pytest.raises(NotImplementedError, match="use transpose"):
+        mt.ones(2, 3, requires_grad=True).transpose_(0, 1)
