@@ -3,8 +3,9 @@
 import gc
 import weakref
 
-import mindtorch as torch
 import pytest
+
+import mindtorch as torch
 
 
 @pytest.fixture
