@@ -138,7 +138,8 @@ def test_interrupt_leaves_a_valid_partial_report_to_resume(tmp_path):
     words = ("check", "add", "--form", "method", "--form", "meta", "--jobs", "1",
              "--journal", str(book), "--html", str(page))  # fmt: skip
     with subprocess.Popen(command(*words), env=environ, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True) as process:  # fmt: skip
+                          stderr=subprocess.PIPE, text=True,
+                          preexec_fn=_heed_interrupts) as process:  # fmt: skip
         _wait_for(book, "add/method/s0")
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
@@ -150,6 +151,11 @@ def test_interrupt_leaves_a_valid_partial_report_to_resume(tmp_path):
     assert record.end["interrupted"]
     assert "cases of" in out or "case of" in out
     assert "add/method/s0" in page.read_text()
+
+
+def _heed_interrupts() -> None:
+    """A shell's background job ignores SIGINT, and so would its children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _wait_for(path: Path, text: str) -> None:

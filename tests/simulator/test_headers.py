@@ -25,7 +25,7 @@ def headers() -> list[str]:
 
 
 def catalog() -> Any:
-    folder = Path(aclnn_bindings.__path__[0]) / "catalogs"
+    folder = Path(aclnn_bindings.__file__).parent / "catalogs"
     return json.loads((folder / "2026-08.json").read_text(encoding="utf-8"))
 
 
