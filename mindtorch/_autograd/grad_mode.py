@@ -169,3 +169,17 @@ def is_grad_enabled() -> bool:
 
 def is_inference_mode_enabled() -> bool:
     return LOCAL.inference
+
+
+def below_autograd(lower: Callable[..., Any]) -> Callable[..., Any]:
+    """`lower` run with gradients and functionalize off: a kernel made of ops."""
+
+    def run(*args: Any) -> Any:
+        held = LOCAL.grad, LOCAL.functionalize
+        LOCAL.grad, LOCAL.functionalize = False, 0
+        try:
+            return lower(*args)
+        finally:
+            LOCAL.grad, LOCAL.functionalize = held
+
+    return run

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import _device
-from .._autograd.grad_mode import LOCAL
+from .._autograd.grad_mode import below_autograd
 from .._backends.common.view import view_plan
 from .._backends.registry import registry
 from .._geometry import Geometry
@@ -149,20 +149,6 @@ def _backend_run(op: Op, device: Any, args: tuple[Any, ...], outs: tuple[Any, ..
     if op.lower is not None and not backend.has_kernel(op) and device.type != "meta":
         return below_autograd(op.lower)
     return backend.functional(op, args, outs)
-
-
-def below_autograd(lower: Callable[..., Any]) -> Callable[..., Any]:
-    """`lower` run with gradients and functionalize off: a kernel made of ops."""
-
-    def run(*args: Any) -> Any:
-        held = LOCAL.grad, LOCAL.functionalize
-        LOCAL.grad, LOCAL.functionalize = False, 0
-        try:
-            return lower(*args)
-        finally:
-            LOCAL.grad, LOCAL.functionalize = held
-
-    return run
 
 
 def _mover(a: Any, b: Any) -> Any:

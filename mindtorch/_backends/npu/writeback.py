@@ -11,11 +11,11 @@ from typing import Any
 
 from aclnn_bindings.failures import MissingSymbolError
 
+from ..._autograd.grad_mode import below_autograd
 from ..._geometry import Geometry, contiguous, geometry
 from ..._tensor import Tensor, wrap
 from ...ops.spec import Op, aten
 from . import memory, runtime, transfer
-from .below import below_autograd
 from .binding import spec_of
 
 
