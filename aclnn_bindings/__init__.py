@@ -9,13 +9,195 @@ print(out.numpy())
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from .cann import Cann
+    from .call.arrays import DeviceTensor as DeviceTensor
+    from .call.dynamic import launch_dynamic as launch_dynamic
+    from .call.handles import BoolArray as BoolArray
+    from .call.handles import FloatArray as FloatArray
+    from .call.handles import IntArray as IntArray
+    from .call.handles import Scalar as Scalar
+    from .call.handles import ScalarList as ScalarList
+    from .call.handles import Tensor as Tensor
+    from .call.handles import TensorList as TensorList
+    from .call.marshal import Cell as Cell
+    from .call.operator import BoundOp as BoundOp
+    from .call.plan import Plan as Plan
+    from .call.specs import ScalarSpec as ScalarSpec
+    from .call.specs import TensorSpec as TensorSpec
+    from .cann import Cann as Cann
+    from .diagnose.causes import Cause as Cause
+    from .diagnose.causes import causes as causes
+    from .diagnose.census import Census as Census
+    from .diagnose.census import Op as Op
+    from .diagnose.census import Status as Status
+    from .diagnose.child import StepResult as StepResult
+    from .diagnose.probe import Report as Report
+    from .diagnose.probe import Request as Request
+    from .diagnose.probe import probe as probe
+    from .errors import ArgumentError as ArgumentError
+    from .errors import BindingError as BindingError
+    from .errors import ClosedHandleError as ClosedHandleError
+    from .errors import ForkedError as ForkedError
+    from .errors import MissingSymbolError as MissingSymbolError
+    from .errors import RuntimeStateError as RuntimeStateError
+    from .errors import StillUsedError as StillUsedError
+    from .errors import UnknownPointerError as UnknownPointerError
+    from .errors import UnsupportedSignatureError as UnsupportedSignatureError
+    from .install.describe import Install as Install
+    from .install.library import InstallNotFoundError as InstallNotFoundError
+    from .install.library import declarations as declarations
+    from .install.library import find_install as find_install
+    from .install.machine import device_nodes as device_nodes
+    from .install.products import product_of as product_of
+    from .install.products import support as support
+    from .install.search import ENVIRONMENT as ENVIRONMENT
+    from .install.search import Step as Step
+    from .install.search import bundled_simulator as bundled_simulator
+    from .interface.compare import Difference as Difference
+    from .interface.compare import diff as diff
+    from .interface.signature import WORKSPACE_SUFFIX as WORKSPACE_SUFFIX
+    from .interface.signature import Declarations as Declarations
+    from .interface.signature import Direction as Direction
+    from .interface.signature import Kind as Kind
+    from .interface.signature import OpSignature as OpSignature
+    from .interface.signature import Param as Param
+    from .interface.signature import Signature as Signature
+    from .runtime.device import Context as Context
+    from .runtime.device import Device as Device
+    from .runtime.memory import Buffer as Buffer
+    from .runtime.memory import PinnedBuffer as PinnedBuffer
+    from .runtime.memory import throw_on as throw_on
+    from .runtime.native import Block as Block
+    from .runtime.native import address_of as address_of
+    from .runtime.native import ffi as ffi
+    from .runtime.native import launch as launch
+    from .runtime.native import launch_into as launch_into
+    from .runtime.native import launch_many as launch_many
+    from .runtime.native import lib as lib
+    from .runtime.status import AclDeviceError as AclDeviceError
+    from .runtime.status import AclError as AclError
+    from .runtime.status import AclOutOfMemoryError as AclOutOfMemoryError
+    from .runtime.status import AclParameterError as AclParameterError
+    from .runtime.status import AclUnsupportedError as AclUnsupportedError
+    from .runtime.status import StatusCodes as StatusCodes
+    from .runtime.stream import Event as Event
+    from .runtime.stream import Stream as Stream
 
-__all__ = ["open"]
+# What users of these bindings import from here: module → names. `open` is the door, and stays out
+# of `__all__` so that a star import does not hide the builtin.
+_FACE: Final = {
+    "call.arrays": ("DeviceTensor",),
+    "call.dynamic": ("launch_dynamic",),
+    "call.handles": (
+        "BoolArray",
+        "FloatArray",
+        "IntArray",
+        "Scalar",
+        "ScalarList",
+        "Tensor",
+        "TensorList",
+    ),
+    "call.marshal": ("Cell",),
+    "call.operator": ("BoundOp",),
+    "call.plan": ("Plan",),
+    "call.specs": (
+        "ScalarSpec",
+        "TensorSpec",
+    ),
+    "cann": ("Cann",),
+    "diagnose.causes": (
+        "Cause",
+        "causes",
+    ),
+    "diagnose.census": (
+        "Census",
+        "Op",
+        "Status",
+    ),
+    "diagnose.child": ("StepResult",),
+    "diagnose.probe": (
+        "Report",
+        "Request",
+        "probe",
+    ),
+    "errors": (
+        "ArgumentError",
+        "BindingError",
+        "ClosedHandleError",
+        "ForkedError",
+        "MissingSymbolError",
+        "RuntimeStateError",
+        "StillUsedError",
+        "UnknownPointerError",
+        "UnsupportedSignatureError",
+    ),
+    "install.describe": ("Install",),
+    "install.library": (
+        "InstallNotFoundError",
+        "declarations",
+        "find_install",
+    ),
+    "install.machine": ("device_nodes",),
+    "install.products": (
+        "product_of",
+        "support",
+    ),
+    "install.search": (
+        "ENVIRONMENT",
+        "Step",
+        "bundled_simulator",
+    ),
+    "interface.compare": (
+        "Difference",
+        "diff",
+    ),
+    "interface.signature": (
+        "Declarations",
+        "Direction",
+        "Kind",
+        "OpSignature",
+        "Param",
+        "Signature",
+        "WORKSPACE_SUFFIX",
+    ),
+    "runtime.device": (
+        "Context",
+        "Device",
+    ),
+    "runtime.memory": (
+        "Buffer",
+        "PinnedBuffer",
+        "throw_on",
+    ),
+    "runtime.native": (
+        "Block",
+        "address_of",
+        "ffi",
+        "launch",
+        "launch_into",
+        "launch_many",
+        "lib",
+    ),
+    "runtime.status": (
+        "AclDeviceError",
+        "AclError",
+        "AclOutOfMemoryError",
+        "AclParameterError",
+        "AclUnsupportedError",
+        "StatusCodes",
+    ),
+    "runtime.stream": (
+        "Event",
+        "Stream",
+    ),
+}
+_PLACES: Final = {name: module for module, names in _FACE.items() for name in names}
+
+__all__ = [*_PLACES]
 
 
 def open(home: str | Path | None = None, simulator: bool = False) -> Cann:
@@ -26,3 +208,15 @@ def open(home: str | Path | None = None, simulator: bool = False) -> Cann:
     from .cann import open_install
 
     return open_install(home, simulator)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module("." + _PLACES[name], __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PLACES})

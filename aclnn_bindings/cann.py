@@ -9,19 +9,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from .arrays import DeviceTensor, empty, from_host
-from .call import BoundOp, Namespace
-from .failures import MissingSymbolError
-from .function import BoundFunction
-from .install import Install
-from .library import declarations, find_install
-from .plan import PlanCache
-from .runtime import Runtime
-from .signature import Declarations
-from .symbols import Symbols
+from .call.arrays import DeviceTensor, empty, from_host
+from .call.function import BoundFunction
+from .call.operator import BoundOp, Namespace
+from .call.plan import PlanCache
+from .errors import MissingSymbolError
+from .install.describe import Install
+from .install.library import declarations, find_install
+from .interface.signature import Declarations
+from .runtime.runtime import Runtime
+from .runtime.symbols import Symbols
 
 if TYPE_CHECKING:
-    from .stream import Stream
+    from .runtime.stream import Stream
 
 
 class Cann:

@@ -24,10 +24,7 @@ from typing import Any
 import cffi
 
 import aclnn_bindings
-from aclnn_bindings.cann import Cann
-from aclnn_bindings.native import Block, launch, launch_into, lib
-from aclnn_bindings.plan import Plan
-from aclnn_bindings.specs import ScalarSpec, TensorSpec
+from aclnn_bindings import Block, Cann, Plan, ScalarSpec, TensorSpec, launch, launch_into, lib
 
 FLOAT, ND = 0, 2  # aclDataType and aclFormat of acl_base.h, as any program would write them
 ROUNDS = 15

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PROBE = """
 import json, os, resource, sys, time
 began = time.perf_counter()
-from aclnn_bindings.headers import load, parse_tree
+from aclnn_bindings.interface.headers import load, parse_tree
 imported = time.perf_counter()
 cpu = time.process_time()
 found = parse_tree(sys.argv[2:]) if sys.argv[1] == "cold" else load(sys.argv[2:])
@@ -41,7 +41,7 @@ def generated(folder: Path) -> list[str]:
     sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "aclnn_bindings" / "headers")]
     import header_generator
 
-    from aclnn_bindings import catalog
+    from aclnn_bindings.interface import catalog
 
     header_generator.write(header_generator.generate(catalog.load("8.1.RC1")).files, folder)
     return [str(folder)]

@@ -18,12 +18,14 @@ from . import exits
 
 # Command → its module here; the command object bears the command's name.
 COMMANDS: Final = {
-    "probe": ".probe",
-    "sim": ".sim",
-    "check": ".check",
-    "report": ".report",
-    "bench": ".bench",
-    "ops": ".ops",
+    "probe": ".probe.command",
+    "sim": ".sim.command",
+    "run": ".run.command",
+    "check": ".check.command",
+    "report": ".reports.command",
+    "bench": ".bench.command",
+    "ops": ".ops.command",
+    "catalog": ".catalog.command",
 }
 
 
@@ -84,7 +86,7 @@ def _run(arguments: list[str]) -> int:
 
 def _explain(error: Exception) -> int:
     """Say what went wrong, without a traceback; errors made on purpose are problems found."""
-    from aclnn_bindings.errors import BindingError
+    from aclnn_bindings import BindingError
 
     if isinstance(error, BindingError):
         click.echo(f"error: {error}", err=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Final, Literal
@@ -119,12 +120,24 @@ def markdown(blocks: Iterable[Block]) -> str:
 
 def _text(content: Content) -> Text:
     if isinstance(content, Cell):
-        return Text(content.text, style=content.style)
-    return Text(content)
+        return Text(printable(content.text), style=content.style)
+    return Text(printable(content))
 
 
 def _plain(content: Content) -> str:
-    return content.text if isinstance(content, Cell) else content
+    return printable(content.text if isinstance(content, Cell) else content)
+
+
+def printable(text: str) -> str:
+    """Without characters that a terminal obeys: controls (C0, C1, DEL) and bidi overrides.
+
+    Messages come from drivers and journals; an escape code there must not move a cursor.
+    """
+    return "".join(c if c == "\n" or _shows(c) else "\ufffd" for c in text)
+
+
+def _shows(c: str) -> bool:
+    return unicodedata.category(c) not in ("Cc", "Cf", "Cs")
 
 
 def _shown(block: Block) -> RenderableType:
@@ -134,7 +147,7 @@ def _shown(block: Block) -> RenderableType:
         case Line(content):
             return _text(content)
         case Code(text):
-            return Padding(Text(text, style="dim"), (0, 0, 0, 2))
+            return Padding(Text(printable(text), style="dim"), (0, 0, 0, 2))
         case Facts(rows):
             return _pairs([(name, _text(value)) for name, value in rows])
         case Grid():
@@ -168,7 +181,7 @@ def _item(number: int, item: Item) -> RenderableType:
     grid.add_column(overflow="fold")
     grid.add_row(f"{number}.", _text(item.title))
     for label, text in item.details:
-        grid.add_row("", Text.assemble((f"{label}: ", "dim"), text))
+        grid.add_row("", Text.assemble((f"{label}: ", "dim"), printable(text)))
     return Padding(grid, (0, 0, 0, 1))
 
 

@@ -3,7 +3,9 @@
 from collections.abc import Callable
 
 import click
+from mutation_page import mutation_page
 from simulator_ops_page import simulator_ops_page
+from type_stubs import aten_page, methods_page
 
 
 def _command_help(command: click.Command, name: str, parent: click.Context | None) -> str:
@@ -29,7 +31,9 @@ def cli_page() -> str:
 
 def errors_page() -> str:
     """Every status code: symbol, exception, remedy; then remedies of single operators."""
-    from aclnn_bindings import catalog, errors, remedies
+    from aclnn_bindings.interface import catalog
+    from aclnn_bindings.runtime import remedies
+    from aclnn_bindings.runtime import status as errors
 
     names = errors.StatusCodes(catalog.load(catalog.versions()[-1])).names()
     rows = [
@@ -61,5 +65,8 @@ def errors_page() -> str:
 GENERATED: dict[str, Callable[[], str]] = {
     "docs/cli.md": cli_page,
     "docs/errors.md": errors_page,
+    "docs/mutation_scores.md": mutation_page,
     "docs/simulator_ops.md": simulator_ops_page,
+    "mindtorch/_tensor/_methods.pyi": methods_page,
+    "mindtorch/ops/_aten.pyi": aten_page,
 }

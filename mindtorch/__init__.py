@@ -7,7 +7,6 @@ import importlib as _importlib
 import math as _math
 from typing import Any as _Any
 
-from . import _loading
 from ._autograd.grad_mode import (
     enable_grad,
     inference_mode,
@@ -16,8 +15,9 @@ from ._autograd.grad_mode import (
     no_grad,
     set_grad_enabled,
 )
-from ._device import device, get_default_device, set_default_device
-from ._dtype import (
+from ._tensor import loading as _loading
+from ._tensor.device import device, get_default_device, set_default_device
+from ._tensor.dtype import (
     bfloat16,
     bool,
     cdouble,
@@ -44,8 +44,8 @@ from ._dtype import (
     short,
     uint8,
 )  # fmt: skip
-from ._geometry import Size
-from ._tensor import Tensor
+from ._tensor.geometry import Size
+from ._tensor.tensor import Tensor
 
 # Names that are here before first use; all others come through `__getattr__`.
 __all__ = [
@@ -74,35 +74,35 @@ _SUBMODULES = frozenset((
 
 # Names that live in a module of their own kind, not in a row.
 _PLACES = {
-    "Generator": "_generator",
+    "Generator": "_random.generator",
     "functionalize": "_dispatch.functionalize",
-    "get_rng_state": "_generator",
-    "initial_seed": "_generator",
+    "get_rng_state": "_random.generator",
+    "initial_seed": "_random.generator",
     "load": "serialization",
-    "manual_seed": "_generator",
+    "manual_seed": "_random.generator",
     "save": "serialization",
-    "seed": "_generator",
-    "set_printoptions": "_printing",
-    "set_rng_state": "_generator",
+    "seed": "_random.generator",
+    "set_printoptions": "_functional.printing",
+    "set_rng_state": "_random.generator",
     "autocast": "amp",
     "get_autocast_dtype": "amp",
     "is_autocast_available": "amp",
     "is_autocast_enabled": "amp",
-    "channels_last": "_queries",
-    "channels_last_3d": "_queries",
+    "channels_last": "_functional.queries",
+    "channels_last_3d": "_functional.queries",
     "compile": "compiler",
-    "contiguous_format": "_queries",
-    "layout": "_queries",
-    "memory_format": "_queries",
-    "preserve_format": "_queries",
-    "strided": "_queries",
+    "contiguous_format": "_functional.queries",
+    "layout": "_functional.queries",
+    "memory_format": "_functional.queries",
+    "preserve_format": "_functional.queries",
+    "strided": "_functional.queries",
 }
 
 
 def set_default_dtype(d: dtype) -> None:
     """Set the dtype of tensors made from Python floats; TypeError for a non-floating one."""
-    from . import _dtype
     from ._dispatch import plans
+    from ._tensor import dtype as _dtype
 
     _dtype.set_default_dtype(d)
     plans.clear()
@@ -117,7 +117,7 @@ def __getattr__(name: str) -> _Any:
     if name in _PLACES:
         found = getattr(_importlib.import_module("." + _PLACES[name], __name__), name)
     else:
-        from . import _functional
+        from ._functional import publish as _functional
 
         found = _functional.function(name)
     globals()[name] = found
@@ -125,7 +125,7 @@ def __getattr__(name: str) -> _Any:
 
 
 def __dir__() -> list[str]:
-    from . import _functional
+    from ._functional import publish as _functional
 
     _loading.load()
     return sorted({*globals(), *_functional.FUNCTIONS, *_SUBMODULES, *_PLACES})

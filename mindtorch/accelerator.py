@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._device import device
+from ._tensor.device import device
+from ._tensor.device import device as Device
 
 
 def _npu() -> Any:
@@ -38,11 +39,11 @@ def set_device_index(index: Any) -> None:
     _npu().set_device(index)
 
 
-def synchronize(device: Any = None) -> None:
+def synchronize(device: Device | str | int | None = None) -> None:
     """Wait for what was launched on an npu."""
     _npu().synchronize(device)
 
 
-def current_stream(device: Any = None) -> Any:
+def current_stream(device: Device | str | int | None = None) -> Any:
     """The current stream of an npu."""
     return _npu().current_stream(device)

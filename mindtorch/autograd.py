@@ -7,7 +7,7 @@ from ._autograd import graph
 from ._autograd.function import Function, once_differentiable
 from ._autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from ._autograd.surface import backward, grad
-from ._tensor import Tensor as Variable
+from ._tensor.tensor import Tensor as Variable
 
 
 class set_detect_anomaly:  # noqa: N801 - torch's name

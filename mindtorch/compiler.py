@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 
-def compile(model: Any = None, **_: Any) -> Any:
+def compile(model: Callable[..., Any] | None = None, **_: Any) -> Callable[..., Any]:
     """`model` unchanged (torch.compile); a decorator without one."""
     return (lambda m: m) if model is None else model
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ._backends.registry import registry
-from ._functional import publish
+from ._functional.publish import publish
 from .ops.spec import OPS, Op, op
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _device
-from . import _generator as _random
 from ._backends.npu import runtime as _runtime
+from ._backends.npu.graphs import Graph as _Graph
+from ._backends.npu.graphs import graph, is_current_stream_capturing
 from ._backends.npu.properties import (
     empty_cache,
     get_device_name,
@@ -31,9 +31,13 @@ from ._backends.npu.streams import (
     index_of,
     set_stream,
 )
+from ._random import generator as _random
+from ._tensor import device as _device
+from ._tensor.device import device as Device
 
 __all__ = [
     "Event",
+    "NPUGraph",
     "Stream",
     "StreamContext",
     "current_device",
@@ -46,11 +50,13 @@ __all__ = [
     "get_device_name",
     "get_device_properties",
     "get_rng_state",
+    "graph",
     "host_syncs",
     "init",
     "initial_seed",
     "is_available",
     "is_bf16_supported",
+    "is_current_stream_capturing",
     "is_initialized",
     "manual_seed",
     "manual_seed_all",
@@ -86,7 +92,7 @@ def current_device() -> int:
     return _device.current_npu()
 
 
-def set_device(device: Any) -> None:
+def set_device(device: Device | str | int | None) -> None:
     """Make `npu` mean this device on this thread; RuntimeError when there is no such device."""
     index = index_of(device)
     if index < 0:
@@ -122,7 +128,7 @@ class device_of(device):  # noqa: N801 - torch's name
         super().__init__(tensor.device if tensor.device.type == "npu" else None)
 
 
-def synchronize(device: Any = None) -> None:
+def synchronize(device: Device | str | int | None = None) -> None:
     """Wait for all work on a device; raises its first error."""
     _runtime.device(index_of(device)).synchronize()
 
@@ -156,14 +162,34 @@ def initial_seed() -> int:
     return _random.default_generator("npu").initial_seed()
 
 
-def get_rng_state(device: Any = "npu") -> Any:
+def get_rng_state(device: Device | str | int | None = "npu") -> Any:
     """The state of a device's default generator, as a uint8 tensor."""
     return _random.default_generator(f"npu:{index_of(device)}").get_state()
 
 
-def set_rng_state(new_state: Any, device: Any = "npu") -> None:
+def set_rng_state(new_state: Any, device: Device | str | int | None = "npu") -> None:
     """Put a device's default generator into a state."""
     _random.default_generator(f"npu:{index_of(device)}").set_state(new_state)
+
+
+class NPUGraph(_Graph):
+    """Work captured from a stream (`with torch.npu.graph(g):`), run by one call of `replay`.
+
+    Random numbers are refused in a capture: every replay would repeat them.
+    """
+
+    def capture_begin(self, pool: Any = None, capture_error_mode: str = "global") -> None:
+        self._random = get_rng_state().tolist()
+        super().capture_begin(pool, capture_error_mode)
+
+    def capture_end(self) -> None:
+        super().capture_end()
+        if get_rng_state().tolist() != self._random:
+            self.reset()
+            raise NotImplementedError(
+                "NPUGraph.capture_end: random operators were captured, whose numbers every replay "
+                "would repeat; take them out of the graph"
+            )
 
 
 def host_syncs() -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ._generator import (
+from ._random.generator import (
     Generator,
     default_generator,
     get_rng_state,

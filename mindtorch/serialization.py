@@ -1,8 +1,9 @@
 """Owns `save` and `load`: tensors and state dicts through pickle; refuses other globals on load.
 
 A file is a zip with one pickle (`data.pkl`) and one entry per storage (`data/<key>`), as torch's
-are; storages are little-endian. Loading allows only the globals that tensors need, unless
-`weights_only=False` says that the file is trusted.
+are; storages have the byte order that `byteorder` says. Loading allows only the globals that
+tensors need and changes no object that is not the file's own, unless `weights_only=False` says
+that the file is trusted. Sizes that a file declares are checked before anything is made of them.
 """
 
 from __future__ import annotations
@@ -10,19 +11,21 @@ from __future__ import annotations
 import io
 import os
 import pickle
+import sys
+import tempfile
 import zipfile
+import zlib
 from collections import OrderedDict
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from . import _dtype as dt
-from ._device import CPU, resolve
-from ._device import device as Device
-from ._geometry import Size, geometry
-from ._storage import Storage
-from ._tensor import Tensor, wrap
+from ._tensor import dtype as dt
+from ._tensor.device import CPU, resolve
+from ._tensor.device import device as Device
+from ._tensor.geometry import Size, geometry
+from ._tensor.storage import Storage
+from ._tensor.tensor import Tensor, wrap
 from .ops.spec import aten
 
 
@@ -31,13 +34,30 @@ class UnsafeGlobalError(pickle.UnpicklingError):
 
 
 def rebuild(
-    storage: tuple[Storage, dt.dtype], offset: int, size: Any, stride: Any,
+    storage: tuple[Storage, dt.dtype], offset: int, size: tuple[int, ...], stride: tuple[int, ...],
     requires_grad: bool = False, hooks: Any = None, metadata: Any = None,
 ) -> Tensor:  # fmt: skip
     """A tensor over a loaded storage (torch._utils._rebuild_tensor_v2)."""
     held, dtype = storage
-    made = wrap(geometry(tuple(size), tuple(stride), offset, dtype, CPU), held)
+    shape, strides = _numbers(size, "size"), _numbers(stride, "stride")
+    if len(shape) != len(strides) or offset < 0:
+        raise RuntimeError(f"load: size {shape}, stride {strides}, offset {offset} fit no tensor")
+    places = sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+    need = (offset + places + 1) * dtype.itemsize if 0 not in shape else 0
+    if need > held.nbytes:
+        raise RuntimeError(
+            f"load: a tensor of size {list(shape)}, stride {list(strides)} and offset {offset}"
+            f" needs {need} bytes of a storage of {held.nbytes}; the file is damaged"
+        )
+    made = wrap(geometry(shape, strides, offset, dtype, CPU), held)
     return made.requires_grad_() if requires_grad else made
+
+
+def _numbers(values: Any, what: str) -> tuple[int, ...]:
+    numbers = tuple(values)
+    if any(n.__class__ is not int or n < 0 for n in numbers):
+        raise RuntimeError(f"load: {what} {numbers} of a tensor: expected numbers from 0 on")
+    return numbers
 
 
 def rebuild_parameter(data: Tensor, requires_grad: bool, hooks: Any) -> Any:
@@ -136,13 +156,46 @@ def _reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
 
 
 def save(obj: Any, f: Any, pickle_module: Any = None, pickle_protocol: int = 2) -> None:
-    """Write `obj` to a path or binary file; tensors that share a storage share it in the file."""
+    """Write `obj` to a path or binary file; tensors that share a storage share it in the file.
+
+    A path is replaced only once everything is on disk: a full disk or a crash leaves the older
+    file as it was.
+    """
+    if not isinstance(f, str | os.PathLike):
+        _write(obj, f, pickle_protocol)
+        return
+    path = os.fspath(f)
+    folder, name = os.path.split(os.path.realpath(path))
+    handle, beside = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            _write(obj, file, pickle_protocol)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(beside, _mode_of(path))
+        os.replace(beside, os.path.join(folder, name))
+    except BaseException:
+        os.unlink(beside)
+        raise
+
+
+def _mode_of(path: str) -> int:
+    """The permissions of the file that is replaced, else those of a new one."""
+    try:
+        return os.stat(path).st_mode & 0o7777
+    except OSError:
+        mask = os.umask(0)
+        os.umask(mask)
+        return 0o666 & ~mask
+
+
+def _write(obj: Any, file: Any, protocol: int) -> None:
     blobs: dict[str, _Stored] = {}
     body = io.BytesIO()
-    _Pickler(body, blobs, pickle_protocol).dump(obj)
-    with zipfile.ZipFile(f, "w", zipfile.ZIP_STORED) as archive:
+    _Pickler(body, blobs, protocol).dump(obj)
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr("archive/data.pkl", body.getvalue())
-        archive.writestr("archive/byteorder", "little")
+        archive.writestr("archive/byteorder", sys.byteorder)
         for key, stored in blobs.items():
             archive.writestr(f"archive/data/{key}", stored.bytes())
         archive.writestr("archive/version", "3\n")
@@ -152,11 +205,7 @@ _TENSOR_GLOBALS: dict[tuple[str, str], Any] = {
     ("collections", "OrderedDict"): OrderedDict,
     ("torch._utils", "_rebuild_tensor_v2"): rebuild,
     ("torch._utils", "_rebuild_parameter"): rebuild_parameter,
-    ("mindtorch.serialization", "rebuild"): rebuild,
-    ("mindtorch.serialization", "rebuild_parameter"): rebuild_parameter,
     ("torch", "Size"): Size,
-    ("mindtorch._geometry", "Size"): Size,
-    ("mindtorch._device", "device"): Device,
     ("torch", "device"): Device,
 }
 _ALLOWED = {d.legacy + "Storage": d for d in dt.ALL}
@@ -169,19 +218,42 @@ def add_safe_globals(objects: list[Any]) -> None:
         _extra[item.__module__, item.__qualname__] = item
 
 
-class _Unpickler(pickle.Unpickler):
-    def __init__(self, file: Any, read: Callable[[str], bytes], place: Any, strict: bool):
+# The Python unpickler, not the C one: only it lets one opcode be refused.
+_PythonUnpickler: Any = vars(pickle)["_Unpickler"]
+
+
+class _Unpickler(_PythonUnpickler):  # type: ignore[misc]
+    """Reads the pickle of a file; `strict` allows only what tensors need."""
+
+    dispatch = dict(_PythonUnpickler.dispatch)
+
+    def __init__(self, file: Any, archive: _Archive, strict: bool):
         super().__init__(file)
-        self.read = read
-        self.place = place
+        self.archive = archive
         self.strict = strict
         self.loaded: dict[str, Any] = {}
+
+    def load_build(self) -> None:
+        """Set the state of an object: in strict mode only of an ordered dict, which a file makes.
+
+        Everything else that a strict file can name is shared: dtypes, devices, functions.
+        """
+        target = self.stack[-2]
+        own = isinstance(target, OrderedDict) or type(target) in _extra.values()
+        if self.strict and not own:
+            raise UnsafeGlobalError(
+                f"Weights only load failed: the file sets the state of {target!r}, which is no "
+                "part of it. If you trust the file, load it with weights_only=False."
+            )
+        super().load_build()
+
+    dispatch[pickle.BUILD[0]] = load_build
 
     def find_class(self, module: str, name: str) -> Any:
         found = _TENSOR_GLOBALS.get((module, name)) or _extra.get((module, name))
         if found is not None:
             return found
-        if module in ("torch", "mindtorch._dtype", "mindtorch") and name in dt._BY_NAME:
+        if module == "torch" and name in dt._BY_NAME:
             return dt._BY_NAME[name]
         if module == "torch" and name in _ALLOWED:
             return name
@@ -194,16 +266,66 @@ class _Unpickler(pickle.Unpickler):
         return super().find_class(module, name)
 
     def persistent_load(self, pid: Any) -> Any:
-        _, kind, key, _, _ = pid
-        dtype = _ALLOWED[kind]
+        try:
+            _, kind, key, _, count = pid
+            dtype = _ALLOWED[kind]
+        except (ValueError, KeyError, TypeError):
+            raise RuntimeError(f"load: {pid!r} describes no storage; the file is damaged") from None
         if key not in self.loaded:
-            self.loaded[key] = Storage(np.frombuffer(bytearray(self.read(key)), np.uint8))
+            self.loaded[key] = Storage(self.archive.storage(key, dtype, count))
         return (self.loaded[key], dtype)
+
+
+# A pickle says what there is, not what it holds: larger ones are not made by saving tensors.
+_LARGEST_PICKLE = 1 << 30
+
+
+class _Archive:
+    """A zip file as `save` writes it: one pickle, storages, their byte order."""
+
+    def __init__(self, archive: zipfile.ZipFile):
+        self.archive = archive
+        names = archive.namelist()
+        if len(set(names)) != len(names):
+            twice = next(n for n in names if names.count(n) > 1)
+            raise RuntimeError(f"load: {twice} stands twice in the file; it is damaged")
+        body = next((n for n in names if n.endswith("data.pkl")), None)
+        if body is None:
+            raise RuntimeError("load: the zip file holds no data.pkl; torch.save did not write it")
+        self.root = body[: -len("data.pkl")]
+        order = f"{self.root}byteorder"
+        self.swapped = order in names and self._read(order, 16).strip() != sys.byteorder.encode()
+
+    def pickle(self) -> bytes:
+        return self._read(f"{self.root}data.pkl", _LARGEST_PICKLE)
+
+    def storage(self, key: str, dtype: dt.dtype, count: int) -> Any:
+        """The bytes of a storage of `count` elements, in this machine's order."""
+        size = count * dtype.itemsize
+        data = np.frombuffer(bytearray(self._read(f"{self.root}data/{key}", size)), np.uint8)
+        if data.size != size:
+            raise RuntimeError(
+                f"load: storage {key} has {data.size} bytes, the file says {size}; it is damaged"
+            )
+        unit = dtype.itemsize // (2 if dtype.is_complex else 1)
+        if self.swapped and unit > 1:
+            data = np.ascontiguousarray(data.reshape(-1, unit)[:, ::-1]).reshape(-1)
+        return data
+
+    def _read(self, name: str, most: int) -> bytes:
+        """An entry of at most `most` bytes; checked before it is unpacked."""
+        try:
+            declared = self.archive.getinfo(name).file_size
+            if declared > most:
+                raise RuntimeError(f"load: {name} unpacks to {declared} bytes, at most {most} fit")
+            return self.archive.read(name)
+        except (KeyError, zipfile.BadZipFile, zlib.error, EOFError) as error:
+            raise RuntimeError(f"load: {name} cannot be read: {error}") from None
 
 
 def load(
     f: Any,
-    map_location: Any = None,
+    map_location: str | None = None,
     pickle_module: Any = None,
     *,
     weights_only: bool = True,
@@ -218,17 +340,13 @@ def load(
             "load: the file is not a zip archive as torch.save writes it (or is cut short); a"
             " safetensors file is read with the safetensors library"
         )
-    with zipfile.ZipFile(f) as archive:
-        body = next(n for n in archive.namelist() if n.endswith("data.pkl"))
-        root = body[: -len("data.pkl")]
-        unpickler = _Unpickler(
-            io.BytesIO(archive.read(body)), lambda key: archive.read(f"{root}data/{key}"), None,
-            weights_only,
-        )  # fmt: skip
+    with zipfile.ZipFile(f) as opened:
+        archive = _Archive(opened)
+        unpickler = _Unpickler(io.BytesIO(archive.pickle()), archive, weights_only)
         return _placed(unpickler.load(), map_location)
 
 
-def _placed(value: Any, where: Any) -> Any:
+def _placed(value: Any, where: str | None) -> Any:
     if where is None or callable(where):
         return value
     if isinstance(where, dict):
@@ -237,7 +355,7 @@ def _placed(value: Any, where: Any) -> Any:
     return value if device is CPU else _move(value, device)
 
 
-def _move(value: Any, device: Any) -> Any:
+def _move(value: Any, device: Device) -> Any:
     if isinstance(value, Tensor):
         moved = aten.to(value.detach(), device)
         if type(value) is not Tensor:

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ._dtype import bfloat16, complex64, complex128, float16, float32, float64
-from ._tensor import Tensor
+from ._tensor.dtype import bfloat16, complex64, complex128, float16, float32, float64
+from ._tensor.tensor import Tensor
+from ._tensor.types import Number
 
 # dtype -> (relative, absolute), torch's defaults
 _TOLERANCES = {
@@ -52,8 +53,8 @@ def assert_close(
     _compare(_tensor(actual), _tensor(expected), **options)
 
 
-def _tensor(value: Any) -> Tensor:
-    from ._creation import tensor
+def _tensor(value: Tensor | Number) -> Tensor:
+    from ._functional.creation import tensor
 
     return value.detach() if isinstance(value, Tensor) else tensor(value)
 

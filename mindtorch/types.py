@@ -2,10 +2,10 @@
 
 from typing import Any, TypeAlias
 
-from ._device import device
-from ._dtype import dtype
-from ._geometry import Size
-from ._tensor import Tensor
+from ._tensor.device import device
+from ._tensor.dtype import dtype
+from ._tensor.geometry import Size
+from ._tensor.tensor import Tensor
 
 Number: TypeAlias = int | float | bool
 Device: TypeAlias = device | str | int | None

@@ -14,8 +14,9 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from aclnn_bindings import catalog, smoke
-from aclnn_bindings.signature import Declarations, Signature
+from aclnn_bindings.diagnose import smoke
+from aclnn_bindings.interface import catalog
+from aclnn_bindings.interface.signature import Declarations, Signature
 
 VERSION = "8.1.RC1"
 OPS = ("aclnnAdd", "aclnnMul", "aclnnMatmul", "aclnnIndexPutImpl")

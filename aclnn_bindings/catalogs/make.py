@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-VERSIONS = ("2026-08", "8.1.RC1")
 Facts = dict[str, Any]
 PHASE_1 = "GetWorkspaceSize"
 DTYPES = {
@@ -243,9 +242,120 @@ def spec_from_tables(doc: Facts, header_names: list[str], sets: DtypeSets) -> Fa
 
 # Parameters that a document refuses only when all of them are null.
 ONE_OF = {"aclnnClampTensor": ("clipValueMin", "clipValueMax")}
+# What clients pass and CANN takes, casting it, though the parameter's table lists less: index
+# outputs of either width, integers where infinities are asked for (torch's isfinite of integers),
+# integers that a floating function promotes. Clients: op-plugin's calls of these operators.
+INTEGERS = "i8 i16 i32 i64 u8"
+WIDER: dict[str, dict[str, str]] = {
+    "aclnnMinDim": {"indices": "i64"},
+    "aclnnMaxDim": {"indices": "i64"},
+    "aclnnIsFinite": {"self": f"{INTEGERS} bool"},
+    "aclnnIsPosInf": {"self": f"{INTEGERS} bool"},
+    "aclnnIsNegInf": {"self": f"{INTEGERS} bool"},
+    "aclnnSigmoid": {"self": f"{INTEGERS} bool f64 c64 c128", "out": "f64 c64 c128"},
+    "aclnnLinspace": {"out": "i64"},
+    "aclnnArange": {"out": "i8 i16 u8 bool"},
+    "aclnnChannelShuffle": {"self": "bf16"},
+    "aclnnSign": {"self": "i8 i16 u8", "result": "i8 i16 u8"},
+    "aclnnPowScalarTensor": {"exponent": "bool", "out": "bool"},
+}
 
 
-def compact_specs(specs: Facts, newest: Facts, soc: Facts) -> Facts:
+def settle_spec(name: str, op: Facts) -> Facts:
+    """The facts of one operator with what documents say in conditions read as what it is."""
+    op = {**op, "p": {param: dict(fact) for param, fact in op["p"].items()}}
+    for param, added in WIDER.get(name, {}).items():
+        widen(op["p"][param], added)
+    op["nulls"] = required_of(op)
+    if op.get("excl"):
+        op["excl"] = settle_exclusions(op)
+    return op
+
+
+def widen(fact: Facts, added: str) -> None:
+    fact["dt"] = " ".join(dict.fromkeys(f"{fact['dt']} {added}".split()))
+
+
+def required_of(op: Facts) -> list[str]:
+    """Parameters whose null is an error: a document's "optional" outweighs its list of errors.
+
+    The list names everything that a mode may need; the first parameter is never optional.
+    """
+    first = next(iter(op["p"]), None)
+    optional = {n for n, f in op["p"].items() if "opt" in f and n != first}
+    optional |= {n for n in op.get("nulls") or () if n.endswith("Optional")}
+    return [n for n in op.get("nulls") or () if n not in optional]
+
+
+def settle_exclusions(op: Facts) -> list[Facts]:
+    """Drop the `only` rules that state a condition; join those of one product that name nothing.
+
+    "When x is BFLOAT16, scalar is FLOAT" and "on these products BFLOAT16, too" were read as
+    `only`: a product that has FLOAT or BFLOAT16 has FLOAT16, so that a rule which keeps the one
+    and drops the other restricts nothing, but may add. Rules without `on` speak of one parameter
+    each, in order, so that what any of them lists is kept.
+    """
+    tensors = tensor_dtypes(op)
+    settled: list[Facts] = []
+    plain: dict[str, list[str]] = {}
+    for rule in op["excl"]:
+        if "only" not in rule:
+            settled.append(rule)
+        elif conditional(tensors, rule):
+            settled.extend(added_dtypes(op, rule))
+        elif "on" in rule:
+            on = [p for p in rule["on"] if speaks_of(rule, tensors.get(p, []))]
+            settled += [{**rule, "on": on}] if on else []
+        else:
+            plain.setdefault(rule["prod"], []).extend(rule["only"].split())
+    for products, dtypes in plain.items():
+        settled.append({"prod": products, "only": " ".join(dict.fromkeys(dtypes))})
+    return settled
+
+
+def tensor_dtypes(op: Facts) -> dict[str, list[str]]:
+    """Tensor parameters and the dtypes of each."""
+    types = dict(part.split(":") for part in op["sig"].split(", ") if part)
+    return {
+        p: f["dt"].split()
+        for p, f in op["p"].items()
+        if f.get("dt") and types.get(p) in ("T", "TL")
+    }
+
+
+def speaks_of(rule: Facts, dtypes: list[str]) -> bool:
+    """Whether a rule leaves a parameter something; one of integers leaves scales alone."""
+    kept, floats = set(rule["only"].split()), {"f16", "f32", "bf16"}
+    return bool(kept & set(dtypes)) and (bool(kept & floats) or not floats & set(dtypes))
+
+
+def conditional(tensors: dict[str, list[str]], rule: Facts) -> bool:
+    """Whether an `only` rule can't be the list of what a product has; see `settle_exclusions`."""
+    kept = set(rule["only"].split())
+    if "mode" in rule.get("on", ()):
+        return True  # of one mode of several
+    named = [tensors[p] for p in rule.get("on", tensors) if p in tensors]
+    floats = kept & {"f32", "bf16", "f64", "c64", "c128"}
+    return any(floats and "f16" in dtypes and "f16" not in kept for dtypes in named)
+
+
+def added_dtypes(op: Facts, rule: Facts) -> list[Facts]:
+    """Take a rule as "also": its dtypes join the lists, the older products go without them."""
+    rules = []
+    newer = {"A3", "910b", "950"}  # documents state them together, or leave one out
+    others = [p for p in op.get("prod", "").split() if p not in newer]
+    for param in rule.get("on", ()):
+        fact = op["p"].get(param, {})
+        new = [d for d in rule["only"].split() if d not in fact.get("dt", "").split()]
+        if not fact.get("dt") or "bf16" not in new:
+            continue
+        widen(fact, " ".join(new))
+        if others:
+            rules.append({"prod": " ".join(others), "no": " ".join(new), "on": [param]})
+    return rules
+
+
+def compact_specs(specs: Facts, version: str, newest: Facts, soc: Facts) -> Facts:
     sets = DtypeSets()
     products = {
         op: " ".join(p for p, yes in entry["support"].items() if yes)
@@ -267,7 +377,7 @@ def compact_specs(specs: Facts, newest: Facts, soc: Facts) -> Facts:
         else:
             continue
         ops[op]["products"] = ops[op]["products"] or products.get(op, "")
-    return {"format": 1, "version": "2026-08", "dtype_sets": list(sets.index), "ops": ops}
+    return {"format": 1, "version": version, "dtype_sets": list(sets.index), "ops": ops}
 
 
 def dump(path: Path, data: Facts) -> None:
@@ -290,12 +400,19 @@ def main(facts: Path) -> None:
     def read(name: str) -> Any:
         return json.loads((facts / name).read_text(encoding="utf-8"))
 
-    specs, raw = read("op_specs.json")["ops"], {v: read(f"catalog-{v}.json") for v in VERSIONS}
-    compact = {v: compact_catalog(v, raw[v], specs) for v in VERSIONS}
-    borrow_directions(compact["8.1.RC1"]["functions"], compact["2026-08"]["functions"])
+    specs = {name: settle_spec(name, op) for name, op in read("op_specs.json")["ops"].items()}
+    raw = {p.stem.removeprefix("catalog-"): read(p.name) for p in facts.glob("catalog-*.json")}
+    compact = {v: compact_catalog(v, facts_of, specs) for v, facts_of in raw.items()}
+    # The operator documents are those of the catalog with most operators: the newest.
+    newest = max(compact, key=lambda v: len(compact[v]["functions"]))
+    for version, data in compact.items():
+        if version != newest:
+            borrow_directions(data["functions"], compact[newest]["functions"])
     for version, data in compact.items():
         dump(HERE / f"{version}.json", data)
-    dump(HERE / "op_specs.json", compact_specs(specs, raw["2026-08"], read("soc_support.json")))
+    dump(
+        HERE / "op_specs.json", compact_specs(specs, newest, raw[newest], read("soc_support.json"))
+    )
 
 
 if __name__ == "__main__":

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..conformance.journal import Record
+from ..conformance.record.journal import Record
+
+
+class UnwritableError(ValueError):
+    """A report's file cannot be written; the message names it and says why."""
 
 
 def write_all(record: Record, options: Mapping[str, Any]) -> list[str]:
@@ -18,6 +22,9 @@ def write_all(record: Record, options: Mapping[str, Any]) -> list[str]:
     for name, render in writers.items():
         path = options.get(name)
         if path is not None:
-            path.write_text(render(record), encoding="utf-8")
+            try:
+                path.write_text(render(record), encoding="utf-8", errors="replace")
+            except OSError as error:
+                raise UnwritableError(f"{path}: cannot be written: {error.strerror}") from None
             written.append(str(path))
     return written

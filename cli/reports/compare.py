@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..conformance.classes import TIERS
-from ..conformance.environment import summary
-from ..conformance.journal import Record
-from ..conformance.result import Result
+from mindtorch.laws.judge.classes import TIERS
+
+from ..conformance.record.journal import Record
+from ..conformance.record.result import Result
+from ..conformance.run.environment import summary
 from ..render import Block, Cell, Content, Facts, Grid, Heading, Line
 
 _NEUTRAL = frozenset(("SKIP", "UNSUPPORTED"))

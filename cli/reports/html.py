@@ -6,11 +6,12 @@ import json
 from importlib.resources import files
 from typing import Any
 
-from .. import check_text
-from ..conformance.environment import summary
-from ..conformance.journal import Record, place_words, repro
-from ..conformance.metrics import BUCKETS
-from ..conformance.result import VERDICTS, Result
+from mindtorch.laws.judge.metrics import BUCKETS
+
+from ..check import text as check_text
+from ..conformance.record.journal import Record, place_words, repro
+from ..conformance.record.result import VERDICTS, Result
+from ..conformance.run.environment import summary
 
 
 def page(record: Record) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from ..conformance.journal import Record
+from ..conformance.record.journal import Record
 
 
 def text(record: Record) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as Tree
 
-from ..conformance.journal import Record, place_words, repro
-from ..conformance.result import Result
+from ..conformance.record.journal import Record, place_words, repro
+from ..conformance.record.result import Result
 
 _BROKEN = frozenset(("CRASH", "HANG", "POISONED", "OOM", "ERROR"))
 
@@ -26,11 +26,11 @@ def xml(record: Record) -> str:
 def _suite(
     root: Tree.Element, op: str, found: list[Result], record: Record
 ) -> tuple[int, int, int, int]:
-    suite = Tree.SubElement(root, "testsuite", name=op)
+    suite = Tree.SubElement(root, "testsuite", name=_clean(op))
     properties = Tree.SubElement(suite, "properties")
     for name, value in record.header.get("environment", {}).items():
         if isinstance(value, str | int):
-            Tree.SubElement(properties, "property", name=name, value=str(value))
+            Tree.SubElement(properties, "property", name=name, value=_clean(str(value)))
     where = place_words(record.header.get("options", {}).get("where", {}))
     for result in found:
         _case(suite, result, where)
@@ -45,7 +45,8 @@ def _suite(
 
 
 def _case(suite: Tree.Element, r: Result, where: list[str]) -> None:
-    case = Tree.SubElement(suite, "testcase", classname=f"mindtorch_npu.{r.op}", name=r.case,
+    case = Tree.SubElement(suite, "testcase", classname=_clean(f"mindtorch_npu.{r.op}"),
+                           name=_clean(r.case),
                            time=f"{r.seconds:.6f}")  # fmt: skip
     if r.failing:
         kind = "error" if r.verdict in _BROKEN else "failure"
@@ -57,4 +58,9 @@ def _case(suite: Tree.Element, r: Result, where: list[str]) -> None:
 
 def _clean(text: str) -> str:
     """Without characters that XML 1.0 cannot carry."""
-    return "".join(c if c in "\t\n" or ord(c) >= 32 else "?" for c in text)
+    return "".join(c if _carried(ord(c)) else "?" for c in text)
+
+
+def _carried(point: int) -> bool:
+    """Char of XML 1.0, 2.2: no control characters, surrogates, U+FFFE or U+FFFF."""
+    return point in (9, 10) or 32 <= point < 0xD800 or 0xE000 <= point < 0xFFFE or point > 0xFFFF

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .. import check_text
-from ..conformance.journal import Record, place_words
+from ..check import text as check_text
+from ..conformance.record.journal import Record, place_words
 from ..render import markdown
 
 

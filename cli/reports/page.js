@@ -69,20 +69,30 @@ function draw() {
   }
 }
 
-function histogram(counts, limit) {
+// Text from a journal becomes text nodes and attributes, never markup.
+function drawn(name, attributes, ...children) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, String(value));
+  made.append(...children);
+  return made;
+}
+
+function histogram(given, limit) {
+  const counts = given.map((n) => Number(n) || 0);
   const names = ["= 0", ...data.buckets.slice(1).map((b) => "≤ " + b), "> " + data.buckets.at(-1), "NaN/Inf"];
   const most = Math.max(...counts, 1), height = 18, label = 62, width = 300;
-  const parts = counts.map((n, i) => {
+  const made = drawn("svg", { viewBox: `0 0 ${width} ${counts.length * height}`, width: "100%",
+    role: "img", "aria-label": "Elements by error in ULP" },
+    drawn("line", { x1: label, x2: label, y1: 0, y2: counts.length * height }));
+  counts.forEach((n, i) => {
     const length = n ? Math.max(2, (Math.log10(n + 1) / Math.log10(most + 1)) * (width - label - 60)) : 0;
     const over = i === counts.length - 1 || (limit !== null && Number(data.buckets[i] ?? Infinity) > limit);
-    return `<text x="${label - 6}" y="${i * height + 13}" text-anchor="end">${names[i]}</text>` +
-      `<rect x="${label}" y="${i * height + 3}" width="${length}" height="${height - 6}" rx="2" class="${over && n ? "over" : ""}"></rect>` +
-      (n ? `<text x="${label + length + 5}" y="${i * height + 13}">${n}</text>` : "");
+    made.append(drawn("text", { x: label - 6, y: i * height + 13, "text-anchor": "end" }, names[i] ?? ""),
+      drawn("rect", { x: label, y: i * height + 3, width: length, height: height - 6, rx: 2,
+        class: over && n ? "over" : "" }));
+    if (n) made.append(drawn("text", { x: label + length + 5, y: i * height + 13 }, String(n)));
   });
-  const made = element("div");
-  made.innerHTML = `<svg viewBox="0 0 ${width} ${counts.length * height}" width="100%" role="img" ` +
-    `aria-label="Elements by error in ULP"><line x1="${label}" x2="${label}" y1="0" y2="${counts.length * height}"></line>${parts.join("")}</svg>`;
-  return made;
+  return element("div", {}, made);
 }
 
 function facts(pairs) {
@@ -124,6 +134,10 @@ function show(r) {
       ["calls", r.aclnn], ["seed", r.seed], ["guards", (r.guards || []).join("; ")],
       ["known issue", r.issue], ["rechecks", (r.rechecks || []).join(", ")]]),
   ];
+  if (r.cause) parts.splice(2, 0, element("p", { className: "reason", textContent: r.cause.text }));
+  if (r.pattern) parts.push(head("Where the wrong elements are"), facts([["where", r.pattern.text],
+    ["wrong", r.pattern.wrong + " of " + r.pattern.elements]]),
+    element("pre", { className: "map", title: "memory order, one block a character", textContent: r.pattern.blocks }));
   if (worst) {
     parts.push(head("Worst element"), facts([["index", "[" + worst.index.join(", ") + "]"],
       ["got", worst.got], ["expected", worst.expected],

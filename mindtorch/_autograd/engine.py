@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import Any
 
-from .._dtype import FLOAT
-from .._tensor import Tensor
+from .._tensor.dtype import FLOAT
+from .._tensor.geometry import Geometry
+from .._tensor.tensor import Tensor
 from ..ops.spec import OPS, aten
-from .formula import edge
 from .grad_mode import LOCAL
 from .node import AccumulateGrad, Node
+from .written import edge
 
 
 def run(
@@ -100,7 +101,7 @@ def _step(node: Node, grads: Any, pending: Any, heap: Any, wanted: Any, captured
             held[number] = grad if first is None else aten.add(first, grad)
 
 
-def _arrive(pending: Any, heap: Any, node: Node, number: int, grad: Any) -> None:
+def _arrive(pending: Any, heap: Any, node: Node, number: int, grad: Tensor) -> None:
     held = pending.get(node)
     if held is None:
         pending[node] = held = [None] * len(node.outs)
@@ -109,7 +110,7 @@ def _arrive(pending: Any, heap: Any, node: Node, number: int, grad: Any) -> None
     held[number] = grad if first is None else aten.add(first, grad)
 
 
-def _conform(node: Node, number: int, grad: Tensor, geom: Any) -> Any:
+def _conform(node: Node, number: int, grad: Tensor, geom: Geometry) -> Tensor:
     if grad._geom.shape != geom.shape:
         try:
             grad = _summed(grad, geom)
@@ -128,7 +129,7 @@ def _conform(node: Node, number: int, grad: Tensor, geom: Any) -> Any:
 _leading: dict[tuple[Any, Any], tuple[int, ...] | None] = {}
 
 
-def _summed(grad: Tensor, geom: Any) -> Any:
+def _summed(grad: Tensor, geom: Geometry) -> Tensor:
     """`grad` summed to the shape that was broadcast to give its own."""
     key = (grad._geom, geom)
     if key not in _leading:
@@ -194,19 +195,7 @@ def root_edges(tensors: Sequence[Tensor], grads: Sequence[Any]) -> list[Any]:
     return roots
 
 
-_ones: Any = None
-
-
-def _one(geom: Any) -> Any:
-    global _ones
-    if _ones is None:
-        from .._dispatch.entry import functional_entry
-
-        _ones = functional_entry(OPS["ones"])
-    return _ones(geom.shape, geom.dtype, geom.device)
-
-
-def _root_grad(tensor: Tensor, grad: Any, i: int) -> Any:
+def _root_grad(tensor: Tensor, grad: Tensor | None, i: int) -> Tensor:
     geom = tensor._geom
     if grad is None:
         if geom.numel != 1:
@@ -215,7 +204,7 @@ def _root_grad(tensor: Tensor, grad: Any, i: int) -> Any:
             raise RuntimeError(
                 f"grad can be computed only for real scalar outputs but got {geom.dtype!r}"
             )
-        return _one(geom)
+        return OPS["ones"].entry("aten")(geom.shape, geom.dtype, geom.device)
     if not isinstance(grad, Tensor):
         raise TypeError("gradients can be either Tensors or None, but got " + type(grad).__name__)
     if grad.shape != geom.shape:

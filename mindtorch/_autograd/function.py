@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from .._dtype import FLOAT
-from .._tensor import Tensor, wrap
+from .._tensor.dtype import FLOAT
+from .._tensor.tensor import Tensor, wrap
 from ..ops.spec import aten
-from .formula import edge
 from .grad_mode import LOCAL
 from .node import FREED, Node, keep
 from .views import rebase
+from .written import edge
 
 
 class FunctionNode(Node):
@@ -115,7 +115,7 @@ class Function:
         )
 
     @classmethod
-    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+    def apply(cls, *args: Any, **kwargs: Any) -> Tensor | tuple[Tensor, ...]:
         """Run `forward` outside the graph and put one node on its outputs."""
         if cls.__dict__.get("_node_class") is None:
             name = cls.__name__ + "Backward"
@@ -128,7 +128,7 @@ class Function:
         return _wrap_outputs(ctx, args, edges, result, recording)
 
 
-def _run_forward(cls: Any, ctx: Any, args: Any, kwargs: Any) -> Any:
+def _run_forward(cls: Any, ctx: Any, args: Any, kwargs: Any) -> Tensor | tuple[Tensor, ...]:
     held = LOCAL.grad
     LOCAL.grad = False
     try:
@@ -145,7 +145,9 @@ def _defined(cls: Any) -> set[str]:
     return {name for c in cls.__mro__ if c is not Function for name in c.__dict__}
 
 
-def _wrap_outputs(ctx: Any, args: Any, edges: Any, result: Any, recording: bool) -> Any:
+def _wrap_outputs(
+    ctx: Any, args: Any, edges: Any, result: Tensor | tuple[Tensor, ...], recording: bool
+) -> Tensor | tuple[Tensor, ...]:
     outs = result if isinstance(result, tuple) else (result,)
     if not recording:
         return result
@@ -160,7 +162,7 @@ def _wrap_outputs(ctx: Any, args: Any, edges: Any, result: Any, recording: bool)
     return tuple(made) if isinstance(result, tuple) else made[0]
 
 
-def _wrap_output(ctx: Any, i: int, out: Any, inputs: set[int], dirty: set[int]) -> Any:
+def _wrap_output(ctx: Any, i: int, out: Tensor, inputs: set[int], dirty: set[int]) -> Tensor:
     if not isinstance(out, Tensor) or id(out) in ctx.not_differentiable:
         return out
     if out._geom.dtype.category < FLOAT:
@@ -175,7 +177,7 @@ def _wrap_output(ctx: Any, i: int, out: Any, inputs: set[int], dirty: set[int]) 
     return out
 
 
-def _save(ctx: Any, outs: Any, made: Any) -> None:
+def _save(ctx: Any, outs: tuple[Tensor, ...], made: Any) -> None:
     places = {id(o): i for i, o in enumerate(outs) if isinstance(o, Tensor)}
     saved: list[Any] = []
     for tensor in ctx.to_save:

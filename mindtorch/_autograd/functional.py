@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .._tensor import Tensor
+from .._tensor.tensor import Tensor
 from ..ops.spec import aten
 from .grad_mode import enable_grad
 from .surface import grad
 
 
-def _tuple(value: Any) -> tuple[Any, ...]:
+def _tuple(value: Tensor | tuple[Tensor, ...]) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, tuple | list) else (value,)
 
 
-def _like(template: Any, values: Any) -> Any:
+def _like(template: Tensor | tuple[Tensor, ...], values: Any) -> Any:
     return tuple(values) if isinstance(template, tuple | list) else values[0]
 
 
-def _call(func: Callable[..., Any], inputs: Any, create_graph: bool) -> tuple[Any, Any, Any]:
+def _call(
+    func: Callable[..., Any], inputs: Tensor | tuple[Tensor, ...], create_graph: bool
+) -> tuple[Any, Any, Any]:
     """The inputs as fresh parts of a graph, the raw result, and its tensors."""
     given = _tuple(inputs)
     if create_graph:
@@ -32,7 +34,7 @@ def _call(func: Callable[..., Any], inputs: Any, create_graph: bool) -> tuple[An
     return leaves, raw, _tuple(raw)
 
 
-def _filled(found: Any, leaves: Any) -> list[Any]:
+def _filled(found: Any, leaves: tuple[Tensor, ...]) -> list[Any]:
     return [aten.zeros_like(t) if g is None else g for t, g in zip(leaves, found, strict=True)]
 
 
@@ -62,13 +64,13 @@ def vjp(
     return _detached(raw, create_graph), _like(inputs, found)
 
 
-def _detached(value: Any, create_graph: bool) -> Any:
+def _detached(value: Tensor, create_graph: bool) -> Tensor:
     if create_graph:
         return value
     return _like(value, [t.detach() for t in _tuple(value)])
 
 
-def _rows(out: Tensor, leaves: Any, create_graph: bool) -> list[Any]:
+def _rows(out: Tensor, leaves: tuple[Tensor, ...], create_graph: bool) -> list[Any]:
     """For each leaf, the gradients of every element of `out`, stacked."""
     flat = aten.reshape(out, (-1,))
     found = []
@@ -84,9 +86,13 @@ def _rows(out: Tensor, leaves: Any, create_graph: bool) -> list[Any]:
 
 
 def jacobian(
-    func: Callable[..., Any], inputs: Any, create_graph: bool = False, strict: bool = False,
-    vectorize: bool = False, strategy: str = "reverse-mode",
-) -> Any:  # fmt: skip
+    func: Callable[..., Any],
+    inputs: Tensor | tuple[Tensor, ...],
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    strategy: str = "reverse-mode",
+) -> Any:
     """The Jacobian: for each output and input, a tensor of both shapes joined."""
     leaves, raw, outs = _call(func, inputs, create_graph)
     table = [_like(inputs, _rows(out, leaves, create_graph)) for out in outs]
@@ -94,12 +100,16 @@ def jacobian(
 
 
 def hessian(
-    func: Callable[..., Any], inputs: Any, create_graph: bool = False, strict: bool = False,
-    vectorize: bool = False, outer_jacobian_strategy: str = "reverse-mode",
-) -> Any:  # fmt: skip
+    func: Callable[..., Any],
+    inputs: Tensor | tuple[Tensor, ...],
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    outer_jacobian_strategy: str = "reverse-mode",
+) -> Any:
     """The Hessian of a function with a scalar result."""
 
-    def first(*values: Any) -> Any:
+    def first(*values: Any) -> tuple[Tensor, ...]:
         out = func(*values)
         if not isinstance(out, Tensor) or out.numel() != 1:
             raise RuntimeError(
@@ -113,7 +123,9 @@ def hessian(
     return table if isinstance(inputs, tuple | list) else table[0]
 
 
-def hvp(func: Callable[..., Any], inputs: Any, v: Any, create_graph: bool = False) -> Any:
+def hvp(
+    func: Callable[..., Any], inputs: Tensor, v: Tensor, create_graph: bool = False
+) -> tuple[Tensor, ...]:
     """`func(*inputs)` and the product of its Hessian with `v`."""
     leaves, raw, outs = _call(func, inputs, create_graph)
     first = grad(outs[0], leaves, create_graph=True, allow_unused=True)

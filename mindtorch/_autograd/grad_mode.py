@@ -7,6 +7,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from .._tensor.tensor import Tensor
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -58,7 +60,7 @@ class ContextDecorator:
         import inspect
 
         if inspect.isgeneratorfunction(function):
-            return _around_generator(self, function)  # type: ignore[no-any-return]
+            return _around_generator(self, function)
 
         @functools.wraps(function)
         def inside(*args: Any, **kwargs: Any) -> Any:
@@ -150,7 +152,7 @@ class inference_mode(ContextDecorator):  # noqa: N801 - torch's name
     mode: bool
 
     def clone(self) -> inference_mode:
-        return inference_mode(self.mode)  # type: ignore[no-any-return]
+        return inference_mode(self.mode)
 
     def __enter__(self) -> None:
         self.previous = (LOCAL.inference, LOCAL.grad)
@@ -174,7 +176,7 @@ def is_inference_mode_enabled() -> bool:
 def below_autograd(lower: Callable[..., Any]) -> Callable[..., Any]:
     """`lower` run with gradients and functionalize off: a kernel made of ops."""
 
-    def run(*args: Any) -> Any:
+    def run(*args: Any) -> Tensor | tuple[Tensor, ...]:
         held = LOCAL.grad, LOCAL.functionalize
         LOCAL.grad, LOCAL.functionalize = False, 0
         try:

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .._tensor import Tensor
+from .._tensor.tensor import Tensor
+from .._tensor.types import Array
 from .surface import grad
 
 
@@ -17,7 +18,7 @@ class GradcheckError(RuntimeError):
 
 def gradcheck(
     func: Callable[..., Any],
-    inputs: Any,
+    inputs: tuple[Tensor, ...],
     *,
     eps: float = 1e-6,
     atol: float = 1e-5,
@@ -42,13 +43,15 @@ def gradcheck(
     return True
 
 
-def _outputs(func: Any, given: Any) -> list[Tensor]:
+def _outputs(func: Callable[..., Any], given: tuple[Tensor, ...]) -> list[Tensor]:
     result = func(*given)
     outs = result if isinstance(result, tuple | list) else (result,)
     return [o for o in outs if isinstance(o, Tensor)]
 
 
-def _jacobians(func: Any, given: Any, tensor: Tensor, eps: float) -> list[tuple[Any, Any]]:
+def _jacobians(
+    func: Callable[..., Any], given: tuple[Tensor, ...], tensor: Tensor, eps: float
+) -> list[tuple[Any, Any]]:
     outs = [o for o in _outputs(func, given) if o.requires_grad]
     analytic = [_analytic(o, tensor) for o in outs]
     flat = tensor.detach().numpy()
@@ -64,7 +67,7 @@ def _jacobians(func: Any, given: Any, tensor: Tensor, eps: float) -> list[tuple[
     return [(a, np.array([c[k] for c in columns])) for k, a in enumerate(analytic)]
 
 
-def _analytic(out: Tensor, tensor: Tensor) -> Any:
+def _analytic(out: Tensor, tensor: Tensor) -> Array:
     rows = []
     for at in range(out.numel()):
         seed = np.zeros(out.numel())
@@ -75,12 +78,12 @@ def _analytic(out: Tensor, tensor: Tensor) -> Any:
     return np.array(rows).T
 
 
-def gradgradcheck(func: Callable[..., Any], inputs: Any, **options: Any) -> bool:
+def gradgradcheck(func: Callable[..., Any], inputs: tuple[Tensor, ...], **options: Any) -> bool:
     """Whether gradients of gradients of `func` agree with differences."""
     given = inputs if isinstance(inputs, tuple | list) else (inputs,)
     leaves = [t for t in given if isinstance(t, Tensor) and t.requires_grad]
 
-    def first(*values: Any) -> Any:
+    def first(*values: Any) -> tuple[Tensor, ...]:
         outs = [o for o in _outputs(func, values) if o.requires_grad]
         total = [o.sum() for o in outs]
         wanted = [t for t in values if isinstance(t, Tensor) and t.requires_grad]

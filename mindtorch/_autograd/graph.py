@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .._tensor import Tensor
+from .._tensor.tensor import Tensor
 from ..ops.spec import aten
-from .formula import edge
 from .grad_mode import LOCAL, activate
 from .node import Node
+from .written import edge
 
 __all__ = ["Node", "get_gradient_edge", "increment_version", "save_on_cpu", "saved_tensors_hooks"]
 

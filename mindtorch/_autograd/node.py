@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from sys import getrefcount
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import ref
 
-from .._tensor import Tensor, wrap
+from .._tensor.tensor import Tensor, wrap
 from ..ops.spec import aten
 from .grad_mode import LOCAL
-
-if TYPE_CHECKING:
-    from .formula import Formula
 
 counter = itertools.count(1)
 LEAF = -(1 << 62)
@@ -58,7 +56,7 @@ class Node:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        return self.__dict__.setdefault("_metadata", {})  # type: ignore[no-any-return]
+        return self.__dict__.setdefault("_metadata", {})
 
     @property
     def next_functions(self) -> tuple[Any, ...]:
@@ -94,7 +92,7 @@ class Node:
         if tensor._storage.value != version:
             raise RuntimeError(_modified(self, tensor, version, number))
         if number is None:
-            return tensor  # type: ignore[no-any-return]
+            return tensor
         alias = wrap(tensor._geom, tensor._storage)
         alias._fn = self
         alias._nr = number
@@ -119,7 +117,7 @@ class Handle:
     __slots__ = ("__weakref__", "id", "table")
     _ids = itertools.count()
 
-    def __init__(self, table: Any, hook: Any):
+    def __init__(self, table: Any, hook: Callable[..., Any]):
         self.id = next(Handle._ids)
         self.table = table
         table[self.id] = hook
@@ -177,7 +175,7 @@ def _modified(node: Node, tensor: Tensor, version: int, number: int | None) -> s
     fn = tensor._fn
     if number is not None:
         origin = f", which is output {number} of {shown(node)},"
-    elif fn is not None and not isinstance(fn, AccumulateGrad | _Sentinel):
+    elif fn is not None and not isinstance(fn, AccumulateGrad | Sentinel):
         origin = f", which is output {tensor._nr} of {shown(fn)},"
     else:
         origin = ""
@@ -189,18 +187,6 @@ def _modified(node: Node, tensor: Tensor, version: int, number: int | None) -> s
         " enable anomaly detection to find the operation that failed to compute its gradient,"
         " with torch.autograd.set_detect_anomaly(True, check_nan=False)."
     )
-
-
-class OpNode(Node):
-    """The node of a row: applies the row's derivative. One subclass per op, made on first use."""
-
-    __slots__ = ("args", "index")
-    formula: Formula
-    args: Any
-    index: Any
-
-    def apply(self, grads: list[Any]) -> Any:
-        return self.formula.apply(self, grads)
 
 
 class AccumulateGrad(Node):
@@ -257,13 +243,13 @@ _UNSHARED = 3
 def _laid_out_like(variable: Tensor, grad: Tensor) -> Tensor:
     geom = variable._geom
     if grad._geom.strides == geom.strides or not geom.dense:
-        return aten.clone(grad)  # type: ignore[no-any-return]
+        return aten.clone(grad)
     made = aten.empty_strided(geom.shape, geom.strides, dtype=grad.dtype, device=grad.device)
     made.copy_(grad)
-    return made  # type: ignore[no-any-return]
+    return made
 
 
-class _Sentinel:
+class Sentinel:
     """Stands in a tensor's `_fn` for something that the slow path must look at."""
 
     __slots__ = ("text",)
@@ -272,5 +258,5 @@ class _Sentinel:
         self.text = text
 
 
-STALE = _Sentinel("a view whose base was written to: its history is made again when asked for")
-INFERENCE = _Sentinel("made in inference mode")
+STALE = Sentinel("a view whose base was written to: its history is made again when asked for")
+INFERENCE = Sentinel("made in inference mode")

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._backends.registry import registry
-from .._dtype import FLOAT
-from .._tensor import Tensor, forget_array, wrap
+from .._tensor.dtype import FLOAT
+from .._tensor.tensor import Tensor, forget_array, wrap
 from ..ops.spec import aten
 from . import engine
-from .formula import edge
 from .grad_mode import LOCAL
 from .node import INFERENCE, STALE, AccumulateGrad, Handle, Node
 from .views import fresh_edge
+from .written import edge
 
 
 def _resolved(tensor: Tensor) -> Any:
@@ -74,7 +74,7 @@ def _grad(self: Tensor) -> Any:
     return self._grad
 
 
-def _set_grad(self: Tensor, value: Any) -> None:
+def _set_grad(self: Tensor, value: Tensor | None) -> None:
     if value is not None:
         if not isinstance(value, Tensor):
             raise TypeError(
@@ -117,7 +117,7 @@ def detach_(self: Tensor) -> Tensor:
 
 
 def _data(self: Tensor) -> Tensor:
-    from .._storage import Storage
+    from .._tensor.storage import Storage
 
     made = wrap(self._geom, Storage(self._storage.memory))
     if self._geom.device.type == "cpu":
@@ -162,7 +162,7 @@ def _hook_table(self: Tensor) -> Any:
     return node.tensor_hooks.setdefault(self._nr, {})
 
 
-def register_hook(self: Tensor, hook: Any) -> Handle:
+def register_hook(self: Tensor, hook: Callable[..., Any]) -> Handle:
     """Call `hook(grad)` when this tensor's whole gradient is known; it may return another."""
     if not _requires_grad(self):
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
@@ -174,7 +174,7 @@ def register_hook(self: Tensor, hook: Any) -> Handle:
     return handle
 
 
-def register_post_accumulate_grad_hook(self: Tensor, hook: Any) -> Handle:
+def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[..., Any]) -> Handle:
     """Call `hook(tensor)` after its `.grad` was added to; RuntimeError for a non-leaf."""
     fn = _resolved(self)
     if fn.__class__ is not AccumulateGrad:
@@ -193,7 +193,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def backward(
-    tensors: Any,
+    tensors: Tensor,
     grad_tensors: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
@@ -234,7 +234,7 @@ def _input_edge(tensor: Tensor) -> tuple[Node, int]:
 def grad(
     outputs: Any,
     inputs: Any,
-    grad_outputs: Any = None,
+    grad_outputs: Tensor | tuple[Tensor, ...] | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
     only_inputs: bool = True,
@@ -263,7 +263,7 @@ def grad(
 
 def _backward(
     self: Tensor,
-    gradient: Any = None,
+    gradient: Tensor | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
     inputs: Any = None,
@@ -282,13 +282,13 @@ def is_inference(self: Tensor) -> bool:
 
 
 def _check_inplace(self: Tensor) -> None:
-    from .formula import _refuse_leaf
+    from .layer import refuse_leaf
 
     if LOCAL.grad and edge(self) is not None:
-        _refuse_leaf(self)
+        refuse_leaf(self)
 
 
-def _make_subclass(cls: Any, data: Tensor, require_grad: bool = False, **kwargs: Any) -> Any:
+def _make_subclass(cls: Any, data: Tensor, require_grad: bool = False, **kwargs: Any) -> Tensor:
     """A new leaf of class `cls` over the storage of `data` (torch.Tensor._make_subclass)."""
     made = object.__new__(cls)
     made._geom = data._geom

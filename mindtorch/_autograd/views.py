@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._dtype import FLOAT
-from .._tensor import Tensor
+from .._tensor.device import device as Device
+from .._tensor.dtype import FLOAT
+from .._tensor.geometry import Geometry
+from .._tensor.tensor import Tensor
 from ..ops.spec import aten
 from .node import FREED, STALE, AccumulateGrad, Node, shown
 
@@ -22,7 +24,7 @@ class AsStridedBackward0(Node):
         self.edges = (base_edge,)
         self.outs = (view._geom,)
 
-    def apply(self, grads: list[Any]) -> Any:
+    def apply(self, grads: list[Any]) -> tuple[Tensor, ...]:
         return (scatter_view(grads[0], self.base_geom, self.view_geom),)
 
 
@@ -57,21 +59,21 @@ class CopySlices(Node):
             inner[0] = None
         return (whole, *inner)
 
-    def view_of(self, whole: Tensor) -> Any:
+    def view_of(self, whole: Tensor) -> Tensor:
         """The part of the base's gradient that the view covers."""
         shift = self.view_geom.offset - self.base_geom.offset
         g = self.view_geom
         return aten.as_strided(whole, g.shape, g.strides, whole._geom.offset + shift)
 
 
-def dense_like(grad: Tensor, geom: Any) -> Any:
+def dense_like(grad: Tensor, geom: Geometry) -> Tensor:
     """A fresh tensor with the base's strides that holds `grad`."""
     whole = aten.empty_strided(geom.shape, geom.strides, dtype=grad.dtype, device=grad.device)
     whole.copy_(grad)
     return whole
 
 
-def scatter_view(grad: Tensor, base: Any, view: Any) -> Any:
+def scatter_view(grad: Tensor, base: Geometry, view: Geometry) -> Tensor:
     """`grad` of a strided view, added up where the base's elements lie."""
     size = max(base.extent, view.extent) - min(base.offset, view.offset)
     flat = aten.zeros((size,), dtype=grad.dtype, device=grad.device)
@@ -85,7 +87,7 @@ def scatter_view(grad: Tensor, base: Any, view: Any) -> Any:
     return aten.as_strided(flat, base.shape, base.strides, base.offset - start)
 
 
-def linear_index(geom: Any, start: int, device: Any) -> Any:
+def linear_index(geom: Geometry, start: int, device: Device) -> Tensor:
     """Where each element of a view lies in its storage, as a flat int64 tensor on `device`."""
     total = aten.full((1,) * geom.ndim, geom.offset - start, device=device)
     for dim, (size, stride) in enumerate(zip(geom.shape, geom.strides, strict=True)):
@@ -94,7 +96,7 @@ def linear_index(geom: Any, start: int, device: Any) -> Any:
     return aten.reshape(total, (-1,))
 
 
-def _overlaps(geom: Any) -> bool:
+def _overlaps(geom: Geometry) -> bool:
     reach = 0
     for size, stride in sorted(zip(geom.shape, geom.strides, strict=True), key=lambda p: p[1]):
         if size == 1:

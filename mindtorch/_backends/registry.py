@@ -6,7 +6,8 @@ import importlib
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from .._device import device as Device
+from .._tensor.device import device as Device
+from ..ops.spec import Op
 
 
 class MissingKernelError(NotImplementedError):
@@ -73,7 +74,7 @@ class Registry:
         """The registered `(kernel, meta)`, or None."""
         return self._kernels.get((op, device))
 
-    def devices(self, op: Any) -> list[str]:
+    def devices(self, op: Op) -> list[str]:
         """Device types with a kernel for the row `op`, its own or a registered one."""
         found = {d for name, d in self._kernels if name == op.name}
         found |= {"cpu"} if op.cpu is not None else set()
@@ -82,7 +83,7 @@ class Registry:
         found |= {"meta"} if op.infer is not None else set()
         return sorted(found)
 
-    def missing(self, op: Any, device: str) -> str:
+    def missing(self, op: Op, device: str) -> str:
         """What to say where `op` has no kernel on `device`."""
         shown = {"npu": "NPU", "cpu": "CPU", "meta": "Meta"}[device]
         there = ", ".join(self.devices(op)) or "no device"

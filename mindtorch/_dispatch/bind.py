@@ -8,9 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from .._device import device as Device
-from .._dtype import dtype as Dtype
-from .._tensor import Tensor
+from .._tensor.device import device as Device
+from .._tensor.dtype import COMPLEX, FLOAT, INTEGER
+from .._tensor.dtype import dtype as Dtype
+from .._tensor.geometry import Geometry
+from .._tensor.tensor import Tensor
+from .._tensor.types import Number
 from ..ops.rules import NUMBERS
 from ..ops.schema import Arg, Kind
 from ..ops.spec import Op
@@ -31,17 +34,17 @@ def _refuse(op: Op, arg: Arg, position: int, value: Any, wanted: str) -> TypeErr
     )
 
 
-def _tensor(op: Op, arg: Arg, i: int, value: Any) -> Any:
+def _tensor(op: Op, arg: Arg, i: int, value: Tensor) -> Tensor:
     if isinstance(value, Tensor):
         return value
     raise _refuse(op, arg, i, value, "Tensor")
 
 
-def _optional_tensor(op: Op, arg: Arg, i: int, value: Any) -> Any:
+def _optional_tensor(op: Op, arg: Arg, i: int, value: Tensor | None) -> Any:
     return None if value is None else _tensor(op, arg, i, value)
 
 
-def _tensors(op: Op, arg: Arg, i: int, value: Any) -> Any:
+def _tensors(op: Op, arg: Arg, i: int, value: Any) -> tuple[Tensor, ...]:
     if isinstance(value, Tensor) or not isinstance(value, Sequence):
         raise _refuse(op, arg, i, value, "tuple of Tensors")
     for n, item in enumerate(value):
@@ -80,7 +83,7 @@ def _union(op: Op, arg: Arg, i: int, value: Any) -> Any:
     return found
 
 
-def _scalar(op: Op, arg: Arg, i: int, value: Any) -> Any:
+def _scalar(op: Op, arg: Arg, i: int, value: Number | None) -> Number | None:
     if value is None and arg.optional:
         return None
     found = number(value)
@@ -119,42 +122,42 @@ def _attr(op: Op, arg: Arg, i: int, value: Any) -> Any:
     return value if fix is None else fix(op, arg, i, value)
 
 
-def _int_attr(op: Op, arg: Arg, i: int, value: Any) -> Any:
+def _int_attr(op: Op, arg: Arg, i: int, value: int) -> int:
     return _index(op, arg, i, value, "int")
 
 
-def _float_attr(op: Op, arg: Arg, i: int, value: Any) -> Any:
+def _float_attr(op: Op, arg: Arg, i: int, value: float) -> float:
     found = number(value)
     if found is None or isinstance(found, complex):
         raise _refuse(op, arg, i, value, "float")
     return float(found)
 
 
-def _number_attr(op: Op, arg: Arg, i: int, value: Any) -> Any:
+def _number_attr(op: Op, arg: Arg, i: int, value: Number) -> Number:
     found = number(value)
     if found is None:
         raise _refuse(op, arg, i, value, "Number")
     return found
 
 
-def _bool_attr(op: Op, arg: Arg, i: int, value: Any) -> Any:
+def _bool_attr(op: Op, arg: Arg, i: int, value: bool) -> bool:
     if isinstance(value, bool | int | np.bool_):
         return bool(value)
     raise _refuse(op, arg, i, value, "bool")
 
 
-def _dtype_attr(op: Op, arg: Arg, i: int, value: Any) -> Any:
+def _dtype_attr(op: Op, arg: Arg, i: int, value: Dtype) -> Dtype:
     if isinstance(value, Dtype):
         return value
     from_python = {float: "float64", int: "int64", bool: "bool"}.get(value)
     if from_python:
-        from .. import _dtype
+        from .._tensor import dtype as _dtype
 
         return getattr(_dtype, from_python)
     raise _refuse(op, arg, i, value, "torch.dtype")
 
 
-def _device_attr(op: Op, arg: Arg, i: int, value: Any) -> Any:
+def _device_attr(op: Op, arg: Arg, i: int, value: Device) -> Device:
     return value if isinstance(value, Device) else Device(value)
 
 
@@ -180,3 +183,63 @@ _FIX: dict[Kind, Callable[..., Any]] = {
     Kind.INTS: _ints,
     Kind.ATTR: _attr,
 }
+
+
+def refuse_overlap(target: Geometry) -> None:
+    """RuntimeError in torch's words for a target whose elements share memory."""
+    if any(s == 0 and n > 1 for n, s in zip(target.shape, target.strides, strict=True)):
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a"
+            " single memory location. Please clone() the tensor before performing the operation."
+        )
+
+
+def partly_overlap(a: Geometry, b: Geometry) -> bool:
+    """Whether tensors of one storage share some memory but are not the same elements.
+
+    Said only of tensors without gaps, as torch does (ATen/MemoryOverlap.cpp, get_overlap_status).
+    """
+    if a is b or not (a.numel and b.numel and a.dense and b.dense):
+        return False
+    first, second = (g.offset * g.dtype.itemsize for g in (a, b))
+    ends = [at + g.numel * g.dtype.itemsize for at, g in ((first, a), (second, b))]
+    if (first, ends[0]) == (second, ends[1]):
+        return a.strides != b.strides
+    return first < ends[1] and second < ends[0]
+
+
+def watch_overlap(plan: Any, written: tuple[Geometry, ...]) -> None:
+    """Have a plan refuse inputs that share part of the memory that it writes.
+
+    Geometries that could overlap only by chance of their offsets cost nothing: the plan is
+    changed where they would overlap in one storage, and then looks whether they are in one.
+    """
+    watched = [
+        (k, i)
+        for k, target in enumerate(written)
+        for i, geom in enumerate(plan.args)
+        if geom.__class__ is Geometry and partly_overlap(target, geom)
+    ]
+    if not watched:
+        return
+    run = plan.run
+
+    def guarded(dests: tuple[Tensor, ...], *args: Any) -> Any:
+        if any(dests[k]._storage is args[i]._storage for k, i in watched):
+            raise RuntimeError(
+                "unsupported operation: some elements of the input tensor and the written-to"
+                " tensor refer to a single memory location. Please clone() the tensor before"
+                " performing the operation."
+            )
+        return run(dests, *args)
+
+    plan.run = guarded
+
+
+def can_cast(source: Dtype, target: Dtype) -> bool:
+    """torch.can_cast: never complex to real, float to integer, or anything to bool."""
+    if source.category == COMPLEX and target.category != COMPLEX:
+        return False
+    if source.category == FLOAT and target.category <= INTEGER:
+        return False
+    return not (source.category > 0 and target.category == 0)

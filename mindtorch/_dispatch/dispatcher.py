@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .._autograd.formula import autograd, autograd_inplace
 from .._autograd.grad_mode import LOCAL, MODES
+from .._autograd.layer import autograd, autograd_inplace
 from .._autograd.node import INFERENCE
-from .._tensor import Tensor
+from .._tensor.tensor import Tensor
 from ..ops.spec import Op
 from .autocast import recast
 from .functionalize import functionalize_inplace
@@ -18,20 +18,13 @@ AUTOGRAD = int(DispatchKey.Autograd)
 FUNCTIONALIZE = int(DispatchKey.Functionalize)
 
 
-def entry_of(op: Op) -> Any:
-    """The op's entry with the schema's names."""
-    from .entry import functional_entry
-
-    return functional_entry(op)
-
-
 def layers(op: Op, plan: Any, args: Sequence[Any]) -> Any:
     """A call that makes new results, when plain running may not be enough."""
     if MODES.active:
         if LOCAL.autocast:
             other = recast(op, args)
             if other is not None:
-                return entry_of(op)(*other)
+                return op.entry("aten")(*other)
         if LOCAL.exclude & AUTOGRAD:
             return plan.run(*args)
         if LOCAL.inference:
@@ -66,7 +59,7 @@ def _wants_functionalize() -> bool:
     return bool(asked) and not LOCAL.exclude & FUNCTIONALIZE
 
 
-def _mark_inference(op: Op, result: Any, args: Sequence[Any]) -> Any:
+def _mark_inference(op: Op, result: Tensor, args: Sequence[Any]) -> Tensor:
     outs = (result,) if isinstance(result, Tensor) else result
     if op.is_view and getattr(args[0], "_fn", None) is not INFERENCE:
         for out in outs:

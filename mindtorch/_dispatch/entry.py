@@ -8,17 +8,24 @@ op. Forms: "aten" (schema's names), "function" (torch.name: `input`, `out=`), "m
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from typing import Any
 
-from .._autograd.compiled import compile_record
 from .._autograd.grad_mode import LOCAL, MODES
-from .._tensor import Tensor
+from .._autograd.layer import reshape_inplace
+from .._autograd.written import written
+from .._tensor.tensor import Tensor
+from ..ops.returns import named_tuple
 from ..ops.rules import NUMBERS
 from ..ops.schema import Arg, Kind
-from ..ops.spec import MISSING, OPS, Op, aten
+from ..ops.source import compiled
+from ..ops.spec import Op
 from . import slow
 from .dispatcher import layers, layers_inplace
-from .plans import table
+from .key import guard_of, key_lines
+from .out import out_call
+from .slow import plans_of
 
 _BODY = """\
 def {name}({params}):
@@ -27,12 +34,12 @@ def {name}({params}):
     except (KeyError, AttributeError, TypeError):
         plan = None
     if plan is None:
-        return slow(op, ({args}))
+        return {miss}
     if {guard}:
         if MODES.active or not LOCAL.grad:
-            return layers(op, plan, ({args}))
-        return record(plan, {run})
-    return plan.run({run})
+            return {named}(layers(op, plan, ({args})))
+        return {named}(record(plan, {run}))
+    return {named}(plan.run({run}))
 """
 
 _INPLACE = """\
@@ -42,7 +49,7 @@ def {name}({params}):
     except (KeyError, AttributeError, TypeError):
         plan = None
     if plan is None:
-        return slow(op, ({args}))
+        return {miss}
     if {guard}:
         return layers(op, plan, ({args}))
     plan.run((self,), {run})
@@ -51,24 +58,17 @@ def {name}({params}):
 """
 
 
-def functional_entry(op: Op) -> Any:
-    """The entry with the schema's own names."""
-    return entry(op, "aten")
+def write(op: Op, form: str) -> Callable[..., Any]:
+    """The entry of an op in a form."""
+    if form == "inplace" and op.is_view:
+        return _inplace_view(op)
+    return _composite(op, form) if op.body else _generate(op, form)
 
 
-def entry(op: Op, form: str) -> Any:
-    """The entry of an op in a form, made on first use."""
-    found = op.cache.get(form)
-    if found is None:
-        found = slow.composite_entry(op, form) if op.body else _generate(op, form)
-        op.cache[form] = found
-    return found
-
-
-def _generate(op: Op, form: str) -> Any:
+def _generate(op: Op, form: str) -> Callable[..., Any]:
     inplace = form == "inplace"
     args = op.schema.args
-    key, guard = _key(op, args)
+    key, guard = key_lines(op), guard_of(op)
     varargs = form in ("method", "inplace") and takes_varargs(op)
     names = [a.name for a in args]
     source = (_INPLACE if inplace else _BODY).format(
@@ -79,36 +79,103 @@ def _generate(op: Op, form: str) -> Any:
         args=", ".join(names) + ("," if names else ""),
         run=", ".join(names),
         guard=guard,
+        named=_named(op, form),
+        miss=f"{_named(op, form)}(slow(op, ({', '.join(names)}{',' if names else ''})))",
     )
-    return compile_function(op, source, inplace)
+    made = compiled(source, f"entry {op.name} as {form}", _scope(op, inplace))
+    made.__module__ = "mindtorch"
+    made.__doc__ = op.text
+    return made
 
 
-def compile_function(op: Op, source: str, inplace: bool) -> Any:
-    """The function that `source` defines, with the globals that entries read."""
-    plans = op.cache.setdefault("plans_" if inplace else "plans", None)
-    if plans is None:
-        plans = op.cache["plans_" if inplace else "plans"] = table()
+def _inplace_view(op: Op) -> Callable[..., Any]:
+    """The in-place form of a view: the tensor takes the view's geometry."""
+    view = op.entry("method")
+
+    def run(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return reshape_inplace(self, view(self, *args, **kwargs))
+
+    run.__name__ = run.__qualname__ = f"{op.base_name}_"
+    run.__doc__ = f"In place: {op.text}"
+    return run
+
+
+def straight(op: Op, form: str, others: Callable[..., Any]) -> Callable[..., Any]:
+    """An op's entry that hands calls without a plan of its own to `others`: a choice of overloads.
+
+    What the op is called with most costs no more than where it has no overloads.
+    """
+    params, prelude = _open_params(op, form)
+    names = ", ".join(a.name for a in op.schema.args)
+    source = (_INPLACE if form == "inplace" else _BODY).format(
+        name=op.base_name + ("_" if form == "inplace" else ""),
+        params=params,
+        prelude="".join(f"    {line}\n" for line in prelude),
+        key=key_lines(op),
+        miss=f"others({', '.join(a.name for a in arguments(op, form))})",
+        args=names + ",",
+        run=names,
+        guard=guard_of(op),
+        named=_named(op, form),
+    )
+    scope = {**_scope(op, form == "inplace"), "others": others}
+    entry: Callable[..., Any] = compiled(source, f"entry {op.name} as {form}, overloaded", scope)
+    entry.__module__ = "mindtorch"
+    entry.__doc__ = others.__doc__
+    return entry
+
+
+def _open_params(op: Op, form: str) -> tuple[str, list[str]]:
+    """Parameters that take any call, and the lines that pass on what the op does not take."""
+    args = arguments(op, form)
+    varargs = form in ("method", "inplace") and takes_varargs(op)
+    names = [a.name for a in args]
+    names[-1] = "*" * varargs + names[-1]
+    shown = ["input" if form == "function" and n == "self" else n for n in names]
+    params = [n + f"=D[{a.name!r}]" * a.has_default for n, a in zip(shown, args, strict=True)]
+    odd = ["extra"]
+    if not varargs:
+        params, names, odd = [*params, "*more"], [*names, "*more"], [*odd, "more"]
+    lines, out = [], ""
+    if form == "function":
+        params, odd, out = [*params, "out=None"], [*odd, "out is not None"], ", out=out"
+        lines.append("self = input")
+    lines += [f"if {' or '.join(odd)}:", f"    return others({', '.join(names)}{out}, **extra)"]
+    if varargs:
+        ints = args[-1].name
+        lines.append(f"if len({ints}) == 1 and {ints}[0].__class__ is not int: {ints} = {ints}[0]")
+    lines += [
+        f"if {a.name}.__class__ is list: {a.name} = tuple({a.name})"
+        for a in args
+        if a.kind is Kind.INTS
+    ]
+    return ", ".join([*params, "**extra"]), lines
+
+
+def _named(op: Op, form: str) -> str:
+    """What makes the named tuple of several results; nothing where users don't see them."""
+    return "named" if form in ("function", "method") and named_tuple(op) else ""
+
+
+def _scope(op: Op, inplace: bool) -> dict[str, Any]:
+    """The globals that entries read."""
+    plans = plans_of(op, inplace)
     scope: dict[str, Any] = {
         "LOCAL": LOCAL, "MODES": MODES, "NUMBERS": NUMBERS, "Tensor": Tensor, "op": op,
         "plans": plans,
-        "slow": slow.slow_inplace if inplace else slow.slow, "out_call": slow.out_call,
-        "layers": layers_inplace if inplace else layers, "first_fn": slow.first_fn,
-        "renamed": slow.renamed, "refused": slow.refused,
+        "slow": slow.slow_inplace if inplace else slow.slow, "out_call": out_call,
+        "layers": layers_inplace if inplace else layers, "first_fn": first_fn,
+        "renamed": renamed, "refused": slow.refused, "named": _make(op),
         "D": {a.name: a.default for a in op.schema.args},
     }  # fmt: skip
 
-    def record(plan: Any, *args: Any) -> Any:
-        scope["record"] = made = compile_record(op)
-        return made(plan, *args)
+    def record(plan: Any, *args: Any) -> Tensor | tuple[Tensor, ...]:
+        """Stands in until the first recorded call, which has the derivative read."""
+        scope["record"] = written(op).record
+        return scope["record"](plan, *args)
 
     scope["record"] = record
-    name = source[4 : source.index("(")]
-    exec(compile(source, f"<entry {op.name}>", "exec"), scope)
-    made = scope[name]
-    made.__module__ = "mindtorch"
-    made.__qualname__ = name
-    made.__doc__ = op.text
-    return made
+    return scope
 
 
 def takes_varargs(op: Op) -> bool:
@@ -117,13 +184,37 @@ def takes_varargs(op: Op) -> bool:
     return len(rest) == 1 and rest[0].kind is Kind.INTS and rest[0].size is None
 
 
+def several_of(op: Op, form: str) -> Arg | None:
+    """The argument that a variadic op takes as its last positional ones."""
+    if not op.variadic or form not in ("function", "aten"):
+        return None
+    return [a for a in op.schema.args if not a.keyword_only][-1]
+
+
+def arguments(op: Op, form: str) -> tuple[Arg, ...]:
+    """The schema's arguments in the form's order: a method has `self` first."""
+    if form != "method":
+        return op.schema.args
+    return tuple(sorted(op.schema.args, key=lambda a: a.name != "self"))
+
+
+def _make(op: Op) -> Any:
+    kind = named_tuple(op)
+    return None if kind is None else kind._make
+
+
 def _params(op: Op, form: str, varargs: bool) -> str:
     if form == "operator":
         return ", ".join(a.name for a in op.schema.args[:2])
     parts = []
     starred = False
-    for arg in op.schema.args:
+    several = several_of(op, form)
+    for arg in arguments(op, form):
         name = "input" if form == "function" and arg.name == "self" else arg.name
+        if arg is several:
+            parts.append("*" + name)
+            starred = True
+            continue
         if varargs and arg.kind is Kind.INTS and not arg.keyword_only:
             parts.append("*" + name)
             starred = True
@@ -153,6 +244,9 @@ def _prelude(op: Op, form: str, varargs: bool) -> str:
                 "        return NotImplemented",
             ]
         return "".join(f"    {line}\n" for line in lines)
+    several = several_of(op, form)
+    if several is not None:
+        lines.append(f"if len({several.name}) == 1: {several.name} = {several.name}[0]")
     if form == "function" and "self" in names:
         lines.append("self = input")
     if varargs:
@@ -163,7 +257,8 @@ def _prelude(op: Op, form: str, varargs: bool) -> str:
     if (any(n in ("dim", "keepdim") for n in names) and form != "aten") or varargs:
         lines += ["if extra:", f"    return renamed(op, {form!r}, locals(), extra)"]
     if form == "function":
-        lines += ["if out is not None:", f"    return out_call(op, out, ({tuple_text}))"]
+        written = f"out_call(op, out, ({tuple_text}))"
+        lines += ["if out is not None:", f"    return {_named(op, form)}({written})"]
     lines += [
         f"if {a.name}.__class__ is list: {a.name} = tuple({a.name})"
         for a in op.schema.args
@@ -172,77 +267,55 @@ def _prelude(op: Op, form: str, varargs: bool) -> str:
     return "".join(f"    {line}\n" for line in lines)
 
 
-def _key(op: Op, args: tuple[Arg, ...]) -> tuple[str, str]:
-    """The lines that make `key` and `fn`, and the condition for taking the layers."""
-    differentiable = op.grad is MISSING or bool(op.grad)
-    unions = [a for a in args if a.kind is Kind.UNION and not a.optional]
-    if len(unions) == 1:
-        name = unions[0].name
-        number = _parts(args, {name: (f"{name}.__class__", None)})
-        tensor = _parts(args, {name: (f"{name}._geom", f"{name}._fn")})
-        lines = f"        if {name}.__class__ in NUMBERS:\n"
-        lines += _assign(number, differentiable, 12) + "        else:\n"
-        lines += _assign(tensor, differentiable, 12)
-    else:
-        lines = _assign(_parts(args, {}), differentiable, 8)
-    has_tensors = any(a.kind is not Kind.ATTR and a.kind is not Kind.INTS for a in args)
-    watch_fn = has_tensors and (differentiable or _writes_possible(op))
-    return lines, "fn is not None or MODES.active" if watch_fn else "MODES.active"
+def first_fn(tensors: Any) -> Any:
+    """The first gradient edge among tensors, None if there is none."""
+    for tensor in tensors:
+        if tensor is not None and tensor._fn is not None:
+            return tensor._fn
+    return None
 
 
-def _writes_possible(op: Op) -> bool:
-    return op.inplace
+# numpy's names of torch's parameters, which torch takes too.
+SECOND_NAMES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input",
+                "split_size_or_sections": "split_size"}  # fmt: skip
 
 
-def _assign(parts: tuple[list[str], list[str]], differentiable: bool, indent: int) -> str:
-    keys, fns = parts
-    pad = " " * indent
-    key = keys[0] if len(keys) == 1 else f"({', '.join(keys)},)" if keys else "None"
-    return f"{pad}key = {key}\n{pad}fn = {' or '.join(fns) or 'None'}\n"
-
-
-def _parts(args: tuple[Arg, ...], given: dict[str, Any]) -> tuple[list[str], list[str]]:
-    keys: list[str] = []
-    fns: list[str] = []
-    for arg in args:
-        key, fn = given[arg.name] if arg.name in given else _part(arg)
-        if key:
-            keys.append(key)
-        if fn:
-            fns.append(fn)
-    return keys, fns
-
-
-def _part(arg: Arg) -> tuple[str | None, str | None]:
-    n = arg.name
-    if arg.kind is Kind.TENSOR:
-        return f"{n}._geom", f"{n}._fn"
-    if arg.kind is Kind.OPTIONAL_TENSOR:
-        return f"(None if {n} is None else {n}._geom)", f"(None if {n} is None else {n}._fn)"
-    if arg.kind is Kind.UNION:
-        number = f"{n}.__class__ in NUMBERS or {n} is None"
-        return (
-            f"({n}.__class__ if {number} else {n}._geom)",
-            f"(None if {number} else {n}._fn)",
+def renamed(op: Op, form: str, given: dict[str, Any], extra: dict[str, Any]) -> Any:
+    """A call with numpy's names (`axis=`); TypeError in torch's words for an unknown one."""
+    names = [a.name for a in op.schema.args]
+    values = {n: given[n] for n in names}
+    for name, value in extra.items():
+        target = SECOND_NAMES.get(name)
+        if target not in names:
+            raise TypeError(f"{op.base_name}() got an unexpected keyword argument '{name}'")
+        values[target] = value
+    if given.get("out") is not None:
+        return op.entry("function")(
+            **{"input" if n == "self" else n: v for n, v in values.items()}, out=given["out"]
         )
-    if arg.kind in (Kind.TENSORS, Kind.OPTIONAL_TENSORS):
-        none = "None if t is None else " if arg.kind is Kind.OPTIONAL_TENSORS else ""
-        return f"tuple([{none}t._geom for t in {n}])", f"first_fn({n})"
-    if arg.kind is Kind.SCALAR or arg.type == "Generator":
-        return f"{n}.__class__", None
-    if arg.type in ("Number", "float"):
-        return f"{n}, {n}.__class__", None
-    return n, None
+    return op.entry("inplace" if form == "inplace" else form)(
+        **{"input" if n == "self" and form == "function" else n: v for n, v in values.items()}
+    )
 
 
-def _load(name: str) -> Any:
-    op = OPS.get(name)
-    if op is None:
-        base, _, overload = name.rpartition("_")
-        op = OPS.get(f"{base}.{overload}")
-    if op is None:
-        raise AttributeError(f"no op named {name}")
-    return entry(op, "aten")
+def _composite(op: Op, form: str) -> Callable[..., Any]:
+    """The entry of a composite: its body, with the form's names; a layer's body has them."""
+    if op.body is not None and form != "method" and "nn" in op.places:
+        return op.body
+    varargs = form in ("method", "inplace") and takes_varargs(op)
+    names = ", ".join(a.name for a in op.schema.args)
+    end = "_" if form == "inplace" else ""
+    result = f"self.copy_(body({names}))" if end else f"{_named(op, form)}(body({names}))"
+    source = f"def {op.base_name}{end}({_params(op, form, varargs)}):\n"
+    source += _prelude(op, form, varargs) + f"    return {result}\n"
+    scope: dict[str, Any] = {
+        "D": {a.name: a.default for a in op.schema.args}, "NUMBERS": NUMBERS, "Tensor": Tensor,
+        "body": op.body, "op": op, "out_call": out_call, "refused": slow.refused,
+        "renamed": renamed, "named": _make(op),
+    }  # fmt: skip
+    made = compiled(source, f"composite {op.name} as {form}", scope)
+    made.__doc__ = inspect.getdoc(op.body) or op.text
+    return made
 
 
-aten._load = _load
+Op.write = write

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .._autograd.formula import autograd_inplace
 from .._autograd.grad_mode import LOCAL, ContextDecorator, activate
+from .._autograd.layer import autograd_inplace
 from .._backends.registry import registry
-from .._tensor import Tensor
+from .._tensor.tensor import Tensor
 from ..ops.spec import OPS, Op
 from . import plans
 
@@ -32,10 +32,8 @@ class functionalize(ContextDecorator):  # noqa: N801 - the source documents' nam
 
 def functionalize_inplace(op: Op, args: Sequence[Any]) -> Tensor:
     """The FUNCTIONALIZE layer: `op` on the arguments, then write back to the first of them."""
-    from .entry import functional_entry
-
     target: Tensor = args[0]
-    result = functional_entry(op)(*args)
+    result = op.entry("aten")(*args)
     return write_back(op, target, result)
 
 
@@ -55,6 +53,6 @@ def write_back(op: Op, target: Tensor, result: Tensor) -> Tensor:
             registry.backend(target._geom.device).write_back(op, target, result)
             target._storage.value += 1
 
-        return autograd_inplace(copy, plan, (target, result, False), write)  # type: ignore[no-any-return]
+        return autograd_inplace(copy, plan, (target, result, False), write)
     finally:
         LOCAL.functionalize = held

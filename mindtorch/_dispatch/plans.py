@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .. import _device
 from .._autograd.grad_mode import below_autograd
 from .._backends.common.view import view_plan
 from .._backends.registry import registry
-from .._geometry import Geometry
-from .._tensor import Tensor
+from .._tensor import device as _device
+from .._tensor.device import device as Device
+from .._tensor.geometry import Geometry
+from .._tensor.tensor import Tensor
 from ..ops.spec import Op
 
 LIMIT = 4096
@@ -144,14 +145,14 @@ def _crosses(op: Op) -> bool:
     return bool(getattr(op.infer, "crosses_devices", False))
 
 
-def _backend_run(op: Op, device: Any, args: tuple[Any, ...], outs: tuple[Any, ...]) -> Any:
+def _backend_run(op: Op, device: Device, args: tuple[Any, ...], outs: tuple[Any, ...]) -> Any:
     backend = registry.backend(device)
     if op.lower is not None and not backend.has_kernel(op) and device.type != "meta":
         return below_autograd(op.lower)
     return backend.functional(op, args, outs)
 
 
-def _mover(a: Any, b: Any) -> Any:
+def _mover(a: Device, b: Device) -> Any:
     """The backend that moves data between two devices: the one that is not the host."""
     return registry.backend(b if a.type == "cpu" else a)
 
@@ -159,7 +160,7 @@ def _mover(a: Any, b: Any) -> Any:
 def _transfer(op: Op, out: Geometry) -> Callable[..., Any]:
     source = 1 if op.base_name == "copy" else 0
 
-    def run(*args: Any) -> Any:
+    def run(*args: Any) -> Tensor:
         made = registry.backend(out.device).allocate(out)
         _mover(out.device, args[source]._geom.device).copy(made, args[source])
         return made
@@ -189,8 +190,8 @@ def into(op: Op, args: tuple[Any, ...], dests: tuple[Geometry, ...], inplace: bo
     return Plan(backend.into(op, args, outs, dests, inplace), geoms, outs)
 
 
-def _through_copy(fn: Any) -> Any:
-    def run(dests: Any, *args: Any) -> None:
+def _through_copy(fn: Callable[..., Any]) -> Callable[..., Any]:
+    def run(dests: tuple[Tensor, ...], *args: Any) -> None:
         result = fn(*args)
         for dest, value in zip(
             dests, result if isinstance(result, tuple) else (result,), strict=True

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from .._tensor.device import device as Device
+
 
 class CudaNotAvailableError(RuntimeError):
     """Something of torch.cuda was used; the message says what to use instead."""
@@ -32,7 +34,7 @@ def empty_cache() -> None:
     """Nothing is cached for CUDA."""
 
 
-def synchronize(device: Any = None) -> None:
+def synchronize(device: Device | str | int | None = None) -> None:
     """Refused: there is no CUDA device."""
     _refuse("synchronize")
 
@@ -50,7 +52,7 @@ def _refuse(name: str) -> Any:
     )
 
 
-def max_memory_allocated(device: Any = None) -> int:
+def max_memory_allocated(device: Device | str | int | None = None) -> int:
     """0."""
     return 0
 
@@ -58,7 +60,7 @@ def max_memory_allocated(device: Any = None) -> int:
 memory_allocated = memory_reserved = max_memory_reserved = max_memory_allocated
 
 
-def reset_peak_memory_stats(device: Any = None) -> None:
+def reset_peak_memory_stats(device: Device | str | int | None = None) -> None:
     """Nothing to reset."""
 
 

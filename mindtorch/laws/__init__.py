@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .._loading import load
+from .._tensor.loading import load
 from ..ops.samples import Sample
 from ..ops.spec import MISSING, OPS, Op
 from .compare import LawBroken, NotApplicable, call, compare_values, samples
@@ -70,7 +70,8 @@ def concerns(law: str, op: Op, sample: Sample) -> bool:
     if law in ("in place = functional", "writeback = eager"):
         return op.inplace
     if law == "out= = functional":
-        return not (op.is_view or op.surface == "none" or "." in op.name)
+        layer = op.body is not None and "nn" in op.places
+        return "function" in op.places and not (op.is_view or "." in op.name or layer)
     if "gradient" in law:
         known = op.body is not None or (op.grad is not MISSING and bool(op.grad))
         return known and op.tolerance != "random" and bool(differentiable(sample))

@@ -9,10 +9,11 @@ import numpy as np
 
 import mindtorch
 
-from .._dispatch.entry import entry
+from .._tensor.tensor import Tensor
+from .._tensor.types import Array
 from ..ops.samples import Sample
 from ..ops.spec import Op
-from ..ops.tolerance import Tolerance, tolerance
+from .judge.agreement import Tolerance, tolerance
 
 
 class LawBroken(AssertionError):
@@ -25,7 +26,7 @@ class NotApplicable(Exception):
 
 def call(op: Op, args: Iterable[Any], kwargs: dict[str, Any]) -> Any:
     """The op's functional entry."""
-    return entry(op, "aten")(*args, **kwargs)
+    return op.entry("aten")(*args, **kwargs)
 
 
 def as_list(result: Any) -> list[Any]:
@@ -33,7 +34,7 @@ def as_list(result: Any) -> list[Any]:
     return list(result) if isinstance(result, tuple | list) else [result]
 
 
-def to_numpy(tensor: Any) -> Any:
+def to_numpy(tensor: Any) -> Array:
     """The values of a mindtorch or torch tensor, on the host, bfloat16 as float32."""
     host = tensor.detach().cpu()
     if str(host.dtype) == "torch.bfloat16":
@@ -58,11 +59,11 @@ def samples(op: Op) -> list[Sample]:
     return list(op.samples()) if op.samples is not None else []
 
 
-def limit(op: Op, result: Any) -> Tolerance:
-    return tolerance(op.tolerance, result.dtype)
+def limit(op: Op, result: Tensor) -> Tolerance:
+    return tolerance(op.tolerance, str(result.dtype).removeprefix("torch."))
 
 
-def compare_values(op: Op, what: str, got: Any, expected: Any, limit: Tolerance) -> None:
+def compare_values(op: Op, what: str, got: Tensor, expected: Any, limit: Tolerance) -> None:
     """LawBroken unless values agree within the op's tolerance; NaNs and infinities must match."""
     a, b = to_numpy(got), to_numpy(expected)
     if a.shape != b.shape:
@@ -103,7 +104,11 @@ def oracle_function(op: Op, torch: Any) -> Any:
     if op.oracle is not None:
         return op.oracle(torch)
     name = op.base_name
-    places = (torch.Tensor, torch, torch.nn.functional, torch._C._nn)
+    places: tuple[Any, ...] = (torch.Tensor, torch, torch.nn.functional, torch._C._nn)
+    if "nn" in op.places and "method" not in op.places:
+        places = (torch.nn.functional,)
+    elif "linalg" in op.places:
+        places, name = (torch.linalg,), name.removeprefix("linalg_")
     for place in places if not name.startswith("_") else ():
         found = getattr(place, name, None)
         if found is not None:

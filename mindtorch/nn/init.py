@@ -9,7 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 import mindtorch
-from mindtorch._tensor import Tensor
+
+from .._tensor.tensor import Tensor
+from .._tensor.types import Number
 
 _LINEAR_NAMES = {
     "linear",
@@ -20,7 +22,7 @@ _LINEAR_NAMES = {
 _GAINS = {"tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 3.0 / 4}
 
 
-def calculate_gain(nonlinearity: str, param: Any = None) -> float:
+def calculate_gain(nonlinearity: str, param: Number | None = None) -> float:
     """Gives the recommended gain of a nonlinearity; `param` is leaky_relu's slope."""
     if nonlinearity in _LINEAR_NAMES:
         return 1.0
@@ -37,13 +39,13 @@ def calculate_gain(nonlinearity: str, param: Any = None) -> float:
     return math.sqrt(2.0 / (1 + slope**2))
 
 
-def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Any:
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
     """Fills with values drawn from [a, b)."""
     with mindtorch.no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
 
-def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Any:
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
     """Fills with values drawn from N(mean, std²)."""
     with mindtorch.no_grad():
         return tensor.normal_(mean, std, generator=generator)
@@ -56,7 +58,7 @@ def trunc_normal_(
     a: float = -2.0,
     b: float = 2.0,
     generator: Any = None,
-) -> Any:
+) -> Tensor:
     """Fills with values drawn from N(mean, std²) cut to [a, b].
 
     Where the cut leaves much of the law, draws outside are drawn again, which gives torch's
@@ -86,7 +88,7 @@ def trunc_normal_(
 _WORTH_REDRAWING = 0.25
 
 
-def _redrawn(tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Any) -> Any:
+def _redrawn(tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Any) -> Tensor:
     tensor.normal_(mean, std, generator=generator)
     if tensor.device.type == "meta":
         return tensor
@@ -98,23 +100,23 @@ def _redrawn(tensor: Tensor, mean: float, std: float, a: float, b: float, genera
         tensor.copy_(mindtorch.where(outside, again, tensor))
 
 
-def constant_(tensor: Tensor, val: float) -> Any:
+def constant_(tensor: Tensor, val: float) -> Tensor:
     """Fills with `val`."""
     with mindtorch.no_grad():
         return tensor.fill_(val)
 
 
-def ones_(tensor: Tensor) -> Any:
+def ones_(tensor: Tensor) -> Tensor:
     """Fills with 1."""
     return constant_(tensor, 1.0)
 
 
-def zeros_(tensor: Tensor) -> Any:
+def zeros_(tensor: Tensor) -> Tensor:
     """Fills with 0."""
     return constant_(tensor, 0.0)
 
 
-def eye_(tensor: Tensor) -> Any:
+def eye_(tensor: Tensor) -> Tensor:
     """Makes a 2-D tensor the identity."""
     if tensor.ndimension() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
@@ -157,7 +159,7 @@ def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
     return fan_in if mode == "fan_in" else fan_out
 
 
-def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Any:
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
     """Uniform with std gain · sqrt(2 / (fan_in + fan_out))."""
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     std = gain * math.sqrt(2.0 / float(fan_in + fan_out))
@@ -165,7 +167,7 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) ->
     return uniform_(tensor, -bound, bound, generator)
 
 
-def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Any:
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
     """Normal with std gain · sqrt(2 / (fan_in + fan_out))."""
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / float(fan_in + fan_out)), generator)
@@ -177,7 +179,7 @@ def kaiming_uniform_(
     mode: str = "fan_in",
     nonlinearity: str = "leaky_relu",
     generator: Any = None,
-) -> Any:
+) -> Tensor:
     """Uniform with std gain / sqrt(fan)."""
     if 0 in tensor.shape:
         warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=2)
@@ -193,7 +195,7 @@ def kaiming_normal_(
     mode: str = "fan_in",
     nonlinearity: str = "leaky_relu",
     generator: Any = None,
-) -> Any:
+) -> Tensor:
     """Normal with std gain / sqrt(fan)."""
     if 0 in tensor.shape:
         warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=2)
@@ -202,7 +204,7 @@ def kaiming_normal_(
     return normal_(tensor, 0.0, calculate_gain(nonlinearity, a) / math.sqrt(fan), generator)
 
 
-def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Any:
+def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
     """Makes the rows (or columns) orthonormal, by a QR decomposition of normal draws."""
     if tensor.ndimension() < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")

@@ -7,7 +7,8 @@ from collections import OrderedDict
 from typing import Any
 
 import mindtorch
-from mindtorch._tensor import Tensor
+
+from .._tensor.tensor import Tensor
 
 __all__ = ["Buffer", "Parameter"]
 

@@ -1,56 +1,6 @@
 """What an op is: schemas, rules, and one row per op, by family."""
 
-from . import (
-    binary,
-    comparison,
-    complex_numbers,
-    copying,
-    creation,
-    decompositions,
-    gathering,
-    grids,
-    indexing,
-    joining,
-    linalg,
-    nn,
-    ordering,
-    pointwise,
-    products,
-    random,
-    reduction,
-    regions,
-    splitting,
-    statistics,
-    ternary,
-    unary,
-    view,
-)
+from . import rows
 from .spec import OPS, Op, aten
 
-__all__ = [
-    "OPS",
-    "Op",
-    "aten",
-    "binary",
-    "comparison",
-    "complex_numbers",
-    "copying",
-    "creation", "decompositions",
-    "gathering",
-    "grids",
-    "indexing",
-    "joining",
-    "linalg",
-    "nn",
-    "ordering",
-    "pointwise",
-    "products",
-    "random",
-    "reduction",
-    "regions",
-    "splitting",
-    "statistics",
-    "ternary",
-    "unary",
-    "view",
-]  # fmt: skip
+__all__ = ["OPS", "Op", "aten", "rows"]

@@ -7,12 +7,14 @@ and returns the Geometry of each new result. It may look at the class of a `Scal
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Any
 
-from .. import _dtype as dt
-from .._dtype import dtype as Dtype
-from .._geometry import Geometry, contiguous_strides, geometry
+from .._tensor import dtype as dt
+from .._tensor.device import device as Device
+from .._tensor.dtype import dtype as Dtype
+from .._tensor.geometry import Geometry, contiguous_strides, geometry
+from .._tensor.types import Number
 
 NUMBERS = frozenset((bool, int, float, complex))
 
@@ -26,7 +28,7 @@ class Dynamic:
     __slots__ = ("column_major", "device", "dtype", "room")
 
     def __init__(
-        self, dtype: Dtype, device: Any, room: tuple[int, ...] = (), column_major: bool = False
+        self, dtype: Dtype, device: Device, room: tuple[int, ...] = (), column_major: bool = False
     ):
         self.dtype = dtype
         self.device = device
@@ -171,15 +173,23 @@ class Pointwise:
     "same": it is the result's. "float": integers become the default dtype. "bool": the result is
     bool (comparisons). "real": complex becomes its real type (abs). `skip` counts leading
     tensor arguments that take part in the shape and not in the dtype (where's condition).
-    `alpha` is the position of a factor whose class must suit the dtype.
+    `alpha` is the position of a factor whose class must suit the dtype. `only` are the common
+    dtypes that torch has a kernel for, beside that kernel's name, which its error gives.
     """
 
     mixes_devices = True
 
-    def __init__(self, kind: str = "same", skip: int = 0, alpha: int | None = None):
+    def __init__(
+        self,
+        kind: str = "same",
+        skip: int = 0,
+        alpha: int | None = None,
+        only: tuple[str, Container[Dtype]] | None = None,
+    ):
         self.kind = kind
         self.skip = skip
         self.alpha = alpha
+        self.only = only
         self.positions: tuple[int, ...] = ()
 
     def bind(self, positions: tuple[int, ...]) -> None:
@@ -203,6 +213,8 @@ class Pointwise:
         else:
             shape = broadcast_all(g.shape for g in geoms)
         dtype = self.common(args)
+        if self.only is not None:
+            refuse_dtype(dtype, *self.only)
         if self.alpha is not None:
             _check_alpha(args[self.alpha], dtype)
         if self.kind == "bool":
@@ -213,7 +225,7 @@ class Pointwise:
         return geometry(shape, strides, 0, dtype, common_device(geoms))
 
 
-def _check_alpha(alpha: Any, dtype: Dtype) -> None:
+def _check_alpha(alpha: Number, dtype: Dtype) -> None:
     if isinstance(alpha, bool) and dtype is not dt.bool:
         raise RuntimeError("Boolean alpha only supported for Boolean results.")
     if isinstance(alpha, float) and dtype.category <= dt.INTEGER:
@@ -222,12 +234,36 @@ def _check_alpha(alpha: Any, dtype: Dtype) -> None:
         )
 
 
-def pointwise(kind: str = "same", skip: int = 0, alpha: int | None = None) -> Pointwise:
+# torch's names of dtypes in "not implemented for" errors (c10/core/ScalarType.h).
+_SCALAR_NAMES = {
+    "bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int",
+    "int64": "Long", "float16": "Half", "bfloat16": "BFloat16", "float32": "Float",
+    "float64": "Double", "complex64": "ComplexFloat", "complex128": "ComplexDouble",
+}  # fmt: skip
+
+
+def scalar_name(dtype: Dtype) -> str:
+    """What torch calls a dtype in errors: `Long` for int64."""
+    return _SCALAR_NAMES[str(dtype).removeprefix("torch.")]
+
+
+def refuse_dtype(dtype: Dtype, kernel: str, known: Container[Dtype]) -> None:
+    """NotImplementedError in torch's words for a dtype that its kernel lacks."""
+    if dtype not in known:
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(dtype)}'")
+
+
+def pointwise(
+    kind: str = "same",
+    skip: int = 0,
+    alpha: int | None = None,
+    only: tuple[str, Container[Dtype]] | None = None,
+) -> Pointwise:
     """The rule of pointwise rows; see Pointwise."""
-    return Pointwise(kind, skip, alpha)
+    return Pointwise(kind, skip, alpha, only)
 
 
-def common_device(geoms: Sequence[Geometry]) -> Any:
+def common_device(geoms: Sequence[Geometry]) -> Device:
     """The device of the result: a 0-d cpu tensor goes where the others are."""
     for g in geoms:
         if g.ndim or g.device.type != "cpu":
@@ -264,7 +300,7 @@ def reduced(shape: Sequence[int], dims: Sequence[int], keepdim: bool) -> tuple[i
     return tuple(n for i, n in enumerate(shape) if i not in dims)
 
 
-def reduction(kind: str = "same") -> Any:
+def reduction(kind: str = "same") -> Callable[..., Any]:
     """Rule of `(self, dim, keepdim, *, dtype)` reductions.
 
     "same" keeps the dtype, "sum" turns bool and integers into int64, "float" refuses them,
@@ -272,7 +308,10 @@ def reduction(kind: str = "same") -> Any:
     """
 
     def infer(
-        self: Geometry, dim: Any = None, keepdim: bool = False, dtype: Dtype | None = None
+        self: Geometry,
+        dim: tuple[int, ...] | None = None,
+        keepdim: bool = False,
+        dtype: Dtype | None = None,
     ) -> Geometry:
         dims = wrap_dims(
             None if dim is None else (dim,) if isinstance(dim, int) else dim, self.ndim

@@ -14,6 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from .._tensor.tensor import Tensor
+from .._tensor.types import Array
+
 FLOATS = ("float32", "float64", "float16", "bfloat16")
 INTS = ("int64", "int32", "int16", "int8", "uint8")
 
@@ -35,7 +38,7 @@ class Arg:
     values: Any = None
     grad: bool = True
 
-    def array(self) -> Any:
+    def array(self) -> Array:
         """The elements as a numpy array; bfloat16 as float32."""
         host = {"bfloat16": "float32"}.get(self.dtype, self.dtype)
         if self.values is not None:
@@ -63,7 +66,7 @@ class Arg:
         return _LAYOUTS[self.layout](torch, whole.to(device))
 
 
-def _strided(torch: Any, t: Any) -> Any:
+def _strided(torch: Any, t: Tensor) -> Tensor:
     if not t.ndim:
         return t
     wide = torch.zeros((*t.shape[:-1], t.shape[-1] * 2), dtype=t.dtype, device=t.device)
@@ -71,13 +74,13 @@ def _strided(torch: Any, t: Any) -> Any:
     return wide[..., ::2]
 
 
-def _transposed(torch: Any, t: Any) -> Any:
+def _transposed(torch: Any, t: Tensor) -> Tensor:
     if t.ndim < 2:
         return t
     return t.transpose(0, -1).contiguous().transpose(0, -1)
 
 
-def _offset(torch: Any, t: Any) -> Any:
+def _offset(torch: Any, t: Tensor) -> Tensor:
     wide = torch.zeros((t.numel() + 3,), dtype=t.dtype, device=t.device)
     wide[3:] = t.reshape(-1)
     return wide[3:].view(t.shape)
@@ -130,7 +133,9 @@ def _walk(value: Any, change: Callable[[Arg], Any]) -> Any:
     return value
 
 
-def unary(low: float = -2.0, high: float = 2.0, dtypes: Sequence[str] = FLOATS) -> Any:
+def unary(
+    low: float = -2.0, high: float = 2.0, dtypes: Sequence[str] = FLOATS
+) -> Callable[..., Any]:
     """Samples of pointwise ops of one tensor, values in [low, high)."""
 
     def make() -> list[Sample]:
@@ -142,7 +147,7 @@ def unary(low: float = -2.0, high: float = 2.0, dtypes: Sequence[str] = FLOATS) 
 
 def binary(
     low: float = -2.0, high: float = 2.0, dtypes: Sequence[str] = (*FLOATS, "int64", "uint8")
-) -> Any:
+) -> Callable[..., Any]:
     """Samples of pointwise ops of two tensors or a tensor and a number."""
 
     def make() -> list[Sample]:
@@ -160,7 +165,7 @@ def binary(
     return make
 
 
-def reduction(dtypes: Sequence[str] = ("float32", "float64", "float16")) -> Any:
+def reduction(dtypes: Sequence[str] = ("float32", "float64", "float16")) -> Callable[..., Any]:
     """Samples of `(self, dim, keepdim)` reductions."""
 
     def make() -> list[Sample]:
@@ -172,10 +177,19 @@ def reduction(dtypes: Sequence[str] = ("float32", "float64", "float16")) -> Any:
     return make
 
 
-def views(*calls: tuple[Any, ...]) -> Any:
+def views(*calls: tuple[Any, ...]) -> Callable[..., Any]:
     """Samples of view ops: each call is a shape and the other arguments."""
 
     def make() -> list[Sample]:
         return [Sample((Arg(shape), *rest)) for shape, *rest in calls]
+
+    return make
+
+
+def calls(*calls: Any) -> Callable[..., Any]:
+    """Samples as they are called: tuples of positional arguments, or `Sample`s with keywords."""
+
+    def make() -> list[Sample]:
+        return [c if isinstance(c, Sample) else Sample(tuple(c)) for c in calls]
 
     return make

@@ -5,13 +5,18 @@ See docs/adding_an_op.md for how to write a row.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 
 from .schema import Kind, Schema, parse
 
+if TYPE_CHECKING:
+    from ._aten import Aten  # rendered from the rows for type checkers
+
 MISSING: Any = object()
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +49,9 @@ class Expr:
     compute: Callable[[dict[str, Any]], Any]
 
 
-def call(name: str, *args: Any, when: Any = None, inplace: bool = False) -> Call:
+def call(
+    name: str, *args: Any, when: Callable[..., Any] | None = None, inplace: bool = False
+) -> Call:
     """A Call; bare numbers, bools and tuples become `Const`, functions become `Expr`."""
     return Call(name, tuple(_argument(a) for a in args), when, inplace)
 
@@ -55,6 +62,17 @@ def _argument(value: Any) -> Any:
     return Expr(value) if callable(value) else Const(value)
 
 
+@dataclass(frozen=True, slots=True)
+class Derivative:
+    """A derivative whose parameters are said beside it: `reads` are their names, in order.
+
+    For functions made by other functions, whose own parameter names say nothing.
+    """
+
+    fn: Callable[..., Any]
+    reads: tuple[str, ...]
+
+
 def scalar(name: str) -> Callable[[dict[str, Any]], bool]:
     """`when=scalar("other")`: the argument is a Python number."""
     return lambda args: args[name].__class__ in (bool, int, float, complex)
@@ -62,7 +80,20 @@ def scalar(name: str) -> Callable[[dict[str, Any]], bool]:
 
 @dataclass(eq=False, slots=True)
 class Op:
-    """One op. `name` is unique: `add`, `max.dim` (name and overload)."""
+    """One op. `name` is unique: `add`, `max.dim` (name and overload).
+
+    `autocast` says what autocast does: "lower" (run in its dtype), "float32", or "float32 on npu"
+    or "on cpu" where torch's lists differ; empty: nothing. `casts_inplace`: the in-place form
+    writes into any dtype. `overlaps`: it may write where elements share memory, since it writes
+    one value. `unbounded`: a view that may reach past its storage, which is then refused.
+    `surface` names the places where users find it, separated by blanks: "function" (torch.name),
+    "method" (Tensor.name), "nn" (torch.nn.functional.name; "nn_" its form that writes, for a row
+    with an argument `inplace`), "linalg" (torch.linalg.name, for rows called linalg_name);
+    "both" is function and method, "none" is nowhere. `unsampled` says why a
+    row has no samples. `absent` names what a device lacks to run it, by device type. `variadic`:
+    its function takes the tensors of its list one by one too. `fixed_shape`: sizes of its samples'
+    inputs belong together, so that no check changes them.
+    """
 
     name: str
     text: str
@@ -75,12 +106,29 @@ class Op:
     grad: Any = MISSING
     body: Callable[..., Any] | None = None
     samples: Callable[[], Sequence[Any]] | None = None
+    unsampled: str = ""
+    absent: dict[str, str] = field(default_factory=dict)
+    variadic: bool = False
+    fixed_shape: bool = False
     tolerance: str = "elementary"
     surface: str = "auto"
     inplace: bool = False
+    autocast: str = ""
+    casts_inplace: bool = False
+    overlaps: bool = False
+    unbounded: bool = False
+    family: str = "custom"
     oracle: Callable[..., Any] | None = None
     _schema: Schema | None = None
     cache: dict[str, Any] = field(default_factory=dict)
+    # How a form of an op is written; the dispatcher's, set where it is made.
+    write: ClassVar[Callable[[Op, str], Any]]
+
+    def entry(self, form: str) -> Callable[..., Any]:
+        """The op as a function, made on first use. Forms: see `_dispatch/entry.py`."""
+        if form not in self.cache:
+            self.cache[form] = Op.write(self, form)
+        return self.cache[form]
 
     @property
     def schema(self) -> Schema:
@@ -104,6 +152,17 @@ class Op:
         return self.name.partition(".")[0]
 
     @property
+    def places(self) -> frozenset[str]:
+        """Where users find the op: any of "function", "method", "nn", "linalg"."""
+        words = set(self.surface.split())
+        if "auto" in words:
+            takes_self = self.text.partition("(")[2].startswith(("Tensor self", "Tensor(a) self"))
+            words |= {"none"} if "." in self.name else {"both" if takes_self else "function"}
+        if "both" in words:
+            words |= {"function", "method"}
+        return frozenset(words - {"auto", "both", "none"})
+
+    @property
     def is_view(self) -> bool:
         return self.schema.is_view
 
@@ -125,38 +184,58 @@ def op(text: str, **fields: Any) -> Op:
         raise DuplicateOpError(f"op: {name} is declared twice; use an overload name ({name}.x)")
     if isinstance(fields.get("aclnn"), Call):
         fields["aclnn"] = (fields["aclnn"],)
-    made = Op(name, text, **fields)
-    OPS[name] = made
-    return made
+    row = Op(name, text, **fields)
+    row.family = _family(sys._getframe(1).f_globals["__name__"])
+    OPS[name] = row
+    return row
 
 
-def composite(text: str, body: Callable[..., Any], **fields: Any) -> Op:
+def _family(module: str) -> str:
+    """The room of the module that declares a row: pointwise, matrix …; custom outside of rows."""
+    _, rows, rest = module.partition(".ops.rows.")
+    return rest.partition(".")[0] if rows else "custom"
+
+
+@overload
+def composite(text: str, body: Callable[..., Any], **fields: Any) -> Op: ...
+@overload
+def composite(text: str, **fields: Any) -> Callable[[F], F]: ...
+def composite(text: str, body: Callable[..., Any] | None = None, **fields: Any) -> Any:
     """Declare an op made of other ops: dtype, gradient and every backend follow from `body`.
 
     `body` takes the arguments in schema order and may be called with fewer where the schema has
-    defaults.
+    defaults. Without it, a decorator of a body, which stays the function that it is.
     """
-    return op(text, body=body, **fields)
+    family = _family(sys._getframe(1).f_globals["__name__"])
+
+    def declare(fn: F) -> F:
+        op(text, body=fn, **fields).family = family
+        return fn
+
+    if body is None:
+        return declare
+    declare(body)
+    return OPS[text[: text.index("(")].strip()]
 
 
-class Aten:
+class LazyAten:
     """The ops as functions, for derivatives and bodies: `aten.where(mask, a, b)`.
 
     Filled lazily by the dispatcher; `aten.name` for `name.overload` is spelled `name_overload`.
     """
 
-    _load: Callable[[str], Any] | None = None
+    load: ClassVar[Any] = None
 
-    def publish(self, name: str, function: Any) -> None:
+    def publish(self, name: str, function: Callable[..., Any]) -> None:
         """Let `aten.name` be a hand-written function."""
         self.__dict__[name] = function
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or self._load is None:
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name.startswith("__") or self.load is None:
             raise AttributeError(name)
-        found = self._load(name)
+        found = self.load(name)
         setattr(self, name, found)
         return found
 
 
-aten = Aten()
+aten: Aten = LazyAten()  # type: ignore[assignment]  # each name is found at its first use

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import mindtorch
 
+from .._tensor.tensor import Tensor
 from ._checks import advance, check_lr, check_positive, count
 from .optimizer import Group, Optimizer, ParamsT
 
@@ -20,7 +22,7 @@ class Adafactor(Optimizer):
     def __init__(
         self,
         params: ParamsT,
-        lr: Any = 1e-2,
+        lr: float = 1e-2,
         beta2_decay: float = -0.8,
         eps: tuple[float | None, float] = (None, 1e-3),
         d: float = 1.0,
@@ -50,11 +52,11 @@ class Adafactor(Optimizer):
         }
         super().__init__(params, defaults)
 
-    def step(self, closure: Any = None) -> Any:
+    def step(self, closure: Callable[..., Any] | None = None) -> Tensor:
         """Updates every parameter."""
         return self._step_each(closure)
 
-    def _state_of(self, p: Any, grad: Any) -> dict[str, Any]:
+    def _state_of(self, p: Tensor, grad: Tensor) -> dict[str, Any]:
         state: dict[str, Any] = self.state[p]
         if not state:
             state["step"] = count()
@@ -67,7 +69,7 @@ class Adafactor(Optimizer):
                 state["variance"] = mindtorch.zeros_like(grad)
         return state
 
-    def _update(self, p: Any, grad: Any, group: Group) -> None:
+    def _update(self, p: Tensor, grad: Tensor, group: Group) -> None:
         state, lr = self._state_of(p, grad), group["lr"]
         floor, scale_floor = group["eps"]
         info: Any = mindtorch.finfo(p.dtype)
@@ -84,7 +86,7 @@ class Adafactor(Optimizer):
         p.add_(move, alpha=-rate / clip)
 
 
-def _variance(state: dict[str, Any], grad: Any, weight: float, floor: float) -> Any:
+def _variance(state: dict[str, Any], grad: Tensor, weight: float, floor: float) -> Tensor:
     """The estimate of g²: a rank-one product for matrices, elementwise for vectors."""
     if "variance" in state:
         state["variance"].lerp_(grad.square(), weight)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import mindtorch
-from mindtorch._tensor import Tensor
+
+from .._tensor.tensor import Tensor
 
 
 def check_lr(lr: Any) -> None:
@@ -27,19 +28,19 @@ def check_positive(**values: Any) -> None:
 _TEXT = {"eps": "epsilon"}
 
 
-def check_betas(betas: Any) -> None:
+def check_betas(betas: tuple[float, ...]) -> None:
     """ValueError for a beta outside [0, 1)."""
     for i, beta in enumerate(betas):
         if not 0.0 <= beta < 1.0:
             raise ValueError(f"Invalid beta parameter at index {i}: {beta}")
 
 
-def zeros(p: Any) -> Any:
+def zeros(p: Tensor) -> Tensor:
     """A state tensor like the parameter."""
     return mindtorch.zeros_like(p)
 
 
-def count(start: float = 0.0) -> Any:
+def count(start: float = 0.0) -> Tensor:
     """A step count: float32, 0-d, on the CPU, as torch's state dicts have it."""
     return mindtorch.tensor(start, dtype=mindtorch.float32)
 
@@ -50,7 +51,7 @@ def advance(state: dict[str, Any]) -> float:
     return float(state["step"].item())
 
 
-def directed(grad: Any, p: Any, group: dict[str, Any]) -> Any:
+def directed(grad: Tensor, p: Tensor, group: dict[str, Any]) -> Tensor:
     """The gradient to descend: negated for maximize, with L2 weight decay added."""
     if group["maximize"]:
         grad = -grad

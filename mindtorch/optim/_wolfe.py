@@ -10,6 +10,8 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from .._tensor.tensor import Tensor
+
 
 class _Point(NamedTuple):
     t: float
@@ -36,9 +38,9 @@ def _cubic(a: _Point, b: _Point, low: float, high: float) -> float:
 def strong_wolfe(
     at: Callable[[float], tuple[float, Any]],
     length: float,
-    direction: Any,
+    direction: Tensor,
     loss: float,
-    grad: Any,
+    grad: Tensor,
     slope: float,
     tolerance: float,
     c1: float = 1e-4,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from .._tensor.tensor import Tensor
 from ._checks import advance, check_lr, check_positive, count, directed, zeros
 from .optimizer import Group, Optimizer, ParamsT
 
@@ -16,7 +18,7 @@ class Adadelta(Optimizer):
     def __init__(
         self,
         params: ParamsT,
-        lr: Any = 1.0,
+        lr: float = 1.0,
         rho: float = 0.9,
         eps: float = 1e-6,
         weight_decay: float = 0,
@@ -42,11 +44,11 @@ class Adadelta(Optimizer):
         }
         super().__init__(params, defaults)
 
-    def step(self, closure: Any = None) -> Any:
+    def step(self, closure: Callable[..., Any] | None = None) -> Tensor:
         """Updates every parameter."""
         return self._step_each(closure)
 
-    def _update(self, p: Any, grad: Any, group: Group) -> None:
+    def _update(self, p: Tensor, grad: Tensor, group: Group) -> None:
         state, rho, eps = self.state[p], group["rho"], group["eps"]
         if not state:
             state.update(step=count(), square_avg=zeros(p), acc_delta=zeros(p))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import mindtorch
 
+from .._tensor.tensor import Tensor
 from ._checks import advance, check_betas, check_lr, check_positive, count, zeros
 from .optimizer import Group, Optimizer, ParamsT
 
@@ -18,8 +20,8 @@ class Adam(Optimizer):
     def __init__(
         self,
         params: ParamsT,
-        lr: Any = 1e-3,
-        betas: Any = (0.9, 0.999),
+        lr: float = 1e-3,
+        betas: tuple[float, ...] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 0,
         amsgrad: bool = False,
@@ -50,11 +52,11 @@ class Adam(Optimizer):
         }
         super().__init__(params, defaults)
 
-    def step(self, closure: Any = None) -> Any:
+    def step(self, closure: Callable[..., Any] | None = None) -> Any:
         """Updates every parameter."""
         return self._step_each(closure)
 
-    def _state_of(self, p: Any, group: Group) -> dict[str, Any]:
+    def _state_of(self, p: Tensor, group: Group) -> dict[str, Any]:
         state: dict[str, Any] = self.state[p]
         if not state:
             state["step"] = count()
@@ -64,7 +66,7 @@ class Adam(Optimizer):
                 state["max_exp_avg_sq"] = zeros(p)
         return state
 
-    def _update(self, p: Any, grad: Any, group: Group) -> None:
+    def _update(self, p: Tensor, grad: Tensor, group: Group) -> None:
         state, (beta1, beta2), lr = self._state_of(p, group), group["betas"], group["lr"]
         if group["maximize"]:
             grad = -grad
@@ -91,8 +93,8 @@ class AdamW(Adam):
     def __init__(
         self,
         params: ParamsT,
-        lr: Any = 1e-3,
-        betas: Any = (0.9, 0.999),
+        lr: float = 1e-3,
+        betas: tuple[float, ...] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 1e-2,
         amsgrad: bool = False,

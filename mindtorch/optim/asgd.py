@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from .._tensor.tensor import Tensor
 from ._checks import advance, check_lr, check_positive, count, directed, zeros
 from .optimizer import Group, Optimizer, ParamsT
 
@@ -16,7 +18,7 @@ class ASGD(Optimizer):
     def __init__(
         self,
         params: ParamsT,
-        lr: Any = 1e-2,
+        lr: float = 1e-2,
         lambd: float = 1e-4,
         alpha: float = 0.75,
         t0: float = 1e6,
@@ -41,11 +43,11 @@ class ASGD(Optimizer):
         }
         super().__init__(params, defaults)
 
-    def step(self, closure: Any = None) -> Any:
+    def step(self, closure: Callable[..., Any] | None = None) -> Tensor:
         """Updates every parameter."""
         return self._step_each(closure)
 
-    def _update(self, p: Any, grad: Any, group: Group) -> None:
+    def _update(self, p: Tensor, grad: Tensor, group: Group) -> None:
         state, lr, lambd = self.state[p], group["lr"], group["lambd"]
         if not state:
             state.update(step=count(), eta=count(float(lr)), mu=count(1.0), ax=zeros(p))

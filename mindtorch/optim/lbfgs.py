@@ -8,6 +8,8 @@ from typing import Any
 
 import mindtorch
 
+from .._tensor.tensor import Tensor
+from .._tensor.types import Number
 from ._checks import check_lr
 from ._wolfe import strong_wolfe
 from .optimizer import Optimizer, ParamsT
@@ -22,7 +24,7 @@ class LBFGS(Optimizer):
     def __init__(
         self,
         params: ParamsT,
-        lr: Any = 1,
+        lr: Number = 1,
         max_iter: int = 20,
         max_eval: int | None = None,
         tolerance_grad: float = 1e-7,
@@ -47,7 +49,7 @@ class LBFGS(Optimizer):
             raise RuntimeError("only 'strong_wolfe' is supported")
         self._params = self.param_groups[0]["params"]
 
-    def _gradient(self) -> Any:
+    def _gradient(self) -> Tensor:
         parts = []
         for p in self._params:
             grad = mindtorch.zeros_like(p.data) if p.grad is None else p.grad
@@ -61,7 +63,7 @@ class LBFGS(Optimizer):
             p.add_(direction[start : start + size].reshape(p.shape), alpha=float(length))
             start += size
 
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+    def step(self, closure: Callable[[], Any] | None = None) -> Tensor:
         """Runs up to max_iter iterations; gives the first loss."""
         if closure is None:
             raise TypeError(
@@ -70,7 +72,7 @@ class LBFGS(Optimizer):
         with mindtorch.no_grad():
             return self._minimize(closure)
 
-    def _minimize(self, closure: Callable[[], Any]) -> Any:
+    def _minimize(self, closure: Callable[[], Any]) -> Tensor:
         group = self.param_groups[0]
         state = self.state[self._params[0]]
         state.setdefault("func_evals", 0)
@@ -114,7 +116,9 @@ class LBFGS(Optimizer):
                 break
         return first
 
-    def _done(self, grad: Any, direction: Any, length: float, loss: float, before: float) -> bool:
+    def _done(
+        self, grad: Tensor, direction: Tensor, length: float, loss: float, before: float
+    ) -> bool:
         group = self.param_groups[0]
         return bool(
             float(grad.abs().max()) <= group["tolerance_grad"]
@@ -125,10 +129,10 @@ class LBFGS(Optimizer):
     def _advance(
         self,
         evaluate: Callable[[], tuple[float, Any]],
-        direction: Any,
+        direction: Tensor,
         length: float,
         loss: float,
-        grad: Any,
+        grad: Tensor,
         slope: float,
         last: bool,
     ) -> tuple[float, Any, float, int]:
@@ -158,7 +162,7 @@ class LBFGS(Optimizer):
         self._move(length, direction)
         return loss, grad, length, used
 
-    def _direction(self, state: dict[str, Any], grad: Any, history: int) -> Any:
+    def _direction(self, state: dict[str, Any], grad: Tensor, history: int) -> Tensor:
         """-H g by the two-loop recursion over the kept pairs (y, s)."""
         if state["n_iter"] == 1:
             state.update(d=grad.neg(), old_dirs=[], old_stps=[], ro=[], H_diag=1.0)

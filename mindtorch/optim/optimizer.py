@@ -11,9 +11,9 @@ from itertools import chain
 from typing import Any
 
 import mindtorch
-from mindtorch._tensor import Tensor
 from mindtorch.nn.modules.module import typename
 
+from .._tensor.tensor import Tensor
 from ._hooks import (
     HookedOptimizer,
     register_optimizer_step_post_hook,
@@ -247,11 +247,11 @@ def _check_groups(own: list[Group], saved: list[Group]) -> None:
         )
 
 
-def _group_of(groups: list[Group], number: Any) -> Group:
+def _group_of(groups: list[Group], number: int) -> Group:
     return next(group for group in groups if number in group["params"])
 
 
-def _cast(p: Any, value: Any, group: Group, key: Any = None) -> Any:
+def _cast(p: Tensor, value: Any, group: Group, key: str | None = None) -> Any:
     if isinstance(value, Tensor):
         if key == "step":  # a count: stays float32, on the CPU unless the step is captured
             captured = group.get("capturable") or group.get("fused")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from .._tensor.tensor import Tensor
 from ._checks import advance, check_betas, check_lr, check_positive, count, zeros
 from .optimizer import Group, Optimizer, ParamsT
 
@@ -16,7 +18,7 @@ class RAdam(Optimizer):
     def __init__(
         self,
         params: ParamsT,
-        lr: Any = 1e-3,
+        lr: float = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 0,
@@ -44,11 +46,11 @@ class RAdam(Optimizer):
         }
         super().__init__(params, defaults)
 
-    def step(self, closure: Any = None) -> Any:
+    def step(self, closure: Callable[..., Any] | None = None) -> Tensor:
         """Updates every parameter."""
         return self._step_each(closure)
 
-    def _update(self, p: Any, grad: Any, group: Group) -> None:
+    def _update(self, p: Tensor, grad: Tensor, group: Group) -> None:
         state, (beta1, beta2), lr = self.state[p], group["betas"], group["lr"]
         if not state:
             state.update(step=count(), exp_avg=zeros(p), exp_avg_sq=zeros(p))

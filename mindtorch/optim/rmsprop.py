@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from .._tensor.tensor import Tensor
 from ._checks import advance, check_lr, check_positive, count, directed, zeros
 from .optimizer import Group, Optimizer, ParamsT
 
@@ -16,7 +18,7 @@ class RMSprop(Optimizer):
     def __init__(
         self,
         params: ParamsT,
-        lr: Any = 1e-2,
+        lr: float = 1e-2,
         alpha: float = 0.99,
         eps: float = 1e-8,
         weight_decay: float = 0,
@@ -43,11 +45,11 @@ class RMSprop(Optimizer):
         }
         super().__init__(params, defaults)
 
-    def step(self, closure: Any = None) -> Any:
+    def step(self, closure: Callable[..., Any] | None = None) -> Tensor:
         """Updates every parameter."""
         return self._step_each(closure)
 
-    def _state_of(self, p: Any, group: Group) -> dict[str, Any]:
+    def _state_of(self, p: Tensor, group: Group) -> dict[str, Any]:
         state: dict[str, Any] = self.state[p]
         if not state:
             state["step"] = count()
@@ -58,7 +60,7 @@ class RMSprop(Optimizer):
                 state["grad_avg"] = zeros(p)
         return state
 
-    def _update(self, p: Any, grad: Any, group: Group) -> None:
+    def _update(self, p: Tensor, grad: Tensor, group: Group) -> None:
         state, alpha = self._state_of(p, group), group["alpha"]
         grad = directed(grad, p, group)
         advance(state)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import mindtorch
 
+from .._tensor.tensor import Tensor
 from ._checks import advance, check_lr, count, zeros
 from .optimizer import Group, Optimizer, ParamsT
 
@@ -18,7 +20,7 @@ class Rprop(Optimizer):
     def __init__(
         self,
         params: ParamsT,
-        lr: Any = 1e-2,
+        lr: float = 1e-2,
         etas: tuple[float, float] = (0.5, 1.2),
         step_sizes: tuple[float, float] = (1e-6, 50),
         *,
@@ -41,11 +43,11 @@ class Rprop(Optimizer):
         }
         super().__init__(params, defaults)
 
-    def step(self, closure: Any = None) -> Any:
+    def step(self, closure: Callable[..., Any] | None = None) -> Tensor:
         """Updates every parameter."""
         return self._step_each(closure)
 
-    def _update(self, p: Any, grad: Any, group: Group) -> None:
+    def _update(self, p: Tensor, grad: Tensor, group: Group) -> None:
         state, (shrink, grow) = self.state[p], group["etas"]
         if not state:
             sizes = mindtorch.full_like(grad, float(group["lr"]))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from .._tensor.tensor import Tensor
+from .._tensor.types import Number
 from ._checks import check_lr, check_positive, directed
 from .optimizer import Group, Optimizer, ParamsT
 
@@ -16,10 +19,10 @@ class SGD(Optimizer):
     def __init__(
         self,
         params: ParamsT,
-        lr: Any = 1e-3,
+        lr: Number = 1e-3,
         momentum: float = 0,
         dampening: float = 0,
-        weight_decay: Any = 0,
+        weight_decay: Number = 0,
         nesterov: bool = False,
         *,
         maximize: bool = False,
@@ -44,11 +47,11 @@ class SGD(Optimizer):
         }
         super().__init__(params, defaults)
 
-    def step(self, closure: Any = None) -> Any:
+    def step(self, closure: Callable[..., Any] | None = None) -> Any:
         """Updates every parameter."""
         return self._step_each(closure)
 
-    def _update(self, p: Any, grad: Any, group: Group) -> None:
+    def _update(self, p: Tensor, grad: Tensor, group: Group) -> None:
         grad = directed(grad, p, group)
         momentum = group["momentum"]
         if momentum != 0:

@@ -11,6 +11,8 @@ import mindtorch
 from mindtorch.nn.modules.batchnorm import _BatchNorm
 from mindtorch.nn.modules.module import Module
 
+from .._tensor.device import device as Device
+from .._tensor.tensor import Tensor
 from .lr_scheduler import LRScheduler
 from .lr_scheduler._base import per_group
 
@@ -33,7 +35,7 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable[[Any, Any, Any], Any]:
 def get_swa_avg_fn() -> Callable[[Any, Any, Any], Any]:
     """Gives the equal average of all that came."""
 
-    def average(kept: Any, new: Any, count: Any) -> Any:
+    def average(kept: Tensor, new: Tensor, count: Tensor) -> Tensor:
         return kept + (new - kept) / (count + 1)
 
     return average
@@ -91,7 +93,9 @@ class AveragedModel(Module):
             self.n_averaged += 1
 
 
-def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
+def update_bn(
+    loader: Iterable[Any], model: Module, device: Device | str | int | None = None
+) -> None:
     """Computes the batch norms' statistics anew over the loader, as cumulative averages."""
     norms = [m for m in model.modules() if isinstance(m, _BatchNorm)]
     if not norms:
@@ -116,7 +120,7 @@ class SWALR(LRScheduler):
     def __init__(
         self,
         optimizer: Any,
-        swa_lr: Any,
+        swa_lr: float,
         anneal_epochs: int = 10,
         anneal_strategy: str = "cos",
         last_epoch: int = -1,

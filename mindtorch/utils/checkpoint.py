@@ -10,7 +10,7 @@ import mindtorch
 
 from .._autograd.grad_mode import LOCAL
 from .._autograd.graph import saved_tensors_hooks
-from .._tensor import Tensor
+from .._tensor.tensor import Tensor
 
 
 class CheckpointError(RuntimeError):
@@ -29,7 +29,7 @@ class _Frame:
         self.shapes.append((tuple(tensor.shape), tensor.dtype))
         return len(self.shapes) - 1
 
-    def unpack(self, number: int) -> Any:
+    def unpack(self, number: int) -> Tensor:
         if self.again is None:
             self.again = self._recompute()
         if number >= len(self.again):
@@ -44,7 +44,7 @@ class _Frame:
     def _recompute(self) -> list[Any]:
         found: list[Any] = []
 
-        def keep(tensor: Tensor) -> Any:
+        def keep(tensor: Tensor) -> Tensor:
             found.append(tensor.detach())
             return tensor
 
@@ -63,7 +63,7 @@ def checkpoint(
     debug: bool = False,
     early_stop: bool = True,
     **kwargs: Any,
-) -> Any:
+) -> Tensor:
     """`function(*args)`, its saved tensors dropped and made again in backward.
 
     Random numbers repeat when `preserve_rng_state`. CheckpointError when the second run differs.

@@ -10,6 +10,8 @@ from typing import Any
 
 import mindtorch
 
+from .._tensor.tensor import Tensor
+
 __all__ = ["BackwardHook", "RemovableHandle"]
 
 Hooks = MutableMapping[int, Any]
@@ -86,7 +88,7 @@ class BackwardHook:
         self.n_inputs = len(args)
         return tapped
 
-    def setup_output_hook(self, result: Any) -> Any:
+    def setup_output_hook(self, result: Tensor) -> Tensor:
         """Returns `result` with its tensors passed through the tap
         that starts the module's backward."""
         wrapped = result if isinstance(result, tuple) else (result,)
@@ -126,7 +128,7 @@ class BackwardHook:
         return grads
 
 
-def _replaced(result: Any, grads: Grads, who: str, what: str) -> Grads:
+def _replaced(result: tuple[Tensor, ...] | None, grads: Grads, who: str, what: str) -> Grads:
     if result is None:
         return grads
     new = result if isinstance(result, tuple) else (result,)

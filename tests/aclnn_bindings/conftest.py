@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from stub_acl import Stub, build, declare
 
-from aclnn_bindings.runtime import running
-from aclnn_bindings.signature import Declarations
+from aclnn_bindings.interface.signature import Declarations
+from aclnn_bindings.runtime.runtime import running
 
 
 @pytest.fixture(scope="session")

@@ -6,13 +6,9 @@ import numpy as np
 import pytest
 from stub_acl import Stub
 
-from aclnn_bindings.errors import AclError
-from aclnn_bindings.failures import (
-    ArgumentError,
-    MissingSymbolError,
-    UnsupportedSignatureError,
-)
-from aclnn_bindings.specs import ScalarSpec, TensorSpec
+from aclnn_bindings.call.specs import ScalarSpec, TensorSpec
+from aclnn_bindings.errors import ArgumentError, MissingSymbolError, UnsupportedSignatureError
+from aclnn_bindings.runtime.status import AclError
 
 
 def test_add_by_keyword_writes_its_output(stub: Stub) -> None:

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from aclnn_bindings import catalog
-from aclnn_bindings.dtypes import DTYPES, enum_values
-from aclnn_bindings.failures import UnsupportedSignatureError
-from aclnn_bindings.marshal import bind, host_outputs, rule_of
-from aclnn_bindings.plan import roles_of
-from aclnn_bindings.signature import Declarations, Kind, Param
-from aclnn_bindings.specs import TensorSpec
+from aclnn_bindings.call.marshal import bind, host_outputs, rule_of
+from aclnn_bindings.call.plan import roles_of
+from aclnn_bindings.call.specs import TensorSpec
+from aclnn_bindings.errors import UnsupportedSignatureError
+from aclnn_bindings.interface import catalog
+from aclnn_bindings.interface.dtypes import DTYPES, enum_values
+from aclnn_bindings.interface.signature import Declarations, Kind, Param
 
 VERSIONS = catalog.versions()
 SAMPLES = {

@@ -7,8 +7,9 @@ from collections import Counter
 
 import pytest
 
-from aclnn_bindings import abi, catalog, products
-from aclnn_bindings.signature import Direction, Kind
+from aclnn_bindings.install import products
+from aclnn_bindings.interface import abi, catalog
+from aclnn_bindings.interface.signature import Direction, Kind
 
 TENSORS = (Kind.TENSOR, Kind.TENSOR_LIST)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from aclnn_bindings.census import Census, Status, restrict, take
-from aclnn_bindings.elf import Elf
-from aclnn_bindings.install import Library, arch
-from aclnn_bindings.signature import Declarations, Kind, Param, Signature
+from aclnn_bindings.diagnose.census import Census, Status, restrict, take
+from aclnn_bindings.install.describe import Library, arch
+from aclnn_bindings.install.elf import Elf
+from aclnn_bindings.interface.signature import Declarations, Kind, Param, Signature
 
 OPAPI, MATH = Path("/x/libopapi.so"), Path("/x/libaclnn_math.so")
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from aclnn_bindings import child
+from aclnn_bindings.diagnose import child
 
 Go = Callable[..., list[tuple[str, str, str]]]
 
 BODY = """
 import sys, os, time
-from aclnn_bindings.child import main
+from aclnn_bindings.diagnose.child import main
 
 def body(steps, request):
     with steps.step("first", {"given": request["x"]}):

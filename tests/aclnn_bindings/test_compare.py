@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from aclnn_bindings import catalog
-from aclnn_bindings.compare import Difference, diff
-from aclnn_bindings.signature import Declarations, Field, Kind, Param, Signature, Struct
+from aclnn_bindings.interface import catalog
+from aclnn_bindings.interface.compare import Difference, diff
+from aclnn_bindings.interface.signature import Declarations, Field, Kind, Param, Signature, Struct
 
 
 def declare(prototype: str, **more: object) -> Declarations:

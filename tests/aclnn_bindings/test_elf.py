@@ -7,8 +7,8 @@ from pathlib import Path
 import fake_cann
 import pytest
 
-from aclnn_bindings import elf
-from aclnn_bindings.install import arch
+from aclnn_bindings.install import elf
+from aclnn_bindings.install.describe import arch
 
 SOURCE = """
 int visible(void) { return 1; }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aclnn_bindings.environment import MASK, masked, shown
+from aclnn_bindings.install.environment import MASK, masked, shown
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,10 @@ import pickle
 
 import pytest
 
-from aclnn_bindings import catalog, errors, remedies
-from aclnn_bindings.signature import Declarations
+from aclnn_bindings.interface import catalog
+from aclnn_bindings.interface.signature import Declarations
+from aclnn_bindings.runtime import remedies
+from aclnn_bindings.runtime import status as errors
 
 
 @pytest.fixture

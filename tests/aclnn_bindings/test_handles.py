@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from stub_acl import Stub
 
-from aclnn_bindings.failures import ArgumentError, ClosedHandleError
-from aclnn_bindings.handles import (
+from aclnn_bindings.call.handles import (
     BoolArray,
     Descriptor,
     FloatArray,
@@ -17,7 +16,8 @@ from aclnn_bindings.handles import (
     Tensor,
     TensorList,
 )
-from aclnn_bindings.specs import RawHandle, TensorSpec
+from aclnn_bindings.call.specs import RawHandle, TensorSpec
+from aclnn_bindings.errors import ArgumentError, ClosedHandleError
 
 
 def make(stub: Stub, kind: str) -> tuple[Descriptor, str]:

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from stub_acl import Stub
 
-from aclnn_bindings.errors import AclError
-from aclnn_bindings.native import Block, launch, launch_into, launch_many, lib
-from aclnn_bindings.plan import Plan
-from aclnn_bindings.specs import ScalarSpec, TensorSpec
+from aclnn_bindings.call.plan import Plan
+from aclnn_bindings.call.specs import ScalarSpec, TensorSpec
+from aclnn_bindings.runtime.native import Block, launch, launch_into, launch_many, lib
+from aclnn_bindings.runtime.status import AclError
 
 
 def block(stub: Stub, values: list[float]) -> Block:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from aclnn_bindings.failures import UnsupportedSignatureError
-from aclnn_bindings.words import call
+from aclnn_bindings.errors import UnsupportedSignatureError
+from aclnn_bindings.runtime.words import call
 
 ROOT = Path(__file__).resolve().parents[2]
 _TYPES = {
@@ -144,7 +144,7 @@ def test_the_caller_places_every_mix_on_each_architecture(
         pytest.skip(f"to run code of another architecture, install {', '.join(missing)}")
     (tmp_path / "mixes.c").write_text(_source(_mixes()))
     (tmp_path / "main.cpp").write_text(_program(_mixes()))
-    here = [f"-I{ROOT / 'aclnn_bindings' / 'launch'}", "-O2"]
+    here = [f"-I{ROOT / 'aclnn_bindings' / 'runtime' / 'launch'}", "-O2"]
     build = {"gcc": ["-c", "mixes.c", "-o", "mixes.o"], "g++": ["main.cpp", "mixes.o", "-o", "run"]}
     for tool, arguments in build.items():
         subprocess.run([prefix + tool, *here, *arguments], cwd=tmp_path, check=True)

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from stub_acl import Stub
 
-from aclnn_bindings.errors import AclError, AclOutOfMemoryError
-from aclnn_bindings.failures import ArgumentError, ClosedHandleError, RuntimeStateError
-from aclnn_bindings.native import lib
-from aclnn_bindings.plan import Plan
-from aclnn_bindings.specs import ScalarSpec, TensorSpec
+from aclnn_bindings.call.plan import Plan
+from aclnn_bindings.call.specs import ScalarSpec, TensorSpec
+from aclnn_bindings.errors import ArgumentError, ClosedHandleError, RuntimeStateError
+from aclnn_bindings.runtime.native import lib
+from aclnn_bindings.runtime.status import AclError, AclOutOfMemoryError
 
 NOTHING = {"tensor": 0, "list": 0, "executor": 0}
 

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import aclnn_bindings
+from aclnn_bindings.call.specs import ScalarSpec, TensorSpec
 from aclnn_bindings.cann import Cann
-from aclnn_bindings.errors import AclError, AclParameterError
-from aclnn_bindings.native import lib
-from aclnn_bindings.specs import ScalarSpec, TensorSpec
-from aclnn_bindings.words import call
+from aclnn_bindings.runtime.native import lib
+from aclnn_bindings.runtime.status import AclError, AclParameterError
+from aclnn_bindings.runtime.words import call
 
 ROOT = Path(__file__).resolve().parents[2]
 LAUNCHES = 100_000
@@ -172,7 +172,7 @@ cann.ops.aclnnMatmul(a, a, out, 1)
 cann.ops.aclnnCat(tensors=[a, a], dim=0, out=cann.empty((16, 8)))
 try:
     cann.ops.aclnnAdd(a, a, 1.0, cann.empty((3,)))
-except aclnn_bindings.errors.AclError as error:
+except aclnn_bindings.AclError as error:
     print(error.code)
 print(out.numpy()[0, 0])
 """

@@ -7,8 +7,8 @@ from pathlib import Path
 import fake_cann
 import pytest
 
-from aclnn_bindings import library, search
-from aclnn_bindings.library import InstallNotFoundError, choose
+from aclnn_bindings.install import library, search
+from aclnn_bindings.install.library import InstallNotFoundError, choose
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from aclnn_bindings import machine
-from aclnn_bindings.elf import Elf
-from aclnn_bindings.install import arch
+from aclnn_bindings.install import machine
+from aclnn_bindings.install.describe import arch
+from aclnn_bindings.install.elf import Elf
 
 
 def library(machine_name: str = "", *versions: str) -> Elf:

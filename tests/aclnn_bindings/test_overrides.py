@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from aclnn_bindings import catalog, overrides
-from aclnn_bindings.headers import direction
-from aclnn_bindings.headers.raw import RawParam
-from aclnn_bindings.overrides import DIRECTION_ROWS, DIRECTIONS
-from aclnn_bindings.signature import WORKSPACE_SUFFIX, Direction, OpSignature
+from aclnn_bindings.interface import catalog, overrides
+from aclnn_bindings.interface.headers import direction
+from aclnn_bindings.interface.headers.raw import RawParam
+from aclnn_bindings.interface.overrides import DIRECTION_ROWS, DIRECTIONS
+from aclnn_bindings.interface.signature import WORKSPACE_SUFFIX, Direction, OpSignature
 
 
 def rule(op: OpSignature) -> dict[str, Direction]:
@@ -50,7 +50,7 @@ def test_each_row_changes_what_the_rules_say(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_override_reaches_the_parsed_signature() -> None:
-    from aclnn_bindings.headers import parse_text
+    from aclnn_bindings.interface.headers import parse_text
 
     found = parse_text(
         f"aclnnStatus aclnnBatchNormElemt{WORKSPACE_SUFFIX}(const aclTensor *input, "

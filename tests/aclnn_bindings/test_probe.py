@@ -10,10 +10,10 @@ from pathlib import Path
 import fake_cann
 import pytest
 
-from aclnn_bindings.causes import Cause, causes
-from aclnn_bindings.census import Status
-from aclnn_bindings.install import arch
-from aclnn_bindings.probe import Report, Request, load_order, probe
+from aclnn_bindings.diagnose.causes import Cause, causes
+from aclnn_bindings.diagnose.census import Status
+from aclnn_bindings.diagnose.probe import Report, Request, load_order, probe
+from aclnn_bindings.install.describe import arch
 
 BASE = {"PATH": os.environ["PATH"]}
 
@@ -228,7 +228,7 @@ def test_a_missing_dependency_is_told_in_the_loaders_words(root: Path) -> None:
 def test_a_missing_driver_library_is_told_as_a_missing_driver(
     root: Path, monkeypatch: pytest.MonkeyPatch, container: bool
 ) -> None:
-    monkeypatch.setattr("aclnn_bindings.complaints.in_container", lambda: container)
+    monkeypatch.setattr("aclnn_bindings.diagnose.loader_words.in_container", lambda: container)
     driver = fake_cann.compile_library(root / "tmp/libascend_hal.so", "int hal;")
     fake_cann.compile_library(root / "lib64/libascendcl.so", fake_cann.RUNTIME, (driver,))
     driver.unlink()

@@ -14,18 +14,18 @@ import pytest
 from stub_acl import Stub
 
 from aclnn_bindings.cann import Cann
-from aclnn_bindings.errors import AclError
-from aclnn_bindings.failures import (
+from aclnn_bindings.errors import (
     ClosedHandleError,
     ForkedError,
     MissingSymbolError,
     RuntimeStateError,
     StillUsedError,
 )
-from aclnn_bindings.install import Install, Library
-from aclnn_bindings.native import lib
-from aclnn_bindings.signature import Declarations
-from aclnn_bindings.versions import Versions
+from aclnn_bindings.install.describe import Install, Library
+from aclnn_bindings.install.versions import Versions
+from aclnn_bindings.interface.signature import Declarations
+from aclnn_bindings.runtime.native import lib
+from aclnn_bindings.runtime.status import AclError
 
 ROOT = Path(__file__).resolve().parents[2]
 

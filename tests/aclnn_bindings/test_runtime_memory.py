@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from stub_acl import Stub
 
-from aclnn_bindings.errors import AclOutOfMemoryError
-from aclnn_bindings.failures import ArgumentError, ClosedHandleError, UnknownPointerError
-from aclnn_bindings.native import ffi, lib, throw
+from aclnn_bindings.errors import ArgumentError, ClosedHandleError, UnknownPointerError
+from aclnn_bindings.runtime.native import ffi, lib, throw
+from aclnn_bindings.runtime.status import AclOutOfMemoryError
 
 MIB = 1 << 20
 

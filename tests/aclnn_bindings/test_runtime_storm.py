@@ -8,10 +8,10 @@ import threading
 
 from stub_acl import Stub
 
-from aclnn_bindings.native import Block, launch, lib
-from aclnn_bindings.plan import Plan
-from aclnn_bindings.specs import ScalarSpec, TensorSpec
-from aclnn_bindings.stream import Stream
+from aclnn_bindings.call.plan import Plan
+from aclnn_bindings.call.specs import ScalarSpec, TensorSpec
+from aclnn_bindings.runtime.native import Block, launch, lib
+from aclnn_bindings.runtime.stream import Stream
 
 TURNS, THREADS = 1500, 4
 

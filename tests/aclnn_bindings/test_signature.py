@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from aclnn_bindings.headers import parse_text
-from aclnn_bindings.signature import Direction, Kind, OpSignature
+from aclnn_bindings.interface.headers import parse_text
+from aclnn_bindings.interface.signature import Direction, Kind, OpSignature
 
 PHASE_TWO = "void *workspace, uint64_t workspaceSize, aclOpExecutor *executor, aclrtStream stream"
 TAIL = "uint64_t *workspaceSize, aclOpExecutor **executor"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from aclnn_bindings.install import describe
-from aclnn_bindings.vendors import LIBRARY, vendors
+from aclnn_bindings.install.describe import describe
+from aclnn_bindings.install.vendors import LIBRARY, vendors
 
 
 def package(root: Path, headers: bool = True) -> Path:

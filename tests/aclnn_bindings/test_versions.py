@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from aclnn_bindings.versions import read_versions
+from aclnn_bindings.install.versions import read_versions
 
 
 def write(root: Path, name: str, text: str) -> None:

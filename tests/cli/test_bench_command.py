@@ -9,12 +9,12 @@ import sys
 from xml.etree import ElementTree
 
 import pytest
-from mindtorch_npu.benchmarking import rivals, workloads
-from mindtorch_npu.benchmarking.roofline import Peaks, Point, svg
-from mindtorch_npu.benchmarking.statistics import Limits, collect, summarize, warm_up
-from mindtorch_npu.benchmarking.verdict import compare
+from mindtorch_npu.bench import rivals, workloads
+from mindtorch_npu.bench.roofline import Peaks, Point, svg
+from mindtorch_npu.bench.statistics import Limits, collect, summarize, warm_up
+from mindtorch_npu.bench.verdict import compare
 
-from aclnn_bindings.library import bundled_simulator
+from aclnn_bindings.install.library import bundled_simulator
 from mindtorch.ops import OPS
 
 simulator = pytest.mark.skipif(bundled_simulator() is None, reason="the simulator is not built")
@@ -166,3 +166,18 @@ def test_host_only_times_small_shapes(tmp_path):
 def test_nothing_selected_is_a_usage_error(tmp_path):
     for words in ((), ("nonsense",), ("--set", "nonsense")):
         assert bench(tmp_path, *words).returncode == 2
+
+
+@simulator
+def test_an_aclnn_operator_is_timed_by_its_header(tmp_path):
+    out = tmp_path / "times.json"
+    done = subprocess.run(
+        [sys.executable, "-m", "mindtorch_npu", "bench", "aclnnRmsNorm", "aclnnAdd", "--simulator",
+         "--seconds", "0.05", "--json", str(out)],
+        capture_output=True, text=True, timeout=120, check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = json.loads(out.read_text("utf-8"))["results"]
+    assert [r["op"] for r in rows] == ["aclnnRmsNorm", "aclnnAdd"]
+    assert all(r["times"]["e2e"]["median"] > 0 and not r["problem"] for r in rows)

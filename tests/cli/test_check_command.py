@@ -11,9 +11,9 @@ import time
 from pathlib import Path
 
 import pytest
-from mindtorch_npu.conformance import journal
+from mindtorch_npu.conformance.record import journal
 
-from aclnn_bindings.library import bundled_simulator
+from aclnn_bindings.install.library import bundled_simulator
 
 pytestmark = pytest.mark.skipif(bundled_simulator() is None, reason="the simulator is not built")
 
@@ -69,11 +69,21 @@ def test_repro_line_runs_that_case_alone(run):
     [
         ((), "nothing selected"),
         (("ad",), "near: add"),
-        (("add", "--dtype", "complex32"), "no case matches"),
+        (("add", "--dtype", "float61"), "did you mean float"),
+        (("add", "--layout", "transpose"), "did you mean transposed?"),
+        (("add", "--form", "functionl"), "did you mean functional?"),
+        (("neg", "--dtype", "complex64", "--layout", "stepped"), "no case matches"),
+        (("add", "--fresh-seeds", "-2"), "not in the range"),
+        (("add", "--seed", "-1"), "not in the range"),
+        (("add", "--timeout", "-1"), "not in the range"),
+        (("add", "--known-issues", "missing.toml"), "does not exist"),
+        (("--resume", "missing.jsonl"), "does not exist"),
+        (("--replay", "missing.json"), "does not exist"),
+        (("add", "--html", "no/such/folder/page.html"), "does not exist"),
         (("add", "--case", "add/sideways"), "FORM is one of"),
         (("--family", "nonsense"), "one of"),
         (("--raw", "aclnnNonsense"), "declares no such operator"),
-        (("add", "--jobs", "0"), "give 1 or more"),
+        (("add", "--jobs", "0"), "not in the range"),
     ],
 )
 def test_nothing_to_run_is_a_usage_error(run, words, says):
@@ -135,12 +145,12 @@ def test_journal_that_exists_is_not_mixed_with_another_run(run, tmp_path):
 def test_interrupt_leaves_a_valid_partial_report_to_resume(tmp_path):
     book, page = tmp_path / "run.jsonl", tmp_path / "page.html"
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "ACLSIM_FAULTS": "add:hang"}
-    words = ("check", "add", "--form", "method", "--form", "meta", "--jobs", "1",
+    words = ("check", "add", "--case", "add/meta/s0", "--case", "add/method/s0", "--jobs", "1",
              "--journal", str(book), "--html", str(page))  # fmt: skip
     with subprocess.Popen(command(*words), env=environ, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True,
                           preexec_fn=_heed_interrupts) as process:  # fmt: skip
-        _wait_for(book, "add/method/s0")
+        _wait_for(book, '"start","case":"add/method/s0"')
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
     assert process.returncode == 130
@@ -186,17 +196,17 @@ def test_killed_run_resumes(tmp_path, run):
     words = (
         "check",
         "add",
-        "--form",
-        "method",
-        "--form",
-        "meta",
+        "--case",
+        "add/meta/s0",
+        "--case",
+        "add/method/s0",
         "--jobs",
         "1",
         "--journal",
         str(book),
     )
     with subprocess.Popen(command(*words), env=environ, start_new_session=True) as process:
-        _wait_for(book, "add/method/s0")
+        _wait_for(book, '"start","case":"add/method/s0"')
         workers = _children(process.pid)
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
@@ -239,3 +249,26 @@ def test_fresh_seeds_repeat_the_cases(run):
 def test_cpu_can_be_checked_too(run):
     done = run("check", "add", "--device", "cpu", "--form", "functional")
     assert done.returncode == 0, done.stdout
+
+
+def test_operator_of_which_nothing_is_judged_is_a_failure_unless_allowed(run):
+    asked = ("check", "linalg_inv", "--form", "functional")
+    done = run(*asked)
+    assert done.returncode == 1
+    assert "nothing of linalg_inv was judged" in done.stderr
+    assert run(*asked, "--allow-unjudged").returncode == 0
+
+
+def test_listing_leaves_no_journal_behind(run, tmp_path):
+    assert run("check", "add", "--form", "out", "--list").returncode == 0
+    assert list((tmp_path / "state").rglob("*.jsonl")) == []
+
+
+def test_torn_journal_is_resumed_and_still_reads(run, tmp_path):
+    book = tmp_path / "run.jsonl"
+    assert run("check", "add", "--form", "out", "--journal", str(book)).returncode == 0
+    whole = book.read_bytes()
+    book.write_bytes(whole[: whole.rindex(b'{"kind":"result"') + 25])
+    done = run("check", "--resume", str(book))
+    assert done.returncode == 0, done.stderr
+    assert run("report", "--from", str(book)).returncode == 0

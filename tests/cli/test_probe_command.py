@@ -11,9 +11,10 @@ from typing import Any
 
 import fake_cann
 import pytest
-from mindtorch_npu import main, probe_json
+from mindtorch_npu import main
+from mindtorch_npu.probe import document as probe_json
 
-SCHEMA = Path(main.__file__).parent / "probe.schema.json"
+SCHEMA = Path(main.__file__).parent / "probe" / "probe.schema.json"
 
 
 @pytest.fixture(autouse=True)
@@ -129,8 +130,8 @@ def test_a_variable_that_names_nothing_is_a_problem(
 
 
 def test_nothing_to_probe_leaves_with_three(run: Output, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("aclnn_bindings.search.bundled_simulator", lambda: None)
-    monkeypatch.setattr("aclnn_bindings.search.default_bases", lambda _environ: ())
+    monkeypatch.setattr("aclnn_bindings.install.search.bundled_simulator", lambda: None)
+    monkeypatch.setattr("aclnn_bindings.install.search.default_bases", lambda _environ: ())
     code, out, _ = run()
     assert code == 3
     assert "install the toolkit" in out

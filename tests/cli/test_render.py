@@ -63,3 +63,14 @@ def test_markdown_escapes_what_it_would_misread() -> None:
     assert "   - seen: x &lt; y" in text
     assert "```c\nint f(void);\n```" in text
     assert "\n\n\n" not in text
+
+
+def test_escape_codes_of_a_message_do_not_reach_the_terminal() -> None:
+    blocks = [
+        render.Line("a\x1b[2Jb\x9bc"),
+        render.Items([render.Item("t", [("why", "\x1b]0;x")])]),
+    ]
+    assert "\x1b" not in render.markdown(blocks)
+    on = render.console(io.StringIO())
+    render.show(blocks, on)
+    assert not set("\x1b\x9b") & set(on.file.getvalue())  # type: ignore[attr-defined]

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from mindtorch_npu import exits, main
 
-from aclnn_bindings import simulated
-from aclnn_bindings.library import bundled_simulator
+from aclnn_bindings.install import simulated
+from aclnn_bindings.install.library import bundled_simulator
 
 pytestmark = pytest.mark.skipif(bundled_simulator() is None, reason="the simulator is not built")
 

@@ -1,6 +1,7 @@
 """Dispatch: registered kernels, custom ops, key guards, plans, threads."""
 
 import threading
+import traceback
 
 import numpy as np
 import pytest
@@ -14,24 +15,32 @@ from mindtorch._dispatch.keys import (
     IncludeDispatchKeyGuard,
     keyset,
 )
-from mindtorch._geometry import geometry
+from mindtorch._tensor.geometry import geometry
 from mindtorch.ops.spec import OPS, DuplicateOpError
 
 
 @pytest.fixture
-def cube():
-    name = "cube_for_tests"
-    made = library.define(
-        f"{name}(Tensor self) -> Tensor",
-        infer=lambda self: self.fresh(),
-        cpu=lambda self: self**3,
-        grad={"self": lambda grad, self: grad * self * self * 3},
-    )
-    yield made
-    del OPS[name]
-    delattr(torch.Tensor, name)
-    torch._functional.FUNCTIONS.pop(name)
-    vars(torch).pop(name, None)
+def custom():
+    """Declares an op for one test."""
+    names = []
+
+    def define(name, **fields):
+        names.append(name)
+        rule = lambda self: self.fresh()  # noqa: E731
+        kernel = lambda self: self**3  # noqa: E731
+        return library.define(f"{name}(Tensor self) -> Tensor", infer=rule, cpu=kernel, **fields)
+
+    yield define
+    for name in names:
+        del OPS[name]
+        delattr(torch.Tensor, name)
+        torch._functional.publish.FUNCTIONS.pop(name)
+        vars(torch).pop(name, None)
+
+
+@pytest.fixture
+def cube(custom):
+    return custom("cube_for_tests", grad={"self": lambda grad, self: grad * self * self * 3})
 
 
 def test_registered_kernel_takes_over_and_gives_back():
@@ -121,7 +130,7 @@ def test_geometries_are_interned():
 
 
 def test_full_geometry_table_costs_no_correctness(monkeypatch):
-    monkeypatch.setattr("mindtorch._geometry._LIMIT", 8)
+    monkeypatch.setattr("mindtorch._tensor.geometry._LIMIT", 8)
     a = torch.ones(3)
     for n in range(40):
         assert torch.ones(n + 1).sum().item() == n + 1
@@ -179,3 +188,30 @@ def test_backward_through_one_graph_from_two_threads():
     for thread in threads:
         thread.join()
     assert x.grad.tolist() == [6.0, 6.0, 6.0]
+
+
+def test_a_row_without_a_derivative_refuses_in_torch_s_words_each_time(custom):
+    row = custom("cubed_without_gradient")
+    x = torch.ones(3, requires_grad=True)
+    for _ in range(3):
+        y = row.entry("aten")(x)
+        with pytest.raises(RuntimeError, match="derivative for aten::cubed_without_gradient is no"):
+            y.sum().backward()
+
+
+def test_lists_get_their_gradients_after_arguments_that_are_none():
+    a, b = torch.ones(2, requires_grad=True), torch.ones(3)
+    c = torch.ones(1, requires_grad=True)
+    (torch.cat([a, b, c]) * torch.arange(6.0)).sum().backward()
+    assert a.grad.tolist() == [0.0, 1.0]
+    assert c.grad.tolist() == [5.0]
+
+
+def test_a_traceback_shows_the_text_that_was_written_for_an_op():
+    x = torch.ones(2, requires_grad=True).exp()
+    x.sum().backward()
+    with pytest.raises(RuntimeError) as caught:
+        x.sum().backward()
+    text = "".join(traceback.format_exception(caught.value))
+    assert "<mindtorch backward exp>" in text
+    assert "raise RuntimeError(FREED)" in text

@@ -116,14 +116,14 @@ def test_writeback_that_differs_is_caught():
 
 def test_out_that_differs_is_caught(monkeypatch):
     op = row("mul", cpu=np.multiply, surface="both")
-    good = mindtorch._dispatch.slow.out_call
+    good = mindtorch._dispatch.entry.out_call
 
     def lying(op, out, raw):
         good(op, out, raw)
         out._array[...] += 1
         return out
 
-    monkeypatch.setattr(mindtorch._dispatch.slow, "out_call", lying)
+    monkeypatch.setattr(mindtorch._dispatch.entry, "out_call", lying)
     broken(laws.out_matches_functional, op, SAMPLE, match="out=: got")
 
 

@@ -2,7 +2,9 @@
 
 import io
 import pickle
+import zipfile
 
+import numpy as np
 import pytest
 
 import mindtorch
@@ -99,3 +101,78 @@ def test_npu_tensors_are_saved_from_the_device():
     found = mindtorch.load(saved(mindtorch, t))
     assert found.tolist() == [1.0, 2.0, 3.0]
     assert pickle.loads(pickle.dumps(t)).device.type == "npu"
+
+
+def archive(body, storages=(), byteorder="little", extra=()):
+    """A file in memory: a pickle and its storages, as an attacker may write them."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as out:
+        out.writestr("archive/data.pkl", body)
+        out.writestr("archive/byteorder", byteorder)
+        for key, data in storages:
+            out.writestr(f"archive/data/{key}", data, zipfile.ZIP_DEFLATED)
+        for name, data in extra:
+            out.writestr(name, data)
+    file.seek(0)
+    return file
+
+
+def tensor_pickle(count, size, stride, offset=0, kind="FloatStorage"):
+    """The pickle of one tensor over storage 0, written opcode by opcode."""
+    numbers = "".join(f"I{n}\n" for n in size), "".join(f"I{n}\n" for n in stride)
+    return (
+        "ctorch._utils\n_rebuild_tensor_v2\n("
+        f"(Vstorage\nctorch\n{kind}\nV0\nVcpu\nI{count}\ntQ"
+        f"I{offset}\n({numbers[0]}t({numbers[1]}tI00\nccollections\nOrderedDict\n)RtR."
+    ).encode()
+
+
+@pytest.mark.parametrize("target", ["torch\nfloat32", "torch\nSize", "torch\ndevice"])
+def test_a_file_cannot_change_objects_that_are_not_its_own(target):
+    before = mindtorch.float32.itemsize
+    body = f"c{target}\n}}Vitemsize\nI1\nsb.".encode()
+    with pytest.raises(pickle.UnpicklingError, match="sets the state"):
+        mindtorch.load(archive(body))
+    assert mindtorch.float32.itemsize == before
+
+
+@pytest.mark.parametrize(
+    ("size", "stride", "offset"),
+    [((5,), (1,), 0), ((2, 2), (4, 1), 0), ((1,), (1,), 4), ((-1,), (1,), 0), ((4,), (-1,), 3)],
+)
+def test_geometry_past_its_storage_is_refused(size, stride, offset):
+    body = tensor_pickle(4, size, stride, offset)
+    with pytest.raises(RuntimeError, match="load: "):
+        mindtorch.load(archive(body, [("0", bytes(16))]))
+
+
+def test_a_storage_that_unpacks_to_more_than_declared_is_refused_unread():
+    body = tensor_pickle(4, (4,), (1,))
+    with pytest.raises(RuntimeError, match="unpacks to 1048576 bytes, at most 16 fit"):
+        mindtorch.load(archive(body, [("0", bytes(1 << 20))]))
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_an_entry_that_stands_twice_is_refused():
+    body = tensor_pickle(4, (4,), (1,))
+    with pytest.raises(RuntimeError, match="stands twice"):
+        mindtorch.load(archive(body, [("0", bytes(16)), ("0", bytes(16))]))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int16", "complex64", "uint8"])
+def test_big_endian_files_are_read(dtype):
+    values = np.arange(4).astype(dtype)
+    kinds = {"float32": "Float", "int16": "Short", "complex64": "ComplexFloat", "uint8": "Byte"}
+    body = tensor_pickle(4, (4,), (1,), kind=kinds[dtype] + "Storage")
+    stored = values.astype(values.dtype.newbyteorder(">")).tobytes()
+    loaded = mindtorch.load(archive(body, [("0", stored)], byteorder="big"))
+    assert loaded.tolist() == values.tolist()
+
+
+def test_a_file_is_kept_when_writing_another_over_it_fails(tmp_path):
+    path = tmp_path / "model.pt"
+    mindtorch.save({"a": mindtorch.ones(3)}, path)
+    with pytest.raises((TypeError, pickle.PicklingError, AttributeError)):
+        mindtorch.save({"a": lambda: None}, path)
+    assert mindtorch.load(path)["a"].tolist() == [1.0, 1.0, 1.0]
+    assert [p.name for p in tmp_path.iterdir()] == ["model.pt"]

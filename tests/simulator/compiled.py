@@ -70,7 +70,8 @@ def build(name: str, *options: str) -> Path:
         compiler(), "-O1", "-g", "-rdynamic", "-pthread", *options,
         *os.environ.get("ACLSIM_TEST_FLAGS", "").split(),
         str(PROGRAMS / f"{name}.cpp"), f"-I{root / 'include'}", f"-L{root / 'lib64'}",
-        "-lascendcl", "-lnnopbase", "-lopapi", f"-Wl,-rpath,{root / 'lib64'}", "-o", str(binary),
+        "-lascendcl", "-lnnopbase", "-lopapi", "-lhccl", "-lacl_op_compiler",
+        f"-Wl,-rpath,{root / 'lib64'}", "-o", str(binary),
     ]  # fmt: skip
     made = subprocess.run(command, capture_output=True, text=True, check=False)
     assert made.returncode == 0, made.stderr

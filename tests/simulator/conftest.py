@@ -8,6 +8,10 @@ from typing import Any
 import pytest
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "product: an operator that the default product lacks")
+
+
 @pytest.fixture(scope="session")
 def sim() -> Any:
     """Ops of the bundled simulator, called with torch tensors.
@@ -20,3 +24,14 @@ def sim() -> Any:
 
     home = os.environ.get("ACLSIM_TEST_HOME")
     return Simulator(aclnn_bindings.open(home, simulator=not home))
+
+
+@pytest.fixture(scope="session")
+def nops() -> Any:
+    """The same, called with numpy arrays."""
+    from numpy_harness import Ops
+
+    import aclnn_bindings
+
+    home = os.environ.get("ACLSIM_TEST_HOME")
+    return Ops(aclnn_bindings.open(home, simulator=not home))

@@ -11,9 +11,9 @@ import sys
 from typing import Any
 
 import aclnn_bindings
-from aclnn_bindings.errors import AclError
-from aclnn_bindings.failures import ArgumentError
-from aclnn_bindings.signature import Kind
+from aclnn_bindings.errors import ArgumentError
+from aclnn_bindings.interface.signature import Kind
+from aclnn_bindings.runtime.status import AclError
 
 DTYPES = ["FLOAT", "FLOAT16", "INT64", "INT32", "BOOL", "UINT8", "DOUBLE", "BFLOAT16", "COMPLEX64"]
 # Operators that wait for other processes or for time have nothing to compute here.
@@ -90,6 +90,7 @@ def main() -> None:
         if name < first or name in SKIPPED or not cann.has_op(name):
             continue
         print(name, flush=True)
+        fuzzer.random.seed(f"{seed} {name}")  # what one operator is given depends on no other
         op = cann.op(name)
         for _ in range(rounds):
             fuzzer.begin()

@@ -21,11 +21,13 @@ NAMES = {
     torch.int32: "INT32",
     torch.int64: "INT64",
     torch.uint8: "UINT8",
+    torch.uint64: "UINT64",
     torch.bool: "BOOL",
     torch.complex64: "COMPLEX64",
     torch.complex128: "COMPLEX128",
 }
 CODES = {"FLOAT": 0, "FLOAT16": 1, "INT8": 2, "INT32": 3, "UINT8": 4, "INT16": 6, "INT64": 9,
+         "UINT64": 10,
          "DOUBLE": 11, "BOOL": 12, "COMPLEX64": 16, "COMPLEX128": 17, "BFLOAT16": 27}  # fmt: skip
 # Relative to the result's size, by storage dtype: a few units in the last place.
 TOLERANCE = {torch.float16: 2e-3, torch.bfloat16: 1.6e-2, torch.float32: 3e-6,
@@ -124,7 +126,7 @@ class Simulator:
         An op that refuses a dtype which its document leaves out is right too; FLOAT is never
         left out of the ops tested here.
         """
-        from aclnn_bindings.errors import AclError
+        from aclnn_bindings.runtime.status import AclError
 
         for layout in layouts:
             try:
@@ -139,3 +141,19 @@ class Simulator:
                     same(given, arg.expected, arg.tolerance)
                 except AssertionError as error:
                     raise AssertionError(f"{op}, {layout} layout: {error}") from None
+
+
+def accepted(sim: Simulator, op: str, *args: Any, layouts: Sequence[str] = LAYOUTS) -> None:
+    """Compare in every layout, without the indulgence of `check` for documented dtype lists."""
+    for layout in layouts:
+        for given, out in sim.run(op, *args, layout=layout):
+            same(given, out.expected, out.tolerance)
+
+
+def refused(sim: Simulator, message: str, op: str, *args: Any) -> None:
+    """Phase 1 answers 161002 with a message that matches."""
+    from aclnn_bindings.runtime.status import AclError
+
+    with pytest.raises(AclError, match=message) as error:
+        sim.run(op, *args)
+    assert error.value.code == 161002

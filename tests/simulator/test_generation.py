@@ -11,7 +11,7 @@ from aclnn_bindings.simulator.generation import catalog as catalogs
 from aclnn_bindings.simulator.generation import entries, rows, stubs
 from aclnn_bindings.simulator.generation.headers import Headers
 
-CATALOG = catalogs.load(Path(aclnn_bindings.__file__).parent / "catalogs", "2026-08")
+CATALOG = catalogs.load(Path(aclnn_bindings.__file__).parent / "catalogs")
 
 
 def source(folder: Path, text: str, name: str = "ops.cpp") -> list[Path]:

@@ -205,7 +205,7 @@ def test_a_query_that_may_attend_to_nothing_gives_zero(sim: Any) -> None:
 
 
 def test_unknown_layouts_and_modes_are_refused(sim: Any) -> None:
-    from aclnn_bindings.errors import AclError
+    from aclnn_bindings.runtime.status import AclError
 
     q, stat = torch.zeros(1, 2, 3, 4), torch.zeros(1, 2, 3, 8)
     for layout, mode, words in (("TND", 0, "layout"), ("BNSD", 5, "sparseMode")):

@@ -31,7 +31,7 @@ def test_the_scaler_of_mixed_precision_follows_torch(
 
 
 def test_the_scaler_refuses_an_interval_of_none(sim: Any) -> None:
-    from aclnn_bindings.errors import AclError
+    from aclnn_bindings.runtime.status import AclError
 
     one, zero = torch.ones(1), torch.zeros(1, dtype=torch.int32)
     with pytest.raises(AclError, match="growthInterval should be more than 0") as refused:
@@ -60,7 +60,7 @@ def test_put_writes_flat_positions_as_torch_does(sim: Any, dtype: Any, accumulat
 
 
 def test_positions_past_the_end_fail_on_the_stream(sim: Any) -> None:
-    from aclnn_bindings.errors import AclError
+    from aclnn_bindings.runtime.status import AclError
 
     x, index = torch.ones(2, 3), torch.tensor([6])
     for name, arguments in {

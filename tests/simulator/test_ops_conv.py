@@ -115,7 +115,7 @@ def test_four_paddings_pad_each_side_by_itself(images: Any) -> None:
 def test_what_a_convolution_cannot_do_is_refused(
     images: Any, weight: Any, settings: Any, words: str
 ) -> None:
-    from aclnn_bindings.errors import AclError
+    from aclnn_bindings.runtime.status import AclError
 
     x, w = torch.zeros(1, 2, 5, 5), torch.zeros(weight)
     with pytest.raises(AclError, match=words) as caught:
@@ -124,7 +124,7 @@ def test_what_a_convolution_cannot_do_is_refused(
 
 
 def test_an_image_without_its_format_is_refused(sim: Any) -> None:
-    from aclnn_bindings.errors import AclError
+    from aclnn_bindings.runtime.status import AclError
 
     x, w, pair = torch.zeros(1, 2, 5, 5), torch.zeros(3, 2, 3, 3), (1, 1)
     with pytest.raises(AclError, match="format of input") as caught:

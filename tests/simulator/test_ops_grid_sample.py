@@ -66,7 +66,7 @@ def test_places_that_are_no_numbers_read_nothing(sim: Any) -> None:
 
 
 def test_a_grid_of_another_batch_is_refused(sim: Any) -> None:
-    from aclnn_bindings.errors import AclError
+    from aclnn_bindings.runtime.status import AclError
 
     x, grid = torch.zeros(1, 1, 3, 3), torch.zeros(2, 2, 2, 2)
     with pytest.raises(AclError, match="batch") as caught:

@@ -130,7 +130,7 @@ def test_the_maximum_of_a_window_with_nan_is_nan(sim: Any) -> None:
 
 
 def test_windows_that_do_not_fit_are_refused(sim: Any) -> None:
-    from aclnn_bindings.errors import AclError
+    from aclnn_bindings.runtime.status import AclError
 
     x, y = torch.zeros(1, 4, 4), torch.zeros(1, 2, 2)
     for kernel, padding, words in (((2, 2), (2, 2), "half of the kernel"), ((5, 5), (0, 0), "fit")):
@@ -140,7 +140,7 @@ def test_windows_that_do_not_fit_are_refused(sim: Any) -> None:
 
 
 def test_an_index_outside_of_its_plane_fails_on_the_stream(sim: Any) -> None:
-    from aclnn_bindings.errors import AclError
+    from aclnn_bindings.runtime.status import AclError
 
     x, at = torch.zeros(1, 2, 2), torch.tensor([[[4]]])
     with pytest.raises(AclError) as caught:

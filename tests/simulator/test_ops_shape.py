@@ -256,7 +256,7 @@ def test_scatter_family_equals_torch(sim: Any, dtype: Any) -> None:
 
 
 def test_index_out_of_range_fails_on_the_stream_and_writes_nothing_outside(sim: Any) -> None:
-    from aclnn_bindings.errors import AclError
+    from aclnn_bindings.runtime.status import AclError
 
     x, bad = torch.randn(5, 6), torch.tensor([0, 5])
     calls = [

@@ -102,7 +102,7 @@ def test_negative_log_likelihood_equals_torch(sim: Any, reduction: int, shape: A
     target.view(-1)[0] = -100
     weight = torch.rand(5) + 0.5
     name = "NLLLoss" if len(shape) == 2 else "NLLLoss2d"
-    total = weight[target.clamp(min=0)].masked_fill(target == -100, 0).sum()
+    total = weight[target.clamp(min=0)].masked_fill(target == -100, 0).sum() * (reduction != 0)
     wide = x.double().requires_grad_()
     loss = F.nll_loss(wide, target, weight.double(), reduction=how)
     g = torch.rand(loss.shape)
@@ -116,7 +116,7 @@ def test_negative_log_likelihood_equals_torch(sim: Any, reduction: int, shape: A
 
 
 def test_a_target_out_of_range_fails_on_the_stream(sim: Any) -> None:
-    from aclnn_bindings.errors import AclError
+    from aclnn_bindings.runtime.status import AclError
 
     x, target = randn(torch.float32, 3, 5), torch.tensor([0, 5, 1])
     with pytest.raises(AclError) as caught:

@@ -91,7 +91,7 @@ def test_a_given_scale_decides_over_the_sizes(sim: Any) -> None:
 
 
 def test_an_output_that_contradicts_its_size_is_refused(sim: Any) -> None:
-    from aclnn_bindings.errors import AclError
+    from aclnn_bindings.runtime.status import AclError
 
     x = torch.zeros(1, 1, 2, 2)
     with pytest.raises(AclError, match="outputSize") as caught:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from pathlib import Path
 
 import pytest
 from compiled import run
@@ -94,3 +95,45 @@ def test_findings_go_to_stderr_when_no_report_is_asked_for() -> None:
     outcome = run("faults", "tensor-double-destroy", ACLSIM_STRICT="report", ACLSIM_REPORT="")
     assert "double-destroy in aclDestroyTensor" in outcome.err
     assert "created at" in outcome.err
+
+
+RULE = '[[allow]]\nfinding = "leak"\nobject = "aclTensor*"\ncreated = "faults(*"\nreason = "ours"\n'
+
+
+def test_findings_that_a_file_accepts_are_not_told_and_fail_nothing(tmp_path: Path) -> None:
+    rules = tmp_path / "allow.toml"
+    rules.write_text(f"# known\n{RULE}")
+    allowed = {"ACLSIM_STRICT": "error", "ACLSIM_ALLOW": str(rules)}
+    tensor = run("faults", "leak-tensor", **allowed)
+    assert tensor.kinds() == []
+    assert "code 0" in tensor.out
+    assert run("faults", "leak-event", **allowed).kinds() == ["leak"]
+
+
+def test_a_finding_that_is_accepted_no_longer_fails_its_call(tmp_path: Path) -> None:
+    rules = tmp_path / "allow.toml"
+    rules.write_text('[[allow]]\nfinding = "double-free"\nreason = "another"\n')
+    options = {"ACLSIM_STRICT": "abort", "ACLSIM_ALLOW": str(rules)}
+    assert run("faults", "host-pointer", **options).code == -signal.SIGABRT
+    rules.write_text('[[allow]]\nfinding = "pointer-outside-*"\ncall = "aclnn*"\nreason = "ours"\n')
+    assert run("faults", "host-pointer", **options).code == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('[[allow]]\nfinding = "leak"\n', "a reason in the last rule"),
+        ('[[allow]]\ncolour = "red"\n', "line 2: expected [[allow]], or one of finding"),
+        ("finding leak\n", "line 1: expected [[allow]]"),
+        (None, "cannot be read"),
+    ],
+)
+def test_a_wrong_file_of_accepted_findings_is_named_and_allows_nothing(
+    text: str | None, expected: str, tmp_path: Path
+) -> None:
+    rules = tmp_path / "allow.toml"
+    if text is not None:
+        rules.write_text(text)
+    outcome = run("faults", "leak-tensor", ACLSIM_STRICT="report", ACLSIM_ALLOW=str(rules))
+    assert expected in outcome.err
+    assert outcome.kinds() == ["leak"]

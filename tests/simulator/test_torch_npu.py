@@ -8,6 +8,7 @@ import importlib.metadata
 import importlib.util
 import os
 import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -64,9 +65,9 @@ def torch_npu_path(request: pytest.FixtureRequest) -> str:
 
 
 @functools.cache
-def on_cpu(script: str) -> list[float]:
+def on_cpu(script: str, *arguments: str) -> list[float]:
     alone = {**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
-    command = [sys.executable, str(HERE / script), "cpu"]
+    command = [sys.executable, str(HERE / script), "cpu", *arguments]
     return losses(
         subprocess.run(command, env=alone, capture_output=True, check=True).stdout.decode()
     )
@@ -85,10 +86,12 @@ def sim_run(
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [torch_npu_path, before])))
     monkeypatch.setenv("TORCH_DEVICE_BACKEND_AUTOLOAD", "0")
 
-    def run(product: str, script: str, *arguments: str) -> tuple[str, str]:
+    def run(
+        product: str, script: str, *arguments: str, options: tuple[str, ...] = ()
+    ) -> tuple[str, str]:
         program = [sys.executable, str(HERE / script), *arguments]
         with pytest.raises(SystemExit) as ended:
-            main(["sim", "run", "--soc", product, "--", *program])
+            main(["sim", "run", "--soc", product, *options, "--", *program])
         output, errors = capfd.readouterr()
         assert ended.value.code == 0, errors
         return output, errors
@@ -118,6 +121,15 @@ def test_a_model_trains_to_the_losses_of_the_cpu(
     assert "strict mode: " in errors
 
 
+@pytest.mark.parametrize("strict", ["error", "abort"])
+def test_a_clean_program_ends_well_under_strict_mode(
+    strict: str, sim_run: Callable[..., tuple[str, str]]
+) -> None:
+    options = ("--strict", strict, "--allow", "torch_npu")
+    _, errors = sim_run("Ascend910B2", "train_mlp.py", "npu", options=options)
+    assert "strict mode: no misuse found" in errors
+
+
 def test_small_calls_of_torch_equal_the_cpu(
     sim_run: Callable[..., tuple[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,3 +139,36 @@ def test_small_calls_of_torch_equal_the_cpu(
     *differing, count = output.splitlines()
     assert differing == [], errors
     assert int(count.removesuffix(" calls")) > 140
+
+
+def free_port() -> int:
+    with socket.socket() as door:
+        door.bind(("127.0.0.1", 0))
+        return int(door.getsockname()[1])
+
+
+def test_devices_that_average_gradients_train_to_the_losses_of_one(
+    sim_run: Callable[..., tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MASTER_PORT", str(free_port()))
+    output, _ = sim_run("Ascend910B2", "train_ddp.py", "npu", "2")
+    expected = on_cpu("train_ddp.py", "1")
+    assert len(expected) == 6
+    # Halves of a batch are summed apart: a few units in the last place per step.
+    assert losses(output) == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_captured_training_step_replays_to_the_losses_of_the_cpu(
+    sim_run: Callable[..., tuple[str, str]],
+) -> None:
+    output, _ = sim_run("Ascend910B2", "train_graph.py", "npu")
+    *seen, refused = output.splitlines()
+    assert losses(" ".join(seen)) == pytest.approx(on_cpu("train_graph.py"), rel=1e-5)
+    assert refused == "6.0"  # a capture that failed harms nothing that follows
+
+
+def test_operators_by_type_name_equal_the_cpu_and_a_refusal_poisons_nothing(
+    sim_run: Callable[..., tuple[str, str]],
+) -> None:
+    output, errors = sim_run("Ascend910B2", "torch_npu_types.py")
+    assert output.splitlines() == ["6.0"], errors

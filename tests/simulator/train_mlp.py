@@ -9,7 +9,7 @@ def losses(device: str) -> list[float]:
     torch.manual_seed(0)
     model = torch.nn.Sequential(
         torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 32),
-        torch.nn.LayerNorm(32), torch.nn.GELU(), torch.nn.Linear(32, 4),
+        torch.nn.LayerNorm(32), torch.nn.GELU("tanh"), torch.nn.Linear(32, 4),
     ).to(device)  # fmt: skip
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     x, y = torch.randn(64, 16).to(device), torch.randint(0, 4, (64,)).to(device)

@@ -17,7 +17,6 @@ from . import entries, rows, stubs, versions
 from .headers import Headers
 from .text import write
 
-CATALOG = "2026-08"
 ENTRY_FILES = 4  # entry points are split so that they compile side by side
 
 
@@ -27,15 +26,16 @@ def main(arguments: list[str]) -> None:
     for option in ("--catalogs", "--sources", "--output"):
         parser.add_argument(option, type=Path, required=True)
     options = parser.parse_args(arguments)
-    catalog = catalogs.load(options.catalogs, CATALOG)
+    catalog = catalogs.load(options.catalogs)
     ops = rows.find_ops(sorted((options.sources / "ops").glob("*.cpp")), catalog)
-    implemented = frozenset(rows.find_functions(sorted(options.sources.glob("*.cpp"))))
+    runtime = sorted(p for p in options.sources.rglob("*.cpp") if p.parent.name != "ops")
+    implemented = frozenset(rows.find_functions(runtime))
     exported = [n for library in stubs.LIBRARIES for n in stubs.exported(catalog, library)]
+    exported += stubs.collectives(catalog, implemented)
     sources = options.output / "src"
     for library in stubs.LIBRARIES:
         text = stubs.refusals(catalog, library, implemented)
         write(sources / f"refusals_{library}.cpp", text)
-    write(sources / "refusals_hccl.cpp", stubs.collective_refusals(catalog))
     for part in range(ENTRY_FILES):
         write(
             sources / f"entries_{part}.cpp", entries.entry_points(catalog, ops[part::ENTRY_FILES])

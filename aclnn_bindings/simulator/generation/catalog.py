@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 WORKSPACE = "GetWorkspaceSize"
+IMAGES = "acldvppop/"  # the headers of image operators, which only older releases publish
 # The catalog's dtype names are those of aclDataType without prefix, except this one.
 ACL_SPELLING = {"BFLOAT16": "BF16"}
 
@@ -83,10 +84,17 @@ def declare(ctype: str, name: str) -> str:
     return f"{base}{space}{name}{bounds}"
 
 
-def load(folder: Path, version: str) -> Catalog:
-    """Read `<version>.json` and `op_specs.json` of the catalog folder (format 1)."""
-    raw = json.loads((folder / f"{version}.json").read_text(encoding="utf-8"))
+def load(folder: Path) -> Catalog:
+    """Read `op_specs.json` and the catalog that it speaks of from a folder (format 1).
+
+    The newest headers keep HCCL's structures to C++; catalogs of other releases complete them.
+    """
     specs = json.loads((folder / "op_specs.json").read_text(encoding="utf-8"))
+    version = specs["version"]
+    raw = json.loads((folder / f"{version}.json").read_text(encoding="utf-8"))
+    for path in sorted(folder.glob("*.json")):
+        if path.stem not in (version, "op_specs"):
+            _complete(raw, json.loads(path.read_text(encoding="utf-8")))
     for name, data in ((version, raw), ("op_specs", specs)):
         if data["format"] != 1:
             raise ValueError(f"catalog {name}: format {data['format']}, expected 1")
@@ -102,6 +110,35 @@ def load(folder: Path, version: str) -> Catalog:
         specs=specs["ops"],
         spec_dtypes=[tuple(s.split()) for s in specs["dtype_sets"]],
     )
+
+
+def _complete(raw: dict[str, Any], other: dict[str, Any]) -> None:
+    """Add what only the other catalog describes: HCCL's types and constants, image operators."""
+    for table in ("enums", "structs"):
+        for name, entry in other[table].items():
+            if entry[0].startswith(("hccl/", IMAGES)):
+                raw[table].setdefault(name, entry)
+    for table in ("typedefs", "constants"):
+        for name, entry in other[table].items():
+            if name.startswith(("Hccl", "HCCL_", "COMM_NAME_", "acldvppStatus", "ACLDVPP_")):
+                raw[table].setdefault(name, entry)
+    for name, row in other["functions"].items():
+        if row[1].startswith(IMAGES) and name not in raw["functions"]:
+            raw["functions"][name] = _adopted(row, other["dtype_sets"], raw["dtype_sets"])
+
+
+def _adopted(row: list[str], sets: list[str], into: list[str]) -> list[str]:
+    """A function's row with its dtype lists looked up in another catalog's table."""
+    params = []
+    for text in row[2:]:
+        head, _, listed = text.rpartition("|")
+        if listed:
+            names = sets[int(listed)]
+            if names not in into:
+                into.append(names)
+            listed = str(into.index(names))
+        params.append(f"{head}|{listed}")
+    return [*row[:2], *params]
 
 
 def _function(name: str, row: list[str], sets: list[tuple[str, ...]]) -> Function:

@@ -42,7 +42,7 @@ def kind_of(param: Param) -> tuple[str, str]:
 def entry_points(catalog: Catalog, ops: list[str]) -> str:
     """C++ of both phases for each operator, and its rules."""
     headers = sorted({catalog.functions[op].header for op in ops})
-    parts = [BANNER, '#include "plan.h"\n']
+    parts = [BANNER, '#include "nnopbase/plan.h"\n']
     # Each operator header repeats no name of another; their guards are unique.
     parts += [f"#include <{header}>" for header in headers]
     parts.append("\nnamespace aclsim {\nnamespace rows {")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from .catalog import WORKSPACE, Catalog, Function, Param
+from .catalog import IMAGES, WORKSPACE, Catalog, Function, Param
 from .layout import definition, depends
 from .text import C_BANNER, guard, write
 
@@ -23,6 +23,8 @@ CONSTANT_HOMES = (
     (r"MAX_MEM_|UCE_", "acl/acl_rt.h"),
     (r"ACL_COMPILE_", "acl/acl_op.h"),
     (r"ACLNN_", "aclnn/opdev/op_errno.h"),
+    (r"HCCL_|COMM_NAME_", "hccl/hccl_types.h"),
+    (r"ACLDVPP_", "acldvppop/acldvpp_base.h"),
 )  # fmt: skip
 # Core headers in dependency order, with what each includes.
 CORE = {
@@ -40,7 +42,14 @@ CORE = {
     "aclnn/opdev/op_errno.h": (),
     "aclnn/acl_meta.h": ("acl/acl_rt.h",),
     "aclnn/aclnn_base.h": ("acl/acl_base.h", "aclnn/acl_meta.h"),
+    "hccl/hccl_types.h": ("acl/acl_base.h",),
+    "hccl/hccl_comm.h": ("hccl/hccl_types.h", "acl/acl_rt.h"),
+    "hccl/hccl.h": ("hccl/hccl_comm.h",),
+    "acldvppop/acldvpp_base.h": ("aclnn/aclnn_base.h",),
+    "acldvppop/acldvpp_init.h": ("acldvppop/acldvpp_base.h",),
 }
+# Types that a header defines for others to use.
+OWN_TYPES = {"acldvppop/acldvpp_base.h": ("acldvppStatus",)}
 WORD = re.compile(r"[A-Za-z_]\w*")
 VISIBILITY = """#ifndef ACL_FUNC_VISIBILITY
 #define ACL_FUNC_VISIBILITY __attribute__((visibility("default")))
@@ -87,6 +96,7 @@ class Headers:
         for header in CORE:
             own = [n for n, e in self.catalog.enums.items() if e[0] == header]
             own += [n for n, s in self.catalog.structs.items() if s[0] == header]
+            own += OWN_TYPES.get(header, ())
             for function in self.by_header.get(header, ()):
                 text = " ".join([function.returns, *(p.type for p in function.params)])
                 own += WORD.findall(text)
@@ -146,7 +156,8 @@ class Headers:
         return f"{note}ACL_FUNC_VISIBILITY {function.prototype};\n"
 
     def _operators(self, header: str) -> str:
-        parts = [_opening(header), '#include "aclnn/aclnn_base.h"\n']
+        base = "acldvppop/acldvpp_base.h" if header.startswith(IMAGES) else "aclnn/aclnn_base.h"
+        parts = [_opening(header), f'#include "{base}"\n']
         functions = self.by_header[header]
         parts += self._operator_enums(header)
         parts.append('#ifdef __cplusplus\nextern "C" {\n#endif\n')
@@ -158,7 +169,7 @@ class Headers:
         """Enums of operator headers; two headers may use one name, so each is guarded by it."""
         parts = []
         for name, (home, _) in self.catalog.enums.items():
-            if home == header:
+            if home == header and home not in CORE:
                 parts.append(definition(self.catalog, name))
         return parts
 

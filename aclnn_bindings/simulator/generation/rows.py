@@ -10,7 +10,8 @@ from .catalog import WORKSPACE, Catalog
 
 # An op row: every aclnnXxx among the arguments of a macro call ACLNN_…(…) in the first column.
 ROW = re.compile(r"^ACLNN_[A-Z0-9_]+\(", re.MULTILINE)
-OP = re.compile(r"\baclnn[A-Z]\w*")
+# Two operators are named after no prefix of their own, those of images after their library.
+OP = re.compile(r"\b(?:aclnn[A-Z]\w*|acldvpp[A-Z]\w*|aclRfft1D|aclStft)\b")
 # A runtime function: defined with the marker ACLSIM_API in the first column.
 API = re.compile(r"^ACLSIM_API\b[^;{(]*?\b(\w+)\s*\(", re.MULTILINE)
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)

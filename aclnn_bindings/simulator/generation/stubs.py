@@ -19,6 +19,8 @@ LIBRARIES = {
     "nnopbase": ("aclnn/acl_meta.h", "aclnn/aclnn_base.h"),
     "acl_op_compiler": ("acl/acl_op_compiler.h",),
 }
+# Clients look these up and do without those that are missing: only what works is exported.
+OPTIONAL = ("hccl/hccl.h", "hccl/hccl_comm.h", "acldvppop/acldvpp_init.h")
 
 
 def exported(catalog: Catalog, library: str) -> list[str]:
@@ -27,36 +29,22 @@ def exported(catalog: Catalog, library: str) -> list[str]:
     return sorted(n for n, f in catalog.functions.items() if f.header in homes)
 
 
+def collectives(catalog: Catalog, implemented: frozenset[str]) -> list[str]:
+    """Names of the functions of libhccl and libacl_dvpp_op that are simulated, sorted."""
+    return sorted(
+        n for n, f in catalog.functions.items() if f.header in OPTIONAL and n in implemented
+    )
+
+
 def refusals(catalog: Catalog, library: str, implemented: frozenset[str]) -> str:
     """C++ of every exported function of the library that the simulator does not implement."""
     names = [n for n in exported(catalog, library) if n not in implemented]
     functions = [catalog.functions[n] for n in names]
     headers = sorted({f.header for f in functions})
-    parts = [BANNER, '#include "refuse.h"\n']
+    parts = [BANNER, '#include "ascendcl/refuse.h"\n']
     parts += [f"#include <{h}>" for h in headers]
     parts += [""] + [_refusal(f) for f in functions]
     return "\n".join(parts) + "\n"
-
-
-# What torch_npu 2.8 links to in libhccl. Later clients look functions up and do without those
-# that are missing, so nothing else is exported.
-COLLECTIVES = (
-    "HcclAllGather", "HcclAllReduce", "HcclBroadcast", "HcclCommDestroy", "HcclCommInitAll",
-    "HcclCommInitRootInfo", "HcclGetRootInfo", "HcclRecv", "HcclReduceScatter", "HcclSend",
-)  # fmt: skip
-
-
-def collective_refusals(catalog: Catalog) -> str:
-    """C++ of libhccl: functions that refuse with HCCL_E_NOT_SUPPORT.
-
-    The headers are not part of the install, so the functions are defined without parameters;
-    callers pass theirs in registers and on their own stack, which a callee may ignore.
-    """
-    code = catalog.enums["HcclResult"][1]["HCCL_E_NOT_SUPPORT"]
-    lines = [BANNER, '#include "common.h"', '#include "refuse.h"\n']
-    for name in COLLECTIVES:
-        lines.append(f'ACLSIM_API int {name}() {{ aclsim::refuse("{name}"); return {code}; }}')
-    return "\n".join(lines) + "\n"
 
 
 def _refusal(function: Function) -> str:

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-from ..._dtype import FLOAT
-from ..._storage import add_view
-from ..._tensor import Tensor
+from ..._tensor.dtype import FLOAT
+from ..._tensor.storage import add_view
+from ..._tensor.tensor import Tensor
 
 if TYPE_CHECKING:
-    from ..._geometry import Geometry
+    from ..._tensor.geometry import Geometry
     from ...ops.spec import Op
 
 _make = object.__new__
@@ -35,11 +35,13 @@ def view_plan(op: Op, outs: tuple[Any, ...]) -> Callable[..., Any]:
     """The run of a view op: one tensor, or a tuple of them for ops with a list result."""
     if op.schema.returns[0].list:
 
-        def run_many(source: Tensor, *_: Any) -> Any:
+        def run_many(source: Tensor, *_: Any) -> tuple[Tensor, ...]:
             return tuple([view_of(source, g) for g in outs])
 
         return run_many
     geom = outs[0]
+    if op.unbounded:
+        return _bounded(geom)
     differentiable = geom.dtype.category >= FLOAT
 
     def run(source: Tensor, *_: Any) -> Tensor:
@@ -59,5 +61,22 @@ def view_plan(op: Op, outs: tuple[Any, ...]) -> Callable[..., Any]:
             else:
                 add_view(storage, made)
         return made
+
+    return run
+
+
+def _bounded(geom: Geometry) -> Callable[..., Any]:
+    """The run of a view that says its own geometry: RuntimeError past the end of the storage."""
+    places = sum((n - 1) * s for n, s in zip(geom.shape, geom.strides, strict=True))
+    need = (geom.offset + places + 1) * geom.dtype.itemsize if geom.numel else 0
+
+    def run(source: Tensor, *_: Any) -> Tensor:
+        if need > source._storage.nbytes:
+            raise RuntimeError(
+                f"setStorage: sizes {list(geom.shape)}, strides {list(geom.strides)}, storage"
+                f" offset {geom.offset}, and itemsize {geom.dtype.itemsize} requiring a storage"
+                f" size of {need} are out of bounds for storage of size {source._storage.nbytes}"
+            )
+        return view_of(source, geom)
 
     return run

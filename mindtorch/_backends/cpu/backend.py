@@ -3,64 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextvars import Context
 from typing import Any
 
 import numpy as np
 
-from ..._dtype import BOOL, FLOAT
-from ..._geometry import Geometry, contiguous
-from ..._storage import Storage
-from ..._tensor import Tensor, host_array, wrap
+from ..._tensor.dtype import BOOL, FLOAT
+from ..._tensor.dtype import dtype as Dtype
+from ..._tensor.geometry import Geometry, contiguous
+from ..._tensor.storage import Storage
+from ..._tensor.tensor import Tensor, wrap
+from ..._tensor.types import Array
 from ...ops.rules import Dynamic, Pointwise, opmath
 from ...ops.schema import Kind
+from ...ops.spec import Op
 from ..registry import MissingKernelError, registry
+from .results import conform, quiet
 from .runner import make_into, make_run
-
-_contexts: list[Context] = []
-
-
-def _new_context() -> Context:
-    context = Context()
-    context.run(np.seterr, all="ignore")
-    return context
-
-
-def quiet(kernel: Any, *args: Any) -> Any:
-    """Call `kernel` where numpy's floating-point warnings are off: torch gives none."""
-    try:
-        context = _contexts.pop()
-    except IndexError:
-        context = _new_context()
-    try:
-        return context.run(kernel, *args)
-    finally:
-        _contexts.append(context)
-
-
-def conform(result: Any, geom: Geometry) -> tuple[Any, Any]:
-    """`result` with the dtype and strides of `geom`, and the memory that holds it."""
-    result = np.asarray(result)
-    dtype = geom.dtype.np
-    if result.shape != geom.shape:
-        raise RuntimeError(
-            f"cpu kernel gave shape {result.shape}, the op's rule says {tuple(geom.shape)}"
-        )
-    if result.dtype != dtype:
-        result = _cast(result, dtype)
-    if result.strides == geom.np_strides and result.flags.owndata:
-        return result, result
-    memory = np.empty(geom.extent, dtype)
-    storage = Storage(memory)
-    array = host_array(geom, storage)
-    array[...] = result
-    return array, memory
-
-
-def _cast(array: Any, dtype: Any) -> Any:
-    if array.dtype.kind == "c" and dtype.kind not in "cb":
-        array = array.real
-    return quiet(array.astype, dtype)
 
 
 class CpuBackend:
@@ -69,7 +27,7 @@ class CpuBackend:
     def allocate(self, geom: Geometry) -> Tensor:
         return wrap(geom, Storage(np.empty(geom.extent, geom.dtype.np)))
 
-    def functional(self, op: Any, args: Any, outs: Any) -> Callable[..., Any]:
+    def functional(self, op: Op, args: Any, outs: Any) -> Callable[..., Any]:
         kernel = self._kernel(op)
         pattern, consts = _pattern(op, args, outs)
         returns = op.schema.returns
@@ -78,10 +36,17 @@ class CpuBackend:
         single = len(returns) == 1 and not returns[0].list
         return make_run(pattern, "one" if single else "many", kernel, consts, outs)
 
-    def has_kernel(self, op: Any) -> bool:
+    def has_kernel(self, op: Op) -> bool:
         return op.cpu is not None
 
-    def into(self, op: Any, args: Any, outs: Any, dests: Any, inplace: bool) -> Callable[..., None]:
+    def into(
+        self,
+        op: Op,
+        args: Any,
+        outs: tuple[Geometry, ...],
+        dests: tuple[Geometry, ...],
+        inplace: bool,
+    ) -> Callable[..., None]:
         if inplace and op.cpu_inplace is not None:
             pattern, consts = _pattern(op, args, outs)
             return make_into(pattern, op.cpu_inplace, consts, "inplace")
@@ -89,7 +54,7 @@ class CpuBackend:
         pattern, consts = _pattern(op, args, outs)
         return make_into(pattern, kernel, consts, _form(op, kernel, args, outs, dests))
 
-    def _kernel(self, op: Any) -> Any:
+    def _kernel(self, op: Op) -> Any:
         if op.cpu is None:
             raise MissingKernelError(registry.missing(op, "cpu"))
         return op.cpu
@@ -100,11 +65,13 @@ class CpuBackend:
             value = value.real
         quiet(_copyto, dest._array, value)
 
-    def write_back(self, op: Any, dest: Tensor, source: Tensor) -> None:
+    def write_back(self, op: Op, dest: Tensor, source: Tensor) -> None:
         self.copy(dest, source)
 
 
-def _form(op: Any, kernel: Any, args: Any, outs: Any, dests: Any) -> str:
+def _form(
+    op: Op, kernel: Any, args: Any, outs: tuple[Geometry, ...], dests: tuple[Geometry, ...]
+) -> str:
     """How a kernel writes to given tensors: by itself where nothing must be cast or reshaped."""
     rule = op.infer
     if len(dests) != 1 or not isinstance(rule, Pointwise):
@@ -119,11 +86,11 @@ def _form(op: Any, kernel: Any, args: Any, outs: Any, dests: Any) -> str:
     return "direct" if code is not None and "into" in code.co_varnames else "into"
 
 
-def _copyto(dest: Any, value: Any) -> None:
+def _copyto(dest: Array, value: Array) -> None:
     np.copyto(dest, value, casting="unsafe")
 
 
-def _pattern(op: Any, args: Any, outs: Any) -> tuple[str, list[Any]]:
+def _pattern(op: Op, args: Any, outs: Any) -> tuple[str, list[Any]]:
     """How each argument reaches the kernel, one letter each, and the constants they need.
 
     T array; C array cast to a constant dtype; N number as a 0-d array of that dtype; S number as
@@ -150,7 +117,7 @@ def _pattern(op: Any, args: Any, outs: Any) -> tuple[str, list[Any]]:
     return pattern, consts
 
 
-def _letter(op: Any, kind: Kind, value: Any, compute: Any) -> tuple[str, Any]:
+def _letter(op: Op, kind: Kind, value: Any, compute: Dtype | None) -> tuple[str, Any]:
     if isinstance(value, Tensor):
         d = value._geom.dtype
         wanted = compute or (opmath(d) if op.compute == "opmath" else d)

@@ -12,8 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from ..._storage import Storage
-from ..._tensor import Tensor
+from ..._tensor.geometry import Geometry
+from ..._tensor.storage import Storage
+from ..._tensor.tensor import Tensor
+from ..._tensor.types import Array, Number
+from ...ops.source import compiled
+from .results import conform, contexts, new_context
 
 _makers: dict[tuple[str, str], Any] = {}
 
@@ -128,7 +132,7 @@ def make_run(kernel, outs, {consts}):
 }
 
 
-def _maker(pattern: str, form: str) -> Any:
+def _maker(pattern: str, form: str) -> Callable[..., Any]:
     found = _makers.get((pattern, form))
     if found is None:
         source = _SOURCES[form].format(
@@ -136,28 +140,25 @@ def _maker(pattern: str, form: str) -> Any:
             params=", ".join(f"a{i}" for i, p in enumerate(pattern) if p != "Z"),
             reads=", ".join(_READ[p].format(i=i) for i, p in enumerate(pattern)),
         )
-        scope = _scope()
-        exec(compile(source, f"<cpu runner {form} {pattern}>", "exec"), scope)
-        found = _makers[pattern, form] = scope["make_run"]
+        found = compiled(source, f"cpu runner {form} {pattern}", _scope())
+        _makers[pattern, form] = found
     return found
 
 
 def _scope() -> dict[str, Any]:
-    from .backend import _contexts, _new_context, conform
-
     return {
         "Storage": Storage,
         "Tensor": Tensor,
         "adopt": _adopt,
         "asarray": _number_array,
         "conform": conform,
-        "contexts": _contexts,
+        "contexts": contexts,
         "dynamic": _dynamic,
         "half": _widen,
         "make": object.__new__,
         "ndarray": np.ndarray,
         "plain": np.asarray,
-        "new_context": _new_context,
+        "new_context": new_context,
         "store": _store,
     }
 
@@ -179,7 +180,7 @@ def make_into(pattern: str, kernel: Any, consts: list[Any], form: str) -> Callab
     return run
 
 
-def _number_array(value: Any, dtype: Any) -> Any:
+def _number_array(value: Number, dtype: Any) -> Array:
     # asarray(value, dtype) raises for an int out of range, where torch wraps.
     if value.__class__ is int and dtype.kind in "iu":
         return np.asarray(value & ((1 << 64) - 1), np.uint64).astype(dtype)
@@ -191,7 +192,7 @@ def _widen(array: Any) -> Any:
     return array.astype(np.float32) if kind.itemsize == 2 and kind.kind not in "iu" else array
 
 
-def _adopt(array: Any, memory: Any, geom: Any) -> Tensor:
+def _adopt(array: Array, memory: Array, geom: Geometry) -> Tensor:
     made = object.__new__(Tensor)
     made._geom = geom
     made._storage = Storage(memory)
@@ -202,10 +203,8 @@ def _adopt(array: Any, memory: Any, geom: Any) -> Tensor:
     return made
 
 
-def _dynamic(result: Any, outs: Any) -> Any:
+def _dynamic(result: Array, outs: Any) -> Tensor:
     """Tensors whose shapes come from what the kernel gave."""
-    from .backend import conform
-
     results = result if isinstance(result, tuple) else (result,)
     made = []
     for value, out in zip(results, outs, strict=True):
@@ -214,7 +213,12 @@ def _dynamic(result: Any, outs: Any) -> Any:
     return tuple(made) if isinstance(result, tuple) else made[0]
 
 
-def _store(dests: Any, result: Any, contexts: list[Context], new_context: Any) -> None:
+def _store(
+    dests: tuple[Tensor, ...],
+    result: Array,
+    contexts: list[Context],
+    new_context: Callable[..., Any],
+) -> None:
     results = result if isinstance(result, tuple | list) else (result,)
     for dest, value in zip(dests, results, strict=True):
         array = dest._array
@@ -230,5 +234,5 @@ def _store(dests: Any, result: Any, contexts: list[Context], new_context: Any) -
         contexts.append(context)
 
 
-def _copyto(dest: Any, value: Any) -> None:
+def _copyto(dest: Array, value: Array) -> None:
     np.copyto(dest, value, casting="unsafe")

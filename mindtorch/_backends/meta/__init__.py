@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..._geometry import Geometry
-from ..._storage import MetaMemory, Storage
-from ..._tensor import Tensor, wrap
+from ..._tensor.geometry import Geometry
+from ..._tensor.storage import MetaMemory, Storage
+from ..._tensor.tensor import Tensor, wrap
+from ...ops.spec import Op
 
 
 class MetaBackend:
@@ -16,7 +17,7 @@ class MetaBackend:
     def allocate(self, geom: Geometry) -> Tensor:
         return wrap(geom, Storage(MetaMemory(geom.extent * geom.dtype.itemsize)))
 
-    def functional(self, op: Any, args: Any, outs: Any) -> Callable[..., Any]:
+    def functional(self, op: Op, args: Any, outs: Any) -> Callable[..., Any]:
         for out in outs:
             if out.__class__ is not Geometry:
                 raise RuntimeError(
@@ -28,16 +29,23 @@ class MetaBackend:
             return lambda *_: self.allocate(geom)
         return lambda *_: tuple([self.allocate(g) for g in outs])
 
-    def has_kernel(self, op: Any) -> bool:
+    def has_kernel(self, op: Op) -> bool:
         return True
 
-    def into(self, op: Any, args: Any, outs: Any, dests: Any, inplace: bool) -> Callable[..., None]:
+    def into(
+        self,
+        op: Op,
+        args: Any,
+        outs: tuple[Geometry, ...],
+        dests: tuple[Geometry, ...],
+        inplace: bool,
+    ) -> Callable[..., None]:
         return lambda *_: None
 
     def copy(self, dest: Tensor, source: Tensor) -> None:
         """Nothing to move; shapes were checked by the rule of `copy`."""
 
-    def write_back(self, op: Any, dest: Tensor, source: Tensor) -> None:
+    def write_back(self, op: Op, dest: Tensor, source: Tensor) -> None:
         """Metadata only: `dest` keeps its Geometry, which `source` matches."""
 
 

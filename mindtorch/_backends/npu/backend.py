@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from aclnn_bindings.native import lib
+from aclnn_bindings import lib
 
-from ..._geometry import Geometry
-from ..._tensor import Tensor
+from ..._tensor.device import device as Device
+from ..._tensor.geometry import Geometry
+from ..._tensor.tensor import Tensor
 from ...ops.rules import NUMBERS, Dynamic, Pointwise
 from ...ops.spec import Op
 from . import memory, transfer, writeback
@@ -35,7 +36,9 @@ class NpuBackend:
             return self._then_cast(op, args, outs, binding.instead)
         return launcher(op, args, outs, binding)
 
-    def _then_cast(self, op: Op, args: Any, outs: Any, instead: Any) -> Callable[..., Any]:
+    def _then_cast(
+        self, op: Op, args: Any, outs: tuple[Geometry, ...], instead: Any
+    ) -> Callable[..., Any]:
         """Results in the dtypes that the operator gives, then cast on the device."""
         given = tuple(
             out.fresh(dtype=instead[k]) if k in instead else out for k, out in enumerate(outs)
@@ -54,7 +57,14 @@ class NpuBackend:
     def has_kernel(self, op: Op) -> bool:
         return bool(op.aclnn)
 
-    def into(self, op: Op, args: Any, outs: Any, dests: Any, inplace: bool) -> Callable[..., None]:
+    def into(
+        self,
+        op: Op,
+        args: Any,
+        outs: tuple[Geometry, ...],
+        dests: tuple[Geometry, ...],
+        inplace: bool,
+    ) -> Callable[..., None]:
         if not _writable(outs, dests):
             return self._through_copy(op, args, outs)
         binding = Binder(op, args, outs, dests[0].device).bind(dests, inplace)
@@ -67,7 +77,7 @@ class NpuBackend:
             return _self_first(direct)
         return _unless_overlapping(direct, lambda: self._through_copy(op, args, outs))
 
-    def _copy_then_write(self, op: Op, args: Any, outs: Any) -> Callable[..., Any]:
+    def _copy_then_write(self, op: Op, args: Any, outs: tuple[Geometry, ...]) -> Callable[..., Any]:
         write = self.into(op, args, outs, outs, False)
         geom = outs[0]
 
@@ -78,10 +88,10 @@ class NpuBackend:
 
         return run
 
-    def _through_copy(self, op: Op, args: Any, outs: Any) -> Callable[..., None]:
+    def _through_copy(self, op: Op, args: Any, outs: tuple[Geometry, ...]) -> Callable[..., None]:
         functional = self.functional(op, args, outs)
 
-        def run(dests: Any, *values: Any) -> None:
+        def run(dests: tuple[Tensor, ...], *values: Any) -> None:
             result = functional(*values)
             for dest, value in zip(
                 dests, result if isinstance(result, tuple) else (result,), strict=True
@@ -97,7 +107,7 @@ class NpuBackend:
         writeback.write_back(op, dest, source)
 
 
-def _device(args: Any, outs: Any) -> Any:
+def _device(args: Any, outs: Any) -> Device:
     if outs and outs[0].__class__ is Geometry:
         return outs[0].device
     return next(a._geom.device for a in args if isinstance(a, Tensor))
@@ -133,7 +143,7 @@ def launcher(
     made = maker(source)(plans, plan, steps, device.index, geoms, sizes(geoms), lib.mt_session())
     if order != sorted(order):
         return _reordered(made, order)
-    return made  # type: ignore[no-any-return]
+    return made
 
 
 def _numbers(op: Op, args: Sequence[Any]) -> list[int]:
@@ -163,7 +173,7 @@ def _reordered(run: Callable[..., Any], order: list[int]) -> Callable[..., Any]:
 def _self_first(direct: Callable[..., None]) -> Callable[..., None]:
     """For calls that update their first tensor: it must hold `self` before."""
 
-    def run(dests: Any, *values: Any) -> None:
+    def run(dests: tuple[Tensor, ...], *values: Any) -> None:
         dest, source = dests[0], values[0]
         if dest._storage is not source._storage or dest._geom is not source._geom:
             transfer.copy(dest, source)
@@ -178,7 +188,7 @@ def _unless_overlapping(
     """Write directly, but through other memory where an input shares a destination's."""
     made: list[Callable[..., None]] = []
 
-    def run(dests: Any, *values: Any) -> None:
+    def run(dests: tuple[Tensor, ...], *values: Any) -> None:
         if _shares(dests, values):
             if not made:
                 made.append(detour())
@@ -189,7 +199,7 @@ def _unless_overlapping(
     return run
 
 
-def _shares(dests: Any, values: Sequence[Any]) -> bool:
+def _shares(dests: tuple[Tensor, ...], values: Sequence[Any]) -> bool:
     held = [dest._storage for dest in dests]
     tensors = [v for value in values for v in (value if value.__class__ is tuple else (value,))]
     return any(getattr(v, "_storage", None) is s for v in tensors for s in held)

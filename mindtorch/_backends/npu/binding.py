@@ -11,18 +11,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from aclnn_bindings.call import BoundOp
-from aclnn_bindings.failures import MissingSymbolError
-from aclnn_bindings.products import support
-from aclnn_bindings.signature import Kind as Passed
-from aclnn_bindings.specs import ScalarSpec, TensorSpec
+from aclnn_bindings import BoundOp, MissingSymbolError, ScalarSpec, TensorSpec, support
+from aclnn_bindings import Kind as Passed
 
-from ..._device import device as Device
-from ..._dtype import INTEGER, SCALAR_DTYPES, int32, int64, uint8
-from ..._dtype import bool as bool_
-from ..._dtype import dtype as Dtype
-from ..._geometry import Geometry, contiguous
-from ..._tensor import Tensor
+from ..._tensor.device import device as Device
+from ..._tensor.dtype import INTEGER, SCALAR_DTYPES, int32, int64, uint8
+from ..._tensor.dtype import bool as bool_
+from ..._tensor.dtype import dtype as Dtype
+from ..._tensor.geometry import Geometry, contiguous
+from ..._tensor.tensor import Tensor
+from ..._tensor.types import Number
 from ...ops.rules import NUMBERS, Pointwise
 from ...ops.spec import Call, Const, Op
 from . import runtime
@@ -231,7 +229,7 @@ class Binder:
         made.steps.append(Step("cast", i, placed))
         return placed
 
-    def _value(self, param: Any, value: Any) -> Any:
+    def _value(self, param: Any, value: Dtype | Number | tuple[int, ...] | None) -> Any:
         if isinstance(value, Dtype):
             return runtime.acl_dtype(value)
         if param.kind is Passed.SCALAR and isinstance(value, bool | int | float | complex):

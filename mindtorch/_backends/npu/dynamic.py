@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from aclnn_bindings.dynamic import launch_dynamic
+from aclnn_bindings import launch_dynamic
 
-from ..._geometry import contiguous, contiguous_strides, geometry
-from ..._tensor import Tensor, wrap
+from ..._tensor.device import device as Device
+from ..._tensor.geometry import contiguous, contiguous_strides, geometry
+from ..._tensor.tensor import Tensor, wrap
 from ...ops.rules import Dynamic
 from ...ops.spec import Op
 from . import memory, runtime, transfer
@@ -20,7 +21,7 @@ from .binding import Binder
 
 
 def dynamic(
-    op: Op, args: Sequence[Any], outs: Sequence[Dynamic], device: Any
+    op: Op, args: Sequence[Any], outs: Sequence[Dynamic], device: Device
 ) -> Callable[..., Any]:
     """`run(*args)` of an op with results of unknown shape."""
     rooms = tuple(contiguous(o.room, o.dtype, device) for o in outs)
@@ -32,7 +33,7 @@ def dynamic(
         for kind, i in binding.addresses:
             addresses.append((held if kind == "d" else values)[i]._storage.memory.address)
         shapes = launch_dynamic(
-            runtime.cann(), binding.bound, binding.arguments, addresses,
+            runtime.cann().runtime, binding.bound, binding.arguments, addresses,
             runtime.current_stream(device.index),
         )  # fmt: skip
         order = [i for kind, i in binding.addresses if kind == "d"]

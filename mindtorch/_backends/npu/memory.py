@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from aclnn_bindings.native import Block, lib
+from aclnn_bindings import Block, lib
 
-from ..._geometry import Geometry
-from ..._storage import Storage
-from ..._tensor import Tensor, wrap
+from ..._tensor.geometry import Geometry
+from ..._tensor.storage import Storage
+from ..._tensor.tensor import Tensor, wrap
 from . import runtime
 
 
 def fail(index: Any) -> None:
     """Raise what the bindings' last call on this thread failed with."""
-    from aclnn_bindings.memory import throw_on
+    from aclnn_bindings import throw_on
 
     throw_on(runtime.device(index))
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+from ..._tensor.device import device as Device
 from . import runtime
 from .streams import index_of
 
@@ -17,55 +17,55 @@ class NpuDeviceProperties:
     total_memory: int
 
 
-def get_device_name(device: Any = None) -> str:
+def get_device_name(device: Device | str | int | None = None) -> str:
     """The SoC name of the machine's devices, such as Ascend910B2."""
     runtime.device(index_of(device))
     return str(runtime.cann().functions.aclrtGetSocName())
 
 
-def get_device_properties(device: Any = None) -> NpuDeviceProperties:
+def get_device_properties(device: Device | str | int | None = None) -> NpuDeviceProperties:
     """Name and memory of a device."""
     total = runtime.device(index_of(device)).memory_info()[1]
     return NpuDeviceProperties(get_device_name(device), total)
 
 
-def mem_get_info(device: Any = None) -> tuple[int, int]:
+def mem_get_info(device: Device | str | int | None = None) -> tuple[int, int]:
     """(free, total) bytes of the device, other processes included."""
     return runtime.device(index_of(device)).memory_info()
 
 
-def memory_stats(device: Any = None) -> dict[str, int]:
+def memory_stats(device: Device | str | int | None = None) -> dict[str, int]:
     """The caching allocator's counters, keyed as torch.cuda.memory_stats keys them."""
     return dict(runtime.device(index_of(device)).memory().stats)
 
 
-def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
+def memory_summary(device: Device | str | int | None = None, abbreviated: bool = False) -> str:
     """Who holds how much device memory, as text."""
     del abbreviated
     return runtime.device(index_of(device)).memory().text()
 
 
-def memory_allocated(device: Any = None) -> int:
+def memory_allocated(device: Device | str | int | None = None) -> int:
     """Bytes that tensors hold now."""
     return memory_stats(device)["allocated_bytes.all.current"]
 
 
-def max_memory_allocated(device: Any = None) -> int:
+def max_memory_allocated(device: Device | str | int | None = None) -> int:
     """The most bytes that tensors held since the start or the last reset."""
     return memory_stats(device)["allocated_bytes.all.peak"]
 
 
-def memory_reserved(device: Any = None) -> int:
+def memory_reserved(device: Device | str | int | None = None) -> int:
     """Bytes that the allocator took from the device."""
     return memory_stats(device)["reserved_bytes.all.current"]
 
 
-def max_memory_reserved(device: Any = None) -> int:
+def max_memory_reserved(device: Device | str | int | None = None) -> int:
     """The most bytes that the allocator took since the start or the last reset."""
     return memory_stats(device)["reserved_bytes.all.peak"]
 
 
-def reset_peak_memory_stats(device: Any = None) -> None:
+def reset_peak_memory_stats(device: Device | str | int | None = None) -> None:
     """Set every peak to the present value."""
     runtime.device(index_of(device)).reset_peak()
 
@@ -78,7 +78,9 @@ def empty_cache() -> None:
                 runtime.device(index).empty_cache()
 
 
-def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None:
+def set_per_process_memory_fraction(
+    fraction: float, device: Device | str | int | None = None
+) -> None:
     """Let this process use at most this part of a device's memory; ValueError outside 0..1."""
     if not 0 <= fraction <= 1:
         raise ValueError(f"Invalid fraction value: {fraction}. Allowed range: 0~1")

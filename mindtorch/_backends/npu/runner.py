@@ -6,14 +6,15 @@ allocates the results and launches, and the tensors over them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from aclnn_bindings.native import Block, launch, launch_into, launch_many
+from aclnn_bindings import Block, launch, launch_into, launch_many
 
-from ..._geometry import Geometry
-from ..._storage import Storage
-from ..._tensor import Tensor
+from ..._tensor.geometry import Geometry
+from ..._tensor.storage import Storage
+from ..._tensor.tensor import Tensor
+from ...ops.source import compiled
 from . import runtime
 from .binding import Binding
 
@@ -40,7 +41,7 @@ class Plans:
 
     __slots__ = ("_make", "held")
 
-    def __init__(self, make: Any):
+    def __init__(self, make: Callable[..., Any]):
         self._make = make
         self.held: dict[Any, Any] = {}
 
@@ -126,7 +127,7 @@ def _results(blocks: Sequence[str]) -> str:
     return text + f"    return {names[0] if len(names) == 1 else '(' + ', '.join(names) + ')'}\n"
 
 
-def maker(source: str) -> Any:
+def maker(source: str) -> Callable[..., Any]:
     """The function `make` of a source text, compiled once."""
     found = _makers.get(source)
     if found is None:
@@ -136,8 +137,7 @@ def maker(source: str) -> Any:
             "stream_of": runtime.current_stream, "launch": launch, "launch_into": launch_into,
             "launch_many": launch_many,
         }  # fmt: skip
-        exec(compile(source, "<npu runner>", "exec"), scope)
-        found = _makers[source] = scope["make"]
+        found = _makers[source] = compiled(source, f"npu runner {len(_makers)}", scope)
     return found
 
 

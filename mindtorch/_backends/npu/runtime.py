@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import functools
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import aclnn_bindings
-from aclnn_bindings.errors import BindingError
-from aclnn_bindings.products import product_of
+from aclnn_bindings import BindingError, product_of
 
+from ..._tensor.dtype import dtype as Dtype
 from ..registry import registry
 
 if TYPE_CHECKING:
-    from aclnn_bindings.cann import Cann
-    from aclnn_bindings.device import Device
-    from aclnn_bindings.stream import Stream
+    from aclnn_bindings import Cann, Device, Stream
 
 MAX_DEVICES = 64
 
@@ -116,7 +114,7 @@ def set_stream(stream: Stream) -> None:
     cann().runtime.set_stream(stream)
 
 
-def acl_dtype(dtype: Any) -> int:
+def acl_dtype(dtype: Dtype) -> int:
     """The value of a dtype in this install's aclDataType; TypeError where it has none."""
     value = cann().runtime.dtypes.get(dtype.acl)
     if value is None:

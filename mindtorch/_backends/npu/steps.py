@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from aclnn_bindings.specs import ScalarSpec
+from aclnn_bindings import ScalarSpec
 
-from ..._geometry import Geometry
-from ..._tensor import Tensor
+from ..._tensor.geometry import Geometry
+from ..._tensor.tensor import Tensor
+from ..._tensor.types import Number
 from . import runtime
 from .binding import Step, spec_of
 from .memory import allocate
@@ -57,7 +58,7 @@ def filler(geom: Geometry) -> Callable[[Any], Tensor]:
     bound = runtime.cann().op("aclnnInplaceFillScalar")
     plans: dict[ScalarSpec, Any] = {}
 
-    def run(number: Any) -> Tensor:
+    def run(number: Number) -> Tensor:
         scalar = ScalarSpec(number)
         plan = plans.get(scalar)
         if plan is None:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..._device import device as Device
+from ..._tensor.device import device as Device
 from . import runtime
 
 if TYPE_CHECKING:
-    from aclnn_bindings.stream import Event as _Event
-    from aclnn_bindings.stream import Stream as _Stream
+    from aclnn_bindings import Event as _Event
+    from aclnn_bindings import Stream as _Stream
 
 
-def index_of(device: Any) -> int:
+def index_of(device: Device | str | int | None) -> int:
     """The index that a device argument means: None is the current one.
 
     ValueError for a device that is no npu.
     """
-    from ..._device import current_npu
+    from ..._tensor.device import current_npu
 
     if device is None:
         return current_npu()
@@ -136,12 +136,12 @@ class Event:
         return f"<torch.npu.Event {'unrecorded' if self._bound is None else 'recorded'}>"
 
 
-def current_stream(device: Any = None) -> Stream:
+def current_stream(device: Device | str | int | None = None) -> Stream:
     """The calling thread's stream on a device."""
     return Stream(_bound=runtime.current_stream(index_of(device)))
 
 
-def default_stream(device: Any = None) -> Stream:
+def default_stream(device: Device | str | int | None = None) -> Stream:
     """The stream that a device's work goes to unless another is chosen."""
     return Stream(_bound=runtime.device(index_of(device)).default_stream)
 

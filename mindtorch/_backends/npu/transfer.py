@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ..._geometry import Geometry, contiguous
-from ..._tensor import Tensor
+from ..._tensor.geometry import Geometry, contiguous
+from ..._tensor.tensor import Tensor
+from ..._tensor.types import Array
 from . import memory, runtime
 from .binding import spec_of
 
@@ -61,14 +62,14 @@ def _packed(source: Tensor) -> Tensor:
     return made
 
 
-def host_copy(source: Tensor) -> Any:
+def host_copy(source: Tensor) -> Array:
     """The elements as a new numpy array; waits for the stream."""
     return memory.to_host(_packed(source))
 
 
 def _host(source: Tensor) -> Tensor:
-    from ..._device import CPU
-    from ..._tensor import adopt
+    from ..._tensor.device import CPU
+    from ..._tensor.tensor import adopt
 
     return adopt(contiguous(source._geom.shape, source._geom.dtype, CPU), host_copy(source))
 

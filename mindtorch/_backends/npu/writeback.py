@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from aclnn_bindings.failures import MissingSymbolError
+from aclnn_bindings import MissingSymbolError
 
 from ..._autograd.grad_mode import below_autograd
-from ..._geometry import Geometry, contiguous, geometry
-from ..._tensor import Tensor, wrap
+from ..._tensor.geometry import Geometry, contiguous, geometry
+from ..._tensor.tensor import Tensor, wrap
 from ...ops.spec import Op, aten
 from . import memory, runtime, transfer
 from .binding import spec_of
@@ -108,7 +108,7 @@ def _assign_slice(dest: Tensor, source: Tensor, base: Geometry, slices: Slices) 
 
 def linear_index(g: Geometry) -> Tensor:
     """Where each element of `g` lies in its storage, as an int64 tensor of `g`'s shape."""
-    from ..._dtype import int64
+    from ..._tensor.dtype import int64
 
     index: Any = aten.full((), g.offset, dtype=int64, device=g.device)
     for d, (n, stride) in enumerate(zip(g.shape, g.strides, strict=True)):
@@ -118,7 +118,7 @@ def linear_index(g: Geometry) -> Tensor:
         shape = [1] * g.ndim
         shape[d] = n
         index = aten.add(index, aten.view(steps, tuple(shape)))
-    return aten.contiguous(aten.expand(index, g.shape))  # type: ignore[no-any-return]
+    return aten.contiguous(aten.expand(index, g.shape))
 
 
 def _assign_indices(dest: Tensor, source: Tensor) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import mindtorch
-from mindtorch._tensor import Tensor
 
+from ..._tensor.tensor import Tensor
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter

@@ -7,8 +7,10 @@ from collections.abc import Callable
 from typing import Any, Self
 
 import mindtorch
-from mindtorch._tensor import Tensor
 
+from ..._tensor.device import device as Device
+from ..._tensor.dtype import dtype as Dtype
+from ..._tensor.tensor import Tensor
 from ..parameter import Parameter
 
 TensorFn = Callable[[Any], Any]
@@ -56,7 +58,7 @@ class Conversion:
                 f"but got desired dtype={dtype}"
             )
 
-        def convert(tensor: Any) -> Any:
+        def convert(tensor: Tensor) -> Tensor:
             casts = tensor.is_floating_point() or tensor.is_complex()
             more = {}
             if memory_format is not None and tensor.dim() in (4, 5):
@@ -65,7 +67,7 @@ class Conversion:
 
         return self._apply(convert)
 
-    def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
+    def to_empty(self, *, device: Device | str | int | None, recurse: bool = True) -> Self:
         """Moves to `device` without copying the values."""
         return self._apply(lambda t: mindtorch.empty_like(t, device=device), recurse=recurse)
 
@@ -73,7 +75,7 @@ class Conversion:
         """Casts every parameter and buffer to `dst_type`."""
         return self._apply(lambda t: t.type(dst_type))
 
-    def _cast(self, dtype: Any) -> Self:
+    def _cast(self, dtype: Dtype) -> Self:
         return self._apply(lambda t: t.to(dtype) if t.is_floating_point() else t)
 
     def float(self) -> Self:
@@ -96,11 +98,11 @@ class Conversion:
         """Moves to the CPU."""
         return self._apply(lambda t: t.cpu())
 
-    def npu(self, device: Any = None) -> Self:
+    def npu(self, device: Device | str | int | None = None) -> Self:
         """Moves to an NPU: an index, a device, or the current one."""
         return self._apply(lambda t: t.to(_indexed("npu", device)))
 
-    def cuda(self, device: Any = None) -> Self:
+    def cuda(self, device: Device | str | int | None = None) -> Self:
         """Moves to a CUDA device; this library has none, so the core's error says so."""
         return self._apply(lambda t: t.to(_indexed("cuda", device)))
 
@@ -109,7 +111,7 @@ class Conversion:
         return self._apply(lambda t: t.share_memory_())
 
 
-def _indexed(kind: str, device: Any) -> Any:
+def _indexed(kind: str, device: Device | str | int | None) -> Any:
     return f"{kind}:{device}" if isinstance(device, int) else (device or kind)
 
 

@@ -10,6 +10,8 @@ from typing import Any
 
 from mindtorch.utils.hooks import BackwardHook, RemovableHandle
 
+from ..._tensor.tensor import Tensor
+
 Hook = Callable[..., Any]
 
 # Hooks of every module, in torch's order: global ones run before a module's own.
@@ -141,7 +143,9 @@ class HookedCall:
             self._run_always_called(args, kwargs, called)
             raise
 
-    def _run_hooked(self, args: Any, kwargs: dict[str, Any], called: set[int]) -> Any:
+    def _run_hooked(
+        self, args: tuple[Tensor, ...] | tuple[int, ...], kwargs: dict[str, Any], called: set[int]
+    ) -> Any:
         args, kwargs = self._run_pre_hooks(args, kwargs)
         taps = self._backward_taps()
         if taps is not None:
@@ -190,7 +194,9 @@ class HookedCall:
         for key, hook in tuple(self._forward_hooks.items()):
             yield key, hook, key in self._forward_hooks_with_kwargs
 
-    def _run_always_called(self, args: Any, kwargs: dict[str, Any], called: set[int]) -> None:
+    def _run_always_called(
+        self, args: tuple[int, ...], kwargs: dict[str, Any], called: set[int]
+    ) -> None:
         """Runs the hooks registered with always_call after forward or another hook raised."""
         for key, hook, with_kwargs in self._all_forward_hooks():
             always = key in self._forward_hooks_always_called or key in GLOBAL_ALWAYS_CALLED

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import operator
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Self
 
-from mindtorch._tensor import Tensor
-
+from ..._tensor.tensor import Tensor
 from ..parameter import Parameter
 from .module import Module, typename
 
 __all__ = ["ParameterDict", "ParameterList"]
 
 
-def _as_entry(value: Any) -> Any:
+def _as_entry(value: Tensor | int) -> Tensor | int:
     """A plain tensor becomes a Parameter; everything else is kept as it is (torch document)."""
     if isinstance(value, Tensor) and not isinstance(value, Parameter):
         return Parameter(value)
     return value
 
 
-def _described(key: Any, value: Any, of: Any) -> str:
+def _described(key: int | str, value: Tensor | int, of: Callable[..., Any]) -> str:
     if not isinstance(value, Tensor):
         return f"({key}): Object of type: {type(value).__name__}"
     size = "x".join(str(size) for size in value.size())
@@ -42,7 +41,7 @@ class ParameterList(Module):
         if values is not None:
             self.extend(values)
 
-    def _name(self, index: Any) -> str:
+    def _name(self, index: int) -> str:
         place = operator.index(index)
         if not -len(self) <= place < len(self):
             raise IndexError(f"index {place} is out of range")
@@ -64,7 +63,7 @@ class ParameterList(Module):
     def __iter__(self) -> Iterator[Any]:
         return (self[i] for i in range(len(self)))
 
-    def append(self, value: Any) -> Self:
+    def append(self, value: Tensor) -> Self:
         """Adds a value at the end."""
         name = str(self._size)
         self._size += 1
@@ -95,7 +94,7 @@ class ParameterList(Module):
         raise RuntimeError("ParameterList should not be called.")
 
 
-def _dtype(value: Any) -> str:
+def _dtype(value: Tensor) -> str:
     return str(value.dtype)
 
 
@@ -113,7 +112,7 @@ class ParameterDict(Module):
             self.update(parameters)
 
     @staticmethod
-    def _key_to_attr(key: Any) -> str:
+    def _key_to_attr(key: str) -> str:
         if not isinstance(key, str):
             raise TypeError(
                 "Index given to ParameterDict cannot be used as a key as it is not a string "
@@ -125,7 +124,7 @@ class ParameterDict(Module):
     def __getitem__(self, key: str) -> Any:
         return getattr(self, self._key_to_attr(key))
 
-    def __setitem__(self, key: str, value: Any) -> None:
+    def __setitem__(self, key: str, value: Tensor | int) -> None:
         self._keys[key] = None
         setattr(self, self._key_to_attr(key), _as_entry(value))
 

@@ -8,23 +8,24 @@ from typing import Any
 
 import mindtorch
 
+from ..._tensor.tensor import Tensor
 from .. import functional as F
 
 State = tuple[Any, ...]  # (h,) or, for LSTM, (h, c)
 Cell = Callable[[Any, State, Sequence[Any]], State]
 
 
-def rnn_tanh(x: Any, state: State, w: Sequence[Any]) -> State:
+def rnn_tanh(x: Tensor, state: State, w: Sequence[Any]) -> State:
     """One step; x is the projected input, w is (w_hh, b_hh)."""
     return (mindtorch.tanh(x + F.linear(state[0], w[0], w[1])),)
 
 
-def rnn_relu(x: Any, state: State, w: Sequence[Any]) -> State:
+def rnn_relu(x: Tensor, state: State, w: Sequence[Any]) -> State:
     """One step with relu."""
     return (F.relu(x + F.linear(state[0], w[0], w[1])),)
 
 
-def gru(x: Any, state: State, w: Sequence[Any]) -> State:
+def gru(x: Tensor, state: State, w: Sequence[Any]) -> State:
     """One step; gates in the order reset, update, new."""
     h = state[0]
     xr, xz, xn = x.chunk(3, -1)
@@ -34,7 +35,7 @@ def gru(x: Any, state: State, w: Sequence[Any]) -> State:
     return (new + update * (h - new),)
 
 
-def lstm(x: Any, state: State, w: Sequence[Any]) -> State:
+def lstm(x: Tensor, state: State, w: Sequence[Any]) -> State:
     """One step; gates in the order input, forget, cell, output; w may hold a projection last."""
     h, c = state
     i, f, g, o = (x + F.linear(h, w[0], w[1])).chunk(4, -1)
@@ -49,7 +50,7 @@ CELLS: dict[str, Cell] = {"RNN_TANH": rnn_tanh, "RNN_RELU": rnn_relu, "GRU": gru
 
 
 def over_time(
-    cell: Cell, x: Any, state: State, weights: Sequence[Any], reverse: bool
+    cell: Cell, x: Tensor, state: State, weights: Sequence[Any], reverse: bool
 ) -> tuple[Any, State]:
     """Runs one direction of one layer over x `[T, N, I]`;
     weights (w_ih, w_hh, b_ih, b_hh[, w_hr])."""
@@ -66,7 +67,7 @@ def over_time(
 
 
 def over_packed(
-    cell: Cell, x: Any, sizes: list[int], state: State, weights: Sequence[Any], reverse: bool
+    cell: Cell, x: Tensor, sizes: list[int], state: State, weights: Sequence[Any], reverse: bool
 ) -> tuple[Any, State]:
     """As over_time for packed data `[sum of sizes, I]`, longest sequence first."""
     w_ih, w_hh, b_ih, b_hh, *more = weights

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import mindtorch
-from mindtorch._tensor import Tensor
 from mindtorch.utils.hooks import RemovableHandle
 
+from ..._tensor.tensor import Tensor
 from ..parameter import Parameter
 from ._hooks import add_hook
 
@@ -205,7 +205,9 @@ class StateDict:
         )
         return {name: tensor for name, tensor in pairs if tensor is not None}
 
-    def _load_one(self, name: str, own: Any, key: str, given: Any, assign: bool) -> str | None:
+    def _load_one(
+        self, name: str, own: Tensor, key: str, given: Tensor | int, assign: bool
+    ) -> str | None:
         """Loads one tensor; gives the problem's text when it can't."""
         if not isinstance(given, Tensor):
             return (
@@ -229,7 +231,7 @@ class StateDict:
             )
         return None
 
-    def _take(self, name: str, own: Any, given: Any, assign: bool) -> None:
+    def _take(self, name: str, own: Tensor, given: Tensor, assign: bool) -> None:
         with mindtorch.no_grad():
             if not assign:
                 own.copy_(given)

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from mindtorch._tensor import Tensor
-
+from ..._tensor.tensor import Tensor
 from ..parameter import Parameter
-
-if TYPE_CHECKING:
-    from .module import Module
 
 
 class Traversal:
@@ -18,32 +14,32 @@ class Traversal:
 
     _parameters: dict[str, Parameter | None]
     _buffers: dict[str, Tensor | None]
-    _modules: dict[str, Module | None]
+    _modules: dict[str, Any]
 
     def named_modules(
         self,
         memo: set[Any] | None = None,
         prefix: str = "",
         remove_duplicate: bool = True,
-    ) -> Iterator[tuple[str, Module]]:
+    ) -> Iterator[tuple[str, Any]]:
         """Gives (dotted name, module), this module first."""
         memo = set() if memo is None else memo
         if self in memo:
             return
         if remove_duplicate:
             memo.add(self)
-        yield prefix, self  # type: ignore[misc]
+        yield prefix, self
         for name, child in self._modules.items():
             if child is not None:
                 below = f"{prefix}.{name}" if prefix else name
                 yield from child.named_modules(memo, below, remove_duplicate)
 
-    def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Any]:
         """Gives every module of the tree, this one first."""
         for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
-    def named_children(self) -> Iterator[tuple[str, Module]]:
+    def named_children(self) -> Iterator[tuple[str, Any]]:
         """Gives (name, child) for the direct children."""
         memo = set()
         for name, child in self._modules.items():
@@ -51,7 +47,7 @@ class Traversal:
                 memo.add(child)
                 yield name, child
 
-    def children(self) -> Iterator[Module]:
+    def children(self) -> Iterator[Any]:
         """Gives the direct children."""
         for _, child in self.named_children():
             yield child
@@ -103,32 +99,28 @@ class Traversal:
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
 
-    def get_submodule(self, target: str) -> Module:
+    def get_submodule(self, target: str) -> Any:
         """Gives the module at the dotted path; AttributeError says which part is not there."""
-        from .module import Module
-
         module: Any = self
         for name in target.split(".") if target else []:
             if not hasattr(module, name):
                 raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
             module = getattr(module, name)
-            if not isinstance(module, Module):
+            if not isinstance(module, Traversal):
                 raise AttributeError(f"`{name}` is not an nn.Module")
-        return module  # type: ignore[no-any-return]
+        return module
 
-    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
+    def set_submodule(self, target: str, module: Any, strict: bool = False) -> None:
         """Puts `module` at the dotted path; with `strict` only over one that is there."""
-        from .module import Module
-
         if target == "":
             raise ValueError("Cannot set the submodule without a target name!")
-        if not isinstance(module, Module):
+        if not isinstance(module, Traversal):
             raise ValueError(f"`module` is not an nn.Module, found {type(module)}")
         path, _, name = target.rpartition(".")
         parent = self.get_submodule(path)
         if strict and not hasattr(parent, name):
             raise AttributeError(f"{parent._get_name()} has no attribute `{name}`")
-        if hasattr(parent, name) and not isinstance(getattr(parent, name), Module):
+        if hasattr(parent, name) and not isinstance(getattr(parent, name), Traversal):
             raise AttributeError(f"`{name}` is not an nn.Module")
         setattr(parent, name, module)
 
@@ -146,7 +138,7 @@ class Traversal:
         value = self._get_member(target)
         if name not in self.get_submodule(path)._buffers:
             raise AttributeError(f"`{name}` is not a buffer")
-        return value  # type: ignore[no-any-return]
+        return value
 
     def _get_member(self, target: str) -> Any:
         path, _, name = target.rpartition(".")

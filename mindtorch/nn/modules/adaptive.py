@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import mindtorch
-from mindtorch._tensor import Tensor
 
+from ..._tensor.tensor import Tensor
 from .. import functional as F
 from .container import ModuleList, Sequential
 from .linear import Linear
@@ -67,7 +67,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             down.reset_parameters()
             out.reset_parameters()
 
-    def log_prob(self, input: Tensor) -> Any:
+    def log_prob(self, input: Tensor) -> Tensor:
         """Log-probabilities of all classes, `[N, n_classes]`."""
         head = F.log_softmax(self.head(input), dim=1)
         parts = [head[:, : self.shortlist_size]]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import mindtorch
-from mindtorch._tensor import Tensor
 
+from ..._tensor.device import device as Device
+from ..._tensor.dtype import dtype as Dtype
+from ..._tensor.tensor import Tensor
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
@@ -52,7 +54,7 @@ class _NormBase(Module):
         self._make_statistics(device, dtype)
         self.reset_parameters()
 
-    def _make_statistics(self, device: Any, dtype: Any) -> None:
+    def _make_statistics(self, device: Device | str | int | None, dtype: Dtype | None) -> None:
         if not self.track_running_stats:
             for name in ("running_mean", "running_var", "num_batches_tracked"):
                 self.register_buffer(name, None)
@@ -115,7 +117,7 @@ class _NormBase(Module):
 class _BatchNorm(_NormBase):
     """Normalizes each channel over batch and space."""
 
-    def forward(self, input: Tensor) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
         factor = 0.0 if self.momentum is None else self.momentum
         if self.training and self.track_running_stats and self.num_batches_tracked is not None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, Self
 
+from ..._tensor.tensor import Tensor
 from ._parameter_containers import ParameterDict, ParameterList
 from .module import Module, _indented
 
@@ -18,14 +19,14 @@ __all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequen
 class _Indexed(Module):
     """Children under the names "0", "1", …, in order."""
 
-    def _position(self, index: Any) -> int:
+    def _position(self, index: int) -> int:
         place = operator.index(index)
         size = len(self)
         if not -size <= place < size:
             raise IndexError(f"index {place} is out of range")
         return place % size
 
-    def _key(self, index: Any) -> str:
+    def _key(self, index: int) -> str:
         return list(self._modules)[self._position(index)]
 
     def _renumber(self, values: Iterable[Module | None]) -> None:
@@ -40,7 +41,7 @@ class _Indexed(Module):
     def __setitem__(self, index: Any, module: Module) -> None:
         setattr(self, self._key(index), module)
 
-    def __delitem__(self, index: Any) -> None:
+    def __delitem__(self, index: int) -> None:
         keys = list(self._modules)
         for key in keys[index] if isinstance(index, slice) else [self._key(index)]:
             delattr(self, key)
@@ -52,7 +53,7 @@ class _Indexed(Module):
         values.insert(index, module)
         self._renumber(values)
 
-    def pop(self, key: Any) -> Any:
+    def pop(self, key: int) -> Any:
         """Takes out and gives the module at `key`."""
         value = self[key]
         del self[key]
@@ -82,7 +83,7 @@ class Sequential(_Indexed):
             for i, module in enumerate(args):
                 self.add_module(str(i), module)
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor | int) -> Tensor | int:
         for module in self._modules.values():
             input = module(input)
         return input
@@ -137,7 +138,7 @@ class Sequential(_Indexed):
         return self
 
 
-def _times(owner: Any, times: Any) -> int:
+def _times(owner: Any, times: int) -> int:
     if not isinstance(times, int):
         raise TypeError(f"unsupported operand type(s) for *: {type(owner)} and {type(times)}")
     if times <= 0:

@@ -6,11 +6,11 @@ import math
 from typing import Any
 
 import mindtorch
-from mindtorch._tensor import Tensor
 
+from ..._tensor.tensor import Tensor
+from ...ops.sizes import _ntuple, _reverse_repeat_tuple
 from .. import functional as F
 from .. import init
-from .._expand import _ntuple, _reverse_repeat_tuple
 from ..parameter import Parameter
 from .module import Module
 
@@ -171,7 +171,7 @@ class _Conv(_ConvNd):
             dtype,
         )
 
-    def forward(self, input: Tensor) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return self._conv_forward(input, self.weight, self.bias)
 
     def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Any:
@@ -238,7 +238,7 @@ class _ConvTransposeNd(_ConvNd):
             dtype,
         )
 
-    def _output_padding(self, input: Tensor, output_size: Any) -> Any:
+    def _output_padding(self, input: Tensor, output_size: tuple[int, ...] | None) -> Any:
         """What to add so that the output has `output_size`; ValueError when it is out of reach."""
         if output_size is None:
             return self.output_padding
@@ -267,7 +267,7 @@ class _ConvTransposeNd(_ConvNd):
                 )
         return tuple(size - low for size, low in zip(wanted, smallest, strict=True))
 
-    def forward(self, input: Tensor, output_size: Any = None) -> Any:
+    def forward(self, input: Tensor, output_size: tuple[int, ...] | None = None) -> Any:
         extra = self._output_padding(input, output_size)
         function = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[self._n - 1]
         return function(

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from mindtorch._tensor import Tensor
-
+from ..._tensor.tensor import Tensor
 from .module import Module
 
 __all__ = ["Flatten", "Unflatten"]
@@ -19,7 +16,7 @@ class Flatten(Module):
         self.start_dim = start_dim
         self.end_dim = end_dim
 
-    def forward(self, input: Tensor) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return input.flatten(self.start_dim, self.end_dim)
 
     def extra_repr(self) -> str:
@@ -29,7 +26,7 @@ class Flatten(Module):
 class Unflatten(Module):
     """Splits one dim into several."""
 
-    def __init__(self, dim: Any, unflattened_size: Any) -> None:
+    def __init__(self, dim: int, unflattened_size: tuple[int, ...]) -> None:
         super().__init__()
         if isinstance(dim, str):
             raise TypeError("Unflatten: named dimensions are not supported; give dim as an int")
@@ -49,7 +46,7 @@ class Unflatten(Module):
         self.dim = dim
         self.unflattened_size = unflattened_size
 
-    def forward(self, input: Tensor) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return input.unflatten(self.dim, self.unflattened_size)
 
     def extra_repr(self) -> str:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from mindtorch._tensor import Tensor
-
+from ..._tensor.tensor import Tensor
 from .. import functional as F
 from .module import Module
 
@@ -17,11 +14,11 @@ class Fold(Module):
 
     def __init__(
         self,
-        output_size: Any,
-        kernel_size: Any,
-        dilation: Any = 1,
-        padding: Any = 0,
-        stride: Any = 1,
+        output_size: tuple[int, ...],
+        kernel_size: tuple[int, ...],
+        dilation: int = 1,
+        padding: int = 0,
+        stride: int = 1,
     ) -> None:
         super().__init__()
         self.output_size = output_size
@@ -30,7 +27,7 @@ class Fold(Module):
         self.padding = padding
         self.stride = stride
 
-    def forward(self, input: Tensor) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return F.fold(
             input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride
         )
@@ -46,7 +43,7 @@ class Unfold(Module):
     """Sliding blocks of `[N, C, H, W]` as columns."""
 
     def __init__(
-        self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+        self, kernel_size: tuple[int, ...], dilation: int = 1, padding: int = 0, stride: int = 1
     ) -> None:
         super().__init__()
         self.kernel_size = kernel_size
@@ -54,7 +51,7 @@ class Unfold(Module):
         self.padding = padding
         self.stride = stride
 
-    def forward(self, input: Tensor) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
 
     def extra_repr(self) -> str:

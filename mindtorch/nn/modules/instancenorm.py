@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mindtorch._tensor import Tensor
-
+from ..._tensor.tensor import Tensor
 from .. import functional as F
 from .batchnorm import _NormBase
 
@@ -38,7 +37,7 @@ class _InstanceNorm(_NormBase):
         if input.dim() not in (n - 1, n):
             raise ValueError(f"expected {n - 1}D or {n}D input (got {input.dim()}D input)")
 
-    def forward(self, input: Tensor) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
         batched = input.dim() == self._dims
         channels = input.size(1 if batched else 0)

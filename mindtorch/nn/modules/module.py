@@ -7,8 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Self
 
-from mindtorch._tensor import Tensor
-
+from ..._tensor.tensor import Tensor
 from ..parameter import Buffer, Parameter
 from ._conversion import Conversion
 from ._hooks import (
@@ -165,7 +164,7 @@ class Module(HookedCall, StateDict, Traversal, Conversion):
         self._forget(name, keep=modules)
         modules[name] = run_registration_hooks("module_registration", self, name, value)
 
-    def _set_buffer(self, name: str, value: Any) -> None:
+    def _set_buffer(self, name: str, value: Tensor | int) -> None:
         buffers = self.__dict__.get("_buffers")
         if buffers is None:
             raise AttributeError("cannot assign buffer before Module.__init__() call")
@@ -238,7 +237,7 @@ class Module(HookedCall, StateDict, Traversal, Conversion):
         hooked = run_registration_hooks("parameter_registration", self, name, param)
         self._parameters[name] = hooked
 
-    def _check_name(self, kind: str, name: Any, own: dict[str, Any]) -> None:
+    def _check_name(self, kind: str, name: int | str, own: dict[str, Any]) -> None:
         if not isinstance(name, str):
             raise TypeError(f"{kind} name should be a string. Got {typename(name)}")
         if "." in name:

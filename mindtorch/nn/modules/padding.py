@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from mindtorch._tensor import Tensor
-
+from ..._tensor.tensor import Tensor
+from ...ops.sizes import _ntuple
 from .. import functional as F
-from .._expand import _ntuple
 from .module import Module
 
 __all__ = [
@@ -24,11 +21,11 @@ class _Pad(Module):
     _mode: str
     padding: tuple[int, ...]
 
-    def __init__(self, padding: Any) -> None:
+    def __init__(self, padding: int | tuple[int, ...]) -> None:
         super().__init__()
         self.padding = _ntuple(2 * self._n)(padding)
 
-    def forward(self, input: Tensor) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return F.pad(input, self.padding, self._mode)
 
     def extra_repr(self) -> str:
@@ -39,11 +36,11 @@ class _ConstantPad(_Pad):
     _mode = "constant"
     value: float
 
-    def __init__(self, padding: Any, value: float) -> None:
+    def __init__(self, padding: tuple[int, ...], value: float) -> None:
         super().__init__(padding)
         self.value = value
 
-    def forward(self, input: Tensor) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return F.pad(input, self.padding, "constant", self.value)
 
     def extra_repr(self) -> str:
@@ -69,7 +66,7 @@ class ConstantPad3d(_ConstantPad):
 
 
 class _ZeroPad(_ConstantPad):
-    def __init__(self, padding: Any) -> None:
+    def __init__(self, padding: tuple[int, ...]) -> None:
         super().__init__(padding, 0.0)
 
     def extra_repr(self) -> str:
@@ -146,7 +143,7 @@ class _CircularPad(_Pad):
         if input.dim() not in (n + 1, n + 2):
             raise ValueError(f"expected {n + 1}D or {n + 2}D input (got {input.dim()}D input)")
 
-    def forward(self, input: Tensor) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
         return super().forward(input)
 

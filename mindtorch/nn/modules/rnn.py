@@ -9,8 +9,10 @@ import warnings
 from typing import Any
 
 import mindtorch
-from mindtorch._tensor import Tensor
 
+from ..._tensor.device import device as Device
+from ..._tensor.dtype import dtype as Dtype
+from ..._tensor.tensor import Tensor
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
@@ -62,7 +64,9 @@ class RNNBase(Module):
                 self._make_weights(layer, direction, device, dtype)
         self.reset_parameters()
 
-    def _make_weights(self, layer: int, direction: int, device: Any, dtype: Any) -> None:
+    def _make_weights(
+        self, layer: int, direction: int, device: Device | str | int | None, dtype: Dtype | None
+    ) -> None:
         gates = _GATES[self.mode] * self.hidden_size
         real = self.proj_size or self.hidden_size
         inputs = self.input_size if layer == 0 else real * (2 if self.bidirectional else 1)
@@ -113,7 +117,7 @@ class RNNBase(Module):
             text += f", bidirectional={self.bidirectional}"
         return text
 
-    def forward(self, input: Any, hx: Any = None) -> Any:
+    def forward(self, input: Any, hx: Tensor | None = None) -> Any:
         """Gives (output, last state); the state is (h, c) for LSTM, h for the others."""
         if isinstance(input, PackedSequence):
             return self._forward_packed(input, hx)
@@ -148,7 +152,7 @@ class RNNBase(Module):
         )
         return made, self._as_state(last)
 
-    def _as_state(self, state: State) -> Any:
+    def _as_state(self, state: State) -> Tensor | tuple[Tensor, ...]:
         return state if self.mode == "LSTM" else state[0]
 
     def _check_input(self, input: Tensor) -> None:
@@ -158,7 +162,7 @@ class RNNBase(Module):
                 f"got {input.size(-1)}"
             )
 
-    def _first_state(self, x: Tensor, batch: int, hx: Any, batched: bool) -> State:
+    def _first_state(self, x: Tensor, batch: int, hx: Tensor | None, batched: bool) -> State:
         rows = self.num_layers * (2 if self.bidirectional else 1)
         widths = [self.proj_size or self.hidden_size]
         widths += [self.hidden_size] if self.mode == "LSTM" else []
@@ -178,7 +182,7 @@ class RNNBase(Module):
                 )
         return given
 
-    def _layers(self, x: Any, sizes: list[int] | None, state: State) -> tuple[Any, State]:
+    def _layers(self, x: Tensor, sizes: list[int] | None, state: State) -> tuple[Any, State]:
         directions = 2 if self.bidirectional else 1
         cell, last = CELLS[self.mode], []
         weights = [self._row(names) for names in self._all_weights]

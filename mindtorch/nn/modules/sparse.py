@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any, Self
 
 import mindtorch
-from mindtorch._tensor import Tensor
 
+from ..._tensor.device import device as Device
+from ..._tensor.dtype import dtype as Dtype
+from ..._tensor.tensor import Tensor
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
@@ -23,7 +25,13 @@ class _Table(Module):
     padding_idx: int | None
     weight: Tensor
 
-    def _make_weight(self, given: Tensor | None, freeze: bool, device: Any, dtype: Any) -> None:
+    def _make_weight(
+        self,
+        given: Tensor | None,
+        freeze: bool,
+        device: Device | str | int | None,
+        dtype: Dtype | None,
+    ) -> None:
         count, size = self.num_embeddings, self.embedding_dim
         if given is None:
             empty = mindtorch.empty((count, size), device=device, dtype=dtype)
@@ -77,7 +85,7 @@ class Embedding(_Table):
         self.sparse = sparse
         self._make_weight(_weight, _freeze, device, dtype)
 
-    def forward(self, input: Tensor) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return F.embedding(
             input,
             self.weight,
@@ -165,7 +173,7 @@ class EmbeddingBag(_Table):
         input: Tensor,
         offsets: Tensor | None = None,
         per_sample_weights: Tensor | None = None,
-    ) -> Any:
+    ) -> Tensor:
         return F.embedding_bag(
             input,
             self.weight,

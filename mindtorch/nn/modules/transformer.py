@@ -7,8 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import mindtorch
-from mindtorch._tensor import Tensor
 
+from ..._tensor.device import device as Device
+from ..._tensor.dtype import dtype as Dtype
+from ..._tensor.tensor import Tensor
 from .. import functional as F
 from .. import init
 from ._attention import MultiheadAttention
@@ -34,7 +36,8 @@ def _activation(given: Activation) -> Callable[[Any], Any]:
         return given
     if given not in ("relu", "gelu"):
         raise RuntimeError(f"activation should be relu/gelu, not {given}")
-    return F.relu if given == "relu" else F.gelu
+    activation: Callable[[Any], Any] = F.relu if given == "relu" else F.gelu
+    return activation
 
 
 def _copies(module: Module, count: int) -> ModuleList:
@@ -51,7 +54,7 @@ class _Layer(Module):
         self.dropout = Dropout(dropout)
         self.linear2 = Linear(width, d_model, bias=bias, **more)
 
-    def _feed_forward(self, x: Tensor) -> Any:
+    def _feed_forward(self, x: Tensor) -> Tensor:
         return self.linear2(self.dropout(self.activation(self.linear1(x))))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -95,8 +98,8 @@ class TransformerEncoderLayer(_Layer):
         src_mask: Tensor | None = None,
         src_key_padding_mask: Tensor | None = None,
         is_causal: bool = False,
-    ) -> Any:
-        def attend(x: Tensor) -> Any:
+    ) -> Tensor:
+        def attend(x: Tensor) -> Tensor:
             out, _ = self.self_attn(
                 x,
                 x,
@@ -156,17 +159,17 @@ class TransformerDecoderLayer(_Layer):
         memory_key_padding_mask: Tensor | None = None,
         tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
-    ) -> Any:
-        def attend_self(x: Any) -> Any:
+    ) -> Tensor:
+        def attend_self(x: Tensor) -> Tensor:
             settings = (tgt_key_padding_mask, False, tgt_mask)
             return self.dropout1(self.self_attn(x, x, x, *settings, is_causal=tgt_is_causal)[0])
 
-        def attend_memory(x: Any) -> Any:
+        def attend_memory(x: Tensor) -> Tensor:
             settings = (memory_key_padding_mask, False, memory_mask)
             out = self.multihead_attn(x, memory, memory, *settings, is_causal=memory_is_causal)
             return self.dropout2(out[0])
 
-        def feed(x: Any) -> Any:
+        def feed(x: Tensor) -> Tensor:
             return self.dropout3(self._feed_forward(x))
 
         x: Any = tgt
@@ -200,7 +203,7 @@ class TransformerEncoder(Module):
         mask: Tensor | None = None,
         src_key_padding_mask: Tensor | None = None,
         is_causal: bool | None = None,
-    ) -> Any:
+    ) -> Tensor:
         causal = _is_causal(mask, is_causal)
         output: Any = src
         for layer in self.layers:
@@ -237,7 +240,7 @@ class TransformerDecoder(Module):
         memory_key_padding_mask: Tensor | None = None,
         tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
-    ) -> Any:
+    ) -> Tensor:
         causal = _is_causal(tgt_mask, tgt_is_causal)
         output: Any = tgt
         for layer in self.layers:
@@ -310,7 +313,7 @@ class Transformer(Module):
         src_is_causal: bool | None = None,
         tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
-    ) -> Any:
+    ) -> Tensor:
         batch = 0 if self.batch_first else 1
         if src.dim() == 3 and src.size(batch) != tgt.size(batch):
             raise RuntimeError("the batch number of src and tgt must be equal")
@@ -331,7 +334,9 @@ class Transformer(Module):
         )
 
     @staticmethod
-    def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Any:
+    def generate_square_subsequent_mask(
+        sz: int, device: Device | str | int | None = None, dtype: Dtype | None = None
+    ) -> Any:
         """A `[sz, sz]` mask that is -inf above the diagonal, 0 elsewhere."""
         dtype = mindtorch.get_default_dtype() if dtype is None else dtype
         return mindtorch.full((sz, sz), float("-inf"), dtype=dtype, device=device).triu(1)

@@ -1,6 +1,6 @@
 """Names of torch.nn.modules.utils: sizes expanded to tuples; the code stands in nn/_expand.py."""
 
-from .._expand import (
+from ...ops.sizes import (
     _list_with_default,
     _ntuple,
     _pair,

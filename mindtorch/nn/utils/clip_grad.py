@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 import mindtorch
-from mindtorch._tensor import Tensor
 
-from .. import _aten as aten
+from ..._tensor.tensor import Tensor
+from ...ops.spec import aten
 
 __all__ = [
     "clip_grad_norm_",
@@ -30,7 +30,7 @@ def get_total_norm(
     norm_type: float = 2.0,
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
-) -> Any:
+) -> Tensor:
     """The norm of all tensors seen as one vector, a 0-d tensor;
     RuntimeError when asked and not finite."""
     listed = [tensors] if isinstance(tensors, Tensor) else list(tensors)
@@ -69,7 +69,7 @@ def clip_grad_norm_(
     norm_type: float = 2.0,
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
-) -> Any:
+) -> Tensor:
     """Clips the total norm of the gradients; gives the norm they had."""
     listed = [parameters] if isinstance(parameters, Tensor) else list(parameters)
     total = get_total_norm(_grads(listed), norm_type, error_if_nonfinite, foreach)

@@ -6,12 +6,13 @@ from collections.abc import Iterable
 from typing import Any
 
 import mindtorch
-from mindtorch._tensor import Tensor
+
+from ..._tensor.tensor import Tensor
 
 __all__ = ["parameters_to_vector", "vector_to_parameters"]
 
 
-def parameters_to_vector(parameters: Iterable[Tensor]) -> Any:
+def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
     """Flattens and joins the parameters; TypeError when they are on several devices."""
     listed = list(parameters)
     _check_device(listed)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import mindtorch
-from mindtorch._tensor import Tensor
 
+from ..._tensor.tensor import Tensor
 from .. import functional as F
 from ..modules.module import Module
 from .parametrize import register_parametrization
@@ -22,7 +22,7 @@ class _WeightNorm(Module):
         super().__init__()
         self.dim = -1 if dim is None else dim
 
-    def forward(self, weight_g: Tensor, weight_v: Tensor) -> Any:
+    def forward(self, weight_g: Tensor, weight_v: Tensor) -> Tensor:
         return weight_v * (weight_g / norm_except_dim(weight_v, self.dim))
 
     def right_inverse(self, weight: Tensor) -> tuple[Any, Any]:

@@ -9,8 +9,8 @@ from copy import deepcopy
 from typing import Any
 
 import mindtorch
-from mindtorch._tensor import Tensor
 
+from ..._tensor.tensor import Tensor
 from ..modules.container import ModuleDict, ModuleList
 from ..modules.module import Module
 from ..parameter import Parameter
@@ -74,7 +74,7 @@ class ParametrizationList(ModuleList):
                     f"{made.shape}"
                 )
 
-    def _keep(self, name: str, original: Tensor, value: Any) -> None:
+    def _keep(self, name: str, original: Tensor, value: Tensor) -> None:
         if isinstance(original, Parameter):
             setattr(self, name, Parameter(value.detach(), original.requires_grad))
         else:
@@ -85,7 +85,7 @@ class ParametrizationList(ModuleList):
             return [self.original]
         return [getattr(self, f"original{i}") for i in range(self.ntensors)]
 
-    def right_inverse(self, value: Any) -> None:
+    def right_inverse(self, value: Tensor) -> None:
         """Sets the originals so that the parametrized tensor becomes `value`."""
         with mindtorch.no_grad():
             for module in reversed(list(self)):
@@ -98,7 +98,7 @@ class ParametrizationList(ModuleList):
             for own, new in zip(self._originals(), values, strict=True):
                 own.data = new.data
 
-    def forward(self) -> Any:
+    def forward(self) -> Tensor:
         """Gives the parametrized tensor."""
         first, *rest = list(self)
         result = first(*self._originals())
@@ -133,7 +133,7 @@ def _refuse_pickle(self: Any, protocol: Any) -> Any:
 
 
 def _inject_property(module: Module, name: str) -> None:
-    def read(self: Any) -> Any:
+    def read(self: Any) -> Tensor:
         if not _cache_depth:
             return self.parametrizations[name]()
         key = (id(self), name)
@@ -141,7 +141,7 @@ def _inject_property(module: Module, name: str) -> None:
             _cache[key] = self.parametrizations[name]()
         return _cache[key]
 
-    def write(self: Any, value: Any) -> None:
+    def write(self: Any, value: Tensor) -> None:
         self.parametrizations[name].right_inverse(value)
 
     setattr(type(module), name, property(read, write))

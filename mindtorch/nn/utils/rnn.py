@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import mindtorch
-from mindtorch._tensor import Tensor
+
+from ..._tensor.tensor import Tensor
 
 __all__ = [
     "PackedSequence",
@@ -154,7 +155,7 @@ def pad_packed_sequence(
     return (padded.transpose(0, 1) if batch_first else padded), lengths
 
 
-def _filled(like: Any, shape: Any, value: float) -> Any:
+def _filled(like: Tensor, shape: tuple[int, ...], value: float) -> Tensor:
     return mindtorch.full(shape, value, dtype=like.dtype, device=like.device)
 
 
@@ -163,7 +164,7 @@ def pad_sequence(
     batch_first: bool = False,
     padding_value: float = 0.0,
     padding_side: str = "right",
-) -> Any:
+) -> Tensor:
     """Stacks tensors `[L_i, *]` to `[T, N, *]` (`[N, T, *]`), padded to the longest."""
     if not isinstance(sequences, Iterable):
         raise RuntimeError(

@@ -5,16 +5,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from mindtorch._tensor import Tensor
-
-from .. import _aten as aten
+from ..._tensor.tensor import Tensor
+from ...ops.spec import aten
 from ..modules.module import Module
 from ..parameter import Parameter
 
 __all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
 
 
-def norm_except_dim(v: Tensor, dim: int) -> Any:
+def norm_except_dim(v: Tensor, dim: int) -> Tensor:
     """2-norm over every dim but `dim`, kept as size 1; dim -1 takes all."""
     if dim == -1:
         return v.norm()
@@ -29,7 +28,7 @@ class WeightNorm:
         self.name = name
         self.dim = -1 if dim is None else dim
 
-    def compute_weight(self, module: Module) -> Any:
+    def compute_weight(self, module: Module) -> Tensor:
         """Gives g v / |v|."""
         g = getattr(module, self.name + "_g")
         v = getattr(module, self.name + "_v")
@@ -61,7 +60,7 @@ class WeightNorm:
         del module._parameters[self.name + "_v"]
         setattr(module, self.name, Parameter(weight.data))
 
-    def __call__(self, module: Module, inputs: Any) -> None:
+    def __call__(self, module: Module, inputs: tuple[Tensor, ...]) -> None:
         setattr(module, self.name, self.compute_weight(module))
 
 

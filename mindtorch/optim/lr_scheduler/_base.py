@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from mindtorch._tensor import Tensor
-
+from ..._tensor.tensor import Tensor
 from ..optimizer import Optimizer
 
 EPOCH_DEPRECATION_WARNING = (
@@ -36,7 +35,7 @@ _OVERRIDDEN_WARNING = (
 )
 
 
-def set_rate(group: dict[str, Any], value: Any) -> None:
+def set_rate(group: dict[str, Any], value: float) -> None:
     """Sets a group's rate; a tensor rate is filled in place, as a captured step holds it."""
     if isinstance(group["lr"], Tensor):
         group["lr"].fill_(float(value))
@@ -44,13 +43,13 @@ def set_rate(group: dict[str, Any], value: Any) -> None:
         group["lr"] = value
 
 
-def check_optimizer(optimizer: Any) -> None:
+def check_optimizer(optimizer: Optimizer) -> None:
     """TypeError for anything but an Optimizer."""
     if not isinstance(optimizer, Optimizer):
         raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
 
 
-def per_group(name: str, optimizer: Any, value: Any) -> list[Any]:
+def per_group(name: str, optimizer: Optimizer, value: Any) -> list[Any]:
     """One value per parameter group: a list of the right length, or one value repeated."""
     groups = len(optimizer.param_groups)
     if not isinstance(value, list | tuple):
@@ -149,7 +148,7 @@ class LRScheduler:
         self._last_lr: list[Any] = [_plain(group["lr"]) for group in self.optimizer.param_groups]
 
 
-def _plain(rate: Any) -> Any:
+def _plain(rate: float) -> float:
     return rate.clone() if isinstance(rate, Tensor) else rate
 
 

@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any
 
+from ...optim.optimizer import Optimizer
 from ._base import EPOCH_DEPRECATION_WARNING, LRScheduler, check_optimizer, set_rate
 
 
@@ -105,7 +106,7 @@ class ChainedScheduler(LRScheduler):
         _load_members(self, state_dict)
 
 
-def _check_member(name: str, i: int, scheduler: Any, optimizer: Any) -> None:
+def _check_member(name: str, i: int, scheduler: Any, optimizer: Optimizer) -> None:
     if not hasattr(scheduler, "optimizer"):
         raise TypeError(f"{name} at index {i} should have `optimizer` as its attribute.")
     if isinstance(scheduler, ReduceLROnPlateau):
@@ -203,7 +204,7 @@ class ReduceLROnPlateau(LRScheduler):
         """Says whether bad steps are not counted at present."""
         return self.cooldown_counter > 0
 
-    def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
+    def step(self, metrics: float, epoch: int | None = None) -> None:  # type: ignore[override]
         """Takes the metric of this step and lowers the rates when it has stalled."""
         current = float(metrics)
         if epoch is None:

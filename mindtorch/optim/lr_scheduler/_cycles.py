@@ -7,6 +7,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from ...optim.optimizer import Optimizer
 from ._base import LRScheduler, per_group, set_rate
 
 
@@ -63,7 +64,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             set_rate(group, value)
         self._last_lr = self._rates()
 
-    def _jump(self, epoch: Any) -> None:
+    def _jump(self, epoch: int) -> None:
         if epoch < 0:
             raise ValueError(f"Expected non-negative epoch, but got {epoch}")
         if epoch < self.T_0:
@@ -77,7 +78,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             self.T_i = self.T_0 * self.T_mult**n
 
 
-def _momentum_key(optimizer: Any) -> str | None:
+def _momentum_key(optimizer: Optimizer) -> str | None:
     """Where a group keeps its momentum: `momentum`, or the first of `betas`."""
     for key in ("momentum", "betas"):
         if key in optimizer.defaults:
@@ -95,7 +96,7 @@ class CyclicLR(LRScheduler):
     def __init__(
         self,
         optimizer: Any,
-        base_lr: Any,
+        base_lr: float,
         max_lr: Any,
         step_size_up: int = 2000,
         step_size_down: int | None = None,
@@ -129,7 +130,7 @@ class CyclicLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
         self.base_lrs = bases
 
-    def _start_momentum(self, base: Any, largest: Any, last_epoch: int) -> None:
+    def _start_momentum(self, base: float, largest: float, last_epoch: int) -> None:
         key = _momentum_key(self.optimizer)
         if key is None:
             raise ValueError(
@@ -205,8 +206,8 @@ class OneCycleLR(LRScheduler):
         pct_start: float = 0.3,
         anneal_strategy: str = "cos",
         cycle_momentum: bool = True,
-        base_momentum: Any = 0.85,
-        max_momentum: Any = 0.95,
+        base_momentum: float = 0.85,
+        max_momentum: float = 0.95,
         div_factor: float = 25.0,
         final_div_factor: float = 1e4,
         three_phase: bool = False,
@@ -251,7 +252,7 @@ class OneCycleLR(LRScheduler):
         keys = ("end_step", "start_lr", "end_lr", "start_momentum", "end_momentum")
         return [dict(zip(keys, way, strict=True)) for way in ways]
 
-    def _start_momentum(self, base: Any, largest: Any, last_epoch: int) -> None:
+    def _start_momentum(self, base: float, largest: float, last_epoch: int) -> None:
         key = _momentum_key(self.optimizer)
         if key is None:
             raise ValueError(

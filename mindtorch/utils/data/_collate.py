@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 import mindtorch
-from mindtorch._tensor import Tensor
+
+from ..._tensor.tensor import Tensor
 
 _REFUSAL = (
     "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
@@ -68,25 +69,25 @@ def _sequence(batch: Any, first: Any, functions: Any) -> Any:
         return joined
 
 
-def _stack(batch: Any, *, collate_fn_map: Any = None) -> Any:
+def _stack(batch: Any, *, collate_fn_map: Any = None) -> Tensor:
     return mindtorch.stack(list(batch), 0)
 
 
-def _arrays(batch: Any, *, collate_fn_map: Any = None) -> Any:
+def _arrays(batch: Any, *, collate_fn_map: Any = None) -> Tensor:
     if batch[0].dtype.kind in "SUOV":
         raise TypeError(_REFUSAL.format(batch[0].dtype))
     return collate([mindtorch.as_tensor(item) for item in batch], collate_fn_map=collate_fn_map)
 
 
-def _scalars(batch: Any, *, collate_fn_map: Any = None) -> Any:
+def _scalars(batch: Any, *, collate_fn_map: Any = None) -> Tensor:
     return mindtorch.as_tensor(np.asarray(batch))
 
 
-def _floats(batch: Any, *, collate_fn_map: Any = None) -> Any:
+def _floats(batch: Any, *, collate_fn_map: Any = None) -> Tensor:
     return mindtorch.tensor(list(batch), dtype=mindtorch.float64)
 
 
-def _ints(batch: Any, *, collate_fn_map: Any = None) -> Any:
+def _ints(batch: Any, *, collate_fn_map: Any = None) -> Tensor:
     return mindtorch.tensor(list(batch))
 
 

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 import mindtorch
-from mindtorch._tensor import Tensor
+
+from ..._tensor.tensor import Tensor
 
 __all__ = [
     "ChainDataset",

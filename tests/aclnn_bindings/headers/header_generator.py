@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import cycle
 from pathlib import Path
 
-from aclnn_bindings.signature import Declarations, Param, Signature, Struct
+from aclnn_bindings.interface.signature import Declarations, Param, Signature, Struct
 
 _CORE = "acl/acl_base.h"
 _ARRAY = re.compile(r"((?:\[[^\]]*\])+)$")

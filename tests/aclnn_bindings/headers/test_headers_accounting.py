@@ -8,12 +8,12 @@ from pathlib import Path
 import header_generator
 import pytest
 
-from aclnn_bindings import catalog
-from aclnn_bindings.headers.declaration import read_declarations
-from aclnn_bindings.headers.markers import Markers
-from aclnn_bindings.headers.preprocessor import predefined
-from aclnn_bindings.headers.raw import Unit
-from aclnn_bindings.headers.source import decode, read_source
+from aclnn_bindings.interface import catalog
+from aclnn_bindings.interface.headers.declaration import read_declarations
+from aclnn_bindings.interface.headers.markers import Markers
+from aclnn_bindings.interface.headers.preprocessor import predefined
+from aclnn_bindings.interface.headers.raw import Unit
+from aclnn_bindings.interface.headers.source import decode, read_source
 
 _LINKAGE = re.compile(r'extern\s*"C"\s*\{')
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aclnn_bindings.headers import parse_text, parse_tree
-from aclnn_bindings.signature import Declarations
+from aclnn_bindings.interface.headers import parse_text, parse_tree
+from aclnn_bindings.interface.signature import Declarations
 
 MANY = 10 * 1024 * 1024
 LINE = {

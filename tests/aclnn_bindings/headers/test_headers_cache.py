@@ -11,9 +11,9 @@ from pathlib import Path
 import header_generator
 import pytest
 
-from aclnn_bindings import catalog
-from aclnn_bindings.headers import cache, load, parse_tree
-from aclnn_bindings.signature import Declarations
+from aclnn_bindings.interface import catalog
+from aclnn_bindings.interface.headers import cache, load, parse_tree
+from aclnn_bindings.interface.signature import Declarations
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_added_and_removed_headers_are_seen(folder: Path, tree: Path, no_margin:
 def test_touched_but_equal_header_is_not_parsed_again(
     folder: Path, tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from aclnn_bindings.headers import tree as reader
+    from aclnn_bindings.interface.headers import tree as reader
 
     load([tree])
     os.utime(tree / "a.h")
@@ -190,9 +190,9 @@ def test_many_processes_may_load_and_rebuild_at_once(folder: Path, tree: Path) -
 def test_warm_load_imports_no_parser(folder: Path, tree: Path, no_margin: None) -> None:
     load([tree])
     code = (
-        "import sys; from aclnn_bindings.headers import load; "
+        "import sys; from aclnn_bindings.interface.headers import load; "
         f"found = load([{str(tree)!r}]); assert 'f' in found.functions; "
-        "print('aclnn_bindings.headers.tree' in sys.modules)"
+        "print('aclnn_bindings.interface.headers.tree' in sys.modules)"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60

@@ -7,9 +7,9 @@ import re
 import header_generator
 import pytest
 
-from aclnn_bindings import catalog
-from aclnn_bindings.headers import parse_tree
-from aclnn_bindings.signature import Declarations, Kind, Signature
+from aclnn_bindings.interface import catalog
+from aclnn_bindings.interface.headers import parse_tree
+from aclnn_bindings.interface.signature import Declarations, Kind, Signature
 
 VERSIONS = catalog.versions()
 

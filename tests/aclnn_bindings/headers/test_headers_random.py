@@ -8,7 +8,7 @@ import pytest
 import random_header
 import truth
 
-from aclnn_bindings.headers import parse_tree
+from aclnn_bindings.interface.headers import parse_tree
 
 
 @pytest.mark.skipif(truth.COMPILER is None, reason="no C++ compiler on PATH")

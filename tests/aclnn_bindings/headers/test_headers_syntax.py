@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from aclnn_bindings.headers import parse_text
-from aclnn_bindings.headers.tables import declarations
-from aclnn_bindings.headers.tree import build
-from aclnn_bindings.signature import Declarations, Direction, Kind
+from aclnn_bindings.interface.headers import parse_text
+from aclnn_bindings.interface.headers.tables import declarations
+from aclnn_bindings.interface.headers.tree import build
+from aclnn_bindings.interface.signature import Declarations, Direction, Kind
 
 
 def parse_files(**files: str) -> Declarations:

@@ -10,8 +10,8 @@ import pytest
 import truth
 
 import aclnn_bindings
-from aclnn_bindings import catalog
-from aclnn_bindings.headers import parse_text, parse_tree
+from aclnn_bindings.interface import catalog
+from aclnn_bindings.interface.headers import parse_text, parse_tree
 
 needs_compiler = pytest.mark.skipif(truth.COMPILER is None, reason="no C++ compiler on PATH")
 SIMULATOR = [

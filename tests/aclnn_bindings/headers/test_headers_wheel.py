@@ -11,10 +11,10 @@ import pytest
 import truth
 from test_headers_accounting import account
 
-from aclnn_bindings.headers import parse_tree
-from aclnn_bindings.headers.cache import cache_folder
-from aclnn_bindings.headers.source import decode
-from aclnn_bindings.signature import Declarations, Kind
+from aclnn_bindings.interface.headers import parse_tree
+from aclnn_bindings.interface.headers.cache import cache_folder
+from aclnn_bindings.interface.headers.source import decode
+from aclnn_bindings.interface.signature import Declarations, Kind
 
 WHEEL = "torch-npu==2.8.0"
 INSIDE = "torch_npu/include/third_party/acl/inc/"

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from aclnn_bindings.headers.symbols import enum_type
-from aclnn_bindings.signature import Declarations, Signature, Struct
+from aclnn_bindings.interface.headers.symbols import enum_type
+from aclnn_bindings.interface.signature import Declarations, Signature, Struct
 
 COMPILER = shutil.which("g++") or shutil.which("c++")
 _GUARD = re.compile(r"^\s*#\s*ifndef\s+(\w+)", re.M)

@@ -8,12 +8,12 @@ import subprocess
 from dataclasses import replace
 from pathlib import Path
 
-from aclnn_bindings import catalog
-from aclnn_bindings.abi import kind_of
 from aclnn_bindings.cann import Cann
-from aclnn_bindings.install import Install, Library
-from aclnn_bindings.signature import Declarations, Direction, Param, Signature
-from aclnn_bindings.versions import Versions
+from aclnn_bindings.install.describe import Install, Library
+from aclnn_bindings.install.versions import Versions
+from aclnn_bindings.interface import catalog
+from aclnn_bindings.interface.abi import kind_of
+from aclnn_bindings.interface.signature import Declarations, Direction, Param, Signature
 
 SOURCE = Path(__file__).with_name("stub.c")
 KINDS = (

@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from mindtorch_npu.conformance.case import (
+from mindtorch_npu.conformance.cases.case import (
     CONTRACTS,
     DTYPES,
     FILLS,

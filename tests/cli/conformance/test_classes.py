@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from mindtorch_npu.conformance import classes
-from mindtorch_npu.conformance.classes import requirement
-from mindtorch_npu.conformance.metrics import errors, measure
-from mindtorch_npu.conformance.precision import rounded
-from mindtorch_npu.conformance.tiers import judge
 
+from mindtorch.laws.judge import classes
+from mindtorch.laws.judge.classes import requirement
+from mindtorch.laws.judge.metrics import errors, measure
+from mindtorch.laws.judge.precision import rounded
+from mindtorch.laws.judge.tiers import judge
 from mindtorch.ops import OPS
 
 

@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from mindtorch_npu.conformance import journal
-from mindtorch_npu.conformance.result import Result
+from mindtorch_npu.conformance.record import journal
+from mindtorch_npu.conformance.record.result import Result
 
 RESULT = Result("add/meta/s0", "add", "meta", "PASS", tier="T0", seed=3, seconds=0.25)
 
@@ -69,3 +69,9 @@ def test_repro_line_is_safe_to_paste():
         "mindtorch-npu check add --case add/meta/s0 --seed 7"
     )
     assert "'a b'" in journal.repro("add/meta/s0", 7, ["--home", "a b"])
+
+
+def test_unknown_verdict_is_refused_and_not_dropped(tmp_path):
+    line = json.dumps({"kind": "result", **RESULT.as_json(), "verdict": "MAGIC"})
+    with pytest.raises(journal.JournalError, match="'MAGIC' is none of"):
+        journal.read(written(tmp_path, head(), line))

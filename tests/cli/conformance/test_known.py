@@ -3,8 +3,8 @@
 import datetime
 
 import pytest
-from mindtorch_npu.conformance import known
-from mindtorch_npu.conformance.result import Result
+from mindtorch_npu.conformance.record import known
+from mindtorch_npu.conformance.record.result import Result
 
 TODAY = datetime.date(2026, 12, 1)
 FAIL = Result("add/grad/s0", "add", "grad", "FAIL", dtype="float16")
@@ -68,3 +68,17 @@ def test_version_ranges():
     assert not known.in_range("8.3.0", ">=8.1,<8.3")
     assert known.in_range("9.1.0", "==9.1")
     assert not known.in_range("", ">=1")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('[[issues]]\nop = "add"\nreason = "x"\nexpires = 2027-01-31\n', "unknown table 'issues'"),
+        ('[[issue]]\nop = "add"\nreason = "x"\nexpires = 2027-01-31T00:00:00\n', "must be a date"),
+    ],
+)
+def test_mistyped_table_or_date_is_named(tmp_path, text, says):
+    path = tmp_path / "known.toml"
+    path.write_text(text)
+    with pytest.raises(known.KnownIssuesError, match=says):
+        known.load(path)

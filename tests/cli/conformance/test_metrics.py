@@ -3,8 +3,9 @@
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from mindtorch_npu.conformance.metrics import BUCKETS, measure
-from mindtorch_npu.conformance.precision import FORMATS, rounded, spacing
+
+from mindtorch.laws.judge.metrics import BUCKETS, measure
+from mindtorch.laws.judge.precision import FORMATS, rounded, spacing
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False, width=32))
@@ -48,7 +49,7 @@ def test_worst_element_is_named_with_its_index():
     got[1, 2] += 0.5
     worst = measure(got, golden, "float32").worst
     assert worst is not None
-    assert (worst.index, worst.got, worst.expected) == ((1, 2), "6.5", "6")
+    assert (worst.index, worst.got, worst.expected) == ((1, 2), "6.5 0x40d00000", "6")
 
 
 def test_bias_shows_truncation_and_not_rounding():
@@ -86,3 +87,21 @@ def test_complex_numbers_are_measured_by_parts():
 
 def test_empty_results_have_nothing_wrong():
     assert measure(np.zeros((0, 3), np.float16), np.zeros((0, 3)), "float16").exact
+
+
+def test_zero_of_the_other_sign_is_not_bit_for_bit():
+    golden = np.array([0.0, -0.0, 1.0])
+    assert measure(np.array([0.0, -0.0, 1.0], np.float32), golden, "float32").exact
+    found = measure(np.array([0.0, 0.0, 1.0], np.float32), golden, "float32")
+    assert (found.exact, found.signs, found.worst.index) == (False, 1, (1,))
+
+
+def test_lean_tells_truncation_and_half_away_from_rounding_to_even():
+    golden = np.random.default_rng(0).uniform(-2, 2, 4096)
+    cut = np.trunc(golden * 2**12) / 2**12
+    assert measure(cut.astype(np.float16), golden, "float16").lean < -0.2
+    assert abs(measure(rounded(golden, "float16"), golden, "float16").lean) < 0.05
+    ties = 1 + (np.arange(512) + 0.5) / 2**10
+    away = np.ceil(ties * 2**10) / 2**10
+    assert measure(away.astype(np.float16), ties, "float16").lean == 0.5
+    assert abs(measure(rounded(ties, "float16"), ties, "float16").lean) < 0.01

@@ -6,14 +6,13 @@ import io
 import json
 
 import pytest
-from mindtorch_npu.conformance.case import Case
-from mindtorch_npu.conformance.claims import Claims
-from mindtorch_npu.conformance.complaints import verdict_of
-from mindtorch_npu.conformance.result import Result
-from mindtorch_npu.conformance.worker import Worker
+from mindtorch_npu.conformance.cases.case import Case
+from mindtorch_npu.conformance.cases.claims import Claims
+from mindtorch_npu.conformance.record.result import Result
+from mindtorch_npu.conformance.run.cann_words import verdict_of
+from mindtorch_npu.conformance.run.worker import Worker
 
-from aclnn_bindings.errors import AclDeviceError, AclOutOfMemoryError, AclParameterError
-from mindtorch.ops import OPS
+from aclnn_bindings.runtime.status import AclDeviceError, AclOutOfMemoryError, AclParameterError
 
 CASE = Case("add", "method")
 DEVICE_LOST = "AclDeviceError: aclrtSynchronizeStream answered 507015"
@@ -86,7 +85,7 @@ def test_defect_of_the_check_is_an_error_and_names_itself(worker):
     ],
 )
 def test_exceptions_have_verdicts(error, dtype, verdict):
-    assert verdict_of(error, OPS["add"], dtype, Claims(("float32",)))[0] == verdict
+    assert verdict_of(error, ("aclnnAdd",), dtype, Claims(("float32",)))[0] == verdict
 
 
 def refusal(*dtypes):
@@ -95,12 +94,14 @@ def refusal(*dtypes):
 
 
 def test_refusing_a_claimed_dtype_is_an_error_and_an_unclaimed_one_is_not():
-    add, claims = OPS["add"], Claims(("float32",))
-    assert verdict_of(refusal("FLOAT"), add, "float32", claims)[0] == "ERROR"
-    assert verdict_of(refusal("DOUBLE"), add, "float64", claims)[0] == "UNSUPPORTED"
+    claims = Claims(("float32",))
+    assert verdict_of(refusal("FLOAT"), ("aclnnAdd",), "float32", claims)[0] == "ERROR"
+    assert verdict_of(refusal("DOUBLE"), ("aclnnAdd",), "float64", claims)[0] == "UNSUPPORTED"
 
 
 def test_refusing_a_result_dtype_that_documents_exclude_is_no_error():
     claims = Claims(("float32",), lambda _name: (("FLOAT",), ("BOOL",)))
-    assert verdict_of(refusal("FLOAT", "UINT8"), OPS["add"], "float32", claims)[0] == "UNSUPPORTED"
-    assert verdict_of(refusal("FLOAT", "BOOL"), OPS["add"], "float32", claims)[0] == "ERROR"
+    assert (
+        verdict_of(refusal("FLOAT", "UINT8"), ("aclnnAdd",), "float32", claims)[0] == "UNSUPPORTED"
+    )
+    assert verdict_of(refusal("FLOAT", "BOOL"), ("aclnnAdd",), "float32", claims)[0] == "ERROR"

@@ -1,6 +1,7 @@
 // Activations and their gradients, as torch defines them.
-#include "pointwise.h"
-#include "vmath.h"
+#include "loops/given.h"
+#include "loops/pointwise.h"
+#include "loops/vmath.h"
 
 namespace aclsim {
 
@@ -178,6 +179,13 @@ aclError run_log_sigmoid(Call& c) {
   return ACL_SUCCESS;
 }
 
+aclnnStatus check_softshrink(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {1}));
+  if (c.scalar(1).real() >= 0) return Pointwise<Softshrink, 2, 0, ~1>::check(c);
+  return c.fail(ACLNN_ERR_PARAM_INVALID, "lambd should be 0 or more, but is %g.",
+                c.scalar(1).real());
+}
+
 }  // namespace
 }  // namespace aclsim
 
@@ -190,8 +198,9 @@ ACLNN_UNARY(aclnnSilu, Silu)
 ACLNN_BINARY(aclnnSiluBackward, SiluGrad)
 ACLNN_OP(aclnnSwish, SwishRow::check, SwishRow::run)
 ACLNN_OP(aclnnSwishBackward, SwishGradRow::check, SwishGradRow::run)
-ACLNN_UNARY(aclnnGelu, Gelu)
-ACLNN_BINARY(aclnnGeluBackward, GeluGrad)
+// The tanh form, by the operators' documents; V2 says which.
+ACLNN_UNARY(aclnnGelu, GeluTanh)
+ACLNN_BINARY(aclnnGeluBackward, GeluTanhGrad)
 ACLNN_OP(aclnnGeluV2, GeluV2::check, GeluV2::run)
 ACLNN_OP(aclnnGeluBackwardV2, GeluGradV2::check, GeluGradV2::run)
 ACLNN_UNARY(aclnnFastGelu, FastGelu)
@@ -216,7 +225,7 @@ ACLNN_POINTWISE(aclnnInplaceHardtanh, Hardtanh, 0, 0, ~1, ~2)
 ACLNN_POINTWISE(aclnnHardtanhBackward, HardtanhGrad, 4, 0, 1, ~2, ~3)
 ACLNN_POINTWISE(aclnnHardshrink, Hardshrink, 2, 0, ~1)
 ACLNN_POINTWISE(aclnnHardshrinkBackward, HardshrinkGrad, 3, 0, 1, ~2)
-ACLNN_POINTWISE(aclnnSoftshrink, Softshrink, 2, 0, ~1)
+ACLNN_OP(aclnnSoftshrink, check_softshrink, (Pointwise<Softshrink, 2, 0, ~1>::run))
 ACLNN_POINTWISE(aclnnSoftshrinkBackward, HardshrinkGrad, 3, 0, 1, ~2)
 ACLNN_POINTWISE(aclnnShrink, Shrink, 3, 0, ~1, ~2)
 ACLNN_POINTWISE(aclnnSoftplus, Softplus, 3, 0, ~1, ~2)

@@ -1,11 +1,11 @@
 // Addition, subtraction, multiplication, division, and what is made of them.
-#include "pointwise.h"
+#include "loops/pointwise.h"
 
 namespace aclsim {
 
-ACL_FN(Add, Arith, (T a, T b, T alpha), a + alpha * b)
-ACL_FN(Sub, Arith, (T a, T b, T alpha), a - alpha * b)
-ACL_FN(Rsub, Arith, (T a, T b, T alpha), b - alpha * a)
+ACL_FN(Add, Additive, (T a, T b, T alpha), a + alpha * b)
+ACL_FN(Sub, Additive, (T a, T b, T alpha), a - alpha * b)
+ACL_FN(Rsub, Additive, (T a, T b, T alpha), b - alpha * a)
 ACL_FN(Mul, Arith, (T a, T b), a * b)
 ACL_FN(Div, Floating, (T a, T b), a / b)
 ACL_FN(AddRelu, Real, (T a, T b, T alpha), (a + alpha * b) < T(0) ? T(0) : a + alpha * b)
@@ -24,6 +24,8 @@ struct Lerp : FloatingReal {
 ACLNN_POINTWISE(aclnnAdd, Add, 3, 0, 1, ~2)
 ACLNN_POINTWISE(aclnnAdds, Add, 3, 0, 1, ~2)
 ACLNN_POINTWISE(aclnnAddV3, Add, 3, 0, 1, ~2)
+// The scalar comes first; what is written is the tensor.
+ACLNN_POINTWISE(aclnnInplaceAddV3, Add, 1, 0, 1, ~2)
 ACLNN_POINTWISE(aclnnInplaceAdd, Add, 0, 0, 1, ~2)
 ACLNN_POINTWISE(aclnnInplaceAdds, Add, 0, 0, 1, ~2)
 ACLNN_POINTWISE(aclnnSub, Sub, 3, 0, 1, ~2)

@@ -1,8 +1,8 @@
-// Attention as training and prompts call it, in four dense layouts, and its gradients. Rotary
-// parts, quantized inputs, sinks, prefixes and variable lengths are refused.
-#include "attention.h"
-#include "given.h"
-#include "stage.h"
+// Attention in training, in four dense layouts, and its gradients. Rotary parts, quantized inputs,
+// sinks and prefixes are refused; attention_varlen.cpp has packed sequences.
+#include "loops/attention.h"
+#include "loops/given.h"
+#include "loops/stage.h"
 
 namespace aclsim {
 namespace {
@@ -15,7 +15,6 @@ struct Places {
   int refused_from, refused_to;
   int scale, keep, before, after, heads, layout, sparse, shift_type;
   int dq, dk, dv, dshift;    // a forward op has only dq: its output
-  bool shift_after = false;  // the shift is added to scaled scores
 };
 constexpr Places kScore = {kNone, 3,  4,  6,  16, 17,    7,  7,     8,     9,
                            10,    11, 12, 13, 15, kNone, 19, kNone, kNone, kNone};
@@ -33,13 +32,6 @@ constexpr Places kGradV3 = {3,  4,  5,  7,  8,  9,  12, 13, 16, 17,
                             18, 19, 20, 21, 23, 24, 25, 26, 27, 28};
 constexpr Places kGradV4 = {3,  4,  5,  7,  8,  9,  12, 22, 25, 26,
                             27, 28, 29, 30, 33, 34, 38, 39, 40, 43};
-// Inference: no statistics, nothing dropped.
-constexpr Places kPrompt = {kNone, 3, kNone, 4,     kNone, kNone, 5,     5,     7,     kNone, 8,
-                            9,     6, 10,    kNone, kNone, 12,    kNone, kNone, kNone, true};
-constexpr Places kPromptV2 = {kNone, 3,  kNone, 4,  kNone, kNone, 5,     11,    13,    kNone, 14,
-                              15,    12, 16,    18, kNone, 19,    kNone, kNone, kNone, true};
-constexpr Places kPromptV3 = {kNone, 3,  kNone, 4,  kNone, kNone, 5,     11,    13,    kNone, 14,
-                              15,    12, 16,    18, kNone, 20,    kNone, kNone, kNone, true};
 
 bool absent(const Call& c, int arg) {
   if (arg == kNone) return true;
@@ -170,7 +162,7 @@ aclnnStatus plan_of(Call& c, const Places& at) {
   a.out = o.layout;
   a.scale = c.number(at.scale),
   a.keep = at.keep == kNone ? 1 : c.number(at.keep == kNone ? 0 : at.keep);
-  a.shift_first = !at.shift_after && integer_or(c, at.shift_type, 1) == 1;
+  a.shift_first = integer_or(c, at.shift_type, 1) == 1;
   a.sparse = static_cast<Sparse>(integer_or(c, at.sparse, 0));
   a.before = c.integer(at.before), a.after = c.integer(at.after);
   ACL_RETURN_IF_FAILED(read_scores(c, at, a));
@@ -247,9 +239,6 @@ ACLNN_OP_FLAGS(aclnnFlashAttentionScore, check_score<kScore>, run_score<kScore>,
 ACLNN_OP_FLAGS(aclnnFlashAttentionScoreV2, check_score<kScoreV2>, run_score<kScoreV2>, kOwnNulls)
 ACLNN_OP_FLAGS(aclnnFlashAttentionScoreV3, check_score<kScoreV3>, run_score<kScoreV3>, kOwnNulls)
 ACLNN_OP_FLAGS(aclnnFlashAttentionScoreV4, check_score<kScoreV4>, run_score<kScoreV4>, kOwnNulls)
-ACLNN_OP_FLAGS(aclnnPromptFlashAttention, check_score<kPrompt>, run_score<kPrompt>, kOwnNulls)
-ACLNN_OP_FLAGS(aclnnPromptFlashAttentionV2, check_score<kPromptV2>, run_score<kPromptV2>, kOwnNulls)
-ACLNN_OP_FLAGS(aclnnPromptFlashAttentionV3, check_score<kPromptV3>, run_score<kPromptV3>, kOwnNulls)
 ACLNN_OP_FLAGS(aclnnFlashAttentionScoreGrad, check_grad<kGrad>, run_grad<kGrad>, kOwnNulls)
 ACLNN_OP_FLAGS(aclnnFlashAttentionScoreGradV2, check_grad<kGradV2>, run_grad<kGradV2>, kOwnNulls)
 ACLNN_OP_FLAGS(aclnnFlashAttentionScoreGradV3, check_grad<kGradV3>, run_grad<kGradV3>, kOwnNulls)

@@ -1,6 +1,6 @@
 // Powers, remainders, extrema, clamps and other functions of two or three operands.
-#include "pointwise.h"
-#include "vmath.h"
+#include "loops/pointwise.h"
+#include "loops/vmath.h"
 
 #include <numeric>
 
@@ -75,8 +75,9 @@ struct Pow : Arith {
     } else {
       if (b == T(2)) return a * a;
       if constexpr (!std::is_same<T, c128>::value) {
-        if (b == T(0.5)) return std::sqrt(a);
-        if (b == T(-0.5)) return T(1) / std::sqrt(a);
+        // pow(-0, 1/2) is +0 and pow(-inf, 1/2) is +inf (C17, F.10.4.4): no roots of those.
+        if (b == T(0.5) && a > T(0)) return std::sqrt(a);
+        if (b == T(-0.5) && a > T(0)) return T(1) / std::sqrt(a);
         if (b == T(3)) return a * a * a;
         if (b == T(-1)) return T(1) / a;
       }
@@ -108,6 +109,12 @@ struct LogAddExp2 : FloatingReal {
   }
 };
 ACL_FN(XLogY, FloatingReal, (T a, T b), b != b ? b : (a == T(0) ? T(0) : a * std::log(b)))
+struct XLog1pY : FloatingReal {
+  template <class T>
+  static ACL_INLINE T f(T a, T b) {
+    return b != b ? b : (a == T(0) ? T(0) : a * std::log1p(b));
+  }
+};
 struct Gcd : Computes<true, false> {
   template <class T>
   static ACL_INLINE T f(T a, T b) {
@@ -225,6 +232,7 @@ ACLNN_BINARY(aclnnLogAddExp2, LogAddExp2)
 ACLNN_BINARY_INPLACE(aclnnXLogYTensor, aclnnInplaceXLogYTensor, XLogY)
 ACLNN_BINARY_INPLACE(aclnnXLogYScalarOther, aclnnInplaceXLogYScalarOther, XLogY)
 ACLNN_BINARY(aclnnXLogYScalarSelf, XLogY)
+ACLNN_BINARY(aclnnXlog1py, XLog1pY)
 ACLNN_BINARY(aclnnGcd, Gcd)
 ACLNN_OP(aclnnSWhere, (Where<0, 1, 2, 3>::check), (Where<0, 1, 2, 3>::run))
 ACLNN_OP(aclnnInplaceMaskedFillScalar, MaskedFillRow::check, MaskedFillRow::Row::run)

@@ -1,7 +1,7 @@
 // What torch_npu's training loops call beside the families: the scaler of mixed precision, and
 // reading and writing by flat position.
-#include "indices.h"
-#include "promote.h"
+#include "loops/indices.h"
+#include "loops/promote.h"
 
 namespace aclsim {
 namespace {

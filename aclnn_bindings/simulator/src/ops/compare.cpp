@@ -1,5 +1,5 @@
 // Comparisons, truth and bits.
-#include "pointwise.h"
+#include "loops/pointwise.h"
 
 namespace aclsim {
 
@@ -112,6 +112,8 @@ ACLNN_BITS(aclnnBitwiseOrTensor, aclnnInplaceBitwiseOrTensor, aclnnBitwiseOrScal
            aclnnInplaceBitwiseOrScalar, BitOr)
 ACLNN_BITS(aclnnBitwiseXorTensor, aclnnInplaceBitwiseXorTensor, aclnnBitwiseXorScalar,
            aclnnInplaceBitwiseXorScalar, BitXor)
+ACLNN_BITS_OF(aclnnBitwiseAndTensorOut, BitAnd, 2)
+ACLNN_BITS_OF(aclnnInplaceBitwiseAndTensorOut, BitAnd, 0)
 ACLNN_BITS_OF(aclnnLeftShift, ShiftLeft, 2)
 ACLNN_BITS_OF(aclnnLeftShifts, ShiftLeft, 2)
 ACLNN_BITS_OF(aclnnRightShift, ShiftRight, 2)

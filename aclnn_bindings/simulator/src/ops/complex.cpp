@@ -1,6 +1,6 @@
 // Making complex numbers and taking them apart.
-#include "iterate.h"
-#include "promote.h"
+#include "loops/iterate.h"
+#include "loops/promote.h"
 
 namespace aclsim {
 namespace {
@@ -8,14 +8,18 @@ namespace {
 // The real parts of a complex tensor as a real view, the imaginary ones one element further.
 Tensor part_of(const Tensor& t, bool imaginary) {
   Tensor v = t;
-  v.dtype = t.dtype == ACL_COMPLEX128 ? ACL_DOUBLE : ACL_FLOAT;
+  v.dtype = t.dtype == ACL_COMPLEX128 ? ACL_DOUBLE
+            : t.dtype == ACL_COMPLEX32 ? ACL_FLOAT16
+                                       : ACL_FLOAT;
   v.offset = 2 * t.offset + imaginary;
   for (int i = 0; i < t.rank; ++i) v.strides[i] *= 2;
   return v;
 }
 aclnnStatus expect_complex(const Call& c, int arg) {
-  if (is_complex(c.tensor(arg).dtype)) return ACLNN_SUCCESS;
-  return c.fail(ACLNN_ERR_PARAM_INVALID, "%s should be COMPLEX64 or COMPLEX128, but is %s.",
+  if (is_complex(c.tensor(arg).dtype) || c.tensor(arg).dtype == ACL_COMPLEX32) {
+    return ACLNN_SUCCESS;
+  }
+  return c.fail(ACLNN_ERR_PARAM_INVALID, "%s should be complex, but is %s.",
                 c.name(arg), dtype_name(c.tensor(arg).dtype));
 }
 
@@ -58,6 +62,21 @@ aclError run_real(Call& c) {
   copy_tensor(c.tensor(1), is_complex(self.dtype) ? part_of(self, false) : self);
   return ACL_SUCCESS;
 }
+// (x, out): pi for negative numbers, NaN for NaN.
+aclError run_angle(Call& c) {
+  Loop loop = loop_over(c.tensor(1));
+  loop.add(c.tensor(0));
+  loop.coalesce();
+  run_loop<c128>(loop, [](int64_t n, c128* out, const c128* const* in) {
+    for (int64_t i = 0; i < n; ++i) {
+      const c128 x = in[0][i];
+      const double angle = x.imag() == 0 && x.real() == 0 ? std::atan2(x.imag(), x.real())
+                                                          : std::arg(x);
+      out[i] = x.real() != x.real() && x.imag() == 0 ? x.real() : angle;
+    }
+  });
+  return ACL_SUCCESS;
+}
 aclnnStatus check_same(Call& c) { return expect_same_shape(c, 1, 0); }
 
 }  // namespace
@@ -66,3 +85,4 @@ aclnnStatus check_same(Call& c) { return expect_same_shape(c, 1, 0); }
 ACLNN_OP(aclnnComplex, check_make, run_complex)
 ACLNN_OP(aclnnPolar, check_make, run_polar)
 ACLNN_OP(aclnnReal, check_same, run_real)
+ACLNN_OP(aclnnAngleV2, check_same, run_angle)

@@ -1,7 +1,7 @@
 // Convolution and transposed convolution over one to three dims, and their gradients.
-#include "conv.h"
-#include "given.h"
-#include "stage.h"
+#include "loops/conv.h"
+#include "loops/given.h"
+#include "loops/stage.h"
 
 namespace aclsim {
 namespace {

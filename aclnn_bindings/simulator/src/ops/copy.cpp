@@ -1,6 +1,6 @@
 // Copies, casts and fills.
-#include "iterate.h"
-#include "promote.h"
+#include "loops/iterate.h"
+#include "loops/promote.h"
 
 namespace aclsim {
 namespace {

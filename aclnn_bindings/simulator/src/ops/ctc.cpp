@@ -1,7 +1,7 @@
 // Connectionist temporal classification (Graves et al., 2006): forward and backward recursions over
 // the targets with blanks between, in logarithms.
-#include "promote.h"
-#include "rows.h"
+#include "loops/promote.h"
+#include "loops/rows.h"
 
 #include <cmath>
 

@@ -1,7 +1,7 @@
 // Dropout: bit masks, their application and their gradients.
-#include "philox.h"
-#include "promote.h"
-#include "rows.h"
+#include "loops/philox.h"
+#include "loops/promote.h"
+#include "loops/rows.h"
 
 namespace aclsim {
 namespace {
@@ -9,14 +9,18 @@ namespace {
 // Bits of a mask: packed eight to a byte in 128-bit units, or one bool per element.
 int64_t packed_bytes(int64_t n) { return (n + 127) / 128 * 16; }
 bool packed(const Tensor& mask) { return mask.dtype != ACL_BOOL; }
+int64_t byte_place(const Tensor& mask, int64_t byte) {
+  if (mask.rank == 1) return byte * mask.strides[0];
+  return Walker(mask.rank, mask.dims, byte).offset(mask.strides);
+}
 bool bit(const Tensor& mask, const Walker& at, int64_t i) {
   if (!packed(mask)) return mask.ptr<bool>()[at.offset(mask.strides)];
-  return mask.ptr<uint8_t>()[i / 8 * mask.strides[mask.rank - 1]] >> (i % 8) & 1;
+  return mask.ptr<uint8_t>()[byte_place(mask, i / 8)] >> (i % 8) & 1;
 }
 aclnnStatus expect_mask(const Call& c, int mask, int64_t n) {
   const Tensor& m = c.tensor(mask);
   if (packed(m)
-          ? m.rank >= 1 && m.numel() * static_cast<int64_t>(dtype_size(m.dtype)) >= (n + 7) / 8
+          ? m.rank >= 1 && dtype_size(m.dtype) == 1 && n >= 0 && m.numel() >= (n + 7) / 8
           : m.numel() == n) {
     return ACLNN_SUCCESS;
   }
@@ -37,11 +41,10 @@ void draw_mask(const Tensor& mask, int64_t n, double drop, const Philox& random)
     return;
   }
   uint8_t* bytes = mask.ptr<uint8_t>();
-  const int64_t stride = mask.strides[mask.rank - 1];
   for (int64_t b = 0; b < mask.numel(); ++b) {
     uint8_t byte = 0;
     for (int k = 0; k < 8 && b * 8 + k < n; ++k) byte |= static_cast<uint8_t>(kept(b * 8 + k) << k);
-    bytes[b * stride] = byte;
+    bytes[byte_place(mask, b)] = byte;
   }
 }
 
@@ -111,15 +114,19 @@ template <int Out>
 aclnnStatus check_mask(Call& c) {
   ACL_RETURN_IF_FAILED(expect_probability(c, 1));
   int64_t n = 1;
-  for (int64_t d : c.ints(0)) n *= d;
+  for (int64_t d : c.ints(0)) {
+    if (d < 0 || __builtin_mul_overflow(n, d, &n)) {
+      return c.fail(ACLNN_ERR_PARAM_INVALID, "shape %s is negative or too large.",
+                    shape_text(c.ints(0).data, static_cast<int>(std::min<int64_t>(8, c.ints(0).size))));
+    }
+  }
   return expect_mask(c, Out, n);
 }
 template <int Out>
 aclError run_mask(Call& c) {
   int64_t n = 1;
   for (int64_t d : c.ints(0)) n *= d;
-  draw_mask(c.tensor(Out), n, c.number(1),
-            {static_cast<uint64_t>(c.integer(2)), static_cast<uint64_t>(c.integer(3))});
+  draw_mask(c.tensor(Out), n, c.number(1), stream_of(c, 2));
   return ACL_SUCCESS;
 }
 
@@ -133,3 +140,4 @@ ACLNN_OP(aclnnDropoutBackward, check_apply<false>, run_apply<false>)
 ACLNN_OP(aclnnDropoutV3Grad, check_apply<false>, run_apply<false>)
 ACLNN_OP(aclnnDropoutGenMask, check_mask<4>, run_mask<4>)
 ACLNN_OP(aclnnDropoutGenMaskV2, check_mask<5>, run_mask<5>)
+ACLNN_OP(aclnnDropoutGenMaskV2Tensor, check_mask<6>, run_mask<6>)

@@ -1,6 +1,6 @@
 // Ops whose result size depends on values: masks read and written, nonzero places, unique values.
-#include "indices.h"
-#include "promote.h"
+#include "loops/indices.h"
+#include "loops/promote.h"
 
 #include <numeric>
 #include <vector>
@@ -204,14 +204,88 @@ template <int Values>
 aclnnStatus check_unique(Call& c) {
   return expect_same_dtype(c, Values, 0);
 }
-// (self, returnInverse, returnCounts, dim, valueOut, inverseOut, countsOut): flat only.
-aclnnStatus check_consecutive(Call& c) {
-  const int64_t dim = c.integer(3);
-  if (c.tensor(0).rank > 1 && dim >= -c.tensor(0).rank && dim < c.tensor(0).rank) {
-    return c.fail(ACLNN_ERR_PARAM_INVALID, "dim %lld is not supported by the simulator for %s.",
-                  static_cast<long long>(dim), shape_text(c.tensor(0)));
+// Slices along an axis as rows, and which of them are alike.
+Unique unique_slices(const Tensor& self, int axis, bool consecutive) {
+  Unique u;
+  with_real(self.dtype, [&](auto tag) {
+    using C = typename decltype(tag)::type;
+    Tensor first = self;  // the axis leads
+    std::swap(first.dims[axis], first.dims[0]);
+    std::swap(first.strides[axis], first.strides[0]);
+    std::vector<C> flat(static_cast<size_t>(self.numel()));
+    if (!flat.empty()) {
+      copy_tensor(dense(flat.data(), dtype_of<C>(), first.dims, first.rank), first);
+    }
+    const int64_t n = self.dims[axis], width = n ? static_cast<int64_t>(flat.size()) / n : 0;
+    const auto row = [&](int64_t k) { return flat.begin() + k * width; };
+    u.order.resize(static_cast<size_t>(n));
+    u.inverse.resize(static_cast<size_t>(n));
+    std::iota(u.order.begin(), u.order.end(), int64_t{0});
+    if (!consecutive) {
+      std::stable_sort(u.order.begin(), u.order.end(), [&](int64_t a, int64_t b) {
+        return std::lexicographical_compare(row(a), row(a) + width, row(b), row(b) + width);
+      });
+    }
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t k = u.order[i];
+      if (i == 0 || !std::equal(row(k), row(k) + width, row(u.order[i - 1]))) {
+        u.first.push_back(k);
+        u.counts.push_back(0);
+      }
+      ++u.counts.back();
+      u.inverse[static_cast<size_t>(k)] = static_cast<int64_t>(u.first.size()) - 1;
+    }
+  });
+  return u;
+}
+Tensor slice_of(const Tensor& t, int axis, int64_t k) {
+  Tensor v = t;
+  v.offset += k * t.strides[axis];
+  v.dims[axis] = 1;
+  return v;
+}
+// (self, ..., dim, valueOut, inverseOut, countsOut) with dim at `Dim`; outputs follow it.
+template <int Dim, bool Consecutive>
+aclError run_unique_dim(Call& c) {
+  const Tensor &self = c.tensor(0), &values = c.tensor(Dim + 1);
+  const int axis = static_cast<int>(c.integer(Dim) < 0 ? c.integer(Dim) + self.rank : c.integer(Dim));
+  Unique u = unique_slices(self, axis, Consecutive);
+  const int64_t n = static_cast<int64_t>(u.first.size());
+  Shape shape = shape_of(self);
+  shape.dims[axis] = n;
+  Tensor to = dense(values.data, values.dtype, shape.dims, shape.rank);
+  to.offset = values.offset;
+  if (!fits(values, to.numel())) return too_small(c, Dim + 1, to.numel());
+  for (int64_t i = 0; i < n && to.numel() > 0; ++i) {
+    copy_tensor(slice_of(to, axis, i), slice_of(self, axis, u.first[static_cast<size_t>(i)]));
   }
-  return expect_same_dtype(c, 4, 0);
+  c.resize(Dim + 1, shape.dims, shape.rank);
+  const Tensor *inverse = c.maybe(Dim + 2), *counts = c.maybe(Dim + 3);
+  if (inverse && inverse->numel() == static_cast<int64_t>(u.inverse.size())) {
+    copy_tensor(*inverse, dense(u.inverse.data(), ACL_INT64, inverse->dims, inverse->rank));
+  }
+  if (counts && counts->numel() > 0) {
+    if (!fits(*counts, n)) return too_small(c, Dim + 3, n);
+    put_all(*counts, u.counts);
+    c.resize(Dim + 3, &n, 1);
+  }
+  return ACL_SUCCESS;
+}
+bool names_dim(const Call& c, int arg) {
+  return c.tensor(0).rank > 0 && c.integer(arg) >= -c.tensor(0).rank &&
+         c.integer(arg) < c.tensor(0).rank;
+}
+// (self, returnInverse, returnCounts, dim, valueOut, inverseOut, countsOut): a dim that self lacks
+// (clients pass 1000) means all elements.
+aclError run_consecutive(Call& c) {
+  return names_dim(c, 3) && c.tensor(0).rank > 1 ? run_unique_dim<3, true>(c)
+                                                 : run_unique<4, 6, true>(c);
+}
+// (self, sorted, returnInverse, dim, valueOut, inverseOut, countsOut).
+aclnnStatus check_unique_dim(Call& c) {
+  if (names_dim(c, 3)) return expect_same_dtype(c, 4, 0);
+  return c.fail(ACLNN_ERR_PARAM_INVALID, "dim %lld is not one of self, whose shape is %s.",
+                static_cast<long long>(c.integer(3)), shape_text(c.tensor(0)));
 }
 
 }  // namespace
@@ -223,4 +297,5 @@ ACLNN_OP_FLAGS(aclnnMaskedSelect, check_masked_select, run_masked_select, kDynam
 ACLNN_OP(aclnnInplaceMaskedScatter, check_masked_scatter, run_masked_scatter)
 ACLNN_OP_FLAGS(aclnnUnique, check_unique<3>, (run_unique<3, -1, false>), kDynamicOut)
 ACLNN_OP_FLAGS(aclnnUnique2, check_unique<4>, (run_unique<4, 6, false>), kDynamicOut)
-ACLNN_OP_FLAGS(aclnnUniqueConsecutive, check_consecutive, (run_unique<4, 6, true>), kDynamicOut)
+ACLNN_OP_FLAGS(aclnnUniqueConsecutive, check_unique<4>, run_consecutive, kDynamicOut)
+ACLNN_OP_FLAGS(aclnnUniqueDim, check_unique_dim, (run_unique_dim<3, false>), kDynamicOut)

@@ -1,6 +1,6 @@
 // Embedding lookups and their gradients.
-#include "indices.h"
-#include "promote.h"
+#include "loops/indices.h"
+#include "loops/promote.h"
 
 namespace aclsim {
 namespace {
@@ -103,10 +103,10 @@ double row_norm(const float* x, int64_t n, double p) {
     if (std::isinf(p)) {
       sum = std::max(sum, a);
     } else {
-      sum += p == 2 ? a * a : std::pow(a, p);
+      sum += p == 2 ? a * a : (p == 0 ? a != 0 : std::pow(a, p));  // p = 0 counts
     }
   }
-  return std::isinf(p) ? sum : (p == 2 ? std::sqrt(sum) : std::pow(sum, 1 / p));
+  return std::isinf(p) || p == 0 ? sum : (p == 2 ? std::sqrt(sum) : std::pow(sum, 1 / p));
 }
 void renorm_row(const Tensor& t, int64_t offset, int64_t stride, int64_t n, double p,
                 double limit) {

@@ -1,6 +1,6 @@
 // The foreach family: one function over every member of lists.
-#include "pointwise.h"
-#include "vmath.h"
+#include "loops/pointwise.h"
+#include "loops/vmath.h"
 
 namespace aclsim {
 
@@ -23,7 +23,7 @@ struct EachLerp : FloatingReal {
 ACL_FN(EachAddcmul, Real, (T a, T b, T c, T value), a + value * b * c)
 ACL_FN(EachAddcdiv, FloatingReal, (T a, T b, T c, T value), a + value * b / c)
 ACL_FN(EachCopy, Real, (T a), a)
-ACL_FN(EachAbs, Real, (T a), a < T(0) ? -a : a)
+ACL_FN(EachAbs, Real, (T a), a < T(0) ? -a : (a == T(0) ? T(0) : a))
 ACL_FN(EachNeg, Real, (T a), -a)
 ACL_FN(EachSign, Real, (T a), (a > T(0)) - (a < T(0)))
 ACL_FN(EachSqrt, FloatingReal, (T a), std::sqrt(a))
@@ -119,6 +119,31 @@ struct Each {
       run_bodies(loop, common, bodies);
     }
     return ACL_SUCCESS;
+  }
+};
+
+// roundMode: 1 to the nearest, ties to even; 2 down; 3 up; 4 to the nearest, ties away from zero;
+// 5 towards zero; 6 to odd; 7 what trunc leaves. The numbers are those of Ascend C's rounding modes.
+struct EachRound : Real {
+  template <class T>
+  static ACL_INLINE T f(T x, T mode) {
+    const int m = static_cast<int>(mode);
+    if constexpr (std::is_same<T, int64_t>::value) {
+      return m == 7 ? 0 : x;
+    } else {
+      switch (m) {
+        case 2: return std::floor(x);
+        case 3: return std::ceil(x);
+        case 4: return std::round(x);
+        case 5: return std::trunc(x);
+        case 6: {
+          const T low = std::floor(x);
+          return low == x || std::fmod(low, T(2)) != T(0) ? low : low + T(1);
+        }
+        case 7: return x - std::trunc(x);
+        default: return std::nearbyint(x);
+      }
+    }
   }
 };
 
@@ -228,3 +253,13 @@ ACLNN_EACH(aclnnForeachErf, EachErf, 1, 0)
 ACLNN_EACH(aclnnForeachErfc, EachErfc, 1, 0)
 ACLNN_OP(aclnnForeachZeroInplace, nullptr, run_zero_list)
 ACLNN_OP(aclnnForeachNonFiniteCheckAndUnscale, check_unscale, run_unscale)
+ACLNN_EACH(aclnnForeachRoundOffNumber, EachRound, 2, 0, 1)
+ACLNN_EACH(aclnnForeachRoundOffNumberV2, EachRound, 2, 0, 1)
+ACLNN_EACH(aclnnForeachACosInplace, EachAcos, 0, 0)
+ACLNN_EACH(aclnnForeachLogInplace, EachLog, 0, 0)
+ACLNN_EACH(aclnnForeachAddListInplace, EachAddList, 0, 0, 1, 2)
+ACLNN_EACH(aclnnForeachSubListInplace, EachSubList, 0, 0, 1, 2)
+ACLNN_EACH(aclnnForeachMulListInplace, EachMul, 0, 0, 1)
+ACLNN_EACH(aclnnForeachDivListInplace, EachDiv, 0, 0, 1)
+ACLNN_EACH(aclnnForeachMulScalarInplace, EachMul, 0, 0, 1)
+ACLNN_EACH(aclnnForeachSubScalarInplace, EachSub, 0, 0, 1)

@@ -1,6 +1,6 @@
 // Reading and writing along one axis at places that an index tensor names: gather and scatter.
-#include "indices.h"
-#include "promote.h"
+#include "loops/indices.h"
+#include "loops/promote.h"
 
 namespace aclsim {
 namespace {
@@ -19,6 +19,8 @@ aclnnStatus expect_inside(const Call& c, int index, int outer, bool with_axis) {
   for (int d = 0; fits && d < i.rank && d < o.rank; ++d) {
     fits = (d == axis_of(c) && !with_axis) || i.dims[d] <= o.dims[d];
   }
+  // Where one of them has no dim, the other has one, which stands for the axis.
+  if (with_axis) fits = fits && i.numel() <= o.numel();
   if (fits) return ACLNN_SUCCESS;
   return c.fail(ACLNN_ERR_PARAM_INVALID, "Shape %s of %s doesn't fit into %s of %s.",
                 shape_text(i), c.name(index), shape_text(o), c.name(outer));
@@ -263,6 +265,7 @@ ACLNN_OP(aclnnScatterValue, (check_scatter<4, 5>), (run_scatter<4, 5>))
 ACLNN_OP(aclnnInplaceScatterValue, (check_scatter<4, 0>), (run_scatter<4, 0>))
 ACLNN_OP(aclnnIndexSelect, check_index_select, run_index_select)
 ACLNN_OP(aclnnIndexAdd, (check_index_write<Write::Add, 5>), (run_index_write<Write::Add, 5>))
+ACLNN_OP(aclnnIndexAddV2, (check_index_write<Write::Add, 6>), (run_index_write<Write::Add, 6>))
 ACLNN_OP(aclnnInplaceIndexCopy, (check_index_write<Write::Copy, 0>),
          (run_index_write<Write::Copy, 0>))
 ACLNN_OP(aclnnIndexCopy, (check_index_write<Write::Copy, 4>), (run_index_write<Write::Copy, 4>))

@@ -1,7 +1,7 @@
 // Gated units: halves of one axis, one of them through an activation; and PReLU.
-#include "pointwise.h"
-#include "reduce.h"
-#include "rows.h"
+#include "loops/pointwise.h"
+#include "loops/reduce.h"
+#include "loops/rows.h"
 
 namespace aclsim {
 
@@ -24,6 +24,21 @@ ACL_FN(SwiGluGradB, FloatingReal, (T g, T a, T), g * a * v_sigmoid(a))
 ACL_FN(GeluExact, FloatingReal, (T b), b * v_phi(b))
 ACL_FN(GeluTanhFn, FloatingReal, (T b), gelu_tanh(b))
 ACL_FN(Product, FloatingReal, (T a, T b), a * b)
+template <class T>
+ACL_INLINE T gelu_slope(T x) {
+  return v_phi(x) + x * T(0.39894228040143267794) * v_exp(T(-0.5) * x * x);
+}
+template <class T>
+ACL_INLINE T gelu_tanh_slope(T x) {
+  const T t = v_tanh(T(0.79788456080286535588) * (x + T(0.044715) * x * x * x));
+  const T inner = T(0.79788456080286535588) * (T(1) + T(0.134145) * x * x);
+  return T(0.5) * (T(1) + t + x * (T(1) - t * t) * inner);
+}
+ACL_FN(GeluGradOf, FloatingReal, (T g, T other, T x), g * other * gelu_slope(x))
+ACL_FN(GeluTanhGradOf, FloatingReal, (T g, T other, T x), g * other * gelu_tanh_slope(x))
+ACL_FN(GeluTimes, FloatingReal, (T a, T b), GeluExact::f(a) * b)
+ACL_FN(GeluTanhTimes, FloatingReal, (T a, T b), gelu_tanh(a) * b)
+ACL_FN(FatreluTimes, FloatingReal, (T a, T b, T threshold), a > threshold ? a * b : T(0))
 ACL_FN(PreluValue, FloatingReal, (T x, T w), x > T(0) ? x : w * x)
 ACL_FN(PreluGradX, FloatingReal, (T g, T x, T w), x > T(0) ? g : w * g)
 ACL_FN(PreluGradW, FloatingReal, (T g, T x), x > T(0) ? T(0) : g * x)
@@ -113,6 +128,60 @@ aclError run_geglu(Call& c) {
   return ACL_SUCCESS;
 }
 
+// (gradOutput, self, gelu, dim, approximate, [activateLeft,] gradInput).
+template <int Out>
+aclnnStatus check_geglu_grad(Call& c) {
+  ACL_RETURN_IF_FAILED(read_axis(c, 1, 3));
+  ACL_RETURN_IF_FAILED(expect_half(c, 0, 1));
+  ACL_RETURN_IF_FAILED(expect_half(c, 2, 1));
+  return expect_same_shape(c, Out, 1);
+}
+template <int Out>
+aclError run_geglu_grad(Call& c) {
+  const bool left = Out == 6 && c.flag(5);
+  const Tensor &grad = c.tensor(0), &self = c.tensor(1), &out = c.tensor(Out);
+  const int axis = axis_of(c);
+  const Tensor active = half_of(self, axis, !left), other = half_of(self, axis, left);
+  apply<Product>(half_of(out, axis, left), grad, c.tensor(2));
+  if (c.integer(4) == 1) {
+    apply<GeluTanhGradOf>(half_of(out, axis, !left), grad, other, active);
+  } else {
+    apply<GeluGradOf>(half_of(out, axis, !left), grad, other, active);
+  }
+  return ACL_SUCCESS;
+}
+
+// (input, approximate or threshold, out): the first half of the last dim, activated, times the
+// second.
+aclnnStatus check_times(Call& c) {
+  int64_t& axis = c.make<int64_t>();
+  axis = c.tensor(0).rank - 1;
+  if (axis < 0) return c.fail(ACLNN_ERR_PARAM_INVALID, "input should have at least 1 dim.");
+  const bool number = c.args[1].kind == ArgKind::Tensor;
+  if (number && c.tensor(1).numel() != 1) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "%s should have 1 element.", c.name(1));
+  }
+  return expect_half(c, 2, 0);
+}
+aclError run_gelu_mul(Call& c) {
+  const Tensor& self = c.tensor(0);
+  const Tensor a = half_of(self, axis_of(c), false), b = half_of(self, axis_of(c), true);
+  if (c.text(1) && c.text(1)[0] == 't') {
+    apply<GeluTanhTimes>(c.tensor(2), a, b);
+  } else {
+    apply<GeluTimes>(c.tensor(2), a, b);
+  }
+  return ACL_SUCCESS;
+}
+aclError run_fatrelu_mul(Call& c) {
+  const Tensor& self = c.tensor(0);
+  Tensor threshold = c.tensor(1);
+  threshold.rank = 0;
+  apply<FatreluTimes>(c.tensor(2), half_of(self, axis_of(c), false),
+                      half_of(self, axis_of(c), true), threshold);
+  return ACL_SUCCESS;
+}
+
 // One weight for all channels, or one each along dim 1.
 Tensor weight_view(const Tensor& weight, const Tensor& self) {
   Tensor w = weight;
@@ -128,7 +197,8 @@ Tensor weight_view(const Tensor& weight, const Tensor& self) {
 aclnnStatus check_weight(const Call& c, int weight, int self) {
   const int64_t n = c.tensor(weight).numel();
   const Tensor& t = c.tensor(self);
-  if (n == 1 || (t.rank >= 2 && n == t.dims[1])) return ACLNN_SUCCESS;
+  const bool listed = c.tensor(weight).rank == 1 && t.rank >= 2 && n == t.dims[1];
+  if (n == 1 || listed) return ACLNN_SUCCESS;
   return c.fail(ACLNN_ERR_PARAM_INVALID, "weight should have 1 element or one per channel, not %s.",
                 shape_text(c.tensor(weight)));
 }
@@ -170,5 +240,9 @@ ACLNN_OP(aclnnSwiGlu, check_glu, run_glu<SwiGluFn>)
 ACLNN_OP(aclnnSwiGluGrad, check_glu_grad, (run_glu_grad<SwiGluGradA, SwiGluGradB>))
 ACLNN_OP(aclnnGeGlu, check_geglu<3>, run_geglu<3>)
 ACLNN_OP(aclnnGeGluV3, check_geglu<4>, run_geglu<4>)
+ACLNN_OP(aclnnGeGluBackward, check_geglu_grad<5>, run_geglu_grad<5>)
+ACLNN_OP(aclnnGeGluV3Backward, check_geglu_grad<6>, run_geglu_grad<6>)
+ACLNN_OP(aclnnGeluMul, check_times, run_gelu_mul)
+ACLNN_OP(aclnnFatreluMul, check_times, run_fatrelu_mul)
 ACLNN_OP(aclnnPrelu, check_prelu, run_prelu)
 ACLNN_OP(aclnnPreluBackward, check_prelu_grad, run_prelu_grad)

@@ -1,7 +1,7 @@
 // Sampling of images and volumes at the places of a grid, and the gradients by image and grid.
-#include "given.h"
-#include "rows.h"
-#include "stage.h"
+#include "loops/given.h"
+#include "loops/rows.h"
+#include "loops/stage.h"
 
 namespace aclsim {
 namespace {

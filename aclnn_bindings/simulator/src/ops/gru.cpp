@@ -1,6 +1,6 @@
 // Gated recurrent layers (Cho et al., 2014) as torch has them: gates r, z, n in that order in the
 // weights, the reset gate applied to the hidden part after its product.
-#include "recurrent.h"
+#include "loops/recurrent.h"
 
 namespace aclsim {
 namespace {

@@ -1,8 +1,8 @@
 // Patches of images as columns (torch's unfold), and their sums back into images (fold), which is
 // the other's gradient.
-#include "conv.h"
-#include "given.h"
-#include "stage.h"
+#include "loops/conv.h"
+#include "loops/given.h"
+#include "loops/stage.h"
 
 namespace aclsim {
 namespace {

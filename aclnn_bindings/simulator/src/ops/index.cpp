@@ -1,6 +1,6 @@
 // Advanced indexing: reading and writing through lists of index tensors, as torch's x[i, :, j].
-#include "iterate.h"
-#include "promote.h"
+#include "loops/iterate.h"
+#include "loops/promote.h"
 
 #include <algorithm>
 
@@ -17,15 +17,21 @@ struct Plan {
   int index_at;               // where the index dims stand in the result
   int64_t self_strides[kMaxRank];  // per result dim; 0 for index dims
   int masks;                  // bool index tensors: points are known only on the stream
+  bool empties_index;         // empty tensors that could be either stand for empty indices
 };
 
-bool is_slice(const Call& c, int list, int64_t i) {
-  const Span<Tensor*> all = c.tensors(list);
+bool is_index_dtype(aclDataType d) { return d == ACL_INT64 || d == ACL_INT32; }
+
+// Clients hand an empty tensor of self's dtype for a full slice; where self's dtype is that of an
+// index, it may be either. Where no index has elements, such ones are indices.
+bool is_slice(const Call& c, const Plan& p, int64_t i) {
+  const Span<Tensor*> all = c.tensors(p.list_arg);
   const Tensor* t = i < all.size ? all[i] : nullptr;
   if (!t) return true;
-  if (t->numel() != 0 || t->rank != 1 || t->dtype == ACL_BOOL) return false;
-  // Clients hand an empty tensor for a full slice. Where no index has elements, the empty ones
-  // are meant as such.
+  if (t->numel() != 0 || t->rank != 1) return false;
+  if (t->dtype == ACL_BOOL) return c.tensor(p.self_arg).numel() != 0;  // as a mask it fits nothing
+  if (!is_index_dtype(t->dtype)) return true;
+  if (p.empties_index) return false;
   for (const Tensor* other : all) {
     if (other && other->numel() != 0) return true;
   }
@@ -39,9 +45,9 @@ aclnnStatus refuse_index(const Call& c, int list, int64_t i) {
 }
 
 // How many dims of self the i-th entry consumes.
-int consumed(const Call& c, int list, int64_t i) {
-  if (is_slice(c, list, i)) return 1;
-  const Tensor& t = *c.tensors(list)[i];
+int consumed(const Call& c, const Plan& p, int64_t i) {
+  if (is_slice(c, p, i)) return 1;
+  const Tensor& t = *c.tensors(p.list_arg)[i];
   return t.dtype == ACL_BOOL ? std::max(t.rank, 1) : 1;
 }
 
@@ -80,6 +86,7 @@ aclnnStatus take_entry(const Call& c, Plan& p, int64_t i, int dim) {
     return broadcast(p.index, t) ? ACLNN_SUCCESS : refuse_index(c, p.list_arg, i);
   }
   ++p.masks;
+  if (t.rank == 0) return refuse_index(c, p.list_arg, i);
   for (int d = 0; d < t.rank; ++d) {
     if (t.dims[d] != self.dims[dim + d]) return refuse_index(c, p.list_arg, i);
   }
@@ -110,12 +117,12 @@ aclnnStatus lay_out(const Call& c, Plan& p) {
   Indexed indexed;
   int dim = 0;
   for (int64_t i = 0; i < c.tensors(p.list_arg).size; ++i) {
-    const int takes = consumed(c, p.list_arg, i);
+    const int takes = consumed(c, p, i);
     if (dim + takes > self.rank) {
       return c.fail(ACLNN_ERR_PARAM_INVALID, "%s indexes more dims than %s %s has.",
                     c.name(p.list_arg), c.name(p.self_arg), shape_text(self));
     }
-    if (!is_slice(c, p.list_arg, i)) {
+    if (!is_slice(c, p, i)) {
       ACL_RETURN_IF_FAILED(take_entry(c, p, i, dim));
       indexed.mark(dim, takes);
     }
@@ -197,8 +204,8 @@ aclError fill_offsets(const Call& c, const Plan& p, int64_t* offsets) {
   const Span<Tensor*> list = c.tensors(p.list_arg);
   int dim = 0;
   for (int64_t i = 0; i < list.size; ++i) {
-    const int takes = consumed(c, p.list_arg, i);
-    if (!is_slice(c, p.list_arg, i)) {
+    const int takes = consumed(c, p, i);
+    if (!is_slice(c, p, i)) {
       const Tensor& t = *list[i];
       if (t.dtype == ACL_BOOL) {
         add_mask(self, t, dim, offsets, count_true(t) == 1 && p.points != 1, p.points);
@@ -279,10 +286,11 @@ aclError run_index(Call& c) {
   }
   int64_t runs = 1;
   for (int i = 0; i < p.result.rank; ++i) runs *= p.result.dims[i];
-  if (runs == 0) return ACL_SUCCESS;
-  if (p.result.rank > p.index_at + p.index.rank) runs /= p.result.dims[p.result.rank - 1];
+  if (p.points == 0) return ACL_SUCCESS;
+  if (runs && p.result.rank > p.index_at + p.index.rank) runs /= p.result.dims[p.result.rank - 1];
   int64_t* offsets = static_cast<int64_t*>(c.workspace);
   if (aclError error = fill_offsets(c, p, offsets)) return error;
+  if (runs == 0) return ACL_SUCCESS;
   Loop loop = loop_over(dense(nullptr, ACL_INT64, p.result.dims, p.result.rank));
   loop.add(other);
   const int64_t* strides = loop.operands[1].strides;
@@ -299,7 +307,6 @@ aclError run_index(Call& c) {
 aclnnStatus plan_index(Call& c, Plan& p) {
   ACL_RETURN_IF_FAILED(expect_same_dtype(c, p.other_arg, p.self_arg));
   ACL_RETURN_IF_FAILED(lay_out(c, p));
-  const Tensor& self = c.tensor(p.self_arg);
   int64_t points = 1;
   if (!p.masks) {
     set_index_dims(p, p.index);
@@ -309,36 +316,62 @@ aclnnStatus plan_index(Call& c, Plan& p) {
       if (t) points = std::max(points, t->numel());
     }
   }
-  if (self.numel() > 0 || p.masks) c.workspace_size = points * sizeof(int64_t);
+  c.workspace_size = points * sizeof(int64_t);
   return ACLNN_SUCCESS;
+}
+
+bool same_shape(const Shape& shape, const Tensor& t) {
+  return t.rank == shape.rank && std::equal(t.dims, t.dims + t.rank, shape.dims);
+}
+// Whether the other operand has the shape that the plan comes to, or broadcasts to it to be written.
+bool fits(const Call& c, const Plan& p) {
+  if (!p.writes) return same_shape(p.result, c.tensor(p.other_arg));
+  Shape shape = p.result;
+  return broadcast(shape, c.tensor(p.other_arg)) && shape.rank == p.result.rank &&
+         std::equal(shape.dims, shape.dims + shape.rank, p.result.dims);
+}
+bool has_empties(const Call& c, const Plan& p) {
+  for (const Tensor* t : c.tensors(p.list_arg)) {
+    if (t && t->numel() == 0 && is_index_dtype(t->dtype)) return true;
+  }
+  return false;
+}
+Plan fresh_plan() {
+  Plan p = {};
+  p.list_arg = 1;
+  p.other_arg = 2;
+  return p;
+}
+// Plans with empty indices as full slices first, and as indices where the shapes say so.
+aclnnStatus choose_plan(Call& c, const Plan& fresh) {
+  Plan& p = c.make<Plan>();
+  p = fresh;
+  const aclnnStatus sliced = plan_index(c, p);
+  if (!has_empties(c, p) || (sliced == ACLNN_SUCCESS && (p.masks || fits(c, p)))) return sliced;
+  const Plan before = p;
+  p = fresh;
+  p.empties_index = true;
+  if (plan_index(c, p) == ACLNN_SUCCESS && fits(c, p)) return ACLNN_SUCCESS;
+  p = before;
+  return sliced;
 }
 
 // Arguments: (selfRef, indices, values, accumulate, unsafe).
 aclnnStatus check_index_put(Call& c) {
-  Plan& p = c.make<Plan>();
-  p.self_arg = 0;
-  p.list_arg = 1;
-  p.other_arg = 2;
-  p.writes = true;
-  p.accumulate = c.flag(3);
-  ACL_RETURN_IF_FAILED(plan_index(c, p));
-  if (p.masks) return ACLNN_SUCCESS;
-  Shape shape = p.result;
-  if (!broadcast(shape, c.tensor(2)) || shape.rank != p.result.rank ||
-      !std::equal(shape.dims, shape.dims + shape.rank, p.result.dims)) {
-    return c.fail(ACLNN_ERR_PARAM_INVALID, "Shape %s of values can't broadcast to %s.",
-                  shape_text(c.tensor(2)), shape_text(p.result.dims, p.result.rank));
-  }
-  return ACLNN_SUCCESS;
+  Plan fresh = fresh_plan();
+  fresh.writes = true;
+  fresh.accumulate = c.flag(3);
+  ACL_RETURN_IF_FAILED(choose_plan(c, fresh));
+  const Plan& p = c.get<Plan>();
+  if (p.masks || fits(c, p)) return ACLNN_SUCCESS;
+  return c.fail(ACLNN_ERR_PARAM_INVALID, "Shape %s of values can't broadcast to %s.",
+                shape_text(c.tensor(2)), shape_text(p.result.dims, p.result.rank));
 }
 
 // Arguments: (self, indices, out).
 aclnnStatus check_index(Call& c) {
-  Plan& p = c.make<Plan>();
-  p.self_arg = 0;
-  p.list_arg = 1;
-  p.other_arg = 2;
-  ACL_RETURN_IF_FAILED(plan_index(c, p));
+  ACL_RETURN_IF_FAILED(choose_plan(c, fresh_plan()));
+  const Plan& p = c.get<Plan>();
   return p.masks ? ACLNN_SUCCESS : expect_shape(c, 2, p.result);
 }
 

@@ -1,6 +1,6 @@
 // Small dense linear algebra, batched over leading dims: triangles, inverses, factors, products.
-#include "promote.h"
-#include "rows.h"
+#include "loops/promote.h"
+#include "loops/rows.h"
 
 #include <cmath>
 
@@ -331,9 +331,10 @@ aclError run_renorm(Call& c) {
       }
     };
     each([&](const Walker&, double x) {
-      sum = std::isinf(p) ? std::max(sum, std::fabs(x)) : sum + std::pow(std::fabs(x), p);
+      const double term = p == 0 ? x != 0 : std::pow(std::fabs(x), p);  // p = 0 counts
+      sum = std::isinf(p) ? std::max(sum, std::fabs(x)) : sum + term;
     });
-    const double norm = std::isinf(p) ? sum : std::pow(sum, 1 / p);
+    const double norm = std::isinf(p) || p == 0 ? sum : std::pow(sum, 1 / p);
     const double scale = norm > limit ? limit / (norm + 1e-7) : 1;
     each([&](const Walker& at, double x) {
       store_one(x * scale, to.data, to.dtype, to.offset + at.offset(to.strides));

@@ -1,7 +1,9 @@
 // Elementwise losses with reduction, and their gradients: 0 none, 1 mean, 2 sum.
-#include "pointwise.h"
-#include "reduce.h"
-#include "rows.h"
+#include "loops/pointwise.h"
+#include "loops/reduce.h"
+#include "loops/rows.h"
+
+#include <algorithm>
 
 namespace aclsim {
 
@@ -116,6 +118,18 @@ aclnnStatus check_inputs(Call& c, int self, int target, int reduction) {
   return ACLNN_SUCCESS;
 }
 
+// A weight takes part element by element: it broadcasts into the result and never widens it.
+aclnnStatus expect_weight(const Call& c, int arg, const Shape& shape) {
+  if (arg == kNone || c.args[arg].kind != ArgKind::Tensor || c.null(arg)) return ACLNN_SUCCESS;
+  Shape joined = shape;
+  if (broadcast(joined, c.tensor(arg)) && joined.rank == shape.rank &&
+      std::equal(joined.dims, joined.dims + joined.rank, shape.dims)) {
+    return ACLNN_SUCCESS;
+  }
+  return c.fail(ACLNN_ERR_PARAM_INVALID, "Shape %s of %s can't broadcast to %s.",
+                shape_text(c.tensor(arg)), c.name(arg), shape_text(shape.dims, shape.rank));
+}
+
 // (self, target, extra..., reduction, out) with the positions of the last two given.
 template <class Fn, int Reduction, int Out, int A, int B = kNone>
 struct Loss {
@@ -126,6 +140,7 @@ struct Loss {
   }
   static aclnnStatus check(Call& c) {
     ACL_RETURN_IF_FAILED(check_inputs(c, 0, 1, Reduction));
+    for (int extra : {A, B}) ACL_RETURN_IF_FAILED(expect_weight(c, extra, shape(c)));
     if (c.integer(Reduction) == 0) return expect_shape(c, Out, shape(c));
     c.workspace_size = static_cast<uint64_t>(c.get<Plan>().elements) * 8;
     if (c.tensor(Out).numel() == 1 && c.tensor(Out).rank <= 1) return ACLNN_SUCCESS;
@@ -184,6 +199,7 @@ struct LossGrad {
       return c.fail(ACLNN_ERR_PARAM_INVALID, "Shape %s of gradOutput can't broadcast.",
                     shape_text(c.tensor(0)));
     }
+    for (int extra : {A, B}) ACL_RETURN_IF_FAILED(expect_weight(c, extra, s));
     return expect_shape(c, Out, s);
   }
   static aclError run(Call& c) {

@@ -1,14 +1,15 @@
 // Long short-term memory layers (Hochreiter and Schmidhuber, 1997): gates i, f, g, o in that order
 // in the weights.
-#include "recurrent.h"
+#include "loops/recurrent.h"
 
 namespace aclsim {
 namespace {
 
 using namespace recurrent;
 
-constexpr Args kForward = {4, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
-constexpr Args kBackward = {4, 0, 2, 1, 13, 14, 15, 16, 17, 18, 19};
+constexpr Args kForward = {4, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, true};
+constexpr Args kBackward = {4, 0, 2, 1, 13, 14, 15, 16, 17, 18, 19, true};
+using Alive = std::vector<int64_t>;
 
 // What a cell leaves for the way back: i, j, f, o, h, c, tanh(c), each [T, B, H].
 struct Trace {
@@ -16,8 +17,8 @@ struct Trace {
 };
 
 // One direction of one layer; `y` gets h at column `at` of each row of D H.
-void run_cell(const Net& n, const Floats* w, const Floats& x, int64_t layer, bool reverse, float* h,
-              float* c, Trace& trace, Floats& y, int64_t at) {
+void run_cell(const Net& n, const Floats* w, const Floats& x, int64_t layer, bool reverse,
+              const Alive& alive, float* h, float* c, Trace& trace, Floats& y, int64_t at) {
   const int64_t gates = 4 * n.hidden, rows = n.batch, cell = rows * n.hidden;
   Floats all(static_cast<size_t>(n.steps * rows * gates));
   gemm<float>(target(all.data(), n.steps * rows, gates),
@@ -31,6 +32,11 @@ void run_cell(const Net& n, const Floats* w, const Floats& x, int64_t layer, boo
                 transposed(w[1].data(), gates, n.hidden), true);
     for (int64_t b = 0; b < rows; ++b) {
       for (int64_t j = 0; j < n.hidden; ++j) {
+        if (b >= alive[t]) {  // states wait, for the next step or for good
+          trace.kept[4][t * cell + b * n.hidden + j] = h[b * n.hidden + j];
+          trace.kept[5][t * cell + b * n.hidden + j] = c[b * n.hidden + j];
+          continue;
+        }
         float v[4];
         for (int64_t q = 0; q < 4; ++q) {
           const int64_t column = q * n.hidden + j;
@@ -58,18 +64,19 @@ aclnnStatus check_lstm(Call& c) {
     if (c.null(i)) return c.fail(ACLNN_ERR_PARAM_NULLPTR, "Parameter %s is null.", c.name(i));
     const int64_t wanted =
         i == 10 ? n.steps * n.batch * n.directions * n.hidden : n.cells() * n.batch * n.hidden;
-    if (c.tensor(i).numel() != wanted || c.tensor(i).rank != 3) {
+    if (c.tensor(i).numel() != wanted || (c.tensor(i).rank != 3 && c.tensor(0).rank == 3)) {
       return c.fail(ACLNN_ERR_PARAM_INVALID, "Shape %s of %s doesn't fit.", shape_text(c.tensor(i)),
                     c.name(i));
     }
   }
-  return expect_lists(c, n, 13, 7);
+  return c.flag(7) ? expect_lists(c, n, 13, 7) : ACLNN_SUCCESS;
 }
 aclError run_lstm(Call& c) {
   const Net& n = c.get<Net>();
   Floats h = state(c, kForward, n, 0), cell = state(c, kForward, n, 1);
   Floats x = read(steps_first(c.tensor(0), n.batch_first));
   const int64_t size = n.batch * n.hidden;
+  const Alive alive = alive_of(c, kForward, n);
   for (int64_t layer = 0; layer < n.layers; ++layer) {
     Floats y(static_cast<size_t>(n.steps * n.batch * n.directions * n.hidden));
     for (int64_t d = 0; d < n.directions; ++d) {
@@ -77,9 +84,10 @@ aclError run_lstm(Call& c) {
       Floats w[4];
       for (int64_t q = 0; q < n.per_cell(); ++q) w[q] = read(*c.tensors(1)[k * n.per_cell() + q]);
       Trace trace;
-      run_cell(n, w, x, layer, d == 1, &h[k * size], &cell[k * size], trace, y, d * n.hidden);
+      run_cell(n, w, x, layer, d == 1, alive, &h[k * size], &cell[k * size], trace, y,
+               d * n.hidden);
       for (int q = 0; q < 7; ++q) {
-        if (c.tensors(13 + q).size > 0) write(c.tensors(13 + q)[k], trace.kept[q]);
+        if (c.tensors(13 + q).size > k) write_trace(c.tensors(13 + q)[k], trace.kept[q]);
       }
     }
     x = y;
@@ -97,7 +105,8 @@ struct CellGrads {
 };
 void cell_back(const Net& n, const Floats* w, const Floats& x, const Floats (&kept)[7],
                const Floats& h0, const Floats& c0, int64_t k, int64_t layer, bool reverse,
-               const Floats& dy, int64_t at, float* dh, float* dc, Floats& dx, CellGrads& out) {
+               const Alive& alive, const Floats& dy, int64_t at, float* dh, float* dc, Floats& dx,
+               CellGrads& out) {
   const int64_t gates = 4 * n.hidden, rows = n.batch, size = rows * n.hidden;
   Floats dg(static_cast<size_t>(n.steps * rows * gates)),
       before(static_cast<size_t>(n.steps * size));
@@ -108,6 +117,7 @@ void cell_back(const Net& n, const Floats* w, const Floats& x, const Floats (&ke
       const int64_t b = e / n.hidden, j = e % n.hidden, p = t * size + e;
       const float i = kept[0][p], u = kept[1][p], f = kept[2][p], o = kept[3][p], tc = kept[6][p];
       const float c_before = s == 0 ? c0[k * size + e] : kept[5][last * size + e];
+      if (b >= alive[t]) continue;
       before[p] = s == 0 ? h0[k * size + e] : kept[4][last * size + e];
       const float grad = dh[e] + dy[(t * rows + b) * n.directions * n.hidden + at + j];
       const float dcell = dc[e] + grad * o * (1 - tc * tc);
@@ -116,8 +126,9 @@ void cell_back(const Net& n, const Floats* w, const Floats& x, const Floats (&ke
       for (int64_t q = 0; q < 4; ++q) g[b * gates + q * n.hidden + j] = values[q];
       dc[e] = dcell * f;
     }
-    gemm<float>(target(dh, rows, n.hidden), matrix(g, rows, gates),
-                matrix(w[1].data(), gates, n.hidden), false);
+    gemm<float>(target(dh, alive[t], n.hidden),
+                matrix(g, alive[t], gates), matrix(w[1].data(), gates, n.hidden),
+                false);
   }
   const int64_t all = n.steps * rows, wide = n.width(layer);
   for (int q = 0; q < 4; ++q)
@@ -161,6 +172,7 @@ aclError run_lstm_grad(Call& c) {
   Floats dh = maybe(4, n.cells() * size), dc = maybe(5, n.cells() * size);
   Floats dy(static_cast<size_t>(n.steps * size * n.directions));
   if (!c.null(3)) dy = read(steps_first(c.tensor(3), n.batch_first));
+  const Alive alive = alive_of(c, kBackward, n);
   for (int64_t layer = n.layers - 1; layer >= 0; --layer) {
     const Floats x = layer_input(c, n, 0, 10, layer);
     Floats dx(static_cast<size_t>(n.steps * n.batch * n.width(layer)));
@@ -170,7 +182,7 @@ aclError run_lstm_grad(Call& c) {
       for (int64_t q = 0; q < n.per_cell(); ++q) w[q] = read(*c.tensors(2)[k * n.per_cell() + q]);
       for (int q = 0; q < 7; ++q) kept[q] = read(*c.tensors(6 + q)[k]);
       CellGrads grads;
-      cell_back(n, w, x, kept, h0, c0, k, layer, d == 1, dy, d * n.hidden, &dh[k * size],
+      cell_back(n, w, x, kept, h0, c0, k, layer, d == 1, alive, dy, d * n.hidden, &dh[k * size],
                 &dc[k * size], dx, grads);
       for (int64_t q = 0; q < n.per_cell(); ++q)
         write(c.tensors(24)[k * n.per_cell() + q], grads.w[q]);

@@ -1,6 +1,6 @@
 // The matrix product family: products of vectors, matrices and batches, and their sums with a bias.
-#include "gemm.h"
-#include "pointwise.h"
+#include "loops/gemm.h"
+#include "loops/pointwise.h"
 
 #include <algorithm>
 
@@ -47,10 +47,26 @@ aclDataType compute_dtype(aclDataType common) {
   }
 }
 
+// A dense tensor of t's dims that lies in the order of t's strides, so that converting into it runs
+// along both.
+Tensor dense_as(void* data, aclDataType dtype, const Tensor& t) {
+  Tensor v = dense(data, dtype, t.dims, t.rank);
+  int order[kMaxRank];
+  for (int i = 0; i < t.rank; ++i) order[i] = i;
+  std::stable_sort(order, order + t.rank,
+                   [&](int a, int b) { return t.strides[a] > t.strides[b]; });
+  int64_t step = 1;
+  for (int i = t.rank - 1; i >= 0; --i) {
+    v.strides[order[i]] = step;
+    step *= t.dims[order[i]];
+  }
+  return v;
+}
+
 // An operand's view in the compute type; a vector becomes a row (a) or a column (b).
 View operand_view(const Tensor& t, bool converts, bool left) {
   View v;
-  const Tensor seen = converts ? dense(nullptr, t.dtype, t.dims, t.rank) : t;
+  const Tensor seen = converts ? dense_as(nullptr, t.dtype, t) : t;
   v.shape = shape_of(t);
   std::copy(seen.strides, seen.strides + seen.rank, v.strides);
   if (t.rank == 1) {
@@ -148,7 +164,7 @@ const C* operand_data(const Call& c, const Side& side, size_t at) {
   const Tensor& t = c.tensor(side.arg);
   if (!side.converts) return t.ptr<C>();
   C* to = reinterpret_cast<C*>(static_cast<char*>(c.workspace) + at);
-  copy_tensor(dense(to, dtype_of<C>(), t.dims, t.rank), t);
+  copy_tensor(dense_as(to, dtype_of<C>(), t), t);
   return to;
 }
 

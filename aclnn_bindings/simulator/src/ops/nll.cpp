@@ -1,6 +1,6 @@
 // Negative log likelihood over classes, per sample or per pixel, and its gradient.
-#include "indices.h"
-#include "promote.h"
+#include "loops/indices.h"
+#include "loops/promote.h"
 
 namespace aclsim {
 namespace {
@@ -98,7 +98,8 @@ aclError nll(Call& c) {
   if (error) return error;
   if (!each)
     store_one(c.integer(3) == kMean ? sum / weights : sum, out.data, out.dtype, out.offset);
-  store_one(weights, total.data, total.dtype, total.offset);
+  // Nothing is totalled where nothing is reduced.
+  store_one(each ? 0.0 : weights, total.data, total.dtype, total.offset);
   return ACL_SUCCESS;
 }
 aclError run_nll(Call& c) {

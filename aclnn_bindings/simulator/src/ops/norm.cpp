@@ -1,7 +1,7 @@
 // Norms over trailing dims: layer norm and RMS norm, their gradients and fused forms.
-#include "given.h"
-#include "rows.h"
-#include "stage.h"
+#include "loops/given.h"
+#include "loops/rows.h"
+#include "loops/stage.h"
 
 namespace aclsim {
 namespace {
@@ -208,7 +208,7 @@ struct RmsNorm {
     const Tensor& gamma = c.tensor(Gamma);
     ACL_RETURN_IF_FAILED(check_trailing(c, 0, gamma.dims, gamma.rank, "The shape of gamma"));
     for (int arg : {Y, Other, Sum}) {
-      if (arg != kNone) ACL_RETURN_IF_FAILED(expect_same_shape(c, arg, 0));
+      if (arg != kNone && !c.null(arg)) ACL_RETURN_IF_FAILED(expect_same_shape(c, arg, 0));
     }
     c.workspace_size = stage_bytes(c, compute_dtype(c.tensor(0)));
     if (Y == 0) c.workspace_size *= 2;  // in place: staged for reading and for writing

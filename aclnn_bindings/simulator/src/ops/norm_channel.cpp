@@ -1,8 +1,8 @@
 // Norms with statistics over space: batch, group and instance norm, and their gradients. Data is
 // [N, C, S]; a set of elements that share a mean is a number of runs of S elements.
-#include "given.h"
-#include "rows.h"
-#include "stage.h"
+#include "loops/given.h"
+#include "loops/rows.h"
+#include "loops/stage.h"
 
 namespace aclsim {
 namespace {
@@ -47,6 +47,14 @@ aclnnStatus plan_of(Call& c, int arg) {
   for (int i = 2; i < x.rank; ++i) p.space *= x.dims[i];
   return ACLNN_SUCCESS;
 }
+// One number per channel, in one dim; an absent argument passes.
+aclnnStatus expect_channels(const Call& c, int arg, int64_t channels) {
+  if (c.null(arg) || (c.tensor(arg).rank == 1 && c.tensor(arg).dims[0] == channels)) {
+    return ACLNN_SUCCESS;
+  }
+  return c.fail(ACLNN_ERR_PARAM_INVALID, "Shape of %s should be [%lld], but current is %s.",
+                c.name(arg), static_cast<long long>(channels), shape_text(c.tensor(arg)));
+}
 // f(i) for i < n in threads, where one call touches `cost` elements.
 template <class F>
 void each(int64_t n, int64_t cost, F f) {
@@ -62,10 +70,10 @@ aclnnStatus check_batch_norm(Call& c) {
   ACL_RETURN_IF_FAILED(expect_given(c, {0, 8}));
   ACL_RETURN_IF_FAILED(plan_of(c, 0));
   const Plan& p = c.get<Plan>();
-  for (int arg : {1, 2, 3, 4}) ACL_RETURN_IF_FAILED(expect_numel(c, arg, p.channels));
+  for (int arg : {1, 2, 3, 4}) ACL_RETURN_IF_FAILED(expect_channels(c, arg, p.channels));
   if (c.flag(5)) {
     ACL_RETURN_IF_FAILED(expect_given(c, {9, 10}));
-    for (int arg : {9, 10}) ACL_RETURN_IF_FAILED(expect_numel(c, arg, p.channels));
+    for (int arg : {9, 10}) ACL_RETURN_IF_FAILED(expect_channels(c, arg, p.channels));
   } else {
     ACL_RETURN_IF_FAILED(expect_given(c, {3, 4}));
   }

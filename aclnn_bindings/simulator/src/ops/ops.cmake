@@ -4,7 +4,7 @@ set(KERNEL_FLAGS -O3)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   list(APPEND KERNEL_FLAGS -mprefer-vector-width=512)
 endif()
-set_source_files_properties(${KERNEL_SOURCES} ${OP_SOURCES} PROPERTIES
+set_source_files_properties(${loops_SOURCES} ${ops_SOURCES} PROPERTIES
                             COMPILE_OPTIONS "${KERNEL_FLAGS}")
 target_link_options(opapi PRIVATE -Wl,-z,nodelete)
 

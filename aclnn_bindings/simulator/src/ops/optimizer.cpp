@@ -1,5 +1,5 @@
 // Fused optimizer steps.
-#include "pointwise.h"
+#include "loops/pointwise.h"
 
 #include <cmath>
 

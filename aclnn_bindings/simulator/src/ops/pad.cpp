@@ -1,6 +1,6 @@
 // Padding with a constant, by reflection, replication or wrapping, and the gradients of these.
-#include "promote.h"
-#include "rows.h"
+#include "loops/promote.h"
+#include "loops/rows.h"
 
 #include <vector>
 

@@ -1,8 +1,8 @@
 // Average pooling with sliding and with adaptive windows, and their gradients.
-#include "given.h"
-#include "rows.h"
-#include "stage.h"
-#include "window.h"
+#include "loops/given.h"
+#include "loops/rows.h"
+#include "loops/stage.h"
+#include "loops/window.h"
 
 namespace aclsim {
 namespace {

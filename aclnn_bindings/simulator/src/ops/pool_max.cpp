@@ -1,9 +1,9 @@
 // Max pooling with the positions of the maxima as indices or as a bit mask, adaptive max pooling,
 // and their gradients.
-#include "given.h"
-#include "rows.h"
-#include "stage.h"
-#include "window.h"
+#include "loops/given.h"
+#include "loops/rows.h"
+#include "loops/stage.h"
+#include "loops/window.h"
 
 namespace aclsim {
 namespace {

@@ -1,7 +1,7 @@
 // Random fills and draws. Streams are this simulator's own: same seed and offset, same numbers.
-#include "indices.h"
-#include "philox.h"
-#include "promote.h"
+#include "loops/indices.h"
+#include "loops/philox.h"
+#include "loops/promote.h"
 
 #include <numeric>
 #include <vector>
@@ -19,17 +19,13 @@ void draw(const Tensor& out, F f) {
     }
   });
 }
-Philox stream(const Call& c, int seed) {
-  return {static_cast<uint64_t>(c.integer(seed)), static_cast<uint64_t>(c.integer(seed + 1))};
-}
-
 // (selfRef, from, to, seed, offset).
 aclnnStatus check_uniform(Call& c) {
   if (c.number(1) <= c.number(2)) return ACLNN_SUCCESS;
   return c.fail(ACLNN_ERR_PARAM_INVALID, "from is %g, more than to, %g.", c.number(1), c.number(2));
 }
 aclError run_uniform(Call& c) {
-  const Philox random = stream(c, 3);
+  const Philox random = stream_of(c, 3);
   const double from = c.number(1), span = c.number(2) - from;
   const Tensor& self = c.tensor(0);
   const bool fine = self.dtype == ACL_DOUBLE;
@@ -66,7 +62,7 @@ aclnnStatus check_normal(Call& c) {
 }
 template <int Mean, int Std, int Seed, int Out>
 aclError run_normal(Call& c) {
-  const Philox random = stream(c, Seed);
+  const Philox random = stream_of(c, Seed);
   const Tensor& out = c.tensor(Out);
   draw(out, [&](int64_t i, const Walker& at) {
     return parameter(c, Mean, out, at) +
@@ -82,7 +78,7 @@ aclnnStatus check_random(Call& c) {
                 static_cast<long long>(c.integer(1)), static_cast<long long>(c.integer(2)));
 }
 aclError run_random(Call& c) {
-  const Philox random = stream(c, 3);
+  const Philox random = stream_of(c, 3);
   const int64_t from = c.integer(1);
   const uint64_t span = static_cast<uint64_t>(c.integer(2)) - static_cast<uint64_t>(from);
   draw(c.tensor(0), [&](int64_t i, const Walker&) {
@@ -92,7 +88,7 @@ aclError run_random(Call& c) {
 }
 // (selfRef, seed, offset): all values that the dtype holds exactly.
 aclError run_random_any(Call& c) {
-  const Philox random = stream(c, 1);
+  const Philox random = stream_of(c, 1);
   const Tensor& self = c.tensor(0);
   int bits = static_cast<int>(dtype_size(self.dtype)) * 8 - (self.dtype == ACL_UINT8 ? 0 : 1);
   if (self.dtype == ACL_FLOAT || self.dtype == ACL_DOUBLE) bits = self.dtype == ACL_FLOAT ? 24 : 53;
@@ -107,19 +103,24 @@ aclError run_random_any(Call& c) {
 // prob: a scalar or a tensor of the output's shape.
 template <int Prob, int Seed, int Out>
 aclnnStatus check_bernoulli(Call& c) {
-  if (c.args[Prob].kind == ArgKind::Tensor) return expect_same_shape(c, Out, Prob);
+  if (c.args[Prob].kind == ArgKind::Tensor) {
+    return c.tensor(Prob).numel() == 1 ? expect_same_shape(c, Out, 0)
+                                       : expect_same_shape(c, Out, Prob);
+  }
   const double p = c.scalar(Prob).real();
   if (p < 0 || p > 1) return c.fail(ACLNN_ERR_PARAM_INVALID, "prob should be in [0, 1], is %g.", p);
   return expect_same_shape(c, Out, 0);
 }
 template <int Prob, int Seed, int Out>
 aclError run_bernoulli(Call& c) {
-  const Philox random = stream(c, Seed);
+  const Philox random = stream_of(c, Seed);
   const Arg& prob = c.args[Prob];
+  const bool one = prob.kind == ArgKind::Tensor && prob.tensor->numel() == 1;
   draw(c.tensor(Out), [&](int64_t i, const Walker& at) {
     const double p = prob.kind == ArgKind::Tensor
                          ? load_one<double>(prob.tensor->data, prob.tensor->dtype,
-                                            prob.tensor->offset + at.offset(prob.tensor->strides))
+                                            prob.tensor->offset +
+                                                (one ? 0 : at.offset(prob.tensor->strides)))
                          : prob.scalar->real();
     return static_cast<int64_t>(random.unit_double(static_cast<uint64_t>(i)) < p);
   });
@@ -135,7 +136,7 @@ aclnnStatus check_randperm(Call& c) {
   return expect_shape(c, 3, shape);
 }
 aclError run_randperm(Call& c) {
-  const Philox random = stream(c, 1);
+  const Philox random = stream_of(c, 1);
   int64_t* order = static_cast<int64_t*>(c.workspace);
   const int64_t n = c.integer(0);
   std::iota(order, order + n, int64_t{0});
@@ -148,6 +149,7 @@ aclError run_randperm(Call& c) {
 }
 
 // (self, numsamples, replacement, seed, offset, out): rows of weights, not normalised.
+template <int Out>
 aclnnStatus check_multinomial(Call& c) {
   const Tensor& self = c.tensor(0);
   if (self.rank < 1 || self.rank > 2 || c.integer(1) < 1) {
@@ -161,7 +163,7 @@ aclnnStatus check_multinomial(Call& c) {
   Shape shape = shape_of(self);
   shape.dims[self.rank - 1] = c.integer(1);
   c.workspace_size = static_cast<uint64_t>(n) * 8;
-  return expect_shape(c, 5, shape);
+  return expect_shape(c, Out, shape);
 }
 int64_t pick(double* weights, int64_t n, double total, double at) {
   double sum = 0;
@@ -174,9 +176,10 @@ int64_t pick(double* weights, int64_t n, double total, double at) {
   }
   return last;
 }
+template <int Out>
 aclError run_multinomial(Call& c) {
-  const Tensor &self = c.tensor(0), &out = c.tensor(5);
-  const Philox random = stream(c, 3);
+  const Tensor &self = c.tensor(0), &out = c.tensor(Out);
+  const Philox random = stream_of(c, 3);
   const int axis = self.rank - 1;
   const int64_t n = self.dims[axis], samples = c.integer(1);
   double* weights = static_cast<double*>(c.workspace);
@@ -199,6 +202,20 @@ aclError run_multinomial(Call& c) {
   return ACL_SUCCESS;
 }
 
+// (selfRef, count, lambda, seed, offset): `count` names the threads of another device's stream,
+// which the numbers here don't follow.
+aclnnStatus check_exponential(Call& c) {
+  if (c.number(2) > 0) return ACLNN_SUCCESS;
+  return c.fail(ACLNN_ERR_PARAM_INVALID, "lambda should be more than 0, but is %g.", c.number(2));
+}
+aclError run_exponential(Call& c) {
+  const Philox random = stream_of(c, 3);
+  draw(c.tensor(0), [&](int64_t i, const Walker&) {
+    return -std::log1p(-random.unit_double(static_cast<uint64_t>(i))) / c.number(2);
+  });
+  return ACL_SUCCESS;
+}
+
 }  // namespace
 }  // namespace aclsim
 
@@ -218,4 +235,11 @@ ACLNN_BERNOULLI(aclnnBernoulliTensor, 1, 2, 4)
 ACLNN_BERNOULLI(aclnnInplaceBernoulli, 1, 2, 0)
 ACLNN_BERNOULLI(aclnnInplaceBernoulliTensor, 1, 2, 0)
 ACLNN_OP(aclnnRandperm, check_randperm, run_randperm)
-ACLNN_OP(aclnnMultinomial, check_multinomial, run_multinomial)
+ACLNN_OP(aclnnMultinomial, check_multinomial<5>, run_multinomial<5>)
+// Seed and offset stand in tensors.
+ACLNN_OP(aclnnInplaceUniformTensor, check_uniform, run_uniform)
+ACLNN_NORMAL(aclnnInplaceNormalTensor, 1, 2, 3, 0)
+ACLNN_OP(aclnnInplaceRandomTensor, check_random, run_random)
+ACLNN_OP(aclnnInplaceRandomWithoutFromToTensor, nullptr, run_random_any)
+ACLNN_OP(aclnnMultinomialTensor, check_multinomial<6>, run_multinomial<6>)
+ACLNN_OP(aclnnSimThreadExponential, check_exponential, run_exponential)

@@ -1,5 +1,5 @@
 // Sums, products, means, extrema and truth over axes.
-#include "reduce.h"
+#include "loops/reduce.h"
 
 namespace aclsim {
 namespace {
@@ -84,6 +84,14 @@ struct AllOf : Truth {
   template <class T>
   static ACL_INLINE T join(T a, T b) {
     return b < a ? b : a;
+  }
+};
+
+struct LogSumOf : SumOf {
+  static constexpr bool integer = false, complex = false;
+  template <class T>
+  static ACL_INLINE T finish(T x, int64_t) {
+    return std::log(x);
   }
 };
 
@@ -176,10 +184,12 @@ ACLNN_REDUCE(aclnnMin, MinOf, Self, true, -1, -1, 1)
 ACLNN_REDUCE(aclnnAny, AnyOf, Self, false, 1, 2, 3)
 ACLNN_REDUCE(aclnnAll, AllOf, Self, false, 1, 2, 3)
 // (self, dims, keepDims, noopWithEmptyDims, out): an empty list can mean "leave as it is".
-#define ACLNN_REDUCE_OR_COPY(op, Fn)                                                           \
-  ACLNN_OP(op, (OrCopy<Reduce<Fn, Args<1, 2, 4>, Into::Floating, true>>::check),               \
-           (OrCopy<Reduce<Fn, Args<1, 2, 4>, Into::Floating, true>>::run))
-ACLNN_REDUCE_OR_COPY(aclnnMeanV2, MeanOf)
+#define ACLNN_REDUCE_OR_COPY(op, Fn, into)                                                     \
+  ACLNN_OP(op, (OrCopy<Reduce<Fn, Args<1, 2, 4>, Into::into, true>>::check),                   \
+           (OrCopy<Reduce<Fn, Args<1, 2, 4>, Into::into, true>>::run))
+ACLNN_REDUCE_OR_COPY(aclnnMeanV2, MeanOf, Floating)
+ACLNN_REDUCE_OR_COPY(aclnnMaxV2, MaxOf, Self)
+ACLNN_REDUCE_OR_COPY(aclnnReduceLogSum, LogSumOf, Floating)
 #define ACLNN_AMINMAX(op, dims, keep, out) \
   ACLNN_OP(op, (Aminmax<dims, keep, out>::check), (Aminmax<dims, keep, out>::run))
 ACLNN_AMINMAX(aclnnAminmax, 1, 2, 3)

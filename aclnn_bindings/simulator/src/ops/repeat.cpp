@@ -1,6 +1,6 @@
 // repeat_interleave in its forms: each slice along an axis some number of times.
-#include "indices.h"
-#include "promote.h"
+#include "loops/indices.h"
+#include "loops/promote.h"
 
 namespace aclsim {
 namespace {

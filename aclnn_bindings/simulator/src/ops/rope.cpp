@@ -1,6 +1,6 @@
 // Rotary position embeddings.
-#include "pointwise.h"
-#include "rows.h"
+#include "loops/pointwise.h"
+#include "loops/rows.h"
 
 namespace aclsim {
 

@@ -1,6 +1,6 @@
 // Cumulative sums, products and extrema along one axis.
-#include "promote.h"
-#include "rows.h"
+#include "loops/promote.h"
+#include "loops/rows.h"
 
 namespace aclsim {
 namespace {

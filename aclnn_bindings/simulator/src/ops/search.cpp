@@ -1,23 +1,34 @@
 // Looking values up in sorted boundaries, and counting them in bins.
-#include "promote.h"
-#include "rows.h"
+#include "loops/promote.h"
+#include "loops/rows.h"
 
 #include <vector>
 
 namespace aclsim {
 namespace {
 
-// The first place whose value is not less than x (right: is greater than x).
-int64_t bound(const std::vector<double>& sorted, double x, bool right) {
-  const auto before = [right](double a, double b) { return right ? a <= b : a < b; };
-  return std::partition_point(sorted.begin(), sorted.end(),
-                              [&](double v) { return before(v, x); }) - sorted.begin();
+// The first place whose value is not less than x (right: is greater than x). As torch has it, NaN
+// is behind everything.
+template <class T>
+int64_t bound(const std::vector<T>& sorted, T x, bool right) {
+  const auto before = [&](T v) { return right ? !(v > x) : !(v >= x); };
+  return std::partition_point(sorted.begin(), sorted.end(), before) - sorted.begin();
 }
-std::vector<double> row_of(const Tensor& t, int64_t offset) {
-  std::vector<double> row(static_cast<size_t>(axis_size(t, t.rank - 1)));
+template <class T>
+std::vector<T> row_of(const Tensor& t, int64_t offset) {
+  std::vector<T> row(static_cast<size_t>(axis_size(t, t.rank - 1)));
   load(row.data(), t.data, t.dtype, offset, axis_stride(t, t.rank - 1),
        static_cast<int64_t>(row.size()));
   return row;
+}
+// Calls f(Tag<T>{}) with a type that holds the values of both: int64 where both are integers.
+template <class F>
+void with_values(aclDataType a, aclDataType b, F f) {
+  if (domain_of(a) == Domain::Integer && domain_of(b) == Domain::Integer) {
+    f(Tag<int64_t>{});
+  } else {
+    f(Tag<double>{});
+  }
 }
 
 // (sortedSequence, self, outInt32, right, sorter, out): rows of self against rows, or one row.
@@ -26,8 +37,14 @@ aclnnStatus check_search(Call& c) {
   if (sorted.rank < 1) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "sortedSequence should have at least 1 dim.");
   }
+  if (!c.null(4)) ACL_RETURN_IF_FAILED(expect_same_shape(c, 4, 0));
   ACL_RETURN_IF_FAILED(expect_dtype(c, 5, c.flag(2) ? ACL_INT32 : ACL_INT64));
-  if (c.args[1].kind != ArgKind::Tensor) return ACLNN_SUCCESS;
+  if (c.args[1].kind != ArgKind::Tensor) {
+    if (c.tensor(5).numel() == 1 && sorted.rank == 1) return ACLNN_SUCCESS;
+    return c.fail(ACLNN_ERR_PARAM_INVALID,
+                  "sortedSequence should have 1 dim and out 1 element, their shapes are %s and %s.",
+                  shape_text(sorted), shape_text(c.tensor(5)));
+  }
   const Tensor& self = c.tensor(1);
   bool rows = self.rank == sorted.rank;
   for (int i = 0; rows && i < self.rank - 1; ++i) rows = self.dims[i] == sorted.dims[i];
@@ -37,29 +54,24 @@ aclnnStatus check_search(Call& c) {
   }
   return expect_same_shape(c, 5, 1);
 }
-std::vector<double> sorted_row(const Call& c, int64_t offset, int64_t sorter_offset) {
-  std::vector<double> row = row_of(c.tensor(0), offset);
+template <class T>
+std::vector<T> sorted_row(const Call& c, int64_t offset, int64_t sorter_offset) {
+  std::vector<T> row = row_of<T>(c.tensor(0), offset);
   const Tensor* sorter = c.maybe(4);
   if (!sorter) return row;
-  const std::vector<double> order = row_of(*sorter, sorter_offset);
-  std::vector<double> result(row.size());
+  const std::vector<int64_t> order = row_of<int64_t>(*sorter, sorter_offset);
+  std::vector<T> result(row.size());
   for (size_t i = 0; i < row.size(); ++i) {
     const auto k = static_cast<size_t>(order[i]);
     result[i] = k < row.size() ? row[k] : 0;
   }
   return result;
 }
-aclError run_search(Call& c) {
-  const Tensor &sorted = c.tensor(0), &out = c.tensor(5);
-  const bool right = c.flag(3);
-  if (c.args[1].kind != ArgKind::Tensor) {
-    const std::vector<double> row =
-        sorted_row(c, sorted.offset, c.maybe(4) ? c.maybe(4)->offset : 0);
-    store_one(bound(row, c.scalar(1).real(), right), out.data, out.dtype, out.offset);
-    return ACL_SUCCESS;
-  }
-  const Tensor& self = c.tensor(1);
-  std::vector<double> row;
+template <class T>
+void search(const Call& c) {
+  const Tensor &sorted = c.tensor(0), &self = c.tensor(1), &out = c.tensor(5);
+  const Tensor* sorter = c.maybe(4);
+  std::vector<T> row;
   Walker at(self.rank, self.dims);
   const int64_t width = self.rank > 0 ? self.dims[self.rank - 1] : 1;
   for (int64_t i = 0, n = self.numel(); i < n; ++i, at.next()) {
@@ -67,13 +79,30 @@ aclError run_search(Call& c) {
       Walker start = at;
       if (self.rank > 0) start.index[self.rank - 1] = 0;
       const bool rows = sorted.rank > 1;
-      const Tensor* sorter = c.maybe(4);
-      row = sorted_row(c, sorted.offset + (rows ? start.offset(sorted.strides) : 0),
-                       sorter ? sorter->offset + (rows ? start.offset(sorter->strides) : 0) : 0);
+      row = sorted_row<T>(c, sorted.offset + (rows ? start.offset(sorted.strides) : 0),
+                          sorter ? sorter->offset + (rows ? start.offset(sorter->strides) : 0) : 0);
     }
-    const double x = load_one<double>(self.data, self.dtype, self.offset + at.offset(self.strides));
-    store_one(bound(row, x, right), out.data, out.dtype, out.offset + at.offset(out.strides));
+    const T x = load_one<T>(self.data, self.dtype, self.offset + at.offset(self.strides));
+    store_one(bound(row, x, c.flag(3)), out.data, out.dtype, out.offset + at.offset(out.strides));
   }
+}
+aclError run_search(Call& c) {
+  const Tensor &sorted = c.tensor(0), &out = c.tensor(5);
+  if (c.args[1].kind == ArgKind::Tensor) {
+    with_values(sorted.dtype, c.tensor(1).dtype,
+                [&](auto tag) { search<typename decltype(tag)::type>(c); });
+    return ACL_SUCCESS;
+  }
+  const Scalar& x = c.scalar(1);
+  const int64_t sorter = c.maybe(4) ? c.maybe(4)->offset : 0;
+  int64_t place = 0;
+  with_values(sorted.dtype, x.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T value = std::is_same<T, int64_t>::value ? static_cast<T>(x.integer())
+                                                    : static_cast<T>(x.real());
+    place = bound(sorted_row<T>(c, sorted.offset, sorter), value, c.flag(3));
+  });
+  store_one(place, out.data, out.dtype, out.offset);
   return ACL_SUCCESS;
 }
 
@@ -86,12 +115,15 @@ aclnnStatus check_bucketize(Call& c) {
 }
 aclError run_bucketize(Call& c) {
   const Tensor &self = c.tensor(0), &out = c.tensor(4);
-  const std::vector<double> row = row_of(c.tensor(1), c.tensor(1).offset);
-  Walker at(self.rank, self.dims);
-  for (int64_t i = self.numel(); i > 0; --i, at.next()) {
-    const double x = load_one<double>(self.data, self.dtype, self.offset + at.offset(self.strides));
-    store_one(bound(row, x, c.flag(3)), out.data, out.dtype, out.offset + at.offset(out.strides));
-  }
+  with_values(self.dtype, c.tensor(1).dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const std::vector<T> row = row_of<T>(c.tensor(1), c.tensor(1).offset);
+    Walker at(self.rank, self.dims);
+    for (int64_t i = self.numel(); i > 0; --i, at.next()) {
+      const T x = load_one<T>(self.data, self.dtype, self.offset + at.offset(self.strides));
+      store_one(bound(row, x, c.flag(3)), out.data, out.dtype, out.offset + at.offset(out.strides));
+    }
+  });
   return ACL_SUCCESS;
 }
 

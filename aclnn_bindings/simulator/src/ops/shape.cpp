@@ -1,7 +1,7 @@
 // Moving elements about without looking at them: joins, splits, repeats, permutations, flips.
-#include "iterate.h"
-#include "promote.h"
-#include "rows.h"
+#include "loops/iterate.h"
+#include "loops/promote.h"
+#include "loops/rows.h"
 
 namespace aclsim {
 namespace {

@@ -1,6 +1,6 @@
 // Strided slices, read and written.
-#include "iterate.h"
-#include "promote.h"
+#include "loops/iterate.h"
+#include "loops/promote.h"
 
 #include <algorithm>
 

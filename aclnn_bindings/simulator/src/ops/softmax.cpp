@@ -1,7 +1,7 @@
 // Softmax, its logarithm, log-sum-exp, and their gradients.
-#include "promote.h"
-#include "reduce.h"
-#include "rows.h"
+#include "loops/promote.h"
+#include "loops/reduce.h"
+#include "loops/rows.h"
 
 namespace aclsim {
 namespace {
@@ -61,7 +61,10 @@ struct LogSoftmaxRow {
   static void apply(C* out, const C* x, int64_t n) {
     const C top = reduce_row<MaxFinite>(x, n);
     const C sum = exp_sum(out, x, top, n);
-    if (out != x) subtract(out, x, top + std::log(sum), n);
+    // x - top is exact where it matters; top + log(sum) would round away what log(sum) says.
+    const C rest = std::log(sum);
+    ACL_IVDEP
+    for (int64_t i = 0; i < n; ++i) out[i] = (x[i] - top) - rest;
   }
 };
 

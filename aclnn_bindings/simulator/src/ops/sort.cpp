@@ -1,6 +1,6 @@
 // Order along one axis: sorting, the k largest, the k-th, medians, and the place of extrema.
-#include "promote.h"
-#include "rows.h"
+#include "loops/promote.h"
+#include "loops/rows.h"
 
 #include <numeric>
 

@@ -1,6 +1,6 @@
 // Norms, variances and standard deviations over axes.
-#include "reduce.h"
-#include "rows.h"
+#include "loops/reduce.h"
+#include "loops/rows.h"
 
 namespace aclsim {
 namespace {

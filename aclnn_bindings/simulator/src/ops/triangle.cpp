@@ -1,7 +1,7 @@
 // Triangles and diagonals of matrices.
-#include "iterate.h"
-#include "promote.h"
-#include "rows.h"
+#include "loops/iterate.h"
+#include "loops/promote.h"
+#include "loops/rows.h"
 
 namespace aclsim {
 namespace {
@@ -13,6 +13,7 @@ aclnnStatus check_triangle(Call& c) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "self should have at least 2 dims, but its shape is %s.",
                   shape_text(c.tensor(0)));
   }
+  ACL_RETURN_IF_FAILED(expect_same_dtype(c, out, 0));
   return expect_same_shape(c, out, 0);
 }
 template <bool Upper>

@@ -1,6 +1,6 @@
 // Elementary functions of one operand.
-#include "pointwise.h"
-#include "vmath.h"
+#include "loops/pointwise.h"
+#include "loops/vmath.h"
 
 namespace aclsim {
 
@@ -28,7 +28,16 @@ struct RoundDecimals : FloatingReal {
 };
 ACL_FN(Neg, Arith, (T x), -x)
 ACL_FN(Abs, Real, (T x), x < T(0) ? -x : (x == T(0) ? T(0) : x))
-ACL_FN(Sign, Real, (T x), x != x ? T(0) : T((x > T(0)) - (x < T(0))))
+struct Sign : Arith {  // of a complex number: the point of the unit circle in its direction
+  template <class T>
+  static ACL_INLINE T f(T x) {
+    if constexpr (std::is_same<T, c128>::value) {
+      return x == T(0) ? T(0) : x / std::abs(x);
+    } else {
+      return x != x ? T(0) : T((x > T(0)) - (x < T(0)));
+    }
+  }
+};
 ACL_FN(Square, Arith, (T x), x * x)
 ACL_FN(Reciprocal, Floating, (T x), T(1) / x)
 ACL_FN(Sqrt, Floating, (T x), std::sqrt(x))
@@ -37,8 +46,13 @@ ACL_FN(Exp, Floating, (T x), v_exp(x))
 ACL_FN(Exp2, FloatingReal, (T x), std::exp2(x))
 ACL_FN(Expm1, FloatingReal, (T x), std::expm1(x))
 ACL_FN(Log, Floating, (T x), v_log(x))
-ACL_FN(Log2, FloatingReal, (T x), std::log2(x))
-ACL_FN(Log10, FloatingReal, (T x), std::log10(x))
+template <class T>
+ACL_INLINE T log_two(T x) {
+  if constexpr (std::is_same<T, c128>::value) return std::log(x) / 0.693147180559945309417;
+  else return std::log2(x);
+}
+ACL_FN(Log2, Floating, (T x), log_two(x))
+ACL_FN(Log10, Floating, (T x), std::log10(x))
 ACL_FN(Log1p, FloatingReal, (T x), std::log1p(x))
 ACL_FN(Sin, Floating, (T x), std::sin(x))
 ACL_FN(Cos, Floating, (T x), std::cos(x))

@@ -1,8 +1,8 @@
 // Resampling of one to three spatial dims: nearest, linear, cubic and their antialiased forms, and
 // the gradients. Every output along a dim is a weighted sum of a few inputs along that dim.
-#include "given.h"
-#include "rows.h"
-#include "stage.h"
+#include "loops/given.h"
+#include "loops/rows.h"
+#include "loops/stage.h"
 
 namespace aclsim {
 namespace {

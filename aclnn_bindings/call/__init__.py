@@ -1,0 +1,1 @@
+"""How it is called: arguments checked, marshalled, planned and launched."""

@@ -1,0 +1,108 @@
+"""Owns device arrays for people who call operators by name; refuses arithmetic of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ArgumentError
+from ..interface.dtypes import BY_NUMPY, dtype
+from ..runtime.memory import Buffer
+from .specs import TensorSpec
+
+if TYPE_CHECKING:
+    from ..runtime.runtime import Runtime
+    from ..runtime.stream import Stream
+
+
+class DeviceTensor:
+    """A view of a buffer on a device; what `cann.ops` takes for tensor arguments."""
+
+    def __init__(self, buffer: Buffer, spec: TensorSpec) -> None:
+        spec.check("tensor")
+        if spec.nbytes > buffer.nbytes:
+            raise ArgumentError(
+                f"tensor of {spec.nbytes} bytes over a buffer of {buffer.nbytes}: too small"
+            )
+        self.buffer, self.spec = buffer, spec
+
+    @property
+    def address(self) -> int:
+        """The storage's base; the view's offset stands in `spec`."""
+        return self.buffer.address
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.spec.shape
+
+    def view(
+        self, shape: Sequence[int], strides: Sequence[int], offset: int = 0, format: str = "ND"
+    ) -> DeviceTensor:
+        """Another view of the same storage; strides and offset in elements."""
+        own = self.spec
+        spec = TensorSpec(
+            tuple(shape), tuple(strides), offset, own.dtype, own.storage_numel, format
+        )
+        return DeviceTensor(self.buffer, spec)
+
+    def numpy(self) -> Any:
+        """A copy on the host as a numpy array of the view's shape; waits for the stream."""
+        import numpy as np
+
+        row = dtype(self.spec.dtype)
+        flat = np.empty(self.spec.storage_numel, _numpy_dtype(row.numpy, row.name))
+        if flat.nbytes:
+            self.buffer.read(flat.view(np.uint8))
+        strides = [s * flat.itemsize for s in self.spec.strides]
+        # as_strided knows numpy's own dtypes only; raw elements of the same width are.
+        raw = flat[self.spec.offset :].view(f"V{flat.itemsize}")
+        taken = np.lib.stride_tricks.as_strided(raw, self.spec.shape, strides).copy()
+        return taken.view(flat.dtype)
+
+    def close(self) -> None:
+        """Give the buffer back; views of it become unusable."""
+        self.buffer.close()
+
+    def __enter__(self) -> DeviceTensor:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"DeviceTensor({self.spec.dtype}{list(self.shape)} on {self.buffer.device})"
+
+
+def _numpy_dtype(name: str, acl: str) -> Any:
+    import numpy as np
+
+    if not name:
+        raise ArgumentError(f"numpy array of {acl}: numpy has no such element type")
+    try:
+        return np.dtype(name)
+    except TypeError:
+        import ml_dtypes
+
+        return np.dtype(getattr(ml_dtypes, name))
+
+
+def from_host(runtime: Runtime, array: Any, stream: Stream | None = None) -> DeviceTensor:
+    """A contiguous copy of a numpy array (or what `numpy.asarray` takes) on the device."""
+    import numpy as np
+
+    host = np.ascontiguousarray(array).reshape(np.shape(array))
+    row = BY_NUMPY.get(host.dtype.name)
+    if row is None:
+        raise ArgumentError(f"tensor of numpy {host.dtype}: ACL has no such element type")
+    made = empty(runtime, host.shape, row.name, stream)
+    if host.nbytes:
+        made.buffer.write(host.reshape(-1).view(np.uint8))
+    return made
+
+
+def empty(
+    runtime: Runtime, shape: Sequence[int], name: str = "FLOAT", stream: Stream | None = None
+) -> DeviceTensor:
+    """A contiguous tensor with unspecified contents."""
+    spec = TensorSpec.of(shape, dtype(name).name)
+    return DeviceTensor(Buffer(stream or runtime.current_stream(), spec.nbytes), spec)

@@ -1,0 +1,151 @@
+"""Owns calling one C function outside the two-phase protocol: helpers, descriptors, the runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from ..errors import UnsupportedSignatureError
+from ..interface.abi import unqualified
+from ..interface.signature import Declarations, Kind, Param, Signature
+from ..runtime.native import address_of, ffi, lib, text_of
+from ..runtime.symbols import Symbols
+from ..runtime.words import FLOATS, call, decode
+from .handles import (
+    BoolArray,
+    Descriptor,
+    FloatArray,
+    IntArray,
+    Scalar,
+    ScalarList,
+    Tensor,
+    TensorList,
+)
+from .marshal import Argument, Cell, bind, host_outputs, rule_of
+from .specs import RawHandle, ScalarSpec, TensorSpec
+
+if TYPE_CHECKING:
+    from ..runtime.runtime import Runtime
+
+_STATUS: Final = ("aclnnStatus", "aclError")
+
+
+def outputs(params: Sequence[Param], values: Sequence[Any], declarations: Declarations) -> Any:
+    """What the cells among `values` received: None, the one value, or a tuple of them."""
+    found = [
+        value.value(unqualified(param.type.removesuffix("*").strip()), declarations.typedefs)
+        for param, value in zip(params, values, strict=False)
+        if isinstance(value, Cell)
+    ]
+    return None if not found else found[0] if len(found) == 1 else tuple(found)
+
+
+class BoundFunction:
+    """A C function outside the two-phase protocol. A status other than success raises AclError."""
+
+    def __init__(self, signature: Signature, runtime: Runtime, symbols: Symbols) -> None:
+        self.signature, self._runtime = signature, runtime
+        self.name = signature.name
+        for param in signature.params:
+            if param.kind in (Kind.STRUCT, Kind.VARARGS):
+                raise UnsupportedSignatureError(
+                    f"{self.name}: {param.name or param.type} is a {param.kind.value}, which these "
+                    "bindings do not pass"
+                )
+        self._hosts = host_outputs(signature.params, runtime.declarations)
+        self._address = symbols.require(self.name)
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        """The result, or the host outputs that were left out where the result is a status.
+
+        Descriptors are made from values (numbers, sequences, device tensors) for the call.
+        """
+        params = self.signature.params
+        values = bind(self.name, params, args, kwargs, self._hosts)
+        declarations, temporary = self._runtime.declarations, Temporaries(self._runtime)
+        self._enter()
+        try:
+            words = [
+                (param.kind in FLOATS, temporary.word(param, value, declarations))
+                for param, value in zip(params, values, strict=True)
+            ]
+            bits = call(self._address, words, _float_type(self.signature, declarations))
+            if self.signature.returns in _STATUS:
+                self._check(decode("int", bits, {}))
+                return outputs(params, values, declarations)
+        finally:
+            temporary.close()
+        result = decode(self.signature.returns, bits, declarations.typedefs)
+        extra = outputs(params, values, declarations)
+        return result if extra is None else (result, extra)
+
+    def _enter(self) -> None:
+        """Give the calling thread its device, which most functions of the runtime need."""
+        if self._runtime.started:
+            device = self._runtime.device()
+            lib.mt_context_use(lib.mt_device_context(device.address))
+
+    def _check(self, status: int) -> None:
+        if status:
+            message = text_of(lib.mt_recent_message())
+            raise self._runtime.codes.error(self.name, status, message=message)
+
+
+def _float_type(signature: Signature, declarations: Declarations) -> str:
+    returns = unqualified(signature.returns)
+    return unqualified(declarations.typedefs.get(returns, returns))
+
+
+class Temporaries:
+    """Descriptors and copies of host data that live as long as one call."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._made: list[Descriptor] = []
+        self._kept: list[Any] = []
+
+    def word(self, param: Param, value: Any, declarations: Declarations) -> int:
+        """The argument's bits."""
+        addresses: list[int] = []
+        argument = rule_of(param, declarations.enums)(param, value, addresses)
+        if argument is None:
+            return 0
+        if isinstance(argument, int):
+            return argument
+        if isinstance(argument, RawHandle):
+            return argument.address
+        if isinstance(argument, bytes):
+            self._kept.append(ffi.new("char[]", argument))
+            return address_of(self._kept[-1])
+        return self._keep(self._descriptor(param, value, argument, addresses))
+
+    def _keep(self, made: Descriptor) -> int:
+        self._made.append(made)
+        return made.descriptor
+
+    def _descriptor(
+        self, param: Param, value: Any, argument: Argument, addresses: list[int]
+    ) -> Descriptor:
+        runtime = self._runtime
+        if isinstance(argument, ScalarSpec):
+            return Scalar(runtime, argument)
+        if isinstance(argument, TensorSpec):
+            return Tensor(runtime, argument, addresses[0] if addresses else 0)
+        members: Any = argument
+        if param.kind is Kind.TENSOR_LIST:
+            at = iter([*addresses, *[0] * len(members)])
+            return TensorList(runtime, [Tensor(runtime, spec, next(at)) for spec in members])
+        if param.kind is Kind.SCALAR_LIST:
+            return ScalarList(runtime, [Scalar(runtime, spec) for spec in members])
+        arrays = {
+            Kind.INT_ARRAY: IntArray,
+            Kind.BOOL_ARRAY: BoolArray,
+            Kind.FLOAT_ARRAY: FloatArray,
+        }
+        return arrays[param.kind](runtime, value)
+
+    def close(self) -> None:
+        for made in reversed(self._made):
+            made.close()
+        self._made.clear()
+        self._kept.clear()

@@ -1,0 +1,165 @@
+"""Owns calling operators by name: check, plan, launch; refuses what the headers do not declare."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from ..errors import ArgumentError, UnsupportedSignatureError
+from ..interface.signature import Kind, OpSignature, Param
+from ..runtime.symbols import Symbols
+from .function import outputs
+from .marshal import Argument, Rule, bind, host_outputs, rule_of
+from .plan import Plan, PlanCache, PlanMaker
+
+if TYPE_CHECKING:
+    from ..runtime.runtime import Runtime
+    from ..runtime.stream import Stream
+
+# Descriptors that an operator may write through: a plan that keeps them for later launches
+# would hand on what the last one wrote.
+_VALUES: Final = frozenset(
+    {Kind.SCALAR, Kind.SCALAR_LIST, Kind.INT_ARRAY, Kind.BOOL_ARRAY, Kind.FLOAT_ARRAY}
+)
+
+
+class BoundOp:
+    """An operator of the install: call it, or `plan` it once and launch it many times."""
+
+    def __init__(
+        self, signature: OpSignature, runtime: Runtime, symbols: Symbols, cache: PlanCache
+    ) -> None:
+        self.signature, self._runtime, self._cache = signature, runtime, cache
+        self.name = signature.name
+        self._params = (*signature.params, *signature.extra)
+        for param in self._params:
+            if param.kind in (Kind.STRUCT, Kind.VARARGS):
+                raise UnsupportedSignatureError(
+                    f"{self.name}: {param.name} is {param.type}, a {param.kind.value}, which these "
+                    "bindings do not pass"
+                )
+        self._first = symbols.require(signature.workspace.name)
+        self._second = symbols.require(signature.execute.name)
+        self._writes = any(
+            p.kind in _VALUES and not p.type.startswith("const ") for p in self._params
+        )
+        self._names = [param.name for param in self._params]
+        self._hosts = host_outputs(self._params, runtime.declarations)
+        self._rules: list[tuple[Param, Rule]] = []
+
+    def __repr__(self) -> str:
+        return f"{self.name}({', '.join(p.name for p in self._params)})"
+
+    @property
+    def params(self) -> tuple[Param, ...]:
+        """What a call takes, in order: phase 1's parameters, then extra ones of phase 2."""
+        return self._params
+
+    def plan(self, *arguments: Any, allocate: Sequence[str | int] = ()) -> Plan:
+        """A plan for TensorSpec, ScalarSpec, numbers and tuples of them, by position.
+
+        Each launch allocates the tensors named (or counted) in `allocate`. Nothing is cached here.
+        """
+        self._runtime.start()
+        return self._make(self._normalise(arguments, []), self._owned(allocate))
+
+    def _owned(self, allocate: Sequence[str | int]) -> frozenset[str]:
+        names = [self._params[a].name if isinstance(a, int) else a for a in allocate]
+        for name in names:
+            if not any(p.name == name and p.kind in _TENSORS for p in self._params):
+                raise ArgumentError(f"{self.name}: allocate={name!r} is no tensor parameter")
+        return frozenset(names)
+
+    def _normalise(self, values: Sequence[Any], addresses: list[int]) -> list[Argument]:
+        if len(values) != len(self._params):
+            bind(self.name, self._params, values, {})
+        if not self._rules:
+            enums = self._runtime.declarations.enums
+            self._rules = [(param, rule_of(param, enums)) for param in self._params]
+        try:
+            return [
+                rule(param, value, addresses)
+                for (param, rule), value in zip(self._rules, values, strict=True)
+            ]
+        except (ArgumentError, UnsupportedSignatureError) as error:
+            raise type(error)(f"{self.name}: {error}") from None
+
+    def _make(self, arguments: Sequence[Argument], allocate: frozenset[str]) -> Plan:
+        maker = PlanMaker(self._runtime, self.signature, self._first, self._second)
+        return maker.make(arguments, allocate)
+
+    def __call__(self, /, *args: Any, stream: Stream | None = None, **kwargs: Any) -> Any:
+        """Launch on `stream` (the current one by default); host outputs left out are returned.
+
+        Device tensors are anything with `spec` and `address`, such as `DeviceTensor`.
+        """
+        values = self._bind(args, kwargs)
+        addresses: list[int] = []
+        arguments = self._normalise(values, addresses)
+        on = stream or self._runtime.current_stream(_device_of(values))
+        plan = self._cached(arguments)
+        plan.launch(on, addresses)
+        if self._hosts:
+            return outputs(self._params, values, self._runtime.declarations)
+        return None
+
+    def _bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+        if not args and len(kwargs) == len(self._names):
+            try:
+                return [kwargs[name] for name in self._names]
+            except KeyError:
+                pass
+        return bind(self.name, self._params, args, kwargs, self._hosts)
+
+    def _cached(self, arguments: list[Argument]) -> Plan:
+        if self._writes or self._hosts:
+            return self._make(arguments, frozenset())
+        key = (self.name, *arguments)
+        plan = self._cache.get(key)
+        if plan is None:
+            plan = self._make(arguments, frozenset())
+            self._cache.put(key, plan)
+        return plan
+
+
+_TENSORS: Final = (Kind.TENSOR, Kind.TENSOR_LIST)
+
+
+def _device_of(values: Sequence[Any]) -> int | None:
+    """The device of the first tensor that knows its buffer; None: the current one."""
+    for value in values:
+        item = value[0] if isinstance(value, (tuple, list)) and value else value
+        buffer = getattr(item, "buffer", None)
+        if buffer is not None:
+            return int(buffer.device.index)
+    return None
+
+
+class Namespace:
+    """Attribute access to operators or functions: `cann.ops.aclnnAdd`. `dir()` lists the names."""
+
+    def __init__(self, names: Any, find: Any) -> None:
+        self._names, self._find = names, find
+        self._bound: dict[str, Any] = {}
+        self._lock = threading.Lock()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        with self._lock:
+            if name not in self._bound:
+                self._bound[name] = self._find(name)
+            return self._bound[name]
+
+    def __getitem__(self, name: str) -> Any:
+        return getattr(self, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names()
+
+    def __dir__(self) -> list[str]:
+        return sorted(self._names())

@@ -1,0 +1,251 @@
+"""Owns plans in Python: making one from checked arguments, launching it, keeping a few."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from ..errors import ArgumentError, ClosedHandleError
+from ..interface.abi import unqualified
+from ..interface.dtypes import canonical
+from ..interface.signature import Kind, OpSignature, Param, Signature
+from ..runtime.accounting import account
+from ..runtime.native import ffi, lib, throw
+from ..runtime.words import FLOATS
+from .marshal import Argument, float_array
+from .specs import RawHandle, ScalarSpec, TensorSpec, tensor_specs
+
+if TYPE_CHECKING:
+    from ..runtime.runtime import Runtime
+    from ..runtime.stream import Stream
+
+_ROLES: Final = {
+    1: {"uint64_t *": lib.MT_ROLE_SIZE, "aclOpExecutor **": lib.MT_ROLE_EXECUTOR},
+    2: {
+        "void *": lib.MT_ROLE_WORKSPACE,
+        "uint64_t": lib.MT_ROLE_SIZE,
+        "aclOpExecutor *": lib.MT_ROLE_EXECUTOR,
+        "aclrtStream": lib.MT_ROLE_STREAM,
+    },
+}
+_RUN: Final = (
+    lib.mt_run0, lib.mt_run1, lib.mt_run2, lib.mt_run3, lib.mt_run4, lib.mt_run5, lib.mt_run6,
+)  # fmt: skip
+
+
+class Plan:
+    """One operator with everything but addresses decided; `launch` is one C call.
+
+    `address` is what mt_run takes; `inputs` how many addresses a launch is given, in declaration
+    order; `outputs` how many tensors it allocates. Keep the object as long as `address` is used.
+    """
+
+    __slots__ = ("_allocated", "_release", "_runtime", "_session", "address", "arguments",
+                 "inputs", "name", "outputs")  # fmt: skip
+
+    def __init__(
+        self, runtime: Runtime, name: str, address: int, arguments: Sequence[Argument],
+        allocated: tuple[bool, ...],
+    ) -> None:  # fmt: skip
+        self._runtime, self.name, self.address = runtime, name, address
+        self.arguments = tuple(arguments)
+        self._allocated = allocated
+        self.outputs = sum(allocated)
+        self.inputs = len(allocated) - self.outputs
+        self._session = int(lib.mt_session())
+        self._release = lib.mt_plan_close
+
+    def launch(self, stream: Stream, addresses: Sequence[int]) -> tuple[int, ...]:
+        """Run on `stream` with these storage addresses; the addresses of allocated outputs.
+
+        The caller owns the outputs and frees them. AclError names phase, code and arguments.
+        """
+        address, count, outputs = self.address, len(addresses), self.outputs
+        if not address:
+            raise ClosedHandleError(f"plan of {self.name}: it was closed")
+        if count >= len(_RUN) or outputs > 1:
+            return self._launch_many(stream, addresses)
+        first = _RUN[count](address, stream.address, *addresses)
+        if not first:
+            self.throw(stream)
+        return (first,) if outputs else ()
+
+    def _launch_many(self, stream: Stream, addresses: Sequence[int]) -> tuple[int, ...]:
+        if len(addresses) != self.inputs:
+            raise ArgumentError(
+                f"plan of {self.name}: {len(addresses)} addresses, expected {self.inputs}"
+            )
+        given = iter(addresses)
+        slots = ffi.new("uint64_t[]", [0 if own else next(given) for own in self._allocated])
+        if not lib.mt_run(self.address, stream.address, slots, len(self._allocated)):
+            self.throw(stream)
+        return tuple(int(slot) for slot, own in zip(slots, self._allocated, strict=True) if own)
+
+    @property
+    def valid(self) -> bool:
+        """Whether it can be launched: neither closed nor made before the runtime restarted."""
+        return self.address != 0 and lib.mt_session() == self._session
+
+    def throw(self, stream: Stream) -> NoReturn:
+        """Raise the thread's last failure as one of this operator."""
+        specs = list(tensor_specs(self.arguments))
+        codes = self._runtime.codes
+        throw(
+            codes,
+            op=self.name,
+            shapes=[spec.shape for spec in specs],
+            dtypes=[spec.dtype for spec in specs],
+            account=partial(account, stream.device.address, codes),
+        )
+
+    def close(self) -> None:
+        """Release what the plan holds in the libraries; harmless when repeated."""
+        address, self.address = self.address, 0
+        if address:
+            self._release(address)
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class PlanCache:
+    """At most `limit` plans, the least recently used dropped first, so that scalars that change
+    with every call do not pile up."""
+
+    def __init__(self, limit: int = 4096) -> None:
+        self.limit = limit
+        self._plans: OrderedDict[Hashable, Plan] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._plans)
+
+    def get(self, key: Hashable) -> Plan | None:
+        plan = self._plans.get(key)
+        # Which was used last matters only once some are about to be dropped.
+        if plan is not None and len(self._plans) * 2 > self.limit:
+            self._plans.move_to_end(key)
+        return plan
+
+    def put(self, key: Hashable, plan: Plan) -> None:
+        self._plans[key] = plan
+        while len(self._plans) > self.limit:
+            self._plans.popitem(last=False)
+
+    def clear(self) -> None:
+        self._plans.clear()
+
+
+def roles_of(signature: Signature, phase: int) -> dict[int, int]:
+    """Parameter index → role in the two-phase protocol, for the last parameter of each type."""
+    found: dict[int, int] = {}
+    for ctype, role in _ROLES[phase].items():
+        for at in range(len(signature.params) - 1, -1, -1):
+            if unqualified(signature.params[at].type) == ctype:
+                found[at] = role
+                break
+    return found
+
+
+class PlanMaker:
+    """Turns arguments into a C plan, in declaration order; closes it when one is refused."""
+
+    def __init__(self, runtime: Runtime, op: OpSignature, first: int, second: int) -> None:
+        self._runtime, self._op = runtime, op
+        self._kept: list[Any] = []
+        self._allocated: list[bool] = []
+        self._address = int(lib.mt_plan_open(op.name.encode(), first, second))
+        if not self._address:
+            throw(runtime.codes, op=op.name)
+
+    def make(self, arguments: Sequence[Argument], allocate: frozenset[str]) -> Plan:
+        """The plan; `arguments` are phase 1's in order, then the extra ones of phase 2."""
+        try:
+            given = iter(arguments)
+            self._phase(1, self._op.workspace, given, allocate)
+            self._phase(2, self._op.execute, given, allocate)
+            self._check(lib.mt_plan_ready(self._address))
+        except BaseException:
+            lib.mt_plan_close(self._address)
+            raise
+        allocated = tuple(self._allocated)
+        return Plan(self._runtime, self._op.name, self._address, arguments, allocated)
+
+    def _check(self, code: int) -> None:
+        if code:
+            throw(self._runtime.codes, op=self._op.name)
+
+    def _phase(
+        self, phase: int, signature: Signature, given: Iterator[Argument], allocate: frozenset[str]
+    ) -> None:
+        roles = roles_of(signature, phase)
+        for at, param in enumerate(signature.params):
+            if at in roles:
+                self._check(lib.mt_plan_role(self._address, phase, roles[at]))
+            else:
+                self._argument(phase, param, next(given), param.name in allocate)
+
+    def _argument(self, phase: int, param: Param, value: Argument, own: bool) -> None:
+        if value is None or isinstance(value, (int, RawHandle)):
+            bits = value.address if isinstance(value, RawHandle) else value or 0
+            is_float = param.kind in FLOATS
+            self._check(lib.mt_plan_value(self._address, phase, is_float, bits))
+        elif isinstance(value, bytes):
+            self._check(lib.mt_plan_text(self._address, phase, value))
+        elif phase == 2:
+            raise ArgumentError(f"{param.name}: phase 2 takes numbers and pointers, got {value!r}")
+        elif isinstance(value, ScalarSpec):
+            number = self._dtype(value.dtype)
+            self._check(lib.mt_plan_scalar(self._address, value.data, number))
+        elif isinstance(value, TensorSpec):
+            tensor = ffi.new("mt_tensor *", self._tensor(value, own))
+            self._check(lib.mt_plan_tensor(self._address, tensor))
+        else:
+            self._collection(param.kind, value, own)
+
+    def _collection(self, kind: Kind, values: tuple[Any, ...], own: bool) -> None:
+        count, plan = len(values), self._address
+        if kind is Kind.TENSOR_LIST:
+            members = ffi.new("mt_tensor[]", [self._tensor(spec, own) for spec in values])
+            self._check(lib.mt_plan_tensor_list(plan, members, count))
+        elif kind is Kind.SCALAR_LIST:
+            data = b"".join(spec.data.ljust(16, b"\0") for spec in values)
+            numbers = [self._dtype(spec.dtype) for spec in values]
+            self._check(lib.mt_plan_scalar_list(plan, data, numbers, count))
+        elif kind is Kind.INT_ARRAY:
+            data = ffi.new("uint64_t[]", list(values) or 1)
+            self._check(lib.mt_plan_array(plan, lib.MT_INT_ARRAY, data, count))
+        elif kind is Kind.BOOL_ARRAY:
+            self._check(lib.mt_plan_array(plan, lib.MT_BOOL_ARRAY, bytes(values), count))
+        else:
+            self._check(lib.mt_plan_array(plan, lib.MT_FLOAT_ARRAY, float_array(values), count))
+
+    def _tensor(self, spec: TensorSpec, own: bool) -> Any:
+        """An mt_tensor; what it points to lives until the plan is made, which copies it."""
+        storage = spec.storage_shape or (spec.storage_numel,)
+        dims = ffi.new("int64_t[]", list(spec.shape) or 1)
+        strides = ffi.new("int64_t[]", list(spec.strides) or 1)
+        storage_dims = ffi.new("int64_t[]", list(storage))
+        self._kept += [dims, strides, storage_dims]
+        self._allocated.append(own)
+        return {
+            "dims": dims, "strides": strides, "storage_dims": storage_dims,
+            "rank": len(spec.shape), "storage_rank": len(storage), "offset": spec.offset,
+            "dtype": self._dtype(spec.dtype), "format": self._format(spec.format),
+            "allocate": max(spec.nbytes, 1) if own else 0,
+        }  # fmt: skip
+
+    def _dtype(self, name: str) -> int:
+        return _lookup(self._runtime.dtypes, canonical(name), "dtype")
+
+    def _format(self, name: str) -> int:
+        return _lookup(self._runtime.formats, name.removeprefix("ACL_FORMAT_"), "format")
+
+
+def _lookup(table: dict[str, int], name: str, what: str) -> int:
+    if name not in table:
+        raise ArgumentError(
+            f"{what} {name!r}: this install's headers have {', '.join(table) or 'none'}"
+        )
+    return table[name]

@@ -1,0 +1,159 @@
+"""Says for every function whether it is declared, installed and the same; loads no library.
+
+PRESENT: declared and exported. MISSING: declared, exported by no library of the install.
+UNDECLARED: exported under one of CANN's prefixes, declared by no header. DRIFTED: declared
+differently from the catalog of the install's version, so one of the two is wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from pathlib import Path
+from typing import Final
+
+from ..install.describe import Library
+from ..install.elf import Elf
+from ..install.machine import misfit
+from ..interface.compare import Change, Types
+from ..interface.signature import WORKSPACE_SUFFIX, Declarations
+
+# Prefixes of public C functions (headers of 8.1.RC1 and 2026-08).
+PUBLIC: Final = re.compile(r"(acl|Acl|Hccl|hi_mpi_)[A-Za-z0-9_]*$")
+
+
+class Status(Enum):
+    """What is known of one function (see the module's text)."""
+
+    PRESENT = "PRESENT"
+    MISSING = "MISSING"
+    UNDECLARED = "UNDECLARED"
+    DRIFTED = "DRIFTED"
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """One function: the library that a caller would get it from, and those it shadows there."""
+
+    name: str
+    status: Status
+    library: str = ""
+    header: str = ""
+    shadowed: tuple[str, ...] = ()
+    drift: Change | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """One operator: `installed` both phases exported, `declared` both declared, `callable` both,
+    undrifted, and in a library whose file is sound."""
+
+    name: str
+    installed: bool
+    declared: bool
+    callable: bool
+    library: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Census:
+    """Every function and operator of one install, by name."""
+
+    functions: Mapping[str, Function]
+    ops: Mapping[str, Op]
+
+    def count(self, status: Status) -> int:
+        return sum(f.status is status for f in self.functions.values())
+
+
+def take(
+    files: Iterable[tuple[Library, Elf]],
+    declared: Declarations | None,
+    reference: Declarations | None,
+) -> Census:
+    """The census of an install from its libraries' tables in search order, first provider wins."""
+    files = list(files)
+    providers: dict[str, list[str]] = {}
+    for library, elf in files:
+        for name in elf.exports:
+            providers.setdefault(name, []).append(str(library.path))
+    functions = dict(sorted(_functions(providers, declared, reference).items()))
+    unusable = {str(lib.path): _problem(elf) for lib, elf in files}
+    return Census(functions, _ops(functions, unusable))
+
+
+def _problem(elf: Elf) -> str:
+    if elf.fatal:
+        return elf.problem
+    found = misfit(elf)
+    return found.reason if found else ""
+
+
+def _functions(
+    providers: Mapping[str, list[str]],
+    declared: Declarations | None,
+    reference: Declarations | None,
+) -> dict[str, Function]:
+    known = declared.functions if declared else {}
+    types = Types(reference, declared) if reference and declared else None
+    found: dict[str, Function] = {}
+    for name, signature in known.items():
+        if not signature.exported:
+            continue
+        where = providers.get(name, [])
+        drift = None
+        if types and reference and name in reference.functions:
+            drift = types.function(reference.functions[name], signature)
+        status = Status.PRESENT if where else Status.MISSING
+        if drift and where:
+            status = Status.DRIFTED
+        first, rest = (where[0], tuple(where[1:])) if where else ("", ())
+        found[name] = Function(name, status, first, signature.header, rest, drift)
+    for name, where in providers.items():
+        if name not in known and PUBLIC.match(name):
+            found[name] = Function(name, Status.UNDECLARED, where[0], "", tuple(where[1:]))
+    return found
+
+
+def _ops(functions: Mapping[str, Function], unusable: Mapping[str, str]) -> dict[str, Op]:
+    ops: dict[str, Op] = {}
+    for name in functions:
+        first, second = functions.get(name + WORKSPACE_SUFFIX), functions[name]
+        if first is not None and name.startswith("acl"):
+            ops[name] = _op(name, first, second, unusable)
+    return ops
+
+
+def _op(name: str, first: Function, second: Function, unusable: Mapping[str, str]) -> Op:
+    pair = (first, second)
+    missing = [f.name for f in pair if not f.library]
+    undeclared = [f.name for f in pair if f.status is Status.UNDECLARED]
+    drifted = [f.drift for f in pair if f.drift and f.drift.effect == "breaks ABI"]
+    broken = next((unusable[f.library] for f in pair if unusable.get(f.library)), "")
+    if missing:
+        reason = f"{' and '.join(missing)} not exported"
+    elif undeclared:
+        reason = f"{' and '.join(undeclared)} not declared: its signature is unknown"
+    elif drifted:
+        reason = f"header differs from this version's catalog: {drifted[0].detail}"
+    elif first.library != second.library:
+        reason = f"phases in two libraries: {first.library} and {second.library}"
+    else:
+        reason = f"{Path(second.library).name} {broken}" if broken else ""
+    return Op(
+        name, not missing, not undeclared, not reason, second.library or first.library, reason
+    )
+
+
+def restrict(census: Census, failed: Mapping[str, str]) -> Census:
+    """`census` in which no operator of a library in `failed` (path → reason) is callable."""
+    ops = {
+        name: replace(op, callable=False, reason=f"{Path(op.library).name} {failed[op.library]}")
+        if op.callable and op.library in failed
+        else op
+        for name, op in census.ops.items()
+    }
+    return Census(census.functions, ops)

@@ -1,0 +1,72 @@
+"""Owns which chip a SoC name means and what documents say operators support there."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+_DATA: Final = Path(__file__).parents[1] / "catalogs"
+# SoC name (aclrtGetSocName) → product code of the operator documents. `Ascend910B` without a digit
+# is 910A-class hardware (reported); 910B1…B4-1 are Atlas A2.
+_SOCS: Final = (
+    (re.compile(r"Ascend910B\d"), "910b"),
+    (re.compile(r"Ascend910_?(93|C)"), "A3"),
+    (re.compile(r"Ascend950"), "950"),
+    (re.compile(r"Ascend910"), "910"),
+    (re.compile(r"Ascend310P"), "310p"),
+    (re.compile(r"Ascend310B"), "310b"),
+)
+PRODUCTS: Final = ("950", "A3", "910b", "310b", "310p", "910")
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """What documents say of one operator: products, and dtypes per parameter and product."""
+
+    op: str
+    products: tuple[str, ...]
+    dtypes: Mapping[str, tuple[str, ...]]
+
+    def on(self, product: str | None) -> bool | None:
+        """Whether `product` is listed; None when either is not known."""
+        return product in self.products if product and self.products else None
+
+
+def product_of(soc: str) -> str | None:
+    """The product code of a SoC name such as `Ascend910B3`, or None."""
+    return next((code for pattern, code in _SOCS if pattern.match(soc)), None)
+
+
+def support(op: str, product: str | None = None) -> Support | None:
+    """What the newest documents list for `op`, dtypes less those that `product` excludes."""
+    row = _specs()["ops"].get(op)
+    if row is None:
+        return None
+    dtypes = {
+        name: _without(row, name, fact["dtypes"], product)
+        for name, fact in row["params"].items()
+        if "dtypes" in fact
+    }
+    return Support(op, tuple(row["products"].split()), dtypes)
+
+
+def _without(row: Any, param: str, index: int, product: str | None) -> tuple[str, ...]:
+    sets = _specs()["dtype_sets"]
+    names = sets[index].split()
+    for rule in row.get("exclusions", ()):
+        if product not in rule["products"].split() or param not in rule.get("on", [param]):
+            continue
+        listed = sets[rule["not" if "not" in rule else "only"]].split()
+        names = [n for n in names if (n in listed) is ("only" in rule)]
+    return tuple(names)
+
+
+@cache
+def _specs() -> Any:
+    text = (_DATA / "op_specs.json").read_text(encoding="utf-8")
+    return json.loads(text)

@@ -1,0 +1,165 @@
+"""Looks for installs in an ordered list of places and reports every place; refuses to choose.
+
+Order: explicit argument, MINDTORCH_CANN_HOME, ASCEND_HOME_PATH, ASCEND_TOOLKIT_HOME, what
+set_env.sh files and install records name, default roots, LD_LIBRARY_PATH, the bundled simulator.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from .describe import Install, describe
+
+Verdict = Literal["found", "duplicate", "absent", "empty", "unset"]
+
+ENVIRONMENT: Final = ("MINDTORCH_CANN_HOME", "ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME")
+_RECORD: Final = Path("/etc/Ascend/ascend_cann_install.info")
+_BELOW: Final = ("ascend-toolkit/latest", "cann", "latest", "nnae/latest", "nnrt/latest")
+_VERSIONED: Final = ("cann-*", "ascend-toolkit/[0-9]*", "nnae/[0-9]*", "nnrt/[0-9]*", "[0-9]*")
+_SET_ENV: Final = ("ascend-toolkit", "cann", "cann-*", "nnae", "nnrt")
+_HOME_LINE: Final = re.compile(
+    r"^\s*(?:export\s+)?(ASCEND_HOME_PATH|ASCEND_TOOLKIT_HOME)=[\"']?([^\s\"'#]+)", re.MULTILINE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One place looked at: which rule named it, what was there, and why it was not taken."""
+
+    via: str
+    path: Path | None
+    verdict: Verdict
+    detail: str = ""
+    install: Install | None = None
+
+
+def default_bases(environ: Mapping[str, str]) -> tuple[Path, ...]:
+    """Folders below which installers put CANN: system-wide, then the user's own."""
+    home = environ.get("HOME")
+    return (Path("/usr/local/Ascend"), *([Path(home) / "Ascend"] if home else []))
+
+
+def search(
+    environ: Mapping[str, str],
+    home: Path | None = None,
+    bases: tuple[Path, ...] | None = None,
+    headers: Path | None = None,
+) -> tuple[Step, ...]:
+    """Every place in order; an install that two rules name is found once."""
+    steps: list[Step] = []
+    seen: dict[Path, str] = {}
+    bases = default_bases(environ) if bases is None else bases
+    for via, path in _places(environ, home, bases):
+        steps.append(_look(via, path, environ, seen, headers if via == "argument" else None))
+    return tuple(steps)
+
+
+def _look(
+    via: str,
+    path: Path | None,
+    environ: Mapping[str, str],
+    seen: dict[Path, str],
+    headers: Path | None,
+) -> Step:
+    if path is None:
+        return Step(via, None, "unset")
+    try:
+        if not path.is_dir():
+            kind = "is a file, not a folder" if path.exists() else "does not exist"
+            return Step(via, path, "absent", f"{path} {kind}")
+        return _enter(via, path, environ, seen, headers)
+    except OSError as error:
+        return Step(via, path, "absent", f"{path} cannot be read: {error.strerror}")
+
+
+def _enter(
+    via: str, path: Path, environ: Mapping[str, str], seen: dict[Path, str], headers: Path | None
+) -> Step:
+    """The install at `path`, or in the usual places below it."""
+    for root in (path, *(path / below for below in _BELOW)):
+        found = describe(root, via, environ, headers) if root.is_dir() else None
+        if found is None:
+            continue
+        real = Path(os.path.realpath(root))
+        if real in seen:
+            return Step(via, root, "duplicate", f"the install of {seen[real]}")
+        seen[real] = via
+        return Step(via, root, "found", install=found)
+    return Step(via, path, "empty", f"{path} holds neither headers nor libraries of CANN")
+
+
+def _places(
+    environ: Mapping[str, str], home: Path | None, bases: tuple[Path, ...]
+) -> Iterator[tuple[str, Path | None]]:
+    if home is not None:
+        yield "argument", home
+    for name in ENVIRONMENT:
+        value = environ.get(name)
+        yield name, Path(value).expanduser() if value else None
+    for base in bases:
+        yield from _set_env_places(base)
+    if match := re.search(r"^Install_Path=(.+)$", _text(_RECORD), re.MULTILINE):
+        yield str(_RECORD), Path(match.group(1).strip())
+    for base in bases:
+        yield from _default_places(base)
+    for entry in filter(None, environ.get("LD_LIBRARY_PATH", "").split(":")):
+        folder = Path(entry)
+        if any(folder.glob("libascendcl.so*")) or any(folder.glob("libopapi*.so")):
+            yield "LD_LIBRARY_PATH", _root_of_libraries(folder)
+    yield "bundled simulator", bundled_simulator()
+
+
+def _set_env_places(base: Path) -> Iterator[tuple[str, Path]]:
+    for pattern in _SET_ENV:
+        for script in sorted(base.glob(f"{pattern}/set_env.sh")):
+            for _, value in _HOME_LINE.findall(_text(script)):
+                if "$" not in value:
+                    yield str(script), Path(value)
+
+
+def _default_places(base: Path) -> Iterator[tuple[str, Path]]:
+    """`latest` links first, then versioned folders, newest first; absent ones are not reported."""
+    for below in _BELOW:
+        if (base / below).is_dir():
+            yield "default root", base / below
+    for pattern in _VERSIONED:
+        for path in sorted(base.glob(pattern), key=_release, reverse=True):
+            if path.is_dir():
+                yield "default root", path
+
+
+def _release(path: Path) -> list[tuple[int, str]]:
+    """Sort key by which 8.10 follows 8.9, and a release follows its candidates."""
+    parts = re.findall(r"\d+|[A-Za-z]+", path.name.removeprefix("cann-"))
+    ranked = [(int(p), "") if p.isdigit() else (-1, p) for p in parts]
+    return [*ranked, (0, "")]
+
+
+def _root_of_libraries(folder: Path) -> Path:
+    """The install that a library folder belongs to: above `lib64` or `<arch>-linux/lib64`."""
+    if folder.name != "lib64":
+        return folder
+    above = folder.parent
+    return above.parent if above.name.endswith("-linux") else above
+
+
+def bundled_simulator() -> Path | None:
+    """The simulator installed beside these bindings, or None when it was not built."""
+    for place in sys.modules[__name__.partition(".")[0]].__path__:
+        root = Path(place) / "simulator" / "install"
+        if (root / "lib64" / "libascendcl.so").exists():
+            return root
+    return None
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

@@ -1,0 +1,231 @@
+"""Makes an install with layers of an install: its shims in its own layout; runs nothing.
+
+The made root has the folders of the real one. Library folders are real folders in which each CANN
+library is a shim and everything else a link; all the rest are links. So programs that go by
+ASCEND_HOME_PATH, by the loader's path or by name find the shims, and shims name the real libraries
+by absolute path. Made once per state of an install, in the user's cache.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import platform
+import shutil
+import struct
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Final
+
+from ..errors import BindingError
+from ..install.describe import Install, arch
+from ..install.library import DeclarationsUnknownError, declarations
+from ..install.segments import read_segments
+from ..install.versions import driver_place
+from ..interface.headers.cache import cache_folder
+from ..interface.signature import Declarations
+from . import image, table
+from .table import Function
+
+_FUNCTION_KINDS: Final = (2, 10)  # STT_FUNC, STT_GNU_IFUNC
+_GLOBAL_OR_WEAK: Final = (1, 2)
+_SYMBOL: Final = struct.Struct("<IBBHQQ")
+CORE: Final = "libaclnn_layers.so"
+
+
+class LayersUnavailableError(BindingError):
+    """Layers cannot be made here: no core for this machine, or a library that cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interposed:
+    """An install with layers: its root, the functions of all shims, and the real install."""
+
+    root: Path
+    table: Path
+    real: Install
+    functions: tuple[Function, ...]
+    declared: Declarations | None
+
+    def environment(self, environ: Mapping[str, str]) -> dict[str, str]:
+        """Variables that lead a program here, whatever led it to the real install before."""
+        dirs = [str(self._moved(folder)) for folder in self.real.dependency_dirs()]
+        before = environ.get("LD_LIBRARY_PATH", "")
+        named = {
+            "ASCEND_HOME_PATH": str(self.root),
+            "ASCEND_TOOLKIT_HOME": str(self.root),
+            "LD_LIBRARY_PATH": os.pathsep.join(filter(None, [*dirs, before])),
+        }
+        if environ.get("MINDTORCH_CANN_HOME"):
+            named["MINDTORCH_CANN_HOME"] = str(self.root)
+        opp = environ.get("ASCEND_OPP_PATH")
+        if opp or (self.real.root / "opp").is_dir():
+            named["ASCEND_OPP_PATH"] = str(self._moved(Path(opp or self.real.root / "opp")))
+        return named
+
+    def _moved(self, place: Path) -> Path:
+        """Where a folder of the real install is here; any other stays where it is."""
+        if place.is_relative_to(self.real.root):
+            return self.root / place.relative_to(self.real.root)
+        return place
+
+    def internal(self) -> list[str]:
+        """Folders whose code is the install's own, so that its calls are not the program's."""
+        folders = {self.real.root, Path(os.path.realpath(self.real.root)), driver_place()}
+        folders |= {Path(os.path.realpath(lib.path)).parent for lib in self.real.libraries}
+        return sorted(str(folder) for folder in folders)
+
+
+def core_library() -> Path:
+    """The interceptor's core; LayersUnavailableError when it was not built."""
+    import aclnn_bindings
+
+    for place in aclnn_bindings.__path__:
+        path = Path(place) / "layers" / CORE
+        if path.is_file():
+            return path
+    raise LayersUnavailableError(
+        f"layers: {CORE} was not built; install the package with a C++ compiler"
+    )
+
+
+def interpose(install: Install) -> Interposed:
+    """The install with layers for `install`, made now or found in the cache."""
+    machine = arch()
+    if machine not in image.MACHINES or platform.system() != "Linux":
+        raise LayersUnavailableError(
+            f"layers: made for Linux on x86_64 and aarch64; this is {platform.system()} on "
+            f"{platform.machine()}"
+        )
+    libraries = _chosen(install)
+    found = {path: exports(path) for path in libraries.values()}
+    declared = _declared(install)
+    rows = table.functions((n for e in found.values() for n in e.names), declared)
+    folder = Path(cache_folder()) / "layers" / _key(install, libraries)
+    if not (folder / "complete").exists():
+        _make(folder, install, libraries, found, rows, declared)
+    return Interposed(folder / "root", folder / "table", install, tuple(rows), declared)
+
+
+def _declared(install: Install) -> Declarations | None:
+    try:
+        return declarations(install)
+    except DeclarationsUnknownError:
+        return None
+
+
+def _chosen(install: Install) -> dict[Path, Path]:
+    """Libraries to stand before: place in the install → the file, links resolved."""
+    return {lib.path: Path(os.path.realpath(lib.path)) for lib in install.libraries
+            if lib.path.exists()}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Exports:
+    """C functions that a library exports, and what it needs."""
+
+    soname: str
+    names: tuple[str, ...]
+    needed: tuple[str, ...]
+
+
+def exports(path: Path) -> Exports:
+    """What the file at `path` exports; LayersUnavailableError if it is no readable library."""
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        found = read_segments(data)  # type: ignore[arg-type]  # a map is sliced like bytes
+    if found is None:
+        raise LayersUnavailableError(f"layers: {path} is no 64-bit library; see `probe`")
+    names = tuple(_function_names(found.symbols, found.names))
+    return Exports(found.soname or path.name, names, found.needed)
+
+
+def _function_names(symbols: bytes, text: bytes) -> Iterator[str]:
+    """Defined, visible C functions; those of C++ bind to the real library, which shims need."""
+    for name, info, other, section, _, _ in _SYMBOL.iter_unpack(symbols):
+        if not section or info >> 4 not in _GLOBAL_OR_WEAK or info & 15 not in _FUNCTION_KINDS:
+            continue
+        spelled = text[name : text.index(b"\0", name)]
+        if other & 3 in (0, 3) and not spelled.startswith((b"_Z", b"_init", b"_fini")):
+            yield spelled.decode("utf-8", "replace")
+
+
+def _key(install: Install, libraries: Mapping[Path, Path]) -> str:
+    digest = blake2b(digest_size=12)
+    here = Path(__file__).parent
+    own = [core_library(), *sorted(here.glob("*.py"))]
+    for path in [*own, *libraries.values(), *install.include_dirs]:
+        facts = path.stat()
+        digest.update(f"{path}:{facts.st_size}:{facts.st_mtime_ns};".encode())
+    digest.update("".join(f"{place};" for place in libraries).encode())
+    return digest.hexdigest()
+
+
+def _make(
+    folder: Path,
+    install: Install,
+    libraries: Mapping[Path, Path],
+    found: Mapping[Path, Exports],
+    rows: list[Function],
+    declared: Declarations | None,
+) -> None:
+    """Everything below `folder`, complete or not at all."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    made = Path(tempfile.mkdtemp(prefix=".making-", dir=folder.parent))
+    try:
+        (made / "table").write_bytes(table.write(rows, declared, arch()))
+        shims = _write_shims(made, folder, libraries, found, rows)
+        _mirror(install.root, made / "root", shims)
+        (made / "complete").touch()
+        try:
+            made.rename(folder)
+        except OSError:  # another process was faster, or an interrupted one left rubble
+            if not (folder / "complete").exists():
+                shutil.rmtree(folder, ignore_errors=True)
+                made.rename(folder)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def _write_shims(
+    made: Path,
+    folder: Path,
+    libraries: Mapping[Path, Path],
+    found: Mapping[Path, Exports],
+    rows: list[Function],
+) -> dict[Path, Path]:
+    """Place of a library in the install → its shim's final path; one shim per real file."""
+    numbers = {row.name: i for i, row in enumerate(rows)}
+    by_real = {real: folder / "shims" / str(i) / found[real].soname
+               for i, real in enumerate(dict.fromkeys(libraries.values()))}  # fmt: skip
+    by_soname = {path.name: path for path in by_real.values()}
+    for real, path in by_real.items():
+        facts = found[real]
+        others = [str(by_soname[n]) for n in facts.needed if n in by_soname and n != path.name]
+        needed = (str(core_library()), *others, str(real))
+        wanted = tuple(numbers[n] for n in facts.names)
+        shim = image.Shim(facts.soname, str(real), needed, facts.names, wanted)
+        place = made / path.relative_to(folder)
+        place.parent.mkdir(parents=True)
+        place.write_bytes(image.write(shim, arch()))
+    return {place: by_real[real] for place, real in libraries.items()}
+
+
+def _mirror(real: Path, made: Path, shims: Mapping[Path, Path]) -> None:
+    """`made` as `real`, with each shim in its library's place."""
+    opened = {parent for place in shims for parent in place.parents if place.is_relative_to(real)}
+    made.mkdir()
+    for entry in _entries(real):
+        target = made / entry.name
+        if entry in shims:
+            target.symlink_to(shims[entry])
+        elif entry in opened and entry.is_dir():
+            _mirror(entry, target, {p: s for p, s in shims.items() if p.is_relative_to(entry)})
+        else:
+            target.symlink_to(entry)
+
+
+def _entries(folder: Path) -> Iterable[Path]:
+    return sorted(folder.iterdir())

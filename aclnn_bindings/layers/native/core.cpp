@@ -1,0 +1,252 @@
+#include "core.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <mutex>
+#include <new>
+#include <vector>
+
+#include "callers.h"
+#include "data.h"
+#include "faults.h"
+#include "recorder.h"
+#include "roles.h"
+#include "settings.h"
+#include "spool.h"
+#include "strict.h"
+#include "tracking.h"
+
+extern "C" {
+__attribute__((visibility("hidden"))) int layers_before(layers::Frame* frame);
+__attribute__((visibility("hidden"))) void layers_after(layers::Frame* frame);
+}
+
+namespace layers {
+namespace {
+
+// Whether any layer looks. Off from the start, or once a layer failed.
+std::atomic<bool> active{false};
+
+struct Core {
+  Settings settings;
+  Table table;
+  std::vector<Function> functions;
+};
+
+Core* core = nullptr;
+std::once_flag started;
+
+void after_fork_in_child() {
+  forget_details();
+  forget_objects_ids();
+  spool_after_fork();
+  strict_after_fork();
+}
+
+void load_functions(Core* made) {
+  made->functions.resize(made->table.size());
+  for (uint32_t i = 0; i < made->table.size(); ++i) {
+    const Row& row = made->table.row(i);
+    const char* name = made->table.name(i);
+    made->functions[i] = {i, &row, made->table.parameters(row), name, role_of(name, row)};
+  }
+}
+
+void start() {
+  auto* made = new Core;
+  const char* path = getenv("MINDTORCH_LAYERS");
+  core = made;
+  if (!path || !*path || !made->settings.read(path) || !made->settings.any_layer()) return;
+  if (!made->table.open(made->settings.table.c_str())) {
+    fprintf(stderr, "mindtorch layers: %s is no table of functions; no layer is active\n",
+            made->settings.table.c_str());
+    return;
+  }
+  for (const std::string& folder : made->settings.internal) add_internal_folder(folder.c_str());
+  if (!made->settings.spool.empty() && !open_spool(made->settings.spool.c_str())) {
+    fprintf(stderr, "mindtorch layers: %s is no spool; nothing is recorded\n",
+            made->settings.spool.c_str());
+    return;
+  }
+  load_functions(made);
+  for (const std::string& rule : made->settings.faults)
+    if (!add_fault(rule)) fprintf(stderr, "mindtorch layers: no fault: %s\n", rule.c_str());
+  prepare_faults(made->functions);
+  if (made->settings.stacks) record_stacks();
+  for (const std::string& rule : made->settings.data)
+    if (!add_data_rule(rule)) fprintf(stderr, "mindtorch layers: no data: %s\n", rule.c_str());
+  if (made->settings.data_limit) limit_data(made->settings.data_limit);
+  if (!made->settings.findings.empty())
+    start_strict(made->settings.findings.c_str(), made->functions);
+  pthread_atfork(nullptr, nullptr, after_fork_in_child);
+  active.store(true);
+}
+
+void* real_function(ShimDescriptor* shim, uint64_t index) {
+  if (!shim->handle) {
+    void* handle = dlopen(shim->real, RTLD_LAZY | RTLD_NOLOAD);
+    if (!handle) handle = dlopen(shim->real, RTLD_LAZY);
+    __atomic_store_n(&shim->handle, handle, __ATOMIC_RELEASE);
+  }
+  const char* name = shim->strings + shim->names[index];
+  void* found = shim->handle ? dlsym(shim->handle, name) : nullptr;
+  if (!found) {
+    fprintf(stderr, "mindtorch layers: %s: not found in %s: the library changed while it was in "
+            "use; run the program again\n", name, shim->real);
+    abort();
+  }
+  return found;
+}
+
+// Where real functions are, per shim and symbol; a slot that stays with its stub has it here.
+struct Targets {
+  std::mutex mutex;
+  std::vector<std::pair<ShimDescriptor*, std::vector<std::atomic<void*>>*>> shims;
+};
+
+std::vector<std::atomic<void*>>& targets_of(ShimDescriptor* shim) {
+  static Targets* all = new Targets;
+  static thread_local ShimDescriptor* last = nullptr;
+  static thread_local std::vector<std::atomic<void*>>* found = nullptr;
+  if (shim == last) return *found;
+  std::lock_guard<std::mutex> lock(all->mutex);
+  found = nullptr;
+  for (auto& entry : all->shims)
+    if (entry.first == shim) found = entry.second;
+  if (!found) {
+    found = new std::vector<std::atomic<void*>>(shim->count);
+    all->shims.emplace_back(shim, found);
+  }
+  last = shim;
+  return *found;
+}
+
+void* target_of(ShimDescriptor* shim, uint64_t index) {
+  std::atomic<void*>& place = targets_of(shim)[index];
+  void* target = place.load(std::memory_order_acquire);
+  if (target) return target;
+  target = real_function(shim, index);
+  place.store(target, std::memory_order_release);
+  return target;
+}
+
+Call* call_in(Frame* frame) {
+  static_assert(sizeof(Call) <= sizeof frame->scratch, "a call lies in the frame");
+  return reinterpret_cast<Call*>(frame->scratch);
+}
+
+constexpr uint64_t kUnknownStack = 32;  // words copied for a function without a signature
+
+Action begin(Frame* frame) {
+  const Function& function = core->functions[frame->shim->numbers[frame->index]];
+  Call* call = new (frame->scratch) Call{};
+  call->function = &function;
+  call->number = next_call_number();
+  frame->stack_words = function.row->known ? function.row->stack_words : kUnknownStack;
+  call->start = now_ns();
+  if (fault_before(frame, call)) return kReturn;
+  track_before(*frame, call);
+  if (strict_is_on()) strict_before(*frame, *call);
+  if (spool_is_open()) record_before(*frame, call);
+  if (spool_is_open() && data_is_on()) data_before(*frame, call);
+  call->start = now_ns();
+  return kCall;
+}
+
+void finish(Frame* frame) {
+  uint64_t end = now_ns();
+  Call* call = call_in(frame);
+  if (call->function->row->returns == Returns::Status)
+    call->status = static_cast<int32_t>(frame->results[0]);
+  track_after(*frame, call);
+  fault_after(*frame, *call);
+  if (strict_is_on() && !(call->flags & kInjected)) strict_after(*frame, *call);
+  if (spool_is_open() && data_is_on()) data_after(*frame, *call);
+  if (spool_is_open()) record_after(*frame, *call, end);
+  call->~Call();
+}
+
+}  // namespace
+
+uint64_t argument(const Frame& frame, const Parameter& p) {
+  uint64_t word = p.place == Place::Integer ? frame.integers[p.index]
+                  : p.place == Place::Stack ? frame.stack[p.index]
+                  : p.place == Place::Vector ? frame.vectors[p.index].low
+                                             : 0;
+  if (p.width >= 8 || p.kind == Kind::Real) return word;
+  unsigned shift = 64 - 8u * p.width;
+  return p.is_signed ? static_cast<uint64_t>(static_cast<int64_t>(word << shift) >> shift)
+                     : word << shift >> shift;
+}
+
+double real_argument(const Frame& frame, const Parameter& p) {
+  uint64_t word = argument(frame, p);
+  if (p.width == 4) {
+    auto half = static_cast<uint32_t>(word);
+    float value;
+    memcpy(&value, &half, 4);
+    return static_cast<double>(value);
+  }
+  double value;
+  memcpy(&value, &word, 8);
+  return value;
+}
+
+void* real_named(ShimDescriptor* shim, const char* name) {
+  return shim->handle ? dlsym(shim->handle, name) : nullptr;
+}
+
+uint64_t now_ns() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+void step_aside(const char* reason) {
+  if (active.exchange(false))
+    fprintf(stderr, "mindtorch layers: %s; layers step aside, the program goes on\n", reason);
+}
+
+const Function* function_number(uint32_t number) {
+  return number < core->functions.size() ? &core->functions[number] : nullptr;
+}
+
+}  // namespace layers
+
+int layers_before(layers::Frame* frame) {
+  using namespace layers;
+  int saved = errno;
+  std::call_once(started, start);
+  ShimDescriptor* shim = frame->shim;
+  frame->target = target_of(shim, frame->index);
+  int action = kJump;
+  if (!active.load(std::memory_order_relaxed)) {
+    __atomic_store_n(&shim->slots[frame->index], frame->target, __ATOMIC_RELEASE);
+  } else if (!is_internal(frame->caller)) {
+    try {
+      action = begin(frame);
+    } catch (const std::exception& error) {
+      step_aside(error.what());
+    }
+  }
+  errno = saved;
+  return action;
+}
+
+void layers_after(layers::Frame* frame) {
+  int saved = errno;
+  try {
+    layers::finish(frame);
+  } catch (const std::exception& error) {
+    layers::step_aside(error.what());
+  }
+  errno = saved;
+}

@@ -1,0 +1,120 @@
+#include "faults.h"
+
+#include <fnmatch.h>
+#include <unistd.h>
+
+#include <memory>
+#include <mutex>
+#include <sstream>
+#include <unordered_map>
+
+#include "recorder.h"
+#include "roles.h"
+
+namespace layers {
+
+struct FaultRule {
+  std::string glob;
+  uint64_t nth;
+  bool delay;
+  int64_t value;
+  std::atomic<uint64_t> seen{0};
+};
+
+namespace {
+
+constexpr int32_t kOutOfMemory = 207001;  // ACL_ERROR_RT_MEMORY_ALLOCATION
+
+struct Faults {
+  std::vector<std::unique_ptr<FaultRule>> rules;
+  std::vector<std::vector<FaultRule*>> by_function;
+  uint64_t limit = 0;  // bytes of device memory; 0: none
+  std::mutex mutex;
+  uint64_t held = 0;
+  std::unordered_map<uint64_t, uint64_t> sizes;
+};
+
+Faults& faults() {
+  static Faults* made = new Faults;
+  return *made;
+}
+
+void fail(Frame* frame, Call* call, int64_t status) {
+  bool word = call->function->row->returns == Returns::Word;
+  frame->results[0] = word ? 0 : static_cast<uint64_t>(status);
+  frame->results[1] = 0;
+  call->flags |= kInjected;
+}
+
+bool over_limit(const Frame& frame, const Call& call) {
+  Faults& all = faults();
+  if (!all.limit || call.function->role != Role::Malloc) return false;
+  std::lock_guard<std::mutex> lock(all.mutex);
+  return all.held + integer_argument(frame, *call.function, 1) > all.limit;
+}
+
+}  // namespace
+
+bool add_fault(const std::string& text) {
+  std::istringstream words(text);
+  std::string glob, nth, action;
+  int64_t value = 0;
+  if (!(words >> glob)) return false;
+  if (glob == "memory") return static_cast<bool>(words >> faults().limit);
+  if (!(words >> nth >> action >> value)) return false;
+  auto rule = std::make_unique<FaultRule>();
+  rule->glob = glob;
+  rule->nth = std::stoull(nth);
+  rule->delay = action == "delay";
+  rule->value = value;
+  faults().rules.push_back(std::move(rule));
+  return true;
+}
+
+void prepare_faults(const std::vector<Function>& functions) {
+  Faults& all = faults();
+  all.by_function.resize(functions.size());
+  for (const Function& function : functions)
+    for (auto& rule : all.rules)
+      if (!fnmatch(rule->glob.c_str(), function.name, 0))
+        all.by_function[function.number].push_back(rule.get());
+}
+
+bool fault_before(Frame* frame, Call* call) {
+  bool failed = false;
+  for (FaultRule* rule : faults().by_function[call->function->number]) {
+    uint64_t count = rule->seen.fetch_add(1) + 1;
+    if (rule->nth && rule->nth != count) continue;
+    if (rule->delay) {
+      usleep(static_cast<useconds_t>(rule->value));
+      call->flags |= kInjected;
+    } else {
+      fail(frame, call, rule->value);
+      failed = true;
+    }
+  }
+  if (!failed && over_limit(*frame, *call)) {
+    fail(frame, call, kOutOfMemory);
+    failed = true;
+  }
+  return failed;
+}
+
+void fault_after(const Frame& frame, const Call& call) {
+  Faults& all = faults();
+  if (!all.limit || call.status != 0) return;
+  const Function& fn = *call.function;
+  std::lock_guard<std::mutex> lock(all.mutex);
+  if (fn.role == Role::Malloc) {
+    uint64_t size = integer_argument(frame, fn, 1);
+    all.sizes[*pointer_argument<uint64_t*>(frame, fn, 0)] = size;
+    all.held += size;
+  } else if (fn.role == Role::Free || fn.role == Role::FreeWithSync) {
+    auto found = all.sizes.find(integer_argument(frame, fn, 0));
+    if (found == all.sizes.end()) return;
+    all.held -= found->second;
+    all.sizes.erase(found);
+  }
+}
+
+}  // namespace layers

@@ -1,0 +1,20 @@
+// Makes chosen calls fail, wait or run out of memory, as `--fault` asks.
+#pragma once
+
+#include "core.h"
+
+namespace layers {
+
+struct FaultRule;
+
+// One rule of the settings: `GLOB NTH ACTION VALUE`, with ACTION `fail` (VALUE is the status) or
+// `delay` (µs); NTH counts from 1, 0 means every call. `memory BYTES` limits device memory.
+bool add_fault(const std::string& text);
+// After the table is known: which functions the rules mean.
+void prepare_faults(const std::vector<Function>& functions);
+// Whether this call is to fail: its results are set then, and the real function is not called.
+bool fault_before(Frame* frame, Call* call);
+// Keeps count of device memory.
+void fault_after(const Frame& frame, const Call& call);
+
+}  // namespace layers

@@ -1,0 +1,26 @@
+#include "settings.h"
+
+#include <fstream>
+
+namespace layers {
+
+bool Settings::read(const char* path) {
+  std::ifstream file(path);
+  if (!file) return false;
+  for (std::string line; std::getline(file, line);) {
+    size_t space = line.find(' ');
+    if (space == std::string::npos) continue;
+    std::string name = line.substr(0, space), value = line.substr(space + 1);
+    if (name == "table") table = value;
+    else if (name == "spool") spool = value;
+    else if (name == "fault") faults.push_back(value);
+    else if (name == "strict") findings = value;
+    else if (name == "data") data.push_back(value);
+    else if (name == "data_limit") data_limit = std::stoull(value);
+    else if (name == "stacks") stacks = true;
+    else if (name == "internal") internal.push_back(value);
+  }
+  return !table.empty();
+}
+
+}  // namespace layers

@@ -1,0 +1,24 @@
+// What the command asked for: lines of `name value` in the file that MINDTORCH_LAYERS names.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace layers {
+
+struct Settings {
+  std::string table;                  // the functions of the install
+  std::string spool;                  // where records go; empty: nothing is recorded
+  std::vector<std::string> internal;  // folders whose code is the install's own
+  std::vector<std::string> faults;    // rules of faults.h
+  std::string findings;               // where the strict layer writes; empty: it is off
+  std::vector<std::string> data;      // rules of data.h
+  uint64_t data_limit = 0;            // bytes; 0: the usual limit
+  bool stacks = false;                // record the Python lines of launches
+  // False when the file cannot be read.
+  bool read(const char* path);
+  bool any_layer() const { return !spool.empty() || !faults.empty() || !findings.empty(); }
+};
+
+}  // namespace layers

@@ -1,0 +1,14 @@
+// The checks of handles, memory and order on any install: what a program may not do with the API.
+#pragma once
+
+#include "core.h"
+
+namespace layers {
+
+void start_strict(const char* findings, const std::vector<Function>& functions);
+bool strict_is_on();
+void strict_before(const Frame& frame, const Call& call);
+void strict_after(const Frame& frame, const Call& call);
+void strict_after_fork();
+
+}  // namespace layers

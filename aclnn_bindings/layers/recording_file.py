@@ -1,0 +1,91 @@
+"""Owns a recording's file: chunks that are only ever appended, each readable by itself.
+
+A file is the magic, then chunks: a head, then the bytes that it counts, checked by CRC-32 and
+usually deflated (zlib). What a crash left torn at the end is not read. docs/layers.md has the
+format; what the rows in a chunk are, `mindtorch_npu.recording` reads.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from ..errors import BindingError
+
+MAGIC: Final = b"ACLREC1\n"
+_HEAD: Final = struct.Struct("<4sBBHIIIIIQ")
+_CHUNK: Final = b"CHNK"
+HEADER, FUNCTIONS, ROWS, END, FINDING = 1, 2, 3, 4, 5
+_RAW, _DEFLATED = 0, 1
+_LEVEL: Final = 1
+
+
+class RecordingError(BindingError, ValueError):
+    """A file that is no recording, or of another version."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """One chunk: `process` counts processes of the run, `pid` and `thread` are the system's."""
+
+    kind: int
+    process: int
+    pid: int
+    thread: int
+    data: bytes
+
+    def json(self) -> Any:
+        return json.loads(self.data)
+
+
+class Writer:
+    """A recording being written; each chunk is one write."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        self._file = os.open(path, flags, 0o644)
+        os.write(self._file, MAGIC)
+        self.size = len(MAGIC)
+
+    def add(self, chunk: Chunk, deflate: bool = True) -> None:
+        """Append one chunk; without `deflate` as it is, when time is short."""
+        stored = zlib.compress(chunk.data, _LEVEL) if deflate else chunk.data
+        head = _HEAD.pack(_CHUNK, chunk.kind, _DEFLATED if deflate else _RAW, 0, len(stored),
+                          len(chunk.data), zlib.crc32(stored), chunk.process, chunk.pid,
+                          chunk.thread)  # fmt: skip
+        left = memoryview(head + stored)
+        self.size += len(left)
+        while left:
+            left = left[os.write(self._file, left) :]
+
+    def add_json(self, kind: int, data: Mapping[str, Any] | list[Any]) -> None:
+        """Append a chunk of JSON."""
+        text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+        self.add(Chunk(kind, 0, 0, 0, text.encode()))
+
+    def close(self) -> None:
+        os.close(self._file)
+
+
+def chunks(path: Path) -> Iterator[Chunk]:
+    """The chunks of a file, one in memory at a time; ends before the first torn one."""
+    with path.open("rb") as file:
+        if file.read(len(MAGIC)) != MAGIC:
+            raise RecordingError(
+                f"{path}: no recording of version 1 (it does not start with {MAGIC!r}); "
+                "make one with `mindtorch-npu run --record FILE -- COMMAND`"
+            )
+        while len(head := file.read(_HEAD.size)) == _HEAD.size:
+            magic, kind, codec, _, stored, size, crc, process, pid, thread = _HEAD.unpack(head)
+            data = file.read(stored) if magic == _CHUNK else b""
+            if magic != _CHUNK or len(data) != stored or zlib.crc32(data) != crc:
+                return
+            plain = zlib.decompress(data, bufsize=size) if codec == _DEFLATED else data
+            yield Chunk(kind, process, pid, thread, plain)

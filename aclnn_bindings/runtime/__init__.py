@@ -1,0 +1,1 @@
+"""How it runs: devices, contexts, streams, events and memory of one session."""

@@ -1,0 +1,19 @@
+class Block:
+    """Device memory, given back in stream order when the object dies; see launch/block.c."""
+
+    nbytes: int
+    session: int
+    def __init__(self, address: int, nbytes: int, session: int, /) -> None: ...
+    @property
+    def address(self) -> int: ...
+
+def connect(
+    release: int, launch: int, output: int, session: int, closed: type[Exception], /
+) -> None: ...
+def launch(
+    plan: int, stream: int, nbytes: int, session: int, /, *blocks: Block
+) -> Block | None: ...
+def launch_many(
+    plan: int, stream: int, nbytes: tuple[int, ...], session: int, /, *blocks: Block
+) -> tuple[Block, ...] | None: ...
+def launch_into(plan: int, stream: int, /, *blocks: Block) -> bool: ...

@@ -1,0 +1,35 @@
+# The extension module aclnn_bindings.runtime._launch: the entry points of launch/api.h through cffi.
+set(launch_dir "${CMAKE_CURRENT_LIST_DIR}/launch")
+set(launch_source "${CMAKE_CURRENT_BINARY_DIR}/_launch.c")
+
+add_custom_command(
+  OUTPUT "${launch_source}"
+  COMMAND "${Python_EXECUTABLE}" "${launch_dir}/build.py" "${launch_source}"
+  DEPENDS "${launch_dir}/build.py" "${launch_dir}/api.h"
+  COMMENT "Writing _launch.c"
+  VERBATIM)
+
+Python_add_library(_launch MODULE WITH_SOABI
+  "${launch_source}"
+  "${launch_dir}/allocator.cpp"
+  "${launch_dir}/caller.cpp"
+  "${launch_dir}/device.cpp"
+  "${launch_dir}/launch.cpp"
+  "${launch_dir}/memory.cpp"
+  "${launch_dir}/plan.cpp"
+  "${launch_dir}/sharing.cpp"
+  "${launch_dir}/state.cpp"
+  "${launch_dir}/stream.cpp")
+target_include_directories(_launch PRIVATE "${launch_dir}")
+target_link_libraries(_launch PRIVATE ${CMAKE_DL_LIBS})
+target_compile_options(_launch PRIVATE
+  $<$<COMPILE_LANGUAGE:CXX>:-O2;-Wall;-Wextra;-fvisibility=hidden;-fno-plt>
+  $<$<COMPILE_LANGUAGE:C>:-O2;-fvisibility=hidden>)
+# The process may hold other libraries; only the module's init function is to be seen.
+target_link_options(_launch PRIVATE -Wl,--exclude-libs,ALL)
+
+Python_add_library(_block MODULE WITH_SOABI "${launch_dir}/block.c")
+target_compile_options(_block PRIVATE -O2 -Wall -Wextra -Wno-missing-field-initializers
+  -fvisibility=hidden)
+
+install(TARGETS _launch _block DESTINATION aclnn_bindings/runtime)

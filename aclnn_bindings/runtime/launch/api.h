@@ -1,0 +1,188 @@
+/* The C entry points of aclnn_bindings._launch, as cffi reads them: declarations only.
+ * Handles and device addresses travel as uint64_t; 0 means failure, whose details
+ * mt_last_failure gives on the same thread until the thread's next failure. */
+
+enum mt_phase {
+  MT_PHASE_RUNTIME,
+  MT_PHASE_STATE,
+  MT_PHASE_ARGUMENTS,
+  MT_PHASE_OUTPUT,
+  MT_PHASE_DESCRIPTOR,
+  MT_PHASE_ONE,
+  MT_PHASE_WORKSPACE,
+  MT_PHASE_TWO,
+  MT_PHASE_SYNCHRONIZE
+};
+
+/* Reasons of our own; ACL's codes are positive. */
+enum mt_reason {
+  MT_NOT_STARTED = -1,
+  MT_FORKED = -2,
+  MT_STOPPED = -3,
+  MT_CLOSED_HANDLE = -4,
+  MT_WRONG_COUNT = -5,
+  MT_UNKNOWN_POINTER = -6,
+  MT_MISSING_FUNCTION = -7,
+  MT_TOO_MANY_ARGUMENTS = -8,
+  MT_NULL_DESCRIPTOR = -9,
+  MT_OVER_LIMIT = -10,
+  MT_STILL_USED = -11,
+  MT_CLOSED_MEMORY = -12
+};
+
+enum mt_purpose { MT_TENSOR, MT_WORKSPACE, MT_BUFFER };
+enum mt_role { MT_ROLE_WORKSPACE, MT_ROLE_SIZE, MT_ROLE_EXECUTOR, MT_ROLE_STREAM };
+enum mt_array { MT_INT_ARRAY, MT_BOOL_ARRAY, MT_FLOAT_ARRAY };
+enum mt_result { MT_RESULT_INTEGER, MT_RESULT_FLOAT, MT_RESULT_DOUBLE, MT_RESULT_VOID };
+
+typedef struct {
+  int32_t phase;       /* enum mt_phase */
+  int32_t code;        /* ACL status, or enum mt_reason */
+  const char *call;    /* the function that failed */
+  const char *message; /* what aclGetRecentErrMsg said, or "" */
+  uint64_t detail;     /* bytes asked for, or a position */
+} mt_failure;
+
+typedef struct {
+  uint64_t launches, failed_launches, host_syncs;
+  uint64_t copies_to_device, copies_to_host, copies_on_device, bytes_to_device, bytes_to_host;
+} mt_counts;
+
+typedef struct {
+  uint64_t current, peak, allocated, freed;
+} mt_gauge;
+
+/* Index 0 is the total, 1 the small pool (blocks up to 1 MiB), 2 the large pool. */
+typedef struct {
+  mt_gauge allocation[3], allocated_bytes[3], requested_bytes[3];
+  mt_gauge segment[3], reserved_bytes[3];
+  uint64_t pending_blocks, pending_bytes, free_blocks, free_bytes, largest_free;
+  uint64_t purpose_bytes[3];
+  uint64_t retries, ooms, limit;
+} mt_memory;
+
+/* What one stream's pool holds, in bytes. */
+typedef struct {
+  uint64_t stream, tensors, workspaces, buffers, cached;
+} mt_holding;
+
+typedef struct {
+  uint64_t address, bytes, requested, stream;
+  int32_t purpose, pending;
+} mt_block;
+
+typedef struct {
+  const int64_t *dims, *strides, *storage_dims;
+  uint64_t rank, storage_rank;
+  int64_t offset;
+  int32_t dtype, format;
+  uint64_t allocate; /* bytes that the launch allocates for it; 0: the caller gives an address */
+} mt_tensor;
+
+/* Libraries, the function table and the session. */
+uint64_t mt_library_open(const char *path, char *why, uint64_t room);
+uint64_t mt_library_symbol(uint64_t library, const char *name);
+const char *mt_function_name(uint32_t index);
+int32_t mt_function_required(uint32_t index);
+void mt_function_bind(uint32_t index, uint64_t address);
+int32_t mt_start(const char *config);
+int32_t mt_stop(void);
+/* The session's number, 0 when there is none. */
+uint64_t mt_session(void);
+void mt_launch_blocking(int32_t on);
+int32_t mt_is_launch_blocking(void);
+const mt_failure *mt_last_failure(void);
+const mt_counts *mt_counters(void);
+const char *mt_recent_message(void);
+
+/* Devices, contexts, streams, events. Flags are the installed headers' values. */
+int32_t mt_device_count(uint32_t *count);
+uint64_t mt_device_open(int32_t id, uint32_t stream_flags, uint32_t event_flags);
+int32_t mt_device_synchronize(uint64_t device);
+uint64_t mt_device_stream(uint64_t device);
+uint64_t mt_device_context(uint64_t device);
+int32_t mt_device_memory(uint64_t device, uint64_t *free_bytes, uint64_t *total_bytes);
+uint64_t mt_context_open(uint64_t device);
+int32_t mt_context_close(uint64_t context);
+int32_t mt_context_use(uint64_t context);
+uint64_t mt_context_handle(uint64_t context);
+void mt_context_forget(void);
+uint64_t mt_stream_open(uint64_t context, uint32_t priority, uint32_t flags);
+int32_t mt_stream_close(uint64_t stream);
+int32_t mt_stream_synchronize(uint64_t stream, int32_t timeout_ms);
+int32_t mt_stream_query(uint64_t stream);
+uint64_t mt_stream_handle(uint64_t stream);
+uint64_t mt_event_open(uint64_t device, uint32_t flags);
+int32_t mt_event_close(uint64_t event);
+int32_t mt_event_record(uint64_t event, uint64_t stream);
+int32_t mt_event_wait(uint64_t event, uint64_t stream);
+int32_t mt_event_query(uint64_t event);
+int32_t mt_event_synchronize(uint64_t event);
+int32_t mt_event_elapsed(uint64_t start, uint64_t end, float *ms);
+uint64_t mt_event_handle(uint64_t event);
+
+/* Memory. mt_free is stream ordered and does not wait; copies are in stream order. With `wait`, a
+ * copy from or to the host may use any host memory; without, pinned memory that outlives it. */
+uint64_t mt_alloc(uint64_t stream, uint64_t bytes);
+uint64_t mt_alloc_for(uint64_t stream, uint64_t bytes, int32_t purpose);
+int32_t mt_free(uint64_t address);
+/* mt_free that never waits for another thread; nothing for a session that is over. */
+int32_t mt_release(uint64_t address, uint64_t session);
+int32_t mt_record_stream(uint64_t address, uint64_t stream);
+int32_t mt_block_at(uint64_t address, mt_block *block);
+int32_t mt_memory_empty(uint64_t device);
+int32_t mt_memory_limit(uint64_t device, uint64_t bytes);
+int32_t mt_memory_read(uint64_t device, mt_memory *memory);
+int32_t mt_memory_reset_peak(uint64_t device);
+uint64_t mt_memory_holdings(uint64_t device, mt_holding *rows, uint64_t room);
+/* A pool of its own for what a stream allocates until mt_pool_leave: captured work goes on using
+ * its memory, free or not, until mt_pool_close, which gives it to the device's default stream. */
+uint64_t mt_pool_open(uint64_t stream);
+int32_t mt_pool_leave(uint64_t stream);
+int32_t mt_pool_close(uint64_t stream, uint64_t pool);
+uint64_t mt_host_alloc(uint64_t device, uint64_t bytes);
+int32_t mt_host_free(uint64_t device, uint64_t address);
+int32_t mt_copy(uint64_t stream, uint64_t to, uint64_t room, uint64_t from, uint64_t bytes,
+                int32_t kind, int32_t wait);
+int32_t mt_fill(uint64_t stream, uint64_t to, uint64_t room, int32_t value, uint64_t bytes);
+
+/* Any function by its address: integers and pointers as bits, float as bits in the low half. */
+int32_t mt_call(uint64_t function, const uint8_t *is_float, const uint64_t *values,
+                uint64_t count, int32_t result_kind, uint64_t *result);
+
+/* Frees an array that ACL made with new[], such as aclGetViewShape's. */
+void mt_delete_array(int64_t *array);
+
+/* Plans: arguments in declaration order, then mt_plan_ready. */
+uint64_t mt_plan_open(const char *name, uint64_t first, uint64_t second);
+int32_t mt_plan_value(uint64_t plan, int32_t phase, int32_t is_float, uint64_t bits);
+int32_t mt_plan_role(uint64_t plan, int32_t phase, int32_t role);
+int32_t mt_plan_text(uint64_t plan, int32_t phase, const char *text);
+int32_t mt_plan_scalar(uint64_t plan, const void *value, int32_t dtype);
+int32_t mt_plan_scalar_list(uint64_t plan, const void *values, const int32_t *dtypes,
+                            uint64_t count);
+int32_t mt_plan_array(uint64_t plan, int32_t kind, const void *values, uint64_t count);
+int32_t mt_plan_tensor(uint64_t plan, const mt_tensor *tensor);
+int32_t mt_plan_tensor_list(uint64_t plan, const mt_tensor *tensors, uint64_t count);
+int32_t mt_plan_ready(uint64_t plan);
+void mt_plan_close(uint64_t plan);
+
+/* Launches: addresses of the slots that the caller gives, in declaration order. The result is
+ * the first allocated output's address, 1 if the plan allocates none, 0 on failure. */
+uint64_t mt_run0(uint64_t plan, uint64_t stream);
+uint64_t mt_run1(uint64_t plan, uint64_t stream, uint64_t a);
+uint64_t mt_run2(uint64_t plan, uint64_t stream, uint64_t a, uint64_t b);
+uint64_t mt_run3(uint64_t plan, uint64_t stream, uint64_t a, uint64_t b, uint64_t c);
+uint64_t mt_run4(uint64_t plan, uint64_t stream, uint64_t a, uint64_t b, uint64_t c, uint64_t d);
+uint64_t mt_run5(uint64_t plan, uint64_t stream, uint64_t a, uint64_t b, uint64_t c, uint64_t d,
+                 uint64_t e);
+uint64_t mt_run6(uint64_t plan, uint64_t stream, uint64_t a, uint64_t b, uint64_t c, uint64_t d,
+                 uint64_t e, uint64_t f);
+/* The same for any number of given addresses, up to 32 slots in all; `made_in` is the session
+ * that they are from: 0 for several, MT_ANY_SESSION where nobody knows. */
+uint64_t mt_launch(uint64_t plan, uint64_t stream, const uint64_t *given, uint64_t count,
+                   uint64_t made_in);
+/* Address k (0..15) that the thread's last mt_run0..6 allocated. */
+uint64_t mt_output(uint32_t k);
+/* `slots` holds every slot's address; those of allocated outputs are written. */
+uint64_t mt_run(uint64_t plan, uint64_t stream, uint64_t *slots, uint64_t count);

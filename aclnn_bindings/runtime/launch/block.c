@@ -1,0 +1,201 @@
+/* The extension module aclnn_bindings._block: Block, a Python object that owns one device address
+ * and gives it back as it dies, and launches that take and make Blocks. In C because a Python
+ * __del__ costs more than a small launch, and reading addresses from objects less than passing
+ * them as numbers. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <structmember.h>
+
+static int32_t (*release)(uint64_t address, uint64_t session);
+static uint64_t (*start)(uint64_t plan, uint64_t stream, const uint64_t *given, uint64_t count,
+                         uint64_t made_in);
+static uint64_t (*present)(void);  /* the session's number, 0 while there is none */
+static PyObject *closed_error;     /* what use after the session's end raises */
+
+static uint64_t (*output)(uint32_t k);
+
+/* What mt_launch takes for blocks of several sessions, and for none at all. */
+static const uint64_t MIXED = 0, ANY = UINT64_MAX;
+
+enum { MOST = 32 }; /* addresses of one launch, as mt_launch takes */
+
+typedef struct {
+  PyObject_HEAD
+  uint64_t address;
+  uint64_t session;
+  PyObject *nbytes;
+} Block;
+
+static PyTypeObject BlockType;
+
+static PyObject *make_block(uint64_t address, PyObject *nbytes, uint64_t session) {
+  Block *self = PyObject_New(Block, &BlockType);
+  if (!self) return NULL;
+  self->address = address;
+  self->session = session;
+  self->nbytes = Py_NewRef(nbytes);
+  return (PyObject *)self;
+}
+
+/* Addresses and session numbers fit a long; PyLong_AsLong is the quick conversion. */
+static int number(PyObject *object, uint64_t *value) {
+  *value = (uint64_t)PyLong_AsLong(object);
+  return *value != (uint64_t)-1 || !PyErr_Occurred();
+}
+
+static PyObject *block_vectorcall(PyObject *type, PyObject *const *args, size_t flags,
+                                  PyObject *names) {
+  (void)type;
+  if (PyVectorcall_NARGS(flags) != 3 || (names && PyTuple_GET_SIZE(names))) {
+    PyErr_SetString(PyExc_TypeError, "Block(address, nbytes, session): 3 positional arguments");
+    return NULL;
+  }
+  uint64_t address, session;
+  if (!number(args[0], &address) || !number(args[2], &session)) return NULL;
+  if (!PyLong_Check(args[1])) {
+    PyErr_SetString(PyExc_TypeError, "Block(address, nbytes, session): ints are expected");
+    return NULL;
+  }
+  return make_block(address, args[1], session);
+}
+
+static void block_dealloc(Block *self) {
+  if (self->address && release) release(self->address, self->session);
+  Py_DECREF(self->nbytes);
+  PyObject_Free(self);
+}
+
+static PyObject *block_address(Block *self, void *unused) {
+  (void)unused;
+  if (present && self->session != present())
+    return PyErr_Format(closed_error,
+                        "device memory of %S bytes: the runtime that it was from was closed, and "
+                        "its contents with it; make the tensor again",
+                        self->nbytes);
+  return PyLong_FromUnsignedLongLong(self->address);
+}
+
+static PyObject *block_repr(Block *self) {
+  char at[24];
+  PyOS_snprintf(at, sizeof at, "0x%llx", (unsigned long long)self->address);
+  return PyUnicode_FromFormat("Block(%S bytes at %s)", self->nbytes, at);
+}
+
+static PyMemberDef block_members[] = {
+    {"nbytes", T_OBJECT_EX, offsetof(Block, nbytes), READONLY, "bytes asked for"},
+    {"session", T_ULONGLONG, offsetof(Block, session), READONLY, "the runtime session it is from"},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyGetSetDef block_getters[] = {
+    {"address", (getter)block_address, NULL, "the first byte's address", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyTypeObject BlockType = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "aclnn_bindings._block.Block",
+    .tp_doc = "Block(address, nbytes, session): device memory, given back when the object dies.",
+    .tp_basicsize = sizeof(Block),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .tp_dealloc = (destructor)block_dealloc,
+    .tp_repr = (reprfunc)block_repr,
+    .tp_members = block_members,
+    .tp_getset = block_getters,
+    .tp_vectorcall = block_vectorcall,
+};
+
+/* Runs plan args[0] on stream args[1] over the Blocks from args[first] on; without the GIL, as
+ * phase 1 may take long and a full stream makes phase 2 wait. -1: a Python error is set. */
+static int run(PyObject *const *args, Py_ssize_t count, Py_ssize_t first, uint64_t *result) {
+  uint64_t plan, stream, given[MOST], made_in = ANY;
+  if (count < first || count - first > MOST) {
+    PyErr_Format(PyExc_TypeError, "launch: %zd arguments; expected %zd and up to %d blocks", count,
+                 first, MOST);
+    return -1;
+  }
+  if (!number(args[0], &plan) || !number(args[1], &stream)) return -1;
+  for (Py_ssize_t k = first; k < count; ++k) {
+    if (!Py_IS_TYPE(args[k], &BlockType)) {
+      PyErr_Format(PyExc_TypeError, "launch: expected a Block, got %s", Py_TYPE(args[k])->tp_name);
+      return -1;
+    }
+    const Block *block = (Block *)args[k];
+    given[k - first] = block->address;
+    made_in = made_in == ANY || made_in == block->session ? block->session : MIXED;
+  }
+  Py_BEGIN_ALLOW_THREADS
+  *result = start(plan, stream, given, (uint64_t)(count - first), made_in);
+  Py_END_ALLOW_THREADS
+  return 0;
+}
+
+static PyObject *launch(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+  (void)module;
+  uint64_t result, session;
+  if (run(args, count, 4, &result) < 0 || !number(args[3], &session)) return NULL;
+  if (!result) Py_RETURN_NONE;
+  return make_block(result, args[2], session);
+}
+
+static PyObject *launch_many(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+  (void)module;
+  uint64_t result, session;
+  if (run(args, count, 4, &result) < 0 || !number(args[3], &session)) return NULL;
+  if (!result) Py_RETURN_NONE;
+  const Py_ssize_t made = PyTuple_Check(args[2]) ? PyTuple_GET_SIZE(args[2]) : 0;
+  PyObject *blocks = PyTuple_New(made);
+  for (Py_ssize_t k = 0; blocks && k < made; ++k) {
+    PyObject *block = make_block(output((uint32_t)k), PyTuple_GET_ITEM(args[2], k), session);
+    if (!block) return Py_DECREF(blocks), NULL;
+    PyTuple_SET_ITEM(blocks, k, block);
+  }
+  return blocks;
+}
+
+static PyObject *launch_into(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+  (void)module;
+  uint64_t result;
+  if (run(args, count, 2, &result) < 0) return NULL;
+  return PyBool_FromLong(result != 0);
+}
+
+static PyObject *connect(PyObject *module, PyObject *args) {
+  (void)module;
+  PyObject *releases, *starts, *outputs, *sessions, *error;
+  if (!PyArg_ParseTuple(args, "OOOOO", &releases, &starts, &outputs, &sessions, &error))
+    return NULL;
+  release = (int32_t(*)(uint64_t, uint64_t))PyLong_AsVoidPtr(releases);
+  start = (uint64_t(*)(uint64_t, uint64_t, const uint64_t *, uint64_t, uint64_t))PyLong_AsVoidPtr(
+      starts);
+  present = (uint64_t(*)(void))PyLong_AsVoidPtr(sessions);
+  output = (uint64_t(*)(uint32_t))PyLong_AsVoidPtr(outputs);
+  if (PyErr_Occurred()) return NULL;
+  Py_XSETREF(closed_error, Py_NewRef(error));
+  Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {
+    {"connect", connect, METH_VARARGS, 
+     "The addresses of mt_release, mt_launch, mt_output and mt_session; the error of closed blocks."},
+    {"launch", (PyCFunction)(void (*)(void))launch, METH_FASTCALL,
+     "launch(plan, stream, nbytes, session, *blocks): the Block of the plan's output, or None\n"
+     "after a failure, which Plan.throw raises."},
+    {"launch_many", (PyCFunction)(void (*)(void))launch_many, METH_FASTCALL,
+     "launch_many(plan, stream, nbytes, session, *blocks): a Block per member of the tuple nbytes\n"
+     "(16 at most), or None after a failure."},
+    {"launch_into", (PyCFunction)(void (*)(void))launch_into, METH_FASTCALL,
+     "launch_into(plan, stream, *blocks): whether a plan that allocates nothing was launched."},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_block", NULL, -1, methods,
+                                    NULL, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit__block(void) {
+  if (PyType_Ready(&BlockType) < 0) return NULL;
+  PyObject *made = PyModule_Create(&module);
+  if (made && PyModule_AddObjectRef(made, "Block", (PyObject *)&BlockType) < 0) Py_CLEAR(made);
+  return made;
+}

@@ -1,0 +1,244 @@
+// Owns devices and contexts; see device.h and registry.h.
+#include "device.h"
+
+#include <atomic>
+
+#include "registry.h"
+
+namespace launch {
+
+Registry registry;
+thread_local uint64_t current_context __attribute__((tls_model("initial-exec"))) = 0;
+
+namespace {
+
+std::atomic<uint64_t> serials{0};
+
+Context make_context(Device* device, Handle handle, bool owned) {
+  return {handle, device->session, ++serials, device, owned};
+}
+
+// Thread-level, and counted per device by ACL: done once per device and session; other threads
+// get the primary context by aclrtSetCurrentContext, which is not counted.
+int32_t open_primary(Device* device) {
+  if (int32_t code = check(acl.aclrtSetDevice(device->id), "aclrtSetDevice", device->id))
+    return code;
+  Handle handle = nullptr;
+  const int32_t code = acl.aclrtGetCurrentContext(&handle);
+  if (code != 0) {
+    check(code, "aclrtGetCurrentContext");
+    acl.aclrtResetDevice(device->id);
+    return code;
+  }
+  device->primary = make_context(device, handle, false);
+  current_context = device->primary.serial;
+  return 0;
+}
+
+}  // namespace
+
+void note_unseen(Device* device, int32_t code, const char* call) {
+  std::string message = take_message();
+  std::lock_guard<std::mutex> lock(device->unseen_mutex);
+  if (device->unseen.load()) return;
+  device->unseen_message = std::move(message);
+  device->unseen_call = call;
+  device->unseen.store(code);
+}
+
+int32_t surface(Device* device) {
+  if (device->unseen.load(std::memory_order_acquire) == 0) return 0;
+  std::lock_guard<std::mutex> lock(device->unseen_mutex);
+  const int32_t code = device->unseen.exchange(0);
+  if (code == 0) return 0;
+  return fail_with(MT_PHASE_SYNCHRONIZE, code, device->unseen_call, device->unseen_message);
+}
+
+int32_t switch_context(const Context* context) {
+  if (context->session == 0) return fail_state("aclrtSetCurrentContext");
+  const int32_t code = acl.aclrtSetCurrentContext(context->handle);
+  if (code != 0) return check(code, "aclrtSetCurrentContext");
+  current_context = context->serial;
+  return 0;
+}
+
+namespace {
+
+void close_device(Device& device) {
+  if (enter(&device.primary) != 0) return;
+  if (const int32_t code = acl.aclrtSynchronizeDevice())
+    note_unseen(&device, code, "aclrtSynchronizeDevice");
+  for (auto& event : registry.events) {
+    if (event->session && event->context->device == &device) acl.aclrtDestroyEvent(event->handle);
+  }
+  for (auto& stream : registry.streams) {
+    if (stream->session && stream->device == &device) acl.aclrtDestroyStream(stream->handle);
+  }
+  device.allocator.close();
+  for (auto& context : registry.contexts) {
+    if (context->session && context->device == &device) acl.aclrtDestroyContext(context->handle);
+  }
+  // Host memory is not a device's, but freeing it needs a context.
+  for (void* memory : registry.host_memory) acl.aclrtFreeHost(memory);
+  registry.host_memory.clear();
+  acl.aclrtResetDevice(device.id);
+  device.session = 0;
+  device.primary.session = 0;
+}
+
+}  // namespace
+
+int32_t close_devices() {
+  std::lock_guard<std::mutex> lock(registry.mutex);
+  int32_t failed = 0;
+  for (uint32_t k = 0; k < registry.count.load(); ++k) {
+    close_device(*registry.open[k]);
+    if (failed == 0) failed = surface(registry.open[k]);
+  }
+  registry.count.store(0);
+  drain_messages();
+  registry.events.clear();
+  for (auto& stream : registry.streams) stream->session = 0;
+  for (auto& context : registry.contexts) context->session = 0;
+  current_context = 0;
+  return failed;
+}
+
+}  // namespace launch
+
+using namespace launch;
+
+extern "C" {
+
+int32_t mt_device_count(uint32_t* count) {
+  return check(acl.aclrtGetDeviceCount(count), "aclrtGetDeviceCount");
+}
+
+uint64_t mt_device_open(int32_t id, uint32_t stream_flags, uint32_t event_flags) {
+  Inside entry;
+  if (!entry.ready()) return fail_state("mt_device_open"), 0;
+  Device* device = nullptr;
+  {
+    std::lock_guard<std::mutex> lock(registry.mutex);
+    const uint32_t count = registry.count.load();
+    for (uint32_t k = 0; k < count; ++k)
+      if (registry.open[k]->id == id) return number(registry.open[k]);
+    if (count == kMaxDevices)
+      return fail(MT_PHASE_ARGUMENTS, MT_OVER_LIMIT, "mt_device_open", count), 0;
+    auto fresh = std::make_unique<Device>(session.load(), id, event_flags);
+    if (open_primary(fresh.get()) != 0) return 0;
+    fresh->stream = as<Stream>(open_stream(&fresh->primary, 0, stream_flags));
+    if (!fresh->stream) return acl.aclrtResetDevice(id), 0;
+    device = fresh.get();
+    registry.devices.push_back(std::move(fresh));
+    registry.open[count] = device;
+    registry.count.store(count + 1);
+  }
+  return number(device);
+}
+
+int32_t mt_device_synchronize(uint64_t handle) {
+  Inside entry;
+  Device* device = as<Device>(handle);
+  if (!entry.ready() || !entry.allows(device->session)) return fail_state("mt_device_synchronize");
+  if (int32_t code = enter(&device->primary)) return code;
+  count_sync();
+  const int32_t code = acl.aclrtSynchronizeDevice();
+  return code ? fail(MT_PHASE_SYNCHRONIZE, code, "aclrtSynchronizeDevice") : surface(device);
+}
+
+uint64_t mt_device_stream(uint64_t device) { return number(as<Device>(device)->stream); }
+uint64_t mt_device_context(uint64_t device) { return number(&as<Device>(device)->primary); }
+
+int32_t mt_device_memory(uint64_t handle, uint64_t* free_bytes, uint64_t* total_bytes) {
+  Inside entry;
+  if (!entry.ready()) return fail_state("mt_device_memory");
+  if (int32_t code = enter(&as<Device>(handle)->primary)) return code;
+  if (!acl.aclrtGetMemInfo)
+    return fail(MT_PHASE_STATE, MT_MISSING_FUNCTION, "aclrtGetMemInfo");
+  constexpr int32_t kHbm = 1;  // ACL_HBM_MEM (acl_rt.h); falls back to DDR by itself
+  size_t unused = 0, total = 0;
+  const int32_t code = acl.aclrtGetMemInfo(kHbm, &unused, &total);
+  *free_bytes = unused;
+  *total_bytes = total;
+  return check(code, "aclrtGetMemInfo");
+}
+
+uint64_t mt_context_open(uint64_t handle) {
+  Inside entry;
+  if (!entry.ready()) return fail_state("mt_context_open"), 0;
+  Device* device = as<Device>(handle);
+  if (!acl.aclrtCreateContext || !acl.aclrtDestroyContext)
+    return fail(MT_PHASE_STATE, MT_MISSING_FUNCTION, "aclrtCreateContext"), 0;
+  Handle made = nullptr;
+  if (check(acl.aclrtCreateContext(&made, device->id), "aclrtCreateContext", device->id)) return 0;
+  std::lock_guard<std::mutex> lock(registry.mutex);
+  registry.contexts.push_back(std::make_unique<Context>(make_context(device, made, true)));
+  current_context = registry.contexts.back()->serial;
+  return number(registry.contexts.back().get());
+}
+
+int32_t mt_context_close(uint64_t handle) {
+  Inside entry;
+  if (!entry.ready()) return 0;
+  Context* context = as<Context>(handle);
+  if (context->session == 0 || !context->owned) return 0;
+  std::lock_guard<std::mutex> lock(registry.mutex);
+  for (auto& stream : registry.streams) {
+    if (stream->session && stream->context == context)
+      return fail(MT_PHASE_STATE, MT_STILL_USED, "aclrtDestroyContext");
+  }
+  context->session = 0;
+  const int32_t code = acl.aclrtDestroyContext(context->handle);
+  current_context = 0;
+  return check(code, "aclrtDestroyContext");
+}
+
+int32_t mt_context_use(uint64_t handle) {
+  Inside entry;
+  Context* context = as<Context>(handle);
+  if (!entry.ready() || !entry.allows(context->session)) return fail_state("mt_context_use");
+  return switch_context(context);
+}
+
+uint64_t mt_context_handle(uint64_t context) { return number(as<Context>(context)->handle); }
+void mt_context_forget(void) { current_context = 0; }
+
+int32_t mt_memory_empty(uint64_t handle) {
+  Inside entry;
+  if (!entry.ready()) return fail_state("mt_memory_empty");
+  Device* device = as<Device>(handle);
+  if (int32_t code = enter(&device->primary)) return code;
+  collect();
+  const int32_t code = device->allocator.empty();
+  return code ? code : surface(device);
+}
+
+int32_t mt_memory_limit(uint64_t handle, uint64_t bytes) {
+  Inside entry;
+  if (!entry.ready()) return fail_state("mt_memory_limit");
+  as<Device>(handle)->allocator.limit(bytes);
+  return 0;
+}
+
+int32_t mt_memory_read(uint64_t handle, mt_memory* memory) {
+  Inside entry;
+  if (!entry.ready()) return fail_state("mt_memory_read");
+  collect();
+  as<Device>(handle)->allocator.read(memory);
+  return 0;
+}
+
+int32_t mt_memory_reset_peak(uint64_t handle) {
+  Inside entry;
+  if (!entry.ready()) return fail_state("mt_memory_reset_peak");
+  as<Device>(handle)->allocator.reset_peak();
+  return 0;
+}
+
+uint64_t mt_memory_holdings(uint64_t handle, mt_holding* rows, uint64_t room) {
+  Inside entry;
+  return entry.ready() ? as<Device>(handle)->allocator.holdings(rows, room) : 0;
+}
+
+}  // extern "C"

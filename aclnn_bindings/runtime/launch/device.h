@@ -1,0 +1,59 @@
+// Owns devices, contexts, streams and events of the session, and which context a thread has.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "acl.h"
+#include "state.h"
+
+namespace launch {
+
+struct Device;
+struct Pool;
+
+struct Context {
+  Handle handle;
+  uint64_t session;
+  uint64_t serial;  // unique in the process, so that a recycled handle is not taken for current
+  Device* device;
+  bool owned;  // made by aclrtCreateContext
+};
+
+struct Stream {
+  uint64_t session;  // 0 once closed
+  Handle handle;
+  Context* context;
+  Device* device;
+  Pool* pool;
+};
+
+struct Event {
+  uint64_t session;
+  Handle handle;
+  Context* context;
+};
+
+// The serial of the context that we last made current on this thread.
+extern thread_local uint64_t current_context __attribute__((tls_model("initial-exec")));
+
+int32_t switch_context(const Context* context);
+
+// Makes `context` current on the calling thread; 0 or the recorded failure's code.
+// ACL's current context is per thread, and a thread starts without one (aclrtSetCurrentContext).
+inline int32_t enter(const Context* context) {
+  return current_context == context->serial ? 0 : switch_context(context);
+}
+
+int32_t synchronize(Stream* stream);
+// Keeps a failure of the device's queued work that the present caller did not ask about, such as
+// one met while memory is given back: the first of them stays until a caller has seen it.
+void note_unseen(Device* device, int32_t code, const char* call);
+// The failure that nobody has seen yet, recorded for the calling thread; 0 if there is none.
+int32_t surface(Device* device);
+int32_t create_event(Handle* handle, uint32_t flags);
+// Expects the registry's mutex to be held and the context to be current; 0 after a failure.
+uint64_t open_stream(Context* context, uint32_t priority, uint32_t flags);
+int32_t close_devices();
+
+}  // namespace launch

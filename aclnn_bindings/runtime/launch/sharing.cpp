@@ -1,0 +1,172 @@
+// Owns the safety of blocks that more than one stream uses, and the account of what is held.
+#include <algorithm>
+
+#include "allocator.h"
+
+namespace launch {
+
+namespace {
+
+constexpr int32_t kComplete = 1;  // ACL_EVENT_RECORDED_STATUS_COMPLETE (acl_rt.h)
+
+void add_user(Block* block, Stream* stream) {
+  if (!block->users) block->users = new std::vector<Stream*>();
+  auto& users = *block->users;
+  if (std::find(users.begin(), users.end(), stream) == users.end()) users.push_back(stream);
+}
+
+}  // namespace
+
+bool Allocator::record(uint64_t address, Stream* stream) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  Block* block = index_.find(address);
+  if (!block || !block->used) return false;
+  if (block->pool != stream->pool) add_user(block, stream);
+  return true;
+}
+
+void Allocator::note(const uint64_t* addresses, uint64_t count, Stream* stream) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (uint64_t k = 0; k < count; ++k) {
+    Block* block = index_.find(addresses[k]);
+    if (block && block->used && block->pool != stream->pool) add_user(block, stream);
+  }
+}
+
+// Waits for a stream on behalf of nobody who would ask whether its work failed.
+static void wait_unasked(Stream* stream) {
+  if (enter(stream->context) != 0) return drain_messages();
+  if (const int32_t code = acl.aclrtSynchronizeStream(stream->handle))
+    note_unseen(stream->device, code, "aclrtSynchronizeStream");
+}
+
+// A freed block that other streams used is free once what they had queued by now is done.
+// Events come from a pool: creating one was measured at 350 us on hardware.
+void Allocator::defer(Block* block) {
+  std::vector<Stream*> users;
+  users.swap(*block->users);
+  delete block->users;
+  block->users = nullptr;
+  for (Stream* stream : users) {
+    if (stream->session == 0) continue;
+    if (stream->context->device != context_->device) {
+      // An event is of one device; copies between devices are rare enough to wait for.
+      wait_unasked(stream);
+      continue;
+    }
+    enter(stream->context);
+    Handle event = take_event();
+    if (!event || acl.aclrtRecordEvent(event, stream->handle) != 0) {
+      // Without an event only waiting is safe.
+      drain_messages();
+      wait_unasked(stream);
+      if (event) events_.push_back(event);
+      continue;
+    }
+    pending_.push_back({stream, event, block});
+    ++block->pending;
+  }
+  if (block->pending == 0) {
+    release(block);
+    return;
+  }
+  ++stats_.pending_blocks;
+  stats_.pending_bytes += block->bytes;
+}
+
+Handle Allocator::take_event() {
+  if (!events_.empty()) {
+    Handle event = events_.back();
+    events_.pop_back();
+    return event;
+  }
+  Handle event = nullptr;
+  if (create_event(&event, event_flags_) == 0) return event;
+  drain_messages();
+  return nullptr;
+}
+
+// Frees the blocks whose events have completed. Events of one stream complete in order, so one
+// that has not ends the search of its stream.
+void Allocator::settle() {
+  std::vector<Stream*> busy;
+  for (auto at = pending_.begin(); at != pending_.end();) {
+    int32_t status = 0;
+    const bool skip = std::find(busy.begin(), busy.end(), at->stream) != busy.end();
+    if (skip || acl.aclrtQueryEventStatus(at->event, &status) != 0 || status != kComplete) {
+      if (!skip) busy.push_back(at->stream);
+      ++at;
+      continue;
+    }
+    events_.push_back(at->event);
+    if (--at->block->pending == 0) {
+      --stats_.pending_blocks;
+      stats_.pending_bytes -= at->block->bytes;
+      release(at->block);
+    }
+    at = pending_.erase(at);
+  }
+}
+
+void Allocator::finish_pending() {
+  __atomic_fetch_add(&counts.host_syncs, 1, __ATOMIC_RELAXED);
+  if (const int32_t code = acl.aclrtSynchronizeDevice())
+    note_unseen(context_->device, code, "aclrtSynchronizeDevice");
+  settle();
+}
+
+bool Allocator::describe(uint64_t address, mt_block* out) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const Block* block = index_.find(address);
+  if (!block || !block->used) return false;
+  *out = {block->address, block->bytes, block->requested,
+          reinterpret_cast<uint64_t>(block->pool->stream), block->purpose,
+          static_cast<int32_t>(block->pending)};
+  return true;
+}
+
+void Allocator::read(mt_memory* memory) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  *memory = stats_;
+  auto count = [memory](const Block* block) {
+    ++memory->free_blocks;
+    memory->free_bytes += block->bytes;
+    memory->largest_free = std::max(memory->largest_free, block->bytes);
+  };
+  for (const Pool* pool : pools_) {
+    pool->small.each(count);
+    pool->large.each(count);
+  }
+}
+
+void Allocator::reset_peak() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (int k = 0; k < 3; ++k) {
+    for (mt_gauge* gauge : {&stats_.allocation[k], &stats_.allocated_bytes[k],
+                            &stats_.requested_bytes[k], &stats_.segment[k],
+                            &stats_.reserved_bytes[k]}) {
+      gauge->peak = gauge->current;
+    }
+  }
+}
+
+uint64_t Allocator::holdings(mt_holding* rows, uint64_t room) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::unordered_map<const Pool*, mt_holding> held;
+  for (auto& [address, first] : segments_) {
+    for (const Block* block = first; block; block = block->after) {
+      mt_holding& row = held[block->pool];
+      uint64_t* by_purpose[] = {&row.tensors, &row.workspaces, &row.buffers};
+      *(block->used ? by_purpose[block->purpose] : &row.cached) += block->bytes;
+    }
+  }
+  uint64_t count = 0;
+  for (const Pool* pool : pools_) {
+    if (count == room) break;
+    rows[count] = held[pool];
+    rows[count++].stream = reinterpret_cast<uint64_t>(pool->stream);
+  }
+  return count;
+}
+
+}  // namespace launch

@@ -1,0 +1,52 @@
+// Owns the session's life (not started, ready, stopped, forked), failures and counters.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "acl.h"
+#include "entry.h"
+
+namespace launch {
+
+// A session's number while it is ready; 0 otherwise. Plans, streams and devices carry the number
+// of the session that made them, so that one compare refuses what outlived it.
+extern std::atomic<uint64_t> session;
+extern std::atomic<int64_t> inside;  // threads that are inside an entry point
+extern int32_t launch_blocking;
+extern mt_counts counts;
+
+// Holds the session open: mt_stop waits until no thread is inside one of these.
+class Inside {
+ public:
+  Inside() {
+    inside.fetch_add(1);
+    session_ = session.load();
+  }
+  ~Inside() { inside.fetch_sub(1, std::memory_order_release); }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+  bool allows(uint64_t made_in) const { return made_in == session_ && session_ != 0; }
+  bool ready() const { return session_ != 0; }
+
+ private:
+  uint64_t session_;
+};
+
+// Records the calling thread's failure with CANN's own message and returns `code`.
+int32_t fail(mt_phase phase, int32_t code, const char* call, uint64_t detail = 0);
+// The same with a message that CANN gave earlier.
+int32_t fail_with(mt_phase phase, int32_t code, const char* call, const std::string& message);
+// CANN's message of the thread's last failure; reading it takes it away.
+std::string take_message();
+// Records why the session or the handle cannot be used: forked, stopped, not started, closed.
+int32_t fail_state(const char* call);
+// Forgets messages of a failure that was handled.
+void drain_messages();
+
+inline int32_t check(int32_t code, const char* call, uint64_t detail = 0) {
+  return code == 0 ? 0 : fail(MT_PHASE_RUNTIME, code, call, detail);
+}
+
+}  // namespace launch

@@ -1,0 +1,262 @@
+"""Owns the life of the ACL runtime in this process: start when first needed, one at a time, stop
+at exit; refuses to run in a fork of a process that had started it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import tempfile
+import threading
+from collections.abc import Callable
+from typing import Final, Protocol
+from weakref import WeakSet
+
+from ..errors import RuntimeStateError
+from ..interface.dtypes import enum_values
+from ..interface.signature import Declarations
+from .device import Device
+from .memory import PinnedBuffer
+from .native import SESSION, lib, text_of, throw
+from .status import StatusCodes
+from .stream import Stream
+from .symbols import Symbols
+
+__all__ = ["Runtime", "running"]
+
+# Without this configuration batch_norm followed by group_norm fails with 561103 (reported on
+# hardware, CANN 8.3).
+_CONFIG: Final = '{"dump":{"dump_scene":"lite_exception"}}'
+
+_COUNTERS: Final = (
+    "launches",
+    "failed_launches",
+    "host_syncs",
+    "copies_to_device",
+    "copies_to_host",
+    "copies_on_device",
+    "bytes_to_device",
+    "bytes_to_host",
+)
+
+_active_lock: Final = threading.Lock()
+_active: Runtime | None = None
+
+
+class Closable(Protocol):
+    """What the runtime closes before it stops."""
+
+    def close(self) -> None: ...
+
+
+def running() -> Runtime | None:
+    """The runtime that is started in this process, if one is."""
+    with _active_lock:
+        return _active if _active is not None and _active.started else None
+
+
+class _Current(threading.local):
+    """A thread's current device, and its current stream on each device."""
+
+    def __init__(self) -> None:
+        self.device = 0
+        self.streams: dict[int, Stream] = {}
+
+
+class Runtime:
+    """Devices, streams and memory of one install; nothing is initialised until a device is used."""
+
+    def __init__(self, symbols: Symbols, declarations: Callable[[], Declarations]) -> None:
+        self.symbols = symbols
+        self._declarations = declarations
+        self._devices: dict[int, Device] = {}
+        self._lock = threading.RLock()
+        self._current = _Current()
+        self._codes: StatusCodes | None = None
+        self._formats: dict[str, int] | None = None
+        self._dtypes: dict[str, int] | None = None
+        self._session = 0
+        self._at_close: list[Callable[[], None]] = []
+        self._owned: WeakSet[Closable] = WeakSet()
+        self.root = symbols.root
+
+    @property
+    def declarations(self) -> Declarations:
+        return self._declarations()
+
+    @property
+    def codes(self) -> StatusCodes:
+        """Names and exceptions of this install's status codes."""
+        if self._codes is None:
+            self._codes = StatusCodes(self.declarations)
+        return self._codes
+
+    @property
+    def dtypes(self) -> dict[str, int]:
+        """ACL dtype name → value of aclDataType in this install's headers."""
+        if self._dtypes is None:
+            self._dtypes = enum_values(self.declarations, "aclDataType", "ACL_")
+        return self._dtypes
+
+    @property
+    def formats(self) -> dict[str, int]:
+        """Format name such as ND → value of aclFormat in this install's headers."""
+        if self._formats is None:
+            self._formats = enum_values(self.declarations, "aclFormat", "ACL_FORMAT_")
+        return self._formats
+
+    def constant(self, name: str, default: int) -> int:
+        """A constant of this install's headers; `default` where they predate it."""
+        try:
+            return self.declarations.constant(name)
+        except KeyError:
+            return default
+
+    @property
+    def started(self) -> bool:
+        return self._session != 0 and lib.mt_session() == self._session
+
+    def start(self) -> None:
+        """Initialise ACL now rather than at the first use; does nothing the second time."""
+        if self.started:
+            return
+        with self._lock:
+            if self.started:
+                return
+            self._claim()
+            try:
+                self._bind()
+                self._initialise()
+            except BaseException:
+                self._release()
+                raise
+
+    def _claim(self) -> None:
+        global _active
+        with _active_lock:
+            if _active is not None and _active is not self and _active.started:
+                raise RuntimeStateError(
+                    f"start the runtime of {self.root}: that of {_active.root} is running in this "
+                    "process, and ACL has one per process; close it first"
+                )
+            _active = self
+
+    def _release(self) -> None:
+        global _active
+        with _active_lock:
+            if _active is self:
+                _active = None
+
+    def _bind(self) -> None:
+        index = 0
+        while name := text_of(lib.mt_function_name(index)):
+            required = lib.mt_function_required(index)
+            find = self.symbols.require if required else self.symbols.address
+            lib.mt_function_bind(index, find(name))
+            index += 1
+
+    def _initialise(self) -> None:
+        with tempfile.NamedTemporaryFile("w", suffix=".json", prefix="acl_") as config:
+            config.write(_CONFIG)
+            config.flush()
+            if lib.mt_start(config.name.encode()):
+                throw(self.codes)
+        lib.mt_launch_blocking(os.environ.get("ACL_LAUNCH_BLOCKING", "0") == "1")
+        self._session = SESSION[0] = int(lib.mt_session())
+        self._devices.clear()
+        self._current = _Current()
+        atexit.register(self.close)
+
+    def close(self) -> None:
+        """Wait for the devices, return what they hold, finalize ACL; harmless when repeated.
+
+        Buffers, streams and plans that are still referenced become unusable, not dangling.
+        """
+        with self._lock:
+            if not self.started:
+                return
+            for action in self._at_close:
+                action()
+            for handle in list(self._owned):
+                handle.close()
+            atexit.unregister(self.close)
+            failed = lib.mt_stop()
+            self._session = SESSION[0] = 0
+            self._devices.clear()
+            self._release()
+            if failed:
+                throw(self.codes)
+
+    def on_close(self, action: Callable[[], None]) -> None:
+        """Run `action` just before the runtime stops, while its handles are still valid."""
+        self._at_close.append(action)
+
+    def own(self, handle: Closable) -> None:
+        """Close `handle` just before the runtime stops, if it is still there."""
+        self._owned.add(handle)
+
+    def device(self, index: int | None = None) -> Device:
+        """Device `index`, opened at its first use; the thread's current one by default."""
+        index = self._current.device if index is None else index
+        found = self._devices.get(index)
+        if found is not None and lib.mt_session() == self._session:
+            return found
+        self.start()
+        with self._lock:
+            if index not in self._devices:
+                self._devices[index] = Device(self, index)
+            return self._devices[index]
+
+    def is_open(self, index: int) -> bool:
+        """Whether device `index` was opened in this process; opens nothing."""
+        return self.started and index in self._devices
+
+    def device_count(self) -> int:
+        """How many devices ACL sees (aclrtGetDeviceCount)."""
+        return Device.count(self)
+
+    @property
+    def current_device(self) -> int:
+        """The calling thread's device index; threads begin with 0."""
+        return self._current.device
+
+    def set_device(self, index: int) -> None:
+        """Make `index` the calling thread's device; it is opened here if it was not."""
+        self.device(index)
+        self._current.device = index
+
+    def current_stream(self, index: int | None = None) -> Stream:
+        """The calling thread's stream on a device: its default stream unless one is in use."""
+        device = self.device(index)
+        streams = self._current.streams
+        return (
+            streams.get(device.index, device.default_stream) if streams else device.default_stream
+        )
+
+    def set_stream(self, stream: Stream) -> None:
+        """Make `stream` the calling thread's stream on its device, and that device current."""
+        stream.address  # noqa: B018 - refuses a closed one
+        self._current.streams[stream.device.index] = stream
+        self._current.device = stream.device.index
+
+    def stream(self, index: int | None = None, priority: int = 0) -> Stream:
+        """A new stream on a device."""
+        return self.device(index).stream(priority)
+
+    def pinned(self, nbytes: int) -> PinnedBuffer:
+        """Page-locked host memory, from and to which copies are asynchronous."""
+        return PinnedBuffer(self.device(), nbytes)
+
+    @property
+    def launch_blocking(self) -> bool:
+        """Whether each launch waits for its end (ACL_LAUNCH_BLOCKING=1 when the runtime starts)."""
+        return bool(lib.mt_is_launch_blocking())
+
+    @launch_blocking.setter
+    def launch_blocking(self, on: bool) -> None:
+        lib.mt_launch_blocking(on)
+
+    def counters(self) -> dict[str, int]:
+        """Launches, failed ones, host synchronisations and copies since the process began."""
+        counts = lib.mt_counters()
+        return {name: int(getattr(counts, name)) for name in _COUNTERS}

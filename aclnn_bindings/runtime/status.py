@@ -1,0 +1,183 @@
+"""Owns the exceptions of status codes: name, detail, remedy; refuses to invent a code's number.
+
+Numbers come from the headers that the install declares, then from the shipped catalog (CANN's
+`acl_base.h`, `rt_error_codes.h`, `op_errno.h`). Ranges: 1xxxxx the caller, 2xxxxx resources and
+support, 3xxxxx state, 5xxxxx inside CANN or on the device.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from ..errors import BindingError
+from ..interface.signature import WORKSPACE_SUFFIX, Declarations
+from .remedies import remedy_for
+
+_CODE_NAME: Final = re.compile(r"ACL(NN|RT|DVPP)?_ERR(OR)?_")
+_CODE_RANGE: Final = range(100_000, 600_000)
+
+
+class AclError(BindingError, RuntimeError):
+    """A call returned a status code other than success.
+
+    `call` is the C function; `phase` 1 or 2 for operators, else None; `code` its number and `name`
+    that number's symbol; `message` CANN's own text; `op`, `shapes`, `dtypes` what was asked for.
+    """
+
+    def __init__(
+        self,
+        call: str,
+        code: int,
+        *,
+        phase: int | None = None,
+        name: str = "",
+        message: str = "",
+        op: str | None = None,
+        shapes: Sequence[Sequence[int]] = (),
+        dtypes: Sequence[str] = (),
+        remedy: str | None = None,
+    ) -> None:
+        self.call, self.phase, self.code, self.op = call, phase, code, op
+        self.name = name or f"unknown code {code}"
+        self.message = message.strip()
+        self.shapes = tuple(tuple(shape) for shape in shapes)
+        self.dtypes = tuple(dtypes)
+        self.remedy = remedy
+        super().__init__(self._text())
+
+    def _text(self) -> str:
+        lines = [f"{self.call} failed with {self.code} ({self.name})"]
+        if self.phase is not None:
+            lines[0] += f" in phase {self.phase} of {self.op or self.call}"
+        if given := self.given():
+            lines.append(f"given: {given}")
+        if self.message:
+            lines.append(f"CANN says: {self.message}")
+        if self.remedy:
+            lines.append(f"remedy: {self.remedy}")
+        return "\n  ".join(lines)
+
+    def given(self) -> str:
+        """The tensors of the call, such as `FLOAT[2, 3], INT64[4]`."""
+        dtypes = [*self.dtypes, *[""] * (len(self.shapes) - len(self.dtypes))]
+        shapes = [str(list(s)) for s in self.shapes] + [""] * (len(dtypes) - len(self.shapes))
+        return ", ".join(d + s for d, s in zip(dtypes, shapes, strict=True))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (type(self), {k: v for k, v in self.__dict__.items() if k[0] != "_"}))
+
+
+def _rebuild(kind: type[AclError], state: dict[str, object]) -> AclError:
+    error = kind(state.pop("call"), state.pop("code"), **state)  # type: ignore[arg-type]
+    return error
+
+
+class AclParameterError(AclError, ValueError):
+    """An argument was refused: NULL, dtype, shape, range or handle (1xxxxx)."""
+
+
+class AclOutOfMemoryError(AclError, MemoryError):
+    """Host or device memory is exhausted."""
+
+
+class AclUnsupportedError(AclError, NotImplementedError):
+    """The SoC, driver or kernels package does not have what was asked for."""
+
+
+class AclDeviceError(AclError):
+    """A kernel or the device failed, possibly in an earlier asynchronous call (507xxx)."""
+
+
+_BY_NAME: Final[dict[str, type[AclError]]] = {
+    "ACL_ERROR_BAD_ALLOC": AclOutOfMemoryError,
+    "ACL_ERROR_STORAGE_OVER_LIMIT": AclOutOfMemoryError,
+    "ACL_ERROR_RT_MEMORY_ALLOCATION": AclOutOfMemoryError,
+    "ACL_ERROR_RT_DEVICE_OOM": AclOutOfMemoryError,
+    "ACL_ERROR_GE_MEMORY_ALLOCATION": AclOutOfMemoryError,
+    "ACL_ERROR_API_NOT_SUPPORT": AclUnsupportedError,
+    "ACL_ERROR_FEATURE_UNSUPPORTED": AclUnsupportedError,
+    "ACL_ERROR_RT_FEATURE_NOT_SUPPORT": AclUnsupportedError,
+    "ACL_ERROR_RT_TASK_TYPE_NOT_SUPPORT": AclUnsupportedError,
+    "ACLNN_ERR_INNER_FIND_KERNEL_ERROR": AclUnsupportedError,
+    "ACLNN_ERR_INNER_OPP_KERNEL_PKG_NOT_FOUND": AclUnsupportedError,
+}
+
+
+def exception_class(name: str, code: int) -> type[AclError]:
+    """The exception for a code: by its name where one is listed, else by its range."""
+    if name in _BY_NAME:
+        return _BY_NAME[name]
+    if 100_000 <= code < 200_000:
+        return AclParameterError
+    return AclDeviceError if 507_000 <= code < 508_000 else AclError
+
+
+class StatusCodes:
+    """The codes of one install: number → symbol, and the exception for a failed call."""
+
+    def __init__(self, declarations: Declarations | None = None) -> None:
+        self._names = _names(declarations) if declarations is not None else {}
+        self._catalog: Mapping[int, str] | None = None
+
+    def name(self, code: int) -> str:
+        """The symbol of `code`, such as `ACLNN_ERR_PARAM_INVALID`; empty if nobody declares it."""
+        found = self._names.get(code)
+        if found is None and code in _CODE_RANGE:
+            if self._catalog is None:
+                self._catalog = _names(_newest_catalog())
+            found = self._catalog.get(code)
+        return found or ""
+
+    def names(self) -> Mapping[int, str]:
+        """Every code that is known, those of the install first."""
+        self.name(_CODE_RANGE.stop - 1)
+        return {**(self._catalog or {}), **self._names}
+
+    def error(
+        self,
+        call: str,
+        code: int,
+        *,
+        message: str = "",
+        op: str | None = None,
+        shapes: Sequence[Sequence[int]] = (),
+        dtypes: Sequence[str] = (),
+    ) -> AclError:
+        """The exception for `call` returning `code`; an operator's phase is read off the name."""
+        name, phase = self.name(code), None
+        if call.startswith("aclnn") and call not in ("aclnnInit", "aclnnFinalize"):
+            phase = 1 if call.endswith(WORKSPACE_SUFFIX) else 2
+            op = op or call.removesuffix(WORKSPACE_SUFFIX)
+        return exception_class(name, code)(
+            call,
+            code,
+            phase=phase,
+            name=name,
+            message=message,
+            op=op,
+            shapes=shapes,
+            dtypes=dtypes,
+            remedy=remedy_for(name, op),
+        )
+
+
+def _names(declarations: Declarations) -> dict[int, str]:
+    """number → symbol of every status code declared, the shortest where two share a number."""
+    names: dict[int, str] = {}
+    tables: list[Mapping[str, int | float | str]] = [declarations.constants]
+    tables += [dict(members) for members in declarations.enums.values()]
+    for table in tables:
+        for name, value in table.items():
+            if not isinstance(value, int) or value not in _CODE_RANGE:
+                continue
+            if _CODE_NAME.match(name) and len(name) < len(names.get(value, "x" * 99)):
+                names[value] = name
+    return names
+
+
+def _newest_catalog() -> Declarations:
+    from ..interface import catalog
+
+    return catalog.load(catalog.versions()[-1])

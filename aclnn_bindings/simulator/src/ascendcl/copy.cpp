@@ -1,0 +1,342 @@
+// Copies and fills, on the host's time or on a stream's.
+#include "ascendcl/capture.h"
+#include "ascendcl/memory.h"
+#include "ascendcl/strict.h"
+
+namespace aclsim {
+namespace {
+
+struct Range {
+  std::shared_ptr<Allocation> block;
+  bool fits = true;
+  bool device() const { return block && block->place == Place::Device; }
+  bool pageable() const { return !block; }
+};
+
+Range locate(const void* address, uint64_t count) {
+  Extent extent = find_extent(address, count);
+  Range range;
+  range.fits = !extent.block || count <= extent.bytes;
+  range.block = std::move(extent.block);
+  return range;
+}
+
+ACLSIM_NOINLINE aclError past_end(const char* function, const char* parameter,
+                                  const void* address, uint64_t count, const Range& range) {
+  if (strict()) {
+    report_memory("copy-past-allocation", function, range.block->base, range.block->asked,
+                  range.block->origin, "Copy at most what was allocated.");
+  }
+  return failed(ACL_ERROR_RT_PARAM_INVALID, "EE1003",
+                "%s failed because %s %p with %llu bytes reaches past its allocation.", function,
+                parameter, address, static_cast<unsigned long long>(count));
+}
+
+struct Copy {
+  void* dst;
+  const void* src;
+  uint64_t count;
+  Range to, from;
+};
+
+// The checks that every copy shares (aclrtMemcpy document): null, size, kind, then ranges.
+aclError check_copy(const char* function, void* dst, uint64_t dst_max, const void* src,
+                    uint64_t count, aclrtMemcpyKind kind, Copy* copy) {
+  ThreadState* state = thread();
+  if (!dst) return null_pointer(function, "dst");
+  if (!src) return null_pointer(function, "src");
+  aclError code = ACL_SUCCESS;
+  if (!current_context(state, function, &code)) return code;
+  if (count > dst_max) {
+    return failed(ACL_ERROR_RT_PARAM_INVALID, "EE1003",
+                  "%s failed because count %llu is larger than destMax %llu.", function,
+                  static_cast<unsigned long long>(count),
+                  static_cast<unsigned long long>(dst_max));
+  }
+  if (kind < ACL_MEMCPY_HOST_TO_HOST || kind > ACL_MEMCPY_INTER_DEVICE_TO_DEVICE) {
+    return bad_value(function, "kind", "unknown", "an aclrtMemcpyKind");
+  }
+  *copy = {dst, src, count, locate(dst, count), locate(src, count)};
+  if (!copy->to.fits) return past_end(function, "dst", dst, count, copy->to);
+  if (!copy->from.fits) return past_end(function, "src", src, count, copy->from);
+  return ACL_SUCCESS;
+}
+
+// Asynchronous copies need the kind to say where the addresses are (aclrtMemcpyAsync document).
+aclError check_kind(const char* function, aclrtMemcpyKind kind, const Copy& copy) {
+  bool to = copy.to.device(), from = copy.from.device();
+  bool right = true;
+  switch (kind) {
+    case ACL_MEMCPY_HOST_TO_HOST:
+      return failed(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "EE1006",
+                    "%s does not support copies from host to host.", function);
+    case ACL_MEMCPY_HOST_TO_DEVICE:
+    case ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE: right = to && !from; break;
+    case ACL_MEMCPY_DEVICE_TO_HOST: right = !to && from; break;
+    case ACL_MEMCPY_DEVICE_TO_DEVICE:
+    case ACL_MEMCPY_INNER_DEVICE_TO_DEVICE:
+    case ACL_MEMCPY_INTER_DEVICE_TO_DEVICE: right = to && from; break;
+    default: break;
+  }
+  if (right) return ACL_SUCCESS;
+  return failed(ACL_ERROR_RT_PARAM_INVALID, "EE1017",
+                "%s failed because kind %d does not match the addresses: dst is on the %s, src on "
+                "the %s.", function, static_cast<int>(kind), to ? "device" : "host",
+                from ? "device" : "host");
+}
+
+// Marks the allocations of a queued copy, so that strict mode sees a free that comes too early.
+void hold(const Range& range, int change) {
+  if (range.block) range.block->in_use.fetch_add(change);
+}
+
+aclError copy_on(const char* function, void* dst, uint64_t dst_max, const void* src,
+                 uint64_t count, aclrtMemcpyKind kind, aclrtStream handle) {
+  if (count == 0) return ACL_SUCCESS;
+  Copy copy;
+  aclError code = check_copy(function, dst, dst_max, src, count, kind, &copy);
+  if (code == ACL_SUCCESS) code = check_kind(function, kind, copy);
+  if (code != ACL_SUCCESS) return code;
+  Stream* stream = find_own_stream(thread(), handle, function, &code);
+  if (!stream) return code;
+  if (copy.to.pageable() || copy.from.pageable() || kind == ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE) {
+    // Pageable memory, or a host buffer that may be reused at return: waits for the stream, then
+    // copies at once.
+    code = check_asynchronous(function, stream);
+    if (code == ACL_SUCCESS) code = drain(stream);
+    if (code == ACL_SUCCESS) memmove(dst, src, count);
+    return code;
+  }
+  Allocation* to = copy.to.block.get();
+  Allocation* from = copy.from.block.get();
+  bool watched = strict();
+  if (watched) hold(copy.to, 1), hold(copy.from, 1);
+  return submit(stream, make_task([=](Stream*) -> aclError {
+    memmove(dst, src, count);
+    return ACL_SUCCESS;
+  }, false, [=] {
+    if (watched) to->in_use.fetch_sub(1), from->in_use.fetch_sub(1);
+  }));
+}
+
+aclError check_fill(const char* function, void* at, uint64_t max, uint64_t count) {
+  ThreadState* state = thread();
+  if (!at) return null_pointer(function, "devPtr");
+  aclError code = ACL_SUCCESS;
+  if (!current_context(state, function, &code)) return code;
+  if (count > max) {
+    return failed(ACL_ERROR_RT_PARAM_INVALID, "EE1003",
+                  "%s failed because count %llu is larger than maxCount %llu.", function,
+                  static_cast<unsigned long long>(count), static_cast<unsigned long long>(max));
+  }
+  Range range = locate(at, count);
+  if (range.pageable()) {
+    return failed(ACL_ERROR_RT_PARAM_INVALID, "EE1017",
+                  "%s failed because %p was not allocated by acl.", function, at);
+  }
+  return range.fits ? ACL_SUCCESS : past_end(function, "devPtr", at, count, range);
+}
+
+template <class Fill>
+aclError fill_on(const char* function, void* at, uint64_t max, uint64_t count, aclrtStream handle,
+                 Fill fill) {
+  if (count == 0) return ACL_SUCCESS;
+  aclError code = check_fill(function, at, max, count);
+  if (code != ACL_SUCCESS) return code;
+  Stream* stream = find_own_stream(thread(), handle, function, &code);
+  if (!stream) return code;
+  return submit(stream, make_task([=](Stream*) -> aclError {
+    fill();
+    return ACL_SUCCESS;
+  }));
+}
+
+bool rows_kind(aclrtMemcpyKind kind) {
+  return kind == ACL_MEMCPY_HOST_TO_DEVICE || kind == ACL_MEMCPY_DEVICE_TO_HOST ||
+         kind == ACL_MEMCPY_DEVICE_TO_DEVICE || kind == ACL_MEMCPY_DEFAULT;
+}
+
+aclError check_rows(const char* function, void* dst, size_t dpitch, const void* src, size_t spitch,
+                    size_t width, size_t height, aclrtMemcpyKind kind, Copy* copy) {
+  if (!dst) return null_pointer(function, "dst");
+  if (!src) return null_pointer(function, "src");
+  if (!rows_kind(kind)) {
+    return bad_value(function, "kind", "unsupported", "host to device or device to host");
+  }
+  if (width == 0 || height == 0) {
+    return bad_value(function, width ? "height" : "width", "0", "must be greater than 0");
+  }
+  if (width > dpitch || width > spitch) {
+    return failed(ACL_ERROR_RT_PARAM_INVALID, "EE1003",
+                  "%s failed because width %zu is larger than a pitch (dpitch %zu, spitch %zu).",
+                  function, width, dpitch, spitch);
+  }
+  aclError code = check_copy(function, dst, ~size_t{0}, src, dpitch * (height - 1) + width,
+                             ACL_MEMCPY_DEFAULT, copy);
+  if (code != ACL_SUCCESS) return code;
+  Range from = locate(src, spitch * (height - 1) + width);
+  return from.fits ? ACL_SUCCESS : past_end(function, "src", src, spitch * height, from);
+}
+
+void copy_rows(void* dst, size_t dpitch, const void* src, size_t spitch, size_t width,
+               size_t height) {
+  for (size_t row = 0; row < height; ++row) {
+    memmove(static_cast<char*>(dst) + row * dpitch, static_cast<const char*>(src) + row * spitch,
+            width);
+  }
+}
+
+}  // namespace
+}  // namespace aclsim
+
+using namespace aclsim;
+
+// Synchronous with the host, and with nothing else: no stream is waited for (aclrtMemcpy
+// document). The kind must be valid, but the addresses decide the direction.
+ACLSIM_API aclError aclrtMemcpy(void* dst, size_t destMax, const void* src, size_t count,
+                                aclrtMemcpyKind kind) {
+  if (count == 0) return ACL_SUCCESS;
+  Copy copy;
+  aclError code = check_copy(__func__, dst, destMax, src, count, kind, &copy);
+  if (code == ACL_SUCCESS) code = check_synchronous(__func__);
+  if (code == ACL_SUCCESS && dst != src) memmove(dst, src, count);
+  return code;
+}
+
+ACLSIM_API aclError aclrtMemcpyAsync(void* dst, size_t destMax, const void* src, size_t count,
+                                     aclrtMemcpyKind kind, aclrtStream stream) {
+  return copy_on(__func__, dst, destMax, src, count, kind, stream);
+}
+
+ACLSIM_API aclError aclrtMemcpyAsyncWithCondition(void* dst, size_t destMax, const void* src,
+                                                  size_t count, aclrtMemcpyKind kind,
+                                                  aclrtStream stream) {
+  return copy_on(__func__, dst, destMax, src, count, kind, stream);
+}
+
+ACLSIM_API aclError aclrtMemcpy2d(void* dst, size_t dpitch, const void* src, size_t spitch,
+                                  size_t width, size_t height, aclrtMemcpyKind kind) {
+  Copy copy;
+  aclError code = check_rows(__func__, dst, dpitch, src, spitch, width, height, kind, &copy);
+  if (code == ACL_SUCCESS) code = check_synchronous(__func__);
+  if (code == ACL_SUCCESS) copy_rows(dst, dpitch, src, spitch, width, height);
+  return code;
+}
+
+ACLSIM_API aclError aclrtMemcpy2dAsync(void* dst, size_t dpitch, const void* src, size_t spitch,
+                                       size_t width, size_t height, aclrtMemcpyKind kind,
+                                       aclrtStream stream) {
+  Copy copy;
+  aclError code = check_rows(__func__, dst, dpitch, src, spitch, width, height, kind, &copy);
+  if (code != ACL_SUCCESS) return code;
+  Stream* on = find_own_stream(thread(), stream, __func__, &code);
+  if (!on) return code;
+  if (copy.to.pageable() || copy.from.pageable()) {
+    code = check_asynchronous(__func__, on);
+    if (code == ACL_SUCCESS) code = drain(on);
+    if (code == ACL_SUCCESS) copy_rows(dst, dpitch, src, spitch, width, height);
+    return code;
+  }
+  return submit(on, make_task([=](Stream*) -> aclError {
+    copy_rows(dst, dpitch, src, spitch, width, height);
+    return ACL_SUCCESS;
+  }));
+}
+
+ACLSIM_API aclError aclrtMemset(void* devPtr, size_t maxCount, int32_t value, size_t count) {
+  if (count == 0) return ACL_SUCCESS;
+  aclError code = check_fill(__func__, devPtr, maxCount, count);
+  if (code == ACL_SUCCESS) code = check_synchronous(__func__);
+  if (code == ACL_SUCCESS) memset(devPtr, value, count);
+  return code;
+}
+
+ACLSIM_API aclError aclrtMemsetAsync(void* devPtr, size_t maxCount, int32_t value, size_t count,
+                                     aclrtStream stream) {
+  return fill_on(__func__, devPtr, maxCount, count, stream,
+                 [=] { memset(devPtr, value, count); });
+}
+
+ACLSIM_API aclError aclrtMemsetD32Async(void* ptr, size_t memSize, uint32_t value, size_t N,
+                                        aclrtStream stream) {
+  return fill_on(__func__, ptr, memSize, N * 4, stream, [=] {
+    auto* words = static_cast<uint32_t*>(ptr);
+    for (size_t i = 0; i < N; ++i) words[i] = value;
+  });
+}
+ACLSIM_API aclError aclrtMemsetD32(void* ptr, size_t memSize, uint32_t value, size_t N) {
+  aclError code = check_fill(__func__, ptr, memSize, N * 4);
+  if (code == ACL_SUCCESS) code = check_synchronous(__func__);
+  if (code != ACL_SUCCESS) return code;
+  auto* words = static_cast<uint32_t*>(ptr);
+  for (size_t i = 0; i < N; ++i) words[i] = value;
+  return ACL_SUCCESS;
+}
+
+namespace {
+template <class One>
+aclError batch(const char* function, void** dsts, size_t* maxs, void** srcs, size_t* sizes,
+               size_t count, size_t* failed_at, One one) {
+  if (!dsts) return null_pointer(function, "dsts");
+  if (!maxs) return null_pointer(function, "destMaxs");
+  if (!srcs) return null_pointer(function, "srcs");
+  if (!sizes) return null_pointer(function, "sizes");
+  for (size_t i = 0; i < count; ++i) {
+    aclError code = one(dsts[i], maxs[i], srcs[i], sizes[i]);
+    if (code != ACL_SUCCESS) {
+      if (failed_at) *failed_at = i;
+      return code;
+    }
+  }
+  if (failed_at) *failed_at = ~size_t{0};
+  return ACL_SUCCESS;
+}
+}  // namespace
+
+ACLSIM_API aclError aclrtMemcpyBatch(void** dsts, size_t* destMaxs, void** srcs, size_t* sizes,
+                                     size_t numBatches, aclrtMemcpyBatchAttr*, size_t*, size_t,
+                                     size_t* failIndex) {
+  return batch(__func__, dsts, destMaxs, srcs, sizes, numBatches, failIndex,
+               [](void* d, size_t m, void* s, size_t n) {
+                 return aclrtMemcpy(d, m, s, n, ACL_MEMCPY_DEFAULT);
+               });
+}
+ACLSIM_API aclError aclrtMemcpyBatchAsync(void** dsts, size_t* destMaxs, void** srcs,
+                                          size_t* sizes, size_t numBatches, aclrtMemcpyBatchAttr*,
+                                          size_t*, size_t, size_t* failIndex, aclrtStream stream) {
+  return batch(__func__, dsts, destMaxs, srcs, sizes, numBatches, failIndex,
+               [=](void* d, size_t m, void* s, size_t n) {
+                 return aclrtMemcpyAsync(d, m, s, n, ACL_MEMCPY_DEFAULT, stream);
+               });
+}
+ACLSIM_API aclError aclrtMemcpyBatchV2(void** dsts, size_t* destMaxs, void** srcs, size_t* sizes,
+                                       size_t numBatches, aclrtMemcpyBatchAttr* attrs,
+                                       size_t* attrsIndexes, size_t numAttrs) {
+  return aclrtMemcpyBatch(dsts, destMaxs, srcs, sizes, numBatches, attrs, attrsIndexes, numAttrs,
+                          nullptr);
+}
+ACLSIM_API aclError aclrtMemcpyBatchAsyncV2(void** dsts, size_t* destMaxs, void** srcs,
+                                            size_t* sizes, size_t numBatches,
+                                            aclrtMemcpyBatchAttr* attrs, size_t* attrsIndexes,
+                                            size_t numAttrs, aclrtStream stream) {
+  return aclrtMemcpyBatchAsync(dsts, destMaxs, srcs, sizes, numBatches, attrs, attrsIndexes,
+                               numAttrs, nullptr, stream);
+}
+
+// Cache hints change no result; there is no cache to move to.
+ACLSIM_API aclError aclrtCmoAsync(void* src, size_t size, aclrtCmoType cmoType,
+                                  aclrtStream stream) {
+  ACLSIM_REQUIRE(src);
+  if (size == 0) return bad_value(__func__, "size", "0", "must be greater than 0");
+  if (cmoType < ACL_RT_CMO_TYPE_PREFETCH || cmoType > ACL_RT_CMO_TYPE_FLUSH) {
+    return bad_value(__func__, "cmoType", "unknown", "an aclrtCmoType");
+  }
+  ACLSIM_STREAM(on, stream);
+  Range range = locate(src, size);
+  if (!range.device()) {
+    return failed(ACL_ERROR_RT_PARAM_INVALID, "EE1017", "%s failed because %p is not device memory.",
+                  __func__, src);
+  }
+  (void)on;
+  return range.fits ? ACL_SUCCESS : past_end(__func__, "src", src, size, range);
+}

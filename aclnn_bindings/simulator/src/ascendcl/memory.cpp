@@ -1,0 +1,392 @@
+#include "ascendcl/memory.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <map>
+#include <shared_mutex>
+#include <vector>
+
+#include "ascendcl/strict.h"
+
+namespace aclsim {
+namespace {
+
+// aclrtMalloc's document promises 64 bytes; devices give whole blocks of 512, on which clients
+// such as ggml (GGML_CANN buffers, 128 bytes) rely. Pinned host memory has the documented 64.
+constexpr uint64_t kDeviceAlign = 512, kHostAlign = 64;
+constexpr uint64_t kMapped = 256 * 1024;      // larger blocks come from mmap, untouched
+
+struct Space {
+  std::shared_mutex mutex;
+  std::map<uintptr_t, std::shared_ptr<Allocation>> blocks;  // by base address
+  std::vector<std::shared_ptr<Allocation>> deferred;
+};
+
+Space& space() {
+  static Space* made = new Space;
+  return *made;
+}
+
+uint64_t align_up(uint64_t size, uint64_t unit) { return (size + unit - 1) / unit * unit; }
+
+char* take_pages(uint64_t size, uint64_t alignment) {
+  if (size >= kMapped) {
+    void* at = mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED) return nullptr;
+    madvise(at, size, MADV_HUGEPAGE);  // fewer faults in a first touch; a hint, so no check
+    return static_cast<char*>(at);
+  }
+  return static_cast<char*>(aligned_alloc(alignment, align_up(size, alignment)));
+}
+
+void give_pages(const Allocation& block) {
+  if (block.registered) return;
+  if (block.size >= kMapped) {
+    munmap(block.base, block.size);
+  } else {
+    free(block.base);
+  }
+}
+
+// What aclrtMalloc adds (its document): 32-byte rounding, plus 32 except on 950 and for
+// aclrtMallocAlign32.
+uint64_t padded(uint64_t size, bool exact) {
+  bool plain = exact || config().soc->soc == Soc::Ascend950;
+  return align_up(size, 32) + (plain ? 0 : 32);
+}
+
+bool all_idle() {
+  Lock lock(runtime().mutex);
+  for (Context* context = runtime().contexts; context; context = context->sibling) {
+    for (Stream* s = context->streams; s; s = s->sibling) {
+      if (!idle(s)) return false;
+    }
+  }
+  return true;
+}
+
+void enter(std::shared_ptr<Allocation> block) {
+  if (strict()) block->origin = make_origin();
+  std::unique_lock<std::shared_mutex> lock(space().mutex);
+  auto base = reinterpret_cast<uintptr_t>(block->base);
+  space().blocks[base] = std::move(block);
+}
+
+std::shared_ptr<Allocation> leave(const void* address, Place place) {
+  std::unique_lock<std::shared_mutex> lock(space().mutex);
+  auto at = space().blocks.find(reinterpret_cast<uintptr_t>(address));
+  if (at == space().blocks.end() || at->second->place != place || at->second->mapped) {
+    return nullptr;
+  }
+  std::shared_ptr<Allocation> block = std::move(at->second);
+  space().blocks.erase(at);
+  return block;
+}
+
+bool charge(Device& device, uint64_t size) {
+  uint64_t used = device.used.load(std::memory_order_relaxed);
+  do {
+    if (size > config().memory || used > config().memory - size) return false;
+  } while (!device.used.compare_exchange_weak(used, used + size));
+  uint64_t peak = device.peak.load(std::memory_order_relaxed);
+  while (peak < used + size && !device.peak.compare_exchange_weak(peak, used + size)) {
+  }
+  return true;
+}
+
+aclError allocate(const char* function, void** out, uint64_t size, bool exact,
+                  aclrtMemMallocPolicy policy) {
+  ThreadState* state = thread();
+  if (!out) return null_pointer(function, "devPtr");
+  if (size == 0) return bad_value(function, "size", "0", "must be greater than 0");
+  aclError code = ACL_SUCCESS;
+  Context* context = current_context(state, function, &code);
+  if (!context) return code;
+  // Or-ing policies is refused; an unknown policy behaves like a default (aclrtMalloc document).
+  if (policy > 7 && (policy & (policy - 1))) {
+    return failed(ACL_ERROR_RT_PARAM_INVALID, "EE1003", "%s failed because policy %d combines policies.",
+                  function, static_cast<int>(policy));
+  }
+  release_deferred();
+  uint64_t usable = size > ~uint64_t{0} - 64 ? ~uint64_t{0} : padded(size, exact);
+  Device& device = device_of(context);
+  char* base = charge(device, usable) ? take_pages(usable, kDeviceAlign) : nullptr;
+  if (!base) {
+    return failed(ACL_ERROR_RT_MEMORY_ALLOCATION, "EE1023",
+                  "%s failed because device %d has no room for %llu bytes: %llu of %llu bytes are "
+                  "in use.", function, context->device, static_cast<unsigned long long>(size),
+                  static_cast<unsigned long long>(device.used.load()),
+                  static_cast<unsigned long long>(config().memory));
+  }
+  auto block = std::make_shared<Allocation>();
+  block->base = base;
+  block->size = block->charged = usable;
+  block->asked = size;
+  block->place = Place::Device;
+  block->device = context->device;
+  enter(block);
+  count_live(state, Kind::DeviceMemory, 1);
+  *out = base;
+  return ACL_SUCCESS;
+}
+
+aclError allocate_host(const char* function, void** out, uint64_t size) {
+  ThreadState* state = thread();
+  if (!out) return null_pointer(function, "hostPtr");
+  if (size == 0) return bad_value(function, "size", "0", "must be greater than 0");
+  aclError code = ACL_SUCCESS;
+  if (!current_context(state, function, &code)) return code;
+  char* base = take_pages(align_up(size, kHostAlign), kHostAlign);
+  if (!base) {
+    return failed(ACL_ERROR_RT_MEMORY_ALLOCATION, "EE1023",
+                  "%s failed because the host has no room for %llu bytes.", function,
+                  static_cast<unsigned long long>(size));
+  }
+  auto block = std::make_shared<Allocation>();
+  block->base = base;
+  block->size = align_up(size, kHostAlign);
+  block->asked = size;
+  block->place = Place::Host;
+  enter(block);
+  count_live(state, Kind::HostMemory, 1);
+  *out = base;
+  return ACL_SUCCESS;
+}
+
+ACLSIM_NOINLINE aclError not_allocated(const char* function, const void* address) {
+  if (strict()) {
+    report_memory("free-of-unknown-memory", function, address, 0, nullptr,
+                  "Free the address that the allocation returned, once.");
+  }
+  return failed(ACL_ERROR_RT_PARAM_INVALID, "EE1011",
+                "%s failed because %p is not the start of a live allocation of this kind.",
+                function, address);
+}
+
+aclError give_back(const char* function, void* address, Place place) {
+  if (!address) return null_pointer(function, place == Place::Device ? "devPtr" : "hostPtr");
+  std::shared_ptr<Allocation> block = leave(address, place);
+  if (!block) return not_allocated(function, address);
+  count_live(thread(), place == Place::Device ? Kind::DeviceMemory : Kind::HostMemory, -1);
+  bool misused = strict() && block->in_use.load() > 0;
+  if (misused) {
+    report_memory("freed-while-in-use", function, address, block->asked, block->origin,
+                  "Synchronise the stream, or wait for an event, before freeing memory that "
+                  "queued work uses.");
+  }
+  if (place == Place::Device && owns_pages(*block)) end_sharing(block->base);
+  if (block->charged) runtime().devices[block->device].used.fetch_sub(block->charged);
+  {
+    std::unique_lock<std::shared_mutex> lock(space().mutex);
+    space().deferred.push_back(std::move(block));
+  }
+  release_deferred();
+  return misused && strict_fails() ? ACL_ERROR_RT_MEMORY_FREE : ACL_SUCCESS;
+}
+
+}  // namespace
+
+// Free does not wait for queued work. The pages stay until no stream is busy, so that work that
+// still touches them spoils nothing but itself, as on a device.
+void release_deferred() {
+  {
+    std::shared_lock<std::shared_mutex> lock(space().mutex);
+    if (space().deferred.empty()) return;
+  }
+  if (!all_idle()) return;
+  std::vector<std::shared_ptr<Allocation>> blocks;
+  {
+    std::unique_lock<std::shared_mutex> lock(space().mutex);
+    blocks.swap(space().deferred);
+  }
+  for (const auto& block : blocks) give_pages(*block);
+}
+
+Allocation::~Allocation() { drop_origin(origin); }
+
+std::shared_ptr<Allocation> find_allocation(const void* address) {
+  auto at = reinterpret_cast<uintptr_t>(address);
+  std::shared_lock<std::shared_mutex> lock(space().mutex);
+  auto next = space().blocks.upper_bound(at);
+  if (next == space().blocks.begin()) return nullptr;
+  const std::shared_ptr<Allocation>& block = std::prev(next)->second;
+  return at < reinterpret_cast<uintptr_t>(block->base) + block->size ? block : nullptr;
+}
+
+// Pieces that adjoin are one range: who maps them side by side uses them so.
+Extent find_extent(const void* address, uint64_t wanted) {
+  auto at = reinterpret_cast<uintptr_t>(address);
+  std::shared_lock<std::shared_mutex> lock(space().mutex);
+  auto next = space().blocks.upper_bound(at);
+  if (next == space().blocks.begin()) return {};
+  const std::shared_ptr<Allocation>& first = std::prev(next)->second;
+  uintptr_t end = reinterpret_cast<uintptr_t>(first->base) + first->size;
+  if (at >= end) return {};
+  if (!first->mapped) return {first, end - at};
+  for (; end - at < wanted && next != space().blocks.end(); ++next) {
+    if (next->first != end || !next->second->mapped) break;
+    end += next->second->size;
+  }
+  return {first, end - at};
+}
+
+bool owns_pages(const Allocation& block) {
+  return block.size >= kMapped && !block.registered && !block.mapped;
+}
+
+void enter_mapping(void* base, uint64_t size, int32_t device) {
+  auto block = std::make_shared<Allocation>();
+  block->base = static_cast<char*>(base);
+  block->size = block->asked = size;
+  block->place = Place::Device;
+  block->mapped = true;
+  block->device = device;
+  enter(block);
+}
+
+void leave_mapping(void* base) {
+  std::unique_lock<std::shared_mutex> lock(space().mutex);
+  auto at = space().blocks.find(reinterpret_cast<uintptr_t>(base));
+  if (at == space().blocks.end()) return;
+  space().blocks.erase(at);
+}
+
+void count_allocations(bool device, const std::function<void(const Origin*)>& each) {
+  std::shared_lock<std::shared_mutex> lock(space().mutex);
+  for (const auto& entry : space().blocks) {
+    bool counted = !entry.second->mapped && !entry.second->registered;
+    if (counted && (entry.second->place == Place::Device) == device) each(entry.second->origin);
+  }
+}
+
+}  // namespace aclsim
+
+using namespace aclsim;
+
+ACLSIM_API aclError aclrtMalloc(void** devPtr, size_t size, aclrtMemMallocPolicy policy) {
+  return allocate(__func__, devPtr, size, false, policy);
+}
+ACLSIM_API aclError aclrtMallocAlign32(void** devPtr, size_t size, aclrtMemMallocPolicy policy) {
+  return allocate(__func__, devPtr, size, true, policy);
+}
+ACLSIM_API aclError aclrtMallocCached(void** devPtr, size_t size, aclrtMemMallocPolicy policy) {
+  return allocate(__func__, devPtr, size, false, policy);
+}
+ACLSIM_API aclError aclrtMallocWithCfg(void** devPtr, size_t size, aclrtMemMallocPolicy policy,
+                                       aclrtMallocConfig*) {
+  return allocate(__func__, devPtr, size, false, policy);
+}
+ACLSIM_API aclError aclrtFree(void* devPtr) { return give_back(__func__, devPtr, Place::Device); }
+ACLSIM_API aclError aclrtFreeWithDevSync(void* devPtr) {
+  aclError code = aclrtSynchronizeDevice();
+  return code == ACL_SUCCESS ? give_back(__func__, devPtr, Place::Device) : code;
+}
+ACLSIM_API aclError aclrtMallocHost(void** hostPtr, size_t size) {
+  return allocate_host(__func__, hostPtr, size);
+}
+ACLSIM_API aclError aclrtMallocHostWithCfg(void** ptr, uint64_t size, aclrtMallocConfig*) {
+  return allocate_host(__func__, ptr, size);
+}
+ACLSIM_API aclError aclrtFreeHost(void* hostPtr) {
+  return give_back(__func__, hostPtr, Place::Host);
+}
+ACLSIM_API aclError aclrtFreeHostWithDevSync(void* hostPtr) {
+  aclError code = aclrtSynchronizeDevice();
+  return code == ACL_SUCCESS ? give_back(__func__, hostPtr, Place::Host) : code;
+}
+
+namespace {
+// aclrtHostRegister document: page-aligned address; registering twice is refused.
+aclError register_host(const char* function, void* ptr, uint64_t size) {
+  if (!ptr) return null_pointer(function, "ptr");
+  if (size == 0) return bad_value(function, "size", "0", "must be greater than 0");
+  ThreadState* state = thread();
+  aclError code = ACL_SUCCESS;
+  if (!current_context(state, function, &code)) return code;
+  if (reinterpret_cast<uintptr_t>(ptr) % 4096) {
+    return failed(ACL_ERROR_RT_PARAM_INVALID, "EE1003",
+                  "%s failed because ptr %p is not aligned to a page of 4096 bytes.", function, ptr);
+  }
+  if (find_allocation(ptr)) {
+    return failed(ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "EE1011",
+                  "%s failed because %p is already registered.", function, ptr);
+  }
+  auto block = std::make_shared<Allocation>();
+  block->base = static_cast<char*>(ptr);
+  block->size = block->asked = size;
+  block->place = Place::Host;
+  block->registered = true;
+  enter(block);
+  return ACL_SUCCESS;
+}
+}  // namespace
+
+ACLSIM_API aclError aclrtHostRegister(void* ptr, uint64_t size, aclrtHostRegisterType type,
+                                      void** devPtr) {
+  if (!devPtr) return null_pointer(__func__, "devPtr");
+  if (type != ACL_HOST_REGISTER_MAPPED) return bad_value(__func__, "type", "other", "ACL_HOST_REGISTER_MAPPED");
+  aclError code = register_host(__func__, ptr, size);
+  if (code == ACL_SUCCESS) *devPtr = ptr;
+  return code;
+}
+ACLSIM_API aclError aclrtHostRegisterV2(void* ptr, uint64_t size, uint32_t) {
+  return register_host(__func__, ptr, size);
+}
+ACLSIM_API aclError aclrtHostUnregister(void* ptr) {
+  if (!ptr) return null_pointer(__func__, "ptr");
+  std::shared_ptr<Allocation> block = find_allocation(ptr);
+  if (!block || !block->registered || block->base != ptr) {
+    return failed(ACL_ERROR_HOST_MEMORY_NOT_REGISTERED, "EE1011",
+                  "%s failed because %p is not registered.", __func__, ptr);
+  }
+  leave(ptr, Place::Host);
+  return ACL_SUCCESS;
+}
+ACLSIM_API aclError aclrtHostGetDevicePointer(void* pHost, void** pDevice, uint32_t) {
+  ACLSIM_REQUIRE(pHost);
+  ACLSIM_REQUIRE(pDevice);
+  std::shared_ptr<Allocation> block = find_allocation(pHost);
+  if (!block || block->place != Place::Host) {
+    return failed(ACL_ERROR_HOST_MEMORY_NOT_REGISTERED, "EE1011",
+                  "%s failed because %p is not registered.", __func__, pHost);
+  }
+  *pDevice = pHost;
+  return ACL_SUCCESS;
+}
+
+// The simulator has one kind of memory: HBM attributes fall back to it, others give zeros as an
+// absent kind does (aclrtGetMemInfo document).
+ACLSIM_API aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t* free, size_t* total) {
+  ACLSIM_REQUIRE(free);
+  ACLSIM_REQUIRE(total);
+  ACLSIM_CONTEXT(context);
+  bool hbm = attr == ACL_HBM_MEM || attr == ACL_HBM_MEM_HUGE || attr == ACL_HBM_MEM_NORMAL ||
+             attr == ACL_DDR_MEM;
+  *total = hbm ? config().memory : 0;
+  *free = hbm ? config().memory - device_of(context).used.load() : 0;
+  return ACL_SUCCESS;
+}
+
+ACLSIM_API aclError aclrtPointerGetAttributes(const void* ptr, aclrtPtrAttributes* attributes) {
+  ACLSIM_REQUIRE(ptr);
+  ACLSIM_REQUIRE(attributes);
+  std::shared_ptr<Allocation> block = find_allocation(ptr);
+  memset(attributes, 0, sizeof *attributes);
+  attributes->location.type = !block                         ? ACL_MEM_LOCATION_TYPE_UNREGISTERED
+                              : block->place == Place::Device ? ACL_MEM_LOCATION_TYPE_DEVICE
+                                                              : ACL_MEM_LOCATION_TYPE_HOST;
+  attributes->location.id = block && block->place == Place::Device ? block->device : 0;
+  attributes->pageSize = 4096;
+  return ACL_SUCCESS;
+}
+ACLSIM_API aclError aclrtMemGetAddressRange(void* ptr, void** pbase, size_t* psize) {
+  ACLSIM_REQUIRE(ptr);
+  std::shared_ptr<Allocation> block = find_allocation(ptr);
+  if (!block) return not_allocated(__func__, ptr);
+  if (pbase) *pbase = block->base;
+  if (psize) *psize = block->asked;
+  return ACL_SUCCESS;
+}

@@ -1,0 +1,164 @@
+// Matrix products: see gemm.h.
+#include "loops/gemm.h"
+
+#include "loops/parallel.h"
+
+#include <algorithm>
+#include <mutex>
+#include <string>
+
+#include <dlfcn.h>
+
+namespace aclsim {
+namespace {
+
+// CBLAS as the scipy-openblas32 wheel exports it: prefixed names, 32-bit sizes.
+using Sgemm = void (*)(int order, int ta, int tb, int m, int n, int k, float alpha, const float* a,
+                       int lda, const float* b, int ldb, float beta, float* c, int ldc);
+using Dgemm = void (*)(int order, int ta, int tb, int m, int n, int k, double alpha,
+                       const double* a, int lda, const double* b, int ldb, double beta, double* c,
+                       int ldc);
+enum { kRowMajor = 101, kPlain = 111, kTransposed = 112 };
+
+struct Blas {
+  Sgemm sgemm = nullptr;
+  Dgemm dgemm = nullptr;
+};
+
+// Loaded on first use from the folder this library lies in; without it own loops do the work.
+const Blas& blas() {
+  static const Blas loaded = [] {
+    Blas b;
+    Dl_info self;
+    if (!dladdr(reinterpret_cast<void*>(&blas), &self) || !self.dli_fname) return b;
+    std::string path(self.dli_fname);
+    path.resize(path.rfind('/') + 1);
+    void* lib = dlopen((path + "libscipy_openblas.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!lib) return b;
+    b.sgemm = reinterpret_cast<Sgemm>(dlsym(lib, "scipy_cblas_sgemm"));
+    b.dgemm = reinterpret_cast<Dgemm>(dlsym(lib, "scipy_cblas_dgemm"));
+    const auto threads =
+        reinterpret_cast<void (*)(int)>(dlsym(lib, "scipy_openblas_set_num_threads"));
+    if (threads) threads(1);  // the kernel threads split products among themselves, see split()
+    return b;
+  }();
+  return loaded;
+}
+
+// What BLAS can address: one stride is 1, the other covers the row. A single row or column always
+// can be described so.
+template <class C>
+bool addressable(const Matrix<C>& m, int& trans, int& ld) {
+  const int64_t rs = m.rows == 1 ? std::max(m.cols, int64_t{1}) : m.row_stride;
+  const int64_t cs = m.cols == 1 ? 1 : m.col_stride;
+  if (cs == 1 && rs >= std::max<int64_t>(1, m.cols) && rs < INT32_MAX) {
+    trans = kPlain;
+    ld = static_cast<int>(rs);
+    return true;
+  }
+  const int64_t rt = m.rows == 1 ? 1 : m.row_stride;
+  const int64_t ct = m.cols == 1 ? std::max(m.rows, int64_t{1}) : m.col_stride;
+  if (rt == 1 && ct >= std::max<int64_t>(1, m.rows) && ct < INT32_MAX) {
+    trans = kTransposed;
+    ld = static_cast<int>(ct);
+    return true;
+  }
+  return false;
+}
+
+template <class C>
+Matrix<const C> pack(C* to, const Matrix<const C>& m) {
+  for (int64_t i = 0; i < m.rows; ++i) {
+    for (int64_t j = 0; j < m.cols; ++j) {
+      to[i * m.cols + j] = m.data[i * m.row_stride + j * m.col_stride];
+    }
+  }
+  return {to, m.rows, m.cols, m.cols, 1};
+}
+
+template <class C>
+ACL_VECTOR void add_scaled_row(C* __restrict out, const C* __restrict row, C factor, int64_t n) {
+  for (int64_t j = 0; j < n; ++j) out[j] += factor * row[j];
+}
+
+template <class C>
+void own_gemm(const Matrix<C>& out, const Matrix<const C>& a, const Matrix<const C>& given,
+              bool add) {
+  Buffer<C> space(given.col_stride == 1 ? 1 : given.rows * given.cols);
+  const Matrix<const C> b = given.col_stride == 1 ? given : pack(space.get(), given);
+  for (int64_t i = 0; i < out.rows; ++i) {
+    C* row = out.data + i * out.row_stride;
+    if (!add) std::fill_n(row, out.cols, C(0));
+    for (int64_t k = 0; k < a.cols; ++k) {
+      add_scaled_row(row, b.data + k * b.row_stride,
+                     a.data[i * a.row_stride + k * a.col_stride], out.cols);
+    }
+  }
+}
+
+// f(first row, rows, first column, columns) over pieces of the output, in threads where that pays.
+template <class C, class F>
+void split(const Matrix<C>& out, int64_t depth, F f) {
+  constexpr int64_t kWork = 1 << 20, kMultiple = 16;  // products per piece; whole vectors
+  const bool by_rows = out.rows > out.cols;
+  const int64_t n = by_rows ? out.rows : out.cols;
+  const int64_t most = std::min<int64_t>(kernel_threads(), out.rows * out.cols * depth / kWork);
+  const int64_t share = (n + std::max<int64_t>(most, 1) - 1) / std::max<int64_t>(most, 1);
+  const int64_t piece = (share + kMultiple - 1) / kMultiple * kMultiple;
+  parallel_for((n + piece - 1) / piece, 1, [&](int64_t begin, int64_t end) {
+    const int64_t at = begin * piece, size = std::min(end * piece, n) - at;
+    if (by_rows) {
+      f(at, size, int64_t{0}, out.cols);
+    } else {
+      f(int64_t{0}, out.rows, at, size);
+    }
+  });
+}
+
+template <class C, class Gemm>
+bool blas_gemm(Gemm call, const Matrix<C>& out, const Matrix<const C>& a, const Matrix<const C>& b,
+               bool add) {
+  if (!call) return false;
+  int ta, tb, lda, ldb, tc, ldc;
+  Buffer<C> space_a(addressable(a, ta, lda) ? 1 : a.rows * a.cols);
+  Buffer<C> space_b(addressable(b, tb, ldb) ? 1 : b.rows * b.cols);
+  const Matrix<const C> pa = addressable(a, ta, lda) ? a : pack(space_a.get(), a);
+  const Matrix<const C> pb = addressable(b, tb, ldb) ? b : pack(space_b.get(), b);
+  if (!addressable(pa, ta, lda) || !addressable(pb, tb, ldb) || !addressable(out, tc, ldc) ||
+      tc != kPlain) {
+    return false;
+  }
+  split(out, a.cols, [&](int64_t row, int64_t rows, int64_t col, int64_t cols) {
+    const C* left = pa.data + row * (ta == kPlain ? lda : 1);
+    const C* right = pb.data + col * (tb == kPlain ? 1 : ldb);
+    call(kRowMajor, ta, tb, static_cast<int>(rows), static_cast<int>(cols),
+         static_cast<int>(a.cols), C(1), left, lda, right, ldb, C(add ? 1 : 0),
+         out.data + row * ldc + col, ldc);
+  });
+  return true;
+}
+
+}  // namespace
+
+template <class C>
+void gemm(const Matrix<C>& out, const Matrix<const C>& a, const Matrix<const C>& b, bool add) {
+  if (out.rows == 0 || out.cols == 0) return;
+  const int64_t work = out.rows * out.cols * a.cols;
+  if constexpr (std::is_same<C, float>::value) {
+    if (work > 512 && blas_gemm<C>(blas().sgemm, out, a, b, add)) return;
+  }
+  if constexpr (std::is_same<C, double>::value) {
+    if (work > 512 && blas_gemm<C>(blas().dgemm, out, a, b, add)) return;
+  }
+  own_gemm(out, a, b, add);
+}
+
+template void gemm(const Matrix<float>&, const Matrix<const float>&, const Matrix<const float>&,
+                   bool);
+template void gemm(const Matrix<double>&, const Matrix<const double>&, const Matrix<const double>&,
+                   bool);
+template void gemm(const Matrix<int64_t>&, const Matrix<const int64_t>&,
+                   const Matrix<const int64_t>&, bool);
+template void gemm(const Matrix<c128>&, const Matrix<const c128>&, const Matrix<const c128>&, bool);
+
+}  // namespace aclsim

@@ -1,0 +1,41 @@
+// Phase-1 rules for arguments that may be absent: inputs that some modes need, outputs that a mask
+// asks for, statistics of any shape with the right number of elements.
+#pragma once
+
+#include "loops/promote.h"
+
+namespace aclsim {
+
+inline aclDataType compute_dtype(const Tensor& t) {
+  return t.dtype == ACL_DOUBLE ? ACL_DOUBLE : ACL_FLOAT;
+}
+// An absent argument passes.
+inline aclnnStatus expect_numel(const Call& c, int arg, int64_t n) {
+  if (c.null(arg) || c.tensor(arg).numel() == n) return ACLNN_SUCCESS;
+  return c.fail(ACLNN_ERR_PARAM_INVALID, "%s should have %lld elements, but its shape is %s.",
+                c.name(arg), static_cast<long long>(n), shape_text(c.tensor(arg)));
+}
+inline aclnnStatus expect_given(const Call& c, std::initializer_list<int> arguments) {
+  for (int i : arguments) {
+    if (c.null(i)) return c.fail(ACLNN_ERR_PARAM_NULLPTR, "Parameter %s is null.", c.name(i));
+  }
+  return ACLNN_SUCCESS;
+}
+// `mask` has `count` elements, and the outputs from `first_out` that it asks for are there.
+inline aclnnStatus expect_masked(const Call& c, int mask, int count, int first_out) {
+  const Span<const bool> bits = c.bools(mask);
+  if (bits.size != count) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "%s should have %d elements, but has %lld.",
+                  c.name(mask), count, static_cast<long long>(bits.size));
+  }
+  for (int i = 0; i < count; ++i) {
+    if (bits[i]) ACL_RETURN_IF_FAILED(expect_given(c, {first_out + i}));
+  }
+  return ACLNN_SUCCESS;
+}
+// The output at `out`, or null where bit `bit` of the mask does not ask for it.
+inline const Tensor* masked(const Call& c, int mask, int64_t bit, int out) {
+  return c.bools(mask)[bit] ? c.maybe(out) : nullptr;
+}
+
+}  // namespace aclsim

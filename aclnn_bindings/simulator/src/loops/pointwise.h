@@ -1,0 +1,115 @@
+// What a pointwise row needs: from a scalar function and argument positions to phase-1 rules and
+// the loop. A row reads ACLNN_POINTWISE(aclnnAdd, Add, 3, 0, 1, ~2): argument 3 is the output,
+// 0 and 1 are operands that promote, ~2 is an attribute, cast to what the others compute in.
+#pragma once
+
+#include "loops/iterate.h"
+#include "loops/promote.h"
+
+namespace aclsim {
+
+// Bases of scalar functions: which domains they compute in, and the dtype of the result.
+enum class Result : uint8_t { Promoted, Bool };
+template <bool I, bool C, Result R = Result::Promoted>
+struct Computes {
+  static constexpr bool integer = I, complex = C;
+  static constexpr Result result = R;
+  // Scalar operands are rounded to the tensors' dtype first, as CANN does where it compares or adds.
+  static constexpr bool rounds_scalars = R == Result::Bool;
+};
+struct Arith : Computes<true, true> {};
+struct Additive : Arith {
+  static constexpr bool rounds_scalars = true;
+};
+struct Real : Computes<true, false> {};
+struct Floating : Computes<false, true> {};  // integers become FLOAT
+struct FloatingReal : Computes<false, false> {};
+struct Test : Computes<true, true, Result::Bool> {};
+struct TestReal : Computes<true, false, Result::Bool> {};
+
+// ACL_FN(Add, Arith, (T a, T b, T alpha), a + alpha * b)
+#define ACL_FN(name, base, parameters, ...)                          \
+  struct name : base {                                               \
+    template <class T>                                               \
+    static ACL_INLINE T f parameters {                               \
+      return static_cast<T>(__VA_ARGS__);                            \
+    }                                                                \
+  };
+
+struct Bodies {
+  Body<float> f32;
+  Body<double> f64;
+  Body<int64_t> i64;
+  Body<c128> complex;
+};
+
+struct PointwiseRule {
+  int8_t out;
+  int8_t count;
+  const int8_t* inputs;
+  Result result;
+  bool rounds_scalars;
+  Bodies bodies;
+};
+
+aclnnStatus check_pointwise(Call& c, const PointwiseRule& rule);
+aclError run_pointwise(Call& c, const PointwiseRule& rule);
+// The dtype that the promoting inputs of a rule share; ACL_DT_UNDEFINED where there is none.
+aclDataType common_dtype(const Call& c, const PointwiseRule& rule);
+// Runs one body for the domain of `common` over tensors given directly, operand 0 the output.
+void run_bodies(Loop& loop, aclDataType common, const Bodies& bodies);
+
+template <class Fn, class C, int N>
+ACL_VECTOR void pointwise_body(int64_t n, C* out, const C* const* in) {
+  const C *a = in[0], *b = N > 1 ? in[1] : a, *d = N > 2 ? in[2] : a, *e = N > 3 ? in[3] : a,
+          *g = N > 4 ? in[4] : a, *h = N > 5 ? in[5] : a;
+  ACL_IVDEP
+  for (int64_t i = 0; i < n; ++i) {
+    if constexpr (N == 1) {
+      out[i] = Fn::f(a[i]);
+    } else if constexpr (N == 2) {
+      out[i] = Fn::f(a[i], b[i]);
+    } else if constexpr (N == 3) {
+      out[i] = Fn::f(a[i], b[i], d[i]);
+    } else if constexpr (N == 4) {
+      out[i] = Fn::f(a[i], b[i], d[i], e[i]);
+    } else if constexpr (N == 5) {
+      out[i] = Fn::f(a[i], b[i], d[i], e[i], g[i]);
+    } else {
+      out[i] = Fn::f(a[i], b[i], d[i], e[i], g[i], h[i]);
+    }
+  }
+}
+
+template <class Fn, int N>
+constexpr Bodies bodies_of() {
+  Bodies b{pointwise_body<Fn, float, N>, pointwise_body<Fn, double, N>, nullptr, nullptr};
+  if constexpr (Fn::integer) b.i64 = pointwise_body<Fn, int64_t, N>;
+  if constexpr (Fn::complex) b.complex = pointwise_body<Fn, c128, N>;
+  return b;
+}
+
+template <class Fn, int Out, int... In>
+struct Pointwise {
+  static constexpr int8_t inputs[] = {In...};
+  static const PointwiseRule& rule() {
+    static const PointwiseRule r = {Out, sizeof...(In), inputs, Fn::result, Fn::rounds_scalars,
+                                    bodies_of<Fn, sizeof...(In)>()};
+    return r;
+  }
+  static aclnnStatus check(Call& c) { return check_pointwise(c, rule()); }
+  static aclError run(Call& c) { return run_pointwise(c, rule()); }
+};
+
+#define ACLNN_POINTWISE(op, Fn, ...) \
+  ACLNN_OP(op, (Pointwise<Fn, __VA_ARGS__>::check), (Pointwise<Fn, __VA_ARGS__>::run))
+// A unary op and its in-place form: op(self, out), inplace(selfRef).
+#define ACLNN_UNARY(op, Fn) ACLNN_POINTWISE(op, Fn, 1, 0)
+#define ACLNN_UNARY_INPLACE(op, inplace, Fn) \
+  ACLNN_POINTWISE(op, Fn, 1, 0) ACLNN_POINTWISE(inplace, Fn, 0, 0)
+// op(self, other, out), inplace(selfRef, other); `other` may be a tensor or a scalar.
+#define ACLNN_BINARY(op, Fn) ACLNN_POINTWISE(op, Fn, 2, 0, 1)
+#define ACLNN_BINARY_INPLACE(op, inplace, Fn) \
+  ACLNN_POINTWISE(op, Fn, 2, 0, 1) ACLNN_POINTWISE(inplace, Fn, 0, 0, 1)
+
+}  // namespace aclsim

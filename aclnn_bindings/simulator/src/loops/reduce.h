@@ -1,0 +1,113 @@
+// Reductions over any set of axes. A row names a combining function; which axes lie inner, casts,
+// threads and the order of accumulation (fixed, whatever the thread count) are dealt with here.
+#pragma once
+
+#include "loops/iterate.h"
+#include "loops/promote.h"
+#include "loops/vmath.h"
+
+namespace aclsim {
+
+// float partial results of a block are joined in double.
+template <class C>
+struct WideOf {
+  using type = C;
+};
+template <>
+struct WideOf<float> {
+  using type = double;
+};
+template <class C>
+using Wide = typename WideOf<C>::type;
+
+template <class C>
+struct Reducer {
+  C first;
+  C (*row)(const C* x, int64_t n);                 // joins map(x[i])
+  void (*column)(C* acc, const C* x, int64_t n);   // acc[i] = join(acc[i], map(x[i]))
+  Wide<C> (*join)(Wide<C> a, Wide<C> b);
+  Wide<C> (*finish)(Wide<C> a, int64_t n);         // n: elements that went in
+};
+struct Reducers {
+  Reducer<float> f32;
+  Reducer<double> f64;
+  Reducer<int64_t> i64;  // row is null where the op has no integer form
+  Reducer<c128> complex;
+};
+
+// Which axes go: a bit mask over self's dims. `domain` is the dtype the elements are cast to first.
+struct ReducePlan {
+  aclDataType domain;
+  uint32_t axes;
+};
+
+// Phase 1: axes from an int array (null or empty: all), result shape against `out`.
+aclnnStatus axes_of(const Call& c, const Tensor& self, int dims_arg, uint32_t& axes);
+aclnnStatus expect_reduced(const Call& c, int out, const Tensor& self, uint32_t axes, bool keep);
+
+// Reduces `self` into `out`, which has the reduced shape with or without kept dims.
+void reduce_tensor(const Tensor& out, const Tensor& self, uint32_t axes, aclDataType domain,
+                   const Reducers& reducers);
+
+template <class Fn, class C>
+ACL_VECTOR C reduce_row(const C* x, int64_t n) {
+  constexpr int kLanes = 64;  // four accumulators of the widest vectors hide the latency of add
+  C acc[kLanes];
+  for (int l = 0; l < kLanes; ++l) acc[l] = Fn::template first<C>();
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (int l = 0; l < kLanes; ++l) acc[l] = Fn::join(acc[l], Fn::map(x[i + l]));
+  }
+  for (int l = 0; i < n; ++i, ++l) acc[l] = Fn::join(acc[l], Fn::map(x[i]));
+  for (int step = kLanes / 2; step > 0; step /= 2) {
+    for (int l = 0; l < step; ++l) acc[l] = Fn::join(acc[l], acc[l + step]);
+  }
+  return acc[0];
+}
+template <class Fn, class C>
+ACL_VECTOR void reduce_column(C* acc, const C* x, int64_t n) {
+  ACL_IVDEP
+  for (int64_t i = 0; i < n; ++i) acc[i] = Fn::join(acc[i], Fn::map(x[i]));
+}
+template <class Fn, class C>
+constexpr Reducer<C> reducer_of() {
+  return {Fn::template first<C>(), reduce_row<Fn, C>, reduce_column<Fn, C>,
+          [](Wide<C> a, Wide<C> b) -> Wide<C> { return Fn::join(a, b); },
+          [](Wide<C> a, int64_t n) -> Wide<C> { return Fn::finish(a, n); }};
+}
+template <class Fn>
+const Reducers& reducers_of() {
+  static const Reducers r = [] {
+    Reducers made = {reducer_of<Fn, float>(), reducer_of<Fn, double>(), {}, {}};
+    if constexpr (Fn::integer) made.i64 = reducer_of<Fn, int64_t>();
+    if constexpr (Fn::complex) made.complex = reducer_of<Fn, c128>();
+    return made;
+  }();
+  return r;
+}
+
+// Bases for combining functions: identity map and finish.
+struct Combine {
+  static constexpr bool integer = true, complex = false;
+  template <class T>
+  static ACL_INLINE T map(T x) {
+    return x;
+  }
+  template <class T>
+  static ACL_INLINE T finish(T x, int64_t) {
+    return x;
+  }
+};
+struct SumOf : Combine {
+  static constexpr bool complex = true;
+  template <class T>
+  static constexpr T first() {
+    return T(0);
+  }
+  template <class T>
+  static ACL_INLINE T join(T a, T b) {
+    return a + b;
+  }
+};
+
+}  // namespace aclsim

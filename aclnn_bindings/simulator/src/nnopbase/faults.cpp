@@ -1,0 +1,301 @@
+#include "nnopbase/faults.h"
+
+#include <cstdlib>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+#include "ascendcl/dtype.h"
+#include "nnopbase/executor.h"
+
+namespace aclsim {
+
+namespace {
+
+enum class Fault : uint8_t {
+  None, Tail, Zeros, LastK, LowAcc, Nan, Workspace, Past, Crash, Hang, Code, Trap, Random,
+  Long, MinusZero, CutOff, Dense, Default,
+};
+
+constexpr struct { const char* name; Fault fault; } kKinds[] = {
+    {"tail", Fault::Tail}, {"zeros", Fault::Zeros}, {"lastk", Fault::LastK},
+    {"lowacc", Fault::LowAcc}, {"nan", Fault::Nan}, {"workspace", Fault::Workspace},
+    {"past", Fault::Past}, {"crash", Fault::Crash}, {"hang", Fault::Hang}, {"code", Fault::Code},
+    {"trap", Fault::Trap}, {"random", Fault::Random}, {"long", Fault::Long},
+    {"minuszero", Fault::MinusZero}, {"cutoff", Fault::CutOff}, {"dense", Fault::Dense},
+    {"default", Fault::Default},
+};
+
+constexpr uint64_t kOwnWorkspace = 512;  // what the workspace fault asks for
+
+struct Planted {
+  std::string op;
+  Fault fault;
+  int64_t bound;  // of `long`: the last row length that is right
+};
+
+std::string lower(std::string text) {
+  for (char& c : text) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
+  return text.rfind("aclnn", 0) == 0 ? text.substr(5) : text;
+}
+
+std::vector<Planted> parse(const char* text) {
+  std::vector<Planted> found;
+  const std::string all = text ? text : "";
+  for (size_t at = 0; at < all.size();) {
+    const size_t end = std::min(all.find(',', at), all.size());
+    const std::string one = all.substr(at, end - at);
+    const size_t colon = one.find(':');
+    for (const auto& kind : kKinds) {
+      const size_t bound = one.find('@');
+      if (colon != std::string::npos && one.substr(colon + 1, bound - colon - 1) == kind.name) {
+        const int64_t number = bound == std::string::npos ? 0 : atoll(one.c_str() + bound + 1);
+        found.push_back({lower(one.substr(0, colon)), kind.fault, number});
+      }
+    }
+    at = end + 1;
+  }
+  return found;
+}
+
+const std::vector<Planted>& planted() {
+  static const std::vector<Planted> all = parse(getenv("ACLSIM_FAULTS"));
+  return all;
+}
+
+Planted planted_in(const Call& call) {
+  const std::string name = lower(call.op->name);
+  for (const Planted& p : planted()) {
+    if (p.op == name) return p;
+  }
+  return {name, Fault::None, 0};
+}
+
+Fault fault_of(const Call& call) { return planted_in(call).fault; }
+
+// Bytes of element `i` of a view, in order.
+char* element(const Tensor& t, int64_t i) {
+  int64_t at = t.offset;
+  for (int d = t.rank - 1; d >= 0; --d) {
+    at += i % t.dims[d] * t.strides[d];
+    i /= t.dims[d];
+  }
+  return static_cast<char*>(t.data) + at * static_cast<int64_t>(dtype_size(t.dtype));
+}
+
+double read(const Tensor& t, int64_t i) {
+  Scalar value{t.dtype, {}};
+  std::memcpy(value.bytes, element(t, i), dtype_size(t.dtype));
+  return value.real();
+}
+
+void write(const Tensor& t, int64_t i, double value) {
+  char* to = element(t, i);
+  const auto put = [to](auto x) { std::memcpy(to, &x, sizeof x); };
+  switch (t.dtype) {
+    case ACL_FLOAT: put(static_cast<float>(value)); break;
+    case ACL_DOUBLE: put(value); break;
+    case ACL_FLOAT16: put(to_half(static_cast<float>(value))); break;
+    case ACL_BF16: put(to_bfloat(static_cast<float>(value))); break;
+    default: std::memset(to, static_cast<int>(value) & 1, dtype_size(t.dtype)); break;
+  }
+}
+
+template <class F>
+void for_outputs(const Call& call, F f) {
+  for (int i = 0; i < call.count; ++i) {
+    const bool output = call.executor->entry->spec->params[i].output;
+    if (output && call.args[i].kind == ArgKind::Tensor && call.maybe(i)) f(call.tensor(i));
+  }
+}
+
+void shrink(Tensor& t, int from_end) {
+  if (t.rank >= from_end) --t.dims[t.rank - from_end];
+}
+
+// Products over the last dimension of the first operand: both lose the last term.
+void drop_last_k(Call& call) {
+  if (call.count < 2 || call.args[1].kind != ArgKind::Tensor) return;
+  Tensor &a = call.tensor(0), &b = call.tensor(1);
+  if (!a.rank || !b.rank || a.dims[a.rank - 1] < 2) return;
+  shrink(a, 1);
+  shrink(b, b.rank == 1 ? 1 : 2);
+}
+
+// Rank 2 only: accumulates in the precision of the output, or float16 for wider ones.
+void accumulate_low(const Call& call) {
+  const Tensor &a = call.tensor(0), &b = call.tensor(1);
+  if (a.rank != 2 || b.rank != 2) return;
+  for_outputs(call, [&](const Tensor& out) {
+    for (int64_t i = 0; i < out.numel(); ++i) {
+      const int64_t row = i / b.dims[1], column = i % b.dims[1];
+      float sum = 0;
+      for (int64_t k = 0; k < a.dims[1]; ++k) {
+        const double term = read(a, row * a.dims[1] + k) * read(b, k * b.dims[1] + column);
+        const auto next = static_cast<float>(sum + term);
+        sum = out.dtype == ACL_BF16 ? to_float(to_bfloat(next)) : to_float(to_half(next));
+      }
+      write(out, i, sum);
+    }
+  });
+}
+
+void lose_nans(const Tensor& out) {
+  for (int64_t i = 0; i < out.numel(); ++i) {
+    const double value = read(out, i);
+    if (value != value) write(out, i, 0);
+  }
+}
+
+// Rows longer than the bound lose their last element: wrong results beyond one block.
+void spoil_long(const Call& call, int64_t bound) {
+  const Tensor& in = call.tensor(0);
+  if (in.rank == 0 || in.dims[in.rank - 1] <= bound) return;
+  for_outputs(call, [](const Tensor& out) {
+    if (out.numel()) write(out, out.numel() - 1, read(out, out.numel() - 1) + 1);
+  });
+}
+
+void lose_minus_zeros(const Tensor& out) {
+  for (int64_t i = 0; i < out.numel(); ++i) {
+    if (read(out, i) == 0) write(out, i, 0);
+  }
+}
+
+// 16-bit results: every second one a unit nearer to zero, as if its last bits were cut off.
+void cut_off(const Tensor& out) {
+  if (dtype_size(out.dtype) != 2) return;
+  for (int64_t i = 0; i < out.numel(); i += 2) {
+    const double value = read(out, i);
+    if (value == 0 || value - value != 0) continue;
+    uint16_t bits;
+    std::memcpy(&bits, element(out, i), 2);
+    --bits;
+    std::memcpy(element(out, i), &bits, 2);
+  }
+}
+
+// Inputs of rank 2 and more are read as if they were contiguous.
+void ignore_strides(Call& call) {
+  for (int i = 0; i < call.count; ++i) {
+    const bool output = call.executor->entry->spec->params[i].output;
+    if (output || call.args[i].kind != ArgKind::Tensor || !call.maybe(i)) continue;
+    Tensor& t = call.tensor(i);
+    int64_t step = 1;
+    for (int d = t.rank - 1; t.rank > 1 && d >= 0; --d) {
+      if (t.strides[d] != 0) t.strides[d] = step;
+      step *= t.dims[d];
+    }
+  }
+}
+
+// Scalars are taken for 1, whatever they are.
+void default_scalars(const Call& call) {
+  for (int i = 0; i < call.count; ++i) {
+    if (call.args[i].kind != ArgKind::Scalar || !call.maybe_scalar(i)) continue;
+    Scalar& value = *call.args[i].scalar;
+    const float one = 1;
+    if (value.dtype == ACL_FLOAT) std::memcpy(value.bytes, &one, sizeof one);
+    const int64_t whole = 1;
+    if (value.dtype == ACL_INT64) std::memcpy(value.bytes, &whole, sizeof whole);
+    const double wide = 1;
+    if (value.dtype == ACL_DOUBLE) std::memcpy(value.bytes, &wide, sizeof wide);
+  }
+}
+
+void write_past(const Tensor& out) {
+  if (!out.numel()) return;
+  const size_t size = dtype_size(out.dtype);
+  std::memset(element(out, out.numel() - 1) + size, 0x11, size);
+}
+
+void leak_workspace(const Call& call) {
+  const auto* bytes = static_cast<const unsigned char*>(call.workspace);
+  const unsigned char stale = bytes ? bytes[call.workspace_size - 1] : 0;
+  for_outputs(call, [&](const Tensor& out) {
+    if (out.numel() && stale) write(out, 0, read(out, 0) + stale);
+  });
+}
+
+void scatter_noise(const Call& call) {
+  static int run = 0;
+  ++run;
+  for_outputs(call, [&](const Tensor& out) {
+    if (out.numel()) write(out, out.numel() / 2, read(out, out.numel() / 2) + 1e-2 * run);
+  });
+}
+
+// A store to nowhere: streams run with signals blocked, so raise() would wait for ever.
+[[noreturn]] void crash() {
+  volatile char* volatile nowhere = nullptr;
+  *nowhere = 1;
+  __builtin_trap();
+}
+
+// The last eighth of the elements, at least one, keeps what the memory held before.
+aclError leave_tail(Call& call) {
+  std::vector<std::pair<char*, std::string>> kept;
+  for_outputs(call, [&](const Tensor& out) {
+    const int64_t n = out.numel(), count = n ? std::max<int64_t>(1, n / 8) : 0;
+    const size_t size = dtype_size(out.dtype);
+    for (int64_t i = n - count; i < n; ++i) {
+      kept.emplace_back(element(out, i), std::string(element(out, i), size));
+    }
+  });
+  const aclError code = call.op->run(call);
+  for (const auto& [to, bytes] : kept) std::memcpy(to, bytes.data(), bytes.size());
+  return code;
+}
+
+}  // namespace
+
+bool faults_planted = !planted().empty();
+
+aclnnStatus plant_before_check(Call& call) {
+  switch (fault_of(call)) {
+    case Fault::LastK: drop_last_k(call); break;
+    case Fault::Dense: ignore_strides(call); break;
+    case Fault::Default: default_scalars(call); break;
+    case Fault::Code: return call.fail(ACLNN_ERR_INNER, "A planted fault refuses every call.");
+    default: break;
+  }
+  return ACLNN_SUCCESS;
+}
+
+void plant_after_check(Call& call) {
+  if (fault_of(call) == Fault::Workspace && !call.workspace_size) {
+    call.workspace_size = kOwnWorkspace;
+  }
+}
+
+aclError run_with_fault(Call& call) {
+  const Fault fault = fault_of(call);
+  switch (fault) {
+    case Fault::Crash: crash();
+    case Fault::Hang: for (;;) pause();
+    case Fault::Trap: return call.trap(ACL_ERROR_RT_AICORE_EXCEPTION, "a planted fault");
+    case Fault::Tail: return leave_tail(call);
+    default: break;
+  }
+  const aclError code = call.op->run(call);
+  if (code != ACL_SUCCESS) return code;
+  switch (fault) {
+    case Fault::Zeros:
+      for_outputs(call, [](const Tensor& out) {
+        for (int64_t i = 0; i < out.numel(); ++i) write(out, i, 0);
+      });
+      break;
+    case Fault::LowAcc: accumulate_low(call); break;
+    case Fault::Nan: for_outputs(call, lose_nans); break;
+    case Fault::Long: spoil_long(call, planted_in(call).bound); break;
+    case Fault::MinusZero: for_outputs(call, lose_minus_zeros); break;
+    case Fault::CutOff: for_outputs(call, cut_off); break;
+    case Fault::Past: for_outputs(call, write_past); break;
+    case Fault::Workspace: leak_workspace(call); break;
+    case Fault::Random: scatter_noise(call); break;
+    default: break;
+  }
+  return code;
+}
+
+}  // namespace aclsim

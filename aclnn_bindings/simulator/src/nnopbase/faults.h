@@ -1,0 +1,24 @@
+// Faults planted on purpose, so that whoever checks kernels can be checked:
+// ACLSIM_FAULTS="aclnnMatmul:lastk,add:zeros". Owns what each kind does to a launch; does nothing
+// unless the variable is set.
+#pragma once
+
+#include "ascendcl/common.h"
+
+namespace aclsim {
+
+// Kinds: tail (the last elements stay unwritten), zeros, lastk (products lose their last term),
+// lowacc (products accumulate in the output's precision), nan (NaN becomes 0), workspace (old
+// bytes of the workspace leak into the result), past (one element beyond the output is written),
+// long@N (rows longer than N are wrong), minuszero (-0 becomes +0), cutoff (16-bit results lean to
+// zero), dense (strides of inputs ignored), default (scalars are taken for 1), crash, hang, code (phase 1 refuses), trap (the device fails), random (results differ by run).
+extern bool faults_planted;
+
+// Phase 1, before the op's own check; a code other than success refuses.
+aclnnStatus plant_before_check(Call& call);
+// Phase 1, after it.
+void plant_after_check(Call& call);
+// Phase 2: runs the op with its fault.
+aclError run_with_fault(Call& call);
+
+}  // namespace aclsim

@@ -1,0 +1,158 @@
+#include "nnopbase/rules.h"
+
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "ascendcl/strict.h"
+
+namespace aclsim {
+namespace {
+
+// Only the newest product computes in them.
+constexpr uint64_t kNarrowFloats =
+    dtype_bit(ACL_HIFLOAT8) | dtype_bit(ACL_FLOAT8_E5M2) | dtype_bit(ACL_FLOAT8_E4M3FN) |
+    dtype_bit(ACL_FLOAT8_E8M0) | dtype_bit(ACL_FLOAT4_E2M1) | dtype_bit(ACL_FLOAT4_E1M2);
+
+// The documented dtype masks with this product's exceptions applied.
+ACLSIM_NOINLINE const uint64_t* resolve(Entry& entry) {
+  const OpSpec& spec = *entry.spec;
+  auto* masks = new uint64_t[spec.param_count + 1];
+  uint8_t here = uint8_t(1u << static_cast<int>(config().soc->soc));
+  for (int i = 0; i < spec.param_count; ++i) {
+    masks[i] = spec.params[i].dtypes;
+    if (!masks[i]) continue;
+    if (entry.row->flags & kOwnLimits) {
+      if (config().soc->soc != Soc::Ascend950) masks[i] &= ~kNarrowFloats;
+      continue;
+    }
+    for (int r = 0; r < spec.rule_count; ++r) {
+      const SocRule& rule = spec.rules[r];
+      if (rule.params && !(i < 32 && rule.params >> i & 1)) continue;
+      bool listed = rule.socs & here;
+      if (rule.only) {
+        if (listed) masks[i] &= rule.dtypes;
+      } else if (listed) {
+        masks[i] &= ~rule.dtypes;
+      }
+    }
+    // A document that leaves nothing was misread: then only the row's own check speaks.
+  }
+  const uint64_t* expected = nullptr;
+  if (!entry.dtypes.compare_exchange_strong(expected, masks)) {
+    delete[] masks;
+    return expected;
+  }
+  return masks;
+}
+
+const char* noun(ArgKind kind) {
+  switch (kind) {
+    case ArgKind::Tensor: return "Tensor";
+    case ArgKind::TensorList: return "TensorList";
+    case ArgKind::Scalar: return "Scalar";
+    case ArgKind::ScalarList: return "ScalarList";
+    case ArgKind::IntArray: return "IntArray";
+    case ArgKind::BoolArray: return "BoolArray";
+    default: return "value";
+  }
+}
+
+ACLSIM_NOINLINE aclnnStatus refuse_null(Executor* x, int i) {
+  return x->call.fail(ACLNN_ERR_PARAM_NULLPTR, "Parameter %s is null; a %s is expected.",
+                      x->call.name(i), noun(x->call.args[i].kind));
+}
+
+ACLSIM_NOINLINE aclnnStatus refuse_dtype(Executor* x, int i, aclDataType dtype, uint64_t mask) {
+  std::string list;
+  for (int value = 0; value < 64; ++value) {
+    if (mask >> value & 1) {
+      list += list.empty() ? "" : ",";
+      list += dtype_name(static_cast<aclDataType>(value));
+    }
+  }
+  return x->call.fail(ACLNN_ERR_PARAM_INVALID,
+                      "%s not implemented for %s, should be in dtype support list [%s] (%s).",
+                      x->call.name(i), dtype_name(dtype), list.c_str(), config().soc->name);
+}
+
+ACLSIM_NOINLINE aclnnStatus refuse_rank(Executor* x, int i, int rank) {
+  return x->call.fail(ACLNN_ERR_PARAM_INVALID,
+                      "The %s tensor cannot be larger than %d dimensions, but it has %d.",
+                      x->call.name(i), kMaxRank, rank);
+}
+
+ACLSIM_NOINLINE aclnnStatus refuse_product(Executor* x) {
+  return x->call.fail(ACLNN_ERR_RUNTIME_ERROR, "%s is not documented for %s (CANN 9.1).",
+                      x->entry->spec->name, config().soc->name);
+}
+
+aclnnStatus check_tensor(Executor* x, int i, const Tensor& t, uint64_t mask) {
+  if (ACLSIM_UNLIKELY(mask && !(mask & dtype_bit(t.dtype)))) return refuse_dtype(x, i, t.dtype, mask);
+  if (ACLSIM_UNLIKELY(t.rank > kMaxRank)) return refuse_rank(x, i, t.rank);
+  return ACL_SUCCESS;
+}
+
+aclnnStatus check_storage(Executor* x, int i, const Tensor& t) {
+  int64_t low = t.offset, high = t.offset;
+  for (int d = 0; d < t.rank; ++d) {
+    if (t.dims[d] == 0) return ACL_SUCCESS;
+    int64_t reach = (t.dims[d] - 1) * t.strides[d];
+    (reach < 0 ? low : high) += reach;
+  }
+  if (low >= 0 && high < t.storage_numel) return ACL_SUCCESS;
+  char remedy[256];
+  snprintf(remedy, sizeof remedy,
+           "Parameter %s of %s: the view %s covers elements %lld to %lld of a storage of %lld. "
+           "Correct its strides, offset or storage shape.", x->call.name(i), x->entry->spec->name,
+           shape_text(t), static_cast<long long>(low), static_cast<long long>(high),
+           static_cast<long long>(t.storage_numel));
+  report_misuse("view-past-storage", x->entry->spec->name, t.origin, Kind::Tensor, remedy);
+  return strict_fails() ? x->call.fail(ACLNN_ERR_PARAM_INVALID, "%s", remedy) : ACL_SUCCESS;
+}
+
+template <class Each>
+aclnnStatus each_tensor(Executor* x, Each each) {
+  for (int i = 0; i < x->call.count; ++i) {
+    const Arg& arg = x->call.args[i];
+    if (arg.kind == ArgKind::Tensor && arg.tensor) {
+      aclnnStatus code = each(i, *arg.tensor);
+      if (ACLSIM_UNLIKELY(code != ACL_SUCCESS)) return code;
+    } else if (arg.kind == ArgKind::TensorList && arg.tensors) {
+      for (int64_t m = 0; m < arg.size; ++m) {
+        // An empty member stands for an absent one, whatever its dtype: clients index x[:, i] so.
+        const bool given = arg.tensors[m] && arg.tensors[m]->numel() != 0;
+        aclnnStatus code = given ? each(i, *arg.tensors[m]) : ACL_SUCCESS;
+        if (ACLSIM_UNLIKELY(code != ACL_SUCCESS)) return code;
+      }
+    }
+  }
+  return ACL_SUCCESS;
+}
+
+}  // namespace
+
+aclnnStatus check_rules(Executor* x) {
+  const OpSpec& spec = *x->entry->spec;
+  const uint32_t flags = x->entry->row->flags;
+  if (!(flags & kOwnNulls)) {
+    for (int i = 0; i < x->call.count; ++i) {
+      if (ACLSIM_UNLIKELY(spec.params[i].required && x->call.null(i))) return refuse_null(x, i);
+    }
+  }
+  if (ACLSIM_UNLIKELY(spec.socs && !(spec.socs >> static_cast<int>(x->call.soc) & 1))) {
+    return refuse_product(x);
+  }
+  const uint64_t* masks = x->entry->dtypes.load(std::memory_order_acquire);
+  if (ACLSIM_UNLIKELY(!masks)) masks = resolve(*x->entry);
+  bool own = flags & kOwnDtypes;
+  return each_tensor(x, [&](int i, const Tensor& t) {
+    return check_tensor(x, i, t, own ? 0 : masks[i]);
+  });
+}
+
+aclnnStatus check_views(Executor* x) {
+  return each_tensor(x, [&](int i, const Tensor& t) { return check_storage(x, i, t); });
+}
+
+}  // namespace aclsim

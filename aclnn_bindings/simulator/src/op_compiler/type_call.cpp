@@ -1,0 +1,207 @@
+// Calls by type name: see type_call.h.
+#include "op_compiler/type_call.h"
+
+#include <dlfcn.h>
+
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+
+#include "ascendcl/device.h"
+#include "ascendcl/dtype.h"
+#include "ascendcl/memory.h"
+
+#include <aclnnop/aclnn_copy.h>
+
+namespace aclsim {
+namespace {
+
+// libopapi lies beside this library; what it needs can be found through it.
+void* kernels() {
+  static void* const library = [] {
+    Dl_info here;
+    if (!dladdr(reinterpret_cast<void*>(&find_type), &here) || !here.dli_fname) {
+      return static_cast<void*>(nullptr);
+    }
+    std::string path = here.dli_fname;
+    return dlopen((path.substr(0, path.rfind('/') + 1) + "libopapi.so").c_str(), RTLD_LAZY);
+  }();
+  return library;
+}
+
+template <class F>
+F* meta(const char* name) {
+  return reinterpret_cast<F*>(dlsym(kernels(), name));
+}
+
+// Memory of a call, given back when the stream has passed it.
+struct Given {
+  std::vector<void*> blocks;
+};
+
+}  // namespace
+
+Dims strides_of(const Dims& dims) {
+  Dims strides(dims.size(), 1);
+  for (size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * dims[i];
+  return strides;
+}
+
+TypeCall::TypeCall(const char* type, aclrtStream stream, const aclopAttr* attr)
+    : type_(type), stream_(stream), attr_(attr && attr->is(Kind::OpAttr) ? attr : nullptr) {}
+
+TypeCall::~TypeCall() {
+  for (aclTensorList* list : lists_) meta<decltype(aclDestroyTensorList)>("aclDestroyTensorList")(list);
+  for (aclTensor* tensor : tensors_) meta<decltype(aclDestroyTensor)>("aclDestroyTensor")(tensor);
+  for (aclIntArray* array : arrays_) meta<decltype(aclDestroyIntArray)>("aclDestroyIntArray")(array);
+  for (aclScalar* scalar : scalars_) meta<decltype(aclDestroyScalar)>("aclDestroyScalar")(scalar);
+  if (memory_.empty()) return;
+  auto* given = new Given{std::move(memory_)};
+  aclError code = ACL_SUCCESS;
+  Stream* stream = find_stream(thread(), stream_, type_, &code);
+  auto release = [given] {
+    for (void* block : given->blocks) {
+      leave_mapping(block);
+      free(block);
+    }
+    delete given;
+  };
+  if (stream) {
+    submit(stream, make_task([](Stream*) { return ACL_SUCCESS; }, false, release));
+  } else {
+    release();
+  }
+}
+
+TypeCall::Slot TypeCall::slot_of(const aclTensorDesc* desc, const aclDataBuffer* buffer) {
+  Slot slot = {};
+  slot.desc = desc;
+  if (!desc || !desc->is(Kind::TensorDesc)) return slot;
+  slot.view.dtype = desc->dtype;
+  slot.view.dims = *desc->dims;
+  slot.view.strides = strides_of(slot.view.dims);
+  slot.view.data = desc->constant ? desc->constant->data() : aclGetDataBufferAddr(buffer);
+  return slot;
+}
+void TypeCall::add_input(const aclTensorDesc* desc, const aclDataBuffer* buffer) {
+  inputs_.push_back(slot_of(desc, buffer));
+}
+void TypeCall::add_output(const aclTensorDesc* desc, aclDataBuffer* buffer) {
+  outputs_.push_back(slot_of(desc, buffer));
+}
+
+Dims TypeCall::ints(size_t input) {
+  const View& view = in(input);
+  bool on_device = find_allocation(view.data) != nullptr;
+  if (on_device) aclrtSynchronizeStream(stream_);  // whoever makes the values is still at it
+  size_t count = 1;
+  for (int64_t d : view.dims) count *= static_cast<size_t>(d);
+  Dims values(count);
+  for (size_t i = 0; i < count; ++i) {
+    switch (view.dtype) {
+      case ACL_INT32: values[i] = static_cast<int32_t*>(view.data)[i]; break;
+      case ACL_INT64: values[i] = static_cast<int64_t*>(view.data)[i]; break;
+      default: values[i] = 0;
+    }
+  }
+  return values;
+}
+
+const Attribute* TypeCall::attribute(const char* name) const {
+  if (!attr_) return nullptr;
+  auto found = attr_->values->find(name);
+  return found == attr_->values->end() ? nullptr : &found->second;
+}
+Dims TypeCall::ints_attr(const char* name, const Dims& fallback) const {
+  const Attribute* found = attribute(name);
+  return found ? found->ints : fallback;
+}
+int64_t TypeCall::int_attr(const char* name, int64_t fallback) const {
+  const Attribute* found = attribute(name);
+  return found && !found->ints.empty() ? found->ints[0] : fallback;
+}
+float TypeCall::float_attr(const char* name, float fallback) const {
+  const Attribute* found = attribute(name);
+  return found && !found->floats.empty() ? found->floats[0] : fallback;
+}
+std::string TypeCall::text_attr(const char* name, const std::string& fallback) const {
+  const Attribute* found = attribute(name);
+  return found && !found->texts.empty() ? found->texts[0] : fallback;
+}
+
+aclTensor* TypeCall::tensor(const View& view, aclFormat format) {
+  int64_t last = view.offset;
+  bool empty = false;
+  for (size_t i = 0; i < view.dims.size(); ++i) {
+    last += (view.dims[i] - 1) * (view.strides[i] > 0 ? view.strides[i] : 0);
+    empty |= view.dims[i] == 0;
+  }
+  int64_t storage = empty ? 0 : last + 1;
+  aclTensor* made = meta<decltype(aclCreateTensor)>("aclCreateTensor")(
+      view.dims.data(), view.dims.size(), view.dtype, view.strides.data(), view.offset,
+      format, &storage, 1, view.data);
+  tensors_.push_back(made);
+  return made;
+}
+// A list owns its members.
+aclTensorList* TypeCall::list(const std::vector<aclTensor*>& tensors) {
+  for (aclTensor* t : tensors) {
+    for (aclTensor*& own : tensors_) {
+      if (own == t) own = nullptr;
+    }
+  }
+  lists_.push_back(meta<decltype(aclCreateTensorList)>("aclCreateTensorList")(tensors.data(),
+                                                                             tensors.size()));
+  return lists_.back();
+}
+aclIntArray* TypeCall::array(const Dims& values) {
+  arrays_.push_back(meta<decltype(aclCreateIntArray)>("aclCreateIntArray")(values.data(),
+                                                                          values.size()));
+  return arrays_.back();
+}
+aclScalar* TypeCall::scalar(float value) {
+  scalars_.push_back(meta<decltype(aclCreateScalar)>("aclCreateScalar")(&value, ACL_FLOAT));
+  return scalars_.back();
+}
+
+void* TypeCall::memory(uint64_t bytes) {
+  uint64_t room = (bytes + 511) / 512 * 512 + 512;
+  void* block = aligned_alloc(512, room);
+  int32_t device = 0;
+  aclrtGetDevice(&device);
+  enter_mapping(block, room, device);
+  memory_.push_back(block);
+  return block;
+}
+View TypeCall::room(aclDataType dtype, const Dims& dims) {
+  uint64_t bytes = dtype_size(dtype);
+  for (int64_t d : dims) bytes *= static_cast<uint64_t>(d);
+  return {memory(bytes), dtype, dims, strides_of(dims), 0};
+}
+
+void* TypeCall::find(const std::string& name) {
+  return kernels() ? dlsym(kernels(), name.c_str()) : nullptr;
+}
+aclError TypeCall::missing(const char* op) {
+  return refuse("%s, of which it is made, is not among the simulator's operators", op);
+}
+aclError TypeCall::launch(const char* op, uint64_t size, aclOpExecutor* executor) {
+  using Second = aclnnStatus (*)(void*, uint64_t, aclOpExecutor*, aclrtStream);
+  auto second = reinterpret_cast<Second>(find(op));
+  return second(size ? memory(size) : nullptr, size, executor, stream_);
+}
+
+aclError TypeCall::copy(const View& to, const View& from) {
+  return ACLSIM_RUN(*this, aclnnInplaceCopy, tensor(to), tensor(from));
+}
+
+aclError TypeCall::refuse(const char* format, ...) {
+  char text[400];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  return failed(ACL_ERROR_OP_INPUT_NOT_MATCH, "EE1003", "Operator %s: %s.", type_, text);
+}
+
+}  // namespace aclsim

@@ -1,0 +1,398 @@
+// Factorisations, Einstein sums and convolution over time.
+#include "loops/numbers.h"
+
+#include <string>
+
+namespace aclsim {
+namespace {
+
+using Complex = std::vector<c128>;
+
+// A row-major matrix of complex numbers; real ones have no imaginary parts.
+struct Grid {
+  int64_t rows, cols;
+  Complex a;
+  Grid(int64_t r, int64_t c) : rows(r), cols(c), a(static_cast<size_t>(r * c)) {}
+  c128& operator()(int64_t i, int64_t j) { return a[i * cols + j]; }
+  c128 operator()(int64_t i, int64_t j) const { return a[i * cols + j]; }
+  static Grid identity(int64_t n) {
+    Grid g(n, n);
+    for (int64_t i = 0; i < n; ++i) g(i, i) = 1;
+    return g;
+  }
+};
+int64_t batches_of(const Tensor& t) {
+  int64_t n = 1;
+  for (int i = 0; i < t.rank - 2; ++i) n *= t.dims[i];
+  return n;
+}
+Shape matrices(const Tensor& like, int64_t rows, int64_t cols) {
+  Shape s = shape_of(like);
+  s.dims[s.rank - 2] = rows;
+  s.dims[s.rank - 1] = cols;
+  return s;
+}
+
+// Householder's way with LAPACK's choice of signs: `q` and `r` of m = q r, both m.rows wide.
+void householder(Grid& q, Grid& r) {
+  const int64_t n = r.rows;
+  for (int64_t k = 0; k < std::min(n, r.cols); ++k) {
+    double tail = 0;
+    for (int64_t i = k + 1; i < n; ++i) tail += std::norm(r(i, k));
+    const c128 head = r(k, k);
+    if (tail == 0 && head.imag() == 0) continue;
+    const double size = std::sqrt(std::norm(head) + tail);
+    const double beta = head.real() > 0 ? -size : size;
+    Complex v(static_cast<size_t>(n - k));
+    v[0] = 1;
+    for (int64_t i = k + 1; i < n; ++i) v[i - k] = r(i, k) / (head - beta);
+    const c128 tau = (beta - head) / beta;
+    for (int64_t j = k; j < r.cols; ++j) {  // r := (I - conj(tau) v v^H) r
+      c128 dot = 0;
+      for (int64_t i = k; i < n; ++i) dot += std::conj(v[i - k]) * r(i, j);
+      for (int64_t i = k; i < n; ++i) r(i, j) -= std::conj(tau) * v[i - k] * dot;
+    }
+    for (int64_t i = 0; i < n; ++i) {  // q := q (I - tau v v^H)
+      c128 dot = 0;
+      for (int64_t j = k; j < n; ++j) dot += q(i, j) * v[j - k];
+      for (int64_t j = k; j < n; ++j) q(i, j) -= dot * tau * std::conj(v[j - k]);
+    }
+    for (int64_t i = k + 1; i < n; ++i) r(i, k) = 0;
+  }
+}
+// (self [..., m, n], some, Q, R).
+aclnnStatus check_qr(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_rank(c, 0, 2, kMaxRank));
+  const Tensor& t = c.tensor(0);
+  const int64_t m = t.dims[t.rank - 2], n = t.dims[t.rank - 1];
+  const int64_t k = c.flag(1) ? std::min(m, n) : m;
+  ACL_RETURN_IF_FAILED(expect_shape(c, 2, matrices(t, m, k)));
+  return expect_shape(c, 3, matrices(t, k, n));
+}
+aclError run_qr(Call& c) {
+  const Tensor &t = c.tensor(0), &out_q = c.tensor(2), &out_r = c.tensor(3);
+  const Complex a = values_of<c128>(t);
+  const int64_t m = t.dims[t.rank - 2], n = t.dims[t.rank - 1], k = out_q.dims[t.rank - 1];
+  Complex all_q, all_r;
+  for (int64_t b = 0; b < batches_of(t); ++b) {
+    Grid q = Grid::identity(m), r(m, n);
+    std::copy_n(a.begin() + b * m * n, m * n, r.a.begin());
+    householder(q, r);
+    for (int64_t i = 0; i < m; ++i) all_q.insert(all_q.end(), &q(i, 0), &q(i, 0) + k);
+    all_r.insert(all_r.end(), r.a.begin(), r.a.begin() + k * n);
+  }
+  put(out_q, all_q);
+  put(out_r, all_r);
+  return ACL_SUCCESS;
+}
+
+// One-sided Jacobi: turns pairs of columns of `a` until all are orthogonal; `v` turns along.
+void jacobi(Grid& a, Grid& v) {
+  constexpr int kSweeps = 60;
+  for (int sweep = 0; sweep < kSweeps; ++sweep) {
+    bool turned = false;
+    for (int64_t p = 0; p < a.cols; ++p) {
+      for (int64_t q = p + 1; q < a.cols; ++q) {
+        double alpha = 0, beta = 0;
+        c128 gamma = 0;
+        for (int64_t i = 0; i < a.rows; ++i) {
+          alpha += std::norm(a(i, p));
+          beta += std::norm(a(i, q));
+          gamma += std::conj(a(i, p)) * a(i, q);
+        }
+        const double size = std::abs(gamma);
+        if (size == 0 || size <= 1e-15 * std::sqrt(alpha * beta)) continue;
+        turned = true;
+        const double zeta = (beta - alpha) / (2 * size);
+        const double t = (zeta >= 0 ? 1 : -1) / (std::fabs(zeta) + std::sqrt(1 + zeta * zeta));
+        const double cos = 1 / std::sqrt(1 + t * t), sin = cos * t;
+        const c128 phase = gamma / size;
+        for (Grid* g : {&a, &v}) {
+          for (int64_t i = 0; i < g->rows; ++i) {
+            const c128 x = (*g)(i, p), y = (*g)(i, q) * std::conj(phase);
+            (*g)(i, p) = cos * x - sin * y;
+            (*g)(i, q) = sin * x + cos * y;
+          }
+        }
+      }
+    }
+    if (!turned) return;
+  }
+}
+// Columns from `from` on become what is left of unit vectors beside the columns before.
+void complete(Grid& g, int64_t from) {
+  int64_t unit = 0;
+  for (int64_t k = from; k < g.cols; ++k) {
+    for (; unit < g.rows; ++unit) {
+      Complex v(static_cast<size_t>(g.rows));
+      v[unit] = 1;
+      for (int pass = 0; pass < 2; ++pass) {
+        for (int64_t j = 0; j < k; ++j) {
+          c128 dot = 0;
+          for (int64_t i = 0; i < g.rows; ++i) dot += std::conj(g(i, j)) * v[i];
+          for (int64_t i = 0; i < g.rows; ++i) v[i] -= dot * g(i, j);
+        }
+      }
+      double size = 0;
+      for (const c128& x : v) size += std::norm(x);
+      if (size < 1e-6) continue;
+      for (int64_t i = 0; i < g.rows; ++i) g(i, k) = v[i] / std::sqrt(size);
+      ++unit;
+      break;
+    }
+  }
+}
+struct Svd {
+  Grid u, v;
+  Numbers sigma;
+};
+// a = u diag(sigma) v^H for rows >= cols; u has `wide` columns.
+Svd svd_of(Grid a, int64_t wide) {
+  const int64_t n = a.cols;
+  Grid turn = Grid::identity(n);
+  jacobi(a, turn);
+  Numbers size(static_cast<size_t>(n));
+  for (int64_t j = 0; j < n; ++j) {
+    for (int64_t i = 0; i < a.rows; ++i) size[j] += std::norm(a(i, j));
+    size[j] = std::sqrt(size[j]);
+  }
+  Integers order(static_cast<size_t>(n));
+  std::iota(order.begin(), order.end(), int64_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](int64_t x, int64_t y) { return size[x] > size[y]; });
+  Svd s = {Grid(a.rows, wide), Grid(n, n), Numbers(static_cast<size_t>(n))};
+  const double least = n ? size[order[0]] * 1e-15 * static_cast<double>(a.rows) : 0;
+  int64_t rank = 0;
+  for (int64_t k = 0; k < n; ++k) {
+    s.sigma[k] = size[order[k]];
+    for (int64_t i = 0; i < n; ++i) s.v(i, k) = turn(i, order[k]);
+    if (s.sigma[k] <= least) continue;
+    for (int64_t i = 0; i < a.rows; ++i) s.u(i, k) = a(i, order[k]) / s.sigma[k];
+    rank = k + 1;
+  }
+  complete(s.u, rank);
+  return s;
+}
+// (input [..., m, n], fullMatrices, computeUV, sigma, u, v): v is V, or its adjoint where only that
+// has v's shape.
+aclnnStatus check_svd(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_rank(c, 0, 2, kMaxRank));
+  const Tensor& t = c.tensor(0);
+  const int64_t m = t.dims[t.rank - 2], n = t.dims[t.rank - 1], least = std::min(m, n);
+  Shape sigma = shape_of(t);
+  sigma.rank -= 1;
+  sigma.dims[sigma.rank - 1] = least;
+  ACL_RETURN_IF_FAILED(expect_shape(c, 3, sigma));
+  if (!c.flag(2)) return ACLNN_SUCCESS;
+  ACL_RETURN_IF_FAILED(expect_given(c, {4, 5}));
+  ACL_RETURN_IF_FAILED(expect_shape(c, 4, matrices(t, m, c.flag(1) ? m : least)));
+  const int64_t wide = c.flag(1) ? n : least;
+  if (expect_shape(c, 5, matrices(t, wide, n)) == ACLNN_SUCCESS) return ACLNN_SUCCESS;
+  return expect_shape(c, 5, matrices(t, n, wide));
+}
+Grid adjoint(const Grid& g) {
+  Grid h(g.cols, g.rows);
+  for (int64_t i = 0; i < g.rows; ++i) {
+    for (int64_t j = 0; j < g.cols; ++j) h(j, i) = std::conj(g(i, j));
+  }
+  return h;
+}
+aclError run_svd(Call& c) {
+  const Tensor& t = c.tensor(0);
+  const Complex a = values_of<c128>(t);
+  const int64_t m = t.dims[t.rank - 2], n = t.dims[t.rank - 1], least = std::min(m, n);
+  const bool full = c.flag(1), tall = m >= n;
+  const bool holds_v = c.flag(2) && c.tensor(5).dims[t.rank - 2] == n &&
+                       c.tensor(5).dims[t.rank - 1] == (full ? n : least);
+  Numbers sigma;
+  Complex us, vs;
+  for (int64_t b = 0; b < batches_of(t); ++b) {
+    Grid g(m, n);
+    std::copy_n(a.begin() + b * m * n, m * n, g.a.begin());
+    const int64_t wide = full ? std::max(m, n) : least;
+    const Svd s = svd_of(tall ? g : adjoint(g), wide);
+    sigma.insert(sigma.end(), s.sigma.begin(), s.sigma.end());
+    const Grid &u = tall ? s.u : s.v, &v = tall ? s.v : s.u;
+    us.insert(us.end(), u.a.begin(), u.a.end());
+    const Grid shown = holds_v ? v : adjoint(v);
+    vs.insert(vs.end(), shown.a.begin(), shown.a.end());
+  }
+  put(c.tensor(3), sigma);
+  if (c.flag(2)) {
+    put(c.tensor(4), us);
+    put(c.tensor(5), vs);
+  }
+  return ACL_SUCCESS;
+}
+
+// (tensors, equation, output): numpy's einsum with an arrow and without an ellipsis.
+struct Labels {
+  int64_t size[128];
+  const char* terms[16];
+  int64_t lengths[16];
+  int count;  // of operands; the result's term follows them
+};
+aclnnStatus bad_equation(const Call& c) {
+  return c.fail(ACLNN_ERR_PARAM_INVALID, "equation %s doesn't fit the tensors.",
+                c.text(1) ? c.text(1) : "(null)");
+}
+aclnnStatus check_einsum(Call& c) {
+  if (!c.text(1)) return c.fail(ACLNN_ERR_PARAM_NULLPTR, "Parameter equation is null.");
+  Labels& l = c.make<Labels>();
+  std::fill_n(l.size, 128, int64_t{-1});
+  const Span<Tensor*> all = c.tensors(0);
+  const char *arrow = std::strstr(c.text(1), "->"), *at = c.text(1);
+  if (!arrow || all.size < 1 || all.size > 14) return bad_equation(c);
+  for (const char* p = at; *p; ++p) {
+    if (!std::strchr(" ,->", *p) && !((*p | 32) >= 'a' && (*p | 32) <= 'z')) return bad_equation(c);
+  }
+  for (l.count = 0; l.count <= all.size; ++l.count) {
+    const bool last = l.count == all.size;
+    const Tensor* t = last ? &c.tensor(2) : all[l.count];
+    const char* end = last ? arrow + std::strlen(arrow) : std::strpbrk(at, ",-");
+    if (last) at = arrow + 2;
+    if (!t || !end) return bad_equation(c);
+    l.terms[l.count] = at;
+    l.lengths[l.count] = end - at;
+    int d = 0;
+    for (const char* p = at; p < end; ++p) {
+      if (*p == ' ') continue;
+      int64_t& size = l.size[static_cast<int>(*p)];
+      if (d >= t->rank || (size >= 0 && size != t->dims[d]) || (last && size < 0)) {
+        return bad_equation(c);
+      }
+      size = t->dims[d++];
+    }
+    if (d != t->rank || (!last && (end == arrow) != (l.count + 1 == all.size))) return bad_equation(c);
+    at = end + 1;
+  }
+  --l.count;
+  return ACLNN_SUCCESS;
+}
+template <class T>
+void einsum(const Call& c, const Labels& l) {
+  std::string order;  // labels of the result first
+  for (int k : {l.count, -1}) {
+    for (int i = k < 0 ? 0 : k; i < (k < 0 ? l.count : k + 1); ++i) {
+      for (int64_t p = 0; p < l.lengths[i]; ++p) {
+        const char label = l.terms[i][p];
+        if (label != ' ' && order.find(label) == std::string::npos) order += label;
+      }
+    }
+  }
+  const size_t n = order.size();
+  std::vector<std::vector<T>> data;
+  std::vector<Integers> steps(static_cast<size_t>(l.count) + 1, Integers(n));
+  for (int i = 0; i <= l.count; ++i) {
+    const Tensor& t = i < l.count ? *c.tensors(0)[i] : c.tensor(2);
+    data.push_back(i < l.count ? values_of<T>(t) : std::vector<T>(static_cast<size_t>(t.numel())));
+    int d = 0;
+    const Tensor flat = dense(nullptr, ACL_INT64, t.dims, t.rank);
+    for (int64_t p = 0; p < l.lengths[i]; ++p) {
+      if (l.terms[i][p] != ' ') steps[i][order.find(l.terms[i][p])] += flat.strides[d++];
+    }
+  }
+  Integers index(n);
+  int64_t total = 1;
+  for (char label : order) total *= l.size[static_cast<int>(label)];
+  for (int64_t k = 0; k < total; ++k) {
+    T product = 1;
+    int64_t to = 0;
+    for (int i = 0; i <= l.count; ++i) {
+      int64_t at = 0;
+      for (size_t d = 0; d < n; ++d) at += index[d] * steps[i][d];
+      if (i < l.count) product *= data[i][at];
+      to = at;
+    }
+    data[l.count][to] += product;
+    for (size_t d = n; d-- > 0;) {
+      if (++index[d] < l.size[static_cast<int>(order[d])]) break;
+      index[d] = 0;
+    }
+  }
+  put(c.tensor(2), data[l.count]);
+}
+aclError run_einsum(Call& c) {
+  const Labels& l = c.get<Labels>();
+  if (domain_of(c.tensor(2).dtype) == Domain::Integer) {
+    einsum<int64_t>(c, l);
+  } else {
+    einsum<double>(c, l);
+  }
+  return ACL_SUCCESS;
+}
+
+// Convolution over time: self [T, B, I], weight [K, I, O], bias [O], out [T + 2 pad - K + 1, B, O].
+struct Tbc {
+  int64_t steps, batch, in, kernel, out, pad, made;
+};
+aclnnStatus plan_tbc(Call& c, int self, int weight, int bias, int pad, int result) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {self, weight, result}));
+  for (int i : {self, weight}) ACL_RETURN_IF_FAILED(expect_rank(c, i, 3, 3));
+  const Tensor &x = c.tensor(self), &w = c.tensor(weight);
+  Tbc& t = c.make<Tbc>();
+  t = {x.dims[0], x.dims[1], x.dims[2], w.dims[0], w.dims[2], c.integer(pad), 0};
+  t.made = t.steps + 2 * t.pad - t.kernel + 1;
+  if (t.pad < 0 || t.made < 0 || w.dims[1] != t.in) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "weight %s and pad %lld don't fit %s.", shape_text(w),
+                  static_cast<long long>(t.pad), shape_text(x));
+  }
+  ACL_RETURN_IF_FAILED(expect_dims(c, bias, {t.out}));
+  return expect_dims(c, result, {t.made, t.batch, t.out});
+}
+// f(output, input, weight) for every product of the convolution.
+template <class F>
+void each_product(const Tbc& t, F f) {
+  for (int64_t o = 0; o < t.made * t.batch * t.out; ++o) {
+    const int64_t step = o / t.out / t.batch, b = o / t.out % t.batch, to = o % t.out;
+    for (int64_t k = 0; k < t.kernel; ++k) {
+      const int64_t from = step - t.pad + k;
+      if (from < 0 || from >= t.steps) continue;
+      for (int64_t i = 0; i < t.in; ++i) {
+        f(o, (from * t.batch + b) * t.in + i, (k * t.in + i) * t.out + to);
+      }
+    }
+  }
+}
+// (self, weight, bias, pad, out, cubeMathType).
+aclnnStatus check_tbc(Call& c) { return plan_tbc(c, 0, 1, 2, 3, 4); }
+aclError run_tbc(Call& c) {
+  const Tbc& t = c.get<Tbc>();
+  const Numbers x = numbers(c.tensor(0)), w = numbers(c.tensor(1)),
+                b = numbers_or(c.maybe(2), t.out, 0);
+  Numbers y(static_cast<size_t>(c.tensor(4).numel()));
+  for (size_t i = 0; i < y.size(); ++i) y[i] = b[i % b.size()];
+  each_product(t, [&](int64_t o, int64_t i, int64_t k) { y[o] += x[i] * w[k]; });
+  put(c.tensor(4), y);
+  return ACL_SUCCESS;
+}
+// (gradOutput, input, weight, bias, pad, cubeMathType, gradInput, gradWeight, gradBias).
+aclnnStatus check_tbc_grad(Call& c) {
+  ACL_RETURN_IF_FAILED(plan_tbc(c, 1, 2, 3, 4, 0));
+  ACL_RETURN_IF_FAILED(expect_given(c, {6, 7, 8}));
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, 6, 1));
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, 7, 2));
+  return expect_dims(c, 8, {c.get<Tbc>().out});
+}
+aclError run_tbc_grad(Call& c) {
+  const Tbc& t = c.get<Tbc>();
+  const Numbers g = numbers(c.tensor(0)), x = numbers(c.tensor(1)), w = numbers(c.tensor(2));
+  Numbers gx(x.size()), gw(w.size()), gb(static_cast<size_t>(t.out));
+  each_product(t, [&](int64_t o, int64_t i, int64_t k) {
+    gx[i] += g[o] * w[k];
+    gw[k] += g[o] * x[i];
+  });
+  for (size_t i = 0; i < g.size(); ++i) gb[i % gb.size()] += g[i];
+  put(c.tensor(6), gx);
+  put(c.tensor(7), gw);
+  put(c.tensor(8), gb);
+  return ACL_SUCCESS;
+}
+
+}  // namespace
+}  // namespace aclsim
+
+ACLNN_OP(aclnnQr, check_qr, run_qr)
+ACLNN_OP(aclnnSvd, check_svd, run_svd)
+ACLNN_OP(aclnnEinsum, check_einsum, run_einsum)
+ACLNN_OP(aclnnConvTbc, check_tbc, run_tbc)
+ACLNN_OP(aclnnConvTbcBackward, check_tbc_grad, run_tbc_grad)

@@ -1,0 +1,542 @@
+// Rows gathered by expert and brought back: init and finalize routing, permutation of tokens, and
+// their gradients. Formulas: the "npu_moe_init_routing", "npu_moe_init_routing_v2" and
+// "npu_moe_finalize_routing" pages of torch_npu; of the permutations, Megatron-LM's moe_utils
+// (permute, unpermute), as the tests of torch_npu state them.
+#include "loops/values.h"
+
+#include <cmath>
+#include <numeric>
+
+namespace aclsim {
+namespace {
+
+Ints sorted_order(const Ints& keys) {
+  Ints order(keys.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t a, int64_t b) { return keys[a] < keys[b]; });
+  return order;
+}
+Ints inverse(const Ints& order) {
+  Ints at(order.size());
+  for (size_t i = 0; i < order.size(); ++i) at[order[i]] = static_cast<int64_t>(i);
+  return at;
+}
+// Where the ops find their arguments; -1 where a version lacks one.
+struct Init {
+  int experts, scale, offset, active, capacity, expert_num, drop, tokens, tokens_flag, before_flag,
+      quant, range, row_type, x_out, row_out, tokens_out, before_out, scale_out;
+  bool pairs;  // counts as the tokens argument says: 0 sums, 1 counts, 2 pairs; else 1 sums, 2
+               // counts
+};
+constexpr Init kInitV2 = {1, -1, -1, 2, 3, 4, 5, 6, -1, 7, -1, -1, -1, 8, 9, 10, 11, -1, false};
+constexpr Init kInitQuantV2 = {1,  2,  3,  4,  5,  6,  7,  8,  -1,   9,
+                               10, -1, -1, 11, 12, 13, 14, 15, false};
+constexpr Init kInitV3 = {1, 2, 3, 4, 5, 6, 7, 8, 9, -1, 10, 11, 12, 13, 14, 15, -1, 16, true};
+
+int64_t number_or(const Call& c, int arg, int64_t otherwise) {
+  return arg < 0 ? otherwise : c.integer(arg);
+}
+const Tensor* tensor_or_null(const Call& c, int arg) { return arg < 0 ? nullptr : c.maybe(arg); }
+
+struct Range {
+  int64_t begin, end;
+};
+Range expert_range(const Call& c, const Init& at) {
+  if (at.range >= 0 && c.ints(at.range).size == 2)
+    return {c.ints(at.range)[0], c.ints(at.range)[1]};
+  const int64_t n = c.integer(at.expert_num);
+  return {0, n > 0 ? n : int64_t{1} << 31};
+}
+template <const Init& at>
+aclnnStatus check_init(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, at.experts, at.x_out, at.row_out}));
+  const int64_t mode = number_or(c, at.quant, -1);
+  if (mode < -1 || mode > 1) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID,
+                  "quantMode %lld is not supported by the simulator, only -1 "
+                  "(none), 0 (static) and 1 (dynamic).",
+                  static_cast<long long>(mode));
+  }
+  if (rows_of(c.tensor(0)) != rows_of(c.tensor(at.experts)))
+    return expect_same_shape(c, at.experts, 0);
+  const bool padded = c.integer(at.drop) == 1;
+  if (padded && (c.integer(at.capacity) < 1 || c.integer(at.expert_num) < 1)) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID,
+                  "expertCapacity %lld and expertNum %lld should be positive "
+                  "where dropPadMode is 1.",
+                  static_cast<long long>(c.integer(at.capacity)),
+                  static_cast<long long>(c.integer(at.expert_num)));
+  }
+  if (mode == 0) ACL_RETURN_IF_FAILED(expect_given(c, {at.scale, at.offset}));
+  const int64_t h = width_of(c.tensor(0));
+  if (padded) {
+    ACL_RETURN_IF_FAILED(
+        expect_numel(c, at.x_out, c.integer(at.expert_num) * c.integer(at.capacity) * h));
+  } else if (width_of(c.tensor(at.x_out)) != h && c.tensor(at.x_out).dtype != ACL_INT4) {
+    return expect_same_shape(c, at.x_out, 0);
+  }
+  return expect_numel(c, at.row_out, c.tensor(at.experts).numel());
+}
+// Which entry of the expert table fills each row of the output, -1 for padding.
+struct Plan {
+  Ints sources, slots;  // per output row; per entry of the table
+  Ints experts;         // per output row
+  Ints counts, before;
+};
+Plan plan_rows(const Call& c, const Init& at) {
+  Ints keys = integers(c.tensor(at.experts));
+  const Range range = expert_range(c, at);
+  const int64_t capacity = c.integer(at.capacity);
+  const bool padded = c.integer(at.drop) == 1;
+  const int64_t active = c.integer(at.active), all = static_cast<int64_t>(keys.size());
+  Plan p;
+  p.slots.assign(keys.size(), -1);
+  const int64_t kinds =
+      std::min(range.end, std::max<int64_t>(c.integer(at.expert_num), range.end)) - range.begin;
+  p.counts.assign(static_cast<size_t>(std::min<int64_t>(kinds, 1 << 20)), 0);
+  if (padded) {
+    p.sources.assign(static_cast<size_t>(c.integer(at.expert_num) * capacity), -1);
+    p.experts.assign(p.sources.size(), -1);
+  }
+  for (int64_t e : sorted_order(keys)) {
+    const int64_t expert = keys[e];
+    if (expert < range.begin || expert >= range.end) continue;
+    const int64_t place = static_cast<size_t>(expert - range.begin) < p.counts.size()
+                              ? p.counts[expert - range.begin]++
+                              : 0;
+    if (padded) {
+      if (place >= capacity) continue;
+      p.slots[e] = expert * capacity + place;
+      p.sources[p.slots[e]] = e, p.experts[p.slots[e]] = expert;
+    } else {
+      p.slots[e] = static_cast<int64_t>(p.sources.size());
+      p.sources.push_back(e), p.experts.push_back(expert);
+    }
+  }
+  if (!padded && active > 0 && active<all&& static_cast<int64_t>(p.sources.size())> active) {
+    p.sources.resize(static_cast<size_t>(active));
+  }
+  return p;
+}
+// The rows of x that the plan names, scaled as quantisation asks, zero for padding.
+Floats gathered(const Call& c, const Init& at, const Plan& p, int64_t first_expert) {
+  const Floats x = floats(c.tensor(0)), scale = floats(tensor_or_null(c, at.scale));
+  const int64_t h = width_of(c.tensor(0)), k = width_of(c.tensor(at.experts));
+  const int64_t mode = number_or(c, at.quant, -1);
+  const bool per_expert = mode == 1 && static_cast<int64_t>(scale.size()) > h;
+  const float offset = mode == 0 ? floats(c.tensor(at.offset))[0] : 0;
+  Floats out(p.sources.size() * h);
+  for (size_t r = 0; r < p.sources.size(); ++r) {
+    if (p.sources[r] < 0) continue;
+    const float* row = x.data() + p.sources[r] / k * h;
+    for (int64_t i = 0; i < h; ++i) {
+      float v = row[i];
+      if (mode == 0) v = v * scale[0] + offset;
+      if (mode == 1 && !scale.empty())
+        v *= scale[per_expert ? (p.experts[r] - first_expert) * h + i : i];
+      out[r * h + i] = v;
+    }
+  }
+  return out;
+}
+// As many rows as the output has: the op's caller sizes it for the worst case.
+template <class C>
+void write_head(const Tensor* t, std::vector<C> v) {
+  if (!t) return;
+  v.resize(static_cast<size_t>(t->numel()));
+  write(t, v);
+}
+void write_head_quantized(const Tensor& t, Floats v) {
+  const int64_t packed = t.dtype == ACL_INT32 ? kPacked : 1;
+  v.resize(static_cast<size_t>(t.numel() * packed));
+  write_quantized(&t, v);
+}
+void write_counts(const Call& c, const Init& at, Plan& p) {
+  const Range range = expert_range(c, at);
+  if (at.before_out >= 0 && c.flag(at.before_flag)) write_head(c.maybe(at.before_out), p.counts);
+  const int64_t kind = c.integer(at.tokens);
+  const bool wanted = at.tokens_flag >= 0 ? c.flag(at.tokens_flag) : kind != 0;
+  if (!wanted || c.null(at.tokens_out)) return;
+  if (at.pairs && kind == 2) {
+    Ints pairs;
+    for (size_t e = 0; e < p.counts.size(); ++e) {
+      if (p.counts[e])
+        pairs.push_back(range.begin + static_cast<int64_t>(e)), pairs.push_back(p.counts[e]);
+    }
+    write_head(c.maybe(at.tokens_out), pairs);
+    return;
+  }
+  if (kind == (at.pairs ? 0 : 1))
+    std::partial_sum(p.counts.begin(), p.counts.end(), p.counts.begin());
+  write_head(c.maybe(at.tokens_out), p.counts);
+}
+template <const Init& at>
+aclError run_init(Call& c) {
+  Plan p = plan_rows(c, at);
+  const int64_t mode = number_or(c, at.quant, -1), h = width_of(c.tensor(0));
+  Floats rows = gathered(c, at, p, expert_range(c, at).begin);
+  if (mode == 1) {
+    QuantizedRows q = quantize_rows(rows, h, 127);
+    write_head_quantized(c.tensor(at.x_out), q.values);
+    write_head(tensor_or_null(c, at.scale_out), q.scales);
+  } else if (mode == 0) {
+    write_head_quantized(c.tensor(at.x_out), rows);
+  } else {
+    write_head(c.maybe(at.x_out), rows);
+    const Floats scale = floats(tensor_or_null(c, at.scale));
+    Floats carried;
+    for (int64_t e : p.sources) {
+      if (!scale.empty()) carried.push_back(e < 0 ? 0 : scale[e / width_of(c.tensor(at.experts))]);
+    }
+    if (!scale.empty()) write_head(tensor_or_null(c, at.scale_out), carried);
+  }
+  if (number_or(c, at.row_type, 0) == 1 && c.integer(at.drop) == 0)
+    p.slots = sorted_order(integers(c.tensor(at.experts)));
+  write(c.tensor(at.row_out), p.slots);
+  write_counts(c, at, p);
+  return ACL_SUCCESS;
+}
+
+// (x, rowIdx, expertIdx, activeNum, [scale, offset,] expandedX, expandedRowIdx, expandedExpertIdx).
+template <bool Quant>
+aclnnStatus check_init_first(Call& c) {
+  constexpr int kOut = Quant ? 6 : 4;
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, kOut, kOut + 1, kOut + 2}));
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, 1, 2));
+  const int64_t rows = rows_of(c.tensor(0)), k = width_of(c.tensor(2));
+  for (int i : {kOut + 1, kOut + 2}) ACL_RETURN_IF_FAILED(expect_numel(c, i, rows * k));
+  return expect_numel(c, kOut, std::min(rows, c.integer(3)) * k * width_of(c.tensor(0)));
+}
+template <bool Quant>
+aclError run_init_first(Call& c) {
+  constexpr int kOut = Quant ? 6 : 4;
+  const Floats x = floats(c.tensor(0));
+  const Ints numbers = integers(c.tensor(1)), experts = integers(c.tensor(2));
+  const int64_t h = width_of(c.tensor(0)), rows = rows_of(c.tensor(0));
+  const int64_t kept = h ? c.tensor(kOut).numel() / h : 0;
+  Floats out;
+  Ints slots(experts.size()), sorted;
+  const Ints order = sorted_order(experts);
+  for (size_t i = 0; i < order.size(); ++i) {
+    const int64_t number = numbers[order[i]];
+    slots[number] = static_cast<int64_t>(i);
+    sorted.push_back(experts[order[i]]);
+    if (static_cast<int64_t>(i) >= kept) continue;
+    const float* row = x.data() + number % rows * h;
+    out.insert(out.end(), row, row + h);
+  }
+  if (Quant) {
+    for (float& v : out) v = static_cast<float>(v * c.number(4) + c.number(5));
+    write_quantized(c.maybe(kOut), out);
+  } else {
+    write(c.tensor(kOut), out);
+  }
+  write(c.tensor(kOut + 1), slots);
+  write(c.tensor(kOut + 2), sorted);
+  return ACL_SUCCESS;
+}
+
+// (gradExpandedX, expandedRowIdx, topK, dropPadMode, activeNum, out).
+aclnnStatus check_init_grad(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 5}));
+  return expect_numel(c, 1, rows_of(c.tensor(5)) * c.integer(2));
+}
+// out[t] = sum of the rows that t's `k` slots name; slots of no row count nothing.
+Floats summed_rows(const Floats& rows, const Ints& slots, int64_t k, int64_t h, int64_t limit) {
+  Floats out(k ? slots.size() / k * h : 0);
+  for (size_t s = 0; k && s < slots.size(); ++s) {
+    if (slots[s] < 0 || slots[s] >= limit) continue;
+    for (int64_t i = 0; i < h; ++i) out[s / k * h + i] += rows[slots[s] * h + i];
+  }
+  return out;
+}
+aclError run_init_grad(Call& c) {
+  const Floats dy = floats(c.tensor(0));
+  const int64_t h = width_of(c.tensor(5)), rows = h ? static_cast<int64_t>(dy.size()) / h : 0;
+  const bool cut = c.integer(3) == 0 && c.integer(4) > 0;
+  write(c.tensor(5), summed_rows(dy, integers(c.tensor(1)), c.integer(2), h,
+                                 cut ? std::min(rows, c.integer(4)) : rows));
+  return ACL_SUCCESS;
+}
+
+// Finalize: out = x1 + x2 + sum over k of scales (expandedX[slot] + bias[expert]).
+struct Final {
+  int x1, x2, bias, scales, slots, experts, mode, out;
+};
+constexpr Final kFinal = {1, 2, 3, 4, 5, 6, -1, 7};
+constexpr Final kFinalV2 = {2, 3, 4, 5, 1, 6, 7, 8};
+
+// The slot of a token's k-th expert: tables lie by columns in modes 0 and 1, by rows in 2 and 3.
+int64_t slot_place(int64_t mode, int64_t token, int64_t k, int64_t tokens, int64_t width) {
+  return mode < 2 ? k * tokens + token : token * width + k;
+}
+template <const Final& at>
+aclnnStatus check_final(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, at.slots, at.out}));
+  const int64_t tokens = rows_of(c.tensor(at.out)), h = width_of(c.tensor(at.out));
+  const int64_t slots = c.tensor(at.slots).numel();
+  if (width_of(c.tensor(0)) != h || (tokens && slots % tokens))
+    return expect_same_shape(c, 0, at.out);
+  for (int i : {at.x1, at.x2}) ACL_RETURN_IF_FAILED(expect_numel(c, i, tokens * h));
+  ACL_RETURN_IF_FAILED(expect_numel(c, at.scales, slots));
+  if (!c.null(at.bias)) ACL_RETURN_IF_FAILED(expect_given(c, {at.experts}));
+  return expect_numel(c, at.experts, slots);
+}
+template <const Final& at>
+aclError run_final(Call& c) {
+  const Floats rows = floats(c.tensor(0)), x1 = floats(c.maybe(at.x1)), x2 = floats(c.maybe(at.x2)),
+               bias = floats(c.maybe(at.bias)), scales = floats(c.maybe(at.scales));
+  const Ints slots = integers(c.tensor(at.slots)), experts = integers(c.maybe(at.experts));
+  const int64_t h = width_of(c.tensor(at.out)), tokens = rows_of(c.tensor(at.out));
+  const int64_t width = tokens ? static_cast<int64_t>(slots.size()) / tokens : 0;
+  const int64_t limit = h ? static_cast<int64_t>(rows.size()) / h : 0;
+  Floats out(static_cast<size_t>(tokens * h));
+  for (int64_t i = 0; i < tokens * h; ++i)
+    out[i] = (x1.empty() ? 0 : x1[i]) + (x2.empty() ? 0 : x2[i]);
+  for (int64_t t = 0; t < tokens; ++t) {
+    for (int64_t k = 0; k < width; ++k) {
+      const int64_t slot = slots[slot_place(number_or(c, at.mode, 0), t, k, tokens, width)];
+      const float scale = scales.empty() ? 1 : scales[t * width + k];
+      const bool kept = slot >= 0 && slot < limit;
+      for (int64_t i = 0; i < h; ++i) {
+        const float b = bias.empty() ? 0 : bias[experts[t * width + k] * h + i];
+        out[t * h + i] += scale * ((kept ? rows[slot * h + i] : 0) + b);
+      }
+    }
+  }
+  write(c.tensor(at.out), out);
+  return ACL_SUCCESS;
+}
+// (gradY, expandedRowIdx, expandedX, scales, expertIdx, bias, dropPadMode, activeNum, expertNum,
+// expertCapacity, gradExpandedX, gradScales).
+aclnnStatus check_final_grad(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 10}));
+  if (!c.null(3)) ACL_RETURN_IF_FAILED(expect_given(c, {2, 11}));
+  const int64_t slots = c.tensor(1).numel();
+  if (!c.null(3)) ACL_RETURN_IF_FAILED(expect_numel(c, 11, slots));
+  return expect_numel(c, 3, slots);
+}
+aclError run_final_grad(Call& c) {
+  const Floats dy = floats(c.tensor(0)), rows = floats(c.maybe(2)), scales = floats(c.maybe(3)),
+               bias = floats(c.maybe(5));
+  const Ints slots = integers(c.tensor(1)), experts = integers(c.maybe(4));
+  const int64_t h = width_of(c.tensor(0)), tokens = rows_of(c.tensor(0));
+  const int64_t width = tokens ? static_cast<int64_t>(slots.size()) / tokens : 0;
+  const int64_t limit = h ? c.tensor(10).numel() / h : 0;
+  Floats dx(static_cast<size_t>(limit * h)), ds(slots.size());
+  for (int64_t t = 0; t < tokens; ++t) {
+    for (int64_t k = 0; k < width; ++k) {
+      const int64_t slot = slots[slot_place(c.integer(6) + 2, t, k, tokens, width)];
+      const bool kept = slot >= 0 && slot < limit;
+      double dot = 0;
+      for (int64_t i = 0; i < h; ++i) {
+        const float g = dy[t * h + i], b = bias.empty() ? 0 : bias[experts[t * width + k] * h + i];
+        if (kept) dx[slot * h + i] = g * (scales.empty() ? 1 : scales[t * width + k]);
+        if (!rows.empty()) dot += static_cast<double>(g) * ((kept ? rows[slot * h + i] : 0) + b);
+      }
+      ds[t * width + k] = static_cast<float>(dot);
+    }
+  }
+  write(c.tensor(10), dx);
+  if (!c.null(3)) write(c.maybe(11), ds);
+  return ACL_SUCCESS;
+}
+
+// Permutation of tokens by expert: slots[j] says which permuted row holds entry j of the table.
+// The permuted rows in [begin, end) are there; an expert-parallel rank keeps no others.
+struct Permute {
+  int probs, range, out_tokens, padded, x_out, slots_out, probs_out;
+};
+constexpr Permute kPermute = {-1, -1, 2, 3, 4, 5, -1};
+constexpr Permute kPermuteEp = {2, 3, 4, 5, 6, 7, 8};
+
+aclnnStatus refuse_padded(const Call& c, int arg) {
+  if (!c.flag(arg)) return ACLNN_SUCCESS;
+  return c.fail(ACLNN_ERR_PARAM_INVALID, "%s is true, only false is documented.", c.name(arg));
+}
+Range kept_rows(const Call& c, int range, int64_t all) {
+  if (range < 0 || c.ints(range).size != 2) return {0, all};
+  return {std::max<int64_t>(0, c.ints(range)[0]), std::min(all, c.ints(range)[1])};
+}
+template <const Permute& at>
+aclnnStatus check_permute(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, at.x_out, at.slots_out}));
+  ACL_RETURN_IF_FAILED(refuse_padded(c, at.padded));
+  const int64_t all = c.tensor(1).numel(), tokens = rows_of(c.tensor(0));
+  if (tokens == 0 ? all != 0 : all % tokens != 0) return expect_same_shape(c, 1, 0);
+  if (width_of(c.tensor(at.x_out)) != width_of(c.tensor(0)))
+    return expect_same_shape(c, at.x_out, 0);
+  return expect_numel(c, at.slots_out, all);
+}
+template <const Permute& at>
+aclError run_permute(Call& c) {
+  const Floats x = floats(c.tensor(0)), probs = floats(tensor_or_null(c, at.probs));
+  const Ints order = sorted_order(integers(c.tensor(1)));
+  const int64_t h = width_of(c.tensor(0)), all = static_cast<int64_t>(order.size());
+  const int64_t tokens = rows_of(c.tensor(0)), k = tokens ? all / tokens : 1;
+  int64_t wanted = c.integer(at.out_tokens);
+  wanted = wanted <= 0 ? all + wanted : std::min(wanted, all);
+  const Range kept =
+      at.range >= 0 && c.ints(at.range).size == 2 ? kept_rows(c, at.range, all) : Range{0, wanted};
+  Floats out, kept_probs;
+  for (int64_t i = kept.begin; i < kept.end; ++i) {
+    const float* row = x.data() + order[i] / k * h;
+    out.insert(out.end(), row, row + h);
+    if (!probs.empty()) kept_probs.push_back(probs[order[i]]);
+  }
+  write_head(c.maybe(at.x_out), out);
+  write(c.tensor(at.slots_out), inverse(order));
+  if (!probs.empty()) write_head(tensor_or_null(c, at.probs_out), kept_probs);
+  return ACL_SUCCESS;
+}
+// Slots relative to the kept rows; -1 outside of them.
+Ints slots_in(const Ints& slots, Range kept) {
+  Ints out = slots;
+  for (int64_t& s : out) s = s >= kept.begin && s < kept.end ? s - kept.begin : -1;
+  return out;
+}
+// (permutedGrad, slots, [probsGrad,] numTopk, [range,] padded, tokensGrad, [probsGrad]).
+template <bool Ep>
+aclnnStatus check_permute_grad(Call& c) {
+  constexpr int kOut = Ep ? 6 : 4;
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, kOut}));
+  ACL_RETURN_IF_FAILED(refuse_padded(c, kOut - 1));
+  if (Ep && !c.null(2)) ACL_RETURN_IF_FAILED(expect_given(c, {7}));
+  return expect_numel(c, 1, rows_of(c.tensor(kOut)) * c.integer(Ep ? 3 : 2));
+}
+template <bool Ep>
+aclError run_permute_grad(Call& c) {
+  constexpr int kOut = Ep ? 6 : 4;
+  const Floats dy = floats(c.tensor(0));
+  const int64_t h = width_of(c.tensor(kOut)), rows = rows_of(c.tensor(0));
+  const Ints all = integers(c.tensor(1));
+  const Ints slots = slots_in(all, kept_rows(c, Ep ? 4 : -1, static_cast<int64_t>(all.size())));
+  write(c.tensor(kOut), summed_rows(dy, slots, c.integer(Ep ? 3 : 2), h, rows));
+  if (!Ep || c.null(2)) return ACL_SUCCESS;
+  const Floats dp = floats(c.tensor(2));
+  Floats out(slots.size());
+  for (size_t i = 0; i < slots.size(); ++i)
+    out[i] = slots[i] < 0 || slots[i] >= rows ? 0 : dp[slots[i]];
+  write_head(c.maybe(7), out);
+  return ACL_SUCCESS;
+}
+
+struct Unpermute {
+  int slots, probs, topk, range, padded, out;
+};
+constexpr Unpermute kUnpermute = {1, 2, -1, -1, 3, 5};
+constexpr Unpermute kUnpermuteEp = {1, 2, 3, 4, 5, 7};
+template <const Unpermute& at>
+aclnnStatus check_unpermute(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, at.slots, at.out}));
+  ACL_RETURN_IF_FAILED(refuse_padded(c, at.padded));
+  const int64_t all = c.tensor(at.slots).numel(), tokens = rows_of(c.tensor(at.out));
+  if (width_of(c.tensor(0)) != width_of(c.tensor(at.out)) || (tokens ? all % tokens : all)) {
+    return expect_same_shape(c, at.out, 0);
+  }
+  return expect_numel(c, at.probs, all);
+}
+template <const Unpermute& at>
+aclError run_unpermute(Call& c) {
+  const Floats x = floats(c.tensor(0)), probs = floats(c.maybe(at.probs));
+  const Ints all = integers(c.tensor(at.slots));
+  const Ints slots = slots_in(all, kept_rows(c, at.range, static_cast<int64_t>(all.size())));
+  const int64_t h = width_of(c.tensor(0)), rows = rows_of(c.tensor(0)),
+                tokens = rows_of(c.tensor(at.out));
+  const int64_t k = tokens ? static_cast<int64_t>(slots.size()) / tokens : 1;
+  Floats out(static_cast<size_t>(tokens * h));
+  for (size_t s = 0; s < slots.size(); ++s) {
+    if (slots[s] < 0 || slots[s] >= rows) continue;
+    const float p = probs.empty() ? 1 : probs[s];
+    for (int64_t i = 0; i < h; ++i) out[s / k * h + i] += p * x[slots[s] * h + i];
+  }
+  write(c.tensor(at.out), out);
+  return ACL_SUCCESS;
+}
+struct UnpermuteGrad {
+  int x, dy, slots, probs, padded, range, dx, dp;
+};
+constexpr UnpermuteGrad kUnpermuteGrad = {0, 1, 2, 3, 4, -1, 6, 7};
+constexpr UnpermuteGrad kUnpermuteEpGrad = {2, 0, 1, 3, 4, 6, 8, 9};
+template <const UnpermuteGrad& at>
+aclnnStatus check_unpermute_grad(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {at.dy, at.slots, at.dx}));
+  ACL_RETURN_IF_FAILED(refuse_padded(c, at.padded));
+  if (!c.null(at.probs)) ACL_RETURN_IF_FAILED(expect_given(c, {at.x, at.dp}));
+  return expect_numel(c, at.probs, c.tensor(at.slots).numel());
+}
+template <const UnpermuteGrad& at>
+aclError run_unpermute_grad(Call& c) {
+  const Floats x = floats(c.maybe(at.x)), dy = floats(c.tensor(at.dy)),
+               probs = floats(c.maybe(at.probs));
+  const Ints all = integers(c.tensor(at.slots));
+  const Ints slots = slots_in(all, kept_rows(c, at.range, static_cast<int64_t>(all.size())));
+  const int64_t h = width_of(c.tensor(at.dy)), tokens = rows_of(c.tensor(at.dy));
+  const int64_t k = tokens ? static_cast<int64_t>(slots.size()) / tokens : 1,
+                rows = rows_of(c.tensor(at.dx));
+  Floats dx(static_cast<size_t>(rows * h)), dp(slots.size());
+  for (size_t s = 0; s < slots.size(); ++s) {
+    if (slots[s] < 0 || slots[s] >= rows) continue;
+    const float* g = dy.data() + static_cast<int64_t>(s) / k * h;
+    double dot = 0;
+    for (int64_t i = 0; i < h; ++i) {
+      dx[slots[s] * h + i] = g[i] * (probs.empty() ? 1 : probs[s]);
+      if (!probs.empty()) dot += static_cast<double>(g[i]) * x[slots[s] * h + i];
+    }
+    dp[s] = static_cast<float>(dot);
+  }
+  write(c.tensor(at.dx), dx);
+  if (!probs.empty()) write(c.maybe(at.dp), dp);
+  return ACL_SUCCESS;
+}
+
+// (gradY, groupIdx, [groupIdxType,] out): sums of groups of rows.
+template <int Out>
+aclnnStatus check_bias_grad(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, Out}));
+  const Tensor& dy = c.tensor(0);
+  const int64_t groups = c.null(1) ? (dy.rank == 3 ? dy.dims[0] : -1) : c.tensor(1).numel();
+  return expect_numel(c, Out, groups * width_of(dy));
+}
+template <int Out>
+aclError run_bias_grad(Call& c) {
+  const Tensor& t = c.tensor(0);
+  const Floats dy = floats(t);
+  const int64_t h = width_of(t), rows = rows_of(t);
+  Ints ends = integers(c.maybe(1));
+  for (int64_t g = 1; c.null(1) && g <= t.dims[0]; ++g) ends.push_back(g * t.dims[1]);
+  const Ints group = groups_of_rows(ends, rows, Out == 3 && c.integer(2) == 1);
+  Doubles sums(static_cast<size_t>(c.tensor(Out).numel()));
+  for (int64_t i = 0; i < rows * h; ++i) {
+    if (group[i / h] >= 0) sums[group[i / h] * h + i % h] += dy[i];
+  }
+  write(c.tensor(Out), sums);
+  return ACL_SUCCESS;
+}
+
+}  // namespace
+}  // namespace aclsim
+
+#define ACLNN_MOE(op, ...) ACLNN_OP_FLAGS(op, __VA_ARGS__, kOwnNulls | kOwnLimits)
+ACLNN_MOE(aclnnMoeInitRouting, check_init_first<false>, run_init_first<false>)
+ACLNN_MOE(aclnnMoeInitRoutingQuant, check_init_first<true>, run_init_first<true>)
+ACLNN_MOE(aclnnMoeInitRoutingV2, check_init<kInitV2>, run_init<kInitV2>)
+ACLNN_MOE(aclnnMoeInitRoutingQuantV2, check_init<kInitQuantV2>, run_init<kInitQuantV2>)
+ACLNN_MOE(aclnnMoeInitRoutingV3, check_init<kInitV3>, run_init<kInitV3>)
+ACLNN_MOE(aclnnMoeInitRoutingV2Grad, check_init_grad, run_init_grad)
+ACLNN_MOE(aclnnMoeFinalizeRouting, check_final<kFinal>, run_final<kFinal>)
+ACLNN_MOE(aclnnMoeFinalizeRoutingV2, check_final<kFinalV2>, run_final<kFinalV2>)
+ACLNN_MOE(aclnnMoeFinalizeRoutingV2Grad, check_final_grad, run_final_grad)
+ACLNN_MOE(aclnnMoeTokenPermute, check_permute<kPermute>, run_permute<kPermute>)
+ACLNN_MOE(aclnnMoeTokenPermuteGrad, check_permute_grad<false>, run_permute_grad<false>)
+ACLNN_MOE(aclnnMoeTokenPermuteWithEp, check_permute<kPermuteEp>, run_permute<kPermuteEp>)
+ACLNN_MOE(aclnnMoeTokenPermuteWithEpGrad, check_permute_grad<true>, run_permute_grad<true>)
+ACLNN_MOE(aclnnMoeTokenUnpermute, check_unpermute<kUnpermute>, run_unpermute<kUnpermute>)
+ACLNN_MOE(aclnnMoeTokenUnpermuteGrad, check_unpermute_grad<kUnpermuteGrad>,
+          run_unpermute_grad<kUnpermuteGrad>)
+ACLNN_MOE(aclnnMoeTokenUnpermuteWithEp, check_unpermute<kUnpermuteEp>, run_unpermute<kUnpermuteEp>)
+ACLNN_MOE(aclnnMoeTokenUnpermuteWithEpGrad, check_unpermute_grad<kUnpermuteEpGrad>,
+          run_unpermute_grad<kUnpermuteEpGrad>)
+ACLNN_MOE(aclnnGroupedBiasAddGrad, check_bias_grad<2>, run_bias_grad<2>)
+ACLNN_MOE(aclnnGroupedBiasAddGradV2, check_bias_grad<3>, run_bias_grad<3>)

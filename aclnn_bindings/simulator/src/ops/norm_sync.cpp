@@ -1,0 +1,215 @@
+// Batch normalisation in the pieces that synchronising devices exchange, and quantised.
+#include "loops/numbers.h"
+
+namespace aclsim {
+namespace {
+
+// f(element, channel) over [N, C, ...] in row-major order.
+template <class F>
+void each_channel(const Tensor& t, F f) {
+  const int64_t channels = t.dims[1], space = tail_numel(t, t.rank - 2), n = t.numel();
+  for (int64_t i = 0; i < n; ++i) f(i, i / space % channels);
+}
+aclnnStatus expect_channels(const Call& c, int of, std::initializer_list<int> arguments) {
+  ACL_RETURN_IF_FAILED(expect_rank(c, of, 2, kMaxRank));
+  for (int i : arguments) ACL_RETURN_IF_FAILED(expect_dims(c, i, {c.tensor(of).dims[1]}));
+  return ACLNN_SUCCESS;
+}
+
+// (input, eps, mean, invstd).
+aclnnStatus check_stats(Call& c) { return expect_channels(c, 0, {2, 3}); }
+aclError run_stats(Call& c) {
+  const Tensor& t = c.tensor(0);
+  const Numbers x = numbers(t);
+  Numbers mean(t.dims[1]), spread(mean.size());
+  const double n = mean.empty() ? 1 : static_cast<double>(x.size() / mean.size());
+  each_channel(t, [&](int64_t i, int64_t k) { mean[k] += x[i] / n; });
+  each_channel(t, [&](int64_t i, int64_t k) { spread[k] += (x[i] - mean[k]) * (x[i] - mean[k]) / n; });
+  for (double& v : spread) v = 1 / std::sqrt(v + c.number(1));
+  put(c.tensor(2), mean);
+  put(c.tensor(3), spread);
+  return ACL_SUCCESS;
+}
+// (input, weight, bias, mean, invstd, eps, output).
+aclnnStatus check_elements(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, 6, 0));
+  return expect_channels(c, 0, {1, 2, 3, 4});
+}
+aclError run_elements(Call& c) {
+  const Tensor& t = c.tensor(0);
+  Numbers x = numbers(t);
+  const Numbers w = numbers_or(c.maybe(1), t.dims[1], 1), b = numbers_or(c.maybe(2), t.dims[1], 0),
+                mean = numbers(c.tensor(3)), invstd = numbers(c.tensor(4));
+  each_channel(t, [&](int64_t i, int64_t k) { x[i] = (x[i] - mean[k]) * invstd[k] * w[k] + b[k]; });
+  put(c.tensor(6), x);
+  return ACL_SUCCESS;
+}
+// (gradOut, input, mean, invstd, weight, sumDy, sumDyXmu, counter, gradInput).
+aclnnStatus check_elements_grad(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_all_shaped_like(c, 1, {0, 8}));
+  return expect_channels(c, 1, {2, 3, 4, 5, 6});
+}
+aclError run_elements_grad(Call& c) {
+  const Tensor& t = c.tensor(1);
+  Numbers g = numbers(c.tensor(0));
+  const Numbers x = numbers(t), mean = numbers(c.tensor(2)), invstd = numbers(c.tensor(3)),
+                w = numbers_or(c.maybe(4), t.dims[1], 1), dy = numbers(c.tensor(5)),
+                dy_xmu = numbers(c.tensor(6)), counts = numbers(c.tensor(7));
+  const double n = std::accumulate(counts.begin(), counts.end(), 0.0);
+  each_channel(t, [&](int64_t i, int64_t k) {
+    const double along = (x[i] - mean[k]) * invstd[k] * invstd[k] * dy_xmu[k] / n;
+    g[i] = (g[i] - dy[k] / n - along) * invstd[k] * w[k];
+  });
+  put(c.tensor(8), g);
+  return ACL_SUCCESS;
+}
+// (gradOut, input, mean, invstd, weight, inputG, weightG, biasG, sumDy, sumDyXmu, gradWeight,
+// gradBias).
+aclnnStatus check_reduce_grad(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, 0, 1));
+  return expect_channels(c, 1, {2, 3, 8, 9, 10, 11});
+}
+aclError run_reduce_grad(Call& c) {
+  const Tensor& t = c.tensor(1);
+  const Numbers g = numbers(c.tensor(0)), x = numbers(t), mean = numbers(c.tensor(2)),
+                invstd = numbers(c.tensor(3));
+  Numbers dy(t.dims[1]), dy_xmu(dy.size());
+  each_channel(t, [&](int64_t i, int64_t k) {
+    dy[k] += g[i];
+    dy_xmu[k] += g[i] * (x[i] - mean[k]);
+  });
+  if (c.flag(5)) {
+    put(c.maybe(8), dy);
+    put(c.maybe(9), dy_xmu);
+  }
+  if (c.flag(7)) put(c.maybe(11), dy);
+  for (size_t k = 0; k < dy.size(); ++k) dy_xmu[k] *= invstd[k];
+  if (c.flag(6)) put(c.maybe(10), dy_xmu);
+  return ACL_SUCCESS;
+}
+// (x, sum, squareSum).
+aclnnStatus check_sums(Call& c) { return expect_channels(c, 0, {1, 2}); }
+aclError run_sums(Call& c) {
+  const Tensor& t = c.tensor(0);
+  const Numbers x = numbers(t);
+  Numbers sum(t.dims[1]), squares(sum.size());
+  each_channel(t, [&](int64_t i, int64_t k) {
+    sum[k] += x[i];
+    squares[k] += x[i] * x[i];
+  });
+  put(c.tensor(1), sum);
+  put(c.tensor(2), squares);
+  return ACL_SUCCESS;
+}
+
+// Joins statistics of several devices per channel, and moves the running ones: f(device, channel)
+// gives count, mean and mean of squared deviations.
+struct Moment {
+  double count, mean, variance;
+};
+struct Joining {
+  int64_t devices, channels;
+  double momentum, eps;
+  const Tensor *running_mean, *running_var, *mean, *invstd;
+};
+template <class F>
+void join_stats(const Joining& j, F f) {
+  Numbers mean(j.channels), invstd(mean.size());
+  Numbers old_mean = j.running_mean ? numbers(*j.running_mean) : Numbers(mean.size()),
+          old_var = j.running_var ? numbers(*j.running_var) : Numbers(mean.size());
+  for (int64_t k = 0; k < j.channels; ++k) {
+    double n = 0, sum = 0, squares = 0;
+    for (int64_t d = 0; d < j.devices; ++d) {
+      n += f(d, k).count;
+      sum += f(d, k).count * f(d, k).mean;
+    }
+    mean[k] = sum / n;
+    for (int64_t d = 0; d < j.devices; ++d) {
+      const Moment m = f(d, k);
+      squares += m.count * (m.variance + (m.mean - mean[k]) * (m.mean - mean[k]));
+    }
+    invstd[k] = 1 / std::sqrt(squares / n + j.eps);
+    old_mean[k] += j.momentum * (mean[k] - old_mean[k]);
+    old_var[k] += j.momentum * (squares / (n - 1) - old_var[k]);
+  }
+  put(j.running_mean, old_mean);
+  put(j.running_var, old_var);
+  put(j.mean, mean);
+  put(j.invstd, invstd);
+}
+// (input, mean [D, C], invstd [D, C], runningMean, runningVar, momentum, eps, counts [D], meanAll,
+// invstdAll).
+aclnnStatus check_gather(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_rank(c, 1, 2, 2));
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, 2, 1));
+  ACL_RETURN_IF_FAILED(expect_dims(c, 7, {c.tensor(1).dims[0]}));
+  for (int i : {3, 4, 8, 9}) ACL_RETURN_IF_FAILED(expect_dims(c, i, {c.tensor(1).dims[1]}));
+  return ACLNN_SUCCESS;
+}
+aclError run_gather(Call& c) {
+  const Tensor& t = c.tensor(1);
+  const Numbers mean = numbers(t), invstd = numbers(c.tensor(2)), counts = numbers(c.tensor(7));
+  const Joining j = {t.dims[0],  t.dims[1],  c.number(5),  c.number(6),
+                     c.maybe(3), c.maybe(4), c.maybe(8), c.maybe(9)};
+  join_stats(j, [&](int64_t d, int64_t k) {
+    const double inverse = invstd[d * j.channels + k];
+    return Moment{counts[d], mean[d * j.channels + k], 1 / (inverse * inverse) - j.eps};
+  });
+  return ACL_SUCCESS;
+}
+// (totalSum [D, C], totalSquareSum, sampleCount [D], mean, variance, momentum, eps, batchMean,
+// batchInvstd).
+aclnnStatus check_sync(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_rank(c, 0, 2, 2));
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, 1, 0));
+  ACL_RETURN_IF_FAILED(expect_dims(c, 2, {c.tensor(0).dims[0]}));
+  for (int i : {3, 4, 7, 8}) ACL_RETURN_IF_FAILED(expect_dims(c, i, {c.tensor(0).dims[1]}));
+  return ACLNN_SUCCESS;
+}
+aclError run_sync(Call& c) {
+  const Tensor& t = c.tensor(0);
+  const Numbers sum = numbers(t), squares = numbers(c.tensor(1)), counts = numbers(c.tensor(2));
+  const Joining j = {t.dims[0],  t.dims[1],  c.number(5),  c.number(6),
+                     c.maybe(3), c.maybe(4), c.maybe(7), c.maybe(8)};
+  join_stats(j, [&](int64_t d, int64_t k) {
+    const double n = counts[d], mean = sum[d * j.channels + k] / n;
+    return Moment{n, mean, squares[d * j.channels + k] / n - mean * mean};
+  });
+  return ACL_SUCCESS;
+}
+
+// (input, mean, var, inputScale, inputZeroPoint, outputScale, outputZeroPoint, weight, bias,
+// epsilon, output): torch's quantized_batch_norm.
+aclnnStatus check_quantized(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, 10, 0));
+  return expect_channels(c, 0, {1, 2, 7, 8});
+}
+aclError run_quantized(Call& c) {
+  const Tensor &t = c.tensor(0), &out = c.tensor(10);
+  Numbers x = numbers(t);
+  const Numbers mean = numbers(c.tensor(1)), var = numbers(c.tensor(2)),
+                w = numbers_or(c.maybe(7), t.dims[1], 1), b = numbers_or(c.maybe(8), t.dims[1], 0);
+  const double bits = static_cast<double>(dtype_size(out.dtype)) * 8;
+  const bool sign = out.dtype != ACL_UINT8;
+  const double low = sign ? -std::exp2(bits - 1) : 0, high = std::exp2(bits - sign) - 1;
+  each_channel(t, [&](int64_t i, int64_t k) {
+    const double value = (x[i] - c.scalar(4).real()) * c.scalar(3).real();
+    const double y = (value - mean[k]) / std::sqrt(var[k] + c.number(9)) * w[k] + b[k];
+    const double step = std::nearbyint(y / c.scalar(5).real()) + c.scalar(6).real();
+    x[i] = std::min(std::max(step, low), high);
+  });
+  put(out, x);
+  return ACL_SUCCESS;
+}
+
+}  // namespace
+}  // namespace aclsim
+
+ACLNN_OP(aclnnBatchNormStats, check_stats, run_stats)
+ACLNN_OP(aclnnBatchNormElemt, check_elements, run_elements)
+ACLNN_OP(aclnnBatchNormElemtBackward, check_elements_grad, run_elements_grad)
+ACLNN_OP(aclnnBatchNormReduceBackward, check_reduce_grad, run_reduce_grad)
+ACLNN_OP(aclnnBatchNormReduce, check_sums, run_sums)
+ACLNN_OP(aclnnBatchNormGatherStatsWithCounts, check_gather, run_gather)
+ACLNN_OP(aclnnSyncBatchNormGatherStats, check_sync, run_sync)
+ACLNN_OP(aclnnQuantizedBatchNorm, check_quantized, run_quantized)

@@ -1,0 +1,376 @@
+// Quantisation and its inverse: static, dynamic per token, grouped, and the packed parameters of
+// quantised matrix products. Formulas: the "npu_quantize", "npu_anti_quant", "npu_group_quant",
+// "npu_dynamic_quant", "npu_dynamic_quant_asymmetric", "npu_trans_quant_param" and
+// "npu_dynamic_block_quant" pages of torch_npu, and the operator documents of CANN 9.1.
+#include "loops/values.h"
+
+#include <cmath>
+#include <cstring>
+
+namespace aclsim {
+namespace {
+
+// How a scale of one element, of one axis, or of x's own rank lies over x.
+struct Over {
+  Floats v;
+  int64_t strides[kMaxRank] = {};
+  float at(const Walker& w) const { return v.empty() ? 0 : v[w.offset(strides)]; }
+};
+bool lies_over(const Tensor& scale, const Tensor& x, int64_t axis) {
+  if (scale.numel() == 1) return true;
+  if (scale.rank == 1 && axis >= 0 && axis < x.rank && scale.dims[0] == x.dims[axis]) return true;
+  Shape s = shape_of(x);
+  return broadcast(s, scale) && s.rank == x.rank && std::equal(s.dims, s.dims + s.rank, x.dims);
+}
+Over over(const Tensor* scale, const Tensor& x, int64_t axis) {
+  Over o{floats(scale)};
+  if (!scale || o.v.size() <= 1) return o;
+  if (scale->rank == 1 && scale->dims[0] == x.dims[axis]) {
+    o.strides[axis] = 1;
+    return o;
+  }
+  int64_t step = 1;
+  for (int i = scale->rank - 1; i >= 0; --i) {
+    o.strides[x.rank - scale->rank + i] = scale->dims[i] == 1 ? 0 : step;
+    step *= scale->dims[i];
+  }
+  return o;
+}
+int64_t axis_in(const Tensor& x, int64_t axis) {
+  return axis < 0 ? axis + std::max(x.rank, 1) : axis;
+}
+aclnnStatus expect_over(const Call& c, int arg, int x, int64_t axis) {
+  if (c.null(arg) || lies_over(c.tensor(arg), c.tensor(x), axis_in(c.tensor(x), axis))) {
+    return ACLNN_SUCCESS;
+  }
+  return c.fail(ACLNN_ERR_PARAM_INVALID, "Shape %s of %s fits no axis of %s of %s.",
+                shape_text(c.tensor(arg)), c.name(arg), shape_text(c.tensor(x)), c.name(x));
+}
+// f(x, scale, offset) elementwise over x.
+template <class F>
+Floats scaled(const Tensor& t, const Tensor* scale, const Tensor* offset, int64_t axis, F f) {
+  Floats x = floats(t);
+  axis = axis_in(t, axis);
+  const Over s = over(scale, t, axis), o = over(offset, t, axis);
+  Walker w(t.rank, t.dims);
+  for (size_t i = 0; i < x.size(); ++i, w.next()) x[i] = f(x[i], s.at(w), o.at(w));
+  return x;
+}
+
+aclnnStatus expect_rounding(const Call& c, int arg) {
+  if (rounding_of(c.text(arg)) != Rounding::Unknown) return ACLNN_SUCCESS;
+  return c.fail(ACLNN_ERR_PARAM_INVALID,
+                "%s is \"%s\", should be round, rint, floor, ceil, trunc or "
+                "hybrid.",
+                c.name(arg), c.text(arg));
+}
+
+// (x, scale, offset, sqrtMode, roundMode, dstType, [axis,] y): y = round(x scale + offset).
+template <int Out>
+int64_t quant_axis(const Call& c) {
+  return Out == 7 ? c.integer(6) : -1;
+}
+template <int Out>
+aclnnStatus check_ascend_quant(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, Out}));
+  ACL_RETURN_IF_FAILED(expect_rounding(c, 4));
+  ACL_RETURN_IF_FAILED(expect_dtype(c, Out, static_cast<aclDataType>(c.integer(5))));
+  for (int i : {1, 2}) ACL_RETURN_IF_FAILED(expect_over(c, i, 0, quant_axis<Out>(c)));
+  return expect_quantized(c, Out, 0);
+}
+template <int Out>
+aclError run_ascend_quant(Call& c) {
+  const bool twice = c.flag(3);
+  write_quantized(
+      c.maybe(Out),
+      scaled(c.tensor(0), c.maybe(1), c.maybe(2), quant_axis<Out>(c),
+             [&](float x, float s, float o) { return (twice ? x * s * s : x * s) + o; }),
+      rounding_of(c.text(4)));
+  return ACL_SUCCESS;
+}
+
+// (x, scale, offset, dstType, sqrtMode, y): y = (x + offset) scale; x may hold eight int4.
+Tensor spread_view(const Tensor& t, const Doubles& values) {
+  Tensor v = dense(const_cast<double*>(values.data()), ACL_DOUBLE, t.dims, t.rank);
+  const bool packed = static_cast<int64_t>(values.size()) != t.numel();
+  if (!packed || t.rank == 0) return v;
+  int64_t dims[kMaxRank];
+  std::copy(t.dims, t.dims + t.rank, dims);
+  dims[t.rank - 1] *= kPacked;
+  return dense(const_cast<double*>(values.data()), ACL_DOUBLE, dims, t.rank);
+}
+aclnnStatus check_anti_quant(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 5}));
+  Shape shape = shape_of(c.tensor(0));
+  if (c.tensor(0).dtype == ACL_INT32 && shape.rank) shape.dims[shape.rank - 1] *= kPacked;
+  for (int i : {1, 2}) ACL_RETURN_IF_FAILED(expect_over(c, i, 5, -1));
+  ACL_RETURN_IF_FAILED(expect_dtype(c, 5, static_cast<aclDataType>(c.integer(3))));
+  return expect_shape(c, 5, shape);
+}
+aclError run_anti_quant(Call& c) {
+  const Doubles x = unpacked(c.tensor(0), true);
+  const bool twice = c.flag(4);
+  write(c.tensor(5),
+        scaled(spread_view(c.tensor(0), x), c.maybe(1), c.maybe(2), -1,
+               [&](float v, float s, float o) { return twice ? (v + o) * s * s : (v + o) * s; }));
+  return ACL_SUCCESS;
+}
+
+// (x, scales, zeroPoints, dtype, axis, out): out = round(x / scales + zeroPoints).
+aclnnStatus check_quantize(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 5}));
+  ACL_RETURN_IF_FAILED(expect_dtype(c, 5, static_cast<aclDataType>(c.integer(3))));
+  for (int i : {1, 2}) ACL_RETURN_IF_FAILED(expect_over(c, i, 0, c.integer(4)));
+  return expect_same_shape(c, 5, 0);
+}
+aclError run_quantize(Call& c) {
+  write_quantized(c.maybe(5), scaled(c.tensor(0), c.maybe(1), c.maybe(2), c.integer(4),
+                                     [](float x, float s, float o) { return x / s + o; }));
+  return ACL_SUCCESS;
+}
+
+// (x, weightScale, activateScale, bias, outputDtype, out): rows of int32 products.
+aclnnStatus check_dequant_bias(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 5}));
+  const Tensor& x = c.tensor(0);
+  ACL_RETURN_IF_FAILED(expect_numel(c, 1, width_of(x)));
+  ACL_RETURN_IF_FAILED(expect_numel(c, 2, rows_of(x)));
+  ACL_RETURN_IF_FAILED(expect_numel(c, 3, width_of(x)));
+  ACL_RETURN_IF_FAILED(expect_dtype(c, 5, static_cast<aclDataType>(c.integer(4))));
+  return expect_same_shape(c, 5, 0);
+}
+aclError run_dequant_bias(Call& c) {
+  const Ints x = integers(c.tensor(0));
+  const Floats weight = floats(c.tensor(1)), activate = floats(c.maybe(2)),
+               bias = floats(c.maybe(3));
+  const bool first = !c.null(3) && c.tensor(3).dtype == ACL_INT32;
+  Floats y(x.size());
+  const int64_t n = width_of(c.tensor(0));
+  for (size_t i = 0; i < x.size(); ++i) {
+    const int64_t column = static_cast<int64_t>(i) % n, row = static_cast<int64_t>(i) / n;
+    const float b = bias.empty() ? 0 : bias[column];
+    float v = static_cast<float>(x[i]) + (first ? b : 0);
+    v *= weight[column] * (activate.empty() ? 1 : activate[row]);
+    y[i] = v + (first ? 0 : b);
+  }
+  write(c.tensor(5), y);
+  return ACL_SUCCESS;
+}
+
+// (x, scale [groups, h], groupIndex: where groups end, offset, dstType, y): round(x scale +
+// offset).
+aclnnStatus check_group_quant(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 5}));
+  ACL_RETURN_IF_FAILED(expect_numel(c, 1, c.tensor(2).numel() * width_of(c.tensor(0))));
+  ACL_RETURN_IF_FAILED(expect_numel(c, 3, 1));
+  ACL_RETURN_IF_FAILED(expect_dtype(c, 5, static_cast<aclDataType>(c.integer(4))));
+  return expect_quantized(c, 5, 0);
+}
+aclError run_group_quant(Call& c) {
+  Floats x = floats(c.tensor(0));
+  const Floats scale = floats(c.tensor(1)), offset = floats(c.maybe(3));
+  const int64_t h = width_of(c.tensor(0));
+  const Ints group = groups_of_rows(integers(c.tensor(2)), rows_of(c.tensor(0)), false);
+  for (size_t i = 0; i < x.size(); ++i) {
+    const int64_t g = group[i / h];
+    if (g < 0) return c.trap(507015, "groupIndex ends before the rows of x do.");
+    x[i] = x[i] * scale[g * h + i % h] + (offset.empty() ? 0 : offset[0]);
+  }
+  write_quantized(c.maybe(5), x);
+  return ACL_SUCCESS;
+}
+
+// Dynamic quantisation: (x, smooth, [groupIndex, dstType, [isSymmetrical, quantMode,
+// [dstTypeMax,]]] y, scale, [offset]).
+struct Dynamic {
+  int group = -1, type = -1, symmetrical = -1, mode = -1, top = -1, y = 2, scale = 3, offset = -1;
+};
+constexpr Dynamic kDynamic = {};
+constexpr Dynamic kDynamicV2 = {2, 3, -1, -1, -1, 4, 5, 6};
+constexpr Dynamic kDynamicV3 = {2, 3, 4, 5, -1, 6, 7, 8};
+constexpr Dynamic kDynamicV4 = {2, 3, 4, 5, 6, 7, 8, 9};
+
+// How many elements share a scale, in x's order, but for "perchannel", which reduces the next to
+// last dim.
+enum class Share : uint8_t { Token, Tensor, Channel, Unknown };
+Share share_of(const Call& c, const Dynamic& at) {
+  const char* text = at.mode < 0 ? nullptr : c.text(at.mode);
+  if (!text || !*text || !std::strcmp(text, "pertoken")) return Share::Token;
+  if (!std::strcmp(text, "pertensor")) return Share::Tensor;
+  return !std::strcmp(text, "perchannel") ? Share::Channel : Share::Unknown;
+}
+bool symmetrical(const Call& c, const Dynamic& at) {
+  return at.symmetrical >= 0 ? c.flag(at.symmetrical) : at.offset < 0 || c.null(at.offset);
+}
+Shape scale_shape(const Tensor& x, Share share) {
+  Shape s = shape_of(x);
+  if (share == Share::Tensor) {
+    s.rank = 1, s.dims[0] = 1;
+    return s;
+  }
+  if (share == Share::Channel) s.dims[s.rank - 2] = s.dims[s.rank - 1];
+  --s.rank;
+  return s;
+}
+template <const Dynamic& at>
+aclnnStatus check_dynamic(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, at.y, at.scale}));
+  const Tensor& x = c.tensor(0);
+  const Share share = share_of(c, at);
+  if (share == Share::Unknown || x.rank < 2) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID,
+                  "x %s or its quantMode is not supported; the modes are "
+                  "pertoken, pertensor and perchannel.",
+                  shape_text(x));
+  }
+  if (at.type >= 0) {
+    ACL_RETURN_IF_FAILED(expect_dtype(c, at.y, static_cast<aclDataType>(c.integer(at.type))));
+  }
+  if (!symmetrical(c, at)) ACL_RETURN_IF_FAILED(expect_given(c, {at.offset}));
+  const int64_t groups = at.group >= 0 && !c.null(at.group) ? c.tensor(at.group).numel() : 1;
+  ACL_RETURN_IF_FAILED(expect_numel(c, 1, groups * width_of(x)));
+  ACL_RETURN_IF_FAILED(expect_quantized(c, at.y, 0));
+  return expect_shape(c, at.scale, scale_shape(x, share));
+}
+// Runs of elements with a stride that share a scale.
+struct Run {
+  int64_t start, step, count;
+};
+std::vector<Run> runs_of(const Tensor& x, Share share) {
+  const int64_t n = width_of(x), all = x.numel();
+  if (share == Share::Tensor) return {{0, 1, all}};
+  std::vector<Run> runs;
+  if (share == Share::Token) {
+    for (int64_t i = 0; i < all; i += n) runs.push_back({i, 1, n});
+    return runs;
+  }
+  const int64_t m = x.dims[x.rank - 2];
+  for (int64_t b = 0; b < all; b += m * n) {
+    for (int64_t j = 0; j < n; ++j) runs.push_back({b + j, n, m});
+  }
+  return runs;
+}
+Floats smoothed(const Call& c, const Dynamic& at) {
+  Floats x = floats(c.tensor(0));
+  if (c.null(1)) return x;
+  const Floats smooth = floats(c.tensor(1));
+  const int64_t n = width_of(c.tensor(0));
+  Ints group(rows_of(c.tensor(0)), 0);
+  if (at.group >= 0 && !c.null(at.group)) {
+    group = groups_of_rows(integers(c.tensor(at.group)), rows_of(c.tensor(0)), false);
+  }
+  for (size_t i = 0; i < x.size(); ++i) {
+    const int64_t g = group[i / n];
+    x[i] *= g < 0 ? 1 : smooth[g * n + i % n];
+  }
+  return x;
+}
+template <const Dynamic& at>
+aclError run_dynamic(Call& c) {
+  Floats x = smoothed(c, at), scales, offsets;
+  float top = largest(c.tensor(at.y).dtype);
+  const bool even = symmetrical(c, at);
+  if (at.top >= 0 && c.number(at.top) > 0) top = static_cast<float>(c.number(at.top));
+  for (const Run& run : runs_of(c.tensor(0), share_of(c, at))) {
+    float low = INFINITY, high = -INFINITY;
+    for (int64_t i = 0; i < run.count; ++i) {
+      const float v = x[run.start + i * run.step];
+      low = std::min(low, v), high = std::max(high, v);
+    }
+    const float wide = is_float(c.tensor(at.y).dtype) ? 2 * top : 2 * top + 1;
+    const float scale = even ? std::max(-low, high) / top : (high - low) / wide;
+    const float offset = even ? 0 : top - high / scale;
+    scales.push_back(scale), offsets.push_back(offset);
+    for (int64_t i = 0; i < run.count; ++i) {
+      float& v = x[run.start + i * run.step];
+      v = scale == 0 ? 0 : v / scale + offset;
+    }
+  }
+  write_quantized(c.maybe(at.y), x);
+  write(c.tensor(at.scale), scales);
+  if (!even) write(c.maybe(at.offset), offsets);
+  return ACL_SUCCESS;
+}
+
+// (scale, offset, [roundMode,] out): float32 cut to 19 bits, bit 46 set, a 9-bit offset at bit 37.
+template <int Out>
+aclnnStatus check_quant_param(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, Out}));
+  const int64_t n = c.tensor(0).numel(), m = c.null(1) ? 1 : c.tensor(1).numel();
+  if (n != m && n != 1 && m != 1) return expect_same_shape(c, 1, 0);
+  return expect_numel(c, Out, std::max(n, m));
+}
+template <int Out>
+aclError run_quant_param(Call& c) {
+  const Floats scale = floats(c.tensor(0)), offset = floats(c.maybe(1));
+  Ints out(static_cast<size_t>(c.tensor(Out).numel()));
+  for (size_t i = 0; i < out.size(); ++i) {
+    uint32_t bits = bits_of(scale[scale.size() == 1 ? 0 : i]);
+    if (Out == 3 && c.integer(2) == 1)
+      bits += 0xFFFu + (bits >> 13 & 1u);  // to the nearest 19 bits
+    uint64_t word = (bits & 0xFFFFE000u) | uint64_t{1} << 46;
+    if (!offset.empty()) {
+      const float o = std::nearbyint(offset[offset.size() == 1 ? 0 : i]);
+      const auto cut = static_cast<int64_t>(std::max(std::min(o, 255.0f), -256.0f));
+      word |= (static_cast<uint64_t>(cut) & 0x1FF) << 37;
+    }
+    out[i] = static_cast<int64_t>(word);
+  }
+  write(c.tensor(Out), out);
+  return ACL_SUCCESS;
+}
+
+// (self, scale, zeroPoint, axis or enabled, quantMin, quantMax, out, mask) of torch's
+// fake_quantize_per_{tensor,channel}_affine_cachemask.
+template <bool Channel>
+aclnnStatus check_fake_quant(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 6, 7}));
+  int64_t n = 1;
+  if (Channel) {
+    const int64_t axis = axis_in(c.tensor(0), c.integer(3));
+    if (axis < 0 || axis >= c.tensor(0).rank) {
+      return c.fail(ACLNN_ERR_PARAM_INVALID, "axis %lld is not one of self's %d.",
+                    static_cast<long long>(c.integer(3)), c.tensor(0).rank);
+    }
+    n = c.tensor(0).dims[axis];
+  }
+  for (int i : {1, 2}) ACL_RETURN_IF_FAILED(expect_numel(c, i, n));
+  for (int i : {6, 7}) ACL_RETURN_IF_FAILED(expect_same_shape(c, i, 0));
+  return ACLNN_SUCCESS;
+}
+template <bool Channel>
+aclError run_fake_quant(Call& c) {
+  const double low = static_cast<double>(c.integer(4)), high = static_cast<double>(c.integer(5));
+  const bool enabled = Channel || c.number(3) >= 1;
+  Ints mask;
+  write(c.tensor(6), scaled(c.tensor(0), c.maybe(1), c.maybe(2), Channel ? c.integer(3) : -1,
+                            [&](float x, float s, float z) {
+                              const double q = std::nearbyint(x * (1.0f / s)) + z;
+                              mask.push_back(!enabled || (q >= low && q <= high));
+                              const double kept = std::min(std::max(q, low), high);
+                              return enabled ? static_cast<float>((kept - z) * s) : x;
+                            }));
+  write(c.tensor(7), mask);
+  return ACL_SUCCESS;
+}
+
+}  // namespace
+}  // namespace aclsim
+
+#define ACLNN_QUANT(op, ...) ACLNN_OP_FLAGS(op, __VA_ARGS__, kOwnNulls | kOwnLimits)
+ACLNN_QUANT(aclnnAscendQuant, check_ascend_quant<6>, run_ascend_quant<6>)
+ACLNN_QUANT(aclnnAscendQuantV3, check_ascend_quant<7>, run_ascend_quant<7>)
+ACLNN_QUANT(aclnnAscendAntiQuant, check_anti_quant, run_anti_quant)
+ACLNN_QUANT(aclnnQuantize, check_quantize, run_quantize)
+ACLNN_QUANT(aclnnDequantBias, check_dequant_bias, run_dequant_bias)
+ACLNN_QUANT(aclnnGroupQuant, check_group_quant, run_group_quant)
+ACLNN_QUANT(aclnnDynamicQuant, check_dynamic<kDynamic>, run_dynamic<kDynamic>)
+ACLNN_OP_FLAGS(aclnnDynamicQuantV2, check_dynamic<kDynamicV2>, run_dynamic<kDynamicV2>,
+               kOwnNulls | kOwnLimits |
+                   kOwnDtypes)  // the document gives groupIndex the dtypes of x
+ACLNN_QUANT(aclnnDynamicQuantV3, check_dynamic<kDynamicV3>, run_dynamic<kDynamicV3>)
+ACLNN_QUANT(aclnnDynamicQuantV4, check_dynamic<kDynamicV4>, run_dynamic<kDynamicV4>)
+ACLNN_QUANT(aclnnTransQuantParamV2, check_quant_param<2>, run_quant_param<2>)
+ACLNN_QUANT(aclnnTransQuantParamV3, check_quant_param<3>, run_quant_param<3>)
+ACLNN_QUANT(aclnnFakeQuantPerChannelAffineCachemask, check_fake_quant<true>, run_fake_quant<true>)
+ACLNN_QUANT(aclnnFakeQuantPerTensorAffineCachemask, check_fake_quant<false>, run_fake_quant<false>)

@@ -1,0 +1,1 @@
+"""The command `bench`: what is timed, how, and what a difference means."""

@@ -1,0 +1,108 @@
+"""Owns what a workload runs: a torch row, or an ACLNN operator called by its header."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Protocol
+
+from mindtorch.laws.judge.classes import Requirement, requirement
+from mindtorch.ops import OPS, Op
+
+from ..conformance.cases.case import Case
+from ..conformance.cases.recipe import Recipe
+from ..conformance.operators.find import subject
+from ..conformance.operators.laws import Launch
+from ..conformance.run.golden import Golden, golden
+from ..conformance.run.subject import PREFIX
+from ..conformance.run.tensors import dtype_name, host, on_cpu, results, synchronize
+from ..recording.cases import subject as recorded
+from . import rivals
+
+Run = Callable[[], Any]
+
+
+class Target(Protocol):
+    """One workload's call: its rule, reference, results, and what it is compared with."""
+
+    need: Requirement
+    reference: Golden
+
+    def run(self) -> Run: ...
+    def outputs(self, run: Run) -> list[tuple[str, Any]]: ...
+    def rival(self, side: str) -> Run: ...
+
+
+class RowTarget:
+    """A row of mindtorch."""
+
+    def __init__(self, op: Op, made: Recipe, device: str) -> None:
+        self.op, self.made, self.device = op, made, device
+        self.need = requirement(op.name, op.tolerance)
+        self.reference = golden(op, made, self.need, "functional")
+
+    def run(self) -> Run:
+        """The call with inputs of its own on the device."""
+        args, kwargs = self.made.fill(lambda slot: on_cpu(slot.array).to(self.device))
+        function = self.op.entry("aten")
+        return lambda: function(*args, **kwargs)
+
+    def outputs(self, run: Run) -> list[tuple[str, Any]]:
+        """(dtype, elements) of every result of one call."""
+        found = results(run())
+        synchronize(self.device)
+        return [(dtype_name(t), host(t)) for t in found]
+
+    def rival(self, side: str) -> Run:
+        make = rivals.in_torch if side == "torch" else rivals.in_numpy
+        return make(self.op, self.made)
+
+
+class OperatorTarget:
+    """An ACLNN operator; its outputs are made once and written by every call."""
+
+    def __init__(self, name: str, made: Recipe, operator: Any) -> None:
+        self.made, self.name, self.operator = made, name, operator
+        self.need = self.operator.requirement("")
+        self.whole: Golden = self.operator.golden(made, self.need)
+        given = [k for k, a in enumerate(self.whole.native) if a is not None]
+        self.reference = self.whole.only(given)
+
+    def _launch(self) -> Launch:
+        trial: Any = SimpleNamespace(recipe=self.made, case=Case(self.name, "functional"))
+        launch = Launch(trial, self.operator, self.whole, 0xFF)
+        launch.prepare()
+        return launch
+
+    def run(self) -> Run:
+        return self._launch().launch
+
+    def outputs(self, run: Run) -> list[tuple[str, Any]]:  # noqa: ARG002 - one launch of its own
+        """(dtype, elements) of every result, of fresh inputs: an operator may write its inputs."""
+        launch = self._launch()
+        launch.run()
+        found = launch.read()
+        kept = self.whole.only(sorted(launch.results))
+        self.reference = self.operator.settle(kept, found)
+        launch.close()
+        return [(a.dtype.name, a) for a in found]
+
+    def rival(self, side: str) -> Run:
+        if side == "torch":
+            raise rivals.NoRivalError(f"torch has no function {self.name}")
+        return lambda: self.operator.golden(self.made, self.need)
+
+
+def target(name: str, made: Recipe, device: str, recording: Path | None = None) -> Target:
+    """What the workload of `name` runs; UnknownSubjectError for an operator without a formula.
+
+    With a `recording`, names are those of its distinct launches.
+    """
+    if name.startswith(PREFIX):
+        from mindtorch._backends.npu import runtime
+
+        declared = runtime.cann().declarations
+        found = recorded(recording, name, declared) if recording else subject(name, declared)
+        return OperatorTarget(name, made, found)
+    return RowTarget(OPS[name], made, device)

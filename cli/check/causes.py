@@ -1,0 +1,111 @@
+"""Owns the paragraph per failing operator: its shrunk cause first, then where, how far, and which
+kinds of defect fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from ..conformance.record.journal import repro
+from ..conformance.record.result import FAILING, Result
+from ..render import Block, Cell, Heading, Item, Items
+
+_MOST: Final = 20
+# Factor → the kinds of defect that a failure which needs it speaks for.
+_KINDS: Final[dict[str, str]] = {
+    "layout": "strides or the offset of an input ignored",
+    "layout1": "strides or the offset of the second input ignored",
+    "layout2": "strides or the offset of the third input ignored",
+    "layouti": "strides of the indices ignored",
+    "to": "strides or the offset of the output ignored",
+    "alias": "an input read after the output was written over it",
+    "meets1": "a broadcast dimension read as if it were full",
+    "meets2": "a broadcast dimension read as if it were full",
+    "promote": "operands not converted to the common type",
+    "alpha": "alpha ignored, rounded or applied to the wrong operand",
+    "beta": "beta ignored, or its buffer read although beta is 0",
+    "call": "an attribute ignored or at its default",
+    "dims": "negative or several dimensions resolved wrongly",
+    "keepdim": "keepdim ignored",
+    "at": "inner strides of the reduced dimension wrong",
+    "correction": "correction ignored",
+    "index": "the index type read as another",
+    "pattern": "indices at the edges, repeated or in another order",
+    "keys": "several indices combined in the wrong order",
+    "count": "more indices than one block holds",
+    "tensors": "more tensors than one launch takes",
+    "rank": "ranks beyond what the kernel was written for",
+    "row": "a block size: what lies beyond it is dropped or read twice",
+    "k": "the last terms of a long sum dropped, or sums kept in a narrow type",
+}  # fmt: skip
+_VALUES: Final[dict[str, str]] = {
+    "nan": "NaN lost or spread", "special": "NaN, infinities or zeros of the other sign",
+    "mixed": "NaN, infinities or zeros of the other sign",
+    "halfway": "ties rounded away from even, or bits cut off", "tiny": "subnormals flushed to zero",
+    "large": "overflow on the way, or saturation", "wide": "a narrower type on the way",
+    "integer": "a narrower type on the way", "offset": "cancellation: one pass over large numbers",
+    "hard": "range reduction or a polynomial beyond its interval",
+    "infinite": "rows of infinities: a maximum subtracted from itself",
+    "ties": "ties broken wrongly", "repeated": "repeated indices lost",
+}  # fmt: skip
+
+
+def causes(results: Sequence[Result], extra: Sequence[str] = ()) -> Iterator[Block]:
+    """One paragraph for every operator whose failures were shrunk."""
+    by_op: dict[str, list[Result]] = {}
+    for r in results:
+        if r.verdict in FAILING:
+            by_op.setdefault(r.op, []).append(r)
+    told = {op: found for op, found in by_op.items() if any(r.cause for r in found)}
+    if not told:
+        return
+    yield Heading(f"Causes ({len(told)} of {len(by_op)} failing operators)")
+    yield Items([paragraph(op, found, extra) for op, found in list(told.items())[:_MOST]])
+
+
+def paragraph(op: str, found: Sequence[Result], extra: Sequence[str] = ()) -> Item:
+    """The paragraph of one operator; `found` are its failing results."""
+    shrunk = sorted((r for r in found if r.cause), key=lambda r: len(str((r.cause or {})["case"])))
+    first = shrunk[0]
+    cause = first.cause or {}
+    details = [("cases", f"{len(found)} fail; this is the smallest")]
+    others = dict.fromkeys(str((r.cause or {})["text"]) for r in shrunk[1:])
+    details += [("also", text) for text in others if text != cause["text"]][:2]
+    details += _worst(first)
+    if first.pattern:
+        details += [("where", f"{first.pattern['text']} ({first.pattern['wrong']} wrong)"),
+                    ("map", str(first.pattern["blocks"]))]  # fmt: skip
+    details.append(("fits", "; ".join(kinds(cause, first))))
+    details.append(("again", repro(str(cause["case"]), first.seed, extra)))
+    return Item(Cell(f"{op}: {cause['text']}", "bad"), details)
+
+
+def _worst(r: Result) -> list[tuple[str, str]]:
+    worst = (r.measure or {}).get("worst")
+    if not worst:
+        return []
+    text = f"at {list(worst['index'])} got {worst['got']}, expected {worst['expected']}"
+    inputs = worst.get("inputs") or {}
+    return [("worst", text + (" from " + ", ".join(inputs.values()) if inputs else ""))]
+
+
+def kinds(cause: Mapping[str, Any], r: Result) -> list[str]:
+    """Which kinds of defect would need just these factors."""
+    levels = dict(part.partition("=")[::2] for part in str(cause["case"]).split("/")[2:])
+    found = [_KINDS[name] for name in levels if name in _KINDS]
+    found += [_VALUES[value] for name, value in levels.items()
+              if name in ("values", "pattern") and value in _VALUES]  # fmt: skip
+    if str(cause["case"]).split("/")[1] == "inplace":
+        found.append("the in-place form alone: its own kernel or its write-back")
+    where = str((r.pattern or {}).get("text", ""))
+    if where.startswith("a tail"):
+        found.append("a loop's tail or the last core's part not computed")
+    if where.startswith("every"):
+        found.append("one lane of a vector, or one core of several")
+    if cause.get("passing"):
+        found.append("the branch of one type")
+    lean = (r.measure or {}).get("lean", 0.0)
+    if isinstance(lean, float) and abs(lean) > 0.2 and r.dtype in ("float16", "bfloat16"):
+        found.append("rounding that cuts off" if lean < 0 else "rounding half away from zero")
+    return found or ["a formula, constant or sign: the plain case fails"]

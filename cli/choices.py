@@ -1,0 +1,45 @@
+"""Owns option types that know what is possible: words with suggestions, files that can be written.
+
+A mistake is a usage error when options are parsed, before any device is touched.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+class Word(click.Choice[str]):
+    """One of `words`; anything else is refused with the nearest of them."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        super().__init__(words)
+        self.words = tuple(words)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value in self.words:
+            return str(value)
+        near = get_close_matches(str(value), self.words, 1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        self.fail(f"{value!r}: {hint}one of {', '.join(self.words)}", param, ctx)
+
+
+class NewFile(click.Path):
+    """A file that will be written: its folder exists and allows it."""
+
+    def __init__(self) -> None:
+        super().__init__(dir_okay=False, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = Path(str(super().convert(value, param, ctx)))
+        folder = path.parent
+        if not folder.is_dir():
+            self.fail(f"{path}: its folder {folder} does not exist", param, ctx)
+        if not os.access(path if path.exists() else folder, os.W_OK):
+            self.fail(f"{path}: cannot be written", param, ctx)
+        return path

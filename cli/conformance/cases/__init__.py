@@ -1,0 +1,1 @@
+"""Which cases there are: samples, shapes, layouts, values, names."""

@@ -1,0 +1,89 @@
+"""Owns which dtypes an op's ACLNN call claims to take: the install's header and SoC's documents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from aclnn_bindings import Kind, product_of, support
+from mindtorch.laws.judge.precision import FORMATS
+from mindtorch.ops import Op
+
+from .case import ACL_DTYPES, DTYPES
+from .inputs import samples, tensors_of
+from .recipe import main_dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What the device says it takes: the main tensor's dtypes; documents by ACLNN function.
+
+    `listed(name)` gives the documented dtypes of a function's tensors in header order, or None.
+    """
+
+    dtypes: tuple[str, ...]
+    listed: Callable[[str], tuple[tuple[str, ...], ...] | None] = lambda _name: None
+
+
+NOTHING_CLAIMED = Claims(())
+
+
+def claims(op: Op, declarations: Any, soc: str) -> Claims:
+    """The Claims of an op's ACLNN calls on a SoC; `declarations` (or None) are the install's."""
+
+    def listed(name: str) -> tuple[tuple[str, ...], ...] | None:
+        signature = declarations.ops.get(name) if declarations is not None else None
+        documented = support(name, product_of(soc))
+        if signature is None or documented is None:
+            return None
+        if any(p.kind is Kind.TENSOR_LIST for p in signature.params):
+            return None
+        tensors = [p for p in signature.params if p.kind is Kind.TENSOR]
+        return tuple(documented.dtypes.get(p.name, ()) for p in tensors)
+
+    return Claims(claimed(op, declarations, soc), listed)
+
+
+def claimed(op: Op, declarations: Any, soc: str) -> tuple[str, ...]:
+    """Dtypes for the op's main tensor, in a fixed order; those of its samples where nobody says.
+
+    `declarations` (or None) are the install's; what documents exclude on the SoC is left out.
+    """
+    for call in op.aclnn:
+        if call.when is not None and len(op.aclnn) > 1 and call is not op.aclnn[-1]:
+            continue
+        found = _of_call(op, call, declarations, soc)
+        if found:
+            return tuple(d for d in DTYPES if d in found)
+    return _of_samples(op)
+
+
+def _of_call(op: Op, call: Any, declarations: Any, soc: str) -> set[str]:
+    position = _main_position(op, call)
+    if position is None:
+        return set()
+    documented = support(call.name, product_of(soc))
+    signature = declarations.ops.get(call.name) if declarations is not None else None
+    if signature is None or position >= len(signature.params):
+        return set()
+    param = signature.params[position]
+    names = documented.dtypes.get(param.name) if documented is not None else None
+    return {ACL_DTYPES[n] for n in names or param.dtypes if n in ACL_DTYPES}
+
+
+def _main_position(op: Op, call: Any) -> int | None:
+    """Where the call passes the op's first tensor argument."""
+    tensors = [a.name for a in op.schema.args if a.type.startswith("Tensor")]
+    for position, given in enumerate(call.args):
+        if isinstance(given, str) and given in tensors:
+            return position
+    return None
+
+
+def _of_samples(op: Op) -> tuple[str, ...]:
+    """Composites and views claim what their samples show; floats claim every float."""
+    shown = {main_dtype(tensors_of(s)) for s in samples(op) if tensors_of(s)}
+    if shown & set(FORMATS):
+        shown |= {"float32", "float16"}
+    return tuple(d for d in DTYPES if d in shown)

@@ -1,0 +1,92 @@
+"""Owns the designed cases of a row: which there are at a level, and the call that each makes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from mindtorch.ops import OPS, Op
+from mindtorch.ops.samples import Sample
+
+from .case import DTYPES, Case, CaseNameError, designed
+from .factors import Factor, covering, plain, singles
+from .spaces.space import Chosen, Scope, Space
+from .spaces.table import space_of
+
+
+def design(op: Op, dtypes: Sequence[str], level: str) -> Iterator[Case]:
+    """The designed cases of a row that takes `dtypes`; none where it has no space."""
+    space = space_of(op.name)
+    if space is None or not dtypes:
+        return
+    scope = Scope(tuple(dtypes), level != "quick")
+    factors = list(space.factors(op, scope))
+    base = plain(factors)
+    if level != "quick":
+        yield from (_case(op, levels, base) for levels in singles(factors))
+    for levels in covering(factors, 2 if level == "quick" else 3):
+        yield _case(op, levels, base)
+
+
+def _case(op: Op, levels: Mapping[str, str], base: Mapping[str, str]) -> Case:
+    """A case that names what differs from the plain one, and always its dtype."""
+    form = levels.get("form", base["form"])
+    if form == "inplace" and _widens(op, levels["dtype"]):
+        form = "functional"
+    named = {k: v for k, v in levels.items()
+             if k == "dtype" or (k != "form" and v != base[k])}  # fmt: skip
+    if form != "out":
+        named.pop("to", None)
+        if named.get("alias") == "out":
+            del named["alias"]
+    return designed(op.name, form, named)
+
+
+def _widens(op: Op, dtype: str) -> bool:
+    """Whether integers become floats here, which do not fit into them again."""
+    return (
+        getattr(op.infer, "kind", "") == "float"
+        and "float" not in dtype
+        and (not dtype.startswith("complex"))
+    )
+
+
+@cache
+def _plain(name: str) -> tuple[Space, dict[str, str], dict[str, Factor]]:
+    op = OPS[name]
+    space = space_of(name)
+    if space is None:
+        raise CaseNameError(f"{name} has no designed cases: its cases are those of its samples")
+    factors = list(space.factors(op, Scope(DTYPES, True)))
+    return space, plain(factors), {f.name: f for f in factors}
+
+
+def levels_of(case: Case) -> dict[str, str]:
+    """Every factor of a designed case with its level; CaseNameError for an unknown factor."""
+    _, base, known = _plain(case.op)
+    unknown = [k for k, _ in case.factors if k not in known]
+    if unknown:
+        raise CaseNameError(f"case {case.id!r}: {unknown[0]!r} is none of its row's factors: "
+                            f"{', '.join(known)}")  # fmt: skip
+    given = dict(case.factors)
+    return {**base, **given, "form": case.form}
+
+
+def sample_of(op: Op, case: Case) -> Sample:
+    """The call of a designed case; CaseNameError for a level that makes none."""
+    space = _plain(op.name)[0]
+    try:
+        return space.build(op, Chosen(levels_of(case)))
+    except (ValueError, KeyError, IndexError) as error:
+        raise CaseNameError(f"case {case.id!r}: {type(error).__name__}: {error}") from error
+
+
+def known_factors(name: str) -> Mapping[str, Any]:
+    """The factors of a row by name, with all their levels."""
+    return _plain(name)[2]
+
+
+def plain_levels(name: str) -> Mapping[str, str]:
+    """The plain level of every factor of a row."""
+    return _plain(name)[1]

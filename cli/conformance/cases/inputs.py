@@ -1,0 +1,45 @@
+"""Owns the tensors that a sample describes, and `Input`: an `Arg` that says how it is filled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from mindtorch.ops.samples import Arg, Sample
+
+
+@dataclass(frozen=True, slots=True)
+class Input(Arg):
+    """A tensor of a designed case.
+
+    `fill` names how elements are drawn (see fills.py); `operand` counts the operands, so that two
+    of them differ; `same` is the position of the tensor that this one is (one tensor passed twice);
+    `size` bounds indices, which lie in [0, size).
+    """
+
+    fill: str = "normal"
+    operand: int = 0
+    same: int | None = None
+    size: int = 0
+    op: str = ""
+
+
+# What a data tensor may be filled with; each has a meaning for floats and for integers.
+FILLS: Final = (
+    "normal", "special", "wide", "integer", "halfway", "tiny", "large", "hard", "offset", "nan",
+)  # fmt: skip
+# Where sums or products on the way overflow, nobody promises which.
+SUMMED: Final = ("normal", "mixed", "integer", "halfway", "offset", "nan")
+INDEX_FILLS: Final = ("random", "edges", "sorted", "reversed", "repeated", "gaps")
+
+
+def samples(op: Any) -> list[Sample]:
+    """The samples of a row or subject; none where it has none."""
+    return list(op.samples()) if op.samples is not None else []
+
+
+def tensors_of(sample: Sample) -> list[Arg]:
+    """The sample's tensors in order of appearance."""
+    found: list[Arg] = []
+    sample.map(lambda arg: found.append(arg))
+    return found

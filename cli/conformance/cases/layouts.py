@@ -1,0 +1,136 @@
+"""Owns memory layouts of test tensors: where elements lie in a larger, sentinel-filled storage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Final
+
+import numpy as np
+
+# Elements before and after the view that nobody may write: at least a page of 4 KiB for types of
+# 8 bytes, so that writes beyond the end stay in watched memory.
+PAD: Final = 512
+SENTINEL: Final = 0xA5
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Strides and offset (elements) of a view in a storage of `numel` elements."""
+
+    strides: tuple[int, ...]
+    offset: int
+    numel: int
+
+
+def dense(shape: Sequence[int]) -> tuple[int, ...]:
+    """Strides of a contiguous tensor, torch's way (sizes of 0 count as 1)."""
+    strides, step = [], 1
+    for n in reversed(shape):
+        strides.append(step)
+        step *= max(n, 1)
+    return tuple(reversed(strides))
+
+
+def _ordered(shape: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
+    """Strides where dimension order[-1] is innermost."""
+    inner = dense([shape[d] for d in order])
+    strides = [0] * len(shape)
+    for stride, d in zip(inner, order, strict=True):
+        strides[d] = stride
+    return tuple(strides)
+
+
+def _contiguous(shape: tuple[int, ...]) -> Place:
+    return Place(dense(shape), 0, prod(shape) + PAD)
+
+
+def _transposed(shape: tuple[int, ...]) -> Place:
+    if len(shape) < 2:
+        return _sliced(shape)
+    order = [*range(len(shape) - 2), len(shape) - 1, len(shape) - 2]
+    return Place(_ordered(shape, order), 0, prod(shape) + PAD)
+
+
+def _sliced(shape: tuple[int, ...]) -> Place:
+    # Gaps in the first and the last dimension: all of eight would make storage of 3^8 the size.
+    wider = {0, len(shape) - 1}
+    whole = [n + 2 if d in wider else n for d, n in enumerate(shape)]
+    strides = dense(whole)
+    start = sum(s for d, s in enumerate(strides) if d in wider)
+    return Place(strides, PAD + start, prod(whole) + 2 * PAD)
+
+
+def _stepped(shape: tuple[int, ...]) -> Place:
+    if not shape:
+        return _sliced(shape)
+    whole = [*shape[:-1], shape[-1] * 2]
+    strides = dense(whole)
+    return Place((*strides[:-1], 2), PAD + 1, prod(whole) + 2 * PAD)
+
+
+def _expanded(shape: tuple[int, ...]) -> Place:
+    if not shape:
+        return _sliced(shape)
+    return Place((0, *dense(shape)[1:]), PAD, prod(shape[1:]) + 2 * PAD)
+
+
+def _middle(shape: tuple[int, ...]) -> Place:
+    """Stride 0 in a middle dimension."""
+    if len(shape) < 3:
+        return _expanded(shape)
+    at = len(shape) // 2
+    kept = (*shape[:at], 1, *shape[at + 1 :])
+    strides = [0 if d == at else s for d, s in enumerate(dense(kept))]
+    return Place(tuple(strides), PAD, prod(kept) + 2 * PAD)
+
+
+def _reversed(shape: tuple[int, ...]) -> Place:
+    """Dimensions in the opposite order, as in column-major memory."""
+    order = list(range(len(shape)))[::-1]
+    return Place(_ordered(shape, order), PAD, prod(shape) + 2 * PAD)
+
+
+def _channels_last(shape: tuple[int, ...]) -> Place:
+    if len(shape) != 4:
+        return _transposed(shape)
+    return Place(_ordered(shape, (0, 2, 3, 1)), 0, prod(shape) + PAD)
+
+
+_PLACES: Final[dict[str, Callable[[tuple[int, ...]], Place]]] = {
+    "contiguous": _contiguous,
+    "transposed": _transposed,
+    "sliced": _sliced,
+    "stepped": _stepped,
+    "expanded": _expanded,
+    "middle": _middle,
+    "reversed": _reversed,
+    "channels-last": _channels_last,
+}
+
+
+def place(layout: str, shape: tuple[int, ...]) -> Place:
+    """Where a tensor of `shape` lies in `layout`; layouts that need more dimensions fall back."""
+    return _PLACES[layout](shape)
+
+
+def view(storage: Any, shape: tuple[int, ...], at: Place) -> Any:
+    """The numpy view of a flat storage."""
+    size = storage.itemsize
+    strides = [s * size for s in at.strides]
+    return np.lib.stride_tricks.as_strided(storage[at.offset :], shape, strides)
+
+
+def sentinel_storage(numel: int, dtype: Any) -> Any:
+    """A flat array of sentinel bytes; valid values (True) for bool."""
+    raw = np.full(numel * dtype.itemsize, 1 if dtype == np.bool_ else SENTINEL, np.uint8)
+    return raw.view(dtype)
+
+
+def outside(at: Place, shape: tuple[int, ...]) -> Any:
+    """A mask of the storage's elements that the view does not cover."""
+    mask = np.ones(at.numel, np.bool_)
+    if prod(shape):
+        view(mask, shape, at)[...] = False
+    return mask

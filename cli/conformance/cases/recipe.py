@@ -1,0 +1,147 @@
+"""Owns the inputs of a case: from the row's sample to arrays, the same on every device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from mindtorch.laws.judge.precision import FORMATS
+from mindtorch.ops import OPS, Op
+from mindtorch.ops.samples import Arg
+
+from ..run.tensors import dtype_of
+from . import fills
+from .case import Case
+from .inputs import samples, tensors_of
+from .shapes import reshaped
+
+
+class NoSuchSampleError(LookupError):
+    """The row has fewer samples than the case asks for; the message counts them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A tensor's place among the arguments, with its description and elements."""
+
+    arg: Arg
+    array: Any
+    same: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """The arguments of a case with a Slot for every tensor."""
+
+    args: list[Any]
+    kwargs: dict[str, Any]
+    slots: list[Slot]
+    error: bool
+    together: bool = False
+
+    def fill(self, change: Callable[[Slot], Any], number: Any = None) -> tuple[list[Any], Any]:
+        """Arguments with `change(slot)` for tensors and `number(value)` for Python floats."""
+        args = [_walk(a, change, number) for a in self.args]
+        kwargs = {k: _walk(v, change, number) for k, v in self.kwargs.items()}
+        return args, {k: _dtype(k, v) for k, v in kwargs.items()}
+
+
+def main_dtype(args: list[Arg]) -> str:
+    """The dtype that a dtype axis replaces: that of the first float tensor, else of the first."""
+    for arg in args:
+        if arg.dtype in FORMATS:
+            return arg.dtype
+    return args[0].dtype if args else ""
+
+
+def recipe(op: Any, case: Case, seed: int, arrays: Any = None) -> Recipe:
+    """The inputs of a case, or `arrays` (a saved case's) in their places.
+
+    NoSuchSampleError, or NotApplicableError of shapes.
+    """
+    if case.designed:
+        return _designed(OPS[case.op], case, seed, arrays)
+    known = samples(op)
+    if case.sample >= len(known):
+        raise NoSuchSampleError(f"{case.id}: {op.name} has {len(known)} samples, counted from s0")
+    sample = known[case.sample]
+    plain = tensors_of(sample)
+    main = main_dtype(plain)
+    slots: list[Slot] = []
+
+    def describe(arg: Arg) -> Slot:
+        position = len(slots)
+        changed = reshaped(case.shape, arg, plain)
+        if case.dtype and arg.dtype == main:
+            changed = replace(changed, dtype=case.dtype)
+        if case.fill == "sweep":
+            changed = fills.whole_range(changed)
+        array = fills.values(changed, case, seed, position) if arrays is None else arrays[position]
+        varied = case.layout == "expanded" and changed.values is None
+        if varied and changed.shape and changed.shape[0]:
+            array = np.ascontiguousarray(np.broadcast_to(array[:1], array.shape))
+        slots.append(Slot(changed, array))
+        return slots[-1]
+
+    args, kwargs = sample.map(describe)
+    return Recipe(args, kwargs, slots, sample.error)
+
+
+def _designed(op: Op, case: Case, seed: int, arrays: Any) -> Recipe:
+    """The inputs of a designed case: its space makes the call, fills make the elements."""
+    from .design import sample_of
+    from .spaces.pointwise import POINTWISE
+    from .spaces.table import space_of
+
+    sample = sample_of(op, case)
+    slots: list[Slot] = []
+
+    def describe(arg: Arg) -> Slot:
+        same = getattr(arg, "same", None)
+        if arrays is not None:
+            array = arrays[len(slots)]
+        elif same is not None:
+            array = slots[same].array
+        else:
+            array = fills.designed(
+                arg, f"{case.op}/{arg.shape}/{arg.dtype}/{getattr(arg, 'fill', '')}", seed
+            )
+            array = _repeating(array, arg.layout)
+        slots.append(Slot(arg, array, same))
+        return slots[-1]
+
+    args, kwargs = sample.map(describe)
+    together = space_of(op.name) is POINTWISE
+    return Recipe(args, kwargs, slots, sample.error, together)
+
+
+def _repeating(array: Any, layout: str) -> Any:
+    """Elements that stride 0 can hold: the same along the expanded dimension."""
+    if layout not in ("expanded", "middle") or not array.ndim or not array.size:
+        return array
+    at = array.ndim // 2 if layout == "middle" and array.ndim > 2 else 0
+    first = array.take([0], axis=at)
+    return np.ascontiguousarray(np.broadcast_to(first, array.shape))
+
+
+def _walk(value: Any, change: Callable[[Slot], Any], number: Any) -> Any:
+    if isinstance(value, Slot):
+        return change(value)
+    if isinstance(value, list | tuple):
+        return type(value)(_walk(v, change, number) for v in value)
+    if number is not None and value.__class__ in (int, float):
+        return number(value)
+    return value
+
+
+def _dtype(name: str, value: Any) -> Any:
+    return dtype_of(value) if name == "dtype" and isinstance(value, str) else value
+
+
+def describe(slot: Slot, layout: str) -> str:
+    """`float16[3, 4] transposed`."""
+    shape = ", ".join(map(str, slot.arg.shape))
+    return f"{slot.arg.dtype}[{shape}]" + ("" if layout == "contiguous" else f" {layout}")

@@ -1,0 +1,1 @@
+"""Which designed cases a row has: a space of named factors per family of rows."""

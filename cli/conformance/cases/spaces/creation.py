@@ -1,0 +1,76 @@
+"""Owns the space of rows that make tensors from numbers alone."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mindtorch.ops import Op
+from mindtorch.ops.samples import Sample
+
+from ..factors import Factor, factor
+from .space import QUICK_CAP, Chosen, Scope, Space, capped, first_float
+
+_SHAPES: Final = {"full": True, "zeros": True, "ones": True}
+CREATED: Final = frozenset(("full", "zeros", "ones", "arange", "linspace", "eye.m"))
+
+
+def _factors(op: Op, scope: Scope) -> list[Factor]:
+    found = [factor("form", "functional"), factor("dtype", *first_float(scope.dtypes))]
+    if op.name in _SHAPES:
+        found += [factor("row", *scope.sizes), factor("rank", 2, 1, 0, 3, 8)]
+        if op.name == "full":
+            found.append(factor("value", 2, 0, -3, 1.5, True, 100000))
+        return found
+    if op.name == "eye.m":
+        return [*found, factor("m", 5, 1, 17, 65, 257), factor("n", 5, 1, 16, 33, 129)]
+    found += [
+        factor("row", *scope.sizes),
+        factor("start", 0, -3, 0.5, 10),
+        factor("step", 1, 2, -1, 0.25),
+    ]
+    return found
+
+
+def _build(op: Op, chosen: Chosen) -> Sample:
+    kwargs = {"dtype": chosen["dtype"]}
+    if op.name == "eye.m":
+        return Sample((chosen.number("n"), chosen.number("m")), kwargs)
+    row = chosen.number("row")
+    if op.name in _SHAPES:
+        lead = (2, 1, 3, 1, 1, 2, 1)[: max(chosen.number("rank") - 1, 0)]
+        shape = capped((*lead, row), len(lead), QUICK_CAP) if chosen["rank"] != "0" else ()
+        return (
+            Sample((shape, _value(chosen)), kwargs)
+            if op.name == "full"
+            else Sample((shape,), kwargs)
+        )
+    return Sample(_range(op, chosen, row), kwargs)
+
+
+def _value(chosen: Chosen) -> float | int | bool:
+    if chosen["value"] == "True":
+        return True
+    value = float(chosen["value"])
+    if "int" in chosen["dtype"] or chosen["dtype"] == "bool":
+        return int(abs(value)) % 128
+    return int(value) if value == int(value) else value
+
+
+def _range(op: Op, chosen: Chosen, row: int) -> tuple[float | int, ...]:
+    start, step = float(chosen["start"]), float(chosen["step"])
+    row = min(row, {"float16": 1025, "bfloat16": 129}.get(chosen["dtype"], row))
+    if "float" not in chosen["dtype"]:
+        start, step = float(int(start)), float(int(step) or 1)
+        most = {"uint8": 100, "int8": 60, "int16": 16000}.get(chosen["dtype"], row)
+        row = min(row, most)
+        start, step = (0.0, 1.0) if chosen["dtype"] == "uint8" else (start, step)
+    if op.name == "linspace":
+        return (_plain(start), _plain(start + step * row), row)
+    return (_plain(start), _plain(start + step * row), _plain(step))
+
+
+def _plain(value: float) -> float | int:
+    return int(value) if value == int(value) else value
+
+
+CREATION: Final = Space(_factors, _build)

@@ -1,0 +1,190 @@
+"""Owns the space of rows that index: where indices point, how many there are, which dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from mindtorch.ops import Op
+from mindtorch.ops.samples import Sample
+
+from ..factors import Factor, factor
+from ..inputs import FILLS, INDEX_FILLS, Input
+from .space import INDEX_DTYPES, LAYOUTS, QUICK_CAP, Chosen, Scope, Space, common, data, indices
+
+# Rows whose result depends on the order of repeated indices: none may repeat.
+_ONCE: Final = frozenset(("scatter.src", "index_copy", "index_put"))
+_MANY: Final = frozenset(("index", "index_put"))
+_KEYS: Final = ("one", "two", "gap", "second", "broadcast")
+_PADDING: Final = (-1, 0, 2)
+
+
+def _factors(op: Op, scope: Scope) -> list[Factor]:
+    sums = op.tolerance != "exact"
+    found = common(op, scope, ("normal", "mixed", "integer") if sums else FILLS)
+    # Sums of equal terms round one way, which no bound expects: no stride 0 in what is added.
+    layouts = [x for x in LAYOUTS if not (sums and x in ("expanded", "middle"))]
+    if op.name == "embedding_dense_backward":
+        found[2] = factor("layout", *layouts)
+    patterns = [p for p in INDEX_FILLS if op.name not in _ONCE or p != "repeated"]
+    found += [
+        factor("pattern", *patterns), factor("index", *_index_dtypes(op)),
+        factor("count", *scope.upto(1025), *((65537,) if scope.full else ())),
+        factor("size", *scope.upto(4097)), factor("batch", 3, 1, 17, 65),
+        factor("layouti", *layouts),
+    ]  # fmt: skip
+    if op.name in _MANY:
+        found.append(factor("keys", *_KEYS))
+    elif "dim" in {a.name for a in op.schema.args}:
+        found.append(factor("dim", 0, 1, 2, -1, -2, -3))
+    if "value" in {a.name for a in op.schema.args}:
+        found.append(factor("value", 2, 0, 1, -3, 2.5))
+    if op.name in _TAKES_SOURCE:
+        found.append(factor("layout1", *layouts))
+    if op.name == "index_add":
+        found.append(factor("alpha", 1, 2, -3, 0))
+    if op.name == "index_put":
+        found += [factor("accumulate", "no", "yes"), factor("source", "full", "zero-dim", "lower")]
+    if op.name.startswith("embedding"):
+        found += [factor("padding", *_PADDING), factor("frequency", "no", "yes")]
+    return found
+
+
+def _index_dtypes(op: Op) -> tuple[str, ...]:
+    """gather and scatter take int64 alone (torch: "Expected dtype int64 for index")."""
+    return INDEX_DTYPES[:1] if op.name.startswith(("gather", "scatter")) else INDEX_DTYPES
+
+
+_TAKES_SOURCE: Final = frozenset(("scatter.src", "scatter_add", "index_add", "index_copy",
+                                  "index_put"))  # fmt: skip
+
+
+def _place(chosen: Chosen) -> tuple[list[int], int, int, int]:
+    """(shape, dim from 0, dim as given, count of indices)."""
+    size, batch, count = (chosen.number(n) for n in ("size", "batch", "count"))
+    dim = chosen.number("dim")
+    at = dim % 3
+    shape = [batch, 2, batch]
+    shape[at] = size
+    while shape[0] * shape[1] * shape[2] > QUICK_CAP or count * batch * 2 * batch > QUICK_CAP:
+        if batch == 1:
+            break
+        batch = max(1, batch // 4)
+        shape = [n if d == at else min(n, batch) for d, n in enumerate(shape)]
+    return shape, at, dim, count
+
+
+def _once(op: Op, count: int, size: int) -> int:
+    return min(count, size) if op.name in _ONCE else count
+
+
+def _build(op: Op, chosen: Chosen) -> Sample:
+    return _BUILDERS[op.name](op, chosen)
+
+
+def _number(chosen: Chosen) -> Any:
+    value = float(chosen["value"])
+    if chosen["dtype"] == "bool":
+        return bool(value)
+    if chosen["dtype"] == "uint8":
+        value = abs(value)
+    whole = value == int(value) or "int" in chosen["dtype"]
+    return int(value) if whole else value
+
+
+def _elementwise(op: Op, chosen: Chosen) -> Sample:
+    """gather and scatter: an index per element."""
+    shape, at, dim, count = _place(chosen)
+    count = _once(op, count, shape[at])
+    where = [count if d == at else n for d, n in enumerate(shape)]
+    if chosen["batch"] == "17":
+        where = [n if d == at else max(1, n - 1) for d, n in enumerate(where)]
+    index = _along(indices(where, shape[at], chosen), at)
+    args: list[Any] = [data(op, shape, chosen), dim, index]
+    if op.name in ("scatter.src", "scatter_add"):
+        args.append(data(op, where, chosen, 1))
+    elif op.name == "scatter.value":
+        args.append(_number(chosen))
+    return Sample(tuple(args))
+
+
+def _along(index: Input, at: int) -> Input:
+    """Mark the dimension in which indices must not repeat."""
+    from dataclasses import replace
+
+    return replace(index, operand=10 + at)
+
+
+def _slices(op: Op, chosen: Chosen) -> Sample:
+    """index_select and its kin: a list of indices along one dimension."""
+    shape, at, dim, count = _place(chosen)
+    count = _once(op, count, shape[at])
+    args: list[Any] = [data(op, shape, chosen), dim, indices((count,), shape[at], chosen)]
+    where = [count if d == at else n for d, n in enumerate(shape)]
+    if op.name in ("index_add", "index_copy"):
+        args.append(data(op, where, chosen, 1))
+    elif op.name == "index_fill":
+        args.append(_number(chosen))
+    return Sample(tuple(args), {"alpha": chosen.number("alpha")} if op.name == "index_add" else {})
+
+
+def _keyed(op: Op, chosen: Chosen) -> Sample:
+    """index and index_put: tensors for some dimensions, gaps, masks."""
+    size, batch, count = (chosen.number(n) for n in ("size", "batch", "count"))
+    size, batch = min(size, 1025), min(batch, 17)
+    shape = (size, batch, 4)
+    repeats = op.name == "index" or chosen.flag("accumulate")
+    count = count if repeats else min(count, size)
+    count = min(count, 4097)
+    first = indices((count,), size, chosen)
+    keys, result = _keys(chosen, shape, count, first)
+    args: list[Any] = [data(op, shape, chosen), keys]
+    if op.name == "index_put":
+        # Equal terms added many times round one way: what accumulates differs.
+        how = "full" if chosen.flag("accumulate") else chosen["source"]
+        values = {"full": result, "zero-dim": (), "lower": result[1:]}[how]
+        args += [data(op, values, chosen, 1), chosen.flag("accumulate")]
+    return Sample(tuple(args))
+
+
+def _keys(
+    chosen: Chosen, shape: tuple[int, ...], count: int, first: Input
+) -> tuple[list[Any], tuple[int, ...]]:
+    """(indices per dimension, shape of what they pick)."""
+    how = chosen["keys"]
+    other = indices((count,), shape[1], chosen)
+    last = indices((count,), shape[2], chosen)
+    if how == "two":
+        return [first, other], (count, shape[2])
+    if how == "gap":
+        return [first, None, last], (count, shape[1])
+    if how == "second":
+        few = indices((min(count, shape[1]),), shape[1], chosen)
+        return [None, few], (shape[0], few.shape[0], shape[2])
+    if how == "broadcast":
+        few = indices((min(count, 3), 1), shape[0], chosen)
+        row = indices((min(shape[1], 5),), shape[1], chosen)
+        return [few, row], (few.shape[0], row.shape[0], shape[2])
+    return [first], (count, *shape[1:])
+
+
+def _embedding(op: Op, chosen: Chosen) -> Sample:
+    rows, width, count = chosen.number("size"), chosen.number("batch"), chosen.number("count")
+    rows = max(rows, 3)
+    shape = (2, count) if chosen["layouti"] != "contiguous" else (count,)
+    where = indices(shape, rows, chosen)
+    padding = chosen.number("padding")
+    if op.name == "embedding":
+        return Sample((data(op, (rows, width), chosen), where))
+    grad = data(op, (*shape, width), chosen)
+    return Sample((grad, where, rows, padding, chosen.flag("frequency")))
+
+
+_BUILDERS: Final[dict[str, Callable[[Op, Chosen], Sample]]] = {
+    **dict.fromkeys(("gather", "scatter.src", "scatter.value", "scatter_add"), _elementwise),
+    **dict.fromkeys(("index_select", "index_add", "index_copy", "index_fill"), _slices),
+    **dict.fromkeys(("index", "index_put"), _keyed),
+    **dict.fromkeys(("embedding", "embedding_dense_backward"), _embedding),
+}
+INDEX: Final = Space(_factors, _build)
+INDEXED: Final = frozenset(_BUILDERS)

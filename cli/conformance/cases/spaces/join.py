@@ -1,0 +1,149 @@
+"""Owns the space of rows that move whole tensors: joining, repeating, padding, casting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from mindtorch.ops import Op
+from mindtorch.ops.samples import Sample
+
+from ..factors import Factor, factor
+from ..inputs import Input
+from .space import LAYOUTS, QUICK_CAP, Chosen, Scope, Space, capped, common, data
+
+_TENSORS: Final = (2, 1, 3, 4, 5, 8, 9, 17, 33)
+_PADS: Final = ("1,2", "0,0", "3,0", "0,5", "1,0,0,2", "2,2,1,1", "-1,2", "2,-1", "1,1,1,1,1,1")
+
+
+def _factors(op: Op, scope: Scope) -> list[Factor]:
+    found = common(op, scope)
+    found += [
+        factor("row", *scope.sizes), factor("batch", 3, 1, 2, 17, 65),
+        factor("rank", 2, 1, 3, 4, 6),
+        *_OWN[op.name](op, scope),
+    ]  # fmt: skip
+    return found
+
+
+def _joined(op: Op, scope: Scope) -> list[Factor]:
+    found = [
+        factor("tensors", *_TENSORS), factor("dim", "last", "first", "middle", "negative"),
+        factor("layout1", *LAYOUTS),
+    ]  # fmt: skip
+    if op.name == "cat":
+        found += [factor("others", "other", "same", "empty", "one"),
+                  factor("promote", "same", *(d for d in ("float64", "int32", "float16")
+                                              if d in scope.dtypes))]  # fmt: skip
+    return found
+
+
+def _cast(_op: Op, scope: Scope) -> list[Factor]:
+    return [factor("to_dtype", *scope.dtypes)]
+
+
+_OWN: Final[dict[str, Callable[[Op, Scope], list[Factor]]]] = {
+    "cat": _joined,
+    "stack": _joined,
+    "_to_copy": _cast,
+    "clone": lambda _op, _scope: [],
+    "zero": lambda _op, _scope: [],
+    "fill": lambda _op, _scope: [factor("value", 2, 0, 1.5, -3, True)],
+    "copy": lambda _op, scope: [factor("promote", "same", *scope.dtypes),
+                                factor("layout1", *LAYOUTS)],
+    "repeat": lambda _op, _scope: [factor("repeats", 2, 1, 3, 0, 5), factor("lead", "no", "yes")],
+    "constant_pad_nd": lambda _op, _scope: [factor("pad", *_PADS),
+                                            factor("value", 0, 1.5, -2, 7)],
+    "nonzero": lambda _op, _scope: [],
+    "masked_select": lambda _op, _scope: [factor("layout1", *LAYOUTS),
+                                          factor("mask", "same", "lower", "front")],
+    "masked_scatter": lambda _op, _scope: [factor("layout1", *LAYOUTS)],
+}  # fmt: skip
+JOINED: Final = frozenset(_OWN)
+
+
+def _shape(chosen: Chosen, most: int = 6) -> tuple[int, ...]:
+    rank, row, batch = (chosen.number(n) for n in ("rank", "row", "batch"))
+    lead = [batch, 2, 1, 2, 1][: min(rank, most) - 1]
+    return capped([*lead, row], len(lead), QUICK_CAP)
+
+
+def _build(op: Op, chosen: Chosen) -> Sample:
+    shape = _shape(chosen)
+    if op.name in ("cat", "stack"):
+        return _joining(op, chosen, shape)
+    x = data(op, shape, chosen)
+    if op.name == "_to_copy":
+        return Sample((_castable(x, chosen["to_dtype"]),), {"dtype": chosen["to_dtype"]})
+    if op.name in ("clone", "zero", "nonzero"):
+        return Sample((x,))
+    if op.name == "fill":
+        return Sample((x, _number(chosen)))
+    if op.name == "copy":
+        dtype = chosen["dtype"] if chosen["promote"] == "same" else chosen["promote"]
+        return Sample((x, _castable(data(op, shape, chosen, 1, dtype), chosen["dtype"])))
+    if op.name == "repeat":
+        times = [chosen.number("repeats"), *([1] * (len(shape) - 1))]
+        return Sample((x, tuple([2, *times] if chosen.flag("lead") else times)))
+    if op.name == "constant_pad_nd":
+        return Sample((x, _pad(chosen["pad"], shape), _number(chosen)))
+    mask = Input(_mask(chosen, shape), "bool", layout=chosen["layout1"])
+    if op.name == "masked_select":
+        return Sample((x, mask))
+    return Sample((x, mask, data(op, shape, chosen, 2)))
+
+
+def _mask(chosen: Chosen, shape: tuple[int, ...]) -> tuple[int, ...]:
+    how = chosen.get("mask", "same")
+    return shape[1:] if how == "lower" else (1, *shape[1:]) if how == "front" else shape
+
+
+def _castable(x: Input, to: str) -> Input:
+    """Values whose conversion C and torch define: no overflow from floats to integers."""
+    from dataclasses import replace
+
+    if not x.dtype.startswith(("float", "bfloat", "complex")) or "int" not in to:
+        return x
+    low = 0.0 if to == "uint8" else -100.0
+    fill = x.fill if x.fill in ("normal", "integer") else "normal"
+    return replace(x, low=low, high=100.0, fill="normal" if to == "uint8" else fill)
+
+
+def _number(chosen: Chosen) -> Any:
+    if chosen["value"] == "True":
+        return True
+    value = float(chosen["value"])
+    if "int" in chosen["dtype"] or chosen["dtype"] == "bool":
+        return abs(int(value))
+    return int(value) if value == int(value) else value
+
+
+def _pad(text: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+    pads = [int(n) for n in text.split(",")][: 2 * len(shape)]
+    return tuple(max(p, 0) if shape[-1 - i // 2] < 2 else p for i, p in enumerate(pads))
+
+
+def _joining(op: Op, chosen: Chosen, shape: tuple[int, ...]) -> Sample:
+    rank = len(shape)
+    at = {"last": rank - 1, "first": 0, "middle": rank // 2, "negative": rank - 1}[chosen["dim"]]
+    count = chosen.number("tensors")
+    shape = capped(shape, rank - 1, QUICK_CAP // count)
+    shape = (*shape[:-1], min(shape[-1], max(QUICK_CAP * 2 // count, 1)))
+    tensors = [_member(op, chosen, shape, at, i) for i in range(count)]
+    return Sample((tensors, -1 if chosen["dim"] == "negative" else at))
+
+
+def _member(op: Op, chosen: Chosen, shape: tuple[int, ...], at: int, i: int) -> Input:
+    sizes = list(shape)
+    if i and op.name == "cat":
+        how = chosen["others"]
+        sizes[at] = {"same": sizes[at], "other": sizes[at] // 2 + i, "empty": 0, "one": 1}[how]
+    promote = chosen.get("promote", "same")
+    promoted = promote != "same" and not chosen["dtype"].startswith("complex")
+    dtype = promote if i == 1 and promoted else ""
+    return data(
+        op, sizes, chosen, i, dtype, layout=chosen["layout1"] if i % 2 else chosen["layout"]
+    )
+
+
+JOIN: Final = Space(_factors, _build)

@@ -1,0 +1,224 @@
+"""Owns the space of rows that compute element by element: ranks, sizes, broadcasting, promotion,
+one tensor passed twice, and the numbers of their attributes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any, Final
+
+from mindtorch.ops import OPS, Op
+from mindtorch.ops.samples import Arg, Sample
+
+from ..factors import Factor, factor
+from ..inputs import FILLS, Input, samples
+from .space import LAYOUTS, QUICK_CAP, Chosen, Scope, Space, capped, common, is_float
+
+# Several roundings whose order nobody promises: where they cancel or overflow, results differ.
+_CANCELLING: Final = ("normal", "special", "integer", "halfway", "offset", "nan")
+# Poles at zero and at every negative integer: next to them nothing has a relative error.
+_POLES: Final = ("normal", "hard", "offset", "nan")
+# Rows made of others overflow and round on the way as those do.
+_COMPOSED: Final = ("normal", "integer", "nan")
+_FILLS_OF: Final = {"addcmul": _CANCELLING, "addcdiv": _CANCELLING, "lerp": _CANCELLING,
+                    "digamma": _POLES, "polygamma": _POLES}  # fmt: skip
+_MASKED: Final = frozenset(("where", "masked_fill"))
+_LEAD: Final = (3, 2, 1, 2, 1, 2, 1)
+_MEETS: Final = ("same", "lower", "front", "middle", "end", "both", "zero-dim")
+_NUMBERS: Final = (2, 1.5, -0.75, True, 0, -3)
+_OTHERS: Final = ("float32", "int32", "float16", "float64", "int64", "uint8", "bool", "bfloat16")
+# Attributes that a row's samples leave at their defaults.
+_EXTRA: Final[dict[str, tuple[dict[str, Any], ...]]] = {
+    "add": ({"alpha": 3}, {"alpha": -2}, {"alpha": 0}, {"alpha": 2.5}, {"alpha": -0.625}),
+    "sub": ({"alpha": 3}, {"alpha": -2}, {"alpha": 0}, {"alpha": 2.5}, {"alpha": -0.625}),
+    "rsub": ({"alpha": 3}, {"alpha": 2.5}),
+    "subtract": ({"alpha": 3}, {"alpha": 2.5}),
+    "addcmul": ({"value": 3}, {"value": -2}, {"value": 0.75}),
+    "addcdiv": ({"value": 3}, {"value": -2}, {"value": 0.75}),
+    "round": ({"decimals": 1}, {"decimals": -1}, {"decimals": 3}),
+    "nan_to_num": ({"nan": 1.5}, {"posinf": 2.5, "neginf": -3.5}),
+    "isclose": ({"equal_nan": True}, {"rtol": 0.25, "atol": 0.125}, {"rtol": 0.0, "atol": 0.0}),
+    "gelu": ({"approximate": "tanh"},),
+}
+_MOVED: Final[dict[str, tuple[tuple[Any, ...], ...]]] = {
+    "leaky_relu": ((0.3,), (-0.5,), (0,), (1.5,)),
+    "elu": ((0.7, 1.3, 1.9), (2, 1, 1)),
+    "hardtanh": ((-0.3, 0.6), (-2, 3)),
+    "softplus": ((2.5, 1.5), (0.5, 20), (1, 0.25)),
+    "softshrink": ((0.25,), (1.25,), (0,)),
+    "hardshrink": ((0.25,), (1.25,), (0,)),
+    "threshold": ((0.4, -7.0), (-1.0, 2.5)),
+    "threshold_backward": ((0,), (0.5,), (-1.0,)),
+    "clamp": ((-0.5, 0.75), (None, 0.25), (-0.25, None), (1, -1), (-1, 2)),
+}
+
+
+def frames(op: Op) -> list[Sample]:
+    """The different ways in which the row's samples and tables fill its arguments."""
+    return _frames(op.name)
+
+
+@cache
+def _frames(name: str) -> list[Sample]:
+    op = OPS[name]
+    good = [s for s in samples(op) if not s.error] or [_from_schema(op)]
+    found: dict[str, Sample] = {}
+    first = good[0]
+    made = [first, *(Sample(first.args, {**first.kwargs, **extra})
+                     for extra in _EXTRA.get(op.name, ()))]  # fmt: skip
+    tensors = [a for a in first.args if isinstance(a, Arg)]
+    made += [Sample((*tensors, *rest)) for rest in _MOVED.get(op.name, ())]
+    made += [_numbered(first, n) for n in _numbers(op)]
+    for sample in [*made, *good]:
+        found.setdefault(_shape_of(sample), sample)
+    return list(found.values())
+
+
+def _numbers(op: Op) -> tuple[Any, ...]:
+    """Numbers for a second operand that may be one; bits have no fractions."""
+    if not _union(op):
+        return ()
+    return _NUMBERS if not op.name.startswith("bitwise_") else (2, 1, 5)
+
+
+def _union(op: Op) -> bool:
+    return len(op.schema.args) > 1 and op.schema.args[1].type == "Tensor|Scalar"
+
+
+def _numbered(first: Sample, number: Any) -> Sample:
+    return Sample((first.args[0], number, *first.args[2:]), first.kwargs)
+
+
+def _from_schema(op: Op) -> Sample:
+    """A call of tensors alone, for rows without samples."""
+    count = sum(a.type in ("Tensor", "Tensor|Scalar") for a in op.schema.args)
+    rest = _MOVED.get(op.name, ((),))[0]
+    return Sample((*(Arg((3, 4)) for _ in range(count)), *rest))
+
+
+def _shape_of(sample: Sample) -> str:
+    args, kwargs = sample.map(lambda a: replace(a, shape=(), dtype=_kind(a), values=None))
+    return repr((args, kwargs))
+
+
+def _kind(arg: Arg) -> str:
+    return arg.dtype if arg.dtype == "bool" else "data"
+
+
+def _operands(op: Op) -> int:
+    return max(sum(isinstance(a, Arg) for a in f.args) for f in frames(op))
+
+
+def _factors(op: Op, scope: Scope) -> list[Factor]:
+    operands = _operands(op)
+    fills = _COMPOSED if op.body is not None else _FILLS_OF.get(op.name, FILLS)
+    found = common(op, scope, fills)
+    found += [
+        factor("row", *scope.sizes), factor("rank", 2, 1, 0, 3, 4, 5, 8),
+        factor("place", "last", "first", "middle"),
+        factor("call", *range(len(frames(op)))),
+    ]  # fmt: skip
+    for i in range(1, operands):
+        found.append(factor(f"meets{i}", *_MEETS))
+        found.append(factor(f"layout{i}", *LAYOUTS))
+    if operands > 1 and op.body is None:
+        found.append(factor("promote", "same", *(d for d in _OTHERS if d in scope.dtypes)))
+    if operands > 1:
+        found.append(factor("alias", "none", "twice", "out"))
+    elif "out" in found[0].levels:
+        found.append(factor("alias", "none", "out"))
+    return found
+
+
+def _shape(chosen: Chosen) -> tuple[int, ...]:
+    rank, row = chosen.number("rank"), chosen.number("row")
+    if not rank:
+        return ()
+    lead = list(_LEAD[: rank - 1])
+    at = {"last": len(lead), "first": 0, "middle": len(lead) // 2}[chosen["place"]]
+    return capped([*lead[:at], row, *lead[at:]], at, QUICK_CAP)
+
+
+def _met(shape: tuple[int, ...], how: str) -> tuple[int, ...]:
+    """The shape of an operand that broadcasts to `shape`."""
+    if how == "zero-dim" or not shape:
+        return () if how == "zero-dim" or how == "lower" else shape
+    ones = {"front": 0, "both": 0, "middle": len(shape) // 2, "end": len(shape) - 1}
+    if how == "lower":
+        return shape[1:]
+    return tuple(1 if d == ones.get(how, -1) else n for d, n in enumerate(shape))
+
+
+def _build(op: Op, chosen: Chosen) -> Sample:
+    shape = _shape(chosen)
+    frame = frames(op)[chosen.number("call")]
+    counted: list[Input] = []
+
+    def made(arg: Arg) -> Input:
+        i = len(counted)
+        counted.append(_operand(op, arg, shape, chosen, i))
+        return counted[-1]
+
+    args, kwargs = frame.map(made)
+    if "dtype" in kwargs and not is_float(chosen["dtype"]):
+        kwargs = {**kwargs}
+    return Sample(tuple(args), _whole(op, kwargs, chosen))
+
+
+def _whole(op: Op, kwargs: dict[str, Any], chosen: Chosen) -> dict[str, Any]:
+    """Integer tensors take integer factors only (torch refuses others)."""
+    if op.name == "round" and not is_float(chosen["dtype"]):
+        return {}
+    if is_float(chosen["dtype"]) or chosen["dtype"].startswith("complex"):
+        return kwargs
+    return {k: int(v) if k in ("alpha", "value", "beta") and isinstance(v, float) else v
+            for k, v in kwargs.items()}  # fmt: skip
+
+
+def _operand(op: Op, arg: Arg, shape: Sequence[int], chosen: Chosen, i: int) -> Input:
+    shape = tuple(shape)
+    how = chosen.get(f"meets{i}", "same") if i else "same"
+    inplace = chosen.get("form") == "inplace"
+    if not i and chosen.get("meets1") == "both" and not inplace and shape:
+        shape = (*shape[:-1], 1)
+    mask = arg.dtype == "bool" and op.name in _MASKED
+    dtype = "bool" if mask else chosen["dtype"]
+    if i == 1 and not mask and chosen.get("promote", "same") != "same":
+        halves = {dtype, chosen["promote"]} == {"float16", "bfloat16"}
+        narrow = inplace and dtype in ("float16", "bfloat16") and chosen["promote"] == "float64"
+        narrow = narrow or halves or (inplace and dtype == "bool")
+        dtype = dtype if narrow else chosen["promote"]
+    name = "layout" + (str(i) if i else "")
+    twice = i > 0 and chosen.get("alias") == "twice" and not mask and how == "same"
+    twice = twice and dtype == chosen["dtype"] and chosen.get("meets1", "same") != "both"
+    return Input(
+        _met(shape, how), dtype, arg.low, arg.high, layout=chosen.get(name, "contiguous"),
+        fill=_fill(op, chosen), operand=i, op=op.name, same=0 if twice else None,
+    )  # fmt: skip
+
+
+def _fill(op: Op, chosen: Chosen) -> str:
+    """Operands of complex numbers stay finite too: see fills.py."""
+    fill = chosen["values"]
+    if op.name == "isclose" and not is_float(chosen["dtype"]):
+        return "normal"  # in which type the bound of integers is computed is nobody's promise
+    if op.name == "pow" and chosen["call"] != "0" and fill == "special":
+        return "normal"  # references take roots and quotients for some exponents
+    if chosen["dtype"] == "float64" and op.name in ("add", "sub") and chosen["call"] != "0":
+        return "normal"  # with alpha, one rounding or two: float64 has no wider reference
+    if _narrowed(chosen) and fill not in ("integer", "nan"):
+        return "normal"
+    plain = fill in ("normal", "halfway")
+    return fill if plain or not chosen["dtype"].startswith("complex") else "normal"
+
+
+def _narrowed(chosen: Chosen) -> bool:
+    """Whether integers meet a 16-bit float, whose conversion large ones do not survive."""
+    pair = (chosen["dtype"], chosen.get("promote", "same"))
+    narrow = [d for d in pair if d in ("float16", "bfloat16")]
+    return pair[1] != "same" and len(narrow) == 1 and any("int" in d for d in pair)
+
+
+POINTWISE: Final = Space(_factors, _build)

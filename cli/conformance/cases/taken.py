@@ -1,0 +1,36 @@
+"""Owns which dtypes a row's own cpu code takes, tried once on its plain case."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+import numpy as np
+
+from mindtorch.ops import OPS, Op
+
+from ..run.tensors import call, on_cpu
+from .case import designed
+from .recipe import recipe
+from .refused import refused
+from .spaces.random import RANDOM_KINDS
+
+
+def takes(op: Op, dtypes: Sequence[str]) -> tuple[str, ...]:
+    """Those of `dtypes` that the row's own cpu code takes in its plain case."""
+    return tuple(d for d in dtypes if not refused(op.name, d) and _takes(op.name, d))
+
+
+@cache
+def _takes(name: str, dtype: str) -> bool:
+    op = OPS[name]
+    if name in RANDOM_KINDS:
+        return True
+    try:
+        made = recipe(op, designed(name, "functional", {"dtype": dtype}), 0)
+        args, kwargs = made.fill(lambda s: on_cpu(s.array))
+        with np.errstate(all="ignore"):
+            call(op, args, kwargs)
+    except Exception:
+        return False
+    return True

@@ -1,0 +1,1 @@
+"""ACLNN operators as subjects of `check`: their specs, and how a case of one runs."""

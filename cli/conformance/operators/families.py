@@ -1,0 +1,20 @@
+"""Owns which operators a family name means; reads the spec rows only."""
+
+from __future__ import annotations
+
+from .spec import SPECS
+
+
+def _declare() -> None:
+    from . import rows  # noqa: F401 - declares the rows
+
+
+def in_family(family: str) -> list[str]:
+    """Operators with a spec row of that family."""
+    _declare()
+    return [name for name, row in SPECS.items() if row.family == family]
+
+
+def operator_families() -> set[str]:
+    _declare()
+    return {row.family for row in SPECS.values()}

@@ -1,0 +1,43 @@
+"""Owns finding a subject by its name: a torch row, a spec row, or what a row's call says."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import Any
+
+from mindtorch.ops import OPS
+
+from ..run.rows import TorchRow
+from ..run.subject import PREFIX, Subject, UnknownSubjectError
+from . import rows
+from .derived import derived
+from .operator import Operator
+from .spec import SPECS, UNSPECIFIED
+
+assert rows  # importing it declares the spec rows
+
+
+def subject(name: str, declarations: Any = None) -> Subject:
+    """The subject called `name`; `declarations` are the install's, which ACLNN operators need.
+
+    UnknownSubjectError for a name that nothing has, and for an operator whose formula no row
+    states.
+    """
+    if name in OPS:
+        return TorchRow(OPS[name])
+    if not name.startswith(PREFIX) or declarations is None:
+        near = ", ".join(get_close_matches(name, list(OPS), 3))
+        raise UnknownSubjectError(f"{name}: no such operator" + (f"; near: {near}" if near else ""))
+    signature = declarations.ops.get(name)
+    if signature is None:
+        raise UnknownSubjectError(f"{name}: the install at hand declares no such operator")
+    if name in SPECS:
+        return Operator(signature, SPECS[name])
+    row = SPECS.get(name.replace("aclnnInplace", "aclnn", 1))
+    if row is not None and row.writes_first:
+        return Operator(signature, row.inplace(name, signature.params[0].name))
+    found = derived(signature)
+    if found is None:
+        why = UNSPECIFIED[name].known if name in UNSPECIFIED else "no row states its formula"
+        raise UnknownSubjectError(f"{name}: {why}")
+    return found

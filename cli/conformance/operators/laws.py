@@ -1,0 +1,142 @@
+"""Owns how a case of an ACLNN operator runs: place, call by header name, read back, compare."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from aclnn_bindings.interface.dtypes import DTYPES
+from aclnn_bindings.runtime.status import AclError
+from mindtorch._backends.npu import runtime
+from mindtorch.laws.judge import guards
+from mindtorch.laws.judge.precision import numpy_dtype
+
+from ..cases.recipe import Slot
+from ..record.result import Result
+from ..run.cann_words import one_line
+from ..run.comparison import compare
+from ..run.golden import Golden
+from ..run.subject import Law
+from ..run.trial import Trial
+from .placing import Laid, Written, blank, lay
+
+# Garbage of outputs and free memory in the two runs of a case.
+_GARBAGE: Final = (0xFF, 0x3C)
+_WORKSPACES: Final = (512, 4096, 32768)
+
+
+class Launch:
+    """One launch of a trial's operator: its tensors on the device, by header parameter."""
+
+    def __init__(self, trial: Trial, operator: Any, golden: Golden, garbage: int) -> None:
+        self.trial, self.operator, self.golden = trial, operator, golden
+        self.cann, self.garbage = runtime.cann(), garbage
+        self.laid: list[Laid] = []
+        self.results: dict[int, Laid] = {}
+
+    def prepare(self) -> None:
+        """Place every tensor."""
+        values = self.operator.values(self.trial.recipe, self.golden)
+        self.arguments = {name: self._argument(name, value) for name, value in values.items()}
+        self.call = self.cann.op(self.operator.name)
+
+    def launch(self) -> None:
+        """Queue one launch."""
+        self.call(**self.arguments)
+
+    def run(self) -> None:
+        """Place everything, launch once and wait."""
+        self.prepare()
+        self._dirty()
+        self.launch()
+        self.cann.runtime.current_stream().synchronize()
+
+    def _dirty(self) -> None:
+        sizes = {a.nbytes for a in self.golden.native if a is not None} | set(_WORKSPACES)
+        held = [self.cann.tensor(np.full(n, self.garbage, np.uint8)) for n in sizes if n]
+        for tensor in held:
+            tensor.close()
+
+    def _argument(self, name: str, value: Any) -> Any:
+        if isinstance(value, Written):
+            return self._written(name, value)
+        if isinstance(value, Slot):
+            return self._put(lay(self.cann, value.array, self._layout(value),
+                                 format=self.operator.format(name)))  # fmt: skip
+        if isinstance(value, list):
+            return tuple(self._argument(name, v) for v in value)
+        return value
+
+    def _layout(self, slot: Slot) -> str:
+        layout = self.trial.case.layout
+        # Indices keep their values, which "expanded" would repeat.
+        if self.trial.case.form == "out" or (layout == "expanded" and slot.arg.values is not None):
+            return "contiguous"
+        return layout
+
+    def _written(self, name: str, value: Any) -> Any:
+        case = self.trial.case
+        own = case.layout if case.form == "out" or value.slot is not None else "contiguous"
+        layout = "contiguous" if own == "expanded" else own
+        form = self.operator.format(name)
+        if value.slot is not None:
+            made = lay(self.cann, value.slot.array, layout, True, form)
+        else:
+            like = self.golden.native[value.index]
+            if value.dtype:
+                like = like.astype(numpy_dtype(DTYPES[value.dtype].numpy))
+            made = blank(self.cann, like, layout, self.garbage, form)
+        self.results[value.index] = made
+        return self._put(made)
+
+    def _put(self, made: Laid) -> Any:
+        self.laid.append(made)
+        return made.tensor
+
+    def read(self) -> list[Any]:
+        """The results in the reference's order."""
+        return [self.results[k].read() for k in sorted(self.results)]
+
+    def trespass(self) -> list[str]:
+        inputs = sum(p.trespass() for p in self.laid if not p.may_change)
+        outputs = sum(p.trespass() for p in self.laid if p.may_change)
+        return guards.trespass(inputs, outputs)
+
+    def close(self) -> None:
+        for made in self.laid:
+            made.close()
+
+
+def functional(trial: Trial) -> Result:
+    """device = reference, twice, with different garbage in memory; nothing else is written."""
+    operator: Any = trial.subject
+    golden = operator.golden(trial.recipe, trial.need)
+    runs, objections = [], []
+    for garbage in _GARBAGE:
+        launch = Launch(trial, operator, golden, garbage)
+        try:
+            launch.run()
+        except AclError as error:
+            launch.close()
+            if not operator.elsewhere:
+                raise
+            why = f"documents do not list this product: {one_line(error)}"
+            return trial.result("UNSUPPORTED", reason=why)
+        try:
+            runs.append(launch.read())
+            objections += launch.trespass()
+        finally:
+            launch.close()
+    if trial.need.tier != "none":
+        objections += [o for a, b in zip(*runs, strict=True) if (o := guards.second_run(a, b))]
+    kept = sorted(launch.results)
+    golden = golden.only(kept)
+    got = [(a.dtype.name, a) for a in runs[0]]
+    return compare(trial, operator.settle(golden, runs[0]), got, list(dict.fromkeys(objections)))
+
+
+LAWS: Final[dict[str, Law]] = {
+    "functional": functional,
+    "out": functional,
+}

@@ -1,0 +1,266 @@
+"""Owns ACLNN operators as subjects: a header's signature joined with what says its formula."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from aclnn_bindings.install.products import product_of, support
+from aclnn_bindings.interface.signature import Direction, Kind, OpSignature, Param
+from mindtorch.laws.judge.classes import Requirement
+from mindtorch.laws.judge.precision import numpy_dtype
+from mindtorch.ops.samples import Sample
+
+from ..cases.case import ACL_DTYPES, DTYPES
+from ..cases.claims import Claims
+from ..cases.inputs import tensors_of
+from ..cases.recipe import Recipe, Slot, main_dtype
+from ..run.golden import Golden, ReferenceRefusesError, lifted
+from ..run.subject import Law
+from .laws import LAWS
+from .placing import Written
+from .spec import MISSING, Spec, SpecError
+
+_NULLABLE: Final = frozenset((
+    Kind.TENSOR, Kind.TENSOR_LIST, Kind.SCALAR, Kind.SCALAR_LIST, Kind.INT_ARRAY,
+    Kind.BOOL_ARRAY, Kind.FLOAT_ARRAY, Kind.STRING,
+))  # fmt: skip
+_VERSION: Final = re.compile(r"V\d+$")
+
+
+class Operator:
+    """One ACLNN operator whose formula a spec row states."""
+
+    differentiable = False
+    shares_row = False
+
+    def __init__(self, signature: OpSignature, row: Spec) -> None:
+        self.signature, self.spec, self.name = signature, row, signature.name
+        self.family, self.tolerance = row.family, row.tolerance
+        self.calls: tuple[str, ...] = (self.name,)
+        self.fixed_layout, self.fixed_shape = row.fixed_layout, row.fixed_shape
+        self.known, self.specials = row.parameters(), row.specials
+        self.forms: tuple[str, ...] = () if row.fixed_layout else ("out",)
+        self.elsewhere, self.sparse = False, row.sparse
+
+    def samples(self) -> list[Sample]:
+        return list(self.spec.samples())
+
+    def requirement(self, dtype: str) -> Requirement:  # noqa: ARG002 - rows of torch need it
+        return self.spec.requirement()
+
+    def laws(self) -> Mapping[str, Law]:
+        return LAWS
+
+    def format(self, param: str) -> str:
+        """The aclFormat of a tensor parameter; "" goes by rank."""
+        return self.spec.formats.get(param, "")
+
+    def claims(self, declarations: Any, soc: str) -> Claims:  # noqa: ARG002 - the signature is held
+        """Dtypes of the main tensor: documents of the product, else header, else the samples."""
+        documented = support(self.name, product_of(soc))
+        self.elsewhere = documented is not None and documented.on(product_of(soc)) is False
+        return Claims(self._claimed(documented), self._listed(documented))
+
+    def _claimed(self, documented: Any) -> tuple[str, ...]:
+        samples = [s for s in self.samples() if not s.error]
+        if not samples:
+            return ()
+        main = main_dtype(tensors_of(samples[0]))
+        for param in self.signature.params:
+            value = samples[0].kwargs.get(self._row_name(param.name))
+            first = value[0] if isinstance(value, list) and value else value
+            if getattr(first, "dtype", "") != main or not main:
+                continue
+            names = documented.dtypes.get(param.name) if documented is not None else None
+            found = {ACL_DTYPES[n] for n in names or param.dtypes if n in ACL_DTYPES}
+            if found:
+                return tuple(d for d in DTYPES if d in found and d in (self.spec.dtypes or DTYPES))
+            break
+        shown = {main_dtype(tensors_of(s)) for s in samples if tensors_of(s)}
+        return tuple(d for d in DTYPES if d in shown)
+
+    def _listed(self, documented: Any) -> Any:
+        tensors = [p for p in self.signature.params if p.kind is Kind.TENSOR]
+        lists = any(p.kind is Kind.TENSOR_LIST for p in self.signature.params)
+
+        def listed(name: str) -> tuple[tuple[str, ...], ...] | None:
+            if name != self.name or documented is None or lists:
+                return None
+            return tuple(documented.dtypes.get(p.name, ()) for p in tensors)
+
+        return listed
+
+    def _row_name(self, param: str) -> str:
+        return self.spec.renamed.get(param, param)
+
+    def values(self, recipe: Recipe, golden: Golden) -> dict[str, Any]:
+        """What each header parameter gets: a Slot, a list of them, a Written, a plain value."""
+        outs = list(self.spec.outs)
+        found: dict[str, Any] = {}
+        given = self._given(recipe)
+        for param in self.signature.params:
+            name = self._row_name(param.name)
+            if name in outs:
+                group = golden.groups[outs.index(name)]
+                found[param.name] = _written(group, given.get(name), golden)
+            else:
+                found[param.name] = self._input(param, name, given)
+        return found
+
+    def _given(self, recipe: Recipe) -> Mapping[str, Any]:
+        """The recipe's arguments in the dtypes that belong together."""
+        if not self.spec.casts:
+            return recipe.kwargs
+        main = main_dtype([s.arg for s in recipe.slots])
+        return {k: _cast(v, self.spec.casts.get(k, {}).get(main, "")) for k, v in
+                recipe.kwargs.items()}  # fmt: skip
+
+    def _input(self, param: Param, name: str, given: Mapping[str, Any]) -> Any:
+        value = given.get(name, self.known.get(name, MISSING))
+        if value is MISSING or value is None:
+            may = param.direction is not Direction.INOUT or param.optional
+            if param.kind in _NULLABLE and may:
+                return None
+            raise SpecError(f"{self.name}: no sample gives {param.name}, and null is no value for "
+                            f"a {param.kind.value}")  # fmt: skip
+        return value
+
+    def golden(self, recipe: Recipe, need: Requirement) -> Golden:
+        """The row's reference on the case's inputs, with a scale where the rule wants one."""
+        with np.errstate(all="ignore"):
+            found = self._reference(recipe, lambda a: a)
+            scale = self._scale(recipe, need)
+        values: list[Any] = []
+        native: list[Any] = []
+        groups: list[Any] = []
+        for value, rule in zip(found, self.spec.outs.values(), strict=True):
+            dtype = self._dtype(rule, recipe)
+            many = value if isinstance(value, list) else [value]
+            places = tuple(range(len(values), len(values) + len(many)))
+            groups.append(places if isinstance(value, list) else places[0])
+            values += many
+            native += [None if v is None else _native(v, dtype, self.spec.steps) for v in many]
+        exact = [v if n is None or self._real(v, n) else lifted(n)
+                 for v, n in zip(values, native, strict=True)]  # fmt: skip
+        return Golden(native, exact, scale or [None] * len(native), tuple(groups))
+
+    def _real(self, value: Any, native: Any) -> bool:
+        """Whether a result is compared with the reference before it was rounded to `native`."""
+        return value.dtype.kind in "fc" and (self.spec.steps or native.dtype.kind not in "iub")
+
+    def _reference(self, recipe: Recipe, change: Any) -> list[Any]:
+        arguments, given = {}, self._given(recipe)
+        for name, default in self.known.items():
+            value = given.get(name, default)
+            if value is MISSING:
+                value = None
+            arguments[self._python(name)] = _host(value, change)
+        try:
+            found = self.spec.reference(**arguments)
+        except Exception as error:
+            raise ReferenceRefusesError(error) from error
+        found = found if isinstance(found, tuple) else (found,)
+        if len(found) != len(self.spec.outs):
+            raise SpecError(f"{self.name}: the reference gives {len(found)} results, the row names "
+                            f"{len(self.spec.outs)}")  # fmt: skip
+        return [_array(v) for v in found]
+
+    def _python(self, name: str) -> str:
+        import keyword
+
+        return name + "_" if keyword.iskeyword(name) else name
+
+    def _dtype(self, rule: str, recipe: Recipe) -> str:
+        value = recipe.kwargs.get(rule)
+        if isinstance(value, list):
+            value = value[0]
+        if isinstance(value, Slot):
+            return str(value.array.dtype.name)
+        return rule
+
+    def _scale(self, recipe: Recipe, need: Requirement) -> list[Any] | None:
+        if need.magnitude != "self" or "ratio" not in need.tier:
+            return None
+        found: list[Any] = []
+        for value in self._reference(recipe, np.abs):
+            found += value if isinstance(value, list) else [value]
+        return [None if v is None else np.abs(v) for v in found]
+
+    def settle(self, golden: Golden, got: Sequence[Any]) -> Golden:
+        """The reference that `got` is compared with: of quantised results the step that came,
+        where it is as near to the real value as rounding allows."""
+        if not self.spec.steps:
+            return golden
+        values = [_step(n, v, g) for n, v, g in zip(golden.native, golden.values, got, strict=True)]
+        return Golden(golden.native, values, golden.scale)
+
+
+# How far from half a step float32 arithmetic before the rounding may lead.
+_SLACK: Final = 0.01
+
+
+def _step(native: Any, value: Any, got: Any) -> Any:
+    """Steps of an integer or 8-bit float result whose reference is real."""
+    coarse = native.dtype.kind in "iub" or native.dtype.name.startswith("float8")
+    if not coarse or value.dtype.kind != "f" or got.shape != value.shape:
+        return value
+    near, have = native.astype(np.float64), got.astype(np.float64)
+    if native.dtype.kind in "iub":
+        fits = np.abs(have - clipped(value, native.dtype)) <= 0.5 + _SLACK
+    else:
+        fits = np.abs(have - value) <= np.abs(near - value) * (1 + _SLACK)
+    return np.where(fits, have, near).astype(native.dtype)
+
+
+def clipped(value: Any, dtype: Any) -> Any:
+    """Real values within the range of an integer dtype."""
+    if dtype == np.bool_:
+        return np.clip(value, 0, 1)
+    bounds = np.iinfo(dtype)
+    return np.clip(value, bounds.min, bounds.max)
+
+
+def _cast(value: Any, dtype: str) -> Any:
+    if dtype and isinstance(value, Slot):
+        return Slot(replace(value.arg, dtype=dtype), value.array.astype(numpy_dtype(dtype)))
+    return [_cast(v, dtype) for v in value] if isinstance(value, list) else value
+
+
+def _written(group: Any, before: Any, golden: Golden) -> Any:
+    if isinstance(group, tuple):
+        given = before if isinstance(before, list) else [None] * len(group)
+        return [_written(k, b, golden) for k, b in zip(group, given, strict=True)]
+    if golden.native[group] is None:
+        return None
+    return Written(group, before if isinstance(before, Slot) else None)
+
+
+def _array(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_array(v) for v in value]
+    return None if value is None else np.asarray(value)
+
+
+def _native(value: Any, dtype: str, steps: bool) -> Any:
+    kind = numpy_dtype(dtype)
+    with np.errstate(all="ignore"):
+        if steps and kind.kind in "iu" and value.dtype.kind == "f":
+            return clipped(np.rint(value), kind).astype(kind)
+        return value.astype(kind)
+
+
+def _host(value: Any, change: Any) -> Any:
+    """Slots as arrays for a reference: floats in float64, complex in complex128."""
+    if isinstance(value, Slot):
+        array = lifted(value.array)
+        if array.dtype.kind == "V" or array.dtype.name.startswith("float8"):
+            array = array.astype(np.float64)
+        return change(array) if array.dtype.kind in "fc" else array
+    if isinstance(value, list):
+        return [_host(v, change) for v in value]
+    return value

@@ -1,0 +1,82 @@
+"""Owns tensors of an ACLNN case on the device: watched memory around views of any layout."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Final
+
+import numpy as np
+
+from aclnn_bindings.call.arrays import DeviceTensor, from_host
+from aclnn_bindings.call.specs import TensorSpec
+
+from ..cases.layouts import Place, outside, place, sentinel_storage, view
+from ..cases.recipe import Slot
+from ..run.tensors import bits
+
+# The format that CANN's PyTorch adapter gives tensors of a rank.
+FORMATS: Final = {3: "NCL", 4: "NCHW", 5: "NCDHW"}
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A parameter that receives result `index`; `slot` is what it holds before, if that counts.
+
+    `dtype` is ACL's name where it is not the reference's.
+    """
+
+    index: int
+    slot: Slot | None = None
+    dtype: str = ""
+
+
+@dataclass(slots=True)
+class Laid:
+    """A tensor of a case: a view of sentinel-filled memory, and what the memory held before."""
+
+    tensor: DeviceTensor
+    base: DeviceTensor
+    before: Any
+    at: Place
+    shape: tuple[int, ...]
+    dtype: Any
+    may_change: bool
+
+    def read(self) -> Any:
+        """The view's elements now."""
+        storage = self.base.numpy()
+        return np.array(view(storage, self.shape, self.at)) if prod(self.shape) else (
+            np.empty(self.shape, self.dtype)
+        )  # fmt: skip
+
+    def trespass(self) -> int:
+        """Elements that changed and may not have: all of an input, padding of an output."""
+        changed = (bits(self.base.numpy()) != bits(self.before)).any(-1)
+        if self.may_change:
+            changed &= outside(self.at, self.shape)
+        return int(changed.sum())
+
+    def close(self) -> None:
+        self.base.close()
+
+
+def lay(cann: Any, array: Any, layout: str, may_change: bool = False, format: str = "") -> Laid:
+    """A tensor with these elements on the current device; `format` "" goes by rank."""
+    shape = tuple(array.shape)
+    at = place(layout, shape)
+    storage = sentinel_storage(at.numel, array.dtype)
+    if prod(shape):
+        view(storage, shape, at)[...] = array
+    base = from_host(cann.runtime, storage)
+    form = format or FORMATS.get(len(shape), "ND")
+    own = base.spec
+    seen = TensorSpec(shape, at.strides, at.offset, own.dtype, own.storage_numel, form)
+    return Laid(DeviceTensor(base.buffer, seen), base, storage, at, shape, array.dtype, may_change)
+
+
+def blank(cann: Any, like: Any, layout: str, value: int, format: str = "") -> Laid:
+    """An output of `like`'s shape and dtype, full of garbage `value` (a byte)."""
+    raw = np.full(like.size * like.itemsize, value & 1 if like.dtype == np.bool_ else value,
+                  np.uint8)  # fmt: skip
+    return lay(cann, raw.view(like.dtype).reshape(like.shape), layout, True, format)

@@ -1,0 +1,339 @@
+"""Scaled dot-product attention in CANN's layouts, its gradients, and rotary embeddings."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from ..spec import given, spec, t, take
+
+_PAPER: Final = ("Vaswani et al.: Attention Is All You Need, 2017; Dao et al.: FlashAttention, "
+                 "2022; op-plugin document npu_fusion_attention")  # fmt: skip
+_ROW: Final[dict[str, Any]] = {"family": "attention", "source": _PAPER, "tolerance": "gradient",
+                               "formats": dict.fromkeys(("query", "key", "keyIn", "value", "dy",
+                               "attentionOut", "attentionOutOut", "dqOut", "dkOut", "dvOut"), "ND"),
+                               }  # fmt: skip
+
+
+def heads(x: Any, layout: str, n: int) -> Any:
+    """[B, N, S, D] of a tensor in a layout; `n` heads where the last dimension holds them."""
+    if layout == "BNSD":
+        return x
+    if layout == "BSND":
+        return x.transpose(0, 2, 1, 3)
+    if layout == "BSH":
+        b, s, h = x.shape
+        return x.reshape(b, s, n, h // n).transpose(0, 2, 1, 3)
+    s, b, h = x.shape  # SBH
+    return x.reshape(s, b, n, h // n).transpose(1, 2, 0, 3)
+
+
+def back(x: Any, layout: str) -> Any:
+    """The layout of [B, N, S, D]."""
+    b, n, s, d = x.shape
+    if layout == "BNSD":
+        return x
+    if layout == "BSND":
+        return x.transpose(0, 2, 1, 3)
+    if layout == "BSH":
+        return x.transpose(0, 2, 1, 3).reshape(b, s, n * d)
+    return x.transpose(2, 0, 1, 3).reshape(s, b, n * d)
+
+
+def _kv_heads(key: Any, query: Any, layout: str, n: int) -> int:
+    if layout in ("BNSD", "BSND"):
+        return int(key.shape[1 if layout == "BNSD" else 2])
+    return n * int(key.shape[-1]) // int(query.shape[-1])
+
+
+def attend(q: Any, k: Any, v: Any, scale: float, bias: Any = None, mask: Any = None,
+           add_first: bool = True) -> Any:  # fmt: skip
+    """(out, weights, row maxima, row sums) of [B, N, S, D]; kv heads repeat to query heads."""
+    group = q.shape[1] // k.shape[1]
+    k, v = np.repeat(k, group, 1), np.repeat(v, group, 1)
+    score = q @ k.swapaxes(-1, -2)
+    if bias is None:
+        score = score * scale
+    else:
+        score = (score + bias) * scale if add_first else score * scale + bias
+    if mask is not None:
+        score = np.where(mask.astype(bool), -np.inf, score)
+    top = score.max(-1, keepdims=True)
+    e = np.exp(score - top)
+    total = e.sum(-1, keepdims=True)
+    return (e / total) @ v, e / total, top, total
+
+
+def flash(
+    query: Any, key: Any, value: Any, scaleValue: float, headNum: int, inputLayout: str,
+    realShiftOptional: Any = None, attenMaskOptional: Any = None, pseType: int = 1,
+) -> Any:  # fmt: skip
+    kv = _kv_heads(key, query, inputLayout, headNum)
+    q = heads(query, inputLayout, headNum)
+    k, v = heads(key, inputLayout, kv), heads(value, inputLayout, kv)
+    out, _, top, total = attend(q, k, v, scaleValue, realShiftOptional, attenMaskOptional,
+                                pseType == 1)  # fmt: skip
+    eight = (*top.shape[:3], 8)
+    return (np.broadcast_to(top, eight), np.broadcast_to(total, eight), np.zeros((0,)),
+            back(out, inputLayout))  # fmt: skip
+
+
+def _shape(layout: str, b: int, n: int, s: int, d: int) -> tuple[int, ...]:
+    return {"BNSD": (b, n, s, d), "BSND": (b, s, n, d), "BSH": (b, s, n * d),
+            "SBH": (s, b, n * d)}[layout]  # fmt: skip
+
+
+def _causal(sq: int, sk: int) -> Any:
+    return given(np.triu(np.ones((sq, sk)), sk - sq + 1).astype(bool).tolist(), "bool")
+
+
+_USUAL: Final[dict[str, Any]] = {"keepProb": 1.0, "preTokens": 65536, "nextTokens": 65536,
+                                 "innerPrecise": 0, "sparseMode": 0, "pseType": 1}  # fmt: skip
+# layout, B, N, kv heads, Sq, Sk, D, masked, shifted
+_FORMS: Final = (
+    ("BSH", 2, 2, 2, 5, 7, 16, False, False), ("BNSD", 1, 4, 2, 9, 9, 16, True, False),
+    ("SBH", 2, 2, 2, 5, 7, 16, True, False), ("BSND", 1, 2, 1, 17, 33, 32, False, False),
+    ("BNSD", 1, 2, 2, 6, 6, 16, True, True), ("BNSD", 1, 1, 1, 130, 131, 64, True, False),
+)  # fmt: skip
+
+
+def _inputs(form: Any, key: str = "key") -> dict[str, Any]:
+    layout, b, n, kv, sq, sk, d, masked, shifted = form
+    half = {"dtype": "float16"}
+    found: dict[str, Any] = {
+        "query": t(*_shape(layout, b, n, sq, d), **half),
+        key: t(*_shape(layout, b, kv, sk, d), **half),
+        "value": t(*_shape(layout, b, kv, sk, d), **half, high=3.0),
+        "scaleValue": d**-0.5, "headNum": n, "inputLayout": layout, **_USUAL,
+    }  # fmt: skip
+    if masked:
+        found["attenMaskOptional"] = _causal(sq, sk)
+    if shifted:
+        name = "realShiftOptional" if key == "key" else "pseShiftOptional"
+        found[name] = t(b, n, sq, sk, **half)
+    return found
+
+
+spec("aclnnFlashAttentionScore aclnnFlashAttentionScoreV2 aclnnFlashAttentionScoreV3",
+     "softmaxMaxOut:float32 softmaxSumOut:float32 softmaxOutOut:query attentionOutOut:query",
+     samples=[take(**_inputs(f)) for f in _FORMS], **_ROW)(flash)  # fmt: skip
+
+
+def flash_grad(
+    query: Any, keyIn: Any, value: Any, dy: Any, scaleValue: float, headNum: int, inputLayout: str,
+    pseShiftOptional: Any = None, attenMaskOptional: Any = None, pseType: int = 1,
+) -> Any:  # fmt: skip
+    """dV = P^T dO; dP = dO V^T; dS = P (dP - rowsum(dO O)); dQ = s dS K; dK = s dS^T Q."""
+    kv = _kv_heads(keyIn, query, inputLayout, headNum)
+    q, g = heads(query, inputLayout, headNum), heads(dy, inputLayout, headNum)
+    k, v = heads(keyIn, inputLayout, kv), heads(value, inputLayout, kv)
+    out, p, _, _ = attend(q, k, v, scaleValue, pseShiftOptional, attenMaskOptional, pseType == 1)
+    group = q.shape[1] // kv
+    kk, vv = np.repeat(k, group, 1), np.repeat(v, group, 1)
+    ds = p * (g @ vv.swapaxes(-1, -2) - (g * out).sum(-1, keepdims=True))
+
+    def fold(x: Any) -> Any:
+        b, n, s, d = x.shape
+        return x.reshape(b, kv, n // kv, s, d).sum(2)
+
+    dq, dk = scaleValue * ds @ kk, fold(scaleValue * ds.swapaxes(-1, -2) @ q)
+    dv = fold(p.swapaxes(-1, -2) @ g)
+    shift = None if pseShiftOptional is None else ds * (scaleValue if pseType == 1 else 1.0)
+    return back(dq, inputLayout), back(dk, inputLayout), back(dv, inputLayout), shift
+
+
+def _grad_inputs(form: Any) -> dict[str, Any]:
+    found = _inputs(form, "keyIn")
+    layout, b, n, _, sq, _, d, *_ = form
+    x = {k: (a.array() if hasattr(a, "array") else a) for k, a in found.items()}
+    half = {k: v.astype(np.float16).astype(np.float64) if hasattr(v, "astype") and
+            v.dtype != bool else v for k, v in x.items()}  # fmt: skip
+    top, total, _, out = flash(
+        half["query"], half["keyIn"], half["value"], x["scaleValue"], n, layout,
+        half.get("pseShiftOptional"), x.get("attenMaskOptional"),
+    )  # fmt: skip
+    fixed = {k: given(half[k].tolist(), "float16") for k in ("query", "keyIn", "value")}
+    if "pseShiftOptional" in half:
+        fixed["pseShiftOptional"] = given(half["pseShiftOptional"].tolist(), "float16")
+    return {**found, **fixed, "dy": t(*_shape(layout, b, n, sq, d), dtype="float16"),
+            "softmaxMaxOptional": given(top.tolist(), "float32"),
+            "softmaxSumOptional": given(total.tolist(), "float32"),
+            "attentionInOptional": given(out.tolist(), "float16")}  # fmt: skip
+
+
+spec("aclnnFlashAttentionScoreGrad aclnnFlashAttentionScoreGradV2",
+     "dqOut:query dkOut:keyIn dvOut:value dpseOut:pseShiftOptional",
+     samples=lambda: [take(**_grad_inputs(f)) for f in _FORMS], dtypes=("float16",),
+     **{**_ROW, "rule": {"norm": 16.0, "reason":
+        "the forward output comes rounded to 16 bit, and its error enters every row"}},
+     )(flash_grad)  # fmt: skip
+
+
+def _packed(lengths: Any) -> list[tuple[int, int]]:
+    ends = list(lengths)
+    return list(zip([0, *ends[:-1]], ends, strict=True))
+
+
+def var_len(
+    query: Any, key: Any, value: Any, scaleValue: float, headNum: int,
+    actualSeqQLenOptional: Any, actualSeqKvLenOptional: Any,
+) -> Any:  # fmt: skip
+    """TND: sequences lie one after another; lengths are running sums."""
+    outs, tops, sums = [], [], []
+    pairs = zip(_packed(actualSeqQLenOptional), _packed(actualSeqKvLenOptional), strict=True)
+    for (qa, qb), (ka, kb) in pairs:
+        q = query[qa:qb].transpose(1, 0, 2)[None]
+        k, v = (x[ka:kb].transpose(1, 0, 2)[None] for x in (key, value))
+        out, _, top, total = attend(q, k, v, scaleValue)
+        outs.append(out[0].transpose(1, 0, 2))
+        tops.append(top[0])
+        sums.append(total[0])
+    return _statistics(tops), _statistics(sums), np.zeros((0,)), np.concatenate(outs)
+
+
+def _statistics(parts: list[Any]) -> Any:
+    """Eight equal values a row, heads outermost in memory: the default of the packed layout, which
+    later versions' softmaxOutLayout "same_as_input" changes."""
+    whole = np.concatenate(parts, 1)
+    n, s, _ = whole.shape
+    return np.broadcast_to(whole, (n, s, 8)).reshape(s, n, 8)
+
+
+spec("aclnnFlashAttentionVarLenScore aclnnFlashAttentionVarLenScoreV2",
+     "softmaxMaxOut:float32 softmaxSumOut:float32 softmaxOutOut:query attentionOutOut:query",
+     samples=[take(
+         query=t(12, n, 16, dtype="float16"), key=t(15, kv, 16, dtype="float16"),
+         value=t(15, kv, 16, dtype="float16", high=3.0), scaleValue=0.25, headNum=n,
+         inputLayout="TND", actualSeqQLenOptional=(5, 12), actualSeqKvLenOptional=(6, 15), **_USUAL)
+         for n, kv in ((2, 2), (4, 2))], **_ROW)(var_len)  # fmt: skip
+
+
+def infer(
+    query: Any, key: Any, value: Any, numHeads: int, scaleValue: float, inputLayout: str,
+    numKeyValueHeads: int, attenMask: Any = None, attenMaskOptional: Any = None,
+    actualSeqLengths: Any = None, actualSeqLengthsOptional: Any = None,
+    actualSeqLengthsKv: Any = None, actualSeqLengthsKvOptional: Any = None,
+) -> Any:  # fmt: skip
+    """Inference: kv heads are said; the last keys of a sequence may not count."""
+    kv = numKeyValueHeads or numHeads
+    k, v = (x[0] if isinstance(x, list) else x for x in (key, value))
+    q, k, v = heads(query, inputLayout, numHeads), heads(k, inputLayout, kv), heads(
+        v, inputLayout, kv)  # fmt: skip
+    mask = attenMask if attenMask is not None else attenMaskOptional
+    lengths = actualSeqLengthsKv or actualSeqLengthsKvOptional
+    hide = np.zeros((q.shape[0], 1, q.shape[2], k.shape[2]), bool)
+    if lengths:
+        hide |= np.arange(k.shape[2]) >= np.asarray(lengths)[:, None, None, None]
+    if mask is not None:
+        hide |= mask.astype(bool)
+    return back(attend(q, k, v, scaleValue, None, hide)[0], inputLayout)
+
+
+def _prompt(layout: str, b: int, n: int, kv: int, s: int, d: int, masked: bool) -> dict[str, Any]:
+    half: dict[str, Any] = {"dtype": "float16"}
+    found: dict[str, Any] = {
+        "query": t(*_shape(layout, b, n, s, d), **half),
+        "key": t(*_shape(layout, b, kv, s, d), **half),
+        "value": t(*_shape(layout, b, kv, s, d), **half, high=3.0),
+        "numHeads": n, "scaleValue": d**-0.5, "preTokens": 65536, "nextTokens": 65536,
+        "inputLayout": layout, "numKeyValueHeads": 0 if kv == n else kv, "sparseMode": 0,
+        "innerPrecise": 0,
+    }  # fmt: skip
+    if masked:
+        found["attenMask"] = _causal(s, s)
+    return found
+
+
+_PROMPTS: Final = (("BSH", 2, 2, 2, 16, 16, False), ("BNSD", 1, 4, 2, 32, 16, True),
+                   ("BSND", 1, 2, 2, 16, 32, True), ("BNSD", 1, 2, 2, 128, 64, False))  # fmt: skip
+spec(
+    "aclnnPromptFlashAttention aclnnPromptFlashAttentionV2 aclnnPromptFlashAttentionV3",
+    "attentionOut:query",
+    samples=[take(**_prompt(*p)) for p in _PROMPTS],
+    **_ROW,
+)(infer)
+
+
+def _listed(found: dict[str, Any], one: bool) -> dict[str, Any]:
+    """key and value as lists; a query of one token for incremental decoding."""
+    made = {**found, "key": [found["key"]], "value": [found["value"]]}
+    if one:
+        shape = list(found["query"].shape)
+        shape[{"BSH": 1, "BNSD": 2, "BSND": 1}[found["inputLayout"]]] = 1
+        made["query"] = t(*shape, dtype="float16")
+    return {k: v for k, v in made.items() if k not in ("attenMask",)}
+
+
+spec("aclnnIncreFlashAttention aclnnIncreFlashAttentionV2 aclnnIncreFlashAttentionV3 "
+     "aclnnIncreFlashAttentionV4", "attentionOut:query", **_ROW, samples=[
+         take(**{**_listed(_prompt(*p), True), "blockSize": 0, "actualSeqLengthsKv": None})
+         for p in _PROMPTS])(infer)  # fmt: skip
+
+
+def _fused(
+    query: Any, key: Any, value: Any, numHeads: int, scaleValue: float, inputLayout: str,
+    numKeyValueHeads: int, attenMask: Any = None, attenMaskOptional: Any = None,
+    actualSeqLengthsKv: Any = None, actualSeqLengthsKvOptional: Any = None,
+) -> Any:  # fmt: skip
+    out = infer(query, key, value, numHeads, scaleValue, inputLayout, numKeyValueHeads, attenMask,
+                attenMaskOptional, None, None, actualSeqLengthsKv,
+                actualSeqLengthsKvOptional)  # fmt: skip
+    return out, np.zeros((0,))
+
+
+_FUSED: Final = {"blockSize": 0, "antiquantMode": 0, "softmaxLseFlag": False, "keyAntiquantMode": 0,
+                 "valueAntiquantMode": 0, "queryQuantMode": 0}  # fmt: skip
+spec(
+    " ".join(f"aclnnFusedInferAttentionScore{v}" for v in ("", "V2", "V3", "V4")),
+    "attentionOut:query softmaxLse:float32",
+    **_ROW,
+    samples=[
+        *(take(**_listed(_prompt(*p), False), **_FUSED) for p in _PROMPTS),
+        *(take(**_listed(_prompt(*p), True), **_FUSED) for p in _PROMPTS[:3]),
+    ],
+)(_fused)
+
+_ROPE: Final = "Su et al.: RoFormer, 2021; op-plugin document npu_rotary_mul: half and interleave"
+_EMBED: Final[dict[str, Any]] = {"family": "rotary", "source": _ROPE, "tolerance": "composite"}
+
+
+def turned(x: Any, interleave: bool) -> Any:
+    """Each pair (a, b) becomes (-b, a); pairs are halves or neighbours."""
+    if interleave:
+        found = np.empty_like(x)
+        found[..., 0::2], found[..., 1::2] = -x[..., 1::2], x[..., 0::2]
+        return found
+    a, b = np.split(x, 2, -1)
+    return np.concatenate([-b, a], -1)
+
+
+spec("aclnnRotaryPositionEmbedding", "out:x", **_EMBED, samples=[
+    take(x=t(2, 5, 3, 64), cos=t(*c, low=-1, high=1), sin=t(*c, low=-1, high=1), mode=m)
+    for c in ((1, 5, 1, 64), (2, 5, 1, 64)) for m in (0, 1)])(
+    lambda x, cos, sin, mode: x * cos + turned(x, mode == 1) * sin)  # fmt: skip
+
+
+def rotary_grad(dy: Any, cos: Any, sin: Any, xOptional: Any, mode: int) -> Any:
+    """The rotation's transpose: turned(y) is -turned of its argument."""
+    flow = dy * sin
+    dx = dy * cos - turned(flow, mode == 1)
+    axes = tuple(i for i, n in enumerate(cos.shape) if n == 1 and dy.shape[i] != 1)
+    dcos = (dy * xOptional).sum(axes, keepdims=True)
+    return dx, dcos, (dy * turned(xOptional, mode == 1)).sum(axes, keepdims=True)
+
+
+spec("aclnnRotaryPositionEmbeddingGrad", "dxOut:dy dcosOut:dy dsinOut:dy",
+     **{**_EMBED, "tolerance": "gradient"}, samples=[
+         take(dy=t(2, 5, 3, 64), cos=t(1, 5, 1, 64, low=-1, high=1),
+              sin=t(1, 5, 1, 64, low=-1, high=1), xOptional=t(2, 5, 3, 64), mode=m)
+         for m in (0, 1)])(rotary_grad)  # fmt: skip
+
+
+@spec("aclnnApplyRotaryPosEmb aclnnApplyRotaryPosEmbV2", "queryRef:queryRef keyRef:keyRef",
+      **_EMBED, samples=[
+          take(queryRef=t(2, 5, 4, 128), keyRef=t(2, 5, 1, 128),
+               cos=t(2, 5, 1, 128, low=-1, high=1),
+               sin=t(2, 5, 1, 128, low=-1, high=1), layout=1, rotaryMode="half")])  # fmt: skip
+def apply_rotary(queryRef: Any, keyRef: Any, cos: Any, sin: Any) -> Any:
+    return tuple(x * cos + turned(x, False) * sin for x in (queryRef, keyRef))

@@ -1,0 +1,228 @@
+"""Mixtures of experts: gating, routing there and back, permutation of tokens."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from ..spec import given, spec, t, take
+
+_GATE: Final[dict[str, Any]] = {
+    "family": "moe", "tolerance": "composite", "specials": False,
+    "source": "Shazeer et al.: Outrageously Large Neural Networks, 2017; op-plugin documents "
+    "npu_moe_gating_top_k_softmax, npu_moe_gating_top_k",
+}  # fmt: skip
+_MOVE: Final[dict[str, Any]] = {
+    "family": "moe", "tolerance": "exact", "specials": False,
+    "source": "op-plugin documents npu_moe_init_routing, npu_moe_finalize_routing; Megatron-LM, "
+    "permute and unpermute of moe_utils",
+}  # fmt: skip
+_SUM: Final[dict[str, Any]] = {**_MOVE, "tolerance": "gradient"}
+
+
+def _softmax(x: Any) -> Any:
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def _best(x: Any, k: int) -> Any:
+    return np.argsort(-x, -1, kind="stable")[..., :k]
+
+
+def _finished(index: Any, finished: Any, experts: int) -> Any:
+    """Rows that are finished have expert `experts`, which does not exist."""
+    return index if finished is None else np.where(finished[:, None], experts, index)
+
+
+_LOGITS: Final = [take(x=t(5, 8, low=-3, high=3), k=2), take(x=t(3, 65, low=-3, high=3), k=4)]
+
+
+@spec("aclnnMoeGatingTopKSoftmax", "yOut:x expertIdxOut:int32 rowIdxOut:int32", samples=_LOGITS,
+      **_GATE)  # fmt: skip
+def gating_softmax(x: Any, finishedOptional: Any, k: int) -> Any:
+    p = _softmax(x)
+    at = _best(p, k)
+    rows = np.arange(k)[None] * len(x) + np.arange(len(x))[:, None]
+    return np.take_along_axis(p, at, -1), _finished(at, finishedOptional, x.shape[-1]), rows
+
+
+@spec("aclnnMoeGatingTopKSoftmaxV2", "yOut:x expertIdxOut:int32 softmaxResultOutOptional:float32",
+      **_GATE, samples=[take(**s.kwargs, renorm=r, outputSoftmaxResultFlag=f)
+                        for s in _LOGITS for r, f in ((0, False), (1, False), (0, True))],
+      )  # fmt: skip
+def gating_softmax_v2(x: Any, k: int, renorm: int, outputSoftmaxResultFlag: bool) -> Any:
+    """renorm 1: softmax over the chosen logits only."""
+    at = _best(x, k)
+    p = _softmax(x)
+    y = _softmax(np.take_along_axis(x, at, -1)) if renorm else np.take_along_axis(p, at, -1)
+    return y, at, p if outputSoftmaxResultFlag else None
+
+
+_GROUPS: Final[dict[str, Any]] = {"groupSelectMode": 0, "renorm": 0, "outFlag": False,
+                                  "routedScalingFactor": 1.0, "eps": 1e-20}  # fmt: skip
+
+
+@spec("aclnnMoeGatingTopK", "yOut:x expertIdxOut:int32 outOut:float32", **_GATE, samples=[
+    take(x=t(5, 16, low=-3, high=3), biasOptional=b, k=4, kGroup=kg, groupCount=gc, normType=n,
+         **{**_GROUPS, "outFlag": True, "routedScalingFactor": f, "groupSelectMode": m})
+    for b, kg, gc, n, f, m in ((None, 1, 1, 0, 1.0, 0), (t(16), 1, 1, 1, 2.5, 0),
+                               (t(16), 2, 4, 1, 1.0, 1))])  # fmt: skip
+def gating_top_k(
+    x: Any, biasOptional: Any, k: int, kGroup: int, groupCount: int, groupSelectMode: int,
+    normType: int, routedScalingFactor: float, eps: float,
+) -> Any:  # fmt: skip
+    """DeepSeek-V3's gate: bias steers the choice, the weight is the score itself."""
+    score = _softmax(x) if normType == 0 else 1 / (1 + np.exp(-x))
+    steer = score if biasOptional is None else score + biasOptional
+    if groupCount > 1:
+        parts = steer.reshape(len(x), groupCount, -1)
+        worth = np.sort(parts, -1)[..., -2:].sum(-1) if groupSelectMode else parts.max(-1)
+        keep = np.zeros((len(x), groupCount), bool)
+        np.put_along_axis(keep, _best(worth, kGroup), True, -1)
+        steer = np.where(np.repeat(keep, parts.shape[-1], -1), steer, -np.inf)
+    at = _best(steer, k)
+    y = np.take_along_axis(score, at, -1)
+    if normType == 1:
+        y = y / (y.sum(-1, keepdims=True) + eps)
+    return y * routedScalingFactor, at, score
+
+
+_TABLE: Final = [[2, 0], [1, 2], [0, 1], [2, 1], [0, 2]]
+
+
+def _order(expert: Any) -> Any:
+    """Slots sorted by expert, in order among equals; column k of the table comes after k - 1."""
+    return np.argsort(expert, kind="stable")
+
+
+@spec("aclnnMoeInitRouting", "expandedXOut:x expandedRowIdxOut:int32 expandedExpertIdxOut:int32",
+      **_MOVE, samples=[
+          take(x=t(5, 7), rowIdx=given([[n, n + 5] for n in range(5)], "int32"),
+               expertIdx=given(_TABLE, "int32"), activeNum=5)])  # fmt: skip
+def init_routing(x: Any, rowIdx: Any, expertIdx: Any, activeNum: int) -> Any:
+    flat, rows = expertIdx.reshape(-1), rowIdx.reshape(-1)
+    order = _order(flat)
+    source = rows[order]
+    found = np.empty(flat.size, np.int64)
+    found[source] = np.arange(flat.size)
+    return x[source % len(x)], found, flat[order]
+
+
+@spec("aclnnMoeInitRoutingV2", "expandedXOut:x expandedRowIdxOut:int32 "
+      "expertTokensCountOrCumsumOutOptional:int32 expertTokensBeforeCapacityOutOptional:int32",
+      **_MOVE, samples=[
+          take(x=t(5, 7), expertIdx=given(_TABLE, "int32"), activeNumOptional=0,
+               expertCapacityOptional=0, expertNumOptional=3, dropPadModeOptional=0,
+               expertTokensCountOrCumsumFlagOptional=f,
+               expertTokensBeforeCapacityFlagOptional=False) for f in (1, 2)])  # fmt: skip
+def init_routing_v2(
+    x: Any, expertIdx: Any, expertNumOptional: int, expertTokensCountOrCumsumFlagOptional: int
+) -> Any:  # fmt: skip
+    flat = expertIdx.reshape(-1)
+    order = _order(flat)
+    place = np.empty(flat.size, np.int64)
+    place[order] = np.arange(flat.size)
+    counts = np.bincount(flat, minlength=expertNumOptional)
+    told = np.cumsum(counts) if expertTokensCountOrCumsumFlagOptional == 1 else counts
+    return x[order // expertIdx.shape[1]], place, told, None
+
+
+@spec("aclnnMoeInitRoutingV2Grad", "out:gradExpandedX", **_SUM, samples=[
+    take(gradExpandedX=t(10, 7), expandedRowIdx=given([3, 9, 0, 5, 1, 7, 2, 8, 4, 6], "int32"),
+         topK=2, dropPadMode=0, activeNum=0)])  # fmt: skip
+def init_routing_grad(gradExpandedX: Any, expandedRowIdx: Any, topK: int) -> Any:
+    return gradExpandedX[expandedRowIdx].reshape(-1, topK, gradExpandedX.shape[-1]).sum(1)
+
+
+@spec("aclnnMoeComputeExpertTokens", "out:sortedExperts", **_MOVE, samples=[
+    take(sortedExperts=given([0, 0, 1, 3, 3, 3, 5], "int32"), numExperts=n)
+    for n in (6, 8)])  # fmt: skip
+def compute_expert_tokens(sortedExperts: Any, numExperts: int) -> Any:
+    return np.searchsorted(sortedExperts, np.arange(numExperts), "right")
+
+
+@spec("aclnnMoeFinalizeRouting", "out:expandedX", **_SUM, samples=[
+    take(expandedX=t(10, 7), x1=t(5, 7), x2Optional=x2, bias=t(3, 7), scales=t(5, 2),
+         expandedRowIdx=given([3, 9, 0, 5, 1, 7, 2, 8, 4, 6], "int32"),
+         expandedExpertIdx=given(_TABLE, "int32")) for x2 in (None, t(5, 7))])  # fmt: skip
+def finalize_routing(
+    expandedX: Any, x1: Any, x2Optional: Any, bias: Any, scales: Any, expandedRowIdx: Any,
+    expandedExpertIdx: Any,
+) -> Any:  # fmt: skip
+    """The slot of token t and its k-th expert is expandedRowIdx[k * tokens + t]."""
+    tokens = len(x1)
+    found = x1 + (0 if x2Optional is None else x2Optional)
+    for k in range(scales.shape[1]):
+        slot = expandedRowIdx[k * tokens : (k + 1) * tokens]
+        found = found + scales[:, k : k + 1] * (expandedX[slot] + bias[expandedExpertIdx[:, k]])
+    return found
+
+
+_PERMUTED: Final = given([3, 9, 0, 5, 1, 7, 2, 8, 4, 6], "int32")
+
+
+@spec("aclnnMoeTokenPermute", "permuteTokensOut:tokens sortedIndicesOut:int32", **_MOVE, samples=[
+    take(tokens=t(5, 7), indices=given(_TABLE, "int64"), numOutTokens=0, paddedMode=False),
+    take(tokens=t(5, 7), indices=given([2, 0, 1, 0, 2], "int64"), numOutTokens=0,
+         paddedMode=False)])  # fmt: skip
+def token_permute(tokens: Any, indices: Any) -> Any:
+    flat = indices.reshape(-1)
+    order = np.argsort(flat, kind="stable")
+    topk = flat.size // len(tokens)
+    return tokens[order // topk], np.argsort(order, kind="stable")
+
+
+@spec("aclnnMoeTokenPermuteGrad", "out:permutedOutputGrad", **_SUM, samples=[
+    take(permutedOutputGrad=t(10, 7), sortedIndices=_PERMUTED, numTopk=2, paddedMode=False)],
+    )  # fmt: skip
+def token_permute_grad(permutedOutputGrad: Any, sortedIndices: Any, numTopk: int) -> Any:
+    picked = permutedOutputGrad[sortedIndices]
+    return picked.reshape(-1, numTopk, picked.shape[-1]).sum(1)
+
+
+@spec("aclnnMoeTokenUnpermute", "out:permutedTokens", **_SUM, samples=[
+    take(permutedTokens=t(10, 7), sortedIndices=_PERMUTED, probsOptional=p, paddedMode=False)
+    for p in (t(5, 2), None)])  # fmt: skip
+def token_unpermute(permutedTokens: Any, sortedIndices: Any, probsOptional: Any) -> Any:
+    picked = permutedTokens[sortedIndices]
+    if probsOptional is None:
+        return picked
+    shape = (*probsOptional.shape, picked.shape[-1])
+    return (picked.reshape(shape) * probsOptional[..., None]).sum(1)
+
+
+@spec("aclnnMoeTokenUnpermuteGrad",
+      "permutedTokensGradOut:unpermutedTokensGrad probsGradOut:probsOptional", **_SUM, samples=[
+          take(permuteTokensOptional=t(10, 7), unpermutedTokensGrad=t(5, 7),
+               sortedIndices=_PERMUTED, probsOptional=t(5, 2), paddedMode=False)])  # fmt: skip
+def token_unpermute_grad(
+    permuteTokensOptional: Any, unpermutedTokensGrad: Any, sortedIndices: Any, probsOptional: Any
+) -> Any:  # fmt: skip
+    topk = probsOptional.shape[1]
+    flow = np.repeat(unpermutedTokensGrad, topk, 0)
+    found = np.zeros_like(permuteTokensOptional)
+    found[sortedIndices] = flow * probsOptional.reshape(-1, 1)
+    dp = (permuteTokensOptional[sortedIndices] * flow).sum(-1)
+    return found, dp.reshape(probsOptional.shape)
+
+
+@spec("aclnnApplyTopKTopP", "out:logits", family="moe", tolerance="exact", specials=False,
+      sparse=True, source="Holtzman et al.: The Curious Case of Neural Text Degeneration, 2020; "
+      "vLLM, apply_top_k_top_p", samples=[
+          take(logits=t(3, 33, low=-4, high=4), p=p, k=k) for p, k in (
+              (None, given([5, 33, 1], "int32")), (given([0.7, 1.0, 0.3], "float32"), None),
+              (given([0.7, 0.95, 0.3], "float32"), given([20, 33, 5], "int32")))])  # fmt: skip
+def top_k_top_p(logits: Any, p: Any, k: Any) -> Any:
+    found = logits.copy()
+    for row in range(len(found)):
+        if k is not None:
+            cut = np.sort(found[row])[-int(k[row])]
+            found[row][found[row] < cut] = -np.inf
+        if p is not None:
+            order = np.argsort(found[row], kind="stable")
+            share = np.cumsum(_softmax(found[row])[order])
+            drop = share <= 1 - p[row]
+            drop[-1] = False
+            found[row][order[drop]] = -np.inf
+    return found

@@ -1,0 +1,194 @@
+"""Gated activations with quantised results, products of experts with them, and their caches."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from ..spec import given, spec, t, take
+from .attention import turned
+from .norms import rms_norm
+from .quantisation import dynamic, quant_matmul
+
+_PAGES: Final = ("Shazeer: GLU Variants Improve Transformer, 2020; op-plugin documents "
+                 "npu_dequant_swiglu_quant, npu_swiglu_quant")  # fmt: skip
+_Q: Final[dict[str, Any]] = {"family": "quantisation", "tolerance": "gradient", "steps": True,
+                             "source": _PAGES}  # fmt: skip
+
+
+def _h(*shape: int, **more: Any) -> Any:
+    return t(*shape, dtype="float16", **more)
+
+
+def swiglu(x: Any, left: bool) -> Any:
+    """silu of one half times the other; `left`: the first half is activated."""
+    a, b = np.split(x, 2, -1)
+    gate, value = (a, b) if left else (b, a)
+    return gate / (1 + np.exp(-gate)) * value
+
+
+@spec("aclnnSwiGluQuant", "yOut:int8 scaleOut:float32", **_Q, dtypes=("float16", "bfloat16",
+      "float32"), samples=[
+          take(x=_h(4, 64), smoothScalesOptional=t(1, 32, low=0.5), groupIndexOptional=given(
+              [4], "int32"), activateLeft=left, quantModeOptional="dynamic")
+          for left in (True, False)])  # fmt: skip
+def swiglu_quant(x: Any, smoothScalesOptional: Any, activateLeft: bool) -> Any:
+    y = swiglu(x, activateLeft)
+    return dynamic(y, smoothScalesOptional[0])
+
+
+@spec("aclnnDequantSwigluQuant", "yOut:int8 scaleOut:float32", **_Q, dtypes=("float32",), samples=[
+    take(x=t(4, 64, dtype="int32", low=-900, high=900), weightScaleOptional=t(1, 64, low=0.001,
+         high=0.01), activationScaleOptional=t(4, 1, low=0.5), biasOptional=None,
+         quantScaleOptional=t(1, 32, low=0.5), quantOffsetOptional=None,
+         groupIndexOptional=g, activateLeft=left, quantModeOptional="dynamic")
+    for left in (True, False) for g in (given([4], "int64"),)])  # fmt: skip
+def dequant_swiglu_quant(
+    x: Any, weightScaleOptional: Any, activationScaleOptional: Any, quantScaleOptional: Any,
+    activateLeft: bool,
+) -> Any:  # fmt: skip
+    y = swiglu(x * weightScaleOptional[0] * activationScaleOptional, activateLeft)
+    return dynamic(y, quantScaleOptional[0])
+
+
+@spec("aclnnRmsNormQuant", "y:int8", **{**_Q, "source": "Zhang, Sennrich 2019, then round(y scale "
+      "+ offset)"}, dtypes=("float16", "bfloat16"), samples=[
+          take(x=_h(3, 64), gamma=_h(64), beta=_h(64), scale=given([8.0], "float16"),
+               offset=given([3], "int8"), epsilon=1e-6)])  # fmt: skip
+def rms_norm_quant(x: Any, gamma: Any, beta: Any, scale: Any, offset: Any, epsilon: float) -> Any:
+    return (rms_norm(x, gamma, epsilon)[0] + beta) * scale + offset
+
+
+@spec("aclnnAddRmsNormQuant", "y1Out:int8 y2Out:int8 xOut:x1", **{**_Q, "source":
+      "Zhang, Sennrich 2019, then round(y / scale + zero point)"}, dtypes=("float16", "bfloat16"),
+      samples=[take(x1=_h(3, 64), x2=_h(3, 64), gamma=_h(64), scales1=t(64, low=0.05, high=0.2),
+                    zeroPoints1Optional=t(64, dtype="int32", low=-5, high=5),
+                    scales2Optional=t(64, low=0.05, high=0.2), axis=-1, epsilon=1e-6,
+                    divMode=True)])  # fmt: skip
+def add_rms_norm_quant(
+    x1: Any, x2: Any, gamma: Any, scales1: Any, zeroPoints1Optional: Any, scales2Optional: Any,
+    epsilon: float,
+) -> Any:  # fmt: skip
+    y = rms_norm(x1 + x2, gamma, epsilon)[0]
+    return y / scales1 + zeroPoints1Optional, y / scales2Optional, x1 + x2
+
+
+@spec("aclnnRmsNormDynamicQuant", "yOut:int8 scaleOut:float32", **_Q,
+      dtypes=("float16", "bfloat16"), samples=[
+          take(x=_h(3, 64), gamma=_h(64), smoothScalesOptional=s, betaOptional=None, epsilon=1e-6,
+               dstType=2) for s in (None, _h(64, low=0.5))])  # fmt: skip
+def rms_norm_dynamic(x: Any, gamma: Any, smoothScalesOptional: Any, epsilon: float) -> Any:
+    return dynamic(rms_norm(x, gamma, epsilon)[0], smoothScalesOptional)
+
+
+_INT: Final[dict[str, Any]] = {"dtype": "int8", "low": -8, "high": 8}
+
+
+@spec("aclnnQuantMatmulDequant", "out:x", family="quant_matmul", tolerance="gradient",
+      dtypes=("float16",), source="op-plugin document npu_quant_matmul_dequant", samples=[
+          take(x=_h(5, 32), weight=t(16, 32, **_INT), weightScale=t(16, low=0.01, high=0.1),
+               xQuantMode="pertoken", transposeWeight=True)])  # fmt: skip
+def quant_matmul_dequant(x: Any, weight: Any, weightScale: Any) -> Any:
+    steps, scale = dynamic(x)
+    return np.rint(steps) @ weight.T.astype(np.float64) * weightScale * scale[:, None]
+
+
+@spec("aclnnMatmulWeightNz aclnnBatchMatMulWeightNz", "out:self", family="matmul",
+      tolerance="accumulated", dtypes=("float16", "bfloat16"),
+      source="a matrix product; the second operand lies in the inner format", samples=[
+          take(self=_h(16, 32), mat2=_h(32, 16), cubeMathType=0)])  # fmt: skip
+def matmul_nz(self: Any, mat2: Any) -> Any:
+    return self @ mat2
+
+
+@spec("aclnnTransposeBatchMatMul", "out:x1", family="matmul", tolerance="gradient",
+      dtypes=("float16", "bfloat16", "float32"),
+      source="op-plugin document npu_transpose_batchmatmul", samples=[
+          take(x1=_h(5, 3, 64), x2=_h(3, 64, 32), permX1=(1, 0, 2), permX2=(0, 1, 2),
+               permY=(1, 0, 2), cubeMathType=0, batchSplitFactor=1)])  # fmt: skip
+def transpose_batch_matmul(x1: Any, x2: Any, permX1: Any, permX2: Any, permY: Any) -> Any:
+    return (x1.transpose(permX1) @ x2.transpose(permX2)).transpose(permY)
+
+
+@spec("aclnnEmbeddingBag", "output:weight offset2bag:indices bagSize:indices maxIndices:indices",
+      family="index", tolerance="gradient", source="torch 2.13, document of F.embedding_bag",
+      dtypes=("float32", "float16"), fixed_layout=True, samples=[
+          take(weight=t(7, 5), indices=given([1, 3, 0, 6, 3], "int64"),
+               offsets=given([0, 2, 2], "int64"), scaleGradByFreq=False, mode=0, sparse=False,
+               perSampleWeights=w, includeLastOffset=False, paddingIdx=-1)
+          for w in (None, t(5, low=0.5))])  # fmt: skip
+def embedding_bag(
+    weight: Any, indices: Any, offsets: Any, mode: int, perSampleWeights: Any
+) -> Any:  # fmt: skip
+    rows = weight[indices] * (1 if perSampleWeights is None else perSampleWeights[:, None])
+    ends = [*offsets[1:], len(indices)]
+    out = np.stack([rows[a:b].sum(0) for a, b in zip(offsets, ends, strict=True)])
+    bag = np.searchsorted(offsets, np.arange(len(indices)), "right") - 1
+    return out, bag, np.asarray(ends) - offsets, None
+
+
+@spec("aclnnMoeTokenPermuteWithRoutingMap",
+      "permuteTokensOut:tokens permuteProbsOutOptional:probsOptional sortedIndicesOut:int32",
+      family="moe", tolerance="exact", specials=False,
+      source="Megatron-LM, permute with a routing map of moe_utils", samples=[
+          take(tokens=t(5, 7), routingMap=given([[1, 0, 1], [0, 1, 1], [1, 1, 0], [0, 1, 1],
+               [1, 0, 1]], "bool"), probsOptional=t(5, 3), numOutTokens=10, dropAndPad=False)],
+      )  # fmt: skip
+def permute_map(tokens: Any, routingMap: Any, probsOptional: Any) -> Any:
+    expert, token = np.nonzero(routingMap.T)
+    order = np.argsort(token, kind="stable")
+    return tokens[token], probsOptional[token, expert], order
+
+
+@spec("aclnnMoeFinalizeRoutingV2", "out:expandedX", family="moe", tolerance="gradient",
+      source="op-plugin document npu_moe_finalize_routing", samples=[
+          take(expandedX=t(10, 7), expandedRowIdx=given([3, 9, 0, 5, 1, 7, 2, 8, 4, 6], "int32"),
+               x1Optional=t(5, 7), x2Optional=None, biasOptional=t(3, 7), scalesOptional=t(5, 2),
+               expertIdxOptional=given([[2, 0], [1, 2], [0, 1], [2, 1], [0, 2]], "int32"),
+               dropPadMode=0)])  # fmt: skip
+def finalize_v2(
+    expandedX: Any, expandedRowIdx: Any, x1Optional: Any, biasOptional: Any, scalesOptional: Any,
+    expertIdxOptional: Any,
+) -> Any:  # fmt: skip
+    tokens, found = len(x1Optional), x1Optional
+    for k in range(scalesOptional.shape[1]):
+        slot = expandedRowIdx[k * tokens : (k + 1) * tokens]
+        row = expandedX[slot] + biasOptional[expertIdxOptional[:, k]]
+        found = found + scalesOptional[:, k : k + 1] * row
+    return found
+
+
+@spec("aclnnQuantMatmulV3", "out:float16", family="quant_matmul", tolerance="gradient",
+      dtypes=("bfloat16",), source="op-plugin document npu_quant_matmul", samples=[
+          take(x1=t(5, 33, **_INT), x2=t(33, 9, **_INT), scale=given(
+              [(0x3C23C000 + (n << 13)) | 1 << 46 for n in range(9)], "uint64"),
+               transposeX1=False, transposeX2=False)])  # fmt: skip
+def quant_matmul_v3(x1: Any, x2: Any, scale: Any) -> Any:
+    """Scales come packed: the low 32 bits are a float32's (npu_trans_quant_param)."""
+    real = (scale & np.uint64(0xFFFFFFFF)).astype(np.uint32).view(np.float32).astype(np.float64)
+    return quant_matmul(x1, x2, None, False, False, real)
+
+
+@spec("aclnnRotaryPositionEmbeddingV2", "out:x", family="rotary", tolerance="gradient",
+      dtypes=("float16", "bfloat16", "float32"), source="Su et al.: RoFormer, 2021; op-plugin "
+      "document npu_rotary_mul: the rotation as a matrix", samples=[
+          take(x=t(2, 5, 3, 64), cos=t(1, 5, 1, 64, low=-1, high=1),
+               sin=t(1, 5, 1, 64, low=-1, high=1), mode=0, rotate=given(
+                   turned(np.eye(64), False).tolist(), "float32"))])  # fmt: skip
+def rotary_v2(x: Any, cos: Any, sin: Any, rotate: Any) -> Any:
+    return x * cos + (x @ rotate) * sin
+
+
+@spec("aclnnIou", "overlap:bBoxes", family="boxes", tolerance="composite",
+      dtypes=("float32", "float16"), source="torchvision, ops.box_iou", samples=[
+          take(bBoxes=given([[0.0, 0.0, 4.0, 4.0], [1.0, 1.0, 3.0, 5.0]], "float32"),
+               gtBoxes=given([[2.0, 2.0, 6.0, 6.0], [0.0, 0.0, 2.0, 2.0], [1.0, 0.0, 3.0, 4.0]],
+                             "float32"), mode="iou", eps=1e-6, aligned=False)])  # fmt: skip
+def iou(bBoxes: Any, gtBoxes: Any, eps: float) -> Any:
+    """[boxes, ground truth]."""
+    low = np.maximum(bBoxes[:, None, :2], gtBoxes[None, :, :2])
+    high = np.minimum(bBoxes[:, None, 2:], gtBoxes[None, :, 2:])
+    shared = np.clip(high - low, 0, None).prod(-1)
+    area = [(b[:, 2] - b[:, 0]) * (b[:, 3] - b[:, 1]) for b in (bBoxes, gtBoxes)]
+    return shared / (area[0][:, None] + area[1][None] - shared + eps)

@@ -1,0 +1,511 @@
+"""Fused operators of models: softmax variants, gated quantisation, caches, lookups, statistics."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+import mindtorch as torch
+
+from ..formulas import gradient, words
+from ..spec import given, spec, t, take
+from .activations import geglu
+from .norms import layer_norm, rms_norm
+from .quantisation import dynamic
+
+_TORCH: Final = "torch 2.13, document of the function of this name"
+_FLOATS: Final = ("float16", "bfloat16", "float32")
+_ANY: Final[dict[str, Any]] = {"family": "arithmetic", "source": _TORCH, "tolerance": "composite",
+                               "dtypes": _FLOATS}  # fmt: skip
+_EXACT: Final[dict[str, Any]] = {"family": "move", "source": _TORCH, "tolerance": "exact",
+                                 "specials": False}  # fmt: skip
+_GRAD: Final[dict[str, Any]] = {**_ANY, "tolerance": "gradient", "sparse": True}
+
+
+def _h(*shape: int, **more: Any) -> Any:
+    return t(*shape, dtype="float16", **more)
+
+
+def _i(values: Any, dtype: str = "int64") -> Any:
+    return given(values, dtype)
+
+
+for _name, _pick in (("Max", np.maximum), ("Min", np.minimum)):
+    spec(f"aclnn{_name}N", "out:tensors", **{**_EXACT, "family": "arithmetic"},
+         samples=[take(tensors=[t(3, 65), t(3, 65), t(3, 65)]), take(tensors=[t(7), t(7)])])(
+        lambda tensors, _pick=_pick: _pick.reduce(tensors))  # fmt: skip
+spec("aclnnMaxV2", "out:self", **{**_EXACT, "family": "arithmetic"}, samples=[
+    take(self=t(3, 5, 65), dims=d, keepDims=k, noopWithEmptyDims=False)
+    for d, k in (((1,), False), ((0, 2), True))])(
+    lambda self, dims, keepDims: self.max(tuple(dims), keepdims=keepDims))  # fmt: skip
+spec("aclnnXlog1py", "z:x", **_ANY, samples=[
+    take(x=t(3, 65), y=t(3, 65, low=-0.9, high=9)),
+    take(x=_i([0.0, 1.0], "float32"), y=_i([-0.5, 2.0], "float32"))])(
+    lambda x, y: np.where(x == 0, 0.0, x * np.log1p(y)))  # fmt: skip
+spec("aclnnReduceLogSum", "reduce:data", **{**_ANY, "source": "ONNX operator ReduceLogSum"},
+     samples=[take(data=t(3, 65, low=0.1, high=2), axes=a, keepDims=k, noopWithEmptyAxes=False)
+              for a, k in (((1,), False), ((0,), True))])(
+    lambda data, axes, keepDims: np.log(data.sum(tuple(axes), keepdims=keepDims)))  # fmt: skip
+spec("aclnnAngleV2", "out:float32", **{**_ANY, "dtypes": ("float32",)}, samples=[
+    take(x=t(3, 65)), take(x=t(3, 5, dtype="complex64"))], sparse=True)(
+    lambda x: np.angle(x) if x.dtype.kind == "c" else np.where(x < 0, np.pi, 0.0))  # fmt: skip
+spec("aclnnBitwiseAndTensorOut", "out:self", **_EXACT, samples=[
+    take(self=t(3, 65, dtype="int32", low=-90, high=90),
+         other=t(3, 65, dtype="int32", low=-90, high=90))])(
+    lambda self, other: self & other)  # fmt: skip
+
+
+@spec("aclnnGemm", "out:A", family="matmul", source="ONNX operator Gemm, version 13",
+      tolerance="accumulated", dtypes=_FLOATS, samples=[
+          take(A=t(65, 3) if ta else t(3, 65), B=t(9, 65) if tb else t(65, 9), C=t(3, 9), alpha=a,
+               beta=b, transA=ta, transB=tb, cubeMathType=0)
+          for ta, tb, a, b in ((0, 0, 1.0, 1.0), (1, 0, 0.5, 2.0), (0, 1, -1.0, 0.5))])  # fmt: skip
+def gemm(A: Any, B: Any, C: Any, alpha: float, beta: float, transA: int, transB: int) -> Any:
+    return alpha * ((A.T if transA else A) @ (B.T if transB else B)) + beta * C
+
+
+@spec("aclnnEinsum", "output:tensors", family="matmul", source="torch 2.13, document of einsum",
+      tolerance="accumulated", dtypes=_FLOATS, samples=[
+          take(tensors=[t(3, 65), t(65, 9)], equation="ij,jk->ik"),
+          take(tensors=[t(2, 3, 17), t(2, 17, 5)], equation="abc,acd->abd")])  # fmt: skip
+def einsum(tensors: Any, equation: str) -> Any:
+    return np.einsum(equation, *tensors)
+
+
+@spec("aclnnIndexAddV2", "out:self", **{**_GRAD, "family": "index"}, samples=[
+    take(self=t(5, 7), dim=d, index=_i(i), source=t(*s), alpha=a, mode=0)
+    for d, i, s, a in ((0, [4, 0, 4], (3, 7), 1.0), (1, [6, 1], (5, 2), -0.5))])  # fmt: skip
+def index_add(self: Any, dim: int, index: Any, source: Any, alpha: float) -> Any:
+    found = np.moveaxis(self.copy(), dim, 0)
+    np.add.at(found, index, alpha * np.moveaxis(source, dim, 0))
+    return np.moveaxis(found, 0, dim)
+
+
+def modulate(self: Any, scaleOptional: Any, shiftOptional: Any) -> Any:
+    """Peebles, Xie 2023: x (1 + scale) + shift, each one row of a batch."""
+    scale = 0 if scaleOptional is None else scaleOptional[:, None]
+    return self * (1 + scale) + (0 if shiftOptional is None else shiftOptional[:, None])
+
+
+_DIT: Final = "Peebles, Xie: Scalable Diffusion Models with Transformers, 2023"
+spec("aclnnModulate", "out:self", **{**_ANY, "source": _DIT}, samples=[
+    take(self=t(2, 5, 64), scaleOptional=s, shiftOptional=b)
+    for s, b in ((t(2, 64), t(2, 64)), (None, t(2, 64)), (t(2, 64), None))])(modulate)  # fmt: skip
+spec("aclnnModulateBackward", "grad_input:input grad_scale:scale grad_shift:shift",
+     **{**_GRAD, "source": _DIT}, samples=[
+         take(grad_output=t(2, 5, 64), input=t(2, 5, 64), scale=t(2, 64), shift=t(2, 64))])(
+    gradient(lambda input, scale, shift: modulate(input, scale, shift), grad="grad_output",
+             of="input scale shift"))  # fmt: skip
+
+
+def pdist(self: Any, p: float) -> Any:
+    a, b = np.triu_indices(len(self), 1)
+    gap = np.abs(self[a] - self[b])
+    return gap.max(-1) if np.isinf(p) else (gap**p).sum(-1) ** (1 / p)
+
+
+spec("aclnnPdist", "out:self", samples=[take(self=t(5, 9), p=p) for p in (2.0, 1.0, 3.0)], **_ANY)(
+    pdist)  # fmt: skip
+spec("aclnnPdistForward", "out:self", renamed={"pScalar": "p"}, **_ANY,
+     samples=[take(self=t(5, 9), p=p) for p in (2.0, 1.0)])(pdist)  # fmt: skip
+
+
+@spec(
+    "aclnnCdistBackward", "out:x1", **{**_GRAD, "dtypes": ("float32",)}, samples=[
+        take(grad=t(2, 3), x1=given([[1.0, 2.0], [0.0, -1.0]], "float32"),
+             x2=given([[4.0, 6.0], [3.0, 3.0], [-1.0, 0.0]], "float32"),
+             cdist=given([[5.0, 5.0**0.5, 8.0**0.5], [65.0**0.5, 5.0, 2.0**0.5]], "float32"),
+             p=2.0)])  # fmt: skip
+def cdist_backward(grad: Any, x1: Any, x2: Any, cdist: Any, p: float) -> Any:
+    gap = x1[:, None] - x2[None]
+    size = np.abs(gap) ** (p - 1) * np.sign(gap)
+    return (grad[..., None] * size / cdist[..., None] ** (p - 1)).sum(1)
+
+
+def _gelu(x: Any) -> Any:
+    erf = words(lambda v: torch.erf(v))
+    return 0.5 * x * (1 + erf(v=x / np.sqrt(2)))
+
+
+_GATES: Final[dict[str, Any]] = {**_ANY, "family": "activation", "source":
+                                 "Shazeer: GLU Variants Improve Transformer, 2020"}  # fmt: skip
+spec("aclnnGeluMul", "out:input", samples=[take(input=t(3, 130), approximateOptional="none")],
+     **_GATES)(lambda input: _gelu(input[..., :65]) * input[..., 65:])  # fmt: skip
+spec("aclnnFatreluMul", "out:input", **{**_GATES, "source": "Kurtz et al.: FATReLU, 2020"},
+     samples=[take(input=t(3, 130), threshold=given([0.25], "float32"))], sparse=True)(
+    lambda input, threshold: np.where(input[..., :65] > threshold[0], input[..., :65], 0.0)
+    * input[..., 65:])  # fmt: skip
+
+
+def _geglu_grad(x: Any, dim: int, approximate: int, activateLeft: bool = False) -> Any:
+    return geglu(x, dim, approximate, activateLeft)[0]
+
+
+def _flow(name: str, left: bool) -> None:
+    samples = []
+    for approximate in (0, 1):
+        more: dict[str, Any] = {"activateLeft": True} if left else {}
+        source = t(3, 64)
+        gate = source.array()[:, :32] if left else source.array()[:, 32:]
+        active = words(lambda v, a=approximate: geglu(v, 1, a, True)[1])
+        made = active(v=np.concatenate([gate, gate], 1).astype(np.float64))
+        samples.append(take(gradOutput=t(3, 32), self=given(source.array().tolist(), "float32"),
+                            gelu=given(made.tolist(), "float32"), dim=1, approximate=approximate,
+                            **more))  # fmt: skip
+
+    def reference(
+        gradOutput: Any, self: Any, dim: int, approximate: int, activateLeft: bool = False
+    ) -> Any:
+        made = gradient(lambda x: _geglu_grad(x, dim, approximate, activateLeft), grad="g", of="x")
+        return made(g=gradOutput, x=self)
+
+    spec(name, "gradInput:self", samples=samples, **{**_GATES, "tolerance": "gradient",
+         "dtypes": ("float32",)})(reference)  # fmt: skip
+
+
+_flow("aclnnGeGluBackward", False)
+_flow("aclnnGeGluV3Backward", True)
+
+_MASKED: Final[dict[str, Any]] = {**_ANY, "family": "attention", "tolerance": "gradient", "source":
+                                  "Megatron-LM, scaled masked softmax"}  # fmt: skip
+
+
+def _softmax(x: Any) -> Any:
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def _mask(*shape: int) -> Any:
+    return _i((np.arange(np.prod(shape)).reshape(shape) % 5 == 3).tolist(), "bool")
+
+
+spec("aclnnScaledMaskedSoftmax", "y:x", **_MASKED, samples=[
+    take(x=t(2, 3, 32, 64), mask=_mask(2, 1, 32, 64), scale=0.5, fixedTriuMask=False)])(
+    lambda x, mask, scale: _softmax(np.where(mask, -10000.0, x * scale)))  # fmt: skip
+
+
+@spec("aclnnScaledMaskedSoftmaxBackward", "out:gradOutput", **_MASKED, samples=[
+    take(gradOutput=t(2, 3, 32, 64), y=t(2, 3, 32, 64, low=0, high=0.05), mask=_mask(2, 1, 32, 64),
+         scale=0.5, fixTriuMask=False)])  # fmt: skip
+def masked_softmax_backward(gradOutput: Any, y: Any, mask: Any, scale: float) -> Any:
+    flow = y * (gradOutput - (gradOutput * y).sum(-1, keepdims=True))
+    return np.where(mask, 0.0, flow * scale)
+
+
+# --- looking up and writing by index ----------------------------------------------------------
+
+_INDEX: Final[dict[str, Any]] = {**_EXACT, "family": "index", "source":
+                                 "TensorFlow documents: gather_nd, scatter_nd_update"}  # fmt: skip
+
+
+@spec("aclnnGatherNd", "out:self", **_INDEX, samples=[
+    take(self=t(4, 5, 6), indices=_i([[0, 1], [3, 4], [2, 0]]), negativeIndexSupport=False)],
+    )  # fmt: skip
+def gather_nd(self: Any, indices: Any) -> Any:
+    return self[tuple(np.moveaxis(indices, -1, 0))]
+
+
+@spec("aclnnGatherV3", "out:self", **_INDEX, samples=[
+    take(self=t(5, 7), dim=0, index=_i([[0, 4], [1, 3]]), batchDims=0, mode=0)])  # fmt: skip
+def gather_v3(self: Any, dim: int, index: Any) -> Any:
+    return np.take(self, index, dim)
+
+
+@spec("aclnnScatterNd", "out:data", **_INDEX, samples=[
+    take(data=t(4, 5, 6), indices=_i([[0, 1], [3, 4], [2, 0]]), updates=t(3, 6))])  # fmt: skip
+def scatter_nd(data: Any, indices: Any, updates: Any) -> Any:
+    found = data.copy()
+    found[tuple(np.moveaxis(indices, -1, 0))] = updates
+    return found
+
+
+@spec("aclnnScatterNdUpdate", "varRef:varRef", **_INDEX, samples=[
+    take(varRef=t(4, 5, 6), indices=_i([[0, 1], [3, 4], [2, 0]]), updates=t(3, 6))])  # fmt: skip
+def scatter_nd_update(varRef: Any, indices: Any, updates: Any) -> Any:
+    return scatter_nd(varRef, indices, updates)
+
+
+_AT: Final[dict[str, Any]] = {"Max": np.maximum, "Min": np.minimum, "Mul": np.multiply,
+                              "Div": np.divide}  # fmt: skip
+
+
+def _scatter_at(varRef: Any, indices: Any, updates: Any, word: Any) -> Any:
+    found = varRef.copy()
+    word.at(found, indices.reshape(-1), updates.reshape(-1, *varRef.shape[1:]))
+    return found
+
+
+for _name, _word in _AT.items():
+    spec(f"aclnnScatter{_name}", "varRef:varRef", **{**_ANY, "family": "index", "source":
+         "TensorFlow documents: scatter_max, scatter_min, scatter_mul, scatter_div"}, samples=[
+        take(varRef=t(5, 7), indices=_i([4, 0, 2], "int32"), updates=t(3, 7, low=0.5, high=2),
+             useLocking=False)])(
+        lambda varRef, indices, updates, _word=_word: _scatter_at(varRef, indices, updates, _word),
+    )  # fmt: skip
+spec("aclnnTfScatterAdd", "varRef:varRef", **{**_ANY, "family": "index", "source":
+     "TensorFlow document: scatter_add"}, samples=[
+    take(varRef=t(5, 7), indices=_i([4, 0, 2], "int32"), updates=t(3, 7))])(
+    lambda varRef, indices, updates: _scatter_at(varRef, indices, updates, np.add))  # fmt: skip
+
+
+def scatter_reduce(
+    self: Any, dim: int, index: Any, src: Any, reduce: int, includeSelf: bool
+) -> Any:  # fmt: skip
+    """reduce: 1 add, 2 multiply, 3 maximum, 4 minimum, 5 mean (aclnnScatter's numbers, and on)."""
+    found = self.copy()
+    counts = np.ones_like(found)
+    word = (np.add, np.multiply, np.maximum, np.minimum, np.add)[reduce - 1]
+    for place in np.ndindex(index.shape):
+        at = list(place)
+        at[dim] = int(index[place])
+        found[tuple(at)] = word(found[tuple(at)], src[place])
+        counts[tuple(at)] += 1
+    return found / counts if reduce == 5 else found
+
+
+_PICKED: Final[dict[str, Any]] = {"dim": 0, "index": _i([[0, 2, 1, 0], [2, 2, 0, 1]]),
+                                  "src": t(2, 4)}  # fmt: skip
+spec("aclnnScatterReduce", "out:self", **{**_GRAD, "family": "index"},
+     samples=[take(self=t(3, 4), **_PICKED, reduce=r, includeSelf=True) for r in (1, 2, 3, 4, 5)])(
+    scatter_reduce)  # fmt: skip
+
+
+@spec("aclnnInplaceScatterUpdate", "data:data", **_INDEX, samples=[
+    take(data=t(2, 3, 9, 4), indices=_i([5, 0], "int64"), updates=t(2, 3, 2, 4), axis=-2)],
+    )  # fmt: skip
+def scatter_update(data: Any, indices: Any, updates: Any, axis: int) -> Any:
+    """A decoder's cache: batch b takes its rows from indices[b] on."""
+    found = data.copy()
+    for b, at in enumerate(indices):
+        found[b, :, at : at + updates.shape[axis]] = updates[b]
+    return found
+
+
+@spec("aclnnChunkCat", "out:tensors", **{**_EXACT, "source": "torch 2.13, torch._chunk_cat"},
+      samples=[take(tensors=[t(4, 6), t(8, 2)], dim=0, numChunks=2)])  # fmt: skip
+def chunk_cat(tensors: Any, dim: int, numChunks: int) -> Any:
+    parts = [x.reshape(numChunks, -1) for x in tensors]
+    return np.concatenate(parts, 1)
+
+
+@spec("aclnnStridedSlice", "out:self", **{**_EXACT, "source": "TensorFlow document: strided_slice"},
+      samples=[take(self=t(5, 9), begin=(1, 8), end=(5, 0), strides=(2, -2), beginMask=0, endMask=m,
+                    ellipsisMask=0, newAxisMask=0, shrinkAxisMask=0) for m in (0, 2)]
+      + [take(self=t(5, 9), begin=(2, 1), end=(3, 9), strides=(1, 3), beginMask=0, endMask=0,
+              ellipsisMask=0, newAxisMask=0, shrinkAxisMask=1)])  # fmt: skip
+def strided_slice(
+    self: Any, begin: Any, end: Any, strides: Any, endMask: int, shrinkAxisMask: int
+) -> Any:  # fmt: skip
+    place: list[Any] = []
+    for n, (b, e, s) in enumerate(zip(begin, end, strides, strict=True)):
+        shrink = shrinkAxisMask >> n & 1
+        place.append(b if shrink else slice(b, None if endMask >> n & 1 else e, s))
+    return self[tuple(place)]
+
+
+@spec("aclnnEmbeddingRenorm", "selfRef:selfRef", **{**_GRAD, "family": "index"}, samples=[
+    take(selfRef=t(5, 9), indices=_i([3, 0, 3]), maxNorm=m, normType=p)
+    for m, p in ((1.0, 2.0), (2.0, 1.0))])  # fmt: skip
+def embedding_renorm(selfRef: Any, indices: Any, maxNorm: float, normType: float) -> Any:
+    found = selfRef.copy()
+    for row in np.unique(indices):
+        size = (np.abs(found[row]) ** normType).sum() ** (1 / normType)
+        if size > maxNorm:
+            found[row] *= maxNorm / (size + 1e-7)
+    return found
+
+
+@spec("aclnnInplaceCumprod", "input:input", **_ANY, samples=[
+    take(input=t(3, 17, low=0.8, high=1.2), dim=1), take(input=t(5, 3), dim=0)])  # fmt: skip
+def inplace_cumprod(input: Any, dim: int) -> Any:
+    return np.cumprod(input, int(dim))
+
+
+# --- dropout ------------------------------------------------------------------------------------
+
+
+def _bits(mask: Any, count: int) -> Any:
+    return np.unpackbits(mask.astype(np.uint8), bitorder="little")[:count]
+
+
+for _name, _scaled in (("aclnnDropoutBackward", "scale"), ("aclnnDropoutDoMask", "prob")):
+    _x = "gradOutput" if _scaled == "scale" else "self"
+    _number = 2.0 if _scaled == "scale" else 0.5
+
+    def _masked(x: Any, mask: Any, scale: float = 0.0, prob: float = 0.0) -> Any:
+        factor = scale or 1 / (1 - prob)
+        return x * _bits(mask, x.size).reshape(x.shape) * factor
+
+    spec(_name, "out:x", renamed={_x: "x"}, **{**_ANY, "source":
+         "Srivastava et al.: Dropout, 2014; the mask is one bit an element"}, sparse=True, samples=[
+        take(x=t(4, 64), mask=t(32, dtype="uint8", low=0, high=255), **{_scaled: _number})])(
+        _masked)  # fmt: skip
+
+# --- norms with quantised results ---------------------------------------------------------------
+
+_NORM: Final[dict[str, Any]] = {
+    "family": "norm", "tolerance": "gradient", "steps": True, "dtypes": ("float16", "bfloat16"),
+    "source": "Zhang, Sennrich 2019 and Ba et al. 2016, with op-plugin's npu_dynamic_quant",
+}  # fmt: skip
+
+
+@spec("aclnnAddRmsNormDynamicQuant", "y1Out:int8 y2Out:int8 xOut:x1 scale1Out:float32 "
+      "scale2Out:float32", **_NORM, samples=[
+          take(x1=_h(3, 64), x2=_h(3, 64), gamma=_h(64), smoothScale1Optional=_h(64, low=0.5),
+               smoothScale2Optional=_h(64, low=0.5), epsilon=1e-6)])  # fmt: skip
+def add_rms_dynamic(
+    x1: Any, x2: Any, gamma: Any, smoothScale1Optional: Any, smoothScale2Optional: Any,
+    epsilon: float,
+) -> Any:  # fmt: skip
+    y = rms_norm(x1 + x2, gamma, epsilon)[0]
+    (a, s), (b, r) = dynamic(y, smoothScale1Optional), dynamic(y, smoothScale2Optional)
+    return a, b, x1 + x2, s, r
+
+
+@spec("aclnnAdaLayerNorm", "out:x", family="norm", tolerance="gradient", dtypes=_FLOATS,
+      source=_DIT, samples=[
+          take(x=t(2, 5, 64), scale=t(2, 64), shift=t(2, 64), weightOptional=w, biasOptional=b,
+               epsilon=1e-5) for w, b in ((None, None), (t(64), t(64)))])  # fmt: skip
+def ada_layer_norm(
+    x: Any, scale: Any, shift: Any, weightOptional: Any, biasOptional: Any, epsilon: float
+) -> Any:  # fmt: skip
+    y = layer_norm(x, (-1,), weightOptional, biasOptional, epsilon)[0]
+    return y * (1 + scale[:, None]) + shift[:, None]
+
+
+@spec("aclnnAdaLayerNormV2", "out:x meanOutOptional:float32 rstdOutOptional:float32", family="norm",
+      tolerance="gradient", dtypes=("float32",), source=_DIT, samples=[
+          take(x=t(2, 5, 64), scale=t(2, 64), shift=t(2, 64), weightOptional=t(64),
+               biasOptional=t(64), epsilon=1e-5)])  # fmt: skip
+def ada_layer_norm_v2(
+    x: Any, scale: Any, shift: Any, weightOptional: Any, biasOptional: Any, epsilon: float
+) -> Any:  # fmt: skip
+    y, mean, rstd = layer_norm(x, (-1,), weightOptional, biasOptional, epsilon)
+    return y * (1 + scale[:, None]) + shift[:, None], mean, rstd
+
+
+def _layer_flow(x: Any, rstd: Any, mean: Any, gamma: Any, dy: Any) -> Any:
+    """(dx, dgamma, dbeta) of layer norm over the last dimension."""
+    hat = (x - mean) * rstd
+    flow = dy * gamma
+    dx = rstd * (flow - flow.mean(-1, keepdims=True) - hat * (flow * hat).mean(-1, keepdims=True))
+    lead = tuple(range(x.ndim - 1))
+    return dx, (dy * hat).sum(lead), dy.sum(lead)
+
+
+@spec("aclnnAddLayerNormGrad", "dxOut:x1 dgammaOut:float32 dbetaOut:float32", family="norm",
+      tolerance="gradient", dtypes=_FLOATS, source="derivative of Ba et al.: Layer Normalization",
+      samples=[take(dy=_h(3, 64), x1=_h(3, 64), x2=_h(3, 64), rstd=t(3, 1, low=0.5, high=1.5),
+                    mean=t(3, 1, low=-0.5, high=0.5), gamma=_h(64), dsumOptional=d)
+               for d in (None, _h(3, 64))])  # fmt: skip
+def add_layer_norm_grad(
+    dy: Any, x1: Any, x2: Any, rstd: Any, mean: Any, gamma: Any, dsumOptional: Any
+) -> Any:  # fmt: skip
+    dx, dgamma, dbeta = _layer_flow(x1 + x2, rstd, mean, gamma, dy)
+    return dx + (0 if dsumOptional is None else dsumOptional), dgamma, dbeta
+
+
+@spec("aclnnDeepNormGrad", "dxOut:x dgxOut:x dbetaOut:float32 dgammaOut:float32", family="norm",
+      tolerance="gradient", dtypes=_FLOATS, source="derivative of Wang et al.: DeepNet, 2022",
+      samples=[take(dy=_h(3, 64), x=_h(3, 64), gx=_h(3, 64), gamma=_h(64),
+                    mean=t(3, 1, low=-0.5, high=0.5), rstd=t(3, 1, low=0.5, high=1.5),
+                    alpha=0.5)])  # fmt: skip
+def deep_norm_grad(
+    dy: Any, x: Any, gx: Any, gamma: Any, mean: Any, rstd: Any, alpha: float
+) -> Any:  # fmt: skip
+    dx, dgamma, dbeta = _layer_flow(alpha * x + gx, rstd, mean, gamma, dy)
+    return alpha * dx, dx, dbeta, dgamma
+
+
+_BN: Final[dict[str, Any]] = {
+    "family": "norm", "tolerance": "gradient", "dtypes": ("float32",),
+    "source": "torch 2.13, torch.batch_norm_stats and its kin",
+}  # fmt: skip
+
+
+@spec("aclnnBatchNormStats", "mean:float32 invstd:float32", **_BN,
+      samples=[take(input=t(4, 3, 5, 2), eps=1e-3)])  # fmt: skip
+def batch_norm_stats(input: Any, eps: float) -> Any:
+    axes = (0, *range(2, input.ndim))
+    return input.mean(axes), 1 / np.sqrt(input.var(axes) + eps)
+
+
+@spec("aclnnBatchNormElemt", "output:input", **_BN, samples=[
+    take(input=t(4, 3, 5, 2), weight=t(3), bias=t(3), mean=t(3), invstd=t(3, low=0.5), eps=1e-3)],
+    )  # fmt: skip
+def batch_norm_elemt(input: Any, weight: Any, bias: Any, mean: Any, invstd: Any) -> Any:
+    shape = (1, -1) + (1,) * (input.ndim - 2)
+    hat = (input - mean.reshape(shape)) * invstd.reshape(shape)
+    return hat * weight.reshape(shape) + bias.reshape(shape)
+
+
+@spec("aclnnBatchNormReduce", "sum:float32 squareSum:float32", **_BN,
+      samples=[take(x=t(4, 3, 5, 2))])  # fmt: skip
+def batch_norm_reduce(x: Any) -> Any:
+    axes = (0, *range(2, x.ndim))
+    return x.sum(axes), (x * x).sum(axes)
+
+
+# --- attention's helpers ------------------------------------------------------------------------
+
+spec("aclnnInterleaveRope", "out:x", family="rotary", tolerance="composite",
+     dtypes=("float16", "bfloat16"), source="Su et al.: RoFormer, 2021; DeepSeek-V2: pairs apart "
+     "are brought together first", samples=[
+         take(x=_h(2, 3, 1, 64), cos=_h(2, 1, 1, 64, low=-1, high=1),
+              sin=_h(2, 1, 1, 64, low=-1, high=1))])(
+    lambda x, cos, sin: (lambda q: q * cos + np.concatenate([-q[..., 32:], q[..., :32]], -1) * sin)(
+        np.concatenate([x[..., 0::2], x[..., 1::2]], -1)))  # fmt: skip
+
+
+@spec("aclnnRingAttentionUpdate",
+      "attnOutOut:prevAttnOut softmaxMaxOut:float32 softmaxSumOut:float32", family="attention",
+      tolerance="gradient", dtypes=_FLOATS, source="Liu et al.: Ring Attention, 2023", samples=[
+          take(prevAttnOut=_h(5, 2, 32), curAttnOut=_h(5, 2, 32), inputLayoutOptional="SBH",
+               **{f"{w}Softmax{k}": given(np.repeat(np.random.default_rng(n).uniform(
+                   0.5, 3, (2, 2, 5, 1)), 8, -1).tolist(), "float32")
+                  for n, (w, k) in enumerate((w, k) for w in ("prev", "cur")
+                                             for k in ("Max", "Sum"))})])  # fmt: skip
+def ring_update(
+    prevAttnOut: Any, prevSoftmaxMax: Any, prevSoftmaxSum: Any, curAttnOut: Any,
+    curSoftmaxMax: Any, curSoftmaxSum: Any,
+) -> Any:  # fmt: skip
+    """SBH [S, B, H] with statistics [B, N, S, 8]."""
+    top = np.maximum(prevSoftmaxMax, curSoftmaxMax)
+    a = prevSoftmaxSum * np.exp(prevSoftmaxMax - top)
+    b = curSoftmaxSum * np.exp(curSoftmaxMax - top)
+    total = a + b
+
+    def spread(x: Any) -> Any:
+        s, _, h = prevAttnOut.shape
+        n = x.shape[1]
+        return np.repeat((x / total)[..., 0].transpose(2, 0, 1), h // n, -1).reshape(s, -1, h)
+
+    return prevAttnOut * spread(a) + curAttnOut * spread(b), top, total
+
+
+@spec("aclnnScatterPaKvCache", "keyCacheRef:keyCacheRef valueCacheRef:valueCacheRef",
+      family="cache", tolerance="exact", specials=False,
+      source="Kwon et al.: PagedAttention, 2023; vLLM, reshape_and_cache", samples=[
+          take(key=_h(5, 2, 16), value=_h(5, 2, 16), keyCacheRef=_h(3, 4, 2, 16),
+               valueCacheRef=_h(3, 4, 2, 16), slotMapping=_i([7, 0, 11, 4, 5], "int32"),
+               cacheModeOptional="Norm", scatterModeOptional="None")])  # fmt: skip
+def scatter_pa_kv(
+    key: Any, value: Any, keyCacheRef: Any, valueCacheRef: Any, slotMapping: Any
+) -> Any:  # fmt: skip
+    found = []
+    for new, cache in ((key, keyCacheRef), (value, valueCacheRef)):
+        flat = cache.reshape(-1, *cache.shape[2:]).copy()
+        flat[slotMapping] = new
+        found.append(flat.reshape(cache.shape))
+    return tuple(found)
+
+
+@spec("aclnnScatterPaCache", "keyCacheRef:keyCacheRef", family="cache", tolerance="exact",
+      specials=False, source="Kwon et al.: PagedAttention, 2023; vLLM, reshape_and_cache", samples=[
+          take(key=_h(5, 2, 16), keyCacheRef=_h(3, 4, 2, 16), cacheMode="Norm",
+               slotMapping=_i([7, 0, 11, 4, 5], "int32"))])  # fmt: skip
+def scatter_pa(key: Any, keyCacheRef: Any, slotMapping: Any) -> Any:
+    flat = keyCacheRef.reshape(-1, *keyCacheRef.shape[2:]).copy()
+    flat[slotMapping] = key
+    return flat.reshape(keyCacheRef.shape)

@@ -1,0 +1,101 @@
+"""Fused optimizer steps, loss scaling."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from ..spec import given, spec, t, take
+
+_ADAMW: Final = "Loshchilov, Hutter: Decoupled Weight Decay Regularization, 2019; torch.optim.AdamW"
+_ROW: Final[dict[str, Any]] = {"family": "optimizer", "tolerance": "gradient", "source": _ADAMW,
+                               "dtypes": ("float32",)}  # fmt: skip
+_RATES: Final[dict[str, Any]] = {"lr": 0.05, "beta1": 0.9, "beta2": 0.99, "weightDecay": 0.1,
+                                 "eps": 1e-3}  # fmt: skip
+
+
+def adamw(
+    var: Any, m: Any, v: Any, grad: Any, step: float, top: Any, rates: dict[str, Any]
+) -> Any:  # fmt: skip
+    """One step of AdamW: (var, m, v, top); `top` is the running maximum of v for amsgrad."""
+    g = -grad if rates["maximize"] else grad
+    b1, b2 = rates["beta1"], rates["beta2"]
+    var = var * (1 - rates["lr"] * rates["weightDecay"])
+    m, v = b1 * m + (1 - b1) * g, b2 * v + (1 - b2) * g * g
+    top = np.maximum(top, v) if rates["amsgrad"] else top
+    root = np.sqrt((top if rates["amsgrad"] else v) / (1 - b2**step)) + rates["eps"]
+    return var - rates["lr"] / (1 - b1**step) * m / root, m, v, top
+
+
+@spec("aclnnApplyAdamWV2", "varRef:varRef mRef:varRef vRef:varRef maxGradNormOptionalRef:varRef",
+      **_ROW, samples=[
+          take(varRef=t(3, 65), mRef=t(3, 65), vRef=t(3, 65, low=0), grad=t(3, 65),
+               maxGradNormOptionalRef=t(3, 65, low=0) if a else None,
+               step=given([3.0], "float32"), **_RATES, amsgrad=a, maximize=x)
+          for a, x in ((False, False), (True, False), (False, True))])  # fmt: skip
+def apply_adamw_v2(
+    varRef: Any, mRef: Any, vRef: Any, maxGradNormOptionalRef: Any, grad: Any, step: Any, lr: float,
+    beta1: float, beta2: float, weightDecay: float, eps: float, amsgrad: bool, maximize: bool,
+) -> Any:  # fmt: skip
+    rates = {"lr": lr, "beta1": beta1, "beta2": beta2, "weightDecay": weightDecay, "eps": eps,
+             "amsgrad": amsgrad, "maximize": maximize}  # fmt: skip
+    # `step` counts the steps taken before this one: no public document says so, kernels do.
+    now = step.reshape(())[()] + 1
+    found = adamw(varRef, mRef, vRef, grad, now, maxGradNormOptionalRef, rates)
+    return found if amsgrad else (*found[:3], None)
+
+
+@spec("aclnnFusedAdamw", "paramsRef:paramsRef expAvgsRef:expAvgsRef expAvgSqsRef:expAvgSqsRef",
+      **_ROW, samples=[
+          take(paramsRef=[t(3, 5), t(65)], grads=[t(3, 5), t(65)], expAvgsRef=[t(3, 5), t(65)],
+               expAvgSqsRef=[t(3, 5, low=0), t(65, low=0)],
+               stateSteps=[given([3.0], "float32"), given([3.0], "float32")], **_RATES,
+               amsgrad=False, maximize=x) for x in (False, True)])  # fmt: skip
+def fused_adamw(
+    paramsRef: Any, grads: Any, expAvgsRef: Any, expAvgSqsRef: Any, stateSteps: Any, lr: float,
+    beta1: float, beta2: float, weightDecay: float, eps: float, amsgrad: bool, maximize: bool,
+) -> Any:  # fmt: skip
+    rates = {"lr": lr, "beta1": beta1, "beta2": beta2, "weightDecay": weightDecay, "eps": eps,
+             "amsgrad": amsgrad, "maximize": maximize}  # fmt: skip
+    rows = zip(paramsRef, expAvgsRef, expAvgSqsRef, grads, stateSteps, strict=True)
+    made = [adamw(p, m, v, g, s.reshape(())[()], None, rates) for p, m, v, g, s in rows]
+    return tuple([row[k] for row in made] for k in range(3))
+
+
+@spec("aclnnFusedSgd", "paramsRef:paramsRef momentumBufferListOptionalRef:paramsRef",
+      **{**_ROW, "source": "torch 2.13, document of torch.optim.SGD"}, samples=[
+          take(paramsRef=[t(3, 5), t(65)], gradsRef=[t(3, 5), t(65)],
+               momentumBufferListOptionalRef=[t(3, 5), t(65)], weightDecay=0.1, momentum=0.8,
+               lr=0.05, dampening=d, nesterov=n, maximize=False, isFirstStep=f)
+          for d, n, f in ((0.0, False, False), (0.3, False, False), (0.0, True, False),
+                          (0.0, False, True))])  # fmt: skip
+def fused_sgd(
+    paramsRef: Any, gradsRef: Any, momentumBufferListOptionalRef: Any, weightDecay: float,
+    momentum: float, lr: float, dampening: float, nesterov: bool, maximize: bool, isFirstStep: bool,
+) -> Any:  # fmt: skip
+    params, buffers = [], []
+    rows = zip(paramsRef, gradsRef, momentumBufferListOptionalRef, strict=True)
+    for p, g, b in rows:
+        flow = (-g if maximize else g) + weightDecay * p
+        kept = flow if isFirstStep else momentum * b + (1 - dampening) * flow
+        buffers.append(kept)
+        params.append(p - lr * (flow + momentum * kept if nesterov else kept))
+    return params, buffers
+
+
+@spec("aclnnAmpUpdateScale", "updatedScale:currentScale updatedGrowthTracker:growthTracker",
+      family="optimizer", tolerance="composite", dtypes=("float32",),
+      source="torch 2.13, torch._amp_update_scale_", samples=[
+          take(currentScale=given([64.0], "float32"), growthTracker=given([n], "int32"),
+               foundInf=given([f], "float32"), growthFactor=2.0, backoffFactor=0.25,
+               growthInterval=3) for n, f in ((0, 0.0), (2, 0.0), (1, 1.0))])  # fmt: skip
+def amp_update_scale(
+    currentScale: Any, growthTracker: Any, foundInf: Any, growthFactor: float,
+    backoffFactor: float, growthInterval: int,
+) -> Any:  # fmt: skip
+    if foundInf[0]:
+        return currentScale * backoffFactor, np.zeros_like(growthTracker)
+    if growthTracker[0] + 1 == growthInterval:
+        return currentScale * growthFactor, np.zeros_like(growthTracker)
+    return currentScale, growthTracker + 1

@@ -1,0 +1,175 @@
+"""Drawn values by tensors of seeds, updates of attention, rotary caches, gates of other models."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+import mindtorch as torch
+import mindtorch.nn.functional as F
+
+from ..formulas import gradient, words
+from ..spec import given, spec, t, take
+
+_RANDOM: Final[dict[str, Any]] = {
+    "family": "random",
+    "tolerance": "random",
+    "source": "drawn values: shape, dtype and finiteness only",
+}
+_SEEDS: Final[dict[str, Any]] = {"seedTensor": given([7], "int64"),
+                                 "offsetTensor": given([0], "int64"), "offset": 0}  # fmt: skip
+for _name, _more in (
+    ("InplaceNormalTensor", {"mean": 1.0, "std": 2.0, **_SEEDS}),
+    ("InplaceUniformTensor", {"from": -1.0, "to": 2.0, **_SEEDS,
+                              "seedTensor": given([7], "uint64"),
+                              "offsetTensor": given([0], "uint64")}),
+    ("InplaceRandomTensor", {"from": 0, "to": 9, **_SEEDS}),
+    ("InplaceRandomWithoutFromTo", {"seed": 7, "offset": 0}),
+    ("InplaceRandomWithoutFromToTensor", _SEEDS),
+):  # fmt: skip
+    spec(f"aclnn{_name}", "selfRef:selfRef", samples=[take(selfRef=t(3, 65), **_more)], **_RANDOM)(
+        lambda selfRef: np.zeros_like(selfRef))  # fmt: skip
+spec("aclnnMultinomial", "out:int64", **_RANDOM, samples=[
+    take(self=t(3, 9, low=0.1, high=1), numsamples=4, replacement=True, seed=7, offset=0)])(
+    lambda self, numsamples: np.zeros((len(self), numsamples)))  # fmt: skip
+spec("aclnnMultinomialTensor", "out:int64", **_RANDOM, samples=[
+    take(self=t(3, 9, low=0.1, high=1), numsamples=4, replacement=True, **_SEEDS)])(
+    lambda self, numsamples: np.zeros((len(self), numsamples)))  # fmt: skip
+spec("aclnnDropoutGenMask", "out:uint8", **_RANDOM, samples=[
+    take(shape=(4, 64), prob=0.5, seed=7, offset=0)])(
+    lambda shape: np.zeros(int(np.prod(shape)) // 8))  # fmt: skip
+
+
+@spec("aclnnAttentionUpdate", "out:localOut lseOut:lse", family="attention", tolerance="gradient",
+      dtypes=("float32",), source="Liu et al.: Ring Attention, 2023; op-plugin document "
+      "npu_attention_update", samples=[
+          take(lse=[t(5), t(5, high=3), t(5)], localOut=[t(5, 32), t(5, 32), t(5, 32)],
+               updateType=0)])  # fmt: skip
+def attention_update(lse: Any, localOut: Any) -> Any:
+    whole = np.stack(lse)
+    top = whole.max(0)
+    total = np.log(np.exp(whole - top).sum(0)) + top
+    return sum(np.exp(v - total)[:, None] * o for v, o in zip(lse, localOut, strict=True)), None
+
+
+def clipped_swiglu(
+    x: Any, dim: int, alpha: float, limit: float, bias: float, interleaved: bool
+) -> Any:  # fmt: skip
+    """gpt-oss: the gate is cut above, the other half on both sides."""
+    a, b = (x[..., 0::2], x[..., 1::2]) if interleaved else np.split(x, 2, dim)
+    gate, value = np.minimum(a, limit), np.clip(b, -limit, limit)
+    return gate / (1 + np.exp(-alpha * gate)) * (value + bias)
+
+
+spec("aclnnClippedSwiglu", "out:x", family="activation", tolerance="gradient", specials=False,
+     dtypes=("float16", "bfloat16", "float32"), source="gpt-oss, public model code: swiglu with "
+     "limit", samples=[take(x=t(3, 64, low=-4, high=4), dim=-1, alpha=1.702, limit=2.0, bias=1.0,
+                            interleaved=i) for i in (True, False)])(clipped_swiglu)  # fmt: skip
+
+
+@spec("aclnnExpSegsum", "out:self", family="arithmetic", tolerance="gradient", sparse=True,
+      dtypes=("float32",), source="Dao, Gu: Transformers are SSMs, 2024: exp of segment sums",
+      samples=[take(self=t(2, 3, 4, 16, low=-1, high=0.2))])  # fmt: skip
+def exp_segsum(self: Any) -> Any:
+    run = np.cumsum(self, -1)
+    gap = run[..., :, None] - run[..., None, :]
+    return np.where(np.tril(np.ones(gap.shape[-2:], bool)), np.exp(gap), 0.0)
+
+
+@spec("aclnnTransformBiasRescaleQkv", "qOut:qkv kOut:qkv vOut:qkv", family="attention",
+      tolerance="gradient", dtypes=("float16", "bfloat16", "float32"),
+      source="torch 2.13, torch._transform_bias_rescale_qkv", samples=[
+          take(qkv=t(2, 5, 3 * 2 * 16), qkvBias=t(96), numHeads=2)])  # fmt: skip
+def transform_qkv(qkv: Any, qkvBias: Any, numHeads: int) -> Any:
+    b, s, width = qkv.shape
+    parts = (qkv + qkvBias).reshape(b, s, 3, numHeads, -1).transpose(2, 0, 3, 1, 4)
+    return parts[0] / np.sqrt(width // 3 // numHeads), parts[1], parts[2]
+
+
+@spec("aclnnUniqueDim", "valueOut:self inverseOut:int64 countsOut:int64", family="sort",
+      tolerance="exact", specials=False, fixed_layout=True,
+      source="torch 2.13, document of torch.unique", samples=[
+          take(self=given([[3, 1], [2, 5], [3, 1], [2, 4]], "int64"), sorted=True,
+               returnInverse=True, dim=0)])  # fmt: skip
+def unique_dim(self: Any, dim: int) -> Any:
+    values, inverse, counts = np.unique(self, return_inverse=True, return_counts=True, axis=dim)
+    return values, inverse.reshape(-1), counts
+
+
+spec("aclnnDropoutV3Grad", "gradX:gradY", family="arithmetic", tolerance="composite", sparse=True,
+     dtypes=("float16", "bfloat16", "float32"), source="Srivastava et al.: Dropout, 2014; the mask "
+     "is one bit an element", samples=[
+         take(gradY=t(4, 64), mask=t(32, dtype="uint8", low=0, high=255), scale=2.0)])(
+    lambda gradY, mask, scale: gradY * scale * np.unpackbits(
+        mask.astype(np.uint8), bitorder="little").reshape(gradY.shape))  # fmt: skip
+
+_SWISH: Final[dict[str, Any]] = {"family": "norm", "tolerance": "gradient", "dtypes": ("float32",),
+                                 "source": "derivative of Wu, He: Group Normalization, 2018, then "
+                                 "x sigmoid(scale x)"}  # fmt: skip
+
+
+def _group_swish(x: Any, gamma: Any, beta: Any, numGroups: int, swishScale: float) -> Any:
+    y = F.group_norm(x, numGroups, gamma, beta, 1e-5)
+    return y * torch.sigmoid(swishScale * y)
+
+
+def _swish_samples() -> list[Any]:
+    x = t(2, 4, 9).array().astype(np.float64)
+    parts = x.reshape(2, 2, -1)
+    rstd = 1 / np.sqrt(parts.var(-1) + 1e-5)
+    return [take(dy=t(2, 4, 9), x=given(x.tolist(), "float32"), gamma=t(4), beta=t(4),
+                 mean=given(parts.mean(-1).tolist(), "float32"),
+                 rstd=given(rstd.tolist(), "float32"), numGroups=2, dataFormatOptional="NCHW",
+                 swishScale=s, dgammaIsRequire=True, dbetaIsRequire=True)
+            for s in (1.0, 0.5)]  # fmt: skip
+
+
+spec("aclnnGroupNormSwishGrad", "dxOut:x dgammaOut:x dbetaOut:x", samples=_swish_samples, **_SWISH)(
+    gradient(_group_swish, grad="dy", of="x gamma beta"))  # fmt: skip
+
+spec("aclnnConvTbc", "output:self", family="pool", tolerance="gradient",
+     dtypes=("float32", "float16"), source="torch 2.13, document of torch.conv_tbc", samples=[
+         take(self=t(9, 2, 4), weight=t(3, 4, 5), bias=t(5), pad=1, cubeMathType=0)])(
+    words(lambda self, weight, bias, pad: F.conv1d(
+        self.permute(1, 2, 0), weight.permute(2, 1, 0), bias, 1, pad).permute(2, 0, 1)),
+)  # fmt: skip
+
+
+@spec("aclnnRopeWithSinCosCache", "queryOut:queryIn keyOut:keyIn", family="rotary",
+      tolerance="gradient", dtypes=("float16", "bfloat16", "float32"),
+      source="vLLM, rotary_embedding: NeoX and GPT-J style", samples=[
+          take(positions=given([3, 0, 6, 2], "int64"), queryIn=t(4, 2 * 32), keyIn=t(4, 32),
+               cosSinCache=t(8, 32, low=-1, high=1), mropeSection=(0,), headSize=32,
+               isNeoxStyle=s) for s in (True, False)])  # fmt: skip
+def rope_with_cache(
+    positions: Any, queryIn: Any, keyIn: Any, cosSinCache: Any, headSize: int, isNeoxStyle: bool
+) -> Any:  # fmt: skip
+    cos, sin = (v[:, None] for v in np.split(cosSinCache[positions], 2, -1))
+
+    def turn(x: Any) -> Any:
+        h = x.reshape(len(x), -1, headSize)
+        a, b = np.split(h, 2, -1) if isNeoxStyle else (h[..., 0::2], h[..., 1::2])
+        c, d = a * cos - b * sin, b * cos + a * sin
+        found = np.concatenate([c, d], -1) if isNeoxStyle else np.stack([c, d], -1)
+        return found.reshape(x.shape)
+
+    return turn(queryIn), turn(keyIn)
+
+
+@spec("aclnnRReluWithNoise", "out:self", family="activation", tolerance="composite",
+      dtypes=("float16", "bfloat16", "float32"), source="torch 2.13, document of RReLU in eval",
+      samples=[take(self=t(3, 65), noise=t(3, 65), lower=0.1, upper=0.3, training=False, seed=7,
+                    offset=0)])  # fmt: skip
+def rrelu(self: Any, lower: float, upper: float) -> Any:
+    return np.where(self >= 0, self, self * (lower + upper) / 2)
+
+
+@spec("aclnnAddmmWeightNz", "out:self", family="matmul", tolerance="accumulated",
+      dtypes=("float16", "bfloat16"), source="torch 2.13, document of torch.addmm; the second "
+      "operand lies in the inner format", samples=[
+          take(self=t(16, 16, dtype="float16"), mat1=t(16, 32, dtype="float16"),
+               mat2=t(32, 16, dtype="float16"), beta=b, alpha=a, cubeMathType=0)
+          for b, a in ((1.0, 1.0), (0.5, -2.0))])  # fmt: skip
+def addmm_nz(self: Any, mat1: Any, mat2: Any, beta: Any, alpha: Any) -> Any:
+    return beta * self + alpha * (mat1 @ mat2)

@@ -1,0 +1,279 @@
+"""Quantisation, its inverse, and products of quantised matrices.
+
+Results in int8 are judged before they are rounded: a step is right where it is the nearest one.
+dstType 2 is int8 (aclDataType).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from ..spec import given, spec, t, take
+
+_PAGES: Final = "op-plugin documents npu_quantize, npu_dynamic_quant, npu_anti_quant; equal logic"
+_Q: Final[dict[str, Any]] = {"family": "quantisation", "source": _PAGES, "tolerance": "composite",
+                             "steps": True}  # fmt: skip
+_HALVES: Final = ("float16", "bfloat16")
+_INT8: Final = 2
+
+
+def _h(*shape: int, **more: Any) -> Any:
+    return t(*shape, dtype="float16", **more)
+
+
+def _int8(*shape: int, low: int = -8, high: int = 8) -> Any:
+    return t(*shape, dtype="int8", low=low, high=high)
+
+
+def dynamic(x: Any, smooth: Any = None) -> Any:
+    """(steps, scale): a row's largest magnitude becomes 127; a row of zeros divides by 1."""
+    y = x if smooth is None else x * smooth
+    scale = np.abs(y).max(-1) / 127
+    return y / np.where(scale == 0, 1.0, scale)[..., None], scale
+
+
+_DYNAMIC: Final = [take(x=_h(4, 32)), take(x=_h(2, 3, 64), smoothScalesOptional=_h(64)),
+                   take(x=_h(5, 1024))]  # fmt: skip
+spec("aclnnDynamicQuant", "yOut:int8 scaleOut:float32", samples=_DYNAMIC, dtypes=_HALVES, **_Q)(
+    lambda x, smoothScalesOptional: dynamic(x, smoothScalesOptional))  # fmt: skip
+
+
+def asymmetric(x: Any, smooth: Any = None) -> Any:
+    """(steps, scale, offset): -128 is a row's least value and 127 its largest."""
+    y = x if smooth is None else x * smooth
+    top, low = y.max(-1), y.min(-1)
+    scale = (top - low) / 255
+    offset = 127 - top / np.where(scale == 0, 1.0, scale)
+    return y / np.where(scale == 0, 1.0, scale)[..., None] + offset[..., None], scale, offset
+
+
+spec("aclnnDynamicQuantV2", "yOut:int8 scaleOut:float32 offsetOut:float32", **_Q, dtypes=_HALVES,
+     samples=[take(**s.kwargs, dstType=_INT8) for s in _DYNAMIC])(
+    lambda x, smoothScalesOptional: asymmetric(x, smoothScalesOptional))  # fmt: skip
+
+
+def _either(x: Any, smoothScalesOptional: Any, isSymmetrical: bool) -> Any:
+    if isSymmetrical:
+        return (*dynamic(x, smoothScalesOptional), None)
+    return asymmetric(x, smoothScalesOptional)
+
+
+spec("aclnnDynamicQuantV3 aclnnDynamicQuantV4", "yOut:int8 scaleOut:float32 offsetOut:float32",
+     **_Q, dtypes=_HALVES, samples=[
+         take(**s.kwargs, dstType=_INT8, isSymmetrical=y, quantMode="pertoken", dstTypeMax=0.0)
+         for s in _DYNAMIC for y in (True, False)])(_either)  # fmt: skip
+
+
+@spec("aclnnAscendQuant aclnnAscendQuantV3", "y:int8", **_Q, dtypes=(*_HALVES, "float32"), samples=[
+    take(x=_h(4, 32, low=-9, high=9), scale=_h(n, low=2, high=9), offset=o, sqrtMode=s,
+         roundMode=m, dstType=_INT8, axis=-1)
+    for n, o, s, m in ((32, _h(32), False, "round"), (1, None, False, "round"),
+                       (32, None, True, "round"), (32, _h(32), False, "floor"),
+                       (32, _h(32), False, "ceil"), (32, _h(32), False, "trunc"))])  # fmt: skip
+def ascend_quant(x: Any, scale: Any, offset: Any, sqrtMode: bool, roundMode: str) -> Any:
+    steps = x * (scale * scale if sqrtMode else scale) + (0 if offset is None else offset)
+    return steps if roundMode == "round" else _ROUND[roundMode](steps)
+
+
+_ROUND: Final = {"floor": np.floor, "ceil": np.ceil, "trunc": np.trunc}
+
+
+@spec("aclnnAscendAntiQuant", "y:float16", **{**_Q, "steps": False}, samples=[
+    take(x=_int8(4, 32, low=-128, high=127), scale=t(n, low=0.1, high=1), offset=o, dstType=1,
+         sqrtMode=s) for n, o, s in ((32, t(32), False), (1, t(1), False), (32, None, True))],
+    dtypes=("float32",))  # fmt: skip
+def anti_quant(x: Any, scale: Any, offset: Any, sqrtMode: bool) -> Any:
+    return (x + (0 if offset is None else offset)) * (scale * scale if sqrtMode else scale)
+
+
+@spec("aclnnQuantize", "out:int8", **_Q, dtypes=("float32",), samples=[
+    take(x=t(4, 32, low=-9, high=9), scales=t(n, low=0.1, high=1), zeroPoints=z, dtype=_INT8,
+         axis=a) for n, z, a in ((1, given([3], "int8"), 1), (32, _int8(32), 1), (4, _int8(4), 0))],
+    )  # fmt: skip
+def quantize(x: Any, scales: Any, zeroPoints: Any, axis: int) -> Any:
+    shape = [1] * x.ndim
+    if scales.size > 1:
+        shape[axis] = scales.size
+    zero = 0 if zeroPoints is None else zeroPoints.reshape(shape)
+    return x / scales.reshape(shape) + zero
+
+
+@spec("aclnnDequantBias", "out:float16", **{**_Q, "steps": False}, samples=[
+    take(x=t(5, 16, dtype="int32", low=-900, high=900), weightScale=t(16, low=0.001, high=0.01),
+         activateScaleOptional=a, biasOptional=b, outputDtype=1)
+    for a, b in ((None, None), (t(5, low=0.5), None), (t(5, low=0.5), t(16)))],
+    dtypes=("float32",))  # fmt: skip
+def dequant_bias(
+    x: Any, weightScale: Any, activateScaleOptional: Any, biasOptional: Any
+) -> Any:  # fmt: skip
+    y = x * weightScale
+    y = y if activateScaleOptional is None else y * activateScaleOptional[:, None]
+    return y if biasOptional is None else y + biasOptional
+
+
+@spec("aclnnGroupQuant", "y:int8", **_Q, dtypes=("float32",), samples=[
+    take(x=t(7, 16, low=-9, high=9), scale=t(3, 16, low=2, high=9),
+         groupIndex=given([2, 5, 7], "int32"), offsetOptional=o, dstType=_INT8)
+    for o in (None, given([2.0], "float32"))])  # fmt: skip
+def group_quant(x: Any, scale: Any, groupIndex: Any, offsetOptional: Any) -> Any:
+    which = np.searchsorted(groupIndex, np.arange(len(x)), "right")
+    return x * scale[which] + (0 if offsetOptional is None else offsetOptional)
+
+
+def _fake(x: Any, scale: Any, zero: Any, low: int, high: int) -> Any:
+    steps = np.rint(x / scale) + zero
+    inside = (steps >= low) & (steps <= high)
+    return (np.clip(steps, low, high) - zero) * scale, inside
+
+
+_TORCH: Final = "torch 2.13, fake_quantize_per_tensor_affine and _per_channel_affine"
+
+
+@spec("aclnnFakeQuantPerTensorAffineCachemask", "out:self mask:bool", family="quantisation",
+      source=_TORCH, tolerance="composite", dtypes=("float32",), samples=[
+          take(self=t(4, 33, low=-9, high=9), scale=given([0.13], "float32"),
+               zeroPoint=given([3], "int32"), fakeQuantEnabled=1.0, quantMin=-32, quantMax=31)],
+      )  # fmt: skip
+def fake_quant_tensor(self: Any, scale: Any, zeroPoint: Any, quantMin: int, quantMax: int) -> Any:
+    return _fake(self, scale, zeroPoint, quantMin, quantMax)
+
+
+@spec("aclnnFakeQuantPerChannelAffineCachemask", "out:self mask:bool", family="quantisation",
+      source=_TORCH, tolerance="composite", dtypes=("float32",), samples=[
+          take(self=t(4, 33, low=-9, high=9), scale=t(4, low=0.1, high=0.3),
+               zeroPoint=given([3, 0, -1, 2], "int32"), axis=0, quantMin=-32, quantMax=31)],
+      )  # fmt: skip
+def fake_quant_channel(
+    self: Any, scale: Any, zeroPoint: Any, axis: int, quantMin: int, quantMax: int
+) -> Any:  # fmt: skip
+    shape = [1] * self.ndim
+    shape[axis] = scale.size
+    return _fake(self, scale.reshape(shape), zeroPoint.reshape(shape), quantMin, quantMax)
+
+
+_MATMUL: Final[dict[str, Any]] = {
+    "family": "quant_matmul", "tolerance": "composite", "steps": True,
+    "source": "op-plugin documents npu_quant_matmul, npu_weight_quant_batchmatmul",
+}  # fmt: skip
+
+
+def _product(x1: Any, x2: Any, left: bool, right: bool) -> Any:
+    a = x1.astype(np.float64).swapaxes(-1, -2) if left else x1.astype(np.float64)
+    b = x2.astype(np.float64).swapaxes(-1, -2) if right else x2.astype(np.float64)
+    return a @ b
+
+
+def _matmul(out: str, **more: Any) -> list[Any]:
+    """int8 products with a scale for each column, plain and transposed weight."""
+    found = []
+    for trans in (False, True):
+        weight = _int8(9, 33) if trans else _int8(33, 9)
+        for bias in (None, t(9, dtype="int32", low=-50, high=50)):
+            found.append(take(x1=_int8(5, 33), x2=weight, bias=bias, transposeX1=False,
+                              transposeX2=trans, **more))  # fmt: skip
+    return found
+
+
+def quant_matmul(
+    x1: Any, x2: Any, bias: Any, transposeX1: bool, transposeX2: bool, scale: Any = None,
+    offset: Any = None, pertokenScaleOptional: Any = None,
+) -> Any:  # fmt: skip
+    acc = _product(x1, x2, transposeX1, transposeX2)
+    acc = acc if bias is None else acc + bias
+    y = acc * scale
+    y = y if pertokenScaleOptional is None else y * pertokenScaleOptional[:, None]
+    return y if offset is None else y + offset
+
+
+_SCALE: Final = t(9, low=0.005, high=0.02)
+spec("aclnnQuantMatmulV4", "out:float16", **{**_MATMUL, "dtypes": ("float32",)},
+     samples=_matmul("float16", scale=_SCALE, pertokenScaleOptional=t(5, low=0.5, high=2)))(
+    quant_matmul)  # fmt: skip
+
+
+@spec("aclnnQuantMatmulV5", "out:float16", **{**_MATMUL, "dtypes": ("float32",)}, samples=[
+    take(**s.kwargs, x1Scale=t(5, low=0.5, high=2), x2Scale=_SCALE,
+         groupSize=0) for s in _matmul("float16")])  # fmt: skip
+def quant_matmul_v5(
+    x1: Any, x2: Any, x1Scale: Any, x2Scale: Any, bias: Any, transposeX1: bool, transposeX2: bool
+) -> Any:  # fmt: skip
+    return quant_matmul(x1, x2, bias, transposeX1, transposeX2, x2Scale, None, x1Scale)
+
+
+@spec("aclnnWeightQuantBatchMatmulV2 aclnnWeightQuantBatchMatmulV3", "y:x",
+      **{**_MATMUL, "dtypes": ("float16",), "tolerance": "gradient"}, samples=[
+          take(x=_h(5, 64), weight=_int8(64, 32), antiquantScale=_h(*n, low=0.01, high=0.1),
+               antiquantOffsetOptional=o, biasOptional=b, antiquantGroupSize=g, innerPrecise=0)
+          for n, o, b, g in (((32,), None, None, 0), ((32,), _h(32), _h(32), 0),
+                             ((2, 32), _h(2, 32), None, 32), ((1,), None, None, 0))])  # fmt: skip
+def weight_quant(
+    x: Any, weight: Any, antiquantScale: Any, antiquantOffsetOptional: Any, biasOptional: Any,
+    antiquantGroupSize: int,
+) -> Any:  # fmt: skip
+    scale, offset = antiquantScale, antiquantOffsetOptional
+    if antiquantGroupSize:
+        scale = np.repeat(scale, antiquantGroupSize, 0)
+        offset = None if offset is None else np.repeat(offset, antiquantGroupSize, 0)
+    w = (weight + (0 if offset is None else offset)) * scale
+    y = x @ w
+    return y if biasOptional is None else y + biasOptional
+
+
+_GROUPED: Final[dict[str, Any]] = {
+    "family": "grouped_matmul", "tolerance": "gradient",
+    "source": "op-plugin document npu_grouped_matmul; Megatron-LM, grouped GEMM of experts",
+}  # fmt: skip
+
+
+def grouped(x: Any, weight: Any, groupList: Any = None, groupListOptional: Any = None,
+            splitItem: int = 0, biasOptional: Any = None, bias: Any = None) -> Any:  # fmt: skip
+    """Rows of one x are split among the weights at `groupList` ends; or one product a pair."""
+    ends = groupList if groupList is not None else groupListOptional
+    shift = biasOptional if biasOptional is not None else bias
+    weights = list(weight[0]) if weight[0].ndim == 3 else weight
+    if len(x) > 1:
+        return ([a @ w for a, w in zip(x, weights, strict=True)],)
+    starts = [0, *list(ends)[:-1]]
+    parts = [x[0][a:b] @ w for a, b, w in zip(starts, ends, weights, strict=True)]
+    if shift is not None:
+        parts = [p + b for p, b in zip(parts, shift, strict=True)]
+    return ([np.concatenate(parts)],)
+
+
+_PAIRS: Final[dict[str, Any]] = {"x": [_h(5, 16), _h(3, 32)], "weight": [_h(16, 9), _h(32, 9)],
+                                 "splitItem": 0, "groupType": -1}  # fmt: skip
+spec("aclnnGroupedMatmul", "y:x", samples=[take(**_PAIRS)], **_GROUPED, dtypes=("float16",),
+     )(grouped)  # fmt: skip
+_SPLIT: Final[dict[str, Any]] = {"x": [_h(12, 16)], "weight": [_h(3, 16, 9)], "splitItem": 3,
+                                 "groupType": 0, "groupListType": 0, "actType": 0}  # fmt: skip
+spec("aclnnGroupedMatmulV2", "y:x", **_GROUPED, dtypes=("float16",), samples=[
+    take(**_PAIRS), take(**_SPLIT, groupListOptional=(4, 9, 12))])(grouped)  # fmt: skip
+spec("aclnnGroupedMatmulV3", "y:x", **_GROUPED, dtypes=("float16",), samples=[
+    take(**_PAIRS), take(**_SPLIT, groupListOptional=given([4, 9, 12], "int64"))])(
+    grouped)  # fmt: skip
+spec("aclnnGroupedMatmulV4 aclnnGroupedMatmulV5", "out:x", **_GROUPED, dtypes=("float16",),
+     samples=[take(**_PAIRS, actType=0, groupListType=0),
+    take(**_SPLIT, groupListOptional=given([4, 9, 12], "int64"))])(grouped)  # fmt: skip
+
+
+@spec("aclnnFFN aclnnFFNV2", "y:x", family="grouped_matmul", tolerance="gradient",
+      dtypes=("float16",), source="Vaswani et al., 2017: feed-forward network; op-plugin npu_ffn",
+      samples=[take(x=_h(5, 16), weight1=_h(16, 32), weight2=_h(32, 16), bias1=a, bias2=b,
+                    activation=f, innerPrecise=0, tokensIndexFlag=False)
+               for a, b, f in ((None, None, "relu"), (_h(32), _h(16), "relu"),
+                               (None, None, "silu"))])  # fmt: skip
+def ffn(x: Any, weight1: Any, weight2: Any, bias1: Any, bias2: Any, activation: str) -> Any:
+    inner = x @ weight1 + (0 if bias1 is None else bias1)
+    active = np.maximum(inner, 0) if activation == "relu" else inner / (1 + np.exp(-inner))
+    return active @ weight2 + (0 if bias2 is None else bias2)
+
+
+@spec("aclnnTransQuantParamV2", "out:uint64", family="quantisation", tolerance="exact",
+      source="op-plugin document npu_trans_quant_param: float32 bits with the low 13 cleared",
+      samples=[take(scale=t(9, low=0.01, high=2))], dtypes=("float32",), specials=False,
+      )  # fmt: skip
+def trans_quant_param(scale: Any) -> Any:
+    bits = scale.astype(np.float32).view(np.uint32) & np.uint32(0xFFFFE000)
+    return bits.astype(np.uint64) | np.uint64(1 << 46)

@@ -1,0 +1,28 @@
+"""Operators whose formula nobody publishes: what is known of them, and where from."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..spec import unspecified
+
+_HEADER: Final = "the header of CANN 8.1.RC1 or of August 2026: names and types alone"
+
+unspecified("aclnnSleep", "keeps the device busy for a number of cycles; it has no result",
+            "parameter names of the header")  # fmt: skip
+unspecified("aclnnMrgbaCustom aclnnBlendImagesCustom aclnnBackgroundReplace",
+            "image composition by an alpha plane or mask; how bytes are rounded is not published",
+            _HEADER)  # fmt: skip
+unspecified("aclnnSimThreadExponential",
+            "fills with exponential draws of a generator whose state per thread is not published",
+            _HEADER)  # fmt: skip
+unspecified("aclnnExpandIntoJaggedPermute",
+            "expands a permutation of jagged segments; order within the padding is not published",
+            _HEADER)  # fmt: skip
+unspecified("aclnnTransMatmulWeight aclnnConvertWeightToINT4Pack",
+            "rewrites a weight in a private order that only its matmul reads", _HEADER)  # fmt: skip
+unspecified("aclnnMoeUpdateExpert", "maps experts to replicas by a table; how ties of load are "
+            "broken is not published", "op-plugin document npu_moe_update_expert")  # fmt: skip
+unspecified("aclnnAdvanceStep aclnnAdvanceStepV2",
+            "moves vLLM's block tables on; what it leaves in rows beyond numQueries is not "
+            "published", "vLLM, advance_step; header of CANN 8.1.RC1")  # fmt: skip

@@ -1,0 +1,141 @@
+"""Owns Spec, what one ACLNN operator computes, and SPECS, the table of them; runs nothing.
+
+A row's reference is numpy in higher precision: floats come as float64, integers as they are. It is
+written from a public document of the formula, never from a kernel.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from mindtorch.laws.judge.classes import Requirement, class_named
+from mindtorch.ops.samples import Arg, Sample
+
+# What a result's dtype may be besides that of a parameter.
+MISSING: Final = inspect.Parameter.empty
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """One operator, its versions and in-place forms.
+
+    `reference` takes header parameters by name (a trailing underscore avoids Python's words; one
+    with a default may be absent from a version) and gives the results in the order of `outs`:
+    header name -> dtype, or the name of the parameter whose dtype it has. `rule` replaces fields of
+    the class, with its `reason`. `source` says where the formula is published. `names` are other
+    operators of the same formula; `renamed` maps their parameter names to this row's. `casts` says
+    what dtype a parameter has where the dtype under test is another: {"scalar": {"bfloat16":
+    "float32"}}. `steps`: integer and 8-bit results are real values rounded to the nearest step.
+    `dtypes`, where given, are those of the documents' list that these samples fit. `sparse`:
+    most results are 0 or alike by nature, so that guards against that do not apply.
+    `specials` False: NaN, infinities and signs of zero have no stated result there.
+    """
+
+    name: str
+    family: str
+    reference: Callable[..., Any]
+    outs: Mapping[str, str]
+    samples: Callable[[], Sequence[Sample]]
+    tolerance: str
+    source: str
+    rule: Mapping[str, Any] = field(default_factory=dict)
+    names: tuple[str, ...] = ()
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    fixed_shape: bool = True
+    fixed_layout: bool = False
+    formats: Mapping[str, str] = field(default_factory=dict)
+    casts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    steps: bool = False
+    dtypes: tuple[str, ...] = ()
+    sparse: bool = False
+    specials: bool = True
+
+    def requirement(self) -> Requirement:
+        """The class of the row, with its own numbers where it has some."""
+        if not self.rule:
+            return class_named(self.tolerance)
+        return replace(class_named(self.tolerance), **self.rule)
+
+    @property
+    def writes_first(self) -> bool:
+        """Whether an in-place form follows: one result, of the first input's kind."""
+        return list(self.outs.values()) == [next(iter(self.parameters()))]
+
+    def inplace(self, name: str, target: str) -> Spec:
+        """The row of the form that writes into its first input, which the header calls `target`."""
+        first = next(iter(self.parameters()))
+        return replace(self, name=name, outs={first: first}, renamed={target: first})
+
+    def parameters(self) -> dict[str, Any]:
+        """What the reference takes, by header name: the default, or MISSING."""
+        found = inspect.signature(self.reference).parameters
+        return {n.removesuffix("_"): p.default for n, p in found.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Unspecified:
+    """An operator without a public formula: what is known, and where from."""
+
+    name: str
+    known: str
+    source: str
+
+
+SPECS: Final[dict[str, Spec]] = {}
+UNSPECIFIED: Final[dict[str, Unspecified]] = {}
+
+
+class SpecError(ValueError):
+    """A spec row that contradicts itself or a header; the message names row and parameter."""
+
+
+def spec(
+    names: str, outs: str, *, family: str, source: str, samples: Any, tolerance: str = "elementary",
+    **fields: Any,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:  # fmt: skip
+    """Declare a row: `names` are operators of one formula, `outs` is `yOut:x rstdOut:float32`.
+
+    SpecError when an operator has a row already.
+    """
+    first, *others = names.split()
+    made = dict(item.split(":") for item in outs.split())
+
+    def declare(reference: Callable[..., Any]) -> Callable[..., Any]:
+        cases = samples if callable(samples) else lambda: samples
+        row = Spec(first, family, reference, made, cases, tolerance, source,
+                   names=tuple(others), **fields)  # fmt: skip
+        for name in (first, *others):
+            if name in SPECS or name in UNSPECIFIED:
+                raise SpecError(f"{name}: a spec row covers it already; keep one")
+            SPECS[name] = row
+        return reference
+
+    return declare
+
+
+def unspecified(names: str, known: str, source: str) -> None:
+    """Declare operators whose formula nobody publishes."""
+    for name in names.split():
+        if name in SPECS or name in UNSPECIFIED:
+            raise SpecError(f"{name}: a spec row covers it already; keep one")
+        UNSPECIFIED[name] = Unspecified(name, known, source)
+
+
+def take(**arguments: Any) -> Sample:
+    """One call: header parameter name -> Arg, list of Args, number, tuple or text."""
+    return Sample((), arguments)
+
+
+def t(*shape: int, dtype: str = "float32", **fields: Any) -> Arg:
+    """A drawn tensor of a shape."""
+    return Arg(shape, dtype, **fields)
+
+
+def given(values: Any, dtype: str) -> Arg:
+    """A tensor with these elements: indices, masks, lengths."""
+    import numpy as np
+
+    return Arg(np.shape(values), dtype, values=values)

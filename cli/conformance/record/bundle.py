@@ -1,0 +1,69 @@
+"""Owns saved cases: a folder with inputs, outputs, reference, verdict and environment; and replay.
+
+The inputs are stored, so that another machine replays the same numbers whatever its samples are.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from mindtorch.laws.judge.precision import numpy_dtype
+
+from .journal import repro
+from .result import Result
+
+SCHEMA: Final = "mindtorch-npu/case/1"
+
+
+class BundleError(ValueError):
+    """A file that is no saved case; the message says what is missing."""
+
+
+def save(folder: Path, result: Result, trial: Any, environment: Mapping[str, Any]) -> Path:
+    """Write a case to `folder`; the path of its description, which `--replay` takes."""
+    name = re.sub(r"[^\w.-]+", "_", f"{result.case}-seed{result.seed}")
+    folder.mkdir(parents=True, exist_ok=True)
+    arrays = {f"input{i}": s.array for i, s in enumerate(trial.recipe.slots)}
+    arrays |= {f"output{i}": a for i, a in enumerate(trial.outputs)}
+    arrays |= {f"expected{i}": np.asarray(a) for i, a in enumerate(trial.expected)}
+    dtypes = {key: array.dtype.name for key, array in arrays.items()}
+    np.savez_compressed(folder / f"{name}.npz", **{k: _storable(a) for k, a in arrays.items()})
+    path = folder / f"{name}.json"
+    data = {
+        "schema": SCHEMA, "case": result.case, "seed": result.seed,
+        "repro": repro(result.case, result.seed), "arrays": f"{name}.npz", "dtypes": dtypes,
+        "environment": dict(environment), "result": result.as_json(),
+    }  # fmt: skip
+    path.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    return path
+
+
+def _storable(array: Any) -> Any:
+    """bfloat16 as its bits: numpy's files do not know it."""
+    return array.view(np.uint16) if array.dtype.name == "bfloat16" else array
+
+
+def load(path: Path) -> tuple[dict[str, Any], list[Any]]:
+    """(description, input arrays) of a saved case; BundleError if it is none."""
+    try:
+        data = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise BundleError(f"{path}: not JSON: {error}") from None
+    if not isinstance(data, dict) or data.get("schema") != SCHEMA:
+        raise BundleError(f"{path}: no saved case (schema {SCHEMA}); --save makes them")
+    try:
+        stored = np.load(path.parent / data["arrays"])
+    except (OSError, ValueError, KeyError) as error:
+        raise BundleError(f"{path}: its arrays cannot be read: {error}") from None
+    names = sorted((n for n in stored.files if n.startswith("input")), key=lambda n: int(n[5:]))
+    return data, [_restored(stored[n], data["dtypes"][n]) for n in names]
+
+
+def _restored(array: Any, dtype: str) -> Any:
+    return array.view(numpy_dtype(dtype)) if dtype == "bfloat16" else array

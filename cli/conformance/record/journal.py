@@ -1,0 +1,199 @@
+"""Owns the record of a run: an append-only file of JSON lines that survives what the run does not.
+
+Lines: {"kind": "run"} once, {"kind": "start"} before each case (written by the worker, so that a
+case that takes the machine down is the last line), {"kind": "result"} after it, {"kind": "end"}.
+A torn last line is ignored.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from .result import VERDICTS, Counts, Result, from_json
+
+SCHEMA: Final = "mindtorch-npu/check/1"
+
+
+class JournalError(ValueError):
+    """A file that is no journal of `check`, or of a newer kind; the message names the line."""
+
+
+class Journal:
+    """An open journal; every line is one write of at most a few KiB, appended atomically."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+
+    @classmethod
+    def resumed(cls, path: Path) -> Journal:
+        """Go on with a journal; half a last line, which a crash leaves, is cut off first."""
+        data = path.read_bytes()
+        whole = data.rfind(b"\n") + 1
+        if whole < len(data):
+            os.truncate(path, whole)
+        return cls(path)
+
+    def write(self, kind: str, data: Mapping[str, Any]) -> None:
+        line = json.dumps({"kind": kind, **data}, ensure_ascii=False, separators=(",", ":"))
+        os.write(self._file, line.encode() + b"\n")
+
+    def result(self, result: Result) -> None:
+        self.write("result", result.as_json())
+
+    def close(self) -> None:
+        os.close(self._file)
+
+
+@dataclass(slots=True)
+class Record:
+    """What a journal says: the header, results by case and seed, what started and never ended."""
+
+    header: dict[str, Any] = field(default_factory=dict)
+    results: dict[str, Result] = field(default_factory=dict)
+    started: dict[str, str] = field(default_factory=dict)
+    end: dict[str, Any] | None = None
+
+    @property
+    def unfinished(self) -> list[str]:
+        """Cases that were under way when the run stopped."""
+        return [key for key in self.started if key not in self.results]
+
+    def counts(self) -> Counts:
+        counts = Counts()
+        for result in self.results.values():
+            counts.add(result)
+        return counts
+
+
+def read(path: Path) -> Record:
+    """The record of a journal or of a JSON report; JournalError if it is neither."""
+    try:
+        text = path.read_text("utf-8", "replace")
+    except OSError as error:
+        raise JournalError(f"{path}: cannot be read: {error.strerror}") from None
+    if text.lstrip().startswith("{") and "\n" in text and text.lstrip()[1] == "\n":
+        return _from_report(_parsed(text, path), path)
+    return _from_lines(text.splitlines(), path)
+
+
+def _parsed(text: str, path: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise JournalError(f"{path}: not JSON: {error}") from None
+    if not isinstance(data, dict):
+        raise JournalError(f"{path}: no report of `mindtorch-npu check`")
+    return data
+
+
+def _from_lines(lines: Sequence[str], path: Path) -> Record:
+    record = Record()
+    for number, line in enumerate(lines, 1):
+        try:
+            data = json.loads(line)
+        except ValueError:
+            if number == len(lines):
+                break
+            raise JournalError(f"{path}: line {number} is not JSON") from None
+        if not isinstance(data, dict):
+            raise JournalError(f"{path}: line {number} is no object")
+        _take(record, data, f"{path}: line {number}")
+    if not record.header:
+        raise JournalError(f"{path}: no journal of `mindtorch-npu check`: it has no header line")
+    return record
+
+
+def _take(record: Record, data: dict[str, Any], where: str) -> None:
+    kind = data.pop("kind", None)
+    if kind == "run":
+        if data.get("schema") != SCHEMA:
+            raise JournalError(f"{where}: schema {data.get('schema')!r}, expected {SCHEMA!r}")
+        record.header = record.header or data
+    elif kind == "start":
+        record.started[key_of(str(data.get("case")), data.get("seed", 0))] = data.get("repro", "")
+    elif kind == "result":
+        result = _result(data, where)
+        record.results[key_of(result.case, result.seed)] = result
+    elif kind == "end":
+        record.end = data
+
+
+def _result(data: dict[str, Any], where: str) -> Result:
+    """The Result of a line; JournalError for a verdict that this version does not know."""
+    if data.get("verdict") not in VERDICTS:
+        raise JournalError(
+            f"{where}: verdict {data.get('verdict')!r} is none of {', '.join(VERDICTS)}; "
+            "a newer version wrote this: read it with that one"
+        )
+    try:
+        return from_json(data)
+    except (TypeError, ValueError) as error:
+        raise JournalError(f"{where}: no result: {error}") from None
+
+
+def _from_report(data: dict[str, Any], path: Path) -> Record:
+    if data.get("schema") != SCHEMA:
+        raise JournalError(f"{path}: schema {data.get('schema')!r}, expected {SCHEMA!r}")
+    found = [_result(r, str(path)) for r in data.get("results", ())]
+    results = {key_of(r.case, r.seed): r for r in found}
+    header = {k: v for k, v in data.items() if k not in ("results", "summary")}
+    return Record(header, results, end=data.get("summary"))
+
+
+def key_of(case: str, seed: int) -> str:
+    """What tells one run of a case from another."""
+    return f"{case} --seed {seed}"
+
+
+def header(
+    environment: Mapping[str, Any], options: Mapping[str, Any], total: int
+) -> dict[str, Any]:
+    """The first line of a run."""
+    return {
+        "schema": SCHEMA,
+        "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "environment": dict(environment),
+        "options": dict(options),
+        "cases": total,
+    }
+
+
+def repro(case: str, seed: int, extra: Iterable[str] = ()) -> str:
+    """The command that runs one case again."""
+    op = case.partition("/")[0]
+    words = ["mindtorch-npu", "check", op, "--case", case, "--seed", str(seed), *extra]
+    return shlex.join(words)
+
+
+def place_words(options: Mapping[str, Any]) -> list[str]:
+    """Options that a repro line needs to mean the same device and install."""
+    device = options.get("device") or "npu:0"
+    words = [] if device == "npu:0" else ["--device", str(device)]
+    if options.get("home"):
+        words += ["--home", str(options["home"])]
+    if options.get("recording"):
+        words += ["--from", str(options["recording"])]
+    return words + (["--simulator"] if options.get("simulator") else [])
+
+
+def default_path(name: str = "check") -> Path:
+    """A new journal in the user's state folder (XDG Base Directory specification)."""
+    state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    return state / "mindtorch-npu" / f"{name}-{stamp}-{os.getpid()}.jsonl"
+
+
+def latest(name: str = "check") -> Path | None:
+    """The newest journal in the user's state folder."""
+    folder = default_path(name).parent
+    found = sorted(folder.glob(f"{name}-*.jsonl"), key=lambda p: p.stat().st_mtime)
+    return found[-1] if found else None

@@ -1,0 +1,104 @@
+"""Owns the verdict of one case as data, and the words for verdicts; refuses to compute any."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Final
+
+# verdict -> (counts as failure, meaning). The order is that of reports, worst first.
+VERDICTS: Final[dict[str, tuple[bool, str]]] = {
+    "CRASH": (True, "the worker process died; the case was lost, the run went on"),
+    "HANG": (True, "no answer within the time limit; the worker was killed"),
+    "POISONED": (True, "the device was unusable afterwards; the worker was replaced"),
+    "OOM": (True, "memory ran out"),
+    "ERROR": (True, "an error where a result was expected"),
+    "FAIL": (True, "the result breaks the rule of the operator's class"),
+    "MISTRUSTED": (True, "the numbers pass, and a guard says that they prove nothing"),
+    "FLAKY": (True, "failed at first, passed with every fresh seed"),
+    "XPASS": (False, "a known issue that no longer fails: remove its entry"),
+    "XFAIL": (False, "fails as its known-issue entry says"),
+    "UNSUPPORTED": (False, "the device refuses what its header does not claim"),
+    "SKIP": (False, "nothing to compare: the reason is stated"),
+    "PASS": (False, "meets its rule; no guard objects"),
+}
+NEUTRAL: Final = frozenset(("SKIP", "UNSUPPORTED"))
+FAILING: Final = frozenset(v for v, (fails, _) in VERDICTS.items() if fails)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One case's verdict and what it rests on. `outcomes` is (tier, rule, passed, numbers).
+
+    `cause` is what a failure was shrunk to (see run/shrink.py), `pattern` where its wrong elements
+    lie (see mindtorch.laws.judge.pattern).
+    """
+
+    case: str
+    op: str
+    form: str
+    verdict: str
+    dtype: str = ""
+    tier: str = ""
+    required: str = ""
+    reason: str = ""
+    guards: tuple[str, ...] = ()
+    outcomes: tuple[tuple[str, str, bool, str], ...] = ()
+    measure: Mapping[str, Any] | None = None
+    inputs: tuple[str, ...] = ()
+    aclnn: str = ""
+    seconds: float = 0.0
+    seed: int = 0
+    issue: str = ""
+    rechecks: tuple[str, ...] = ()
+    cause: Mapping[str, Any] | None = None
+    pattern: Mapping[str, Any] | None = None
+
+    @property
+    def failing(self) -> bool:
+        return self.verdict in FAILING
+
+    def with_(self, **changes: Any) -> Result:
+        """A copy with other fields."""
+        return replace(self, **changes)
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data without empty fields."""
+        data = asdict(self)
+        data["seconds"] = round(self.seconds, 6)
+        return {k: v for k, v in data.items() if v not in ("", (), None) or k in _ALWAYS}
+
+
+_ALWAYS: Final = frozenset(("case", "op", "form", "verdict", "dtype", "seconds", "seed"))
+
+
+def from_json(data: Mapping[str, Any]) -> Result:
+    """The Result of a journal line; unknown fields are ignored, so that newer journals read."""
+    known = {k: v for k, v in data.items() if k in Result.__slots__}
+    for name in ("guards", "inputs", "rechecks"):
+        known[name] = tuple(known.get(name, ()))
+    known["outcomes"] = tuple((t, r, bool(p), n) for t, r, p, n in known.get("outcomes", ()))
+    return Result(**known)
+
+
+@dataclass(slots=True)
+class Counts:
+    """How many results have each verdict."""
+
+    by_verdict: dict[str, int] = field(default_factory=dict)
+
+    def add(self, result: Result) -> None:
+        self.by_verdict[result.verdict] = self.by_verdict.get(result.verdict, 0) + 1
+
+    @property
+    def total(self) -> int:
+        return sum(self.by_verdict.values())
+
+    @property
+    def failing(self) -> int:
+        return sum(n for v, n in self.by_verdict.items() if v in FAILING)
+
+    def ordered(self) -> list[tuple[str, int]]:
+        """(verdict, count), PASS first, then worst first."""
+        order = ["PASS", *(v for v in VERDICTS if v != "PASS")]
+        return [(v, self.by_verdict[v]) for v in order if self.by_verdict.get(v)]

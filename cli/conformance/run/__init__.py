@@ -1,0 +1,1 @@
+"""How cases run: workers, references, forms, verdicts."""

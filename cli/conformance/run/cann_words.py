@@ -1,0 +1,64 @@
+"""Owns what an exception of the device means for a case: its verdict and one line of reason."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from aclnn_bindings import (
+    AclDeviceError,
+    AclError,
+    AclOutOfMemoryError,
+    AclUnsupportedError,
+    MissingSymbolError,
+)
+
+from ..cases.claims import Claims
+
+_UNCLAIMED = "not claimed by header and documents, and refused: "
+_INVALID = "ACLNN_ERR_PARAM_INVALID"
+_PREFIX = re.compile(r"\[PID: \d+\] [\d:.-]+ |^\w+\(\w+\): ")
+
+
+def verdict_of(
+    error: Exception, calls: Sequence[str], dtype: str, claims: Claims
+) -> tuple[str, str]:
+    """(verdict, reason) of a case of the functions `calls` that raised instead of a result."""
+    text = one_line(error)
+    if isinstance(error, AclOutOfMemoryError | MemoryError):
+        return "OOM", text
+    if isinstance(error, MissingSymbolError | AclUnsupportedError):
+        return "UNSUPPORTED", text
+    if "is not implemented for NPU" in str(error) or "is not implemented for Meta" in str(error):
+        return "UNSUPPORTED", text
+    if not isinstance(error, AclError) or error.name != _INVALID:
+        return "ERROR", text
+    own = error.op in calls
+    if _undocumented(error, claims) or (own and dtype not in claims.dtypes):
+        return "UNSUPPORTED", _UNCLAIMED + text
+    if own:
+        return "ERROR", f"{dtype} is claimed by header and documents, and refused: {text}"
+    return "ERROR", text
+
+
+def _undocumented(error: AclError, claims: Claims) -> bool:
+    """Whether a tensor of the call has a dtype that documents do not list for its parameter."""
+    listed = claims.listed(error.op or "")
+    if listed is None or len(listed) != len(error.dtypes):
+        return False
+    return any(d not in names for d, names in zip(error.dtypes, listed, strict=True) if names)
+
+
+def is_poisonous(error: str) -> bool:
+    """Whether a reason smells of a device that may be unusable from now on."""
+    return "507" in error or AclDeviceError.__name__ in error
+
+
+def one_line(error: BaseException) -> str:
+    """`Class: text` without line breaks; a status code with CANN's own words for it."""
+    if isinstance(error, AclError):
+        said = _PREFIX.sub("", " ".join(error.message.split()))
+        said = _PREFIX.sub("", said)
+        given = f" for {error.given()}" if error.given() else ""
+        return f"{error.call} answered {error.code} ({error.name}){given}: {said}".rstrip(": ")
+    return f"{type(error).__name__}: " + " ".join(str(error).split())

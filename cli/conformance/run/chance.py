@@ -1,0 +1,46 @@
+"""Owns the law of rows that draw: four calls on the device, judged by distribution."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mindtorch.laws.judge.distribution import objections
+
+from ..cases.design import levels_of
+from ..cases.spaces.random import RANDOM_KINDS, parameters
+from ..cases.spaces.space import Chosen
+from .tensors import call, host, results, synchronize
+
+if TYPE_CHECKING:
+    from ..record.result import Result
+    from .trial import Trial
+
+# What the generator advances by at most per call (Philox gives four numbers a counter).
+_LATER = 1 << 22
+
+
+def random(trial: Trial) -> Result:
+    """The same seed twice, another seed, a later offset: see laws.judge.distribution."""
+    chosen = Chosen(levels_of(trial.case))
+    params = parameters(trial.op, chosen)
+    args, kwargs = trial.place()
+    seeds = (
+        (trial.seed + 1, 0),
+        (trial.seed + 1, 0),
+        (trial.seed + 2, 0),
+        (trial.seed + 1, _LATER),
+    )
+    drawn = [_draw(trial, list(args[:-2]), kwargs, seed, offset) for seed, offset in seeds]
+    trial.outputs = drawn[:1]
+    found = objections(RANDOM_KINDS[trial.op.name], params, *drawn)
+    if tuple(drawn[0].shape) != tuple(args[0]):
+        found.append(f"shape {list(drawn[0].shape)}, expected {list(args[0])}")
+    if found:
+        return trial.result("FAIL", required="distribution", reason="; ".join(found))
+    return trial.result("PASS", tier="none", required="distribution")
+
+
+def _draw(trial: Trial, args: list[Any], kwargs: Any, seed: int, offset: int) -> Any:
+    found = results(call(trial.op, [*args, seed, offset], kwargs))
+    synchronize(trial.device)
+    return host(found[0])

@@ -1,0 +1,159 @@
+"""Owns the verdict of results against references: measure, tiers, guards, reason in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mindtorch.laws.judge import guards
+from mindtorch.laws.judge.classes import TIERS, Requirement
+from mindtorch.laws.judge.metrics import bits, errors, measure, same, text
+from mindtorch.laws.judge.pattern import mask_of, pattern
+from mindtorch.laws.judge.precision import FORMATS, rounded
+from mindtorch.laws.judge.tiers import judge
+
+from ..cases.case import Case
+from ..record.result import Result
+from .golden import Golden
+from .ties import settled
+from .trial import Trial
+
+
+def compare(
+    trial: Trial, reference: Golden, got: list[tuple[str, Any]], objections: list[str],
+    need: Requirement | None = None,
+) -> Result:  # fmt: skip
+    """Judge every result; the worst one is the case's."""
+    reference, got = settled(trial, reference, got)
+    trial.outputs, trial.expected = [a for _, a in got], reference.values
+    if len(got) != len(reference.native):
+        reason = f"{len(got)} results where the reference has {len(reference.native)}"
+        return trial.result("FAIL", reason=reason)
+    if not got:
+        return trial.result("PASS", tier="T0", required="T0", guards=tuple(objections))
+    found = [
+        _compare_one(trial, need or trial.need, reference, i, *item) for i, item in enumerate(got)
+    ]
+    worst = min(found, key=lambda r: (r.verdict == "PASS", -len(r.tier and "x"), r.verdict))
+    if worst.verdict == "PASS":
+        worst = max(found, key=lambda r: _rank(r.tier))
+    objections = [*objections, *(g for r in found for g in r.guards)]
+    if objections and worst.verdict == "PASS":
+        return worst.with_(verdict="MISTRUSTED", guards=tuple(objections), reason=objections[0])
+    return worst.with_(guards=tuple(objections))
+
+
+def _rank(tier: str) -> int:
+    return (*TIERS, "none", "").index(tier)
+
+
+def _compare_one(
+    trial: Trial, need: Requirement, reference: Golden, i: int, dtype: str, got: Any
+) -> Result:
+    native, expected = reference.native[i], reference.values[i]
+    if got.shape != native.shape or dtype != native.dtype.name:
+        reason = (f"result {i}: {dtype}{list(got.shape)} where the reference has "
+                  f"{native.dtype.name}{list(native.shape)}")  # fmt: skip
+        return trial.result("FAIL", reason=reason)
+    if need.tier == "none":
+        return _plausible(trial, got)
+    if trial.case.fill in ("special", "sweep") or _extreme(trial.case):
+        expected = agreed(got, expected, native, dtype)
+    measured = measure(got, expected, dtype, reference.scale[i], need.accumulator)
+    material = errors(got, expected, dtype)
+    verdict = judge(need, dtype, measured, material, native, expected)
+    worst = measured.as_json()
+    if measured.worst is not None:
+        worst["worst"]["inputs"] = _inputs_at(trial, measured.worst.index, tuple(got.shape))
+    objections = _objections(trial, need, got, expected, dtype, material)
+    where = None
+    if not verdict.passed:
+        limit = need.ulp_of(dtype) if dtype in FORMATS and need.tier != "T0" else 0.0
+        found = pattern(mask_of(got, expected, dtype, limit))
+        where = {"wrong": found.wrong, "elements": found.elements, "text": found.text,
+                 "blocks": found.blocks}  # fmt: skip
+    return trial.result(
+        "PASS" if verdict.passed else "FAIL",
+        tier=verdict.headline, required=verdict.required, measure=worst,
+        reason="" if verdict.passed else _why(verdict.failing(), measured),
+        outcomes=tuple((t, o.rule, o.passed, o.numbers) for t, o in verdict.outcomes),
+        guards=tuple(objections), pattern=where,
+    )  # fmt: skip
+
+
+def agreed(got: Any, expected: Any, native: Any, dtype: str) -> Any:
+    """`expected`, with the CPU's value in the same precision where that is what came and either
+    is not finite: intermediate overflow is no error (commercial standard, rule for inf and nan).
+    """
+    if expected.dtype.kind not in "fc" or native.dtype == expected.dtype:
+        return expected
+    with np.errstate(all="ignore"):
+        odd = ~np.isfinite(native) | ~np.isfinite(rounded(expected, dtype))
+        return np.where(odd & same(got, native), native.astype(expected.dtype), expected)
+
+
+def _why(failing: str, measured: Any) -> str:
+    where = ""
+    if measured.worst is not None:
+        worst = measured.worst
+        where = f"; at {list(worst.index)} got {worst.got}, expected {worst.expected}"
+    return (failing or f"{measured.different} of {measured.elements} elements differ") + where
+
+
+def _objections(
+    trial: Trial, need: Requirement, got: Any, expected: Any, dtype: str, material: Any
+) -> list[str]:
+    if material is None or need.name == "exact" or not _ordinary(trial.case):
+        return []
+    found = [guards.lost(got, expected, dtype)]
+    if need.tier == "T1" and not need.norm:  # where sums cancel, a few are far off in ULP alone
+        found.append(guards.tail(material, need.ulp[0]))
+    if _should_vary(trial):
+        found += [guards.zeros(got, need.name), guards.constant(expected)]
+    return [o for o in found if o]
+
+
+# Fills of designed cases in which products or sums on the way may overflow where a result does not.
+_EXTREME = frozenset(("special", "nan", "large", "infinite", "wide", "tiny", "hard"))
+
+
+def _extreme(case: Case) -> bool:
+    return case.designed and dict(case.factors).get("values") in _EXTREME
+
+
+def _ordinary(case: Case) -> bool:
+    """Whether inputs were drawn from a range, so that results differ and none is lost."""
+    levels = dict(case.factors)
+    return case.fill == "normal" and levels.get("values", "normal") == "normal"
+
+
+def _should_vary(trial: Trial) -> bool:
+    """Whether many different values are to be expected: floats that were drawn, none empty."""
+    return (
+        trial.case.form == "functional"
+        and not getattr(trial.subject, "sparse", False)
+        and not trial.case.designed  # the samples of the row show that results vary
+        and trial.case.layout != "expanded"
+        and not any(s.arg.layout in ("expanded", "middle") for s in trial.recipe.slots)
+        and trial.dtype in FORMATS
+        and all(s.array.size for s in trial.recipe.slots)
+    )
+
+
+def _plausible(trial: Trial, got: Any) -> Result:
+    if got.dtype.kind == "f" and not np.isfinite(got).all():
+        return trial.result("FAIL", reason="drawn values are not finite")
+    return trial.result("PASS", tier="none", required="none")
+
+
+def _inputs_at(trial: Trial, index: tuple[int, ...], shape: tuple[int, ...]) -> dict[str, str]:
+    """The input elements that meet at an output's index, where shapes broadcast to it."""
+    found = {}
+    for position, slot in enumerate(trial.recipe.slots):
+        try:
+            value = np.broadcast_to(slot.array, shape)[index]
+        except ValueError:
+            continue
+        found[f"input {position}"] = f"{text(value)} {bits(value)}".strip()
+    return found

@@ -1,0 +1,238 @@
+"""Owns a run from selection to record: which cases, dealt how, recorded where; prints nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Final
+
+from ..cases.case import Case, parse
+from ..cases.cases import Plan, cases
+from ..cases.contract import cases_of as contract_of
+from ..operators.families import in_family, operator_families
+from ..record import journal, known
+from ..record.result import Counts, Result
+from .pool import Batch, Pool, Setup
+from .subject import PREFIX
+
+_BATCH: Final = 40
+
+
+class NothingSelectedError(ValueError):
+    """The selection is empty; the message says what was asked and what there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked for. `ops` names rows and operators, `every` adds every operator exported;
+    `raw` names ACLNN functions whose contract alone is checked."""
+
+    ops: tuple[str, ...]
+    plan: Plan
+    setup: Setup
+    seed: int = 0
+    fresh_seeds: int = 0
+    jobs: int = 2
+    only: tuple[str, ...] = ()
+    every: bool = False
+    raw: tuple[str, ...] = ()
+    every_raw: bool = False
+    done: Mapping[str, Result] = field(default_factory=dict)
+    issues: tuple[known.Issue, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    save: str = ""
+
+
+@dataclass(slots=True)
+class Run:
+    """A run in progress: iterate `results()`; everything is in the journal as well."""
+
+    request: Request
+    pool: Pool
+    environment: dict[str, Any]
+    batches: list[Batch]
+    total: int
+    journal: journal.Journal
+    counts: Counts = field(default_factory=Counts)
+    seconds: float = 0.0
+    done: int = 0
+
+    def results(self) -> Iterator[Result]:
+        """Every result, those of a resumed journal first; the journal gets an end line."""
+        started = time.monotonic()
+        interrupted = True
+        try:
+            for result in self.request.done.values():
+                yield self._take(result)
+            for found in self.pool.results(self.batches):
+                result = known.apply(found, self.request.issues, self.environment)
+                self.journal.result(result)
+                self.seconds = time.monotonic() - started
+                yield self._take(result)
+            interrupted = False
+        finally:
+            self.seconds = time.monotonic() - started
+            self.pool.stop()
+            self.journal.write("end", {"seconds": round(self.seconds, 3), "replaced":
+                               self.pool.replaced, "interrupted": interrupted})  # fmt: skip
+
+    def _take(self, result: Result) -> Result:
+        self.counts.add(result)
+        self.done += 1
+        return result
+
+
+def begin(request: Request, path: Path) -> Run:
+    """Start a worker, select the cases, write the journal's header.
+
+    EnvironmentFailedError when no worker starts; NothingSelectedError for an empty selection.
+    """
+    pool = Pool(request.setup, request.jobs)
+    environment = pool.open()
+    exported = environment.pop("exported", [])
+    environment["operators"] = len(exported)
+    try:
+        selected = list(select(request, environment, exported))
+        if not selected:
+            raise NothingSelectedError(
+                "nothing selected: no case matches these operators and restrictions"
+            )
+        batches = list(_batches(request, selected))
+        total = sum(len(b.cases) for b in batches) + len(request.done)
+        book = journal.Journal.resumed(path) if path.exists() else journal.Journal(path)
+        if not request.done:
+            book.write("run", journal.header(environment, request.options, total))
+    except BaseException:
+        pool.stop()
+        raise
+    return Run(request, pool, environment, batches, total, book)
+
+
+def select(
+    request: Request, environment: Mapping[str, Any], exported: Sequence[str] = ()
+) -> Iterator[Case]:
+    """The cases of the request, in a stable order; `exported` are the install's operators."""
+    if request.only:
+        yield from (parse(name) for name in request.only)
+        return
+    names = dict.fromkeys((*request.ops, *(exported if request.every else ())))
+    yield from _of_subjects(request, list(names), environment)
+    if request.raw or request.every_raw:
+        yield from _of_functions(request)
+
+
+def _of_subjects(
+    request: Request, names: Sequence[str], environment: Mapping[str, Any]
+) -> Iterator[Case]:
+    from ..operators.find import subject
+    from .subject import UnknownSubjectError
+
+    declared = declarations(request.setup)
+    soc = str(environment.get("soc", ""))
+    for name in names:
+        if name.startswith("acl"):
+            _require(name, declared)
+        try:
+            what = subject(name, declared)
+        except UnknownSubjectError:
+            yield from contract_of(declared.ops[name])
+            continue
+        found = cases(what, what.claims(declared, soc).dtypes, request.plan)
+        if request.every and request.plan.level == "quick" and what.shares_row:
+            # The row's own cases run the same kernel over the rest of the space.
+            found = [c for c in found if c.shape == "sample" and c.fill == "normal"]
+        yield from found
+        if name.startswith("acl") and request.plan.level != "quick" and not request.plan.narrow:
+            yield from contract_of(declared.ops[name])
+
+
+def _require(name: str, declared: Any) -> None:
+    if declared is None:
+        raise NothingSelectedError(f"{name}: ACLNN operators need an npu device; see --device")
+    if name not in declared.ops:
+        near = ", ".join(get_close_matches(name, list(declared.ops), 3))
+        raise NothingSelectedError(
+            f"{name}: the install at hand declares no such operator"
+            + (f"; near: {near}" if near else "")
+        )
+
+
+def _of_functions(request: Request) -> Iterator[Case]:
+    declared = declarations(request.setup)
+    if declared is None:
+        raise NothingSelectedError("raw mode calls ACLNN functions: it needs an npu device")
+    for name in request.raw or tuple(declared.ops):
+        _require(name, declared)
+        yield from contract_of(declared.ops[name])
+
+
+def declarations(setup: Setup) -> Any:
+    """What the install declares that workers open; None for other devices than npu."""
+    if not setup.device.startswith("npu"):
+        return None
+    import aclnn_bindings
+
+    return aclnn_bindings.open(setup.home, simulator=setup.simulator).declarations
+
+
+def _batches(request: Request, selected: Sequence[Case]) -> Iterator[Batch]:
+    """Batches of neighbours, one operator's cases together; fresh seeds repeat the cases."""
+    options: dict[str, Any] = {}
+    if request.save:
+        options["save"] = request.save
+    names = [case.id for case in selected]
+    # Small enough that the last batches end together.
+    size = max(1, min(_BATCH, len(names) // (4 * request.jobs) or 1))
+    for seed in range(request.seed, request.seed + 1 + request.fresh_seeds):
+        named = names if seed == request.seed else [c for c in names if "/meta/" not in c]
+        named = [c for c in named if journal.key_of(c, seed) not in request.done]
+        for i in range(0, len(named), size):
+            yield Batch(tuple(named[i : i + size]), seed, options)
+
+
+def find_ops(names: Sequence[str], families: Sequence[str], every: bool) -> tuple[str, ...]:
+    """Subjects for what was typed: names, base names, ACLNN names, families of either.
+
+    NothingSelectedError for a name that no row has, with the nearest ones; whether an install
+    declares an ACLNN operator shows when its cases are made.
+    """
+    from mindtorch.ops import OPS
+
+    from ..cases.spaces.table import space_of
+
+    sampled = [n for n, op in OPS.items() if op.samples is not None or space_of(n)]
+    if every:
+        return tuple(sampled)
+    found: dict[str, None] = {}
+    for family in families:
+        members = [n for n in sampled if OPS[n].family == family] + in_family(family)
+        if not members:
+            known_families = sorted({*(OPS[n].family for n in sampled), *operator_families()})
+            raise NothingSelectedError(f"--family {family}: one of {', '.join(known_families)}")
+        found.update(dict.fromkeys(members))
+    for name in names:
+        found.update(dict.fromkeys(_named(name, OPS, sampled)))
+    return tuple(found)
+
+
+def _named(name: str, ops: Mapping[str, Any], sampled: Sequence[str]) -> list[str]:
+    if name.startswith(PREFIX):
+        return [name]
+    wanted = name.removesuffix("_") if name not in ops else name
+    found = [n for n in sampled if wanted in (n, n.partition(".")[0].strip("_"))]
+    if found:
+        return found
+    if wanted in ops:
+        raise NothingSelectedError(f"{name}: its row has no samples, so there is nothing to run")
+    near = get_close_matches(wanted, [*ops], 3)
+    raise NothingSelectedError(
+        f"{name}: no such operator"
+        + (f"; near: {', '.join(near)}" if near else "")
+        + "; `mindtorch-npu ops` lists them"
+    )
+
+
+Progress = Callable[[Run, Result], None]

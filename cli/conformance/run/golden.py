@@ -1,0 +1,157 @@
+"""Owns references: the row evaluated on the CPU in float64 (or exact integers), and its scale."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import mindtorch as torch
+from mindtorch.laws.judge.classes import Requirement
+from mindtorch.laws.judge.precision import FORMATS, format_of, numpy_dtype, wide
+from mindtorch.ops import OPS, Op
+
+from ..cases.recipe import Recipe, Slot
+from .tensors import call, dtype_name, host, on_cpu, results
+
+_WIDE = {"float16": "float64", "bfloat16": "float64", "float32": "float64",
+         "complex64": "complex128"}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Golden:
+    """Arrays: `native` in the tested precision, whose dtypes and shapes results must have;
+    `values` the reference; `scale` the reference on absolute values, or None per result;
+    `groups`, for operators with lists of results, which of them each parameter gets."""
+
+    native: list[Any]
+    values: list[Any]
+    scale: list[Any]
+    groups: tuple[Any, ...] = ()
+
+    def only(self, kept: list[int]) -> Golden:
+        """Those results of it."""
+        native, values, scale = (
+            [part[k] for k in kept] for part in (self.native, self.values, self.scale)
+        )
+        return Golden(native, values, scale)
+
+
+class ReferenceRefusesError(Exception):
+    """The CPU reference raised: there is nothing to compare with. `cause` is what it raised."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(
+            f"{type(cause).__name__}: {str(cause).splitlines()[0] if str(cause) else ''}"
+        )
+        self.cause = cause
+
+
+def golden(op: Op, recipe: Recipe, need: Requirement, form: str) -> Golden:
+    """References of a case; ReferenceRefusesError if the CPU does not take the inputs."""
+    with torch.no_grad(), np.errstate(all="ignore"):
+        native = _native(op, recipe, form)
+        floats = [dtype_name(t) in _WIDE or dtype_name(t) == "float64" for t in native]
+        plain = not any(floats) and not any(t.is_complex() for t in native)
+        # Exact ops are exact in their own precision; constants such as finfo.max depend on it.
+        if plain or need.tier == "T0":
+            arrays = [host(t) for t in native]
+            return Golden(arrays, [lifted(a) for a in arrays], [None] * len(native))
+        values = [host(t) for t in _reference(op, recipe, native, form)]
+        values = [v if f else host(t) for v, f, t in zip(values, floats, native, strict=True)]
+        return Golden([host(t) for t in native], values, _scale(op, recipe, need, native))
+
+
+def lifted(array: Any) -> Any:
+    """Floats in float64, which holds them exactly, so that differences have sizes."""
+    if array.dtype.kind == "c":
+        return array.astype(np.complex128)
+    return array.astype(np.float64) if format_of(array.dtype.name) else array
+
+
+def _native(op: Op, recipe: Recipe, form: str) -> list[Any]:
+    try:
+        args, kwargs = recipe.fill(lambda slot: on_cpu(slot.array))
+        found = call(op, args, kwargs, "inplace" if form == "inplace" else "functional")
+    except Exception as error:
+        raise ReferenceRefusesError(error) from error
+    return results(found)
+
+
+def _reference(op: Op, recipe: Recipe, native: list[Any], form: str) -> list[Any]:
+    inplace = "inplace" if form == "inplace" else "functional"
+    args, kwargs = recipe.fill(_widen(recipe, native), _number(native))
+    if getattr(kwargs.get("dtype"), "is_floating_point", False):
+        kwargs = {**kwargs, "dtype": torch.float64}
+    return results(call(op, args, kwargs, inplace))
+
+
+def _widen(recipe: Recipe, native: list[Any]) -> Any:
+    """Floats become float64; integers too where the result is a float only because of them."""
+    only_integers = not any(s.arg.dtype in _WIDE or s.arg.dtype in ("float64", "complex128")
+                            for s in recipe.slots)  # fmt: skip
+    whole = only_integers and all(t.is_floating_point() for t in native)
+
+    result = dtype_name(native[0]) if native else ""
+    together = numpy_dtype(_PARTS.get(result, result)) if _promoted(recipe, result) else None
+
+    def widen(slot: Slot) -> Any:
+        target = _WIDE.get(slot.arg.dtype)
+        if target is None and whole:
+            target = "float64"
+        if together and slot.arg.dtype in _CONVERTED and not getattr(slot.arg, "size", 0):
+            # Operands are converted to the common dtype first, which rounds large integers.
+            return on_cpu(wide(slot.array.astype(together)).astype(np.float64))
+        return on_cpu(slot.array if target is None else slot.array.astype(target))
+
+    return widen
+
+
+_CONVERTED = frozenset(("int8", "int16", "int32", "int64", "uint8", "float16", "bfloat16",
+                        "float32", "float64"))  # fmt: skip
+_PARTS = {"complex64": "float32", "complex128": "float64"}
+
+
+def _promoted(recipe: Recipe, result: str) -> bool:
+    """Whether operands of other types meet in an operation element by element."""
+    return (
+        recipe.together
+        and any(s.arg.dtype != result for s in recipe.slots)
+        and (result in FORMATS or result in _PARTS)
+    )
+
+
+def _number(native: list[Any]) -> Any:
+    """Python floats reach kernels in float32 unless the result is wider: round them as well."""
+    if any(dtype_name(t) in ("float64", "complex128") for t in native):
+        return None
+    return lambda value: float(np.float32(value)) if value.__class__ is float else value
+
+
+def _scale(op: Op, recipe: Recipe, need: Requirement, native: list[Any]) -> list[Any]:
+    nothing: list[Any] = [None] * len(native)
+    if not need.magnitude or "ratio" not in need.tier:
+        return nothing
+    other = op if need.magnitude == "self" else OPS.get(need.magnitude)
+    if other is None:
+        return nothing
+    widen = _widen(recipe, native)
+
+    def magnitude(slot: Slot) -> Any:
+        if slot.arg.dtype not in FORMATS and not slot.arg.dtype.startswith("complex"):
+            return widen(slot)
+        return on_cpu(np.abs(host(widen(slot))))
+
+    def size(value: Any) -> Any:
+        # Dimensions are integers and keep their sign.
+        return abs(value) if value.__class__ is float else value
+
+    args, kwargs = recipe.fill(magnitude, size)
+    for name in ("alpha", "beta"):
+        if isinstance(kwargs.get(name), int):
+            kwargs[name] = abs(kwargs[name])
+    try:
+        return [host(t) for t in results(call(other, args, kwargs))]
+    except Exception:
+        return nothing

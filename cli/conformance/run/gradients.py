@@ -1,0 +1,120 @@
+"""Owns derivatives of a case: on the device, in float64, and by finite differences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+import mindtorch as torch
+from mindtorch.laws.judge.precision import FORMATS, numpy_dtype
+
+from ..cases.recipe import Slot
+from .golden import Golden, ReferenceRefusesError
+from .tensors import call, dtype_name, host, on_cpu, on_device, results, synchronize
+
+if TYPE_CHECKING:
+    from ..record.result import Result
+    from .trial import Trial
+
+_STEP: Final = 1e-6
+_AGREEMENT: Final = 1e-4
+
+
+def gradient(trial: Trial) -> Result | tuple[Golden, list[tuple[str, Any]], str]:
+    """(references, the device's gradients, an objection to the formula), or a SKIP."""
+    slots = [s for s in trial.recipe.slots if s.arg.dtype in FORMATS and s.arg.grad]
+    if not slots or trial.need.tier == "none":
+        return trial.result("SKIP", reason="no input is differentiated")
+    try:
+        outs, leaves = _forward(trial, lambda s: on_cpu(s.array.astype(np.float64)), slots)
+    except Exception as error:
+        raise ReferenceRefusesError(error) from error
+    if not outs:
+        return trial.result("SKIP", reason="no result depends on an input differentiably")
+    if any(t.is_complex() for t in outs):
+        return trial.result("SKIP", reason="derivatives of complex results are not compared")
+    weights = _weights(trial, outs)
+    exact = _backward(outs, leaves, [on_cpu(w) for w in weights])
+    objection = _finite_difference(trial, slots, weights, exact)
+    near, near_leaves = _forward(trial, lambda s: _leaf(trial, s), slots)
+    there = [
+        on_device(w.astype(host(t).dtype), trial.device, "contiguous").tensor
+        for w, t in zip(weights, near, strict=True)
+    ]
+    got = _backward(near, near_leaves, there)
+    synchronize(trial.device)
+    if [g is None for g in got] != [g is None for g in exact]:
+        objection = "gradients are missing where the float64 reference has them"
+    pairs = [(s, e, g) for s, e, g in zip(slots, exact, got, strict=True) if e is not None]
+    native = [host(e).astype(numpy_dtype(s.arg.dtype)) for s, e, _ in pairs]
+    values = [host(e) for _, e, _ in pairs]
+    reference = Golden(native, values, [None] * len(values))
+    found = [(dtype_name(g), host(g)) for _, _, g in pairs if g is not None]
+    return reference, found, objection
+
+
+def _leaf(trial: Trial, slot: Slot) -> Any:
+    return on_device(slot.array, trial.device, trial.case.layout).tensor
+
+
+def _forward(trial: Trial, make: Any, slots: list[Slot]) -> tuple[list[Any], list[Any]]:
+    """The differentiable results of the op on leaves, and the leaves in the slots' order."""
+    leaves: dict[int, Any] = {}
+
+    def tensor(slot: Slot) -> Any:
+        made = make(slot) if slot.arg.dtype in FORMATS else _constant(make, slot)
+        if any(slot is s for s in slots):
+            made = leaves[id(slot)] = made.detach().requires_grad_()
+        return made
+
+    args, kwargs = trial.recipe.fill(tensor)
+    outs = results(call(trial.op, args, kwargs))
+    return [t for t in outs if t.requires_grad], [leaves[id(s)] for s in slots]
+
+
+def _constant(make: Any, slot: Slot) -> Any:
+    """Indices and masks keep their dtype."""
+    probe = make(Slot(slot.arg, slot.array[:0] if slot.array.ndim else slot.array))
+    return on_cpu(slot.array).to(probe.device)
+
+
+def _weights(trial: Trial, outs: list[Any]) -> list[Any]:
+    rng = np.random.default_rng([trial.seed, 77])
+    return [np.asarray(rng.uniform(0.5, 1.5, tuple(t.shape))) for t in outs]
+
+
+def _backward(outs: list[Any], leaves: list[Any], weights: list[Any]) -> list[Any]:
+    return list(torch.autograd.grad(outs, leaves, weights, allow_unused=True))
+
+
+def _finite_difference(trial: Trial, slots: list[Slot], weights: list[Any], exact: Any) -> str:
+    """What is wrong with the formula: one random direction, central difference in float64."""
+    if any(not s.array.size for s in slots):
+        return ""
+    rng = np.random.default_rng([trial.seed, 78])
+    ways = [np.asarray(rng.uniform(-1, 1, s.array.shape)) for s in slots]
+    want = sum(
+        float((host(g) * v).sum()) for g, v in zip(exact, ways, strict=True) if g is not None
+    )
+    ends = []
+    for sign in (1.0, -1.0):
+        moved = {id(s): sign * _STEP * v for s, v in zip(slots, ways, strict=True)}
+        ends.append(_weighted_sum(trial, moved, weights))
+    have = (ends[0] - ends[1]) / (2 * _STEP)
+    if not np.isfinite(have) or abs(have - want) <= _AGREEMENT * (1 + abs(want) + abs(have)):
+        return ""
+    return f"the formula gives {want:.6g} along a random direction, finite differences {have:.6g}"
+
+
+def _weighted_sum(trial: Trial, moved: dict[int, Any], weights: list[Any]) -> float:
+    def tensor(slot: Slot) -> Any:
+        if slot.arg.dtype not in FORMATS:
+            return on_cpu(slot.array)
+        return on_cpu(slot.array.astype(np.float64) + moved.get(id(slot), 0.0))
+
+    with torch.no_grad():
+        args, kwargs = trial.recipe.fill(tensor)
+        outs = [host(t) for t in results(call(trial.op, args, kwargs))]
+    floats = [o for o in outs if o.dtype.kind == "f"]
+    return sum(float((o * w).sum()) for o, w in zip(floats, weights, strict=False))

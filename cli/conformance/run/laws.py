@@ -1,0 +1,246 @@
+"""Owns what must hold for a case: one function per form, each giving a Result; prints nothing."""
+
+from __future__ import annotations
+
+import re
+import time
+import zlib
+from typing import Any, Final
+
+import numpy as np
+
+import mindtorch as torch
+from mindtorch.laws.judge import guards
+from mindtorch.laws.judge.classes import class_named
+
+from ..cases import layouts
+from ..cases.case import Case
+from ..cases.claims import NOTHING_CLAIMED, Claims
+from ..cases.recipe import NoSuchSampleError
+from ..cases.shapes import NotApplicableError
+from ..record.result import Result
+from .cann_words import verdict_of
+from .chance import random
+from .comparison import compare
+from .golden import Golden, ReferenceRefusesError, golden
+from .gradients import gradient
+from .subject import Law, Subject
+from .tensors import Placed, call, dtype_name, host, on_cpu, on_device, results, synchronize
+from .trial import Trial
+from .witness import agrees, testify
+
+
+def run(
+    what: Subject, case: Case, device: str, seed: int, claims: Claims = NOTHING_CLAIMED,
+    arrays: Any = None,
+) -> tuple[Result, Trial | None]:  # fmt: skip
+    """Run one case: its Result and, if it got that far, the Trial with inputs and outputs.
+
+    `claims` say which dtypes the device must take; `arrays` replace the drawn inputs.
+    """
+    started = time.perf_counter()
+    trial = None
+    try:
+        trial = Trial(what, case, device, seed, arrays)
+        found = _law(trial)(trial)
+    except (NoSuchSampleError, NotApplicableError) as why:
+        found = Result(case.id, case.op, case.form, "SKIP", reason=str(why), seed=seed)
+    except ReferenceRefusesError as why:
+        assert trial is not None
+        found = trial.result("SKIP", reason=f"the CPU reference refuses these inputs: {why}")
+    except Exception as error:
+        if trial is None:
+            raise
+        found = _refused(trial, error, claims)
+    row = trial is not None and hasattr(trial.subject, "op")
+    if found.verdict == "FAIL" and trial is not None and row and case.form in _COMPARED:
+        found = heard(found, trial)
+    return found.with_(seconds=time.perf_counter() - started), trial
+
+
+def _law(trial: Trial) -> Law:
+    laws = trial.subject.laws()
+    if trial.case.form not in laws:
+        raise NotApplicableError(f"{trial.subject.name} has no form {trial.case.form}")
+    return laws[trial.case.form]
+
+
+_COMPARED: Final = frozenset(("functional", "out", "inplace", "method"))
+
+
+def heard(found: Result, trial: Trial) -> Result:
+    """A failure with torch's word on it: who of device, reference and torch stands alone."""
+    theirs = testify(trial.op, trial.recipe)
+    if theirs is None or len(theirs) != len(trial.outputs):
+        return found
+    device = all(agrees(a, b) for a, b in zip(trial.outputs, theirs, strict=True))
+    native = all(agrees(a, b) for a, b in zip(trial.expected, theirs, strict=True))
+    if device and not native:
+        reason = f"the reference stands alone, torch agrees with the device: {found.reason}"
+        return found.with_(verdict="ERROR", reason=reason)
+    word = "agrees with the reference" if native else "agrees with neither"
+    return found.with_(reason=f"{found.reason}; torch {word}")
+
+
+def _refused(trial: Trial, error: Exception, claims: Claims) -> Result:
+    """The result of a case where the device raised: a SKIP where the CPU does so in this layout."""
+    verdict, reason = verdict_of(error, trial.subject.calls, trial.dtype, claims)
+    if verdict == "ERROR" and hasattr(trial.subject, "op"):
+        try:
+            args, kwargs = trial.recipe.fill(
+                lambda s: on_device(s.array, "cpu", trial.case.layout).tensor
+            )
+            form = trial.case.form if trial.case.form == "inplace" else "functional"
+            call(trial.op, args, kwargs, form)
+        except Exception as other:
+            if type(other) is type(error) and str(other) == str(error):
+                return trial.result("SKIP", reason=f"refused on the CPU too: {reason}")
+    return trial.result(verdict, reason=reason)
+
+
+def poison(device: str, sizes: set[int], value: int) -> None:
+    """Leave `value` in free blocks of these sizes (bytes), where the next outputs may lie."""
+    held = [torch.from_numpy(np.full(n, value, np.uint8)).to(device) for n in sizes if n]
+    held.clear()
+
+
+# Sizes of small workspaces that a kernel may find dirty.
+_WORKSPACES: Final = frozenset((512, 4096, 32768))
+
+
+def functional(trial: Trial) -> Result:
+    """npu = reference, twice, with different garbage in free memory; inputs stay untouched."""
+    reference = golden(trial.op, trial.recipe, trial.need, trial.case.form)
+    if trial.case.form == "inplace":
+        return _written(trial, reference, 0)
+    if trial.case.form == "out":
+        return _into(trial, reference)
+    sizes = {a.nbytes for a in reference.native} | _WORKSPACES
+    writes = hasattr(trial.subject, "op") and any(a.writes for a in trial.op.schema.args[:1])
+    args, kwargs = trial.place(0 if writes else None)
+    runs = []
+    for value in (0xFF, 0x3C) if _twice_run(trial.case) else (None,):
+        if value is not None:
+            poison(trial.device, sizes, value)
+        found = results(call(trial.op, args, kwargs, trial.case.form))
+        synchronize(trial.device)
+        runs.append([host(t) for t in found])
+    objections = trial.trespass()
+    if trial.need.tier != "none" and len(runs) == 2:
+        objections += [o for a, b in zip(*runs, strict=True) if (o := _twice(a, b))]
+    return compare(trial, reference, [(dtype_name(t), a) for t, a in zip(found, runs[0],
+                   strict=True)], objections)  # fmt: skip
+
+
+def _twice_run(case: Case) -> bool:
+    """Whether a case runs twice: all of the samples, plain ones, and an eighth of the designed."""
+    return not case.designed or len(case.factors) < 2 or zlib.crc32(case.id.encode()) % 8 == 0
+
+
+def _twice(first: Any, second: Any) -> str:
+    return guards.second_run(first, second) if first.shape == second.shape else "shapes differ"
+
+
+def _written(trial: Trial, reference: Golden, changing: int) -> Result:
+    args, kwargs = trial.place(changing)
+    found = call(trial.op, args, kwargs, "inplace")
+    synchronize(trial.device)
+    if found is not args[0]:
+        return trial.result("FAIL", reason=f"{trial.op.base_name}_ did not return its tensor")
+    got = [(dtype_name(args[0]), host(args[0]))]
+    return compare(trial, reference, got, trial.trespass())
+
+
+def _into(trial: Trial, reference: Golden) -> Result:
+    layout = "contiguous" if trial.case.layout == "expanded" else trial.case.layout
+    layout = dict(trial.case.factors).get("to", layout)
+    first = trial.recipe.slots[0] if trial.recipe.slots else None
+    aliased = (
+        trial.aliased
+        and first is not None
+        and [(first.arg.dtype, first.arg.shape)]
+        == [(a.dtype.name, tuple(a.shape)) for a in reference.native]
+    )
+    args, kwargs = trial.place(0 if aliased else None)
+    if aliased:
+        outs = [trial.placed[0]]
+    else:
+        outs = [_destination(t, trial.device, layout) for t in reference.native]
+        trial.placed += outs
+    given = tuple(p.tensor for p in outs)
+    call(trial.op, args, kwargs, "out", given[0] if len(given) == 1 else given)
+    synchronize(trial.device)
+    got = [(dtype_name(p.tensor), host(p.tensor)) for p in outs]
+    return compare(trial, reference, got, trial.trespass())
+
+
+def _destination(like: Any, device: str, layout: str) -> Placed:
+    garbage = layouts.sentinel_storage(like.size, like.dtype).reshape(like.shape)
+    return on_device(garbage, device, layout, may_change=True)
+
+
+def meta(trial: Trial) -> Result:
+    """meta = cpu: shape, dtype and strides, for inputs in the case's layout."""
+    layout = trial.case.layout
+    shown = []
+    for device in ("cpu", "meta"):
+        try:
+            args, kwargs = trial.recipe.fill(lambda s: on_device(s.array, device, layout).tensor)  # noqa: B023
+            found = results(call(trial.op, args, kwargs))
+        except Exception as error:
+            if device == "cpu":
+                raise ReferenceRefusesError(error) from error
+            if "meta tensor" in str(error):
+                return trial.result("SKIP", reason=f"its result depends on data: {error}")
+            raise
+        shown.append([(dtype_name(t), list(t.shape), list(t.stride())) for t in found])
+    if shown[0] == shown[1]:
+        return trial.result("PASS", tier="T0", required="T0")
+    return trial.result("FAIL", required="T0", reason=f"meta {shown[1]}, cpu {shown[0]}")
+
+
+def error(trial: Trial) -> Result:
+    """What the CPU refuses, the device refuses with the same class and text."""
+    raised = []
+    for device in ("cpu", trial.device):
+        try:
+            args, kwargs = trial.recipe.fill(lambda s: on_cpu(s.array).to(device))  # noqa: B023
+            call(trial.op, args, kwargs)
+            synchronize(device)
+            raised.append(("nothing", ""))
+        except Exception as refusal:
+            raised.append((type(refusal).__name__, _device_neutral(str(refusal))))
+    if raised[0][0] == "nothing":
+        return trial.result("SKIP", reason="the CPU reference accepts this input")
+    if raised[0] == raised[1]:
+        return trial.result("PASS", tier="T0", required="T0")
+    shown = " where the CPU raises ".join(f"{k}: {t}".strip(": ") for k, t in reversed(raised))
+    return trial.result("FAIL", required="T0", reason=f"raises {shown}")
+
+
+def _device_neutral(text: str) -> str:
+    return re.sub(r"\b(npu|cpu)(:\d+)?\b", "DEVICE", text)
+
+
+def grad(trial: Trial) -> Result:
+    """Derivatives on the device = those in float64 = finite differences."""
+    found = gradient(trial)
+    if isinstance(found, Result):
+        return found
+    reference, got, objection = found
+    need = class_named("gradient")
+    if objection:
+        return trial.result("FAIL", required="T2", reason=objection)
+    return compare(trial, reference, got, [], need)
+
+
+LAWS: Final[dict[str, Law]] = {
+    "functional": functional,
+    "out": functional,
+    "inplace": functional,
+    "method": functional,
+    "meta": meta,
+    "grad": grad,
+    "error": error,
+    "random": random,
+}

@@ -1,0 +1,109 @@
+"""Owns the smallest cause of a failure: which factors it needs, from which size on, which dtypes.
+
+As hypothesis shrinks an example, a failing case loses its factors one by one while it still fails;
+sizes are bisected to the last that passes and the first that fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from ..cases.case import Case, designed
+
+_TRIALS: Final = 48
+# How a report names a factor.
+_WORDS: Final = {
+    "row": "row length", "k": "k", "m": "rows", "n": "columns", "batch": "batch", "size": "size",
+    "count": "number of indices", "tensors": "number of tensors", "channels": "channels",
+    "inner": "inner size", "rank": "rank", "plane": "plane size", "kernel": "kernel size",
+    "classes": "classes", "repeats": "repeats",
+}  # fmt: skip
+
+
+@dataclass(slots=True)
+class Cause:
+    """What a failure needs: the smallest case, and per size the last that passes."""
+
+    case: Case
+    sizes: dict[str, tuple[int, int]] = field(default_factory=dict)
+    failing_dtypes: tuple[str, ...] = ()
+    passing_dtypes: tuple[str, ...] = ()
+
+    def text(self) -> str:
+        """`wrong for row length > 1024 and values = nan, any dtype`."""
+        parts = []
+        for name, value in self.case.factors:
+            if name == "dtype":
+                continue
+            word = _WORDS.get(name, name)
+            if name in self.sizes:
+                passes, _ = self.sizes[name]
+                parts.append(f"{word} > {passes}")
+            else:
+                parts.append(f"{word} = {value}")
+        form = "" if self.case.form == "functional" else f" as {self.case.form}"
+        when = " and ".join(parts)
+        when = f" for {when}" if when else " already in the plain case"
+        return f"wrong{form}{when}, {self.dtypes()}"
+
+    def dtypes(self) -> str:
+        if not self.passing_dtypes:
+            return "any dtype"
+        few = self.failing_dtypes if len(self.failing_dtypes) <= 6 else self.failing_dtypes[:6]
+        return "only " + ", ".join(few) if few else f"only {dict(self.case.factors).get('dtype')}"
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "text": self.text(), "case": self.case.id,
+            "sizes": {k: list(v) for k, v in self.sizes.items()},
+            "failing": list(self.failing_dtypes), "passing": list(self.passing_dtypes),
+        }  # fmt: skip
+
+
+def shrink(
+    case: Case, plain: Mapping[str, str], dtypes: Sequence[str], fails: Callable[[Case], bool]
+) -> Cause:
+    """The Cause of a designed case that fails; `plain` are the factors' plain levels, `dtypes`
+    those that the row takes, `fails` runs a case. At most _TRIALS cases are run."""
+    left = [_TRIALS]
+
+    def failing(factors: Mapping[str, str], form: str) -> bool:
+        left[0] -= 1
+        return left[0] >= 0 and fails(designed(case.op, form, factors))
+
+    factors, form = dict(case.factors), case.form
+    if form != "functional" and failing(factors, "functional"):
+        form = "functional"
+    for _ in range(2):
+        for name in [n for n in factors if n != "dtype"]:
+            fewer = {k: v for k, v in factors.items() if k != name}
+            if failing(fewer, form):
+                factors = fewer
+    cause = Cause(designed(case.op, form, factors))
+    for name, value in list(factors.items()):
+        if value.isdigit() and plain.get(name, "").isdigit() and name in _WORDS:
+            cause.sizes[name] = _bisect(factors, form, name, int(plain[name]), failing)
+            factors[name] = str(cause.sizes[name][1])
+    cause.case = designed(case.op, form, factors)
+    verdicts = {d: failing({**factors, "dtype": d}, form) for d in dtypes}
+    cause.failing_dtypes = tuple(d for d, bad in verdicts.items() if bad)
+    cause.passing_dtypes = tuple(d for d, bad in verdicts.items() if not bad)
+    return cause
+
+
+def _bisect(
+    factors: Mapping[str, str], form: str, name: str, good: int,
+    failing: Callable[[Mapping[str, str], str], bool],
+) -> tuple[int, int]:  # fmt: skip
+    """(largest size known to pass, smallest known to fail) between the plain size and this one."""
+    bad = int(factors[name])
+    good = min(good, bad - 1) if good < bad else 0
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        if failing({**factors, name: str(middle)}, form):
+            bad = middle
+        else:
+            good = middle
+    return good, bad

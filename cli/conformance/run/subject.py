@@ -1,0 +1,50 @@
+"""Owns what a check is about: a torch row or an ACLNN operator, behind one protocol.
+
+The engine, the judge, the journal and the reports know a `Subject` only; `operators.find` finds
+one by its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol
+
+from mindtorch.laws.judge.classes import Requirement
+from mindtorch.ops.samples import Sample
+
+from ..cases.claims import Claims
+from ..record.result import Result
+
+# What must hold for a case: a Trial's Result.
+Law = Callable[[Any], Result]
+PREFIX: Final = "aclnn"
+
+
+class Subject(Protocol):
+    """What can be checked. `calls` are the ACLNN functions that a case of it runs.
+
+    `forms` are those beside functional (see cases.case.FORMS); `fixed_layout`: it reads storage
+    itself, so that another layout or shape asks another question; `fixed_shape`: its attributes
+    fit the samples' sizes only; `specials`: NaN, infinities and signed zeros have a stated result;
+    `shares_row`: a row's samples and reference are its own.
+    """
+
+    name: str
+    family: str
+    tolerance: str
+    calls: tuple[str, ...]
+    forms: tuple[str, ...]
+    differentiable: bool
+    fixed_layout: bool
+    fixed_shape: bool
+    specials: bool
+    shares_row: bool
+
+    def samples(self) -> list[Sample]: ...
+    def requirement(self, dtype: str) -> Requirement: ...
+    def claims(self, declarations: Any, soc: str) -> Claims: ...
+    def laws(self) -> Mapping[str, Law]: ...
+
+
+class UnknownSubjectError(LookupError):
+    """No row and no operator has the name; the message shows the nearest ones."""

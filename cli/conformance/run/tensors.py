@@ -1,0 +1,105 @@
+"""Owns how tensors of a row's case are made on a device and read back; the engine's only door to
+mindtorch's insides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+import mindtorch as torch
+from mindtorch._tensor.tensor import Tensor, host_array
+from mindtorch.ops import Op
+
+from ..cases.layouts import Place, outside, place, sentinel_storage, view
+
+
+@dataclass(slots=True)
+class Placed:
+    """A test tensor: a view of a sentinel-filled storage, and what the storage held before."""
+
+    tensor: Any
+    base: Any
+    before: Any
+    at: Place
+    shape: tuple[int, ...]
+    layout: str
+    may_change: bool = False
+
+    def trespass(self) -> int:
+        """Elements that changed and may not have: all of an input, padding of an output."""
+        now = bits(host(self.base))
+        changed = now != bits(self.before)
+        if changed.ndim > 1:
+            changed = changed.any(-1)
+        if self.may_change:
+            changed &= outside(self.at, self.shape)
+        return int(changed.sum())
+
+
+def host(tensor: Any) -> Any:
+    """The elements of a tensor on any device as a numpy array; bfloat16 by ml_dtypes."""
+    with torch.no_grad():
+        near = tensor.detach().cpu()
+    return np.array(host_array(near._geom, near._storage))
+
+
+def bits(array: Any) -> Any:
+    """The elements as bytes, in a last dimension."""
+    flat = np.ascontiguousarray(array).reshape(-1)
+    return flat.view(np.uint8).reshape(flat.size, flat.itemsize)
+
+
+def on_cpu(array: Any) -> Any:
+    """A contiguous cpu tensor with these elements."""
+    return torch.from_numpy(np.array(array, order="C"))
+
+
+def on_device(array: Any, device: str, layout: str, may_change: bool = False) -> Placed:
+    """A tensor with these elements in a layout, in memory whose surroundings are watched."""
+    shape = tuple(array.shape)
+    at = place(layout, shape)
+    storage = sentinel_storage(at.numel, array.dtype)
+    if prod(shape):
+        view(storage, shape, at)[...] = array
+    base = torch.from_numpy(storage.copy()).to(device)
+    tensor = torch.as_strided(base, shape, at.strides, at.offset)
+    return Placed(tensor, base, storage, at, shape, layout, may_change)
+
+
+def is_tensor(value: Any) -> bool:
+    return isinstance(value, Tensor)
+
+
+def call(op: Op, args: Any, kwargs: Any, form: str = "functional", out: Any = None) -> Any:
+    """Call a row in a form: functional, out, inplace or method."""
+    if form == "out":
+        return op.entry("function")(*args, **kwargs, out=out)
+    kind = {"functional": "aten", "inplace": "inplace", "method": "method"}[form]
+    return op.entry(kind)(*args, **kwargs)
+
+
+def results(value: Any) -> list[Any]:
+    """The tensors of a result."""
+    if isinstance(value, Tensor):
+        return [value]
+    if isinstance(value, tuple | list):
+        return [t for v in value for t in results(v)]
+    return []
+
+
+def synchronize(device: str) -> None:
+    """Wait for the device; raises what asynchronous work failed with."""
+    if device.startswith("npu"):
+        torch.npu.synchronize()
+
+
+def dtype_name(tensor: Any) -> str:
+    """`float16` of a tensor's dtype."""
+    return repr(tensor.dtype).rpartition(".")[2]
+
+
+def dtype_of(name: str) -> Any:
+    return getattr(torch, name)

@@ -1,0 +1,62 @@
+"""Owns which of several right answers came: where elements tie, any valid index passes.
+
+sort without `stable`, topk and kthvalue promise values in order and indices that lead to them
+(torch documents); topk without `sorted` promises no order at all.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from mindtorch.laws.judge.metrics import same
+
+from .golden import Golden
+
+if TYPE_CHECKING:
+    from .trial import Trial
+
+TIED: Final = frozenset(("sort", "topk", "kthvalue"))
+
+
+def settled(
+    trial: Trial, reference: Golden, got: list[tuple[str, Any]]
+) -> tuple[Golden, list[tuple[str, Any]]]:
+    """Reference and results with the reference's indices in place of others that are as right."""
+    row = getattr(trial.subject, "op", None)
+    if row is None or row.name not in TIED or len(got) != 2 or not trial.recipe.slots:
+        return reference, got
+    source, (values_type, values), (index_type, index) = trial.recipe.slots[0].array, *got
+    named = {a.name: v for a, v in zip(row.schema.args, trial.recipe.args, strict=False)}
+    if named.get("stable") or not source.ndim or values.shape != index.shape:
+        return reference, got
+    dim = int(named.get("dim", -1))
+    if not _leads(source, values, index, dim):
+        return reference, got
+    if named.get("sorted") is False:
+        reference = _in_order(reference, dim)
+        values = np.sort(_plain(values), axis=dim).astype(values.dtype)
+    wanted = np.asarray(reference.values[1]).reshape(index.shape).astype(index.dtype)
+    return reference, [(values_type, values), (index_type, wanted)]
+
+
+def _leads(source: Any, values: Any, index: Any, dim: int) -> bool:
+    """Whether the indices are different, in range, and lead to the values."""
+    if index.ndim < source.ndim:
+        values, index = np.expand_dims(values, dim), np.expand_dims(index, dim)
+    if index.size and (index.min() < 0 or index.max() >= source.shape[dim]):
+        return False
+    ordered = np.sort(index, axis=dim)
+    if (np.diff(ordered, axis=dim) == 0).any():
+        return False
+    return bool(same(np.take_along_axis(source, index, dim), values).all())
+
+
+def _in_order(reference: Golden, dim: int) -> Golden:
+    values = np.sort(_plain(reference.values[0]), axis=dim).astype(reference.values[0].dtype)
+    return Golden(reference.native, [values, *reference.values[1:]], reference.scale)
+
+
+def _plain(values: Any) -> Any:
+    return values.astype(np.float32) if values.dtype.name == "bfloat16" else values

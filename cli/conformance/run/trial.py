@@ -1,0 +1,99 @@
+"""Owns one case on one device: subject, rule, inputs, what was written where; judges nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mindtorch.laws.judge import guards
+from mindtorch.laws.judge.classes import Requirement
+from mindtorch.ops import Op
+
+from ..cases.case import Case
+from ..cases.recipe import Recipe, Slot, describe, main_dtype, recipe
+from ..record.result import Result
+from .subject import Subject
+from .tensors import Placed, on_device
+
+
+class Trial:
+    """One case on one device: its subject, rule, inputs and references."""
+
+    def __init__(
+        self, subject: Subject, case: Case, device: str, seed: int, arrays: Any = None
+    ) -> None:
+        self.subject, self.case, self.device, self.seed = subject, case, device, seed
+        self.recipe: Recipe = recipe(subject, case, seed, arrays)
+        self.need: Requirement = subject.requirement(self.dtype)
+        self.placed: list[Placed] = []
+        self.outputs: list[Any] = []
+        self.expected: list[Any] = []
+
+    @property
+    def op(self) -> Op:
+        """The row; AttributeError for an ACLNN operator, which has none."""
+        found: Op = self.subject.op  # type: ignore[attr-defined]
+        return found
+
+    @property
+    def dtype(self) -> str:
+        """The dtype under test: the case's, else that of the sample's main tensor."""
+        return self.case.dtype or main_dtype([s.arg for s in self.recipe.slots])
+
+    def result(self, verdict: str, **fields: Any) -> Result:
+        inputs = tuple(
+            describe(s, s.arg.layout if self.case.designed else self.case.layout)
+            for s in self.recipe.slots
+        )
+        names = ", ".join(self.subject.calls)
+        fields = {"inputs": inputs, "aclnn": names, "dtype": self.dtype, "seed": self.seed,
+                  **fields}  # fmt: skip
+        return Result(self.case.id, self.case.op, self.case.form, verdict, **fields)
+
+    def place(self, changing: int | None = None) -> tuple[list[Any], Any]:
+        """The arguments on the device; tensor `changing` may be written."""
+        self.placed = []
+        layout = self.case.layout
+
+        def make(slot: Slot) -> Any:
+            if self.case.designed:
+                return self._designed(slot, changing)
+            may_change = len(self.placed) == changing
+            # What is written may not overlap itself; indices keep their values.
+            plain = layout == "expanded" and (may_change or slot.arg.values is not None)
+            found = on_device(
+                slot.array, self.device, "contiguous" if plain else layout, may_change
+            )
+            self.placed.append(found)
+            return found.tensor
+
+        args, kwargs = self.recipe.fill(make)
+        # Factories make their tensor where they are told to.
+        if not self.placed and any(a.name == "device" for a in self.op.schema.args):
+            kwargs = {"device": self.device, **kwargs}
+        return args, kwargs
+
+    def _designed(self, slot: Slot, changing: int | None) -> Any:
+        """A tensor in its own layout; one that is passed twice is the same tensor."""
+        if slot.same is not None:
+            found = self.placed[slot.same]
+            self.placed.append(found)
+            return found.tensor
+        may_change = len(self.placed) == changing
+        layout = slot.arg.layout
+        # What is written may not overlap itself.
+        if may_change and layout in ("expanded", "middle"):
+            layout = "sliced"
+        self.placed.append(on_device(slot.array, self.device, layout, may_change))
+        return self.placed[-1].tensor
+
+    @property
+    def aliased(self) -> bool:
+        """Whether `out` is to be the first input."""
+        return dict(self.case.factors).get("alias") == "out"
+
+    def trespass(self) -> list[str]:
+        """What was written that may not be."""
+        placed = {id(p): p for p in self.placed}.values()
+        inputs = sum(p.trespass() for p in placed if not p.may_change)
+        outputs = sum(p.trespass() for p in placed if p.may_change)
+        return guards.trespass(inputs, outputs)

@@ -1,0 +1,243 @@
+"""Runs cases in a process of its own: `python -m mindtorch_npu.conformance.run.worker`.
+
+It reads one JSON object a line: a setup, then batches of cases; it writes {"hello"}, {"start"},
+{"result"} and {"done"} lines to the descriptor that was its stdout, which libraries cannot reach.
+What kills it costs the case that had started.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from ..cases.case import CONTRACTS, Case, parse
+from ..record import journal
+from ..record.result import Result
+from .cann_words import is_poisonous, one_line
+
+_RECHECKS = 3
+_TIDY = 100
+# Failing cases of one operator that are shrunk: the first ones tell what the others repeat.
+_EXPLAINED = 3
+
+
+class Worker:
+    """The state of a worker process: the opened install, the device, where to report."""
+
+    def __init__(self, setup: Mapping[str, Any], out: IO[str]) -> None:
+        self.setup, self.out = setup, out
+        self.device: str = setup["device"]
+        self.journal = journal.Journal(Path(setup["journal"])) if setup.get("journal") else None
+        self.cann = _open(setup) if self.device.startswith("npu") else None
+        self._claims: dict[str, Any] = {}
+        self._subjects: dict[str, Any] = {}
+        self.environment: dict[str, Any] = {}
+        self.ran = 0
+        self.explained: dict[str, int] = {}
+
+    def hello(self) -> None:
+        from .environment import snapshot
+
+        self.environment = snapshot(self.cann, self.device)
+        self.health()
+        self.say({"hello": {**self.environment, "exported": self.exported()}})
+
+    def exported(self) -> list[str]:
+        """The operators that the install declares and exports."""
+        if self.cann is None:
+            return []
+        return [name for name in self.cann.declarations.ops if self.cann.has_op(name)]
+
+    def say(self, message: Mapping[str, Any]) -> None:
+        self.out.write(json.dumps(message) + "\n")
+        self.out.flush()
+
+    def health(self) -> None:
+        """Copy three numbers there and back and wait; raises when the device cannot do it.
+
+        No operator is called: the operators are what is in question.
+        """
+        import mindtorch as torch
+
+        from .tensors import synchronize
+
+        there = torch.tensor([1.0, 2.0, 3.0]).to(self.device)
+        synchronize(self.device)
+        if there.cpu().numpy().tolist() != [1.0, 2.0, 3.0]:
+            raise RuntimeError(f"health check: a copy to {self.device} and back changed values")
+
+    def batch(self, request: Mapping[str, Any]) -> bool:
+        """Run a batch; False when the device is lost and this process must be replaced."""
+        where = journal.place_words(self.setup)
+        for name in request["cases"]:
+            seed = int(request["seed"])
+            line = {"case": name, "seed": seed, "repro": journal.repro(name, seed, where)}
+            if self.journal is not None:
+                self.journal.write("start", line)
+            self.say({"start": name})
+            result = self.case(parse(name), seed, request)
+            self.say({"result": result.as_json()})
+            self.tidy()
+            if result.verdict == "POISONED":
+                return False
+        self.say({"done": len(request["cases"])})
+        return True
+
+    def tidy(self) -> None:
+        """Give cached blocks back now and then: every case has sizes of its own."""
+        self.ran += 1
+        if self.ran % _TIDY == 0 and self.cann is not None:
+            import mindtorch as torch
+
+            torch.npu.empty_cache()
+
+    def case(self, case: Case, seed: int, request: Mapping[str, Any]) -> Result:
+        """One case, rechecked if it fails, saved if asked."""
+        found, trial = self.run(case, seed)
+        if found.verdict in ("FAIL", "MISTRUSTED", "ERROR") and not request.get("once"):
+            if self.lost(found):
+                return found.with_(verdict="POISONED")
+            if case.designed:
+                found = self.explain(case, seed, found)
+            else:
+                found = self.recheck(case, seed, found)
+        if found.failing and request.get("save") and trial is not None:
+            from ..record.bundle import save
+
+            save(Path(request["save"]), found, trial, self.environment)
+        return found
+
+    def run(self, case: Case, seed: int, arrays: Any = None) -> tuple[Result, Any]:
+        try:
+            if case.form in CONTRACTS:
+                from ..cases.contract import run as run_contract
+
+                return run_contract(case, self.cann).with_(seed=seed), None
+            from .laws import run as run_law
+
+            what = self.subject(case.op)
+            return run_law(what, case, self.device, seed, self.claims(case.op), arrays)
+        except Exception as error:
+            reason = f"defect of the check itself: {one_line(error)}"
+            return Result(case.id, case.op, case.form, "ERROR", reason=reason, seed=seed), None
+
+    def subject(self, name: str) -> Any:
+        """The Subject of a name, made once."""
+        if name not in self._subjects:
+            self._subjects[name] = self._find(name)
+        return self._subjects[name]
+
+    def _find(self, name: str) -> Any:
+        """A row, an operator, or a launch of the recording that the setup names."""
+        if self.setup.get("recording"):
+            from ...recording.cases import MARK
+            from ...recording.cases import subject as recorded
+
+            if MARK in name:
+                return recorded(Path(self.setup["recording"]), name, self._declared())
+        from ..operators.find import subject
+
+        return subject(name, self._declared())
+
+    def _declared(self) -> Any:
+        return self.cann.declarations if self.cann is not None else None
+
+    def claims(self, name: str) -> Any:
+        """The Claims of a subject, made once."""
+        if name not in self._claims:
+            soc = self.environment.get("soc", "")
+            self._claims[name] = self.subject(name).claims(self._declared(), soc)
+        return self._claims[name]
+
+    def lost(self, found: Result) -> bool:
+        """Whether the device stopped working: not even copies do."""
+        if not is_poisonous(found.reason):
+            return False
+        try:
+            self.health()
+        except Exception:
+            return True
+        return False
+
+    def explain(self, case: Case, seed: int, first: Result) -> Result:
+        """A failing designed case, run again and shrunk; the first of an operator, not each."""
+        if self.explained.get(case.op, 0) >= _EXPLAINED:
+            return first
+        self.explained[case.op] = self.explained.get(case.op, 0) + 1
+        found = self.recheck(case, seed, first)
+        if found.verdict == "FLAKY":
+            return found
+        from mindtorch.ops import OPS
+
+        from ..cases.design import plain_levels
+        from ..cases.taken import takes
+        from .shrink import shrink
+
+        op = OPS[case.op]
+        dtypes = takes(op, self.claims(case.op).dtypes)
+        cause = shrink(case, plain_levels(case.op), dtypes, lambda c: self._fails(c, seed))
+        return found.with_(cause=cause.as_json())
+
+    def _fails(self, case: Case, seed: int) -> bool:
+        return self.run(case, seed)[0].verdict in ("FAIL", "MISTRUSTED", "ERROR")
+
+    def recheck(self, case: Case, seed: int, first: Result) -> Result:
+        """Run again with the same and with fresh seeds; FLAKY when none of them fails."""
+        seen = []
+        for other in (seed, *(seed + 1000 + i for i in range(_RECHECKS))):
+            again, _ = self.run(case, other)
+            seen.append((other, again.verdict))
+        told = tuple(f"seed {s}: {v}" for s, v in seen)
+        if all(v == "PASS" for _, v in seen):
+            return first.with_(verdict="FLAKY", rechecks=told)
+        return first.with_(rechecks=told)
+
+
+def _open(setup: Mapping[str, Any]) -> Any:
+    import aclnn_bindings
+    from mindtorch._backends.npu import runtime
+
+    cann = aclnn_bindings.open(setup.get("home"), simulator=bool(setup.get("simulator")))
+    runtime.use(cann)
+    return cann
+
+
+def _die_with_parent() -> None:
+    """Ask Linux to kill this process when the one that started it is gone, however it went.
+
+    A kernel that hangs would otherwise hold the device for ever (prctl(2), PR_SET_PDEATHSIG).
+    """
+    import ctypes
+
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, int(signal.SIGKILL))
+
+
+def main() -> int:
+    """Serve until stdin ends."""
+    _die_with_parent()
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    setup = json.loads(sys.stdin.readline())
+    try:
+        worker = Worker(setup, out)
+        worker.hello()
+    except Exception as error:
+        out.write(json.dumps({"fatal": one_line(error)}) + "\n")
+        out.flush()
+        return 3
+    for line in sys.stdin:
+        if not worker.batch(json.loads(line)):
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    code = main()
+    # Leave at once: a device that hangs must not hold up the end.
+    os._exit(code)

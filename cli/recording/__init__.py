@@ -1,0 +1,19 @@
+"""Owns reading recordings of `mindtorch-npu run --record`; writes and judges nothing."""
+
+from __future__ import annotations
+
+from .reader import Recording
+from .reader import open_recording as open
+from .values import Array, Call, Captured, Launch, Scalar, Tensor, Unknown
+
+__all__ = [
+    "Array",
+    "Call",
+    "Captured",
+    "Launch",
+    "Recording",
+    "Scalar",
+    "Tensor",
+    "Unknown",
+    "open",
+]

@@ -1,0 +1,65 @@
+"""Puts together what tensors held, from the pieces that a recording has of them."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from aclnn_bindings.interface.dtypes import DTYPES
+from mindtorch.laws.judge.precision import numpy_dtype
+
+from .values import Tensor
+
+_PIECE: Final = struct.Struct("<QQQHHB3x")
+# (parameter's position, which tensor of it) → bytes, of one side of a launch.
+Side = dict[tuple[int, int], bytearray]
+
+
+class Pieces:
+    """Data of launches under way, by call number; each is given out once."""
+
+    def __init__(self) -> None:
+        self._sides: dict[int, tuple[Side, Side]] = {}
+
+    def add(self, data: bytes) -> None:
+        number, offset, total, parameter, member, after = _PIECE.unpack_from(data)
+        side = self._sides.setdefault(number, ({}, {}))[after]
+        held = side.setdefault((parameter, member), bytearray(total))
+        held[offset : offset + len(data) - _PIECE.size] = data[_PIECE.size :]
+
+    def take(self, number: int) -> tuple[Side, Side]:
+        """What was read and what was written by a call."""
+        return self._sides.pop(number, ({}, {}))
+
+
+def arrays(side: Side, names: Sequence[str], arguments: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Parameter → its tensors' elements; None where they were not kept, or have no numpy dtype."""
+    found: dict[str, list[Any]] = {}
+    for position, name in enumerate(names):
+        value = arguments.get(name)
+        tensors = value if isinstance(value, tuple) else (value,)
+        if not any((position, k) in side for k in range(len(tensors))):
+            continue
+        found[name] = [_array(side.get((position, k)), tensor) for k, tensor in enumerate(tensors)]
+    return found
+
+
+def _array(held: bytearray | None, tensor: Any) -> Any:
+    """The view's elements, of the bytes from its first to its last."""
+    name = (
+        DTYPES[tensor.dtype].numpy if isinstance(tensor, Tensor) and tensor.dtype in DTYPES else ""
+    )
+    if not name:
+        return None
+    dtype = numpy_dtype(name)
+    if 0 in tensor.shape:
+        return np.empty(tensor.shape, dtype)
+    if held is None:
+        return None
+    pairs = zip(tensor.shape, tensor.strides, strict=True)
+    low = sum((n - 1) * step for n, step in pairs if step < 0)
+    steps = tuple(step * dtype.itemsize for step in tensor.strides)
+    return np.ndarray(tensor.shape, dtype, bytes(held), -low * dtype.itemsize, steps).copy()

@@ -1,0 +1,88 @@
+"""What a recording says of calls and of what they were given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A tensor's metadata as its create call gave it; sizes and offset count elements."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+    storage: tuple[int, ...]
+    dtype: str
+    format: int
+
+    def __str__(self) -> str:
+        return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """An aclScalar: its dtype's ACL name, and its bytes."""
+
+    dtype: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """An aclIntArray, aclBoolArray or aclFloatArray."""
+
+    kind: str
+    values: tuple[int | float | bool, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A handle that the program did not make by its own calls."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call; times in ns, `start` on the clock of the recording's header.
+
+    `arguments` are by parameter name; of a phase 2 they are those of the phase 1 that prepared it.
+    `finished` is False for a call that its process died in.
+    """
+
+    number: int
+    name: str
+    phase: int
+    process: int
+    thread: int
+    start: int
+    duration: int
+    status: int
+    arguments: dict[str, Any] = field(default_factory=dict)
+    stack: str = ""
+    injected: bool = False
+    finished: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """A launch with what its tensors held: by parameter, one entry per tensor (lists have many).
+
+    `before` has what was read, `after` what was written; None where it was not kept.
+    """
+
+    call: Call
+    before: dict[str, list[Any]]
+    after: dict[str, list[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Equal launches together: one operator on one set of metadata and attributes."""
+
+    name: str
+    arguments: dict[str, Any]
+    count: int
+    host_ns: int
+    failures: int
+    first: int

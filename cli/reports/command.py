@@ -1,0 +1,79 @@
+"""The command `report`: renders a recorded run again, or compares two."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from .. import choices, exits, render
+from ..check import text as check_text
+from ..conformance.record import journal
+from . import UnwritableError, compare, write_all
+
+FILE = choices.NewFile()
+SOURCE = click.Path(dir_okay=False, exists=True, path_type=Path)
+EPILOG = """\b
+Examples:
+  mindtorch-npu report                                   the latest run
+  mindtorch-npu report --from run.jsonl --html page.html --junit junit.xml
+  mindtorch-npu report --compare before.jsonl after.jsonl
+
+Exit codes: 0 rendered, 1 the run has failures, 2 usage, 3 no run, 4 regressions in a comparison."""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("recorded", metavar="[RECORDING]", required=False, type=SOURCE)
+@click.option("--from", "source", type=SOURCE, help="Journal or JSON report; default: the latest.")
+@click.option("--perfetto", type=FILE, help="Of a recording: write a trace for Perfetto.")
+@click.option("--html", type=FILE, help="Write a self-contained HTML page.")
+@click.option("--junit", type=FILE, help="Write JUnit XML.")
+@click.option("--md", type=FILE, help="Write Markdown.")
+@click.option("--json", "json_file", type=FILE, help="Write the report as JSON.")
+@click.option("--compare", "pair", type=SOURCE, nargs=2, metavar="A B", help="What changed.")
+@click.option("-v", "--verbose", is_flag=True, help="One line for every case.")
+def report(**options: Any) -> int:
+    """Show a recorded run of `check` again, write it in other forms, or compare two runs.
+
+    With a RECORDING of `run`: what the program called.
+    """
+    if options["recorded"]:
+        from ..run import forms
+
+        return forms.report(options["recorded"], options["html"], options["perfetto"])
+    try:
+        if options["pair"]:
+            return _compare(*options["pair"])
+        return _show(options)
+    except (journal.JournalError, UnwritableError) as error:
+        raise click.UsageError(str(error)) from None
+
+
+def _compare(before: Path, after: Path) -> int:
+    found = compare.compare(journal.read(before), journal.read(after))
+    render.show(compare.document(found))
+    return exits.REGRESSIONS if found.regressions else exits.OK
+
+
+def _show(options: dict[str, Any]) -> int:
+    source = options["source"] or journal.latest()
+    if source is None:
+        click.echo("no run recorded yet; `mindtorch-npu check` makes one", err=True)
+        return exits.NOTHING
+    record = journal.read(source)
+    results = list(record.results.values())
+    written = write_all(record, options)
+    if not written:
+        seconds = float((record.end or {}).get("seconds", 0.0))
+        on = render.console()
+        verbose = options["verbose"]
+        where = journal.place_words(record.header.get("options", {}).get("where", {}))
+        render.show(
+            check_text.document(record.header, results, seconds, verbose, where, on.width), on
+        )
+        for case in record.unfinished:
+            click.echo(f"under way when the run stopped: {case}")
+    for path in written:
+        click.echo(f"wrote {path}")
+    return exits.PROBLEMS if record.counts().failing else exits.OK

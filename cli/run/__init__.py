@@ -1,0 +1,1 @@
+"""The command `run`: any program, with layers between it and an install."""

@@ -1,0 +1,153 @@
+"""The command `run`: puts layers between a program and CANN; shows what they saw."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from aclnn_bindings.install import simulated
+from aclnn_bindings.install.describe import Install
+from aclnn_bindings.install.library import find_install
+from aclnn_bindings.layers import session
+from aclnn_bindings.layers.interposed import interpose
+
+from .. import exits, render
+from . import faults, findings, forms, summary, sweep
+
+KNOWN = click.Path(dir_okay=False, exists=True, path_type=Path)
+FILE = click.Path(dir_okay=False, path_type=Path)
+FAULT_HELP = (
+    "Break calls: NAME[@N][=CODE] fails the N-th or every call of NAME (a glob), "
+    "NAME[@N]:delay=20ms delays it, memory=512M limits device memory, sweep[:NAME] runs the "
+    "program once per call."
+)
+EPILOG = """\b
+Examples:
+  mindtorch-npu run --summary -- python train.py
+  mindtorch-npu run --record calls.rec -- ./program
+  mindtorch-npu run --fault 'aclnnMatmul@3=561000' -- python train.py
+  mindtorch-npu run --simulator --fault sweep -- ./program
+
+Exit codes: that of the program; 1 when it ended well and --strict or --verify
+found something, or when
+a sweep found a failure that was not survived."""
+
+
+def _data_rules(
+    _ctx: click.Context, _param: click.Parameter, value: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Rules as the interceptor reads them."""
+    for rule in value:
+        if not re.fullmatch(r"first|all|1/[1-9]\d*|op=.+", rule):
+            raise click.BadParameter(f"{rule!r}: expected first, all, 1/N or op=GLOB")
+    return value
+
+
+def _verify_rule(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    return _data_rules(ctx, param, (value,))[0] if value is not None else None
+
+
+@click.command(
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    epilog=EPILOG,
+)
+@click.option("--simulator", is_flag=True, help="On the bundled simulator.")
+@click.option("--home", type=click.Path(path_type=Path), help="On the install at this root.")
+@click.option("--record", type=FILE, help="Write every call to FILE.")
+@click.option("--summary", "summarize", is_flag=True, help="End with a table of operators.")
+@click.option("--data", "data", multiple=True, metavar="WHICH", callback=_data_rules,
+              help="Also record tensors of launches: first (of each distinct call), all, 1/N, "
+              "op=GLOB.")  # fmt: skip
+@click.option("--data-limit", type=int, metavar="BYTES", help="Of one tensor.  [default: 64 MiB]")
+@click.option("--verify", is_flag=False, flag_value="first", metavar="[WHICH]",
+              callback=_verify_rule,
+              help="Judge launches against each operator's formula when the program ended: first "
+              "(of each distinct call, the default), all, 1/N or op=GLOB.")  # fmt: skip
+@click.option("--stacks", is_flag=True, help="Record the Python lines of launches.")
+@click.option("--strict", is_flag=True, help="Report misuse of the API, races and leaks.")
+@click.option("--allow", type=KNOWN, help="Known findings, a TOML file with reasons.")
+@click.option("--fault", "faults", multiple=True, metavar="SPEC", help=FAULT_HELP)
+@click.option("--html", type=FILE, help="Write a page: summary and timeline.")
+@click.option("--perfetto", type=FILE, help="Write a trace that Perfetto opens.")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+def run(**options: Any) -> int:
+    """Run COMMAND with layers between it and CANN; they see every call, and change none."""
+    install = find_install(options["home"], simulator=options["simulator"])
+    environ = environment(install)
+    if sweeps := [spec for spec in options["faults"] if spec.partition(":")[0] == "sweep"]:
+        return sweep.run(interpose(install), options["command"], environ, sweeps[0])
+    known = findings.allowed(options["allow"]) if options["allow"] else []
+    settings = [("fault", faults.rule(spec)) for spec in options["faults"]]
+    rules = (*options["data"], *([options["verify"]] if options["verify"] else []))
+    settings += [("data", rule) for rule in rules]
+    if options["stacks"]:
+        settings.append(("stacks", "1"))
+    if options["data_limit"]:
+        settings.append(("data_limit", str(options["data_limit"])))
+    with tempfile.TemporaryDirectory(prefix="mindtorch-run-") as folder:
+        report = Path(folder) / "findings.jsonl"
+        report.touch()
+        if options["strict"]:
+            settings.append(("strict", str(report)))
+            environ.setdefault("ACLSIM_STRICT", "off")
+        kept = any(options[n] for n in ("summarize", "verify", "data", "html", "perfetto"))
+        path = options["record"] or (Path(folder) / "calls.rec" if kept else None)
+        try:
+            wanted = session.Wanted(path, settings)
+            ended = session.run(interpose(install), options["command"], wanted, environ)
+        except (FileNotFoundError, PermissionError) as error:
+            raise click.UsageError(f"{options['command'][0]}: {error.strerror}") from error
+        _tell(options, path, ended)
+        wrong = _verify(options, path, install)
+        found = simulated.findings(report)
+    left = findings.unexpected(found, known)
+    if options["strict"]:
+        blocks = findings.document(left, len(found) - len(left))
+        render.show(blocks, render.console(sys.stderr))
+    return session.end_as_program(ended.code) or (exits.PROBLEMS if left or wrong else exits.OK)
+
+
+def _verify(options: Mapping[str, Any], path: Path | None, install: Install) -> int:
+    """How many launches were wrong; shows which."""
+    if not options["verify"] or path is None:
+        return 0
+    from .. import recording
+    from . import verify
+
+    verified = verify.verify(recording.open(path), install)
+    render.show(verify.document(verified), render.console(sys.stderr))
+    return len(verified.wrong)
+
+
+def environment(install: Install) -> dict[str, str]:
+    """This process's variables, less what would lead a program away from a simulator."""
+    environ = dict(os.environ)
+    if install.kind == "simulator":
+        for name in simulated.CLEARED:
+            environ.pop(name, None)
+        environ["ASCEND_OPP_PATH"] = str(install.root / "opp")
+    return environ
+
+
+def _tell(options: Mapping[str, Any], path: Path | None, ended: session.Ended) -> None:
+    error = render.console(sys.stderr)
+    if ended.failure:
+        click.echo(f"the recording ends early: {ended.failure}", err=True)
+    if ended.lost:
+        click.echo(f"{ended.lost} records found no room and are lost", err=True)
+    if path is not None and options["summarize"]:
+        from .. import recording
+
+        render.show(summary.document(recording.open(path)), error)
+    if path is not None:
+        forms.write(path, options["html"], options["perfetto"])
+    if options["record"] is not None:
+        size = options["record"].stat().st_size
+        click.echo(f"recorded to {options['record']} ({size:,} bytes)", err=True)

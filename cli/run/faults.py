@@ -1,0 +1,43 @@
+"""What `--fault` means, as lines that the interceptor reads."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import click
+
+_SPEC: Final = re.compile(
+    r"(?P<name>[\w*?\[\]]+)(@(?P<nth>[1-9]\d*))?"
+    r"(=(?P<code>-?\d+)|:delay=(?P<time>\d+)(?P<unit>us|ms|s))?"
+)
+_MEMORY: Final = re.compile(r"memory=(\d+)([KMGT]?)", re.IGNORECASE)
+_MICROSECONDS: Final = {"us": 1, "ms": 1000, "s": 1_000_000}
+# What such a call answers when it cannot do its work: ACL_ERROR_RT_MEMORY_ALLOCATION,
+# ACLNN_ERR_INNER, ACL_ERROR_INTERNAL_ERROR.
+_OUT_OF_MEMORY, _INNER, _INTERNAL = 207001, 561000, 500000
+
+
+def rule(spec: str) -> str:
+    """The interceptor's line for one SPEC; click.UsageError says what a SPEC may be."""
+    if memory := _MEMORY.fullmatch(spec):
+        unit = " KMGT".index(memory[2].upper() or " ")
+        return f"memory {int(memory[1]) << 10 * unit}"
+    found = _SPEC.fullmatch(spec)
+    if found is None:
+        raise click.UsageError(
+            f"--fault {spec!r}: expected NAME[@N][=CODE], NAME[@N]:delay=20ms, memory=512M or "
+            "sweep[:NAME]"
+        )
+    nth = found["nth"] or "0"
+    if found["time"]:
+        return f"{found['name']} {nth} delay {int(found['time']) * _MICROSECONDS[found['unit']]}"
+    code = found["code"] or str(default_code(found["name"]))
+    return f"{found['name']} {nth} fail {code}"
+
+
+def default_code(name: str) -> int:
+    """The status with which a call of `name` usually fails on hardware."""
+    if name.startswith("aclrtMalloc"):
+        return _OUT_OF_MEMORY
+    return _INNER if name.startswith("aclnn") else _INTERNAL

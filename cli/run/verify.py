@@ -1,0 +1,76 @@
+"""Judges what a run computed: names the first operator that was wrong."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import aclnn_bindings
+from aclnn_bindings.install.describe import Install
+from mindtorch._backends.npu import runtime
+
+from .. import render
+from ..conformance.record.result import Result
+from ..recording import Captured, Recording
+from ..recording.judging import judged
+from .summary import described
+
+_SHOWN: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """Launches that were judged, in order of their call numbers."""
+
+    found: tuple[tuple[Captured, Result], ...]
+
+    @property
+    def wrong(self) -> tuple[tuple[Captured, Result], ...]:
+        return tuple(pair for pair in self.found if pair[1].failing)
+
+    def counts(self) -> Counter[str]:
+        return Counter(result.verdict for _, result in self.found)
+
+
+def verify(recording: Recording, install: Install) -> Verified:
+    """Judge every launch whose data were recorded; the install only says what is declared."""
+    cann = aclnn_bindings.open(install.root)
+    runtime.use(cann)
+    found = [(launch, result) for launch, result, _ in judged(recording, cann.declarations)]
+    return Verified(tuple(sorted(found, key=lambda pair: pair[0].call.number)))
+
+
+def document(verified: Verified) -> list[render.Block]:
+    """The first wrong launch in full, then the others, then what was not judged and why."""
+    counts = verified.counts()
+    passed, wrong, skipped = counts["PASS"], verified.wrong, counts["SKIP"]
+    style: render.Style = "bad" if wrong else "good" if passed else "warn"
+    head = f"verify: {passed} launches right, {len(wrong)} wrong, {skipped} not judged"
+    blocks: list[render.Block] = [render.Line(render.Cell(head, style))]
+    if wrong:
+        launch, result = wrong[0]
+        title = f"first wrong: {launch.call.name} (call {launch.call.number})"
+        blocks.append(render.Items([render.Item(title, _details(launch, result))]))
+    if len(wrong) > 1:
+        rows = [[str(w.call.number), w.call.name, described(w.call.arguments), r.reason]
+                for w, r in wrong[1:_SHOWN]]  # fmt: skip
+        blocks.append(render.Grid(["call", "also wrong", "given", "why"], rows, frozenset((0,))))
+    return blocks + _not_judged(verified.found)
+
+
+def _details(launch: Captured, result: Result) -> list[tuple[str, str]]:
+    details = [("given", described(launch.call.arguments)), ("error", result.reason)]
+    return details + ([("at", launch.call.stack)] if launch.call.stack else [])
+
+
+def _not_judged(found: Sequence[tuple[Captured, Result]]) -> list[render.Block]:
+    reasons: dict[str, Any] = {}
+    for launch, result in found:
+        if result.verdict == "SKIP":
+            reasons.setdefault(launch.call.name, result.reason)
+    if not reasons:
+        return []
+    rows = [[name, why] for name, why in list(reasons.items())[:_SHOWN]]
+    return [render.Grid(["not judged", "why"], rows)]

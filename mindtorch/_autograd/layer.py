@@ -1,0 +1,81 @@
+"""Owns the AUTOGRAD layer: whether a call is recorded, and what a write does to histories."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .._tensor.dtype import FLOAT
+from .._tensor.tensor import Tensor, forget_array
+from ..ops.spec import Op
+from .grad_mode import LOCAL
+from .node import STALE, keep
+from .views import is_view_of_leaf, rebase, refuse_view, track_view
+from .written import edge, written
+
+
+def autograd(op: Op, plan: Any, args: Sequence[Any]) -> Tensor | tuple[Tensor, ...]:
+    """A functional call: run below, put a node on the results."""
+    if not LOCAL.grad:
+        return track_view(op, plan.run(*args), "no_grad")
+    return written(op).watched(plan, *args)
+
+
+def autograd_inplace(op: Op, plan: Any, args: Sequence[Any], write: Callable[[], None]) -> Tensor:
+    """An in-place call: check, save, `write()`, rebase history; gives its first argument."""
+    target: Tensor = args[0]
+    if not LOCAL.grad:
+        write()
+        return target
+    functions = written(op)
+    own = edge(target)
+    node = functions.capture(plan, own is not None, *args)
+    if node is None:
+        write()
+        return target
+    refuse_view(target)
+    if own is not None:
+        refuse_leaf(target)
+    if target._geom.dtype.category < FLOAT:
+        write()
+        return target
+    write()
+    for place, (how, i) in enumerate(functions.formula.saved):
+        if how == "result":
+            node.saved[place] = keep(target, i)
+    rebase(target, node)
+    return target
+
+
+def reshape_inplace(target: Tensor, view: Tensor) -> Tensor:
+    """An in-place view: `target` takes the geometry of `view`, a view of it, and its history.
+
+    A leaf that requires grad is refused, versions are bumped, and a target that is itself a view
+    makes its history again from its base when asked for.
+    """
+    if LOCAL.grad and edge(target) is not None:
+        refuse_view(target)
+        refuse_leaf(target)
+    recorded = view._fn
+    target._geom = view._geom
+    forget_array(target)
+    target._storage.value += 1
+    base = target._base
+    if base is not None and base._fn is not None:
+        target._fn = STALE
+    elif LOCAL.grad and recorded is not None:
+        target._fn, target._nr = recorded, view._nr
+    return target
+
+
+def refuse_leaf(target: Tensor) -> None:
+    """RuntimeError in torch's words for a leaf that requires grad, or a view of one."""
+    leaf = getattr(target._fn, "variable_ref", None) is not None
+    if is_view_of_leaf(target) or (leaf and target._base is not None):
+        raise RuntimeError(
+            "a view of a leaf Variable that requires grad is being used in an in-place operation."
+        )
+    if leaf:
+        raise RuntimeError(
+            "a leaf Variable that requires grad is being used in an in-place operation."
+        )

@@ -1,0 +1,317 @@
+"""Owns the functions written from a Formula: how a call is recorded, and how its node is applied.
+
+Written out per op because loops over inputs cost more than a small operation. For each op:
+`record(plan, *args)` runs a call and puts a node on its results, `capture(plan, own, *args)` makes
+the node of a call that is about to write to its first argument, `apply(node, grads)` gives the
+gradients of the arguments, lists spread out, None where no edge wants one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .._tensor.dtype import FLOAT
+from .._tensor.tensor import Tensor, wrap
+from ..ops.rules import NUMBERS, Dynamic
+from ..ops.schema import Kind
+from ..ops.source import compiled
+from ..ops.spec import Op, aten
+from .formula import LISTS, Formula, Target, formula
+from .node import FREED, INFERENCE, STALE, Node, Sentinel, counter, keep
+from .views import fresh_edge
+
+
+class OpNode(Node):
+    """The node of a row's call: one subclass per op, made on first use.
+
+    `args` and `outs` are what the plan knows of arguments and results; `index` says where the
+    edges of each argument stand, for ops that take lists.
+    """
+
+    __slots__ = ("args", "index")
+    args: Any
+    index: Any
+
+
+class Written:
+    """The written functions of one op; `record` is for calls under no mode, `watched` for all."""
+
+    __slots__ = ("capture", "formula", "node_class", "record", "watched")
+
+    def __init__(self, op: Op):
+        self.formula = rule = formula(op)
+        scope = _scope(rule)
+        apply = compiled(_apply(rule), f"backward {op.name}", scope)
+        members = {"__slots__": (), "apply": apply}
+        self.node_class = scope["cls"] = type(_node_name(op), (OpNode,), members)
+        self.record = compiled(_record(rule, _PLAIN), f"record {op.name}", scope)
+        self.watched = compiled(_record(rule, _WATCHED), f"record {op.name} under modes", scope)
+        self.capture = compiled(_capture(rule), f"capture {op.name}", scope)
+
+
+def written(op: Op) -> Written:
+    """The written functions of `op`, made once."""
+    if "written" not in op.cache:
+        op.cache["written"] = Written(op)
+    functions: Written = op.cache["written"]
+    return functions
+
+
+def edge(tensor: Tensor) -> tuple[Any, int] | None:
+    """Where this tensor's gradient goes, None if it needs none."""
+    fn = tensor._fn
+    if fn is None or fn is INFERENCE:
+        return None
+    if fn is STALE:
+        again: tuple[Any, int] | None = fresh_edge(tensor)
+        return again
+    return (fn, tensor._nr)
+
+
+def _edges(tensors: Sequence[Tensor | None]) -> tuple[Any, ...] | None:
+    """The edges of a list argument, None where no element needs a gradient."""
+    edges = tuple([None if t is None else edge(t) for t in tensors])
+    return edges if any(e is not None for e in edges) else None
+
+
+def _keep_list(tensors: Sequence[Tensor | None]) -> list[Any]:
+    return [None if t is None else keep(t, None) for t in tensors]
+
+
+def _unpack_list(node: Node, saved: list[Any]) -> list[Any]:
+    return [None if s is None else node.unpack(s) for s in saved]
+
+
+def _spread(edges: Any, grads: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """The gradients of a list argument, one for each of its edges."""
+    if grads is None:
+        return (None,) * len(edges)
+    if len(grads) != len(edges):
+        raise RuntimeError(f"derivative gave {len(grads)} gradients for {len(edges)} tensors")
+    return grads
+
+
+def _materialized(node: OpNode, grads: list[Any]) -> tuple[Any, ...]:
+    return tuple(
+        aten.zeros(g.shape, dtype=g.dtype, device=g.device) if v is None else v
+        for g, v in zip(node.outs, grads, strict=True)
+    )
+
+
+def _attach(node: Any, result: Any, op: Op) -> None:
+    """Make `node` the history of each result that can have one."""
+    if result.__class__ is Tensor:
+        if result._geom.dtype.category >= FLOAT:
+            result._fn = node
+        return
+    many = len(op.schema.returns) == 1
+    if any(g.__class__ is Dynamic for g in node.outs):
+        node.outs = tuple(out._geom for out in result)
+    for i, out in enumerate(result):
+        if isinstance(out, Tensor) and out._geom.dtype.category >= FLOAT:
+            out._fn = node
+            out._nr = i
+            if many and op.is_view:
+                out._creation = "multi"
+
+
+def _node_name(op: Op) -> str:
+    name = "".join(w[:1].upper() + w[1:] for w in op.base_name.split("_")) + "Backward0"
+    return name[:1].upper() + name[1:] if op.base_name.startswith("_") else name
+
+
+def _scope(rule: Formula) -> dict[str, Any]:
+    scope: dict[str, Any] = {
+        "FLOAT": FLOAT, "FREED": FREED, "INFERENCE": INFERENCE, "NUMBERS": NUMBERS,
+        "Sentinel": Sentinel, "attach": _attach, "clone": lambda t: aten.clone(t),
+        "counter": counter, "edge": edge, "edges_of": _edges, "keep": keep,
+        "keep_list": _keep_list, "materialized": _materialized, "new": object.__new__,
+        "op": rule.op, "spread": _spread, "unpack": OpNode.unpack, "unpack_list": _unpack_list,
+        "wrap": wrap,
+    }  # fmt: skip
+    for i, target in enumerate(rule.targets):
+        scope[f"f{i}"] = target.fn
+    return scope
+
+
+# How a tensor is kept: by hand where no mode asks for more than its version.
+_WATCHED = "keep({t}, {n})"
+_PLAIN = "({t}, {t}._storage.value, None) if {t}._fn is not INFERENCE else keep({t}, None)"
+_PLAIN_RESULT = "(wrap({t}._geom, {t}._storage), {t}._storage.value, {n})"
+
+
+def _record(rule: Formula, form: str) -> str:
+    op = rule.op
+    params = _params(op)
+    lines = [f"def record(plan, {params}):"]
+    if not rule.positions:
+        return "\n".join([*lines, f"    return plan.run({params})", ""])
+    lines += _edge_lines(rule)
+    lines += [f"    if {_none(rule)}:", f"        return plan.run({params})"]
+    lines += [f"    out = plan.run({params})", *_node_lines(rule)]
+    single = _single(op)
+    # A shape that the kernel decides is in the result, not in the plan.
+    lines += ["    node.outs = (out._geom,)" if single else "    node.outs = plan.outs"]
+    saved = "".join(_save(rule, read, form) + ", " for read in rule.saved)
+    lines += [f"    node.saved = ({saved})"]
+    if single and not op.is_view:
+        lines += ["    if plan.outs[0].dtype.category >= FLOAT:", "        out._fn = node"]
+    else:
+        lines += ["    attach(node, out, op)"]
+    return "\n".join([*lines, "    return out", ""])
+
+
+def _capture(rule: Formula) -> str:
+    """`capture(plan, own, …)`: the node, its results not yet kept; None where none is needed.
+
+    `own` says that the target has a history of its own, which needs a node in any case. The
+    target's old value is cloned if a derivative will read it.
+    """
+    lines = [f"def capture(plan, own, {_params(rule.op)}):", *_edge_lines(rule)]
+    lines += [f"    if not own and {_none(rule)}:", "        return None"]
+    if ("arg", 0) in rule.saved:
+        lines += [f"    if {_wanted(rule, rule.users(('arg', 0)))}:", "        a0 = clone(a0)"]
+    lines += [*_node_lines(rule), "    node.outs = plan.outs"]
+    parts = [_save(rule, r, _WATCHED) if r[0] == "arg" else "None" for r in rule.saved]
+    saved = "".join(part + ", " for part in parts)
+    return "\n".join([*lines, f"    node.saved = [{saved}]", "    return node", ""])
+
+
+def _apply(rule: Formula) -> str:
+    lines = ["def apply(node, grads):", "    saved = node.saved", "    if saved is None:"]
+    lines += ["        raise RuntimeError(FREED)"]
+    if rule.lists:
+        lines += ["    edges, index = node.edges, node.index"]
+        lines += [f"    e{p} = edges[index[{n}]]" for n, p in enumerate(rule.positions)]
+    else:
+        lines += [f"    {_tuple('e', rule)} = node.edges"]
+    if rule.positions:
+        lines += [f"    {''.join(f'r{p} = ' for p in rule.positions)}None"]
+    for i, target in enumerate(rule.targets):
+        wanted = " or ".join(_wants(rule, p) for p in target.positions)
+        reads = ", ".join(_read(rule, target, read) for read in target.reads)
+        results = ", ".join(f"r{p}" for p in target.positions)
+        lines += [f"    if {wanted}:", f"        {results} = f{i}({reads})"]
+    parts = [f"*spread(e{p}, r{p}), " if _is_list(rule, p) else f"r{p}, " for p in rule.positions]
+    return "\n".join([*lines, f"    return ({''.join(parts)})", ""])
+
+
+def _params(op: Op) -> str:
+    return ", ".join(f"a{i}" for i in range(len(op.schema.args)))
+
+
+def _tuple(letter: str, rule: Formula) -> str:
+    return "(" + "".join(f"{letter}{p}, " for p in rule.positions) + ")"
+
+
+def _single(op: Op) -> bool:
+    return len(op.schema.returns) == 1 and not op.schema.returns[0].list
+
+
+def _is_list(rule: Formula, p: int) -> bool:
+    return rule.op.schema.args[p].kind in LISTS
+
+
+def _none(rule: Formula) -> str:
+    return " and ".join(f"e{p} is None" for p in rule.positions) or "True"
+
+
+def _wanted(rule: Formula, positions: list[int]) -> str:
+    """Whether a gradient goes to one of these arguments, before edges are spread out."""
+    return " or ".join(f"e{p} is not None" for p in positions)
+
+
+def _wants(rule: Formula, p: int) -> str:
+    """Whether a gradient goes to argument `p`, in `apply`."""
+    return f"any([e is not None for e in e{p}])" if _is_list(rule, p) else f"e{p} is not None"
+
+
+def _edge_lines(rule: Formula) -> list[str]:
+    lines = []
+    for p in rule.positions:
+        kind = rule.op.schema.args[p].kind
+        if kind in LISTS:
+            lines += [f"    e{p} = edges_of(a{p})"]
+            continue
+        absent = {
+            Kind.TENSOR: "",
+            Kind.OPTIONAL_TENSOR: f"None if a{p} is None else ",
+            Kind.UNION: f"None if a{p}.__class__ in NUMBERS or a{p} is None else ",
+        }[kind]
+        lines += [
+            f"    e{p} = {absent}a{p}._fn",
+            f"    if e{p} is not None:",
+            f"        e{p} = (e{p}, a{p}._nr) if e{p}.__class__ is not Sentinel else edge(a{p})",
+        ]
+    return lines
+
+
+def _node_lines(rule: Formula) -> list[str]:
+    lines = ["    node = new(cls)", "    node.seq = next(counter)"]
+    if rule.lists:
+        parts, places, start = [], [], "0"
+        for p in rule.positions:
+            size = f"len(a{p})" if _is_list(rule, p) else "1"
+            end = f"{start} + {size}"
+            parts.append(f"*(e{p} or (None,) * len(a{p}))" if _is_list(rule, p) else f"e{p}")
+            places.append(f"slice({start}, {end})" if _is_list(rule, p) else start)
+            start = end
+        lines += [
+            f"    node.edges = ({', '.join(parts)},)",
+            f"    node.index = ({', '.join(places)},)",
+        ]
+    else:
+        lines += [f"    node.edges = {_tuple('e', rule)}", "    node.index = None"]
+    if not rule.scalars:
+        return [*lines, "    node.args = plan.args"]
+    count = len(rule.op.schema.args)
+    kept = "".join(f"a{i}, " if i in rule.scalars else f"plan.args[{i}], " for i in range(count))
+    return [*lines, f"    node.args = ({kept})"]
+
+
+def _save(rule: Formula, read: tuple[str, int], form: str) -> str:
+    how, i = read
+    if how == "arg":
+        value = _save_argument(rule.op.schema.args[i].kind, f"a{i}", form)
+    else:
+        out = "out" if _single(rule.op) else f"out[{i}]"
+        value = (_PLAIN_RESULT if form is _PLAIN else _WATCHED).format(t=out, n=i)
+    users = rule.users(read)
+    if len(users) == len(rule.positions):
+        return f"({value})"
+    return f"(({value}) if {_wanted(rule, users)} else None)"
+
+
+def _save_argument(kind: Kind, name: str, form: str) -> str:
+    if kind in LISTS:
+        return f"keep_list({name})"
+    value = form.format(t=name, n=None)
+    if kind is Kind.UNION:
+        return f"{name} if {name}.__class__ in NUMBERS or {name} is None else ({value})"
+    return f"None if {name} is None else ({value})" if kind is Kind.OPTIONAL_TENSOR else value
+
+
+def _read(rule: Formula, target: Target, read: tuple[str, int]) -> str:
+    how, i = read
+    if how == "grad":
+        return f"grads[{i}]"
+    if how in ("arg", "result"):
+        return _read_saved(rule, read, f"saved[{rule.saved.index(read)}]")
+    if how in ("attr", "geom"):
+        return f"node.args[{i}]"
+    if how == "result_geom":
+        return f"node.outs[{i}]"
+    if how == "grads":
+        return "materialized(node, grads)"
+    return "(" + "".join(f"{_wants(rule, p)}, " for p in target.positions) + ")"
+
+
+def _read_saved(rule: Formula, read: tuple[str, int], place: str) -> str:
+    how, i = read
+    kind = rule.op.schema.args[i].kind if how == "arg" else Kind.TENSOR
+    if kind in LISTS:
+        return f"unpack_list(node, {place})"
+    if kind is not Kind.TENSOR:
+        return f"(unpack(node, {place}) if {place}.__class__ is tuple else {place})"
+    return f"unpack(node, {place})"

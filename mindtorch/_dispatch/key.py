@@ -1,0 +1,93 @@
+"""Owns the keys of plans: what of a call's arguments decides how it runs.
+
+Geometries of tensors, classes of numbers, values of attributes. The lines are written once, into
+every entry and into `key_of`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..ops.rules import NUMBERS
+from ..ops.schema import Arg, Kind
+from ..ops.source import compiled
+from ..ops.spec import MISSING, Op
+
+
+def key_lines(op: Op) -> str:
+    """The lines that make `key`, and `fn`: the first history among the arguments."""
+    args = op.schema.args
+    unions = [a for a in args if a.kind is Kind.UNION and not a.optional]
+    if len(unions) == 1:
+        name = unions[0].name
+        number = _parts(args, {name: (f"{name}.__class__", None)})
+        tensor = _parts(args, {name: (f"{name}._geom", f"{name}._fn")})
+        lines = f"        if {name}.__class__ in NUMBERS:\n"
+        lines += _assign(number, 12) + "        else:\n"
+        lines += _assign(tensor, 12)
+    else:
+        lines = _assign(_parts(args, {}), 8)
+    return lines
+
+
+def guard_of(op: Op) -> str:
+    """The condition for taking the layers instead of running the plan."""
+    differentiable = op.grad is MISSING or bool(op.grad)
+    tensors = any(a.kind not in (Kind.ATTR, Kind.INTS) for a in op.schema.args)
+    watched = tensors and (differentiable or op.inplace)
+    return "fn is not None or MODES.active" if watched else "MODES.active"
+
+
+def key_of(op: Op, args: Sequence[Any]) -> Any:
+    """The key of arguments in plan form, by the lines that entries have."""
+    function = op.cache.get("key")
+    if function is None:
+        names = ", ".join(a.name for a in op.schema.args)
+        source = f"def key({names}):\n{key_lines(op)}        return key\n".replace(
+            "        ", "    "
+        )
+        scope = {"NUMBERS": NUMBERS, "first_fn": lambda tensors: None}
+        function = op.cache["key"] = compiled(source, f"key {op.name}", scope)
+    return function(*args)
+
+
+def _assign(parts: tuple[list[str], list[str]], indent: int) -> str:
+    keys, fns = parts
+    pad = " " * indent
+    key = keys[0] if len(keys) == 1 else f"({', '.join(keys)},)" if keys else "None"
+    return f"{pad}key = {key}\n{pad}fn = {' or '.join(fns) or 'None'}\n"
+
+
+def _parts(args: tuple[Arg, ...], given: dict[str, Any]) -> tuple[list[str], list[str]]:
+    keys: list[str] = []
+    fns: list[str] = []
+    for arg in args:
+        key, fn = given[arg.name] if arg.name in given else _part(arg)
+        if key:
+            keys.append(key)
+        if fn:
+            fns.append(fn)
+    return keys, fns
+
+
+def _part(arg: Arg) -> tuple[str | None, str | None]:
+    n = arg.name
+    if arg.kind is Kind.TENSOR:
+        return f"{n}._geom", f"{n}._fn"
+    if arg.kind is Kind.OPTIONAL_TENSOR:
+        return f"(None if {n} is None else {n}._geom)", f"(None if {n} is None else {n}._fn)"
+    if arg.kind is Kind.UNION:
+        number = f"{n}.__class__ in NUMBERS or {n} is None"
+        return (
+            f"({n}.__class__ if {number} else {n}._geom)",
+            f"(None if {number} else {n}._fn)",
+        )
+    if arg.kind in (Kind.TENSORS, Kind.OPTIONAL_TENSORS):
+        none = "None if t is None else " if arg.kind is Kind.OPTIONAL_TENSORS else ""
+        return f"tuple([{none}t._geom for t in {n}])", f"first_fn({n})"
+    if arg.kind is Kind.SCALAR or arg.type == "Generator":
+        return f"{n}.__class__", None
+    if arg.type in ("Number", "float"):
+        return f"{n}, {n}.__class__", None
+    return n, None

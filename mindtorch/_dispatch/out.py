@@ -1,0 +1,96 @@
+"""Owns `out=`: a call that writes into tensors that the caller gives."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from .._autograd.grad_mode import LOCAL, MODES
+from .._autograd.written import edge
+from .._backends.registry import registry
+from .._tensor.geometry import Geometry
+from .._tensor.tensor import Tensor
+from ..ops.spec import Op
+from . import plans
+from .bind import can_cast, normalise, refuse_overlap, watch_overlap
+from .functionalize import write_back
+from .slow import slow
+
+
+def out_call(op: Op, out: Tensor, raw: Sequence[Any]) -> Any:
+    """A call with `out=`: resize where the shape differs, then write."""
+    outs = out if isinstance(out, tuple | list) else (out,)
+    if op.body is not None:
+        return _out_by_copy(op, outs, op.body(*raw), out)
+    args = normalise(op, raw)
+    _refuse_grad(op, (*args, *outs))
+    expected = plans.infer(op, plans.geometries(args)) if op.infer and not op.is_view else ()
+    if not expected or any(e.__class__ is not Geometry for e in expected):
+        return _out_by_copy(op, outs, slow(op, raw), out)
+    for held, geom in zip(outs, expected, strict=True):
+        _prepare_out(held, geom)
+    if MODES.active and LOCAL.functionalize:
+        return _out_by_writeback(op, outs, slow(op, raw), out)
+    written = tuple(o._geom for o in outs)
+    plan = plans.into(op, args, written, False)
+    watch_overlap(plan, written)
+    plan.run(tuple(outs), *args)
+    for held in outs:
+        held._storage.value += 1
+    return out
+
+
+def _refuse_grad(op: Op, values: Sequence[Any]) -> None:
+    if not LOCAL.grad:
+        return
+    for value in values:
+        for tensor in value if isinstance(value, tuple) else (value,):
+            if isinstance(tensor, Tensor) and edge(tensor) is not None:
+                raise RuntimeError(
+                    f"{op.base_name}(): functions with out=... arguments don't support automatic"
+                    " differentiation, but one of the arguments requires grad."
+                )
+
+
+def _prepare_out(out: Tensor, geom: Geometry) -> None:
+    held = out._geom
+    if held.device is not geom.device:
+        raise RuntimeError(
+            f"Expected out tensor to be on {geom.device}, but it is on {held.device}"
+        )
+    if not can_cast(geom.dtype, held.dtype):
+        raise RuntimeError(
+            f"result type {geom.dtype.legacy} can't be cast to the desired output type"
+            f" {held.dtype.legacy}"
+        )
+    if held.shape == geom.shape:
+        refuse_overlap(held)
+        return
+    if held.numel:
+        warnings.warn(
+            f"An output with one or more elements was resized since it had shape"
+            f" {list(held.shape)}, which does not match the required output shape"
+            f" {list(geom.shape)}. This behavior is deprecated, and in a future PyTorch release"
+            " outputs will not be resized unless they have zero elements. You can explicitly"
+            " reuse an out tensor t by resizing it, inplace, to zero elements with t.resize_(0).",
+            UserWarning,
+            stacklevel=4,
+        )
+    out.resize_(geom.shape)
+
+
+def _out_by_writeback(op: Op, outs: Sequence[Tensor], result: Tensor, out: Tensor) -> Tensor:
+    results = result if isinstance(result, tuple) else (result,)
+    for held, value in zip(outs, results, strict=True):
+        write_back(op, held, value)
+    return out
+
+
+def _out_by_copy(op: Op, outs: Sequence[Tensor], result: Tensor, out: Tensor) -> Tensor:
+    results = result if isinstance(result, tuple) else (result,)
+    for held, value in zip(outs, results, strict=True):
+        _prepare_out(held, value._geom)
+        registry.backend(held.device).copy(held, value.detach())
+        held._storage.value += 1
+    return out

@@ -1,0 +1,186 @@
+"""Owns the choice among rows that share a base name: by how many arguments, names and classes.
+
+`max(x)`, `max(x, 1)` and `max(x, y)` are three rows. The first call with given classes of arguments
+finds the row whose schema takes them; later calls look it up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from .._tensor.dtype import dtype as Dtype
+from .._tensor.tensor import Tensor
+from ..ops.schema import Arg, Kind
+from ..ops.spec import OPS, LazyAten, Op
+from .bind import number
+from .entry import SECOND_NAMES, arguments, straight, takes_varargs
+
+_PLACE = {"function": "function", "method": "method", "inplace": "method", "aten": ""}
+
+
+def rows_of(name: str, form: str) -> list[Op]:
+    """The rows that `name` can mean in a form, the one without an overload's name first."""
+    place = _PLACE[form]
+    rows = [
+        op
+        for op in OPS.values()
+        if op.base_name == name
+        and (place in op.places if place else op.places & {"function", "method"})
+        and (op.inplace or form != "inplace")
+    ]
+    return sorted(rows, key=lambda op: "." in op.name)
+
+
+def entry_of(op: Op, form: str) -> Callable[..., Any]:
+    """What users call under an op's base name in a form: its entry, or a choice among several."""
+    rows = rows_of(op.base_name, form) if form in _PLACE else []
+    if len(rows) < 2:
+        entry: Callable[..., Any] = (rows[0] if rows else op).entry(form)
+        return entry
+    return overloaded(op.base_name, tuple(rows), form)
+
+
+def overloaded(name: str, rows: Sequence[Op], form: str) -> Callable[..., Any]:
+    """One function of several rows; TypeError in torch's words where none takes the arguments."""
+    chosen: dict[Any, Callable[..., Any]] = {}
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        key: Any = tuple([a.__class__ for a in args])
+        if kwargs:
+            key = (key, *kwargs, *[v.__class__ for v in kwargs.values()])
+        entry = chosen.get(key)
+        if entry is None:
+            op = choose(name, rows, form, args, kwargs)
+            entry = chosen[key] = _spelled(op, form, kwargs)
+        return entry(*args, **kwargs)
+
+    call.__name__ = call.__qualname__ = name + ("_" if form == "inplace" else "")
+    call.__module__ = "mindtorch"
+    call.__doc__ = "\n".join(op.text for op in rows)
+    return straight(rows[0], form, call) if _leads(rows, form) else call
+
+
+def _leads(rows: Sequence[Op], form: str) -> bool:
+    """Whether the first row's plans may be tried before the choice: all rows need what it needs."""
+    first, needed = rows[0], [_needed(op) for op in rows]
+    plain = first.body is None and not any(a.keyword_only for a in first.schema.args)
+    if form in ("method", "inplace") and takes_varargs(first):
+        needed[0].discard(first.schema.args[-1].name)
+    return plain and all(needed[0] <= names for names in needed)
+
+
+def _needed(op: Op) -> set[str]:
+    return {a.name for a in op.schema.args if not a.has_default}
+
+
+def _spelled(op: Op, form: str, kwargs: Mapping[str, Any]) -> Callable[..., Any]:
+    """The entry, behind a change of names where arguments came by numpy's."""
+    entry: Callable[..., Any] = op.entry(form)
+    own = {"input" if a.name == "self" and form == "function" else a.name for a in op.schema.args}
+    if all(k in own or k == "out" for k in kwargs):
+        return entry
+    return lambda *args, **kwargs: entry(
+        *args, **{k if k in own else SECOND_NAMES.get(k, k): v for k, v in kwargs.items()}
+    )
+
+
+def choose(
+    name: str, rows: Sequence[Op], form: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Op:
+    """The first row that takes the arguments as they are, else the first that can convert them."""
+    for strict in (True, False):
+        for op in rows:
+            bound = _bound(op, form, args, kwargs)
+            if bound is not None and all(_suits(a, v, strict) for a, v in bound):
+                return op
+    given = [type(a).__name__ for a in args[form in ("method", "inplace") :]]
+    given += [f"{k}={type(v).__name__}" for k, v in kwargs.items() if v is not None]
+    texts = "\n".join(f" * {_shown(op)}" for op in rows)
+    raise TypeError(
+        f"{name}() received an invalid combination of arguments - got ({', '.join(given)}), but"
+        f" expected one of:\n{texts}"
+    )
+
+
+def _shown(op: Op) -> str:
+    text = op.text[op.text.index("(") : op.text.rindex("->")].rstrip()
+    return text.replace(" self", " input", 1)
+
+
+def _bound(
+    op: Op, form: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> list[tuple[Arg, Any]] | None:
+    """Arguments with their values; None where too many, unknown or missing ones are given."""
+    places = [a for a in arguments(op, form) if not a.keyword_only]
+    if form in ("method", "inplace") and takes_varargs(op) and len(args) > 2:
+        args = (args[0], tuple(args[1:]))
+    if len(args) > len(places):
+        return None
+    bound = dict(zip([a.name for a in places], args, strict=False))
+    for name, value in _named(op, form, kwargs):
+        if name in bound:
+            return None
+        bound[name] = value
+    known = {a.name: a for a in op.schema.args}
+    if not bound.keys() <= known.keys() or not _needed(op) <= bound.keys():
+        return None
+    return [(known[name], value) for name, value in bound.items()]
+
+
+def _named(op: Op, form: str, kwargs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    own = {a.name for a in op.schema.args}
+    for name, value in kwargs.items():
+        if name == "out" and form == "function":
+            continue
+        name = name if name in own else SECOND_NAMES.get(name, name)
+        yield ("self" if name == "input" and "self" in own else name), value
+
+
+def _suits(arg: Arg, value: Any, strict: bool) -> bool:
+    """Whether an argument takes a value: as it is, or converted where not `strict`."""
+    if value is None:
+        return arg.optional or (arg.has_default and arg.default is None)
+    if arg.kind in (Kind.TENSOR, Kind.OPTIONAL_TENSOR):
+        return isinstance(value, Tensor)
+    if arg.kind in (Kind.TENSORS, Kind.OPTIONAL_TENSORS):
+        return isinstance(value, list | tuple) and all(isinstance(v, Tensor) for v in value)
+    if arg.kind is Kind.UNION:
+        return isinstance(value, Tensor) or number(value) is not None
+    if arg.kind is Kind.INTS:
+        return _is_int(value, strict) or (
+            isinstance(value, list | tuple) and all(_is_int(v, False) for v in value)
+        )
+    if arg.kind is Kind.SCALAR or arg.type in ("Number", "float"):
+        return number(value) is not None and not (strict and isinstance(value, Tensor))
+    return _ATTRIBUTES[arg.type](value, strict) if arg.type in _ATTRIBUTES else True
+
+
+def _is_int(value: Any, strict: bool) -> bool:
+    if isinstance(value, Tensor):
+        return not strict and value.numel() == 1
+    return hasattr(value, "__index__") and not (strict and isinstance(value, bool))
+
+
+_ATTRIBUTES: dict[str, Callable[[Any, bool], bool]] = {
+    "int": _is_int,
+    "bool": lambda value, strict: isinstance(value, bool if strict else bool | int),
+    "str": lambda value, strict: isinstance(value, str),
+    "ScalarType": lambda value, strict: isinstance(value, Dtype) or value in (float, int, bool),
+}
+
+
+def _load(name: str) -> Any:
+    """`aten.name`: a row, a choice among overloads, or the overload in `name_overload`."""
+    rows = rows_of(name, "aten")
+    if len(rows) > 1:
+        return overloaded(name, tuple(rows), "aten")
+    op = OPS.get(name) or (rows[0] if rows else None)
+    for at in (i for i, char in enumerate(name) if char == "_"):
+        op = op or OPS.get(f"{name[:at]}.{name[at + 1 :]}")
+    if op is None:
+        raise AttributeError(f"no op named {name}")
+    return op.entry("aten")
+
+
+LazyAten.load = staticmethod(_load)

@@ -1,0 +1,351 @@
+"""Owns the methods and functions whose arguments torch parses by type: to, split, item, numpy …"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._autograd.views import scatter_view
+from .._backends.registry import registry
+from .._tensor import dtype as dt
+from .._tensor import storage as _storage
+from .._tensor.device import device as Device
+from .._tensor.device import resolve
+from .._tensor.dtype import dtype as Dtype
+from .._tensor.geometry import Geometry, contiguous_strides
+from .._tensor.storage import Storage
+from .._tensor.tensor import Tensor, forget_array, host_array, wrap
+from .._tensor.types import Array, Number
+from ..ops.spec import aten
+from .publish import attach, surface
+
+aten.publish("_scatter_view", scatter_view)
+
+
+@surface(function=False)
+def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """`to(dtype)`, `to(device)`, `to(device, dtype)`, `to(other)`; itself where nothing changes."""
+    dtype, device = kwargs.pop("dtype", None), kwargs.pop("device", None)
+    copy, layout = kwargs.pop("copy", False), kwargs.pop("memory_format", None)
+    kwargs.pop("non_blocking", None)
+    other = kwargs.pop("other", None)
+    if kwargs:
+        raise TypeError(f"to() received an invalid combination of arguments: {list(kwargs)}")
+    rest = list(args)
+    if rest and isinstance(rest[0], Tensor):
+        other = rest.pop(0)
+    if other is not None:
+        dtype, device = other.dtype, other.device
+    elif rest and (isinstance(rest[0], str | Device | int) and not isinstance(rest[0], bool)):
+        device = rest.pop(0)
+        if rest and (rest[0] is None or isinstance(rest[0], Dtype)):
+            dtype = rest.pop(0)
+    elif rest and (rest[0] is None or isinstance(rest[0], Dtype)):
+        if len(rest) > 1 and (rest[1] is None or isinstance(rest[1], Dtype)):
+            rest.pop(0)
+        dtype = rest.pop(0)
+    elif rest and rest[0] in (float, int, bool):
+        dtype = {float: dt.float64, int: dt.int64, bool: dt.bool}[rest.pop(0)]
+    if len(rest) > 1:
+        copy = rest[1]
+    return _convert(self, dtype, device, copy, layout)
+
+
+def _convert(
+    self: Tensor, dtype: Dtype | None, device: Device | str | None, copy: bool, layout: Any
+) -> Tensor:
+    geom = self._geom
+    target = geom.device if device is None else _target(geom, device)
+    dtype = dtype or geom.dtype
+    same_layout = layout is None or str(layout).endswith("preserve_format") or geom.contiguous
+    if not copy and same_layout and dtype is geom.dtype and target is geom.device:
+        return self
+    plain = None if layout is None or str(layout).endswith("preserve_format") else "contiguous"
+    return aten._to_copy(self, dtype, target, plain)
+
+
+def _target(geom: Geometry, device: Device | str) -> Device:
+    wanted = device if device.__class__ is Device else Device(device)
+    if wanted.index is None and wanted.type == geom.device.type:
+        return geom.device
+    return resolve(wanted)
+
+
+def _caster(name: str, dtype: Dtype) -> None:
+    def cast(self: Tensor, memory_format: object | None = None) -> Tensor:
+        return _convert(self, dtype, None, False, memory_format)
+
+    cast.__name__ = name
+    cast.__doc__ = f"The tensor as {dtype!r}; itself where it is one."
+    setattr(Tensor, name, cast)
+
+
+for _name, _dtype in (
+    ("float", dt.float32), ("double", dt.float64), ("half", dt.float16), ("int", dt.int32),
+    ("bfloat16", dt.bfloat16), ("long", dt.int64), ("short", dt.int16), ("char", dt.int8),
+    ("byte", dt.uint8), ("bool", dt.bool), ("cfloat", dt.complex64), ("cdouble", dt.complex128),
+):  # fmt: skip
+    _caster(_name, _dtype)
+
+
+@surface(function=False, internal=False)
+def cpu(self: Tensor, memory_format: object | None = None) -> Tensor:
+    """The tensor on the host."""
+    return _convert(self, None, "cpu", False, memory_format)
+
+
+@surface(function=False, internal=False)
+def npu(self: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor:
+    """The tensor on an npu, the current one by default."""
+    target = Device("npu") if device is None else device
+    return _convert(self, None, target, False, None)
+
+
+@surface(function=False, internal=False)
+def cuda(self: Tensor, *_: Any, **__: Any) -> Tensor:
+    """Refused, as by a torch without CUDA."""
+    raise AssertionError("Torch not compiled with CUDA enabled")
+
+
+@surface(function=False, internal=False)
+def pin_memory(self: Tensor, device: Device | str | int | None = None) -> Tensor:
+    """The tensor itself: transfers copy pageable memory."""
+    return self
+
+
+@surface(function=False, internal=False)
+def is_pinned(self: Tensor, device: Device | str | int | None = None) -> bool:
+    """False."""
+    return False
+
+
+@surface(function=False, internal=False)
+def share_memory_(self: Tensor) -> Tensor:
+    """The tensor itself: threads share memory anyway, processes do not."""
+    return self
+
+
+@surface(function=False, internal=False)
+def is_shared(self: Tensor) -> bool:
+    """False."""
+    return False
+
+
+@surface(function=False, internal=False)
+def record_stream(self: Tensor, stream: Any) -> None:
+    """Nothing to do: memory is reused in stream order."""
+
+
+@surface(function=False, internal=False)
+def is_same_size(self: Tensor, other: Tensor) -> bool:
+    """Whether both have one shape."""
+    return self.shape == other.shape
+
+
+@surface(function=False, internal=False)
+def is_set_to(self: Tensor, other: Tensor) -> bool:
+    """Whether both are one geometry over one storage."""
+    return self._storage is other._storage and self._geom is other._geom
+
+
+@surface(function=False, internal=False)
+def apply_(self: Tensor, function: Any) -> Tensor:
+    """Replace each element of a cpu tensor by `function` of it."""
+    values = np.vectorize(function, otypes=[self._array.dtype])(self._array)
+    return self.copy_(_from_array(values))
+
+
+def _from_array(array: Any) -> Tensor:
+    from .creation import from_array
+
+    return from_array(array)
+
+
+@surface(function=False, internal=False)
+def type(
+    self: Tensor, dtype: Dtype | str | None = None, non_blocking: bool = False
+) -> Tensor | str:
+    """The type's name without `dtype`; else the tensor converted."""
+    if dtype is None:
+        where = "" if self.is_cpu else f"{self.device.type}."
+        return f"torch.{where}{self.dtype.legacy}Tensor"
+    if isinstance(dtype, str):
+        dtype = next(d for d in dt.ALL if dtype.endswith(f".{d.legacy}Tensor"))
+    return _convert(self, dtype, None, False, None)
+
+
+@surface(function=False, internal=False)
+def type_as(self: Tensor, other: Tensor) -> Tensor:
+    """The tensor with the dtype and device of `other`."""
+    return _convert(self, other.dtype, other.device, False, None)
+
+
+@surface(method=False)
+def conj_of(self: Tensor) -> Tensor:
+    """The conjugate of a complex tensor or number; a real one itself."""
+    if not isinstance(self, Tensor):
+        return self.conjugate() if self.__class__ is complex else self
+    return aten.conj(self) if self._geom.dtype.category == dt.COMPLEX else self
+
+
+def _host(self: Tensor) -> Array:
+    return self._array if self._geom.device.type == "cpu" else self.detach().cpu()._array
+
+
+@surface(function=False, internal=False)
+def item(self: Tensor) -> Number:
+    """The only element as a Python number; RuntimeError for more than one."""
+    if self._geom.numel != 1:
+        raise RuntimeError(
+            f"a Tensor with {self._geom.numel} elements cannot be converted to Scalar"
+        )
+    if self._geom.device.type == "meta":
+        raise RuntimeError("Tensor.item() cannot be called on meta tensors")
+    value = _host(self).reshape(())
+    return float(value) if self._geom.dtype is dt.bfloat16 else value.item()
+
+
+@surface(function=False, internal=False)
+def tolist(self: Tensor) -> Any:
+    """Nested lists of Python numbers."""
+    if self._geom.device.type == "meta":
+        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+    array = _host(self)
+    return (array.astype(np.float32) if self._geom.dtype is dt.bfloat16 else array).tolist()
+
+
+@surface(function=False, internal=False)
+def numpy(self: Tensor, *, force: bool = False) -> Array:
+    """A numpy array that shares memory with a cpu tensor; TypeError or RuntimeError as torch."""
+    if force:
+        return self.detach().cpu().numpy()
+    if self._geom.device.type != "cpu":
+        raise TypeError(
+            f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy"
+            " the tensor to host memory first."
+        )
+    if self.requires_grad:
+        raise RuntimeError(
+            "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+        )
+    if self._geom.dtype is dt.bfloat16:
+        raise TypeError("Got unsupported ScalarType BFloat16")
+    return host_array(self._geom, self._storage)
+
+
+def _to_array(self: Tensor, dtype: Dtype | None = None, copy: Any = None) -> Any:
+    array = self.numpy()
+    return array if dtype is None else array.astype(dtype, copy=False)
+
+
+def _number(kind: Any, name: str) -> Callable[..., Any]:
+    def convert(self: Tensor) -> Number:
+        if self._geom.numel != 1 and name == "bool":
+            count = "no values" if self._geom.numel == 0 else "more than one value"
+            raise RuntimeError(f"Boolean value of Tensor with {count} is ambiguous")
+        if self._geom.numel != 1 and name == "index":
+            raise TypeError("only integer tensors of a single element can be converted to an index")
+        value = self.item()
+        if name == "index" and (value.__class__ is float or self._geom.ndim):
+            raise TypeError("only integer tensors of a single element can be converted to an index")
+        return kind(value)
+
+    return convert
+
+
+Tensor.__bool__ = _number(bool, "bool")  # type: ignore[attr-defined]
+Tensor.__int__ = _number(int, "int")  # type: ignore[attr-defined]
+Tensor.__float__ = _number(float, "float")  # type: ignore[attr-defined]
+Tensor.__complex__ = _number(complex, "complex")  # type: ignore[attr-defined]
+Tensor.__index__ = _number(int, "index")  # type: ignore[attr-defined]
+Tensor.__array__ = _to_array  # type: ignore[attr-defined]
+Tensor.__array_priority__ = 1000  # type: ignore[attr-defined]
+
+
+@surface(function=False, internal=False)
+def is_contiguous(self: Tensor, memory_format: object | None = None) -> bool:
+    """Whether elements lie in row-major order without gaps."""
+    if memory_format is not None and str(memory_format).endswith("channels_last"):
+        shape = self.shape
+        if len(shape) != 4:
+            return False
+        _, c, h, w = shape
+        return all(
+            m == 1 or s == t
+            for m, s, t in zip(shape, self.stride(), (h * w * c, 1, w * c, c), strict=True)
+        )
+    return self._geom.contiguous
+
+
+@surface(function=False, internal=False)
+def resize_(self: Tensor, *size: Any) -> Tensor:
+    """Another shape in place, contiguous; the storage grows where it must."""
+    shape = tuple(size[0] if len(size) == 1 and not isinstance(size[0], int) else size)
+    geom = self._geom.at(shape, contiguous_strides(shape))
+    need = geom.extent * geom.dtype.itemsize
+    if need > self._storage.nbytes:
+        if geom.device.type in ("cpu", "meta"):
+            _storage.resize(self._storage, need)
+        else:
+            _grow(self._storage, geom, need)
+    _set_geometry(self, geom)
+    return self
+
+
+def _grow(storage: Storage, geom: Geometry, need: int) -> None:
+    """Put `need` bytes of device memory in place of a storage's; what it held comes first."""
+    backend, size = registry.backend(geom.device), geom.dtype.itemsize
+    held = geom.fresh((storage.nbytes // size,))
+    larger = backend.allocate(geom.fresh((need // size,)))
+    if held.numel:
+        backend.copy(wrap(held, larger._storage), wrap(held, storage))
+    storage.replace(larger._storage.memory)
+
+
+def _set_geometry(self: Tensor, geom: Geometry) -> None:
+    self._geom = geom
+    forget_array(self)
+
+
+@surface(function=False, internal=False)
+def set_(self: Tensor, source: Tensor) -> Tensor:
+    """Become another tensor's storage and geometry."""
+    self._storage = source._storage
+    _set_geometry(self, source._geom)
+    return self
+
+
+def _iterate(self: Tensor) -> Any:
+    if not self._geom.ndim:
+        raise TypeError("iteration over a 0-d tensor")
+    return iter(aten.unbind(self, 0))
+
+
+Tensor.__iter__ = _iterate  # type: ignore[attr-defined]
+
+
+def _matrix_t(self: Tensor) -> Tensor:
+    if self.ndim < 2:
+        raise RuntimeError(
+            f"tensor.mT is only supported on matrices or batches of matrices. Got {self.ndim}-D"
+            " tensor."
+        )
+    return aten.transpose(self, -2, -1)
+
+
+attach("mT", property(_matrix_t))
+attach("T", property(lambda self: aten.permute(self, tuple(range(self.ndim - 1, -1, -1)))))
+
+
+def _part(name: str) -> Any:
+    def write(self: Tensor, value: Tensor) -> None:
+        getattr(aten, name)(self).copy_(value)
+
+    return property(lambda self: getattr(aten, name)(self), write)
+
+
+attach("real", _part("real"))
+attach("imag", _part("imag"))
+attach("H", property(lambda self: aten.conj_of(aten.transpose(self, 0, 1))))

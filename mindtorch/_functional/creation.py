@@ -1,0 +1,403 @@
+"""Owns the factories: tensor, zeros, full, arange … and their `_like` and `new_` forms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._backends.registry import registry
+from .._tensor import dtype as dt
+from .._tensor.device import CPU, resolve
+from .._tensor.device import device as Device
+from .._tensor.dtype import dtype as Dtype
+from .._tensor.geometry import Geometry, contiguous
+from .._tensor.tensor import Tensor, adopt
+from .._tensor.types import Array, Number
+from ..ops.rules import preserved
+from ..ops.spec import OPS, aten
+from .publish import surface
+
+
+def finish(made: Tensor, requires_grad: bool) -> Tensor:
+    """The tensor, as a leaf that requires grad if asked."""
+    if requires_grad and made._geom.dtype.category < dt.FLOAT:
+        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+    return made.requires_grad_() if requires_grad else made
+
+
+def _size(size: Any) -> tuple[int, ...]:
+    if len(size) == 1 and not isinstance(size[0], int):
+        first = size[0]
+        if isinstance(first, Tensor) and first.ndim == 0:
+            return (int(first),)
+        return tuple(int(n) for n in first)
+    return tuple(int(n) for n in size)
+
+
+def from_array(array: Array, device: Any = None) -> Tensor:
+    """A tensor that takes a numpy array as its memory, moved to `device`."""
+    array = np.ascontiguousarray(array).reshape(np.shape(array))
+    geom = contiguous(array.shape, dt.from_numpy_dtype(array.dtype), CPU)
+    made = adopt(geom, array)
+    target = resolve(device)
+    return made if target is CPU else aten.to(made, target)
+
+
+def _plain(data: Any) -> Any:
+    if isinstance(data, Tensor):
+        return data.detach().cpu()._array
+    if isinstance(data, list | tuple):
+        return [_plain(v) for v in data]
+    return data
+
+
+def _has_tensor(data: Any) -> bool:
+    while isinstance(data, list | tuple) and data:
+        data = data[0]
+    return isinstance(data, Tensor)
+
+
+def array_of(data: Any, dtype: Dtype | None) -> Any:
+    """A fresh numpy array for `torch.tensor(data, dtype=dtype)`; ValueError for ragged data."""
+    if isinstance(data, np.ndarray | np.generic):
+        found = np.array(data)
+    else:
+        tensors = _has_tensor(data)
+        try:
+            found = np.array(_plain(data) if tensors else data)
+        except ValueError:
+            raise ValueError(_ragged(data)) from None
+        if found.dtype == np.float64 and not tensors:
+            found = found.astype(
+                (dtype or dt.get_default_dtype()).np
+                if not dtype or dtype.category >= dt.FLOAT
+                else found.dtype
+            )
+        elif found.dtype == np.complex128:
+            found = found.astype(np.complex64 if dt.get_default_dtype() is not dt.float64 else None)
+    if found.dtype == object or found.dtype.kind in "US":
+        kind = type(data if not isinstance(data, list | tuple) else _first(data)).__name__
+        raise (TypeError if kind == "str" else RuntimeError)(
+            f"new(): invalid data type '{kind}'"
+            if kind == "str"
+            else f"Could not infer dtype of {kind}"
+        )
+    if dtype is not None and found.dtype != dtype.np:
+        found = found.astype(dtype.np)
+    return found
+
+
+def _first(data: Any) -> Any:
+    while isinstance(data, list | tuple) and data:
+        data = data[0]
+    return data
+
+
+def _ragged(data: Any) -> str:
+    lengths = [len(v) if isinstance(v, list | tuple) else None for v in data]
+    for n in lengths:
+        if n != lengths[0] and n is not None and lengths[0] is not None:
+            return f"expected sequence of length {lengths[0]} at dim 1 (got {n})"
+    return f"expected sequence of equal lengths, got {lengths}"
+
+
+@surface(method=False)
+def tensor(
+    data: Any,
+    *,
+    dtype: Dtype | None = None,
+    device: Device | str | None = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """A new tensor that copies `data` (numbers, nested sequences, arrays, tensors)."""
+    if isinstance(data, Tensor):
+        made = aten.to(data.detach(), device or data.device, dtype, copy=True)
+        return finish(made, requires_grad)
+    array = array_of(data, dtype)
+    target = resolve(device)
+    if target.type == "meta":
+        geom = contiguous(array.shape, dt.from_numpy_dtype(array.dtype), target)
+        return finish(registry.backend(target).allocate(geom), requires_grad)
+    made = adopt(contiguous(array.shape, dt.from_numpy_dtype(array.dtype), CPU), array)
+    return finish(made if target is CPU else aten.to(made, target), requires_grad)
+
+
+@surface(method=False)
+def as_tensor(data: Any, dtype: Dtype | None = None, device: Any = None) -> Tensor:
+    """`data` as a tensor, without a copy where it already is one or is a fitting array."""
+    if isinstance(data, Tensor):
+        return aten.to(data, device or data.device, dtype)
+    if isinstance(data, np.ndarray):
+        return aten.to(from_numpy(data), resolve(device), dtype)
+    return tensor(data, dtype=dtype, device=device)
+
+
+asarray = surface(name="asarray", method=False)(as_tensor)
+
+
+@surface(method=False)
+def from_numpy(array: Any) -> Tensor:
+    """A cpu tensor that shares memory with a numpy array; TypeError for other input."""
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
+    if any(s < 0 for s in array.strides):
+        raise ValueError(
+            "At least one stride in the given numpy array is negative, and tensors with negative"
+            " strides are not currently supported. (You can probably work around this by making"
+            " a copy of your array  with array.copy().) "
+        )
+    dtype = dt.from_numpy_dtype(array.dtype)
+    step = dtype.itemsize
+    geom = contiguous(array.shape, dtype, CPU).at(
+        array.shape, tuple(s // step for s in array.strides), 0
+    )
+    if not geom.contiguous:
+        owner = np.lib.stride_tricks.as_strided(array, (geom.extent,), (step,))
+        made = adopt(geom, array)
+        made._storage.memory = owner
+        return made
+    return adopt(geom, array)
+
+
+@surface(method=False)
+def zeros(
+    *size: Any,
+    out: Any = None,
+    dtype: Dtype | None = None,
+    layout: Any = None,
+    device: Device | str | None = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    **names: Any,
+) -> Tensor:
+    """Zeros of a shape."""
+    if any(n.__class__ is int and n < 0 for n in size):
+        raise RuntimeError("zeros: Dimension size must be non-negative.")
+    return _filled(_zeros, names.get("size", size), dtype, device, requires_grad, out, 0)
+
+
+@surface(method=False)
+def ones(
+    *size: Any,
+    out: Any = None,
+    dtype: Dtype | None = None,
+    layout: Any = None,
+    device: Device | str | None = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    **names: Any,
+) -> Tensor:
+    """Ones of a shape."""
+    return _filled(_ones, names.get("size", size), dtype, device, requires_grad, out, 1)
+
+
+def _filled(
+    make: Callable[..., Any],
+    size: Any,
+    dtype: Dtype | None,
+    device: Device | str | None,
+    requires_grad: bool,
+    out: Any,
+    value: int,
+) -> Tensor:
+    if out is not None:
+        return out.resize_(_size(size)).fill_(value)
+    # The default dtype and device are looked up here: plans must not depend on them.
+    made = make(_size(size), dtype=dtype or dt.get_default_dtype(), device=resolve(device))
+    return finish(made, requires_grad)
+
+
+def _zeros(size: tuple[int, ...], **kwargs: Any) -> Tensor:
+    return _row("zeros")(size, **kwargs)
+
+
+def _ones(size: tuple[int, ...], **kwargs: Any) -> Tensor:
+    return _row("ones")(size, **kwargs)
+
+
+_rows: dict[str, Any] = {}
+
+
+def _row(name: str) -> Callable[..., Any]:
+    """The row's entry, where `aten.name` is the hand-written factory."""
+    found = _rows.get(name)
+    if found is None:
+        found = _rows[name] = OPS[name].entry("aten")
+    return found
+
+
+@surface(method=False)
+def full(
+    size: tuple[int, ...],
+    fill_value: Number,
+    *,
+    out: Any = None,
+    dtype: Dtype | None = None,
+    layout: Any = None,
+    device: Device | None = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
+    """A shape filled with one number; its class gives the dtype."""
+    if isinstance(fill_value, Tensor):
+        dtype = dtype or fill_value.dtype
+        fill_value = fill_value.item()
+    size = (size,) if isinstance(size, int) else tuple(size)
+    if out is not None:
+        return out.resize_(size).fill_(fill_value)
+    if dtype is None and fill_value.__class__ is float:
+        dtype = dt.get_default_dtype()
+    made = _row("full")(size, fill_value, dtype=dtype, device=resolve(device))
+    return finish(made, requires_grad)
+
+
+@surface(method=False)
+def empty(
+    *size: Any,
+    out: Any = None,
+    dtype: Dtype | None = None,
+    layout: Any = None,
+    device: Device | str | None = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    memory_format: Any = None,
+    **names: Any,
+) -> Tensor:
+    """An uninitialised tensor of a shape."""
+    shape = _size(names.get("size", size))
+    for n in shape:
+        if n < 0:
+            raise RuntimeError(
+                f"Trying to create tensor with negative dimension {n}: {list(shape)}"
+            )
+    geom = contiguous(shape, dtype or dt.get_default_dtype(), resolve(device))
+    return finish(registry.backend(geom.device).allocate(geom), requires_grad)
+
+
+@surface(method=False)
+def empty_strided(
+    size: tuple[int, ...],
+    stride: tuple[int, ...],
+    *,
+    dtype: Dtype | None = None,
+    layout: Any = None,
+    device: Device | None = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """An uninitialised tensor with given strides, in elements."""
+    geom = contiguous((), dtype or dt.get_default_dtype(), resolve(device))
+    geom = geom.at(tuple(size), tuple(stride))
+    return finish(registry.backend(geom.device).allocate(geom), requires_grad)
+
+
+@surface(method=False)
+def arange(
+    start: Number,
+    end: Number | None = None,
+    step: Number = 1,
+    *,
+    out: Any = None,
+    dtype: Dtype | None = None,
+    layout: Any = None,
+    device: Device | str | None = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
+    """start, start + step, … below end; int64 for ints, else the default dtype."""
+    if end is None:
+        start, end = 0, start
+    start, end, step = (v.item() if isinstance(v, Tensor) else v for v in (start, end, step))
+    if dtype is None and not all(isinstance(v, int) for v in (start, end, step)):
+        dtype = dt.get_default_dtype()
+    made = _row("arange")(start, end, step, dtype=dtype, device=resolve(device))
+    if out is not None:
+        return out.resize_(made.shape).copy_(made)
+    return finish(made, requires_grad)
+
+
+def _factory(name: str) -> None:
+    """`torch.name` of a row that makes a tensor from numbers, with what torch's factories take."""
+
+    def make(
+        *args: Any, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+        pin_memory: bool = False, requires_grad: bool = False, **names: Any,
+    ) -> Tensor:  # fmt: skip
+        made = _row(name)(*args, dtype=dtype, device=resolve(device), **names)
+        if out is not None:
+            return out.resize_(made.shape).copy_(made)
+        return finish(made, requires_grad)
+
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = OPS[name].text
+    surface(method=False, internal=False)(make)
+
+
+for _name in ("eye", "linspace", "logspace", "tril_indices", "triu_indices"):
+    _factory(_name)
+
+
+def _like(make: Callable[..., Any] | None) -> Callable[..., Any]:
+    def like(
+        input: Tensor,
+        *args: Any,
+        dtype: Dtype | None = None,
+        layout: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        memory_format: Any = None,
+        pin_memory: bool = False,
+    ) -> Tensor:
+        geom = preserved(input._geom, dtype)
+        if memory_format is not None and str(memory_format).endswith("contiguous_format"):
+            geom = input._geom.fresh(dtype=dtype)
+        if device is not None:
+            geom = geom.on(resolve(device))
+        if geom.contiguous and make is not None:
+            made = make(geom, *args)
+        else:
+            made = registry.backend(geom.device).allocate(geom)
+            if make is not None:
+                made.copy_(make(geom, *args))
+        return finish(made, requires_grad)
+
+    return like
+
+
+def _new_full(geom: Geometry, value: Number) -> Tensor:
+    return full(geom.shape, value, dtype=geom.dtype, device=geom.device)
+
+
+zeros_like = surface(name="zeros_like", method=False)(
+    _like(lambda g: _row("zeros")(g.shape, dtype=g.dtype, device=g.device))
+)
+ones_like = surface(name="ones_like", method=False)(
+    _like(lambda g: _row("ones")(g.shape, dtype=g.dtype, device=g.device))
+)
+full_like = surface(name="full_like", method=False)(
+    lambda input, fill_value, **kwargs: _like(_new_full)(input, fill_value, **kwargs)
+)
+empty_like = surface(name="empty_like", method=False)(_like(None))
+
+
+def _new(make: Callable[..., Any], name: str) -> None:
+    def new(
+        self: Tensor, *size: Any, dtype: Any = None, device: str | None = None, **kwargs: Any
+    ) -> Tensor:
+        place = {"dtype": dtype or self.dtype, "device": device or self.device}
+        return make(*size, **place, **kwargs)
+
+    surface(name=name, function=False, internal=False)(new)
+
+
+for _make, _name in (
+    (zeros, "new_zeros"),
+    (ones, "new_ones"),
+    (empty, "new_empty"),
+    (full, "new_full"),
+    (tensor, "new_tensor"),
+):
+    _new(_make, _name)

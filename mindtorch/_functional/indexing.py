@@ -1,0 +1,223 @@
+"""Owns `t[...]` reading and writing: index expressions to view ops, index and index_put."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._tensor import dtype as dt
+from .._tensor.tensor import Tensor
+from .._tensor.types import Number
+from ..ops.spec import aten
+
+_TOO_MANY = "too many indices for tensor of dimension {}"
+
+
+def _getitem(self: Tensor, index: Any) -> Tensor:
+    kind = index.__class__
+    if kind is slice and self._geom.ndim:
+        step = index.step
+        return aten.slice(self, 0, *_bounds(index), 1 if step is None else step)
+    if kind is int and self._geom.ndim:
+        size = self._geom.shape[0]
+        if not -size <= index < size:
+            raise IndexError(f"index {index} is out of bounds for dimension 0 with size {size}")
+        return aten.select(self, 0, index)
+    part, tensors = _views(self, index)
+    if not tensors:
+        return aten.alias(self) if part is self else part
+    return aten.index(part, tensors)
+
+
+def _bounds(index: slice) -> tuple[Any, Any]:
+    start, stop = index.start, index.stop
+    if start is not None and start.__class__ is not int:
+        start = start.__index__()
+    if stop is not None and stop.__class__ is not int:
+        stop = stop.__index__()
+    if index.step is not None and index.step <= 0:
+        raise ValueError("step must be greater than zero")
+    return start, stop
+
+
+def _as_tuple(index: Any) -> list[Any]:
+    if isinstance(index, tuple):
+        return list(index)
+    if isinstance(index, list) and len(index) < 32 and any(_is_compound(i) for i in index):
+        return list(index)
+    return [index]
+
+
+def _is_compound(item: Any) -> bool:
+    """Whether such an item makes the list around it mean a tuple, as in numpy before 1.23."""
+    return item is None or item is Ellipsis or isinstance(item, slice | Tensor | list | tuple)
+
+
+def _consumes(item: Any) -> int:
+    """How many dimensions an index item uses."""
+    if item is None or item is Ellipsis or isinstance(item, bool | np.bool_):
+        return 0
+    if isinstance(item, Tensor) and item._geom.dtype in (dt.bool, dt.uint8):
+        return item._geom.ndim
+    return 1
+
+
+def _views(self: Tensor, index: Any) -> tuple[Tensor, tuple[Any, ...]]:
+    """The view that ints, slices and None make, and the index tensors for what is left."""
+    items = [_convert(i, self) for i in _as_tuple(index)]
+    used = sum(_consumes(i) for i in items)
+    if used > self.ndim:
+        raise IndexError(_TOO_MANY.format(self.ndim))
+    if Ellipsis in [i for i in items if i.__class__ is type(Ellipsis)]:
+        at = next(n for n, i in enumerate(items) if i is Ellipsis)
+        items[at : at + 1] = [slice(None)] * (self.ndim - used)
+    part, dim = self, 0
+    tensors: dict[int, Tensor] = {}
+    for item in items:
+        if item is Ellipsis:
+            continue
+        part, dim = _apply(part, dim, item, tensors, self)
+    if not tensors:
+        return part, ()
+    return part, tuple(tensors.get(i) for i in range(max(tensors) + 1))
+
+
+def _convert(item: Any, self: Tensor) -> Any:
+    if isinstance(item, np.integer):
+        return int(item)
+    if isinstance(item, list | tuple | range | np.ndarray):
+        from .creation import tensor
+
+        made = tensor(np.asarray(item) if isinstance(item, np.ndarray) else list(item))
+        if made._geom.numel == 0:
+            made = aten.to(made, dt.int64)
+        return aten.to(made, self.device) if not self.is_meta else made
+    if item is None or item is Ellipsis or isinstance(item, int | slice | np.bool_):
+        return item
+    if isinstance(item, Tensor):
+        whole = not item.ndim and item._geom.dtype.category == dt.INTEGER
+        return item.item() if whole and item._geom.dtype is not dt.uint8 else item
+    if isinstance(item, str):
+        raise TypeError("new(): invalid data type 'str'")
+    if hasattr(item, "__index__"):
+        return item.__index__()
+    raise IndexError(
+        "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid"
+        f" indices (got {type(item).__name__})"
+    )
+
+
+def _apply(
+    part: Tensor, dim: int, item: Any, tensors: dict[int, Tensor], self: Tensor
+) -> tuple[Tensor, int]:
+    if item is None:
+        return aten.unsqueeze(part, dim), dim + 1
+    if isinstance(item, bool | np.bool_):
+        tensors[dim] = _mask_index(aten.to(_one_bool(bool(item)), self.device))[0]
+        return aten.unsqueeze(part, dim), dim + 1
+    if isinstance(item, int):
+        size = part._geom.shape[dim]
+        if not -size <= item < size:
+            raise IndexError(f"index {item} is out of bounds for dimension {dim} with size {size}")
+        return aten.select(part, dim, item), dim
+    if isinstance(item, slice):
+        step = item.step
+        if item == slice(None):
+            return part, dim + 1
+        return aten.slice(part, dim, *_bounds(item), 1 if step is None else step), dim + 1
+    return _apply_tensor(part, dim, item, tensors)
+
+
+def _one_bool(value: bool) -> Tensor:
+    from .creation import tensor
+
+    return tensor([value])
+
+
+def _apply_tensor(
+    part: Tensor, dim: int, item: Tensor, tensors: dict[int, Tensor]
+) -> tuple[Tensor, int]:
+    kind = item._geom.dtype
+    if kind in (dt.bool, dt.uint8):
+        for i, n in enumerate(item.shape):
+            if n != part.shape[dim + i]:
+                raise IndexError(
+                    f"The shape of the mask {list(item.shape)} at index {i} does not match the"
+                    f" shape of the indexed tensor {list(part.shape)} at index {dim + i}"
+                )
+        if not item.ndim:
+            part = aten.unsqueeze(part, dim)
+            item = aten.reshape(item, (1,))
+        for i, found in enumerate(_mask_index(item)):
+            tensors[dim + i] = found
+        return part, dim + item.ndim
+    if kind.category != dt.INTEGER:
+        raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+    tensors[dim] = item if kind is dt.int64 else aten.to(item, dt.int64)
+    return part, dim + 1
+
+
+def _mask_index(mask: Tensor) -> tuple[Tensor, ...]:
+    return tuple(aten.unbind(aten.nonzero(mask), 1))
+
+
+def _setitem(self: Tensor, index: Any, value: Tensor | Number) -> None:
+    if index is False:
+        return
+    if index is True:
+        index = None
+    if _is_whole_mask(self, index) and _is_single(value):
+        self.masked_fill_(index, value)
+        return
+    part, tensors = _views(self, index)
+    if not isinstance(value, Tensor):
+        if not tensors and isinstance(value, bool | int | float | complex):
+            part.fill_(value)
+            return
+        value = _value(self, value)
+    if not tensors:
+        part.copy_(_fitted(value, part.shape))
+        return
+    if value.device is not self.device and not value.ndim:
+        value = aten.to(value, self.device)
+    part.index_put_(tensors, value)
+
+
+def _is_whole_mask(self: Tensor, index: Any) -> bool:
+    mask = isinstance(index, Tensor) and index._geom.dtype is dt.bool
+    return mask and index.shape == self.shape
+
+
+def _is_single(value: Any) -> bool:
+    return not isinstance(value, Tensor | list | tuple | np.ndarray) or (
+        isinstance(value, Tensor) and not value.ndim
+    )
+
+
+def _value(self: Tensor, value: Number) -> Tensor:
+    from .creation import tensor
+
+    return tensor(value, dtype=self.dtype, device=self.device)
+
+
+def _fitted(value: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """`value` without the leading dimensions of size 1 that `shape` does not have."""
+    while value.ndim > len(shape) and value.shape[0] == 1:
+        value = aten.select(value, 0, 0)
+    return value
+
+
+setattr(Tensor, "__getitem__", _getitem)  # noqa: B010 - mypy reads an assignment as indexing
+setattr(Tensor, "__setitem__", _setitem)  # noqa: B010
+
+
+def _contains(self: Tensor, element: Any) -> bool:
+    if isinstance(element, Tensor | int | float | complex | bool):
+        return bool(aten.any(aten.eq(self, element)))
+    raise RuntimeError(
+        f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."
+    )
+
+
+setattr(Tensor, "__contains__", _contains)  # noqa: B010

@@ -1,0 +1,76 @@
+"""Owns plain pickling and deepcopy of tensors; refuses files, which are `serialization`'s."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._tensor import dtype as dt
+from .._tensor.device import CPU
+from .._tensor.geometry import geometry
+from .._tensor.loading import load
+from .._tensor.storage import Storage
+from .._tensor.tensor import Tensor, wrap
+from ..ops.spec import aten
+
+
+def from_bytes(
+    data: bytes,
+    dtype: dt.dtype,
+    size: tuple[int, ...],
+    stride: tuple[int, ...],
+    offset: int,
+    device: str,
+    leaf: bool,
+    kind: Any = None,
+    state: Any = None,
+) -> Tensor:
+    """A tensor from plain pickling."""
+    load()
+    held = Storage(np.frombuffer(bytearray(data), np.uint8))
+    made: Any = wrap(geometry(tuple(size), tuple(stride), offset, dtype, CPU), held)
+    if device != "cpu":
+        made = aten.to(made, device)
+    if kind is not None and kind is not Tensor:
+        made = Tensor._make_subclass(kind, made)
+    if state:
+        made.__dict__.update(state)
+    return made.requires_grad_() if leaf else made
+
+
+def _reduce(self: Tensor, protocol: int) -> Any:
+    host = self.detach().cpu()
+    if self.device.type != "cpu" or self.numel() * self.itemsize != self._storage.nbytes:
+        host = host.clone()
+    geom = host._geom
+    leaf = self.requires_grad and self.is_leaf
+    args = (bytes(host._storage.bytes), geom.dtype, tuple(geom.shape), geom.strides, geom.offset,
+            str(self.device), leaf, type(self), self.__dict__ or None)  # fmt: skip
+    return from_bytes, args
+
+
+def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Any:
+    if id(self) in memo:
+        return memo[id(self)]
+    if not self.is_leaf:
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy"
+            " protocol at the moment.  If you were attempting to deepcopy a module, this may be"
+            " because of a torch.nn.utils.weight_norm usage, see"
+            " https://github.com/pytorch/pytorch/pull/103001"
+        )
+    made = self.detach().clone()
+    if type(self) is not Tensor:
+        made = Tensor._make_subclass(type(self), made)
+        made.__dict__.update(self.__dict__)
+    if self.requires_grad:
+        made.requires_grad_()
+    if self._grad is not None:
+        made._grad = self._grad.__deepcopy__(memo)
+    memo[id(self)] = made
+    return made
+
+
+Tensor.__reduce_ex__ = _reduce  # type: ignore[method-assign,assignment]
+Tensor.__deepcopy__ = _deepcopy  # type: ignore[attr-defined]

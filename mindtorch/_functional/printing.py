@@ -1,0 +1,197 @@
+"""Owns how tensors are shown: torch's text for values, sizes and suffixes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .._tensor import dtype as dt
+from .._tensor.tensor import Tensor
+from .._tensor.types import Array, Number
+
+
+class _Options:
+    precision = 4
+    threshold: float = 1000
+    edgeitems = 3
+    linewidth = 80
+    sci_mode: bool | None = None
+
+
+OPTIONS = _Options()
+_PROFILES: dict[str, dict[str, Any]] = {
+    "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},
+    "short": {"precision": 2, "threshold": 1000, "edgeitems": 2, "linewidth": 80},
+    "full": {"precision": 4, "threshold": math.inf, "edgeitems": 3, "linewidth": 80},
+}
+
+
+def set_printoptions(
+    precision: int | None = None,
+    threshold: float | None = None,
+    edgeitems: int | None = None,
+    linewidth: int | None = None,
+    profile: str | None = None,
+    sci_mode: bool | None = None,
+) -> None:
+    """Change how tensors are shown (torch.set_printoptions); widths in characters."""
+    chosen = dict(_PROFILES[profile]) if profile is not None else {}
+    given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems,
+             "linewidth": linewidth}  # fmt: skip
+    chosen.update({k: v for k, v in given.items() if v is not None})
+    for name, value in chosen.items():
+        setattr(OPTIONS, name, value)
+    OPTIONS.sci_mode = sci_mode
+
+
+class _Formatter:
+    """Chooses one notation and width for all elements of an array."""
+
+    def __init__(self, array: Array):
+        self.floating = array.dtype.kind == "f"
+        self.whole = True
+        self.scientific = False
+        self.width = 1
+        if not self.floating:
+            self.width = max((len(str(v)) for v in array.reshape(-1).tolist()), default=1)
+            return
+        values = np.abs(array[np.isfinite(array) & (array != 0)].astype(np.float64))
+        if values.size == 0:
+            return
+        low, high = float(values.min()), float(values.max())
+        self.whole = bool(np.all(values == np.ceil(values)))
+        self.scientific = high / low > 1000.0 or high > 1.0e8
+        if not self.whole:
+            self.scientific = self.scientific or low < 1.0e-4
+        if OPTIONS.sci_mode is not None:
+            self.scientific = OPTIONS.sci_mode
+        shown = array[np.isfinite(array) & (array != 0)].reshape(-1).tolist()
+        self.width = max(1, *(len(self._text(v)) for v in shown))
+
+    def _text(self, value: Any) -> str:
+        if not self.floating:
+            return str(value)
+        if self.scientific:
+            return f"{value:.{OPTIONS.precision}e}"
+        if self.whole:
+            tail = "" if math.isinf(value) or math.isnan(value) else "."
+            return f"{value:.0f}{tail}"
+        return f"{value:.{OPTIONS.precision}f}"
+
+    def format(self, value: Number) -> str:
+        return self._text(value).rjust(self.width)
+
+
+class _ComplexFormatter:
+    def __init__(self, array: Array):
+        self.real = _Formatter(array.real)
+        self.imaginary = _Formatter(array.imag)
+        self.width = self.real.width + self.imaginary.width + 1
+
+    def format(self, value: complex) -> str:
+        real, imaginary = self.real.format(value.real), self.imaginary.format(value.imag).lstrip()
+        sign = "" if imaginary[0] in "+-" else "+"
+        return f"{real}{sign}{imaginary}j"
+
+
+def _edges(array: Array) -> Array:
+    """The parts of an array that a summary shows."""
+    for axis in range(array.ndim):
+        if array.shape[axis] > 2 * OPTIONS.edgeitems:
+            n = OPTIONS.edgeitems
+            first, last = np.take(array, range(n), axis), np.take(array, range(-n, 0), axis)
+            array = np.concatenate([first, last], axis)
+    return array
+
+
+def _row(array: Array, indent: int, short: bool, formatter: Any) -> str:
+    per_line = max(1, (OPTIONS.linewidth - indent) // (formatter.width + 2))
+    values = array.tolist()
+    n = OPTIONS.edgeitems
+    if short and len(values) > 2 * n:
+        texts = [formatter.format(v) for v in values[:n]]
+        texts += [" ..."] + [formatter.format(v) for v in values[-n:]]
+    else:
+        texts = [formatter.format(v) for v in values]
+    lines = [", ".join(texts[i : i + per_line]) for i in range(0, len(texts), per_line)]
+    return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
+
+
+def _block(array: Array, indent: int, short: bool, formatter: Any) -> str:
+    if array.ndim == 0:
+        return str(formatter.format(array.item()))
+    if array.ndim == 1:
+        return _row(array, indent, short, formatter)
+    n = OPTIONS.edgeitems
+    if short and len(array) > 2 * n:
+        parts = [_block(a, indent + 1, short, formatter) for a in array[:n]]
+        parts += ["..."] + [_block(a, indent + 1, short, formatter) for a in array[-n:]]
+    else:
+        parts = [_block(a, indent + 1, short, formatter) for a in array]
+    between = "," + "\n" * int(array.ndim - 1) + " " * (indent + 1)
+    return "[" + between.join(parts) + "]"
+
+
+def _values(tensor: Tensor, indent: int) -> str:
+    array = tensor.detach().cpu()._array
+    if array.dtype.kind not in "fiubc" or array.dtype == np.float16:
+        array = array.astype(np.float32)
+    short = array.size > OPTIONS.threshold
+    shown = _edges(array) if short else array
+    formatter = _ComplexFormatter(shown) if array.dtype.kind == "c" else _Formatter(shown)
+    return _block(array, indent, short, formatter)
+
+
+def _suffixes(tensor: Tensor) -> list[str]:
+    geom = tensor._geom
+    found = []
+    if geom.device.type != "cpu":
+        found.append(f"device='{geom.device}'")
+    usual = [dt.get_default_dtype(), dt.bool] + ([dt.int64] if geom.numel else [])
+    if geom.device.type == "meta" or (geom.numel == 0 and geom.ndim != 1):
+        found.append(f"size={tuple(geom.shape)}")
+    if geom.dtype not in usual and geom.dtype is not dt.get_default_dtype().to_complex():
+        found.append(f"dtype={geom.dtype!r}")
+    fn = tensor.grad_fn
+    if fn is not None:
+        found.append(f"grad_fn=<{fn.name()}>")
+    elif tensor.requires_grad:
+        found.append("requires_grad=True")
+    return found
+
+
+def tensor_text(tensor: Tensor) -> str:
+    """What `print(tensor)` shows."""
+    prefix = "tensor("
+    if tensor._geom.device.type == "meta":
+        body = "..."
+    elif tensor._geom.numel == 0:
+        body = "[]"
+    else:
+        body = _values(tensor, len(prefix))
+    text = prefix + body
+    length = len(text) - text.rfind("\n") + 1
+    for suffix in _suffixes(tensor):
+        if length + len(suffix) + 2 > OPTIONS.linewidth:
+            text += ",\n" + " " * len(prefix) + suffix
+            length = len(prefix) + len(suffix)
+        else:
+            text += ", " + suffix
+            length += len(suffix) + 2
+    return text + ")"
+
+
+def _repr(self: Tensor, *, tensor_contents: Any = None) -> str:
+    return tensor_text(self)
+
+
+def _format(self: Tensor, spec: str) -> str:
+    if self._geom.ndim == 0 and not self.is_meta:
+        return format(self.item(), spec)
+    return object.__format__(self, spec)
+
+
+Tensor.__repr__ = _repr  # type: ignore[method-assign,assignment]
+Tensor.__format__ = _format  # type: ignore[method-assign,assignment]

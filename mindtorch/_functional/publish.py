@@ -1,0 +1,140 @@
+"""Owns the surface derived from rows: `torch.name`, `Tensor.name`, `Tensor.name_` and operators.
+
+Everything is made on first use: a lazy attribute stands in until then, because compiling some
+hundreds of entries at import would cost more than the import may take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from .._dispatch.overloads import entry_of
+from .._tensor.tensor import Tensor
+from ..ops.spec import OPS, Op, aten
+
+F = TypeVar("F", bound=Callable[..., Any])
+FUNCTIONS: dict[str, Any] = {}
+LAYERS: dict[str, Op] = {}
+MATRICES: dict[str, Op] = {}
+
+# operator -> (op, form); reflected operators of commutative ops share theirs.
+OPERATORS = {
+    "add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "matmul": "matmul", "pow": "pow",
+    "mod": "remainder", "floordiv": "floor_divide", "and": "bitwise_and", "or": "bitwise_or",
+    "xor": "bitwise_xor", "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift",
+    "rsub": "rsub", "rtruediv": "__rtruediv__", "rfloordiv": "__rfloordiv__",
+    "rmod": "__rmod__", "rpow": "__rpow__", "rlshift": "__rlshift__", "rrshift": "__rrshift__",
+    "eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge",
+}  # fmt: skip
+COMMUTATIVE = frozenset(("add", "mul", "and", "or", "xor"))
+NOT_INPLACE = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "matmul"))
+UNARY = {"neg": "neg", "abs": "abs", "invert": "bitwise_not"}
+
+
+class LazyMethod:
+    """A Tensor attribute that becomes the entry when first read."""
+
+    __slots__ = ("form", "name", "op")
+
+    def __init__(self, name: str, op: Op, form: str):
+        self.name = name
+        self.op = op
+        self.form = form
+
+    def __get__(self, instance: Tensor | None, owner: Any = None) -> Callable[..., Any]:
+        plain = self.name.startswith("__")
+        made = self.op.entry(self.form) if plain else entry_of(self.op, self.form)
+        setattr(Tensor, self.name, made)
+        return made if instance is None else made.__get__(instance, owner)
+
+
+def publish(op: Op) -> None:
+    """Put an op's function, method, in-place method and operators where torch has them."""
+    places, name = op.places, op.base_name
+    if "function" in places:
+        FUNCTIONS.setdefault(name, op)
+    if "method" in places and name not in Tensor.__dict__:
+        setattr(Tensor, name, LazyMethod(name, op, "method"))
+    if op.inplace and name + "_" not in Tensor.__dict__:
+        setattr(Tensor, name + "_", LazyMethod(name + "_", op, "inplace"))
+    if "linalg" in places:
+        MATRICES[name.removeprefix("linalg_")] = op
+    for end in ("", "_"):
+        if "nn" + end in places:
+            LAYERS[name + end] = op
+
+
+def publish_all() -> None:
+    """Publish every row, then the operators."""
+    for op in OPS.values():
+        publish(op)
+    for symbol, name in OPERATORS.items():
+        if name in OPS:
+            _publish_operator(symbol, OPS[name])
+    for symbol, name in UNARY.items():
+        if name in OPS:
+            setattr(Tensor, f"__{symbol}__", LazyMethod(f"__{symbol}__", OPS[name], "method"))
+
+
+def _publish_operator(symbol: str, op: Op) -> None:
+    names = [f"__{symbol}__"]
+    if symbol in COMMUTATIVE:
+        names.append(f"__r{symbol}__")
+    for name in names:
+        setattr(Tensor, name, LazyMethod(name, op, "operator"))
+    if symbol not in NOT_INPLACE and op.inplace:
+        name = f"__i{symbol}__"
+        setattr(Tensor, name, LazyMethod(name, op, "inplace"))
+
+
+def function(name: str) -> Any:
+    """`torch.name`: a row's function, or one written by hand; AttributeError for neither."""
+    found = FUNCTIONS.get(name)
+    if found is None:
+        raise AttributeError(f"module 'mindtorch' has no attribute '{name}'")
+    if found.__class__ is Op:
+        found = FUNCTIONS[name] = entry_of(found, "function")
+    return found
+
+
+def layer(name: str) -> Callable[..., Any]:
+    """`torch.nn.functional.name`; AttributeError where no row says so."""
+    if name not in LAYERS:
+        raise AttributeError(f"module 'mindtorch.nn.functional' has no attribute '{name}'")
+    function = LAYERS[name].entry("function")
+    return writing(function, name) if name.endswith("_") else function
+
+
+def writing(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """`name`: a layer's function that writes its result to its input."""
+
+    def write(input: Tensor, *args: Any, **options: Any) -> Any:
+        return function(input, *args, inplace=True, **options)
+
+    write.__name__ = write.__qualname__ = name
+    write.__doc__ = f"{name.removesuffix('_')}, in place."
+    return write
+
+
+def attach(name: str, member: Any) -> None:
+    """Give Tensor an attribute that rows cannot say: a property, an overload."""
+    setattr(Tensor, name, member)
+
+
+def surface(
+    *, name: str | None = None, function: bool = True, method: bool = True, internal: bool = True
+) -> Callable[[F], F]:
+    """Publish a hand-written function: `torch.name`, `Tensor.name` and `aten.name`."""
+
+    def put(fn: F) -> F:
+        given = name or fn.__name__
+        if function:
+            FUNCTIONS[given] = fn
+        if method:
+            setattr(Tensor, given, fn)
+        if internal:
+            aten.publish(given, fn)
+        return fn
+
+    return put

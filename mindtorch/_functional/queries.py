@@ -1,0 +1,160 @@
+"""Owns small functions that ask about tensors and types, and torch's names for constants."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._dispatch.bind import can_cast as _can_cast
+from .._tensor import dtype as dt
+from .._tensor.device import device as Device
+from .._tensor.geometry import Size
+from .._tensor.storage import TypedStorage, UntypedStorage
+from .._tensor.tensor import Tensor
+from ..ops import rules
+from .creation import tensor
+from .publish import FUNCTIONS, surface
+
+
+class memory_format:  # noqa: N801 - torch's name
+    """How a new tensor is to be laid out."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+    __str__ = __repr__
+
+
+class layout:  # noqa: N801 - torch's name
+    """How a tensor stores its elements: only `strided` here."""
+
+    def __repr__(self) -> str:
+        return "torch.strided"
+
+
+contiguous_format = memory_format("contiguous_format")
+preserve_format = memory_format("preserve_format")
+channels_last = memory_format("channels_last")
+channels_last_3d = memory_format("channels_last_3d")
+strided = layout()
+Tensor.layout = strided  # type: ignore[attr-defined]
+
+
+@surface(method=False, internal=False)
+def is_tensor(obj: Tensor | int) -> bool:
+    """Whether `obj` is a tensor."""
+    return isinstance(obj, Tensor)
+
+
+@surface(method=False, internal=False)
+def is_storage(obj: Any) -> bool:
+    """Whether `obj` is a storage."""
+    return isinstance(obj, TypedStorage | UntypedStorage)
+
+
+@surface(method=False, internal=False)
+def is_floating_point(input: Tensor) -> bool:
+    """Whether the dtype is a floating one."""
+    return input.is_floating_point()
+
+
+@surface(method=False, internal=False)
+def is_complex(input: Tensor) -> bool:
+    """Whether the dtype is a complex one."""
+    return input.is_complex()
+
+
+@surface(method=False, internal=False)
+def is_inference(input: Tensor) -> bool:
+    """Whether the tensor was made in inference mode."""
+    return bool(input.is_inference())
+
+
+@surface(method=False, internal=False)
+def is_nonzero(input: Tensor) -> bool:
+    """The truth of a tensor with one element; RuntimeError for others."""
+    return bool(input)
+
+
+@surface(method=False, internal=False)
+def numel(input: Tensor) -> int:
+    """The number of elements."""
+    return input.numel()
+
+
+@surface(method=False, internal=False)
+def _assert(condition: bool, message: str) -> None:
+    """Python's assert as a function; AssertionError with `message`."""
+    assert condition, message
+
+
+@surface(method=False, internal=False)
+def typename(obj: Any) -> str:
+    """The name of a tensor's type or an object's class."""
+    if isinstance(obj, Tensor) and type(obj) is Tensor:
+        return str(obj.type())
+    cls = obj if isinstance(obj, type) else type(obj)
+    module = cls.__module__
+    return cls.__qualname__ if module in ("builtins", "__builtin__") else f"{module}.{cls.__name__}"
+
+
+@surface(method=False, internal=False)
+def result_type(tensor1: Any, tensor2: Any) -> dt.dtype:
+    """The dtype that an operation of the two would have."""
+    return rules.result_type(t._geom if isinstance(t, Tensor) else t for t in (tensor1, tensor2))
+
+
+@surface(method=False, internal=False)
+def can_cast(from_: dt.dtype, to: dt.dtype) -> bool:
+    """Whether a result of one dtype may be written to a tensor of another."""
+    return _can_cast(from_, to)
+
+
+@surface(method=False)
+def broadcast_shapes(*shapes: Any) -> Size:
+    """The shape that all broadcast to."""
+    return Size(rules.broadcast_all((s,) if isinstance(s, int) else tuple(s) for s in shapes))
+
+
+def _legacy(name: str, dtype: dt.dtype) -> None:
+    def make(*args: Any, device: Any = None) -> Tensor:
+        return _construct(args, dtype, device)
+
+    make.__name__ = name
+    FUNCTIONS[name] = make
+
+
+def _construct(args: Any, dtype: dt.dtype, device: Device | None = None) -> Tensor:
+    if not args:
+        return tensor([], dtype=dtype, device=device)
+    if all(isinstance(a, int) and not isinstance(a, bool) for a in args):
+        return FUNCTIONS["empty"](args, dtype=dtype, device=device)
+    if isinstance(args[0], Size):
+        return FUNCTIONS["empty"](tuple(args[0]), dtype=dtype, device=device)
+    return tensor(args[0], dtype=dtype, device=device)
+
+
+@surface(function=False, internal=False)
+def new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
+    """The legacy constructor with this tensor's dtype and device: `x.new(2, 3)`, `x.new([…])`."""
+    if args and isinstance(args[0], Tensor):
+        return args[0].detach()
+    return _construct(args, self.dtype, self.device if device is None else device)
+
+
+def _new_tensor(cls: Any, *args: Any, device: Any = None, **_: Any) -> Tensor:
+    """`Tensor(2, 3)` and `Tensor([…])`: the legacy constructor, in the default dtype."""
+    if args and isinstance(args[0], Tensor):
+        made = args[0].detach()
+    else:
+        made = _construct(args, dt.get_default_dtype(), device)
+    return made if cls is Tensor else Tensor._make_subclass(cls, made)
+
+
+Tensor.__new__ = _new_tensor  # type: ignore[method-assign]
+Tensor.__init__ = lambda self, *args, **kwargs: None  # type: ignore[method-assign]
+
+for _d in dt.ALL:
+    _legacy(_d.legacy + "Tensor", _d)

@@ -1,0 +1,1 @@
+"""Generators and the numbers that torch draws from them."""

@@ -1,0 +1,312 @@
+"""Owns torch's random functions: factories, in-place fills and draws from given probabilities."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from .._functional.creation import finish, from_array
+from .._functional.publish import surface
+from .._tensor import dtype as dt
+from .._tensor.device import resolve
+from .._tensor.tensor import Tensor
+from ..ops.spec import aten
+from . import mt19937 as _draw
+from .generator import Generator, default_generator
+
+
+def _size(size: tuple[Any, ...]) -> tuple[int, ...]:
+    if len(size) == 1 and not isinstance(size[0], int):
+        size = tuple(size[0])
+    return tuple(int(n) for n in size)
+
+
+def _count(size: tuple[int, ...]) -> int:
+    return int(np.prod(size, dtype=np.int64)) if size else 1
+
+
+def _source(generator: Generator | None, device: Any) -> Generator:
+    if generator is None:
+        return default_generator(device)
+    if generator.device.type != device.type:
+        raise RuntimeError(
+            f"Expected a '{device.type}' device type for generator but found"
+            f" '{generator.device.type}'"
+        )
+    return generator
+
+
+def _draw_into(
+    kind: str, size: tuple[int, ...], params: tuple[Any, ...], dtype: Any, device: Any,
+    generator: Generator | None,
+) -> Tensor:  # fmt: skip
+    """A new tensor of draws: by the device's own operator, by numpy on cpu, nothing on meta."""
+    device = resolve(device)
+    if device.type == "meta":
+        return aten.empty(size, dtype=dtype, device=device)
+    source = _source(generator, device)
+    n = _count(size)
+    if device.type != "cpu":
+        seed, offset = source.advance(n)
+        row = getattr(aten, {"uniform": "_uniform", "normal": "_normal", "integers": "_integers",
+                             "permutation": "_permutation"}[kind])  # fmt: skip
+        return row(size, *params, seed, offset, dtype, device)
+    if kind in ("uniform", "normal"):
+        values = getattr(_draw, kind)(source, n, dtype.np, *params)
+    elif kind == "integers":
+        values = _draw.integers(source, n, *params).astype(dtype.np)
+    else:
+        values = _draw.permutation(source, n).astype(dtype.np)
+    return from_array(values.reshape(size))
+
+
+def _float_dtype(dtype: Any) -> Any:
+    return dtype or dt.get_default_dtype()
+
+
+def _made(tensor: Tensor, out: Tensor | None, requires_grad: bool) -> Tensor:
+    if out is not None:
+        return out.copy_(tensor)
+    return finish(tensor, requires_grad)
+
+
+@surface(method=False)
+def rand(
+    *size: Any, generator: Generator | None = None, out: Any = None, dtype: Any = None,
+    layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
+    """Uniform draws from [0, 1)."""
+    made = _draw_into("uniform", _size(size), (0.0, 1.0), _float_dtype(dtype), device, generator)
+    return _made(made, out, requires_grad)
+
+
+@surface(method=False)
+def randn(
+    *size: Any, generator: Generator | None = None, out: Any = None, dtype: Any = None,
+    layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
+    """Draws from the standard normal distribution."""
+    made = _draw_into("normal", _size(size), (0.0, 1.0), _float_dtype(dtype), device, generator)
+    return _made(made, out, requires_grad)
+
+
+@surface(method=False)
+def randint(
+    low: int, high: Any = None, size: Any = None, *, generator: Generator | None = None,
+    out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """Integers from [low, high), or from [0, low) where `high` is left out."""
+    if size is None:
+        low, high, size = 0, low, high
+    elif high is None:
+        low, high = 0, low
+    if low >= high:
+        raise RuntimeError(
+            f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}"
+        )
+    made = _draw_into("integers", _size((size,)), (low, high), dtype or dt.int64, device, generator)
+    return _made(made, out, requires_grad)
+
+
+@surface(method=False)
+def randperm(
+    n: int, *, generator: Generator | None = None, out: Any = None, dtype: Any = None,
+    layout: Any = None, device: Any = None, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """0…n-1 in random order."""
+    made = _draw_into("permutation", (n,), (), dtype or dt.int64, device, generator)
+    return _made(made, out, requires_grad)
+
+
+def _like(name: str, make: Any) -> None:
+    def like(
+        input: Tensor, *args: Any, dtype: Any = None, device: Any = None,
+        requires_grad: bool = False, **_: Any,
+    ) -> Tensor:  # fmt: skip
+        given = {
+            "dtype": dtype or input.dtype, "device": device or input.device,
+            "requires_grad": requires_grad,
+        }  # fmt: skip
+        if name == "randint_like":
+            return make(*(args if len(args) > 1 else (0, *args)), tuple(input.shape), **given)
+        return make(tuple(input.shape), **given)
+
+    like.__name__ = like.__qualname__ = name
+    like.__doc__ = f"torch.{name.removesuffix('_like')} of the shape, dtype and device of `input`."
+    surface(method=False)(like)
+
+
+_like("rand_like", rand)
+_like("randn_like", randn)
+_like("randint_like", randint)
+
+
+def _refill(self: Tensor, kind: str, params: tuple[Any, ...], generator: Any) -> Tensor:
+    geom = self._geom
+    made = _draw_into(kind, tuple(geom.shape), params, geom.dtype, geom.device, generator)
+    return self.copy_(made)
+
+
+def _bounds(args: tuple[Any, ...], named: dict[str, Any], low: Any, high: Any) -> tuple[Any, Any]:
+    given = dict(zip(("from", "to"), args, strict=False)) | named
+    unknown = set(given) - {"from", "to"}
+    if unknown:
+        raise TypeError(f"got an unexpected keyword argument '{unknown.pop()}'")
+    return given.get("from", low), given.get("to", high)
+
+
+@surface(function=False)
+def uniform_(self: Tensor, *args: Any, generator: Generator | None = None, **named: Any) -> Tensor:
+    """Fill with draws from [from, to), by default [0, 1)."""
+    low, high = _bounds(args, named, 0.0, 1.0)
+    if low > high:
+        raise RuntimeError(
+            f"uniform_ expects to return a [from, to) range, but found from={low} > to={high}"
+        )
+    return _refill(self, "uniform", (float(low), float(high)), generator)
+
+
+@surface(function=False)
+def normal_(
+    self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None
+) -> Tensor:
+    """Fill with draws from a normal distribution."""
+    if std < 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
+    return _refill(self, "normal", (float(mean), float(std)), generator)
+
+
+@surface(function=False)
+def random_(self: Tensor, *args: Any, generator: Generator | None = None, **named: Any) -> Tensor:
+    """Fill with integers: from [from, to), or all that the dtype holds."""
+    if len(args) == 1 and not named:
+        args = (0, args[0])
+    low, high = _bounds(args, named, 0, _span(self._geom.dtype))
+    return _refill(self, "integers", (low, high), generator)
+
+
+def _span(dtype: Any) -> int:
+    digits = {dt.float32: 24, dt.float64: 53, dt.float16: 11, dt.bfloat16: 8}
+    if dtype in digits:
+        return (1 << digits[dtype]) + 1
+    return (
+        2
+        if dtype is dt.bool
+        else int(np.iinfo(dtype.np).max) + 1
+        if dtype is not dt.int64
+        else 1 << 63
+    )
+
+
+@surface(function=False)
+def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
+    """Fill with ones with probability `p` (a number or a tensor), else zeros."""
+    if not isinstance(p, Tensor) and not 0 <= p <= 1:
+        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p}")
+    return self.copy_(_bernoulli(self, p, generator))
+
+
+def _bernoulli(like: Tensor, p: Any, generator: Generator | None) -> Tensor:
+    geom = like._geom
+    if geom.device.type == "cpu":
+        source = _source(generator, geom.device)
+        chance = np.broadcast_to(p.numpy(), geom.shape).reshape(-1) if isinstance(p, Tensor) else p
+        drawn = _draw.bernoulli(source, geom.numel, chance)
+        return from_array(drawn.reshape(geom.shape))
+    u = _draw_into("uniform", tuple(geom.shape), (0.0, 1.0), dt.float32, geom.device, generator)
+    return aten.lt(u, p)
+
+
+@surface()
+def bernoulli(
+    input: Tensor, p: Any = None, *, generator: Generator | None = None, out: Any = None
+) -> Tensor:
+    """Ones with the probabilities in `input` (or `p`), else zeros."""
+    made = aten.to(_bernoulli(input, input.detach() if p is None else p, generator), input.dtype)
+    return made if out is None else out.copy_(made)
+
+
+@surface(function=False)
+def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
+    """Fill with draws from an exponential distribution of rate `lambd`."""
+    if lambd <= 0:
+        raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
+    geom = self._geom
+    if geom.device.type == "cpu":
+        drawn = _draw.exponential(_source(generator, geom.device), geom.numel, lambd)
+        return self.copy_(from_array(drawn.astype(geom.dtype.np).reshape(geom.shape)))
+    u = _draw_into("uniform", tuple(geom.shape), (0.0, 1.0), dt.float32, geom.device, generator)
+    return self.copy_(aten.div(aten.neg(aten.log1p(aten.neg(u))), lambd))
+
+
+@surface(method=False)
+def normal(
+    mean: Any, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None,
+    out: Any = None, dtype: Any = None, device: Any = None,
+) -> Tensor:  # fmt: skip
+    """Draws with means and standard deviations that are tensors, or numbers with a `size`."""
+    if size is not None:
+        made = _draw_into(
+            "normal", _size((size,)), (float(mean), float(std)), _float_dtype(dtype), device,
+            generator,
+        )  # fmt: skip
+        return _made(made, out, False)
+    first = mean if isinstance(mean, Tensor) else std
+    shape = aten.broadcast_shapes(getattr(mean, "shape", ()), getattr(std, "shape", ()))
+    z = _draw_into("normal", tuple(shape), (0.0, 1.0), first.dtype, first.device, generator)
+    return _made(aten.add(aten.mul(z, std), mean), out, False)
+
+
+@surface()
+def multinomial(
+    input: Tensor, num_samples: int, replacement: bool = False, *,
+    generator: Generator | None = None, out: Any = None,
+) -> Tensor:  # fmt: skip
+    """Indices drawn by the weights in rows of `input`: `[N, M]` or `[M]`."""
+    if not replacement and num_samples > input.shape[-1]:
+        raise RuntimeError(
+            "cannot sample n_sample > prob_dist.size(-1) samples without replacement"
+        )
+    if num_samples <= 0:
+        raise RuntimeError("cannot sample n_sample <= 0 samples")
+    _refuse_weights(input)
+    if replacement:
+        made = _with_replacement(input, num_samples, generator)
+    else:
+        # The largest of weight / exponential draws are a sample without replacement.
+        noise = aten.empty_like(input).exponential_(generator=generator)
+        made = aten.topk(aten.div(input, noise), num_samples, -1)[1]
+    return made if out is None else out.copy_(made)
+
+
+def _refuse_weights(weights: Tensor) -> None:
+    """RuntimeError in torch's words for rows that are no weights; waits for the device."""
+    if not weights.numel():
+        return
+    if not bool(aten.all(aten.logical_and(weights >= 0, weights < inf)).item()):
+        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+    if not bool(aten.all(aten.sum(weights, -1) > 0).item()):
+        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+
+
+def _with_replacement(input: Tensor, n: int, generator: Generator | None) -> Tensor:
+    total = aten.cumsum(input, -1)
+    shape = (*input.shape[:-1], n)
+    u = _draw_into("uniform", shape, (0.0, 1.0), input.dtype, input.device, generator)
+    aim = aten.mul(u, aten.narrow(total, -1, total.shape[-1] - 1, 1))
+    below = aten.le(aten.unsqueeze(total, -2), aten.unsqueeze(aim, -1))
+    index: Tensor = aten.clamp(aten.sum(below, -1), None, input.shape[-1] - 1)
+    return index
+
+
+@surface(method=False)
+def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
+    """`input` with elements zeroed with probability `p` and the rest scaled up, and the mask."""
+    if train is False or p == 0:
+        return aten.clone(input), aten.ones_like(input, dtype=dt.bool)
+    mask = _bernoulli(input, 1 - p, None)
+    scale = 0.0 if p == 1 else 1 / (1 - p)
+    return aten.mul(aten.mul(input, aten.to(mask, input.dtype)), scale), mask

@@ -1,0 +1,157 @@
+"""Owns Generator: where random numbers come from, on the host and on devices.
+
+On cpu it is MT19937, and `_draw` turns its words into numbers as torch's cpu kernels do, so that a
+seed gives torch's values. On a device it is a Philox seed and an offset that each call advances.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from typing import Any
+
+import numpy as np
+
+from .._tensor.device import device as Device
+from .._tensor.device import resolve
+
+DEFAULT_SEED = 67280421310721
+
+
+class Generator:
+    """A source of random numbers on one device (torch.Generator)."""
+
+    def __init__(self, device: Any = "cpu"):
+        self.device = Device(device)
+        self._lock = threading.RLock()
+        self.manual_seed(DEFAULT_SEED)
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Start over from `seed`; a negative one counts back from 2**64."""
+        if not -(1 << 63) <= seed < 1 << 64:
+            raise RuntimeError(
+                f"Overflow when unpacking long: the seed must be in [-2**63, 2**64), got {seed}"
+            )
+        self._seed = seed % (1 << 64)
+        self._offset = 0
+        self._spare: float | None = None
+        # RandomState seeds MT19937 by Knuth's recurrence, as torch does; MT19937(seed) does not.
+        self._bits = np.random.RandomState(self._seed & 0xFFFFFFFF)._bit_generator
+        return self
+
+    def seed(self) -> int:
+        """Start over from a seed taken from the system; returns it."""
+        seed = secrets.randbits(63)
+        self.manual_seed(seed)
+        return seed
+
+    def initial_seed(self) -> int:
+        """The seed in use."""
+        return self._seed
+
+    def words(self, n: int) -> Any:
+        """The next `n` 32-bit words, as uint64."""
+        with self._lock:
+            return self._bits.random_raw(n)
+
+    def advance(self, numel: int) -> tuple[int, int]:
+        """(seed, offset) for drawing `numel` numbers on a device; four come from one offset."""
+        with self._lock:
+            offset = self._offset
+            self._offset += -(-numel // 4) or 1
+            return self._seed, offset
+
+    def get_state(self) -> Any:
+        """The state as a uint8 tensor."""
+        from .._functional.creation import from_array
+
+        state = self._bits.state["state"]
+        head = np.array([self._seed, self._offset, int(state["pos"])], np.uint64)
+        spare = np.array([np.nan if self._spare is None else self._spare], np.float64)
+        parts = (head.view(np.uint8), spare.view(np.uint8),
+                 np.asarray(state["key"], np.uint32).view(np.uint8))  # fmt: skip
+        return from_array(np.concatenate(parts))
+
+    def set_state(self, state: Any) -> Generator:
+        """Go back to a state of `get_state`; RuntimeError for one of another size."""
+        raw = np.ascontiguousarray(state.numpy())
+        if raw.nbytes != 32 + 4 * 624:
+            raise RuntimeError(
+                f"set_state: the state has {raw.nbytes} bytes, expected {32 + 4 * 624} as"
+                " get_state gives"
+            )
+        seed, offset, position = (int(v) for v in raw[:24].view(np.uint64))
+        self.manual_seed(seed)
+        self._offset = offset
+        spare = float(raw[24:32].view(np.float64)[0])
+        self._spare = None if np.isnan(spare) else spare
+        self._bits.state = {
+            "bit_generator": "MT19937",
+            "state": {"key": raw[32:].view(np.uint32).copy(), "pos": position},
+        }
+        return self
+
+    def clone_state(self) -> Generator:
+        """Another generator in the same state."""
+        return Generator(self.device).set_state(self.get_state())
+
+    def __repr__(self) -> str:
+        return f"<torch.Generator device='{self.device}'>"
+
+
+_defaults: dict[Device, Generator] = {}
+_lock = threading.Lock()
+_seed: int | None = None
+
+
+def default_generator(device: Any = "cpu") -> Generator:
+    """The generator that calls without `generator=` on a device use."""
+    where = resolve(device)
+    found = _defaults.get(where)
+    if found is None:
+        with _lock:
+            found = _defaults.get(where)
+            if found is None:
+                found = Generator(where)
+                if _seed is not None:
+                    found.manual_seed(_seed)
+                _defaults[where] = found
+    return found
+
+
+def manual_seed(seed: int) -> Generator:
+    """Seed every device's default generator; those made later start from it too."""
+    global _seed
+    seed = int(seed)
+    host = default_generator("cpu").manual_seed(seed)
+    _seed = seed
+    for generator in _defaults.values():
+        generator.manual_seed(seed)
+    return host
+
+
+def seed() -> int:
+    """Seed every default generator from the system; returns the seed."""
+    found = secrets.randbits(63)
+    manual_seed(found)
+    return found
+
+
+def initial_seed() -> int:
+    """The cpu generator's seed."""
+    return default_generator("cpu").initial_seed()
+
+
+def get_rng_state() -> Any:
+    """The cpu generator's state."""
+    return default_generator("cpu").get_state()
+
+
+def set_rng_state(new_state: Any) -> None:
+    """Put the cpu generator into a state."""
+    default_generator("cpu").set_state(new_state)
+
+
+def reset_after_fork(seed_value: int) -> None:
+    """Seeds of a data-loading worker: its own, made from the parent's."""
+    manual_seed(seed_value)

@@ -1,0 +1,1 @@
+"""What a tensor is: dtype, device, geometry, storage."""

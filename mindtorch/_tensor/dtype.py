@@ -1,0 +1,192 @@
+"""Owns the element types; refuses to know where elements live."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+BOOL, INTEGER, FLOAT, COMPLEX = 0, 1, 2, 3
+
+
+class dtype:  # noqa: N801 - torch's name
+    """An element type: identity is equality.
+
+    `itemsize` is in bytes; `category` is BOOL < INTEGER < FLOAT < COMPLEX; `acl` is the ACL name
+    without its prefix (aclDataType, CANN); `np` the numpy dtype that stores it.
+    """
+
+    __slots__ = ("_name", "acl", "category", "itemsize", "legacy", "np", "rank")
+    np: Any
+    itemsize: builtins.int
+
+    def __init__(
+        self,
+        name: str,
+        np_name: str,
+        category: builtins.int,
+        rank: builtins.int,
+        acl: str,
+        old: str,
+    ):
+        self._name = name
+        self.category = category
+        self.rank = rank
+        self.acl = acl
+        self.legacy = old
+        if np_name != "bfloat16":
+            self.np = np.dtype(np_name)
+            self.itemsize = self.np.itemsize
+        else:
+            self.itemsize = 2
+
+    def __getattr__(self, attribute: str) -> Any:
+        """Import ml_dtypes when bfloat16 is first stored: it costs 7 ms that few imports need."""
+        if attribute != "np":
+            raise AttributeError(f"'torch.dtype' object has no attribute '{attribute}'")
+        import ml_dtypes
+
+        self.np = np.dtype(ml_dtypes.bfloat16)
+        return self.np
+
+    def __repr__(self) -> str:
+        return f"torch.{self._name}"
+
+    def __reduce__(self) -> str:
+        return self._name
+
+    @property
+    def is_floating_point(self) -> builtins.bool:
+        return self.category == FLOAT
+
+    @property
+    def is_complex(self) -> builtins.bool:
+        return self.category == COMPLEX
+
+    @property
+    def is_signed(self) -> builtins.bool:
+        return self is not uint8 and self is not bool
+
+    def to_real(self) -> dtype:
+        return {complex64: float32, complex128: float64}.get(self, self)
+
+    def to_complex(self) -> dtype:
+        return {float32: complex64, float64: complex128}.get(self, self)
+
+
+# The `rank` orders types inside a category for promotion; float16 and bfloat16 share theirs.
+bool = dtype("bool", "bool", BOOL, 0, "BOOL", "Bool")
+uint8 = dtype("uint8", "uint8", INTEGER, 0, "UINT8", "Byte")
+int8 = dtype("int8", "int8", INTEGER, 0, "INT8", "Char")
+int16 = short = dtype("int16", "int16", INTEGER, 1, "INT16", "Short")
+int32 = int = dtype("int32", "int32", INTEGER, 2, "INT32", "Int")
+int64 = long = dtype("int64", "int64", INTEGER, 3, "INT64", "Long")
+float16 = half = dtype("float16", "float16", FLOAT, 0, "FLOAT16", "Half")
+bfloat16 = dtype("bfloat16", "bfloat16", FLOAT, 0, "BFLOAT16", "BFloat16")
+float32 = float = dtype("float32", "float32", FLOAT, 1, "FLOAT", "Float")
+float64 = double = dtype("float64", "float64", FLOAT, 2, "DOUBLE", "Double")
+complex64 = cfloat = dtype("complex64", "complex64", COMPLEX, 1, "COMPLEX64", "ComplexFloat")
+complex128 = cdouble = dtype("complex128", "complex128", COMPLEX, 2, "COMPLEX128", "ComplexDouble")
+
+ALL = (bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64, complex64,
+       complex128)  # fmt: skip
+INTEGERS = frozenset(d for d in ALL if d.category == INTEGER)
+_BY_NAME = {d._name: d for d in ALL}
+_default = float32
+
+
+def get_default_dtype() -> dtype:
+    """The dtype of tensors made from Python floats (torch.get_default_dtype)."""
+    return _default
+
+
+def set_default_dtype(d: dtype) -> None:
+    """Set the dtype of tensors made from Python floats; TypeError for a non-floating one."""
+    global _default
+    if d.category != FLOAT:
+        raise TypeError("only floating-point types are supported as the default type")
+    _default = d
+
+
+def from_numpy_dtype(d: Any) -> dtype:
+    """The dtype that stores numpy dtype `d`; TypeError where torch has none."""
+    found = _BY_NAME.get(np.dtype(d).name)
+    if found is None:
+        raise TypeError(
+            f"can't convert np.ndarray of type numpy.{np.dtype(d).name}. The only supported types"
+            " are: float64, float32, float16, complex64, complex128, int64, int32, int16, int8,"
+            " uint8, and bool."
+        )
+    return found
+
+
+def to_numpy_dtype(d: dtype) -> Any:
+    """The numpy dtype that stores `d`."""
+    return d.np
+
+
+def promote_types(a: dtype, b: dtype) -> dtype:
+    """The smallest dtype both convert to, by torch's table (torch.promote_types)."""
+    if a is b:
+        return a
+    if a.category != b.category:
+        low, high = (a, b) if a.category < b.category else (b, a)
+        if high.category == COMPLEX and low is float64:
+            return complex128
+        return high
+    if a.rank == b.rank:
+        return int16 if a.category == INTEGER else float32
+    return a if a.rank > b.rank else b
+
+
+class finfo:  # noqa: N801 - torch's name
+    """Limits of a floating dtype (torch.finfo)."""
+
+    def __init__(self, d: dtype | None = None) -> None:
+        d = d or _default
+        if d.category not in (FLOAT, COMPLEX):
+            raise TypeError(
+                "torch.finfo() requires a floating point input type. Use torch.iinfo to handle"
+                " 'torch.finfo'"
+            )
+        import ml_dtypes
+
+        describe: Any = ml_dtypes.finfo
+        info = describe(d.to_real().np)
+        self.dtype = d.to_real()._name
+        self.bits = info.bits
+        for name in ("eps", "max", "min", "tiny", "resolution", "smallest_normal"):
+            setattr(self, name, builtins.float(getattr(info, name)))
+
+    def __repr__(self) -> str:
+        names = ("resolution", "min", "max", "eps", "smallest_normal", "tiny")
+        body = ", ".join(f"{n}={getattr(self, n):g}" for n in names)
+        return f"finfo({body}, dtype={self.dtype})"
+
+
+class iinfo:  # noqa: N801 - torch's name
+    """Limits of an integer dtype (torch.iinfo)."""
+
+    def __init__(self, d: dtype) -> None:
+        if d.category != INTEGER:
+            raise TypeError(
+                f"torch.iinfo() requires an integer input type. Use torch.finfo to handle '{d!r}'"
+            )
+        info = np.iinfo(d.np)
+        self.dtype = d._name
+        self.bits = info.bits
+        self.max = builtins.int(info.max)
+        self.min = builtins.int(info.min)
+
+    def __repr__(self) -> str:
+        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
+
+
+SCALAR_DTYPES: dict[Any, Callable[[], dtype]] = {
+    builtins.bool: lambda: bool,
+    builtins.int: lambda: int64,
+    builtins.float: get_default_dtype,
+    complex: lambda: _default.to_complex() if _default is float64 else complex64,
+}

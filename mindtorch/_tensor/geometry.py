@@ -1,0 +1,171 @@
+"""Owns Geometry: how elements lie in a storage, interned so that plans are found by identity."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from .device import device as Device
+from .dtype import dtype as Dtype
+
+_LIMIT = 1 << 16
+_table: dict[tuple[Any, ...], Geometry] = {}
+
+
+class Size(tuple):  # type: ignore[type-arg]
+    """A shape (torch.Size): a tuple of ints with `numel()`."""
+
+    __slots__ = ()
+
+    def numel(self) -> int:
+        return prod(self)
+
+    def __repr__(self) -> str:
+        return f"torch.Size({list(self)})"
+
+    def __getitem__(self, index: Any) -> Any:
+        found = tuple.__getitem__(self, index)
+        return Size(found) if index.__class__ is slice else found
+
+    def __add__(self, other: Any) -> Size:
+        return Size(tuple.__add__(self, tuple(other)))
+
+    def __mul__(self, other: Any) -> Size:
+        return Size(tuple.__mul__(self, other))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Size, (tuple(self),))
+
+
+class Geometry:
+    """Shape, strides and offset (in elements), dtype and device; hashed by identity.
+
+    Make one with `geometry()`. Equal geometries are one object until the table overflows and is
+    emptied; then two may coexist, which costs a plan and never correctness.
+    """
+
+    __slots__ = (
+        "contiguous", "device", "dtype", "ndim", "np_args", "np_strides", "numel", "offset",
+        "shape", "strides",
+    )  # fmt: skip
+    shape: Size
+    strides: tuple[int, ...]
+    offset: int
+    dtype: Dtype
+    device: Device
+    ndim: int
+    numel: int
+    contiguous: bool
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "np_strides":
+            size = self.dtype.itemsize
+            self.np_strides = tuple(s * size for s in self.strides)
+            return self.np_strides
+        if name == "np_args":
+            self.np_args = (self.shape, self.dtype.np, self.offset * self.dtype.itemsize)
+            return self.np_args
+        raise AttributeError(name)
+
+    def __repr__(self) -> str:
+        return (
+            f"Geometry(shape={tuple(self.shape)}, strides={self.strides}, offset={self.offset}, "
+            f"dtype={self.dtype}, device='{self.device}')"
+        )
+
+    def at(
+        self, shape: tuple[int, ...], strides: tuple[int, ...], offset: int | None = None
+    ) -> Geometry:
+        """Another view of the same storage, `offset` elements from its start."""
+        offset = self.offset if offset is None else offset
+        return geometry(shape, strides, offset, self.dtype, self.device)
+
+    def fresh(
+        self,
+        shape: tuple[int, ...] | None = None,
+        dtype: Dtype | None = None,
+        strides: tuple[int, ...] | None = None,
+    ) -> Geometry:
+        """A new storage on the same device; contiguous unless `strides` is given."""
+        shape = self.shape if shape is None else shape
+        if strides is None:
+            strides = contiguous_strides(shape)
+        return geometry(shape, strides, 0, dtype or self.dtype, self.device)
+
+    def on(self, device: Device) -> Geometry:
+        """The same layout on another device."""
+        return geometry(self.shape, self.strides, self.offset, self.dtype, device)
+
+    @property
+    def dense(self) -> bool:
+        """Whether every element has its own place and no place is left out."""
+        expected = 1
+        for size, stride in sorted(zip(self.shape, self.strides, strict=True), key=_by_stride):
+            if size == 1:
+                continue
+            if stride != expected:
+                return False
+            expected *= size
+        return True
+
+    @property
+    def extent(self) -> int:
+        """Elements from the storage's start to the last one reached."""
+        if self.numel == 0:
+            return self.offset
+        reach: int = sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True))
+        return self.offset + 1 + reach
+
+
+def _by_stride(pair: tuple[int, int]) -> tuple[int, int]:
+    return (pair[1], pair[0])
+
+
+def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Row-major strides in elements, as torch gives them (a size of 0 counts as 1)."""
+    strides = []
+    step = 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= size if size > 1 else 1
+    return tuple(reversed(strides))
+
+
+def geometry(
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    offset: int,
+    dtype: Dtype,
+    device: Device,
+) -> Geometry:
+    """The one Geometry with these values."""
+    key = (shape, strides, offset, dtype, device)
+    found = _table.get(key)
+    if found is None:
+        found = _new(Size(shape), tuple(strides), offset, dtype, device)
+        if len(_table) >= _LIMIT:
+            _table.clear()
+        found = _table.setdefault((found.shape, found.strides, offset, dtype, device), found)
+    return found
+
+
+def _new(
+    shape: Size, strides: tuple[int, ...], offset: int, dtype: Dtype, device: Device
+) -> Geometry:
+    made = object.__new__(Geometry)
+    made.shape = shape
+    made.strides = strides
+    made.offset = offset
+    made.dtype = dtype
+    made.device = device
+    made.ndim = len(shape)
+    made.numel = prod(shape)
+    made.contiguous = made.numel == 0 or all(
+        n == 1 or s == c for n, s, c in zip(shape, strides, contiguous_strides(shape), strict=True)
+    )
+    return made
+
+
+def contiguous(shape: tuple[int, ...], dtype: Dtype, device: Device) -> Geometry:
+    """A row-major Geometry at offset 0."""
+    return geometry(shape, contiguous_strides(shape), 0, dtype, device)

@@ -1,0 +1,41 @@
+"""Owns the moment when rows and their surfaces are loaded: first use, so that imports stay quick.
+
+`import mindtorch` brings names that need no op. The first other name, of the module or of
+`Tensor`, loads everything here; no tensor exists before that.
+"""
+
+from __future__ import annotations
+
+import importlib
+import threading
+
+# Modules that publish hand-written functions and methods; rows are published after them.
+SURFACES = (
+    "_dispatch.overloads",
+    "_autograd.surface",
+    *("_functional." + name for name in (
+        "creation", "conversion", "indexing", "printing", "pickling", "queries", "dlpack",
+    )),
+    "_random.draws",
+    *("_functional." + name for name in ("settings", "spellings")),
+)  # fmt: skip
+_PACKAGE = __package__.rpartition(".")[0]
+
+_lock = threading.RLock()
+_state = {"begun": False, "done": False}
+
+
+def load() -> bool:
+    """Load rows and surfaces, once; whether this call did."""
+    if _state["done"]:
+        return False
+    with _lock:
+        if _state["begun"]:
+            return False
+        _state["begun"] = True
+        for name in SURFACES:
+            importlib.import_module(f"{_PACKAGE}.{name}")
+        functional = importlib.import_module(f"{_PACKAGE}._functional.publish")
+        functional.publish_all()
+        _state["done"] = True
+        return True

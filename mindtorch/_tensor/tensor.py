@@ -1,0 +1,250 @@
+"""Owns the Tensor object: its slots and what they alone can answer; refuses to compute.
+
+Operators and methods are attached by `_functional`, autograd's by `_autograd.surface`.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._tensor.types import Array
+from .device import CPU
+from .dtype import FLOAT
+from .geometry import Geometry, Size
+from .loading import load
+from .storage import Storage, TypedStorage, UntypedStorage, address
+
+if TYPE_CHECKING:
+    from ._methods import Methods  # what rows publish, rendered for type checkers
+    from .device import device as Device
+    from .dtype import dtype as Dtype
+else:
+    Methods = object
+
+# Slots that few tensors set: reading one that is unset gives this.
+_UNSET = {"_grad": None, "_creation": None, "_retains": False, "_names": None}
+
+
+class TensorType(type):
+    """Loads rows when an attribute of the class is asked for before any tensor was made."""
+
+    def __getattr__(cls, name: str) -> Any:
+        if not name.startswith("__") and load():
+            return getattr(cls, name)
+        raise AttributeError(f"type object '{cls.__name__}' has no attribute '{name}'")
+
+
+class Tensor(Methods, metaclass=TensorType):
+    """An n-dimensional array on a device, with torch's semantics.
+
+    `_geom` says how elements lie in `_storage`; `_array` is the numpy view of a cpu tensor, made
+    on first use; `_fn` and `_nr` are the gradient edge, None where no gradient is needed;
+    `_base` is the tensor that this one is a view of.
+    """
+
+    __slots__ = (
+        "__dict__", "__weakref__", "_array", "_base", "_creation", "_fn", "_geom", "_grad",
+        "_names", "_nr", "_retains", "_storage",
+    )  # fmt: skip
+    _geom: Geometry
+    _storage: Storage
+    _array: Any
+    _fn: Any
+    _nr: int
+    _base: Tensor | None
+    _grad: Tensor | None
+    _creation: str | None
+    _retains: bool
+    _split_by: Any
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """The legacy constructor; `_queries` puts its own here."""
+        load()
+        return cls(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_array":
+            geom = self._geom
+            if geom.numel and geom.device is CPU:
+                shape, dtype, offset = geom.np_args
+                array = np.ndarray(shape, dtype, self._storage.bytes, offset, geom.np_strides)
+            else:
+                array = host_array(geom, self._storage)
+            self._array = array
+            return array
+        if name in _UNSET:
+            return _UNSET[name]
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    @property
+    def shape(self) -> Size:
+        return self._geom.shape
+
+    def size(self, dim: int | None = None) -> Any:
+        """The shape, or one dimension of it; IndexError when out of range."""
+        if dim is None:
+            return self._geom.shape
+        return self._geom.shape[_wrap(dim, self._geom.ndim)]
+
+    def stride(self, dim: int | None = None) -> Any:
+        """The strides in elements, or one of them; IndexError when out of range."""
+        if dim is None:
+            return self._geom.strides
+        return self._geom.strides[_wrap(dim, self._geom.ndim)]
+
+    def storage_offset(self) -> int:
+        return self._geom.offset
+
+    @property
+    def dtype(self) -> Dtype:
+        return self._geom.dtype
+
+    @property
+    def device(self) -> Device:
+        return self._geom.device
+
+    @property
+    def ndim(self) -> int:
+        return self._geom.ndim
+
+    def dim(self) -> int:
+        return self._geom.ndim
+
+    ndimension = dim
+
+    def numel(self) -> int:
+        return self._geom.numel
+
+    nelement = numel
+
+    def element_size(self) -> int:
+        return self._geom.dtype.itemsize
+
+    @property
+    def itemsize(self) -> int:
+        return self._geom.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self._geom.numel * self._geom.dtype.itemsize
+
+    def is_floating_point(self) -> bool:
+        return self._geom.dtype.category == FLOAT
+
+    def is_complex(self) -> bool:
+        return self._geom.dtype.is_complex
+
+    def is_signed(self) -> bool:
+        return self._geom.dtype.is_signed
+
+    is_sparse = is_quantized = is_mkldnn = is_nested = False
+    is_sparse_csr = is_cuda = is_xpu = is_mps = False
+
+    @property
+    def is_cpu(self) -> bool:
+        return self._geom.device.type == "cpu"
+
+    @property
+    def is_npu(self) -> bool:
+        return self._geom.device.type == "npu"
+
+    @property
+    def is_meta(self) -> bool:
+        return self._geom.device.type == "meta"
+
+    def get_device(self) -> int:
+        """The device index, -1 on cpu."""
+        index = self._geom.device.index
+        return -1 if index is None else index
+
+    def data_ptr(self) -> int:
+        """The address of the first element; 0 when empty or on meta."""
+        if self._geom.numel == 0 or self.is_meta:
+            return 0
+        return address(self._storage) + self._geom.offset * self._geom.dtype.itemsize
+
+    def storage(self) -> TypedStorage:
+        return TypedStorage(self._storage, self._geom.dtype, self._geom.device)
+
+    def untyped_storage(self) -> UntypedStorage:
+        return UntypedStorage(self._storage, self._geom.device)
+
+    @property
+    def _version_counter(self) -> Storage:
+        return self._storage
+
+    @property
+    def _version(self) -> int:
+        return self._storage.value
+
+    @property
+    def _view_meta(self) -> dict[str, Any] | None:
+        if self._base is None:
+            return None
+        g = self._geom
+        return {"shape": g.shape, "stride": g.strides, "offset": g.offset, "op": self._creation}
+
+    def _is_view(self) -> bool:
+        return self._base is not None
+
+    def _bump_version(self) -> None:
+        self._storage.value += 1
+
+    def __len__(self) -> int:
+        if self._geom.ndim == 0:
+            raise TypeError("len() of a 0-d tensor")
+        return int(self._geom.shape[0])
+
+    __hash__ = object.__hash__
+
+
+def _wrap(dim: int, ndim: int) -> int:
+    rank = ndim or 1
+    if not -rank <= dim < rank:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}],"
+            f" but got {dim})"
+        )
+    return dim
+
+
+def host_array(geom: Geometry, storage: Storage) -> Array:
+    """The numpy view of a cpu tensor; RuntimeError on another device."""
+    if geom.device.type != "cpu":
+        raise RuntimeError(
+            f"a tensor on {geom.device} has no host array: copy it with .cpu() first"
+        )
+    shape, dtype, offset = geom.np_args
+    if geom.numel == 0:
+        return np.empty(shape, dtype)
+    return np.ndarray(shape, dtype, storage.bytes, offset, geom.np_strides)
+
+
+def forget_array(tensor: Tensor) -> None:
+    """Drop the numpy view: geometry or memory changed."""
+    with suppress(AttributeError):
+        del tensor._array
+
+
+_make = object.__new__
+
+
+def wrap(geom: Geometry, storage: Storage) -> Tensor:
+    """A plain tensor over `storage`; its numpy view is made when needed."""
+    made = _make(Tensor)
+    made._geom = geom
+    made._storage = storage
+    made._fn = None
+    made._nr = 0
+    made._base = None
+    return made
+
+
+def adopt(geom: Geometry, array: Array) -> Tensor:
+    """A cpu tensor that takes `array` as its memory: its dtype and strides are `geom`'s."""
+    made = wrap(geom, Storage(array))
+    made._array = array
+    return made

@@ -1,0 +1,145 @@
+"""Owns which rule an operator must meet: the table classes.toml, read once; refuses silence.
+
+Every entry has a reason and a source; one without is an error when the table is read.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from math import inf
+from typing import Any, Final
+
+from mindtorch.laws.judge.precision import FORMATS
+
+TIERS: Final = ("T0", "T1", "ratio", "norm", "T2", "T3", "T4")
+MEANING: Final = {
+    "T0": "bit for bit",
+    "T1": "units in the last place",
+    "ratio": "componentwise ratio, aware of length and cancellation",
+    "norm": "error against the largest element, in units of rounding",
+    "T2": "torch.testing.assert_close defaults",
+    "T3": "the ecosystem's published rules, both versions",
+    "T4": "error ratio against the CPU in the same precision",
+    "none": "no golden value",
+}
+
+
+class ClassTableError(ValueError):
+    """classes.toml is wrong; the message names the entry and the field."""
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """What one operator must meet. `tier` may offer two, such as `T1|ratio`: either is enough."""
+
+    name: str
+    tier: str
+    ulp: tuple[float, float, float]
+    ratio: float
+    magnitude: str
+    reason: str
+    source: str
+    accumulator: str = "float32"
+    norm: float = 0.0
+    steps: tuple[float, float] = (inf, inf)
+    accumulate: float = 0.0
+    signed_zero: bool = False
+
+    @property
+    def tiers(self) -> tuple[str, ...]:
+        return tuple(self.tier.split("|"))
+
+    def ulp_of(self, dtype: str) -> float:
+        """The bound in ULP for results of a float format."""
+        digits = FORMATS[dtype].digits
+        return self.ulp[0 if digits <= 11 else 1 if digits <= 24 else 2]
+
+    def text(self) -> str:
+        """The rule in one line, with its numbers."""
+        parts = []
+        for tier in self.tiers:
+            if tier == "T1":
+                parts.append("T1: ≤ {:g} / {:g} / {:g} ULP (16-bit, float32, float64)".format(
+                    *self.ulp))  # fmt: skip
+            elif tier == "ratio":
+                scale = "the operator" if self.magnitude == "self" else self.magnitude
+                parts.append(f"ratio: |e| ≤ {self.ratio:g} (u_out |g| + u_acc f(|x|)), f = {scale}")
+            elif tier == "norm":
+                more = f" + {self.accumulate:g} u_acc" if self.accumulate else ""
+                parts.append(f"norm: max |e| ≤ ({self.norm:g} u_out{more}) max |g|")
+            else:
+                parts.append(f"{tier}: {MEANING[tier]}")
+        if self.tiers[-1] == "ratio":
+            parts[-1] += f", u_acc of {self.accumulator}"
+        return " or ".join(parts)
+
+
+@cache
+def _tables() -> tuple[dict[str, Requirement], dict[str, dict[str, Any]]]:
+    data = tomllib.loads((files(__package__) / "classes.toml").read_text("utf-8"))
+    made = {name: _requirement(name, entry) for name, entry in data["class"].items()}
+    overrides: dict[str, dict[str, Any]] = {}
+    for names, entry in data["op"].items():
+        _complete(names, entry)
+        for name in names.split():
+            if name in overrides:
+                raise ClassTableError(f"classes.toml: {name} has two entries; keep one")
+            overrides[name] = entry
+    return made, overrides
+
+
+def _complete(name: str, entry: dict[str, Any]) -> None:
+    for field in ("reason", "source"):
+        if not entry.get(field):
+            raise ClassTableError(f"classes.toml: [{name}] has no {field}; every rule states one")
+    for tier in str(entry.get("tier", "T0")).split("|"):
+        if tier not in MEANING:
+            raise ClassTableError(f"classes.toml: [{name}] tier {tier!r} is none of {[*MEANING]}")
+
+
+def _requirement(name: str, entry: dict[str, Any]) -> Requirement:
+    _complete(name, entry)
+    a, b, c = entry["ulp"]
+    return Requirement(
+        name, entry["tier"], (a, b, c), entry.get("ratio", 4.0), entry.get("magnitude", ""),
+        entry["reason"], entry["source"], norm=entry.get("norm", 0.0),
+        steps=tuple(entry.get("steps", (inf, inf))),
+        accumulate=entry.get("accumulate", 0.0),
+        signed_zero=entry.get("signed_zero", False),
+    )  # fmt: skip
+
+
+# The modulus of a complex number takes a square root: these are exact for real numbers only.
+_MODULUS: Final = frozenset(("abs", "sgn", "sign"))
+
+
+def requirement(op: str, tolerance: str, dtype: str = "") -> Requirement:
+    """What row `op` of tolerance class `tolerance` must meet for inputs of `dtype`."""
+    classes, overrides = _tables()
+    if op in _MODULUS and dtype.startswith("complex"):
+        return replace(classes["elementary"], reason="the modulus takes a square root")
+    base = classes.get(tolerance, classes["composite"])
+    entry = overrides.get(op) or overrides.get(op.partition(".")[0])
+    if dtype.startswith("complex") and tolerance != "exact":
+        base = replace(base, signed_zero=False)
+    if entry is None:
+        return base
+    if tolerance == "exact":
+        return replace(base, signed_zero=entry.get("signed_zero", base.signed_zero))
+    known = {k: v for k, v in entry.items() if k in Requirement.__slots__}
+    if "ulp" in known:
+        known["ulp"] = tuple(known["ulp"])
+    return replace(base, **known)
+
+
+def class_named(name: str) -> Requirement:
+    """A class of the table itself; KeyError for an unknown one."""
+    return _tables()[0][name]
+
+
+def classes() -> list[Requirement]:
+    """Every class, in the table's order."""
+    return list(_tables()[0].values())

@@ -1,0 +1,89 @@
+"""Owns the objections that turn a pass into MISTRUSTED; refuses to judge accuracy.
+
+Each guard exists because a published rule passes a real defect: an all-zero softmax, a tail that
+was never written, a result that depends on what memory held before.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from mindtorch.laws.judge.metrics import Errors, same
+from mindtorch.laws.judge.precision import rounded, wide
+
+# benchdnn's shares of zeros beyond which a test proves nothing.
+MOSTLY_ZERO: Final = {"accumulated": 0.9}
+_OTHERWISE: Final = 0.65
+_ENOUGH: Final = 64
+_FEW_VALUES: Final = 4
+
+
+def lost(got: Any, golden: Any, dtype: str) -> str:
+    """Zeros where the reference, rounded to `dtype`, has none."""
+    with np.errstate(all="ignore"):
+        ours, theirs = wide(got) == 0, wide(rounded(golden, dtype)) == 0
+    count = int((ours & ~theirs).sum())
+    if count <= ours.size // 2:
+        return ""
+    return f"{count} of {ours.size} outputs are zero where the reference is not"
+
+
+def zeros(got: Any, kind: str) -> str:
+    """Nearly nothing but zeros: such inputs show little."""
+    if not got.size:
+        return ""
+    share = float((wide(got) == 0).mean())
+    if got.size >= _ENOUGH and share > MOSTLY_ZERO.get(kind, _OTHERWISE):
+        return f"{share:.0%} of the outputs are zero: the inputs prove little"
+    return ""
+
+
+def constant(golden: Any) -> str:
+    """A reference with hardly any different values shows nothing about indexing."""
+    if golden.size < _ENOUGH:
+        return ""
+    count = np.unique(golden.reshape(-1)[:4096]).size
+    if count >= _FEW_VALUES:
+        return ""
+    return f"the reference has {count} different values among {golden.size}"
+
+
+def tail(found: Errors, limit: float) -> str:
+    """The last 32 bytes judged alone: unwritten tails hide among many good elements."""
+    block = max(32 * 8 // _bits(found), 1)
+    if found.ulp.size < 4 * block:
+        return ""
+    distance = np.abs(found.ulp)
+    last, rest = float(distance[-block:].max()), float(distance[:-block].max())
+    if last > max(16 * rest, 4 * limit, 4.0):
+        return f"the last {block} elements err by {last:.3g} ULP, all others by ≤ {rest:.3g}"
+    return ""
+
+
+def _bits(found: Errors) -> int:
+    return {11: 16, 8: 16, 24: 32}.get(found.form.digits, 64)
+
+
+def second_run(first: Any, second: Any) -> str:
+    """Results of one input that differ between two runs with different memory contents."""
+    with np.errstate(all="ignore"):
+        differ = int((~same(first, second)).sum())
+    if not differ:
+        return ""
+    return f"a second run differs in {differ} of {first.size} elements"
+
+
+def trespass(inputs: int, outputs: int) -> list[str]:
+    """Memory that changed and may not have."""
+    found = []
+    if inputs:
+        found.append(f"{_elements(inputs)} of an input's memory changed")
+    if outputs:
+        found.append(f"{_elements(outputs)} outside of the output changed")
+    return found
+
+
+def _elements(count: int) -> str:
+    return "1 element" if count == 1 else f"{count} elements"

@@ -1,0 +1,23 @@
+"""Owns the names of torch.nn.functional; each is a row, its body for a composite of a layer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._functional.publish import LAYERS, layer
+from .._tensor.loading import load
+
+load()
+
+__all__ = sorted(LAYERS)
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(f"module 'mindtorch.nn.functional' has no attribute '{name}'")
+    function = globals()[name] = layer(name)
+    return function
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,31 @@
+"""Owns the named tuples of rows with several named results: torch.return_types, by schema."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from functools import cache
+from typing import Any
+
+from .spec import OPS, Op
+
+
+def named_tuple(op: Op) -> Any:
+    """The class of an op's results; None where it has one, or they have no names."""
+    names = [r.name for r in op.schema.returns]
+    if len(names) < 2 or not all(names) or not op.places:
+        return None
+    return _kind(op.base_name, tuple(names))
+
+
+@cache
+def _kind(name: str, fields: tuple[str, ...]) -> Any:
+    kind = namedtuple(name, fields)  # type: ignore[misc]
+    kind.__module__ = "mindtorch.return_types"
+    kind.__doc__ = f"What torch.{name} gives: {', '.join(fields)}."
+    return kind
+
+
+def by_name(name: str) -> Any:
+    """The class called `name`; None where no row gives it."""
+    kinds = (named_tuple(op) for op in OPS.values() if op.base_name == name)
+    return next((kind for kind in kinds if kind is not None), None)

@@ -1,0 +1,131 @@
+"""Rows that make tensors from numbers."""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import Any
+
+import numpy as np
+
+from ...._tensor import dtype as dt
+from ...._tensor.device import device as Device
+from ...._tensor.device import resolve
+from ...._tensor.dtype import dtype as Dtype
+from ...._tensor.geometry import Geometry, contiguous, geometry
+from ...._tensor.types import Array, Number
+from ...samples import Sample, calls
+from ...spec import call, op
+
+
+def filled(size: tuple[int, ...], value: Number, out: Geometry) -> Array:
+    """A fresh array of one value: np.full and np.ones take twice as long for a few elements."""
+    array = np.empty(size, out.dtype.np)
+    if isinstance(value, complex) and out.dtype.category != dt.COMPLEX:
+        raise RuntimeError("value cannot be converted to type without overflow")
+    array.fill(value)
+    return array
+
+
+def _shape(size: tuple[int, ...]) -> tuple[int, ...]:
+    for n in size:
+        if n < 0:
+            raise RuntimeError(f"Trying to create tensor with negative dimension {n}: {list(size)}")
+    return size
+
+
+def _full(
+    size: tuple[int, ...],
+    fill_value: Number,
+    dtype: Dtype | None = None,
+    device: Device | None = None,
+) -> Geometry:
+    dtype = dtype or dt.SCALAR_DTYPES[fill_value.__class__]()
+    return contiguous(_shape(size), dtype, resolve(device))
+
+
+op(
+    "full(int[] size, Scalar fill_value, *, ScalarType? dtype=None, Device? device=None) -> Tensor",
+    infer=_full,
+    cpu=lambda size, fill_value, dtype, device, *, out: filled(size, fill_value, out),
+    compute="raw",
+    aclnn=call("aclnnInplaceFillScalar", "out", "fill_value"),
+    grad={},
+    tolerance="exact",
+    surface="none",
+    samples=calls(((2, 3), 1.5), ((2,), 3), ((), True)),
+)
+
+op(
+    "zeros(int[] size, *, ScalarType? dtype=None, Device? device=None) -> Tensor",
+    infer=lambda size, dtype, device: contiguous(
+        _shape(size), dtype or dt.get_default_dtype(), resolve(device)
+    ),
+    cpu=lambda size, dtype, device, *, out: np.zeros(size, out.dtype.np),
+    compute="raw",
+    aclnn=call("aclnnInplaceZero", "out"),
+    grad={},
+    tolerance="exact",
+    surface="none",
+    samples=calls(((2, 3),), ((0, 2),), Sample(((2,),), {"dtype": "int32"})),
+)
+
+op(
+    "ones(int[] size, *, ScalarType? dtype=None, Device? device=None) -> Tensor",
+    infer=lambda size, dtype, device: contiguous(
+        _shape(size), dtype or dt.get_default_dtype(), resolve(device)
+    ),
+    cpu=lambda size, dtype, device, *, out: filled(size, 1, out),
+    compute="raw",
+    aclnn=call("aclnnInplaceOne", "out"),
+    grad={},
+    tolerance="exact",
+    surface="none",
+    samples=calls(((2, 3),), ((0, 2),), Sample(((2,),), {"dtype": "int32"})),
+)
+
+
+def _empty_strided(
+    size: Any, stride: Any, dtype: Dtype | None = None, device: Device | str | int | None = None
+) -> Geometry:
+    return geometry(_shape(size), stride, 0, dtype or dt.get_default_dtype(), resolve(device))
+
+
+op(
+    "empty_strided(int[] size, int[] stride, *, ScalarType? dtype=None, Device? device=None)"
+    " -> Tensor",
+    infer=_empty_strided,
+    grad={},
+    tolerance="random",
+    surface="none",
+    unsampled="its elements are whatever the memory held",
+)
+
+
+def _arange(start: Any, end: Any, step: Any = 1, dtype: Any = None, device: Any = None) -> Geometry:
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if (end - start) * step < 0:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    if dtype is None:
+        whole = all(isinstance(v, int) for v in (start, end, step))
+        dtype = dt.int64 if whole else dt.get_default_dtype()
+    return contiguous((ceil((end - start) / step),), dtype, resolve(device))
+
+
+def _arange_values(start: Any, end: Any, step: Any, dtype: Any, device: Any, *, out: Any) -> Any:
+    wide = np.int64 if out.dtype.category <= dt.INTEGER else np.float64
+    return (np.arange(out.numel, dtype=wide) * wide(step) + wide(start)).astype(out.dtype.np)
+
+
+op(
+    "arange(Number start, Number end, Number step=1, *, ScalarType? dtype=None,"
+    " Device? device=None) -> Tensor",
+    infer=_arange,
+    cpu=_arange_values,
+    compute="raw",
+    aclnn=call("aclnnArange", "start", "end", "step", "out"),
+    grad={},
+    tolerance="rounded",
+    surface="none",
+    samples=calls((0, 5), (1.0, 2.5, 0.5), (5, 0, -2), Sample((0, 3, 0), error=True)),
+)

@@ -1,0 +1,117 @@
+"""Rows that make evenly spaced numbers and identity matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...._tensor import dtype as dt
+from ...._tensor.device import device as Device
+from ...._tensor.device import resolve
+from ...._tensor.dtype import dtype as Dtype
+from ...._tensor.geometry import Geometry, contiguous
+from ...samples import Sample, calls
+from ...spec import aten, call, composite, op
+
+
+def _line(
+    start: Any,
+    end: Any,
+    steps: int,
+    dtype: Dtype | None = None,
+    device: Device | str | int | None = None,
+) -> Geometry:
+    if steps < 0:
+        raise RuntimeError("number of steps must be non-negative")
+    if dtype is None:
+        complex_ends = isinstance(start, complex) or isinstance(end, complex)
+        dtype = dt.get_default_dtype()
+        dtype = dtype.to_complex() if complex_ends else dtype
+    return contiguous((steps,), dtype, resolve(device))
+
+
+def _linspace(start: Any, end: Any, steps: int, dtype: Any, device: Any, *, out: Any) -> Any:
+    if steps < 2:
+        return np.full(steps, start, out.dtype.np)
+    if out.dtype.category <= dt.INTEGER:
+        return np.linspace(float(start), float(end), steps).astype(out.dtype.np)
+    # From both ends towards the middle, so that the last value is `end` itself.
+    wide = np.float32 if out.dtype.itemsize == 2 else out.dtype.np
+    kind = np.dtype(wide).type
+    step = kind((kind(end) - kind(start)) / kind(steps - 1))
+    index = np.arange(steps)
+    low = kind(start) + step * index.astype(wide)
+    high = kind(end) - step * (steps - 1 - index).astype(wide)
+    return np.where(index < steps // 2, low, high).astype(out.dtype.np)
+
+
+op(
+    "linspace(Number start, Number end, int steps, *, ScalarType? dtype=None, Device? device=None)"
+    " -> Tensor",
+    infer=_line,
+    cpu=_linspace,
+    compute="raw",
+    aclnn=call("aclnnLinspace", "start", "end", "steps", "out"),
+    grad={},
+    samples=lambda: [Sample(a) for a in ((0.0, 1.0, 5), (-2, 3, 7), (1.5, 1.5, 1), (0, 10, 0))],
+    tolerance="elementary",
+    surface="function",
+)
+
+
+def _eye(
+    n: int, m: int | None = None, dtype: Dtype | None = None, device: Device | None = None
+) -> Geometry:
+    m = n if m is None else m
+    for size in (n, m):
+        if size < 0:
+            raise RuntimeError(f"n must be greater or equal to 0, got {size}")
+    return contiguous((n, m), dtype or dt.get_default_dtype(), resolve(device))
+
+
+op(
+    "eye(int n, int? m=None, *, ScalarType? dtype=None, Device? device=None) -> Tensor",
+    infer=_eye,
+    cpu=lambda n, m, dtype, device, *, out: np.eye(n, m, dtype=out.dtype.np),
+    compute="raw",
+    aclnn=call("aclnnEye", "n", lambda a: a["n"] if a["m"] is None else a["m"], "out"),
+    grad={},
+    samples=lambda: [Sample(a) for a in ((3,), (3, 3), (2, 4), (0, 2))],
+    tolerance="exact",
+)
+
+
+@composite(
+    "logspace(Number start, Number end, int steps, float base=10.0, *, ScalarType? dtype=None,"
+    " Device? device=None) -> Tensor",
+    samples=calls((0.0, 2.0, 5), (-1, 1, 3, 2.0)),
+    tolerance="composite",
+)
+def logspace(
+    start: Any, end: Any, steps: int, base: float = 10.0, dtype: Any = None, device: Any = None
+) -> Any:
+    """`base` to the power of `steps` evenly spaced numbers."""
+    return aten.pow(base, aten.linspace(start, end, steps, dtype=dtype, device=device))
+
+
+def _triangle(name: str, keep: str) -> None:
+    def indices(
+        row: int, col: int, offset: int = 0, dtype: Any = None, device: Device | None = None
+    ) -> Any:
+        mask = getattr(aten, keep)(aten.ones((row, col), dtype=None, device=device), offset)
+        places = aten.transpose(aten.nonzero(mask), 0, 1)
+        return places if dtype is None else aten.to(places, dtype)
+
+    indices.__doc__ = f"Row and column indices of the elements that torch.{keep} keeps: `[2, N]`."
+    composite(
+        f"{name}(int row, int col, int offset=0, *, ScalarType? dtype=None, Device? device=None)"
+        " -> Tensor",
+        indices,
+        samples=calls((3, 4), (3, 3, 1), (2, 4, -1)),
+        tolerance="exact",
+    )
+
+
+_triangle("tril_indices", "tril")
+_triangle("triu_indices", "triu")

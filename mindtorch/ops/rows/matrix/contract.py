@@ -1,0 +1,172 @@
+"""Rows of einsum, tensordot and their like: products that only rearrange for matmul."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from ...._tensor.tensor import Tensor
+from ...samples import Arg, Sample, calls
+from ...spec import aten, composite
+
+
+@composite(
+    "tensordot(Tensor a, Tensor b, Any dims=2) -> Tensor",
+    samples=calls(
+        (Arg((2, 3, 4)), Arg((3, 4, 2))),
+        (Arg((2, 3)), Arg((4, 2)), ((0,), (1,))),
+        Sample((Arg((2, 3)), Arg((4, 2)), 1), error=True),
+    ),
+    tolerance="accumulated",
+)
+def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Any:
+    """The sum of products over `dims`: a count, or the dimensions of `a` and of `b`."""
+    if isinstance(dims, int):
+        dims = (tuple(range(a.ndim - dims, a.ndim)), tuple(range(dims)))
+    left = [d % a.ndim for d in dims[0]]
+    right = [d % b.ndim for d in dims[1]]
+    for d, e in zip(left, right, strict=True):
+        if a.shape[d] != b.shape[e]:
+            raise RuntimeError(
+                f"contracted dimensions need to match, but first has size {a.shape[d]} in dim {d}"
+                f" and second has size {b.shape[e]} in dim {e}"
+            )
+    keep_a = [d for d in range(a.ndim) if d not in left]
+    keep_b = [d for d in range(b.ndim) if d not in right]
+    inner = prod(a.shape[d] for d in left)
+    shape = tuple(a.shape[d] for d in keep_a) + tuple(b.shape[d] for d in keep_b)
+    rows = aten.reshape(aten.permute(a, (*keep_a, *left)), (-1, inner))
+    columns = aten.reshape(aten.permute(b, (*right, *keep_b)), (inner, -1))
+    return aten.reshape(aten.mm(rows, columns), shape)
+
+
+def _letters(spec: str, ndim: int, at: int) -> list[str]:
+    """One label per dimension; those under an ellipsis are counted from its end."""
+    if "..." not in spec:
+        if len(spec) != ndim:
+            raise RuntimeError(
+                f"einsum(): the number of subscripts in the equation ({len(spec)})"
+                f" does not match the number of dimensions ({ndim}) for operand {at} and no"
+                " ellipsis was given"
+            )
+        return list(spec)
+    head, tail = spec.split("...")
+    hidden = ndim - len(head) - len(tail)
+    return [*head, *(f".{hidden - i}" for i in range(hidden)), *tail]
+
+
+def _output(labels: Sequence[list[str]], arrow: str | None) -> list[str]:
+    flat = [x for row in labels for x in row]
+    dots = sorted({x for x in flat if x[0] == "."}, key=lambda x: -int(x[1:]))
+    if arrow is None:
+        return [*dots, *sorted({x for x in flat if x[0] != "." and flat.count(x) == 1})]
+    found: list[str] = []
+    for part in arrow.replace("...", "@"):
+        found += dots if part == "@" else [part]
+    return found
+
+
+def _diagonals(t: Tensor, labels: list[str]) -> tuple[Tensor, list[str]]:
+    """Repeated labels of one operand become one dimension."""
+    for label in set(labels):
+        while labels.count(label) > 1:
+            first = labels.index(label)
+            second = labels.index(label, first + 1)
+            t = aten.diagonal(t, 0, first, second)
+            labels = [x for i, x in enumerate(labels) if i not in (first, second)] + [label]
+    return t, labels
+
+
+def _aligned(t: Tensor, labels: list[str], order: Sequence[str]) -> Tensor:
+    """`t` with a dimension for every label of `order`, of size 1 where it has none."""
+    present = [x for x in order if x in labels]
+    t = aten.permute(t, tuple(labels.index(x) for x in present))
+    sizes = iter(t.shape)
+    return aten.reshape(t, tuple(next(sizes) if x in labels else 1 for x in order))
+
+
+def _sum_out(t: Tensor, labels: list[str], keep: set[str]) -> tuple[Tensor, list[str]]:
+    gone = tuple(i for i, x in enumerate(labels) if x not in keep)
+    return (aten.sum(t, gone), [x for x in labels if x in keep]) if gone else (t, labels)
+
+
+def _pair(
+    a: Tensor, la: list[str], b: Tensor, lb: list[str], keep: set[str]
+) -> tuple[Tensor, list[str]]:
+    """Two operands into one: shared labels that stay are batches, others are contracted."""
+    a, la = _sum_out(a, la, keep | set(lb))
+    b, lb = _sum_out(b, lb, keep | set(la))
+    shared = [x for x in la if x in lb]
+    batch, inner = [x for x in shared if x in keep], [x for x in shared if x not in keep]
+    # A size of 1 on one side only is broadcast, which a contraction can't do.
+    if any(a.shape[la.index(x)] != b.shape[lb.index(x)] for x in shared):
+        order = [*la, *(x for x in lb if x not in la)]
+        made = _aligned(a, la, order) * _aligned(b, lb, order)
+        return _sum_out(made, order, keep)
+    rows, columns = [x for x in la if x not in shared], [x for x in lb if x not in shared]
+    size = {**dict(zip(la, a.shape, strict=True)), **dict(zip(lb, b.shape, strict=True))}
+    left = aten.permute(a, tuple(la.index(x) for x in (*batch, *rows, *inner)))
+    right = aten.permute(b, tuple(lb.index(x) for x in (*batch, *inner, *columns)))
+    n, m, k, c = (prod(size[x] for x in group) for group in (batch, rows, inner, columns))
+    made = aten.bmm(aten.reshape(left, (n, m, k)), aten.reshape(right, (n, k, c)))
+    order = [*batch, *rows, *columns]
+    return aten.reshape(made, tuple(size[x] for x in order)), order
+
+
+@composite(
+    "einsum(str equation, Tensor[] operands) -> Tensor",
+    variadic=True,
+    samples=calls(
+        ("bij,bjk->bik", [Arg((2, 3, 4)), Arg((2, 4, 2))]),
+        ("ii->i", [Arg((3, 3))]),
+        ("ij,j", [Arg((2, 3)), Arg((3,))]),
+        ("...i,ij,j->...", [Arg((2, 3)), Arg((3, 4)), Arg((4,))]),
+        Sample(("ij->i", [Arg((2,))]), error=True),
+    ),
+    tolerance="accumulated",
+)
+def einsum(equation: str, operands: Any) -> Any:
+    """Products summed by subscripts, such as "bij,bjk->bik"; operands are taken left to right."""
+    tensors = list(operands)
+    left, _, right = equation.replace(" ", "").partition("->")
+    specs = left.split(",")
+    if len(specs) != len(tensors):
+        raise ValueError(
+            "einsum(): more operands were provided than specified in the equation"
+            if len(tensors) > len(specs)
+            else "einsum(): fewer operands were provided than specified in the equation"
+        )
+    labels = [_letters(s, t.ndim, i) for i, (s, t) in enumerate(zip(specs, tensors, strict=True))]
+    wanted = _output(labels, right if "->" in equation else None)
+    t, held = _diagonals(tensors[0], labels[0])
+    for i in range(1, len(tensors)):
+        other, theirs = _diagonals(tensors[i], labels[i])
+        later = {x for row in labels[i + 1 :] for x in row}
+        t, held = _pair(t, held, other, theirs, set(wanted) | later)
+    t, held = _sum_out(t, held, set(wanted))
+    return aten.permute(t, tuple(held.index(x) for x in wanted))
+
+
+@composite(
+    "chain_matmul(Tensor[] matrices) -> Tensor",
+    variadic=True,
+    samples=calls(([Arg((2, 3)), Arg((3, 4)), Arg((4, 2))],)),
+    # torch's own says that it is deprecated for linalg.multi_dot.
+    oracle=lambda torch: lambda matrices: torch.linalg.multi_dot(list(matrices)),
+    tolerance="accumulated",
+)
+def chain_matmul(matrices: Any) -> Any:
+    """The product of matrices, left to right."""
+    product = matrices[0]
+    for matrix in matrices[1:]:
+        product = aten.mm(product, matrix)
+    return product
+
+
+composite(
+    "vdot(Tensor self, Tensor other) -> Tensor",
+    lambda self, other: aten.dot(aten.conj_of(self), other),
+    samples=calls((Arg((4,)), Arg((4,), low=-1))),
+    tolerance="accumulated",
+)

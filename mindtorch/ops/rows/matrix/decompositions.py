@@ -1,0 +1,320 @@
+"""Rows of matrix inverses and decompositions, by numpy's LAPACK on cpu.
+
+Gradients follow the identities in Giles, "Collected matrix derivative results" (2008), written in
+ops so that they can be differentiated again. Real matrices only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...._tensor import dtype as dt
+from ...._tensor.geometry import Geometry
+from ...._tensor.tensor import Tensor
+from ...._tensor.types import Array
+from ...rules import broadcast
+from ...samples import Arg, Sample
+from ...spec import aten, op
+
+
+class LinAlgError(RuntimeError):
+    """A matrix has no inverse or decomposition; the message names the operation."""
+
+
+def square(name: str) -> Callable[..., Any]:
+    """Rule of ops on batches of square matrices: the result has the input's shape."""
+
+    def infer(self: Geometry, *_: Any) -> Geometry:
+        check_square(name, self)
+        return self.fresh(self.shape, None, column_major(self.shape))
+
+    return infer
+
+
+def check_square(name: str, g: Geometry) -> None:
+    """RuntimeError in torch's words unless `g` holds floating square matrices."""
+    if g.ndim < 2:
+        raise RuntimeError(f"{name}: The input tensor A must have at least 2 dimensions.")
+    if g.shape[-1] != g.shape[-2]:
+        raise RuntimeError(
+            f"{name}: A must be batches of square matrices, but they are {g.shape[-2]} by"
+            f" {g.shape[-1]} matrices"
+        )
+    if g.dtype.category < dt.FLOAT or g.dtype in (dt.float16, dt.bfloat16):
+        raise RuntimeError(
+            f"{name}: Expected a floating point or complex tensor as input. Got {g.dtype.legacy}"
+        )
+
+
+def column_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides of batches of matrices as LAPACK leaves them: columns are contiguous."""
+    rows, columns = shape[-2], shape[-1]
+    strides = [1, max(rows, 1)]
+    step = max(rows, 1) * max(columns, 1)
+    for n in reversed(shape[:-2]):
+        strides.insert(0, step)
+        step *= max(n, 1)
+    return tuple(strides)
+
+
+def _guarded(name: str, kernel: Any) -> Callable[..., Any]:
+    def run(*args: Any) -> Array:
+        try:
+            return kernel(*args)
+        except np.linalg.LinAlgError:
+            raise LinAlgError(
+                f"{name}: (Batch element 0): The diagonal element is zero, the inversion could not"
+                " be completed because the input matrix is singular."
+                if name != "linalg.cholesky"
+                else "linalg.cholesky: (Batch element 0): The factorization could not be completed"
+                " because the input is not positive-definite."
+            ) from None
+
+    return run
+
+
+def _t(t: Tensor) -> Tensor:
+    return aten.transpose(t, -2, -1)
+
+
+def _matrices(*more: Any) -> Callable[..., Any]:
+    values = ((4.0, 1.0, 0.5), (1.0, 3.0, -0.5), (0.5, -0.5, 2.0))
+    return lambda: [Sample((Arg((3, 3), d, values=values), *more)) for d in ("float32", "float64")]
+
+
+op(
+    "linalg_inv(Tensor A) -> Tensor",
+    infer=square("linalg.inv"),
+    cpu=_guarded("linalg.inv", np.linalg.inv),
+    grad={"A": lambda grad, result: -(_t(result) @ grad @ _t(result))},
+    samples=_matrices(),
+    tolerance="composite",
+    surface="linalg",
+    oracle=lambda torch: torch.linalg.inv,
+)
+
+
+def _scalars(self: Geometry) -> Geometry:
+    check_square("linalg.det", self)
+    return self.fresh(self.shape[:-2])
+
+
+def _spread(t: Tensor) -> Tensor:
+    return aten.unsqueeze(aten.unsqueeze(t, -1), -1)
+
+
+op(
+    "linalg_det(Tensor A) -> Tensor",
+    infer=_scalars,
+    cpu=np.linalg.det,
+    grad={"A": lambda grad, A, result: _spread(grad * result) * _t(aten.linalg_inv(A))},
+    samples=_matrices(),
+    tolerance="composite",
+    surface="linalg",
+    oracle=lambda torch: torch.linalg.det,
+)
+op(
+    "linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)",
+    infer=lambda A: (_scalars(A), _scalars(A)),
+    cpu=lambda A: tuple(np.linalg.slogdet(A)),
+    grad={
+        "A": lambda grad_logabsdet, A: (
+            None if grad_logabsdet is None else _spread(grad_logabsdet) * _t(aten.linalg_inv(A))
+        )
+    },
+    samples=_matrices(),
+    tolerance="composite",
+    surface="linalg",
+    oracle=lambda torch: torch.linalg.slogdet,
+)
+
+
+def _solve_infer(A: Geometry, B: Geometry) -> Geometry:
+    check_square("linalg.solve", A)
+    vector = _is_vector(A, B)
+    rows = B.shape[-1] if vector else B.shape[-2]
+    if rows != A.shape[-1]:
+        raise RuntimeError(
+            f"linalg.solve: Incompatible shapes of A and B for the equation AX = B"
+            f" ({A.shape[-2]}x{A.shape[-1]} and {rows}x{1 if vector else B.shape[-1]})"
+        )
+    if vector:
+        return A.fresh((*A.shape[:-2], rows))
+    shape = (*broadcast(A.shape[:-2], B.shape[:-2]), *B.shape[-2:])
+    return A.fresh(shape, None, column_major(shape))
+
+
+def _is_vector(A: Tensor | Array | Geometry, B: Tensor | Array | Geometry) -> bool:
+    return B.ndim == 1 or (A.ndim - 1 == B.ndim and tuple(B.shape) == tuple(A.shape[:-1]))
+
+
+def _solve(A: Array, B: Array) -> Array:
+    return np.linalg.solve(A, B[..., None])[..., 0] if _is_vector(A, B) else np.linalg.solve(A, B)
+
+
+def _solve_grad_a(grad: Tensor, A: Tensor, B: Tensor, result: Tensor) -> Tensor:
+    found = aten._linalg_solve(_t(A), grad)
+    if _is_vector(A, B):
+        found, result = aten.unsqueeze(found, -1), aten.unsqueeze(result, -1)
+    return -(found @ _t(result))
+
+
+op(
+    "_linalg_solve(Tensor A, Tensor B) -> Tensor",
+    infer=_solve_infer,
+    cpu=_guarded("linalg.solve", _solve),
+    grad={
+        "A": _solve_grad_a,
+        "B": lambda grad, A: aten._linalg_solve(_t(A), grad),
+    },
+    samples=lambda: [
+        *_matrices(Arg((3, 2), "float64"))()[1:],
+        *_matrices(Arg((3,), "float32"))()[:1],
+    ],
+    tolerance="composite",
+    surface="none",
+    oracle=lambda torch: torch.linalg.solve,
+)
+
+
+def _cholesky_grad(grad: Any, result: Any) -> Any:
+    lower = aten.tril(_t(result) @ grad)
+    middle = lower - aten.diag_embed(aten.diagonal(lower, 0, -2, -1)) * 0.5
+    inverse = aten.linalg_inv(result)
+    found = _t(inverse) @ middle @ inverse
+    return (found + _t(found)) * 0.5
+
+
+op(
+    "_linalg_cholesky(Tensor self) -> Tensor",
+    infer=square("linalg.cholesky"),
+    cpu=_guarded("linalg.cholesky", np.linalg.cholesky),
+    grad={"self": _cholesky_grad},
+    # Differences of one element leave the symmetric matrices: gradients are tested with torch's.
+    samples=lambda: [Sample((Arg((2, 2), values=((2.0, 0.5), (0.5, 1.0)), grad=False),))],
+    tolerance="composite",
+    surface="none",
+    oracle=lambda torch: torch.linalg.cholesky,
+)
+
+
+_SIGNS = (
+    "vectors are unique only up to signs that LAPACK builds choose differently: the tests of linalg"
+    " compare what is unique"
+)
+
+
+def _eigh_infer(A: Geometry, UPLO: str = "L") -> tuple[Geometry, ...]:
+    check_square("linalg.eigh", A)
+    return A.fresh(A.shape[:-1]), A.fresh(A.shape, None, column_major(A.shape))
+
+
+def _gaps(values: Tensor) -> Tensor:
+    """`v_j - v_i` with ones on the diagonal."""
+    gaps = aten.unsqueeze(values, -2) - aten.unsqueeze(values, -1)
+    return gaps + aten.diag_embed(aten.ones_like(values))
+
+
+def _eigh_grad(grads: tuple[Tensor, ...], eigenvalues: Tensor, eigenvectors: Tensor) -> Tensor:
+    by_value, by_vector = grads
+    inner = _t(eigenvectors) @ by_vector / _gaps(eigenvalues)
+    off = inner - aten.diag_embed(aten.diagonal(inner, 0, -2, -1))
+    inner = off + aten.diag_embed(by_value)
+    found = eigenvectors @ inner @ _t(eigenvectors)
+    return (found + _t(found)) * 0.5
+
+
+op(
+    "linalg_eigh(Tensor A, str UPLO='L') -> (Tensor eigenvalues, Tensor eigenvectors)",
+    infer=_eigh_infer,
+    cpu=lambda A, UPLO: tuple(np.linalg.eigh(A, UPLO)),
+    grad={"A": _eigh_grad},
+    tolerance="composite",
+    surface="linalg",
+    unsampled=_SIGNS,
+)
+
+
+def _svd_infer(A: Geometry, full_matrices: bool = True, driver: Any = None) -> tuple[Geometry, ...]:
+    m, n = A.shape[-2], A.shape[-1]
+    k = min(m, n)
+    batch = tuple(A.shape[:-2])
+    left = (*batch, m, m if full_matrices else k)
+    right = (*batch, n if full_matrices else k, n)
+    return A.fresh(left, None, column_major(left)), A.fresh((*batch, k)), A.fresh(right)
+
+
+def _svd_grad(
+    grads: tuple[Tensor, ...], U: Tensor, S: Tensor, Vh: Tensor, A_geom: Geometry
+) -> Tensor:
+    k = S.shape[-1]
+    by_u, by_s, by_vh = grads
+    u, vh = aten.narrow(U, -1, 0, k), aten.narrow(Vh, -2, 0, k)
+    by_u, by_vh = aten.narrow(by_u, -1, 0, k), aten.narrow(by_vh, -2, 0, k)
+    v, by_v = _t(vh), _t(by_vh)
+    gaps = _gaps(S * S)
+    gaps = (
+        gaps - aten.diag_embed(aten.diagonal(gaps, 0, -2, -1)) + aten.diag_embed(aten.ones_like(S))
+    )
+    row, column = aten.unsqueeze(S, -2), aten.unsqueeze(S, -1)
+    left = _skew(_t(u) @ by_u) / gaps
+    right = _skew(vh @ by_v) / gaps
+    inner = left * row + column * right
+    inner = inner + aten.diag_embed(by_s)
+    found = u @ inner
+    if A_geom.shape[-2] > k:
+        found = found + _rest(u, by_u) / row
+    found = found @ vh
+    if A_geom.shape[-1] > k:
+        found = found + u @ (_t(_rest(v, by_v)) / column)
+    return found
+
+
+def _skew(t: Any) -> Any:
+    return t - _t(t)
+
+
+def _rest(basis: Tensor, grad: Tensor) -> Tensor:
+    """The part of `grad` outside the span of `basis`."""
+    return grad - basis @ (_t(basis) @ grad)
+
+
+op(
+    "linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None)"
+    " -> (Tensor U, Tensor S, Tensor Vh)",
+    infer=_svd_infer,
+    cpu=lambda A, full_matrices, driver: tuple(np.linalg.svd(A, full_matrices)),
+    grad={"A": _svd_grad},
+    tolerance="composite",
+    surface="linalg",
+    unsampled=_SIGNS,
+)
+
+
+def _qr_infer(A: Geometry, mode: str = "reduced") -> tuple[Geometry, ...]:
+    m, n = A.shape[-2], A.shape[-1]
+    k = m if mode == "complete" else min(m, n)
+    batch = tuple(A.shape[:-2])
+    return A.fresh((*batch, m, k), None, column_major((*batch, m, k))), A.fresh((*batch, k, n))
+
+
+def _qr_grad(grads: tuple[Tensor, ...], Q: Tensor, R: Tensor) -> Tensor:
+    by_q, by_r = grads
+    inner = R @ _t(by_r) - _t(by_q) @ Q
+    inner = aten.tril(inner) + _t(aten.tril(inner, -1))
+    found = by_q + Q @ inner
+    return found @ _t(aten.linalg_inv(R))
+
+
+op(
+    "linalg_qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)",
+    infer=_qr_infer,
+    cpu=lambda A, mode: tuple(np.linalg.qr(A, mode)),
+    grad={"A": _qr_grad},
+    tolerance="composite",
+    surface="linalg",
+    unsampled=_SIGNS,
+)

@@ -1,0 +1,293 @@
+"""Rows of matrix products with fixed ranks, their fused forms, and what is made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...._tensor import dtype as dt
+from ...._tensor.geometry import Geometry
+from ...._tensor.tensor import Tensor
+from ...._tensor.types import Array, Number
+from ...rules import broadcast
+from ...samples import Arg, Sample, calls
+from ...spec import Derivative, aten, call, composite, op
+
+TYPES = ("float32", "float64", "float16", "bfloat16")
+
+
+def _same_dtype(a: Geometry, b: Geometry) -> None:
+    if a.dtype is not b.dtype:
+        raise RuntimeError(
+            "expected m1 and m2 to have the same dtype, but got: "
+            f"{_cpp(a.dtype)} != {_cpp(b.dtype)}"
+        )
+
+
+def _cpp(d: Any) -> str:
+    names = {dt.float32: "float", dt.float64: "double", dt.float16: "c10::Half",
+             dt.bfloat16: "c10::BFloat16", dt.int64: "long long", dt.int32: "int"}  # fmt: skip
+    return names.get(d, str(d).removeprefix("torch."))
+
+
+def _mm(self: Geometry, mat2: Geometry) -> Geometry:
+    if self.ndim != 2:
+        raise RuntimeError("self must be a matrix")
+    if mat2.ndim != 2:
+        raise RuntimeError("mat2 must be a matrix")
+    _same_dtype(self, mat2)
+    if self.shape[1] != mat2.shape[0]:
+        raise RuntimeError(
+            f"mat1 and mat2 shapes cannot be multiplied ({self.shape[0]}x{self.shape[1]} and"
+            f" {mat2.shape[0]}x{mat2.shape[1]})"
+        )
+    return self.fresh((self.shape[0], mat2.shape[1]))
+
+
+def _t(t: Tensor) -> Tensor:
+    return aten.conj_of(aten.transpose(t, -2, -1))
+
+
+op(
+    "mm(Tensor self, Tensor mat2) -> Tensor",
+    infer=_mm,
+    cpu=np.matmul,
+    aclnn=call("aclnnMm", "self", "mat2", "out", "cube_math_type"),
+    grad={
+        "self": lambda grad, mat2: aten.mm(grad, _t(mat2)),
+        "mat2": lambda grad, self: aten.mm(_t(self), grad),
+    },
+    samples=lambda: (
+        [Sample((Arg((2, 3), d), Arg((3, 4), d, high=2.5))) for d in TYPES]
+        + [Sample((Arg((2, 0)), Arg((0, 3)))), Sample((Arg((2, 3)), Arg((2, 3))), error=True)]
+    ),
+    tolerance="accumulated",
+    autocast="lower",
+)
+
+
+def _bmm(self: Geometry, mat2: Geometry) -> Geometry:
+    if self.ndim != 3:
+        raise RuntimeError("batch1 must be a 3D tensor")
+    if mat2.ndim != 3:
+        raise RuntimeError("batch2 must be a 3D tensor")
+    if self.shape[0] != mat2.shape[0] or self.shape[2] != mat2.shape[1]:
+        raise RuntimeError(
+            "Expected size for first two dimensions of batch2 tensor to be:"
+            f" [{self.shape[0]}, {self.shape[2]}] but got: [{mat2.shape[0]}, {mat2.shape[1]}]."
+        )
+    return self.fresh((self.shape[0], self.shape[1], mat2.shape[2]))
+
+
+op(
+    "bmm(Tensor self, Tensor mat2) -> Tensor",
+    infer=_bmm,
+    cpu=np.matmul,
+    aclnn=call("aclnnBatchMatMul", "self", "mat2", "out", "cube_math_type"),
+    grad={
+        "self": lambda grad, mat2: aten.bmm(grad, _t(mat2)),
+        "mat2": lambda grad, self: aten.bmm(_t(self), grad),
+    },
+    samples=lambda: (
+        [Sample((Arg((2, 2, 3), d), Arg((2, 3, 4), d, high=2.5))) for d in TYPES]
+        + [Sample((Arg((2, 2, 3)), Arg((3, 3, 4))), error=True)]
+    ),
+    tolerance="accumulated",
+    autocast="lower",
+)
+
+
+def _fused_rule(product: Callable[..., Any]) -> Callable[..., Any]:
+    def infer(
+        self: Geometry, a: Geometry, b: Geometry, beta: Number = 1, alpha: int = 1
+    ) -> Geometry:
+        found: Geometry = product(a, b)
+        if broadcast(self.shape, found.shape) != found.shape:
+            raise RuntimeError(
+                f"The expanded size of the tensor ({found.shape[-1]}) must match the existing size"
+                f" ({self.shape[-1]}) at non-singleton dimension {found.ndim - 1}.  Target sizes:"
+                f" {list(found.shape)}.  Tensor sizes: {list(self.shape)}"
+            )
+        return found
+
+    return infer
+
+
+def _scaled(value: Array, by: Number) -> Array:
+    return value if by == 1 else value * np.asarray(by).astype(value.dtype)
+
+
+def _fused(self: Array, a: Array, b: Array, beta: Number, alpha: int) -> Array:
+    found = _scaled(np.matmul(a, b), alpha)
+    # With beta 0 torch ignores self, NaNs in it too.
+    return found if beta == 0 else found + _scaled(self, beta)
+
+
+def _times(grad: Any, by: Any) -> Any:
+    return grad if by == 1 else grad * by
+
+
+def _fused_row(
+    name: str,
+    first: str,
+    second: str,
+    product: str,
+    rule: Callable[..., Any],
+    aclnn: Any,
+    autocast: str,
+) -> None:
+    def run(a: Tensor, b: Tensor) -> Tensor:
+        return getattr(aten, product)(a, b)
+
+    op(
+        f"{name}(Tensor self, Tensor {first}, Tensor {second}, *, Scalar beta=1, Scalar alpha=1)"
+        " -> Tensor",
+        infer=_fused_rule(rule),
+        cpu=_fused,
+        aclnn=aclnn,
+        grad={
+            "self": lambda grad, beta: _times(grad, beta),
+            first: Derivative(
+                lambda grad, other, alpha: _times(run(grad, _t(other)), alpha),
+                ("grad", second, "alpha"),
+            ),
+            second: Derivative(
+                lambda grad, other, alpha: _times(run(_t(other), grad), alpha),
+                ("grad", first, "alpha"),
+            ),
+        },
+        samples=_fused_samples(3 if product == "bmm" else 2),
+        autocast=autocast,
+        tolerance="accumulated",
+        inplace=True,
+    )
+
+
+def _fused_samples(rank: int) -> Callable[..., Any]:
+    lead = (2,) * (rank - 2)
+
+    def make() -> list[Sample]:
+        found = [
+            Sample((Arg((*lead, 2, 4), d), Arg((*lead, 2, 3), d), Arg((*lead, 3, 4), d)))
+            for d in TYPES
+        ]
+        bias = Sample((Arg((4,)), Arg((*lead, 2, 3)), Arg((*lead, 3, 4))))
+        scaled = Sample(
+            (Arg((*lead, 2, 4)), Arg((*lead, 2, 3)), Arg((*lead, 3, 4))),
+            {"beta": 0.5, "alpha": 2},
+        )
+        return [*found, bias, scaled]
+
+    return make
+
+
+_fused_row(
+    "addmm", "mat1", "mat2", "mm", _mm,
+    call("aclnnAddmm", "self", "mat1", "mat2", "beta", "alpha", "out", "cube_math_type"),
+    autocast="lower",
+)  # fmt: skip
+_fused_row(
+    "baddbmm", "batch1", "batch2", "bmm", _bmm,
+    call("aclnnBaddbmm", "self", "batch1", "batch2", "beta", "alpha", "out", "cube_math_type"),
+    autocast="lower",
+)  # fmt: skip
+
+
+def _mv(self: Any, vec: Any) -> Any:
+    if self.ndim != 2 or vec.ndim != 1:
+        raise RuntimeError(f"vector + matrix @ vector expected, got 1, {self.ndim}, {vec.ndim}")
+    if self.shape[1] != vec.shape[0]:
+        raise RuntimeError(
+            f"size mismatch, got input ({self.shape[0]}), mat ({self.shape[0]}x{self.shape[1]}),"
+            f" vec ({vec.shape[0]})"
+        )
+    return self @ vec
+
+
+def _dot(self: Tensor, tensor: Tensor) -> Tensor:
+    if self.ndim != 1 or tensor.ndim != 1:
+        raise RuntimeError(f"1D tensors expected, but got {self.ndim}D and {tensor.ndim}D tensors")
+    if self.shape != tensor.shape:
+        raise RuntimeError(
+            "inconsistent tensor size, expected tensor"
+            f" [{self.shape[0]}] and src [{tensor.shape[0]}] to have the same number of elements,"
+            f" but got {self.shape[0]} and {tensor.shape[0]} elements respectively"
+        )
+    return self @ tensor
+
+
+composite(
+    "mv(Tensor self, Tensor vec) -> Tensor",
+    _mv,
+    samples=calls((Arg((2, 3)), Arg((3,))), Sample((Arg((2, 3)), Arg((2,))), error=True)),
+    tolerance="accumulated",
+)
+composite(
+    "dot(Tensor self, Tensor tensor) -> Tensor",
+    _dot,
+    samples=calls((Arg((4,)), Arg((4,), low=-1)), Sample((Arg((4,)), Arg((3,))), error=True)),
+    tolerance="accumulated",
+)
+composite(
+    "inner(Tensor self, Tensor other) -> Tensor",
+    lambda self, other: (
+        self * other
+        if not (self.ndim and other.ndim)
+        else aten.tensordot(self, other, ((-1,), (-1,)))
+    ),
+    samples=calls((Arg((2, 3)), Arg((4, 3))), (Arg((3,)), Arg((3,), low=-1)), (Arg((2,)), Arg(()))),
+    tolerance="accumulated",
+)
+
+
+def _outer(self: Any, vec2: Any) -> Any:
+    if self.ndim != 1 or vec2.ndim != 1:
+        raise RuntimeError(
+            "outer: Expected 1-D argument self, but got "
+            f"{self.ndim if self.ndim != 1 else vec2.ndim}-D"
+        )
+    return aten.unsqueeze(self, 1) * vec2
+
+
+composite(
+    "outer(Tensor self, Tensor vec2) -> Tensor",
+    _outer,
+    samples=calls((Arg((3,)), Arg((2,))), Sample((Arg((2, 3)), Arg((2,))), error=True)),
+    tolerance="rounded",
+)
+
+
+def _addmv(self: Any, mat: Any, vec: Any, beta: Any = 1, alpha: Any = 1) -> Any:
+    product = _times(aten.mv(mat, vec), alpha)
+    return product if beta == 0 else product + _times(self, beta)
+
+
+composite(
+    "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    _addmv,
+    inplace=True,
+    samples=calls(
+        (Arg((2,)), Arg((2, 3)), Arg((3,))),
+        Sample((Arg((2,)), Arg((2, 3)), Arg((3,))), {"beta": 0.5, "alpha": 2}),
+    ),
+    tolerance="accumulated",
+)
+
+
+def _addbmm(self: Any, batch1: Any, batch2: Any, beta: Any = 1, alpha: Any = 1) -> Any:
+    product = _times(aten.sum(aten.bmm(batch1, batch2), 0), alpha)
+    return product if beta == 0 else product + _times(self, beta)
+
+
+composite(
+    "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    _addbmm,
+    inplace=True,
+    samples=calls(
+        (Arg((2, 4)), Arg((3, 2, 3)), Arg((3, 3, 4))),
+        Sample((Arg((2, 4)), Arg((3, 2, 3)), Arg((3, 3, 4))), {"beta": 0, "alpha": 2}),
+    ),
+    tolerance="accumulated",
+)

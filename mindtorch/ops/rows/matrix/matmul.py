@@ -1,0 +1,106 @@
+"""Rows of matrix products."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...._tensor.geometry import Geometry
+from ...._tensor.tensor import Tensor
+from ...rules import broadcast
+from ...samples import Arg, Sample
+from ...spec import aten, call, op
+
+
+def _matmul(self: Geometry, other: Geometry) -> Geometry:
+    if not self.ndim or not other.ndim:
+        raise RuntimeError(
+            "both arguments to matmul need to be at least 1D, but they are"
+            f" {self.ndim}D and {other.ndim}D"
+        )
+    if self.dtype is not other.dtype:
+        raise RuntimeError(
+            "expected m1 and m2 to have the same dtype, but got:"
+            f" {_c_name(self)} != {_c_name(other)}"
+        )
+    a = self.shape if self.ndim > 1 else (1, *self.shape)
+    b = other.shape if other.ndim > 1 else (*other.shape, 1)
+    if a[-1] != b[-2]:
+        raise RuntimeError(_mismatch(self, other, a, b))
+    batch = broadcast(a[:-2], b[:-2])
+    tail = (a[-2],) if self.ndim > 1 else ()
+    return self.fresh((*batch, *tail, *((b[-1],) if other.ndim > 1 else ())))
+
+
+def _c_name(g: Geometry) -> str:
+    from ...._tensor import dtype as dt
+
+    names = {dt.float32: "float", dt.int64: "long int", dt.int32: "int", dt.bool: "bool"}
+    return names.get(g.dtype, g.dtype.legacy if g.dtype.rank == 0 else g.dtype.legacy.lower())
+
+
+def _mismatch(self: Geometry, other: Geometry, a: tuple[int, ...], b: tuple[int, ...]) -> str:
+    if self.ndim == 1 and other.ndim == 1:
+        return (
+            f"inconsistent tensor size, expected tensor [{self.shape[0]}] and src"
+            f" [{other.shape[0]}] to have the same number of elements, but got"
+            f" {self.shape[0]} and {other.shape[0]} elements respectively"
+        )
+    if self.ndim <= 2 and other.ndim == 1:
+        return f"size mismatch, got input ({a[0]}), mat ({a[0]}x{a[1]}), vec ({b[0]})"
+    if other.ndim <= 2:
+        rows = 1
+        for n in a[:-1]:
+            rows *= n
+        return f"mat1 and mat2 shapes cannot be multiplied ({rows}x{a[-1]} and {b[-2]}x{b[-1]})"
+    return (
+        "Expected size for first two dimensions of batch2 tensor to be:"
+        f" [{b[0]}, {a[-1]}] but got: [{b[0]}, {b[-2]}]."
+    )
+
+
+def _grad_self(grad: Tensor, self_geom: Geometry, other: Tensor) -> Tensor:
+    if self_geom.ndim == 1 and other.ndim == 1:
+        return grad * aten.conj_of(other)
+    if other.ndim == 1:
+        return aten.unsqueeze(grad, -1) * aten.conj_of(other)
+    if self_geom.ndim == 1:
+        grad = aten.unsqueeze(grad, -2)
+        found = grad @ _mt(other)
+        return aten.sum_to_size(found, (1, *self_geom.shape)).reshape(self_geom.shape)
+    return grad @ _mt(other)
+
+
+def _grad_other(grad: Tensor, self: Tensor, other_geom: Geometry) -> Tensor:
+    if self.ndim == 1 and other_geom.ndim == 1:
+        return grad * aten.conj_of(self)
+    if self.ndim == 1:
+        return aten.unsqueeze(aten.conj_of(self), -1) * aten.unsqueeze(grad, -2)
+    if other_geom.ndim == 1:
+        found = _mt(self) @ aten.unsqueeze(grad, -1)
+        return aten.sum_to_size(found, (*other_geom.shape, 1)).reshape(other_geom.shape)
+    return _mt(self) @ grad
+
+
+def _mt(t: Tensor) -> Tensor:
+    return aten.conj_of(aten.transpose(t, -2, -1))
+
+
+def samples() -> list[Sample]:
+    shapes = [((2, 3), (3, 4)), ((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2)),
+              ((2, 2, 3), (2, 3, 4)), ((5, 1, 2, 3), (2, 3, 2)), ((2, 0), (0, 3))]  # fmt: skip
+    found = [Sample((Arg(a), Arg(b, high=2.5))) for a, b in shapes]
+    types = ("float64", "float16", "bfloat16")
+    found += [Sample((Arg((2, 3), d), Arg((3, 4), d, high=2.5))) for d in types]
+    return [*found, Sample((Arg((2, 3)), Arg((2, 3))), error=True)]
+
+
+op(
+    "matmul(Tensor self, Tensor other) -> Tensor",
+    infer=_matmul,
+    cpu=np.matmul,
+    aclnn=call("aclnnMatmul", "self", "other", "out", "cube_math_type"),
+    grad={"self": _grad_self, "other": _grad_other},
+    samples=samples,
+    tolerance="accumulated",
+    autocast="lower",
+)

@@ -1,0 +1,199 @@
+"""Rows of torch.linalg made of decompositions and products: norms, ranks, powers, inverses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from ...._tensor.dtype import dtype as Dtype
+from ...._tensor.dtype import finfo
+from ...samples import Arg, Sample, calls
+from ...spec import aten, composite
+
+_SQUARE = Arg((3, 3), values=((4.0, 1.0, 0.5), (1.0, 3.0, -0.5), (0.5, -0.5, 2.0)))
+_SINGULAR = {"npu": "the row of linalg_svd has no kernel for npu"}
+
+
+@composite(
+    "linalg_matrix_norm(Tensor A, Any ord='fro', int[] dim=[-2, -1], bool keepdim=False, *,"
+    " ScalarType? dtype=None) -> Tensor",
+    samples=calls((_SQUARE,), (Arg((2, 3)), 1), (Arg((2, 3)), float("-inf"), (0, 1), True)),
+    tolerance="accumulated",
+    surface="linalg",
+)
+def matrix_norm(
+    A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, dtype: Any = None
+) -> Any:
+    """A norm of the matrices in two dimensions: "fro", "nuc", inf, -inf, 1, -1, 2, -2."""
+    A = A if dtype is None else A.to(dtype)
+    if ord == "fro":
+        return aten.linalg_vector_norm(A, 2, tuple(dim), keepdim)
+    rows, columns = (d % A.ndim for d in dim)
+    if ord in ("nuc", 2, -2):
+        return _singular_norm(A, ord, rows, columns, keepdim)
+    summed, other = (columns, rows) if abs(ord) == float("inf") else (rows, columns)
+    totals = aten.sum(aten.abs(A), summed, True)
+    norms = aten.amax(totals, other, True) if ord > 0 else aten.amin(totals, other, True)
+    return norms if keepdim else aten.squeeze(norms, (rows, columns))
+
+
+def _singular_norm(A: Any, ord: Any, rows: int, columns: int, keepdim: bool) -> Any:
+    """The norms that are a sum or an extreme of singular values."""
+    values = svdvals(aten.movedim(A, (rows, columns), (-2, -1)))
+    if ord == "nuc":
+        norms = aten.sum(values, -1)
+    else:
+        norms = aten.amax(values, -1) if ord > 0 else aten.amin(values, -1)
+    low, high = sorted((rows, columns))
+    return aten.unsqueeze(aten.unsqueeze(norms, low), high) if keepdim else norms
+
+
+@composite(
+    "linalg_norm(Tensor A, Any ord=None, int[1]? dim=None, bool keepdim=False, *,"
+    " ScalarType? dtype=None) -> Tensor",
+    samples=calls((Arg((3, 4)),), (_SQUARE, 1), (Arg((2, 3)), 3, 1)),
+    tolerance="accumulated",
+    surface="linalg",
+)
+def norm(
+    A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, dtype: Dtype | None = None
+) -> Any:
+    """A vector or matrix norm, by how many dimensions are given."""
+    two = isinstance(dim, tuple | list) and len(dim) == 2
+    if ord is not None and (isinstance(ord, str) or two or (dim is None and A.ndim == 2)):
+        return matrix_norm(A, ord, dim or (-2, -1), keepdim, dtype=dtype)
+    return aten.linalg_vector_norm(A, 2 if ord is None else ord, dim, keepdim, dtype=dtype)
+
+
+@composite(
+    "linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor",
+    samples=calls((_SQUARE, Arg((3, 2))), Sample((_SQUARE, Arg((2, 3))), {"left": False})),
+    tolerance="composite",
+    surface="linalg",
+    absent={"npu": "the row of _linalg_solve has no kernel for npu"},
+)
+def solve(A: Any, B: Any, left: bool = True) -> Any:
+    """X with A X = B (X A = B when not `left`); LinAlgError for a singular A."""
+    return aten._linalg_solve(A, B) if left else aten._linalg_solve(A.mT, B.mT).mT
+
+
+@composite(
+    "linalg_cholesky(Tensor A, *, bool upper=False) -> Tensor",
+    samples=calls(
+        (Arg((2, 2), values=((2.0, 0.5), (0.5, 1.0)), grad=False),),
+        Sample((Arg((2, 2), values=((2.0, 0.5), (0.5, 1.0)), grad=False),), {"upper": True}),
+    ),
+    tolerance="composite",
+    surface="linalg",
+    absent={"npu": "the row of _linalg_cholesky has no kernel for npu"},
+)
+def cholesky(A: Any, upper: bool = False) -> Any:
+    """L with A = L Lᵀ; LinAlgError for an A that is not positive-definite."""
+    lower = aten._linalg_cholesky(A)
+    return aten.contiguous(lower).mT if upper else lower
+
+
+@composite(
+    "linalg_eigvalsh(Tensor A, str UPLO='L') -> Tensor",
+    # Differences of one element leave the symmetric matrices, of which one triangle is read.
+    samples=calls((replace(_SQUARE, grad=False),)),
+    tolerance="composite",
+    surface="linalg",
+    absent={"npu": "the row of linalg_eigh has no kernel for npu"},
+)
+def eigvalsh(A: Any, UPLO: str = "L") -> Any:
+    """Eigenvalues, rising, of symmetric matrices."""
+    return aten.linalg_eigh(A, UPLO)[0]
+
+
+@composite(
+    "linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor",
+    samples=calls((_SQUARE,), (Arg((3, 2)),)),
+    tolerance="composite",
+    surface="linalg",
+    absent=_SINGULAR,
+)
+def svdvals(A: Any, driver: str | None = None) -> Any:
+    """Singular values, falling."""
+    return aten.linalg_svd(A, False)[1]
+
+
+@composite(
+    "linalg_pinv(Tensor A, float? rcond=None) -> Tensor",
+    samples=calls((_SQUARE,), (Arg((3, 2)),)),
+    tolerance="composite",
+    surface="linalg",
+    absent=_SINGULAR,
+)
+def pinv(A: Any, rcond: float | None = None) -> Any:
+    """The Moore-Penrose inverse, by SVD."""
+    u, s, vh = aten.linalg_svd(A, False)
+    floor = aten.amax(s, -1, True) * (rcond or max(A.shape[-2:]) * _epsilon(A))
+    inverse = aten.where(s > floor, aten.reciprocal(s), aten.zeros_like(s))
+    return (vh.mT * aten.unsqueeze(inverse, -2)) @ u.mT
+
+
+def _epsilon(A: Any) -> float:
+    return float(getattr(finfo(A.dtype), "eps"))  # noqa: B009 - finfo sets its fields by name
+
+
+@composite(
+    "linalg_matrix_power(Tensor A, int n) -> Tensor",
+    samples=calls((_SQUARE, 3), (_SQUARE, 0), (Arg((2, 3, 3)), 2)),
+    tolerance="composite",
+    surface="linalg",
+)
+def matrix_power(A: Any, n: int) -> Any:
+    """A to the `n`-th power; of its inverse for a negative one."""
+    if n < 0:
+        return matrix_power(aten.linalg_inv(A), -n)
+    result = aten.diag_embed(aten.ones_like(aten.select(A, -1, 0)))
+    while n:
+        if n & 1:
+            result = result @ A
+        A, n = A @ A, n >> 1
+    return result
+
+
+@composite(
+    "linalg_matrix_rank(Tensor A, *, float? rtol=None) -> Tensor",
+    samples=calls((_SQUARE,), (Arg((2, 2), values=((1.0, 2.0), (2.0, 4.0))),)),
+    tolerance="exact",
+    surface="linalg",
+    absent=_SINGULAR,
+)
+def matrix_rank(A: Any, rtol: float | None = None) -> Any:
+    """How many singular values are not negligible."""
+    s = svdvals(A)
+    floor = aten.amax(s, -1, True) * (rtol or max(A.shape[-2:]) * _epsilon(A))
+    return aten.sum(s > floor, -1)
+
+
+@composite(
+    "linalg_multi_dot(Tensor[] tensors) -> Tensor",
+    samples=calls(([Arg((2, 3)), Arg((3, 4)), Arg((4, 2))],)),
+    tolerance="accumulated",
+    surface="linalg",
+)
+def multi_dot(tensors: Any) -> Any:
+    """The product of several matrices, from the left."""
+    product = tensors[0]
+    for matrix in tensors[1:]:
+        product = product @ matrix
+    return product
+
+
+composite(
+    "linalg_matmul(Tensor input, Tensor other) -> Tensor",
+    lambda input, other: input @ other,
+    samples=calls((Arg((2, 3)), Arg((3, 2)))),
+    tolerance="accumulated",
+    surface="linalg",
+)
+composite(
+    "linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)",
+    lambda A, offset=0, dim1=-2, dim2=-1: aten.diagonal(A, offset, dim1, dim2),
+    samples=calls((Arg((3, 4)),), Sample((Arg((2, 3, 4)),), {"offset": 1})),
+    tolerance="exact",
+    surface="linalg",
+)

@@ -1,0 +1,142 @@
+"""Rows that copy, fill and convert."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...._tensor.device import device as Device
+from ...._tensor.dtype import COMPLEX
+from ...._tensor.dtype import dtype as Dtype
+from ...._tensor.geometry import Geometry
+from ...._tensor.tensor import Tensor
+from ...._tensor.types import Array, Number
+from ...rules import broadcast, preserved
+from ...samples import Arg, Sample, calls, unary
+from ...spec import aten, call, composite, op
+
+
+def _clone(self: Geometry, memory_format: str | None = None) -> Geometry:
+    return self.fresh() if memory_format == "contiguous" else preserved(self)
+
+
+op(
+    "clone(Tensor self, *, str? memory_format=None) -> Tensor",
+    infer=_clone,
+    cpu=lambda self, memory_format: self.copy(order="C" if memory_format else "K"),
+    compute="raw",
+    aclnn=call("aclnnInplaceCopy", "out", "self"),
+    grad={"self": lambda grad: grad},
+    samples=unary(dtypes=("float32", "int64", "bool", "bfloat16")),
+    tolerance="exact",
+)
+
+
+def _contiguous(self: Tensor, memory_format: object | None = None) -> Tensor:
+    return self if self._geom.contiguous else aten.clone(self, memory_format="contiguous")
+
+
+composite(
+    "contiguous(Tensor self, *, str? memory_format=None) -> Tensor",
+    _contiguous,
+    surface="method",
+    samples=calls((Arg((2, 3)),), (Arg((2, 3), layout="transposed"),)),
+    tolerance="exact",
+)
+
+
+def _copy_infer(self: Geometry, src: Geometry, non_blocking: bool = False) -> Geometry:
+    shape = broadcast(self.shape, src.shape)
+    if shape != self.shape:
+        raise RuntimeError(
+            f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(shape)}"
+        )
+    return preserved(self)
+
+
+_copy_infer.crosses_devices = True  # type: ignore[attr-defined]
+
+op(
+    "copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor",
+    infer=_copy_infer,
+    cpu=lambda self, src, non_blocking: src,
+    compute="raw",
+    grad={
+        "self": lambda grad: aten.zeros_like(grad),
+        "src": lambda grad, src_geom: aten.to(
+            aten.sum_to_size(grad, src_geom.shape), src_geom.dtype, src_geom.device
+        ),
+    },
+    tolerance="exact",
+    surface="none",
+    inplace=True,
+    casts_inplace=True,
+    samples=calls((Arg((2, 3)), Arg((3,))), (Arg((2, 3)), Arg((2, 3), "int64"))),
+    oracle=lambda torch: torch.ops.aten.copy,
+)
+
+
+def _to_copy(
+    self: Geometry, dtype: Dtype | None, device: Device, memory_format: str | None = None
+) -> Geometry:
+    made = preserved(self, dtype) if memory_format is None else self.fresh(dtype=dtype)
+    return made if device is None else made.on(device)
+
+
+_to_copy.crosses_devices = True  # type: ignore[attr-defined]
+
+
+op(
+    "_to_copy(Tensor self, ScalarType? dtype, Device? device, str? memory_format=None) -> Tensor",
+    infer=_to_copy,
+    grad={
+        "self": lambda grad, self_geom: aten.to(
+            aten.real(grad)
+            if grad.dtype.category == COMPLEX and self_geom.dtype.category != COMPLEX
+            else grad,
+            self_geom.dtype,
+            self_geom.device,
+        )
+    },
+    tolerance="exact",
+    surface="none",
+    samples=calls(
+        Sample((Arg((2, 3)),), {"dtype": "float64", "device": None}),
+        Sample((Arg((2, 3), "int64"),), {"dtype": "float16", "device": None}),
+    ),
+    oracle=lambda torch: lambda self, dtype, device: self.to(dtype),
+)
+
+
+def _fill(self: Array, value: Number) -> Array:
+    return np.broadcast_to(np.asarray(value), self.shape)
+
+
+op(
+    "fill(Tensor self, Tensor|Scalar value) -> Tensor",
+    infer=lambda self, value: preserved(self),
+    cpu=_fill,
+    compute="raw",
+    aclnn=call("aclnnInplaceFillScalar", "self", "value", inplace=True),
+    grad={
+        "self": lambda grad: aten.zeros_like(grad),
+        "value": lambda grad: aten.sum(grad),
+    },
+    samples=lambda: [Sample((Arg((2, 3), d), 2)) for d in ("float32", "int64", "bool")],
+    tolerance="exact",
+    surface="none",
+    inplace=True,
+    overlaps=True,
+)
+op(
+    "zero(Tensor self) -> Tensor",
+    infer=lambda self: preserved(self),
+    cpu=lambda self: np.zeros(self.shape, self.dtype),
+    compute="raw",
+    aclnn=call("aclnnInplaceZero", "self", inplace=True),
+    grad={"self": lambda grad: aten.zeros_like(grad)},
+    samples=unary(dtypes=("float32", "int64")),
+    tolerance="exact",
+    surface="none",
+    inplace=True,
+    overlaps=True,
+)

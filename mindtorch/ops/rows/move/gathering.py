@@ -1,0 +1,371 @@
+"""Rows that read and write along one dimension by index."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...._tensor import dtype as dt
+from ...._tensor.geometry import Geometry
+from ...rules import preserved, wrap_dim
+from ...samples import FLOATS, Arg, Sample, calls
+from ...spec import aten, call, composite, op
+
+INDEX = (dt.int32, dt.int64)
+
+
+def _index_dtype(name: str, index: Geometry) -> None:
+    if index.dtype is not dt.int64:
+        raise RuntimeError(f"{name}(): Expected dtype int64 for index")
+
+
+def checked(index: Any, size: int, dim: int) -> Any:
+    """`index`, after torch's check of its values."""
+    if index.size and (index.min() < 0 or index.max() >= size):
+        bad = index.min() if index.min() < 0 else index.max()
+        raise RuntimeError(f"index {bad} is out of bounds for dimension {dim} with size {size}")
+    return index
+
+
+def _gather_infer(self: Geometry, dim: int, index: Geometry, sparse_grad: bool = False) -> Any:
+    _index_dtype("gather", index)
+    at = wrap_dim(dim, self.ndim)
+    if max(self.ndim, 1) != max(index.ndim, 1):
+        raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")
+    for d, (n, m) in enumerate(zip(self.shape, index.shape, strict=False)):
+        if d != at and m > n:
+            raise RuntimeError(
+                f"Size does not match at dimension {d} expected index {list(index.shape)} to be"
+                f" no larger than self {list(self.shape)} apart from dimension {at}"
+            )
+    return self.fresh(index.shape)
+
+
+def _grid(index: Any, dim: int) -> tuple[Any, ...]:
+    """Index arrays that address `index`'s elements, with `index` itself along `dim`."""
+    grid = list(np.ogrid[tuple(slice(n) for n in index.shape)])
+    grid[dim] = index
+    return tuple(grid)
+
+
+def _gather(self: Any, dim: int, index: Any, sparse_grad: bool) -> Any:
+    if not self.ndim:
+        return np.broadcast_to(self, index.shape).copy()
+    if not index.ndim:
+        return self[checked(index, self.shape[0], 0)]
+    return self[_grid(checked(index, self.shape[dim], dim), dim)]
+
+
+op(
+    "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
+    infer=_gather_infer,
+    cpu=_gather,
+    compute="raw",
+    aclnn=call("aclnnGather", "self", "dim", "index", "out"),
+    grad={
+        "self": lambda grad, self_geom, dim, index: aten.scatter_add(
+            aten.zeros(self_geom.shape, dtype=grad.dtype, device=grad.device), dim, index, grad
+        )
+    },
+    samples=lambda: [
+        *(Sample((Arg((3, 4), d), 1, Arg((3, 2), "int64", 0, 3))) for d in (*FLOATS, "int64")),
+        Sample((Arg((3, 4)), 0, Arg((2, 4), "int64", 0, 2))),
+        Sample((Arg((3, 4)), 0, Arg((2, 3), "int64", 0, 2))),
+    ],
+    tolerance="exact",
+)
+
+
+def _scatter_infer(
+    self: Geometry, dim: int, index: Geometry, src: Any, reduce: Any = None
+) -> Geometry:
+    _index_dtype("scatter", index)
+    wrap_dim(dim, self.ndim)
+    if src.__class__ is Geometry and src.dtype is not self.dtype:
+        raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
+    return preserved(self)
+
+
+def _write(self: Any, dim: int, index: Any, src: Any, how: Any) -> Any:
+    made = self.copy()
+    if not index.size:
+        return made
+    if not self.ndim:
+        made, index = made.reshape(1), index.reshape(1)
+        src = np.reshape(src, 1)
+    where = _grid(checked(index, made.shape[dim], dim), dim)
+    values = src if np.ndim(src) == 0 else src[tuple(slice(n) for n in index.shape)]
+    how(made, where, values)
+    return made.reshape(self.shape)
+
+
+def _set(made: Any, where: Any, values: Any) -> None:
+    made[where] = values
+
+
+def _wide_add(made: Any, where: Any, values: Any) -> None:
+    if made.dtype == bool:
+        np.logical_or.at(made, where, values)
+    else:
+        np.add.at(made, where, values)
+
+
+# aclnnScatter document: reduce 0 replaces, 1 adds, 2 multiplies.
+op(
+    "scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+    infer=_scatter_infer,
+    cpu=lambda self, dim, index, src: _write(self, dim, index, src, _set),
+    compute="raw",
+    aclnn=call("aclnnScatter", "self", "dim", "index", "src", 0, "out"),
+    grad={
+        "self": lambda grad, dim, index: aten.scatter_value(grad, dim, index, 0),
+        "src": lambda grad, dim, index, src_geom: _into(
+            aten.gather(grad, dim, index), src_geom
+        ),
+    },
+    samples=lambda: [
+        Sample((Arg((3, 4), d), 1, Arg((3, 2), "int64", values=((0, 3), (2, 1), (1, 0))),
+                Arg((3, 2), d, 0, 1)))
+        for d in ("float32", "float64", "float16", "int64")
+    ],
+    oracle=lambda torch: torch.scatter,
+    tolerance="exact",
+    inplace=True, surface="both",
+)  # fmt: skip
+op(
+    "scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
+    infer=_scatter_infer,
+    cpu=lambda self, dim, index, value: _write(
+        self, dim, index, np.asarray(value).astype(self.dtype), _set
+    ),
+    compute="raw",
+    aclnn=call("aclnnScatterValue", "self", "dim", "index", "value", 0, "out"),
+    grad={"self": lambda grad, dim, index: aten.scatter_value(grad, dim, index, 0)},
+    samples=lambda: [
+        Sample((Arg((3, 4), d), 1, Arg((3, 2), "int64", 0, 3), 2)) for d in ("float32", "int64")
+    ],
+    oracle=lambda torch: torch.scatter,
+    tolerance="exact",
+    inplace=True,
+    surface="both",
+)
+
+
+def _added(reduce: str) -> None:
+    if reduce != "add":
+        raise NotImplementedError(f"scatter(): reduce={reduce!r} is not implemented; use 'add'")
+
+
+def _scatter_reduced(self: Any, dim: int, index: Any, src: Any, reduce: str) -> Any:
+    _added(reduce)
+    return aten.scatter_add(self, dim, index, src)
+
+
+def _scatter_value_reduced(self: Any, dim: int, index: Any, value: Any, reduce: str) -> Any:
+    _added(reduce)
+    src = aten.full(index.shape, value, dtype=self.dtype, device=self.device)
+    return aten.scatter_add(self, dim, index, src)
+
+
+composite(
+    "scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
+    _scatter_reduced,
+    samples=calls(
+        Sample(
+            (Arg((3, 4)), 1, Arg((3, 5), "int64", 0, 3), Arg((3, 5), grad=False)),
+            {"reduce": "add"},
+        )
+    ),
+    oracle=lambda torch: torch.scatter,
+    tolerance="accumulated",
+    surface="both",
+    inplace=True,
+)
+composite(
+    "scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce)"
+    " -> Tensor",
+    _scatter_value_reduced,
+    samples=calls(Sample((Arg((3, 4)), 1, Arg((3, 5), "int64", 0, 3), 2.0), {"reduce": "add"})),
+    oracle=lambda torch: torch.scatter,
+    tolerance="accumulated",
+    surface="both",
+    inplace=True,
+)
+
+
+def _into(grad: Any, geom: Geometry) -> Any:
+    """`grad` at the start of zeros of `geom`'s shape, where index was smaller than src."""
+    if grad.shape == geom.shape:
+        return grad
+    pads = [p for n, m in zip(reversed(geom.shape), reversed(grad.shape), strict=True)
+            for p in (0, n - m)]  # fmt: skip
+    return aten.constant_pad_nd(grad, tuple(pads), 0)
+
+
+op(
+    "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+    infer=_scatter_infer,
+    cpu=lambda self, dim, index, src: _write(self, dim, index, src, _wide_add),
+    aclnn=call("aclnnScatterAdd", "self", "dim", "index", "src", "out"),
+    grad={
+        "self": lambda grad: grad,
+        "src": lambda grad, dim, index, src_geom: _into(aten.gather(grad, dim, index), src_geom),
+    },
+    samples=lambda: [
+        Sample((Arg((3, 4), d), 1, Arg((3, 5), "int64", 0, 3), Arg((3, 5), d)))
+        for d in ("float32", "float64", "int64", "float16")
+    ],
+    tolerance="accumulated",
+    inplace=True,
+)
+
+
+def _select_infer(self: Geometry, dim: int, index: Geometry) -> Geometry:
+    if index.dtype not in INDEX:
+        raise RuntimeError("index_select(): Expected dtype int32 or int64 for index")
+    if index.ndim > 1:
+        raise IndexError("index_select(): Index is supposed to be a vector")
+    at = wrap_dim(dim, self.ndim)
+    if not self.ndim:
+        return self.fresh()
+    return self.fresh((*self.shape[:at], index.numel, *self.shape[at + 1 :]))
+
+
+def _select(self: Any, dim: int, index: Any) -> Any:
+    if not self.ndim:
+        return self.copy()
+    size = self.shape[dim]
+    if index.size and (index.min() < 0 or index.max() >= size):
+        raise IndexError("index out of range in self")
+    return np.take(self, index.reshape(-1), axis=dim)
+
+
+op(
+    "index_select(Tensor self, int dim, Tensor index) -> Tensor",
+    infer=_select_infer,
+    cpu=_select,
+    compute="raw",
+    aclnn=call("aclnnIndexSelect", "self", "dim", "index", "out"),
+    grad={
+        "self": lambda grad, self_geom, dim, index: aten.index_add(
+            aten.zeros(self_geom.shape, dtype=grad.dtype, device=grad.device), dim, index, grad
+        )
+    },
+    samples=lambda: [
+        *(Sample((Arg((3, 4), d), 1, Arg((5,), "int64", 0, 3))) for d in (*FLOATS, "int64")),
+        Sample((Arg((3, 4)), 0, Arg((2,), "int32", 0, 2))),
+    ],
+    tolerance="exact",
+)
+
+
+def _along(self: Any, dim: int, index: Any, source: Any, how: Any) -> Any:
+    made = self.copy()
+    where = [slice(None)] * max(self.ndim, 1)
+    where[dim] = checked(index.reshape(-1), self.shape[dim], dim)
+    how(made, tuple(where), source)
+    return made
+
+
+def _index_rule(name: str) -> Any:
+    def infer(self: Geometry, dim: int, index: Geometry, source: Any, alpha: Any = 1) -> Geometry:
+        at = wrap_dim(dim, self.ndim)
+        if index.ndim > 1:
+            raise IndexError(f"{name}(): Index should have dimension 1 or 0 (got {index.ndim})")
+        if source.__class__ is Geometry and source.dtype is not self.dtype:
+            raise RuntimeError(
+                f"{name}(): self ({self.dtype.legacy}) and source ({source.dtype.legacy}) must"
+                " have the same scalar type"
+            )
+        if source.__class__ is Geometry and source.ndim and source.shape[at] != index.numel:
+            raise IndexError(
+                f"{name}(): Number of indices ({index.numel}) should be equal to source.size(dim)"
+                f" ({source.shape[at]})"
+            )
+        return preserved(self)
+
+    return infer
+
+
+def _indexed_samples() -> list[Sample]:
+    index = Arg((2,), "int64", values=(2, 0))
+    return [
+        Sample((Arg((3, 4), d), 0, index, Arg((2, 4), d, 0, 1)))
+        for d in ("float32", "float64", "int64")
+    ]
+
+
+op(
+    "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
+    infer=_index_rule("index_add"),
+    cpu=lambda self, dim, index, source, alpha: _along(
+        self, dim, index, source * np.asarray(alpha).astype(self.dtype), _wide_add
+    ),
+    aclnn=call("aclnnIndexAdd", "self", "dim", "index", "source", "alpha", "out"),
+    grad={
+        "self": lambda grad: grad,
+        "source": lambda grad, dim, index, alpha: aten.index_select(grad, dim, index) * alpha,
+    },
+    samples=lambda: [*_indexed_samples(),
+                     Sample((Arg((3, 4)), 1, Arg((3,), "int64", values=(1, 1, 3)), Arg((3, 3))),
+                            {"alpha": 2})],
+    tolerance="accumulated",
+    inplace=True,
+)  # fmt: skip
+op(
+    "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
+    infer=_index_rule("index_copy"),
+    cpu=lambda self, dim, index, source: _along(self, dim, index, source, _set),
+    compute="raw",
+    aclnn=call("aclnnInplaceIndexCopy", "self", "dim", "index", "source", inplace=True),
+    grad={
+        "self": lambda grad, dim, index: aten.index_fill(grad, dim, index, 0),
+        "source": lambda grad, dim, index: aten.index_select(grad, dim, index),
+    },
+    samples=_indexed_samples,
+    tolerance="exact",
+    inplace=True,
+)
+op(
+    "index_fill(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
+    infer=_index_rule("index_fill"),
+    cpu=lambda self, dim, index, value: _along(
+        self, dim, index, np.asarray(value).astype(self.dtype), _set
+    ),
+    compute="raw",
+    aclnn=call("aclnnIndexFill", "self", "dim", "index", "value", "out"),
+    grad={"self": lambda grad, dim, index: aten.index_fill(grad, dim, index, 0)},
+    samples=lambda: [
+        Sample((Arg((3, 4), d), 0, Arg((2,), "int64", values=(2, 0)), 5))
+        for d in ("float32", "int64", "bool")
+    ],
+    tolerance="exact",
+    inplace=True,
+)
+
+
+def _take_along(self: Any, indices: Any, dim: int | None = None) -> Any:
+    if dim is None:
+        return aten.gather(aten.reshape(self, (-1,)), 0, aten.reshape(indices, (-1,)))
+    return aten.gather(self, dim, indices)
+
+
+composite(
+    "take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",
+    _take_along,
+    samples=calls(
+        (Arg((3, 4)), Arg((3, 1), "int64", 0, 3), 1), (Arg((6,)), Arg((2,), "int64", 0, 5))
+    ),
+    tolerance="exact",
+)
+composite(
+    "take(Tensor self, Tensor index) -> Tensor",
+    lambda self, index: aten.view(
+        aten.index_select(aten.reshape(self, (-1,)), 0, aten.reshape(index, (-1,))), index.shape
+    ),
+    samples=calls(
+        (Arg((3, 4)), Arg((2, 2), "int64", 0, 11)),
+    ),
+    tolerance="exact",
+)

@@ -1,0 +1,208 @@
+"""Rows of advanced indexing: reading and writing where index tensors point."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...._tensor import dtype as dt
+from ...._tensor.geometry import Geometry, contiguous_strides, geometry
+from ...._tensor.tensor import Tensor
+from ...._tensor.types import Array
+from ...rules import Dynamic, _dense_in_order, _order, broadcast_all
+from ...samples import Arg, Sample, calls
+from ...spec import aten, call, composite, op
+from ..view.shape import _expand, view_strides
+
+
+def _layout(self: Geometry, indices: Any) -> tuple[tuple[int, ...], tuple[int, ...], list[Any]]:
+    """Shape of `self[indices]`, that of the indices, and strides that order its dimensions."""
+    if len(indices) > self.ndim:
+        raise IndexError(
+            f"too many indices for tensor of dimension {self.ndim} (got {len(indices)})"
+        )
+    used = [i for i, g in enumerate(indices) if g is not None]
+    try:
+        common = broadcast_all(indices[i].shape for i in used)
+    except RuntimeError:
+        shapes = ", ".join(str(list(indices[i].shape)) for i in used)
+        raise IndexError(
+            f"shape mismatch: indexing tensors could not be broadcast together with shapes {shapes}"
+        ) from None
+    if prod(common) and any(self.shape[i] == 0 for i in used):
+        raise IndexError("index is out of bounds for dimension with size 0")
+    adjacent = not used or used == list(range(used[0], used[-1] + 1))
+    first = used[0] if used and adjacent else 0
+    rest = [d for d in range(self.ndim) if d not in used]
+    before = [d for d in rest if adjacent and used and d < used[0]]
+    after = [d for d in rest if d not in before]
+    shape = (*(self.shape[d] for d in before), *common, *(self.shape[d] for d in after))
+    source = [self.strides[d] for d in before] + [0] * len(common)
+    source += [self.strides[d] for d in after]
+    rows = [source]
+    ones = ((1,) * len(before), (1,) * len(after))
+    for i in used:
+        whole = _expand(indices[i], common)
+        own = (*ones[0], *common, *ones[1])
+        strides = view_strides(whole, own) or contiguous_strides(own)
+        rows.append([0 if n == 1 != m else s for n, m, s in zip(own, shape, strides, strict=True)])
+    return shape, (first, *common), rows
+
+
+def _index(self: Geometry, indices: Any) -> Geometry:
+    shape, _, rows = _layout(self, indices)
+    strides = _dense_in_order(shape, _order(shape, rows))
+    return geometry(shape, strides, 0, self.dtype, self.device)
+
+
+def _where(self: Array, indices: Any) -> Any:
+    for dim, index in enumerate(indices):
+        if index is None or not index.size:
+            continue
+        size = self.shape[dim]
+        low, high = index.min(), index.max()
+        if low < -size or high >= size:
+            bad = high if high >= size else low
+            raise IndexError(f"index {bad} is out of bounds for dimension {dim} with size {size}")
+    return tuple(slice(None) if i is None else i for i in indices)
+
+
+op(
+    "index(Tensor self, Tensor?[] indices) -> Tensor",
+    oracle=lambda torch: torch.ops.aten.index,
+    infer=_index,
+    cpu=lambda self, indices: self[_where(self, indices)],
+    compute="raw",
+    aclnn=call("aclnnIndex", "self", "indices", "out"),
+    grad={
+        "self": lambda grad, self_geom, indices: aten.index_put(
+            aten.zeros(self_geom.shape, dtype=grad.dtype, device=grad.device), indices, grad, True
+        )
+    },
+    samples=lambda: [
+        Sample((Arg((4, 3)), [Arg((2,), "int64", values=(3, 0))])),
+        Sample((Arg((4, 3)), [None, Arg((2, 2), "int64", values=((2, 0), (1, 1)))])),
+    ],
+    tolerance="exact",
+    surface="none",
+)
+
+
+def _index_put(self: Geometry, indices: Any, values: Geometry, accumulate: bool = False) -> Any:
+    shape = _layout(self, indices)[0]
+    if self.dtype is not values.dtype:
+        raise RuntimeError(
+            "Index put requires the source and destination dtypes match, got"
+            f" {self.dtype.legacy} for the destination and {values.dtype.legacy} for the source."
+        )
+    lead = len(shape) - values.ndim
+    fits = lead >= 0 and all(n in (1, m) for m, n in zip(shape[lead:], values.shape, strict=True))
+    if not fits and not _squeezes_to(values.shape, shape):
+        raise RuntimeError(
+            f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to"
+            f" indexing result of shape {list(shape)}"
+        )
+    return self.fresh()
+
+
+def _squeezes_to(have: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+    while len(have) > len(wanted) and have[0] == 1:
+        have = have[1:]
+    return len(have) <= len(wanted) and all(
+        n in (1, m) for m, n in zip(reversed(wanted), reversed(have), strict=False)
+    )
+
+
+def _write(self: Array, indices: Any, values: Array, accumulate: bool) -> None:
+    where = _where(self, indices)
+    if not accumulate:
+        self[where] = values
+    elif self.dtype == bool:
+        np.logical_or.at(self, where, values)
+    elif self.dtype.kind not in "fiuc":
+        wide = self.astype(np.float32)
+        np.add.at(wide, where, values.astype(np.float32))
+        self[...] = wide.astype(self.dtype)
+    else:
+        np.add.at(self, where, values)
+
+
+def _index_put_copy(self: Array, indices: Any, values: Array, accumulate: bool) -> Array:
+    made = self.copy(order="C")
+    _write(made, indices, values, accumulate)
+    return made
+
+
+def _put_grad_self(grad: Tensor, indices: Any, values_geom: Geometry, accumulate: bool) -> Tensor:
+    if accumulate:
+        return grad
+    zero = aten.zeros((), dtype=grad.dtype, device=grad.device)
+    return aten.index_put(grad, indices, zero, False)
+
+
+op(
+    "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
+    oracle=lambda torch: torch.ops.aten.index_put,
+    infer=_index_put,
+    cpu=_index_put_copy,
+    cpu_inplace=_write,
+    compute="raw",
+    aclnn=call("aclnnIndexPutImpl", "self", "indices", "values", "accumulate", False, inplace=True),
+    grad={
+        "self": _put_grad_self,
+        "values": lambda grad, indices: aten.index(grad, indices),
+    },
+    samples=lambda: [
+        Sample((Arg((4, 3)), [Arg((2,), "int64", values=(3, 0))], Arg((2, 3)))),
+        Sample((Arg((4, 3)), [Arg((3,), "int64", values=(3, 0, 3))], Arg((3, 3)), True)),
+        Sample((Arg((4, 3)), [None, Arg((2,), "int64", values=(2, 0))], Arg(()))),
+    ],
+    tolerance="rounded",
+    inplace=True,
+)
+
+
+op(
+    "nonzero(Tensor self) -> Tensor",
+    infer=lambda self: Dynamic(dt.int64, self.device, (self.numel, self.ndim), column_major=True),
+    cpu=lambda self: np.argwhere(self),
+    compute="raw",
+    aclnn=call("aclnnNonzero", "self", "out"),
+    grad={},
+    samples=lambda: [
+        Sample((Arg((3, 4), values=((0, 1, 2, 0), (0, 0, 0, 3), (1, 1, 0, 0))),)),
+        Sample((Arg((3,), "bool"),)),
+        Sample((Arg((), values=1),)),
+    ],
+    tolerance="exact",
+)
+
+
+def _nonzero_columns(self: Any, as_tuple: bool) -> Any:
+    """Indices of what is not zero: a tuple of `[N]`, one per dimension, with `as_tuple`."""
+    if not as_tuple:
+        return aten.nonzero(self)
+    indices = aten.nonzero(self if self.ndim else aten.reshape(self, (1,)))
+    return tuple(aten.unbind(indices, 1))
+
+
+composite(
+    "nonzero.columns(Tensor self, *, bool as_tuple) -> Tensor[]",
+    _nonzero_columns,
+    samples=calls(
+        Sample((Arg((3, 4), "int64", 0, 1),), {"as_tuple": True}),
+        Sample((Arg((), values=1, grad=False),), {"as_tuple": True}),
+        Sample((Arg((3,), "bool"),), {"as_tuple": False}),
+    ),
+    oracle=lambda torch: torch.nonzero,
+    tolerance="exact",
+    surface="both",
+)
+composite(
+    "argwhere(Tensor self) -> Tensor",
+    lambda self: aten.nonzero(self),
+    samples=calls((Arg((3, 4), "int64", 0, 1),), (Arg((3,), "bool"),)),
+    tolerance="exact",
+)

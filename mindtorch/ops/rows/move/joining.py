@@ -1,0 +1,426 @@
+"""Rows that join, repeat, reorder and cut: elements move, none is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...._tensor.dtype import dtype as Dtype
+from ...._tensor.geometry import Geometry
+from ...._tensor.tensor import Tensor
+from ...._tensor.types import Array
+from ...rules import preserved, wrap_dim
+from ...samples import FLOATS, Arg, Sample, calls
+from ...spec import aten, call, composite, op
+
+
+def _cat_shape(tensors: Sequence[Geometry], dim: int) -> tuple[int, list[int]]:
+    real = [g for g in tensors if g.shape != (0,)] or list(tensors)
+    first = real[0]
+    at = wrap_dim(dim, first.ndim)
+    shape = list(first.shape)
+    shape[at] = 0
+    for i, g in enumerate(tensors):
+        if g.shape == (0,):
+            continue
+        if g.ndim != first.ndim:
+            raise RuntimeError(
+                f"Tensors must have same number of dimensions: got {first.ndim} and {g.ndim}"
+            )
+        for d, (a, b) in enumerate(zip(first.shape, g.shape, strict=True)):
+            if d != at and a != b:
+                raise RuntimeError(
+                    f"Sizes of tensors must match except in dimension {at}. Expected size {a} but"
+                    f" got size {b} for tensor number {i} in the list."
+                )
+        shape[at] += g.shape[at]
+    return at, shape
+
+
+def _promoted(tensors: Sequence[Geometry]) -> Dtype:
+    from ...rules import result_type
+
+    return result_type(tensors)
+
+
+def _cat_infer(tensors: Sequence[Geometry], dim: int = 0) -> Geometry:
+    if not tensors:
+        raise ValueError("expected a non-empty list of Tensors")
+    if any(not g.ndim for g in tensors):
+        at = next(i for i, g in enumerate(tensors) if not g.ndim)
+        raise RuntimeError(f"zero-dimensional tensor (at position {at}) cannot be concatenated")
+    _, shape = _cat_shape(tensors, dim)
+    return tensors[0].fresh(tuple(shape), _promoted(tensors))
+
+
+def _cat(tensors: Any, dim: int, *, out: Geometry) -> Array:
+    real = [t for t in tensors if t.shape != (0,)] or tensors
+    return np.concatenate([t.astype(out.dtype.np, copy=False) for t in real], axis=dim)
+
+
+def _cat_grad(grad: Tensor, tensors_geom: tuple[Geometry, ...], dim: int) -> tuple[Tensor, ...]:
+    found, start = [], 0
+    for g in tensors_geom:
+        if g.shape == (0,):
+            found.append(aten.zeros((0,), dtype=grad.dtype, device=grad.device))
+            continue
+        size = g.shape[dim]
+        found.append(aten.narrow(grad, dim, start, size))
+        start += size
+    return tuple(found)
+
+
+op(
+    "cat(Tensor[] tensors, int dim=0) -> Tensor",
+    infer=_cat_infer,
+    cpu=_cat,
+    compute="raw",
+    aclnn=call("aclnnCat", "tensors", "dim", "out"),
+    grad={"tensors": _cat_grad},
+    samples=lambda: [
+        *(Sample(([Arg((2, 3), d), Arg((4, 3), d)],)) for d in (*FLOATS, "int64", "bool")),
+        Sample(([Arg((2, 3)), Arg((2, 1)), Arg((2, 0))], 1)),
+        Sample(([Arg((2, 3)), Arg((2, 3), "float64")], -1)),
+        Sample(([Arg((0,)), Arg((2, 3))],)),
+    ],
+    tolerance="exact",
+)
+
+
+def _stack_infer(tensors: Sequence[Geometry], dim: int = 0) -> Geometry:
+    if not tensors:
+        raise RuntimeError("stack expects a non-empty TensorList")
+    shape = tensors[0].shape
+    for i, g in enumerate(tensors):
+        if g.shape != shape:
+            raise RuntimeError(
+                f"stack expects each tensor to be equal size, but got {list(shape)} at entry 0 and"
+                f" {list(g.shape)} at entry {i}"
+            )
+    at = wrap_dim(dim, len(shape) + 1)
+    return tensors[0].fresh((*shape[:at], len(tensors), *shape[at:]), _promoted(tensors))
+
+
+op(
+    "stack(Tensor[] tensors, int dim=0) -> Tensor",
+    infer=_stack_infer,
+    cpu=lambda tensors, dim, *, out: np.stack(
+        [t.astype(out.dtype.np, copy=False) for t in tensors], axis=dim
+    ),
+    compute="raw",
+    aclnn=call("aclnnStack", "tensors", "dim", "out"),
+    grad={"tensors": lambda grad, dim: tuple(aten.unbind(grad, dim))},
+    samples=lambda: [
+        Sample(([Arg((2, 3)), Arg((2, 3), "float32", 0, 1)],)),
+        Sample(([Arg((2, 3), "int64"), Arg((2, 3), "int64")], -1)),
+        Sample(([Arg(()), Arg(())],)),
+    ],
+    tolerance="exact",
+)
+
+
+def _joined(name: str, at: int, least: Callable[..., Any]) -> None:
+    composite(
+        f"{name}(Tensor[] tensors) -> Tensor",
+        lambda tensors: aten.cat([least(t) for t in tensors], at if tensors[0].ndim > at else 0),
+        samples=calls(([Arg((2, 3)), Arg((2, 3), low=-1)],), ([Arg((3,)), Arg((3,), low=-1)],)),
+        tolerance="exact",
+    )
+
+
+def _at_least_2d(t: Any) -> Any:
+    return aten.reshape(t, (1, -1)) if t.ndim < 2 else t
+
+
+def _at_least_1d(t: Any) -> Any:
+    return aten.reshape(t, (1,)) if not t.ndim else t
+
+
+_joined("vstack", 0, _at_least_2d)
+_joined("hstack", 1, _at_least_1d)
+
+
+def _repeat_infer(self: Geometry, repeats: tuple[int, ...]) -> Geometry:
+    if len(repeats) < self.ndim:
+        raise RuntimeError(
+            "Number of dimensions of repeat dims can not be smaller than number of dimensions of"
+            " tensor"
+        )
+    lead = len(repeats) - self.ndim
+    padded = (1,) * lead + tuple(self.shape)
+    return self.fresh(tuple(n * r for n, r in zip(padded, repeats, strict=True)))
+
+
+def _repeat_grad(grad: Tensor, self_geom: Geometry, repeats: tuple[int, ...]) -> Tensor:
+    lead = len(repeats) - self_geom.ndim
+    split: list[int] = []
+    dims: list[int] = []
+    for i, r in enumerate(repeats):
+        dims.append(len(split))
+        split.append(r)
+        if i >= lead:
+            split.append(self_geom.shape[i - lead])
+    return aten.sum(aten.reshape(grad, tuple(split)), tuple(dims)) if dims else grad
+
+
+op(
+    "repeat(Tensor self, int[] repeats) -> Tensor",
+    infer=_repeat_infer,
+    cpu=lambda self, repeats: np.tile(self, repeats),
+    compute="raw",
+    aclnn=call("aclnnRepeat", "self", "repeats", "out"),
+    grad={"self": _repeat_grad},
+    samples=lambda: [Sample((Arg((2, 3), d), (2, 1, 3))) for d in ("float32", "int64", "bfloat16")],
+    tolerance="exact",
+    surface="method",
+)
+
+
+def _tile(self: Any, dims: Any) -> Any:
+    return aten.repeat(self, (1,) * (self.ndim - len(dims)) + tuple(dims))
+
+
+def _each(self: Tensor, repeats: int, dim: int | None = None, output_size: Any = None) -> Tensor:
+    """Each element `repeats` times in a row, flat or along a dimension."""
+    if dim is None:
+        self, dim = aten.reshape(self, (-1,)), 0
+    return aten._repeat_each(self, repeats, dim)
+
+
+def _each_by_counts(
+    self: Tensor, repeats: Tensor, dim: int | None = None, output_size: Any = None
+) -> Any:
+    """Element i `repeats[i]` times in a row; a single count is for all."""
+    if repeats.numel() == 1:
+        return _each(self, int(repeats.item()), dim)
+    if dim is None:
+        self, dim = aten.reshape(self, (-1,)), 0
+    ends = aten.cumsum(repeats, 0)
+    total = int(ends[-1].item()) if repeats.numel() else 0
+    places = aten.arange(0, total, device=self.device)
+    index = aten.sum(aten.to(aten.unsqueeze(places, 1) >= ends, ends.dtype), 1)
+    return aten.index_select(self, dim, index)
+
+
+composite(
+    "repeat_interleave(Tensor self, int repeats, int? dim=None, *, int? output_size=None)"
+    " -> Tensor",
+    _each,
+    samples=calls((Arg((2, 3)), 2), (Arg((2, 3)), 3, 1)),
+    tolerance="exact",
+)
+composite(
+    "repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *,"
+    " int? output_size=None) -> Tensor",
+    _each_by_counts,
+    samples=calls(
+        (Arg((2, 3)), Arg((2,), "int64", values=(2, 1)), 0),
+        (Arg((3,)), Arg((3,), "int64", values=(0, 2, 1))),
+    ),
+    oracle=lambda torch: torch.repeat_interleave,
+    tolerance="exact",
+    surface="both",
+)
+composite(
+    "repeat_interleave.Tensor(Tensor repeats, *, int? output_size=None) -> Tensor",
+    lambda repeats, output_size=None: _each_by_counts(
+        aten.arange(0, repeats.numel(), device=repeats.device), repeats
+    ),
+    samples=calls((Arg((3,), "int64", values=(2, 0, 1)),)),
+    oracle=lambda torch: torch.repeat_interleave,
+    tolerance="exact",
+    surface="function",
+)
+composite(
+    "tile(Tensor self, int[] dims) -> Tensor",
+    _tile,
+    samples=calls((Arg((2, 3)), (2,)), (Arg((3,)), (2, 2))),
+    tolerance="exact",
+)
+
+
+def _each_infer(self: Geometry, repeats: int, dim: int) -> Geometry:
+    shape = list(self.shape)
+    shape[wrap_dim(dim, self.ndim)] *= repeats
+    return self.fresh(tuple(shape))
+
+
+def _each_grad(grad: Tensor, self_geom: Geometry, repeats: int, dim: int) -> Tensor:
+    at = wrap_dim(dim, self_geom.ndim)
+    shape = (*self_geom.shape[: at + 1], repeats, *self_geom.shape[at + 1 :])
+    return aten.sum(aten.reshape(grad, shape), at + 1)
+
+
+op(
+    "_repeat_each(Tensor self, int repeats, int dim) -> Tensor",
+    infer=_each_infer,
+    cpu=lambda self, repeats, dim: np.repeat(self, repeats, axis=dim),
+    compute="raw",
+    lower=lambda self, repeats, dim: aten.flatten(
+        aten.clone(
+            aten.expand(
+                aten.unsqueeze(self, wrap_dim(dim, self.ndim) + 1),
+                (*self.shape[: wrap_dim(dim, self.ndim) + 1], repeats,
+                 *self.shape[wrap_dim(dim, self.ndim) + 1 :]),
+            ),
+            memory_format="contiguous",
+        ),
+        wrap_dim(dim, self.ndim), wrap_dim(dim, self.ndim) + 1,
+    ),
+    grad={"self": _each_grad},
+    tolerance="exact",
+    surface="none", samples=calls((Arg((2, 3)), 2, 0), (Arg((2, 3)), 3, -1)),
+)  # fmt: skip
+
+
+def _flip_infer(self: Geometry, dims: tuple[int, ...]) -> Geometry:
+    from ...rules import wrap_dims
+
+    if dims:
+        wrap_dims(dims, self.ndim)
+    return preserved(self)
+
+
+op(
+    "flip(Tensor self, int[] dims) -> Tensor",
+    infer=_flip_infer,
+    cpu=lambda self, dims: np.flip(self, tuple(dims)).copy(),
+    compute="raw",
+    aclnn=call("aclnnFlip", "self", "dims", "out"),
+    grad={"self": lambda grad, dims: aten.flip(grad, dims)},
+    samples=lambda: (
+        [Sample((Arg((2, 3), d), (0,))) for d in ("float32", "int64", "bool", "bfloat16")]
+        + [Sample((Arg((2, 3, 4)), (0, -1)))]
+    ),
+    tolerance="exact",
+)
+composite(
+    "fliplr(Tensor self) -> Tensor",
+    lambda self: aten.flip(self, (1,)),
+    samples=calls((Arg((2, 3)),), (Arg((3, 2, 2), "int64"),)),
+    tolerance="exact",
+)
+composite(
+    "flipud(Tensor self) -> Tensor",
+    lambda self: aten.flip(self, (0,)),
+    samples=calls((Arg((2, 3)),), (Arg((3, 2, 2), "int64"),)),
+    tolerance="exact",
+)
+
+
+def _roll(self: Array, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Array:
+    return np.roll(self, shifts, tuple(dims)) if dims else np.roll(self, shifts[0])
+
+
+op(
+    "roll(Tensor self, int[1] shifts, int[1] dims=[]) -> Tensor",
+    infer=lambda self, shifts, dims=(): preserved(self),
+    cpu=_roll,
+    compute="raw",
+    aclnn=call("aclnnRoll", "self", "shifts", "dims", "out"),
+    grad={
+        "self": lambda grad, shifts, dims: aten.roll(grad, tuple(-s for s in shifts), dims)
+    },
+    samples=lambda: [
+        Sample((Arg((3, 4)), (1,), (0,))), Sample((Arg((3, 4)), (1, -2), (0, 1))),
+        Sample((Arg((3, 4), "int64"), 2)),
+    ],
+    tolerance="exact",
+)  # fmt: skip
+
+
+def _triangle(name: str, cpu: Any, aclnn: str) -> None:
+    def infer(self: Geometry, diagonal: int = 0) -> Geometry:
+        if self.ndim < 2:
+            raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
+        return self.fresh()
+
+    op(
+        f"{name}(Tensor self, int diagonal=0) -> Tensor",
+        infer=infer,
+        cpu=lambda self, diagonal: cpu(self, diagonal),
+        compute="raw",
+        aclnn=call(aclnn, "self", "diagonal", "out"),
+        grad={"self": lambda grad, diagonal: getattr(aten, name)(grad, diagonal)},
+        samples=lambda: (
+            [
+                Sample((Arg((3, 4), d), k))
+                for d, k in (("float32", 0), ("int64", 1), ("bool", -1), ("float16", 2))
+            ]
+            + [Sample((Arg((2, 3, 3)),))]
+        ),
+        tolerance="exact",
+        inplace=True,
+    )
+
+
+_triangle("tril", np.tril, "aclnnTril")
+_triangle("triu", np.triu, "aclnnTriu")
+
+
+def _diag(self: Any, diagonal: int = 0) -> Any:
+    if self.ndim == 2:
+        return aten.clone(aten.diagonal(self, diagonal))
+    if self.ndim != 1:
+        raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {self.ndim}D")
+    return aten.diag_embed(self, diagonal)
+
+
+def _diag_embed(self: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    n = self.shape[-1] + abs(offset)
+    ndim = self.ndim + 1
+    rows, columns = wrap_dim(dim1, ndim), wrap_dim(dim2, ndim)
+    rest = iter(self.shape[:-1])
+    shape = tuple(n if d in (rows, columns) else next(rest) for d in range(ndim))
+    matrices = aten.zeros(shape, dtype=self.dtype, device=self.device)
+    aten.diagonal(matrices, offset, rows, columns).copy_(self)
+    return matrices
+
+
+composite(
+    "diag(Tensor self, int diagonal=0) -> Tensor",
+    _diag,
+    samples=calls((Arg((3,)),), (Arg((3, 4)), 1), (Arg((2,)), -1)),
+    tolerance="exact",
+)
+composite(
+    "diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",
+    _diag_embed,
+    samples=calls((Arg((2, 3)),), (Arg((2, 3)), 1, 0, 2)),
+    tolerance="exact",
+)
+composite(
+    "trace(Tensor self) -> Tensor",
+    lambda self: aten.sum(aten.diagonal(self)),
+    samples=calls((Arg((3, 4)),)),
+    tolerance="accumulated",
+)
+
+
+@composite(
+    "column_stack(Tensor[] tensors) -> Tensor",
+    samples=calls(([Arg((3,)), Arg((3, 2)), Arg((3,))],)),
+    tolerance="exact",
+)
+def column_stack(tensors: Any) -> Tensor:
+    """Tensors as columns, side by side; 0-d and 1-d ones are one column each."""
+    columns = [x if x.ndim > 1 else aten.reshape(x, (x.numel(), 1)) for x in tensors]
+    return aten.cat(columns, 1)
+
+
+@composite(
+    "cartesian_prod(Tensor[] tensors) -> Tensor",
+    variadic=True,
+    samples=calls(([Arg((3,)), Arg((2,))],), ([Arg((3,))],)),
+    oracle=lambda torch: lambda tensors: torch.cartesian_prod(*tensors),
+    tolerance="exact",
+)
+def cartesian_prod(tensors: Any) -> Any:
+    """All combinations of the elements of 1-d tensors, one a row."""
+    if hasattr(tensors, "ndim"):
+        return tensors
+    if len(tensors) == 1:
+        return tensors[0]
+    return aten.stack([aten.reshape(g, (-1,)) for g in aten.meshgrid(tensors)], 1)

@@ -1,0 +1,252 @@
+"""Rows of the activations of torch.nn; softmax stands in nn_softmax, relu in pointwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import pi, sqrt
+from typing import Any
+
+import numpy as np
+
+from ...._tensor.tensor import Tensor
+from ...._tensor.types import Array, Number
+from ...rules import pointwise
+from ...samples import FLOATS, Arg, Sample, unary
+from ...spec import aten, call, op
+from ..pointwise.unary import special
+
+
+def _sigmoid(x: Array) -> Array:
+    one = x.dtype.type(1)
+    return one / (one + np.exp(-x))
+
+
+def activation(
+    text: str,
+    cpu: Callable[..., Any],
+    aclnn: Any,
+    grad: Callable[..., Any],
+    settings: tuple[Any, ...] = (),
+    oracle: Callable[..., Any] | None = None,
+    tolerance: str = "elementary",
+    autocast: str = "",
+    surface: str = "none",
+) -> None:
+    """A row of one tensor and its settings, in floating types."""
+    made = unary(-4.0, 4.0, FLOATS)
+
+    def samples() -> list[Sample]:
+        return [*made(), *(Sample((Arg((3, 4), low=-4.0, high=4.0), *s)) for s in settings)]
+
+    op(
+        text,
+        infer=pointwise(),
+        cpu=cpu,
+        aclnn=aclnn,
+        grad={"self": grad},
+        samples=samples,
+        oracle=oracle,
+        tolerance=tolerance,
+        autocast=autocast,
+        surface=surface,
+    )
+
+
+def _softplus(x: Array, beta: Number, threshold: Number) -> Array:
+    scaled = x * x.dtype.type(beta)
+    return np.where(scaled > threshold, x, np.log1p(np.exp(scaled)) / x.dtype.type(beta))
+
+
+_erf = special("erf")
+
+
+def _gelu(x: Array, approximate: str) -> Array:
+    t = x.dtype.type
+    if approximate == "tanh":
+        inner = t(sqrt(2 / pi)) * (x + t(0.044715) * x * x * x)
+        return t(0.5) * x * (t(1) + np.tanh(inner))
+    if approximate != "none":
+        raise RuntimeError("approximate argument must be either none or tanh.")
+    return (x * t(0.5) * (t(1) + _erf(x * t(sqrt(0.5))))).astype(x.dtype)
+
+
+def _gelu_grad(grad: Tensor, self: Tensor, approximate: str) -> Tensor:
+    if approximate == "none":
+        share = (aten.erf(self * sqrt(0.5)) + 1) * 0.5
+        bell = aten.exp(self * self * -0.5)
+        return grad * (share + self * bell * (1 / sqrt(2 * pi)))
+    square = self * self
+    root = sqrt(2 / pi)
+    inner = self * (square * 0.044715 + 1) * root
+    tanh = aten.tanh(inner)
+    slope = (square * (3 * 0.044715) + 1) * root
+    bent = (1 - tanh * tanh) * slope * (self * 0.5)
+    return grad * ((tanh + 1) * 0.5 + bent)
+
+
+activation(
+    "gelu(Tensor self, *, str approximate='none') -> Tensor",
+    _gelu,
+    call("aclnnGeluV2", "self", lambda a: int(a["approximate"] == "tanh"), "out"),
+    _gelu_grad,
+    tolerance="composite",
+    surface="nn",
+)
+
+
+def _silu_grad(grad: Tensor, self: Tensor) -> Tensor:
+    share = aten.sigmoid(self)
+    return grad * (share * (self * (1 - share) + 1))
+
+
+activation(
+    "silu(Tensor self) -> Tensor",
+    lambda x: x * _sigmoid(x),
+    call("aclnnSilu", "self", "out"),
+    _silu_grad,
+)
+
+
+def _mish_grad(grad: Tensor, self: Tensor) -> Tensor:
+    tanh = aten.tanh(aten.softplus(self, 1, 20))
+    bent = self * aten.sigmoid(self) * (1 - tanh * tanh)
+    return grad * (tanh + bent)
+
+
+activation(
+    "mish(Tensor self) -> Tensor",
+    lambda x: x * np.tanh(_softplus(x, 1, 20)),
+    call("aclnnMish", "self", "out"),
+    _mish_grad,
+)
+
+
+def _times(grad: Any, factor: Any) -> Any:
+    return grad * factor
+
+
+activation(
+    "leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor",
+    lambda x, slope: np.where(x > 0, x, x * x.dtype.type(slope)),
+    call("aclnnLeakyRelu", "self", "negative_slope", "out"),
+    lambda grad, self, negative_slope: aten.where(self > 0, grad, _times(grad, negative_slope)),
+    settings=((0.3,),),
+)
+
+
+def _elu(x: Array, alpha: Number, scale: Number, input_scale: Number) -> Array:
+    t = x.dtype.type
+    return np.where(x > 0, x * t(scale), np.expm1(x * t(input_scale)) * t(alpha * scale))
+
+
+def _elu_grad(grad: Any, self: Any, alpha: Any, scale: Any, input_scale: Any) -> Any:
+    low = aten.exp(self * input_scale) * (alpha * scale * input_scale)
+    return aten.where(self > 0, _times(grad, scale), grad * low)
+
+
+activation(
+    "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",
+    _elu,
+    call("aclnnElu", "self", "alpha", "scale", "input_scale", "out"),
+    _elu_grad,
+    settings=((0.7,), (1.5, 1.1, 0.5)),
+    oracle=lambda torch: torch.ops.aten.elu,
+)
+activation(
+    "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor",
+    lambda x, low, high: np.clip(x, x.dtype.type(low), x.dtype.type(high)),
+    call("aclnnHardtanh", "self", "min_val", "max_val", "out"),
+    lambda grad, self, min_val, max_val: aten.where(
+        aten.logical_and(self > min_val, self < max_val), grad, 0
+    ),
+    settings=((0.0, 2.0),),
+)
+
+
+def _hardswish(x: Array) -> Array:
+    t = x.dtype.type
+    return x * np.clip(x + t(3), t(0), t(6)) / t(6)
+
+
+activation(
+    "hardswish(Tensor self) -> Tensor",
+    _hardswish,
+    call("aclnnHardswish", "self", "out"),
+    lambda grad, self: aten.where(
+        self <= -3,
+        0,
+        aten.where(self < 3, grad * (self / 3 + 0.5), grad),
+    ),
+)
+activation(
+    "hardsigmoid(Tensor self) -> Tensor",
+    lambda x: np.clip(x + x.dtype.type(3), x.dtype.type(0), x.dtype.type(6)) / x.dtype.type(6),
+    call("aclnnHardsigmoid", "self", "out"),
+    lambda grad, self: aten.where(aten.abs(self) < 3, grad / 6, 0),
+    # torch's own has no second derivative; this says the same with one.
+    oracle=lambda torch: lambda x: (x + 3).clamp(0, 6) / 6,
+)
+activation(
+    "softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
+    _softplus,
+    call("aclnnSoftplus", "self", "beta", "threshold", "out"),
+    lambda grad, self, beta, threshold: aten.where(
+        self * beta > threshold,
+        grad,
+        grad * aten.sigmoid(self * beta),
+    ),
+    settings=((2, 1),),
+    autocast="float32 on npu",
+    surface="nn",
+)
+activation(
+    "log_sigmoid(Tensor self) -> Tensor",
+    lambda x: np.minimum(x, x.dtype.type(0)) - np.log1p(np.exp(-np.abs(x))),
+    call("aclnnLogSigmoid", "self", "out"),
+    lambda grad, self: grad * aten.sigmoid(-self),
+    oracle=lambda torch: torch.nn.functional.logsigmoid,
+)
+activation(
+    "softshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
+    lambda x, lambd: np.where(
+        np.abs(x) > lambd, x - np.copysign(x.dtype.type(lambd), x), x * x.dtype.type(0)
+    ),
+    call("aclnnSoftshrink", "self", "lambd", "out"),
+    lambda grad, self, lambd: aten.where(aten.abs(self) > lambd, grad, 0),
+)
+activation(
+    "hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
+    lambda x, lambd: np.where(np.abs(x) <= lambd, x.dtype.type(0), x),
+    call("aclnnHardshrink", "self", "lambd", "out"),
+    lambda grad, self, lambd: aten.where(aten.abs(self) > lambd, grad, 0),
+    surface="both nn",
+)
+op(
+    "threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
+    infer=pointwise(),
+    cpu=lambda x, threshold, value: np.where(x <= threshold, x.dtype.type(value), x),
+    aclnn=call("aclnnThreshold", "self", "threshold", "value", "out"),
+    grad={"self": lambda grad, self, threshold: aten.where(self > threshold, grad, 0)},
+    samples=lambda: [Sample((Arg((3, 4), d), 0.5, -7.0)) for d in FLOATS],
+    oracle=lambda torch: torch.ops.aten.threshold,
+    tolerance="exact",
+    surface="function",
+)
+
+
+op(
+    "_prelu_kernel(Tensor self, Tensor weight) -> Tensor",
+    infer=pointwise(),
+    cpu=lambda x, weight: np.where(x > 0, x, x * weight),
+    lower=lambda self, weight: aten.where(self > 0, self, self * weight),
+    grad={
+        "self": lambda grad, self, weight: aten.where(self > 0, grad, grad * weight),
+        "weight": lambda grad, self: aten.where(self > 0, 0, grad * self),
+    },
+    samples=lambda: [
+        *(Sample((Arg((3, 4), d), Arg((1, 4), d))) for d in FLOATS),
+        Sample((Arg((2, 3, 4)), Arg((1, 3, 1)))),
+    ],
+    tolerance="rounded",
+    surface="none",
+)

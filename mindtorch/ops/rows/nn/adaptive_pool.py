@@ -1,0 +1,183 @@
+"""Rows of pooling over windows that divide the input into an output of given size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import ceil
+from typing import Any
+
+import numpy as np
+
+from ...._tensor import dtype as dt
+from ...._tensor.dtype import dtype as Dtype
+from ...._tensor.geometry import Geometry
+from ...._tensor.types import Array
+from ...samples import Arg, Sample, calls
+from ...spec import aten, call, op
+from .pool import best_of, expanded, max_grad
+
+Sizes = tuple[int, ...]
+
+
+def _ranges(size: int, out: int) -> list[tuple[int, int]]:
+    """The input range of each output of an adaptive pooling."""
+    return [(i * size // out, ceil((i + 1) * size / out)) for i in range(out)]
+
+
+def _averages(size: int, out: int, dtype: Dtype | None) -> Array:
+    """A matrix [out, size] that takes the mean of each range."""
+    made = np.zeros((out, size), dtype)
+    for i, (start, end) in enumerate(_ranges(size, out)):
+        made[i, start:end] = 1.0 / (end - start)
+    return made
+
+
+def _adaptive_rule(n: int, name: str) -> Callable[..., Any]:
+    def infer(self: Geometry, output_size: Sizes) -> Geometry:
+        if self.ndim not in (n + 1, n + 2):
+            raise RuntimeError(
+                f"{name}(): Expected {n + 1}D or {n + 2}D tensor, but got {list(self.shape)}"
+            )
+        return self.fresh((*self.shape[:-n], *expanded(output_size, n)))
+
+    return infer
+
+
+def _along(x: Array, matrices: list[Any]) -> Array:
+    """Applies one matrix to each of the last dimensions."""
+    for i, matrix in enumerate(reversed(matrices)):
+        at = x.ndim - 1 - i
+        x = np.moveaxis(np.matmul(np.moveaxis(x, at, -1), matrix.T), -1, at)
+    return x
+
+
+def _means(x: Any, outs: Sequence[int]) -> Any:
+    """The mean of each range by itself: a product with zeros would spread infinities."""
+    for i, out in enumerate(reversed(outs)):
+        at = x.ndim - 1 - i
+        ranges = _ranges(x.shape[at], out)
+        parts = [x.take(range(start, end), at).mean(at, keepdims=True) for start, end in ranges]
+        x = np.concatenate(parts, at) if parts else x.take([], at)
+    return x
+
+
+def _adaptive_avg(n: int) -> Callable[..., Any]:
+    def run(self: Any, output_size: Sizes) -> Any:
+        outs = expanded(output_size, n)
+        if not np.isfinite(self).all():
+            return _means(self, outs)
+        sizes = zip(self.shape[-n:], outs, strict=True)
+        return _along(self, [_averages(size, out, self.dtype) for size, out in sizes])
+
+    return run
+
+
+def _adaptive_avg_back(n: int) -> Callable[..., Any]:
+    def run(grad: Any, self: Any) -> Any:
+        sizes = zip(self.shape[-n:], grad.shape[-n:], strict=True)
+        return _along(grad, [_averages(size, out, grad.dtype).T for size, out in sizes])
+
+    return run
+
+
+def _adaptive_samples(n: int) -> Callable[..., Any]:
+    shape = (2, 3, 5, 6) if n == 2 else (1, 2, 4, 5, 4)
+
+    def make() -> list[Sample]:
+        sizes = ((2, 3), (5, 1), (1, 1)) if n == 2 else ((2, 3, 1), (1, 1, 1))
+        found = [Sample((Arg(shape, "float64"), size)) for size in sizes]
+        return [*found, Sample((Arg(shape[1:], "float32"), sizes[0]))]
+
+    return make
+
+
+def adaptive_avg_pool(n: int, forward: str, backward: str) -> None:
+    """The rows of _adaptive_avg_pool{n}d and of its gradient, each the other's adjoint."""
+    name = f"_adaptive_avg_pool{n}d"
+    op(
+        f"{name}(Tensor self, int[{n}] output_size) -> Tensor",
+        infer=_adaptive_rule(n, f"adaptive_avg_pool{n}d"),
+        cpu=_adaptive_avg(n),
+        aclnn=call(forward, "self", lambda a: expanded(a["output_size"], n), "out"),
+        grad={"self": lambda grad, self: getattr(aten, f"{name}_backward")(grad, self)},
+        samples=_adaptive_samples(n),
+        oracle=lambda torch: getattr(torch.ops.aten, f"adaptive_avg_pool{n}d"),
+        tolerance="accumulated",
+        surface="none",
+    )
+    op(
+        f"{name}_backward(Tensor grad_output, Tensor self) -> Tensor",
+        infer=lambda grad_output, self: self.fresh(),
+        cpu=_adaptive_avg_back(n),
+        aclnn=call(backward, "grad_output", "self", "out"),
+        grad={
+            "grad_output": lambda grad, grad_output_geom: getattr(aten, name)(
+                grad, tuple(grad_output_geom.shape[-n:])
+            )
+        },
+        tolerance="accumulated",
+        surface="none",
+        samples=calls((Arg((1, 2) + (2,) * n), Arg((1, 2) + (5,) * n))),
+        fixed_shape=True,
+    )
+
+
+adaptive_avg_pool(2, "aclnnAdaptiveAvgPool2d", "aclnnAdaptiveAvgPool2dBackward")
+adaptive_avg_pool(3, "aclnnAdaptiveAvgPool3d", "aclnnAdaptiveAvgPool3dBackward")
+
+
+def _adaptive_max(n: int) -> Callable[..., Any]:
+    def run(self: Any, output_size: Sizes, *, out: tuple[Geometry, ...]) -> Any:
+        space, result = self.shape[-n:], expanded(output_size, n)
+        values = np.empty(out[0].shape, self.dtype)
+        places = np.empty(out[0].shape, np.int64)
+        spans = [_ranges(size, count) for size, count in zip(space, result, strict=True)]
+        for at in np.ndindex(*result):
+            box = [spans[i][at[i]] for i in range(n)]
+            part = self[(..., *(slice(a, b) for a, b in box))]
+            flat = part.reshape((*part.shape[:-n], -1))
+            best = best_of(flat)
+            values[(..., *at)] = np.take_along_axis(flat, best[..., None], -1)[..., 0]
+            inner = np.unravel_index(best, part.shape[-n:])
+            place = np.zeros(best.shape, np.int64)
+            for i in range(n):
+                place = place * space[i] + inner[i] + box[i][0]
+            places[(..., *at)] = place
+        return values, places
+
+    return run
+
+
+def adaptive_max_pool(n: int, aclnn: Any) -> None:
+    """The row of adaptive_max_pool{n}d."""
+    rule = _adaptive_rule(n, f"adaptive_max_pool{n}d")
+
+    def infer(self: Geometry, output_size: Sizes) -> tuple[Geometry, Geometry]:
+        found = rule(self, output_size)
+        return found, found.fresh(dtype=dt.int64)
+
+    op(
+        f"adaptive_max_pool{n}d(Tensor self, int[{n}] output_size) -> (Tensor out, Tensor indices)",
+        infer=infer,
+        cpu=_adaptive_max(n),
+        aclnn=aclnn,
+        grad={"self": max_grad(n)},
+        samples=_adaptive_samples(n),
+        oracle=lambda torch: getattr(torch.ops.aten, f"adaptive_max_pool{n}d"),
+        tolerance="exact",
+        surface="none",
+    )
+
+
+adaptive_max_pool(
+    2,
+    call(
+        "aclnnAdaptiveMaxPool2d", "self", lambda a: expanded(a["output_size"], 2), "out", "indices"
+    ),
+)
+adaptive_max_pool(
+    3,
+    call(
+        "aclnnAdaptiveMaxPool3d", "self", lambda a: expanded(a["output_size"], 3), "out", "indices"
+    ),
+)

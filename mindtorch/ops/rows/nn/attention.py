@@ -1,0 +1,248 @@
+"""Rows of scaled dot product attention and of the multi-head attention forward."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ...._tensor import dtype as dt
+from ...._tensor.dtype import dtype as Dtype
+from ...._tensor.tensor import Tensor
+from ...samples import Arg, Sample, calls
+from ...spec import aten, composite
+from .gates import softmax
+from .noise import dropout
+from .pad import pad
+
+
+@composite(
+    "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? "
+    "attn_mask=None, float dropout_p=0.0, bool is_causal=False, float? scale=None, bool "
+    "enable_gqa=False) -> Tensor",
+    surface="nn",
+    samples=calls(
+        (Arg((2, 2, 3, 4)), Arg((2, 2, 5, 4)), Arg((2, 2, 5, 3))),
+        (Arg((2, 3, 4)), Arg((2, 5, 4)), Arg((2, 5, 3)), Arg((3, 5))),
+        Sample((Arg((2, 3, 4)), Arg((2, 3, 4)), Arg((2, 3, 4))), {"is_causal": True}),
+    ),
+    tolerance="chained",
+)
+def scaled_dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """softmax(q kᵀ scale + mask) v; query `[*, L, E]`, key `[*, S, E]`, value `[*, S, Ev]`.
+
+    A bool mask keeps where True, a floating one is added. `enable_gqa` repeats key and value heads
+    (dim -3).
+    """
+    if attn_mask is not None and is_causal:
+        raise RuntimeError(
+            "_scaled_dot_product_attention: Explicit attn_mask should not be set when "
+            "is_causal=True"
+        )
+    if enable_gqa:
+        key = key.repeat_interleave(query.size(-3) // key.size(-3), -3)
+        value = value.repeat_interleave(query.size(-3) // value.size(-3), -3)
+    factor = 1.0 / math.sqrt(query.size(-1)) if scale is None else scale
+    # Half of the scale on each side keeps half-precision products in range, as torch does.
+    half = math.sqrt(abs(factor))
+    scores = query * math.copysign(half, factor) @ (key * half).transpose(-2, -1)
+    if is_causal:
+        attn_mask = aten.ones(
+            (query.size(-2), key.size(-2)), dtype=dt.bool, device=query.device
+        ).tril()
+    if attn_mask is not None:
+        scores = _masked(scores, attn_mask)
+    weights = scores.softmax(-1)
+    if attn_mask is not None and attn_mask.dtype == dt.bool:
+        # A row with nothing to attend to gives zeros, not NaN.
+        weights = weights.masked_fill((~attn_mask).all(-1, keepdim=True), 0.0)
+    if dropout_p > 0.0:
+        weights = dropout(weights, dropout_p)
+    return weights @ value
+
+
+def _masked(scores: Tensor, mask: Tensor) -> Tensor:
+    if mask.dtype == dt.bool:
+        return scores.masked_fill(mask.logical_not(), float("-inf"))
+    return scores + mask
+
+
+def _as_float_mask(mask: Tensor | None, dtype: Dtype, name: str) -> Tensor | None:
+    """A bool mask of multi-head attention hides where True; gives what is added to the scores."""
+    if mask is None:
+        return None
+    if mask.dtype != dt.bool and not mask.is_floating_point():
+        raise AssertionError(f"only bool and floating types of {name} are supported")
+    if mask.is_floating_point():
+        return mask
+    return aten.zeros_like(mask, dtype=dtype).masked_fill_(mask, float("-inf"))
+
+
+def _projected(
+    query: Tensor, key: Tensor, value: Tensor, weights: Any, bias: Tensor | None
+) -> tuple[Any, Any, Any]:
+    """The three input projections; one product when all three inputs are the same tensor."""
+    if isinstance(weights, Tensor):
+        if query is key and key is value:
+            q, k, v = aten.linear(query, weights, bias).chunk(3, -1)
+            return q, k, v
+        weights = weights.chunk(3)
+    biases = (None, None, None) if bias is None else bias.chunk(3)
+    pairs = zip((query, key, value), weights, biases, strict=True)
+    q, k, v = (aten.linear(x, w, b) for x, w, b in pairs)
+    return q, k, v
+
+
+@composite(
+    "multi_head_attention_forward(Tensor query, Tensor key, Tensor value, int "
+    "embed_dim_to_check, int num_heads, Tensor? in_proj_weight, Tensor? in_proj_bias, Tensor? "
+    "bias_k, Tensor? bias_v, bool add_zero_attn, float dropout_p, Tensor out_proj_weight, "
+    "Tensor? out_proj_bias, bool training=True, Tensor? key_padding_mask=None, bool "
+    "need_weights=True, Tensor? attn_mask=None, bool use_separate_proj_weight=False, Tensor? "
+    "q_proj_weight=None, Tensor? k_proj_weight=None, Tensor? v_proj_weight=None, Tensor? "
+    "static_k=None, Tensor? static_v=None, bool average_attn_weights=True, bool "
+    "is_causal=False) -> (Tensor, Tensor)",
+    surface="nn",
+    samples=calls(
+        (
+            Arg((3, 2, 4)),
+            Arg((3, 2, 4)),
+            Arg((3, 2, 4)),
+            4,
+            2,
+            Arg((12, 4)),
+            Arg((12,)),
+            None,
+            None,
+            False,
+            0.0,
+            Arg((4, 4)),
+            Arg((4,)),
+        ),
+    ),
+    tolerance="chained",
+    fixed_shape=True,
+)
+def multi_head_attention_forward(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    embed_dim_to_check: int,
+    num_heads: int,
+    in_proj_weight: Tensor | None,
+    in_proj_bias: Tensor | None,
+    bias_k: Tensor | None,
+    bias_v: Tensor | None,
+    add_zero_attn: bool,
+    dropout_p: float,
+    out_proj_weight: Tensor,
+    out_proj_bias: Tensor | None,
+    training: bool = True,
+    key_padding_mask: Tensor | None = None,
+    need_weights: bool = True,
+    attn_mask: Tensor | None = None,
+    use_separate_proj_weight: bool = False,
+    q_proj_weight: Tensor | None = None,
+    k_proj_weight: Tensor | None = None,
+    v_proj_weight: Tensor | None = None,
+    static_k: Tensor | None = None,
+    static_v: Tensor | None = None,
+    average_attn_weights: bool = True,
+    is_causal: bool = False,
+) -> tuple[Any, Any]:
+    """query `[L, N, E]`, key and value `[S, N, E]` (or without N) →
+    output `[L, N, E]`, weights or None."""
+    batched = query.dim() == 3
+    if not batched:
+        query, key, value = (x.unsqueeze(1) for x in (query, key, value))
+        if key_padding_mask is not None:
+            key_padding_mask = key_padding_mask.unsqueeze(0)
+    length, batch, embed = query.shape
+    if embed != embed_dim_to_check:
+        raise AssertionError(
+            f"was expecting embedding dimension of {embed_dim_to_check}, but got {embed}"
+        )
+    head = embed // num_heads
+    if head * num_heads != embed:
+        raise AssertionError(f"embed_dim {embed} not divisible by num_heads {num_heads}")
+    if is_causal and attn_mask is None:
+        raise RuntimeError(
+            "Need attn_mask if specifying the is_causal hint. Use the Transformer module method "
+            "`generate_square_subsequent_mask` to create this mask."
+        )
+    separate = (q_proj_weight, k_proj_weight, v_proj_weight)
+    weights = separate if use_separate_proj_weight else in_proj_weight
+    q, k, v = _projected(query, key, value, weights, in_proj_bias)
+    mask = _as_float_mask(attn_mask, q.dtype, "attn_mask")
+    padding = _as_float_mask(key_padding_mask, q.dtype, "key_padding_mask")
+    if mask is not None:
+        _check_mask(mask, length, key.size(0), batch * num_heads)
+        mask = mask.unsqueeze(0) if mask.dim() == 2 else mask
+    if bias_k is not None and bias_v is not None:
+        k = aten.cat([k, bias_k.repeat(1, batch, 1)])
+        v = aten.cat([v, bias_v.repeat(1, batch, 1)])
+        mask, padding = _one_more(mask), _one_more(padding)
+    q = q.reshape(length, batch * num_heads, head).transpose(0, 1)
+    k = static_k if static_k is not None else _heads(k, batch * num_heads, head)
+    v = static_v if static_v is not None else _heads(v, batch * num_heads, head)
+    if add_zero_attn:
+        zeros = aten.zeros((batch * num_heads, 1, head), dtype=k.dtype, device=k.device)
+        k, v = aten.cat([k, zeros], 1), aten.cat([v, zeros], 1)
+        mask, padding = _one_more(mask), _one_more(padding)
+    if padding is not None:
+        source = k.size(1)
+        spread = padding.reshape(batch, 1, 1, source).expand(-1, num_heads, -1, -1)
+        spread = spread.reshape(batch * num_heads, 1, source)
+        mask = spread if mask is None else mask + spread
+    out, attention = _attend(q, k, v, mask, dropout_p if training else 0.0, need_weights)
+    out = out.transpose(0, 1).reshape(length * batch, embed)
+    out = aten.linear(out, out_proj_weight, out_proj_bias).reshape(length, batch, -1)
+    if attention is not None:
+        attention = attention.reshape(batch, num_heads, length, -1)
+        attention = attention.mean(1) if average_attn_weights else attention
+    if batched:
+        return out, attention
+    return out.squeeze(1), None if attention is None else attention.squeeze(0)
+
+
+def _check_mask(mask: Tensor, length: int, source: int, heads: int) -> None:
+    expected = (length, source) if mask.dim() == 2 else (heads, length, source)
+    if mask.dim() not in (2, 3):
+        raise RuntimeError(f"attn_mask's dimension {mask.dim()} is not supported")
+    if tuple(mask.shape) != expected:
+        raise RuntimeError(
+            f"The shape of the {mask.dim()}D attn_mask is {mask.shape}, but should be {expected}."
+        )
+
+
+def _one_more(mask: Any) -> Any:
+    return None if mask is None else pad(mask, (0, 1))
+
+
+def _heads(x: Tensor, count: int, head: int) -> Tensor:
+    return x.reshape(x.size(0), count, head).transpose(0, 1)
+
+
+def _attend(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, p: float, need_weights: bool
+) -> tuple[Any, Any]:
+    """q `[N h, L, d]`, k and v `[N h, S, d]`, an additive mask → output, weights or None."""
+    if not need_weights:
+        added = None if mask is None else mask.unsqueeze(0)
+        out = scaled_dot_product_attention(q.unsqueeze(0), k.unsqueeze(0), v.unsqueeze(0), added, p)
+        return out.squeeze(0), None
+    scaled = q * math.sqrt(1.0 / q.size(-1))
+    scores = aten.bmm(scaled, k.transpose(-2, -1))
+    scores = scores if mask is None else scores + mask
+    weights = softmax(scores, -1)
+    if p > 0.0:
+        weights = dropout(weights, p)
+    return aten.bmm(weights, v), weights

@@ -1,0 +1,380 @@
+"""Rows of convolution in any number of dimensions, and of its gradient by the weight.
+
+The gradient by the input is a transposed convolution, and the other way round, so three adjoint
+maps close under differentiation: convolution, transposed convolution, weight gradient.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from ...._tensor.geometry import Geometry
+from ...._tensor.tensor import Tensor
+from ...._tensor.types import Array
+from ...samples import Arg, Sample, calls
+from ...spec import aten, call, op
+
+Sizes = tuple[int, ...]
+
+
+def _space(size: int, k: int, stride: int, pad: int, dilation: int) -> int:
+    return (size + 2 * pad - dilation * (k - 1) - 1) // stride + 1
+
+
+def _check(
+    input: Geometry, weight: Geometry, bias: Geometry | None, transposed: bool, groups: int
+) -> None:
+    if input.dtype is not weight.dtype:
+        raise RuntimeError(
+            f"Input type ({input.dtype.legacy}) and weight type ({weight.dtype.legacy}) should be "
+            "the same"
+        )
+    if weight.shape[0] < groups:
+        raise RuntimeError(
+            f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but "
+            f"got weight of size {list(weight.shape)} instead"
+        )
+    expected = weight.shape[0] if transposed else weight.shape[1] * groups
+    if input.shape[1] != expected:
+        how = "transposed=1" if transposed else f"groups={groups}"
+        raise RuntimeError(
+            f"Given {how}, weight of size {list(weight.shape)}, expected input"
+            f"{list(input.shape)} to have {expected} channels, but got {input.shape[1]} channels "
+            "instead"
+        )
+    outputs = weight.shape[1] * groups if transposed else weight.shape[0]
+    if bias is not None and bias.shape != (outputs,):
+        how = "transposed=1" if transposed else f"groups={groups}"
+        raise RuntimeError(
+            f"Given {how}, weight of size {list(weight.shape)}, expected bias to be 1-dimensional "
+            f"with {outputs} elements, but got bias of size {list(bias.shape)} instead"
+        )
+
+
+def _rule(
+    input: Geometry,
+    weight: Geometry,
+    bias: Geometry | None,
+    stride: Sizes,
+    padding: Sizes,
+    dilation: Sizes,
+    transposed: bool,
+    output_padding: Sizes,
+    groups: int,
+) -> Geometry:
+    _check(input, weight, bias, transposed, groups)
+    kernel, space = weight.shape[2:], input.shape[2:]
+    if transposed:
+        found = tuple(
+            (n - 1) * s - 2 * p + d * (k - 1) + extra + 1
+            for n, k, s, p, d, extra in zip(
+                space, kernel, stride, padding, dilation, output_padding, strict=True
+            )
+        )
+        return input.fresh((input.shape[0], weight.shape[1] * groups, *found))
+    padded = [n + 2 * p for n, p in zip(space, padding, strict=True)]
+    if any(n < d * (k - 1) + 1 for n, k, d in zip(padded, kernel, dilation, strict=True)):
+        reach = [d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True)]
+        raise RuntimeError(
+            f"Calculated padded input size per channel: ({_by(padded)}). Kernel size: "
+            f"({_by(reach)}). Kernel size can't be greater than actual input size"
+        )
+    found = tuple(
+        _space(n, k, s, p, d)
+        for n, k, s, p, d in zip(space, kernel, stride, padding, dilation, strict=True)
+    )
+    return input.fresh((input.shape[0], weight.shape[0], *found))
+
+
+def _by(sizes: Any) -> str:
+    return " x ".join(str(size) for size in sizes)
+
+
+def windows(
+    x: Array,
+    kernel: Sizes,
+    stride: Sizes,
+    padding: Sizes,
+    dilation: Sizes,
+    out: Sizes,
+    fill: int = 0,
+) -> Array:
+    """A view [N, C, *out, *kernel] of the padded input; each window's elements are last."""
+    if any(padding):
+        edges = [(0, 0), (0, 0), *((p, p) for p in padding)]
+        x = np.pad(x, edges, constant_values=fill)
+    steps = x.strides[2:]
+    strides = (
+        *x.strides[:2],
+        *(s * step for s, step in zip(stride, steps, strict=True)),
+        *(d * step for d, step in zip(dilation, steps, strict=True)),
+    )
+    shape = (*x.shape[:2], *out, *kernel)
+    return np.lib.stride_tricks.as_strided(x, shape, strides, writeable=False)
+
+
+def _lane(values: Array, n: int) -> Array:
+    """One value per channel, as it meets [N, C, *space]: a depthwise convolution's weight."""
+    return values.reshape((1, -1, *([1] * n)))
+
+
+def _forward(
+    x: Array, weight: Array, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int, out: Sizes
+) -> Array:
+    n, kernel = len(out), weight.shape[2:]
+    seen = windows(x, kernel, stride, padding, dilation, out)
+    per_in, per_out = weight.shape[1], weight.shape[0] // groups
+    result = np.zeros((x.shape[0], weight.shape[0], *out), x.dtype)
+    if groups > 1 and per_in == per_out == 1:
+        for at in np.ndindex(*kernel):
+            result += seen[(..., *at)] * _lane(weight[(slice(None), 0, *at)], n)
+        return result
+    axes = (1, *range(2 + n, 2 + 2 * n)), tuple(range(1, 2 + n))
+    for g in range(groups):
+        part = seen[:, g * per_in : (g + 1) * per_in]
+        rows = weight[g * per_out : (g + 1) * per_out]
+        found = np.tensordot(part, rows, axes)
+        result[:, g * per_out : (g + 1) * per_out] = np.moveaxis(found, -1, 1)
+    return result
+
+
+def scatter_windows(
+    parts: Any, stride: Sizes, padding: Sizes, dilation: Sizes, kernel: Sizes, space: Sizes
+) -> Any:
+    """Adds parts [N, C, *out, *kernel] into [N, C, *space]: the adjoint of `windows`."""
+    out = parts.shape[2 : 2 + len(space)]
+    reach = [
+        max(n + 2 * p, (m - 1) * s + d * (k - 1) + 1)
+        for n, p, m, s, d, k in zip(space, padding, out, stride, dilation, kernel, strict=True)
+    ]
+    whole = np.zeros((*parts.shape[:2], *reach), parts.dtype)
+    every = (slice(None), slice(None))
+    for at in product(*(range(k) for k in kernel)):
+        where = tuple(
+            slice(i * d, i * d + (m - 1) * s + 1, s)
+            for i, d, m, s in zip(at, dilation, out, stride, strict=True)
+        )
+        whole[every + where] += parts[(..., *at)]
+    inner = tuple(slice(p, p + n) for p, n in zip(padding, space, strict=True))
+    return np.ascontiguousarray(whole[every + inner])
+
+
+def _backward(
+    x: Array, weight: Array, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int, out: Sizes
+) -> Array:
+    """The transposed convolution: x [N, C, *in], weight [C, O / groups, *k] → [N, O, *out]."""
+    n, kernel = len(out), weight.shape[2:]
+    per_in, per_out = weight.shape[0] // groups, weight.shape[1]
+    if groups > 1 and per_in == per_out == 1:
+        lanes = x.reshape((*x.shape, *([1] * n))) * weight.reshape((1, groups, *([1] * n), *kernel))
+        return scatter_windows(lanes, stride, padding, dilation, kernel, out)
+    result = np.empty((x.shape[0], per_out * groups, *out), x.dtype)
+    for g in range(groups):
+        part = x[:, g * per_in : (g + 1) * per_in]
+        rows = weight[g * per_in : (g + 1) * per_in]
+        found = np.tensordot(part, rows, ((1,), (0,)))  # [N, *in, O, *k]
+        found = np.moveaxis(found, 1 + n, 1)
+        result[:, g * per_out : (g + 1) * per_out] = scatter_windows(
+            found, stride, padding, dilation, kernel, out
+        )
+    return result
+
+
+def _convolution(
+    input: Array,
+    weight: Array,
+    bias: Array | None,
+    stride: Sizes,
+    padding: Sizes,
+    dilation: Sizes,
+    transposed: bool,
+    output_padding: Sizes,
+    groups: int,
+    *,
+    out: Geometry,
+) -> Array:
+    run = _backward if transposed else _forward
+    found = run(input, weight, stride, padding, dilation, groups, out.shape[2:])
+    if bias is not None:
+        found += bias.reshape((1, -1, *([1] * (found.ndim - 2))))
+    return found
+
+
+def _by_input(
+    grad: Tensor,
+    input_geom: Geometry,
+    weight: Tensor,
+    stride: Sizes,
+    padding: Sizes,
+    dilation: Sizes,
+    transposed: bool,
+    output_padding: Sizes,
+    groups: int,
+) -> Tensor:
+    extra = (0,) * len(stride)
+    if not transposed:
+        extra = tuple(
+            n - ((m - 1) * s - 2 * p + d * (k - 1) + 1)
+            for n, m, s, p, d, k in zip(
+                input_geom.shape[2:],
+                grad.shape[2:],
+                stride,
+                padding,
+                dilation,
+                weight.shape[2:],
+                strict=True,
+            )
+        )
+    return aten.convolution(
+        grad, weight, None, stride, padding, dilation, not transposed, extra, groups
+    )
+
+
+def _by_weight(
+    grad: Tensor,
+    input: Tensor,
+    weight: Tensor,
+    stride: Sizes,
+    padding: Sizes,
+    dilation: Sizes,
+    transposed: bool,
+    output_padding: Sizes,
+    groups: int,
+) -> Tensor:
+    pair = (input, grad) if transposed else (grad, input)
+    return aten._convolution_weight_grad(*pair, weight, stride, padding, dilation, groups)
+
+
+def _by_bias(grad: Tensor) -> Tensor:
+    return aten.sum(grad, (0, *range(2, grad.ndim)))
+
+
+def _samples() -> list[Sample]:
+    def sample(x: Sizes, w: Sizes, bias: int, *rest: Any, dtype: str = "float64") -> Sample:
+        b = Arg((bias,), dtype) if bias else None
+        return Sample((Arg(x, dtype), Arg(w, dtype, high=1.5), b, *rest))
+
+    one, two = (1, 1), (2, 2)
+    zero = (0, 0)
+    return [
+        sample((2, 3, 5), (4, 3, 2), 4, (1,), (0,), (1,), False, (0,), 1),
+        sample((2, 3, 5, 6), (4, 3, 3, 2), 4, one, zero, one, False, zero, 1, dtype="float32"),
+        sample((2, 4, 5, 6), (6, 2, 2, 3), 0, (2, 1), (1, 2), (1, 2), False, zero, 2),
+        sample((1, 4, 4, 4), (4, 1, 3, 3), 4, one, one, one, False, zero, 4),
+        sample((1, 2, 3, 4, 3), (3, 2, 2, 2, 2), 3, *((n,) * 3 for n in (1, 1, 1)), False,
+               (0, 0, 0), 1),
+        sample((2, 4, 3, 3), (4, 3, 3, 2), 6, two, one, one, True, (1, 0), 2),
+        sample((2, 3, 4), (3, 2, 3), 2, (2,), (0,), (2,), True, (0,), 1),
+    ]  # fmt: skip
+
+
+op(
+    "convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding,"
+    " int[] dilation, bool transposed, int[] output_padding, int groups) -> Tensor",
+    infer=_rule,
+    cpu=_convolution,
+    aclnn=call(
+        "aclnnConvolution",
+        "input",
+        "weight",
+        "bias",
+        "stride",
+        "padding",
+        "dilation",
+        "transposed",
+        "output_padding",
+        "groups",
+        "out",
+        0,
+    ),
+    grad={"input": _by_input, "weight": _by_weight, "bias": _by_bias},
+    samples=_samples,
+    oracle=lambda torch: torch.convolution,
+    tolerance="composite",
+    surface="function",
+    autocast="lower",
+)
+
+
+def _weight_grad(
+    grad: Array,
+    input: Array,
+    weight: Array,
+    stride: Sizes,
+    padding: Sizes,
+    dilation: Sizes,
+    groups: int,
+) -> Array:
+    n, kernel = len(stride), weight.shape[2:]
+    out = grad.shape[2:]
+    seen = windows(input, kernel, stride, padding, dilation, out)
+    per_in, per_out = weight.shape[1], weight.shape[0] // groups
+    result = np.empty(weight.shape, grad.dtype)
+    if groups > 1 and per_in == per_out == 1:
+        for at in np.ndindex(*kernel):
+            both = grad * seen[(..., *at)]
+            result[(slice(None), 0, *at)] = both.sum(axis=(0, *range(2, 2 + n)))
+        return result
+    over = (0, *range(2, 2 + n))
+    for g in range(groups):
+        part = seen[:, g * per_in : (g + 1) * per_in]
+        flow = grad[:, g * per_out : (g + 1) * per_out]
+        result[g * per_out : (g + 1) * per_out] = np.tensordot(flow, part, (over, over))
+    return result
+
+
+def _weight_grad_by_grad(
+    grad: Any, input: Any, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
+) -> Any:
+    extra = (0,) * len(stride)
+    return aten.convolution(input, grad, None, stride, padding, dilation, False, extra, groups)
+
+
+def _weight_grad_by_input(
+    grad: Tensor,
+    grad_output: Tensor,
+    input_geom: Geometry,
+    stride: Sizes,
+    padding: Sizes,
+    dilation: Sizes,
+    groups: int,
+) -> Tensor:
+    extra = (0,) * len(stride)
+    return _by_input(grad_output, input_geom, grad, stride, padding, dilation, False, extra, groups)
+
+
+# The part of torch's convolution_backward that is no convolution; `weight` gives its shape.
+op(
+    "_convolution_weight_grad(Tensor grad_output, Tensor input, Tensor weight, int[] stride,"
+    " int[] padding, int[] dilation, int groups) -> Tensor",
+    infer=lambda grad_output, input, weight, stride, padding, dilation, groups: weight.fresh(),
+    cpu=_weight_grad,
+    aclnn=call(
+        "aclnnConvolutionBackward",
+        "grad_output",
+        "input",
+        "weight",
+        lambda a: (a["weight"].shape[0],),
+        "stride",
+        "padding",
+        "dilation",
+        False,
+        lambda a: (0,) * len(a["stride"]),
+        "groups",
+        (False, True, False),
+        0,
+        None,
+        "out",
+        None,
+    ),
+    grad={"grad_output": _weight_grad_by_grad, "input": _weight_grad_by_input},
+    tolerance="accumulated",
+    surface="none",
+    samples=calls(
+        (Arg((2, 4, 3, 3)), Arg((2, 3, 5, 5)), Arg((4, 3, 3, 3)), (1, 1), (0, 0), (1, 1), 1)
+    ),
+    fixed_shape=True,
+)

@@ -1,0 +1,193 @@
+"""Rows of table look-up and of the affine map: embedding and linear."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...._tensor import dtype as dt
+from ...._tensor.geometry import Geometry
+from ...._tensor.tensor import Tensor
+from ...._tensor.types import Array
+from ...samples import Arg, Sample
+from ...spec import aten, call, op
+
+
+def _embedding_rule(
+    weight: Geometry, indices: Geometry, padding_idx: int, scale_grad_by_freq: bool, sparse: bool
+) -> Geometry:
+    if weight.ndim != 2:
+        raise RuntimeError("'weight' must be 2-D")
+    if indices.dtype not in (dt.int64, dt.int32):
+        raise RuntimeError(
+            "Expected tensor for argument #1 'indices' to have one of the following scalar types: "
+            f"Long, Int; but got {indices.dtype.legacy} instead "
+            "(while checking arguments for embedding)"
+        )
+    return weight.fresh((*indices.shape, weight.shape[1]))
+
+
+def _embedding(weight: Array, indices: Array, padding_idx: int, scale: bool, sparse: bool) -> Array:
+    bad = indices[(indices < 0) | (indices >= len(weight))]
+    if bad.size:
+        raise IndexError("index out of range in self")
+    return weight[indices]
+
+
+def _embedding_grad(
+    grad: Tensor, weight_geom: Geometry, indices: Tensor, padding_idx: int, scale_grad_by_freq: bool
+) -> Tensor:
+    count = weight_geom.shape[0]
+    return aten.embedding_dense_backward(grad, indices, count, padding_idx, scale_grad_by_freq)
+
+
+op(
+    "embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False,"
+    " bool sparse=False) -> Tensor",
+    infer=_embedding_rule,
+    cpu=_embedding,
+    compute="raw",
+    aclnn=call("aclnnEmbedding", "weight", "indices", "out"),
+    grad={"weight": _embedding_grad},
+    samples=lambda: [
+        Sample((Arg((4, 3), d), Arg((2, 2), "int64", values=((0, 3), (1, 3)))))
+        for d in ("float32", "float64", "float16", "bfloat16")
+    ],
+    oracle=lambda torch: torch.embedding,
+    tolerance="exact",
+    surface="function",
+)
+
+
+def _scale(indices: Array, count: int, like: Array) -> Array:
+    """One over how often each index occurs, for rows scaled by frequency."""
+    return like.dtype.type(1) / np.bincount(indices, minlength=count)[indices]
+
+
+def _embedding_backward(
+    grad: Array, indices: Array, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
+) -> Array:
+    size = grad.shape[-1]
+    flat, rows = indices.reshape(-1), grad.reshape(-1, size)
+    if padding_idx >= 0:
+        kept = flat != padding_idx
+        flat, rows = flat[kept], rows[kept]
+    if scale_grad_by_freq:
+        rows = rows * _scale(flat, num_weights, rows)[:, None]
+    out = np.zeros((num_weights, size), grad.dtype)
+    np.add.at(out, flat, rows)
+    return out
+
+
+def _embedding_back_back(grad: Tensor, indices: Tensor, padding_idx: int) -> Tensor:
+    found = aten.embedding(grad, indices, padding_idx, False, False)
+    if padding_idx < 0:
+        return found
+    hidden = aten.unsqueeze(indices == padding_idx, -1)
+    return aten.masked_fill(found, hidden, 0)
+
+
+op(
+    "embedding_dense_backward(Tensor grad_output, Tensor indices, int num_weights,"
+    " int padding_idx, bool scale_grad_by_freq) -> Tensor",
+    infer=lambda grad_output, indices, num_weights, padding_idx, scale_grad_by_freq: (
+        grad_output.fresh((num_weights, grad_output.shape[-1]))
+    ),
+    cpu=_embedding_backward,
+    aclnn=call(
+        "aclnnEmbeddingDenseBackward",
+        "grad_output",
+        "indices",
+        "num_weights",
+        lambda a: a["padding_idx"] % 2**64,  # unsigned in the header; -1 stands for none
+        "scale_grad_by_freq",
+        "out",
+    ),
+    grad={
+        "grad_output": lambda grad, indices, padding_idx: _embedding_back_back(
+            grad, indices, padding_idx
+        )
+    },
+    samples=lambda: [
+        Sample((Arg((3, 2), "float64"), Arg((3,), "int64", values=(0, 2, 2)), 4, padding, scale))
+        for padding, scale in ((-1, False), (2, False))
+    ],
+    oracle=lambda torch: torch.ops.aten.embedding_dense_backward,
+    tolerance="accumulated",
+    surface="none",
+)
+
+
+def _linear_rule(input: Geometry, weight: Geometry, bias: Geometry | None) -> Geometry:
+    if not input.ndim or input.shape[-1] != weight.shape[-1]:
+        rows = 1
+        for size in input.shape[:-1]:
+            rows *= size
+        inner = input.shape[-1] if input.ndim else 1
+        raise RuntimeError(
+            f"mat1 and mat2 shapes cannot be multiplied ({rows}x{inner} and "
+            f"{weight.shape[-1]}x{weight.shape[0]})"
+        )
+    if input.dtype is not weight.dtype:
+        raise RuntimeError(
+            f"mat1 and mat2 must have the same dtype, but got {_name(input)} and {_name(weight)}"
+        )
+    if bias is not None and bias.shape not in ((weight.shape[0],), (1,), ()):
+        raise RuntimeError(
+            f"The expanded size of the tensor ({weight.shape[0]}) must match the existing size "
+            f"({bias.shape[0]}) at non-singleton dimension 1.  Target sizes: "
+            f"{[*input.shape[:-1], weight.shape[0]]}.  Tensor sizes: {list(bias.shape)}"
+        )
+    return input.fresh((*input.shape[:-1], *weight.shape[:-1]))
+
+
+def _name(g: Geometry) -> str:
+    names = {dt.float32: "Float", dt.float64: "Double", dt.float16: "Half", dt.int64: "Long"}
+    return names.get(g.dtype, str(g.dtype).split(".")[-1].capitalize())
+
+
+def _linear(input: Array, weight: Array, bias: Array | None) -> Array:
+    out = np.matmul(input, weight.T)
+    if bias is not None:
+        out = out + bias
+    return out
+
+
+def _by_weight(grad: Tensor, input: Tensor, weight_geom: Geometry) -> Tensor:
+    if input.ndim == 1:
+        grad, input = aten.unsqueeze(grad, 0), aten.unsqueeze(input, 0)
+    elif input.ndim > 2:
+        grad = aten.reshape(grad, (-1, grad.shape[-1]))
+        input = aten.reshape(input, (-1, input.shape[-1]))
+    return aten.t(grad) @ input
+
+
+def _linear_lower(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    if bias is not None and input.ndim == 2:
+        return aten.addmm(bias, input, aten.t(weight))
+    out = input @ aten.t(weight)
+    return out if bias is None else out + bias
+
+
+op(
+    "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
+    infer=_linear_rule,
+    cpu=_linear,
+    lower=_linear_lower,
+    grad={
+        "input": lambda grad, weight: grad @ weight,
+        "weight": _by_weight,
+        "bias": lambda grad: grad,
+    },
+    samples=lambda: [
+        *(
+            Sample((Arg((2, 3), d), Arg((4, 3), d, high=2.5), Arg((4,), d)))
+            for d in ("float32", "float64", "float16", "bfloat16")
+        ),
+        Sample((Arg((2, 5, 3)), Arg((4, 3), high=2.5), None)),
+        Sample((Arg((2, 5, 3)), Arg((4, 3), high=2.5), Arg((4,)))),
+        Sample((Arg((3,)), Arg((4, 3), high=2.5), Arg((4,)))),
+    ],
+    tolerance="accumulated",
+    autocast="lower",
+    surface="nn",
+)

@@ -1,0 +1,175 @@
+"""Rows of embeddings as layers call them, their bags, and one-hot codes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...._tensor import dtype as dt
+from ...._tensor.tensor import Tensor
+from ...samples import Arg, Sample, calls
+from ...spec import aten, composite
+
+
+@composite(
+    "embedding.nn(Tensor input, Tensor weight, int? padding_idx=None, float? max_norm=None, "
+    "float norm_type=2.0, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
+    surface="nn",
+    samples=calls(
+        (Arg((2, 3), "int64", 0, 4), Arg((5, 4))),
+        (Arg((3,), "int64", values=(0, 2, 4)), Arg((5, 4)), 1),
+        Sample((Arg((4,), "int64", 0, 4), Arg((5, 4)), 7), error=True),
+    ),
+    tolerance="exact",
+)
+def embedding(
+    input: Tensor,
+    weight: Tensor,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
+    """Rows of weight `[n, d]` at the indices; `max_norm` renormalizes those rows in place first."""
+    padding_idx = _padding_index(padding_idx, weight.size(0), "Padding_idx", "num_embeddings")
+    if max_norm is not None:
+        _renormalize(weight, input, max_norm, norm_type)
+    return aten.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
+
+
+def _padding_index(index: int | None, count: int, name: str, against: str) -> int:
+    if index is None:
+        return -1
+    if not -count <= index < count:
+        raise AssertionError(f"{name} must be within {against}")
+    return index + count if index < 0 else index
+
+
+def _renormalize(weight: Tensor, index: Tensor, max_norm: float, norm_type: float) -> None:
+    table = weight.detach()
+    rows = index.reshape(-1).unique()
+    picked = table.index_select(0, rows)
+    norms = picked.norm(norm_type, 1, keepdim=True)
+    # torch divides by norm + 1e-7, so that a row at the bound stays below it.
+    scale = aten.where(norms > max_norm, max_norm / (norms + 1e-7), aten.ones_like(norms))
+    table.index_copy_(0, rows, picked * scale)
+
+
+@composite(
+    "one_hot(Tensor tensor, int num_classes=-1) -> Tensor",
+    surface="nn",
+    samples=calls((Arg((2, 3), "int64", 0, 4), 5), Sample((Arg((2,)), 3), error=True)),
+    tolerance="exact",
+)
+def one_hot(tensor: Tensor, num_classes: int = -1) -> Any:
+    """int64 indices → int64 `[*, num_classes]`; -1 takes the largest index + 1."""
+    if tensor.dtype != dt.int64:
+        raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
+    if tensor.numel() == 0:
+        if num_classes <= 0:
+            raise RuntimeError("Can not infer total number of classes from empty tensor.")
+        return aten.zeros((*tensor.shape, num_classes), dtype=tensor.dtype, device=tensor.device)
+    if tensor.device.type != "meta":
+        num_classes = _class_count(tensor, num_classes)
+    classes = aten.arange(num_classes, device=tensor.device)
+    return (tensor.unsqueeze(-1) == classes).to(dt.int64)
+
+
+def _class_count(tensor: Tensor, num_classes: int) -> int:
+    if int(tensor.min().item()) < 0:
+        raise RuntimeError("Class values must be non-negative.")
+    largest = int(tensor.max().item())
+    if num_classes == -1:
+        return largest + 1
+    if num_classes < 1:
+        raise RuntimeError("num_classes should be positive")
+    if num_classes <= largest:
+        raise RuntimeError("Class values must be smaller than num_classes.")
+    return num_classes
+
+
+@composite(
+    "embedding_bag(Tensor input, Tensor weight, Tensor? offsets=None, float? max_norm=None, "
+    "float norm_type=2, bool scale_grad_by_freq=False, str mode='mean', bool sparse=False, "
+    "Tensor? per_sample_weights=None, bool include_last_offset=False, int? padding_idx=None) "
+    "-> Tensor",
+    surface="nn",
+    samples=calls(
+        (Arg((2, 3), "int64", 0, 4), Arg((5, 4))),
+        Sample(
+            (Arg((6,), "int64", 0, 4), Arg((5, 4)), Arg((2,), "int64", values=(0, 4))),
+            {"mode": "sum"},
+        ),
+    ),
+    tolerance="chained",
+)
+def embedding_bag(
+    input: Tensor,
+    weight: Tensor,
+    offsets: Tensor | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Tensor:
+    """Sums, means or maxima of bags of rows; bags are the rows of
+    a 2-D input or start at `offsets`."""
+    padding = _padding_index(padding_idx, weight.size(0), "padding_idx", "num_embeddings")
+    if mode not in ("sum", "mean", "max"):
+        raise ValueError("mode has to be one of sum, mean or max")
+    if per_sample_weights is not None and mode != "sum":
+        raise NotImplementedError(
+            "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported "
+            f"for mode='sum' (got mode='{mode}'). Please open a feature request on GitHub."
+        )
+    flat, bags, count = _bags(input, offsets, include_last_offset)
+    rows = embedding(flat, weight, None, max_norm, norm_type, scale_grad_by_freq, sparse)
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights.reshape(-1, 1)
+    if padding_idx is not None:
+        keep = (flat != padding).nonzero().reshape(-1)
+        rows, bags = rows.index_select(0, keep), bags.index_select(0, keep)
+    return _pooled(rows, bags, count, mode)
+
+
+def _bags(input: Tensor, offsets: Tensor | None, last: bool) -> tuple[Any, Any, int]:
+    """Gives (flat indices, bag of each, number of bags)."""
+    if input.dim() == 2:
+        if offsets is not None:
+            raise ValueError(
+                "if input is 2D, then offsets has to be None, as input is treated is a mini-batch "
+                f"of fixed length sequences. However, found offsets of type {type(offsets)}"
+            )
+        count, size = input.shape
+        bags = aten.arange(count, device=input.device).repeat_interleave(size)
+        return input.reshape(-1), bags, count
+    if input.dim() != 1:
+        raise ValueError(
+            f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.dim()}"
+        )
+    if offsets is None:
+        raise ValueError("offsets has to be a 1D Tensor but got None")
+    starts = offsets[:-1] if last else offsets
+    places = aten.arange(input.numel(), device=input.device)
+    bags = (places.unsqueeze(1) >= starts.unsqueeze(0)).sum(1) - 1
+    return input, bags, starts.numel()
+
+
+def _pooled(rows: Tensor, bags: Tensor, count: int, mode: str) -> Tensor:
+    zeros = aten.zeros((count, rows.size(1)), dtype=rows.dtype, device=rows.device)
+    if mode == "max":
+        sizes = (bags.unsqueeze(0) == aten.arange(count, device=bags.device).unsqueeze(1)).sum(1)
+        parts = rows.split(sizes.tolist())
+        return aten.stack(
+            [part.max(0)[0] if part.size(0) else zeros[i] for i, part in enumerate(parts)]
+        )
+    total = zeros.index_add(0, bags, rows)
+    if mode == "sum":
+        return total
+    ones = aten.ones_like(bags).to(rows.dtype)
+    sizes = aten.zeros((count,), dtype=rows.dtype, device=rows.device).index_add(0, bags, ones)
+    return total / sizes.clamp(min=1).unsqueeze(1)

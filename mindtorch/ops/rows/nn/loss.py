@@ -1,0 +1,433 @@
+"""Rows of the losses that are kernels of their own: nll, squared, smooth, Huber, binary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...._tensor import dtype as dt
+from ...._tensor.geometry import Geometry
+from ...._tensor.tensor import Tensor
+from ...._tensor.types import Array
+from ...rules import broadcast, elementwise_strides, result_type
+from ...samples import Arg, Sample, calls
+from ...spec import aten, call, op
+
+NONE, MEAN, SUM = 0, 1, 2
+
+
+def _nll_rule(
+    self: Geometry, target: Geometry, weight: Geometry | None, reduction: int, ignore_index: int
+) -> tuple[Geometry, Geometry]:
+    if self.ndim not in (1, 2):
+        raise RuntimeError("input tensor should be 1D or 2D")
+    if target.ndim > 1:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    if target.dtype not in (dt.int64, dt.uint8, dt.int32):
+        raise RuntimeError(
+            f"expected target dtype to be Long or Byte, but got {target.dtype.legacy}"
+        )
+    if self.ndim == 2 and self.shape[0] != (target.shape[0] if target.ndim else 1):
+        raise RuntimeError(
+            f"size mismatch (got input: {list(self.shape)}, target: {list(target.shape)})"
+        )
+    if weight is not None and weight.shape != (self.shape[-1],):
+        raise RuntimeError(
+            "weight tensor should be defined either for all "
+            f"{self.shape[-1]} classes or no classes but got weight tensor of shape: "
+            f"{list(weight.shape)}"
+        )
+    rows = self.shape[:1] if reduction == NONE and self.ndim == 2 else ()
+    return self.fresh(rows), self.fresh(())
+
+
+def _nll(
+    self: Array, target: Array, weight: Array | None, reduction: int, ignore_index: int
+) -> tuple[Array, ...]:
+    rows = self.reshape(-1, self.shape[-1])
+    labels = np.atleast_1d(target)
+    kept = labels != ignore_index
+    _check_labels(labels[kept], rows.shape[1])
+    index = np.where(kept, labels, 0)
+    weights = np.ones(index.shape, self.dtype) if weight is None else weight[index]
+    weights = np.where(kept, weights, self.dtype.type(0))
+    losses = -rows[np.arange(len(index)), index] * weights
+    losses = np.where(kept, losses, self.dtype.type(0))
+    total = weights.sum(dtype=self.dtype)
+    if reduction == NONE:
+        return losses.reshape(self.shape[:-1]), np.zeros((), self.dtype)
+    found = losses.sum(dtype=self.dtype)
+    return np.asarray(found / total if reduction == MEAN else found), np.asarray(total)
+
+
+def _check_labels(labels: Array, classes: int) -> None:
+    bad = labels[(labels < 0) | (labels >= classes)]
+    if bad.size:
+        raise IndexError(f"Target {bad[0]} is out of bounds.")
+
+
+def _nll_grad(
+    grad_output: Tensor,
+    self_geom: Geometry,
+    target: Tensor,
+    weight: Tensor | None,
+    reduction: int,
+    ignore_index: int,
+    total_weight: Tensor,
+) -> Tensor:
+    zeros = aten.zeros(self_geom.shape, dtype=self_geom.dtype, device=self_geom.device)
+    return aten.nll_loss_backward(
+        grad_output, zeros, target, weight, reduction, ignore_index, total_weight
+    )
+
+
+def _ones(self: Tensor) -> Tensor:
+    return aten.ones((self.shape[-1],), dtype=self.dtype, device=self.device)
+
+
+def _nll_samples() -> list[Sample]:
+    x, y = Arg((4, 3), "float64"), Arg((4,), "int64", values=(0, 2, 1, 2))
+    weight = Arg((3,), "float64", 0.5, 2.0, grad=False)
+    found = [Sample((x, y, None, reduction, -100)) for reduction in (NONE, MEAN, SUM)]
+    found += [Sample((x, y, weight, reduction, 2)) for reduction in (NONE, MEAN, SUM)]
+    found += [Sample((Arg((4, 3), d), y, None, MEAN, -100)) for d in ("float32",)]
+    return [*found, Sample((Arg((3,)), Arg((), "int64", values=1), None, MEAN, -100))]
+
+
+op(
+    "nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index)"
+    " -> (Tensor output, Tensor total_weight)",
+    infer=_nll_rule,
+    cpu=_nll,
+    # CANN wants a weight (aclnnNLLLoss document): without one, ones are made.
+    lower=lambda self, target, weight, *rest: aten._nll_loss_weighted(
+        self, target, _ones(self) if weight is None else weight, *rest
+    ),
+    grad={"self": _nll_grad},
+    samples=_nll_samples,
+    surface="none",
+    autocast="float32",
+)
+op(
+    "_nll_loss_weighted(Tensor self, Tensor target, Tensor weight, int reduction, int ignore_index)"
+    " -> (Tensor output, Tensor total_weight)",
+    infer=_nll_rule,
+    cpu=_nll,
+    aclnn=call(
+        "aclnnNLLLoss",
+        "self",
+        "target",
+        "weight",
+        "reduction",
+        "ignore_index",
+        "output",
+        "total_weight",
+    ),
+    surface="none",
+    samples=calls(
+        (
+            Arg((4, 3), low=-3, high=0),
+            Arg((4,), "int64", 0, 2),
+            Arg((3,), low=0.5, grad=False),
+            1,
+            -100,
+        )
+    ),
+    fixed_shape=True,
+)
+
+
+def _nll_backward(
+    grad: Array,
+    self: Array,
+    target: Array,
+    weight: Array | None,
+    reduction: int,
+    ignore: int,
+    total: Array,
+) -> Array:
+    out = np.zeros((np.atleast_1d(target).size, self.shape[-1]), self.dtype)
+    labels = np.atleast_1d(target)
+    kept = labels != ignore
+    index = np.where(kept, labels, 0)
+    weights = np.ones(index.shape, self.dtype) if weight is None else weight[index]
+    flow = np.where(kept, weights, self.dtype.type(0)) * np.atleast_1d(grad)
+    if reduction == MEAN:
+        flow = flow / total
+    out[np.arange(len(index)), index] = -flow
+    return out.reshape(self.shape)
+
+
+def _pick(grad: Any, target: Any, weight: Any, reduction: int, ignore: int, total: Any) -> Any:
+    """The adjoint of nll_loss_backward: nll_loss itself, on fixed weights."""
+    found = aten.nll_loss_forward(grad, target, weight, NONE if reduction == NONE else SUM, ignore)
+    return found[0] / total if reduction == MEAN else found[0]
+
+
+_BACKWARD = (
+    "(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction,"
+    " int ignore_index, Tensor total_weight) -> Tensor"
+)
+op(
+    "nll_loss_backward" + _BACKWARD,
+    infer=lambda grad_output, self, *rest: self.fresh(),
+    cpu=_nll_backward,
+    lower=lambda grad_output, self, target, weight, *rest: aten._nll_loss_backward_weighted(
+        grad_output, self, target, _ones(self) if weight is None else weight, *rest
+    ),
+    grad={
+        "grad_output": lambda grad, target, weight, reduction, ignore_index, total_weight: _pick(
+            grad, target, weight, reduction, ignore_index, total_weight
+        )
+    },
+    surface="none",
+    samples=calls(
+        (
+            Arg(()),
+            Arg((4, 3), grad=False),
+            Arg((4,), "int64", 0, 2),
+            None,
+            1,
+            -100,
+            Arg((), values=4.0, grad=False),
+        )
+    ),
+    fixed_shape=True,
+)
+op(
+    "_nll_loss_backward_weighted" + _BACKWARD,
+    infer=lambda grad_output, self, *rest: self.fresh(),
+    cpu=_nll_backward,
+    aclnn=call(
+        "aclnnNLLLossBackward",
+        "grad_output",
+        "self",
+        "target",
+        "weight",
+        "reduction",
+        "ignore_index",
+        "total_weight",
+        "out",
+    ),
+    surface="none",
+    samples=calls(
+        (
+            Arg(()),
+            Arg((4, 3), grad=False),
+            Arg((4,), "int64", 0, 2),
+            Arg((3,), low=0.5, grad=False),
+            1,
+            -100,
+            Arg((), values=4.0, grad=False),
+        )
+    ),
+    fixed_shape=True,
+)
+
+
+def _pair_rule(self: Geometry, target: Geometry, reduction: int, *rest: Any) -> Geometry:
+    shape = broadcast(self.shape, target.shape)
+    dtype = result_type((self, target))
+    if reduction == NONE:
+        return self.fresh(shape, dtype, elementwise_strides(shape, [self, target]))
+    return self.fresh((), dtype)
+
+
+def _reduced(loss: Array, reduction: int) -> Array:
+    if reduction == NONE:
+        return loss
+    return np.asarray(loss.sum(dtype=loss.dtype) if reduction == SUM else loss.mean())
+
+
+def _spread(grad: Tensor, self: Tensor, target: Tensor, reduction: int) -> Tensor:
+    """The gradient of each element's loss."""
+    if reduction != MEAN:
+        return grad
+    count = 1
+    for size in broadcast(self.shape, target.shape):
+        count *= size
+    return grad * (1.0 / max(count, 1))
+
+
+def pair_loss(
+    name: str,
+    cpu: Callable[..., Any],
+    slope: Callable[..., Any],
+    aclnn: Any,
+    setting: str = "",
+    kind: str = "float",
+    values: tuple[Any, ...] = (),
+    lower: Callable[..., Any] | None = None,
+    autocast: str = "",
+) -> None:
+    """A row of a loss of input - target; `slope(d, setting)` is its derivative by d."""
+    text = f", {kind} {setting}=1.0" if setting else ""
+
+    def gradient(
+        grad: Tensor, self: Tensor, target: Tensor, reduction: int, more: tuple[Any, ...]
+    ) -> Tensor:
+        each = _spread(grad, self, target, reduction)
+        return each * slope(self - target, *more)
+
+    if setting == "beta":
+        grads: Any = {
+            "self": lambda grad, self, target, reduction, beta: gradient(
+                grad, self, target, reduction, (beta,)
+            ),
+            "target": lambda grad, self, target, reduction, beta: (
+                -gradient(grad, self, target, reduction, (beta,))
+            ),
+        }
+    elif setting == "delta":
+        grads = {
+            "self": lambda grad, self, target, reduction, delta: gradient(
+                grad, self, target, reduction, (delta,)
+            ),
+            "target": lambda grad, self, target, reduction, delta: (
+                -gradient(grad, self, target, reduction, (delta,))
+            ),
+        }
+    else:
+        grads = {
+            "self": lambda grad, self, target, reduction: gradient(
+                grad, self, target, reduction, ()
+            ),
+            "target": lambda grad, self, target, reduction: (
+                -gradient(grad, self, target, reduction, ())
+            ),
+        }
+    op(
+        f"{name}(Tensor self, Tensor target, int reduction=1{text}) -> Tensor",
+        infer=_pair_rule,
+        cpu=lambda self, target, reduction, *more: _reduced(cpu(self - target, *more), reduction),
+        aclnn=aclnn,
+        lower=lower,
+        grad=grads,
+        samples=lambda: [
+            Sample((Arg((3, 4), d), Arg((3, 4), d, -1.0, 3.0), reduction, *values))
+            for d in ("float32", "float64")
+            for reduction in (NONE, MEAN, SUM)
+        ],
+        autocast=autocast,
+        oracle=lambda torch: getattr(torch.ops.aten, name),
+        tolerance="composite",
+        surface="none",
+    )
+
+
+pair_loss(
+    "mse_loss",
+    lambda d: d * d,
+    lambda d: d * 2,
+    call("aclnnMseLoss", "self", "target", "reduction", "out"),
+    autocast="float32",
+)
+
+
+def _smooth(d: Array, beta: float) -> Array:
+    size = np.abs(d)
+    t = d.dtype.type
+    return np.where(size < beta, t(0.5) * d * d / t(beta), size - t(0.5 * beta))
+
+
+pair_loss(
+    "smooth_l1_loss",
+    _smooth,
+    lambda d, beta: aten.where(aten.abs(d) < beta, d / beta, aten.sign(d)),
+    call("aclnnSmoothL1Loss", "self", "target", "reduction", "beta", "out"),
+    setting="beta",
+    values=(0.7,),
+    autocast="float32",
+)
+
+
+def _huber(d: Array, delta: float) -> Array:
+    size = np.abs(d)
+    t = d.dtype.type
+    return np.where(size <= delta, t(0.5) * d * d, t(delta) * (size - t(0.5 * delta)))
+
+
+def _huber_lower(self: Any, target: Any, reduction: int, delta: float) -> Any:
+    d = self - target
+    size = aten.abs(d)
+    far = (size - 0.5 * delta) * delta
+    loss = aten.where(size <= delta, d * d * 0.5, far)
+    if reduction == NONE:
+        return loss
+    # A mean of nothing is NaN, and a sum in float16 would end at 65,504.
+    return aten.sum(loss) if reduction == SUM else aten.mean(loss)
+
+
+pair_loss(
+    "huber_loss",
+    _huber,
+    lambda d, delta: aten.where(aten.abs(d) <= delta, d, aten.sign(d) * delta),
+    (),
+    setting="delta",
+    values=(0.7,),
+    lower=_huber_lower,
+    autocast="float32",
+)
+
+
+def _bce_rule(
+    self: Geometry, target: Geometry, weight: Geometry | None, reduction: int
+) -> Geometry:
+    return self.fresh(self.shape if reduction == NONE else ())
+
+
+def _bce(self: Array, target: Array, weight: Array | None, reduction: int) -> Array:
+    if ((self < 0) | (self > 1)).any():
+        raise RuntimeError("all elements of input should be between 0 and 1")
+    floor = self.dtype.type(-100)
+    one = self.dtype.type(1)
+    logs = np.maximum(np.log(self), floor), np.maximum(np.log1p(-self), floor)
+    loss = (target - one) * logs[1] - target * logs[0]
+    return _reduced(loss if weight is None else loss * weight, reduction)
+
+
+def _bce_grad(
+    grad: Tensor, self: Tensor, target: Tensor, weight: Tensor | None, reduction: int
+) -> Tensor:
+    each = _spread(grad, self, target, reduction)
+    each = each if weight is None else each * weight
+    spread = self * (1 - self)
+    # The floor is torch's: no division by zero at 0 and 1.
+    low = aten.where(spread < 1e-12, 1e-12, spread)
+    return each * ((self - target) / low)
+
+
+def _bce_grad_target(
+    grad: Tensor, self: Tensor, target: Tensor, weight: Tensor, reduction: int
+) -> Tensor:
+    each = _spread(grad, self, target, reduction)
+    each = each if weight is None else each * weight
+    return each * (aten.log1p(-self) - aten.log(self))
+
+
+op(
+    "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1)"
+    " -> Tensor",
+    infer=_bce_rule,
+    cpu=_bce,
+    aclnn=call("aclnnBinaryCrossEntropy", "self", "target", "weight", "reduction", "out"),
+    grad={"self": _bce_grad, "target": _bce_grad_target},
+    samples=lambda: [
+        Sample(
+            (
+                Arg((3, 4), d, 0.1, 0.9),
+                Arg((3, 4), d, 0.0, 1.0),
+                Arg((3, 4), d, 0.5, 2.0, grad=False) if reduction else None,
+                reduction,
+            )
+        )
+        for d in ("float32", "float64")
+        for reduction in (NONE, MEAN, SUM)
+    ],
+    oracle=lambda torch: torch.ops.aten.binary_cross_entropy,
+    tolerance="composite",
+    surface="none",
+    autocast="float32 on cpu",
+)

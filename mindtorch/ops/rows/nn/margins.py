@@ -1,0 +1,361 @@
+"""Rows of the margin, ranking, embedding and triplet losses, and of CTC."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...._tensor import dtype as dt
+from ...._tensor.tensor import Tensor
+from ...samples import Arg, Sample, calls
+from ...spec import aten, composite
+from .gates import logsigmoid
+from .reduction import chosen, get_enum, reduced
+from .similarity import pairwise_distance
+
+
+@composite(
+    "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0, bool? "
+    "size_average=None, bool? reduce=None, str reduction='mean') -> Tensor",
+    surface="nn",
+    samples=calls(
+        (Arg((4,)), Arg((4,), low=-1), Arg((4,), values=(1, -1, 1, -1), grad=False), 0.3)
+    ),
+    tolerance="accumulated",
+)
+def margin_ranking_loss(
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """max(0, -y (x1 - x2) + margin)."""
+    reduction = chosen(size_average, reduce, reduction)
+    if not input1.dim() == input2.dim() == target.dim():
+        raise RuntimeError(
+            "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
+            f"input1: {input1.size()}, input2: {input2.size()}, target: {target.size()} "
+        )
+    return reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)
+
+
+@composite(
+    "hinge_embedding_loss(Tensor input, Tensor target, float margin=1.0, bool? "
+    "size_average=None, bool? reduce=None, str reduction='mean') -> Tensor",
+    surface="nn",
+    samples=calls((Arg((4,)), Arg((4,), values=(1, -1, 1, -1), grad=False))),
+    tolerance="accumulated",
+)
+def hinge_embedding_loss(
+    input: Tensor,
+    target: Tensor,
+    margin: float = 1.0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """x where y = 1, max(0, margin - x) where y = -1."""
+    reduction = chosen(size_average, reduce, reduction)
+    zeros = aten.zeros_like(input)
+    margins = aten.where(target == 1, zeros, (margin - input).clamp_min(0))
+    return reduced(margins + aten.where(target == -1, zeros, input), reduction)
+
+
+@composite(
+    "soft_margin_loss(Tensor input, Tensor target, bool? size_average=None, bool? reduce=None, "
+    "str reduction='mean') -> Tensor",
+    surface="nn",
+    samples=calls((Arg((4,)), Arg((4,), values=(1, -1, 1, -1), grad=False))),
+    tolerance="accumulated",
+)
+def soft_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """log(1 + exp(-y x))."""
+    reduction = chosen(size_average, reduce, reduction)
+    return reduced(aten.log1p(aten.exp(-target * input)), reduction)
+
+
+@composite(
+    "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0, bool? "
+    "size_average=None, bool? reduce=None, str reduction='mean') -> Tensor",
+    surface="nn",
+    samples=calls(
+        (Arg((3, 4)), Arg((3, 4), low=-1), Arg((3,), values=(1, -1, 1), grad=False), 0.1)
+    ),
+    tolerance="accumulated",
+)
+def cosine_embedding_loss(
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """1 - cos where y = 1, max(0, cos - margin) where y = -1."""
+    reduction = chosen(size_average, reduce, reduction)
+    dim = target.dim()
+    eps = 1e-12
+    product = (input1 * input2).sum(dim)
+    norm1 = (input1 * input1).sum(dim) + eps
+    norm2 = (input2 * input2).sum(dim) + eps
+    cosine = product / (norm1 * norm2).sqrt()
+    zeros = aten.zeros_like(cosine)
+    loss = aten.where(target == 1, 1 - cosine, zeros)
+    return reduced(
+        loss + aten.where(target == -1, (cosine - margin).clamp_min(0), zeros), reduction
+    )
+
+
+@composite(
+    "multi_margin_loss(Tensor input, Tensor target, int p=1, float margin=1.0, Tensor? "
+    "weight=None, bool? size_average=None, bool? reduce=None, str reduction='mean') -> Tensor",
+    surface="nn",
+    samples=calls((Arg((3, 4)), Arg((3,), "int64", 0, 3)), (Arg((4,)), Arg((), "int64", 0, 3), 2)),
+    tolerance="accumulated",
+)
+def multi_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    p: int = 1,
+    margin: float = 1.0,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Sum over wrong classes of max(0, margin - x[y] + x[i])ᵖ / C; input `[N, C]`."""
+    reduction = chosen(size_average, reduce, reduction)
+    if p not in (1, 2):
+        raise ValueError("only p == 1 and p == 2 supported")
+    single = input.dim() == 1
+    rows = input.unsqueeze(0) if single else input
+    index = target.reshape(-1, 1)
+    terms = (margin - rows.gather(1, index) + rows).clamp_min(0).pow(p)
+    if weight is not None:
+        terms = terms * weight.index_select(0, target.reshape(-1)).unsqueeze(1)
+    wrong = aten.ones_like(rows).scatter(1, index, 0.0)
+    loss = (terms * wrong).sum(1) / rows.size(1)
+    return reduced(loss.squeeze(0) if single else loss, reduction)
+
+
+@composite(
+    "multilabel_margin_loss(Tensor input, Tensor target, bool? size_average=None, bool? "
+    "reduce=None, str reduction='mean') -> Tensor",
+    surface="nn",
+    samples=calls((Arg((2, 4)), Arg((2, 4), "int64", values=((0, 2, -1, 1), (3, -1, 0, 0))))),
+    tolerance="accumulated",
+)
+def multilabel_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Hinge between every label and every other class; labels end at the first -1."""
+    reduction = chosen(size_average, reduce, reduction)
+    single = input.dim() == 1
+    rows = input.unsqueeze(0) if single else input
+    labels = target.unsqueeze(0) if single else target
+    valid = (labels < 0).to(dt.int64).cumsum(1) == 0
+    kept = labels.masked_fill(valid.logical_not(), 0)
+    counts = aten.zeros_like(rows).scatter_add(1, kept, valid.to(rows.dtype))
+    others = (counts == 0).to(rows.dtype)
+    picked = rows.gather(1, kept)
+    terms = (1 - picked.unsqueeze(2) + rows.unsqueeze(1)).clamp_min(0)
+    terms = terms * valid.to(rows.dtype).unsqueeze(2) * others.unsqueeze(1)
+    loss = terms.sum((1, 2)) / rows.size(1)
+    return reduced(loss.squeeze(0) if single else loss, reduction)
+
+
+@composite(
+    "multilabel_soft_margin_loss(Tensor input, Tensor target, Tensor? weight=None, bool? "
+    "size_average=None, bool? reduce=None, str reduction='mean') -> Tensor",
+    surface="nn",
+    samples=calls((Arg((3, 4)), Arg((3, 4), low=0, high=1, grad=False))),
+    tolerance="accumulated",
+)
+def multilabel_soft_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Mean over classes of the binary cross entropy with logits."""
+    reduction = chosen(size_average, reduce, reduction)
+    loss = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
+    loss = loss if weight is None else loss * weight
+    return reduced(loss.sum(-1) / input.size(-1), reduction)
+
+
+@composite(
+    "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, "
+    "float p=2, float eps=1e-06, bool swap=False, bool? size_average=None, bool? reduce=None, "
+    "str reduction='mean') -> Tensor",
+    surface="nn",
+    samples=calls((Arg((3, 4)), Arg((3, 4), low=-1), Arg((3, 4), high=1))),
+    tolerance="accumulated",
+)
+def triplet_margin_loss(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    margin: float = 1.0,
+    p: float = 2,
+    eps: float = 1e-6,
+    swap: bool = False,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Any:
+    """max(0, d(a, p) - d(a, n) + margin), d the p-norm."""
+    reduction = chosen(size_average, reduce, reduction)
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+
+    def distance(x: Tensor, y: Tensor) -> Tensor:
+        return pairwise_distance(x, y, p, eps)
+
+    return triplet_margin_with_distance_loss(
+        anchor,
+        positive,
+        negative,
+        distance_function=distance,
+        margin=margin,
+        swap=swap,
+        reduction=reduction,
+    )
+
+
+@composite(
+    "triplet_margin_with_distance_loss(Tensor anchor, Tensor positive, Tensor negative, *, "
+    "Function? distance_function=None, float margin=1.0, bool swap=False, str "
+    "reduction='mean') -> Tensor",
+    surface="nn",
+    samples=calls(
+        Sample(
+            (Arg((3, 4)), Arg((3, 4), low=-1), Arg((3, 4), high=1)), {"swap": True, "margin": 2.0}
+        )
+    ),
+    tolerance="accumulated",
+)
+def triplet_margin_with_distance_loss(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    *,
+    distance_function: Callable[[Any, Any], Any] | None = None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:
+    """max(0, d(a, p) - d(a, n) + margin) for any distance; `swap`
+    takes the nearer of d(a, n), d(p, n)."""
+    get_enum(reduction)
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    distance = pairwise_distance if distance_function is None else distance_function
+    if not anchor.dim() == positive.dim() == negative.dim():
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same number of "
+            f"dimensions, but got: anchor {anchor.dim()}D, positive {positive.dim()}D, "
+            f"and negative {negative.dim()}D inputs"
+        )
+    near, far = distance(anchor, positive), distance(anchor, negative)
+    if swap:
+        far = aten.minimum(far, distance(positive, negative))
+    return reduced((near - far + margin).clamp_min(0), reduction)
+
+
+@composite(
+    "ctc_loss(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int "
+    "blank=0, str reduction='mean', bool zero_infinity=False) -> Tensor",
+    surface="nn",
+    # torch's gradient holds only for logs of probabilities; ours is the derivative as written.
+    samples=calls(
+        (
+            Arg((5, 2, 4), low=-3, high=-0.5, grad=False),
+            Arg((2, 2), "int64", 1, 3),
+            (5, 5),
+            (2, 1),
+            0,
+            "sum",
+        )
+    ),
+    tolerance="accumulated",
+)
+def ctc_loss(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Any,
+    target_lengths: Any,
+    blank: int = 0,
+    reduction: str = "mean",
+    zero_infinity: bool = False,
+) -> Any:
+    """Connectionist temporal classification; log_probs `[T, N,
+    C]`, targets `[N, S]` or concatenated."""
+    get_enum(reduction)
+    if log_probs.dim() == 2:
+        log_probs, targets = log_probs.unsqueeze(1), targets.unsqueeze(0)
+        one = ctc_loss(
+            log_probs, targets, [_ints(input_lengths)[0]], [_ints(target_lengths)[0]], blank,
+            reduction, zero_infinity,
+        )  # fmt: skip
+        return one.squeeze(0) if reduction == "none" else one
+    times, sizes = _ints(input_lengths), _ints(target_lengths)
+    losses, start = [], 0
+    for n, (steps, size) in enumerate(zip(times, sizes, strict=True)):
+        labels = targets[n, :size] if targets.dim() == 2 else targets[start : start + size]
+        start += size
+        losses.append(_ctc_one(log_probs[:steps, n], labels, blank))
+    loss = aten.stack(losses)
+    if zero_infinity:
+        loss = aten.where(loss == float("inf"), aten.zeros_like(loss), loss)
+    if reduction != "mean":
+        return reduced(loss, reduction)
+    lengths = aten.tensor(sizes, device=loss.device).to(loss.dtype).clamp(min=1)
+    return (loss / lengths).mean()
+
+
+def _ints(lengths: Tensor) -> list[int]:
+    values = lengths.tolist() if isinstance(lengths, Tensor) else lengths
+    return [int(v) for v in values] if isinstance(values, list | tuple) else [int(values)]
+
+
+def _ctc_one(logs: Tensor, labels: Tensor, blank: int) -> Tensor:
+    """-log of the probability of all paths of one sequence, by the forward recursion."""
+    symbols = [blank]
+    for label in labels.tolist():
+        symbols += [int(label), blank]
+    states = len(symbols)
+    index = aten.tensor(symbols, device=logs.device)
+    low = -1e30  # stands for log 0: finite, so that the gradients of logsumexp stay finite
+    emitted = logs.index_select(1, index)
+    skips = [
+        0.0 if i > 1 and symbols[i] != blank and symbols[i] != symbols[i - 2] else low
+        for i in range(states)
+    ]
+    skip = aten.tensor(skips, device=logs.device).to(logs.dtype)
+    start = [0.0 if i < 2 else low for i in range(states)]
+    alpha = aten.tensor(start, device=logs.device).to(logs.dtype)
+    alpha = alpha + emitted[0]
+    floor = aten.full((2,), low, dtype=logs.dtype, device=logs.device)
+    for t in range(1, logs.size(0)):
+        padded = aten.cat([floor, alpha])
+        ways = aten.stack([alpha, padded[1:-1], padded[:-2] + skip])
+        alpha = aten.logsumexp(ways, 0) + emitted[t]
+    total = -aten.logsumexp(alpha[-2:], 0)
+    return aten.where(total > 1e29, aten.full_like(total, float("inf")), total)

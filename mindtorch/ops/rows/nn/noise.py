@@ -1,0 +1,174 @@
+"""Rows of dropouts, drawn from the default generator as torch draws them."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+from ...._tensor.tensor import Tensor
+from ...samples import Arg, Sample, calls
+from ...spec import aten, composite
+
+
+def _check(p: float) -> None:
+    if p < 0.0 or p > 1.0:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+
+
+def _noise(input: Tensor, shape: tuple[int, ...], p: float) -> Tensor:
+    noise = aten.empty(shape, dtype=input.dtype, device=input.device).bernoulli_(1 - p)
+    return noise.div_(1 - p)
+
+
+@composite(
+    "dropout(Tensor input, float p=0.5, bool training=True, bool inplace=False) -> Tensor",
+    surface="nn function",
+    samples=calls(
+        (Arg((3, 4)), 0.5, False), (Arg((3, 4)), 0.5, True), Sample((Arg((2,)), 1.5), error=True)
+    ),
+    tolerance="random",
+)
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Zeroes elements with probability p and scales the rest by 1
+    / (1 - p); identity outside training."""
+    _check(p)
+    if not training or p == 0 or input.numel() == 0:
+        return input
+    if inplace:
+        return input.mul_(0) if p == 1 else input.mul_(_noise(input, input.shape, p))
+    if p == 1:
+        return input * 0
+    if input.device.type != "cpu":
+        return aten.native_dropout(input, p, training)[0]
+    return input * _noise(input, input.shape, p)
+
+
+def _channels(input: Tensor, p: float, inplace: bool) -> Tensor:
+    """Drops whole channels: noise of shape [N, C, 1, …]."""
+    if p == 1:
+        return input.mul_(0) if inplace else input * 0
+    shape = (*input.shape[:2], *([1] * (input.dim() - 2)))
+    noise = _noise(input, shape, p)
+    return input.mul_(noise) if inplace else input * noise
+
+
+def _feature_dropout(
+    input: Tensor, p: float, training: bool, inplace: bool, batched: int
+) -> Tensor:
+    _check(p)
+    if not training or p == 0 or input.numel() == 0:
+        return input
+    if input.dim() == batched:
+        return _channels(input, p, inplace)
+    if inplace:
+        _channels(input.unsqueeze(0), p, True)
+        return input
+    return _channels(input.unsqueeze(0), p, False).squeeze(0)
+
+
+@composite(
+    "dropout1d(Tensor input, float p=0.5, bool training=True, bool inplace=False) -> Tensor",
+    surface="nn",
+    samples=calls((Arg((2, 3, 4)), 0.5, True), Sample((Arg((2,)),), error=True)),
+    tolerance="random",
+)
+def dropout1d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
+    """Zeroes whole channels of `[N, C, L]` or `[C, L]`."""
+    if input.dim() not in (2, 3):
+        raise RuntimeError(
+            f"dropout1d: Expected 2D or 3D input, but received a {input.dim()}D input. "
+            "Note that dropout1d exists to provide channel-wise dropout on inputs with 1 "
+            "spatial dimension, a channel dimension, and an optional batch dimension "
+            "(i.e. 2D or 3D inputs)."
+        )
+    return _feature_dropout(input, p, training, inplace, 3)
+
+
+@composite(
+    "dropout2d(Tensor input, float p=0.5, bool training=True, bool inplace=False) -> Tensor",
+    surface="nn",
+    samples=calls((Arg((2, 3, 4, 2)), 0.5, True)),
+    tolerance="random",
+)
+def dropout2d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
+    """Zeroes whole channels of `[N, C, H, W]`."""
+    _check(p)
+    if input.dim() not in (3, 4):
+        warnings.warn(
+            f"dropout2d: Received a {input.dim()}-D input to dropout2d, which is deprecated "
+            "and will result in an error in a future release.",
+            stacklevel=2,
+        )
+    return _feature_dropout(input, p, training, inplace, input.dim())
+
+
+@composite(
+    "dropout3d(Tensor input, float p=0.5, bool training=True, bool inplace=False) -> Tensor",
+    surface="nn",
+    samples=calls((Arg((2, 3, 4, 2, 2)), 0.5, True)),
+    tolerance="random",
+)
+def dropout3d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
+    """Zeroes whole channels of `[N, C, D, H, W]`."""
+    _check(p)
+    if input.dim() not in (4, 5):
+        warnings.warn(
+            f"dropout3d: Received a {input.dim()}-D input to dropout3d, which is deprecated "
+            "and will result in an error in a future release.",
+            stacklevel=2,
+        )
+    return _feature_dropout(input, p, training, inplace, input.dim())
+
+
+_ALPHA = -1.7580993408473766  # -scale · alpha of selu: what a dropped unit is set to
+
+
+@composite(
+    "alpha_dropout(Tensor input, float p=0.5, bool training=False, bool inplace=False) -> Tensor",
+    surface="nn function",
+    samples=calls(
+        (Arg((3, 4)), 0.5, False), (Arg((3, 4)), 0.5, True), Sample((Arg((2,)), 1.5), error=True)
+    ),
+    tolerance="random",
+)
+def alpha_dropout(
+    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
+) -> Tensor:
+    """Dropout that keeps the mean and variance of selu's outputs."""
+    return _alpha(input, input.shape, p, training, inplace)
+
+
+@composite(
+    "feature_alpha_dropout(Tensor input, float p=0.5, bool training=False, bool inplace=False) "
+    "-> Tensor",
+    surface="nn function",
+    samples=calls((Arg((3, 4)), 0.5, False), (Arg((3, 4, 2)), 0.5, True)),
+    tolerance="random",
+)
+def feature_alpha_dropout(
+    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
+) -> Tensor:
+    """alpha_dropout of whole channels."""
+    shape = (*input.shape[:2], *([1] * (input.dim() - 2)))
+    return _alpha(input, shape, p, training, inplace)
+
+
+def _alpha(
+    input: Tensor, shape: tuple[int, ...], p: float, training: bool, inplace: bool
+) -> Tensor:
+    _check(p)
+    if not training or p == 0 or input.numel() == 0:
+        return input
+    if p == 1:
+        return input.mul_(0) if inplace else input * 0
+    kept = aten.empty(shape, dtype=input.dtype, device=input.device).bernoulli_(1 - p)
+    scale = 1.0 / math.sqrt((_ALPHA * _ALPHA * p + 1) * (1 - p))
+    shift = (1 - p - kept) * (_ALPHA * scale)
+    noise = kept * scale
+    return input.mul_(noise).add_(shift) if inplace else input * noise + shift

@@ -1,0 +1,361 @@
+"""Rows of layer, group and batch normalization.
+
+Their gradients are written from the input, so that they have gradients themselves.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...._tensor import dtype as dt
+from ...._tensor.dtype import dtype as Dtype
+from ...._tensor.geometry import Geometry
+from ...._tensor.tensor import Tensor
+from ...._tensor.types import Array
+from ...samples import Arg, Sample
+from ...spec import aten, call, op
+
+
+def _stat(g: Geometry) -> Dtype:
+    return dt.float32 if g.dtype in (dt.float16, dt.bfloat16) else g.dtype
+
+
+def _normalized(x: Array, axes: int | tuple[int, ...], eps: float) -> tuple[Any, Any, Any]:
+    mean = x.mean(axis=axes, keepdims=True)
+    centered = x - mean
+    var = (centered * centered).mean(axis=axes, keepdims=True)
+    rstd = x.dtype.type(1) / np.sqrt(var + x.dtype.type(eps))
+    return centered * rstd, mean, rstd
+
+
+def _layer_norm_rule(
+    input: Geometry,
+    normalized_shape: tuple[int, ...],
+    weight: Geometry | None,
+    bias: Geometry | None,
+    eps: float,
+) -> tuple[Geometry, ...]:
+    lead = input.ndim - len(normalized_shape)
+    rows = (*input.shape[:lead], *([1] * len(normalized_shape)))
+    stat = input.fresh(rows, input.dtype)
+    return input.fresh(), stat, stat
+
+
+def _layer_norm(
+    x: Array, shape: tuple[int, ...], weight: Array | None, bias: Array | None, eps: float
+) -> tuple[Array, ...]:
+    axes = tuple(range(x.ndim - len(shape), x.ndim))
+    out, mean, rstd = _normalized(x, axes, eps)
+    if weight is not None:
+        out = out * weight
+    return (out if bias is None else out + bias), mean, rstd
+
+
+def _mean(t: Tensor, dims: tuple[int, ...]) -> Tensor:
+    count = prod(t.shape[d] for d in dims)
+    return aten.sum(t, dims, True) * (1.0 / max(count, 1))
+
+
+def _wide(t: Tensor) -> Tensor:
+    """Half tensors in float32, as the kernels compute."""
+    half = t.dtype in (dt.float16, dt.bfloat16)
+    return t.to(dt.float32) if half else t
+
+
+def _standardized(x: Any, dims: Any, eps: float) -> tuple[Any, Any]:
+    centered = x - _mean(x, dims)
+    rstd = aten.rsqrt(_mean(centered * centered, dims) + eps)
+    return centered * rstd, rstd
+
+
+def _back_through(
+    g: Tensor,
+    normal: Tensor,
+    rstd: Tensor,
+    dims: tuple[int, ...],
+    grad_mean: Tensor | None = None,
+    grad_rstd: Tensor | None = None,
+) -> Tensor:
+    """Gradient by the input, from those of the standardized values and of the statistics."""
+    spread = normal * _mean(g * normal, dims)
+    found = (g - _mean(g, dims) - spread) * rstd
+    share = 1.0 / max(prod(normal.shape[d] for d in dims), 1)
+    if grad_mean is not None:
+        found = found + aten.reshape(grad_mean, rstd.shape) * share
+    if grad_rstd is not None:
+        slope = rstd * rstd * normal * -share
+        found = found + slope * aten.reshape(grad_rstd, rstd.shape)
+    return found
+
+
+def _or_zeros(grad: Tensor, like: Tensor) -> Tensor:
+    return _wide(
+        aten.zeros(like.shape, dtype=like.dtype, device=like.device) if grad is None else grad
+    )
+
+
+def _layer_norm_grad(
+    grad_out: Tensor,
+    grad_mean: Tensor | None,
+    grad_rstd: Tensor | None,
+    input: Tensor,
+    normalized_shape: tuple[int, ...],
+    weight: Tensor | None,
+    eps: float,
+    needs: tuple[bool, ...],
+) -> tuple[Any, ...]:
+    lead = input.ndim - len(normalized_shape)
+    dims, over = tuple(range(lead, input.ndim)), tuple(range(lead))
+    x, g = _wide(input), _or_zeros(grad_out, input)
+    normal, rstd = _standardized(x, dims, eps)
+    found: list[Any] = [None, None, None]
+    if needs[0]:
+        scaled = g if weight is None else g * weight
+        found[0] = _back_through(scaled, normal, rstd, dims, grad_mean, grad_rstd)
+    if needs[1]:
+        both = g * normal
+        found[1] = aten.sum(both, over) if over else both
+    if needs[2]:
+        found[2] = aten.sum(g, over) if over else g
+    return tuple(found)
+
+
+def _layer_norm_oracle(torch: Any) -> Any:
+    """torch's layer_norm, with statistics that have gradients: those of its native op have none."""
+
+    def run(input: Any, shape: Any, weight: Any, bias: Any, eps: float) -> Any:
+        dims = tuple(range(-len(shape), 0))
+        spread = input.var(dims, correction=0, keepdim=True)
+        out = torch.layer_norm(input, shape, weight, bias, eps)
+        return out, input.mean(dims, keepdim=True), torch.rsqrt(spread + eps)
+
+    return run
+
+
+op(
+    "native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias,"
+    " float eps) -> (Tensor out, Tensor mean, Tensor rstd)",
+    infer=_layer_norm_rule,
+    cpu=_layer_norm,
+    aclnn=call(
+        "aclnnLayerNorm",
+        "input",
+        "normalized_shape",
+        "weight",
+        "bias",
+        "eps",
+        "out",
+        "mean",
+        "rstd",
+    ),
+    grad={("input", "weight", "bias"): _layer_norm_grad},
+    samples=lambda: [
+        Sample((Arg((2, 3, 4)), (4,), Arg((4,)), Arg((4,)), 1e-5)),
+        Sample((Arg((2, 3, 4), "float64"), (3, 4), None, None, 1e-3)),
+        Sample((Arg((2, 5), "float64"), (5,), Arg((5,), "float64"), None, 1e-5)),
+    ],
+    oracle=_layer_norm_oracle,
+    tolerance="composite",
+    surface="none",
+    autocast="float32 on npu",
+)
+
+
+def _group_norm_rule(
+    input: Geometry,
+    weight: Geometry | None,
+    bias: Geometry | None,
+    n: int,
+    c: int,
+    area: int,
+    group: int,
+    eps: float,
+) -> tuple[Geometry, ...]:
+    stat = input.fresh((n, group), input.dtype)
+    return input.fresh(), stat, stat
+
+
+def _per_channel(t: Array, ndim: int) -> Array:
+    return t.reshape((1, -1, *([1] * (ndim - 2))))
+
+
+def _group_norm(
+    x: Array,
+    weight: Array | None,
+    bias: Array | None,
+    n: int,
+    c: int,
+    area: int,
+    group: int,
+    eps: float,
+) -> tuple[Array, ...]:
+    normal, mean, rstd = _normalized(x.reshape((n, group, -1)), 2, eps)
+    out = normal.reshape(x.shape)
+    if weight is not None:
+        out = out * _per_channel(weight, x.ndim)
+    if bias is not None:
+        out = out + _per_channel(bias, x.ndim)
+    return out, mean.reshape((n, group)), rstd.reshape((n, group))
+
+
+def _group_norm_grad(
+    grad_out: Tensor,
+    grad_mean: Tensor | None,
+    grad_rstd: Tensor | None,
+    input: Tensor,
+    weight: Tensor | None,
+    N: int,  # noqa: N803
+    group: int,
+    eps: float,
+    needs: tuple[bool, ...],
+) -> tuple[Any, ...]:
+    shape, over = input.shape, (0, *range(2, input.ndim))
+    x, g = _wide(input), _or_zeros(grad_out, input)
+    normal, rstd = _standardized(aten.reshape(x, (N, group, -1)), (2,), eps)
+    found: list[Any] = [None, None, None]
+    if needs[0]:
+        scaled = g
+        if weight is not None:
+            scaled = g * aten.reshape(weight, (1, -1, *[1] * (input.ndim - 2)))
+        flat = aten.reshape(scaled, (N, group, -1))
+        back = _back_through(flat, normal, rstd, (2,), grad_mean, grad_rstd)
+        found[0] = aten.reshape(back, shape)
+    if needs[1]:
+        found[1] = aten.sum(g * aten.reshape(normal, shape), over)
+    if needs[2]:
+        found[2] = aten.sum(g, over)
+    return tuple(found)
+
+
+op(
+    "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, int N, int C, int HxW,"
+    " int group, float eps) -> (Tensor out, Tensor mean, Tensor rstd)",
+    infer=_group_norm_rule,
+    cpu=_group_norm,
+    aclnn=call(
+        "aclnnGroupNorm", "input", "weight", "bias", "N", "C", "HxW", "group", "eps",
+        "out", "mean", "rstd",
+    ),
+    grad={("input", "weight", "bias"): _group_norm_grad},
+    samples=lambda: [
+        Sample((Arg((2, 4, 3)), Arg((4,)), Arg((4,)), 2, 4, 3, 2, 1e-5)),
+        Sample((Arg((2, 6, 2, 2), "float64"), None, None, 2, 6, 4, 3, 1e-3)),
+    ],
+    tolerance="composite",
+    surface="none",
+    autocast="float32 on npu",
+)  # fmt: skip
+
+
+def _batch_norm_rule(
+    input: Geometry,
+    weight: Geometry | None,
+    bias: Geometry | None,
+    running_mean: Geometry | None,
+    running_var: Geometry | None,
+    training: bool,
+    eps: float,
+) -> tuple[Geometry, ...]:
+    stat = input.fresh((input.shape[1],) if training else (0,), _stat(input))
+    return input.fresh(), stat, stat
+
+
+def _batch_norm(
+    x: Any, weight: Any, bias: Any, mean: Any, var: Any, training: bool, eps: float
+) -> Any:
+    axes = (0, *range(2, x.ndim))
+    channels = x.shape[1]
+    if training:
+        normal, mean, rstd = _normalized(x, axes, eps)
+        kept = (mean.reshape(channels), rstd.reshape(channels))
+    else:
+        rstd = x.dtype.type(1) / np.sqrt(var.astype(x.dtype) + x.dtype.type(eps))
+        normal = (x - _per_channel(mean.astype(x.dtype), x.ndim)) * _per_channel(rstd, x.ndim)
+        kept = (np.zeros(0, x.dtype), np.zeros(0, x.dtype))
+    out = normal if weight is None else normal * _per_channel(weight, x.ndim)
+    return (out if bias is None else out + _per_channel(bias, x.ndim)), *kept
+
+
+def _batch_norm_grad(
+    grad_out: Any,
+    grad_mean: Any,
+    grad_rstd: Any,
+    input: Any,
+    weight: Any,
+    running_mean: Any,
+    running_var: Any,
+    training: bool,
+    eps: float,
+    needs: Any,
+) -> tuple[Any, ...]:
+    over = (0, *range(2, input.ndim))
+    spread = (1, -1, *([1] * (input.ndim - 2)))
+    x, g = _wide(input), _or_zeros(grad_out, input)
+    if training:
+        normal, rstd = _standardized(x, over, eps)
+    else:
+        rstd = aten.reshape(aten.rsqrt(running_var + eps), spread)
+        normal = (x - aten.reshape(running_mean, spread)) * rstd
+    found: list[Any] = [None, None, None]
+    if needs[0]:
+        scaled = g if weight is None else g * aten.reshape(weight, spread)
+        if training:
+            found[0] = _back_through(scaled, normal, rstd, over, grad_mean, grad_rstd)
+        else:
+            found[0] = scaled * rstd
+    if needs[1]:
+        found[1] = aten.sum(g * normal, over)
+    if needs[2]:
+        found[2] = aten.sum(g, over)
+    return tuple(found)
+
+
+def _batch_norm_oracle(torch: Any) -> Any:
+    """As _layer_norm_oracle, for torch's batch_norm."""
+
+    def run(
+        input: Any, weight: Any, bias: Any, mean: Any, var: Any, training: bool, eps: float
+    ) -> Any:
+        out = torch.batch_norm(input, weight, bias, mean, var, training, 0.0, eps, False)
+        if not training:
+            return out, input.new_zeros(0), input.new_zeros(0)
+        over = (0, *range(2, input.dim()))
+        spread = input.var(over, correction=0)
+        return out, input.mean(over), torch.rsqrt(spread + eps)
+
+    return run
+
+
+# torch's native_batch_norm without its hidden writes: nn.functional moves the running statistics.
+op(
+    "_batch_norm_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean,"
+    " Tensor? running_var, bool training, float eps) -> (Tensor out, Tensor mean, Tensor rstd)",
+    infer=_batch_norm_rule,
+    cpu=_batch_norm,
+    aclnn=call(
+        "aclnnBatchNorm", "input", "weight", "bias", "running_mean", "running_var", "training",
+        0.0, "eps", "out", "mean", "rstd",
+    ),
+    grad={("input", "weight", "bias"): _batch_norm_grad},
+    samples=lambda: [
+        Sample((Arg((4, 3)), Arg((3,)), Arg((3,)), None, None, True, 1e-5)),
+        Sample((Arg((2, 3, 2, 2), "float64"), None, None, None, None, True, 1e-3)),
+        Sample(
+            (
+                Arg((2, 3, 4), "float64"),
+                Arg((3,), "float64"),
+                Arg((3,), "float64"),
+                Arg((3,), "float64", grad=False),
+                Arg((3,), "float64", 0.5, 2.0, grad=False),
+                False,
+                1e-5,
+            )
+        ),
+    ],
+    oracle=_batch_norm_oracle,
+    tolerance="composite",
+    surface="none",
+)  # fmt: skip

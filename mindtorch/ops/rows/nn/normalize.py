@@ -1,0 +1,264 @@
+"""Rows of normalizations as layers call them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...._tensor import dtype as dt
+from ...._tensor.tensor import Tensor
+from ...samples import Arg, Sample, calls
+from ...spec import aten, composite
+from .pad import pad
+from .pools import avg_pool2d, avg_pool3d
+
+
+@composite(
+    "layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
+    "float eps=1e-05) -> Tensor",
+    surface="nn function",
+    samples=calls(
+        (Arg((3, 4)), (4,), Arg((4,)), Arg((4,))), Sample((Arg((3, 4)), (3,)), error=True)
+    ),
+    tolerance="accumulated",
+)
+def layer_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalizes over the trailing dims `normalized_shape`; weight and bias have that shape."""
+    shape = _trailing(input, normalized_shape)
+    return aten.native_layer_norm(input, shape, weight, bias, eps)[0]
+
+
+def _trailing(input: Tensor, normalized_shape: Sequence[int]) -> tuple[int, ...]:
+    shape = tuple(normalized_shape)
+    if not shape:
+        raise RuntimeError(
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least "
+            f"one element, but got normalized_shape = {list(shape)}"
+        )
+    if tuple(input.shape[-len(shape) :]) != shape:
+        expected = "".join(f", {size}" for size in shape)
+        raise RuntimeError(
+            f"Given normalized_shape={list(shape)}, expected input with shape [*{expected}], "
+            f"but got input of size{list(input.shape)}"
+        )
+    return shape
+
+
+@composite(
+    "rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> "
+    "Tensor",
+    surface="nn function",
+    samples=calls((Arg((3, 4)), (4,), Arg((4,))), (Arg((2, 3, 4)), (3, 4))),
+    tolerance="accumulated",
+)
+def rms_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    eps: float | None = None,
+) -> Tensor:
+    """x / sqrt(mean(x²) + eps) · weight over the trailing dims; eps None is the dtype's epsilon."""
+    shape = _trailing(input, normalized_shape)
+    wide = input.float() if input.dtype in (dt.float16, dt.bfloat16) else input
+    if eps is None:
+        info: Any = dt.finfo(wide.dtype)
+        eps = info.eps
+    dims = tuple(range(-len(shape), 0))
+    normal = wide * aten.rsqrt((wide * wide).mean(dims, keepdim=True) + eps)
+    normal = normal if weight is None else normal * weight
+    return normal if normal.dtype == input.dtype else normal.to(input.dtype)
+
+
+@composite(
+    "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float "
+    "eps=1e-05) -> Tensor",
+    surface="nn function",
+    samples=calls((Arg((2, 4, 3)), 2, Arg((4,)), Arg((4,))), Sample((Arg((2, 3)), 2), error=True)),
+    tolerance="accumulated",
+)
+def group_norm(
+    input: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Any:
+    """Normalizes `[N, C, *]` over each group of C / num_groups channels; weight and bias `[C]`."""
+    if input.dim() < 2:
+        raise RuntimeError(
+            f"Expected at least 2 dimensions for input tensor but received {input.dim()}"
+        )
+    n, c = input.size(0), input.size(1)
+    if c % num_groups:
+        raise RuntimeError(
+            "Expected number of channels in input to be divisible by num_groups, but got input of "
+            f"shape {list(input.shape)} and num_groups={num_groups}"
+        )
+    area = 1
+    for size in input.shape[2:]:
+        area *= size
+    return aten.native_group_norm(input, weight, bias, n, c, area, num_groups, eps)[0]
+
+
+def _check_batch(size: Sequence[int]) -> None:
+    values = size[0]
+    for extent in size[2:]:
+        values *= extent
+    if values == 1:
+        raise ValueError(
+            f"Expected more than 1 value per channel when training, got input size {size}"
+        )
+
+
+@composite(
+    "batch_norm(Tensor input, Tensor? running_mean, Tensor? running_var, Tensor? weight=None, "
+    "Tensor? bias=None, bool training=False, float momentum=0.1, float eps=1e-05) -> Tensor",
+    surface="nn",
+    samples=calls(
+        (Arg((3, 2, 4)), None, None, Arg((2,)), Arg((2,)), True),
+        (Arg((3, 2)), Arg((2,), grad=False), Arg((2,), low=0.5, grad=False)),
+    ),
+    tolerance="chained",
+)
+def batch_norm(
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalizes each channel (dim 1) over batch and space; in
+    training updates the running statistics."""
+    if training:
+        _check_batch(input.size())
+    elif running_mean is None or running_var is None:
+        raise RuntimeError(
+            "Expected running_mean and running_var to be defined when training=False"
+        )
+    return _normalized(input, running_mean, running_var, weight, bias, training, momentum, eps)
+
+
+def _moved(running: Tensor, batch: Tensor, momentum: float) -> None:
+    """Moves a running statistic towards a batch's by `momentum`, outside autograd."""
+    running.detach().mul_(1 - momentum).add_(batch.to(running.dtype), alpha=momentum)
+
+
+def _normalized(
+    input: Tensor,
+    mean: Tensor | None,
+    var: Tensor | None,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> Tensor:
+    """Batch norm, and in training the move of the running statistics by `momentum`."""
+    fixed = (None, None) if training else (mean, var)
+    out, batch_mean, rstd = aten._batch_norm_functional(
+        input, weight, bias, fixed[0], fixed[1], training, eps
+    )
+    if training and (mean is not None or var is not None):
+        count = input.numel() // max(input.size(1), 1)
+        if mean is not None:
+            _moved(mean, batch_mean.detach(), momentum)
+        if var is not None:
+            # The running variance is the unbiased one, the batch is divided by the biased one.
+            batch_var = (rstd.detach().pow(-2) - eps) * (count / max(count - 1, 1))
+            _moved(var, batch_var, momentum)
+    return out
+
+
+@composite(
+    "instance_norm(Tensor input, Tensor? running_mean=None, Tensor? running_var=None, Tensor? "
+    "weight=None, Tensor? bias=None, bool use_input_stats=True, float momentum=0.1, float "
+    "eps=1e-05) -> Tensor",
+    surface="nn",
+    samples=calls((Arg((2, 3, 4)),), (Arg((2, 3, 4)), None, None, Arg((3,)), Arg((3,)))),
+    tolerance="chained",
+)
+def instance_norm(
+    input: Tensor,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalizes each channel of each sample: batch norm of `[1, N C, *]`."""
+    n, c = input.size(0), input.size(1)
+    if use_input_stats:
+        _check_instance(input.size())
+
+    def repeated(tensor: Tensor | None) -> Any:
+        return None if tensor is None else tensor.repeat(n)
+
+    mean, var = repeated(running_mean), repeated(running_var)
+    out = _normalized(
+        input.contiguous().reshape(1, n * c, *input.shape[2:]),
+        mean,
+        var,
+        repeated(weight),
+        repeated(bias),
+        use_input_stats,
+        momentum,
+        eps,
+    )
+    if use_input_stats:
+        # Each sample moved its own copy; the module keeps their mean.
+        for kept, moved in ((running_mean, mean), (running_var, var)):
+            if kept is not None:
+                kept.detach().copy_(moved.reshape(n, c).mean(0))
+    return out.reshape(input.shape)
+
+
+def _check_instance(size: Sequence[int]) -> None:
+    values = 1
+    for extent in size[2:]:
+        values *= extent
+    if values == 1:
+        raise ValueError(
+            f"Expected more than 1 spatial element when training, got input size {size}"
+        )
+
+
+@composite(
+    "local_response_norm(Tensor input, int size, float alpha=0.0001, float beta=0.75, float "
+    "k=1.0) -> Tensor",
+    surface="nn",
+    samples=calls((Arg((2, 4, 3)), 3), (Arg((1, 4, 2, 2)), 2, 0.1)),
+    tolerance="accumulated",
+)
+def local_response_norm(
+    input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+) -> Tensor:
+    """x / (k + alpha · mean of x² over `size` neighbouring channels) ** beta."""
+    dim = input.dim()
+    if dim < 3:
+        raise ValueError(
+            f"Expected 3D or higher dimensionality                          input (got {dim} "
+            "dimensions)"
+        )
+    if input.numel() == 0:
+        return input
+    squares = (input * input).unsqueeze(1)
+    edges = (size // 2, (size - 1) // 2)
+    if dim == 3:
+        mean = avg_pool2d(pad(squares, (0, 0, *edges)), (size, 1), stride=1).squeeze(1)
+    else:
+        shape = squares.shape
+        squares = squares.reshape(shape[0], 1, shape[2], shape[3], -1)
+        mean = avg_pool3d(pad(squares, (0, 0, 0, 0, *edges)), (size, 1, 1), stride=1)
+        mean = mean.squeeze(1).reshape(input.shape)
+    return input / (mean * alpha + k).pow(beta)

@@ -1,0 +1,403 @@
+"""Rows of pooling over windows of a given size: maxima with their places, and means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...._tensor import dtype as dt
+from ...._tensor.geometry import Geometry
+from ...._tensor.tensor import Tensor
+from ...._tensor.types import Array, Number
+from ...samples import Arg, Sample, calls
+from ...spec import Derivative, aten, call, op
+from .conv import scatter_windows, windows
+
+Sizes = tuple[int, ...]
+
+
+def expanded(value: Sizes, n: int, default: Sizes = ()) -> Sizes:
+    """One size per dimension; an empty list means the default."""
+    value = value or default
+    return value * n if len(value) == 1 else value
+
+
+def _extent(size: int, k: int, s: int, p: int, d: int, ceil_mode: bool) -> int:
+    span = size + 2 * p - d * (k - 1) - 1
+    found = (-(-span // s) if ceil_mode else span // s) + 1
+    # The last window has to start inside the input or its left padding.
+    return found - 1 if ceil_mode and (found - 1) * s >= size + p else found
+
+
+def _pooled(
+    self: Geometry,
+    kernel: Sizes,
+    stride: Sizes,
+    padding: Sizes,
+    dilation: Sizes,
+    ceil_mode: bool,
+) -> Sizes:
+    n = len(kernel)
+    if self.ndim not in (n + 1, n + 2):
+        raise RuntimeError(f"non-empty {n + 1}D or {n + 2}D (batch mode) tensor expected for input")
+    for p, k in zip(padding, kernel, strict=True):
+        if p > k // 2:
+            raise RuntimeError(
+                "pad should be at most half of effective kernel size, but got "
+                f"pad={p}, kernel_size={k} and dilation={dilation[0]}"
+            )
+    found = tuple(
+        _extent(*sizes, ceil_mode)
+        for sizes in zip(self.shape[-n:], kernel, stride, padding, dilation, strict=True)
+    )
+    if any(size < 1 for size in found):
+        channels = self.shape[-n - 1]
+        given, made = ("x".join(map(str, (channels, *s))) for s in (self.shape[-n:], found))
+        raise RuntimeError(
+            f"Given input size: ({given}). Calculated output size: ({made}). "
+            "Output size is too small"
+        )
+    return (*self.shape[:-n], *found)
+
+
+def _batched(x: Array, n: int) -> Array:
+    return x if x.ndim == n + 2 else x[None]
+
+
+def _covered(space: Sizes, out: Sizes, k: Sizes, s: Sizes, p: Sizes, d: Sizes) -> list[Any]:
+    """Padding at both ends of each dimension, so that every window has its elements."""
+    return [
+        (p_, max(p_, (m - 1) * s_ + d_ * (k_ - 1) + 1 - n - p_))
+        for n, m, k_, s_, p_, d_ in zip(space, out, k, s, p, d, strict=True)
+    ]
+
+
+def _seen(x: Array, out: Sizes, k: Sizes, s: Sizes, p: Sizes, d: Sizes, fill: Number) -> Array:
+    edges = _covered(x.shape[2:], out, k, s, p, d)
+    whole = np.pad(x, [(0, 0), (0, 0), *edges], constant_values=fill)
+    return windows(whole, k, s, (0,) * len(k), d, out)
+
+
+def _lowest(dtype: Any) -> float:
+    return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
+
+
+def best_of(flat: Any, inside: Any = True) -> Any:
+    """Where each window's maximum is: the last NaN if there is one, else the first largest element
+    that is no padding (torch's CPU kernel: `val > max || isnan(val)`, from the first element).
+    """
+    largest = np.max(flat, -1, keepdims=True, where=inside, initial=_lowest(flat.dtype))
+    first = np.argmax((flat == largest) & inside, -1)
+    if flat.dtype.kind != "f":
+        return first
+    broken = np.isnan(flat) & inside
+    last = flat.shape[-1] - 1 - np.argmax(broken[..., ::-1], -1)
+    return np.where(broken.any(-1), last, first)
+
+
+def _max_pool(
+    self: Array,
+    kernel_size: Sizes,
+    stride: Sizes,
+    padding: Sizes,
+    dilation: Sizes,
+    ceil_mode: bool,
+    *,
+    out: tuple[Geometry, ...],
+) -> tuple[Array, ...]:
+    k, n = kernel_size, len(kernel_size)
+    s, p, d = expanded(stride, n, k), expanded(padding, n), expanded(dilation, n)
+    x = _batched(self, n)
+    space, result = x.shape[2:], out[0].shape[-n:]
+    seen = _seen(x, result, k, s, p, d, _lowest(x.dtype))
+    flat = seen.reshape((*seen.shape[: 2 + n], -1))
+    inside = _seen(np.ones((1, 1, *space), np.bool_), result, k, s, p, d, False)
+    best = best_of(flat, inside.reshape((1, 1, *result, -1)))
+    values = np.take_along_axis(flat, best[..., None], -1)[..., 0]
+    place = np.zeros(best.shape, np.int64)
+    inner = np.unravel_index(best, k)
+    for i in range(n):
+        start = np.arange(result[i]) * s[i] - p[i]
+        start = start.reshape([-1 if j == i else 1 for j in range(n)])
+        place = place * space[i] + start + inner[i] * d[i]
+    return values.reshape(out[0].shape), place.reshape(out[0].shape)
+
+
+def _max_pool_rule(n: int) -> Callable[..., Any]:
+    def infer(
+        self: Geometry,
+        kernel_size: Sizes,
+        stride: Sizes = (),
+        padding: Sizes = (0,),
+        dilation: Sizes = (1,),
+        ceil_mode: bool = False,
+    ) -> tuple[Geometry, Geometry]:
+        k = expanded(kernel_size, n)
+        s, p, d = expanded(stride, n, k), expanded(padding, n), expanded(dilation, n)
+        shape = _pooled(self, k, s, p, d, ceil_mode)
+        return self.fresh(shape), self.fresh(shape, dt.int64)
+
+    return infer
+
+
+def _max_pool_cpu(n: int) -> Callable[..., Any]:
+    def run(
+        self: Array, kernel_size: Sizes, *rest: Any, out: tuple[Geometry, ...]
+    ) -> tuple[Array, ...]:
+        return _max_pool(self, expanded(kernel_size, n), *rest, out=out)
+
+    return run
+
+
+def _unpooled(grad: Tensor, indices: Tensor, shape: Sizes, n: int) -> Tensor:
+    """Adds each gradient at its maximum's place."""
+    lead, area = shape[:-n], prod(shape[-n:])
+    zeros = aten.zeros((*lead, area), dtype=grad.dtype, device=grad.device)
+    flat = (*lead, -1)
+    where = aten.reshape(indices, flat)
+    found = aten.scatter_add(zeros, -1, where, aten.reshape(grad, flat))
+    return aten.reshape(found, shape)
+
+
+def max_grad(n: int) -> Callable[..., Any]:
+    """The derivative of a pooling to maxima of n spatial dimensions."""
+    return lambda grad_out, self_geom, indices: _unpooled(
+        grad_out, indices, tuple(self_geom.shape), n
+    )
+
+
+def _max_samples(n: int) -> Callable[..., Any]:
+    shape = (2, 3, 5, 6) if n == 2 else (1, 2, 4, 5, 4)
+
+    def make() -> list[Sample]:
+        found = [Sample((Arg(shape, d), (2,))) for d in ("float32", "float64", "float16")]
+        rest = ((3,) * n, (2,) * n, (1,) * n, (1,) * n)
+        found += [Sample((Arg(shape, "float64"), *rest, mode)) for mode in (False, True)]
+        return [*found, Sample((Arg(shape[1:], "float64"), (2,) * n, (1,) * n, (0,), (2,)))]
+
+    return make
+
+
+def max_pool(n: int, aclnn: Any) -> None:
+    """The row of max_pool{n}d_with_indices."""
+    op(
+        f"max_pool{n}d_with_indices(Tensor self, int[{n}] kernel_size, int[{n}] stride=[],"
+        f" int[{n}] padding=0, int[{n}] dilation=1, bool ceil_mode=False)"
+        " -> (Tensor out, Tensor indices)",
+        infer=_max_pool_rule(n),
+        cpu=_max_pool_cpu(n),
+        aclnn=aclnn,
+        grad={"self": max_grad(n)},
+        samples=_max_samples(n),
+        oracle=lambda torch: getattr(torch.ops.aten, f"max_pool{n}d_with_indices"),
+        tolerance="exact",
+        surface="none",
+    )
+
+
+def _full(name: str, n: int) -> Callable[..., Any]:
+    """An argument as ACLNN wants it: one size per dimension."""
+
+    def compute(args: dict[str, Any]) -> Sizes:
+        kernel = expanded(args["kernel_size"], n)
+        return expanded(args[name], n, kernel)
+
+    return compute
+
+
+def _geometry_args(n: int) -> tuple[Any, ...]:
+    return tuple(_full(name, n) for name in ("kernel_size", "stride", "padding"))
+
+
+max_pool(
+    2,
+    call(
+        "aclnnMaxPool2dWithIndices",
+        "self",
+        *_geometry_args(2),
+        _full("dilation", 2),
+        "ceil_mode",
+        "out",
+        "indices",
+    ),
+)
+max_pool(
+    3,
+    call(
+        "aclnnMaxPool3dWithArgmax",
+        "self",
+        *_geometry_args(3),
+        _full("dilation", 3),
+        "ceil_mode",
+        "out",
+        "indices",
+    ),
+)
+
+
+def _counts(
+    space: Sizes, out: Sizes, k: Sizes, s: Sizes, p: Sizes, include: bool, override: int | None
+) -> Array:
+    """What each window's sum is divided by, [*out]."""
+    if override is not None:
+        return np.asarray(float(override))
+    total: Any = np.ones(())
+    for n, m, k_, s_, p_ in zip(space, out, k, s, p, strict=True):
+        start = np.arange(m) * s_ - p_
+        end = np.minimum(start + k_, n + p_)
+        own = end - start if include else np.minimum(end, n) - np.maximum(start, 0)
+        total = total[..., None] * own
+    return total
+
+
+def _avg_rule(n: int) -> Callable[..., Any]:
+    def infer(
+        self: Geometry,
+        kernel_size: Sizes,
+        stride: Sizes,
+        padding: Sizes,
+        ceil_mode: bool,
+        count_include_pad: bool,
+        divisor_override: int | None,
+    ) -> Geometry:
+        if divisor_override == 0:
+            raise RuntimeError("divisor must be not zero")
+        k = expanded(kernel_size, n)
+        s, p = expanded(stride, n, k), expanded(padding, n)
+        return self.fresh(_pooled(self, k, s, p, (1,) * n, ceil_mode))
+
+    return infer
+
+
+def _avg_cpu(n: int) -> Callable[..., Any]:
+    def run(
+        self: Array,
+        kernel_size: Sizes,
+        stride: Sizes,
+        padding: Sizes,
+        ceil_mode: bool,
+        include: bool,
+        override: int | None,
+        *,
+        out: Geometry,
+    ) -> Array:
+        k = expanded(kernel_size, n)
+        s, p = expanded(stride, n, k), expanded(padding, n)
+        x, result = _batched(self, n), out.shape[-n:]
+        seen = _seen(x, result, k, s, p, (1,) * n, 0)
+        total = seen.sum(axis=tuple(range(2 + n, 2 + 2 * n)), dtype=x.dtype)
+        counts = _counts(x.shape[2:], result, k, s, p, include, override)
+        return (total / counts.astype(x.dtype)).reshape(out.shape)
+
+    return run
+
+
+def _avg_back(n: int) -> Callable[..., Any]:
+    def run(
+        grad: Array,
+        self: Array,
+        kernel_size: Sizes,
+        stride: Sizes,
+        padding: Sizes,
+        ceil_mode: bool,
+        include: bool,
+        override: int | None,
+    ) -> Array:
+        k = expanded(kernel_size, n)
+        s, p = expanded(stride, n, k), expanded(padding, n)
+        g, space = _batched(grad, n), self.shape[-n:]
+        counts = _counts(space, g.shape[2:], k, s, p, include, override).astype(g.dtype)
+        share = g / counts
+        parts = np.broadcast_to(share.reshape((*share.shape, *([1] * n))), (*share.shape, *k))
+        return scatter_windows(parts, s, p, (1,) * n, k, space).reshape(self.shape)
+
+    return run
+
+
+def _avg_samples(n: int) -> Callable[..., Any]:
+    shape = (2, 3, 5, 6) if n == 2 else (1, 2, 4, 5, 4)
+    one, two, three = (1,) * n, (2,) * n, (3,) * n
+
+    def make() -> list[Sample]:
+        plain = (two, (), (0,), False, True, None)
+        found = [Sample((Arg(shape, d), *plain)) for d in ("float32", "float64")]
+        found += [
+            Sample((Arg(shape, "float64"), three, two, one, mode, include, override))
+            for mode in (False, True)
+            for include, override in ((True, None), (False, None), (True, 5))
+        ]
+        return [*found, Sample((Arg(shape[1:], "float64"), two, one, (0,), False, True, None))]
+
+    return make
+
+
+def avg_pool(n: int, forward: Any, backward: Any) -> None:
+    """The rows of avg_pool{n}d and of its gradient, each the other's adjoint."""
+    settings = (
+        f"int[{n}] kernel_size, int[{n}] stride=[], int[{n}] padding=0, bool ceil_mode=False,"
+        " bool count_include_pad=True, int? divisor_override=None) -> Tensor"
+    )
+    names = "kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override"
+    op(
+        f"avg_pool{n}d(Tensor self, {settings}",
+        infer=_avg_rule(n),
+        cpu=_avg_cpu(n),
+        aclnn=forward,
+        grad={"self": _adjoint(f"avg_pool{n}d_backward", "self", names)},
+        samples=_avg_samples(n),
+        oracle=lambda torch: getattr(torch.ops.aten, f"avg_pool{n}d"),
+        autocast="float32 on cpu" if n == 3 else "",
+        tolerance="accumulated",
+        surface="none",
+    )
+    op(
+        f"avg_pool{n}d_backward(Tensor grad_output, Tensor self, {settings}",
+        infer=lambda grad_output, self, *rest: self.fresh(),
+        cpu=_avg_back(n),
+        aclnn=backward,
+        grad={"grad_output": _adjoint(f"avg_pool{n}d", "", names)},
+        tolerance="accumulated",
+        surface="none",
+        samples=calls(
+            (
+                Arg((1, 2) + (2,) * n),
+                Arg((1, 2) + (5,) * n),
+                (3,) * n,
+                (2,) * n,
+                (0,) * n,
+                False,
+                True,
+                None,
+            )
+        ),
+        oracle=lambda torch: getattr(torch.ops.aten, f"avg_pool{n}d_backward"),
+        fixed_shape=True,
+    )
+
+
+def _adjoint(name: str, more: str, settings: str) -> Any:
+    """`aten.name(grad, …)` with the arguments that the settings name."""
+    rest = f"{more}, {settings}" if more else settings
+    reads = ("grad", *(part.strip() for part in rest.split(",")))
+    return Derivative(lambda *values: getattr(aten, name)(*values), reads)
+
+
+def _avg_aclnn(name: str, n: int, *lead: str, cube: bool) -> Any:
+    divisor = lambda a: a["divisor_override"] or 0  # noqa: E731
+    tail = (0, "out") if cube else ("out",)
+    return call(name, *lead, *_geometry_args(n), "ceil_mode", "count_include_pad", divisor, *tail)
+
+
+avg_pool(
+    2,
+    _avg_aclnn("aclnnAvgPool2d", 2, "self", cube=True),
+    _avg_aclnn("aclnnAvgPool2dBackward", 2, "grad_output", "self", cube=True),
+)
+avg_pool(
+    3,
+    _avg_aclnn("aclnnAvgPool3d", 3, "self", cube=False),
+    _avg_aclnn("aclnnAvgPool3dBackward", 3, "grad_output", "self", cube=False),
+)

@@ -1,0 +1,205 @@
+"""Rows of constant padding, and of sliding blocks to columns and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...._tensor.geometry import Geometry
+from ...._tensor.types import Array, Number
+from ...samples import Arg, Sample
+from ...spec import aten, call, op
+from .conv import scatter_windows, windows
+from .pool import expanded
+
+Sizes = tuple[int, ...]
+
+
+def _pad_rule(self: Geometry, pad: Sizes, value: Number = 0) -> Geometry:
+    shape = list(self.shape)
+    if len(pad) % 2 or len(pad) // 2 > self.ndim:
+        raise RuntimeError(
+            "Length of pad should be no more than twice the number of dimensions of the input. "
+            f"Pad length is {len(pad)} while the input has {self.ndim} dimensions."
+        )
+    for i in range(len(pad) // 2):
+        at = self.ndim - 1 - i
+        shape[at] += pad[2 * i] + pad[2 * i + 1]
+        if shape[at] < 0:
+            raise RuntimeError(
+                f"The input size {self.shape[at]}, plus negative padding {pad[2 * i]} and "
+                f"{pad[2 * i + 1]} resulted in a negative output size, which is invalid. Check "
+                f"dimension {at} of your input."
+            )
+    return self.fresh(tuple(shape))
+
+
+def _pad(self: Array, pad: Sizes, value: Number, *, out: Geometry) -> Array:
+    made = np.full(out.shape, value, self.dtype)
+    source, target = [slice(None)] * self.ndim, [slice(None)] * self.ndim
+    for i in range(len(pad) // 2):
+        at, left, right = self.ndim - 1 - i, pad[2 * i], pad[2 * i + 1]
+        size = self.shape[at]
+        source[at] = slice(max(-left, 0), size - max(-right, 0))
+        target[at] = slice(max(left, 0), out.shape[at] - max(right, 0))
+    made[tuple(target)] = self[tuple(source)]
+    return made
+
+
+op(
+    "constant_pad_nd(Tensor self, int[] pad, Scalar value=0) -> Tensor",
+    infer=_pad_rule,
+    cpu=_pad,
+    compute="raw",
+    aclnn=call("aclnnConstantPadNd", "self", "pad", "value", "out"),
+    grad={
+        "self": lambda grad, pad: aten.constant_pad_nd(grad, tuple(-p for p in pad), 0),
+    },
+    samples=lambda: [
+        *(Sample((Arg((2, 3), d), (1, 2), 1.5)) for d in ("float32", "float64", "bfloat16")),
+        Sample((Arg((2, 3), "int64"), (1, 0, 0, 2), 7)),
+        Sample((Arg((2, 3, 4)), (-1, 2, 1, -1), 0.5)),
+        Sample((Arg((2, 3)), (1, 1, 1, 1, 1, 1)), error=True),
+    ],
+    oracle=lambda torch: torch.constant_pad_nd,
+    tolerance="exact",
+    surface="function",
+)
+
+
+def _columns(space: Sizes, kernel: Sizes, dilation: Sizes, padding: Sizes, stride: Sizes) -> Sizes:
+    return tuple(
+        (n + 2 * p - d * (k - 1) - 1) // s + 1
+        for n, k, d, p, s in zip(space, kernel, dilation, padding, stride, strict=True)
+    )
+
+
+def _two(*values: Sizes) -> list[Sizes]:
+    return [expanded(value, 2) for value in values]
+
+
+def _im2col_rule(
+    self: Geometry, kernel_size: Sizes, dilation: Sizes, padding: Sizes, stride: Sizes
+) -> Geometry:
+    if self.ndim not in (3, 4):
+        raise RuntimeError(
+            "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero "
+            f"dimensions for input, but got: {list(self.shape)}"
+        )
+    k, d, p, s = _two(kernel_size, dilation, padding, stride)
+    rows, cols = _columns(self.shape[-2:], k, d, p, s)
+    if rows < 1 or cols < 1:
+        raise RuntimeError(
+            f"Given input with spatial size ({self.shape[-2]}, {self.shape[-1]}), kernel_size="
+            f"({k[0]}, {k[1]}), dilation=({d[0]}, {d[1]}), padding=({p[0]}, {p[1]}), stride="
+            f"({s[0]}, {s[1]}), calculated shape of the array of sliding blocks as "
+            f"({rows}, {cols}), but its components must be at least one."
+        )
+    return self.fresh((*self.shape[:-3], self.shape[-3] * k[0] * k[1], rows * cols))
+
+
+def _im2col(
+    self: Array,
+    kernel_size: Sizes,
+    dilation: Sizes,
+    padding: Sizes,
+    stride: Sizes,
+    *,
+    out: Geometry,
+) -> Array:
+    k, d, p, s = _two(kernel_size, dilation, padding, stride)
+    x = self if self.ndim == 4 else self[None]
+    seen = windows(x, k, s, p, d, _columns(x.shape[2:], k, d, p, s))
+    return seen.transpose(0, 1, 4, 5, 2, 3).reshape(out.shape)
+
+
+def _col2im_rule(
+    self: Geometry,
+    output_size: Sizes,
+    kernel_size: Sizes,
+    dilation: Sizes,
+    padding: Sizes,
+    stride: Sizes,
+) -> Geometry:
+    size, k, d, p, s = _two(output_size, kernel_size, dilation, padding, stride)
+    rows, cols = _columns(size, k, d, p, s)
+    if self.shape[-1] != rows * cols:
+        raise RuntimeError(
+            f"Given output_size=({size[0]}, {size[1]}), kernel_size=({k[0]}, {k[1]}), dilation="
+            f"({d[0]}, {d[1]}), padding=({p[0]}, {p[1]}), stride=({s[0]}, {s[1]}), expected size "
+            f"of input's dimension {self.ndim - 1} to match the calculated number of sliding "
+            f"blocks {rows} * {cols} = {rows * cols}, but got input.size({self.ndim - 1})="
+            f"{self.shape[-1]}."
+        )
+    return self.fresh((*self.shape[:-2], self.shape[-2] // (k[0] * k[1]), *size))
+
+
+def _col2im(
+    self: Array,
+    output_size: Sizes,
+    kernel_size: Sizes,
+    dilation: Sizes,
+    padding: Sizes,
+    stride: Sizes,
+    *,
+    out: Geometry,
+) -> Array:
+    size, k, d, p, s = _two(output_size, kernel_size, dilation, padding, stride)
+    rows, cols = _columns(size, k, d, p, s)
+    x = self if self.ndim == 3 else self[None]
+    parts = x.reshape((x.shape[0], out.shape[-3], *k, rows, cols)).transpose(0, 1, 4, 5, 2, 3)
+    return scatter_windows(parts, s, p, d, k, size).reshape(out.shape)
+
+
+_BLOCKS = ("kernel_size", "dilation", "padding", "stride")
+
+
+def _pair(name: str) -> Callable[..., Any]:
+    return lambda args: expanded(args[name], 2)
+
+
+op(
+    "im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride)"
+    " -> Tensor",
+    infer=_im2col_rule,
+    cpu=_im2col,
+    aclnn=call("aclnnIm2col", "self", *(_pair(name) for name in _BLOCKS), "out"),
+    grad={
+        "self": lambda grad, self_geom, kernel_size, dilation, padding, stride: aten.col2im(
+            grad, tuple(self_geom.shape[-2:]), kernel_size, dilation, padding, stride
+        )
+    },
+    samples=lambda: [
+        Sample((Arg((2, 3, 5, 6), d), (2, 3), (1, 2), (1, 0), (2, 1)))
+        for d in ("float32", "float64")
+    ],
+    oracle=lambda torch: torch.ops.aten.im2col,
+    tolerance="exact",
+    surface="none",
+)
+op(
+    "col2im(Tensor self, int[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding,"
+    " int[2] stride) -> Tensor",
+    infer=_col2im_rule,
+    cpu=_col2im,
+    aclnn=call(
+        "aclnnIm2colBackward",
+        "self",
+        _pair("output_size"),
+        *(_pair(name) for name in _BLOCKS),
+        "out",
+    ),
+    grad={
+        "self": lambda grad, kernel_size, dilation, padding, stride: aten.im2col(
+            grad, kernel_size, dilation, padding, stride
+        )
+    },
+    samples=lambda: [
+        Sample((Arg((2, 18, 6), d), (5, 6), (2, 3), (1, 2), (1, 0), (2, 1))) for d in ("float64",)
+    ],
+    oracle=lambda torch: torch.ops.aten.col2im,
+    tolerance="accumulated",
+    surface="none",
+)

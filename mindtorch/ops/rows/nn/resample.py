@@ -1,0 +1,389 @@
+"""Rows of interpolation and grid sampling: each spatial dimension is picked and weighted."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+from ...._tensor import dtype as dt
+from ...._tensor.tensor import Tensor
+from ...._tensor.types import Number
+from ...samples import Arg, Sample, calls
+from ...spec import aten, composite
+from .pools import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
+
+_LINEAR = {"linear": 3, "bilinear": 4, "trilinear": 5}
+_MODES = {"nearest", "nearest-exact", "area", "bicubic", *_LINEAR}
+
+
+@composite(
+    "interpolate(Tensor input, int[]? size=None, float[]? scale_factor=None, str "
+    "mode='nearest', bool? align_corners=None, bool? recompute_scale_factor=None, bool "
+    "antialias=False) -> Tensor",
+    surface="nn",
+    samples=calls(
+        Sample((Arg((1, 2, 4)), 7), {"mode": "linear"}),
+        Sample((Arg((1, 2, 4, 3)), (5, 6)), {"mode": "bilinear", "align_corners": True}),
+        Sample((Arg((1, 2, 4, 3)), None, 2.0), {"mode": "bicubic"}),
+        Sample((Arg((1, 2, 4, 3)), (2, 2)), {"mode": "area"}),
+        (Arg((1, 2, 4, 3)), None, 1.5),
+        Sample((Arg((1, 2, 4)), 7, None, "bilinear"), error=True),
+    ),
+    tolerance="chained",
+)
+def interpolate(
+    input: Tensor,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+) -> Any:
+    """Resizes the spatial dims of `[N, C, *]` to `size`, or by `scale_factor`.
+
+    Modes: nearest, nearest-exact, linear (3-D), bilinear and bicubic (4-D), trilinear (5-D), area.
+    """
+    _check_mode(input, mode, align_corners)
+    if antialias:
+        raise ValueError("Anti-alias option is not supported by this library; pass antialias=False")
+    dims = input.dim() - 2
+    scales = _as_list(scale_factor, dims, "scale_factor")
+    sizes = _output_size(input, size, scales, dims)
+    if size is not None or recompute_scale_factor:
+        scales = None
+    if mode == "area":
+        pool = (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)[dims - 1]
+        return pool(input, sizes)
+    result: Any = input
+    for i, out in enumerate(sizes):
+        scale = None if scales is None else scales[i]
+        result = _resized(result, i + 2, out, scale, mode, bool(align_corners))
+    return result
+
+
+def _check_mode(input: Tensor, mode: str, align_corners: bool | None) -> None:
+    if mode not in _MODES:
+        raise NotImplementedError(
+            f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {input.dim()}D) for the "
+            "modes: nearest | linear | bilinear | bicubic | trilinear | area | nearest-exact "
+            f"(got {mode})"
+        )
+    if mode in ("nearest", "area", "nearest-exact") and align_corners is not None:
+        raise ValueError(
+            "align_corners option can only be set with the interpolating modes: "
+            "linear | bilinear | bicubic | trilinear"
+        )
+    expected = 4 if mode == "bicubic" else _LINEAR.get(mode, input.dim())
+    if input.dim() not in (3, 4, 5) or input.dim() != expected:
+        raise NotImplementedError(
+            f"Got {input.dim()}D input, but {mode} mode needs {expected}D input"
+        )
+
+
+def _as_list(
+    value: Number | tuple[float, ...] | tuple[int, ...] | None, dims: int, name: str
+) -> list[Any] | None:
+    if value is None:
+        return None
+    if not isinstance(value, list | tuple):
+        return [value] * dims
+    if len(value) != dims:
+        raise ValueError(
+            "Input and scale_factor must have the same number of spatial dimensions, but got "
+            f"input with spatial dimensions of {dims} and {name} of shape {value}. "
+            "Please provide input tensor in (N, C, d1, d2, ...,dK) format and "
+            f"{name} in (s1, s2, ...,sK) format."
+        )
+    return list(value)
+
+
+def _output_size(
+    input: Tensor, size: int | tuple[int, ...] | None, scales: list[Any] | None, dims: int
+) -> list[int]:
+    if size is not None and scales is not None:
+        raise ValueError("only one of size or scale_factor should be defined")
+    sizes = _as_list(size, dims, "output size")
+    if sizes is not None:
+        return [int(s) for s in sizes]
+    if scales is None:
+        raise ValueError("either size or scale_factor should be defined")
+    return [math.floor(float(s) * f) for s, f in zip(input.shape[2:], scales, strict=True)]
+
+
+def _resized(x: Tensor, dim: int, out: int, scale: float | None, mode: str, align: bool) -> Tensor:
+    size = x.size(dim)
+    if mode.startswith("nearest"):
+        if size == out and scale is None:
+            return x
+        return x.index_select(dim, _index(_nearest(size, out, scale, mode), x))
+    places = _sources(size, out, scale, align, cubic=mode == "bicubic")
+    if mode == "bicubic":
+        return _weighted_sum(x, dim, [_cubic(place, size) for place in places])
+    return _weighted_sum(x, dim, [_linear_taps(place, size) for place in places])
+
+
+def _index(values: list[int], like: Any) -> Any:
+    return aten.tensor(values, device=like.device, dtype=dt.int64)
+
+
+def _step(size: int, out: int, scale: float | None) -> float:
+    return 1.0 / float(scale) if scale is not None else size / out
+
+
+def _nearest(size: int, out: int, scale: float | None, mode: str) -> list[int]:
+    step = _step(size, out, scale)
+    shift = 0.5 if mode == "nearest-exact" else 0.0
+    return [min(math.floor((i + shift) * step), size - 1) for i in range(out)]
+
+
+def _sources(size: int, out: int, scale: float | None, align: bool, cubic: bool) -> list[float]:
+    """Where each output lies in the input: corners on corners, or pixel centres on centres."""
+    if align:
+        step = (size - 1) / (out - 1) if out > 1 else 0.0
+        return [i * step for i in range(out)]
+    step = _step(size, out, scale)
+    places = [(i + 0.5) * step - 0.5 for i in range(out)]
+    return places if cubic else [max(place, 0.0) for place in places]
+
+
+Taps = list[tuple[int, float]]
+
+
+def _linear_taps(place: float, size: int) -> Taps:
+    low = min(int(place), size - 1)
+    high = min(low + 1, size - 1)
+    share = min(max(place - low, 0.0), 1.0)
+    return [(low, 1.0 - share), (high, share)]
+
+
+def _cubic(place: float, size: int) -> Taps:
+    """Four taps of the cubic convolution with a = -0.75, torch's choice."""
+    a = -0.75
+    base = math.floor(place)
+    t = place - base
+
+    def near(x: float) -> float:
+        return ((a + 2) * x - (a + 3)) * x * x + 1
+
+    def far(x: float) -> float:
+        return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+
+    weights = (far(t + 1), near(t), near(1 - t), far(2 - t))
+    return [(min(max(base + k - 1, 0), size - 1), w) for k, w in enumerate(weights)]
+
+
+def _weighted_sum(x: Tensor, dim: int, taps: list[Taps]) -> Tensor:
+    """Sums the picked slices, one term per tap position."""
+    shape = [1] * x.dim()
+    shape[dim] = len(taps)
+    total: Any = None
+    for k in range(len(taps[0]) if taps else 0):
+        picked = x.index_select(dim, _index([tap[k][0] for tap in taps], x))
+        weights = aten.tensor([tap[k][1] for tap in taps], device=x.device, dtype=x.dtype)
+        term = picked * weights.reshape(shape)
+        total = term if total is None else total + term
+    return total
+
+
+@composite(
+    "upsample(Tensor input, int[]? size=None, float[]? scale_factor=None, str mode='nearest', "
+    "bool? align_corners=None) -> Tensor",
+    surface="nn",
+    samples=calls((Arg((1, 2, 4, 3)), (5, 6))),
+    tolerance="chained",
+)
+def upsample(
+    input: Tensor,
+    size: tuple[int, ...] | None = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+) -> Tensor:
+    """The former name of interpolate."""
+    warnings.warn(
+        "`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.",
+        stacklevel=2,
+    )
+    return interpolate(input, size, scale_factor, mode, align_corners)
+
+
+@composite(
+    "upsample_nearest(Tensor input, int[]? size=None, float[]? scale_factor=None) -> Tensor",
+    surface="nn",
+    samples=calls((Arg((1, 2, 4, 3)), (5, 6))),
+    tolerance="accumulated",
+)
+def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Any:
+    """interpolate with mode nearest."""
+    return interpolate(input, size, scale_factor, mode="nearest")
+
+
+@composite(
+    "upsample_bilinear(Tensor input, int[]? size=None, float[]? scale_factor=None) -> Tensor",
+    surface="nn",
+    samples=calls((Arg((1, 2, 4, 3)), (5, 6))),
+    tolerance="chained",
+)
+def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Any:
+    """interpolate with mode bilinear and aligned corners."""
+    return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
+
+
+@composite(
+    "affine_grid(Tensor theta, int[] size, bool? align_corners=None) -> Tensor",
+    surface="nn",
+    samples=calls((Arg((2, 2, 3)), (2, 1, 3, 4)), (Arg((1, 3, 4)), (1, 1, 2, 3, 2), True)),
+    tolerance="chained",
+)
+def affine_grid(theta: Tensor, size: tuple[int, ...], align_corners: bool | None = None) -> Tensor:
+    """theta `[N, 2, 3]` and size (N, C, H, W) → grid `[N, H, W, 2]`; or the 3-d forms."""
+    if not theta.is_floating_point():
+        raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
+    space = list(size)[2:]
+    n = len(space)
+    if theta.dim() != 3 or tuple(theta.shape[-2:]) != (n, n + 1):
+        raise ValueError(
+            f"Expected a batch of {n}D affine matrices of shape Nx{n}x{n + 1} for size {size}. "
+            f"Got {theta.shape}."
+        )
+    axes = [_grid_axis(extent, bool(align_corners), theta) for extent in space]
+    mesh = aten.meshgrid(*axes, indexing="ij")
+    # Coordinates run x, y, z: the last spatial dimension first.
+    base = aten.stack([*reversed(mesh), aten.ones_like(mesh[0])], -1)
+    flat = base.reshape(1, -1, n + 1).expand(theta.size(0), -1, -1)
+    return aten.bmm(flat, theta.transpose(1, 2)).reshape(theta.size(0), *space, n)
+
+
+def _grid_axis(extent: int, align: bool, like: Tensor) -> Tensor:
+    if extent == 1:
+        values = [0.0]
+    elif align:
+        values = [2 * i / (extent - 1) - 1 for i in range(extent)]
+    else:
+        values = [(2 * i + 1) / extent - 1 for i in range(extent)]
+    return aten.tensor(values, device=like.device, dtype=like.dtype)
+
+
+@composite(
+    "grid_sample(Tensor input, Tensor grid, str mode='bilinear', str padding_mode='zeros', "
+    "bool? align_corners=None) -> Tensor",
+    surface="nn",
+    samples=calls(
+        (Arg((1, 2, 4, 3)), Arg((1, 3, 2, 2), low=-1.2, high=1.2), "bilinear", "zeros", False),
+        (Arg((1, 2, 4, 3)), Arg((1, 3, 2, 2), low=-1.2, high=1.2), "nearest", "border", True),
+        (Arg((1, 2, 4, 3)), Arg((1, 3, 2, 2), low=-1.2, high=1.2), "bicubic", "reflection", False),
+    ),
+    tolerance="chained",
+)
+def grid_sample(
+    input: Tensor,
+    grid: Tensor,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
+    align_corners: bool | None = None,
+) -> Tensor:
+    """input `[N, C, H, W]`, grid `[N, H', W', 2]` in [-1, 1] →
+    `[N, C, H', W']`; or the 3-d forms."""
+    if mode not in ("bilinear", "nearest", "bicubic"):
+        raise ValueError(
+            "nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', "
+            f"but got: '{mode}'"
+        )
+    if padding_mode not in ("zeros", "border", "reflection"):
+        raise ValueError(
+            "nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or "
+            f"'reflection', but got: '{padding_mode}'"
+        )
+    align = bool(align_corners)
+    space = list(input.shape[2:])
+    if mode == "bicubic" and len(space) != 2:
+        raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
+    places = []
+    for i, extent in enumerate(reversed(space)):
+        x = grid[..., i]
+        x = (x + 1) * ((extent - 1) / 2) if align else ((x + 1) * extent - 1) / 2
+        places.append(x if mode == "bicubic" else _held(x, extent, padding_mode, align))
+    places.reverse()
+    if mode == "nearest":
+        return _corner(input, [aten.round(p) for p in places], padding_mode, align)
+    if mode == "bicubic":
+        return _bicubic_grid(input, places, padding_mode, align)
+    return _linear_grid(input, places, align)
+
+
+def _held(x: Tensor, extent: int, padding: str, align: bool) -> Tensor:
+    """Moves coordinates outside the image as the padding says; zeros leaves them outside."""
+    if padding == "zeros":
+        return x
+    if padding == "reflection":
+        low, span = (0.0, extent - 1.0) if align else (-0.5, float(extent))
+        if span <= 0:
+            return aten.zeros_like(x)
+        x = (x - low).abs()
+        extra = aten.fmod(x, span)
+        flips = aten.floor(x / span)
+        even = aten.fmod(flips, 2) == 0
+        x = aten.where(even, extra + low, span - extra + low)
+    return x.clamp(0, extent - 1)
+
+
+def _corner(input: Tensor, places: list[Any], padding: str, align: bool) -> Tensor:
+    """The input's values at whole coordinates `[N, *out]`, zero outside, as `[N, C, *out]`."""
+    space = list(input.shape[2:])
+    flat: Any = 0
+    inside: Any = None
+    for place, extent in zip(places, space, strict=True):
+        place = _held(place, extent, padding, align)
+        ok = (place >= 0) & (place <= extent - 1)
+        inside = ok if inside is None else inside & ok
+        flat = flat * extent + place.clamp(0, extent - 1).to(dt.int64)
+    n, c = input.size(0), input.size(1)
+    out = list(flat.shape[1:])
+    index = flat.reshape(n, 1, -1).expand(n, c, -1)
+    values = input.reshape(n, c, -1).gather(2, index).reshape(n, c, *out)
+    return values * inside.to(input.dtype).unsqueeze(1)
+
+
+def _linear_grid(input: Tensor, places: list[Any], align: bool) -> Tensor:
+    lows = [aten.floor(p.detach()) for p in places]
+    total: Any = None
+    for corner in range(2 ** len(places)):
+        weight: Any = None
+        spot = []
+        for i, (place, low) in enumerate(zip(places, lows, strict=True)):
+            high = corner >> i & 1
+            share = place - low if high else low + 1 - place
+            weight = share if weight is None else weight * share
+            spot.append(low + 1 if high else low)
+        # Border and reflection were applied to the coordinates; the high corner may lie just
+        # outside with weight 0, so it is read as zero.
+        term = _corner(input, spot, "zeros", align) * weight.unsqueeze(1)
+        total = term if total is None else total + term
+    return total
+
+
+def _bicubic_grid(input: Tensor, places: list[Any], padding: str, align: bool) -> Tensor:
+    lows = [aten.floor(p.detach()) for p in places]
+    weights = [_cubic_weights(p - low) for p, low in zip(places, lows, strict=True)]
+    total: Any = None
+    for j in range(4):
+        for i in range(4):
+            spot = [lows[0] + (j - 1), lows[1] + (i - 1)]
+            weight = (weights[0][j] * weights[1][i]).unsqueeze(1)
+            term = _corner(input, spot, padding, align) * weight
+            total = term if total is None else total + term
+    return total
+
+
+def _cubic_weights(t: Tensor) -> list[Any]:
+    a = -0.75
+
+    def near(x: Tensor) -> Tensor:
+        return ((a + 2) * x - (a + 3)) * x * x + 1
+
+    def far(x: Tensor) -> Tensor:
+        return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+
+    return [far(t + 1), near(t), near(1 - t), far(2 - t)]

@@ -1,0 +1,75 @@
+"""Rows of distances, cosines, unit vectors and the bilinear product."""
+
+from __future__ import annotations
+
+from ...._tensor.tensor import Tensor
+from ...samples import Arg, calls
+from ...spec import aten, composite
+
+
+@composite(
+    "bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",
+    surface="nn function",
+    samples=calls((Arg((5, 2)), Arg((5, 3)), Arg((4, 2, 3)), Arg((4,)))),
+    tolerance="chained",
+)
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """input1 `[*, i]`, input2 `[*, j]`, weight `[o, i, j]` → `[*, o]`."""
+    left = (input1.unsqueeze(-2).unsqueeze(-2) @ weight).squeeze(-2)
+    result = (left * input2.unsqueeze(-2)).sum(-1)
+    return result if bias is None else result + bias
+
+
+@composite(
+    "cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor",
+    surface="nn function",
+    samples=calls((Arg((3, 4)), Arg((3, 4))), (Arg((2, 3, 4)), Arg((2, 3, 4)), -1)),
+    tolerance="chained",
+)
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """x1 · x2 / (max(|x1|, eps) max(|x2|, eps)) along `dim`."""
+    x1, x2 = aten.broadcast_tensors(x1, x2)
+    n1 = (x1 * x1).sum(dim, keepdim=True).sqrt().clamp(min=eps)
+    n2 = (x2 * x2).sum(dim, keepdim=True).sqrt().clamp(min=eps)
+    return ((x1 / n1) * (x2 / n2)).sum(dim)
+
+
+@composite(
+    "pairwise_distance(Tensor x1, Tensor x2, float p=2.0, float eps=1e-06, bool keepdim=False) "
+    "-> Tensor",
+    surface="nn function",
+    samples=calls((Arg((3, 4)), Arg((3, 4), low=-1)), (Arg((3, 4)), Arg((3, 4), low=-1), 1.0)),
+    tolerance="accumulated",
+)
+def pairwise_distance(
+    x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
+) -> Tensor:
+    """p-norm of x1 - x2 + eps along the last dim."""
+    return (x1 - x2 + eps).norm(p, -1, keepdim)
+
+
+@composite(
+    "pdist(Tensor input, float p=2.0) -> Tensor",
+    surface="nn function",
+    samples=calls((Arg((4, 3)),), (Arg((4, 3)), 1.0)),
+    tolerance="accumulated",
+)
+def pdist(input: Tensor, p: float = 2.0) -> Tensor:
+    """p-norms of the differences of every two rows of `[n, d]` → `[n (n - 1) / 2]`."""
+    n = input.size(0)
+    index = aten.triu_indices(n, n, 1, device=input.device)
+    return (input.index_select(0, index[0]) - input.index_select(0, index[1])).norm(p, 1)
+
+
+@composite(
+    "normalize(Tensor input, float p=2.0, int dim=1, float eps=1e-12, Tensor? out=None) -> Tensor",
+    surface="nn",
+    samples=calls((Arg((3, 4)),), (Arg((2, 3, 4)), 1.0, 2)),
+    tolerance="accumulated",
+)
+def normalize(
+    input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None
+) -> Tensor:
+    """x / max(|x|_p, eps) along `dim`."""
+    denominator = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
+    return input / denominator if out is None else aten.div(input, denominator, out=out)

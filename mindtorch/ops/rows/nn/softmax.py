@@ -1,0 +1,152 @@
+"""Rows of softmax and log_softmax along one dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...._tensor import dtype as dt
+from ...._tensor.dtype import dtype as Dtype
+from ...._tensor.geometry import Geometry
+from ...._tensor.tensor import Tensor
+from ...._tensor.types import Array
+from ...rules import scalar_name, wrap_dim
+from ...samples import Arg, Sample, calls
+from ...spec import aten, call, composite, op
+
+
+def _rule(name: str) -> Callable[..., Geometry]:
+    def infer(self: Geometry, dim: int, half_to_float: bool = False) -> Geometry:
+        wrap_dim(dim, self.ndim)
+        if self.dtype.category < dt.FLOAT:
+            raise NotImplementedError(
+                f"\"{name}_lastdim_kernel_impl\" not implemented for '{scalar_name(self.dtype)}'"
+            )
+        return self.fresh()
+
+    return infer
+
+
+def _softmax(x: Array, dim: int, half_to_float: bool) -> Array:
+    if not x.ndim:
+        return np.ones_like(x)
+    top = x.max(axis=dim, keepdims=True) if x.size else 0
+    e = np.exp(x - top)
+    return e / e.sum(axis=dim, keepdims=True)
+
+
+def _log_softmax(x: Array, dim: int, half_to_float: bool) -> Array:
+    if not x.ndim:
+        return np.zeros_like(x)
+    shifted = x - (x.max(axis=dim, keepdims=True) if x.size else 0)
+    return shifted - np.log(np.exp(shifted).sum(axis=dim, keepdims=True))
+
+
+def _samples() -> list[Sample]:
+    types = ("float32", "float64", "float16", "bfloat16")
+    found = [Sample((Arg((3, 4), d, -4, 4), 1, False)) for d in types]
+    found += [Sample((Arg((2, 3, 4)), dim, False)) for dim in (0, 1, -1)]
+    return [*found, Sample((Arg(()), 0, False)), Sample((Arg((2, 0)), 1, False))]
+
+
+op(
+    "_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
+    infer=_rule("softmax"),
+    cpu=_softmax,
+    aclnn=call("aclnnSoftmax", "self", "dim", "out"),
+    grad={"self": lambda grad, result, dim: aten._softmax_backward_data(grad, result, dim, None)},
+    samples=_samples,
+    surface="none",
+    autocast="float32 on npu",
+)
+op(
+    "_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
+    infer=_rule("log_softmax"),
+    cpu=_log_softmax,
+    aclnn=call("aclnnLogSoftmax", "self", "dim", "out"),
+    grad={
+        "self": lambda grad, result, dim: aten._log_softmax_backward_data(grad, result, dim, None)
+    },
+    samples=_samples,
+    tolerance="composite",
+    surface="none",
+    autocast="float32 on npu",
+)
+
+
+def _sum(t: Tensor, dim: int) -> Tensor:
+    return aten.sum(t, (dim,), True) if t.ndim else t
+
+
+def _softmax_grad_grad(
+    grad: Tensor, grad_output: Tensor, output: Tensor, dim: int
+) -> tuple[Any, Any]:
+    """Of y (g - Σ g y): by g, and by y."""
+    inner = grad - _sum(grad * output, dim)
+    dot = _sum(grad_output * output, dim)
+    across = _sum(grad * output, dim)
+    by_output = grad * (grad_output - dot) - across * grad_output
+    return output * inner, by_output
+
+
+def _same(grad_output: Geometry, output: Geometry, dim: int, input_dtype: Any) -> Geometry:
+    return grad_output.fresh(dtype=output.dtype)
+
+
+op(
+    "_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType? input_dtype)"
+    " -> Tensor",
+    infer=_same,
+    cpu=lambda g, y, dim, input_dtype: (
+        y * (g - (g * y).sum(axis=dim, keepdims=True)) if y.ndim else np.zeros_like(y)
+    ),
+    aclnn=call("aclnnSoftmaxBackward", "grad_output", "output", "dim", "out"),
+    grad={("grad_output", "output"): _softmax_grad_grad},
+    surface="none",
+    tolerance="composite",
+    samples=calls((Arg((3, 4)), Arg((3, 4), low=0.1, high=0.5), 1, None)),
+    oracle=lambda torch: (
+        lambda g, y, dim, _: torch.ops.aten._softmax_backward_data(g, y, dim, y.dtype)
+    ),
+)
+op(
+    "_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim,"
+    " ScalarType? input_dtype) -> Tensor",
+    infer=_same,
+    cpu=lambda g, y, dim, input_dtype: (
+        g - np.exp(y) * g.sum(axis=dim, keepdims=True) if y.ndim else np.zeros_like(y)
+    ),
+    aclnn=call("aclnnLogSoftmaxBackward", "grad_output", "output", "dim", "out"),
+    grad={
+        "grad_output": lambda grad, output, dim: grad - _sum(grad * aten.exp(output), dim),
+        "output": lambda grad, grad_output, output, dim: (
+            -(grad * aten.exp(output) * _sum(grad_output, dim))
+        ),
+    },
+    surface="none",
+    tolerance="composite",
+    samples=calls((Arg((3, 4)), Arg((3, 4), low=-3, high=-0.1), 1, None)),
+    oracle=lambda torch: (
+        lambda g, y, dim, _: torch.ops.aten._log_softmax_backward_data(g, y, dim, y.dtype)
+    ),
+)
+
+
+def _through(name: str) -> Callable[..., Any]:
+    def body(self: Tensor, dim: int, dtype: Dtype | None = None) -> Tensor:
+        if dtype is not None and dtype is not self.dtype:
+            self = self.to(dtype)
+        return getattr(aten, name)(self, dim, False)
+
+    return body
+
+
+for _name in ("softmax", "log_softmax"):
+    composite(
+        f"{_name}(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+        _through("_" + _name),
+        samples=lambda: [Sample((Arg((3, 4), d), 1)) for d in ("float32", "float64")],
+        tolerance="composite",
+    )

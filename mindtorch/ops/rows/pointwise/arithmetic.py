@@ -1,0 +1,169 @@
+"""Rows of pointwise arithmetic."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...._tensor import dtype as dt
+from ...._tensor.geometry import Geometry
+from ...._tensor.tensor import Tensor
+from ...._tensor.types import Array, Number
+from ...rules import Pointwise, pointwise
+from ...samples import Arg, binary, calls, unary
+from ...spec import aten, call, op, scalar
+
+
+def _add(self: Array, other: Array, alpha: Number, into: Array | None = None) -> Array:
+    if alpha != 1:
+        other = np.multiply(other, _like(alpha, other))
+    return np.add(self, other, into)
+
+
+def _sub(self: Array, other: Array, alpha: Number, into: Array | None = None) -> Array:
+    if self.dtype == bool:
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or"
+            " `logical_xor()` operator instead."
+        )
+    if alpha != 1:
+        other = np.multiply(other, _like(alpha, other))
+    return np.subtract(self, other, into)
+
+
+def _like(number: Number, array: Array) -> Array:
+    return np.asarray(number).astype(array.dtype)
+
+
+def times(grad: Tensor, alpha: int) -> Tensor:
+    """`grad * alpha`, and `grad` itself where alpha is 1."""
+    return grad if alpha == 1 else grad * alpha
+
+
+op(
+    "add(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor",
+    infer=pointwise(alpha=2),
+    cpu=_add,
+    aclnn=(
+        call("aclnnAdds", "self", "other", "alpha", "out", when=scalar("other")),
+        call("aclnnAdd", "self", "other", "alpha", "out"),
+    ),
+    grad={
+        "self": lambda grad: grad,
+        "other": lambda grad, alpha: times(grad, alpha),
+    },
+    samples=binary(),
+    tolerance="rounded",
+    inplace=True,
+)
+
+op(
+    "sub(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor",
+    infer=pointwise(alpha=2),
+    cpu=_sub,
+    aclnn=(
+        call("aclnnSubs", "self", "other", "alpha", "out", when=scalar("other")),
+        call("aclnnSub", "self", "other", "alpha", "out"),
+    ),
+    grad={
+        "self": lambda grad: grad,
+        "other": lambda grad, alpha: times(-grad, alpha),
+    },
+    samples=binary(),
+    tolerance="rounded",
+    inplace=True,
+)
+
+op(
+    "mul(Tensor self, Tensor|Scalar other) -> Tensor",
+    infer=pointwise(),
+    cpu=np.multiply,
+    aclnn=(
+        call("aclnnMuls", "self", "other", "out", when=scalar("other")),
+        call("aclnnMul", "self", "other", "out"),
+    ),
+    grad={
+        "self": lambda grad, other: grad * aten.conj_of(other),
+        "other": lambda grad, self: grad * aten.conj_of(self),
+    },
+    samples=binary(),
+    tolerance="rounded",
+    inplace=True,
+)
+
+op(
+    "div(Tensor self, Tensor|Scalar other) -> Tensor",
+    infer=pointwise("float"),
+    cpu=np.true_divide,
+    aclnn=(
+        call("aclnnDivs", "self", "other", "out", when=scalar("other")),
+        call("aclnnDiv", "self", "other", "out"),
+    ),
+    grad={
+        "self": lambda grad, other: grad / aten.conj_of(other),
+        "other": lambda grad, self, other: -grad * aten.conj_of(self / other / other),
+    },
+    samples=binary(0.5, 2.5),
+    tolerance="rounded",
+    surface="both",
+    inplace=True,
+)
+
+
+class _Negation(Pointwise):
+    """Pointwise, but for bool."""
+
+    def __call__(self, *args: Any) -> Geometry:
+        if args[0].dtype is dt.bool:
+            raise RuntimeError(
+                "Negation, the `-` operator, on a bool tensor is not supported. If you are trying"
+                " to invert a mask, use the `~` or `logical_not()` operator instead."
+            )
+        return super().__call__(*args)
+
+
+op(
+    "neg(Tensor self) -> Tensor",
+    infer=_Negation(),
+    cpu=np.negative,
+    aclnn=call("aclnnNeg", "self", "out"),
+    grad={"self": lambda grad: -grad},
+    samples=unary(),
+    tolerance="exact",
+    inplace=True,
+)
+
+
+def _relu(self: Array) -> Array:
+    return np.where(self < 0, np.zeros((), self.dtype), self)
+
+
+op(
+    "relu(Tensor self) -> Tensor",
+    infer=pointwise(),
+    cpu=_relu,
+    aclnn=call("aclnnRelu", "self", "out"),
+    grad={"self": lambda grad, result: aten.threshold_backward(grad, result, 0)},
+    samples=unary(),
+    tolerance="exact",
+    inplace=True,
+)
+
+
+def _threshold_backward(grad: Array, self: Array, threshold: int) -> Array:
+    return np.where(self <= threshold, np.zeros((), grad.dtype), grad)
+
+
+op(
+    "threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor",
+    infer=pointwise(),
+    cpu=_threshold_backward,
+    aclnn=call("aclnnThresholdBackward", "grad_output", "self", "threshold", "out"),
+    grad={
+        "grad_output": lambda grad, self, threshold: aten.threshold_backward(grad, self, threshold)
+    },
+    tolerance="exact",
+    surface="none",
+    samples=calls((Arg((3, 4)), Arg((3, 4), low=-1), 0.5)),
+)

@@ -1,0 +1,471 @@
+"""Rows of pointwise arithmetic of two operands beyond add, sub, mul and div."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import log
+from typing import Any
+
+import numpy as np
+
+from ...._tensor import dtype as dt
+from ...._tensor.dtype import FLOAT, INTEGERS, get_default_dtype
+from ...._tensor.dtype import dtype as Dtype
+from ...._tensor.geometry import Geometry
+from ...._tensor.tensor import Tensor
+from ...._tensor.types import Array
+from ...rules import Pointwise, pointwise
+from ...samples import FLOATS, INTS, Arg, Sample, binary, calls, unary
+from ...spec import aten, call, composite, op, scalar
+
+
+def _int_power(self: Any, exponent: Any) -> Any:
+    negative = exponent < 0
+    with_zero = np.where(negative, 0, exponent)
+    found = np.power(self, with_zero.astype(self.dtype))
+    if not np.any(negative):
+        return found
+    # An integer to a negative power: only 1 and -1 are not zero, as in torch.
+    sign = np.where(exponent % 2 == 0, 1, self)
+    small = np.where(self == 1, 1, np.where(self == -1, sign, 0))
+    return np.where(negative, small, found).astype(self.dtype)
+
+
+def _pow(self: Array, exponent: Array) -> Array:
+    if self.dtype.kind in "iu":
+        return _int_power(self, exponent)
+    if self.dtype == bool:
+        return np.power(self.astype(np.int8), exponent.astype(np.int8)).astype(bool)
+    if exponent.ndim == 0:
+        if exponent == 2:
+            return self * self
+        if exponent == 0.5:
+            return np.sqrt(self)
+    return np.power(self, exponent)
+
+
+def _pow_grad_self(grad: Any, self: Any, exponent: Any) -> Any:
+    if not hasattr(exponent, "_geom"):
+        if exponent == 0:
+            return aten.zeros_like(grad)
+        slope = aten.pow(aten.conj_of(self), exponent - 1) * exponent
+        return grad * slope
+    slope = aten.conj_of(exponent) * aten.pow(aten.conj_of(self), exponent - 1)
+    return grad * aten.where(exponent == 0, 0.0, slope)
+
+
+def _pow_grad_exponent(grad: Any, self: Any, exponent: Any, result: Any) -> Any:
+    logarithm = aten.conj_of(result) * aten.log(aten.conj_of(self))
+    at_zero = aten.logical_and(self == 0, exponent >= 0)
+    return grad * aten.where(at_zero, 0.0, logarithm)
+
+
+def _pow_samples() -> list[Sample]:
+    found = [Sample((Arg((3, 4), d, 0.3, 2), Arg((3, 4), d, -1, 2))) for d in FLOATS]
+    found += [Sample((Arg((3, 4), d), e)) for d in ("float32", "float64") for e in (2, 3, 0, 1)]
+    found += [Sample((Arg((2, 3), "float32", 0.3, 2), e)) for e in (0.5, -0.5, -1, 2.5)]
+    found += [Sample((Arg((4,), "int64", -3, 3), 3)), Sample((Arg((2, 3), "int32", 1, 3), 2.0))]
+    return [*found, Sample((Arg((2, 1), "float32", 0.3, 2), Arg((3,), "float32", -1, 2)))]
+
+
+op(
+    "pow(Tensor self, Tensor|Scalar exponent) -> Tensor",
+    infer=pointwise(),
+    cpu=_pow,
+    aclnn=(
+        call("aclnnPowTensorScalar", "self", "exponent", "out", when=scalar("exponent")),
+        call("aclnnPowTensorTensor", "self", "exponent", "out"),
+    ),
+    grad={"self": _pow_grad_self, "exponent": _pow_grad_exponent},
+    samples=_pow_samples,
+    surface="both",
+    inplace=True,
+    autocast="float32 on npu",
+)
+op(
+    "pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
+    infer=lambda self, exponent: _scalar_first(self, exponent),
+    cpu=lambda self, exponent, *, out: _pow(
+        np.asarray(self).astype(_wide(out)), exponent.astype(_wide(out))
+    ),
+    aclnn=call("aclnnPowScalarTensor", "self", "exponent", "out"),
+    grad={
+        "exponent": lambda grad, self, result: (
+            grad * (result * _log_of(self) if self else aten.zeros_like(result))
+        )
+    },
+    samples=lambda: [
+        Sample((b, Arg((3, 4), d, -1, 2))) for b in (2, 0.5) for d in ("float32", "float64")
+    ],
+    oracle=lambda torch: torch.pow,
+    autocast="float32 on npu",
+    surface="function",
+)
+
+
+def _log_of(number: Any) -> Any:
+    import cmath
+    import math
+
+    if isinstance(number, complex):
+        return cmath.log(number)
+    return math.log(number) if number > 0 else math.nan
+
+
+def _wide(out: Geometry) -> Any:
+    from ...rules import opmath
+
+    return opmath(out.dtype).np
+
+
+def _scalar_first(self: float, exponent: Geometry) -> Geometry:
+    from ...rules import preserved, result_type
+
+    return preserved(exponent, result_type((self, exponent)))
+
+
+def _divides_by_zero(self: Array, other: Array) -> None:
+    if self.dtype.kind in "iu" and not np.all(other):
+        raise RuntimeError("ZeroDivisionError")
+
+
+def _remainder(self: Array, other: Array) -> Array:
+    _divides_by_zero(self, other)
+    if self.dtype.kind in "iu":
+        return np.remainder(self, other)
+    # The sign follows the divisor; an infinite divisor of another sign gives itself.
+    rest = np.fmod(self, other)
+    return np.where((rest != 0) & ((other < 0) != (rest < 0)), rest + other, rest)
+
+
+def _fmod(self: Array, other: Array) -> Array:
+    _divides_by_zero(self, other)
+    return np.fmod(self, other)
+
+
+def _no_bool(self: Array, mode: str) -> None:
+    if self.dtype == bool:
+        raise NotImplementedError(f"\"div_{mode}_cpu\" not implemented for 'Bool'")
+
+
+def _floor_divide(self: Array, other: Array) -> Array:
+    _no_bool(self, "floor")
+    _divides_by_zero(self, other)
+    if self.dtype.kind in "iu":
+        return np.floor_divide(self, other)
+    # By the exact remainder: the rounded quotient may be a whole number that is one too large.
+    rest = np.fmod(self, other)
+    quotient = (self - rest) / other
+    quotient = np.where((rest != 0) & ((other < 0) != (rest < 0)), quotient - 1, quotient)
+    whole = np.floor(quotient)
+    whole = np.where(quotient - whole > 0.5, whole + 1, whole)
+    whole = np.where(quotient == 0, np.copysign(0, self / other), whole)
+    return np.where(other == 0, self / other, whole).astype(self.dtype)
+
+
+def _quotient_samples() -> list[Sample]:
+    found = [Sample((Arg((3, 4), d, -5, 5), Arg((3, 4), d, 1, 3))) for d in ("float32", "float64")]
+    found += [Sample((Arg((3, 4), d, 1, 9), Arg((4,), d, 1, 3))) for d in ("int64", "int8")]
+    return [*found, Sample((Arg((2, 3), "float32", -5, 5), 1.5)),
+            Sample((Arg((2, 3), "int64", -5, 5), -2))]  # fmt: skip
+
+
+def _whole_quotient_grad(grad: Any, self: Any, other: Any, mode: str) -> Any:
+    return grad * -aten.div(self, other, rounding_mode=mode)
+
+
+op(
+    "remainder(Tensor self, Tensor|Scalar other) -> Tensor",
+    infer=pointwise(),
+    cpu=_remainder,
+    aclnn=(
+        call("aclnnRemainderTensorScalar", "self", "other", "out", when=scalar("other")),
+        call("aclnnRemainderTensorTensor", "self", "other", "out"),
+    ),
+    grad={
+        "self": lambda grad: grad,
+        "other": lambda grad, self, other: _whole_quotient_grad(grad, self, other, "floor"),
+    },
+    samples=_quotient_samples,
+    tolerance="rounded",
+    inplace=True,
+)
+op(
+    "fmod(Tensor self, Tensor|Scalar other) -> Tensor",
+    infer=pointwise(),
+    cpu=_fmod,
+    aclnn=(
+        call("aclnnFmodScalar", "self", "other", "out", when=scalar("other")),
+        call("aclnnFmodTensor", "self", "other", "out"),
+    ),
+    grad={
+        "self": lambda grad: grad,
+        "other": lambda grad, self, other: _whole_quotient_grad(grad, self, other, "trunc"),
+    },
+    samples=_quotient_samples,
+    tolerance="rounded",
+    inplace=True,
+)
+op(
+    "floor_divide(Tensor self, Tensor|Scalar other) -> Tensor",
+    infer=pointwise(),
+    cpu=_floor_divide,
+    aclnn=(
+        call("aclnnFloorDivides", "self", "other", "out", when=scalar("other")),
+        call("aclnnFloorDivide", "self", "other", "out"),
+    ),
+    grad={},
+    samples=_quotient_samples,
+    tolerance="exact",
+    inplace=True,
+)
+
+
+def _trunc_divide(self: Array, other: Array) -> Array:
+    _no_bool(self, "trunc")
+    _divides_by_zero(self, other)
+    if self.dtype.kind not in "iu":
+        return np.trunc(self / other)
+    # The smallest integer has no absolute value: round the floor up where signs differ.
+    whole = self // other
+    return whole + ((whole * other != self) & ((self < 0) != (other < 0))).astype(whole.dtype)
+
+
+_MODE = {None: 0, "floor": 2, "trunc": 1}  # aclnnDivMod document
+_ROUNDED: dict[str | None, Any] = {
+    None: np.true_divide,
+    "floor": _floor_divide,
+    "trunc": _trunc_divide,
+}
+
+
+class _Rounded(Pointwise):
+    """Pointwise; without rounding, integers become the default dtype."""
+
+    def common(self, args: Any) -> Dtype:
+        if args[2] not in _MODE:
+            raise RuntimeError(
+                "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found"
+                f" '{args[2]}'"
+            )
+        found = super().common(args)
+        return get_default_dtype() if args[2] is None and found.category < FLOAT else found
+
+
+op(
+    "div.mode(Tensor self, Tensor|Scalar other, *, str? rounding_mode) -> Tensor",
+    infer=_Rounded(),
+    cpu=lambda self, other, rounding_mode: _ROUNDED[rounding_mode](self, other),
+    aclnn=(
+        call("aclnnDivMods", "self", "other", lambda a: _MODE[a["rounding_mode"]], "out",
+             when=scalar("other")),
+        call("aclnnDivMod", "self", "other", lambda a: _MODE[a["rounding_mode"]], "out"),
+    ),
+    grad={
+        "self": lambda grad, other, rounding_mode: (
+            aten.zeros_like(grad) if rounding_mode else grad / aten.conj_of(other)
+        ),
+        "other": lambda grad, self, other, rounding_mode: (
+            aten.zeros_like(grad) if rounding_mode
+            else -grad * aten.conj_of(self / other / other)
+        ),
+    },
+    samples=lambda: [
+        *(Sample(s.args, {"rounding_mode": m}) for s in _quotient_samples() for m in _MODE if m),
+        Sample((Arg((2, 3)), Arg((3,), low=0.5)), {"rounding_mode": None}),
+        Sample((Arg((2,)), 2.0), {"rounding_mode": "up"}, error=True),
+    ],
+    tolerance="exact",
+    inplace=True,
+    surface="both",
+)  # fmt: skip
+
+
+def _picked(grad: Tensor, wins: Tensor, ties: Tensor) -> Tensor:
+    """The gradient where this side wins, half of it at ties, as torch splits it."""
+    share = aten.to(wins, grad.dtype) + aten.to(ties, grad.dtype) * 0.5
+    return grad * share
+
+
+def _extreme(name: str, cpu: Any, aclnn: str, wins: str, loses: str) -> None:
+    op(
+        f"{name}(Tensor self, Tensor other) -> Tensor",
+        infer=pointwise(),
+        cpu=cpu,
+        aclnn=call(aclnn, "self", "other", "out"),
+        grad={
+            "self": lambda grad, self, other: _picked(
+                grad, getattr(aten, wins)(self, other), self == other
+            ),
+            "other": lambda grad, self, other: _picked(
+                grad, getattr(aten, loses)(self, other), self == other
+            ),
+        },
+        samples=lambda: [s for s in binary()() if all(isinstance(a, Arg) for a in s.args)],
+        tolerance="exact",
+    )
+
+
+_extreme("maximum", np.maximum, "aclnnMaximum", "gt", "lt")
+_extreme("minimum", np.minimum, "aclnnMinimum", "lt", "gt")
+op(
+    "atan2(Tensor self, Tensor other) -> Tensor",
+    infer=pointwise("float"),
+    cpu=np.arctan2,
+    aclnn=call("aclnnAtan2", "self", "other", "out"),
+    grad={
+        "self": lambda grad, self, other: grad * (other / _norm2(self, other)),
+        "other": lambda grad, self, other: grad * -(self / _norm2(self, other)),
+    },
+    samples=lambda: [
+        Sample((Arg((3, 4), d, 0.2, 2), Arg((4,), d, -2, 2))) for d in ("float32", "float64")
+    ],
+    inplace=True,
+)
+
+
+def _norm2(a: Any, b: Any) -> Any:
+    return a * a + b * b
+
+
+op(
+    "logaddexp(Tensor self, Tensor other) -> Tensor",
+    infer=pointwise("float"),
+    cpu=np.logaddexp,
+    aclnn=call("aclnnLogAddExp", "self", "other", "out"),
+    grad={
+        "self": lambda grad, self, other: grad * aten.sigmoid(self - other),
+        "other": lambda grad, self, other: grad * aten.sigmoid(other - self),
+    },
+    samples=lambda: [Sample((Arg((3, 4), d), Arg((4,), d))) for d in ("float32", "float64")],
+)
+
+
+op(
+    "logaddexp2(Tensor self, Tensor other) -> Tensor",
+    infer=pointwise("float"),
+    cpu=np.logaddexp2,
+    aclnn=call("aclnnLogAddExp2", "self", "other", "out"),
+    grad={
+        "self": lambda grad, self, other: grad * aten.sigmoid((self - other) * log(2)),
+        "other": lambda grad, self, other: grad * aten.sigmoid((other - self) * log(2)),
+    },
+    samples=lambda: [Sample((Arg((3, 4), d), Arg((4,), d))) for d in ("float32", "float64")],
+)
+
+
+class Heaviside(Pointwise):
+    """Broadcast without promotion."""
+
+    def __call__(self, *args: Any) -> Geometry:
+        if args[0].dtype is not args[1].dtype:
+            raise RuntimeError(
+                "heaviside is not yet implemented for tensors with different dtypes."
+            )
+        return super().__call__(*args)
+
+
+op(
+    "heaviside(Tensor self, Tensor values) -> Tensor",
+    infer=Heaviside(),
+    cpu=np.heaviside,
+    aclnn=call("aclnnHeaviside", "self", "values", "out"),
+    samples=lambda: [Sample((Arg((3, 4), d, -1, 1), Arg((4,), d))) for d in ("float32", "float16")],
+    tolerance="exact",
+    inplace=True,
+)
+op(
+    "gcd(Tensor self, Tensor other) -> Tensor",
+    infer=pointwise(only=("gcd_cpu", INTEGERS)),
+    cpu=np.gcd,
+    aclnn=call("aclnnGcd", "self", "other", "out"),
+    grad={},
+    samples=lambda: [Sample((Arg((3, 4), d, 0, 60), Arg((4,), d, 0, 60))) for d in INTS],
+    tolerance="exact",
+    inplace=True,
+)
+
+
+def _xlogy(self: Array, other: Array) -> Array:
+    return np.where(np.isnan(other), other, np.where(self == 0, 0, self * np.log(other)))
+
+
+op(
+    "xlogy(Tensor self, Tensor other) -> Tensor",
+    infer=pointwise("float"),
+    cpu=_xlogy,
+    aclnn=call("aclnnXLogYTensor", "self", "other", "out"),
+    grad={
+        "self": lambda grad, self, other: (
+            grad * aten.where(aten.logical_and(self == 0, other <= 0), 0.0, aten.log(other))
+        ),
+        "other": lambda grad, self, other: grad * (self / other),
+    },
+    samples=lambda: [
+        Sample((Arg((3, 4), d, 0.2, 2), Arg((4,), d, 0.2, 2))) for d in ("float32", "float64")
+    ],
+)  # fmt: skip
+
+
+def _rsub(self: Any, other: Any, alpha: Any = 1) -> Any:
+    if hasattr(other, "_geom"):
+        return aten.sub(other, self, alpha=alpha)
+    return self * -alpha + other
+
+
+composite(
+    "rsub(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor",
+    _rsub,
+    samples=calls(
+        (Arg((2, 3)), Arg((3,), low=-1)),
+        (Arg((2, 3)), 2.0),
+        Sample((Arg((2,), "int64"), 3), {"alpha": 2}),
+    ),
+    oracle=lambda torch: torch.rsub,
+    tolerance="rounded",
+)
+
+
+def _square(self: Tensor) -> Tensor:
+    if self.dtype is dt.bool:  # torch says pow(self, 2), which counts
+        return aten.to(self, dt.int64)
+    return self * self
+
+
+composite(
+    "square(Tensor self) -> Tensor", _square, inplace=True, samples=unary(), tolerance="rounded"
+)
+composite(
+    "hypot(Tensor self, Tensor other) -> Tensor",
+    lambda self, other: aten.sqrt(_norm2(self, other)),
+    samples=calls(
+        (Arg((2, 3), low=0.1), Arg((3,), low=0.5)), (Arg((4,), "float64"), Arg((4,), "float64", 1))
+    ),
+)
+composite("positive(Tensor(a) self) -> Tensor(a)", lambda self: self, samples=unary())
+
+
+def _filled(self: Tensor, other: int) -> Tensor:
+    return aten.full_like(self, other)
+
+
+def _reflected(name: str, body: Callable[..., Any], *samples: Any) -> None:
+    """`number <operator> self`, for the operators that don't commute."""
+    composite(
+        f"__{name}__(Tensor self, Tensor|Scalar other) -> Tensor",
+        body,
+        samples=calls(*samples),
+        oracle=lambda torch: getattr(torch.Tensor, f"__{name}__"),
+        surface="none",
+        tolerance="elementary",
+    )
+
+
+_WHOLE = (Arg((5,), "int64", values=(1, 2, 3, 2, 1)), 7)
+_REAL = (Arg((2, 3), low=0.5), 3.0)
+_reflected("rtruediv", lambda self, other: aten.reciprocal(self) * other, _REAL, _WHOLE)
+_reflected("rfloordiv", lambda self, other: _filled(self, other) // self, _WHOLE)
+_reflected("rmod", lambda self, other: _filled(self, other) % self, _REAL, _WHOLE)
+_reflected("rpow", lambda self, other: aten.pow(other, self), _REAL, _WHOLE)
+_reflected("rlshift", lambda self, other: _filled(self, other) << self, _WHOLE)
+_reflected("rrshift", lambda self, other: _filled(self, other) >> self, _WHOLE)

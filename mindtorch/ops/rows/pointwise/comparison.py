@@ -1,0 +1,164 @@
+"""Rows that compare, and logic and bitwise rows of two operands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...._tensor.tensor import Tensor
+from ...._tensor.types import Array
+from ...rules import pointwise
+from ...samples import FLOATS, INTS, Arg, Sample, binary, calls
+from ...spec import aten as aten
+from ...spec import call, composite, op, scalar
+
+
+def _pair(tensor: str, number: str) -> tuple[Any, ...]:
+    return (
+        call(number, "self", "other", "out", when=scalar("other")),
+        call(tensor, "self", "other", "out"),
+    )
+
+
+def compare(name: str, cpu: Callable[..., Any], aclnn: str) -> None:
+    """A row `self ? other` with a bool result."""
+    op(
+        f"{name}(Tensor self, Tensor|Scalar other) -> Tensor",
+        infer=pointwise("bool"),
+        cpu=cpu,
+        aclnn=_pair(f"{aclnn}Tensor", f"{aclnn}Scalar"),
+        grad={},
+        samples=binary(dtypes=(*FLOATS, "int64", "uint8", "bool")),
+        tolerance="exact",
+        inplace=True,
+        casts_inplace=True,
+    )
+
+
+_COMPARISONS: tuple[tuple[str, Any, str], ...] = (
+    ("eq", np.equal, "aclnnEq"),
+    ("ne", np.not_equal, "aclnnNe"),
+    ("lt", np.less, "aclnnLt"),
+    ("le", np.less_equal, "aclnnLe"),
+    ("gt", np.greater, "aclnnGt"),
+    ("ge", np.greater_equal, "aclnnGe"),
+)
+for _name, _cpu, _aclnn in _COMPARISONS:
+    compare(_name, _cpu, _aclnn)
+
+
+def logic(name: str, cpu: Callable[..., Any], aclnn: str) -> None:
+    """A row of two tensors taken as truth values."""
+    op(
+        f"{name}(Tensor self, Tensor other) -> Tensor",
+        infer=pointwise("bool"),
+        cpu=cpu,
+        aclnn=call(aclnn, "self", "other", "out"),
+        grad={},
+        samples=lambda: [
+            Sample((Arg((3, 4), d), Arg((4,), d))) for d in ("bool", "float32", "int64", "uint8")
+        ],
+        tolerance="exact",
+        inplace=True,
+        casts_inplace=True,
+    )
+
+
+_LOGIC: tuple[tuple[str, Any, str], ...] = (
+    ("logical_and", np.logical_and, "aclnnLogicalAnd"),
+    ("logical_or", np.logical_or, "aclnnLogicalOr"),
+    ("logical_xor", np.logical_xor, "aclnnLogicalXor"),
+)
+for _name, _cpu, _aclnn in _LOGIC:
+    logic(_name, _cpu, _aclnn)
+
+
+def bitwise(name: str, cpu: Callable[..., Any], tensor: str, number: str) -> None:
+    """A row of two integer or bool operands."""
+
+    def run(self: Array, other: Array) -> Array:
+        if self.dtype.kind not in "iub":
+            kind = {"float32": "Float", "float64": "Double"}.get(self.dtype.name, "Half")
+            raise RuntimeError(f"\"{name}_cpu\" not implemented for '{kind}'")
+        return cpu(self, other)
+
+    op(
+        f"{name}(Tensor self, Tensor|Scalar other) -> Tensor",
+        infer=pointwise(),
+        cpu=run,
+        aclnn=_pair(tensor, number),
+        grad={},
+        samples=lambda: [
+            *(Sample((Arg((3, 4), d, 0, 6), Arg((4,), d, 0, 3))) for d in INTS),
+            Sample((Arg((2, 3), "int32", 0, 6), 3)),
+        ],
+        tolerance="exact",
+        inplace=True,
+    )
+
+
+_BITWISE: tuple[tuple[str, Any, str], ...] = (
+    ("bitwise_and", np.bitwise_and, "aclnnBitwiseAnd"),
+    ("bitwise_or", np.bitwise_or, "aclnnBitwiseOr"),
+    ("bitwise_xor", np.bitwise_xor, "aclnnBitwiseXor"),
+)
+for _name, _cpu, _aclnn in _BITWISE:
+    bitwise(_name, _cpu, f"{_aclnn}Tensor", f"{_aclnn}Scalar")
+bitwise("bitwise_left_shift", np.left_shift, "aclnnLeftShift", "aclnnLeftShifts")
+bitwise("bitwise_right_shift", np.right_shift, "aclnnRightShift", "aclnnRightShift")
+
+
+def _isclose(self: Array, other: Array, rtol: float, atol: float, equal_nan: bool) -> Array:
+    close = np.equal(self, other)
+    if self.dtype.kind in "fc":
+        if equal_nan:
+            close |= np.isnan(self) & np.isnan(other)
+        near = np.abs(self - other) <= atol + np.abs(rtol * other)
+        close |= near & np.isfinite(self - other)
+    elif rtol or atol:
+        wide = self.astype(np.float64), other.astype(np.float64)
+        close |= np.abs(wide[0] - wide[1]) <= atol + np.abs(rtol * wide[1])
+    return close
+
+
+op(
+    "isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08,"
+    " bool equal_nan=False) -> Tensor",
+    infer=pointwise("bool"),
+    cpu=_isclose,
+    aclnn=call("aclnnIsClose", "self", "other", "rtol", "atol", "equal_nan", "out"),
+    grad={},
+    samples=lambda: [
+        Sample((Arg((3, 4), d), Arg((3, 4), d))) for d in ("float32", "float64", "int64")
+    ],
+    tolerance="exact",
+)
+
+
+def _allclose(
+    self: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> bool:
+    return bool(aten.all(aten.isclose(self, other, rtol, atol, equal_nan)).item())
+
+
+def _equal(self: Tensor, other: Tensor) -> bool:
+    if self.shape != other.shape:
+        return False
+    return bool(aten.all(self == other).item())
+
+
+composite(
+    "allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08,"
+    " bool equal_nan=False) -> bool",
+    _allclose,
+    grad={},
+    samples=calls((Arg((2, 3)), Arg((2, 3))), (Arg((2, 3)), Arg((2, 3), low=-1))),
+)
+composite(
+    "equal(Tensor self, Tensor other) -> bool",
+    _equal,
+    grad={},
+    samples=calls((Arg((2, 3)), Arg((2, 3))), (Arg((2, 3)), Arg((3, 2)))),
+)

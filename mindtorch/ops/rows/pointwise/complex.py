@@ -1,0 +1,166 @@
+"""Rows of complex numbers: their parts as views, and the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...._tensor import dtype as dt
+from ...._tensor.geometry import Geometry, geometry
+from ...._tensor.tensor import Tensor
+from ...rules import pointwise, preserved
+from ...samples import Arg, Sample, calls
+from ...spec import aten, composite, op
+
+_COMPLEX = ("complex64", "complex128")
+
+
+def _as_real(self: Geometry) -> Geometry:
+    if self.dtype.category != dt.COMPLEX:
+        raise RuntimeError("view_as_real is only supported for complex tensors")
+    strides = (*(s * 2 for s in self.strides), 1)
+    shape = (*self.shape, 2)
+    return geometry(shape, strides, self.offset * 2, self.dtype.to_real(), self.device)
+
+
+def _as_complex(self: Geometry) -> Geometry:
+    if self.dtype not in (dt.float32, dt.float64):
+        raise RuntimeError(
+            "view_as_complex is only supported for half, float and double tensors, but got a"
+            f" tensor of scalar type: {self.dtype.legacy}"
+        )
+    if not self.ndim or self.shape[-1] != 2:
+        raise RuntimeError("Tensor must have a last dimension of size 2")
+    if self.strides[-1] != 1:
+        raise RuntimeError("Tensor must have a last dimension with stride 1")
+    if any(s % 2 for s in self.strides[:-1]):
+        raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
+    if self.offset % 2:
+        raise RuntimeError("Tensor must have a storage_offset divisible by 2")
+    strides = tuple(s // 2 for s in self.strides[:-1])
+    return geometry(
+        self.shape[:-1], strides, self.offset // 2, self.dtype.to_complex(), self.device
+    )
+
+
+op(
+    "view_as_real(Tensor(a) self) -> Tensor(a)",
+    infer=_as_real,
+    grad={"self": lambda grad: aten.view_as_complex(aten.contiguous(grad))},
+    samples=lambda: [Sample((Arg((2, 3), d),)) for d in _COMPLEX],
+    tolerance="exact",
+    surface="function",
+)
+op(
+    "view_as_complex(Tensor(a) self) -> Tensor(a)",
+    infer=_as_complex,
+    grad={"self": lambda grad: aten.view_as_real(aten.contiguous(grad))},
+    samples=lambda: [Sample((Arg((3, 2)),)), Sample((Arg((2, 3)),), error=True)],
+    tolerance="exact",
+    surface="function",
+)
+op(
+    "conj_physical(Tensor self) -> Tensor",
+    infer=lambda self: preserved(self),
+    cpu=np.conjugate,
+    compute="raw",
+    grad={"self": lambda grad: aten.conj(grad)},
+    samples=lambda: [Sample((Arg((2, 3), d),)) for d in _COMPLEX],
+    tolerance="exact",
+    inplace=True,
+)
+op(
+    "complex(Tensor real, Tensor imag) -> Tensor",
+    infer=lambda real, imag: pointwise_complex(real, imag),
+    cpu=lambda real, imag, *, out: (real + 1j * imag).astype(out.dtype.np),
+    compute="raw",
+    grad={
+        "real": lambda grad: aten.real(grad),
+        "imag": lambda grad: aten.imag(grad),
+    },
+    samples=lambda: [Sample((Arg((2, 3)), Arg((2, 3), high=2.5)))],
+    tolerance="exact",
+    surface="function",
+)
+
+
+def pointwise_complex(real: Geometry, imag: Geometry) -> Geometry:
+    """The Geometry of `complex(real, imag)`; RuntimeError for other than equal float types."""
+    if real.dtype not in (dt.float32, dt.float64) or real.dtype is not imag.dtype:
+        raise RuntimeError(
+            "Expected both inputs to be Half, Float or Double tensors but got"
+            f" {real.dtype.legacy} and {imag.dtype.legacy}"
+        )
+    rule = pointwise()
+    rule.bind((0, 1))
+    made = rule(real, imag)
+    return made.fresh(made.shape, made.dtype.to_complex(), made.strides)
+
+
+def _part(number: int) -> Callable[..., Any]:
+    def part(self: Tensor) -> Any:
+        if not self.is_complex():
+            if number == 0:
+                return self
+            raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+        return aten.select(aten.view_as_real(self), -1, number)
+
+    return part
+
+
+def _conj(self: Tensor) -> Tensor:
+    return aten.conj_physical(self) if self.is_complex() else self
+
+
+def _angle(self: Tensor) -> Tensor:
+    if self.is_complex():
+        return aten.atan2(aten.imag(self), aten.real(self))
+    wide = self if self.is_floating_point() else aten.to(self, dt.get_default_dtype())
+    zero, pi = aten.zeros_like(wide), aten.full_like(wide, 3.141592653589793)
+    return aten.where(aten.isnan(wide), wide, aten.where(wide < 0, pi, zero))
+
+
+composite(
+    "real(Tensor(a) self) -> Tensor(a)",
+    _part(0),
+    surface="function",
+    samples=calls((Arg((2, 3), "complex64"),)),
+    tolerance="exact",
+    oracle=lambda torch: torch.real,
+)
+composite(
+    "imag(Tensor(a) self) -> Tensor(a)",
+    _part(1),
+    surface="function",
+    samples=calls((Arg((2, 3), "complex64"),)),
+    tolerance="exact",
+    oracle=lambda torch: torch.imag,
+)
+composite(
+    "conj(Tensor self) -> Tensor",
+    _conj,
+    samples=calls((Arg((2, 3), "complex64"),)),
+    tolerance="exact",
+    oracle=lambda torch: torch.conj_physical,
+    absent={"npu": "the row of conj_physical has no kernel for npu"},
+)
+composite(
+    "resolve_conj(Tensor(a) self) -> Tensor(a)",
+    lambda self: self,
+    samples=calls((Arg((2, 3)),)),
+    tolerance="exact",
+)
+composite(
+    "angle(Tensor self) -> Tensor",
+    _angle,
+    samples=calls((Arg((2, 3), "complex64"),), (Arg((2, 3)),)),
+)
+composite(
+    "polar(Tensor abs, Tensor angle) -> Tensor",
+    lambda abs, angle: aten.complex(abs * aten.cos(angle), abs * aten.sin(angle)),
+    surface="function",
+    samples=calls((Arg((2, 3), low=0.5), Arg((2, 3)))),
+    absent={"npu": "the row of complex has no kernel for npu"},
+)

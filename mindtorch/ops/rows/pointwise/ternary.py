@@ -1,0 +1,292 @@
+"""Rows of pointwise functions of three operands: choice, bounds, fused multiply."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...._tensor.dtype import FLOAT, uint8
+from ...._tensor.geometry import Geometry
+from ...._tensor.tensor import Tensor
+from ...._tensor.types import Array, Number
+from ...rules import Pointwise, pointwise
+from ...samples import FLOATS, Arg, Sample, calls
+from ...spec import aten, call, composite, op, scalar
+
+
+def _where_samples() -> list[Sample]:
+    mask = Arg((3, 4), "bool")
+    found = [Sample((mask, Arg((3, 4), d), Arg((4,), d))) for d in (*FLOATS, "int64", "bool")]
+    found += [Sample((mask, Arg((3, 1)), 2.5)), Sample((mask, 0, Arg((4,), "float64")))]
+    return [*found, Sample((Arg((), "bool"), Arg((2,), "int32"), Arg((2,))))]
+
+
+op(
+    "where(Tensor condition, Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
+    infer=pointwise(skip=1),
+    cpu=lambda condition, self, other: np.where(condition.astype(bool), self, other),
+    compute="raw",
+    aclnn=call("aclnnSWhere", "condition", "self", "other", "out"),
+    grad={
+        "self": lambda grad, condition: aten.where(condition, grad, 0),
+        "other": lambda grad, condition: aten.where(condition, 0, grad),
+    },
+    samples=_where_samples,
+    oracle=lambda torch: torch.where,
+    tolerance="exact",
+    surface="both",
+)
+composite(
+    "where.indices(Tensor condition) -> Tensor[]",
+    lambda condition: aten.nonzero(condition, as_tuple=True),
+    samples=calls((Arg((3,), "bool"),), (Arg((2, 3), "int64", 0, 1),)),
+    oracle=lambda torch: torch.where,
+    tolerance="exact",
+    surface="function",
+)
+
+
+op(
+    "masked_fill(Tensor self, Tensor mask, Tensor|Scalar value) -> Tensor",
+    infer=lambda self, mask, value: _masked_shape(self, mask, value),
+    cpu=lambda self, mask, value, *, out: np.where(
+        mask, np.asarray(value).astype(self.dtype), self
+    ),
+    compute="raw",
+    aclnn=(
+        call("aclnnInplaceMaskedFillScalar", "self", "mask", "value", inplace=True,
+             when=scalar("value")),
+        call("aclnnInplaceMaskedFillTensor", "self", "mask", "value", inplace=True),
+    ),
+    grad={
+        "self": lambda grad, mask: aten.masked_fill(grad, mask, 0),
+        "value": lambda grad, mask: aten.sum(aten.where(mask, grad, 0)),
+    },
+    samples=lambda: [
+        *(Sample((Arg((3, 4), d), Arg((3, 4), "bool"), 2)) for d in (*FLOATS, "int64", "bool")),
+        Sample((Arg((2, 3, 4)), Arg((3, 1), "bool"), -1.5)),
+        Sample((Arg((3, 4)), Arg((4,), "bool"), Arg(()))),
+    ],
+    tolerance="exact",
+    inplace=True,
+)  # fmt: skip
+
+
+def _masked_shape(self: Any, mask: Any, value: Any) -> Any:
+    from ...._tensor import dtype as dt
+    from ...rules import broadcast, preserved
+
+    if mask.dtype is not dt.bool:
+        raise RuntimeError(
+            "masked_fill only supports boolean masks, but got mask with dtype "
+            f"{str(mask.dtype).removeprefix('torch.')}"
+        )
+    if getattr(value, "ndim", 0):
+        raise RuntimeError(
+            "masked_fill only supports a 0-dimensional value tensor, but got tensor with "
+            f"{value.ndim} dimension(s)."
+        )
+    shape = broadcast(self.shape, mask.shape)
+    return preserved(self) if shape == self.shape else self.fresh(shape)
+
+
+def _clamp(self: Array, min: Number | None, max: Number | None, *, out: Geometry) -> Array:
+    x = self
+    if min is not None:
+        x = np.maximum(x, _cast(min, self))
+    if max is not None:
+        x = np.minimum(x, _cast(max, self))
+    return x
+
+
+def _cast(bound: Number, like: Array) -> Array:
+    return np.asarray(bound).astype(like.dtype)
+
+
+def _inside(self: Any, low: Any, high: Any) -> Any:
+    mask = None
+    for bound, test in ((low, aten.ge), (high, aten.le)):
+        if bound is not None:
+            held = test(self, bound)
+            mask = held if mask is None else aten.logical_and(mask, held)
+    return mask
+
+
+def _bound(name: str) -> Callable[..., Any]:
+    """A bound as torch takes it: a negative one of uint8 wraps."""
+    return lambda a: a[name] % 256 if a["out"].dtype is uint8 else a[name]
+
+
+def _clamp_rule(self: Geometry, min: Number | None = None, max: Number | None = None) -> Geometry:
+    from ...rules import preserved, result_type
+
+    if min is None and max is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    return preserved(self, result_type([v for v in (self, min, max) if v is not None]))
+
+
+op(
+    "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
+    infer=_clamp_rule,
+    cpu=lambda self, min, max, *, out: _clamp(self.astype(_compute(out)), min, max, out=out),
+    aclnn=(
+        call("aclnnClampMin", "self", _bound("min"), "out", when=lambda a: a["max"] is None),
+        call("aclnnClampMax", "self", _bound("max"), "out", when=lambda a: a["min"] is None),
+        call("aclnnClamp", "self", _bound("min"), _bound("max"), "out"),
+    ),
+    grad={
+        "self": lambda grad, self, min, max: aten.where(_inside(self, min, max), grad, 0)
+    },
+    samples=lambda: [
+        *(Sample((Arg((3, 4), d), -1, 1)) for d in (*FLOATS, "int64")),
+        Sample((Arg((3, 4)), -0.5)), Sample((Arg((3, 4)),), {"max": 0.5}),
+    ],
+    tolerance="exact",
+    surface="both",
+    inplace=True,
+)  # fmt: skip
+
+
+def _compute(out: Geometry) -> Any:
+    from ...rules import opmath
+
+    return opmath(out.dtype).np
+
+
+def _bound_row(
+    name: str, bound: str, cpu: Any, aclnn: str, held: Callable[..., Any], bent: Callable[..., Any]
+) -> None:
+    """A bound from one side: a tensor, or a number."""
+    op(
+        f"{name}.Tensor(Tensor self, Tensor {bound}) -> Tensor",
+        infer=pointwise(),
+        cpu=cpu,
+        aclnn=call(aclnn, "self", bound, "out"),
+        grad={"self": held, bound: bent},
+        samples=lambda: [Sample((Arg((3, 4), d), Arg((4,), d))) for d in ("float32", "int64")],
+        oracle=lambda torch: getattr(torch, name),
+        tolerance="exact",
+        surface="both",
+        inplace=True,
+    )
+    composite(
+        f"{name}(Tensor self, Scalar {bound}) -> Tensor",
+        lambda self, value: aten.clamp(self, **{bound: value}),
+        samples=calls((Arg((3, 4)), 0.5), (Arg((3,), "int64"), 1)),
+        tolerance="exact",
+        inplace=True,
+    )
+
+
+_bound_row(
+    "clamp_min", "min", np.maximum, "aclnnClampMinTensor",
+    lambda grad, self, min: aten.where(self >= min, grad, 0),
+    lambda grad, self, min: aten.where(self >= min, 0, grad),
+)  # fmt: skip
+_bound_row(
+    "clamp_max", "max", np.minimum, "aclnnClampMaxTensor",
+    lambda grad, self, max: aten.where(self <= max, grad, 0),
+    lambda grad, self, max: aten.where(self <= max, 0, grad),
+)  # fmt: skip
+
+
+def _clamped(self: Tensor, min: Tensor | None = None, max: Any = None) -> Tensor:
+    if min is None and max is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    for name, bound in (("clamp_min", min), ("clamp_max", max)):
+        if bound is not None:
+            self = getattr(aten, name)(self, bound)
+    return self
+
+
+composite(
+    "clamp.Tensor(Tensor self, Tensor|Scalar? min=None, Tensor|Scalar? max=None) -> Tensor",
+    _clamped,
+    samples=calls(
+        (Arg((3, 4)), Arg((4,), high=-1)),
+        (Arg((3, 4)), None, Arg((3, 4), low=1)),
+        (Arg((3, 4)), Arg((4,), high=-1), Arg((4,), low=1)),
+    ),
+    oracle=lambda torch: torch.clamp,
+    tolerance="exact",
+    surface="both",
+    inplace=True,
+)
+
+
+def _scaled(value: Number, like: Array) -> Array:
+    return np.asarray(value).astype(like.dtype)
+
+
+class _Division(Pointwise):
+    """Refuses integers, as torch does since it changed what they meant."""
+
+    def __call__(self, *args: Any) -> Geometry:
+        if all(g.dtype.category < FLOAT for g in self.operands(args)[1:]):
+            raise RuntimeError(
+                "Integer division with addcdiv is no longer supported: convert tensor1 or tensor2"
+                " to a floating-point dtype, or use (input + value * torch.trunc(tensor1 /"
+                " tensor2)).to(input.dtype)"
+            )
+        return super().__call__(*args)
+
+
+def _fused_samples() -> list[Sample]:
+    found = [
+        Sample((Arg((3, 4), d), Arg((3, 4), d), Arg((4,), d, 0.5, 2)), {"value": 0.5})
+        for d in ("float32", "float64", "float16")
+    ]
+    return [*found, Sample((Arg((3, 1)), Arg((4,)), Arg((3, 4), "float32", 0.5, 2)))]
+
+
+op(
+    "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+    infer=pointwise(),
+    cpu=lambda self, a, b, value: self + _scaled(value, self) * a * b,
+    aclnn=call("aclnnAddcmul", "self", "tensor1", "tensor2", "value", "out"),
+    grad={
+        "self": lambda grad: grad,
+        "tensor1": lambda grad, tensor2, value: grad * (tensor2 * value),
+        "tensor2": lambda grad, tensor1, value: grad * (tensor1 * value),
+    },
+    samples=_fused_samples,
+    inplace=True,
+)
+op(
+    "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+    infer=_Division(),
+    cpu=lambda self, a, b, value: self + _scaled(value, self) * a / b,
+    aclnn=call("aclnnAddcdiv", "self", "tensor1", "tensor2", "value", "out"),
+    grad={
+        "self": lambda grad: grad,
+        "tensor1": lambda grad, tensor2, value: grad * (aten.reciprocal(tensor2) * value),
+        "tensor2": lambda grad, tensor1, tensor2, value: (
+            grad * (tensor1 * -value / (tensor2 * tensor2))
+        ),
+    },
+    samples=_fused_samples,
+    inplace=True,
+)
+op(
+    "lerp(Tensor self, Tensor end, Tensor|Scalar weight) -> Tensor",
+    infer=pointwise(),
+    cpu=lambda self, end, weight: np.where(
+        np.abs(weight) < 0.5, self + weight * (end - self), end - (end - self) * (1 - weight)
+    ),
+    aclnn=(
+        call("aclnnLerps", "self", "end", "weight", "out", when=scalar("weight")),
+        call("aclnnLerp", "self", "end", "weight", "out"),
+    ),
+    grad={
+        "self": lambda grad, weight: grad * (1 - weight),
+        "end": lambda grad, weight: grad * weight,
+        "weight": lambda grad, self, end: grad * (end - self),
+    },
+    samples=lambda: [
+        *(Sample((Arg((3, 4), d), Arg((4,), d), 0.3)) for d in ("float32", "float64")),
+        Sample((Arg((3, 4)), Arg((3, 4)), Arg((4,), "float32", 0, 1))),
+    ],
+    inplace=True,
+)

@@ -1,0 +1,507 @@
+"""Rows of pointwise functions of one tensor, one line each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import log, pi, sqrt
+from typing import Any
+
+import numpy as np
+
+from ...._tensor.dtype import FLOAT, finfo, float64
+from ...._tensor.geometry import Geometry
+from ...._tensor.tensor import Tensor
+from ...._tensor.types import Array
+from ...rules import pointwise, preserved
+from ...samples import FLOATS, Arg, calls, unary
+from ...spec import aten, call, composite, op
+
+
+def special(name: str) -> Callable[..., Any]:
+    """A function of scipy.special, which is imported when first called."""
+
+    def run(x: Array) -> Array:
+        from scipy import special as functions
+
+        return getattr(functions, name)(x)
+
+    return run
+
+
+def _lgamma(x: Array) -> Array:
+    found = special("gammaln")(x)
+    # Near zero it is -log|x|, which overflows nowhere; the library gives infinity for subnormals.
+    found = np.where((x != 0) & (np.abs(x) < 1e-30), -np.log(np.abs(x)), found)
+    return np.where(np.isinf(x), np.inf, found).astype(found.dtype)
+
+
+def _c(value: Tensor) -> Tensor:
+    return aten.conj_of(value)
+
+
+def elementary(
+    name: str,
+    cpu: Callable[..., Any],
+    aclnn: str,
+    grad: Callable[..., Any],
+    low: float = -2.0,
+    high: float = 2.0,
+    tolerance: str = "elementary",
+    autocast: str = "",
+    surface: str = "both",
+) -> None:
+    """A row whose integer input becomes the default dtype; samples from [low, high)."""
+    op(
+        f"{name}(Tensor self) -> Tensor",
+        infer=pointwise("float"),
+        cpu=cpu,
+        aclnn=call(aclnn, "self", "out"),
+        grad={"self": grad},
+        samples=unary(low, high, (*FLOATS, "int64")),
+        tolerance=tolerance,
+        autocast=autocast,
+        surface=surface,
+        inplace=True,
+    )
+
+
+def _rsqrt(x: Array) -> Array:
+    return np.reciprocal(np.sqrt(x))
+
+
+def _sigmoid(x: Array) -> Array:
+    return np.reciprocal(np.exp(np.negative(x)) + x.dtype.type(1))
+
+
+def _sinc(x: Array) -> Array:
+    return np.sinc(x).astype(x.dtype)
+
+
+def _sinc_grad(grad: Any, self: Any) -> Any:
+    x = self * pi
+    slope = (aten.cos(x) * x - aten.sin(x)) / (x * self)
+    return grad * aten.where(self == 0, 0.0, slope)
+
+
+def _one_minus_square(x: Any) -> Any:
+    return 1 - x * x
+
+
+_TWO_OVER_ROOT_PI = 2 / sqrt(pi)
+
+elementary(
+    "exp",
+    np.exp,
+    "aclnnExp",
+    lambda grad, result: grad * _c(result),
+    autocast="float32 on npu",
+)
+elementary("exp2", np.exp2, "aclnnExp2", lambda grad, result: grad * (_c(result) * log(2)))
+elementary(
+    "expm1",
+    np.expm1,
+    "aclnnExpm1",
+    lambda grad, result: grad * (_c(result) + 1),
+    autocast="float32 on npu",
+)
+elementary(
+    "log",
+    np.log,
+    "aclnnLog",
+    lambda grad, self: grad / _c(self),
+    0.1,
+    4,
+    autocast="float32 on npu",
+)
+elementary(
+    "log2", np.log2, "aclnnLog2", lambda grad, self: grad / (_c(self) * log(2)),
+    0.1, 4,
+    autocast="float32 on npu",
+)  # fmt: skip
+elementary(
+    "log10", np.log10, "aclnnLog10",
+    lambda grad, self: grad / (_c(self) * log(10)), 0.1, 4,
+    autocast="float32 on npu",
+)  # fmt: skip
+elementary(
+    "log1p", np.log1p, "aclnnLog1p", lambda grad, self: grad / (_c(self) + 1),
+    -0.9, 4,
+    autocast="float32 on npu",
+)  # fmt: skip
+elementary(
+    "sqrt", np.sqrt, "aclnnSqrt",
+    lambda grad, result: grad / (_c(result) * 2), 0.1, 4, "rounded",
+)  # fmt: skip
+elementary(
+    "rsqrt", _rsqrt, "aclnnRsqrt",
+    lambda grad, result: grad * (aten.pow(_c(result), 3) * -0.5), 0.1, 4,
+    autocast="float32 on npu",
+)  # fmt: skip
+elementary(
+    "reciprocal", lambda x: np.divide(x.dtype.type(1), x), "aclnnReciprocal",
+    lambda grad, result: grad * -(_c(result) * _c(result)), 0.5, 3,
+    "rounded",
+    autocast="float32 on npu",
+)  # fmt: skip
+elementary("sin", np.sin, "aclnnSin", lambda grad, self: grad * _c(aten.cos(self)))
+elementary("cos", np.cos, "aclnnCos", lambda grad, self: grad * -_c(aten.sin(self)))
+elementary(
+    "tan", np.tan, "aclnnTan",
+    lambda grad, result: grad * (_c(result) * _c(result) + 1), -1.2, 1.2,
+    autocast="float32 on npu",
+)  # fmt: skip
+elementary(
+    "asin", np.arcsin, "aclnnAsin",
+    lambda grad, self: grad * aten.rsqrt(_one_minus_square(_c(self))), -0.9, 0.9,
+    autocast="float32 on npu",
+)  # fmt: skip
+elementary(
+    "acos", np.arccos, "aclnnAcos",
+    lambda grad, self: grad * -aten.rsqrt(_one_minus_square(_c(self))),
+    -0.9, 0.9,
+    autocast="float32 on npu",
+)  # fmt: skip
+elementary(
+    "atan", np.arctan, "aclnnAtan",
+    lambda grad, self: grad / (_c(self) * _c(self) + 1),
+)  # fmt: skip
+elementary(
+    "sinh",
+    np.sinh,
+    "aclnnSinh",
+    lambda grad, self: grad * _c(aten.cosh(self)),
+    autocast="float32 on npu",
+)
+elementary(
+    "cosh",
+    np.cosh,
+    "aclnnCosh",
+    lambda grad, self: grad * _c(aten.sinh(self)),
+    autocast="float32 on npu",
+)
+elementary(
+    "tanh", np.tanh, "aclnnTanh",
+    lambda grad, result: aten.tanh_backward(grad, _c(result)), surface="both nn",
+)  # fmt: skip
+elementary(
+    "asinh", np.arcsinh, "aclnnAsinh",
+    lambda grad, self: grad * aten.rsqrt(_c(self) * _c(self) + 1),
+)  # fmt: skip
+elementary(
+    "acosh", np.arccosh, "aclnnAcosh",
+    lambda grad, self: grad * aten.rsqrt(_c(self) * _c(self) - 1),
+    1.1, 4,
+)  # fmt: skip
+elementary(
+    "atanh", np.arctanh, "aclnnAtanh",
+    lambda grad, self: grad / _one_minus_square(_c(self)), -0.9, 0.9,
+)  # fmt: skip
+elementary(
+    "sigmoid", _sigmoid, "aclnnSigmoid",
+    lambda grad, result: aten.sigmoid_backward(grad, _c(result)), surface="both nn",
+)  # fmt: skip
+elementary(
+    "erf", special("erf"), "aclnnErf",
+    lambda grad, self: grad * (aten.exp(-(self * self)) * _TWO_OVER_ROOT_PI),
+)  # fmt: skip
+elementary(
+    "erfc", special("erfc"), "aclnnErfc",
+    lambda grad, self: grad * (aten.exp(-(self * self)) * -_TWO_OVER_ROOT_PI),
+)  # fmt: skip
+elementary(
+    "erfinv", special("erfinv"), "aclnnErfinv",
+    lambda grad, result: grad * (aten.exp(result * result) * (sqrt(pi) / 2)),
+    -0.9, 0.9,
+    autocast="float32 on npu",
+)  # fmt: skip
+elementary(
+    "lgamma", _lgamma, "aclnnLgamma",
+    lambda grad, self: grad * aten.digamma(self), 0.5, 4,
+)  # fmt: skip
+elementary(
+    "digamma", special("digamma"), "aclnnDigamma",
+    lambda grad, self: grad * aten.polygamma(1, self), 0.5, 4, "composite",
+)  # fmt: skip
+elementary("sinc", _sinc, "aclnnSinc", _sinc_grad, 0.2, 2)
+
+
+def _polygamma(n: int, self: Array) -> Array:
+    from scipy.special import polygamma
+
+    return polygamma(n, self).astype(self.dtype)
+
+
+op(
+    "polygamma(int n, Tensor self) -> Tensor",
+    infer=lambda n, self: pointwise_float(self),
+    cpu=_polygamma,
+    grad={"self": lambda grad, n, self: grad * aten.polygamma(n + 1, self)},
+    tolerance="composite",
+    surface="function",
+    samples=calls((1, Arg((3,), low=0.5, high=3)), (2, Arg((2,), "float64", 1, 3))),
+    oracle=lambda torch: torch.polygamma,
+)
+
+
+def pointwise_float(self: Geometry) -> Geometry:
+    """The Geometry of a float result of one tensor."""
+    from ...._tensor import dtype as dt
+
+    return preserved(self, None if self.dtype.category >= dt.FLOAT else dt.get_default_dtype())
+
+
+op(
+    "tanh_backward(Tensor grad_output, Tensor output) -> Tensor",
+    infer=pointwise(),
+    cpu=lambda grad, y: grad * (y.dtype.type(1) - y * y),
+    aclnn=call("aclnnTanhBackward", "grad_output", "output", "out"),
+    grad={
+        "grad_output": lambda grad, output: aten.tanh_backward(grad, output),
+        "output": lambda grad, grad_output, output: grad * grad_output * (output * -2),
+    },
+    surface="none",
+    samples=calls((Arg((3, 4)), Arg((3, 4), low=-0.9, high=0.9))),
+)
+op(
+    "sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor",
+    infer=pointwise(),
+    cpu=lambda grad, y: grad * (y.dtype.type(1) - y) * y,
+    aclnn=call("aclnnSigmoidBackward", "grad_output", "output", "out"),
+    grad={
+        "grad_output": lambda grad, output: aten.sigmoid_backward(grad, output),
+        "output": lambda grad, grad_output, output: grad * grad_output * (1 - output * 2),
+    },
+    surface="none",
+    samples=calls((Arg((3, 4)), Arg((3, 4), low=0.1, high=0.9))),
+)
+
+
+def step(name: str, cpu: Callable[..., Any], aclnn: str) -> None:
+    """A row of a function that is flat nearly everywhere and leaves integers as they are."""
+    op(
+        f"{name}(Tensor self) -> Tensor",
+        infer=pointwise(),
+        cpu=cpu,
+        aclnn=call(aclnn, "self", "out"),
+        grad={"self": lambda grad: aten.zeros_like(grad)},
+        samples=unary(dtypes=FLOATS),
+        tolerance="exact",
+        inplace=True,
+    )
+
+
+def _whole(rounding: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x: x.copy() if x.dtype.kind in "iub" else rounding(x)
+
+
+def _sign(x: Array) -> Array:
+    """-1, 0 or 1; NaN gives 0, as in torch."""
+    if x.dtype.kind in "ub":
+        return np.minimum(x, 1).astype(x.dtype)
+    return (x > 0).astype(x.dtype) - (x < 0).astype(x.dtype)
+
+
+step("ceil", _whole(np.ceil), "aclnnCeil")
+step("floor", _whole(np.floor), "aclnnFloor")
+step("trunc", _whole(np.trunc), "aclnnTrunc")
+step("sign", lambda x: _sign(x), "aclnnSign")
+
+
+def _frac(x: Array) -> Array:
+    return x - np.trunc(x)
+
+
+op(
+    "frac(Tensor self) -> Tensor",
+    infer=pointwise(),
+    cpu=_frac,
+    aclnn=call("aclnnFrac", "self", "out"),
+    grad={"self": lambda grad: grad},
+    samples=unary(),
+    tolerance="rounded",
+    inplace=True,
+)
+
+
+def _round(x: Array, decimals: int) -> Array:
+    if x.dtype.kind in "iub":
+        return x.copy()
+    if not decimals:
+        return np.rint(x)
+    scale = x.dtype.type(10.0 ** abs(decimals))
+    return np.rint(x * scale) / scale if decimals > 0 else np.rint(x / scale) * scale
+
+
+op(
+    "round(Tensor self, *, int decimals=0) -> Tensor",
+    infer=pointwise(),
+    cpu=_round,
+    aclnn=(
+        call("aclnnRound", "self", "out", when=lambda a: a["decimals"] == 0),
+        call("aclnnRoundDecimals", "self", "decimals", "out"),
+    ),
+    grad={"self": lambda grad: aten.zeros_like(grad)},
+    samples=unary(dtypes=FLOATS),
+    tolerance="exact",
+    inplace=True,
+)
+op(
+    "abs(Tensor self) -> Tensor",
+    infer=pointwise("real"),
+    cpu=np.abs,
+    aclnn=call("aclnnAbs", "self", "out"),
+    grad={"self": lambda grad, self: grad * aten.sgn(self)},
+    samples=unary(dtypes=(*FLOATS, "int64", "int8")),
+    tolerance="exact",
+    inplace=True,
+)
+
+
+def _sgn(x: Array) -> Array:
+    if x.dtype.kind != "c":
+        return _sign(x)
+    size = np.abs(x)
+    return np.where(size == 0, x, x / np.where(size == 0, 1, size))
+
+
+op(
+    "sgn(Tensor self) -> Tensor",
+    infer=pointwise(),
+    cpu=_sgn,
+    aclnn=call("aclnnSign", "self", "out"),
+    grad={"self": lambda grad: aten.zeros_like(grad)},
+    samples=unary(dtypes=FLOATS),
+    tolerance="exact",
+    inplace=True,
+)
+
+
+def test(name: str, cpu: Callable[..., Any], aclnn: tuple[Any, ...], **fields: Any) -> None:
+    """A row whose result is bool."""
+    op(
+        f"{name}(Tensor self) -> Tensor",
+        infer=pointwise("bool"),
+        cpu=cpu,
+        aclnn=aclnn,
+        grad={},
+        samples=unary(dtypes=(*FLOATS, "int64", "bool")),
+        tolerance="exact",
+        **fields,
+    )
+
+
+def _when_float(kernel: Callable[..., Any], otherwise: bool) -> Callable[..., Any]:
+    def run(x: Any) -> Any:
+        return kernel(x) if x.dtype.kind in "fcV" else np.full(x.shape, otherwise)
+
+    return run
+
+
+test(
+    "isnan",
+    _when_float(np.isnan, False),
+    (call("aclnnNeTensor", "self", "self", "out"),),
+)
+
+
+def _floating(a: dict[str, Any]) -> bool:
+    return bool(a["self"].dtype.category >= FLOAT)
+
+
+for _name, _cpu, _aclnn, _otherwise in (
+    ("isfinite", np.isfinite, "aclnnIsFinite", "aclnnInplaceOne"),
+    ("isinf", np.isinf, "aclnnIsInf", "aclnnInplaceZero"),
+    ("isposinf", np.isposinf, "aclnnIsPosInf", "aclnnInplaceZero"),
+    ("isneginf", np.isneginf, "aclnnIsNegInf", "aclnnInplaceZero"),
+):
+    test(
+        _name,
+        _when_float(_cpu, _name == "isfinite"),
+        (call(_aclnn, "self", "out", when=_floating), call(_otherwise, "out")),
+    )
+test("signbit", lambda x: np.signbit(x) if x.dtype != bool else np.zeros(x.shape, bool),
+     (call("aclnnSignbit", "self", "out"),))  # fmt: skip
+test("logical_not", np.logical_not, (call("aclnnLogicalNot", "self", "out"),), inplace=True,
+     casts_inplace=True)  # fmt: skip
+
+
+def _invert(x: Array) -> Array:
+    if x.dtype.kind in "fc":
+        raise RuntimeError("\"bitwise_not_cpu\" not implemented for 'Float'")
+    return np.invert(x)
+
+
+op(
+    "bitwise_not(Tensor self) -> Tensor",
+    infer=pointwise(),
+    cpu=_invert,
+    aclnn=call("aclnnBitwiseNot", "self", "out"),
+    grad={},
+    samples=unary(dtypes=("int64", "int32", "int16", "int8", "uint8", "bool")),
+    tolerance="exact",
+    inplace=True,
+)
+
+
+def _nan_to_num(x: Array, nan: Any, posinf: Any, neginf: Any) -> Array:
+    if x.dtype.kind in "iub":
+        return x.copy()
+    limits = np.finfo(x.dtype)
+    high = limits.max if posinf is None else posinf
+    low = limits.min if neginf is None else neginf
+    return np.nan_to_num(x, copy=True, nan=nan or 0.0, posinf=high, neginf=low)
+
+
+op(
+    "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
+    infer=pointwise(),
+    cpu=_nan_to_num,
+    compute="raw",
+    aclnn=call(
+        "aclnnNanToNum",
+        "self",
+        lambda a: a["nan"] or 0.0,
+        lambda a: _bound(a, "posinf"),
+        lambda a: _bound(a, "neginf"),
+        "out",
+        # The bounds travel as float, which does not hold float64's.
+        when=lambda a: a["self"].dtype is not float64,
+    ),
+    grad={"self": lambda grad, self: grad * aten.to(aten.isfinite(self), grad.dtype)},
+    samples=unary(dtypes=("float32", "float16", "int64")),
+    tolerance="exact",
+    inplace=True,
+)
+
+
+def _bound(a: dict[str, Any], name: str) -> float:
+    if a[name] is not None:
+        return float(a[name])
+    if a["self"].dtype.category < FLOAT:
+        return 0.0
+    limits: Any = finfo(a["self"].dtype)
+    return float(limits.max if name == "posinf" else limits.min)
+
+
+composite(
+    "deg2rad(Tensor self) -> Tensor", lambda self: self * (pi / 180), samples=unary(-200, 200),
+    inplace=True,
+)  # fmt: skip
+composite(
+    "rad2deg(Tensor self) -> Tensor", lambda self: self * (180 / pi), samples=unary(),
+    inplace=True,
+)  # fmt: skip
+
+
+def _logit(self: Any, eps: float | None = None) -> Any:
+    """log(x / (1 - x)), x clamped to [eps, 1 - eps] where `eps` is given."""
+    x = self if eps is None else aten.clamp(self, eps, 1 - eps)
+    return aten.log(x / (1 - x))
+
+
+composite(
+    "logit(Tensor self, float? eps=None) -> Tensor",
+    _logit,
+    samples=calls((Arg((3, 4), low=0.1, high=0.9),), (Arg((3,), "float64", 0, 1), 0.1)),
+    inplace=True,
+)

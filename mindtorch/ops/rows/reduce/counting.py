@@ -1,0 +1,277 @@
+"""Rows that count and rank: distinct elements, histograms, quantiles, places in sorted rows."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...._tensor import dtype as dt
+from ...._tensor.geometry import Geometry
+from ...._tensor.tensor import Tensor
+from ...rules import Dynamic, wrap_dim
+from ...samples import Arg, Sample, calls
+from ...spec import aten, call, composite, op
+
+_REPEATED = Arg((2, 4), "int64", values=((3, 1, 3, 2), (1, 1, 2, 3)))
+_ROWS = Arg((4, 2), "int64", values=((2, 1), (0, 5), (2, 1), (0, 4)))
+
+
+def _runs(changed: Any, size: int) -> Any:
+    """Which of `size` places open a run: the first, and those that `changed` `[size - 1]` says."""
+    first = aten.ones((min(size, 1),), device=changed.device) > 0
+    return aten.cat([first, changed], 0)
+
+
+def _changes(ordered: Any) -> Any:
+    """Which elements of a 1-d tensor differ from the one before, but for the first."""
+    n = max(ordered.numel() - 1, 0)
+    return aten.narrow(ordered, 0, min(1, ordered.numel()), n) != aten.narrow(ordered, 0, 0, n)
+
+
+def _groups(starts: Any, where: Any, count: int) -> tuple[Any, Any]:
+    """The run of each place (through `where` it came from), and how long each run is."""
+    group = aten.cumsum(starts, 0) - 1
+    inverse = group if where is None else aten.empty_like(group).scatter_(0, where, group)
+    counts = aten.zeros((count,), dtype=group.dtype, device=group.device)
+    return inverse, counts.scatter_add_(0, group, aten.ones_like(group))
+
+
+def _asked(values: Any, inverse: Any, counts: Any, with_inverse: bool, with_counts: bool) -> Any:
+    results = [values] + ([inverse] if with_inverse else []) + ([counts] if with_counts else [])
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _unique_dim_rule(self: Geometry, dim: int) -> Any:
+    at = wrap_dim(dim, self.ndim)
+    size = self.shape[at]
+    return (
+        Dynamic(self.dtype, self.device, self.shape),
+        Dynamic(dt.int64, self.device, (size,)),
+        Dynamic(dt.int64, self.device, (size,)),
+    )
+
+
+def _unique_dim(self: Any, dim: int) -> Any:
+    values, inverse, counts = np.unique(self, return_inverse=True, return_counts=True, axis=dim)
+    return np.ascontiguousarray(values), inverse.reshape(-1), counts
+
+
+op(
+    "_unique_dim(Tensor self, int dim) -> (Tensor values, Tensor inverse, Tensor counts)",
+    infer=_unique_dim_rule,
+    cpu=_unique_dim,
+    compute="raw",
+    aclnn=call("aclnnUniqueDim", "self", True, True, "dim", "values", "inverse", "counts"),
+    grad={},
+    samples=calls((_ROWS, 0), (Arg((3, 2, 2), "int32", 0, 1), 0)),
+    oracle=lambda torch: lambda x, dim: torch.unique(x, True, True, True, dim),
+    tolerance="exact",
+    surface="none",
+)
+
+
+@composite(
+    "unique(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False,"
+    " int? dim=None) -> Tensor",
+    samples=calls(
+        (_REPEATED,),
+        (_REPEATED, True, True, True),
+        (_ROWS, True, True, True, 0),
+        (_ROWS, True, False, False, 1),
+    ),
+    # torch's `unique` is written in Python under a name that Tensor has too.
+    oracle=lambda torch: torch.unique,
+    tolerance="exact",
+)
+def unique(
+    self: Any,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Tensor:
+    """The distinct elements in order, and if asked where each went and how many there were."""
+    if dim is not None:
+        slices = aten.movedim(self.detach(), dim, 0)
+        values, inverse, counts = aten._unique_dim(slices, 0)
+        values = aten.movedim(values, 0, dim)
+        return _asked(values, inverse, counts, return_inverse, return_counts)
+    flat = aten.reshape(self.detach(), (-1,))
+    ordered, where = aten.sort(flat, 0)
+    starts = _runs(_changes(ordered), ordered.numel())
+    values = aten.masked_select(ordered, starts)
+    inverse, counts = _groups(starts, where, values.numel())
+    inverse = aten.reshape(inverse, self.shape)
+    return _asked(values, inverse, counts, return_inverse, return_counts)
+
+
+@composite(
+    "unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False,"
+    " int? dim=None) -> Tensor",
+    samples=calls(
+        (_REPEATED,),
+        (_REPEATED, True, True),
+        (Arg((3, 2), "int64", values=((1, 2), (1, 2), (0, 2))), True, True, 0),
+    ),
+    oracle=lambda torch: torch.unique_consecutive,
+    tolerance="exact",
+)
+def unique_consecutive(
+    self: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    """The elements, or the slices along `dim`, without those equal to the one before."""
+    self = self.detach()
+    line = aten.reshape(self, (-1,)) if dim is None else aten.movedim(self, dim, 0)
+    size = line.shape[0]
+    rows = aten.reshape(line, (size, prod(line.shape[1:])))
+    n = max(size - 1, 0)
+    changed = aten.any(aten.narrow(rows, 0, min(1, size), n) != aten.narrow(rows, 0, 0, n), 1)
+    starts = _runs(changed, size)
+    places = aten.reshape(aten.nonzero(starts), (-1,))
+    values = aten.index_select(line, 0, places)
+    inverse, counts = _groups(starts, None, values.shape[0])
+    if dim is None:
+        inverse = aten.reshape(inverse, self.shape)
+    else:
+        values = aten.movedim(values, 0, dim)
+    return _asked(values, inverse, counts, return_inverse, return_counts)
+
+
+@composite(
+    "quantile(Tensor self, Tensor|Scalar q, int? dim=None, bool keepdim=False, *,"
+    " str interpolation='linear') -> Tensor",
+    samples=calls(
+        (Arg((3, 5)), 0.3),
+        (Arg((3, 5)), Arg((2,), values=(0.25, 0.8), grad=False), 1, True),
+        Sample((Arg((3, 4)), 0.3, 0), {"interpolation": "lower"}),
+        Sample((Arg((3, 4)), 0.3, 0), {"interpolation": "other"}, error=True),
+    ),
+    tolerance="accumulated",
+    autocast="float32 on cpu",
+)
+def quantile(
+    self: Any, q: Any, dim: int | None = None, keepdim: bool = False, interpolation: str = "linear"
+) -> Any:
+    """The q-th quantiles (q in [0, 1], a number or a 1-d tensor) of all, or along a dimension."""
+    if not isinstance(q, Tensor):
+        q = aten.full((), float(q), dtype=self.dtype, device=self.device)
+    at = 0 if dim is None else dim
+    rows = aten.sort(aten.movedim(aten.reshape(self, (-1,)) if dim is None else self, at, -1), -1)[
+        0
+    ]
+    place = q * (rows.shape[-1] - 1)
+    low, high = aten.floor(place), aten.ceil(place)
+    ends = [
+        aten.index_select(rows, -1, aten.to(aten.reshape(p, (-1,)), dt.int64)) for p in (low, high)
+    ]
+    values = _between(interpolation, ends[0], ends[1], aten.reshape(place - low, (-1,)))
+    if keepdim and dim is None:
+        values = aten.reshape(values, (*(1,) * self.ndim, values.shape[0]))
+    elif keepdim:
+        values = aten.unsqueeze(values, wrap_dim(at, self.ndim))
+    values = aten.movedim(values, -1, 0)
+    return values if q.ndim else aten.squeeze(values, 0)
+
+
+def _between(how: str, low: Any, high: Any, weight: Any) -> Any:
+    ways: dict[str, Any] = {
+        "linear": lambda: low + (high - low) * weight,
+        "lower": lambda: low,
+        "higher": lambda: high,
+        "midpoint": lambda: (low + high) * 0.5,
+        "nearest": lambda: aten.where(weight > 0.5, high, low),
+    }
+    if how not in ways:
+        raise RuntimeError(f"quantile() interpolation must be one of {', '.join(ways)}; got {how}")
+    return ways[how]()
+
+
+@composite(
+    "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
+    samples=calls((Arg((20,), grad=False), 4), (Arg((3, 4), grad=False), 5, -1, 1)),
+    tolerance="exact",
+)
+def histc(self: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
+    """Counts of elements in `bins` equal bins between `min` and `max` (the data's where equal)."""
+    low, high = float(min), float(max)
+    if low == high and self.numel():
+        low, high = float(aten.amin(self).item()), float(aten.amax(self).item())
+    if low == high:
+        low, high = low - 1, high + 1
+    flat = aten.reshape(self, (-1,))
+    inside = aten.logical_and(flat >= low, flat <= high)
+    place = aten.floor((flat - low) * (bins / (high - low)))
+    index = aten.to(aten.clamp(place, 0, bins - 1), dt.int64)
+    counts = aten.zeros((bins,), dtype=self.dtype, device=self.device)
+    return counts.scatter_add_(0, index, aten.to(inside, self.dtype))
+
+
+@composite(
+    "bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor",
+    samples=calls(
+        (Arg((6,), "int64", 0, 4),),
+        (Arg((6,), "int64", 0, 4), Arg((6,), grad=False), 8),
+    ),
+    # The sum of weights is in float64 there; here in the weights' dtype, as on npu.
+    oracle=lambda torch: (
+        lambda x, w=None, n=0: torch.bincount(x, w, n).to(torch.int64 if w is None else w.dtype)
+    ),
+    tolerance="accumulated",
+)
+def bincount(self: Any, weights: Any = None, minlength: int = 0) -> Any:
+    """How often each value of a non-negative integer tensor occurs, or the sum of its weights."""
+    size = max(minlength, int(aten.amax(self).item()) + 1 if self.numel() else 0)
+    ones = aten.ones_like(self, dtype=dt.int64) if weights is None else weights
+    sums = aten.zeros((size,), dtype=ones.dtype, device=self.device)
+    return sums.scatter_add_(0, aten.to(self, dt.int64), ones)
+
+
+@composite(
+    "searchsorted(Tensor sorted_sequence, Tensor|Scalar self, *, bool out_int32=False,"
+    " bool right=False, str? side=None, Tensor? sorter=None) -> Tensor",
+    samples=calls(
+        (
+            Arg((5,), values=(1, 3, 3, 5, 7), grad=False),
+            Arg((2, 2), values=((0, 3), (4, 9)), grad=False),
+        ),
+        Sample(
+            (Arg((4,), values=(1, 3, 3, 5), grad=False), 3.0), {"right": True, "out_int32": True}
+        ),
+    ),
+    oracle=lambda torch: torch.searchsorted,
+    tolerance="exact",
+    surface="function",
+)
+def searchsorted(
+    sorted_sequence: Any,
+    self: Any,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Any = None,
+) -> Any:
+    """Where values would go into a sorted last dimension: before equal elements, or after."""
+    if sorter is not None:
+        sorted_sequence = aten.gather(sorted_sequence, -1, sorter)
+    if not isinstance(self, Tensor):
+        self = aten.full((), self, dtype=sorted_sequence.dtype, device=sorted_sequence.device)
+    # The first element that is not below the value: NaN is above everything.
+    above = aten.gt if right or side == "right" else aten.ge
+    row = sorted_sequence if sorted_sequence.ndim == 1 else aten.unsqueeze(sorted_sequence, -2)
+    places = aten.sum(aten.logical_not(above(row, aten.unsqueeze(self, -1))), -1)
+    return aten.to(places, dt.int32) if out_int32 else places
+
+
+@composite(
+    "bucketize(Tensor|Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False)"
+    " -> Tensor",
+    samples=calls((Arg((2, 3), grad=False), Arg((3,), values=(-1, 0, 1), grad=False))),
+    oracle=lambda torch: torch.bucketize,
+    tolerance="exact",
+    surface="function",
+)
+def bucketize(self: Any, boundaries: Any, out_int32: bool = False, right: bool = False) -> Any:
+    """The index of the bucket that each element falls into."""
+    return searchsorted(boundaries, self, out_int32=out_int32, right=right)

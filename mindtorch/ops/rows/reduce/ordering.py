@@ -1,0 +1,379 @@
+"""Rows that sort, rank, accumulate along a dimension, and find."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...._tensor import dtype as dt
+from ...._tensor.dtype import dtype as Dtype
+from ...._tensor.geometry import Geometry
+from ...._tensor.tensor import Tensor
+from ...._tensor.types import Array
+from ...rules import Dynamic, broadcast, preserved, reduced, wrap_dim
+from ...samples import FLOATS, Arg, Sample, calls
+from ...spec import aten, call, composite, op
+from .statistics import place
+
+DTYPES = ("float32", "float64", "float16", "int64")
+
+
+def _along_rule(self: Geometry, dim: int, *_: Any, dtype: Dtype | None = None) -> Geometry:
+    wrap_dim(dim, self.ndim)
+    if dtype is None and self.dtype.category < dt.FLOAT:
+        dtype = dt.int64
+    return preserved(self, dtype)
+
+
+def _cumulative(kernel: Any) -> Callable[..., Any]:
+    def run(self: Array, dim: int, dtype: Dtype | None, *, out: Geometry) -> Array:
+        wide = (
+            np.float32
+            if out.dtype.itemsize == 2 and out.dtype.category == dt.FLOAT
+            else (out.dtype.np)
+        )
+        return kernel(self, axis=dim, dtype=wide) if self.ndim else self.astype(wide)
+
+    return run
+
+
+def _reverse_cumsum(grad: Tensor, dim: int) -> Tensor:
+    if not grad.ndim:
+        return grad
+    return aten.flip(aten.cumsum(aten.flip(grad, (dim,)), dim), (dim,))
+
+
+op(
+    "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+    infer=lambda self, dim, dtype=None: _along_rule(self, dim, dtype=dtype),
+    cpu=_cumulative(np.cumsum),
+    aclnn=call("aclnnCumsum", "self", "dim", lambda a: a["out"].dtype, "out"),
+    grad={"self": lambda grad, dim: _reverse_cumsum(grad, dim)},
+    samples=lambda: [
+        *(Sample((Arg((3, 4), d), 1)) for d in (*DTYPES, "bool")), Sample((Arg((2, 3, 4)), 0)),
+        Sample((Arg(()), 0)),
+    ],
+    tolerance="accumulated",
+    inplace=True,
+    autocast="float32 on npu",
+)  # fmt: skip
+
+
+def _cumprod_grad(grad: Any, self: Any, result: Any, dim: int) -> Any:
+    """Right where `self` has no zeros; where it has, by products without each element."""
+    if not self.ndim or not self.numel():
+        return grad
+    if not bool(aten.any(self == 0).item()):
+        return _reverse_cumsum(grad * result, dim) / self
+    return _cumprod_grad_zeros(grad, self, dim)
+
+
+def _cumprod_grad_zeros(grad: Any, self: Any, dim: int) -> Any:
+    n = self.shape[dim]
+    parts = []
+    for k in range(n):
+        head = aten.narrow(self, dim, 0, k)
+        before = aten.prod_dim(head, dim, True)
+        tail = aten.narrow(self, dim, k + 1, n - k - 1)
+        one = aten.ones_like(before)
+        after = aten.cumprod(aten.cat([one, tail], dim), dim)
+        picked = aten.narrow(grad, dim, k, n - k) * after
+        parts.append(before * aten.sum(picked, dim, True))
+    return aten.cat(parts, dim)
+
+
+op(
+    "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+    infer=lambda self, dim, dtype=None: _along_rule(self, dim, dtype=dtype),
+    cpu=_cumulative(np.cumprod),
+    aclnn=call("aclnnCumprod", "self", "dim", lambda a: a["out"].dtype, "out"),
+    grad={"self": _cumprod_grad},
+    samples=lambda: [
+        *(Sample((Arg((3, 4), d, 0.5, 1.5), 1)) for d in ("float32", "float64", "int64")),
+        Sample((Arg((2, 3), values=((1.0, 0.0, 2.0), (0.5, 3.0, 1.5))), 1)),
+    ],
+    tolerance="accumulated",
+    inplace=True,
+    autocast="float32 on npu",
+)
+
+
+def _sorted_rule(self: Geometry, dim: int = -1, *_: Any) -> tuple[Geometry, Geometry]:
+    wrap_dim(dim, self.ndim)
+    return preserved(self), preserved(self, dt.int64)
+
+
+def _running(name: str, kernel: Any, aclnn: str) -> None:
+    def cpu(self: Array, dim: int) -> tuple[Any, Any]:
+        if not self.ndim:
+            return self.copy(), np.zeros((), np.int64)
+        values = kernel.accumulate(self, axis=dim)
+        steps = np.arange(self.shape[dim]).reshape(
+            [-1 if d == dim % self.ndim else 1 for d in range(self.ndim)]
+        )
+        fresh = (self == values) | ((values != values) & (self != self))
+        return values, np.maximum.accumulate(np.where(fresh, steps, 0), axis=dim)
+
+    op(
+        f"{name}(Tensor self, int dim) -> (Tensor values, Tensor indices)",
+        infer=_sorted_rule,
+        cpu=cpu,
+        compute="raw",
+        aclnn=call(aclnn, "self", "dim", "values", "indices"),
+        grad={
+            "self": lambda grad_values, self_geom, indices, dim: aten.scatter_add(
+                aten.zeros(
+                    self_geom.shape, dtype=grad_values.dtype, device=grad_values.device
+                ),
+                dim, indices, grad_values,
+            )
+        },
+        samples=lambda: [Sample((Arg((3, 4), d), 1)) for d in ("float32", "float64", "int64")],
+        tolerance="exact",
+        surface="both",
+    )  # fmt: skip
+
+
+_running("cummax", np.maximum, "aclnnCummax")
+_running("cummin", np.minimum, "aclnnCummin")
+
+
+def _order(self: Array, dim: int, descending: bool) -> Array:
+    if self.dtype.name == "bfloat16":
+        self = self.astype(np.float32)  # numpy puts NaN last only in its own types
+    if not descending:
+        return np.argsort(self, axis=dim, kind="stable")
+    # Stable and descending: sort the reversed array, then turn positions round.
+    flipped = np.flip(self, dim)
+    n = self.shape[dim]
+    return n - 1 - np.flip(np.argsort(flipped, axis=dim, kind="stable"), dim)
+
+
+def _sort(self: Array, dim: int, descending: bool, stable: bool) -> tuple[Any, Any]:
+    if not self.ndim:
+        return self.copy(), np.zeros((), np.int64)
+    index = _order(self, dim, descending)
+    return np.take_along_axis(self, index, dim), index
+
+
+op(
+    "sort(Tensor self, int dim=-1, bool descending=False, bool stable=False)"
+    " -> (Tensor values, Tensor indices)",
+    infer=_sorted_rule,
+    cpu=_sort,
+    compute="raw",
+    aclnn=call("aclnnSort", "self", True, "dim", "descending", "values", "indices"),
+    grad={
+        "self": lambda grad_values, self_geom, indices, dim: place(
+            grad_values, self_geom, indices, dim, True
+        )
+    },
+    samples=lambda: [
+        *(Sample((Arg((3, 7), d), 1)) for d in (*FLOATS, "int64", "uint8")),
+        Sample((Arg((3, 4, 5)), 0, True)),
+        Sample((Arg((9,), "int64", 0, 3), 0, True)),
+    ],
+    oracle=lambda torch: (
+        lambda x, dim=-1, descending=False, stable=True: torch.sort(
+            x, dim=dim, descending=descending, stable=True
+        )
+    ),
+    tolerance="exact",
+    surface="both",
+)
+
+
+def _topk_rule(
+    self: Geometry, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
+) -> tuple[Geometry, Geometry]:
+    at = wrap_dim(dim, self.ndim)
+    size = self.shape[at] if self.ndim else 1
+    if k < 0 or k > size:
+        raise RuntimeError("selected index k out of range")
+    shape = tuple(k if d == at else n for d, n in enumerate(self.shape))
+    return self.fresh(shape), self.fresh(shape, dt.int64)
+
+
+def _topk(self: Array, k: int, dim: int, largest: bool, sorted: bool) -> tuple[Any, Any]:
+    if not self.ndim:
+        return self.copy(), np.zeros((), np.int64)
+    index = _order(self, dim, largest)
+    if largest and self.dtype.kind in "fV":
+        index = _nan_first(self, index, dim)
+    index = np.take(index, np.arange(k), axis=dim)
+    return np.take_along_axis(self, index, dim), index
+
+
+def _nan_first(self: Array, index: Array, dim: int) -> Array:
+    taken = np.isnan(np.take_along_axis(self, index, dim))
+    return np.take_along_axis(index, np.argsort(~taken, axis=dim, kind="stable"), dim)
+
+
+op(
+    "topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True)"
+    " -> (Tensor values, Tensor indices)",
+    infer=_topk_rule,
+    cpu=_topk,
+    compute="raw",
+    aclnn=call("aclnnTopk", "self", "k", "dim", "largest", "sorted", "values", "indices"),
+    grad={
+        "self": lambda grad_values, self_geom, indices, dim: place(
+            grad_values, self_geom, indices, dim, True
+        )
+    },
+    samples=lambda: [
+        *(Sample((Arg((3, 7), d), 3)) for d in FLOATS),
+        Sample((Arg((3, 4, 5)), 2, 0, False)),
+        Sample((Arg((5,), "int64", values=(3, 1, 4, 9, 5)), 2)),
+    ],
+    tolerance="exact",
+    surface="both",
+)
+
+
+def _kth_rule(self: Geometry, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Geometry, ...]:
+    at = wrap_dim(dim, self.ndim)
+    size = self.shape[at] if self.ndim else 1
+    if not 0 < k <= size:
+        raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {at}")
+    shape = reduced(self.shape, (at,), keepdim) if self.ndim else ()
+    return self.fresh(shape), self.fresh(shape, dt.int64)
+
+
+def _kth(self: Array, k: int, dim: int, keepdim: bool) -> tuple[Any, Any]:
+    if not self.ndim:
+        return self.copy(), np.zeros((), np.int64)
+    index = np.take(_order(self, dim, False), [k - 1], axis=dim)
+    values = np.take_along_axis(self, index, dim)
+    return (values, index) if keepdim else (values.squeeze(dim), index.squeeze(dim))
+
+
+op(
+    "kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False)"
+    " -> (Tensor values, Tensor indices)",
+    infer=_kth_rule,
+    cpu=_kth,
+    compute="raw",
+    aclnn=call("aclnnKthvalue", "self", "k", "dim", "keepdim", "values", "indices"),
+    grad={
+        "self": lambda grad_values, self_geom, indices, dim, keepdim: place(
+            grad_values, self_geom, indices, dim, keepdim
+        )
+    },
+    samples=lambda: (
+        [Sample((Arg((3, 7), d), 3)) for d in ("float32", "float64")]
+        + [Sample((Arg((3, 4)), 1, 0, True))]
+    ),
+    tolerance="exact",
+    surface="both",
+)
+
+
+def _median(self: Tensor) -> Tensor:
+    return aten.kthvalue(aten.reshape(self, (-1,)), (self.numel() + 1) // 2, 0, False)[0]
+
+
+composite(
+    "median(Tensor self) -> Tensor",
+    _median,
+    samples=calls((Arg((3, 5)),), (Arg((4,), "int64"),), (Arg(()),)),
+    tolerance="exact",
+)
+composite(
+    "median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+    lambda self, dim, keepdim=False: aten.kthvalue(
+        self, ((self.shape[dim] if self.ndim else 1) + 1) // 2, dim, keepdim
+    ),
+    samples=calls((Arg((3, 5)), 1), (Arg((4, 3)), 0, True)),
+    oracle=lambda torch: torch.median,
+    tolerance="exact",
+    surface="both",
+)
+composite(
+    "argsort(Tensor self, int dim=-1, bool descending=False, bool stable=False) -> Tensor",
+    lambda self, dim=-1, descending=False, stable=False: aten.sort(self, dim, descending, stable)[
+        1
+    ],
+    samples=calls(
+        (Arg((3, 7)),), (Arg((3, 4)), 0, True), (Arg((4,), "int64", values=(3, 1, 2, 0)),)
+    ),
+    tolerance="exact",
+)
+
+
+op(
+    "masked_select(Tensor self, Tensor mask) -> Tensor",
+    infer=lambda self, mask: Dynamic(
+        self.dtype, self.device, (prod(broadcast(self.shape, mask.shape)),)
+    ),
+    cpu=lambda self, mask: np.broadcast_to(self, np.broadcast_shapes(self.shape, mask.shape))[
+        np.broadcast_to(mask, np.broadcast_shapes(self.shape, mask.shape))
+    ],
+    compute="raw",
+    aclnn=call("aclnnMaskedSelect", "self", "mask", "out"),
+    grad={
+        "self": lambda grad, self_geom, mask: aten.masked_scatter(
+            aten.zeros(
+                broadcast(self_geom.shape, mask.shape), dtype=grad.dtype, device=grad.device
+            ),
+            mask, grad,
+        )
+    },
+    samples=lambda: [
+        Sample((Arg((3, 4), d), Arg((4,), "bool"))) for d in ("float32", "int64", "float64")
+    ],
+    tolerance="exact",
+)  # fmt: skip
+
+
+def _masked_scatter(self: Array, mask: Array, source: Array) -> Array:
+    shape = np.broadcast_shapes(self.shape, mask.shape)
+    made = np.broadcast_to(self, shape).copy()
+    wanted = np.broadcast_to(mask, shape)
+    count = int(wanted.sum())
+    if count > source.size:
+        raise RuntimeError("masked_scatter: expected self to have enough elements in source")
+    made[wanted] = source.reshape(-1)[:count]
+    return made
+
+
+def _masked_scatter_device(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """By counting: the k-th true place takes the k-th element of source."""
+    mask = aten.expand(mask, broadcast(self.shape, mask.shape))
+    flat = aten.reshape(mask, (-1,))
+    nth = aten.clamp(aten.cumsum(flat, 0) - 1, 0, None)
+    nth = aten.clamp(nth, None, max(source.numel() - 1, 0))
+    if not source.numel():
+        return aten.clone(aten.expand(self, mask.shape))
+    picked = aten.index_select(aten.reshape(source, (-1,)), 0, nth)
+    return aten.where(mask, aten.reshape(picked, mask.shape), self)
+
+
+op(
+    "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
+    infer=lambda self, mask, source: self.fresh(broadcast(self.shape, mask.shape)),
+    cpu=_masked_scatter,
+    compute="raw",
+    lower=_masked_scatter_device,
+    grad={
+        "self": lambda grad, mask: aten.masked_fill(grad, mask, 0),
+        "source": lambda grad, mask, source_geom: _masked_source(grad, mask, source_geom),
+    },
+    samples=lambda: [
+        Sample((Arg((3, 4), d), Arg((3, 4), "bool"), Arg((3, 4), d))) for d in ("float32", "int64")
+    ],
+    tolerance="exact",
+    inplace=True,
+)
+
+
+def _masked_source(grad: Any, mask: Any, geom: Geometry) -> Any:
+    taken = aten.masked_select(grad, mask)
+    rest = geom.numel - taken.numel()
+    if rest:
+        pad = aten.zeros((rest,), dtype=grad.dtype, device=grad.device)
+        taken = aten.cat([taken, pad], 0)
+    return aten.reshape(taken, geom.shape)

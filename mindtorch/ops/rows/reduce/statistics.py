@@ -1,0 +1,540 @@
+"""Rows of means, products, extremes, variances, norms and truth reductions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from math import prod as product
+from typing import Any
+
+import numpy as np
+
+from ...._tensor import dtype as dt
+from ...._tensor.dtype import dtype as Dtype
+from ...._tensor.geometry import Geometry
+from ...._tensor.tensor import Tensor
+from ...._tensor.types import Array, Number
+from ...rules import reduced, reduction, wrap_dim, wrap_dims
+from ...samples import FLOATS, Arg, Sample, calls
+from ...samples import reduction as reduction_samples
+from ...spec import aten, call, composite, op
+from .sums import axes, grow
+
+
+def _np_axes(dim: tuple[int, ...] | None, self: Array) -> tuple[int, ...]:
+    return axes(dim, self.ndim)
+
+
+def _float_only(name: str) -> Callable[..., Any]:
+    rule = reduction("same")
+
+    def infer(
+        self: Geometry,
+        dim: tuple[int, ...] | None = None,
+        keepdim: bool = False,
+        dtype: Dtype | None = None,
+    ) -> Geometry:
+        found = dtype or self.dtype
+        if found.category < dt.FLOAT:
+            raise RuntimeError(
+                f"{name}(): could not infer output dtype. Input dtype must be either a floating"
+                f" point or complex dtype. Got: {found.legacy}"
+            )
+        return rule(self, dim, keepdim, dtype)
+
+    return infer
+
+
+def _mean(
+    self: Array, dim: tuple[int, ...] | None, keepdim: bool, dtype: Dtype | None, *, out: Geometry
+) -> Array:
+    wide = np.dtype(np.float32) if out.dtype.itemsize == 2 else out.dtype.np
+    found = _np_axes(dim, self)
+    count = product(self.shape[d] for d in found)
+    return self.sum(found, wide, keepdims=keepdim) / wide.type(count)
+
+
+def _count(geom: Geometry, dim: tuple[int, ...] | None) -> int:
+    return product(geom.shape[d] for d in axes(dim, geom.ndim))
+
+
+op(
+    "mean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    infer=_float_only("mean"),
+    cpu=_mean,
+    aclnn=call(
+        "aclnnMean", "self", lambda a: axes(a["dim"], a["self"].ndim), "keepdim",
+        lambda a: a["out"].dtype, "out",
+    ),
+    grad={
+        "self": lambda grad, self_geom, dim, keepdim: (
+            grow(grad, self_geom, dim, keepdim) / _count(self_geom, dim)
+        )
+    },
+    samples=reduction_samples(("float32", "float64", "float16", "bfloat16")),
+    tolerance="accumulated",
+)  # fmt: skip
+
+
+def _extreme(name: str, cpu: Any, aclnn: str) -> None:
+    def infer(self: Geometry, dim: tuple[int, ...] = (), keepdim: bool = False) -> Geometry:
+        dims = wrap_dims((dim,) if isinstance(dim, int) else dim, self.ndim)
+        if any(not self.shape[d] for d in dims):
+            raise IndexError(
+                f"{name}(): Expected reduction dim to have non-zero size."
+                if dim not in ((), None)
+                else f"{name}(): Expected reduction dim to be specified for input.numel() == 0."
+                " Specify the reduction dim with the 'dim' argument."
+            )
+        return self.fresh(reduced(self.shape, dims, keepdim))
+
+    op(
+        f"{name}(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
+        infer=infer,
+        cpu=lambda self, dim, keepdim: cpu(self, axis=_np_axes(dim, self), keepdims=keepdim),
+        compute="raw",
+        aclnn=call(aclnn, "self", lambda a: axes(a["dim"], a["self"].ndim), "keepdim", "out"),
+        grad={
+            "self": lambda grad, self, result, dim, keepdim: _share(
+                grad, self, result, dim, keepdim
+            )
+        },
+        samples=reduction_samples(("float32", "float64", "int64")),
+        tolerance="exact",
+    )
+
+
+def _share(
+    grad: Tensor, self: Tensor, result: Tensor, dim: tuple[int, ...] | None, keepdim: bool
+) -> Tensor:
+    """The gradient split evenly among the elements equal to the extreme."""
+    mask = self == grow(result, self._geom, dim, keepdim)
+    count = aten.sum(aten.to(mask, grad.dtype), axes(dim, self.ndim), True)
+    spread = grow(grad, self._geom, dim, keepdim)
+    return spread / count * aten.to(mask, grad.dtype)
+
+
+_extreme("amax", np.max, "aclnnAmax")
+_extreme("amin", np.min, "aclnnAmin")
+
+
+def _whole_extreme(name: str, cpu: Any, aclnn: str) -> None:
+    def infer(self: Geometry) -> Geometry:
+        if not self.numel:
+            raise RuntimeError(
+                f"{name}(): Expected reduction dim to be specified for input.numel() == 0."
+                " Specify the reduction dim with the 'dim' argument."
+            )
+        return self.fresh(())
+
+    op(
+        f"{name}(Tensor self) -> Tensor",
+        infer=infer,
+        cpu=lambda self: np.asarray(cpu(self)),
+        compute="raw",
+        aclnn=call(aclnn, "self", "out"),
+        grad={"self": lambda grad, self, result: _share(grad, self, result, None, False)},
+        samples=lambda: [
+            Sample((Arg(s, d),)) for s in ((3, 4), ()) for d in (*FLOATS, "int64", "uint8")
+        ],
+        tolerance="exact",
+        surface="both",
+    )
+
+
+_whole_extreme("max", np.max, "aclnnMax")
+_whole_extreme("min", np.min, "aclnnMin")
+
+
+def _pair_rule(name: str) -> Callable[..., Any]:
+    def infer(self: Geometry, dim: int, keepdim: bool = False) -> tuple[Geometry, Geometry]:
+        at = wrap_dim(dim, self.ndim)
+        if self.ndim and not self.shape[at]:
+            raise IndexError(f"{name}(): Expected reduction dim {at} to have non-zero size.")
+        shape = reduced(self.shape, (at,), keepdim) if self.ndim else ()
+        return self.fresh(shape), self.fresh(shape, dt.int64)
+
+    return infer
+
+
+def _gathered(self: Any, index: Any, dim: int, keepdim: bool) -> tuple[Any, Any]:
+    if not self.ndim:
+        return self.copy(), np.zeros((), np.int64)
+    wide = np.expand_dims(index, dim)
+    values = np.take_along_axis(self, wide, dim)
+    return (values, wide) if keepdim else (values.squeeze(dim), index)
+
+
+def place(grad: Tensor, geom: Geometry, indices: Tensor, dim: int, keepdim: bool) -> Tensor:
+    """`grad` put where `indices` point along `dim`, zero elsewhere."""
+    zeros = aten.zeros(geom.shape, dtype=grad.dtype, device=grad.device)
+    if not geom.ndim:
+        return zeros + grad
+    if not keepdim:
+        grad, indices = aten.unsqueeze(grad, dim), aten.unsqueeze(indices, dim)
+    return aten.scatter_src(zeros, dim, indices, grad)
+
+
+def _arg_first(find: Any) -> Callable[..., Any]:
+    """np.argmax's rule for NaN holds torch's too: the first NaN wins."""
+    return lambda self, dim: find(self.astype(np.int8) if self.dtype == bool else self, axis=dim)
+
+
+def _dim_extreme(name: str, find: Any, aclnn: str) -> None:
+    op(
+        f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+        infer=_pair_rule(name),
+        cpu=lambda self, dim, keepdim: _gathered(
+            self, find(self, dim) if self.ndim else 0, dim, keepdim
+        ),
+        compute="raw",
+        aclnn=call(aclnn, "self", "dim", "keepdim", "values", "indices"),
+        grad={
+            "self": lambda grad_values, self_geom, indices, dim, keepdim: place(
+                grad_values, self_geom, indices, dim, keepdim
+            )
+        },
+        samples=lambda: [
+            *(Sample((Arg((3, 4), d), 1)) for d in ("float32", "float64", "int64")),
+            Sample((Arg((2, 3, 4)), 0, True)),
+            Sample((Arg((2, 3, 4)), -2)),
+        ],
+        oracle=lambda torch: getattr(torch, name),
+        tolerance="exact",
+        surface="both",
+    )
+    composite(
+        f"{name}.other(Tensor self, Tensor other) -> Tensor",
+        lambda self, other: getattr(aten, f"{name}imum")(self, other),
+        samples=calls(
+            (Arg((2, 3)), Arg((3,), low=-1)), (Arg((2,), "int64"), Arg((2,), "int64", 0))
+        ),
+        oracle=lambda torch: getattr(torch, name),
+        tolerance="exact",
+        surface="both",
+    )
+
+
+_dim_extreme("max", _arg_first(np.argmax), "aclnnMaxDim")
+_dim_extreme("min", _arg_first(np.argmin), "aclnnMinDim")
+
+
+def _arg(name: str, find: Callable[..., Any], aclnn: str) -> None:
+    def infer(self: Geometry, dim: int, keepdim: bool = False) -> Geometry:
+        at = wrap_dim(dim, self.ndim)
+        if self.ndim and not self.shape[at]:
+            raise IndexError(f"{name}(): Expected reduction dim {at} to have non-zero size.")
+        return self.fresh(reduced(self.shape, (at,) if self.ndim else (), keepdim), dt.int64)
+
+    def cpu(self: Array, dim: int, keepdim: bool) -> Array:
+        if not self.ndim:
+            return np.zeros((), np.int64)
+        places = find(self, dim)
+        return np.expand_dims(places, dim) if keepdim else places
+
+    def index(self: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+        if dim is not None:
+            return along()(self, dim, keepdim)
+        if not self.numel():
+            raise IndexError(
+                f"{name}(): Expected reduction dim to be specified for input.numel() == 0."
+                " Specify the reduction dim with the 'dim' argument."
+            )
+        flat = along()(aten.reshape(self, (-1,)), 0, False)
+        return aten.reshape(flat, (1,) * self.ndim) if keepdim else flat
+
+    op(
+        f"{name}.along(Tensor self, int dim, bool keepdim=False) -> Tensor",
+        infer=infer,
+        cpu=cpu,
+        compute="raw",
+        aclnn=call(aclnn, "self", "dim", "keepdim", "out"),
+        grad={},
+        samples=calls(
+            (Arg((3, 4)), 1),
+            (Arg((2, 3, 4)), 0, True),
+            (Arg((3, 4), "int64"), -1),
+            Sample((Arg((3, 0)), 1), error=True),
+        ),
+        oracle=lambda torch: getattr(torch, name),
+        tolerance="exact",
+    )
+    along = cache(lambda: getattr(aten, f"{name}_along"))
+    composite(
+        f"{name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
+        index,
+        samples=calls((Arg((3, 4)),), (Arg((3, 4)), 1), Sample((Arg((2, 3)),), {"keepdim": True})),
+        grad={},
+        tolerance="exact",
+    )
+
+
+_arg("argmax", _arg_first(np.argmax), "aclnnArgMax")
+_arg("argmin", _arg_first(np.argmin), "aclnnArgMin")
+
+
+def _truth(name: str, cpu: Any, aclnn: str) -> None:
+    def infer(
+        self: Geometry, dim: tuple[int, ...] | None = None, keepdim: bool = False
+    ) -> Geometry:
+        dims = wrap_dims(
+            None if dim is None else (dim,) if isinstance(dim, int) else dim, self.ndim
+        )
+        dtype = dt.uint8 if self.dtype is dt.uint8 else dt.bool
+        return self.fresh(reduced(self.shape, dims, keepdim), dtype)
+
+    op(
+        f"{name}(Tensor self, int[1]? dim=None, bool keepdim=False) -> Tensor",
+        infer=infer,
+        cpu=lambda self, dim, keepdim: cpu(
+            self.astype(bool), axis=_np_axes(dim, self), keepdims=keepdim
+        ),
+        compute="raw",
+        aclnn=call(aclnn, "self", lambda a: axes(a["dim"], a["self"].ndim), "keepdim", "out"),
+        grad={},
+        samples=reduction_samples(("bool", "float32", "int64")),
+        tolerance="exact",
+    )
+
+
+_truth("all", np.all, "aclnnAll")
+_truth("any", np.any, "aclnnAny")
+
+
+def _variance(self: Array, dim: tuple[int, ...] | None, correction: int, keepdim: bool) -> Array:
+    found = _np_axes(dim, self)
+    count = product(self.shape[d] for d in found)
+    wide = np.complex128 if self.dtype.kind == "c" else np.float64
+    mean = self.mean(axis=found, keepdims=True, dtype=wide)
+    spread = (np.abs(self - mean) ** 2).sum(axis=found, keepdims=keepdim)
+    return spread / max(count - correction, 0)
+
+
+def _var_rule(
+    self: Geometry, dim: tuple[int, ...] | None = None, correction: int = 1, keepdim: bool = False
+) -> Geometry:
+    if self.dtype.category < dt.FLOAT:
+        raise RuntimeError("std and var only support floating point and complex dtypes")
+    return reduction("same")(self, dim, keepdim, self.dtype.to_real())
+
+
+def _var_grad(
+    grad: Tensor, self: Tensor, dim: tuple[int, ...] | None, correction: int, keepdim: bool
+) -> Tensor:
+    count = _count(self._geom, dim)
+    centred = self - aten.mean(self, axes(dim, self.ndim), True)
+    scale = 2.0 / (count - correction) if count != correction else float("nan")
+    return grow(grad, self._geom, dim, keepdim) * (centred * scale)
+
+
+def _std_grad(grad: Any, self: Any, result: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
+    slope = grad / (result * 2)
+    slope = aten.masked_fill(slope, result == 0, 0)
+    return _var_grad(slope, self, dim, correction, keepdim)
+
+
+def _var_samples() -> list[Sample]:
+    found = [Sample((Arg((3, 4), d), 1)) for d in ("float32", "float64", "float16")]
+    return [*found, Sample((Arg((2, 3, 4)), (0, 2)), {"keepdim": True}),
+            Sample((Arg((3, 4)), 1), {"correction": 0}), Sample((Arg((3, 4)),))]  # fmt: skip
+
+
+def _spread(name: str, cpu: Callable[..., Any], aclnn: str, grad: Callable[..., Any]) -> None:
+    op(
+        f"{name}(Tensor self, int[1]? dim=None, *, Number correction=1, bool keepdim=False)"
+        " -> Tensor",
+        infer=_var_rule,
+        cpu=cpu,
+        aclnn=call(
+            aclnn, "self", lambda a: axes(a["dim"], a["self"].ndim), "correction", "keepdim", "out"
+        ),
+        grad={"self": grad},
+        samples=_var_samples,
+        tolerance="accumulated",
+    )
+
+
+_spread("var", _variance, "aclnnVarCorrection", _var_grad)
+_spread("std", lambda *a: np.sqrt(_variance(*a)), "aclnnStd", _std_grad)
+
+
+def _prod_grad(grad: Tensor, self: Tensor, dim: int, keepdim: bool) -> Tensor:
+    """Products of all other elements, from cumulative products both ways: zeros are right too."""
+    if not self.ndim:
+        return grad
+    n = self.shape[dim]
+    if not n:
+        return aten.zeros_like(self)
+    if not keepdim:
+        grad = aten.unsqueeze(grad, dim)
+    one = aten.ones_like(aten.narrow(self, dim, 0, 1))
+    before = aten.cat([one, aten.cumprod(aten.narrow(self, dim, 0, n - 1), dim)], dim)
+    flipped = aten.flip(aten.narrow(self, dim, 1, n - 1), (dim,))
+    after = aten.flip(aten.cat([one, aten.cumprod(flipped, dim)], dim), (dim,))
+    return grad * aten.conj_of(before * after)
+
+
+def _prod_dtype(self: Geometry, dtype: Dtype | None) -> Dtype:
+    return dtype or (dt.int64 if self.dtype.category < dt.FLOAT else self.dtype)
+
+
+op(
+    "prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    infer=lambda self, dtype=None: self.fresh((), _prod_dtype(self, dtype)),
+    cpu=lambda self, dtype, *, out: np.asarray(np.prod(self.astype(_wide(out)))),
+    aclnn=call("aclnnProd", "self", lambda a: a["out"].dtype, "out"),
+    grad={
+        "self": lambda grad, self: aten.view(
+            _prod_grad(grad, aten.reshape(self, (-1,)), 0, False), self.shape
+        )
+    },
+    samples=lambda: [Sample((Arg((3, 4), d, 0.5, 1.5),)) for d in ("float32", "float64", "int64")],
+    tolerance="accumulated",
+    surface="both",
+    autocast="float32",
+)
+op(
+    "prod.dim(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    infer=lambda self, dim, keepdim=False, dtype=None: self.fresh(
+        reduced(self.shape, (wrap_dim(dim, self.ndim),)[: self.ndim], keepdim),
+        _prod_dtype(self, dtype),
+    ),
+    cpu=lambda self, dim, keepdim, dtype, *, out: np.prod(
+        self.astype(_wide(out)), axis=dim if self.ndim else None, keepdims=keepdim
+    ),
+    aclnn=call("aclnnProdDim", "self", "dim", "keepdim", lambda a: a["out"].dtype, "out"),
+    grad={"self": _prod_grad},
+    samples=lambda: [
+        Sample((Arg((3, 4), "float32", 0.5, 1.5), 1)), Sample((Arg((2, 3), "int64"), 0, True)),
+    ],
+    oracle=lambda torch: torch.prod,
+    tolerance="accumulated",
+    autocast="float32", surface="both",
+)  # fmt: skip
+
+
+def _wide(out: Geometry) -> Any:
+    from ...rules import opmath
+
+    return opmath(out.dtype).np
+
+
+def _norm(
+    self: Array,
+    ord: Number,
+    dim: tuple[int, ...] | None,
+    keepdim: bool,
+    dtype: Dtype | None,
+    *,
+    out: Geometry,
+) -> Array:
+    x = np.abs(self).astype(np.float64)
+    found = _np_axes(dim, self)
+    if ord == float("inf"):
+        return np.max(x, axis=found, keepdims=keepdim, initial=0)
+    if ord == float("-inf"):
+        return np.min(x, axis=found, keepdims=keepdim)
+    if ord == 0:
+        return np.sum(x != 0, axis=found, keepdims=keepdim).astype(np.float64)
+    return np.sum(x**ord, axis=found, keepdims=keepdim) ** (1 / ord)
+
+
+def _norm_grad(
+    grad: Tensor, x: Any, result: Tensor, ord: Number, dim: tuple[int, ...] | None, keepdim: bool
+) -> Tensor:
+    grad, size = grow(grad, x._geom, dim, keepdim), grow(result, x._geom, dim, keepdim)
+    none = size == 0
+    if ord == 2:
+        return aten.masked_fill(x * (grad / size), none, 0)
+    if ord == 1:
+        return aten.sgn(x) * grad
+    if ord == 0:
+        return aten.zeros_like(x)
+    if ord in (float("inf"), float("-inf")):
+        mask = aten.to(aten.abs(x) == size, grad.dtype)
+        count = aten.sum(mask, axes(dim, x.ndim), True)
+        return aten.sgn(x) * (mask / count * grad)
+    ratio = aten.pow(aten.abs(x) / size, ord - 1)
+    return aten.masked_fill(aten.sgn(x) * (ratio * grad), none, 0)
+
+
+op(
+    "linalg_vector_norm(Tensor x, Number ord=2, int[1]? dim=None, bool keepdim=False, *,"
+    " ScalarType? dtype=None) -> Tensor",
+    infer=lambda x, ord=2, dim=None, keepdim=False, dtype=None: reduction("same")(
+        x, dim, keepdim, dtype
+    ),
+    cpu=_norm,
+    aclnn=call(
+        "aclnnLinalgVectorNorm", "x", "ord", lambda a: axes(a["dim"], a["x"].ndim),
+        "keepdim", lambda a: a["out"].dtype, "out",
+    ),
+    grad={"x": _norm_grad},
+    samples=lambda: [
+        *(Sample((Arg((3, 4), d), 2, 1)) for d in ("float32", "float64", "float16")),
+        *(Sample((Arg((3, 4)), o)) for o in (1, 3, float("inf"), 2)),
+        Sample((Arg((2, 3, 4)), 2, (0, 2), True)),
+    ],
+    oracle=lambda torch: torch.linalg.vector_norm,
+    tolerance="accumulated",
+    surface="linalg",
+    autocast="float32 on npu",
+)  # fmt: skip
+
+
+def _logsumexp(self: Array, dim: tuple[int, ...], keepdim: bool, *, out: Any) -> Array:
+    self = self.astype(out.dtype.np, copy=False)  # torch takes integers, too
+    found = _np_axes(dim, self)
+    top = np.max(self, axis=found, keepdims=True)
+    top = np.where(np.isfinite(top), top, 0)
+    total = np.log(np.sum(np.exp(self - top), axis=found, keepdims=True)) + top
+    return total if keepdim else total.squeeze(found)
+
+
+op(
+    "logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
+    infer=lambda self, dim, keepdim=False: reduction("same")(
+        self, dim, keepdim, None if self.dtype.category >= dt.FLOAT else dt.get_default_dtype()
+    ),
+    cpu=_logsumexp,
+    aclnn=call(
+        "aclnnLogSumExp", "self", lambda a: axes(a["dim"], a["self"].ndim), "keepdim", "out"
+    ),
+    grad={
+        "self": lambda grad, self, result, dim, keepdim: (
+            grow(grad, self._geom, dim, keepdim)
+            * aten.exp(self - grow(result, self._geom, dim, keepdim))
+        )
+    },
+    samples=lambda: [
+        Sample((Arg((3, 4)), 1)),
+        Sample((Arg((2, 3, 4), "float64"), (0, 2), True)),
+    ],
+    tolerance="accumulated",
+    autocast="float32 on npu",
+)
+
+
+def _nansum(self: Any, dim: Any = None, keepdim: bool = False, dtype: Dtype | None = None) -> Any:
+    if self.is_floating_point():
+        self = aten.masked_fill(self, aten.isnan(self), 0)
+    return aten.sum(self, dim, keepdim, dtype=dtype)
+
+
+composite(
+    "nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)"
+    " -> Tensor",
+    _nansum,
+    samples=calls(
+        (Arg((2, 3)),),
+        (Arg((3,), values=(1.0, float("nan"), 2.0), grad=False),),
+        (Arg((2, 3)), 1, True),
+    ),
+    tolerance="accumulated",
+)
+composite(
+    "count_nonzero(Tensor self, int[1]? dim=None) -> Tensor",
+    lambda self, dim=None: aten.sum(self != 0, dim),
+    samples=calls((Arg((2, 3), "int64", 0, 1),), (Arg((2, 3), "int64", 0, 1), 1)),
+    tolerance="exact",
+)

@@ -1,0 +1,159 @@
+"""Rows of views that grow, pair or cut tensors: broadcasting, grids, ranks, tensor_split."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+from ...._tensor.tensor import Tensor
+from ...rules import broadcast_all
+from ...samples import Arg, Sample, calls
+from ...samples import views as view_samples
+from ...spec import aten, composite
+
+composite(
+    "broadcast_to(Tensor(a) self, int[] size) -> Tensor(a)",
+    lambda self, size: aten.expand(self, tuple(size)),
+    samples=view_samples(((3, 1), (2, 3, 4)), ((), (2,))),
+    tolerance="exact",
+)
+
+
+@composite(
+    "broadcast_tensors(Tensor(a)[] tensors) -> Tensor(a)[]",
+    variadic=True,
+    samples=calls(([Arg((3, 1)), Arg((2,))],)),
+    oracle=lambda torch: lambda tensors: torch.broadcast_tensors(*tensors),
+    tolerance="exact",
+)
+def broadcast_tensors(tensors: Any) -> Any:
+    """Views of all tensors in the shape that they broadcast to."""
+    shape = broadcast_all(t.shape for t in tensors)
+    return tuple(aten.expand(t, shape) for t in tensors)
+
+
+@composite(
+    "meshgrid(Tensor[] tensors, *, str indexing='ij') -> Tensor[]",
+    variadic=True,
+    samples=calls(
+        Sample(([Arg((3,)), Arg((2,))],), {"indexing": "ij"}),
+        Sample(([Arg((3,)), Arg((2,)), Arg((2,))],), {"indexing": "xy"}),
+        Sample(([Arg((3,))],), {"indexing": "yx"}, error=True),
+    ),
+    oracle=lambda torch: lambda tensors, indexing="ij": torch.meshgrid(*tensors, indexing=indexing),
+    tolerance="exact",
+)
+def meshgrid(tensors: Any, indexing: str = "ij") -> Any:
+    """Coordinate grids of 1-d tensors; "xy" swaps the first two dimensions."""
+    if indexing not in ("ij", "xy"):
+        raise RuntimeError(
+            f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}'
+        )
+    swap = indexing == "xy" and len(tensors) > 1
+    order = (tensors[1], tensors[0], *tensors[2:]) if swap else tuple(tensors)
+    shape = tuple(t.numel() for t in order)
+    grids = []
+    for i, t in enumerate(order):
+        line = [1] * len(order)
+        line[i] = t.numel()
+        grids.append(aten.expand(aten.reshape(t, tuple(line)), shape))
+    return (grids[1], grids[0], *grids[2:]) if swap else tuple(grids)
+
+
+def _at_least(rank: int, x: Any) -> Tensor | tuple[Tensor, ...]:
+    if x.ndim >= rank:
+        return x
+    if rank == 3 and x.ndim == 2:
+        return aten.unsqueeze(x, -1)
+    if rank == 3 and x.ndim == 1:
+        return aten.reshape(x, (1, -1, 1))
+    return aten.reshape(x, (1,) * (rank - x.ndim) + tuple(x.shape))
+
+
+def _ranked(rank: int, what: str) -> None:
+    """torch gives one tensor for one tensor, and a tuple for several or for a list."""
+
+    def body(tensors: Any) -> Any:
+        if hasattr(tensors, "ndim"):
+            return _at_least(rank, tensors)
+        return tuple(_at_least(rank, t) for t in tensors)
+
+    body.__doc__ = f"Each tensor, with {what}."
+    composite(
+        f"atleast_{rank}d(Any tensors) -> Tensor[]",
+        body,
+        variadic=True,
+        samples=calls(*((Arg(shape),) for shape in ((), (3,), (2, 3))), ([Arg(()), Arg((2,))],)),
+        oracle=lambda torch: getattr(torch, f"atleast_{rank}d"),
+        tolerance="exact",
+    )
+
+
+_ranked(1, "one dimension where it has none")
+_ranked(2, "leading dimensions up to two")
+_ranked(3, "dimensions up to three: `[1, n, 1]`, `[n, m, 1]`")
+
+
+def _cut(self: Any, indices: Any, dim: int = 0) -> Any:
+    """Views cut at the indices given."""
+    size = self.shape[dim]
+    cuts = [0, *(slice(c).indices(size)[1] for c in indices), size]
+    return tuple(
+        aten.narrow(self, dim, start, max(0, end - start)) for start, end in pairwise(cuts)
+    )
+
+
+def _nearly_equal(self: Any, sections: int, dim: int = 0) -> Any:
+    """Views of nearly equal size; the first ones have one more."""
+    if sections < 1:
+        raise RuntimeError(f"number of sections must be larger than 0, got {sections}")
+    small, more = divmod(self.shape[dim], sections)
+    return _cut(self, [i * small + min(i, more) for i in range(1, sections)], dim)
+
+
+def _cut_or_divided(self: Any, places: Any, dim: int = 0) -> Any:
+    places = places.tolist()
+    return (_cut if isinstance(places, list) else _nearly_equal)(self, places, dim)
+
+
+for _overload, _argument, _body, _samples in (
+    ("sections", "int sections", _nearly_equal, (((7, 2), 3), ((2, 5), 2, 1))),
+    ("indices", "int[] indices", _cut, (((7, 2), (2, 5)), ((2, 5), (1, 9), 1))),
+):
+    composite(
+        f"tensor_split.{_overload}(Tensor(a) self, {_argument}, int dim=0) -> Tensor(a)[]",
+        _body,
+        samples=view_samples(*_samples),
+        oracle=lambda torch: torch.tensor_split,
+        tolerance="exact",
+        surface="both",
+    )
+composite(
+    "tensor_split.places(Tensor(a) self, Tensor tensor_indices_or_sections, int dim=0)"
+    " -> Tensor(a)[]",
+    _cut_or_divided,
+    samples=calls(
+        (Arg((7, 2)), Arg((2,), "int64", values=(2, 5))), (Arg((7,)), Arg((), "int64", values=3))
+    ),
+    oracle=lambda torch: lambda x, places, dim=0: torch.tensor_split(x, places.cpu(), dim),
+    tolerance="exact",
+    surface="both",
+)
+
+
+def _fill_diagonal(self: Any, fill_value: Any, wrap: bool = False) -> Any:
+    """Write a number to the main diagonal; NotImplementedError for `wrap`."""
+    if wrap:
+        raise NotImplementedError("fill_diagonal_: wrap=True is not supported, fill two parts")
+    aten.diagonal(self).fill_(fill_value)
+    return self
+
+
+composite(
+    "fill_diagonal_(Tensor(a!) self, Scalar fill_value, bool wrap=False) -> Tensor(a!)",
+    _fill_diagonal,
+    samples=calls((Arg((3, 4), grad=False), 5.0), (Arg((3, 3), "int64"), 2)),
+    oracle=lambda torch: torch.Tensor.fill_diagonal_,
+    tolerance="exact",
+    surface="method",
+)

@@ -1,0 +1,376 @@
+"""Rows of views that show all of a tensor in another shape or order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...._tensor.dtype import dtype as Dtype
+from ...._tensor.geometry import Geometry, contiguous_strides, geometry
+from ...._tensor.tensor import Tensor
+from ...rules import wrap_dim, wrap_dims
+from ...samples import Arg, Sample, calls
+from ...samples import views as view_samples
+from ...spec import aten, composite, op
+
+
+def resolve_size(size: tuple[int, ...], numel: int) -> tuple[int, ...]:
+    """`size` with its -1 filled in; RuntimeError in torch's words when it does not fit."""
+    known, free = 1, None
+    for i, n in enumerate(size):
+        if n == -1:
+            if free is not None:
+                raise RuntimeError("only one dimension can be inferred")
+            free = i
+        elif n < 0:
+            raise RuntimeError(f"invalid shape dimension {n}")
+        else:
+            known *= n
+    if known == numel and free is None:
+        return size
+    if free is None or (known == 0 and numel) or (known and numel % known):
+        raise RuntimeError(f"shape '{list(size)}' is invalid for input of size {numel}")
+    if known == 0:
+        raise RuntimeError(
+            f"cannot reshape tensor of 0 elements into shape {list(size)} because the unspecified"
+            " dimension size -1 can be any value and is ambiguous"
+        )
+    return (*size[:free], numel // known, *size[free + 1 :])
+
+
+def view_strides(g: Geometry, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Strides that show `g`'s elements as `shape` without a copy, None if there are none.
+
+    Walks runs of dimensions that are contiguous with each other, as torch's computeStride does.
+    """
+    if g.numel == 0:
+        return g.strides if g.shape == shape else contiguous_strides(shape)
+    if g.contiguous or not g.ndim:
+        return contiguous_strides(shape)
+    strides = [0] * len(shape)
+    at = len(shape) - 1
+    base, old_run, new_run = g.strides[-1], 1, 1
+    for d in range(g.ndim - 1, -1, -1):
+        old_run *= g.shape[d]
+        if d and (g.shape[d - 1] == 1 or g.strides[d - 1] == old_run * base):
+            continue
+        while at >= 0 and (new_run < old_run or shape[at] == 1):
+            strides[at] = new_run * base
+            new_run *= shape[at]
+            at -= 1
+        if new_run != old_run:
+            return None
+        if d:
+            base, old_run, new_run = g.strides[d - 1], 1, 1
+    return tuple(strides) if at == -1 else None
+
+
+def _view(self: Geometry, size: tuple[int, ...]) -> Geometry:
+    shape = resolve_size(size, self.numel)
+    strides = view_strides(self, shape)
+    if strides is None:
+        raise RuntimeError(
+            "view size is not compatible with input tensor's size and stride (at least one"
+            " dimension spans across two contiguous subspaces). Use .reshape(...) instead."
+        )
+    return self.at(shape, strides)
+
+
+op(
+    "view(Tensor(a) self, int[] size) -> Tensor(a)",
+    infer=_view,
+    grad={"self": lambda grad, self_geom: aten.reshape(grad, self_geom.shape)},
+    samples=view_samples(((2, 3), (3, 2)), ((6,), (2, -1)), ((4, 1), (2, 2))),
+    tolerance="exact",
+    surface="method",
+)
+
+
+def _view_dtype(self: Geometry, dtype: Dtype) -> Geometry:
+    old, new = self.dtype.itemsize, dtype.itemsize
+    if old == new:
+        return geometry(self.shape, self.strides, self.offset, dtype, self.device)
+    if not self.ndim:
+        raise RuntimeError(
+            f"self.dim() cannot be 0 to view {self.dtype.legacy} as {dtype.legacy} (different"
+            " element sizes)"
+        )
+    if self.strides[-1] != 1:
+        raise RuntimeError(
+            f"self.stride(-1) must be 1 to view {self.dtype.legacy} as {dtype.legacy} (different"
+            f" element sizes), but got {self.strides[-1]}"
+        )
+    last = self.shape[-1] * old // new
+    strides = (*(s * old // new for s in self.strides[:-1]), 1)
+    shape = (*self.shape[:-1], last)
+    return geometry(shape, strides, self.offset * old // new, dtype, self.device)
+
+
+op(
+    "view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)",
+    infer=_view_dtype,
+    grad={},
+    tolerance="exact",
+    surface="method",
+    samples=calls(
+        Sample((Arg((2, 3)),), {"dtype": "int32"}),
+        Sample((Arg((2, 4), "int16"),), {"dtype": "int32"}),
+    ),
+    oracle=lambda torch: torch.Tensor.view,
+)
+
+op(
+    "alias(Tensor(a) self) -> Tensor(a)",
+    infer=lambda self: self,
+    grad={"self": lambda grad: grad},
+    tolerance="exact",
+    surface="none",
+    samples=view_samples(((2, 3),), ((),)),
+    oracle=lambda torch: torch.ops.aten.alias,
+)
+
+
+def _transpose(self: Geometry, dim0: int, dim1: int) -> Geometry:
+    a, b = wrap_dim(dim0, self.ndim), wrap_dim(dim1, self.ndim)
+    if not self.ndim:
+        return self
+    order = list(range(self.ndim))
+    order[a], order[b] = b, a
+    return _permuted(self, order)
+
+
+def _permuted(g: Geometry, order: Any) -> Geometry:
+    return g.at(tuple(g.shape[d] for d in order), tuple(g.strides[d] for d in order))
+
+
+op(
+    "transpose(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
+    infer=_transpose,
+    grad={"self": lambda grad, dim0, dim1: aten.transpose(grad, dim0, dim1)},
+    samples=view_samples(((2, 3), 0, 1), ((2, 3, 4), -1, 0)),
+    tolerance="exact",
+    inplace=True,
+)
+
+
+def _t(self: Geometry) -> Geometry:
+    if self.ndim > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {self.ndim}D")
+    return self if self.ndim < 2 else _permuted(self, (1, 0))
+
+
+op(
+    "t(Tensor(a) self) -> Tensor(a)",
+    infer=_t,
+    grad={"self": lambda grad: aten.t(grad)},
+    samples=view_samples(((2, 3),), ((3,),)),
+    tolerance="exact",
+    inplace=True,
+)
+
+
+def _permute(self: Geometry, dims: tuple[int, ...]) -> Geometry:
+    if len(dims) != self.ndim:
+        raise RuntimeError(
+            "permute(sparse_coo): number of dimensions in the tensor input does not match the"
+            f" length of the desired ordering of dimensions i.e. input.dim() = {self.ndim} is not"
+            f" equal to len(dims) = {len(dims)}"
+        )
+    order = [wrap_dim(d, self.ndim) for d in dims]
+    if len(set(order)) != len(order):
+        raise RuntimeError("permute(): duplicate dims are not allowed.")
+    return _permuted(self, order)
+
+
+def _inverse(dims: tuple[int, ...]) -> tuple[int, ...]:
+    order = [d % len(dims) for d in dims]
+    return tuple(order.index(i) for i in range(len(order)))
+
+
+op(
+    "permute(Tensor(a) self, int[] dims) -> Tensor(a)",
+    infer=_permute,
+    grad={"self": lambda grad, dims: aten.permute(grad, _inverse(dims))},
+    samples=view_samples(((2, 3, 4), (2, 0, 1))),
+    tolerance="exact",
+)
+
+
+def _expand(self: Geometry, size: tuple[int, ...], implicit: bool = False) -> Geometry:
+    lead = len(size) - self.ndim
+    if lead < 0:
+        raise RuntimeError(
+            f"expand(torch.{self.dtype.legacy}Tensor{{{list(self.shape)}}}, size={list(size)}):"
+            f" the number of sizes provided ({len(size)}) must be greater or equal to the number of"
+            f" dimensions in the tensor ({self.ndim})"
+        )
+    shape, strides = [], []
+    for i, n in enumerate(size):
+        have = self.shape[i - lead] if i >= lead else 1
+        if n == -1 and i < lead:
+            raise RuntimeError(
+                f"The expanded size of the tensor ({n}) isn't allowed in a leading, non-existing"
+                f" dimension {i}"
+            )
+        n = have if n == -1 else n
+        if have not in (1, n):
+            raise RuntimeError(
+                f"The expanded size of the tensor ({n}) must match the existing size ({have}) at"
+                f" non-singleton dimension {i}.  Target sizes: {list(size)}.  Tensor sizes:"
+                f" {list(self.shape)}"
+            )
+        shape.append(n)
+        kept = i >= lead and have == n
+        strides.append(self.strides[i - lead] if kept else 0)
+    return self.at(tuple(shape), tuple(strides))
+
+
+op(
+    "expand(Tensor(a) self, int[] size, *, bool implicit=False) -> Tensor(a)",
+    infer=_expand,
+    grad={"self": lambda grad, self_geom: aten.sum_to_size(grad, self_geom.shape)},
+    samples=view_samples(((2, 1), (2, 3)), ((3,), (2, -1))),
+    tolerance="exact",
+    surface="method",
+)
+
+
+def _squeeze(self: Geometry, dim: tuple[int, ...] | None = None) -> Geometry:
+    dims = range(self.ndim) if dim is None else {wrap_dim(d, self.ndim) for d in dim}
+    kept = [i for i in range(self.ndim) if i not in dims or self.shape[i] != 1]
+    return self.at(tuple(self.shape[i] for i in kept), tuple(self.strides[i] for i in kept))
+
+
+op(
+    "squeeze(Tensor(a) self, int[1]? dim=None) -> Tensor(a)",
+    infer=_squeeze,
+    grad={"self": lambda grad, self_geom: aten.reshape(grad, self_geom.shape)},
+    samples=view_samples(((2, 1, 3, 1),), ((2, 1, 3), 1), ((2, 1, 1), (0, 2))),
+    tolerance="exact",
+    inplace=True,
+)
+
+
+def _unsqueeze(self: Geometry, dim: int) -> Geometry:
+    rank = self.ndim + 1
+    if not -rank <= dim < rank:
+        wrap_dim(dim, rank)
+    dim %= rank
+    stride = self.shape[dim] * self.strides[dim] if dim < self.ndim else 1
+    return self.at(
+        (*self.shape[:dim], 1, *self.shape[dim:]),
+        (*self.strides[:dim], stride, *self.strides[dim:]),
+    )
+
+
+op(
+    "unsqueeze(Tensor(a) self, int dim) -> Tensor(a)",
+    infer=_unsqueeze,
+    grad={"self": lambda grad, dim: aten.squeeze(grad, dim)},
+    samples=view_samples(((2, 3), 0), ((2, 3), -1), ((2, 3), 1)),
+    tolerance="exact",
+    inplace=True,
+)
+
+
+def _reshape(self: Tensor, shape: tuple[int, ...]) -> Tensor:
+    g = self._geom
+    size = resolve_size(tuple(shape), g.numel)
+    if g.contiguous or view_strides(g, size) is not None:
+        return aten.view(self, size)
+    return aten.view(aten.clone(self, memory_format="contiguous"), size)
+
+
+composite(
+    "reshape(Tensor(a) self, int[] shape) -> Tensor(a)",
+    _reshape,
+    samples=view_samples(((2, 3), (3, 2)), ((6,), (2, -1)), ((), (1, 1))),
+    tolerance="exact",
+)
+
+
+def _flatten(self: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    first, last = wrap_dim(start_dim, self.ndim), wrap_dim(end_dim, self.ndim)
+    if first > last:
+        raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
+    if not self.ndim:
+        return aten.reshape(self, (1,))
+    if first == last:
+        return self
+    shape = self.shape
+    size = 1
+    for n in shape[first : last + 1]:
+        size *= n
+    return aten.reshape(self, (*shape[:first], size, *shape[last + 1 :]))
+
+
+composite(
+    "flatten(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)",
+    _flatten,
+    samples=view_samples(((2, 3, 4),), ((2, 3, 4), 1), ((),)),
+    tolerance="exact",
+)
+
+
+def _unflatten(self: Tensor, dim: int, sizes: tuple[int, ...]) -> Tensor:
+    dim = wrap_dim(dim, self.ndim)
+    size = resolve_size(tuple(sizes), self.shape[dim])
+    return aten.view(self, (*self.shape[:dim], *size, *self.shape[dim + 1 :]))
+
+
+composite(
+    "unflatten(Tensor(a) self, int dim, int[] sizes) -> Tensor(a)",
+    _unflatten,
+    samples=view_samples(((2, 6), 1, (2, 3)), ((6,), 0, (-1, 2))),
+    tolerance="exact",
+)
+
+
+def _movedim(
+    self: Tensor, source: int | tuple[int, ...], destination: int | tuple[int, ...]
+) -> Tensor:
+    sources = wrap_dims((source,) if isinstance(source, int) else source, self.ndim)
+    targets = wrap_dims((destination,) if isinstance(destination, int) else destination, self.ndim)
+    rest = iter(d for d in range(self.ndim) if d not in sources)
+    order = [sources[targets.index(i)] if i in targets else next(rest) for i in range(self.ndim)]
+    return aten.permute(self, tuple(order))
+
+
+composite(
+    "movedim(Tensor(a) self, int[1] source, int[1] destination) -> Tensor(a)",
+    _movedim,
+    samples=view_samples(((2, 3, 4), 0, 2), ((2, 3, 4), (0, 1), (-1, 0))),
+    tolerance="exact",
+)
+composite(
+    "adjoint(Tensor(a) self) -> Tensor(a)",
+    lambda self: aten.conj_of(aten.transpose(self, -2, -1)),
+    samples=view_samples(((2, 3),), ((2, 3, 4),)),
+    tolerance="exact",
+)
+composite(
+    "view_as(Tensor(a) self, Tensor other) -> Tensor(a)",
+    lambda self, other: aten.view(self, other.shape),
+    surface="method",
+    samples=calls((Arg((2, 3)), Arg((3, 2), grad=False))),
+    tolerance="exact",
+)
+composite(
+    "reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)",
+    lambda self, other: aten.reshape(self, other.shape),
+    surface="method",
+    samples=calls((Arg((2, 3)), Arg((3, 2), grad=False))),
+    tolerance="exact",
+)
+composite(
+    "expand_as(Tensor(a) self, Tensor other) -> Tensor(a)",
+    lambda self, other: aten.expand(self, other.shape),
+    surface="method",
+    samples=calls((Arg((3, 1)), Arg((2, 3, 4), grad=False))),
+    tolerance="exact",
+)
+composite(
+    "ravel(Tensor(a) self) -> Tensor(a)",
+    lambda self: aten.reshape(aten.contiguous(self), (-1,)),
+    samples=view_samples(((2, 3),), ((),)),
+    tolerance="exact",
+)

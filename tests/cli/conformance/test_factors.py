@@ -1,0 +1,57 @@
+"""Designs: all pairs of levels meet, the plain case is first, cases name what they differ in."""
+
+from itertools import combinations, product
+
+import pytest
+from mindtorch_npu.conformance.cases.case import CaseNameError, parse
+from mindtorch_npu.conformance.cases.design import design, levels_of, sample_of
+from mindtorch_npu.conformance.cases.factors import covering, factor, plain
+from mindtorch_npu.conformance.cases.spaces.space import Scope
+from mindtorch_npu.conformance.cases.spaces.table import space_of
+
+from mindtorch.ops import OPS
+
+FACTORS = [factor("row", *range(9)), factor("dtype", *"abcdef"), factor("layout", *"xyz"),
+           factor("keepdim", "no", "yes")]  # fmt: skip
+
+
+@pytest.mark.parametrize("strength", [2, 3])
+def test_every_tuple_of_levels_meets(strength):
+    small = [f if len(f.levels) <= 8 else factor(f.name, *f.levels[:8]) for f in FACTORS]
+    found = list(covering(small, strength))
+    for several in combinations(small, strength):
+        met = {tuple(case[f.name] for f in several) for case in found}
+        assert met == set(product(*(f.levels for f in several)))
+
+
+def test_design_is_far_smaller_than_the_product_and_starts_plain():
+    found = list(covering(FACTORS, 2))
+    assert found[0] == plain(FACTORS)
+    assert len(found) < 9 * 6 * 3 * 2 / 2
+
+
+def test_same_design_on_every_call():
+    assert list(covering(FACTORS, 2)) == list(covering(FACTORS, 2))
+
+
+@pytest.mark.parametrize("name", ["add", "sum", "matmul", "gather", "cat", "convolution",
+                                  "native_layer_norm", "avg_pool2d", "topk"])  # fmt: skip
+def test_designed_cases_are_named_by_factors_and_make_a_call(name):
+    cases = list(design(OPS[name], ("float32", "float16"), "quick"))
+    assert len(cases) > 20
+    for case in cases[::7]:
+        assert parse(case.id) == case
+        assert sample_of(OPS[name], case).args
+
+
+def test_sizes_that_kernels_block_by_are_among_a_reductions_rows():
+    rows = next(f for f in space_of("sum").factors(OPS["sum"], Scope(("float32",)))
+                if f.name == "row")  # fmt: skip
+    assert {"65", "513", "1025", "4097", "65537"} <= set(rows.levels)
+
+
+def test_unknown_factor_and_level_are_named():
+    with pytest.raises(CaseNameError, match="none of its row's factors"):
+        levels_of(parse("sum/functional/colour=blue"))
+    with pytest.raises(CaseNameError, match="ValueError"):
+        sample_of(OPS["sum"], parse("sum/functional/row=long"))

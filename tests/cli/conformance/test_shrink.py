@@ -1,0 +1,58 @@
+"""Shrinking: what a failure does not need goes, sizes end at the boundary, dtypes are told."""
+
+from mindtorch_npu.check.causes import kinds, paragraph
+from mindtorch_npu.conformance.cases.case import designed
+from mindtorch_npu.conformance.record.result import Result
+from mindtorch_npu.conformance.run.shrink import shrink
+
+PLAIN = {"form": "functional", "dtype": "float32", "row": "5", "layout": "contiguous",
+         "values": "normal", "keepdim": "no"}  # fmt: skip
+DTYPES = ("float32", "float16", "int32")
+CASE = designed("sum", "out", {"dtype": "float16", "row": "4097", "layout": "stepped",
+                               "values": "nan", "keepdim": "yes"})  # fmt: skip
+
+
+def levels(case):
+    return {**PLAIN, **dict(case.factors)}
+
+
+def test_row_length_remains_with_its_exact_boundary():
+    cause = shrink(CASE, PLAIN, DTYPES, lambda c: int(levels(c)["row"]) > 1024)
+    assert cause.text() == "wrong for row length > 1024, any dtype"
+    assert cause.sizes == {"row": (1024, 1025)}
+    assert cause.case.form == "functional"
+
+
+def test_two_conditions_remain_together_and_the_dtype_is_named():
+    def fails(case):
+        found = levels(case)
+        return (found["dtype"], found["layout"], found["values"]) == ("float16", "stepped", "nan")
+
+    cause = shrink(CASE, PLAIN, DTYPES, fails)
+    assert cause.text() == "wrong for layout = stepped and values = nan, only float16"
+    assert cause.passing_dtypes == ("float32", "int32")
+
+
+def test_failure_of_the_plain_case_says_so():
+    assert "already in the plain case, any dtype" in shrink(
+        CASE, PLAIN, DTYPES, lambda _: True).text()  # fmt: skip
+
+
+def test_few_cases_are_run():
+    ran = []
+    shrink(CASE, PLAIN, DTYPES, lambda c: bool(ran.append(c)) or levels(c)["values"] == "nan")
+    assert len(ran) <= 48
+
+
+def test_paragraph_begins_with_the_cause_and_names_kinds_of_defect():
+    cause = shrink(CASE, PLAIN, DTYPES, lambda c: int(levels(c)["row"]) > 1024).as_json()
+    pattern = {"wrong": 3, "elements": 64, "text": "a tail: the last 3 of 64", "blocks": "··█"}
+    failure = Result(CASE.id, "sum", "out", "FAIL", cause=cause, pattern=pattern)
+    item = paragraph("sum", [failure])
+    assert item.title.text == "sum: wrong for row length > 1024, any dtype"
+    told = dict(item.details)
+    assert told["map"] == "··█"
+    assert "a block size" in told["fits"]
+    assert "a loop's tail" in told["fits"]
+    assert "--case sum/functional/dtype=float16/row=1025" in told["again"]
+    assert any("type" in k for k in kinds({**cause, "passing": ["int32"]}, failure))

@@ -1,0 +1,110 @@
+"""A recording is cases of `check` on any install, and is shown in other forms."""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+
+import compiled
+import layered
+import pytest
+
+from aclnn_bindings.layers import recording_file
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("recorded") / "calls.rec"
+    program = str(compiled.build("samples/layer_norm"))
+    assert layered.run("--record", str(path), "--data", "first", "--", program).code == 0
+    return path
+
+
+@pytest.fixture(scope="module")
+def without_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("recorded") / "calls.rec"
+    assert layered.record(path, str(compiled.build("samples/matmul"))).code == 0
+    return path
+
+
+def check(path: Path, folder: Path, **environment: str) -> layered.Outcome:
+    book = str(folder / "journal.jsonl")
+    words = ("check", "--simulator", "--from", str(path), "--journal", book)
+    return layered.command(*words, **environment)
+
+
+def test_each_distinct_launch_is_a_case(recorded: Path, tmp_path: Path) -> None:
+    outcome = check(recorded, tmp_path)
+    assert outcome.code == 0, outcome.out + outcome.err
+    assert "1 PASS" in outcome.out
+
+
+def test_a_wrong_kernel_fails_the_recorded_case(recorded: Path, tmp_path: Path) -> None:
+    outcome = check(recorded, tmp_path, ACLSIM_FAULTS="layernorm:tail")
+    assert outcome.code == 1
+    assert "FAIL  aclnnLayerNorm#0/functional/s0" in outcome.out
+    assert f"--from {recorded}" in " ".join(outcome.out.split())
+
+
+def test_without_recorded_data_fresh_elements_are_drawn(without_data: Path, tmp_path: Path) -> None:
+    outcome = check(without_data, tmp_path)
+    assert outcome.code == 0, outcome.out + outcome.err
+    assert "float32[2, 3]" not in outcome.err
+    assert "1 PASS" in outcome.out
+
+
+def test_a_page_and_a_trace_have_every_call(recorded: Path, tmp_path: Path) -> None:
+    page, trace = tmp_path / "page.html", tmp_path / "trace.json"
+    words = ("report", str(recorded), "--html", str(page), "--perfetto", str(trace))
+    assert layered.command(*words).code == 0
+    events = json.loads(trace.read_text())["traceEvents"]
+    assert {"aclInit", "aclnnLayerNorm", "aclFinalize"} <= {e["name"] for e in events}
+    assert all(e["dur"] > 0 and e["ph"] == "X" for e in events)
+    assert "aclnnLayerNorm" in page.read_text()
+    shown = layered.command("report", str(recorded))
+    assert "aclnnLayerNorm" in shown.out
+
+
+def test_another_file_is_refused_by_report_and_check(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.write_text("no recording")
+    for outcome in (layered.command("report", str(other)), check(other, tmp_path)):
+        assert outcome.code != 0
+        assert "no recording of version 1" in outcome.err
+
+
+def test_probe_is_content_where_everything_called_is_there(recorded: Path) -> None:
+    good = layered.command("probe", "--simulator", "--from", str(recorded))
+    assert good.code == 0, good.err
+    assert "0 missing or changed here" in good.out
+    assert "aclnnLayerNorm" in good.out
+
+
+def test_probe_names_what_an_install_lacks_or_declares_otherwise(tmp_path: Path) -> None:
+    path = tmp_path / "calls.rec"
+    writer = recording_file.Writer(path)
+    install = {"root": "/", "version": "1", "kind": "cann"}
+    writer.add_json(recording_file.HEADER, {"version": 1, "dtypes": {}, "install": install,
+                                            "monotonic_ns": 0, "command": []})  # fmt: skip
+    functions = [["aclnnLost", [], True], ["aclrtFree", [["p", 8, "int64_t"]], False]]
+    writer.add_json(recording_file.FUNCTIONS, functions)
+    rows = b"".join(struct.pack("<BBHIQQIiII3Q", 1, 0, 0, function, function, 0, 1, *([0] * 6))
+                    for function in (0, 1))  # fmt: skip
+    writer.add(recording_file.Chunk(recording_file.ROWS, 1, 1, 1, rows))
+    writer.close()
+    outcome = layered.command("probe", "--simulator", "--from", str(path))
+    assert outcome.code == 1
+    assert "2 missing or changed here" in outcome.out
+    assert "exported by no library" in outcome.out
+    assert "parameter 1 is void *, was int64_t" in outcome.out
+
+
+def test_bench_times_each_distinct_launch_and_adds_up(recorded: Path, tmp_path: Path) -> None:
+    base = str(tmp_path / "base.json")
+    words = ("bench", "--simulator", "--from", str(recorded), "--seconds", "0.05")
+    first = layered.command(*words, "--json", base)
+    assert first.code == 0, first.out + first.err
+    assert "1 of 1 launches were timed" in first.out
+    again = layered.command(*words, "--against", base)
+    assert "1 workloads with the baseline" in again.out

@@ -1,0 +1,56 @@
+"""A failure of queued work stays with its device until a caller has seen it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+_PROGRAM = """
+import gc
+import mindtorch as torch
+from mindtorch._backends.npu import runtime
+
+x, bad = torch.arange(4.0).npu(), torch.tensor([99]).npu()
+torch.npu.synchronize()
+torch_runtime = runtime.cann().runtime
+
+
+def fail_on_a_stream():
+    stream = torch.npu.Stream()
+    with torch.npu.stream(stream):
+        x.index_select(0, bad)
+    return stream
+
+
+{action}
+"""
+ACTIONS = {
+    "empty_cache": "x.index_select(0, bad); torch.npu.empty_cache()",
+    "synchronize": "x.index_select(0, bad); torch.npu.synchronize()",
+    "close": "x.index_select(0, bad); torch_runtime.close()",
+    "exit": "x.index_select(0, bad)",
+    "a stream that dies, then a read": "fail_on_a_stream(); gc.collect(); print((x + 1).cpu())",
+}
+
+
+def run(action):
+    program = _PROGRAM.format(action=action)
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("name", ACTIONS)
+def test_a_failure_that_nobody_asked_about_is_told_at_the_next_occasion(name):
+    done = run(ACTIONS[name])
+    assert "507015" in done.stderr
+    assert "tensor(" not in done.stdout
+
+
+def test_what_was_seen_is_not_told_again():
+    done = run(
+        "try:\n    x.index_select(0, bad); torch.npu.empty_cache()\n"
+        "except RuntimeError:\n    pass\nprint((x + 1).cpu().tolist())"
+    )
+    assert done.stdout.strip() == "[1.0, 2.0, 3.0, 4.0]", done.stderr
+    assert "507015" not in done.stderr

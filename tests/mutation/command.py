@@ -1,0 +1,161 @@
+"""The command line of the mutation tests."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable
+
+import click
+
+from . import book, runner, score, tree
+from .hunt import Verdict
+from .sites import Mutant
+
+
+@click.group()
+def main() -> None:
+    """Plant faults into the simulator's kernels, one at a time, and see what `check` catches."""
+
+
+@main.command()
+@click.option("--jobs", default=2, show_default=True)
+def build(jobs: int) -> None:
+    """Build the instrumented simulator: all mutants in one install, switched at run time."""
+    mutants = tree.build(jobs)
+    for kind, count in Counter(m.kind for m in mutants).most_common():
+        click.echo(f"{count:6d} {kind}")
+    click.echo(f"{len(mutants)} mutants in {len({m.file for m in mutants})} files")
+
+
+def _chosen(files: tuple[str, ...], kinds: tuple[str, ...], keys: tuple[str, ...]) -> list[Mutant]:
+    return [
+        m for m in tree.load()
+        if (not files or any(m.file.startswith(f) for f in files))
+        and (not kinds or m.kind in kinds) and (not keys or any(k in m.key for k in keys))
+    ]  # fmt: skip
+
+
+_FILE = click.option("--file", "files", multiple=True, help="Only files that start like this.")
+_KIND = click.option("--kind", "kinds", multiple=True, help="Only these kinds.")
+_OP = click.option("--op", "ops", multiple=True, help="Only cases of these rows.")
+_KEY = click.option("--key", "keys", multiple=True, help="Only names that contain this.")
+
+
+@main.command(name="list")
+@_FILE
+@_KIND
+@_KEY
+def list_(files: tuple[str, ...], kinds: tuple[str, ...], keys: tuple[str, ...]) -> None:
+    """Print the mutants of the last build: kind and name."""
+    for mutant in _chosen(files, kinds, keys):
+        click.echo(f"{mutant.kind:12s} {mutant.key}")
+
+
+@main.command()
+@_FILE
+@_KIND
+@_KEY
+@_OP
+@click.option("--sample", default=0, help="Draw this many by --seed; 0: all.")
+@click.option("--seed", default=0, show_default=True)
+@click.option("--most", default=300, show_default=True, help="Cases of quick per mutant; 0: all.")
+@click.option("--full", default=0, help="After those, this many cases of --level full.")
+@click.option("--jobs", default=1, show_default=True)
+@click.option("--minutes", default=0.0, help="Stop after this long.")
+@click.option("--name", default="run", show_default=True, help="Of the verdicts; resumes them.")
+@click.option("-v", "--verbose", is_flag=True, help="One line for every mutant.")
+def run(
+    files: tuple[str, ...], kinds: tuple[str, ...], keys: tuple[str, ...],
+    ops: tuple[str, ...], sample: int, seed: int,
+    most: int, full: int, jobs: int, minutes: float, name: str, verbose: bool,
+) -> None:  # fmt: skip
+    """Hunt mutants: run the cases that reach each one until a case fails because of it."""
+    mutants = runner.sampled(_chosen(files, kinds, keys), sample, seed)
+    quick = runner.quick_map(jobs=jobs, ops=ops)
+    found = runner.run(mutants, quick, book.where(name), jobs=jobs, seed=seed, most=most,
+                       most_full=full, seconds=minutes * 60)  # fmt: skip
+    verdicts = _followed(found, len(mutants), verbose)
+    click.echo(score.summary(list(book.judged(verdicts, book.equivalents()))))
+
+
+def _followed(found: Iterable[Verdict], total: int, verbose: bool) -> list[Verdict]:
+    verdicts: list[Verdict] = []
+    started = told = time.monotonic()
+    for verdict in found:
+        verdicts.append(verdict)
+        if verbose:
+            word = f"{verdict.state} {verdict.level}".strip()
+            click.echo(f"{word:15s} {verdict.tried:4d} {verdict.kind:12s} {verdict.key} "
+                       f"{verdict.case}")  # fmt: skip
+        if time.monotonic() - told > 30:
+            told = time.monotonic()
+            click.echo(f"{len(verdicts)} of {total} after {told - started:.0f} s")
+    return verdicts
+
+
+@main.command()
+@click.option("--most", default=0, help="Cases of quick per bug; 0: all that reach it.")
+@click.option("--full", default=2000, show_default=True, help="Then so many of --level full.")
+@click.option("--jobs", default=1, show_default=True)
+@_OP
+@click.option("--again", is_flag=True, help="Forget earlier verdicts and what reaches what.")
+@click.argument("names", nargs=-1)
+def bugs(
+    most: int, full: int, jobs: int, ops: tuple[str, ...], again: bool, names: tuple[str, ...]
+) -> None:
+    """Say of every hand-written bug whether `check` catches it: at quick, at full, or not."""
+    mutants = [m for m in tree.load() if m.kind == "bug"
+               and (not names or any(n in m.after for n in names))]  # fmt: skip
+    path = book.where("bugs")
+    if again:
+        path.unlink(missing_ok=True)
+    quick = runner.quick_map(again, jobs, ops)
+    caught: Counter[str] = Counter()
+    for verdict in runner.run(mutants, quick, path, jobs=jobs, most=most, most_full=full):
+        word = f"caught at {verdict.level}" if verdict.state == "killed" else verdict.state
+        caught[word] += 1
+        click.echo(f"{word:16s} {verdict.after:55s} {verdict.case}", nl=True)
+    click.echo(", ".join(f"{n} {w}" for w, n in caught.most_common()))
+
+
+@main.command()
+@click.option("--name", default="run", show_default=True, help="Of the verdicts.")
+@click.option("--kind", "kinds", multiple=True, help="Only these kinds.")
+def survivors(name: str, kinds: tuple[str, ...]) -> None:
+    """Print the mutants that no case caught, by file and function."""
+    verdicts = book.judged(book.read(book.where(name)).values(), book.equivalents())
+    click.echo(score.survivors([v for v in verdicts if not kinds or v.kind in kinds]))
+
+
+@main.command()
+@click.option("--name", default="run", show_default=True, help="Of the verdicts.")
+@click.option("--words", default="", help="How these verdicts came about, for the page.")
+def report(name: str, words: str) -> None:
+    """Write the scores of a run down for the page: tests/mutation/scores.json."""
+    verdicts = list(book.judged(book.read(book.where(name)).values(), book.equivalents()))
+    bugs_found = list(book.read(book.where("bugs")).values())
+    score.write(verdicts, bugs_found, words)
+    click.echo(f"{score.SCORES}: {len(verdicts)} mutants")
+
+
+@main.command()
+@click.option("--minutes", default=3.0, show_default=True, help="Of hunting.")
+@click.option("--jobs", default=2, show_default=True)
+def sample(minutes: float, jobs: int) -> None:
+    """Hunt the sample of floor.toml in a build of its own; exit 1 below the floor."""
+    floor = score.floor()
+    tree.use(tree.SAMPLE)
+    every = [m for k in tree.kernels() for m in k.mutants if m.file in floor.files]
+    chosen = runner.sampled(every, floor.count, floor.seed)
+    tree.build(jobs, {m.key for m in chosen})
+    mutants = runner.sampled(tree.load(), 0, floor.seed)
+    quick = runner.quick_map(jobs=jobs, ops=floor.ops)
+    found = runner.run(mutants, quick, book.where("sample"), jobs=jobs, seed=floor.seed,
+                       most=floor.cases, seconds=minutes * 60)  # fmt: skip
+    verdicts = list(book.judged(_followed(found, len(mutants), False), book.equivalents()))
+    click.echo(score.survivors(verdicts))
+    click.echo(score.summary(verdicts))
+    problem = floor.problem(verdicts)
+    if problem:
+        raise click.ClickException(problem)

@@ -1,0 +1,111 @@
+"""Owns one worker of `check` over the instrumented simulator: the only door to the check engine."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Final
+
+from mindtorch_npu.conformance.cases.cases import Plan
+from mindtorch_npu.conformance.record.result import FAILING
+from mindtorch_npu.conformance.run import engine
+from mindtorch_npu.conformance.run.pool import Process, Setup
+
+from . import tree
+from .board import Board
+
+_MEMORY: Final = 8 << 30  # bytes of address space: a mutant that asks for more is out of memory
+_START_SECONDS: Final = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What `check` says of one case: its verdict, whether that is a failure, and why."""
+
+    case: str
+    verdict: str
+    reason: str = ""
+    seconds: float = 0.0
+
+    @property
+    def failing(self) -> bool:
+        return self.verdict in FAILING
+
+
+class WorkerFailedError(RuntimeError):
+    """No worker starts over the instrumented simulator; the message is what it said."""
+
+
+class Judge:
+    """Runs cases one at a time with a mutant on; replaces its worker when that dies or hangs."""
+
+    def __init__(self) -> None:
+        self.board = Board()
+        self.setup = Setup(home=str(tree.install()), environ={
+            "ACLSIM_MUTANTS": str(self.board.path), "ACLSIM_STRICT": "error",
+        })  # fmt: skip
+        self.environment: dict[str, Any] = {}
+        self._process: Process | None = None
+        self.served = 0  # cases since the worker started
+
+    def __enter__(self) -> Judge:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        self.restart()
+        self.board.close()
+
+    def restart(self) -> None:
+        """End the worker; the next case gets a fresh one."""
+        if self._process is not None:
+            self._process.kill()
+        self._process, self.served = None, 0
+
+    def open(self) -> Process:
+        """The worker, started if need be."""
+        if self._process is None:
+            process = Process(self.setup)
+            hello = process.receive(_START_SECONDS)
+            if not isinstance(hello, dict) or "hello" not in hello:
+                process.kill()
+                raise WorkerFailedError(f"{hello}: {process.last_words()}")
+            resource.prlimit(process.child.pid, resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+            self.environment, self._process = hello["hello"], process
+        return self._process
+
+    def cases(self, ops: Sequence[str], level: str) -> list[str]:
+        """Names of the cases that `check` runs for rows at a level, without those on meta."""
+        self.open()
+        request = engine.Request(tuple(ops), Plan(level), self.setup)
+        return [c.id for c in engine.select(request, self.environment) if c.form != "meta"]
+
+    def run(self, case: str, seconds: float = 60.0, seed: int = 0) -> Answer:
+        """The verdict of one case; CRASH and HANG end the worker."""
+        process = self.open()
+        process.send({"cases": [case], "seed": seed, "once": True})
+        answer: Answer | None = None
+        while True:
+            message = process.receive(seconds)
+            if not isinstance(message, dict):
+                self.restart()
+                verdict = "HANG" if message == "late" else "CRASH"
+                return answer or Answer(case, verdict)
+            if "result" in message:
+                found = message["result"]
+                answer = Answer(case, found["verdict"], found.get("reason", ""), found["seconds"])
+                if answer.verdict == "POISONED":
+                    self.restart()
+                    return answer
+            if "done" in message and answer is not None:
+                self.served += 1
+                return answer
+
+
+def every_op() -> tuple[str, ...]:
+    """The rows that `check --all` runs."""
+    return engine.find_ops((), (), True)

@@ -1,0 +1,132 @@
+"""Owns scores: how many mutants of each kind and operator are killed, and how that is told."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from .hunt import Verdict
+from .sites import KINDS
+
+FLOOR: Final = Path(__file__).with_name("floor.toml")
+SCORES: Final = Path(__file__).with_name("scores.json")
+STATES: Final = ("quick", "full", "survived", "equivalent", "unreached")
+
+
+def state_of(verdict: Verdict) -> str:
+    """The column of a verdict: quick or full for where it was killed, else its state."""
+    return verdict.level if verdict.state == "killed" else verdict.state
+
+
+def share(counts: Counter[str], *, full: bool) -> float | None:
+    """Percent killed of the reached and not equivalent; None where there is none."""
+    killed = counts["quick"] + (counts["full"] if full else 0)
+    judged = counts["quick"] + counts["full"] + counts["survived"]
+    return 100 * killed / judged if judged else None
+
+
+def by_kind(verdicts: Iterable[Verdict]) -> dict[str, Counter[str]]:
+    """Counts of states by kind, in the order of KINDS."""
+    found: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS if kind != "bug"}
+    for verdict in verdicts:
+        if verdict.kind in found:
+            found[verdict.kind][state_of(verdict)] += 1
+    return {k: c for k, c in found.items() if c}
+
+
+def by_file(verdicts: Iterable[Verdict]) -> dict[str, Counter[str]]:
+    """Counts of states by kernel file."""
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    for verdict in verdicts:
+        found[verdict.file][state_of(verdict)] += 1
+    return dict(sorted(found.items()))
+
+
+def by_operator(verdicts: Iterable[Verdict]) -> dict[str, Counter[str]]:
+    """Counts by operator over the mutants of its kernels (not of the loops that all share)."""
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    for verdict in verdicts:
+        if verdict.file.startswith("ops/"):
+            for op in verdict.ops:
+                found[op][state_of(verdict)] += 1
+    return dict(sorted(found.items()))
+
+
+def percent(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1f}"
+
+
+def summary(verdicts: Sequence[Verdict]) -> str:
+    """A table for the terminal: one line for each kind, then all."""
+    lines = [f"{'kind':12s}" + "".join(f"{s:>11s}" for s in STATES) + "    quick %     full %"]
+    whole: Counter[str] = Counter()
+    for kind, counts in [*by_kind(verdicts).items(), ("all", whole)]:
+        if kind != "all":
+            whole.update(counts)
+        lines.append(f"{kind:12s}" + "".join(f"{counts[s]:11d}" for s in STATES)
+                     + f"{percent(share(counts, full=False)):>11s}"
+                     + f"{percent(share(counts, full=True)):>11s}")  # fmt: skip
+    return "\n".join(lines)
+
+
+def survivors(verdicts: Iterable[Verdict]) -> str:
+    """Survivors by file and function: what was changed, where, and which operators reach it."""
+    lines = []
+    place = ("", "")
+    left = [v for v in verdicts if v.state == "survived"]
+    for v in sorted(left, key=lambda v: (v.file, v.line, v.key)):
+        if (v.file, v.function) != place:
+            place = (v.file, v.function)
+            ops = ", ".join(v.ops[:6]) + (f" and {len(v.ops) - 6} more" if len(v.ops) > 6 else "")
+            lines.append(f"\n{v.file} {v.function}  ({ops})")
+        lines.append(f"  {v.line:4d} {v.kind:11s} {v.before}  ->  {v.after}   [{v.tried} cases]")
+    return "\n".join(lines)
+
+
+def write(verdicts: Sequence[Verdict], bugs: Sequence[Verdict], words: str) -> None:
+    """Keep the counts, so that the page can be made without running anything."""
+    data: dict[str, Any] = {
+        "words": words,
+        "kinds": {k: dict(c) for k, c in by_kind(verdicts).items()},
+        "files": {k: dict(c) for k, c in by_file(verdicts).items()},
+        "operators": {k: dict(c) for k, c in by_operator(verdicts).items()},
+        "bugs": {v.after: state_of(v) for v in sorted(bugs, key=lambda v: v.after)},
+    }
+    SCORES.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", "utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """What the sampled part must reach: measured numbers, less what chance takes."""
+
+    seed: int
+    count: int
+    cases: int
+    reached: int
+    percent: float
+    files: tuple[str, ...] = ()
+    ops: tuple[str, ...] = ()
+
+    def problem(self, verdicts: Iterable[Verdict]) -> str:
+        """What is below the floor, and what to do; nothing when it holds."""
+        counts: Counter[str] = Counter(state_of(v) for v in verdicts)
+        judged = counts["quick"] + counts["full"] + counts["survived"]
+        killed = share(counts, full=True)
+        if judged < self.reached:
+            return (f"only {judged} sampled mutants are reached, the floor is {self.reached}: "
+                    "cases were lost, or time was too short")  # fmt: skip
+        if killed is None or killed < self.percent:
+            return (f"{percent(killed)} % of the sampled mutants are killed, the floor is "
+                    f"{self.percent} %: see the survivors above")  # fmt: skip
+        return ""
+
+
+def floor(path: Path = FLOOR) -> Floor:
+    """The floor as it is written down."""
+    found = tomllib.loads(path.read_text("utf-8"))["sample"]
+    return Floor(**{k: tuple(v) if isinstance(v, list) else v for k, v in found.items()})

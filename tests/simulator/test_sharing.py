@@ -1,0 +1,31 @@
+"""Memory, events and notifies that several processes, devices or mappings share."""
+
+from __future__ import annotations
+
+import pytest
+from compiled import run
+
+# Parts of programs/sharing.cpp.
+PARTS = (
+    "addresses",
+    "stale_notices",
+    "adjacent_mappings",
+    "memory_of_another_process",
+    "physical_memory_of_another_process",
+    "events_of_another_process",
+    "notifies_between_devices",
+)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_part_behaves_as_documented(part: str) -> None:
+    outcome = run("sharing", part)
+    assert outcome.code == 0, outcome.out + outcome.err
+    assert "done" in outcome.out
+
+
+def test_strict_mode_takes_adjacent_mappings_for_one_range() -> None:
+    outcome = run("sharing", "adjacent_mappings", ACLSIM_STRICT="report")
+    assert outcome.code == 0, outcome.out + outcome.err
+    # The program asks for one byte too many on purpose.
+    assert outcome.kinds() == ["copy-past-allocation"], outcome.findings
