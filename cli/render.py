@@ -94,10 +94,10 @@ Block = Heading | Line | Facts | Grid | Items | Code
 
 def console(file: IO[str] | None = None) -> Console:
     """The console of a command; a pipe gets a fixed width (unless COLUMNS is set) and no colour."""
-    made = Console(file=file or sys.stdout, theme=_THEME, highlight=False)
-    if not made.is_terminal and "COLUMNS" not in os.environ:
-        made.width = _PIPED_WIDTH
-    return made
+    out = Console(file=file or sys.stdout, theme=_THEME, highlight=False)
+    if not out.is_terminal and "COLUMNS" not in os.environ:
+        out.width = _PIPED_WIDTH
+    return out
 
 
 def show(blocks: Iterable[Block], on: Console | None = None) -> None:

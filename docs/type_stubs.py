@@ -176,6 +176,8 @@ def _method(name: str, member: Any, rows: Any) -> str:
                 f"    def {name}({', '.join(p for p in ('self', params) if p)}) -> {result}: ...\n"
             )
         row = rows.get(name) or rows.get(name.rstrip("_"))
+    if row is None and name in _OPERATORS:
+        return f"    def {name}(self, other: Tensor | Number) -> Tensor: ...\n"
     if row is None:
         return (
             f"    def {name}(self, *args: Any, **kwargs: Any) -> Any: ...\n"

@@ -115,13 +115,13 @@ def __getattr__(name: str) -> _Any:
     if name in _SUBMODULES:
         return _importlib.import_module("." + name, __name__)
     if name in _PLACES:
-        found = getattr(_importlib.import_module("." + _PLACES[name], __name__), name)
+        attribute = getattr(_importlib.import_module("." + _PLACES[name], __name__), name)
     else:
         from ._functional import publish as _functional
 
-        found = _functional.function(name)
-    globals()[name] = found
-    return found
+        attribute = _functional.function(name)
+    globals()[name] = attribute
+    return attribute
 
 
 def __dir__() -> list[str]:

@@ -37,11 +37,11 @@ class autocast(ContextDecorator):  # noqa: N801 - torch's name
 
     def __enter__(self) -> autocast:  # type: ignore[override]
         self.before = LOCAL.autocast
-        held = dict(self.before or {})
-        held.pop(self.device_type, None)
+        settings = dict(self.before or {})
+        settings.pop(self.device_type, None)
         if self.enabled:
-            held[self.device_type] = self.dtype
-        LOCAL.autocast = held
+            settings[self.device_type] = self.dtype
+        LOCAL.autocast = settings
         activate(1)
         return self
 
@@ -62,8 +62,8 @@ def is_autocast_enabled(device_type: str = "npu") -> bool:
 
 def get_autocast_dtype(device_type: str) -> dt.dtype:
     """The dtype that autocast uses for a device type."""
-    found: dt.dtype = (LOCAL.autocast or {}).get(device_type) or _defaults[device_type]
-    return found
+    dtype: dt.dtype = (LOCAL.autocast or {}).get(device_type) or _defaults[device_type]
+    return dtype
 
 
 def custom_fwd(fwd: Any = None, *, device_type: str = "npu", cast_inputs: Any = None) -> Any:

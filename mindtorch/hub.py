@@ -44,9 +44,9 @@ def download_url_to_file(
                     part.write(chunk)
                     digest.update(chunk)
             part.close()
-            found = digest.hexdigest()[: len(hash_prefix or "")]
-            if hash_prefix and found != hash_prefix:
-                raise RuntimeError(f'invalid hash value (expected "{hash_prefix}", got "{found}")')
+            prefix = digest.hexdigest()[: len(hash_prefix or "")]
+            if hash_prefix and prefix != hash_prefix:
+                raise RuntimeError(f'invalid hash value (expected "{hash_prefix}", got "{prefix}")')
             os.replace(part.name, target)
         finally:
             Path(part.name).unlink(missing_ok=True)
@@ -67,11 +67,11 @@ def load_state_dict_from_url(
     folder = Path(model_dir or os.path.join(get_dir(), "checkpoints"))
     folder.mkdir(parents=True, exist_ok=True)
     name = file_name or os.path.basename(urlparse(url).path)
-    held = folder / name
-    if not held.exists():
+    path = folder / name
+    if not path.exists():
         match = _HASH.search(name) if check_hash else None
-        download_url_to_file(url, str(held), match.group(1) if match else None, progress)
-    return load(str(held), map_location=map_location)
+        download_url_to_file(url, str(path), match.group(1) if match else None, progress)
+    return load(str(path), map_location=map_location)
 
 
 def load(repo_or_dir: str, model: str, *args: Any, **kwargs: Any) -> Any:

@@ -16,9 +16,9 @@ def define(schema: str, **fields: Any) -> Op:
     `infer` is its shape rule, `grad` its derivative; kernels come as `cpu=`, `aclnn=`, `lower=`
     or through `register_kernel`.
     """
-    made = op(schema, **fields)
-    publish(made)
-    return made
+    row = op(schema, **fields)
+    publish(row)
+    return row
 
 
 def register_kernel(
@@ -28,6 +28,6 @@ def register_kernel(
     if name not in OPS:
         raise RuntimeError(f"register_kernel: no op named {name!r}; declare it with define() first")
     if fn is None:
-        return lambda given: register_kernel(name, device, given, meta=meta) or given
+        return lambda kernel: register_kernel(name, device, kernel, meta=meta) or kernel
     registry.register(name, device, fn, meta=meta)
     return None

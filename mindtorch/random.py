@@ -36,12 +36,12 @@ def fork_rng(
     if not enabled:
         yield
         return
-    held = [default_generator("cpu")]
-    held += [default_generator(f"{device_type}:{d}" if isinstance(d, int) else d)
+    generators = [default_generator("cpu")]
+    generators += [default_generator(f"{device_type}:{d}" if isinstance(d, int) else d)
              for d in devices or ()]  # fmt: skip
-    states = [g.get_state() for g in held]
+    states = [g.get_state() for g in generators]
     try:
         yield
     finally:
-        for generator, state in zip(held, states, strict=True):
+        for generator, state in zip(generators, states, strict=True):
             generator.set_state(state)

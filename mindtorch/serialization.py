@@ -38,19 +38,19 @@ def rebuild(
     requires_grad: bool = False, hooks: Any = None, metadata: Any = None,
 ) -> Tensor:  # fmt: skip
     """A tensor over a loaded storage (torch._utils._rebuild_tensor_v2)."""
-    held, dtype = storage
+    memory, dtype = storage
     shape, strides = _numbers(size, "size"), _numbers(stride, "stride")
     if len(shape) != len(strides) or offset < 0:
         raise RuntimeError(f"load: size {shape}, stride {strides}, offset {offset} fit no tensor")
     places = sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
     need = (offset + places + 1) * dtype.itemsize if 0 not in shape else 0
-    if need > held.nbytes:
+    if need > memory.nbytes:
         raise RuntimeError(
             f"load: a tensor of size {list(shape)}, stride {list(strides)} and offset {offset}"
-            f" needs {need} bytes of a storage of {held.nbytes}; the file is damaged"
+            f" needs {need} bytes of a storage of {memory.nbytes}; the file is damaged"
         )
-    made = wrap(geometry(shape, strides, offset, dtype, CPU), held)
-    return made.requires_grad_() if requires_grad else made
+    tensor = wrap(geometry(shape, strides, offset, dtype, CPU), memory)
+    return tensor.requires_grad_() if requires_grad else tensor
 
 
 def _numbers(values: Any, what: str) -> tuple[int, ...]:
@@ -112,9 +112,9 @@ class _Pickler(_PythonPickler):  # type: ignore[misc]
         return self.globals.setdefault(name, _Global("torch", name))
 
     def _write_global(self, obj: _Global) -> None:
-        held = self.memo.get(id(obj))
-        if held is not None:
-            self.write(self.get(held[0]))
+        memoized = self.memo.get(id(obj))
+        if memoized is not None:
+            self.write(self.get(memoized[0]))
             return
         self.write(pickle.GLOBAL + f"{obj.module}\n{obj.name}\n".encode())
         self.memoize(obj)
@@ -250,9 +250,9 @@ class _Unpickler(_PythonUnpickler):  # type: ignore[misc]
     dispatch[pickle.BUILD[0]] = load_build
 
     def find_class(self, module: str, name: str) -> Any:
-        found = _TENSOR_GLOBALS.get((module, name)) or _extra.get((module, name))
-        if found is not None:
-            return found
+        known = _TENSOR_GLOBALS.get((module, name)) or _extra.get((module, name))
+        if known is not None:
+            return known
         if module == "torch" and name in dt._BY_NAME:
             return dt._BY_NAME[name]
         if module == "torch" and name in _ALLOWED:

@@ -94,10 +94,10 @@ def from_host(runtime: Runtime, array: Any, stream: Stream | None = None) -> Dev
     row = BY_NUMPY.get(host.dtype.name)
     if row is None:
         raise ArgumentError(f"tensor of numpy {host.dtype}: ACL has no such element type")
-    made = empty(runtime, host.shape, row.name, stream)
+    filled = empty(runtime, host.shape, row.name, stream)
     if host.nbytes:
-        made.buffer.write(host.reshape(-1).view(np.uint8))
-    return made
+        filled.buffer.write(host.reshape(-1).view(np.uint8))
+    return filled
 
 
 def empty(

@@ -27,21 +27,21 @@ def launch_dynamic(
     `arguments` are as for `BoundOp.plan`, `addresses` the storages of their tensors. AclError as
     for a launch.
     """
-    given = iter(addresses)
-    made: list[Tensor] = []
+    buffers = iter(addresses)
+    tensors: list[Tensor] = []
     raw: list[Argument] = []
     try:
         for value in arguments:
             if isinstance(value, TensorSpec):
-                made.append(Tensor(runtime, value, next(given)))
-                raw.append(RawHandle(made[-1].descriptor))
+                tensors.append(Tensor(runtime, value, next(buffers)))
+                raw.append(RawHandle(tensors[-1].descriptor))
             else:
                 raw.append(value)
         op.plan(*raw).launch(stream, ())
         stream.synchronize()
-        return [_shape(runtime, tensor) for tensor in made]
+        return [_shape(runtime, tensor) for tensor in tensors]
     finally:
-        for tensor in made:
+        for tensor in tensors:
             tensor.close()
 
 

@@ -32,12 +32,12 @@ _STATUS: Final = ("aclnnStatus", "aclError")
 
 def outputs(params: Sequence[Param], values: Sequence[Any], declarations: Declarations) -> Any:
     """What the cells among `values` received: None, the one value, or a tuple of them."""
-    found = [
+    outputs = [
         value.value(unqualified(param.type.removesuffix("*").strip()), declarations.typedefs)
         for param, value in zip(params, values, strict=False)
         if isinstance(value, Cell)
     ]
-    return None if not found else found[0] if len(found) == 1 else tuple(found)
+    return None if not outputs else outputs[0] if len(outputs) == 1 else tuple(outputs)
 
 
 class BoundFunction:
@@ -119,9 +119,9 @@ class Temporaries:
             return address_of(self._kept[-1])
         return self._keep(self._descriptor(param, value, argument, addresses))
 
-    def _keep(self, made: Descriptor) -> int:
-        self._made.append(made)
-        return made.descriptor
+    def _keep(self, descriptor: Descriptor) -> int:
+        self._made.append(descriptor)
+        return descriptor.descriptor
 
     def _descriptor(
         self, param: Param, value: Any, argument: Argument, addresses: list[int]
@@ -145,7 +145,7 @@ class Temporaries:
         return arrays[param.kind](runtime, value)
 
     def close(self) -> None:
-        for made in reversed(self._made):
-            made.close()
+        for descriptor in reversed(self._made):
+            descriptor.close()
         self._made.clear()
         self._kept.clear()

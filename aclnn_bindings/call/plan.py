@@ -77,8 +77,8 @@ class Plan:
             raise ArgumentError(
                 f"plan of {self.name}: {len(addresses)} addresses, expected {self.inputs}"
             )
-        given = iter(addresses)
-        slots = ffi.new("uint64_t[]", [0 if own else next(given) for own in self._allocated])
+        buffers = iter(addresses)
+        slots = ffi.new("uint64_t[]", [0 if own else next(buffers) for own in self._allocated])
         if not lib.mt_run(self.address, stream.address, slots, len(self._allocated)):
             self.throw(stream)
         return tuple(int(slot) for slot, own in zip(slots, self._allocated, strict=True) if own)
@@ -139,13 +139,13 @@ class PlanCache:
 
 def roles_of(signature: Signature, phase: int) -> dict[int, int]:
     """Parameter index → role in the two-phase protocol, for the last parameter of each type."""
-    found: dict[int, int] = {}
+    roles: dict[int, int] = {}
     for ctype, role in _ROLES[phase].items():
         for at in range(len(signature.params) - 1, -1, -1):
             if unqualified(signature.params[at].type) == ctype:
-                found[at] = role
+                roles[at] = role
                 break
-    return found
+    return roles
 
 
 class PlanMaker:
@@ -162,9 +162,9 @@ class PlanMaker:
     def make(self, arguments: Sequence[Argument], allocate: frozenset[str]) -> Plan:
         """The plan; `arguments` are phase 1's in order, then the extra ones of phase 2."""
         try:
-            given = iter(arguments)
-            self._phase(1, self._op.workspace, given, allocate)
-            self._phase(2, self._op.execute, given, allocate)
+            remaining = iter(arguments)
+            self._phase(1, self._op.workspace, remaining, allocate)
+            self._phase(2, self._op.execute, remaining, allocate)
             self._check(lib.mt_plan_ready(self._address))
         except BaseException:
             lib.mt_plan_close(self._address)
@@ -177,14 +177,18 @@ class PlanMaker:
             throw(self._runtime.codes, op=self._op.name)
 
     def _phase(
-        self, phase: int, signature: Signature, given: Iterator[Argument], allocate: frozenset[str]
+        self,
+        phase: int,
+        signature: Signature,
+        remaining: Iterator[Argument],
+        allocate: frozenset[str],
     ) -> None:
         roles = roles_of(signature, phase)
         for at, param in enumerate(signature.params):
             if at in roles:
                 self._check(lib.mt_plan_role(self._address, phase, roles[at]))
             else:
-                self._argument(phase, param, next(given), param.name in allocate)
+                self._argument(phase, param, next(remaining), param.name in allocate)
 
     def _argument(self, phase: int, param: Param, value: Argument, own: bool) -> None:
         if value is None or isinstance(value, (int, RawHandle)):

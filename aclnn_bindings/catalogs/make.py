@@ -116,10 +116,10 @@ def compact_function(name: str, raw: Facts, specs: Facts, sets: DtypeSets) -> li
         dtypes = doc.get("dtypes", {}).get(param) or [DTYPES[d] for d in fact.get("dt", "").split()]
         mark, listed = "?" * bool(optional), sets.add(dtypes) if dtypes else ""
         row.append(f"{ctype}|{param}|{flow}{mark}|{listed}")
-    made = [raw["ret"], raw["header"], *row]
+    compact = [raw["ret"], raw["header"], *row]
     if name.endswith(PHASE_1):
-        settle_outputs(name, made)
-    return made
+        settle_outputs(name, compact)
+    return compact
 
 
 def borrow_directions(old: dict[str, list[Any]], new: dict[str, list[Any]]) -> None:

@@ -35,12 +35,12 @@ class Cause:
 
 def causes(report: Report, environ: Mapping[str, str]) -> tuple[Cause, ...]:
     """Every cause, errors first, in the order in which to deal with them."""
-    found = [*_of_search(report), *_of_environment(report, environ)]
+    likely = [*_of_search(report), *_of_environment(report, environ)]
     if report.install is not None:
         for rule in _RULES:
-            found += rule(report, environ)
+            likely += rule(report, environ)
     rank = {"error": 0, "warning": 1, "note": 2}
-    return tuple(sorted(dict.fromkeys(found), key=lambda cause: rank[cause.severity]))
+    return tuple(sorted(dict.fromkeys(likely), key=lambda cause: rank[cause.severity]))
 
 
 def _of_search(report: Report) -> Iterator[Cause]:
@@ -138,10 +138,10 @@ def _tables(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
         if table.problem:
             fix = "copy or install the file again, and compare its size with the source's"
             yield Cause("error", f"{library.name} {table.problem}", fix, str(library.path))
-        elif found := misfit(table):
-            wrong.setdefault(found, []).append(library.name)
-    for found, names in wrong.items():
-        yield Cause("error", f"{_several(names)} {found.reason}", found.fix)
+        elif reason := misfit(table):
+            wrong.setdefault(reason, []).append(library.name)
+    for reason, names in wrong.items():
+        yield Cause("error", f"{_several(names)} {reason.reason}", reason.fix)
 
 
 def _loading(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:

@@ -88,8 +88,8 @@ def take(
 def _problem(elf: Elf) -> str:
     if elf.fatal:
         return elf.problem
-    found = misfit(elf)
-    return found.reason if found else ""
+    problem = misfit(elf)
+    return problem.reason if problem else ""
 
 
 def _functions(
@@ -99,7 +99,7 @@ def _functions(
 ) -> dict[str, Function]:
     known = declared.functions if declared else {}
     types = Types(reference, declared) if reference and declared else None
-    found: dict[str, Function] = {}
+    functions: dict[str, Function] = {}
     for name, signature in known.items():
         if not signature.exported:
             continue
@@ -111,11 +111,11 @@ def _functions(
         if drift and where:
             status = Status.DRIFTED
         first, rest = (where[0], tuple(where[1:])) if where else ("", ())
-        found[name] = Function(name, status, first, signature.header, rest, drift)
+        functions[name] = Function(name, status, first, signature.header, rest, drift)
     for name, where in providers.items():
         if name not in known and PUBLIC.match(name):
-            found[name] = Function(name, Status.UNDECLARED, where[0], "", tuple(where[1:]))
-    return found
+            functions[name] = Function(name, Status.UNDECLARED, where[0], "", tuple(where[1:]))
+    return functions
 
 
 def _ops(functions: Mapping[str, Function], unusable: Mapping[str, str]) -> dict[str, Op]:

@@ -93,9 +93,9 @@ def _choose(
     if home is not None and steps[0].install is not None:
         return steps[0].install
     if headers is not None:
-        found = [s.install for s in steps if s.install and s.install.kind == "cann"]
-        if found:
-            return replace(found[0], include_dirs=(headers,))
+        installs = [s.install for s in steps if s.install and s.install.kind == "cann"]
+        if installs:
+            return replace(installs[0], include_dirs=(headers,))
         if not headers.is_dir():
             raise InstallNotFoundError(f"headers: {headers} is not a folder")
         alone = describe(headers, "--headers", environ, headers)
@@ -209,11 +209,11 @@ def _searched(install: Install) -> list[Library]:
 
 def _preload(install: Install) -> dict[str, str]:
     """Library name → path, of everything that a library of the install may need."""
-    found: dict[str, str] = {}
+    symbols: dict[str, str] = {}
     for folder in install.dependency_dirs():
         for path in folder.glob("lib*.so*"):
-            found.setdefault(path.name, str(path))
-    return found
+            symbols.setdefault(path.name, str(path))
+    return symbols
 
 
 def _smoke_request(

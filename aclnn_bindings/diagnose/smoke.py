@@ -198,12 +198,12 @@ def _tensor(api: Api, block: ctypes.c_void_p, cleanup: ExitStack) -> ctypes.c_vo
     strides = (ctypes.c_int64 * 2)(_SHAPE[1], 1)
     storage = (ctypes.c_int64 * 1)(_COUNT)
     where = [ctypes.cast(values, ctypes.c_void_p) for values in (dims, strides, storage)]
-    made = api.bind("aclCreateTensor")(
+    descriptor = api.bind("aclCreateTensor")(
         where[0], 2, api["ACL_FLOAT"], where[1], 0, api["ACL_FORMAT_ND"], where[2], 1, block
     )
-    if not made:
+    if not descriptor:
         raise CallFailed("aclCreateTensor returned NULL")
-    tensor = ctypes.c_void_p(made)
+    tensor = ctypes.c_void_p(descriptor)
     cleanup.callback(api.bind("aclDestroyTensor"), tensor)
     return tensor
 

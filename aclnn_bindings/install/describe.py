@@ -111,12 +111,12 @@ def describe(
     custom = tuple(
         Library(v.library, "custom", v.name) for v in packages if v.library and not v.shadowed
     )
-    found = read_versions(root)
+    versions = read_versions(root)
     return Install(
         root=root,
         found_via=found_via,
-        kind="simulator" if found.simulator else "cann",
-        versions=found,
+        kind="simulator" if versions.simulator else "cann",
+        versions=versions,
         include_dirs=includes + tuple(v.include for v in packages if v.include),
         libraries=custom + libraries,
         vendors=packages,

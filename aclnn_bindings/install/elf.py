@@ -116,13 +116,15 @@ def _section_end(data: mmap.mmap) -> int:
 def _truncated(path: Path, data: mmap.mmap, end: int) -> Elf:
     """What the loader would still find; the file is fatal to it when a loaded part is lost."""
     reason = f"is truncated: its section table ends at byte {end} of {len(data)}"
-    found = read_segments(data[:])
-    if found is None or found.end > len(data) or not found.symbols:
+    segments = read_segments(data[:])
+    if segments is None or segments.end > len(data) or not segments.symbols:
         return Elf(path, len(data), _machine(data), problem=reason, fatal=True)
     row = struct.Struct("<" + _SYMBOL[64])
-    exports = _exports(found.symbols, found.names, row, True)
+    exports = _exports(segments.symbols, segments.names, row, True)
     kept = f"{reason}; what the loader reads is still there"
-    return Elf(path, len(data), _machine(data), found.soname, exports, found.needed, problem=kept)
+    return Elf(
+        path, len(data), _machine(data), segments.soname, exports, segments.needed, problem=kept
+    )
 
 
 def _bytes(data: mmap.mmap, section: Any) -> bytes:
@@ -131,14 +133,14 @@ def _bytes(data: mmap.mmap, section: Any) -> bytes:
 
 def _exports(table: bytes, text: bytes, row: struct.Struct, wide: bool) -> frozenset[str]:
     """Defined global and weak names; read with struct, for tables of 100,000 symbols."""
-    found = set()
+    names = set()
     for entry in row.iter_unpack(table[: len(table) // row.size * row.size]):
         name, info, other, index = (entry[0], *entry[1:4]) if wide else (entry[0], *entry[3:6])
         bind, kind, hidden = info >> 4, info & 15, other & 3 in (1, 2)
         if not index or hidden or bind not in _GLOBAL_OR_WEAK or kind not in _CALLABLE_OR_DATA:
             continue
-        found.add(text[name : text.index(b"\0", name)].decode("utf-8", "replace"))
-    return frozenset(found)
+        names.add(text[name : text.index(b"\0", name)].decode("utf-8", "replace"))
+    return frozenset(names)
 
 
 def _dynamic(section: Any) -> dict[str, Any]:

@@ -102,9 +102,9 @@ def declarations(install: Install) -> Declarations:
     DeclarationsUnknownError when it has neither, since calling by guess corrupts memory.
     """
     if install.include_dirs:
-        found = headers.load(install.include_dirs)
-        if found.functions:
-            return found
+        parsed = headers.load(install.include_dirs)
+        if parsed.functions:
+            return parsed
     version = catalog_version(install)
     if version is None:
         raise DeclarationsUnknownError(

@@ -83,14 +83,14 @@ def _enter(
 ) -> Step:
     """The install at `path`, or in the usual places below it."""
     for root in (path, *(path / below for below in _BELOW)):
-        found = describe(root, via, environ, headers) if root.is_dir() else None
-        if found is None:
+        described = describe(root, via, environ, headers) if root.is_dir() else None
+        if described is None:
             continue
         real = Path(os.path.realpath(root))
         if real in seen:
             return Step(via, root, "duplicate", f"the install of {seen[real]}")
         seen[real] = via
-        return Step(via, root, "found", install=found)
+        return Step(via, root, "found", install=described)
     return Step(via, path, "empty", f"{path} holds neither headers nor libraries of CANN")
 
 

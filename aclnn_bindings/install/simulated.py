@@ -57,10 +57,10 @@ def products() -> tuple[str, ...]:
 
 def findings(report: Path) -> list[Finding]:
     """What strict mode wrote to a report (JSON lines, see docs/simulator.md), oldest first."""
-    found = []
+    lines = []
     for line in report.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
-        found.append(
+        lines.append(
             Finding(
                 what=row["finding"],
                 call=row["call"],
@@ -71,4 +71,4 @@ def findings(report: Path) -> list[Finding]:
                 count=row["count"],
             )
         )
-    return found
+    return lines

@@ -33,12 +33,12 @@ class Vendor:
 
 def vendors(root: Path, environ: Mapping[str, str]) -> tuple[Vendor, ...]:
     """The custom packages that an install at `root` would use, first wins."""
-    found: list[Vendor] = []
+    packages: list[Vendor] = []
     for vendor in (*_from_environment(environ), *_from_opp(root, environ)):
-        same = next((v for v in found if _same_file(v.library, vendor.library)), None)
+        same = next((v for v in packages if _same_file(v.library, vendor.library)), None)
         shadow = f"same file as {same.name}, priority {same.priority}" if same else ""
-        found.append(replace(vendor, priority=len(found), shadowed=shadow))
-    return tuple(found)
+        packages.append(replace(vendor, priority=len(packages), shadowed=shadow))
+    return tuple(packages)
 
 
 def _same_file(a: Path | None, b: Path | None) -> bool:

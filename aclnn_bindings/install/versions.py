@@ -83,8 +83,8 @@ def _toolkit_files(root: Path) -> Iterator[tuple[Path, str]]:
 
 def _opp(root: Path) -> str | None:
     for name in ("opp/version.info", "share/info/opp/version.info", "opp/scene.info"):
-        if found := _key(root / name, "Version"):
-            return found
+        if version := _key(root / name, "Version"):
+            return version
     return None
 
 

@@ -154,9 +154,9 @@ class _Rows:
         dtypes = tuple(self.data["dtype_sets"][int(listed)].split()) if listed else ()
         types = self.data["typedefs"], self.data["enums"], self.data["structs"]
         kind = kind_of(ctype, *types) or Kind.STRUCT
-        made = Param(name, ctype, kind, _DIRECTIONS[flow[0]], flow.endswith("?"), dtypes)
-        self.params[text] = made
-        return made
+        param = Param(name, ctype, kind, _DIRECTIONS[flow[0]], flow.endswith("?"), dtypes)
+        self.params[text] = param
+        return param
 
     def struct(self, name: str, row: list[Any]) -> Struct:
         header, kind, size, align, fields = row

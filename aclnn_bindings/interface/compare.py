@@ -75,8 +75,8 @@ def _changes(a: Declarations, b: Declarations) -> Iterator[Change]:
         yield from _members(f"{name}::", "enum", a.enums[name], b.enums[name])
     yield from _members("", "constant", a.constants, b.constants)
     for name in sorted(a.structs.keys() & b.structs.keys()):
-        if found := _struct(a.structs[name], b.structs[name]):
-            yield found
+        if difference := _struct(a.structs[name], b.structs[name]):
+            yield difference
 
 
 def _members(

@@ -59,10 +59,10 @@ BY_NUMPY: Final[Mapping[str, DType]] = {row.numpy: row for row in _ROWS if row.n
 
 def dtype(name: str) -> DType:
     """The element type called `name`, with or without `ACL_`; ArgumentError for an unknown one."""
-    found = DTYPES.get(name) or DTYPES.get(canonical(name))
-    if found is None:
+    row = DTYPES.get(name) or DTYPES.get(canonical(name))
+    if row is None:
         raise ArgumentError(f"dtype {name!r}: expected one of {', '.join(DTYPES)}")
-    return found
+    return row
 
 
 def canonical(name: str) -> str:

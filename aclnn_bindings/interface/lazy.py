@@ -17,10 +17,10 @@ class LazyMapping(Mapping[str, T], Generic[T]):
         self._made: dict[str, T] = {}
 
     def __getitem__(self, name: str) -> T:
-        made = self._made.get(name)
-        if made is None:
-            made = self._made[name] = self._build(name, self._rows[name])
-        return made
+        entry = self._made.get(name)
+        if entry is None:
+            entry = self._made[name] = self._build(name, self._rows[name])
+        return entry
 
     def __contains__(self, name: object) -> bool:
         return name in self._rows

@@ -133,21 +133,21 @@ class OpSignature:
         """Each way in which the pair departs from the standard two-phase ABI; empty if none."""
         first = tuple(_bare(p.type) for p in self.workspace.params)
         second = tuple(_bare(p.type) for p in self.execute.params)
-        found = []
+        reasons = []
         if first[-2:] != _PHASE_ONE_TAIL:
-            found.append(f"phase 1 ends in ({', '.join(first[-2:])})")
+            reasons.append(f"phase 1 ends in ({', '.join(first[-2:])})")
         if missing := [t for t in _PHASE_TWO if t not in second]:
-            found.append(f"phase 2 lacks {', '.join(missing)}")
+            reasons.append(f"phase 2 lacks {', '.join(missing)}")
         if self.extra:
-            found.append(f"phase 2 also takes {', '.join(p.name or p.type for p in self.extra)}")
+            reasons.append(f"phase 2 also takes {', '.join(p.name or p.type for p in self.extra)}")
         elif not missing and second != _PHASE_TWO:
-            found.append(f"phase 2 takes ({', '.join(second)})")
+            reasons.append(f"phase 2 takes ({', '.join(second)})")
         if self.host_outputs:
-            found.append(f"host outputs {', '.join(p.name for p in self.host_outputs)}")
+            reasons.append(f"host outputs {', '.join(p.name for p in self.host_outputs)}")
         for phase in (self.workspace, self.execute):
             if not phase.returns.endswith(("Status", "Error", "int", "int32_t")):
-                found.append(f"{phase.name} returns {phase.returns}")
-        return tuple(found)
+                reasons.append(f"{phase.name} returns {phase.returns}")
+        return tuple(reasons)
 
 
 @dataclass(frozen=True, slots=True)

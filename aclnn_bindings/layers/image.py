@@ -207,7 +207,7 @@ class _Image:
         table = bytes(64)
         for name, kind, flags, place, size, link, info, align, entry in rows:
             loaded = 0 if name == b".shstrtab" else place
-            found = names.index(b"\0" + name + b"\0") + 1
-            table += struct.pack("<IIQQQQIIQQ", found, kind, flags, loaded, place, size, link,
+            start = names.index(b"\0" + name + b"\0") + 1
+            table += struct.pack("<IIQQQQIIQQ", start, kind, flags, loaded, place, size, link,
                                  info, align, entry)  # fmt: skip
         return table + names

@@ -101,12 +101,12 @@ def interpose(install: Install) -> Interposed:
             f"{platform.machine()}"
         )
     libraries = _chosen(install)
-    found = {path: exports(path) for path in libraries.values()}
+    exported = {path: exports(path) for path in libraries.values()}
     declared = _declared(install)
-    rows = table.functions((n for e in found.values() for n in e.names), declared)
+    rows = table.functions((n for e in exported.values() for n in e.names), declared)
     folder = Path(cache_folder()) / "layers" / _key(install, libraries)
     if not (folder / "complete").exists():
-        _make(folder, install, libraries, found, rows, declared)
+        _make(folder, install, libraries, exported, rows, declared)
     return Interposed(folder / "root", folder / "table", install, tuple(rows), declared)
 
 
@@ -135,11 +135,11 @@ class Exports:
 def exports(path: Path) -> Exports:
     """What the file at `path` exports; LayersUnavailableError if it is no readable library."""
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        found = read_segments(data)  # type: ignore[arg-type]  # a map is sliced like bytes
-    if found is None:
+        segments = read_segments(data)  # type: ignore[arg-type]  # a map is sliced like bytes
+    if segments is None:
         raise LayersUnavailableError(f"layers: {path} is no 64-bit library; see `probe`")
-    names = tuple(_function_names(found.symbols, found.names))
-    return Exports(found.soname or path.name, names, found.needed)
+    names = tuple(_function_names(segments.symbols, segments.names))
+    return Exports(segments.soname or path.name, names, segments.needed)
 
 
 def _function_names(symbols: bytes, text: bytes) -> Iterator[str]:
@@ -167,58 +167,58 @@ def _make(
     folder: Path,
     install: Install,
     libraries: Mapping[Path, Path],
-    found: Mapping[Path, Exports],
+    exported: Mapping[Path, Exports],
     rows: list[Function],
     declared: Declarations | None,
 ) -> None:
     """Everything below `folder`, complete or not at all."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    made = Path(tempfile.mkdtemp(prefix=".making-", dir=folder.parent))
+    unfinished = Path(tempfile.mkdtemp(prefix=".making-", dir=folder.parent))
     try:
-        (made / "table").write_bytes(table.write(rows, declared, arch()))
-        shims = _write_shims(made, folder, libraries, found, rows)
-        _mirror(install.root, made / "root", shims)
-        (made / "complete").touch()
+        (unfinished / "table").write_bytes(table.write(rows, declared, arch()))
+        shims = _write_shims(unfinished, folder, libraries, exported, rows)
+        _mirror(install.root, unfinished / "root", shims)
+        (unfinished / "complete").touch()
         try:
-            made.rename(folder)
+            unfinished.rename(folder)
         except OSError:  # another process was faster, or an interrupted one left rubble
             if not (folder / "complete").exists():
                 shutil.rmtree(folder, ignore_errors=True)
-                made.rename(folder)
+                unfinished.rename(folder)
     finally:
-        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def _write_shims(
-    made: Path,
+    unfinished: Path,
     folder: Path,
     libraries: Mapping[Path, Path],
-    found: Mapping[Path, Exports],
+    exported: Mapping[Path, Exports],
     rows: list[Function],
 ) -> dict[Path, Path]:
     """Place of a library in the install → its shim's final path; one shim per real file."""
     numbers = {row.name: i for i, row in enumerate(rows)}
-    by_real = {real: folder / "shims" / str(i) / found[real].soname
+    by_real = {real: folder / "shims" / str(i) / exported[real].soname
                for i, real in enumerate(dict.fromkeys(libraries.values()))}  # fmt: skip
     by_soname = {path.name: path for path in by_real.values()}
     for real, path in by_real.items():
-        facts = found[real]
+        facts = exported[real]
         others = [str(by_soname[n]) for n in facts.needed if n in by_soname and n != path.name]
         needed = (str(core_library()), *others, str(real))
         wanted = tuple(numbers[n] for n in facts.names)
         shim = image.Shim(facts.soname, str(real), needed, facts.names, wanted)
-        place = made / path.relative_to(folder)
+        place = unfinished / path.relative_to(folder)
         place.parent.mkdir(parents=True)
         place.write_bytes(image.write(shim, arch()))
     return {place: by_real[real] for place, real in libraries.items()}
 
 
-def _mirror(real: Path, made: Path, shims: Mapping[Path, Path]) -> None:
+def _mirror(real: Path, unfinished: Path, shims: Mapping[Path, Path]) -> None:
     """`made` as `real`, with each shim in its library's place."""
     opened = {parent for place in shims for parent in place.parents if place.is_relative_to(real)}
-    made.mkdir()
+    unfinished.mkdir()
     for entry in _entries(real):
-        target = made / entry.name
+        target = unfinished / entry.name
         if entry in shims:
             target.symlink_to(shims[entry])
         elif entry in opened and entry.is_dir():

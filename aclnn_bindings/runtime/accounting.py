@@ -46,7 +46,7 @@ class MemoryReport:
 
     def text(self) -> str:
         """Who holds how much, in one line."""
-        held = ", ".join(f"{name} {size(self.stats[f'{name}_bytes'])}" for name in _PURPOSES)
+        in_use = ", ".join(f"{name} {size(self.stats[f'{name}_bytes'])}" for name in _PURPOSES)
         streams = "; ".join(
             f"stream {row.stream:#x}: {size(row.tensors + row.workspaces + row.buffers)} in use, "
             f"{size(row.cached)} cached"
@@ -55,7 +55,7 @@ class MemoryReport:
         pending = size(self.stats["pending_bytes"])
         limit = self.stats["limit_bytes"]
         return (
-            f"this process holds {size(self.reserved)}: {held}, "
+            f"this process holds {size(self.reserved)}: {in_use}, "
             f"{size(self.stats['free_bytes'])} cached (largest block "
             f"{size(self.stats['largest_free_bytes'])}), {pending} waiting for other streams"
             + (f", limit {size(limit)}" if limit else "")

@@ -129,7 +129,7 @@ def throw(
     if code in _REASONS:
         kind, text = _REASONS[code]
         raise kind(f"{call}: {text.format(detail=detail)}")
-    given: Any = {"message": message, "op": op, "shapes": shapes, "dtypes": dtypes}
+    facts: Any = {"message": message, "op": op, "shapes": shapes, "dtypes": dtypes}
     if code == lib.MT_OVER_LIMIT:
-        raise AclOutOfMemoryError(call, code, **_OVER_LIMIT, **given)
-    raise codes.error(call, code, **given)
+        raise AclOutOfMemoryError(call, code, **_OVER_LIMIT, **facts)
+    raise codes.error(call, code, **facts)

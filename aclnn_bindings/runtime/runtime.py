@@ -198,9 +198,9 @@ class Runtime:
     def device(self, index: int | None = None) -> Device:
         """Device `index`, opened at its first use; the thread's current one by default."""
         index = self._current.device if index is None else index
-        found = self._devices.get(index)
-        if found is not None and lib.mt_session() == self._session:
-            return found
+        device = self._devices.get(index)
+        if device is not None and lib.mt_session() == self._session:
+            return device
         self.start()
         with self._lock:
             if index not in self._devices:

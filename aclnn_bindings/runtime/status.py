@@ -51,8 +51,8 @@ class AclError(BindingError, RuntimeError):
         lines = [f"{self.call} failed with {self.code} ({self.name})"]
         if self.phase is not None:
             lines[0] += f" in phase {self.phase} of {self.op or self.call}"
-        if given := self.given():
-            lines.append(f"given: {given}")
+        if operands := self.given():
+            lines.append(f"given: {operands}")
         if self.message:
             lines.append(f"CANN says: {self.message}")
         if self.remedy:
@@ -123,12 +123,12 @@ class StatusCodes:
 
     def name(self, code: int) -> str:
         """The symbol of `code`, such as `ACLNN_ERR_PARAM_INVALID`; empty if nobody declares it."""
-        found = self._names.get(code)
-        if found is None and code in _CODE_RANGE:
+        label = self._names.get(code)
+        if label is None and code in _CODE_RANGE:
             if self._catalog is None:
                 self._catalog = _names(_newest_catalog())
-            found = self._catalog.get(code)
-        return found or ""
+            label = self._catalog.get(code)
+        return label or ""
 
     def names(self) -> Mapping[int, str]:
         """Every code that is known, those of the install first."""

@@ -132,26 +132,26 @@ def _workloads(options: dict[str, Any]) -> list[Workload]:
     from ..conformance.run.engine import NothingSelectedError, find_ops
     from . import workloads
 
-    found: list[Workload] = []
+    chosen_work: list[Workload] = []
     if options["recording"]:
         from . import recorded
 
-        found += recorded.workloads_of(options["recording"], _declared(options))
+        chosen_work += recorded.workloads_of(options["recording"], _declared(options))
     dtypes = options["dtypes"] or ("",)
     for name in find_ops(options["ops"], (), False):
         what = OPS[name] if name in OPS else _operator(name, options)
         for dtype in dtypes:
             for shapes in options["shapes"]:
-                found.append(workloads.shaped(what, workloads.parse_shapes(shapes), dtype))
+                chosen_work.append(workloads.shaped(what, workloads.parse_shapes(shapes), dtype))
             if not options["shapes"] and (options["host_only"] or name not in OPS):
-                found.append(workloads.small(what, dtype))
+                chosen_work.append(workloads.small(what, dtype))
             elif not options["shapes"]:
-                found.append(workloads.default(what, dtype))
+                chosen_work.append(workloads.default(what, dtype))
     for name in options["sets"]:
-        found += [w for d in dtypes for w in workloads.named_set(name, d)]
-    if not found:
+        chosen_work += [w for d in dtypes for w in workloads.named_set(name, d)]
+    if not chosen_work:
         raise NothingSelectedError("nothing selected: name operators, or give --set")
-    return found
+    return chosen_work
 
 
 def _operator(name: str, options: dict[str, Any]) -> Any:
@@ -255,11 +255,11 @@ def _rates_grid(rows: list[Row], peaks: Peaks | None) -> Grid:
     compared = any(r.verdicts or r.note for r in rows)
     table: list[list[Content]] = []
     for row in rows:
-        found: list[Content] = [row.work.name]
+        cells: list[Content] = [row.work.name]
         if peaks is not None:
-            found += [f"{row.bandwidth / 1e9:.3g}", f"{row.bandwidth / peaks.bandwidth:.0%}",
+            cells += [f"{row.bandwidth / 1e9:.3g}", f"{row.bandwidth / peaks.bandwidth:.0%}",
                       f"{row.rate / 1e9:.3g}", f"{row.rate / peaks.compute:.0%}"]  # fmt: skip
-        table.append(found + (_against(row) if compared else []))
+        table.append(cells + (_against(row) if compared else []))
     columns = ["workload"]
     columns += ["GB/s", "of copy", "GFLOP/s", "of product"] if peaks is not None else []
     columns += ["against", "verdict"] if compared else []

@@ -25,15 +25,15 @@ def workloads_of(path: Path, declarations: Any) -> list[Workload]:
 
     The formula verifies results: what is wrong has no times.
     """
-    found = []
+    work_items = []
     for name in cases.distinct(path):
         try:
             what = cases.subject(path, name, declarations)
         except (UnknownSubjectError, NotAskableError):
             continue
         main = main_dtype(tensors_of(what.samples()[0]))
-        found.append(replace(workloads.small(what, main), op=name))
-    return found
+        work_items.append(replace(workloads.small(what, main), op=name))
+    return work_items
 
 
 def totals(path: Path, rows: Sequence[Row]) -> list[Block]:

@@ -45,8 +45,8 @@ def in_torch(op: Op, recipe: Recipe) -> Callable[[], Any]:
 
 
 def _function(torch: Any, name: str) -> Any:
-    found = getattr(torch, name, None) or getattr(torch.nn.functional, name, None)
-    return found if callable(found) else None
+    function = getattr(torch, name, None) or getattr(torch.nn.functional, name, None)
+    return function if callable(function) else None
 
 
 def in_numpy(op: Op, recipe: Recipe) -> Callable[[], Any]:

@@ -97,11 +97,13 @@ def _drawn(arg: Arg, rng: Any) -> Any:
 
 def _wrong(what: Target, run: Callable[[], Any], when: str = "") -> str:
     """What is wrong with the result, "" if it meets its class's rule."""
-    found = what.outputs(run)
+    outputs = what.outputs(run)
     if what.need.tier == "none":
         return ""
     reference = what.reference
-    for (dtype, got), expected, scale in zip(found, reference.values, reference.scale, strict=True):
+    for (dtype, got), expected, scale in zip(
+        outputs, reference.values, reference.scale, strict=True
+    ):
         sized = measure(got, expected, dtype, scale, what.need.accumulator)
         verdict = judge(what.need, dtype, sized, errors(got, expected, dtype))
         if not verdict.passed:
@@ -132,36 +134,36 @@ class Bench:
             return Row(work, problem=f"the reference refuses these inputs: {error}")
 
     def _row(self, work: Workload) -> Row:
-        made, found = inputs(work, self.wanted.seed), Row(work)
+        recipe, row = inputs(work, self.wanted.seed), Row(work)
         with torch.no_grad():
             try:
-                what = target(work.op, made, self.wanted.device, self.wanted.recording)
+                what = target(work.op, recipe, self.wanted.device, self.wanted.recording)
                 run = what.run()
-                found.problem = _wrong(what, run)
+                row.problem = _wrong(what, run)
             except ReferenceRefusesError:
                 raise
             except Exception as error:
-                found.problem = one_line(error)
-            if found.problem:
-                return found
+                row.problem = one_line(error)
+            if row.problem:
+                return row
             sizes = [(a.shape, a.itemsize) for a in what.reference.native]
-            itemsize = made.slots[0].array.itemsize if made.slots else 4
-            found.cost = cost(work, sizes, itemsize)
-            self._time(what, run, found)
-            found.problem = _wrong(what, run, " after timing")
-        return found
+            itemsize = recipe.slots[0].array.itemsize if recipe.slots else 4
+            row.cost = cost(work, sizes, itemsize)
+            self._time(what, run, row)
+            row.problem = _wrong(what, run, " after timing")
+        return row
 
-    def _time(self, what: Target, run: Callable[[], Any], found: Row) -> None:
+    def _time(self, what: Target, run: Callable[[], Any], row: Row) -> None:
         clock = self._clock(run)
         for kind in self.wanted.kinds:
-            found.times[kind] = self._sampled(getattr(clock, _METHODS[kind]))
+            row.times[kind] = self._sampled(getattr(clock, _METHODS[kind]))
         if self.wanted.cold:
-            found.times["cold"] = self._cold(what, found.work)
-        other = self._rival(what, found)
+            row.times["cold"] = self._cold(what, row.work)
+        other = self._rival(what, row)
         if other is None:
             return
-        kind = "e2e" if "e2e" in found.times else next(iter(found.times))
-        self._interleaved(clock, Clock(other, lambda: None), kind, found)
+        kind = "e2e" if "e2e" in row.times else next(iter(row.times))
+        self._interleaved(clock, Clock(other, lambda: None), kind, row)
 
     def _clock(self, run: Callable[[], Any]) -> Clock:
         if not self.npu:
@@ -185,23 +187,23 @@ class Bench:
         clock = self._clock(cold(lambda i: runs[i](), len(runs)))
         return self._sampled(clock.end_to_end)
 
-    def _rival(self, what: Target, found: Row) -> Callable[[], Any] | None:
-        stored = self.wanted.baseline.get(found.work.name)
+    def _rival(self, what: Target, row: Row) -> Callable[[], Any] | None:
+        stored = self.wanted.baseline.get(row.work.name)
         if stored:
-            found.rival = dict(stored)
-            shared = [k for k in found.times if k in stored]
-            found.verdicts = {k: compare(found.times[k], stored[k]) for k in shared}
+            row.rival = dict(stored)
+            shared = [k for k in row.times if k in stored]
+            row.verdicts = {k: compare(row.times[k], stored[k]) for k in shared}
         elif self.wanted.baseline:
-            found.note = "not in the baseline"
+            row.note = "not in the baseline"
         if self.wanted.against not in ("torch", "numpy"):
             return None
         try:
             return what.rival(self.wanted.against)
         except rivals.NoRivalError as error:
-            found.note = str(error)
+            row.note = str(error)
             return None
 
-    def _interleaved(self, ours: Clock, theirs: Clock, kind: str, found: Row) -> None:
+    def _interleaved(self, ours: Clock, theirs: Clock, kind: str, row: Row) -> None:
         """Alternate rounds of both sides, so that drift hits both alike."""
         limits = Limits(0.05, self.wanted.limits.sampling / _ROUNDS)
         mine, other = getattr(ours, _METHODS[kind]), theirs.end_to_end
@@ -210,8 +212,8 @@ class Bench:
         for _ in range(_ROUNDS):
             samples[0].extend(collect(mine, limits))
             samples[1].extend(collect(other, limits))
-        found.times[kind], found.rival[kind] = summarize(samples[0]), summarize(samples[1])
-        found.verdicts[kind] = compare(found.times[kind], found.rival[kind])
+        row.times[kind], row.rival[kind] = summarize(samples[0]), summarize(samples[1])
+        row.verdicts[kind] = compare(row.times[kind], row.rival[kind])
 
     def peaks(self) -> Peaks:
         """Measured copy bandwidth and float32 product rate of the device."""

@@ -77,14 +77,14 @@ def warm_up(sample: Callable[[], float], limits: Limits) -> None:
 
 def collect(sample: Callable[[], float], limits: Limits) -> list[float]:
     """Samples in µs until they converge: enough of them, and IQR / median below 2 %, or the cap."""
-    found: list[float] = []
+    times: list[float] = []
     started = time.perf_counter()
     while True:
-        found.append(sample())
+        times.append(sample())
         elapsed = time.perf_counter() - started
         if elapsed > limits.sampling:
-            return found
-        if len(found) >= _LEAST and elapsed > _LEAST_SECONDS and len(found) % 8 == 0:
-            q1, median, q3 = np.percentile(found, (25, 50, 75))
+            return times
+        if len(times) >= _LEAST and elapsed > _LEAST_SECONDS and len(times) % 8 == 0:
+            q1, median, q3 = np.percentile(times, (25, 50, 75))
             if median and (q3 - q1) / median < _CALM:
-                return found
+                return times

@@ -37,40 +37,40 @@ class Target(Protocol):
 class RowTarget:
     """A row of mindtorch."""
 
-    def __init__(self, op: Op, made: Recipe, device: str) -> None:
-        self.op, self.made, self.device = op, made, device
+    def __init__(self, op: Op, recipe: Recipe, device: str) -> None:
+        self.op, self.recipe, self.device = op, recipe, device
         self.need = requirement(op.name, op.tolerance)
-        self.reference = golden(op, made, self.need, "functional")
+        self.reference = golden(op, recipe, self.need, "functional")
 
     def run(self) -> Run:
         """The call with inputs of its own on the device."""
-        args, kwargs = self.made.fill(lambda slot: on_cpu(slot.array).to(self.device))
+        args, kwargs = self.recipe.fill(lambda slot: on_cpu(slot.array).to(self.device))
         function = self.op.entry("aten")
         return lambda: function(*args, **kwargs)
 
     def outputs(self, run: Run) -> list[tuple[str, Any]]:
         """(dtype, elements) of every result of one call."""
-        found = results(run())
+        outputs = results(run())
         synchronize(self.device)
-        return [(dtype_name(t), host(t)) for t in found]
+        return [(dtype_name(t), host(t)) for t in outputs]
 
     def rival(self, side: str) -> Run:
         make = rivals.in_torch if side == "torch" else rivals.in_numpy
-        return make(self.op, self.made)
+        return make(self.op, self.recipe)
 
 
 class OperatorTarget:
     """An ACLNN operator; its outputs are made once and written by every call."""
 
-    def __init__(self, name: str, made: Recipe, operator: Any) -> None:
-        self.made, self.name, self.operator = made, name, operator
+    def __init__(self, name: str, recipe: Recipe, operator: Any) -> None:
+        self.recipe, self.name, self.operator = recipe, name, operator
         self.need = self.operator.requirement("")
-        self.whole: Golden = self.operator.golden(made, self.need)
-        given = [k for k, a in enumerate(self.whole.native) if a is not None]
-        self.reference = self.whole.only(given)
+        self.whole: Golden = self.operator.golden(recipe, self.need)
+        present = [k for k, a in enumerate(self.whole.native) if a is not None]
+        self.reference = self.whole.only(present)
 
     def _launch(self) -> Launch:
-        trial: Any = SimpleNamespace(recipe=self.made, case=Case(self.name, "functional"))
+        trial: Any = SimpleNamespace(recipe=self.recipe, case=Case(self.name, "functional"))
         launch = Launch(trial, self.operator, self.whole, 0xFF)
         launch.prepare()
         return launch
@@ -82,19 +82,19 @@ class OperatorTarget:
         """(dtype, elements) of every result, of fresh inputs: an operator may write its inputs."""
         launch = self._launch()
         launch.run()
-        found = launch.read()
+        outputs = launch.read()
         kept = self.whole.only(sorted(launch.results))
-        self.reference = self.operator.settle(kept, found)
+        self.reference = self.operator.settle(kept, outputs)
         launch.close()
-        return [(a.dtype.name, a) for a in found]
+        return [(a.dtype.name, a) for a in outputs]
 
     def rival(self, side: str) -> Run:
         if side == "torch":
             raise rivals.NoRivalError(f"torch has no function {self.name}")
-        return lambda: self.operator.golden(self.made, self.need)
+        return lambda: self.operator.golden(self.recipe, self.need)
 
 
-def target(name: str, made: Recipe, device: str, recording: Path | None = None) -> Target:
+def target(name: str, recipe: Recipe, device: str, recording: Path | None = None) -> Target:
     """What the workload of `name` runs; UnknownSubjectError for an operator without a formula.
 
     With a `recording`, names are those of its distinct launches.
@@ -103,6 +103,6 @@ def target(name: str, made: Recipe, device: str, recording: Path | None = None) 
         from mindtorch._backends.npu import runtime
 
         declared = runtime.cann().declarations
-        found = recorded(recording, name, declared) if recording else subject(name, declared)
-        return OperatorTarget(name, made, found)
-    return RowTarget(OPS[name], made, device)
+        what = recorded(recording, name, declared) if recording else subject(name, declared)
+        return OperatorTarget(name, recipe, what)
+    return RowTarget(OPS[name], recipe, device)

@@ -99,12 +99,12 @@ def _typed(op: Any, sample: Sample, dtype: str, label: str = "") -> Workload:
 
 def parse_shapes(text: str) -> list[Shape]:
     """`1024x1024,1024` as shapes; WorkloadError for anything else."""
-    found = []
+    shapes = []
     for part in text.split(","):
         if part != "scalar" and not re.fullmatch(r"\d+(x\d+)*", part):
             raise WorkloadError(f"--shapes {text!r}: {part!r} is no shape such as 1024x1024")
-        found.append(() if part == "scalar" else tuple(int(n) for n in part.split("x")))
-    return found
+        shapes.append(() if part == "scalar" else tuple(int(n) for n in part.split("x")))
+    return shapes
 
 
 def shaped(op: Any, shapes: Sequence[Shape], dtype: str, label: str = "") -> Workload:

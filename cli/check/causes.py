@@ -57,19 +57,21 @@ def causes(results: Sequence[Result], extra: Sequence[str] = ()) -> Iterator[Blo
     for r in results:
         if r.verdict in FAILING:
             by_op.setdefault(r.op, []).append(r)
-    told = {op: found for op, found in by_op.items() if any(r.cause for r in found)}
+    told = {op: outcomes for op, outcomes in by_op.items() if any(r.cause for r in outcomes)}
     if not told:
         return
     yield Heading(f"Causes ({len(told)} of {len(by_op)} failing operators)")
-    yield Items([paragraph(op, found, extra) for op, found in list(told.items())[:_MOST]])
+    yield Items([paragraph(op, outcomes, extra) for op, outcomes in list(told.items())[:_MOST]])
 
 
-def paragraph(op: str, found: Sequence[Result], extra: Sequence[str] = ()) -> Item:
+def paragraph(op: str, results: Sequence[Result], extra: Sequence[str] = ()) -> Item:
     """The paragraph of one operator; `found` are its failing results."""
-    shrunk = sorted((r for r in found if r.cause), key=lambda r: len(str((r.cause or {})["case"])))
+    shrunk = sorted(
+        (r for r in results if r.cause), key=lambda r: len(str((r.cause or {})["case"]))
+    )
     first = shrunk[0]
     cause = first.cause or {}
-    details = [("cases", f"{len(found)} fail; this is the smallest")]
+    details = [("cases", f"{len(results)} fail; this is the smallest")]
     others = dict.fromkeys(str((r.cause or {})["text"]) for r in shrunk[1:])
     details += [("also", text) for text in others if text != cause["text"]][:2]
     details += _worst(first)
@@ -93,19 +95,19 @@ def _worst(r: Result) -> list[tuple[str, str]]:
 def kinds(cause: Mapping[str, Any], r: Result) -> list[str]:
     """Which kinds of defect would need just these factors."""
     levels = dict(part.partition("=")[::2] for part in str(cause["case"]).split("/")[2:])
-    found = [_KINDS[name] for name in levels if name in _KINDS]
-    found += [_VALUES[value] for name, value in levels.items()
+    known = [_KINDS[name] for name in levels if name in _KINDS]
+    known += [_VALUES[value] for name, value in levels.items()
               if name in ("values", "pattern") and value in _VALUES]  # fmt: skip
     if str(cause["case"]).split("/")[1] == "inplace":
-        found.append("the in-place form alone: its own kernel or its write-back")
+        known.append("the in-place form alone: its own kernel or its write-back")
     where = str((r.pattern or {}).get("text", ""))
     if where.startswith("a tail"):
-        found.append("a loop's tail or the last core's part not computed")
+        known.append("a loop's tail or the last core's part not computed")
     if where.startswith("every"):
-        found.append("one lane of a vector, or one core of several")
+        known.append("one lane of a vector, or one core of several")
     if cause.get("passing"):
-        found.append("the branch of one type")
+        known.append("the branch of one type")
     lean = (r.measure or {}).get("lean", 0.0)
     if isinstance(lean, float) and abs(lean) > 0.2 and r.dtype in ("float16", "bfloat16"):
-        found.append("rounding that cuts off" if lean < 0 else "rounding half away from zero")
-    return found or ["a formula, constant or sign: the plain case fails"]
+        known.append("rounding that cuts off" if lean < 0 else "rounding half away from zero")
+    return known or ["a formula, constant or sign: the plain case fails"]

@@ -23,12 +23,12 @@ from .text import style_of
 
 def follow(run: Run) -> list[Result]:
     """All results of a run; Ctrl-C ends it and keeps what there is."""
-    found: list[Result] = []
+    results: list[Result] = []
     with contextlib.suppress(KeyboardInterrupt), _bar(console(sys.stderr), run) as advance:
         for result in run.results():
-            found.append(result)
+            results.append(result)
             advance(result)
-    return found
+    return results
 
 
 @contextlib.contextmanager

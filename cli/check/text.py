@@ -82,7 +82,7 @@ def ops_table(results: Sequence[Result], width: int = WIDE) -> Iterator[Block]:
     heading = "Operators"
     if len(by_op) > DETAILED:
         heading = "Operators with failures"
-        by_op = {op: found for op, found in by_op.items() if any(r.failing for r in found)}
+        by_op = {op: outcomes for op, outcomes in by_op.items() if any(r.failing for r in outcomes)}
         if not by_op:
             return
     yield Heading(heading)
@@ -90,16 +90,17 @@ def ops_table(results: Sequence[Result], width: int = WIDE) -> Iterator[Block]:
         yield _narrow_table(by_op)
         return
     rows: list[list[Content]] = []
-    for op, found in by_op.items():
-        cells: list[Content] = [_share([r for r in found if _form(r) == f]) for f, _ in forms]
-        rows.append([op, _verdict_cell(found), *cells, _tiers(found)])
+    for op, outcomes in by_op.items():
+        cells: list[Content] = [_share([r for r in outcomes if _form(r) == f]) for f, _ in forms]
+        rows.append([op, _verdict_cell(outcomes), *cells, _tiers(outcomes)])
     columns = ("operator", "verdict", *(label for _, label in forms), "tiers")
     yield Grid(columns, rows, frozenset(range(2, 2 + len(forms))))
 
 
 def _narrow_table(by_op: Mapping[str, Sequence[Result]]) -> Grid:
     rows: list[list[Content]] = [
-        [op, _verdict_cell(found), _share(found), _tiers(found)] for op, found in by_op.items()
+        [op, _verdict_cell(results), _share(results), _tiers(results)]
+        for op, results in by_op.items()
     ]
     return Grid(("operator", "verdict", "passed", "tiers"), rows, frozenset((2,)))
 
@@ -108,17 +109,17 @@ def _form(r: Result) -> str:
     return "contract" if r.form.startswith("contract") else r.form
 
 
-def _verdict_cell(found: Sequence[Result]) -> Cell:
-    present = {r.verdict for r in found}
+def _verdict_cell(results: Sequence[Result]) -> Cell:
+    present = {r.verdict for r in results}
     worst = next(v for v in VERDICTS if v in present)
     if worst in ("SKIP", "UNSUPPORTED", "XFAIL") and "PASS" in present:
         worst = "PASS"
     return Cell(worst, style_of(worst))
 
 
-def _share(found: Sequence[Result]) -> Content:
+def _share(results: Sequence[Result]) -> Content:
     """`12` when all pass, `11/12` when not; skipped and unsupported cases do not count."""
-    counted = [r for r in found if r.verdict not in ("SKIP", "UNSUPPORTED")]
+    counted = [r for r in results if r.verdict not in ("SKIP", "UNSUPPORTED")]
     if not counted:
         return Cell("-", "dim")
     good = sum(not r.failing for r in counted)
@@ -127,10 +128,10 @@ def _share(found: Sequence[Result]) -> Content:
     return Cell(f"{good}/{len(counted)}", "bad")
 
 
-def _tiers(found: Sequence[Result]) -> str:
+def _tiers(results: Sequence[Result]) -> str:
     """`T0 41, T1 12`: how many passes reached which tier, strictest first."""
     counts: dict[str, int] = {}
-    for r in found:
+    for r in results:
         if r.verdict == "PASS" and r.tier and r.tier != "none":
             counts[r.tier] = counts.get(r.tier, 0) + 1
     return ", ".join(f"{t} {counts[t]}" for t in _ORDER if t in counts)
@@ -138,26 +139,28 @@ def _tiers(found: Sequence[Result]) -> str:
 
 def failures(results: Iterable[Result], most: int, extra: Sequence[str] = ()) -> Iterator[Block]:
     """Failing cases with rule, worst element and the command that runs them again."""
-    found = [r for r in results if r.verdict in FAILING]
-    if not found:
+    failing = [r for r in results if r.verdict in FAILING]
+    if not failing:
         return
-    yield Heading(f"Failures ({len(found)})")
-    yield Items([failure(r, extra) for r in _telling(found)[:most]])
-    if len(found) > most:
+    yield Heading(f"Failures ({len(failing)})")
+    yield Items([failure(r, extra) for r in _telling(failing)[:most]])
+    if len(failing) > most:
         yield Line(
-            Cell(f"… and {len(found) - most} more; all are in the journal, `-v` shows them", "dim")
+            Cell(
+                f"… and {len(failing) - most} more; all are in the journal, `-v` shows them", "dim"
+            )
         )
 
 
-def _telling(found: list[Result]) -> list[Result]:
+def _telling(failing: list[Result]) -> list[Result]:
     """Worst verdicts first, and of those one of every operator before a second of any."""
     seen: dict[tuple[str, str], int] = {}
     turns = []
-    for r in found:
+    for r in failing:
         turns.append(seen.get((r.op, r.verdict), 0))
         seen[r.op, r.verdict] = turns[-1] + 1
     order = list(VERDICTS)
-    ranked = sorted(zip(turns, found, strict=True),
+    ranked = sorted(zip(turns, failing, strict=True),
                     key=lambda x: (min(x[0], 1), order.index(x[1].verdict), x[0]))  # fmt: skip
     return [r for _, r in ranked]
 

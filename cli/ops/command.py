@@ -51,17 +51,17 @@ def ops(
         return _site(site)
     try:
         chosen = _chosen(OPS, names, families)
-        found = [_found(n) if n.startswith(PREFIX) else OPS[n] for n in chosen]
+        subjects = [_found(n) if n.startswith(PREFIX) else OPS[n] for n in chosen]
     except engine.NothingSelectedError as error:
         raise click.UsageError(str(error)) from None
     if as_json:
-        click.echo(json.dumps([_data(x) for x in found], indent=1))
+        click.echo(json.dumps([_data(x) for x in subjects], indent=1))
         return exits.OK
     if names:
         install = _install()
-        blocks = [block for x in found for block in _about(x, install)]
+        blocks = [block for x in subjects for block in _about(x, install)]
     else:
-        blocks = list(table(found))
+        blocks = list(table(subjects))
     if as_md:
         click.echo(render.markdown(blocks), nl=False)
     else:
@@ -91,8 +91,8 @@ def _found(name: str) -> Entry:
     raise engine.NothingSelectedError(f"{name}: no known CANN declares such an operator{near}")
 
 
-def _about(found: Any, install: Any) -> Iterator[Block]:
-    return operator(found) if isinstance(found, Entry) else about(found, install)
+def _about(subject: Any, install: Any) -> Iterator[Block]:
+    return operator(subject) if isinstance(subject, Entry) else about(subject, install)
 
 
 def operator(e: Entry) -> Iterator[Block]:
@@ -124,11 +124,11 @@ def operator(e: Entry) -> Iterator[Block]:
 def _chosen(table: Any, names: tuple[str, ...], families: tuple[str, ...]) -> list[str]:
     if not names:
         wanted = set(families)
-        found = [n for n, op in table.items() if not wanted or op.family in wanted]
-        if not found:
+        listed = [n for n, op in table.items() if not wanted or op.family in wanted]
+        if not listed:
             known = sorted({op.family for op in table.values()})
             raise engine.NothingSelectedError(f"--family: one of {', '.join(known)}")
-        return sorted(found)
+        return sorted(listed)
     chosen: list[str] = []
     for name in names:
         same = [n for n in table if name in (n, n.partition(".")[0].strip("_"))]
@@ -140,10 +140,10 @@ def devices(op: Any) -> str:
     """Where an op runs: composites everywhere, rows where they name a kernel."""
     if op.body is not None:
         return "composite"
-    found = [d for d, there in (("cpu", op.cpu), ("meta", op.infer), ("npu", op.aclnn)) if there]
+    kinds = [d for d, there in (("cpu", op.cpu), ("meta", op.infer), ("npu", op.aclnn)) if there]
     if not op.aclnn and (op.lower is not None or op.is_view):
-        found.append("npu")
-    return " ".join(found)
+        kinds.append("npu")
+    return " ".join(kinds)
 
 
 def derivative(op: Any) -> str:

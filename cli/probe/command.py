@@ -64,16 +64,18 @@ def probe(
     reference = probe_diff.load(against) if against else None
     request = Request(home, simulator, headers, needs.needed_by_check(), run=not no_run)
     report = look(request)
-    found = causes(report, os.environ)
-    code = exit_code(report, found, asked)
+    likely = causes(report, os.environ)
+    code = exit_code(report, likely, asked)
     difference = probe_diff.compare(reference, report) if reference else None
     if form == "json":
-        data = probe_json.report(report, found, code, asked, difference, os.environ)
+        data = probe_json.report(report, likely, code, asked, difference, os.environ)
         click.echo(json.dumps(data, indent=1, ensure_ascii=False))
     elif form == "md":
-        click.echo(render.markdown(probe_text.document(report, found, asked, difference)), nl=False)
+        click.echo(
+            render.markdown(probe_text.document(report, likely, asked, difference)), nl=False
+        )
     else:
-        render.show(probe_text.document(report, found, asked, difference))
+        render.show(probe_text.document(report, likely, asked, difference))
     return code
 
 
@@ -85,7 +87,7 @@ def _operators(ops: tuple[str, ...], more: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(n if n.startswith("acl") else f"aclnn{n[:1].upper()}{n[1:]}" for n in names)
 
 
-def exit_code(report: Report, found: tuple[Cause, ...], asked: tuple[str, ...]) -> int:
+def exit_code(report: Report, likely: tuple[Cause, ...], asked: tuple[str, ...]) -> int:
     """0 when all is well; 3 when nothing was named and nothing is here; else 1."""
     if report.install is None:
         named = report.request.home or report.request.simulator or report.request.headers
@@ -93,5 +95,5 @@ def exit_code(report: Report, found: tuple[Cause, ...], asked: tuple[str, ...]) 
         return exits.PROBLEMS if named or stated else exits.NOTHING
     ops = report.census.ops if report.census else {}
     lacking = [name for name in asked if name not in ops or not ops[name].callable]
-    failed = any(cause.severity == "error" for cause in found)
+    failed = any(cause.severity == "error" for cause in likely)
     return exits.PROBLEMS if failed or lacking else exits.OK

@@ -100,14 +100,14 @@ def asked(name: str, report: Report) -> Iterator[Block]:
 
 def _documented(name: str, report: Report) -> Iterator[tuple[str, str | Cell]]:
     product = product_of(report.fact("soc") or "")
-    found = support(name, product)
-    if found is None:
+    documented = support(name, product)
+    if documented is None:
         yield "documented", Cell("no document of it was read", "dim")
         return
-    yield "products", " ".join(found.products) or "not stated"
-    if found.on(product) is False:
+    yield "products", " ".join(documented.products) or "not stated"
+    if documented.on(product) is False:
         yield "this SoC", Cell(f"{product} is not among them", "warn")
-    for param, dtypes in found.dtypes.items():
+    for param, dtypes in documented.dtypes.items():
         yield param, " ".join(dtypes) or Cell("none on this SoC", "warn")
 
 

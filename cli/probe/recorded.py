@@ -54,13 +54,13 @@ def _lacks(opened: recording.Recording, report: Report) -> list[Lack]:
     except DeclarationsUnknownError:
         declared = None
     exported = {name for _, elf in report.files for name in elf.exports}
-    found = []
+    lacking = []
     for name, (calls, _, _) in opened.totals().items():
         if name not in exported:
-            found.append(Lack(name, calls, "exported by no library"))
+            lacking.append(Lack(name, calls, "exported by no library"))
         elif change := _change(opened.types(name), declared, name):
-            found.append(Lack(name, calls, change))
-    return found
+            lacking.append(Lack(name, calls, change))
+    return lacking
 
 
 def _change(before: Sequence[str], declared: Declarations | None, name: str) -> str:

@@ -162,18 +162,18 @@ def _mark(problem: str) -> Style:
 
 
 def _comparison(comparison: Comparison) -> Iterator[Block]:
-    found = comparison.difference
+    difference = comparison.difference
     yield Heading(f"Compared with {comparison.reference}")
     rows: list[tuple[str, str | Cell]] = [
-        ("operators", f"{len(found.added_ops)} more, {len(found.removed_ops)} fewer"),
-        ("functions", f"{len(found.added)} more, {len(found.removed)} fewer"),
-        ("changed", f"{len(found.changed)}, {len(found.breaking)} break the ABI"),
+        ("operators", f"{len(difference.added_ops)} more, {len(difference.removed_ops)} fewer"),
+        ("functions", f"{len(difference.added)} more, {len(difference.removed)} fewer"),
+        ("changed", f"{len(difference.changed)}, {len(difference.breaking)} break the ABI"),
     ]
-    rows += [("more", listed(found.added_ops))] if found.added_ops else []
-    rows += [("fewer", listed(found.removed_ops))] if found.removed_ops else []
+    rows += [("more", listed(difference.added_ops))] if difference.added_ops else []
+    rows += [("fewer", listed(difference.removed_ops))] if difference.removed_ops else []
     yield Facts(rows)
-    changed = sorted(found.changed, key=lambda c: c.effect)
-    shown = changed[: max(len(found.breaking), 2 * SHOWN)]
+    changed = sorted(difference.changed, key=lambda c: c.effect)
+    shown = changed[: max(len(difference.breaking), 2 * SHOWN)]
     if shown:
         styles: dict[str, Style] = {"breaks ABI": "bad", "source only": ""}
         yield Items([Item(Cell(c.name, styles[c.effect]), [(c.effect, c.detail)]) for c in shown])

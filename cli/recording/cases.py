@@ -36,18 +36,18 @@ def distinct(path: Path) -> dict[str, Distinct]:
     Numbers follow the first calls, so that they are the same on any machine.
     """
     recording = open_recording(path)
-    held: dict[str, Mapping[str, Sequence[Any]]] = {}
+    contents: dict[str, Mapping[str, Sequence[Any]]] = {}
     for launch in recording.captured():
-        held.setdefault(_key(launch.call.name, launch.call.arguments), launch.before)
-    found: dict[str, Distinct] = {}
+        contents.setdefault(_key(launch.call.name, launch.call.arguments), launch.before)
+    by_call: dict[str, Distinct] = {}
     numbers: dict[str, int] = {}
     for one in sorted(recording.launches(), key=lambda one: one.first):
         if one.failures == one.count or not one.arguments:
             continue
         number = numbers[one.name] = numbers.get(one.name, -1) + 1
-        before = held.get(_key(one.name, one.arguments), _NO_DATA)
-        found[f"{one.name}{MARK}{number}"] = Distinct(one.name, one.arguments, before, one.count)
-    return found
+        before = contents.get(_key(one.name, one.arguments), _NO_DATA)
+        by_call[f"{one.name}{MARK}{number}"] = Distinct(one.name, one.arguments, before, one.count)
+    return by_call
 
 
 def _key(name: str, arguments: Mapping[str, Any]) -> str:
@@ -60,10 +60,10 @@ def subject(path: Path, name: str, declarations: Any) -> Any:
     launch = distinct(path).get(name)
     if launch is None:
         raise UnknownSubjectError(f"{name}: {path} has no such launch")
-    found = subjects.subject(launch.name, [(launch.arguments, launch.before)], declarations)
+    judged = subjects.subject(launch.name, [(launch.arguments, launch.before)], declarations)
     if launch.before:
-        found.laws = lambda: {"functional": for_recorded_data}
-    return found
+        judged.laws = lambda: {"functional": for_recorded_data}
+    return judged
 
 
 def case_ids(path: Path, declarations: Any) -> tuple[list[str], dict[str, str]]:

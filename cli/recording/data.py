@@ -27,8 +27,8 @@ class Pieces:
     def add(self, data: bytes) -> None:
         number, offset, total, parameter, member, after = _PIECE.unpack_from(data)
         side = self._sides.setdefault(number, ({}, {}))[after]
-        held = side.setdefault((parameter, member), bytearray(total))
-        held[offset : offset + len(data) - _PIECE.size] = data[_PIECE.size :]
+        piece = side.setdefault((parameter, member), bytearray(total))
+        piece[offset : offset + len(data) - _PIECE.size] = data[_PIECE.size :]
 
     def take(self, number: int) -> tuple[Side, Side]:
         """What was read and what was written by a call."""
@@ -37,17 +37,19 @@ class Pieces:
 
 def arrays(side: Side, names: Sequence[str], arguments: Mapping[str, Any]) -> dict[str, list[Any]]:
     """Parameter → its tensors' elements; None where they were not kept, or have no numpy dtype."""
-    found: dict[str, list[Any]] = {}
+    by_name: dict[str, list[Any]] = {}
     for position, name in enumerate(names):
         value = arguments.get(name)
         tensors = value if isinstance(value, tuple) else (value,)
         if not any((position, k) in side for k in range(len(tensors))):
             continue
-        found[name] = [_array(side.get((position, k)), tensor) for k, tensor in enumerate(tensors)]
-    return found
+        by_name[name] = [
+            _array(side.get((position, k)), tensor) for k, tensor in enumerate(tensors)
+        ]
+    return by_name
 
 
-def _array(held: bytearray | None, tensor: Any) -> Any:
+def _array(piece: bytearray | None, tensor: Any) -> Any:
     """The view's elements, of the bytes from its first to its last."""
     name = (
         DTYPES[tensor.dtype].numpy if isinstance(tensor, Tensor) and tensor.dtype in DTYPES else ""
@@ -57,9 +59,9 @@ def _array(held: bytearray | None, tensor: Any) -> Any:
     dtype = numpy_dtype(name)
     if 0 in tensor.shape:
         return np.empty(tensor.shape, dtype)
-    if held is None:
+    if piece is None:
         return None
     pairs = zip(tensor.shape, tensor.strides, strict=True)
     low = sum((n - 1) * step for n, step in pairs if step < 0)
     steps = tuple(step * dtype.itemsize for step in tensor.strides)
-    return np.ndarray(tensor.shape, dtype, bytes(held), -low * dtype.itemsize, steps).copy()
+    return np.ndarray(tensor.shape, dtype, bytes(piece), -low * dtype.itemsize, steps).copy()

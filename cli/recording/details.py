@@ -62,9 +62,9 @@ class _Reader:
         return value
 
     def _bytes(self, count: int) -> bytes:
-        found = self._data[self._at : self._at + count]
+        chunk = self._data[self._at : self._at + count]
         self._at += count
-        return found
+        return chunk
 
     def value(self, parameter: Parameter) -> Any:
         code = parameter.code

@@ -80,16 +80,16 @@ def _as_good(got: Any, native: Any, value: Any) -> bool:
 
 def _inputs(sample: Any) -> list[Any]:
     """The recorded elements in the order of the sample's tensors."""
-    found: list[Any] = []
+    inputs: list[Any] = []
 
     def take(arg: Any) -> Any:
         if arg.values is None:
             raise subjects.NotAskableError("not all of its inputs were recorded (see --data)")
-        found.append(np.asarray(arg.values))
+        inputs.append(np.asarray(arg.values))
         return arg
 
     sample.map(take)
-    return found
+    return inputs
 
 
 def _compared(what: Any, trial: Trial, launch: Captured) -> Result:
@@ -106,5 +106,5 @@ def _compared(what: Any, trial: Trial, launch: Captured) -> Result:
     kept = sorted(written)
     results: Sequence[Any] = [written[k] for k in kept]
     settled = what.settle(golden.only(kept), results)
-    found = compare(trial, settled, [(a.dtype.name, a) for a in results], [])
-    return _for_data(found, settled, results)
+    result = compare(trial, settled, [(a.dtype.name, a) for a in results], [])
+    return _for_data(result, settled, results)

@@ -91,8 +91,8 @@ class Recording:
 
     def types(self, name: str) -> tuple[str, ...]:
         """C types of a function's parameters as they were declared then; () when unknown."""
-        found = next((f for f in self._functions if f.name == name), None)
-        return tuple(p.type for p in found.parameters) if found else ()
+        function = next((f for f in self._functions if f.name == name), None)
+        return tuple(p.type for p in function.parameters) if function else ()
 
     def _chunks(self) -> Iterator[tuple[Chunk, _Process, rows.Rows, dict[int, tuple[int, ...]]]]:
         """Chunks of rows; what their calls refer to is known then, wherever it was written.
@@ -153,7 +153,7 @@ class Recording:
     def _arguments(
         self, process: _Process, function: _Function, flags: int, detail: int, words: list[int]
     ) -> dict[str, Any]:
-        found = self._detail(process, detail)
+        arguments = self._detail(process, detail)
         if flags & rows.PHASE_TWO:
             names: tuple[str, ...] = ("stream", "workspaceSize", "preparedBy")
         elif flags & rows.PHASE_ONE:
@@ -161,8 +161,8 @@ class Recording:
         elif flags & rows.MAKES:
             names = ("returned", "data")
         else:
-            return found | _plain(function, words)
-        return found | dict(zip(names, words, strict=False))
+            return arguments | _plain(function, words)
+        return arguments | dict(zip(names, words, strict=False))
 
     def _detail(self, process: _Process, number: int) -> dict[str, Any]:
         """What the parameters of a call were; of a create call, what it made."""
@@ -171,8 +171,8 @@ class Recording:
             return {}
         function = self._functions[function_number]
         if function.name in _MADE:
-            made = Parameter("made", _MADE[function.name], "")
-            return process.details.read(blob, [made])
+            parameter = Parameter("made", _MADE[function.name], "")
+            return process.details.read(blob, [parameter])
         if function.name.endswith(WORKSPACE_SUFFIX):
             return process.details.read(blob, function.parameters[:-2])
         texts = [p for p in function.parameters if p.code == STRING]
@@ -182,20 +182,20 @@ class Recording:
         """Launches whose data were kept, with what their tensors held."""
         processes = self._references()
         names = {f.name: [p.name for p in f.parameters] for f in self._functions}
-        held: dict[int, data.Pieces] = {}
+        by_thread: dict[int, data.Pieces] = {}
         for chunk in recording_file.chunks(self.path):
             if chunk.kind != recording_file.ROWS:
                 continue
             calls, words, payloads = rows.split(chunk.data)
-            pieces = held.setdefault(chunk.thread, data.Pieces())
+            pieces = by_thread.setdefault(chunk.thread, data.Pieces())
             for payload in payloads:
                 if payload.type == rows.DATA:
                     pieces.add(payload.data)
             for at in np.flatnonzero(calls["flags"] & rows.HAS_DATA).tolist():
                 call = self._call(chunk, processes[chunk.process], calls[at], words.get(at, ()))
                 sides = pieces.take(call.number)
-                given = names[call.name + WORKSPACE_SUFFIX]
-                before, after = (data.arrays(side, given, call.arguments) for side in sides)
+                params = names[call.name + WORKSPACE_SUFFIX]
+                before, after = (data.arrays(side, params, call.arguments) for side in sides)
                 yield Captured(call, before, after)
 
     def launches(self) -> list[Launch]:

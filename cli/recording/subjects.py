@@ -40,62 +40,65 @@ def subject(
     fresh ones are drawn). UnknownSubjectError without a formula, NotAskableError where
     arguments do not fit it.
     """
-    found = subject_of(name, declarations)
-    if isinstance(found, Operator):
-        taken = found.known
-        renamed = found.spec.renamed
-        made = [_of_spec(taken, renamed, *launch) for launch in launches]
-        return Operator(found.signature, replace(found.spec, samples=lambda: made))
-    if isinstance(found, DerivedOperator):
-        return _derived(found, launches)
+    operator = subject_of(name, declarations)
+    if isinstance(operator, Operator):
+        taken = operator.known
+        renamed = operator.spec.renamed
+        samples = [_of_spec(taken, renamed, *launch) for launch in launches]
+        return Operator(operator.signature, replace(operator.spec, samples=lambda: samples))
+    if isinstance(operator, DerivedOperator):
+        return _derived(operator, launches)
     raise NotAskableError(f"{name}: its formula takes no recorded arguments")
 
 
 def _of_spec(
-    taken: Mapping[str, Any], renamed: Mapping[str, str], arguments: Mapping[str, Any], held: Held
+    taken: Mapping[str, Any],
+    renamed: Mapping[str, str],
+    arguments: Mapping[str, Any],
+    contents: Held,
 ) -> Sample:
     kwargs = {}
     for param, value in arguments.items():
         name = renamed.get(param, param)
         if name in taken:
-            kwargs[name] = sample_value(param, value, held.get(param))
+            kwargs[name] = sample_value(param, value, contents.get(param))
     return Sample((), kwargs)
 
 
 def _derived(
-    found: DerivedOperator, launches: Sequence[tuple[Mapping[str, Any], Held]]
+    operator: DerivedOperator, launches: Sequence[tuple[Mapping[str, Any], Held]]
 ) -> DerivedOperator:
     """Of the rows that call the operator, the one that asks for the arguments recorded."""
     why: NotAskableError | None = None
-    for candidate in candidates(found.signature):
+    for candidate in candidates(operator.signature):
         try:
-            made = [_of_row(candidate, *launch) for launch in launches]
+            samples = [_of_row(candidate, *launch) for launch in launches]
         except NotAskableError as error:
             why = why or error
             continue
-        candidate.__dict__["_samples"] = made
+        candidate.__dict__["_samples"] = samples
         return candidate
-    raise why or NotAskableError(f"{found.name}: no row calls it")
+    raise why or NotAskableError(f"{operator.name}: no row calls it")
 
 
-def _of_row(found: DerivedOperator, arguments: Mapping[str, Any], held: Held) -> Sample:
+def _of_row(operator: DerivedOperator, arguments: Mapping[str, Any], contents: Held) -> Sample:
     """The launch as a sample of the row, if the row then asks for the same launch."""
-    base = found.name.replace("aclnnInplace", "aclnn", 1) if found.inplace else found.name
-    why = f"{found.name}: no row asks for it with these arguments"
-    for call in (c for c in found.op.aclnn if c.name == base):
-        given = _inplace(call.args) if found.inplace else call.args
-        sample = _read_back(found, given, arguments, held)
+    base = operator.name.replace("aclnnInplace", "aclnn", 1) if operator.inplace else operator.name
+    why = f"{operator.name}: no row asks for it with these arguments"
+    for call in (c for c in operator.op.aclnn if c.name == base):
+        call_args = _inplace(call.args) if operator.inplace else call.args
+        sample = _read_back(operator, call_args, arguments, contents)
         if sample is None:
             continue
-        if _asks_for(found, sample, arguments):
+        if _asks_for(operator, sample, arguments):
             return sample
     raise NotAskableError(why)
 
 
-def _asks_for(found: DerivedOperator, sample: Sample, arguments: Mapping[str, Any]) -> bool:
+def _asks_for(operator: DerivedOperator, sample: Sample, arguments: Mapping[str, Any]) -> bool:
     """Whether the row, called with the sample, makes a launch with the recorded arguments."""
     try:
-        specs = found.asked(sample)
+        specs = operator.asked(sample)
     except Exception:
         return False
     rank = next((len(v.shape) for v in arguments.values() if isinstance(v, Tensor)), 0)
@@ -141,16 +144,19 @@ def _inplace(args: Sequence[Any]) -> Sequence[Any]:
 
 
 def _read_back(
-    found: DerivedOperator, given: Sequence[Any], arguments: Mapping[str, Any], held: Held
+    operator: DerivedOperator,
+    call_args: Sequence[Any],
+    arguments: Mapping[str, Any],
+    contents: Held,
 ) -> Sample | None:
     """The schema's arguments as the call's places show them; None where one shows nowhere."""
-    schema = found.op.schema.args
+    schema = operator.op.schema.args
     declared = {a.name for a in schema}
     values: dict[str, Any] = {}
-    for param, place in zip(found.signature.params, given, strict=False):
+    for param, place in zip(operator.signature.params, call_args, strict=False):
         if isinstance(place, str) and place in declared:
             values[place] = sample_value(
-                param.name, arguments.get(param.name), held.get(param.name)
+                param.name, arguments.get(param.name), contents.get(param.name)
             )
     for arg in (a for a in schema if a.name not in values):
         counts = arg.type.startswith(("int", "float", "bool", "SymInt"))
@@ -179,12 +185,12 @@ def _by_name(name: str, arguments: Mapping[str, Any]) -> Any:
     return None
 
 
-def sample_value(param: str, value: Any, held: Sequence[Any] | None) -> Any:
+def sample_value(param: str, value: Any, contents: Sequence[Any] | None) -> Any:
     """One argument as samples have it; elements where they were kept."""
     if isinstance(value, Tensor):
-        return _arg(param, value, held[0] if held else None)
+        return _arg(param, value, contents[0] if contents else None)
     if isinstance(value, tuple):
-        known = held or [None] * len(value)
+        known = contents or [None] * len(value)
         return [sample_value(param, v, [h]) for v, h in zip(value, known, strict=True)]
     if isinstance(value, Scalar):
         return number(value)

@@ -51,9 +51,9 @@ def report(**options: Any) -> int:
 
 
 def _compare(before: Path, after: Path) -> int:
-    found = compare.compare(journal.read(before), journal.read(after))
-    render.show(compare.document(found))
-    return exits.REGRESSIONS if found.regressions else exits.OK
+    comparison = compare.compare(journal.read(before), journal.read(after))
+    render.show(compare.document(comparison))
+    return exits.REGRESSIONS if comparison.regressions else exits.OK
 
 
 def _show(options: dict[str, Any]) -> int:

@@ -67,25 +67,28 @@ def compare(before: Record, after: Record) -> Comparison:
     )  # fmt: skip
 
 
-def document(found: Comparison) -> Iterator[Block]:
+def document(comparison: Comparison) -> Iterator[Block]:
     """The comparison as blocks."""
     yield Line(Cell("comparison", "strong"))
-    yield Facts([("before", _name(found.before)), ("after", _name(found.after))])
+    yield Facts([("before", _name(comparison.before)), ("after", _name(comparison.after))])
     for kind, style in (("regression", "bad"), ("lost", "bad"), ("fixed", "good"),
                         ("weaker", "warn"), ("stricter", "good"), ("other", "dim")):  # fmt: skip
-        rows = [c for c in found.changes if c.kind == kind]
+        rows = [c for c in comparison.changes if c.kind == kind]
         if rows:
             yield Heading(f"{kind} ({len(rows)})")
             yield Grid(("before", "after", "case", "reason"), [_row(c, style) for c in rows[:50]])
-    for title, keys in (("only before", found.only_before), ("only after", found.only_after)):
+    for title, keys in (
+        ("only before", comparison.only_before),
+        ("only after", comparison.only_after),
+    ):
         if keys:
             yield Heading(f"{title} ({len(keys)})")
             yield Line(Cell(", ".join(keys[:20]) + (" …" if len(keys) > 20 else ""), "dim"))
-    same = len(found.before.results) - len(found.only_before) - len(found.changes)
+    same = len(comparison.before.results) - len(comparison.only_before) - len(comparison.changes)
     yield Line("")
-    count = len(found.regressions)
-    yield Line(Cell(f"{count} regressions, {len(found.changes)} changes, {same} cases the same",
-                    "bad" if count else "good"))  # fmt: skip
+    count = len(comparison.regressions)
+    text = f"{count} regressions, {len(comparison.changes)} changes, {same} cases the same"
+    yield Line(Cell(text, "bad" if count else "good"))
 
 
 def _row(change: Change, style: str) -> list[Content]:

@@ -51,19 +51,19 @@ def data(record: Record) -> dict[str, Any]:
 
 
 def _case(r: Result, where: list[str]) -> dict[str, Any]:
-    found = r.as_json()
-    found["repro"] = repro(r.case, r.seed, where)
-    measure = found.get("measure")
+    fields = r.as_json()
+    fields["repro"] = repro(r.case, r.seed, where)
+    measure = fields.get("measure")
     if measure and r.verdict == "PASS" and not measure.get("different"):
-        del found["measure"]
-    return found
+        del fields["measure"]
+    return fields
 
 
 def _flat(environment: dict[str, Any]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    flat: dict[str, str] = {}
     for name, value in environment.items():
         if isinstance(value, dict):
-            found.update({f"{name}: {k}": str(v) for k, v in value.items()})
+            flat.update({f"{name}: {k}": str(v) for k, v in value.items()})
         elif value not in ("", None):
-            found[name] = str(value)
-    return found
+            flat[name] = str(value)
+    return flat

@@ -16,7 +16,7 @@ def xml(record: Record) -> str:
     for result in record.results.values():
         by_op.setdefault(result.op, []).append(result)
     root = Tree.Element("testsuites", name="mindtorch-npu check")
-    total = [_suite(root, op, found, record) for op, found in by_op.items()]
+    total = [_suite(root, op, results, record) for op, results in by_op.items()]
     for i, name in enumerate(("tests", "failures", "errors", "skipped")):
         root.set(name, str(sum(t[i] for t in total)))
     Tree.indent(root)
@@ -24,7 +24,7 @@ def xml(record: Record) -> str:
 
 
 def _suite(
-    root: Tree.Element, op: str, found: list[Result], record: Record
+    root: Tree.Element, op: str, results: list[Result], record: Record
 ) -> tuple[int, int, int, int]:
     suite = Tree.SubElement(root, "testsuite", name=_clean(op))
     properties = Tree.SubElement(suite, "properties")
@@ -32,16 +32,16 @@ def _suite(
         if isinstance(value, str | int):
             Tree.SubElement(properties, "property", name=name, value=_clean(str(value)))
     where = place_words(record.header.get("options", {}).get("where", {}))
-    for result in found:
+    for result in results:
         _case(suite, result, where)
-    errors = sum(r.verdict in _BROKEN for r in found)
-    failures = sum(r.failing for r in found) - errors
-    skipped = sum(r.verdict in ("SKIP", "UNSUPPORTED", "XFAIL") for r in found)
-    for name, value in (("tests", len(found)), ("failures", failures), ("errors", errors),
+    errors = sum(r.verdict in _BROKEN for r in results)
+    failures = sum(r.failing for r in results) - errors
+    skipped = sum(r.verdict in ("SKIP", "UNSUPPORTED", "XFAIL") for r in results)
+    for name, value in (("tests", len(results)), ("failures", failures), ("errors", errors),
                         ("skipped", skipped)):  # fmt: skip
         suite.set(name, str(value))
-    suite.set("time", f"{sum(r.seconds for r in found):.6f}")
-    return len(found), failures, errors, skipped
+    suite.set("time", f"{sum(r.seconds for r in results):.6f}")
+    return len(results), failures, errors, skipped
 
 
 def _case(suite: Tree.Element, r: Result, where: list[str]) -> None:

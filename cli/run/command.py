@@ -106,10 +106,10 @@ def run(**options: Any) -> int:
             raise click.UsageError(f"{options['command'][0]}: {error.strerror}") from error
         _tell(options, path, ended)
         wrong = _verify(options, path, install)
-        found = simulated.findings(report)
-    left = findings.unexpected(found, known)
+        reported = simulated.findings(report)
+    left = findings.unexpected(reported, known)
     if options["strict"]:
-        blocks = findings.document(left, len(found) - len(left))
+        blocks = findings.document(left, len(reported) - len(left))
         render.show(blocks, render.console(sys.stderr))
     return session.end_as_program(ended.code) or (exits.PROBLEMS if left or wrong else exits.OK)
 

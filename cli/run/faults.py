@@ -23,17 +23,17 @@ def rule(spec: str) -> str:
     if memory := _MEMORY.fullmatch(spec):
         unit = " KMGT".index(memory[2].upper() or " ")
         return f"memory {int(memory[1]) << 10 * unit}"
-    found = _SPEC.fullmatch(spec)
-    if found is None:
+    match = _SPEC.fullmatch(spec)
+    if match is None:
         raise click.UsageError(
             f"--fault {spec!r}: expected NAME[@N][=CODE], NAME[@N]:delay=20ms, memory=512M or "
             "sweep[:NAME]"
         )
-    nth = found["nth"] or "0"
-    if found["time"]:
-        return f"{found['name']} {nth} delay {int(found['time']) * _MICROSECONDS[found['unit']]}"
-    code = found["code"] or str(default_code(found["name"]))
-    return f"{found['name']} {nth} fail {code}"
+    nth = match["nth"] or "0"
+    if match["time"]:
+        return f"{match['name']} {nth} delay {int(match['time']) * _MICROSECONDS[match['unit']]}"
+    code = match["code"] or str(default_code(match["name"]))
+    return f"{match['name']} {nth} fail {code}"
 
 
 def default_code(name: str) -> int:

@@ -33,9 +33,9 @@ class Allowed:
     created: str
     reason: str
 
-    def covers(self, found: Finding) -> bool:
-        pairs = ((found.what, self.finding), (found.call, self.call),
-                 (found.object, self.object), (found.created, self.created))  # fmt: skip
+    def covers(self, finding: Finding) -> bool:
+        pairs = ((finding.what, self.finding), (finding.call, self.call),
+                 (finding.object, self.object), (finding.created, self.created))  # fmt: skip
         return all(fnmatch.fnmatchcase(text, glob) for text, glob in pairs)
 
 
@@ -59,24 +59,24 @@ def allowed(path: Path) -> list[Allowed]:
     return entries
 
 
-def unexpected(found: Sequence[Finding], known: Sequence[Allowed]) -> list[Finding]:
+def unexpected(findings: Sequence[Finding], known: Sequence[Allowed]) -> list[Finding]:
     """What no entry covers."""
-    return [f for f in found if not any(entry.covers(f) for entry in known)]
+    return [f for f in findings if not any(entry.covers(f) for entry in known)]
 
 
-def document(found: Sequence[Finding], allowed_count: int) -> list[render.Block]:
+def document(findings: Sequence[Finding], allowed_count: int) -> list[render.Block]:
     """Findings that differ only in the handle's address are one item."""
     note = f" ({allowed_count} allowed)" if allowed_count else ""
-    if not found:
+    if not findings:
         return [render.Line(render.Cell(f"strict: no misuse found{note}", "good"))]
-    alike = Counter((f.what, f.call, f.created, f.at, f.remedy) for f in found)
+    alike = Counter((f.what, f.call, f.created, f.at, f.remedy) for f in findings)
     items = []
     for key, times in alike.items():
-        first = next(f for f in found if (f.what, f.call, f.created, f.at, f.remedy) == key)
+        first = next(f for f in findings if (f.what, f.call, f.created, f.at, f.remedy) == key)
         more = f" (and {times - 1} alike)" if times > 1 else ""
         details = [("created" if first.what != "race" else "before", first.created),
                    ("at", first.at), ("remedy", first.remedy)]  # fmt: skip
         title = f"{first.what} in {first.call}: {first.object}{more}"
         items.append(render.Item(title, [(label, text) for label, text in details if text]))
-    heading = render.Cell(f"strict: {len(found)} findings{note}", "bad")
+    heading = render.Cell(f"strict: {len(findings)} findings{note}", "bad")
     return [render.Line(heading), render.Items(items)]

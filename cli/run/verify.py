@@ -24,22 +24,22 @@ _SHOWN: Final = 10
 class Verified:
     """Launches that were judged, in order of their call numbers."""
 
-    found: tuple[tuple[Captured, Result], ...]
+    judged_pairs: tuple[tuple[Captured, Result], ...]
 
     @property
     def wrong(self) -> tuple[tuple[Captured, Result], ...]:
-        return tuple(pair for pair in self.found if pair[1].failing)
+        return tuple(pair for pair in self.judged_pairs if pair[1].failing)
 
     def counts(self) -> Counter[str]:
-        return Counter(result.verdict for _, result in self.found)
+        return Counter(result.verdict for _, result in self.judged_pairs)
 
 
 def verify(recording: Recording, install: Install) -> Verified:
     """Judge every launch whose data were recorded; the install only says what is declared."""
     cann = aclnn_bindings.open(install.root)
     runtime.use(cann)
-    found = [(launch, result) for launch, result, _ in judged(recording, cann.declarations)]
-    return Verified(tuple(sorted(found, key=lambda pair: pair[0].call.number)))
+    pairs = [(launch, result) for launch, result, _ in judged(recording, cann.declarations)]
+    return Verified(tuple(sorted(pairs, key=lambda pair: pair[0].call.number)))
 
 
 def document(verified: Verified) -> list[render.Block]:
@@ -57,7 +57,7 @@ def document(verified: Verified) -> list[render.Block]:
         rows = [[str(w.call.number), w.call.name, described(w.call.arguments), r.reason]
                 for w, r in wrong[1:_SHOWN]]  # fmt: skip
         blocks.append(render.Grid(["call", "also wrong", "given", "why"], rows, frozenset((0,))))
-    return blocks + _not_judged(verified.found)
+    return blocks + _not_judged(verified.judged_pairs)
 
 
 def _details(launch: Captured, result: Result) -> list[tuple[str, str]]:
@@ -65,9 +65,9 @@ def _details(launch: Captured, result: Result) -> list[tuple[str, str]]:
     return details + ([("at", launch.call.stack)] if launch.call.stack else [])
 
 
-def _not_judged(found: Sequence[tuple[Captured, Result]]) -> list[render.Block]:
+def _not_judged(pairs: Sequence[tuple[Captured, Result]]) -> list[render.Block]:
     reasons: dict[str, Any] = {}
-    for launch, result in found:
+    for launch, result in pairs:
         if result.verdict == "SKIP":
             reasons.setdefault(launch.call.name, result.reason)
     if not reasons:

@@ -79,12 +79,12 @@ def run(
         report = Path(folder) / "findings.jsonl"
         report.touch()
         code = _launch(command, variables | {"ACLSIM_REPORT": str(report)})
-        found = simulated.findings(report)
+        findings = simulated.findings(report)
     if strict != "off":
-        render.show(_summary(found), render.console(sys.stderr))
+        render.show(_summary(findings), render.console(sys.stderr))
     if code:
         return code if code > 0 else 128 - code
-    return exits.PROBLEMS if found and (fail or strict in ("error", "abort")) else exits.OK
+    return exits.PROBLEMS if findings and (fail or strict in ("error", "abort")) else exits.OK
 
 
 def _launch(command: tuple[str, ...], variables: dict[str, str]) -> int:
@@ -98,22 +98,22 @@ def _launch(command: tuple[str, ...], variables: dict[str, str]) -> int:
         raise click.UsageError(f"{command[0]}: {error.strerror}") from error
 
 
-def _summary(found: list[simulated.Finding]) -> list[render.Block]:
+def _summary(findings: list[simulated.Finding]) -> list[render.Block]:
     """Findings that differ only in the handle's address are one item."""
-    if not found:
+    if not findings:
         return [render.Line(render.Cell("strict mode: no misuse found", "good"))]
-    alike = Counter((f.what, f.call, f.created, f.at, f.remedy) for f in found)
+    alike = Counter((f.what, f.call, f.created, f.at, f.remedy) for f in findings)
     items = []
     for (what, call, created, at, remedy), times in alike.items():
         first = next(
-            f for f in found if (f.what, f.call, f.created, f.at) == (what, call, created, at)
+            f for f in findings if (f.what, f.call, f.created, f.at) == (what, call, created, at)
         )
         title = f"{what} in {call}: {first.object}" + (
             f" (and {times - 1} alike)" if times > 1 else ""
         )
         details = [("created", created), ("at", at), ("remedy", remedy)]
         items.append(render.Item(title, [(label, text) for label, text in details if text]))
-    heading = render.Cell(f"strict mode: {len(found)} findings", "bad")
+    heading = render.Cell(f"strict mode: {len(findings)} findings", "bad")
     return [render.Line(heading), render.Items(items)]
 
 

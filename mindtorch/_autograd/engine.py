@@ -43,7 +43,7 @@ def _drain(
     pending: Any, heap: Any, keep_graph: bool, wanted: Any, captured: Any, inputs: Any,
     accumulating: bool,
 ) -> list[Any]:  # fmt: skip
-    found: dict[tuple[Node, int], Any] = {}
+    kept_grads: dict[tuple[Node, int], Any] = {}
     while heap:
         node = heappop(heap)[1]
         grads = pending.pop(node)
@@ -51,7 +51,7 @@ def _drain(
             _run_tensor_hooks(node, grads)
         if captured:
             for number in captured.get(node, ()):
-                found[node, number] = grads[number]
+                kept_grads[node, number] = grads[number]
         if wanted is not None and node not in wanted:
             continue
         if node.__class__ is AccumulateGrad:
@@ -61,7 +61,7 @@ def _drain(
         _step(node, grads, pending, heap, wanted, captured)
         if not keep_graph and node.saved:
             node.free()
-    return [found.get((n, i)) for n, i in inputs or ()]
+    return [kept_grads.get((n, i)) for n, i in inputs or ()]
 
 
 def _step(node: Node, grads: Any, pending: Any, heap: Any, wanted: Any, captured: Any) -> None:
@@ -88,26 +88,26 @@ def _step(node: Node, grads: Any, pending: Any, heap: Any, wanted: Any, captured
         own = grad._geom
         if own is not geom and (own.shape != geom.shape or own.dtype is not geom.dtype):
             grad = _conform(node, i, grad, geom)
-        held = pending.get(target)
-        if held is None:
+        waiting = pending.get(target)
+        if waiting is None:
             if len(target.outs) == 1:
                 pending[target] = [grad]
             else:
-                pending[target] = held = [None] * len(target.outs)
-                held[number] = grad
+                pending[target] = waiting = [None] * len(target.outs)
+                waiting[number] = grad
             heappush(heap, (-target.seq, target))
         else:
-            first = held[number]
-            held[number] = grad if first is None else aten.add(first, grad)
+            first = waiting[number]
+            waiting[number] = grad if first is None else aten.add(first, grad)
 
 
 def _arrive(pending: Any, heap: Any, node: Node, number: int, grad: Tensor) -> None:
-    held = pending.get(node)
-    if held is None:
-        pending[node] = held = [None] * len(node.outs)
+    waiting = pending.get(node)
+    if waiting is None:
+        pending[node] = waiting = [None] * len(node.outs)
         heappush(heap, (-node.seq, node))
-    first = held[number]
-    held[number] = grad if first is None else aten.add(first, grad)
+    first = waiting[number]
+    waiting[number] = grad if first is None else aten.add(first, grad)
 
 
 def _conform(node: Node, number: int, grad: Tensor, geom: Geometry) -> Tensor:

@@ -57,25 +57,25 @@ class FunctionNode(Node):
                 aten.zeros(g.shape, dtype=g.dtype, device=g.device) if v is None and g else v
                 for g, v in zip(self.outs, grads, strict=True)
             ]
-        found = self.function.backward(self, *grads)
-        found = list(found) if isinstance(found, tuple | list) else [found]
-        return self._checked(found)
+        grads_in = self.function.backward(self, *grads)
+        grads_in = list(grads_in) if isinstance(grads_in, tuple | list) else [grads_in]
+        return self._checked(grads_in)
 
-    def _checked(self, found: list[Any]) -> list[Any]:
+    def _checked(self, grads_in: list[Any]) -> list[Any]:
         wanted = len(self.edges)
-        if len(found) > wanted and all(v is None for v in found[wanted:]):
-            found = found[:wanted]
-        if len(found) != wanted:
+        if len(grads_in) > wanted and all(v is None for v in grads_in[wanted:]):
+            grads_in = grads_in[:wanted]
+        if len(grads_in) != wanted:
             raise RuntimeError(
                 f"function {self.name()} returned an incorrect number of gradients"
-                f" (expected {wanted}, got {len(found)})"
+                f" (expected {wanted}, got {len(grads_in)})"
             )
-        for i, value in enumerate(found):
+        for i, value in enumerate(grads_in):
             if value is not None and not isinstance(value, Tensor):
                 raise TypeError(
                     f"expected Variable or None (got {type(value).__name__}) at index {i}"
                 )
-        return found
+        return grads_in
 
 
 FunctionCtx = FunctionNode
@@ -86,12 +86,12 @@ def once_differentiable(fn: Any) -> Any:
 
     @functools.wraps(fn)
     def inside(ctx: Any, *grads: Any) -> Any:
-        held = LOCAL.grad
+        grad_state = LOCAL.grad
         LOCAL.grad = False
         try:
             return fn(ctx, *grads)
         finally:
-            LOCAL.grad = held
+            LOCAL.grad = grad_state
 
     return inside
 
@@ -129,7 +129,7 @@ class Function:
 
 
 def _run_forward(cls: Any, ctx: Any, args: Any, kwargs: Any) -> Tensor | tuple[Tensor, ...]:
-    held = LOCAL.grad
+    grad_state = LOCAL.grad
     LOCAL.grad = False
     try:
         if "setup_context" in _defined(cls):
@@ -138,7 +138,7 @@ def _run_forward(cls: Any, ctx: Any, args: Any, kwargs: Any) -> Tensor | tuple[T
             return result
         return cls.forward(ctx, *args, **kwargs)
     finally:
-        LOCAL.grad = held
+        LOCAL.grad = grad_state
 
 
 def _defined(cls: Any) -> set[str]:
@@ -153,13 +153,13 @@ def _wrap_outputs(
         return result
     ctx.edges = edges
     ctx.outs = tuple(o._geom if isinstance(o, Tensor) else None for o in outs)
-    made = []
+    wrapped = []
     inputs = {id(a) for a in args if isinstance(a, Tensor)}
     dirty = {id(t) for t in ctx.dirty}
     for i, out in enumerate(outs):
-        made.append(_wrap_output(ctx, i, out, inputs, dirty))
-    _save(ctx, outs, made)
-    return tuple(made) if isinstance(result, tuple) else made[0]
+        wrapped.append(_wrap_output(ctx, i, out, inputs, dirty))
+    _save(ctx, outs, wrapped)
+    return tuple(wrapped) if isinstance(result, tuple) else wrapped[0]
 
 
 def _wrap_output(ctx: Any, i: int, out: Tensor, inputs: set[int], dirty: set[int]) -> Tensor:
@@ -177,7 +177,7 @@ def _wrap_output(ctx: Any, i: int, out: Tensor, inputs: set[int], dirty: set[int
     return out
 
 
-def _save(ctx: Any, outs: tuple[Tensor, ...], made: Any) -> None:
+def _save(ctx: Any, outs: tuple[Tensor, ...], arrays: Any) -> None:
     places = {id(o): i for i, o in enumerate(outs) if isinstance(o, Tensor)}
     saved: list[Any] = []
     for tensor in ctx.to_save:
@@ -190,6 +190,6 @@ def _save(ctx: Any, outs: tuple[Tensor, ...], made: Any) -> None:
             )
         else:
             number = places.get(id(tensor))
-            saved.append(keep(tensor if number is None else made[number], number))
+            saved.append(keep(tensor if number is None else arrays[number], number))
     ctx.saved = tuple(saved)
     ctx.to_save = ()

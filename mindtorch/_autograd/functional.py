@@ -23,19 +23,19 @@ def _call(
     func: Callable[..., Any], inputs: Tensor | tuple[Tensor, ...], create_graph: bool
 ) -> tuple[Any, Any, Any]:
     """The inputs as fresh parts of a graph, the raw result, and its tensors."""
-    given = _tuple(inputs)
+    arguments = _tuple(inputs)
     if create_graph:
-        leaves = tuple(aten.alias(t) if t.requires_grad else t.detach() for t in given)
+        leaves = tuple(aten.alias(t) if t.requires_grad else t.detach() for t in arguments)
     else:
-        leaves = tuple(t.detach() for t in given)
+        leaves = tuple(t.detach() for t in arguments)
     leaves = tuple(t if t.requires_grad else t.requires_grad_() for t in leaves)
     with enable_grad():
         raw = func(*leaves)
     return leaves, raw, _tuple(raw)
 
 
-def _filled(found: Any, leaves: tuple[Tensor, ...]) -> list[Any]:
-    return [aten.zeros_like(t) if g is None else g for t, g in zip(leaves, found, strict=True)]
+def _filled(grads: Any, leaves: tuple[Tensor, ...]) -> list[Any]:
+    return [aten.zeros_like(t) if g is None else g for t, g in zip(leaves, grads, strict=True)]
 
 
 def _gradients(outs: Any, leaves: Any, weights: Any, create_graph: bool) -> list[Any]:
@@ -43,9 +43,9 @@ def _gradients(outs: Any, leaves: Any, weights: Any, create_graph: bool) -> list
     if not pairs:
         return _filled([None] * len(leaves), leaves)
     some, chosen = zip(*pairs, strict=True)
-    found = grad(some, leaves, chosen, retain_graph=True, create_graph=create_graph,
+    grads = grad(some, leaves, chosen, retain_graph=True, create_graph=create_graph,
                  allow_unused=True)  # fmt: skip
-    return _filled(found, leaves)
+    return _filled(grads, leaves)
 
 
 def vjp(
@@ -60,8 +60,8 @@ def vjp(
             " with a single element."
         )
     weights = [aten.ones_like(o) for o in outs] if v is None else _tuple(v)
-    found = _gradients(outs, leaves, weights, create_graph)
-    return _detached(raw, create_graph), _like(inputs, found)
+    vjps = _gradients(outs, leaves, weights, create_graph)
+    return _detached(raw, create_graph), _like(inputs, vjps)
 
 
 def _detached(value: Tensor, create_graph: bool) -> Tensor:
@@ -73,16 +73,18 @@ def _detached(value: Tensor, create_graph: bool) -> Tensor:
 def _rows(out: Tensor, leaves: tuple[Tensor, ...], create_graph: bool) -> list[Any]:
     """For each leaf, the gradients of every element of `out`, stacked."""
     flat = aten.reshape(out, (-1,))
-    found = []
+    jacobian_rows = []
     for i in range(flat.numel()):
         element = aten.select(flat, 0, i)
-        found.append(_gradients((element,), leaves, (aten.ones_like(element),), create_graph))
-    made = []
+        jacobian_rows.append(
+            _gradients((element,), leaves, (aten.ones_like(element),), create_graph)
+        )
+    per_input = []
     for k, leaf in enumerate(leaves):
         shape = (*out.shape, *leaf.shape)
-        rows = [row[k] for row in found]
-        made.append(aten.reshape(aten.stack(rows), shape) if rows else leaf.new_zeros(shape))
-    return made
+        rows = [row[k] for row in jacobian_rows]
+        per_input.append(aten.reshape(aten.stack(rows), shape) if rows else leaf.new_zeros(shape))
+    return per_input
 
 
 def jacobian(
@@ -116,8 +118,8 @@ def hessian(
                 "The Tensor returned by the function given to hessian should contain a single"
                 " element"
             )
-        found = grad(out, values, create_graph=True, allow_unused=True)
-        return tuple(_filled(found, values))
+        first_grads = grad(out, values, create_graph=True, allow_unused=True)
+        return tuple(_filled(first_grads, values))
 
     table = jacobian(first, inputs, create_graph)
     return table if isinstance(inputs, tuple | list) else table[0]
@@ -131,13 +133,13 @@ def hvp(
     first = grad(outs[0], leaves, create_graph=True, allow_unused=True)
     pairs = [(g, w) for g, w in zip(first, _tuple(v), strict=True) if g is not None]
     product = [(g * w).sum() for g, w in pairs if g.requires_grad]
-    found = _filled(
+    grads = _filled(
         grad(sum(product), leaves, create_graph=create_graph, allow_unused=True)
         if product
         else [None] * len(leaves),
         leaves,
     )
-    return _detached(raw, create_graph), _like(inputs, found)
+    return _detached(raw, create_graph), _like(inputs, grads)
 
 
 vhp = hvp

@@ -118,8 +118,8 @@ class _GradMode(ContextDecorator):
     mode: bool
 
     def __new__(cls, function: Any = None) -> Any:
-        made = object.__new__(cls)
-        return made if function is None else made(function)
+        instance = object.__new__(cls)
+        return instance if function is None else instance(function)
 
     def __enter__(self) -> None:
         self.previous = LOCAL.grad
@@ -145,9 +145,9 @@ class inference_mode(ContextDecorator):  # noqa: N801 - torch's name
     """Record nothing inside; tensors made inside can't enter autograd later."""
 
     def __new__(cls, mode: Any = True) -> Any:
-        made = object.__new__(cls)
-        made.mode = True if callable(mode) else bool(mode)
-        return made(mode) if callable(mode) else made
+        instance = object.__new__(cls)
+        instance.mode = True if callable(mode) else bool(mode)
+        return instance(mode) if callable(mode) else instance
 
     mode: bool
 
@@ -177,11 +177,11 @@ def below_autograd(lower: Callable[..., Any]) -> Callable[..., Any]:
     """`lower` run with gradients and functionalize off: a kernel made of ops."""
 
     def run(*args: Any) -> Tensor | tuple[Tensor, ...]:
-        held = LOCAL.grad, LOCAL.functionalize
+        state = LOCAL.grad, LOCAL.functionalize
         LOCAL.grad, LOCAL.functionalize = False, 0
         try:
             return lower(*args)
         finally:
-            LOCAL.grad, LOCAL.functionalize = held
+            LOCAL.grad, LOCAL.functionalize = state
 
     return run

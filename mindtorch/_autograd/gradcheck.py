@@ -27,11 +27,11 @@ def gradcheck(
     **_: Any,
 ) -> bool:
     """Whether gradients of `func` agree with differences of step `eps` (float64 inputs)."""
-    given = inputs if isinstance(inputs, tuple | list) else (inputs,)
-    for number, tensor in enumerate(given):
+    arguments = inputs if isinstance(inputs, tuple | list) else (inputs,)
+    for number, tensor in enumerate(arguments):
         if not isinstance(tensor, Tensor) or not tensor.requires_grad:
             continue
-        for k, (analytic, numeric) in enumerate(_jacobians(func, given, tensor, eps)):
+        for k, (analytic, numeric) in enumerate(_jacobians(func, arguments, tensor, eps)):
             if np.allclose(analytic, numeric, rtol, atol):
                 continue
             if not raise_exception:
@@ -43,26 +43,26 @@ def gradcheck(
     return True
 
 
-def _outputs(func: Callable[..., Any], given: tuple[Tensor, ...]) -> list[Tensor]:
-    result = func(*given)
+def _outputs(func: Callable[..., Any], arguments: tuple[Tensor, ...]) -> list[Tensor]:
+    result = func(*arguments)
     outs = result if isinstance(result, tuple | list) else (result,)
     return [o for o in outs if isinstance(o, Tensor)]
 
 
 def _jacobians(
-    func: Callable[..., Any], given: tuple[Tensor, ...], tensor: Tensor, eps: float
+    func: Callable[..., Any], arguments: tuple[Tensor, ...], tensor: Tensor, eps: float
 ) -> list[tuple[Any, Any]]:
-    outs = [o for o in _outputs(func, given) if o.requires_grad]
+    outs = [o for o in _outputs(func, arguments) if o.requires_grad]
     analytic = [_analytic(o, tensor) for o in outs]
     flat = tensor.detach().numpy()
     columns = []
     for at in np.ndindex(flat.shape):
-        held = flat[at]
+        original = flat[at]
         sides = []
         for sign in (1, -1):
-            flat[at] = held + sign * eps
-            sides.append([o.detach().numpy().copy() for o in _outputs(func, given)])
-        flat[at] = held
+            flat[at] = original + sign * eps
+            sides.append([o.detach().numpy().copy() for o in _outputs(func, arguments)])
+        flat[at] = original
         columns.append([(a - b).reshape(-1) / (2 * eps) for a, b in zip(*sides, strict=True)])
     return [(a, np.array([c[k] for c in columns])) for k, a in enumerate(analytic)]
 
@@ -73,21 +73,21 @@ def _analytic(out: Tensor, tensor: Tensor) -> Array:
         seed = np.zeros(out.numel())
         seed[at] = 1.0
         weight = out.detach().new_tensor(seed.tolist()).view(out.shape)
-        (found,) = grad(out, tensor, weight, retain_graph=True, allow_unused=True)
-        rows.append(np.zeros(tensor.numel()) if found is None else found.numpy().reshape(-1))
+        (gradient,) = grad(out, tensor, weight, retain_graph=True, allow_unused=True)
+        rows.append(np.zeros(tensor.numel()) if gradient is None else gradient.numpy().reshape(-1))
     return np.array(rows).T
 
 
 def gradgradcheck(func: Callable[..., Any], inputs: tuple[Tensor, ...], **options: Any) -> bool:
     """Whether gradients of gradients of `func` agree with differences."""
-    given = inputs if isinstance(inputs, tuple | list) else (inputs,)
-    leaves = [t for t in given if isinstance(t, Tensor) and t.requires_grad]
+    arguments = inputs if isinstance(inputs, tuple | list) else (inputs,)
+    leaves = [t for t in arguments if isinstance(t, Tensor) and t.requires_grad]
 
     def first(*values: Any) -> tuple[Tensor, ...]:
         outs = [o for o in _outputs(func, values) if o.requires_grad]
         total = [o.sum() for o in outs]
         wanted = [t for t in values if isinstance(t, Tensor) and t.requires_grad]
-        found = grad(total, wanted, create_graph=True, allow_unused=True)
-        return tuple(g for g in found if g is not None and g.requires_grad)
+        first_grads = grad(total, wanted, create_graph=True, allow_unused=True)
+        return tuple(g for g in first_grads if g is not None and g.requires_grad)
 
-    return gradcheck(first, given, **options) if leaves else True
+    return gradcheck(first, arguments, **options) if leaves else True

@@ -36,7 +36,7 @@ class save_on_cpu(saved_tensors_hooks):  # noqa: N801 - torch's name
         def pack(tensor: Tensor) -> Any:
             return tensor.device, aten.to(tensor.detach(), "cpu")
 
-        super().__init__(pack, lambda held: aten.to(held[1], held[0]))
+        super().__init__(pack, lambda packed: aten.to(packed[1], packed[0]))
 
 
 def increment_version(tensor: Any) -> None:
@@ -47,7 +47,7 @@ def increment_version(tensor: Any) -> None:
 
 def get_gradient_edge(tensor: Tensor) -> Any:
     """The node and output number that this tensor's gradient goes to."""
-    found = edge(tensor)
-    if found is None:
+    input_edge = edge(tensor)
+    if input_edge is None:
         raise RuntimeError("It is not possible to get the gradient edge of this Tensor")
-    return found
+    return input_edge

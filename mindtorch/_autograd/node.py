@@ -143,8 +143,8 @@ class Packed:
         self.unpack_hook = hooks[1]
 
     def unpack(self, node: Node, number: int | None) -> Tensor:
-        found = self.unpack_hook(self.packed)
-        alias = wrap(found._geom, found._storage)
+        tensor = self.unpack_hook(self.packed)
+        alias = wrap(tensor._geom, tensor._storage)
         alias._fn, alias._nr = self.edge if number is None else (node, number)
         return alias
 
@@ -219,10 +219,10 @@ class AccumulateGrad(Node):
 
 def accumulate(variable: Tensor, grads: list[Any]) -> None:
     """Add `grads[0]` to `variable.grad`, never sharing memory with a tensor someone else holds."""
-    held = variable._grad
+    existing = variable._grad
     grad = grads[0]
-    if held is not None:
-        variable._grad = aten.add(held, grad) if LOCAL.grad else held.add_(grad)
+    if existing is not None:
+        variable._grad = aten.add(existing, grad) if LOCAL.grad else existing.add_(grad)
     elif LOCAL.grad:
         variable._grad = aten.clone(grad)
     elif (
@@ -244,9 +244,9 @@ def _laid_out_like(variable: Tensor, grad: Tensor) -> Tensor:
     geom = variable._geom
     if grad._geom.strides == geom.strides or not geom.dense:
         return aten.clone(grad)
-    made = aten.empty_strided(geom.shape, geom.strides, dtype=grad.dtype, device=grad.device)
-    made.copy_(grad)
-    return made
+    laid_out = aten.empty_strided(geom.shape, geom.strides, dtype=grad.dtype, device=grad.device)
+    laid_out.copy_(grad)
+    return laid_out
 
 
 class Sentinel:

@@ -119,10 +119,10 @@ def detach_(self: Tensor) -> Tensor:
 def _data(self: Tensor) -> Tensor:
     from .._tensor.storage import Storage
 
-    made = wrap(self._geom, Storage(self._storage.memory))
+    alias = wrap(self._geom, Storage(self._storage.memory))
     if self._geom.device.type == "cpu":
-        made._storage.bytes = self._storage.bytes
-    return made
+        alias._storage.bytes = self._storage.bytes
+    return alias
 
 
 def _set_data(self: Tensor, value: Tensor) -> None:
@@ -145,10 +145,10 @@ def retain_grad(self: Tensor) -> None:
     self._retains = True
     import weakref
 
-    held = weakref.ref(self)
+    reference = weakref.ref(self)
 
     def keep(grad: Tensor) -> None:
-        tensor = held()
+        tensor = reference()
         if tensor is not None:
             tensor._grad = grad if tensor._grad is None else aten.add(tensor._grad, grad)
 
@@ -216,19 +216,19 @@ def backward(
 
 def _into_inputs(roots: Any, wanted: list[Tensor], keep: bool, create_graph: bool) -> None:
     edges = [_input_edge(t) for t in wanted]
-    found = engine.run(roots, keep, create_graph, edges, accumulating=False)
-    for tensor, value in zip(wanted, found, strict=True):
+    grads = engine.run(roots, keep, create_graph, edges, accumulating=False)
+    for tensor, value in zip(wanted, grads, strict=True):
         if value is None:
             continue
-        held = tensor._grad
-        tensor._grad = value if held is None else aten.add(held, value)
+        existing = tensor._grad
+        tensor._grad = value if existing is None else aten.add(existing, value)
 
 
 def _input_edge(tensor: Tensor) -> tuple[Node, int]:
-    found = edge(tensor)
-    if found is None:
+    input_edge = edge(tensor)
+    if input_edge is None:
         raise RuntimeError("One of the differentiated Tensors does not require grad")
-    return found
+    return input_edge
 
 
 def grad(
@@ -247,18 +247,18 @@ def grad(
     grads = [None] * len(outs) if grad_outputs is None else _listed(grad_outputs)
     keep = create_graph if retain_graph is None else retain_graph
     roots = engine.root_edges(outs, grads)
-    found = engine.run(roots, keep, create_graph, [_input_edge(t) for t in ins], False)
-    for i, value in enumerate(found):
+    leaf_grads = engine.run(roots, keep, create_graph, [_input_edge(t) for t in ins], False)
+    for i, value in enumerate(leaf_grads):
         if value is not None:
             continue
         if materialize_grads:
-            found[i] = aten.zeros_like(ins[i])
+            leaf_grads[i] = aten.zeros_like(ins[i])
         elif not allow_unused:
             raise RuntimeError(
                 f"The differentiated Tensor at index {i} appears to not have been used in the"
                 " graph. Set allow_unused=True if this is the desired behavior."
             )
-    return tuple(found)
+    return tuple(leaf_grads)
 
 
 def _backward(
@@ -290,21 +290,21 @@ def _check_inplace(self: Tensor) -> None:
 
 def _make_subclass(cls: Any, data: Tensor, require_grad: bool = False, **kwargs: Any) -> Tensor:
     """A new leaf of class `cls` over the storage of `data` (torch.Tensor._make_subclass)."""
-    made = object.__new__(cls)
-    made._geom = data._geom
-    made._storage = data._storage
-    made._fn = None
-    made._nr = 0
-    made._base = None
+    instance = object.__new__(cls)
+    instance._geom = data._geom
+    instance._storage = data._storage
+    instance._fn = None
+    instance._nr = 0
+    instance._base = None
     requires = kwargs.get("requires_grad", require_grad)
-    return requires_grad_(made) if requires else made
+    return requires_grad_(instance) if requires else instance
 
 
 def as_subclass(self: Tensor, cls: Any) -> Any:
     """The tensor as an instance of `cls`, its history kept."""
-    made = _make_subclass(cls, self)
-    made._fn, made._nr, made._base = self._fn, self._nr, self._base
-    return made
+    instance = _make_subclass(cls, self)
+    instance._fn, instance._nr, instance._base = self._fn, self._nr, self._base
+    return instance
 
 
 def install() -> None:

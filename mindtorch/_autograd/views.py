@@ -177,8 +177,8 @@ def rebase(target: Tensor, node: Node) -> None:
     if base is None or base._geom.dtype.category < FLOAT:
         target._fn, target._nr = node, 0
     else:
-        held = base._fn
-        base_edge = None if held is None else (held, base._nr)
+        history = base._fn
+        base_edge = None if history is None else (history, base._nr)
         base._fn, base._nr = CopySlices(base, base_edge, target, node), 0
         target._fn = STALE
     for view_ref in target._storage.views or ():

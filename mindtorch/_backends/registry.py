@@ -76,12 +76,12 @@ class Registry:
 
     def devices(self, op: Op) -> list[str]:
         """Device types with a kernel for the row `op`, its own or a registered one."""
-        found = {d for name, d in self._kernels if name == op.name}
-        found |= {"cpu"} if op.cpu is not None else set()
-        found |= {"npu"} if op.aclnn else set()
-        found |= {"cpu", "npu"} if op.lower is not None else set()
-        found |= {"meta"} if op.infer is not None else set()
-        return sorted(found)
+        kinds = {d for name, d in self._kernels if name == op.name}
+        kinds |= {"cpu"} if op.cpu is not None else set()
+        kinds |= {"npu"} if op.aclnn else set()
+        kinds |= {"cpu", "npu"} if op.lower is not None else set()
+        kinds |= {"meta"} if op.infer is not None else set()
+        return sorted(kinds)
 
     def missing(self, op: Op, device: str) -> str:
         """What to say where `op` has no kernel on `device`."""
@@ -94,11 +94,11 @@ class Registry:
 
     def backend(self, device: Device) -> Any:
         """The backend of a device type; imported when first asked for."""
-        found = self._backends.get(device.type)
-        if found is None:
+        backend = self._backends.get(device.type)
+        if backend is None:
             module = importlib.import_module(_MODULES[device.type], __package__)
-            found = self._backends[device.type] = module.backend
-        return found
+            backend = self._backends[device.type] = module.backend
+        return backend
 
 
 registry = Registry()

@@ -35,8 +35,8 @@ def recast(op: Op, args: Sequence[Any]) -> tuple[Any, ...] | None:
     target = wanted(op, first._geom.device.type)
     if target is None:
         return None
-    made = tuple(_cast(a, target) for a in args)
-    return made if any(a is not b for a, b in zip(made, args, strict=True)) else None
+    recast_args = tuple(_cast(a, target) for a in args)
+    return recast_args if any(a is not b for a, b in zip(recast_args, args, strict=True)) else None
 
 
 def _first(args: Sequence[Any]) -> Tensor | None:
@@ -54,6 +54,10 @@ def _cast(value: Tensor | int, target: dtype) -> Tensor | int:
         narrow = d is float16 or d is bfloat16 or d is float32
         return aten.to(value, target) if narrow and d is not target else value
     if isinstance(value, tuple | list) and value and isinstance(value[0], Tensor):
-        made = tuple(_cast(v, target) for v in value)
-        return made if any(a is not b for a, b in zip(made, value, strict=True)) else value
+        recast_values = tuple(_cast(v, target) for v in value)
+        return (
+            recast_values
+            if any(a is not b for a, b in zip(recast_values, value, strict=True))
+            else value
+        )
     return value

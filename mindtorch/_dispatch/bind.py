@@ -77,19 +77,19 @@ def number(value: Any) -> Any:
 def _union(op: Op, arg: Arg, i: int, value: Any) -> Any:
     if isinstance(value, Tensor) or (value is None and arg.optional):
         return value
-    found = number(value)
-    if found is None:
+    scalar = number(value)
+    if scalar is None:
         raise _refuse(op, arg, i, value, "Tensor")
-    return found
+    return scalar
 
 
 def _scalar(op: Op, arg: Arg, i: int, value: Number | None) -> Number | None:
     if value is None and arg.optional:
         return None
-    found = number(value)
-    if found is None:
+    scalar = number(value)
+    if scalar is None:
         raise _refuse(op, arg, i, value, "Number")
-    return found
+    return scalar
 
 
 def _ints(op: Op, arg: Arg, i: int, value: Any) -> Any:
@@ -127,17 +127,17 @@ def _int_attr(op: Op, arg: Arg, i: int, value: int) -> int:
 
 
 def _float_attr(op: Op, arg: Arg, i: int, value: float) -> float:
-    found = number(value)
-    if found is None or isinstance(found, complex):
+    scalar = number(value)
+    if scalar is None or isinstance(scalar, complex):
         raise _refuse(op, arg, i, value, "float")
-    return float(found)
+    return float(scalar)
 
 
 def _number_attr(op: Op, arg: Arg, i: int, value: Number) -> Number:
-    found = number(value)
-    if found is None:
+    scalar = number(value)
+    if scalar is None:
         raise _refuse(op, arg, i, value, "Number")
-    return found
+    return scalar
 
 
 def _bool_attr(op: Op, arg: Arg, i: int, value: bool) -> bool:

@@ -82,10 +82,10 @@ def _generate(op: Op, form: str) -> Callable[..., Any]:
         named=_named(op, form),
         miss=f"{_named(op, form)}(slow(op, ({', '.join(names)}{',' if names else ''})))",
     )
-    made = compiled(source, f"entry {op.name} as {form}", _scope(op, inplace))
-    made.__module__ = "mindtorch"
-    made.__doc__ = op.text
-    return made
+    entry = compiled(source, f"entry {op.name} as {form}", _scope(op, inplace))
+    entry.__module__ = "mindtorch"
+    entry.__doc__ = op.text
+    return entry
 
 
 def _inplace_view(op: Op) -> Callable[..., Any]:
@@ -280,18 +280,18 @@ SECOND_NAMES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input"
                 "split_size_or_sections": "split_size"}  # fmt: skip
 
 
-def renamed(op: Op, form: str, given: dict[str, Any], extra: dict[str, Any]) -> Any:
+def renamed(op: Op, form: str, named: dict[str, Any], extra: dict[str, Any]) -> Any:
     """A call with numpy's names (`axis=`); TypeError in torch's words for an unknown one."""
     names = [a.name for a in op.schema.args]
-    values = {n: given[n] for n in names}
+    values = {n: named[n] for n in names}
     for name, value in extra.items():
         target = SECOND_NAMES.get(name)
         if target not in names:
             raise TypeError(f"{op.base_name}() got an unexpected keyword argument '{name}'")
         values[target] = value
-    if given.get("out") is not None:
+    if named.get("out") is not None:
         return op.entry("function")(
-            **{"input" if n == "self" else n: v for n, v in values.items()}, out=given["out"]
+            **{"input" if n == "self" else n: v for n, v in values.items()}, out=named["out"]
         )
     return op.entry("inplace" if form == "inplace" else form)(
         **{"input" if n == "self" and form == "function" else n: v for n, v in values.items()}
@@ -313,9 +313,9 @@ def _composite(op: Op, form: str) -> Callable[..., Any]:
         "body": op.body, "op": op, "out_call": out_call, "refused": slow.refused,
         "renamed": renamed, "named": _make(op),
     }  # fmt: skip
-    made = compiled(source, f"composite {op.name} as {form}", scope)
-    made.__doc__ = inspect.getdoc(op.body) or op.text
-    return made
+    composite = compiled(source, f"composite {op.name} as {form}", scope)
+    composite.__doc__ = inspect.getdoc(op.body) or op.text
+    return composite
 
 
 Op.write = write

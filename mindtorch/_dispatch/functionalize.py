@@ -44,7 +44,7 @@ def _unused(*_: Any) -> None:
 def write_back(op: Op, target: Tensor, result: Tensor) -> Tensor:
     """Make `target` hold `result`, its history included; shapes were checked by `op`'s rule."""
     copy = OPS["copy"]
-    held = LOCAL.functionalize
+    state = LOCAL.functionalize
     LOCAL.functionalize = 0
     try:
         plan = plans.Plan(_unused, plans.geometries((target, result, False)), (target._geom,))
@@ -55,4 +55,4 @@ def write_back(op: Op, target: Tensor, result: Tensor) -> Tensor:
 
         return autograd_inplace(copy, plan, (target, result, False), write)
     finally:
-        LOCAL.functionalize = held
+        LOCAL.functionalize = state

@@ -59,11 +59,11 @@ def _assign(parts: tuple[list[str], list[str]], indent: int) -> str:
     return f"{pad}key = {key}\n{pad}fn = {' or '.join(fns) or 'None'}\n"
 
 
-def _parts(args: tuple[Arg, ...], given: dict[str, Any]) -> tuple[list[str], list[str]]:
+def _parts(args: tuple[Arg, ...], bound: dict[str, Any]) -> tuple[list[str], list[str]]:
     keys: list[str] = []
     fns: list[str] = []
     for arg in args:
-        key, fn = given[arg.name] if arg.name in given else _part(arg)
+        key, fn = bound[arg.name] if arg.name in bound else _part(arg)
         if key:
             keys.append(key)
         if fn:

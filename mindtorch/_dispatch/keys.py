@@ -23,12 +23,12 @@ BACKENDS = {"cpu": DispatchKey.CPU, "meta": DispatchKey.Meta, "npu": DispatchKey
 
 def keyset(*tensors: Any) -> DispatchKey:
     """The union of the tensors' keys, with this thread's included and excluded ones."""
-    found = DispatchKey(0)
+    keys = DispatchKey(0)
     for tensor in tensors:
-        found |= BACKENDS[tensor.device.type] | DispatchKey.Autograd
+        keys |= BACKENDS[tensor.device.type] | DispatchKey.Autograd
     if LOCAL.functionalize:
-        found |= DispatchKey.Functionalize
-    return DispatchKey((found | LOCAL.include) & ~LOCAL.exclude)
+        keys |= DispatchKey.Functionalize
+    return DispatchKey((keys | LOCAL.include) & ~LOCAL.exclude)
 
 
 class _Guard:

@@ -28,16 +28,16 @@ def out_call(op: Op, out: Tensor, raw: Sequence[Any]) -> Any:
     expected = plans.infer(op, plans.geometries(args)) if op.infer and not op.is_view else ()
     if not expected or any(e.__class__ is not Geometry for e in expected):
         return _out_by_copy(op, outs, slow(op, raw), out)
-    for held, geom in zip(outs, expected, strict=True):
-        _prepare_out(held, geom)
+    for dest, geom in zip(outs, expected, strict=True):
+        _prepare_out(dest, geom)
     if MODES.active and LOCAL.functionalize:
         return _out_by_writeback(op, outs, slow(op, raw), out)
     written = tuple(o._geom for o in outs)
     plan = plans.into(op, args, written, False)
     watch_overlap(plan, written)
     plan.run(tuple(outs), *args)
-    for held in outs:
-        held._storage.value += 1
+    for dest in outs:
+        dest._storage.value += 1
     return out
 
 
@@ -54,23 +54,23 @@ def _refuse_grad(op: Op, values: Sequence[Any]) -> None:
 
 
 def _prepare_out(out: Tensor, geom: Geometry) -> None:
-    held = out._geom
-    if held.device is not geom.device:
+    current = out._geom
+    if current.device is not geom.device:
         raise RuntimeError(
-            f"Expected out tensor to be on {geom.device}, but it is on {held.device}"
+            f"Expected out tensor to be on {geom.device}, but it is on {current.device}"
         )
-    if not can_cast(geom.dtype, held.dtype):
+    if not can_cast(geom.dtype, current.dtype):
         raise RuntimeError(
             f"result type {geom.dtype.legacy} can't be cast to the desired output type"
-            f" {held.dtype.legacy}"
+            f" {current.dtype.legacy}"
         )
-    if held.shape == geom.shape:
-        refuse_overlap(held)
+    if current.shape == geom.shape:
+        refuse_overlap(current)
         return
-    if held.numel:
+    if current.numel:
         warnings.warn(
             f"An output with one or more elements was resized since it had shape"
-            f" {list(held.shape)}, which does not match the required output shape"
+            f" {list(current.shape)}, which does not match the required output shape"
             f" {list(geom.shape)}. This behavior is deprecated, and in a future PyTorch release"
             " outputs will not be resized unless they have zero elements. You can explicitly"
             " reuse an out tensor t by resizing it, inplace, to zero elements with t.resize_(0).",
@@ -82,15 +82,15 @@ def _prepare_out(out: Tensor, geom: Geometry) -> None:
 
 def _out_by_writeback(op: Op, outs: Sequence[Tensor], result: Tensor, out: Tensor) -> Tensor:
     results = result if isinstance(result, tuple) else (result,)
-    for held, value in zip(outs, results, strict=True):
-        write_back(op, held, value)
+    for dest, value in zip(outs, results, strict=True):
+        write_back(op, dest, value)
     return out
 
 
 def _out_by_copy(op: Op, outs: Sequence[Tensor], result: Tensor, out: Tensor) -> Tensor:
     results = result if isinstance(result, tuple) else (result,)
-    for held, value in zip(outs, results, strict=True):
-        _prepare_out(held, value._geom)
-        registry.backend(held.device).copy(held, value.detach())
-        held._storage.value += 1
+    for dest, value in zip(outs, results, strict=True):
+        _prepare_out(dest, value._geom)
+        registry.backend(dest.device).copy(dest, value.detach())
+        dest._storage.value += 1
     return out

@@ -94,11 +94,11 @@ def choose(
             bound = _bound(op, form, args, kwargs)
             if bound is not None and all(_suits(a, v, strict) for a, v in bound):
                 return op
-    given = [type(a).__name__ for a in args[form in ("method", "inplace") :]]
-    given += [f"{k}={type(v).__name__}" for k, v in kwargs.items() if v is not None]
+    types = [type(a).__name__ for a in args[form in ("method", "inplace") :]]
+    types += [f"{k}={type(v).__name__}" for k, v in kwargs.items() if v is not None]
     texts = "\n".join(f" * {_shown(op)}" for op in rows)
     raise TypeError(
-        f"{name}() received an invalid combination of arguments - got ({', '.join(given)}), but"
+        f"{name}() received an invalid combination of arguments - got ({', '.join(types)}), but"
         f" expected one of:\n{texts}"
     )
 

@@ -38,9 +38,9 @@ _tables: list[dict[Any, Plan]] = []
 
 def table() -> dict[Any, Plan]:
     """A new dict of plans that `clear` will empty."""
-    made: dict[Any, Plan] = {}
-    _tables.append(made)
-    return made
+    plans: dict[Any, Plan] = {}
+    _tables.append(plans)
+    return plans
 
 
 def clear() -> None:
@@ -74,31 +74,31 @@ def _geometry(value: Any) -> Any:
 
 def flat_geometries(geoms: Sequence[Any]) -> list[Geometry]:
     """Every Geometry in the arguments, those in lists too."""
-    found = []
+    flat = []
     for g in geoms:
         if g.__class__ is Geometry:
-            found.append(g)
+            flat.append(g)
         elif g.__class__ is tuple:
-            found.extend(v for v in g if v.__class__ is Geometry)
-    return found
+            flat.extend(v for v in g if v.__class__ is Geometry)
+    return flat
 
 
 def device_of(op: Op, geoms: Sequence[Any]) -> Any:
     """The device that runs the call; RuntimeError in torch's words for tensors on two."""
-    found = flat_geometries(geoms)
+    flat = flat_geometries(geoms)
     if _crosses(op):
-        return found[0].device
-    if not found:
-        given = [a for a in geoms if a.__class__ is _device.device]
-        return _device.resolve(given[0] if given else None)
+        return flat[0].device
+    if not flat:
+        devices = [a for a in geoms if a.__class__ is _device.device]
+        return _device.resolve(devices[0] if devices else None)
     mixes = getattr(op.infer, "mixes_devices", False)
-    device = found[0].device
-    for g in found[1:]:
+    device = flat[0].device
+    for g in flat[1:]:
         if g.device is device:
             continue
         if mixes and not g.ndim and g.device.type == "cpu":
             continue
-        if mixes and device.type == "cpu" and not found[0].ndim:
+        if mixes and device.type == "cpu" and not flat[0].ndim:
             device = g.device
             continue
         if "meta" in (device.type, g.device.type):
@@ -161,9 +161,9 @@ def _transfer(op: Op, out: Geometry) -> Callable[..., Any]:
     source = 1 if op.base_name == "copy" else 0
 
     def run(*args: Any) -> Tensor:
-        made = registry.backend(out.device).allocate(out)
-        _mover(out.device, args[source]._geom.device).copy(made, args[source])
-        return made
+        block = registry.backend(out.device).allocate(out)
+        _mover(out.device, args[source]._geom.device).copy(block, args[source])
+        return block
 
     return run
 

@@ -56,15 +56,15 @@ def plans_of(op: Op, inplace: bool) -> Any:
 
 def find_plan(op: Op, raw: Sequence[Any], args: tuple[Any, ...]) -> Any:
     """The plan of a functional call, made if there is none; stored under both keys."""
-    held = plans_of(op, False)
+    table = plans_of(op, False)
     key = key_of(op, args)
-    plan = held.get(key)
+    plan = table.get(key)
     if plan is None:
         plan = plans.functional(op, args)
-        plans.put(held, key, plan)
+        plans.put(table, key, plan)
     as_given = _raw_key(op, raw)
     if as_given is not None and as_given != key:
-        plans.put(held, as_given, plan)
+        plans.put(table, as_given, plan)
     return plan
 
 
@@ -85,17 +85,17 @@ def slow_inplace(op: Op, raw: Sequence[Any]) -> Any:
     target = args[0]
     if not op.overlaps:
         refuse_overlap(target._geom)
-    held = plans_of(op, True)
+    table = plans_of(op, True)
     key = key_of(op, args)
-    plan = held.get(key)
+    plan = table.get(key)
     if plan is None:
         plan = plans.into(op, args, (target._geom,), True)
         _check_inplace(op, target._geom, plan.outs[0])
         watch_overlap(plan, (target._geom,))
-        plans.put(held, key, plan)
+        plans.put(table, key, plan)
     as_given = _raw_key(op, raw)
     if as_given is not None and as_given != key:
-        plans.put(held, as_given, plan)
+        plans.put(table, as_given, plan)
     return layers_inplace(op, plan, args)
 
 

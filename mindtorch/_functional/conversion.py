@@ -297,10 +297,10 @@ def resize_(self: Tensor, *size: Any) -> Tensor:
 def _grow(storage: Storage, geom: Geometry, need: int) -> None:
     """Put `need` bytes of device memory in place of a storage's; what it held comes first."""
     backend, size = registry.backend(geom.device), geom.dtype.itemsize
-    held = geom.fresh((storage.nbytes // size,))
+    current = geom.fresh((storage.nbytes // size,))
     larger = backend.allocate(geom.fresh((need // size,)))
-    if held.numel:
-        backend.copy(wrap(held, larger._storage), wrap(held, storage))
+    if current.numel:
+        backend.copy(wrap(current, larger._storage), wrap(current, storage))
     storage.replace(larger._storage.memory)
 
 

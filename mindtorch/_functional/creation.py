@@ -20,11 +20,11 @@ from ..ops.spec import OPS, aten
 from .publish import surface
 
 
-def finish(made: Tensor, requires_grad: bool) -> Tensor:
+def finish(result: Tensor, requires_grad: bool) -> Tensor:
     """The tensor, as a leaf that requires grad if asked."""
-    if requires_grad and made._geom.dtype.category < dt.FLOAT:
+    if requires_grad and result._geom.dtype.category < dt.FLOAT:
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
-    return made.requires_grad_() if requires_grad else made
+    return result.requires_grad_() if requires_grad else result
 
 
 def _size(size: Any) -> tuple[int, ...]:
@@ -40,9 +40,9 @@ def from_array(array: Array, device: Any = None) -> Tensor:
     """A tensor that takes a numpy array as its memory, moved to `device`."""
     array = np.ascontiguousarray(array).reshape(np.shape(array))
     geom = contiguous(array.shape, dt.from_numpy_dtype(array.dtype), CPU)
-    made = adopt(geom, array)
+    result = adopt(geom, array)
     target = resolve(device)
-    return made if target is CPU else aten.to(made, target)
+    return result if target is CPU else aten.to(result, target)
 
 
 def _plain(data: Any) -> Any:
@@ -62,31 +62,33 @@ def _has_tensor(data: Any) -> bool:
 def array_of(data: Any, dtype: Dtype | None) -> Any:
     """A fresh numpy array for `torch.tensor(data, dtype=dtype)`; ValueError for ragged data."""
     if isinstance(data, np.ndarray | np.generic):
-        found = np.array(data)
+        converted = np.array(data)
     else:
         tensors = _has_tensor(data)
         try:
-            found = np.array(_plain(data) if tensors else data)
+            converted = np.array(_plain(data) if tensors else data)
         except ValueError:
             raise ValueError(_ragged(data)) from None
-        if found.dtype == np.float64 and not tensors:
-            found = found.astype(
+        if converted.dtype == np.float64 and not tensors:
+            converted = converted.astype(
                 (dtype or dt.get_default_dtype()).np
                 if not dtype or dtype.category >= dt.FLOAT
-                else found.dtype
+                else converted.dtype
             )
-        elif found.dtype == np.complex128:
-            found = found.astype(np.complex64 if dt.get_default_dtype() is not dt.float64 else None)
-    if found.dtype == object or found.dtype.kind in "US":
+        elif converted.dtype == np.complex128:
+            converted = converted.astype(
+                np.complex64 if dt.get_default_dtype() is not dt.float64 else None
+            )
+    if converted.dtype == object or converted.dtype.kind in "US":
         kind = type(data if not isinstance(data, list | tuple) else _first(data)).__name__
         raise (TypeError if kind == "str" else RuntimeError)(
             f"new(): invalid data type '{kind}'"
             if kind == "str"
             else f"Could not infer dtype of {kind}"
         )
-    if dtype is not None and found.dtype != dtype.np:
-        found = found.astype(dtype.np)
-    return found
+    if dtype is not None and converted.dtype != dtype.np:
+        converted = converted.astype(dtype.np)
+    return converted
 
 
 def _first(data: Any) -> Any:
@@ -114,15 +116,15 @@ def tensor(
 ) -> Tensor:
     """A new tensor that copies `data` (numbers, nested sequences, arrays, tensors)."""
     if isinstance(data, Tensor):
-        made = aten.to(data.detach(), device or data.device, dtype, copy=True)
-        return finish(made, requires_grad)
+        result = aten.to(data.detach(), device or data.device, dtype, copy=True)
+        return finish(result, requires_grad)
     array = array_of(data, dtype)
     target = resolve(device)
     if target.type == "meta":
         geom = contiguous(array.shape, dt.from_numpy_dtype(array.dtype), target)
         return finish(registry.backend(target).allocate(geom), requires_grad)
-    made = adopt(contiguous(array.shape, dt.from_numpy_dtype(array.dtype), CPU), array)
-    return finish(made if target is CPU else aten.to(made, target), requires_grad)
+    result = adopt(contiguous(array.shape, dt.from_numpy_dtype(array.dtype), CPU), array)
+    return finish(result if target is CPU else aten.to(result, target), requires_grad)
 
 
 @surface(method=False)
@@ -156,9 +158,9 @@ def from_numpy(array: Any) -> Tensor:
     )
     if not geom.contiguous:
         owner = np.lib.stride_tricks.as_strided(array, (geom.extent,), (step,))
-        made = adopt(geom, array)
-        made._storage.memory = owner
-        return made
+        result = adopt(geom, array)
+        result._storage.memory = owner
+        return result
     return adopt(geom, array)
 
 
@@ -206,8 +208,8 @@ def _filled(
     if out is not None:
         return out.resize_(_size(size)).fill_(value)
     # The default dtype and device are looked up here: plans must not depend on them.
-    made = make(_size(size), dtype=dtype or dt.get_default_dtype(), device=resolve(device))
-    return finish(made, requires_grad)
+    result = make(_size(size), dtype=dtype or dt.get_default_dtype(), device=resolve(device))
+    return finish(result, requires_grad)
 
 
 def _zeros(size: tuple[int, ...], **kwargs: Any) -> Tensor:
@@ -223,10 +225,10 @@ _rows: dict[str, Any] = {}
 
 def _row(name: str) -> Callable[..., Any]:
     """The row's entry, where `aten.name` is the hand-written factory."""
-    found = _rows.get(name)
-    if found is None:
-        found = _rows[name] = OPS[name].entry("aten")
-    return found
+    factory = _rows.get(name)
+    if factory is None:
+        factory = _rows[name] = OPS[name].entry("aten")
+    return factory
 
 
 @surface(method=False)
@@ -250,8 +252,8 @@ def full(
         return out.resize_(size).fill_(fill_value)
     if dtype is None and fill_value.__class__ is float:
         dtype = dt.get_default_dtype()
-    made = _row("full")(size, fill_value, dtype=dtype, device=resolve(device))
-    return finish(made, requires_grad)
+    result = _row("full")(size, fill_value, dtype=dtype, device=resolve(device))
+    return finish(result, requires_grad)
 
 
 @surface(method=False)
@@ -313,10 +315,10 @@ def arange(
     start, end, step = (v.item() if isinstance(v, Tensor) else v for v in (start, end, step))
     if dtype is None and not all(isinstance(v, int) for v in (start, end, step)):
         dtype = dt.get_default_dtype()
-    made = _row("arange")(start, end, step, dtype=dtype, device=resolve(device))
+    result = _row("arange")(start, end, step, dtype=dtype, device=resolve(device))
     if out is not None:
-        return out.resize_(made.shape).copy_(made)
-    return finish(made, requires_grad)
+        return out.resize_(result.shape).copy_(result)
+    return finish(result, requires_grad)
 
 
 def _factory(name: str) -> None:
@@ -326,10 +328,10 @@ def _factory(name: str) -> None:
         *args: Any, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
         pin_memory: bool = False, requires_grad: bool = False, **names: Any,
     ) -> Tensor:  # fmt: skip
-        made = _row(name)(*args, dtype=dtype, device=resolve(device), **names)
+        result = _row(name)(*args, dtype=dtype, device=resolve(device), **names)
         if out is not None:
-            return out.resize_(made.shape).copy_(made)
-        return finish(made, requires_grad)
+            return out.resize_(result.shape).copy_(result)
+        return finish(result, requires_grad)
 
     make.__name__ = make.__qualname__ = name
     make.__doc__ = OPS[name].text
@@ -357,12 +359,12 @@ def _like(make: Callable[..., Any] | None) -> Callable[..., Any]:
         if device is not None:
             geom = geom.on(resolve(device))
         if geom.contiguous and make is not None:
-            made = make(geom, *args)
+            result = make(geom, *args)
         else:
-            made = registry.backend(geom.device).allocate(geom)
+            result = registry.backend(geom.device).allocate(geom)
             if make is not None:
-                made.copy_(make(geom, *args))
-        return finish(made, requires_grad)
+                result.copy_(make(geom, *args))
+        return finish(result, requires_grad)
 
     return like
 

@@ -89,10 +89,10 @@ def _convert(item: Any, self: Tensor) -> Any:
     if isinstance(item, list | tuple | range | np.ndarray):
         from .creation import tensor
 
-        made = tensor(np.asarray(item) if isinstance(item, np.ndarray) else list(item))
-        if made._geom.numel == 0:
-            made = aten.to(made, dt.int64)
-        return aten.to(made, self.device) if not self.is_meta else made
+        indices = tensor(np.asarray(item) if isinstance(item, np.ndarray) else list(item))
+        if indices._geom.numel == 0:
+            indices = aten.to(indices, dt.int64)
+        return aten.to(indices, self.device) if not self.is_meta else indices
     if item is None or item is Ellipsis or isinstance(item, int | slice | np.bool_):
         return item
     if isinstance(item, Tensor):
@@ -149,8 +149,8 @@ def _apply_tensor(
         if not item.ndim:
             part = aten.unsqueeze(part, dim)
             item = aten.reshape(item, (1,))
-        for i, found in enumerate(_mask_index(item)):
-            tensors[dim + i] = found
+        for i, axis_index in enumerate(_mask_index(item)):
+            tensors[dim + i] = axis_index
         return part, dim + item.ndim
     if kind.category != dt.INTEGER:
         raise IndexError("tensors used as indices must be long, int, byte or bool tensors")

@@ -28,15 +28,15 @@ def from_bytes(
 ) -> Tensor:
     """A tensor from plain pickling."""
     load()
-    held = Storage(np.frombuffer(bytearray(data), np.uint8))
-    made: Any = wrap(geometry(tuple(size), tuple(stride), offset, dtype, CPU), held)
+    storage = Storage(np.frombuffer(bytearray(data), np.uint8))
+    tensor: Any = wrap(geometry(tuple(size), tuple(stride), offset, dtype, CPU), storage)
     if device != "cpu":
-        made = aten.to(made, device)
+        tensor = aten.to(tensor, device)
     if kind is not None and kind is not Tensor:
-        made = Tensor._make_subclass(kind, made)
+        tensor = Tensor._make_subclass(kind, tensor)
     if state:
-        made.__dict__.update(state)
-    return made.requires_grad_() if leaf else made
+        tensor.__dict__.update(state)
+    return tensor.requires_grad_() if leaf else tensor
 
 
 def _reduce(self: Tensor, protocol: int) -> Any:
@@ -60,16 +60,16 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Any:
             " because of a torch.nn.utils.weight_norm usage, see"
             " https://github.com/pytorch/pytorch/pull/103001"
         )
-    made = self.detach().clone()
+    copied = self.detach().clone()
     if type(self) is not Tensor:
-        made = Tensor._make_subclass(type(self), made)
-        made.__dict__.update(self.__dict__)
+        copied = Tensor._make_subclass(type(self), copied)
+        copied.__dict__.update(self.__dict__)
     if self.requires_grad:
-        made.requires_grad_()
+        copied.requires_grad_()
     if self._grad is not None:
-        made._grad = self._grad.__deepcopy__(memo)
-    memo[id(self)] = made
-    return made
+        copied._grad = self._grad.__deepcopy__(memo)
+    memo[id(self)] = copied
+    return copied
 
 
 Tensor.__reduce_ex__ = _reduce  # type: ignore[method-assign,assignment]

@@ -38,9 +38,9 @@ def set_printoptions(
 ) -> None:
     """Change how tensors are shown (torch.set_printoptions); widths in characters."""
     chosen = dict(_PROFILES[profile]) if profile is not None else {}
-    given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems,
+    options = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems,
              "linewidth": linewidth}  # fmt: skip
-    chosen.update({k: v for k, v in given.items() if v is not None})
+    chosen.update({k: v for k, v in options.items() if v is not None})
     for name, value in chosen.items():
         setattr(OPTIONS, name, value)
     OPTIONS.sci_mode = sci_mode
@@ -146,20 +146,20 @@ def _values(tensor: Tensor, indent: int) -> str:
 
 def _suffixes(tensor: Tensor) -> list[str]:
     geom = tensor._geom
-    found = []
+    suffixes = []
     if geom.device.type != "cpu":
-        found.append(f"device='{geom.device}'")
+        suffixes.append(f"device='{geom.device}'")
     usual = [dt.get_default_dtype(), dt.bool] + ([dt.int64] if geom.numel else [])
     if geom.device.type == "meta" or (geom.numel == 0 and geom.ndim != 1):
-        found.append(f"size={tuple(geom.shape)}")
+        suffixes.append(f"size={tuple(geom.shape)}")
     if geom.dtype not in usual and geom.dtype is not dt.get_default_dtype().to_complex():
-        found.append(f"dtype={geom.dtype!r}")
+        suffixes.append(f"dtype={geom.dtype!r}")
     fn = tensor.grad_fn
     if fn is not None:
-        found.append(f"grad_fn=<{fn.name()}>")
+        suffixes.append(f"grad_fn=<{fn.name()}>")
     elif tensor.requires_grad:
-        found.append("requires_grad=True")
-    return found
+        suffixes.append("requires_grad=True")
+    return suffixes
 
 
 def tensor_text(tensor: Tensor) -> str:

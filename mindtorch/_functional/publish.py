@@ -44,9 +44,9 @@ class LazyMethod:
 
     def __get__(self, instance: Tensor | None, owner: Any = None) -> Callable[..., Any]:
         plain = self.name.startswith("__")
-        made = self.op.entry(self.form) if plain else entry_of(self.op, self.form)
-        setattr(Tensor, self.name, made)
-        return made if instance is None else made.__get__(instance, owner)
+        entry = self.op.entry(self.form) if plain else entry_of(self.op, self.form)
+        setattr(Tensor, self.name, entry)
+        return entry if instance is None else entry.__get__(instance, owner)
 
 
 def publish(op: Op) -> None:
@@ -90,12 +90,12 @@ def _publish_operator(symbol: str, op: Op) -> None:
 
 def function(name: str) -> Any:
     """`torch.name`: a row's function, or one written by hand; AttributeError for neither."""
-    found = FUNCTIONS.get(name)
-    if found is None:
+    published = FUNCTIONS.get(name)
+    if published is None:
         raise AttributeError(f"module 'mindtorch' has no attribute '{name}'")
-    if found.__class__ is Op:
-        found = FUNCTIONS[name] = entry_of(found, "function")
-    return found
+    if published.__class__ is Op:
+        published = FUNCTIONS[name] = entry_of(published, "function")
+    return published
 
 
 def layer(name: str) -> Callable[..., Any]:
@@ -128,13 +128,13 @@ def surface(
     """Publish a hand-written function: `torch.name`, `Tensor.name` and `aten.name`."""
 
     def put(fn: F) -> F:
-        given = name or fn.__name__
+        public = name or fn.__name__
         if function:
-            FUNCTIONS[given] = fn
+            FUNCTIONS[public] = fn
         if method:
-            setattr(Tensor, given, fn)
+            setattr(Tensor, public, fn)
         if internal:
-            aten.publish(given, fn)
+            aten.publish(public, fn)
         return fn
 
     return put

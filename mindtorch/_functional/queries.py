@@ -147,10 +147,10 @@ def new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
 def _new_tensor(cls: Any, *args: Any, device: Any = None, **_: Any) -> Tensor:
     """`Tensor(2, 3)` and `Tensor([…])`: the legacy constructor, in the default dtype."""
     if args and isinstance(args[0], Tensor):
-        made = args[0].detach()
+        tensor = args[0].detach()
     else:
-        made = _construct(args, dt.get_default_dtype(), device)
-    return made if cls is Tensor else Tensor._make_subclass(cls, made)
+        tensor = _construct(args, dt.get_default_dtype(), device)
+    return tensor if cls is Tensor else Tensor._make_subclass(cls, tensor)
 
 
 Tensor.__new__ = _new_tensor  # type: ignore[method-assign]

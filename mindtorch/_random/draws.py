@@ -78,8 +78,8 @@ def rand(
     layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
     """Uniform draws from [0, 1)."""
-    made = _draw_into("uniform", _size(size), (0.0, 1.0), _float_dtype(dtype), device, generator)
-    return _made(made, out, requires_grad)
+    drawn = _draw_into("uniform", _size(size), (0.0, 1.0), _float_dtype(dtype), device, generator)
+    return _made(drawn, out, requires_grad)
 
 
 @surface(method=False)
@@ -88,8 +88,8 @@ def randn(
     layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
     """Draws from the standard normal distribution."""
-    made = _draw_into("normal", _size(size), (0.0, 1.0), _float_dtype(dtype), device, generator)
-    return _made(made, out, requires_grad)
+    drawn = _draw_into("normal", _size(size), (0.0, 1.0), _float_dtype(dtype), device, generator)
+    return _made(drawn, out, requires_grad)
 
 
 @surface(method=False)
@@ -107,8 +107,10 @@ def randint(
         raise RuntimeError(
             f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}"
         )
-    made = _draw_into("integers", _size((size,)), (low, high), dtype or dt.int64, device, generator)
-    return _made(made, out, requires_grad)
+    drawn = _draw_into(
+        "integers", _size((size,)), (low, high), dtype or dt.int64, device, generator
+    )
+    return _made(drawn, out, requires_grad)
 
 
 @surface(method=False)
@@ -117,8 +119,8 @@ def randperm(
     layout: Any = None, device: Any = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """0…n-1 in random order."""
-    made = _draw_into("permutation", (n,), (), dtype or dt.int64, device, generator)
-    return _made(made, out, requires_grad)
+    drawn = _draw_into("permutation", (n,), (), dtype or dt.int64, device, generator)
+    return _made(drawn, out, requires_grad)
 
 
 def _like(name: str, make: Any) -> None:
@@ -126,13 +128,13 @@ def _like(name: str, make: Any) -> None:
         input: Tensor, *args: Any, dtype: Any = None, device: Any = None,
         requires_grad: bool = False, **_: Any,
     ) -> Tensor:  # fmt: skip
-        given = {
+        options = {
             "dtype": dtype or input.dtype, "device": device or input.device,
             "requires_grad": requires_grad,
         }  # fmt: skip
         if name == "randint_like":
-            return make(*(args if len(args) > 1 else (0, *args)), tuple(input.shape), **given)
-        return make(tuple(input.shape), **given)
+            return make(*(args if len(args) > 1 else (0, *args)), tuple(input.shape), **options)
+        return make(tuple(input.shape), **options)
 
     like.__name__ = like.__qualname__ = name
     like.__doc__ = f"torch.{name.removesuffix('_like')} of the shape, dtype and device of `input`."
@@ -146,16 +148,16 @@ _like("randint_like", randint)
 
 def _refill(self: Tensor, kind: str, params: tuple[Any, ...], generator: Any) -> Tensor:
     geom = self._geom
-    made = _draw_into(kind, tuple(geom.shape), params, geom.dtype, geom.device, generator)
-    return self.copy_(made)
+    drawn = _draw_into(kind, tuple(geom.shape), params, geom.dtype, geom.device, generator)
+    return self.copy_(drawn)
 
 
 def _bounds(args: tuple[Any, ...], named: dict[str, Any], low: Any, high: Any) -> tuple[Any, Any]:
-    given = dict(zip(("from", "to"), args, strict=False)) | named
-    unknown = set(given) - {"from", "to"}
+    bounds = dict(zip(("from", "to"), args, strict=False)) | named
+    unknown = set(bounds) - {"from", "to"}
     if unknown:
         raise TypeError(f"got an unexpected keyword argument '{unknown.pop()}'")
-    return given.get("from", low), given.get("to", high)
+    return bounds.get("from", low), bounds.get("to", high)
 
 
 @surface(function=False)
@@ -225,8 +227,8 @@ def bernoulli(
     input: Tensor, p: Any = None, *, generator: Generator | None = None, out: Any = None
 ) -> Tensor:
     """Ones with the probabilities in `input` (or `p`), else zeros."""
-    made = aten.to(_bernoulli(input, input.detach() if p is None else p, generator), input.dtype)
-    return made if out is None else out.copy_(made)
+    drawn = aten.to(_bernoulli(input, input.detach() if p is None else p, generator), input.dtype)
+    return drawn if out is None else out.copy_(drawn)
 
 
 @surface(function=False)
@@ -249,11 +251,11 @@ def normal(
 ) -> Tensor:  # fmt: skip
     """Draws with means and standard deviations that are tensors, or numbers with a `size`."""
     if size is not None:
-        made = _draw_into(
+        drawn = _draw_into(
             "normal", _size((size,)), (float(mean), float(std)), _float_dtype(dtype), device,
             generator,
         )  # fmt: skip
-        return _made(made, out, False)
+        return _made(drawn, out, False)
     first = mean if isinstance(mean, Tensor) else std
     shape = aten.broadcast_shapes(getattr(mean, "shape", ()), getattr(std, "shape", ()))
     z = _draw_into("normal", tuple(shape), (0.0, 1.0), first.dtype, first.device, generator)
@@ -274,12 +276,12 @@ def multinomial(
         raise RuntimeError("cannot sample n_sample <= 0 samples")
     _refuse_weights(input)
     if replacement:
-        made = _with_replacement(input, num_samples, generator)
+        drawn = _with_replacement(input, num_samples, generator)
     else:
         # The largest of weight / exponential draws are a sample without replacement.
         noise = aten.empty_like(input).exponential_(generator=generator)
-        made = aten.topk(aten.div(input, noise), num_samples, -1)[1]
-    return made if out is None else out.copy_(made)
+        drawn = aten.topk(aten.div(input, noise), num_samples, -1)[1]
+    return drawn if out is None else out.copy_(drawn)
 
 
 def _refuse_weights(weights: Tensor) -> None:

@@ -107,16 +107,16 @@ _seed: int | None = None
 def default_generator(device: Any = "cpu") -> Generator:
     """The generator that calls without `generator=` on a device use."""
     where = resolve(device)
-    found = _defaults.get(where)
-    if found is None:
+    generator = _defaults.get(where)
+    if generator is None:
         with _lock:
-            found = _defaults.get(where)
-            if found is None:
-                found = Generator(where)
+            generator = _defaults.get(where)
+            if generator is None:
+                generator = Generator(where)
                 if _seed is not None:
-                    found.manual_seed(_seed)
-                _defaults[where] = found
-    return found
+                    generator.manual_seed(_seed)
+                _defaults[where] = generator
+    return generator
 
 
 def manual_seed(seed: int) -> Generator:
@@ -132,9 +132,9 @@ def manual_seed(seed: int) -> Generator:
 
 def seed() -> int:
     """Seed every default generator from the system; returns the seed."""
-    found = secrets.randbits(63)
-    manual_seed(found)
-    return found
+    drawn = secrets.randbits(63)
+    manual_seed(drawn)
+    return drawn
 
 
 def initial_seed() -> int:

@@ -79,14 +79,14 @@ def integers(generator: Generator, n: int, low: int, high: int) -> Any:
 
 def permutation(generator: Generator, n: int) -> Any:
     """0…n-1 in random order: each place swapped with one not before it."""
-    made = np.arange(n, dtype=np.int64)
+    order = np.arange(n, dtype=np.int64)
     if n < 2:
-        return made
+        return order
     raw = generator.words(n - 1)
     for i, word in enumerate(raw.tolist()):
         j = i + word % (n - i)
-        made[i], made[j] = made[j], made[i]
-    return made
+        order[i], order[j] = order[j], order[i]
+    return order
 
 
 def bernoulli(generator: Generator, n: int, p: Any) -> Any:

@@ -21,12 +21,12 @@ class device:  # noqa: N801 - torch's name
 
     def __new__(cls, type: Any = None, index: int | None = None) -> device:
         key = _parse(type, index)
-        found = _interned.get(key)
-        if found is None:
-            found = object.__new__(cls)
-            found.type, found.index = key
-            found = _interned.setdefault(key, found)
-        return found
+        interned = _interned.get(key)
+        if interned is None:
+            interned = object.__new__(cls)
+            interned.type, interned.index = key
+            interned = _interned.setdefault(key, interned)
+        return interned
 
     def __repr__(self) -> str:
         tail = "" if self.index is None else f", index={self.index}"
@@ -76,14 +76,14 @@ def resolve(value: Any) -> device:
     """The device a tensor lands on: None is the default one, `npu` is the current npu."""
     if value is None:
         return _stack[-1] if _stack else _default
-    found = value if value.__class__ is device else device(value)
-    if found.index is None and found.type == "npu":
+    resolved = value if value.__class__ is device else device(value)
+    if resolved.index is None and resolved.type == "npu":
         return device("npu", _current_npu)
-    if found.type == "cpu":
+    if resolved.type == "cpu":
         return CPU
-    if found.type == "meta":
+    if resolved.type == "meta":
         return META
-    return found
+    return resolved
 
 
 def set_current_npu(index: int) -> None:

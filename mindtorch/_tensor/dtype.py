@@ -112,14 +112,14 @@ def set_default_dtype(d: dtype) -> None:
 
 def from_numpy_dtype(d: Any) -> dtype:
     """The dtype that stores numpy dtype `d`; TypeError where torch has none."""
-    found = _BY_NAME.get(np.dtype(d).name)
-    if found is None:
+    known = _BY_NAME.get(np.dtype(d).name)
+    if known is None:
         raise TypeError(
             f"can't convert np.ndarray of type numpy.{np.dtype(d).name}. The only supported types"
             " are: float64, float32, float16, complex64, complex128, int64, int32, int16, int8,"
             " uint8, and bool."
         )
-    return found
+    return known
 
 
 def to_numpy_dtype(d: dtype) -> Any:

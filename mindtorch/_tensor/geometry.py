@@ -24,8 +24,8 @@ class Size(tuple):  # type: ignore[type-arg]
         return f"torch.Size({list(self)})"
 
     def __getitem__(self, index: Any) -> Any:
-        found = tuple.__getitem__(self, index)
-        return Size(found) if index.__class__ is slice else found
+        item = tuple.__getitem__(self, index)
+        return Size(item) if index.__class__ is slice else item
 
     def __add__(self, other: Any) -> Size:
         return Size(tuple.__add__(self, tuple(other)))
@@ -140,30 +140,32 @@ def geometry(
 ) -> Geometry:
     """The one Geometry with these values."""
     key = (shape, strides, offset, dtype, device)
-    found = _table.get(key)
-    if found is None:
-        found = _new(Size(shape), tuple(strides), offset, dtype, device)
+    interned = _table.get(key)
+    if interned is None:
+        interned = _new(Size(shape), tuple(strides), offset, dtype, device)
         if len(_table) >= _LIMIT:
             _table.clear()
-        found = _table.setdefault((found.shape, found.strides, offset, dtype, device), found)
-    return found
+        interned = _table.setdefault(
+            (interned.shape, interned.strides, offset, dtype, device), interned
+        )
+    return interned
 
 
 def _new(
     shape: Size, strides: tuple[int, ...], offset: int, dtype: Dtype, device: Device
 ) -> Geometry:
-    made = object.__new__(Geometry)
-    made.shape = shape
-    made.strides = strides
-    made.offset = offset
-    made.dtype = dtype
-    made.device = device
-    made.ndim = len(shape)
-    made.numel = prod(shape)
-    made.contiguous = made.numel == 0 or all(
+    geom = object.__new__(Geometry)
+    geom.shape = shape
+    geom.strides = strides
+    geom.offset = offset
+    geom.dtype = dtype
+    geom.device = device
+    geom.ndim = len(shape)
+    geom.numel = prod(shape)
+    geom.contiguous = geom.numel == 0 or all(
         n == 1 or s == c for n, s, c in zip(shape, strides, contiguous_strides(shape), strict=True)
     )
-    return made
+    return geom
 
 
 def contiguous(shape: tuple[int, ...], dtype: Dtype, device: Device) -> Geometry:

@@ -47,8 +47,8 @@ class Storage:
         """Make `bytes`, the cpu memory as one uint8 array in storage order, on first use."""
         if name != "bytes":
             raise AttributeError(name)
-        self.bytes = found = _as_bytes(self.memory)
-        return found
+        self.bytes = whole = _as_bytes(self.memory)
+        return whole
 
     def replace(self, memory: Any) -> None:
         """Put other memory in place of this one (resize_, set_)."""

@@ -234,17 +234,17 @@ _make = object.__new__
 
 def wrap(geom: Geometry, storage: Storage) -> Tensor:
     """A plain tensor over `storage`; its numpy view is made when needed."""
-    made = _make(Tensor)
-    made._geom = geom
-    made._storage = storage
-    made._fn = None
-    made._nr = 0
-    made._base = None
-    return made
+    tensor = _make(Tensor)
+    tensor._geom = geom
+    tensor._storage = storage
+    tensor._fn = None
+    tensor._nr = 0
+    tensor._base = None
+    return tensor
 
 
 def adopt(geom: Geometry, array: Array) -> Tensor:
     """A cpu tensor that takes `array` as its memory: its dtype and strides are `geom`'s."""
-    made = wrap(geom, Storage(array))
-    made._array = array
-    return made
+    tensor = wrap(geom, Storage(array))
+    tensor._array = array
+    return tensor

@@ -110,9 +110,9 @@ def oracle_function(op: Op, torch: Any) -> Any:
     elif "linalg" in op.places:
         places, name = (torch.linalg,), name.removeprefix("linalg_")
     for place in places if not name.startswith("_") else ():
-        found = getattr(place, name, None)
-        if found is not None:
-            return found
+        function = getattr(place, name, None)
+        if function is not None:
+            return function
     try:
         return getattr(torch.ops.aten, name)
     except AttributeError:

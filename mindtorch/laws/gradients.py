@@ -19,15 +19,15 @@ from .judge.agreement import Tolerance
 
 def differentiable(sample: Sample) -> list[Arg]:
     """The sample's tensors that can be differentiated."""
-    found: list[Arg] = []
+    leaves: list[Arg] = []
 
     def look(arg: Arg) -> Arg:
         if arg.dtype.startswith(("float", "bfloat")) and arg.grad:
-            found.append(arg)
+            leaves.append(arg)
         return arg
 
     sample.map(look)
-    return found
+    return leaves
 
 
 def _leaves(
@@ -36,11 +36,11 @@ def _leaves(
     leaves: list[Any] = []
 
     def make(arg: Arg) -> Any:
-        made = arg.make(torch, device)
+        tensor = arg.make(torch, device)
         if arg.dtype.startswith(("float", "bfloat")) and arg.grad:
-            made = made.detach().requires_grad_()
-            leaves.append(made)
-        return made
+            tensor = tensor.detach().requires_grad_()
+            leaves.append(tensor)
+        return tensor
 
     args, kwargs = sample.map(make)
     return (
@@ -90,10 +90,10 @@ def gradients(torch: Any, function: Any, sample: Sample, order: int = 1) -> list
     loss = _loss(torch, function(*args, **kwargs))
     if loss is None:
         raise NotApplicable("no result depends on a differentiable input")
-    found = torch.autograd.grad(loss, leaves, create_graph=order > 1, allow_unused=True)
+    grads = torch.autograd.grad(loss, leaves, create_graph=order > 1, allow_unused=True)
     if order == 1:
-        return [torch.zeros_like(t) if g is None else g for t, g in zip(leaves, found, strict=True)]
-    again = [(g * g).sum() for g in found if g is not None and g.requires_grad]
+        return [torch.zeros_like(t) if g is None else g for t, g in zip(leaves, grads, strict=True)]
+    again = [(g * g).sum() for g in grads if g is not None and g.requires_grad]
     if not again:
         raise NotApplicable("the gradient is constant")
     second = torch.autograd.grad(sum(again), leaves, allow_unused=True)
@@ -135,16 +135,16 @@ def gradients_match_differences(op: Op, sample: Sample) -> None:
 def _differences(function: Callable[[], Any], leaf: Tensor) -> Tensor:
     step = 1e-6
     flat = leaf.detach()._array
-    found = np.zeros(flat.shape)
+    slopes = np.zeros(flat.shape)
     for at in np.ndindex(flat.shape):
-        held = flat[at]
+        original = flat[at]
         sides = []
         for sign in (1, -1):
-            flat[at] = held + sign * step
+            flat[at] = original + sign * step
             sides.append(_weighted_total(function()))
-        flat[at] = held
-        found[at] = (sides[0] - sides[1]) / (2 * step)
-    return mindtorch.tensor(found)
+        flat[at] = original
+        slopes[at] = (sides[0] - sides[1]) / (2 * step)
+    return mindtorch.tensor(slopes)
 
 
 def _weighted_total(result: Tensor | tuple[Tensor, ...]) -> float:

@@ -154,8 +154,8 @@ def inplace_matches_functional(op: Op, sample: Sample, device: str = "cpu") -> N
     if tuple(expected.shape) != tuple(target.shape) or expected.dtype is not target.dtype:
         raise NotApplicable("the result does not fit its first argument")
     before = target._version
-    given = op.entry("inplace")(*args, **kwargs)
-    if given is not target:
+    returned = op.entry("inplace")(*args, **kwargs)
+    if returned is not target:
         raise LawBroken(f"{op.name}_: did not return its first argument")
     if target._version != before + 1:
         raise LawBroken(f"{op.name}_: version went from {before} to {target._version}")
@@ -175,8 +175,8 @@ def out_matches_functional(op: Op, sample: Sample, device: str = "cpu") -> None:
     shapes = (tuple(expected.shape), (0,))
     for shape in shapes:
         out = mindtorch.empty(shape, dtype=expected.dtype, device=device)
-        given = op.entry("function")(*args, **kwargs, out=out)
-        if given is not out:
+        returned = op.entry("function")(*args, **kwargs, out=out)
+        if returned is not out:
             raise LawBroken(f"{op.name}: out= was not returned")
         compare_values(op, "out=", out, expected, limit(op, expected))
 

@@ -26,8 +26,8 @@ def sdpa_kernel(
 
     AssertionError for what is not a backend or backends.
     """
-    given = [backends] if isinstance(backends, SDPBackend) else list(backends)
-    assert all(isinstance(b, SDPBackend) for b in given), (
+    chosen = [backends] if isinstance(backends, SDPBackend) else list(backends)
+    assert all(isinstance(b, SDPBackend) for b in chosen), (
         "Backend must be an instance of SDPBackend or a list of SDPBackend instances"
     )
     yield

@@ -34,8 +34,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         """Shares the storage of `data`; None gives an empty tensor of the default dtype."""
         if data is None:
             data = mindtorch.empty(0)
-        made: Parameter = Tensor._make_subclass(cls, data, requires_grad)
-        return made
+        parameter: Parameter = Tensor._make_subclass(cls, data, requires_grad)
+        return parameter
 
     def __init__(self, data: Tensor | None = None, requires_grad: bool = True) -> None:
         # All is done in __new__; this stops Tensor's constructor from running on the arguments.
@@ -77,7 +77,7 @@ class Buffer(Tensor, metaclass=_BufferMeta):
         """Gives a detached tensor of the data's own class, marked as a buffer."""
         if data is None:
             data = mindtorch.empty(0)
-        made: Any = data.detach().requires_grad_(data.requires_grad)
-        made.persistent = persistent
-        made._is_buffer = True
-        return made
+        buffer: Any = data.detach().requires_grad_(data.requires_grad)
+        buffer.persistent = persistent
+        buffer._is_buffer = True
+        return buffer

@@ -79,11 +79,11 @@ def result_type(operands: Iterable[Any]) -> Dtype:
     by_rank: list[Dtype | None] = [None, None, None]
     for operand in operands:
         if operand.__class__ is Geometry:
-            level, found = (0 if operand.ndim else 1), operand.dtype
+            level, dtype = (0 if operand.ndim else 1), operand.dtype
         else:
-            level, found = 2, dt.SCALAR_DTYPES[operand.__class__]()
-        held = by_rank[level]
-        by_rank[level] = found if held is None else dt.promote_types(held, found)
+            level, dtype = 2, dt.SCALAR_DTYPES[operand.__class__]()
+        strongest = by_rank[level]
+        by_rank[level] = dtype if strongest is None else dt.promote_types(strongest, dtype)
     dims, zero, wrapped = by_rank
     return _combine(dims, _combine(zero, wrapped))  # type: ignore[return-value]
 
@@ -201,10 +201,10 @@ class Pointwise:
 
     def common(self, args: Sequence[Any]) -> Dtype:
         """The dtype that inputs are converted to before computing."""
-        found = result_type(self.operands(args)[self.skip :])
-        if self.kind == "float" and found.category < dt.FLOAT:
+        dtype = result_type(self.operands(args)[self.skip :])
+        if self.kind == "float" and dtype.category < dt.FLOAT:
             return dt.get_default_dtype()
-        return found
+        return dtype
 
     def __call__(self, *args: Any) -> Geometry:
         geoms = [a for a in self.operands(args) if a.__class__ is Geometry]

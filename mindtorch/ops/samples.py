@@ -139,8 +139,11 @@ def unary(
     """Samples of pointwise ops of one tensor, values in [low, high)."""
 
     def make() -> list[Sample]:
-        found = [Sample((Arg((3, 4), d, low, high),)) for d in dtypes]
-        return [*found, *(Sample((Arg(s, dtypes[0], low, high),)) for s in ((), (0, 3), (2, 1, 5)))]
+        samples = [Sample((Arg((3, 4), d, low, high),)) for d in dtypes]
+        return [
+            *samples,
+            *(Sample((Arg(s, dtypes[0], low, high),)) for s in ((), (0, 3), (2, 1, 5))),
+        ]
 
     return make
 
@@ -151,16 +154,16 @@ def binary(
     """Samples of pointwise ops of two tensors or a tensor and a number."""
 
     def make() -> list[Sample]:
-        found = [
+        samples = [
             Sample((Arg((3, 4), d, low, high), Arg((3, 4), d, low, high + 0.5))) for d in dtypes
         ]
         first = dtypes[0]
         shapes = [((3, 1), (4,)), ((), (2, 3)), ((0, 3), (3,)), ((2, 3), (1, 3)), ((), ())]
-        found += [Sample((Arg(a, first, low, high), Arg(b, first, low, high))) for a, b in shapes]
-        found += [Sample((Arg((2, 3), first, low, high), number)) for number in (2, 1.5)]
+        samples += [Sample((Arg(a, first, low, high), Arg(b, first, low, high))) for a, b in shapes]
+        samples += [Sample((Arg((2, 3), first, low, high), number)) for number in (2, 1.5)]
         if len(dtypes) > 1:
-            found.append(Sample((Arg((2, 3), dtypes[-1], 1, 4), Arg((2, 3), first, low, high))))
-        return found
+            samples.append(Sample((Arg((2, 3), dtypes[-1], 1, 4), Arg((2, 3), first, low, high))))
+        return samples
 
     return make
 
@@ -169,10 +172,10 @@ def reduction(dtypes: Sequence[str] = ("float32", "float64", "float16")) -> Call
     """Samples of `(self, dim, keepdim)` reductions."""
 
     def make() -> list[Sample]:
-        found = [Sample((Arg((3, 4), d),)) for d in dtypes]
-        found += [Sample((Arg((2, 3, 4), dtypes[0]), dim)) for dim in (0, -1, (0, 2))]
-        found += [Sample((Arg((2, 3), dtypes[0]), 1, True)), Sample((Arg((), dtypes[0]),))]
-        return found
+        samples = [Sample((Arg((3, 4), d),)) for d in dtypes]
+        samples += [Sample((Arg((2, 3, 4), dtypes[0]), dim)) for dim in (0, -1, (0, 2))]
+        samples += [Sample((Arg((2, 3), dtypes[0]), 1, True)), Sample((Arg((), dtypes[0]),))]
+        return samples
 
     return make
 

@@ -102,10 +102,10 @@ def parse(text: str) -> Schema:
 
 
 def _parse_arg(part: str, keyword_only: bool, text: str) -> Arg:
-    found = _ARG.match(part)
-    if found is None:
+    match = _ARG.match(part)
+    if match is None:
         raise SchemaError(f"schema: argument {part!r} not understood in {text!r}")
-    base, alias, write, inner, size, optional, name, default = found.groups()
+    base, alias, write, inner, size, optional, name, default = match.groups()
     is_list = size is not None
     is_optional = bool(optional) or (bool(inner) and not is_list)
     return Arg(
@@ -159,10 +159,10 @@ def _parse_returns(text: str, whole: str) -> tuple[Return, ...]:
         return ()
     returns = []
     for part in _split(text[1:-1] if text.startswith("(") else text):
-        found = _RETURN.match(part)
-        if found is None:
+        match = _RETURN.match(part)
+        if match is None:
             raise SchemaError(f"schema: result {part!r} not understood in {whole!r}")
-        base, alias, brackets, name = found.groups()
+        base, alias, brackets, name = match.groups()
         returns.append(Return(name or "", base, alias or "", bool(brackets)))
     return tuple(returns)
 

@@ -233,9 +233,9 @@ class LazyAten:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith("__") or self.load is None:
             raise AttributeError(name)
-        found = self.load(name)
-        setattr(self, name, found)
-        return found
+        entry = self.load(name)
+        setattr(self, name, entry)
+        return entry
 
 
 aten: Aten = LazyAten()  # type: ignore[assignment]  # each name is found at its first use

@@ -69,8 +69,8 @@ class HookedOptimizer:
             self.__dict__.setdefault(f"_optimizer_{kind}_hooks", OrderedDict())
 
     def _hooks(self, kind: str) -> OrderedDict[int, Hook]:
-        found: OrderedDict[int, Hook] = self.__dict__[f"_optimizer_{kind}_hooks"]
-        return found
+        hooks: OrderedDict[int, Hook] = self.__dict__[f"_optimizer_{kind}_hooks"]
+        return hooks
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

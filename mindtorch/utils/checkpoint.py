@@ -42,15 +42,15 @@ class _Frame:
         return self.again[number]
 
     def _recompute(self) -> list[Any]:
-        found: list[Any] = []
+        recomputed: list[Any] = []
 
         def keep(tensor: Tensor) -> Tensor:
-            found.append(tensor.detach())
+            recomputed.append(tensor.detach())
             return tensor
 
-        with mindtorch.enable_grad(), saved_tensors_hooks(keep, lambda held: held):
+        with mindtorch.enable_grad(), saved_tensors_hooks(keep, lambda saved: saved):
             self.run()
-        return found
+        return recomputed
 
 
 def checkpoint(

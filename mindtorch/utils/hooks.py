@@ -83,8 +83,8 @@ class BackwardHook:
     def setup_input_hook(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Returns `args` with its tensors passed through the tap
         that ends the module's backward."""
-        tapped, found = _tap(args, self._leave)
-        self.has_grad_input = found
+        tapped, node = _tap(args, self._leave)
+        self.has_grad_input = node
         self.n_inputs = len(args)
         return tapped
 

@@ -46,24 +46,24 @@ class Chunks:
     def doc_before(self, start: int, end: int) -> str:
         """The comments in `code[start:end]` joined."""
         comments, at = self.source.comments, self.comment
-        found = []
+        lines = []
         while at < len(comments) and comments[at][0] <= end:
             if comments[at][0] >= start:
-                found.append(comments[at][1])
+                lines.append(comments[at][1])
             at += 1
         self.comment = at
-        return "\n".join(found)
+        return "\n".join(lines)
 
     def run(self) -> None:
         code, at = self.code, 0
         match = _CHUNK.match
-        while found := match(code, at):
+        while chunk := match(code, at):
             if len(self.unit.skipped) > _MOST_ROWS:
                 self.skip(at, len(code), f"not read: more than {_MOST_ROWS} rows before it")
                 return
-            end = found.end()
+            end = chunk.end()
             closer = code[end - 1]
-            text = found.group()
+            text = chunk.group()
             start = at + len(text) - len(text.lstrip())
             if closer == ";":
                 self.statement(at, start, end, code[start:end])
@@ -144,10 +144,10 @@ class Chunks:
     def matching(self, at: int) -> int:
         """The offset past the '}' that closes a '{' ending at `at`; -1 if there is none."""
         depth = 1
-        for found in _BRACE.finditer(self.code, at):
-            depth += 1 if found.group() == "{" else -1
+        for brace in _BRACE.finditer(self.code, at):
+            depth += 1 if brace.group() == "{" else -1
             if not depth:
-                return found.end()
+                return brace.end()
         return -1
 
     # -- statements ---------------------------------------------------------------------------
@@ -196,9 +196,9 @@ def _note_inactive(unit: Unit, line: int, text: str, condition: str) -> None:
     if "__cplusplus" in condition:
         reason = f"C++ only: {condition}"
     at = counted = rows = 0
-    while found := _CHUNK.match(text, at):
-        start = at + len(found.group()) - len(found.group().lstrip())
-        end = found.end()
+    while chunk := _CHUNK.match(text, at):
+        start = at + len(chunk.group()) - len(chunk.group().lstrip())
+        end = chunk.end()
         piece = text[start:end]
         at = end
         if piece in ("}", ";") or (piece[-1] == "{" and _LINKAGE.match(piece[:-1])):
@@ -224,8 +224,8 @@ def _note_inactive(unit: Unit, line: int, text: str, condition: str) -> None:
 
 def _balanced_end(text: str, at: int) -> int:
     depth = 1
-    for found in _BRACE.finditer(text, at):
-        depth += 1 if found.group() == "{" else -1
+    for brace in _BRACE.finditer(text, at):
+        depth += 1 if brace.group() == "{" else -1
         if not depth:
-            return found.end()
+            return brace.end()
     return len(text)

@@ -84,14 +84,14 @@ def _const_outputs(
     tensors = [i for i, k in enumerate(kinds) if k in (Kind.TENSOR, Kind.TENSOR_LIST)]
     if not tensors or any(out[i] is Direction.OUT for i in tensors):
         return
-    found = [i for i in tensors if _OUT_NAME.fullmatch(params[i].name)]
+    outputs = [i for i in tensors if _OUT_NAME.fullmatch(params[i].name)]
     if all(out[i] is Direction.IN for i in tensors):
         if in_place:
             out[tensors[0]] = Direction.INOUT
         else:
             last = max((i for i, k in enumerate(kinds[:-2]) if k not in _DATA), default=-1)
             trailing = [i for i in tensors if i > last] if tensors[0] < last else []
-            found = trailing or found or tensors[-1:]
-    for index in found:
+            outputs = trailing or outputs or tensors[-1:]
+    for index in outputs:
         if out[index] is Direction.IN:
             out[index] = Direction.OUT

@@ -51,20 +51,20 @@ def _direction(marks: str) -> str:
 def _dtypes(text: str) -> tuple[str, ...]:
     """dtypes named in a parameter's text, in order."""
     stated = _STATED.search(text)
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for match in _DTYPE.finditer(text) if stated is None else _ANY_CASE.finditer(text):
         if stated is None or match.start() >= stated.end() or match[1].isupper():
             name = match[1].upper()
-            found[_CANONICAL.get(name, name)] = None
-    return tuple(found)
+            names[_CANONICAL.get(name, name)] = None
+    return tuple(names)
 
 
 def read_doc(comment: str) -> dict[str, ParamDoc]:
     """Parameter name → what the comment says of it. The first mention of a name counts."""
     out: dict[str, ParamDoc] = {}
-    found = list(_PARAM.finditer(comment))
-    for index, match in enumerate(found):
-        end = found[index + 1].start() if index + 1 < len(found) else len(comment)
+    params = list(_PARAM.finditer(comment))
+    for index, match in enumerate(params):
+        end = params[index + 1].start() if index + 1 < len(params) else len(comment)
         stop = _END.search(comment, match.end(), end)
         text = comment[match.end() : stop.start() if stop else end]
         name = match[2]

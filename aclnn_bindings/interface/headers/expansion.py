@@ -19,7 +19,7 @@ class _Expander:
 
     def __init__(self, macro_of: MacroOf) -> None:
         self.macro_of = macro_of
-        self.made = 0
+        self.expanded = 0
 
     def run(self, tokens: Sequence[str], hidden: frozenset[str]) -> list[str]:
         if len(hidden) > _DEPTH:
@@ -44,8 +44,8 @@ class _Expander:
         return out
 
     def spend(self, tokens: int) -> None:
-        self.made += 1
-        if tokens > _MOST or self.made > 10 * _MOST:
+        self.expanded += 1
+        if tokens > _MOST or self.expanded > 10 * _MOST:
             raise NotConstant(f"macros expand to more than {_MOST} tokens")
 
     def bind(self, macro: Macro, arguments: list[list[str]], hidden: frozenset[str]) -> list[str]:

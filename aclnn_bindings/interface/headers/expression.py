@@ -39,8 +39,8 @@ class _Parser:
         return token
 
     def expect(self, token: str) -> None:
-        if (found := self.take()) != token:
-            raise NotConstant(f"expected {token} before {found[:40] or 'the end'}")
+        if (next_token := self.take()) != token:
+            raise NotConstant(f"expected {token} before {next_token[:40] or 'the end'}")
 
     def enter(self) -> None:
         self.depth += 1

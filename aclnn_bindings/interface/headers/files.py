@@ -22,7 +22,7 @@ def find_headers(folders: Iterable[str | os.PathLike[str]]) -> list[HeaderFile]:
 
     A name that stands in two folders is there twice: `read_all` tells copies apart.
     """
-    found: list[HeaderFile] = []
+    headers: list[HeaderFile] = []
     seen: set[str] = set()
     for folder in folders:
         root = os.path.abspath(os.fspath(folder))
@@ -30,10 +30,10 @@ def find_headers(folders: Iterable[str | os.PathLike[str]]) -> list[HeaderFile]:
             continue
         seen.add(os.path.realpath(root))
         if os.path.isfile(root):
-            found.append(HeaderFile(os.path.basename(root), root))
+            headers.append(HeaderFile(os.path.basename(root), root))
         else:
-            found.extend(sorted(_walk(root, "")))
-    return found
+            headers.extend(sorted(_walk(root, "")))
+    return headers
 
 
 def _walk(root: str, below: str) -> Iterator[HeaderFile]:

@@ -35,8 +35,8 @@ def resolve_bounds(ctype: str, scope: UnitScope) -> str:
     if "[" not in ctype:
         return ctype
 
-    def bound(found: re.Match[str]) -> str:
-        text = found[1].strip()
+    def bound(match: re.Match[str]) -> str:
+        text = match[1].strip()
         if not text or text.isdigit():
             return f"[{text}]"
         return f"[{int(evaluate_text(text, scope).number)}]"
@@ -121,13 +121,13 @@ class Layouts:
         self.open.append(name)
         try:
             struct, unit = self.raw[name]
-            made = self.compute(struct, name, self.symbols.scope(unit), unit)
+            computed = self.compute(struct, name, self.symbols.scope(unit), unit)
         except NotConstant as error:
             raise UnknownLayout(str(error)) from error
         finally:
             self.open.pop()
-        self.done[name] = made
-        return made
+        self.done[name] = computed
+        return computed
 
     def measure(self, ctype: str, scope: UnitScope) -> tuple[int, int]:
         """Size and alignment of a type given as canonical text."""
@@ -153,8 +153,8 @@ class Layouts:
             size = self.symbols.enum_widths[bare][0]
             return size, size
         if bare in self.raw:
-            made = self.layout(bare)
-            return made.size, made.align
+            base = self.layout(bare)
+            return base.size, base.align
         target = self.symbols.typedefs.get(name)
         if target is None or target == name:
             raise UnknownLayout(f"size of type {name} is not known")
@@ -187,10 +187,10 @@ class Layouts:
         return Layout(size, max(widest, alias), place.fields)
 
     def _asked_alignment(self, attributes: str, scope: UnitScope) -> int:
-        found = _ALIGNED.search(attributes) if attributes else None
-        if found is None:
+        match = _ALIGNED.search(attributes) if attributes else None
+        if match is None:
             return 1
-        text = found[1].strip()
+        text = match[1].strip()
         return int(evaluate_text(text, scope).number) if text else 16
 
     def _member(self, item: RawField, member: str, scope: UnitScope, unit: int) -> _Member:
@@ -199,15 +199,15 @@ class Layouts:
         if item.inner is None:
             return _Member(ctype, *self.measure(ctype, scope))
         if item.inner.names:
-            made = self.layout(item.inner.names[0])
+            inner = self.layout(item.inner.names[0])
         else:
-            made = self.compute(item.inner, member, scope, unit)
+            inner = self.compute(item.inner, member, scope, unit)
         if not item.name:
-            return _Member(ctype, made.size, made.align, made.fields)
+            return _Member(ctype, inner.size, inner.align, inner.fields)
         word = "union" if item.inner.union else "struct"
         suffix = ctype[len(word) :].strip().removeprefix(" ".join(item.inner.names[:1])).strip()
         if not item.inner.names:
-            self.done[member] = made
+            self.done[member] = inner
             self.inner[member] = (item.inner, unit)
             ctype = join_type(f"{word} {member}", suffix)
         if "*" in suffix:
@@ -215,7 +215,7 @@ class Layouts:
         count = 1
         for text in _ARRAY.findall(suffix):
             count *= int(text or 0)
-        return _Member(ctype, made.size * count, made.align)
+        return _Member(ctype, inner.size * count, inner.align)
 
 
 class _Sizes(Mapping[str, int]):

@@ -45,9 +45,9 @@ class Markers:
         # Parameters already read, by their text: headers repeat a few hundred of them.
         self.params: dict[str, RawParam] = {}
         waiting = dict(macros)
-        while found := [n for n, m in waiting.items() if _marks(m, self.dropped)]:
-            self.dropped.update(found)
-            for name in found:
+        while marking := [n for n, m in waiting.items() if _marks(m, self.dropped)]:
+            self.dropped.update(marking)
+            for name in marking:
                 macro = waiting.pop(name)
                 if any(w in macro.body for w in _CARRIED) or any(
                     w in self.replaced for w in macro.body.split()

@@ -50,8 +50,8 @@ def literal(token: str) -> Value:
     """The value of a number or character token."""
     if len(token) > 512:
         raise NotConstant(f"number {token[:40]}… is too long")
-    if found := _INTEGER.fullmatch(token):
-        return _integer(found[1], found[2])
+    if match := _INTEGER.fullmatch(token):
+        return _integer(match[1], match[2])
     if _FLOAT.fullmatch(token):
         return Value(float(token.rstrip("fFlL")), 0)
     if token[0] == "'":

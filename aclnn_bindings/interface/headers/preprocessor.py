@@ -77,10 +77,10 @@ class Preprocessor:
     def directive(self, text: str, line: Callable[[], int]) -> None:
         """Obeys one directive; `line` gives its line number when that is needed."""
         self.pack_changed = self.branch_changed = False
-        found = _DIRECTIVE.match(text)
-        if found is None:
+        match = _DIRECTIVE.match(text)
+        if match is None:
             return
-        name, rest = found[1], found[2].rstrip()
+        name, rest = match[1], match[2].rstrip()
         if name in ("if", "ifdef", "ifndef"):
             self._open(name, rest, line())
         elif name in ("elif", "else", "endif", "elifdef", "elifndef"):
@@ -104,25 +104,25 @@ class Preprocessor:
             self.unit.skip_at(line(), f"#{name} {rest}", "unknown directive")
 
     def _define(self, rest: str, line: int) -> None:
-        found = _DEFINE.fullmatch(rest)
-        if found is None:
+        match = _DEFINE.fullmatch(rest)
+        if match is None:
             self.unit.skip_at(line, f"#define {rest}", "malformed #define")
             return
         params = None
-        if found[2] is not None:
-            params = tuple(p.strip() for p in found[3].split(",") if p.strip())
-        self.unit.macros[found[1]] = Macro(params, found[4], line)
-        if self._first == found[1] and not self.unit.guard and len(self._stack) == 1:
-            self.unit.guard = found[1]
+        if match[2] is not None:
+            params = tuple(p.strip() for p in match[3].split(",") if p.strip())
+        self.unit.macros[match[1]] = Macro(params, match[4], line)
+        if self._first == match[1] and not self.unit.guard and len(self._stack) == 1:
+            self.unit.guard = match[1]
 
     def _pragma(self, rest: str, line: Callable[[], int]) -> None:
         if rest.startswith(("once", "GCC")):
             return
-        found = _PACK.match(rest)
-        if found is None:
+        match = _PACK.match(rest)
+        if match is None:
             self.unit.skip_at(line(), f"#pragma {rest}", "unknown pragma")
             return
-        action, first, second = found[1], found[2], found[3]
+        action, first, second = match[1], match[2], match[3]
         size = next((int(s) for s in (second, first) if s.isdigit()), 0)
         if action == "push":
             self._packs.append(self.pack)

@@ -130,8 +130,8 @@ class _Scan:
 
     def run(self) -> Source:
         text, at = self.text, 0
-        for found in _LEXEME.finditer(text):
-            start, end = found.span()
+        for lexeme in _LEXEME.finditer(text):
+            start, end = lexeme.span()
             if start > at:
                 self.emit(text[at:start])
             at = end

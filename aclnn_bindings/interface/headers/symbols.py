@@ -79,10 +79,14 @@ class Symbols:
 
     def find(self, name: str, unit: int) -> _Definition | None:
         """The enum member or constant that `name` is when used in `unit`."""
-        found = self.defined.get(name)
-        if not found:
+        defined = self.defined.get(name)
+        if not defined:
             return None
-        return found[0] if len(found) == 1 else self._nearest(found, unit, [d.unit for d in found])
+        return (
+            defined[0]
+            if len(defined) == 1
+            else self._nearest(defined, unit, [d.unit for d in defined])
+        )
 
     def find_macro(self, name: str, unit: int) -> Macro | None:
         """The macro that `name` is when used in `unit`."""
@@ -91,16 +95,16 @@ class Symbols:
             return None
         return self.units[self._nearest(homes, unit, homes)].macros[name]
 
-    def _nearest(self, found: Sequence[T], unit: int, homes: Sequence[int]) -> T:
+    def _nearest(self, candidates: Sequence[T], unit: int, homes: Sequence[int]) -> T:
         """Of some definitions the one in the same unit, else in an included one, else the first."""
         if unit in homes:
-            return found[homes.index(unit)]
-        if len(found) > 1:
+            return candidates[homes.index(unit)]
+        if len(candidates) > 1:
             reach = self.includes.reach(unit)
-            for one, home in zip(found, homes, strict=True):
+            for one, home in zip(candidates, homes, strict=True):
                 if home in reach:
                     return one
-        return found[0]
+        return candidates[0]
 
     def evaluate(self, definition: _Definition) -> Value:
         """The value of a definition; NotConstant for a cycle or what is not constant."""

@@ -43,10 +43,10 @@ class Table(Mapping[str, T], Generic[T]):
         self._made: dict[str, T] = {}
 
     def __getitem__(self, name: str) -> T:
-        made = self._made.get(name)
-        if made is None:
-            made = self._made[name] = self._decode(name, _plain(self._rows[name]))
-        return made
+        entry = self._made.get(name)
+        if entry is None:
+            entry = self._made[name] = self._decode(name, _plain(self._rows[name]))
+        return entry
 
     def __contains__(self, name: object) -> bool:
         return name in self._rows
@@ -88,13 +88,13 @@ class _Decoder:
         self.params: dict[int, Param] = {}
 
     def param(self, index: int) -> Param:
-        made = self.params.get(index)
-        if made is None:
+        param = self.params.get(index)
+        if param is None:
             ctype, name, kind, direction, optional, dtypes = _plain(self.rows[index])
-            made = self.params[index] = Param(
+            param = self.params[index] = Param(
                 name, ctype, _KINDS[kind], _DIRECTIONS[direction], bool(optional), tuple(dtypes)
             )
-        return made
+        return param
 
     def function(self, name: str, row: Row) -> Signature:
         returns, header, line, flags, numbers = row

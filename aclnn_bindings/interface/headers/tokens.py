@@ -37,8 +37,8 @@ class Tokens:
         return token
 
     def expect(self, token: str) -> None:
-        if (found := self.take()) != token:
-            raise NotUnderstood(f"expected '{token}', found '{found[:40] or 'the end'}'")
+        if (next_token := self.take()) != token:
+            raise NotUnderstood(f"expected '{token}', found '{next_token[:40] or 'the end'}'")
 
     def enter(self) -> None:
         self.depth += 1
@@ -84,8 +84,8 @@ class Tokens:
             return attribute
         token = self.peek()
         if token in CXX or not token.isidentifier():
-            found = "C++: " if token in CXX else "unexpected "
-            raise NotUnderstood(f"{found}'{token[:40] or 'end'}'")
+            what = "C++: " if token in CXX else "unexpected "
+            raise NotUnderstood(f"{what}'{token[:40] or 'end'}'")
         self.take()
         return f"{token}({' '.join(self.balanced())})" if self.peek() == "(" else token
 

@@ -19,28 +19,28 @@ COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 def find_ops(sources: Iterable[Path], catalog: Catalog) -> list[str]:
     """Names of the operators that have a row, sorted."""
-    found: dict[str, Path] = {}
+    paths: dict[str, Path] = {}
     for source in sources:
         text = COMMENT.sub("", source.read_text(encoding="utf-8"))
         for call in ROW.finditer(text):
             for name in OP.findall(_arguments(text, call.end())):
-                if name in found:
-                    raise ValueError(f"{name}: rows in {found[name].name} and {source.name}")
+                if name in paths:
+                    raise ValueError(f"{name}: rows in {paths[name].name} and {source.name}")
                 if name not in catalog.functions or name + WORKSPACE not in catalog.functions:
                     raise ValueError(f"{source.name}: {name} is not an operator of the catalog")
-                found[name] = source
-    return sorted(found)
+                paths[name] = source
+    return sorted(paths)
 
 
 def find_functions(sources: Iterable[Path]) -> dict[str, Path]:
     """Name → file of every function marked ACLSIM_API."""
-    found: dict[str, Path] = {}
+    paths: dict[str, Path] = {}
     for source in sources:
         for match in API.finditer(COMMENT.sub("", source.read_text(encoding="utf-8"))):
-            if match[1] in found:
-                raise ValueError(f"{match[1]}: defined in {found[match[1]]} and {source}")
-            found[match[1]] = source
-    return found
+            if match[1] in paths:
+                raise ValueError(f"{match[1]}: defined in {paths[match[1]]} and {source}")
+            paths[match[1]] = source
+    return paths
 
 
 def _arguments(text: str, start: int) -> str:

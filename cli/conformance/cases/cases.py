@@ -61,17 +61,17 @@ def cases(op: Subject, claimed: tuple[str, ...], plan: Plan) -> list[Case]:
     known = op.samples()
     own = [main_dtype(tensors_of(s)) for s in known]
     good = [i for i, s in enumerate(known) if not s.error]
-    found: dict[Case, None] = {}
+    unique: dict[Case, None] = {}
     for case in _all(op, claimed, plan.level, good):
         if plan.takes(case, own[case.sample]):
-            found[case] = None
+            unique[case] = None
     for i, sample in enumerate(known):
         if sample.error and plan.takes(Case(op.name, "error", i), own[i]):
-            found[Case(op.name, "error", i)] = None
+            unique[Case(op.name, "error", i)] = None
     for case in _designed(op, claimed, plan.level):
         if plan.takes(case, ""):
-            found[case] = None
-    return list(found)
+            unique[case] = None
+    return list(unique)
 
 
 def _designed(op: Subject, claimed: tuple[str, ...], level: str) -> Iterator[Case]:

@@ -53,9 +53,9 @@ def claimed(op: Op, declarations: Any, soc: str) -> tuple[str, ...]:
     for call in op.aclnn:
         if call.when is not None and len(op.aclnn) > 1 and call is not op.aclnn[-1]:
             continue
-        found = _of_call(op, call, declarations, soc)
-        if found:
-            return tuple(d for d in DTYPES if d in found)
+        claim = _of_call(op, call, declarations, soc)
+        if claim:
+            return tuple(d for d in DTYPES if d in claim)
     return _of_samples(op)
 
 
@@ -75,8 +75,8 @@ def _of_call(op: Op, call: Any, declarations: Any, soc: str) -> set[str]:
 def _main_position(op: Op, call: Any) -> int | None:
     """Where the call passes the op's first tensor argument."""
     tensors = [a.name for a in op.schema.args if a.type.startswith("Tensor")]
-    for position, given in enumerate(call.args):
-        if isinstance(given, str) and given in tensors:
+    for position, argument in enumerate(call.args):
+        if isinstance(argument, str) and argument in tensors:
             return position
     return None
 

@@ -98,10 +98,10 @@ class Function:
             words = self.filler.words(attempt, stack)
             words += [(False, address_of(size)), (False, address_of(executor))]
             code = decode("int", call(self.phase1, words), {})
-            found = Answer(code, int(size[0]), int(executor[0]))
-            if code == 0 and found.executor not in (0, _UNSET):
-                self._destroy(found.executor)
-        return found
+            answer = Answer(code, int(size[0]), int(executor[0]))
+            if code == 0 and answer.executor not in (0, _UNSET):
+                self._destroy(answer.executor)
+        return answer
 
     def _destroy(self, executor: int) -> None:
         symbols = self.cann.symbols

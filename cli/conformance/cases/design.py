@@ -69,8 +69,8 @@ def levels_of(case: Case) -> dict[str, str]:
     if unknown:
         raise CaseNameError(f"case {case.id!r}: {unknown[0]!r} is none of its row's factors: "
                             f"{', '.join(known)}")  # fmt: skip
-    given = dict(case.factors)
-    return {**base, **given, "form": case.form}
+    levels = dict(case.factors)
+    return {**base, **levels, "form": case.form}
 
 
 def sample_of(op: Op, case: Case) -> Sample:

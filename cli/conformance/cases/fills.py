@@ -160,8 +160,8 @@ def _real(arg: Any, rng: Any, dtype: Any, name: str) -> Any:
     count = int(np.prod(shape))
     with np.errstate(all="ignore"):
         drawn = rng.uniform(arg.low, arg.high, count)
-        found = _FILLED.get(arg.fill, _plain)(arg, rng, form, drawn)
-        return np.asarray(found).astype(dtype).reshape(shape)
+        filled = _FILLED.get(arg.fill, _plain)(arg, rng, form, drawn)
+        return np.asarray(filled).astype(dtype).reshape(shape)
 
 
 def _plain(_arg: Any, _rng: Any, _form: Any, drawn: Any) -> Any:
@@ -247,11 +247,11 @@ def _offset(arg: Any, rng: Any, form: Any, drawn: Any) -> Any:
 
 def _nan(arg: Any, rng: Any, form: Any, drawn: Any) -> Any:
     """One NaN: first, last, or somewhere, of one operand."""
-    found = drawn.copy()
-    if found.size:
-        places = (0, found.size - 1, int(rng.integers(found.size)))
-        found[places[int(rng.integers(3))]] = np.nan
-    return found
+    values = drawn.copy()
+    if values.size:
+        places = (0, values.size - 1, int(rng.integers(values.size)))
+        values[places[int(rng.integers(3))]] = np.nan
+    return values
 
 
 def _infinite(arg: Any, rng: Any, form: Any, drawn: Any) -> Any:
@@ -279,28 +279,28 @@ def _whole(arg: Any, rng: Any, dtype: Any) -> Any:
     info, count = np.iinfo(dtype), int(np.prod(arg.shape))
     low, high = max(int(np.ceil(arg.low)), info.min), min(max(int(arg.high), 1), info.max)
     if arg.fill in ("wide", "large"):
-        found = rng.integers(info.min, info.max, count, dtype, endpoint=True)
+        values = rng.integers(info.min, info.max, count, dtype, endpoint=True)
     elif arg.fill in ("special", "hard", "tiny"):
         ends = [v for v in (0, 1, -1, 2, info.min, info.max, info.max - 1, info.min + 1,
                             2**24 + 1, 2**31 + 3, 2**53 + 1, 100)
                 if info.min <= v <= info.max]  # fmt: skip
         at = np.arange(count)
-        found = np.array(ends, dtype)[(at if not arg.operand else at // len(ends)) % len(ends)]
+        values = np.array(ends, dtype)[(at if not arg.operand else at // len(ends)) % len(ends)]
     elif arg.fill == "offset":
         base = min(2**53, info.max - 8)
-        found = (np.array(base, dtype) + rng.integers(0, 7, count).astype(dtype)).astype(dtype)
+        values = (np.array(base, dtype) + rng.integers(0, 7, count).astype(dtype)).astype(dtype)
     elif arg.fill == "halfway":
         base = min(2**24, info.max - 130)
-        found = (base + rng.integers(0, 128, count)).astype(dtype)
+        values = (base + rng.integers(0, 128, count)).astype(dtype)
     elif arg.fill == "ties":
-        found = rng.integers(0, 3, count).astype(dtype)
+        values = rng.integers(0, 3, count).astype(dtype)
     else:
-        found = rng.integers(low, high + 1, count).astype(dtype)
+        values = rng.integers(low, high + 1, count).astype(dtype)
     if arg.operand and arg.op in _DIVIDES:
-        found = np.where(found == 0, 1, found).astype(dtype)
+        values = np.where(values == 0, 1, values).astype(dtype)
     if arg.operand and arg.op.startswith("bitwise_") and "shift" in arg.op:
-        found = (np.abs(found.astype(np.int64)) % (dtype.itemsize * 8 - 1)).astype(dtype)
-    return found.reshape(arg.shape)
+        values = (np.abs(values.astype(np.int64)) % (dtype.itemsize * 8 - 1)).astype(dtype)
+    return values.reshape(arg.shape)
 
 
 # Integers have no quotient by zero.
@@ -313,26 +313,26 @@ def _indices(arg: Any, rng: Any) -> Any:
     if 10 <= arg.operand < 20:
         return _once(arg, rng)
     if arg.fill == "edges":
-        found = np.where(np.arange(count) % 2 == 0, 0, size - 1)
+        values = np.where(np.arange(count) % 2 == 0, 0, size - 1)
     elif arg.fill == "sorted":
-        found = np.sort(rng.integers(0, size, count))
+        values = np.sort(rng.integers(0, size, count))
     elif arg.fill == "reversed":
-        found = np.arange(count)[::-1] % size
+        values = np.arange(count)[::-1] % size
     elif arg.fill == "repeated":
-        found = np.full(count, size // 2)
+        values = np.full(count, size // 2)
     elif arg.fill == "gaps":
-        found = (np.arange(count) * 3) % size
+        values = (np.arange(count) * 3) % size
     else:
-        found = rng.integers(0, size, count) if count > size else rng.permutation(size)[:count]
-    return found.reshape(arg.shape)
+        values = rng.integers(0, size, count) if count > size else rng.permutation(size)[:count]
+    return values.reshape(arg.shape)
 
 
 def _once(arg: Any, rng: Any) -> Any:
     at = arg.operand - 10
     along = arg.shape[at]
     if along > arg.size or arg.fill in ("repeated", "edges"):
-        found = rng.integers(0, arg.size, arg.shape)
-        return np.where(found % 2 == 0, 0, arg.size - 1) if arg.fill == "edges" else found
+        values = rng.integers(0, arg.size, arg.shape)
+        return np.where(values % 2 == 0, 0, arg.size - 1) if arg.fill == "edges" else values
     order = rng.permutation(arg.size)[:along] if arg.fill != "sorted" else np.arange(along)
     order = order[::-1] if arg.fill == "reversed" else order
     spread = [along if d == at else 1 for d in range(len(arg.shape))]

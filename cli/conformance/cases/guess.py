@@ -86,22 +86,22 @@ class Filler:
 
     def words(self, attempt: Attempt, stack: ExitStack) -> list[tuple[bool, int]]:
         """(is_float, bits) of every parameter of phase 1; descriptors end with `stack`."""
-        found = []
+        words = []
         for position, param in enumerate(self.signature.params):
             bits = 0 if position == attempt.null else self._word(position, param, attempt, stack)
-            found.append((param.kind in FLOATS, bits))
-        return found
+            words.append((param.kind in FLOATS, bits))
+        return words
 
     def _word(self, position: int, param: Param, attempt: Attempt, stack: ExitStack) -> int:
         if param.kind in FLOATS:
             return real(param, 1.0)
         if param.kind is Kind.POINTER:
             return self._pointer(stack)
-        made = self._descriptor(position, param, attempt)
-        if made is None:
+        word = self._descriptor(position, param, attempt)
+        if word is None:
             return attempt.number if param.kind is not Kind.HANDLE else 0
-        stack.callback(made.close)
-        return int(made.descriptor)
+        stack.callback(word.close)
+        return int(word.descriptor)
 
     def _pointer(self, stack: ExitStack) -> int:
         from aclnn_bindings import Cell

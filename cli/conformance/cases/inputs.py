@@ -40,6 +40,6 @@ def samples(op: Any) -> list[Sample]:
 
 def tensors_of(sample: Sample) -> list[Arg]:
     """The sample's tensors in order of appearance."""
-    found: list[Arg] = []
-    sample.map(lambda arg: found.append(arg))
-    return found
+    tensors: list[Arg] = []
+    sample.map(lambda arg: tensors.append(arg))
+    return tensors

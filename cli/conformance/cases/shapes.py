@@ -20,10 +20,10 @@ def sizes_of(args: Sequence[Any]) -> list[int]:
     Sizes of inputs whose values are fixed (indices) stay as they are.
     """
     fixed = {n for arg in args if arg.values is not None for n in arg.shape}
-    found: list[int] = []
+    sizes: list[int] = []
     for arg in args:
-        found += [n for n in arg.shape if n > 1 and n not in found and n not in fixed]
-    return found
+        sizes += [n for n in arg.shape if n > 1 and n not in sizes and n not in fixed]
+    return sizes
 
 
 def _mapped(arg: Any, sizes: dict[int, int]) -> Any:

@@ -27,8 +27,8 @@ def _takes(name: str, dtype: str) -> bool:
     if name in RANDOM_KINDS:
         return True
     try:
-        made = recipe(op, designed(name, "functional", {"dtype": dtype}), 0)
-        args, kwargs = made.fill(lambda s: on_cpu(s.array))
+        drawn = recipe(op, designed(name, "functional", {"dtype": dtype}), 0)
+        args, kwargs = drawn.fill(lambda s: on_cpu(s.array))
         with np.errstate(all="ignore"):
             call(op, args, kwargs)
     except Exception:

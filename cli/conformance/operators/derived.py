@@ -60,12 +60,12 @@ class DerivedOperator:
 
     @cached_property
     def _samples(self) -> list[Sample]:
-        found: dict[str, Sample] = {}
+        by_frame: dict[str, Sample] = {}
         for sample in self.row.samples():
-            made = _near(sample)
-            if not sample.error and self._applies(made):
-                found.setdefault(repr(made), made)
-        return list(found.values())
+            near = _near(sample)
+            if not sample.error and self._applies(near):
+                by_frame.setdefault(repr(near), near)
+        return list(by_frame.values())
 
     def samples(self) -> list[Sample]:
         """The row's samples for which it calls this operator."""
@@ -110,11 +110,11 @@ class DerivedOperator:
         """The row's reference."""
         return of_row(self.op, recipe, need, "inplace" if self.inplace else "functional")
 
-    def settle(self, found: Golden, got: Sequence[Any]) -> Golden:
+    def settle(self, golden: Golden, got: Sequence[Any]) -> Golden:
         """Results that the operator gives in another integer dtype than the row: compare there."""
         native = [n if n.dtype == g.dtype or n.dtype.kind not in "iub" else n.astype(g.dtype)
-                  for n, g in zip(found.native, got, strict=True)]  # fmt: skip
-        return Golden(native, found.values, found.scale)
+                  for n, g in zip(golden.native, got, strict=True)]  # fmt: skip
+        return Golden(native, golden.values, golden.scale)
 
     def values(self, recipe: Recipe, golden: Golden) -> dict[str, Any]:
         """What each header parameter gets: a Slot, a list of them, a Written, a plain value."""
@@ -127,15 +127,15 @@ class DerivedOperator:
     def _values(self, binding: Binding, args: Sequence[Any]) -> Iterator[tuple[str, Any]]:
         steps = {s.position: s for s in binding.steps}
         addresses = iter(binding.addresses)
-        for param, given in zip(binding.bound.params, binding.arguments, strict=True):
-            many = isinstance(given, tuple) and any(isinstance(g, TensorSpec) for g in given)
-            if not isinstance(given, TensorSpec) and not many:
-                yield param.name, given
+        for param, argument in zip(binding.bound.params, binding.arguments, strict=True):
+            many = isinstance(argument, tuple) and any(isinstance(g, TensorSpec) for g in argument)
+            if not isinstance(argument, TensorSpec) and not many:
+                yield param.name, argument
                 continue
             kind, at = next(addresses)
             if kind == "d":
                 slot = _slot(args[0]) if binding.call.inplace and at == 0 else None
-                yield param.name, Written(at, slot, given.dtype)
+                yield param.name, Written(at, slot, argument.dtype)
             elif kind == "l":
                 yield param.name, [_slot(v) for v in args[at]]
             else:
@@ -199,9 +199,9 @@ def _meta(slot: Slot) -> Any:
 
 def _normal(op: Op, args: Sequence[Any], kwargs: Mapping[str, Any], carry: bool = False) -> Any:
     """Arguments in the schema's order, defaults filled in."""
-    found = list(args)
-    found += [kwargs.get(arg.name, arg.default) for arg in op.schema.args[len(found) :]]
-    return found if carry else normalise(op, found)
+    args_in = list(args)
+    args_in += [kwargs.get(arg.name, arg.default) for arg in op.schema.args[len(args_in) :]]
+    return args_in if carry else normalise(op, args_in)
 
 
 def _base(name: str) -> str:
@@ -210,17 +210,19 @@ def _base(name: str) -> str:
 
 def derived(signature: OpSignature) -> DerivedOperator | None:
     """The operator as the row with most samples for it calls it; None if no row does."""
-    found = [o for o in candidates(signature) if o.samples()]
-    return max(found, key=lambda o: len(o.samples()), default=None)
+    row_operators = [o for o in candidates(signature) if o.samples()]
+    return max(row_operators, key=lambda o: len(o.samples()), default=None)
 
 
 def candidates(signature: OpSignature) -> list[DerivedOperator]:
     """The operator as each row calls it that does."""
     name, base = signature.name, _base(signature.name)
-    found = [DerivedOperator(signature, op, False) for op in _callers(name)]
+    row_operators = [DerivedOperator(signature, op, False) for op in _callers(name)]
     if base != name:
-        found += [DerivedOperator(signature, op, True) for op in _callers(base) if op.inplace]
-    return found
+        row_operators += [
+            DerivedOperator(signature, op, True) for op in _callers(base) if op.inplace
+        ]
+    return row_operators
 
 
 def _callers(name: str) -> list[Op]:

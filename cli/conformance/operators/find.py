@@ -36,8 +36,8 @@ def subject(name: str, declarations: Any = None) -> Subject:
     row = SPECS.get(name.replace("aclnnInplace", "aclnn", 1))
     if row is not None and row.writes_first:
         return Operator(signature, row.inplace(name, signature.params[0].name))
-    found = derived(signature)
-    if found is None:
+    operator = derived(signature)
+    if operator is None:
         why = UNSPECIFIED[name].known if name in UNSPECIFIED else "no row states its formula"
         raise UnknownSubjectError(f"{name}: {why}")
-    return found
+    return operator

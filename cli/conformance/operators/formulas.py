@@ -20,9 +20,9 @@ from ..run.tensors import host, is_tensor
 def words(formula: Callable[..., Any]) -> Callable[..., Any]:
     """A reference from a function of mindtorch tensors with the operator's parameter names."""
 
-    def reference(**given: Any) -> Any:
+    def reference(**arguments: Any) -> Any:
         with torch.no_grad():
-            return _arrays(formula(**{k: _tensor(v) for k, v in given.items()}))
+            return _arrays(formula(**{k: _tensor(v) for k, v in arguments.items()}))
 
     reference.__signature__ = inspect.signature(formula)  # type: ignore[attr-defined]
     reference.__wrapped__ = formula  # type: ignore[attr-defined]
@@ -42,21 +42,21 @@ def gradient(
     inflow = [grad] if isinstance(grad, str) else list(grad)
     leaves = of.split()
 
-    def reference(**given: Any) -> Any:
-        tensors = {k: _tensor(v) for k, v in given.items()}
-        wanted = given.get(mask) or [True] * len(leaves)
+    def reference(**arguments: Any) -> Any:
+        tensors = {k: _tensor(v) for k, v in arguments.items()}
+        wanted = arguments.get(mask) or [True] * len(leaves)
         for name in leaves:
             if tensors[name] is not None:
                 tensors[name].requires_grad_()
         skip = {*inflow, *also, mask} - {""}
-        found = formula(**{k: v for k, v in tensors.items() if k not in skip})
-        outs = list(found) if isinstance(found, tuple) else [found]
+        outputs = formula(**{k: v for k, v in tensors.items() if k not in skip})
+        outs = list(outputs) if isinstance(outputs, tuple) else [outputs]
         known = [tensors[n] for n in leaves if tensors[n] is not None]
         flows = [tensors[n].reshape(o.shape) for n, o in zip(inflow, outs, strict=True)]
         parts = iter(torch.autograd.grad(outs, known, flows, allow_unused=True))
-        made = [next(parts) if tensors[n] is not None else None for n in leaves]
+        grads = [next(parts) if tensors[n] is not None else None for n in leaves]
         kept = tuple(_filled(g, tensors[n]) if w else None
-                     for g, n, w in zip(made, leaves, wanted, strict=True))  # fmt: skip
+                     for g, n, w in zip(grads, leaves, wanted, strict=True))  # fmt: skip
         return _arrays(kept)
 
     names = [*inflow, *also, *([mask] if mask else [])]
@@ -70,9 +70,9 @@ def gradient(
     return reference
 
 
-def _filled(found: Any, leaf: Any) -> Any:
+def _filled(grad: Any, leaf: Any) -> Any:
     """A derivative that does not exist because nothing depends on the leaf is zero."""
-    return torch.zeros_like(leaf) if found is None and leaf is not None else found
+    return torch.zeros_like(leaf) if grad is None and leaf is not None else grad
 
 
 def _tensor(value: Any) -> Any:

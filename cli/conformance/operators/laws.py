@@ -54,8 +54,8 @@ class Launch:
 
     def _dirty(self) -> None:
         sizes = {a.nbytes for a in self.golden.native if a is not None} | set(_WORKSPACES)
-        held = [self.cann.tensor(np.full(n, self.garbage, np.uint8)) for n in sizes if n]
-        for tensor in held:
+        blocks = [self.cann.tensor(np.full(n, self.garbage, np.uint8)) for n in sizes if n]
+        for tensor in blocks:
             tensor.close()
 
     def _argument(self, name: str, value: Any) -> Any:
@@ -81,18 +81,18 @@ class Launch:
         layout = "contiguous" if own == "expanded" else own
         form = self.operator.format(name)
         if value.slot is not None:
-            made = lay(self.cann, value.slot.array, layout, True, form)
+            laid = lay(self.cann, value.slot.array, layout, True, form)
         else:
             like = self.golden.native[value.index]
             if value.dtype:
                 like = like.astype(numpy_dtype(DTYPES[value.dtype].numpy))
-            made = blank(self.cann, like, layout, self.garbage, form)
-        self.results[value.index] = made
-        return self._put(made)
+            laid = blank(self.cann, like, layout, self.garbage, form)
+        self.results[value.index] = laid
+        return self._put(laid)
 
-    def _put(self, made: Laid) -> Any:
-        self.laid.append(made)
-        return made.tensor
+    def _put(self, laid: Laid) -> Any:
+        self.laid.append(laid)
+        return laid.tensor
 
     def read(self) -> list[Any]:
         """The results in the reference's order."""
@@ -104,8 +104,8 @@ class Launch:
         return guards.trespass(inputs, outputs)
 
     def close(self) -> None:
-        for made in self.laid:
-            made.close()
+        for laid in self.laid:
+            laid.close()
 
 
 def functional(trial: Trial) -> Result:

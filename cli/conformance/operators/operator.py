@@ -77,9 +77,9 @@ class Operator:
             if getattr(first, "dtype", "") != main or not main:
                 continue
             names = documented.dtypes.get(param.name) if documented is not None else None
-            found = {ACL_DTYPES[n] for n in names or param.dtypes if n in ACL_DTYPES}
-            if found:
-                return tuple(d for d in DTYPES if d in found and d in (self.spec.dtypes or DTYPES))
+            dtypes = {ACL_DTYPES[n] for n in names or param.dtypes if n in ACL_DTYPES}
+            if dtypes:
+                return tuple(d for d in DTYPES if d in dtypes and d in (self.spec.dtypes or DTYPES))
             break
         shown = {main_dtype(tensors_of(s)) for s in samples if tensors_of(s)}
         return tuple(d for d in DTYPES if d in shown)
@@ -101,16 +101,16 @@ class Operator:
     def values(self, recipe: Recipe, golden: Golden) -> dict[str, Any]:
         """What each header parameter gets: a Slot, a list of them, a Written, a plain value."""
         outs = list(self.spec.outs)
-        found: dict[str, Any] = {}
-        given = self._given(recipe)
+        values: dict[str, Any] = {}
+        drawn = self._given(recipe)
         for param in self.signature.params:
             name = self._row_name(param.name)
             if name in outs:
                 group = golden.groups[outs.index(name)]
-                found[param.name] = _written(group, given.get(name), golden)
+                values[param.name] = _written(group, drawn.get(name), golden)
             else:
-                found[param.name] = self._input(param, name, given)
-        return found
+                values[param.name] = self._input(param, name, drawn)
+        return values
 
     def _given(self, recipe: Recipe) -> Mapping[str, Any]:
         """The recipe's arguments in the dtypes that belong together."""
@@ -120,8 +120,8 @@ class Operator:
         return {k: _cast(v, self.spec.casts.get(k, {}).get(main, "")) for k, v in
                 recipe.kwargs.items()}  # fmt: skip
 
-    def _input(self, param: Param, name: str, given: Mapping[str, Any]) -> Any:
-        value = given.get(name, self.known.get(name, MISSING))
+    def _input(self, param: Param, name: str, drawn: Mapping[str, Any]) -> Any:
+        value = drawn.get(name, self.known.get(name, MISSING))
         if value is MISSING or value is None:
             may = param.direction is not Direction.INOUT or param.optional
             if param.kind in _NULLABLE and may:
@@ -133,12 +133,12 @@ class Operator:
     def golden(self, recipe: Recipe, need: Requirement) -> Golden:
         """The row's reference on the case's inputs, with a scale where the rule wants one."""
         with np.errstate(all="ignore"):
-            found = self._reference(recipe, lambda a: a)
+            outputs = self._reference(recipe, lambda a: a)
             scale = self._scale(recipe, need)
         values: list[Any] = []
         native: list[Any] = []
         groups: list[Any] = []
-        for value, rule in zip(found, self.spec.outs.values(), strict=True):
+        for value, rule in zip(outputs, self.spec.outs.values(), strict=True):
             dtype = self._dtype(rule, recipe)
             many = value if isinstance(value, list) else [value]
             places = tuple(range(len(values), len(values) + len(many)))
@@ -154,21 +154,23 @@ class Operator:
         return value.dtype.kind in "fc" and (self.spec.steps or native.dtype.kind not in "iub")
 
     def _reference(self, recipe: Recipe, change: Any) -> list[Any]:
-        arguments, given = {}, self._given(recipe)
+        arguments, drawn = {}, self._given(recipe)
         for name, default in self.known.items():
-            value = given.get(name, default)
+            value = drawn.get(name, default)
             if value is MISSING:
                 value = None
             arguments[self._python(name)] = _host(value, change)
         try:
-            found = self.spec.reference(**arguments)
+            returned = self.spec.reference(**arguments)
         except Exception as error:
             raise ReferenceRefusesError(error) from error
-        found = found if isinstance(found, tuple) else (found,)
-        if len(found) != len(self.spec.outs):
-            raise SpecError(f"{self.name}: the reference gives {len(found)} results, the row names "
-                            f"{len(self.spec.outs)}")  # fmt: skip
-        return [_array(v) for v in found]
+        returned = returned if isinstance(returned, tuple) else (returned,)
+        if len(returned) != len(self.spec.outs):
+            raise SpecError(
+                f"{self.name}: the reference gives {len(returned)} results, the row names"
+                f" {len(self.spec.outs)}"
+            )
+        return [_array(v) for v in returned]
 
     def _python(self, name: str) -> str:
         import keyword
@@ -186,10 +188,10 @@ class Operator:
     def _scale(self, recipe: Recipe, need: Requirement) -> list[Any] | None:
         if need.magnitude != "self" or "ratio" not in need.tier:
             return None
-        found: list[Any] = []
+        scales: list[Any] = []
         for value in self._reference(recipe, np.abs):
-            found += value if isinstance(value, list) else [value]
-        return [None if v is None else np.abs(v) for v in found]
+            scales += value if isinstance(value, list) else [value]
+        return [None if v is None else np.abs(v) for v in scales]
 
     def settle(self, golden: Golden, got: Sequence[Any]) -> Golden:
         """The reference that `got` is compared with: of quantised results the step that came,
@@ -233,8 +235,8 @@ def _cast(value: Any, dtype: str) -> Any:
 
 def _written(group: Any, before: Any, golden: Golden) -> Any:
     if isinstance(group, tuple):
-        given = before if isinstance(before, list) else [None] * len(group)
-        return [_written(k, b, golden) for k, b in zip(group, given, strict=True)]
+        befores = before if isinstance(before, list) else [None] * len(group)
+        return [_written(k, b, golden) for k, b in zip(group, befores, strict=True)]
     if golden.native[group] is None:
         return None
     return Written(group, before if isinstance(before, Slot) else None)

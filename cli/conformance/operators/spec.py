@@ -71,8 +71,8 @@ class Spec:
 
     def parameters(self) -> dict[str, Any]:
         """What the reference takes, by header name: the default, or MISSING."""
-        found = inspect.signature(self.reference).parameters
-        return {n.removesuffix("_"): p.default for n, p in found.items()}
+        parameters = inspect.signature(self.reference).parameters
+        return {n.removesuffix("_"): p.default for n, p in parameters.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +101,11 @@ def spec(
     SpecError when an operator has a row already.
     """
     first, *others = names.split()
-    made = dict(item.split(":") for item in outs.split())
+    dtypes = dict(item.split(":") for item in outs.split())
 
     def declare(reference: Callable[..., Any]) -> Callable[..., Any]:
         cases = samples if callable(samples) else lambda: samples
-        row = Spec(first, family, reference, made, cases, tolerance, source,
+        row = Spec(first, family, reference, dtypes, cases, tolerance, source,
                    names=tuple(others), **fields)  # fmt: skip
         for name in (first, *others):
             if name in SPECS or name in UNSPECIFIED:

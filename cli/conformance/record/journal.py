@@ -143,8 +143,8 @@ def _result(data: dict[str, Any], where: str) -> Result:
 def _from_report(data: dict[str, Any], path: Path) -> Record:
     if data.get("schema") != SCHEMA:
         raise JournalError(f"{path}: schema {data.get('schema')!r}, expected {SCHEMA!r}")
-    found = [_result(r, str(path)) for r in data.get("results", ())]
-    results = {key_of(r.case, r.seed): r for r in found}
+    judged = [_result(r, str(path)) for r in data.get("results", ())]
+    results = {key_of(r.case, r.seed): r for r in judged}
     header = {k: v for k, v in data.items() if k not in ("results", "summary")}
     return Record(header, results, end=data.get("summary"))
 
@@ -195,5 +195,5 @@ def default_path(name: str = "check") -> Path:
 def latest(name: str = "check") -> Path | None:
     """The newest journal in the user's state folder."""
     folder = default_path(name).parent
-    found = sorted(folder.glob(f"{name}-*.jsonl"), key=lambda p: p.stat().st_mtime)
-    return found[-1] if found else None
+    paths = sorted(folder.glob(f"{name}-*.jsonl"), key=lambda p: p.stat().st_mtime)
+    return paths[-1] if paths else None

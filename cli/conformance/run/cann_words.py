@@ -59,6 +59,6 @@ def one_line(error: BaseException) -> str:
     if isinstance(error, AclError):
         said = _PREFIX.sub("", " ".join(error.message.split()))
         said = _PREFIX.sub("", said)
-        given = f" for {error.given()}" if error.given() else ""
-        return f"{error.call} answered {error.code} ({error.name}){given}: {said}".rstrip(": ")
+        what = f" for {error.given()}" if error.given() else ""
+        return f"{error.call} answered {error.code} ({error.name}){what}: {said}".rstrip(": ")
     return f"{type(error).__name__}: " + " ".join(str(error).split())

@@ -32,15 +32,15 @@ def random(trial: Trial) -> Result:
     )
     drawn = [_draw(trial, list(args[:-2]), kwargs, seed, offset) for seed, offset in seeds]
     trial.outputs = drawn[:1]
-    found = objections(RANDOM_KINDS[trial.op.name], params, *drawn)
+    complaints = objections(RANDOM_KINDS[trial.op.name], params, *drawn)
     if tuple(drawn[0].shape) != tuple(args[0]):
-        found.append(f"shape {list(drawn[0].shape)}, expected {list(args[0])}")
-    if found:
-        return trial.result("FAIL", required="distribution", reason="; ".join(found))
+        complaints.append(f"shape {list(drawn[0].shape)}, expected {list(args[0])}")
+    if complaints:
+        return trial.result("FAIL", required="distribution", reason="; ".join(complaints))
     return trial.result("PASS", tier="none", required="distribution")
 
 
 def _draw(trial: Trial, args: list[Any], kwargs: Any, seed: int, offset: int) -> Any:
-    found = results(call(trial.op, [*args, seed, offset], kwargs))
+    drawn = results(call(trial.op, [*args, seed, offset], kwargs))
     synchronize(trial.device)
-    return host(found[0])
+    return host(drawn[0])

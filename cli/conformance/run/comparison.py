@@ -32,13 +32,13 @@ def compare(
         return trial.result("FAIL", reason=reason)
     if not got:
         return trial.result("PASS", tier="T0", required="T0", guards=tuple(objections))
-    found = [
+    outcomes = [
         _compare_one(trial, need or trial.need, reference, i, *item) for i, item in enumerate(got)
     ]
-    worst = min(found, key=lambda r: (r.verdict == "PASS", -len(r.tier and "x"), r.verdict))
+    worst = min(outcomes, key=lambda r: (r.verdict == "PASS", -len(r.tier and "x"), r.verdict))
     if worst.verdict == "PASS":
-        worst = max(found, key=lambda r: _rank(r.tier))
-    objections = [*objections, *(g for r in found for g in r.guards)]
+        worst = max(outcomes, key=lambda r: _rank(r.tier))
+    objections = [*objections, *(g for r in outcomes for g in r.guards)]
     if objections and worst.verdict == "PASS":
         return worst.with_(verdict="MISTRUSTED", guards=tuple(objections), reason=objections[0])
     return worst.with_(guards=tuple(objections))
@@ -70,9 +70,9 @@ def _compare_one(
     where = None
     if not verdict.passed:
         limit = need.ulp_of(dtype) if dtype in FORMATS and need.tier != "T0" else 0.0
-        found = pattern(mask_of(got, expected, dtype, limit))
-        where = {"wrong": found.wrong, "elements": found.elements, "text": found.text,
-                 "blocks": found.blocks}  # fmt: skip
+        text = pattern(mask_of(got, expected, dtype, limit))
+        where = {"wrong": text.wrong, "elements": text.elements, "text": text.text,
+                 "blocks": text.blocks}  # fmt: skip
     return trial.result(
         "PASS" if verdict.passed else "FAIL",
         tier=verdict.headline, required=verdict.required, measure=worst,
@@ -106,12 +106,12 @@ def _objections(
 ) -> list[str]:
     if material is None or need.name == "exact" or not _ordinary(trial.case):
         return []
-    found = [guards.lost(got, expected, dtype)]
+    complaints = [guards.lost(got, expected, dtype)]
     if need.tier == "T1" and not need.norm:  # where sums cancel, a few are far off in ULP alone
-        found.append(guards.tail(material, need.ulp[0]))
+        complaints.append(guards.tail(material, need.ulp[0]))
     if _should_vary(trial):
-        found += [guards.zeros(got, need.name), guards.constant(expected)]
-    return [o for o in found if o]
+        complaints += [guards.zeros(got, need.name), guards.constant(expected)]
+    return [o for o in complaints if o]
 
 
 # Fills of designed cases in which products or sums on the way may overflow where a result does not.
@@ -149,11 +149,11 @@ def _plausible(trial: Trial, got: Any) -> Result:
 
 def _inputs_at(trial: Trial, index: tuple[int, ...], shape: tuple[int, ...]) -> dict[str, str]:
     """The input elements that meet at an output's index, where shapes broadcast to it."""
-    found = {}
+    by_name = {}
     for position, slot in enumerate(trial.recipe.slots):
         try:
             value = np.broadcast_to(slot.array, shape)[index]
         except ValueError:
             continue
-        found[f"input {position}"] = f"{text(value)} {bits(value)}".strip()
-    return found
+        by_name[f"input {position}"] = f"{text(value)} {bits(value)}".strip()
+    return by_name

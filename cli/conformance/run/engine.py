@@ -67,8 +67,8 @@ class Run:
         try:
             for result in self.request.done.values():
                 yield self._take(result)
-            for found in self.pool.results(self.batches):
-                result = known.apply(found, self.request.issues, self.environment)
+            for outcome in self.pool.results(self.batches):
+                result = known.apply(outcome, self.request.issues, self.environment)
                 self.journal.result(result)
                 self.seconds = time.monotonic() - started
                 yield self._take(result)
@@ -140,11 +140,11 @@ def _of_subjects(
         except UnknownSubjectError:
             yield from contract_of(declared.ops[name])
             continue
-        found = cases(what, what.claims(declared, soc).dtypes, request.plan)
+        planned = cases(what, what.claims(declared, soc).dtypes, request.plan)
         if request.every and request.plan.level == "quick" and what.shares_row:
             # The row's own cases run the same kernel over the rest of the space.
-            found = [c for c in found if c.shape == "sample" and c.fill == "normal"]
-        yield from found
+            planned = [c for c in planned if c.shape == "sample" and c.fill == "normal"]
+        yield from planned
         if name.startswith("acl") and request.plan.level != "quick" and not request.plan.narrow:
             yield from contract_of(declared.ops[name])
 
@@ -206,25 +206,25 @@ def find_ops(names: Sequence[str], families: Sequence[str], every: bool) -> tupl
     sampled = [n for n, op in OPS.items() if op.samples is not None or space_of(n)]
     if every:
         return tuple(sampled)
-    found: dict[str, None] = {}
+    chosen: dict[str, None] = {}
     for family in families:
         members = [n for n in sampled if OPS[n].family == family] + in_family(family)
         if not members:
             known_families = sorted({*(OPS[n].family for n in sampled), *operator_families()})
             raise NothingSelectedError(f"--family {family}: one of {', '.join(known_families)}")
-        found.update(dict.fromkeys(members))
+        chosen.update(dict.fromkeys(members))
     for name in names:
-        found.update(dict.fromkeys(_named(name, OPS, sampled)))
-    return tuple(found)
+        chosen.update(dict.fromkeys(_named(name, OPS, sampled)))
+    return tuple(chosen)
 
 
 def _named(name: str, ops: Mapping[str, Any], sampled: Sequence[str]) -> list[str]:
     if name.startswith(PREFIX):
         return [name]
     wanted = name.removesuffix("_") if name not in ops else name
-    found = [n for n in sampled if wanted in (n, n.partition(".")[0].strip("_"))]
-    if found:
-        return found
+    matching = [n for n in sampled if wanted in (n, n.partition(".")[0].strip("_"))]
+    if matching:
+        return matching
     if wanted in ops:
         raise NothingSelectedError(f"{name}: its row has no samples, so there is nothing to run")
     near = get_close_matches(wanted, [*ops], 3)

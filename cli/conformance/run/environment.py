@@ -17,7 +17,7 @@ SWITCHES: Final = (
 
 def snapshot(cann: Any, device: str) -> dict[str, Any]:
     """Environment of a run on `device` of an opened install (None for the cpu)."""
-    found: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "device": device,
         "mindtorch_npu": _version("mindtorch-npu"),
         "python": platform.python_version(),
@@ -27,11 +27,11 @@ def snapshot(cann: Any, device: str) -> dict[str, Any]:
         "switches": {name: os.environ[name] for name in SWITCHES if name in os.environ},
     }
     if cann is None:
-        return {**found, "install": "none", "kind": "cpu", "cann": "", "soc": ""}
+        return {**facts, "install": "none", "kind": "cpu", "cann": "", "soc": ""}
     install = cann.install
     soc = _soc(cann)
     return {
-        **found,
+        **facts,
         "install": str(install.root),
         "found_via": install.found_via,
         "kind": install.kind,
@@ -72,11 +72,11 @@ def _version(package: str) -> str:
         return "not installed"
 
 
-def summary(found: dict[str, Any]) -> str:
+def summary(facts: dict[str, Any]) -> str:
     """One line: `simulator 9.1.0 · Ascend910B3 · npu:0`, and switches that are set."""
-    switches = [f"{k}={v}" for k, v in found.get("switches", {}).items()]
-    if found.get("kind") == "cpu":
+    switches = [f"{k}={v}" for k, v in facts.get("switches", {}).items()]
+    if facts.get("kind") == "cpu":
         return " · ".join(["cpu", *switches])
-    name = "bundled simulator" if found.get("kind") == "simulator" else "CANN"
-    parts = [f"{name} {found.get('cann', '')}".strip(), found.get("soc", ""), found["device"]]
+    name = "bundled simulator" if facts.get("kind") == "simulator" else "CANN"
+    parts = [f"{name} {facts.get('cann', '')}".strip(), facts.get("soc", ""), facts["device"]]
     return " · ".join([*(p for p in parts if p), *switches])

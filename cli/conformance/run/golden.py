@@ -73,10 +73,10 @@ def lifted(array: Any) -> Any:
 def _native(op: Op, recipe: Recipe, form: str) -> list[Any]:
     try:
         args, kwargs = recipe.fill(lambda slot: on_cpu(slot.array))
-        found = call(op, args, kwargs, "inplace" if form == "inplace" else "functional")
+        outputs = call(op, args, kwargs, "inplace" if form == "inplace" else "functional")
     except Exception as error:
         raise ReferenceRefusesError(error) from error
-    return results(found)
+    return results(outputs)
 
 
 def _reference(op: Op, recipe: Recipe, native: list[Any], form: str) -> list[Any]:

@@ -50,8 +50,8 @@ def gradient(trial: Trial) -> Result | tuple[Golden, list[tuple[str, Any]], str]
     native = [host(e).astype(numpy_dtype(s.arg.dtype)) for s, e, _ in pairs]
     values = [host(e) for _, e, _ in pairs]
     reference = Golden(native, values, [None] * len(values))
-    found = [(dtype_name(g), host(g)) for _, _, g in pairs if g is not None]
-    return reference, found, objection
+    grads = [(dtype_name(g), host(g)) for _, _, g in pairs if g is not None]
+    return reference, grads, objection
 
 
 def _leaf(trial: Trial, slot: Slot) -> Any:
@@ -63,10 +63,10 @@ def _forward(trial: Trial, make: Any, slots: list[Slot]) -> tuple[list[Any], lis
     leaves: dict[int, Any] = {}
 
     def tensor(slot: Slot) -> Any:
-        made = make(slot) if slot.arg.dtype in FORMATS else _constant(make, slot)
+        leaf = make(slot) if slot.arg.dtype in FORMATS else _constant(make, slot)
         if any(slot is s for s in slots):
-            made = leaves[id(slot)] = made.detach().requires_grad_()
-        return made
+            leaf = leaves[id(slot)] = leaf.detach().requires_grad_()
+        return leaf
 
     args, kwargs = trial.recipe.fill(tensor)
     outs = results(call(trial.op, args, kwargs))

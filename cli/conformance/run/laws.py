@@ -42,20 +42,20 @@ def run(
     trial = None
     try:
         trial = Trial(what, case, device, seed, arrays)
-        found = _law(trial)(trial)
+        result = _law(trial)(trial)
     except (NoSuchSampleError, NotApplicableError) as why:
-        found = Result(case.id, case.op, case.form, "SKIP", reason=str(why), seed=seed)
+        result = Result(case.id, case.op, case.form, "SKIP", reason=str(why), seed=seed)
     except ReferenceRefusesError as why:
         assert trial is not None
-        found = trial.result("SKIP", reason=f"the CPU reference refuses these inputs: {why}")
+        result = trial.result("SKIP", reason=f"the CPU reference refuses these inputs: {why}")
     except Exception as error:
         if trial is None:
             raise
-        found = _refused(trial, error, claims)
+        result = _refused(trial, error, claims)
     row = trial is not None and hasattr(trial.subject, "op")
-    if found.verdict == "FAIL" and trial is not None and row and case.form in _COMPARED:
-        found = heard(found, trial)
-    return found.with_(seconds=time.perf_counter() - started), trial
+    if result.verdict == "FAIL" and trial is not None and row and case.form in _COMPARED:
+        result = heard(result, trial)
+    return result.with_(seconds=time.perf_counter() - started), trial
 
 
 def _law(trial: Trial) -> Law:
@@ -68,18 +68,18 @@ def _law(trial: Trial) -> Law:
 _COMPARED: Final = frozenset(("functional", "out", "inplace", "method"))
 
 
-def heard(found: Result, trial: Trial) -> Result:
+def heard(result: Result, trial: Trial) -> Result:
     """A failure with torch's word on it: who of device, reference and torch stands alone."""
     theirs = testify(trial.op, trial.recipe)
     if theirs is None or len(theirs) != len(trial.outputs):
-        return found
+        return result
     device = all(agrees(a, b) for a, b in zip(trial.outputs, theirs, strict=True))
     native = all(agrees(a, b) for a, b in zip(trial.expected, theirs, strict=True))
     if device and not native:
-        reason = f"the reference stands alone, torch agrees with the device: {found.reason}"
-        return found.with_(verdict="ERROR", reason=reason)
+        reason = f"the reference stands alone, torch agrees with the device: {result.reason}"
+        return result.with_(verdict="ERROR", reason=reason)
     word = "agrees with the reference" if native else "agrees with neither"
-    return found.with_(reason=f"{found.reason}; torch {word}")
+    return result.with_(reason=f"{result.reason}; torch {word}")
 
 
 def _refused(trial: Trial, error: Exception, claims: Claims) -> Result:
@@ -100,8 +100,8 @@ def _refused(trial: Trial, error: Exception, claims: Claims) -> Result:
 
 def poison(device: str, sizes: set[int], value: int) -> None:
     """Leave `value` in free blocks of these sizes (bytes), where the next outputs may lie."""
-    held = [torch.from_numpy(np.full(n, value, np.uint8)).to(device) for n in sizes if n]
-    held.clear()
+    blocks = [torch.from_numpy(np.full(n, value, np.uint8)).to(device) for n in sizes if n]
+    blocks.clear()
 
 
 # Sizes of small workspaces that a kernel may find dirty.
@@ -122,13 +122,13 @@ def functional(trial: Trial) -> Result:
     for value in (0xFF, 0x3C) if _twice_run(trial.case) else (None,):
         if value is not None:
             poison(trial.device, sizes, value)
-        found = results(call(trial.op, args, kwargs, trial.case.form))
+        outputs = results(call(trial.op, args, kwargs, trial.case.form))
         synchronize(trial.device)
-        runs.append([host(t) for t in found])
+        runs.append([host(t) for t in outputs])
     objections = trial.trespass()
     if trial.need.tier != "none" and len(runs) == 2:
         objections += [o for a, b in zip(*runs, strict=True) if (o := _twice(a, b))]
-    return compare(trial, reference, [(dtype_name(t), a) for t, a in zip(found, runs[0],
+    return compare(trial, reference, [(dtype_name(t), a) for t, a in zip(outputs, runs[0],
                    strict=True)], objections)  # fmt: skip
 
 
@@ -143,9 +143,9 @@ def _twice(first: Any, second: Any) -> str:
 
 def _written(trial: Trial, reference: Golden, changing: int) -> Result:
     args, kwargs = trial.place(changing)
-    found = call(trial.op, args, kwargs, "inplace")
+    returned = call(trial.op, args, kwargs, "inplace")
     synchronize(trial.device)
-    if found is not args[0]:
+    if returned is not args[0]:
         return trial.result("FAIL", reason=f"{trial.op.base_name}_ did not return its tensor")
     got = [(dtype_name(args[0]), host(args[0]))]
     return compare(trial, reference, got, trial.trespass())
@@ -167,8 +167,8 @@ def _into(trial: Trial, reference: Golden) -> Result:
     else:
         outs = [_destination(t, trial.device, layout) for t in reference.native]
         trial.placed += outs
-    given = tuple(p.tensor for p in outs)
-    call(trial.op, args, kwargs, "out", given[0] if len(given) == 1 else given)
+    dests = tuple(p.tensor for p in outs)
+    call(trial.op, args, kwargs, "out", dests[0] if len(dests) == 1 else dests)
     synchronize(trial.device)
     got = [(dtype_name(p.tensor), host(p.tensor)) for p in outs]
     return compare(trial, reference, got, trial.trespass())
@@ -186,14 +186,14 @@ def meta(trial: Trial) -> Result:
     for device in ("cpu", "meta"):
         try:
             args, kwargs = trial.recipe.fill(lambda s: on_device(s.array, device, layout).tensor)  # noqa: B023
-            found = results(call(trial.op, args, kwargs))
+            outputs = results(call(trial.op, args, kwargs))
         except Exception as error:
             if device == "cpu":
                 raise ReferenceRefusesError(error) from error
             if "meta tensor" in str(error):
                 return trial.result("SKIP", reason=f"its result depends on data: {error}")
             raise
-        shown.append([(dtype_name(t), list(t.shape), list(t.stride())) for t in found])
+        shown.append([(dtype_name(t), list(t.shape), list(t.stride())) for t in outputs])
     if shown[0] == shown[1]:
         return trial.result("PASS", tier="T0", required="T0")
     return trial.result("FAIL", required="T0", reason=f"meta {shown[1]}, cpu {shown[0]}")
@@ -224,10 +224,10 @@ def _device_neutral(text: str) -> str:
 
 def grad(trial: Trial) -> Result:
     """Derivatives on the device = those in float64 = finite differences."""
-    found = gradient(trial)
-    if isinstance(found, Result):
-        return found
-    reference, got, objection = found
+    grads = gradient(trial)
+    if isinstance(grads, Result):
+        return grads
+    reference, got, objection = grads
     need = class_named("gradient")
     if objection:
         return trial.result("FAIL", required="T2", reason=objection)

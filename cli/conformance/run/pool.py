@@ -168,13 +168,13 @@ class Pool:
             thread.start()
         left = len(threads)
         while left:
-            found = self._found.get()
-            if found is None:
+            result = self._found.get()
+            if result is None:
                 left -= 1
-            elif isinstance(found, BaseException):
-                raise found
+            elif isinstance(result, BaseException):
+                raise result
             else:
-                yield found
+                yield result
 
     def stop(self) -> None:
         """Kill every worker; what they had started stays in the journal."""

@@ -31,8 +31,8 @@ class Trial:
     @property
     def op(self) -> Op:
         """The row; AttributeError for an ACLNN operator, which has none."""
-        found: Op = self.subject.op  # type: ignore[attr-defined]
-        return found
+        row: Op = self.subject.op  # type: ignore[attr-defined]
+        return row
 
     @property
     def dtype(self) -> str:
@@ -60,11 +60,11 @@ class Trial:
             may_change = len(self.placed) == changing
             # What is written may not overlap itself; indices keep their values.
             plain = layout == "expanded" and (may_change or slot.arg.values is not None)
-            found = on_device(
+            placed = on_device(
                 slot.array, self.device, "contiguous" if plain else layout, may_change
             )
-            self.placed.append(found)
-            return found.tensor
+            self.placed.append(placed)
+            return placed.tensor
 
         args, kwargs = self.recipe.fill(make)
         # Factories make their tensor where they are told to.
@@ -75,9 +75,9 @@ class Trial:
     def _designed(self, slot: Slot, changing: int | None) -> Any:
         """A tensor in its own layout; one that is passed twice is the same tensor."""
         if slot.same is not None:
-            found = self.placed[slot.same]
-            self.placed.append(found)
-            return found.tensor
+            same = self.placed[slot.same]
+            self.placed.append(same)
+            return same.tensor
         may_change = len(self.placed) == changing
         layout = slot.arg.layout
         # What is written may not overlap itself.

@@ -42,10 +42,10 @@ def testify(op: Op, recipe: Recipe) -> list[Any] | None:
         kwargs = {k: getattr(torch, repr(v).rpartition(".")[2]) if k == "dtype" else v
                   for k, v in kwargs.items()}  # fmt: skip
         with torch.no_grad():
-            found = function(*args, **kwargs)
+            answer = function(*args, **kwargs)
     except Exception:
         return None  # torch has no such function, or refuses these inputs
-    results = found if isinstance(found, tuple | list) else [found]
+    results = answer if isinstance(answer, tuple | list) else [answer]
     return [_array(torch, t) for t in results if isinstance(t, torch.Tensor)]
 
 
@@ -82,14 +82,16 @@ def agrees(ours: Any, theirs: Any) -> bool:
     golden = _wide(theirs)
     if golden is None:
         return bool((ours == theirs).all())
-    found = errors(rounded(_wide(ours), name), golden, name)
-    return found is not None and not found.nonfinite and _close(found)
+    deviations = errors(rounded(_wide(ours), name), golden, name)
+    return deviations is not None and not deviations.nonfinite and _close(deviations)
 
 
-def _close(found: Any) -> bool:
-    largest = np.abs(np.where(np.isfinite(found.golden), found.golden, 0.0)).max(initial=0.0)
-    slack = found.absolute <= _NEAR * found.form.unit * largest * 2.0**-10
-    return bool(((np.abs(found.ulp) <= _NEAR) | slack).all())
+def _close(deviations: Any) -> bool:
+    largest = np.abs(np.where(np.isfinite(deviations.golden), deviations.golden, 0.0)).max(
+        initial=0.0
+    )
+    slack = deviations.absolute <= _NEAR * deviations.form.unit * largest * 2.0**-10
+    return bool(((np.abs(deviations.ulp) <= _NEAR) | slack).all())
 
 
 def _wide(array: Any) -> Any:

@@ -98,19 +98,19 @@ class Worker:
 
     def case(self, case: Case, seed: int, request: Mapping[str, Any]) -> Result:
         """One case, rechecked if it fails, saved if asked."""
-        found, trial = self.run(case, seed)
-        if found.verdict in ("FAIL", "MISTRUSTED", "ERROR") and not request.get("once"):
-            if self.lost(found):
-                return found.with_(verdict="POISONED")
+        result, trial = self.run(case, seed)
+        if result.verdict in ("FAIL", "MISTRUSTED", "ERROR") and not request.get("once"):
+            if self.lost(result):
+                return result.with_(verdict="POISONED")
             if case.designed:
-                found = self.explain(case, seed, found)
+                result = self.explain(case, seed, result)
             else:
-                found = self.recheck(case, seed, found)
-        if found.failing and request.get("save") and trial is not None:
+                result = self.recheck(case, seed, result)
+        if result.failing and request.get("save") and trial is not None:
             from ..record.bundle import save
 
-            save(Path(request["save"]), found, trial, self.environment)
-        return found
+            save(Path(request["save"]), result, trial, self.environment)
+        return result
 
     def run(self, case: Case, seed: int, arrays: Any = None) -> tuple[Result, Any]:
         try:
@@ -154,9 +154,9 @@ class Worker:
             self._claims[name] = self.subject(name).claims(self._declared(), soc)
         return self._claims[name]
 
-    def lost(self, found: Result) -> bool:
+    def lost(self, result: Result) -> bool:
         """Whether the device stopped working: not even copies do."""
-        if not is_poisonous(found.reason):
+        if not is_poisonous(result.reason):
             return False
         try:
             self.health()
@@ -169,9 +169,9 @@ class Worker:
         if self.explained.get(case.op, 0) >= _EXPLAINED:
             return first
         self.explained[case.op] = self.explained.get(case.op, 0) + 1
-        found = self.recheck(case, seed, first)
-        if found.verdict == "FLAKY":
-            return found
+        again = self.recheck(case, seed, first)
+        if again.verdict == "FLAKY":
+            return again
         from mindtorch.ops import OPS
 
         from ..cases.design import plain_levels
@@ -181,7 +181,7 @@ class Worker:
         op = OPS[case.op]
         dtypes = takes(op, self.claims(case.op).dtypes)
         cause = shrink(case, plain_levels(case.op), dtypes, lambda c: self._fails(c, seed))
-        return found.with_(cause=cause.as_json())
+        return again.with_(cause=cause.as_json())
 
     def _fails(self, case: Case, seed: int) -> bool:
         return self.run(case, seed)[0].verdict in ("FAIL", "MISTRUSTED", "ERROR")

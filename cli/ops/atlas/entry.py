@@ -105,16 +105,16 @@ def _judgement(name: str, declared: Any) -> tuple[str, str, str, str, str, str]:
         known = UNSPECIFIED[name]
         return "", "unspecified", "", known.known, known.source, ""
     try:
-        found: Any = subject(name, declared)
+        judged: Any = subject(name, declared)
     except UnknownSubjectError:
         return "", "contract only", "", "", "", ""
-    need = found.requirement("")
-    row = getattr(found, "spec", None)
+    need = judged.requirement("")
+    row = getattr(judged, "spec", None)
     if row is not None:
-        return found.family, "judged", need.text(), need.reason, row.source, _text(row.reference)
-    return (found.family, "judged", need.text(), need.reason,
-            f"mindtorch's row {found.op.name}, whose samples and reference it shares",
-            found.op.text)  # fmt: skip
+        return judged.family, "judged", need.text(), need.reason, row.source, _text(row.reference)
+    return (judged.family, "judged", need.text(), need.reason,
+            f"mindtorch's row {judged.op.name}, whose samples and reference it shares",
+            judged.op.text)  # fmt: skip
 
 
 def _text(reference: Any) -> str:
@@ -126,12 +126,12 @@ def _text(reference: Any) -> str:
 
 
 def _dtypes(name: str, products: tuple[str, ...]) -> dict[str, dict[str, tuple[str, ...]]]:
-    found: dict[str, dict[str, tuple[str, ...]]] = {}
+    by_product: dict[str, dict[str, tuple[str, ...]]] = {}
     for product in products:
         facts = support(name, product)
         for param, dtypes in (facts.dtypes if facts is not None else {}).items():
-            found.setdefault(param, {})[product] = dtypes
-    return found
+            by_product.setdefault(param, {})[product] = dtypes
+    return by_product
 
 
 @cache
@@ -158,8 +158,8 @@ def _usage() -> Any:
 
 def clients() -> Mapping[str, str]:
     """Client → what was counted there."""
-    found: Mapping[str, str] = _counts()["clients"]
-    return found
+    called: Mapping[str, str] = _counts()["clients"]
+    return called
 
 
 def _exported() -> frozenset[str]:
@@ -174,10 +174,11 @@ def _exported() -> frozenset[str]:
         return frozenset()
 
 
-def counts(found: list[Entry]) -> dict[str, int]:
+def counts(entries: list[Entry]) -> dict[str, int]:
     """How many operators there are, and how many have a formula, are simulated, are called."""
     return {
-        "operators": len(found), "judged": sum(e.state == "judged" for e in found),
-        "simulated": sum(e.simulator for e in found), "called": sum(bool(e.rows) for e in found),
+        "operators": len(entries), "judged": sum(e.state == "judged" for e in entries),
+        "simulated": sum(e.simulator for e in entries),
+        "called": sum(bool(e.rows) for e in entries),
         "rows": len(SPECS),
     }  # fmt: skip

@@ -22,22 +22,22 @@ def write(folder: Path) -> dict[str, int]:
 
     OSError where the folder cannot be written.
     """
-    found = entries()
+    listed = entries()
     (folder / "op").mkdir(parents=True, exist_ok=True)
     for name in ("atlas.css", "atlas.js"):
         (folder / name).write_text((files(__package__) / name).read_text("utf-8"), "utf-8")
-    (folder / "data.js").write_text(f"const ATLAS = {_data(found)};\n", "utf-8")
-    numbers = counts(found)
+    (folder / "data.js").write_text(f"const ATLAS = {_data(listed)};\n", "utf-8")
+    numbers = counts(listed)
     (folder / "index.html").write_text(_index(numbers), "utf-8")
-    for entry in found:
+    for entry in listed:
         (folder / "op" / f"{entry.name}.html").write_text(page(entry), "utf-8")
     return numbers
 
 
-def _data(found: Sequence[Entry]) -> str:
+def _data(listed: Sequence[Entry]) -> str:
     """What the search reads: one short row an operator."""
     rows = [[e.name, list(e.versions), list(e.products), int(e.documented), e.family, e.state,
-             int(e.simulator), sum(e.usage.values())] for e in found]  # fmt: skip
+             int(e.simulator), sum(e.usage.values())] for e in listed]  # fmt: skip
     data = {"versions": list(catalog.versions()), "products": NAMES, "ops": rows}
     return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
 

@@ -19,16 +19,16 @@ _make = object.__new__
 
 def view_of(source: Tensor, geom: Geometry) -> Tensor:
     """A view of `source`: shares storage, version counter and base."""
-    made = _make(Tensor)
-    made._geom = geom
-    made._storage = storage = source._storage
-    made._fn = None
-    made._nr = 0
+    view = _make(Tensor)
+    view._geom = geom
+    view._storage = storage = source._storage
+    view._fn = None
+    view._nr = 0
     base = source._base
-    made._base = source if base is None else base
+    view._base = source if base is None else base
     if geom.dtype.category >= FLOAT:
-        add_view(storage, made)
-    return made
+        add_view(storage, view)
+    return view
 
 
 def view_plan(op: Op, outs: tuple[Any, ...]) -> Callable[..., Any]:
@@ -45,22 +45,22 @@ def view_plan(op: Op, outs: tuple[Any, ...]) -> Callable[..., Any]:
     differentiable = geom.dtype.category >= FLOAT
 
     def run(source: Tensor, *_: Any) -> Tensor:
-        made = _make(Tensor)
-        made._geom = geom
-        made._storage = storage = source._storage
-        made._fn = None
-        made._nr = 0
+        view = _make(Tensor)
+        view._geom = geom
+        view._storage = storage = source._storage
+        view._fn = None
+        view._nr = 0
         base = source._base
-        made._base = source if base is None else base
+        view._base = source if base is None else base
         if differentiable:
             views = storage.views
             if views is None:
-                storage.views = [ref(made)]
+                storage.views = [ref(view)]
             elif len(views) < 63:
-                views.append(ref(made))
+                views.append(ref(view))
             else:
-                add_view(storage, made)
-        return made
+                add_view(storage, view)
+        return view
 
     return run
 

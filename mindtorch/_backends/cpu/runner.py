@@ -133,16 +133,16 @@ def make_run(kernel, outs, {consts}):
 
 
 def _maker(pattern: str, form: str) -> Callable[..., Any]:
-    found = _makers.get((pattern, form))
-    if found is None:
+    maker = _makers.get((pattern, form))
+    if maker is None:
         source = _SOURCES[form].format(
             consts=", ".join(f"c{i}" for i in range(len(pattern))),
             params=", ".join(f"a{i}" for i, p in enumerate(pattern) if p != "Z"),
             reads=", ".join(_READ[p].format(i=i) for i, p in enumerate(pattern)),
         )
-        found = compiled(source, f"cpu runner {form} {pattern}", _scope())
-        _makers[pattern, form] = found
-    return found
+        maker = compiled(source, f"cpu runner {form} {pattern}", _scope())
+        _makers[pattern, form] = maker
+    return maker
 
 
 def _scope() -> dict[str, Any]:
@@ -193,24 +193,24 @@ def _widen(array: Any) -> Any:
 
 
 def _adopt(array: Array, memory: Array, geom: Geometry) -> Tensor:
-    made = object.__new__(Tensor)
-    made._geom = geom
-    made._storage = Storage(memory)
-    made._array = array
-    made._fn = None
-    made._nr = 0
-    made._base = None
-    return made
+    tensor = object.__new__(Tensor)
+    tensor._geom = geom
+    tensor._storage = Storage(memory)
+    tensor._array = array
+    tensor._fn = None
+    tensor._nr = 0
+    tensor._base = None
+    return tensor
 
 
 def _dynamic(result: Array, outs: Any) -> Tensor:
     """Tensors whose shapes come from what the kernel gave."""
     results = result if isinstance(result, tuple) else (result,)
-    made = []
+    tensors = []
     for value, out in zip(results, outs, strict=True):
         geom = out.geometry(np.shape(value))
-        made.append(_adopt(*conform(value, geom), geom))
-    return tuple(made) if isinstance(result, tuple) else made[0]
+        tensors.append(_adopt(*conform(value, geom), geom))
+    return tuple(tensors) if isinstance(result, tuple) else tensors[0]
 
 
 def _store(

@@ -40,17 +40,17 @@ class NpuBackend:
         self, op: Op, args: Any, outs: tuple[Geometry, ...], instead: Any
     ) -> Callable[..., Any]:
         """Results in the dtypes that the operator gives, then cast on the device."""
-        given = tuple(
+        dtypes_in = tuple(
             out.fresh(dtype=instead[k]) if k in instead else out for k, out in enumerate(outs)
         )
-        run = self.functional(op, args, given)
-        casts = {k: cast(given[k], outs[k]) for k in instead}
+        run = self.functional(op, args, dtypes_in)
+        casts = {k: cast(dtypes_in[k], outs[k]) for k in instead}
 
         def inside(*values: Any) -> Any:
-            found = run(*values)
+            outputs = run(*values)
             if len(outs) == 1:
-                return casts[0](found)
-            return tuple(casts[k](v) if k in casts else v for k, v in enumerate(found))
+                return casts[0](outputs)
+            return tuple(casts[k](v) if k in casts else v for k, v in enumerate(outputs))
 
         return inside
 
@@ -82,9 +82,9 @@ class NpuBackend:
         geom = outs[0]
 
         def run(*values: Any) -> Tensor:
-            made = memory.allocate(geom)
-            write((made,), *values)
-            return made
+            target = memory.allocate(geom)
+            write((target,), *values)
+            return target
 
         return run
 
@@ -139,11 +139,11 @@ def launcher(
     plan = _plan(binding)
     if numbers:
         plans = Plans(lambda values: _plan(Binder(op, values, outs, device).bind(dests, inplace)))
-        plans.held[_key([args[i] for i in numbers])] = plan
-    made = maker(source)(plans, plan, steps, device.index, geoms, sizes(geoms), lib.mt_session())
+        plans.by_key[_key([args[i] for i in numbers])] = plan
+    run = maker(source)(plans, plan, steps, device.index, geoms, sizes(geoms), lib.mt_session())
     if order != sorted(order):
-        return _reordered(made, order)
-    return made
+        return _reordered(run, order)
+    return run
 
 
 def _numbers(op: Op, args: Sequence[Any]) -> list[int]:
@@ -167,7 +167,7 @@ def _plan(binding: Binding) -> Any:
 def _reordered(run: Callable[..., Any], order: list[int]) -> Callable[..., Any]:
     """Results in the schema's order where the header has another."""
     places = [order.index(k) for k in range(len(order))]
-    return lambda *args: tuple([found[p] for found in (run(*args),) for p in places])
+    return lambda *args: tuple([outputs[p] for outputs in (run(*args),) for p in places])
 
 
 def _self_first(direct: Callable[..., None]) -> Callable[..., None]:
@@ -186,13 +186,13 @@ def _unless_overlapping(
     direct: Callable[..., None], detour: Callable[[], Callable[..., None]]
 ) -> Callable[..., None]:
     """Write directly, but through other memory where an input shares a destination's."""
-    made: list[Callable[..., None]] = []
+    checks: list[Callable[..., None]] = []
 
     def run(dests: tuple[Tensor, ...], *values: Any) -> None:
         if _shares(dests, values):
-            if not made:
-                made.append(detour())
-            made[0](dests, *values)
+            if not checks:
+                checks.append(detour())
+            checks[0](dests, *values)
         else:
             direct(dests, *values)
 
@@ -200,9 +200,9 @@ def _unless_overlapping(
 
 
 def _shares(dests: tuple[Tensor, ...], values: Sequence[Any]) -> bool:
-    held = [dest._storage for dest in dests]
+    storages = [dest._storage for dest in dests]
     tensors = [v for value in values for v in (value if value.__class__ is tuple else (value,))]
-    return any(getattr(v, "_storage", None) is s for v in tensors for s in held)
+    return any(getattr(v, "_storage", None) is s for v in tensors for s in storages)
 
 
 backend = NpuBackend()

@@ -46,8 +46,8 @@ _INSTEAD = {int64: int32, uint8: bool_}
 
 def claimed(op: str, param: str) -> tuple[str, ...]:
     """The dtypes that documents list for a parameter on this machine's product; () if unknown."""
-    found = support(op, runtime.product())
-    return found.dtypes.get(param, ()) if found else ()
+    products = support(op, runtime.product())
+    return products.dtypes.get(param, ()) if products else ()
 
 
 def not_implemented(op: Op, why: str) -> RuntimeError:
@@ -115,16 +115,16 @@ class Binder:
         call, bound = self._choose()
         if inplace and not call.inplace:
             call, bound = self._inplace_form(call, bound)
-        made = Binding(bound, call)
+        binding = Binding(bound, call)
         if len(bound.params) != len(call.args):
             raise not_implemented(
                 self.op,
                 f"its row gives {call.name} {len(call.args)} arguments, the header of this CANN"
                 f" declares {bound!r}",
             )
-        for at, (param, given) in enumerate(zip(bound.params, call.args, strict=True)):
-            made.arguments.append(self._argument(made, at, param, given, dests))
-        return made
+        for at, (param, value) in enumerate(zip(bound.params, call.args, strict=True)):
+            binding.arguments.append(self._argument(binding, at, param, value, dests))
+        return binding
 
     def _choose(self) -> tuple[Call, BoundOp]:
         missing: list[str] = []
@@ -145,88 +145,88 @@ class Binder:
         rest = tuple(a for a in call.args if a not in self.results)
         if call.args[:1] != (self.op.schema.args[0].name,) or not runtime.cann().has_op(name):
             return call, bound
-        found = runtime.cann().op(name)
-        if len(found.params) != len(rest):
+        signature = runtime.cann().op(name)
+        if len(signature.params) != len(rest):
             return call, bound
-        return Call(name, rest, None, True), found
+        return Call(name, rest, None, True), signature
 
     def _argument(
-        self, made: Binding, at: int, param: Any, given: Any, dests: Sequence[Geometry] | None
+        self, binding: Binding, at: int, param: Any, value: Any, dests: Sequence[Geometry] | None
     ) -> Any:
-        if isinstance(given, Const):
-            return given.value
-        if not isinstance(given, str):
-            return self._value(param, given.compute(self.named))
-        if given == "cube_math_type":
+        if isinstance(value, Const):
+            return value.value
+        if not isinstance(value, str):
+            return self._value(param, value.compute(self.named))
+        if value == "cube_math_type":
             return runtime.cube_math_type()
-        if given in self.positions:
-            return self._input(made, param, self.positions[given], dests)
-        if given not in self.results:
-            raise not_implemented(self.op, f"its row names {given!r}, which is no argument")
-        return self._result(made, at, param, self.results[given], dests)
+        if value in self.positions:
+            return self._input(binding, param, self.positions[value], dests)
+        if value not in self.results:
+            raise not_implemented(self.op, f"its row names {value!r}, which is no argument")
+        return self._result(binding, at, param, self.results[value], dests)
 
     def _result(
-        self, made: Binding, at: int, param: Any, k: int, dests: Sequence[Geometry] | None
+        self, binding: Binding, at: int, param: Any, k: int, dests: Sequence[Geometry] | None
     ) -> TensorSpec:
-        made.results.append(k)
+        binding.results.append(k)
         other = _INSTEAD.get(self.outs[k].dtype)
-        claims = claimed(made.call.name, param.name) if other else ()
+        claims = claimed(binding.call.name, param.name) if other else ()
         if other and other.acl in claims and self.outs[k].dtype.acl not in claims:
-            made.instead[k] = other
+            binding.instead[k] = other
         if dests is None:
-            made.allocate.append(at)
+            binding.allocate.append(at)
             return spec_of(self.outs[k])
-        made.addresses.append(("d", k))
+        binding.addresses.append(("d", k))
         return spec_of(dests[k])
 
-    def _input(self, made: Binding, param: Any, i: int, dests: Sequence[Geometry] | None) -> Any:
+    def _input(self, binding: Binding, param: Any, i: int, dests: Sequence[Geometry] | None) -> Any:
         value = self.args[i]
-        writes = made.call.inplace and i == 0
+        writes = binding.call.inplace and i == 0
         if writes and dests is not None:
-            made.addresses.append(("d", 0))
+            binding.addresses.append(("d", 0))
             return spec_of(dests[0])
         if isinstance(value, Tensor):
-            geom = self._placed(made, param, i, value._geom)
-            made.addresses.append(("a", i))
+            geom = self._placed(binding, param, i, value._geom)
+            binding.addresses.append(("a", i))
             return (spec_of(geom),) if param.kind is Passed.TENSOR_LIST else spec_of(geom)
         if value.__class__ is tuple and any(isinstance(v, Tensor) for v in value):
-            return self._list(made, i, value)
+            return self._list(binding, i, value)
         if value.__class__ in NUMBERS and param.kind is Passed.TENSOR:
             geom = contiguous((), self.common or _dtype_of(value), self.device)
-            made.steps.append(Step("fill", i, geom))
-            made.addresses.append(("a", i))
+            binding.steps.append(Step("fill", i, geom))
+            binding.addresses.append(("a", i))
             return spec_of(geom)
         return self._value(param, value)
 
-    def _list(self, made: Binding, i: int, value: tuple[Any, ...]) -> tuple[TensorSpec, ...]:
-        made.addresses.append(("l", i))
+    def _list(self, binding: Binding, i: int, value: tuple[Any, ...]) -> tuple[TensorSpec, ...]:
+        binding.addresses.append(("l", i))
         # A null member stands for a dimension without index: CANN's adapter passes an empty one.
         empty = contiguous((0,), int64, self.device)
         return tuple(spec_of(empty if v is None else v._geom) for v in value)
 
-    def _widens(self, made: Binding, param: Any, geom: Geometry) -> bool:
+    def _widens(self, binding: Binding, param: Any, geom: Geometry) -> bool:
         """Whether an integer input must become int64, as a sum's or a count's may."""
         if self.outs[0].dtype is not int64 or geom.dtype.category > INTEGER:
             return False
-        claims = claimed(made.call.name, param.name)
+        claims = claimed(binding.call.name, param.name)
         return geom.dtype.acl not in claims and int64.acl in claims
 
-    def _placed(self, made: Binding, param: Any, i: int, geom: Geometry) -> Geometry:
+    def _placed(self, binding: Binding, param: Any, i: int, geom: Geometry) -> Geometry:
         """`geom` on the device and in the common dtype, with the step that brings it there."""
         wanted = geom.dtype
         rule = self.op.infer
         if isinstance(rule, Pointwise) and i in rule.positions[rule.skip :]:
             wanted = self.common or wanted
-        if self._widens(made, param, geom):
+        if self._widens(binding, param, geom):
             wanted = int64
         if geom.device.type == "cpu":
             placed = contiguous((), wanted, self.device)
-            made.steps.append(Step("upload", i, placed))
+            binding.steps.append(Step("upload", i, placed))
             return placed
         if wanted is geom.dtype:
             return geom
         placed = geom.fresh(dtype=wanted)
-        made.steps.append(Step("cast", i, placed))
+        binding.steps.append(Step("cast", i, placed))
         return placed
 
     def _value(self, param: Any, value: Dtype | Number | tuple[int, ...] | None) -> Any:
@@ -248,5 +248,5 @@ def _plain(value: Any) -> Any:
 
 
 def _dtype_of(number: Any) -> Dtype:
-    made: Dtype = SCALAR_DTYPES[number.__class__]()
-    return made
+    dtype: Dtype = SCALAR_DTYPES[number.__class__]()
+    return dtype

@@ -28,28 +28,28 @@ def dynamic(
     binding = Binder(op, args, rooms, device).bind(rooms)
 
     def run(*values: Any) -> Any:
-        held = [memory.allocate(room) for room in rooms]
+        rooms_full = [memory.allocate(room) for room in rooms]
         addresses = []
         for kind, i in binding.addresses:
-            addresses.append((held if kind == "d" else values)[i]._storage.memory.address)
+            addresses.append((rooms_full if kind == "d" else values)[i]._storage.memory.address)
         shapes = launch_dynamic(
             runtime.cann().runtime, binding.bound, binding.arguments, addresses,
             runtime.current_stream(device.index),
         )  # fmt: skip
         order = [i for kind, i in binding.addresses if kind == "d"]
-        found = dict(zip(order, shapes[-len(order) :], strict=True))
-        made = tuple(_fitted(held[i], found[i], out) for i, out in enumerate(outs))
-        return made[0] if len(op.schema.returns) == 1 else made
+        by_output = dict(zip(order, shapes[-len(order) :], strict=True))
+        fitted = tuple(_fitted(rooms_full[i], by_output[i], out) for i, out in enumerate(outs))
+        return fitted[0] if len(op.schema.returns) == 1 else fitted
 
     return run
 
 
-def _fitted(held: Tensor, shape: tuple[int, ...], out: Dynamic) -> Tensor:
+def _fitted(room: Tensor, shape: tuple[int, ...], out: Dynamic) -> Tensor:
     """The elements in a tensor of their own, of the layout that the op's rule says."""
-    geom = held._geom
-    found = wrap(
-        geometry(shape, contiguous_strides(shape), 0, geom.dtype, geom.device), held._storage
+    geom = room._geom
+    shaped = wrap(
+        geometry(shape, contiguous_strides(shape), 0, geom.dtype, geom.device), room._storage
     )
-    made = memory.allocate(out.geometry(shape))
-    transfer.copy(made, found)
-    return made
+    packed = memory.allocate(out.geometry(shape))
+    transfer.copy(packed, shaped)
+    return packed

@@ -39,19 +39,19 @@ _RESULT = """\
 class Plans:
     """C plans of one geometry by the numbers they were made with, a bounded number of them."""
 
-    __slots__ = ("_make", "held")
+    __slots__ = ("_make", "by_key")
 
     def __init__(self, make: Callable[..., Any]):
         self._make = make
-        self.held: dict[Any, Any] = {}
+        self.by_key: dict[Any, Any] = {}
 
     def add(self, key: Any, args: Sequence[Any]) -> Any:
         """Make the plan for these arguments and keep it."""
-        made = self._make(args)
-        if len(self.held) >= _LIMIT:
-            self.held.clear()
-        self.held[key] = made
-        return made
+        plan = self._make(args)
+        if len(self.by_key) >= _LIMIT:
+            self.by_key.clear()
+        self.by_key[key] = plan
+        return plan
 
 
 def number_key(values: Sequence[str]) -> str:
@@ -73,7 +73,7 @@ def source_of(
     consts = [f"    geom{k}, nbytes{k} = geoms[{k}], nbytes[{k}]\n" for k in range(results)]
     return (
         f"def make(plans, plan, steps, index, geoms, nbytes, session):\n{''.join(consts)}"
-        "    held = plans.held if plans is not None else None\n"
+        "    by_key = plans.by_key if plans is not None else None\n"
         f"    def run({params}):\n    {inner}    return run\n"
     )
 
@@ -84,7 +84,7 @@ def _lookup(count: int, numbers: Sequence[int]) -> list[str]:
     everything = "".join(f"a{i}, " for i in range(count))
     return [
         f"key = {number_key([f'a{i}' for i in numbers])}",
-        "plan = held.get(key)",
+        "plan = by_key.get(key)",
         f"if plan is None: plan = plans.add(key, ({everything}))",
     ]
 
@@ -111,11 +111,11 @@ def _launch(memory: Sequence[str], results: int) -> str:
         return f"    o0 = {call}\n    if o0 is None:\n{failed}" + _results(["o0"])
     if not lists:
         call = f"launch_many(plan.address, {stream}, nbytes, session{tail})"
-        text = f"    made = {call}\n    if made is None:\n{failed}"
-        return text + _results([f"made[{k}]" for k in range(results)])
+        text = f"    blocks = {call}\n    if blocks is None:\n{failed}"
+        return text + _results([f"blocks[{k}]" for k in range(results)])
     address = ", ".join(b if b.startswith("*") else f"{b}.address" for b in memory)
-    made = [f"Block(made[{k}], nbytes{k}, session)" for k in range(results)]
-    return f"    made = plan.launch(stream_of(index), [{address}])\n" + _results(made)
+    blocks = [f"Block(blocks[{k}], nbytes{k}, session)" for k in range(results)]
+    return f"    blocks = plan.launch(stream_of(index), [{address}])\n" + _results(blocks)
 
 
 def _results(blocks: Sequence[str]) -> str:
@@ -129,16 +129,16 @@ def _results(blocks: Sequence[str]) -> str:
 
 def maker(source: str) -> Callable[..., Any]:
     """The function `make` of a source text, compiled once."""
-    found = _makers.get(source)
-    if found is None:
+    build = _makers.get(source)
+    if build is None:
         scope: dict[str, Any] = {
             "Block": Block, "Storage": Storage, "Tensor": Tensor, "new": object.__new__,
             "shared": runtime.SHARED, "here": runtime.stream_address,
             "stream_of": runtime.current_stream, "launch": launch, "launch_into": launch_into,
             "launch_many": launch_many,
         }  # fmt: skip
-        found = _makers[source] = compiled(source, f"npu runner {len(_makers)}", scope)
-    return found
+        build = _makers[source] = compiled(source, f"npu runner {len(_makers)}", scope)
+    return build
 
 
 def sizes(geoms: Sequence[Geometry]) -> tuple[int, ...]:

@@ -43,10 +43,10 @@ def cast(source: Geometry, wanted: Geometry) -> Callable[[Tensor], Tensor]:
     )
 
     def run(tensor: Tensor) -> Tensor:
-        made = allocate(wanted)
+        cast_to = allocate(wanted)
         stream = runtime.current_stream(index)
-        plan.launch(stream, (tensor._storage.memory.address, made._storage.memory.address))
-        return made
+        plan.launch(stream, (tensor._storage.memory.address, cast_to._storage.memory.address))
+        return cast_to
 
     return run
 
@@ -65,8 +65,8 @@ def filler(geom: Geometry) -> Callable[[Any], Tensor]:
             if len(plans) >= _LIMIT:
                 plans.clear()
             plan = plans[scalar] = bound.plan(spec_of(geom), scalar)
-        made = allocate(geom)
-        plan.launch(runtime.current_stream(index), (made._storage.memory.address,))
-        return made
+        filled = allocate(geom)
+        plan.launch(runtime.current_stream(index), (filled._storage.memory.address,))
+        return filled
 
     return run

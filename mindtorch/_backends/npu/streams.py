@@ -23,10 +23,10 @@ def index_of(device: Device | str | int | None) -> int:
         return current_npu()
     if isinstance(device, int):
         return device
-    found = Device(device)
-    if found.type != "npu":
-        raise ValueError(f"Expected a npu device, but got: {found}")
-    return current_npu() if found.index is None else found.index
+    resolved = Device(device)
+    if resolved.type != "npu":
+        raise ValueError(f"Expected a npu device, but got: {resolved}")
+    return current_npu() if resolved.index is None else resolved.index
 
 
 class Stream:

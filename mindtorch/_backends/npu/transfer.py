@@ -57,9 +57,9 @@ def _packed(source: Tensor) -> Tensor:
     geom = source._geom
     if geom.contiguous:
         return source
-    made = memory.allocate(contiguous(geom.shape, geom.dtype, geom.device))
-    _same_device(made, source)
-    return made
+    packed = memory.allocate(contiguous(geom.shape, geom.dtype, geom.device))
+    _same_device(packed, source)
+    return packed
 
 
 def host_copy(source: Tensor) -> Array:

@@ -39,9 +39,9 @@ def write_back(op: Op, dest: Tensor, source: Tensor) -> None:
 
 
 def _cast(source: Tensor, wanted: Geometry) -> Tensor:
-    made = memory.allocate(contiguous(wanted.shape, wanted.dtype, wanted.device))
-    transfer.copy(made, source)
-    return made
+    converted = memory.allocate(contiguous(wanted.shape, wanted.dtype, wanted.device))
+    transfer.copy(converted, source)
+    return converted
 
 
 def base_geometry(dest: Tensor) -> Geometry:
@@ -74,7 +74,7 @@ def strided_slice(view: Geometry, base: Geometry) -> Slices | None:
     if rest < 0:
         return None
     left = [(n, s) for n, s in zip(view.shape, view.strides, strict=True) if n != 1]
-    found = Slices()
+    slices = Slices()
     for size, stride in zip(base.shape, base.strides, strict=True):
         begin, rest = divmod(rest, stride)
         count, step = 1, 1
@@ -85,11 +85,11 @@ def strided_slice(view: Geometry, base: Geometry) -> Slices | None:
                 left.pop(0)
         if begin >= size:
             return None
-        found.begin.append(begin)
-        found.end.append(begin + (count - 1) * step + 1)
-        found.step.append(step)
-        found.shape.append(count)
-    return None if left or rest else found
+        slices.begin.append(begin)
+        slices.end.append(begin + (count - 1) * step + 1)
+        slices.step.append(step)
+        slices.shape.append(count)
+    return None if left or rest else slices
 
 
 def _assign_slice(dest: Tensor, source: Tensor, base: Geometry, slices: Slices) -> None:

@@ -80,7 +80,7 @@ class Requirement:
 @cache
 def _tables() -> tuple[dict[str, Requirement], dict[str, dict[str, Any]]]:
     data = tomllib.loads((files(__package__) / "classes.toml").read_text("utf-8"))
-    made = {name: _requirement(name, entry) for name, entry in data["class"].items()}
+    requirements = {name: _requirement(name, entry) for name, entry in data["class"].items()}
     overrides: dict[str, dict[str, Any]] = {}
     for names, entry in data["op"].items():
         _complete(names, entry)
@@ -88,7 +88,7 @@ def _tables() -> tuple[dict[str, Requirement], dict[str, dict[str, Any]]]:
             if name in overrides:
                 raise ClassTableError(f"classes.toml: {name} has two entries; keep one")
             overrides[name] = entry
-    return made, overrides
+    return requirements, overrides
 
 
 def _complete(name: str, entry: dict[str, Any]) -> None:

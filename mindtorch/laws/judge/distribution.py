@@ -26,20 +26,20 @@ def objections(
     permutation) with `params`; `again` is the same seed, `other` another, `later` a later offset.
     """
     first = np.asarray(drawn, np.float64).reshape(-1)
-    found = (
+    complaints = (
         []
         if np.array_equal(np.asarray(again), np.asarray(drawn))
         else ["the same seed and offset give other numbers"]
     )
-    found += _independent(first, other, "another seed") + _independent(
+    complaints += _independent(first, other, "another seed") + _independent(
         first, later, "a later offset"
     )
     if kind == "permutation":
-        return found + _permutation(first)
-    found += _support(kind, params, first)
+        return complaints + _permutation(first)
+    complaints += _support(kind, params, first)
     if first.size < _ENOUGH:
-        return found
-    return found + _moments(kind, params, first) + _shape(kind, params, first) + _lag(first)
+        return complaints
+    return complaints + _moments(kind, params, first) + _shape(kind, params, first) + _lag(first)
 
 
 def expected(kind: str, params: tuple[float, ...]) -> tuple[float, float, float]:
@@ -66,18 +66,18 @@ def _support(kind: str, params: tuple[float, ...], x: Any) -> list[str]:
 
 def _moments(kind: str, params: tuple[float, ...], x: Any) -> list[str]:
     mean, variance, fourth = expected(kind, params)
-    n, found = x.size, []
+    n, complaints = x.size, []
     step = 0.0 if kind == "integers" else _rounding(x)
     off = abs(x.mean() - mean) - step
     if off > _SIGMAS * sqrt(variance / n):
-        found.append(
+        complaints.append(
             f"mean {x.mean():.6g}, expected {mean:.6g} ± {_SIGMAS * sqrt(variance / n):.3g}"
         )
     spread = float(np.square(x - mean).mean())
     error = _SIGMAS * sqrt(max(fourth - variance**2, 0.0) / n) + 2 * step * sqrt(variance) + step**2
     if abs(spread - variance) > error:
-        found.append(f"variance {spread:.6g}, expected {variance:.6g} ± {error:.3g}")
-    return found
+        complaints.append(f"variance {spread:.6g}, expected {variance:.6g} ± {error:.3g}")
+    return complaints
 
 
 def _rounding(x: Any) -> float:
@@ -157,5 +157,5 @@ def _permutation(x: Any) -> list[str]:
         return []
     stay = int((x == np.arange(n)).sum())
     # The number of fixed points is Poisson(1) in the limit: more than 16 has probability 1e-15.
-    found = [f"{stay} indices stay in place"] if stay > 16 else []
-    return found + _correlated(x, np.arange(n, dtype=np.float64), "places and values")
+    complaints = [f"{stay} indices stay in place"] if stay > 16 else []
+    return complaints + _correlated(x, np.arange(n, dtype=np.float64), "places and values")

@@ -50,20 +50,20 @@ def constant(golden: Any) -> str:
     return f"the reference has {count} different values among {golden.size}"
 
 
-def tail(found: Errors, limit: float) -> str:
+def tail(deviations: Errors, limit: float) -> str:
     """The last 32 bytes judged alone: unwritten tails hide among many good elements."""
-    block = max(32 * 8 // _bits(found), 1)
-    if found.ulp.size < 4 * block:
+    block = max(32 * 8 // _bits(deviations), 1)
+    if deviations.ulp.size < 4 * block:
         return ""
-    distance = np.abs(found.ulp)
+    distance = np.abs(deviations.ulp)
     last, rest = float(distance[-block:].max()), float(distance[:-block].max())
     if last > max(16 * rest, 4 * limit, 4.0):
         return f"the last {block} elements err by {last:.3g} ULP, all others by ≤ {rest:.3g}"
     return ""
 
 
-def _bits(found: Errors) -> int:
-    return {11: 16, 8: 16, 24: 32}.get(found.form.digits, 64)
+def _bits(deviations: Errors) -> int:
+    return {11: 16, 8: 16, 24: 32}.get(deviations.form.digits, 64)
 
 
 def second_run(first: Any, second: Any) -> str:
@@ -77,12 +77,12 @@ def second_run(first: Any, second: Any) -> str:
 
 def trespass(inputs: int, outputs: int) -> list[str]:
     """Memory that changed and may not have."""
-    found = []
+    writes = []
     if inputs:
-        found.append(f"{_elements(inputs)} of an input's memory changed")
+        writes.append(f"{_elements(inputs)} of an input's memory changed")
     if outputs:
-        found.append(f"{_elements(outputs)} outside of the output changed")
-    return found
+        writes.append(f"{_elements(outputs)} outside of the output changed")
+    return writes
 
 
 def _elements(count: int) -> str:

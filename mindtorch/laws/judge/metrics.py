@@ -134,11 +134,11 @@ def measure(
     """
     if not got.size:
         return Measure(0, ratio=0.0 if scale is not None else None)
-    found = errors(got, golden, dtype)
-    if found is None:
+    deviations = errors(got, golden, dtype)
+    if deviations is None:
         return _counted(got, golden)
-    ratio = None if scale is None else componentwise(found, scale, accumulator)
-    return _measured(got, golden, dtype, found, ratio)
+    ratio = None if scale is None else componentwise(deviations, scale, accumulator)
+    return _measured(got, golden, dtype, deviations, ratio)
 
 
 def _counted(got: Any, golden: Any) -> Measure:
@@ -150,65 +150,69 @@ def _counted(got: Any, golden: Any) -> Measure:
     return Measure(int(got.size), count, worst=_worst(at, got, golden))
 
 
-def _measured(got: Any, golden: Any, dtype: str, found: Errors, ratio: float | None) -> Measure:
+def _measured(
+    got: Any, golden: Any, dtype: str, deviations: Errors, ratio: float | None
+) -> Measure:
     near = rounded(golden, dtype)
     unequal = ~same(got, near)
     different = int(unequal.sum())
     signs = int((~unequal & ~identical(got, near)).sum())
-    lean, leaning = _lean(found)
-    distance = np.abs(found.ulp)
+    lean, leaning = _lean(deviations)
+    distance = np.abs(deviations.ulp)
     with np.errstate(all="ignore"):
-        relative = found.absolute / (np.abs(found.golden) + _TINY)
+        relative = deviations.absolute / (np.abs(deviations.golden) + _TINY)
         relative[~np.isfinite(relative)] = 0.0
-    at = _worst_position(found, unequal, got)
+    at = _worst_position(deviations, unequal, got)
     return Measure(
         elements=int(got.size),
         different=different,
-        nonfinite=found.nonfinite,
+        nonfinite=deviations.nonfinite,
         max_ulp=float(distance.max()),
         mean_ulp=float(distance.mean()),
-        bias=float(found.ulp.mean()),
+        bias=float(deviations.ulp.mean()),
         lean=lean,
         leaning=leaning,
         signs=signs,
-        max_absolute=float(found.absolute.max()),
+        max_absolute=float(deviations.absolute.max()),
         max_relative=float(relative.max()),
         mean_relative=float(relative.mean()),
-        root_mean_square=float(np.sqrt(np.square(found.absolute).mean())),
+        root_mean_square=float(np.sqrt(np.square(deviations.absolute).mean())),
         ratio=ratio,
-        histogram=_histogram(distance, found.nonfinite),
+        histogram=_histogram(distance, deviations.nonfinite),
         worst=_worst(at, got, golden) if different or signs else None,
     )
 
 
-def _lean(found: Errors) -> tuple[float, int]:
+def _lean(deviations: Errors) -> tuple[float, int]:
     """(mean error in ULP away from zero, how many different inexact references it rests on)."""
-    if found.form.digits > 11:
+    if deviations.form.digits > 11:
         return 0.0, 0  # wider results are judged by ULP, where half of one is the bound
-    normal = np.isfinite(found.golden) & (np.abs(found.golden) >= 2.0**found.form.lowest)
-    normal &= np.isfinite(found.got) & (np.abs(found.golden) <= found.form.largest)
-    golden, at = np.unique(found.golden[normal], return_index=True)
+    normal = np.isfinite(deviations.golden) & (
+        np.abs(deviations.golden) >= 2.0**deviations.form.lowest
+    )
+    normal &= np.isfinite(deviations.got) & (np.abs(deviations.golden) <= deviations.form.largest)
+    golden, at = np.unique(deviations.golden[normal], return_index=True)
     if not golden.size:
         return 0.0, 0
-    away = (found.ulp[normal] * np.sign(found.golden[normal]))[at]
-    inexact = rounded(golden, found.form.name).astype(np.float64) != golden
+    away = (deviations.ulp[normal] * np.sign(deviations.golden[normal]))[at]
+    inexact = rounded(golden, deviations.form.name).astype(np.float64) != golden
     return (float(away[inexact].mean()), int(inexact.sum())) if inexact.any() else (0.0, 0)
 
 
-def componentwise(found: Errors, scale: Any, accumulator: str = "float32") -> float:
+def componentwise(deviations: Errors, scale: Any, accumulator: str = "float32") -> float:
     """max |e| / (u_out |g| + u_acc scale): LAPACK's DMMCH form, aware of cancellation and length.
 
     `u_acc` is that of float32 for 16-bit results of matrix units; of the output where every
     addition is written to memory.
     """
-    inner = found.form.unit if accumulator == "output" else min(found.form.unit, 2.0**-24)
+    inner = deviations.form.unit if accumulator == "output" else min(deviations.form.unit, 2.0**-24)
     weight = np.abs(scale).reshape(-1).astype(np.float64)
     # Both parts of a complex number are measured against its modulus.
-    weight = np.repeat(weight, found.golden.size // max(weight.size, 1))
+    weight = np.repeat(weight, deviations.golden.size // max(weight.size, 1))
     with np.errstate(all="ignore"):
-        bound = found.form.unit * np.abs(found.golden) + inner * weight
-        bound = np.maximum(bound, np.ldexp(1.0, found.form.lowest - found.form.digits))
-        ratio = np.where(np.isfinite(bound), found.absolute / bound, 0.0)
+        bound = deviations.form.unit * np.abs(deviations.golden) + inner * weight
+        bound = np.maximum(bound, np.ldexp(1.0, deviations.form.lowest - deviations.form.digits))
+        ratio = np.where(np.isfinite(bound), deviations.absolute / bound, 0.0)
     return float(ratio.max()) if ratio.size else 0.0
 
 
@@ -218,17 +222,21 @@ def _histogram(distance: Any, nonfinite: int) -> tuple[int, ...]:
     return (*(int(n) for n in counts), nonfinite)
 
 
-def _worst_position(found: Errors, unequal: Any, got: Any) -> int:
+def _worst_position(deviations: Errors, unequal: Any, got: Any) -> int:
     parts = 2 if got.dtype.kind == "c" else 1
     if not unequal.any():
-        near = rounded(found.golden.reshape(got.shape), found.form.name) if parts == 1 else got
+        near = (
+            rounded(deviations.golden.reshape(got.shape), deviations.form.name)
+            if parts == 1
+            else got
+        )
         return int(np.argmax(~identical(got, near).reshape(-1)))
-    if found.nonfinite:
+    if deviations.nonfinite:
         with np.errstate(all="ignore"):
             broken = unequal.reshape(-1) & ~np.isfinite(wide(got).reshape(-1, parts)).all(-1)
             broken = broken if broken.any() else unequal.reshape(-1)
         return int(np.argmax(broken))
-    return int(np.argmax(np.abs(found.ulp))) // parts
+    return int(np.argmax(np.abs(deviations.ulp))) // parts
 
 
 def _worst(at: int, got: Any, golden: Any) -> Worst:

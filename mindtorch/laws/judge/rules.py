@@ -33,9 +33,11 @@ class Rule:
     source: str
     judge: Callable[[Errors], tuple[bool, str]]
 
-    def __call__(self, found: Errors) -> Outcome:
-        passed, numbers = self.judge(found)
-        return Outcome(f"{self.name} ({self.version})", passed and not found.nonfinite, numbers)
+    def __call__(self, deviations: Errors) -> Outcome:
+        passed, numbers = self.judge(deviations)
+        return Outcome(
+            f"{self.name} ({self.version})", passed and not deviations.nonfinite, numbers
+        )
 
 
 # dtype -> (rtol, atol): torch.testing.assert_close, torch 2.13.
@@ -64,48 +66,50 @@ MIXED: Final = {
 SHARE: Final = {"float16": 1e-3, "bfloat16": 4e-3, "float32": 1e-4, "float64": 1e-4}
 
 
-def _torch(found: Errors) -> tuple[bool, str]:
-    relative, absolute = TORCH[found.form.name]
+def _torch(deviations: Errors) -> tuple[bool, str]:
+    relative, absolute = TORCH[deviations.form.name]
     with np.errstate(all="ignore"):
-        beyond = found.absolute > absolute + relative * np.abs(found.golden)
+        beyond = deviations.absolute > absolute + relative * np.abs(deviations.golden)
     count = int(beyond.sum())
     return not count, f"{count} of {beyond.size} beyond rtol {relative:g}, atol {absolute:g}"
 
 
-def _relative(found: Errors) -> Any:
+def _relative(deviations: Errors) -> Any:
     with np.errstate(all="ignore"):
-        relative = found.absolute / (np.abs(found.golden) + 1e-7)
+        relative = deviations.absolute / (np.abs(deviations.golden) + 1e-7)
     return np.where(np.isfinite(relative), relative, 0.0)
 
 
-def _means(found: Errors) -> tuple[bool, str]:
-    limit = THRESHOLD[found.form.name]
-    relative = _relative(found)
+def _means(deviations: Errors) -> tuple[bool, str]:
+    limit = THRESHOLD[deviations.form.name]
+    relative = _relative(deviations)
     mean, largest = float(relative.mean()), float(relative.max())
     passed = mean < limit and largest < 10 * limit
     return passed, f"MERE {mean:.3g} < {limit:.3g}, MARE {largest:.3g} < {10 * limit:.3g}"
 
 
-def _mixed(found: Errors) -> tuple[bool, str]:
-    relative, absolute, limit = MIXED[found.form.name]
+def _mixed(deviations: Errors) -> tuple[bool, str]:
+    relative, absolute, limit = MIXED[deviations.form.name]
     with np.errstate(all="ignore"):
-        close = found.absolute <= absolute + relative * np.abs(found.golden)
-        step = 32 * spacing(np.where(np.isfinite(found.golden), found.golden, 0.0), found.form)
+        close = deviations.absolute <= absolute + relative * np.abs(deviations.golden)
+        step = 32 * spacing(
+            np.where(np.isfinite(deviations.golden), deviations.golden, 0.0), deviations.form
+        )
     share = float(close.mean())
-    bounded = bool(((found.absolute <= limit) | (found.absolute <= step)).all())
-    largest = float(found.absolute.max())
+    bounded = bool(((deviations.absolute <= limit) | (deviations.absolute <= step)).all())
+    largest = float(deviations.absolute.max())
     text = f"{share:.2%} ≥ 99% close, max |e| {largest:.3g} ≤ {limit:g} or 32 ULP"
     return share >= 0.99 and bounded, text
 
 
-def _share(found: Errors) -> tuple[bool, str]:
-    limit = SHARE[found.form.name]
-    share = float((_relative(found) > limit).mean())
+def _share(deviations: Errors) -> tuple[bool, str]:
+    limit = SHARE[deviations.form.name]
+    share = float((_relative(deviations) > limit).mean())
     return share <= limit, f"{share:.3%} ≤ {limit:.2%} with relative error > {limit:g}"
 
 
-def _cosine(found: Errors) -> tuple[bool, str]:
-    a, b = found.got, found.golden
+def _cosine(deviations: Errors) -> tuple[bool, str]:
+    a, b = deviations.got, deviations.golden
     with np.errstate(all="ignore"):
         length = np.sqrt(np.square(a).sum()) * np.sqrt(np.square(b).sum())
         cosine = float((a * b).sum() / length) if length else float(not b.any())
@@ -144,27 +148,27 @@ COMPETITOR: Final = (
 )
 
 
-def against_competitor(found: Errors, other: Errors) -> Outcome:
+def against_competitor(deviations: Errors, other: Errors) -> Outcome:
     """The double benchmark: our errors over those of the CPU in the same precision.
 
     A competitor without error counts as one that errs by half a unit of rounding.
     """
-    ours, theirs, floor = _relative(found), _relative(other), found.form.unit / 2
+    ours, theirs, floor = _relative(deviations), _relative(other), deviations.form.unit / 2
     ratios = (
         float(ours.max()) / max(float(theirs.max()), floor),
         float(ours.mean()) / max(float(theirs.mean()), floor),
-        float(np.sqrt(np.square(found.absolute).mean()))
-        / max(float(np.sqrt(np.square(other.absolute).mean())), floor * _level(found)),
+        float(np.sqrt(np.square(deviations.absolute).mean()))
+        / max(float(np.sqrt(np.square(other.absolute).mean())), floor * _level(deviations)),
     )
     numbers = f"MARE ×{ratios[0]:.3g}, MERE ×{ratios[1]:.3g}, RMSE ×{ratios[2]:.3g}"
     for limits in COMPETITOR:
         if all(r <= m for r, m in zip(ratios, (limits.largest, limits.mean, limits.root),
                                       strict=True)):  # fmt: skip
             rule = f"competitor ratio {limits.level} (commercial standard)"
-            return Outcome(rule, not found.nonfinite, numbers)
+            return Outcome(rule, not deviations.nonfinite, numbers)
     return Outcome("competitor ratio L0 (commercial standard)", False, numbers)
 
 
-def _level(found: Errors) -> float:
-    golden = np.where(np.isfinite(found.golden), found.golden, 0.0)
+def _level(deviations: Errors) -> float:
+    golden = np.where(np.isfinite(deviations.golden), deviations.golden, 0.0)
     return max(float(np.sqrt(np.square(golden).mean())), 1e-30)

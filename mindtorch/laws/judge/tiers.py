@@ -35,7 +35,7 @@ class Judgement:
 
 
 def judge(
-    need: Requirement, dtype: str, measure: Measure, found: Errors | None, other: Any = None,
+    need: Requirement, dtype: str, measure: Measure, deviations: Errors | None, other: Any = None,
     golden: Any = None,
 ) -> Judgement:  # fmt: skip
     """Judge a result of `dtype`; `other` is the CPU's result in the same precision, for T4."""
@@ -45,31 +45,31 @@ def judge(
     equal = not measure.different and not measure.nonfinite
     equal = equal and not (measure.signs and need.signed_zero)
     exact = Outcome("bit for bit", equal, differing)
-    if found is None or equal or not measure.elements:
+    if deviations is None or equal or not measure.elements:
         # Integers, bool and equal results: nothing but equality counts, and T0 is the headline.
         headline = "T0" if equal else ""
-        return Judgement(equal, headline, "T0" if found is None else need.tier,
+        return Judgement(equal, headline, "T0" if deviations is None else need.tier,
                          (("T0", exact),))  # fmt: skip
-    tiers = [("T0", exact), ("T1", _unbiased(_ulp(need, found, measure), found, measure))]
+    tiers = [("T0", exact), ("T1", _unbiased(_ulp(need, deviations, measure), deviations, measure))]
     if measure.ratio is not None:
-        tiers.append(("ratio", _ratio(need, found, measure)))
+        tiers.append(("ratio", _ratio(need, deviations, measure)))
     if need.norm:
-        tiers.append(("norm", _norm(need, found)))
-    tiers.append(("T2", rules.ASSERT_CLOSE(found)))
-    tiers.append(("T3", _both(found)))
+        tiers.append(("norm", _norm(need, deviations)))
+    tiers.append(("T2", rules.ASSERT_CLOSE(deviations)))
+    tiers.append(("T3", _both(deviations)))
     wanted = _available(need, measure)
     if not any(o.passed for _, o in tiers) and other is not None:
         rival = errors(other, golden, dtype)
         if rival is not None:
-            tiers.append(("T4", rules.against_competitor(found, rival)))
-    held = [name for name, outcome in tiers if outcome.passed]
+            tiers.append(("T4", rules.against_competitor(deviations, rival)))
+    kept_tiers = [name for name, outcome in tiers if outcome.passed]
     order = [name for name, _ in tiers]
     reached = [t for t in wanted if t in order]
-    passed = any(order.index(h) <= order.index(t) for h in held for t in reached if h == t or
+    passed = any(order.index(h) <= order.index(t) for h in kept_tiers for t in reached if h == t or
                  _stricter(h, t))  # fmt: skip
     if need.signed_zero and measure.signs:
-        return Judgement(False, held[0] if held else "", "T0", tuple(tiers))
-    return Judgement(passed, held[0] if held else "", "|".join(wanted), tuple(tiers))
+        return Judgement(False, kept_tiers[0] if kept_tiers else "", "T0", tuple(tiers))
+    return Judgement(passed, kept_tiers[0] if kept_tiers else "", "|".join(wanted), tuple(tiers))
 
 
 def _available(need: Requirement, measure: Measure) -> tuple[str, ...]:
@@ -85,15 +85,15 @@ def _stricter(tier: str, than: str) -> bool:
     return order[tier] < order.get(than, 9)
 
 
-def _ulp(need: Requirement, found: Errors, measure: Measure) -> Outcome:
-    limit = need.ulp_of(found.form.name)
-    return _bounded("ULP bound", measure.max_ulp, limit, _SLACK, "ULP", found)
+def _ulp(need: Requirement, deviations: Errors, measure: Measure) -> Outcome:
+    limit = need.ulp_of(deviations.form.name)
+    return _bounded("ULP bound", measure.max_ulp, limit, _SLACK, "ULP", deviations)
 
 
-def _unbiased(outcome: Outcome, found: Errors, measure: Measure) -> Outcome:
+def _unbiased(outcome: Outcome, deviations: Errors, measure: Measure) -> Outcome:
     """Errors below 1 ULP that all point one way are no rounding to nearest (16-bit results)."""
     limit = bias_limit(measure.leaning)
-    if found.form.digits > 11 or abs(measure.lean) <= limit or not outcome.passed:
+    if deviations.form.digits > 11 or abs(measure.lean) <= limit or not outcome.passed:
         return outcome
     way = "away from zero" if measure.lean > 0 else "towards zero"
     numbers = f"mean error {measure.lean:+.3g} ULP {way}, |mean| > {limit:.3g}; {outcome.numbers}"
@@ -110,31 +110,35 @@ def bias_limit(count: int) -> float:
     return math.inf if count < _TELLING else 0.15 + 7 * 0.289 / math.sqrt(max(count, 1))
 
 
-def _ratio(need: Requirement, found: Errors, measure: Measure) -> Outcome:
+def _ratio(need: Requirement, deviations: Errors, measure: Measure) -> Outcome:
     ratio = measure.ratio or 0.0
-    return _bounded("componentwise ratio", ratio, need.ratio, 0.0, "", found)
+    return _bounded("componentwise ratio", ratio, need.ratio, 0.0, "", deviations)
 
 
-def _norm(need: Requirement, found: Errors) -> Outcome:
-    largest = float(np.abs(np.where(np.isfinite(found.golden), found.golden, 0.0)).max())
-    error = float(np.where(np.isfinite(found.absolute), found.absolute, 0.0).max())
-    value = error / max(found.form.unit * largest, 5e-324) if largest else float(error > 0) * np.inf
-    inner = min(found.form.unit, 2.0**-24) / found.form.unit
+def _norm(need: Requirement, deviations: Errors) -> Outcome:
+    largest = float(np.abs(np.where(np.isfinite(deviations.golden), deviations.golden, 0.0)).max())
+    error = float(np.where(np.isfinite(deviations.absolute), deviations.absolute, 0.0).max())
+    value = (
+        error / max(deviations.form.unit * largest, 5e-324)
+        if largest
+        else float(error > 0) * np.inf
+    )
+    inner = min(deviations.form.unit, 2.0**-24) / deviations.form.unit
     limit = need.norm + need.accumulate * inner
-    return _bounded("error against the largest element", value, limit, 0.0, "u", found)
+    return _bounded("error against the largest element", value, limit, 0.0, "u", deviations)
 
 
 def _bounded(
-    rule: str, value: float, limit: float, slack: float, unit: str, found: Errors
+    rule: str, value: float, limit: float, slack: float, unit: str, deviations: Errors
 ) -> Outcome:
-    if found.nonfinite:
-        return Outcome(rule, False, f"{found.nonfinite} NaN or Inf out of place")
+    if deviations.nonfinite:
+        return Outcome(rule, False, f"{deviations.nonfinite} NaN or Inf out of place")
     passed = value <= limit + slack
     numbers = f"{value:.3g} {'≤' if passed else '>'} {limit:g} {unit}".strip()
     return Outcome(rule, passed, numbers)
 
 
-def _both(found: Errors) -> Outcome:
-    old, new = rules.MEANS(found), rules.MIXED_RULE(found)
+def _both(deviations: Errors) -> Outcome:
+    old, new = rules.MEANS(deviations), rules.MIXED_RULE(deviations)
     return Outcome(f"{old.rule} and {new.rule}", old.passed and new.passed,
                    f"{old.numbers}; {new.numbers}")  # fmt: skip

@@ -119,10 +119,10 @@ class StateDict:
                 FutureWarning,
                 stacklevel=2,
             )
-            given = dict(zip(("destination", "prefix", "keep_vars"), args, strict=False))
-            destination = given["destination"] if destination is None else destination
-            prefix = given.get("prefix", "") if prefix == "" else prefix
-            keep_vars = given.get("keep_vars", False) if keep_vars is False else keep_vars
+            by_position = dict(zip(("destination", "prefix", "keep_vars"), args, strict=False))
+            destination = by_position["destination"] if destination is None else destination
+            prefix = by_position.get("prefix", "") if prefix == "" else prefix
+            keep_vars = by_position.get("keep_vars", False) if keep_vars is False else keep_vars
         if destination is None:
             destination = OrderedDict()
             destination._metadata = OrderedDict()
@@ -178,8 +178,8 @@ class StateDict:
         error_msgs: list[str],
     ) -> None:
         for hook in self._load_state_dict_pre_hooks.values():
-            found = (missing_keys, unexpected_keys, error_msgs)
-            hook(state_dict, prefix, local_metadata, strict, *found)
+            problems = (missing_keys, unexpected_keys, error_msgs)
+            hook(state_dict, prefix, local_metadata, strict, *problems)
         assign = bool(local_metadata.get("assign_to_params_buffers", False))
         for name, own in self._saved_tensors().items():
             key = prefix + name
@@ -206,43 +206,43 @@ class StateDict:
         return {name: tensor for name, tensor in pairs if tensor is not None}
 
     def _load_one(
-        self, name: str, own: Tensor, key: str, given: Tensor | int, assign: bool
+        self, name: str, own: Tensor, key: str, loaded: Tensor | int, assign: bool
     ) -> str | None:
         """Loads one tensor; gives the problem's text when it can't."""
-        if not isinstance(given, Tensor):
+        if not isinstance(loaded, Tensor):
             return (
                 f'While copying the parameter named "{key}", expected torch.Tensor or '
-                f"Tensor-like object from checkpoint but received {type(given)}"
+                f"Tensor-like object from checkpoint but received {type(loaded)}"
             )
-        if own.dim() == 0 and given.dim() == 1:
-            given = given[0]  # checkpoints of torch before 0.4 hold 0-d values as [1]
-        if given.shape != own.shape:
+        if own.dim() == 0 and loaded.dim() == 1:
+            loaded = loaded[0]  # checkpoints of torch before 0.4 hold 0-d values as [1]
+        if loaded.shape != own.shape:
             return (
-                f"size mismatch for {key}: copying a param with shape {given.shape} from "
+                f"size mismatch for {key}: copying a param with shape {loaded.shape} from "
                 f"checkpoint, the shape in current model is {own.shape}."
             )
         try:
-            self._take(name, own, given, assign)
+            self._take(name, own, loaded, assign)
         except Exception as error:
             return (
                 f'While copying the parameter named "{key}", whose dimensions in the model are '
-                f"{own.size()} and whose dimensions in the checkpoint are {given.size()}, "
+                f"{own.size()} and whose dimensions in the checkpoint are {loaded.size()}, "
                 f"an exception occurred : {error.args}."
             )
         return None
 
-    def _take(self, name: str, own: Tensor, given: Tensor, assign: bool) -> None:
+    def _take(self, name: str, own: Tensor, loaded: Tensor, assign: bool) -> None:
         with mindtorch.no_grad():
             if not assign:
-                own.copy_(given)
+                own.copy_(loaded)
             elif isinstance(own, Parameter):
-                if not isinstance(given, Parameter):
-                    given = Parameter(given, requires_grad=own.requires_grad)
+                if not isinstance(loaded, Parameter):
+                    loaded = Parameter(loaded, requires_grad=own.requires_grad)
                 else:
-                    given.requires_grad_(own.requires_grad)
-                setattr(self, name, given)
+                    loaded.requires_grad_(own.requires_grad)
+                setattr(self, name, loaded)
             else:
-                setattr(self, name, given)
+                setattr(self, name, loaded)
 
     def _load_extra(
         self, state_dict: Any, prefix: str, strict: bool, missing: list[str], unexpected: list[str]

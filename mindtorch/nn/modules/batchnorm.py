@@ -193,7 +193,7 @@ class SyncBatchNorm(_BatchNorm):
         """Replaces every batch norm of a tree by this class, parameters and statistics kept."""
         result = module
         if isinstance(module, _BatchNorm):
-            made = cls(
+            converted = cls(
                 module.num_features,
                 module.eps,
                 module.momentum,
@@ -202,9 +202,9 @@ class SyncBatchNorm(_BatchNorm):
                 process_group,
             )
             for name in ("_parameters", "_buffers"):
-                made.__dict__[name] = dict(module.__dict__[name])
-            made.training = module.training
-            result = made
+                converted.__dict__[name] = dict(module.__dict__[name])
+            converted.training = module.training
+            result = converted
         for name, child in module.named_children():
             result.add_module(name, cls.convert_sync_batchnorm(child, process_group))
         return result

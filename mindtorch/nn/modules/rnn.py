@@ -140,17 +140,17 @@ class RNNBase(Module):
         self._check_input(packed.data)
         sizes = [int(size) for size in packed.batch_sizes.tolist()]
         if hx is not None and packed.sorted_indices is not None:
-            given = hx if isinstance(hx, tuple) else (hx,)
-            given = tuple(s.index_select(1, packed.sorted_indices) for s in given)
-            hx = given if isinstance(hx, tuple) else given[0]
+            states = hx if isinstance(hx, tuple) else (hx,)
+            states = tuple(s.index_select(1, packed.sorted_indices) for s in states)
+            hx = states if isinstance(hx, tuple) else states[0]
         state = self._first_state(packed.data, sizes[0], hx, True)
         out, last = self._layers(packed.data, sizes, state)
         if packed.unsorted_indices is not None:
             last = tuple(s.index_select(1, packed.unsorted_indices) for s in last)
-        made = PackedSequence(
+        sorted_out = PackedSequence(
             out, packed.batch_sizes, packed.sorted_indices, packed.unsorted_indices
         )
-        return made, self._as_state(last)
+        return sorted_out, self._as_state(last)
 
     def _as_state(self, state: State) -> Tensor | tuple[Tensor, ...]:
         return state if self.mode == "LSTM" else state[0]
@@ -171,16 +171,16 @@ class RNNBase(Module):
                 mindtorch.zeros((rows, batch, width), dtype=x.dtype, device=x.device)
                 for width in widths
             )
-        given = tuple(hx) if self.mode == "LSTM" else (hx,)
+        states = tuple(hx) if self.mode == "LSTM" else (hx,)
         if not batched:
-            given = tuple(s.unsqueeze(1) for s in given)
-        for name, s, width in zip(("hidden[0]", "hidden[1]"), given, widths, strict=False):
+            states = tuple(s.unsqueeze(1) for s in states)
+        for name, s, width in zip(("hidden[0]", "hidden[1]"), states, widths, strict=False):
             label = name if self.mode == "LSTM" else "hidden"
             if tuple(s.shape) != (rows, batch, width):
                 raise RuntimeError(
                     f"Expected {label} size {(rows, batch, width)}, got {list(s.shape)}"
                 )
-        return given
+        return states
 
     def _layers(self, x: Tensor, sizes: list[int] | None, state: State) -> tuple[Any, State]:
         directions = 2 if self.bidirectional else 1

@@ -27,20 +27,20 @@ class _Table(Module):
 
     def _make_weight(
         self,
-        given: Tensor | None,
+        weight: Tensor | None,
         freeze: bool,
         device: Device | str | int | None,
         dtype: Dtype | None,
     ) -> None:
         count, size = self.num_embeddings, self.embedding_dim
-        if given is None:
+        if weight is None:
             empty = mindtorch.empty((count, size), device=device, dtype=dtype)
             self.weight = Parameter(empty, requires_grad=not freeze)
             self.reset_parameters()
             return
-        if list(given.shape) != [count, size]:
+        if list(weight.shape) != [count, size]:
             raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
-        self.weight = Parameter(given, requires_grad=not freeze)
+        self.weight = Parameter(weight, requires_grad=not freeze)
 
     def _set_padding(self, padding_idx: int | None, name: str) -> None:
         count = self.num_embeddings
@@ -218,7 +218,7 @@ class EmbeddingBag(_Table):
         if embeddings.dim() != 2:
             raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
         rows, cols = embeddings.shape
-        made = cls(
+        bag = cls(
             rows,
             cols,
             max_norm,
@@ -230,5 +230,5 @@ class EmbeddingBag(_Table):
             include_last_offset,
             padding_idx,
         )
-        made.weight.requires_grad = not freeze
-        return made
+        bag.weight.requires_grad = not freeze
+        return bag

@@ -31,12 +31,12 @@ __all__ = [
 Activation = str | Callable[[Any], Any]
 
 
-def _activation(given: Activation) -> Callable[[Any], Any]:
-    if not isinstance(given, str):
-        return given
-    if given not in ("relu", "gelu"):
-        raise RuntimeError(f"activation should be relu/gelu, not {given}")
-    activation: Callable[[Any], Any] = F.relu if given == "relu" else F.gelu
+def _activation(choice: Activation) -> Callable[[Any], Any]:
+    if not isinstance(choice, str):
+        return choice
+    if choice not in ("relu", "gelu"):
+        raise RuntimeError(f"activation should be relu/gelu, not {choice}")
+    activation: Callable[[Any], Any] = F.relu if choice == "relu" else F.gelu
     return activation
 
 
@@ -216,9 +216,9 @@ class TransformerEncoder(Module):
         return output if self.norm is None else self.norm(output)
 
 
-def _is_causal(mask: Tensor | None, given: bool | None) -> bool:
+def _is_causal(mask: Tensor | None, stated: bool | None) -> bool:
     """The mask is always applied, so the hint needs no look at the mask's values."""
-    return mask is not None and bool(given)
+    return mask is not None and bool(stated)
 
 
 class TransformerDecoder(Module):

@@ -106,5 +106,5 @@ def spectral_norm(
         raise ValueError(f"Module '{module}' has no parameter or buffer with name '{name}'")
     if dim is None:
         dim = 1 if "ConvTranspose" in type(module).__name__ else 0
-    made = _SpectralNorm(weight, n_power_iterations, dim, eps)
-    return register_parametrization(module, name, made)
+    normed = _SpectralNorm(weight, n_power_iterations, dim, eps)
+    return register_parametrization(module, name, normed)

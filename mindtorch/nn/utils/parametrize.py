@@ -65,13 +65,13 @@ class ParametrizationList(ModuleList):
             for i, value in enumerate(new):
                 self._keep(f"original{i}", original, value)
         if not unsafe:
-            made = self()
-            if made.dtype != original.dtype or made.shape != original.shape:
+            through = self()
+            if through.dtype != original.dtype or through.shape != original.shape:
                 raise ValueError(
                     "Registering a parametrization may not change the dtype or shape of the "
                     "tensor, unless `unsafe` flag is enabled. "
-                    f"original {original.dtype} {original.shape}, parametrized {made.dtype} "
-                    f"{made.shape}"
+                    f"original {original.dtype} {original.shape}, parametrized {through.dtype} "
+                    f"{through.shape}"
                 )
 
     def _keep(self, name: str, original: Tensor, value: Tensor) -> None:
@@ -168,12 +168,12 @@ def register_parametrization(
             f"with name '{tensor_name}'"
         )
     original = getattr(module, tensor_name)
-    made = ParametrizationList([parametrization], original, unsafe=unsafe)
+    parametrizations = ParametrizationList([parametrization], original, unsafe=unsafe)
     delattr(module, tensor_name)
     if not is_parametrized(module):
         _inject_class(module)
         module.parametrizations = ModuleDict()
-    module.parametrizations[tensor_name] = made
+    module.parametrizations[tensor_name] = parametrizations
     _inject_property(module, tensor_name)
     return module
 

@@ -40,12 +40,14 @@ def functional_call(
 
 
 @contextmanager
-def _replaced(module: Module, given: dict[str, Any], tie: bool, strict: bool) -> Iterator[None]:
+def _replaced(
+    module: Module, replacements: dict[str, Any], tie: bool, strict: bool
+) -> Iterator[None]:
     slots = dict(_slots(module))
     if strict:
-        _check(module, set(given), set(slots))
-    changes = {name: value for name, value in given.items() if name in slots}
-    unknown = [name for name in given if name not in slots]
+        _check(module, set(replacements), set(slots))
+    changes = {name: value for name, value in replacements.items() if name in slots}
+    unknown = [name for name in replacements if name not in slots]
     if unknown and not strict:
         raise KeyError(f"{type(module).__name__} has no tensors named {unknown}")
     if tie:
@@ -76,12 +78,12 @@ def _add_tied(slots: dict[str, Any], changes: dict[str, Any]) -> None:
             changes[name] = by_tensor[id(where[key])]
 
 
-def _check(module: Module, given: set[str], own: set[str]) -> None:
+def _check(module: Module, replaced: set[str], own: set[str]) -> None:
     problems = []
-    if given - own:
-        problems.append("Unexpected key(s): " + ", ".join(sorted(given - own)) + ".")
-    if own - given:
-        problems.append("Missing key(s): " + ", ".join(sorted(own - given)) + ".")
+    if replaced - own:
+        problems.append("Unexpected key(s): " + ", ".join(sorted(replaced - own)) + ".")
+    if own - replaced:
+        problems.append("Missing key(s): " + ", ".join(sorted(own - replaced)) + ".")
     if problems:
         raise RuntimeError(
             f"Error(s) in reparametrizing for {type(module).__name__}:\n\t" + "\n\t".join(problems)

@@ -42,15 +42,15 @@ class WeightNorm:
                 raise RuntimeError(
                     f"Cannot register two weight_norm hooks on the same parameter {name}"
                 )
-        made = WeightNorm(name, dim)
+        norm_hook = WeightNorm(name, dim)
         weight = getattr(module, name)
         del module._parameters[name]
-        magnitude = Parameter(norm_except_dim(weight, made.dim).data)
+        magnitude = Parameter(norm_except_dim(weight, norm_hook.dim).data)
         module.register_parameter(name + "_g", magnitude)
         module.register_parameter(name + "_v", Parameter(weight.data))
-        setattr(module, name, made.compute_weight(module))
-        module.register_forward_pre_hook(made)
-        return made
+        setattr(module, name, norm_hook.compute_weight(module))
+        module.register_forward_pre_hook(norm_hook)
+        return norm_hook
 
     def remove(self, module: Module) -> None:
         """Makes the weight a parameter again."""

@@ -43,9 +43,9 @@ def _mapping(batch: Any, first: Any, functions: Any) -> Any:
     }
     try:
         if isinstance(first, MutableMapping):
-            made = copy.copy(first)
-            made.update(joined)
-            return made
+            collated = copy.copy(first)
+            collated.update(joined)
+            return collated
         return type(first)(joined)
     except TypeError:  # the mapping's type can't be made from a dict
         return joined
@@ -60,10 +60,10 @@ def _sequence(batch: Any, first: Any, functions: Any) -> Any:
         return joined  # torch gives a list for tuples
     try:
         if isinstance(first, MutableSequence):
-            made = copy.copy(first)
+            collated = copy.copy(first)
             for i, value in enumerate(joined):
-                made[i] = value
-            return made
+                collated[i] = value
+            return collated
         return type(first)(joined)
     except TypeError:  # the sequence's type can't be made from a list
         return joined

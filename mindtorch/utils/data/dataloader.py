@@ -205,9 +205,9 @@ def _check_iterable(shuffle: bool | None, sampler: Any, batch_sampler: Any) -> N
             "DataLoader with IterableDataset: expected unspecified shuffle option, but got "
             f"shuffle={shuffle}"
         )
-    for name, given in (("sampler", sampler), ("batch_sampler", batch_sampler)):
-        if given is not None:
+    for name, choice in (("sampler", sampler), ("batch_sampler", batch_sampler)):
+        if choice is not None:
             raise ValueError(
                 f"DataLoader with IterableDataset: expected unspecified {name} option, but got "
-                f"{name}={given}"
+                f"{name}={choice}"
             )

@@ -168,8 +168,8 @@ class Subset(Dataset[T_co]):
         chosen = [self.indices[i] for i in indices]
         many = getattr(self.dataset, "__getitems__", None)
         if callable(many):
-            found: list[T_co] = many(chosen)
-            return found
+            items: list[T_co] = many(chosen)
+            return items
         return [self.dataset[i] for i in chosen]
 
     def __len__(self) -> int:

@@ -89,22 +89,22 @@ def _fills(op: Op) -> tuple[str, ...]:
 
 
 def _factors(op: Op, scope: Scope) -> list[Factor]:
-    found = common(op, scope, _fills(op))
+    factors = common(op, scope, _fills(op))
     if op.tolerance == "accumulated":
         # Sums of equal terms round one way, which no bound expects: no stride 0 in what is added.
-        found[2] = factor("layout", *(x for x in LAYOUTS if x not in ("expanded", "middle")))
-    found += [
+        factors[2] = factor("layout", *(x for x in LAYOUTS if x not in ("expanded", "middle")))
+    factors += [
         factor("row", *scope.sizes), factor("inner", 1, 2, 9, 33), factor("rank", *_RANKS),
         factor("batch", 3, 1, 2, 17, 33, *((257,) if scope.full else ())),
         factor("at", "last", "first", "middle"),
     ]  # fmt: skip
     if dims := _dims(op):
-        found.append(factor("dims", *dims))
+        factors.append(factor("dims", *dims))
     names = [a.name for a in op.schema.args]
-    found += [make(scope) for name, make in _FACTORS.items() if name in names]
+    factors += [make(scope) for name, make in _FACTORS.items() if name in names]
     if op.name in _SECOND:
-        found.append(factor("layout1", *LAYOUTS))
-    return found
+        factors.append(factor("layout1", *LAYOUTS))
+    return factors
 
 
 def _shape(chosen: Chosen) -> tuple[tuple[int, ...], int]:

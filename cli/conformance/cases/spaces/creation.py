@@ -15,20 +15,20 @@ CREATED: Final = frozenset(("full", "zeros", "ones", "arange", "linspace", "eye.
 
 
 def _factors(op: Op, scope: Scope) -> list[Factor]:
-    found = [factor("form", "functional"), factor("dtype", *first_float(scope.dtypes))]
+    factors = [factor("form", "functional"), factor("dtype", *first_float(scope.dtypes))]
     if op.name in _SHAPES:
-        found += [factor("row", *scope.sizes), factor("rank", 2, 1, 0, 3, 8)]
+        factors += [factor("row", *scope.sizes), factor("rank", 2, 1, 0, 3, 8)]
         if op.name == "full":
-            found.append(factor("value", 2, 0, -3, 1.5, True, 100000))
-        return found
+            factors.append(factor("value", 2, 0, -3, 1.5, True, 100000))
+        return factors
     if op.name == "eye.m":
-        return [*found, factor("m", 5, 1, 17, 65, 257), factor("n", 5, 1, 16, 33, 129)]
-    found += [
+        return [*factors, factor("m", 5, 1, 17, 65, 257), factor("n", 5, 1, 16, 33, 129)]
+    factors += [
         factor("row", *scope.sizes),
         factor("start", 0, -3, 0.5, 10),
         factor("step", 1, 2, -1, 0.25),
     ]
-    return found
+    return factors
 
 
 def _build(op: Op, chosen: Chosen) -> Sample:

@@ -21,33 +21,36 @@ _PADDING: Final = (-1, 0, 2)
 
 def _factors(op: Op, scope: Scope) -> list[Factor]:
     sums = op.tolerance != "exact"
-    found = common(op, scope, ("normal", "mixed", "integer") if sums else FILLS)
+    factors = common(op, scope, ("normal", "mixed", "integer") if sums else FILLS)
     # Sums of equal terms round one way, which no bound expects: no stride 0 in what is added.
     layouts = [x for x in LAYOUTS if not (sums and x in ("expanded", "middle"))]
     if op.name == "embedding_dense_backward":
-        found[2] = factor("layout", *layouts)
+        factors[2] = factor("layout", *layouts)
     patterns = [p for p in INDEX_FILLS if op.name not in _ONCE or p != "repeated"]
-    found += [
+    factors += [
         factor("pattern", *patterns), factor("index", *_index_dtypes(op)),
         factor("count", *scope.upto(1025), *((65537,) if scope.full else ())),
         factor("size", *scope.upto(4097)), factor("batch", 3, 1, 17, 65),
         factor("layouti", *layouts),
     ]  # fmt: skip
     if op.name in _MANY:
-        found.append(factor("keys", *_KEYS))
+        factors.append(factor("keys", *_KEYS))
     elif "dim" in {a.name for a in op.schema.args}:
-        found.append(factor("dim", 0, 1, 2, -1, -2, -3))
+        factors.append(factor("dim", 0, 1, 2, -1, -2, -3))
     if "value" in {a.name for a in op.schema.args}:
-        found.append(factor("value", 2, 0, 1, -3, 2.5))
+        factors.append(factor("value", 2, 0, 1, -3, 2.5))
     if op.name in _TAKES_SOURCE:
-        found.append(factor("layout1", *layouts))
+        factors.append(factor("layout1", *layouts))
     if op.name == "index_add":
-        found.append(factor("alpha", 1, 2, -3, 0))
+        factors.append(factor("alpha", 1, 2, -3, 0))
     if op.name == "index_put":
-        found += [factor("accumulate", "no", "yes"), factor("source", "full", "zero-dim", "lower")]
+        factors += [
+            factor("accumulate", "no", "yes"),
+            factor("source", "full", "zero-dim", "lower"),
+        ]
     if op.name.startswith("embedding"):
-        found += [factor("padding", *_PADDING), factor("frequency", "no", "yes")]
-    return found
+        factors += [factor("padding", *_PADDING), factor("frequency", "no", "yes")]
+    return factors
 
 
 def _index_dtypes(op: Op) -> tuple[str, ...]:

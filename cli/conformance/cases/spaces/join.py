@@ -17,25 +17,25 @@ _PADS: Final = ("1,2", "0,0", "3,0", "0,5", "1,0,0,2", "2,2,1,1", "-1,2", "2,-1"
 
 
 def _factors(op: Op, scope: Scope) -> list[Factor]:
-    found = common(op, scope)
-    found += [
+    factors = common(op, scope)
+    factors += [
         factor("row", *scope.sizes), factor("batch", 3, 1, 2, 17, 65),
         factor("rank", 2, 1, 3, 4, 6),
         *_OWN[op.name](op, scope),
     ]  # fmt: skip
-    return found
+    return factors
 
 
 def _joined(op: Op, scope: Scope) -> list[Factor]:
-    found = [
+    shapes = [
         factor("tensors", *_TENSORS), factor("dim", "last", "first", "middle", "negative"),
         factor("layout1", *LAYOUTS),
     ]  # fmt: skip
     if op.name == "cat":
-        found += [factor("others", "other", "same", "empty", "one"),
+        shapes += [factor("others", "other", "same", "empty", "one"),
                   factor("promote", "same", *(d for d in ("float64", "int32", "float16")
                                               if d in scope.dtypes))]  # fmt: skip
-    return found
+    return shapes
 
 
 def _cast(_op: Op, scope: Scope) -> list[Factor]:

@@ -30,21 +30,21 @@ _COST: Final = 1 << 21
 
 
 def _norm_factors(op: Op, scope: Scope) -> list[Factor]:
-    found = common(op, scope, _NORM_FILLS)
+    factors = common(op, scope, _NORM_FILLS)
     # Stride 0 along what is averaged leaves no spread: only rounding errors would be divided.
-    found[2] = factor("layout", *(x for x in LAYOUTS if x not in ("expanded", "middle")))
-    found += [
+    factors[2] = factor("layout", *(x for x in LAYOUTS if x not in ("expanded", "middle")))
+    factors += [
         factor("row", *scope.sizes), factor("batch", 3, 1, 2, 17, 65), factor("weights", *_WEIGHTS),
         factor("eps", 1e-5, 0.25, 1e-3), factor("channels", 4, 1, 3, 8, 17, 33),
         factor("rank", 2, 3, 4),
     ]  # fmt: skip
     if op.name == "native_group_norm":
-        found.append(factor("group", 1, 2, 4, "all"))
+        factors.append(factor("group", 1, 2, 4, "all"))
     if op.name == "native_layer_norm":
-        found.append(factor("normalized", 1, 2))
+        factors.append(factor("normalized", 1, 2))
     if op.name == "_batch_norm_functional":
-        found.append(factor("training", "yes", "no"))
-    return found
+        factors.append(factor("training", "yes", "no"))
+    return factors
 
 
 def _weights(op: Op, shape: tuple[int, ...], chosen: Chosen) -> tuple[Any, Any]:
@@ -100,8 +100,8 @@ def _batch_norm(op: Op, chosen: Chosen, shape: tuple[int, ...], eps: float) -> S
 
 
 def _conv_factors(op: Op, scope: Scope) -> list[Factor]:
-    found = common(op, scope, _CONV_FILLS)
-    found += [
+    factors = common(op, scope, _CONV_FILLS)
+    factors += [
         factor("space", 2, 1, 3), factor("per_group", 3, 1, 2, 8, 17),
         factor("outputs", 4, 1, 3, 9, 17), factor("batch", 2, 1, 5),
         factor("plane", 7, 5, 9, 16, 17, 33), factor("kernel", 3, 1, 2, 5),
@@ -109,9 +109,9 @@ def _conv_factors(op: Op, scope: Scope) -> list[Factor]:
         factor("groups", 1, 2, 4), factor("layout1", *LAYOUTS[:4]),
     ]  # fmt: skip
     if op.name == "convolution":
-        found += [factor("bias", "yes", "no"), factor("transposed", *_YES_NO),
+        factors += [factor("bias", "yes", "no"), factor("transposed", *_YES_NO),
                   factor("extra", 0, 1)]  # fmt: skip
-    return found
+    return factors
 
 
 def _conv(op: Op, chosen: Chosen) -> Sample:
@@ -177,21 +177,21 @@ def _pool_factors(op: Op, scope: Scope) -> list[Factor]:
     # The references of averages are products with matrices, where 0 times NaN is NaN.
     fills = _POOL_FILLS if "max" in op.name else ("normal", "integer")
     fills = (*fills, "nan") if op.name in ("im2col", "col2im") else fills
-    found = common(op, scope, fills)
-    found += [
+    factors = common(op, scope, fills)
+    factors += [
         factor("channels", 3, 1, 8, 17), factor("batch", 2, 1, 3, "none"),
         factor("plane", 9, 5, 7, 8, 16, 17, 33, 65),
     ]  # fmt: skip
     if "adaptive" in op.name:
-        return [*found, factor("output", 3, 1, 2, 5, 7, "same")]
-    found += [factor("kernel", 2, 1, 3, 5), factor("stride", 2, 1, 3, "default"),
+        return [*factors, factor("output", 3, 1, 2, 5, 7, "same")]
+    factors += [factor("kernel", 2, 1, 3, 5), factor("stride", 2, 1, 3, "default"),
               factor("padding", 0, 1, 2)]  # fmt: skip
     if op.name in ("im2col", "col2im"):
-        return [*found, factor("dilation", 1, 2)]
-    found.append(factor("ceil_mode", *_YES_NO))
+        return [*factors, factor("dilation", 1, 2)]
+    factors.append(factor("ceil_mode", *_YES_NO))
     if "max" in op.name:
-        return [*found, factor("dilation", 1, 2)]
-    return [*found, factor("count_include_pad", "yes", "no"),
+        return [*factors, factor("dilation", 1, 2)]
+    return [*factors, factor("count_include_pad", "yes", "no"),
             factor("divisor_override", "none", 1, 5)]  # fmt: skip
 
 
@@ -217,11 +217,11 @@ def _pool(op: Op, chosen: Chosen) -> Sample:
     tuples = [(x,) * n for x in (kernel, stride, padding, dilation)]
     if op.name in ("im2col", "col2im"):
         return _columns(op, chosen, shape, tuples)
-    given = () if chosen["stride"] == "default" else tuples[1]
+    explicit = () if chosen["stride"] == "default" else tuples[1]
     if "max" in op.name:
-        return Sample((data(op, shape, chosen), tuples[0], given, tuples[2], tuples[3], up))
+        return Sample((data(op, shape, chosen), tuples[0], explicit, tuples[2], tuples[3], up))
     override = None if chosen["divisor_override"] == "none" else chosen.number("divisor_override")
-    rest = (tuples[0], given, tuples[2], up, chosen.flag("count_include_pad"), override)
+    rest = (tuples[0], explicit, tuples[2], up, chosen.flag("count_include_pad"), override)
     x = data(op, shape, chosen)
     if not op.name.endswith("backward"):
         return Sample((x, *rest))
@@ -254,21 +254,21 @@ def _columns(op: Op, chosen: Chosen, shape: tuple[int, ...], tuples: list[Any]) 
 
 
 def _loss_factors(op: Op, scope: Scope) -> list[Factor]:
-    found = common(op, scope, ("normal", "mixed", "integer", "nan"))
-    found.append(factor("reduction", 0, 1, 2))
+    factors = common(op, scope, ("normal", "mixed", "integer", "nan"))
+    factors.append(factor("reduction", 0, 1, 2))
     if "nll" in op.name:
-        found += [
+        factors += [
             factor("classes", 5, 1, 2, 17, 129, 1025), factor("batch", *scope.upto(4097)),
             factor("weights", "yes", "no"), factor("ignore", -100, 0, 2),
             factor("pattern", "random", "edges", "repeated"),
         ]  # fmt: skip
-        return found
-    found += [factor("row", *scope.sizes), factor("rank", 2, 1, 3), factor("layout1", *LAYOUTS)]
+        return factors
+    factors += [factor("row", *scope.sizes), factor("rank", 2, 1, 3), factor("layout1", *LAYOUTS)]
     if op.name in ("smooth_l1_loss", "huber_loss"):
-        found.append(factor("beta", 1.0, 0.25, 2.5))
+        factors.append(factor("beta", 1.0, 0.25, 2.5))
     if op.name == "binary_cross_entropy":
-        found.append(factor("weights", "no", "yes"))
-    return found
+        factors.append(factor("weights", "no", "yes"))
+    return factors
 
 
 def _loss(op: Op, chosen: Chosen) -> Sample:

@@ -16,27 +16,27 @@ _COST: Final = 1 << 22
 
 
 def _factors(op: Op, scope: Scope) -> list[Factor]:
-    found = common(op, scope, _FILLS)
+    factors = common(op, scope, _FILLS)
     sizes = scope.upto(1025)
-    found += [
+    factors += [
         factor("m", 5, 1, 8, 17, 33, 65, *((129, 257) if scope.full else ())),
         factor("n", 4, 1, 7, 16, 33, 65, *((127, 513) if scope.full else ())),
         factor("k", *sizes, *((4097, 8193) if scope.full else (4097,))),
         factor("layout1", *LAYOUTS),
     ]  # fmt: skip
     if op.name in ("bmm", "baddbmm"):
-        found.append(factor("batch", 2, 1, 3, 17))
+        factors.append(factor("batch", 2, 1, 3, 17))
     if op.name == "matmul":
-        found.append(factor("ranks", *_MATMUL))
+        factors.append(factor("ranks", *_MATMUL))
     if op.name == "linear":
-        found += [factor("bias", "yes", "no"), factor("rank", 2, 1, 3, 4)]
+        factors += [factor("bias", "yes", "no"), factor("rank", 2, 1, 3, 4)]
     if "beta" in {a.name for a in op.schema.args}:
-        found += [
+        factors += [
             factor("beta", 1, 0, 0.5, -2), factor("alpha", 1, 2, -0.75, 0),
             factor("layout2", *LAYOUTS),
             factor("bias", "full", "row", "column", "zero-dim"),
         ]  # fmt: skip
-    return found
+    return factors
 
 
 def _sizes(chosen: Chosen) -> tuple[int, int, int]:

@@ -64,16 +64,16 @@ def frames(op: Op) -> list[Sample]:
 def _frames(name: str) -> list[Sample]:
     op = OPS[name]
     good = [s for s in samples(op) if not s.error] or [_from_schema(op)]
-    found: dict[str, Sample] = {}
+    frames: dict[str, Sample] = {}
     first = good[0]
-    made = [first, *(Sample(first.args, {**first.kwargs, **extra})
+    variants = [first, *(Sample(first.args, {**first.kwargs, **extra})
                      for extra in _EXTRA.get(op.name, ()))]  # fmt: skip
     tensors = [a for a in first.args if isinstance(a, Arg)]
-    made += [Sample((*tensors, *rest)) for rest in _MOVED.get(op.name, ())]
-    made += [_numbered(first, n) for n in _numbers(op)]
-    for sample in [*made, *good]:
-        found.setdefault(_shape_of(sample), sample)
-    return list(found.values())
+    variants += [Sample((*tensors, *rest)) for rest in _MOVED.get(op.name, ())]
+    variants += [_numbered(first, n) for n in _numbers(op)]
+    for sample in [*variants, *good]:
+        frames.setdefault(_shape_of(sample), sample)
+    return list(frames.values())
 
 
 def _numbers(op: Op) -> tuple[Any, ...]:
@@ -114,22 +114,22 @@ def _operands(op: Op) -> int:
 def _factors(op: Op, scope: Scope) -> list[Factor]:
     operands = _operands(op)
     fills = _COMPOSED if op.body is not None else _FILLS_OF.get(op.name, FILLS)
-    found = common(op, scope, fills)
-    found += [
+    factors = common(op, scope, fills)
+    factors += [
         factor("row", *scope.sizes), factor("rank", 2, 1, 0, 3, 4, 5, 8),
         factor("place", "last", "first", "middle"),
         factor("call", *range(len(frames(op)))),
     ]  # fmt: skip
     for i in range(1, operands):
-        found.append(factor(f"meets{i}", *_MEETS))
-        found.append(factor(f"layout{i}", *LAYOUTS))
+        factors.append(factor(f"meets{i}", *_MEETS))
+        factors.append(factor(f"layout{i}", *LAYOUTS))
     if operands > 1 and op.body is None:
-        found.append(factor("promote", "same", *(d for d in _OTHERS if d in scope.dtypes)))
+        factors.append(factor("promote", "same", *(d for d in _OTHERS if d in scope.dtypes)))
     if operands > 1:
-        found.append(factor("alias", "none", "twice", "out"))
-    elif "out" in found[0].levels:
-        found.append(factor("alias", "none", "out"))
-    return found
+        factors.append(factor("alias", "none", "twice", "out"))
+    elif "out" in factors[0].levels:
+        factors.append(factor("alias", "none", "out"))
+    return factors
 
 
 def _shape(chosen: Chosen) -> tuple[int, ...]:
@@ -156,12 +156,12 @@ def _build(op: Op, chosen: Chosen) -> Sample:
     frame = frames(op)[chosen.number("call")]
     counted: list[Input] = []
 
-    def made(arg: Arg) -> Input:
+    def operand(arg: Arg) -> Input:
         i = len(counted)
         counted.append(_operand(op, arg, shape, chosen, i))
         return counted[-1]
 
-    args, kwargs = frame.map(made)
+    args, kwargs = frame.map(operand)
     if "dtype" in kwargs and not is_float(chosen["dtype"]):
         kwargs = {**kwargs}
     return Sample(tuple(args), _whole(op, kwargs, chosen))

@@ -68,29 +68,29 @@ class Space:
 
 def forms(op: Op) -> Factor:
     """How the op is called: functional, out, in place, as a method."""
-    found = ["functional"]
+    names = ["functional"]
     tensors = bool(op.schema.returns) and all(
         r.type == "Tensor" and not r.list for r in op.schema.returns
     )
     if tensors and not op.is_view and op.body is None and "function" in op.places:
-        found.append("out")
+        names.append("out")
     if op.inplace:
-        found.append("inplace")
+        names.append("inplace")
     first = op.text.partition("(")[2].partition(",")[0]
     if "method" in op.places and first.startswith("Tensor") and not first.endswith("condition"):
-        found.append("method")
-    return factor("form", *found)
+        names.append("method")
+    return factor("form", *names)
 
 
 def common(op: Op, scope: Scope, fills: Sequence[str] = FILLS) -> list[Factor]:
     """Factors of every family: form, dtype, layouts of the input and of `out`, values."""
-    found = [
+    factors = [
         forms(op), factor("dtype", *first_float(scope.dtypes)), factor("layout", *LAYOUTS),
         factor("values", *fills),
     ]  # fmt: skip
-    if "out" in found[0].levels:
-        found.append(factor("to", *OUT_LAYOUTS))
-    return found
+    if "out" in factors[0].levels:
+        factors.append(factor("to", *OUT_LAYOUTS))
+    return factors
 
 
 def first_float(dtypes: Sequence[str]) -> list[str]:

@@ -178,9 +178,9 @@ def renorm(self: Any, p: float, dim: int, maxNorm: float) -> Any:
     for d in (0, 1) for e in (False, True) for r in (False, True)])  # fmt: skip
 def cumsum_v2(self: Any, dim: int, exclusive: bool, reverse: bool) -> Any:
     x = np.flip(self, dim) if reverse else self
-    found = np.cumsum(x, dim)
-    found = found - x if exclusive else found
-    return np.flip(found, dim) if reverse else found
+    sums = np.cumsum(x, dim)
+    sums = sums - x if exclusive else sums
+    return np.flip(sums, dim) if reverse else sums
 
 
 @spec("aclnnLogAddExp2", "out:self", **_ROW, tolerance="composite",
@@ -256,9 +256,9 @@ def equal(self: Any, other: Any) -> Any:
 @spec("aclnnComplex", "out:complex64", **_EXACT,
       samples=[take(real=t(3, 65), imag=t(3, 65))], dtypes=("float32",))  # fmt: skip
 def complex_of(real: Any, imag: Any) -> Any:
-    found = np.empty(real.shape, np.complex128)
-    found.real, found.imag = real, imag
-    return found
+    result = np.empty(real.shape, np.complex128)
+    result.real, result.imag = real, imag
+    return result
 
 
 @spec("aclnnPolar", "out:complex64", **_ROW, tolerance="composite", dtypes=("float32",),

@@ -101,18 +101,18 @@ _FORMS: Final = (
 def _inputs(form: Any, key: str = "key") -> dict[str, Any]:
     layout, b, n, kv, sq, sk, d, masked, shifted = form
     half = {"dtype": "float16"}
-    found: dict[str, Any] = {
+    inputs: dict[str, Any] = {
         "query": t(*_shape(layout, b, n, sq, d), **half),
         key: t(*_shape(layout, b, kv, sk, d), **half),
         "value": t(*_shape(layout, b, kv, sk, d), **half, high=3.0),
         "scaleValue": d**-0.5, "headNum": n, "inputLayout": layout, **_USUAL,
     }  # fmt: skip
     if masked:
-        found["attenMaskOptional"] = _causal(sq, sk)
+        inputs["attenMaskOptional"] = _causal(sq, sk)
     if shifted:
         name = "realShiftOptional" if key == "key" else "pseShiftOptional"
-        found[name] = t(b, n, sq, sk, **half)
-    return found
+        inputs[name] = t(b, n, sq, sk, **half)
+    return inputs
 
 
 spec("aclnnFlashAttentionScore aclnnFlashAttentionScoreV2 aclnnFlashAttentionScoreV3",
@@ -144,9 +144,9 @@ def flash_grad(
 
 
 def _grad_inputs(form: Any) -> dict[str, Any]:
-    found = _inputs(form, "keyIn")
+    inputs = _inputs(form, "keyIn")
     layout, b, n, _, sq, _, d, *_ = form
-    x = {k: (a.array() if hasattr(a, "array") else a) for k, a in found.items()}
+    x = {k: (a.array() if hasattr(a, "array") else a) for k, a in inputs.items()}
     half = {k: v.astype(np.float16).astype(np.float64) if hasattr(v, "astype") and
             v.dtype != bool else v for k, v in x.items()}  # fmt: skip
     top, total, _, out = flash(
@@ -156,7 +156,7 @@ def _grad_inputs(form: Any) -> dict[str, Any]:
     fixed = {k: given(half[k].tolist(), "float16") for k in ("query", "keyIn", "value")}
     if "pseShiftOptional" in half:
         fixed["pseShiftOptional"] = given(half["pseShiftOptional"].tolist(), "float16")
-    return {**found, **fixed, "dy": t(*_shape(layout, b, n, sq, d), dtype="float16"),
+    return {**inputs, **fixed, "dy": t(*_shape(layout, b, n, sq, d), dtype="float16"),
             "softmaxMaxOptional": given(top.tolist(), "float32"),
             "softmaxSumOptional": given(total.tolist(), "float32"),
             "attentionInOptional": given(out.tolist(), "float16")}  # fmt: skip
@@ -232,7 +232,7 @@ def infer(
 
 def _prompt(layout: str, b: int, n: int, kv: int, s: int, d: int, masked: bool) -> dict[str, Any]:
     half: dict[str, Any] = {"dtype": "float16"}
-    found: dict[str, Any] = {
+    inputs: dict[str, Any] = {
         "query": t(*_shape(layout, b, n, s, d), **half),
         "key": t(*_shape(layout, b, kv, s, d), **half),
         "value": t(*_shape(layout, b, kv, s, d), **half, high=3.0),
@@ -241,8 +241,8 @@ def _prompt(layout: str, b: int, n: int, kv: int, s: int, d: int, masked: bool) 
         "innerPrecise": 0,
     }  # fmt: skip
     if masked:
-        found["attenMask"] = _causal(s, s)
-    return found
+        inputs["attenMask"] = _causal(s, s)
+    return inputs
 
 
 _PROMPTS: Final = (("BSH", 2, 2, 2, 16, 16, False), ("BNSD", 1, 4, 2, 32, 16, True),
@@ -255,14 +255,14 @@ spec(
 )(infer)
 
 
-def _listed(found: dict[str, Any], one: bool) -> dict[str, Any]:
+def _listed(inputs: dict[str, Any], one: bool) -> dict[str, Any]:
     """key and value as lists; a query of one token for incremental decoding."""
-    made = {**found, "key": [found["key"]], "value": [found["value"]]}
+    listed = {**inputs, "key": [inputs["key"]], "value": [inputs["value"]]}
     if one:
-        shape = list(found["query"].shape)
-        shape[{"BSH": 1, "BNSD": 2, "BSND": 1}[found["inputLayout"]]] = 1
-        made["query"] = t(*shape, dtype="float16")
-    return {k: v for k, v in made.items() if k not in ("attenMask",)}
+        shape = list(inputs["query"].shape)
+        shape[{"BSH": 1, "BNSD": 2, "BSND": 1}[inputs["inputLayout"]]] = 1
+        listed["query"] = t(*shape, dtype="float16")
+    return {k: v for k, v in listed.items() if k not in ("attenMask",)}
 
 
 spec("aclnnIncreFlashAttention aclnnIncreFlashAttentionV2 aclnnIncreFlashAttentionV3 "
@@ -301,9 +301,9 @@ _EMBED: Final[dict[str, Any]] = {"family": "rotary", "source": _ROPE, "tolerance
 def turned(x: Any, interleave: bool) -> Any:
     """Each pair (a, b) becomes (-b, a); pairs are halves or neighbours."""
     if interleave:
-        found = np.empty_like(x)
-        found[..., 0::2], found[..., 1::2] = -x[..., 1::2], x[..., 0::2]
-        return found
+        turned_x = np.empty_like(x)
+        turned_x[..., 0::2], turned_x[..., 1::2] = -x[..., 1::2], x[..., 0::2]
+        return turned_x
     a, b = np.split(x, 2, -1)
     return np.concatenate([-b, a], -1)
 

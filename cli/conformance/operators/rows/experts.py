@@ -104,9 +104,9 @@ def init_routing(x: Any, rowIdx: Any, expertIdx: Any, activeNum: int) -> Any:
     flat, rows = expertIdx.reshape(-1), rowIdx.reshape(-1)
     order = _order(flat)
     source = rows[order]
-    found = np.empty(flat.size, np.int64)
-    found[source] = np.arange(flat.size)
-    return x[source % len(x)], found, flat[order]
+    places = np.empty(flat.size, np.int64)
+    places[source] = np.arange(flat.size)
+    return x[source % len(x)], places, flat[order]
 
 
 @spec("aclnnMoeInitRoutingV2", "expandedXOut:x expandedRowIdxOut:int32 "
@@ -152,11 +152,11 @@ def finalize_routing(
 ) -> Any:  # fmt: skip
     """The slot of token t and its k-th expert is expandedRowIdx[k * tokens + t]."""
     tokens = len(x1)
-    found = x1 + (0 if x2Optional is None else x2Optional)
+    result = x1 + (0 if x2Optional is None else x2Optional)
     for k in range(scales.shape[1]):
         slot = expandedRowIdx[k * tokens : (k + 1) * tokens]
-        found = found + scales[:, k : k + 1] * (expandedX[slot] + bias[expandedExpertIdx[:, k]])
-    return found
+        result = result + scales[:, k : k + 1] * (expandedX[slot] + bias[expandedExpertIdx[:, k]])
+    return result
 
 
 _PERMUTED: Final = given([3, 9, 0, 5, 1, 7, 2, 8, 4, 6], "int32")
@@ -201,10 +201,10 @@ def token_unpermute_grad(
 ) -> Any:  # fmt: skip
     topk = probsOptional.shape[1]
     flow = np.repeat(unpermutedTokensGrad, topk, 0)
-    found = np.zeros_like(permuteTokensOptional)
-    found[sortedIndices] = flow * probsOptional.reshape(-1, 1)
+    result = np.zeros_like(permuteTokensOptional)
+    result[sortedIndices] = flow * probsOptional.reshape(-1, 1)
     dp = (permuteTokensOptional[sortedIndices] * flow).sum(-1)
-    return found, dp.reshape(probsOptional.shape)
+    return result, dp.reshape(probsOptional.shape)
 
 
 @spec("aclnnApplyTopKTopP", "out:logits", family="moe", tolerance="exact", specials=False,
@@ -214,15 +214,15 @@ def token_unpermute_grad(
               (None, given([5, 33, 1], "int32")), (given([0.7, 1.0, 0.3], "float32"), None),
               (given([0.7, 0.95, 0.3], "float32"), given([20, 33, 5], "int32")))])  # fmt: skip
 def top_k_top_p(logits: Any, p: Any, k: Any) -> Any:
-    found = logits.copy()
-    for row in range(len(found)):
+    kept = logits.copy()
+    for row in range(len(kept)):
         if k is not None:
-            cut = np.sort(found[row])[-int(k[row])]
-            found[row][found[row] < cut] = -np.inf
+            cut = np.sort(kept[row])[-int(k[row])]
+            kept[row][kept[row] < cut] = -np.inf
         if p is not None:
-            order = np.argsort(found[row], kind="stable")
-            share = np.cumsum(_softmax(found[row])[order])
+            order = np.argsort(kept[row], kind="stable")
+            share = np.cumsum(_softmax(kept[row])[order])
             drop = share <= 1 - p[row]
             drop[-1] = False
-            found[row][order[drop]] = -np.inf
-    return found
+            kept[row][order[drop]] = -np.inf
+    return kept

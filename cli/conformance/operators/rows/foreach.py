@@ -25,8 +25,8 @@ def _list(low: float = -2.0, high: float = 2.0, shift: float = 0.0, **more: Any)
 
 def _torch(name: str) -> Callable[[Any], Any]:
     """A word of torch on one array."""
-    made: Callable[..., Any] = words(lambda x: getattr(torch, name)(x))
-    return lambda v: made(x=v)
+    reference: Callable[..., Any] = words(lambda x: getattr(torch, name)(x))
+    return lambda v: reference(x=v)
 
 
 _UNARY: Final[dict[str, tuple[Any, float, float, str]]] = {

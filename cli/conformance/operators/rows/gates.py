@@ -151,12 +151,12 @@ def finalize_v2(
     expandedX: Any, expandedRowIdx: Any, x1Optional: Any, biasOptional: Any, scalesOptional: Any,
     expertIdxOptional: Any,
 ) -> Any:  # fmt: skip
-    tokens, found = len(x1Optional), x1Optional
+    tokens, result = len(x1Optional), x1Optional
     for k in range(scalesOptional.shape[1]):
         slot = expandedRowIdx[k * tokens : (k + 1) * tokens]
         row = expandedX[slot] + biasOptional[expertIdxOptional[:, k]]
-        found = found + scalesOptional[:, k : k + 1] * row
-    return found
+        result = result + scalesOptional[:, k : k + 1] * row
+    return result
 
 
 @spec("aclnnQuantMatmulV3", "out:float16", family="quant_matmul", tolerance="gradient",

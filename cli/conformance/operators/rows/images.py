@@ -62,8 +62,8 @@ def _backward(name: str, grads: tuple[str, str], samples: list[Any], formula: An
     inflow, result = grads
 
     def reference(flow: Any, outputSize: Any, inputSize: Any, alignCorners: bool = False) -> Any:
-        made = gradient(lambda x: formula(x, outputSize, alignCorners), grad="flow", of="x")
-        return made(flow=flow, x=np.zeros(inputSize))
+        backward = gradient(lambda x: formula(x, outputSize, alignCorners), grad="flow", of="x")
+        return backward(flow=flow, x=np.zeros(inputSize))
 
     own = [take(**{("flow" if k == inflow else k): v for k, v in s.kwargs.items()})
            for s in samples]  # fmt: skip
@@ -201,13 +201,13 @@ spec("aclnnAvgPool3dBackward", "output:self", **_POOL, samples=[
 
 def scatter_pool(gradOutput: Any, self: Any, indices: Any) -> Any:
     """Every gradient goes back to the flat place that won."""
-    found = np.zeros_like(self)
+    result = np.zeros_like(self)
     planes = self.shape[: self.ndim - (gradOutput.ndim - 2)]
-    flat = found.reshape(*planes, -1)
+    flat = result.reshape(*planes, -1)
     at, flow = indices.reshape(*planes, -1), gradOutput.reshape(*planes, -1)
     for place in np.ndindex(planes):
         np.add.at(flat[place], at[place], flow[place])
-    return found
+    return result
 
 
 def _winners(shape: tuple[int, ...], planes: int, dtype: str) -> Any:
@@ -255,10 +255,10 @@ spec("aclnnMaxUnpool2dBackward", "out:gradOutput", **_POOL, samples=[
 
 
 def unpool(self: Any, indices: Any, outputSize: Any) -> Any:
-    found = np.zeros((*self.shape[:2], int(np.prod(outputSize))))
-    np.put_along_axis(found, indices.reshape(*self.shape[:2], -1),
+    result = np.zeros((*self.shape[:2], int(np.prod(outputSize))))
+    np.put_along_axis(result, indices.reshape(*self.shape[:2], -1),
                       self.reshape(*self.shape[:2], -1), 2)  # fmt: skip
-    return found.reshape(*self.shape[:2], *outputSize)
+    return result.reshape(*self.shape[:2], *outputSize)
 
 
 spec("aclnnMaxUnpool2d", "out:self", samples=[
@@ -279,12 +279,12 @@ def convolution_backward(
     gradOutput: Any, input: Any, weight: Any, stride: Any, padding: Any, dilation: Any,
     transposed: bool, outputPadding: Any, groups: int, outputMask: Any,
 ) -> Any:  # fmt: skip
-    made = gradient(
+    backward = gradient(
         lambda input, weight: conv(input, weight, stride, padding, dilation, transposed,
                                    outputPadding, groups),
         grad="gradOutput", of="input weight")  # fmt: skip
-    found = made(gradOutput=gradOutput, input=input, weight=weight)
-    parts = (*found, gradOutput.sum((0, *range(2, gradOutput.ndim))))
+    grads = backward(gradOutput=gradOutput, input=input, weight=weight)
+    parts = (*grads, gradOutput.sum((0, *range(2, gradOutput.ndim))))
     return tuple(p if w else None for p, w in zip(parts, outputMask, strict=True))
 
 
@@ -303,5 +303,5 @@ spec("aclnnConvolutionBackward", "gradInput:input gradWeight:input gradBias:inpu
 def depthwise(
     self: Any, weight: Any, kernelSize: Any, bias: Any, stride: Any, padding: Any, dilation: Any
 ) -> Any:  # fmt: skip
-    made = words(lambda x, w, b: F.conv2d(x, w, b, stride, padding, dilation, x.shape[1]))
-    return made(x=self, w=weight, b=bias)
+    convolve = words(lambda x, w, b: F.conv2d(x, w, b, stride, padding, dilation, x.shape[1]))
+    return convolve(x=self, w=weight, b=bias)

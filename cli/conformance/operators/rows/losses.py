@@ -27,13 +27,13 @@ def _both(low: float = -2.0, high: float = 2.0, tlow: float = -2.0, thigh: float
 
 def _back(grad: str = "gradOutput", low: float = -2.0, high: float = 2.0, tlow: float = -2.0,
           thigh: float = 2.0, **more: Any) -> list[Any]:  # fmt: skip
-    found = []
+    grads = []
     for s in ((3, 4), (2, 3, 70)):
         for r in (0, 1, 2):
             x, y = t(*s, low=low, high=high), t(*s, low=tlow, high=thigh)
-            found.append(take(**{grad: t(*s) if r == 0 else t()}, self=x, target=y, reduction=r,
+            grads.append(take(**{grad: t(*s) if r == 0 else t()}, self=x, target=y, reduction=r,
                               **more))  # fmt: skip
-    return found
+    return grads
 
 
 def _l1(self: Any, target: Any, reduction: int) -> Any:
@@ -150,9 +150,9 @@ def nll_backward(
     picked = np.where(target == ignoreIndex, 0, target)
     share = np.where(target == ignoreIndex, 0.0, weight[picked])
     flow = gradOutput / totalWeight.reshape(()) if reduction == 1 else gradOutput
-    found = np.zeros_like(self)
-    np.put_along_axis(found, np.expand_dims(picked, 1), np.expand_dims(-flow * share, 1), 1)
-    return found
+    result = np.zeros_like(self)
+    np.put_along_axis(result, np.expand_dims(picked, 1), np.expand_dims(-flow * share, 1), 1)
+    return result
 
 
 def _nll_back(shape: tuple[int, ...]) -> list[Any]:

@@ -77,9 +77,9 @@ def einsum(tensors: Any, equation: str) -> Any:
     take(self=t(5, 7), dim=d, index=_i(i), source=t(*s), alpha=a, mode=0)
     for d, i, s, a in ((0, [4, 0, 4], (3, 7), 1.0), (1, [6, 1], (5, 2), -0.5))])  # fmt: skip
 def index_add(self: Any, dim: int, index: Any, source: Any, alpha: float) -> Any:
-    found = np.moveaxis(self.copy(), dim, 0)
-    np.add.at(found, index, alpha * np.moveaxis(source, dim, 0))
-    return np.moveaxis(found, 0, dim)
+    result = np.moveaxis(self.copy(), dim, 0)
+    np.add.at(result, index, alpha * np.moveaxis(source, dim, 0))
+    return np.moveaxis(result, 0, dim)
 
 
 def modulate(self: Any, scaleOptional: Any, shiftOptional: Any) -> Any:
@@ -149,16 +149,18 @@ def _flow(name: str, left: bool) -> None:
         source = t(3, 64)
         gate = source.array()[:, :32] if left else source.array()[:, 32:]
         active = words(lambda v, a=approximate: geglu(v, 1, a, True)[1])
-        made = active(v=np.concatenate([gate, gate], 1).astype(np.float64))
+        result = active(v=np.concatenate([gate, gate], 1).astype(np.float64))
         samples.append(take(gradOutput=t(3, 32), self=given(source.array().tolist(), "float32"),
-                            gelu=given(made.tolist(), "float32"), dim=1, approximate=approximate,
+                            gelu=given(result.tolist(), "float32"), dim=1, approximate=approximate,
                             **more))  # fmt: skip
 
     def reference(
         gradOutput: Any, self: Any, dim: int, approximate: int, activateLeft: bool = False
     ) -> Any:
-        made = gradient(lambda x: _geglu_grad(x, dim, approximate, activateLeft), grad="g", of="x")
-        return made(g=gradOutput, x=self)
+        backward = gradient(
+            lambda x: _geglu_grad(x, dim, approximate, activateLeft), grad="g", of="x"
+        )
+        return backward(g=gradOutput, x=self)
 
     spec(name, "gradInput:self", samples=samples, **{**_GATES, "tolerance": "gradient",
          "dtypes": ("float32",)})(reference)  # fmt: skip
@@ -215,9 +217,9 @@ def gather_v3(self: Any, dim: int, index: Any) -> Any:
 @spec("aclnnScatterNd", "out:data", **_INDEX, samples=[
     take(data=t(4, 5, 6), indices=_i([[0, 1], [3, 4], [2, 0]]), updates=t(3, 6))])  # fmt: skip
 def scatter_nd(data: Any, indices: Any, updates: Any) -> Any:
-    found = data.copy()
-    found[tuple(np.moveaxis(indices, -1, 0))] = updates
-    return found
+    result = data.copy()
+    result[tuple(np.moveaxis(indices, -1, 0))] = updates
+    return result
 
 
 @spec("aclnnScatterNdUpdate", "varRef:varRef", **_INDEX, samples=[
@@ -231,9 +233,9 @@ _AT: Final[dict[str, Any]] = {"Max": np.maximum, "Min": np.minimum, "Mul": np.mu
 
 
 def _scatter_at(varRef: Any, indices: Any, updates: Any, word: Any) -> Any:
-    found = varRef.copy()
-    word.at(found, indices.reshape(-1), updates.reshape(-1, *varRef.shape[1:]))
-    return found
+    result = varRef.copy()
+    word.at(result, indices.reshape(-1), updates.reshape(-1, *varRef.shape[1:]))
+    return result
 
 
 for _name, _word in _AT.items():
@@ -253,15 +255,15 @@ def scatter_reduce(
     self: Any, dim: int, index: Any, src: Any, reduce: int, includeSelf: bool
 ) -> Any:  # fmt: skip
     """reduce: 1 add, 2 multiply, 3 maximum, 4 minimum, 5 mean (aclnnScatter's numbers, and on)."""
-    found = self.copy()
-    counts = np.ones_like(found)
+    result = self.copy()
+    counts = np.ones_like(result)
     word = (np.add, np.multiply, np.maximum, np.minimum, np.add)[reduce - 1]
     for place in np.ndindex(index.shape):
         at = list(place)
         at[dim] = int(index[place])
-        found[tuple(at)] = word(found[tuple(at)], src[place])
+        result[tuple(at)] = word(result[tuple(at)], src[place])
         counts[tuple(at)] += 1
-    return found / counts if reduce == 5 else found
+    return result / counts if reduce == 5 else result
 
 
 _PICKED: Final[dict[str, Any]] = {"dim": 0, "index": _i([[0, 2, 1, 0], [2, 2, 0, 1]]),
@@ -276,10 +278,10 @@ spec("aclnnScatterReduce", "out:self", **{**_GRAD, "family": "index"},
     )  # fmt: skip
 def scatter_update(data: Any, indices: Any, updates: Any, axis: int) -> Any:
     """A decoder's cache: batch b takes its rows from indices[b] on."""
-    found = data.copy()
+    result = data.copy()
     for b, at in enumerate(indices):
-        found[b, :, at : at + updates.shape[axis]] = updates[b]
-    return found
+        result[b, :, at : at + updates.shape[axis]] = updates[b]
+    return result
 
 
 @spec("aclnnChunkCat", "out:tensors", **{**_EXACT, "source": "torch 2.13, torch._chunk_cat"},
@@ -308,12 +310,12 @@ def strided_slice(
     take(selfRef=t(5, 9), indices=_i([3, 0, 3]), maxNorm=m, normType=p)
     for m, p in ((1.0, 2.0), (2.0, 1.0))])  # fmt: skip
 def embedding_renorm(selfRef: Any, indices: Any, maxNorm: float, normType: float) -> Any:
-    found = selfRef.copy()
+    result = selfRef.copy()
     for row in np.unique(indices):
-        size = (np.abs(found[row]) ** normType).sum() ** (1 / normType)
+        size = (np.abs(result[row]) ** normType).sum() ** (1 / normType)
         if size > maxNorm:
-            found[row] *= maxNorm / (size + 1e-7)
-    return found
+            result[row] *= maxNorm / (size + 1e-7)
+    return result
 
 
 @spec("aclnnInplaceCumprod", "input:input", **_ANY, samples=[
@@ -493,12 +495,12 @@ def ring_update(
 def scatter_pa_kv(
     key: Any, value: Any, keyCacheRef: Any, valueCacheRef: Any, slotMapping: Any
 ) -> Any:  # fmt: skip
-    found = []
+    result = []
     for new, cache in ((key, keyCacheRef), (value, valueCacheRef)):
         flat = cache.reshape(-1, *cache.shape[2:]).copy()
         flat[slotMapping] = new
-        found.append(flat.reshape(cache.shape))
-    return tuple(found)
+        result.append(flat.reshape(cache.shape))
+    return tuple(result)
 
 
 @spec("aclnnScatterPaCache", "keyCacheRef:keyCacheRef", family="cache", tolerance="exact",

@@ -42,8 +42,8 @@ def apply_adamw_v2(
              "amsgrad": amsgrad, "maximize": maximize}  # fmt: skip
     # `step` counts the steps taken before this one: no public document says so, kernels do.
     now = step.reshape(())[()] + 1
-    found = adamw(varRef, mRef, vRef, grad, now, maxGradNormOptionalRef, rates)
-    return found if amsgrad else (*found[:3], None)
+    updated = adamw(varRef, mRef, vRef, grad, now, maxGradNormOptionalRef, rates)
+    return updated if amsgrad else (*updated[:3], None)
 
 
 @spec("aclnnFusedAdamw", "paramsRef:paramsRef expAvgsRef:expAvgsRef expAvgSqsRef:expAvgSqsRef",
@@ -59,8 +59,8 @@ def fused_adamw(
     rates = {"lr": lr, "beta1": beta1, "beta2": beta2, "weightDecay": weightDecay, "eps": eps,
              "amsgrad": amsgrad, "maximize": maximize}  # fmt: skip
     rows = zip(paramsRef, expAvgsRef, expAvgSqsRef, grads, stateSteps, strict=True)
-    made = [adamw(p, m, v, g, s.reshape(())[()], None, rates) for p, m, v, g, s in rows]
-    return tuple([row[k] for row in made] for k in range(3))
+    updated = [adamw(p, m, v, g, s.reshape(())[()], None, rates) for p, m, v, g, s in rows]
+    return tuple([row[k] for row in updated] for k in range(3))
 
 
 @spec("aclnnFusedSgd", "paramsRef:paramsRef momentumBufferListOptionalRef:paramsRef",

@@ -151,8 +151,8 @@ def rope_with_cache(
         h = x.reshape(len(x), -1, headSize)
         a, b = np.split(h, 2, -1) if isNeoxStyle else (h[..., 0::2], h[..., 1::2])
         c, d = a * cos - b * sin, b * cos + a * sin
-        found = np.concatenate([c, d], -1) if isNeoxStyle else np.stack([c, d], -1)
-        return found.reshape(x.shape)
+        turned = np.concatenate([c, d], -1) if isNeoxStyle else np.stack([c, d], -1)
+        return turned.reshape(x.shape)
 
     return turn(queryIn), turn(keyIn)
 

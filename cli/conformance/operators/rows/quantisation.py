@@ -167,13 +167,13 @@ def _product(x1: Any, x2: Any, left: bool, right: bool) -> Any:
 
 def _matmul(out: str, **more: Any) -> list[Any]:
     """int8 products with a scale for each column, plain and transposed weight."""
-    found = []
+    products = []
     for trans in (False, True):
         weight = _int8(9, 33) if trans else _int8(33, 9)
         for bias in (None, t(9, dtype="int32", low=-50, high=50)):
-            found.append(take(x1=_int8(5, 33), x2=weight, bias=bias, transposeX1=False,
+            products.append(take(x1=_int8(5, 33), x2=weight, bias=bias, transposeX1=False,
                               transposeX2=trans, **more))  # fmt: skip
-    return found
+    return products
 
 
 def quant_matmul(

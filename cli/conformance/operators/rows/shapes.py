@@ -84,9 +84,9 @@ def slice_v2(self: Any, starts: Any, ends: Any, axes: Any, steps: Any) -> Any:
 def strided_slice_assign(
     varRef: Any, inputValue: Any, begin: Any, end: Any, strides: Any, axesOptional: Any
 ) -> Any:  # fmt: skip
-    found = varRef.copy()
-    found[tuple(slice(*s) for s in zip(begin, end, strides, strict=True))] = inputValue
-    return found
+    result = varRef.copy()
+    result[tuple(slice(*s) for s in zip(begin, end, strides, strict=True))] = inputValue
+    return result
 
 
 @spec("aclnnSplitTensor", "out:self", **_EXACT, samples=[
@@ -121,27 +121,27 @@ def take_flat(self: Any, index: Any) -> Any:
     take(selfRef=t(5, 7), dim=0, index=_i([4, 0, 2]), source=t(3, 7), outRef=t(5, 7)),
     take(selfRef=t(5, 7), dim=1, index=_i([6, 1]), source=t(5, 2), outRef=t(5, 7))])  # fmt: skip
 def index_copy(selfRef: Any, dim: int, index: Any, source: Any) -> Any:
-    found = selfRef.copy()
-    found[(slice(None),) * dim + (index,)] = source
-    return found
+    result = selfRef.copy()
+    result[(slice(None),) * dim + (index,)] = source
+    return result
 
 
 @spec("aclnnIndexFillTensor", "out:self", **{**_EXACT, "family": "index"}, samples=[
     take(self=t(5, 7), dim=d, index=i, value=2.5) for d, i in ((0, (1, 3)), (1, (6, 0)))],
     )  # fmt: skip
 def index_fill(self: Any, dim: int, index: Any, value: float) -> Any:
-    found = self.copy()
-    found[(slice(None),) * dim + (list(index),)] = value
-    return found
+    result = self.copy()
+    result[(slice(None),) * dim + (list(index),)] = value
+    return result
 
 
 @spec("aclnnInplaceFillDiagonal", "selfRef:selfRef", **_EXACT,
       samples=[take(selfRef=t(5, 7), fillValue=2.5, wrap=False),
                take(selfRef=t(7, 3), fillValue=-1.0, wrap=True)])  # fmt: skip
 def fill_diagonal(selfRef: Any, fillValue: float, wrap: bool) -> Any:
-    found = selfRef.copy()
-    np.fill_diagonal(found, fillValue, wrap)
-    return found
+    result = selfRef.copy()
+    np.fill_diagonal(result, fillValue, wrap)
+    return result
 
 
 @spec("aclnnInplaceFillTensor", "selfRef:selfRef", **_EXACT, sparse=True,
@@ -154,21 +154,21 @@ def fill_tensor(selfRef: Any, value: Any) -> Any:
     take(selfRef=t(3, 5), mask=_i((np.arange(15).reshape(3, 5) % 3 == 0).tolist(), "bool"),
          source=t(9))])  # fmt: skip
 def masked_scatter(selfRef: Any, mask: Any, source: Any) -> Any:
-    found = selfRef.copy()
-    found[mask] = source.reshape(-1)[: int(mask.sum())]
-    return found
+    result = selfRef.copy()
+    result[mask] = source.reshape(-1)[: int(mask.sum())]
+    return result
 
 
 @spec("aclnnInplacePut", "selfRef:selfRef", **{**_EXACT, "family": "index"}, samples=[
     take(selfRef=t(3, 5), index=_i([[0, 14], [7, 2]]), source=t(2, 2), accumulate=a)
     for a in (False, True)])  # fmt: skip
 def put(selfRef: Any, index: Any, source: Any, accumulate: bool) -> Any:
-    found = selfRef.copy().reshape(-1)
+    result = selfRef.copy().reshape(-1)
     if accumulate:
-        np.add.at(found, index, source)
+        np.add.at(result, index, source)
     else:
-        found[index] = source
-    return found.reshape(selfRef.shape)
+        result[index] = source
+    return result.reshape(selfRef.shape)
 
 
 @spec("aclnnMaskedSelect", "out:self", **{**_EXACT, "family": "index"}, fixed_layout=True, samples=[
@@ -214,8 +214,8 @@ _EDGES: Final = given([-1.0, 0.0, 0.5, 1.25], "float32")
     take(self=given([[-2.0, 0.0, 0.25], [0.5, 1.25, 9.0]], "float32"), boundaries=_EDGES,
          outInt32=False, right=r) for r in (False, True)])  # fmt: skip
 def bucketize(self: Any, boundaries: Any, outInt32: bool, right: bool) -> Any:
-    found = np.searchsorted(boundaries, self, "right" if right else "left")
-    return np.asarray(found, np.int64)
+    places = np.searchsorted(boundaries, self, "right" if right else "left")
+    return np.asarray(places, np.int64)
 
 
 @spec("aclnnSearchSorted", "out:int64", **_EXACT, samples=[
@@ -333,12 +333,12 @@ spec("aclnnRoundDecimals", "out:self", **_ROUND,
     take(gradOut=t(3, 4, 3), inputSizes=(3, 9), dim=1, size=3, step=2),
     take(gradOut=t(4, 5, 2), inputSizes=(5, 5), dim=0, size=2, step=1)])  # fmt: skip
 def unfold_grad(gradOut: Any, inputSizes: Any, dim: int, size: int, step: int) -> Any:
-    found = np.zeros(inputSizes)
-    lead = np.moveaxis(found, dim, 0)
+    result = np.zeros(inputSizes)
+    lead = np.moveaxis(result, dim, 0)
     flow = np.moveaxis(gradOut, dim, 0)
     for at in range(flow.shape[0]):
         lead[at * step : at * step + size] += np.moveaxis(flow[at], -1, 0)
-    return found
+    return result
 
 
 _UNIQUE: Final = given([[3, 1, 3], [2, 1, 9]], "int64")

@@ -61,10 +61,10 @@ def _output(labels: Sequence[list[str]], arrow: str | None) -> list[str]:
     dots = sorted({x for x in flat if x[0] == "."}, key=lambda x: -int(x[1:]))
     if arrow is None:
         return [*dots, *sorted({x for x in flat if x[0] != "." and flat.count(x) == 1})]
-    found: list[str] = []
+    letters: list[str] = []
     for part in arrow.replace("...", "@"):
-        found += dots if part == "@" else [part]
-    return found
+        letters += dots if part == "@" else [part]
+    return letters
 
 
 def _diagonals(t: Tensor, labels: list[str]) -> tuple[Tensor, list[str]]:
@@ -102,16 +102,16 @@ def _pair(
     # A size of 1 on one side only is broadcast, which a contraction can't do.
     if any(a.shape[la.index(x)] != b.shape[lb.index(x)] for x in shared):
         order = [*la, *(x for x in lb if x not in la)]
-        made = _aligned(a, la, order) * _aligned(b, lb, order)
-        return _sum_out(made, order, keep)
+        product = _aligned(a, la, order) * _aligned(b, lb, order)
+        return _sum_out(product, order, keep)
     rows, columns = [x for x in la if x not in shared], [x for x in lb if x not in shared]
     size = {**dict(zip(la, a.shape, strict=True)), **dict(zip(lb, b.shape, strict=True))}
     left = aten.permute(a, tuple(la.index(x) for x in (*batch, *rows, *inner)))
     right = aten.permute(b, tuple(lb.index(x) for x in (*batch, *inner, *columns)))
     n, m, k, c = (prod(size[x] for x in group) for group in (batch, rows, inner, columns))
-    made = aten.bmm(aten.reshape(left, (n, m, k)), aten.reshape(right, (n, k, c)))
+    product = aten.bmm(aten.reshape(left, (n, m, k)), aten.reshape(right, (n, k, c)))
     order = [*batch, *rows, *columns]
-    return aten.reshape(made, tuple(size[x] for x in order)), order
+    return aten.reshape(product, tuple(size[x] for x in order)), order
 
 
 @composite(
@@ -139,13 +139,13 @@ def einsum(equation: str, operands: Any) -> Any:
         )
     labels = [_letters(s, t.ndim, i) for i, (s, t) in enumerate(zip(specs, tensors, strict=True))]
     wanted = _output(labels, right if "->" in equation else None)
-    t, held = _diagonals(tensors[0], labels[0])
+    t, kept = _diagonals(tensors[0], labels[0])
     for i in range(1, len(tensors)):
         other, theirs = _diagonals(tensors[i], labels[i])
         later = {x for row in labels[i + 1 :] for x in row}
-        t, held = _pair(t, held, other, theirs, set(wanted) | later)
-    t, held = _sum_out(t, held, set(wanted))
-    return aten.permute(t, tuple(held.index(x) for x in wanted))
+        t, kept = _pair(t, kept, other, theirs, set(wanted) | later)
+    t, kept = _sum_out(t, kept, set(wanted))
+    return aten.permute(t, tuple(kept.index(x) for x in wanted))
 
 
 @composite(

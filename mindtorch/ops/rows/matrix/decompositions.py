@@ -156,10 +156,10 @@ def _solve(A: Array, B: Array) -> Array:
 
 
 def _solve_grad_a(grad: Tensor, A: Tensor, B: Tensor, result: Tensor) -> Tensor:
-    found = aten._linalg_solve(_t(A), grad)
+    solved = aten._linalg_solve(_t(A), grad)
     if _is_vector(A, B):
-        found, result = aten.unsqueeze(found, -1), aten.unsqueeze(result, -1)
-    return -(found @ _t(result))
+        solved, result = aten.unsqueeze(solved, -1), aten.unsqueeze(result, -1)
+    return -(solved @ _t(result))
 
 
 op(
@@ -184,8 +184,8 @@ def _cholesky_grad(grad: Any, result: Any) -> Any:
     lower = aten.tril(_t(result) @ grad)
     middle = lower - aten.diag_embed(aten.diagonal(lower, 0, -2, -1)) * 0.5
     inverse = aten.linalg_inv(result)
-    found = _t(inverse) @ middle @ inverse
-    return (found + _t(found)) * 0.5
+    gradient = _t(inverse) @ middle @ inverse
+    return (gradient + _t(gradient)) * 0.5
 
 
 op(
@@ -223,8 +223,8 @@ def _eigh_grad(grads: tuple[Tensor, ...], eigenvalues: Tensor, eigenvectors: Ten
     inner = _t(eigenvectors) @ by_vector / _gaps(eigenvalues)
     off = inner - aten.diag_embed(aten.diagonal(inner, 0, -2, -1))
     inner = off + aten.diag_embed(by_value)
-    found = eigenvectors @ inner @ _t(eigenvectors)
-    return (found + _t(found)) * 0.5
+    gradient = eigenvectors @ inner @ _t(eigenvectors)
+    return (gradient + _t(gradient)) * 0.5
 
 
 op(
@@ -264,13 +264,13 @@ def _svd_grad(
     right = _skew(vh @ by_v) / gaps
     inner = left * row + column * right
     inner = inner + aten.diag_embed(by_s)
-    found = u @ inner
+    gradient = u @ inner
     if A_geom.shape[-2] > k:
-        found = found + _rest(u, by_u) / row
-    found = found @ vh
+        gradient = gradient + _rest(u, by_u) / row
+    gradient = gradient @ vh
     if A_geom.shape[-1] > k:
-        found = found + u @ (_t(_rest(v, by_v)) / column)
-    return found
+        gradient = gradient + u @ (_t(_rest(v, by_v)) / column)
+    return gradient
 
 
 def _skew(t: Any) -> Any:
@@ -305,8 +305,8 @@ def _qr_grad(grads: tuple[Tensor, ...], Q: Tensor, R: Tensor) -> Tensor:
     by_q, by_r = grads
     inner = R @ _t(by_r) - _t(by_q) @ Q
     inner = aten.tril(inner) + _t(aten.tril(inner, -1))
-    found = by_q + Q @ inner
-    return found @ _t(aten.linalg_inv(R))
+    gradient = by_q + Q @ inner
+    return gradient @ _t(aten.linalg_inv(R))
 
 
 op(

@@ -103,14 +103,14 @@ def _fused_rule(product: Callable[..., Any]) -> Callable[..., Any]:
     def infer(
         self: Geometry, a: Geometry, b: Geometry, beta: Number = 1, alpha: int = 1
     ) -> Geometry:
-        found: Geometry = product(a, b)
-        if broadcast(self.shape, found.shape) != found.shape:
+        result: Geometry = product(a, b)
+        if broadcast(self.shape, result.shape) != result.shape:
             raise RuntimeError(
-                f"The expanded size of the tensor ({found.shape[-1]}) must match the existing size"
-                f" ({self.shape[-1]}) at non-singleton dimension {found.ndim - 1}.  Target sizes:"
-                f" {list(found.shape)}.  Tensor sizes: {list(self.shape)}"
+                f"The expanded size of the tensor ({result.shape[-1]}) must match the existing size"
+                f" ({self.shape[-1]}) at non-singleton dimension {result.ndim - 1}.  Target sizes:"
+                f" {list(result.shape)}.  Tensor sizes: {list(self.shape)}"
             )
-        return found
+        return result
 
     return infer
 
@@ -120,9 +120,9 @@ def _scaled(value: Array, by: Number) -> Array:
 
 
 def _fused(self: Array, a: Array, b: Array, beta: Number, alpha: int) -> Array:
-    found = _scaled(np.matmul(a, b), alpha)
+    result = _scaled(np.matmul(a, b), alpha)
     # With beta 0 torch ignores self, NaNs in it too.
-    return found if beta == 0 else found + _scaled(self, beta)
+    return result if beta == 0 else result + _scaled(self, beta)
 
 
 def _times(grad: Any, by: Any) -> Any:
@@ -169,7 +169,7 @@ def _fused_samples(rank: int) -> Callable[..., Any]:
     lead = (2,) * (rank - 2)
 
     def make() -> list[Sample]:
-        found = [
+        samples = [
             Sample((Arg((*lead, 2, 4), d), Arg((*lead, 2, 3), d), Arg((*lead, 3, 4), d)))
             for d in TYPES
         ]
@@ -178,7 +178,7 @@ def _fused_samples(rank: int) -> Callable[..., Any]:
             (Arg((*lead, 2, 4)), Arg((*lead, 2, 3)), Arg((*lead, 3, 4))),
             {"beta": 0.5, "alpha": 2},
         )
-        return [*found, bias, scaled]
+        return [*samples, bias, scaled]
 
     return make
 

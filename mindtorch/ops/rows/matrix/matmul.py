@@ -65,8 +65,8 @@ def _grad_self(grad: Tensor, self_geom: Geometry, other: Tensor) -> Tensor:
         return aten.unsqueeze(grad, -1) * aten.conj_of(other)
     if self_geom.ndim == 1:
         grad = aten.unsqueeze(grad, -2)
-        found = grad @ _mt(other)
-        return aten.sum_to_size(found, (1, *self_geom.shape)).reshape(self_geom.shape)
+        product = grad @ _mt(other)
+        return aten.sum_to_size(product, (1, *self_geom.shape)).reshape(self_geom.shape)
     return grad @ _mt(other)
 
 
@@ -76,8 +76,8 @@ def _grad_other(grad: Tensor, self: Tensor, other_geom: Geometry) -> Tensor:
     if self.ndim == 1:
         return aten.unsqueeze(aten.conj_of(self), -1) * aten.unsqueeze(grad, -2)
     if other_geom.ndim == 1:
-        found = _mt(self) @ aten.unsqueeze(grad, -1)
-        return aten.sum_to_size(found, (*other_geom.shape, 1)).reshape(other_geom.shape)
+        product = _mt(self) @ aten.unsqueeze(grad, -1)
+        return aten.sum_to_size(product, (*other_geom.shape, 1)).reshape(other_geom.shape)
     return _mt(self) @ grad
 
 
@@ -88,10 +88,10 @@ def _mt(t: Tensor) -> Tensor:
 def samples() -> list[Sample]:
     shapes = [((2, 3), (3, 4)), ((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2)),
               ((2, 2, 3), (2, 3, 4)), ((5, 1, 2, 3), (2, 3, 2)), ((2, 0), (0, 3))]  # fmt: skip
-    found = [Sample((Arg(a), Arg(b, high=2.5))) for a, b in shapes]
+    samples = [Sample((Arg(a), Arg(b, high=2.5))) for a, b in shapes]
     types = ("float64", "float16", "bfloat16")
-    found += [Sample((Arg((2, 3), d), Arg((3, 4), d, high=2.5))) for d in types]
-    return [*found, Sample((Arg((2, 3)), Arg((2, 3))), error=True)]
+    samples += [Sample((Arg((2, 3), d), Arg((3, 4), d, high=2.5))) for d in types]
+    return [*samples, Sample((Arg((2, 3)), Arg((2, 3))), error=True)]
 
 
 op(

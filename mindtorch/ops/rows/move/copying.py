@@ -78,8 +78,8 @@ op(
 def _to_copy(
     self: Geometry, dtype: Dtype | None, device: Device, memory_format: str | None = None
 ) -> Geometry:
-    made = preserved(self, dtype) if memory_format is None else self.fresh(dtype=dtype)
-    return made if device is None else made.on(device)
+    geom = preserved(self, dtype) if memory_format is None else self.fresh(dtype=dtype)
+    return geom if device is None else geom.on(device)
 
 
 _to_copy.crosses_devices = True  # type: ignore[attr-defined]

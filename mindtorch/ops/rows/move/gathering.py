@@ -88,27 +88,27 @@ def _scatter_infer(
 
 
 def _write(self: Any, dim: int, index: Any, src: Any, how: Any) -> Any:
-    made = self.copy()
+    result = self.copy()
     if not index.size:
-        return made
+        return result
     if not self.ndim:
-        made, index = made.reshape(1), index.reshape(1)
+        result, index = result.reshape(1), index.reshape(1)
         src = np.reshape(src, 1)
-    where = _grid(checked(index, made.shape[dim], dim), dim)
+    where = _grid(checked(index, result.shape[dim], dim), dim)
     values = src if np.ndim(src) == 0 else src[tuple(slice(n) for n in index.shape)]
-    how(made, where, values)
-    return made.reshape(self.shape)
+    how(result, where, values)
+    return result.reshape(self.shape)
 
 
-def _set(made: Any, where: Any, values: Any) -> None:
-    made[where] = values
+def _set(result: Any, where: Any, values: Any) -> None:
+    result[where] = values
 
 
-def _wide_add(made: Any, where: Any, values: Any) -> None:
-    if made.dtype == bool:
-        np.logical_or.at(made, where, values)
+def _wide_add(result: Any, where: Any, values: Any) -> None:
+    if result.dtype == bool:
+        np.logical_or.at(result, where, values)
     else:
-        np.add.at(made, where, values)
+        np.add.at(result, where, values)
 
 
 # aclnnScatter document: reduce 0 replaces, 1 adds, 2 multiplies.
@@ -261,11 +261,11 @@ op(
 
 
 def _along(self: Any, dim: int, index: Any, source: Any, how: Any) -> Any:
-    made = self.copy()
+    result = self.copy()
     where = [slice(None)] * max(self.ndim, 1)
     where[dim] = checked(index.reshape(-1), self.shape[dim], dim)
-    how(made, tuple(where), source)
-    return made
+    how(result, tuple(where), source)
+    return result
 
 
 def _index_rule(name: str) -> Any:

@@ -130,9 +130,9 @@ def _write(self: Array, indices: Any, values: Array, accumulate: bool) -> None:
 
 
 def _index_put_copy(self: Array, indices: Any, values: Array, accumulate: bool) -> Array:
-    made = self.copy(order="C")
-    _write(made, indices, values, accumulate)
-    return made
+    result = self.copy(order="C")
+    _write(result, indices, values, accumulate)
+    return result
 
 
 def _put_grad_self(grad: Tensor, indices: Any, values_geom: Geometry, accumulate: bool) -> Tensor:

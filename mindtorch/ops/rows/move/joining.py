@@ -61,15 +61,15 @@ def _cat(tensors: Any, dim: int, *, out: Geometry) -> Array:
 
 
 def _cat_grad(grad: Tensor, tensors_geom: tuple[Geometry, ...], dim: int) -> tuple[Tensor, ...]:
-    found, start = [], 0
+    parts, start = [], 0
     for g in tensors_geom:
         if g.shape == (0,):
-            found.append(aten.zeros((0,), dtype=grad.dtype, device=grad.device))
+            parts.append(aten.zeros((0,), dtype=grad.dtype, device=grad.device))
             continue
         size = g.shape[dim]
-        found.append(aten.narrow(grad, dim, start, size))
+        parts.append(aten.narrow(grad, dim, start, size))
         start += size
-    return tuple(found)
+    return tuple(parts)
 
 
 op(

@@ -33,10 +33,10 @@ def activation(
     surface: str = "none",
 ) -> None:
     """A row of one tensor and its settings, in floating types."""
-    made = unary(-4.0, 4.0, FLOATS)
+    drawn = unary(-4.0, 4.0, FLOATS)
 
     def samples() -> list[Sample]:
-        return [*made(), *(Sample((Arg((3, 4), low=-4.0, high=4.0), *s)) for s in settings)]
+        return [*drawn(), *(Sample((Arg((3, 4), low=-4.0, high=4.0), *s)) for s in settings)]
 
     op(
         text,

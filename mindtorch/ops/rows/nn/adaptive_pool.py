@@ -26,10 +26,10 @@ def _ranges(size: int, out: int) -> list[tuple[int, int]]:
 
 def _averages(size: int, out: int, dtype: Dtype | None) -> Array:
     """A matrix [out, size] that takes the mean of each range."""
-    made = np.zeros((out, size), dtype)
+    weights = np.zeros((out, size), dtype)
     for i, (start, end) in enumerate(_ranges(size, out)):
-        made[i, start:end] = 1.0 / (end - start)
-    return made
+        weights[i, start:end] = 1.0 / (end - start)
+    return weights
 
 
 def _adaptive_rule(n: int, name: str) -> Callable[..., Any]:
@@ -85,8 +85,8 @@ def _adaptive_samples(n: int) -> Callable[..., Any]:
 
     def make() -> list[Sample]:
         sizes = ((2, 3), (5, 1), (1, 1)) if n == 2 else ((2, 3, 1), (1, 1, 1))
-        found = [Sample((Arg(shape, "float64"), size)) for size in sizes]
-        return [*found, Sample((Arg(shape[1:], "float32"), sizes[0]))]
+        samples = [Sample((Arg(shape, "float64"), size)) for size in sizes]
+        return [*samples, Sample((Arg(shape[1:], "float32"), sizes[0]))]
 
     return make
 
@@ -153,8 +153,8 @@ def adaptive_max_pool(n: int, aclnn: Any) -> None:
     rule = _adaptive_rule(n, f"adaptive_max_pool{n}d")
 
     def infer(self: Geometry, output_size: Sizes) -> tuple[Geometry, Geometry]:
-        found = rule(self, output_size)
-        return found, found.fresh(dtype=dt.int64)
+        geoms = rule(self, output_size)
+        return geoms, geoms.fresh(dtype=dt.int64)
 
     op(
         f"adaptive_max_pool{n}d(Tensor self, int[{n}] output_size) -> (Tensor out, Tensor indices)",

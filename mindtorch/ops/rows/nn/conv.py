@@ -68,13 +68,13 @@ def _rule(
     _check(input, weight, bias, transposed, groups)
     kernel, space = weight.shape[2:], input.shape[2:]
     if transposed:
-        found = tuple(
+        spatial = tuple(
             (n - 1) * s - 2 * p + d * (k - 1) + extra + 1
             for n, k, s, p, d, extra in zip(
                 space, kernel, stride, padding, dilation, output_padding, strict=True
             )
         )
-        return input.fresh((input.shape[0], weight.shape[1] * groups, *found))
+        return input.fresh((input.shape[0], weight.shape[1] * groups, *spatial))
     padded = [n + 2 * p for n, p in zip(space, padding, strict=True)]
     if any(n < d * (k - 1) + 1 for n, k, d in zip(padded, kernel, dilation, strict=True)):
         reach = [d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True)]
@@ -82,11 +82,11 @@ def _rule(
             f"Calculated padded input size per channel: ({_by(padded)}). Kernel size: "
             f"({_by(reach)}). Kernel size can't be greater than actual input size"
         )
-    found = tuple(
+    spatial = tuple(
         _space(n, k, s, p, d)
         for n, k, s, p, d in zip(space, kernel, stride, padding, dilation, strict=True)
     )
-    return input.fresh((input.shape[0], weight.shape[0], *found))
+    return input.fresh((input.shape[0], weight.shape[0], *spatial))
 
 
 def _by(sizes: Any) -> str:
@@ -136,8 +136,8 @@ def _forward(
     for g in range(groups):
         part = seen[:, g * per_in : (g + 1) * per_in]
         rows = weight[g * per_out : (g + 1) * per_out]
-        found = np.tensordot(part, rows, axes)
-        result[:, g * per_out : (g + 1) * per_out] = np.moveaxis(found, -1, 1)
+        product = np.tensordot(part, rows, axes)
+        result[:, g * per_out : (g + 1) * per_out] = np.moveaxis(product, -1, 1)
     return result
 
 
@@ -175,10 +175,10 @@ def _backward(
     for g in range(groups):
         part = x[:, g * per_in : (g + 1) * per_in]
         rows = weight[g * per_in : (g + 1) * per_in]
-        found = np.tensordot(part, rows, ((1,), (0,)))  # [N, *in, O, *k]
-        found = np.moveaxis(found, 1 + n, 1)
+        product = np.tensordot(part, rows, ((1,), (0,)))  # [N, *in, O, *k]
+        product = np.moveaxis(product, 1 + n, 1)
         result[:, g * per_out : (g + 1) * per_out] = scatter_windows(
-            found, stride, padding, dilation, kernel, out
+            product, stride, padding, dilation, kernel, out
         )
     return result
 
@@ -197,10 +197,10 @@ def _convolution(
     out: Geometry,
 ) -> Array:
     run = _backward if transposed else _forward
-    found = run(input, weight, stride, padding, dilation, groups, out.shape[2:])
+    result = run(input, weight, stride, padding, dilation, groups, out.shape[2:])
     if bias is not None:
-        found += bias.reshape((1, -1, *([1] * (found.ndim - 2))))
-    return found
+        result += bias.reshape((1, -1, *([1] * (result.ndim - 2))))
+    return result
 
 
 def _by_input(

@@ -79,11 +79,11 @@ def _embedding_backward(
 
 
 def _embedding_back_back(grad: Tensor, indices: Tensor, padding_idx: int) -> Tensor:
-    found = aten.embedding(grad, indices, padding_idx, False, False)
+    rows = aten.embedding(grad, indices, padding_idx, False, False)
     if padding_idx < 0:
-        return found
+        return rows
     hidden = aten.unsqueeze(indices == padding_idx, -1)
-    return aten.masked_fill(found, hidden, 0)
+    return aten.masked_fill(rows, hidden, 0)
 
 
 op(

@@ -58,8 +58,8 @@ def _nll(
     total = weights.sum(dtype=self.dtype)
     if reduction == NONE:
         return losses.reshape(self.shape[:-1]), np.zeros((), self.dtype)
-    found = losses.sum(dtype=self.dtype)
-    return np.asarray(found / total if reduction == MEAN else found), np.asarray(total)
+    loss_sum = losses.sum(dtype=self.dtype)
+    return np.asarray(loss_sum / total if reduction == MEAN else loss_sum), np.asarray(total)
 
 
 def _check_labels(labels: Array, classes: int) -> None:
@@ -90,10 +90,10 @@ def _ones(self: Tensor) -> Tensor:
 def _nll_samples() -> list[Sample]:
     x, y = Arg((4, 3), "float64"), Arg((4,), "int64", values=(0, 2, 1, 2))
     weight = Arg((3,), "float64", 0.5, 2.0, grad=False)
-    found = [Sample((x, y, None, reduction, -100)) for reduction in (NONE, MEAN, SUM)]
-    found += [Sample((x, y, weight, reduction, 2)) for reduction in (NONE, MEAN, SUM)]
-    found += [Sample((Arg((4, 3), d), y, None, MEAN, -100)) for d in ("float32",)]
-    return [*found, Sample((Arg((3,)), Arg((), "int64", values=1), None, MEAN, -100))]
+    samples = [Sample((x, y, None, reduction, -100)) for reduction in (NONE, MEAN, SUM)]
+    samples += [Sample((x, y, weight, reduction, 2)) for reduction in (NONE, MEAN, SUM)]
+    samples += [Sample((Arg((4, 3), d), y, None, MEAN, -100)) for d in ("float32",)]
+    return [*samples, Sample((Arg((3,)), Arg((), "int64", values=1), None, MEAN, -100))]
 
 
 op(
@@ -162,8 +162,8 @@ def _nll_backward(
 
 def _pick(grad: Any, target: Any, weight: Any, reduction: int, ignore: int, total: Any) -> Any:
     """The adjoint of nll_loss_backward: nll_loss itself, on fixed weights."""
-    found = aten.nll_loss_forward(grad, target, weight, NONE if reduction == NONE else SUM, ignore)
-    return found[0] / total if reduction == MEAN else found[0]
+    picked = aten.nll_loss_forward(grad, target, weight, NONE if reduction == NONE else SUM, ignore)
+    return picked[0] / total if reduction == MEAN else picked[0]
 
 
 _BACKWARD = (

@@ -81,14 +81,14 @@ def _back_through(
 ) -> Tensor:
     """Gradient by the input, from those of the standardized values and of the statistics."""
     spread = normal * _mean(g * normal, dims)
-    found = (g - _mean(g, dims) - spread) * rstd
+    gradient = (g - _mean(g, dims) - spread) * rstd
     share = 1.0 / max(prod(normal.shape[d] for d in dims), 1)
     if grad_mean is not None:
-        found = found + aten.reshape(grad_mean, rstd.shape) * share
+        gradient = gradient + aten.reshape(grad_mean, rstd.shape) * share
     if grad_rstd is not None:
         slope = rstd * rstd * normal * -share
-        found = found + slope * aten.reshape(grad_rstd, rstd.shape)
-    return found
+        gradient = gradient + slope * aten.reshape(grad_rstd, rstd.shape)
+    return gradient
 
 
 def _or_zeros(grad: Tensor, like: Tensor) -> Tensor:
@@ -111,16 +111,16 @@ def _layer_norm_grad(
     dims, over = tuple(range(lead, input.ndim)), tuple(range(lead))
     x, g = _wide(input), _or_zeros(grad_out, input)
     normal, rstd = _standardized(x, dims, eps)
-    found: list[Any] = [None, None, None]
+    grads: list[Any] = [None, None, None]
     if needs[0]:
         scaled = g if weight is None else g * weight
-        found[0] = _back_through(scaled, normal, rstd, dims, grad_mean, grad_rstd)
+        grads[0] = _back_through(scaled, normal, rstd, dims, grad_mean, grad_rstd)
     if needs[1]:
         both = g * normal
-        found[1] = aten.sum(both, over) if over else both
+        grads[1] = aten.sum(both, over) if over else both
     if needs[2]:
-        found[2] = aten.sum(g, over) if over else g
-    return tuple(found)
+        grads[2] = aten.sum(g, over) if over else g
+    return tuple(grads)
 
 
 def _layer_norm_oracle(torch: Any) -> Any:
@@ -215,19 +215,19 @@ def _group_norm_grad(
     shape, over = input.shape, (0, *range(2, input.ndim))
     x, g = _wide(input), _or_zeros(grad_out, input)
     normal, rstd = _standardized(aten.reshape(x, (N, group, -1)), (2,), eps)
-    found: list[Any] = [None, None, None]
+    grads: list[Any] = [None, None, None]
     if needs[0]:
         scaled = g
         if weight is not None:
             scaled = g * aten.reshape(weight, (1, -1, *[1] * (input.ndim - 2)))
         flat = aten.reshape(scaled, (N, group, -1))
         back = _back_through(flat, normal, rstd, (2,), grad_mean, grad_rstd)
-        found[0] = aten.reshape(back, shape)
+        grads[0] = aten.reshape(back, shape)
     if needs[1]:
-        found[1] = aten.sum(g * aten.reshape(normal, shape), over)
+        grads[1] = aten.sum(g * aten.reshape(normal, shape), over)
     if needs[2]:
-        found[2] = aten.sum(g, over)
-    return tuple(found)
+        grads[2] = aten.sum(g, over)
+    return tuple(grads)
 
 
 op(
@@ -299,18 +299,18 @@ def _batch_norm_grad(
     else:
         rstd = aten.reshape(aten.rsqrt(running_var + eps), spread)
         normal = (x - aten.reshape(running_mean, spread)) * rstd
-    found: list[Any] = [None, None, None]
+    grads: list[Any] = [None, None, None]
     if needs[0]:
         scaled = g if weight is None else g * aten.reshape(weight, spread)
         if training:
-            found[0] = _back_through(scaled, normal, rstd, over, grad_mean, grad_rstd)
+            grads[0] = _back_through(scaled, normal, rstd, over, grad_mean, grad_rstd)
         else:
-            found[0] = scaled * rstd
+            grads[0] = scaled * rstd
     if needs[1]:
-        found[1] = aten.sum(g * normal, over)
+        grads[1] = aten.sum(g * normal, over)
     if needs[2]:
-        found[2] = aten.sum(g, over)
-    return tuple(found)
+        grads[2] = aten.sum(g, over)
+    return tuple(grads)
 
 
 def _batch_norm_oracle(torch: Any) -> Any:

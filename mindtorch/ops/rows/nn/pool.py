@@ -27,9 +27,9 @@ def expanded(value: Sizes, n: int, default: Sizes = ()) -> Sizes:
 
 def _extent(size: int, k: int, s: int, p: int, d: int, ceil_mode: bool) -> int:
     span = size + 2 * p - d * (k - 1) - 1
-    found = (-(-span // s) if ceil_mode else span // s) + 1
+    extent = (-(-span // s) if ceil_mode else span // s) + 1
     # The last window has to start inside the input or its left padding.
-    return found - 1 if ceil_mode and (found - 1) * s >= size + p else found
+    return extent - 1 if ceil_mode and (extent - 1) * s >= size + p else extent
 
 
 def _pooled(
@@ -49,18 +49,20 @@ def _pooled(
                 "pad should be at most half of effective kernel size, but got "
                 f"pad={p}, kernel_size={k} and dilation={dilation[0]}"
             )
-    found = tuple(
+    out_sizes = tuple(
         _extent(*sizes, ceil_mode)
         for sizes in zip(self.shape[-n:], kernel, stride, padding, dilation, strict=True)
     )
-    if any(size < 1 for size in found):
+    if any(size < 1 for size in out_sizes):
         channels = self.shape[-n - 1]
-        given, made = ("x".join(map(str, (channels, *s))) for s in (self.shape[-n:], found))
+        in_text, out_text = (
+            "x".join(map(str, (channels, *s))) for s in (self.shape[-n:], out_sizes)
+        )
         raise RuntimeError(
-            f"Given input size: ({given}). Calculated output size: ({made}). "
+            f"Given input size: ({in_text}). Calculated output size: ({out_text}). "
             "Output size is too small"
         )
-    return (*self.shape[:-n], *found)
+    return (*self.shape[:-n], *out_sizes)
 
 
 def _batched(x: Array, n: int) -> Array:
@@ -158,8 +160,8 @@ def _unpooled(grad: Tensor, indices: Tensor, shape: Sizes, n: int) -> Tensor:
     zeros = aten.zeros((*lead, area), dtype=grad.dtype, device=grad.device)
     flat = (*lead, -1)
     where = aten.reshape(indices, flat)
-    found = aten.scatter_add(zeros, -1, where, aten.reshape(grad, flat))
-    return aten.reshape(found, shape)
+    spread = aten.scatter_add(zeros, -1, where, aten.reshape(grad, flat))
+    return aten.reshape(spread, shape)
 
 
 def max_grad(n: int) -> Callable[..., Any]:
@@ -173,10 +175,10 @@ def _max_samples(n: int) -> Callable[..., Any]:
     shape = (2, 3, 5, 6) if n == 2 else (1, 2, 4, 5, 4)
 
     def make() -> list[Sample]:
-        found = [Sample((Arg(shape, d), (2,))) for d in ("float32", "float64", "float16")]
+        samples = [Sample((Arg(shape, d), (2,))) for d in ("float32", "float64", "float16")]
         rest = ((3,) * n, (2,) * n, (1,) * n, (1,) * n)
-        found += [Sample((Arg(shape, "float64"), *rest, mode)) for mode in (False, True)]
-        return [*found, Sample((Arg(shape[1:], "float64"), (2,) * n, (1,) * n, (0,), (2,)))]
+        samples += [Sample((Arg(shape, "float64"), *rest, mode)) for mode in (False, True)]
+        return [*samples, Sample((Arg(shape[1:], "float64"), (2,) * n, (1,) * n, (0,), (2,)))]
 
     return make
 
@@ -323,13 +325,13 @@ def _avg_samples(n: int) -> Callable[..., Any]:
 
     def make() -> list[Sample]:
         plain = (two, (), (0,), False, True, None)
-        found = [Sample((Arg(shape, d), *plain)) for d in ("float32", "float64")]
-        found += [
+        samples = [Sample((Arg(shape, d), *plain)) for d in ("float32", "float64")]
+        samples += [
             Sample((Arg(shape, "float64"), three, two, one, mode, include, override))
             for mode in (False, True)
             for include, override in ((True, None), (False, None), (True, 5))
         ]
-        return [*found, Sample((Arg(shape[1:], "float64"), two, one, (0,), False, True, None))]
+        return [*samples, Sample((Arg(shape[1:], "float64"), two, one, (0,), False, True, None))]
 
     return make
 

@@ -37,15 +37,15 @@ def _pad_rule(self: Geometry, pad: Sizes, value: Number = 0) -> Geometry:
 
 
 def _pad(self: Array, pad: Sizes, value: Number, *, out: Geometry) -> Array:
-    made = np.full(out.shape, value, self.dtype)
+    padded = np.full(out.shape, value, self.dtype)
     source, target = [slice(None)] * self.ndim, [slice(None)] * self.ndim
     for i in range(len(pad) // 2):
         at, left, right = self.ndim - 1 - i, pad[2 * i], pad[2 * i + 1]
         size = self.shape[at]
         source[at] = slice(max(-left, 0), size - max(-right, 0))
         target[at] = slice(max(left, 0), out.shape[at] - max(right, 0))
-    made[tuple(target)] = self[tuple(source)]
-    return made
+    padded[tuple(target)] = self[tuple(source)]
+    return padded
 
 
 op(

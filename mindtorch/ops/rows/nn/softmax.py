@@ -46,9 +46,9 @@ def _log_softmax(x: Array, dim: int, half_to_float: bool) -> Array:
 
 def _samples() -> list[Sample]:
     types = ("float32", "float64", "float16", "bfloat16")
-    found = [Sample((Arg((3, 4), d, -4, 4), 1, False)) for d in types]
-    found += [Sample((Arg((2, 3, 4)), dim, False)) for dim in (0, 1, -1)]
-    return [*found, Sample((Arg(()), 0, False)), Sample((Arg((2, 0)), 1, False))]
+    samples = [Sample((Arg((3, 4), d, -4, 4), 1, False)) for d in types]
+    samples += [Sample((Arg((2, 3, 4)), dim, False)) for dim in (0, 1, -1)]
+    return [*samples, Sample((Arg(()), 0, False)), Sample((Arg((2, 0)), 1, False))]
 
 
 op(

@@ -22,13 +22,13 @@ from ...spec import aten, call, composite, op, scalar
 def _int_power(self: Any, exponent: Any) -> Any:
     negative = exponent < 0
     with_zero = np.where(negative, 0, exponent)
-    found = np.power(self, with_zero.astype(self.dtype))
+    power = np.power(self, with_zero.astype(self.dtype))
     if not np.any(negative):
-        return found
+        return power
     # An integer to a negative power: only 1 and -1 are not zero, as in torch.
     sign = np.where(exponent % 2 == 0, 1, self)
     small = np.where(self == 1, 1, np.where(self == -1, sign, 0))
-    return np.where(negative, small, found).astype(self.dtype)
+    return np.where(negative, small, power).astype(self.dtype)
 
 
 def _pow(self: Array, exponent: Array) -> Array:
@@ -61,11 +61,11 @@ def _pow_grad_exponent(grad: Any, self: Any, exponent: Any, result: Any) -> Any:
 
 
 def _pow_samples() -> list[Sample]:
-    found = [Sample((Arg((3, 4), d, 0.3, 2), Arg((3, 4), d, -1, 2))) for d in FLOATS]
-    found += [Sample((Arg((3, 4), d), e)) for d in ("float32", "float64") for e in (2, 3, 0, 1)]
-    found += [Sample((Arg((2, 3), "float32", 0.3, 2), e)) for e in (0.5, -0.5, -1, 2.5)]
-    found += [Sample((Arg((4,), "int64", -3, 3), 3)), Sample((Arg((2, 3), "int32", 1, 3), 2.0))]
-    return [*found, Sample((Arg((2, 1), "float32", 0.3, 2), Arg((3,), "float32", -1, 2)))]
+    samples = [Sample((Arg((3, 4), d, 0.3, 2), Arg((3, 4), d, -1, 2))) for d in FLOATS]
+    samples += [Sample((Arg((3, 4), d), e)) for d in ("float32", "float64") for e in (2, 3, 0, 1)]
+    samples += [Sample((Arg((2, 3), "float32", 0.3, 2), e)) for e in (0.5, -0.5, -1, 2.5)]
+    samples += [Sample((Arg((4,), "int64", -3, 3), 3)), Sample((Arg((2, 3), "int32", 1, 3), 2.0))]
+    return [*samples, Sample((Arg((2, 1), "float32", 0.3, 2), Arg((3,), "float32", -1, 2)))]
 
 
 op(
@@ -164,9 +164,11 @@ def _floor_divide(self: Array, other: Array) -> Array:
 
 
 def _quotient_samples() -> list[Sample]:
-    found = [Sample((Arg((3, 4), d, -5, 5), Arg((3, 4), d, 1, 3))) for d in ("float32", "float64")]
-    found += [Sample((Arg((3, 4), d, 1, 9), Arg((4,), d, 1, 3))) for d in ("int64", "int8")]
-    return [*found, Sample((Arg((2, 3), "float32", -5, 5), 1.5)),
+    samples = [
+        Sample((Arg((3, 4), d, -5, 5), Arg((3, 4), d, 1, 3))) for d in ("float32", "float64")
+    ]
+    samples += [Sample((Arg((3, 4), d, 1, 9), Arg((4,), d, 1, 3))) for d in ("int64", "int8")]
+    return [*samples, Sample((Arg((2, 3), "float32", -5, 5), 1.5)),
             Sample((Arg((2, 3), "int64", -5, 5), -2))]  # fmt: skip
 
 
@@ -248,8 +250,8 @@ class _Rounded(Pointwise):
                 "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found"
                 f" '{args[2]}'"
             )
-        found = super().common(args)
-        return get_default_dtype() if args[2] is None and found.category < FLOAT else found
+        dtype = super().common(args)
+        return get_default_dtype() if args[2] is None and dtype.category < FLOAT else dtype
 
 
 op(

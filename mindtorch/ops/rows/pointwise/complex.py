@@ -95,8 +95,8 @@ def pointwise_complex(real: Geometry, imag: Geometry) -> Geometry:
         )
     rule = pointwise()
     rule.bind((0, 1))
-    made = rule(real, imag)
-    return made.fresh(made.shape, made.dtype.to_complex(), made.strides)
+    infer = rule(real, imag)
+    return infer.fresh(infer.shape, infer.dtype.to_complex(), infer.strides)
 
 
 def _part(number: int) -> Callable[..., Any]:

@@ -18,9 +18,9 @@ from ...spec import aten, call, composite, op, scalar
 
 def _where_samples() -> list[Sample]:
     mask = Arg((3, 4), "bool")
-    found = [Sample((mask, Arg((3, 4), d), Arg((4,), d))) for d in (*FLOATS, "int64", "bool")]
-    found += [Sample((mask, Arg((3, 1)), 2.5)), Sample((mask, 0, Arg((4,), "float64")))]
-    return [*found, Sample((Arg((), "bool"), Arg((2,), "int32"), Arg((2,))))]
+    samples = [Sample((mask, Arg((3, 4), d), Arg((4,), d))) for d in (*FLOATS, "int64", "bool")]
+    samples += [Sample((mask, Arg((3, 1)), 2.5)), Sample((mask, 0, Arg((4,), "float64")))]
+    return [*samples, Sample((Arg((), "bool"), Arg((2,), "int32"), Arg((2,))))]
 
 
 op(
@@ -109,8 +109,8 @@ def _inside(self: Any, low: Any, high: Any) -> Any:
     mask = None
     for bound, test in ((low, aten.ge), (high, aten.le)):
         if bound is not None:
-            held = test(self, bound)
-            mask = held if mask is None else aten.logical_and(mask, held)
+            inside = test(self, bound)
+            mask = inside if mask is None else aten.logical_and(mask, inside)
     return mask
 
 
@@ -156,7 +156,12 @@ def _compute(out: Geometry) -> Any:
 
 
 def _bound_row(
-    name: str, bound: str, cpu: Any, aclnn: str, held: Callable[..., Any], bent: Callable[..., Any]
+    name: str,
+    bound: str,
+    cpu: Any,
+    aclnn: str,
+    inside: Callable[..., Any],
+    bent: Callable[..., Any],
 ) -> None:
     """A bound from one side: a tensor, or a number."""
     op(
@@ -164,7 +169,7 @@ def _bound_row(
         infer=pointwise(),
         cpu=cpu,
         aclnn=call(aclnn, "self", bound, "out"),
-        grad={"self": held, bound: bent},
+        grad={"self": inside, bound: bent},
         samples=lambda: [Sample((Arg((3, 4), d), Arg((4,), d))) for d in ("float32", "int64")],
         oracle=lambda torch: getattr(torch, name),
         tolerance="exact",
@@ -234,11 +239,11 @@ class _Division(Pointwise):
 
 
 def _fused_samples() -> list[Sample]:
-    found = [
+    samples = [
         Sample((Arg((3, 4), d), Arg((3, 4), d), Arg((4,), d, 0.5, 2)), {"value": 0.5})
         for d in ("float32", "float64", "float16")
     ]
-    return [*found, Sample((Arg((3, 1)), Arg((4,)), Arg((3, 4), "float32", 0.5, 2)))]
+    return [*samples, Sample((Arg((3, 1)), Arg((4,)), Arg((3, 4), "float32", 0.5, 2)))]
 
 
 op(

@@ -29,10 +29,10 @@ def special(name: str) -> Callable[..., Any]:
 
 
 def _lgamma(x: Array) -> Array:
-    found = special("gammaln")(x)
+    result = special("gammaln")(x)
     # Near zero it is -log|x|, which overflows nowhere; the library gives infinity for subnormals.
-    found = np.where((x != 0) & (np.abs(x) < 1e-30), -np.log(np.abs(x)), found)
-    return np.where(np.isinf(x), np.inf, found).astype(found.dtype)
+    result = np.where((x != 0) & (np.abs(x) < 1e-30), -np.log(np.abs(x)), result)
+    return np.where(np.isinf(x), np.inf, result).astype(result.dtype)
 
 
 def _c(value: Tensor) -> Tensor:

@@ -331,13 +331,13 @@ op(
 
 def _masked_scatter(self: Array, mask: Array, source: Array) -> Array:
     shape = np.broadcast_shapes(self.shape, mask.shape)
-    made = np.broadcast_to(self, shape).copy()
+    result = np.broadcast_to(self, shape).copy()
     wanted = np.broadcast_to(mask, shape)
     count = int(wanted.sum())
     if count > source.size:
         raise RuntimeError("masked_scatter: expected self to have enough elements in source")
-    made[wanted] = source.reshape(-1)[:count]
-    return made
+    result[wanted] = source.reshape(-1)[:count]
+    return result
 
 
 def _masked_scatter_device(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:

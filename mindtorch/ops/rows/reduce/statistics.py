@@ -34,11 +34,11 @@ def _float_only(name: str) -> Callable[..., Any]:
         keepdim: bool = False,
         dtype: Dtype | None = None,
     ) -> Geometry:
-        found = dtype or self.dtype
-        if found.category < dt.FLOAT:
+        dtype_out = dtype or self.dtype
+        if dtype_out.category < dt.FLOAT:
             raise RuntimeError(
                 f"{name}(): could not infer output dtype. Input dtype must be either a floating"
-                f" point or complex dtype. Got: {found.legacy}"
+                f" point or complex dtype. Got: {dtype_out.legacy}"
             )
         return rule(self, dim, keepdim, dtype)
 
@@ -49,9 +49,9 @@ def _mean(
     self: Array, dim: tuple[int, ...] | None, keepdim: bool, dtype: Dtype | None, *, out: Geometry
 ) -> Array:
     wide = np.dtype(np.float32) if out.dtype.itemsize == 2 else out.dtype.np
-    found = _np_axes(dim, self)
-    count = product(self.shape[d] for d in found)
-    return self.sum(found, wide, keepdims=keepdim) / wide.type(count)
+    axes = _np_axes(dim, self)
+    count = product(self.shape[d] for d in axes)
+    return self.sum(axes, wide, keepdims=keepdim) / wide.type(count)
 
 
 def _count(geom: Geometry, dim: tuple[int, ...] | None) -> int:
@@ -302,11 +302,11 @@ _truth("any", np.any, "aclnnAny")
 
 
 def _variance(self: Array, dim: tuple[int, ...] | None, correction: int, keepdim: bool) -> Array:
-    found = _np_axes(dim, self)
-    count = product(self.shape[d] for d in found)
+    axes = _np_axes(dim, self)
+    count = product(self.shape[d] for d in axes)
     wide = np.complex128 if self.dtype.kind == "c" else np.float64
-    mean = self.mean(axis=found, keepdims=True, dtype=wide)
-    spread = (np.abs(self - mean) ** 2).sum(axis=found, keepdims=keepdim)
+    mean = self.mean(axis=axes, keepdims=True, dtype=wide)
+    spread = (np.abs(self - mean) ** 2).sum(axis=axes, keepdims=keepdim)
     return spread / max(count - correction, 0)
 
 
@@ -334,8 +334,8 @@ def _std_grad(grad: Any, self: Any, result: Any, dim: Any, correction: Any, keep
 
 
 def _var_samples() -> list[Sample]:
-    found = [Sample((Arg((3, 4), d), 1)) for d in ("float32", "float64", "float16")]
-    return [*found, Sample((Arg((2, 3, 4)), (0, 2)), {"keepdim": True}),
+    samples = [Sample((Arg((3, 4), d), 1)) for d in ("float32", "float64", "float16")]
+    return [*samples, Sample((Arg((2, 3, 4)), (0, 2)), {"keepdim": True}),
             Sample((Arg((3, 4)), 1), {"correction": 0}), Sample((Arg((3, 4)),))]  # fmt: skip
 
 
@@ -429,14 +429,14 @@ def _norm(
     out: Geometry,
 ) -> Array:
     x = np.abs(self).astype(np.float64)
-    found = _np_axes(dim, self)
+    axes = _np_axes(dim, self)
     if ord == float("inf"):
-        return np.max(x, axis=found, keepdims=keepdim, initial=0)
+        return np.max(x, axis=axes, keepdims=keepdim, initial=0)
     if ord == float("-inf"):
-        return np.min(x, axis=found, keepdims=keepdim)
+        return np.min(x, axis=axes, keepdims=keepdim)
     if ord == 0:
-        return np.sum(x != 0, axis=found, keepdims=keepdim).astype(np.float64)
-    return np.sum(x**ord, axis=found, keepdims=keepdim) ** (1 / ord)
+        return np.sum(x != 0, axis=axes, keepdims=keepdim).astype(np.float64)
+    return np.sum(x**ord, axis=axes, keepdims=keepdim) ** (1 / ord)
 
 
 def _norm_grad(
@@ -484,11 +484,11 @@ op(
 
 def _logsumexp(self: Array, dim: tuple[int, ...], keepdim: bool, *, out: Any) -> Array:
     self = self.astype(out.dtype.np, copy=False)  # torch takes integers, too
-    found = _np_axes(dim, self)
-    top = np.max(self, axis=found, keepdims=True)
+    axes = _np_axes(dim, self)
+    top = np.max(self, axis=axes, keepdims=True)
     top = np.where(np.isfinite(top), top, 0)
-    total = np.log(np.sum(np.exp(self - top), axis=found, keepdims=True)) + top
-    return total if keepdim else total.squeeze(found)
+    total = np.log(np.sum(np.exp(self - top), axis=axes, keepdims=True)) + top
+    return total if keepdim else total.squeeze(axes)
 
 
 op(

@@ -26,11 +26,11 @@ def _split_with_sizes(self: Geometry, split_sizes: tuple[int, ...], dim: int = 0
             f"split_with_sizes expects split_sizes to sum exactly to {self.shape[dim]} (input"
             f" tensor's size at dimension {dim}), but got split_sizes={list(split_sizes)}"
         )
-    made, start = [], 0
+    parts, start = [], 0
     for n in split_sizes:
-        made.append(_slice(self, dim, start, start + n))
+        parts.append(_slice(self, dim, start, start + n))
         start += n
-    return made
+    return parts
 
 
 op(
