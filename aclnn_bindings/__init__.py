@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from .errors import StillUsedError as StillUsedError
     from .errors import UnknownPointerError as UnknownPointerError
     from .errors import UnsupportedSignatureError as UnsupportedSignatureError
+    from .errors import UntrustedSignatureError as UntrustedSignatureError
     from .install.describe import Install as Install
     from .install.library import InstallNotFoundError as InstallNotFoundError
     from .install.library import declarations as declarations
@@ -134,6 +135,7 @@ _FACE: Final = {
         "StillUsedError",
         "UnknownPointerError",
         "UnsupportedSignatureError",
+        "UntrustedSignatureError",
     ),
     "install.describe": ("Install",),
     "install.library": (

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from .call.arrays import DeviceTensor, empty, from_host
+from .call.choice import Signatures
 from .call.function import BoundFunction
 from .call.operator import BoundOp, Namespace
 from .call.plan import PlanCache
-from .errors import MissingSymbolError
+from .errors import BindingError, MissingSymbolError
 from .install.describe import Install
 from .install.library import declarations, find_install
 from .interface.signature import Declarations
@@ -32,6 +33,7 @@ class Cann:
         if declared is not None:
             self.declarations = declared
         self.symbols = Symbols(install)
+        self.signatures = Signatures(install, self.symbols, lambda: self.declarations)
         self.plans = PlanCache()
         self.runtime = Runtime(self.symbols, lambda: self.declarations)
         self.runtime.on_close(self.plans.clear)
@@ -49,29 +51,31 @@ class Cann:
 
     def op(self, name: str) -> BoundOp:
         """The operator `name`, such as aclnnAdd; MissingSymbolError if it is not declared or not
-        exported, UnsupportedSignatureError if it cannot be called."""
+        exported, UnsupportedSignatureError if it cannot be called, UntrustedSignatureError if its
+        declaration need not be its library's."""
         bound = self._ops.get(name)
         if bound is None:
             ops = self.declarations.ops
             if name not in ops:
                 raise self._undeclared(name, "operator", list(ops))
-            bound = BoundOp(ops[name], self.runtime, self.symbols, self.plans)
+            bound = BoundOp(self.signatures.op(ops[name]), self.runtime, self.symbols, self.plans)
             self._ops[name] = bound
         return bound
 
     def has_op(self, name: str) -> bool:
-        """Whether `name` is declared and both its phases are exported."""
-        signature = self.declarations.ops.get(name)
-        return signature is not None and all(
-            self.symbols.address(phase.name) for phase in (signature.workspace, signature.execute)
-        )
+        """Whether `op` would give it: declared and exported, both phases by the same library."""
+        try:
+            self.op(name)
+        except BindingError:
+            return False
+        return True
 
     def function(self, name: str) -> BoundFunction:
         """The function `name`, such as aclrtGetSocName; errors as for `op`."""
         functions = self.declarations.functions
         if name not in functions:
             raise self._undeclared(name, "function", list(functions))
-        return BoundFunction(functions[name], self.runtime, self.symbols)
+        return BoundFunction(self.signatures.function(functions[name]), self.runtime, self.symbols)
 
     def _undeclared(self, name: str, what: str, names: Sequence[str]) -> MissingSymbolError:
         near = get_close_matches(name, names, 3)

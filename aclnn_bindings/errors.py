@@ -31,8 +31,12 @@ class UnknownPointerError(BindingError, ValueError):
     """An address that no live block starts at: freed twice, or never allocated here."""
 
 
-class MissingSymbolError(BindingError, LookupError):
-    """No library of the install exports the function."""
+class MissingSymbolError(BindingError, LookupError, AttributeError):
+    """No header declares the function or no library exports it; to `hasattr` it is not there."""
+
+
+class UntrustedSignatureError(BindingError, RuntimeError):
+    """What is declared need not be what the library that exports it takes; nothing was called."""
 
 
 class UnsupportedSignatureError(BindingError, NotImplementedError):

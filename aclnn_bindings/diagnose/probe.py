@@ -21,6 +21,7 @@ from ..install.library import (
     choose,
 )
 from ..install.library import declarations as declared_by
+from ..install.places import listed
 from ..install.search import ENVIRONMENT, Step, bundled_simulator, search
 from ..interface import catalog
 from ..interface.abi import kind_of
@@ -202,16 +203,14 @@ def load_order(files: Sequence[tuple[Library, elf.Elf]]) -> list[Library]:
 
 def _searched(install: Install) -> list[Library]:
     """Where a caller looks for functions: libraries of tools and media stay out of the process."""
-    roles = {"custom", "split", "opapi", "core"}
-    roles |= {"legacy"} if install.layout == "legacy" else set()
-    return [library for library in install.libraries if library.role in roles]
+    return [library for library in install.libraries if install.is_searched(library)]
 
 
 def _preload(install: Install) -> dict[str, str]:
     """Library name → path, of everything that a library of the install may need."""
     symbols: dict[str, str] = {}
     for folder in install.dependency_dirs():
-        for path in folder.glob("lib*.so*"):
+        for path in listed(folder, "lib*.so*"):
             symbols.setdefault(path.name, str(path))
     return symbols
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
+from .places import exists, is_dir, listed, matching
 from .vendors import Vendor, vendors
 from .versions import Versions, driver_place, read_versions
 
@@ -75,6 +76,12 @@ class Install:
         named = {"opapi": "single", "split": "split", "legacy": "legacy"}
         return next((text for role, text in named.items() if role in roles), "none")
 
+    def is_searched(self, library: Library) -> bool:
+        """Whether a caller looks for functions there; tools and media stay out of the process."""
+        if library.role == "legacy":
+            return self.layout == "legacy"
+        return library.role != "other"
+
     def library(self, name: str) -> Library | None:
         """The library called `name`, or None."""
         return next((lib for lib in self.libraries if lib.name == name), None)
@@ -84,7 +91,7 @@ class Install:
         if not name.startswith("lib"):
             return None
         places = (folder / name for folder in self.dependency_dirs())
-        return next((path for path in places if path.exists()), None)
+        return next((path for path in places if exists(path)), None)
 
     def dependency_dirs(self) -> list[Path]:
         """Folders that set_env.sh and the driver's setup put on the loader's path."""
@@ -127,14 +134,14 @@ def _include_dirs(root: Path) -> Iterator[Path]:
     """Folders below which `acl/`, `aclnn/` or `aclnnop/` stand; links to one seen are dropped."""
     seen: set[Path] = set()
     here = [root / "include", *_arch_dirs(root, "include"), root / OP_API / "include", root]
-    if not any((folder / "acl").is_dir() for folder in here):
+    if not any(is_dir(folder / "acl") for folder in here):
         here += [root / part / "include" for part in ("runtime", "compiler", "fwkacllib")]
     for folder in here:
-        if any((folder / name).is_dir() for name in ("acl", "aclnn", "aclnnop")):
+        if any(is_dir(folder / name) for name in ("acl", "aclnn", "aclnnop")):
             covered = {
                 Path(os.path.realpath(folder / name)) for name in ("acl", "aclnn", "aclnnop")
             }
-            new = {path for path in covered if path.is_dir()} - seen
+            new = {path for path in covered if is_dir(path)} - seen
             seen |= new
             if new:
                 yield folder
@@ -142,17 +149,17 @@ def _include_dirs(root: Path) -> Iterator[Path]:
 
 def _arch_dirs(root: Path, leaf: str) -> list[Path]:
     """`<root>/<arch>-linux/<leaf>`, this machine's first."""
-    return sorted(root.glob(f"*-linux/{leaf}"), key=lambda p: (arch() not in p.parts[-2], p))
+    return sorted(matching(root, f"*-linux/{leaf}"), key=lambda p: (arch() not in p.parts[-2], p))
 
 
 def library_dirs(root: Path) -> list[Path]:
     """Folders of `root` that may hold libraries, in search order."""
     places = [root / "lib64", *_arch_dirs(root, "lib64")]
     places += [root / "runtime" / "lib64", root / "compiler" / "lib64"]
-    places += sorted(root.glob(f"{OP_API}/lib/linux/*"), key=lambda p: (p.name != arch(), p))
-    if any(root.glob("libascendcl.so*")) or any(root.glob("libopapi*.so")):
+    places += sorted(matching(root, f"{OP_API}/lib/linux/*"), key=lambda p: (p.name != arch(), p))
+    if listed(root, "libascendcl.so*") or listed(root, "libopapi*.so"):
         places.append(root)
-    return [place for place in dict.fromkeys(places) if place.is_dir()]
+    return [place for place in dict.fromkeys(places) if is_dir(place)]
 
 
 def _libraries(root: Path) -> Iterator[Library]:
@@ -162,8 +169,8 @@ def _libraries(root: Path) -> Iterator[Library]:
 
     def take(pattern: str, role: Role) -> Iterator[Library]:
         for folder in folders:
-            for path in sorted(folder.glob(pattern)):
-                if path.name not in seen and (path.is_file() or path.is_symlink()):
+            for path in listed(folder, pattern):
+                if path.name not in seen and not (is_dir(path) and not path.is_symlink()):
                     seen.add(path.name)
                     yield Library(path, role)
 

@@ -1,10 +1,18 @@
-"""Owns which environment variables concern CANN and how they are shown; refuses to show secrets."""
+"""Owns which environment variables concern CANN, what it needs of them, and how they are shown.
+
+Refuses to show secrets. Source of the needed ones: set_env.sh of CANN 8.1.RC1.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
+
+from .describe import Install
+from .places import is_dir
 
 _CONCERNS: Final = re.compile(
     r"(ASCEND|ACL|MINDTORCH|HCCL|NPU|TASK_QUEUE|PYTORCH_NPU|DRIVER|TOOLCHAIN_HOME|TBE)"
@@ -35,3 +43,33 @@ def masked(name: str, value: str) -> str:
     if _SECRET.search(name):
         return MASK
     return _ASSIGNED.sub(rf"\1{MASK}", _USER_INFO.sub(rf"\1{MASK}@", value))
+
+
+def unset(install: Install, environ: Mapping[str, str]) -> dict[str, str]:
+    """What the toolkit's set_env.sh would export for CANN itself and `environ` lacks, by name.
+
+    The loader has read LD_LIBRARY_PATH when a process starts, so that is not among them.
+    """
+    if install.kind != "cann":
+        return {}
+    root = str(install.root)
+    wanted = {"ASCEND_HOME_PATH": root, "ASCEND_AICPU_PATH": root}
+    if is_dir(install.root / "opp"):
+        wanted["ASCEND_OPP_PATH"] = str(install.root / "opp")
+    return {name: value for name, value in wanted.items() if not environ.get(name)}
+
+
+def misplaced_opp(install: Install, environ: Mapping[str, str]) -> str:
+    """What is wrong with ASCEND_OPP_PATH, from which CANN takes kernels and tilings; "" if nothing.
+
+    Layouts: `<root>/opp`, or a link to it from another name of the same install.
+    """
+    opp = environ.get("ASCEND_OPP_PATH", "")
+    if install.kind != "cann" or not opp:
+        return ""
+    if not is_dir(Path(opp)):
+        return f"ASCEND_OPP_PATH={opp} does not exist"
+    own = install.root / "opp"
+    if is_dir(own) and os.path.realpath(own) != os.path.realpath(opp):
+        return f"ASCEND_OPP_PATH={opp} is of another install than {install.root}"
+    return ""

@@ -15,6 +15,7 @@ from ..interface import catalog, headers
 from ..interface.signature import Declarations
 from .describe import Install
 from .search import ENVIRONMENT, Step, bundled_simulator, search
+from .vendors import Vendor
 
 __all__ = [
     "DeclarationsUnknownError",
@@ -22,6 +23,7 @@ __all__ = [
     "InstallNotFoundError",
     "catalog_version",
     "declarations",
+    "declarations_with",
     "find_install",
     "find_installs",
 ]
@@ -94,6 +96,12 @@ def _remedy(step: Step) -> str:
 def catalog_version(install: Install) -> str | None:
     """The catalog that describes exactly this install, or None when there is no such one."""
     return catalog.version_of(install.versions.catalog or install.version)
+
+
+def declarations_with(install: Install, vendor: Vendor) -> Declarations:
+    """What a custom operator package declares, before what `install` does."""
+    own = [folder for folder in install.include_dirs if folder != vendor.include]
+    return headers.load([*filter(None, [vendor.include]), *own])
 
 
 def declarations(install: Install) -> Declarations:

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from .describe import arch
 from .elf import Elf
+from .places import exists, listed
 
 _GLIBC: Final = re.compile(r"GLIBC_(\d+)\.(\d+)")
 
@@ -45,13 +46,13 @@ def glibc() -> tuple[int, int] | None:
 
 def device_nodes() -> list[Path]:
     """The NPUs that the driver shows this system, such as `/dev/davinci0`."""
-    return sorted(Path("/dev").glob("davinci[0-9]*"))
+    return listed(Path("/dev"), "davinci[0-9]*")
 
 
 def in_container() -> bool:
     """Whether this system is a container, as Docker, Podman and Kubernetes mark theirs."""
     marks = ("/.dockerenv", "/run/.containerenv", "/var/run/secrets/kubernetes.io")
-    return any(Path(mark).exists() for mark in marks)
+    return any(exists(Path(mark)) for mark in marks)
 
 
 def _number(name: str) -> tuple[int, int]:

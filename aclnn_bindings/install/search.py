@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Final, Literal
 
 from .describe import Install, describe
+from .places import closed, exists, is_dir, listed, matching
+from .places import text as _text
 
 Verdict = Literal["found", "duplicate", "absent", "empty", "unset"]
 
@@ -70,20 +72,29 @@ def _look(
     if path is None:
         return Step(via, None, "unset")
     try:
-        if not path.is_dir():
-            kind = "is a file, not a folder" if path.exists() else "does not exist"
-            return Step(via, path, "absent", f"{path} {kind}")
+        if not is_dir(path):
+            return Step(via, path, "absent", _why_no_folder(path))
         return _enter(via, path, environ, seen, headers)
     except OSError as error:
         return Step(via, path, "absent", f"{path} cannot be read: {error.strerror}")
+
+
+def _why_no_folder(path: Path) -> str:
+    if exists(path):
+        return f"{path} is a file, not a folder"
+    if refuser := closed(path):
+        return f"{path} cannot be read: this user may not enter {refuser}"
+    if path.is_symlink():
+        return f"{path} is a link to {os.readlink(path)}, which does not exist"
+    return f"{path} does not exist"
 
 
 def _enter(
     via: str, path: Path, environ: Mapping[str, str], seen: dict[Path, str], headers: Path | None
 ) -> Step:
     """The install at `path`, or in the usual places below it."""
-    for root in (path, *(path / below for below in _BELOW)):
-        described = describe(root, via, environ, headers) if root.is_dir() else None
+    for root in (_root_of_libraries(path), *(path / below for below in _BELOW)):
+        described = describe(root, via, environ, headers) if is_dir(root) else None
         if described is None:
             continue
         real = Path(os.path.realpath(root))
@@ -91,6 +102,9 @@ def _enter(
             return Step(via, root, "duplicate", f"the install of {seen[real]}")
         seen[real] = via
         return Step(via, root, "found", install=described)
+    refuser = closed(path) or closed(path / "lib64") or closed(path / "include")
+    if refuser:
+        return Step(via, path, "empty", f"{path} cannot be read: this user may not read {refuser}")
     return Step(via, path, "empty", f"{path} holds neither headers nor libraries of CANN")
 
 
@@ -110,14 +124,14 @@ def _places(
         yield from _default_places(base)
     for entry in filter(None, environ.get("LD_LIBRARY_PATH", "").split(":")):
         folder = Path(entry)
-        if any(folder.glob("libascendcl.so*")) or any(folder.glob("libopapi*.so")):
+        if listed(folder, "libascendcl.so*") or listed(folder, "libopapi*.so"):
             yield "LD_LIBRARY_PATH", _root_of_libraries(folder)
     yield "bundled simulator", bundled_simulator()
 
 
 def _set_env_places(base: Path) -> Iterator[tuple[str, Path]]:
     for pattern in _SET_ENV:
-        for script in sorted(base.glob(f"{pattern}/set_env.sh")):
+        for script in matching(base, f"{pattern}/set_env.sh"):
             for _, value in _HOME_LINE.findall(_text(script)):
                 if "$" not in value:
                     yield str(script), Path(value)
@@ -126,11 +140,11 @@ def _set_env_places(base: Path) -> Iterator[tuple[str, Path]]:
 def _default_places(base: Path) -> Iterator[tuple[str, Path]]:
     """`latest` links first, then versioned folders, newest first; absent ones are not reported."""
     for below in _BELOW:
-        if (base / below).is_dir():
+        if is_dir(base / below):
             yield "default root", base / below
     for pattern in _VERSIONED:
-        for path in sorted(base.glob(pattern), key=_release, reverse=True):
-            if path.is_dir():
+        for path in sorted(matching(base, pattern), key=_release, reverse=True):
+            if is_dir(path):
                 yield "default root", path
 
 
@@ -156,10 +170,3 @@ def bundled_simulator() -> Path | None:
         if (root / "lib64" / "libascendcl.so").exists():
             return root
     return None
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""

@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from .places import exists, is_dir, listed, text
+
 LIBRARY: Final = "libcust_opapi.so"
 
 
@@ -42,7 +44,7 @@ def vendors(root: Path, environ: Mapping[str, str]) -> tuple[Vendor, ...]:
 
 
 def _same_file(a: Path | None, b: Path | None) -> bool:
-    return a is not None and b is not None and os.path.samefile(a, b)
+    return a is not None and b is not None and os.path.realpath(a) == os.path.realpath(b)
 
 
 def _from_environment(environ: Mapping[str, str]) -> Iterator[Vendor]:
@@ -54,8 +56,8 @@ def _from_opp(root: Path, environ: Mapping[str, str]) -> Iterator[Vendor]:
     folders = [root / "opp" / "vendors"]
     if opp := environ.get("ASCEND_OPP_PATH"):
         folders.insert(0, Path(opp) / "vendors")
-    for folder in {os.path.realpath(path): path for path in folders if path.is_dir()}.values():
-        present = sorted(p.name for p in folder.iterdir() if p.is_dir())
+    for folder in {os.path.realpath(path): path for path in folders if is_dir(path)}.values():
+        present = [p.name for p in listed(folder) if is_dir(p)]
         wanted = _load_priority(folder / "config.ini")
         for name in wanted:
             yield _vendor(folder / name, f"{folder.name}/config.ini")
@@ -67,10 +69,7 @@ def _from_opp(root: Path, environ: Mapping[str, str]) -> Iterator[Vendor]:
 
 
 def _load_priority(config: Path) -> list[str]:
-    if not config.is_file():
-        return []
-    text = config.read_text(encoding="utf-8", errors="replace")
-    match = re.search(r"^\s*load_priority\s*=\s*(.*)$", text, re.MULTILINE)
+    match = re.search(r"^\s*load_priority\s*=\s*(.*)$", text(config), re.MULTILINE)
     return [name.strip() for name in match.group(1).split(",") if name.strip()] if match else []
 
 
@@ -81,9 +80,9 @@ def _vendor(folder: Path, found_via: str) -> Vendor:
         lib_dir, include, name = folder / "op_api/lib", folder / "op_api/include", folder.name
     library: Path | None = lib_dir / LIBRARY
     problem = ""
-    if not folder.is_dir():
+    if not is_dir(folder):
         library, problem = None, f"{folder} does not exist"
-    elif library is not None and not library.exists():
+    elif library is not None and not exists(library):
         library, problem = None, f"{library} does not exist"
-    headers = include if include.is_dir() else None
+    headers = include if is_dir(include) else None
     return Vendor(name, folder, found_via, 0, library, headers, problem)

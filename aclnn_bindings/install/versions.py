@@ -14,6 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from .places import is_dir, listed, matching
+from .places import text as _text
+
 _VERSION: Final = re.compile(r"\d+\.\d+[0-9A-Za-z.\-+]*")
 _INSTALL_RECORD: Final = Path("/etc/ascend_install.info")
 _USUAL: Final = Path("/usr/local/Ascend")
@@ -68,15 +71,15 @@ def _toolkit(root: Path) -> tuple[str | None, str]:
 def _toolkit_files(root: Path) -> Iterator[tuple[Path, str]]:
     quoted = r'^\s*#\s*define\s+CANN_VERSION_STR\s+"([^"]+)"'
     yield root / "include/version/cann_version.h", quoted
-    for path in sorted(root.glob("*-linux/include/version/cann_version.h")):
+    for path in matching(root, "*-linux/include/version/cann_version.h"):
         yield path, quoted
-    for path in sorted(root.glob("*-linux/ascend_*_install.info")):
+    for path in matching(root, "*-linux/ascend_*_install.info"):
         yield path, r"^version=(\S+)"
     yield root / "version.cfg", r"_running_version=\[[^:\]]*:([^\]]+)\]"
     for name in ("version.info", "runtime/version.info", "compiler/version.info"):
         yield root / name, r"^version_dir=(\S+)"
     for package in ("runtime", "opp", "ops_base", "toolkit", "*"):
-        for path in sorted(root.glob(f"share/info/{package}/version.info")):
+        for path in matching(root, f"share/info/{package}/version.info"):
             yield path, r"^(?:version_dir|Version)=(\S+)"
     yield root / "version.info", r"^[Vv]ersion=(\S+)"
 
@@ -91,9 +94,7 @@ def _opp(root: Path) -> str | None:
 def _kernels(root: Path) -> list[str]:
     """SoCs for which built-in kernel binaries are installed, such as `ascend910b`."""
     folder = root / "opp/built-in/op_impl/ai_core/tbe/kernel"
-    if not folder.is_dir():
-        return []
-    return sorted(p.name for p in folder.iterdir() if p.is_dir() and p.name.startswith("ascend"))
+    return [path.name for path in listed(folder, "ascend*") if is_dir(path)]
 
 
 def driver_place() -> Path:
@@ -105,10 +106,3 @@ def driver_place() -> Path:
 def _key(path: Path, key: str) -> str | None:
     match = re.search(rf"^{key}=(.*)$", _text(path), re.MULTILINE)
     return match.group(1).strip().strip('"') or None if match else None
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""

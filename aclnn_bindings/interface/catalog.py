@@ -47,7 +47,7 @@ def _files() -> dict[str, Path]:
     """Name → file of every catalog, oldest CANN first."""
     files: dict[str, Path] = {}
     for folder in (_DATA, user_folder()):
-        for path in sorted(folder.glob("*.json")) if folder.is_dir() else ():
+        for path in sorted(folder.glob("*.json")) if os.path.isdir(folder) else ():
             if path.name == _SPECS:
                 continue
             if path.stem in files:

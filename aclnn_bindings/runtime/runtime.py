@@ -8,11 +8,13 @@ import atexit
 import os
 import tempfile
 import threading
+import warnings
 from collections.abc import Callable
 from typing import Final, Protocol
 from weakref import WeakSet
 
 from ..errors import RuntimeStateError
+from ..install.environment import misplaced_opp, unset
 from ..interface.dtypes import enum_values
 from ..interface.signature import Declarations
 from .device import Device
@@ -125,6 +127,7 @@ class Runtime:
                 return
             self._claim()
             try:
+                self._complete_environment()
                 self._bind()
                 self._initialise()
             except BaseException:
@@ -137,7 +140,7 @@ class Runtime:
             if _active is not None and _active is not self and _active.started:
                 raise RuntimeStateError(
                     f"start the runtime of {self.root}: that of {_active.root} is running in this "
-                    "process, and ACL has one per process; close it first"
+                    "process, and ACL has one per process: start another process for this one"
                 )
             _active = self
 
@@ -147,11 +150,24 @@ class Runtime:
             if _active is self:
                 _active = None
 
+    def _complete_environment(self) -> None:
+        """Set what CANN reads and nobody set: an install that was given by its home need not be
+        the one that this shell is set up for."""
+        install = self.symbols.install
+        if wrong := misplaced_opp(install, os.environ):
+            warnings.warn(
+                f"{wrong}: operators take their kernels from there; source {install.root}/"
+                "set_env.sh or unset it",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        os.environ.update(unset(install, os.environ))
+
     def _bind(self) -> None:
         index = 0
         while name := text_of(lib.mt_function_name(index)):
             required = lib.mt_function_required(index)
-            find = self.symbols.require if required else self.symbols.address
+            find = self.symbols.require_core if required else self.symbols.core
             lib.mt_function_bind(index, find(name))
             index += 1
 

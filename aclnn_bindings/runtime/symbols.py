@@ -1,41 +1,69 @@
-"""Owns the loaded libraries of one install and the addresses of their functions."""
+"""Owns the loaded libraries of one install and the addresses of their functions.
+
+Refuses to load an install beside another one: the loader knows libraries by their soname, so that
+the operators of the second would run on the runtime of the first.
+"""
 
 from __future__ import annotations
 
+import os
 import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Final
 
-from ..errors import MissingSymbolError
+from ..errors import MissingSymbolError, RuntimeStateError
+from ..install import elf
 from ..install.describe import Install, Library
 from .native import ffi, lib
 
 _ROOM: Final = 1024
 _DEPTH: Final = 40
+_MAPS: Final = Path("/proc/self/maps")
 
 
 class Symbols:
-    """Looks functions up in an install's libraries, in order; each is loaded when first needed."""
+    """Looks functions up in an install's libraries, in order; each is loaded when first needed.
+
+    Libraries of tools and media come last, and only one whose own table exports the function is
+    loaded: their constructors are nobody's business who did not ask for them.
+    """
 
     def __init__(self, install: Install) -> None:
-        self._install = install
+        self.install = install
         self.root = install.root
         self._handles: dict[Library, int] = {}
         self._complaints: dict[Library, str] = {}
-        self._found: dict[str, int] = {}
+        self._found: dict[str, tuple[int, Library | None]] = {}
+        self._exports: dict[Library, frozenset[str]] = {}
         self._lock = threading.Lock()
 
     def address(self, name: str) -> int:
         """The address of `name`, 0 if no library exports it."""
+        return self._find(name)[0]
+
+    def provider(self, name: str) -> Library | None:
+        """The library that `address` found `name` in; None if no library exports it."""
+        return self._find(name)[1]
+
+    def core(self, name: str) -> int:
+        """The address of a function of the runtime, 0 if none of its own libraries exports it.
+
+        Older installs lack some of these: the answer must not cost the loading of every library.
+        """
+        core = [library for library in self.install.libraries if library.role == "core"]
         with self._lock:
-            if name not in self._found:
-                self._found[name] = self._search(name)
-            return self._found[name]
+            return self._search(name, core)[0] if core else self._look(name)[0]
 
     def require(self, name: str) -> int:
         """The address of `name`; MissingSymbolError names the libraries that were searched."""
-        address = self.address(name)
-        if address:
-            return address
+        return self.address(name) or self._refuse(name)
+
+    def require_core(self, name: str) -> int:
+        """As `core`; MissingSymbolError as `require`."""
+        return self.core(name) or self._refuse(name)
+
+    def _refuse(self, name: str) -> int:
         searched = [library.name for library in self._handles]
         broken = [f"{library.name}: {why}" for library, why in self._complaints.items()]
         raise MissingSymbolError(
@@ -45,25 +73,52 @@ class Symbols:
             + "; see `mindtorch-npu probe`"
         )
 
-    def _search(self, name: str) -> int:
-        for library in self._order(name):
+    def _find(self, name: str) -> tuple[int, Library | None]:
+        with self._lock:
+            return self._look(name)
+
+    def _look(self, name: str) -> tuple[int, Library | None]:
+        if name not in self._found:
+            self._found[name] = self._search(name, self._order(name))
+        return self._found[name]
+
+    def _search(self, name: str, libraries: Sequence[Library]) -> tuple[int, Library | None]:
+        for library in libraries:
             handle = self._open(library)
             if handle:
                 address = int(lib.mt_library_symbol(handle, name.encode()))
                 if address:
-                    return address
-        return 0
+                    return address, library
+        return 0, None
 
     def _order(self, name: str) -> list[Library]:
         """Operators in the install's order; the runtime's functions from its own libraries first,
         so that using memory and streams does not load the operators."""
-        libraries = list(self._install.libraries)
-        if name.startswith("aclnn"):
-            return libraries
-        return sorted(libraries, key=lambda library: library.role != "core")
+        install = self.install
+        first = [lib for lib in install.libraries if install.is_searched(lib)]
+        rest = [lib for lib in install.libraries if not install.is_searched(lib)]
+        if not name.startswith("aclnn"):
+            first.sort(key=lambda library: library.role != "core")
+            core = [library for library in first if library.role == "core"]
+            first = core + [lib for lib in first if lib not in core and self._says(lib, name)]
+        return [*first, *(library for library in rest if self._says(library, name))]
+
+    def _says(self, library: Library, name: str) -> bool:
+        """Whether the file's own table exports `name`."""
+        if library in self._handles:
+            return True
+        if library not in self._exports:
+            self._exports[library] = elf.read(library.path).exports
+        return name in self._exports[library]
 
     def _open(self, library: Library) -> int:
         if library not in self._handles and library not in self._complaints:
+            if not self._handles and (other := _stranger(self.install)):
+                raise RuntimeStateError(
+                    f"load {library.name} of {self.root}: {other} is loaded in this process, and "
+                    "two installs in one process would be mixed by the loader: use the other one, "
+                    "or start another process for this one"
+                )
             handle, why = self._load(str(library.path))
             if handle:
                 self._handles[library] = handle
@@ -77,8 +132,35 @@ class Symbols:
         words = ffi.new("char[]", _ROOM)
         handle = int(lib.mt_library_open(path.encode(), words, _ROOM))
         why = ffi.string(words).decode("utf-8", "replace") if not handle else ""
-        needed = self._install.dependency(why.partition(":")[0])
+        needed = self.install.dependency(why.partition(":")[0])
         if handle or needed is None or str(needed) == path or depth > _DEPTH:
             return handle, why
         before = self._load(str(needed), depth + 1)
         return self._load(path, depth + 1) if before[0] else before
+
+
+def _stranger(install: Install) -> Path | None:
+    """A library that is loaded in this process, of the soname of one of `install`, from elsewhere.
+
+    Layers stand between a program and its libraries under the same names on purpose.
+    """
+    if "MINDTORCH_LAYERS" in os.environ:
+        return None
+    names = {lib.name: lib.path for lib in install.libraries if install.is_searched(lib)}
+    for path in _mapped():
+        own = names.get(path.name)
+        if own is None or os.path.realpath(own) == os.path.realpath(path):
+            continue
+        if elf.read(own).soname and elf.read(own).soname == elf.read(path).soname:
+            return path
+    return None
+
+
+def _mapped() -> Iterator[Path]:
+    """Files that this process has mapped."""
+    try:
+        lines = _MAPS.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except OSError:
+        return
+    for text in dict.fromkeys(line[line.index("/") :] for line in lines if "/" in line):
+        yield Path(text.removesuffix(" (deleted)"))

@@ -94,7 +94,7 @@ def test_a_second_runtime_in_the_process_is_refused(
 ) -> None:
     stub.cann.runtime.start()
     other = Stub(stub_library, stub_declarations)
-    with pytest.raises(RuntimeStateError, match="ACL has one per process; close it first"):
+    with pytest.raises(RuntimeStateError, match="ACL has one per process: start another process"):
         other.cann.runtime.start()
     stub.cann.close()
     other.cann.runtime.start()

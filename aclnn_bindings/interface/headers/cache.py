@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from itertools import islice
 from typing import Final
@@ -19,6 +21,8 @@ _MAGIC: Final = "mindtorch-headers-1"
 _KEPT: Final = 32
 # A file changed this short before it was indexed may change again within one clock tick.
 _SETTLED_NS: Final = 2_000_000_000
+# How long one process waits for another that parses the same headers, in seconds.
+_PATIENCE: Final = 60.0
 
 
 def cache_folder() -> str:
@@ -81,14 +85,41 @@ class _Cache:
         key = _content_key(texts, unread, parser)
         image = self.read(key)
         if image is None:
-            from .tree import build
-
-            image = build(texts, unread)
-            self.write(f"{key}.rows", _encode(image))
-            self.prune()
+            with self.alone(key):
+                image = self.read(key) or self.build(key, texts, unread)
         if time.time_ns() - newest > _SETTLED_NS:
             self.write(f"{index}.index", _sealed(json.dumps([states, key])))
         return image
+
+    def build(self, key: str, texts: dict[str, bytes], unread: dict[str, str]) -> Image:
+        """The image of headers parsed now, and kept."""
+        from .tree import build
+
+        image = build(texts, unread)
+        self.write(f"{key}.rows", _encode(image))
+        self.prune()
+        return image
+
+    @contextmanager
+    def alone(self, key: str) -> Iterator[None]:
+        """While this lasts, other processes wait that want the same headers parsed.
+
+        It is done without where the folder cannot be written or its file system has no locks.
+        """
+        path = os.path.join(self.folder, f"{key}.lock")
+        try:
+            os.makedirs(self.folder, mode=0o700, exist_ok=True)
+            lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError:
+            yield
+            return
+        try:
+            _lock(lock)
+            yield
+        finally:
+            with suppress(OSError):  # those who wait hold the file, and find the rows
+                os.unlink(path)
+            os.close(lock)
 
     def indexed(self, index: str, states: str) -> str | None:
         """The content key of headers whose files have not been touched since."""
@@ -147,6 +178,20 @@ class _Cache:
             for _, path in sorted(files, reverse=True)[2 * _KEPT :]:
                 os.unlink(path)
         except OSError:
+            return
+
+
+def _lock(file: int) -> None:
+    """Lock `file`, unless it stays locked for longer than `_PATIENCE` or cannot be."""
+    end = time.monotonic() + _PATIENCE
+    while time.monotonic() < end:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.02)
+        except OSError:
+            return
+        else:
             return
 
 

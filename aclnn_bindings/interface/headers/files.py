@@ -8,6 +8,9 @@ from typing import Final, NamedTuple
 
 _SUFFIXES: Final = (".h", ".hpp", ".hh")
 _LARGEST: Final = 64 << 20
+# Where an install's public headers stand below its include folder. The same folder holds internal
+# ones by the thousand (`experiment/`, securec, graph and tool interfaces) that no library exports.
+PUBLIC: Final = ("acl", "aclnn", "aclnnop", "acldvppop", "hccl")
 
 
 class HeaderFile(NamedTuple):
@@ -20,7 +23,8 @@ class HeaderFile(NamedTuple):
 def find_headers(folders: Iterable[str | os.PathLike[str]]) -> list[HeaderFile]:
     """All headers under some folders, in their order and sorted within each.
 
-    A name that stands in two folders is there twice: `read_all` tells copies apart.
+    Of a folder that holds any of `PUBLIC` only those are read. A name that stands in two folders
+    is there twice: `read_all` tells copies apart.
     """
     headers: list[HeaderFile] = []
     seen: set[str] = set()
@@ -32,7 +36,9 @@ def find_headers(folders: Iterable[str | os.PathLike[str]]) -> list[HeaderFile]:
         if os.path.isfile(root):
             headers.append(HeaderFile(os.path.basename(root), root))
         else:
-            headers.extend(sorted(_walk(root, "")))
+            public = [name for name in PUBLIC if os.path.isdir(os.path.join(root, name))]
+            parts = [(os.path.join(root, name), f"{name}/") for name in public] or [(root, "")]
+            headers.extend(sorted(header for part in parts for header in _walk(*part)))
     return headers
 
 
@@ -53,7 +59,7 @@ def _walk(root: str, below: str) -> Iterator[HeaderFile]:
         for entry in entries:
             if entry.name.endswith(_SUFFIXES):
                 yield HeaderFile(prefix + entry.name, entry.path)
-            elif entry.is_dir():
+            elif os.path.isdir(entry.path):
                 waiting.append((entry.path, f"{prefix}{entry.name}/"))
 
 

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import header_generator
@@ -185,6 +186,50 @@ def test_many_processes_may_load_and_rebuild_at_once(folder: Path, tree: Path) -
         worker.join()
     assert answers == ["right"] * 4
     assert not [p for p in folder.iterdir() if p.name.startswith(".")]
+
+
+def _parse_and_count(root: str, folder: str, gate: object, queue: object) -> None:
+    from aclnn_bindings.interface.headers import tree as reader
+
+    os.environ["MINDTORCH_CACHE_DIR"] = folder
+    build, built = reader.build, []
+    reader.build = lambda *given: built.append(time.sleep(0.3)) or build(*given)
+    gate.wait(timeout=60)  # type: ignore[attr-defined]
+    load([root])
+    queue.put(len(built))  # type: ignore[attr-defined]
+
+
+def test_processes_that_start_together_parse_once(folder: Path, tree: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    queue, gate = context.Queue(), context.Barrier(3)
+    arguments = (str(tree), str(folder.parent), gate, queue)
+    workers = [context.Process(target=_parse_and_count, args=arguments) for _ in range(3)]
+    for worker in workers:
+        worker.start()
+    built = [queue.get(timeout=120) for _ in workers]
+    for worker in workers:
+        worker.join()
+    assert sum(built) == 1
+    assert sorted(p.suffix for p in folder.iterdir() if p.suffix != ".index") == [".rows"]
+
+
+def test_of_an_include_folder_only_the_public_parts_are_read(tmp_path: Path) -> None:
+    files = {
+        "acl/acl.h": b"int aclInit(void);",
+        "aclnnop/level2/aclnn_x.h": b"int aclnnX(void);",
+        "experiment/runtime/rt.h": b"int aclrtInternal(void);",
+        "securec.h": b"int aclSecure(void);",
+    }
+    header_generator.write(files, tmp_path)
+    assert set(load([tmp_path], cache=False).functions) == {"aclInit", "aclnnX"}
+    assert set(load([tmp_path / "experiment"], cache=False).functions) == {"aclrtInternal"}
+
+
+def test_links_that_loop_are_passed_by(tmp_path: Path) -> None:
+    header_generator.write({"aclnnop/aclnn_x.h": b"int aclnnX(void);"}, tmp_path)
+    (tmp_path / "aclnnop/round").symlink_to("round")
+    (tmp_path / "aclnnop/up").symlink_to("..")
+    assert "aclnnX" in load([tmp_path], cache=False).functions
 
 
 def test_warm_load_imports_no_parser(folder: Path, tree: Path, no_margin: None) -> None:
