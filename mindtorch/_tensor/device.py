@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 TYPES = ("cpu", "meta", "npu")
 _interned: dict[tuple[str, int | None], device] = {}
@@ -66,6 +66,10 @@ def _parse(type: Any, index: int | None) -> tuple[str, int | None]:
     if not tail.isdigit() or (len(tail) > 1 and tail[0] == "0"):
         raise RuntimeError(f"Invalid device string: '{type}'")
     return name, int(tail)
+
+
+# What names a device: one, its text, or the index of an npu.
+DeviceLike: TypeAlias = "device | str | int"
 
 
 def _class_name(value: object) -> str:

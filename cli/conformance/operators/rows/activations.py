@@ -8,6 +8,8 @@ import numpy as np
 
 import mindtorch as torch
 import mindtorch.nn.functional as F
+from mindtorch._tensor.tensor import Tensor
+from mindtorch._tensor.types import Array
 
 from ..formulas import gradient, words
 from ..spec import given, spec, t, take
@@ -145,9 +147,9 @@ def log_softmax_backward(gradOutput: Any, output: Any, dim: int) -> Any:
                *_pair("selfOrResult", -0.4, 4, alpha=0.5, scale=1.5, inputScale=0.5,
                       isResult=True)])  # fmt: skip
 def elu_backward(
-    gradOutput: Any, alpha: float, scale: float, inputScale: float, isResult: bool,
-    selfOrResult: Any,
-) -> Any:  # fmt: skip
+    gradOutput: Array, alpha: float, scale: float, inputScale: float, isResult: bool,
+    selfOrResult: Array,
+) -> Array:  # fmt: skip
     v = selfOrResult
     inner = v + alpha * scale if isResult else scale * alpha * np.exp(np.minimum(v, 0) * inputScale)
     return gradOutput * np.where(v <= 0, inputScale * inner, scale)
@@ -157,13 +159,13 @@ def elu_backward(
       samples=[*_pair(negativeSlope=0.25, selfIsResult=False),
                *_pair(negativeSlope=0.25, selfIsResult=True)])  # fmt: skip
 def leaky_relu_backward(
-    gradOutput: Any, self: Any, negativeSlope: float, selfIsResult: bool
-) -> Any:  # fmt: skip
+    gradOutput: Array, self: Array, negativeSlope: float, selfIsResult: bool
+) -> Array:  # fmt: skip
     return gradOutput * np.where(self > 0, 1.0, negativeSlope)
 
 
 @spec("aclnnSeluBackward", "gradInput:result", samples=_pair("result", -1.5, 4.0), **_EACH)
-def selu_backward(gradOutput: Any, result: Any) -> Any:
+def selu_backward(gradOutput: Array, result: Array) -> Array:
     scale, alpha = 1.0507009873554804934193349852946, 1.6732632423543772848170429916717
     return gradOutput * np.where(result <= 0, result + scale * alpha, scale)
 
@@ -188,7 +190,7 @@ _GATED: Final[dict[str, Any]] = {
 }  # fmt: skip
 
 
-def swiglu(x: Any, dim: int) -> Any:
+def swiglu(x: Tensor, dim: int) -> Any:
     a, b = torch.chunk(x, 2, dim)
     return a * torch.sigmoid(a) * b
 
@@ -208,7 +210,7 @@ spec("aclnnGluBackward", "out:self", **_GATED,
     gradient(lambda self, dim: F.glu(self, dim), grad="gradOut", of="self"))  # fmt: skip
 
 
-def geglu(x: Any, dim: int, approximate: int, left: bool) -> Any:
+def geglu(x: object, dim: int, approximate: int, left: bool) -> tuple[Tensor, Tensor]:
     a, b = torch.chunk(x, 2, dim)
     gate, value = (a, b) if left else (b, a)
     active = gelu_tanh(gate) if approximate else F.gelu(gate)
@@ -244,7 +246,7 @@ spec("aclnnPreluBackward", "gradInput:self gradWeight:weight", family="activatio
 @spec("aclnnSquaredRelu", "out:input", family="activation", tolerance="composite",
       fixed_shape=False, source="So et al.: Primer, 2021: squared ReLU",
       samples=[take(input=t(3, 65)), take(input=t(1025))])  # fmt: skip
-def squared_relu(input: Any) -> Any:
+def squared_relu(input: Array) -> Array:
     return np.square(np.maximum(input, 0))
 
 
@@ -252,7 +254,7 @@ def squared_relu(input: Any) -> Any:
       source="ONNX operator Shrink, version 9",
       samples=[take(self=t(3, 65), lambd=0.5, bias=0.25), take(self=t(130), lambd=1.0, bias=0.0)],
       )  # fmt: skip
-def shrink(self: Any, lambd: float, bias: float) -> Any:
+def shrink(self: Array, lambd: float, bias: float) -> Array:
     return np.where(self < -lambd, self + bias, np.where(self > lambd, self - bias, 0.0))
 
 
@@ -260,14 +262,14 @@ def shrink(self: Any, lambd: float, bias: float) -> Any:
       source="torch 2.13, document of torch.heaviside", samples=[
           take(input=given([-1.0, 0.0, 2.0, 0.0], "float32"), values=t(4)),
           take(input=given([[-1.5, 0.0, 2.0]], "float32"), values=t(2, 1))])  # fmt: skip
-def heaviside(input: Any, values: Any) -> Any:
+def heaviside(input: Array, values: Array) -> Array:
     return np.heaviside(input, values)
 
 
 @spec("aclnnLogit", "out:input", family="activation", tolerance="composite", fixed_shape=False,
       source="torch 2.13, document of torch.logit",
       samples=[take(input=t(3, 65, low=0.01, high=0.99), eps=e) for e in (-1.0, 0.1)])  # fmt: skip
-def logit(input: Any, eps: float) -> Any:
+def logit(input: Array, eps: float) -> Array:
     z = np.clip(input, eps, 1 - eps) if eps >= 0 else input
     return np.log(z) - np.log1p(-z)
 
@@ -276,7 +278,7 @@ def logit(input: Any, eps: float) -> Any:
       source="torch 2.13, derivative of torch.logit; outside [eps, 1 - eps] it is 0", samples=[
           take(x=t(3, 65, low=0.02, high=0.98), dy=t(3, 65), eps=e) for e in (0.0, 0.1)],
       )  # fmt: skip
-def logit_grad(x: Any, dy: Any, eps: float) -> Any:
+def logit_grad(x: Array, dy: Array, eps: float) -> Array:
     inside = (x >= eps) & (x <= 1 - eps)
     return np.where(inside, dy / (x * (1 - x)), 0.0)
 
@@ -284,5 +286,5 @@ def logit_grad(x: Any, dy: Any, eps: float) -> Any:
 @spec("aclnnAddRelu", "out:self", family="activation", tolerance="composite",
       source="torch 2.13, torch._C._VariableFunctions._add_relu: relu(self + alpha other)",
       samples=[take(self=t(3, 65), other=t(3, 65), alpha=a) for a in (1.0, -0.5)])  # fmt: skip
-def add_relu(self: Any, other: Any, alpha: float) -> Any:
+def add_relu(self: Array, other: Array, alpha: float) -> Array:
     return np.maximum(self + alpha * other, 0)

@@ -6,6 +6,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from mindtorch._tensor.types import Array
+from mindtorch.ops.samples import Arg
+
 from ..spec import given, spec, t, take
 
 _TORCH: Final = "torch 2.13, document of the function of this name"
@@ -26,14 +29,14 @@ def add_n(tensors: Any) -> Any:
 @spec("aclnnAddV3", "out:other", samples=[take(self=2.5, other=t(3, 65), alpha=a)
                                           for a in (1.0, -0.5)],
       **{**_ROW, "tolerance": "composite"}, dtypes=_FLOATS)  # fmt: skip
-def add_v3(self: float, other: Any, alpha: float) -> Any:
+def add_v3(self: float, other: Array, alpha: float) -> Array:
     return self + alpha * other
 
 
 @spec("aclnnRsub", "out:self", **_ROW, tolerance="composite", dtypes=_FLOATS,
       samples=[take(self=t(3, 65), other=t(3, 65, high=3), alpha=a)
                for a in (1.0, -0.5)])  # fmt: skip
-def rsub(self: Any, other: Any, alpha: float) -> Any:
+def rsub(self: Array, other: Array, alpha: float) -> Array:
     return other - alpha * self
 
 
@@ -73,25 +76,25 @@ def addr(self: Any, vec1: Any, vec2: Any, betaOptional: Any, alphaOptional: Any)
 
 @spec("aclnnMv", "out:self", **_PRODUCT,
       samples=[take(self=t(7, n), vec=t(n), cubeMathType=0) for n in (5, 65, 1025)])  # fmt: skip
-def mv(self: Any, vec: Any, cubeMathType: int) -> Any:
+def mv(self: Array, vec: Array, cubeMathType: int) -> Array:
     return self @ vec
 
 
 @spec("aclnnDot", "out:self", **_PRODUCT,
       samples=[take(self=t(n), tensor=t(n)) for n in (1, 65, 4097)])  # fmt: skip
-def dot(self: Any, tensor: Any) -> Any:
+def dot(self: Array, tensor: Array) -> Array:
     return np.asarray(self @ tensor)
 
 
 @spec("aclnnGer", "out:self", **_ROW, tolerance="rounded",
       samples=[take(self=t(7), vec2=t(65)), take(self=t(1), vec2=t(3))])  # fmt: skip
-def ger(self: Any, vec2: Any) -> Any:
+def ger(self: Array, vec2: Array) -> Array:
     return np.outer(self, vec2)
 
 
 @spec("aclnnTrace", "out:self", **_SUM, dtypes=_FLOATS,
       samples=[take(self=t(5, 5)), take(self=t(65, 33))])  # fmt: skip
-def trace(self: Any) -> Any:
+def trace(self: Array) -> Array:
     return np.asarray(np.trace(self))
 
 
@@ -108,13 +111,13 @@ def aminmax(self: Any, dim: Any, keepDim: bool) -> Any:
 
 @spec("aclnnAminmaxAll", "minOut:self maxOut:self", samples=[take(self=t(3, 65)), take(self=t(1))],
       **_EXACT)  # fmt: skip
-def aminmax_all(self: Any) -> Any:
+def aminmax_all(self: Array) -> tuple[Array, Array]:
     return np.asarray(self.min()), np.asarray(self.max())
 
 
 @spec("aclnnAminmaxDim", "minOut:self maxOut:self", **_EXACT, samples=[
     take(self=t(3, 65), dim=d, keepDim=k) for d in (0, 1, -1) for k in (False, True)])  # fmt: skip
-def aminmax_dim(self: Any, dim: int, keepDim: bool) -> Any:
+def aminmax_dim(self: Array, dim: int, keepDim: bool) -> tuple[Array, Array]:
     return self.min(dim, keepdims=keepDim), self.max(dim, keepdims=keepDim)
 
 
@@ -139,14 +142,14 @@ _CORRECTED: Final = [
 
 
 @spec("aclnnVarMean", "varOut:self meanOut:self", samples=_CORRECTED, **_ROW, tolerance="composite")
-def var_mean(self: Any, dim: Any, correction: int, keepdim: bool) -> Any:
+def var_mean(self: Array, dim: int, correction: int, keepdim: bool) -> tuple[Array, Array]:
     axes = _axes(dim)
     return self.var(axes, ddof=correction, keepdims=keepdim), self.mean(axes, keepdims=keepdim)
 
 
 @spec("aclnnStdMeanCorrection", "stdOut:self meanOut:self", samples=_CORRECTED, **_ROW,
       tolerance="composite")  # fmt: skip
-def std_mean(self: Any, dim: Any, correction: int, keepdim: bool) -> Any:
+def std_mean(self: Array, dim: int, correction: int, keepdim: bool) -> tuple[Array, Array]:
     axes = _axes(dim)
     return self.std(axes, ddof=correction, keepdims=keepdim), self.mean(axes, keepdims=keepdim)
 
@@ -155,7 +158,7 @@ def std_mean(self: Any, dim: Any, correction: int, keepdim: bool) -> Any:
     take(self=t(3, 65), pScalar=p, dim=d, keepdim=k)
     for p, d, k in ((2.0, (1,), False), (1.0, (0,), True), (3.0, (0, 1), False),
                     (0.0, (1,), False), (float("inf"), (1,), True))])  # fmt: skip
-def norm(self: Any, pScalar: float, dim: Any, keepdim: bool) -> Any:
+def norm(self: Array, pScalar: float, dim: int, keepdim: bool) -> Any:
     size, axes = np.abs(self), _axes(dim)
     if np.isinf(pScalar):
         return size.max(axes, keepdims=keepdim)
@@ -167,7 +170,7 @@ def norm(self: Any, pScalar: float, dim: Any, keepdim: bool) -> Any:
 @spec("aclnnRenorm", "out:self", **_ROW, tolerance="composite", samples=[
     take(self=t(4, 3, 7), p=p, dim=d, maxNorm=m)
     for p, d, m in ((2.0, 0, 1.0), (1.0, 1, 5.0), (3.0, 2, 100.0))])  # fmt: skip
-def renorm(self: Any, p: float, dim: int, maxNorm: float) -> Any:
+def renorm(self: Array, p: float, dim: int, maxNorm: float) -> Array:
     axes = tuple(i for i in range(self.ndim) if i != dim % self.ndim)
     size = (np.abs(self) ** p).sum(axes, keepdims=True) ** (1 / p)
     return np.where(size > maxNorm, self * (maxNorm / (size + 1e-7)), self)
@@ -176,7 +179,7 @@ def renorm(self: Any, p: float, dim: int, maxNorm: float) -> Any:
 @spec("aclnnCumsumV2", "out:self", **_SUM, dtypes=_FLOATS, samples=[
     take(self=t(3, 65), dim=d, exclusive=e, reverse=r)
     for d in (0, 1) for e in (False, True) for r in (False, True)])  # fmt: skip
-def cumsum_v2(self: Any, dim: int, exclusive: bool, reverse: bool) -> Any:
+def cumsum_v2(self: Array, dim: int, exclusive: bool, reverse: bool) -> Array:
     x = np.flip(self, dim) if reverse else self
     sums = np.cumsum(x, dim)
     sums = sums - x if exclusive else sums
@@ -186,7 +189,7 @@ def cumsum_v2(self: Any, dim: int, exclusive: bool, reverse: bool) -> Any:
 @spec("aclnnLogAddExp2", "out:self", **_ROW, tolerance="composite",
       samples=[take(self=t(3, 65, low=-9, high=9), other=t(3, 65, low=-9, high=9)),
                take(self=t(3, 1), other=t(5))])  # fmt: skip
-def logaddexp2(self: Any, other: Any) -> Any:
+def logaddexp2(self: Array, other: Array) -> Array:
     return np.logaddexp2(self, other)
 
 
@@ -194,13 +197,13 @@ def logaddexp2(self: Any, other: Any) -> Any:
     take(self=t(3, 65, dtype="int32", low=-90, high=90),
          other=t(3, 65, dtype="int32", low=-90, high=90)),
     take(self=given([0, 12, -18], "int32"), other=given([0, 18, 12], "int32"))])  # fmt: skip
-def gcd(self: Any, other: Any) -> Any:
+def gcd(self: Array, other: Array) -> Array:
     return np.gcd(self, other)
 
 
 @spec("aclnnSquare", "out:self", **_ROW, tolerance="rounded", fixed_shape=False,
       samples=[take(self=t(3, 65)), take(self=t(1025))])  # fmt: skip
-def square(self: Any) -> Any:
+def square(self: Array) -> Array:
     return self * self
 
 
@@ -209,21 +212,21 @@ def square(self: Any) -> Any:
          clipValueMax=t(3, 65, low=0.1, high=1)),
     take(self=t(3, 65), clipValueMin=t(65, low=-1, high=0), clipValueMax=t(3, 1, low=0, high=1)),
     ])  # fmt: skip
-def clamp_tensor(self: Any, clipValueMin: Any, clipValueMax: Any) -> Any:
+def clamp_tensor(self: Array, clipValueMin: Array, clipValueMax: Array) -> Array:
     return np.minimum(np.maximum(self, clipValueMin), clipValueMax)
 
 
 @spec("aclnnXLogYScalarOther", "out:self", **_ROW, tolerance="composite", dtypes=_FLOATS,
       samples=[take(self=given([0.0, 1.0, -2.5], "float32"), other=3.0),
                take(self=t(3, 65), other=0.5)])  # fmt: skip
-def xlogy_scalar_other(self: Any, other: float) -> Any:
+def xlogy_scalar_other(self: Array, other: float) -> Array:
     return np.where(self == 0, 0.0, self * np.log(other))
 
 
 @spec("aclnnXLogYScalarSelf", "out:other", **_ROW, tolerance="composite", dtypes=_FLOATS,
       samples=[take(self=2.5, other=t(3, 65, low=0.1, high=9)),
                take(self=0.0, other=t(3, low=0.1, high=9))], sparse=True)  # fmt: skip
-def xlogy_scalar_self(self: float, other: Any) -> Any:
+def xlogy_scalar_self(self: float, other: Array) -> Array:
     return 0 * other if self == 0 else self * np.log(other)
 
 
@@ -234,7 +237,7 @@ spec("aclnnInplaceXLogYTensor", "selfRef:selfRef", **_ROW, tolerance="composite"
 
 @spec("aclnnRemainderScalarTensor", "out:other", **_ROW, tolerance="composite", dtypes=_FLOATS,
       samples=[take(self=7.0, other=t(3, 65, low=0.5, high=3))])  # fmt: skip
-def remainder_scalar(self: float, other: Any) -> Any:
+def remainder_scalar(self: float, other: Array) -> Array:
     return self - other * np.floor(self / other)
 
 
@@ -249,13 +252,13 @@ def nansum(self: Any, dim: Any, keepDim: bool, dtype: int) -> Any:
 @spec("aclnnEqual", "out:bool", **_EXACT, samples=[
     take(self=t(3, 65), other=t(3, 65)),
     take(self=given([1.0, 2.0], "float32"), other=given([1.0, 2.0], "float32"))])  # fmt: skip
-def equal(self: Any, other: Any) -> Any:
+def equal(self: Array, other: Array) -> Array:
     return np.asarray([self.shape == other.shape and bool((self == other).all())])
 
 
 @spec("aclnnComplex", "out:complex64", **_EXACT,
       samples=[take(real=t(3, 65), imag=t(3, 65))], dtypes=("float32",))  # fmt: skip
-def complex_of(real: Any, imag: Any) -> Any:
+def complex_of(real: Array, imag: Array) -> Array:
     result = np.empty(real.shape, np.complex128)
     result.real, result.imag = real, imag
     return result
@@ -263,27 +266,27 @@ def complex_of(real: Any, imag: Any) -> Any:
 
 @spec("aclnnPolar", "out:complex64", **_ROW, tolerance="composite", dtypes=("float32",),
       samples=[take(input=t(3, 65, low=0), angle=t(3, 65, low=-9, high=9))])  # fmt: skip
-def polar(input: Any, angle: Any) -> Any:
+def polar(input: Array, angle: Array) -> Array:
     return input * np.cos(angle) + 1j * input * np.sin(angle)
 
 
 @spec("aclnnReal", "out:float32", samples=[take(self=t(3, 65, dtype="complex64"))], **_EXACT,
       dtypes=("complex64",))  # fmt: skip
-def real(self: Any) -> Any:
+def real(self: Array) -> Array:
     return self.real
 
 
 @spec("aclnnMaskedScale", "out:self", family="arithmetic", tolerance="composite", sparse=True,
     source="torch_npu 2.x, npu_masked_scale: self mask scale", samples=[
         take(self=t(3, 64), mask=t(3, 64, dtype="uint8", low=0, high=1), scale=2.5)])  # fmt: skip
-def masked_scale(self: Any, mask: Any, scale: float) -> Any:
+def masked_scale(self: Array, mask: Array, scale: float) -> Array:
     return self * mask * scale
 
 
 @spec("aclnnCdist", "out:x1", **_ROW, tolerance="composite", dtypes=_FLOATS, samples=[
     take(x1=t(5, 9), x2=t(7, 9), p=p, compute_mode=0) for p in (2.0, 1.0, 3.0, float("inf"))]
     + [take(x1=t(2, 5, 9), x2=t(2, 7, 9), p=2.0, compute_mode=2)])  # fmt: skip
-def cdist(x1: Any, x2: Any, p: float, compute_mode: int) -> Any:
+def cdist(x1: Array, x2: Array, p: float, compute_mode: int) -> Any:
     gap = np.abs(x1[..., :, None, :] - x2[..., None, :, :])
     return gap.max(-1) if np.isinf(p) else (gap**p).sum(-1) ** (1 / p)
 
@@ -295,7 +298,7 @@ _RANDOM: Final[dict[str, Any]] = {
 }
 
 
-def _fill(x: Any) -> Any:
+def _fill(x: Array) -> Array:
     return np.zeros_like(x)
 
 
@@ -330,16 +333,16 @@ spec("aclnnRandperm", "out:int64", samples=[take(n=33, seed=3, offset=0)], **_RA
       dtypes=_FLOATS,
       samples=[take(self=t(5, 3), other=t(5, 3), dim=-1), take(self=t(3, 4), other=t(3, 4), dim=0),
                ])  # fmt: skip
-def cross(self: Any, other: Any, dim: int) -> Any:
+def cross(self: Array, other: Array, dim: int) -> Array:
     return np.cross(self, other, axis=dim)
 
 
-def _spd(n: int) -> Any:
+def _spd(n: int) -> Arg:
     draw = np.random.default_rng(n).uniform(-1, 1, (n, n))
     return given((draw @ draw.T + n * np.eye(n)).tolist(), "float32")
 
 
-def _well(n: int) -> Any:
+def _well(n: int) -> Arg:
     draw = np.random.default_rng(n + 50).uniform(-1, 1, (n, n))
     return given((draw + n * np.eye(n)).tolist(), "float32")
 
@@ -365,8 +368,8 @@ spec("aclnnSlogdet", "signOut:self logOut:self", **_LINALG,
     take(self=t(5, 3), A=_well(5), upper=u, transpose=tr, unitriangular=False)
     for u in (True, False) for tr in (True, False)])  # fmt: skip
 def triangular_solve(
-    self: Any, A: Any, upper: bool, transpose: bool, unitriangular: bool
-) -> Any:  # fmt: skip
+    self: Array, A: Array, upper: bool, transpose: bool, unitriangular: bool
+) -> tuple[Array, Array]:  # fmt: skip
     part = np.triu(A) if upper else np.tril(A)
     if unitriangular:
         np.fill_diagonal(part, 1.0)

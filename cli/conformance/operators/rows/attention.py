@@ -6,6 +6,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from mindtorch._tensor.types import Array
+
 from ..spec import given, spec, t, take
 
 _PAPER: Final = ("Vaswani et al.: Attention Is All You Need, 2017; Dao et al.: FlashAttention, "
@@ -16,7 +18,7 @@ _ROW: Final[dict[str, Any]] = {"family": "attention", "source": _PAPER, "toleran
                                }  # fmt: skip
 
 
-def heads(x: Any, layout: str, n: int) -> Any:
+def heads(x: Array, layout: str, n: int) -> Array:
     """[B, N, S, D] of a tensor in a layout; `n` heads where the last dimension holds them."""
     if layout == "BNSD":
         return x
@@ -29,7 +31,7 @@ def heads(x: Any, layout: str, n: int) -> Any:
     return x.reshape(s, b, n, h // n).transpose(1, 2, 0, 3)
 
 
-def back(x: Any, layout: str) -> Any:
+def back(x: Array, layout: str) -> Array:
     """The layout of [B, N, S, D]."""
     b, n, s, d = x.shape
     if layout == "BNSD":
@@ -41,14 +43,21 @@ def back(x: Any, layout: str) -> Any:
     return x.transpose(2, 0, 1, 3).reshape(s, b, n * d)
 
 
-def _kv_heads(key: Any, query: Any, layout: str, n: int) -> int:
+def _kv_heads(key: Array, query: Array, layout: str, n: int) -> int:
     if layout in ("BNSD", "BSND"):
         return int(key.shape[1 if layout == "BNSD" else 2])
     return n * int(key.shape[-1]) // int(query.shape[-1])
 
 
-def attend(q: Any, k: Any, v: Any, scale: float, bias: Any = None, mask: Any = None,
-           add_first: bool = True) -> Any:  # fmt: skip
+def attend(
+    q: Array,
+    k: Array,
+    v: Any,
+    scale: float,
+    bias: Array | None = None,
+    mask: Array | None = None,
+    add_first: bool = True,
+) -> tuple[Array, Array, Array, Array]:
     """(out, weights, row maxima, row sums) of [B, N, S, D]; kv heads repeat to query heads."""
     group = q.shape[1] // k.shape[1]
     k, v = np.repeat(k, group, 1), np.repeat(v, group, 1)
@@ -66,9 +75,16 @@ def attend(q: Any, k: Any, v: Any, scale: float, bias: Any = None, mask: Any = N
 
 
 def flash(
-    query: Any, key: Any, value: Any, scaleValue: float, headNum: int, inputLayout: str,
-    realShiftOptional: Any = None, attenMaskOptional: Any = None, pseType: int = 1,
-) -> Any:  # fmt: skip
+    query: Array,
+    key: Array,
+    value: Array,
+    scaleValue: float,
+    headNum: int,
+    inputLayout: str,
+    realShiftOptional: Array | None = None,
+    attenMaskOptional: Array | None = None,
+    pseType: int = 1,
+) -> Any:
     kv = _kv_heads(key, query, inputLayout, headNum)
     q = heads(query, inputLayout, headNum)
     k, v = heads(key, inputLayout, kv), heads(value, inputLayout, kv)
@@ -121,9 +137,17 @@ spec("aclnnFlashAttentionScore aclnnFlashAttentionScoreV2 aclnnFlashAttentionSco
 
 
 def flash_grad(
-    query: Any, keyIn: Any, value: Any, dy: Any, scaleValue: float, headNum: int, inputLayout: str,
-    pseShiftOptional: Any = None, attenMaskOptional: Any = None, pseType: int = 1,
-) -> Any:  # fmt: skip
+    query: Array,
+    keyIn: Array,
+    value: Array,
+    dy: Array,
+    scaleValue: float,
+    headNum: int,
+    inputLayout: str,
+    pseShiftOptional: Array | None = None,
+    attenMaskOptional: Array | None = None,
+    pseType: int = 1,
+) -> Any:
     """dV = P^T dO; dP = dO V^T; dS = P (dP - rowsum(dO O)); dQ = s dS K; dK = s dS^T Q."""
     kv = _kv_heads(keyIn, query, inputLayout, headNum)
     q, g = heads(query, inputLayout, headNum), heads(dy, inputLayout, headNum)
@@ -176,9 +200,9 @@ def _packed(lengths: Any) -> list[tuple[int, int]]:
 
 
 def var_len(
-    query: Any, key: Any, value: Any, scaleValue: float, headNum: int,
-    actualSeqQLenOptional: Any, actualSeqKvLenOptional: Any,
-) -> Any:  # fmt: skip
+    query: Array, key: Array, value: Array, scaleValue: float, headNum: int,
+    actualSeqQLenOptional: tuple[int, ...] | None, actualSeqKvLenOptional: tuple[int, ...] | None,
+) -> tuple[Array, Array, Array, Array]:  # fmt: skip
     """TND: sequences lie one after another; lengths are running sums."""
     outs, tops, sums = [], [], []
     pairs = zip(_packed(actualSeqQLenOptional), _packed(actualSeqKvLenOptional), strict=True)
@@ -192,7 +216,7 @@ def var_len(
     return _statistics(tops), _statistics(sums), np.zeros((0,)), np.concatenate(outs)
 
 
-def _statistics(parts: list[Any]) -> Any:
+def _statistics(parts: list[Any]) -> Array:
     """Eight equal values a row, heads outermost in memory: the default of the packed layout, which
     later versions' softmaxOutLayout "same_as_input" changes."""
     whole = np.concatenate(parts, 1)
@@ -210,11 +234,20 @@ spec("aclnnFlashAttentionVarLenScore aclnnFlashAttentionVarLenScoreV2",
 
 
 def infer(
-    query: Any, key: Any, value: Any, numHeads: int, scaleValue: float, inputLayout: str,
-    numKeyValueHeads: int, attenMask: Any = None, attenMaskOptional: Any = None,
-    actualSeqLengths: Any = None, actualSeqLengthsOptional: Any = None,
-    actualSeqLengthsKv: Any = None, actualSeqLengthsKvOptional: Any = None,
-) -> Any:  # fmt: skip
+    query: Array,
+    key: Array,
+    value: Array,
+    numHeads: int,
+    scaleValue: float,
+    inputLayout: str,
+    numKeyValueHeads: int,
+    attenMask: Array | None = None,
+    attenMaskOptional: Array | None = None,
+    actualSeqLengths: tuple[int, ...] | None = None,
+    actualSeqLengthsOptional: object = None,
+    actualSeqLengthsKv: tuple[int, ...] | None = None,
+    actualSeqLengthsKvOptional: tuple[int, ...] | None = None,
+) -> Array:
     """Inference: kv heads are said; the last keys of a sequence may not count."""
     kv = numKeyValueHeads or numHeads
     k, v = (x[0] if isinstance(x, list) else x for x in (key, value))
@@ -272,10 +305,18 @@ spec("aclnnIncreFlashAttention aclnnIncreFlashAttentionV2 aclnnIncreFlashAttenti
 
 
 def _fused(
-    query: Any, key: Any, value: Any, numHeads: int, scaleValue: float, inputLayout: str,
-    numKeyValueHeads: int, attenMask: Any = None, attenMaskOptional: Any = None,
-    actualSeqLengthsKv: Any = None, actualSeqLengthsKvOptional: Any = None,
-) -> Any:  # fmt: skip
+    query: Array,
+    key: Array,
+    value: Array,
+    numHeads: int,
+    scaleValue: float,
+    inputLayout: str,
+    numKeyValueHeads: int,
+    attenMask: Array | None = None,
+    attenMaskOptional: Array | None = None,
+    actualSeqLengthsKv: tuple[int, ...] | None = None,
+    actualSeqLengthsKvOptional: tuple[int, ...] | None = None,
+) -> tuple[Array, Array]:
     out = infer(query, key, value, numHeads, scaleValue, inputLayout, numKeyValueHeads, attenMask,
                 attenMaskOptional, None, None, actualSeqLengthsKv,
                 actualSeqLengthsKvOptional)  # fmt: skip
@@ -314,7 +355,9 @@ spec("aclnnRotaryPositionEmbedding", "out:x", **_EMBED, samples=[
     lambda x, cos, sin, mode: x * cos + turned(x, mode == 1) * sin)  # fmt: skip
 
 
-def rotary_grad(dy: Any, cos: Any, sin: Any, xOptional: Any, mode: int) -> Any:
+def rotary_grad(
+    dy: Array, cos: Array, sin: Array, xOptional: Array | None, mode: int
+) -> tuple[Array, Array, Array]:
     """The rotation's transpose: turned(y) is -turned of its argument."""
     flow = dy * sin
     dx = dy * cos - turned(flow, mode == 1)

@@ -6,6 +6,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from mindtorch._tensor.types import Array
+
 from ..spec import given, spec, t, take
 
 _GATE: Final[dict[str, Any]] = {
@@ -21,12 +23,12 @@ _MOVE: Final[dict[str, Any]] = {
 _SUM: Final[dict[str, Any]] = {**_MOVE, "tolerance": "gradient"}
 
 
-def _softmax(x: Any) -> Any:
+def _softmax(x: Array) -> Any:
     e = np.exp(x - x.max(-1, keepdims=True))
     return e / e.sum(-1, keepdims=True)
 
 
-def _best(x: Any, k: int) -> Any:
+def _best(x: Array, k: int) -> Array:
     return np.argsort(-x, -1, kind="stable")[..., :k]
 
 
@@ -40,7 +42,7 @@ _LOGITS: Final = [take(x=t(5, 8, low=-3, high=3), k=2), take(x=t(3, 65, low=-3, 
 
 @spec("aclnnMoeGatingTopKSoftmax", "yOut:x expertIdxOut:int32 rowIdxOut:int32", samples=_LOGITS,
       **_GATE)  # fmt: skip
-def gating_softmax(x: Any, finishedOptional: Any, k: int) -> Any:
+def gating_softmax(x: Array, finishedOptional: Array | None, k: int) -> tuple[Array, Array, Array]:
     p = _softmax(x)
     at = _best(p, k)
     rows = np.arange(k)[None] * len(x) + np.arange(len(x))[:, None]
@@ -51,7 +53,9 @@ def gating_softmax(x: Any, finishedOptional: Any, k: int) -> Any:
       **_GATE, samples=[take(**s.kwargs, renorm=r, outputSoftmaxResultFlag=f)
                         for s in _LOGITS for r, f in ((0, False), (1, False), (0, True))],
       )  # fmt: skip
-def gating_softmax_v2(x: Any, k: int, renorm: int, outputSoftmaxResultFlag: bool) -> Any:
+def gating_softmax_v2(
+    x: Array, k: int, renorm: int, outputSoftmaxResultFlag: bool
+) -> tuple[Array, Array, Array | None]:
     """renorm 1: softmax over the chosen logits only."""
     at = _best(x, k)
     p = _softmax(x)
@@ -69,9 +73,16 @@ _GROUPS: Final[dict[str, Any]] = {"groupSelectMode": 0, "renorm": 0, "outFlag": 
     for b, kg, gc, n, f, m in ((None, 1, 1, 0, 1.0, 0), (t(16), 1, 1, 1, 2.5, 0),
                                (t(16), 2, 4, 1, 1.0, 1))])  # fmt: skip
 def gating_top_k(
-    x: Any, biasOptional: Any, k: int, kGroup: int, groupCount: int, groupSelectMode: int,
-    normType: int, routedScalingFactor: float, eps: float,
-) -> Any:  # fmt: skip
+    x: Array,
+    biasOptional: Array | None,
+    k: int,
+    kGroup: int,
+    groupCount: int,
+    groupSelectMode: int,
+    normType: int,
+    routedScalingFactor: float,
+    eps: float,
+) -> tuple[Array, Array, Array]:
     """DeepSeek-V3's gate: bias steers the choice, the weight is the score itself."""
     score = _softmax(x) if normType == 0 else 1 / (1 + np.exp(-x))
     steer = score if biasOptional is None else score + biasOptional
@@ -100,7 +111,9 @@ def _order(expert: Any) -> Any:
       **_MOVE, samples=[
           take(x=t(5, 7), rowIdx=given([[n, n + 5] for n in range(5)], "int32"),
                expertIdx=given(_TABLE, "int32"), activeNum=5)])  # fmt: skip
-def init_routing(x: Any, rowIdx: Any, expertIdx: Any, activeNum: int) -> Any:
+def init_routing(
+    x: Array, rowIdx: Array, expertIdx: Array, activeNum: int
+) -> tuple[Array, Array, Array]:
     flat, rows = expertIdx.reshape(-1), rowIdx.reshape(-1)
     order = _order(flat)
     source = rows[order]
@@ -117,8 +130,8 @@ def init_routing(x: Any, rowIdx: Any, expertIdx: Any, activeNum: int) -> Any:
                expertTokensCountOrCumsumFlagOptional=f,
                expertTokensBeforeCapacityFlagOptional=False) for f in (1, 2)])  # fmt: skip
 def init_routing_v2(
-    x: Any, expertIdx: Any, expertNumOptional: int, expertTokensCountOrCumsumFlagOptional: int
-) -> Any:  # fmt: skip
+    x: Array, expertIdx: Array, expertNumOptional: int, expertTokensCountOrCumsumFlagOptional: int
+) -> tuple[Array, Array, Array, None]:  # fmt: skip
     flat = expertIdx.reshape(-1)
     order = _order(flat)
     place = np.empty(flat.size, np.int64)
@@ -138,7 +151,7 @@ def init_routing_grad(gradExpandedX: Any, expandedRowIdx: Any, topK: int) -> Any
 @spec("aclnnMoeComputeExpertTokens", "out:sortedExperts", **_MOVE, samples=[
     take(sortedExperts=given([0, 0, 1, 3, 3, 3, 5], "int32"), numExperts=n)
     for n in (6, 8)])  # fmt: skip
-def compute_expert_tokens(sortedExperts: Any, numExperts: int) -> Any:
+def compute_expert_tokens(sortedExperts: Array, numExperts: int) -> Array:
     return np.searchsorted(sortedExperts, np.arange(numExperts), "right")
 
 
@@ -147,9 +160,14 @@ def compute_expert_tokens(sortedExperts: Any, numExperts: int) -> Any:
          expandedRowIdx=given([3, 9, 0, 5, 1, 7, 2, 8, 4, 6], "int32"),
          expandedExpertIdx=given(_TABLE, "int32")) for x2 in (None, t(5, 7))])  # fmt: skip
 def finalize_routing(
-    expandedX: Any, x1: Any, x2Optional: Any, bias: Any, scales: Any, expandedRowIdx: Any,
+    expandedX: Any,
+    x1: Array,
+    x2Optional: Array | None,
+    bias: Any,
+    scales: Any,
+    expandedRowIdx: Array,
     expandedExpertIdx: Any,
-) -> Any:  # fmt: skip
+) -> Array:
     """The slot of token t and its k-th expert is expandedRowIdx[k * tokens + t]."""
     tokens = len(x1)
     result = x1 + (0 if x2Optional is None else x2Optional)
@@ -166,7 +184,7 @@ _PERMUTED: Final = given([3, 9, 0, 5, 1, 7, 2, 8, 4, 6], "int32")
     take(tokens=t(5, 7), indices=given(_TABLE, "int64"), numOutTokens=0, paddedMode=False),
     take(tokens=t(5, 7), indices=given([2, 0, 1, 0, 2], "int64"), numOutTokens=0,
          paddedMode=False)])  # fmt: skip
-def token_permute(tokens: Any, indices: Any) -> Any:
+def token_permute(tokens: Array, indices: Array) -> tuple[Array, Array]:
     flat = indices.reshape(-1)
     order = np.argsort(flat, kind="stable")
     topk = flat.size // len(tokens)
@@ -176,7 +194,7 @@ def token_permute(tokens: Any, indices: Any) -> Any:
 @spec("aclnnMoeTokenPermuteGrad", "out:permutedOutputGrad", **_SUM, samples=[
     take(permutedOutputGrad=t(10, 7), sortedIndices=_PERMUTED, numTopk=2, paddedMode=False)],
     )  # fmt: skip
-def token_permute_grad(permutedOutputGrad: Any, sortedIndices: Any, numTopk: int) -> Any:
+def token_permute_grad(permutedOutputGrad: Array, sortedIndices: Array, numTopk: int) -> Any:
     picked = permutedOutputGrad[sortedIndices]
     return picked.reshape(-1, numTopk, picked.shape[-1]).sum(1)
 
@@ -184,7 +202,7 @@ def token_permute_grad(permutedOutputGrad: Any, sortedIndices: Any, numTopk: int
 @spec("aclnnMoeTokenUnpermute", "out:permutedTokens", **_SUM, samples=[
     take(permutedTokens=t(10, 7), sortedIndices=_PERMUTED, probsOptional=p, paddedMode=False)
     for p in (t(5, 2), None)])  # fmt: skip
-def token_unpermute(permutedTokens: Any, sortedIndices: Any, probsOptional: Any) -> Any:
+def token_unpermute(permutedTokens: Array, sortedIndices: Array, probsOptional: Any) -> Any:
     picked = permutedTokens[sortedIndices]
     if probsOptional is None:
         return picked
@@ -197,7 +215,7 @@ def token_unpermute(permutedTokens: Any, sortedIndices: Any, probsOptional: Any)
           take(permuteTokensOptional=t(10, 7), unpermutedTokensGrad=t(5, 7),
                sortedIndices=_PERMUTED, probsOptional=t(5, 2), paddedMode=False)])  # fmt: skip
 def token_unpermute_grad(
-    permuteTokensOptional: Any, unpermutedTokensGrad: Any, sortedIndices: Any, probsOptional: Any
+    permuteTokensOptional: Any, unpermutedTokensGrad: Array, sortedIndices: Any, probsOptional: Any
 ) -> Any:  # fmt: skip
     topk = probsOptional.shape[1]
     flow = np.repeat(unpermutedTokensGrad, topk, 0)
@@ -213,7 +231,7 @@ def token_unpermute_grad(
           take(logits=t(3, 33, low=-4, high=4), p=p, k=k) for p, k in (
               (None, given([5, 33, 1], "int32")), (given([0.7, 1.0, 0.3], "float32"), None),
               (given([0.7, 0.95, 0.3], "float32"), given([20, 33, 5], "int32")))])  # fmt: skip
-def top_k_top_p(logits: Any, p: Any, k: Any) -> Any:
+def top_k_top_p(logits: Array, p: Any, k: Any) -> Array:
     kept = logits.copy()
     for row in range(len(kept)):
         if k is not None:

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 import mindtorch as torch
+from mindtorch._tensor.types import Array
 
 from ..formulas import words
 from ..spec import given, spec, t, take
@@ -89,7 +90,7 @@ def _class(name: str) -> tuple[str, dict[str, Any]]:
     return "elementary", {}
 
 
-def _number(value: Any, like: Any = None) -> Any:
+def _number(value: object, like: Any = None) -> Any:
     """A scalar that travels as a tensor of one element or as a number.
 
     It is cast to the tensors' dtype: towards zero where those are integers.
@@ -152,7 +153,7 @@ for _name, _function in _BINARY.items():
       tolerance="elementary", samples=[take(scalar=2.5, x=_list(0, 3))],
       dtypes=("float16", "bfloat16", "float32"),
       rule={"ulp": (4.0, 16.0, 16.0), "reason": "errors of an exponent are magnified"})  # fmt: skip
-def pow_of_scalar(scalar: float, x: Any) -> Any:
+def pow_of_scalar(scalar: float, x: Array) -> Any:
     return ([_number(scalar, x) ** v for v in x],)
 
 
@@ -163,7 +164,7 @@ def _ternary(name: str, function: Any) -> None:
     one = given([1.5], "float32")
 
     @spec(f"aclnnForeach{name}Scalar", "out:x1", samples=[take(**lists, scalar=one)], **common)
-    def single(x1: Any, x2: Any, x3: Any, scalar: Any) -> Any:
+    def single(x1: Any, x2: Any, x3: Any, scalar: Array | float) -> Any:
         s = _number(scalar, x1)
         return ([function(a, b, c, s) for a, b, c in zip(x1, x2, x3, strict=True)],)
 
@@ -173,7 +174,7 @@ def _ternary(name: str, function: Any) -> None:
 
     @spec(f"aclnnForeach{name}ScalarList aclnnForeach{name}List", "out:x1",
           samples=[take(**lists, scalars=many)], **common)  # fmt: skip
-    def each(x1: Any, x2: Any, x3: Any, scalars: Any) -> Any:
+    def each(x1: Array, x2: Array, x3: list[Array], scalars: list[float]) -> Any:
         rows = zip(x1, x2, x3, np.asarray(scalars), strict=True)
         return ([function(a, b, c, s) for a, b, c, s in rows],)
 
@@ -190,19 +191,19 @@ def lerp_list(x1: Any, x2: Any, weight: Any) -> Any:
 
 @spec("aclnnForeachLerpScalar", "out:x1", family="foreach", source=_SOURCE, tolerance="composite",
       samples=[take(x1=_list(), x2=_list(-1, 3), weight=w) for w in (0.25, 0.75)])  # fmt: skip
-def lerp_scalar(x1: Any, x2: Any, weight: float) -> Any:
+def lerp_scalar(x1: Array, x2: Array, weight: float) -> Any:
     return ([a + weight * (b - a) for a, b in zip(x1, x2, strict=True)],)
 
 
 @spec("aclnnForeachNorm", "out:x", family="foreach", source=_SOURCE, tolerance="composite",
       samples=[take(x=[t(3, 4), t(130), t(33, 33)], scalar=p) for p in (2.0, 1.0)])  # fmt: skip
-def norm(x: Any, scalar: float) -> Any:
+def norm(x: Array, scalar: float) -> Any:
     return ([(np.abs(v) ** scalar).sum() ** (1 / scalar) for v in x],)
 
 
 @spec("aclnnForeachZeroInplace", "x:x", family="foreach", source=_SOURCE, tolerance="exact",
       samples=[take(x=_list())])  # fmt: skip
-def zero(x: Any) -> Any:
+def zero(x: Array) -> Any:
     return ([np.zeros_like(v) for v in x],)
 
 
@@ -218,7 +219,7 @@ def zero(x: Any) -> Any:
           take(scaledGrads=[given([np.nan, 2.0], "float32")], foundInf=given([0.0], "float32"),
                invScale=given([1.0], "float32")),
       ])  # fmt: skip
-def unscale(scaledGrads: Any, foundInf: Any, invScale: Any) -> Any:
+def unscale(scaledGrads: list[Array], foundInf: Array, invScale: Array) -> Any:
     bad = any(not np.isfinite(g).all() for g in scaledGrads)
     return [g * invScale[0] for g in scaledGrads], np.maximum(foundInf, float(bad))
 
@@ -234,7 +235,7 @@ _ROUND: Final[dict[int, Any]] = {
 @spec("aclnnForeachRoundOffNumberV2", "out:x", family="foreach",
       source=_MODES, tolerance="exact",
       samples=[take(x=_list(-5, 5), roundMode=m) for m in (1, 2, 3, 4, 5)])  # fmt: skip
-def round_off(x: Any, roundMode: int) -> Any:
+def round_off(x: Array, roundMode: int) -> Any:
     return ([_ROUND[int(_number(roundMode))](v) for v in x],)
 
 

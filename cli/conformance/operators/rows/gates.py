@@ -6,6 +6,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from mindtorch._tensor.types import Array
+from mindtorch.ops.samples import Arg
+
 from ..spec import given, spec, t, take
 from .attention import turned
 from .norms import rms_norm
@@ -17,11 +20,11 @@ _Q: Final[dict[str, Any]] = {"family": "quantisation", "tolerance": "gradient", 
                              "source": _PAGES}  # fmt: skip
 
 
-def _h(*shape: int, **more: Any) -> Any:
+def _h(*shape: int, **more: Any) -> Arg:
     return t(*shape, dtype="float16", **more)
 
 
-def swiglu(x: Any, left: bool) -> Any:
+def swiglu(x: Array, left: bool) -> Any:
     """silu of one half times the other; `left`: the first half is activated."""
     a, b = np.split(x, 2, -1)
     gate, value = (a, b) if left else (b, a)
@@ -33,7 +36,7 @@ def swiglu(x: Any, left: bool) -> Any:
           take(x=_h(4, 64), smoothScalesOptional=t(1, 32, low=0.5), groupIndexOptional=given(
               [4], "int32"), activateLeft=left, quantModeOptional="dynamic")
           for left in (True, False)])  # fmt: skip
-def swiglu_quant(x: Any, smoothScalesOptional: Any, activateLeft: bool) -> Any:
+def swiglu_quant(x: Array, smoothScalesOptional: Any, activateLeft: bool) -> Any:
     y = swiglu(x, activateLeft)
     return dynamic(y, smoothScalesOptional[0])
 
@@ -56,7 +59,9 @@ def dequant_swiglu_quant(
       "+ offset)"}, dtypes=("float16", "bfloat16"), samples=[
           take(x=_h(3, 64), gamma=_h(64), beta=_h(64), scale=given([8.0], "float16"),
                offset=given([3], "int8"), epsilon=1e-6)])  # fmt: skip
-def rms_norm_quant(x: Any, gamma: Any, beta: Any, scale: Any, offset: Any, epsilon: float) -> Any:
+def rms_norm_quant(
+    x: object, gamma: object, beta: object, scale: object, offset: object, epsilon: float
+) -> Any:
     return (rms_norm(x, gamma, epsilon)[0] + beta) * scale + offset
 
 
@@ -67,9 +72,14 @@ def rms_norm_quant(x: Any, gamma: Any, beta: Any, scale: Any, offset: Any, epsil
                     scales2Optional=t(64, low=0.05, high=0.2), axis=-1, epsilon=1e-6,
                     divMode=True)])  # fmt: skip
 def add_rms_norm_quant(
-    x1: Any, x2: Any, gamma: Any, scales1: Any, zeroPoints1Optional: Any, scales2Optional: Any,
+    x1: Array,
+    x2: Array,
+    gamma: Array,
+    scales1: Array,
+    zeroPoints1Optional: Array | None,
+    scales2Optional: Array | None,
     epsilon: float,
-) -> Any:  # fmt: skip
+) -> tuple[Array, Array, Array]:
     y = rms_norm(x1 + x2, gamma, epsilon)[0]
     return y / scales1 + zeroPoints1Optional, y / scales2Optional, x1 + x2
 
@@ -78,7 +88,7 @@ def add_rms_norm_quant(
       dtypes=("float16", "bfloat16"), samples=[
           take(x=_h(3, 64), gamma=_h(64), smoothScalesOptional=s, betaOptional=None, epsilon=1e-6,
                dstType=2) for s in (None, _h(64, low=0.5))])  # fmt: skip
-def rms_norm_dynamic(x: Any, gamma: Any, smoothScalesOptional: Any, epsilon: float) -> Any:
+def rms_norm_dynamic(x: object, gamma: object, smoothScalesOptional: object, epsilon: float) -> Any:
     return dynamic(rms_norm(x, gamma, epsilon)[0], smoothScalesOptional)
 
 
@@ -89,7 +99,7 @@ _INT: Final[dict[str, Any]] = {"dtype": "int8", "low": -8, "high": 8}
       dtypes=("float16",), source="op-plugin document npu_quant_matmul_dequant", samples=[
           take(x=_h(5, 32), weight=t(16, 32, **_INT), weightScale=t(16, low=0.01, high=0.1),
                xQuantMode="pertoken", transposeWeight=True)])  # fmt: skip
-def quant_matmul_dequant(x: Any, weight: Any, weightScale: Any) -> Any:
+def quant_matmul_dequant(x: Array, weight: Array, weightScale: object) -> Any:
     steps, scale = dynamic(x)
     return np.rint(steps) @ weight.T.astype(np.float64) * weightScale * scale[:, None]
 
@@ -98,7 +108,7 @@ def quant_matmul_dequant(x: Any, weight: Any, weightScale: Any) -> Any:
       tolerance="accumulated", dtypes=("float16", "bfloat16"),
       source="a matrix product; the second operand lies in the inner format", samples=[
           take(self=_h(16, 32), mat2=_h(32, 16), cubeMathType=0)])  # fmt: skip
-def matmul_nz(self: Any, mat2: Any) -> Any:
+def matmul_nz(self: Array, mat2: Array) -> Array:
     return self @ mat2
 
 
@@ -107,7 +117,9 @@ def matmul_nz(self: Any, mat2: Any) -> Any:
       source="op-plugin document npu_transpose_batchmatmul", samples=[
           take(x1=_h(5, 3, 64), x2=_h(3, 64, 32), permX1=(1, 0, 2), permX2=(0, 1, 2),
                permY=(1, 0, 2), cubeMathType=0, batchSplitFactor=1)])  # fmt: skip
-def transpose_batch_matmul(x1: Any, x2: Any, permX1: Any, permX2: Any, permY: Any) -> Any:
+def transpose_batch_matmul(
+    x1: Array, x2: Array, permX1: tuple[int, ...], permX2: tuple[int, ...], permY: tuple[int, ...]
+) -> Array:
     return (x1.transpose(permX1) @ x2.transpose(permX2)).transpose(permY)
 
 
@@ -120,7 +132,7 @@ def transpose_batch_matmul(x1: Any, x2: Any, permX1: Any, permX2: Any, permY: An
           for w in (None, t(5, low=0.5))])  # fmt: skip
 def embedding_bag(
     weight: Any, indices: Any, offsets: Any, mode: int, perSampleWeights: Any
-) -> Any:  # fmt: skip
+) -> tuple[Array, Array, Array, None]:  # fmt: skip
     rows = weight[indices] * (1 if perSampleWeights is None else perSampleWeights[:, None])
     ends = [*offsets[1:], len(indices)]
     out = np.stack([rows[a:b].sum(0) for a, b in zip(offsets, ends, strict=True)])
@@ -135,7 +147,7 @@ def embedding_bag(
           take(tokens=t(5, 7), routingMap=given([[1, 0, 1], [0, 1, 1], [1, 1, 0], [0, 1, 1],
                [1, 0, 1]], "bool"), probsOptional=t(5, 3), numOutTokens=10, dropAndPad=False)],
       )  # fmt: skip
-def permute_map(tokens: Any, routingMap: Any, probsOptional: Any) -> Any:
+def permute_map(tokens: Any, routingMap: Array, probsOptional: Any) -> Any:
     expert, token = np.nonzero(routingMap.T)
     order = np.argsort(token, kind="stable")
     return tokens[token], probsOptional[token, expert], order
@@ -148,9 +160,13 @@ def permute_map(tokens: Any, routingMap: Any, probsOptional: Any) -> Any:
                expertIdxOptional=given([[2, 0], [1, 2], [0, 1], [2, 1], [0, 2]], "int32"),
                dropPadMode=0)])  # fmt: skip
 def finalize_v2(
-    expandedX: Any, expandedRowIdx: Any, x1Optional: Any, biasOptional: Any, scalesOptional: Any,
+    expandedX: Any,
+    expandedRowIdx: Array,
+    x1Optional: Any,
+    biasOptional: Any,
+    scalesOptional: Array,
     expertIdxOptional: Any,
-) -> Any:  # fmt: skip
+) -> Any:
     tokens, result = len(x1Optional), x1Optional
     for k in range(scalesOptional.shape[1]):
         slot = expandedRowIdx[k * tokens : (k + 1) * tokens]
@@ -164,7 +180,7 @@ def finalize_v2(
           take(x1=t(5, 33, **_INT), x2=t(33, 9, **_INT), scale=given(
               [(0x3C23C000 + (n << 13)) | 1 << 46 for n in range(9)], "uint64"),
                transposeX1=False, transposeX2=False)])  # fmt: skip
-def quant_matmul_v3(x1: Any, x2: Any, scale: Any) -> Any:
+def quant_matmul_v3(x1: object, x2: object, scale: Array) -> Any:
     """Scales come packed: the low 32 bits are a float32's (npu_trans_quant_param)."""
     real = (scale & np.uint64(0xFFFFFFFF)).astype(np.uint32).view(np.float32).astype(np.float64)
     return quant_matmul(x1, x2, None, False, False, real)
@@ -185,7 +201,7 @@ def rotary_v2(x: Any, cos: Any, sin: Any, rotate: Any) -> Any:
           take(bBoxes=given([[0.0, 0.0, 4.0, 4.0], [1.0, 1.0, 3.0, 5.0]], "float32"),
                gtBoxes=given([[2.0, 2.0, 6.0, 6.0], [0.0, 0.0, 2.0, 2.0], [1.0, 0.0, 3.0, 4.0]],
                              "float32"), mode="iou", eps=1e-6, aligned=False)])  # fmt: skip
-def iou(bBoxes: Any, gtBoxes: Any, eps: float) -> Any:
+def iou(bBoxes: Array, gtBoxes: Array, eps: float) -> Any:
     """[boxes, ground truth]."""
     low = np.maximum(bBoxes[:, None, :2], gtBoxes[None, :, :2])
     high = np.minimum(bBoxes[:, None, 2:], gtBoxes[None, :, 2:])

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
 
 import mindtorch as torch
 import mindtorch.nn.functional as F
+from mindtorch._tensor.types import Array
+from mindtorch.ops.samples import Arg
 
 from ..formulas import gradient, words
 from ..spec import given, spec, t, take
@@ -22,7 +25,7 @@ _SHRINK: Final = {1: ((2, 3, 9), (4,)), 2: ((1, 3, 7, 6), (3, 4)), 3: ((1, 2, 5,
 _SCALES: Final = ("scalesD", "scalesH", "scalesW")
 
 
-def _resize(mode: str) -> Any:
+def _resize(mode: str) -> Callable[..., Any]:
     def formula(x: Any, outputSize: Any, alignCorners: bool = False) -> Any:
         align = alignCorners if mode not in ("nearest", "nearest-exact") else None
         return F.interpolate(x, tuple(outputSize), mode=mode, align_corners=align)
@@ -61,7 +64,7 @@ def _forward(name: str, x: str, samples: list[Any], formula: Any) -> None:
 def _backward(name: str, grads: tuple[str, str], samples: list[Any], formula: Any) -> None:
     inflow, result = grads
 
-    def reference(flow: Any, outputSize: Any, inputSize: Any, alignCorners: bool = False) -> Any:
+    def reference(flow: Any, outputSize: Any, inputSize: object, alignCorners: bool = False) -> Any:
         backward = gradient(lambda x: formula(x, outputSize, alignCorners), grad="flow", of="x")
         return backward(flow=flow, x=np.zeros(inputSize))
 
@@ -89,7 +92,7 @@ def _triangle(v: Any) -> Any:
     return np.maximum(0, 1 - np.abs(v))
 
 
-def _keys(v: Any) -> Any:
+def _keys(v: Any) -> Array:
     """Keys' cubic with a = -1/2, as Pillow and torch take it when they smooth."""
     a, x = -0.5, np.abs(v)
     inner, outer = (a + 2) * x**3 - (a + 3) * x**2 + 1, a * (x**3 - 5 * x**2 + 8 * x - 4)
@@ -106,7 +109,7 @@ def smoothing(filter: Any, support: int, before: int, after: int, corners: bool)
     return weight / weight.sum(1, keepdims=True)
 
 
-def _smooth(name: str, x: str, back: str, filter: Any, support: int) -> None:
+def _smooth(name: str, x: str, back: str, filter: object, support: int) -> None:
     """Smoothed resampling is one matrix per dimension; its gradient is their transposes."""
     source = "torch 2.13, interpolate(antialias=True); Keys 1981 for the cubic"
     common: dict[str, Any] = {**_RESIZE, "source": source, "dtypes": ("float32",)}
@@ -115,7 +118,7 @@ def _smooth(name: str, x: str, back: str, filter: Any, support: int) -> None:
         pairs = zip(before, after, strict=True)
         return [smoothing(filter, support, b, a, corners) for b, a in pairs]
 
-    def forward(x: Any, outputSize: Any, alignCorners: bool) -> Any:
+    def forward(x: Any, outputSize: object, alignCorners: bool) -> Any:
         rows, cols = maps(x.shape[2:], outputSize, alignCorners)
         return rows @ x @ cols.T
 
@@ -140,7 +143,7 @@ _PADDING: Final = ("zeros", "border", "reflection")
 
 
 def grid_sample(
-    input: Any, grid: Any, interpolationMode: int, paddingMode: int, alignCorners: bool
+    input: object, grid: object, interpolationMode: int, paddingMode: int, alignCorners: bool
 ) -> Any:  # fmt: skip
     return F.grid_sample(input, grid, _MODES[interpolationMode], _PADDING[paddingMode],
                          alignCorners)  # fmt: skip
@@ -174,7 +177,7 @@ for _rank, _x, _y in ((2, (2, 3, 5, 7), (2, 3)), (3, (1, 2, 4, 5, 6), (2, 3, 4))
                  of="self"))  # fmt: skip
 
 
-def _average(rank: int) -> Any:
+def _average(rank: int) -> Callable[..., Any]:
     word = getattr(F, f"avg_pool{rank}d")
 
     def formula(
@@ -199,7 +202,7 @@ spec("aclnnAvgPool3dBackward", "output:self", **_POOL, samples=[
     gradient(_average(3), grad="gradOutput", of="self"))  # fmt: skip
 
 
-def scatter_pool(gradOutput: Any, self: Any, indices: Any) -> Any:
+def scatter_pool(gradOutput: Array, self: Array, indices: Array) -> Array:
     """Every gradient goes back to the flat place that won."""
     result = np.zeros_like(self)
     planes = self.shape[: self.ndim - (gradOutput.ndim - 2)]
@@ -210,7 +213,7 @@ def scatter_pool(gradOutput: Any, self: Any, indices: Any) -> Any:
     return result
 
 
-def _winners(shape: tuple[int, ...], planes: int, dtype: str) -> Any:
+def _winners(shape: tuple[int, ...], planes: int, dtype: str) -> Arg:
     values = (np.arange(np.prod(shape)) * 5 + 1) % planes
     return given(values.reshape(shape).tolist(), dtype)
 
@@ -254,7 +257,7 @@ spec("aclnnMaxUnpool2dBackward", "out:gradOutput", **_POOL, samples=[
 )  # fmt: skip
 
 
-def unpool(self: Any, indices: Any, outputSize: Any) -> Any:
+def unpool(self: Array, indices: Array, outputSize: tuple[int, ...]) -> Array:
     result = np.zeros((*self.shape[:2], int(np.prod(outputSize))))
     np.put_along_axis(result, indices.reshape(*self.shape[:2], -1),
                       self.reshape(*self.shape[:2], -1), 2)  # fmt: skip
@@ -276,9 +279,17 @@ def conv(
 
 
 def convolution_backward(
-    gradOutput: Any, input: Any, weight: Any, stride: Any, padding: Any, dilation: Any,
-    transposed: bool, outputPadding: Any, groups: int, outputMask: Any,
-) -> Any:  # fmt: skip
+    gradOutput: Array,
+    input: Array,
+    weight: Array | None,
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    dilation: tuple[int, ...],
+    transposed: bool,
+    outputPadding: tuple[int, ...],
+    groups: int,
+    outputMask: Any,
+) -> Any:
     backward = gradient(
         lambda input, weight: conv(input, weight, stride, padding, dilation, transposed,
                                    outputPadding, groups),
@@ -301,7 +312,13 @@ spec("aclnnConvolutionBackward", "gradInput:input gradWeight:input gradBias:inpu
     take(self=t(2, 3, 6, 7), weight=t(3, 1, 3, 3), kernelSize=(3, 3), bias=b, stride=(1, 2),
          padding=(1, 1), dilation=(1, 1), cubeMathType=0) for b in (None, t(3))])  # fmt: skip
 def depthwise(
-    self: Any, weight: Any, kernelSize: Any, bias: Any, stride: Any, padding: Any, dilation: Any
-) -> Any:  # fmt: skip
+    self: object,
+    weight: object,
+    kernelSize: tuple[int, ...],
+    bias: object,
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    dilation: tuple[int, ...],
+) -> Any:
     convolve = words(lambda x, w, b: F.conv2d(x, w, b, stride, padding, dilation, x.shape[1]))
     return convolve(x=self, w=weight, b=bias)

@@ -7,6 +7,8 @@ from typing import Any, Final
 import numpy as np
 
 import mindtorch.nn.functional as F
+from mindtorch._tensor.types import Array
+from mindtorch.ops.samples import Arg
 
 from ..formulas import gradient, words
 from ..spec import given, spec, t, take
@@ -36,23 +38,23 @@ def _back(grad: str = "gradOutput", low: float = -2.0, high: float = 2.0, tlow: 
     return grads
 
 
-def _l1(self: Any, target: Any, reduction: int) -> Any:
+def _l1(self: object, target: object, reduction: int) -> Any:
     return F.l1_loss(self, target, reduction=_REDUCE[reduction])
 
 
-def _mse(self: Any, target: Any, reduction: int) -> Any:
+def _mse(self: object, target: object, reduction: int) -> Any:
     return F.mse_loss(self, target, reduction=_REDUCE[reduction])
 
 
-def _smooth(self: Any, target: Any, reduction: int, beta: float) -> Any:
+def _smooth(self: object, target: object, reduction: int, beta: float) -> Any:
     return F.smooth_l1_loss(self, target, reduction=_REDUCE[reduction], beta=beta)
 
 
-def _soft_margin(self: Any, target: Any, reduction: int) -> Any:
+def _soft_margin(self: object, target: object, reduction: int) -> Any:
     return F.soft_margin_loss(self, target, reduction=_REDUCE[reduction])
 
 
-def _kl(self: Any, target: Any, reduction: int, logTarget: bool) -> Any:
+def _kl(self: object, target: object, reduction: int, logTarget: bool) -> Any:
     return F.kl_div(self, target, reduction=_REDUCE[reduction], log_target=logTarget)
 
 
@@ -81,12 +83,12 @@ spec("aclnnKlDivTargetBackward", "gradTarget:self", **_GRAD, samples=[
     gradient(_kl, grad="gradOutput", of="target"))  # fmt: skip
 
 
-def _bce(self: Any, target: Any, weightOptional: Any, reduction: int) -> Any:
+def _bce(self: object, target: object, weightOptional: object, reduction: int) -> Any:
     return F.binary_cross_entropy(self, target, weightOptional, reduction=_REDUCE[reduction])
 
 
 def _logits(
-    self: Any, target: Any, weightOptional: Any, posWeightOptional: Any, reduction: int
+    self: object, target: object, weightOptional: object, posWeightOptional: object, reduction: int
 ) -> Any:
     return F.binary_cross_entropy_with_logits(
         self, target, weightOptional, reduction=_REDUCE[reduction], pos_weight=posWeightOptional
@@ -115,7 +117,9 @@ spec("aclnnBinaryCrossEntropyWithLogitsTargetBackward", "gradTarget:self", **_GR
     gradient(_logits, grad="gradOutput", of="target"))  # fmt: skip
 
 
-def nll(self: Any, target: Any, weight: Any, reduction: int, ignoreIndex: int) -> Any:
+def nll(
+    self: Array, target: Any, weight: Any, reduction: int, ignoreIndex: int
+) -> tuple[Array, Array]:
     """The loss and the weight it was divided by."""
     picked = np.where(target == ignoreIndex, 0, target)
     share = np.where(target == ignoreIndex, 0.0, weight[picked])
@@ -126,7 +130,7 @@ def nll(self: Any, target: Any, weight: Any, reduction: int, ignoreIndex: int) -
     return (loss.sum() / total if reduction == 1 else loss.sum()), total
 
 
-def _classes(shape: tuple[int, ...], count: int) -> Any:
+def _classes(shape: tuple[int, ...], count: int) -> Arg:
     values = (np.arange(np.prod(shape)) * 7 + 1) % count
     return given(values.reshape(shape).tolist(), "int64")
 
@@ -144,9 +148,9 @@ spec("aclnnNLLLoss2d", "out:self totalWeightOut:self", samples=_nll((2, 5, 4, 3)
 
 
 def nll_backward(
-    gradOutput: Any, self: Any, target: Any, weight: Any, reduction: int, ignoreIndex: int,
-    totalWeight: Any,
-) -> Any:  # fmt: skip
+    gradOutput: Array, self: Array, target: Any, weight: Any, reduction: int, ignoreIndex: int,
+    totalWeight: Array,
+) -> Array:  # fmt: skip
     picked = np.where(target == ignoreIndex, 0, target)
     share = np.where(target == ignoreIndex, 0.0, weight[picked])
     flow = gradOutput / totalWeight.reshape(()) if reduction == 1 else gradOutput
@@ -169,7 +173,7 @@ spec("aclnnNLLLoss2dBackward", "out:self", sparse=True, samples=_nll_back((2, 5,
 )
 
 
-def _log_softmax(x: Any) -> Any:
+def _log_softmax(x: Array) -> Any:
     shifted = x - x.max(1, keepdims=True)
     return shifted - np.log(np.exp(shifted).sum(1, keepdims=True))
 
@@ -186,9 +190,15 @@ _MODES: Final = {"none": 0, "mean": 1, "sum": 2}
           for r in ("none", "mean", "sum") for i, s in ((-100, 0.0), (2, 0.0), (-100, 0.1))],
       )  # fmt: skip
 def cross_entropy(
-    input: Any, target: Any, weightOptional: Any, reductionOptional: str, ignoreIndex: int,
-    labelSmoothing: float, lseSquareScaleForZloss: float, returnZloss: bool,
-) -> Any:  # fmt: skip
+    input: Array,
+    target: Array,
+    weightOptional: Array | None,
+    reductionOptional: str,
+    ignoreIndex: int,
+    labelSmoothing: float,
+    lseSquareScaleForZloss: float,
+    returnZloss: bool,
+) -> tuple[Array, Array, Array, Array]:
     log = _log_softmax(input)
     count = input.shape[1]
     weight = np.ones(count) if weightOptional is None else weightOptional
@@ -206,7 +216,7 @@ def cross_entropy(
       tolerance="composite", source="TensorFlow, tf.nn.softmax_cross_entropy_with_logits",
       samples=[take(features=t(6, 9), labels=t(6, 9, low=0, high=0.3)),
                take(features=t(3, 1025), labels=t(3, 1025, low=0, high=0.01))])  # fmt: skip
-def softmax_cross_entropy(features: Any, labels: Any) -> Any:
+def softmax_cross_entropy(features: Array, labels: Array) -> tuple[Array, Array]:
     log = _log_softmax(features)
     return -(labels * log).sum(1), np.exp(log) - labels
 
@@ -216,7 +226,7 @@ def softmax_cross_entropy(features: Any, labels: Any) -> Any:
           take(self=t(3, 5), reduction=r,
                target=given([[3, 0, -1, 1, 2], [1, -1, 0, 0, 0], [-1, 0, 0, 0, 0]], "int64"))
           for r in (0, 1, 2)])  # fmt: skip
-def multilabel_margin(self: Any, target: Any, reduction: int) -> Any:
+def multilabel_margin(self: Array, target: Array, reduction: int) -> tuple[Array, Array]:
     marked = np.zeros_like(self)
     each = np.zeros(self.shape[0])
     for row, (x, wanted) in enumerate(zip(self, target, strict=True)):

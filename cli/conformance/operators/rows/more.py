@@ -7,6 +7,8 @@ from typing import Any, Final
 import numpy as np
 
 import mindtorch as torch
+from mindtorch._tensor.types import Array
+from mindtorch.ops.samples import Arg
 
 from ..formulas import gradient, words
 from ..spec import given, spec, t, take
@@ -23,11 +25,11 @@ _EXACT: Final[dict[str, Any]] = {"family": "move", "source": _TORCH, "tolerance"
 _GRAD: Final[dict[str, Any]] = {**_ANY, "tolerance": "gradient", "sparse": True}
 
 
-def _h(*shape: int, **more: Any) -> Any:
+def _h(*shape: int, **more: Any) -> Arg:
     return t(*shape, dtype="float16", **more)
 
 
-def _i(values: Any, dtype: str = "int64") -> Any:
+def _i(values: object, dtype: str = "int64") -> Arg:
     return given(values, dtype)
 
 
@@ -61,7 +63,7 @@ spec("aclnnBitwiseAndTensorOut", "out:self", **_EXACT, samples=[
           take(A=t(65, 3) if ta else t(3, 65), B=t(9, 65) if tb else t(65, 9), C=t(3, 9), alpha=a,
                beta=b, transA=ta, transB=tb, cubeMathType=0)
           for ta, tb, a, b in ((0, 0, 1.0, 1.0), (1, 0, 0.5, 2.0), (0, 1, -1.0, 0.5))])  # fmt: skip
-def gemm(A: Any, B: Any, C: Any, alpha: float, beta: float, transA: int, transB: int) -> Any:
+def gemm(A: Array, B: Array, C: int, alpha: float, beta: float, transA: int, transB: int) -> Array:
     return alpha * ((A.T if transA else A) @ (B.T if transB else B)) + beta * C
 
 
@@ -76,13 +78,13 @@ def einsum(tensors: Any, equation: str) -> Any:
 @spec("aclnnIndexAddV2", "out:self", **{**_GRAD, "family": "index"}, samples=[
     take(self=t(5, 7), dim=d, index=_i(i), source=t(*s), alpha=a, mode=0)
     for d, i, s, a in ((0, [4, 0, 4], (3, 7), 1.0), (1, [6, 1], (5, 2), -0.5))])  # fmt: skip
-def index_add(self: Any, dim: int, index: Any, source: Any, alpha: float) -> Any:
+def index_add(self: Array, dim: int, index: Array, source: Array, alpha: float) -> Array:
     result = np.moveaxis(self.copy(), dim, 0)
     np.add.at(result, index, alpha * np.moveaxis(source, dim, 0))
     return np.moveaxis(result, 0, dim)
 
 
-def modulate(self: Any, scaleOptional: Any, shiftOptional: Any) -> Any:
+def modulate(self: Array, scaleOptional: Array | None, shiftOptional: Array | None) -> Array:
     """Peebles, Xie 2023: x (1 + scale) + shift, each one row of a batch."""
     scale = 0 if scaleOptional is None else scaleOptional[:, None]
     return self * (1 + scale) + (0 if shiftOptional is None else shiftOptional[:, None])
@@ -99,7 +101,7 @@ spec("aclnnModulateBackward", "grad_input:input grad_scale:scale grad_shift:shif
              of="input scale shift"))  # fmt: skip
 
 
-def pdist(self: Any, p: float) -> Any:
+def pdist(self: Array, p: float) -> Any:
     a, b = np.triu_indices(len(self), 1)
     gap = np.abs(self[a] - self[b])
     return gap.max(-1) if np.isinf(p) else (gap**p).sum(-1) ** (1 / p)
@@ -117,7 +119,7 @@ spec("aclnnPdistForward", "out:self", renamed={"pScalar": "p"}, **_ANY,
              x2=given([[4.0, 6.0], [3.0, 3.0], [-1.0, 0.0]], "float32"),
              cdist=given([[5.0, 5.0**0.5, 8.0**0.5], [65.0**0.5, 5.0, 2.0**0.5]], "float32"),
              p=2.0)])  # fmt: skip
-def cdist_backward(grad: Any, x1: Any, x2: Any, cdist: Any, p: float) -> Any:
+def cdist_backward(grad: Any, x1: Array, x2: Array, cdist: Any, p: float) -> Any:
     gap = x1[:, None] - x2[None]
     size = np.abs(gap) ** (p - 1) * np.sign(gap)
     return (grad[..., None] * size / cdist[..., None] ** (p - 1)).sum(1)
@@ -138,7 +140,7 @@ spec("aclnnFatreluMul", "out:input", **{**_GATES, "source": "Kurtz et al.: FATRe
     * input[..., 65:])  # fmt: skip
 
 
-def _geglu_grad(x: Any, dim: int, approximate: int, activateLeft: bool = False) -> Any:
+def _geglu_grad(x: object, dim: int, approximate: int, activateLeft: bool = False) -> Any:
     return geglu(x, dim, approximate, activateLeft)[0]
 
 
@@ -155,7 +157,7 @@ def _flow(name: str, left: bool) -> None:
                             **more))  # fmt: skip
 
     def reference(
-        gradOutput: Any, self: Any, dim: int, approximate: int, activateLeft: bool = False
+        gradOutput: object, self: object, dim: int, approximate: int, activateLeft: bool = False
     ) -> Any:
         backward = gradient(
             lambda x: _geglu_grad(x, dim, approximate, activateLeft), grad="g", of="x"
@@ -173,7 +175,7 @@ _MASKED: Final[dict[str, Any]] = {**_ANY, "family": "attention", "tolerance": "g
                                   "Megatron-LM, scaled masked softmax"}  # fmt: skip
 
 
-def _softmax(x: Any) -> Any:
+def _softmax(x: Array) -> Any:
     e = np.exp(x - x.max(-1, keepdims=True))
     return e / e.sum(-1, keepdims=True)
 
@@ -190,7 +192,7 @@ spec("aclnnScaledMaskedSoftmax", "y:x", **_MASKED, samples=[
 @spec("aclnnScaledMaskedSoftmaxBackward", "out:gradOutput", **_MASKED, samples=[
     take(gradOutput=t(2, 3, 32, 64), y=t(2, 3, 32, 64, low=0, high=0.05), mask=_mask(2, 1, 32, 64),
          scale=0.5, fixTriuMask=False)])  # fmt: skip
-def masked_softmax_backward(gradOutput: Any, y: Any, mask: Any, scale: float) -> Any:
+def masked_softmax_backward(gradOutput: Array, y: Array, mask: Array, scale: float) -> Array:
     flow = y * (gradOutput - (gradOutput * y).sum(-1, keepdims=True))
     return np.where(mask, 0.0, flow * scale)
 
@@ -210,13 +212,13 @@ def gather_nd(self: Any, indices: Any) -> Any:
 
 @spec("aclnnGatherV3", "out:self", **_INDEX, samples=[
     take(self=t(5, 7), dim=0, index=_i([[0, 4], [1, 3]]), batchDims=0, mode=0)])  # fmt: skip
-def gather_v3(self: Any, dim: int, index: Any) -> Any:
+def gather_v3(self: Array, dim: int, index: Array) -> Array:
     return np.take(self, index, dim)
 
 
 @spec("aclnnScatterNd", "out:data", **_INDEX, samples=[
     take(data=t(4, 5, 6), indices=_i([[0, 1], [3, 4], [2, 0]]), updates=t(3, 6))])  # fmt: skip
-def scatter_nd(data: Any, indices: Any, updates: Any) -> Any:
+def scatter_nd(data: Array, indices: Array, updates: Array) -> Array:
     result = data.copy()
     result[tuple(np.moveaxis(indices, -1, 0))] = updates
     return result
@@ -224,7 +226,7 @@ def scatter_nd(data: Any, indices: Any, updates: Any) -> Any:
 
 @spec("aclnnScatterNdUpdate", "varRef:varRef", **_INDEX, samples=[
     take(varRef=t(4, 5, 6), indices=_i([[0, 1], [3, 4], [2, 0]]), updates=t(3, 6))])  # fmt: skip
-def scatter_nd_update(varRef: Any, indices: Any, updates: Any) -> Any:
+def scatter_nd_update(varRef: object, indices: object, updates: object) -> Any:
     return scatter_nd(varRef, indices, updates)
 
 
@@ -252,8 +254,8 @@ spec("aclnnTfScatterAdd", "varRef:varRef", **{**_ANY, "family": "index", "source
 
 
 def scatter_reduce(
-    self: Any, dim: int, index: Any, src: Any, reduce: int, includeSelf: bool
-) -> Any:  # fmt: skip
+    self: Array, dim: int, index: Array, src: Array, reduce: int, includeSelf: bool
+) -> Array:  # fmt: skip
     """reduce: 1 add, 2 multiply, 3 maximum, 4 minimum, 5 mean (aclnnScatter's numbers, and on)."""
     result = self.copy()
     counts = np.ones_like(result)
@@ -276,7 +278,7 @@ spec("aclnnScatterReduce", "out:self", **{**_GRAD, "family": "index"},
 @spec("aclnnInplaceScatterUpdate", "data:data", **_INDEX, samples=[
     take(data=t(2, 3, 9, 4), indices=_i([5, 0], "int64"), updates=t(2, 3, 2, 4), axis=-2)],
     )  # fmt: skip
-def scatter_update(data: Any, indices: Any, updates: Any, axis: int) -> Any:
+def scatter_update(data: Array, indices: Array, updates: Array, axis: int) -> Array:
     """A decoder's cache: batch b takes its rows from indices[b] on."""
     result = data.copy()
     for b, at in enumerate(indices):
@@ -286,7 +288,7 @@ def scatter_update(data: Any, indices: Any, updates: Any, axis: int) -> Any:
 
 @spec("aclnnChunkCat", "out:tensors", **{**_EXACT, "source": "torch 2.13, torch._chunk_cat"},
       samples=[take(tensors=[t(4, 6), t(8, 2)], dim=0, numChunks=2)])  # fmt: skip
-def chunk_cat(tensors: Any, dim: int, numChunks: int) -> Any:
+def chunk_cat(tensors: tuple[Array, ...], dim: int, numChunks: int) -> Array:
     parts = [x.reshape(numChunks, -1) for x in tensors]
     return np.concatenate(parts, 1)
 
@@ -297,8 +299,13 @@ def chunk_cat(tensors: Any, dim: int, numChunks: int) -> Any:
       + [take(self=t(5, 9), begin=(2, 1), end=(3, 9), strides=(1, 3), beginMask=0, endMask=0,
               ellipsisMask=0, newAxisMask=0, shrinkAxisMask=1)])  # fmt: skip
 def strided_slice(
-    self: Any, begin: Any, end: Any, strides: Any, endMask: int, shrinkAxisMask: int
-) -> Any:  # fmt: skip
+    self: Any,
+    begin: tuple[int, ...],
+    end: tuple[int, ...],
+    strides: tuple[int, ...],
+    endMask: int,
+    shrinkAxisMask: int,
+) -> Any:
     place: list[Any] = []
     for n, (b, e, s) in enumerate(zip(begin, end, strides, strict=True)):
         shrink = shrinkAxisMask >> n & 1
@@ -309,7 +316,7 @@ def strided_slice(
 @spec("aclnnEmbeddingRenorm", "selfRef:selfRef", **{**_GRAD, "family": "index"}, samples=[
     take(selfRef=t(5, 9), indices=_i([3, 0, 3]), maxNorm=m, normType=p)
     for m, p in ((1.0, 2.0), (2.0, 1.0))])  # fmt: skip
-def embedding_renorm(selfRef: Any, indices: Any, maxNorm: float, normType: float) -> Any:
+def embedding_renorm(selfRef: Array, indices: Array, maxNorm: float, normType: float) -> Array:
     result = selfRef.copy()
     for row in np.unique(indices):
         size = (np.abs(result[row]) ** normType).sum() ** (1 / normType)
@@ -320,14 +327,14 @@ def embedding_renorm(selfRef: Any, indices: Any, maxNorm: float, normType: float
 
 @spec("aclnnInplaceCumprod", "input:input", **_ANY, samples=[
     take(input=t(3, 17, low=0.8, high=1.2), dim=1), take(input=t(5, 3), dim=0)])  # fmt: skip
-def inplace_cumprod(input: Any, dim: int) -> Any:
+def inplace_cumprod(input: Array, dim: int) -> Array:
     return np.cumprod(input, int(dim))
 
 
 # --- dropout ------------------------------------------------------------------------------------
 
 
-def _bits(mask: Any, count: int) -> Any:
+def _bits(mask: Array, count: int) -> Array:
     return np.unpackbits(mask.astype(np.uint8), bitorder="little")[:count]
 
 
@@ -335,7 +342,7 @@ for _name, _scaled in (("aclnnDropoutBackward", "scale"), ("aclnnDropoutDoMask",
     _x = "gradOutput" if _scaled == "scale" else "self"
     _number = 2.0 if _scaled == "scale" else 0.5
 
-    def _masked(x: Any, mask: Any, scale: float = 0.0, prob: float = 0.0) -> Any:
+    def _masked(x: Array, mask: Array, scale: float = 0.0, prob: float = 0.0) -> Array:
         factor = scale or 1 / (1 - prob)
         return x * _bits(mask, x.size).reshape(x.shape) * factor
 
@@ -357,9 +364,13 @@ _NORM: Final[dict[str, Any]] = {
           take(x1=_h(3, 64), x2=_h(3, 64), gamma=_h(64), smoothScale1Optional=_h(64, low=0.5),
                smoothScale2Optional=_h(64, low=0.5), epsilon=1e-6)])  # fmt: skip
 def add_rms_dynamic(
-    x1: Any, x2: Any, gamma: Any, smoothScale1Optional: Any, smoothScale2Optional: Any,
+    x1: Array,
+    x2: Array,
+    gamma: Array,
+    smoothScale1Optional: Array | None,
+    smoothScale2Optional: Array | None,
     epsilon: float,
-) -> Any:  # fmt: skip
+) -> tuple[Array, Array, Array, Array, Array]:
     y = rms_norm(x1 + x2, gamma, epsilon)[0]
     (a, s), (b, r) = dynamic(y, smoothScale1Optional), dynamic(y, smoothScale2Optional)
     return a, b, x1 + x2, s, r
@@ -370,8 +381,13 @@ def add_rms_dynamic(
           take(x=t(2, 5, 64), scale=t(2, 64), shift=t(2, 64), weightOptional=w, biasOptional=b,
                epsilon=1e-5) for w, b in ((None, None), (t(64), t(64)))])  # fmt: skip
 def ada_layer_norm(
-    x: Any, scale: Any, shift: Any, weightOptional: Any, biasOptional: Any, epsilon: float
-) -> Any:  # fmt: skip
+    x: Array,
+    scale: Any,
+    shift: Any,
+    weightOptional: Array | None,
+    biasOptional: Array | None,
+    epsilon: float,
+) -> Any:
     y = layer_norm(x, (-1,), weightOptional, biasOptional, epsilon)[0]
     return y * (1 + scale[:, None]) + shift[:, None]
 
@@ -381,13 +397,20 @@ def ada_layer_norm(
           take(x=t(2, 5, 64), scale=t(2, 64), shift=t(2, 64), weightOptional=t(64),
                biasOptional=t(64), epsilon=1e-5)])  # fmt: skip
 def ada_layer_norm_v2(
-    x: Any, scale: Any, shift: Any, weightOptional: Any, biasOptional: Any, epsilon: float
-) -> Any:  # fmt: skip
+    x: Array,
+    scale: Array,
+    shift: Array,
+    weightOptional: Array | None,
+    biasOptional: Array | None,
+    epsilon: float,
+) -> tuple[Array, Array, Array]:
     y, mean, rstd = layer_norm(x, (-1,), weightOptional, biasOptional, epsilon)
     return y * (1 + scale[:, None]) + shift[:, None], mean, rstd
 
 
-def _layer_flow(x: Any, rstd: Any, mean: Any, gamma: Any, dy: Any) -> Any:
+def _layer_flow(
+    x: Array, rstd: Array, mean: Array, gamma: Array, dy: Array
+) -> tuple[Array, Array, Array]:
     """(dx, dgamma, dbeta) of layer norm over the last dimension."""
     hat = (x - mean) * rstd
     flow = dy * gamma
@@ -402,8 +425,14 @@ def _layer_flow(x: Any, rstd: Any, mean: Any, gamma: Any, dy: Any) -> Any:
                     mean=t(3, 1, low=-0.5, high=0.5), gamma=_h(64), dsumOptional=d)
                for d in (None, _h(3, 64))])  # fmt: skip
 def add_layer_norm_grad(
-    dy: Any, x1: Any, x2: Any, rstd: Any, mean: Any, gamma: Any, dsumOptional: Any
-) -> Any:  # fmt: skip
+    dy: Array,
+    x1: Array,
+    x2: Array,
+    rstd: Array,
+    mean: Array,
+    gamma: Array,
+    dsumOptional: Array | None,
+) -> tuple[Array, Array, Array]:
     dx, dgamma, dbeta = _layer_flow(x1 + x2, rstd, mean, gamma, dy)
     return dx + (0 if dsumOptional is None else dsumOptional), dgamma, dbeta
 
@@ -414,8 +443,8 @@ def add_layer_norm_grad(
                     mean=t(3, 1, low=-0.5, high=0.5), rstd=t(3, 1, low=0.5, high=1.5),
                     alpha=0.5)])  # fmt: skip
 def deep_norm_grad(
-    dy: Any, x: Any, gx: Any, gamma: Any, mean: Any, rstd: Any, alpha: float
-) -> Any:  # fmt: skip
+    dy: Array, x: Array, gx: Array, gamma: Array, mean: Array, rstd: Array, alpha: float
+) -> tuple[Array, Array, Array, Array]:  # fmt: skip
     dx, dgamma, dbeta = _layer_flow(alpha * x + gx, rstd, mean, gamma, dy)
     return alpha * dx, dx, dbeta, dgamma
 
@@ -428,7 +457,7 @@ _BN: Final[dict[str, Any]] = {
 
 @spec("aclnnBatchNormStats", "mean:float32 invstd:float32", **_BN,
       samples=[take(input=t(4, 3, 5, 2), eps=1e-3)])  # fmt: skip
-def batch_norm_stats(input: Any, eps: float) -> Any:
+def batch_norm_stats(input: Array, eps: float) -> tuple[Array, Array]:
     axes = (0, *range(2, input.ndim))
     return input.mean(axes), 1 / np.sqrt(input.var(axes) + eps)
 
@@ -436,7 +465,7 @@ def batch_norm_stats(input: Any, eps: float) -> Any:
 @spec("aclnnBatchNormElemt", "output:input", **_BN, samples=[
     take(input=t(4, 3, 5, 2), weight=t(3), bias=t(3), mean=t(3), invstd=t(3, low=0.5), eps=1e-3)],
     )  # fmt: skip
-def batch_norm_elemt(input: Any, weight: Any, bias: Any, mean: Any, invstd: Any) -> Any:
+def batch_norm_elemt(input: Array, weight: Array, bias: Array, mean: Array, invstd: Array) -> Any:
     shape = (1, -1) + (1,) * (input.ndim - 2)
     hat = (input - mean.reshape(shape)) * invstd.reshape(shape)
     return hat * weight.reshape(shape) + bias.reshape(shape)
@@ -444,7 +473,7 @@ def batch_norm_elemt(input: Any, weight: Any, bias: Any, mean: Any, invstd: Any)
 
 @spec("aclnnBatchNormReduce", "sum:float32 squareSum:float32", **_BN,
       samples=[take(x=t(4, 3, 5, 2))])  # fmt: skip
-def batch_norm_reduce(x: Any) -> Any:
+def batch_norm_reduce(x: Array) -> tuple[Array, Array]:
     axes = (0, *range(2, x.ndim))
     return x.sum(axes), (x * x).sum(axes)
 
@@ -469,16 +498,16 @@ spec("aclnnInterleaveRope", "out:x", family="rotary", tolerance="composite",
                   for n, (w, k) in enumerate((w, k) for w in ("prev", "cur")
                                              for k in ("Max", "Sum"))})])  # fmt: skip
 def ring_update(
-    prevAttnOut: Any, prevSoftmaxMax: Any, prevSoftmaxSum: Any, curAttnOut: Any,
-    curSoftmaxMax: Any, curSoftmaxSum: Any,
-) -> Any:  # fmt: skip
+    prevAttnOut: Array, prevSoftmaxMax: Array, prevSoftmaxSum: Array, curAttnOut: Array | None,
+    curSoftmaxMax: Array, curSoftmaxSum: Array,
+) -> tuple[Array, Array, Array]:  # fmt: skip
     """SBH [S, B, H] with statistics [B, N, S, 8]."""
     top = np.maximum(prevSoftmaxMax, curSoftmaxMax)
     a = prevSoftmaxSum * np.exp(prevSoftmaxMax - top)
     b = curSoftmaxSum * np.exp(curSoftmaxMax - top)
     total = a + b
 
-    def spread(x: Any) -> Any:
+    def spread(x: Array) -> Array:
         s, _, h = prevAttnOut.shape
         n = x.shape[1]
         return np.repeat((x / total)[..., 0].transpose(2, 0, 1), h // n, -1).reshape(s, -1, h)
@@ -493,7 +522,7 @@ def ring_update(
                valueCacheRef=_h(3, 4, 2, 16), slotMapping=_i([7, 0, 11, 4, 5], "int32"),
                cacheModeOptional="Norm", scatterModeOptional="None")])  # fmt: skip
 def scatter_pa_kv(
-    key: Any, value: Any, keyCacheRef: Any, valueCacheRef: Any, slotMapping: Any
+    key: Array, value: Array, keyCacheRef: Array, valueCacheRef: Array, slotMapping: Array
 ) -> Any:  # fmt: skip
     result = []
     for new, cache in ((key, keyCacheRef), (value, valueCacheRef)):
@@ -507,7 +536,7 @@ def scatter_pa_kv(
       specials=False, source="Kwon et al.: PagedAttention, 2023; vLLM, reshape_and_cache", samples=[
           take(key=_h(5, 2, 16), keyCacheRef=_h(3, 4, 2, 16), cacheMode="Norm",
                slotMapping=_i([7, 0, 11, 4, 5], "int32"))])  # fmt: skip
-def scatter_pa(key: Any, keyCacheRef: Any, slotMapping: Any) -> Any:
+def scatter_pa(key: Array, keyCacheRef: Array, slotMapping: Array) -> Array:
     flat = keyCacheRef.reshape(-1, *keyCacheRef.shape[2:]).copy()
     flat[slotMapping] = key
     return flat.reshape(keyCacheRef.shape)

@@ -6,6 +6,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from mindtorch._tensor.types import Array
+
 from ..spec import spec, t, take
 
 _RMS: Final = "Zhang, Sennrich: Root Mean Square Layer Normalization, 2019, equation 4"
@@ -13,7 +15,7 @@ _ROW: Final[dict[str, Any]] = {"family": "norm", "tolerance": "composite", "sour
 _GRAD: Final[dict[str, Any]] = {"family": "norm", "tolerance": "gradient", "source": _RMS}
 
 
-def _axes(x: Any, gamma: Any) -> tuple[int, ...]:
+def _axes(x: Array, gamma: Array) -> tuple[int, ...]:
     return tuple(range(x.ndim - gamma.ndim, x.ndim))
 
 
@@ -23,7 +25,7 @@ def _axes(x: Any, gamma: Any) -> tuple[int, ...]:
     take(x=t(2, 1025), gamma=t(1025), epsilon=1e-5),
     take(x=t(2, 5, 9), gamma=t(5, 9), epsilon=1e-6),
     take(x=t(2, 5120, low=3, high=4), gamma=t(5120), epsilon=1e-6)])  # fmt: skip
-def rms_norm(x: Any, gamma: Any, epsilon: float) -> Any:
+def rms_norm(x: Array, gamma: Array, epsilon: float) -> tuple[Array, Array]:
     rstd = 1 / np.sqrt((x * x).mean(_axes(x, gamma), keepdims=True) + epsilon)
     return x * rstd * gamma, rstd
 
@@ -48,7 +50,9 @@ def add_rms_norm(x1: Any, x2: Any, gamma: Any, epsilon: float) -> Any:
 @spec("aclnnInplaceAddRmsNorm", "x1Ref:x1Ref x2Ref:x2Ref rstdOut:float32", **_ROW, samples=[
     take(x1Ref=t(*s), x2Ref=t(*s, high=3), gamma=t(s[-1]), epsilon=e)
     for s, e in (((3, 16), 1e-6), ((2, 3, 65), 0.25))])  # fmt: skip
-def inplace_add_rms_norm(x1Ref: Any, x2Ref: Any, gamma: Any, epsilon: float) -> Any:
+def inplace_add_rms_norm(
+    x1Ref: Array, x2Ref: Array, gamma: Array, epsilon: float
+) -> tuple[Array, Array, Array]:
     y, rstd = rms_norm(x1Ref + x2Ref, gamma, epsilon)
     return y, x1Ref + x2Ref, rstd
 
@@ -56,7 +60,9 @@ def inplace_add_rms_norm(x1Ref: Any, x2Ref: Any, gamma: Any, epsilon: float) -> 
 @spec("aclnnAddRmsNormCast", "y1Out:float32 y2Out:x1 rstdOut:float32 xOut:x1", **_ROW, samples=[
     take(x1=t(*s, dtype="float16"), x2=t(*s, dtype="float16"), gamma=t(s[-1], dtype="float16"),
          epsilon=e) for s, e in (((3, 16), 1e-6), ((2, 3, 65), 0.25))])  # fmt: skip
-def add_rms_norm_cast(x1: Any, x2: Any, gamma: Any, epsilon: float) -> Any:
+def add_rms_norm_cast(
+    x1: Array, x2: Array, gamma: Array, epsilon: float
+) -> tuple[Array, Array, Array, Array]:
     y, rstd = rms_norm(x1 + x2, gamma, epsilon)
     return y, y, rstd, x1 + x2
 
@@ -66,7 +72,7 @@ def add_rms_norm_cast(x1: Any, x2: Any, gamma: Any, epsilon: float) -> Any:
          gamma=t(16, dtype="float16")),
     take(dy=t(2, 5, 65, dtype="float16"), x=t(2, 5, 65, dtype="float16"),
          rstd=t(2, 5, 1, low=0.5, high=1.5), gamma=t(65, dtype="float16"))])  # fmt: skip
-def rms_norm_grad(dy: Any, x: Any, rstd: Any, gamma: Any) -> Any:
+def rms_norm_grad(dy: Array, x: Array, rstd: Array, gamma: Array) -> tuple[Array, Array]:
     """y = x rstd(x) gamma, with d rstd / dx = -rstd^3 x / N."""
     n = gamma.size
     dx = dy * gamma * rstd - x * rstd**3 * (dy * gamma * x).sum(-1, keepdims=True) / n
@@ -74,7 +80,9 @@ def rms_norm_grad(dy: Any, x: Any, rstd: Any, gamma: Any) -> Any:
     return dx, (dy * x * rstd).sum(lead)
 
 
-def layer_norm(x: Any, axes: tuple[int, ...], gamma: Any, beta: Any, eps: float) -> Any:
+def layer_norm(
+    x: Any, axes: tuple[int, ...], gamma: object, beta: object, eps: float
+) -> tuple[Array, Array, Array]:
     mean = x.mean(axes, keepdims=True)
     rstd = 1 / np.sqrt(x.var(axes, keepdims=True) + eps)
     y = (x - mean) * rstd
@@ -91,7 +99,7 @@ _LAYER: Final = [
 
 
 def _layer_norm(
-    input: Any, normalizedShape: Any, weightOptional: Any, biasOptional: Any, eps: float,
+    input: Any, normalizedShape: Any, weightOptional: object, biasOptional: object, eps: float,
     implMode: int = 0,
 ) -> Any:  # fmt: skip
     axes = tuple(range(input.ndim - len(normalizedShape), input.ndim))
@@ -105,9 +113,15 @@ spec("aclnnFastLayerNorm aclnnLayerNormWithImplMode",
 
 
 def _layer_back(
-    gradOut: Any, input: Any, normalizedShape: Any, mean: Any, rstd: Any, weightOptional: Any,
-    biasOptional: Any, outputMask: Any,
-) -> Any:  # fmt: skip
+    gradOut: Array,
+    input: Array,
+    normalizedShape: tuple[int, ...],
+    mean: Array,
+    rstd: Array,
+    weightOptional: Array | None,
+    biasOptional: Array | None,
+    outputMask: Any,
+) -> Any:
     axes = tuple(range(input.ndim - len(normalizedShape), input.ndim))
     lead = tuple(range(input.ndim - len(normalizedShape)))
     hat = (input - mean) * rstd
@@ -133,9 +147,9 @@ spec("aclnnLayerNormBackward", "gradInputOut:input gradWeightOut:input gradBiasO
                additionalOutput=True)
           for s, b in (((3, 16), None), ((2, 3, 65), t(65)))])  # fmt: skip
 def add_layer_norm(
-    x1: Any, x2: Any, gamma: Any, beta: Any, biasOptional: Any, epsilon: float,
+    x1: Array, x2: Array, gamma: Array, beta: float, biasOptional: Array | None, epsilon: float,
     additionalOutput: bool,
-) -> Any:  # fmt: skip
+) -> tuple[Array, Array, Array, Array]:  # fmt: skip
     x = x1 + x2 + (0 if biasOptional is None else biasOptional)
     y, mean, rstd = layer_norm(x, (-1,), gamma, beta, epsilon)
     return y, mean, rstd, x
@@ -146,8 +160,8 @@ def add_layer_norm(
           take(x=t(*s), gx=t(*s), beta=t(s[-1]), gamma=t(s[-1]), alpha=a, epsilon=1e-5)
           for s, a in (((3, 16), 0.3), ((2, 3, 65), 2.0))])  # fmt: skip
 def deep_norm(
-    x: Any, gx: Any, beta: Any, gamma: Any, alpha: float, epsilon: float
-) -> Any:  # fmt: skip
+    x: Array, gx: Array, beta: float, gamma: Array, alpha: float, epsilon: float
+) -> tuple[Array, Array, Array]:  # fmt: skip
     y, mean, rstd = layer_norm(alpha * x + gx, (-1,), gamma, beta, epsilon)
     return mean, rstd, y
 
@@ -165,8 +179,8 @@ def _silu(x: Any) -> Any:
 
 
 def group_norm_silu(
-    self: Any, gamma: Any, beta: Any, group: int, eps: float, activateSilu: bool = True
-) -> Any:
+    self: Array, gamma: Any, beta: Any, group: int, eps: float, activateSilu: bool = True
+) -> tuple[Array, Array, Array]:
     hat, mean, rstd, shape = _grouped(self, group, eps)
     y = hat * gamma.reshape(shape) + beta.reshape(shape)
     return _silu(y) if activateSilu else y, mean, rstd
@@ -188,9 +202,9 @@ spec("aclnnGroupNormSiluV2", "out:self meanOut:self rstdOut:self", **{**_ROW, "s
                eps=1e-5, activateSwish=a, swishScale=s)
           for a, s in ((True, 1.0), (True, 0.5), (False, 1.0))])  # fmt: skip
 def group_norm_swish(
-    x: Any, gamma: Any, beta: Any, numGroups: int, dataFormatOptional: str, eps: float,
+    x: Array, gamma: Any, beta: Any, numGroups: int, dataFormatOptional: str, eps: float,
     activateSwish: bool, swishScale: float,
-) -> Any:  # fmt: skip
+) -> tuple[Array, Array, Array]:  # fmt: skip
     hat, mean, rstd, shape = _grouped(x, numGroups, eps)
     y = hat * gamma.reshape(shape) + beta.reshape(shape)
     return y / (1 + np.exp(-swishScale * y)) if activateSwish else y, mean, rstd
@@ -202,7 +216,7 @@ def group_norm_swish(
                rstd=t(2, 2, low=0.5, high=1.5), gamma=t(4), N=2, C=4, HxW=9, group=2,
                outputMask=m) for m in ((True, True, True), (True, False, False))])  # fmt: skip
 def group_norm_backward(
-    gradOut: Any, input: Any, mean: Any, rstd: Any, gamma: Any, N: int, C: int, HxW: int,
+    gradOut: Array, input: Array, mean: Array, rstd: Array, gamma: Array, N: int, C: int, HxW: int,
     group: int, outputMask: Any,
 ) -> Any:  # fmt: skip
     x, dy = input.reshape(N, group, -1), gradOut.reshape(N, group, -1)
@@ -220,16 +234,25 @@ def group_norm_backward(
 @spec("aclnnInstanceNorm", "y:x mean:x variance:x", **{**_ROW, "source":
       "Ulyanov, Vedaldi, Lempitsky: Instance Normalization, 2016"}, samples=[
           take(x=t(2, 4, 5, 7), gamma=t(4), beta=t(4), dataFormat="NCHW", eps=1e-3)])  # fmt: skip
-def instance_norm(x: Any, gamma: Any, beta: Any, dataFormat: str, eps: float) -> Any:
+def instance_norm(x: Array, gamma: Any, beta: Any, dataFormat: str, eps: float) -> Any:
     mean, var = x.mean((2, 3), keepdims=True), x.var((2, 3), keepdims=True)
     hat = (x - mean) / np.sqrt(var + eps)
     return hat * gamma.reshape(1, -1, 1, 1) + beta.reshape(1, -1, 1, 1), mean, var
 
 
 def batch_norm_backward(
-    gradOut: Any, input: Any, weight: Any, runningMean: Any, runningVar: Any, saveMean: Any,
-    saveInvstd: Any, training: bool, eps: float, outputMask: Any, version: int = 0,
-) -> Any:  # fmt: skip
+    gradOut: Any,
+    input: Array,
+    weight: Array,
+    runningMean: Array,
+    runningVar: Array,
+    saveMean: Array,
+    saveInvstd: Array,
+    training: bool,
+    eps: float,
+    outputMask: Any,
+    version: int = 0,
+) -> Any:
     shape = (1, -1) + (1,) * (input.ndim - 2)
     axes = (0, *range(2, input.ndim))
     mean = saveMean if training else runningMean

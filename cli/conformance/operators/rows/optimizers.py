@@ -6,6 +6,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from mindtorch._tensor.types import Array
+
 from ..spec import given, spec, t, take
 
 _ADAMW: Final = "Loshchilov, Hutter: Decoupled Weight Decay Regularization, 2019; torch.optim.AdamW"
@@ -91,9 +93,9 @@ def fused_sgd(
                foundInf=given([f], "float32"), growthFactor=2.0, backoffFactor=0.25,
                growthInterval=3) for n, f in ((0, 0.0), (2, 0.0), (1, 1.0))])  # fmt: skip
 def amp_update_scale(
-    currentScale: Any, growthTracker: Any, foundInf: Any, growthFactor: float,
+    currentScale: Array, growthTracker: Array, foundInf: Array, growthFactor: float,
     backoffFactor: float, growthInterval: int,
-) -> Any:  # fmt: skip
+) -> tuple[Array, Array]:  # fmt: skip
     if foundInf[0]:
         return currentScale * backoffFactor, np.zeros_like(growthTracker)
     if growthTracker[0] + 1 == growthInterval:

@@ -8,6 +8,8 @@ import numpy as np
 
 import mindtorch as torch
 import mindtorch.nn.functional as F
+from mindtorch._tensor.tensor import Tensor
+from mindtorch._tensor.types import Array
 
 from ..formulas import gradient, words
 from ..spec import given, spec, t, take
@@ -46,7 +48,7 @@ spec("aclnnDropoutGenMask", "out:uint8", **_RANDOM, samples=[
       "npu_attention_update", samples=[
           take(lse=[t(5), t(5, high=3), t(5)], localOut=[t(5, 32), t(5, 32), t(5, 32)],
                updateType=0)])  # fmt: skip
-def attention_update(lse: Any, localOut: Any) -> Any:
+def attention_update(lse: list[Array], localOut: list[Array]) -> tuple[Array, None]:
     whole = np.stack(lse)
     top = whole.max(0)
     total = np.log(np.exp(whole - top).sum(0)) + top
@@ -54,7 +56,7 @@ def attention_update(lse: Any, localOut: Any) -> Any:
 
 
 def clipped_swiglu(
-    x: Any, dim: int, alpha: float, limit: float, bias: float, interleaved: bool
+    x: Array, dim: int, alpha: float, limit: float, bias: float, interleaved: bool
 ) -> Any:  # fmt: skip
     """gpt-oss: the gate is cut above, the other half on both sides."""
     a, b = (x[..., 0::2], x[..., 1::2]) if interleaved else np.split(x, 2, dim)
@@ -71,7 +73,7 @@ spec("aclnnClippedSwiglu", "out:x", family="activation", tolerance="gradient", s
 @spec("aclnnExpSegsum", "out:self", family="arithmetic", tolerance="gradient", sparse=True,
       dtypes=("float32",), source="Dao, Gu: Transformers are SSMs, 2024: exp of segment sums",
       samples=[take(self=t(2, 3, 4, 16, low=-1, high=0.2))])  # fmt: skip
-def exp_segsum(self: Any) -> Any:
+def exp_segsum(self: Array) -> Array:
     run = np.cumsum(self, -1)
     gap = run[..., :, None] - run[..., None, :]
     return np.where(np.tril(np.ones(gap.shape[-2:], bool)), np.exp(gap), 0.0)
@@ -81,7 +83,7 @@ def exp_segsum(self: Any) -> Any:
       tolerance="gradient", dtypes=("float16", "bfloat16", "float32"),
       source="torch 2.13, torch._transform_bias_rescale_qkv", samples=[
           take(qkv=t(2, 5, 3 * 2 * 16), qkvBias=t(96), numHeads=2)])  # fmt: skip
-def transform_qkv(qkv: Any, qkvBias: Any, numHeads: int) -> Any:
+def transform_qkv(qkv: Array, qkvBias: Array, numHeads: int) -> tuple[Array, Array, Array]:
     b, s, width = qkv.shape
     parts = (qkv + qkvBias).reshape(b, s, 3, numHeads, -1).transpose(2, 0, 3, 1, 4)
     return parts[0] / np.sqrt(width // 3 // numHeads), parts[1], parts[2]
@@ -92,7 +94,7 @@ def transform_qkv(qkv: Any, qkvBias: Any, numHeads: int) -> Any:
       source="torch 2.13, document of torch.unique", samples=[
           take(self=given([[3, 1], [2, 5], [3, 1], [2, 4]], "int64"), sorted=True,
                returnInverse=True, dim=0)])  # fmt: skip
-def unique_dim(self: Any, dim: int) -> Any:
+def unique_dim(self: Array, dim: int) -> tuple[Array, Array, Array]:
     values, inverse, counts = np.unique(self, return_inverse=True, return_counts=True, axis=dim)
     return values, inverse.reshape(-1), counts
 
@@ -109,7 +111,7 @@ _SWISH: Final[dict[str, Any]] = {"family": "norm", "tolerance": "gradient", "dty
                                  "x sigmoid(scale x)"}  # fmt: skip
 
 
-def _group_swish(x: Any, gamma: Any, beta: Any, numGroups: int, swishScale: float) -> Any:
+def _group_swish(x: Tensor, gamma: Tensor, beta: float, numGroups: int, swishScale: float) -> Any:
     y = F.group_norm(x, numGroups, gamma, beta, 1e-5)
     return y * torch.sigmoid(swishScale * y)
 
@@ -143,11 +145,16 @@ spec("aclnnConvTbc", "output:self", family="pool", tolerance="gradient",
                cosSinCache=t(8, 32, low=-1, high=1), mropeSection=(0,), headSize=32,
                isNeoxStyle=s) for s in (True, False)])  # fmt: skip
 def rope_with_cache(
-    positions: Any, queryIn: Any, keyIn: Any, cosSinCache: Any, headSize: int, isNeoxStyle: bool
-) -> Any:  # fmt: skip
+    positions: Array,
+    queryIn: Array,
+    keyIn: Array,
+    cosSinCache: Array,
+    headSize: int,
+    isNeoxStyle: bool,
+) -> tuple[Array, Array]:
     cos, sin = (v[:, None] for v in np.split(cosSinCache[positions], 2, -1))
 
-    def turn(x: Any) -> Any:
+    def turn(x: Array) -> Array:
         h = x.reshape(len(x), -1, headSize)
         a, b = np.split(h, 2, -1) if isNeoxStyle else (h[..., 0::2], h[..., 1::2])
         c, d = a * cos - b * sin, b * cos + a * sin
@@ -161,7 +168,7 @@ def rope_with_cache(
       dtypes=("float16", "bfloat16", "float32"), source="torch 2.13, document of RReLU in eval",
       samples=[take(self=t(3, 65), noise=t(3, 65), lower=0.1, upper=0.3, training=False, seed=7,
                     offset=0)])  # fmt: skip
-def rrelu(self: Any, lower: float, upper: float) -> Any:
+def rrelu(self: Array, lower: float, upper: float) -> Array:
     return np.where(self >= 0, self, self * (lower + upper) / 2)
 
 
@@ -171,5 +178,5 @@ def rrelu(self: Any, lower: float, upper: float) -> Any:
           take(self=t(16, 16, dtype="float16"), mat1=t(16, 32, dtype="float16"),
                mat2=t(32, 16, dtype="float16"), beta=b, alpha=a, cubeMathType=0)
           for b, a in ((1.0, 1.0), (0.5, -2.0))])  # fmt: skip
-def addmm_nz(self: Any, mat1: Any, mat2: Any, beta: Any, alpha: Any) -> Any:
+def addmm_nz(self: Array, mat1: Array, mat2: Array, beta: float, alpha: float) -> Array:
     return beta * self + alpha * (mat1 @ mat2)

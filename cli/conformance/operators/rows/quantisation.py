@@ -10,6 +10,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from mindtorch._tensor.types import Array
+from mindtorch.ops.samples import Arg
+
 from ..spec import given, spec, t, take
 
 _PAGES: Final = "op-plugin documents npu_quantize, npu_dynamic_quant, npu_anti_quant; equal logic"
@@ -19,11 +22,11 @@ _HALVES: Final = ("float16", "bfloat16")
 _INT8: Final = 2
 
 
-def _h(*shape: int, **more: Any) -> Any:
+def _h(*shape: int, **more: Any) -> Arg:
     return t(*shape, dtype="float16", **more)
 
 
-def _int8(*shape: int, low: int = -8, high: int = 8) -> Any:
+def _int8(*shape: int, low: int = -8, high: int = 8) -> Arg:
     return t(*shape, dtype="int8", low=low, high=high)
 
 
@@ -54,7 +57,7 @@ spec("aclnnDynamicQuantV2", "yOut:int8 scaleOut:float32 offsetOut:float32", **_Q
     lambda x, smoothScalesOptional: asymmetric(x, smoothScalesOptional))  # fmt: skip
 
 
-def _either(x: Any, smoothScalesOptional: Any, isSymmetrical: bool) -> Any:
+def _either(x: object, smoothScalesOptional: object, isSymmetrical: bool) -> Any:
     if isSymmetrical:
         return (*dynamic(x, smoothScalesOptional), None)
     return asymmetric(x, smoothScalesOptional)
@@ -72,7 +75,9 @@ spec("aclnnDynamicQuantV3 aclnnDynamicQuantV4", "yOut:int8 scaleOut:float32 offs
     for n, o, s, m in ((32, _h(32), False, "round"), (1, None, False, "round"),
                        (32, None, True, "round"), (32, _h(32), False, "floor"),
                        (32, _h(32), False, "ceil"), (32, _h(32), False, "trunc"))])  # fmt: skip
-def ascend_quant(x: Any, scale: Any, offset: Any, sqrtMode: bool, roundMode: str) -> Any:
+def ascend_quant(
+    x: Array, scale: Array, offset: int | None, sqrtMode: bool, roundMode: str
+) -> Array:
     steps = x * (scale * scale if sqrtMode else scale) + (0 if offset is None else offset)
     return steps if roundMode == "round" else _ROUND[roundMode](steps)
 
@@ -92,7 +97,7 @@ def anti_quant(x: Any, scale: Any, offset: Any, sqrtMode: bool) -> Any:
     take(x=t(4, 32, low=-9, high=9), scales=t(n, low=0.1, high=1), zeroPoints=z, dtype=_INT8,
          axis=a) for n, z, a in ((1, given([3], "int8"), 1), (32, _int8(32), 1), (4, _int8(4), 0))],
     )  # fmt: skip
-def quantize(x: Any, scales: Any, zeroPoints: Any, axis: int) -> Any:
+def quantize(x: Array, scales: Array, zeroPoints: Array | None, axis: int) -> Array:
     shape = [1] * x.ndim
     if scales.size > 1:
         shape[axis] = scales.size
@@ -106,8 +111,8 @@ def quantize(x: Any, scales: Any, zeroPoints: Any, axis: int) -> Any:
     for a, b in ((None, None), (t(5, low=0.5), None), (t(5, low=0.5), t(16)))],
     dtypes=("float32",))  # fmt: skip
 def dequant_bias(
-    x: Any, weightScale: Any, activateScaleOptional: Any, biasOptional: Any
-) -> Any:  # fmt: skip
+    x: Array, weightScale: Array, activateScaleOptional: Array | None, biasOptional: Array | None
+) -> Array:  # fmt: skip
     y = x * weightScale
     y = y if activateScaleOptional is None else y * activateScaleOptional[:, None]
     return y if biasOptional is None else y + biasOptional
@@ -117,12 +122,12 @@ def dequant_bias(
     take(x=t(7, 16, low=-9, high=9), scale=t(3, 16, low=2, high=9),
          groupIndex=given([2, 5, 7], "int32"), offsetOptional=o, dstType=_INT8)
     for o in (None, given([2.0], "float32"))])  # fmt: skip
-def group_quant(x: Any, scale: Any, groupIndex: Any, offsetOptional: Any) -> Any:
+def group_quant(x: Array, scale: Array, groupIndex: Array, offsetOptional: Array | None) -> Array:
     which = np.searchsorted(groupIndex, np.arange(len(x)), "right")
     return x * scale[which] + (0 if offsetOptional is None else offsetOptional)
 
 
-def _fake(x: Any, scale: Any, zero: Any, low: int, high: int) -> Any:
+def _fake(x: Any, scale: Any, zero: Any, low: int, high: int) -> tuple[Array, Array]:
     steps = np.rint(x / scale) + zero
     inside = (steps >= low) & (steps <= high)
     return (np.clip(steps, low, high) - zero) * scale, inside
@@ -136,7 +141,9 @@ _TORCH: Final = "torch 2.13, fake_quantize_per_tensor_affine and _per_channel_af
           take(self=t(4, 33, low=-9, high=9), scale=given([0.13], "float32"),
                zeroPoint=given([3], "int32"), fakeQuantEnabled=1.0, quantMin=-32, quantMax=31)],
       )  # fmt: skip
-def fake_quant_tensor(self: Any, scale: Any, zeroPoint: Any, quantMin: int, quantMax: int) -> Any:
+def fake_quant_tensor(
+    self: object, scale: object, zeroPoint: object, quantMin: int, quantMax: int
+) -> Any:
     return _fake(self, scale, zeroPoint, quantMin, quantMax)
 
 
@@ -177,9 +184,15 @@ def _matmul(out: str, **more: Any) -> list[Any]:
 
 
 def quant_matmul(
-    x1: Any, x2: Any, bias: Any, transposeX1: bool, transposeX2: bool, scale: Any = None,
-    offset: Any = None, pertokenScaleOptional: Any = None,
-) -> Any:  # fmt: skip
+    x1: object,
+    x2: object,
+    bias: object,
+    transposeX1: bool,
+    transposeX2: bool,
+    scale: object = None,
+    offset: object = None,
+    pertokenScaleOptional: Any = None,
+) -> Any:
     acc = _product(x1, x2, transposeX1, transposeX2)
     acc = acc if bias is None else acc + bias
     y = acc * scale
@@ -197,8 +210,14 @@ spec("aclnnQuantMatmulV4", "out:float16", **{**_MATMUL, "dtypes": ("float32",)},
     take(**s.kwargs, x1Scale=t(5, low=0.5, high=2), x2Scale=_SCALE,
          groupSize=0) for s in _matmul("float16")])  # fmt: skip
 def quant_matmul_v5(
-    x1: Any, x2: Any, x1Scale: Any, x2Scale: Any, bias: Any, transposeX1: bool, transposeX2: bool
-) -> Any:  # fmt: skip
+    x1: object,
+    x2: object,
+    x1Scale: object,
+    x2Scale: object,
+    bias: object,
+    transposeX1: bool,
+    transposeX2: bool,
+) -> Any:
     return quant_matmul(x1, x2, bias, transposeX1, transposeX2, x2Scale, None, x1Scale)
 
 
@@ -209,9 +228,13 @@ def quant_matmul_v5(
           for n, o, b, g in (((32,), None, None, 0), ((32,), _h(32), _h(32), 0),
                              ((2, 32), _h(2, 32), None, 32), ((1,), None, None, 0))])  # fmt: skip
 def weight_quant(
-    x: Any, weight: Any, antiquantScale: Any, antiquantOffsetOptional: Any, biasOptional: Any,
+    x: Array,
+    weight: Any,
+    antiquantScale: Array,
+    antiquantOffsetOptional: Array | None,
+    biasOptional: object,
     antiquantGroupSize: int,
-) -> Any:  # fmt: skip
+) -> Any:
     scale, offset = antiquantScale, antiquantOffsetOptional
     if antiquantGroupSize:
         scale = np.repeat(scale, antiquantGroupSize, 0)
@@ -264,7 +287,14 @@ spec("aclnnGroupedMatmulV4 aclnnGroupedMatmulV5", "out:x", **_GROUPED, dtypes=("
                     activation=f, innerPrecise=0, tokensIndexFlag=False)
                for a, b, f in ((None, None, "relu"), (_h(32), _h(16), "relu"),
                                (None, None, "silu"))])  # fmt: skip
-def ffn(x: Any, weight1: Any, weight2: Any, bias1: Any, bias2: Any, activation: str) -> Any:
+def ffn(
+    x: Array,
+    weight1: Array,
+    weight2: Array,
+    bias1: Array | None,
+    bias2: Array | None,
+    activation: str,
+) -> Array:
     inner = x @ weight1 + (0 if bias1 is None else bias1)
     active = np.maximum(inner, 0) if activation == "relu" else inner / (1 + np.exp(-inner))
     return active @ weight2 + (0 if bias2 is None else bias2)
@@ -274,6 +304,6 @@ def ffn(x: Any, weight1: Any, weight2: Any, bias1: Any, bias2: Any, activation: 
       source="op-plugin document npu_trans_quant_param: float32 bits with the low 13 cleared",
       samples=[take(scale=t(9, low=0.01, high=2))], dtypes=("float32",), specials=False,
       )  # fmt: skip
-def trans_quant_param(scale: Any) -> Any:
+def trans_quant_param(scale: Array) -> Array:
     bits = scale.astype(np.float32).view(np.uint32) & np.uint32(0xFFFFE000)
     return bits.astype(np.uint64) | np.uint64(1 << 46)

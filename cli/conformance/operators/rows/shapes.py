@@ -7,6 +7,8 @@ from typing import Any, Final
 import numpy as np
 
 import mindtorch.nn.functional as F
+from mindtorch._tensor.types import Array
+from mindtorch.ops.samples import Arg
 
 from ..formulas import gradient, words
 from ..spec import given, spec, t, take
@@ -18,45 +20,45 @@ _SUMS: Final[dict[str, Any]] = {
 }  # fmt: skip
 
 
-def _i(values: Any, dtype: str = "int64") -> Any:
+def _i(values: object, dtype: str = "int64") -> Arg:
     return given(values, dtype)
 
 
 @spec("aclnnDiag", "out:self", **_EXACT, sparse=True, samples=[
     take(self=t(5), diagonal=d) for d in (0, 2, -1)]
     + [take(self=t(5, 7), diagonal=d) for d in (0, 3, -2)])  # fmt: skip
-def diag(self: Any, diagonal: int) -> Any:
+def diag(self: Array, diagonal: int) -> Array:
     return np.diag(self, diagonal)
 
 
 @spec("aclnnDiagFlat", "out:self", **_EXACT, sparse=True, samples=[
     take(self=t(3, 2), diagonal=d) for d in (0, 1, -2)])  # fmt: skip
-def diagflat(self: Any, diagonal: int) -> Any:
+def diagflat(self: Array, diagonal: int) -> Array:
     return np.diagflat(self, diagonal)
 
 
 @spec("aclnnExpand", "out:self", samples=[
     take(self=t(1, 5), size=(4, 5)), take(self=t(3, 1), size=(2, 3, 4))], **_EXACT)  # fmt: skip
-def expand(self: Any, size: Any) -> Any:
+def expand(self: Array, size: tuple[int, ...]) -> Array:
     return np.broadcast_to(self, size)
 
 
 @spec("aclnnFlatten", "out:self", samples=[take(self=t(2, 3, 4, 5), axis=a) for a in (0, 1, 2)],
       **_EXACT)  # fmt: skip
-def flatten(self: Any, axis: int) -> Any:
+def flatten(self: Array, axis: int) -> Array:
     """ONNX Flatten: always two dimensions."""
     return self.reshape(int(np.prod(self.shape[:axis])), -1)
 
 
 @spec("aclnnPermute", "out:self", **_EXACT, samples=[
     take(self=t(2, 3, 5), dims=d) for d in ((2, 0, 1), (1, 0, 2), (0, 2, 1))])  # fmt: skip
-def permute(self: Any, dims: Any) -> Any:
+def permute(self: Array, dims: tuple[int, ...]) -> Array:
     return self.transpose(dims)
 
 
 @spec("aclnnChannelShuffle", "out:self", **_EXACT,
       samples=[take(self=t(2, 6, 3, 5), groups=g) for g in (2, 3)])  # fmt: skip
-def channel_shuffle(self: Any, groups: int) -> Any:
+def channel_shuffle(self: Array, groups: int) -> Array:
     n, c, *rest = self.shape
     return self.reshape(n, groups, c // groups, *rest).swapaxes(1, 2).reshape(self.shape)
 
@@ -64,14 +66,14 @@ def channel_shuffle(self: Any, groups: int) -> Any:
 @spec("aclnnSlice", "out:self", **_EXACT, samples=[
     take(self=t(5, 9), dim=d, start=s, end=e, step=p)
     for d, s, e, p in ((1, 2, 8, 2), (0, 1, 5, 1), (1, -5, -1, 3))])  # fmt: skip
-def slice_of(self: Any, dim: int, start: int, end: int, step: int) -> Any:
+def slice_of(self: Array, dim: int, start: int, end: int, step: int) -> Array:
     return self[(slice(None),) * dim + (slice(start, end, step),)]
 
 
 @spec("aclnnSliceV2", "out:self", **_EXACT, samples=[
     take(self=t(5, 9), starts=(1, 2), ends=(5, 8), axes=(0, 1), steps=(1, 1)),
     take(self=t(5, 9), starts=(2,), ends=(9,), axes=(1,), steps=(1,))])  # fmt: skip
-def slice_v2(self: Any, starts: Any, ends: Any, axes: Any, steps: Any) -> Any:
+def slice_v2(self: Array, starts: Any, ends: Any, axes: Any, steps: Any) -> Array:
     place = [slice(None)] * self.ndim
     for s, e, a, p in zip(starts, ends, axes, steps, strict=True):
         place[a] = slice(s, e, p)
@@ -82,8 +84,13 @@ def slice_v2(self: Any, starts: Any, ends: Any, axes: Any, steps: Any) -> Any:
     take(varRef=t(5, 9), inputValue=t(2, 3), begin=(1, 2), end=(5, 8), strides=(2, 2),
          axesOptional=(0, 1))])  # fmt: skip
 def strided_slice_assign(
-    varRef: Any, inputValue: Any, begin: Any, end: Any, strides: Any, axesOptional: Any
-) -> Any:  # fmt: skip
+    varRef: Array,
+    inputValue: Array,
+    begin: tuple[int, ...],
+    end: tuple[int, ...],
+    strides: tuple[int, ...],
+    axesOptional: tuple[int, ...] | None,
+) -> Array:
     result = varRef.copy()
     result[tuple(slice(*s) for s in zip(begin, end, strides, strict=True))] = inputValue
     return result
@@ -107,20 +114,20 @@ def split_with_size(self: Any, splitSize: Any, dim: int) -> Any:
     take(self=t(5, 7), dim=0, index=_i([[0, 4, 2], [1, 1, 3]])),
     take(self=t(5, 7), dim=1, index=_i([6, 0, 3])),
     take(self=t(5, 2, 7), dim=-1, index=_i([6, 5], "int32"))])  # fmt: skip
-def gather_v2(self: Any, dim: int, index: Any) -> Any:
+def gather_v2(self: Array, dim: int, index: Array) -> Array:
     return np.take(self, index, dim)
 
 
 @spec("aclnnTake", "out:self", **{**_EXACT, "family": "index"},
       samples=[take(self=t(3, 5), index=_i([[0, 14], [7, -1]]))])  # fmt: skip
-def take_flat(self: Any, index: Any) -> Any:
+def take_flat(self: Array, index: Array) -> Array:
     return self.reshape(-1)[index]
 
 
 @spec("aclnnIndexCopy", "outRef:selfRef", **{**_EXACT, "family": "index"}, samples=[
     take(selfRef=t(5, 7), dim=0, index=_i([4, 0, 2]), source=t(3, 7), outRef=t(5, 7)),
     take(selfRef=t(5, 7), dim=1, index=_i([6, 1]), source=t(5, 2), outRef=t(5, 7))])  # fmt: skip
-def index_copy(selfRef: Any, dim: int, index: Any, source: Any) -> Any:
+def index_copy(selfRef: Array, dim: int, index: Array, source: Array) -> Array:
     result = selfRef.copy()
     result[(slice(None),) * dim + (index,)] = source
     return result
@@ -129,7 +136,7 @@ def index_copy(selfRef: Any, dim: int, index: Any, source: Any) -> Any:
 @spec("aclnnIndexFillTensor", "out:self", **{**_EXACT, "family": "index"}, samples=[
     take(self=t(5, 7), dim=d, index=i, value=2.5) for d, i in ((0, (1, 3)), (1, (6, 0)))],
     )  # fmt: skip
-def index_fill(self: Any, dim: int, index: Any, value: float) -> Any:
+def index_fill(self: Array, dim: int, index: Array, value: float) -> Array:
     result = self.copy()
     result[(slice(None),) * dim + (list(index),)] = value
     return result
@@ -138,7 +145,7 @@ def index_fill(self: Any, dim: int, index: Any, value: float) -> Any:
 @spec("aclnnInplaceFillDiagonal", "selfRef:selfRef", **_EXACT,
       samples=[take(selfRef=t(5, 7), fillValue=2.5, wrap=False),
                take(selfRef=t(7, 3), fillValue=-1.0, wrap=True)])  # fmt: skip
-def fill_diagonal(selfRef: Any, fillValue: float, wrap: bool) -> Any:
+def fill_diagonal(selfRef: Array, fillValue: float, wrap: bool) -> Array:
     result = selfRef.copy()
     np.fill_diagonal(result, fillValue, wrap)
     return result
@@ -146,14 +153,14 @@ def fill_diagonal(selfRef: Any, fillValue: float, wrap: bool) -> Any:
 
 @spec("aclnnInplaceFillTensor", "selfRef:selfRef", **_EXACT, sparse=True,
       samples=[take(selfRef=t(5, 7), value=given([2.5], "float32"))])  # fmt: skip
-def fill_tensor(selfRef: Any, value: Any) -> Any:
+def fill_tensor(selfRef: Array, value: Array) -> Array:
     return np.full_like(selfRef, value.reshape(()))
 
 
 @spec("aclnnInplaceMaskedScatter", "selfRef:selfRef", **{**_EXACT, "family": "index"}, samples=[
     take(selfRef=t(3, 5), mask=_i((np.arange(15).reshape(3, 5) % 3 == 0).tolist(), "bool"),
          source=t(9))])  # fmt: skip
-def masked_scatter(selfRef: Any, mask: Any, source: Any) -> Any:
+def masked_scatter(selfRef: Array, mask: Array, source: Array) -> Array:
     result = selfRef.copy()
     result[mask] = source.reshape(-1)[: int(mask.sum())]
     return result
@@ -162,7 +169,7 @@ def masked_scatter(selfRef: Any, mask: Any, source: Any) -> Any:
 @spec("aclnnInplacePut", "selfRef:selfRef", **{**_EXACT, "family": "index"}, samples=[
     take(selfRef=t(3, 5), index=_i([[0, 14], [7, 2]]), source=t(2, 2), accumulate=a)
     for a in (False, True)])  # fmt: skip
-def put(selfRef: Any, index: Any, source: Any, accumulate: bool) -> Any:
+def put(selfRef: Array, index: Array, source: Array, accumulate: bool) -> Array:
     result = selfRef.copy().reshape(-1)
     if accumulate:
         np.add.at(result, index, source)
@@ -174,7 +181,7 @@ def put(selfRef: Any, index: Any, source: Any, accumulate: bool) -> Any:
 @spec("aclnnMaskedSelect", "out:self", **{**_EXACT, "family": "index"}, fixed_layout=True, samples=[
     take(self=t(3, 5), mask=_i((np.arange(15).reshape(3, 5) % 4 == 1).tolist(), "bool"))],
     )  # fmt: skip
-def masked_select(self: Any, mask: Any) -> Any:
+def masked_select(self: Array, mask: Array) -> Array:
     return self[mask]
 
 
@@ -183,7 +190,7 @@ _SPARSE: Final = [[0.0, 1.5, 0.0, 2.0], [3.0, 0.0, 0.0, -1.0]]
 
 @spec("aclnnNonzero", "out:int64", **_EXACT, fixed_layout=True,
       samples=[take(self=given(_SPARSE, "float32"))])  # fmt: skip
-def nonzero(self: Any) -> Any:
+def nonzero(self: Array) -> Array:
     return np.argwhere(self).astype(np.int64)
 
 
@@ -195,7 +202,7 @@ spec("aclnnNonzeroV2", "out:int64", samples=[take(self=given(_SPARSE, "float32")
     take(self=_i([3, 0, 1, 2]), numClasses=5, onValue=_i([1]), offValue=_i([0]), axis=-1),
     take(self=_i([[3, 0], [1, 4]]), numClasses=5, onValue=_i([7]), offValue=_i([-2]), axis=-1)],
     )  # fmt: skip
-def one_hot(self: Any, numClasses: int, onValue: Any, offValue: Any, axis: int) -> Any:
+def one_hot(self: Array, numClasses: int, onValue: Array, offValue: Array, axis: int) -> Array:
     hit = self[..., None] == np.arange(numClasses)
     return np.where(hit, onValue.reshape(()), offValue.reshape(()))
 
@@ -203,7 +210,7 @@ def one_hot(self: Any, numClasses: int, onValue: Any, offValue: Any, axis: int) 
 @spec("aclnnBincount", "out:weights", family="index", source=_TORCH, tolerance="composite",
       dtypes=("float32", "float64"), samples=[
     take(self=_i([1, 3, 1, 0, 3, 3]), weights=t(6), minlength=m) for m in (0, 7)])  # fmt: skip
-def bincount(self: Any, weights: Any, minlength: int) -> Any:
+def bincount(self: Array, weights: Array | None, minlength: int) -> Array:
     return np.bincount(self, weights, minlength)
 
 
@@ -213,7 +220,7 @@ _EDGES: Final = given([-1.0, 0.0, 0.5, 1.25], "float32")
 @spec("aclnnBucketize", "out:int64", **_EXACT, samples=[
     take(self=given([[-2.0, 0.0, 0.25], [0.5, 1.25, 9.0]], "float32"), boundaries=_EDGES,
          outInt32=False, right=r) for r in (False, True)])  # fmt: skip
-def bucketize(self: Any, boundaries: Any, outInt32: bool, right: bool) -> Any:
+def bucketize(self: Array, boundaries: Array, outInt32: bool, right: bool) -> Array:
     places = np.searchsorted(boundaries, self, "right" if right else "left")
     return np.asarray(places, np.int64)
 
@@ -223,8 +230,8 @@ def bucketize(self: Any, boundaries: Any, outInt32: bool, right: bool) -> Any:
          self=given([[0.0, 0.25], [2.0, 9.0]], "float32"), outInt32=False, right=r)
     for r in (False, True)])  # fmt: skip
 def search_sorted(
-    sortedSequence: Any, self: Any, outInt32: bool, right: bool, sorter: Any
-) -> Any:  # fmt: skip
+    sortedSequence: Array, self: Array, outInt32: bool, right: bool, sorter: Array
+) -> Array:  # fmt: skip
     side: Any = "right" if right else "left"
     rows = zip(sortedSequence, self, strict=True)
     return np.stack([np.searchsorted(a, v, side) for a, v in rows]).astype(np.int64)
@@ -234,22 +241,22 @@ def search_sorted(
     take(sortedSequence=_EDGES, self=s, outInt32=False, right=r)
     for r in (False, True) for s in (0.5, 3.0)])  # fmt: skip
 def search_sorteds(
-    sortedSequence: Any, self: float, outInt32: bool, right: bool, sorter: Any
-) -> Any:  # fmt: skip
+    sortedSequence: Array, self: float, outInt32: bool, right: bool, sorter: Array
+) -> Array:  # fmt: skip
     return np.asarray(np.searchsorted(sortedSequence, self, "right" if right else "left"), np.int64)
 
 
 @spec("aclnnIsInScalarTensor", "out:bool", **_EXACT, samples=[
     take(element=e, testElements=_i([1, 5, 7]), assumeUnique=False, invert=v)
     for e in (5, 2) for v in (False, True)])  # fmt: skip
-def is_in_scalar(element: Any, testElements: Any, assumeUnique: bool, invert: bool) -> Any:
+def is_in_scalar(element: float, testElements: Array, assumeUnique: bool, invert: bool) -> Array:
     return np.asarray(bool((testElements == element).any()) ^ invert)
 
 
 @spec("aclnnIsInTensorScalar", "out:bool", **_EXACT, samples=[
     take(element=_i([[1, 5], [7, 5]]), testElement=5, assumeUnique=False, invert=v)
     for v in (False, True)])  # fmt: skip
-def is_in_tensor(element: Any, testElement: Any, assumeUnique: bool, invert: bool) -> Any:
+def is_in_tensor(element: object, testElement: object, assumeUnique: bool, invert: bool) -> Any:
     return (element == testElement) ^ invert
 
 
@@ -263,7 +270,7 @@ def argsort(self: Any, dim: int, descending: bool) -> Any:
 _MEDIAN: Final = [take(self=t(3, 65), dim=d, keepDim=k) for d, k in ((1, False), (0, True))]
 
 
-def _kth(self: Any, dim: int, keepDim: bool) -> Any:
+def _kth(self: Array, dim: int, keepDim: bool) -> tuple[Array, Array]:
     rank = (self.shape[dim] - 1) // 2
     at = np.expand_dims(np.take(np.argsort(self, dim, kind="stable"), rank, dim), dim)
     value = np.take_along_axis(self, at, dim)
@@ -284,7 +291,7 @@ spec("aclnnNanMedian", "out:self", samples=[take(self=t(3, 65)), take(self=t(4))
     take(self=t(3, 65, low=-3, high=3), bins=7, min=-2.0, max=2.0),
     take(self=given([1.0, 2.0, 2.0, 5.0], "float32"), bins=4, min=0.0, max=0.0)],
     dtypes=("float32",))  # fmt: skip
-def histc(self: Any, bins: int, min: float, max: float) -> Any:
+def histc(self: Array, bins: int, min: float, max: float) -> Array:
     low, high = (self.min(), self.max()) if min == max else (min, max)
     return np.histogram(self, bins, (low, high))[0].astype(np.float64)
 
@@ -308,7 +315,7 @@ spec("aclnnRepeatInterleaveTensor", "out:int64", **_EXACT,
 
 @spec("aclnnRepeatInterleaveGrad", "out:yGrad", **_SUMS, samples=[
     take(yGrad=t(6, 4), repeats=_i([1, 3, 2]), axis=0)])  # fmt: skip
-def repeat_interleave_grad(yGrad: Any, repeats: Any, axis: int) -> Any:
+def repeat_interleave_grad(yGrad: Array, repeats: int, axis: int) -> Array:
     ends = np.cumsum(repeats)
     parts = np.split(yGrad, ends[:-1], axis)
     return np.stack([p.sum(axis) for p in parts], axis)
@@ -332,7 +339,9 @@ spec("aclnnRoundDecimals", "out:self", **_ROUND,
 @spec("aclnnUnfoldGrad", "gradIn:gradOut", **_SUMS, samples=[
     take(gradOut=t(3, 4, 3), inputSizes=(3, 9), dim=1, size=3, step=2),
     take(gradOut=t(4, 5, 2), inputSizes=(5, 5), dim=0, size=2, step=1)])  # fmt: skip
-def unfold_grad(gradOut: Any, inputSizes: Any, dim: int, size: int, step: int) -> Any:
+def unfold_grad(
+    gradOut: Array, inputSizes: tuple[int, ...], dim: int, size: int, step: int
+) -> Array:
     result = np.zeros(inputSizes)
     lead = np.moveaxis(result, dim, 0)
     flow = np.moveaxis(gradOut, dim, 0)
@@ -352,7 +361,7 @@ spec("aclnnUnique", "valueOut:self inverseOut:int64", **{**_EXACT, "family": "so
       **{**_EXACT, "family": "sort"},
       samples=[take(self=_UNIQUE, sorted=True, returnInverse=True, returnCounts=True)],
       )  # fmt: skip
-def unique2(self: Any) -> Any:
+def unique2(self: Array) -> tuple[Array, Array, Array]:
     values, inverse, counts = np.unique(self, return_inverse=True, return_counts=True)
     return values, inverse.reshape(self.shape), counts
 
@@ -361,7 +370,7 @@ def unique2(self: Any) -> Any:
       **{**_EXACT, "family": "sort"},
       samples=[take(self=_i([1, 1, 2, 2, 2, 1, 3]), returnInverse=True, returnCounts=True,
                     dim=1000)])  # fmt: skip
-def unique_consecutive(self: Any, dim: int) -> Any:
+def unique_consecutive(self: Array, dim: int) -> tuple[Array, Array, Array]:
     """`dim` 1000 flattens first (torch_npu's word for no dimension)."""
     first = np.concatenate([[True], self[1:] != self[:-1]])
     inverse = np.cumsum(first) - 1
@@ -371,7 +380,7 @@ def unique_consecutive(self: Any, dim: int) -> Any:
 @spec("aclnnCast", "out:int32", **_EXACT, specials=False,
       dtypes=("float32", "float16", "int64", "uint8"),
     samples=[take(self=t(3, 65, low=0, high=90), dtype=3)])  # fmt: skip
-def cast(self: Any, dtype: int) -> Any:
+def cast(self: Array, dtype: int) -> Array:
     """To int32 towards zero (C, 6.3.1.4)."""
     return np.trunc(self)
 

@@ -85,7 +85,10 @@ op(
 
 
 def _empty_strided(
-    size: Any, stride: Any, dtype: Dtype | None = None, device: Device | str | int | None = None
+    size: tuple[int, ...],
+    stride: tuple[int, ...],
+    dtype: Dtype | None = None,
+    device: Device | str | int | None = None,
 ) -> Geometry:
     return geometry(_shape(size), stride, 0, dtype or dt.get_default_dtype(), resolve(device))
 
@@ -112,7 +115,9 @@ def _arange(start: Any, end: Any, step: Any = 1, dtype: Any = None, device: Any 
     return contiguous((ceil((end - start) / step),), dtype, resolve(device))
 
 
-def _arange_values(start: Any, end: Any, step: Any, dtype: Any, device: Any, *, out: Any) -> Any:
+def _arange_values(
+    start: Any, end: Any, step: Any, dtype: Any, device: Device | None, *, out: Any
+) -> Any:
     wide = np.int64 if out.dtype.category <= dt.INTEGER else np.float64
     return (np.arange(out.numel, dtype=wide) * wide(step) + wide(start)).astype(out.dtype.np)
 

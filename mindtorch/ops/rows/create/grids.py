@@ -11,13 +11,15 @@ from ...._tensor.device import device as Device
 from ...._tensor.device import resolve
 from ...._tensor.dtype import dtype as Dtype
 from ...._tensor.geometry import Geometry, contiguous
+from ...._tensor.tensor import Tensor
+from ...._tensor.types import Number
 from ...samples import Sample, calls
 from ...spec import aten, call, composite, op
 
 
 def _line(
-    start: Any,
-    end: Any,
+    start: Number,
+    end: Number,
     steps: int,
     dtype: Dtype | None = None,
     device: Device | str | int | None = None,
@@ -31,7 +33,9 @@ def _line(
     return contiguous((steps,), dtype, resolve(device))
 
 
-def _linspace(start: Any, end: Any, steps: int, dtype: Any, device: Any, *, out: Any) -> Any:
+def _linspace(
+    start: Any, end: Any, steps: int, dtype: Any, device: Device | None, *, out: Any
+) -> Any:
     if steps < 2:
         return np.full(steps, start, out.dtype.np)
     if out.dtype.category <= dt.INTEGER:
@@ -97,8 +101,12 @@ def logspace(
 
 def _triangle(name: str, keep: str) -> None:
     def indices(
-        row: int, col: int, offset: int = 0, dtype: Any = None, device: Device | None = None
-    ) -> Any:
+        row: int,
+        col: int,
+        offset: int = 0,
+        dtype: Dtype | None = None,
+        device: Device | None = None,
+    ) -> Tensor:
         mask = getattr(aten, keep)(aten.ones((row, col), dtype=None, device=device), offset)
         places = aten.transpose(aten.nonzero(mask), 0, 1)
         return places if dtype is None else aten.to(places, dtype)

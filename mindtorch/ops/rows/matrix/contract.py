@@ -20,7 +20,7 @@ from ...spec import aten, composite
     ),
     tolerance="accumulated",
 )
-def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Any:
+def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     """The sum of products over `dims`: a count, or the dimensions of `a` and of `b`."""
     if isinstance(dims, int):
         dims = (tuple(range(a.ndim - dims, a.ndim)), tuple(range(dims)))
@@ -126,7 +126,7 @@ def _pair(
     ),
     tolerance="accumulated",
 )
-def einsum(equation: str, operands: Any) -> Any:
+def einsum(equation: str, operands: tuple[Tensor, ...]) -> Tensor:
     """Products summed by subscripts, such as "bij,bjk->bik"; operands are taken left to right."""
     tensors = list(operands)
     left, _, right = equation.replace(" ", "").partition("->")
@@ -156,7 +156,7 @@ def einsum(equation: str, operands: Any) -> Any:
     oracle=lambda torch: lambda matrices: torch.linalg.multi_dot(list(matrices)),
     tolerance="accumulated",
 )
-def chain_matmul(matrices: Any) -> Any:
+def chain_matmul(matrices: tuple[Tensor, ...]) -> Tensor:
     """The product of matrices, left to right."""
     product = matrices[0]
     for matrix in matrices[1:]:

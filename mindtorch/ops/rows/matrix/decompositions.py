@@ -180,7 +180,7 @@ op(
 )
 
 
-def _cholesky_grad(grad: Any, result: Any) -> Any:
+def _cholesky_grad(grad: Tensor, result: Tensor) -> Tensor:
     lower = aten.tril(_t(result) @ grad)
     middle = lower - aten.diag_embed(aten.diagonal(lower, 0, -2, -1)) * 0.5
     inverse = aten.linalg_inv(result)
@@ -238,7 +238,9 @@ op(
 )
 
 
-def _svd_infer(A: Geometry, full_matrices: bool = True, driver: Any = None) -> tuple[Geometry, ...]:
+def _svd_infer(
+    A: Geometry, full_matrices: bool = True, driver: str | None = None
+) -> tuple[Geometry, ...]:
     m, n = A.shape[-2], A.shape[-1]
     k = min(m, n)
     batch = tuple(A.shape[:-2])

@@ -125,7 +125,7 @@ def _fused(self: Array, a: Array, b: Array, beta: Number, alpha: int) -> Array:
     return result if beta == 0 else result + _scaled(self, beta)
 
 
-def _times(grad: Any, by: Any) -> Any:
+def _times(grad: object, by: Any) -> Any:
     return grad if by == 1 else grad * by
 
 
@@ -135,7 +135,7 @@ def _fused_row(
     second: str,
     product: str,
     rule: Callable[..., Any],
-    aclnn: Any,
+    aclnn: object,
     autocast: str,
 ) -> None:
     def run(a: Tensor, b: Tensor) -> Tensor:
@@ -195,7 +195,7 @@ _fused_row(
 )  # fmt: skip
 
 
-def _mv(self: Any, vec: Any) -> Any:
+def _mv(self: Tensor, vec: Tensor) -> Tensor:
     if self.ndim != 2 or vec.ndim != 1:
         raise RuntimeError(f"vector + matrix @ vector expected, got 1, {self.ndim}, {vec.ndim}")
     if self.shape[1] != vec.shape[0]:
@@ -242,7 +242,7 @@ composite(
 )
 
 
-def _outer(self: Any, vec2: Any) -> Any:
+def _outer(self: Tensor, vec2: Tensor) -> Tensor:
     if self.ndim != 1 or vec2.ndim != 1:
         raise RuntimeError(
             "outer: Expected 1-D argument self, but got "
@@ -259,7 +259,7 @@ composite(
 )
 
 
-def _addmv(self: Any, mat: Any, vec: Any, beta: Any = 1, alpha: Any = 1) -> Any:
+def _addmv(self: Tensor, mat: Tensor, vec: Tensor, beta: Number = 1, alpha: Number = 1) -> Tensor:
     product = _times(aten.mv(mat, vec), alpha)
     return product if beta == 0 else product + _times(self, beta)
 
@@ -276,7 +276,9 @@ composite(
 )
 
 
-def _addbmm(self: Any, batch1: Any, batch2: Any, beta: Any = 1, alpha: Any = 1) -> Any:
+def _addbmm(
+    self: Tensor, batch1: Tensor, batch2: Tensor, beta: Number = 1, alpha: Number = 1
+) -> Tensor:
     product = _times(aten.sum(aten.bmm(batch1, batch2), 0), alpha)
     return product if beta == 0 else product + _times(self, beta)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from ...._tensor.dtype import dtype as Dtype
 from ...._tensor.dtype import finfo
+from ...._tensor.tensor import Tensor
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite
 
@@ -22,7 +23,7 @@ _SINGULAR = {"npu": "the row of linalg_svd has no kernel for npu"}
     surface="linalg",
 )
 def matrix_norm(
-    A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, dtype: Any = None
+    A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, dtype: object = None
 ) -> Any:
     """A norm of the matrices in two dimensions: "fro", "nuc", inf, -inf, 1, -1, 2, -2."""
     A = A if dtype is None else A.to(dtype)
@@ -37,7 +38,7 @@ def matrix_norm(
     return norms if keepdim else aten.squeeze(norms, (rows, columns))
 
 
-def _singular_norm(A: Any, ord: Any, rows: int, columns: int, keepdim: bool) -> Any:
+def _singular_norm(A: Any, ord: Any, rows: int, columns: int, keepdim: bool) -> Tensor:
     """The norms that are a sum or an extreme of singular values."""
     values = svdvals(aten.movedim(A, (rows, columns), (-2, -1)))
     if ord == "nuc":
@@ -72,7 +73,7 @@ def norm(
     surface="linalg",
     absent={"npu": "the row of _linalg_solve has no kernel for npu"},
 )
-def solve(A: Any, B: Any, left: bool = True) -> Any:
+def solve(A: Tensor, B: Tensor, left: bool = True) -> Tensor:
     """X with A X = B (X A = B when not `left`); LinAlgError for a singular A."""
     return aten._linalg_solve(A, B) if left else aten._linalg_solve(A.mT, B.mT).mT
 
@@ -87,7 +88,7 @@ def solve(A: Any, B: Any, left: bool = True) -> Any:
     surface="linalg",
     absent={"npu": "the row of _linalg_cholesky has no kernel for npu"},
 )
-def cholesky(A: Any, upper: bool = False) -> Any:
+def cholesky(A: Tensor, upper: bool = False) -> Tensor:
     """L with A = L Lᵀ; LinAlgError for an A that is not positive-definite."""
     lower = aten._linalg_cholesky(A)
     return aten.contiguous(lower).mT if upper else lower
@@ -101,7 +102,7 @@ def cholesky(A: Any, upper: bool = False) -> Any:
     surface="linalg",
     absent={"npu": "the row of linalg_eigh has no kernel for npu"},
 )
-def eigvalsh(A: Any, UPLO: str = "L") -> Any:
+def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
     """Eigenvalues, rising, of symmetric matrices."""
     return aten.linalg_eigh(A, UPLO)[0]
 
@@ -113,7 +114,7 @@ def eigvalsh(A: Any, UPLO: str = "L") -> Any:
     surface="linalg",
     absent=_SINGULAR,
 )
-def svdvals(A: Any, driver: str | None = None) -> Any:
+def svdvals(A: Tensor, driver: str | None = None) -> Tensor:
     """Singular values, falling."""
     return aten.linalg_svd(A, False)[1]
 
@@ -125,7 +126,7 @@ def svdvals(A: Any, driver: str | None = None) -> Any:
     surface="linalg",
     absent=_SINGULAR,
 )
-def pinv(A: Any, rcond: float | None = None) -> Any:
+def pinv(A: Tensor, rcond: float | None = None) -> Tensor:
     """The Moore-Penrose inverse, by SVD."""
     u, s, vh = aten.linalg_svd(A, False)
     floor = aten.amax(s, -1, True) * (rcond or max(A.shape[-2:]) * _epsilon(A))
@@ -133,7 +134,7 @@ def pinv(A: Any, rcond: float | None = None) -> Any:
     return (vh.mT * aten.unsqueeze(inverse, -2)) @ u.mT
 
 
-def _epsilon(A: Any) -> float:
+def _epsilon(A: Tensor) -> float:
     return float(getattr(finfo(A.dtype), "eps"))  # noqa: B009 - finfo sets its fields by name
 
 
@@ -143,7 +144,7 @@ def _epsilon(A: Any) -> float:
     tolerance="composite",
     surface="linalg",
 )
-def matrix_power(A: Any, n: int) -> Any:
+def matrix_power(A: Tensor, n: int) -> Tensor:
     """A to the `n`-th power; of its inverse for a negative one."""
     if n < 0:
         return matrix_power(aten.linalg_inv(A), -n)
@@ -162,7 +163,7 @@ def matrix_power(A: Any, n: int) -> Any:
     surface="linalg",
     absent=_SINGULAR,
 )
-def matrix_rank(A: Any, rtol: float | None = None) -> Any:
+def matrix_rank(A: Tensor, rtol: float | None = None) -> Tensor:
     """How many singular values are not negligible."""
     s = svdvals(A)
     floor = aten.amax(s, -1, True) * (rtol or max(A.shape[-2:]) * _epsilon(A))
@@ -175,7 +176,7 @@ def matrix_rank(A: Any, rtol: float | None = None) -> Any:
     tolerance="accumulated",
     surface="linalg",
 )
-def multi_dot(tensors: Any) -> Any:
+def multi_dot(tensors: tuple[Tensor, ...]) -> Tensor:
     """The product of several matrices, from the left."""
     product = tensors[0]
     for matrix in tensors[1:]:

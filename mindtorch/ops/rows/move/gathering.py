@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ...._tensor import dtype as dt
 from ...._tensor.geometry import Geometry
+from ...._tensor.tensor import Tensor
+from ...._tensor.types import Array, Number
 from ...rules import preserved, wrap_dim
 from ...samples import FLOATS, Arg, Sample, calls
 from ...spec import aten, call, composite, op
@@ -28,7 +31,7 @@ def checked(index: Any, size: int, dim: int) -> Any:
     return index
 
 
-def _gather_infer(self: Geometry, dim: int, index: Geometry, sparse_grad: bool = False) -> Any:
+def _gather_infer(self: Geometry, dim: int, index: Geometry, sparse_grad: bool = False) -> Geometry:
     _index_dtype("gather", index)
     at = wrap_dim(dim, self.ndim)
     if max(self.ndim, 1) != max(index.ndim, 1):
@@ -42,14 +45,14 @@ def _gather_infer(self: Geometry, dim: int, index: Geometry, sparse_grad: bool =
     return self.fresh(index.shape)
 
 
-def _grid(index: Any, dim: int) -> tuple[Any, ...]:
+def _grid(index: Array, dim: int) -> tuple[Any, ...]:
     """Index arrays that address `index`'s elements, with `index` itself along `dim`."""
     grid = list(np.ogrid[tuple(slice(n) for n in index.shape)])
     grid[dim] = index
     return tuple(grid)
 
 
-def _gather(self: Any, dim: int, index: Any, sparse_grad: bool) -> Any:
+def _gather(self: Array, dim: int, index: Array, sparse_grad: bool) -> Array:
     if not self.ndim:
         return np.broadcast_to(self, index.shape).copy()
     if not index.ndim:
@@ -78,7 +81,7 @@ op(
 
 
 def _scatter_infer(
-    self: Geometry, dim: int, index: Geometry, src: Any, reduce: Any = None
+    self: Geometry, dim: int, index: Geometry, src: Geometry, reduce: bool | None = None
 ) -> Geometry:
     _index_dtype("scatter", index)
     wrap_dim(dim, self.ndim)
@@ -87,7 +90,7 @@ def _scatter_infer(
     return preserved(self)
 
 
-def _write(self: Any, dim: int, index: Any, src: Any, how: Any) -> Any:
+def _write(self: Array, dim: int, index: Any, src: Any, how: Any) -> Array:
     result = self.copy()
     if not index.size:
         return result
@@ -157,12 +160,14 @@ def _added(reduce: str) -> None:
         raise NotImplementedError(f"scatter(): reduce={reduce!r} is not implemented; use 'add'")
 
 
-def _scatter_reduced(self: Any, dim: int, index: Any, src: Any, reduce: str) -> Any:
+def _scatter_reduced(self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str) -> Tensor:
     _added(reduce)
     return aten.scatter_add(self, dim, index, src)
 
 
-def _scatter_value_reduced(self: Any, dim: int, index: Any, value: Any, reduce: str) -> Any:
+def _scatter_value_reduced(
+    self: Tensor, dim: int, index: Tensor, value: Number, reduce: str
+) -> Tensor:
     _added(reduce)
     src = aten.full(index.shape, value, dtype=self.dtype, device=self.device)
     return aten.scatter_add(self, dim, index, src)
@@ -194,7 +199,7 @@ composite(
 )
 
 
-def _into(grad: Any, geom: Geometry) -> Any:
+def _into(grad: Tensor, geom: Geometry) -> Tensor:
     """`grad` at the start of zeros of `geom`'s shape, where index was smaller than src."""
     if grad.shape == geom.shape:
         return grad
@@ -232,7 +237,7 @@ def _select_infer(self: Geometry, dim: int, index: Geometry) -> Geometry:
     return self.fresh((*self.shape[:at], index.numel, *self.shape[at + 1 :]))
 
 
-def _select(self: Any, dim: int, index: Any) -> Any:
+def _select(self: Array, dim: int, index: Array) -> Array:
     if not self.ndim:
         return self.copy()
     size = self.shape[dim]
@@ -268,8 +273,10 @@ def _along(self: Any, dim: int, index: Any, source: Any, how: Any) -> Any:
     return result
 
 
-def _index_rule(name: str) -> Any:
-    def infer(self: Geometry, dim: int, index: Geometry, source: Any, alpha: Any = 1) -> Geometry:
+def _index_rule(name: str) -> Callable[..., Any]:
+    def infer(
+        self: Geometry, dim: int, index: Geometry, source: Geometry | Number, alpha: Number = 1
+    ) -> Geometry:
         at = wrap_dim(dim, self.ndim)
         if index.ndim > 1:
             raise IndexError(f"{name}(): Index should have dimension 1 or 0 (got {index.ndim})")
@@ -345,7 +352,7 @@ op(
 )
 
 
-def _take_along(self: Any, indices: Any, dim: int | None = None) -> Any:
+def _take_along(self: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     if dim is None:
         return aten.gather(aten.reshape(self, (-1,)), 0, aten.reshape(indices, (-1,)))
     return aten.gather(self, dim, indices)

@@ -51,7 +51,7 @@ def _layout(self: Geometry, indices: Any) -> tuple[tuple[int, ...], tuple[int, .
     return shape, (first, *common), rows
 
 
-def _index(self: Geometry, indices: Any) -> Geometry:
+def _index(self: Geometry, indices: tuple[Geometry | None, ...]) -> Geometry:
     shape, _, rows = _layout(self, indices)
     strides = _dense_in_order(shape, _order(shape, rows))
     return geometry(shape, strides, 0, self.dtype, self.device)
@@ -90,7 +90,9 @@ op(
 )
 
 
-def _index_put(self: Geometry, indices: Any, values: Geometry, accumulate: bool = False) -> Any:
+def _index_put(
+    self: Geometry, indices: tuple[Geometry | None, ...], values: Geometry, accumulate: bool = False
+) -> Geometry:
     shape = _layout(self, indices)[0]
     if self.dtype is not values.dtype:
         raise RuntimeError(
@@ -115,7 +117,7 @@ def _squeezes_to(have: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
     )
 
 
-def _write(self: Array, indices: Any, values: Array, accumulate: bool) -> None:
+def _write(self: Array, indices: tuple[Array | None, ...], values: Array, accumulate: bool) -> None:
     where = _where(self, indices)
     if not accumulate:
         self[where] = values
@@ -129,13 +131,17 @@ def _write(self: Array, indices: Any, values: Array, accumulate: bool) -> None:
         np.add.at(self, where, values)
 
 
-def _index_put_copy(self: Array, indices: Any, values: Array, accumulate: bool) -> Array:
+def _index_put_copy(
+    self: Array, indices: tuple[Array | None, ...], values: Array, accumulate: bool
+) -> Array:
     result = self.copy(order="C")
     _write(result, indices, values, accumulate)
     return result
 
 
-def _put_grad_self(grad: Tensor, indices: Any, values_geom: Geometry, accumulate: bool) -> Tensor:
+def _put_grad_self(
+    grad: Tensor, indices: tuple[Tensor | None, ...], values_geom: Geometry, accumulate: bool
+) -> Tensor:
     if accumulate:
         return grad
     zero = aten.zeros((), dtype=grad.dtype, device=grad.device)
@@ -180,7 +186,7 @@ op(
 )
 
 
-def _nonzero_columns(self: Any, as_tuple: bool) -> Any:
+def _nonzero_columns(self: Tensor, as_tuple: bool) -> Any:
     """Indices of what is not zero: a tuple of `[N]`, one per dimension, with `as_tuple`."""
     if not as_tuple:
         return aten.nonzero(self)

@@ -55,7 +55,7 @@ def _cat_infer(tensors: Sequence[Geometry], dim: int = 0) -> Geometry:
     return tensors[0].fresh(tuple(shape), _promoted(tensors))
 
 
-def _cat(tensors: Any, dim: int, *, out: Geometry) -> Array:
+def _cat(tensors: tuple[Array, ...], dim: int, *, out: Geometry) -> Array:
     real = [t for t in tensors if t.shape != (0,)] or tensors
     return np.concatenate([t.astype(out.dtype.np, copy=False) for t in real], axis=dim)
 
@@ -130,11 +130,11 @@ def _joined(name: str, at: int, least: Callable[..., Any]) -> None:
     )
 
 
-def _at_least_2d(t: Any) -> Any:
+def _at_least_2d(t: Tensor) -> Tensor:
     return aten.reshape(t, (1, -1)) if t.ndim < 2 else t
 
 
-def _at_least_1d(t: Any) -> Any:
+def _at_least_1d(t: Tensor) -> Tensor:
     return aten.reshape(t, (1,)) if not t.ndim else t
 
 
@@ -178,11 +178,13 @@ op(
 )
 
 
-def _tile(self: Any, dims: Any) -> Any:
+def _tile(self: Tensor, dims: tuple[int, ...]) -> Tensor:
     return aten.repeat(self, (1,) * (self.ndim - len(dims)) + tuple(dims))
 
 
-def _each(self: Tensor, repeats: int, dim: int | None = None, output_size: Any = None) -> Tensor:
+def _each(
+    self: Tensor, repeats: int, dim: int | None = None, output_size: int | None = None
+) -> Tensor:
     """Each element `repeats` times in a row, flat or along a dimension."""
     if dim is None:
         self, dim = aten.reshape(self, (-1,)), 0
@@ -190,8 +192,8 @@ def _each(self: Tensor, repeats: int, dim: int | None = None, output_size: Any =
 
 
 def _each_by_counts(
-    self: Tensor, repeats: Tensor, dim: int | None = None, output_size: Any = None
-) -> Any:
+    self: Tensor, repeats: Tensor, dim: int | None = None, output_size: int | None = None
+) -> Tensor:
     """Element i `repeats[i]` times in a row; a single count is for all."""
     if repeats.numel() == 1:
         return _each(self, int(repeats.item()), dim)
@@ -360,7 +362,7 @@ _triangle("tril", np.tril, "aclnnTril")
 _triangle("triu", np.triu, "aclnnTriu")
 
 
-def _diag(self: Any, diagonal: int = 0) -> Any:
+def _diag(self: Tensor, diagonal: int = 0) -> Tensor:
     if self.ndim == 2:
         return aten.clone(aten.diagonal(self, diagonal))
     if self.ndim != 1:
@@ -404,7 +406,7 @@ composite(
     samples=calls(([Arg((3,)), Arg((3, 2)), Arg((3,))],)),
     tolerance="exact",
 )
-def column_stack(tensors: Any) -> Tensor:
+def column_stack(tensors: tuple[Tensor, ...]) -> Tensor:
     """Tensors as columns, side by side; 0-d and 1-d ones are one column each."""
     columns = [x if x.ndim > 1 else aten.reshape(x, (x.numel(), 1)) for x in tensors]
     return aten.cat(columns, 1)

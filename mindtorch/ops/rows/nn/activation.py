@@ -24,7 +24,7 @@ def _sigmoid(x: Array) -> Array:
 def activation(
     text: str,
     cpu: Callable[..., Any],
-    aclnn: Any,
+    aclnn: object,
     grad: Callable[..., Any],
     settings: tuple[Any, ...] = (),
     oracle: Callable[..., Any] | None = None,
@@ -121,7 +121,7 @@ activation(
 )
 
 
-def _times(grad: Any, factor: Any) -> Any:
+def _times(grad: object, factor: Any) -> Any:
     return grad * factor
 
 
@@ -139,7 +139,9 @@ def _elu(x: Array, alpha: Number, scale: Number, input_scale: Number) -> Array:
     return np.where(x > 0, x * t(scale), np.expm1(x * t(input_scale)) * t(alpha * scale))
 
 
-def _elu_grad(grad: Any, self: Any, alpha: Any, scale: Any, input_scale: Any) -> Any:
+def _elu_grad(
+    grad: Tensor, self: Tensor, alpha: Number, scale: Number, input_scale: Number
+) -> Tensor:
     low = aten.exp(self * input_scale) * (alpha * scale * input_scale)
     return aten.where(self > 0, _times(grad, scale), grad * low)
 

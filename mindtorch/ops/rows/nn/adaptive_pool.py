@@ -127,7 +127,7 @@ adaptive_avg_pool(3, "aclnnAdaptiveAvgPool3d", "aclnnAdaptiveAvgPool3dBackward")
 
 
 def _adaptive_max(n: int) -> Callable[..., Any]:
-    def run(self: Any, output_size: Sizes, *, out: tuple[Geometry, ...]) -> Any:
+    def run(self: Any, output_size: Sizes, *, out: tuple[Geometry, ...]) -> tuple[Array, Array]:
         space, result = self.shape[-n:], expanded(output_size, n)
         values = np.empty(out[0].shape, self.dtype)
         places = np.empty(out[0].shape, np.int64)
@@ -148,7 +148,7 @@ def _adaptive_max(n: int) -> Callable[..., Any]:
     return run
 
 
-def adaptive_max_pool(n: int, aclnn: Any) -> None:
+def adaptive_max_pool(n: int, aclnn: object) -> None:
     """The row of adaptive_max_pool{n}d."""
     rule = _adaptive_rule(n, f"adaptive_max_pool{n}d")
 

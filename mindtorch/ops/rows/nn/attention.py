@@ -223,7 +223,7 @@ def _check_mask(mask: Tensor, length: int, source: int, heads: int) -> None:
         )
 
 
-def _one_more(mask: Any) -> Any:
+def _one_more(mask: Tensor | None) -> Tensor | None:
     return None if mask is None else pad(mask, (0, 1))
 
 

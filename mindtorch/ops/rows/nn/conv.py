@@ -143,7 +143,7 @@ def _forward(
 
 def scatter_windows(
     parts: Any, stride: Sizes, padding: Sizes, dilation: Sizes, kernel: Sizes, space: Sizes
-) -> Any:
+) -> Array:
     """Adds parts [N, C, *out, *kernel] into [N, C, *space]: the adjoint of `windows`."""
     out = parts.shape[2 : 2 + len(space)]
     reach = [
@@ -327,8 +327,8 @@ def _weight_grad(
 
 
 def _weight_grad_by_grad(
-    grad: Any, input: Any, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
-) -> Any:
+    grad: Tensor, input: Tensor, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
+) -> Tensor:
     extra = (0,) * len(stride)
     return aten.convolution(input, grad, None, stride, padding, dilation, False, extra, groups)
 

@@ -213,7 +213,7 @@ def conv_transpose2d(
     output_padding: Any = 0,
     groups: int = 1,
     dilation: Any = 1,
-) -> Any:
+) -> Tensor:
     """input `[N, C, H, W]`, weight `[C, O / groups, kH, kW]` → `[N, O, H', W']`."""
     return _conv_transpose(
         2, input, weight, bias, stride, padding, output_padding, groups, dilation
@@ -237,7 +237,7 @@ def conv_transpose3d(
     output_padding: Any = 0,
     groups: int = 1,
     dilation: Any = 1,
-) -> Any:
+) -> Tensor:
     """input `[N, C, D, H, W]`, weight `[C, O / groups, kD, kH, kW]` → `[N, O, D', H', W']`."""
     return _conv_transpose(
         3, input, weight, bias, stride, padding, output_padding, groups, dilation

@@ -124,7 +124,7 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
     surface="nn function nn_",
     samples=calls((Arg((3, 4)),), (Arg((2, 3), "float64", -4, 4), 0.5)),
 )
-def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Any:
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """max(0, x) + min(0, alpha (exp(x / alpha) - 1)); RuntimeError for alpha 0."""
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
@@ -207,7 +207,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
         Sample((Arg((2, 3)), Arg((2,))), error=True),
     ),
 )
-def prelu(input: Tensor, weight: Tensor) -> Any:
+def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """x where x >= 0, else weight · x; weight `[1]` or one entry per channel (dim 1)."""
     channels = weight.numel()
     if channels != 1:
@@ -239,7 +239,7 @@ def rrelu(
     upper: float = 1.0 / 3,
     training: bool = False,
     inplace: bool = False,
-) -> Any:
+) -> Tensor:
     """Leaky relu; in training its slope is drawn from [lower, upper] for each element."""
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)

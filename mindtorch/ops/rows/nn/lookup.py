@@ -61,7 +61,7 @@ def _renormalize(weight: Tensor, index: Tensor, max_norm: float, norm_type: floa
     samples=calls((Arg((2, 3), "int64", 0, 4), 5), Sample((Arg((2,)), 3), error=True)),
     tolerance="exact",
 )
-def one_hot(tensor: Tensor, num_classes: int = -1) -> Any:
+def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """int64 indices → int64 `[*, num_classes]`; -1 takes the largest index + 1."""
     if tensor.dtype != dt.int64:
         raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")

@@ -160,7 +160,9 @@ def _nll_backward(
     return out.reshape(self.shape)
 
 
-def _pick(grad: Any, target: Any, weight: Any, reduction: int, ignore: int, total: Any) -> Any:
+def _pick(
+    grad: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore: int, total: Tensor
+) -> Tensor:
     """The adjoint of nll_loss_backward: nll_loss itself, on fixed weights."""
     picked = aten.nll_loss_forward(grad, target, weight, NONE if reduction == NONE else SUM, ignore)
     return picked[0] / total if reduction == MEAN else picked[0]
@@ -255,7 +257,7 @@ def pair_loss(
     name: str,
     cpu: Callable[..., Any],
     slope: Callable[..., Any],
-    aclnn: Any,
+    aclnn: object,
     setting: str = "",
     kind: str = "float",
     values: tuple[Any, ...] = (),
@@ -349,7 +351,7 @@ def _huber(d: Array, delta: float) -> Array:
     return np.where(size <= delta, t(0.5) * d * d, t(delta) * (size - t(0.5 * delta)))
 
 
-def _huber_lower(self: Any, target: Any, reduction: int, delta: float) -> Any:
+def _huber_lower(self: Tensor, target: Tensor, reduction: int, delta: float) -> Tensor:
     d = self - target
     size = aten.abs(d)
     far = (size - 0.5 * delta) * delta

@@ -117,7 +117,7 @@ def nll_loss(
     ignore_index: int = -100,
     reduce: bool | None = None,
     reduction: str = "mean",
-) -> Any:
+) -> Tensor:
     """-input[class], weighted; input `[N, C, *]` log-probabilities, target int64 `[N, *]`."""
     reduction = chosen(size_average, reduce, reduction)
     code = get_enum(reduction)
@@ -175,7 +175,7 @@ def mse_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
     weight: Tensor | None = None,
-) -> Any:
+) -> Tensor:
     """(input - target)²."""
     reduction = chosen(size_average, reduce, reduction)
     if weight is None:
@@ -241,7 +241,7 @@ def smooth_l1_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
     beta: float = 1.0,
-) -> Any:
+) -> Tensor:
     """d² / (2 beta) where d = |input - target| < beta, else d - beta / 2."""
     reduction = chosen(size_average, reduce, reduction)
     if beta < 0:
@@ -267,7 +267,7 @@ def huber_loss(
     reduction: str = "mean",
     delta: float = 1.0,
     weight: Tensor | None = None,
-) -> Any:
+) -> Tensor:
     """d² / 2 where d = |input - target| < delta, else delta (d - delta / 2)."""
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
@@ -294,7 +294,7 @@ def binary_cross_entropy(
     size_average: bool | None = None,
     reduce: bool | None = None,
     reduction: str = "mean",
-) -> Any:
+) -> Tensor:
     """-(t log p + (1 - t) log(1 - p)), logs held at -100; input are probabilities."""
     reduction = chosen(size_average, reduce, reduction)
     if target.size() != input.size():
@@ -329,7 +329,7 @@ def binary_cross_entropy_with_logits(
     reduce: bool | None = None,
     reduction: str = "mean",
     pos_weight: Tensor | None = None,
-) -> Any:
+) -> Tensor:
     """binary_cross_entropy of sigmoid(input), without its
     overflow; `pos_weight` scales positives."""
     reduction = chosen(size_average, reduce, reduction)

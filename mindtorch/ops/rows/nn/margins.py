@@ -219,7 +219,7 @@ def triplet_margin_loss(
     size_average: bool | None = None,
     reduce: bool | None = None,
     reduction: str = "mean",
-) -> Any:
+) -> Tensor:
     """max(0, d(a, p) - d(a, n) + margin), d the p-norm."""
     reduction = chosen(size_average, reduce, reduction)
     if margin <= 0:
@@ -304,7 +304,7 @@ def ctc_loss(
     blank: int = 0,
     reduction: str = "mean",
     zero_infinity: bool = False,
-) -> Any:
+) -> Tensor:
     """Connectionist temporal classification; log_probs `[T, N,
     C]`, targets `[N, S]` or concatenated."""
     get_enum(reduction)

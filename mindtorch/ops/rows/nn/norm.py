@@ -65,7 +65,7 @@ def _wide(t: Tensor) -> Tensor:
     return t.to(dt.float32) if half else t
 
 
-def _standardized(x: Any, dims: Any, eps: float) -> tuple[Any, Any]:
+def _standardized(x: Tensor, dims: tuple[int, ...], eps: float) -> tuple[Any, Any]:
     centered = x - _mean(x, dims)
     rstd = aten.rsqrt(_mean(centered * centered, dims) + eps)
     return centered * rstd, rstd
@@ -264,7 +264,7 @@ def _batch_norm_rule(
 
 
 def _batch_norm(
-    x: Any, weight: Any, bias: Any, mean: Any, var: Any, training: bool, eps: float
+    x: Any, weight: Any, bias: Any, mean: Any, var: Array, training: bool, eps: float
 ) -> Any:
     axes = (0, *range(2, x.ndim))
     channels = x.shape[1]
@@ -284,7 +284,7 @@ def _batch_norm_grad(
     grad_mean: Any,
     grad_rstd: Any,
     input: Any,
-    weight: Any,
+    weight: Tensor | None,
     running_mean: Any,
     running_var: Any,
     training: bool,

@@ -88,7 +88,7 @@ def group_norm(
     weight: Tensor | None = None,
     bias: Tensor | None = None,
     eps: float = 1e-5,
-) -> Any:
+) -> Tensor:
     """Normalizes `[N, C, *]` over each group of C / num_groups channels; weight and bias `[C]`."""
     if input.dim() < 2:
         raise RuntimeError(

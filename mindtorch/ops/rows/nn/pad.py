@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ...._tensor.tensor import Tensor
 from ...samples import Arg, Sample, calls
@@ -22,7 +21,7 @@ from ...spec import aten, composite
 )
 def pad(
     input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None
-) -> Any:
+) -> Tensor:
     """Pads by (left, right) pairs, last dimension first; modes
     constant, reflect, replicate, circular."""
     sizes = tuple(int(size) for size in pad)

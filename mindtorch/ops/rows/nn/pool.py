@@ -87,7 +87,7 @@ def _lowest(dtype: Any) -> float:
     return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
 
 
-def best_of(flat: Any, inside: Any = True) -> Any:
+def best_of(flat: Any, inside: Any = True) -> Array:
     """Where each window's maximum is: the last NaN if there is one, else the first largest element
     that is no padding (torch's CPU kernel: `val > max || isnan(val)`, from the first element).
     """
@@ -183,7 +183,7 @@ def _max_samples(n: int) -> Callable[..., Any]:
     return make
 
 
-def max_pool(n: int, aclnn: Any) -> None:
+def max_pool(n: int, aclnn: object) -> None:
     """The row of max_pool{n}d_with_indices."""
     op(
         f"max_pool{n}d_with_indices(Tensor self, int[{n}] kernel_size, int[{n}] stride=[],"
@@ -336,7 +336,7 @@ def _avg_samples(n: int) -> Callable[..., Any]:
     return make
 
 
-def avg_pool(n: int, forward: Any, backward: Any) -> None:
+def avg_pool(n: int, forward: object, backward: object) -> None:
     """The rows of avg_pool{n}d and of its gradient, each the other's adjoint."""
     settings = (
         f"int[{n}] kernel_size, int[{n}] stride=[], int[{n}] padding=0, bool ceil_mode=False,"

@@ -10,12 +10,12 @@ from ...sizes import _list_with_default, _ntuple
 from ...spec import aten, composite
 
 
-def _sizes(value: Any, n: int) -> tuple[int, ...]:
+def _sizes(value: object, n: int) -> tuple[int, ...]:
     sizes = _ntuple(n)(value)
     return sizes * n if len(sizes) == 1 else sizes
 
 
-def _stride(stride: Any, kernel: tuple[int, ...], n: int) -> tuple[int, ...]:
+def _stride(stride: object, kernel: tuple[int, ...], n: int) -> tuple[int, ...]:
     return kernel if stride is None or stride == [] or stride == () else _sizes(stride, n)
 
 
@@ -38,13 +38,13 @@ def _checked(name: str, input: Tensor, n: int) -> None:
 )
 def max_pool1d(
     input: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
+    kernel_size: tuple[int, ...],
+    stride: tuple[int, ...] | None = None,
+    padding: object = 0,
+    dilation: object = 1,
     ceil_mode: bool = False,
     return_indices: bool = False,
-) -> Any:
+) -> tuple[Tensor, Tensor] | Tensor:
     """Largest element of each window of `[N, C, L]`."""
     _checked("max_pool1d", input, 1)
     kernel = _sizes(kernel_size, 1)
@@ -206,7 +206,7 @@ def avg_pool3d(
     samples=calls((Arg((2, 3, 8)), 2), (Arg((2, 3, 8)), 1)),
     tolerance="accumulated",
 )
-def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Any:
+def adaptive_avg_pool1d(input: Tensor, output_size: tuple[int, ...]) -> Tensor:
     """Mean over windows that divide `[N, C, L]` into `output_size` outputs."""
     _checked("adaptive_avg_pool1d", input, 1)
     size = _sizes(output_size, 1)
@@ -219,7 +219,7 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Any:
     samples=calls((Arg((1, 2, 6, 5)), 2), (Arg((1, 2, 6, 5)), 1)),
     tolerance="accumulated",
 )
-def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
+def adaptive_avg_pool2d(input: Tensor, output_size: tuple[int, ...]) -> Tensor:
     """Mean over windows that divide H and W; None keeps a size; size 1 is a plain mean."""
     size = _sizes(_list_with_default(output_size, list(input.size())), 2)
     if size == (1, 1) and input.dim() in (3, 4):
@@ -233,7 +233,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
     samples=calls((Arg((1, 2, 4, 4, 4)), 2), (Arg((1, 2, 4, 4, 4)), 1)),
     tolerance="accumulated",
 )
-def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Any:
+def adaptive_avg_pool3d(input: Tensor, output_size: tuple[int, ...]) -> Tensor:
     """Mean over windows that divide D, H and W."""
     size = _sizes(_list_with_default(output_size, list(input.size())), 3)
     if size == (1, 1, 1) and input.dim() in (4, 5):
@@ -247,7 +247,9 @@ def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Any:
     samples=calls((Arg((2, 3, 8)), 2)),
     tolerance="exact",
 )
-def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+def adaptive_max_pool1d(
+    input: Tensor, output_size: tuple[int, ...], return_indices: bool = False
+) -> tuple[Tensor, Tensor] | Tensor:
     """Maximum over windows that divide L."""
     _checked("adaptive_max_pool1d", input, 1)
     size = _sizes(output_size, 1)
@@ -261,7 +263,9 @@ def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = 
     samples=calls((Arg((1, 2, 6, 5)), 2)),
     tolerance="exact",
 )
-def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+def adaptive_max_pool2d(
+    input: Tensor, output_size: tuple[int, ...], return_indices: bool = False
+) -> tuple[Tensor, Tensor] | Tensor:
     """Maximum over windows that divide H and W."""
     size = _sizes(_list_with_default(output_size, list(input.size())), 2)
     out, indices = aten.adaptive_max_pool2d(input, size)
@@ -274,7 +278,9 @@ def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = 
     samples=calls((Arg((1, 2, 4, 4, 4)), 2)),
     tolerance="exact",
 )
-def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+def adaptive_max_pool3d(
+    input: Tensor, output_size: tuple[int, ...], return_indices: bool = False
+) -> tuple[Tensor, Tensor] | Tensor:
     """Maximum over windows that divide D, H and W."""
     size = _sizes(_list_with_default(output_size, list(input.size())), 3)
     out, indices = aten.adaptive_max_pool3d(input, size)
@@ -293,8 +299,12 @@ def _lp(pooled: Tensor, norm_type: float, area: int) -> Tensor:
     tolerance="accumulated",
 )
 def lp_pool1d(
-    input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
-) -> Any:
+    input: Tensor,
+    norm_type: float,
+    kernel_size: tuple[int, ...],
+    stride: tuple[int, ...] | None = None,
+    ceil_mode: bool = False,
+) -> Tensor:
     """p-th root of the sum of p-th powers over windows of L."""
     kernel = _sizes(kernel_size, 1)
     pooled = avg_pool1d(input.pow(norm_type), kernel, stride, 0, ceil_mode)
@@ -342,9 +352,9 @@ def _max_unpool(
     input: Tensor,
     indices: Tensor,
     kernel_size: int,
-    stride: Any,
+    stride: tuple[int, ...] | None,
     padding: int,
-    output_size: Any,
+    output_size: tuple[int, ...] | None,
 ) -> Tensor:
     """Puts each value at its index of a zero plane; the size is the pooling's inverse or given."""
     kernel = _sizes(kernel_size, n)
@@ -375,9 +385,9 @@ def max_unpool1d(
     input: Tensor,
     indices: Tensor,
     kernel_size: int,
-    stride: Any = None,
+    stride: tuple[int, ...] | None = None,
     padding: int = 0,
-    output_size: Any = None,
+    output_size: tuple[int, ...] | None = None,
 ) -> Tensor:
     """Inverse of max_pool1d where it kept values; zero elsewhere."""
     return _max_unpool(1, input, indices, kernel_size, stride, padding, output_size)
@@ -397,9 +407,9 @@ def max_unpool2d(
     input: Tensor,
     indices: Tensor,
     kernel_size: int,
-    stride: Any = None,
+    stride: tuple[int, ...] | None = None,
     padding: int = 0,
-    output_size: Any = None,
+    output_size: tuple[int, ...] | None = None,
 ) -> Tensor:
     """Inverse of max_pool2d where it kept values; zero elsewhere."""
     return _max_unpool(2, input, indices, kernel_size, stride, padding, output_size)
@@ -419,9 +429,9 @@ def max_unpool3d(
     input: Tensor,
     indices: Tensor,
     kernel_size: int,
-    stride: Any = None,
+    stride: tuple[int, ...] | None = None,
     padding: int = 0,
-    output_size: Any = None,
+    output_size: tuple[int, ...] | None = None,
 ) -> Tensor:
     """Inverse of max_pool3d where it kept values; zero elsewhere."""
     return _max_unpool(3, input, indices, kernel_size, stride, padding, output_size)

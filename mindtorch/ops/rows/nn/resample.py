@@ -55,7 +55,7 @@ def interpolate(
         scales = None
     if mode == "area":
         pool = (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)[dims - 1]
-        return pool(input, sizes)
+        return pool(input, tuple(sizes))
     result: Any = input
     for i, out in enumerate(sizes):
         scale = None if scales is None else scales[i]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...._tensor.tensor import Tensor
 from ...samples import Arg, Sample, calls
 from ...sizes import _pair
@@ -16,7 +14,7 @@ from ...spec import aten, composite
     samples=calls((Arg((2, 8, 2, 3)), 2), Sample((Arg((2, 3)), 2), error=True)),
     tolerance="exact",
 )
-def pixel_shuffle(input: Tensor, upscale_factor: int) -> Any:
+def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """`[*, C r², H, W]` → `[*, C, H r, W r]`."""
     r = upscale_factor
     if input.dim() < 3:

@@ -91,7 +91,7 @@ def _softmax_grad_grad(
     return output * inner, by_output
 
 
-def _same(grad_output: Geometry, output: Geometry, dim: int, input_dtype: Any) -> Geometry:
+def _same(grad_output: Geometry, output: Geometry, dim: int, input_dtype: Dtype | None) -> Geometry:
     return grad_output.fresh(dtype=output.dtype)
 
 

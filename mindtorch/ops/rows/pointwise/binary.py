@@ -44,7 +44,7 @@ def _pow(self: Array, exponent: Array) -> Array:
     return np.power(self, exponent)
 
 
-def _pow_grad_self(grad: Any, self: Any, exponent: Any) -> Any:
+def _pow_grad_self(grad: Tensor, self: Any, exponent: Any) -> Tensor:
     if not hasattr(exponent, "_geom"):
         if exponent == 0:
             return aten.zeros_like(grad)
@@ -54,7 +54,7 @@ def _pow_grad_self(grad: Any, self: Any, exponent: Any) -> Any:
     return grad * aten.where(exponent == 0, 0.0, slope)
 
 
-def _pow_grad_exponent(grad: Any, self: Any, exponent: Any, result: Any) -> Any:
+def _pow_grad_exponent(grad: Tensor, self: Any, exponent: Any, result: Any) -> Tensor:
     logarithm = aten.conj_of(result) * aten.log(aten.conj_of(self))
     at_zero = aten.logical_and(self == 0, exponent >= 0)
     return grad * aten.where(at_zero, 0.0, logarithm)
@@ -112,7 +112,7 @@ def _log_of(number: Any) -> Any:
     return math.log(number) if number > 0 else math.nan
 
 
-def _wide(out: Geometry) -> Any:
+def _wide(out: Geometry) -> Geometry:
     from ...rules import opmath
 
     return opmath(out.dtype).np
@@ -172,7 +172,7 @@ def _quotient_samples() -> list[Sample]:
             Sample((Arg((2, 3), "int64", -5, 5), -2))]  # fmt: skip
 
 
-def _whole_quotient_grad(grad: Any, self: Any, other: Any, mode: str) -> Any:
+def _whole_quotient_grad(grad: Tensor, self: Tensor, other: Tensor, mode: str) -> Tensor:
     return grad * -aten.div(self, other, rounding_mode=mode)
 
 
@@ -289,7 +289,7 @@ def _picked(grad: Tensor, wins: Tensor, ties: Tensor) -> Tensor:
     return grad * share
 
 
-def _extreme(name: str, cpu: Any, aclnn: str, wins: str, loses: str) -> None:
+def _extreme(name: str, cpu: object, aclnn: str, wins: str, loses: str) -> None:
     op(
         f"{name}(Tensor self, Tensor other) -> Tensor",
         infer=pointwise(),

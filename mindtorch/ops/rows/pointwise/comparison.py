@@ -138,7 +138,7 @@ op(
 
 
 def _allclose(
-    self: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+    self: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> bool:
     return bool(aten.all(aten.isclose(self, other, rtol, atol, equal_nan)).item())
 

@@ -100,7 +100,7 @@ def pointwise_complex(real: Geometry, imag: Geometry) -> Geometry:
 
 
 def _part(number: int) -> Callable[..., Any]:
-    def part(self: Tensor) -> Any:
+    def part(self: Tensor) -> Tensor:
         if not self.is_complex():
             if number == 0:
                 return self

@@ -74,7 +74,7 @@ op(
 )  # fmt: skip
 
 
-def _masked_shape(self: Any, mask: Any, value: Any) -> Any:
+def _masked_shape(self: Any, mask: Any, value: Tensor) -> Any:
     from ...._tensor import dtype as dt
     from ...rules import broadcast, preserved
 
@@ -149,7 +149,7 @@ op(
 )  # fmt: skip
 
 
-def _compute(out: Geometry) -> Any:
+def _compute(out: Geometry) -> Geometry:
     from ...rules import opmath
 
     return opmath(out.dtype).np
@@ -158,7 +158,7 @@ def _compute(out: Geometry) -> Any:
 def _bound_row(
     name: str,
     bound: str,
-    cpu: Any,
+    cpu: object,
     aclnn: str,
     inside: Callable[..., Any],
     bent: Callable[..., Any],
@@ -197,7 +197,7 @@ _bound_row(
 )  # fmt: skip
 
 
-def _clamped(self: Tensor, min: Tensor | None = None, max: Any = None) -> Tensor:
+def _clamped(self: Tensor, min: Tensor | None = None, max: Tensor | Number | None = None) -> Tensor:
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     for name, bound in (("clamp_min", min), ("clamp_max", max)):

@@ -77,7 +77,7 @@ def _sinc(x: Array) -> Array:
     return np.sinc(x).astype(x.dtype)
 
 
-def _sinc_grad(grad: Any, self: Any) -> Any:
+def _sinc_grad(grad: Tensor, self: Tensor) -> Tensor:
     x = self * pi
     slope = (aten.cos(x) * x - aten.sin(x)) / (x * self)
     return grad * aten.where(self == 0, 0.0, slope)
@@ -391,7 +391,7 @@ def test(name: str, cpu: Callable[..., Any], aclnn: tuple[Any, ...], **fields: A
 
 
 def _when_float(kernel: Callable[..., Any], otherwise: bool) -> Callable[..., Any]:
-    def run(x: Any) -> Any:
+    def run(x: Array) -> Array:
         return kernel(x) if x.dtype.kind in "fcV" else np.full(x.shape, otherwise)
 
     return run
@@ -443,7 +443,7 @@ op(
 )
 
 
-def _nan_to_num(x: Array, nan: Any, posinf: Any, neginf: Any) -> Array:
+def _nan_to_num(x: Array, nan: float | None, posinf: float | None, neginf: float | None) -> Array:
     if x.dtype.kind in "iub":
         return x.copy()
     limits = np.finfo(x.dtype)
@@ -493,7 +493,7 @@ composite(
 )  # fmt: skip
 
 
-def _logit(self: Any, eps: float | None = None) -> Any:
+def _logit(self: Tensor, eps: float | None = None) -> Tensor:
     """log(x / (1 - x)), x clamped to [eps, 1 - eps] where `eps` is given."""
     x = self if eps is None else aten.clamp(self, eps, 1 - eps)
     return aten.log(x / (1 - x))

@@ -10,6 +10,7 @@ import numpy as np
 from ...._tensor import dtype as dt
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
+from ...._tensor.types import Array, Number
 from ...rules import Dynamic, wrap_dim
 from ...samples import Arg, Sample, calls
 from ...spec import aten, call, composite, op
@@ -18,19 +19,19 @@ _REPEATED = Arg((2, 4), "int64", values=((3, 1, 3, 2), (1, 1, 2, 3)))
 _ROWS = Arg((4, 2), "int64", values=((2, 1), (0, 5), (2, 1), (0, 4)))
 
 
-def _runs(changed: Any, size: int) -> Any:
+def _runs(changed: Tensor, size: int) -> Tensor:
     """Which of `size` places open a run: the first, and those that `changed` `[size - 1]` says."""
     first = aten.ones((min(size, 1),), device=changed.device) > 0
     return aten.cat([first, changed], 0)
 
 
-def _changes(ordered: Any) -> Any:
+def _changes(ordered: Tensor) -> Tensor:
     """Which elements of a 1-d tensor differ from the one before, but for the first."""
     n = max(ordered.numel() - 1, 0)
     return aten.narrow(ordered, 0, min(1, ordered.numel()), n) != aten.narrow(ordered, 0, 0, n)
 
 
-def _groups(starts: Any, where: Any, count: int) -> tuple[Any, Any]:
+def _groups(starts: Any, where: object, count: int) -> tuple[Any, Any]:
     """The run of each place (through `where` it came from), and how long each run is."""
     group = aten.cumsum(starts, 0) - 1
     inverse = group if where is None else aten.empty_like(group).scatter_(0, where, group)
@@ -38,7 +39,9 @@ def _groups(starts: Any, where: Any, count: int) -> tuple[Any, Any]:
     return inverse, counts.scatter_add_(0, group, aten.ones_like(group))
 
 
-def _asked(values: Any, inverse: Any, counts: Any, with_inverse: bool, with_counts: bool) -> Any:
+def _asked(
+    values: Tensor, inverse: object, counts: object, with_inverse: bool, with_counts: bool
+) -> Any:
     results = [values] + ([inverse] if with_inverse else []) + ([counts] if with_counts else [])
     return results[0] if len(results) == 1 else tuple(results)
 
@@ -53,7 +56,7 @@ def _unique_dim_rule(self: Geometry, dim: int) -> Any:
     )
 
 
-def _unique_dim(self: Any, dim: int) -> Any:
+def _unique_dim(self: Array, dim: int) -> tuple[Array, Array, Array]:
     values, inverse, counts = np.unique(self, return_inverse=True, return_counts=True, axis=dim)
     return np.ascontiguousarray(values), inverse.reshape(-1), counts
 
@@ -86,7 +89,7 @@ op(
     tolerance="exact",
 )
 def unique(
-    self: Any,
+    self: Tensor,
     sorted: bool = True,
     return_inverse: bool = False,
     return_counts: bool = False,
@@ -119,8 +122,8 @@ def unique(
     tolerance="exact",
 )
 def unique_consecutive(
-    self: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
-) -> Any:
+    self: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Tensor:
     """The elements, or the slices along `dim`, without those equal to the one before."""
     self = self.detach()
     line = aten.reshape(self, (-1,)) if dim is None else aten.movedim(self, dim, 0)
@@ -152,8 +155,12 @@ def unique_consecutive(
     autocast="float32 on cpu",
 )
 def quantile(
-    self: Any, q: Any, dim: int | None = None, keepdim: bool = False, interpolation: str = "linear"
-) -> Any:
+    self: Any,
+    q: Tensor,
+    dim: int | None = None,
+    keepdim: bool = False,
+    interpolation: str = "linear",
+) -> Tensor:
     """The q-th quantiles (q in [0, 1], a number or a 1-d tensor) of all, or along a dimension."""
     if not isinstance(q, Tensor):
         q = aten.full((), float(q), dtype=self.dtype, device=self.device)
@@ -175,7 +182,7 @@ def quantile(
     return values if q.ndim else aten.squeeze(values, 0)
 
 
-def _between(how: str, low: Any, high: Any, weight: Any) -> Any:
+def _between(how: str, low: Any, high: Any, weight: Any) -> Tensor:
     ways: dict[str, Any] = {
         "linear": lambda: low + (high - low) * weight,
         "lower": lambda: low,
@@ -193,7 +200,7 @@ def _between(how: str, low: Any, high: Any, weight: Any) -> Any:
     samples=calls((Arg((20,), grad=False), 4), (Arg((3, 4), grad=False), 5, -1, 1)),
     tolerance="exact",
 )
-def histc(self: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
+def histc(self: Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -> Tensor:
     """Counts of elements in `bins` equal bins between `min` and `max` (the data's where equal)."""
     low, high = float(min), float(max)
     if low == high and self.numel():
@@ -220,7 +227,7 @@ def histc(self: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
     ),
     tolerance="accumulated",
 )
-def bincount(self: Any, weights: Any = None, minlength: int = 0) -> Any:
+def bincount(self: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """How often each value of a non-negative integer tensor occurs, or the sum of its weights."""
     size = max(minlength, int(aten.amax(self).item()) + 1 if self.numel() else 0)
     ones = aten.ones_like(self, dtype=dt.int64) if weights is None else weights
@@ -245,13 +252,13 @@ def bincount(self: Any, weights: Any = None, minlength: int = 0) -> Any:
     surface="function",
 )
 def searchsorted(
-    sorted_sequence: Any,
-    self: Any,
+    sorted_sequence: Tensor,
+    self: Tensor | Number,
     out_int32: bool = False,
     right: bool = False,
     side: str | None = None,
-    sorter: Any = None,
-) -> Any:
+    sorter: Tensor | None = None,
+) -> Tensor:
     """Where values would go into a sorted last dimension: before equal elements, or after."""
     if sorter is not None:
         sorted_sequence = aten.gather(sorted_sequence, -1, sorter)
@@ -272,6 +279,8 @@ def searchsorted(
     tolerance="exact",
     surface="function",
 )
-def bucketize(self: Any, boundaries: Any, out_int32: bool = False, right: bool = False) -> Any:
+def bucketize(
+    self: Tensor | Number, boundaries: Tensor, out_int32: bool = False, right: bool = False
+) -> Tensor:
     """The index of the bucket that each element falls into."""
     return searchsorted(boundaries, self, out_int32=out_int32, right=right)

@@ -62,7 +62,7 @@ op(
 )  # fmt: skip
 
 
-def _cumprod_grad(grad: Any, self: Any, result: Any, dim: int) -> Any:
+def _cumprod_grad(grad: Tensor, self: Tensor, result: Tensor, dim: int) -> Tensor:
     """Right where `self` has no zeros; where it has, by products without each element."""
     if not self.ndim or not self.numel():
         return grad
@@ -71,7 +71,7 @@ def _cumprod_grad(grad: Any, self: Any, result: Any, dim: int) -> Any:
     return _cumprod_grad_zeros(grad, self, dim)
 
 
-def _cumprod_grad_zeros(grad: Any, self: Any, dim: int) -> Any:
+def _cumprod_grad_zeros(grad: Tensor, self: Tensor, dim: int) -> Tensor:
     n = self.shape[dim]
     parts = []
     for k in range(n):
@@ -370,7 +370,7 @@ op(
 )
 
 
-def _masked_source(grad: Any, mask: Any, geom: Geometry) -> Any:
+def _masked_source(grad: Tensor, mask: Tensor, geom: Geometry) -> Tensor:
     taken = aten.masked_select(grad, mask)
     rest = geom.numel - taken.numel()
     if rest:

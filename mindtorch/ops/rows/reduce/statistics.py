@@ -232,7 +232,7 @@ def _arg(name: str, find: Callable[..., Any], aclnn: str) -> None:
         places = find(self, dim)
         return np.expand_dims(places, dim) if keepdim else places
 
-    def index(self: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+    def index(self: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
         if dim is not None:
             return along()(self, dim, keepdim)
         if not self.numel():
@@ -327,7 +327,14 @@ def _var_grad(
     return grow(grad, self._geom, dim, keepdim) * (centred * scale)
 
 
-def _std_grad(grad: Any, self: Any, result: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
+def _std_grad(
+    grad: Tensor,
+    self: Tensor,
+    result: Tensor,
+    dim: tuple[int, ...] | None,
+    correction: int,
+    keepdim: bool,
+) -> Tensor:
     slope = grad / (result * 2)
     slope = aten.masked_fill(slope, result == 0, 0)
     return _var_grad(slope, self, dim, correction, keepdim)
@@ -413,7 +420,7 @@ op(
 )  # fmt: skip
 
 
-def _wide(out: Geometry) -> Any:
+def _wide(out: Geometry) -> Geometry:
     from ...rules import opmath
 
     return opmath(out.dtype).np
@@ -440,7 +447,7 @@ def _norm(
 
 
 def _norm_grad(
-    grad: Tensor, x: Any, result: Tensor, ord: Number, dim: tuple[int, ...] | None, keepdim: bool
+    grad: Tensor, x: Tensor, result: Tensor, ord: Number, dim: tuple[int, ...] | None, keepdim: bool
 ) -> Tensor:
     grad, size = grow(grad, x._geom, dim, keepdim), grow(result, x._geom, dim, keepdim)
     none = size == 0
@@ -515,7 +522,12 @@ op(
 )
 
 
-def _nansum(self: Any, dim: Any = None, keepdim: bool = False, dtype: Dtype | None = None) -> Any:
+def _nansum(
+    self: Tensor,
+    dim: tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    dtype: Dtype | None = None,
+) -> Tensor:
     if self.is_floating_point():
         self = aten.masked_fill(self, aten.isnan(self), 0)
     return aten.sum(self, dim, keepdim, dtype=dtype)

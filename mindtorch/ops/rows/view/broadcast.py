@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 from ...._tensor.tensor import Tensor
+from ...._tensor.types import Number
 from ...rules import broadcast_all
 from ...samples import Arg, Sample, calls
 from ...samples import views as view_samples
@@ -43,7 +44,7 @@ def broadcast_tensors(tensors: Any) -> Any:
     oracle=lambda torch: lambda tensors, indexing="ij": torch.meshgrid(*tensors, indexing=indexing),
     tolerance="exact",
 )
-def meshgrid(tensors: Any, indexing: str = "ij") -> Any:
+def meshgrid(tensors: tuple[Tensor, ...], indexing: str = "ij") -> Any:
     """Coordinate grids of 1-d tensors; "xy" swaps the first two dimensions."""
     if indexing not in ("ij", "xy"):
         raise RuntimeError(
@@ -103,7 +104,7 @@ def _cut(self: Any, indices: Any, dim: int = 0) -> Any:
     )
 
 
-def _nearly_equal(self: Any, sections: int, dim: int = 0) -> Any:
+def _nearly_equal(self: Any, sections: int, dim: int = 0) -> Tensor:
     """Views of nearly equal size; the first ones have one more."""
     if sections < 1:
         raise RuntimeError(f"number of sections must be larger than 0, got {sections}")
@@ -141,7 +142,7 @@ composite(
 )
 
 
-def _fill_diagonal(self: Any, fill_value: Any, wrap: bool = False) -> Any:
+def _fill_diagonal(self: Tensor, fill_value: Number, wrap: bool = False) -> Tensor:
     """Write a number to the main diagonal; NotImplementedError for `wrap`."""
     if wrap:
         raise NotImplementedError("fill_diagonal_: wrap=True is not supported, fill two parts")

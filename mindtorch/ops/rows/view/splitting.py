@@ -117,7 +117,7 @@ composite(
 )
 
 
-def _narrow(self: Tensor, dim: int, start: int, length: int) -> Any:
+def _narrow(self: Tensor, dim: int, start: int, length: int) -> Tensor:
     if not self.ndim:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
     at = wrap_dim(dim, self.ndim)
