@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Final
 
-from covertable import make  # type: ignore[import-untyped]
+from .arrays import Rows, array
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,51 +47,35 @@ def singles(factors: Sequence[Factor]) -> Iterator[dict[str, str]]:
 def covering(factors: Sequence[Factor], strength: int) -> Iterator[dict[str, str]]:
     """Assignments in which every `strength` levels of different factors meet at least once.
 
-    At strength 3 all pairs of levels meet, and all triples of factors of up to eight levels;
-    a factor with more takes turns with eight of them. The order is the same on every machine.
+    At strength 2 the factor with most levels meets 13 of every other, which takes turns where it
+    has more; at strength 3 all triples of factors of up to eight levels meet as well. The order is
+    the same on every machine.
     """
     base = plain(factors)
     yield base
     several = sorted((f for f in factors if len(f.levels) > 1), key=lambda f: -len(f.levels))
     for n in range(2, strength + 1):
-        for turn, row in enumerate(_array(tuple(len(f.levels) for f in several), n)):
-            shift = turn * _TRIPLE[0] if n == 3 else 0
-            named = zip(several, row, strict=False)
-            yield {**base, **{f.name: _level(f, i, shift) for f, i in named}}
+        most = _MOST[n]
+        for turn, row in enumerate(_array([len(f.levels) for f in several], n)):
+            named = zip(several, row, most, strict=False)
+            yield {**base, **{f.name: _level(f, i, turn, cap) for f, i, cap in named}}
 
 
-def _level(f: Factor, i: int, shift: int) -> str:
-    """Level `i` of an array that may have more levels than the factor, or (shifted) fewer."""
-    n = len(f.levels)
-    return f.levels[(i + shift) % n if n > _TRIPLE[0] else i % n]
+# Levels that meet in all pairs and all triples, of factors sorted by how many they have.
+_MOST: Final = {
+    2: (36, *(13,) * 31),
+    3: (8, 8, 8, 7, 7, 6, 5, 5, 4, 4, 3, 3, 2, 2),
+}  # fmt: skip
 
 
-# Arrays are made for these numbers of levels: one serves every row whose factors, sorted, have
-# no more (making an array takes a second, and hundreds of rows have different factors).
-_LADDER: Final = (
-    (5, 5, 5, 4, 4, 3, 3, 3, 2, 2), (8, 7, 7, 7, 7, 5, 5, 4, 3, 3, 2, 2),
-    (10, 7, 7, 7, 7, 5, 5, 4, 3, 3, 2, 2), (10, 10, 8, 8, 7, 7, 7, 7, 5, 4, 3, 3, 2),
-    (13, 7, 7, 7, 7, 5, 5, 4, 3, 3, 2, 2), (12, 10, 10, 8, 8, 7, 7, 7, 7, 5, 4, 3, 3, 2),
-    (13, 12, 10, 8, 8, 7, 7, 7, 7, 7, 5, 4, 3, 2),
-    (20, 13, 12, 12, 12, 8, 8, 8, 8, 7, 7, 7, 7, 7, 5),
-    (36, 13, 12, 12, 10, 8, 8, 8, 8, 7, 7, 7, 7, 7, 5),
-    (40, 36, 13, 13, 12, 12, 8, 8, 8, 7, 7, 7, 7, 7),
-)  # fmt: skip
-_TRIPLE: Final = (8, 8, 8, 7, 7, 6, 5, 5, 4, 4, 3, 3, 2, 2)
-
-
-def _array(counts: tuple[int, ...], strength: int) -> tuple[tuple[int, ...], ...]:
-    """A covering array for factors of these numbers of levels (from many to few), as indices."""
+def _array(counts: Sequence[int], strength: int) -> Rows:
     if len(counts) < strength:
         return ()
-    if strength == 3:
-        return _made(_TRIPLE[: max(len(counts), 4)], 3)
-    for step in _LADDER:
-        if len(step) >= len(counts) and all(a <= b for a, b in zip(counts, step, strict=False)):
-            return _made(step, 2)
-    return _made(counts, 2)
+    capped = (min(n, cap) for n, cap in zip(counts, _MOST[strength], strict=False))
+    return array(tuple(capped), strength)
 
 
-@cache
-def _made(counts: tuple[int, ...], strength: int) -> tuple[tuple[int, ...], ...]:
-    return tuple(tuple(row) for row in make([list(range(n)) for n in counts], strength=strength))
+def _level(f: Factor, i: int, turn: int, cap: int) -> str:
+    """Level `i` of an array that may have more levels than the factor, or (in turns) fewer."""
+    n = len(f.levels)
+    return f.levels[(i + turn * cap) % n if n > cap else i % n]

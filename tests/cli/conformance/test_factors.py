@@ -3,7 +3,8 @@
 from itertools import combinations, product
 
 import pytest
-from mindtorch_npu.conformance.cases.case import CaseNameError, parse
+from mindtorch_npu.conformance.cases import arrays
+from mindtorch_npu.conformance.cases.case import DTYPES, CaseNameError, parse
 from mindtorch_npu.conformance.cases.design import design, levels_of, sample_of
 from mindtorch_npu.conformance.cases.factors import covering, factor, plain
 from mindtorch_npu.conformance.cases.spaces.space import Scope
@@ -55,3 +56,21 @@ def test_unknown_factor_and_level_are_named():
         levels_of(parse("sum/functional/colour=blue"))
     with pytest.raises(CaseNameError, match="ValueError"):
         sample_of(OPS["sum"], parse("sum/functional/row=long"))
+
+
+def test_every_row_of_every_level_has_a_stored_array(monkeypatch):
+    monkeypatch.setattr(
+        arrays, "make", lambda counts, strength: pytest.fail(f"{strength} {counts}")
+    )
+    for name, op in OPS.items():
+        space = space_of(name)
+        for full in (False, True) if space else ():
+            factors = space.factors(op, Scope(DTYPES, full))
+            assert sum(1 for _ in covering(factors, 3 if full else 2)) > 1
+
+
+def test_stored_arrays_cover_what_they_say():
+    for strength, levels, rows in arrays.stored():
+        for columns in combinations(range(min(len(levels), 6)), strength):
+            met = {tuple(row[c] for c in columns) for row in rows}
+            assert met == set(product(*(range(levels[c]) for c in columns)))
