@@ -8,6 +8,7 @@ import sys
 import pytest
 
 import mindtorch
+from mindtorch.ops.spec import aten
 
 DEVICES = ("cpu", "npu")
 VIEWS = {
@@ -118,3 +119,17 @@ print("held", end="")
 def test_tensors_of_a_closed_runtime_are_refused_and_touch_nothing():
     done = subprocess.run([sys.executable, "-c", _CLOSED], capture_output=True, text=True)
     assert done.stdout == "held", done.stderr
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_part_is_put_nowhere_but_into_its_tensor(device):
+    grad = mindtorch.ones(7, 5, device=device)
+    refusal(lambda: aten._embed(grad, (3, 3), (3, 1), 0))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_part_is_taken_from_where_its_tensor_lies_in_memory(device):
+    part = mindtorch.ones(2, 3, device=device).requires_grad_()
+    offset = mindtorch.arange(12.0, device=device)[3:].reshape(3, 3)
+    (found,) = mindtorch.autograd.grad(aten._embed(part, (3, 3), (3, 1), 0), part, offset)
+    assert found.tolist() == [[3.0, 4.0, 5.0], [6.0, 7.0, 8.0]]

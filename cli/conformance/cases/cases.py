@@ -184,8 +184,7 @@ def _fills(op: Subject, claimed: tuple[str, ...], level: str, first: int) -> Ite
 def _gradients(
     op: Subject, claimed: tuple[str, ...], level: str, good: list[int]
 ) -> Iterator[Case]:
-    # The backward of _embed is as_strided, a row of its own; differences would leave its storage.
-    if not op.differentiable or op.name == "_embed":
+    if not op.differentiable:
         return
     chosen = good[:2] if level == "quick" else good
     yield from (Case(op.name, "grad", i) for i in chosen)

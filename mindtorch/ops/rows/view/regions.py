@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 
 import numpy as np
 
@@ -18,6 +19,12 @@ from ...spec import aten, op
 def _embed_infer(
     grad: Geometry, size: tuple[int, ...], stride: tuple[int, ...], offset: int
 ) -> Geometry:
+    reach = offset + sum((n - 1) * s for n, s in zip(grad.shape, stride, strict=True))
+    if grad.numel and not 0 <= reach < prod(size):
+        raise RuntimeError(
+            f"_embed: sizes {list(grad.shape)}, strides {list(stride)}, offset {offset} reach"
+            f" element {reach} of a tensor of {prod(size)} elements"
+        )
     return grad.fresh(size)
 
 
@@ -40,6 +47,12 @@ def _embed_below(
     return whole
 
 
+def _part(whole: Tensor, shape: tuple[int, ...], stride: tuple[int, ...], offset: int) -> Tensor:
+    """The elements that `_embed` wrote, wherever `whole` lies in its storage."""
+    whole = aten.contiguous(whole)
+    return aten.as_strided(whole, shape, stride, whole.storage_offset() + offset)
+
+
 op(
     "_embed(Tensor grad, int[] size, int[] stride, int offset) -> Tensor",
     infer=_embed_infer,
@@ -47,9 +60,7 @@ op(
     compute="raw",
     lower=_embed_below,
     grad={
-        "grad": lambda grad, grad_geom, stride, offset: aten.as_strided(
-            aten.contiguous(grad), grad_geom.shape, stride, offset
-        )
+        "grad": lambda grad, grad_geom, stride, offset: _part(grad, grad_geom.shape, stride, offset)
     },
     tolerance="exact",
     surface="none",
