@@ -86,9 +86,13 @@ class Function:
         self.phase1 = cann.symbols.require(self.signature.workspace.name)
         self.keeps_executor = False
         self.filler = Filler(cann, self.signature, str(cann.function("aclrtGetSocName")()))
-        names = ("ACLNN_ERR_PARAM_NULLPTR", "ACLNN_ERR_PARAM_INVALID")
+        # Functions of acldvppop have codes of their own (acldvpp_base.h).
+        family, codes = ("ACLNN", (161001, 161002))
+        if name.startswith("acldvpp"):
+            family, codes = ("ACLDVPP", (106001, 106002))
         self.null, self.invalid = (
-            cann.runtime.constant(n, d) for n, d in zip(names, (161001, 161002), strict=True)
+            cann.runtime.constant(f"{family}_ERR_PARAM_{word}", code)
+            for word, code in zip(("NULLPTR", "INVALID"), codes, strict=True)
         )
 
     def ask(self, attempt: Attempt) -> Answer:

@@ -16,7 +16,6 @@ from ..operators.families import in_family, operator_families
 from ..record import journal, known
 from ..record.result import Counts, Result
 from .pool import Batch, Pool, Setup
-from .subject import PREFIX
 
 _BATCH: Final = 40
 
@@ -219,7 +218,7 @@ def find_ops(names: Sequence[str], families: Sequence[str], every: bool) -> tupl
 
 
 def _named(name: str, ops: Mapping[str, Any], sampled: Sequence[str]) -> list[str]:
-    if name.startswith(PREFIX):
+    if name.startswith(("aclnn", "acldvpp")):
         return [name]
     wanted = name.removesuffix("_") if name not in ops else name
     matching = [n for n in sampled if wanted in (n, n.partition(".")[0].strip("_"))]

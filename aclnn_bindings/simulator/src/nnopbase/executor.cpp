@@ -3,7 +3,10 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <vector>
+
+#include <acldvppop/acldvpp_base.h>
 
 #include "ascendcl/capture.h"
 #include "ascendcl/device.h"
@@ -384,7 +387,16 @@ const char* Call::name(int i) const { return executor->entry->spec->params[i].na
 
 void* Call::scratch(size_t bytes) { return take(executor, bytes); }
 
+// What an operator of acldvppop answers where one of ACLNN says ACLNN_ERR_PARAM_…
+// (acldvpp_base.h): both count their parameter errors from …001.
+aclnnStatus own_code(const char* name, aclnnStatus code) {
+  const bool parameter = code == ACLNN_ERR_PARAM_NULLPTR || code == ACLNN_ERR_PARAM_INVALID;
+  if (!parameter || strncmp(name, "acldvpp", 7) != 0) return code;
+  return code - ACLNN_ERR_PARAM_NULLPTR + ACLDVPP_ERR_PARAM_NULLPTR;
+}
+
 aclnnStatus Call::fail(aclnnStatus code, const char* format, ...) const {
+  code = own_code(executor->entry->spec->name, code);
   char text[768];
   size_t n = snprintf(text, sizeof text, "%s failed. ", executor->entry->spec->name);
   va_list args;

@@ -18,7 +18,7 @@ ACL_FN(Round, Real, (T x), rounded(x, [](auto v) { return std::nearbyint(v); }))
 ACL_FN(Floor, Real, (T x), rounded(x, [](auto v) { return std::floor(v); }))
 ACL_FN(Ceil, Real, (T x), rounded(x, [](auto v) { return std::ceil(v); }))
 ACL_FN(Trunc, Real, (T x), rounded(x, [](auto v) { return std::trunc(v); }))
-ACL_FN(Frac, FloatingReal, (T x), x - std::trunc(x))
+ACL_FN(Frac, Real, (T x), x - rounded(x, [](auto v) { return std::trunc(v); }))
 struct RoundDecimals : FloatingReal {
   template <class T>
   static ACL_INLINE T f(T x, T decimals) {

@@ -370,7 +370,7 @@ op(
     cpu=_sgn,
     aclnn=call("aclnnSign", "self", "out"),
     grad={"self": lambda grad: aten.zeros_like(grad)},
-    samples=unary(dtypes=FLOATS),
+    samples=unary(dtypes=(*FLOATS, "int64", "complex64")),
     tolerance="exact",
     inplace=True,
 )
