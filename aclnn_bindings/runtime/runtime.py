@@ -77,6 +77,7 @@ class Runtime:
         self._codes: StatusCodes | None = None
         self._formats: dict[str, int] | None = None
         self._dtypes: dict[str, int] | None = None
+        self._constants: dict[str, int] = {}
         self._session = 0
         self._at_close: list[Callable[[], None]] = []
         self._owned: WeakSet[Closable] = WeakSet()
@@ -109,10 +110,14 @@ class Runtime:
 
     def constant(self, name: str, default: int) -> int:
         """A constant of this install's headers; `default` where they predate it."""
-        try:
-            return self.declarations.constant(name)
-        except KeyError:
-            return default
+        value = self._constants.get(name)
+        if value is None:
+            try:
+                value = self.declarations.constant(name)
+            except KeyError:
+                return default
+            self._constants[name] = value
+        return value
 
     @property
     def started(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 # verdict -> (counts as failure, meaning). The order is that of reports, worst first.
@@ -64,9 +64,9 @@ class Result:
 
     def as_json(self) -> dict[str, Any]:
         """Plain data without empty fields."""
-        data = asdict(self)
+        data = {k: v for k in self.__slots__ if (v := getattr(self, k)) or k in _ALWAYS}
         data["seconds"] = round(self.seconds, 6)
-        return {k: v for k, v in data.items() if v not in ("", (), None) or k in _ALWAYS}
+        return data
 
 
 _ALWAYS: Final = frozenset(("case", "op", "form", "verdict", "dtype", "seconds", "seed"))

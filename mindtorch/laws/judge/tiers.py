@@ -11,6 +11,7 @@ import numpy as np
 from mindtorch.laws.judge import rules
 from mindtorch.laws.judge.classes import Requirement
 from mindtorch.laws.judge.metrics import Errors, Measure, errors
+from mindtorch.laws.judge.precision import format_of
 from mindtorch.laws.judge.rules import Outcome
 
 # A golden value in float64 of a float64 function is itself rounded: one more unit is its own.
@@ -48,8 +49,8 @@ def judge(
     if deviations is None or equal or not measure.elements:
         # Integers, bool and equal results: nothing but equality counts, and T0 is the headline.
         headline = "T0" if equal else ""
-        return Judgement(equal, headline, "T0" if deviations is None else need.tier,
-                         (("T0", exact),))  # fmt: skip
+        required = "T0" if format_of(dtype) is None else need.tier
+        return Judgement(equal, headline, required, (("T0", exact),))
     tiers = [("T0", exact), ("T1", _unbiased(_ulp(need, deviations, measure), deviations, measure))]
     if measure.ratio is not None:
         tiers.append(("ratio", _ratio(need, deviations, measure)))
