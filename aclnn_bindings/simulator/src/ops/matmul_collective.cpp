@@ -1,71 +1,14 @@
 // Products joined with collectives: sums over the ranks of a group, gathered operands, scattered
 // results, and norms after them. Formulas: the "npu_mm_all_reduce_base", "npu_all_gather_base_mm"
 // and "npu_mm_reduce_scatter_base" pages of torch_npu.
-#include <dlfcn.h>
-
 #include <cmath>
 #include <cstring>
 
+#include "loops/group.h"
 #include "loops/matrices.h"
 
 namespace aclsim {
 namespace {
-
-constexpr int kNone = -1;
-enum Kind : uint32_t {
-  kAllReduce = 0,
-  kReduceScatter = 2,
-  kAllGather = 5,
-  kAllToAll = 8
-};  // hccl/exchange.h
-
-const Tensor* at_or_null(const Call& c, int arg) {
-  if (arg == kNone || c.null(arg) || c.tensor(arg).numel() == 0) return nullptr;
-  return c.maybe(arg);
-}
-
-// The group's library is there already: the client made the communicator with it.
-template <class F>
-F* in_hccl(const char* name) {
-  static void* const library = dlopen("libhccl.so", RTLD_LAZY | RTLD_NOLOAD);
-  return library ? reinterpret_cast<F*>(dlsym(library, name)) : nullptr;
-}
-using FindGroup = bool(const char*, int32_t, uint32_t*, uint32_t*);
-using RunExchange = aclError(const char*, int32_t, uint32_t, void*, uint32_t, uint64_t, void*,
-                             uint32_t, uint64_t);
-
-// What phase 1 learns of the group, for the kernel.
-struct Group {
-  const char* name;
-  int32_t device;
-  uint32_t rank, ranks;
-};
-aclnnStatus find_group(Call& c, int group, int reduce) {
-  Group& g = c.make<Group>();
-  g.name = c.text(group);
-  auto* find = in_hccl<FindGroup>("aclsim_group");
-  const bool here = aclrtGetDevice(&g.device) == ACL_SUCCESS;
-  if (!g.name || !here || !find || !find(g.name, g.device, &g.rank, &g.ranks)) {
-    return c.fail(ACLNN_ERR_PARAM_INVALID,
-                  "%s \"%s\" names no communicator of this device; HcclGetCommName tells a "
-                  "communicator's name.",
-                  c.name(group), g.name ? g.name : "");
-  }
-  if (reduce != kNone && (!c.text(reduce) || std::strcmp(c.text(reduce), "sum") != 0)) {
-    return c.fail(ACLNN_ERR_PARAM_INVALID, "%s \"%s\" should be sum.", c.name(reduce),
-                  c.text(reduce) ? c.text(reduce) : "");
-  }
-  return ACLNN_SUCCESS;
-}
-aclError exchange(Call& c, Kind kind, Floats& give, uint32_t gives, Floats& get, uint32_t gets) {
-  const Group& g = c.get<Group>();
-  auto* run = in_hccl<RunExchange>("aclsim_exchange");
-  if (!run) return c.trap(507018, "The group's library is gone.");
-  const aclError code =
-      run(g.name, g.device, kind, give.data(), gives, give.size() / gives * sizeof(float),
-          get.data(), gets, get.size() / gets * sizeof(float));
-  return code == ACL_SUCCESS ? code : c.trap(code, "the collective of group %s failed", g.name);
-}
 
 // Where the ops have their arguments. The local product is (x1 x2 + integer bias) scale token, or
 // of a dequantised x2, plus bias, plus x3; then comes the sum over ranks.
