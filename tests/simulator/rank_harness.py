@@ -7,22 +7,24 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy_harness import Array, Ops, Out
 
 
 class Ranks:
-    """`count` ranks, one on each device; `names[r]` is the group's name as rank r tells it."""
+    """`count` ranks, one on each device from `first` on; `names[r]` is the group's name as rank r
+    tells it."""
 
-    def __init__(self, nops: Ops, count: int) -> None:
+    def __init__(self, nops: Ops, count: int, first: int = 0) -> None:
         self.ops, self.cann, self.count = nops, nops.cann, count
         self.cann.runtime.start()
-        if self.cann.runtime.device_count() < count:
-            raise RuntimeError(f"ACLSIM_DEVICES should be {count} or more")
-        for device in range(count):
+        if self.cann.runtime.device_count() < first + count:
+            raise RuntimeError(f"ACLSIM_DEVICES should be {first + count} or more")
+        for device in range(first, first + count):
             self.cann.runtime.set_device(device)
         self.hccl = ctypes.CDLL(str(Path(self.cann.install.root) / "lib64" / "libhccl.so"))
         self.comms = (ctypes.c_void_p * count)()
-        devices = (ctypes.c_int32 * count)(*range(count))
+        devices = (ctypes.c_int32 * count)(*range(first, first + count))
         self._must(self.hccl.HcclCommInitAll(count, devices, self.comms))
         self.names = []
         for comm in self.comms:
@@ -56,8 +58,6 @@ class Ranks:
         return [[made.numpy() for made in held] for held in outs]
 
     def _put(self, arg: Any, held: list[Any]) -> Any:
-        import numpy as np
-
         if isinstance(arg, Out):
             first = np.zeros(tuple(arg.shape), np.dtype(arg.dtype))
             held.append(self.ops.put(first if arg.given is None else arg.given))

@@ -257,76 +257,10 @@ aclError run_members(Call& c) {
   return ACL_SUCCESS;
 }
 
-// (x1, x2, bias, axes, group, transposeX1, transposeX2, output, allToAllOut): rows split among the
-// ranks, whose columns come side by side, times x2.
-aclnnStatus check_all_to_all(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 7}));
-  ACL_RETURN_IF_FAILED(find_group(c, 4, kNone));
-  const int64_t ranks = c.get<Group>().ranks;
-  const Tensor& x = c.tensor(0);
-  const Matrices w = matrices_like(c.tensor(1), c.flag(6), false);
-  if (x.rank != 2 || c.flag(5) || x.dims[0] % ranks != 0 || w.rows != x.dims[1] * ranks) {
-    return c.fail(ACLNN_ERR_PARAM_INVALID,
-                  "x1 %s and x2 %s do not fit %lld ranks, or x1 is transposed.", shape_text(x),
-                  shape_text(c.tensor(1)), static_cast<long long>(ranks));
-  }
-  if (at_or_null(c, 2)) ACL_RETURN_IF_FAILED(expect_numel(c, 2, w.cols));
-  if (at_or_null(c, 8)) ACL_RETURN_IF_FAILED(expect_numel(c, 8, x.numel()));
-  return expect_numel(c, 7, x.dims[0] / ranks * w.cols);
-}
-aclError run_all_to_all(Call& c) {
-  const int64_t ranks = c.get<Group>().ranks, h = c.tensor(0).dims[1],
-                rows = c.tensor(0).dims[0] / ranks;
-  Floats mine = floats(c.tensor(0)), parts(mine.size());
-  const aclError code = exchange(c, kAllToAll, mine, ranks, parts, ranks);
-  if (code != ACL_SUCCESS) return code;
-  Matrices a = {Doubles(parts.size()), 1, rows, ranks * h};
-  for (int64_t i = 0; i < ranks * rows * h; ++i) {
-    a.v[(i / h % rows * ranks + i / h / rows) * h + i % h] = parts[i];
-  }
-  write(at_or_null(c, 8), a.v);
-  Matrices m = product(a, matrices_of(c.tensor(1), c.flag(6), false));
-  const Floats bias = floats(at_or_null(c, 2));
-  for (size_t i = 0; i < m.v.size() && !bias.empty(); ++i) m.v[i] += bias[i % bias.size()];
-  write(c.tensor(7), m.v);
-  return ACL_SUCCESS;
-}
-// (x1, x2, bias, axes, group, transposeX1, transposeX2, output): the product's columns go to the
-// ranks, whose rows come one after the other.
-aclnnStatus check_to_all(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 7}));
-  ACL_RETURN_IF_FAILED(find_group(c, 4, kNone));
-  const int64_t ranks = c.get<Group>().ranks;
-  const Tensor& x = c.tensor(0);
-  const Matrices w = matrices_like(c.tensor(1), c.flag(6), false);
-  if (x.rank != 2 || c.flag(5) || w.rows != x.dims[1] || w.cols % ranks != 0) {
-    return c.fail(ACLNN_ERR_PARAM_INVALID,
-                  "x1 %s and x2 %s do not fit %lld ranks, or x1 is transposed.", shape_text(x),
-                  shape_text(c.tensor(1)), static_cast<long long>(ranks));
-  }
-  if (at_or_null(c, 2)) ACL_RETURN_IF_FAILED(expect_numel(c, 2, w.cols));
-  return expect_numel(c, 7, x.dims[0] * w.cols);
-}
-aclError run_to_all(Call& c) {
-  const int64_t ranks = c.get<Group>().ranks;
-  Matrices m =
-      product(matrices_of(c.tensor(0), false, false), matrices_of(c.tensor(1), c.flag(6), false));
-  const Floats bias = floats(at_or_null(c, 2));
-  const int64_t part = m.cols / ranks;
-  Floats give(m.v.size()), get(m.v.size());
-  for (int64_t i = 0; i < m.rows * m.cols; ++i) {
-    const int64_t r = i / m.cols, j = i % m.cols;
-    give[(j / part * m.rows + r) * part + j % part] =
-        static_cast<float>(m.v[i] + (bias.empty() ? 0 : bias[j]));
-  }
-  const aclError code = exchange(c, kAllToAll, give, ranks, get, ranks);
-  if (code == ACL_SUCCESS) write(c.tensor(7), get);
-  return code;
-}
-// (xRef, group, worldSize): all ranks come here; x stays as it is.
+// (xRef, [timeOut, elasticInfo,] group, worldSize): all ranks come here; x stays as it is.
 aclnnStatus check_barrier(Call& c) {
   ACL_RETURN_IF_FAILED(expect_given(c, {0}));
-  return find_group(c, 1, kNone);
+  return find_group(c, named(c, "group"), kNone);
 }
 aclError run_barrier(Call& c) {
   Floats one(1);
@@ -361,6 +295,5 @@ ACLNN_JOINED(aclnnMatmulReduceScatter, (check_scattered<3, 7>), (run_scattered<3
 ACLNN_JOINED(aclnnMatmulReduceScatterV2, (check_scattered<7, 13>), (run_scattered<7, 13>))
 ACLNN_JOINED(aclnnAllGatherAdd, check_gather_add, run_gather_add)
 ACLNN_JOINED(aclnnGroupedMatMulAllReduce, check_members, run_members)
-ACLNN_JOINED(aclnnAlltoAllMatmul, check_all_to_all, run_all_to_all)
-ACLNN_JOINED(aclnnMatmulAlltoAll, check_to_all, run_to_all)
 ACLNN_JOINED(aclnnDistributeBarrier, check_barrier, run_barrier)
+ACLNN_JOINED(aclnnDistributeBarrierV2, check_barrier, run_barrier)
