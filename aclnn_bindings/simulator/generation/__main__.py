@@ -28,10 +28,10 @@ def main(arguments: list[str]) -> None:
     options = parser.parse_args(arguments)
     catalog = catalogs.load(options.catalogs)
     ops = rows.find_ops(sorted((options.sources / "ops").glob("*.cpp")), catalog)
-    runtime = sorted(p for p in options.sources.rglob("*.cpp") if p.parent.name != "ops")
-    implemented = frozenset(rows.find_functions(runtime))
+    implemented = frozenset(rows.find_functions(sorted(options.sources.rglob("*.cpp"))))
     exported = [n for library in stubs.LIBRARIES for n in stubs.exported(catalog, library)]
     exported += stubs.collectives(catalog, implemented)
+    exported += stubs.beside_operators(catalog, implemented)
     sources = options.output / "src"
     for library in stubs.LIBRARIES:
         text = stubs.refusals(catalog, library, implemented)

@@ -195,6 +195,10 @@ def _documented(function: Function) -> str:
         lines += [f" * @brief First phase of {op}: checks the arguments and plans the call."]
         lines += [f" * @param {_param_note(p)}" for p in function.params]
         lines.append(" * @return ACL_SUCCESS, 161001 (null), 161002 (not supported), others")
+    elif function.params[-1].type != "aclrtStream":  # a function beside operators
+        lines += [f" * @brief {function.name}: computed on the host."]
+        lines += [f" * @param {_param_note(p)}" for p in function.params]
+        lines.append(" * @return ACL_SUCCESS or an error code")
     else:
         lines += [
             f" * @brief Second phase of {function.name}: runs the planned call on the stream.",
@@ -211,7 +215,7 @@ def _documented(function: Function) -> str:
 def _param_note(param: Param) -> str:
     way = {"i": "in", "o": "out", "b": "in,out"}[param.direction]
     what = "device tensor" if "aclTensor" in param.type else "host value"
-    if param.type == "uint64_t *":
+    if param.type == "uint64_t *" and param.name == "workspaceSize":
         what = "bytes of workspace wanted by the second phase"
     elif param.type == "aclOpExecutor **":
         what = "the planned call"

@@ -36,6 +36,15 @@ def collectives(catalog: Catalog, implemented: frozenset[str]) -> list[str]:
     )
 
 
+def beside_operators(catalog: Catalog, implemented: frozenset[str]) -> list[str]:
+    """Names of the simulated functions that headers of operators declare beside them, sorted."""
+    return sorted(
+        n
+        for n, f in catalog.functions.items()
+        if f.header.startswith("aclnnop/") and n in implemented
+    )
+
+
 def refusals(catalog: Catalog, library: str, implemented: frozenset[str]) -> str:
     """C++ of every exported function of the library that the simulator does not implement."""
     names = [n for n in exported(catalog, library) if n not in implemented]

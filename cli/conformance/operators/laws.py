@@ -19,7 +19,9 @@ from ..run.comparison import compare
 from ..run.golden import Golden
 from ..run.subject import Law
 from ..run.trial import Trial
+from .group import own_group
 from .placing import Laid, Written, blank, lay
+from .spec import OWN_GROUP
 
 # Garbage of outputs and free memory in the two runs of a case.
 _GARBAGE: Final = (0xFF, 0x3C)
@@ -66,7 +68,7 @@ class Launch:
                                  format=self.operator.format(name)))  # fmt: skip
         if isinstance(value, list):
             return tuple(self._argument(name, v) for v in value)
-        return value
+        return own_group(self.cann) if value == OWN_GROUP else value
 
     def _layout(self, slot: Slot) -> str:
         layout = self.trial.case.layout

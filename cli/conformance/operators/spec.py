@@ -16,6 +16,8 @@ from mindtorch.ops.samples import Arg, Sample
 
 # What a result's dtype may be besides that of a parameter.
 MISSING: Final = inspect.Parameter.empty
+# A sample's value for the name of a communicator: of one rank, made where the case runs.
+OWN_GROUP: Final = "<a communicator of one rank>"
 
 
 @dataclass(frozen=True, slots=True)

@@ -471,6 +471,34 @@ aclError run_pack(Call& c) {
   return ACL_SUCCESS;
 }
 
+// (x1, x2, diagonal, deqOffset, deqScale, addOffset, mulScale, bias, transposeX1, transposeX2, scale,
+// offset, out): x2 is ((x2 + offset) scale + addOffset) mulScale; what the document derives from these
+// (the unit matrix, deqOffset and deqScale) is not read.
+aclnnStatus check_weight_first(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 12}));
+  const Tensor &x = c.tensor(0), &w = c.tensor(1);
+  if (x.rank != 2 || w.rank != 2) return refuse_product(c);
+  const Matrices a = matrices_like(x, c.flag(8), false), b = matrices_like(w, c.flag(9), false);
+  if (a.cols != b.rows) return refuse_product(c);
+  for (int i : {5, 6, 7}) {
+    if (!c.null(i) && c.tensor(i).numel() != 1) ACL_RETURN_IF_FAILED(expect_numel(c, i, b.cols));
+  }
+  return expect_numel(c, 12, a.rows * b.cols);
+}
+aclError run_weight_first(Call& c) {
+  Matrices b = matrices_of(c.tensor(1), c.flag(9), false);
+  const Floats add = floats(c.maybe(5)), mul = floats(c.maybe(6)), bias = floats(c.maybe(7));
+  for (size_t i = 0; i < b.v.size(); ++i) {
+    const size_t j = i % static_cast<size_t>(b.cols);
+    b.v[i] = ((b.v[i] + c.number(11)) * c.number(10) + (add.empty() ? 0 : add[j % add.size()])) *
+             (mul.empty() ? 1 : mul[j % mul.size()]);
+  }
+  Matrices m = product(matrices_of(c.tensor(0), c.flag(8), false), b);
+  for (size_t i = 0; i < m.v.size() && !bias.empty(); ++i) m.v[i] += bias[i % bias.size()];
+  write(c.tensor(12), m.v);
+  return ACL_SUCCESS;
+}
+
 // (src, dst): between the plain order and tiles of sixteen rows, padded with zeros.
 bool is_tiled(const Tensor& t) { return t.format == ACL_FORMAT_FRACTAL_NZ && t.rank >= 4; }
 aclnnStatus check_format(Call& c) {
@@ -525,6 +553,7 @@ ACLNN_PRODUCT(aclnnBatchMatmulQuant, check_quant<kQuant16>, run_quant<kQuant16>)
 ACLNN_PRODUCT(aclnnQuantMatmulDequant, check_dequant<false>, run_dequant<false>)
 ACLNN_PRODUCT(aclnnQuantGroupedMatmulDequant, check_dequant<true>, run_dequant<true>)
 ACLNN_PRODUCT(aclnnQuantGroupedMatmulDequantWeightNZ, check_dequant<true>, run_dequant<true>)
+ACLNN_PRODUCT(aclnnWeightQuantBatchMatmul, check_weight_first, run_weight_first)
 ACLNN_PRODUCT(aclnnWeightQuantBatchMatmulV2, check_weight<8>, run_weight<8>)
 ACLNN_PRODUCT(aclnnWeightQuantBatchMatmulV3, check_weight<9>, run_weight<9>)
 ACLNN_PRODUCT(aclnnWeightQuantBatchMatmulNz, check_weight<8>, run_weight<8>)

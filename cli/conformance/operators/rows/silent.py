@@ -21,6 +21,14 @@ unspecified("aclnnExpandIntoJaggedPermute",
             _HEADER)  # fmt: skip
 unspecified("aclnnTransMatmulWeight aclnnConvertWeightToINT4Pack",
             "rewrites a weight in a private order that only its matmul reads", _HEADER)  # fmt: skip
+unspecified(
+    "aclnnTransConvolutionWeight",
+    "rewrites a weight in a private order that only its convolution reads",
+    _HEADER,
+)
+unspecified("aclnnSilentCheck aclnnSilentCheckV2",
+            "compares a value with limits and with its past; the codes of its result, and what a "
+            "jump is measured in, are not published", "operator documents of both")  # fmt: skip
 unspecified("aclnnMoeUpdateExpert", "maps experts to replicas by a table; how ties of load are "
             "broken is not published", "op-plugin document npu_moe_update_expert")  # fmt: skip
 unspecified("aclnnAdvanceStep aclnnAdvanceStepV2",

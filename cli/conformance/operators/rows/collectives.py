@@ -1,0 +1,376 @@
+"""Products joined with collectives, judged on a communicator of one rank.
+
+What is exchanged comes back as it was: products, scales, biases and norms are what is left of the
+formula. What ranks send to each other, the simulator's own tests compare over several of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from ..spec import OWN_GROUP, given, spec, t, take
+
+_PAGES: Final = (
+    "op-plugin documents npu_mm_all_reduce_base, npu_all_gather_base_mm, "
+    "npu_mm_reduce_scatter_base, npu_alltoallv_gmm, npu_gmm_alltoallv, "
+    "npu_moe_distribute_dispatch_v2, npu_moe_distribute_combine_v2"
+)
+_ROW: Final[dict[str, Any]] = {
+    "family": "collective",
+    "source": _PAGES,
+    "tolerance": "gradient",
+    "specials": False,
+}
+_HALVES: Final = ("float16", "bfloat16")
+
+
+def _h(*shape: int, **more: Any) -> Any:
+    return t(*shape, dtype="float16", **more)
+
+
+def _i(*shape: int) -> Any:
+    return t(*shape, dtype="int8", low=-8, high=8)
+
+
+def _plus(y: Any, *more: Any) -> Any:
+    for one in more:
+        y = y if one is None else y + one
+    return y
+
+
+_PAIRS: Final = [
+    {"x1": _h(4, 8), "x2": _h(8, 6)},
+    {"x1": _h(1, 32), "x2": _h(32, 16)},
+    {"x1": _h(2, 3, 8), "x2": _h(8, 5)},
+]
+_FLAT: Final = [p for p in _PAIRS if len(p["x1"].shape) == 2]
+_SUM: Final[dict[str, Any]] = {
+    "group": OWN_GROUP,
+    "reduceOp": "sum",
+    "commTurn": 0,
+    "streamMode": 1,
+    "commMode": "",
+}
+
+
+def _bias(pair: Any) -> Any:
+    return _h(pair["x2"].shape[-1])
+
+
+def _shape(pair: Any) -> tuple[int, ...]:
+    return (*pair["x1"].shape[:-1], pair["x2"].shape[-1])
+
+
+spec(
+    "aclnnMatmulAllReduce",
+    "output:x1",
+    **_ROW,
+    samples=[take(**p, **_SUM, bias=b) for p in _PAIRS for b in (None, _bias(p))],
+)(lambda x1, x2, bias: _plus(x1 @ x2, bias))
+spec(
+    "aclnnMatmulAllReduceV2 aclnnMatmulAllReduceV3",
+    "output:x1",
+    **_ROW,
+    samples=[
+        take(**p, **_SUM, bias=b, x3=x)
+        for p in _PAIRS
+        for b, x in ((None, None), (_bias(p), None), (None, _h(*_shape(p))))
+    ],
+)(lambda x1, x2, bias, x3: _plus(x1 @ x2, bias, x3))
+spec(
+    "aclnnMatmulReduceScatter aclnnMatmulReduceScatterV2",
+    "output:x1",
+    **_ROW,
+    dtypes=_HALVES,
+    samples=[
+        take(
+            **p,
+            **_SUM,
+            bias=b,
+            x1Scale=None,
+            x2Scale=None,
+            quantScale=None,
+            blockSize=0,
+            groupSize=0,
+        )
+        for p in _FLAT
+        for b in (None, _bias(p))
+    ],
+)(lambda x1, x2, bias: _plus(x1 @ x2, bias))
+spec(
+    "aclnnAllGatherMatmul aclnnAllGatherMatmulV2",
+    "output:x1 gatherOut:x1",
+    **_ROW,
+    dtypes=_HALVES,
+    samples=[
+        take(
+            **p,
+            group=OWN_GROUP,
+            gatherIndex=0,
+            commTurn=0,
+            streamMode=1,
+            commMode="",
+            bias=b,
+            x1Scale=None,
+            x2Scale=None,
+            quantScale=None,
+            blockSize=0,
+            groupSize=0,
+        )
+        for p in _FLAT
+        for b in (None, _bias(p))
+    ],
+)(lambda x1, x2, bias: (_plus(x1 @ x2, bias), x1))
+spec(
+    "aclnnAlltoAllMatmul aclnnAlltoAllMatmulV2",
+    "output:x1 alltoAllOutOptional:x1",
+    **_ROW,
+    samples=[
+        take(
+            **p,
+            group=OWN_GROUP,
+            commMode="",
+            biasOptional=b,
+            alltoAllAxesOptional=(-2, -1),
+            transposeX1=False,
+            transposeX2=False,
+        )
+        for p in _FLAT
+        for b in (None, _bias(p))
+    ],
+)(lambda x1, x2, biasOptional: (_plus(x1 @ x2, biasOptional), x1))
+spec(
+    "aclnnMatmulAlltoAll aclnnMatmulAlltoAllV2",
+    "output:x1",
+    **_ROW,
+    samples=[
+        take(
+            **p,
+            group=OWN_GROUP,
+            commMode="",
+            biasOptional=b,
+            alltoAllAxesOptional=(-1, -2),
+            transposeX1=False,
+            transposeX2=False,
+        )
+        for p in _FLAT
+        for b in (None, _bias(p))
+    ],
+)(lambda x1, x2, biasOptional: _plus(x1 @ x2, biasOptional))
+
+
+def _normed(y: Any, residual: Any, gamma: Any, epsilon: float) -> tuple[Any, Any]:
+    total = y.reshape(residual.shape) + residual
+    return total, total / np.sqrt((total**2).mean(-1, keepdims=True) + epsilon) * gamma
+
+
+_NORMS: Final = [
+    {
+        **p,
+        **_SUM,
+        "bias": b,
+        "residual": _h(1, *_shape(p)),
+        "epsilon": 1e-5,
+        "gamma": _h(p["x2"].shape[-1]),
+    }
+    for p in _FLAT
+    for b in (None, _bias(p))
+]
+
+
+@spec(
+    "aclnnMatmulAllReduceAddRmsNorm", "y:x1 normOut:x1", **_ROW, samples=[take(**n) for n in _NORMS]
+)
+def reduced_norm(x1: Any, x2: Any, bias: Any, residual: Any, gamma: Any, epsilon: float) -> Any:
+    return _normed(_plus(x1 @ x2, bias), residual, gamma, epsilon)
+
+
+spec(
+    "aclnnInplaceMatmulAllReduceAddRmsNorm",
+    "residual:x1 normOut:x1",
+    **_ROW,
+    samples=[take(**n) for n in _NORMS],
+)(reduced_norm)
+
+_SMALL: Final[dict[str, Any]] = {"x1": _i(4, 8), "x2": _i(8, 6)}
+_QUANT: Final = [
+    take(
+        **_SMALL,
+        **_SUM,
+        bias=b,
+        biasOptional=b,
+        x3=x,
+        x3Optional=x,
+        dequantScale=t(6, dtype="bfloat16", low=0.01),
+        **o,
+    )
+    for b in (None, t(6, dtype="int32", low=-9, high=9))
+    for x, o in (
+        (None, {}),
+        (t(4, 6, dtype="bfloat16"), {}),
+        (None, {"pertokenScaleOptional": t(4, low=0.5)}),
+    )
+]
+_INT8: Final[dict[str, Any]] = {**_ROW, "dtypes": ("int8",)}
+
+
+@spec("aclnnQuantMatmulAllReduce", "output:bfloat16", **_INT8, samples=_QUANT[:2] + _QUANT[3:5])
+def quant_reduced(x1: Any, x2: Any, bias: Any, x3: Any, dequantScale: Any) -> Any:
+    y = _plus(x1.astype(np.float64) @ x2, bias) * dequantScale
+    return _plus(y, x3)
+
+
+@spec(
+    "aclnnQuantMatmulAllReduceV2 aclnnQuantMatmulAllReduceV3",
+    "output:bfloat16",
+    **_INT8,
+    samples=_QUANT,
+)
+def quant_reduced_v2(
+    x1: Any,
+    x2: Any,
+    biasOptional: Any,
+    x3Optional: Any,
+    dequantScale: Any,
+    pertokenScaleOptional: Any,
+) -> Any:
+    y = _plus(x1.astype(np.float64) @ x2, biasOptional) * dequantScale
+    y = y if pertokenScaleOptional is None else y * pertokenScaleOptional[:, None]
+    return _plus(y, x3Optional)
+
+
+_WEIGHT: Final = [
+    take(
+        x1=_h(4, 8),
+        x2=_i(8, 6),
+        **_SUM,
+        bias=b,
+        antiquantScale=_h(6, low=0.1),
+        x3=x,
+        antiquantOffset=o,
+        antiquantGroupSize=0,
+    )
+    for b, o, x in ((None, None, None), (_h(6), _h(6), None), (None, _h(6), _h(4, 6)))
+]
+
+
+@spec(
+    "aclnnWeightQuantMatmulAllReduce aclnnWeightQuantMatmulAllReduceV2",
+    "output:x1",
+    **_ROW,
+    samples=_WEIGHT,
+)
+def weight_reduced(
+    x1: Any, x2: Any, bias: Any, antiquantScale: Any, antiquantOffset: Any, x3: Any
+) -> Any:
+    return _plus(x1 @ (_plus(x2, antiquantOffset) * antiquantScale), bias, x3)
+
+
+@spec(
+    "aclnnDistributeBarrier aclnnDistributeBarrierV2",
+    "xRef:xRef",
+    **{**_ROW, "tolerance": "exact"},
+    samples=[take(xRef=t(4, 8), group=OWN_GROUP, worldSize=1)],
+)
+def barrier(xRef: Any) -> Any:
+    return xRef
+
+
+# Tokens of one rank that has all experts: rows in the order of experts, then of tokens.
+_IDS: Final = np.array([[2, 0], [1, 2], [0, 1], [2, 1]], np.int32)
+_EXPERTS: Final = 3
+_HEAD: Final[dict[str, Any]] = {
+    "groupEp": OWN_GROUP,
+    "epWorldSize": 1,
+    "epRankId": 0,
+    "moeExpertNum": _EXPERTS,
+    "groupTp": "",
+    "tpWorldSize": 0,
+    "tpRankId": 0,
+    "expertShardType": 0,
+    "sharedExpertNum": 0,
+    "sharedExpertRankNum": 0,
+    "globalBs": 4,
+    "commAlg": "",
+    "zeroExpertNum": 0,
+    "copyExpertNum": 0,
+    "constExpertNum": 0,
+}
+
+
+def _order(ids: Any) -> Any:
+    return np.argsort(ids.reshape(-1), kind="stable")
+
+
+def _sent(x: Any, expertIds: Any, kind: int) -> Any:
+    order, flat = _order(expertIds), expertIds.reshape(-1)
+    counts = np.bincount(flat, minlength=_EXPERTS)
+    rows = x[order // expertIds.shape[1]]
+    place = np.array([(flat[:i] == e).sum() for i, e in enumerate(flat)])
+    return rows, place, counts if kind else counts.cumsum(), counts.cumsum()
+
+
+_TOKENS: Final = [
+    take(x=_h(4, 32), expertIds=given(_IDS, "int32"), **_HEAD, quantMode=0, expertTokenNumsType=k)
+    for k in (0, 1)
+]
+
+
+@spec(
+    "aclnnMoeDistributeDispatch",
+    "expandX:x expandIdx:int32 expertTokenNums:int64 epRecvCounts:int32",
+    **{**_ROW, "tolerance": "exact"},
+    samples=_TOKENS,
+)
+def dispatch(x: Any, expertIds: Any, expertTokenNumsType: int) -> Any:
+    return _sent(x, expertIds, expertTokenNumsType)
+
+
+@spec(
+    "aclnnMoeDistributeDispatchV2 aclnnMoeDistributeDispatchV3 aclnnMoeDistributeDispatchV4",
+    "expandXOut:x expertTokenNumsOut:int64 epRecvCountsOut:int32",
+    **{**_ROW, "tolerance": "exact"},
+    samples=_TOKENS,
+)
+def dispatch_v2(x: Any, expertIds: Any, expertTokenNumsType: int) -> Any:
+    rows, _, per_expert, counts = _sent(x, expertIds, expertTokenNumsType)
+    return rows, per_expert, counts
+
+
+_FLATIDS: Final = _IDS.reshape(-1)
+_RESULTS: Final[dict[str, Any]] = {
+    "expandX": _h(8, 32),
+    "expertIds": given(_IDS, "int32"),
+    **_HEAD,
+    "outDtype": 0,
+    "epSendCounts": given(np.bincount(_FLATIDS, minlength=_EXPERTS).cumsum(), "int32"),
+    "expertScales": t(4, 2),
+    "commQuantMode": 0,
+    "groupListType": 0,
+    "groupList_type": 0,
+    "expandIdx": given([(_FLATIDS[:i] == e).sum() for i, e in enumerate(_FLATIDS)], "int32"),
+    "assistInfoForCombine": given(np.zeros(8 * 128), "int32"),
+}
+
+
+def _weighted(expandX: Any, expertIds: Any, expertScales: Any) -> Any:
+    home = np.empty_like(expandX)
+    home[_order(expertIds)] = expandX
+    return (home.reshape(*expertIds.shape, -1) * expertScales[..., None]).sum(1)
+
+
+spec("aclnnMoeDistributeCombine", "x:expandX", **_ROW, samples=[take(**_RESULTS)])(
+    lambda expandX, expertIds, expertScales: _weighted(expandX, expertIds, expertScales)
+)
+spec(
+    "aclnnMoeDistributeCombineV2 aclnnMoeDistributeCombineV3 aclnnMoeDistributeCombineV4",
+    "xOut:expandX",
+    **_ROW,
+    samples=[take(**_RESULTS, sharedExpertXOptional=s) for s in (None, _h(4, 32))],
+)(
+    lambda expandX, expertIds, expertScales, sharedExpertXOptional: _plus(
+        _weighted(expandX, expertIds, expertScales), sharedExpertXOptional
+    )
+)

@@ -1,0 +1,256 @@
+"""What comes before multi-head latent attention, and queries, keys and values from one product."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from ..spec import given, spec, t, take
+
+_HEADS, _NOPE, _ROPE, _LATENT, _LOW, _INNER = 2, 8, 4, 16, 12, 10
+
+
+def turned(x: Any, cos: Any, sin: Any) -> Any:
+    """Neighbours are pairs; they lie half a row apart afterwards."""
+    pairs = x[..., ::2] + 1j * x[..., 1::2]
+    half = x.shape[-1] // 2
+    re = pairs.real * cos[..., :half] - pairs.imag * sin[..., :half]
+    im = pairs.imag * cos[..., half:] + pairs.real * sin[..., half:]
+    return np.concatenate([re, im], -1)
+
+
+def rms(x: Any, gamma: Any, eps: float) -> Any:
+    return x * gamma / np.sqrt(np.mean(x * x, -1, keepdims=True) + eps)
+
+
+def _b(*shape: int, **more: Any) -> Any:
+    return t(*shape, dtype="bfloat16", **more)
+
+
+def _slots(shape: tuple[int, ...]) -> Any:
+    n = int(np.prod(shape))
+    return given(np.arange(n)[::-1].reshape(shape) * 2, "int64")
+
+
+def _sample(shape: tuple[int, ...], mode: str, **more: Any) -> dict[str, Any]:
+    return {
+        "tokenX": _b(*shape, _INNER),
+        "weightDq": _b(_INNER, _LOW),
+        "weightUqQr": _b(_LOW, _HEADS * (_NOPE + _ROPE)),
+        "weightUk": _b(_HEADS, _NOPE, _LATENT),
+        "weightDkvKr": _b(_INNER, _LATENT + _ROPE),
+        "rmsnormGammaCq": _b(_LOW),
+        "rmsnormGammaCkv": _b(_LATENT),
+        "ropeSin": _b(*shape, _ROPE),
+        "ropeCos": _b(*shape, _ROPE),
+        "cacheIndex": _slots(shape),
+        "cacheIndexOptional": _slots(shape),
+        "kvCacheRef": _b(2, 8, 1, _LATENT),
+        "krCacheRef": _b(2, 8, 1, _ROPE),
+        "rmsnormEpsilonCq": 1e-5,
+        "rmsnormEpsilonCkv": 1e-5,
+        "cacheModeOptional": mode,
+        "weightQuantMode": 0,
+        "kvCacheQuantMode": 0,
+        "queryQuantMode": 0,
+        "ckvkrRepoMode": 0,
+        "quantScaleRepoMode": 0,
+        "tileSize": 128,
+        "qcQrScale": 1.0,
+        "kcScale": 1.0,
+        **more,
+    }
+
+
+def _cached(cache: Any, rows: Any, at: Any) -> Any:
+    flat = cache.reshape(-1, cache.shape[-1]).copy()
+    flat[at.reshape(-1)] = rows
+    return flat.reshape(cache.shape)
+
+
+_ROW: Final[dict[str, Any]] = {
+    "family": "attention",
+    "specials": False,
+    "tolerance": "gradient",
+    "dtypes": ("bfloat16",),
+    "rule": {
+        "norm": 32.0,
+        "reason": "three roundings to bfloat16 between products, as its test has them",
+    },
+    "source": "op-plugin documents npu_mla_prolog, npu_mla_prolog_v2, npu_mla_prolog_v3; "
+    "DeepSeek-V2, arXiv 2405.04434",
+}
+
+
+def prolog(
+    tokenX: Any,
+    weightDq: Any,
+    weightUqQr: Any,
+    weightUk: Any,
+    weightDkvKr: Any,
+    rmsnormGammaCq: Any,
+    rmsnormGammaCkv: Any,
+    ropeSin: Any,
+    ropeCos: Any,
+    cacheIndex: Any,
+    kvCacheRef: Any,
+    krCacheRef: Any,
+    rmsnormEpsilonCq: float,
+    rmsnormEpsilonCkv: float,
+    qcQrScale: float = 1.0,
+    kcScale: float = 1.0,
+) -> Any:
+    lead, x = tokenX.shape[:-1], tokenX.reshape(-1, tokenX.shape[-1])
+    cos, sin = ropeCos.reshape(len(x), -1), ropeSin.reshape(len(x), -1)
+    low = rms(x @ weightDq, rmsnormGammaCq, rmsnormEpsilonCq) * qcQrScale
+    q = (low @ weightUqQr).reshape(len(x), _HEADS, -1)
+    nope = np.einsum("tnd,ndl->tnl", q[..., :_NOPE], weightUk)
+    rope = turned(q[..., _NOPE:], cos[:, None], sin[:, None])
+    kv = x @ weightDkvKr
+    latent = rms(kv[:, :_LATENT], rmsnormGammaCkv, rmsnormEpsilonCkv) * kcScale
+    return (
+        nope.reshape(*lead, _HEADS, -1),
+        rope.reshape(*lead, _HEADS, -1),
+        _cached(kvCacheRef, latent, cacheIndex),
+        _cached(krCacheRef, turned(kv[:, _LATENT:], cos, sin), cacheIndex),
+    )
+
+
+_OUTS: Final = "queryOut:tokenX queryRopeOut:tokenX kvCacheRef:tokenX krCacheRef:tokenX"
+_SHAPES: Final = ((3,), (2, 3))
+spec(
+    "aclnnMlaProlog aclnnMlaPrologV2WeightNz",
+    _OUTS,
+    **_ROW,
+    samples=[take(**_sample(s, "PA_BSND")) for s in _SHAPES],
+)(prolog)
+
+
+@spec(
+    "aclnnMlaPrologV3WeightNz",
+    _OUTS,
+    **_ROW,
+    samples=[
+        take(**_sample(s, "PA_BSND", qcQrScale=a, kcScale=b))
+        for s in _SHAPES
+        for a, b in ((1.0, 1.0), (0.5, 2.0))
+    ],
+)
+def prolog_v3(
+    tokenX: Any,
+    weightDq: Any,
+    weightUqQr: Any,
+    weightUk: Any,
+    weightDkvKr: Any,
+    rmsnormGammaCq: Any,
+    rmsnormGammaCkv: Any,
+    ropeSin: Any,
+    ropeCos: Any,
+    cacheIndexOptional: Any,
+    kvCacheRef: Any,
+    krCacheRef: Any,
+    rmsnormEpsilonCq: float,
+    rmsnormEpsilonCkv: float,
+    qcQrScale: float,
+    kcScale: float,
+) -> Any:
+    return prolog(
+        tokenX,
+        weightDq,
+        weightUqQr,
+        weightUk,
+        weightDkvKr,
+        rmsnormGammaCq,
+        rmsnormGammaCkv,
+        ropeSin,
+        ropeCos,
+        cacheIndexOptional,
+        kvCacheRef,
+        krCacheRef,
+        rmsnormEpsilonCq,
+        rmsnormEpsilonCkv,
+        qcQrScale,
+        kcScale,
+    )
+
+
+def _h(*shape: int, **more: Any) -> Any:
+    return t(*shape, dtype="float16", **more)
+
+
+def _kv(shape: tuple[int, int], cache: str, **more: Any) -> dict[str, Any]:
+    batch, rows = shape
+    n = batch * rows
+    return {
+        "x": _h(batch, rows, 2 * 8 + 2 * 8),
+        "cos": _h(batch, rows, 1, 8),
+        "sin": _h(batch, rows, 1, 8),
+        "kCacheRef": t(batch, 6, 1, 8, dtype="int8", low=-9, high=9),
+        "vCacheRef": t(batch, 6, 1, 8, dtype="int8", low=-9, high=9),
+        "sizeSplits": (16, 8, 8),
+        "indices": given(
+            np.arange(batch) if cache == "contiguous" else np.arange(n)[::-1], "int32"
+        ),
+        "scaleK": t(1, 8, low=9, high=30),
+        "scaleV": t(1, 8, low=9, high=30),
+        "kvOutput": True,
+        "quantModeOptional": "static",
+        "layoutOptional": "BSND",
+        "cacheModeOptional": cache,
+        **more,
+    }
+
+
+def _halves(x: Any, cos: Any, sin: Any) -> Any:
+    half = x.shape[-1] // 2
+    other = np.concatenate([-x[..., half:], x[..., :half]], -1)
+    return x * cos + other * sin
+
+
+@spec(
+    "aclnnDequantRopeQuantKvcache",
+    "qOut:float16 kOut:float16 vOut:float16 kCacheRef:int8 vCacheRef:int8",
+    family="attention",
+    tolerance="composite",
+    steps=True,
+    specials=False,
+    dtypes=("float16",),
+    source="operator document of aclnnDequantRopeQuantKvcache; op-plugin test "
+    "npu_rope_quant_kvcache, where scales multiply",
+    samples=[
+        take(**_kv((2, 3), "contiguous")),
+        take(**_kv((2, 2), "page")),
+        take(**_kv((2, 1), "contiguous", offsetKOptional=t(1, 8), offsetVOptional=t(1, 8))),
+    ],
+)
+def rope_quant_cache(
+    x: Any,
+    cos: Any,
+    sin: Any,
+    kCacheRef: Any,
+    vCacheRef: Any,
+    indices: Any,
+    scaleK: Any,
+    scaleV: Any,
+    offsetKOptional: Any,
+    offsetVOptional: Any,
+    sizeSplits: Any,
+    cacheModeOptional: str,
+) -> Any:
+    q, k, v = (p.reshape(*x.shape[:2], -1, 8) for p in np.split(x, np.cumsum(sizeSplits)[:2], -1))
+    q, k = _halves(q, cos, sin), _halves(k, cos, sin)
+    caches = []
+    for cache, rows, scale, shift in (
+        (kCacheRef, k, scaleK, offsetKOptional),
+        (vCacheRef, v, scaleV, offsetVOptional),
+    ):
+        steps = rows * scale + (0 if shift is None else shift)
+        new = cache.astype(np.float64)
+        if cacheModeOptional == "page":
+            new.reshape(-1, *new.shape[2:])[indices] = steps.reshape(-1, *new.shape[2:])
+        else:
+            for b, at in enumerate(indices):
+                new[b, at : at + rows.shape[1]] = steps[b]
+        caches.append(new)
+    return q, k, v, *caches
