@@ -15,7 +15,7 @@ enum Kind : uint32_t {
 };  // hccl/exchange.h
 
 inline const Tensor* at_or_null(const Call& c, int arg) {
-  if (arg == kNone || c.null(arg) || c.tensor(arg).numel() == 0) return nullptr;
+  if (arg < 0 || c.null(arg) || c.tensor(arg).numel() == 0) return nullptr;
   return c.maybe(arg);
 }
 

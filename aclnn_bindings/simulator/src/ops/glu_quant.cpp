@@ -1,18 +1,17 @@
 // Gated units with clamps, groups of rows, dequantisation before and quantisation after.
 // Formulas: the "npu_swiglu_quant", "npu_dequant_swiglu_quant" and "npu_clipped_swiglu" pages of
 // torch_npu and its tests of npu_gelu_quant and npu_swiglu_group_quant.
-#include "loops/matrices.h"
-
 #include <cmath>
 #include <cstring>
+
+#include "loops/group.h"
+#include "loops/matrices.h"
+#include "loops/mx.h"
+#include "loops/numbers.h"
 
 namespace aclsim {
 namespace {
 
-const Tensor* at_or_null(const Call& c, int arg) {
-  if (arg < 0 || c.null(arg) || c.tensor(arg).numel() == 0) return nullptr;
-  return c.maybe(arg);
-}
 // A gated unit: out = a sigmoid(alpha a) (b + bias), a below the limit, b within it.
 struct Gate {
   double limit = INFINITY, alpha = 1, bias = 0;
@@ -302,6 +301,166 @@ aclError run_group_grad(Call& c) {
   return ACL_SUCCESS;
 }
 
+
+// Gated units whose results share powers of two, and a group's peak. Formulas: torch_npu's tests of
+// npu_swiglu_mx_quant, npu_swiglu_mx_quant_with_dual_axis and npu_swiglu_group_quant.
+int64_t whole(const Call& c, const char* name) { return c.integer(named(c, name)); }
+// The gate of `swigluMode` 1 is clamped, slanted and shifted, and takes every other column.
+struct Halves {
+  Pairs pairs;
+  Gate gate;
+};
+Halves halves_of(const Call& c, int64_t h) {
+  const bool left = c.flag(named(c, "activateLeft")), own = named(c, "swigluMode") != kNone;
+  if (own && whole(c, "swigluMode") == 1) {
+    return {{h, true, true},
+            {c.number(named(c, "clampLimit")), c.number(named(c, "gluAlpha")), c.number(named(c, "gluBias"))}};
+  }
+  return {{h, left, false}, group_gate(0)};
+}
+aclnnStatus expect_rounding(const Call& c) {
+  const int round = named(c, "roundMode"), algorithm = named(c, "scaleAlg");
+  return expect_plain(c, round, algorithm, -1);
+}
+aclnnStatus check_swiglu_mx(Call& c) {
+  const int y = named(c, "y"), group = named(c, "groupIndex");
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, y}));
+  ACL_RETURN_IF_FAILED(expect_rounding(c));
+  const Tensor &x = c.tensor(0), &out = c.tensor(y);
+  const int64_t dim = whole(c, "activateDim"), axis = whole(c, "axis");
+  const bool plain = (dim == -1 || dim == x.rank - 1) && whole(c, "swigluMode") >= 0 &&
+                     whole(c, "swigluMode") <= 1 && (!at_or_null(c, group) || axis == -1);
+  if (x.rank < 1 || !plain || axis < -x.rank || axis >= x.rank) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID,
+                  "activateDim %lld, swigluMode %lld and axis %lld of x %s are not supported by the "
+                  "simulator: it halves the last dim, and groups need axis -1.",
+                  static_cast<long long>(dim), static_cast<long long>(whole(c, "swigluMode")),
+                  static_cast<long long>(axis), shape_text(x));
+  }
+  ACL_RETURN_IF_FAILED(expect_halves(c, y));
+  return expect_powers(c, y, y + 1, along(out, axis).scales());
+}
+aclError run_swiglu_mx(Call& c) {
+  const int y = named(c, "y");
+  const Halves h = halves_of(c, width_of(c.tensor(0)) / 2);
+  Floats v = gated(floats(c.tensor(0)), h.pairs, h.gate);
+  const Cut k = cut_at(c, 0, named(c, "groupIndex"), -1);
+  std::fill(v.begin() + k.live * h.pairs.h, v.end(), 0.0f);
+  write_scaled(c, y, y + 1, v, along(c.tensor(y), whole(c, "axis")), whole(c, "scaleAlg"));
+  return ACL_SUCCESS;
+}
+
+// Both axes: y1 by blocks along rows, y2 by blocks along columns, within groups where there are some.
+aclnnStatus expect_two(const Call& c, int y1, int64_t rows, int64_t n) {
+  const Tensor* group = at_or_null(c, named(c, "groupIndex"));
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, y1, y1 + 2}));
+  ACL_RETURN_IF_FAILED(expect_rounding(c));
+  for (int y : {y1, y1 + 2}) ACL_RETURN_IF_FAILED(expect_dims(c, y, {rows, n}));
+  ACL_RETURN_IF_FAILED(expect_powers(c, y1, y1 + 1, along(c.tensor(y1), -1).scales()));
+  const int64_t lines = group ? grouped_lines(rows, group->numel()) * n * 2 : along(c.tensor(y1), -2).scales();
+  return expect_powers(c, y1 + 2, y1 + 3, lines);
+}
+aclError write_two(const Call& c, int y1, const Floats& v) {
+  const Tensor& t = c.tensor(y1);
+  const int64_t algorithm = whole(c, "scaleAlg");
+  write_scaled(c, y1, y1 + 1, v, along(t, -1), algorithm);
+  const Tensor* group = at_or_null(c, named(c, "groupIndex"));
+  if (!group) {
+    write_scaled(c, y1 + 2, y1 + 3, v, along(t, -2), algorithm);
+    return ACL_SUCCESS;
+  }
+  const Ints ends = integers(group);
+  if (!ends_within(ends, t.dims[0])) return c.trap(507015, "groupIndex ends past x.");
+  const Scaled s = scale_groups(v, width_of(t), ends, c.tensor(y1 + 3).numel(), t.dtype, algorithm);
+  write_quantized(c.maybe(y1 + 2), s.values);
+  write(c.tensor(y1 + 3), s.scales);
+  return ACL_SUCCESS;
+}
+aclnnStatus expect_matrix(const Call& c) {
+  if (c.tensor(0).rank == 2 && c.tensor(0).dims[1] % 2 == 0) return ACLNN_SUCCESS;
+  return c.fail(ACLNN_ERR_PARAM_INVALID, "x %s should be of 2 dims, the last even.", shape_text(c.tensor(0)));
+}
+aclnnStatus check_swiglu_two(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {0}));
+  ACL_RETURN_IF_FAILED(expect_matrix(c));
+  return expect_two(c, named(c, "y1"), c.tensor(0).dims[0], c.tensor(0).dims[1] / 2);
+}
+aclError run_swiglu_two(Call& c) {
+  const Halves h = halves_of(c, width_of(c.tensor(0)) / 2);
+  return write_two(c, named(c, "y1"), gated(floats(c.tensor(0)), h.pairs, h.gate));
+}
+aclnnStatus check_swiglu_back(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1}));
+  ACL_RETURN_IF_FAILED(expect_matrix(c));
+  ACL_RETURN_IF_FAILED(expect_numel(c, 1, c.tensor(0).numel() / 2));
+  return expect_two(c, named(c, "y1"), c.tensor(0).dims[0], c.tensor(0).dims[1]);
+}
+aclError run_swiglu_back(Call& c) {
+  const Halves h = halves_of(c, width_of(c.tensor(0)) / 2);
+  return write_two(c, named(c, "y1"), gated_back(floats(c.tensor(1)), floats(c.tensor(0)), h.pairs, h.gate,
+                                                 rows_of(c.tensor(0))));
+}
+
+// (x, weight, groupIndex, scale, dstType, quantMode 3, ..., y, scales, origin): a group by its peak.
+constexpr int64_t kByGroup = 3;
+aclnnStatus check_group_quant(Call& c) {
+  const int y = named(c, "y"), origin = named(c, "yOrigin");
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, y, y + 1}));
+  ACL_RETURN_IF_FAILED(expect_numel(c, 1, rows_of(c.tensor(0))));
+  if (whole(c, "quantMode") != kByGroup || largest(c.tensor(y).dtype) == 0) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "quantMode %lld to %s is not supported by the simulator, only 3.",
+                  static_cast<long long>(whole(c, "quantMode")), dtype_name(c.tensor(y).dtype));
+  }
+  const Tensor* group = at_or_null(c, named(c, "groupIndex"));
+  ACL_RETURN_IF_FAILED(expect_numel(c, y + 1, group ? group->numel() : 1));
+  ACL_RETURN_IF_FAILED(expect_halves(c, y));
+  if (!c.flag(named(c, "outputOrigin"))) return ACLNN_SUCCESS;
+  ACL_RETURN_IF_FAILED(expect_given(c, {origin}));
+  return expect_halves(c, origin);
+}
+aclError run_group_quant(Call& c) {
+  const int y = named(c, "y"), group = named(c, "groupIndex");
+  Floats v = weighted(c, 0, 1, group, c.number(named(c, "clampLimit")));
+  if (c.flag(named(c, "outputOrigin"))) write(c.maybe(named(c, "yOrigin")), v);
+  const double most = c.number(named(c, "dstTypeMax"));
+  const double top = most > 0 ? most : largest(c.tensor(y).dtype);
+  const int64_t h = width_of(c.tensor(0)) / 2, rows = rows_of(c.tensor(0));
+  const Ints sizes = at_or_null(c, group) ? integers(c.tensor(group)) : Ints{rows};
+  Floats scales;
+  int64_t begin = 0;
+  for (int64_t size : sizes) {
+    const int64_t end = std::min(rows, begin + std::max<int64_t>(0, size));
+    float peak = 1e-8f;
+    for (int64_t i = begin * h; i < end * h; ++i) peak = std::max(peak, std::fabs(v[i]));
+    scales.push_back(static_cast<float>(peak / top));
+    for (int64_t i = begin * h; i < end * h; ++i) v[i] /= scales.back();
+    begin = end;
+  }
+  write_quantized(c.maybe(y), v);
+  write(c.tensor(y + 1), scales);
+  return ACL_SUCCESS;
+}
+// The second version's clampMode 0 is the first version.
+aclnnStatus check_clipped_v2(Call& c) {
+  if (c.integer(7) != 0)
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "clampMode %lld is not supported by the simulator, only 0.",
+                  static_cast<long long>(c.integer(7)));
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, 8}));
+  const Tensor& x = c.tensor(0);
+  const int64_t dim = c.integer(2) < 0 ? c.integer(2) + x.rank : c.integer(2);
+  if (dim < 0 || dim >= x.rank || x.dims[dim] % 2 != 0)
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "dim %lld of x %s can't be halved.",
+                  static_cast<long long>(dim), shape_text(x));
+  return expect_numel(c, 8, x.numel() / 2);
+}
+aclError run_clipped_v2(Call& c) {
+  const Cut k = cut_at(c, 0, 1, c.integer(2));
+  Floats y = gated(floats(c.tensor(0)), {k.width / 2, true, c.flag(6)}, gate_of(c, 0));
+  std::fill(y.begin() + k.live * (k.width / 2), y.end(), 0.0f);
+  write(c.tensor(8), y);
+  return ACL_SUCCESS;
+}
+
 }  // namespace
 }  // namespace aclsim
 
@@ -316,3 +475,8 @@ ACLNN_GATED(aclnnClippedSwigluGrad, check_clipped<1>, run_clipped_grad)
 ACLNN_GATED(aclnnSwigluGroup, check_group, run_group)
 ACLNN_GATED(aclnnSwigluGroupGrad, check_group_grad, run_group_grad)
 ACLNN_GATED(aclnnSwigluGroupQuantGrad, check_group_grad, run_group_grad)
+ACLNN_GATED(aclnnClippedSwigluV2, check_clipped_v2, run_clipped_v2)
+ACLNN_GATED(aclnnSwigluGroupQuant, check_group_quant, run_group_quant)
+ACLNN_GATED(aclnnSwigluMxQuant, check_swiglu_mx, run_swiglu_mx)
+ACLNN_GATED(aclnnSwigluMxQuantWithDualAxis, check_swiglu_two, run_swiglu_two)
+ACLNN_GATED(aclnnSwigluBackwardMxQuantWithDualAxis, check_swiglu_back, run_swiglu_back)

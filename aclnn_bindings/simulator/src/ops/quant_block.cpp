@@ -3,7 +3,7 @@
 // rows rotated first. Formulas: the "npu_dynamic_block_quant" and "npu_dynamic_dual_level_mx_quant"
 // pages of torch_npu, its tests of npu_quant_max, npu_kronecker_quant and npu_rotate_quant, and the
 // operator documents of aclnnDynamicMxQuant and aclnnGroupedDynamicMxQuant.
-#include "loops/values.h"
+#include "loops/mx.h"
 
 #include <cmath>
 #include <cstring>
@@ -15,102 +15,6 @@ const Tensor* at_or_null(const Call& c, int arg) {
   if (arg < 0 || c.null(arg) || c.tensor(arg).numel() == 0) return nullptr;
   return c.maybe(arg);
 }
-constexpr int64_t kBlockSize = 32;
-
-// Exponent of the largest normal value.
-int largest_exponent(aclDataType d) {
-  switch (d) {
-    case ACL_FLOAT8_E4M3FN: return 8;
-    case ACL_FLOAT8_E5M2: return 15;
-    case ACL_FLOAT4_E2M1: return 2;
-    default: return 0;
-  }
-}
-bool scaled_by_powers(aclDataType d) {
-  return d == ACL_FLOAT8_E4M3FN || d == ACL_FLOAT8_E5M2 || d == ACL_FLOAT4_E2M1 ||
-         d == ACL_FLOAT4_E1M2;
-}
-// 2 to the floor of log2 of the peak, less the type's largest exponent; within float8_e8m0.
-float shared_scale(float peak, aclDataType to) {
-  if (peak == 0) return std::ldexp(1.0f, -127);
-  const int exponent = static_cast<int>(std::floor(std::log2(peak))) - largest_exponent(to);
-  return std::ldexp(1.0f, std::min(std::max(exponent, -127), 127));
-}
-// x as [before, axis, after], in blocks along the axis; scales lie [before, pairs, after, 2].
-struct Along {
-  int64_t before = 1, size = 1, after = 1;
-  int64_t blocks() const { return (size + kBlockSize - 1) / kBlockSize; }
-  int64_t pairs() const { return (blocks() + 1) / 2; }
-  int64_t scales() const { return before * pairs() * after * 2; }
-};
-Along along(const Tensor& t, int64_t axis) {
-  Along a;
-  if (axis < 0) axis += t.rank;
-  for (int i = 0; i < t.rank; ++i) {
-    int64_t& part = i < axis ? a.before : i == axis ? a.size : a.after;
-    part *= t.dims[i];
-  }
-  return a;
-}
-struct Scaled {
-  Floats values, scales;
-};
-Scaled scale_by_powers(const Floats& x, const Along& a, aclDataType to) {
-  Scaled s = {Floats(x.size()), Floats(static_cast<size_t>(a.scales()), std::ldexp(1.0f, -127))};
-  for (int64_t b = 0; b < a.before; ++b) {
-    for (int64_t k = 0; k < a.blocks(); ++k) {
-      const int64_t first = k * kBlockSize, last = std::min(first + kBlockSize, a.size);
-      for (int64_t j = 0; j < a.after; ++j) {
-        float peak = 0;
-        for (int64_t i = first; i < last; ++i)
-          peak = std::max(peak, std::fabs(x[(b * a.size + i) * a.after + j]));
-        const float scale = shared_scale(peak, to);
-        s.scales[((b * a.pairs() + k / 2) * a.after + j) * 2 + k % 2] = scale;
-        for (int64_t i = first; i < last; ++i) {
-          const int64_t at = (b * a.size + i) * a.after + j;
-          s.values[at] = x[at] / scale;
-        }
-      }
-    }
-  }
-  return s;
-}
-aclnnStatus expect_plain(const Call& c, int round, int algorithm, int block) {
-  if (round >= 0 && rounding_of(c.text(round)) != Rounding::Even) {
-    return c.fail(ACLNN_ERR_PARAM_INVALID,
-                  "%s \"%s\" is not supported by the simulator, only rint.", c.name(round),
-                  c.text(round));
-  }
-  if (algorithm >= 0 && c.integer(algorithm) != 0) {
-    return c.fail(ACLNN_ERR_PARAM_INVALID, "%s %lld is not supported by the simulator, only 0.",
-                  c.name(algorithm), static_cast<long long>(c.integer(algorithm)));
-  }
-  if (block >= 0 && c.integer(block) != kBlockSize) {
-    return c.fail(ACLNN_ERR_PARAM_INVALID, "%s %lld is not supported by the simulator, only 32.",
-                  c.name(block), static_cast<long long>(c.integer(block)));
-  }
-  return ACLNN_SUCCESS;
-}
-aclnnStatus expect_powers(const Call& c, int y, int scale, int64_t count) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {y, scale}));
-  if (!scaled_by_powers(c.tensor(y).dtype)) {
-    return c.fail(ACLNN_ERR_PARAM_INVALID, "%s has the dtype %s, which has no shared exponents.",
-                  c.name(y), dtype_name(c.tensor(y).dtype));
-  }
-  return expect_numel(c, scale, count);
-}
-void write_scaled(const Call& c, int y, int scale, const Floats& x, const Along& a) {
-  const Scaled s = scale_by_powers(x, a, c.tensor(y).dtype);
-  write_quantized(c.maybe(y), s.values);
-  write(c.tensor(scale), s.scales);
-}
-aclnnStatus expect_axis_in(const Call& c, int x, int64_t axis) {
-  const int rank = c.tensor(x).rank;
-  if (axis >= -rank && axis < rank) return ACLNN_SUCCESS;
-  return c.fail(ACLNN_ERR_PARAM_INVALID, "axis %lld is not one of the %d of %s.",
-                static_cast<long long>(axis), rank, c.name(x));
-}
-
 // (x, axis, roundMode, dstType, blocksize, scaleAlg, [more,] y, mxscale).
 template <int Y>
 aclnnStatus check_powers(Call& c) {
@@ -122,7 +26,7 @@ aclnnStatus check_powers(Call& c) {
 }
 template <int Y>
 aclError run_powers(Call& c) {
-  write_scaled(c, Y, Y + 1, floats(c.tensor(0)), along(c.tensor(0), c.integer(1)));
+  write_scaled(c, Y, Y + 1, floats(c.tensor(0)), along(c.tensor(0), c.integer(1)), c.integer(5));
   return ACL_SUCCESS;
 }
 // (x, roundMode, dstType, scaleAlg, [dstTypeMax,] y1, mxscale1, y2, mxscale2): along the last dim
@@ -142,7 +46,8 @@ aclnnStatus check_both(Call& c) {
 template <int Y>
 aclError run_both(Call& c) {
   const Floats x = floats(c.tensor(0));
-  for (int i : {0, 1}) write_scaled(c, Y + 2 * i, Y + 2 * i + 1, x, along(c.tensor(0), -1 - i));
+  for (int i : {0, 1})
+    write_scaled(c, Y + 2 * i, Y + 2 * i + 1, x, along(c.tensor(0), -1 - i), c.integer(3));
   return ACL_SUCCESS;
 }
 // (x, mxscale, axis, dstType, y): back again.
@@ -173,32 +78,107 @@ aclnnStatus check_groups(Call& c) {
   if (c.tensor(0).rank != 2)
     return c.fail(ACLNN_ERR_PARAM_INVALID, "x %s should have 2 dims.", shape_text(c.tensor(0)));
   ACL_RETURN_IF_FAILED(expect_same_shape(c, Y, 0));
-  const int64_t lines = c.tensor(0).dims[0] / (2 * kBlockSize) + c.tensor(1).numel();
+  const int64_t lines = grouped_lines(c.tensor(0).dims[0], c.tensor(1).numel());
   return expect_powers(c, Y, Y + 1, lines * width_of(c.tensor(0)) * 2);
 }
 template <int Y>
 aclError run_groups(Call& c) {
-  const Floats x = floats(c.tensor(0));
   const Ints ends = integers(c.tensor(1));
-  const int64_t n = width_of(c.tensor(0));
-  Floats y(x.size()), scales(static_cast<size_t>(c.tensor(Y + 1).numel()), std::ldexp(1.0f, -127));
-  int64_t begin = 0;
-  for (size_t g = 0; g < ends.size(); begin = ends[g++]) {
-    if (ends[g] < begin || ends[g] > rows_of(c.tensor(0)))
-      return c.trap(507015, "groupIndex ends past x.");
-    const Along a = {1, ends[g] - begin, n};
-    const Scaled s = scale_by_powers(Floats(x.begin() + begin * n, x.begin() + ends[g] * n), a,
-                                     c.tensor(Y).dtype);
-    std::copy(s.values.begin(), s.values.end(), y.begin() + begin * n);
-    const int64_t line = begin / (2 * kBlockSize) + static_cast<int64_t>(g);
-    const auto room = static_cast<int64_t>(scales.size()) - line * n * 2;
-    std::copy_n(s.scales.begin(), std::min<int64_t>(room, static_cast<int64_t>(s.scales.size())),
-                scales.begin() + line * n * 2);
-  }
-  write_quantized(c.maybe(Y), y);
-  write(c.tensor(Y + 1), scales);
+  if (!ends_within(ends, rows_of(c.tensor(0)))) return c.trap(507015, "groupIndex ends past x.");
+  const Scaled s = scale_groups(floats(c.tensor(0)), width_of(c.tensor(0)), ends,
+                                c.tensor(Y + 1).numel(), c.tensor(Y).dtype, Y == 7 ? c.integer(5) : 0);
+  write_quantized(c.maybe(Y), s.values);
+  write(c.tensor(Y + 1), s.scales);
   return ACL_SUCCESS;
 }
+// (x, roundMode, dstType, scaleAlg, max, y, scale1, scale2): squares of 32 by 32 share a power of two, which
+// lies in both orders.
+aclnnStatus expect_squares(const Call& c, int y) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, y, y + 1, y + 2}));
+  ACL_RETURN_IF_FAILED(expect_axis_in(c, 0, -2));
+  ACL_RETURN_IF_FAILED(expect_same_shape(c, y, 0));
+  for (int i : {0, 1})
+    ACL_RETURN_IF_FAILED(expect_powers(c, y, y + 1 + i, along(c.tensor(0), -1 - i).scales()));
+  return ACLNN_SUCCESS;
+}
+void write_squares(const Call& c, int y, Floats x, int64_t algorithm) {
+  const Tensor& t = c.tensor(0);
+  const Along wide = along(t, -1), high = along(t, -2);
+  const int64_t n = wide.size, m = high.size;
+  Floats across(static_cast<size_t>(wide.scales()), std::ldexp(1.0f, -127)),
+      down(static_cast<size_t>(high.scales()), std::ldexp(1.0f, -127));
+  for (int64_t b = 0; b < high.before; ++b) {
+    for (int64_t square = 0; square < high.blocks() * wide.blocks(); ++square) {
+      const int64_t r = square / wide.blocks(), k = square % wide.blocks(), r0 = r * kBlockSize,
+                    k0 = k * kBlockSize, r1 = std::min(m, r0 + kBlockSize),
+                    k1 = std::min(n, k0 + kBlockSize);
+      float peak = 0;
+      for (int64_t i = r0; i < r1; ++i) {
+        for (int64_t j = k0; j < k1; ++j) peak = std::max(peak, std::fabs(x[(b * m + i) * n + j]));
+      }
+      const float scale = shared_scale(peak, c.tensor(y).dtype, algorithm);
+      for (int64_t i = r0; i < r1; ++i) {
+        across[((b * m + i) * wide.pairs() + k / 2) * 2 + k % 2] = scale;
+        for (int64_t j = k0; j < k1; ++j) x[(b * m + i) * n + j] /= scale;
+      }
+      for (int64_t j = k0; j < k1; ++j) down[((b * high.pairs() + r / 2) * n + j) * 2 + r % 2] = scale;
+    }
+  }
+  write_quantized(c.maybe(y), x);
+  write(c.tensor(y + 1), across);
+  write(c.tensor(y + 2), down);
+}
+aclnnStatus check_squares(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_plain(c, 1, 3, -1));
+  return expect_squares(c, 5);
+}
+aclError run_squares(Call& c) {
+  write_squares(c, 5, floats(c.tensor(0)), c.integer(3));
+  return ACL_SUCCESS;
+}
+// (x, mxscale, dstType, y, scale1, scale2): from blocks of a row to squares.
+aclnnStatus check_resquared(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {1}));
+  ACL_RETURN_IF_FAILED(expect_axis_in(c, 0, -2));
+  ACL_RETURN_IF_FAILED(expect_numel(c, 1, along(c.tensor(0), -1).scales()));
+  return expect_squares(c, 3);
+}
+aclError run_resquared(Call& c) {
+  Floats x = floats(c.tensor(0));
+  const Floats scale = floats(c.tensor(1));
+  const Along a = along(c.tensor(0), -1);
+  for (size_t i = 0; i < x.size(); ++i) {
+    const auto at = static_cast<int64_t>(i), row = at / a.size, k = at % a.size / kBlockSize;
+    x[i] *= scale[row * a.pairs() * 2 + k];
+  }
+  write_squares(c, 3, x, 0);
+  return ACL_SUCCESS;
+}
+
+// (x, groupIndex, roundMode, scaleAlg, dstType, max, y1, scale1, y2, scale2): rows by blocks along them,
+// columns by blocks within groups.
+aclnnStatus check_grouped_both(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 6, 8}));
+  ACL_RETURN_IF_FAILED(expect_plain(c, 2, 3, -1));
+  if (c.tensor(0).rank != 2)
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "x %s should have 2 dims.", shape_text(c.tensor(0)));
+  for (int y : {6, 8}) ACL_RETURN_IF_FAILED(expect_same_shape(c, y, 0));
+  ACL_RETURN_IF_FAILED(expect_powers(c, 6, 7, along(c.tensor(0), -1).scales()));
+  const int64_t lines = grouped_lines(c.tensor(0).dims[0], c.tensor(1).numel());
+  return expect_powers(c, 8, 9, lines * width_of(c.tensor(0)) * 2);
+}
+aclError run_grouped_both(Call& c) {
+  const Ints ends = integers(c.tensor(1));
+  if (!ends_within(ends, rows_of(c.tensor(0)))) return c.trap(507015, "groupIndex ends past x.");
+  const Floats x = floats(c.tensor(0));
+  write_scaled(c, 6, 7, x, along(c.tensor(0), -1), c.integer(3));
+  const Scaled s = scale_groups(x, width_of(c.tensor(0)), ends, c.tensor(9).numel(), c.tensor(8).dtype,
+                                c.integer(3));
+  write_quantized(c.maybe(8), s.values);
+  write(c.tensor(9), s.scales);
+  return ACL_SUCCESS;
+}
+
 // (x, smoothScale, roundMode, 512, 32, y, a float for 512 elements, a power of two for 32).
 constexpr int64_t kLarge = 512;
 aclnnStatus check_levels(Call& c) {
@@ -268,7 +248,7 @@ aclError run_norm(Call& c) {
     for (int64_t i = 0; i < n; ++i)
       x[row + i] = static_cast<float>(x[row + i] * rstd * gamma[i] + (beta.empty() ? 0 : beta[i]));
   }
-  write_scaled(c, kY, kScale, x, along(c.tensor(0), -1));
+  write_scaled(c, kY, kScale, x, along(c.tensor(0), -1), c.integer(kGamma + 3));
   if (c.flag(kGamma + 6)) write(at_or_null(c, kScale + 1), rstds);
   return ACL_SUCCESS;
 }
@@ -440,6 +420,9 @@ ACLNN_BLOCKS(aclnnDynamicMxQuantV2, check_powers<7>, run_powers<7>)
 ACLNN_BLOCKS(aclnnDynamicMxQuantV3, check_powers<8>, run_powers<8>)
 ACLNN_BLOCKS(aclnnDynamicMxQuantWithDualAxis, check_both<4>, run_both<4>)
 ACLNN_BLOCKS(aclnnDynamicMxQuantWithDualAxisV2, check_both<5>, run_both<5>)
+ACLNN_BLOCKS(aclnnDynamicBlockMxQuant, check_squares, run_squares)
+ACLNN_BLOCKS(aclnnMxToBlockMxQuant, check_resquared, run_resquared)
+ACLNN_BLOCKS(aclnnGroupedDynamicMxQuantWithDualAxis, check_grouped_both, run_grouped_both)
 ACLNN_BLOCKS(aclnnAntiMxQuant, check_back, run_back)
 ACLNN_BLOCKS(aclnnGroupedDynamicMxQuant, check_groups<5>, run_groups<5>)
 ACLNN_BLOCKS(aclnnGroupedDynamicMxQuantV2, check_groups<7>, run_groups<7>)
