@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from difflib import get_close_matches
 from functools import cached_property
@@ -14,10 +13,11 @@ from .call.choice import Signatures
 from .call.function import BoundFunction
 from .call.operator import BoundOp, Namespace
 from .call.plan import PlanCache
-from .errors import BindingError, MissingSymbolError
+from .errors import BindingError, MissingSymbolError, RuntimeStateError
 from .install.describe import Install
 from .install.library import declarations, find_install
 from .interface.signature import Declarations
+from .runtime.locks import Lock
 from .runtime.runtime import Runtime
 from .runtime.symbols import Symbols
 
@@ -70,6 +70,16 @@ class Cann:
             return False
         return True
 
+    def soc_name(self) -> str:
+        """The machine's SoC name, such as Ascend910B3; RuntimeStateError where ACL gives NULL."""
+        name = self.function("aclrtGetSocName")()
+        if not name:
+            raise RuntimeStateError(
+                "aclrtGetSocName: it returned NULL: no driver or device answers; see "
+                "`mindtorch-npu probe`"
+            )
+        return str(name)
+
     def function(self, name: str) -> BoundFunction:
         """The function `name`, such as aclrtGetSocName; errors as for `op`."""
         functions = self.declarations.functions
@@ -106,7 +116,7 @@ class Cann:
 
 
 _opened: Final[dict[Path, Cann]] = {}
-_lock: Final = threading.Lock()
+_lock: Final = Lock()
 
 
 def open_install(home: str | Path | None = None, simulator: bool = False) -> Cann:

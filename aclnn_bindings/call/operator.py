@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import ArgumentError, UnsupportedSignatureError
 from ..interface.signature import Kind, OpSignature, Param
+from ..runtime.locks import Lock
 from ..runtime.symbols import Symbols
 from .function import outputs
 from .marshal import Argument, Rule, bind, host_outputs, rule_of
@@ -142,7 +142,7 @@ class Namespace:
     def __init__(self, names: Any, find: Any) -> None:
         self._names, self._find = names, find
         self._bound: dict[str, Any] = {}
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

@@ -42,8 +42,8 @@ class Plan:
     order; `outputs` how many tensors it allocates. Keep the object as long as `address` is used.
     """
 
-    __slots__ = ("_allocated", "_release", "_runtime", "_session", "address", "arguments",
-                 "inputs", "name", "outputs")  # fmt: skip
+    __slots__ = ("_allocated", "_close", "_free", "_handle", "_runtime", "_session", "address",
+                 "arguments", "inputs", "name", "outputs")  # fmt: skip
 
     def __init__(
         self, runtime: Runtime, name: str, address: int, arguments: Sequence[Argument],
@@ -55,7 +55,7 @@ class Plan:
         self.outputs = sum(allocated)
         self.inputs = len(allocated) - self.outputs
         self._session = int(lib.mt_session())
-        self._release = lib.mt_plan_close
+        self._close, self._free, self._handle = lib.mt_plan_close, lib.mt_plan_free, address
 
     def launch(self, stream: Stream, addresses: Sequence[int]) -> tuple[int, ...]:
         """Run on `stream` with these storage addresses; the addresses of allocated outputs.
@@ -104,10 +104,11 @@ class Plan:
         """Release what the plan holds in the libraries; harmless when repeated."""
         address, self.address = self.address, 0
         if address:
-            self._release(address)
+            self._close(address)
 
     def __del__(self) -> None:
-        self.close()
+        # Other threads may be in `launch` until here, so that only now nobody has the handle.
+        self._free(self._handle)
 
 
 class PlanCache:
@@ -166,11 +167,13 @@ class PlanMaker:
             self._phase(1, self._op.workspace, remaining, allocate)
             self._phase(2, self._op.execute, remaining, allocate)
             self._check(lib.mt_plan_ready(self._address))
+            lib.mt_plan_about(self._address, _words(self._op.name, arguments).encode())
+            allocated = tuple(self._allocated)
+            plan = Plan(self._runtime, self._op.name, self._address, arguments, allocated)
         except BaseException:
-            lib.mt_plan_close(self._address)
+            lib.mt_plan_free(self._address)
             raise
-        allocated = tuple(self._allocated)
-        return Plan(self._runtime, self._op.name, self._address, arguments, allocated)
+        return plan
 
     def _check(self, code: int) -> None:
         if code:
@@ -245,6 +248,12 @@ class PlanMaker:
 
     def _format(self, name: str) -> int:
         return _lookup(self._runtime.formats, name.removeprefix("ACL_FORMAT_"), "format")
+
+
+def _words(name: str, arguments: Sequence[Argument]) -> str:
+    """The call as errors tell it: `aclnnAdd(FLOAT[2, 3], FLOAT[3])`."""
+    given = (f"{spec.dtype}{list(spec.shape)}" for spec in tensor_specs(arguments))
+    return f"{name}({', '.join(given)})"
 
 
 def _lookup(table: dict[str, int], name: str, what: str) -> int:

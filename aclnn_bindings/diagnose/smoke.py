@@ -125,7 +125,9 @@ def _device(api: Api, cleanup: ExitStack, facts: dict[str, Any]) -> None:
     api.call("aclrtSetDevice", 0)
     cleanup.callback(api.call, "aclrtResetDevice", 0)
     name = api.bind("aclrtGetSocName")()
-    facts["soc"] = name.decode("utf-8", "replace") if name else ""
+    if not name:
+        raise CallFailed("aclrtGetSocName returned NULL")
+    facts["soc"] = name.decode("utf-8", "replace")
     free, total = ctypes.c_size_t(), ctypes.c_size_t()
     api.call("aclrtGetMemInfo", api["ACL_HBM_MEM"], ctypes.byref(free), ctypes.byref(total))
     facts["memory_free"], facts["memory_total"] = free.value, total.value

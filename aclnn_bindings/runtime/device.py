@@ -145,7 +145,10 @@ class Context:
     @property
     def handle(self) -> int:
         """The aclrtContext."""
-        return int(lib.mt_context_handle(self._address))
+        handle = int(lib.mt_context_handle(self._address))
+        if not handle:
+            throw(self.device.runtime.codes)
+        return handle
 
     @property
     def closed(self) -> bool:

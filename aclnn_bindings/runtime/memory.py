@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 from typing import Any, NoReturn
+from weakref import ref
 
-from ..errors import ArgumentError, ClosedHandleError
+from ..errors import ArgumentError, ClosedHandleError, StillUsedError
 from .accounting import account
 from .native import SESSION, address_of, ffi, lib, throw
 from .session import Place
@@ -139,10 +140,12 @@ class PinnedBuffer:
             raise ArgumentError(f"PinnedBuffer of {nbytes} bytes: give more than 0")
         self.device, self.nbytes = device, nbytes
         self._users: set[Stream] = set()
+        self._views: list[ref[Any]] = []
         self._session = SESSION[0]
         self._address = int(lib.mt_host_alloc(device.address, nbytes))
         if not self._address:
             throw(device.runtime.codes)
+        device.runtime.own(self)
 
     @property
     def closed(self) -> bool:
@@ -156,8 +159,18 @@ class PinnedBuffer:
 
     @property
     def memory(self) -> memoryview:
-        """The bytes; keep the buffer open as long as this view is used."""
-        return memoryview(ffi.buffer(ffi.cast("char *", self.address), self.nbytes)).cast("B")
+        """The bytes. While this view, or what was made of it, lives the buffer stays: `close`
+        refuses with StillUsedError, and the runtime's end leaves the memory alone."""
+        data = ffi.gc(ffi.cast("char *", self.address), partial(_let_go, self))
+        buffer = ffi.buffer(data, self.nbytes)
+        self._views.append(ref(buffer))
+        return memoryview(buffer).cast("B")
+
+    @property
+    def viewed(self) -> bool:
+        """Whether somebody looks into the memory."""
+        self._views[:] = [view for view in self._views if view() is not None]
+        return bool(self._views)
 
     def copy_to(self, target: Buffer, stream: Stream | None = None) -> None:
         """Start copying to the beginning of `target`; do not change the bytes before it is done."""
@@ -177,10 +190,16 @@ class PinnedBuffer:
             throw(self.device.runtime.codes)
 
     def close(self) -> None:
-        """Wait for the copies that use this memory, then return it."""
-        address, self._address = self._address, 0
-        if not address or self._session != SESSION[0]:
+        """Wait for the copies that use this memory, then return it; StillUsedError while a view
+        of it lives."""
+        if self.closed:
             return
+        if self.viewed:
+            raise StillUsedError(
+                f"close a pinned buffer of {self.nbytes} bytes: views of its memory are in use; "
+                "drop them (memoryview, numpy arrays) first"
+            )
+        address, self._address = self._address, 0
         for stream in self._users:
             if not stream.closed:
                 stream.synchronize()
@@ -193,9 +212,20 @@ class PinnedBuffer:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
+    def abandon(self) -> None:
+        """Leave the memory to its views for good, as the process ends."""
+        address, self._address = self._address, 0
+        if address:
+            lib.mt_host_keep(address)
+
     def __del__(self) -> None:
         if getattr(self, "_address", 0):
             self.close()
+
+
+def _let_go(buffer: PinnedBuffer, data: Any) -> None:
+    """Ends a view, which kept `buffer` alive until now."""
+    del buffer, data
 
 
 def copy_kind(device: Place, name: str, default: int) -> int:

@@ -13,11 +13,12 @@ from collections.abc import Callable
 from typing import Final, Protocol
 from weakref import WeakSet
 
-from ..errors import RuntimeStateError
+from ..errors import RuntimeStateError, StillUsedError
 from ..install.environment import misplaced_opp, unset
 from ..interface.dtypes import enum_values
 from ..interface.signature import Declarations
 from .device import Device
+from .locks import Lock
 from .memory import PinnedBuffer
 from .native import SESSION, lib, text_of, throw
 from .status import StatusCodes
@@ -41,7 +42,7 @@ _COUNTERS: Final = (
     "bytes_to_host",
 )
 
-_active_lock: Final = threading.Lock()
+_active_lock: Final = Lock()
 _active: Runtime | None = None
 
 
@@ -72,7 +73,7 @@ class Runtime:
         self.symbols = symbols
         self._declarations = declarations
         self._devices: dict[int, Device] = {}
-        self._lock = threading.RLock()
+        self._lock = Lock()
         self._current = _Current()
         self._codes: StatusCodes | None = None
         self._formats: dict[str, int] | None = None
@@ -186,30 +187,64 @@ class Runtime:
         self._session = SESSION[0] = int(lib.mt_session())
         self._devices.clear()
         self._current = _Current()
-        atexit.register(self.close)
+        atexit.register(self._end)
 
     def close(self) -> None:
         """Wait for the devices, return what they hold, finalize ACL; harmless when repeated.
 
         Buffers, streams and plans that are still referenced become unusable, not dangling.
+        StillUsedError, and nothing is closed, while views of pinned memory live.
         """
         with self._lock:
             if not self.started:
                 return
-            for action in self._at_close:
-                action()
-            for handle in list(self._owned):
-                handle.close()
-            atexit.unregister(self.close)
-            failed = lib.mt_stop()
+            if viewed := [str(buffer.nbytes) for buffer in self._viewed()]:
+                raise StillUsedError(
+                    f"close the runtime: views of pinned buffers ({', '.join(viewed)} bytes) are "
+                    "in use; drop them (memoryview, numpy arrays) first"
+                )
+            errors = self._let_go()
+            if lib.mt_stop():
+                if self.started:  # a thread is still in the device: nothing was released
+                    throw(self.codes)
+                errors.append(self._failure())
+            atexit.unregister(self._end)
             self._session = SESSION[0] = 0
             self._devices.clear()
+            for action in self._at_close:  # again: other threads may have made plans meanwhile
+                action()
             self._release()
-            if failed:
-                throw(self.codes)
+            if errors:
+                raise errors[0]
+
+    def _viewed(self) -> list[PinnedBuffer]:
+        buffers = (h for h in list(self._owned) if isinstance(h, PinnedBuffer))
+        return [buffer for buffer in buffers if not buffer.closed and buffer.viewed]
+
+    def _end(self) -> None:
+        """Close as the process ends; pinned memory that is looked into is left to its views."""
+        for buffer in self._viewed():
+            buffer.abandon()
+        self.close()
+
+    def _let_go(self) -> list[Exception]:
+        """Close what belongs to the session; a failure keeps none of the others open."""
+        errors: list[Exception] = []
+        for action in [*self._at_close, *(handle.close for handle in list(self._owned))]:
+            try:
+                action()
+            except Exception as error:
+                errors.append(error)
+        return errors
+
+    def _failure(self) -> Exception:
+        try:
+            throw(self.codes)
+        except Exception as error:
+            return error
 
     def on_close(self, action: Callable[[], None]) -> None:
-        """Run `action` just before the runtime stops, while its handles are still valid."""
+        """Run `action` before the runtime stops, with its handles valid, and once more after."""
         self._at_close.append(action)
 
     def own(self, handle: Closable) -> None:

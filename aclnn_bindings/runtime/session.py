@@ -22,6 +22,9 @@ class Session(Protocol):
     def codes(self) -> StatusCodes:
         """Names and exceptions of the install's status codes."""
 
+    def own(self, handle: Any) -> None:
+        """Let `handle` be told just before the runtime stops, if it is still there."""
+
     def constant(self, name: str, default: int) -> int:
         """A constant of the install's headers; `default` where they predate it."""
 

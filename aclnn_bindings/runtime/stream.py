@@ -47,7 +47,10 @@ class Stream:
     @property
     def handle(self) -> int:
         """The aclrtStream, for calling ACL directly."""
-        return int(lib.mt_stream_handle(self.address))
+        handle = int(lib.mt_stream_handle(self.address))
+        if not handle:
+            throw(self.device.runtime.codes)
+        return handle
 
     def synchronize(self, timeout: float | None = None) -> None:
         """Wait for all work queued here, at most `timeout` seconds.
@@ -122,13 +125,14 @@ class Event:
         if timing:
             flags |= device.runtime.constant("ACL_EVENT_TIME_LINE", 8)
         self._session = int(lib.mt_session())
+        self._closed = False
         self._address = int(lib.mt_event_open(device.address, flags))
         if not self._address:
             throw(device.runtime.codes)
 
     @property
     def closed(self) -> bool:
-        return self._address == 0 or lib.mt_session() != self._session
+        return self._closed or lib.mt_session() != self._session
 
     @property
     def address(self) -> int:
@@ -139,7 +143,10 @@ class Event:
     @property
     def handle(self) -> int:
         """The aclrtEvent, for calling ACL directly."""
-        return int(lib.mt_event_handle(self.address))
+        handle = int(lib.mt_event_handle(self.address))
+        if not handle:
+            throw(self.device.runtime.codes)
+        return handle
 
     def record(self, stream: Stream) -> None:
         """Mark the work queued on `stream` so far; a second record replaces the first."""
@@ -166,9 +173,9 @@ class Event:
         return float(ms[0])
 
     def close(self) -> None:
-        address, self._address = self._address, 0
-        if address and lib.mt_session() == self._session and lib.mt_event_close(address):
+        if not self.closed and lib.mt_event_close(self._address):
             throw(self.device.runtime.codes)
+        self._closed = True
 
     def __enter__(self) -> Event:
         return self
@@ -177,5 +184,6 @@ class Event:
         self.close()
 
     def __del__(self, lib: object = lib) -> None:
-        if getattr(self, "_address", 0) and lib.mt_session() == self._session:  # type: ignore[attr-defined]
-            lib.mt_event_close(self._address)  # type: ignore[attr-defined]
+        # Other threads may be in a method until here: only now nobody has the handle.
+        if getattr(self, "_address", 0):
+            lib.mt_event_free(self._address)  # type: ignore[attr-defined]

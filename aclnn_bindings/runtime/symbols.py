@@ -7,7 +7,6 @@ the operators of the second would run on the runtime of the first.
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -15,6 +14,7 @@ from typing import Final
 from ..errors import MissingSymbolError, RuntimeStateError
 from ..install import elf
 from ..install.describe import Install, Library
+from .locks import Lock
 from .native import ffi, lib
 
 _ROOM: Final = 1024
@@ -36,7 +36,7 @@ class Symbols:
         self._complaints: dict[Library, str] = {}
         self._found: dict[str, tuple[int, Library | None]] = {}
         self._exports: dict[Library, frozenset[str]] = {}
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def address(self, name: str) -> int:
         """The address of `name`, 0 if no library exports it."""

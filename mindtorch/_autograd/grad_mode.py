@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from .._tensor.locks import Lock
 from .._tensor.tensor import Tensor
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -39,7 +40,7 @@ class Modes:
 
 LOCAL = Local()
 MODES = Modes()
-_lock = threading.Lock()
+_lock = Lock()
 
 
 def activate(step: int) -> None:

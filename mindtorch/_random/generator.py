@@ -7,13 +7,13 @@ seed gives torch's values. On a device it is a Philox seed and an offset that ea
 from __future__ import annotations
 
 import secrets
-import threading
 from typing import Any
 
 import numpy as np
 
 from .._tensor.device import device as Device
 from .._tensor.device import resolve
+from .._tensor.locks import Lock
 
 DEFAULT_SEED = 67280421310721
 
@@ -23,7 +23,7 @@ class Generator:
 
     def __init__(self, device: Any = "cpu"):
         self.device = Device(device)
-        self._lock = threading.RLock()
+        self._lock = Lock()
         self.manual_seed(DEFAULT_SEED)
 
     def manual_seed(self, seed: int) -> Generator:
@@ -100,7 +100,7 @@ class Generator:
 
 
 _defaults: dict[Device, Generator] = {}
-_lock = threading.Lock()
+_lock = Lock()
 _seed: int | None = None
 
 

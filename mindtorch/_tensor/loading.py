@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 import importlib
-import threading
+
+from .locks import Lock
 
 # Modules that publish hand-written functions and methods; rows are published after them.
 SURFACES = (
@@ -21,7 +22,7 @@ SURFACES = (
 )  # fmt: skip
 _PACKAGE = __package__.rpartition(".")[0]
 
-_lock = threading.RLock()
+_lock = Lock()
 _state = {"begun": False, "done": False}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,6 +20,8 @@ from .tables import SECTIONS, Image, declarations
 
 _MAGIC: Final = "mindtorch-headers-1"
 _KEPT: Final = 32
+# What is written here, and what a killed writer leaves of it.
+_OWN: Final = re.compile(r"\.?[0-9a-f]{32}\.(rows|index)(\.[a-z0-9_]{8})?")
 # A file changed this short before it was indexed may change again within one clock tick.
 _SETTLED_NS: Final = 2_000_000_000
 # How long one process waits for another that parses the same headers, in seconds.
@@ -132,7 +135,8 @@ class _Cache:
     def text(self, name: str) -> str | None:
         """The verified text of a cache file; None if it is missing, foreign or damaged."""
         try:
-            with open(os.path.join(self.folder, name), "rb") as stream:
+            handle = os.open(os.path.join(self.folder, name), os.O_RDONLY | os.O_NOFOLLOW)
+            with open(handle, "rb") as stream:
                 if os.fstat(stream.fileno()).st_uid not in (os.geteuid(), 0):
                     return None
                 seal, _, payload = stream.read().partition(b"\n")
@@ -160,6 +164,8 @@ class _Cache:
         """Puts a file in place at once, so that no reader sees a part of it."""
         try:
             os.makedirs(self.folder, mode=0o700, exist_ok=True)
+            if os.path.islink(self.folder):  # whoever placed it chose where we would write
+                return
             handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=self.folder)
             try:
                 with os.fdopen(handle, "wb") as stream:
@@ -172,9 +178,13 @@ class _Cache:
             return
 
     def prune(self) -> None:
-        """Removes all but the newest files."""
+        """Removes all but the newest of its own files, whatever else lies in the folder."""
         try:
-            files = [(e.stat().st_mtime, e.path) for e in os.scandir(self.folder)]
+            files = [
+                (entry.stat(follow_symlinks=False).st_mtime, entry.path)
+                for entry in os.scandir(self.folder)
+                if _OWN.fullmatch(entry.name) and entry.is_file(follow_symlinks=False)
+            ]
             for _, path in sorted(files, reverse=True)[2 * _KEPT :]:
                 os.unlink(path)
         except OSError:

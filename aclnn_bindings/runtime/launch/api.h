@@ -114,6 +114,8 @@ int32_t mt_stream_query(uint64_t stream);
 uint64_t mt_stream_handle(uint64_t stream);
 uint64_t mt_event_open(uint64_t device, uint32_t flags);
 int32_t mt_event_close(uint64_t event);
+/* Closes it and gives up the handle, which nobody may use any more. */
+int32_t mt_event_free(uint64_t event);
 int32_t mt_event_record(uint64_t event, uint64_t stream);
 int32_t mt_event_wait(uint64_t event, uint64_t stream);
 int32_t mt_event_query(uint64_t event);
@@ -141,6 +143,8 @@ uint64_t mt_pool_open(uint64_t stream);
 int32_t mt_pool_leave(uint64_t stream);
 int32_t mt_pool_close(uint64_t stream, uint64_t pool);
 uint64_t mt_host_alloc(uint64_t device, uint64_t bytes);
+/* The session's end leaves this memory alone: somebody looks into it. */
+int32_t mt_host_keep(uint64_t address);
 int32_t mt_host_free(uint64_t device, uint64_t address);
 int32_t mt_copy(uint64_t stream, uint64_t to, uint64_t room, uint64_t from, uint64_t bytes,
                 int32_t kind, int32_t wait);
@@ -165,7 +169,11 @@ int32_t mt_plan_array(uint64_t plan, int32_t kind, const void *values, uint64_t 
 int32_t mt_plan_tensor(uint64_t plan, const mt_tensor *tensor);
 int32_t mt_plan_tensor_list(uint64_t plan, const mt_tensor *tensors, uint64_t count);
 int32_t mt_plan_ready(uint64_t plan);
+/* The call in words, for errors. */
+int32_t mt_plan_about(uint64_t plan, const char *text);
 void mt_plan_close(uint64_t plan);
+/* Closes it and gives up the handle, which nobody may use any more. */
+void mt_plan_free(uint64_t plan);
 
 /* Launches: addresses of the slots that the caller gives, in declaration order. The result is
  * the first allocated output's address, 1 if the plan allocates none, 0 on failure. */

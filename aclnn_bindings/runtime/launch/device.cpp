@@ -14,13 +14,18 @@ namespace {
 
 std::atomic<uint64_t> serials{0};
 
-Context make_context(Device* device, Handle handle, bool owned) {
-  return {handle, device->session, ++serials, device, owned};
+void set_context(Context& context, Device* device, Handle handle, bool owned) {
+  context.handle = handle;
+  context.session.store(device->session.load());
+  context.serial = ++serials;
+  context.device = device;
+  context.owned = owned;
 }
 
 // Thread-level, and counted per device by ACL: done once per device and session; other threads
 // get the primary context by aclrtSetCurrentContext, which is not counted.
 int32_t open_primary(Device* device) {
+  current_context = 0;  // whatever comes of it, the thread leaves the context it had
   if (int32_t code = check(acl.aclrtSetDevice(device->id), "aclrtSetDevice", device->id))
     return code;
   Handle handle = nullptr;
@@ -30,7 +35,7 @@ int32_t open_primary(Device* device) {
     acl.aclrtResetDevice(device->id);
     return code;
   }
-  device->primary = make_context(device, handle, false);
+  set_context(device->primary, device, handle, false);
   current_context = device->primary.serial;
   return 0;
 }
@@ -65,11 +70,15 @@ int32_t switch_context(const Context* context) {
 namespace {
 
 void close_device(Device& device) {
-  if (enter(&device.primary) != 0) return;
+  // Without its context the device's things are released all the same: their handles say which.
+  if (const int32_t code = enter(&device.primary)) {
+    note_unseen(&device, code, "aclrtSetCurrentContext");
+    acl.aclrtSetDevice(device.id);
+  }
   if (const int32_t code = acl.aclrtSynchronizeDevice())
     note_unseen(&device, code, "aclrtSynchronizeDevice");
-  for (auto& event : registry.events) {
-    if (event->session && event->context->device == &device) acl.aclrtDestroyEvent(event->handle);
+  for (Event* event : registry.events) {
+    if (event->context->device == &device) acl.aclrtDestroyEvent(event->handle);
   }
   for (auto& stream : registry.streams) {
     if (stream->session && stream->device == &device) acl.aclrtDestroyStream(stream->handle);
@@ -97,6 +106,7 @@ int32_t close_devices() {
   }
   registry.count.store(0);
   drain_messages();
+  for (Event* event : registry.events) event->session = 0;
   registry.events.clear();
   for (auto& stream : registry.streams) stream->session = 0;
   for (auto& context : registry.contexts) context->session = 0;
@@ -107,6 +117,14 @@ int32_t close_devices() {
 }  // namespace launch
 
 using namespace launch;
+
+namespace {
+
+bool open(const Inside& entry, uint64_t device) {
+  return device && entry.allows(as<Device>(device)->session.load());
+}
+
+}  // namespace
 
 extern "C" {
 
@@ -128,7 +146,10 @@ uint64_t mt_device_open(int32_t id, uint32_t stream_flags, uint32_t event_flags)
     auto fresh = std::make_unique<Device>(session.load(), id, event_flags);
     if (open_primary(fresh.get()) != 0) return 0;
     fresh->stream = as<Stream>(open_stream(&fresh->primary, 0, stream_flags));
-    if (!fresh->stream) return acl.aclrtResetDevice(id), 0;
+    if (!fresh->stream) {
+      current_context = 0;
+      return acl.aclrtResetDevice(id), 0;
+    }
     device = fresh.get();
     registry.devices.push_back(std::move(fresh));
     registry.open[count] = device;
@@ -140,8 +161,7 @@ uint64_t mt_device_open(int32_t id, uint32_t stream_flags, uint32_t event_flags)
 int32_t mt_device_synchronize(uint64_t handle) {
   Inside entry;
   Device* device = as<Device>(handle);
-  if (!entry.ready() || !entry.allows(device->session)) return fail_state("mt_device_synchronize");
-  if (int32_t code = enter(&device->primary)) return code;
+  if (int32_t code = enter_device(entry, device, "mt_device_synchronize")) return code;
   count_sync();
   const int32_t code = acl.aclrtSynchronizeDevice();
   return code ? fail(MT_PHASE_SYNCHRONIZE, code, "aclrtSynchronizeDevice") : surface(device);
@@ -152,8 +172,7 @@ uint64_t mt_device_context(uint64_t device) { return number(&as<Device>(device)-
 
 int32_t mt_device_memory(uint64_t handle, uint64_t* free_bytes, uint64_t* total_bytes) {
   Inside entry;
-  if (!entry.ready()) return fail_state("mt_device_memory");
-  if (int32_t code = enter(&as<Device>(handle)->primary)) return code;
+  if (int32_t code = enter_device(entry, as<Device>(handle), "mt_device_memory")) return code;
   if (!acl.aclrtGetMemInfo)
     return fail(MT_PHASE_STATE, MT_MISSING_FUNCTION, "aclrtGetMemInfo");
   constexpr int32_t kHbm = 1;  // ACL_HBM_MEM (acl_rt.h); falls back to DDR by itself
@@ -166,14 +185,15 @@ int32_t mt_device_memory(uint64_t handle, uint64_t* free_bytes, uint64_t* total_
 
 uint64_t mt_context_open(uint64_t handle) {
   Inside entry;
-  if (!entry.ready()) return fail_state("mt_context_open"), 0;
   Device* device = as<Device>(handle);
+  if (!device || !entry.allows(device->session.load())) return fail_state("mt_context_open"), 0;
   if (!acl.aclrtCreateContext || !acl.aclrtDestroyContext)
     return fail(MT_PHASE_STATE, MT_MISSING_FUNCTION, "aclrtCreateContext"), 0;
   Handle made = nullptr;
   if (check(acl.aclrtCreateContext(&made, device->id), "aclrtCreateContext", device->id)) return 0;
   std::lock_guard<std::mutex> lock(registry.mutex);
-  registry.contexts.push_back(std::make_unique<Context>(make_context(device, made, true)));
+  registry.contexts.push_back(std::make_unique<Context>());
+  set_context(*registry.contexts.back(), device, made, true);
   current_context = registry.contexts.back()->serial;
   return number(registry.contexts.back().get());
 }
@@ -182,7 +202,7 @@ int32_t mt_context_close(uint64_t handle) {
   Inside entry;
   if (!entry.ready()) return 0;
   Context* context = as<Context>(handle);
-  if (context->session == 0 || !context->owned) return 0;
+  if (!context || context->session == 0 || !context->owned) return 0;
   std::lock_guard<std::mutex> lock(registry.mutex);
   for (auto& stream : registry.streams) {
     if (stream->session && stream->context == context)
@@ -197,18 +217,23 @@ int32_t mt_context_close(uint64_t handle) {
 int32_t mt_context_use(uint64_t handle) {
   Inside entry;
   Context* context = as<Context>(handle);
-  if (!entry.ready() || !entry.allows(context->session)) return fail_state("mt_context_use");
+  if (!context || !entry.allows(context->session.load())) return fail_state("mt_context_use");
   return switch_context(context);
 }
 
-uint64_t mt_context_handle(uint64_t context) { return number(as<Context>(context)->handle); }
+uint64_t mt_context_handle(uint64_t handle) {
+  Inside entry;
+  const Context* context = as<Context>(handle);
+  if (!context || !entry.allows(context->session.load())) return fail_state("mt_context_handle"), 0;
+  return number(context->handle);
+}
+
 void mt_context_forget(void) { current_context = 0; }
 
 int32_t mt_memory_empty(uint64_t handle) {
   Inside entry;
-  if (!entry.ready()) return fail_state("mt_memory_empty");
   Device* device = as<Device>(handle);
-  if (int32_t code = enter(&device->primary)) return code;
+  if (int32_t code = enter_device(entry, device, "mt_memory_empty")) return code;
   collect();
   const int32_t code = device->allocator.empty();
   return code ? code : surface(device);
@@ -216,14 +241,14 @@ int32_t mt_memory_empty(uint64_t handle) {
 
 int32_t mt_memory_limit(uint64_t handle, uint64_t bytes) {
   Inside entry;
-  if (!entry.ready()) return fail_state("mt_memory_limit");
+  if (!open(entry, handle)) return fail_state("mt_memory_limit");
   as<Device>(handle)->allocator.limit(bytes);
   return 0;
 }
 
 int32_t mt_memory_read(uint64_t handle, mt_memory* memory) {
   Inside entry;
-  if (!entry.ready()) return fail_state("mt_memory_read");
+  if (!open(entry, handle)) return fail_state("mt_memory_read");
   collect();
   as<Device>(handle)->allocator.read(memory);
   return 0;
@@ -231,14 +256,14 @@ int32_t mt_memory_read(uint64_t handle, mt_memory* memory) {
 
 int32_t mt_memory_reset_peak(uint64_t handle) {
   Inside entry;
-  if (!entry.ready()) return fail_state("mt_memory_reset_peak");
+  if (!open(entry, handle)) return fail_state("mt_memory_reset_peak");
   as<Device>(handle)->allocator.reset_peak();
   return 0;
 }
 
 uint64_t mt_memory_holdings(uint64_t handle, mt_holding* rows, uint64_t room) {
   Inside entry;
-  return entry.ready() ? as<Device>(handle)->allocator.holdings(rows, room) : 0;
+  return open(entry, handle) ? as<Device>(handle)->allocator.holdings(rows, room) : 0;
 }
 
 }  // extern "C"

@@ -1,6 +1,7 @@
 // Owns devices, contexts, streams and events of the session, and which context a thread has.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 
@@ -14,24 +15,31 @@ struct Pool;
 
 struct Context {
   Handle handle;
-  uint64_t session;
+  std::atomic<uint64_t> session;  // 0 once closed
   uint64_t serial;  // unique in the process, so that a recycled handle is not taken for current
   Device* device;
   bool owned;  // made by aclrtCreateContext
 };
 
 struct Stream {
-  uint64_t session;  // 0 once closed
+  std::atomic<uint64_t> session;  // 0 once closed
+  std::atomic<uint32_t> users;
   Handle handle;
   Context* context;
   Device* device;
   Pool* pool;
+  // What was launched last, as plans say it, for an error that only the wait for it meets.
+  static constexpr uint32_t kRecent = 8;
+  std::atomic<const char*> recent[kRecent];
+  std::atomic<uint32_t> launched;
 };
 
 struct Event {
-  uint64_t session;
+  std::atomic<uint64_t> session;  // 0 once closed
+  std::atomic<uint32_t> users;
   Handle handle;
   Context* context;
+  size_t place;  // among the registry's events
 };
 
 // The serial of the context that we last made current on this thread.
@@ -46,6 +54,8 @@ inline int32_t enter(const Context* context) {
 }
 
 int32_t synchronize(Stream* stream);
+// Records a failure of `stream`'s queued work with what was launched there last.
+int32_t fail_waiting(const Stream* stream, int32_t code, const char* call);
 // Keeps a failure of the device's queued work that the present caller did not ask about, such as
 // one met while memory is given back: the first of them stays until a caller has seen it.
 void note_unseen(Device* device, int32_t code, const char* call);

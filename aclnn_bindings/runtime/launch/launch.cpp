@@ -168,15 +168,16 @@ bool launch_slots(const Plan& plan, Stream* stream, uint64_t* slots) {
   if (stream->device->streams.load(std::memory_order_relaxed) > 1)
     stream->device->allocator.note(slots, plan.tensors.size(), stream);
   __atomic_fetch_add(&counts.launches, 1, __ATOMIC_RELAXED);
+  const uint32_t at = stream->launched.fetch_add(1, std::memory_order_relaxed);
+  stream->recent[at % Stream::kRecent].store(plan.about, std::memory_order_relaxed);
   if (Launch(plan, stream, slots).run()) return true;
   __atomic_fetch_add(&counts.failed_launches, 1, __ATOMIC_RELAXED);
   return false;
 }
 
-bool usable(const Inside& entry, const Plan* plan, const Stream* stream, uint64_t given,
-            uint64_t wanted) {
-  if (!entry.ready() || !entry.allows(plan->session) || !entry.allows(stream->session)) {
-    fail_state(entry.ready() ? plan->name.c_str() : "mt_run");
+bool usable(const Inside& entry, const Plan* plan, bool open, uint64_t given, uint64_t wanted) {
+  if (!open) {
+    fail_state(entry.ready() && plan ? plan->name.c_str() : "mt_run");
     return false;
   }
   if (given == wanted) return true;
@@ -188,11 +189,14 @@ bool usable(const Inside& entry, const Plan* plan, const Stream* stream, uint64_
 uint64_t run_given(uint64_t plan_handle, uint64_t stream_handle, const uint64_t* given,
                    uint64_t count, uint64_t made_in = kAnySession) {
   Inside entry;
-  const Plan* plan = as<Plan>(plan_handle);
+  Plan* plan = as<Plan>(plan_handle);
   Stream* stream = as<Stream>(stream_handle);
-  if (entry.ready() && made_in != kAnySession && !entry.allows(made_in))
+  Using<Plan> use(entry, plan);
+  Using<Stream> use_stream(entry, stream);
+  const bool open = use && use_stream;
+  if (open && made_in != kAnySession && !entry.allows(made_in))
     return fail(MT_PHASE_STATE, MT_CLOSED_MEMORY, plan->name.c_str()), 0;
-  if (!usable(entry, plan, stream, count, entry.ready() ? plan->given : count)) return 0;
+  if (!usable(entry, plan, open, count, open ? plan->given : count)) return 0;
   const size_t total = plan->tensors.size();
   if (total > kInline) return fail(MT_PHASE_ARGUMENTS, MT_WRONG_COUNT, "mt_run", kInline), 0;
   uint64_t slots[kInline];
@@ -253,9 +257,12 @@ uint64_t mt_output(uint32_t k) { return k < kOutputs ? outputs[k] : 0; }
 
 uint64_t mt_run(uint64_t plan_handle, uint64_t stream_handle, uint64_t* slots, uint64_t count) {
   Inside entry;
-  const Plan* plan = as<Plan>(plan_handle);
+  Plan* plan = as<Plan>(plan_handle);
   Stream* stream = as<Stream>(stream_handle);
-  if (!usable(entry, plan, stream, count, entry.ready() ? plan->tensors.size() : count)) return 0;
+  Using<Plan> use(entry, plan);
+  Using<Stream> use_stream(entry, stream);
+  const bool open = use && use_stream;
+  if (!usable(entry, plan, open, count, open ? plan->tensors.size() : count)) return 0;
   if (!launch_slots(*plan, stream, slots)) return 0;
   for (size_t k = 0; k < count; ++k)
     if (plan->tensors[k].spec.allocate) return slots[k];

@@ -21,10 +21,21 @@ std::vector<uint64_t> returned;
 uint64_t allocate(uint64_t stream_handle, uint64_t bytes, mt_purpose purpose) {
   Inside entry;
   Stream* stream = as<Stream>(stream_handle);
-  if (!entry.ready() || !entry.allows(stream->session)) return fail_state("mt_alloc"), 0;
+  Using<Stream> use(entry, stream);
+  if (!use) return fail_state("mt_alloc"), 0;
   if (enter(stream->context)) return 0;
   collect();
   return stream->device->allocator.allocate(stream->pool, bytes, purpose, MT_PHASE_RUNTIME);
+}
+
+// Takes pinned memory off the list of what the session frees; whether it was on it.
+bool forget_host(uint64_t address) {
+  std::lock_guard<std::mutex> lock(registry.mutex);
+  auto& held = registry.host_memory;
+  const auto at = std::find(held.begin(), held.end(), as<void>(address));
+  if (at == held.end()) return false;
+  held.erase(at);
+  return true;
 }
 
 }  // namespace
@@ -74,6 +85,8 @@ int32_t mt_release(uint64_t address, uint64_t of) {
 int32_t mt_record_stream(uint64_t address, uint64_t stream) {
   Inside entry;
   if (!entry.ready()) return fail_state("mt_record_stream");
+  Using<Stream> use(entry, as<Stream>(stream));
+  if (!use) return fail_state("mt_record_stream");
   for (uint32_t k = 0; k < registry.count.load(); ++k)
     if (registry.open[k]->allocator.record(address, as<Stream>(stream))) return 0;
   return fail(MT_PHASE_ARGUMENTS, MT_UNKNOWN_POINTER, "mt_record_stream", address);
@@ -90,7 +103,8 @@ int32_t mt_block_at(uint64_t address, mt_block* block) {
 uint64_t mt_pool_open(uint64_t stream_handle) {
   Inside entry;
   Stream* stream = as<Stream>(stream_handle);
-  if (!entry.ready() || !entry.allows(stream->session)) return fail_state("mt_pool_open"), 0;
+  Using<Stream> use(entry, stream);
+  if (!use) return fail_state("mt_pool_open"), 0;
   Pool* pool = stream->device->allocator.add_pool(stream);
   pool->kept = true;
   pool->before = stream->pool;
@@ -101,7 +115,8 @@ uint64_t mt_pool_open(uint64_t stream_handle) {
 int32_t mt_pool_leave(uint64_t stream_handle) {
   Inside entry;
   Stream* stream = as<Stream>(stream_handle);
-  if (!entry.ready() || !entry.allows(stream->session)) return fail_state("mt_pool_leave");
+  Using<Stream> use(entry, stream);
+  if (!use) return fail_state("mt_pool_leave");
   if (stream->pool->before) stream->pool = stream->pool->before;
   return 0;
 }
@@ -109,7 +124,8 @@ int32_t mt_pool_leave(uint64_t stream_handle) {
 int32_t mt_pool_close(uint64_t stream_handle, uint64_t pool) {
   Inside entry;
   Stream* stream = as<Stream>(stream_handle);
-  if (!entry.allows(stream->session)) return 0;
+  Using<Stream> use(entry, stream);
+  if (!use) return 0;
   if (int32_t code = enter(stream->context)) return code;
   if (int32_t code = synchronize(stream)) return code;
   stream->device->allocator.merge_pool(as<Pool>(pool), stream->device->stream->pool);
@@ -118,8 +134,7 @@ int32_t mt_pool_close(uint64_t stream_handle, uint64_t pool) {
 
 uint64_t mt_host_alloc(uint64_t device, uint64_t bytes) {
   Inside entry;
-  if (!entry.ready()) return fail_state("mt_host_alloc"), 0;
-  if (enter(&as<Device>(device)->primary)) return 0;
+  if (enter_device(entry, as<Device>(device), "mt_host_alloc")) return 0;
   void* address = nullptr;
   if (check(acl.aclrtMallocHost(&address, bytes), "aclrtMallocHost", bytes)) return 0;
   std::lock_guard<std::mutex> lock(registry.mutex);
@@ -127,13 +142,18 @@ uint64_t mt_host_alloc(uint64_t device, uint64_t bytes) {
   return reinterpret_cast<uint64_t>(address);
 }
 
+int32_t mt_host_keep(uint64_t address) {
+  Inside entry;
+  if (!entry.ready()) return fail_state("mt_host_keep");
+  if (forget_host(address)) return 0;
+  return fail(MT_PHASE_ARGUMENTS, MT_UNKNOWN_POINTER, "mt_host_keep", address);
+}
+
 int32_t mt_host_free(uint64_t device, uint64_t address) {
   Inside entry;
   if (!entry.ready()) return 0;
-  if (int32_t code = enter(&as<Device>(device)->primary)) return code;
-  std::lock_guard<std::mutex> lock(registry.mutex);
-  auto& held = registry.host_memory;
-  held.erase(std::remove(held.begin(), held.end(), as<void>(address)), held.end());
+  if (int32_t code = enter_device(entry, as<Device>(device), "mt_host_free")) return code;
+  if (!forget_host(address)) return fail(MT_PHASE_ARGUMENTS, MT_UNKNOWN_POINTER, "mt_host_free", address);
   return check(acl.aclrtFreeHost(as<void>(address)), "aclrtFreeHost");
 }
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <string>
+#include <unordered_set>
 
 #include "registry.h"
 
@@ -18,6 +20,17 @@ void release_constants(Plan& plan) {
   // Lists come after their members and destroy them, so members are not kept here.
   for (auto& constant : plan.constants) constant.destroy(constant.handle);
   plan.constants.clear();
+}
+
+// Texts outlive their plans, because a failure that names them may come later. A program that
+// makes shapes without end gets the operators' names alone.
+const char* kept_text(const std::string& text) {
+  constexpr size_t kMost = 1 << 14;
+  static std::mutex mutex;
+  static std::unordered_set<std::string> kept;
+  std::lock_guard<std::mutex> lock(mutex);
+  const bool room = kept.size() < kMost || kept.count(text);
+  return kept.insert(room ? text : text.substr(0, text.find('('))).first->c_str();
 }
 
 Phase& phase_of(Plan& plan, int32_t phase) { return phase == 2 ? plan.two : plan.one; }
@@ -94,7 +107,9 @@ uint64_t mt_plan_open(const char* name, uint64_t first, uint64_t second) {
   plan->one.function = reinterpret_cast<void*>(first);
   plan->two.function = reinterpret_cast<void*>(second);
   for (Phase* phase : {&plan->one, &plan->two}) std::fill_n(phase->roles, 4, -1);
+  plan->about = kept_text(plan->name);
   std::lock_guard<std::mutex> lock(plans_mutex);
+  plan->place = plans.size();
   plans.push_back(plan);
   return number(plan);
 }
@@ -102,19 +117,36 @@ uint64_t mt_plan_open(const char* name, uint64_t first, uint64_t second) {
 void mt_plan_close(uint64_t handle) {
   Inside entry;
   Plan* plan = as<Plan>(handle);
-  {
-    std::lock_guard<std::mutex> lock(plans_mutex);
-    plans.erase(std::remove(plans.begin(), plans.end(), plan), plans.end());
-  }
-  if (entry.ready() && entry.allows(plan->session)) release_constants(*plan);
-  delete plan;
+  // In a fork the mutex may be held by a thread that is not there; there the session is over.
+  if (!plan || !entry.allows(plan->session.load()) || shut(plan)) return;
+  std::lock_guard<std::mutex> lock(plans_mutex);
+  plans[plan->place] = plans.back();
+  plans[plan->place]->place = plan->place;
+  plans.pop_back();
+  release_constants(*plan);
+}
+
+void mt_plan_free(uint64_t handle) {
+  mt_plan_close(handle);
+  Plan* plan = as<Plan>(handle);
+  // One that could not be closed stays: the end of the session takes what it holds.
+  if (plan && plan->session.load() == 0) delete plan;
+}
+
+int32_t mt_plan_about(uint64_t plan, const char* text) {
+  as<Plan>(plan)->about = kept_text(text);
+  return 0;
 }
 
 int32_t mt_plan_value(uint64_t plan, int32_t phase, int32_t is_float, uint64_t bits) {
+  Inside entry;
+  if (!entry.allows(as<Plan>(plan)->session.load())) return fail_state("mt_plan_value");
   return put(*as<Plan>(plan), phase, is_float != 0, bits);
 }
 
 int32_t mt_plan_role(uint64_t handle, int32_t phase, int32_t role) {
+  Inside entry;
+  if (!entry.allows(as<Plan>(handle)->session.load())) return fail_state("mt_plan_role");
   Plan& plan = *as<Plan>(handle);
   const int at = place(plan, phase, false);
   if (at < 0) return MT_TOO_MANY_ARGUMENTS;
@@ -123,12 +155,16 @@ int32_t mt_plan_role(uint64_t handle, int32_t phase, int32_t role) {
 }
 
 int32_t mt_plan_text(uint64_t handle, int32_t phase, const char* text) {
+  Inside entry;
+  if (!entry.allows(as<Plan>(handle)->session.load())) return fail_state("mt_plan_text");
   Plan& plan = *as<Plan>(handle);
   plan.texts.emplace_back(text);
   return put(plan, phase, false, reinterpret_cast<uint64_t>(plan.texts.back().c_str()));
 }
 
 int32_t mt_plan_scalar(uint64_t handle, const void* value, int32_t dtype) {
+  Inside entry;
+  if (!entry.allows(as<Plan>(handle)->session.load())) return fail_state("mt_plan_scalar");
   if (!acl.aclCreateScalar || !acl.aclDestroyScalar) return missing("aclCreateScalar");
   Handle scalar = acl.aclCreateScalar(const_cast<void*>(value), dtype);
   return put_constant(*as<Plan>(handle), scalar, acl.aclDestroyScalar, "aclCreateScalar");
@@ -136,6 +172,8 @@ int32_t mt_plan_scalar(uint64_t handle, const void* value, int32_t dtype) {
 
 int32_t mt_plan_scalar_list(uint64_t handle, const void* values, const int32_t* dtypes,
                             uint64_t count) {
+  Inside entry;
+  if (!entry.allows(as<Plan>(handle)->session.load())) return fail_state("mt_plan_scalar_list");
   if (!acl.aclCreateScalarList || !acl.aclDestroyScalarList) return missing("aclCreateScalarList");
   constexpr uint64_t kStep = 16;  // bytes between values: room for a complex128
   const char* bytes = static_cast<const char*>(values);
@@ -152,6 +190,8 @@ int32_t mt_plan_scalar_list(uint64_t handle, const void* values, const int32_t* 
 }
 
 int32_t mt_plan_array(uint64_t handle, int32_t kind, const void* values, uint64_t count) {
+  Inside entry;
+  if (!entry.allows(as<Plan>(handle)->session.load())) return fail_state("mt_plan_array");
   Plan& plan = *as<Plan>(handle);
   switch (kind) {
     case MT_INT_ARRAY:
@@ -171,6 +211,8 @@ int32_t mt_plan_array(uint64_t handle, int32_t kind, const void* values, uint64_
 }
 
 int32_t mt_plan_tensor(uint64_t handle, const mt_tensor* tensor) {
+  Inside entry;
+  if (!entry.allows(as<Plan>(handle)->session.load())) return fail_state("mt_plan_tensor");
   Plan& plan = *as<Plan>(handle);
   const int at = place(plan, 1, false);
   if (at < 0) return MT_TOO_MANY_ARGUMENTS;
@@ -179,6 +221,8 @@ int32_t mt_plan_tensor(uint64_t handle, const mt_tensor* tensor) {
 }
 
 int32_t mt_plan_tensor_list(uint64_t handle, const mt_tensor* tensors, uint64_t count) {
+  Inside entry;
+  if (!entry.allows(as<Plan>(handle)->session.load())) return fail_state("mt_plan_tensor_list");
   if (!acl.aclCreateTensorList || !acl.aclDestroyTensorList) return missing("aclCreateTensorList");
   Plan& plan = *as<Plan>(handle);
   const int at = place(plan, 1, false);
@@ -190,6 +234,8 @@ int32_t mt_plan_tensor_list(uint64_t handle, const mt_tensor* tensors, uint64_t 
 }
 
 int32_t mt_plan_ready(uint64_t handle) {
+  Inside entry;
+  if (!entry.allows(as<Plan>(handle)->session.load())) return fail_state("mt_plan_ready");
   Plan& plan = *as<Plan>(handle);
   for (Phase* phase : {&plan.one, &plan.two}) phase->tier = tier_for<uint64_t>(phase->layout);
   plan.standard_two = is_standard(plan.two);

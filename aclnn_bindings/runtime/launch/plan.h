@@ -1,6 +1,7 @@
 // Owns plans: everything of a two-phase call that does not change from launch to launch.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <memory>
 #include <string>
@@ -34,7 +35,10 @@ struct Phase {
 };
 
 struct Plan {
-  uint64_t session;
+  std::atomic<uint64_t> session;  // 0 once closed
+  std::atomic<uint32_t> users;
+  size_t place;       // among the open plans
+  const char* about;  // the call in words, kept for as long as the process
   std::string name, name_one;
   Phase one, two;
   bool standard_two;  // (workspace, size, executor, stream)

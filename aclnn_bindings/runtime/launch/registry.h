@@ -11,7 +11,7 @@
 namespace launch {
 
 struct Device {
-  uint64_t session;
+  std::atomic<uint64_t> session;  // 0 once closed
   int32_t id;
   uint32_t event_flags;
   Context primary;
@@ -35,8 +35,9 @@ struct Device {
 
 constexpr uint32_t kMaxDevices = 64;
 
-// Objects are kept, closed or not, so that a stale handle finds a closed object; events excepted,
-// which may be many.
+// Objects are kept, closed or not, so that a stale handle finds a closed object. Events may be
+// many: these are the open ones, and each belongs to whoever opened it, who gives it up by
+// mt_event_free.
 struct Registry {
   std::mutex mutex;
   // The session's devices; read without the mutex, hence of fixed room.
@@ -45,7 +46,7 @@ struct Registry {
   std::vector<std::unique_ptr<Device>> devices;
   std::vector<std::unique_ptr<Context>> contexts;
   std::vector<std::unique_ptr<Stream>> streams;
-  std::vector<std::unique_ptr<Event>> events;
+  std::vector<Event*> events;
   std::vector<void*> host_memory;
 };
 
@@ -54,6 +55,12 @@ extern Registry registry;
 template <class Object>
 Object* as(uint64_t handle) {
   return reinterpret_cast<Object*>(handle);
+}
+
+// 0 when `device` is open and its primary context is current on this thread.
+inline int32_t enter_device(const Inside& entry, const Device* device, const char* call) {
+  if (!device || !entry.allows(device->session.load())) return fail_state(call);
+  return enter(&device->primary);
 }
 
 template <class Object>

@@ -17,7 +17,7 @@ namespace launch {
 
 Acl acl;
 std::atomic<uint64_t> session{0};
-std::atomic<int64_t> inside{0};
+std::atomic<uint32_t> inside{0};
 int32_t launch_blocking = 0;
 mt_counts counts;
 
@@ -46,7 +46,7 @@ bool watching_forks = false;
 
 struct Failure {
   mt_failure failure{};
-  std::string message;
+  std::string call, message;  // copies: a plan's name may go before the failure is read
 };
 
 Failure& thread_failure() {
@@ -61,17 +61,6 @@ void in_child() {
   inside.store(0);
 }
 
-// A thread that hangs in the device must not hang the end of the process too.
-bool wait_until_left() {
-  constexpr std::chrono::seconds kPatience{10};
-  const auto end = std::chrono::steady_clock::now() + kPatience;
-  while (inside.load(std::memory_order_acquire) > 0) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    sched_yield();
-  }
-  return true;
-}
-
 void watch_forks() {
   if (!watching_forks) pthread_atfork(nullptr, nullptr, in_child);
   watching_forks = true;
@@ -79,17 +68,27 @@ void watch_forks() {
 
 }  // namespace
 
+bool wait_until_left(const std::atomic<uint32_t>& count) {
+  constexpr std::chrono::seconds kPatience{10};
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (count.load(std::memory_order_acquire) > 0) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    sched_yield();
+  }
+  return true;
+}
+
 int32_t fail(mt_phase phase, int32_t code, const char* call, uint64_t detail) {
-  Failure& last = thread_failure();
-  last.message = code > 0 ? take_message() : "";
-  last.failure = {static_cast<int32_t>(phase), code, call, last.message.c_str(), detail};
+  fail_with(phase, code, call, code > 0 ? take_message() : "");
+  thread_failure().failure.detail = detail;
   return code;
 }
 
 int32_t fail_with(mt_phase phase, int32_t code, const char* call, const std::string& message) {
   Failure& last = thread_failure();
+  last.call = call;
   last.message = message;
-  last.failure = {static_cast<int32_t>(phase), code, call, last.message.c_str(), 0};
+  last.failure = {static_cast<int32_t>(phase), code, last.call.c_str(), last.message.c_str(), 0};
   return code;
 }
 
@@ -169,7 +168,7 @@ int32_t mt_start(const char* config) {
 int32_t mt_stop(void) {
   if (session.load() == 0) return 0;
   const uint64_t stopping = session.exchange(0);
-  if (!wait_until_left()) {
+  if (!wait_until_left(inside)) {
     session.store(stopping);
     return fail(MT_PHASE_STATE, MT_STILL_USED, "mt_stop");
   }

@@ -13,7 +13,7 @@ namespace launch {
 // A session's number while it is ready; 0 otherwise. Plans, streams and devices carry the number
 // of the session that made them, so that one compare refuses what outlived it.
 extern std::atomic<uint64_t> session;
-extern std::atomic<int64_t> inside;  // threads that are inside an entry point
+extern std::atomic<uint32_t> inside;  // threads that are inside an entry point
 extern int32_t launch_blocking;
 extern mt_counts counts;
 
@@ -33,6 +33,43 @@ class Inside {
  private:
   uint64_t session_;
 };
+
+// Holds one stream, event or plan open: whoever closes it waits until nobody is inside one of
+// these. Handles may be 0 or closed; what they point to lives until its owner gives it up.
+template <class Object>
+class Using {
+ public:
+  Using(const Inside& entry, Object* object) : object_(object) {
+    if (!object_) return;
+    object_->users.fetch_add(1);
+    open_ = entry.allows(object_->session.load());
+  }
+  ~Using() {
+    if (object_) object_->users.fetch_sub(1, std::memory_order_release);
+  }
+  Using(const Using&) = delete;
+  Using& operator=(const Using&) = delete;
+  explicit operator bool() const { return open_; }
+
+ private:
+  Object* object_;
+  bool open_ = false;
+};
+
+// Waits until `count` is 0, at most ten seconds: a thread that hangs in the device must not hang
+// others, nor the end of the process. Whether it is 0.
+bool wait_until_left(const std::atomic<uint32_t>& count);
+
+// Marks the object closed and waits until nobody uses it. 0: the caller releases what it holds;
+// MT_CLOSED_HANDLE: it was closed already; MT_STILL_USED, and it stays open.
+template <class Object>
+int32_t shut(Object* object) {
+  const uint64_t made_in = object->session.exchange(0);
+  if (made_in == 0) return MT_CLOSED_HANDLE;
+  if (wait_until_left(object->users)) return 0;
+  object->session.store(made_in);
+  return MT_STILL_USED;
+}
 
 // Records the calling thread's failure with CANN's own message and returns `code`.
 int32_t fail(mt_phase phase, int32_t code, const char* call, uint64_t detail = 0);

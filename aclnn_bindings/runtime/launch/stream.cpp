@@ -1,4 +1,6 @@
 // Owns streams and events, and what travels on them besides operators: copies and fills.
+#include <algorithm>
+
 #include "registry.h"
 
 namespace launch {
@@ -6,7 +8,19 @@ namespace launch {
 int32_t synchronize(Stream* stream) {
   count_sync();
   const int32_t code = acl.aclrtSynchronizeStream(stream->handle);
-  return code ? fail(MT_PHASE_SYNCHRONIZE, code, "aclrtSynchronizeStream") : surface(stream->device);
+  return code ? fail_waiting(stream, code, "aclrtSynchronizeStream") : surface(stream->device);
+}
+
+int32_t fail_waiting(const Stream* stream, int32_t code, const char* call) {
+  std::string message = take_message();
+  const uint32_t end = stream->launched.load();
+  std::string last;
+  for (uint32_t k = 1; k <= std::min(end, Stream::kRecent); ++k) {
+    const char* text = stream->recent[(end - k) % Stream::kRecent].load();
+    if (text) last += (last.empty() ? "" : "; ") + std::string(text);
+  }
+  if (!last.empty()) message += "\nlaunched last on this stream, newest first: " + last;
+  return fail_with(MT_PHASE_SYNCHRONIZE, code, call, message);
 }
 
 // Ex events are unlimited and may be recorded again; the older kinds are what old installs have.
@@ -18,15 +32,10 @@ int32_t create_event(Handle* handle, uint32_t flags) {
 
 namespace {
 
-// 0 when `stream` is usable on this thread.
-int32_t enter_stream(const Inside& entry, const Stream* stream, const char* call) {
-  if (!entry.ready() || !entry.allows(stream->session)) return fail_state(call);
-  return enter(stream->context);
-}
-
-int32_t enter_event(const Inside& entry, const Event* event, const char* call) {
-  if (!entry.ready() || !entry.allows(event->session)) return fail_state(call);
-  return enter(event->context);
+// 0 when the stream or event that is held is open, and its context current on this thread.
+template <class Object>
+int32_t enter_open(const Using<Object>& use, const Object* object, const char* call) {
+  return use ? enter(object->context) : fail_state(call);
 }
 
 int32_t create_stream(Handle* handle, uint32_t priority, uint32_t flags) {
@@ -87,8 +96,11 @@ uint64_t open_stream(Context* context, uint32_t priority, uint32_t flags) {
   Handle handle = nullptr;
   if (create_stream(&handle, priority, flags)) return 0;
   Device* device = context->device;
-  auto stream =
-      std::make_unique<Stream>(Stream{context->session, handle, context, device, nullptr});
+  auto stream = std::make_unique<Stream>();
+  stream->session.store(context->session.load());
+  stream->handle = handle;
+  stream->context = context;
+  stream->device = device;
   stream->pool = device->allocator.add_pool(stream.get());
   ++device->streams;
   registry.streams.push_back(std::move(stream));
@@ -104,7 +116,7 @@ extern "C" {
 uint64_t mt_stream_open(uint64_t context_handle, uint32_t priority, uint32_t flags) {
   Inside entry;
   Context* context = as<Context>(context_handle);
-  if (!entry.ready() || !entry.allows(context->session)) return fail_state("mt_stream_open"), 0;
+  if (!context || !entry.allows(context->session.load())) return fail_state("mt_stream_open"), 0;
   if (enter(context)) return 0;
   std::lock_guard<std::mutex> lock(registry.mutex);
   return open_stream(context, priority, flags);
@@ -114,14 +126,15 @@ int32_t mt_stream_close(uint64_t handle) {
   Inside entry;
   if (!entry.ready()) return 0;
   Stream* stream = as<Stream>(handle);
-  if (stream->session == 0) return 0;
+  if (!stream || !entry.allows(stream->session.load())) return 0;
   if (int32_t code = enter(stream->context)) return code;
   Device* device = stream->device;
   if (stream == device->stream) return fail(MT_PHASE_STATE, MT_STILL_USED, "aclrtDestroyStream");
+  if (const int32_t code = shut(stream))
+    return code == MT_CLOSED_HANDLE ? 0 : fail(MT_PHASE_STATE, code, "aclrtDestroyStream");
   count_sync();
   if (const int32_t code = acl.aclrtSynchronizeStream(stream->handle))
     note_unseen(device, code, "aclrtSynchronizeStream");
-  stream->session = 0;
   device->allocator.merge_pool(stream->pool, device->stream->pool);
   stream->pool = device->stream->pool;
   --device->streams;
@@ -131,13 +144,14 @@ int32_t mt_stream_close(uint64_t handle) {
 int32_t mt_stream_synchronize(uint64_t handle, int32_t timeout_ms) {
   Inside entry;
   Stream* stream = as<Stream>(handle);
-  if (int32_t code = enter_stream(entry, stream, "mt_stream_synchronize")) return code;
+  Using<Stream> use(entry, stream);
+  if (int32_t code = enter_open(use, stream, "mt_stream_synchronize")) return code;
   if (timeout_ms < 0) return synchronize(stream);
   if (!acl.aclrtSynchronizeStreamWithTimeout)
     return fail(MT_PHASE_STATE, MT_MISSING_FUNCTION, "aclrtSynchronizeStreamWithTimeout");
   count_sync();
   const int32_t code = acl.aclrtSynchronizeStreamWithTimeout(stream->handle, timeout_ms);
-  if (code) return fail(MT_PHASE_SYNCHRONIZE, code, "aclrtSynchronizeStreamWithTimeout");
+  if (code) return fail_waiting(stream, code, "aclrtSynchronizeStreamWithTimeout");
   return surface(stream->device);
 }
 
@@ -145,7 +159,8 @@ int32_t mt_stream_synchronize(uint64_t handle, int32_t timeout_ms) {
 int32_t mt_stream_query(uint64_t handle) {
   Inside entry;
   Stream* stream = as<Stream>(handle);
-  if (enter_stream(entry, stream, "mt_stream_query")) return -1;
+  Using<Stream> use(entry, stream);
+  if (enter_open(use, stream, "mt_stream_query")) return -1;
   if (!acl.aclrtStreamQuery)
     return fail(MT_PHASE_STATE, MT_MISSING_FUNCTION, "aclrtStreamQuery"), -1;
   int32_t status = 0;
@@ -153,51 +168,73 @@ int32_t mt_stream_query(uint64_t handle) {
   return status == 0;  // ACL_STREAM_STATUS_COMPLETE
 }
 
-uint64_t mt_stream_handle(uint64_t stream) { return number(as<Stream>(stream)->handle); }
+uint64_t mt_stream_handle(uint64_t handle) {
+  Inside entry;
+  const Stream* stream = as<Stream>(handle);
+  if (!stream || !entry.allows(stream->session.load())) return fail_state("mt_stream_handle"), 0;
+  return number(stream->handle);
+}
 
 uint64_t mt_event_open(uint64_t device_handle, uint32_t flags) {
   Inside entry;
-  if (!entry.ready()) return fail_state("mt_event_open"), 0;
   Device* device = as<Device>(device_handle);
-  if (enter(&device->primary)) return 0;
+  if (enter_device(entry, device, "mt_event_open")) return 0;
   Handle handle = nullptr;
   if (check(create_event(&handle, flags), "aclrtCreateEventExWithFlag")) return 0;
   std::lock_guard<std::mutex> lock(registry.mutex);
-  registry.events.push_back(
-      std::make_unique<Event>(Event{device->session, handle, &device->primary}));
-  return number(registry.events.back().get());
+  Event* event = new Event{};
+  event->session.store(device->session.load());
+  event->handle = handle;
+  event->context = &device->primary;
+  event->place = registry.events.size();
+  registry.events.push_back(event);
+  return number(event);
 }
 
 int32_t mt_event_close(uint64_t handle) {
   Inside entry;
-  if (!entry.ready()) return 0;
   Event* event = as<Event>(handle);
+  if (!event || !entry.allows(event->session.load())) return 0;
   if (int32_t code = enter(event->context)) return code;
+  if (const int32_t code = shut(event))
+    return code == MT_CLOSED_HANDLE ? 0 : fail(MT_PHASE_STATE, code, "aclrtDestroyEvent");
   std::lock_guard<std::mutex> lock(registry.mutex);
   auto& events = registry.events;
-  for (auto& open : events) {
-    if (open.get() != event) continue;
-    const int32_t code = acl.aclrtDestroyEvent(event->handle);
-    std::swap(open, events.back());
-    events.pop_back();
-    return check(code, "aclrtDestroyEvent");
-  }
-  return 0;
+  events[event->place] = events.back();
+  events[event->place]->place = event->place;
+  events.pop_back();
+  return check(acl.aclrtDestroyEvent(event->handle), "aclrtDestroyEvent");
+}
+
+int32_t mt_event_free(uint64_t handle) {
+  const int32_t code = mt_event_close(handle);
+  Event* event = as<Event>(handle);
+  // One that could not be closed stays: the end of the session takes what it holds.
+  if (event && event->session.load() == 0) delete event;
+  return code;
 }
 
 int32_t mt_event_record(uint64_t event_handle, uint64_t stream_handle) {
   Inside entry;
   Stream* stream = as<Stream>(stream_handle);
-  if (int32_t code = enter_stream(entry, stream, "mt_event_record")) return code;
-  return check(acl.aclrtRecordEvent(as<Event>(event_handle)->handle, stream->handle),
+  Event* event = as<Event>(event_handle);
+  Using<Stream> use(entry, stream);
+  Using<Event> use_event(entry, event);
+  if (!use_event) return fail_state("mt_event_record");
+  if (int32_t code = enter_open(use, stream, "mt_event_record")) return code;
+  return check(acl.aclrtRecordEvent(event->handle, stream->handle),
                "aclrtRecordEvent");
 }
 
 int32_t mt_event_wait(uint64_t event_handle, uint64_t stream_handle) {
   Inside entry;
   Stream* stream = as<Stream>(stream_handle);
-  if (int32_t code = enter_stream(entry, stream, "mt_event_wait")) return code;
-  return check(acl.aclrtStreamWaitEvent(stream->handle, as<Event>(event_handle)->handle),
+  Event* event = as<Event>(event_handle);
+  Using<Stream> use(entry, stream);
+  Using<Event> use_event(entry, event);
+  if (!use_event) return fail_state("mt_event_wait");
+  if (int32_t code = enter_open(use, stream, "mt_event_wait")) return code;
+  return check(acl.aclrtStreamWaitEvent(stream->handle, event->handle),
                "aclrtStreamWaitEvent");
 }
 
@@ -205,7 +242,8 @@ int32_t mt_event_wait(uint64_t event_handle, uint64_t stream_handle) {
 int32_t mt_event_query(uint64_t handle) {
   Inside entry;
   Event* event = as<Event>(handle);
-  if (enter_event(entry, event, "mt_event_query")) return -1;
+  Using<Event> use(entry, event);
+  if (enter_open(use, event, "mt_event_query")) return -1;
   int32_t status = 0;
   if (check(acl.aclrtQueryEventStatus(event->handle, &status), "aclrtQueryEventStatus")) return -1;
   return status == 1;  // ACL_EVENT_RECORDED_STATUS_COMPLETE
@@ -214,7 +252,8 @@ int32_t mt_event_query(uint64_t handle) {
 int32_t mt_event_synchronize(uint64_t handle) {
   Inside entry;
   Event* event = as<Event>(handle);
-  if (int32_t code = enter_event(entry, event, "mt_event_synchronize")) return code;
+  Using<Event> use(entry, event);
+  if (int32_t code = enter_open(use, event, "mt_event_synchronize")) return code;
   count_sync();
   const int32_t code = acl.aclrtSynchronizeEvent(event->handle);
   if (code) return fail(MT_PHASE_SYNCHRONIZE, code, "aclrtSynchronizeEvent");
@@ -223,20 +262,28 @@ int32_t mt_event_synchronize(uint64_t handle) {
 
 int32_t mt_event_elapsed(uint64_t start, uint64_t end, float* ms) {
   Inside entry;
-  if (int32_t code = enter_event(entry, as<Event>(start), "mt_event_elapsed")) return code;
+  Using<Event> use(entry, as<Event>(start)), use_end(entry, as<Event>(end));
+  if (!use_end) return fail_state("mt_event_elapsed");
+  if (int32_t code = enter_open(use, as<Event>(start), "mt_event_elapsed")) return code;
   if (!acl.aclrtEventElapsedTime)
     return fail(MT_PHASE_STATE, MT_MISSING_FUNCTION, "aclrtEventElapsedTime");
   return check(acl.aclrtEventElapsedTime(ms, as<Event>(start)->handle, as<Event>(end)->handle),
                "aclrtEventElapsedTime");
 }
 
-uint64_t mt_event_handle(uint64_t event) { return number(as<Event>(event)->handle); }
+uint64_t mt_event_handle(uint64_t handle) {
+  Inside entry;
+  const Event* event = as<Event>(handle);
+  if (!event || !entry.allows(event->session.load())) return fail_state("mt_event_handle"), 0;
+  return number(event->handle);
+}
 
 int32_t mt_copy(uint64_t stream_handle, uint64_t to, uint64_t room, uint64_t from, uint64_t bytes,
                 int32_t kind, int32_t wait) {
   Inside entry;
   Stream* stream = as<Stream>(stream_handle);
-  if (int32_t code = enter_stream(entry, stream, "mt_copy")) return code;
+  Using<Stream> use(entry, stream);
+  if (int32_t code = enter_open(use, stream, "mt_copy")) return code;
   const uint64_t ends[] = {to, from};
   note_use(ends, 2, stream);
   return wait && is_host_copy(kind) ? copy_now(stream, to, room, from, bytes, kind)
@@ -246,7 +293,8 @@ int32_t mt_copy(uint64_t stream_handle, uint64_t to, uint64_t room, uint64_t fro
 int32_t mt_fill(uint64_t stream_handle, uint64_t to, uint64_t room, int32_t value, uint64_t bytes) {
   Inside entry;
   Stream* stream = as<Stream>(stream_handle);
-  if (int32_t code = enter_stream(entry, stream, "mt_fill")) return code;
+  Using<Stream> use(entry, stream);
+  if (int32_t code = enter_open(use, stream, "mt_fill")) return code;
   note_use(&to, 1, stream);
   return check(
       acl.aclrtMemsetAsync(reinterpret_cast<void*>(to), room, value, bytes, stream->handle),

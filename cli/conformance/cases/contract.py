@@ -85,7 +85,7 @@ class Function:
         cann.runtime.current_stream()
         self.phase1 = cann.symbols.require(self.signature.workspace.name)
         self.keeps_executor = False
-        self.filler = Filler(cann, self.signature, str(cann.function("aclrtGetSocName")()))
+        self.filler = Filler(cann, self.signature, cann.soc_name())
         # Functions of acldvppop have codes of their own (acldvpp_base.h).
         family, codes = ("ACLNN", (161001, 161002))
         if name.startswith("acldvpp"):
@@ -141,7 +141,7 @@ def run(case: Case, cann: Any) -> Result:
 
 def _elsewhere(function: Function) -> bool:
     """Whether documents name the operator's products, and this one is not among them."""
-    product = product_of(str(function.cann.function("aclrtGetSocName")()))
+    product = product_of(function.cann.soc_name())
     documented = support(function.name, product)
     return documented is not None and documented.on(product) is False
 

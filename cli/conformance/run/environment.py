@@ -59,10 +59,7 @@ def modes(soc: str) -> dict[str, str]:
 
 
 def _soc(cann: Any) -> str:
-    try:
-        return str(cann.runtime.soc_name())
-    except AttributeError:
-        return str(cann.function("aclrtGetSocName")())
+    return str(cann.soc_name())
 
 
 def _version(package: str) -> str:

@@ -25,25 +25,32 @@ def allocate(geom: Geometry) -> Tensor:
     """An uninitialised tensor; OutOfMemory as the bindings report it."""
     index: Any = geom.device.index  # a tensor's npu always has one
     nbytes = geom.extent * geom.dtype.itemsize
+    # The session first: where another thread restarts the runtime meanwhile, the block is refused
+    # as the old session's, never taken for the new one's.
     stream = runtime.SHARED[index] or runtime.stream_address(index)
+    session = lib.mt_session()
     address = lib.mt_alloc(stream, nbytes or 1)
     if not address:
         fail(index)
-    return wrap(geom, Storage(Block(address, nbytes, lib.mt_session())))
+    return wrap(geom, Storage(Block(address, nbytes, session)))
 
 
 _KINDS = {"to_device": "HOST_TO_DEVICE", "to_host": "DEVICE_TO_HOST", "on": "DEVICE_TO_DEVICE"}
 _DEFAULTS = {"to_device": 1, "to_host": 2, "on": 3}
 
 
-def _copy(index: Any, direction: str, to: int, source: int, nbytes: int, wait: bool) -> None:
+def _copy(index: Any, direction: str, to: Any, source: Any, nbytes: int, wait: bool) -> None:
+    """Copies between tensors and host addresses. The stream is taken before the tensors'
+    addresses: a runtime that another thread restarts meanwhile then refuses the stream."""
     kind = runtime.cann().runtime.constant(f"ACL_MEMCPY_{_KINDS[direction]}", _DEFAULTS[direction])
     stream = runtime.SHARED[index] or runtime.stream_address(index)
-    if lib.mt_copy(stream, to, nbytes, source, nbytes, kind, wait):
+    if lib.mt_copy(stream, _first(to), nbytes, _first(source), nbytes, kind, wait):
         fail(index)
 
 
-def _first(t: Tensor) -> int:
+def _first(t: Tensor | int) -> int:
+    if isinstance(t, int):
+        return t
     return int(t._storage.memory.address) + t._geom.offset * t._geom.dtype.itemsize
 
 
@@ -51,7 +58,7 @@ def from_host(dest: Tensor, array: Any) -> None:
     """Copy a C-contiguous host array of the same dtype to a contiguous tensor; waits."""
     if array.nbytes:
         source = array.__array_interface__["data"][0]
-        _copy(dest._geom.device.index, "to_device", _first(dest), source, array.nbytes, True)
+        _copy(dest._geom.device.index, "to_device", dest, source, array.nbytes, True)
 
 
 def to_host(source: Tensor) -> Any:
@@ -59,7 +66,7 @@ def to_host(source: Tensor) -> Any:
     array = np.empty(source._geom.shape, source._geom.dtype.np)
     if array.nbytes:
         to = array.__array_interface__["data"][0]
-        _copy(source._geom.device.index, "to_host", to, _first(source), array.nbytes, True)
+        _copy(source._geom.device.index, "to_host", to, source, array.nbytes, True)
     return array
 
 
@@ -67,4 +74,4 @@ def on_device(dest: Tensor, source: Tensor) -> None:
     """Copy between contiguous tensors of one device, dtype and size, in stream order."""
     nbytes = dest._geom.numel * dest._geom.dtype.itemsize
     if nbytes:
-        _copy(dest._geom.device.index, "on", _first(dest), _first(source), nbytes, False)
+        _copy(dest._geom.device.index, "on", dest, source, nbytes, False)

@@ -20,7 +20,7 @@ class NpuDeviceProperties:
 def get_device_name(device: Device | str | int | None = None) -> str:
     """The SoC name of the machine's devices, such as Ascend910B2."""
     runtime.device(index_of(device))
-    return str(runtime.cann().functions.aclrtGetSocName())
+    return runtime.cann().soc_name()
 
 
 def get_device_properties(device: Device | str | int | None = None) -> NpuDeviceProperties:

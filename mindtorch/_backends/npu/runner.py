@@ -101,7 +101,7 @@ def _memory(kind: str, i: int) -> str:
 def _launch(memory: Sequence[str], results: int) -> str:
     """Source of the C call and of what it returns; Blocks go to C as they are."""
     stream = "shared[index] or here(index)"
-    failed = "        plan.throw(stream_of(index))\n"
+    failed = "        failed(plan, index)\n"
     tail = "".join(f", {block}" for block in memory)
     lists = any(block.startswith("*") for block in memory) or results > _MOST
     if not lists and results == 0:
@@ -127,6 +127,14 @@ def _results(blocks: Sequence[str]) -> str:
     return text + f"    return {names[0] if len(names) == 1 else '(' + ', '.join(names) + ')'}\n"
 
 
+def _failed(plan: Any, index: int) -> None:
+    """Raise what a launch failed with. A plan that another thread's restart of the runtime left
+    behind is forgotten, so that the next call makes its own."""
+    if not plan.valid:
+        runtime.forget()
+    plan.throw(runtime.current_stream(index))
+
+
 def maker(source: str) -> Callable[..., Any]:
     """The function `make` of a source text, compiled once."""
     build = _makers.get(source)
@@ -134,8 +142,8 @@ def maker(source: str) -> Callable[..., Any]:
         scope: dict[str, Any] = {
             "Block": Block, "Storage": Storage, "Tensor": Tensor, "new": object.__new__,
             "shared": runtime.SHARED, "here": runtime.stream_address,
-            "stream_of": runtime.current_stream, "launch": launch, "launch_into": launch_into,
-            "launch_many": launch_many,
+            "stream_of": runtime.current_stream, "failed": _failed, "launch": launch,
+            "launch_into": launch_into, "launch_many": launch_many,
         }  # fmt: skip
         build = _makers[source] = compiled(source, f"npu runner {len(_makers)}", scope)
     return build

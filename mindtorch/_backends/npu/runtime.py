@@ -10,6 +10,7 @@ import aclnn_bindings
 from aclnn_bindings import BindingError, product_of
 
 from ..._tensor.dtype import dtype as Dtype
+from ..._tensor.locks import Lock
 from ..registry import registry
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 MAX_DEVICES = 64
 
-_lock = threading.Lock()
+_lock = Lock()
 _cann: Cann | None = None
 _reason = ""
 _threads_off_default: set[int] = set()
@@ -34,12 +35,13 @@ def cann() -> Cann:
         with _lock:
             if _cann is None:
                 opened = aclnn_bindings.open()
-                opened.runtime.on_close(_forget_streams)
+                opened.runtime.on_close(forget)
                 _cann = opened
     return _cann
 
 
-def _forget_streams() -> None:
+def forget() -> None:
+    """Look streams and plans up again: those of the present session may be over."""
     SHARED[:] = [0] * MAX_DEVICES
     registry.on_change()
 
@@ -52,7 +54,7 @@ def use(opened: Cann | None) -> None:
     global _cann
     if _cann is not None and _cann is not opened and _cann.runtime.started:
         raise RuntimeError("npu: the runtime of the present install is running; close it first")
-    _forget_streams()
+    forget()
     _cann = opened
 
 
@@ -131,7 +133,7 @@ KEEP_DTYPE, ALLOW_LOWER = 0, 1
 def product() -> str | None:
     """The product code of this machine's SoC, as operator documents use it."""
     device()
-    return product_of(str(cann().functions.aclrtGetSocName()))
+    return product_of(cann().soc_name())
 
 
 def cube_math_type() -> int:

@@ -255,3 +255,32 @@ def test_same_header_in_two_folders_counts_once_and_another_of_its_name_is_kept(
     found = load([one, two, three, one])
     assert set(found.functions) == {"f", "g"}
     assert list(found.sources) == ["a.h", str(three / "a.h")]
+
+
+def test_pruning_removes_only_the_cache_s_own_files(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    foreign = [folder / f"thesis-{i}.tex" for i in range(100)]
+    for path in foreign:
+        path.write_text("mine")
+    (folder / "kept").mkdir()
+    (folder / ("0" * 32 + ".rows")).symlink_to(foreign[0])
+    own = [folder / f"{i:032x}.rows" for i in range(1, 90)]
+    for path in own:
+        path.write_bytes(b"")
+    cache._Cache(str(folder)).prune()
+    assert all(path.read_text() == "mine" for path in foreign)
+    assert sum(path.exists() for path in own) == 2 * cache._KEPT
+
+
+def test_a_cache_folder_that_is_a_link_is_neither_written_nor_read(tmp_path: Path) -> None:
+    target = tmp_path / "elsewhere"
+    target.mkdir()
+    link = tmp_path / "headers"
+    link.symlink_to(target)
+    held = cache._Cache(str(link))
+    held.write("0" * 32 + ".rows", cache._sealed("text"))
+    assert list(target.iterdir()) == []
+    real = cache._Cache(str(target))
+    (tmp_path / "planted").write_bytes(cache._sealed("text"))
+    (target / "a.rows").symlink_to(tmp_path / "planted")
+    assert real.text("a.rows") is None
