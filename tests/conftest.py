@@ -5,6 +5,8 @@ import os
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -27,3 +29,11 @@ _map_cli()
 
 # The simulator reports every misuse of the API, and fails the call, in every test that uses it.
 os.environ.setdefault("ACLSIM_STRICT", "error")
+
+
+def pytest_collection_modifyitems(config, items):
+    """What is marked slow runs only when asked for, with `-m slow`."""
+    if not config.option.markexpr:
+        for item in items:
+            if item.get_closest_marker("slow"):
+                item.add_marker(pytest.mark.skip(reason="slow: run with -m slow"))

@@ -7,35 +7,30 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
-from ..install.machine import Misfit, device_nodes, misfit
+from ..install.describe import RUNTIME, Install, Library, arch, library_dirs
+from ..install.library import catalog_version
+from ..install.machine import MANAGERS, Misfit, device_nodes, misfit
+from ..install.places import closed, exists
+from ..install.products import kernels_of, product_of
 from ..install.search import ENVIRONMENT
+from ..install.versions import KERNELS
+from ..interface import catalog
 from ..runtime.remedies import remedy_for
 from .census import Status
-from .child import StepResult
-from .loader_words import complaint
+from .child import EARLY, StepResult
+from .loader_words import MAY_READ, complaint
 from .probe import Report
-
-Severity = Literal["error", "warning", "note"]
-
-
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """One thing that is wrong or worth knowing: what was seen, and what to do about it."""
-
-    severity: Severity
-    what: str
-    fix: str = ""
-    evidence: str = ""
+from .surroundings import VISIBLE, Severity, surroundings
+from .surroundings import Cause as Cause
 
 
 def causes(report: Report, environ: Mapping[str, str]) -> tuple[Cause, ...]:
     """Every cause, errors first, in the order in which to deal with them."""
-    likely = [*_of_search(report), *_of_environment(report, environ)]
+    likely = [*_of_search(report), *surroundings(report, environ)]
     if report.install is not None:
         for rule in _RULES:
             likely += rule(report, environ)
@@ -62,38 +57,12 @@ _INSTALL_CANN: Final = (
 )
 
 
-def _of_environment(report: Report, environ: Mapping[str, str]) -> Iterator[Cause]:
-    home, toolkit = environ.get("ASCEND_HOME_PATH"), environ.get("ASCEND_TOOLKIT_HOME")
-    if home and toolkit and os.path.realpath(home) != os.path.realpath(toolkit):
-        yield Cause(
-            "warning",
-            "ASCEND_HOME_PATH and ASCEND_TOOLKIT_HOME name two installs",
-            "source one set_env.sh in a fresh shell",
-            f"{home} and {toolkit}",
-        )
-    folders = environ.get("LD_LIBRARY_PATH", "").split(":")
-    stubs = next((i for i, f in enumerate(folders) if "devlib" in Path(f).parts), None)
-    real = next((i for i, f in enumerate(folders) if Path(f).name == "lib64"), None)
-    if stubs is not None and (real is None or stubs < real):
-        yield Cause(
-            "warning",
-            "LD_LIBRARY_PATH reaches the stub libraries first",
-            "put lib64 before devlib: stubs answer every call with 100039",
-            folders[stubs],
-        )
-    if report.install is None:
-        return
-    via, root = report.install.found_via, report.install.root
-    if via.endswith("set_env.sh") or via == "default root":
-        near = (root / "set_env.sh", root.parent / "set_env.sh")
-        script = via if via.endswith(".sh") else next((p for p in near if p.exists()), near[0])
-        yield Cause("note", "CANN is installed but not set up in this shell", f"source {script}")
-
-
 def _contents(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
     install = report.install
     assert install is not None
-    if not install.libraries:
+    if not install.libraries and (refuser := _closed(install)):
+        yield Cause("error", f"this user may not read {refuser}", MAY_READ, str(install.root))
+    elif not install.libraries:
         yield Cause(
             "error",
             "headers only: there are no libraries, so nothing can run",
@@ -118,6 +87,12 @@ def _contents(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
 def _layout(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
     install = report.install
     assert install is not None
+    if install.libraries and not any(lib.name in RUNTIME for lib in install.libraries):
+        yield Cause(
+            "error",
+            "no runtime library (libascendcl.so) in this install",
+            "install the toolkit's runtime package",
+        )
     if install.libraries and install.layout == "none":
         yield Cause(
             "error",
@@ -136,8 +111,9 @@ def _tables(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
     wrong: dict[Misfit, list[str]] = {}
     for library, table in report.files:
         if table.problem:
-            fix = "copy or install the file again, and compare its size with the source's"
-            yield Cause("error", f"{library.name} {table.problem}", fix, str(library.path))
+            what = f"{library.name} {table.problem}"
+            fix = MAY_READ if _REFUSED in table.problem else _INSTALL_AGAIN
+            yield Cause(_severity(report, library), what, fix, str(library.path))
         elif reason := misfit(table):
             wrong.setdefault(reason, []).append(library.name)
     for reason, names in wrong.items():
@@ -146,36 +122,67 @@ def _tables(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
 
 def _loading(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
     assert report.install is not None
+    severities = {str(lib.path): _severity(report, lib) for lib, _ in report.files}
     damaged = {str(lib.path) for lib, table in report.files if table.fatal or misfit(table)}
-    grouped: dict[tuple[str, str], list[str]] = {}
+    grouped: dict[tuple[Severity, str, str], list[str]] = {}
     off_path: list[str] = []
     for step in report.loads:
         name = Path(step.name).name
         if step.state == "ok":
             if step.facts.get("preloaded"):
                 off_path += step.facts["preloaded"]
-        elif step.name in damaged:
+        elif step.name in damaged or step.state == "not run":
             continue
         elif step.state in ("crashed", "timed out"):
-            yield Cause("error", f"loading {name} {step.state}", _LOAD_ALONE, step.detail)
+            severity = severities.get(step.name, "error")
+            yield Cause(severity, f"loading {name} {step.state}", _LOAD_ALONE, step.detail)
+        elif step.detail.startswith(EARLY):
+            severity = severities.get(step.name, "error")
+            yield Cause(severity, f"loading {name} ended the process", _LOAD_ALONE, step.detail)
         else:
-            key = complaint(step.detail, report.install)
+            key = severities.get(step.name, "error"), *complaint(step.detail, report.install)
             grouped.setdefault(key, []).append(f"{name}: {step.detail}")
-    for (what, fix), lines in grouped.items():
-        yield Cause("error", what, fix, lines[0])
-    if off_path:
-        where = report.install.root / "lib64"
+    for (severity, what, fix), lines in grouped.items():
+        yield Cause(severity, what, fix, lines[0])
+    yield from _off_path(report.install, off_path)
+
+
+def _off_path(install: Install, names: Sequence[str]) -> Iterator[Cause]:
+    """One cause for each folder that holds libraries which the loader did not reach by itself."""
+    folders: dict[Path, list[str]] = {}
+    for name in sorted(set(names)):
+        path = install.dependency(name)
+        folders.setdefault(path.parent if path else install.root / "lib64", []).append(name)
+    for folder, inside in folders.items():
+        own = folder in library_dirs(install.root)
+        source = "source set_env.sh, or " if own else "the driver's setup does it: "
         yield Cause(
             "warning",
-            f"{_several(sorted(set(off_path)))} not on the loader's path",
-            f"source set_env.sh, or add {where} to LD_LIBRARY_PATH",
+            f"{_several(inside)} not on the loader's path",
+            f"{source}add {folder} to LD_LIBRARY_PATH",
         )
+
+
+def _severity(report: Report, library: Library) -> Severity:
+    """What trouble with a library is: operators need none of those for tools and media."""
+    assert report.install is not None
+    return "error" if report.install.is_searched(library) else "warning"
+
+
+def _closed(install: Install) -> Path | None:
+    """The folder of libraries that this user may not read, or None."""
+    places = (install.root / "lib64", install.root / f"{arch()}-linux" / "lib64")
+    return next((refuser for place in places if (refuser := closed(place))), None)
+
+
+_REFUSED: Final = "Permission denied"
+_INSTALL_AGAIN: Final = "copy or install the file again, and compare its size with the source's"
 
 
 _LOAD_ALONE: Final = "run `ldd` on it; an initializer of this library or of one it needs fails"
 
 
-def _running(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
+def _running(report: Report, environ: Mapping[str, str]) -> Iterator[Cause]:
     for step in report.smoke:
         if step.state in ("ok", "not run"):
             continue
@@ -184,7 +191,9 @@ def _running(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
         if "exported by none" not in step.detail:
             names = re.findall(r"\((ACL\w+)\)", step.detail)
             fix = next((r for r in map(remedy_for, names) if r), _RUN_FIXES.get(step.name, ""))
-        yield Cause("error", f"smoke test: {step.name} {verb}", _with_devices(step, fix), seen)
+        yield Cause(
+            "error", f"smoke test: {step.name} {verb}", _with_devices(step, fix, environ), seen
+        )
 
 
 _RUN_FIXES: Final = {
@@ -193,14 +202,21 @@ _RUN_FIXES: Final = {
 }
 
 
-def _with_devices(step: StepResult, fix: str) -> str:
-    if step.name not in ("init", "device") or " returned " not in step.detail:
+def _with_devices(step: StepResult, fix: str, environ: Mapping[str, str]) -> str:
+    """`fix`, and what this system shows of devices where that may be the cause."""
+    asked = " returned " in step.detail or "found no device" in step.detail
+    if step.name not in ("init", "device") or not asked:
         return fix
+    seen = [f"{name} is {environ[name]!r}" for name in VISIBLE if name in environ]
     nodes = device_nodes()
+    locked = [str(node) for node in nodes if not os.access(node, os.R_OK | os.W_OK)]
     if not nodes:
-        return f"{fix}; there is no /dev/davinci*: start the container with --device /dev/davinci0"
-    closed = [str(n) for n in nodes if not os.access(n, os.R_OK | os.W_OK)]
-    return f"{fix}; {closed[0]} cannot be opened by this user" if closed else fix
+        seen.append("there is no /dev/davinci*: start the container with --device /dev/davinci0")
+    elif locked:
+        seen.append(f"{locked[0]} cannot be opened: {MAY_READ}")
+    else:
+        seen += [f"there is no {path}" for path in MANAGERS if not exists(path)]
+    return "; ".join(filter(None, [fix, *seen]))
 
 
 def _wanted(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
@@ -213,9 +229,23 @@ def _wanted(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
     yield Cause(
         "error" if len(lacking) == len(needed) else "warning",
         f"{len(lacking)} of {len(needed)} operators wanted cannot be called: {_several(lacking)}",
-        "a newer toolkit may have them",
+        _fix_of_lacking(report, lacking),
         f"{lacking[0]}: {reason}",
     )
+
+
+def _fix_of_lacking(report: Report, lacking: Sequence[str]) -> str:
+    """A newer toolkit helps with operators that this one does not declare and a later one does."""
+    assert report.install is not None
+    declared = report.declared.ops if report.declared else {}
+    unknown = [op for op in lacking if op not in declared]
+    newest = catalog.versions()[-1]
+    if catalog_version(report.install) == newest or len(unknown) < len(lacking):
+        return "see the reason: this toolkit declares them, so a newer one is not the remedy"
+    later = catalog.load(newest).ops
+    if all(op in later for op in unknown):
+        return f"a newer toolkit has them: they are in the catalog {newest}"
+    return "they are in no toolkit that is known here"
 
 
 def _unexported(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
@@ -266,11 +296,27 @@ def _packages(report: Report, environ: Mapping[str, str]) -> Iterator[Cause]:
         yield Cause(
             "warning",
             "ASCEND_OPP_PATH is not set, so operators cannot find their kernels",
-            "source the toolkit's set_env.sh",
+            "source the toolkit's set_env.sh; these bindings set it for their own process",
         )
 
 
-def _several(names: list[str]) -> str:
+def _kernels(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
+    """Kernel binaries, where there are some, are for the device that is there."""
+    assert report.install is not None
+    installed, soc = report.install.versions.kernels, report.fact("soc") or ""
+    product = product_of(soc)
+    known = {name: kernels_of(name) for name in installed}
+    if product is None or not known or None in known.values() or product in known.values():
+        return
+    yield Cause(
+        "error",
+        f"kernel binaries are for {', '.join(installed)}, this device is an {soc}",
+        f"install Ascend-cann-kernels for {soc}",
+        str(report.install.root / KERNELS),
+    )
+
+
+def _several(names: Sequence[str]) -> str:
     return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
@@ -285,4 +331,5 @@ _RULES: Final[tuple[_Rule, ...]] = (
     _unexported,
     _drift,
     _packages,
+    _kernels,
 )

@@ -1,7 +1,9 @@
 """Runs one of this package's programs in a child process and reports its steps; trusts none.
 
-A program prints one JSON object a line: `{"start": step}` before each step and `{"done": step, …}`
-after it. A crash or hang is therefore the state of the step that had started and not ended.
+A program writes one JSON object a line: `{"start": step}` before each step and `{"done": step, …}`
+after it. A crash or hang is therefore the state of the step that had started and not ended. The
+lines go to a file of their own, so that nothing a library prints comes between them, and the
+program ends without running exit handlers and destructors, which are not what it is asked about.
 """
 
 from __future__ import annotations
@@ -16,10 +18,16 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import IO, Any, Literal
+from typing import IO, Any, Final, Literal
 
 State = Literal["ok", "failed", "crashed", "timed out", "not run"]
+EARLY: Final = "the process ended early"
 _TAIL = 600
+# The variable by which a child knows the file that its lines go to.
+_LINES = "MINDTORCH_CHILD_LINES"
+# Until its first line a child only starts Python, which a busy machine makes slow, in seconds.
+_START = 30.0
+_PAUSE = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,43 +44,54 @@ class StepResult:
 def run(
     program: str, request: Mapping[str, Any], timeout: float, environ: Mapping[str, str]
 ) -> tuple[StepResult, ...]:
-    """The steps of `python -m aclnn_bindings.<program>`, given `request` as JSON on its input."""
+    """The steps of `python -m aclnn_bindings.<program>`, given `request` as JSON on its input.
+
+    A step may last `timeout` seconds.
+    """
     path = os.pathsep.join(place or os.getcwd() for place in sys.path)
     env = {**environ, "PYTHONPATH": path, "PYTHONUTF8": "1"}
-    command = [sys.executable, "-P", "-X", "faulthandler", "-m", f"{__package__}.{program}"]
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+    command = [sys.executable, "-X", "faulthandler", "-m", f"{__package__}.{program}"]
+    if sys.version_info >= (3, 11):
+        command.insert(1, "-P")
+    files = tempfile.TemporaryFile
+    with files() as given, files() as lines, files() as out, files() as err:
+        given.write(json.dumps(request).encode())
+        given.seek(0)
+        env[_LINES] = str(lines.fileno())
         process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=out, stderr=err, env=env, start_new_session=True
-        )
-        late = _feed(process, json.dumps(request).encode(), timeout)
-        steps = list(_read(out))
+            command, stdin=given, stdout=out, stderr=err, env=env, start_new_session=True,
+            pass_fds=(lines.fileno(),),
+        )  # fmt: skip
+        late = _wait(process, lines, timeout)
+        steps = list(_read(lines))
         ending = _ending(process.returncode, late, timeout, err)
     return tuple(_results(steps, *ending))
 
 
-def _feed(process: subprocess.Popen[bytes], request: bytes, timeout: float) -> bool:
-    """Give the child its input and wait; True when it had to be killed."""
-    try:
-        process.communicate(request, timeout=timeout)
-        return False
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-        return True
-    except BrokenPipeError:
-        process.wait()
-        return False
+def _wait(process: subprocess.Popen[bytes], lines: IO[bytes], timeout: float) -> bool:
+    """Wait for the child, at most `timeout` seconds without a line; True if it was killed."""
+    size, end = 0, time.monotonic() + timeout + _START
+    while time.monotonic() < end:
+        try:
+            process.wait(_PAUSE)
+            return False
+        except subprocess.TimeoutExpired:
+            now = os.fstat(lines.fileno()).st_size
+            if now != size:
+                size, end = now, time.monotonic() + timeout
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    return True
 
 
-def _read(out: IO[bytes]) -> Iterator[dict[str, Any]]:
-    """The child's own lines; whatever a library printed between them is dropped."""
-    out.seek(0)
-    for line in out.read().decode("utf-8", "replace").splitlines():
-        if line.startswith(('{"start":', '{"done":')):
-            try:
-                yield json.loads(line)
-            except ValueError:
-                continue
+def _read(lines: IO[bytes]) -> Iterator[dict[str, Any]]:
+    """The child's lines; one that a crash cut short is dropped."""
+    lines.seek(0)
+    for line in lines.read().decode("utf-8", "replace").splitlines():
+        try:
+            yield json.loads(line)
+        except ValueError:
+            continue
 
 
 def _ending(code: int, late: bool, timeout: float, err: IO[bytes]) -> tuple[State, str]:
@@ -84,7 +103,7 @@ def _ending(code: int, late: bool, timeout: float, err: IO[bytes]) -> tuple[Stat
         return "crashed", f"the process died of {signal.Signals(-code).name}"
     if code:
         last = said.splitlines()[-1] if said else f"exit status {code}"
-        return "failed", f"the process ended early: {last}"
+        return "failed", f"{EARLY}: {last}"
     return "ok", ""
 
 
@@ -105,10 +124,10 @@ def _results(steps: list[dict[str, Any]], state: State, detail: str) -> Iterator
 
 
 class Steps:
-    """The child's side: times each step and prints its lines, on a private copy of stdout."""
+    """The child's side: times each step and writes its lines where the parent reads them."""
 
     def __init__(self) -> None:
-        self._out = os.fdopen(os.dup(1), "w", buffering=1, encoding="utf-8")
+        self._out = os.fdopen(int(os.environ.pop(_LINES)), "w", buffering=1, encoding="utf-8")
 
     @contextmanager
     def step(self, name: str, facts: dict[str, Any] | None = None) -> Iterator[None]:
@@ -136,9 +155,11 @@ def request() -> Any:
 
 
 def main(body: Callable[[Steps, Any], None]) -> None:
-    """Run a child program; a failed step ends it, with status 0 because the step says so."""
+    """Run a child program and end the process; a failed step ends it with status 0, because the
+    step says so."""
     steps = Steps()
     try:
         body(steps, request())
     except Exception as error:
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
+    os._exit(0)

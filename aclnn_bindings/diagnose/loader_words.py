@@ -16,11 +16,27 @@ from ..install.machine import in_container
 DRIVER: Final = "/usr/local/Ascend/driver"
 _MISSING: Final = re.compile(r"^(\S+): cannot open shared object file")
 _GLIBC: Final = re.compile(r"version `((?:GLIBC|GLIBCXX|CXXABI)_[\d.]+)' not found")
+_REFUSED: Final = re.compile(r"^(\S+): .*Permission denied")
+_STATIC_TLS: Final = re.compile(r"^(\S+): cannot allocate memory in static TLS block")
+# Users of NPUs are members of one group (installation documents: user and file permissions).
+MAY_READ: Final = (
+    "join the group that may (`usermod -aG HwHiAiUser $USER`, then log in again), or have the "
+    "administrator install for all users (--install-for-all)"
+)
 _SYMBOL: Final = re.compile(r"undefined symbol: (\w+)")
 
 
 def complaint(text: str, install: Install) -> tuple[str, str]:
     """What the loader's words mean, and the fix."""
+    if match := _STATIC_TLS.search(text):
+        fix = (
+            f"load it when the process starts: LD_PRELOAD={match.group(1)}, or import these "
+            "bindings before other libraries, or set GLIBC_TUNABLES="
+            "glibc.rtld.optional_static_tls=4096"
+        )
+        return f"no room is left for the thread-local data of {match.group(1)}", fix
+    if match := _REFUSED.search(text):
+        return f"this user may not read {match.group(1)}", MAY_READ
     if match := _MISSING.search(text):
         return _missing(Path(match.group(1)).name, install)
     if match := _GLIBC.search(text):

@@ -29,8 +29,9 @@ from ..interface.signature import Declarations
 from ..runtime.status import StatusCodes
 from . import census, child, smoke
 
-LOAD_TIMEOUT = 120.0
-SMOKE_TIMEOUT = 180.0
+# Seconds for one step: a library or a call.
+LOAD_TIMEOUT = 15.0
+SMOKE_TIMEOUT = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +159,8 @@ def _run(report: Report, environ: Mapping[str, str]) -> Report:
 def _load(
     paths: list[str], preload: dict[str, str], timeout: float, environ: Mapping[str, str]
 ) -> tuple[child.StepResult, ...]:
-    """One step per library; after one that kills its child, the rest get a new child."""
+    """One step per library; after one that kills its child or hangs there, the rest get a new
+    child, but for those that need it: they would end the same way."""
     done: list[child.StepResult] = []
     while paths:
         steps = child.run("loading", {"libraries": paths, "preload": preload}, timeout, environ)
@@ -167,8 +169,22 @@ def _load(
         rest = [path for path in paths if path not in tried]
         if len(rest) == len(paths):
             break
-        paths = rest
+        last = steps[-1]
+        lost = _needing(last.name, rest) if last.state in ("crashed", "timed out") else []
+        why = f"it needs {Path(last.name).name}, whose loading {last.state}"
+        done += [child.StepResult(path, "not run", 0.0, why) for path in lost]
+        paths = [path for path in rest if path not in lost]
     return tuple(done)
+
+
+def _needing(killer: str, paths: Sequence[str]) -> list[str]:
+    """Those of `paths`, in load order, that need the library `killer`, others of them between."""
+    names, needing = {Path(killer).name}, []
+    for path in paths:
+        if names & set(elf.read(Path(path)).needed):
+            names.add(Path(path).name)
+            needing.append(path)
+    return needing
 
 
 def _without_unloadable(

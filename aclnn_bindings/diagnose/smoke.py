@@ -129,8 +129,12 @@ def _device(api: Api, cleanup: ExitStack, facts: dict[str, Any]) -> None:
         raise CallFailed("aclrtGetSocName returned NULL")
     facts["soc"] = name.decode("utf-8", "replace")
     free, total = ctypes.c_size_t(), ctypes.c_size_t()
-    api.call("aclrtGetMemInfo", api["ACL_HBM_MEM"], ctypes.byref(free), ctypes.byref(total))
-    facts["memory_free"], facts["memory_total"] = free.value, total.value
+    try:
+        api.call("aclrtGetMemInfo", api["ACL_HBM_MEM"], ctypes.byref(free), ctypes.byref(total))
+    except CallFailed as error:  # nothing that follows needs the answer
+        facts["memory_refused"] = str(error)
+    else:
+        facts["memory_free"], facts["memory_total"] = free.value, total.value
 
 
 def _event(api: Api, stream: ctypes.c_void_p) -> None:

@@ -28,6 +28,7 @@ OP_API: Final = "opp/built-in/op_impl/ai_core/tbe/op_api"
 SPLIT: Final = ("math", "nn", "cv", "transformer", "oam", "legacy", "ras")
 LEGACY: Final = ("ops_infer", "ops_train", "math", "sparse", "fft", "rand")
 CORE: Final = ("libnnopbase.so", "libascendcl.so", "libacl_rt.so")
+RUNTIME: Final = ("libascendcl.so", "libacl_rt.so")
 _OTHERS: Final = (
     "libacl_*.so",
     "libmsprofiler.so",

@@ -7,6 +7,7 @@ as far as its tables go. Sources: System V gABI chapters 4 and 5, GNU symbol ver
 from __future__ import annotations
 
 import mmap
+import os
 import struct
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -53,12 +54,18 @@ def read(path: Path) -> Elf:
         with path.open("rb") as file:
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except OSError as error:
-        missing = "is a broken link" if path.is_symlink() else f"cannot be read: {error.strerror}"
+        missing = _unreadable(path, error)
         return Elf(path, problem=missing, fatal=True)
     except ValueError:
         return Elf(path, problem="is an empty file", fatal=True)
     with data:
         return _read(path, data)
+
+
+def _unreadable(path: Path, error: OSError) -> str:
+    if path.is_symlink() and isinstance(error, FileNotFoundError):
+        return f"is a broken link to {os.readlink(path)}"
+    return f"cannot be read: {error.strerror}"
 
 
 def _read(path: Path, data: mmap.mmap) -> Elf:

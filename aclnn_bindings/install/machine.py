@@ -12,6 +12,8 @@ from .describe import arch
 from .elf import Elf
 from .places import exists, listed
 
+# Nodes that every process opens beside its device's own (container section of the CANN documents).
+MANAGERS: Final = tuple(Path("/dev", name) for name in ("davinci_manager", "devmm_svm", "hisi_hdc"))
 _GLIBC: Final = re.compile(r"GLIBC_(\d+)\.(\d+)")
 
 

@@ -16,11 +16,16 @@ _DATA: Final = Path(__file__).parents[1] / "catalogs"
 _SOCS: Final = (
     (re.compile(r"Ascend910B\d"), "910b"),
     (re.compile(r"Ascend910_?(93|C)"), "A3"),
-    (re.compile(r"Ascend950"), "950"),
+    (re.compile(r"Ascend(950|910_95)"), "950"),
     (re.compile(r"Ascend910"), "910"),
     (re.compile(r"Ascend310P"), "310p"),
     (re.compile(r"Ascend310B"), "310b"),
 )
+# Folder of kernel binaries → product code (file lists of the kernels packages).
+_KERNELS: Final[Mapping[str, str]] = {
+    "ascend910": "910", "ascend910b": "910b", "ascend910_93": "A3", "ascend950": "950",
+    "ascend910_95": "950", "ascend310p": "310p", "ascend310b": "310b",
+}  # fmt: skip
 PRODUCTS: Final = ("950", "A3", "910b", "310b", "310p", "910")
 
 
@@ -40,6 +45,11 @@ class Support:
 def product_of(soc: str) -> str | None:
     """The product code of a SoC name such as `Ascend910B3`, or None."""
     return next((code for pattern, code in _SOCS if pattern.match(soc)), None)
+
+
+def kernels_of(folder: str) -> str | None:
+    """The product code that a folder of kernel binaries such as `ascend910b` is for, or None."""
+    return _KERNELS.get(folder)
 
 
 def support(op: str, product: str | None = None) -> Support | None:

@@ -25,6 +25,7 @@ _RECORD: Final = Path("/etc/Ascend/ascend_cann_install.info")
 _BELOW: Final = ("ascend-toolkit/latest", "cann", "latest", "nnae/latest", "nnrt/latest")
 _VERSIONED: Final = ("cann-*", "ascend-toolkit/[0-9]*", "nnae/[0-9]*", "nnrt/[0-9]*", "[0-9]*")
 _SET_ENV: Final = ("ascend-toolkit", "cann", "cann-*", "nnae", "nnrt")
+_PARTS: Final = frozenset({"include", "lib64", "opp", "devlib"})
 _HOME_LINE: Final = re.compile(
     r"^\s*(?:export\s+)?(ASCEND_HOME_PATH|ASCEND_TOOLKIT_HOME)=[\"']?([^\s\"'#]+)", re.MULTILINE
 )
@@ -93,7 +94,7 @@ def _enter(
     via: str, path: Path, environ: Mapping[str, str], seen: dict[Path, str], headers: Path | None
 ) -> Step:
     """The install at `path`, or in the usual places below it."""
-    for root in (_root_of_libraries(path), *(path / below for below in _BELOW)):
+    for root in dict.fromkeys((_root_of(path), *(path / below for below in _BELOW))):
         described = describe(root, via, environ, headers) if is_dir(root) else None
         if described is None:
             continue
@@ -153,6 +154,14 @@ def _release(path: Path) -> list[tuple[int, str]]:
     parts = re.findall(r"\d+|[A-Za-z]+", path.name.removeprefix("cann-"))
     ranked = [(int(p), "") if p.isdigit() else (-1, p) for p in parts]
     return [*ranked, (0, "")]
+
+
+def _root_of(path: Path) -> Path:
+    """The install that `path` names, by its root or by a folder in it that people give instead."""
+    inside = path.name in _PARTS and any(
+        is_dir(path.parent / part) for part in _PARTS - {path.name}
+    )
+    return path.parent if inside else _root_of_libraries(path)
 
 
 def _root_of_libraries(folder: Path) -> Path:

@@ -19,6 +19,7 @@ from .places import text as _text
 
 _VERSION: Final = re.compile(r"\d+\.\d+[0-9A-Za-z.\-+]*")
 _INSTALL_RECORD: Final = Path("/etc/ascend_install.info")
+KERNELS: Final = "opp/built-in/op_impl/ai_core/tbe/kernel"
 _USUAL: Final = Path("/usr/local/Ascend")
 
 
@@ -93,7 +94,7 @@ def _opp(root: Path) -> str | None:
 
 def _kernels(root: Path) -> list[str]:
     """SoCs for which built-in kernel binaries are installed, such as `ascend910b`."""
-    folder = root / "opp/built-in/op_impl/ai_core/tbe/kernel"
+    folder = root / KERNELS
     return [path.name for path in listed(folder, "ascend*") if is_dir(path)]
 
 

@@ -7,7 +7,7 @@ A file of known findings is TOML: `[[allow]]` tables of globs `finding`, `call`,
 from __future__ import annotations
 
 import fnmatch
-import tomllib
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,6 +19,11 @@ import click
 from aclnn_bindings.install.simulated import Finding
 
 from .. import render
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 _FIELDS: Final = ("finding", "call", "object", "created")
 

@@ -109,5 +109,5 @@ def test_another_machine_is_named(library: Path) -> None:
 
 def test_a_link_to_nothing_and_a_missing_file_are_problems(tmp_path: Path) -> None:
     (tmp_path / "liblink.so").symlink_to(tmp_path / "gone")
-    assert elf.read(tmp_path / "liblink.so").problem == "is a broken link"
+    assert elf.read(tmp_path / "liblink.so").problem == f"is a broken link to {tmp_path}/gone"
     assert "No such file" in elf.read(tmp_path / "never").problem

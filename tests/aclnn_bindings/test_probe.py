@@ -242,7 +242,9 @@ def test_an_undefined_symbol_means_mixed_versions(root: Path) -> None:
     source = "extern int only_in_newer; int *where = &only_in_newer;"
     fake_cann.compile_library(root / "lib64/libacl_cblas.so", source)
     _, found = ask(root)
-    assert errors(found) == ["symbol only_in_newer is in no loaded library"]
+    assert errors(found) == []
+    what = "symbol only_in_newer is in no loaded library"
+    assert [(c.severity, c.what) for c in found if "only_in" in c.what] == [("warning", what)]
 
 
 def test_a_crash_in_the_device_is_a_row(tmp_path: Path) -> None:
@@ -267,7 +269,7 @@ def test_a_library_that_kills_its_loader_does_not_hide_the_others(root: Path) ->
     ends = {Path(step.name).name: step.state for step in report.loads}
     assert ends["libacl_cblas.so"] == "crashed"
     assert sorted(ends.values()) == ["crashed", "ok", "ok", "ok"]
-    assert errors(found)[0] == "loading libacl_cblas.so crashed"
+    assert "loading libacl_cblas.so crashed" in [c.what for c in found if c.severity == "warning"]
     assert states(report)["add"] == "ok"
 
 

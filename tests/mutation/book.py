@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
+
+import tomllib
 
 from . import tree
 from .hunt import Verdict

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+
+import tomllib
 
 from .hunt import Verdict
 from .sites import KINDS

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from typing import Final
 
 from .markers import Markers
+from .patterns import re
 from .raw import Unit
 from .source import Source
 from .statement import Place, Statements

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Container, Mapping
 from typing import Final
 
+from .patterns import re
 from .raw import Macro, RawParam
 from .tokenizer import tokenize
 from .words import ATTRIBUTES, BUILTIN, MARKERS

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from .patterns import re
 from .preprocessor import Preprocessor
 from .raw import Macro, Unit
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
 
@@ -11,6 +10,7 @@ from .expansion import expand
 from .expression import evaluate
 from .includes import Includes
 from .numbers import NotConstant, Value
+from .patterns import re
 from .raw import Macro, RawEnum, Unit
 from .standard import SYSTEM
 from .tokenizer import tokenize

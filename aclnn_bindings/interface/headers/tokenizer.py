@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
+
+from .patterns import re
 
 TOKEN: Final = re.compile(
     r"""[A-Za-z_$]\w*+|\.?\d(?:[eEpP][+-]|[\w.])*+|"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+'"""

@@ -9,7 +9,7 @@ expires = 2027-01-31      # after this day the entry no longer excuses anything
 from __future__ import annotations
 
 import datetime
-import tomllib
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -17,6 +17,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from .result import Result
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 _SCOPES: Final = ("op", "case", "form", "dtype", "soc")
 _FIELDS: Final = frozenset((*_SCOPES, "cann", "reason", "expires", "link"))

@@ -5,7 +5,7 @@ Every entry has a reason and a source; one without is an error when the table is
 
 from __future__ import annotations
 
-import tomllib
+import sys
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
@@ -13,6 +13,11 @@ from math import inf
 from typing import Any, Final
 
 from mindtorch.laws.judge.precision import FORMATS
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 TIERS: Final = ("T0", "T1", "ratio", "norm", "T2", "T3", "T4")
 MEANING: Final = {

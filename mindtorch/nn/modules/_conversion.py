@@ -4,7 +4,7 @@ apply to every tensor; keeps identities."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 
 import mindtorch
 
@@ -12,6 +12,9 @@ from ..._tensor.device import device as Device
 from ..._tensor.dtype import dtype as Dtype
 from ..._tensor.tensor import Tensor
 from ..parameter import Parameter
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 TensorFn = Callable[[Any], Any]
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import operator
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 
 from ..._tensor.tensor import Tensor
 from ..parameter import Parameter
 from .module import Module, typename
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = ["ParameterDict", "ParameterList"]
 

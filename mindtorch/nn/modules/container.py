@@ -7,11 +7,14 @@ import operator
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 
 from ..._tensor.tensor import Tensor
 from ._parameter_containers import ParameterDict, ParameterList
 from .module import Module, _indented
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 
 from ..._tensor.tensor import Tensor
 from ..parameter import Buffer, Parameter
@@ -25,6 +25,9 @@ from ._hooks import (
 )
 from ._state_dict import StateDict, _IncompatibleKeys
 from ._traversal import Traversal
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = [
     "Module",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 
 import mindtorch
 
@@ -13,6 +13,9 @@ from .. import functional as F
 from .. import init
 from ..parameter import Parameter
 from .module import Module
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = ["Embedding", "EmbeddingBag"]
 

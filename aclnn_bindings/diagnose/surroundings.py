@@ -1,0 +1,96 @@
+"""Says what of a shell's environment leads CANN astray; refuses to look into an install's files.
+
+Sources: set_env.sh of CANN 8.1.RC1; the dynamic loader's search order, ld.so(8).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from ..install.describe import Install
+from ..install.environment import misplaced_opp
+from ..install.places import exists, listed
+from .probe import Report
+
+Severity = Literal["error", "warning", "note"]
+
+# Which devices a process sees: ACL's own variable, and that of Ascend's container runtime.
+VISIBLE: Final = ("ASCEND_RT_VISIBLE_DEVICES", "ASCEND_VISIBLE_DEVICES")
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One thing that is wrong or worth knowing: what was seen, and what to do about it."""
+
+    severity: Severity
+    what: str
+    fix: str = ""
+    evidence: str = ""
+
+
+def surroundings(report: Report, environ: Mapping[str, str]) -> Iterator[Cause]:
+    """Every cause that lies in variables rather than in files."""
+    home, toolkit = environ.get("ASCEND_HOME_PATH"), environ.get("ASCEND_TOOLKIT_HOME")
+    if home and toolkit and os.path.realpath(home) != os.path.realpath(toolkit):
+        yield Cause(
+            "warning",
+            "ASCEND_HOME_PATH and ASCEND_TOOLKIT_HOME name two installs",
+            "source one set_env.sh in a fresh shell",
+            f"{home} and {toolkit}",
+        )
+    yield from _stubs(environ)
+    if report.install is None:
+        return
+    via, root = report.install.found_via, report.install.root
+    if via.endswith("set_env.sh") or via == "default root":
+        near = (root / "set_env.sh", root.parent / "set_env.sh")
+        script = via if via.endswith(".sh") else next((p for p in near if exists(p)), near[0])
+        yield Cause("note", "CANN is installed but not set up in this shell", f"source {script}")
+    yield from _another_first(report.install, environ)
+    if wrong := misplaced_opp(report.install, environ):
+        fix = f"source the set_env.sh of {root}, or unset ASCEND_OPP_PATH"
+        yield Cause("error", wrong, fix, "operators take kernels and tilings from there")
+
+
+def _folders(environ: Mapping[str, str]) -> list[str]:
+    return [folder for folder in environ.get("LD_LIBRARY_PATH", "").split(":") if folder]
+
+
+def _stubs(environ: Mapping[str, str]) -> Iterator[Cause]:
+    folders = _folders(environ)
+    stubs = next((i for i, f in enumerate(folders) if "devlib" in Path(f).parts), None)
+    real = next((i for i, f in enumerate(folders) if Path(f).name == "lib64"), None)
+    if stubs is not None and (real is None or stubs < real):
+        yield Cause(
+            "warning",
+            "LD_LIBRARY_PATH reaches the stub libraries first",
+            "put lib64 before devlib: stubs answer every call with 100039",
+            folders[stubs],
+        )
+
+
+def _another_first(install: Install, environ: Mapping[str, str]) -> Iterator[Cause]:
+    """Libraries of another toolkit that the loader reaches before those of this one."""
+    if install.kind != "cann":
+        return
+    own = {os.path.realpath(folder) for folder in install.dependency_dirs()}
+    names = {library.name for library in install.libraries if install.is_searched(library)}
+    names.add("libruntime.so")
+    for folder in map(Path, _folders(environ)):
+        if os.path.realpath(folder) in own:
+            return
+        strangers = [path for path in listed(folder, "lib*.so") if path.name in names]
+        real = [path for path in strangers if os.path.realpath(path.parent) not in own]
+        if real and "devlib" not in folder.parts:
+            yield Cause(
+                "error",
+                "LD_LIBRARY_PATH reaches another CANN first",
+                f"source one set_env.sh in a fresh shell, or put {install.root}/lib64 before "
+                f"{folder}",
+                str(real[0]),
+            )
+            return

@@ -1,0 +1,288 @@
+"""Installs broken in one way each: what probe calls the cause, and that it is not a false alarm.
+
+A row names the damage, then what must stand in the most severe cause. Rows that only files tell of
+load nothing; those that load or call are few here, and the rest runs with `-m slow`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import fake_cann
+import pytest
+
+from aclnn_bindings.diagnose.causes import Cause, causes
+from aclnn_bindings.diagnose.probe import Request, probe
+from aclnn_bindings.install import places
+
+Damage = Callable[[Path, dict[str, str]], None]
+ELF32 = b"\x7fELF\x01\x01\x01" + bytes(45)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One damage; `what` and `fix` are parts of the first cause, "" where nothing may be wrong."""
+
+    name: str
+    damage: Damage
+    what: str = ""
+    fix: str = ""
+    run: bool = False
+    severity: str = "error"
+    slow: bool = False
+    home: str = ""
+    headers: bool = False
+
+
+def gone(path: str) -> Damage:
+    def damage(root: Path, environ: dict[str, str]) -> None:
+        target = root / path
+        shutil.rmtree(target) if target.is_dir() else target.unlink()
+
+    return damage
+
+
+def holds(path: str, data: bytes) -> Damage:
+    def damage(root: Path, environ: dict[str, str]) -> None:
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_bytes(data)
+
+    return damage
+
+
+def linked(path: str, to: str) -> Damage:
+    def damage(root: Path, environ: dict[str, str]) -> None:
+        target = root / path
+        if target.is_dir() and not target.is_symlink():
+            shutil.rmtree(target)
+        target.unlink(missing_ok=True)
+        target.symlink_to(to)
+
+    return damage
+
+
+def built(path: str, source: str, *needed: str, **defines: str) -> Damage:
+    def damage(root: Path, environ: dict[str, str]) -> None:
+        libraries = [root / name for name in needed]
+        fake_cann.compile_library(root / path, source, libraries, defines)
+
+    return damage
+
+
+def runtime(**defines: str) -> Damage:
+    return built("lib64/libascendcl.so", fake_cann.RUNTIME, **defines)
+
+
+def says(name: str, value: str) -> Damage:
+    def damage(root: Path, environ: dict[str, str]) -> None:
+        environ[name] = value.format(root=root, beside=root.parent)
+
+    return damage
+
+
+def both(*damages: Damage) -> Damage:
+    def damage(root: Path, environ: dict[str, str]) -> None:
+        for one in damages:
+            one(root, environ)
+
+    return damage
+
+
+def another_install(root: Path, environ: dict[str, str]) -> None:
+    second = fake_cann.copy(root, root.parent / "9.0.0")
+    environ["LD_LIBRARY_PATH"] = f"{second}/lib64:{root}/lib64"
+
+
+def another_below_a_link(root: Path, environ: dict[str, str]) -> None:
+    (root.parent / "latest").symlink_to(root)
+    environ["LD_LIBRARY_PATH"] = f"{root.parent}/latest/lib64"
+
+
+def of_a_driver(root: Path, environ: dict[str, str]) -> None:
+    """The runtime needs a library of the driver, which is there and off the loader's path."""
+    place = root.parent / "Ascend"
+    hal = fake_cann.compile_library(place / "driver/lib64/driver/libascend_hal.so", "int hal;")
+    fake_cann.compile_library(root / "lib64/libascendcl.so", fake_cann.RUNTIME, (hal,))
+
+
+def needing_a_codec(root: Path, environ: dict[str, str]) -> None:
+    codec = fake_cann.compile_library(root / "tmp/libvdec.so", "int codec;")
+    fake_cann.compile_library(root / "lib64/libacl_dvpp_mpi.so", "int media;", (codec,))
+    codec.unlink()
+
+
+def kernels_of_another_chip(root: Path, environ: dict[str, str]) -> None:
+    shutil.rmtree(root / "opp")
+    fake_cann.write_kernels(root, "ascend310p")
+
+
+def deprived(*paths: str) -> Damage:
+    """Nobody may read these any more; root may, so the questions are answered for it."""
+
+    def damage(root: Path, environ: dict[str, str]) -> None:
+        environ["DENIED"] = ":".join(str(root / path) for path in paths)
+
+    return damage
+
+
+STATIC = "static void go(void) {{ {0}; }}"
+INCLUDES = "#include <unistd.h>\n#include <stdlib.h>\n#include <stdio.h>\n"
+AT_START = INCLUDES + "__attribute__((constructor)) "
+AT_END = INCLUDES + "__attribute__((destructor)) "
+OTHER = "lib64/libacl_cblas.so"
+VISIBLE = says("ASCEND_RT_VISIBLE_DEVICES", "7")
+
+ROWS = (
+    Row("nothing is wrong", lambda root, environ: None, run=True),
+    Row("files only: nothing is wrong", lambda root, environ: None),
+    # what stands where a library should
+    Row("no operators", gone("lib64/libopapi.so"), "no operator library", "ops packages"),
+    Row("no runtime", gone("lib64/libascendcl.so"), "no runtime library", "runtime package"),
+    Row("dangling link", linked("lib64/libopapi.so", "../gone/libopapi.so"), "broken link to ../gone", "again"),
+    Row("link to itself", linked("lib64/libopapi.so", "libopapi.so"), "libopapi.so", "again"),
+    Row("empty file", holds("lib64/libopapi.so", b""), "is an empty file", "size"),
+    Row("a page of an error", holds("lib64/libopapi.so", b"<html>404"), "not an ELF file", "size"),
+    Row("git-lfs", holds("lib64/libopapi.so", b"version https://git-lfs.github.com/spec/v1"), "git lfs pull"),
+    Row("linker script", holds("lib64/libopapi.so", b"INPUT(-lopapi)"), "linker script"),
+    Row("an archive", holds("lib64/libopapi.so", b"\x1f\x8b\x08" + bytes(40)), "not an ELF file"),
+    Row("32 bits", holds("lib64/libopapi.so", ELF32), "libopapi.so"),
+    Row("only a magic", holds("lib64/libopapi.so", b"\x7fELF"), "libopapi.so", "again"),
+    Row("a folder", both(gone("lib64/libopapi.so"), holds("lib64/libopapi.so/x", b"")), "no operator library"),
+    Row("damaged tool", holds(OTHER, b"junk"), "libacl_cblas.so is not an ELF", severity="warning"),
+    # permissions
+    Row("closed lib64", deprived("lib64"), "may not read", "HwHiAiUser"),
+    Row("closed library", deprived("lib64/libopapi.so"), "Permission denied", "HwHiAiUser"),
+    Row("closed include", deprived("include"), "no headers", severity="note"),
+    Row("closed entry of the path", both(deprived("../secret"), says("LD_LIBRARY_PATH", "{beside}/secret/x:{root}/lib64"))),
+    # headers
+    Row("no headers", gone("include"), "no headers: signatures come from the catalog", severity="note"),
+    Row("no libraries", gone("lib64"), "headers only"),
+    Row("no headers, no version", both(gone("include"), gone("version.cfg")), "796 operators are declared but not exported", severity="warning"),
+    Row("a loop below include", linked("include/acl/loop", "loop")),
+    Row("a circle below include", linked("include/acl/circle", "..")),
+    Row("internal headers", holds("include/experiment/runtime/rt.h", b"int aclrtInternal(void);")),
+    Row("binary header", holds("include/acl/bad.h", bytes(range(256)))),
+    Row("drifted header", lambda root, environ: _rewrite(root, "int8_t cubeMathType", "int64_t cubeMathType"), "differs from this version's catalog", "two versions"),
+    # the environment
+    Row("lib64 given as the home", lambda root, environ: None, home="lib64"),
+    Row("include given as the home", lambda root, environ: None, home="include"),
+    Row("another toolkit first", another_install, "LD_LIBRARY_PATH reaches another CANN first", "set_env.sh"),
+    Row("the same by a link", another_below_a_link),
+    Row("stubs first", says("LD_LIBRARY_PATH", "{root}/devlib:{root}/lib64"), "stub libraries first", severity="warning"),
+    Row("deleted opp", says("ASCEND_OPP_PATH", "{root}/gone"), "gone does not exist", "unset ASCEND_OPP_PATH"),
+    Row("opp of another", says("ASCEND_OPP_PATH", "{beside}"), "is of another install", "unset ASCEND_OPP_PATH"),
+    Row("no opp", says("ASCEND_OPP_PATH", ""), "ASCEND_OPP_PATH is not set", "set_env.sh", severity="warning"),
+    Row("two homes", says("ASCEND_TOOLKIT_HOME", "{beside}"), "name two installs", severity="warning"),
+    Row("no package there", says("ASCEND_CUSTOM_OPP_PATH", "{beside}/none"), "does not exist", severity="warning"),
+    Row("an empty package", says("ASCEND_CUSTOM_OPP_PATH", "{root}"), "libcust_opapi.so does not exist", severity="warning"),
+    Row("a folder of the path is a file", says("LD_LIBRARY_PATH", "{root}/version.cfg::{root}/lib64")),
+    # loading
+    Row("driver off the path", of_a_driver, "libascend_hal.so not on the loader's path", "driver/lib64/driver", run=True, severity="warning", headers=True),
+    Row("optional media", needing_a_codec, "libvdec.so not found", run=True, severity="warning", slow=True),
+    Row("crash at exit", built(OTHER, AT_END + STATIC.format("abort()")), run=True),
+    Row("no newline", built(OTHER, AT_START + STATIC.format('printf("hello"); fflush(stdout)')), run=True, slow=True),
+    Row("forged lines", built(OTHER, AT_START + STATIC.format('puts("{\\"done\\": \\"x\\"}")')), run=True, slow=True),
+    Row("closes stdout", built(OTHER, AT_START + STATIC.format("close(1)")), run=True, slow=True),
+    Row("exits", built(OTHER, AT_START + STATIC.format("_exit(3)")), "loading libacl_cblas.so ended the process", run=True, severity="warning", slow=True),
+    Row("hangs", built("lib64/libopapi.so", AT_START + STATIC.format("sleep(90)")), "loading libopapi.so timed out", run=True, slow=True),
+    Row("hangs at the root", built("lib64/libascendcl.so", AT_START + STATIC.format("sleep(90)")), "loading libascendcl.so timed out", run=True, slow=True),
+    Row("lacks its driver", lambda root, environ: _without_driver(root), "libascend_hal.so not found", run=True, slow=True),
+    # running
+    Row("no device", both(runtime(DEVICES="0"), VISIBLE), "smoke test: device failed", "ASCEND_RT_VISIBLE_DEVICES is '7'", run=True),
+    Row("memory is a secret", runtime(MEM_CODE="207000"), run=True),
+    Row("kernels of another chip", kernels_of_another_chip, "kernel binaries are for ascend310p, this device is an Ascend910B3", "Ascend910B3", run=True),
+    Row("aclInit crashes", runtime(ON_INIT="abort()"), "smoke test: init crashed", run=True, slow=True),
+    Row("aclInit hangs", runtime(ON_INIT="sleep(60)"), "smoke test: init timed out", run=True, slow=True),
+)  # fmt: skip
+
+
+def _rewrite(root: Path, old: str, new: str) -> None:
+    header = root / "include/acl/acl.h"
+    header.write_text(header.read_text().replace(old, new))
+
+
+def _without_driver(root: Path) -> None:
+    driver = fake_cann.compile_library(root / "tmp/libascend_hal.so", "int hal;")
+    fake_cann.compile_library(root / "lib64/libascendcl.so", fake_cann.RUNTIME, (driver,))
+    driver.unlink()
+
+
+def _deny(monkeypatch: pytest.MonkeyPatch, denied: list[str]) -> None:
+    """The system's answers for a user who may not enter or read `denied`."""
+
+    def refused(path: object, inside: bool) -> bool:
+        text = os.path.normpath(os.fspath(path))  # type: ignore[call-overload]
+        return any(text.startswith(f"{one}/") or (inside and text == one) for one in denied)
+
+    def guard(real: Callable[..., object], inside: bool) -> Callable[..., object]:
+        def asked(path: object, *rest: object, **more: object) -> object:
+            if isinstance(path, (str, os.PathLike)) and refused(path, inside):
+                raise PermissionError(13, "Permission denied", str(path))
+            return real(path, *rest, **more)
+
+        return asked
+
+    for name, inside in (("stat", False), ("lstat", False), ("listdir", True), ("scandir", True)):
+        monkeypatch.setattr(os, name, guard(getattr(os, name), inside))
+    monkeypatch.setattr("io.open", guard(open, True))
+    for name in ("isdir", "exists", "isfile", "lexists"):
+        real = getattr(os.path, name)
+        monkeypatch.setattr(
+            os.path, name, lambda path, real=real: not refused(path, False) and real(path)
+        )
+    access = os.access
+    monkeypatch.setattr(
+        os, "access", lambda path, mode, **m: not refused(path, True) and access(path, mode, **m)
+    )
+
+
+def _rows() -> list[object]:
+    slow = pytest.mark.slow
+    return [pytest.param(row, id=row.name, marks=slow if row.slow else ()) for row in ROWS]
+
+
+def _ask(row: Row, root: Path, environ: Mapping[str, str]) -> tuple[Cause, ...]:
+    request = Request(
+        root / row.home, headers=root / "include" if row.headers else None, run=row.run, bases=(),
+        load_timeout=4.0, smoke_timeout=4.0,
+    )  # fmt: skip
+    report = probe(request, environ)
+    return causes(report, environ)
+
+
+@pytest.mark.parametrize("row", _rows())
+def test_the_cause_is_named(row: Row, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = fake_cann.copy(fake_cann.whole(), tmp_path / "8.1.RC1")
+    monkeypatch.setattr("aclnn_bindings.install.describe.driver_place", lambda: tmp_path / "Ascend")
+    environ = {**fake_cann.environment(root), "PATH": os.environ["PATH"]}
+    row.damage(root, environ)
+    if denied := environ.pop("DENIED", ""):
+        _deny(monkeypatch, [os.path.normpath(path) for path in denied.split(":")])
+    found = _ask(row, root, environ)
+    alarms = [cause for cause in found if cause.severity != "note" or row.severity == "note"]
+    if not row.what:
+        assert [cause for cause in alarms if cause.severity != "note"] == []
+        return
+    first = next((cause for cause in alarms if row.what in cause.what), None)
+    assert first is not None, [cause.what for cause in found]
+    assert (first.severity, row.fix in first.fix) == (row.severity, True), first
+    worst = [cause.what for cause in found if cause.severity == "error"]
+    assert worst[:1] == ([first.what] if row.severity == "error" else []), worst
+
+
+def test_a_closed_folder_answers_no_to_every_question(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "shut/in").mkdir(parents=True)
+    _deny(monkeypatch, [str(tmp_path / "shut")])
+    inside = tmp_path / "shut/in"
+    assert not places.is_dir(inside)
+    assert not places.exists(inside)
+    assert places.listed(tmp_path / "shut") == []
+    assert places.text(inside / "x") == ""
+    assert places.closed(inside) == tmp_path / "shut"
+    assert places.closed(tmp_path) is None
