@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import linecache
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,13 +41,30 @@ class Golden:
 
 
 class ReferenceRefusesError(Exception):
-    """The CPU reference raised: there is nothing to compare with. `cause` is what it raised."""
+    """The CPU reference raised: there is nothing to compare with. `cause` is what it raised;
+    `defect` says that nobody meant to raise it."""
 
     def __init__(self, cause: Exception) -> None:
         super().__init__(
             f"{type(cause).__name__}: {str(cause).splitlines()[0] if str(cause) else ''}"
         )
         self.cause = cause
+        self.defect = not deliberate(cause)
+
+
+def deliberate(error: Exception) -> bool:
+    """Whether a `raise` of ours refused, rather than numpy or Python in the midst of computing."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return True
+    name = trace.tb_frame.f_code.co_filename
+    line = linecache.getline(name, trace.tb_lineno, trace.tb_frame.f_globals)
+    return line.lstrip().startswith("raise") and not name.startswith(_NUMPY)
+
+
+_NUMPY = str(Path(np.__file__).parent)
 
 
 def golden(op: Op, recipe: Recipe, need: Requirement, form: str) -> Golden:

@@ -47,7 +47,10 @@ def run(
         result = Result(case.id, case.op, case.form, "SKIP", reason=str(why), seed=seed)
     except ReferenceRefusesError as why:
         assert trial is not None
-        result = trial.result("SKIP", reason=f"the CPU reference refuses these inputs: {why}")
+        if why.defect:
+            result = trial.result("ERROR", reason=f"defect of the CPU reference: {why}")
+        else:
+            result = trial.result("SKIP", reason=f"the CPU reference refuses these inputs: {why}")
     except Exception as error:
         if trial is None:
             raise

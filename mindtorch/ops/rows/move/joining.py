@@ -244,6 +244,8 @@ composite(
 
 
 def _each_infer(self: Geometry, repeats: int, dim: int) -> Geometry:
+    if not self.ndim:
+        raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
     shape = list(self.shape)
     shape[wrap_dim(dim, self.ndim)] *= repeats
     return self.fresh(tuple(shape))
@@ -298,15 +300,23 @@ op(
     ),
     tolerance="exact",
 )
+
+
+def _flipped(self: Tensor, dim: int) -> Tensor:
+    if self.ndim <= dim:
+        raise RuntimeError(f"Input must be >= {dim + 1}-d.")
+    return aten.flip(self, (dim,))
+
+
 composite(
     "fliplr(Tensor self) -> Tensor",
-    lambda self: aten.flip(self, (1,)),
+    lambda self: _flipped(self, 1),
     samples=calls((Arg((2, 3)),), (Arg((3, 2, 2), "int64"),)),
     tolerance="exact",
 )
 composite(
     "flipud(Tensor self) -> Tensor",
-    lambda self: aten.flip(self, (0,)),
+    lambda self: _flipped(self, 0),
     samples=calls((Arg((2, 3)),), (Arg((3, 2, 2), "int64"),)),
     tolerance="exact",
 )
@@ -371,8 +381,10 @@ def _diag(self: Tensor, diagonal: int = 0) -> Tensor:
 
 
 def _diag_embed(self: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    n = self.shape[-1] + abs(offset)
     ndim = self.ndim + 1
+    if not self.ndim:
+        wrap_dim(-2, ndim)  # which refuses
+    n = self.shape[-1] + abs(offset)
     rows, columns = wrap_dim(dim1, ndim), wrap_dim(dim2, ndim)
     rest = iter(self.shape[:-1])
     shape = tuple(n if d in (rows, columns) else next(rest) for d in range(ndim))

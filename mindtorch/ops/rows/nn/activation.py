@@ -154,9 +154,17 @@ activation(
     settings=((0.7,), (1.5, 1.1, 0.5)),
     oracle=lambda torch: torch.ops.aten.elu,
 )
+
+
+def _hardtanh(x: Array, low: float, high: float) -> Array:
+    if x.dtype.kind == "u" and (low < 0 or high < 0):
+        raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
+    return np.clip(x, x.dtype.type(low), x.dtype.type(high))
+
+
 activation(
     "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor",
-    lambda x, low, high: np.clip(x, x.dtype.type(low), x.dtype.type(high)),
+    _hardtanh,
     call("aclnnHardtanh", "self", "min_val", "max_val", "out"),
     lambda grad, self, min_val, max_val: aten.where(
         aten.logical_and(self > min_val, self < max_val), grad, 0
@@ -223,10 +231,24 @@ activation(
     lambda grad, self, lambd: aten.where(aten.abs(self) > lambd, grad, 0),
     surface="both nn",
 )
+
+
+def _threshold(x: Array, threshold: float, value: float) -> Array:
+    if x.dtype.kind in "iu":
+        # Negative numbers wrap around in unsigned types (c10::Scalar::to).
+        least, most = np.iinfo(x.dtype).min, np.iinfo(x.dtype).max
+        if not (-most if x.dtype.kind == "u" else least) <= value <= most:
+            raise RuntimeError(
+                f"value cannot be converted to type {x.dtype.name}_t without overflow"
+            )
+        value = int(value) % (most + 1) if x.dtype.kind == "u" else int(value)
+    return np.where(x <= threshold, x.dtype.type(value), x)
+
+
 op(
     "threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
     infer=pointwise(),
-    cpu=lambda x, threshold, value: np.where(x <= threshold, x.dtype.type(value), x),
+    cpu=_threshold,
     aclnn=call("aclnnThreshold", "self", "threshold", "value", "out"),
     grad={"self": lambda grad, self, threshold: aten.where(self > threshold, grad, 0)},
     samples=lambda: [Sample((Arg((3, 4), d), 0.5, -7.0)) for d in FLOATS],

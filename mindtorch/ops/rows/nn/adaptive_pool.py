@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import ceil
+from math import ceil, prod
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,12 @@ def _adaptive_rule(n: int, name: str) -> Callable[..., Any]:
         if self.ndim not in (n + 1, n + 2):
             raise RuntimeError(
                 f"{name}(): Expected {n + 1}D or {n + 2}D tensor, but got {list(self.shape)}"
+            )
+        empty = [d for d, size in enumerate(self.shape) if d >= self.ndim - n - 1 and not size]
+        if empty:
+            raise RuntimeError(
+                f"{name}(): Expected input to have non-zero size for non-batch dimensions, but"
+                f" input has sizes {list(self.shape)} with dimension {empty[0]} being empty"
             )
         return self.fresh((*self.shape[:-n], *expanded(output_size, n)))
 
@@ -135,7 +141,7 @@ def _adaptive_max(n: int) -> Callable[..., Any]:
         for at in np.ndindex(*result):
             box = [spans[i][at[i]] for i in range(n)]
             part = self[(..., *(slice(a, b) for a, b in box))]
-            flat = part.reshape((*part.shape[:-n], -1))
+            flat = part.reshape((*part.shape[:-n], prod(part.shape[-n:])))
             best = best_of(flat)
             values[(..., *at)] = np.take_along_axis(flat, best[..., None], -1)[..., 0]
             inner = np.unravel_index(best, part.shape[-n:])

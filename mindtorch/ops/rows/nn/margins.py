@@ -194,6 +194,8 @@ def multilabel_soft_margin_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """Mean over classes of the binary cross entropy with logits."""
+    if not input.ndim:
+        raise IndexError("Dimension specified as -1 but tensor has no dimensions")
     reduction = chosen(size_average, reduce, reduction)
     loss = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
     loss = loss if weight is None else loss * weight

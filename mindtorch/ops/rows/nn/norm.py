@@ -192,7 +192,7 @@ def _group_norm(
     group: int,
     eps: float,
 ) -> tuple[Array, ...]:
-    normal, mean, rstd = _normalized(x.reshape((n, group, -1)), 2, eps)
+    normal, mean, rstd = _normalized(x.reshape((n, group, c // group * area)), 2, eps)
     out = normal.reshape(x.shape)
     if weight is not None:
         out = out * _per_channel(weight, x.ndim)
@@ -214,13 +214,14 @@ def _group_norm_grad(
 ) -> tuple[Any, ...]:
     shape, over = input.shape, (0, *range(2, input.ndim))
     x, g = _wide(input), _or_zeros(grad_out, input)
-    normal, rstd = _standardized(aten.reshape(x, (N, group, -1)), (2,), eps)
+    rows = (N, group, shape[1] // group * prod(shape[2:]))
+    normal, rstd = _standardized(aten.reshape(x, rows), (2,), eps)
     grads: list[Any] = [None, None, None]
     if needs[0]:
         scaled = g
         if weight is not None:
             scaled = g * aten.reshape(weight, (1, -1, *[1] * (input.ndim - 2)))
-        flat = aten.reshape(scaled, (N, group, -1))
+        flat = aten.reshape(scaled, rows)
         back = _back_through(flat, normal, rstd, (2,), grad_mean, grad_rstd)
         grads[0] = aten.reshape(back, shape)
     if needs[1]:

@@ -197,9 +197,9 @@ def instance_norm(
     eps: float = 1e-5,
 ) -> Tensor:
     """Normalizes each channel of each sample: batch norm of `[1, N C, *]`."""
-    n, c = input.size(0), input.size(1)
     if use_input_stats:
         _check_instance(input.size())
+    n, c = input.size(0), input.size(1)
 
     def repeated(tensor: Tensor | None) -> Any:
         return None if tensor is None else tensor.repeat(n)

@@ -32,6 +32,22 @@ def _extent(size: int, k: int, s: int, p: int, d: int, ceil_mode: bool) -> int:
     return extent - 1 if ceil_mode and (extent - 1) * s >= size + p else extent
 
 
+def _require_positive(shape: Sizes, n: int) -> None:
+    """Nothing but the batch may be empty."""
+    if all(shape[-n - 1 :]):
+        return
+    if n == 2:
+        raise RuntimeError(
+            "Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but"
+            f" got:{list(shape)}"
+        )
+    at = next(d for d, size in enumerate(shape) if d >= len(shape) - n - 1 and not size)
+    raise RuntimeError(
+        "Expected input's non-batch dimensions to have positive length, but input has a shape of"
+        f" {list(shape)} and non-batch dimension {at} has length zero!"
+    )
+
+
 def _pooled(
     self: Geometry,
     kernel: Sizes,
@@ -43,6 +59,7 @@ def _pooled(
     n = len(kernel)
     if self.ndim not in (n + 1, n + 2):
         raise RuntimeError(f"non-empty {n + 1}D or {n + 2}D (batch mode) tensor expected for input")
+    _require_positive(self.shape, n)
     for p, k in zip(padding, kernel, strict=True):
         if p > k // 2:
             raise RuntimeError(
@@ -115,7 +132,7 @@ def _max_pool(
     x = _batched(self, n)
     space, result = x.shape[2:], out[0].shape[-n:]
     seen = _seen(x, result, k, s, p, d, _lowest(x.dtype))
-    flat = seen.reshape((*seen.shape[: 2 + n], -1))
+    flat = seen.reshape((*seen.shape[: 2 + n], prod(k)))
     inside = _seen(np.ones((1, 1, *space), np.bool_), result, k, s, p, d, False)
     best = best_of(flat, inside.reshape((1, 1, *result, -1)))
     values = np.take_along_axis(flat, best[..., None], -1)[..., 0]
@@ -158,7 +175,7 @@ def _unpooled(grad: Tensor, indices: Tensor, shape: Sizes, n: int) -> Tensor:
     """Adds each gradient at its maximum's place."""
     lead, area = shape[:-n], prod(shape[-n:])
     zeros = aten.zeros((*lead, area), dtype=grad.dtype, device=grad.device)
-    flat = (*lead, -1)
+    flat = (*lead, prod(grad.shape[-n:]))
     where = aten.reshape(indices, flat)
     spread = aten.scatter_add(zeros, -1, where, aten.reshape(grad, flat))
     return aten.reshape(spread, shape)

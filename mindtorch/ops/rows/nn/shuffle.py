@@ -46,6 +46,11 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     """`[*, C, H r, W r]` → `[*, C r², H, W]`."""
     r = downscale_factor
+    if input.dim() < 3:
+        raise RuntimeError(
+            "pixel_unshuffle expects input to have at least 3 dimensions, but got input with "
+            f"{input.dim()} dimension(s)"
+        )
     *lead, c, h, w = input.shape
     for name, size in (("height", h), ("width", w)):
         if size % r:
@@ -68,6 +73,11 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
 )
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """`[N, g · C / g, *]` with the two channel dimensions swapped."""
+    if input.dim() < 3:
+        raise RuntimeError(
+            "channel_shuffle expects input with > 2 dims, but got input with sizes "
+            f"{list(input.shape)}"
+        )
     n, c, *space = input.shape
     if c % groups:
         raise RuntimeError(

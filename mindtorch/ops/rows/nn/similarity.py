@@ -56,6 +56,8 @@ def pairwise_distance(
 )
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     """p-norms of the differences of every two rows of `[n, d]` → `[n (n - 1) / 2]`."""
+    if input.ndim != 2:
+        raise RuntimeError(f"pdist only supports 2D tensors, got: {input.ndim}D")
     n = input.size(0)
     index = aten.triu_indices(n, n, 1, device=input.device)
     return (input.index_select(0, index[0]) - input.index_select(0, index[1])).norm(p, 1)

@@ -143,13 +143,17 @@ def _fmod(self: Array, other: Array) -> Array:
     return np.fmod(self, other)
 
 
-def _no_bool(self: Array, mode: str) -> None:
-    if self.dtype == bool:
-        raise NotImplementedError(f"\"div_{mode}_cpu\" not implemented for 'Bool'")
+_UNROUNDED = {"bool": "Bool", "complex64": "ComplexFloat", "complex128": "ComplexDouble"}
+
+
+def _rounds(self: Array, mode: str) -> None:
+    word = _UNROUNDED.get(self.dtype.name)
+    if word is not None:
+        raise NotImplementedError(f"\"div_{mode}_cpu\" not implemented for '{word}'")
 
 
 def _floor_divide(self: Array, other: Array) -> Array:
-    _no_bool(self, "floor")
+    _rounds(self, "floor")
     _divides_by_zero(self, other)
     if self.dtype.kind in "iu":
         return np.floor_divide(self, other)
@@ -224,7 +228,7 @@ op(
 
 
 def _trunc_divide(self: Array, other: Array) -> Array:
-    _no_bool(self, "trunc")
+    _rounds(self, "trunc")
     _divides_by_zero(self, other)
     if self.dtype.kind not in "iu":
         return np.trunc(self / other)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...._tensor.dtype import FLOAT, finfo, float64
+from ...._tensor.dtype import FLOAT, finfo, float64, from_numpy_dtype
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array
@@ -446,9 +446,11 @@ op(
 def _nan_to_num(x: Array, nan: float | None, posinf: float | None, neginf: float | None) -> Array:
     if x.dtype.kind in "iub":
         return x.copy()
-    limits = np.finfo(x.dtype)
+    limits = finfo(from_numpy_dtype(x.dtype))
     high = limits.max if posinf is None else posinf
     low = limits.min if neginf is None else neginf
+    if x.dtype.name == "bfloat16":  # numpy takes it for no float
+        return _nan_to_num(x.astype(np.float32), nan, high, low).astype(x.dtype)
     return np.nan_to_num(x, copy=True, nan=nan or 0.0, posinf=high, neginf=low)
 
 

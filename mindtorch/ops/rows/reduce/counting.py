@@ -229,6 +229,8 @@ def histc(self: Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -> Tensor:
 )
 def bincount(self: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """How often each value of a non-negative integer tensor occurs, or the sum of its weights."""
+    if self.ndim != 1:
+        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     size = max(minlength, int(aten.amax(self).item()) + 1 if self.numel() else 0)
     ones = aten.ones_like(self, dtype=dt.int64) if weights is None else weights
     sums = aten.zeros((size,), dtype=ones.dtype, device=self.device)

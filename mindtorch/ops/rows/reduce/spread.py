@@ -116,6 +116,8 @@ def cov(self: Tensor, correction: int = 1) -> Tensor:
 )
 def diff(self: Tensor, n: int = 1, dim: int = -1) -> Tensor:
     """The n-th forward difference along a dimension."""
+    if not self.ndim:
+        raise RuntimeError("diff expects input to be at least one-dimensional")
     for _ in range(n):
         size = self.shape[dim]
         self = aten.narrow(self, dim, 1, size - 1) - aten.narrow(self, dim, 0, size - 1)

@@ -95,8 +95,16 @@ _ranked(2, "leading dimensions up to two")
 _ranked(3, "dimensions up to three: `[1, n, 1]`, `[n, m, 1]`")
 
 
+def _require_dimension(self: Any) -> None:
+    if not self.ndim:
+        raise RuntimeError(
+            "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims"
+        )
+
+
 def _cut(self: Any, indices: Any, dim: int = 0) -> Any:
     """Views cut at the indices given."""
+    _require_dimension(self)
     size = self.shape[dim]
     cuts = [0, *(slice(c).indices(size)[1] for c in indices), size]
     return tuple(
@@ -108,6 +116,7 @@ def _nearly_equal(self: Any, sections: int, dim: int = 0) -> Tensor:
     """Views of nearly equal size; the first ones have one more."""
     if sections < 1:
         raise RuntimeError(f"number of sections must be larger than 0, got {sections}")
+    _require_dimension(self)
     small, more = divmod(self.shape[dim], sections)
     return _cut(self, [i * small + min(i, more) for i in range(1, sections)], dim)
 
