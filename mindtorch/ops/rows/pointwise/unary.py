@@ -446,7 +446,7 @@ op(
 def _nan_to_num(x: Array, nan: float | None, posinf: float | None, neginf: float | None) -> Array:
     if x.dtype.kind in "iub":
         return x.copy()
-    limits = finfo(from_numpy_dtype(x.dtype))
+    limits: Any = finfo(from_numpy_dtype(x.dtype))
     high = limits.max if posinf is None else posinf
     low = limits.min if neginf is None else neginf
     if x.dtype.name == "bfloat16":  # numpy takes it for no float
