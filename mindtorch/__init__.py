@@ -31,6 +31,12 @@ from ._tensor.dtype import (
     float16,
     float32,
     float64,
+    float4_e2m1fn_x2,
+    float8_e4m3fn,
+    float8_e4m3fnuz,
+    float8_e5m2,
+    float8_e5m2fnuz,
+    float8_e8m0fnu,
     get_default_dtype,
     half,
     iinfo,
@@ -43,9 +49,14 @@ from ._tensor.dtype import (
     promote_types,
     short,
     uint8,
+    uint16,
+    uint32,
+    uint64,
 )  # fmt: skip
 from ._tensor.geometry import Size
+from ._tensor.storage import TypedStorage, UntypedStorage
 from ._tensor.tensor import Tensor
+from .torch_version import TorchVersion as _TorchVersion
 
 # Names that are here before first use; all others come through `__getattr__`.
 __all__ = [
@@ -58,7 +69,7 @@ __all__ = [
 ]  # fmt: skip
 
 # The torch whose behaviour this is, which model code asks for, and the release of this library.
-__version__ = "2.13.0+mindtorch.0.1.0"
+__version__ = _TorchVersion("2.13.0+mindtorch.0.1.0")
 
 pi = 3.141592653589793
 e = 2.718281828459045
@@ -66,10 +77,11 @@ inf, nan = _math.inf, _math.nan
 newaxis = None
 
 _SUBMODULES = frozenset((
-    "_C", "_autograd", "_backends", "_dispatch", "_functional", "_random", "accelerator", "amp",
-    "autograd", "backends", "compiler", "cuda", "distributed", "func", "fx", "hub", "jit",
-    "laws", "library", "linalg", "multiprocessing", "nn", "npu", "ops", "optim", "random",
-    "return_types", "serialization", "testing", "types", "utils", "version", "xpu",
+    "_C", "_autograd", "_backends", "_dispatch", "_dynamo", "_functional", "_random", "_utils",
+    "accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda", "distributed",
+    "func", "fx", "hub", "jit", "laws", "library", "linalg", "mps", "multiprocessing", "nn",
+    "npu", "ops", "optim", "overrides", "profiler", "random", "return_types", "serialization",
+    "storage", "testing", "torch_version", "types", "utils", "version", "xpu",
 ))  # fmt: skip
 
 # Names that live in a module of their own kind, not in a row.

@@ -208,7 +208,7 @@ _TENSOR_GLOBALS: dict[tuple[str, str], Any] = {
     ("torch", "Size"): Size,
     ("torch", "device"): Device,
 }
-_ALLOWED = {d.legacy + "Storage": d for d in dt.ALL}
+_ALLOWED = {d.legacy + "Storage": d for d in (*dt.ALL, *dt.STORED)}
 _extra: dict[tuple[str, str], Any] = {}
 
 

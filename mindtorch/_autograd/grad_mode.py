@@ -23,6 +23,7 @@ class Local(threading.local):
     exclude = 0
     pack: Any = ()
     autocast: Any = None
+    functions: Any = ()
 
 
 class Modes:

@@ -10,6 +10,7 @@ from .._autograd.layer import autograd, autograd_inplace
 from .._autograd.node import INFERENCE
 from .._tensor.tensor import Tensor
 from ..ops.spec import Op
+from . import overrides
 from .autocast import recast
 from .functionalize import functionalize_inplace
 from .keys import DispatchKey
@@ -21,6 +22,8 @@ FUNCTIONALIZE = int(DispatchKey.Functionalize)
 def layers(op: Op, plan: Any, args: Sequence[Any]) -> Any:
     """A call that makes new results, when plain running may not be enough."""
     if MODES.active:
+        if LOCAL.functions:
+            return overrides.through_mode(op, "function", args)
         if LOCAL.autocast:
             other = recast(op, args)
             if other is not None:
@@ -34,6 +37,8 @@ def layers(op: Op, plan: Any, args: Sequence[Any]) -> Any:
 
 def layers_inplace(op: Op, plan: Any, args: Sequence[Any]) -> Any:
     """A call that writes to its first argument, when plain running may not be enough."""
+    if MODES.active and LOCAL.functions:
+        return overrides.through_mode(op, "inplace", args)
     if MODES.active and _wants_functionalize():
         return functionalize_inplace(op, args)
     target = args[0]

@@ -11,11 +11,12 @@ from .._tensor.tensor import Tensor
 from ..ops.rules import NUMBERS
 from ..ops.schema import Kind
 from ..ops.spec import Op
-from . import plans
+from . import overrides, plans
 from .autocast import recast
 from .bind import can_cast, normalise, number, refuse_overlap, watch_overlap
 from .dispatcher import layers, layers_inplace
 from .key import key_of
+from .overrides import overriding
 
 
 def refused(value: Any) -> bool:
@@ -70,6 +71,8 @@ def find_plan(op: Op, raw: Sequence[Any], args: tuple[Any, ...]) -> Any:
 
 def slow(op: Op, raw: Sequence[Any]) -> Any:
     """A functional call whose plan was not found."""
+    if kinds := overriding(raw):
+        return overrides.call(op, "function", kinds, raw)
     args = normalise(op, raw)
     if MODES.active and LOCAL.autocast:
         other = recast(op, args)
@@ -81,6 +84,8 @@ def slow(op: Op, raw: Sequence[Any]) -> Any:
 
 def slow_inplace(op: Op, raw: Sequence[Any]) -> Any:
     """An in-place call whose plan was not found."""
+    if kinds := overriding(raw):
+        return overrides.call(op, "inplace", kinds, raw)
     args = normalise(op, raw)
     target = args[0]
     if not op.overlaps:

@@ -14,7 +14,7 @@ from .._tensor import storage as _storage
 from .._tensor.device import device as Device
 from .._tensor.device import resolve
 from .._tensor.dtype import dtype as Dtype
-from .._tensor.geometry import Geometry, contiguous_strides
+from .._tensor.geometry import Geometry, contiguous, contiguous_strides
 from .._tensor.storage import Storage
 from .._tensor.tensor import Tensor, forget_array, host_array, wrap
 from .._tensor.types import Array, Number
@@ -171,9 +171,24 @@ def type(
     if dtype is None:
         where = "" if self.is_cpu else f"{self.device.type}."
         return f"torch.{where}{self.dtype.legacy}Tensor"
-    if isinstance(dtype, str):
-        dtype = next(d for d in dt.ALL if dtype.endswith(f".{d.legacy}Tensor"))
-    return _convert(self, dtype, None, False, None)
+    where = None
+    if not isinstance(dtype, Dtype):
+        dtype, where = _typed(dtype)
+    return _convert(self, dtype, where, False, None)
+
+
+def _typed(name: Any) -> tuple[Dtype, str | None]:
+    """The dtype and device type that `torch.npu.FloatTensor`, the class or its name, stands for."""
+    if isinstance(name, str):
+        parts = name.split(".")
+        for d in (*dt.ALL, *dt.STORED):
+            if parts[-1] == f"{d.legacy}Tensor" and parts[0] == "torch":
+                return d, parts[1] if len(parts) == 3 else "cpu"
+    elif isinstance(getattr(name, "dtype", None), Dtype) and hasattr(name, "where"):
+        return name.dtype, name.where
+    elif name in (float, int, bool):
+        return {float: dt.float64, int: dt.int64, bool: dt.bool}[name], None
+    raise ValueError(f"invalid type: '{name}'")
 
 
 @surface(function=False, internal=False)
@@ -310,10 +325,33 @@ def _set_geometry(self: Tensor, geom: Geometry) -> None:
 
 
 @surface(function=False, internal=False)
-def set_(self: Tensor, source: Tensor) -> Tensor:
-    """Become another tensor's storage and geometry."""
+def set_(
+    self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None
+) -> Tensor:
+    """Become another tensor's storage and geometry, or a view of a storage; empty without one."""
+    if isinstance(source, Tensor) and size is None:
+        geom = source._geom
+    else:
+        held = _storage.UntypedStorage(0) if source is None else source
+        if isinstance(held, Tensor):
+            held = held.untyped_storage()
+        typed = isinstance(held, _storage.TypedStorage)
+        dtype = held.dtype if typed else self.dtype
+        if size is None:
+            size = (held.nbytes() // dtype.itemsize,)
+        shape = tuple(size)
+        strides = contiguous_strides(shape) if stride is None else tuple(stride)
+        geom = contiguous(shape, dtype, held.device).at(shape, strides, storage_offset)
+        if geom.extent * dtype.itemsize > held.nbytes():
+            raise RuntimeError(
+                f"setStorage: sizes {list(shape)}, strides {list(strides)}, storage offset"
+                f" {storage_offset}, and itemsize {dtype.itemsize} requiring a storage size of"
+                f" {geom.extent * dtype.itemsize} are out of bounds for storage of size"
+                f" {held.nbytes()}"
+            )
+        source = held
     self._storage = source._storage
-    _set_geometry(self, source._geom)
+    _set_geometry(self, geom)
     return self
 
 

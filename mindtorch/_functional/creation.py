@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,8 @@ from .._tensor.device import CPU, resolve
 from .._tensor.device import device as Device
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.geometry import Geometry, contiguous
-from .._tensor.tensor import Tensor, adopt
+from .._tensor.storage import Storage, TypedStorage, UntypedStorage
+from .._tensor.tensor import Tensor, adopt, wrap
 from .._tensor.types import Array, Number
 from ..ops.rules import preserved
 from ..ops.spec import OPS, aten
@@ -137,7 +139,95 @@ def as_tensor(data: Any, dtype: Dtype | None = None, device: Any = None) -> Tens
     return tensor(data, dtype=dtype, device=device)
 
 
-asarray = surface(name="asarray", method=False)(as_tensor)
+@surface(method=False)
+def asarray(
+    obj: Any, *, dtype: Dtype | None = None, device: Any = None, copy: bool | None = None,
+    requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """`obj` as a tensor, sharing memory where it can; `copy=True` never, False or ValueError."""
+    if isinstance(obj, UntypedStorage | TypedStorage):
+        made = _of_storage(obj, dtype)
+    elif isinstance(obj, Tensor):
+        made = obj
+    elif isinstance(obj, np.ndarray) and all(s >= 0 for s in obj.strides):
+        made = from_numpy(obj)
+    elif hasattr(obj, "__dlpack__"):
+        made = from_numpy(np.from_dlpack(obj))
+    elif isinstance(obj, np.generic):
+        made = from_numpy(np.array(obj))
+        copy = copy or None
+    elif _is_buffer(obj):
+        made = frombuffer(obj, dtype=dtype or dt.get_default_dtype())
+    elif copy is False:
+        raise ValueError(f"can't alias arbitrary sequence of type '{type(obj).__name__}'")
+    else:
+        return finish(tensor(obj, dtype=dtype, device=device), requires_grad)
+    changed = aten.to(made, made.device if device is None else resolve(device), dtype or made.dtype)
+    if copy is False and changed is not made:
+        raise ValueError(f"can't alias {type(obj).__name__}: another dtype or device is asked for")
+    if copy and changed is made:
+        changed = aten.clone(made)
+    if not requires_grad and changed.requires_grad and changed is not obj:
+        changed = changed.detach()
+    if isinstance(obj, Tensor) and requires_grad and obj.requires_grad:
+        return changed
+    return finish(changed.detach() if changed is obj else changed, True) if requires_grad else changed
+
+
+def _is_buffer(obj: Any) -> bool:
+    if isinstance(obj, list | tuple | int | float | complex | str):
+        return False
+    try:
+        memoryview(obj)
+    except TypeError:
+        return False
+    return True
+
+
+def _of_storage(held: Any, dtype: Dtype | None) -> Tensor:
+    kind = getattr(held, "dtype", None) or dtype or dt.get_default_dtype()
+    count = held.nbytes() // kind.itemsize
+    return wrap(contiguous((count,), kind, held.device), held._storage)
+
+
+@surface(method=False)
+def frombuffer(
+    buffer: Any, *, dtype: Dtype, count: int = -1, offset: int = 0, requires_grad: bool = False
+) -> Tensor:
+    """A 1-d tensor over the memory of an object with the buffer protocol."""
+    view = memoryview(buffer)
+    if view.nbytes == 0:
+        raise ValueError(
+            f"both buffer length ({view.nbytes}) and count ({count}) must not be 0"
+        )
+    if not 0 <= offset < view.nbytes:
+        raise ValueError(
+            f"offset ({offset} bytes) must be non-negative and no greater than buffer length"
+            f" ({view.nbytes} bytes) minus 1"
+        )
+    size = dtype.itemsize
+    if count < 0:
+        if (view.nbytes - offset) % size:
+            raise ValueError(
+                f"buffer length ({view.nbytes - offset} bytes) after offset ({offset} bytes) must"
+                f" be a multiple of element size ({size})"
+            )
+        count = (view.nbytes - offset) // size
+    if offset + count * size > view.nbytes:
+        raise ValueError(
+            f"requested buffer length ({count} * {size} bytes) after offset ({offset} bytes) must"
+            f" not be greater than actual buffer length ({view.nbytes} bytes)"
+        )
+    if view.readonly:
+        warnings.warn(
+            "The given buffer is not writable, and PyTorch does not support non-writable tensors."
+            " This means you can write to the underlying (supposedly non-writable) buffer using"
+            " the tensor.",
+            stacklevel=2,
+        )
+    array = np.frombuffer(buffer, np.uint8, count * size, offset)
+    made = wrap(contiguous((count,), dtype, CPU), Storage(array))
+    return finish(made, requires_grad)
 
 
 @surface(method=False)

@@ -8,7 +8,7 @@ from .._dispatch.bind import can_cast as _can_cast
 from .._tensor import dtype as dt
 from .._tensor.device import device as Device
 from .._tensor.geometry import Size
-from .._tensor.storage import TypedStorage, UntypedStorage
+from .._tensor.storage import TypedStorage, UntypedStorage, typed
 from .._tensor.tensor import Tensor
 from ..ops import rules
 from .creation import tensor
@@ -118,12 +118,28 @@ def broadcast_shapes(*shapes: Any) -> Size:
     return Size(rules.broadcast_all((s,) if isinstance(s, int) else tuple(s) for s in shapes))
 
 
-def _legacy(name: str, dtype: dt.dtype) -> None:
-    def make(*args: Any, device: Any = None) -> Tensor:
-        return _construct(args, dtype, device)
+class _TypedTensorType(type):
+    """`isinstance(x, torch.LongTensor)`: asks for the dtype, and the device."""
 
-    make.__name__ = name
-    FUNCTIONS[name] = make
+    dtype: dt.dtype
+    where: str
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return (
+            isinstance(value, Tensor)
+            and value.dtype is cls.dtype
+            and value.device.type == cls.where
+        )
+
+    def __call__(cls, *args: Any, device: Any = None) -> Tensor:
+        return _construct(args, cls.dtype, cls.where if device is None else device)
+
+
+def typed_tensor(dtype: dt.dtype, where: str = "cpu") -> type:
+    """`torch.LongTensor`, `torch.npu.LongTensor`: a legacy class of tensors."""
+    place = "mindtorch" if where == "cpu" else f"mindtorch.{where}"
+    scope = {"dtype": dtype, "where": where, "__module__": place}
+    return _TypedTensorType(dtype.legacy + "Tensor", (), scope)
 
 
 def _construct(args: Any, dtype: dt.dtype, device: Device | None = None) -> Tensor:
@@ -157,4 +173,7 @@ Tensor.__new__ = _new_tensor  # type: ignore[method-assign]
 Tensor.__init__ = lambda self, *args, **kwargs: None  # type: ignore[method-assign]
 
 for _d in dt.ALL:
-    _legacy(_d.legacy + "Tensor", _d)
+    if not _d.is_complex:
+        FUNCTIONS[_d.legacy + "Tensor"] = typed_tensor(_d)
+for _d in (*dt.ALL, *dt.STORED):
+    FUNCTIONS[_d.legacy + "Storage"] = typed(_d)

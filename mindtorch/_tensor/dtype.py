@@ -10,6 +10,12 @@ import numpy as np
 
 BOOL, INTEGER, FLOAT, COMPLEX = 0, 1, 2, 3
 
+# Types that numpy lacks and ml_dtypes has, with their sizes in bytes.
+_ML_DTYPES = {
+    "bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1, "float8_e4m3fnuz": 1,
+    "float8_e5m2fnuz": 1, "float8_e8m0fnu": 1, "float4_e2m1fn_x2": 1,
+}  # fmt: skip
+
 
 class dtype:  # noqa: N801 - torch's name
     """An element type: identity is equality.
@@ -36,19 +42,20 @@ class dtype:  # noqa: N801 - torch's name
         self.rank = rank
         self.acl = acl
         self.legacy = old
-        if np_name != "bfloat16":
+        if np_name in _ML_DTYPES:
+            self.itemsize = _ML_DTYPES[np_name]
+        else:
             self.np = np.dtype(np_name)
             self.itemsize = self.np.itemsize
-        else:
-            self.itemsize = 2
 
     def __getattr__(self, attribute: str) -> Any:
-        """Import ml_dtypes when bfloat16 is first stored: it costs 7 ms that few imports need."""
+        """Import ml_dtypes when one of its types is first stored: it costs 7 ms."""
         if attribute != "np":
             raise AttributeError(f"'torch.dtype' object has no attribute '{attribute}'")
         import ml_dtypes
 
-        self.np = np.dtype(ml_dtypes.bfloat16)
+        stored = {"float4_e2m1fn_x2": "uint8"}.get(self._name)
+        self.np = np.dtype(stored or getattr(ml_dtypes, self._name))
         return self.np
 
     def __repr__(self) -> str:
@@ -67,7 +74,7 @@ class dtype:  # noqa: N801 - torch's name
 
     @property
     def is_signed(self) -> builtins.bool:
-        return self is not uint8 and self is not bool
+        return self is not bool and not self._name.startswith("uint")
 
     def to_real(self) -> dtype:
         return {complex64: float32, complex128: float64}.get(self, self)
@@ -90,10 +97,31 @@ float64 = double = dtype("float64", "float64", FLOAT, 2, "DOUBLE", "Double")
 complex64 = cfloat = dtype("complex64", "complex64", COMPLEX, 1, "COMPLEX64", "ComplexFloat")
 complex128 = cdouble = dtype("complex128", "complex128", COMPLEX, 2, "COMPLEX128", "ComplexDouble")
 
+# Types that are stored, copied, cast and viewed; few operators take them, as in torch.
+uint16 = dtype("uint16", "uint16", INTEGER, 1, "UINT16", "UInt16")
+uint32 = dtype("uint32", "uint32", INTEGER, 2, "UINT32", "UInt32")
+uint64 = dtype("uint64", "uint64", INTEGER, 3, "UINT64", "UInt64")
+float8_e4m3fn = dtype("float8_e4m3fn", "float8_e4m3fn", FLOAT, -1, "FLOAT8_E4M3FN", "Float8_e4m3fn")
+float8_e5m2 = dtype("float8_e5m2", "float8_e5m2", FLOAT, -1, "FLOAT8_E5M2", "Float8_e5m2")
+float8_e4m3fnuz = dtype(
+    "float8_e4m3fnuz", "float8_e4m3fnuz", FLOAT, -1, "DT_UNDEFINED", "Float8_e4m3fnuz"
+)
+float8_e5m2fnuz = dtype(
+    "float8_e5m2fnuz", "float8_e5m2fnuz", FLOAT, -1, "DT_UNDEFINED", "Float8_e5m2fnuz"
+)
+float8_e8m0fnu = dtype(
+    "float8_e8m0fnu", "float8_e8m0fnu", FLOAT, -1, "FLOAT8_E8M0", "Float8_e8m0fnu"
+)
+float4_e2m1fn_x2 = dtype(
+    "float4_e2m1fn_x2", "float4_e2m1fn_x2", FLOAT, -1, "FLOAT4_E2M1", "Float4_e2m1fn_x2"
+)
+STORED = (uint16, uint32, uint64, float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz,
+          float8_e8m0fnu, float4_e2m1fn_x2)  # fmt: skip
+
 ALL = (bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64, complex64,
        complex128)  # fmt: skip
 INTEGERS = frozenset(d for d in ALL if d.category == INTEGER)
-_BY_NAME = {d._name: d for d in ALL}
+_BY_NAME = {d._name: d for d in (*ALL, *STORED)}
 _default = float32
 
 
@@ -131,6 +159,8 @@ def promote_types(a: dtype, b: dtype) -> dtype:
     """The smallest dtype both convert to, by torch's table (torch.promote_types)."""
     if a is b:
         return a
+    if a in STORED or b in STORED:
+        return _promote_stored(a, b)
     if a.category != b.category:
         low, high = (a, b) if a.category < b.category else (b, a)
         if high.category == COMPLEX and low is float64:
@@ -139,6 +169,24 @@ def promote_types(a: dtype, b: dtype) -> dtype:
     if a.rank == b.rank:
         return int16 if a.category == INTEGER else float32
     return a if a.rank > b.rank else b
+
+
+def _promote_stored(a: dtype, b: dtype) -> dtype:
+    """Promotion where one type is only stored: with another category, or refused in torch's words."""
+    odd = a if a in STORED else b
+    if odd.category == FLOAT and max(a.category, b.category) == FLOAT:
+        if min(a.category, b.category) < FLOAT:
+            return odd
+        kinds = "Float8 Types is" if odd.itemsize == 1 else "uint16, uint32, uint64 types is"
+        raise RuntimeError(
+            f"Promotion for {kinds} not supported, attempted to promote {a.legacy} and {b.legacy}"
+        )
+    if a.category == b.category == INTEGER:
+        raise RuntimeError(
+            "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote"
+            f" {a.legacy} and {b.legacy}"
+        )
+    return a if a.category > b.category else b
 
 
 class finfo:  # noqa: N801 - torch's name

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from typing import Any
 from weakref import ref
 
 import numpy as np
 
 from .._tensor.types import Array
+from .device import CPU
+from .device import device as Device
 from .dtype import dtype as Dtype
+from .dtype import get_default_dtype as default_dtype
 
 
 class MetaMemory:
@@ -82,11 +87,52 @@ def add_view(storage: Storage, view: Any) -> None:
 
 
 class UntypedStorage:
-    """What `tensor.untyped_storage()` returns: the bytes, without a dtype."""
+    """Bytes without a dtype: `UntypedStorage(nbytes)`, or what `tensor.untyped_storage()` gives."""
 
-    def __init__(self, storage: Storage, device: Any):
-        self._storage = storage
-        self.device = device
+    _storage: Storage
+    device: Any
+
+    def __init__(self, *args: Any, device: Any = None):
+        source = args[0] if args else 0
+        target = CPU if device is None else Device(device)
+        if isinstance(source, list | tuple | bytes):
+            memory: Any = np.frombuffer(bytearray(source), np.uint8)
+        elif target.type == "meta":
+            memory = MetaMemory(int(source))
+        elif target.type == "cpu":
+            memory = np.empty(int(source), np.uint8)
+        else:
+            raise RuntimeError(f"UntypedStorage: make a tensor on {target} and take its storage")
+        self._storage, self.device = Storage(memory), target
+
+    @classmethod
+    def of(cls, storage: Storage, device: Any) -> UntypedStorage:
+        """The face of a storage."""
+        made = cls.__new__(cls)
+        made._storage, made.device = storage, device
+        return made
+
+    @classmethod
+    def from_file(
+        cls, filename: Any, shared: bool = False, nbytes: int = 0, **names: Any
+    ) -> UntypedStorage:
+        """A file mapped into memory; writes reach it where `shared`. RuntimeError if too short."""
+        nbytes = names.get("size", nbytes)
+        path, mode = os.fspath(filename), "r+" if shared else "c"
+        if shared:
+            with open(path, "ab") as file:
+                if file.tell() < nbytes:
+                    file.truncate(nbytes)
+        there = os.path.getsize(path)
+        if there < nbytes:
+            raise RuntimeError(f"unable to mmap {nbytes} bytes from file <{path}>: it has {there}")
+        size = nbytes or there
+        memory = np.memmap(path, np.uint8, mode, shape=(size,)) if size else np.empty(0, np.uint8)  # type: ignore[call-overload]
+        return cls.of(Storage(memory.view(np.ndarray)), CPU)
+
+    @classmethod
+    def _from_buffer(cls, buffer: Any) -> UntypedStorage:
+        return cls.of(Storage(np.frombuffer(buffer, np.uint8)), CPU)
 
     def nbytes(self) -> int:
         return self._storage.nbytes
@@ -96,10 +142,66 @@ class UntypedStorage:
     def data_ptr(self) -> int:
         return address(self._storage)
 
+    def element_size(self) -> int:
+        """1."""
+        return 1
+
+    def untyped(self) -> UntypedStorage:
+        return self
+
     def resize_(self, nbytes: int) -> UntypedStorage:
         """Change the size, in bytes, keeping what fits (cpu)."""
         resize(self._storage, nbytes)
         return self
+
+    def _bytes(self, what: str) -> Array:
+        if self.device.type != "cpu":
+            raise NotImplementedError(f"UntypedStorage.{what}: this one is on {self.device}")
+        return self._storage.bytes
+
+    def __getitem__(self, index: Any) -> Any:
+        """One byte; a slice shares the memory."""
+        if not isinstance(index, slice):
+            return int(self._bytes("__getitem__")[index])
+        if index.step not in (None, 1):
+            raise RuntimeError(f"Trying to slice with a step of {index.step}, but only 1 fits")
+        return UntypedStorage.of(Storage(self._bytes("__getitem__")[index]), self.device)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        array = value._bytes("__setitem__") if isinstance(value, UntypedStorage) else value
+        self._bytes("__setitem__")[index] = array
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.tolist())
+
+    def tolist(self) -> list[int]:
+        return list(self._bytes("tolist").tolist())
+
+    def fill_(self, value: int) -> UntypedStorage:
+        self._bytes("fill_")[...] = value
+        return self
+
+    def copy_(self, source: UntypedStorage, non_blocking: bool | None = None) -> UntypedStorage:
+        self._bytes("copy_")[...] = source._bytes("copy_")
+        return self
+
+    def clone(self) -> UntypedStorage:
+        return UntypedStorage.of(Storage(self._bytes("clone").copy()), self.device)
+
+    def cpu(self) -> UntypedStorage:
+        self._bytes("cpu")
+        return self
+
+    def is_shared(self) -> bool:
+        return False
+
+    is_pinned = is_shared
+
+    def share_memory_(self) -> UntypedStorage:
+        """The storage itself: threads share memory anyway, processes do not."""
+        return self
+
+    is_cuda = False
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, UntypedStorage) and other._storage is self._storage
@@ -111,10 +213,27 @@ class UntypedStorage:
 class TypedStorage:
     """What `tensor.storage()` returns; `data` is the flat numpy array on cpu, None on meta."""
 
-    def __init__(self, storage: Storage, dtype: Dtype, device: Any):
-        self._storage = storage
-        self.dtype = dtype
-        self.device = device
+    def __init__(
+        self, *args: Any, wrap_storage: UntypedStorage | None = None, dtype: Any = None,
+        device: Any = None, **_: Any,
+    ):  # fmt: skip
+        self.dtype = dtype or type(self)._dtype or default_dtype()
+        if wrap_storage is None:
+            if args and isinstance(args[0], list | tuple):
+                values = np.array(args[0], self.dtype.np)
+                wrap_storage = UntypedStorage.of(Storage(values), CPU)
+            else:
+                size = int(args[0]) if args else 0
+                wrap_storage = UntypedStorage(size * self.dtype.itemsize, device=device)
+        self._storage, self.device = wrap_storage._storage, wrap_storage.device
+
+    _dtype: Dtype | None = None
+
+    @classmethod
+    def _from_buffer(cls, buffer: Any) -> TypedStorage:
+        return cls(wrap_storage=UntypedStorage._from_buffer(buffer))
+
+    from_buffer = _from_buffer
 
     @property
     def data(self) -> Any:
@@ -129,22 +248,45 @@ class TypedStorage:
     def size(self) -> int:
         return self._storage.nbytes // self.dtype.itemsize
 
-    __len__ = size
+    __len__ = _size = size
 
     def nbytes(self) -> int:
         return self._storage.nbytes
 
+    _nbytes = nbytes
+
+    def element_size(self) -> int:
+        return self.dtype.itemsize
+
     def data_ptr(self) -> int:
         return address(self._storage)
 
+    _data_ptr = data_ptr
+
     def untyped(self) -> UntypedStorage:
-        return UntypedStorage(self._storage, self.device)
+        return UntypedStorage.of(self._storage, self.device)
+
+    @property
+    def _untyped_storage(self) -> UntypedStorage:
+        return self.untyped()
 
     def tolist(self) -> list[Any]:
         return list(self.data.tolist())
 
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.tolist())
+
     def __getitem__(self, index: Any) -> Any:
         return self.data[index].tolist()
+
+    def is_shared(self) -> bool:
+        return False
+
+
+def typed(dtype: Dtype) -> type[TypedStorage]:
+    """`torch.FloatStorage` and its kin."""
+    name = f"{dtype.legacy}Storage"
+    return type(name, (TypedStorage,), {"_dtype": dtype, "__module__": "mindtorch"})
 
 
 def address(storage: Storage) -> int:

@@ -16,6 +16,7 @@ from .dtype import FLOAT
 from .geometry import Geometry, Size
 from .loading import load
 from .storage import Storage, TypedStorage, UntypedStorage, address
+from .subclass import disabled_torch_function_impl, showing
 
 if TYPE_CHECKING:
     from ._methods import Methods  # what rows publish, rendered for type checkers
@@ -30,6 +31,13 @@ _UNSET = {"_grad": None, "_creation": None, "_retains": False, "_names": None}
 
 class TensorType(type):
     """Loads rows when an attribute of the class is asked for before any tensor was made."""
+
+    def __init__(cls, name: str, bases: tuple[type, ...], scope: dict[str, Any], **_: Any):
+        super().__init__(name, bases, scope)
+        function = next((c.__dict__["__torch_function__"] for c in cls.__mro__
+                         if "__torch_function__" in c.__dict__), None)  # fmt: skip
+        if bases != (Methods,) and function is not disabled_torch_function_impl:
+            cls._geom = showing(Tensor.__dict__["_geom"])  # type: ignore[attr-defined]
 
     def __getattr__(cls, name: str) -> Any:
         if not name.startswith("__") and load():
@@ -167,10 +175,12 @@ class Tensor(Methods, metaclass=TensorType):
         return address(self._storage) + self._geom.offset * self._geom.dtype.itemsize
 
     def storage(self) -> TypedStorage:
-        return TypedStorage(self._storage, self._geom.dtype, self._geom.device)
+        return TypedStorage(wrap_storage=self.untyped_storage(), dtype=self._geom.dtype)
 
     def untyped_storage(self) -> UntypedStorage:
-        return UntypedStorage(self._storage, self._geom.device)
+        return UntypedStorage.of(self._storage, self._geom.device)
+
+    _typed_storage = storage
 
     @property
     def _version_counter(self) -> Storage:

@@ -8,6 +8,7 @@ from typing import Any
 
 import mindtorch
 
+from .._tensor.subclass import disabled_torch_function_impl
 from .._tensor.tensor import Tensor
 
 __all__ = ["Buffer", "Parameter"]
@@ -29,6 +30,8 @@ class _ParameterMeta(type(Tensor)):  # type: ignore[misc, unused-ignore]
 
 class Parameter(Tensor, metaclass=_ParameterMeta):
     """A tensor that is a module's parameter: requires grad unless told, has no history."""
+
+    __torch_function__ = disabled_torch_function_impl
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
         """Shares the storage of `data`; None gives an empty tensor of the default dtype."""
@@ -72,6 +75,7 @@ class Buffer(Tensor, metaclass=_BufferMeta):
     """A tensor that a module registers as a buffer when it is assigned as an attribute."""
 
     persistent: bool
+    __torch_function__ = disabled_torch_function_impl
 
     def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Any:
         """Gives a detached tensor of the data's own class, marked as a buffer."""

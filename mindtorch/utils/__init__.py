@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-_SUBMODULES = ("checkpoint", "data", "hooks")
+_SUBMODULES = ("_pytree", "_python_dispatch", "checkpoint", "data", "dlpack", "hooks", "model_zoo")
 
 
 def __getattr__(name: str) -> Any:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._dispatch.overloads import entry_of
-from ._functional.publish import MATRICES
-from ._tensor.loading import load
-from .ops.rows.matrix.decompositions import LinAlgError as LinAlgError
+from .._dispatch.overloads import entry_of
+from .._functional.publish import MATRICES
+from .._tensor.loading import load
+from ..ops.rows.matrix.decompositions import LinAlgError as LinAlgError
 
 load()
 

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
+_told: set[str] = set()
+
 
 def compile(model: Callable[..., Any] | None = None, **_: Any) -> Callable[..., Any]:
-    """`model` unchanged (torch.compile); a decorator without one."""
+    """`model` unchanged (torch.compile), with one warning in a process; a decorator without one."""
+    if not _told:
+        _told.add("eager")
+        warnings.warn(
+            "torch.compile: mindtorch has no compiler, what is compiled runs eagerly", stacklevel=2
+        )
     return (lambda m: m) if model is None else model
 
 
@@ -37,3 +45,23 @@ def cudagraph_mark_step_begin() -> None:
 
 def set_stance(stance: str = "default", **_: Any) -> None:
     """Accepted: eager is the only stance."""
+
+
+def set_enable_guard_collectives(enabled: bool) -> bool:
+    """Accepted: nothing is guarded."""
+    return False
+
+
+def skip_guard_on_all_nn_modules_unsafe(guards: Any) -> list[bool]:
+    """Nothing is guarded."""
+    return [False for _ in guards]
+
+
+def is_inference_compiling() -> bool:
+    """False."""
+    return False
+
+
+def list_backends(exclude_tags: Any = ()) -> list[str]:
+    """No backend of a compiler."""
+    return []

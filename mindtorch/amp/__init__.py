@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from ._autograd.grad_mode import LOCAL, ContextDecorator, activate
-from ._tensor import dtype as dt
-from ._tensor.tensor import Tensor
-from .ops.spec import aten
+from .._autograd.grad_mode import LOCAL, ContextDecorator, activate
+from .._tensor import dtype as dt
+from .._tensor.tensor import Tensor
+from ..ops.spec import aten
 
 _defaults: dict[str, dt.dtype] = {"cpu": dt.bfloat16, "npu": dt.float16}
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ._tensor.dtype import bfloat16, complex64, complex128, float16, float32, float64
-from ._tensor.tensor import Tensor
-from ._tensor.types import Number
+from .._tensor.dtype import bfloat16, complex64, complex128, float16, float32, float64
+from .._tensor.tensor import Tensor
+from .._tensor.types import Number
 
 # dtype -> (relative, absolute), torch's defaults
 _TOLERANCES = {
@@ -54,7 +54,7 @@ def assert_close(
 
 
 def _tensor(value: Tensor | Number) -> Tensor:
-    from ._functional.creation import tensor
+    from .._functional.creation import tensor
 
     return value.detach() if isinstance(value, Tensor) else tensor(value)
 

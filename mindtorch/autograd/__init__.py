@@ -3,11 +3,11 @@
 import importlib as _importlib
 from typing import Any as _Any
 
-from ._autograd import graph
-from ._autograd.function import Function, once_differentiable
-from ._autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
-from ._autograd.surface import backward, grad
-from ._tensor.tensor import Tensor as Variable
+from .._autograd import graph
+from .._autograd.function import Function, once_differentiable
+from .._autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from .._autograd.surface import backward, grad
+from .._tensor.tensor import Tensor as Variable
 
 
 class set_detect_anomaly:  # noqa: N801 - torch's name
@@ -28,9 +28,9 @@ detect_anomaly = set_detect_anomaly
 
 def __getattr__(name: str) -> _Any:
     if name in ("gradcheck", "gradgradcheck"):
-        return getattr(_importlib.import_module("._autograd.gradcheck", __package__), name)
+        return getattr(_importlib.import_module("._autograd.gradcheck", __package__.rpartition(".")[0]), name)
     if name in ("function", "functional", "grad_mode"):
-        return _importlib.import_module("._autograd." + name, __package__)
+        return _importlib.import_module("._autograd." + name, __package__.rpartition(".")[0])
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -1,0 +1,255 @@
+"""Owns `__torch_function__`: classes and modes that see calls of torch's functions.
+
+A call with an instance of a subclass of Tensor (but for Parameter's kin), or of any class that
+has the method, goes to that method; results are given the subclass, as torch does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from functools import wraps
+from typing import Any
+
+from .._autograd.grad_mode import LOCAL, activate
+from .._tensor.subclass import Marked, off
+from .._tensor.subclass import LOCAL as SUBCLASS
+from .._tensor.subclass import disabled_torch_function_impl as _disabled
+from .._tensor.tensor import Tensor
+from ..ops.spec import Op
+
+
+def overriding(args: Iterable[Any]) -> list[Any]:
+    """The arguments whose classes want the call, those of subclasses first; once per class."""
+    if SUBCLASS.off:
+        return []
+    found: dict[type, Any] = {}
+    for arg in args:
+        kind = arg.__class__
+        if kind is Tensor:
+            if arg._geom.__class__ is Marked:
+                arg._geom = arg._geom.plain
+        elif kind is tuple or kind is list:
+            for inner in overriding(arg):
+                found.setdefault(type(inner), inner)
+        elif kind not in found and _overrides(kind):
+            found[kind] = arg
+    return sorted(found.values(), key=lambda a: -len(type(a).__mro__)) if found else []
+
+
+def _overrides(kind: type) -> bool:
+    if isinstance(kind, type(Tensor)):
+        return getattr(kind, "__torch_function__", _disabled) is not _disabled
+    return kind.__module__ != "builtins" and hasattr(kind, "__torch_function__")
+
+
+def call(op: Op, form: str, kinds: Sequence[Any], raw: Sequence[Any]) -> Any:
+    """Hand a row's call to the classes that want it; TypeError where all decline."""
+    return hand_over(_public(op, form), kinds, *_as_called(op, raw))
+
+
+def hand_over(func: Any, kinds: Sequence[Any], args: Any, kwargs: Any) -> Any:
+    """Ask each class in turn."""
+    types = tuple(type(a) for a in kinds)
+    for kind in types:
+        result = kind.__torch_function__(func, types, args, kwargs)  # type: ignore[attr-defined]
+        if result is not NotImplemented:
+            return result
+    raise TypeError(
+        f"no implementation found for '{resolve_name(func)}' on types that implement"
+        f" __torch_function__: {list(types)}"
+    )
+
+
+def _public(op: Op, form: str) -> Any:
+    """What users call: torch.name, or the method."""
+    key = f"public {form}"
+    if key not in op.cache:
+        if form == "inplace":
+            op.cache[key] = getattr(Tensor, op.base_name + "_")
+        elif "function" in op.places:
+            from .overloads import entry_of
+
+            op.cache[key] = entry_of(op, "function")
+        else:
+            op.cache[key] = getattr(Tensor, op.base_name, None) or op.entry("aten")
+    return op.cache[key]
+
+
+def _as_called(op: Op, raw: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Positional and keyword arguments, without those that are the defaults."""
+    args, kwargs, left_out = [], {}, False
+    for arg, value in zip(op.schema.args, raw, strict=True):
+        if arg.has_default and not isinstance(value, Tensor) and value == arg.default:
+            left_out = True
+        elif arg.keyword_only or left_out:
+            kwargs[arg.name] = value
+        else:
+            args.append(value)
+    return tuple(args), kwargs
+
+
+def _torch_function(
+    cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None
+) -> Any:
+    """Run the call on plain tensors; results are of this class (torch.Tensor's own method)."""
+    if not all(issubclass(cls, t) for t in types):
+        return NotImplemented
+    with off():
+        result = func(*args, **(kwargs or {}))
+    return result if func in get_default_nowrap_functions() else _converted(result, cls)
+
+
+def _converted(result: Any, cls: Any) -> Any:
+    if cls is Tensor:
+        return result
+    if isinstance(result, Tensor):
+        return result if isinstance(result, cls) else result.as_subclass(cls)
+    if isinstance(result, tuple | list):
+        made = [_converted(r, cls) for r in result]
+        return type(result)(*made) if hasattr(result, "_fields") else type(result)(made)
+    return result
+
+
+Tensor.__torch_function__ = classmethod(_torch_function)  # type: ignore[attr-defined]
+
+
+def get_default_nowrap_functions() -> set[Any]:
+    """Functions whose results keep their own class."""
+    return set()
+
+
+class DisableTorchFunctionSubclass:
+    """Instances of subclasses are plain tensors inside."""
+
+    def __enter__(self) -> None:
+        SUBCLASS.off += 1
+
+    def __exit__(self, *exc: object) -> None:
+        SUBCLASS.off -= 1
+
+
+class DisableTorchFunction(DisableTorchFunctionSubclass):
+    """Neither subclasses nor modes see calls inside."""
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        self.before = LOCAL.functions
+        LOCAL.functions = ()
+
+    def __exit__(self, *exc: object) -> None:
+        LOCAL.functions = self.before
+        super().__exit__(*exc)
+
+
+class TorchFunctionMode:
+    """A context whose `__torch_function__` sees every call of a torch function inside."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        raise NotImplementedError
+
+    def __enter__(self) -> Any:
+        LOCAL.functions = (*LOCAL.functions, self)
+        activate(1)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        LOCAL.functions = LOCAL.functions[:-1]
+        activate(-1)
+
+    @classmethod
+    def push(cls, *args: Any, **kwargs: Any) -> Any:
+        """An instance, to be entered."""
+        return cls(*args, **kwargs)
+
+
+class BaseTorchFunctionMode(TorchFunctionMode):
+    """A mode that lets calls pass."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        return func(*args, **(kwargs or {}))
+
+
+def through_mode(op: Op, form: str, args: Sequence[Any]) -> Any:
+    """Hand a row's call to the innermost mode, which is off inside its own function."""
+    return _ask(_public(op, form), (), *_as_called(op, args))
+
+
+def _ask(func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    held = LOCAL.functions
+    LOCAL.functions = held[:-1]
+    try:
+        return held[-1].__torch_function__(func, types, args, kwargs)
+    finally:
+        LOCAL.functions = held
+
+
+def has_torch_function(args: Iterable[Any]) -> bool:
+    """Whether a mode is on, or a class among the arguments wants the call."""
+    return bool(LOCAL.functions) or bool(overriding(tuple(args)))
+
+
+def has_torch_function_unary(arg: Any) -> bool:
+    """The same of one argument."""
+    return has_torch_function((arg,))
+
+
+def has_torch_function_variadic(*args: Any) -> bool:
+    """The same of several."""
+    return has_torch_function(args)
+
+
+def handle_torch_function(
+    public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any
+) -> Any:
+    """Hand a call to the mode, or to the classes that want it; TypeError where all decline."""
+    kinds = overriding(tuple(relevant_args))
+    if LOCAL.functions:
+        result = _ask(public_api, tuple(type(k) for k in kinds), args, kwargs)
+        if result is not NotImplemented:
+            return result
+    return hand_over(public_api, kinds, args, kwargs)
+
+
+def wrap_torch_function(dispatcher: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorates a function: classes among the arguments that `dispatcher` names come first."""
+
+    def wrap(func: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(func)
+        def inside(*args: Any, **kwargs: Any) -> Any:
+            relevant = dispatcher(*args, **kwargs)
+            if has_torch_function(relevant):
+                return handle_torch_function(inside, relevant, *args, **kwargs)
+            return func(*args, **kwargs)
+
+        return inside
+
+    return wrap
+
+
+def is_tensor_like(inp: Any) -> bool:
+    """Whether a value is a tensor, or of a class with `__torch_function__`."""
+    return isinstance(inp, Tensor) or hasattr(inp, "__torch_function__")
+
+
+def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
+    """Whether a function is found in Tensor."""
+    name = getattr(func, "__name__", "")
+    return getattr(Tensor, name, None) is func or name == "__get__"
+
+
+def resolve_name(f: Any) -> str:
+    """A function's name with where it is from."""
+    name = getattr(f, "__name__", str(f))
+    return f"torch.Tensor.{name}" if is_tensor_method_or_property(f) else f"torch.{name}"
+
+
+def enable_reentrant_dispatch() -> AbstractContextManager[None]:
+    """A context without effect: functions may always call functions."""
+    from contextlib import nullcontext
+
+    return nullcontext()

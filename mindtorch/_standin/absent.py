@@ -1,0 +1,92 @@
+"""Owns what is said, and remembered, when a program asks torch for a name that is not here."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from types import ModuleType
+from typing import Any
+
+_ASKED: Counter[str] = Counter()
+_MACHINERY = ("<frozen importlib", "importlib/__init__.py", __file__)
+_NOT_THERE = "mindtorch, which stands in for torch here, does not have it"
+
+
+def asked() -> dict[str, int]:
+    """Names that were asked for and are absent, with how often; those asked most come first."""
+    return dict(_ASKED.most_common())
+
+
+class AbsentNameError(AttributeError):
+    """A public name of torch that mindtorch lacks: which, who asked, what is nearest."""
+
+    def __init__(self, shown: str, module: ModuleType, name: str, asker: str):
+        super().__init__(shown, name=name, obj=module)
+        self.shown, self.module, self.asker = shown, module, asker
+
+    def __str__(self) -> str:
+        # Written when it is read: `hasattr` asks much and reads nothing.
+        return text(self.shown, self.asker, nearest(self.module, self.name or ""))
+
+
+def absent(module: ModuleType, shown: str, name: str) -> Exception:
+    """The error for `shown.name`; an ImportError where a `from … import` asks, which drops others.
+
+    A name with two underscores on each side belongs to Python, not to torch.
+    """
+    if name.startswith("__"):
+        return AttributeError(f"module '{shown}' has no attribute '{name}'")
+    full = f"{shown}.{name}"
+    _ASKED[full] += 1
+    asker, imports = _asker()
+    if imports:
+        return ImportError(text(full, asker, nearest(module, name)), name=full)
+    return AbsentNameError(full, module, name, asker)
+
+
+def absent_module(shown: str) -> ModuleNotFoundError:
+    """The error for `import shown`."""
+    _ASKED[shown] += 1
+    parent, _, name = shown.rpartition(".")
+    module = sys.modules.get(parent)
+    near = nearest(module, name) if module is not None else ""
+    return ModuleNotFoundError(text(shown, _asker()[0], near), name=shown)
+
+
+def text(shown: str, asker: str, near: str) -> str:
+    """`torch.x (asked for by file:line): … does not have it; nearest: torch.y`."""
+    return f"{shown} (asked for by {asker}): {_NOT_THERE}" + (f"; nearest: {near}" if near else "")
+
+
+def nearest(module: ModuleType, name: str) -> str:
+    """Names of the module, or of torch itself, that are spelled alike."""
+    import difflib
+
+    own = module.__name__.replace("mindtorch", "torch", 1)
+    close = difflib.get_close_matches(name, dir(module), 2, 0.75)
+    top = sys.modules.get("mindtorch")
+    if not close and top is not None and name in dir(top):
+        return f"torch.{name}"
+    return ", ".join(f"{own}.{n}" for n in close)
+
+
+def _asker() -> tuple[str, bool]:
+    """Where the question came from, and whether it was a `from torch import name`."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and _within(frame.f_code.co_filename):
+        frame = frame.f_back
+    if frame is None:
+        return "Python", False
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}", _imports_from(frame)
+
+
+def _within(path: str) -> bool:
+    return path.startswith(_MACHINERY[0]) or path.endswith(_MACHINERY[1:]) or "_standin" in path
+
+
+def _imports_from(frame: Any) -> bool:
+    """Whether the frame executes IMPORT_FROM, whose error would say nothing of why."""
+    import opcode
+
+    code = frame.f_code.co_code
+    return 0 <= frame.f_lasti < len(code) and code[frame.f_lasti] == opcode.opmap["IMPORT_FROM"]

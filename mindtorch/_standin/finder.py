@@ -1,0 +1,169 @@
+"""Owns the finder that serves `torch` and its submodules from mindtorch, in this process only.
+
+`torch.nn` is the module `mindtorch.nn` under a second name, so that classes are the same objects
+by both. Classes say that they live in torch, because libraries ask where a class comes from.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from .absent import absent, absent_module
+
+SITE = Path(__file__).resolve().parent / "site"
+# Set by `mindtorch-npu exec --npu`: programs that ask whether torch_npu is here are told so.
+NPU_VARIABLE = "MINDTORCH_TORCH_NPU"
+
+
+def _ours(name: str) -> str:
+    """`torch.nn` → `mindtorch.nn`; torch_npu is mindtorch.npu."""
+    top, _, rest = name.partition(".")
+    return ("mindtorch" if top == "torch" else "mindtorch.npu") + ("." + rest if rest else "")
+
+
+class Alias(Loader):
+    """Gives the module of ours as torch's."""
+
+    def __init__(self, ours: str):
+        self.ours = ours
+        self.spec: ModuleSpec | None = None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        module = importlib.import_module(self.ours)
+        self.spec = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Undo what importing wrote into a module that was there before."""
+        module.__spec__ = self.spec
+        serve(module)
+
+
+class Finder(MetaPathFinder):
+    """Finds `torch` and all below it; and says that torch's distribution is installed."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: Any = None
+    ) -> ModuleSpec | None:
+        top = fullname.partition(".")[0]
+        if top != "torch" and not (top == "torch_npu" and os.environ.get(NPU_VARIABLE) == "1"):
+            return None
+        ours = _ours(fullname)
+        theirs = _spec(ours)
+        if theirs is None:
+            if _importing():
+                raise absent_module(fullname)
+            return None
+        package = theirs.submodule_search_locations is not None
+        spec = ModuleSpec(fullname, Alias(ours), origin=theirs.origin, is_package=package)
+        if package:
+            spec.submodule_search_locations = list(theirs.submodule_search_locations or ())
+        return spec
+
+    @staticmethod
+    def find_distributions(
+        context: Any = None,
+    ) -> Iterable[importlib.metadata.Distribution]:
+        """torch's metadata: a version, and what it brings to import."""
+        if context is not None and context.name not in (None, "torch"):
+            return ()
+        search = importlib.metadata.MetadataPathFinder.find_distributions
+        wanted = importlib.metadata.DistributionFinder.Context(name="torch", path=[str(SITE)])
+        return search(wanted)
+
+
+def _spec(ours: str) -> Any:
+    try:
+        return importlib.util.find_spec(ours)
+    except (ModuleNotFoundError, ValueError):
+        return None
+
+
+def _importing() -> bool:
+    """Whether an import asks: `importlib.util.find_spec` is answered with None instead."""
+    frame: Any = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename.startswith("<frozen importlib"):
+        if frame.f_code.co_name in ("_find_and_load", "_find_and_load_unlocked"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def installed() -> bool:
+    """Whether torch is served from here."""
+    return any(isinstance(finder, Finder) for finder in sys.meta_path)
+
+
+def install() -> None:
+    """Serve torch from mindtorch; RuntimeError where another torch has been imported already."""
+    there = sys.modules.get("torch")
+    ours = importlib.import_module("mindtorch")
+    if there is not None and there is not ours and not _is_door(there):
+        raise RuntimeError(
+            f"mindtorch.as_torch: torch has been imported already, from {there.__file__};"
+            " import mindtorch.as_torch first"
+        )
+    if not installed():
+        sys.meta_path.insert(0, Finder())
+    sys.modules["torch"] = ours
+    ours.__dict__["__name__"] = "torch"
+    serve(ours)
+
+
+def _is_door(module: ModuleType) -> bool:
+    return str(SITE) in str(getattr(module, "__file__", ""))
+
+
+def serve(module: ModuleType) -> None:
+    """Let a module of ours answer as torch's: absent names are explained, classes are torch's."""
+    scope = module.__dict__
+    if "_served" in scope:
+        return
+    scope["_served"] = True
+    ours = module.__spec__.name if module.__spec__ is not None else module.__name__
+    shown = "torch" + ours.removeprefix("mindtorch")
+    scope["__getattr__"] = _answering(module, ours, shown, scope.get("__getattr__"))
+    for value in list(scope.values()):
+        if isinstance(value, type):
+            _move(value)
+
+
+def _answering(
+    module: ModuleType, ours: str, shown: str, own: Callable[[str], Any] | None
+) -> Callable[[str], Any]:
+    def __getattr__(name: str) -> Any:  # noqa: N807 - a module's hook
+        if own is not None:
+            try:
+                value = own(name)
+            except AttributeError:
+                pass
+            else:
+                return _move(value) if isinstance(value, type) else value
+        if not name.startswith("__") and hasattr(module, "__path__"):
+            if _spec(f"{ours}.{name}") is not None:
+                return importlib.import_module(f"{shown}.{name}")
+        raise absent(module, shown, name)
+
+    return __getattr__
+
+
+# Where torch's classes say that they are, if not where ours are.
+_TOP = ("Tensor", "dtype", "device", "Size", "Generator", "finfo", "iinfo", "memory_format",
+        "layout")  # fmt: skip
+
+
+def _move(cls: type) -> type:
+    home = getattr(cls, "__module__", "")
+    if home.startswith("mindtorch"):
+        cls.__module__ = "torch" if cls.__name__ in _TOP else home.replace("mindtorch", "torch", 1)
+    return cls

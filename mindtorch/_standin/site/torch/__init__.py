@@ -1,0 +1,3 @@
+"""What `import torch` finds where this folder is on the path: mindtorch takes its place."""
+
+import mindtorch.as_torch  # noqa: F401

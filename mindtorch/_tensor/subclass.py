@@ -1,0 +1,81 @@
+"""Owns how instances of Tensor's subclasses are noticed: their Geometry has no plan.
+
+Entries look plans up by the Geometry of their arguments. An instance of a subclass shows a copy of
+its Geometry that no plan is kept for, so that its calls reach the slow path, which asks the class
+(`__torch_function__`). Plain tensors pay nothing. Inside `off()` the instance is a plain tensor.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from .geometry import Geometry
+
+_marked: dict[Geometry, Geometry] = {}
+_LIMIT = 1 << 12
+
+
+class _Local(threading.local):
+    off = 0
+
+
+LOCAL = _Local()
+
+
+class Marked(Geometry):
+    """A Geometry of a subclass's instance: equal in content, never in a plan's key."""
+
+    __slots__ = ("plain",)
+    plain: Geometry
+
+
+def marked(geom: Geometry) -> Geometry:
+    """The copy that stands for `geom` in instances of subclasses."""
+    found = _marked.get(geom)
+    if found is None:
+        made = Marked.__new__(Marked)
+        for name in ("contiguous", "device", "dtype", "ndim", "numel", "offset", "shape",
+                     "strides"):  # fmt: skip
+            setattr(made, name, getattr(geom, name))
+        made.plain = geom
+        if len(_marked) > _LIMIT:
+            _marked.clear()
+        found = _marked[geom] = made
+    return found
+
+
+def plain(geom: Geometry) -> Geometry:
+    """The Geometry itself, of a marked one too."""
+    return geom.plain if geom.__class__ is Marked else geom
+
+
+@contextmanager
+def off() -> Iterator[None]:
+    """Instances of subclasses are plain tensors inside."""
+    LOCAL.off += 1
+    try:
+        yield
+    finally:
+        LOCAL.off -= 1
+
+
+def showing(slot: Any) -> Any:
+    """The property that a subclass has in place of the slot `_geom`."""
+
+    def read(self: Any) -> Geometry:
+        geom = slot.__get__(self)
+        return geom if LOCAL.off else marked(geom)
+
+    def write(self: Any, geom: Geometry) -> None:
+        slot.__set__(self, plain(geom))
+
+    return property(read, write)
+
+
+def disabled_torch_function_impl(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    """What a subclass whose instances are plain tensors to functions has as `__torch_function__`."""
+    with off():
+        return func(*args, **(kwargs or {}))

@@ -1,0 +1,7 @@
+"""torch.autograd.graph: the module `_autograd.graph` under torch's name."""
+
+import sys
+
+from .._autograd import graph
+
+sys.modules[__name__] = graph

@@ -1,0 +1,45 @@
+"""torch.autograd.profiler: the profiler under its older name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..profiler import EventList, record_function
+from ..profiler import profile as _profile
+
+__all__ = ["EventList", "emit_itt", "emit_nvtx", "profile", "record_function"]
+
+
+class profile(_profile):  # noqa: N801 - torch's name
+    """`with profile() as prof:`, with the arguments of torch.autograd.profiler.profile."""
+
+    def __init__(self, enabled: bool = True, **options: Any):
+        super().__init__(record_shapes=options.get("record_shapes", False))
+        self.enabled = enabled
+
+    def __enter__(self) -> profile:
+        if self.enabled:
+            super().__enter__()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self.enabled:
+            super().__exit__(*exc)
+
+
+class emit_nvtx:  # noqa: N801 - torch's name
+    """Refused on entry, as by a torch without CUDA: there is nothing that reads the ranges."""
+
+    def __init__(self, enabled: bool = True, record_shapes: bool = False):
+        self.enabled = enabled
+
+    def __enter__(self) -> emit_nvtx:
+        if self.enabled:
+            raise RuntimeError("emit_nvtx: no NVTX here; use torch.profiler.profile")
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        return None
+
+
+emit_itt = emit_nvtx

@@ -1,0 +1,100 @@
+"""Owns custom ops of users: rows declared at run time, kernels per device, and torch.library."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .._backends.registry import registry
+from .._functional.publish import publish
+from ..ops.spec import OPS, Op, op
+from .custom import CustomOpDef, Library, custom_op, declare, find, infer_schema
+
+__all__ = ["CustomOpDef", "Library", "custom_op", "define", "get_ctx", "impl", "impl_abstract",
+           "infer_schema", "register_autocast", "register_autograd", "register_fake",
+           "register_kernel", "register_torch_dispatch", "register_vmap",
+           "triton_op", "wrap_triton"]  # fmt: skip
+
+
+def define(schema: str, text: str | None = None, /, *, lib: Any = None, tags: Any = (),
+           **fields: Any) -> Op | None:  # fmt: skip
+    """Declare an op: `define("ns::name", "(Tensor x) -> Tensor")` as torch.library does.
+
+    With one argument, a schema with its name, a row (docs/adding_an_op.md): `infer` is its shape
+    rule, `grad` its derivative; kernels come as `cpu=`, `aclnn=`, `lower=` or through
+    `register_kernel`. DuplicateOpError where the row is there.
+    """
+    if text is not None or "::" in schema.partition("(")[0]:
+        name, _, rest = (schema if text is None else schema + text).partition("(")
+        declare(name, "(" + rest)
+        return None
+    row = op(schema, **fields)
+    publish(row)
+    return row
+
+
+def register_kernel(
+    name: Any, device: Any, fn: Callable[..., Any] | None = None, /, *, meta: Any = None,
+    lib: Any = None, func: Callable[..., Any] | None = None,
+) -> Any:  # fmt: skip
+    """Let `fn(*tensors)` run an op on device types; a decorator without `fn`."""
+    fn = fn or func
+    if not isinstance(name, str) or "::" in name:
+        return find(name).register_kernel(device, fn)
+    if name not in OPS:
+        raise RuntimeError(f"register_kernel: no op named {name!r}; declare it with define() first")
+    if fn is None:
+        return lambda kernel: register_kernel(name, device, kernel, meta=meta) or kernel
+    registry.register(name, device, fn, meta=meta)
+    return None
+
+
+def impl(name: Any, types: Any, func: Callable[..., Any] | None = None, *, lib: Any = None) -> Any:
+    """Register a kernel of an op for device types or dispatch keys; a decorator without `func`."""
+    return find(name).impl(types, func)
+
+
+def register_fake(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Any = None,
+                  _stacklevel: int = 1, allow_override: bool = False) -> Any:  # fmt: skip
+    """What an op does on meta tensors; a decorator without `func`."""
+    return find(op).register_fake(func)
+
+
+impl_abstract = register_fake
+
+
+def register_autograd(
+    op: Any, backward: Callable[..., Any], /, *, setup_context: Any = None, lib: Any = None
+) -> None:
+    """An op's derivative: `backward(ctx, *grads)`, and what it needs to keep."""
+    find(op).register_autograd(backward, setup_context=setup_context)
+
+
+def register_vmap(op: Any, func: Any = None, /, *, lib: Any = None) -> Any:
+    """Accepted and kept: vmap runs the op once for each element."""
+    return find(op).register_vmap(func)
+
+
+def register_torch_dispatch(op: Any, kind: Any, func: Any = None, /, *, lib: Any = None) -> Any:
+    """Accepted without effect: there are no dispatch modes."""
+    return func if func is not None else (lambda given: given)
+
+
+def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Any = None) -> None:
+    """Cast the floating inputs of an op where autocast is on for a device type."""
+    find(op).register_autocast(device_type, cast_inputs)
+
+
+def get_ctx() -> Any:
+    """Refused: fake functions are called with meta tensors, whose shapes are known."""
+    raise RuntimeError("torch.library.get_ctx: shapes that depend on data have no fake here")
+
+
+def triton_op(name: str, fn: Any = None, /, *, mutates_args: Any, schema: Any = None) -> Any:
+    """custom_op: triton's kernels are Python to this library."""
+    return custom_op(name, fn, mutates_args=mutates_args, schema=schema)
+
+
+def wrap_triton(triton_kernel: Any) -> Any:
+    """The kernel itself."""
+    return triton_kernel

@@ -1,0 +1,320 @@
+"""Owns operators of users by torch.library's calls: schema, kernels per device, derivative."""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from .._autograd.function import Function
+from .._autograd.grad_mode import LOCAL
+from .._tensor.dtype import dtype as Dtype
+from .._tensor.device import device as Device
+from .._tensor.tensor import Tensor
+from ..ops.namespaces import DEFINED, OpOverload, OpOverloadPacket
+from ..ops.namespaces import define as put
+
+_DEFINITIONS: dict[str, CustomOpDef] = {}
+# Dispatch keys that torch.library.impl takes, by the device type they mean; None is any.
+_KEYS = {"CPU": "cpu", "PrivateUse1": "npu", "NPU": "npu", "CUDA": "cuda", "Meta": "meta",
+         "CompositeExplicitAutograd": None, "CompositeImplicitAutograd": None, "default": None,
+         "XPU": "xpu", "MPS": "mps"}  # fmt: skip
+_TYPES = {Tensor: "Tensor", int: "SymInt", float: "float", bool: "bool", str: "str",
+          Dtype: "ScalarType", Device: "Device", complex: "Scalar"}  # fmt: skip
+
+
+def infer_schema(
+    prototype_function: Callable[..., Any], /, *, mutates_args: Any, op_name: str | None = None
+) -> str:
+    """The schema that a function's annotations say; ValueError where one is missing or unknown."""
+    signature = inspect.signature(prototype_function)
+    hints = typing.get_type_hints(prototype_function)
+    parts, starred = [], False
+    for index, parameter in enumerate(signature.parameters.values()):
+        if parameter.name not in hints:
+            raise ValueError(
+                f"infer_schema(func): Parameter {parameter.name} must have a type annotation. Got"
+                f" func with signature {signature})"
+            )
+        if parameter.kind is parameter.KEYWORD_ONLY and not starred:
+            parts.append("*")
+            starred = True
+        changed = mutates_args == "unknown" or parameter.name in mutates_args
+        text = _typed(hints[parameter.name], f"(a{index}!)" if changed else "")
+        default = parameter.default
+        end = "" if default is parameter.empty else f"={_shown(default)}"
+        parts.append(f"{text} {parameter.name}{end}")
+    returned = hints.get("return", None)
+    body = f"({', '.join(parts)}) -> {_returned(returned)}"
+    return body if op_name is None else op_name + body
+
+
+def _shown(value: Any) -> str:
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+def _typed(hint: Any, mark: str = "") -> str:
+    """A Python annotation as a schema's type."""
+    if hint in _TYPES:
+        text = _TYPES[hint]
+        return text + mark if hint is Tensor else text
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if type(None) in args:
+        return _typed(next(a for a in args if a is not type(None)), mark) + "?"
+    if origin in (list, tuple, Sequence) and args:
+        return _typed(args[0]) + mark + "[]"
+    if set(args) <= {int, float, bool, complex} and args:
+        return "Scalar"
+    raise ValueError(f"infer_schema(func): unsupported type {hint}")
+
+
+def _returned(hint: Any) -> str:
+    if hint in (None, type(None)):
+        return "()"
+    if typing.get_origin(hint) is tuple:
+        return f"({', '.join(_typed(a) for a in typing.get_args(hint))})"
+    return _typed(hint)
+
+
+class CustomOpDef:
+    """An operator: call it, or give it kernels, a fake and a derivative."""
+
+    def __init__(self, name: str, schema: str, fn: Callable[..., Any] | None = None):
+        self._namespace, _, rest = name.partition("::")
+        self._name, _, self._overload = rest.partition(".")
+        self._qualname = name
+        self._schema = schema
+        self._kernels: dict[str | None, Callable[..., Any]] = {} if fn is None else {None: fn}
+        self._fake: Callable[..., Any] | None = None
+        self._backward: Any = None
+        self._setup: Any = None
+        self._casts: dict[str, Dtype] = {}
+        self._signature = None if fn is None else inspect.signature(fn)
+        self.__name__ = self._name
+        _DEFINITIONS[name] = self
+        self._opoverload = put(self._namespace, self._name, self._overload or "default", self.run)
+
+    def __repr__(self) -> str:
+        return f"<CustomOpDef({self._qualname})>"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.run(*args, **kwargs)
+
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        """Choose the kernel by the tensors' device; record the derivative if there is one."""
+        if self._signature is not None:
+            bound = self._signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+            args, kwargs = bound.args, bound.kwargs
+        tensors = list(_tensors((*args, *kwargs.values())))
+        wanted = LOCAL.grad and any(t.requires_grad for t in tensors)
+        if not wanted:
+            return self._plain(args, kwargs)
+        return _recorded(self, args, kwargs)
+
+    def _plain(self, args: Any, kwargs: Any) -> Any:
+        device = next((t.device.type for t in _tensors((*args, *kwargs.values()))), None)
+        kernel = self._kernels.get(device) or self._kernels.get(None)
+        if device == "meta":
+            kernel = self._kernels.get("meta") or self._fake or kernel
+        if kernel is None:
+            raise NotImplementedError(
+                f"{self._qualname}: no kernel for {device}; it has kernels for"
+                f" {sorted(str(k) for k in self._kernels) or 'no device'}"
+            )
+        held, LOCAL.grad = LOCAL.grad, False
+        try:
+            return kernel(*args, **kwargs)
+        finally:
+            LOCAL.grad = held
+
+    def register_kernel(self, device_types: Any, fn: Callable[..., Any] | None = None, /) -> Any:
+        """The function for device types; None means all."""
+        types = [device_types] if device_types is None or isinstance(device_types, str) else device_types  # noqa: E501
+
+        def put_kernel(given: Callable[..., Any]) -> Callable[..., Any]:
+            for kind in types:
+                self._kernels[kind] = given
+            if self._signature is None:
+                self._signature = inspect.signature(given)
+            return given
+
+        return put_kernel if fn is None else put_kernel(fn)
+
+    def impl(self, types: Any, fn: Callable[..., Any] | None = None) -> Any:
+        """register_kernel by dispatch keys or device types."""
+        given = [types] if isinstance(types, str) else list(types)
+        if "Autograd" in given:
+            raise NotImplementedError("impl(…, 'Autograd'): use torch.library.register_autograd")
+        return self.register_kernel([_KEYS.get(t, t) for t in given], fn)
+
+    def register_fake(self, fn: Callable[..., Any] | None = None, /) -> Any:
+        """The function for meta tensors."""
+
+        def put_fake(given: Callable[..., Any]) -> Callable[..., Any]:
+            self._fake = given
+            return given
+
+        return put_fake if fn is None else put_fake(fn)
+
+    def register_autograd(self, backward: Any, /, *, setup_context: Any = None) -> None:
+        """The derivative: `backward(ctx, *grads)`; `setup_context(ctx, inputs, output)` keeps."""
+        self._backward, self._setup = backward, setup_context
+
+    def register_vmap(self, fn: Any = None, /) -> Any:
+        """Accepted and kept."""
+        return fn if fn is not None else (lambda given: given)
+
+    def register_autocast(self, device_type: str, cast_inputs: Dtype) -> None:
+        """Cast floating inputs where autocast is on."""
+        self._casts[device_type] = cast_inputs
+
+    def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> Any:
+        """Refused: kernels are always on."""
+        raise NotImplementedError("set_kernel_enabled: kernels are always on")
+
+
+def _tensors(values: Iterable[Any]) -> Iterable[Tensor]:
+    for value in values:
+        if isinstance(value, Tensor):
+            yield value
+        elif isinstance(value, list | tuple):
+            yield from _tensors(value)
+
+
+def _recorded(definition: CustomOpDef, args: Any, kwargs: Any) -> Any:
+    """Run with one node on the outputs, whose derivative is the definition's."""
+
+    class Recorded(Function):
+        @staticmethod
+        def forward(ctx: Any, *flat: Any) -> Any:
+            result = definition._plain(args, kwargs)
+            if definition._setup is not None:
+                names = {} if not kwargs else {"keyword_only_inputs": kwargs}
+                definition._setup(ctx=ctx, inputs=args, output=result, **names)
+            return tuple(result) if isinstance(result, list) else result
+
+        @staticmethod
+        def backward(ctx: Any, *grads: Any) -> Any:
+            if definition._backward is None:
+                raise RuntimeError(
+                    f"Trying to backward through {definition._qualname}.default but no autograd"
+                    " formula was registered. Please use register_autograd to add one."
+                )
+            found = definition._backward(ctx, *grads)
+            return tuple(_spread(args, found if isinstance(found, tuple | list) else (found,)))
+
+    Recorded.__name__ = f"GeneratedBackwardFor_{definition._namespace}_{definition._name}"
+    return Recorded.apply(*_flat(args))
+
+
+def _flat(args: Any) -> list[Any]:
+    """Arguments with lists of tensors laid open."""
+    return [v for a in args for v in (a if isinstance(a, list | tuple) else (a,))]
+
+
+def _spread(args: Any, grads: Any) -> list[Any]:
+    """The gradients, those of lists laid open too."""
+    flat: list[Any] = []
+    for arg, grad in zip(args, grads, strict=False):
+        if isinstance(arg, list | tuple):
+            flat += list(grad) if isinstance(grad, list | tuple) else [None] * len(arg)
+        else:
+            flat.append(grad)
+    return flat
+
+
+def custom_op(
+    name: str, fn: Callable[..., Any] | None = None, /, *, mutates_args: Any,
+    device_types: Any = None, schema: str | None = None, tags: Any = None,
+) -> Any:  # fmt: skip
+    """Make a function an operator, `torch.ops.<namespace>.<name>`; a decorator without it."""
+
+    def make(given: Callable[..., Any]) -> CustomOpDef:
+        if "::" not in name:
+            raise ValueError(
+                f"Expected qualname to be of the form 'namespace::name', got {name}."
+            )
+        text = schema or infer_schema(given, mutates_args=mutates_args)
+        made = CustomOpDef(name, text, given if device_types is None else None)
+        made._signature = inspect.signature(given)
+        if device_types is not None:
+            made.register_kernel(device_types, given)
+        return made
+
+    return make if fn is None else make(fn)
+
+
+def declare(name: str, schema: str) -> CustomOpDef:
+    """An operator without kernels; RuntimeError where there is one of the name."""
+    if name in _DEFINITIONS:
+        raise RuntimeError(f"Tried to register an operator ({name}{schema}) with the same name and overload name multiple times.")  # noqa: E501
+    return CustomOpDef(name, schema)
+
+
+def find(which: Any) -> CustomOpDef:
+    """A definition by its name, itself, or its torch.ops entry; RuntimeError for none."""
+    if isinstance(which, CustomOpDef):
+        return which
+    if isinstance(which, OpOverload):
+        which = which.name()
+    elif isinstance(which, OpOverloadPacket):
+        which = f"{which.namespace}::{which.__name__}"
+    found = _DEFINITIONS.get(which) or _DEFINITIONS.get(which.removesuffix(".default"))
+    if found is None:
+        raise RuntimeError(f"operator {which} does not exist: declare it with torch.library.define")
+    return found
+
+
+class Library:
+    """A namespace to define operators in, or to give kernels to."""
+
+    def __init__(self, ns: str, kind: str, dispatch_key: str = ""):
+        if kind not in ("DEF", "IMPL", "FRAGMENT"):
+            raise ValueError(f"Unsupported kind: {kind}")
+        self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
+        self._names: list[str] = []
+
+    def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
+        """Declare an operator by its schema; gives its name."""
+        name, _, rest = schema.partition("(")
+        name = name.strip()
+        declare(f"{self.ns}::{name}", "(" + rest)
+        self._names.append(f"{self.ns}::{name}")
+        return name
+
+    def impl(
+        self, op_name: Any, fn: Callable[..., Any], dispatch_key: str = "", **_: Any
+    ) -> None:
+        """Give an operator a kernel."""
+        name = op_name if not isinstance(op_name, str) or "::" in op_name else f"{self.ns}::{op_name}"  # noqa: E501
+        key = dispatch_key or self.dispatch_key or "CompositeExplicitAutograd"
+        if isinstance(name, str) and name.startswith("aten::"):
+            raise NotImplementedError(
+                f"Library.impl: {name} is a row; registry.register replaces its kernel"
+            )
+        find(name).impl(key, fn)
+
+    def _register_fake(self, op_name: str, fn: Callable[..., Any], **_: Any) -> None:
+        find(f"{self.ns}::{op_name}").register_fake(fn)
+
+    def _destroy(self) -> None:
+        """Take the operators away again."""
+        for name in self._names:
+            made = _DEFINITIONS.pop(name, None)
+            if made is not None:
+                DEFINED[made._namespace].pop(made._name, None)
+
+
+class _Scoped:
+    """`with torch.library._scoped_library(ns, kind) as lib:`."""
+
+    def __init__(self, *args: Any):
+        self.library = Library(*args)
+
+    def __enter__(self) -> Library:
+        return self.library
+
+    def __exit__(self, *exc: object) -> None:
+        self.library._destroy()

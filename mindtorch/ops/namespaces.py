@@ -1,0 +1,149 @@
+"""Owns torch.ops: operators by namespace, name and overload, `torch.ops.aten.add.Tensor`.
+
+`aten` holds the rows. Other namespaces hold what torch.library defines; a name that nobody
+defined is an AttributeError, as in torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .spec import OPS, aten
+
+# namespace → name → overload → the function that runs.
+DEFINED: dict[str, dict[str, dict[str, Callable[..., Any]]]] = {}
+
+
+class OpOverload:
+    """One overload of an operator: callable."""
+
+    def __init__(self, packet: OpOverloadPacket, overload: str, run: Callable[..., Any]):
+        self.overloadpacket = packet
+        self._overloadname = overload
+        self._run = run
+        self.namespace = packet.namespace
+        self.__name__ = f"{packet.__name__}.{overload}"
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        return self._run(*args, **kwargs)
+
+    def name(self) -> str:
+        """`namespace::name.overload`."""
+        end = "" if self._overloadname == "default" else f".{self._overloadname}"
+        return f"{self.namespace}::{self.overloadpacket.__name__}{end}"
+
+    def __repr__(self) -> str:
+        return (
+            f"<OpOverload(op='{self.namespace}.{self.overloadpacket.__name__}', "
+            f"overload='{self._overloadname}')>"
+        )
+
+    __str__ = name
+
+
+class OpOverloadPacket:
+    """An operator with its overloads as attributes; calling it chooses one."""
+
+    def __init__(self, namespace: str, name: str, run: Callable[..., Any]):
+        self.namespace = namespace
+        self.__name__ = self._qualified_op_name = name
+        self._run = run
+
+    def overloads(self) -> list[str]:
+        """The overloads' names."""
+        if self.namespace != "aten":
+            return list(DEFINED[self.namespace][self.__name__])
+        names = [op for op in OPS if op.partition(".")[0] == self.__name__.removesuffix("_")]
+        return [name.partition(".")[2] or "default" for name in names]
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        return self._run(*args, **kwargs)
+
+    def __getattr__(self, overload: str) -> OpOverload:
+        if overload.startswith("__"):
+            raise AttributeError(overload)
+        run = self._run
+        if self.namespace != "aten":
+            found = DEFINED[self.namespace][self.__name__].get(overload)
+            if found is None:
+                raise AttributeError(
+                    f"The underlying op of '{self.namespace}.{self.__name__}' has no overload"
+                    f" name '{overload}'"
+                )
+            run = found
+        made = OpOverload(self, overload, run)
+        setattr(self, overload, made)
+        return made
+
+    def __repr__(self) -> str:
+        return f"<OpOverloadPacket(op='{self.namespace}.{self.__name__}')>"
+
+    def __str__(self) -> str:
+        return f"{self.namespace}.{self.__name__}"
+
+
+class OpNamespace:
+    """The operators of one namespace."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __getattr__(self, name: str) -> OpOverloadPacket:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        run = _aten(name) if self.name == "aten" else _defined(self.name, name)
+        if run is None:
+            raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{name}'")
+        made = OpOverloadPacket(self.name, name, run)
+        setattr(self, name, made)
+        return made
+
+    def __dir__(self) -> list[str]:
+        if self.name == "aten":
+            return sorted({op.partition(".")[0] for op in OPS})
+        return sorted(DEFINED.get(self.name, ()))
+
+    def __repr__(self) -> str:
+        return f"<_OpNamespace '{self.name}'>"
+
+
+def _defined(namespace: str, name: str) -> Callable[..., Any] | None:
+    overloads = DEFINED.get(namespace, {}).get(name)
+    return None if overloads is None else next(iter(overloads.values()))
+
+
+def _aten(name: str) -> Callable[..., Any] | None:
+    """A row's function; the writing form where the name ends in `_`."""
+    plain = name.removesuffix("_")
+    try:
+        if plain != name and plain in OPS:
+            return lambda self, *args, **kwargs: getattr(self, name)(*args, **kwargs)
+        return getattr(aten, name)
+    except AttributeError:
+        return None
+
+
+def define(
+    namespace: str, name: str, overload: str, run: Callable[..., Any]
+) -> OpOverload:
+    """Put an operator into torch.ops."""
+    DEFINED.setdefault(namespace, {}).setdefault(name, {})[overload] = run
+    space = NAMESPACES.setdefault(namespace, OpNamespace(namespace))
+    vars(space).pop(name, None)
+    made = getattr(getattr(space, name), overload)
+    assert isinstance(made, OpOverload)
+    return made
+
+
+NAMESPACES: dict[str, OpNamespace] = {}
+
+
+def namespace(name: str) -> OpNamespace:
+    """`torch.ops.name`."""
+    return NAMESPACES.setdefault(name, OpNamespace(name))
+
+
+def load_library(path: Any) -> None:
+    """Refused: a library of compiled operators needs torch's own C++; OSError."""
+    raise OSError(f"torch.ops.load_library: {path} is built against torch's C++, which is not here")
