@@ -2,6 +2,25 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
+from typing import Any
+
+from ._autograd.grad_mode import LOCAL, activate
+from ._autograd.surface import Tensor as TensorBase
+from ._dispatch.overrides import DisableTorchFunction, DisableTorchFunctionSubclass
+from ._random.generator import Generator
+from ._tensor.device import device
+from ._tensor.dtype import dtype
+from ._tensor.geometry import Size
+from ._tensor.subclass import disabled_torch_function_impl as _disabled_torch_function_impl
+
+__all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet",
+           "Generator", "Size", "TensorBase", "_disabled_torch_function_impl", "device",
+           "dtype"]  # fmt: skip
+
+_TensorBase = TensorBase
+_TensorMeta = type(TensorBase)
+
 
 def _npu_aclnn_available() -> bool:
     """Whether ACLNN libraries (CANN's or the simulator's) can be loaded."""
@@ -19,3 +38,101 @@ def _npu_aclnn_symbols_ok() -> bool:
 
 def _log_api_usage_once(event: str) -> None:
     """Nothing: no usage is logged. Model libraries call it as they build their models."""
+
+
+class DispatchKey(IntEnum):
+    """Torch's layers that programs name: those of autocast have a meaning here."""
+
+    Undefined = 0
+    CPU = 1
+    CUDA = 2
+    Meta = 3
+    PrivateUse1 = 4
+    ADInplaceOrView = 5
+    AutogradCPU = 6
+    AutogradCUDA = 7
+    Autograd = 8
+    AutocastCPU = 9
+    AutocastCUDA = 10
+    AutocastXPU = 11
+    AutocastPrivateUse1 = 12
+    CompositeImplicitAutograd = 13
+    CompositeExplicitAutograd = 14
+    Python = 15
+    PythonTLSSnapshot = 16
+    Functionalize = 17
+
+
+_AUTOCAST = frozenset(k for k in DispatchKey if k.name.startswith("Autocast"))
+
+
+class DispatchKeySet:
+    """A set of layers."""
+
+    def __init__(self, *keys: Any):
+        given = keys[0] if len(keys) == 1 and isinstance(keys[0], set | frozenset) else keys
+        self.keys = frozenset(given)
+
+    def __or__(self, other: DispatchKeySet) -> DispatchKeySet:
+        return DispatchKeySet(self.keys | other.keys)
+
+    def has(self, key: DispatchKey) -> bool:
+        return key in self.keys
+
+
+class _ExcludeDispatchKeyGuard:
+    """Layers are passed by inside; NotImplementedError for others than autocast's."""
+
+    def __init__(self, keys: DispatchKeySet):
+        if not keys.keys <= _AUTOCAST:
+            raise NotImplementedError(f"_ExcludeDispatchKeyGuard: {sorted(keys.keys - _AUTOCAST)}")
+
+    def __enter__(self) -> None:
+        self.before = LOCAL.autocast
+        LOCAL.autocast = None
+        activate(1)
+
+    def __exit__(self, *exc: object) -> None:
+        LOCAL.autocast = self.before
+        activate(-1)
+
+
+def _get_tracing_state() -> None:
+    """None: nothing is traced."""
+
+
+def _get_accelerator(check: bool = False) -> device:
+    """npu where there is one, else cpu."""
+    from ._backends import npu
+
+    return device("npu" if npu.is_available() else "cpu")
+
+
+def _is_torch_function_enabled() -> bool:
+    """Whether subclasses see calls."""
+    from ._tensor.subclass import LOCAL as SUBCLASS
+
+    return not SUBCLASS.off
+
+
+def _get_privateuse1_backend_name() -> str:
+    """npu."""
+    return "npu"
+
+
+def _jit_set_profiling_mode(mode: bool) -> bool:
+    """False: nothing is compiled."""
+    return False
+
+
+_jit_set_profiling_executor = _jit_set_profiling_mode
+
+
+class PyTorchFileReader:
+    """Refused: files of tensors are read by torch.load."""
+
+    def __init__(self, name_or_buffer: Any):
+        raise NotImplementedError("PyTorchFileReader: mindtorch reads files by torch.load only")
+
+
+PyTorchFileWriter = PyTorchFileReader

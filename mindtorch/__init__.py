@@ -78,14 +78,20 @@ newaxis = None
 
 _SUBMODULES = frozenset((
     "_C", "_autograd", "_backends", "_dispatch", "_dynamo", "_functional", "_random", "_utils",
-    "accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda", "distributed",
-    "func", "fx", "hub", "jit", "laws", "library", "linalg", "mps", "multiprocessing", "nn",
+    "accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda", "distributed", "distributions",
+    "func", "fx", "hub", "jit", "laws", "library", "linalg", "mps", "multiprocessing", "nn", "onnx",
     "npu", "ops", "optim", "overrides", "profiler", "random", "return_types", "serialization",
     "storage", "testing", "torch_version", "types", "utils", "version", "xpu",
 ))  # fmt: skip
 
 # Names that live in a module of their own kind, not in a row.
 _PLACES = {
+    "PyTorchFileReader": "_C",
+    "PyTorchFileWriter": "_C",
+    "DispatchKey": "_C",
+    "DispatchKeySet": "_C",
+    "OutOfMemoryError": "npu",
+    "vmap": "func",
     "Generator": "_random.generator",
     "functionalize": "_dispatch.functionalize",
     "get_rng_state": "_random.generator",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import os
 import re
 import tempfile
@@ -80,3 +81,37 @@ def load(repo_or_dir: str, model: str, *args: Any, **kwargs: Any) -> Any:
         f"hub.load: running code of {repo_or_dir!r} is not supported; import its model and give"
         " its weights to load_state_dict"
     )
+
+
+def __getattr__(name: str) -> Any:
+    if name == "tqdm":
+        try:
+            tqdm: Any = importlib.import_module("tqdm").tqdm
+        except ImportError:
+            tqdm = _Quiet
+        return tqdm
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+class _Quiet:
+    """What stands for tqdm's bar where tqdm is not installed: shows nothing."""
+
+    def __init__(self, iterable: Any = (), **options: Any):
+        self.iterable = iterable
+
+    def __iter__(self) -> Any:
+        return iter(self.iterable)
+
+    def __enter__(self) -> _Quiet:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        return None
+
+    def update(self, n: int = 1) -> None:
+        """Nothing to show."""
+
+    set_description = set_postfix = update  # type: ignore[assignment]
+
+    def close(self) -> None:
+        """Nothing to close."""

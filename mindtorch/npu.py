@@ -195,3 +195,11 @@ class NPUGraph(_Graph):
 def host_syncs() -> int:
     """How often this process waited for a device so far."""
     return _runtime.cann().runtime.counters()["host_syncs"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "OutOfMemoryError":
+        from ._backends.npu.memory import AclOutOfMemoryError
+
+        return AclOutOfMemoryError
+    raise AttributeError(f"module 'mindtorch.npu' has no attribute '{name}'")

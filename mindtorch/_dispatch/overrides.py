@@ -89,9 +89,7 @@ def _as_called(op: Op, raw: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, A
     return tuple(args), kwargs
 
 
-def _torch_function(
-    cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None
-) -> Any:
+def _torch_function(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
     """Run the call on plain tensors; results are of this class (torch.Tensor's own method)."""
     if not all(issubclass(cls, t) for t in types):
         return NotImplemented
@@ -145,9 +143,7 @@ class DisableTorchFunction(DisableTorchFunctionSubclass):
 class TorchFunctionMode:
     """A context whose `__torch_function__` sees every call of a torch function inside."""
 
-    def __torch_function__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         raise NotImplementedError
 
     def __enter__(self) -> Any:
@@ -168,9 +164,7 @@ class TorchFunctionMode:
 class BaseTorchFunctionMode(TorchFunctionMode):
     """A mode that lets calls pass."""
 
-    def __torch_function__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return func(*args, **(kwargs or {}))
 
 

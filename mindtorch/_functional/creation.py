@@ -171,7 +171,9 @@ def asarray(
         changed = changed.detach()
     if isinstance(obj, Tensor) and requires_grad and obj.requires_grad:
         return changed
-    return finish(changed.detach() if changed is obj else changed, True) if requires_grad else changed
+    return (
+        finish(changed.detach() if changed is obj else changed, True) if requires_grad else changed
+    )
 
 
 def _is_buffer(obj: Any) -> bool:
@@ -197,9 +199,7 @@ def frombuffer(
     """A 1-d tensor over the memory of an object with the buffer protocol."""
     view = memoryview(buffer)
     if view.nbytes == 0:
-        raise ValueError(
-            f"both buffer length ({view.nbytes}) and count ({count}) must not be 0"
-        )
+        raise ValueError(f"both buffer length ({view.nbytes}) and count ({count}) must not be 0")
     if not 0 <= offset < view.nbytes:
         raise ValueError(
             f"offset ({offset} bytes) must be non-negative and no greater than buffer length"

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from ..ops.namespaces import STANDING_IN
 from .absent import absent, absent_module
 
 SITE = Path(__file__).resolve().parent / "site"
@@ -117,7 +118,12 @@ def install() -> None:
         sys.meta_path.insert(0, Finder())
     sys.modules["torch"] = ours
     ours.__dict__["__name__"] = "torch"
+    STANDING_IN["torchvision"] = _torchvision
     serve(ours)
+
+
+def _torchvision() -> None:
+    importlib.import_module("mindtorch._standin.torchvision").declare_all()
 
 
 def _is_door(module: ModuleType) -> bool:
@@ -165,5 +171,10 @@ _TOP = ("Tensor", "dtype", "device", "Size", "Generator", "finfo", "iinfo", "mem
 def _move(cls: type) -> type:
     home = getattr(cls, "__module__", "")
     if home.startswith("mindtorch"):
-        cls.__module__ = "torch" if cls.__name__ in _TOP else home.replace("mindtorch", "torch", 1)
+        name = "torch" if cls.__name__ in _TOP else home.replace("mindtorch", "torch", 1)
+        cls.__module__ = name
+        # typing.get_type_hints and pickle look the module up by this name.
+        if name not in sys.modules and home in sys.modules:
+            sys.modules[name] = sys.modules[home]
+            serve(sys.modules[home])
     return cls

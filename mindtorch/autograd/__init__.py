@@ -28,7 +28,9 @@ detect_anomaly = set_detect_anomaly
 
 def __getattr__(name: str) -> _Any:
     if name in ("gradcheck", "gradgradcheck"):
-        return getattr(_importlib.import_module("._autograd.gradcheck", __package__.rpartition(".")[0]), name)
+        return getattr(
+            _importlib.import_module("._autograd.gradcheck", __package__.rpartition(".")[0]), name
+        )
     if name in ("function", "functional", "grad_mode"):
         return _importlib.import_module("._autograd." + name, __package__.rpartition(".")[0])
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

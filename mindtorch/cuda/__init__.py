@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import importlib
+from functools import cache
 from typing import Any
+
+from .._functional.queries import typed_tensor
+from .._tensor import dtype as dt
 
 from .._tensor.device import device as Device
 
@@ -64,9 +68,28 @@ def reset_peak_memory_stats(device: Device | str | int | None = None) -> None:
     """Nothing to reset."""
 
 
+@cache
+def absent_class(name: str) -> type:
+    """A class of torch.cuda: isinstance is false, making one is refused."""
+
+    def refuse(cls: type, *_: Any, **__: Any) -> Any:
+        _refuse(name)
+
+    return type(name, (), {"__new__": refuse, "__module__": "mindtorch.cuda"})
+
+
+
+
+
 def __getattr__(name: str) -> Any:
     if name.startswith("_"):
         raise AttributeError(f"module 'mindtorch.cuda' has no attribute '{name}'")
     if name == "amp":
         return importlib.import_module(".amp", __name__)
+    if name.endswith("Tensor"):
+        legacy = {d.legacy: d for d in dt.ALL}.get(name.removesuffix("Tensor"))
+        if legacy is not None:
+            return typed_tensor(legacy, "cuda")
+    if name[0].isupper() or name in ("device", "device_of", "graph", "profiler"):
+        return absent_class(name)
     return lambda *_, **__: _refuse(name)

@@ -1,5 +1,13 @@
-"""Owns torch.func's functional_call; transforms of functions (vmap, grad) are not offered."""
+"""Owns torch.func: functions made of functions: gradients, Jacobians, products, batches.
+
+Derivatives are reverse mode throughout: `jvp` is the derivative of a vjp. `vmap` calls the function
+once for each element of the batch and stacks what it gives.
+"""
 
 from ..nn.utils.stateless import functional_call
+from .batches import stack_module_state, vmap
+from .derivatives import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, linearize, vjp
+from .functions import functionalize
 
-__all__ = ["functional_call"]
+__all__ = ["functional_call", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd",
+           "jacrev", "jvp", "linearize", "stack_module_state", "vjp", "vmap"]  # fmt: skip

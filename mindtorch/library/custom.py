@@ -131,7 +131,11 @@ class CustomOpDef:
 
     def register_kernel(self, device_types: Any, fn: Callable[..., Any] | None = None, /) -> Any:
         """The function for device types; None means all."""
-        types = [device_types] if device_types is None or isinstance(device_types, str) else device_types  # noqa: E501
+        types = (
+            [device_types]
+            if device_types is None or isinstance(device_types, str)
+            else device_types
+        )  # noqa: E501
 
         def put_kernel(given: Callable[..., Any]) -> Callable[..., Any]:
             for kind in types:
@@ -233,9 +237,7 @@ def custom_op(
 
     def make(given: Callable[..., Any]) -> CustomOpDef:
         if "::" not in name:
-            raise ValueError(
-                f"Expected qualname to be of the form 'namespace::name', got {name}."
-            )
+            raise ValueError(f"Expected qualname to be of the form 'namespace::name', got {name}.")
         text = schema or infer_schema(given, mutates_args=mutates_args)
         made = CustomOpDef(name, text, given if device_types is None else None)
         made._signature = inspect.signature(given)
@@ -249,7 +251,9 @@ def custom_op(
 def declare(name: str, schema: str) -> CustomOpDef:
     """An operator without kernels; RuntimeError where there is one of the name."""
     if name in _DEFINITIONS:
-        raise RuntimeError(f"Tried to register an operator ({name}{schema}) with the same name and overload name multiple times.")  # noqa: E501
+        raise RuntimeError(
+            f"Tried to register an operator ({name}{schema}) with the same name and overload name multiple times."
+        )  # noqa: E501
     return CustomOpDef(name, schema)
 
 
@@ -284,11 +288,11 @@ class Library:
         self._names.append(f"{self.ns}::{name}")
         return name
 
-    def impl(
-        self, op_name: Any, fn: Callable[..., Any], dispatch_key: str = "", **_: Any
-    ) -> None:
+    def impl(self, op_name: Any, fn: Callable[..., Any], dispatch_key: str = "", **_: Any) -> None:
         """Give an operator a kernel."""
-        name = op_name if not isinstance(op_name, str) or "::" in op_name else f"{self.ns}::{op_name}"  # noqa: E501
+        name = (
+            op_name if not isinstance(op_name, str) or "::" in op_name else f"{self.ns}::{op_name}"
+        )  # noqa: E501
         key = dispatch_key or self.dispatch_key or "CompositeExplicitAutograd"
         if isinstance(name, str) and name.startswith("aten::"):
             raise NotImplementedError(

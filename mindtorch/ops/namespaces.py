@@ -6,6 +6,7 @@ defined is an AttributeError, as in torch.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -124,9 +125,7 @@ def _aten(name: str) -> Callable[..., Any] | None:
         return None
 
 
-def define(
-    namespace: str, name: str, overload: str, run: Callable[..., Any]
-) -> OpOverload:
+def define(namespace: str, name: str, overload: str, run: Callable[..., Any]) -> OpOverload:
     """Put an operator into torch.ops."""
     DEFINED.setdefault(namespace, {}).setdefault(name, {})[overload] = run
     space = NAMESPACES.setdefault(namespace, OpNamespace(namespace))
@@ -144,6 +143,15 @@ def namespace(name: str) -> OpNamespace:
     return NAMESPACES.setdefault(name, OpNamespace(name))
 
 
+# Libraries of compiled operators that Python stands in for: folder of the file → what declares.
+STANDING_IN: dict[str, Callable[[], None]] = {}
+
+
 def load_library(path: Any) -> None:
-    """Refused: a library of compiled operators needs torch's own C++; OSError."""
-    raise OSError(f"torch.ops.load_library: {path} is built against torch's C++, which is not here")
+    """Declare the operators of a library that has a Python form here; OSError for others."""
+    folder = os.path.basename(os.path.dirname(os.fspath(path)))
+    if folder not in STANDING_IN:
+        raise OSError(
+            f"torch.ops.load_library: {path} is built against torch's C++, which is not here"
+        )
+    STANDING_IN[folder]()

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from aclnn_bindings import AclOutOfMemoryError as AclOutOfMemoryError
 from aclnn_bindings import Block, lib
 
 from ..._tensor.geometry import Geometry

@@ -41,6 +41,7 @@ __all__ = [
     "register_module_parameter_registration_hook",
 ]
 
+_EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 _FORWARD_PRE, _FORWARD, _BACKWARD_PRE, _BACKWARD = GLOBAL_CALL_HOOKS
 
 

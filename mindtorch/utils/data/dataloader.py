@@ -120,7 +120,11 @@ class DataLoader:
         return len(self._index_sampler)
 
 
-class _Here:
+class _BaseDataLoaderIter:
+    """An epoch of a loader: what `iter(loader)` gives."""
+
+
+class _Here(_BaseDataLoaderIter):
     """One epoch in this process."""
 
     def __init__(self, loader: DataLoader) -> None:
@@ -142,7 +146,7 @@ class _Here:
         return self._length
 
 
-class _InWorkers:
+class _InWorkers(_BaseDataLoaderIter):
     """One epoch in worker processes; they stop with it unless they are persistent."""
 
     def __init__(self, loader: DataLoader, seed: int) -> None:
@@ -178,6 +182,10 @@ class _InWorkers:
     def __del__(self) -> None:
         if getattr(self, "_open", False):
             self._close()
+
+
+_SingleProcessDataLoaderIter = _Here
+_MultiProcessingDataLoaderIter = _InWorkers
 
 
 def _check_workers(count: int, timeout: float, prefetch: int | None, persistent: bool) -> None:

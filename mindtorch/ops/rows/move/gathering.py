@@ -11,7 +11,7 @@ from ...._tensor import dtype as dt
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array, Number
-from ...rules import preserved, wrap_dim
+from ...rules import broadcast_all, preserved, wrap_dim
 from ...samples import FLOATS, Arg, Sample, calls
 from ...spec import aten, call, composite, op
 
@@ -355,14 +355,26 @@ op(
 def _take_along(self: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     if dim is None:
         return aten.gather(aten.reshape(self, (-1,)), 0, aten.reshape(indices, (-1,)))
-    return aten.gather(self, dim, indices)
+    at = wrap_dim(dim, self.ndim)
+    if self.ndim != indices.ndim:
+        raise RuntimeError(
+            "torch.take_along_dim(): input and indices should have the same number of dimensions,"
+            f" but got {self.ndim} dimensions for input, and {indices.ndim} dimensions for indices"
+        )
+    one = [1 if d == at else n for d, n in enumerate(self.shape)]
+    other = [1 if d == at else n for d, n in enumerate(indices.shape)]
+    both = list(broadcast_all((tuple(one), tuple(other))))
+    shapes = [both[:at] + [t.shape[at]] + both[at + 1 :] for t in (self, indices)]
+    return aten.gather(aten.expand(self, shapes[0]), at, aten.expand(indices, shapes[1]))
 
 
 composite(
     "take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",
     _take_along,
     samples=calls(
-        (Arg((3, 4)), Arg((3, 1), "int64", 0, 3), 1), (Arg((6,)), Arg((2,), "int64", 0, 5))
+        (Arg((3, 4)), Arg((3, 1), "int64", 0, 3), 1),
+        (Arg((6,)), Arg((2,), "int64", 0, 5)),
+        (Arg((2, 5, 3)), Arg((2, 4, 1), "int64", 0, 4), 1),
     ),
     tolerance="exact",
 )

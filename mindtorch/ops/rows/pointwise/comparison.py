@@ -162,3 +162,26 @@ composite(
     grad={},
     samples=calls((Arg((2, 3)), Arg((2, 3))), (Arg((2, 3)), Arg((3, 2)))),
 )
+
+
+@composite(
+    "isin(Tensor|Scalar elements, Tensor|Scalar test_elements, *, bool assume_unique=False,"
+    " bool invert=False) -> Tensor",
+    surface="function",
+    samples=calls(
+        (Arg((3, 4), "int64", 0, 5), Arg((3,), "int64", 0, 5)),
+        (Arg((2, 3)), 0.5),
+        (Arg((3,), "int64", 0, 5), Arg((0,), "int64")),
+    ),
+)
+def isin(
+    elements: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False
+) -> Tensor:
+    """Whether each element is among `test_elements`; or, inverted, is not."""
+    if not isinstance(elements, Tensor):
+        elements = aten.tensor(elements, dtype=test_elements.dtype, device=test_elements.device)
+    if isinstance(test_elements, Tensor):
+        found = aten.any(aten.eq(elements[..., None], test_elements.reshape(-1)), -1)
+    else:
+        found = aten.eq(elements, test_elements)
+    return aten.logical_not(found) if invert else found

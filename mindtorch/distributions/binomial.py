@@ -1,0 +1,5 @@
+"""torch.distributions.binomial: Binomial under torch's name."""
+
+from .discrete import Binomial
+
+__all__ = ["Binomial"]

@@ -1,0 +1,5 @@
+"""torch.distributions.categorical: Categorical under torch's name."""
+
+from .discrete import Categorical
+
+__all__ = ["Categorical"]

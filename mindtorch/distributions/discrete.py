@@ -1,0 +1,413 @@
+"""Owns distributions over a few values: Bernoulli, Categorical, one-hot, Geometric, Multinomial."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import mindtorch
+
+from .._tensor.geometry import Size
+from . import constraints
+from .distribution import (
+    Distribution,
+    ExponentialFamily,
+    broadcast_all,
+    lazy_property,
+    logits_to_probs,
+    probs_to_logits,
+)
+
+_softplus = mindtorch.nn.functional.softplus
+
+
+def _one_of(probs: Any, logits: Any) -> None:
+    if (probs is None) == (logits is None):
+        raise ValueError("Either `probs` or `logits` must be specified, but not both.")
+
+
+class _Binary(ExponentialFamily):
+    """Distributions of a success probability, by `probs` or by log-odds `logits`."""
+
+    arg_constraints: Any = {"probs": constraints.unit_interval, "logits": constraints.real}
+    has_enumerate_support = False
+    _param: Any
+
+    def _take(self, probs: Any, logits: Any) -> tuple[int, ...]:
+        _one_of(probs, logits)
+        given = logits if probs is None else probs
+        (self._param,) = broadcast_all(given)
+        self.__dict__["probs" if logits is None else "logits"] = self._param
+        return () if isinstance(given, int | float) else tuple(self._param.shape)
+
+    @lazy_property
+    def logits(self) -> Any:
+        return probs_to_logits(self.probs, is_binary=True)
+
+    @lazy_property
+    def probs(self) -> Any:
+        return logits_to_probs(self.logits, is_binary=True)
+
+    @property
+    def param_shape(self) -> Size:
+        return Size(self._param.size())
+
+    @property
+    def _expanded(self) -> tuple[str, ...]:
+        return ("probs", "logits", "_param", "total_count")
+
+    def _events_of(self, name: str) -> int:
+        return 0
+
+
+class Bernoulli(_Binary):
+    """1 with probability `probs`, else 0."""
+
+    support: Any = constraints.boolean
+    has_enumerate_support = True
+
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
+        super().__init__(self._take(probs, logits), validate_args=validate_args)
+
+    @property
+    def mean(self) -> Any:
+        return self.probs
+
+    @property
+    def mode(self) -> Any:
+        mode = (self.probs >= 0.5).to(self.probs)
+        return mindtorch.where(self.probs == 0.5, math.nan, mode)
+
+    @property
+    def variance(self) -> Any:
+        return self.probs * (1 - self.probs)
+
+    def sample(self, sample_shape: Any = ()) -> Any:
+        with mindtorch.no_grad():
+            return mindtorch.bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        logits, value = broadcast_all(self.logits, value)
+        return -_bce(logits, value)
+
+    def entropy(self) -> Any:
+        return _bce(self.logits, self.probs)
+
+    def enumerate_support(self, expand: bool = True) -> Any:
+        values = mindtorch.arange(2, dtype=self._param.dtype, device=self._param.device)
+        values = values.view((-1,) + (1,) * len(self._batch_shape))
+        return values.expand((-1, *self._batch_shape)) if expand else values
+
+
+def _bce(logits: Any, target: Any) -> Any:
+    return mindtorch.nn.functional.binary_cross_entropy_with_logits(
+        logits, target.to(logits.dtype), reduction="none"
+    )
+
+
+class Geometric(_Binary):
+    """The number of failures before the first success."""
+
+    support: Any = constraints.nonnegative_integer
+
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
+        super().__init__(self._take(probs, logits), validate_args=validate_args)
+        if self._validate_args and probs is not None and not bool((self.probs > 0).all()):
+            raise ValueError("Geometric: probs must be positive")
+
+    @property
+    def mean(self) -> Any:
+        return 1.0 / self.probs - 1.0
+
+    @property
+    def mode(self) -> Any:
+        return mindtorch.zeros_like(self.probs)
+
+    @property
+    def variance(self) -> Any:
+        return (1.0 / self.probs - 1.0) / self.probs
+
+    def sample(self, sample_shape: Any = ()) -> Any:
+        shape = self._extended_shape(sample_shape)
+        tiny = mindtorch.finfo(self.probs.dtype).tiny
+        with mindtorch.no_grad():
+            u = self.probs.new_empty(shape).uniform_(tiny, 1)
+            return (u.log() / (-self.probs).log1p()).floor()
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        value, probs = broadcast_all(value, self.probs)
+        none = (probs == 1) & (value == 0)
+        return value * mindtorch.where(none, 0.0, (-probs).log1p()) + self.probs.log()
+
+    def entropy(self) -> Any:
+        return _bce(self.logits, self.probs) / self.probs
+
+
+class Binomial(_Binary):
+    """Successes of `total_count` tries."""
+
+    has_enumerate_support = True
+    arg_constraints: Any = {
+        "total_count": constraints.nonnegative_integer,
+        "probs": constraints.unit_interval,
+        "logits": constraints.real,
+    }
+
+    def __init__(
+        self, total_count: Any = 1, probs: Any = None, logits: Any = None,
+        validate_args: bool | None = None,
+    ):  # fmt: skip
+        self._take(probs, logits)
+        self.total_count, self._param = broadcast_all(total_count, self._param)
+        self.__dict__["probs" if logits is None else "logits"] = self._param
+        super().__init__(self._param.shape, validate_args=validate_args)
+
+    @property
+    def support(self) -> Any:
+        return constraints.integer_interval(0, self.total_count)
+
+    @property
+    def mean(self) -> Any:
+        return self.total_count * self.probs
+
+    @property
+    def mode(self) -> Any:
+        return ((self.total_count + 1) * self.probs).floor().clamp(max=self.total_count)
+
+    @property
+    def variance(self) -> Any:
+        return self.total_count * self.probs * (1 - self.probs)
+
+    def sample(self, sample_shape: Any = ()) -> Any:
+        shape = self._extended_shape(sample_shape)
+        most = int(self.total_count.max())
+        with mindtorch.no_grad():
+            tries = mindtorch.bernoulli(self.probs.expand(shape)[..., None].expand((*shape, most)))
+            numbers = mindtorch.arange(most, device=tries.device)
+            return (tries * (numbers < self.total_count[..., None])).sum(-1)
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        n = self.total_count
+        ways = mindtorch.lgamma(n + 1) - mindtorch.lgamma(value + 1) - mindtorch.lgamma(n - value + 1)
+        logits = self.logits
+        norm = n * logits.clamp(min=0) + n * mindtorch.log1p(mindtorch.exp(-logits.abs()))
+        return value * logits + ways - norm
+
+    def enumerate_support(self, expand: bool = True) -> Any:
+        most = int(self.total_count.max())
+        if int(self.total_count.min()) != most:
+            raise NotImplementedError("Inhomogeneous total count not supported by enumerate_support")
+        values = mindtorch.arange(1 + most, dtype=self._param.dtype, device=self._param.device)
+        values = values.view((-1,) + (1,) * len(self._batch_shape))
+        return values.expand((-1, *self._batch_shape)) if expand else values
+
+    def entropy(self) -> Any:
+        values = self.enumerate_support(False)
+        return -(mindtorch.exp(self.log_prob(values)) * self.log_prob(values)).sum(0)
+
+
+class Categorical(Distribution):
+    """An index by probabilities or unnormalised logarithms of them, along the last dimension."""
+
+    arg_constraints: Any = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    has_enumerate_support = True
+    _param: Any
+
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
+        _one_of(probs, logits)
+        given = logits if probs is None else probs
+        if given.dim() < 1:
+            name = "logits" if probs is None else "probs"
+            raise ValueError(f"`{name}` parameter must be at least one-dimensional.")
+        if probs is not None:
+            self.__dict__["probs"] = self._param = probs / probs.sum(-1, keepdim=True)
+        else:
+            self._param = logits - logits.logsumexp(dim=-1, keepdim=True)
+            self.__dict__["logits"] = self._param
+        self._num_events = self._param.size(-1)
+        super().__init__(self._param.shape[:-1], validate_args=validate_args)
+
+    @lazy_property
+    def logits(self) -> Any:
+        return probs_to_logits(self.probs)
+
+    @lazy_property
+    def probs(self) -> Any:
+        return logits_to_probs(self.logits)
+
+    @property
+    def _expanded(self) -> tuple[str, ...]:
+        return ("probs", "logits", "_param")
+
+    def _events_of(self, name: str) -> int:
+        return 1
+
+    @property
+    def param_shape(self) -> Size:
+        return Size(self._param.size())
+
+    @property
+    def support(self) -> Any:
+        return constraints.integer_interval(0, self._num_events - 1)
+
+    @property
+    def mean(self) -> Any:
+        return mindtorch.full(self._batch_shape, math.nan, dtype=self.probs.dtype,
+                              device=self.probs.device)  # fmt: skip
+
+    @property
+    def mode(self) -> Any:
+        return self.probs.argmax(dim=-1)
+
+    variance = mean
+
+    def sample(self, sample_shape: Any = ()) -> Any:
+        shape = Size(sample_shape)
+        flat = self.probs.reshape(-1, self._num_events)
+        drawn = mindtorch.multinomial(flat.detach(), shape.numel(), True).T
+        return drawn.reshape(self._extended_shape(shape))
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        index = value.long().unsqueeze(-1)
+        index, logits = mindtorch.broadcast_tensors(index, self.logits)
+        return logits.gather(-1, index[..., :1]).squeeze(-1)
+
+    def entropy(self) -> Any:
+        smallest = mindtorch.finfo(self.logits.dtype).min
+        return -(self.logits.clamp(min=smallest) * self.probs).sum(-1)
+
+    def enumerate_support(self, expand: bool = True) -> Any:
+        values = mindtorch.arange(self._num_events, dtype=mindtorch.long, device=self._param.device)
+        values = values.view((-1,) + (1,) * len(self._batch_shape))
+        return values.expand((-1, *self._batch_shape)) if expand else values
+
+
+class OneHotCategorical(Distribution):
+    """Categorical, as one-hot vectors."""
+
+    arg_constraints: Any = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    support: Any = constraints.one_hot
+    has_enumerate_support = True
+
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
+        self._categorical = Categorical(probs, logits)
+        shape = self._categorical.param_shape
+        super().__init__(self._categorical.batch_shape, shape[-1:], validate_args=validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        made = type(self).__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        made._categorical = self._categorical.expand(batch_shape)
+        made._batch_shape = Size(batch_shape)
+        return made
+
+    @property
+    def logits(self) -> Any:
+        return self._categorical.logits
+
+    @property
+    def probs(self) -> Any:
+        return self._categorical.probs
+
+    @property
+    def mean(self) -> Any:
+        return self.probs
+
+    @property
+    def mode(self) -> Any:
+        return _one_hot(self.probs.argmax(dim=-1), self._event_shape[0]).to(self.probs)
+
+    @property
+    def variance(self) -> Any:
+        return self.probs * (1 - self.probs)
+
+    @property
+    def param_shape(self) -> Size:
+        return self._categorical.param_shape
+
+    def sample(self, sample_shape: Any = ()) -> Any:
+        return _one_hot(self._categorical.sample(sample_shape), self._event_shape[0]).to(self.probs)
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        return self._categorical.log_prob(value.max(-1)[1])
+
+    def entropy(self) -> Any:
+        return self._categorical.entropy()
+
+    def enumerate_support(self, expand: bool = True) -> Any:
+        n = self._event_shape[0]
+        values = mindtorch.eye(n, dtype=self.probs.dtype, device=self.probs.device)
+        values = values.view((n,) + (1,) * len(self._batch_shape) + (n,))
+        return values.expand((n, *self._batch_shape, n)) if expand else values
+
+
+class OneHotCategoricalStraightThrough(OneHotCategorical):
+    """One-hot draws whose gradient is the probabilities'."""
+
+    has_rsample = True
+
+    def rsample(self, sample_shape: Any = ()) -> Any:
+        drawn = self.sample(sample_shape)
+        return drawn + (self.probs - self.probs.detach())
+
+
+def _one_hot(index: Any, count: int) -> Any:
+    return mindtorch.nn.functional.one_hot(index, count)
+
+
+class Multinomial(Distribution):
+    """Counts of `total_count` categorical draws."""
+
+    arg_constraints: Any = {"probs": constraints.simplex, "logits": constraints.real_vector}
+
+    def __init__(
+        self, total_count: int = 1, probs: Any = None, logits: Any = None,
+        validate_args: bool | None = None,
+    ):  # fmt: skip
+        if not isinstance(total_count, int):
+            raise NotImplementedError("inhomogeneous total_count is not supported")
+        self.total_count = total_count
+        self._categorical = Categorical(probs, logits)
+        shape = self._categorical.param_shape
+        super().__init__(self._categorical.batch_shape, shape[-1:], validate_args=validate_args)
+
+    @property
+    def support(self) -> Any:
+        return constraints.multinomial(self.total_count)
+
+    @property
+    def logits(self) -> Any:
+        return self._categorical.logits
+
+    @property
+    def probs(self) -> Any:
+        return self._categorical.probs
+
+    @property
+    def mean(self) -> Any:
+        return self.probs * self.total_count
+
+    @property
+    def variance(self) -> Any:
+        return self.total_count * self.probs * (1 - self.probs)
+
+    def sample(self, sample_shape: Any = ()) -> Any:
+        drawn = self._categorical.sample((self.total_count, *sample_shape))
+        return _one_hot(drawn, self._event_shape[0]).sum(0).to(self.probs)
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        ways = mindtorch.lgamma(value.sum(-1) + 1) - mindtorch.lgamma(value + 1).sum(-1)
+        logits = mindtorch.where((value == 0) & (self.logits == -math.inf), 0.0, self.logits)
+        return ways + (logits * value).sum(-1)

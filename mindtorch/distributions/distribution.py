@@ -1,0 +1,239 @@
+"""Owns Distribution: shapes of batches and events, checks of parameters and samples."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, ClassVar
+
+import mindtorch
+
+from .._tensor.geometry import Size
+from .._tensor.tensor import Tensor
+from . import constraints
+
+
+class Distribution:
+    """Base of distributions: `batch_shape` is of parameters, `event_shape` of one draw."""
+
+    has_rsample = False
+    has_enumerate_support = False
+    _validate_args: ClassVar[bool] = __debug__
+    arg_constraints: Any = {}
+
+    @staticmethod
+    def set_default_validate_args(value: bool) -> None:
+        """Whether distributions check what they are given."""
+        if value not in (True, False):
+            raise ValueError
+        Distribution._validate_args = value
+
+    def __init__(
+        self, batch_shape: Any = (), event_shape: Any = (), validate_args: bool | None = None
+    ):
+        self._batch_shape, self._event_shape = Size(batch_shape), Size(event_shape)
+        if validate_args is not None:
+            self._validate_args = validate_args  # type: ignore[misc]
+        if self._validate_args:
+            self._check_parameters()
+
+    def _check_parameters(self) -> None:
+        """ValueError for a parameter outside its constraint."""
+        for name, constraint in self.arg_constraints.items():
+            own = getattr(type(self), name, None)
+            if constraints.is_dependent(constraint) or (
+                name not in self.__dict__ and isinstance(own, lazy_property)
+            ):
+                continue
+            value = getattr(self, name)
+            if isinstance(value, Tensor) and not bool(constraint.check(value).all()):
+                raise ValueError(
+                    f"Expected parameter {name} ({type(value).__name__} of shape"
+                    f" {tuple(value.shape)}) of distribution {self!r} to satisfy the constraint"
+                    f" {constraint!r}, but found invalid values:\n{value}"
+                )
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        """The distribution with parameters expanded to a batch shape."""
+        shape = Size(batch_shape)
+        made = type(self).__new__(type(self))
+        for name in self._expanded:
+            if name in self.__dict__:
+                value = getattr(self, name)
+                extra = len(getattr(self, "_param_event", {}).get(name, ()))
+                extra = extra or self._events_of(name)
+                tail = tuple(value.shape[value.dim() - extra :]) if extra else ()
+                made.__dict__[name] = value.expand(tuple(shape) + tail)
+        for name, value in self.__dict__.items():
+            made.__dict__.setdefault(name, value)
+        made._batch_shape = shape
+        return made
+
+    @property
+    def _expanded(self) -> tuple[str, ...]:
+        return tuple(self.arg_constraints)
+
+    def _events_of(self, name: str) -> int:
+        constraint = self.arg_constraints[name]
+        return int(constraint.event_dim)
+
+    @property
+    def batch_shape(self) -> Size:
+        return self._batch_shape
+
+    @property
+    def event_shape(self) -> Size:
+        return self._event_shape
+
+    @property
+    def support(self) -> Any:
+        raise NotImplementedError
+
+    @property
+    def mean(self) -> Any:
+        raise NotImplementedError
+
+    @property
+    def mode(self) -> Any:
+        raise NotImplementedError(f"{type(self)} does not implement mode")
+
+    @property
+    def variance(self) -> Any:
+        raise NotImplementedError
+
+    @property
+    def stddev(self) -> Any:
+        return self.variance.sqrt()
+
+    def sample(self, sample_shape: Any = ()) -> Any:
+        """Draws without gradients."""
+        with mindtorch.no_grad():
+            return self.rsample(sample_shape)
+
+    def rsample(self, sample_shape: Any = ()) -> Any:
+        """Draws that parameters' gradients pass through."""
+        raise NotImplementedError
+
+    def sample_n(self, n: int) -> Any:
+        warnings.warn("sample_n(n) will be deprecated. Use .sample((n,)) instead.", UserWarning, 2)
+        return self.sample((n,))
+
+    def log_prob(self, value: Any) -> Any:
+        raise NotImplementedError
+
+    def cdf(self, value: Any) -> Any:
+        raise NotImplementedError
+
+    def icdf(self, value: Any) -> Any:
+        raise NotImplementedError
+
+    def enumerate_support(self, expand: bool = True) -> Any:
+        raise NotImplementedError
+
+    def entropy(self) -> Any:
+        raise NotImplementedError
+
+    def perplexity(self) -> Any:
+        """e to the entropy."""
+        return mindtorch.exp(self.entropy())
+
+    def _extended_shape(self, sample_shape: Any = ()) -> Size:
+        return Size((*sample_shape, *self._batch_shape, *self._event_shape))
+
+    def _validate_sample(self, value: Any) -> None:
+        """ValueError for a value that no draw can be."""
+        if not isinstance(value, Tensor):
+            raise ValueError("The value argument to log_prob must be a Tensor")
+        events = len(self._event_shape)
+        if tuple(value.shape[value.dim() - events :]) != tuple(self._event_shape):
+            raise ValueError(
+                f"The right-most size of value must match event_shape: {value.shape} vs"
+                f" {self._event_shape}."
+            )
+        for i, j in zip(
+            reversed(value.shape), reversed(self._batch_shape + self._event_shape), strict=False
+        ):
+            if i != 1 and j != 1 and i != j:
+                raise ValueError(
+                    f"Value is not broadcastable with batch_shape+event_shape: {value.shape} vs"
+                    f" {self._batch_shape + self._event_shape}."
+                )
+        try:
+            support = self.support
+        except NotImplementedError:
+            return
+        if not bool(support.check(value).all()):
+            raise ValueError(
+                "Expected value argument "
+                f"({type(value).__name__} of shape {tuple(value.shape)}) to be within the support"
+                f" ({support!r}) of the distribution {self!r}, but found invalid values:\n{value}"
+            )
+
+    def __repr__(self) -> str:
+        names = [n for n in self.arg_constraints if n in self.__dict__]
+        shown = ", ".join(
+            f"{n}: {v if v.numel() == 1 else v.size()}"
+            for n, v in ((n, self.__dict__[n]) for n in names)
+        )
+        return f"{type(self).__name__}({shown})"
+
+
+class ExponentialFamily(Distribution):
+    """Distributions of the exponential family."""
+
+
+class lazy_property:  # noqa: N801 - torch's name
+    """A property that is computed once."""
+
+    def __init__(self, wrapped: Any):
+        self.wrapped = wrapped
+        self.__doc__ = wrapped.__doc__
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        if instance is None:
+            return self
+        with mindtorch.enable_grad():
+            value = self.wrapped(instance)
+        setattr(instance, self.wrapped.__name__, value)
+        return value
+
+
+def broadcast_all(*values: Any) -> Any:
+    """Tensors and numbers as tensors of one shape; ValueError for anything else."""
+    if not all(isinstance(v, Tensor | int | float) for v in values):
+        raise ValueError(
+            "Input arguments must all be instances of Number, torch.Tensor or objects implementing"
+            " __torch_function__."
+        )
+    first = next((v for v in values if isinstance(v, Tensor)), None)
+    options = {"dtype": mindtorch.get_default_dtype()}
+    if first is not None:
+        options = {"dtype": first.dtype, "device": first.device}
+    made = [v if isinstance(v, Tensor) else mindtorch.tensor(v, **options) for v in values]
+    return mindtorch.broadcast_tensors(*made)
+
+
+def shape_of(*parameters: Any) -> tuple[int, ...]:
+    """The batch shape of broadcast parameters; () where all were numbers."""
+    if all(isinstance(p, int | float) for p in parameters):
+        return ()
+    first = next(p for p in parameters if isinstance(p, Tensor))
+    return tuple(first.shape)
+
+
+def logits_to_probs(logits: Any, is_binary: bool = False) -> Any:
+    """Probabilities of log-odds, or of unnormalised logarithms."""
+    return mindtorch.sigmoid(logits) if is_binary else mindtorch.softmax(logits, -1)
+
+
+def clamp_probs(probs: Any) -> Any:
+    """Probabilities kept away from 0 and 1 by the dtype's eps."""
+    eps = mindtorch.finfo(probs.dtype).eps
+    return probs.clamp(min=eps, max=1 - eps)
+
+
+def probs_to_logits(probs: Any, is_binary: bool = False) -> Any:
+    """Log-odds, or logarithms, of probabilities."""
+    clamped = clamp_probs(probs)
+    if is_binary:
+        return mindtorch.log(clamped) - mindtorch.log1p(-clamped)
+    return mindtorch.log(clamped)

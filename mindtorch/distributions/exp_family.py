@@ -1,0 +1,5 @@
+"""torch.distributions.exp_family: the base class under torch's name."""
+
+from .distribution import ExponentialFamily
+
+__all__ = ["ExponentialFamily"]

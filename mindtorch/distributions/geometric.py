@@ -1,0 +1,5 @@
+"""torch.distributions.geometric: Geometric under torch's name."""
+
+from .discrete import Geometric
+
+__all__ = ["Geometric"]

@@ -1,0 +1,5 @@
+"""torch.distributions.laplace: Laplace under torch's name."""
+
+from .location import Laplace
+
+__all__ = ["Laplace"]

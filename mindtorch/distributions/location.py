@@ -1,0 +1,243 @@
+"""Owns distributions with a location and a scale: Normal, Laplace, Cauchy, Gumbel, Uniform …"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import mindtorch
+
+from . import constraints
+from .distribution import Distribution, ExponentialFamily, broadcast_all
+
+_EULER = 0.57721566490153286060
+
+
+class _LocScale(Distribution):
+    arg_constraints: Any = {"loc": constraints.real, "scale": constraints.positive}
+    support: Any = constraints.real
+    has_rsample = True
+    loc: Any
+    scale: Any
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None):
+        given = (loc, scale)
+        self.loc, self.scale = broadcast_all(loc, scale)
+        numbers = all(isinstance(v, int | float) for v in given)
+        super().__init__(() if numbers else self.loc.shape, validate_args=validate_args)
+
+    def _draws(self, kind: Any, sample_shape: Any) -> Any:
+        shape = self._extended_shape(sample_shape)
+        return kind(shape, dtype=self.loc.dtype, device=self.loc.device)
+
+    def _open_uniform(self, sample_shape: Any) -> Any:
+        """Uniform draws from (0, 1), both ends left out."""
+        info = mindtorch.finfo(self.loc.dtype)
+        return self._draws(mindtorch.rand, sample_shape).clamp(info.tiny, 1 - info.eps)
+
+    def _standard(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        return (value - self.loc) / self.scale
+
+
+class Normal(_LocScale, ExponentialFamily):
+    """The normal distribution of mean `loc` and standard deviation `scale`."""
+
+    @property
+    def mean(self) -> Any:
+        return self.loc
+
+    mode = mean
+
+    @property
+    def stddev(self) -> Any:
+        return self.scale
+
+    @property
+    def variance(self) -> Any:
+        return self.scale.pow(2)
+
+    def sample(self, sample_shape: Any = ()) -> Any:
+        shape = self._extended_shape(sample_shape)
+        with mindtorch.no_grad():
+            return mindtorch.normal(self.loc.expand(shape), self.scale.expand(shape))
+
+    def rsample(self, sample_shape: Any = ()) -> Any:
+        return self.loc + self._draws(mindtorch.randn, sample_shape) * self.scale
+
+    def log_prob(self, value: Any) -> Any:
+        standard = self._standard(value)
+        return -(standard**2) / 2 - self.scale.log() - math.log(math.sqrt(2 * math.pi))
+
+    def cdf(self, value: Any) -> Any:
+        return 0.5 * (1 + mindtorch.erf(self._standard(value) / math.sqrt(2)))
+
+    def icdf(self, value: Any) -> Any:
+        return self.loc + self.scale * mindtorch.erfinv(2 * value - 1) * math.sqrt(2)
+
+    def entropy(self) -> Any:
+        return 0.5 + 0.5 * math.log(2 * math.pi) + mindtorch.log(self.scale)
+
+
+class Laplace(_LocScale):
+    """The Laplace distribution."""
+
+    @property
+    def mean(self) -> Any:
+        return self.loc
+
+    mode = mean
+
+    @property
+    def variance(self) -> Any:
+        return 2 * self.scale.pow(2)
+
+    @property
+    def stddev(self) -> Any:
+        return 2**0.5 * self.scale
+
+    def rsample(self, sample_shape: Any = ()) -> Any:
+        eps = mindtorch.finfo(self.loc.dtype).eps
+        u = self.loc.new_empty(self._extended_shape(sample_shape)).uniform_(eps - 1, 1)
+        return self.loc - self.scale * u.sign() * mindtorch.log1p(-u.abs())
+
+    def log_prob(self, value: Any) -> Any:
+        return -mindtorch.log(2 * self.scale) - self._standard(value).abs()
+
+    def cdf(self, value: Any) -> Any:
+        z = self._standard(value)
+        return 0.5 - 0.5 * z.sign() * mindtorch.expm1(-z.abs())
+
+    def icdf(self, value: Any) -> Any:
+        term = value - 0.5
+        return self.loc - self.scale * term.sign() * mindtorch.log1p(-2 * term.abs())
+
+    def entropy(self) -> Any:
+        return 1 + mindtorch.log(2 * self.scale)
+
+
+class Cauchy(_LocScale):
+    """The Cauchy distribution: no mean, no variance."""
+
+    @property
+    def mean(self) -> Any:
+        return mindtorch.full_like(self.loc, math.nan)
+
+    @property
+    def mode(self) -> Any:
+        return self.loc
+
+    @property
+    def variance(self) -> Any:
+        return mindtorch.full_like(self.loc, math.inf)
+
+    def rsample(self, sample_shape: Any = ()) -> Any:
+        u = self._open_uniform(sample_shape)
+        return self.loc + self.scale * mindtorch.tan(math.pi * (u - 0.5))
+
+    def log_prob(self, value: Any) -> Any:
+        z = self._standard(value)
+        return -math.log(math.pi) - self.scale.log() - (z**2).log1p()
+
+    def cdf(self, value: Any) -> Any:
+        return mindtorch.atan(self._standard(value)) / math.pi + 0.5
+
+    def icdf(self, value: Any) -> Any:
+        return mindtorch.tan(math.pi * (value - 0.5)) * self.scale + self.loc
+
+    def entropy(self) -> Any:
+        return math.log(4 * math.pi) + self.scale.log()
+
+
+class Gumbel(_LocScale):
+    """The Gumbel distribution."""
+
+    @property
+    def mean(self) -> Any:
+        return self.loc + self.scale * _EULER
+
+    @property
+    def mode(self) -> Any:
+        return self.loc
+
+    @property
+    def variance(self) -> Any:
+        return (math.pi / math.sqrt(6) * self.scale).pow(2)
+
+    def rsample(self, sample_shape: Any = ()) -> Any:
+        u = self._open_uniform(sample_shape)
+        return self.loc - self.scale * (-u.log()).log()
+
+    def log_prob(self, value: Any) -> Any:
+        z = self._standard(value)
+        return -z - mindtorch.exp(-z) - self.scale.log()
+
+    def cdf(self, value: Any) -> Any:
+        return mindtorch.exp(-mindtorch.exp(-self._standard(value)))
+
+    def icdf(self, value: Any) -> Any:
+        return self.loc - self.scale * (-value.log()).log()
+
+    def entropy(self) -> Any:
+        return self.scale.log() + (1 + _EULER)
+
+
+class Uniform(Distribution):
+    """Uniform over [low, high)."""
+
+    has_rsample = True
+    arg_constraints: Any = {"low": constraints.dependent, "high": constraints.dependent}
+
+    def __init__(self, low: Any, high: Any, validate_args: bool | None = None):
+        given = (low, high)
+        self.low, self.high = broadcast_all(low, high)
+        numbers = all(isinstance(v, int | float) for v in given)
+        super().__init__(() if numbers else self.low.shape, validate_args=validate_args)
+        if self._validate_args and not bool((self.low < self.high).all()):
+            raise ValueError("Uniform is not defined when low>= high")
+
+    @property
+    def support(self) -> Any:
+        return constraints.interval(self.low, self.high)
+
+    @property
+    def mean(self) -> Any:
+        return (self.high + self.low) / 2
+
+    @property
+    def mode(self) -> Any:
+        return math.nan * self.high
+
+    @property
+    def variance(self) -> Any:
+        return (self.high - self.low).pow(2) / 12
+
+    @property
+    def stddev(self) -> Any:
+        return (self.high - self.low) / 12**0.5
+
+    def rsample(self, sample_shape: Any = ()) -> Any:
+        shape = self._extended_shape(sample_shape)
+        draws = mindtorch.rand(shape, dtype=self.low.dtype, device=self.low.device)
+        return self.low + draws * (self.high - self.low)
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        inside = (self.low <= value) & (self.high > value)
+        return mindtorch.log(inside.to(self.low.dtype)) - mindtorch.log(self.high - self.low)
+
+    def cdf(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        return ((value - self.low) / (self.high - self.low)).clamp(0, 1)
+
+    def icdf(self, value: Any) -> Any:
+        return value * (self.high - self.low) + self.low
+
+    def entropy(self) -> Any:
+        return mindtorch.log(self.high - self.low)
+
+
+__all__ = ["Cauchy", "Gumbel", "Laplace", "Normal", "Uniform"]

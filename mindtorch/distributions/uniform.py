@@ -1,0 +1,5 @@
+"""torch.distributions.uniform: Uniform under torch's name."""
+
+from .location import Uniform
+
+__all__ = ["Uniform"]

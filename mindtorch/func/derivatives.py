@@ -1,0 +1,210 @@
+"""Owns grad, vjp, jvp and Jacobians as functions of functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from .._autograd.grad_mode import enable_grad
+from .._autograd.surface import grad as _grad
+from .._tensor.tensor import Tensor
+from ..ops.spec import aten
+from ..utils._pytree import tree_flatten, tree_map, tree_map_only, tree_unflatten
+
+
+def _fresh(value: Any) -> Any:
+    """A tensor as a part of a graph of its own, still bound to an outer one."""
+    return aten.alias(value) if value.requires_grad else value.detach().requires_grad_()
+
+
+def _settled(results: Any, inputs: Any) -> Any:
+    """Results without history where no input has one outside."""
+    outer = any(isinstance(v, Tensor) and v.requires_grad for v in tree_flatten(inputs)[0])
+    return results if outer else tree_map_only(Tensor, lambda t: t.detach(), results)
+
+
+def _gradients(outs: list[Any], leaves: list[Any], weights: list[Any] | None) -> list[Any]:
+    chosen = [i for i, o in enumerate(outs) if isinstance(o, Tensor) and o.requires_grad]
+    if not chosen or not leaves:
+        return [aten.zeros_like(t) for t in leaves]
+    found = _grad(
+        [outs[i] for i in chosen], leaves, None if weights is None else [weights[i] for i in chosen],
+        create_graph=True, allow_unused=True,
+    )  # fmt: skip
+    return [aten.zeros_like(t) if g is None else g for t, g in zip(leaves, found, strict=True)]
+
+
+def grad_and_value(
+    func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """A function that gives the gradient of `func` and its value; RuntimeError if no scalar."""
+
+    @wraps(func)
+    def inside(*args: Any, **kwargs: Any) -> Any:
+        numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+        if any(not -len(args) <= n < len(args) for n in numbers):
+            raise RuntimeError(f"Got argnum={argnums}, but only {len(args)} positional inputs")
+        parts = [tree_flatten(args[n]) for n in numbers]
+        fresh = [[_fresh(v) for v in leaves] for leaves, _ in parts]
+        given = list(args)
+        for n, values, (_, spec) in zip(numbers, fresh, parts, strict=True):
+            given[n] = tree_unflatten(values, spec)
+        with enable_grad():
+            output = func(*given, **kwargs)
+            value, aux = output if has_aux else (output, None)
+            _check_scalar(value)
+            found = iter(_gradients([value], [v for row in fresh for v in row], None))
+        grads = [tree_unflatten([next(found) for _ in row], spec)
+                 for row, (_, spec) in zip(fresh, parts, strict=True)]  # fmt: skip
+        result = grads[0] if isinstance(argnums, int) else tuple(grads)
+        return _settled((result, (value, aux) if has_aux else value), (args, kwargs))
+
+    return inside
+
+
+def _check_scalar(value: Any) -> None:
+    if not isinstance(value, Tensor):
+        raise RuntimeError(
+            "grad_and_value(f)(*args): Expected f(*args) to return a single tensor, got"
+            f" {type(value)}"
+        )
+    if value.dim() != 0:
+        raise RuntimeError(
+            "grad_and_value(f)(*args): Expected f(*args) to return a scalar tensor, got tensor"
+            f" with {value.dim()} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
+        )
+
+
+def grad(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """A function that gives the gradient of `func` with respect to arguments `argnums`."""
+    both = grad_and_value(func, argnums, has_aux)
+
+    @wraps(func)
+    def inside(*args: Any, **kwargs: Any) -> Any:
+        gradient, value = both(*args, **kwargs)
+        return (gradient, value[1]) if has_aux else gradient
+
+    return inside
+
+
+def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """`func(*primals)`, and a function from cotangents to the vector-Jacobian product."""
+    leaves, spec = tree_flatten(primals)
+    fresh = [_fresh(v) for v in leaves]
+    with enable_grad():
+        output = func(*tree_unflatten(fresh, spec))
+    result, aux = output if has_aux else (output, None)
+    outs, out_spec = tree_flatten(result)
+
+    def product(*cotangents: Any, retain_graph: bool = True, create_graph: bool = True) -> Any:
+        weights = tree_flatten(cotangents[0] if len(cotangents) == 1 else cotangents)[0]
+        with enable_grad():
+            found = tree_unflatten(_gradients(outs, fresh, weights), spec)
+        found = _settled(found, (primals, cotangents))
+        return found
+
+    settled = _settled(tree_unflatten(outs, out_spec), primals)
+    return (settled, product, aux) if has_aux else (settled, product)
+
+
+def jvp(
+    func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False,
+    has_aux: bool = False,
+) -> Any:  # fmt: skip
+    """`func(*primals)` and its Jacobian-vector product."""
+    if not isinstance(primals, tuple) or not isinstance(tangents, tuple):
+        raise RuntimeError("jvp(f, primals, tangents): Expected primals and tangents to be tuples")
+    leaves, spec = tree_flatten(primals)
+    kept: dict[str, Any] = {}
+
+    def flat(*values: Any) -> Any:
+        result = func(*tree_unflatten(values, spec))
+        if has_aux:
+            result, kept["aux"] = result
+        outs, kept["spec"] = tree_flatten(result)
+        return tuple(outs)
+
+    outs, found = _products(flat, leaves, tree_flatten(tangents)[0])
+    value, product = (
+        _settled(tree_unflatten(list(v), kept["spec"]), (primals, tangents))
+        for v in (outs, found)
+    )
+    return (value, product, kept["aux"]) if has_aux else (value, product)
+
+
+def _products(flat: Any, leaves: list[Any], tangents: list[Any]) -> tuple[Any, Any]:
+    """Outputs and Jacobian-vector products: the vjp is linear in its weights; derive it by them."""
+    fresh = [_fresh(v) for v in leaves]
+    with enable_grad():
+        outs = flat(*fresh)
+        weights = [aten.zeros_like(o).requires_grad_() for o in outs]
+        backward = _gradients(list(outs), fresh, weights)
+        found = _gradients(backward, weights, list(tangents))
+    return outs, found
+
+
+def linearize(func: Callable[..., Any], *primals: Any) -> Any:
+    """`func(*primals)`, and the function of tangents that is its derivative there."""
+    value = tree_map(lambda t: t.detach(), func(*primals))
+    return value, lambda *tangents: jvp(func, primals, tangents)[1]
+
+
+def jacrev(
+    func: Callable[..., Any], argnums: Any = 0, *, has_aux: bool = False,
+    chunk_size: int | None = None, _preallocate_and_copy: bool = False,
+) -> Callable[..., Any]:  # fmt: skip
+    """A function that gives the Jacobian of `func`: shape of the output, then of the argument."""
+
+    @wraps(func)
+    def inside(*args: Any) -> Any:
+        numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+        kept: dict[str, Any] = {}
+
+        def chosen(*values: Any) -> Any:
+            given = list(args)
+            for n, value in zip(numbers, values, strict=True):
+                given[n] = value
+            result = func(*given)
+            if has_aux:
+                result, kept["aux"] = result
+            return result
+
+        value, product = vjp(chosen, *(args[n] for n in numbers))
+        outs, spec = tree_flatten(value)
+        rows = [_rows(outs, spec, product, k) for k in range(len(outs))]
+        jacobian = tree_unflatten(
+            [row[0] if isinstance(argnums, int) else row for row in rows], spec
+        )
+        return (jacobian, kept["aux"]) if has_aux else jacobian
+
+    return inside
+
+
+def _rows(outs: list[Any], spec: Any, product: Any, k: int) -> tuple[Any, ...]:
+    """The Jacobian of output `k` with respect to each argument."""
+    out = outs[k]
+    found = []
+    for i in range(out.numel()):
+        weights = [aten.zeros_like(o) for o in outs]
+        weights[k].view(-1)[i] = 1
+        found.append(product(tree_unflatten(weights, spec)))
+    leaves = [tree_flatten(f)[0] for f in found]
+    inner = tree_flatten(found[0])[1]
+    columns = [
+        aten.stack(column).reshape(tuple(out.shape) + tuple(column[0].shape))
+        for column in zip(*leaves, strict=True)
+    ]
+    return tuple(tree_unflatten(columns, inner))
+
+
+def jacfwd(
+    func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False, *, randomness: str = "error"
+) -> Callable[..., Any]:
+    """jacrev: derivatives are reverse mode here."""
+    return jacrev(func, argnums, has_aux=has_aux)
+
+
+def hessian(func: Callable[..., Any], argnums: Any = 0) -> Callable[..., Any]:
+    """A function that gives the second derivatives of `func`."""
+    return jacfwd(jacrev(func, argnums), argnums)
