@@ -6,13 +6,13 @@ from enum import IntEnum
 from typing import Any
 
 from ._autograd.grad_mode import LOCAL, activate
-from ._autograd.surface import Tensor as TensorBase
 from ._dispatch.overrides import DisableTorchFunction, DisableTorchFunctionSubclass
 from ._random.generator import Generator
 from ._tensor.device import device
 from ._tensor.dtype import dtype
 from ._tensor.geometry import Size
 from ._tensor.subclass import disabled_torch_function_impl as _disabled_torch_function_impl
+from ._tensor.tensor import Tensor as TensorBase
 
 __all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet",
            "Generator", "Size", "TensorBase", "_disabled_torch_function_impl", "device",

@@ -28,15 +28,15 @@ from ._tensor.dtype import (
     dtype,
     finfo,
     float,
-    float16,
-    float32,
-    float64,
     float4_e2m1fn_x2,
     float8_e4m3fn,
     float8_e4m3fnuz,
     float8_e5m2,
     float8_e5m2fnuz,
     float8_e8m0fnu,
+    float16,
+    float32,
+    float64,
     get_default_dtype,
     half,
     iinfo,
@@ -78,10 +78,11 @@ newaxis = None
 
 _SUBMODULES = frozenset((
     "_C", "_autograd", "_backends", "_dispatch", "_dynamo", "_functional", "_random", "_utils",
-    "accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda", "distributed", "distributions",
-    "func", "fx", "hub", "jit", "laws", "library", "linalg", "mps", "multiprocessing", "nn", "onnx",
-    "npu", "ops", "optim", "overrides", "profiler", "random", "return_types", "serialization",
-    "storage", "testing", "torch_version", "types", "utils", "version", "xpu",
+    "accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda", "distributed",
+    "distributions", "func", "fx", "hub", "jit", "laws", "library", "linalg", "mps",
+    "multiprocessing", "nn", "npu", "onnx", "ops", "optim", "overrides", "profiler", "random",
+    "return_types", "serialization", "storage", "testing", "torch_version", "types", "utils",
+    "version", "xpu",
 ))  # fmt: skip
 
 # Names that live in a module of their own kind, not in a row.

@@ -9,6 +9,7 @@ from typing import Any
 from ._tensor.device import device as Device
 from ._tensor.tensor import Tensor
 from .nn.parameter import Parameter
+from .ops.spec import aten
 
 __all__ = ["_get_device_index", "_rebuild_parameter", "_rebuild_tensor_v2"]
 
@@ -29,7 +30,7 @@ def _rebuild_tensor_v2(
     backward_hooks: Any = None, metadata: Any = None,
 ) -> Tensor:  # fmt: skip
     """A tensor over a storage."""
-    made = Tensor.new(Tensor([]), 0).to(storage.dtype)
+    made: Any = aten.empty((0,), dtype=storage.dtype)
     made.set_(storage, offset, tuple(size), tuple(stride))
     return made.requires_grad_() if requires_grad else made
 

@@ -111,7 +111,7 @@ class _Quiet:
     def update(self, n: int = 1) -> None:
         """Nothing to show."""
 
-    set_description = set_postfix = update  # type: ignore[assignment]
+    set_description = set_postfix = update
 
     def close(self) -> None:
         """Nothing to close."""

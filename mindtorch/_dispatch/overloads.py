@@ -13,6 +13,7 @@ from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor
 from ..ops.schema import Arg, Kind
 from ..ops.spec import OPS, LazyAten, Op
+from . import overrides
 from .bind import number
 from .entry import SECOND_NAMES, arguments, straight, takes_varargs
 
@@ -184,3 +185,4 @@ def _load(name: str) -> Any:
 
 
 LazyAten.load = staticmethod(_load)
+overrides.entry_of = entry_of

@@ -12,11 +12,15 @@ from functools import wraps
 from typing import Any
 
 from .._autograd.grad_mode import LOCAL, activate
-from .._tensor.subclass import Marked, off
 from .._tensor.subclass import LOCAL as SUBCLASS
+from .._tensor.subclass import Marked, off
 from .._tensor.subclass import disabled_torch_function_impl as _disabled
 from .._tensor.tensor import Tensor
 from ..ops.spec import Op
+
+
+# Set by `overloads`: the function that users call by an op's base name.
+entry_of: Callable[[Op, str], Any] | None = None
 
 
 def overriding(args: Iterable[Any]) -> list[Any]:
@@ -52,7 +56,7 @@ def hand_over(func: Any, kinds: Sequence[Any], args: Any, kwargs: Any) -> Any:
     """Ask each class in turn."""
     types = tuple(type(a) for a in kinds)
     for kind in types:
-        result = kind.__torch_function__(func, types, args, kwargs)  # type: ignore[attr-defined]
+        result = kind.__torch_function__(func, types, args, kwargs)
         if result is not NotImplemented:
             return result
     raise TypeError(
@@ -68,9 +72,7 @@ def _public(op: Op, form: str) -> Any:
         if form == "inplace":
             op.cache[key] = getattr(Tensor, op.base_name + "_")
         elif "function" in op.places:
-            from .overloads import entry_of
-
-            op.cache[key] = entry_of(op, "function")
+            op.cache[key] = (entry_of or Op.entry)(op, "function")
         else:
             op.cache[key] = getattr(Tensor, op.base_name, None) or op.entry("aten")
     return op.cache[key]

@@ -171,10 +171,10 @@ def type(
     if dtype is None:
         where = "" if self.is_cpu else f"{self.device.type}."
         return f"torch.{where}{self.dtype.legacy}Tensor"
-    where = None
+    device: str | None = None
     if not isinstance(dtype, Dtype):
-        dtype, where = _typed(dtype)
-    return _convert(self, dtype, where, False, None)
+        dtype, device = _typed(dtype)
+    return _convert(self, dtype, device, False, None)
 
 
 def _typed(name: Any) -> tuple[Dtype, str | None]:
@@ -332,11 +332,11 @@ def set_(
     if isinstance(source, Tensor) and size is None:
         geom = source._geom
     else:
-        held = _storage.UntypedStorage(0) if source is None else source
+        held: Any = _storage.UntypedStorage(0) if source is None else source
         if isinstance(held, Tensor):
             held = held.untyped_storage()
         typed = isinstance(held, _storage.TypedStorage)
-        dtype = held.dtype if typed else self.dtype
+        dtype: Dtype = held.dtype if typed else self.dtype
         if size is None:
             size = (held.nbytes() // dtype.itemsize,)
         shape = tuple(size)

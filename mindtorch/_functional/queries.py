@@ -6,7 +6,6 @@ from typing import Any
 
 from .._dispatch.bind import can_cast as _can_cast
 from .._tensor import dtype as dt
-from .._tensor.device import device as Device
 from .._tensor.geometry import Size
 from .._tensor.storage import TypedStorage, UntypedStorage, typed
 from .._tensor.tensor import Tensor
@@ -142,7 +141,7 @@ def typed_tensor(dtype: dt.dtype, where: str = "cpu") -> type:
     return _TypedTensorType(dtype.legacy + "Tensor", (), scope)
 
 
-def _construct(args: Any, dtype: dt.dtype, device: Device | None = None) -> Tensor:
+def _construct(args: Any, dtype: dt.dtype, device: Any = None) -> Tensor:
     if not args:
         return tensor([], dtype=dtype, device=device)
     if all(isinstance(a, int) and not isinstance(a, bool) for a in args):

@@ -155,9 +155,9 @@ def _answering(
                 pass
             else:
                 return _move(value) if isinstance(value, type) else value
-        if not name.startswith("__") and hasattr(module, "__path__"):
-            if _spec(f"{ours}.{name}") is not None:
-                return importlib.import_module(f"{shown}.{name}")
+        package = not name.startswith("__") and hasattr(module, "__path__")
+        if package and _spec(f"{ours}.{name}") is not None:
+            return importlib.import_module(f"{shown}.{name}")
         raise absent(module, shown, name)
 
     return __getattr__

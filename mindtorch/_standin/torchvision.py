@@ -14,7 +14,8 @@ from ..ops.namespaces import DEFINED, define
 from ..ops.spec import aten
 
 _NAMES = (
-    "qnms", "qroi_align", "qroi_pool", "qps_roi_align", "qps_roi_pool", "roi_align", "_roi_align_backward", "roi_pool", "_roi_pool_backward", "ps_roi_align",
+    "qnms", "qroi_align", "qroi_pool", "qps_roi_align", "qps_roi_pool", "roi_align",
+    "_roi_align_backward", "roi_pool", "_roi_pool_backward", "ps_roi_align",
     "_ps_roi_align_backward", "ps_roi_pool", "_ps_roi_pool_backward", "deform_conv2d",
     "_deform_conv2d_backward",
 )  # fmt: skip

@@ -172,7 +172,7 @@ def promote_types(a: dtype, b: dtype) -> dtype:
 
 
 def _promote_stored(a: dtype, b: dtype) -> dtype:
-    """Promotion where one type is only stored: with another category, or refused in torch's words."""
+    """Promotion where one type is only stored: with another category, else refused."""
     odd = a if a in STORED else b
     if odd.category == FLOAT and max(a.category, b.category) == FLOAT:
         if min(a.category, b.category) < FLOAT:
@@ -191,6 +191,13 @@ def _promote_stored(a: dtype, b: dtype) -> dtype:
 
 class finfo:  # noqa: N801 - torch's name
     """Limits of a floating dtype (torch.finfo)."""
+
+    eps: builtins.float
+    max: builtins.float
+    min: builtins.float
+    tiny: builtins.float
+    smallest_normal: builtins.float
+    resolution: builtins.float
 
     def __init__(self, d: dtype | None = None) -> None:
         d = d or _default

@@ -76,6 +76,6 @@ def showing(slot: Any) -> Any:
 
 
 def disabled_torch_function_impl(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-    """What a subclass whose instances are plain tensors to functions has as `__torch_function__`."""
+    """The `__torch_function__` of subclasses whose instances are plain tensors to functions."""
     with off():
         return func(*args, **(kwargs or {}))

@@ -37,7 +37,7 @@ class TensorType(type):
         function = next((c.__dict__["__torch_function__"] for c in cls.__mro__
                          if "__torch_function__" in c.__dict__), None)  # fmt: skip
         if bases != (Methods,) and function is not disabled_torch_function_impl:
-            cls._geom = showing(Tensor.__dict__["_geom"])  # type: ignore[attr-defined]
+            cls._geom = showing(Tensor.__dict__["_geom"])
 
     def __getattr__(cls, name: str) -> Any:
         if not name.startswith("__") and load():

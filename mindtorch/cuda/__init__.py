@@ -8,7 +8,6 @@ from typing import Any
 
 from .._functional.queries import typed_tensor
 from .._tensor import dtype as dt
-
 from .._tensor.device import device as Device
 
 
@@ -76,9 +75,6 @@ def absent_class(name: str) -> type:
         _refuse(name)
 
     return type(name, (), {"__new__": refuse, "__module__": "mindtorch.cuda"})
-
-
-
 
 
 def __getattr__(name: str) -> Any:

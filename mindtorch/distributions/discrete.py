@@ -194,7 +194,9 @@ class Binomial(_Binary):
         if self._validate_args:
             self._validate_sample(value)
         n = self.total_count
-        ways = mindtorch.lgamma(n + 1) - mindtorch.lgamma(value + 1) - mindtorch.lgamma(n - value + 1)
+        ways = (
+            mindtorch.lgamma(n + 1) - mindtorch.lgamma(value + 1) - mindtorch.lgamma(n - value + 1)
+        )
         logits = self.logits
         norm = n * logits.clamp(min=0) + n * mindtorch.log1p(mindtorch.exp(-logits.abs()))
         return value * logits + ways - norm
@@ -202,7 +204,9 @@ class Binomial(_Binary):
     def enumerate_support(self, expand: bool = True) -> Any:
         most = int(self.total_count.max())
         if int(self.total_count.min()) != most:
-            raise NotImplementedError("Inhomogeneous total count not supported by enumerate_support")
+            raise NotImplementedError(
+                "Inhomogeneous total count not supported by enumerate_support"
+            )
         values = mindtorch.arange(1 + most, dtype=self._param.dtype, device=self._param.device)
         values = values.view((-1,) + (1,) * len(self._batch_shape))
         return values.expand((-1, *self._batch_shape)) if expand else values

@@ -205,7 +205,7 @@ def broadcast_all(*values: Any) -> Any:
             " __torch_function__."
         )
     first = next((v for v in values if isinstance(v, Tensor)), None)
-    options = {"dtype": mindtorch.get_default_dtype()}
+    options: dict[str, Any] = {"dtype": mindtorch.get_default_dtype()}
     if first is not None:
         options = {"dtype": first.dtype, "device": first.device}
     made = [v if isinstance(v, Tensor) else mindtorch.tensor(v, **options) for v in values]

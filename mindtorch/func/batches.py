@@ -61,7 +61,7 @@ def _dims(func: Any, in_dims: Any, args: Any, leaves: list[Any], spec: Any) -> l
             f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): in_dims is not compatible with the"
             " structure of `inputs`."
         )
-    dims = []
+    dims: list[Any] = []
     for leaf, dim in zip(leaves, flat, strict=True):
         if dim is None:
             dims.append(None)

@@ -28,11 +28,11 @@ def _gradients(outs: list[Any], leaves: list[Any], weights: list[Any] | None) ->
     chosen = [i for i, o in enumerate(outs) if isinstance(o, Tensor) and o.requires_grad]
     if not chosen or not leaves:
         return [aten.zeros_like(t) for t in leaves]
-    found = _grad(
-        [outs[i] for i in chosen], leaves, None if weights is None else [weights[i] for i in chosen],
-        create_graph=True, allow_unused=True,
-    )  # fmt: skip
-    return [aten.zeros_like(t) if g is None else g for t, g in zip(leaves, found, strict=True)]
+    some = None if weights is None else tuple(weights[i] for i in chosen)
+    parts = _grad(
+        tuple(outs[i] for i in chosen), tuple(leaves), some, create_graph=True, allow_unused=True
+    )
+    return [aten.zeros_like(t) if g is None else g for t, g in zip(leaves, parts, strict=True)]
 
 
 def grad_and_value(
@@ -127,8 +127,7 @@ def jvp(
 
     outs, found = _products(flat, leaves, tree_flatten(tangents)[0])
     value, product = (
-        _settled(tree_unflatten(list(v), kept["spec"]), (primals, tangents))
-        for v in (outs, found)
+        _settled(tree_unflatten(list(v), kept["spec"]), (primals, tangents)) for v in (outs, found)
     )
     return (value, product, kept["aux"]) if has_aux else (value, product)
 

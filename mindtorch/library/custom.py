@@ -9,8 +9,8 @@ from typing import Any
 
 from .._autograd.function import Function
 from .._autograd.grad_mode import LOCAL
-from .._tensor.dtype import dtype as Dtype
 from .._tensor.device import device as Device
+from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor
 from ..ops.namespaces import DEFINED, OpOverload, OpOverloadPacket
 from ..ops.namespaces import define as put
@@ -135,7 +135,7 @@ class CustomOpDef:
             [device_types]
             if device_types is None or isinstance(device_types, str)
             else device_types
-        )  # noqa: E501
+        )
 
         def put_kernel(given: Callable[..., Any]) -> Callable[..., Any]:
             for kind in types:
@@ -252,8 +252,9 @@ def declare(name: str, schema: str) -> CustomOpDef:
     """An operator without kernels; RuntimeError where there is one of the name."""
     if name in _DEFINITIONS:
         raise RuntimeError(
-            f"Tried to register an operator ({name}{schema}) with the same name and overload name multiple times."
-        )  # noqa: E501
+            f"Tried to register an operator ({name}{schema}) with the same name and overload name"
+            " multiple times."
+        )
     return CustomOpDef(name, schema)
 
 
@@ -292,7 +293,7 @@ class Library:
         """Give an operator a kernel."""
         name = (
             op_name if not isinstance(op_name, str) or "::" in op_name else f"{self.ns}::{op_name}"
-        )  # noqa: E501
+        )
         key = dispatch_key or self.dispatch_key or "CompositeExplicitAutograd"
         if isinstance(name, str) and name.startswith("aten::"):
             raise NotImplementedError(

@@ -58,6 +58,7 @@ NOTHING_COMPUTED = frozenset((
     "is_floating_point", "is_inference", "is_nonzero", "is_storage", "is_tensor", "numel",
     "result_type", "typename", "get_float32_matmul_precision", "get_num_threads",
     "set_float32_matmul_precision", "set_num_threads", "use_deterministic_algorithms", "detach",
+    "frombuffer",
     "detach_", "apply_", "cuda", "is_contiguous", "is_pinned", "is_same_size", "is_set_to",
     "is_shared", "item", "numpy", "pin_memory", "record_stream", "resize_", "set_",
     "share_memory_", "tolist", "as_subclass", "backward", "register_hook", "requires_grad_",

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from ..._tensor.tensor import Tensor
 from ...ops.spec import aten
 
-__all__ = ["AuxOutput", "AuxRequest", "BlockMask", "and_masks", "create_block_mask", "create_mask", "create_nested_block_mask",
-           "flex_attention", "noop_mask", "or_masks"]  # fmt: skip
+__all__ = ["AuxOutput", "AuxRequest", "BlockMask", "and_masks", "create_block_mask", "create_mask",
+           "create_nested_block_mask", "flex_attention", "noop_mask", "or_masks"]  # fmt: skip
 
 _DEFAULT_SPARSE_BLOCK_SIZE = 128
 _score_mod_signature = _mask_mod_signature = Callable[..., Tensor]

@@ -364,7 +364,7 @@ def _take_along(self: Tensor, indices: Tensor, dim: int | None = None) -> Tensor
     one = [1 if d == at else n for d, n in enumerate(self.shape)]
     other = [1 if d == at else n for d, n in enumerate(indices.shape)]
     both = list(broadcast_all((tuple(one), tuple(other))))
-    shapes = [both[:at] + [t.shape[at]] + both[at + 1 :] for t in (self, indices)]
+    shapes = [[*both[:at], t.shape[at], *both[at + 1 :]] for t in (self, indices)]
     return aten.gather(aten.expand(self, shapes[0]), at, aten.expand(indices, shapes[1]))
 
 

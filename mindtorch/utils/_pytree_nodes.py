@@ -1,0 +1,236 @@
+"""Owns which classes are nodes of a pytree, and how each comes apart and together again."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import OrderedDict, defaultdict, deque, namedtuple
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+PyTree = Any
+Context = Any
+FlattenFunc = Callable[[Any], tuple[list[Any], Any]]
+UnflattenFunc = Callable[[Iterable[Any], Any], Any]
+
+
+class NodeDef(NamedTuple):
+    """How a class comes apart, and together again."""
+
+    type: type[Any]
+    flatten_fn: FlattenFunc
+    unflatten_fn: UnflattenFunc
+    flatten_with_keys_fn: Callable[[Any], Any] | None
+
+
+class _Serialized(NamedTuple):
+    """How a class and its context are written to JSON."""
+
+    name: str
+    dump: Callable[[Any], Any] | None
+    load: Callable[[Any], Any] | None
+
+
+SUPPORTED_NODES: dict[type[Any], NodeDef] = {}
+SUPPORTED_SERIALIZED_TYPES: dict[type[Any], _Serialized] = {}
+_BY_SERIALIZED_NAME: dict[str, type[Any]] = {}
+
+
+@dataclasses.dataclass(frozen=True)
+class SequenceKey:
+    """A step into a sequence."""
+
+    idx: int
+
+    def __str__(self) -> str:
+        return f"[{self.idx!r}]"
+
+    def get(self, sequence: Any) -> Any:
+        return sequence[self.idx]
+
+
+@dataclasses.dataclass(frozen=True)
+class MappingKey:
+    """A step into a mapping."""
+
+    key: Any
+
+    def __str__(self) -> str:
+        return f"[{self.key!r}]"
+
+    def get(self, mapping: Any) -> Any:
+        return mapping[self.key]
+
+
+@dataclasses.dataclass(frozen=True)
+class GetAttrKey:
+    """A step to an attribute."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f".{self.name}"
+
+    def get(self, obj: Any) -> Any:
+        return getattr(obj, self.name)
+
+
+def register_pytree_node(
+    cls: type[Any],
+    flatten_fn: FlattenFunc,
+    unflatten_fn: UnflattenFunc,
+    *,
+    serialized_type_name: str | None = None,
+    to_dumpable_context: Callable[[Any], Any] | None = None,
+    from_dumpable_context: Callable[[Any], Any] | None = None,
+    flatten_with_keys_fn: Callable[[Any], Any] | None = None,
+) -> None:
+    """Make a class a node; ValueError where it is one."""
+    if cls in SUPPORTED_NODES:
+        raise ValueError(f"{cls} is already registered as pytree node.")
+    if (to_dumpable_context is None) != (from_dumpable_context is None):
+        raise ValueError(
+            f"Both to_dumpable_context and from_dumpable_context for {cls} must be None or"
+            " registered."
+        )
+    SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn, flatten_with_keys_fn)
+    name = serialized_type_name or f"{cls.__module__}.{cls.__qualname__}"
+    SUPPORTED_SERIALIZED_TYPES[cls] = _Serialized(name, to_dumpable_context, from_dumpable_context)
+    _BY_SERIALIZED_NAME[name] = cls
+
+
+_register_pytree_node = register_pytree_node
+
+
+def _deregister_pytree_node(cls: type[Any]) -> None:
+    """Undo register_pytree_node."""
+    del SUPPORTED_NODES[cls]
+    del _BY_SERIALIZED_NAME[SUPPORTED_SERIALIZED_TYPES.pop(cls).name]
+
+
+def register_dataclass(
+    cls: type[Any],
+    *,
+    field_names: list[str] | None = None,
+    drop_field_names: list[str] | None = None,
+    serialized_type_name: str | None = None,
+) -> None:
+    """Make a dataclass a node: its fields that `__init__` takes are the children."""
+    dropped = drop_field_names or []
+    names = field_names or [
+        f.name for f in dataclasses.fields(cls) if f.init and f.name not in dropped
+    ]
+
+    def flatten(obj: Any) -> tuple[list[Any], Any]:
+        there = [n for n in names if getattr(obj, n) is not None]
+        return [getattr(obj, n) for n in there], [there, [n for n in names if n not in there]]
+
+    def unflatten(values: Iterable[Any], context: Any) -> Any:
+        there, absent = context
+        return cls(**dict(zip(there, values, strict=True)), **dict.fromkeys(absent))
+
+    def with_keys(obj: Any) -> Any:
+        values, context = flatten(obj)
+        return [(GetAttrKey(n), v) for n, v in zip(context[0], values, strict=True)], context
+
+    register_pytree_node(
+        cls, flatten, unflatten, serialized_type_name=serialized_type_name,
+        flatten_with_keys_fn=with_keys,
+    )  # fmt: skip
+
+
+def _sequence_with_keys(flatten: FlattenFunc) -> Callable[[Any], Any]:
+    def with_keys(obj: Any) -> Any:
+        values, context = flatten(obj)
+        return [(SequenceKey(i), v) for i, v in enumerate(values)], context
+
+    return with_keys
+
+
+def _mapping_with_keys(flatten: FlattenFunc, keys: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def with_keys(obj: Any) -> Any:
+        values, context = flatten(obj)
+        return [(MappingKey(k), v) for k, v in zip(keys(context), values, strict=True)], context
+
+    return with_keys
+
+
+def _list_flatten(value: list[Any]) -> tuple[list[Any], Context]:
+    return value, None
+
+
+def _list_unflatten(values: Iterable[Any], context: Context) -> list[Any]:
+    return list(values)
+
+
+def _tuple_flatten(value: tuple[Any, ...]) -> tuple[list[Any], Context]:
+    return list(value), None
+
+
+def _tuple_unflatten(values: Iterable[Any], context: Context) -> tuple[Any, ...]:
+    return tuple(values)
+
+
+def _namedtuple_flatten(value: Any) -> tuple[list[Any], Context]:
+    return list(value), type(value)
+
+
+def _namedtuple_unflatten(values: Iterable[Any], context: Context) -> Any:
+    return context(*values)
+
+
+def _dict_flatten(value: dict[Any, Any]) -> tuple[list[Any], Context]:
+    return list(value.values()), list(value.keys())
+
+
+def _dict_unflatten(values: Iterable[Any], context: Context) -> dict[Any, Any]:
+    return dict(zip(context, values, strict=True))
+
+
+def _ordereddict_unflatten(values: Iterable[Any], context: Context) -> Any:
+    return OrderedDict(zip(context, values, strict=True))
+
+
+def _defaultdict_flatten(value: Any) -> tuple[list[Any], Context]:
+    return list(value.values()), [value.default_factory, list(value.keys())]
+
+
+def _defaultdict_unflatten(values: Iterable[Any], context: Context) -> Any:
+    return defaultdict(context[0], zip(context[1], values, strict=True))
+
+
+def _deque_flatten(value: Any) -> tuple[list[Any], Context]:
+    return list(value), value.maxlen
+
+
+def _deque_unflatten(values: Iterable[Any], context: Context) -> Any:
+    return deque(values, maxlen=context)
+
+
+_dict_flatten_with_keys = _mapping_with_keys(_dict_flatten, lambda context: context)
+_list_flatten_with_keys = _sequence_with_keys(_list_flatten)
+_tuple_flatten_with_keys = _sequence_with_keys(_tuple_flatten)
+_ordereddict_flatten = _dict_flatten
+_ordereddict_flatten_with_keys = _dict_flatten_with_keys
+
+_NODES: tuple[Any, ...] = (
+    (tuple, _tuple_flatten, _tuple_unflatten, _tuple_flatten_with_keys),
+    (list, _list_flatten, _list_unflatten, _list_flatten_with_keys),
+    (dict, _dict_flatten, _dict_unflatten, _dict_flatten_with_keys),
+    (namedtuple, _namedtuple_flatten, _namedtuple_unflatten,
+     lambda v: ([(GetAttrKey(f), getattr(v, f)) for f in v._fields], type(v))),
+    (OrderedDict, _dict_flatten, _ordereddict_unflatten, _dict_flatten_with_keys),
+    (defaultdict, _defaultdict_flatten, _defaultdict_unflatten,
+     _mapping_with_keys(_defaultdict_flatten, lambda context: context[1])),
+    (deque, _deque_flatten, _deque_unflatten, _sequence_with_keys(_deque_flatten)),
+)  # fmt: skip
+for _cls, _flatten, _unflatten, _keyed in _NODES:
+    register_pytree_node(
+        _cls,
+        _flatten,
+        _unflatten,
+        flatten_with_keys_fn=_keyed,
+        serialized_type_name=f"{getattr(_cls, '__module__', 'collections')}.{_cls.__name__}",
+    )
+
+STANDARD_DICT_TYPES = frozenset((dict, OrderedDict, defaultdict))
+BUILTIN_TYPES = frozenset((tuple, list, dict, namedtuple, OrderedDict, defaultdict, deque))
