@@ -18,7 +18,6 @@ from .._tensor.subclass import disabled_torch_function_impl as _disabled
 from .._tensor.tensor import Tensor
 from ..ops.spec import Op
 
-
 # Set by `overloads`: the function that users call by an op's base name.
 entry_of: Callable[[Op, str], Any] | None = None
 
