@@ -179,9 +179,10 @@ def _setitem(self: Tensor, index: Any, value: Tensor | Number) -> None:
     if not tensors:
         part.copy_(_fitted(value, part.shape))
         return
-    if value.device is not self.device and not value.ndim:
-        value = aten.to(value, self.device)
-    part.index_put_(tensors, value)
+    source: Tensor = value
+    if source.device is not self.device and not source.ndim:
+        source = aten.to(source, self.device)
+    part.index_put_(tensors, source)
 
 
 def _is_whole_mask(self: Tensor, index: Any) -> bool:

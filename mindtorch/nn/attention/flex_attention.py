@@ -74,7 +74,7 @@ def or_masks(*mask_mods: Callable[..., Any]) -> Callable[..., Any]:
 def _indices(sizes: tuple[int, int, int, int], device: Any) -> list[Tensor]:
     """For each of batch, head, query and key its index, shaped to broadcast to [B, H, Q, K]."""
     return [
-        aten.arange(size, device=device).reshape([-1 if i == d else 1 for i in range(4)])
+        aten.arange(0, size, device=device).reshape([-1 if i == d else 1 for i in range(4)])
         for d, size in enumerate(sizes)
     ]
 

@@ -71,7 +71,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         return aten.zeros((*tensor.shape, num_classes), dtype=tensor.dtype, device=tensor.device)
     if tensor.device.type != "meta":
         num_classes = _class_count(tensor, num_classes)
-    classes = aten.arange(num_classes, device=tensor.device)
+    classes = aten.arange(0, num_classes, device=tensor.device)
     return (tensor.unsqueeze(-1) == classes).to(dt.int64)
 
 
@@ -145,7 +145,7 @@ def _bags(input: Tensor, offsets: Tensor | None, last: bool) -> tuple[Any, Any, 
                 f"of fixed length sequences. However, found offsets of type {type(offsets)}"
             )
         count, size = input.shape
-        bags = aten.arange(count, device=input.device).repeat_interleave(size)
+        bags = aten.arange(0, count, device=input.device).repeat_interleave(size)
         return input.reshape(-1), bags, count
     if input.dim() != 1:
         raise ValueError(
@@ -154,7 +154,7 @@ def _bags(input: Tensor, offsets: Tensor | None, last: bool) -> tuple[Any, Any, 
     if offsets is None:
         raise ValueError("offsets has to be a 1D Tensor but got None")
     starts = offsets[:-1] if last else offsets
-    places = aten.arange(input.numel(), device=input.device)
+    places = aten.arange(0, input.numel(), device=input.device)
     bags = (places.unsqueeze(1) >= starts.unsqueeze(0)).sum(1) - 1
     return input, bags, starts.numel()
 
@@ -162,7 +162,7 @@ def _bags(input: Tensor, offsets: Tensor | None, last: bool) -> tuple[Any, Any, 
 def _pooled(rows: Tensor, bags: Tensor, count: int, mode: str) -> Tensor:
     zeros = aten.zeros((count, rows.size(1)), dtype=rows.dtype, device=rows.device)
     if mode == "max":
-        sizes = (bags.unsqueeze(0) == aten.arange(count, device=bags.device).unsqueeze(1)).sum(1)
+        sizes = (bags.unsqueeze(0) == aten.arange(0, count, device=bags.device).unsqueeze(1)).sum(1)
         parts = rows.split(sizes.tolist())
         return aten.stack(
             [part.max(0)[0] if part.size(0) else zeros[i] for i, part in enumerate(parts)]
