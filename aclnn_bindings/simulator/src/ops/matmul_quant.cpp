@@ -333,16 +333,17 @@ Tensor permuted(const Tensor& t, Span<const int64_t> order) {
   for (int i = 0; i < 3; ++i) v.dims[i] = t.dims[order[i]], v.strides[i] = t.strides[order[i]];
   return v;
 }
+// Null and empty leave the order; otherwise each axis comes once.
+aclnnStatus expect_order(const Call& c, int arg) {
+  const Span<const int64_t> order = c.ints(arg);
+  unsigned seen = 0;
+  for (int64_t axis : order) seen |= axis >= 0 && axis < 3 ? 1u << axis : 8u;
+  if (order.size == 0 || (order.size == 3 && seen == 7)) return ACLNN_SUCCESS;
+  return c.fail(ACLNN_ERR_PARAM_INVALID, "%s should have each of the axes 0, 1 and 2 once.", c.name(arg));
+}
 aclnnStatus check_transpose(Call& c) {
   ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 9}));
-  for (int arg : {4, 5, 6}) {
-    for (int64_t axis : c.ints(arg)) {
-      if (axis < 0 || axis > 2) {
-        return c.fail(ACLNN_ERR_PARAM_INVALID, "%s has the axis %lld, should be 0 to 2.",
-                      c.name(arg), static_cast<long long>(axis));
-      }
-    }
-  }
+  for (int arg : {4, 5, 6}) ACL_RETURN_IF_FAILED(expect_order(c, arg));
   const Matrices a = matrices_like(permuted(c.tensor(0), c.ints(4)), false, false);
   const Tensor x2 = c.tensor(1).rank == 3 ? permuted(c.tensor(1), c.ints(5)) : c.tensor(1);
   const Matrices b = matrices_like(x2, false, false);
@@ -391,6 +392,44 @@ aclError run_transpose(Call& c) {
   } else {
     write(out, y);
   }
+  return ACL_SUCCESS;
+}
+
+// (x1, x2, bias, x1Scale, x2Scale, dtype, groupSize, permX1, permX2, permY, batchSplitFactor, out): small
+// operands, a scale for each row of x1 and each column of x2.
+aclnnStatus check_turned(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 11}));
+  for (int arg : {7, 8, 9}) ACL_RETURN_IF_FAILED(expect_order(c, arg));
+  if (c.tensor(0).rank != 3 || c.tensor(1).rank < 3) return refuse_product(c);
+  const Tensor x2 = c.tensor(1).rank == 3 ? permuted(c.tensor(1), c.ints(8)) : c.tensor(1);
+  const Matrices a = matrices_like(permuted(c.tensor(0), c.ints(7)), false, false),
+                 b = matrices_like(x2, false, false);
+  const int64_t n = a.batch * a.rows > 0 ? c.tensor(11).numel() / (a.batch * a.rows) : 0;
+  if (a.cols > b.rows || a.batch != b.batch || c.integer(10) < 1 || n > b.cols || b.cols - n >= 64 ||
+      (n * a.batch) % c.integer(10) != 0)
+    return refuse_product(c);
+  if (at_or_null(c, 2)) ACL_RETURN_IF_FAILED(expect_numel(c, 2, n));
+  for (int i : {3, 4}) {
+    const int64_t lines = i == 3 ? a.rows : n;
+    if (at_or_null(c, i) && c.tensor(i).numel() != 1) ACL_RETURN_IF_FAILED(expect_numel(c, i, lines));
+  }
+  return expect_numel(c, 11, a.batch * a.rows * n);
+}
+aclError run_turned(Call& c) {
+  const Tensor& out = c.tensor(11);
+  const Matrices a = matrices_of(permuted(c.tensor(0), c.ints(7)), false, false);
+  const int64_t n = out.numel() / std::max<int64_t>(1, a.batch * a.rows);
+  const Tensor x2 = c.tensor(1).rank == 3 ? permuted(c.tensor(1), c.ints(8)) : c.tensor(1);
+  const Matrices m = product(a, matrices_of(x2, false, false, a.cols, n));
+  const Floats rows = floats(at_or_null(c, 3)), cols = floats(at_or_null(c, 4)), bias = floats(at_or_null(c, 2));
+  Floats v(m.v.size());
+  for (size_t i = 0; i < v.size(); ++i) {
+    const size_t j = i % static_cast<size_t>(m.cols), r = i / static_cast<size_t>(m.cols) % m.rows;
+    v[i] = static_cast<float>(m.v[i] * (rows.empty() ? 1 : rows[r % rows.size()]) *
+                                  (cols.empty() ? 1 : cols[j % cols.size()]) + (bias.empty() ? 0 : bias[j]));
+  }
+  const bool turned = c.ints(9).size == 3 && c.ints(9)[0] == 1;
+  write(out, turned ? rows_first(m, v, c.integer(10)) : v);
   return ACL_SUCCESS;
 }
 
@@ -563,6 +602,8 @@ ACLNN_PRODUCT(aclnnAddmmWeightNz, (check_inner<1, 5>), (run_inner<1, 5>))
 ACLNN_PRODUCT(aclnnGemm, check_gemm, run_gemm)
 ACLNN_PRODUCT(aclnnTransposeBatchMatMul, check_transpose, run_transpose)
 ACLNN_PRODUCT(aclnnTransposeBatchMatMulWeightNz, check_transpose, run_transpose)
+ACLNN_PRODUCT(aclnnTransposeQuantBatchMatMul, check_turned, run_turned)
+ACLNN_PRODUCT(aclnnTransposeQuantBatchMatMulWeightNz, check_turned, run_turned)
 ACLNN_PRODUCT(aclnnTransMatmulWeight, check_private, run_private)
 ACLNN_PRODUCT(aclnnConvertWeightToINT4Pack, check_pack, run_pack)
 ACLNN_PRODUCT(aclnnFusedQuantMatmul, check_activated, run_activated)

@@ -263,13 +263,42 @@ aclError run_init_grad(Call& c) {
 // Finalize: out = x1 + x2 + sum over k of scales (expandedX[slot] + bias[expert]).
 struct Final {
   int x1, x2, bias, scales, slots, experts, mode, out;
+  int special = -1;  // x, a1, a2, v, and five on the ranges of experts that no row is kept of
 };
+constexpr Final kFinalV3 = {2, 3, 4, 5, 1, 6, 11, 15, 7}, kFinalV4 = {2, 3, 4, 5, 1, 6, 11, 16, 7};
 constexpr Final kFinal = {1, 2, 3, 4, 5, 6, -1, 7};
 constexpr Final kFinalV2 = {2, 3, 4, 5, 1, 6, 7, 8};
 
 // The slot of a token's k-th expert: tables lie by columns in modes 0 and 1, by rows in 2 and 3.
 int64_t slot_place(int64_t mode, int64_t token, int64_t k, int64_t tokens, int64_t width) {
   return mode < 2 ? k * tokens + token : token * width + k;
+}
+// Experts of three ranges [first, last) give nothing, the token, or a1 x + a2 v.
+struct Special {
+  int64_t first, last;
+  bool has(int64_t expert) const { return expert >= first && expert < last; }
+};
+Special special_of(const Call& c, const Final& at, int which) {
+  const Span<const int64_t> range = c.ints(at.special + 5 + which);
+  return range.size == 2 ? Special{range[0], range[1]} : Special{0, 0};
+}
+aclnnStatus check_special(const Call& c, const Final& at, int64_t tokens, int64_t h) {
+  bool any = false;
+  for (int k = 0; k < 3; ++k) {
+    const Special r = special_of(c, at, k);
+    const bool some = r.last > r.first;
+    any = any || some;
+    if (c.ints(at.special + 5 + k).size % 2 != 0 || c.ints(at.special + 5 + k).size > 2 || r.first < 0)
+      return c.fail(ACLNN_ERR_PARAM_INVALID, "%s should have a first and a last expert.",
+                    c.name(at.special + 5 + k));
+    if (some && k > 0) ACL_RETURN_IF_FAILED(expect_given(c, {at.special}));
+    for (int i = 1; some && k == 2 && i < 4; ++i) {
+      ACL_RETURN_IF_FAILED(expect_given(c, {at.special + i}));
+      ACL_RETURN_IF_FAILED(expect_numel(c, at.special + i, (r.last - r.first) * h));
+    }
+  }
+  if (any) ACL_RETURN_IF_FAILED(expect_given(c, {at.experts}));
+  return expect_numel(c, at.special, tokens * h);
 }
 template <const Final& at>
 aclnnStatus check_final(Call& c) {
@@ -280,7 +309,13 @@ aclnnStatus check_final(Call& c) {
     return expect_same_shape(c, 0, at.out);
   for (int i : {at.x1, at.x2}) ACL_RETURN_IF_FAILED(expect_numel(c, i, tokens * h));
   ACL_RETURN_IF_FAILED(expect_numel(c, at.scales, slots));
-  if (!c.null(at.bias)) ACL_RETURN_IF_FAILED(expect_given(c, {at.experts}));
+  if (!c.null(at.bias)) {
+    ACL_RETURN_IF_FAILED(expect_given(c, {at.experts}));
+    if (c.tensor(at.bias).rank < 1 || width_of(c.tensor(at.bias)) != h)
+      return c.fail(ACLNN_ERR_PARAM_INVALID, "%s %s should have rows of %lld.", c.name(at.bias),
+                    shape_text(c.tensor(at.bias)), static_cast<long long>(h));
+  }
+  if (at.special >= 0) ACL_RETURN_IF_FAILED(check_special(c, at, tokens, h));
   return expect_numel(c, at.experts, slots);
 }
 template <const Final& at>
@@ -294,13 +329,35 @@ aclError run_final(Call& c) {
   Floats out(static_cast<size_t>(tokens * h));
   for (int64_t i = 0; i < tokens * h; ++i)
     out[i] = (x1.empty() ? 0 : x1[i]) + (x2.empty() ? 0 : x2[i]);
+  const int64_t biased = h ? static_cast<int64_t>(bias.size()) / h : 0;
+  Floats token, a1, a2, v;
+  Special ranges[3] = {{0, 0}, {0, 0}, {0, 0}};
+  if (at.special >= 0) {
+    token = floats(c.maybe(at.special)), a1 = floats(c.maybe(at.special + 1));
+    a2 = floats(c.maybe(at.special + 2)), v = floats(c.maybe(at.special + 3));
+    for (int k = 0; k < 3; ++k) ranges[k] = special_of(c, at, k);
+  }
   for (int64_t t = 0; t < tokens; ++t) {
     for (int64_t k = 0; k < width; ++k) {
       const int64_t slot = slots[slot_place(number_or(c, at.mode, 0), t, k, tokens, width)];
       const float scale = scales.empty() ? 1 : scales[t * width + k];
       const bool kept = slot >= 0 && slot < limit;
+      const int64_t expert = experts.empty() ? -1 : experts[t * width + k];
+      if (ranges[0].has(expert)) continue;
+      if (ranges[1].has(expert) || ranges[2].has(expert)) {
+        const bool copied = ranges[1].has(expert);
+        const int64_t row = copied ? 0 : (expert - ranges[2].first) * h;
+        for (int64_t i = 0; i < h; ++i) {
+          const float x = token[t * h + i];
+          out[t * h + i] += scale * (copied ? x : a1[row + i] * x + a2[row + i] * v[row + i]);
+        }
+        continue;
+      }
+      if (biased && (expert < 0 || expert >= biased))
+        return c.trap(507015, "expert %lld has no row in %s", static_cast<long long>(expert),
+                      c.name(at.bias));
       for (int64_t i = 0; i < h; ++i) {
-        const float b = bias.empty() ? 0 : bias[experts[t * width + k] * h + i];
+        const float b = bias.empty() ? 0 : bias[expert * h + i];
         out[t * h + i] += scale * ((kept ? rows[slot * h + i] : 0) + b);
       }
     }
@@ -313,8 +370,19 @@ aclError run_final(Call& c) {
 aclnnStatus check_final_grad(Call& c) {
   ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 10}));
   if (!c.null(3)) ACL_RETURN_IF_FAILED(expect_given(c, {2, 11}));
-  const int64_t slots = c.tensor(1).numel();
+  const int64_t slots = c.tensor(1).numel(), h = width_of(c.tensor(0)), tokens = rows_of(c.tensor(0));
+  if (width_of(c.tensor(10)) != h || (tokens ? slots % tokens : slots) != 0)
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "gradY %s and expandedRowIdx %s do not fit %s %s.",
+                  shape_text(c.tensor(0)), shape_text(c.tensor(1)), c.name(10), shape_text(c.tensor(10)));
+  if (!c.null(2)) ACL_RETURN_IF_FAILED(expect_numel(c, 2, c.tensor(10).numel()));
   if (!c.null(3)) ACL_RETURN_IF_FAILED(expect_numel(c, 11, slots));
+  if (!c.null(5)) {
+    ACL_RETURN_IF_FAILED(expect_given(c, {4}));
+    if (c.tensor(5).rank < 1 || width_of(c.tensor(5)) != h)
+      return c.fail(ACLNN_ERR_PARAM_INVALID, "%s %s should have rows of %lld.", c.name(5),
+                    shape_text(c.tensor(5)), static_cast<long long>(h));
+  }
+  ACL_RETURN_IF_FAILED(expect_numel(c, 4, slots));
   return expect_numel(c, 3, slots);
 }
 aclError run_final_grad(Call& c) {
@@ -329,9 +397,12 @@ aclError run_final_grad(Call& c) {
     for (int64_t k = 0; k < width; ++k) {
       const int64_t slot = slots[slot_place(c.integer(6) + 2, t, k, tokens, width)];
       const bool kept = slot >= 0 && slot < limit;
+      const int64_t expert = bias.empty() ? 0 : experts[t * width + k];
+      if (expert < 0 || (!bias.empty() && (expert + 1) * h > static_cast<int64_t>(bias.size())))
+        return c.trap(507015, "expert %lld has no row in %s", static_cast<long long>(expert), c.name(5));
       double dot = 0;
       for (int64_t i = 0; i < h; ++i) {
-        const float g = dy[t * h + i], b = bias.empty() ? 0 : bias[experts[t * width + k] * h + i];
+        const float g = dy[t * h + i], b = bias.empty() ? 0 : bias[expert * h + i];
         if (kept) dx[slot * h + i] = g * (scales.empty() ? 1 : scales[t * width + k]);
         if (!rows.empty()) dot += static_cast<double>(g) * ((kept ? rows[slot * h + i] : 0) + b);
       }
@@ -527,6 +598,8 @@ ACLNN_MOE(aclnnMoeInitRoutingV3, check_init<kInitV3>, run_init<kInitV3>)
 ACLNN_MOE(aclnnMoeInitRoutingV2Grad, check_init_grad, run_init_grad)
 ACLNN_MOE(aclnnMoeFinalizeRouting, check_final<kFinal>, run_final<kFinal>)
 ACLNN_MOE(aclnnMoeFinalizeRoutingV2, check_final<kFinalV2>, run_final<kFinalV2>)
+ACLNN_MOE(aclnnMoeFinalizeRoutingV3, check_final<kFinalV3>, run_final<kFinalV3>)
+ACLNN_MOE(aclnnMoeFinalizeRoutingV4, check_final<kFinalV4>, run_final<kFinalV4>)
 ACLNN_MOE(aclnnMoeFinalizeRoutingV2Grad, check_final_grad, run_final_grad)
 ACLNN_MOE(aclnnMoeTokenPermute, check_permute<kPermute>, run_permute<kPermute>)
 ACLNN_MOE(aclnnMoeTokenPermuteGrad, check_permute_grad<false>, run_permute_grad<false>)

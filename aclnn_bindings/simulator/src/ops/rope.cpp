@@ -70,11 +70,16 @@ aclnnStatus expect_angles(const Call& c, int x, int cos, int64_t mode) {
 template <int Out>
 aclnnStatus check_rope(Call& c) {
   ACL_RETURN_IF_FAILED(expect_angles(c, 0, 1, c.integer(3)));
+  c.workspace_size = c.tensor(0).numel() * dtype_size(c.tensor(0).dtype);
   return expect_same_shape(c, Out, 0);
 }
+// Both members of a pair are read after one is written: x may be the output.
 template <int Out>
 aclError run_rope(Call& c) {
-  rotate(c.tensor(Out), c.tensor(0), c.tensor(1), c.tensor(2), c.integer(3));
+  const Tensor& x = c.tensor(0);
+  const Tensor copy = dense(c.workspace, x.dtype, x.dims, x.rank);
+  copy_tensor(copy, x);
+  rotate(c.tensor(Out), copy, c.tensor(1), c.tensor(2), c.integer(3));
   return ACL_SUCCESS;
 }
 
