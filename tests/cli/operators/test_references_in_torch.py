@@ -12,6 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 sys.path.insert(0, str(Path(__file__).parent))
 import test_references as first  # noqa: E402
+from fused_formulas import FUSED  # noqa: E402
 from test_references import SPECS, F, arguments, results, t  # noqa: E402
 
 
@@ -452,6 +453,7 @@ TORCH |= {
                                                 beta=a["beta"], alpha=a["alpha"]),
     "aclnnInplaceFillTensor": lambda a: t(a["selfRef"]).fill_(2.5),
 }  # fmt: skip
+TORCH |= FUSED
 
 
 SINGLE = ("aclnnFakeQuantPerChannelAffineCachemask", "aclnnAngleV2", "aclnnCdistBackward")
