@@ -10,7 +10,7 @@ from mindtorch.ops import OPS, Op
 from mindtorch.ops.samples import Sample
 
 from .case import DTYPES, Case, CaseNameError, designed
-from .factors import Factor, covering, plain, singles
+from .factors import Factor, covering, lonely, plain, singles
 from .spaces.space import Chosen, Scope, Space
 from .spaces.table import space_of
 
@@ -25,6 +25,7 @@ def design(op: Op, dtypes: Sequence[str], level: str) -> Iterator[Case]:
     base = plain(factors)
     if level != "quick":
         yield from (_case(op, levels, base) for levels in singles(factors))
+    yield from (_case(op, levels, base) for levels in lonely(factors))
     for levels in covering(factors, 2 if level == "quick" else 3):
         yield _case(op, levels, base)
 

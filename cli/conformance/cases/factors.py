@@ -44,6 +44,22 @@ def singles(factors: Sequence[Factor]) -> Iterator[dict[str, str]]:
         yield from ({**base, f.name: level} for level in f.levels[1:])
 
 
+# Factors that are sizes, by role.
+_SIZES: Final = frozenset(("row", "m", "n", "k", "batch", "count", "size", "inner", "channels"))
+_LARGE: Final = 64
+
+
+def lonely(factors: Sequence[Factor]) -> Iterator[dict[str, str]]:
+    """One size large while all others are 1: paths for vectors and for tiny results."""
+    base = plain(factors)
+    sizes = [f for f in factors if f.name in _SIZES and "1" in f.levels]
+    ones = {f.name: "1" for f in sizes}
+    for f in sizes if len(sizes) > 1 else ():
+        for level in f.levels:
+            if level.isdigit() and int(level) > _LARGE:
+                yield {**base, **ones, f.name: level}
+
+
 def covering(factors: Sequence[Factor], strength: int) -> Iterator[dict[str, str]]:
     """Assignments in which every `strength` levels of different factors meet at least once.
 

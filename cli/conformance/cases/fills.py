@@ -320,6 +320,9 @@ def _indices(arg: Any, rng: Any) -> Any:
         values = np.arange(count)[::-1] % size
     elif arg.fill == "repeated":
         values = np.full(count, size // 2)
+    elif arg.fill == "negative":
+        values = rng.permutation(max(count, size))[:count] % size
+        values = np.where(np.arange(count) % 2 == 0, values - size, values)
     elif arg.fill == "gaps":
         values = (np.arange(count) * 3) % size
     else:

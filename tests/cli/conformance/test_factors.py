@@ -6,12 +6,13 @@ import pytest
 from mindtorch_npu.conformance.cases import arrays
 from mindtorch_npu.conformance.cases.case import DTYPES, CaseNameError, parse
 from mindtorch_npu.conformance.cases.design import design, levels_of, sample_of
-from mindtorch_npu.conformance.cases.factors import covering, factor, plain
+from mindtorch_npu.conformance.cases.factors import covering, factor, lonely, plain
 from mindtorch_npu.conformance.cases.spaces.space import Scope
 from mindtorch_npu.conformance.cases.spaces.table import space_of
 
 from mindtorch.ops import OPS
 
+SCOPE = Scope(("float32",))
 FACTORS = [factor("row", *range(9)), factor("dtype", *"abcdef"), factor("layout", *"xyz"),
            factor("keepdim", "no", "yes")]  # fmt: skip
 
@@ -74,3 +75,17 @@ def test_stored_arrays_cover_what_they_say():
         for columns in combinations(range(min(len(levels), 6)), strength):
             met = {tuple(row[c] for c in columns) for row in rows}
             assert met == set(product(*(range(levels[c]) for c in columns)))
+
+
+def test_each_size_is_large_while_all_others_are_one():
+    factors = [factor("k", 5, 1, 257), factor("m", 4, 1, 65), factor("dtype", "float32")]
+    alone = [(c["k"], c["m"]) for c in lonely(factors)]
+    assert alone == [("257", "1"), ("1", "65")]
+
+
+def test_negative_indices_and_inner_gaps_are_tried():
+    names = {f.name: f.levels for f in space_of("index").factors(OPS["index"], SCOPE)}
+    assert "negative" in names["pattern"]
+    assert "inner-gap" in names["keys"]
+    others = {f.name: f.levels for f in space_of("gather").factors(OPS["gather"], SCOPE)}
+    assert "negative" not in others["pattern"]

@@ -15,7 +15,7 @@ from .space import INDEX_DTYPES, LAYOUTS, QUICK_CAP, Chosen, Scope, Space, commo
 # Rows whose result depends on the order of repeated indices: none may repeat.
 _ONCE: Final = frozenset(("scatter.src", "index_copy", "index_put"))
 _MANY: Final = frozenset(("index", "index_put"))
-_KEYS: Final = ("one", "two", "gap", "second", "broadcast")
+_KEYS: Final = ("one", "two", "gap", "second", "broadcast", "inner-gap")
 _PADDING: Final = (-1, 0, 2)
 
 
@@ -27,6 +27,8 @@ def _factors(op: Op, scope: Scope) -> list[Factor]:
     if op.name == "embedding_dense_backward":
         factors[2] = factor("layout", *layouts)
     patterns = [p for p in INDEX_FILLS if op.name not in _ONCE or p != "repeated"]
+    if op.name in _MANY:
+        patterns.append("negative")  # which other rows refuse, as torch does
     factors += [
         factor("pattern", *patterns), factor("index", *_index_dtypes(op)),
         factor("count", *scope.upto(1025), *((65537,) if scope.full else ())),
@@ -135,7 +137,8 @@ def _keyed(op: Op, chosen: Chosen) -> Sample:
     """index and index_put: tensors for some dimensions, gaps, masks."""
     size, batch, count = (chosen.number(n) for n in ("size", "batch", "count"))
     size, batch = min(size, 1025), min(batch, 17)
-    shape = (size, batch, 4)
+    lead = (3,) if chosen["keys"] == "inner-gap" else ()
+    shape = (*lead, size, batch, 4)
     repeats = op.name == "index" or chosen.flag("accumulate")
     count = count if repeats else min(count, size)
     count = min(count, 4097)
@@ -155,6 +158,9 @@ def _keys(
 ) -> tuple[list[Any], tuple[int, ...]]:
     """(indices per dimension, shape of what they pick)."""
     how = chosen["keys"]
+    if how == "inner-gap":  # what is picked moves to the front: [count, 3, batch]
+        last = indices((count,), shape[3], chosen)
+        return [None, first, None, last], (count, shape[0], shape[2])
     other = indices((count,), shape[1], chosen)
     last = indices((count,), shape[2], chosen)
     if how == "two":
