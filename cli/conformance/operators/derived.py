@@ -47,6 +47,7 @@ class DerivedOperator:
 
     differentiable = False
     shares_row = True
+    draws = None
     fixed_shape = False
     forms: tuple[str, ...] = ("out",)
 

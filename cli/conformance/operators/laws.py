@@ -19,6 +19,7 @@ from ..run.comparison import compare
 from ..run.golden import Golden
 from ..run.subject import Law
 from ..run.trial import Trial
+from .drawn import complaints
 from .group import own_group
 from .placing import Laid, Written, blank, lay
 from .spec import OWN_GROUP
@@ -133,9 +134,23 @@ def functional(trial: Trial) -> Result:
     if trial.need.tier != "none":
         objections += [o for a, b in zip(*runs, strict=True) if (o := guards.second_run(a, b))]
     kept = sorted(launch.results)
-    golden = golden.only(kept)
+    whole, golden = golden, golden.only(kept)
     got = [(a.dtype.name, a) for a in runs[0]]
-    return compare(trial, operator.settle(golden, runs[0]), got, list(dict.fromkeys(objections)))
+    result = compare(trial, operator.settle(golden, runs[0]), got, list(dict.fromkeys(objections)))
+    if operator.draws is None or result.verdict != "PASS":
+        return result
+    against = complaints(trial, operator.draws, runs[0][0], runs[1][0], lambda t: _drawn(t, whole))
+    return result.with_(verdict="FAIL", reason="; ".join(against)) if against else result
+
+
+def _drawn(trial: Trial, golden: Golden) -> Any:
+    """The first result of one launch."""
+    launch = Launch(trial, trial.subject, golden, _GARBAGE[0])
+    try:
+        launch.run()
+        return launch.read()[0]
+    finally:
+        launch.close()
 
 
 LAWS: Final[dict[str, Law]] = {

@@ -45,7 +45,7 @@ class Operator:
         self.fixed_layout, self.fixed_shape = row.fixed_layout, row.fixed_shape
         self.known, self.specials = row.parameters(), row.specials
         self.forms: tuple[str, ...] = () if row.fixed_layout else ("out",)
-        self.elsewhere, self.sparse = False, row.sparse
+        self.elsewhere, self.sparse, self.draws = False, row.sparse, row.draws
 
     def samples(self) -> list[Sample]:
         return list(self.spec.samples())

@@ -33,7 +33,8 @@ class Spec:
     "float32"}}. `steps`: integer and 8-bit results are real values rounded to the nearest step.
     `dtypes`, where given, are those of the documents' list that these samples fit. `sparse`:
     most results are 0 or alike by nature, so that guards against that do not apply.
-    `specials` False: NaN, infinities and signs of zero have no stated result there.
+    `specials` False: NaN, infinities and signs of zero have no stated result there. `draws`, of an
+    operator that draws, says how its result is distributed (see drawn.py).
     """
 
     name: str
@@ -54,6 +55,7 @@ class Spec:
     dtypes: tuple[str, ...] = ()
     sparse: bool = False
     specials: bool = True
+    draws: Callable[..., Any] | None = None
 
     def requirement(self) -> Requirement:
         """The class of the row, with its own numbers where it has some."""

@@ -19,11 +19,11 @@ _SIGMAS: Final = 6.2  # two-sided normal tail below ALARM
 _ENOUGH: Final = 200
 
 
-def objections(
-    kind: str, params: tuple[float, ...], drawn: Any, again: Any, other: Any, later: Any
-) -> list[str]:
-    """What speaks against `drawn` being of distribution `kind` (uniform, normal, integers or
-    permutation) with `params`; `again` is the same seed, `other` another, `later` a later offset.
+def objections(kind: str, params: Any, drawn: Any, again: Any, other: Any, later: Any) -> list[str]:
+    """What speaks against `drawn` being of distribution `kind` with `params`.
+
+    Kinds are uniform, normal, integers, bernoulli, categories and permutation. `again` is the same
+    seed, `other` another, `later` a later offset.
     """
     first = np.asarray(drawn, np.float64).reshape(-1)
     complaints = (
@@ -31,11 +31,17 @@ def objections(
         if np.array_equal(np.asarray(again), np.asarray(drawn))
         else ["the same seed and offset give other numbers"]
     )
-    complaints += _independent(first, other, "another seed") + _independent(
-        first, later, "a later offset"
-    )
+    # Draws of different chances correlate by those.
+    chance = _chances(params, first) if kind == "bernoulli" else 0.0
+    for what, draws in (("another seed", other), ("a later offset", later)):
+        second = np.asarray(draws, np.float64).reshape(-1)
+        complaints += _independent(first - chance, second - chance, what, kind != "categories")
     if kind == "permutation":
         return complaints + _permutation(first)
+    if kind == "bernoulli":
+        return complaints + _bernoulli(first, chance)
+    if kind == "categories":
+        return complaints + _categories(np.asarray(drawn), *params)
     complaints += _support(kind, params, first)
     if first.size < _ENOUGH:
         return complaints
@@ -129,15 +135,23 @@ def _counts(params: tuple[float, ...], x: Any) -> list[str]:
 
 
 def _lag(x: Any) -> list[str]:
+    """Neighbours, halves, and what a generator that starts again would repeat."""
     half = x.size // 2
-    return _correlated(x[:-1], x[1:], "neighbours") + _correlated(x[:half], x[-half:], "halves")
+    found = _correlated(x[:-1], x[1:], "neighbours") + _correlated(x[:half], x[-half:], "halves")
+    steps = (1 << n for n in range(2, 20) if 1 << n <= half)
+    return found + [o for n in steps for o in _correlated(x[:-n], x[n:], f"numbers {n} apart")]
 
 
-def _independent(first: Any, other: Any, what: str) -> list[str]:
-    second = np.asarray(other, np.float64).reshape(-1)
-    if first.size > 8 and np.array_equal(first, second) and np.unique(first).size > 1:
+def _independent(first: Any, second: Any, what: str, alike: bool = True) -> list[str]:
+    """`alike` draws have one distribution, so that independent ones do not correlate."""
+    if first.size > 8 and np.array_equal(first, second) and np.unique(first).size > 2:
         return [f"{what} gives the same numbers"]
-    return _correlated(first, second, f"draws of {what}") if first.size >= _ENOUGH else []
+    enough = alike and first.size >= _ENOUGH
+    return _correlated(first, second, f"draws of {what}") if enough else []
+
+
+def _chances(p: Any, x: Any) -> Any:
+    return np.full(x.shape, float(p)) if np.ndim(p) == 0 else np.asarray(p).reshape(x.shape)
 
 
 def _correlated(a: Any, b: Any, what: str) -> list[str]:
@@ -147,6 +161,56 @@ def _correlated(a: Any, b: Any, what: str) -> list[str]:
     r = float(((a - a.mean()) * (b - b.mean())).mean()) / spread
     limit = _SIGMAS / sqrt(a.size)
     return [f"{what} correlate by {r:.3g}, beyond ±{limit:.3g}"] if abs(r) > limit else []
+
+
+def _bernoulli(x: Any, chance: Any) -> list[str]:
+    """Zeros and ones; `chance` is that of a one for each draw."""
+    others = int(((x != 0) & (x != 1)).sum())
+    if others:
+        return [f"{others} draws are neither 0 nor 1"]
+    off, variance = x - chance, chance * (1 - chance)
+    complaints = []
+    # The sum, and the sum weighted by the chances: a draw of 1 - p may have the right mean.
+    weights = {"ones": np.ones_like(chance), "ones by chance": chance - chance.mean()}
+    for what, weight in weights.items():
+        limit = _SIGMAS * sqrt(float((variance * weight**2).sum())) + 1e-9
+        value = float((off * weight).sum())
+        if x.size >= _ENOUGH and abs(value) > limit:
+            complaints.append(f"{what} are {value:+.4g} off, beyond ±{limit:.4g}")
+    return complaints + (_lag(off) if x.size >= _ENOUGH else [])
+
+
+def _categories(x: Any, weights: Any, replacement: bool) -> list[str]:
+    """Places drawn from rows of weights `[rows, n]`: `x` is `[rows, draws]`."""
+    chance = np.atleast_2d(np.asarray(weights, np.float64))
+    chance = chance / chance.sum(-1, keepdims=True)
+    x = np.atleast_2d(x)
+    if x.size and (x.min() < 0 or x.max() >= chance.shape[-1]):
+        return ["draws lie outside of the weights"]
+    if not replacement and (np.diff(np.sort(x, -1), axis=-1) == 0).any():
+        return ["without replacement, draws of a row repeat"]
+    # Without replacement only the first draw of a row has the weights' chances.
+    counted = x if replacement else x[:, :1]
+    if counted.size < _ENOUGH:
+        return []
+    complaints = []
+    for place in range(chance.shape[-1]):
+        p = chance[:, place : place + 1]
+        limit = _SIGMAS * sqrt(float((p * (1 - p)).sum()) * counted.shape[1]) + 1
+        off = float((counted == place).sum() - p.sum() * counted.shape[1])
+        if abs(off) > limit:
+            complaints.append(f"place {place} came {off:+.4g} times more, beyond ±{limit:.4g}")
+    return complaints + _likely(counted, chance)
+
+
+def _likely(counted: Any, chance: Any) -> list[str]:
+    """The chances of what was drawn: their mean is the sum of squared chances of each row."""
+    mean = np.square(chance).sum(-1)
+    spread = float(((chance**3).sum(-1) - np.square(mean)).sum()) * counted.shape[1]
+    off = float((np.take_along_axis(chance, counted, -1) - mean[:, None]).sum())
+    limit = _SIGMAS * sqrt(max(spread, 0.0)) + 1e-9
+    return [f"the chances of draws sum up to {off:+.4g} more, beyond ±{limit:.4g}"
+            ] if abs(off) > limit else []  # fmt: skip
 
 
 def _permutation(x: Any) -> list[str]:

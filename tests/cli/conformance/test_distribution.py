@@ -53,3 +53,47 @@ def test_seed_that_is_ignored_and_one_that_does_not_repeat_are_objected_to():
     assert any("another seed" in o for o in asked("uniform", params, drawn, rng, other=drawn))
     assert any("gives other" in o or "give other" in o
                for o in asked("uniform", params, drawn, rng, again=drawn[::-1]))  # fmt: skip
+
+
+CHANCES = np.random.default_rng(99).uniform(0, 1, N)
+WEIGHTS = np.random.default_rng(99).uniform(0.1, 1, (331, 9))
+
+
+def picked(rng, weights, replace):
+    chance = weights / weights.sum(-1, keepdims=True)
+    return np.array([rng.choice(9, 4, replace, p) for p in chance])
+
+
+@pytest.mark.parametrize(
+    ("kind", "params", "draw"),
+    [
+        ("bernoulli", np.asarray(0.3), lambda r: r.uniform(0, 1, N) < 0.3),
+        ("bernoulli", CHANCES, lambda r: r.uniform(0, 1, N) < CHANCES),
+        ("categories", (WEIGHTS, True), lambda r: picked(r, WEIGHTS, True)),
+        ("categories", (WEIGHTS, False), lambda r: picked(r, WEIGHTS, False)),
+    ],
+)
+def test_true_choices_pass(kind, params, draw):
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        drawn = draw(rng)
+        assert objections(kind, params, drawn, drawn, draw(rng), draw(rng)) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "params", "draw", "says"),
+    [
+        ("bernoulli", np.asarray(0.3), lambda r: r.uniform(0, 1, N) < 0.7, "ones are"),
+        ("bernoulli", np.asarray(0.3), lambda r: 2.0 * (r.uniform(0, 1, N) < 0.3), "neither"),
+        ("bernoulli", CHANCES, lambda r: r.uniform(0, 1, N) < 1 - CHANCES, "by chance"),
+        ("bernoulli", np.asarray(0.5), lambda r: np.tile(r.uniform(0, 1, 1024) < 0.5, 10)[:N],
+         "1024 apart"),
+        ("categories", (WEIGHTS, True), lambda r: r.integers(0, 9, (331, 4)), "more"),
+        ("categories", (WEIGHTS, True), lambda r: r.integers(0, 10, (331, 4)), "outside"),
+        ("categories", (WEIGHTS, False), lambda r: picked(r, WEIGHTS, True), "repeat"),
+    ],
+)  # fmt: skip
+def test_wrong_choices_are_objected_to(kind, params, draw, says):
+    rng = np.random.default_rng(3)
+    drawn = draw(rng)
+    assert any(says in o for o in objections(kind, params, drawn, drawn, draw(rng), draw(rng)))

@@ -9,6 +9,7 @@ import numpy as np
 from mindtorch._tensor.types import Array
 from mindtorch.ops.samples import Arg
 
+from .. import drawn
 from ..spec import given, spec, t, take
 
 _TORCH: Final = "torch 2.13, document of the function of this name"
@@ -294,7 +295,7 @@ def cdist(x1: Array, x2: Array, p: float, compute_mode: int) -> Any:
 _RANDOM: Final[dict[str, Any]] = {
     "family": "random",
     "tolerance": "random",
-    "source": "drawn values: shape, dtype and finiteness only",
+    "source": "Knuth: The Art of Computer Programming 3.3 and 3.4; torch's documents",
 }
 
 
@@ -302,30 +303,32 @@ def _fill(x: Array) -> Array:
     return np.zeros_like(x)
 
 
-for _name, _extra in (
-    ("Normal", {"mean": 1.0, "std": 2.0}), ("Uniform", {"from": -1.0, "to": 2.0}),
-    ("Random", {"from": 0, "to": 9}),
+for _name, _draws, _extra in (
+    ("Normal", drawn.normal, {"mean": 1.0, "std": 2.0}),
+    ("Uniform", drawn.uniform, {"from": -1.0, "to": 2.0}),
+    ("Random", drawn.integers, {"from": 0, "to": 9}),
 ):  # fmt: skip
-    spec(f"aclnnInplace{_name}", "selfRef:selfRef", **_RANDOM, samples=[
-        take(selfRef=t(*s), seed=1, offset=0, **_extra) for s in ((3, 65), (1025,))])(
+    spec(f"aclnnInplace{_name}", "selfRef:selfRef", **_RANDOM, draws=_draws, samples=[
+        take(selfRef=t(*s), seed=1, offset=0, **_extra) for s in ((33, 65), (5001,))])(
         lambda selfRef: _fill(selfRef))  # fmt: skip
 spec("aclnnNormalFloatFloat", "out:float32", samples=[take(mean=1.0, std=2.0, seed=3, offset=0)],
-     **_RANDOM)(lambda mean, std: np.zeros((3, 65)))  # fmt: skip
-spec("aclnnNormalFloatTensor", "out:std", **_RANDOM,
-     samples=[take(mean=1.0, std=t(3, 65, low=0.5), seed=3, offset=0)])(
+     draws=drawn.normal, **_RANDOM)(lambda mean, std: np.zeros((33, 65)))  # fmt: skip
+spec("aclnnNormalFloatTensor", "out:std", **_RANDOM, draws=drawn.normal,
+     samples=[take(mean=1.0, std=t(33, 65, low=0.5), seed=3, offset=0)])(
     lambda mean, std: _fill(std))  # fmt: skip
-spec("aclnnNormalTensorFloat", "out:mean", **_RANDOM,
-     samples=[take(mean=t(3, 65), std=0.5, seed=3, offset=0)])(
+spec("aclnnNormalTensorFloat", "out:mean", **_RANDOM, draws=drawn.normal,
+     samples=[take(mean=t(33, 65), std=0.5, seed=3, offset=0)])(
     lambda mean, std: _fill(mean))  # fmt: skip
-spec("aclnnNormalTensorTensor", "out:mean", **_RANDOM,
-     samples=[take(mean=t(3, 65), std=t(3, 65, low=0.5), seed=3, offset=0)])(
+spec("aclnnNormalTensorTensor", "out:mean", **_RANDOM, draws=drawn.normal,
+     samples=[take(mean=t(33, 65), std=t(33, 65, low=0.5), seed=3, offset=0)])(
     lambda mean, std: _fill(mean))  # fmt: skip
-spec("aclnnBernoulli", "out:self", samples=[take(self=t(3, 65), prob=0.3, seed=3, offset=0)],
-     **_RANDOM)(lambda self, prob: _fill(self))  # fmt: skip
-spec("aclnnBernoulliTensor", "out:self", **_RANDOM,
-     samples=[take(self=t(3, 65), prob=t(3, 65, low=0, high=1), seed=3, offset=0)])(
+spec("aclnnBernoulli", "out:self", samples=[take(self=t(33, 65), prob=0.3, seed=3, offset=0)],
+     draws=drawn.bernoulli, **_RANDOM)(lambda self, prob: _fill(self))  # fmt: skip
+spec("aclnnBernoulliTensor", "out:self", **_RANDOM, draws=drawn.bernoulli,
+     samples=[take(self=t(33, 65), prob=t(33, 65, low=0, high=1), seed=3, offset=0)])(
     lambda self, prob: _fill(self))  # fmt: skip
-spec("aclnnRandperm", "out:int64", samples=[take(n=33, seed=3, offset=0)], **_RANDOM)(
+spec("aclnnRandperm", "out:int64", draws=drawn.permutation, **_RANDOM,
+     samples=[take(n=n, seed=3, offset=0) for n in (33, 2049)])(
     lambda n: np.arange(n))  # fmt: skip
 
 

@@ -240,6 +240,37 @@ def instance_norm(x: Array, gamma: Any, beta: Any, dataFormat: str, eps: float) 
     return hat * gamma.reshape(1, -1, 1, 1) + beta.reshape(1, -1, 1, 1), mean, var
 
 
+@spec("aclnnBatchNorm", "output:input runningMean:runningMean runningVar:runningVar "
+      "saveMean:input saveInvstd:input", samples=[
+          take(input=t(*shape), weight=t(3, low=0.5), bias=t(3), runningMean=t(3),
+               runningVar=t(3, low=0.5), training=training, momentum=0.3, eps=eps)
+          for shape, training, eps in (
+              ((4, 3, 5, 2), True, 1e-3), ((4, 3, 5, 2), False, 0.25), ((5, 3), True, 0.25))],
+      **{**_ROW, "source": "Ioffe, Szegedy: Batch Normalization, 2015; torch.nn.BatchNorm2d "
+         "document: the running variance is the unbiased one"})  # fmt: skip
+def batch_norm(
+    input: Array,
+    weight: Array,
+    bias: Array,
+    runningMean: Array,
+    runningVar: Array,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> Any:
+    shape, axes = (1, -1) + (1,) * (input.ndim - 2), (0, *range(2, input.ndim))
+    mean = input.mean(axes) if training else runningMean
+    var = input.var(axes) if training else runningVar
+    inv = 1 / np.sqrt(var + eps)
+    hat = (input - mean.reshape(shape)) * inv.reshape(shape)
+    y = hat * weight.reshape(shape) + bias.reshape(shape)
+    if not training:
+        return y, runningMean, runningVar, None, None
+    moved = (1 - momentum) * runningMean + momentum * mean
+    spread = (1 - momentum) * runningVar + momentum * input.var(axes, ddof=1)
+    return y, moved, spread, mean, inv
+
+
 def batch_norm_backward(
     gradOut: Any,
     input: Array,

@@ -11,35 +11,39 @@ import mindtorch.nn.functional as F
 from mindtorch._tensor.tensor import Tensor
 from mindtorch._tensor.types import Array
 
+from .. import drawn
 from ..formulas import gradient, words
 from ..spec import given, spec, t, take
 
 _RANDOM: Final[dict[str, Any]] = {
     "family": "random",
     "tolerance": "random",
-    "source": "drawn values: shape, dtype and finiteness only",
+    "source": "Knuth: The Art of Computer Programming 3.3 and 3.4; torch's documents",
 }
 _SEEDS: Final[dict[str, Any]] = {"seedTensor": given([7], "int64"),
                                  "offsetTensor": given([0], "int64"), "offset": 0}  # fmt: skip
-for _name, _more in (
-    ("InplaceNormalTensor", {"mean": 1.0, "std": 2.0, **_SEEDS}),
-    ("InplaceUniformTensor", {"from": -1.0, "to": 2.0, **_SEEDS,
+for _name, _draws, _more in (
+    ("InplaceNormalTensor", drawn.normal, {"mean": 1.0, "std": 2.0, **_SEEDS}),
+    ("InplaceUniformTensor", drawn.uniform, {"from": -1.0, "to": 2.0, **_SEEDS,
                               "seedTensor": given([7], "uint64"),
                               "offsetTensor": given([0], "uint64")}),
-    ("InplaceRandomTensor", {"from": 0, "to": 9, **_SEEDS}),
-    ("InplaceRandomWithoutFromTo", {"seed": 7, "offset": 0}),
-    ("InplaceRandomWithoutFromToTensor", _SEEDS),
+    ("InplaceRandomTensor", drawn.integers, {"from": 0, "to": 9, **_SEEDS}),
+    ("InplaceRandomWithoutFromTo", drawn.integers, {"seed": 7, "offset": 0}),
+    ("InplaceRandomWithoutFromToTensor", drawn.integers, _SEEDS),
 ):  # fmt: skip
-    spec(f"aclnn{_name}", "selfRef:selfRef", samples=[take(selfRef=t(3, 65), **_more)], **_RANDOM)(
+    spec(f"aclnn{_name}", "selfRef:selfRef", draws=_draws, **_RANDOM,
+         samples=[take(selfRef=t(33, 65), **_more)])(
         lambda selfRef: np.zeros_like(selfRef))  # fmt: skip
-spec("aclnnMultinomial", "out:int64", **_RANDOM, samples=[
-    take(self=t(3, 9, low=0.1, high=1), numsamples=4, replacement=True, seed=7, offset=0)])(
+spec("aclnnMultinomial", "out:int64", **_RANDOM, draws=drawn.categories, samples=[
+    take(self=t(331, 9, low=0.1, high=1), numsamples=n, replacement=r, seed=7, offset=0)
+    for n, r in ((4, True), (4, False), (9, False))])(
     lambda self, numsamples: np.zeros((len(self), numsamples)))  # fmt: skip
-spec("aclnnMultinomialTensor", "out:int64", **_RANDOM, samples=[
-    take(self=t(3, 9, low=0.1, high=1), numsamples=4, replacement=True, **_SEEDS)])(
+spec("aclnnMultinomialTensor", "out:int64", **_RANDOM, draws=drawn.categories, samples=[
+    take(self=t(331, 9, low=0.1, high=1), numsamples=4, replacement=r, **_SEEDS)
+    for r in (True, False)])(
     lambda self, numsamples: np.zeros((len(self), numsamples)))  # fmt: skip
-spec("aclnnDropoutGenMask", "out:uint8", **_RANDOM, samples=[
-    take(shape=(4, 64), prob=0.5, seed=7, offset=0)])(
+spec("aclnnDropoutGenMask", "out:uint8", **_RANDOM, draws=drawn.kept, samples=[
+    take(shape=(65, 128), prob=p, seed=7, offset=0) for p in (0.5, 0.1)])(
     lambda shape: np.zeros(int(np.prod(shape)) // 8))  # fmt: skip
 
 
