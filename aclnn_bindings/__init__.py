@@ -79,10 +79,13 @@ if TYPE_CHECKING:
     from .runtime.native import launch_into as launch_into
     from .runtime.native import launch_many as launch_many
     from .runtime.native import lib as lib
+    from .runtime.status import AclAbortedError as AclAbortedError
     from .runtime.status import AclDeviceError as AclDeviceError
+    from .runtime.status import AclDeviceLostError as AclDeviceLostError
     from .runtime.status import AclError as AclError
     from .runtime.status import AclOutOfMemoryError as AclOutOfMemoryError
     from .runtime.status import AclParameterError as AclParameterError
+    from .runtime.status import AclTimeoutError as AclTimeoutError
     from .runtime.status import AclUnsupportedError as AclUnsupportedError
     from .runtime.status import StatusCodes as StatusCodes
     from .runtime.stream import Event as Event
@@ -185,10 +188,13 @@ _FACE: Final = {
         "lib",
     ),
     "runtime.status": (
+        "AclAbortedError",
         "AclDeviceError",
+        "AclDeviceLostError",
         "AclError",
         "AclOutOfMemoryError",
         "AclParameterError",
+        "AclTimeoutError",
         "AclUnsupportedError",
         "StatusCodes",
     ),

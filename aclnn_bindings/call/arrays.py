@@ -91,6 +91,8 @@ def from_host(runtime: Runtime, array: Any, stream: Stream | None = None) -> Dev
     import numpy as np
 
     host = np.ascontiguousarray(array).reshape(np.shape(array))
+    if not host.dtype.isnative:
+        host = host.astype(host.dtype.newbyteorder("="))
     row = BY_NUMPY.get(host.dtype.name)
     if row is None:
         raise ArgumentError(f"tensor of numpy {host.dtype}: ACL has no such element type")

@@ -140,6 +140,8 @@ def _pointer(param: Param, value: Any, _: list[int]) -> Argument:
         return value.address if isinstance(value, RawHandle) else words.handle(param, value)
     if hasattr(value, "address"):
         return int(value.address)
+    if not getattr(getattr(value, "dtype", None), "isnative", True):
+        raise _refuse(param, value, "an array in this machine's byte order")
     try:
         return address_of(ffi.from_buffer(value))
     except TypeError:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -118,6 +120,7 @@ class PlanCache:
     def __init__(self, limit: int = 4096) -> None:
         self.limit = limit
         self._plans: OrderedDict[Hashable, Plan] = OrderedDict()
+        self._lock = threading.Lock()
 
     def __len__(self) -> int:
         return len(self._plans)
@@ -126,16 +129,21 @@ class PlanCache:
         plan = self._plans.get(key)
         # Which was used last matters only once some are about to be dropped.
         if plan is not None and len(self._plans) * 2 > self.limit:
-            self._plans.move_to_end(key)
+            with self._lock, suppress(KeyError):  # another thread may just have dropped it
+                self._plans.move_to_end(key)
         return plan
 
     def put(self, key: Hashable, plan: Plan) -> None:
-        self._plans[key] = plan
-        while len(self._plans) > self.limit:
-            self._plans.popitem(last=False)
+        dropped = []  # plans close after the lock is open again
+        with self._lock:
+            self._plans[key] = plan
+            while len(self._plans) > self.limit:
+                dropped.append(self._plans.popitem(last=False))
 
     def clear(self) -> None:
-        self._plans.clear()
+        with self._lock:
+            plans, self._plans = self._plans, OrderedDict()
+        plans.clear()
 
 
 def roles_of(signature: Signature, phase: int) -> dict[int, int]:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Final, Protocol
 
 from ..errors import RuntimeStateError
+from ..install.products import product_of
 from .accounting import MemoryReport, report
 from .memory import Buffer
 from .native import address_of, ffi, lib, text_of, throw
 from .session import Place, Session
-from .stream import Event, Stream
+from .stream import Event, Stream, sweep
 from .words import call
+
+# Values of aclrtFloatOverflowMode (acl_rt.h).
+_OVERFLOW_MODES: Final = ("saturation", "inf_nan")
+_INF_NAN_CHIPS: Final = ("910b", "A3")
 
 
 class Owner(Session, Protocol):
@@ -34,7 +40,33 @@ class Device:
         self.address = int(lib.mt_device_open(index, stream_flags, event_flags))
         if not self.address:
             throw(runtime.codes)
+        self._set_overflow_mode()
         self.default_stream = Stream(self, int(lib.mt_device_stream(self.address)), default=True)
+
+    def _set_overflow_mode(self) -> None:
+        """Infinities and NaN where the chip has them (A2, A3), as torch_npu and MindSpore set it;
+        INF_NAN_MODE_ENABLE=0 leaves saturation. Other chips have one mode and keep it."""
+        setter, soc = (
+            self.runtime.symbols.core(name) for name in ("aclrtSetDeviceSatMode", "aclrtGetSocName")
+        )
+        if not setter or not soc:
+            return
+        name = text_of(ffi.cast("char *", call(soc, [])))
+        if product_of(name) in _INF_NAN_CHIPS:
+            enabled = os.environ.get("INF_NAN_MODE_ENABLE", "1") != "0"
+            call(setter, [(False, _OVERFLOW_MODES.index("inf_nan" if enabled else "saturation"))])
+
+    @property
+    def overflow_mode(self) -> str | None:
+        """What becomes of float16 results out of range: `saturation` to 65504, `inf_nan`, or
+        None where the runtime does not say (aclrtGetDeviceSatMode)."""
+        getter, mode = self.runtime.symbols.core("aclrtGetDeviceSatMode"), ffi.new("int32_t *", -1)
+        if not getter or lib.mt_context_use(lib.mt_device_context(self.address)):
+            return None
+        if call(getter, [(False, address_of(mode))]) & 0xFFFFFFFF:
+            return None
+        known = 0 <= mode[0] < len(_OVERFLOW_MODES)
+        return _OVERFLOW_MODES[mode[0]] if known else None
 
     @staticmethod
     def count(runtime: Owner) -> int:
@@ -57,6 +89,7 @@ class Device:
         """Wait for all work on this device (aclrtSynchronizeDevice)."""
         if lib.mt_device_synchronize(self.address):
             throw(self.runtime.codes)
+        sweep()
 
     def stream(self, priority: int = 0) -> Stream:
         """A new stream in the device's primary context."""

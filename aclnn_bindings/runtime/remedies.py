@@ -67,6 +67,14 @@ REMEDIES: Final[dict[str, str]] = {
     "ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT": "synchronous calls are not allowed during capture",
     "ACL_ERROR_RT_STREAM_SYNC_TIMEOUT": "the stream is still running: wait longer, or look for a "
     "kernel that hangs",
+    "ACL_ERROR_RT_WAIT_TIMEOUT": "what was waited for is still running: wait longer, or look for "
+    "a kernel or a rank that hangs",
+    "ACL_ERROR_RT_TASK_TIMEOUT": "a task ran longer than aclrtSetOpExecuteTimeOut allows: look for "
+    "a kernel that hangs, or allow more",
+    "ACL_ERROR_RT_DEVICE_TASK_ABORT": "the device's tasks were aborted (aclrtDeviceTaskAbort): "
+    "make the work again",
+    "ACL_ERROR_RT_STREAM_ABORT": "the stream was aborted (aclrtStreamAbort): make the work again "
+    "on a new stream",
     "ACL_ERROR_RT_AICORE_EXCEPTION": "a kernel faulted on the device; set ACL_LAUNCH_BLOCKING=1 to "
     "see which call it was",
     "ACL_ERROR_RT_AICPU_EXCEPTION": "an AI CPU kernel faulted on the device, often by an index out "

@@ -21,7 +21,7 @@ from .device import Device
 from .locks import Lock
 from .memory import PinnedBuffer
 from .native import SESSION, lib, text_of, throw
-from .status import StatusCodes
+from .status import AclError, StatusCodes
 from .stream import Stream
 from .symbols import Symbols
 
@@ -94,6 +94,12 @@ class Runtime:
         if self._codes is None:
             self._codes = StatusCodes(self.declarations)
         return self._codes
+
+    @property
+    def lost(self) -> AclError | None:
+        """The first failure since the start that may have broken a device; close() is the way back
+        (see AclDeviceLostError)."""
+        return self.codes.lost
 
     @property
     def dtypes(self) -> dict[str, int]:
@@ -185,6 +191,7 @@ class Runtime:
                 throw(self.codes)
         lib.mt_launch_blocking(os.environ.get("ACL_LAUNCH_BLOCKING", "0") == "1")
         self._session = SESSION[0] = int(lib.mt_session())
+        self.codes.lost = None
         self._devices.clear()
         self._current = _Current()
         atexit.register(self._end)

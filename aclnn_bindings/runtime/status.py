@@ -90,6 +90,22 @@ class AclDeviceError(AclError):
     """A kernel or the device failed, possibly in an earlier asynchronous call (507xxx)."""
 
 
+class AclTimeoutError(AclDeviceError, TimeoutError):
+    """A wait, a task or a report took longer than was allowed; what it waited for goes on."""
+
+
+class AclAbortedError(AclDeviceError):
+    """The work was stopped from outside: a task or a stream was aborted."""
+
+
+class AclDeviceLostError(AclDeviceError):
+    """An earlier failure broke the device's context: nothing works on it before it is reset.
+
+    The way back is `cann.close()`, which resets the device, and a new use of `cann`; what was in
+    device memory is lost. In mindtorch, and if that does not help, start the process again.
+    """
+
+
 _BY_NAME: Final[dict[str, type[AclError]]] = {
     "ACL_ERROR_BAD_ALLOC": AclOutOfMemoryError,
     "ACL_ERROR_STORAGE_OVER_LIMIT": AclOutOfMemoryError,
@@ -100,6 +116,13 @@ _BY_NAME: Final[dict[str, type[AclError]]] = {
     "ACL_ERROR_FEATURE_UNSUPPORTED": AclUnsupportedError,
     "ACL_ERROR_RT_FEATURE_NOT_SUPPORT": AclUnsupportedError,
     "ACL_ERROR_RT_TASK_TYPE_NOT_SUPPORT": AclUnsupportedError,
+    "ACL_ERROR_RT_WAIT_TIMEOUT": AclTimeoutError,
+    "ACL_ERROR_RT_TASK_TIMEOUT": AclTimeoutError,
+    "ACL_ERROR_RT_REPORT_TIMEOUT": AclTimeoutError,
+    "ACL_ERROR_RT_STREAM_SYNC_TIMEOUT": AclTimeoutError,
+    "ACL_ERROR_RT_EVENT_SYNC_TIMEOUT": AclTimeoutError,
+    "ACL_ERROR_RT_DEVICE_TASK_ABORT": AclAbortedError,
+    "ACL_ERROR_RT_STREAM_ABORT": AclAbortedError,
     "ACLNN_ERR_INNER_FIND_KERNEL_ERROR": AclUnsupportedError,
     "ACLNN_ERR_INNER_OPP_KERNEL_PKG_NOT_FOUND": AclUnsupportedError,
 }
@@ -114,8 +137,30 @@ def exception_class(name: str, code: int) -> type[AclError]:
     return AclDeviceError if 507_000 <= code < 508_000 else AclError
 
 
+# Failures after which a device answers everything with the same code until it is reset.
+_LASTING: Final = frozenset(
+    f"ACL_ERROR_RT_{name}"
+    for name in (
+        "AICORE_TIMEOUT", "AICORE_EXCEPTION", "AICORE_TRAP_EXCEPTION", "AICPU_TIMEOUT",
+        "AICPU_EXCEPTION", "VECTOR_CORE_TIMEOUT", "VECTOR_CORE_EXCEPTION", "LOST_HEARTBEAT",
+        "DEVICE_MEM_ERROR", "HBM_MULTI_BIT_ECC_ERROR", "SUSPECT_DEVICE_MEM_ERROR", "LINK_ERROR",
+        "SUSPECT_REMOTE_ERROR", "SOCKET_CLOSE",
+    )
+)  # fmt: skip
+_WAY_BACK: Final = (
+    "the device has failed this way before and nothing works on it until it is reset: "
+    "`cann.close()` does that, the next use opens it again, and its memory's contents are lost; "
+    "else start the process again. The first time: {first}"
+)
+
+
 class StatusCodes:
-    """The codes of one install: number → symbol, and the exception for a failed call."""
+    """The codes of one install: number → symbol, and the exception for a failed call.
+
+    `lost` is the first failure of this session that may have broken a device, or None.
+    """
+
+    lost: AclError | None = None
 
     def __init__(self, declarations: Declarations | None = None) -> None:
         self._names = _names(declarations) if declarations is not None else {}
@@ -150,7 +195,9 @@ class StatusCodes:
         if call.startswith("aclnn") and call not in ("aclnnInit", "aclnnFinalize"):
             phase = 1 if call.endswith(WORKSPACE_SUFFIX) else 2
             op = op or call.removesuffix(WORKSPACE_SUFFIX)
-        return exception_class(name, code)(
+        again = name in _LASTING and self.lost is not None and self.lost.code == code
+        first = str(self.lost).partition("\n")[0]
+        error = (AclDeviceLostError if again else exception_class(name, code))(
             call,
             code,
             phase=phase,
@@ -159,8 +206,11 @@ class StatusCodes:
             op=op,
             shapes=shapes,
             dtypes=dtypes,
-            remedy=remedy_for(name, op),
+            remedy=_WAY_BACK.format(first=first) if again else remedy_for(name, op),
         )
+        if name in _LASTING and self.lost is None:
+            self.lost = error
+        return error
 
 
 def _names(declarations: Declarations) -> dict[int, str]:

@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from ..errors import ClosedHandleError, StillUsedError
 from .native import ffi, lib, throw
 from .session import Place
+
+# (session, address) of streams that nobody refers to any more and whose work may go on.
+_dropped: Final[deque[tuple[int, int]]] = deque()
+
+
+def sweep() -> None:
+    """Close dropped streams whose work is done; waits for none. Others close with the runtime."""
+    for _ in range(len(_dropped)):
+        try:
+            session, address = _dropped.popleft()
+        except IndexError:
+            return
+        if session != lib.mt_session():
+            continue
+        if lib.mt_stream_query(address) == 0:
+            _dropped.append((session, address))
+        else:
+            lib.mt_stream_close(address)
 
 
 class Stream:
@@ -22,6 +42,7 @@ class Stream:
     @classmethod
     def open(cls, device: Place, context: int, priority: int = 0) -> Stream:
         """A new stream in `context`; AclError when the device has no more (207008)."""
+        sweep()
         flags = device.runtime.constant("ACL_STREAM_FAST_LAUNCH", 1)
         flags |= device.runtime.constant("ACL_STREAM_FAST_SYNC", 2)
         address = int(lib.mt_stream_open(context, priority, flags))
@@ -104,9 +125,10 @@ class Stream:
         if address and lib.mt_session() == self._session and lib.mt_stream_close(address):
             throw(self.device.runtime.codes)
 
-    def __del__(self) -> None:
+    def __del__(self, dropped: deque[tuple[int, int]] = _dropped) -> None:
+        # Closing waits for the stream's work; a collector must not.
         if getattr(self, "_address", 0) and not self.default:
-            self.close()
+            dropped.append((self._session, self._address))
 
     def __enter__(self) -> Stream:
         return self

@@ -23,6 +23,7 @@ using Status = int32_t;
   X(1, Status, aclrtSetDevice, (int32_t))                                                         \
   X(1, Status, aclrtResetDevice, (int32_t))                                                       \
   X(1, Status, aclrtSynchronizeDevice, (void))                                                    \
+  X(0, Status, aclrtSynchronizeDeviceWithTimeout, (int32_t))                                      \
   X(1, Status, aclrtGetCurrentContext, (Handle*))                                                 \
   X(1, Status, aclrtSetCurrentContext, (Handle))                                                  \
   X(0, Status, aclrtCreateContext, (Handle*, int32_t))                                            \

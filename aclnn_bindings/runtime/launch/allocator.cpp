@@ -276,6 +276,20 @@ void Allocator::merge_pool(Pool* from, Pool* to) {
   delete from;
 }
 
+std::vector<Stream*> Allocator::users(uint64_t address) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (auto& segment : segments_) {
+    for (Block* block = segment.second; block; block = block->after) {
+      if (address < block->address) break;
+      if (address >= block->address + block->bytes) continue;
+      std::vector<Stream*> streams{block->pool->stream};
+      if (block->users) streams.insert(streams.end(), block->users->begin(), block->users->end());
+      return streams;
+    }
+  }
+  return {};
+}
+
 // Returns everything, blocks in use too, because their device goes away; the device is idle.
 void Allocator::close() {
   std::lock_guard<std::mutex> lock(mutex_);

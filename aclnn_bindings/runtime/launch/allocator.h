@@ -36,6 +36,8 @@ class Allocator {
   bool record(uint64_t address, Stream* stream);
   // Records `stream` on each address that is a block of another stream; others are skipped.
   void note(const uint64_t* addresses, uint64_t count, Stream* stream);
+  // The streams with work on the block that holds `address`: its own, and those recorded on it.
+  std::vector<Stream*> users(uint64_t address);
   bool describe(uint64_t address, mt_block* block);
   int32_t empty();
   void limit(uint64_t bytes);

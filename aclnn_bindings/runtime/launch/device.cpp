@@ -69,14 +69,31 @@ int32_t switch_context(const Context* context) {
 
 namespace {
 
+// A device that hangs must not hang the end of the process: 507013 and 507046 say that it does.
+int32_t wait_for_end() {
+  constexpr int32_t kPatience = 120000;  // ms
+  return acl.aclrtSynchronizeDeviceWithTimeout ? acl.aclrtSynchronizeDeviceWithTimeout(kPatience)
+                                               : acl.aclrtSynchronizeDevice();
+}
+
+bool hangs(int32_t code) {
+  constexpr int32_t kDeviceTimeout = 507013, kStreamTimeout = 507046;  // rt_error_codes.h
+  return code == kDeviceTimeout || code == kStreamTimeout;
+}
+
 void close_device(Device& device) {
   // Without its context the device's things are released all the same: their handles say which.
   if (const int32_t code = enter(&device.primary)) {
     note_unseen(&device, code, "aclrtSetCurrentContext");
     acl.aclrtSetDevice(device.id);
   }
-  if (const int32_t code = acl.aclrtSynchronizeDevice())
+  if (const int32_t code = wait_for_end()) {
     note_unseen(&device, code, "aclrtSynchronizeDevice");
+    if (hangs(code)) {  // every call that would release something waits for the device
+      device.session = device.primary.session = 0;
+      return;
+    }
+  }
   for (Event* event : registry.events) {
     if (event->context->device == &device) acl.aclrtDestroyEvent(event->handle);
   }

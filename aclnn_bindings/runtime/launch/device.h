@@ -49,8 +49,13 @@ int32_t switch_context(const Context* context);
 
 // Makes `context` current on the calling thread; 0 or the recorded failure's code.
 // ACL's current context is per thread, and a thread starts without one (aclrtSetCurrentContext).
+// Another library of the process may have changed it since, so ACL is asked each time.
 inline int32_t enter(const Context* context) {
-  return current_context == context->serial ? 0 : switch_context(context);
+  Handle handle = nullptr;
+  if (current_context == context->serial && acl.aclrtGetCurrentContext(&handle) == 0 &&
+      handle == context->handle)
+    return 0;
+  return switch_context(context);
 }
 
 int32_t synchronize(Stream* stream);

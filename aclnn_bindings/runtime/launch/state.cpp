@@ -152,12 +152,8 @@ int32_t mt_start(const char* config) {
   if (code != 0) drain_messages();
   if (acl.aclnnInit) {
     const int32_t light = acl.aclnnInit(config);
+    // It is documented for once in a process, and operators initialise themselves without it.
     light_by_us = light == 0;
-    if (light != 0 && initialised_by_us) {
-      check(light, "aclnnInit");
-      acl.aclFinalize();
-      return light;
-    }
     if (light != 0) drain_messages();
   }
   watch_forks();

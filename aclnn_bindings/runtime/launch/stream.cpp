@@ -23,11 +23,26 @@ int32_t fail_waiting(const Stream* stream, int32_t code, const char* call) {
   return fail_with(MT_PHASE_SYNCHRONIZE, code, call, message);
 }
 
+namespace {
+
+// Whether a function is not there, or a driver is older than the toolkit that exports it (207000,
+// ACL_ERROR_RT_FEATURE_NOT_SUPPORT).
+bool lacks(int32_t code) {
+  constexpr int32_t kNotSupported = 207000;
+  if (code == kNotSupported) drain_messages();
+  return code == kNotSupported || code == MT_MISSING_FUNCTION;
+}
+
+}  // namespace
+
 // Ex events are unlimited and may be recorded again; the older kinds are what old installs have.
 int32_t create_event(Handle* handle, uint32_t flags) {
-  if (acl.aclrtCreateEventExWithFlag) return acl.aclrtCreateEventExWithFlag(handle, flags);
-  if (acl.aclrtCreateEventWithFlag) return acl.aclrtCreateEventWithFlag(handle, flags);
-  return acl.aclrtCreateEvent ? acl.aclrtCreateEvent(handle) : int32_t{MT_MISSING_FUNCTION};
+  int32_t code = MT_MISSING_FUNCTION;
+  if (acl.aclrtCreateEventExWithFlag) code = acl.aclrtCreateEventExWithFlag(handle, flags);
+  if (lacks(code) && acl.aclrtCreateEventWithFlag)
+    code = acl.aclrtCreateEventWithFlag(handle, flags);
+  if (lacks(code) && acl.aclrtCreateEvent) code = acl.aclrtCreateEvent(handle);
+  return code;
 }
 
 namespace {
@@ -40,8 +55,8 @@ int32_t enter_open(const Using<Object>& use, const Object* object, const char* c
 
 int32_t create_stream(Handle* handle, uint32_t priority, uint32_t flags) {
   if (acl.aclrtCreateStreamWithConfig && (priority || flags)) {
-    return check(acl.aclrtCreateStreamWithConfig(handle, priority, flags),
-                 "aclrtCreateStreamWithConfig");
+    const int32_t code = acl.aclrtCreateStreamWithConfig(handle, priority, flags);
+    if (!lacks(code)) return check(code, "aclrtCreateStreamWithConfig");
   }
   return check(acl.aclrtCreateStream(handle), "aclrtCreateStream");
 }
@@ -69,11 +84,34 @@ void count_copy(int32_t kind, uint64_t bytes) {
   }
 }
 
+// Waits for the other streams that have work on the block: one that wrote what is to be read, or
+// reads what is to be written. A stream that captures has none that runs (107027).
+int32_t wait_for_users(uint64_t address, Stream* stream) {
+  constexpr int32_t kCaptured = 107027;
+  const uint32_t devices = registry.count.load(std::memory_order_acquire);
+  if (devices == 1 && stream->device->streams == 1) return 0;
+  for (uint32_t k = 0; k < devices; ++k) {
+    for (Stream* user : registry.open[k]->allocator.users(address)) {
+      if (user == stream || user->session == 0) continue;
+      if (int32_t code = enter(user->context)) return code;
+      count_sync();
+      const int32_t code = acl.aclrtSynchronizeStream(user->handle);
+      if (code == kCaptured) {
+        drain_messages();
+      } else if (code) {
+        return fail(MT_PHASE_SYNCHRONIZE, code, "aclrtSynchronizeStream");
+      }
+    }
+  }
+  return enter(stream->context);
+}
+
 // Pageable host memory is not for aclrtMemcpyAsync everywhere, and the plain aclrtMemcpy does not
 // wait for queued work that still uses a recycled block: so the stream is waited for first.
 int32_t copy_now(Stream* stream, uint64_t to, uint64_t room, uint64_t from, uint64_t bytes,
                  int32_t kind) {
   if (bytes == 0) return 0;
+  if (int32_t code = wait_for_users(kind == kToHost ? from : to, stream)) return code;
   if (int32_t code = synchronize(stream)) return code;
   const int32_t code = acl.aclrtMemcpy(as<void>(to), room, as<void>(from), bytes, kind);
   if (code) return check(code, "aclrtMemcpy", bytes);

@@ -26,6 +26,8 @@ from ..record.result import Result
 
 _STARTUP_SECONDS: Final = 120.0
 _TAIL: Final = 400
+# The working folder is not searched for modules; Python has had the option since 3.11.
+_SAFE_PATH: Final = ("-P",) if sys.version_info >= (3, 11) else ()
 # Fresh processes in a row that die before finishing one case: then the environment is at fault.
 _MAX_STILLBORN: Final = 3
 
@@ -70,7 +72,7 @@ class Process:
         self.errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - lives with the process
         env = {**os.environ, **_quiet(setup), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         self.child = subprocess.Popen(
-            [sys.executable, "-P", "-m", f"{__package__}.worker"],
+            [sys.executable, *_SAFE_PATH, "-m", f"{__package__}.worker"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, env=env,
             start_new_session=True,
         )  # fmt: skip

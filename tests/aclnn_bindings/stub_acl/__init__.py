@@ -137,6 +137,9 @@ class Stub:
             "fail_malloc",
             "fail_sync",
             "fail_tensor",
+            "fail_light",
+            "fail_create",
+            "fail_device",
         ):
             self.set(knob, 0)
         for knob in ("workspace", "held_device", "counters"):

@@ -15,6 +15,7 @@ int64_t stub_live(int kind) { return live[kind]; }
 
 /* What the next calls do. */
 static int64_t fail_init, fail_one, fail_two, fail_malloc, fail_sync, fail_tensor, workspace;
+static int64_t fail_light, fail_create, fail_device; /* aclnnInit; newer creations; the end */
 static int64_t held_events; /* events stay incomplete while set */
 static int64_t launches_seen, synchronized, inits, finals, memory_left = (int64_t)1 << 40;
 static volatile int64_t held_device, holding; /* a wait for the device lasts while held */
@@ -28,6 +29,9 @@ void stub_set(const char *what, int64_t value) {
   if (!strcmp(what, "fail_malloc")) fail_malloc = value;
   if (!strcmp(what, "fail_sync")) fail_sync = value;
   if (!strcmp(what, "fail_tensor")) fail_tensor = value;
+  if (!strcmp(what, "fail_light")) fail_light = value;
+  if (!strcmp(what, "fail_create")) fail_create = value;
+  if (!strcmp(what, "fail_device")) fail_device = value;
   if (!strcmp(what, "workspace")) workspace = value;
   if (!strcmp(what, "held_events")) held_events = value;
   if (!strcmp(what, "memory_left")) memory_left = value;
@@ -64,7 +68,9 @@ int aclInit(const char *config) {
   return ++inits, 0;
 }
 int aclFinalize(void) { return ++finals, 0; }
-int aclnnInit(const char *config) { return (void)config, 0; }
+int aclnnInit(const char *config) {
+  return (void)config, fail_light ? failing((int)fail_light, "EZ9999: no tiling") : 0;
+}
 int aclnnFinalize(void) { return 0; }
 const char *aclrtGetSocName(void) { return "Stub910"; }
 
@@ -77,6 +83,10 @@ int aclrtSetDevice(int device) {
   return context = &primary[device], 0;
 }
 int aclrtResetDevice(int device) { return (void)device, 0; }
+int aclrtSynchronizeDevice(void);
+int aclrtSynchronizeDeviceWithTimeout(int32_t ms) {
+  return fail_device ? failing((int)fail_device, "EE9999: the device hangs") : aclrtSynchronizeDevice();
+}
 int aclrtSynchronizeDevice(void) {
   for (holding = 1; held_device;) usleep(100);
   holding = 0;
@@ -94,6 +104,7 @@ int aclrtCreateStream(void **out) {
   return ++live[STREAM], *out = malloc(8), 0;
 }
 int aclrtCreateStreamWithConfig(void **out, uint32_t priority, uint32_t flags) {
+  if (fail_create) return failing((int)fail_create, "EE9999: the driver is older");
   return (void)priority, (void)flags, aclrtCreateStream(out);
 }
 int aclrtDestroyStream(void *stream) { return --live[STREAM], free(stream), 0; }
@@ -109,8 +120,10 @@ int aclrtStreamQuery(void *stream, int *status) { return (void)stream, *status =
 int aclrtStreamWaitEvent(void *stream, void *event) { return (void)stream, (void)event, 0; }
 
 int aclrtCreateEventExWithFlag(void **out, uint32_t flags) {
+  if (fail_create) return failing((int)fail_create, "EE9999: the driver is older");
   return (void)flags, ++live[EVENT], *out = malloc(8), 0;
 }
+int aclrtCreateEvent(void **out) { return ++live[EVENT], *out = malloc(8), 0; }
 int aclrtDestroyEvent(void *event) { return --live[EVENT], free(event), 0; }
 int aclrtRecordEvent(void *event, void *stream) { return (void)event, (void)stream, 0; }
 int aclrtQueryEventStatus(void *event, int *status) {

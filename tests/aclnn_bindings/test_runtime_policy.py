@@ -1,0 +1,162 @@
+"""What the runtime does by itself: waits before reads, finds its context, survives refusals."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import threading
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from stub_acl import Stub
+
+import aclnn_bindings
+from aclnn_bindings import AclAbortedError, AclDeviceLostError, AclTimeoutError, StatusCodes
+from aclnn_bindings.call.plan import PlanCache
+from aclnn_bindings.cann import Cann
+from aclnn_bindings.errors import ArgumentError
+from aclnn_bindings.runtime.status import AclError
+
+
+@pytest.fixture
+def cann() -> Iterator[Cann]:
+    opened = aclnn_bindings.open(simulator=True)
+    running = opened.runtime.started
+    yield opened
+    if not running:
+        opened.close()
+
+
+def test_a_read_waits_for_the_stream_that_wrote(cann: Cann) -> None:
+    host = np.full((256, 256), 1 / 256, np.float32)
+    a = cann.tensor(host)
+    with cann.runtime.stream() as stream:
+        for _ in range(4):
+            out = cann.empty(host.shape)
+            for _ in range(4):
+                cann.ops.aclnnMatmul(a, a, out, 0, stream=stream)
+            assert np.allclose(out.numpy(), host)
+
+
+def test_a_write_waits_for_the_stream_that_reads(cann: Cann) -> None:
+    ones, zeros = np.ones((256, 256), np.float32), np.zeros((256, 256), np.float32)
+    with cann.runtime.stream() as stream:
+        for _ in range(4):
+            a, out = cann.tensor(ones), cann.empty(ones.shape)
+            for _ in range(4):
+                cann.ops.aclnnMatmul(a, a, out, 0, stream=stream)
+            a.buffer.write(zeros)
+            assert (out.numpy() == 256).all()
+
+
+def test_a_context_that_another_library_changed_is_noticed(stub: Stub) -> None:
+    device = stub.cann.runtime.device()
+    ctypes.CDLL(str(stub.library)).aclrtSetCurrentContext(None)
+    device.stream().close()
+    device.event().close()
+
+
+@pytest.mark.parametrize("code", [100002, 207000, 507033, 561000])
+def test_a_refused_aclnn_init_is_survived_and_so_is_a_restart(stub: Stub, code: int) -> None:
+    stub.set("fail_light", code)
+    for _ in range(2):
+        stub.cann.runtime.start()
+        out = stub.cann.empty((2,))
+        stub.cann.ops.aclnnAdd(out, out, 1.0, out)
+        stub.cann.close()
+
+
+def test_newer_creations_that_a_driver_lacks_fall_back(stub: Stub) -> None:
+    stub.set("fail_create", 207000)
+    device = stub.cann.runtime.device()
+    with device.stream() as stream, device.event() as event:
+        stream.record(event)
+    stub.set("fail_create", 207008)
+    with pytest.raises(AclError, match="207008"):
+        device.stream()
+
+
+def test_the_end_is_bounded_where_the_device_hangs(stub: Stub) -> None:
+    stub.cann.runtime.device()
+    stub.set("fail_device", 507046)
+    with pytest.raises(AclTimeoutError):
+        stub.cann.close()
+    assert not stub.cann.runtime.started
+    stub.set("fail_device", 0)
+    stub.cann.runtime.device()
+
+
+def test_a_collected_stream_waits_for_nothing_and_is_closed_later(stub: Stub) -> None:
+    device = stub.cann.runtime.device()
+    stream = device.stream()
+    before, open_streams = stub.get("synchronized"), stub.live("stream")
+    del stream
+    gc.collect()
+    assert (stub.get("synchronized"), stub.live("stream")) == (before, open_streams)
+    device.synchronize()
+    assert stub.live("stream") == open_streams - 1
+
+
+def test_a_cache_of_plans_is_safe_between_threads() -> None:
+    cache, errors = PlanCache(limit=8), []
+
+    def work(first: int) -> None:
+        try:
+            for key in range(first, first + 4000):
+                cache.put(key % 16, object())  # type: ignore[arg-type]
+                cache.get((key * 7) % 16)
+        except KeyError as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert len(cache) <= 8
+
+
+@pytest.mark.parametrize("order", ["<", ">", "="])
+def test_arrays_of_either_byte_order_arrive(stub: Stub, order: str) -> None:
+    host = np.array([1.5, -2.0, 3.0], f"{order}f4")
+    assert (stub.cann.tensor(host).numpy() == [1.5, -2.0, 3.0]).all()
+
+
+def test_a_foreign_byte_order_is_refused_where_memory_is_passed(stub: Stub) -> None:
+    size = stub.cann.functions.aclnnStubWeightSize
+    with pytest.raises(ArgumentError, match="byte order"):
+        size([2, 3], np.zeros(1, ">u8"))
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [(107019, AclTimeoutError), (107020, AclTimeoutError), (107022, AclAbortedError),
+     (107023, AclAbortedError), (507046, AclTimeoutError), (507047, AclTimeoutError)],
+)  # fmt: skip
+def test_time_outs_and_aborts_are_no_wrong_values(code: int, kind: type[AclError]) -> None:
+    error = StatusCodes().error("aclrtSynchronizeStream", code)
+    assert isinstance(error, kind)
+    assert not isinstance(error, ValueError)
+    assert error.remedy or code == 507047
+
+
+def test_a_device_that_keeps_failing_is_called_lost(stub: Stub) -> None:
+    runtime = stub.cann.runtime
+    runtime.device()
+    assert runtime.lost is None
+    stub.set("fail_sync", 507015)
+    with pytest.raises(AclError) as first:
+        runtime.current_stream().synchronize()
+    assert runtime.lost is first.value
+    with pytest.raises(AclDeviceLostError, match=r"cann\.close\(\)"):
+        runtime.current_stream().synchronize()
+    stub.set("fail_sync", 0)
+    stub.cann.close()
+    runtime.device()
+    assert runtime.lost is None
+
+
+def test_infinities_are_kept_where_the_chip_can(cann: Cann) -> None:
+    assert cann.runtime.device().overflow_mode == "inf_nan"
