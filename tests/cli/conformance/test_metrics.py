@@ -105,3 +105,9 @@ def test_lean_tells_truncation_and_half_away_from_rounding_to_even():
     away = np.ceil(ties * 2**10) / 2**10
     assert measure(away.astype(np.float16), ties, "float16").lean == 0.5
     assert abs(measure(rounded(ties, "float16"), ties, "float16").lean) < 0.01
+
+
+def test_sign_of_zero_counts_only_where_the_reference_is_zero():
+    golden = np.array([-0.0, -1e-60, 0.0])
+    got = np.array([0.0, 0.0, 0.0], np.float32)
+    assert measure(got, golden, "float32").signs == 1

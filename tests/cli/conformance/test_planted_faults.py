@@ -97,8 +97,9 @@ def test_lost_case_is_recorded_and_the_run_goes_on(tmp_path, fault, verdict, say
 
 
 def test_hang_is_killed_and_the_run_goes_on(tmp_path):
-    found = checked(tmp_path, "add", "add:hang", 1.5, forms=("method", "meta"))
-    assert {r.form: r.verdict for r in found} == {"method": "HANG", "meta": "PASS"}
+    some = {"dtypes": ("uint8",), "forms": ("method", "meta")}
+    results = checked(tmp_path, "add", "add:hang,adds:hang", 10.0, **some)
+    assert {(r.form, r.verdict) for r in results} == {("method", "HANG"), ("meta", "PASS")}
 
 
 def test_journal_names_what_crashed_before_it_ran(tmp_path):
