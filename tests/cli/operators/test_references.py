@@ -152,6 +152,13 @@ def batch_norm(a):
     )  # fmt: skip
 
 
+def forward_batch_norm(a):
+    mean, var = t(a["runningMean"]).clone(), t(a["runningVar"]).clone()
+    y, kept, inv = torch.native_batch_norm(t(a["input"]), t(a["weight"]), t(a["bias"]), mean, var,
+                                           a["training"], a["momentum"], a["eps"])  # fmt: skip
+    return (y, mean, var, kept, inv) if a["training"] else (y, mean, var)
+
+
 # operator -> what torch gives for the arguments (by header name) of each of its samples. A result
 # may be one tensor: then only the first result is compared.
 TORCH = {
@@ -178,6 +185,7 @@ TORCH = {
         t(a["gradOut"]), t(a["input"]), t(a["mean"]), t(a["rstd"]), t(a["gamma"]), a["N"], a["C"],
         a["HxW"], a["group"], [True] * 3),
     "aclnnBatchNormBackward": batch_norm,
+    "aclnnBatchNorm": forward_batch_norm,
     "aclnnNLLLoss": nll, "aclnnNLLLoss2d": nll,
     "aclnnCrossEntropyLoss": lambda a: F.cross_entropy(
         t(a["input"]), t(a["target"]), reduction=a["reductionOptional"],
