@@ -21,6 +21,7 @@ COMMANDS: Final = {
     "probe": ".probe.command",
     "sim": ".sim.command",
     "run": ".run.command",
+    "exec": ".exec.command",
     "check": ".check.command",
     "report": ".reports.command",
     "bench": ".bench.command",
@@ -39,7 +40,7 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(COMMANDS[cmd_name], __package__)
-        command = getattr(module, cmd_name)
+        command = getattr(module, "execute" if cmd_name == "exec" else cmd_name)
         assert isinstance(command, click.Command)
         return command
 

@@ -173,11 +173,11 @@ def type(
         return f"torch.{where}{self.dtype.legacy}Tensor"
     device: str | None = None
     if not isinstance(dtype, Dtype):
-        dtype, device = _typed(dtype)
+        dtype, device = typed(dtype)
     return _convert(self, dtype, device, False, None)
 
 
-def _typed(name: Any) -> tuple[Dtype, str | None]:
+def typed(name: Any) -> tuple[Dtype, str | None]:
     """The dtype and device type that `torch.npu.FloatTensor`, the class or its name, stands for."""
     if isinstance(name, str):
         parts = name.split(".")

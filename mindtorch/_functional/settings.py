@@ -6,7 +6,9 @@ from typing import Any
 
 from .publish import surface
 
-_settings: dict[str, Any] = {"precision": "highest", "threads": 1}
+_settings: dict[str, Any] = {
+    "precision": "highest", "threads": 1, "deterministic": False, "warn_only": False,
+}  # fmt: skip
 _PRECISIONS = ("highest", "high", "medium")
 
 
@@ -44,3 +46,45 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
     from .._backends.npu import runtime
 
     runtime.set_deterministic(mode)
+    _settings["deterministic"], _settings["warn_only"] = bool(mode), bool(warn_only)
+
+
+@surface(method=False, internal=False)
+def are_deterministic_algorithms_enabled() -> bool:
+    """Whether deterministic kernels were asked for."""
+    return bool(_settings["deterministic"])
+
+
+@surface(method=False, internal=False)
+def is_deterministic_algorithms_warn_only_enabled() -> bool:
+    """Whether use_deterministic_algorithms was given `warn_only`."""
+    return bool(_settings["warn_only"])
+
+
+@surface(method=False, internal=False)
+def set_deterministic_debug_mode(debug_mode: int | str) -> None:
+    """0 or "default", 1 or "warn", 2 or "error"; RuntimeError for others."""
+    modes: dict[Any, int] = {"default": 0, "warn": 1, "error": 2, 0: 0, 1: 1, 2: 2}
+    if debug_mode not in modes:
+        raise RuntimeError(
+            "invalid value of debug_mode, expected `default`, `warn`, `error`, 0, 1 or 2, but got"
+            f" {debug_mode}"
+        )
+    use_deterministic_algorithms(modes[debug_mode] > 0, warn_only=modes[debug_mode] == 1)
+
+
+@surface(method=False, internal=False)
+def get_deterministic_debug_mode() -> int:
+    """0, 1 or 2: default, warn or error."""
+    return _settings["deterministic"] and (1 if _settings["warn_only"] else 2)
+
+
+@surface(method=False, internal=False)
+def set_default_tensor_type(t: Any) -> None:
+    """Set the default dtype by a typed tensor class, `torch.DoubleTensor`, or its name."""
+    from .._dispatch import plans
+    from .._tensor import dtype as dt
+    from .conversion import typed
+
+    dt.set_default_dtype(typed(t)[0])
+    plans.clear()

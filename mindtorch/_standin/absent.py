@@ -17,6 +17,16 @@ def asked() -> dict[str, int]:
     return dict(_ASKED.most_common())
 
 
+def report(where: str) -> None:
+    """Write what was asked for and is absent, one `count name` a line; - is standard error."""
+    lines = "".join(f"{count} {name}\n" for name, count in asked().items())
+    if where == "-":
+        sys.stderr.write(lines)
+        return
+    with open(where, "a", encoding="utf-8") as file:
+        file.write(lines)
+
+
 class AbsentNameError(AttributeError):
     """A public name of torch that mindtorch lacks: which, who asked, what is nearest."""
 

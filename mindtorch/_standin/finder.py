@@ -6,6 +6,7 @@ by both. Classes say that they live in torch, because libraries ask where a clas
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import importlib.metadata
 import importlib.util
@@ -19,10 +20,11 @@ from types import ModuleType
 from typing import Any
 
 from ..ops.namespaces import STANDING_IN
-from .absent import absent, absent_module
+from .absent import absent, absent_module, report
 
 SITE = Path(__file__).resolve().parent / "site"
-# Set by `mindtorch-npu exec --npu`: programs that ask whether torch_npu is here are told so.
+# Set by `mindtorch-npu exec`: where absent names are written at the end; whether torch_npu is found.
+ABSENT_VARIABLE = "MINDTORCH_ABSENT"
 NPU_VARIABLE = "MINDTORCH_TORCH_NPU"
 
 
@@ -116,6 +118,8 @@ def install() -> None:
         )
     if not installed():
         sys.meta_path.insert(0, Finder())
+        if where := os.environ.get(ABSENT_VARIABLE):
+            atexit.register(report, where)
     sys.modules["torch"] = ours
     ours.__dict__["__name__"] = "torch"
     STANDING_IN["torchvision"] = _torchvision
@@ -140,8 +144,18 @@ def serve(module: ModuleType) -> None:
     shown = "torch" + ours.removeprefix("mindtorch")
     scope["__getattr__"] = _answering(module, ours, shown, scope.get("__getattr__"))
     for value in list(scope.values()):
-        if isinstance(value, type):
-            _move(value)
+        _adopt(value)
+
+
+def _adopt(value: Any) -> Any:
+    """What a served module gives out, as torch's: a class, or a public module below it."""
+    if isinstance(value, type):
+        return _move(value)
+    public = isinstance(value, ModuleType) and "._" not in value.__name__
+    if public and value.__name__.startswith("mindtorch."):
+        sys.modules.setdefault(value.__name__.replace("mindtorch", "torch", 1), value)
+        serve(value)
+    return value
 
 
 def _answering(
@@ -154,7 +168,7 @@ def _answering(
             except AttributeError:
                 pass
             else:
-                return _move(value) if isinstance(value, type) else value
+                return _adopt(value)
         package = not name.startswith("__") and hasattr(module, "__path__")
         if package and _spec(f"{ours}.{name}") is not None:
             return importlib.import_module(f"{shown}.{name}")

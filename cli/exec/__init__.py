@@ -1,0 +1,1 @@
+"""The command `exec`: programs that import torch, run on mindtorch."""

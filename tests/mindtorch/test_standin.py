@@ -1,0 +1,113 @@
+"""`import torch` finds mindtorch: in one process by as_torch, in a program by `exec`."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SITE = ROOT / "mindtorch" / "_standin" / "site"
+
+
+def run(code, *, site=False, **variables):
+    """What a fresh interpreter prints last, as JSON."""
+    folders = [str(ROOT)] if not site else [str(SITE), str(ROOT)]
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(folders), **variables}
+    done = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1]), done.stderr
+
+
+def test_import_torch_gives_mindtorch_in_this_process_only():
+    code = """
+import mindtorch.as_torch, json, importlib.metadata, importlib.util, pickle, typing
+import torch, torch.nn.functional as F, mindtorch
+from torch import nn
+from torch.utils import _pytree
+from torch.autograd.graph import Node
+model = pickle.loads(pickle.dumps(nn.Linear(2, 2)))
+typing.get_type_hints(nn.Module)
+print(json.dumps([torch is mindtorch, nn.Linear.__module__, torch.Tensor.__module__,
+                  importlib.metadata.version("torch"), torch.__version__ >= (2, 13),
+                  importlib.util.find_spec("torch") is not None,
+                  importlib.util.find_spec("torch.no_such_module") is None]))
+"""
+    told, _ = run(code)
+    assert told == [True, "torch.nn.modules.linear", "torch", "2.13.0", True, True, True]
+
+
+def test_absent_names_say_who_asked_and_what_is_near():
+    code = """
+import mindtorch.as_torch, json, torch
+texts = []
+for ask in ("torch.maxximum", "from torch import maxximum", "import torch.no_such_module",
+            "torch.nn.functional.reluu"):
+    try:
+        exec(ask)
+    except Exception as error:
+        texts.append([type(error).__name__, str(error)])
+print(json.dumps([texts, hasattr(torch, "maxximum"), mindtorch.as_torch.absent_names()]))
+"""
+    (texts, there, names), _ = run(code)
+    assert [kind for kind, _ in texts] == [
+        "AbsentNameError", "ImportError", "ModuleNotFoundError", "AbsentNameError",
+    ]  # fmt: skip
+    assert "torch.maxximum (asked for by <string>:1)" in texts[0][1]
+    assert "nearest: torch.maximum" in texts[0][1]
+    assert "torch.maxximum" in texts[1][1]
+    assert "torch.no_such_module" in texts[2][1]
+    assert "torch.nn.functional.relu" in texts[3][1]
+    assert not there
+    assert names["torch.maxximum"] == 3
+
+
+def test_a_program_finds_version_and_module_on_its_path():
+    code = """
+import importlib.metadata, json
+version = importlib.metadata.version("torch")
+import torch
+print(json.dumps([version, torch.ones(2).tolist(), hasattr(torch, "no_such_name")]))
+"""
+    told, stderr = run(code, site=True, MINDTORCH_ABSENT="-")
+    assert told == ["2.13.0", [1.0, 1.0], False]
+    assert "1 torch.no_such_name" in stderr
+
+
+def test_another_torch_is_not_replaced():
+    code = """
+import sys, types, json
+sys.modules["torch"] = types.ModuleType("torch")
+sys.modules["torch"].__file__ = "/elsewhere/torch/__init__.py"
+try:
+    import mindtorch.as_torch
+except RuntimeError as error:
+    print(json.dumps(str(error)))
+"""
+    told, _ = run(code)
+    assert "/elsewhere/torch" in told
+
+
+def test_torch_npu_is_found_only_when_asked_for():
+    code = """
+import mindtorch.as_torch, importlib.util, json
+print(json.dumps(importlib.util.find_spec("torch_npu") is not None))
+"""
+    assert run(code)[0] is False
+    assert run(code, MINDTORCH_TORCH_NPU="1")[0] is True
+
+
+def test_exec_runs_a_program_and_leaves_with_its_code(capfd):
+    from mindtorch_npu.exec.command import execute
+
+    code = "import torch, sys; hasattr(torch, 'no_such_name'); sys.exit(7)"
+    result = execute.main(["--absent", "-", "--", sys.executable, "-c", code], standalone_mode=False)
+    assert result == 7
+    assert "1 torch.no_such_name" in capfd.readouterr().err
+
+
+def test_exec_names_a_program_that_is_not_there(capsys):
+    from mindtorch_npu.exec.command import execute
+
+    assert execute.main(["--", "/no/such/program"], standalone_mode=False) == 2
+    assert "/no/such/program" in capsys.readouterr().err
