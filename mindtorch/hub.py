@@ -13,7 +13,7 @@ from urllib.parse import urlparse
 from urllib.request import urlopen
 
 _CHUNK = 1 << 20
-_HASH = re.compile(r"-([a-f0-9]{6,})\.")
+HASH_REGEX = re.compile(r"-([a-f0-9]{6,})\.")
 _state: dict[str, str] = {}
 
 
@@ -70,7 +70,7 @@ def load_state_dict_from_url(
     name = file_name or os.path.basename(urlparse(url).path)
     path = folder / name
     if not path.exists():
-        match = _HASH.search(name) if check_hash else None
+        match = HASH_REGEX.search(name) if check_hash else None
         download_url_to_file(url, str(path), match.group(1) if match else None, progress)
     return load(str(path), map_location=map_location)
 

@@ -62,4 +62,3 @@ def environment(environ: dict[str, str], npu: bool, absent: str | None) -> dict[
     if absent is not None:
         environ["MINDTORCH_ABSENT"] = "-" if absent == "-" else str(Path(absent).resolve())
     return environ
-

@@ -6,15 +6,27 @@ from typing import Any
 
 import numpy as np
 
+from .._tensor.device import resolve
 from .._tensor.tensor import Tensor
+from ..ops.spec import aten
 from .creation import from_numpy
 from .publish import surface
 
 
-def _dlpack(self: Tensor, **kwargs: Any) -> Any:
+def _dlpack(
+    self: Tensor, *, stream: Any = None, max_version: tuple[int, int] | None = None,
+    dl_device: Any = None, copy: bool | None = None,
+) -> Any:  # fmt: skip
+    """The tensor's capsule (DLPack's Python protocol); BufferError for what it cannot carry."""
     if self.requires_grad:
-        raise RuntimeError("Can't export tensors that require gradient, use tensor.detach()")
-    return self.numpy().__dlpack__(**kwargs)
+        raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    if self.is_conj():
+        raise BufferError("Can't export tensors with the conjugate bit set")
+    options: dict[str, Any] = {}
+    for name, value in (("max_version", max_version), ("dl_device", dl_device), ("copy", copy)):
+        if value is not None:
+            options[name] = value
+    return self.numpy().__dlpack__(**options)
 
 
 def _dlpack_device(self: Tensor) -> tuple[int, int]:
@@ -24,10 +36,21 @@ def _dlpack_device(self: Tensor) -> tuple[int, int]:
 
 
 @surface(method=False, internal=False)
-def from_dlpack(ext_tensor: Any) -> Tensor:
-    """A tensor over the memory of any object with `__dlpack__`; host memory only."""
-    array = np.from_dlpack(ext_tensor)
-    return from_numpy(array)
+def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
+    """A tensor over the memory of any object with `__dlpack__`; host memory only.
+
+    `copy=True` never shares, `copy=False` refuses to copy (BufferError), so does another device.
+    """
+    target = None if device is None else resolve(device)
+    if isinstance(ext_tensor, Tensor):
+        source = ext_tensor.detach()
+    else:
+        source = from_numpy(np.from_dlpack(ext_tensor))
+    if target is not None and target is not source.device:
+        if copy is False:
+            raise BufferError(f"from_dlpack: {source.device} to {target} needs a copy")
+        return aten.to(source, target)
+    return aten.clone(source) if copy else source
 
 
 Tensor.__dlpack__ = _dlpack  # type: ignore[attr-defined]

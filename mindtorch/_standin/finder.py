@@ -23,7 +23,7 @@ from ..ops.namespaces import STANDING_IN
 from .absent import absent, absent_module, report
 
 SITE = Path(__file__).resolve().parent / "site"
-# Set by `mindtorch-npu exec`: where absent names are written at the end; whether torch_npu is found.
+# Set by `mindtorch-npu exec`: where absent names are written; whether torch_npu is found.
 ABSENT_VARIABLE = "MINDTORCH_ABSENT"
 NPU_VARIABLE = "MINDTORCH_TORCH_NPU"
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 TYPES = ("cpu", "meta", "npu")
+# Devices that programs name, compare and ask for; a tensor on one is refused by `resolve`.
+ELSEWHERE = ("cuda", "xpu", "mps", "hpu", "mtia", "xla", "ipu", "hip", "privateuseone")
 _interned: dict[tuple[str, int | None], device] = {}
 _current_npu = 0
 
@@ -39,7 +41,7 @@ class device:  # noqa: N801 - torch's name
         return (device, (self.type, self.index))
 
     def __enter__(self) -> device:
-        _stack.append(self)
+        _stack.append(resolve(self) if self.type in ELSEWHERE else self)
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -57,7 +59,7 @@ def _parse(type: Any, index: int | None) -> tuple[str, int | None]:
     if not isinstance(type, str):
         raise TypeError(f"device(): argument 'type' must be str, not {_class_name(type)}")
     name, colon, tail = type.partition(":")
-    if name not in TYPES:
+    if name not in TYPES and name not in ELSEWHERE:
         raise RuntimeError(
             f"Expected one of {', '.join(TYPES)} device type at start of device string: {name}"
         )
@@ -87,7 +89,16 @@ def resolve(value: Any) -> device:
         return CPU
     if resolved.type == "meta":
         return META
+    if resolved.type in ELSEWHERE:
+        _refuse(resolved)
     return resolved
+
+
+def _refuse(wanted: device) -> None:
+    """AssertionError as by a torch without CUDA; RuntimeError for other devices."""
+    if wanted.type == "cuda":
+        raise AssertionError("Torch not compiled with CUDA enabled")
+    raise RuntimeError(f"{wanted}: mindtorch has no such device; it has {', '.join(TYPES)}")
 
 
 def set_current_npu(index: int) -> None:

@@ -23,7 +23,7 @@ def _same(value: Any = None, *_: Any, **__: Any) -> Any:
     return value if callable(value) else lambda wrapped: wrapped
 
 
-script = ignore = unused = export = script_if_tracing = interface = _same
+script = ignore = unused = export = script_if_tracing = _script_if_tracing = interface = _same
 
 
 script_method = _same
@@ -65,3 +65,47 @@ class ScriptFunction:
 def save(*_: Any, **__: Any) -> None:
     """Refused: there is nothing compiled to save."""
     raise NotImplementedError("torch.jit.save: mindtorch has no compiled modules")
+
+
+class Attribute:
+    """A value with the type that a compiler would see."""
+
+    def __init__(self, value: Any, type: Any):
+        self.value, self.type = value, type
+
+
+class CompilationUnit:
+    """Stands for compiled source: making one is refused."""
+
+    def __init__(self, lang: Any = None, **_: Any):
+        raise NotImplementedError("torch.jit.CompilationUnit: mindtorch compiles nothing")
+
+
+class RecursiveScriptModule(ScriptModule):
+    """Stands for a compiled module: nothing is one."""
+
+
+TopLevelTracedModule = TracedModule = RecursiveScriptModule
+
+
+def freeze(mod: T, *_: Any, **__: Any) -> T:
+    """The module itself."""
+    return mod
+
+
+optimize_for_inference = freeze
+
+
+def load(*_: Any, **__: Any) -> Any:
+    """Refused: compiled modules need torch's interpreter."""
+    raise NotImplementedError("torch.jit.load: mindtorch has no compiled modules")
+
+
+def fork(func: Any, *args: Any, **kwargs: Any) -> Any:
+    """`func(*args)` run at once; `wait` gives it."""
+    return func(*args, **kwargs)
+
+
+def wait(future: Any) -> Any:
+    """What `fork` gave."""
+    return future

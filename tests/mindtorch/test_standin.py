@@ -59,7 +59,7 @@ print(json.dumps([texts, hasattr(torch, "maxximum"), mindtorch.as_torch.absent_n
     assert "torch.no_such_module" in texts[2][1]
     assert "torch.nn.functional.relu" in texts[3][1]
     assert not there
-    assert names["torch.maxximum"] == 3
+    assert names["torch.maxximum"] >= 3
 
 
 def test_a_program_finds_version_and_module_on_its_path():
@@ -101,7 +101,9 @@ def test_exec_runs_a_program_and_leaves_with_its_code(capfd):
     from mindtorch_npu.exec.command import execute
 
     code = "import torch, sys; hasattr(torch, 'no_such_name'); sys.exit(7)"
-    result = execute.main(["--absent", "-", "--", sys.executable, "-c", code], standalone_mode=False)
+    result = execute.main(
+        ["--absent", "-", "--", sys.executable, "-c", code], standalone_mode=False
+    )
     assert result == 7
     assert "1 torch.no_such_name" in capfd.readouterr().err
 

@@ -1,0 +1,59 @@
+"""Owns svd_lowrank and pca_lowrank: the leading singular values by random projection.
+
+Halko, Martinsson, Tropp, "Finding structure with randomness", SIAM Review 53 (2011), algorithm 5.1
+with the range finder 4.4.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._tensor.tensor import Tensor
+from .ops.spec import aten
+
+
+def _basis(matrix: Tensor, q: int, rounds: int) -> Tensor:
+    """Orthonormal columns [m, q] that nearly span the range of a matrix [..., m, n]."""
+    draws = aten.randn(matrix.shape[-1], q, dtype=matrix.dtype, device=matrix.device)
+    basis = aten.linalg_qr(aten.matmul(matrix, draws))[0]
+    for _ in range(rounds):
+        other = aten.linalg_qr(aten.matmul(matrix.mH, basis))[0]
+        basis = aten.linalg_qr(aten.matmul(matrix, other))[0]
+    return basis
+
+
+def svd_lowrank(
+    A: Tensor,  # noqa: N803 - torch's name
+    q: int | None = 6,
+    niter: int | None = 2,
+    M: Tensor | None = None,  # noqa: N803 - torch's name
+) -> tuple[Tensor, Tensor, Tensor]:
+    """U [..., m, q], S [..., q], V [..., n, q] of A - M, nearly its leading singular triplets."""
+    count, rounds = 6 if q is None else q, 2 if niter is None else niter
+    matrix = A if M is None else A - M
+    m, n = matrix.shape[-2:]
+    if m < n:
+        u, s, v = svd_lowrank(matrix.mH, count, rounds)
+        return v, s, u
+    basis = _basis(matrix, min(count, n), rounds)
+    small = aten.matmul(basis.mH, matrix)
+    u, s, vh = aten.linalg_svd(small, full_matrices=False)
+    return aten.matmul(basis, u), s, vh.mH
+
+
+def pca_lowrank(
+    A: Tensor,  # noqa: N803 - torch's name
+    q: int | None = None,
+    center: bool = True,
+    niter: int = 2,
+) -> Any:
+    """svd_lowrank of A less the mean of its rows; ValueError for a rank or count out of range."""
+    m, n = A.shape[-2:]
+    count = min(6, m, n) if q is None else q
+    if not 0 <= count <= min(m, n):
+        raise ValueError(
+            f"q(={count}) must be non-negative integer and not greater than min(m, n)={min(m, n)}"
+        )
+    if niter < 0:
+        raise ValueError(f"niter(={niter}) must be non-negative integer")
+    return svd_lowrank(A - A.mean(-2, keepdim=True) if center else A, count, niter)
