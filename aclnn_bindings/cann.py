@@ -99,9 +99,10 @@ class Cann:
         return from_host(self.runtime, array, stream)
 
     def empty(
-        self, shape: Sequence[int], dtype: str = "FLOAT", stream: Stream | None = None
+        self, shape: Sequence[int], dtype: Any = "FLOAT", stream: Stream | None = None
     ) -> DeviceTensor:
-        """A tensor of an ACL dtype with unspecified contents on the current device."""
+        """A tensor with unspecified contents on the current device, of a dtype that is given by
+        ACL's name, by numpy's, or as a numpy dtype."""
         return empty(self.runtime, shape, dtype, stream)
 
     def close(self) -> None:

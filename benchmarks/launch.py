@@ -108,6 +108,7 @@ def plain_cpp(case: Case) -> Iterator[Timed]:
         source.write_text(CPP)
         libraries = [*case.libraries, str(Path(case.libraries[0]).with_name("libascendcl.so"))]
         command = [compiler, "-O2", "-shared", "-fPIC", f"-I{case.include}", str(source)]
+        command.append(f"-Wl,-rpath,{Path(case.libraries[0]).parent}")
         subprocess.run([*command, *libraries, "-o", str(target)], check=True)
         function = ctypes.CDLL(str(target)).launch_many
         function.restype = ctypes.c_double

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import ArgumentError
 from ..interface.dtypes import BY_NUMPY, dtype
 from ..runtime.memory import Buffer
+from ..runtime.session import Place
 from .specs import TensorSpec
 
 if TYPE_CHECKING:
     from ..runtime.runtime import Runtime
     from ..runtime.stream import Stream
+
+
+# DLDeviceType of DLPack (dlpack.h): kDLCPU, kDLExtDev.
+_HOST_DEVICE: Final = (1, 0)
+_EXTENSION_DEVICE: Final = 12
 
 
 class DeviceTensor:
@@ -34,6 +40,60 @@ class DeviceTensor:
     @property
     def shape(self) -> tuple[int, ...]:
         return self.spec.shape
+
+    @property
+    def ndim(self) -> int:
+        return len(self.spec.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements, as numpy counts them."""
+        return self.spec.numel
+
+    @property
+    def dtype(self) -> Any:
+        """The numpy dtype; ArgumentError where numpy has none. `spec.dtype` is ACL's name."""
+        row = dtype(self.spec.dtype)
+        return _numpy_dtype(row.numpy, row.name)
+
+    @property
+    def device(self) -> Place:
+        """The Device that holds the storage."""
+        return self.buffer.device
+
+    def __len__(self) -> int:
+        if not self.spec.shape:
+            raise TypeError("len() of a tensor without dimensions")
+        return self.spec.shape[0]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """What `numpy.asarray` takes: a copy on the host (numpy's protocol, 2.0)."""
+        if copy is False:
+            raise ValueError("numpy array without a copy: the values are on the device")
+        return self.numpy() if dtype is None else self.numpy().astype(dtype, copy=False)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """(kDLExtDev, device index), as torch_npu tells its tensors' place."""
+        return _EXTENSION_DEVICE, self.device.index
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """A copy on the host where `dl_device` asks for one, as `numpy.from_dlpack(x,
+        device="cpu")` does; BufferError for device memory, which is not shared this way."""
+        if dl_device is None or tuple(dl_device) != _HOST_DEVICE:
+            raise BufferError(
+                f"DLPack of {self!r} on its device: only a copy on the host is given; ask for "
+                f'dl_device={_HOST_DEVICE}, such as numpy.from_dlpack(x, device="cpu")'
+            )
+        if copy is False:
+            raise BufferError("DLPack on the host without a copy: the values are on the device")
+        return self.numpy().__dlpack__()
 
     def view(
         self, shape: Sequence[int], strides: Sequence[int], offset: int = 0, format: str = "ND"
@@ -73,6 +133,23 @@ class DeviceTensor:
         return f"DeviceTensor({self.spec.dtype}{list(self.shape)} on {self.buffer.device})"
 
 
+def acl_name(kind: Any) -> str:
+    """ACL's name of an element type given by that name (`FLOAT16`, with or without `ACL_`), by
+    numpy's (`float16`), or as anything that `numpy.dtype` takes; ArgumentError for another."""
+    if isinstance(kind, str):
+        row = BY_NUMPY.get(kind)
+        return row.name if row else dtype(kind).name
+    import numpy as np
+
+    try:
+        name = np.dtype(kind).name
+    except TypeError:
+        raise ArgumentError(f"dtype {kind!r}: expected a name of ACL or a numpy dtype") from None
+    if name not in BY_NUMPY:
+        raise ArgumentError(f"dtype {kind!r}: ACL has no such element type")
+    return BY_NUMPY[name].name
+
+
 def _numpy_dtype(name: str, acl: str) -> Any:
     import numpy as np
 
@@ -103,8 +180,8 @@ def from_host(runtime: Runtime, array: Any, stream: Stream | None = None) -> Dev
 
 
 def empty(
-    runtime: Runtime, shape: Sequence[int], name: str = "FLOAT", stream: Stream | None = None
+    runtime: Runtime, shape: Sequence[int], kind: Any = "FLOAT", stream: Stream | None = None
 ) -> DeviceTensor:
-    """A contiguous tensor with unspecified contents."""
-    spec = TensorSpec.of(shape, dtype(name).name)
+    """A contiguous tensor with unspecified contents; `kind` as for `acl_name`."""
+    spec = TensorSpec.of(shape, acl_name(kind))
     return DeviceTensor(Buffer(stream or runtime.current_stream(), spec.nbytes), spec)

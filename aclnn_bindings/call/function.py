@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Collection, Sequence
+from keyword import iskeyword
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import UnsupportedSignatureError
@@ -21,7 +23,7 @@ from .handles import (
     Tensor,
     TensorList,
 )
-from .marshal import Argument, Cell, bind, host_outputs, rule_of
+from .marshal import POINTERS, Argument, Cell, bind, host_outputs, rule_of
 from .specs import RawHandle, ScalarSpec, TensorSpec
 
 if TYPE_CHECKING:
@@ -40,6 +42,49 @@ def outputs(params: Sequence[Param], values: Sequence[Any], declarations: Declar
     return None if not outputs else outputs[0] if len(outputs) == 1 else tuple(outputs)
 
 
+def describe(signature: Signature, params: Sequence[Param]) -> str:
+    """A docstring from the header: the declaration, and what is known of each parameter."""
+    lines = [f"{signature.prototype}\n\nDeclared in {signature.header}, line {signature.line}."]
+    for param in params:
+        notes = [param.direction.value, "may be None" if param.optional else ""]
+        notes.append(" ".join(param.dtypes))
+        lines.append(f"{param.name}: {param.type} ({'; '.join(filter(None, notes))})")
+    return "\n".join(lines)
+
+
+def python_signature(
+    params: Sequence[Param], hosts: Collection[str], stream: bool = False
+) -> inspect.Signature:
+    """The signature of a call: host outputs and optional pointers may be left out."""
+    shown = [
+        inspect.Parameter(
+            name_of(param, at),
+            inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            default=None if _may_lack(param, hosts) else inspect.Parameter.empty,
+            annotation=param.type,
+        )
+        for at, param in enumerate(params)
+    ]
+    # Python wants parameters with a default last; where C does not, those are by keyword.
+    first = next((at for at, p in enumerate(shown) if p.default is None), len(shown))
+    if any(p.default is not None for p in shown[first:]):
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        shown[first:] = [p.replace(kind=keyword) for p in shown[first:]]
+    if stream:
+        kind = inspect.Parameter.KEYWORD_ONLY
+        shown.append(inspect.Parameter("stream", kind, default=None, annotation="Stream | None"))
+    return inspect.Signature(shown)
+
+
+def name_of(param: Param, at: int) -> str:
+    """The parameter's name as Python can write it; those that C leaves unnamed are counted."""
+    return param.name if param.name.isidentifier() and not iskeyword(param.name) else f"arg{at}"
+
+
+def _may_lack(param: Param, hosts: Collection[str]) -> bool:
+    return param.name in hosts or (param.optional and param.kind in POINTERS)
+
+
 class BoundFunction:
     """A C function outside the two-phase protocol. A status other than success raises AclError."""
 
@@ -54,6 +99,13 @@ class BoundFunction:
                 )
         self._hosts = host_outputs(signature.params, runtime.declarations)
         self._address = symbols.require(self.name)
+        self.__name__ = self.__qualname__ = self.name
+        self.__doc__ = describe(signature, signature.params)
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """What `inspect.signature` and editors show."""
+        return python_signature(self.signature.params, self._hosts)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """The result, or the host outputs that were left out where the result is a status.

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import ArgumentError, UnsupportedSignatureError
 from ..interface.signature import Kind, OpSignature, Param
 from ..runtime.locks import Lock
+from ..runtime.stream import Stream
 from ..runtime.symbols import Symbols
-from .function import outputs
+from .function import describe, outputs, python_signature
 from .marshal import Argument, Rule, bind, host_outputs, rule_of
 from .plan import Plan, PlanCache, PlanMaker
 
 if TYPE_CHECKING:
     from ..runtime.runtime import Runtime
-    from ..runtime.stream import Stream
 
 # Descriptors that an operator may write through: a plan that keeps them for later launches
 # would hand on what the last one wrote.
@@ -47,6 +48,13 @@ class BoundOp:
         self._names = [param.name for param in self._params]
         self._hosts = host_outputs(self._params, runtime.declarations)
         self._rules: list[tuple[Param, Rule]] = []
+        self.__name__ = self.__qualname__ = self.name
+        self.__doc__ = describe(signature.workspace, self._params)
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """What `inspect.signature` and editors show."""
+        return python_signature(self._params, self._hosts, stream=True)
 
     def __repr__(self) -> str:
         return f"{self.name}({', '.join(p.name for p in self._params)})"
@@ -97,9 +105,14 @@ class BoundOp:
         values = self._bind(args, kwargs)
         addresses: list[int] = []
         arguments = self._normalise(values, addresses)
-        on = stream or self._runtime.current_stream(_device_of(values))
+        if stream is None:
+            stream = self._runtime.current_stream(_device_of(values))
+        elif not isinstance(stream, Stream):
+            raise ArgumentError(
+                f"{self.name}: stream={stream!r}: expected a Stream, or None for the current one"
+            )
         plan = self._cached(arguments)
-        plan.launch(on, addresses)
+        plan.launch(stream, addresses)
         if self._hosts:
             return outputs(self._params, values, self._runtime.declarations)
         return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import suppress
@@ -14,6 +13,7 @@ from ..interface.abi import unqualified
 from ..interface.dtypes import canonical
 from ..interface.signature import Kind, OpSignature, Param, Signature
 from ..runtime.accounting import account
+from ..runtime.locks import Lock
 from ..runtime.native import ffi, lib, throw
 from ..runtime.words import FLOATS
 from .marshal import Argument, float_array
@@ -120,7 +120,7 @@ class PlanCache:
     def __init__(self, limit: int = 4096) -> None:
         self.limit = limit
         self._plans: OrderedDict[Hashable, Plan] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def __len__(self) -> int:
         return len(self._plans)

@@ -1,0 +1,87 @@
+"""What people and editors see of operators and device arrays, without calling them."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+from stub_acl import Stub
+
+from aclnn_bindings.errors import ArgumentError, MissingSymbolError
+
+
+def test_an_operator_tells_its_name_signature_and_declaration(stub: Stub) -> None:
+    add = stub.cann.ops.aclnnAdd
+    assert add.__name__ == add.__qualname__ == "aclnnAdd"
+    assert list(inspect.signature(add).parameters) == ["self", "other", "alpha", "out", "stream"]
+    assert "const aclScalar *" in inspect.getdoc(add)
+    assert "alpha: const aclScalar * (in" in inspect.getdoc(add)
+    odd = inspect.signature(stub.cann.ops.aclnnStubOdd)
+    assert odd.parameters["count"].default is None
+    assert odd.parameters["scale"].kind is inspect.Parameter.KEYWORD_ONLY
+
+
+def test_every_operator_has_a_signature(stub: Stub) -> None:
+    functions = stub.cann.functions
+    for name in ("aclrtMalloc", "aclnnStubWeightSize", "stubNothing"):
+        assert inspect.signature(functions[name]) is not None
+
+
+def test_what_is_missing_is_an_attribute_error_with_a_reason(stub: Stub) -> None:
+    ops = stub.cann.ops
+    assert not hasattr(ops, "aclnnNoSuch")
+    assert getattr(ops, "aclnnNoSuch", None) is None
+    assert not hasattr(ops, "aclnnStubMissing")
+    with pytest.raises(AttributeError, match=r"near: aclnnAdd"):
+        _ = ops.aclnnAddd
+    with pytest.raises(MissingSymbolError):
+        _ = ops["aclnnNoSuch"]
+    assert "aclnnAdd" in dir(ops)
+
+
+def test_a_device_array_says_what_it_is(stub: Stub) -> None:
+    tensor = stub.cann.tensor(np.zeros((2, 3), np.float16))
+    assert (tensor.dtype, tensor.ndim, tensor.size, len(tensor)) == (np.float16, 2, 6, 2)
+    assert tensor.device.index == 0
+
+
+def test_numpy_takes_a_device_array(stub: Stub) -> None:
+    host = np.arange(6, dtype=np.float32).reshape(2, 3)
+    tensor = stub.cann.tensor(host)
+    assert (np.asarray(tensor) == host).all()
+    assert np.asarray(tensor, np.float64).dtype == np.float64
+    with pytest.raises(ValueError, match="copy"):
+        tensor.__array__(copy=False)
+
+
+def test_dlpack_gives_a_copy_on_the_host_and_nothing_else(stub: Stub) -> None:
+    host = np.arange(6, dtype=np.float32)
+    tensor = stub.cann.tensor(host)
+    assert tensor.__dlpack_device__() == (12, 0)
+    assert tensor.__dlpack__(dl_device=(1, 0)) is not None
+    for refused in ({}, {"dl_device": (1, 0), "copy": False}):
+        with pytest.raises(BufferError):
+            tensor.__dlpack__(**refused)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [("FLOAT", "FLOAT"), ("ACL_INT8", "INT8"), ("float32", "FLOAT"), ("float64", "DOUBLE"),
+     (np.float16, "FLOAT16"), (np.dtype(">i8"), "INT64"), (bool, "BOOL"), ("bfloat16", "BFLOAT16")],
+)  # fmt: skip
+def test_element_types_by_any_name(stub: Stub, kind: object, name: str) -> None:
+    assert stub.cann.empty((2,), kind).spec.dtype == name
+
+
+@pytest.mark.parametrize("kind", ["complex", object(), np.dtype("U3"), "float128"])
+def test_an_element_type_that_acl_lacks_is_refused(stub: Stub, kind: object) -> None:
+    with pytest.raises(ArgumentError, match="dtype"):
+        stub.cann.empty((2,), kind)
+
+
+@pytest.mark.parametrize("stream", [0, 1, "default"])
+def test_a_stream_that_is_none_is_refused_by_name(stub: Stub, stream: object) -> None:
+    out = stub.cann.empty((2,))
+    with pytest.raises(ArgumentError, match="expected a Stream, or None"):
+        stub.cann.ops.aclnnAdd(out, out, 1.0, out, stream=stream)
