@@ -75,14 +75,19 @@ def written_by_hand(function):
     """Whether a public function is neither a row's entry nor a choice among rows."""
     code = getattr(function, "__code__", None)
     home = code.co_filename if code is not None else ""
-    return bool(code) and not home.startswith("<mindtorch") and "overloads" not in home
+    of_rows = home.startswith("<mindtorch") or home.endswith(_OF_ROWS)
+    return bool(code) and not of_rows
+
+
+_OF_ROWS = ("/_dispatch/entry.py", "/_dispatch/overloads.py")
 
 
 def public_functions():
     """Every function of torch.* and Tensor.*, by name; Ops stand for what is not made yet."""
     for name, function in publish.FUNCTIONS.items():
         yield name, function
-    for name, member in mindtorch.Tensor.__dict__.items():
+    for name in sorted(vars(mindtorch.Tensor)):
+        member = getattr(mindtorch.Tensor, name)  # a row's method becomes its entry
         if callable(member) and not name.startswith("__"):
             yield name, member
 

@@ -31,7 +31,9 @@ ACTIONS = {
     "synchronize": "x.index_select(0, bad); torch.npu.synchronize()",
     "close": "x.index_select(0, bad); torch_runtime.close()",
     "exit": "x.index_select(0, bad)",
-    "a stream that dies, then a read": "fail_on_a_stream(); gc.collect(); print((x + 1).cpu())",
+    "a stream that dies": (
+        "fail_on_a_stream(); gc.collect(); torch.npu.synchronize(); print((x + 1).cpu())"
+    ),
 }
 
 

@@ -371,7 +371,7 @@ op(
     aclnn=call("aclnnSign", "self", "out"),
     grad={"self": lambda grad: aten.zeros_like(grad)},
     samples=unary(dtypes=(*FLOATS, "int64", "complex64")),
-    tolerance="exact",
+    tolerance="rounded",
     inplace=True,
 )
 
