@@ -79,9 +79,9 @@ newaxis = None
 _SUBMODULES = frozenset((
     "_C", "_autograd", "_backends", "_dispatch", "_dynamo", "_functional", "_random", "_utils",
     "accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda", "distributed",
-    "distributions", "func", "fx", "hub", "jit", "laws", "library", "linalg", "mps",
+    "distributions", "fft", "func", "fx", "hub", "jit", "laws", "library", "linalg", "masked", "mps",
     "multiprocessing", "nn", "npu", "onnx", "ops", "optim", "overrides", "profiler", "random",
-    "return_types", "serialization", "storage", "testing", "torch_version", "types", "utils",
+    "return_types", "serialization", "signal", "special", "storage", "testing", "torch_version", "types", "utils",
     "version", "xpu",
 ))  # fmt: skip
 

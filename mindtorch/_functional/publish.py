@@ -11,12 +11,13 @@ from typing import Any, TypeVar
 
 from .._dispatch.overloads import entry_of
 from .._tensor.tensor import Tensor
-from ..ops.spec import OPS, Op, aten
+from ..ops.spec import OPS, SPACES, Op, aten
 
 F = TypeVar("F", bound=Callable[..., Any])
 FUNCTIONS: dict[str, Any] = {}
 LAYERS: dict[str, Op] = {}
-MATRICES: dict[str, Op] = {}
+MODULES: dict[str, dict[str, Op]] = {space: {} for space in SPACES}
+MATRICES = MODULES["linalg"]
 
 # operator -> (op, form); reflected operators of commutative ops share theirs.
 OPERATORS = {
@@ -58,8 +59,8 @@ def publish(op: Op) -> None:
         setattr(Tensor, name, LazyMethod(name, op, "method"))
     if op.inplace and name + "_" not in Tensor.__dict__:
         setattr(Tensor, name + "_", LazyMethod(name + "_", op, "inplace"))
-    if "linalg" in places:
-        MATRICES[name.removeprefix("linalg_")] = op
+    for space in places.intersection(SPACES):
+        MODULES[space].setdefault(name.removeprefix(space + "_"), op)
     for end in ("", "_"):
         if "nn" + end in places:
             LAYERS[name + end] = op
@@ -104,6 +105,18 @@ def layer(name: str) -> Callable[..., Any]:
         raise AttributeError(f"module 'mindtorch.nn.functional' has no attribute '{name}'")
     function = LAYERS[name].entry("function")
     return writing(function, name) if name.endswith("_") else function
+
+
+def module(space: str) -> tuple[list[str], Callable[[str], Any]]:
+    """The names of `torch.<space>`, and the function that finds one: rows called space_name."""
+    rows = MODULES[space]
+
+    def find(name: str) -> Any:
+        if name not in rows:
+            raise AttributeError(f"module 'mindtorch.{space}' has no attribute '{name}'")
+        return entry_of(rows[name], "function")
+
+    return sorted(rows), find
 
 
 def writing(function: Callable[..., Any], name: str) -> Callable[..., Any]:

@@ -18,7 +18,7 @@ SURFACES = (
         "creation", "conversion", "indexing", "printing", "pickling", "queries", "dlpack",
     )),
     "_random.draws",
-    *("_functional." + name for name in ("settings", "spellings")),
+    *("_functional." + name for name in ("settings", "spellings", "lists")),
 )  # fmt: skip
 _PACKAGE = __package__.rpartition(".")[0]
 

@@ -12,7 +12,7 @@ import mindtorch
 from .._tensor.tensor import Tensor
 from .._tensor.types import Array
 from ..ops.samples import Sample
-from ..ops.spec import Op
+from ..ops.spec import SPACES, Op
 from .judge.agreement import Tolerance, tolerance
 
 
@@ -107,8 +107,8 @@ def oracle_function(op: Op, torch: Any) -> Any:
     places: tuple[Any, ...] = (torch.Tensor, torch, torch.nn.functional, torch._C._nn)
     if "nn" in op.places and "method" not in op.places:
         places = (torch.nn.functional,)
-    elif "linalg" in op.places:
-        places, name = (torch.linalg,), name.removeprefix("linalg_")
+    for space in op.places.intersection(SPACES):
+        places, name = (getattr(torch, space),), name.removeprefix(space + "_")
     for place in places if not name.startswith("_") else ():
         function = getattr(place, name, None)
         if function is not None:

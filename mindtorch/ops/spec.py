@@ -88,7 +88,7 @@ class Op:
     one value. `unbounded`: a view that may reach past its storage, which is then refused.
     `surface` names the places where users find it, separated by blanks: "function" (torch.name),
     "method" (Tensor.name), "nn" (torch.nn.functional.name; "nn_" its form that writes, for a row
-    with an argument `inplace`), "linalg" (torch.linalg.name, for rows called linalg_name);
+    with an argument `inplace`), a word of SPACES (torch.linalg.name, for rows called linalg_name);
     "both" is function and method, "none" is nowhere. `unsampled` says why a
     row has no samples. `absent` names what a device lacks to run it, by device type. `variadic`:
     its function takes the tensors of its list one by one too. `fixed_shape`: sizes of its samples'
@@ -153,7 +153,7 @@ class Op:
 
     @property
     def places(self) -> frozenset[str]:
-        """Where users find the op: any of "function", "method", "nn", "linalg"."""
+        """Where users find the op: any of "function", "method", "nn", and words of SPACES."""
         words = set(self.surface.split())
         if "auto" in words:
             takes_self = self.text.partition("(")[2].startswith(("Tensor self", "Tensor(a) self"))
@@ -171,6 +171,8 @@ class Op:
 
 
 OPS: dict[str, Op] = {}
+# Modules of torch whose functions are rows that begin with the module's name: `linalg_inv`.
+SPACES = ("linalg", "fft", "special")
 
 
 class DuplicateOpError(ValueError):

@@ -1,5 +1,8 @@
 """One row per operator, in families."""
 
-from . import create, matrix, move, nn, pointwise, reduce, view
+from . import create, fft, foreach, masked, matrix, move, nn, pointwise, reduce, special, view
 
-__all__ = ["create", "matrix", "move", "nn", "pointwise", "reduce", "view"]
+__all__ = [
+    "create", "fft", "foreach", "masked", "matrix", "move", "nn", "pointwise", "reduce", "special",
+    "view",
+]  # fmt: skip

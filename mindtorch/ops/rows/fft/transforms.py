@@ -1,0 +1,220 @@
+"""Rows of Fourier transforms over several dimensions: complex, real to complex, and back.
+
+On cpu by scipy.fft (pocketfft); on npu by products with the matrices of the transform, split into
+factors as Cooley and Tukey do ("An algorithm for the machine calculation of complex Fourier
+series", 1965). `normalization` is torch's number: 0 none, 1 by the root of the size, 2 by the size.
+"""
+
+from __future__ import annotations
+
+from math import isqrt, pi, prod
+from typing import Any
+
+import numpy as np
+
+from ...._tensor import dtype as dt
+from ...._tensor.geometry import Geometry
+from ...._tensor.tensor import Tensor
+from ...._tensor.types import Array
+from ...samples import Arg, calls
+from ...spec import aten, op
+
+DIRECT = 128  # the largest size whose matrix is used as it is
+
+
+def _scale(normalization: int, count: int) -> float:
+    return (1.0, 1.0 / max(count, 1) ** 0.5, 1.0 / max(count, 1))[normalization]
+
+
+def _sizes(t: Any, dim: Any) -> int:
+    return prod(t.shape[d] for d in dim)
+
+
+def _c2c(self: Array, dim: Any, normalization: int, forward: bool) -> Array:
+    from scipy import fft
+
+    found = fft.fftn(self, axes=dim) if forward else fft.ifftn(self, axes=dim, norm="forward")
+    return np.asarray(found * self.real.dtype.type(_scale(normalization, _sizes(self, dim))))
+
+
+def _r2c(self: Array, dim: Any, normalization: int, onesided: bool) -> Array:
+    from scipy import fft
+
+    found = fft.rfftn(self, axes=dim) if onesided else fft.fftn(self, axes=dim)
+    return np.asarray(found * self.dtype.type(_scale(normalization, _sizes(self, dim))))
+
+
+def _c2r(self: Array, dim: Any, normalization: int, last_dim_size: int) -> Array:
+    from scipy import fft
+
+    sizes = [*(self.shape[d] for d in dim[:-1]), last_dim_size]
+    found = fft.irfftn(self, s=sizes, axes=dim, norm="forward")
+    return np.asarray(found * self.real.dtype.type(_scale(normalization, prod(sizes))))
+
+
+def _turns(rows: int, columns: int, n: int, like: Tensor) -> tuple[Tensor, Tensor]:
+    """cos and sin of 2π r c / n for a matrix of rows and columns; products are exact."""
+    r = aten.arange(rows, dtype=dt.int64, device=like.device)
+    c = aten.arange(columns, dtype=dt.int64, device=like.device)
+    steps = aten.remainder(aten.unsqueeze(r, 1) * c, n)
+    angle = aten.to(steps, like.dtype) * (2 * pi / n)
+    return aten.cos(angle), aten.sin(angle)
+
+
+def _turned(re: Tensor, im: Tensor, cos: Tensor, sin: Tensor, sign: int) -> tuple[Tensor, Tensor]:
+    return re * cos - im * sin * sign, re * sin * sign + im * cos
+
+
+def _last(re: Tensor, im: Tensor, sign: int) -> tuple[Tensor, Tensor]:
+    """The transform of the last dimension of a complex tensor in two parts."""
+    n = re.shape[-1]
+    divisor = next((d for d in range(isqrt(n), 1, -1) if n % d == 0), 1) if n > DIRECT else 1
+    if divisor == 1:
+        cos, sin = _turns(n, n, n, re)
+        return re @ cos - (im @ sin) * sign, (re @ sin) * sign + im @ cos
+    lead, other = tuple(re.shape[:-1]), n // divisor
+    re, im = (aten.transpose(aten.reshape(t, (*lead, divisor, other)), -1, -2) for t in (re, im))
+    re, im = _last(aten.contiguous(re), aten.contiguous(im), sign)
+    cos, sin = _turns(other, divisor, n, re)
+    re, im = _turned(re, im, cos, sin, sign)
+    re, im = (aten.contiguous(aten.transpose(t, -1, -2)) for t in (re, im))
+    re, im = _last(re, im, sign)
+    return tuple(  # type: ignore[return-value]
+        aten.reshape(aten.contiguous(aten.transpose(t, -1, -2)), (*lead, n)) for t in (re, im)
+    )
+
+
+def _parts(re: Tensor, im: Tensor, dim: Any, forward: bool, scale: float) -> tuple[Tensor, Tensor]:
+    for d in dim:
+        re, im = (aten.contiguous(aten.transpose(t, d, -1)) for t in (re, im))
+        re, im = _last(re, im, -1 if forward else 1)
+        re, im = (aten.transpose(t, d, -1) for t in (re, im))
+    return (re, im) if scale == 1 else (re * scale, im * scale)
+
+
+def _joined(re: Tensor, im: Tensor) -> Tensor:
+    return aten.view_as_complex(aten.stack([re, im], -1))
+
+
+def _split(t: Tensor) -> tuple[Tensor, Tensor]:
+    both = aten.view_as_real(t)
+    return aten.contiguous(aten.select(both, -1, 0)), aten.contiguous(aten.select(both, -1, 1))
+
+
+def _c2c_lower(self: Tensor, dim: Any, normalization: int, forward: bool) -> Tensor:
+    scale = _scale(normalization, _sizes(self, dim))
+    return _joined(*_parts(*_split(self), dim, forward, scale))
+
+
+def _r2c_lower(self: Tensor, dim: Any, normalization: int, onesided: bool) -> Tensor:
+    scale = _scale(normalization, _sizes(self, dim))
+    parts = _parts(self, aten.zeros_like(self), dim, True, scale)
+    if onesided:
+        count = self.shape[dim[-1]] // 2 + 1
+        parts = tuple(aten.narrow(t, dim[-1], 0, count) for t in parts)  # type: ignore[assignment]
+    return _joined(*parts)
+
+
+def _c2r_lower(self: Tensor, dim: Any, normalization: int, last_dim_size: int) -> Tensor:
+    """Of the half that is given: the other half is its mirror, conjugated."""
+    scale = _scale(normalization, _sizes(self, dim[:-1]) * last_dim_size)
+    re, im = _parts(*_split(self), dim[:-1], False, scale)
+    last, count = dim[-1], last_dim_size // 2 + 1
+    re, im = (aten.narrow(t, last, 0, count) for t in (re, im))
+    # The first element, and the middle of an even size, are taken as real.
+    inner = aten.narrow(im, last, 1, (last_dim_size - 1) // 2)
+    zero = aten.zeros_like(aten.narrow(im, last, 0, 1))
+    middle = [zero] if last_dim_size % 2 == 0 else []
+    im = aten.cat([zero, inner, *middle], last)
+    tail = (last_dim_size - 1) // 2
+    mirror = [aten.flip(aten.narrow(t, last, 1, tail), (last,)) for t in (re, im)]
+    re, im = aten.cat([re, mirror[0]], last), aten.cat([im, -mirror[1]], last)
+    return _parts(re, im, (last,), False, 1.0)[0]
+
+
+def _wrapped(self: Geometry, dim: Any) -> tuple[int, ...]:
+    return tuple(d % self.ndim for d in dim)
+
+
+def _r2c_infer(self: Geometry, dim: Any, normalization: int, onesided: bool) -> Geometry:
+    shape = list(self.shape)
+    if onesided:
+        shape[dim[-1]] = shape[dim[-1]] // 2 + 1
+    return self.fresh(tuple(shape), self.dtype.to_complex())
+
+
+def _c2r_infer(self: Geometry, dim: Any, normalization: int, last_dim_size: int) -> Geometry:
+    shape = list(self.shape)
+    shape[dim[-1]] = last_dim_size
+    return self.fresh(tuple(shape), self.dtype.to_real())
+
+
+def _r2c_grad(
+    grad: Tensor, self_geom: Geometry, dim: Any, normalization: int, onesided: bool
+) -> Tensor:
+    if onesided:
+        missing = self_geom.shape[dim[-1]] - grad.shape[dim[-1]]
+        grad = padded(grad, dim[-1], missing)
+    return aten.real(aten._fft_c2c(grad, dim, normalization, False))
+
+
+def _c2r_grad(grad: Tensor, self_geom: Geometry, dim: Any, normalization: int) -> Tensor:
+    found = aten._fft_r2c(grad, dim, normalization, True)
+    last = dim[-1]
+    twice = grad.shape[last] - found.shape[last]
+    if twice > 0:
+        cuts = (1, twice, found.shape[last] - 1 - twice)
+        first, inner, rest = aten.split_with_sizes(found, cuts, last)
+        found = aten.cat([first, inner * 2, rest], last)
+    missing = self_geom.shape[last] - found.shape[last]
+    return found if missing <= 0 else padded(found, last, missing)
+
+
+def padded(t: Tensor, dim: int, missing: int) -> Tensor:
+    """`t` with zeros at the end of a dimension; complex ones by their parts."""
+    if not missing:
+        return t
+    shape = list(t.shape)
+    shape[dim] = missing
+    zeros = aten.zeros(tuple(shape), dtype=t.dtype, device=t.device)
+    if t.is_complex():
+        both = aten.cat([aten.view_as_real(t), aten.view_as_real(zeros)], dim % t.ndim)
+        return aten.view_as_complex(both)
+    return aten.cat([t, zeros], dim)
+
+
+op(
+    "_fft_c2c(Tensor self, int[] dim, int normalization, bool forward) -> Tensor",
+    infer=lambda self, dim, normalization, forward: self.fresh(),
+    cpu=_c2c,
+    lower=_c2c_lower,
+    grad={
+        "self": lambda grad, dim, normalization, forward: aten._fft_c2c(
+            grad, dim, normalization, not forward
+        )
+    },
+    samples=calls((Arg((3, 4), "complex64"), (0, 1), 1, True),
+                  (Arg((6,), "complex128"), (0,), 0, False)),
+    tolerance="composite",
+    surface="function",
+)  # fmt: skip
+op(
+    "_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor",
+    infer=_r2c_infer,
+    cpu=_r2c,
+    lower=_r2c_lower,
+    grad={"self": _r2c_grad},
+    samples=calls((Arg((3, 4)), (0, 1), 2, True), (Arg((5,)), (0,), 0, False)),
+    tolerance="composite",
+    surface="function",
+)
+op(
+    "_fft_c2r(Tensor self, int[] dim, int normalization, int last_dim_size) -> Tensor",
+    infer=_c2r_infer,
+    cpu=_c2r,
+    lower=_c2r_lower,
+    grad={"self": _c2r_grad},
+    samples=calls((Arg((3, 3), "complex64"), (1,), 0, 4), (Arg((3,), "complex64"), (0,), 1, 5)),
+    tolerance="composite",
+    surface="function",
+)

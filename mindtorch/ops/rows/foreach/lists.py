@@ -1,0 +1,176 @@
+"""Rows of `_foreach_*`: one op over each tensor of a list, as optimizers and clipping call them.
+
+A list of tensors or numbers goes with the list element by element; a number or tensor with each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...._tensor.tensor import Tensor
+from ...samples import Arg, calls
+from ...spec import aten, composite
+
+_LIST = [Arg((2, 3), low=0.1, high=0.9), Arg((2,), low=0.1, high=0.9)]
+
+UNARY = (
+    "abs", "acos", "asin", "atan", "ceil", "clone", "cos", "cosh", "erf", "erfc", "exp", "expm1",
+    "floor", "frac", "lgamma", "log", "log10", "log1p", "log2", "neg", "reciprocal", "round",
+    "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
+)  # fmt: skip
+BINARY = ("add", "clamp_max", "clamp_min", "copy", "div", "maximum", "minimum", "mul", "pow", "sub")
+# Options after the second argument, as schemas write them.
+OPTIONS = {"add": ", *, Scalar alpha=1", "sub": ", *, Scalar alpha=1",
+           "copy": ", bool non_blocking=False"}  # fmt: skip
+POINTWISE = ("addcdiv", "addcmul")
+
+
+def _one_by_one(name: str, value: Any, count: int) -> Any:
+    """`value` for each tensor: itself, or its elements where it is a list."""
+    if isinstance(value, list | tuple):
+        if len(value) != count:
+            raise RuntimeError(
+                f"Tensor lists must have the same number of tensors, got {count} and {len(value)}"
+            )
+        return value
+    if isinstance(value, Tensor) and name in POINTWISE:
+        if value.ndim != 1 or value.shape[0] != count:
+            raise RuntimeError(
+                f"Expected length of scalars to match input of length {count} but got"
+                f" {value.numel()} instead."
+            )
+        return value.tolist()
+    if isinstance(value, Tensor) and (value.ndim or value.numel() != 1):
+        raise RuntimeError(
+            f"scalar tensor expected to be 0 dim but it has {value.ndim} dimensions and"
+            f" {value.numel()} elements."
+        )
+    return [value] * count
+
+
+def _filled(tensors: Any) -> None:
+    if not len(tensors):
+        raise RuntimeError("Tensor list must have at least one tensor.")
+
+
+def _binary(name: str) -> Callable[..., Any]:
+    function = {"clamp_max": "minimum", "clamp_min": "maximum"}.get(name, name)
+
+    def one(a: Any, b: Any, **options: Any) -> Any:
+        if name.startswith("clamp") and not isinstance(b, Tensor):
+            return getattr(aten, name)(a, b)
+        if name in ("maximum", "minimum") and not isinstance(b, Tensor):
+            return getattr(aten, "clamp_min" if name == "maximum" else "clamp_max")(a, b)
+        if name == "copy":
+            return aten.add(aten.zeros_like(a), aten.to(b, a.dtype, a.device))
+        return getattr(aten, function)(a, b, **options)
+
+    def body(self: Any, other: Any, alpha: Any = 1) -> Any:
+        if name == "pow" and not isinstance(self, list | tuple):
+            return tuple(aten.pow(self, t) for t in other)
+        _filled(self)
+        options = {"alpha": alpha} if name in ("add", "sub") and alpha != 1 else {}
+        others = _one_by_one(name, other, len(self))
+        return tuple(one(a, b, **options) for a, b in zip(self, others, strict=True))
+
+    return body
+
+
+def _unary(name: str) -> Callable[..., Any]:
+    def body(self: Any) -> Any:
+        _filled(self)
+        return tuple(getattr(aten, name)(t) for t in self)
+
+    return body
+
+
+for _name in UNARY:
+    composite(
+        f"_foreach_{_name}(Tensor[] self) -> Tensor[]",
+        _unary(_name),
+        samples=calls((_LIST,)),
+        surface="function",
+    )
+for _name in BINARY:
+    composite(
+        f"_foreach_{_name}({'Any' if _name == 'pow' else 'Tensor[]'} self, Any other"
+        f"{OPTIONS.get(_name, '')}) -> Tensor[]",
+        _binary(_name),
+        samples=calls((_LIST, [Arg((2, 3), low=0.5), Arg((2,), low=0.5)])),
+        surface="function",
+    )
+
+
+def _pointwise(name: str) -> Callable[..., Any]:
+    def body(
+        self: Any, tensor1: Any, tensor2: Any, value: Any = 1, scalars: Any = None
+    ) -> Any:
+        _filled(self)
+        values = _one_by_one(name, value if scalars is None else scalars, len(self))
+        return tuple(
+            getattr(aten, name)(a, b, c, value=v)
+            for a, b, c, v in zip(self, tensor1, tensor2, values, strict=True)
+        )
+
+    return body
+
+
+for _name in POINTWISE:
+    composite(
+        f"_foreach_{_name}(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Any value=1,"
+        " Any scalars=None) -> Tensor[]",
+        _pointwise(_name),
+        samples=calls((_LIST, _LIST, _LIST, 0.5)),
+        surface="function",
+        tolerance="gradient",
+    )
+
+
+@composite(
+    "_foreach_lerp(Tensor[] self, Tensor[] tensors1, Any weight) -> Tensor[]",
+    samples=calls((_LIST, [Arg((2, 3)), Arg((2,))], 0.5)),
+    tolerance="gradient",
+    surface="function",
+)
+def _foreach_lerp(self: Any, tensors1: Any, weight: Any) -> Any:
+    """Between each tensor and its partner, by a weight for all or one for each."""
+    _filled(self)
+    weights = _one_by_one("lerp", weight, len(self))
+    return tuple(aten.lerp(a, b, w) for a, b, w in zip(self, tensors1, weights, strict=True))
+
+
+@composite(
+    "_foreach_norm(Tensor[] self, Scalar ord=2, ScalarType? dtype=None) -> Tensor[]",
+    samples=calls((_LIST,), (_LIST, 1)),
+    tolerance="accumulated",
+    surface="function",
+)
+def _foreach_norm(self: Any, ord: Any = 2, dtype: Any = None) -> Any:
+    """The vector norm of each tensor."""
+    _filled(self)
+    return tuple(aten.linalg_vector_norm(t, ord, None, False, dtype=dtype) for t in self)
+
+
+@composite(
+    "_foreach_max(Tensor[] self) -> Tensor[]",
+    samples=calls((_LIST,)),
+    tolerance="exact",
+    surface="function",
+)
+def _foreach_max(self: Any) -> Any:
+    """The largest element of each tensor."""
+    _filled(self)
+    return tuple(aten.max(t) for t in self)
+
+
+@composite(
+    "_foreach_mm(Tensor[] self, Tensor[] mat2) -> Tensor[]",
+    samples=calls(([Arg((2, 3))], [Arg((3, 2))])),
+    tolerance="accumulated",
+    surface="function",
+)
+def _foreach_mm(self: Any, mat2: Any) -> Any:
+    """The product of each pair of matrices."""
+    _filled(self)
+    return tuple(aten.mm(a, b) for a, b in zip(self, mat2, strict=True))

@@ -1,0 +1,327 @@
+"""Rows of views' copies (`view_copy`), of writes into a region of a copy (`select_scatter`), and
+of what torch keeps for graphs: `unsafe_split`, `narrow_copy`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...._tensor.tensor import Tensor
+from ...samples import Arg, Sample, calls
+from ...spec import aten, composite
+
+_MATRIX = Arg((2, 3))
+
+
+def _copied(name: str, params: str, sample: Any, returns: str = "Tensor") -> None:
+    """`name_copy`: what the view of that name gives, in memory of its own."""
+
+    def body(*args: Any) -> Any:
+        found = getattr(aten, name)(*args)
+        if isinstance(found, Tensor):
+            return aten.clone(found, memory_format="contiguous")
+        return tuple(aten.clone(part, memory_format="contiguous") for part in found)
+
+    composite(
+        f"{name}_copy(Tensor self{params}) -> {returns}",
+        body,
+        samples=calls(sample),
+        tolerance="exact",
+        surface="function",
+    )
+
+
+for _name, _params, _sample in (
+    ("alias", "", (_MATRIX,)),
+    ("as_strided", ", int[] size, int[] stride, int? storage_offset=None",
+     (_MATRIX, (2, 2), (1, 1))),
+    ("diagonal", ", int offset=0, int dim1=0, int dim2=1", (_MATRIX,)),
+    ("expand", ", int[] size", (Arg((2, 1)), (2, 3))),
+    ("permute", ", int[] dims", (_MATRIX, (1, 0))),
+    ("select", ", int dim, int index", (_MATRIX, 1, 2)),
+    ("t", "", (_MATRIX,)),
+    ("transpose", ", int dim0, int dim1", (_MATRIX, 0, 1)),
+    ("unfold", ", int dimension, int size, int step", (Arg((5,)), 0, 2, 1)),
+    ("unsqueeze", ", int dim", (_MATRIX, 1)),
+):  # fmt: skip
+    _copied(_name, _params, _sample)
+for _name, _params, _sample in (
+    ("split_with_sizes", ", int[] split_sizes, int dim=0", (Arg((3, 2)), (1, 2))),
+    ("unbind", ", int dim=0", (_MATRIX, 1)),
+):
+    _copied(_name, _params, _sample, "Tensor[]")
+
+
+def _own(view: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda self, *args: aten.clone(view(self, *args), memory_format="contiguous")
+
+
+for _text, _view, _sample in (
+    ("squeeze_copy(Tensor self, int[1]? dim=None) -> Tensor",
+     lambda self, dim=None: aten.squeeze(self) if dim is None else aten.squeeze(self, dim),
+     (Arg((2, 1)), 1)),
+    ("view_copy(Tensor self, Any size) -> Tensor", lambda self, size: self.view(size),
+     (_MATRIX, (3, 2))),
+    ("narrow_copy(Tensor self, int dim, int start, int length) -> Tensor",
+     lambda self, dim, start, length: aten.narrow(self, dim, start, length), (_MATRIX, 1, 0, 2)),
+    ("slice_copy(Tensor self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor",
+     lambda self, dim=0, start=None, end=None, step=1: aten.slice(self, dim, start, end, step),
+     (_MATRIX, 1, 0, 2)),
+):  # fmt: skip
+    composite(
+        _text,
+        _own(_view),
+        samples=calls(_sample),
+        tolerance="exact",
+        surface="both" if _text.startswith("narrow") else "function",
+    )
+
+
+def _put(self: Tensor, src: Tensor, view: Callable[[Tensor], Tensor], name: str) -> Tensor:
+    """A copy of `self` in which a view of it holds `src`; RuntimeError for another shape."""
+    made = aten.clone(self, memory_format="contiguous")
+    region = view(made)
+    if tuple(region.shape) != tuple(src.shape):
+        raise RuntimeError(
+            f"expected src to have a size equal to the {name} of self. src size ="
+            f" {list(src.shape)}, {name} size = {list(region.shape)}"
+        )
+    region.copy_(src)
+    return made
+
+
+@composite(
+    "select_scatter(Tensor self, Tensor src, int dim, int index) -> Tensor",
+    samples=calls((_MATRIX, Arg((2,)), 1, 0)),
+    tolerance="exact",
+    surface="both",
+)
+def select_scatter(self: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
+    """`self` with `src` at `index` of a dimension."""
+    return _put(self, src, lambda made: aten.select(made, dim, index), "slice")
+
+
+@composite(
+    "slice_scatter(Tensor self, Tensor src, int dim=0, int? start=None, int? end=None, int step=1)"
+    " -> Tensor",
+    samples=calls((_MATRIX, Arg((2, 2)), 1, 0, 2)),
+    tolerance="exact",
+    surface="both",
+)
+def slice_scatter(
+    self: Tensor,
+    src: Tensor,
+    dim: int = 0,
+    start: int | None = None,
+    end: int | None = None,
+    step: int = 1,
+) -> Tensor:
+    """`self` with `src` in a slice of a dimension; `src` is broadcast to it."""
+    made = aten.clone(self, memory_format="contiguous")
+    aten.slice(made, dim, start, end, step).copy_(src)
+    return made
+
+
+@composite(
+    "diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor",
+    samples=calls((_MATRIX, Arg((2,)))),
+    tolerance="exact",
+    surface="both",
+)
+def diagonal_scatter(
+    self: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
+) -> Tensor:
+    """`self` with `src` on a diagonal."""
+    return _put(self, src, lambda made: aten.diagonal(made, offset, dim1, dim2), "slice")
+
+
+@composite(
+    "as_strided_scatter(Tensor self, Tensor src, int[] size, int[] stride,"
+    " int? storage_offset=None) -> Tensor",
+    samples=calls((_MATRIX, Arg((2, 2)), (2, 2), (2, 1))),
+    tolerance="exact",
+    surface="both",
+)
+def as_strided_scatter(
+    self: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: int | None = None
+) -> Tensor:
+    """`self` with `src` in the elements that a stride reaches."""
+    return _put(
+        self, src, lambda made: aten.as_strided(made, size, stride, storage_offset), "slice"
+    )
+
+
+for _name, _params, _sample in (
+    ("unsafe_chunk", "int chunks, int dim=0", (Arg((5, 2)), 2)),
+    ("unsafe_split", "Any split_size, int dim=0", (Arg((5, 2)), 2)),
+    ("unsafe_split_with_sizes", "int[] split_sizes, int dim=0", (Arg((5, 2)), (2, 3))),
+):
+
+    def _whole(self: Tensor, cuts: Any, dim: int = 0, *, name: str = _name[7:]) -> Any:
+        return tuple(aten.clone(part) for part in getattr(self, name)(cuts, dim))
+
+    composite(
+        f"{_name}(Tensor self, {_params}) -> Tensor[]",
+        lambda self, cuts, dim=0, _body=_whole: _body(self, cuts, dim),
+        samples=calls(_sample),
+        tolerance="exact",
+        surface="both",
+    )
+
+
+def _cut(name: str, axis: Callable[[int], int], least: int) -> None:
+    """hsplit, vsplit, dsplit: tensor_split along a dimension that the name says."""
+
+    def body(self: Tensor, cuts: Any) -> Any:
+        if self.ndim < least:
+            raise RuntimeError(
+                f"torch.{name} requires a tensor with at least {least} dimension"
+                f"{'s' if least > 1 else ''}, but got a tensor with {self.ndim} dimensions!"
+            )
+        dim = axis(self.ndim)
+        if isinstance(cuts, int) and (cuts < 1 or self.shape[dim] % cuts):
+            raise RuntimeError(
+                f"torch.{name} attempted to split along dimension {dim}, but the size of the"
+                f" dimension {self.shape[dim]} is not divisible by the split_size {cuts}!"
+            )
+        return aten.tensor_split(self, cuts, dim)
+
+    composite(
+        f"{name}(Tensor(a) self, Any indices_or_sections) -> Tensor(a)[]",
+        body,
+        samples=calls((Arg((2, 4, 2)), 2), (Arg((4, 4, 4)), (1, 3))),
+        tolerance="exact",
+        surface="both",
+    )
+
+
+_cut("hsplit", lambda ndim: 0 if ndim == 1 else 1, 1)
+_cut("vsplit", lambda ndim: 0, 2)
+_cut("dsplit", lambda ndim: 2, 3)
+
+
+@composite(
+    "dstack(Tensor[] tensors) -> Tensor",
+    samples=calls(([_MATRIX, _MATRIX],)),
+    tolerance="exact",
+    surface="function",
+)
+def dstack(tensors: Any) -> Tensor:
+    """Tensors side by side along the third dimension, which they get where they lack it."""
+    return aten.cat([aten.atleast_3d(t) for t in tensors], 2)
+
+
+@composite(
+    "block_diag(Tensor[] tensors) -> Tensor",
+    samples=calls(Sample(([_MATRIX, Arg((1, 2)), Arg((3,))],))),
+    tolerance="exact",
+    surface="function",
+    variadic=True,
+)
+def block_diag(tensors: Any) -> Tensor:
+    """Matrices along the diagonal of one; vectors and numbers count as rows."""
+    for i, t in enumerate(tensors):
+        if t.ndim > 2:
+            raise RuntimeError(
+                f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has"
+                f" {t.ndim} dimensions"
+            )
+    blocks = [aten.atleast_2d(t) for t in tensors]
+    if not blocks:
+        return aten.zeros((1, 0))
+    width, before, rows = sum(b.shape[1] for b in blocks), 0, []
+    for b in blocks:
+        after = width - before - b.shape[1]
+        rows.append(aten.constant_pad_nd(b, (before, after), 0))
+        before += b.shape[1]
+    return aten.cat(rows, 0)
+
+
+@composite(
+    "combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor",
+    samples=calls((Arg((4,)),), (Arg((3,)), 2, True)),
+    tolerance="exact",
+    surface="both",
+)
+def combinations(self: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
+    """All choices of `r` elements of a vector, `[count, r]`, in the order of their places."""
+    from itertools import combinations as choose
+    from itertools import combinations_with_replacement as repeat
+
+    if self.ndim != 1:
+        raise RuntimeError(f"Expect a 1D vector, but got shape {list(self.shape)}")
+    if r < 0:
+        raise RuntimeError(f"Expect a non-negative number, but got {r}")
+    if r == 0:
+        return aten.zeros((0,), dtype=self.dtype, device=self.device)
+    picks = list((repeat if with_replacement else choose)(range(self.shape[0]), r))
+    columns = [aten.index_select(self, 0, _places(column, self)) for column in
+               (zip(*picks, strict=True) if picks else [()] * r)]  # fmt: skip
+    return aten.stack(columns, 1)
+
+
+def _places(places: Any, like: Tensor) -> Tensor:
+    from ...._functional.creation import tensor
+    from ...._tensor import dtype as dt
+
+    return tensor(list(places), dtype=dt.int64, device=like.device)
+
+
+@composite(
+    "diagflat(Tensor self, int offset=0) -> Tensor",
+    samples=calls((Arg((2, 2)),), (Arg((3,)), 1)),
+    tolerance="exact",
+    surface="both",
+)
+def diagflat(self: Tensor, offset: int = 0) -> Tensor:
+    """A matrix with all elements on a diagonal."""
+    return aten.diag_embed(aten.reshape(self, (-1,)), offset)
+
+
+@composite(
+    "rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor",
+    samples=calls((_MATRIX,), (_MATRIX, -1)),
+    tolerance="exact",
+    surface="both",
+)
+def rot90(self: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
+    """Turned by `k` right angles in the plane of two dimensions."""
+    if len(dims) != 2:
+        raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
+    if self.ndim < 2:
+        raise RuntimeError(f"expected total dims >= 2, but got total dims = {self.ndim}")
+    if (dims[0] - dims[1]) % self.ndim == 0:
+        raise RuntimeError(
+            "expected rotation dims to be different, but got dim0 ="
+            f" {dims[0]} and dim1 = {dims[1]}"
+        )
+    for dim in dims:
+        if not -self.ndim <= dim < self.ndim:
+            raise RuntimeError(f"Rotation dim{dims.index(dim)} out of range, dim{dims.index(dim)} ="
+                               f" {dim}")  # fmt: skip
+    first, second = dims
+    if k % 4 == 1:
+        return aten.transpose(aten.flip(self, (second,)), first, second).contiguous()
+    if k % 4 == 2:
+        return aten.flip(self, (first, second))
+    if k % 4 == 3:
+        return aten.transpose(aten.flip(self, (first,)), first, second).contiguous()
+    return aten.clone(self, memory_format="contiguous")
+
+
+@composite(
+    "_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor",
+    samples=calls(Sample(([Arg((3, 2)), Arg((2, 3))], 0, 2))),
+    tolerance="exact",
+    surface="function",
+)
+def _chunk_cat(tensors: Any, dim: int, num_chunks: int) -> Tensor:
+    """Each tensor cut into chunks along `dim` (zeros at its end), flattened, side by side."""
+    dim = dim % tensors[0].ndim
+    parts = []
+    for t in tensors:
+        length = -(-t.shape[dim] // num_chunks)
+        missing = length * num_chunks - t.shape[dim]
+        padded = aten.constant_pad_nd(t, (0, 0) * (t.ndim - dim - 1) + (0, missing), 0)
+        parts.append(aten.reshape(padded, (*t.shape[:dim], num_chunks, -1)))
+    return aten.cat(parts, dim + 1)

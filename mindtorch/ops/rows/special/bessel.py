@@ -1,0 +1,194 @@
+"""Rows of Bessel functions: on cpu by scipy.special, on npu by quadrature of their integrals.
+
+Integrals: Abramowitz and Stegun 9.1.21, 9.1.22, 9.6.19, 9.6.24; Gauss-Legendre nodes are enough
+for arguments below 30, beyond which Hankel's expansions (9.2.5 to 9.2.10, 9.7.1) are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import pi
+from typing import Any
+
+import numpy as np
+
+from ...._tensor.tensor import Tensor
+from ...samples import calls, unary
+from ...spec import aten, composite
+from .functions import _floating, by_scipy
+from .functions import unary as row
+
+FAR = 30.0
+Integrand = Callable[[Tensor, Tensor], Tensor]
+
+
+def _nodes(count: int, like: Tensor) -> tuple[Tensor, Tensor]:
+    """Nodes and weights on [0, 1], along a first dimension before those of `like`."""
+    from ...._functional.creation import tensor
+
+    points, weights = np.polynomial.legendre.leggauss(count)
+    shape = (count, *(1,) * like.ndim)
+    made = (
+        tensor((a.tolist()), dtype=like.dtype, device=like.device)
+        for a in ((points + 1) / 2, weights / 2)
+    )
+    first, second = (aten.reshape(t, shape) for t in made)
+    return first, second
+
+
+def _integral(f: Integrand, x: Tensor, high: Any, count: int = 64) -> Tensor:
+    """∫ f(t, x) dt from 0 to `high`, a number or a tensor like `x`."""
+    points, weights = _nodes(count, x)
+    return aten.sum(f(points * high, x) * weights, 0) * high
+
+
+def _hankel(order: int, x: Tensor) -> tuple[Tensor, Tensor]:
+    """P and Q of 9.2.9 and 9.2.10, six terms together."""
+    mu, terms, factor = 4 * order * order, [1.0], 1.0
+    for k in range(1, 6):
+        factor *= (mu - (2 * k - 1) ** 2) / (k * 8)
+        terms.append(factor)
+    r = aten.reciprocal(x)
+    square = r * r
+    even = square * (square * terms[4] - terms[2]) + terms[0]
+    odd = r * (square * (square * terms[5] - terms[3]) + terms[1])
+    return even, odd
+
+
+def _wave(order: int, x: Tensor, second: bool) -> Tensor:
+    """J (or Y, `second`) by Hankel's expansion for large positive arguments."""
+    p, q = _hankel(order, x)
+    angle = x - (order / 2 + 0.25) * pi
+    sine, cosine = aten.sin(angle), aten.cos(angle)
+    wave = p * sine + q * cosine if second else p * cosine - q * sine
+    return aten.sqrt((2 / pi) / x) * wave
+
+
+def _first(order: int) -> Callable[[Tensor], Tensor]:
+    def lower(self: Tensor) -> Tensor:
+        x = _floating(self)
+        size = aten.abs(x)
+        near = aten.clamp_max(size, FAR)
+        small = _integral(lambda t, x: aten.cos(x * aten.sin(t) - t * order), near, pi) / pi
+        found = aten.where(size < FAR, small, _wave(order, aten.clamp_min(size, FAR), False))
+        return aten.where(x < 0, -found, found) if order else found
+
+    return lower
+
+
+def _second(order: int) -> Callable[[Tensor], Tensor]:
+    def lower(self: Tensor) -> Tensor:
+        x = _floating(self)
+        near = aten.clamp(x, 1e-30, FAR)
+        waves = _integral(lambda t, x: aten.sin(x * aten.sin(t) - t * order), near, pi)
+
+        def falling(t: Tensor, x: Tensor) -> Tensor:
+            scale = aten.exp(t) - aten.exp(-t) if order else 2.0
+            return aten.exp(-x * aten.sinh(t)) * scale
+
+        fall = _integral(falling, near, aten.asinh(20.0 / near), 128)
+        found = aten.where(
+            x < FAR, (waves - fall) / pi, _wave(order, aten.clamp_min(x, FAR), True)
+        )
+        found = aten.where(x == 0, aten.full_like(found, -np.inf), found)
+        return aten.where(x < 0, aten.full_like(found, np.nan), found)
+
+    return lower
+
+
+def _grown(order: int, scaled: bool) -> Callable[[Tensor], Tensor]:
+    """I of an order: ∫ exp(x cos t) cos(order t) dt / π, scaled by exp(-|x|) for its range."""
+
+    def lower(self: Tensor) -> Tensor:
+        x = _floating(self)
+        size = aten.abs(x)
+        near = aten.clamp_max(size, FAR)
+        kernel: Integrand = lambda t, x: aten.exp(x * (aten.cos(t) - 1)) * aten.cos(t * order)  # noqa: E731
+        small = _integral(kernel, near, pi) / pi
+        far = aten.clamp_min(size, FAR)
+        mu, term, series = 4 * order * order, aten.ones_like(far), aten.ones_like(far)
+        for k in range(1, 7):
+            term = term * (-(mu - (2 * k - 1) ** 2) / (k * 8)) / far
+            series = series + term
+        found = aten.where(size < FAR, small, series / aten.sqrt(far * (2 * pi)))
+        found = aten.where(x < 0, -found, found) if order else found
+        return found if scaled else found * aten.exp(size)
+
+    return lower
+
+
+def _fallen(order: int, scaled: bool) -> Callable[[Tensor], Tensor]:
+    """K of an order: ∫ exp(-x cosh t) cosh(order t) dt, scaled by exp(x) for its range."""
+
+    def lower(self: Tensor) -> Tensor:
+        x = _floating(self)
+        held = aten.clamp_min(x, 1e-30)
+        high = aten.acosh(20.0 / held + 1.0)
+        kernel: Integrand = lambda t, x: aten.exp(x * (1 - aten.cosh(t))) * aten.cosh(t * order)  # noqa: E731
+        found = _integral(kernel, held, aten.clamp_min(high, 1e-3), 128)
+        found = aten.where(x == 0, aten.full_like(found, np.inf), found)
+        found = aten.where(x < 0, aten.full_like(found, np.nan), found)
+        return found if scaled else found * aten.exp(-x)
+
+    return lower
+
+
+row("bessel_j0", by_scipy("j0"), _first(0), None, 0.2, 6)
+row("bessel_j1", by_scipy("j1"), _first(1), None, 0.2, 6)
+row("bessel_y0", by_scipy("y0"), _second(0), None, 1, 6)
+row("bessel_y1", by_scipy("y1"), _second(1), None, 1, 6)
+row("modified_bessel_i0", by_scipy("i0"), _grown(0, False), None)
+row("modified_bessel_i1", by_scipy("i1"), _grown(1, False), None)
+row("modified_bessel_k0", by_scipy("k0"), _fallen(0, False), None, 0.5, 3)
+row("modified_bessel_k1", by_scipy("k1"), _fallen(1, False), None, 0.5, 3)
+row("scaled_modified_bessel_k0", by_scipy("k0e"), _fallen(0, True), None, 0.5, 3)
+row("scaled_modified_bessel_k1", by_scipy("k1e"), _fallen(1, True), None, 0.5, 3)
+
+
+def _i1_slope(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
+    safe = aten.where(self == 0, 1.0, self)
+    return grad * aten.where(self == 0, 0.5, aten.special_i0(self) - result / safe)
+
+
+def _i1e_slope(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
+    safe = aten.where(self == 0, 1.0, self)
+    slope = aten.special_i0e(self) - result * (aten.sgn(self) + 1 / safe)
+    return grad * aten.where(self == 0, 0.5, slope)
+
+
+row("i0", None, _grown(0, False), lambda grad, self: grad * aten.special_i1(self))
+row("i0e", None, _grown(0, True),
+    lambda grad, self, result: grad * (aten.special_i1e(self) - aten.sgn(self) * result))  # fmt: skip
+row("i1", None, _grown(1, False), _i1_slope)
+row("i1e", None, _grown(1, True), _i1e_slope)
+composite(
+    "i0(Tensor self) -> Tensor",
+    lambda self: aten.special_i0(self),
+    samples=unary(dtypes=("float32", "int64")),
+    tolerance="composite",
+    inplace=True,
+)
+
+
+def _spherical(self: Tensor) -> Tensor:
+    x = _floating(self)
+    safe = aten.where(x == 0, aten.ones_like(x), x)
+    found = aten.where(x == 0, aten.ones_like(x), aten.sin(safe) / safe)
+    square = x * x
+    series = 1 - square / 6 * (1 - square / 20 * (1 - square / 42))
+    found = aten.where(aten.abs(x) < 0.5, series, found)
+    return aten.where(aten.isinf(x), aten.zeros_like(x), found)
+
+
+row("spherical_bessel_j0",
+    lambda x: np.where(np.isinf(x), 0, np.sinc(x / np.pi)).astype(x.dtype), _spherical, None)  # fmt: skip
+
+
+def _airy_cpu(x: Any) -> Any:
+    from scipy.special import airy
+
+    return airy(x)[0].astype(x.dtype)
+
+
+row("airy_ai", _airy_cpu, None, None,
+    absent={"npu": "CANN has no Airy function, and no sum that is right for all arguments"})  # fmt: skip

@@ -1,0 +1,218 @@
+"""Rows of functions of one or two tensors: the normal distribution, entropy, zeta.
+
+On cpu by scipy.special; on npu by the formulas of Abramowitz and Stegun, "Handbook of Mathematical
+Functions" (1964), chapters 7, 23 and 26, in kernels that CANN has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import pi, sqrt
+from typing import Any
+
+import numpy as np
+
+from ...._tensor.tensor import Tensor
+from ...._tensor.types import Array
+from ...rules import pointwise
+from ...samples import Arg, calls
+from ...spec import aten, composite, op
+
+ROOT_HALF = sqrt(0.5)
+
+
+def by_scipy(name: str) -> Callable[..., Array]:
+    """A function of scipy.special, which is imported when first called."""
+
+    def run(*args: Any) -> Array:
+        from scipy import special
+
+        wide = np.result_type(*args) if len(args) > 1 else args[0].dtype
+        return np.asarray(getattr(special, name)(*args)).astype(wide)
+
+    return run
+
+
+def unary(
+    name: str,
+    cpu: Callable[..., Any] | None,
+    lower: Callable[..., Any] | None,
+    grad: Callable[..., Any] | None,
+    low: float = -2.0,
+    high: float = 2.0,
+    **fields: Any,
+) -> None:
+    """A row of torch.special of one tensor; integers become the default dtype."""
+    if grad is not None:
+        fields["grad"] = {"self": grad}
+    op(
+        f"special_{name}(Tensor self) -> Tensor",
+        infer=pointwise("float"),
+        cpu=cpu or by_scipy(name),
+        lower=lower,
+        samples=calls((Arg((3, 4), low=low, high=high),), (Arg((3,), "float64", low, high),)),
+        tolerance="composite",
+        surface="special",
+        **fields,
+    )
+
+
+def _floating(self: Tensor) -> Tensor:
+    from ...._tensor import dtype as dt
+
+    return self if self.is_floating_point() else aten.to(self, dt.get_default_dtype())
+
+
+def _density(x: Tensor) -> Tensor:
+    """The density of the standard normal distribution."""
+    return aten.exp(x * x * -0.5) * (1 / sqrt(2 * pi))
+
+
+def _ndtr(self: Tensor) -> Tensor:
+    return aten.erfc(_floating(self) * -ROOT_HALF) * 0.5
+
+
+unary("ndtr", None, _ndtr, lambda grad, self: grad * _density(self))
+
+
+def _erfcx(self: Tensor) -> Tensor:
+    """exp(x²) erfc(x); by its continued fraction (7.1.14) where erfc would underflow."""
+    x = _floating(self)
+    near = aten.minimum(x, aten.full_like(x, 2.0))
+    product = aten.exp(near * near) * aten.erfc(near)
+    far = aten.clamp_min(x, 2.0)
+    rest = far
+    for k in range(40, 0, -1):
+        rest = far + (k / 2) / rest
+    return aten.where(x < 2, product, (1 / sqrt(pi)) / rest)
+
+
+unary(
+    "erfcx", None, _erfcx,
+    lambda grad, self, result: grad * (result * self * 2 - 2 / sqrt(pi)),
+)  # fmt: skip
+
+
+def _log_ndtr(self: Tensor) -> Tensor:
+    x = _floating(self)
+    left = aten.log(aten.special_erfcx(aten.clamp_max(x, -1.0) * -ROOT_HALF) * 0.5)
+    right = aten.log1p(aten.erfc(aten.clamp_min(x, -1.0) * ROOT_HALF) * -0.5)
+    return aten.where(x < -1, left - x * x * 0.5, right)
+
+
+unary(
+    "log_ndtr", None, _log_ndtr,
+    lambda grad, self: grad * sqrt(2 / pi) / aten.special_erfcx(self * -ROOT_HALF),
+)  # fmt: skip
+
+
+def _ndtri(self: Tensor) -> Tensor:
+    """The inverse of ndtr: erfinv, and Newton's steps by the tail that is not cancelled."""
+    p = _floating(self)
+    lower = aten.minimum(p, 1 - p)
+    z = aten.erfinv(aten.clamp_max(lower * 2 - 1, 0.0)) * sqrt(2)
+    z = aten.where(aten.isinf(z), aten.full_like(z, -5.0), z)
+    for _ in range(4):
+        z = z - (aten.erfc(z * -ROOT_HALF) * 0.5 - lower) / _density(z)
+    z = aten.where(lower == 0, aten.full_like(z, -np.inf), z)
+    z = aten.where(aten.logical_or(p < 0, p > 1), aten.full_like(z, np.nan), z)
+    return aten.where(p > 0.5, -z, z)
+
+
+unary(
+    "ndtri", None, _ndtri,
+    lambda grad, result: grad * sqrt(2 * pi) * aten.exp(result * result * 0.5), 0.05, 0.95,
+)  # fmt: skip
+
+
+def _entr(self: Tensor) -> Tensor:
+    x = _floating(self)
+    inside = -x * aten.log(aten.where(x > 0, x, aten.ones_like(x)))
+    outside = aten.where(x < 0, aten.full_like(x, -np.inf), x)
+    return aten.where(x > 0, inside, outside)
+
+
+unary(
+    "entr", None, _entr,
+    lambda grad, self: grad * aten.where(self < 0, np.inf, -aten.log(self) - 1), 0.1, 2,
+)  # fmt: skip
+
+
+@composite(
+    "special_xlog1py(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
+    samples=calls((Arg((3, 4)), Arg((3, 4), low=-0.9)), (Arg((3,)), 0.5)),
+    surface="special",
+)
+def xlog1py(self: Any, other: Any) -> Tensor:
+    """self · log1p(other), zero where `self` is, though `other` be -1."""
+    if not isinstance(self, Tensor):
+        self = aten.full((), self, dtype=_floating(other).dtype, device=other.device)
+    if not isinstance(other, Tensor):
+        other = aten.full((), other, dtype=_floating(self).dtype, device=self.device)
+    product = self * aten.log1p(other)
+    zero = aten.logical_and(self == 0, aten.logical_not(aten.isnan(other)))
+    return aten.where(zero, aten.zeros_like(product), product)
+
+
+# B_2k / (2k)! of the Euler-Maclaurin formula, as quotients (23.2.9).
+_BERNOULLI = (12.0, -720.0, 30240.0, -1209600.0, 47900160.0, -1307674368000.0 / 691)
+
+
+def _zeta(self: Any, other: Any) -> Tensor:
+    """Σ (other + k)^-self by twelve terms and the Euler-Maclaurin formula."""
+    like = self if isinstance(self, Tensor) else other
+    x, q = (t if isinstance(t, Tensor) else aten.full((), t, dtype=_floating(like).dtype,
+            device=like.device) for t in (self, other))  # fmt: skip
+    x, q = _floating(x), _floating(q)
+    terms = 12
+    total = aten.pow(q, -x)
+    for k in range(1, terms):
+        total = total + aten.pow(q + k, -x)
+    w = q + terms
+    power = aten.pow(w, -x)
+    total = total + power * w / (x - 1) + power * 0.5
+    factor, power = x, power / w
+    for i, quotient in enumerate(_BERNOULLI):
+        total = total + factor * power / quotient
+        factor = factor * (x + (2 * i + 1)) * (x + (2 * i + 2))
+        power = power / (w * w)
+    total = aten.where(x == 1, aten.full_like(total, np.inf), total)
+    total = aten.where(x < 1, aten.full_like(total, np.nan), total)
+    whole = aten.logical_and(q <= 0, q == aten.floor(q))
+    total = aten.where(whole, aten.full_like(total, np.inf), total)
+    unknown = aten.logical_and(q < 0, aten.logical_and(x != aten.floor(x), q != aten.floor(q)))
+    return aten.where(unknown, aten.full_like(total, np.nan), total)
+
+
+def _zeta_cpu(self: Array, other: Array) -> Array:
+    found = by_scipy("zeta")(self, other)
+    low = (other <= 0) & (self > 1)
+    if not np.any(low):
+        return found
+    # scipy has no second argument below zero; its recurrence is the sum's own.
+    x, q = np.broadcast_arrays(self.astype(np.float64), other.astype(np.float64))
+    steps = int(np.ceil(-q[low].min())) + 1
+    with np.errstate(all="ignore"):
+        sums = sum(np.power(q + k, -x) * (q + k <= 0) for k in range(steps))
+        first = q + np.maximum(np.floor(-q) + 1, 0)
+        rest = by_scipy("zeta")(x, first)
+        total = np.where(q == np.floor(q), np.inf, sums + rest)
+        total = np.where((x != np.floor(x)) & (q != np.floor(q)), np.nan, total)
+    return np.where(low, total, found).astype(found.dtype)
+
+
+op(
+    "special_zeta(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
+    infer=pointwise("float"),
+    cpu=_zeta_cpu,
+    lower=_zeta,
+    grad={
+        "other": lambda grad, self, other: grad * -self * aten.special_zeta(self + 1, other),
+    },
+    samples=calls(
+        (Arg((3, 4), low=1.5, high=4, grad=False), Arg((3, 4), low=0.5, high=3)),
+        (2.0, Arg((3,), low=1, high=3)),
+    ),
+    tolerance="composite",
+    surface="special",
+)

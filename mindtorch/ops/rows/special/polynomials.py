@@ -1,0 +1,122 @@
+"""Rows of orthogonal polynomials by their recurrences, and of Chebyshev's by angles inside [-1, 1].
+
+Recurrences: Abramowitz and Stegun, "Handbook of Mathematical Functions" (1964), table 22.7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...._tensor.tensor import Tensor
+from ...._tensor.types import Array
+from ...rules import pointwise
+from ...samples import Arg, calls
+from ...spec import aten, op
+
+Step = Callable[[int, Any], tuple[Any, Any]]
+
+
+def _chebyshev(k: int, x: Any) -> tuple[Any, Any]:
+    return x * 2, 1.0
+
+
+def _hermite(k: int, x: Any) -> tuple[Any, Any]:
+    return x * 2, 2.0 * (k - 1)
+
+
+def _probabilists(k: int, x: Any) -> tuple[Any, Any]:
+    return x, float(k - 1)
+
+
+def _laguerre(k: int, x: Any) -> tuple[Any, Any]:
+    return (-x + (2 * k - 1)) / k, (k - 1) / k
+
+
+def _legendre(k: int, x: Any) -> tuple[Any, Any]:
+    return x * ((2 * k - 1) / k), (k - 1) / k
+
+
+# name: (of degree one, the recurrence, what is put in for x).
+POLYNOMIALS: dict[str, tuple[Callable[[Any], Any], Step]] = {
+    "chebyshev_polynomial_t": (lambda x: x, _chebyshev),
+    "chebyshev_polynomial_u": (lambda x: x * 2, _chebyshev),
+    "chebyshev_polynomial_v": (lambda x: x * 2 - 1, _chebyshev),
+    "chebyshev_polynomial_w": (lambda x: x * 2 + 1, _chebyshev),
+    "hermite_polynomial_h": (lambda x: x * 2, _hermite),
+    "hermite_polynomial_he": (lambda x: x, _probabilists),
+    "laguerre_polynomial_l": (lambda x: -x + 1, _laguerre),
+    "legendre_polynomial_p": (lambda x: x, _legendre),
+}
+
+
+def _degrees(n: Any) -> int:
+    """The highest degree asked for, of those below a thousand."""
+    whole = np.trunc(np.nan_to_num(np.asarray(n, np.float64), nan=0.0, posinf=0, neginf=0))
+    return int(min(whole.max(), 1024)) if whole.size else 0
+
+
+def _on_cpu(first: Callable[[Any], Any], step: Step, shifted: bool) -> Callable[..., Array]:
+    def run(x: Array, n: Array) -> Array:
+        kind = np.result_type(x, n)
+        x, n = np.broadcast_arrays(x.astype(np.float64), np.trunc(n))
+        x = x * 2 - 1 if shifted else x
+        before, now = np.ones_like(x), first(x)
+        found = np.where(n == 0, before, np.where(n == 1, now, 0.0))
+        for k in range(2, _degrees(n) + 1):
+            a, b = step(k, x)
+            before, now = now, a * now - b * before
+            found = np.where(n == k, now, found)
+        return found.astype(kind)
+
+    return run
+
+
+def _elsewhere(first: Callable[[Any], Any], step: Step, shifted: bool) -> Callable[..., Tensor]:
+    def run(x: Any, n: Any) -> Tensor:
+        like = x if isinstance(x, Tensor) else n
+        x, n = (
+            t if isinstance(t, Tensor) else aten.full((), t, dtype=like.dtype, device=like.device)
+            for t in (x, n)
+        )
+        n = aten.trunc(n)
+        zero = aten.zeros_like(x + n)
+        zero = zero if zero.is_floating_point() else aten.to(zero, _default())
+        x = aten.to(x, zero.dtype) + zero
+        x = x * 2 - 1 if shifted else x
+        before, now = aten.ones_like(x), first(x)
+        found = aten.where(n == 0, before, aten.where(n == 1, now, aten.zeros_like(x)))
+        highest = _degrees(aten.max(n).item()) if n.numel() else 0
+        for k in range(2, highest + 1):
+            a, b = step(k, x)
+            before, now = now, a * now - b * before
+            found = aten.where(n == k, now, found)
+        return found
+
+    return run
+
+
+def _default() -> Any:
+    from ...._tensor import dtype as dt
+
+    return dt.get_default_dtype()
+
+
+def _row(name: str, first: Callable[[Any], Any], step: Step, shifted: bool) -> None:
+    op(
+        f"special_{name}(Tensor|Scalar x, Tensor|Scalar n) -> Tensor",
+        infer=pointwise("float"),
+        cpu=_on_cpu(first, step, shifted),
+        lower=_elsewhere(first, step, shifted),
+        samples=calls((Arg((3, 4), low=0, high=1), Arg((3, 4), low=0, high=5)),),
+        tolerance="composite",
+        surface="special",
+    )
+
+
+for _name, (_first, _step) in POLYNOMIALS.items():
+    _row(_name, _first, _step, False)
+    if _name.startswith("chebyshev"):
+        _row(f"shifted_{_name}", _first, _step, True)
