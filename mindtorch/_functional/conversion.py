@@ -374,6 +374,7 @@ def _matrix_t(self: Tensor) -> Tensor:
 
 
 attach("mT", property(_matrix_t))
+attach("mH", property(lambda self: aten.conj_of(_matrix_t(self))))
 attach("T", property(lambda self: aten.permute(self, tuple(range(self.ndim - 1, -1, -1)))))
 
 

@@ -120,7 +120,8 @@ def _paths() -> dict[int, str]:
 
 
 _PATHS: dict[int, str] = {}
-_CODE: dict[int, Any] = {}
+# By id, with the function itself, so that no other gets its id.
+_CODE: dict[int, tuple[Any, Any]] = {}
 
 
 def code(fn: Any) -> Any:
@@ -167,12 +168,12 @@ def _names(compiled: types.CodeType) -> set[str]:
 def rewritten(fn: types.FunctionType) -> Any:
     """The function with mindtorch wherever it says torch."""
     if id(fn) in _CODE:
-        return _CODE[id(fn)]
+        return _CODE[id(fn)][1]
     cells = tuple(types.CellType(_cell(c.cell_contents)) for c in fn.__closure__ or ())
     globals_: dict[str, Any] = {}
     made = types.FunctionType(fn.__code__, globals_, fn.__name__, fn.__defaults__, cells)
     made.__kwdefaults__ = fn.__kwdefaults__
-    _CODE[id(fn)] = made
+    _CODE[id(fn)] = fn, made
     globals_.update(_Globals(fn))
     return made
 

@@ -18,6 +18,8 @@ from .compare import Different, compare
 from .entries import Case, Entry
 from .translate import AbsentName
 
+# What an entry is tried in that claims none of the dtypes asked for, before others.
+FIRST = (torch.complex64, torch.int64)
 RANK = ("equal", "untested", "refused", "wrong", "absent")
 
 
@@ -78,7 +80,8 @@ def _absent(error: BaseException) -> bool:
 def judge(entry: Entry, device: str, dtypes: list[torch.dtype], limit: int) -> Verdict:
     """Every case of the entry in the dtypes that it claims (its first one where none is)."""
     verdict = Verdict(entry.name, entry.kind)
-    claimed = [d for d in dtypes if d in entry.dtypes] or sorted(entry.dtypes, key=str)[:1]
+    claimed = [d for d in dtypes if d in entry.dtypes]
+    claimed = claimed or sorted(entry.dtypes, key=lambda d: (d not in FIRST, str(d)))[:1]
     for dtype in claimed:
         cases = entry.cases(dtype, limit)
         while True:

@@ -1,5 +1,18 @@
-"""Rows of matrix products and decompositions."""
+"""Rows of matrix products, contractions, inverses and decompositions."""
 
-from . import contract, decompositions, fused, matmul, matrices
+from . import (
+    contract,
+    decompositions,
+    fused,
+    matmul,
+    matrices,
+    older,
+    pseudo,
+    spectral,
+    triangular,
+)
 
-__all__ = ["contract", "decompositions", "fused", "matmul", "matrices"]
+__all__ = [
+    "contract", "decompositions", "fused", "matmul", "matrices", "older", "pseudo", "spectral",
+    "triangular",
+]  # fmt: skip

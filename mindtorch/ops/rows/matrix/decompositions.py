@@ -1,7 +1,8 @@
 """Rows of matrix inverses and decompositions, by numpy's LAPACK on cpu.
 
 Gradients follow the identities in Giles, "Collected matrix derivative results" (2008), written in
-ops so that they can be differentiated again. Real matrices only.
+ops so that they can be differentiated again. On npu by ACLNN's operators, and what they lack by
+those: a solution by QR, eigenvalues of symmetric matrices by the SVD of a shifted one.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array
 from ...rules import broadcast
 from ...samples import Arg, Sample
-from ...spec import aten, op
+from ...spec import aten, call, op
 
 
 class LinAlgError(RuntimeError):
@@ -43,6 +44,16 @@ def check_square(name: str, g: Geometry) -> None:
             f"{name}: A must be batches of square matrices, but they are {g.shape[-2]} by"
             f" {g.shape[-1]} matrices"
         )
+    if g.dtype.category < dt.FLOAT or g.dtype in (dt.float16, dt.bfloat16):
+        raise RuntimeError(
+            f"{name}: Expected a floating point or complex tensor as input. Got {g.dtype.legacy}"
+        )
+
+
+def check_matrices(name: str, g: Geometry) -> None:
+    """RuntimeError in torch's words unless `g` holds floating matrices."""
+    if g.ndim < 2:
+        raise RuntimeError(f"{name}: The input tensor A must have at least 2 dimensions.")
     if g.dtype.category < dt.FLOAT or g.dtype in (dt.float16, dt.bfloat16):
         raise RuntimeError(
             f"{name}: Expected a floating point or complex tensor as input. Got {g.dtype.legacy}"
@@ -77,7 +88,8 @@ def _guarded(name: str, kernel: Any) -> Callable[..., Any]:
 
 
 def _t(t: Tensor) -> Tensor:
-    return aten.transpose(t, -2, -1)
+    """The adjoint: transposed and, where complex, conjugated."""
+    return aten.conj_of(aten.transpose(t, -2, -1))
 
 
 def _matrices(*more: Any) -> Callable[..., Any]:
@@ -89,6 +101,7 @@ op(
     "linalg_inv(Tensor A) -> Tensor",
     infer=square("linalg.inv"),
     cpu=_guarded("linalg.inv", np.linalg.inv),
+    aclnn=call("aclnnInverse", "A", "out"),
     grad={"A": lambda grad, result: -(_t(result) @ grad @ _t(result))},
     samples=_matrices(),
     tolerance="composite",
@@ -106,11 +119,27 @@ def _spread(t: Tensor) -> Tensor:
     return aten.unsqueeze(aten.unsqueeze(t, -1), -1)
 
 
+def _det(A: Tensor) -> Tensor:
+    sign, logabsdet = aten.linalg_slogdet(A)
+    return sign * aten.exp(logabsdet)
+
+
+def _inverse(A: Tensor) -> Tensor:
+    """The inverse; of a matrix moved off singularity by its rounding where there is none."""
+    try:
+        return aten.linalg_inv(A)
+    except LinAlgError:
+        step = float(np.finfo(A.dtype.to_real().np).eps)
+        shift = aten.diag_embed(aten.full_like(aten.select(A, -1, 0), step))
+        return aten.linalg_inv(A + shift)
+
+
 op(
     "linalg_det(Tensor A) -> Tensor",
     infer=_scalars,
     cpu=np.linalg.det,
-    grad={"A": lambda grad, A, result: _spread(grad * result) * _t(aten.linalg_inv(A))},
+    lower=_det,
+    grad={"A": lambda grad, A, result: _spread(grad * aten.conj_of(result)) * _t(_inverse(A))},
     samples=_matrices(),
     tolerance="composite",
     surface="linalg",
@@ -118,11 +147,12 @@ op(
 )
 op(
     "linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)",
-    infer=lambda A: (_scalars(A), _scalars(A)),
+    infer=lambda A: (_scalars(A), _scalars(A).fresh(dtype=A.dtype.to_real())),
     cpu=lambda A: tuple(np.linalg.slogdet(A)),
+    aclnn=call("aclnnSlogdet", "A", "sign", "logabsdet"),
     grad={
         "A": lambda grad_logabsdet, A: (
-            None if grad_logabsdet is None else _spread(grad_logabsdet) * _t(aten.linalg_inv(A))
+            None if grad_logabsdet is None else _spread(grad_logabsdet) * _t(_inverse(A))
         )
     },
     samples=_matrices(),
@@ -155,6 +185,15 @@ def _solve(A: Array, B: Array) -> Array:
     return np.linalg.solve(A, B[..., None])[..., 0] if _is_vector(A, B) else np.linalg.solve(A, B)
 
 
+def _solve_by_qr(A: Tensor, B: Tensor) -> Tensor:
+    """R⁻¹ Qᴴ B for A = Q R; no pivots are needed."""
+    vector = _is_vector(A, B)
+    right = aten.unsqueeze(B, -1) if vector else B
+    q, r = aten.linalg_qr(A)
+    found = aten.linalg_solve_triangular(r, _t(q) @ right, upper=True)
+    return aten.squeeze(found, -1) if vector else found
+
+
 def _solve_grad_a(grad: Tensor, A: Tensor, B: Tensor, result: Tensor) -> Tensor:
     solved = aten._linalg_solve(_t(A), grad)
     if _is_vector(A, B):
@@ -166,6 +205,7 @@ op(
     "_linalg_solve(Tensor A, Tensor B) -> Tensor",
     infer=_solve_infer,
     cpu=_guarded("linalg.solve", _solve),
+    lower=_solve_by_qr,
     grad={
         "A": _solve_grad_a,
         "B": lambda grad, A: aten._linalg_solve(_t(A), grad),
@@ -192,6 +232,7 @@ op(
     "_linalg_cholesky(Tensor self) -> Tensor",
     infer=square("linalg.cholesky"),
     cpu=_guarded("linalg.cholesky", np.linalg.cholesky),
+    aclnn=call("aclnnLinalgCholesky", "self", False, "out"),
     grad={"self": _cholesky_grad},
     # Differences of one element leave the symmetric matrices: gradients are tested with torch's.
     samples=lambda: [Sample((Arg((2, 2), values=((2.0, 0.5), (0.5, 1.0)), grad=False),))],
@@ -209,7 +250,17 @@ _SIGNS = (
 
 def _eigh_infer(A: Geometry, UPLO: str = "L") -> tuple[Geometry, ...]:
     check_square("linalg.eigh", A)
-    return A.fresh(A.shape[:-1]), A.fresh(A.shape, None, column_major(A.shape))
+    return A.fresh(A.shape[:-1], A.dtype.to_real()), A.fresh(A.shape, None, column_major(A.shape))
+
+
+def _eigh_by_svd(A: Tensor, UPLO: str) -> tuple[Tensor, Tensor]:
+    """Of A + c I, which is positive: its singular values and vectors are eigenvalues' plus c."""
+    part = aten.tril(A) if UPLO.upper() == "L" else _t(aten.triu(A))
+    diagonal = aten.diag_embed(aten.diagonal(part, 0, -2, -1))
+    whole = part + _t(part - diagonal)
+    shift = aten.unsqueeze(aten.linalg_vector_norm(whole, 2, (-2, -1)), -1)
+    u, s, _ = aten._linalg_svd_v(whole + aten.diag_embed(aten.expand_as(shift, whole[..., 0])), False)
+    return aten.flip(s - shift, (-1,)), aten.flip(u, (-1,))
 
 
 def _gaps(values: Tensor) -> Tensor:
@@ -231,6 +282,7 @@ op(
     "linalg_eigh(Tensor A, str UPLO='L') -> (Tensor eigenvalues, Tensor eigenvectors)",
     infer=_eigh_infer,
     cpu=lambda A, UPLO: tuple(np.linalg.eigh(A, UPLO)),
+    lower=_eigh_by_svd,
     grad={"A": _eigh_grad},
     tolerance="composite",
     surface="linalg",
@@ -241,18 +293,21 @@ op(
 def _svd_infer(
     A: Geometry, full_matrices: bool = True, driver: str | None = None
 ) -> tuple[Geometry, ...]:
+    check_matrices("linalg.svd", A)
     m, n = A.shape[-2], A.shape[-1]
     k = min(m, n)
     batch = tuple(A.shape[:-2])
     left = (*batch, m, m if full_matrices else k)
     right = (*batch, n if full_matrices else k, n)
-    return A.fresh(left, None, column_major(left)), A.fresh((*batch, k)), A.fresh(right)
+    return A.fresh(left, None, column_major(left)), A.fresh((*batch, k), A.dtype.to_real()), A.fresh(right)
 
 
 def _svd_grad(
     grads: tuple[Tensor, ...], U: Tensor, S: Tensor, Vh: Tensor, A_geom: Geometry
 ) -> Tensor:
     k = S.shape[-1]
+    if not k:
+        return aten.zeros(A_geom.shape, dtype=U.dtype, device=U.device)
     by_u, by_s, by_vh = grads
     u, vh = aten.narrow(U, -1, 0, k), aten.narrow(Vh, -2, 0, k)
     by_u, by_vh = aten.narrow(by_u, -1, 0, k), aten.narrow(by_vh, -2, 0, k)
@@ -284,11 +339,39 @@ def _rest(basis: Tensor, grad: Tensor) -> Tensor:
     return grad - basis @ (_t(basis) @ grad)
 
 
+def _svd_v(A: Geometry, full_matrices: bool = True) -> tuple[Geometry, ...]:
+    u, s, vh = _svd_infer(A, full_matrices)
+    return u, s, vh.fresh((*vh.shape[:-2], vh.shape[-1], vh.shape[-2]))
+
+
+def _svd_by_v(A: Tensor, full_matrices: bool, driver: str | None) -> tuple[Tensor, ...]:
+    u, s, v = aten._linalg_svd_v(A, full_matrices)
+    return u, s, _t(v)
+
+
+# aclnnSvd gives V, torch's linalg.svd its adjoint.
+op(
+    "_linalg_svd_v(Tensor A, bool full_matrices=True) -> (Tensor U, Tensor S, Tensor V)",
+    infer=_svd_v,
+    cpu=lambda A, full_matrices: _adjoint_last(np.linalg.svd(A, full_matrices)),
+    aclnn=call("aclnnSvd", "A", "full_matrices", True, "S", "U", "V"),
+    tolerance="composite",
+    surface="none",
+    unsampled=_SIGNS,
+)
+
+
+def _adjoint_last(found: Any) -> tuple[Array, ...]:
+    u, s, vh = found
+    return u, s, np.conjugate(np.swapaxes(vh, -1, -2))
+
+
 op(
     "linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None)"
     " -> (Tensor U, Tensor S, Tensor Vh)",
     infer=_svd_infer,
     cpu=lambda A, full_matrices, driver: tuple(np.linalg.svd(A, full_matrices)),
+    lower=_svd_by_v,
     grad={"A": _svd_grad},
     tolerance="composite",
     surface="linalg",
@@ -297,24 +380,64 @@ op(
 
 
 def _qr_infer(A: Geometry, mode: str = "reduced") -> tuple[Geometry, ...]:
+    check_matrices("linalg.qr", A)
+    if mode not in _QR_MODES:
+        raise RuntimeError(
+            f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r',"
+            " or 'complete'"
+        )
     m, n = A.shape[-2], A.shape[-1]
     k = m if mode == "complete" else min(m, n)
     batch = tuple(A.shape[:-2])
-    return A.fresh((*batch, m, k), None, column_major((*batch, m, k))), A.fresh((*batch, k, n))
+    q = A.fresh((0,)) if mode == "r" else A.fresh((*batch, m, k), None,
+                                                  column_major((*batch, m, k)))  # fmt: skip
+    return q, A.fresh((*batch, k, n), None, column_major((*batch, k, n)))
 
 
-def _qr_grad(grads: tuple[Tensor, ...], Q: Tensor, R: Tensor) -> Tensor:
+# aclnnLinalgQr document: mode 0 reduced, 1 complete, 2 only R.
+_QR_MODES = {"reduced": 0, "complete": 1, "r": 2}
+
+
+def _qr(A: Array, mode: str) -> Any:
+    if mode != "r":
+        return tuple(np.linalg.qr(A, mode))
+    return np.zeros((0,), A.dtype), np.linalg.qr(A, "r")
+
+
+def _qr_grad(grads: tuple[Tensor, ...], A: Tensor, Q: Tensor, R: Tensor, mode: str) -> Tensor:
+    by_q, by_r = grads
+    if mode == "r":
+        raise RuntimeError(
+            "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please"
+            " use linalg.qr(A, mode='reduced') if you are going to require gradients"
+        )
+    m, n = A.shape[-2], A.shape[-1]
+    if mode == "complete" and m > n:
+        raise RuntimeError(
+            "The QR decomposition is not differentiable when mode='complete' and nrows > ncols"
+        )
+    if m < n:
+        tail = aten.narrow(A, -1, m, n - m)
+        by_tail = aten.narrow(by_r, -1, m, n - m)
+        square = (by_q + tail @ _t(by_tail), aten.narrow(by_r, -1, 0, m))
+        head = _square_qr_grad(square, Q, aten.narrow(R, -1, 0, m))
+        return aten.cat([head, Q @ by_tail], -1)
+    return _square_qr_grad((by_q, by_r), Q, R)
+
+
+def _square_qr_grad(grads: tuple[Tensor, ...], Q: Tensor, R: Tensor) -> Tensor:
     by_q, by_r = grads
     inner = R @ _t(by_r) - _t(by_q) @ Q
     inner = aten.tril(inner) + _t(aten.tril(inner, -1))
     gradient = by_q + Q @ inner
-    return gradient @ _t(aten.linalg_inv(R))
+    return aten.linalg_solve_triangular(_t(R), gradient, upper=False, left=False)
 
 
 op(
     "linalg_qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)",
     infer=_qr_infer,
-    cpu=lambda A, mode: tuple(np.linalg.qr(A, mode)),
+    cpu=_qr,
+    aclnn=call("aclnnLinalgQr", "A", lambda a: _QR_MODES[a["mode"]], "Q", "R"),
     grad={"A": _qr_grad},
     tolerance="composite",
     surface="linalg",

@@ -6,13 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from ...._tensor.dtype import dtype as Dtype
-from ...._tensor.dtype import finfo
 from ...._tensor.tensor import Tensor
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite
 
 _SQUARE = Arg((3, 3), values=((4.0, 1.0, 0.5), (1.0, 3.0, -0.5), (0.5, -0.5, 2.0)))
-_SINGULAR = {"npu": "the row of linalg_svd has no kernel for npu"}
 
 
 @composite(
@@ -71,7 +69,6 @@ def norm(
     samples=calls((_SQUARE, Arg((3, 2))), Sample((_SQUARE, Arg((2, 3))), {"left": False})),
     tolerance="composite",
     surface="linalg",
-    absent={"npu": "the row of _linalg_solve has no kernel for npu"},
 )
 def solve(A: Tensor, B: Tensor, left: bool = True) -> Tensor:
     """X with A X = B (X A = B when not `left`); LinAlgError for a singular A."""
@@ -86,12 +83,11 @@ def solve(A: Tensor, B: Tensor, left: bool = True) -> Tensor:
     ),
     tolerance="composite",
     surface="linalg",
-    absent={"npu": "the row of _linalg_cholesky has no kernel for npu"},
 )
 def cholesky(A: Tensor, upper: bool = False) -> Tensor:
     """L with A = L Lᵀ; LinAlgError for an A that is not positive-definite."""
     lower = aten._linalg_cholesky(A)
-    return aten.contiguous(lower).mT if upper else lower
+    return aten.conj_of(aten.contiguous(lower).mT) if upper else lower
 
 
 @composite(
@@ -100,7 +96,6 @@ def cholesky(A: Tensor, upper: bool = False) -> Tensor:
     samples=calls((replace(_SQUARE, grad=False),)),
     tolerance="composite",
     surface="linalg",
-    absent={"npu": "the row of linalg_eigh has no kernel for npu"},
 )
 def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
     """Eigenvalues, rising, of symmetric matrices."""
@@ -112,30 +107,10 @@ def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
     samples=calls((_SQUARE,), (Arg((3, 2)),)),
     tolerance="composite",
     surface="linalg",
-    absent=_SINGULAR,
 )
 def svdvals(A: Tensor, driver: str | None = None) -> Tensor:
     """Singular values, falling."""
     return aten.linalg_svd(A, False)[1]
-
-
-@composite(
-    "linalg_pinv(Tensor A, float? rcond=None) -> Tensor",
-    samples=calls((_SQUARE,), (Arg((3, 2)),)),
-    tolerance="composite",
-    surface="linalg",
-    absent=_SINGULAR,
-)
-def pinv(A: Tensor, rcond: float | None = None) -> Tensor:
-    """The Moore-Penrose inverse, by SVD."""
-    u, s, vh = aten.linalg_svd(A, False)
-    floor = aten.amax(s, -1, True) * (rcond or max(A.shape[-2:]) * _epsilon(A))
-    inverse = aten.where(s > floor, aten.reciprocal(s), aten.zeros_like(s))
-    return (vh.mT * aten.unsqueeze(inverse, -2)) @ u.mT
-
-
-def _epsilon(A: Tensor) -> float:
-    return float(getattr(finfo(A.dtype), "eps"))  # noqa: B009 - finfo sets its fields by name
 
 
 @composite(
@@ -154,20 +129,6 @@ def matrix_power(A: Tensor, n: int) -> Tensor:
             result = result @ A
         A, n = A @ A, n >> 1
     return result
-
-
-@composite(
-    "linalg_matrix_rank(Tensor A, *, float? rtol=None) -> Tensor",
-    samples=calls((_SQUARE,), (Arg((2, 2), values=((1.0, 2.0), (2.0, 4.0))),)),
-    tolerance="exact",
-    surface="linalg",
-    absent=_SINGULAR,
-)
-def matrix_rank(A: Tensor, rtol: float | None = None) -> Tensor:
-    """How many singular values are not negligible."""
-    s = svdvals(A)
-    floor = aten.amax(s, -1, True) * (rtol or max(A.shape[-2:]) * _epsilon(A))
-    return aten.sum(s > floor, -1)
 
 
 @composite(

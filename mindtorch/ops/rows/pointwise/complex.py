@@ -10,9 +10,10 @@ import numpy as np
 from ...._tensor import dtype as dt
 from ...._tensor.geometry import Geometry, geometry
 from ...._tensor.tensor import Tensor
+from ...._tensor.types import Array
 from ...rules import pointwise, preserved
 from ...samples import Arg, Sample, calls
-from ...spec import aten, composite, op
+from ...spec import aten, call, composite, op
 
 _COMPLEX = ("complex64", "complex128")
 
@@ -61,20 +62,36 @@ op(
     tolerance="exact",
     surface="function",
 )
+def _mirrored(self: Tensor) -> Tensor:
+    if not self.is_complex():
+        return aten.clone(self)
+    both = aten.view_as_real(self)
+    parts = [aten.select(both, -1, 0), -aten.select(both, -1, 1)]
+    return aten.view_as_complex(aten.stack(parts, -1))
+
+
 op(
     "conj_physical(Tensor self) -> Tensor",
     infer=lambda self: preserved(self),
     cpu=np.conjugate,
+    lower=_mirrored,
     compute="raw",
     grad={"self": lambda grad: aten.conj(grad)},
     samples=lambda: [Sample((Arg((2, 3), d),)) for d in _COMPLEX],
     tolerance="exact",
     inplace=True,
 )
+def _complex_cpu(real: Array, imag: Array, *, out: Geometry) -> Array:
+    made = np.empty(out.shape, out.dtype.np)
+    made.real, made.imag = real, imag
+    return made
+
+
 op(
     "complex(Tensor real, Tensor imag) -> Tensor",
     infer=lambda real, imag: pointwise_complex(real, imag),
-    cpu=lambda real, imag, *, out: (real + 1j * imag).astype(out.dtype.np),
+    cpu=_complex_cpu,
+    aclnn=call("aclnnComplex", "real", "imag", "out"),
     compute="raw",
     grad={
         "real": lambda grad: aten.real(grad),
@@ -144,7 +161,6 @@ composite(
     samples=calls((Arg((2, 3), "complex64"),)),
     tolerance="exact",
     oracle=lambda torch: torch.conj_physical,
-    absent={"npu": "the row of conj_physical has no kernel for npu"},
 )
 composite(
     "resolve_conj(Tensor(a) self) -> Tensor(a)",
@@ -162,5 +178,4 @@ composite(
     lambda abs, angle: aten.complex(abs * aten.cos(angle), abs * aten.sin(angle)),
     surface="function",
     samples=calls((Arg((2, 3), low=0.5), Arg((2, 3)))),
-    absent={"npu": "the row of complex has no kernel for npu"},
 )

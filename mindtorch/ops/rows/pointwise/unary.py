@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import log, pi, sqrt
+from math import factorial, log, pi, sqrt
 from typing import Any
 
 import numpy as np
@@ -225,8 +225,18 @@ elementary(
 elementary("sinc", _sinc, "aclnnSinc", _sinc_grad, 0.2, 2)
 
 
+def _polygamma_of_zeta(n: int, self: Tensor) -> Tensor:
+    """(-1)^(n+1) n! zeta(n + 1, x): Abramowitz and Stegun 6.4.10."""
+    if n == 0:
+        return aten.digamma(self)
+    return aten.special_zeta(n + 1, self) * ((-1.0) ** (n + 1) * factorial(n))
+
+
 def _polygamma(n: int, self: Array) -> Array:
-    from scipy.special import polygamma
+    from scipy.special import digamma, polygamma
+
+    if n == 0:
+        return digamma(self).astype(self.dtype)
 
     return polygamma(n, self).astype(self.dtype)
 
@@ -235,6 +245,7 @@ op(
     "polygamma(int n, Tensor self) -> Tensor",
     infer=lambda n, self: pointwise_float(self),
     cpu=_polygamma,
+    lower=_polygamma_of_zeta,
     grad={"self": lambda grad, n, self: grad * aten.polygamma(n + 1, self)},
     tolerance="composite",
     surface="function",

@@ -1,0 +1,355 @@
+"""Rows of torch's older names of decompositions, of forms that report instead of raising, and of
+products: kron, cross, vecdot, vander, addr."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...._tensor import dtype as dt
+from ...._tensor.geometry import Geometry
+from ...._tensor.tensor import Tensor
+from ...rules import broadcast
+from ...samples import Arg, Sample, calls
+from ...spec import aten, composite, op
+from .decompositions import LinAlgError, _t, check_square, column_major
+from .matrices import cholesky
+
+SQUARE = Arg((3, 3), values=((4.0, 1.0, 0.5), (1.0, 3.0, -0.5), (0.5, -0.5, 2.0)))
+POSITIVE = Arg((2, 2), values=((2.0, 0.5), (0.5, 1.0)), grad=False)
+
+
+def _each(A: Tensor, function: Any, instead: Any) -> tuple[Tensor, Tensor]:
+    """A function of every matrix of a batch, and 0 or 1 for whether it failed there."""
+    try:
+        return function(A), aten.zeros(tuple(A.shape[:-2]), dtype=dt.int32, device=A.device)
+    except LinAlgError:
+        if A.ndim == 2:
+            return instead(A), aten.ones((), dtype=dt.int32, device=A.device)
+    pairs = [_each(part, function, instead) for part in aten.unbind(A, 0)]
+    found, info = zip(*pairs, strict=True)
+    return aten.stack(found, 0), aten.stack(info, 0)
+
+
+def _raised(info: Tensor, check_errors: bool, text: str) -> None:
+    if check_errors and bool(aten.any(info != 0).item()):
+        raise LinAlgError(text)
+
+
+_SINGULAR = (
+    "linalg.inv: (Batch element 0): The diagonal element is zero, the inversion could not be"
+    " completed because the input matrix is singular."
+)
+
+
+@composite(
+    "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
+    samples=calls((SQUARE,)),
+    tolerance="composite",
+    surface="linalg",
+)
+def inv_ex(A: Tensor, check_errors: bool = False) -> tuple[Tensor, Tensor]:
+    """The inverse, and whether a matrix of the batch has none."""
+    check_square("linalg.inv_ex", A._geom)
+    found = _each(A, aten.linalg_inv, lambda a: aten.full_like(a, float("inf")))
+    _raised(found[1], check_errors, _SINGULAR)
+    return found
+
+
+composite(
+    "inverse(Tensor self) -> Tensor",
+    lambda self: aten.linalg_inv(self),
+    samples=calls((SQUARE,)),
+    tolerance="composite",
+)
+
+
+@composite(
+    "linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False)"
+    " -> (Tensor result, Tensor info)",
+    samples=calls((SQUARE, Arg((3, 2)))),
+    tolerance="composite",
+    surface="linalg",
+)
+def solve_ex(
+    A: Tensor, B: Tensor, left: bool = True, check_errors: bool = False
+) -> tuple[Tensor, Tensor]:
+    """A solution, and whether a matrix of the batch is singular."""
+    info = aten.zeros(tuple(A.shape[:-2]), dtype=dt.int32, device=A.device)
+    try:
+        return aten.linalg_solve(A, B, left=left), info
+    except LinAlgError:
+        if check_errors:
+            raise
+    return aten.full_like(B, float("nan")), info + 1
+
+
+@composite(
+    "linalg_cholesky_ex(Tensor A, *, bool upper=False, bool check_errors=False)"
+    " -> (Tensor L, Tensor info)",
+    samples=calls((POSITIVE,)),
+    tolerance="composite",
+    surface="linalg",
+)
+def cholesky_ex(
+    A: Tensor, upper: bool = False, check_errors: bool = False
+) -> tuple[Tensor, Tensor]:
+    """The triangular factor, and whether a matrix of the batch has none."""
+    check_square("linalg.cholesky", A._geom)
+    found = _each(A, lambda a: cholesky(a, upper), aten.clone)
+    _raised(found[1], check_errors,
+            "linalg.cholesky: (Batch element 0): The factorization could not be completed because"
+            " the input is not positive-definite (the leading minor of order 1 is not"
+            " positive-definite).")  # fmt: skip
+    return found
+
+
+composite(
+    "cholesky(Tensor self, bool upper=False) -> Tensor",
+    lambda self, upper=False: cholesky(self, upper),
+    samples=calls((POSITIVE,)),
+    tolerance="composite",
+)
+
+
+def _by_factor(self: Tensor, input2: Tensor, upper: bool) -> Tensor:
+    solve = aten.linalg_solve_triangular
+    low = _t(input2) if upper else input2
+    return solve(_t(low), solve(low, self, upper=False), upper=True)
+
+
+def _factor_slope(common: Tensor, factor: Tensor, upper: bool) -> Tensor:
+    """The gradient of a factor that is read whole, though only its triangle counts."""
+    return -(factor @ common) if upper else -(common @ factor)
+
+
+def _solved_infer(self: Geometry, input2: Geometry, upper: bool = False) -> Geometry:
+    for g, name in ((self, "b"), (input2, "u")):
+        if g.ndim < 2:
+            raise RuntimeError(
+                f"{name} should have at least 2 dimensions, but has {g.ndim} dimensions instead"
+            )
+    check_square("cholesky_solve", input2)
+    if self.shape[-2] != input2.shape[-2]:
+        raise RuntimeError(
+            f"Incompatible matrix sizes for cholesky_solve: each A matrix is {input2.shape[-1]} by"
+            f" {input2.shape[-1]} but each b matrix is {self.shape[-2]} by {self.shape[-1]}"
+        )
+    shape = (*broadcast(self.shape[:-2], input2.shape[:-2]), *self.shape[-2:])
+    return self.fresh(shape, None, column_major(shape))
+
+
+def _solved_slope(
+    grad: Tensor, input2: Tensor, result: Tensor, upper: bool
+) -> Tensor:
+    common = aten.cholesky_solve(grad, input2, upper) @ _t(result)
+    return _factor_slope(common + _t(common), input2, upper)
+
+
+def _inverse_infer(self: Geometry, upper: bool = False) -> Geometry:
+    check_square("cholesky_inverse", self)
+    return self.fresh(self.shape, None, column_major(self.shape))
+
+
+def _inverse(self: Tensor, upper: bool) -> Tensor:
+    eye = aten.eye(self.shape[-1], dtype=self.dtype, device=self.device)
+    return _by_factor(aten.expand_as(eye, self), self, upper)
+
+
+op(
+    "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor",
+    infer=_solved_infer,
+    lower=_by_factor,
+    grad={
+        "self": lambda grad, input2, upper: aten.cholesky_solve(grad, input2, upper),
+        "input2": _solved_slope,
+    },
+    samples=calls((Arg((2, 3)), POSITIVE)),
+    tolerance="composite",
+)
+op(
+    "cholesky_inverse(Tensor self, bool upper=False) -> Tensor",
+    infer=_inverse_infer,
+    lower=_inverse,
+    grad={
+        "self": lambda grad, self, result, upper: _factor_slope(
+            result @ ((grad + _t(grad)) @ result), self, upper
+        )
+    },
+    samples=calls((POSITIVE,)),
+    tolerance="composite",
+)
+composite(
+    "qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)",
+    lambda self, some=True: aten.linalg_qr(self, "reduced" if some else "complete"),
+    samples=calls((Arg((3, 2)),)),
+    tolerance="composite",
+)
+
+
+@composite(
+    "svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)",
+    unsampled="vectors are unique only up to signs: linalg_svd is held by the tests of linalg",
+    tolerance="composite",
+    surface="both",
+)
+def svd(self: Tensor, some: bool = True, compute_uv: bool = True) -> tuple[Tensor, ...]:
+    """U, S and V with self = U diag(S) Vᴴ; zeros for U and V without `compute_uv`."""
+    u, s, vh = aten.linalg_svd(self, not some)
+    if compute_uv:
+        return u, s, _t(vh)
+    m, n = self.shape[-2:]
+    left, right = ((*self.shape[:-2], k, k) for k in (m, n))
+    zeros = [aten.zeros(shape, dtype=self.dtype, device=self.device) for shape in (left, right)]
+    return zeros[0], s, zeros[1]
+
+
+@composite(
+    "logdet(Tensor self) -> Tensor",
+    samples=calls((SQUARE,)),
+    tolerance="composite",
+)
+def logdet(self: Tensor) -> Tensor:
+    """The logarithm of the determinant; NaN for a negative one."""
+    check_square("logdet", self._geom)
+    sign, found = aten.linalg_slogdet(self)
+    if self.is_complex():
+        return found + aten.log(sign)
+    return aten.where(sign == -1, float("nan"), found)
+
+
+for _name, _where in (("det", "linalg_det"), ("slogdet", "linalg_slogdet")):
+    composite(
+        f"{_name}(Tensor self) -> " + ("Tensor" if _name == "det"
+                                       else "(Tensor sign, Tensor logabsdet)"),
+        lambda self, _row=_where: getattr(aten, _row)(self),
+        samples=calls((SQUARE,)),
+        tolerance="composite",
+        surface="both",
+    )  # fmt: skip
+
+
+@composite(
+    "kron(Tensor self, Tensor other) -> Tensor",
+    samples=calls((Arg((2, 2)), Arg((3,)))),
+    tolerance="rounded",
+)
+def kron(self: Tensor, other: Tensor) -> Tensor:
+    """Every element of the first tensor times the whole second."""
+    rank = max(self.ndim, other.ndim)
+    a = aten.reshape(self, ((1,) * (rank - self.ndim) + tuple(self.shape)))
+    b = aten.reshape(other, ((1,) * (rank - other.ndim) + tuple(other.shape)))
+    left = tuple(n for size in a.shape for n in (size, 1))
+    right = tuple(n for size in b.shape for n in (1, size))
+    product = aten.reshape(a, left) * aten.reshape(b, right)
+    return aten.reshape(product, tuple(m * n for m, n in zip(a.shape, b.shape, strict=True)))
+
+
+@composite(
+    "linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor",
+    samples=calls((Arg((2, 3)), Arg((2, 3), high=2.5))),
+    tolerance="gradient",
+    surface="linalg",
+)
+def linalg_cross(self: Tensor, other: Tensor, dim: int = -1) -> Tensor:
+    """The vector product along a dimension of three elements."""
+    if self.ndim != other.ndim:
+        raise RuntimeError(
+            "linalg.cross: inputs must have the same number of dimensions."
+        )
+    if self.shape[dim] != 3 or other.shape[dim] != 3:
+        raise RuntimeError(
+            f"linalg.cross: inputs dimension {dim} must have length 3. Got {self.shape[dim]} and"
+            f" {other.shape[dim]}"
+        )
+    shape = broadcast(tuple(self.shape), tuple(other.shape))
+    a, b = aten.expand(self, shape), aten.expand(other, shape)
+    first = aten.roll(a, (-1,), (dim,)) * aten.roll(b, (-2,), (dim,))
+    return first - aten.roll(a, (-2,), (dim,)) * aten.roll(b, (-1,), (dim,))
+
+
+@composite(
+    "cross(Tensor self, Tensor other, int? dim=None) -> Tensor",
+    samples=calls((Arg((2, 3)), Arg((2, 3), high=2.5), 1)),
+    tolerance="gradient",
+)
+def cross(self: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
+    """The vector product along a dimension, or along the first of three elements."""
+    if dim is None:
+        dim = next((i for i, n in enumerate(self.shape) if n == 3), None)
+        if dim is None:
+            raise RuntimeError("no dimension of size 3 in input")
+    return linalg_cross(self, other, dim)
+
+
+@composite(
+    "linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor",
+    samples=calls((Arg((2, 3)), Arg((2, 3), high=2.5))),
+    tolerance="accumulated",
+    surface="linalg",
+)
+def vecdot(x: Tensor, y: Tensor, dim: int = -1) -> Tensor:
+    """The sum of conj(x) · y along a dimension."""
+    return aten.sum(aten.conj_of(x) * y, dim)
+
+
+@composite(
+    "linalg_vander(Tensor x, *, int? N=None) -> Tensor",
+    samples=calls((Arg((3,)),)),
+    tolerance="composite",
+    surface="linalg",
+)
+def linalg_vander(x: Tensor, N: int | None = None) -> Tensor:
+    """Rising powers of each element, `[…, n, N]`."""
+    x = aten.atleast_1d(x)
+    count = x.shape[-1] if N is None else N
+    if N is not None and N <= 1:
+        raise RuntimeError("N must be greater than 1.")
+    x = aten.to(x, dt.int64) if x.dtype is dt.bool else x
+    if x.dtype.category == dt.INTEGER:
+        x = aten.to(x, dt.int64)
+    one = aten.ones_like(aten.unsqueeze(x, -1))
+    if count < 2:
+        return aten.narrow(one, -1, 0, count)
+    steps = aten.expand(aten.unsqueeze(x, -1), (*x.shape, count - 1))
+    return aten.cumprod(aten.cat([one, steps], -1), -1)
+
+
+@composite(
+    "vander(Tensor x, int? N=None, bool increasing=False) -> Tensor",
+    samples=calls((Arg((3,)), 4)),
+    tolerance="composite",
+    surface="function",
+)
+def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
+    """Falling powers of each element of a vector, `[n, N]`."""
+    if x.ndim != 1:
+        raise RuntimeError("x must be a one-dimensional tensor.")
+    count = x.shape[0] if N is None else N
+    wide = aten.to(x, dt.int64) if x.dtype.category < dt.FLOAT else x
+    powers = [aten.pow(wide, k) for k in range(count)]
+    if not powers:
+        return aten.zeros((x.shape[0], 0), dtype=wide.dtype, device=x.device)
+    return aten.stack(powers if increasing else powers[::-1], -1)
+
+
+@composite(
+    "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    samples=calls(Sample((Arg((2, 3)), Arg((2,)), Arg((3,))), {"alpha": 2, "beta": 0.5})),
+    tolerance="gradient",
+    inplace=True,
+)
+def addr(self: Tensor, vec1: Tensor, vec2: Tensor, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """beta · self + alpha · the outer product of two vectors."""
+    if vec1.ndim != 1 or vec2.ndim != 1:
+        raise RuntimeError(
+            f"addr: Expected 1-D argument vec{1 if vec1.ndim != 1 else 2}, but got"
+            f" {vec1.ndim if vec1.ndim != 1 else vec2.ndim}-D"
+        )
+    product = aten.outer(vec1, vec2)
+    if product.dtype is dt.bool:
+        product = aten.logical_and(product, bool(alpha)) if not alpha else product
+        return aten.logical_or(product, self) if beta else aten.expand_as(product, product)
+    product = product if alpha == 1 else product * alpha
+    if beta == 0:
+        return aten.add(product, aten.zeros_like(self)) if self.shape != product.shape else product
+    return (self if beta == 1 else self * beta) + product

@@ -1,0 +1,320 @@
+"""Rows of what singular values decide: pseudoinverses, ranks, condition, least squares."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...._tensor import dtype as dt
+from ...._tensor.dtype import finfo
+from ...._tensor.geometry import Geometry
+from ...._tensor.tensor import Tensor
+from ...rules import preserved
+from ...samples import Arg, Sample, calls
+from ...spec import aten, composite, op
+from .decompositions import LinAlgError, _is_vector, _t, check_matrices, check_square
+from .matrices import matrix_norm, svdvals
+
+SQUARE = Arg((3, 3), values=((4.0, 1.0, 0.5), (1.0, 3.0, -0.5), (0.5, -0.5, 2.0)))
+
+
+def _epsilon(A: Any) -> float:
+    return float(getattr(finfo(A.dtype), "eps"))  # noqa: B009 - finfo sets its fields by name
+
+
+def _tolerances(A: Tensor, atol: Any, rtol: Any, name: str) -> tuple[Tensor, Tensor]:
+    """Both as tensors; without `atol`, `rtol` is what rounding leaves of the largest value."""
+    for tolerance in (atol, rtol):
+        if isinstance(tolerance, Tensor) and tolerance.is_complex():
+            raise RuntimeError(
+                f"{name}: {'atol' if tolerance is atol else 'rtol'} tensor of complex type is not"
+                f" supported. Got {tolerance.dtype.legacy}"
+            )
+    if rtol is None:
+        plain = max(A.shape[-2:]) * _epsilon(A)
+        if isinstance(atol, Tensor):
+            rtol = aten.where(atol > 0, 0.0, plain)
+        else:
+            rtol = plain if not atol else 0.0
+    real = A.dtype.to_real()
+    return tuple(  # type: ignore[return-value]
+        aten.to(t, real) if isinstance(t, Tensor)
+        else aten.full((), t or 0.0, dtype=real, device=A.device) for t in (atol, rtol)
+    )  # fmt: skip
+
+
+def _floor(s: Tensor, atol: Tensor, rtol: Tensor) -> Tensor:
+    """What counts as zero among the values of each matrix, `[…, 1]`."""
+    largest = aten.amax(s, -1, True) if s.shape[-1] else aten.zeros((*s.shape[:-1], 1))
+    atol, rtol = (aten.unsqueeze(t, -1) if t.ndim else t for t in (atol, rtol))
+    return aten.maximum(atol, rtol * largest)
+
+
+def _pinv(A: Tensor, atol: Tensor, rtol: Tensor, hermitian: bool) -> Tensor:
+    if not A.numel():
+        return aten.zeros((*A.shape[:-2], A.shape[-1], A.shape[-2]), dtype=A.dtype, device=A.device)
+    if hermitian:
+        values, u = aten.linalg_eigh(A)
+        s, v = aten.abs(values), u
+    else:
+        u, s, vh = aten.linalg_svd(A, False)
+        values, v = s, _t(vh)
+    keep = s > _floor(s, atol, rtol)
+    inverse = aten.where(keep, aten.reciprocal(aten.where(keep, values, 1.0)), 0.0)
+    return (v * aten.unsqueeze(aten.to(inverse, A.dtype), -2)) @ _t(u)
+
+
+def _pinv_infer(A: Geometry, atol: Any, rtol: Any, hermitian: bool = False) -> Geometry:
+    return A.fresh((*A.shape[:-2], A.shape[-1], A.shape[-2]))
+
+
+def _pinv_grad(grad: Tensor, A: Tensor, result: Tensor) -> Tensor:
+    """Golub and Pereyra, "The differentiation of pseudo-inverses" (1973), theorem 4.3."""
+    p, g = result, _t(grad)
+    if A.shape[-2] <= A.shape[-1]:
+        k = g @ p
+        kp = k @ _t(p)
+        return -_t(p @ k) + kp - (A @ p) @ kp + (_t(p) @ p) @ (g - k @ A)
+    k = p @ g
+    pk = _t(p) @ k
+    return -_t(k @ p) + (g - A @ k) @ (p @ _t(p)) + pk - (pk @ p) @ A
+
+
+op(
+    "_linalg_pinv(Tensor A, Tensor atol, Tensor rtol, bool hermitian=False) -> Tensor",
+    infer=_pinv_infer,
+    lower=_pinv,
+    grad={"A": _pinv_grad},
+    unsampled="linalg_pinv is held against torch",
+    tolerance="composite",
+    surface="none",
+)
+
+
+@composite(
+    "linalg_pinv(Tensor A, Any rcond=None, bool hermitian=False, *, Any atol=None, Any rtol=None)"
+    " -> Tensor",
+    samples=calls((SQUARE,), (Arg((3, 2)),)),
+    tolerance="composite",
+    surface="linalg",
+)
+def pinv(
+    A: Tensor, rcond: Any = None, hermitian: bool = False, atol: Any = None, rtol: Any = None
+) -> Tensor:
+    """The Moore-Penrose inverse; values below max(atol, rtol · the largest) count as zero."""
+    check_matrices("linalg.pinv", A._geom)
+    if hermitian:
+        check_square("linalg.pinv", A._geom)
+    rtol = rtol if rcond is None else rcond
+    return aten._linalg_pinv(A, *_tolerances(A, atol, rtol, "torch.linalg.pinv"), hermitian)
+
+
+composite(
+    "pinverse(Tensor self, float rcond=1e-15) -> Tensor",
+    lambda self, rcond=1e-15: pinv(self, rcond),
+    samples=calls((SQUARE,)),
+    tolerance="composite",
+)
+
+
+@composite(
+    "linalg_matrix_rank(Tensor A, Any tol=None, bool hermitian=False, *, Any atol=None,"
+    " Any rtol=None) -> Tensor",
+    samples=calls((SQUARE,), (Arg((2, 2), values=((1.0, 2.0), (2.0, 4.0))),)),
+    tolerance="exact",
+    surface="linalg",
+)
+def matrix_rank(
+    A: Tensor, tol: Any = None, hermitian: bool = False, atol: Any = None, rtol: Any = None
+) -> Tensor:
+    """How many singular values are above max(atol, rtol · the largest)."""
+    name = "torch.linalg.matrix_rank"
+    check_matrices("linalg.matrix_rank", A._geom)
+    if tol is not None:
+        atol, rtol = tol, 0.0
+    if not A.numel():
+        return aten.zeros(tuple(A.shape[:-2]), dtype=dt.int64, device=A.device)
+    low, high = _tolerances(A, atol, rtol, name)
+    s = aten.abs(aten.linalg_eigvalsh(A)) if hermitian else svdvals(A)
+    return aten.sum(s > _floor(s, low, high), -1)
+
+
+@composite(
+    "linalg_cond(Tensor A, Any p=None) -> Tensor",
+    samples=calls((SQUARE,), (SQUARE, 1)),
+    tolerance="composite",
+    surface="linalg",
+)
+def cond(A: Tensor, p: Any = None) -> Tensor:
+    """The condition number in a norm: by singular values, or of A and of its inverse."""
+    check_matrices("linalg.cond", A._geom)
+    if p is None or p in (2, -2):
+        if not A.numel():
+            return aten.zeros(tuple(A.shape[:-2]), dtype=A.dtype.to_real(), device=A.device)
+        s = svdvals(A)
+        first, last = aten.select(s, -1, 0), aten.select(s, -1, -1)
+        return last / first if p == -2 else first / last
+    check_square("linalg.cond", A._geom)
+    if not A.numel():
+        return aten.zeros(tuple(A.shape[:-2]), dtype=A.dtype.to_real(), device=A.device)
+    try:
+        return matrix_norm(A, p) * matrix_norm(aten.linalg_inv(A), p)
+    except LinAlgError:
+        inverse, info = aten.linalg_inv_ex(A)
+        found = matrix_norm(A, p) * matrix_norm(inverse, p)
+        return aten.where(info == 0, found, float("inf"))
+
+
+def _result(A: Tensor, solution: Tensor, b: Tensor, rank: Tensor, wanted: bool) -> Tensor:
+    """Squares of what is left over, where there are more rows than columns and full rank."""
+    m, n = A.shape[-2:]
+    empty = aten.zeros((0,), dtype=A.dtype.to_real(), device=A.device)
+    if m <= n or not wanted:
+        return empty
+    if rank.numel() and A.device.type != "meta" and not bool(aten.all(rank == n).item()):
+        return empty
+    return aten.sum(aten.square(aten.abs(A @ solution - b)), -2)
+
+
+_DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
+
+
+@composite(
+    "linalg_lstsq(Tensor A, Tensor B, float? rcond=None, *, str? driver=None)"
+    " -> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)",
+    samples=calls((Arg((4, 2)), Arg((4, 3)))),
+    tolerance="composite",
+    surface="linalg",
+)
+def lstsq(
+    A: Tensor, B: Tensor, rcond: float | None = None, driver: str | None = None
+) -> tuple[Tensor, ...]:
+    """The X that brings A X nearest to B, the smallest of them, by the pseudoinverse."""
+    check_matrices("torch.linalg.lstsq", A._geom)
+    if B.ndim < 1:
+        raise RuntimeError("torch.linalg.lstsq: other must have at least 1 dimension.")
+    driver = driver or "gelsy"
+    if driver not in _DRIVERS:
+        raise RuntimeError(
+            "torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)"
+        )
+    if A.dtype is not B.dtype:
+        raise RuntimeError(
+            "torch.linalg.lstsq: Expected input and other to have the same dtype, but got input's"
+            f" dtype {A.dtype.legacy} and other's dtype {B.dtype.legacy}"
+        )
+    vector = _is_vector(A, B)
+    right = aten.unsqueeze(B, -1) if vector else B
+    if right.shape[-2] != A.shape[-2]:
+        raise RuntimeError(
+            "torch.linalg.lstsq: input.size(-2) should match other.size(-"
+            f"{1 if vector else 2})"
+        )
+    solution = pinv(A, rcond) @ right
+    real = A.dtype.to_real()
+    rank = aten.zeros((0,), dtype=dt.int64, device=A.device)
+    values = aten.zeros((0,), dtype=real, device=A.device)
+    if driver != "gels":
+        rank = matrix_rank(A, rtol=rcond)
+    if driver in ("gelsd", "gelss"):
+        values = svdvals(A).detach()
+    residuals = _result(A, solution, right, rank, driver != "gelsy")
+    return aten.squeeze(solution, -1) if vector else solution, residuals, rank, values
+
+
+def _exp(self: Tensor) -> Tensor:
+    """Scaling and squaring of the Taylor polynomial of degree 18."""
+    if not self.numel():
+        return aten.clone(self)
+    size = float(aten.max(aten.sum(aten.abs(self), -2)).item())
+    halvings = 0
+    while size > 1 and size < float("inf"):
+        size, halvings = size / 2, halvings + 1
+    x = self / 2.0**halvings
+    eye = aten.diag_embed(aten.ones_like(aten.select(x, -1, 0)))
+    total = eye
+    for k in range(18, 0, -1):
+        total = eye + x @ total / k
+    for _ in range(halvings):
+        total = total @ total
+    return total
+
+
+def _exp_grad(grad: Tensor, self: Tensor) -> Tensor:
+    """The corner of the exponential of [[Aᴴ, G], [0, Aᴴ]] (Mathias, 1996)."""
+    n, turned = self.shape[-1], _t(self)
+    above = aten.cat([turned, grad], -1)
+    below = aten.cat([aten.zeros_like(grad), turned], -1)
+    whole = aten.linalg_matrix_exp(aten.cat([above, below], -2))
+    return aten.narrow(aten.narrow(whole, -2, 0, n), -1, n, n)
+
+
+def _exp_infer(self: Geometry) -> Geometry:
+    check_square("linalg.matrix_exp", self)
+    return preserved(self)
+
+
+op(
+    "linalg_matrix_exp(Tensor self) -> Tensor",
+    infer=_exp_infer,
+    lower=_exp,
+    grad={"self": _exp_grad},
+    samples=calls((SQUARE,), (Arg((2, 2, 2)),)),
+    tolerance="composite",
+    surface="linalg",
+)
+composite(
+    "matrix_exp(Tensor self) -> Tensor",
+    lambda self: aten.linalg_matrix_exp(self),
+    samples=calls((SQUARE,)),
+    tolerance="composite",
+)
+
+
+@composite(
+    "linalg_tensorinv(Tensor A, int ind=2) -> Tensor",
+    samples=calls((Arg((2, 2, 4), values=SQUARE.values and
+                       [[[4.0, 1, 0, 0], [1, 3, 0, 0]], [[0, 0, 2, 1], [0, 1, 0, 5]]]), 2)),
+    tolerance="composite",
+    surface="linalg",
+)  # fmt: skip
+def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
+    """The inverse of A as a map from its last dimensions to its first `ind`."""
+    if ind <= 0:
+        raise RuntimeError("Expected a strictly positive integer for 'ind'")
+    end, start = tuple(A.shape[ind:]), tuple(A.shape[:ind])
+    rows, columns = _count(start), _count(end)
+    if rows != columns:
+        raise RuntimeError(
+            "Expected self to satisfy the requirement prod(self.shape[ind:]) =="
+            f" prod(self.shape[:ind]), but got {columns} != {rows}"
+        )
+    return aten.reshape(aten.linalg_inv(aten.reshape(A, (rows, columns))), (*end, *start))
+
+
+def _count(shape: tuple[int, ...]) -> int:
+    from math import prod
+
+    return prod(shape)
+
+
+@composite(
+    "linalg_tensorsolve(Tensor A, Tensor B, int[]? dims=None) -> Tensor",
+    samples=calls(Sample((Arg((2, 2, 4), values=[[[4.0, 1, 0, 0], [1, 3, 0, 0]],
+                                                 [[0, 0, 2, 1], [0, 1, 0, 5]]]), Arg((2, 2))))),
+    tolerance="composite",
+    surface="linalg",
+)  # fmt: skip
+def tensorsolve(A: Tensor, B: Tensor, dims: Any = None) -> Tensor:
+    """The X with tensordot(A, X, X.ndim) = B."""
+    if dims is not None:
+        moved = [d % A.ndim for d in dims]
+        A = aten.permute(A, (*(d for d in range(A.ndim) if d not in moved), *moved))
+    end = tuple(A.shape[B.ndim :])
+    rows, columns = B.numel(), _count(end)
+    if rows != columns:
+        raise RuntimeError(
+            "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) =="
+            f" prod(self.shape[:other.ndim]), but got {columns} != {rows}"
+        )
+    flat = aten.reshape(A, (rows, columns))
+    return aten.reshape(aten.linalg_solve(flat, aten.reshape(B, (-1,))), end)

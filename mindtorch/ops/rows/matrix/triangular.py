@@ -1,0 +1,474 @@
+"""Rows of triangular systems, LU and Householder factors, and of solutions by them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...._tensor import dtype as dt
+from ...._tensor.geometry import Geometry
+from ...._tensor.tensor import Tensor
+from ...._tensor.types import Array
+from ...rules import broadcast
+from ...samples import Arg, Sample, calls
+from ...spec import aten, call, composite, op
+from .decompositions import LinAlgError, _t, check_matrices, check_square, column_major
+
+SQUARE = Arg((3, 3), values=((4.0, 1.0, 0.5), (1.0, 3.0, -0.5), (0.5, -0.5, 2.0)))
+
+
+def _triangle(t: Any, upper: bool, unit: bool, library: Any) -> Any:
+    part = library.triu(t, 1 if unit else 0) if upper else library.tril(t, -1 if unit else 0)
+    return part
+
+
+def _solve_infer(
+    A: Geometry, B: Geometry, upper: bool, left: bool = True, unitriangular: bool = False
+) -> Geometry:
+    check_square("linalg.solve_triangular", A)
+    for g in (B,):
+        if g.ndim < 2:
+            raise RuntimeError(
+                "linalg.solve_triangular: The input tensor B must have at least 2 dimensions."
+            )
+    rows = B.shape[-2] if left else B.shape[-1]
+    if rows != A.shape[-1]:
+        equation = "AX = B" if left else "XA = B"
+        raise RuntimeError(
+            f"linalg.solve_triangular: Incompatible shapes of A and B for the equation {equation}"
+            f" ({A.shape[-2]}x{A.shape[-1]} and {B.shape[-2]}x{B.shape[-1]})"
+        )
+    shape = (*broadcast(A.shape[:-2], B.shape[:-2]), *B.shape[-2:])
+    return A.fresh(shape, None, column_major(shape))
+
+
+def _substitute(A: Array, B: Array, upper: bool, left: bool, unitriangular: bool) -> Array:
+    """Row by row; a zero on the diagonal gives infinities, as LAPACK's trtrs leaves them."""
+    if not left:
+        flipped = _substitute(A.swapaxes(-1, -2), B.swapaxes(-1, -2), not upper, True, unitriangular)
+        return np.ascontiguousarray(flipped.swapaxes(-1, -2))
+    shape = (*np.broadcast_shapes(A.shape[:-2], B.shape[:-2]), *B.shape[-2:])
+    x = np.broadcast_to(B, shape).astype(np.result_type(A, B), copy=True)
+    n = A.shape[-1]
+    for i in range(n - 1, -1, -1) if upper else range(n):
+        known = slice(i + 1, n) if upper else slice(0, i)
+        row = A[..., i : i + 1, known] @ x[..., known, :]
+        x[..., i : i + 1, :] -= row
+        if not unitriangular:
+            x[..., i : i + 1, :] /= A[..., i : i + 1, i : i + 1]
+    return x
+
+
+def _by_triangular_solve(
+    A: Tensor, B: Tensor, upper: bool, left: bool, unitriangular: bool
+) -> Tensor:
+    if not left:
+        return aten.transpose(
+            _by_triangular_solve(
+                aten.transpose(A, -1, -2), aten.transpose(B, -1, -2), not upper, True, unitriangular
+            ),
+            -1, -2,
+        )  # fmt: skip
+    batch = broadcast(tuple(A.shape[:-2]), tuple(B.shape[:-2]))
+    a, b = (aten.contiguous(aten.expand(t, (*batch, *t.shape[-2:]))) for t in (A, B))
+    return aten._triangular_solve(b, a, upper, False, unitriangular)[0]
+
+
+def _back(grad: Tensor, A: Tensor, upper: bool, left: bool, unitriangular: bool) -> Tensor:
+    return aten.linalg_solve_triangular(
+        _t(A), grad, upper=not upper, left=left, unitriangular=unitriangular
+    )
+
+
+def _by_a(
+    grad: Tensor, A: Tensor, result: Tensor, upper: bool, left: bool, unitriangular: bool
+) -> Tensor:
+    by_b = _back(grad, A, upper, left, unitriangular)
+    product = by_b @ _t(result) if left else _t(result) @ by_b
+    return -_triangle(product, upper, unitriangular, aten)
+
+
+op(
+    "_triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False,"
+    " bool unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient)",
+    infer=lambda self, A, *_: (self.fresh(), A.fresh()),
+    cpu=lambda self, A, upper, transpose, unitriangular: (
+        _substitute(A.swapaxes(-1, -2) if transpose else A, self, upper != transpose, True,
+                    unitriangular), A.copy(),
+    ),
+    aclnn=call("aclnnTriangularSolve", "self", "A", "upper", "transpose", "unitriangular",
+               "solution", "cloned_coefficient"),
+    samples=calls((Arg((3, 2)), SQUARE)),
+    tolerance="composite",
+    surface="none",
+    oracle=lambda torch: torch.triangular_solve,
+)  # fmt: skip
+op(
+    "linalg_solve_triangular(Tensor A, Tensor B, *, bool upper, bool left=True,"
+    " bool unitriangular=False) -> Tensor",
+    infer=_solve_infer,
+    cpu=_substitute,
+    lower=_by_triangular_solve,
+    grad={
+        "A": _by_a,
+        "B": lambda grad, A, upper, left, unitriangular: _back(
+            grad, A, upper, left, unitriangular
+        ),
+    },
+    samples=calls(Sample((SQUARE, Arg((3, 2))), {"upper": True})),
+    tolerance="composite",
+    surface="linalg",
+)
+
+
+@composite(
+    "triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False,"
+    " bool unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient)",
+    samples=calls((Arg((3, 2)), SQUARE)),
+    tolerance="composite",
+    surface="both",
+)
+def triangular_solve(
+    self: Tensor,
+    A: Tensor,
+    upper: bool = True,
+    transpose: bool = False,
+    unitriangular: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """X with A X = self for a triangle of A, and a copy of A."""
+    turned = _t(A) if transpose else A
+    found = aten.linalg_solve_triangular(
+        turned, self, upper=upper != transpose, unitriangular=unitriangular
+    )
+    batch = tuple(found.shape[:-2])
+    return found, aten.clone(aten.expand(A, (*batch, *A.shape[-2:])))
+
+
+def _lu_infer(A: Geometry, pivot: bool = True, check_errors: bool = False) -> Any:
+    check_matrices("torch.lu_factor", A)
+    k = min(A.shape[-2:])
+    return (
+        A.fresh(A.shape, None, column_major(A.shape)),
+        A.fresh((*A.shape[:-2], k), dt.int32),
+        A.fresh(A.shape[:-2], dt.int32),
+    )
+
+
+def _lu_cpu(A: Array, pivot: bool, check_errors: bool) -> tuple[Array, ...]:
+    """Doolittle's columns with the largest element as pivot, for all matrices of a batch at once."""
+    made, (m, n) = A.copy(), A.shape[-2:]
+    k = min(m, n)
+    flat = made.reshape(-1, m, n)
+    pivots = np.tile(np.arange(1, k + 1, dtype=np.int32), (flat.shape[0], 1))
+    info = np.zeros(flat.shape[0], np.int32)
+    each = np.arange(flat.shape[0])
+    for i in range(k):
+        if pivot:
+            size = np.abs(flat[:, i:, i].real) + np.abs(flat[:, i:, i].imag)
+            best = size.argmax(1) + i
+            flat[each, i], flat[each, best] = flat[each, best], flat[each, i].copy()
+            pivots[:, i] = best + 1
+        head = flat[:, i, i]
+        info[(head == 0) & (info == 0)] = i + 1
+        safe = np.where(head == 0, 1, head)[:, None]
+        flat[:, i + 1 :, i] /= safe
+        flat[:, i + 1 :, i + 1 :] -= flat[:, i + 1 :, i, None] * flat[:, i, None, i + 1 :]
+    _check_info("torch.linalg.lu_factor_ex", info, check_errors)
+    batch = A.shape[:-2]
+    return flat.reshape(A.shape), pivots.reshape(*batch, k), info.reshape(batch)
+
+
+def _check_info(name: str, info: Any, check_errors: bool) -> None:
+    if check_errors and np.any(info):
+        at = int(np.argmax(info != 0))
+        i = int(np.ravel(info)[at])
+        raise LinAlgError(
+            f"{name}: (Batch element {at}): U[{i},{i}] is zero and using it on lu_solve would"
+            " result in a division by zero. If you still want to perform the factorization,"
+            " consider calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)"
+        )
+
+
+def _lu_lower(A: Tensor, pivot: bool, check_errors: bool) -> tuple[Tensor, ...]:
+    """The same columns in ops; which rows are exchanged stays on the device."""
+    m, n = A.shape[-2:]
+    k = min(m, n)
+    rows = aten.arange(m, device=A.device)
+    pivots = []
+    info = aten.zeros(tuple(A.shape[:-2]), dtype=dt.int32, device=A.device)
+    for i in range(k):
+        best = aten.full(tuple(A.shape[:-2]), i, dtype=dt.int64, device=A.device)
+        if pivot:
+            size = aten.abs(aten.narrow(aten.select(A, -1, i), -1, i, m - i))
+            best = aten.argmax(size, -1) + i
+            other = aten.unsqueeze(best, -1)
+            order = aten.where(rows == i, other, aten.where(rows == other, i, rows))
+            places = aten.expand(aten.unsqueeze(order, -1), tuple(A.shape))
+            A = aten.gather(A, -2, places)
+        head = aten.narrow(aten.narrow(A, -2, i, 1), -1, i, 1)
+        zero = aten.squeeze(aten.squeeze(head == 0, -1), -1)
+        info = aten.where(aten.logical_and(zero, info == 0), aten.full_like(info, i + 1), info)
+        safe = aten.where(head == 0, aten.ones_like(head), head)
+        below = aten.unsqueeze(rows > i, -1)
+        column = aten.narrow(A, -1, i, 1)
+        factors = aten.where(below, column / safe, aten.zeros_like(column))
+        right = aten.unsqueeze(aten.arange(n, device=A.device) > i, 0)
+        row = aten.narrow(A, -2, i, 1)
+        taken = factors * aten.where(right, row, aten.zeros_like(row))
+        at = aten.logical_and(below, aten.unsqueeze(aten.arange(n, device=A.device) == i, 0))
+        A = aten.where(at, factors, A - taken)
+        pivots.append(best + 1)
+    empty = aten.zeros((*A.shape[:-2], 0), dtype=dt.int32, device=A.device)
+    found = aten.to(aten.stack(pivots, -1), dt.int32) if pivots else empty
+    if check_errors:
+        _check_info("torch.linalg.lu_factor_ex", np.asarray(info.cpu().tolist()), True)
+    return A, found, info
+
+
+def _lu_grad(grad_LU: Tensor, LU: Tensor, pivots: Tensor) -> Tensor:
+    """Tall, wide and square matrices by one formula: blocks outside the square one follow."""
+    m, n = LU.shape[-2:]
+    k = min(m, n)
+    lower, upper = _lower_of(LU), _upper_of(LU)
+    by_l, by_u = aten.tril(grad_LU, -1), aten.triu(grad_LU)
+    l1, u1 = aten.narrow(lower, -2, 0, k), aten.narrow(upper, -1, 0, k)
+    left = _t(l1) @ aten.narrow(aten.narrow(by_l, -2, 0, k), -1, 0, k)
+    right = aten.narrow(aten.narrow(by_u, -1, 0, k), -2, 0, k) @ _t(u1)
+    if n > k:
+        extra = aten.narrow(aten.narrow(by_u, -1, k, n - k), -2, 0, k)
+        left = left - extra @ _t(aten.narrow(upper, -1, k, n - k))
+    if m > k:
+        tall = aten.narrow(aten.narrow(by_l, -2, k, m - k), -1, 0, k)
+        right = right - _t(aten.narrow(lower, -2, k, m - k)) @ tall
+    inner = aten.tril(left, -1) + aten.triu(right)
+    inner = aten.linalg_solve_triangular(_t(l1), inner, upper=True, unitriangular=True)
+    found = aten.linalg_solve_triangular(_t(u1), inner, upper=False, left=False)
+    if n > k:
+        other = aten.linalg_solve_triangular(_t(l1), extra, upper=True, unitriangular=True)
+        found = aten.cat([found, other], -1)
+    if m > k:
+        other = aten.linalg_solve_triangular(_t(u1), tall, upper=False, left=False)
+        found = aten.cat([found, other], -2)
+    return aten.gather(found, -2, _rows(aten.argsort(permutation(pivots, m), -1), found))
+
+
+def _rows(order: Tensor, like: Tensor) -> Tensor:
+    """Places for a gather that takes whole rows in an order."""
+    return aten.expand(aten.unsqueeze(order, -1), tuple(like.shape))
+
+
+def permutation(pivots: Tensor, m: int) -> Tensor:
+    """Which row of A each row of L U is, from the exchanges that LAPACK counts from one."""
+    batch = tuple(pivots.shape[:-1])
+    rows = aten.arange(m, device=pivots.device)
+    order = aten.expand(rows, (*batch, m))
+    for i in range(pivots.shape[-1]):
+        other = aten.to(aten.narrow(pivots, -1, i, 1), dt.int64) - 1
+        swapped = aten.where(rows == i, other, aten.where(rows == other, i, rows))
+        order = aten.gather(order, -1, aten.expand(swapped, (*batch, m)))
+    return order
+
+
+def _lower_of(LU: Tensor) -> Tensor:
+    m, n = LU.shape[-2:]
+    k = min(m, n)
+    part = aten.tril(aten.narrow(LU, -1, 0, k), -1)
+    return part + aten.eye(m, k, dtype=LU.dtype, device=LU.device)
+
+
+def _upper_of(LU: Tensor) -> Tensor:
+    return aten.triu(aten.narrow(LU, -2, 0, min(LU.shape[-2:])))
+
+
+op(
+    "linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False)"
+    " -> (Tensor LU, Tensor pivots, Tensor info)",
+    infer=_lu_infer,
+    cpu=_lu_cpu,
+    lower=_lu_lower,
+    grad={"A": _lu_grad},
+    samples=calls((SQUARE,), (Arg((4, 2)),)),
+    tolerance="composite",
+    surface="linalg",
+)
+
+
+@composite(
+    "linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)",
+    samples=calls((SQUARE,)),
+    tolerance="composite",
+    surface="linalg",
+)
+def lu_factor(A: Tensor, pivot: bool = True) -> tuple[Tensor, Tensor]:
+    """L and U in one matrix, and the exchanges of rows."""
+    LU, pivots, info = aten.linalg_lu_factor_ex(A, pivot=pivot)
+    return LU, pivots
+
+
+@composite(
+    "lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True)"
+    " -> (Tensor P, Tensor L, Tensor U)",
+    samples=calls((SQUARE, Arg((3,), "int32", values=(2, 2, 3)))),
+    tolerance="exact",
+    surface="function",
+)
+def lu_unpack(
+    LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
+) -> tuple[Tensor, ...]:
+    """P, L and U; empty tensors for what is not asked for."""
+    if LU_pivots.dtype is not dt.int32:
+        raise RuntimeError(
+            "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32"
+            " dtype.\nNote: this function is intended to be used with the output produced by"
+            " torch.linalg.lu_factor"
+        )
+    empty = aten.zeros((0,), dtype=LU_data.dtype, device=LU_data.device)
+    P, L, U = empty, empty, empty
+    if unpack_pivots:
+        m = LU_data.shape[-2]
+        order = permutation(LU_pivots, m)
+        eye = aten.eye(m, m, dtype=LU_data.dtype, device=LU_data.device)
+        P = aten.transpose(eye[order] if order.ndim else eye, -1, -2)
+        P = aten.contiguous(P)
+    if unpack_data:
+        L, U = _lower_of(LU_data), _upper_of(LU_data)
+    return P, L, U
+
+
+@composite(
+    "linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)",
+    samples=calls((SQUARE,)),
+    tolerance="composite",
+    surface="linalg",
+)
+def lu(A: Tensor, pivot: bool = True) -> tuple[Tensor, ...]:
+    """A = P L U; an empty P without pivots."""
+    LU, pivots, info = aten.linalg_lu_factor_ex(A, pivot=pivot)
+    return lu_unpack(LU, pivots, True, pivot)
+
+
+@composite(
+    "linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False)"
+    " -> Tensor",
+    samples=calls((SQUARE, Arg((3,), "int32", values=(2, 2, 3)), Arg((3, 2)))),
+    tolerance="composite",
+    surface="linalg",
+)
+def lu_solve(
+    LU: Tensor, pivots: Tensor, B: Tensor, left: bool = True, adjoint: bool = False
+) -> Tensor:
+    """X with A X = B (or X A = B) for the A that has these factors; with Aᴴ for `adjoint`."""
+    if not left:
+        return _t(lu_solve(LU, pivots, _t(B), True, not adjoint))
+    batch = broadcast(tuple(LU.shape[:-2]), tuple(B.shape[:-2]))
+    LU, B = (aten.expand(t, (*batch, *t.shape[-2:])) for t in (LU, B))
+    order = aten.expand(permutation(pivots, LU.shape[-2]), (*batch, LU.shape[-2]))
+    solve = aten.linalg_solve_triangular
+    if adjoint:
+        found = solve(_t(LU), B, upper=False)
+        found = solve(_t(LU), found, upper=True, unitriangular=True)
+        return aten.gather(found, -2, _rows(aten.argsort(order, -1), found))
+    moved = aten.gather(B, -2, _rows(order, B))
+    return solve(LU, solve(LU, moved, upper=False, unitriangular=True), upper=True)
+
+
+composite(
+    "lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor",
+    lambda self, LU_data, LU_pivots: lu_solve(LU_data, LU_pivots, self),
+    samples=calls((Arg((3, 2)), SQUARE, Arg((3,), "int32", values=(2, 2, 3)))),
+    tolerance="composite",
+    surface="both",
+)
+
+
+def _reflected(A: Tensor, tau: Tensor, eye: Tensor) -> Tensor:
+    """Π (I - τ v vᴴ) from the right end, put to the columns of `eye`."""
+    made, m = eye, A.shape[-2]
+    rows = aten.arange(m, device=A.device)
+    for i in range(tau.shape[-1] - 1, -1, -1):
+        column = aten.select(A, -1, i)
+        zero, one = aten.zeros_like(column), aten.ones_like(column)
+        v = aten.where(rows > i, column, aten.where(rows == i, one, zero))
+        v = aten.unsqueeze(v, -1)
+        factor = aten.unsqueeze(aten.narrow(tau, -1, i, 1), -1)
+        made = made - factor * (v @ (_t(v) @ made))
+    return made
+
+
+@composite(
+    "linalg_householder_product(Tensor A, Tensor tau) -> Tensor",
+    samples=calls((Arg((4, 2)), Arg((2,)))),
+    tolerance="composite",
+    surface="linalg",
+)
+def householder_product(A: Tensor, tau: Tensor) -> Tensor:
+    """The first columns of the product of reflections: `[…, m, n]`, as LAPACK's orgqr."""
+    if A.ndim < 2:
+        raise RuntimeError(
+            "torch.linalg.householder_product: input must have at least 2 dimensions."
+        )
+    if A.shape[-2] < A.shape[-1]:
+        raise RuntimeError(
+            "torch.linalg.householder_product: input.shape[-2] must be greater than or equal to"
+            " input.shape[-1]"
+        )
+    if A.shape[-1] < tau.shape[-1]:
+        raise RuntimeError(
+            "torch.linalg.householder_product: input.shape[-1] must be greater than or equal to"
+            " tau.shape[-1]"
+        )
+    return _reflected(A, tau, aten.eye(*A.shape[-2:], dtype=A.dtype, device=A.device))
+
+
+composite(
+    "orgqr(Tensor self, Tensor input2) -> Tensor",
+    lambda self, input2: householder_product(self, input2),
+    samples=calls((Arg((4, 2)), Arg((2,)))),
+    tolerance="composite",
+    surface="both",
+)
+
+
+@composite(
+    "ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False)"
+    " -> Tensor",
+    samples=calls((Arg((4, 2)), Arg((2,)), Arg((4, 3)))),
+    tolerance="composite",
+    surface="both",
+)
+def ormqr(
+    self: Tensor, input2: Tensor, input3: Tensor, left: bool = True, transpose: bool = False
+) -> Tensor:
+    """The whole product of reflections (its adjoint for `transpose`) times a matrix."""
+    size = self.shape[-2]
+    q = _reflected(self, input2, aten.eye(size, size, dtype=self.dtype, device=self.device))
+    q = _t(q) if transpose else q
+    return q @ input3 if left else input3 @ q
+
+
+def _geqrf_infer(self: Geometry) -> tuple[Geometry, Geometry]:
+    if self.ndim < 2:
+        raise RuntimeError("torch.geqrf: input must have at least 2 dimensions.")
+    tau = (*self.shape[:-2], min(self.shape[-2:]))
+    return self.fresh(self.shape, None, column_major(self.shape)), self.fresh(tau)
+
+
+def _geqrf(self: Array) -> tuple[Array, Array]:
+    m, n = self.shape[-2:]
+    made, tau = np.empty_like(self), np.empty((*self.shape[:-2], min(m, n)), self.dtype)
+    if self.size:
+        h, t = np.linalg.qr(self, "raw")
+        made, tau = h.swapaxes(-1, -2), t
+    return made, tau
+
+
+op(
+    "geqrf(Tensor self) -> (Tensor a, Tensor tau)",
+    infer=_geqrf_infer,
+    cpu=_geqrf,
+    samples=calls((Arg((4, 2)),), (SQUARE,)),
+    tolerance="composite",
+    surface="both",
+    absent={"npu": "CANN's QR gives Q and R, not the reflections"},
+)
