@@ -79,10 +79,10 @@ newaxis = None
 _SUBMODULES = frozenset((
     "_C", "_autograd", "_backends", "_dispatch", "_dynamo", "_functional", "_random", "_utils",
     "accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda", "distributed",
-    "distributions", "fft", "func", "fx", "hub", "jit", "laws", "library", "linalg", "masked", "mps",
-    "multiprocessing", "nn", "npu", "onnx", "ops", "optim", "overrides", "profiler", "random",
-    "return_types", "serialization", "signal", "special", "storage", "testing", "torch_version", "types", "utils",
-    "version", "xpu",
+    "distributions", "fft", "func", "fx", "hub", "jit", "laws", "library", "linalg", "masked",
+    "mps", "multiprocessing", "nn", "npu", "onnx", "ops", "optim", "overrides", "profiler",
+    "random", "return_types", "serialization", "signal", "special", "storage", "testing",
+    "torch_version", "types", "utils", "version", "xpu",
 ))  # fmt: skip
 
 # Names that live in a module of their own kind, not in a row.

@@ -10,7 +10,7 @@ from ._tensor.loading import load
 load()
 
 _names, _find = module("fft")
-__all__ = _names  # noqa: PLE0605
+__all__ = _names
 
 
 def __getattr__(name: str) -> Any:

@@ -18,7 +18,7 @@ SPELLINGS = {
     "psi": "digamma", "round": "round", "sinc": "sinc", "softmax": "softmax", "xlogy": "xlogy",
 }  # fmt: skip
 _names, _find = module("special")
-__all__ = sorted({*_names, *SPELLINGS})  # noqa: PLE0605
+__all__ = sorted({*_names, *SPELLINGS})
 
 
 def __getattr__(name: str) -> Any:

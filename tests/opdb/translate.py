@@ -1,4 +1,4 @@
-"""Owns how torch's values and functions become mindtorch's: tensors by their bytes, code by name."""
+"""Owns how torch's values become mindtorch's: tensors by their bytes, functions by name."""
 
 from __future__ import annotations
 
@@ -131,14 +131,16 @@ def code(fn: Any) -> Any:
     if id(fn) in _PATHS:
         return attribute(_PATHS[id(fn)])
     if isinstance(fn, torch._ops.OpOverload | torch._ops.OpOverloadPacket):
-        return attribute(f"ops.{str(fn)}")
+        return attribute(f"ops.{fn!s}")
     if isinstance(fn, torch.nn.Module):
         raise AbsentName(f"a module in a sample: {type(fn).__name__}")
     if isinstance(fn, types.FunctionType) and fn.__module__.startswith(OURS):
         return rewritten(fn)
     if isinstance(fn, types.FunctionType | type) and not fn.__module__.startswith("torch"):
         return fn
-    raise AbsentName(f"{getattr(fn, '__module__', '')}.{getattr(fn, '__name__', type(fn).__name__)}")
+    raise AbsentName(
+        f"{getattr(fn, '__module__', '')}.{getattr(fn, '__name__', type(fn).__name__)}"
+    )
 
 
 class _Globals(dict):

@@ -125,7 +125,9 @@ def _slope(got: Any, expected: Any, values: bool, i: int) -> None:
     what = f"gradient of input {i}"
     if expected is None or got is None:
         known = expected if expected is not None else got
-        if known is not None and bool((known != 0).any().item() if known.device.type != "meta" else 0):
+        if known is not None and bool(
+            (known != 0).any().item() if known.device.type != "meta" else 0
+        ):
             raise Different(f"{what}: {'missing' if got is None else 'there'}")
         return
     compare(got, expected, values, what)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...._tensor.tensor import Tensor
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite
@@ -136,9 +134,7 @@ def istft(
     signal = aten.slice(signal, 1, start, min(end, whole))
     envelope = aten.slice(envelope, 1, start, min(end, whole))
     if envelope.device.type != "meta" and float(aten.amin(aten.abs(envelope)).item()) < 1e-11:
-        raise RuntimeError(
-            "istft(CPUFloatType) window overlap add min: 1"
-        )
+        raise RuntimeError("istft(CPUFloatType) window overlap add min: 1")
     signal = signal / envelope
     if end > whole:
         signal = aten.constant_pad_nd(signal, (0, end - whole), 0)

@@ -29,9 +29,7 @@ def _number(norm: str | None, forward: bool) -> int:
 def _ready(self: Tensor, wanted: str, name: str) -> Tensor:
     """In a floating dtype, or complex where `wanted` says so; RuntimeError in torch's words."""
     if wanted == "real" and self.is_complex():
-        raise RuntimeError(
-            f"{name} expects a real input tensor, but got {self.dtype.legacy}"
-        )
+        raise RuntimeError(f"{name} expects a real input tensor, but got {self.dtype.legacy}")
     if self.dtype in (dt.float16, dt.bfloat16):
         raise RuntimeError(f"Unsupported dtype {_half(self)}")
     if self.dtype.category < dt.FLOAT:
@@ -86,9 +84,7 @@ def _several(self: Tensor, s: Any, dim: Any) -> tuple[tuple[int, ...], list[int]
     if s is None:
         return dims, [self.shape[d] for d in dims]
     if len(s) != len(dims):
-        raise RuntimeError(
-            "When given, dim and shape arguments must have the same length"
-        )
+        raise RuntimeError("When given, dim and shape arguments must have the same length")
     sizes = [self.shape[d] if n == -1 else n for d, n in zip(dims, s, strict=True)]
     for n in sizes:
         if n < 1:
@@ -121,9 +117,7 @@ def _over(name: str, forward: bool) -> Callable[..., Tensor]:
     return body
 
 
-def rfft(
-    self: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None
-) -> Tensor:
+def rfft(self: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """Half of the transform of a real signal."""
     self = _ready(self, "real", "rfft")
     d = wrap_dim(dim, self.ndim)
@@ -132,7 +126,11 @@ def rfft(
 
 
 def irfft(
-    self: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, forward: bool = False
+    self: Tensor,
+    n: int | None = None,
+    dim: int = -1,
+    norm: str | None = None,
+    forward: bool = False,
 ) -> Tensor:
     """The real signal of half a transform; `n` is its size."""
     self = _ready(self, "complex", "irfft")

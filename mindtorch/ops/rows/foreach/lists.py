@@ -103,9 +103,7 @@ for _name in BINARY:
 
 
 def _pointwise(name: str) -> Callable[..., Any]:
-    def body(
-        self: Any, tensor1: Any, tensor2: Any, value: Any = 1, scalars: Any = None
-    ) -> Any:
+    def body(self: Any, tensor1: Any, tensor2: Any, value: Any = 1, scalars: Any = None) -> Any:
         _filled(self)
         values = _one_by_one(name, value if scalars is None else scalars, len(self))
         return tuple(

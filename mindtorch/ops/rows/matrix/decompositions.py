@@ -259,7 +259,8 @@ def _eigh_by_svd(A: Tensor, UPLO: str) -> tuple[Tensor, Tensor]:
     diagonal = aten.diag_embed(aten.diagonal(part, 0, -2, -1))
     whole = part + _t(part - diagonal)
     shift = aten.unsqueeze(aten.linalg_vector_norm(whole, 2, (-2, -1)), -1)
-    u, s, _ = aten._linalg_svd_v(whole + aten.diag_embed(aten.expand_as(shift, whole[..., 0])), False)
+    shifts = aten.diag_embed(aten.expand(shift, A.shape[:-1]))
+    u, s, _ = aten._linalg_svd_v(whole + aten.to(shifts, A.dtype), False)
     return aten.flip(s - shift, (-1,)), aten.flip(u, (-1,))
 
 
@@ -299,7 +300,11 @@ def _svd_infer(
     batch = tuple(A.shape[:-2])
     left = (*batch, m, m if full_matrices else k)
     right = (*batch, n if full_matrices else k, n)
-    return A.fresh(left, None, column_major(left)), A.fresh((*batch, k), A.dtype.to_real()), A.fresh(right)
+    return (
+        A.fresh(left, None, column_major(left)),
+        A.fresh((*batch, k), A.dtype.to_real()),
+        A.fresh(right),
+    )
 
 
 def _svd_grad(

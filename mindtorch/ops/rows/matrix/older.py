@@ -138,9 +138,7 @@ def _solved_infer(self: Geometry, input2: Geometry, upper: bool = False) -> Geom
     return self.fresh(shape, None, column_major(shape))
 
 
-def _solved_slope(
-    grad: Tensor, input2: Tensor, result: Tensor, upper: bool
-) -> Tensor:
+def _solved_slope(grad: Tensor, input2: Tensor, result: Tensor, upper: bool) -> Tensor:
     common = aten.cholesky_solve(grad, input2, upper) @ _t(result)
     return _factor_slope(common + _t(common), input2, upper)
 
@@ -253,9 +251,7 @@ def kron(self: Tensor, other: Tensor) -> Tensor:
 def linalg_cross(self: Tensor, other: Tensor, dim: int = -1) -> Tensor:
     """The vector product along a dimension of three elements."""
     if self.ndim != other.ndim:
-        raise RuntimeError(
-            "linalg.cross: inputs must have the same number of dimensions."
-        )
+        raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
     if self.shape[dim] != 3 or other.shape[dim] != 3:
         raise RuntimeError(
             f"linalg.cross: inputs dimension {dim} must have length 3. Got {self.shape[dim]} and"

@@ -206,8 +206,7 @@ def lstsq(
     right = aten.unsqueeze(B, -1) if vector else B
     if right.shape[-2] != A.shape[-2]:
         raise RuntimeError(
-            "torch.linalg.lstsq: input.size(-2) should match other.size(-"
-            f"{1 if vector else 2})"
+            f"torch.linalg.lstsq: input.size(-2) should match other.size(-{1 if vector else 2})"
         )
     solution = pinv(A, rcond) @ right
     real = A.dtype.to_real()

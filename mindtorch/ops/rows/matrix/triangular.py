@@ -46,7 +46,9 @@ def _solve_infer(
 def _substitute(A: Array, B: Array, upper: bool, left: bool, unitriangular: bool) -> Array:
     """Row by row; a zero on the diagonal gives infinities, as LAPACK's trtrs leaves them."""
     if not left:
-        flipped = _substitute(A.swapaxes(-1, -2), B.swapaxes(-1, -2), not upper, True, unitriangular)
+        flipped = _substitute(
+            A.swapaxes(-1, -2), B.swapaxes(-1, -2), not upper, True, unitriangular
+        )
         return np.ascontiguousarray(flipped.swapaxes(-1, -2))
     shape = (*np.broadcast_shapes(A.shape[:-2], B.shape[:-2]), *B.shape[-2:])
     x = np.broadcast_to(B, shape).astype(np.result_type(A, B), copy=True)
@@ -112,9 +114,7 @@ op(
     lower=_by_triangular_solve,
     grad={
         "A": _by_a,
-        "B": lambda grad, A, upper, left, unitriangular: _back(
-            grad, A, upper, left, unitriangular
-        ),
+        "B": lambda grad, A, upper, left, unitriangular: _back(grad, A, upper, left, unitriangular),
     },
     samples=calls(Sample((SQUARE, Arg((3, 2))), {"upper": True})),
     tolerance="composite",
@@ -156,7 +156,7 @@ def _lu_infer(A: Geometry, pivot: bool = True, check_errors: bool = False) -> An
 
 
 def _lu_cpu(A: Array, pivot: bool, check_errors: bool) -> tuple[Array, ...]:
-    """Doolittle's columns with the largest element as pivot, for all matrices of a batch at once."""
+    """Doolittle's columns with the largest element as pivot, for all matrices at once."""
     made, (m, n) = A.copy(), A.shape[-2:]
     k = min(m, n)
     flat = made.reshape(-1, m, n)
@@ -302,7 +302,7 @@ op(
 )
 def lu_factor(A: Tensor, pivot: bool = True) -> tuple[Tensor, Tensor]:
     """L and U in one matrix, and the exchanges of rows."""
-    LU, pivots, info = aten.linalg_lu_factor_ex(A, pivot=pivot)
+    LU, pivots, _ = aten.linalg_lu_factor_ex(A, pivot=pivot)
     return LU, pivots
 
 
@@ -344,7 +344,7 @@ def lu_unpack(
 )
 def lu(A: Tensor, pivot: bool = True) -> tuple[Tensor, ...]:
     """A = P L U; an empty P without pivots."""
-    LU, pivots, info = aten.linalg_lu_factor_ex(A, pivot=pivot)
+    LU, pivots, _ = aten.linalg_lu_factor_ex(A, pivot=pivot)
     return lu_unpack(LU, pivots, True, pivot)
 
 

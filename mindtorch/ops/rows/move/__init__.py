@@ -1,5 +1,5 @@
 """Rows that copy, gather, scatter and join."""
 
-from . import copies, copying, gathering, indexing, joining
+from . import copies, copying, gathering, indexing, joining, scattering
 
-__all__ = ["copies", "copying", "gathering", "indexing", "joining"]
+__all__ = ["copies", "copying", "gathering", "indexing", "joining", "scattering"]

@@ -292,8 +292,7 @@ def rot90(self: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
         raise RuntimeError(f"expected total dims >= 2, but got total dims = {self.ndim}")
     if (dims[0] - dims[1]) % self.ndim == 0:
         raise RuntimeError(
-            "expected rotation dims to be different, but got dim0 ="
-            f" {dims[0]} and dim1 = {dims[1]}"
+            f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}"
         )
     for dim in dims:
         if not -self.ndim <= dim < self.ndim:

@@ -123,7 +123,7 @@ op(
     },
     samples=lambda: [Sample((Arg((2, 3), d), 2)) for d in ("float32", "int64", "bool")],
     tolerance="exact",
-    surface="none",
+    surface="function",
     inplace=True,
     overlaps=True,
 )

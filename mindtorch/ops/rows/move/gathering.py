@@ -11,7 +11,7 @@ from ...._tensor import dtype as dt
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array, Number
-from ...rules import broadcast_all, preserved, wrap_dim
+from ...rules import broadcast, preserved, scalar_name, wrap_dim
 from ...samples import FLOATS, Arg, Sample, calls
 from ...spec import aten, call, composite, op
 
@@ -19,8 +19,8 @@ INDEX = (dt.int32, dt.int64)
 
 
 def _index_dtype(name: str, index: Geometry) -> None:
-    if index.dtype is not dt.int64:
-        raise RuntimeError(f"{name}(): Expected dtype int64 for index")
+    if index.numel and index.dtype not in INDEX:
+        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
 
 
 def checked(index: Any, size: int, dim: int) -> Any:
@@ -34,6 +34,8 @@ def checked(index: Any, size: int, dim: int) -> Any:
 def _gather_infer(self: Geometry, dim: int, index: Geometry, sparse_grad: bool = False) -> Geometry:
     _index_dtype("gather", index)
     at = wrap_dim(dim, self.ndim)
+    if not index.numel:
+        return self.fresh(index.shape)
     if max(self.ndim, 1) != max(index.ndim, 1):
         raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")
     for d, (n, m) in enumerate(zip(self.shape, index.shape, strict=False)):
@@ -55,6 +57,8 @@ def _grid(index: Array, dim: int) -> tuple[Any, ...]:
 def _gather(self: Array, dim: int, index: Array, sparse_grad: bool) -> Array:
     if not self.ndim:
         return np.broadcast_to(self, index.shape).copy()
+    if not index.size:
+        return np.zeros(index.shape, self.dtype)
     if not index.ndim:
         return self[checked(index, self.shape[0], 0)]
     return self[_grid(checked(index, self.shape[dim], dim), dim)]
@@ -155,22 +159,19 @@ op(
 )
 
 
-def _added(reduce: str) -> None:
-    if reduce != "add":
-        raise NotImplementedError(f"scatter(): reduce={reduce!r} is not implemented; use 'add'")
+def _meeting(reduce: str) -> str:
+    if reduce not in ("add", "multiply"):
+        raise RuntimeError("reduce argument must be either add or multiply.")
+    return "sum" if reduce == "add" else "prod"
 
 
-def _scatter_reduced(self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str) -> Tensor:
-    _added(reduce)
-    return aten.scatter_add(self, dim, index, src)
+def _scatter_reduced(self: Any, dim: int, index: Any, src: Any, reduce: str) -> Any:
+    return aten.scatter_reduce(self, dim, index, src, _meeting(reduce))
 
 
-def _scatter_value_reduced(
-    self: Tensor, dim: int, index: Tensor, value: Number, reduce: str
-) -> Tensor:
-    _added(reduce)
+def _scatter_value_reduced(self: Any, dim: int, index: Any, value: Any, reduce: str) -> Any:
     src = aten.full(index.shape, value, dtype=self.dtype, device=self.device)
-    return aten.scatter_add(self, dim, index, src)
+    return aten.scatter_reduce(self, dim, index, src, _meeting(reduce))
 
 
 composite(
@@ -266,6 +267,8 @@ op(
 
 
 def _along(self: Any, dim: int, index: Any, source: Any, how: Any) -> Any:
+    if not self.ndim:
+        return _along(self.reshape(1), 0, index, np.reshape(source, -1), how).reshape(())
     result = self.copy()
     where = [slice(None)] * max(self.ndim, 1)
     where[dim] = checked(index.reshape(-1), self.shape[dim], dim)
@@ -352,39 +355,66 @@ op(
 )
 
 
-def _take_along(self: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
+@composite(
+    "take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",
+    samples=calls(
+        (Arg((3, 4)), Arg((3, 1), "int64", 0, 3), 1),
+        (Arg((6,)), Arg((2,), "int64", 0, 5)),
+        (Arg((1, 4)), Arg((3, 2), "int64", 0, 3), 1),
+    ),
+    tolerance="exact",
+)
+def take_along_dim(self: Any, indices: Any, dim: int | None = None) -> Any:
+    """Elements at indices along a dimension; the other dimensions are broadcast."""
+    if indices.dtype is not dt.int64:
+        raise RuntimeError(
+            "torch.take_along_dim(): dtype of indices should be Long but got"
+            f" {scalar_name(indices.dtype)}"
+        )
     if dim is None:
-        return aten.gather(aten.reshape(self, (-1,)), 0, aten.reshape(indices, (-1,)))
-    at = wrap_dim(dim, self.ndim)
+        flat = aten.reshape(self, (-1,))
+        return aten.gather(flat, 0, _from_end(aten.reshape(indices, (-1,)), flat, 0))
     if self.ndim != indices.ndim:
         raise RuntimeError(
             "torch.take_along_dim(): input and indices should have the same number of dimensions,"
             f" but got {self.ndim} dimensions for input, and {indices.ndim} dimensions for indices"
         )
-    one = [1 if d == at else n for d, n in enumerate(self.shape)]
-    other = [1 if d == at else n for d, n in enumerate(indices.shape)]
-    both = list(broadcast_all((tuple(one), tuple(other))))
-    shapes = [[*both[:at], t.shape[at], *both[at + 1 :]] for t in (self, indices)]
-    return aten.gather(aten.expand(self, shapes[0]), at, aten.expand(indices, shapes[1]))
+    at = wrap_dim(dim, self.ndim)
+    rest, wanted = list(self.shape), list(indices.shape)
+    if rest:
+        rest[at], wanted[at] = 1, 1
+        shape = list(broadcast(tuple(rest), tuple(wanted)))
+        own, theirs = [*shape], [*shape]
+        own[at], theirs[at] = self.shape[at], indices.shape[at]
+        self, indices = aten.expand(self, tuple(own)), aten.expand(indices, tuple(theirs))
+    return aten.gather(self, at, _from_end(indices, self, at))
 
 
-composite(
-    "take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",
-    _take_along,
-    samples=calls(
-        (Arg((3, 4)), Arg((3, 1), "int64", 0, 3), 1),
-        (Arg((6,)), Arg((2,), "int64", 0, 5)),
-        (Arg((2, 5, 3)), Arg((2, 4, 1), "int64", 0, 4), 1),
-    ),
-    tolerance="exact",
-)
-composite(
+def _from_end(indices: Any, self: Any, dim: int) -> Any:
+    """Indices below zero counted from the end."""
+    size = self.shape[dim] if self.ndim else 1
+    return aten.where(indices < 0, indices + size, indices)
+
+
+@composite(
     "take(Tensor self, Tensor index) -> Tensor",
-    lambda self, index: aten.view(
-        aten.index_select(aten.reshape(self, (-1,)), 0, aten.reshape(index, (-1,))), index.shape
-    ),
     samples=calls(
         (Arg((3, 4)), Arg((2, 2), "int64", 0, 11)),
+        (Arg((3, 4)), Arg((2,), "int64", values=(-1, 3))),
     ),
     tolerance="exact",
 )
+def take(self: Any, index: Any) -> Any:
+    """Elements at places in the flattened order."""
+    if index.dtype is not dt.int64:
+        raise RuntimeError(
+            "take(): Expected a long tensor for index, but got"
+            f" {index.dtype.legacy.split('.')[-1].removesuffix('Tensor')}"
+        )
+    if index.numel() and not self.numel():
+        raise IndexError("take(): tried to take from an empty tensor")
+    flat = aten.reshape(self, (-1,))
+    places = _from_end(aten.reshape(index, (-1,)), flat, 0)
+    if not index.numel():
+        return aten.zeros(tuple(index.shape), dtype=self.dtype, device=self.device)
+    return aten.view(aten.index_select(flat, 0, places), index.shape)

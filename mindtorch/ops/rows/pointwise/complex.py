@@ -62,6 +62,8 @@ op(
     tolerance="exact",
     surface="function",
 )
+
+
 def _mirrored(self: Tensor) -> Tensor:
     if not self.is_complex():
         return aten.clone(self)
@@ -81,6 +83,8 @@ op(
     tolerance="exact",
     inplace=True,
 )
+
+
 def _complex_cpu(real: Array, imag: Array, *, out: Geometry) -> Array:
     made = np.empty(out.shape, out.dtype.np)
     made.real, made.imag = real, imag

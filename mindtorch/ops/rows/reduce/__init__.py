@@ -1,5 +1,5 @@
 """Rows that reduce, order or select along dims."""
 
-from . import counting, ordering, spread, statistics, sums
+from . import counting, distances, ordering, robust, spread, statistics, sums
 
-__all__ = ["counting", "ordering", "spread", "statistics", "sums"]
+__all__ = ["counting", "distances", "ordering", "robust", "spread", "statistics", "sums"]

@@ -156,43 +156,65 @@ def unique_consecutive(
 )
 def quantile(
     self: Any,
-    q: Tensor,
+    q: Any,
     dim: int | None = None,
     keepdim: bool = False,
     interpolation: str = "linear",
-) -> Tensor:
+    ignore_nan: bool = False,
+) -> Any:
     """The q-th quantiles (q in [0, 1], a number or a 1-d tensor) of all, or along a dimension."""
     if not isinstance(q, Tensor):
+        if not 0 <= q <= 1:
+            raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q}")
         q = aten.full((), float(q), dtype=self.dtype, device=self.device)
-    at = 0 if dim is None else dim
-    rows = aten.sort(aten.movedim(aten.reshape(self, (-1,)) if dim is None else self, at, -1), -1)[
-        0
-    ]
-    place = q * (rows.shape[-1] - 1)
-    low, high = aten.floor(place), aten.ceil(place)
-    ends = [
-        aten.index_select(rows, -1, aten.to(aten.reshape(p, (-1,)), dt.int64)) for p in (low, high)
-    ]
-    values = _between(interpolation, ends[0], ends[1], aten.reshape(place - low, (-1,)))
-    if keepdim and dim is None:
-        values = aten.reshape(values, (*(1,) * self.ndim, values.shape[0]))
-    elif keepdim:
-        values = aten.unsqueeze(values, wrap_dim(at, self.ndim))
+    _check_quantile(self, q, interpolation)
+    at = 0 if dim is None else wrap_dim(dim, self.ndim)
+    flat = aten.reshape(self, (-1,)) if dim is None or not self.ndim else self
+    rows = aten.sort(aten.movedim(flat, at, -1), -1)[0]
+    ranks = _ranks(rows, aten.reshape(q, (-1,)), ignore_nan)
+    ways: dict[str, Any] = {"lower": aten.floor, "higher": aten.ceil, "nearest": aten.round}
+    if interpolation in ways:
+        values = aten.gather(rows, -1, aten.to(ways[interpolation](ranks), dt.int64))
+    else:
+        low = aten.floor(ranks)
+        ends = [aten.gather(rows, -1, aten.to(p, dt.int64)) for p in (low, aten.ceil(ranks))]
+        weight = aten.full_like(ranks, 0.5) if interpolation == "midpoint" else ranks - low
+        values = aten.lerp(ends[0], ends[1], weight)
     values = aten.movedim(values, -1, 0)
+    if keepdim and dim is None:
+        values = aten.reshape(values, (values.shape[0], *(1,) * self.ndim))
+    elif keepdim and self.ndim:
+        values = aten.unsqueeze(values, at + 1)
     return values if q.ndim else aten.squeeze(values, 0)
 
 
-def _between(how: str, low: Any, high: Any, weight: Any) -> Tensor:
-    ways: dict[str, Any] = {
-        "linear": lambda: low + (high - low) * weight,
-        "lower": lambda: low,
-        "higher": lambda: high,
-        "midpoint": lambda: (low + high) * 0.5,
-        "nearest": lambda: aten.where(weight > 0.5, high, low),
-    }
-    if how not in ways:
-        raise RuntimeError(f"quantile() interpolation must be one of {', '.join(ways)}; got {how}")
-    return ways[how]()
+def _check_quantile(self: Any, q: Any, interpolation: str) -> None:
+    if not self.numel():
+        raise RuntimeError("quantile() input tensor must be non-empty")
+    if q.ndim > 1:
+        raise RuntimeError("quantile() q must be a scalar or 1D tensor")
+    if self.dtype not in (dt.float32, dt.float64):
+        raise RuntimeError("quantile() input tensor must be either float or double dtype")
+    if self.dtype is not q.dtype:
+        raise RuntimeError("quantile() q tensor must be same dtype as the input tensor")
+    ways = ("linear", "lower", "higher", "midpoint", "nearest")
+    if interpolation not in ways:
+        raise RuntimeError(
+            "quantile() interpolation must be one of linear, lower, higher, midpoint or nearest,"
+            f" but got {interpolation}"
+        )
+
+
+def _ranks(rows: Any, q: Any, ignore_nan: bool) -> Any:
+    """Where quantiles lie in sorted rows, `[…, Q]`: at the last element where that is NaN."""
+    last = rows.shape[-1] - 1
+    holes = aten.isnan(rows)
+    if ignore_nan:
+        known = aten.sum(aten.to(aten.logical_not(holes), rows.dtype), -1, True)
+        return aten.clamp_min(q * (known - 1), 0)
+    ranks = aten.expand(q * last, (*rows.shape[:-1], q.shape[0]))
+    spoiled = aten.unsqueeze(aten.any(holes, -1), -1)
+    return aten.where(spoiled, aten.full_like(ranks, last), ranks)
 
 
 @composite(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...._tensor import dtype as dt
 from ...._tensor.tensor import Tensor
+from ...rules import wrap_dim
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite
 
@@ -41,14 +43,15 @@ def _forms(name: str, returns: str) -> None:
 
 def _with_mean(name: str) -> None:
     def pair(
-        self: Tensor, dim: int | None = None, correction: int = 1, keepdim: bool = False
+        self: Tensor, dim: Any = None, correction: Any = None, keepdim: bool = False
     ) -> tuple[Tensor, ...]:
+        correction = 1 if correction is None else correction
         spread = getattr(aten, name)(self, dim, correction=correction, keepdim=keepdim)
         return spread, aten.mean(self, dim, keepdim)
 
     composite(
-        f"{name}_mean(Tensor self, int[1]? dim=None, *, Number correction=1, bool keepdim=False)"
-        " -> (Tensor, Tensor)",
+        f"{name}_mean(Tensor self, int[1]? dim=None, *, Number? correction=None,"
+        " bool keepdim=False) -> (Tensor, Tensor)",
         pair,
         samples=calls((Arg((3, 4)),), Sample((Arg((3, 4)), 1), {"correction": 0})),
         tolerance="accumulated",
@@ -90,35 +93,118 @@ def norm(
 ) -> Any:
     """The vector norm of order `p` over all or some dimensions ("fro" is order 2)."""
     if p == "nuc":
-        raise NotImplementedError("norm(): p='nuc' is not implemented; use linalg.matrix_norm")
+        whole = (0, 1) if dim is None else dim
+        return aten.linalg_matrix_norm(self, "nuc", whole, keepdim, dtype=dtype)
     order = 2 if p in ("fro", None) else p
     return aten.linalg_vector_norm(self, order, dim, keepdim, dtype=dtype)
 
 
 @composite(
-    "cov(Tensor self, *, int correction=1) -> Tensor",
+    "cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor",
     samples=calls((Arg((3, 5)),), Sample((Arg((2, 4)),), {"correction": 0}), (Arg((4,)),)),
     tolerance="accumulated",
 )
-def cov(self: Tensor, correction: int = 1) -> Tensor:
-    """The covariance matrix of rows as variables: `[N, M]` gives `[N, N]`."""
-    rows = self if self.ndim > 1 else aten.unsqueeze(self, 0)
-    centred = rows - aten.mean(rows, -1, True)
-    products = centred @ aten.conj_of(aten.transpose(centred, -1, -2))
-    scaled = products / (rows.shape[-1] - correction)
-    return scaled if self.ndim > 1 else aten.reshape(scaled, ())
+def cov(
+    self: Tensor,
+    correction: int = 1,
+    fweights: Tensor | None = None,
+    aweights: Tensor | None = None,
+) -> Tensor:
+    """The covariance matrix of rows as variables: `[N, M]` gives `[N, N]`; with weights of M."""
+    if self.ndim > 2:
+        raise RuntimeError(
+            "cov(): expected input to have two or fewer dimensions but got an input with"
+            f" {self.ndim} dimensions"
+        )
+    rows = self if self.ndim > 1 else aten.reshape(self, (1, -1))
+    count: Any = rows.shape[1]
+    weights: Any = None
+    for given, name in ((fweights, "fweights"), (aweights, "aweights")):
+        if given is not None:
+            _check_weights(given, name, count)
+            weights = given if weights is None else weights * given
+    if weights is None:
+        mean, scaled, total = aten.mean(rows, -1, True), rows, count
+    else:
+        total = aten.sum(weights)
+        mean = aten.unsqueeze(aten.sum(rows * weights, 1) / total, 1)
+    factor = total - correction
+    if weights is not None:
+        if aweights is not None and correction:
+            both = aweights if fweights is None else aweights * fweights
+            factor = total - correction * aten.sum(both * aweights) / total
+        factor = aten.clamp_min(factor, 0)
+    else:
+        factor = max(factor, 0)
+    centred = rows - mean
+    scaled = centred if weights is None else centred * weights
+    products = scaled @ aten.conj_of(aten.transpose(centred, 0, 1))
+    return aten.squeeze(products / factor if weights is not None else _over(products, factor))
+
+
+def _over(products: Tensor, count: float) -> Tensor:
+    """Divided by a number that may be zero."""
+    return products / aten.full((), count, dtype=products.dtype, device=products.device)
+
+
+def _check_weights(weights: Tensor, name: str, count: int) -> None:
+    if weights.ndim > 1:
+        raise RuntimeError(
+            f"cov(): expected {name} to have one or fewer dimensions but got {name} with"
+            f" {weights.ndim} dimensions"
+        )
+    whole = name == "fweights"
+    if whole == (weights.dtype.category >= 2):
+        raise RuntimeError(
+            f"cov(): expected {name} to have {'integral' if whole else 'floating point'} dtype but"
+            f" got {name} with {_scalar_name(weights)} dtype"
+        )
+    if weights.numel() != count:
+        raise RuntimeError(
+            f"cov(): expected {name} to have the same numel as there are observations in the input"
+            f" but got {weights.numel()} != {count}"
+        )
+    if weights.device.type != "meta" and bool(aten.any(weights < 0).item()):
+        raise RuntimeError(f"cov(): {name} cannot be negative")
+
+
+def _scalar_name(t: Tensor) -> str:
+    from ...rules import scalar_name
+
+    return scalar_name(t.dtype)
 
 
 @composite(
-    "diff(Tensor self, int n=1, int dim=-1) -> Tensor",
-    samples=calls((Arg((3, 5)),), (Arg((4, 2)), 2, 0)),
+    "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
+    samples=calls((Arg((3, 5)),), (Arg((4, 2)), 2, 0), (Arg((3,)), 1, -1, Arg((1,)), Arg((2,)))),
     tolerance="rounded",
 )
-def diff(self: Tensor, n: int = 1, dim: int = -1) -> Tensor:
+def diff(
+    self: Tensor,
+    n: int = 1,
+    dim: int = -1,
+    prepend: Tensor | None = None,
+    append: Tensor | None = None,
+) -> Tensor:
     """The n-th forward difference along a dimension."""
     if not self.ndim:
         raise RuntimeError("diff expects input to be at least one-dimensional")
-    for _ in range(n):
-        size = self.shape[dim]
-        self = aten.narrow(self, dim, 1, size - 1) - aten.narrow(self, dim, 0, size - 1)
+    at = wrap_dim(dim, self.ndim)
+    if n < 0:
+        raise RuntimeError(f"order must be non-negative but got {n}")
+    if n and (prepend is not None or append is not None):
+        for end in (prepend, append):
+            if end is not None and end.ndim != self.ndim:
+                raise RuntimeError(
+                    "diff expects prepend or append to be the same dimension as input"
+                )
+        self = aten.cat([t for t in (prepend, self, append) if t is not None], at)
+    if not n:
+        return aten.clone(self)
+    for _ in range(min(n, self.shape[at])):
+        size = self.shape[at]
+        if not size:
+            break
+        after, before = aten.narrow(self, at, 1, size - 1), aten.narrow(self, at, 0, size - 1)
+        self = aten.logical_xor(after, before) if self.dtype is dt.bool else after - before
     return self

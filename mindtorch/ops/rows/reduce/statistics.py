@@ -301,7 +301,7 @@ _truth("all", np.all, "aclnnAll")
 _truth("any", np.any, "aclnnAny")
 
 
-def _variance(self: Array, dim: tuple[int, ...] | None, correction: int, keepdim: bool) -> Array:
+def _variance(self: Array, dim: Any, correction: Number, keepdim: bool) -> Array:
     axes = _np_axes(dim, self)
     count = product(self.shape[d] for d in axes)
     wide = np.complex128 if self.dtype.kind == "c" else np.float64
@@ -311,7 +311,7 @@ def _variance(self: Array, dim: tuple[int, ...] | None, correction: int, keepdim
 
 
 def _var_rule(
-    self: Geometry, dim: tuple[int, ...] | None = None, correction: int = 1, keepdim: bool = False
+    self: Geometry, dim: Any = None, correction: Number | None = None, keepdim: bool = False
 ) -> Geometry:
     if self.dtype.category < dt.FLOAT:
         raise RuntimeError("std and var only support floating point and complex dtypes")
@@ -319,9 +319,9 @@ def _var_rule(
 
 
 def _var_grad(
-    grad: Tensor, self: Tensor, dim: tuple[int, ...] | None, correction: int, keepdim: bool
+    grad: Tensor, self: Tensor, dim: tuple[int, ...] | None, correction: Any, keepdim: bool
 ) -> Tensor:
-    count = _count(self._geom, dim)
+    correction, count = one_less(correction), _count(self._geom, dim)
     centred = self - aten.mean(self, axes(dim, self.ndim), True)
     scale = 2.0 / (count - correction) if count != correction else float("nan")
     return grow(grad, self._geom, dim, keepdim) * (centred * scale)
@@ -346,14 +346,24 @@ def _var_samples() -> list[Sample]:
             Sample((Arg((3, 4)), 1), {"correction": 0}), Sample((Arg((3, 4)),))]  # fmt: skip
 
 
+def one_less(correction: Number | None) -> Number:
+    """What is taken from the count: one, where nothing else is said."""
+    return 1 if correction is None else correction
+
+
 def _spread(name: str, cpu: Callable[..., Any], aclnn: str, grad: Callable[..., Any]) -> None:
     op(
-        f"{name}(Tensor self, int[1]? dim=None, *, Number correction=1, bool keepdim=False)"
+        f"{name}(Tensor self, int[1]? dim=None, *, Number? correction=None, bool keepdim=False)"
         " -> Tensor",
         infer=_var_rule,
-        cpu=cpu,
+        cpu=lambda self, dim, correction, keepdim: cpu(self, dim, one_less(correction), keepdim),
         aclnn=call(
-            aclnn, "self", lambda a: axes(a["dim"], a["self"].ndim), "correction", "keepdim", "out"
+            aclnn,
+            "self",
+            lambda a: axes(a["dim"], a["self"].ndim),
+            lambda a: one_less(a["correction"]),
+            "keepdim",
+            "out",
         ),
         grad={"self": grad},
         samples=_var_samples,

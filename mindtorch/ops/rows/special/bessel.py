@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...._tensor.tensor import Tensor
-from ...samples import calls, unary
+from ...samples import unary
 from ...spec import aten, composite
 from .functions import _floating, by_scipy
 from .functions import unary as row
@@ -87,9 +87,7 @@ def _second(order: int) -> Callable[[Tensor], Tensor]:
             return aten.exp(-x * aten.sinh(t)) * scale
 
         fall = _integral(falling, near, aten.asinh(20.0 / near), 128)
-        found = aten.where(
-            x < FAR, (waves - fall) / pi, _wave(order, aten.clamp_min(x, FAR), True)
-        )
+        found = aten.where(x < FAR, (waves - fall) / pi, _wave(order, aten.clamp_min(x, FAR), True))
         found = aten.where(x == 0, aten.full_like(found, -np.inf), found)
         return aten.where(x < 0, aten.full_like(found, np.nan), found)
 
@@ -157,8 +155,10 @@ def _i1e_slope(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
 
 
 row("i0", None, _grown(0, False), lambda grad, self: grad * aten.special_i1(self))
-row("i0e", None, _grown(0, True),
-    lambda grad, self, result: grad * (aten.special_i1e(self) - aten.sgn(self) * result))  # fmt: skip
+row(
+    "i0e", None, _grown(0, True),
+    lambda grad, self, result: grad * (aten.special_i1e(self) - aten.sgn(self) * result),
+)  # fmt: skip
 row("i1", None, _grown(1, False), _i1_slope)
 row("i1e", None, _grown(1, True), _i1e_slope)
 composite(
@@ -180,8 +180,10 @@ def _spherical(self: Tensor) -> Tensor:
     return aten.where(aten.isinf(x), aten.zeros_like(x), found)
 
 
-row("spherical_bessel_j0",
-    lambda x: np.where(np.isinf(x), 0, np.sinc(x / np.pi)).astype(x.dtype), _spherical, None)  # fmt: skip
+row(
+    "spherical_bessel_j0",
+    lambda x: np.where(np.isinf(x), 0, np.sinc(x / np.pi)).astype(x.dtype), _spherical, None,
+)  # fmt: skip
 
 
 def _airy_cpu(x: Any) -> Any:
@@ -190,5 +192,7 @@ def _airy_cpu(x: Any) -> Any:
     return airy(x)[0].astype(x.dtype)
 
 
-row("airy_ai", _airy_cpu, None, None,
-    absent={"npu": "CANN has no Airy function, and no sum that is right for all arguments"})  # fmt: skip
+row(
+    "airy_ai", _airy_cpu, None, None,
+    absent={"npu": "CANN has no Airy function, and no sum that is right for all arguments"},
+)  # fmt: skip

@@ -110,7 +110,9 @@ def _row(name: str, first: Callable[[Any], Any], step: Step, shifted: bool) -> N
         infer=pointwise("float"),
         cpu=_on_cpu(first, step, shifted),
         lower=_elsewhere(first, step, shifted),
-        samples=calls((Arg((3, 4), low=0, high=1), Arg((3, 4), low=0, high=5)),),
+        samples=calls(
+            (Arg((3, 4), low=0, high=1), Arg((3, 4), low=0, high=5)),
+        ),
         tolerance="composite",
         surface="special",
     )

@@ -1,0 +1,357 @@
+"""Rows that reduce what meets at an index: scatter_reduce, index_reduce, put, segments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...._tensor import dtype as dt
+from ...._tensor.geometry import Geometry
+from ...._tensor.tensor import Tensor
+from ...._tensor.types import Array
+from ...rules import preserved, wrap_dim
+from ...samples import Arg, Sample, calls
+from ...spec import aten, call, composite, op
+from .gathering import INDEX, _grid, checked
+
+# aclnnScatterReduce document: how each reduction is numbered.
+REDUCTIONS = {"sum": 1, "prod": 2, "amax": 3, "amin": 4, "mean": 5}
+_UFUNCS = {"sum": np.add, "mean": np.add, "prod": np.multiply,
+           "amax": np.maximum, "amin": np.minimum}  # fmt: skip
+_STARTS = {"sum": 0, "mean": 0, "prod": 1}
+
+
+def _infer(
+    self: Geometry, dim: int, index: Geometry, src: Geometry, reduce: str, include_self: bool = True
+) -> Geometry:
+    if index.numel and index.dtype not in INDEX:
+        raise RuntimeError("scatter(): Expected dtype int32/int64 for index")
+    if self.dtype is not src.dtype:
+        raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
+    wrap_dim(dim, self.ndim)
+    if reduce not in REDUCTIONS:
+        raise RuntimeError(
+            f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}."
+        )
+    return preserved(self)
+
+
+def _lowest(dtype: Any, reduce: str) -> Any:
+    """The value that any other replaces."""
+    if dtype.kind == "b":
+        return reduce == "amin"
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        return limits.min if reduce == "amax" else limits.max
+    return -np.inf if reduce == "amax" else np.inf
+
+
+def _reduced(
+    self: Array, dim: int, index: Array, src: Array, reduce: str, include_self: bool
+) -> Array:
+    made = self.copy()
+    if not index.size:
+        return made
+    if not self.ndim:
+        made, index, src = made.reshape(1), index.reshape(1), src.reshape(1)
+    dim %= made.ndim
+    where = _grid(checked(index, made.shape[dim], dim), dim)
+    values = src[tuple(slice(n) for n in index.shape)]
+    if not include_self:
+        made[where] = _STARTS[reduce] if reduce in _STARTS else _lowest(made.dtype, reduce)
+    with np.errstate(all="ignore"):
+        ufunc = np.logical_or if made.dtype == bool and reduce == "sum" else _UFUNCS[reduce]
+        ufunc.at(made, where, values)
+        if reduce == "mean":
+            count = np.full(made.shape, int(include_self), np.int64)
+            np.add.at(count, where, 1)
+            made = _divided(made, np.maximum(count, 1))
+    return made.reshape(self.shape)
+
+
+def _divided(total: Array, count: Array) -> Array:
+    if total.dtype.kind in "iu":
+        return np.floor_divide(total, count.astype(total.dtype))
+    return total / count.astype(total.dtype)
+
+
+def _reduce_grad(
+    grad: Tensor, self: Tensor, dim: int, index: Tensor, src: Tensor, result: Tensor, reduce: str,
+    include_self: bool,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    by_self, by_src = _BACKWARD[reduce](grad, self, dim, index, src, result, include_self)
+    if not include_self:
+        by_self = aten.scatter_value(by_self, dim, index, 0)
+    return by_self, by_src
+
+
+def _sum_back(
+    grad: Tensor, self: Any, dim: int, index: Tensor, src: Any, result: Any, include_self: bool
+) -> tuple[Tensor, Tensor]:
+    return grad, aten.gather(grad, dim, index)
+
+
+def _mean_back(
+    grad: Tensor, self: Any, dim: int, index: Tensor, src: Tensor, result: Any, include_self: bool
+) -> tuple[Tensor, Tensor]:
+    count = aten.ones_like(grad) if include_self else aten.zeros_like(grad)
+    count = aten.clamp_min(aten.scatter_add(count, dim, index, aten.ones_like(src)), 1)
+    spread = grad / count
+    return spread, aten.gather(spread, dim, index)
+
+
+def _prod_back(
+    grad: Tensor, self: Tensor, dim: int, index: Tensor, src: Tensor, result: Tensor,
+    include_self: bool,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    held = aten.masked_fill(self, self == 0, 1)
+    whole = aten.scatter_reduce(held, dim, index, src, "prod", include_self=include_self)
+    by_self = grad * whole / held
+    zero = src == 0
+    zeros = aten.scatter_add(aten.zeros_like(self), dim, index, aten.to(zero, self.dtype))
+    alone = aten.logical_and(zero, aten.gather(zeros, dim, index) == 1)
+    filled = aten.masked_fill(src, alone, 1)
+    without = aten.scatter_reduce(self, dim, index, filled, "prod", include_self=include_self)
+    plain = aten.gather(grad * result, dim, index) / aten.masked_fill(src, zero, 1)
+    return by_self, aten.where(alone, aten.gather(grad * without, dim, index), plain)
+
+
+def _extreme_back(
+    grad: Tensor, self: Tensor, dim: int, index: Tensor, src: Tensor, result: Tensor,
+    include_self: bool,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    ours = aten.to(self == result, self.dtype)
+    theirs = aten.to(src == aten.gather(result, dim, index), src.dtype)
+    spread = grad / aten.scatter_add(ours, dim, index, theirs)
+    return aten.where(ours == 0, 0.0, spread), aten.where(
+        theirs == 0, 0.0, aten.gather(spread, dim, index)
+    )
+
+
+_BACKWARD: dict[str, Any] = {
+    "sum": _sum_back, "mean": _mean_back, "prod": _prod_back, "amax": _extreme_back,
+    "amin": _extreme_back,
+}  # fmt: skip
+_INDEX = Arg((3, 5), "int64", 0, 3)
+
+op(
+    "_scatter_reduce(Tensor self, int dim, Tensor index, Tensor src, str reduce,"
+    " bool include_self=True) -> Tensor",
+    infer=_infer,
+    cpu=_reduced,
+    aclnn=call("aclnnScatterReduce", "self", "dim", "index", "src",
+               lambda a: REDUCTIONS[a["reduce"]], "include_self", "out"),
+    grad={("self", "src"): _reduce_grad},
+    unsampled="scatter_reduce is held against torch",
+    tolerance="accumulated",
+    surface="none",
+)  # fmt: skip
+
+
+@composite(
+    "scatter_reduce(Tensor self, int dim, Tensor index, Tensor src, str reduce, *,"
+    " bool include_self=True) -> Tensor",
+    samples=lambda: [
+        Sample((Arg((3, 4), low=0.5), 1, _INDEX, Arg((3, 5), low=0.5), reduce))
+        for reduce in REDUCTIONS
+    ],
+    tolerance="accumulated",
+    surface="both",
+    inplace=True,
+)
+def scatter_reduce(
+    self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, include_self: bool = True
+) -> Tensor:
+    """Elements of `src` put together with those of `self` that `index` names."""
+    if src.ndim and tuple(src.shape) != tuple(index.shape) and src.ndim == index.ndim:
+        for d, n in enumerate(index.shape):
+            if n > src.shape[d]:
+                raise RuntimeError(
+                    f"Expected index {list(index.shape)} to be no larger than self"
+                    f" {list(self.shape)} apart from dimension {dim % self.ndim} and to be no"
+                    f" larger size than src {list(src.shape)}"
+                )
+            src = aten.narrow(src, d, 0, n)
+    return aten._scatter_reduce(self, dim, index, src, reduce, include_self)
+
+
+_INDEX_NAMES = {"prod": "prod", "mean": "mean", "amax": "amax", "amin": "amin"}
+
+
+@composite(
+    "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *,"
+    " bool include_self=True) -> Tensor",
+    samples=calls(
+        (Arg((3, 4), low=0.5), 0, Arg((2,), "int64", values=(2, 0)), Arg((2, 4), low=0.5), "prod"),
+        (Arg((3, 4), low=0.5), 0, Arg((2,), "int64", values=(2, 2)), Arg((2, 4), low=0.5), "mean"),
+    ),
+    tolerance="accumulated",
+    surface="both",
+    inplace=True,
+)
+def index_reduce(
+    self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, include_self: bool = True
+) -> Tensor:
+    """Slices of `source` put together with the slices of `self` that `index` names."""
+    if reduce not in _INDEX_NAMES:
+        raise RuntimeError(
+            f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got"
+            f" {reduce}."
+        )
+    at = wrap_dim(dim, self.ndim)
+    shape = [1] * max(source.ndim, 1)
+    shape[at] = index.numel()
+    spread = aten.expand(aten.to(aten.reshape(index, tuple(shape)), dt.int64),
+                         tuple(source.shape) or (1,))  # fmt: skip
+    spread = spread if source.ndim else aten.reshape(spread, ())
+    return aten._scatter_reduce(self, dim, spread, source, reduce, include_self)
+
+
+@composite(
+    "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor",
+    samples=calls((Arg((3, 4)), Arg((2,), "int64", values=(5, -1)), Arg((2,)))),
+    tolerance="rounded",
+    surface="both",
+    inplace=True,
+)
+def put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+    """`self` with elements of `source` at places in its flattened order."""
+    if index.dtype is not dt.int64:
+        raise RuntimeError(
+            f"put_(): Expected a long tensor for index, but got {index.dtype.legacy.split('.')[-1]}"
+        )
+    if self.dtype is not source.dtype:
+        raise RuntimeError(
+            "put_(): self and source expected to have the same dtype, but got self.dtype ="
+            f" {_word(self)} and source.dtype = {_word(source)}"
+        )
+    if index.numel() != source.numel():
+        raise RuntimeError(
+            "put_(): Expected source and index to have the same number of elements, but got"
+            f" source.numel() = {source.numel()}, index.numel() = {index.numel()}"
+        )
+    flat = aten.reshape(self, (-1,))
+    made = aten.index_put(
+        flat, [aten.reshape(index, (-1,))], aten.reshape(source, (-1,)), accumulate
+    )
+    return aten.reshape(made, tuple(self.shape))
+
+
+def _word(t: Tensor) -> str:
+    from ...rules import scalar_name
+
+    return scalar_name(t.dtype)
+
+
+def _held(self: Tensor, indices: Any) -> list[Any]:
+    """Indices within their dimensions."""
+    return [
+        i if i is None else aten.clamp(i, -self.shape[d], self.shape[d] - 1)
+        for d, i in enumerate(indices)
+    ]
+
+
+@composite(
+    "_unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar fill) -> Tensor",
+    samples=calls((Arg((4,)), Arg((3,), "bool"), [Arg((3,), "int64", values=(3, 0, 2))], 0)),
+    tolerance="exact",
+    surface="function",
+)
+def _unsafe_masked_index(self: Tensor, mask: Tensor, indices: Any, fill: Any) -> Tensor:
+    """Elements at indices, `fill` where the mask is false."""
+    found = aten.index(self, _held(self, indices))
+    return aten.where(mask, found, aten.full_like(found, fill))
+
+
+@composite(
+    "_unsafe_masked_index_put_accumulate(Tensor self, Tensor mask, Tensor?[] indices,"
+    " Tensor values) -> Tensor",
+    samples=calls(
+        (Arg((4,)), Arg((3,), "bool"), [Arg((3,), "int64", values=(3, 0, 2))], Arg((3,)))
+    ),
+    tolerance="accumulated",
+    surface="function",
+)
+def _unsafe_masked_index_put_accumulate(
+    self: Tensor, mask: Tensor, indices: Any, values: Tensor
+) -> Tensor:
+    """`self` with values added at indices, where the mask is true."""
+    kept = aten.where(mask, values, aten.zeros_like(values))
+    return aten.index_put(self, _held(self, indices), kept, True)
+
+
+_SEGMENTS = {"sum": "sum", "mean": "mean", "max": "amax", "min": "amin", "prod": "prod"}
+
+
+@composite(
+    "segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None,"
+    " Tensor? offsets=None, int axis=0, bool unsafe=False, Scalar? initial=None) -> Tensor",
+    samples=calls(Sample((Arg((5, 2)), "sum"), {"lengths": Arg((2,), "int64", values=(2, 3))})),
+    tolerance="accumulated",
+    surface="function",
+)
+def segment_reduce(
+    data: Tensor,
+    reduce: str,
+    lengths: Tensor | None = None,
+    indices: Tensor | None = None,
+    offsets: Tensor | None = None,
+    axis: int = 0,
+    unsafe: bool = False,
+    initial: Any = None,
+) -> Tensor:
+    """Runs along a dimension, by their lengths or offsets, each reduced to one element."""
+    if reduce not in _SEGMENTS:
+        raise RuntimeError(f"unsupported reduction given! {reduce}")
+    if offsets is not None:
+        size = offsets.shape[-1] - 1
+        lengths = aten.narrow(offsets, -1, 1, size) - aten.narrow(offsets, -1, 0, size)
+    if lengths is None:
+        raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
+    return _segments(data, reduce, lengths, axis, initial)
+
+
+def _segments(data: Tensor, reduce: str, lengths: Tensor, axis: int, initial: Any) -> Tensor:
+    starts = {"sum": 0.0, "mean": float("nan"), "prod": 1.0, "max": float("-inf"),
+              "min": float("inf")}  # fmt: skip
+    if data.device.type == "meta":
+        shape = (*lengths.shape, *data.shape[axis + 1 :])
+        return aten.zeros(tuple(shape), dtype=data.dtype, device=data.device)
+    rows = lengths.reshape(-1, lengths.shape[-1]).tolist()
+    flat = aten.reshape(data, (-1, *data.shape[axis:]))
+    made = []
+    for number, row in enumerate(rows):
+        at, part = 0, aten.select(flat, 0, number)
+        for n in row:
+            made.append(_segment(aten.narrow(part, 0, at, n), reduce, initial, starts[reduce]))
+            at += n
+    shape = (*lengths.shape, *data.shape[axis + 1 :])
+    return aten.reshape(aten.stack(made, 0), tuple(shape))
+
+
+def _segment(part: Tensor, reduce: str, initial: Any, start: float) -> Tensor:
+    if not part.shape[0]:
+        value = start if initial is None else float(initial)
+        return aten.full(tuple(part.shape[1:]), value, dtype=part.dtype, device=part.device)
+    if initial is not None:
+        first = aten.full((1, *part.shape[1:]), float(initial), dtype=part.dtype,
+                          device=part.device)  # fmt: skip
+        count = part.shape[0]
+        part = aten.cat([first, part], 0)
+        if reduce == "mean":
+            return aten.sum(part, 0) / count
+    if reduce == "prod":
+        return aten.prod_dim(part, 0)
+    return getattr(aten, _SEGMENTS[reduce])(part, 0)
+
+
+composite(
+    "_segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None,"
+    " Tensor? offsets=None, int axis=0, bool unsafe=False, Scalar? initial=None) -> Tensor",
+    segment_reduce,
+    samples=calls(Sample((Arg((5, 2)), "sum"), {"lengths": Arg((2,), "int64", values=(2, 3))})),
+    oracle=lambda torch: torch.segment_reduce,
+    tolerance="accumulated",
+    surface="function",
+)

@@ -1,0 +1,210 @@
+"""Rows of signs, neighbours and parts of floating-point numbers, and of extremes without NaN."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...._tensor import dtype as dt
+from ...._tensor.dtype import INTEGERS
+from ...._tensor.geometry import Geometry
+from ...._tensor.tensor import Tensor
+from ...._tensor.types import Array
+from ...rules import pointwise, preserved
+from ...samples import Arg, binary, calls
+from ...spec import aten, composite, op
+
+
+def _float(t: Any) -> Any:
+    if isinstance(t, Tensor) and t.dtype.category < dt.FLOAT:
+        return aten.to(t, dt.get_default_dtype())
+    return t
+
+
+def _copysign(self: Tensor, other: Any) -> Tensor:
+    size = aten.abs(_float(self))
+    if not isinstance(other, Tensor):
+        return -size if np.signbit(float(other)) else aten.clone(size)
+    return aten.where(aten.signbit(other), -size, size)
+
+
+def _copysign_slope(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
+    return grad * aten.where(self == 0, 0.0, result / aten.where(self == 0, 1.0, self))
+
+
+op(
+    "copysign(Tensor self, Tensor|Scalar other) -> Tensor",
+    infer=pointwise("float"),
+    cpu=np.copysign,
+    lower=_copysign,
+    grad={"self": _copysign_slope, "other": lambda grad: aten.zeros_like(grad)},
+    samples=binary(dtypes=("float32", "float64")),
+    tolerance="exact",
+    surface="both",
+    inplace=True,
+)
+
+
+_BITS = {4: dt.int32, 8: dt.int64, 2: dt.int16}
+
+
+def _nextafter(self: Tensor, other: Tensor) -> Tensor:
+    """One step of the bits as an integer, up or down by which side `other` is on."""
+    kind = _BITS[self.dtype.itemsize]
+    self, other = aten.broadcast_tensors(self, other)
+    bits = aten.contiguous(self).view(kind)
+    away = aten.eq(other > self, self > 0)
+    moved = aten.where(away, bits + 1, bits - 1).view(self.dtype)
+    tiny = aten.full_like(bits, 1).view(self.dtype)
+    moved = aten.where(self == 0, aten.where(other > 0, tiny, -tiny), moved)
+    moved = aten.where(self == other, other, moved)
+    unknown = aten.logical_or(aten.isnan(self), aten.isnan(other))
+    return aten.where(unknown, self + other, moved)
+
+
+op(
+    "nextafter(Tensor self, Tensor other) -> Tensor",
+    infer=pointwise(only=("nextafter_cpu", (dt.float32, dt.float64, dt.bfloat16, dt.float16))),
+    cpu=np.nextafter,
+    compute="raw",
+    lower=_nextafter,
+    grad={"self": lambda grad: grad, "other": lambda grad: aten.zeros_like(grad)},
+    samples=calls((Arg((3, 4)), Arg((4,), high=2.5))),
+    tolerance="exact",
+    inplace=True,
+)
+
+
+def _lcm(self: Tensor, other: Tensor) -> Tensor:
+    divisor = aten.gcd(self, other)
+    safe = aten.where(divisor == 0, aten.ones_like(divisor), divisor)
+    return aten.abs(aten.div(self, safe, rounding_mode="trunc") * other)
+
+
+op(
+    "lcm(Tensor self, Tensor other) -> Tensor",
+    infer=pointwise(only=("lcm_cpu", INTEGERS)),
+    cpu=np.lcm,
+    lower=_lcm,
+    grad={},
+    samples=binary(1, 9, ("int64", "int32")),
+    tolerance="exact",
+    inplace=True,
+)
+
+
+def _extreme(name: str, better: Any) -> None:
+    """fmax, fmin: the other operand where one is NaN."""
+
+    def body(self: Tensor, other: Tensor) -> Tensor:
+        first = aten.logical_or(better(self, other), _hole(other))
+        return aten.where(first, self, other)
+
+    composite(
+        f"{name}(Tensor self, Tensor other) -> Tensor",
+        body,
+        samples=calls((Arg((3, 4)), Arg((3, 4), high=2.5))),
+        tolerance="exact",
+        surface="both",
+    )
+
+
+def _hole(t: Tensor) -> Tensor:
+    if t.is_complex():
+        raise NotImplementedError('"fmax" not implemented for complex tensors')
+    return aten.isnan(t)
+
+
+_extreme("fmax", lambda a, b: a >= b)
+_extreme("fmin", lambda a, b: a <= b)
+
+
+@composite(
+    "ldexp(Tensor self, Tensor other) -> Tensor",
+    samples=calls((Arg((3, 4)), Arg((3, 4), "int64", -2, 3, grad=False))),
+    tolerance="rounded",
+    inplace=True,
+)
+def ldexp(self: Tensor, other: Tensor) -> Tensor:
+    """self · 2^other."""
+    return self * aten.pow(2.0, other)
+
+
+def _frexp_infer(self: Geometry) -> tuple[Geometry, Geometry]:
+    if self.dtype.category != dt.FLOAT:
+        raise RuntimeError("torch.frexp() only supports floating-point dtypes")
+    return preserved(self), preserved(self, dt.int32)
+
+
+def _frexp(self: Tensor) -> tuple[Tensor, Tensor]:
+    wide = aten.to(self, dt.float32) if self.dtype.itemsize == 2 else self
+    size = aten.abs(wide)
+    known = aten.logical_and(aten.isfinite(size), size > 0)
+    exponent = aten.floor(aten.log2(aten.where(known, size, aten.ones_like(size)))) + 1
+    # Half at a time: 2^-149 has no reciprocal in float32.
+    half = aten.div(exponent, 2, rounding_mode="floor")
+    mantissa = wide * aten.exp2(-half) * aten.exp2(half - exponent)
+    for test, factor, step in (
+        (aten.abs(mantissa) >= 1, 0.5, 1),
+        (aten.abs(mantissa) < 0.5, 2, -1),
+    ):
+        mantissa = aten.where(test, mantissa * factor, mantissa)
+        exponent = aten.where(test, exponent + step, exponent)
+    mantissa = aten.where(known, mantissa, wide)
+    exponent = aten.where(known, exponent, aten.zeros_like(exponent))
+    return aten.to(mantissa, self.dtype), aten.to(exponent, dt.int32)
+
+
+def _frexp_cpu(self: Array) -> tuple[Array, Array]:
+    mantissa, exponent = np.frexp(self)
+    return mantissa, np.where(np.isfinite(self), exponent, 0)
+
+
+op(
+    "frexp(Tensor self) -> (Tensor mantissa, Tensor exponent)",
+    infer=_frexp_infer,
+    cpu=_frexp_cpu,
+    lower=_frexp,
+    grad={
+        "self": lambda grad_mantissa, exponent: grad_mantissa / aten.pow(2.0, exponent),
+    },
+    samples=calls((Arg((3, 4)),), (Arg((3,), "float64"),)),
+    tolerance="exact",
+    surface="both",
+)
+
+
+@composite(
+    "float_power(Tensor|Scalar self, Tensor|Scalar exponent) -> Tensor",
+    samples=calls((Arg((3,), low=0.5), Arg((3,))), (Arg((3,), low=0.5), 2)),
+    surface="both",
+    absent={"npu": "aclnnPow has no float64 on every product"},
+)
+def float_power(self: Any, exponent: Any) -> Tensor:
+    """A power in float64, or complex128 where an operand is complex."""
+    both = (self, exponent)
+    wide = any(v.is_complex() if isinstance(v, Tensor) else isinstance(v, complex) for v in both)
+    kind = dt.complex128 if wide else dt.float64
+    made = [aten.to(v, kind) if isinstance(v, Tensor) else v for v in both]
+    return aten.pow(made[0], made[1])
+
+
+@composite(
+    "isreal(Tensor self) -> Tensor",
+    samples=calls((Arg((3, 4)),), (Arg((2,), "complex64"),)),
+    tolerance="exact",
+)
+def isreal(self: Tensor) -> Tensor:
+    """Where the imaginary part is zero."""
+    if self.is_complex():
+        return aten.imag(self) == 0
+    return aten.ones_like(self, dtype=dt.bool)
+
+
+composite(
+    "resolve_neg(Tensor(a) self) -> Tensor(a)",
+    lambda self: self,
+    samples=calls((Arg((2, 3)),)),
+    tolerance="exact",
+)

@@ -1,0 +1,339 @@
+"""Rows of distances, of integrals by trapezoids, of histograms, and of norms held to a bound."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from ...._tensor import dtype as dt
+from ...._tensor.tensor import Tensor
+from ...rules import broadcast, wrap_dim
+from ...samples import Arg, Sample, calls
+from ...spec import aten, composite
+
+
+@composite(
+    "dist(Tensor self, Tensor other, Scalar p=2) -> Tensor",
+    samples=calls((Arg((2, 3)), Arg((3,), high=2.5)), (Arg((2, 3)), Arg((2, 3), high=2.5), 1)),
+    tolerance="accumulated",
+)
+def dist(self: Tensor, other: Tensor, p: Any = 2) -> Tensor:
+    """The norm of the difference."""
+    return aten.linalg_vector_norm(self - other, float(p))
+
+
+_MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist",
+          "donot_use_mm_for_euclid_dist")  # fmt: skip
+
+
+@composite(
+    "cdist(Tensor x1, Tensor x2, float p=2.0, Any compute_mode=None) -> Tensor",
+    samples=calls((Arg((3, 2)), Arg((4, 2), high=2.5)), (Arg((3, 2)), Arg((4, 2), high=2.5), 1.0)),
+    tolerance="composite",
+    surface="function",
+)
+def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: Any = None) -> Tensor:
+    """Distances of each row of one matrix from each row of another, `[…, n, m]`."""
+    if isinstance(compute_mode, str) and compute_mode not in _MODES:
+        raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
+    for t, name in ((x1, "X1"), (x2, "X2")):
+        if t.ndim < 2:
+            raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {t.ndim}D")
+    if x1.shape[-1] != x2.shape[-1]:
+        raise RuntimeError(
+            f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}"
+        )
+    if p < 0:
+        raise RuntimeError("cdist only supports non-negative p values")
+    broadcast(tuple(x1.shape[:-2]), tuple(x2.shape[:-2]))
+    gap = aten.unsqueeze(x1, -2) - aten.unsqueeze(x2, -3)
+    if p == 0:
+        return aten.sum(aten.to(gap != 0, x1.dtype), -1)
+    return aten.linalg_vector_norm(gap, float(p), (-1,))
+
+
+@composite(
+    "renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor",
+    samples=calls((Arg((3, 4)), 2, 0, 1.5)),
+    tolerance="composite",
+    inplace=True,
+)
+def renorm(self: Tensor, p: Any, dim: int, maxnorm: Any) -> Tensor:
+    """Slices whose norm is above a bound, scaled down to it."""
+    if p <= 0:
+        raise RuntimeError("renorm: non-positive-norm not supported")
+    if self.ndim < 2:
+        raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {self.ndim} dimensions")
+    if maxnorm < 0:
+        raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
+    at = wrap_dim(dim, self.ndim)
+    others = tuple(d for d in range(self.ndim) if d != at)
+    size = aten.linalg_vector_norm(self, float(p), others, True)
+    factor = aten.where(size > maxnorm, maxnorm / (size + 1e-7), aten.ones_like(size))
+    return self * factor
+
+
+def _areas(y: Tensor, x: Any, dx: Any, dim: int) -> Tensor:
+    """Twice the area under each step."""
+    at = wrap_dim(dim, y.ndim)
+    size = y.shape[at]
+    pairs = aten.narrow(y, at, 0, size - 1) + aten.narrow(y, at, 1, size - 1)
+    if x is None:
+        return pairs * dx
+    if x.ndim == 1:
+        steps = aten.narrow(x, 0, 1, x.shape[0] - 1) - aten.narrow(x, 0, 0, x.shape[0] - 1)
+        steps = aten.reshape(steps, (-1, *(1,) * (y.ndim - at - 1)))
+    else:
+        if x.ndim < y.ndim:
+            x = aten.reshape(x, ((1,) * (y.ndim - x.ndim) + tuple(x.shape)))
+        steps = aten.narrow(x, dim, 1, x.shape[dim] - 1) - aten.narrow(x, dim, 0, x.shape[dim] - 1)
+    return pairs * steps
+
+
+def _trapezoid(cumulative: bool) -> Any:
+    name = "cumulative_trapezoid" if cumulative else "trapezoid"
+
+    def body(y: Tensor, x: Any = None, dx: Any = None, dim: int = -1) -> Tensor:
+        at = wrap_dim(dim, y.ndim)
+        step = 1 if dx is None else dx
+        if not y.ndim or y.shape[at] == 0:
+            if cumulative:
+                return aten.clone(y)
+            shape = tuple(n for d, n in enumerate(y.shape) if d != at)
+            return aten.zeros(shape, dtype=y.dtype, device=y.device)
+        if isinstance(x, Tensor) and x.ndim == 1 and x.shape[0] != y.shape[at]:
+            raise RuntimeError(
+                f"{name}: There must be one `x` value for each sample point"
+                if not cumulative
+                else "cumulative_trapezoid: There must be one `x` value for each sample point"
+            )
+        areas = _areas(y, x, step, dim)
+        return (aten.cumsum(areas, at) if cumulative else aten.sum(areas, at)) / 2.0
+
+    return body
+
+
+for _name, _cumulative in (("trapezoid", False), ("cumulative_trapezoid", True), ("trapz", False)):
+    composite(
+        f"{_name}(Tensor y, Tensor? x=None, *, Scalar? dx=None, int dim=-1) -> Tensor",
+        _trapezoid(_cumulative),
+        samples=calls((Arg((2, 4)),), (Arg((2, 4)), Arg((4,)))),
+        tolerance="accumulated",
+        surface="function",
+    )
+
+
+def _edges(self: Tensor, bins: int, low: float, high: float) -> Tensor:
+    return aten.linspace(low, high, bins + 1, dtype=self.dtype, device=self.device)
+
+
+def _range(column: Tensor, limits: Any) -> tuple[float, float]:
+    if limits is not None:
+        low, high = (float(v) for v in limits)
+        if not low <= high:
+            raise RuntimeError("torch.histogramdd: min should not exceed max")
+    elif column.numel():
+        low, high = float(aten.amin(column).item()), float(aten.amax(column).item())
+    else:
+        low, high = 0.0, 1.0
+    if low != low or high != high or abs(low) == float("inf") or abs(high) == float("inf"):
+        raise RuntimeError(f"torch.histogramdd: range of [{low}, {high}] is not finite")
+    return (low - 0.5, high + 0.5) if low == high else (low, high)
+
+
+def _bin(column: Tensor, edges: Tensor) -> tuple[Tensor, Tensor]:
+    """The bin of each element (the last one is closed), and which elements are in one."""
+    count = edges.shape[0] - 1
+    place = aten.searchsorted(edges, column, right=True) - 1
+    last = aten.select(edges, 0, count)
+    place = aten.where(column == last, aten.full_like(place, count - 1), place)
+    inside = aten.logical_and(place >= 0, place < count)
+    return aten.clamp(place, 0, max(count - 1, 0)), inside
+
+
+def _counted(self: Tensor, edges: list[Tensor], weight: Any, density: bool) -> Tensor:
+    """Counts (or weights) of rows `[N, D]` in the boxes between edges."""
+    sizes = [e.shape[0] - 1 for e in edges]
+    flat = aten.zeros((self.shape[0],), dtype=dt.int64, device=self.device)
+    inside = aten.ones((self.shape[0],), dtype=dt.bool, device=self.device)
+    for d, edge in enumerate(edges):
+        place, known = _bin(aten.contiguous(aten.select(self, 1, d)), edge)
+        flat, inside = flat * sizes[d] + place, aten.logical_and(inside, known)
+    amounts = aten.ones((self.shape[0],), dtype=self.dtype, device=self.device)
+    amounts = amounts if weight is None else aten.reshape(weight, (-1,))
+    amounts = aten.where(inside, amounts, aten.zeros_like(amounts))
+    zeros = aten.zeros((prod(sizes),), dtype=self.dtype, device=self.device)
+    found = aten.reshape(aten.scatter_add(zeros, 0, flat, amounts), tuple(sizes))
+    if not density:
+        return found
+    found = found / aten.sum(found)
+    for d, edge in enumerate(edges):
+        widths = aten.narrow(edge, 0, 1, sizes[d]) - aten.narrow(edge, 0, 0, sizes[d])
+        found = found / aten.reshape(widths, (-1, *(1,) * (len(sizes) - d - 1)))
+    return found
+
+
+@composite(
+    "histogram(Tensor self, Any bins=100, *, Any range=None, Tensor? weight=None,"
+    " bool density=False) -> (Tensor hist, Tensor bin_edges)",
+    samples=calls((Arg((9,), grad=False), 4)),
+    tolerance="accumulated",
+)
+def histogram(
+    self: Tensor, bins: Any = 100, range: Any = None, weight: Any = None, density: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Counts between edges, and the edges: `[bins]` and `[bins + 1]`."""
+    if isinstance(bins, Tensor):
+        if bins.ndim != 1:
+            raise RuntimeError(
+                "torch.histogramdd: bins tensor should have one dimension, but got"
+                f" {bins.ndim} dimensions in the bins tensor for dimension 0"
+            )
+        edges = bins
+    else:
+        if bins <= 0:
+            raise RuntimeError(
+                f"torch.histogramdd(): bins must be > 0, but got {bins} for dimension 0"
+            )
+        edges = _edges(self, bins, *_range(aten.reshape(self, (-1,)), range))
+    rows = aten.reshape(self, (-1, 1)).detach()
+    return _counted(rows, [edges], weight, density), aten.clone(edges)
+
+
+@composite(
+    "histogramdd(Tensor self, Any bins, *, Any range=None, Tensor? weight=None,"
+    " bool density=False) -> (Tensor hist, Tensor[] bin_edges)",
+    unsampled="its second result is a tuple; tests.opdb holds it against torch",
+    tolerance="accumulated",
+    surface="function",
+)
+def histogramdd(
+    self: Tensor, bins: Any, range: Any = None, weight: Any = None, density: bool = False
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """Counts of points `[…, D]` in boxes between the edges of each of D dimensions."""
+    rows = aten.reshape(self, (-1, self.shape[-1])).detach()
+    dims = rows.shape[1]
+    each = [bins] * dims if isinstance(bins, int) else list(bins)
+    if len(each) != dims:
+        raise RuntimeError(
+            f"histogramdd: expected {dims} sequences of bin edges for a {dims}-dimensional"
+            f" histogram but got {len(each)}"
+        )
+    edges = []
+    for d, one in enumerate(each):
+        if isinstance(one, Tensor):
+            edges.append(aten.clone(one))
+            continue
+        limits = None if range is None else range[2 * d : 2 * d + 2]
+        edges.append(_edges(rows, one, *_range(aten.select(rows, 1, d), limits)))
+    return _counted(rows, edges, weight, density), tuple(edges)
+
+
+@composite(
+    "corrcoef(Tensor self) -> Tensor",
+    samples=calls((Arg((3, 5)),)),
+    tolerance="composite",
+)
+def corrcoef(self: Tensor) -> Tensor:
+    """Correlations of rows as variables."""
+    if self.ndim > 2:
+        raise RuntimeError(
+            "corrcoef(): expected input to have two or fewer dimensions but got an input with"
+            f" {self.ndim} dimensions"
+        )
+    found = aten.cov(self)
+    if not found.ndim:
+        return found / found
+    spread = aten.sqrt(aten.real(aten.diagonal(found)))
+    found = found / aten.unsqueeze(spread, -1) / aten.unsqueeze(spread, 0)
+    if found.is_complex():
+        return aten.complex(
+            aten.clamp(aten.real(found), -1, 1), aten.clamp(aten.imag(found), -1, 1)
+        )
+    return aten.clamp(found, -1, 1)
+
+
+_GRADIENT_SAMPLE = Sample((Arg((5,)),))
+
+
+@composite(
+    "gradient(Tensor self, *, Any spacing=None, Any dim=None, int edge_order=1) -> Tensor[]",
+    samples=calls(_GRADIENT_SAMPLE, Sample((Arg((3, 4)),), {"dim": 1, "edge_order": 2})),
+    tolerance="gradient",
+    surface="function",
+)
+def gradient(
+    self: Tensor, spacing: Any = None, dim: Any = None, edge_order: int = 1
+) -> tuple[Tensor, ...]:
+    """Central differences along dimensions, one-sided at the ends."""
+    if edge_order not in (1, 2):
+        raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
+    dims = tuple(range(self.ndim)) if dim is None else (dim,) if isinstance(dim, int) else dim
+    dims = [wrap_dim(d, self.ndim) for d in dims]
+    many = isinstance(spacing, list | tuple)
+    if many and len(spacing) != len(dims):
+        raise RuntimeError(
+            "torch.gradient expected spacing to be unspecified, a scalar, or a list of length"
+            f" equal to 'self.dim() = {self.ndim}', since dim argument is not given, but got a list"
+            f" of length {len(spacing)}"
+        )
+    steps = list(spacing) if many else [spacing] * len(dims)
+    for d in dims:
+        if self.shape[d] < edge_order + 1:
+            raise RuntimeError(
+                "torch.gradient expected each dimension size to be at least edge_order+1"
+            )
+    return tuple(_slope(self, d, s, edge_order) for d, s in zip(dims, steps, strict=True))
+
+
+def _slope(self: Tensor, dim: int, spacing: Any, edge_order: int) -> Tensor:
+    n = self.shape[dim]
+
+    def part(start: int, count: int) -> Tensor:
+        return aten.narrow(self, dim, start, count)
+
+    if isinstance(spacing, Tensor) and spacing.ndim:
+        wide = aten.reshape(spacing, (-1, *(1,) * (self.ndim - dim - 1)))
+        steps = aten.narrow(wide, 0, 1, n - 1) - aten.narrow(wide, 0, 0, n - 1)
+        low, high = aten.narrow(steps, 0, 0, n - 2), aten.narrow(steps, 0, 1, n - 2)
+        if wide.ndim != self.ndim:
+            low, high, steps = (aten.reshape(t, (1,) * dim + tuple(t.shape))
+                                for t in (low, high, steps))  # fmt: skip
+        inner = part(0, n - 2) * (-high / (low * (low + high)))
+        inner = inner + part(1, n - 2) * ((high - low) / (low * high))
+        inner = inner + part(2, n - 2) * (low / (high * (low + high)))
+        first, last = aten.narrow(steps, dim, 0, 1), aten.narrow(steps, dim, n - 2, 1)
+        second = aten.narrow(steps, dim, min(1, n - 2), 1)
+        before = aten.narrow(steps, dim, max(n - 3, 0), 1)
+    else:
+        h = 1.0 if spacing is None else float(spacing)
+        inner = (part(2, n - 2) - part(0, n - 2)) / (2 * h)
+        first = last = second = before = h
+    if edge_order == 1:
+        start = (part(1, 1) - part(0, 1)) / first
+        end = (part(n - 1, 1) - part(n - 2, 1)) / last
+    else:
+        start = _edge(part(0, 1), part(1, 1), part(2, 1), first, second)
+        end = -_edge(part(n - 1, 1), part(n - 2, 1), part(n - 3, 1), last, before)
+    return aten.cat([start, inner, end], dim)
+
+
+def _edge(a: Tensor, b: Tensor, c: Tensor, near: Any, far: Any) -> Tensor:
+    """The slope at the first of three points of a parabola."""
+    both = near + far
+    return (
+        a * (-(near + both) / (near * both)) + b * (both / (near * far)) - c * (near / (far * both))
+    )
+
+
+@composite(
+    "hash_tensor(Tensor self, int[1] dim=[], *, bool keepdim=False, int mode=0) -> Tensor",
+    unsampled="its result is uint64, which numpy's kernels of rows do not hold",
+    surface="function",
+)
+def hash_tensor(self: Tensor, dim: Any = (), keepdim: bool = False, mode: int = 0) -> Tensor:
+    """Refused: there is no dtype of 64 unsigned bits here."""
+    raise NotImplementedError(
+        "hash_tensor(): its result is torch.uint64, which mindtorch has not; compare tensors with"
+        " torch.equal"
+    )

@@ -1,0 +1,213 @@
+"""Rows of statistics that leave out NaN, of frequencies, and of sets: nanmean, mode, isin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...._tensor import dtype as dt
+from ...._tensor.tensor import Tensor
+from ...rules import wrap_dim
+from ...samples import Arg, Sample, calls
+from ...spec import aten, composite
+from .counting import quantile
+
+_HOLES = Arg((2, 3), values=((1.0, float("nan"), 3.0), (4.0, 5.0, float("nan"))), grad=False)
+
+
+@composite(
+    "nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)"
+    " -> Tensor",
+    samples=calls((_HOLES,), (_HOLES, 1)),
+    tolerance="accumulated",
+)
+def nanmean(self: Tensor, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
+    """The mean of what is not NaN."""
+    if self.dtype.category < dt.FLOAT:
+        raise RuntimeError(
+            "nanmean(): expected input to have floating point or complex dtype but got"
+            f" {self.dtype.legacy.split('.')[-1].removesuffix('Tensor')}"
+        )
+    known = aten.logical_not(aten.isnan(self))
+    total = aten.nansum(self, dim, keepdim, dtype=dtype)
+    count = aten.sum(aten.to(known, total.dtype), dim, keepdim)
+    return total / count
+
+
+def _last_nan(self: Tensor, dim: int, keepdim: bool) -> tuple[Tensor, Tensor]:
+    """The lower median of what is not NaN, which sorting puts last."""
+    values, indices = aten.sort(self, dim)
+    known = aten.sum(aten.logical_not(aten.isnan(self)), dim, True)
+    at = aten.clamp(aten.div(known - 1, 2, rounding_mode="floor"), 0, None)
+    values, indices = aten.gather(values, dim, at), aten.gather(indices, dim, at)
+    if keepdim:
+        return values, indices
+    return aten.squeeze(values, dim), aten.squeeze(indices, dim)
+
+
+@composite(
+    "nanmedian(Tensor self) -> Tensor",
+    samples=calls((_HOLES,), (Arg((4,), "int64"),)),
+    tolerance="exact",
+)
+def nanmedian(self: Tensor) -> Tensor:
+    """The median of all that is not NaN."""
+    if not self.is_floating_point() or not self.numel():
+        return aten.median(self)
+    return _last_nan(aten.reshape(self, (-1,)), 0, False)[0]
+
+
+@composite(
+    "nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+    samples=calls((_HOLES, 1), (_HOLES, 0, True)),
+    oracle=lambda torch: torch.nanmedian,
+    tolerance="exact",
+    surface="both",
+)
+def nanmedian_dim(self: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, ...]:
+    """Medians along a dimension of what is not NaN."""
+    if not self.is_floating_point() or not self.ndim or not self.shape[dim]:
+        return aten.median_dim(self, dim, keepdim)
+    return _last_nan(self, wrap_dim(dim, self.ndim), keepdim)
+
+
+@composite(
+    "nanquantile(Tensor self, Tensor|Scalar q, int? dim=None, bool keepdim=False, *,"
+    " str interpolation='linear') -> Tensor",
+    samples=calls((_HOLES, 0.3), (_HOLES, 0.5, 1)),
+    tolerance="accumulated",
+)
+def nanquantile(
+    self: Tensor, q: Any, dim: int | None = None, keepdim: bool = False,
+    interpolation: str = "linear",
+) -> Tensor:  # fmt: skip
+    """The q-th quantiles of what is not NaN."""
+    return quantile(self, q, dim, keepdim, interpolation, True)
+
+
+@composite(
+    "mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
+    samples=calls((Arg((3, 5), "int64", 0, 2),), (Arg((4,)),)),
+    tolerance="exact",
+)
+def mode(self: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """The most frequent value along a dimension, the smallest of equals, and where it is last."""
+    at = wrap_dim(dim, self.ndim)
+    if not self.ndim:
+        return aten.clone(self), aten.zeros((), dtype=dt.int64, device=self.device)
+    if not self.shape[at]:
+        raise IndexError(f"mode(): Expected reduction dim {at} to have non-zero size.")
+    moved = aten.movedim(self, at, -1)
+    values, indices = aten.sort(moved, -1, False, True)
+    same = aten.unsqueeze(values, -1) == aten.unsqueeze(values, -2)
+    counts = aten.sum(aten.to(same, dt.int64), -1)
+    first = aten.argmax(counts, -1, True)
+    last = first + aten.gather(counts, -1, first) - 1
+    last = aten.clamp(last, 0, moved.shape[-1] - 1)
+    values, indices = aten.gather(values, -1, last), aten.gather(indices, -1, last)
+    values, indices = aten.movedim(values, -1, at), aten.movedim(indices, -1, at)
+    return (values, indices) if keepdim else (aten.squeeze(values, at), aten.squeeze(indices, at))
+
+
+@composite(
+    "isin(Tensor|Scalar elements, Tensor|Scalar test_elements, *, bool assume_unique=False,"
+    " bool invert=False) -> Tensor",
+    samples=calls((Arg((3, 4), "int64", 0, 5), Arg((2,), "int64", 0, 5)),
+                  (Arg((3,), "int64", 0, 5), 2)),
+    tolerance="exact",
+    surface="function",
+)  # fmt: skip
+def isin(
+    elements: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False
+) -> Tensor:
+    """Which elements are among the others."""
+    if isinstance(test_elements, Tensor):
+        flat = aten.reshape(test_elements, (-1,))
+        if isinstance(elements, Tensor):
+            elements = aten.unsqueeze(elements, -1)
+        found = aten.any(aten.eq(flat, elements) if not isinstance(elements, Tensor)
+                         else aten.eq(elements, flat), -1)  # fmt: skip
+    else:
+        found = aten.eq(elements, test_elements)
+    return aten.logical_not(found) if invert else found
+
+
+@composite(
+    "msort(Tensor self) -> Tensor",
+    samples=calls((Arg((3, 4)),)),
+    tolerance="exact",
+)
+def msort(self: Tensor) -> Tensor:
+    """Sorted along the first dimension."""
+    return aten.sort(self, 0)[0]
+
+
+@composite(
+    "logcumsumexp(Tensor self, int dim) -> Tensor",
+    samples=calls((Arg((3, 4)), 1), (Arg((3, 4), "float64"), 0)),
+    tolerance="composite",
+)
+def logcumsumexp(self: Tensor, dim: int) -> Tensor:
+    """The logarithm of the running sum of exponentials, by a tree of pairs: no sum overflows."""
+    at = wrap_dim(dim, self.ndim)
+    if not self.is_floating_point() and not self.is_complex():
+        from ...rules import scalar_name
+
+        raise NotImplementedError(
+            f"\"logcumsumexp_out_cpu\" not implemented for '{scalar_name(self.dtype)}'"
+        )
+    if not self.ndim or not self.shape[at]:
+        return aten.clone(self)
+    size, step, total = self.shape[at], 1, self
+    while step < size:
+        head = aten.narrow(total, at, 0, step)
+        paired = aten.logaddexp(
+            aten.narrow(total, at, step, size - step), aten.narrow(total, at, 0, size - step)
+        )
+        total, step = aten.cat([head, paired], at), step * 2
+    return total if step > 1 else aten.clone(total)
+
+
+@composite(
+    "nonzero_static(Tensor self, *, int size, int fill_value=-1) -> Tensor",
+    samples=calls(Sample((Arg((3,), "int64", 0, 2),), {"size": 2})),
+    tolerance="exact",
+)
+def nonzero_static(self: Tensor, size: int, fill_value: int = -1) -> Tensor:
+    """The places of what is not zero, cut or filled to `size` rows; on the device throughout."""
+    if size < 0:
+        raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
+    flat = aten.reshape(self != 0, (-1,))
+    count = flat.shape[0]
+    rank = aten.cumsum(aten.to(flat, dt.int64), 0) - 1
+    places = aten.full((size + 1,), -1, dtype=dt.int64, device=self.device)
+    goes = aten.logical_and(flat, rank < size)
+    to = aten.where(goes, rank, aten.full_like(rank, size))
+    linear = aten.arange(count, dtype=dt.int64, device=self.device)
+    places = aten.narrow(aten.scatter(places, 0, to, linear), 0, 0, size)
+    columns = []
+    for n in reversed(self.shape):
+        columns.append(aten.where(places < 0, fill_value, aten.remainder(places, max(n, 1))))
+        places = aten.where(places < 0, places, aten.div(places, max(n, 1), rounding_mode="floor"))
+    if not columns:
+        return aten.zeros((size, 0), dtype=dt.int64, device=self.device)
+    return aten.stack(columns[::-1], 1)
+
+
+@composite(
+    "unravel_index(Tensor indices, Any shape) -> Tensor[]",
+    samples=calls((Arg((3,), "int64", 0, 5), (2, 3))),
+    tolerance="exact",
+    surface="function",
+)
+def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
+    """Places in a flattened tensor as coordinates, one tensor for each dimension."""
+    if indices.dtype.category != dt.INTEGER:
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    sizes = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
+    if any(n < 0 for n in sizes):
+        raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
+    columns = []
+    for n in reversed(sizes):
+        columns.append(aten.remainder(indices, max(n, 1)))
+        indices = aten.div(indices, max(n, 1), rounding_mode="floor")
+    return tuple(columns[::-1])

@@ -1,0 +1,5 @@
+"""Owns torch.signal: its windows."""
+
+from . import windows
+
+__all__ = ["windows"]
