@@ -404,9 +404,9 @@ _QR_MODES = {"reduced": 0, "complete": 1, "r": 2}
 
 
 def _qr(A: Array, mode: str) -> Any:
-    if mode != "r":
-        return tuple(np.linalg.qr(A, mode))
-    return np.zeros((0,), A.dtype), np.linalg.qr(A, "r")
+    if mode == "r":
+        return np.zeros((0,), A.dtype), np.linalg.qr(A, "r")
+    return tuple(np.linalg.qr(A, "complete" if mode == "complete" else "reduced"))
 
 
 def _qr_grad(grads: tuple[Tensor, ...], A: Tensor, Q: Tensor, R: Tensor, mode: str) -> Tensor:

@@ -343,7 +343,7 @@ def addr(self: Tensor, vec1: Tensor, vec2: Tensor, beta: Any = 1, alpha: Any = 1
         )
     product = aten.outer(vec1, vec2)
     if product.dtype is dt.bool:
-        product = aten.logical_and(product, bool(alpha)) if not alpha else product
+        product = product if alpha else aten.zeros_like(product)
         return aten.logical_or(product, self) if beta else aten.expand_as(product, product)
     product = product if alpha == 1 else product * alpha
     if beta == 0:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ...._tensor import dtype as dt
 from ...._tensor.tensor import Tensor
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite
@@ -261,10 +262,7 @@ def combinations(self: Tensor, r: int = 2, with_replacement: bool = False) -> Te
 
 
 def _places(places: Any, like: Tensor) -> Tensor:
-    from ...._functional.creation import tensor
-    from ...._tensor import dtype as dt
-
-    return tensor(list(places), dtype=dt.int64, device=like.device)
+    return aten.tensor(list(places), dtype=dt.int64, device=like.device)
 
 
 @composite(

@@ -288,6 +288,7 @@ def gradient(
 
 def _slope(self: Tensor, dim: int, spacing: Any, edge_order: int) -> Tensor:
     n = self.shape[dim]
+    first: Any
 
     def part(start: int, count: int) -> Tensor:
         return aten.narrow(self, dim, start, count)
@@ -302,9 +303,8 @@ def _slope(self: Tensor, dim: int, spacing: Any, edge_order: int) -> Tensor:
         inner = part(0, n - 2) * (-high / (low * (low + high)))
         inner = inner + part(1, n - 2) * ((high - low) / (low * high))
         inner = inner + part(2, n - 2) * (low / (high * (low + high)))
-        first, last = aten.narrow(steps, dim, 0, 1), aten.narrow(steps, dim, n - 2, 1)
-        second = aten.narrow(steps, dim, min(1, n - 2), 1)
-        before = aten.narrow(steps, dim, max(n - 3, 0), 1)
+        at = (0, n - 2, min(1, n - 2), max(n - 3, 0))
+        first, last, second, before = (aten.narrow(steps, dim, k, 1) for k in at)
     else:
         h = 1.0 if spacing is None else float(spacing)
         inner = (part(2, n - 2) - part(0, n - 2)) / (2 * h)

@@ -24,12 +24,10 @@ Integrand = Callable[[Tensor, Tensor], Tensor]
 
 def _nodes(count: int, like: Tensor) -> tuple[Tensor, Tensor]:
     """Nodes and weights on [0, 1], along a first dimension before those of `like`."""
-    from ...._functional.creation import tensor
-
     points, weights = np.polynomial.legendre.leggauss(count)
     shape = (count, *(1,) * like.ndim)
     made = (
-        tensor((a.tolist()), dtype=like.dtype, device=like.device)
+        aten.tensor((a.tolist()), dtype=like.dtype, device=like.device)
         for a in ((points + 1) / 2, weights / 2)
     )
     first, second = (aten.reshape(t, shape) for t in made)
