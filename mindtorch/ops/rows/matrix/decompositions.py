@@ -71,6 +71,11 @@ def column_major(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(strides)
 
 
+def in_columns(t: Tensor) -> Tensor:
+    """Matrices laid out as LAPACK leaves them."""
+    return aten.transpose(aten.contiguous(aten.transpose(t, -1, -2)), -1, -2)
+
+
 def _guarded(name: str, kernel: Any) -> Callable[..., Any]:
     def run(*args: Any) -> Array:
         try:
@@ -191,7 +196,7 @@ def _solve_by_qr(A: Tensor, B: Tensor) -> Tensor:
     right = aten.unsqueeze(B, -1) if vector else B
     q, r = aten.linalg_qr(A)
     found = aten.linalg_solve_triangular(r, _t(q) @ right, upper=True)
-    return aten.squeeze(found, -1) if vector else found
+    return aten.squeeze(found, -1) if vector else in_columns(found)
 
 
 def _solve_grad_a(grad: Tensor, A: Tensor, B: Tensor, result: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from ...._tensor.tensor import Tensor
 from ...rules import broadcast
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite, op
-from .decompositions import LinAlgError, _t, check_square, column_major
+from .decompositions import LinAlgError, _t, check_square, column_major, in_columns
 from .matrices import cholesky
 
 SQUARE = Arg((3, 3), values=((4.0, 1.0, 0.5), (1.0, 3.0, -0.5), (0.5, -0.5, 2.0)))
@@ -114,7 +114,7 @@ composite(
 def _by_factor(self: Tensor, input2: Tensor, upper: bool) -> Tensor:
     solve = aten.linalg_solve_triangular
     low = _t(input2) if upper else input2
-    return solve(_t(low), solve(low, self, upper=False), upper=True)
+    return in_columns(solve(_t(low), solve(low, self, upper=False), upper=True))
 
 
 def _factor_slope(common: Tensor, factor: Tensor, upper: bool) -> Tensor:
@@ -312,7 +312,8 @@ def linalg_vander(x: Tensor, N: int | None = None) -> Tensor:
 
 @composite(
     "vander(Tensor x, int? N=None, bool increasing=False) -> Tensor",
-    samples=calls((Arg((3,)), 4)),
+    # torch's gradient of vander fails: it writes powers in place that it needs again.
+    samples=calls((Arg((3,), grad=False), 4)),
     tolerance="composite",
     surface="function",
 )

@@ -13,7 +13,7 @@ from ...._tensor.types import Array
 from ...rules import broadcast
 from ...samples import Arg, Sample, calls
 from ...spec import aten, call, composite, op
-from .decompositions import LinAlgError, _t, check_matrices, check_square, column_major
+from .decompositions import LinAlgError, _t, check_matrices, check_square, column_major, in_columns
 
 SQUARE = Arg((3, 3), values=((4.0, 1.0, 0.5), (1.0, 3.0, -0.5), (0.5, -0.5, 2.0)))
 
@@ -74,7 +74,7 @@ def _by_triangular_solve(
         )  # fmt: skip
     batch = broadcast(tuple(A.shape[:-2]), tuple(B.shape[:-2]))
     a, b = (aten.contiguous(aten.expand(t, (*batch, *t.shape[-2:]))) for t in (A, B))
-    return aten._triangular_solve(b, a, upper, False, unitriangular)[0]
+    return in_columns(aten._triangular_solve(b, a, upper, False, unitriangular)[0])
 
 
 def _back(grad: Tensor, A: Tensor, upper: bool, left: bool, unitriangular: bool) -> Tensor:
@@ -94,7 +94,9 @@ def _by_a(
 op(
     "_triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False,"
     " bool unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient)",
-    infer=lambda self, A, *_: (self.fresh(), A.fresh()),
+    infer=lambda self, A, *_: tuple(
+        g.fresh(g.shape, None, column_major(g.shape)) for g in (self, A)
+    ),
     cpu=lambda self, A, upper, transpose, unitriangular: (
         _substitute(A.swapaxes(-1, -2) if transpose else A, self, upper != transpose, True,
                     unitriangular), A.copy(),
@@ -142,7 +144,7 @@ def triangular_solve(
         turned, self, upper=upper != transpose, unitriangular=unitriangular
     )
     batch = tuple(found.shape[:-2])
-    return found, aten.clone(aten.expand(A, (*batch, *A.shape[-2:])))
+    return found, in_columns(aten.expand(A, (*batch, *A.shape[-2:])))
 
 
 def _lu_infer(A: Geometry, pivot: bool = True, check_errors: bool = False) -> Any:
@@ -223,7 +225,7 @@ def _lu_lower(A: Tensor, pivot: bool, check_errors: bool) -> tuple[Tensor, ...]:
     found = aten.to(aten.stack(pivots, -1), dt.int32) if pivots else empty
     if check_errors:
         _check_info("torch.linalg.lu_factor_ex", np.asarray(info.cpu().tolist()), True)
-    return A, found, info
+    return in_columns(A), found, info
 
 
 def _lu_grad(grad_LU: Tensor, LU: Tensor, pivots: Tensor) -> Tensor:
@@ -418,7 +420,7 @@ def householder_product(A: Tensor, tau: Tensor) -> Tensor:
             "torch.linalg.householder_product: input.shape[-1] must be greater than or equal to"
             " tau.shape[-1]"
         )
-    return _reflected(A, tau, aten.eye(*A.shape[-2:], dtype=A.dtype, device=A.device))
+    return in_columns(_reflected(A, tau, aten.eye(*A.shape[-2:], dtype=A.dtype, device=A.device)))
 
 
 composite(
@@ -444,7 +446,7 @@ def ormqr(
     size = self.shape[-2]
     q = _reflected(self, input2, aten.eye(size, size, dtype=self.dtype, device=self.device))
     q = _t(q) if transpose else q
-    return q @ input3 if left else input3 @ q
+    return in_columns(q @ input3 if left else input3 @ q)
 
 
 def _geqrf_infer(self: Geometry) -> tuple[Geometry, Geometry]:

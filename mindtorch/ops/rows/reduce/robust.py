@@ -210,4 +210,4 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     for n in reversed(sizes):
         columns.append(aten.remainder(indices, max(n, 1)))
         indices = aten.div(indices, max(n, 1), rounding_mode="floor")
-    return tuple(columns[::-1])
+    return tuple(aten.unbind(aten.stack(columns[::-1], -1), -1)) if columns else ()

@@ -84,7 +84,7 @@ def _second(order: int) -> Callable[[Tensor], Tensor]:
             scale = aten.exp(t) - aten.exp(-t) if order else 2.0
             return aten.exp(-x * aten.sinh(t)) * scale
 
-        fall = _integral(falling, near, aten.asinh(20.0 / near), 128)
+        fall = _integral(falling, near, aten.asinh(40.0 / near), 128)
         found = aten.where(x < FAR, (waves - fall) / pi, _wave(order, aten.clamp_min(x, FAR), True))
         found = aten.where(x == 0, aten.full_like(found, -np.inf), found)
         return aten.where(x < 0, aten.full_like(found, np.nan), found)
@@ -119,7 +119,7 @@ def _fallen(order: int, scaled: bool) -> Callable[[Tensor], Tensor]:
     def lower(self: Tensor) -> Tensor:
         x = _floating(self)
         held = aten.clamp_min(x, 1e-30)
-        high = aten.acosh(20.0 / held + 1.0)
+        high = aten.acosh(40.0 / held + 1.0)
         kernel: Integrand = lambda t, x: aten.exp(x * (1 - aten.cosh(t))) * aten.cosh(t * order)  # noqa: E731
         found = _integral(kernel, held, aten.clamp_min(high, 1e-3), 128)
         found = aten.where(x == 0, aten.full_like(found, np.inf), found)
