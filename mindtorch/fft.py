@@ -14,8 +14,8 @@ __all__ = _names
 
 
 def __getattr__(name: str) -> Any:
-    made = globals()[name] = _find(name)
-    return made
+    built = globals()[name] = _find(name)
+    return built
 
 
 def __dir__() -> list[str]:

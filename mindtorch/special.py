@@ -22,9 +22,9 @@ __all__ = sorted({*_names, *SPELLINGS})
 
 
 def __getattr__(name: str) -> Any:
-    made = function(SPELLINGS[name]) if name in SPELLINGS else _find(name)
-    globals()[name] = made
-    return made
+    built = function(SPELLINGS[name]) if name in SPELLINGS else _find(name)
+    globals()[name] = built
+    return built
 
 
 def __dir__() -> list[str]:

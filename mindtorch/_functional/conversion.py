@@ -332,24 +332,24 @@ def set_(
     if isinstance(source, Tensor) and size is None:
         geom = source._geom
     else:
-        held: Any = _storage.UntypedStorage(0) if source is None else source
-        if isinstance(held, Tensor):
-            held = held.untyped_storage()
-        typed = isinstance(held, _storage.TypedStorage)
-        dtype: Dtype = held.dtype if typed else self.dtype
+        kept: Any = _storage.UntypedStorage(0) if source is None else source
+        if isinstance(kept, Tensor):
+            kept = kept.untyped_storage()
+        typed = isinstance(kept, _storage.TypedStorage)
+        dtype: Dtype = kept.dtype if typed else self.dtype
         if size is None:
-            size = (held.nbytes() // dtype.itemsize,)
+            size = (kept.nbytes() // dtype.itemsize,)
         shape = tuple(size)
         strides = contiguous_strides(shape) if stride is None else tuple(stride)
-        geom = contiguous(shape, dtype, held.device).at(shape, strides, storage_offset)
-        if geom.extent * dtype.itemsize > held.nbytes():
+        geom = contiguous(shape, dtype, kept.device).at(shape, strides, storage_offset)
+        if geom.extent * dtype.itemsize > kept.nbytes():
             raise RuntimeError(
                 f"setStorage: sizes {list(shape)}, strides {list(strides)}, storage offset"
                 f" {storage_offset}, and itemsize {dtype.itemsize} requiring a storage size of"
                 f" {geom.extent * dtype.itemsize} are out of bounds for storage of size"
-                f" {held.nbytes()}"
+                f" {kept.nbytes()}"
             )
-        source = held
+        source = kept
     self._storage = source._storage
     _set_geometry(self, geom)
     return self

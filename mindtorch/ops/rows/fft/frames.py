@@ -72,10 +72,10 @@ def stft(
         frames = frames * _window(window, n_fft, win, rows)
     half = not frames.is_complex() if onesided is None else onesided
     transform = aten.fft_rfft if half else aten.fft_fft
-    made = transform(frames, None, -1, "ortho" if normalized else None)
-    made = aten.transpose(made, 1, 2)
-    made = made if self.ndim == 2 else aten.squeeze(made, 0)
-    return made if return_complex is not False else aten.view_as_real(aten.contiguous(made))
+    built = transform(frames, None, -1, "ortho" if normalized else None)
+    built = aten.transpose(built, 1, 2)
+    built = built if self.ndim == 2 else aten.squeeze(built, 0)
+    return built if return_complex is not False else aten.view_as_real(aten.contiguous(built))
 
 
 def _reflected(rows: Tensor, n: int, mode: str) -> Tensor:

@@ -170,8 +170,8 @@ def rfftn(self: Tensor, s: Any = None, dim: Any = None, norm: str | None = None)
 
 def _half_sizes(self: Tensor, s: Any, dims: Any, sizes: list[int]) -> tuple[list[int], int]:
     """Sizes to fit the input to, and the size of the last dimension of the result."""
-    given = s[-1] if s is not None and not isinstance(s, int) else s
-    last = sizes[-1] if given not in (None, -1) else 2 * (self.shape[dims[-1]] - 1)
+    wanted = s[-1] if s is not None and not isinstance(s, int) else s
+    last = sizes[-1] if wanted not in (None, -1) else 2 * (self.shape[dims[-1]] - 1)
     if last < 1:
         raise RuntimeError(f"Invalid number of data points ({last}) specified")
     return [*sizes[:-1], last // 2 + 1], last

@@ -33,23 +33,23 @@ def _sizes(t: Any, dim: Any) -> int:
 def _c2c(self: Array, dim: Any, normalization: int, forward: bool) -> Array:
     from scipy import fft
 
-    found = fft.fftn(self, axes=dim) if forward else fft.ifftn(self, axes=dim, norm="forward")
-    return np.asarray(found * self.real.dtype.type(_scale(normalization, _sizes(self, dim))))
+    result = fft.fftn(self, axes=dim) if forward else fft.ifftn(self, axes=dim, norm="forward")
+    return np.asarray(result * self.real.dtype.type(_scale(normalization, _sizes(self, dim))))
 
 
 def _r2c(self: Array, dim: Any, normalization: int, onesided: bool) -> Array:
     from scipy import fft
 
-    found = fft.rfftn(self, axes=dim) if onesided else fft.fftn(self, axes=dim)
-    return np.asarray(found * self.dtype.type(_scale(normalization, _sizes(self, dim))))
+    result = fft.rfftn(self, axes=dim) if onesided else fft.fftn(self, axes=dim)
+    return np.asarray(result * self.dtype.type(_scale(normalization, _sizes(self, dim))))
 
 
 def _c2r(self: Array, dim: Any, normalization: int, last_dim_size: int) -> Array:
     from scipy import fft
 
     sizes = [*(self.shape[d] for d in dim[:-1]), last_dim_size]
-    found = fft.irfftn(self, s=sizes, axes=dim, norm="forward")
-    return np.asarray(found * self.real.dtype.type(_scale(normalization, prod(sizes))))
+    result = fft.irfftn(self, s=sizes, axes=dim, norm="forward")
+    return np.asarray(result * self.real.dtype.type(_scale(normalization, prod(sizes))))
 
 
 def _turns(rows: int, columns: int, n: int, like: Tensor) -> tuple[Tensor, Tensor]:
@@ -159,15 +159,15 @@ def _r2c_grad(
 
 
 def _c2r_grad(grad: Tensor, self_geom: Geometry, dim: Any, normalization: int) -> Tensor:
-    found = aten._fft_r2c(grad, dim, normalization, True)
+    result = aten._fft_r2c(grad, dim, normalization, True)
     last = dim[-1]
-    twice = grad.shape[last] - found.shape[last]
+    twice = grad.shape[last] - result.shape[last]
     if twice > 0:
-        cuts = (1, twice, found.shape[last] - 1 - twice)
-        first, inner, rest = aten.split_with_sizes(found, cuts, last)
-        found = aten.cat([first, inner * 2, rest], last)
-    missing = self_geom.shape[last] - found.shape[last]
-    return found if missing <= 0 else padded(found, last, missing)
+        cuts = (1, twice, result.shape[last] - 1 - twice)
+        first, inner, rest = aten.split_with_sizes(result, cuts, last)
+        result = aten.cat([first, inner * 2, rest], last)
+    missing = self_geom.shape[last] - result.shape[last]
+    return result if missing <= 0 else padded(result, last, missing)
 
 
 def padded(t: Tensor, dim: int, missing: int) -> Tensor:

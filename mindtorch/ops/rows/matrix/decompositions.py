@@ -195,8 +195,8 @@ def _solve_by_qr(A: Tensor, B: Tensor) -> Tensor:
     vector = _is_vector(A, B)
     right = aten.unsqueeze(B, -1) if vector else B
     q, r = aten.linalg_qr(A)
-    found = aten.linalg_solve_triangular(r, _t(q) @ right, upper=True)
-    return aten.squeeze(found, -1) if vector else in_columns(found)
+    result = aten.linalg_solve_triangular(r, _t(q) @ right, upper=True)
+    return aten.squeeze(result, -1) if vector else in_columns(result)
 
 
 def _solve_grad_a(grad: Tensor, A: Tensor, B: Tensor, result: Tensor) -> Tensor:
@@ -371,8 +371,8 @@ op(
 )
 
 
-def _adjoint_last(found: Any) -> tuple[Array, ...]:
-    u, s, vh = found
+def _adjoint_last(result: Any) -> tuple[Array, ...]:
+    u, s, vh = result
     return u, s, np.conjugate(np.swapaxes(vh, -1, -2))
 
 

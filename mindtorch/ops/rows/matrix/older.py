@@ -26,8 +26,8 @@ def _each(A: Tensor, function: Any, instead: Any) -> tuple[Tensor, Tensor]:
         if A.ndim == 2:
             return instead(A), aten.ones((), dtype=dt.int32, device=A.device)
     pairs = [_each(part, function, instead) for part in aten.unbind(A, 0)]
-    found, info = zip(*pairs, strict=True)
-    return aten.stack(found, 0), aten.stack(info, 0)
+    result, info = zip(*pairs, strict=True)
+    return aten.stack(result, 0), aten.stack(info, 0)
 
 
 def _raised(info: Tensor, check_errors: bool, text: str) -> None:
@@ -50,9 +50,9 @@ _SINGULAR = (
 def inv_ex(A: Tensor, check_errors: bool = False) -> tuple[Tensor, Tensor]:
     """The inverse, and whether a matrix of the batch has none."""
     check_square("linalg.inv_ex", A._geom)
-    found = _each(A, aten.linalg_inv, lambda a: aten.full_like(a, float("inf")))
-    _raised(found[1], check_errors, _SINGULAR)
-    return found
+    result = _each(A, aten.linalg_inv, lambda a: aten.full_like(a, float("inf")))
+    _raised(result[1], check_errors, _SINGULAR)
+    return result
 
 
 composite(
@@ -95,12 +95,12 @@ def cholesky_ex(
 ) -> tuple[Tensor, Tensor]:
     """The triangular factor, and whether a matrix of the batch has none."""
     check_square("linalg.cholesky", A._geom)
-    found = _each(A, lambda a: cholesky(a, upper), aten.clone)
-    _raised(found[1], check_errors,
+    result = _each(A, lambda a: cholesky(a, upper), aten.clone)
+    _raised(result[1], check_errors,
             "linalg.cholesky: (Batch element 0): The factorization could not be completed because"
             " the input is not positive-definite (the leading minor of order 1 is not"
             " positive-definite).")  # fmt: skip
-    return found
+    return result
 
 
 composite(
@@ -209,10 +209,10 @@ def svd(self: Tensor, some: bool = True, compute_uv: bool = True) -> tuple[Tenso
 def logdet(self: Tensor) -> Tensor:
     """The logarithm of the determinant; NaN for a negative one."""
     check_square("logdet", self._geom)
-    sign, found = aten.linalg_slogdet(self)
+    sign, result = aten.linalg_slogdet(self)
     if self.is_complex():
-        return found + aten.log(sign)
-    return aten.where(sign == -1, float("nan"), found)
+        return result + aten.log(sign)
+    return aten.where(sign == -1, float("nan"), result)
 
 
 for _name, _where in (("det", "linalg_det"), ("slogdet", "linalg_slogdet")):

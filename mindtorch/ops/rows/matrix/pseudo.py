@@ -162,8 +162,8 @@ def cond(A: Tensor, p: Any = None) -> Tensor:
         return matrix_norm(A, p) * matrix_norm(aten.linalg_inv(A), p)
     except LinAlgError:
         inverse, info = aten.linalg_inv_ex(A)
-        found = matrix_norm(A, p) * matrix_norm(inverse, p)
-        return aten.where(info == 0, found, float("inf"))
+        result = matrix_norm(A, p) * matrix_norm(inverse, p)
+        return aten.where(info == 0, result, float("inf"))
 
 
 def _result(A: Tensor, solution: Tensor, b: Tensor, rank: Tensor, wanted: bool) -> Tensor:

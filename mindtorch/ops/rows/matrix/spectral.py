@@ -45,8 +45,8 @@ def _eig_grad(
     eye = aten.diag_embed(aten.ones_like(eigenvalues))
     inner = inner / (aten.conj_of(gaps) + eye)
     inner = inner * (1 - eye) + aten.diag_embed(by_value)
-    found = aten.linalg_solve(_t(V), inner @ _t(V))
-    return found if A.is_complex() else aten.real(found)
+    result = aten.linalg_solve(_t(V), inner @ _t(V))
+    return result if A.is_complex() else aten.real(result)
 
 
 op(
@@ -87,15 +87,15 @@ def _routine(name: str, A: Array, hermitian: bool) -> Any:
 
 def _ldl(self: Array, hermitian: bool, check_errors: bool) -> tuple[Array, ...]:
     n = self.shape[-1]
-    made, pivots, info = [], [], []
+    built, pivots, info = [], [], []
     for a in self.reshape(-1, n, n) if n else ():
         ld, piv, code = _routine("trf", a, hermitian)(a, lower=1)
-        made.append(np.tril(ld))
+        built.append(np.tril(ld))
         pivots.append(np.asarray(piv))
         info.append(code)
     batch = self.shape[:-2]
     return (
-        np.array(made, self.dtype).reshape(self.shape),
+        np.array(built, self.dtype).reshape(self.shape),
         np.array(pivots, np.int32).reshape(*batch, n),
         np.array(info if n else [0] * int(np.prod(batch)), np.int32).reshape(batch),
     )
@@ -130,8 +130,8 @@ def _ldl_solve(LD: Array, pivots: Array, B: Array, hermitian: bool, *, out: Geom
     right = np.broadcast_to(B, (*batch, n, k)).reshape(count, n, k)
     solve = _routine("trs", LD, hermitian)
     each = zip(factors, places, right, strict=True) if n and k else ()
-    made = [solve(a, p, b, lower=1)[0] for a, p, b in each]
-    return np.array(made, LD.dtype).reshape(out.shape) if made else np.zeros(out.shape, LD.dtype)
+    built = [solve(a, p, b, lower=1)[0] for a, p, b in each]
+    return np.array(built, LD.dtype).reshape(out.shape) if built else np.zeros(out.shape, LD.dtype)
 
 
 def _ldl_solve_infer(

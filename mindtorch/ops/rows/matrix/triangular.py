@@ -140,11 +140,11 @@ def triangular_solve(
 ) -> tuple[Tensor, Tensor]:
     """X with A X = self for a triangle of A, and a copy of A."""
     turned = _t(A) if transpose else A
-    found = aten.linalg_solve_triangular(
+    result = aten.linalg_solve_triangular(
         turned, self, upper=upper != transpose, unitriangular=unitriangular
     )
-    batch = tuple(found.shape[:-2])
-    return found, in_columns(aten.expand(A, (*batch, *A.shape[-2:])))
+    batch = tuple(result.shape[:-2])
+    return result, in_columns(aten.expand(A, (*batch, *A.shape[-2:])))
 
 
 def _lu_infer(A: Geometry, pivot: bool = True, check_errors: bool = False) -> Any:
@@ -159,9 +159,9 @@ def _lu_infer(A: Geometry, pivot: bool = True, check_errors: bool = False) -> An
 
 def _lu_cpu(A: Array, pivot: bool, check_errors: bool) -> tuple[Array, ...]:
     """Doolittle's columns with the largest element as pivot, for all matrices at once."""
-    made, (m, n) = A.copy(), A.shape[-2:]
+    built, (m, n) = A.copy(), A.shape[-2:]
     k = min(m, n)
-    flat = made.reshape(-1, m, n)
+    flat = built.reshape(-1, m, n)
     pivots = np.tile(np.arange(1, k + 1, dtype=np.int32), (flat.shape[0], 1))
     info = np.zeros(flat.shape[0], np.int32)
     each = np.arange(flat.shape[0])
@@ -222,10 +222,10 @@ def _lu_lower(A: Tensor, pivot: bool, check_errors: bool) -> tuple[Tensor, ...]:
         A = aten.where(at, factors, A - taken)
         pivots.append(best + 1)
     empty = aten.zeros((*A.shape[:-2], 0), dtype=dt.int32, device=A.device)
-    found = aten.to(aten.stack(pivots, -1), dt.int32) if pivots else empty
+    result = aten.to(aten.stack(pivots, -1), dt.int32) if pivots else empty
     if check_errors:
         _check_info("torch.linalg.lu_factor_ex", np.asarray(info.cpu().tolist()), True)
-    return in_columns(A), found, info
+    return in_columns(A), result, info
 
 
 def _lu_grad(grad_LU: Tensor, LU: Tensor, pivots: Tensor) -> Tensor:
@@ -245,14 +245,14 @@ def _lu_grad(grad_LU: Tensor, LU: Tensor, pivots: Tensor) -> Tensor:
         right = right - _t(aten.narrow(lower, -2, k, m - k)) @ tall
     inner = aten.tril(left, -1) + aten.triu(right)
     inner = aten.linalg_solve_triangular(_t(l1), inner, upper=True, unitriangular=True)
-    found = aten.linalg_solve_triangular(_t(u1), inner, upper=False, left=False)
+    result = aten.linalg_solve_triangular(_t(u1), inner, upper=False, left=False)
     if n > k:
         other = aten.linalg_solve_triangular(_t(l1), extra, upper=True, unitriangular=True)
-        found = aten.cat([found, other], -1)
+        result = aten.cat([result, other], -1)
     if m > k:
         other = aten.linalg_solve_triangular(_t(u1), tall, upper=False, left=False)
-        found = aten.cat([found, other], -2)
-    return aten.gather(found, -2, _rows(aten.argsort(permutation(pivots, m), -1), found))
+        result = aten.cat([result, other], -2)
+    return aten.gather(result, -2, _rows(aten.argsort(permutation(pivots, m), -1), result))
 
 
 def _rows(order: Tensor, like: Tensor) -> Tensor:
@@ -368,9 +368,9 @@ def lu_solve(
     order = aten.expand(permutation(pivots, LU.shape[-2]), (*batch, LU.shape[-2]))
     solve = aten.linalg_solve_triangular
     if adjoint:
-        found = solve(_t(LU), B, upper=False)
-        found = solve(_t(LU), found, upper=True, unitriangular=True)
-        return aten.gather(found, -2, _rows(aten.argsort(order, -1), found))
+        result = solve(_t(LU), B, upper=False)
+        result = solve(_t(LU), result, upper=True, unitriangular=True)
+        return aten.gather(result, -2, _rows(aten.argsort(order, -1), result))
     moved = aten.gather(B, -2, _rows(order, B))
     return solve(LU, solve(LU, moved, upper=False, unitriangular=True), upper=True)
 
@@ -386,7 +386,7 @@ composite(
 
 def _reflected(A: Tensor, tau: Tensor, eye: Tensor) -> Tensor:
     """Π (I - τ v vᴴ) from the right end, put to the columns of `eye`."""
-    made, m = eye, A.shape[-2]
+    built, m = eye, A.shape[-2]
     rows = aten.arange(m, device=A.device)
     for i in range(tau.shape[-1] - 1, -1, -1):
         column = aten.select(A, -1, i)
@@ -394,8 +394,8 @@ def _reflected(A: Tensor, tau: Tensor, eye: Tensor) -> Tensor:
         v = aten.where(rows > i, column, aten.where(rows == i, one, zero))
         v = aten.unsqueeze(v, -1)
         factor = aten.unsqueeze(aten.narrow(tau, -1, i, 1), -1)
-        made = made - factor * (v @ (_t(v) @ made))
-    return made
+        built = built - factor * (v @ (_t(v) @ built))
+    return built
 
 
 @composite(
@@ -458,11 +458,11 @@ def _geqrf_infer(self: Geometry) -> tuple[Geometry, Geometry]:
 
 def _geqrf(self: Array) -> tuple[Array, Array]:
     m, n = self.shape[-2:]
-    made, tau = np.empty_like(self), np.empty((*self.shape[:-2], min(m, n)), self.dtype)
+    built, tau = np.empty_like(self), np.empty((*self.shape[:-2], min(m, n)), self.dtype)
     if self.size:
         h, t = np.linalg.qr(self, "raw")
-        made, tau = h.swapaxes(-1, -2), t
-    return made, tau
+        built, tau = h.swapaxes(-1, -2), t
+    return built, tau
 
 
 op(

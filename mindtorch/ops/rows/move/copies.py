@@ -18,10 +18,10 @@ def _copied(name: str, params: str, sample: Any, returns: str = "Tensor") -> Non
     """`name_copy`: what the view of that name gives, in memory of its own."""
 
     def body(*args: Any) -> Any:
-        found = getattr(aten, name)(*args)
-        if isinstance(found, Tensor):
-            return aten.clone(found, memory_format="contiguous")
-        return tuple(aten.clone(part, memory_format="contiguous") for part in found)
+        result = getattr(aten, name)(*args)
+        if isinstance(result, Tensor):
+            return aten.clone(result, memory_format="contiguous")
+        return tuple(aten.clone(part, memory_format="contiguous") for part in result)
 
     composite(
         f"{name}_copy(Tensor self{params}) -> {returns}",
@@ -80,15 +80,15 @@ for _text, _view, _sample in (
 
 def _put(self: Tensor, src: Tensor, view: Callable[[Tensor], Tensor], name: str) -> Tensor:
     """A copy of `self` in which a view of it holds `src`; RuntimeError for another shape."""
-    made = aten.clone(self, memory_format="contiguous")
-    region = view(made)
+    built = aten.clone(self, memory_format="contiguous")
+    region = view(built)
     if tuple(region.shape) != tuple(src.shape):
         raise RuntimeError(
             f"expected src to have a size equal to the {name} of self. src size ="
             f" {list(src.shape)}, {name} size = {list(region.shape)}"
         )
     region.copy_(src)
-    return made
+    return built
 
 
 @composite(
@@ -99,7 +99,7 @@ def _put(self: Tensor, src: Tensor, view: Callable[[Tensor], Tensor], name: str)
 )
 def select_scatter(self: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     """`self` with `src` at `index` of a dimension."""
-    return _put(self, src, lambda made: aten.select(made, dim, index), "slice")
+    return _put(self, src, lambda built: aten.select(built, dim, index), "slice")
 
 
 @composite(
@@ -118,9 +118,9 @@ def slice_scatter(
     step: int = 1,
 ) -> Tensor:
     """`self` with `src` in a slice of a dimension; `src` is broadcast to it."""
-    made = aten.clone(self, memory_format="contiguous")
-    aten.slice(made, dim, start, end, step).copy_(src)
-    return made
+    built = aten.clone(self, memory_format="contiguous")
+    aten.slice(built, dim, start, end, step).copy_(src)
+    return built
 
 
 @composite(
@@ -133,7 +133,7 @@ def diagonal_scatter(
     self: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
 ) -> Tensor:
     """`self` with `src` on a diagonal."""
-    return _put(self, src, lambda made: aten.diagonal(made, offset, dim1, dim2), "slice")
+    return _put(self, src, lambda built: aten.diagonal(built, offset, dim1, dim2), "slice")
 
 
 @composite(
@@ -149,7 +149,7 @@ def as_strided_scatter(
 ) -> Tensor:
     """`self` with `src` in the elements that a stride reaches."""
     return _put(
-        self, src, lambda made: aten.as_strided(made, size, stride, storage_offset), "slice"
+        self, src, lambda built: aten.as_strided(built, size, stride, storage_offset), "slice"
     )
 
 

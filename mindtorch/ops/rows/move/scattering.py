@@ -50,24 +50,24 @@ def _lowest(dtype: Any, reduce: str) -> Any:
 def _reduced(
     self: Array, dim: int, index: Array, src: Array, reduce: str, include_self: bool
 ) -> Array:
-    made = self.copy()
+    built = self.copy()
     if not index.size:
-        return made
+        return built
     if not self.ndim:
-        made, index, src = made.reshape(1), index.reshape(1), src.reshape(1)
-    dim %= made.ndim
-    where = _grid(checked(index, made.shape[dim], dim), dim)
+        built, index, src = built.reshape(1), index.reshape(1), src.reshape(1)
+    dim %= built.ndim
+    where = _grid(checked(index, built.shape[dim], dim), dim)
     values = src[tuple(slice(n) for n in index.shape)]
     if not include_self:
-        made[where] = _STARTS[reduce] if reduce in _STARTS else _lowest(made.dtype, reduce)
+        built[where] = _STARTS[reduce] if reduce in _STARTS else _lowest(built.dtype, reduce)
     with np.errstate(all="ignore"):
-        ufunc = np.logical_or if made.dtype == bool and reduce == "sum" else _UFUNCS[reduce]
-        ufunc.at(made, where, values)
+        ufunc = np.logical_or if built.dtype == bool and reduce == "sum" else _UFUNCS[reduce]
+        ufunc.at(built, where, values)
         if reduce == "mean":
-            count = np.full(made.shape, int(include_self), np.int64)
+            count = np.full(built.shape, int(include_self), np.int64)
             np.add.at(count, where, 1)
-            made = _divided(made, np.maximum(count, 1))
-    return made.reshape(self.shape)
+            built = _divided(built, np.maximum(count, 1))
+    return built.reshape(self.shape)
 
 
 def _divided(total: Array, count: Array) -> Array:
@@ -105,9 +105,9 @@ def _prod_back(
     grad: Tensor, self: Tensor, dim: int, index: Tensor, src: Tensor, result: Tensor,
     include_self: bool,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    held = aten.masked_fill(self, self == 0, 1)
-    whole = aten.scatter_reduce(held, dim, index, src, "prod", include_self=include_self)
-    by_self = grad * whole / held
+    kept = aten.masked_fill(self, self == 0, 1)
+    whole = aten.scatter_reduce(kept, dim, index, src, "prod", include_self=include_self)
+    by_self = grad * whole / kept
     zero = src == 0
     zeros = aten.scatter_add(aten.zeros_like(self), dim, index, aten.to(zero, self.dtype))
     alone = aten.logical_and(zero, aten.gather(zeros, dim, index) == 1)
@@ -232,10 +232,10 @@ def put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -
             f" source.numel() = {source.numel()}, index.numel() = {index.numel()}"
         )
     flat = aten.reshape(self, (-1,))
-    made = aten.index_put(
+    built = aten.index_put(
         flat, [aten.reshape(index, (-1,))], aten.reshape(source, (-1,)), accumulate
     )
-    return aten.reshape(made, tuple(self.shape))
+    return aten.reshape(built, tuple(self.shape))
 
 
 def _word(t: Tensor) -> str:
@@ -260,8 +260,8 @@ def _held(self: Tensor, indices: Any) -> list[Any]:
 )
 def _unsafe_masked_index(self: Tensor, mask: Tensor, indices: Any, fill: Any) -> Tensor:
     """Elements at indices, `fill` where the mask is false."""
-    found = aten.index(self, _held(self, indices))
-    return aten.where(mask, found, aten.full_like(found, fill))
+    result = aten.index(self, _held(self, indices))
+    return aten.where(mask, result, aten.full_like(result, fill))
 
 
 @composite(
@@ -320,14 +320,14 @@ def _segments(data: Tensor, reduce: str, lengths: Tensor, axis: int, initial: An
         return aten.zeros(tuple(shape), dtype=data.dtype, device=data.device)
     rows = lengths.reshape(-1, lengths.shape[-1]).tolist()
     flat = aten.reshape(data, (-1, *data.shape[axis:]))
-    made = []
+    built = []
     for number, row in enumerate(rows):
         at, part = 0, aten.select(flat, 0, number)
         for n in row:
-            made.append(_segment(aten.narrow(part, 0, at, n), reduce, initial, starts[reduce]))
+            built.append(_segment(aten.narrow(part, 0, at, n), reduce, initial, starts[reduce]))
             at += n
     shape = (*lengths.shape, *data.shape[axis + 1 :])
-    return aten.reshape(aten.stack(made, 0), tuple(shape))
+    return aten.reshape(aten.stack(built, 0), tuple(shape))
 
 
 def _segment(part: Tensor, reduce: str, initial: Any, start: float) -> Tensor:

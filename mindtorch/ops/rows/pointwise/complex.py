@@ -86,9 +86,9 @@ op(
 
 
 def _complex_cpu(real: Array, imag: Array, *, out: Geometry) -> Array:
-    made = np.empty(out.shape, out.dtype.np)
-    made.real, made.imag = real, imag
-    return made
+    built = np.empty(out.shape, out.dtype.np)
+    built.real, built.imag = real, imag
+    return built
 
 
 op(

@@ -189,8 +189,8 @@ def float_power(self: Any, exponent: Any) -> Tensor:
     both = (self, exponent)
     wide = any(v.is_complex() if isinstance(v, Tensor) else isinstance(v, complex) for v in both)
     kind = dt.complex128 if wide else dt.float64
-    made = [aten.to(v, kind) if isinstance(v, Tensor) else v for v in both]
-    return aten.pow(made[0], made[1])
+    built = [aten.to(v, kind) if isinstance(v, Tensor) else v for v in both]
+    return aten.pow(built[0], built[1])
 
 
 @composite(

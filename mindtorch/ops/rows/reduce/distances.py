@@ -163,14 +163,14 @@ def _counted(self: Tensor, edges: list[Tensor], weight: Any, density: bool) -> T
     amounts = amounts if weight is None else aten.reshape(weight, (-1,))
     amounts = aten.where(inside, amounts, aten.zeros_like(amounts))
     zeros = aten.zeros((prod(sizes),), dtype=self.dtype, device=self.device)
-    found = aten.reshape(aten.scatter_add(zeros, 0, flat, amounts), tuple(sizes))
+    result = aten.reshape(aten.scatter_add(zeros, 0, flat, amounts), tuple(sizes))
     if not density:
-        return found
-    found = found / aten.sum(found)
+        return result
+    result = result / aten.sum(result)
     for d, edge in enumerate(edges):
         widths = aten.narrow(edge, 0, 1, sizes[d]) - aten.narrow(edge, 0, 0, sizes[d])
-        found = found / aten.reshape(widths, (-1, *(1,) * (len(sizes) - d - 1)))
-    return found
+        result = result / aten.reshape(widths, (-1, *(1,) * (len(sizes) - d - 1)))
+    return result
 
 
 @composite(
@@ -241,16 +241,16 @@ def corrcoef(self: Tensor) -> Tensor:
             "corrcoef(): expected input to have two or fewer dimensions but got an input with"
             f" {self.ndim} dimensions"
         )
-    found = aten.cov(self)
-    if not found.ndim:
-        return found / found
-    spread = aten.sqrt(aten.real(aten.diagonal(found)))
-    found = found / aten.unsqueeze(spread, -1) / aten.unsqueeze(spread, 0)
-    if found.is_complex():
+    result = aten.cov(self)
+    if not result.ndim:
+        return result / result
+    spread = aten.sqrt(aten.real(aten.diagonal(result)))
+    result = result / aten.unsqueeze(spread, -1) / aten.unsqueeze(spread, 0)
+    if result.is_complex():
         return aten.complex(
-            aten.clamp(aten.real(found), -1, 1), aten.clamp(aten.imag(found), -1, 1)
+            aten.clamp(aten.real(result), -1, 1), aten.clamp(aten.imag(result), -1, 1)
         )
-    return aten.clamp(found, -1, 1)
+    return aten.clamp(result, -1, 1)
 
 
 _GRADIENT_SAMPLE = Sample((Arg((5,)),))
@@ -288,7 +288,6 @@ def gradient(
 
 def _slope(self: Tensor, dim: int, spacing: Any, edge_order: int) -> Tensor:
     n = self.shape[dim]
-    first: Any
 
     def part(start: int, count: int) -> Tensor:
         return aten.narrow(self, dim, start, count)
@@ -303,12 +302,12 @@ def _slope(self: Tensor, dim: int, spacing: Any, edge_order: int) -> Tensor:
         inner = part(0, n - 2) * (-high / (low * (low + high)))
         inner = inner + part(1, n - 2) * ((high - low) / (low * high))
         inner = inner + part(2, n - 2) * (low / (high * (low + high)))
-        at = (0, n - 2, min(1, n - 2), max(n - 3, 0))
-        first, last, second, before = (aten.narrow(steps, dim, k, 1) for k in at)
+        ends = [aten.narrow(steps, dim, k, 1) for k in (0, n - 2, min(1, n - 2), max(n - 3, 0))]
     else:
         h = 1.0 if spacing is None else float(spacing)
         inner = (part(2, n - 2) - part(0, n - 2)) / (2 * h)
-        first = last = second = before = h
+        ends = [aten.full_like(part(0, 1), h)] * 4
+    first, last, second, before = ends
     if edge_order == 1:
         start = (part(1, 1) - part(0, 1)) / first
         end = (part(n - 1, 1) - part(n - 2, 1)) / last
@@ -318,7 +317,7 @@ def _slope(self: Tensor, dim: int, spacing: Any, edge_order: int) -> Tensor:
     return aten.cat([start, inner, end], dim)
 
 
-def _edge(a: Tensor, b: Tensor, c: Tensor, near: Any, far: Any) -> Tensor:
+def _edge(a: Tensor, b: Tensor, c: Tensor, near: Tensor, far: Tensor) -> Tensor:
     """The slope at the first of three points of a parabola."""
     both = near + far
     return (

@@ -1,4 +1,4 @@
-"""Rows of statistics that leave out NaN, of frequencies, and of sets: nanmean, mode, isin."""
+"""Rows of statistics that leave out NaN, and of frequencies: nanmean, mode."""
 
 from __future__ import annotations
 
@@ -106,29 +106,6 @@ def mode(self: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Te
     values, indices = aten.gather(values, -1, last), aten.gather(indices, -1, last)
     values, indices = aten.movedim(values, -1, at), aten.movedim(indices, -1, at)
     return (values, indices) if keepdim else (aten.squeeze(values, at), aten.squeeze(indices, at))
-
-
-@composite(
-    "isin(Tensor|Scalar elements, Tensor|Scalar test_elements, *, bool assume_unique=False,"
-    " bool invert=False) -> Tensor",
-    samples=calls((Arg((3, 4), "int64", 0, 5), Arg((2,), "int64", 0, 5)),
-                  (Arg((3,), "int64", 0, 5), 2)),
-    tolerance="exact",
-    surface="function",
-)  # fmt: skip
-def isin(
-    elements: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False
-) -> Tensor:
-    """Which elements are among the others."""
-    if isinstance(test_elements, Tensor):
-        flat = aten.reshape(test_elements, (-1,))
-        if isinstance(elements, Tensor):
-            elements = aten.unsqueeze(elements, -1)
-        found = aten.any(aten.eq(flat, elements) if not isinstance(elements, Tensor)
-                         else aten.eq(elements, flat), -1)  # fmt: skip
-    else:
-        found = aten.eq(elements, test_elements)
-    return aten.logical_not(found) if invert else found
 
 
 @composite(

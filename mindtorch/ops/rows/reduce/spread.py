@@ -119,10 +119,10 @@ def cov(
     rows = self if self.ndim > 1 else aten.reshape(self, (1, -1))
     count: Any = rows.shape[1]
     weights: Any = None
-    for given, name in ((fweights, "fweights"), (aweights, "aweights")):
-        if given is not None:
-            _check_weights(given, name, count)
-            weights = given if weights is None else weights * given
+    for wanted, name in ((fweights, "fweights"), (aweights, "aweights")):
+        if wanted is not None:
+            _check_weights(wanted, name, count)
+            weights = wanted if weights is None else weights * wanted
     if weights is None:
         mean, scaled, total = aten.mean(rows, -1, True), rows, count
     else:

@@ -26,11 +26,11 @@ def _nodes(count: int, like: Tensor) -> tuple[Tensor, Tensor]:
     """Nodes and weights on [0, 1], along a first dimension before those of `like`."""
     points, weights = np.polynomial.legendre.leggauss(count)
     shape = (count, *(1,) * like.ndim)
-    made = (
+    built = (
         aten.tensor((a.tolist()), dtype=like.dtype, device=like.device)
         for a in ((points + 1) / 2, weights / 2)
     )
-    first, second = (aten.reshape(t, shape) for t in made)
+    first, second = (aten.reshape(t, shape) for t in built)
     return first, second
 
 
@@ -68,8 +68,8 @@ def _first(order: int) -> Callable[[Tensor], Tensor]:
         size = aten.abs(x)
         near = aten.clamp_max(size, FAR)
         small = _integral(lambda t, x: aten.cos(x * aten.sin(t) - t * order), near, pi) / pi
-        found = aten.where(size < FAR, small, _wave(order, aten.clamp_min(size, FAR), False))
-        return aten.where(x < 0, -found, found) if order else found
+        result = aten.where(size < FAR, small, _wave(order, aten.clamp_min(size, FAR), False))
+        return aten.where(x < 0, -result, result) if order else result
 
     return lower
 
@@ -85,9 +85,11 @@ def _second(order: int) -> Callable[[Tensor], Tensor]:
             return aten.exp(-x * aten.sinh(t)) * scale
 
         fall = _integral(falling, near, aten.asinh(40.0 / near), 128)
-        found = aten.where(x < FAR, (waves - fall) / pi, _wave(order, aten.clamp_min(x, FAR), True))
-        found = aten.where(x == 0, aten.full_like(found, -np.inf), found)
-        return aten.where(x < 0, aten.full_like(found, np.nan), found)
+        result = aten.where(
+            x < FAR, (waves - fall) / pi, _wave(order, aten.clamp_min(x, FAR), True)
+        )
+        result = aten.where(x == 0, aten.full_like(result, -np.inf), result)
+        return aten.where(x < 0, aten.full_like(result, np.nan), result)
 
     return lower
 
@@ -106,9 +108,9 @@ def _grown(order: int, scaled: bool) -> Callable[[Tensor], Tensor]:
         for k in range(1, 7):
             term = term * (-(mu - (2 * k - 1) ** 2) / (k * 8)) / far
             series = series + term
-        found = aten.where(size < FAR, small, series / aten.sqrt(far * (2 * pi)))
-        found = aten.where(x < 0, -found, found) if order else found
-        return found if scaled else found * aten.exp(size)
+        result = aten.where(size < FAR, small, series / aten.sqrt(far * (2 * pi)))
+        result = aten.where(x < 0, -result, result) if order else result
+        return result if scaled else result * aten.exp(size)
 
     return lower
 
@@ -118,13 +120,13 @@ def _fallen(order: int, scaled: bool) -> Callable[[Tensor], Tensor]:
 
     def lower(self: Tensor) -> Tensor:
         x = _floating(self)
-        held = aten.clamp_min(x, 1e-30)
-        high = aten.acosh(40.0 / held + 1.0)
+        kept = aten.clamp_min(x, 1e-30)
+        high = aten.acosh(40.0 / kept + 1.0)
         kernel: Integrand = lambda t, x: aten.exp(x * (1 - aten.cosh(t))) * aten.cosh(t * order)  # noqa: E731
-        found = _integral(kernel, held, aten.clamp_min(high, 1e-3), 128)
-        found = aten.where(x == 0, aten.full_like(found, np.inf), found)
-        found = aten.where(x < 0, aten.full_like(found, np.nan), found)
-        return found if scaled else found * aten.exp(-x)
+        result = _integral(kernel, kept, aten.clamp_min(high, 1e-3), 128)
+        result = aten.where(x == 0, aten.full_like(result, np.inf), result)
+        result = aten.where(x < 0, aten.full_like(result, np.nan), result)
+        return result if scaled else result * aten.exp(-x)
 
     return lower
 
@@ -171,11 +173,11 @@ composite(
 def _spherical(self: Tensor) -> Tensor:
     x = _floating(self)
     safe = aten.where(x == 0, aten.ones_like(x), x)
-    found = aten.where(x == 0, aten.ones_like(x), aten.sin(safe) / safe)
+    result = aten.where(x == 0, aten.ones_like(x), aten.sin(safe) / safe)
     square = x * x
     series = 1 - square / 6 * (1 - square / 20 * (1 - square / 42))
-    found = aten.where(aten.abs(x) < 0.5, series, found)
-    return aten.where(aten.isinf(x), aten.zeros_like(x), found)
+    result = aten.where(aten.abs(x) < 0.5, series, result)
+    return aten.where(aten.isinf(x), aten.zeros_like(x), result)
 
 
 row(

@@ -185,10 +185,10 @@ def _zeta(self: Any, other: Any) -> Tensor:
 
 
 def _zeta_cpu(self: Array, other: Array) -> Array:
-    found = by_scipy("zeta")(self, other)
+    result = by_scipy("zeta")(self, other)
     low = (other <= 0) & (self > 1)
     if not np.any(low):
-        return found
+        return result
     # scipy has no second argument below zero; its recurrence is the sum's own.
     x, q = np.broadcast_arrays(self.astype(np.float64), other.astype(np.float64))
     steps = int(np.ceil(-q[low].min())) + 1
@@ -198,7 +198,7 @@ def _zeta_cpu(self: Array, other: Array) -> Array:
         rest = by_scipy("zeta")(x, first)
         total = np.where(q == np.floor(q), np.inf, sums + rest)
         total = np.where((x != np.floor(x)) & (q != np.floor(q)), np.nan, total)
-    return np.where(low, total, found).astype(found.dtype)
+    return np.where(low, total, result).astype(result.dtype)
 
 
 op(

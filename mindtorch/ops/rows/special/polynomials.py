@@ -64,12 +64,12 @@ def _on_cpu(first: Callable[[Any], Any], step: Step, shifted: bool) -> Callable[
         x, n = np.broadcast_arrays(x.astype(np.float64), np.trunc(n))
         x = x * 2 - 1 if shifted else x
         before, now = np.ones_like(x), first(x)
-        found = np.where(n == 0, before, np.where(n == 1, now, 0.0))
+        result = np.where(n == 0, before, np.where(n == 1, now, 0.0))
         for k in range(2, _degrees(n) + 1):
             a, b = step(k, x)
             before, now = now, a * now - b * before
-            found = np.where(n == k, now, found)
-        return found.astype(kind)
+            result = np.where(n == k, now, result)
+        return result.astype(kind)
 
     return run
 
@@ -87,13 +87,13 @@ def _elsewhere(first: Callable[[Any], Any], step: Step, shifted: bool) -> Callab
         x = aten.to(x, zero.dtype) + zero
         x = x * 2 - 1 if shifted else x
         before, now = aten.ones_like(x), first(x)
-        found = aten.where(n == 0, before, aten.where(n == 1, now, aten.zeros_like(x)))
+        result = aten.where(n == 0, before, aten.where(n == 1, now, aten.zeros_like(x)))
         highest = _degrees(aten.max(n).item()) if n.numel() else 0
         for k in range(2, highest + 1):
             a, b = step(k, x)
             before, now = now, a * now - b * before
-            found = aten.where(n == k, now, found)
-        return found
+            result = aten.where(n == k, now, result)
+        return result
 
     return run
 
