@@ -144,7 +144,7 @@ def istft(
 def _added(frames: Tensor, hop: int) -> Tensor:
     """Frames `[N, count, n]` laid `hop` apart and added: `[N, (count - 1) hop + n]`."""
     batch, count, n = frames.shape
-    at = aten.unsqueeze(aten.arange(count, device=frames.device) * hop, 1)
-    at = aten.reshape(at + aten.arange(n, device=frames.device), (-1,))
+    at = aten.unsqueeze(aten.arange(0, count, device=frames.device) * hop, 1)
+    at = aten.reshape(at + aten.arange(0, n, device=frames.device), (-1,))
     zeros = aten.zeros((batch, (count - 1) * hop + n), dtype=frames.dtype, device=frames.device)
     return aten.index_add(zeros, 1, at, aten.reshape(frames, (batch, count * n)))

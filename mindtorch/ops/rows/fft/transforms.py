@@ -54,8 +54,8 @@ def _c2r(self: Array, dim: Any, normalization: int, last_dim_size: int) -> Array
 
 def _turns(rows: int, columns: int, n: int, like: Tensor) -> tuple[Tensor, Tensor]:
     """cos and sin of 2π r c / n for a matrix of rows and columns; products are exact."""
-    r = aten.arange(rows, dtype=dt.int64, device=like.device)
-    c = aten.arange(columns, dtype=dt.int64, device=like.device)
+    r = aten.arange(0, rows, dtype=dt.int64, device=like.device)
+    c = aten.arange(0, columns, dtype=dt.int64, device=like.device)
     steps = aten.remainder(aten.unsqueeze(r, 1) * c, n)
     angle = aten.to(steps, like.dtype) * (2 * pi / n)
     return aten.cos(angle), aten.sin(angle)
@@ -79,9 +79,10 @@ def _last(re: Tensor, im: Tensor, sign: int) -> tuple[Tensor, Tensor]:
     re, im = _turned(re, im, cos, sin, sign)
     re, im = (aten.contiguous(aten.transpose(t, -1, -2)) for t in (re, im))
     re, im = _last(re, im, sign)
-    return tuple(  # type: ignore[return-value]
+    re, im = (
         aten.reshape(aten.contiguous(aten.transpose(t, -1, -2)), (*lead, n)) for t in (re, im)
     )
+    return re, im
 
 
 def _parts(re: Tensor, im: Tensor, dim: Any, forward: bool, scale: float) -> tuple[Tensor, Tensor]:
@@ -108,11 +109,11 @@ def _c2c_lower(self: Tensor, dim: Any, normalization: int, forward: bool) -> Ten
 
 def _r2c_lower(self: Tensor, dim: Any, normalization: int, onesided: bool) -> Tensor:
     scale = _scale(normalization, _sizes(self, dim))
-    parts = _parts(self, aten.zeros_like(self), dim, True, scale)
+    re, im = _parts(self, aten.zeros_like(self), dim, True, scale)
     if onesided:
         count = self.shape[dim[-1]] // 2 + 1
-        parts = tuple(aten.narrow(t, dim[-1], 0, count) for t in parts)  # type: ignore[assignment]
-    return _joined(*parts)
+        re, im = (aten.narrow(t, dim[-1], 0, count) for t in (re, im))
+    return _joined(re, im)
 
 
 def _c2r_lower(self: Tensor, dim: Any, normalization: int, last_dim_size: int) -> Tensor:

@@ -37,10 +37,13 @@ def _tolerances(A: Tensor, atol: Any, rtol: Any, name: str) -> tuple[Tensor, Ten
         else:
             rtol = plain if not atol else 0.0
     real = A.dtype.to_real()
-    return tuple(  # type: ignore[return-value]
-        aten.to(t, real) if isinstance(t, Tensor)
-        else aten.full((), t or 0.0, dtype=real, device=A.device) for t in (atol, rtol)
-    )  # fmt: skip
+    low, high = (
+        aten.to(t, real)
+        if isinstance(t, Tensor)
+        else aten.full((), t or 0.0, dtype=real, device=A.device)
+        for t in (atol, rtol)
+    )
+    return low, high
 
 
 def _floor(s: Tensor, atol: Tensor, rtol: Tensor) -> Tensor:

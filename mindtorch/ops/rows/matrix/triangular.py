@@ -196,7 +196,7 @@ def _lu_lower(A: Tensor, pivot: bool, check_errors: bool) -> tuple[Tensor, ...]:
     """The same columns in ops; which rows are exchanged stays on the device."""
     m, n = A.shape[-2:]
     k = min(m, n)
-    rows = aten.arange(m, device=A.device)
+    rows = aten.arange(0, m, device=A.device)
     pivots = []
     info = aten.zeros(tuple(A.shape[:-2]), dtype=dt.int32, device=A.device)
     for i in range(k):
@@ -215,10 +215,10 @@ def _lu_lower(A: Tensor, pivot: bool, check_errors: bool) -> tuple[Tensor, ...]:
         below = aten.unsqueeze(rows > i, -1)
         column = aten.narrow(A, -1, i, 1)
         factors = aten.where(below, column / safe, aten.zeros_like(column))
-        right = aten.unsqueeze(aten.arange(n, device=A.device) > i, 0)
+        right = aten.unsqueeze(aten.arange(0, n, device=A.device) > i, 0)
         row = aten.narrow(A, -2, i, 1)
         taken = factors * aten.where(right, row, aten.zeros_like(row))
-        at = aten.logical_and(below, aten.unsqueeze(aten.arange(n, device=A.device) == i, 0))
+        at = aten.logical_and(below, aten.unsqueeze(aten.arange(0, n, device=A.device) == i, 0))
         A = aten.where(at, factors, A - taken)
         pivots.append(best + 1)
     empty = aten.zeros((*A.shape[:-2], 0), dtype=dt.int32, device=A.device)
@@ -263,7 +263,7 @@ def _rows(order: Tensor, like: Tensor) -> Tensor:
 def permutation(pivots: Tensor, m: int) -> Tensor:
     """Which row of A each row of L U is, from the exchanges that LAPACK counts from one."""
     batch = tuple(pivots.shape[:-1])
-    rows = aten.arange(m, device=pivots.device)
+    rows = aten.arange(0, m, device=pivots.device)
     order = aten.expand(rows, (*batch, m))
     for i in range(pivots.shape[-1]):
         other = aten.to(aten.narrow(pivots, -1, i, 1), dt.int64) - 1
@@ -387,7 +387,7 @@ composite(
 def _reflected(A: Tensor, tau: Tensor, eye: Tensor) -> Tensor:
     """Π (I - τ v vᴴ) from the right end, put to the columns of `eye`."""
     built, m = eye, A.shape[-2]
-    rows = aten.arange(m, device=A.device)
+    rows = aten.arange(0, m, device=A.device)
     for i in range(tau.shape[-1] - 1, -1, -1):
         column = aten.select(A, -1, i)
         zero, one = aten.zeros_like(column), aten.ones_like(column)

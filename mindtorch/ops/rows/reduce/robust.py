@@ -159,7 +159,7 @@ def nonzero_static(self: Tensor, size: int, fill_value: int = -1) -> Tensor:
     places = aten.full((size + 1,), -1, dtype=dt.int64, device=self.device)
     goes = aten.logical_and(flat, rank < size)
     to = aten.where(goes, rank, aten.full_like(rank, size))
-    linear = aten.arange(count, dtype=dt.int64, device=self.device)
+    linear = aten.arange(0, count, dtype=dt.int64, device=self.device)
     places = aten.narrow(aten.scatter(places, 0, to, linear), 0, 0, size)
     columns = []
     for n in reversed(self.shape):
