@@ -180,11 +180,11 @@ def quantile(
         ends = [aten.gather(rows, -1, aten.to(p, dt.int64)) for p in (low, aten.ceil(ranks))]
         weight = aten.full_like(ranks, 0.5) if interpolation == "midpoint" else ranks - low
         values = aten.lerp(ends[0], ends[1], weight)
-    values = aten.movedim(values, -1, 0)
     if keepdim and dim is None:
-        values = aten.reshape(values, (values.shape[0], *(1,) * self.ndim))
+        values = aten.reshape(values, (*(1,) * self.ndim, values.shape[0]))
     elif keepdim and self.ndim:
-        values = aten.unsqueeze(values, at + 1)
+        values = aten.unsqueeze(values, at)
+    values = aten.movedim(values, -1, 0)
     return values if q.ndim else aten.squeeze(values, 0)
 
 
