@@ -22,6 +22,15 @@ _WORDS: Final = {
 }  # fmt: skip
 
 
+def _spoken(op: str, call: str) -> str:
+    """What the call of a row passes: its number says nothing to a reader."""
+    from mindtorch.ops import OPS
+
+    from ..cases.spaces.pointwise import spoken
+
+    return spoken(OPS[op], int(call)) if op in OPS and call.isdigit() else f"call = {call}"
+
+
 @dataclass(slots=True)
 class Cause:
     """What a failure needs: the smallest case, and per size the last that passes."""
@@ -38,7 +47,9 @@ class Cause:
             if name == "dtype":
                 continue
             word = _WORDS.get(name, name)
-            if name in self.sizes:
+            if name == "call":
+                parts.append(_spoken(self.case.op, value))
+            elif name in self.sizes:
                 passes, _ = self.sizes[name]
                 parts.append(f"{word} > {passes}")
             else:

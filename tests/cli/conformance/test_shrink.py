@@ -38,6 +38,13 @@ def test_failure_of_the_plain_case_says_so():
         CASE, PLAIN, DTYPES, lambda _: True).text()  # fmt: skip
 
 
+def test_an_attribute_is_named_by_what_the_call_passes():
+    case = designed("add", "functional", {"dtype": "float32", "call": "1"})
+    plain = {"form": "functional", "dtype": "float32", "call": "0"}
+    cause = shrink(case, plain, DTYPES, lambda c: dict(c.factors).get("call") == "1")
+    assert cause.text() == "wrong for alpha = 3, any dtype"
+
+
 def test_few_cases_are_run():
     ran = []
     shrink(CASE, PLAIN, DTYPES, lambda c: bool(ran.append(c)) or levels(c)["values"] == "nan")

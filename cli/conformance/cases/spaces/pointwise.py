@@ -60,6 +60,14 @@ def frames(op: Op) -> list[Sample]:
     return _frames(op.name)
 
 
+def spoken(op: Op, call: int) -> str:
+    """What a frame passes besides tensors: `alpha = 3`."""
+    sample = frames(op)[call]
+    named = {a.name: v for a, v in zip(op.schema.args, sample.args, strict=False)}
+    given = {k: v for k, v in {**named, **sample.kwargs}.items() if not isinstance(v, Arg)}
+    return ", ".join(f"{k} = {v}" for k, v in given.items()) or "tensors alone"
+
+
 @cache
 def _frames(name: str) -> list[Sample]:
     op = OPS[name]
