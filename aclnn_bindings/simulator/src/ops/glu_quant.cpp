@@ -60,6 +60,22 @@ aclnnStatus expect_halves(const Call& c, int out) {
   return expect_numel(c, out,
                       c.tensor(out).dtype == ACL_INT32 ? x.numel() / 2 / kPacked : x.numel() / 2);
 }
+// Phase 1 of `grouped`: one element, one per group, per column, or per group and column.
+aclnnStatus expect_grouped(const Call& c, int arg, int64_t groups, int64_t h) {
+  const Tensor* t = at_or_null(c, arg);
+  if (!t) return ACLNN_SUCCESS;
+  const int64_t n = t->numel();
+  if (n == 1 || n == h || n == groups || n == groups * h) return ACLNN_SUCCESS;
+  return c.fail(ACLNN_ERR_PARAM_INVALID,
+                "%s %s should have 1, %lld, %lld or %lld elements: of %lld groups and %lld columns.",
+                c.name(arg), shape_text(*t), static_cast<long long>(groups), static_cast<long long>(h),
+                static_cast<long long>(groups * h), static_cast<long long>(groups),
+                static_cast<long long>(h));
+}
+int64_t groups_in(const Call& c, int arg) {
+  const Tensor* t = at_or_null(c, arg);
+  return t ? t->numel() : 1;
+}
 bool is_dynamic(const Call& c, int arg) {
   return c.text(arg) && std::strncmp(c.text(arg), "dynamic", 7) == 0;
 }
@@ -71,7 +87,10 @@ aclnnStatus check_swiglu(Call& c) {
   ACL_RETURN_IF_FAILED(expect_given(c, {0, Y}));
   if (is_dynamic(c, 5)) ACL_RETURN_IF_FAILED(expect_given(c, {Y + 1}));
   if (!is_dynamic(c, 5)) ACL_RETURN_IF_FAILED(expect_given(c, {1}));
-  return expect_halves(c, Y);
+  ACL_RETURN_IF_FAILED(expect_halves(c, Y));
+  for (int i : {1, 2})
+    ACL_RETURN_IF_FAILED(expect_grouped(c, i, groups_in(c, 3), width_of(c.tensor(0)) / 2));
+  return is_dynamic(c, 5) ? expect_numel(c, Y + 1, rows_of(c.tensor(0))) : ACLNN_SUCCESS;
 }
 template <int Y>
 aclError run_swiglu(Call& c) {
@@ -118,7 +137,11 @@ aclnnStatus check_dequant(Call& c) {
                     static_cast<long long>(axis));
     }
   }
-  return expect_halves(c, Y);
+  ACL_RETURN_IF_FAILED(expect_halves(c, Y));
+  const int64_t n = width_of(c.tensor(0)), groups = groups_in(c, 6);
+  for (int i : {1, 3}) ACL_RETURN_IF_FAILED(expect_grouped(c, i, groups, n));
+  for (int i : {4, 5}) ACL_RETURN_IF_FAILED(expect_grouped(c, i, groups, n / 2));
+  return is_dynamic(c, 8) ? expect_numel(c, Y + 1, rows_of(c.tensor(0))) : ACLNN_SUCCESS;
 }
 Floats dequantised(const Call& c, const Ints& group, int64_t groups) {
   const Tensor& t = c.tensor(0);
@@ -174,6 +197,7 @@ aclnnStatus check_gelu(Call& c) {
     if (at_or_null(c, i) && c.tensor(i).numel() != 1)
       ACL_RETURN_IF_FAILED(expect_numel(c, i, width_of(c.tensor(0))));
   }
+  if (is_dynamic(c, 4)) ACL_RETURN_IF_FAILED(expect_numel(c, 8, rows_of(c.tensor(0))));
   return expect_same_shape(c, 7, 0);
 }
 aclError run_gelu(Call& c) {

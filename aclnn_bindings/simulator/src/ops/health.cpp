@@ -78,7 +78,7 @@ aclError run_average(Call& c) {
   const int64_t step = integers(c.tensor(4))[0], detect = c.integer(11);
   const bool finite = std::isfinite(value);
   const double level = step > 0 ? average / (1 - std::pow(beta, static_cast<double>(step))) : average;
-  const auto beyond = [&](int limit) { return step > 0 && value > level * c.number(limit); };
+  const auto beyond = [&](int limit) { return value > level * c.number(limit); };
   const Finding f = {!finite || beyond(8), finite && beyond(9)};
   if (f.fault && detect != 1) {
     Tensor view = c.tensor(3);

@@ -563,6 +563,27 @@ aclnnStatus check_ffn(Call& c) {
   if (w1.rows != width_of(c.tensor(0)) || w1.cols != half * w2.rows || w1.batch != w2.batch) {
     return refuse_group(c, "x, weight1 and weight2 are not of matching sizes");
   }
+  const bool list = c.args[3].kind == ArgKind::IntArray;
+  const int64_t told = list ? c.ints(3).size : given(c.maybe(3)) ? c.tensor(3).numel() : 0,
+                experts = std::max<int64_t>(1, told);
+  if (experts != w1.batch)
+    return refuse_group(c, "expertTokens does not count the tokens of each expert that weights are of");
+  for (int which : {0, 1}) {
+    const int64_t cols = which ? w2.cols : w1.cols;
+    for (int arg : {4 + which, 8 + which, 10 + which, 12 + which}) {
+      if (!given(c.maybe(arg))) continue;
+      // Antiquantisation may go by groups of rows; other scales may be one for an expert.
+      const int64_t n = c.tensor(arg).numel();
+      const bool one = arg == 8 + which && n == experts;
+      if (!one && (arg < 10 ? n != experts * cols : n % (experts * cols) != 0))
+        return refuse_group(c, "a bias or a scale has no element for each expert and column");
+    }
+  }
+  for (int arg : {6, 7}) {
+    const int64_t n = given(c.maybe(arg)) ? c.tensor(arg).numel() : 1;
+    if (n != 1 && n != experts && n != w2.rows && n != experts * w2.rows)
+      return refuse_group(c, "scale and offset have no element for each expert or column");
+  }
   return expect_numel(c, Out, rows_of(c.tensor(0)) * w2.cols);
 }
 Doubles gated(const Matrices& m, const char* text) {
@@ -651,7 +672,9 @@ aclnnStatus check_lora(Call& c) {
   const bool fits = b.rank == 4 && y.rank == 2 && b.dims[3] == rank && c.integer(5) >= 0 &&
                     c.integer(5) < b.dims[1] && c.integer(7) >= 0 &&
                     c.integer(7) + c.integer(8) <= y.dims[1] && b.dims[2] == c.integer(8) &&
-                    (c.null(4) || c.tensor(4).dims[3] == in);
+                    rows_of(c.tensor(1)) == y.dims[0] && c.integer(8) >= 0 &&
+                    (c.null(4) || (c.tensor(4).dims[3] == in && c.tensor(4).dims[0] == b.dims[0] &&
+                                   c.tensor(4).dims[1] == b.dims[1]));
   if (!fits)
     return refuse_group(c, "y, x, weightA, weightB and the slice are not of matching sizes");
   ACL_RETURN_IF_FAILED(expect_numel(c, 3, y.dims[0]));
