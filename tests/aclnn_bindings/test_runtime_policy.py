@@ -83,6 +83,8 @@ def test_the_end_is_bounded_where_the_device_hangs(stub: Stub) -> None:
     with pytest.raises(AclTimeoutError):
         stub.cann.close()
     assert not stub.cann.runtime.started
+    assert stub.live("stream") == 1
+    stub.set("live", 0)  # what a hanging device keeps is nobody's later
     stub.set("fail_device", 0)
     stub.cann.runtime.device()
 

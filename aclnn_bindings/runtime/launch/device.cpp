@@ -8,7 +8,7 @@
 namespace launch {
 
 Registry registry;
-thread_local uint64_t current_context __attribute__((tls_model("initial-exec"))) = 0;
+thread_local uint64_t current_context LAUNCH_TLS = 0;
 
 namespace {
 

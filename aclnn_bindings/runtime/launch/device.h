@@ -43,7 +43,7 @@ struct Event {
 };
 
 // The serial of the context that we last made current on this thread.
-extern thread_local uint64_t current_context __attribute__((tls_model("initial-exec")));
+extern thread_local uint64_t current_context LAUNCH_TLS;
 
 int32_t switch_context(const Context* context);
 

@@ -12,7 +12,7 @@ constexpr uint64_t kAnySession = UINT64_MAX;  // the given addresses say no sess
 constexpr uint32_t kInline = 32;   // tensor slots that need no heap
 constexpr uint32_t kOutputs = 16;  // outputs that mt_output can give
 
-thread_local uint64_t outputs[kOutputs] __attribute__((tls_model("initial-exec")));
+thread_local uint64_t outputs[kOutputs] LAUNCH_TLS;
 
 int32_t status_of(uint64_t result) { return static_cast<int32_t>(result); }
 

@@ -29,6 +29,8 @@ void stub_set(const char *what, int64_t value) {
   if (!strcmp(what, "fail_malloc")) fail_malloc = value;
   if (!strcmp(what, "fail_sync")) fail_sync = value;
   if (!strcmp(what, "fail_tensor")) fail_tensor = value;
+  if (!strcmp(what, "live"))
+    for (int kind = 0; kind < 16; ++kind) live[kind] = value;
   if (!strcmp(what, "fail_light")) fail_light = value;
   if (!strcmp(what, "fail_create")) fail_create = value;
   if (!strcmp(what, "fail_device")) fail_device = value;
