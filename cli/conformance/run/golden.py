@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import linecache
+import dis
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,11 +59,11 @@ def deliberate(error: Exception) -> bool:
         trace = trace.tb_next
     if trace is None:
         return True
-    name = trace.tb_frame.f_code.co_filename
-    line = linecache.getline(name, trace.tb_lineno, trace.tb_frame.f_globals)
-    return line.lstrip().startswith("raise") and not name.startswith(_NUMPY)
+    code = trace.tb_frame.f_code
+    return code.co_code[trace.tb_lasti] == _RAISE and not code.co_filename.startswith(_NUMPY)
 
 
+_RAISE = dis.opmap["RAISE_VARARGS"]
 _NUMPY = str(Path(np.__file__).parent)
 
 
