@@ -16,7 +16,7 @@ PYTHON = os.environ.get("MINDTORCH_SOFTWARE")
 
 pytestmark = [
     pytest.mark.software,
-    pytest.mark.skipif(PYTHON is None, reason="$MINDTORCH_SOFTWARE names no Python"),
+    pytest.mark.skipif(not PYTHON, reason="$MINDTORCH_SOFTWARE names no Python"),
 ]
 
 NAMES = (
