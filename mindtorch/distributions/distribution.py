@@ -208,8 +208,10 @@ def broadcast_all(*values: Any) -> Any:
     options: dict[str, Any] = {"dtype": mindtorch.get_default_dtype()}
     if first is not None:
         options = {"dtype": first.dtype, "device": first.device}
-    made = [v if isinstance(v, Tensor) else mindtorch.tensor(v, **options) for v in values]
-    return mindtorch.broadcast_tensors(*made)
+    tensors = [v if isinstance(v, Tensor) else mindtorch.tensor(v, **options) for v in values]
+    if len(values) == 1:
+        return tensors
+    return mindtorch.broadcast_tensors(*tensors)
 
 
 def shape_of(*parameters: Any) -> tuple[int, ...]:

@@ -1,0 +1,280 @@
+"""Owns torch.nn.utils.prune: parameters masked by what a method leaves of them.
+
+`name` becomes `name_orig` (a parameter) times `name_mask` (a buffer) before each forward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import mindtorch
+
+from ..._tensor.tensor import Tensor
+from ..modules.module import Module
+
+
+def _count(amount: float, size: int) -> int:
+    """How many to prune: an int is a number, a float a share; ValueError out of range."""
+    if isinstance(amount, int):
+        if not 0 <= amount <= size:
+            raise ValueError(f"amount={amount} should be between 0 and the number of units, {size}")
+        return amount
+    if not 0.0 <= amount <= 1.0:
+        raise ValueError(f"amount={amount} should be in the range [0.0, 1.0]")
+    return round(amount * size)
+
+
+class BasePruningMethod:
+    """A method: `compute_mask(t, default_mask)` says what stays; PRUNING_TYPE what it looks at."""
+
+    PRUNING_TYPE = "unstructured"
+    _tensor_name: str
+
+    def __call__(self, module: Module, inputs: Any) -> None:
+        setattr(module, self._tensor_name, self.apply_mask(module))
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def apply_mask(self, module: Module) -> Tensor:
+        """The parameter times its mask."""
+        original = getattr(module, self._tensor_name + "_orig")
+        mask = getattr(module, self._tensor_name + "_mask")
+        return mask.to(dtype=original.dtype) * original
+
+    @classmethod
+    def apply(
+        cls, module: Module, name: str, *args: Any, importance_scores: Any = None, **kwargs: Any
+    ) -> Any:
+        """Prune a parameter of a module by this method, after those that did so before."""
+        method: Any = cls(*args, **kwargs)
+        method._tensor_name = name
+        before = [(k, h) for k, h in module._forward_pre_hooks.items()
+                  if isinstance(h, BasePruningMethod) and h._tensor_name == name]  # fmt: skip
+        value = getattr(module, name)
+        original = getattr(module, name + "_orig") if before else module._parameters[name]
+        scores = importance_scores if importance_scores is not None else value
+        default = getattr(module, name + "_mask") if before else mindtorch.ones_like(value)
+        if before:
+            container = PruningContainer(before[0][1])
+            container.add_pruning_method(method)
+            del module._forward_pre_hooks[before[0][0]]
+        else:
+            del module._parameters[name]
+            module.register_parameter(name + "_orig", original)
+        with mindtorch.no_grad():
+            mask = method.compute_mask(scores, default) * default.to(scores.dtype)
+        if before:
+            module._buffers[name + "_mask"] = mask
+        else:
+            module.register_buffer(name + "_mask", mask)
+        active = container if before else method
+        setattr(module, name, active.apply_mask(module))
+        module.register_forward_pre_hook(active)
+        return active
+
+    def prune(
+        self, t: Tensor, default_mask: Tensor | None = None, importance_scores: Any = None
+    ) -> Tensor:
+        """The tensor masked, without a module."""
+        mask = mindtorch.ones_like(t) if default_mask is None else default_mask
+        scores = t if importance_scores is None else importance_scores
+        return t * self.compute_mask(scores, mask)
+
+    def remove(self, module: Module) -> None:
+        """Leave the pruned values as the parameter."""
+        original = module._parameters.pop(self._tensor_name + "_orig")
+        assert original is not None
+        original.data = getattr(module, self._tensor_name).detach()
+        del module._buffers[self._tensor_name + "_mask"]
+        delattr(module, self._tensor_name)
+        setattr(module, self._tensor_name, original)
+
+
+class PruningContainer(BasePruningMethod):
+    """Several methods, one after another."""
+
+    def __init__(self, *methods: BasePruningMethod):
+        self._pruning_methods: tuple[BasePruningMethod, ...] = ()
+        for method in methods:
+            self.add_pruning_method(method)
+
+    def add_pruning_method(self, method: BasePruningMethod) -> None:
+        """Put a method after those that are there; ValueError for another parameter's."""
+        name = getattr(self, "_tensor_name", method._tensor_name)
+        if method._tensor_name != name:
+            raise ValueError(
+                f"Can only add pruning methods acting on the parameter named '{name}' to"
+                f" PruningContainer. Found '{method._tensor_name}'"
+            )
+        self._tensor_name = name
+        inner = getattr(method, "_pruning_methods", (method,))
+        self._pruning_methods += tuple(inner)
+
+    def __len__(self) -> int:
+        return len(self._pruning_methods)
+
+    def __iter__(self) -> Any:
+        return iter(self._pruning_methods)
+
+    def __getitem__(self, index: int) -> BasePruningMethod:
+        return self._pruning_methods[index]
+
+
+class Identity(BasePruningMethod):
+    """Prunes nothing."""
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        return default_mask
+
+
+class CustomFromMask(BasePruningMethod):
+    """Prunes by a given mask."""
+
+    PRUNING_TYPE = "global"
+
+    def __init__(self, mask: Tensor):
+        self.mask = mask
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        return default_mask * self.mask.to(dtype=default_mask.dtype)
+
+
+class _Unstructured(BasePruningMethod):
+    def __init__(self, amount: float):
+        _count(amount, 1 << 62) if isinstance(amount, int) else _count(amount, 0)
+        self.amount = amount
+
+    def _scores(self, t: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        """Prune the lowest scores among what is still there."""
+        mask = default_mask.clone().reshape(-1)
+        there = mask.nonzero().reshape(-1)
+        count = _count(self.amount, int(there.numel()))
+        if count:
+            scores = self._scores(t).reshape(-1)[there]
+            mask[there[scores.topk(count, largest=False)[1]]] = 0
+        return mask.reshape(default_mask.shape)
+
+
+class RandomUnstructured(_Unstructured):
+    """Prunes elements at random."""
+
+    def _scores(self, t: Tensor) -> Tensor:
+        return mindtorch.rand_like(t)
+
+
+class L1Unstructured(_Unstructured):
+    """Prunes the elements of least magnitude."""
+
+    def _scores(self, t: Tensor) -> Tensor:
+        return t.abs()
+
+
+class LnStructured(BasePruningMethod):
+    """Prunes the slices along `dim` of least n-norm."""
+
+    PRUNING_TYPE = "structured"
+
+    def __init__(self, amount: float, n: Any, dim: int = -1):
+        self.amount, self.n, self.dim = amount, n, dim
+
+    def _scores(self, t: Tensor) -> Tensor:
+        others = [d for d in range(t.ndim) if d != self.dim % t.ndim]
+        return mindtorch.norm(t, p=self.n, dim=others)
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        size = t.shape[self.dim]
+        count = _count(self.amount, size)
+        keep = mindtorch.ones(size, dtype=default_mask.dtype, device=t.device)
+        if count:
+            keep[self._scores(t).topk(count, largest=False)[1]] = 0
+        shape = [-1 if d == self.dim % t.ndim else 1 for d in range(t.ndim)]
+        return default_mask * keep.reshape(shape)
+
+
+class RandomStructured(LnStructured):
+    """Prunes slices along `dim` at random."""
+
+    def __init__(self, amount: float, dim: int = -1):
+        super().__init__(amount, 2, dim)
+
+    def _scores(self, t: Tensor) -> Tensor:
+        return mindtorch.rand(t.shape[self.dim], device=t.device)
+
+
+def _applied(method: type[BasePruningMethod]) -> Callable[..., Module]:
+    def prune(
+        module: Module, name: str, *args: Any, importance_scores: Any = None, **kwargs: Any
+    ) -> Module:
+        method.apply(module, name, *args, importance_scores=importance_scores, **kwargs)
+        return module
+
+    prune.__doc__ = f"Prune `name` of a module by {method.__name__}; gives the module."
+    return prune
+
+
+identity = _applied(Identity)
+random_unstructured = _applied(RandomUnstructured)
+l1_unstructured = _applied(L1Unstructured)
+random_structured = _applied(RandomStructured)
+ln_structured = _applied(LnStructured)
+custom_from_mask = _applied(CustomFromMask)
+
+
+def global_unstructured(
+    parameters: Iterable[tuple[Module, str]], pruning_method: Any, importance_scores: Any = None,
+    **kwargs: Any,
+) -> None:  # fmt: skip
+    """Prune several parameters together by one unstructured method; TypeError for another."""
+    pairs = list(parameters)
+    if pruning_method.PRUNING_TYPE != "unstructured":
+        raise TypeError(
+            'Only "unstructured" PRUNING_TYPE supported for the `pruning_method`. Found method'
+            f" {pruning_method} of type {pruning_method.PRUNING_TYPE}"
+        )
+    given = importance_scores or {}
+    scores = [given.get((m, n), getattr(m, n)).detach().reshape(-1) for m, n in pairs]
+    masks = [getattr(m, n + "_mask", mindtorch.ones_like(getattr(m, n))) for m, n in pairs]
+    whole = mindtorch.cat([m.reshape(-1) for m in masks])
+    mask = pruning_method(**kwargs).compute_mask(mindtorch.cat(scores), whole)
+    at = 0
+    for module, name in pairs:
+        value = getattr(module, name)
+        custom_from_mask(module, name, mask=mask[at : at + value.numel()].reshape(value.shape))
+        at += value.numel()
+
+
+def _hook_of(module: Module, name: str) -> Any:
+    return next((k for k, h in module._forward_pre_hooks.items()
+                 if isinstance(h, BasePruningMethod) and h._tensor_name == name), None)  # fmt: skip
+
+
+def remove(module: Module, name: str) -> Module:
+    """Make the pruning of a parameter permanent; ValueError where it is not pruned."""
+    key = _hook_of(module, name)
+    if key is None:
+        raise ValueError(
+            f"Parameter '{name}' of module {module} has to be pruned before pruning can be removed"
+        )
+    method: Any = module._forward_pre_hooks.pop(key)
+    method.remove(module)
+    return module
+
+
+def is_pruned(module: Module) -> bool:
+    """Whether a parameter of the module, or of one below it, is pruned."""
+    return any(
+        isinstance(hook, BasePruningMethod)
+        for _, child in module.named_modules()
+        for hook in child._forward_pre_hooks.values()
+    )
+
+
+__all__ = ["BasePruningMethod", "CustomFromMask", "Identity", "L1Unstructured", "LnStructured",
+           "PruningContainer", "RandomStructured", "RandomUnstructured",
+           "custom_from_mask", "global_unstructured", "identity", "is_pruned", "l1_unstructured",
+           "ln_structured", "random_structured", "random_unstructured", "remove"]  # fmt: skip
