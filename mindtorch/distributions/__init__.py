@@ -12,7 +12,9 @@ from .discrete import (
 )
 from .distribution import Distribution, ExponentialFamily
 from .location import Cauchy, Gumbel, Laplace, Normal, Uniform
+from .relaxed_bernoulli import RelaxedBernoulli
 
 __all__ = ["Bernoulli", "Binomial", "Categorical", "Cauchy", "Distribution", "ExponentialFamily",
            "Geometric", "Gumbel", "Laplace", "Multinomial", "Normal", "OneHotCategorical",
-           "OneHotCategoricalStraightThrough", "Uniform", "constraints"]  # fmt: skip
+           "OneHotCategoricalStraightThrough", "RelaxedBernoulli", "Uniform",
+           "constraints"]  # fmt: skip

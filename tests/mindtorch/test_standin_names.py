@@ -147,6 +147,9 @@ def draws(lib):
         list(normal.expand((3, 2)).mean.shape),
         d.Binomial(3, lib.tensor(0.4)).log_prob(lib.tensor(2.0)),
         d.Geometric(lib.tensor(0.4)).log_prob(lib.tensor(2.0)),
+        module(lib, "distributions.relaxed_bernoulli")
+        .RelaxedBernoulli(lib.tensor(0.7), probs=lib.tensor(0.4))
+        .log_prob(lib.tensor(0.3)),
     ]  # fmt: skip
 
 
