@@ -139,7 +139,13 @@ def set_default_dtype(d: dtype) -> None:
 
 
 def from_numpy_dtype(d: Any) -> dtype:
-    """The dtype that stores numpy dtype `d`; TypeError where torch has none."""
+    """The dtype that stores numpy dtype `d`; TypeError where torch has none, ValueError for a
+    byte order that is not this machine's."""
+    if not np.dtype(d).isnative:
+        raise ValueError(
+            "given numpy array has byte order different from the native byte order. Conversion"
+            " between byte orders is currently not supported."
+        )
     known = _BY_NAME.get(np.dtype(d).name)
     if known is None:
         raise TypeError(

@@ -5,7 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+
+import mindtorch
 
 _PROGRAM = """
 import gc
@@ -56,3 +59,9 @@ def test_what_was_seen_is_not_told_again():
     )
     assert done.stdout.strip() == "[1.0, 2.0, 3.0, 4.0]", done.stderr
     assert "507015" not in done.stderr
+
+
+@pytest.mark.parametrize("name", ["from_numpy", "tensor", "as_tensor"])
+def test_an_array_of_foreign_byte_order_is_refused_not_misread(name):
+    with pytest.raises(ValueError, match="byte order"):
+        getattr(mindtorch, name)(np.array([1.0, 2.0], ">f4"))
