@@ -74,13 +74,19 @@ def number(value: Any) -> Any:
     return None
 
 
+def _in_64_bits(value: Any) -> Any:
+    if value.__class__ is int and not -(1 << 63) <= value < 1 << 64:
+        raise OverflowError("int too big to convert")
+    return value
+
+
 def _union(op: Op, arg: Arg, i: int, value: Any) -> Any:
     if isinstance(value, Tensor) or (value is None and arg.optional):
         return value
     scalar = number(value)
     if scalar is None:
         raise _refuse(op, arg, i, value, "Tensor")
-    return scalar
+    return _in_64_bits(scalar)
 
 
 def _scalar(op: Op, arg: Arg, i: int, value: Number | None) -> Number | None:
@@ -89,7 +95,7 @@ def _scalar(op: Op, arg: Arg, i: int, value: Number | None) -> Number | None:
     scalar = number(value)
     if scalar is None:
         raise _refuse(op, arg, i, value, "Number")
-    return scalar
+    return _in_64_bits(scalar)
 
 
 def _ints(op: Op, arg: Arg, i: int, value: Any) -> Any:

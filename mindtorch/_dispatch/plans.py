@@ -124,6 +124,20 @@ def infer(op: Op, geoms: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def functional(op: Op, args: tuple[Any, ...]) -> Plan:
     """The plan of a call that makes new results (or views)."""
+    plan = _functional(op, args)
+    look = op.refuses(plan.args, plan.outs) if op.refuses else None
+    if look is not None:
+        run = plan.run
+
+        def guarded(*args: Any) -> Any:
+            look(*args)
+            return run(*args)
+
+        plan.run = guarded
+    return plan
+
+
+def _functional(op: Op, args: tuple[Any, ...]) -> Plan:
     op.bind()
     geoms = geometries(args)
     device = device_of(op, geoms)
@@ -173,6 +187,20 @@ def into(op: Op, args: tuple[Any, ...], dests: tuple[Geometry, ...], inplace: bo
 
     `inplace` says that the only destination is the first argument.
     """
+    plan = _into(op, args, dests, inplace)
+    look = op.refuses(plan.args, plan.outs) if op.refuses else None
+    if look is not None:
+        run = plan.run
+
+        def guarded(dests: tuple[Tensor, ...], *args: Any) -> Any:
+            look(*args)
+            return run(dests, *args)
+
+        plan.run = guarded
+    return plan
+
+
+def _into(op: Op, args: tuple[Any, ...], dests: tuple[Geometry, ...], inplace: bool) -> Plan:
     op.bind()
     geoms = geometries(args)
     if _crosses(op) and inplace:

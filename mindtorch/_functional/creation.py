@@ -17,6 +17,7 @@ from .._tensor.geometry import Geometry, contiguous
 from .._tensor.storage import Storage, TypedStorage, UntypedStorage
 from .._tensor.tensor import Tensor, adopt, wrap
 from .._tensor.types import Array, Number
+from ..ops.limits import fits
 from ..ops.rules import preserved
 from ..ops.spec import OPS, aten
 from .publish import surface
@@ -36,6 +37,15 @@ def _size(size: Any) -> tuple[int, ...]:
             return (int(first),)
         return tuple(int(n) for n in first)
     return tuple(int(n) for n in size)
+
+
+def refuse_byte_order(dtype: Any) -> None:
+    """ValueError in torch's words for numbers in the other byte order."""
+    if not dtype.isnative:
+        raise ValueError(
+            "given numpy array has byte order different from the native byte order. Conversion"
+            " between byte orders is currently not supported."
+        )
 
 
 def from_array(array: Array, device: Any = None) -> Tensor:
@@ -64,6 +74,7 @@ def _has_tensor(data: Any) -> bool:
 def array_of(data: Any, dtype: Dtype | None) -> Any:
     """A fresh numpy array for `torch.tensor(data, dtype=dtype)`; ValueError for ragged data."""
     if isinstance(data, np.ndarray | np.generic):
+        refuse_byte_order(data.dtype)
         converted = np.array(data)
     else:
         tensors = _has_tensor(data)
@@ -89,8 +100,20 @@ def array_of(data: Any, dtype: Dtype | None) -> Any:
             else f"Could not infer dtype of {kind}"
         )
     if dtype is not None and converted.dtype != dtype.np:
+        _refuse_numbers(data, converted, dtype)
         converted = converted.astype(dtype.np)
     return converted
+
+
+def _refuse_numbers(data: Any, values: Array, dtype: Dtype) -> None:
+    """RuntimeError in torch's words for Python numbers outside of an integer dtype's range."""
+    if isinstance(data, np.ndarray | np.generic) or _has_tensor(data):
+        return
+    if dtype.category != dt.INTEGER or not values.size or values.dtype.kind not in "iuf":
+        return
+    name = str(dtype).removeprefix("torch.")
+    for value in (values.min().item(), values.max().item()):
+        fits(value, dtype, name)
 
 
 def _first(data: Any) -> Any:
@@ -241,8 +264,14 @@ def from_numpy(array: Any) -> Tensor:
             " strides are not currently supported. (You can probably work around this by making"
             " a copy of your array  with array.copy().) "
         )
+    refuse_byte_order(array.dtype)
     dtype = dt.from_numpy_dtype(array.dtype)
     step = dtype.itemsize
+    if any(s % step for s in array.strides):
+        raise ValueError(
+            "given numpy array strides not a multiple of the element byte size. Copy the numpy"
+            " array to reallocate the memory."
+        )
     geom = contiguous(array.shape, dtype, CPU).at(
         array.shape, tuple(s // step for s in array.strides), 0
     )

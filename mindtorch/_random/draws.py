@@ -11,6 +11,7 @@ from .._functional.creation import finish, from_array
 from .._functional.publish import surface
 from .._tensor import dtype as dt
 from .._tensor.device import resolve
+from .._tensor.geometry import contiguous
 from .._tensor.tensor import Tensor
 from ..ops.spec import aten
 from . import mt19937 as _draw
@@ -44,6 +45,7 @@ def _draw_into(
 ) -> Tensor:  # fmt: skip
     """A new tensor of draws: by the device's own operator, by numpy on cpu, nothing on meta."""
     device = resolve(device)
+    contiguous(size, dtype, device)  # refuses sizes that no tensor has
     if device.type == "meta":
         return aten.empty(size, dtype=dtype, device=device)
     source = _source(generator, device)
@@ -103,10 +105,7 @@ def randint(
         low, high, size = 0, low, high
     elif high is None:
         low, high = 0, low
-    if low >= high:
-        raise RuntimeError(
-            f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}"
-        )
+    _refuse_range(low, high, dtype or dt.int64)
     drawn = _draw_into(
         "integers", _size((size,)), (low, high), dtype or dt.int64, device, generator
     )
@@ -187,7 +186,22 @@ def random_(self: Tensor, *args: Any, generator: Generator | None = None, **name
     if len(args) == 1 and not named:
         args = (0, args[0])
     low, high = _bounds(args, named, 0, _span(self._geom.dtype))
+    _refuse_range(low, high, self._geom.dtype)
     return _refill(self, "integers", (low, high), generator)
+
+
+def _refuse_range(low: int, high: int, dtype: Any) -> None:
+    """RuntimeError in torch's words for bounds without numbers, or past an integer dtype's."""
+    if low >= high:
+        raise RuntimeError(
+            f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}"
+        )
+    if dtype.category != dt.INTEGER:
+        return
+    most = np.iinfo(dtype.np)
+    for name, value in (("from", low), ("to - 1", high - 1)):
+        if not most.min <= value <= most.max:
+            raise RuntimeError(f"{name} is out of bounds for {dtype}")
 
 
 def _span(dtype: Any) -> int:
@@ -222,12 +236,25 @@ def _bernoulli(like: Tensor, p: Any, generator: Generator | None) -> Tensor:
     return aten.lt(u, p)
 
 
+def _refuse_chances(p: Tensor) -> None:
+    """RuntimeError for probabilities outside of [0, 1] on cpu, as torch; no wait elsewhere."""
+    if p._geom.device.type != "cpu" or not p.numel():
+        return
+    if not bool(aten.all(aten.logical_and(p >= 0, p <= 1)).item()):
+        raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
+
+
 @surface()
 def bernoulli(
     input: Tensor, p: Any = None, *, generator: Generator | None = None, out: Any = None
 ) -> Tensor:
     """Ones with the probabilities in `input` (or `p`), else zeros."""
-    drawn = aten.to(_bernoulli(input, input.detach() if p is None else p, generator), input.dtype)
+    if p is None:
+        p = input.detach()
+        _refuse_chances(p)
+    elif not isinstance(p, Tensor) and not 0 <= p <= 1:
+        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p}")
+    drawn = aten.to(_bernoulli(input, p, generator), input.dtype)
     return drawn if out is None else out.copy_(drawn)
 
 
@@ -250,6 +277,11 @@ def normal(
     out: Any = None, dtype: Any = None, device: Any = None,
 ) -> Tensor:  # fmt: skip
     """Draws with means and standard deviations that are tensors, or numbers with a `size`."""
+    if not isinstance(std, Tensor) and std < 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
+    on_cpu = isinstance(std, Tensor) and std.device.type == "cpu" and std.numel() > 0
+    if on_cpu and not bool(aten.all(std >= 0).item()):
+        raise RuntimeError("normal expects all elements of std >= 0.0")
     if size is not None:
         drawn = _draw_into(
             "normal", _size((size,)), (float(mean), float(std)), _float_dtype(dtype), device,
@@ -274,6 +306,11 @@ def multinomial(
         )
     if num_samples <= 0:
         raise RuntimeError("cannot sample n_sample <= 0 samples")
+    if input.dtype.category != dt.FLOAT:
+        raise RuntimeError(
+            "multinomial only supports floating-point dtypes for input, got:"
+            f" {input.dtype.legacy.removesuffix('Tensor').rpartition('.')[2] or input.dtype}"
+        )
     _refuse_weights(input)
     if replacement:
         drawn = _with_replacement(input, num_samples, generator)

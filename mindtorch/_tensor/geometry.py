@@ -151,9 +151,38 @@ def geometry(
     return interned
 
 
+_MOST = (1 << 63) - 1  # elements and bytes are counted in int64, as torch counts them
+
+
+def _refuse_size(shape: Size, strides: tuple[int, ...], itemsize: int) -> None:
+    """RuntimeError in torch's words for sizes that no memory has; TypeError past int64."""
+    for at, n in enumerate(shape):
+        if n > _MOST:
+            raise TypeError(
+                f"argument 'size' failed to unpack the object at pos {at + 1} with error"
+                ' "Overflow when unpacking long long"'
+            )
+        if n < 0:
+            raise RuntimeError(
+                f"Trying to create tensor with negative dimension {n}: {list(shape)}"
+            )
+    full = prod(n for n in shape if n)
+    reach = sum((n - 1) * abs(s) for n, s in zip(shape, strides, strict=True) if n)
+    if strides == contiguous_strides(shape) and full * itemsize > _MOST:
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)}")
+    if full > _MOST:
+        raise RuntimeError("numel: integer multiplication overflow")
+    if (reach + 1) * itemsize > _MOST:
+        raise RuntimeError(
+            f"Storage size calculation overflowed with sizes={list(shape)} and"
+            f" strides={list(strides)}"
+        )
+
+
 def _new(
     shape: Size, strides: tuple[int, ...], offset: int, dtype: Dtype, device: Device
 ) -> Geometry:
+    _refuse_size(shape, strides, dtype.itemsize)
     geom = object.__new__(Geometry)
     geom.shape = shape
     geom.strides = strides

@@ -91,8 +91,9 @@ class Op:
     with an argument `inplace`), a word of SPACES (torch.linalg.name, for rows called linalg_name);
     "both" is function and method, "none" is nowhere. `unsampled` says why a
     row has no samples. `absent` names what a device lacks to run it, by device type. `variadic`:
-    its function takes the tensors of its list one by one too. `fixed_shape`: sizes of its samples'
-    inputs belong together, so that no check changes them.
+    its function takes the tensors of its list one by one too. `refuses(args, outs)` gives, for a
+    plan, what looks at the values of its numbers at each call, or None. `fixed_shape`: sizes of
+    its samples' inputs belong together, so that no check changes them.
     """
 
     name: str
@@ -109,6 +110,7 @@ class Op:
     unsampled: str = ""
     absent: dict[str, str] = field(default_factory=dict)
     variadic: bool = False
+    refuses: Callable[..., Callable[..., None] | None] | None = None
     fixed_shape: bool = False
     tolerance: str = "elementary"
     surface: str = "auto"

@@ -7,12 +7,18 @@
 
 namespace aclsim {
 
+// Which indices an operator takes. Most take [0, size) (aclnnScatterValue document, CANN 8.3: "0 to
+// self.size(dim) - 1"); those with torch's advanced indexing, and GatherNd and ScatterNd by their
+// documents, count negative ones from the end.
+enum class Index { FromStart, FromEither };
+
 // Remembers one index out of range, from any thread.
 class IndexFault {
  public:
-  // `index` in [0, size) after torch's wrap of negatives, or -1 and the fault is set.
+  explicit IndexFault(Index kind = Index::FromStart) : wraps_(kind == Index::FromEither) {}
+  // `index` in [0, size), or -1 and the fault is set.
   int64_t resolve(int64_t index, int64_t size) {
-    const int64_t at = index < 0 ? index + size : index;
+    const int64_t at = index < 0 && wraps_ ? index + size : index;
     if (at >= 0 && at < size) return at;
     value_.store(index, std::memory_order_relaxed);
     size_.store(size, std::memory_order_relaxed);
@@ -29,6 +35,7 @@ class IndexFault {
  private:
   std::atomic<int64_t> value_{0}, size_{0};
   std::atomic<bool> set_{false};
+  const bool wraps_;
 };
 
 // All elements of an index tensor, row-major, resolved against `size`; false if one is out of range.

@@ -44,7 +44,7 @@ aclError run_amp_update_scale(Call& c) {
 // Resolves the flat positions at argument `arg` of a tensor into element offsets, in the workspace.
 aclError resolve_positions(const Call& c, int arg, const Tensor& self) {
   int64_t* at = static_cast<int64_t*>(c.workspace);
-  IndexFault fault;
+  IndexFault fault(Index::FromEither);
   if (!read_indices(at, c.tensor(arg), self.numel(), fault)) return fault.report(c, arg);
   for (int64_t i = 0, n = c.tensor(arg).numel(); i < n; ++i) {
     at[i] = self.offset + Walker(self.rank, self.dims, at[i]).offset(self.strides);

@@ -239,7 +239,7 @@ aclError run_index_write(Call& c) {
   int64_t* at = static_cast<int64_t*>(c.workspace);
   const bool listed = c.args[2].kind == ArgKind::IntArray;
   const int64_t n = listed ? c.ints(2).size : c.tensor(2).numel();
-  IndexFault fault;
+  IndexFault fault(How == Write::Fill ? Index::FromEither : Index::FromStart);
   Tensor index = listed ? dense(c.ints(2).data ? const_cast<int64_t*>(c.ints(2).data) : nullptr,
                                 ACL_INT64, &n, 1)
                         : c.tensor(2);

@@ -44,7 +44,7 @@ aclError each_tuple(const Call& c, const Tensor& self, int arg, F f) {
   const Slices slices = {self, depth};
   int64_t count = 1;
   for (int i = 0; i + 1 < t.rank; ++i) count *= t.dims[i];
-  IndexFault fault;
+  IndexFault fault(Index::FromEither);
   for (int64_t i = 0; i < count; ++i) {
     const int64_t at = slices.place(indices.data() + i * depth, fault);
     if (at < 0) return fault.report(c, arg);

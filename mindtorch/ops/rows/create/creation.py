@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import ceil
+from math import ceil, isfinite
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from ...._tensor.device import resolve
 from ...._tensor.dtype import dtype as Dtype
 from ...._tensor.geometry import Geometry, contiguous, geometry
 from ...._tensor.types import Array, Number
+from ...limits import converted, fits
 from ...samples import Sample, calls
 from ...spec import call, op
 
@@ -49,6 +50,7 @@ op(
     cpu=lambda size, fill_value, dtype, device, *, out: filled(size, fill_value, out),
     compute="raw",
     aclnn=call("aclnnInplaceFillScalar", "out", "fill_value"),
+    refuses=converted(1),
     grad={},
     tolerance="exact",
     surface="none",
@@ -105,14 +107,23 @@ op(
 
 
 def _arange(start: Any, end: Any, step: Any = 1, dtype: Any = None, device: Any = None) -> Geometry:
-    if step == 0:
+    for value in (start, end, step):
+        fits(value, dt.float64)
+    if not (isfinite(start) and isfinite(end)):
+        raise RuntimeError(f"unsupported range: {start} -> {end}")
+    if step == 0 or step != step:
         raise RuntimeError("step must be nonzero")
     if (end - start) * step < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
     if dtype is None:
         whole = all(isinstance(v, int) for v in (start, end, step))
         dtype = dt.int64 if whole else dt.get_default_dtype()
-    return contiguous((ceil((end - start) / step),), dtype, resolve(device))
+    # In whole numbers where they are: a quotient of floats is short of large ones.
+    whole = all(isinstance(v, int) for v in (start, end, step))
+    count = -((start - end) // step) if whole else (end - start) / step
+    if not abs(count) < 1 << 63:
+        raise RuntimeError("invalid size, possible overflow?")
+    return contiguous((ceil(count),), dtype, resolve(device))
 
 
 def _arange_values(

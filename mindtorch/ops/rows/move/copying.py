@@ -10,6 +10,7 @@ from ...._tensor.dtype import dtype as Dtype
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array, Number
+from ...limits import converted
 from ...rules import broadcast, preserved
 from ...samples import Arg, Sample, calls, unary
 from ...spec import aten, call, composite, op
@@ -117,6 +118,7 @@ op(
     cpu=_fill,
     compute="raw",
     aclnn=call("aclnnInplaceFillScalar", "self", "value", inplace=True),
+    refuses=converted(1),
     grad={
         "self": lambda grad: aten.zeros_like(grad),
         "value": lambda grad: aten.sum(grad),

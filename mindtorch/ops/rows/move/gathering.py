@@ -11,6 +11,7 @@ from ...._tensor import dtype as dt
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array, Number
+from ...limits import converted, in_dtype
 from ...rules import broadcast, preserved, scalar_name, wrap_dim
 from ...samples import FLOATS, Arg, Sample, calls
 from ...spec import aten, call, composite, op
@@ -45,6 +46,25 @@ def _gather_infer(self: Geometry, dim: int, index: Geometry, sparse_grad: bool =
                 f" no larger than self {list(self.shape)} apart from dimension {at}"
             )
     return self.fresh(index.shape)
+
+
+def _within(self: Geometry, at: int, index: Geometry, src: Any) -> None:
+    """RuntimeError in torch's words for an index that is larger than self or src."""
+    if not index.numel:
+        return
+    others = [("self", self, at), *([("src", src, -1)] if src.__class__ is Geometry else [])]
+    for name, g, free in others:
+        if max(g.ndim, 1) != max(index.ndim, 1):
+            raise RuntimeError(
+                f"Index tensor must have the same number of dimensions as {name} tensor"
+            )
+        sizes = zip(index.shape or (1,), g.shape or (1,), strict=True)
+        if any(n > m for d, (n, m) in enumerate(sizes) if d != free):
+            text = f"Expected index {list(index.shape)} to be no larger than self"
+            text += f" {list(self.shape)} apart from dimension {at}"
+            if src.__class__ is Geometry:
+                text += f" and to be no larger size than src {list(src.shape)}"
+            raise RuntimeError(text)
 
 
 def _grid(index: Array, dim: int) -> tuple[Any, ...]:
@@ -88,7 +108,7 @@ def _scatter_infer(
     self: Geometry, dim: int, index: Geometry, src: Geometry, reduce: bool | None = None
 ) -> Geometry:
     _index_dtype("scatter", index)
-    wrap_dim(dim, self.ndim)
+    _within(self, wrap_dim(dim, self.ndim), index, src)
     if src.__class__ is Geometry and src.dtype is not self.dtype:
         raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
     return preserved(self)
@@ -147,7 +167,8 @@ op(
         self, dim, index, np.asarray(value).astype(self.dtype), _set
     ),
     compute="raw",
-    aclnn=call("aclnnScatterValue", "self", "dim", "index", "value", 0, "out"),
+    aclnn=call("aclnnScatterValue", "self", "dim", "index", in_dtype("value"), 0, "out"),
+    refuses=converted(3),
     grad={"self": lambda grad, dim, index: aten.scatter_value(grad, dim, index, 0)},
     samples=lambda: [
         Sample((Arg((3, 4), d), 1, Arg((3, 2), "int64", 0, 3), 2)) for d in ("float32", "int64")
@@ -266,12 +287,23 @@ op(
 )
 
 
+def _wrapped(index: Array, size: int, dim: int) -> Array:
+    """Indices that count from the end made to count from the start; IndexError past either."""
+    if index.size and (index.min() < -size or index.max() >= size):
+        bad = index.min() if index.min() < -size else index.max()
+        raise IndexError(f"index {bad} is out of bounds for dimension {dim} with size {size}")
+    return np.where(index < 0, index + size, index)
+
+
 def _along(self: Any, dim: int, index: Any, source: Any, how: Any) -> Any:
     if not self.ndim:
         return _along(self.reshape(1), 0, index, np.reshape(source, -1), how).reshape(())
     result = self.copy()
     where = [slice(None)] * max(self.ndim, 1)
-    where[dim] = checked(index.reshape(-1), self.shape[dim], dim)
+    try:
+        where[dim] = checked(index.reshape(-1), self.shape[dim] if self.ndim else 1, dim)
+    except RuntimeError as error:  # torch's class for the operators that index along a dimension
+        raise IndexError(str(error)) from None
     how(result, tuple(where), source)
     return result
 
@@ -341,10 +373,15 @@ op(
     "index_fill(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
     infer=_index_rule("index_fill"),
     cpu=lambda self, dim, index, value: _along(
-        self, dim, index, np.asarray(value).astype(self.dtype), _set
+        self,
+        dim,
+        _wrapped(index, self.shape[dim] if self.ndim else 1, dim),
+        np.asarray(value).astype(self.dtype),
+        _set,
     ),
     compute="raw",
-    aclnn=call("aclnnIndexFill", "self", "dim", "index", "value", "out"),
+    aclnn=call("aclnnIndexFill", "self", "dim", "index", in_dtype("value"), "out"),
+    refuses=converted(3),
     grad={"self": lambda grad, dim, index: aten.index_fill(grad, dim, index, 0)},
     samples=lambda: [
         Sample((Arg((3, 4), d), 0, Arg((2,), "int64", values=(2, 0)), 5))

@@ -44,6 +44,11 @@ def _adaptive_rule(n: int, name: str) -> Callable[..., Any]:
                 f"{name}(): Expected input to have non-zero size for non-batch dimensions, but"
                 f" input has sizes {list(self.shape)} with dimension {empty[0]} being empty"
             )
+        if any(size < 0 for size in output_size):
+            raise RuntimeError(
+                f"{name}: elements of output_size must be greater than or equal to 0 but received"
+                f" {list(output_size)}"
+            )
         return self.fresh((*self.shape[:-n], *expanded(output_size, n)))
 
     return infer

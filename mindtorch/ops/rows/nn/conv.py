@@ -54,6 +54,37 @@ def _check(
         )
 
 
+def _check_settings(
+    kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, extra: Sizes, groups: int
+) -> None:
+    """RuntimeError in torch's words for settings that no convolution has."""
+    n = len(kernel)
+    for name, sizes in (("stride", stride), ("padding", padding), ("dilation", dilation)):
+        if len(sizes) != n:
+            raise RuntimeError(f"expected {name} to be a single integer value or a list of {n}"
+                               f" values to match the convolution dimensions, but got {name}="
+                               f"{list(sizes)}")  # fmt: skip
+    if groups <= 0:
+        raise RuntimeError("non-positive groups is not supported")
+    for name, sizes, least in (("padding", padding, 0), ("output_padding", extra, 0),
+                               ("stride", stride, 1), ("dilation", dilation, 1)):  # fmt: skip
+        if any(size < least for size in sizes):
+            kind = "non-positive" if least else "negative"
+            raise RuntimeError(f"{kind} {name} is not supported")
+        if any(size > _LARGEST for size in sizes):
+            raise RuntimeError(f"{name} {list(sizes)} is larger than any input can use")
+    if any(k <= 0 for k in kernel):
+        raise RuntimeError(f"kernel size should be greater than zero, but got {list(kernel)}")
+    if any(e and e >= s and e >= d for e, s, d in zip(extra, stride, dilation, strict=True)):
+        raise RuntimeError(
+            "output padding must be smaller than either stride or dilation, but got output_padding"
+            f" {list(extra)}, stride {list(stride)}, dilation {list(dilation)}"
+        )
+
+
+_LARGEST = (1 << 62) - 1  # so that twice as much is an int64
+
+
 def _rule(
     input: Geometry,
     weight: Geometry,
@@ -65,6 +96,7 @@ def _rule(
     output_padding: Sizes,
     groups: int,
 ) -> Geometry:
+    _check_settings(weight.shape[2:], stride, padding, dilation, output_padding, groups)
     _check(input, weight, bias, transposed, groups)
     kernel, space = weight.shape[2:], input.shape[2:]
     if transposed:
@@ -74,6 +106,11 @@ def _rule(
                 space, kernel, stride, padding, dilation, output_padding, strict=True
             )
         )
+        if any(size < 1 for size in spatial):
+            raise RuntimeError(
+                f"Given input size per channel: ({_by(space)}). Calculated output size per"
+                f" channel: ({_by(spatial)}). Output size is too small"
+            )
         return input.fresh((input.shape[0], weight.shape[1] * groups, *spatial))
     padded = [n + 2 * p for n, p in zip(space, padding, strict=True)]
     if any(n < d * (k - 1) + 1 for n, k, d in zip(padded, kernel, dilation, strict=True)):

@@ -25,6 +25,15 @@ def expanded(value: Sizes, n: int, default: Sizes = ()) -> Sizes:
     return value * n if len(value) == 1 else value
 
 
+def refuse_windows(kernel: Sizes, stride: Sizes, dilation: Sizes) -> None:
+    """RuntimeError in torch's words for windows that have no elements or do not move."""
+    for name, sizes in (("stride", stride), ("kernel size", kernel), ("dilation", dilation)):
+        if name == "stride" and 0 in sizes:
+            raise RuntimeError("stride should not be zero")
+        if any(size < 1 for size in sizes):
+            raise RuntimeError(f"{name} should be greater than zero, but got {list(sizes)}")
+
+
 def _extent(size: int, k: int, s: int, p: int, d: int, ceil_mode: bool) -> int:
     span = size + 2 * p - d * (k - 1) - 1
     extent = (-(-span // s) if ceil_mode else span // s) + 1
@@ -60,7 +69,10 @@ def _pooled(
     if self.ndim not in (n + 1, n + 2):
         raise RuntimeError(f"non-empty {n + 1}D or {n + 2}D (batch mode) tensor expected for input")
     _require_positive(self.shape, n)
+    refuse_windows(kernel, stride, dilation)
     for p, k in zip(padding, kernel, strict=True):
+        if p < 0:
+            raise RuntimeError(f"pad must be non-negative, but got pad: {p}")
         if p > k // 2:
             raise RuntimeError(
                 "pad should be at most half of effective kernel size, but got "

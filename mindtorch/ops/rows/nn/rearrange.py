@@ -9,6 +9,7 @@ import numpy as np
 
 from ...._tensor.geometry import Geometry
 from ...._tensor.types import Array, Number
+from ...limits import converted
 from ...samples import Arg, Sample
 from ...spec import aten, call, op
 from .conv import scatter_windows, windows
@@ -54,6 +55,7 @@ op(
     cpu=_pad,
     compute="raw",
     aclnn=call("aclnnConstantPadNd", "self", "pad", "value", "out"),
+    refuses=converted(2),
     grad={
         "self": lambda grad, pad: aten.constant_pad_nd(grad, tuple(-p for p in pad), 0),
     },
@@ -70,6 +72,11 @@ op(
 
 
 def _columns(space: Sizes, kernel: Sizes, dilation: Sizes, padding: Sizes, stride: Sizes) -> Sizes:
+    for name, sizes in (("kernel size", kernel), ("dilation", dilation), ("stride", stride)):
+        if any(size < 1 for size in sizes):
+            raise RuntimeError(f"{name} should be greater than zero, but got {list(sizes)}")
+    if any(size < 0 for size in padding):
+        raise RuntimeError(f"padding should be non-negative, but got {list(padding)}")
     return tuple(
         (n + 2 * p - d * (k - 1) - 1) // s + 1
         for n, k, d, p, s in zip(space, kernel, dilation, padding, stride, strict=True)

@@ -51,6 +51,7 @@ def interpolate(
     dims = input.dim() - 2
     scales = _as_list(scale_factor, dims, "scale_factor")
     sizes = _output_size(input, size, scales, dims)
+    _refuse_sizes(input, sizes)
     if size is not None or recompute_scale_factor:
         scales = None
     if mode == "area":
@@ -109,7 +110,31 @@ def _output_size(
         return [int(s) for s in sizes]
     if scales is None:
         raise ValueError("either size or scale_factor should be defined")
-    return [math.floor(float(s) * f) for s, f in zip(input.shape[2:], scales, strict=True)]
+    wanted = [float(s) * f for s, f in zip(input.shape[2:], scales, strict=True)]
+    for size in wanted:
+        if not abs(size) < 1 << 63:
+            raise RuntimeError("value cannot be converted to type int64_t without overflow")
+    return [math.floor(size) for size in wanted]
+
+
+def _refuse_sizes(input: Tensor, sizes: list[int]) -> None:
+    """RuntimeError in torch's words for sizes without elements, or that no memory has."""
+    space = list(input.shape[2:])
+    if any(size < 1 for size in (*space, *sizes)):
+        raise RuntimeError(
+            f"Input and output sizes should be greater than 0, but got input {space} output {sizes}"
+        )
+    shape = (*input.shape[:2], *sizes)
+    nbytes = input._geom.fresh(shape).numel * input.element_size()
+    if nbytes > _ADDRESSES or max(sizes) > _LONGEST:
+        raise RuntimeError(
+            f"interpolate to {list(shape)}: you tried to allocate {nbytes} bytes; no machine has"
+            " as much memory"
+        )
+
+
+_ADDRESSES = 1 << 47  # bytes of a process's addresses (x86-64 and AArch64 with 48 bits)
+_LONGEST = 1 << 31  # elements of one dimension: places are listed before they are picked
 
 
 def _resized(x: Tensor, dim: int, out: int, scale: float | None, mode: str, align: bool) -> Tensor:

@@ -51,6 +51,8 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
             "pixel_unshuffle expects input to have at least 3 dimensions, but got input with "
             f"{input.dim()} dimension(s)"
         )
+    if r <= 0:
+        raise RuntimeError(f"pixel_unshuffle expects a positive downscale_factor, but got {r}")
     *lead, c, h, w = input.shape
     for name, size in (("height", h), ("width", w)):
         if size % r:
@@ -79,6 +81,10 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
             f"{list(input.shape)}"
         )
     n, c, *space = input.shape
+    if groups <= 0:
+        raise RuntimeError(
+            f"Number of groups to divide channels in must be positive. Value of groups:{groups}"
+        )
     if c % groups:
         raise RuntimeError(
             f"Number of channels must be divisible by groups. Got {c} channels and {groups} groups."

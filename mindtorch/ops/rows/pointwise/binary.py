@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...._tensor import dtype as dt
-from ...._tensor.dtype import FLOAT, INTEGERS, get_default_dtype
+from ...._tensor.dtype import FLOAT, INTEGER, INTEGERS, get_default_dtype
 from ...._tensor.dtype import dtype as Dtype
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
@@ -60,6 +60,18 @@ def _pow_grad_exponent(grad: Tensor, self: Any, exponent: Any, result: Any) -> T
     return grad * aten.where(at_zero, 0.0, logarithm)
 
 
+def _no_fractions(args: tuple[Any, ...], outs: tuple[Any, ...]) -> Callable[..., None] | None:
+    """torch refuses a whole number to the power of a negative one that is no tensor."""
+    if args[1].__class__ not in (int, bool) or outs[0].dtype.category > INTEGER:
+        return None
+
+    def look(self: Tensor, exponent: Any) -> None:
+        if exponent < 0:
+            raise RuntimeError("Integers to negative integer powers are not allowed.")
+
+    return look
+
+
 def _pow_samples() -> list[Sample]:
     samples = [Sample((Arg((3, 4), d, 0.3, 2), Arg((3, 4), d, -1, 2))) for d in FLOATS]
     samples += [Sample((Arg((3, 4), d), e)) for d in ("float32", "float64") for e in (2, 3, 0, 1)]
@@ -76,6 +88,7 @@ op(
         call("aclnnPowTensorScalar", "self", "exponent", "out", when=scalar("exponent")),
         call("aclnnPowTensorTensor", "self", "exponent", "out"),
     ),
+    refuses=_no_fractions,
     grad={"self": _pow_grad_self, "exponent": _pow_grad_exponent},
     samples=_pow_samples,
     surface="both",

@@ -11,6 +11,7 @@ from ...._tensor.dtype import FLOAT, uint8
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array, Number
+from ...limits import converted, in_dtype
 from ...rules import Pointwise, pointwise
 from ...samples import FLOATS, Arg, Sample, calls
 from ...spec import aten, call, composite, op, scalar
@@ -29,6 +30,7 @@ op(
     cpu=lambda condition, self, other: np.where(condition.astype(bool), self, other),
     compute="raw",
     aclnn=call("aclnnSWhere", "condition", "self", "other", "out"),
+    refuses=converted(1, 2),
     grad={
         "self": lambda grad, condition: aten.where(condition, grad, 0),
         "other": lambda grad, condition: aten.where(condition, 0, grad),
@@ -56,10 +58,11 @@ op(
     ),
     compute="raw",
     aclnn=(
-        call("aclnnInplaceMaskedFillScalar", "self", "mask", "value", inplace=True,
+        call("aclnnInplaceMaskedFillScalar", "self", "mask", in_dtype("value"), inplace=True,
              when=scalar("value")),
         call("aclnnInplaceMaskedFillTensor", "self", "mask", "value", inplace=True),
     ),
+    refuses=converted(2),
     grad={
         "self": lambda grad, mask: aten.masked_fill(grad, mask, 0),
         "value": lambda grad, mask: aten.sum(aten.where(mask, grad, 0)),
@@ -136,6 +139,7 @@ op(
         call("aclnnClampMax", "self", _bound("max"), "out", when=lambda a: a["min"] is None),
         call("aclnnClamp", "self", _bound("min"), _bound("max"), "out"),
     ),
+    refuses=converted(1, 2),
     grad={
         "self": lambda grad, self, min, max: aten.where(_inside(self, min, max), grad, 0)
     },

@@ -225,6 +225,10 @@ def _ranks(rows: Any, q: Any, ignore_nan: bool) -> Any:
 def histc(self: Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -> Tensor:
     """Counts of elements in `bins` equal bins between `min` and `max` (the data's where equal)."""
     low, high = float(min), float(max)
+    if bins <= 0:
+        raise RuntimeError("bins must be > 0")
+    if not low <= high:
+        raise RuntimeError("torch.histc: max must be larger than min")
     if low == high and self.numel():
         low, high = float(aten.amin(self).item()), float(aten.amax(self).item())
     if low == high:
@@ -251,7 +255,9 @@ def histc(self: Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -> Tensor:
 )
 def bincount(self: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """How often each value of a non-negative integer tensor occurs, or the sum of its weights."""
-    if self.ndim != 1:
+    if minlength < 0:
+        raise RuntimeError("minlength should be >= 0")
+    if self.ndim != 1 or (self.numel() and int(aten.amin(self).item()) < 0):
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     size = max(minlength, int(aten.amax(self).item()) + 1 if self.numel() else 0)
     ones = aten.ones_like(self, dtype=dt.int64) if weights is None else weights

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import prod
+from math import nan, prod
 from typing import Any
 
 import numpy as np
@@ -273,7 +273,22 @@ op(
 
 
 def _median(self: Tensor) -> Tensor:
-    return aten.kthvalue(aten.reshape(self, (-1,)), (self.numel() + 1) // 2, 0, False)[0]
+    if not self.numel():
+        whole = self.dtype.category < dt.FLOAT
+        return aten.full((), 0 if whole else nan, dtype=self.dtype, device=self.device)
+    return _middle(aten.reshape(self, (-1,)), 0, False)[0]
+
+
+def _middle(self: Tensor, dim: int, keepdim: bool = False) -> Any:
+    """The lower median, or the first NaN where there is one, as torch has it."""
+    size = self.shape[dim] if self.ndim else 1
+    values, indices = aten.kthvalue(self, (size + 1) // 2, dim, keepdim)
+    if self.dtype.category < dt.FLOAT or not self.ndim:
+        return values, indices
+    missing = aten.isnan(self)
+    hidden = aten.any(missing, dim, keepdim)
+    first = aten.argmax(aten.to(missing, dt.int32), dim, keepdim)
+    return aten.where(hidden, nan, values), aten.where(hidden, first, indices)
 
 
 composite(
@@ -284,9 +299,7 @@ composite(
 )
 composite(
     "median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
-    lambda self, dim, keepdim=False: aten.kthvalue(
-        self, ((self.shape[dim] if self.ndim else 1) + 1) // 2, dim, keepdim
-    ),
+    _middle,
     samples=calls((Arg((3, 5)), 1), (Arg((4, 3)), 0, True)),
     oracle=lambda torch: torch.median,
     tolerance="exact",
@@ -343,6 +356,9 @@ def _masked_scatter(self: Array, mask: Array, source: Array) -> Array:
 def _masked_scatter_device(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """By counting: the k-th true place takes the k-th element of source."""
     mask = aten.expand(mask, broadcast(self.shape, mask.shape))
+    # Only a source of fewer elements than the mask can be too short: only then they are counted.
+    if source.numel() < mask.numel() and int(aten.sum(mask).item()) > source.numel():
+        raise RuntimeError("masked_scatter: expected self to have enough elements in source")
     flat = aten.reshape(mask, (-1,))
     nth = aten.clamp(aten.cumsum(flat, 0) - 1, 0, None)
     nth = aten.clamp(nth, None, max(source.numel() - 1, 0))

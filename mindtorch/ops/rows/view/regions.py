@@ -177,6 +177,8 @@ def _unfold(self: Geometry, dimension: int, size: int, step: int) -> Geometry:
         )
     if step <= 0:
         raise RuntimeError(f"step is {step} but must be > 0")
+    if size < 0:
+        raise RuntimeError(f"size is {size} but must be >= 0")
     stride = self.strides[dim] if self.ndim else 1
     count = (have - size) // step + 1
     shape, strides = list(self.shape), list(self.strides)

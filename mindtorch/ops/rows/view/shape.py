@@ -85,6 +85,17 @@ op(
 )
 
 
+def _refuse_split(self: Geometry, dtype: Dtype) -> None:
+    """RuntimeError in torch's words where larger elements would begin or end within old ones."""
+    ratio = dtype.itemsize // self.dtype.itemsize
+    names = f"to view {self.dtype.legacy} as {dtype.legacy} (different element sizes)"
+    parts = [("self.size(-1)", self.shape[-1]), ("self.storage_offset()", self.offset)]
+    parts += [(f"self.stride({d})", stride) for d, stride in enumerate(self.strides[:-1])]
+    for what, number in parts:
+        if number % ratio:
+            raise RuntimeError(f"{what} must be divisible by {ratio} {names}, but got {number}")
+
+
 def _view_dtype(self: Geometry, dtype: Dtype) -> Geometry:
     old, new = self.dtype.itemsize, dtype.itemsize
     if old == new:
@@ -99,6 +110,8 @@ def _view_dtype(self: Geometry, dtype: Dtype) -> Geometry:
             f"self.stride(-1) must be 1 to view {self.dtype.legacy} as {dtype.legacy} (different"
             f" element sizes), but got {self.strides[-1]}"
         )
+    if new > old:
+        _refuse_split(self, dtype)
     last = self.shape[-1] * old // new
     strides = (*(s * old // new for s in self.strides[:-1]), 1)
     shape = (*self.shape[:-1], last)

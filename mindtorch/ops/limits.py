@@ -1,0 +1,78 @@
+"""Owns what an operator refuses of a number's value, in torch's words.
+
+Plans know numbers by their class, so that these look at each call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf, isfinite
+from typing import Any
+
+from .._tensor.dtype import BOOL, COMPLEX, FLOAT, INTEGER
+from .._tensor.dtype import dtype as Dtype
+from .rules import NUMBERS
+
+_WORDS = {
+    "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t",
+    "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float",
+}  # fmt: skip
+# The largest finite values (IEEE 754; bfloat16 has float32's exponent and 8 bits of fraction).
+_MOST = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float32": 3.4028234663852886e38}
+
+
+def fits(value: Any, dtype: Dtype, name: str = "") -> None:
+    """RuntimeError where a number is outside of a dtype's range; OverflowError past 64 bits.
+
+    As c10::overflows: bool takes all, unsigned integers wrap what is negative, infinities and NaN
+    are numbers to floating types alone.
+    """
+    if value.__class__ is int and not -(1 << 63) <= value < 1 << 64:
+        raise OverflowError("int too big to convert")
+    short = str(dtype).removeprefix("torch.")
+    if isinstance(value, complex):
+        if dtype.category == COMPLEX or not value.imag:
+            return
+    elif dtype.category == INTEGER:
+        if isfinite(value) and _low(dtype) <= int(value) <= _high(dtype):
+            return
+    elif dtype.category != FLOAT or not isfinite(value) or abs(value) <= _MOST.get(short, inf):
+        return
+    name = name or _WORDS.get(short, short)
+    raise RuntimeError(f"value cannot be converted to type {name} without overflow")
+
+
+def _high(dtype: Dtype) -> int:
+    bits = 8 * dtype.itemsize
+    return (1 << bits) - 1 if _unsigned(dtype) else (1 << bits - 1) - 1
+
+
+def _low(dtype: Dtype) -> int:
+    return -_high(dtype) if _unsigned(dtype) else -_high(dtype) - 1
+
+
+def _unsigned(dtype: Dtype) -> bool:
+    return str(dtype).startswith("torch.uint")
+
+
+def in_dtype(name: str) -> Callable[[dict[str, Any]], Any]:
+    """A number of an ACLNN call as self's dtype holds it: every number but 0 is True to bool."""
+    return lambda a: bool(a[name]) if a["self"].dtype.category == BOOL else a[name]
+
+
+def converted(*positions: int) -> Callable[..., Callable[..., None] | None]:
+    """`refuses` of a row whose numbers at these positions become elements of the result."""
+
+    def look(args: tuple[Any, ...], outs: tuple[Any, ...]) -> Callable[..., None] | None:
+        numbers = [i for i in positions if i < len(args) and args[i].__class__ in NUMBERS]
+        dtype = getattr(outs[0], "dtype", None) if outs else None
+        if not numbers or dtype is None or dtype.category == BOOL:
+            return None
+
+        def check(*values: Any) -> None:
+            for i in numbers:
+                fits(values[i], dtype)
+
+        return check
+
+    return look
