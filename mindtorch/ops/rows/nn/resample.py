@@ -111,10 +111,10 @@ def _output_size(
     if scales is None:
         raise ValueError("either size or scale_factor should be defined")
     wanted = [float(s) * f for s, f in zip(input.shape[2:], scales, strict=True)]
-    for size in wanted:
-        if not abs(size) < 1 << 63:
+    for extent in wanted:
+        if not abs(extent) < 1 << 63:
             raise RuntimeError("value cannot be converted to type int64_t without overflow")
-    return [math.floor(size) for size in wanted]
+    return [math.floor(extent) for extent in wanted]
 
 
 def _refuse_sizes(input: Tensor, sizes: list[int]) -> None:
