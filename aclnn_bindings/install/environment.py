@@ -19,12 +19,24 @@ _CONCERNS: Final = re.compile(
 )
 _ALWAYS: Final = ("LD_LIBRARY_PATH", "LD_PRELOAD")
 _SECRET: Final = re.compile(
-    r"(TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|PRIVATE|API_?KEY|ACCESS_?KEY|(^|_)(KEY|AUTH|AK|SK)$)",
+    r"(TOKEN|SECRET|PASS|PWD|CRED|PRIVATE|COOKIE|BEARER|JWT|SIGNATURE|API_?KEY|ACCESS_?KEY"
+    r"|(^|_)(KEY|AUTH|AUTHORIZATION|AK|SK|SIG|PIN)$)",
     re.IGNORECASE,
 )
-_USER_INFO: Final = re.compile(r"(\w+://)[^/@\s:]+(:[^/@\s]*)?@")
+_USER_INFO: Final = re.compile(r"\b(\w{1,20}://)[^/\s]+@")
+_WORDS: Final = r"[\w.-]{0,40}(?:token|secret|pass|pwd|cred|key|signature|sig|auth|cookie)[\w.-]{0,40}"
+# name=value, name: value, "name": "value" and --name value, of one line or of JSON.
 _ASSIGNED: Final = re.compile(
-    r"((?:token|secret|password|passwd|key|signature|sig)=)[^&;\s]+", re.IGNORECASE
+    rf"""(["']?{_WORDS}["']?\s*[=:]\s*["']?(?:(?:bearer|basic|digest|token)\s+)?|--{_WORDS}\s+)"""
+    r"""[^&;,\s"'}]+""",
+    re.IGNORECASE,
+)
+_SCHEME: Final = re.compile(r"\b((?:bearer|basic)\s+)[\w.~+/=-]{6,}", re.IGNORECASE)
+_PEM: Final = re.compile(r"-----BEGIN [^-]*PRIVATE KEY-----.*?(-----END [^-]*-----|\Z)", re.DOTALL)
+# Keys that services hand out, known by their first letters, and JSON web tokens.
+_ISSUED: Final = re.compile(
+    r"\b(gh[opsu]_\w{16,}|github_pat_\w{16,}|hf_\w{16,}|sk-[\w-]{16,}|A[KS]IA[0-9A-Z]{12,}"
+    r"|eyJ[\w-]{8,}\.[\w-]+\.[\w-]*)"
 )
 MASK: Final = "***"
 
@@ -42,7 +54,9 @@ def masked(name: str, value: str) -> str:
     """`value` without what looks like a secret, by the variable's name or its own form."""
     if _SECRET.search(name):
         return MASK
-    return _ASSIGNED.sub(rf"\1{MASK}", _USER_INFO.sub(rf"\1{MASK}@", value))
+    value = _USER_INFO.sub(rf"\1{MASK}@", _PEM.sub(MASK, value))
+    value = _SCHEME.sub(rf"\1{MASK}", _ISSUED.sub(MASK, value))
+    return _ASSIGNED.sub(rf"\1{MASK}", value)
 
 
 def unset(install: Install, environ: Mapping[str, str]) -> dict[str, str]:

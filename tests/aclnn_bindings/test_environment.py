@@ -10,7 +10,7 @@ from aclnn_bindings.install.environment import MASK, masked, shown
 @pytest.mark.parametrize(
     "name",
     ["ASCEND_API_TOKEN", "HCCL_SECRET", "NPU_PASSWORD", "MINDTORCH_ACCESS_KEY", "ASCEND_AK",
-     "ascend_credential"],
+     "ascend_credential", "HCCL_PWD", "NPU_PASS", "ASCEND_AUTHORIZATION", "ACL_COOKIE"],
 )  # fmt: skip
 def test_a_variable_named_like_a_secret_is_masked(name: str) -> None:
     assert masked(name, "hunter2") == MASK
@@ -22,7 +22,18 @@ def test_a_variable_named_like_a_secret_is_masked(name: str) -> None:
         ("https://me:hunter2@host/x", f"https://{MASK}@host/x"),
         ("https://hunter2@host/x", f"https://{MASK}@host/x"),
         ("obs?token=hunter2&a=1", f"obs?token={MASK}&a=1"),
+        ("https://me:hun@ter2@host/x", f"https://{MASK}@host/x"),
+        ("Authorization: Bearer hunter2hunter2", f"Authorization: Bearer {MASK}"),
+        ("authorization=hunter2", f"authorization={MASK}"),
+        ("Bearer hunter2.hunter2", f"Bearer {MASK}"),
+        ('{"db_password": "hunter2", "n": 3}', f'{{"db_password": "{MASK}", "n": 3}}'),
+        ("{'auth': 'hunter2'}", f"{{'auth': '{MASK}'}}"),
+        ("run --password hunter2 --n 3", f"run --password {MASK} --n 3"),
+        ("-----BEGIN RSA PRIVATE KEY-----\nhunter2\n-----END RSA PRIVATE KEY-----", MASK),
+        ("-----BEGIN PRIVATE KEY-----\nhunter2", MASK),
+        ("ghp_hunter2hunter2hunter2", MASK),
         ("/usr/local/Ascend/lib64:/opt", "/usr/local/Ascend/lib64:/opt"),
+        ("level=3,mode:fast", "level=3,mode:fast"),
     ],
 )
 def test_a_secret_inside_a_value_is_masked(value: str, expected: str) -> None:
@@ -44,3 +55,7 @@ def test_only_variables_that_concern_cann_are_shown() -> None:
         "HCCL_TOKEN": MASK,
         "LD_LIBRARY_PATH": "/b",
     }
+
+
+def test_a_long_value_is_masked_in_linear_time() -> None:
+    assert masked("ASCEND_SOURCE", "a" * 50_000) == "a" * 50_000
