@@ -31,6 +31,17 @@ _map_cli()
 os.environ.setdefault("ACLSIM_STRICT", "error")
 
 
+@pytest.fixture(autouse=True)
+def _environment_as_before():
+    """Opening an install exports what its libraries need; the next test starts without it."""
+    before = dict(os.environ)
+    yield
+    if os.environ != before:
+        for name in set(os.environ) - set(before):
+            del os.environ[name]
+        os.environ.update(before)
+
+
 def pytest_collection_modifyitems(config, items):
     """What is marked slow runs only when asked for, with `-m slow`."""
     if not config.option.markexpr:

@@ -24,7 +24,9 @@ _SECRET: Final = re.compile(
     re.IGNORECASE,
 )
 _USER_INFO: Final = re.compile(r"\b(\w{1,20}://)[^/\s]+@")
-_WORDS: Final = r"[\w.-]{0,40}(?:token|secret|pass|pwd|cred|key|signature|sig|auth|cookie)[\w.-]{0,40}"
+_WORDS: Final = (
+    r"[\w.-]{0,40}(?:token|secret|pass|pwd|cred|key|signature|sig|auth|cookie)[\w.-]{0,40}"
+)
 # name=value, name: value, "name": "value" and --name value, of one line or of JSON.
 _ASSIGNED: Final = re.compile(
     rf"""(["']?{_WORDS}["']?\s*[=:]\s*["']?(?:(?:bearer|basic|digest|token)\s+)?|--{_WORDS}\s+)"""

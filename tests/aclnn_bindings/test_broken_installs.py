@@ -246,9 +246,10 @@ def _rows() -> list[object]:
 
 
 def _ask(row: Row, root: Path, environ: Mapping[str, str]) -> tuple[Cause, ...]:
+    seconds = 4.0 if row.slow else 60.0  # slow rows are those whose library never answers
     request = Request(
         root / row.home, headers=root / "include" if row.headers else None, run=row.run, bases=(),
-        load_timeout=4.0, smoke_timeout=4.0,
+        load_timeout=seconds, smoke_timeout=seconds,
     )  # fmt: skip
     report = probe(request, environ)
     return causes(report, environ)
