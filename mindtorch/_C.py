@@ -136,3 +136,13 @@ class PyTorchFileReader:
 
 
 PyTorchFileWriter = PyTorchFileReader
+
+
+def __getattr__(name: str) -> Any:
+    if name == "_nn":
+        from types import SimpleNamespace
+
+        from .nn.modules._conversion import _parse_to
+
+        return SimpleNamespace(_parse_to=_parse_to)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -87,6 +87,8 @@ _SUBMODULES = frozenset((
 
 # Names that live in a module of their own kind, not in a row.
 _PLACES = {
+    "ScriptFunction": "jit",
+    "ScriptModule": "jit",
     "PyTorchFileReader": "_C",
     "PyTorchFileWriter": "_C",
     "DispatchKey": "_C",

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 
 class DistributedNotAvailableError(RuntimeError):
     """A collective was asked for; there is one process."""
+
+
+class ProcessGroup:
+    """Stands for a group of processes: making one is refused."""
+
+    def __init__(self, *_: Any, **__: Any):
+        raise DistributedNotAvailableError(
+            "torch.distributed.ProcessGroup: mindtorch runs one process and has no groups"
+        )
+
+
+class ReduceOp:
+    """Names of reductions, for defaults of arguments."""
+
+    SUM, AVG, PRODUCT, MIN, MAX = "SUM", "AVG", "PRODUCT", "MIN", "MAX"
 
 
 def is_available() -> bool:
@@ -34,6 +50,8 @@ get_world_size = get_rank
 
 
 def __getattr__(name: str) -> Any:
+    if name in ("device_mesh", "tensor"):
+        return importlib.import_module(f"{__spec__.name}.{name}")
     if name.startswith("_") or name[0].isupper():
         raise AttributeError(f"module 'mindtorch.distributed' has no attribute '{name}'")
 

@@ -42,6 +42,8 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(step)
     def hooked(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if "_optimizer_step_pre_hooks" not in vars(self):  # wraps another, whose step has hooks
+            return step(self, *args, **kwargs)
         for hook in (*_global_pre.values(), *self._optimizer_step_pre_hooks.values()):
             result = hook(self, args, kwargs)
             if result is None:

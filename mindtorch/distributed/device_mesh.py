@@ -1,0 +1,21 @@
+"""torch.distributed.device_mesh: the class of meshes for isinstance; there is one process."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import DistributedNotAvailableError
+
+
+class DeviceMesh:
+    """Stands for devices of several processes: making one is refused."""
+
+    def __init__(self, *_: Any, **__: Any):
+        raise DistributedNotAvailableError(
+            "torch.distributed.DeviceMesh: mindtorch runs one process and has no meshes"
+        )
+
+
+def init_device_mesh(*_: Any, **__: Any) -> Any:
+    """Refused: there is one process."""
+    return DeviceMesh()
