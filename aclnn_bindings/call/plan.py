@@ -47,17 +47,25 @@ class Plan:
     __slots__ = ("_allocated", "_close", "_free", "_handle", "_runtime", "_session", "address",
                  "arguments", "inputs", "name", "outputs")  # fmt: skip
 
-    def __init__(
-        self, runtime: Runtime, name: str, address: int, arguments: Sequence[Argument],
-        allocated: tuple[bool, ...],
-    ) -> None:  # fmt: skip
-        self._runtime, self.name, self.address = runtime, name, address
-        self.arguments = tuple(arguments)
-        self._allocated = allocated
+    def __init__(self, runtime: Runtime, name: str, arguments: Sequence[Argument]) -> None:
+        self._runtime, self.name, self.arguments = runtime, name, tuple(arguments)
+        self._close, self._free = lib.mt_plan_close, lib.mt_plan_free
+        self._allocated: tuple[bool, ...] = ()
+        self.inputs = self.outputs = self.address = self._handle = 0
+        # Read before a handle is taken: a plan of the session before must not be called valid.
+        self._session = int(lib.mt_session())
+
+    def _open(self, first: int, second: int) -> None:
+        """Take a handle for the two functions at these addresses."""
+        self.address = self._handle = int(lib.mt_plan_open(self.name.encode(), first, second))
+        if not self._handle:
+            throw(self._runtime.codes, op=self.name)
+
+    def _finish(self, allocated: Sequence[bool]) -> None:
+        """Set which tensors, in declaration order, a launch allocates."""
+        self._allocated = tuple(allocated)
         self.outputs = sum(allocated)
         self.inputs = len(allocated) - self.outputs
-        self._session = int(lib.mt_session())
-        self._close, self._free, self._handle = lib.mt_plan_close, lib.mt_plan_free, address
 
     def launch(self, stream: Stream, addresses: Sequence[int]) -> tuple[int, ...]:
         """Run on `stream` with these storage addresses; the addresses of allocated outputs.
@@ -110,7 +118,8 @@ class Plan:
 
     def __del__(self) -> None:
         # Other threads may be in `launch` until here, so that only now nobody has the handle.
-        self._free(self._handle)
+        if self._handle:
+            self._free(self._handle)
 
 
 class PlanCache:
@@ -164,22 +173,22 @@ class PlanMaker:
         self._runtime, self._op = runtime, op
         self._kept: list[Any] = []
         self._allocated: list[bool] = []
-        self._address = int(lib.mt_plan_open(op.name.encode(), first, second))
-        if not self._address:
-            throw(runtime.codes, op=op.name)
+        self._functions, self._address = (first, second), 0
 
     def make(self, arguments: Sequence[Argument], allocate: frozenset[str]) -> Plan:
         """The plan; `arguments` are phase 1's in order, then the extra ones of phase 2."""
+        plan = Plan(self._runtime, self._op.name, arguments)  # owns the handle from the start
+        plan._open(*self._functions)
+        self._address = plan.address
         try:
             remaining = iter(arguments)
             self._phase(1, self._op.workspace, remaining, allocate)
             self._phase(2, self._op.execute, remaining, allocate)
             self._check(lib.mt_plan_ready(self._address))
             lib.mt_plan_about(self._address, _words(self._op.name, arguments).encode())
-            allocated = tuple(self._allocated)
-            plan = Plan(self._runtime, self._op.name, self._address, arguments, allocated)
+            plan._finish(self._allocated)
         except BaseException:
-            lib.mt_plan_free(self._address)
+            plan.close()
             raise
         return plan
 

@@ -114,7 +114,7 @@ class Buffer:
     def close(self) -> None:
         """Give the memory back to the stream's pool, without waiting; harmless when repeated."""
         address, self._address = self._address, 0
-        if address and self._session == SESSION[0] and lib.mt_free(address):
+        if address and lib.mt_release(address, self._session):
             throw(self.device.runtime.codes)
 
     def __enter__(self) -> Buffer:
@@ -123,9 +123,9 @@ class Buffer:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    def __del__(self, lib: Any = lib, session: list[int] = SESSION) -> None:
-        if getattr(self, "_address", 0) and self._session == session[0]:
-            lib.mt_free(self._address)
+    def __del__(self, lib: Any = lib) -> None:
+        if getattr(self, "_address", 0):
+            lib.mt_release(self._address, self._session)
 
     def __repr__(self) -> str:
         where = "closed" if self.closed else f"at {self._address:#x}"

@@ -19,7 +19,8 @@ static uint64_t (*output)(uint32_t k);
 /* What mt_launch takes for blocks of several sessions, and for none at all. */
 static const uint64_t MIXED = 0, ANY = UINT64_MAX;
 
-enum { MOST = 32 }; /* addresses of one launch, as mt_launch takes */
+enum { MOST = 32 };    /* addresses of one launch, as mt_launch takes */
+enum { OUTPUTS = 16 }; /* addresses that mt_output gives */
 
 typedef struct {
   PyObject_HEAD
@@ -142,12 +143,18 @@ static PyObject *launch(PyObject *module, PyObject *const *args, Py_ssize_t coun
 static PyObject *launch_many(PyObject *module, PyObject *const *args, Py_ssize_t count) {
   (void)module;
   uint64_t result, session;
+  if (count > 2 && PyTuple_Check(args[2]) && PyTuple_GET_SIZE(args[2]) > OUTPUTS)
+    return PyErr_Format(PyExc_TypeError, "launch_many: %zd outputs; expected up to %d",
+                        PyTuple_GET_SIZE(args[2]), OUTPUTS);
   if (run(args, count, 4, &result) < 0 || !number(args[3], &session)) return NULL;
   if (!result) Py_RETURN_NONE;
   const Py_ssize_t made = PyTuple_Check(args[2]) ? PyTuple_GET_SIZE(args[2]) : 0;
+  /* Before any Python object is made: that may collect garbage, whose finalizers may launch. */
+  uint64_t addresses[OUTPUTS];
+  for (uint32_t k = 0; k < OUTPUTS; ++k) addresses[k] = output(k);
   PyObject *blocks = PyTuple_New(made);
   for (Py_ssize_t k = 0; blocks && k < made; ++k) {
-    PyObject *block = make_block(output((uint32_t)k), PyTuple_GET_ITEM(args[2], k), session);
+    PyObject *block = make_block(addresses[k], PyTuple_GET_ITEM(args[2], k), session);
     if (!block) return Py_DECREF(blocks), NULL;
     PyTuple_SET_ITEM(blocks, k, block);
   }

@@ -123,7 +123,10 @@ int32_t close_devices() {
   }
   registry.count.store(0);
   drain_messages();
-  for (Event* event : registry.events) event->session = 0;
+  for (Event* event : registry.events) {
+    event->session = 0;
+    give_up(event);
+  }
   registry.events.clear();
   for (auto& stream : registry.streams) stream->session = 0;
   for (auto& context : registry.contexts) context->session = 0;
@@ -160,7 +163,7 @@ uint64_t mt_device_open(int32_t id, uint32_t stream_flags, uint32_t event_flags)
       if (registry.open[k]->id == id) return number(registry.open[k]);
     if (count == kMaxDevices)
       return fail(MT_PHASE_ARGUMENTS, MT_OVER_LIMIT, "mt_device_open", count), 0;
-    auto fresh = std::make_unique<Device>(session.load(), id, event_flags);
+    auto fresh = std::make_unique<Device>(entry.number(), id, event_flags);
     if (open_primary(fresh.get()) != 0) return 0;
     fresh->stream = as<Stream>(open_stream(&fresh->primary, 0, stream_flags));
     if (!fresh->stream) {

@@ -37,6 +37,7 @@ struct Stream {
 struct Event {
   std::atomic<uint64_t> session;  // 0 once closed
   std::atomic<uint32_t> users;
+  std::atomic<uint32_t> holds{2};  // see give_up
   Handle handle;
   Context* context;
   size_t place;  // among the registry's events

@@ -79,7 +79,7 @@ int32_t mt_release(uint64_t address, uint64_t of) {
     returned_count.store(static_cast<uint32_t>(returned.size()));
     return 0;
   }
-  return MT_UNKNOWN_POINTER;
+  return fail(MT_PHASE_ARGUMENTS, MT_UNKNOWN_POINTER, "mt_release", address);
 }
 
 int32_t mt_record_stream(uint64_t address, uint64_t stream) {

@@ -86,6 +86,7 @@ void close_plans() {
   for (Plan* plan : plans) {
     release_constants(*plan);
     plan->session = 0;
+    give_up(plan);
   }
   plans.clear();
 }
@@ -101,7 +102,7 @@ uint64_t mt_plan_open(const char* name, uint64_t first, uint64_t second) {
   if (!entry.ready()) return fail_state("mt_plan_open"), 0;
   if (!acl.aclCreateTensor || !acl.aclDestroyTensor) return missing("aclCreateTensor"), 0;
   auto* plan = new Plan{};
-  plan->session = session.load();
+  plan->session = entry.number();
   plan->name = name;
   plan->name_one = plan->name + "GetWorkspaceSize";
   plan->one.function = reinterpret_cast<void*>(first);
@@ -124,13 +125,13 @@ void mt_plan_close(uint64_t handle) {
   plans[plan->place]->place = plan->place;
   plans.pop_back();
   release_constants(*plan);
+  give_up(plan);
 }
 
+// One that could not be closed stays for the end of the session.
 void mt_plan_free(uint64_t handle) {
   mt_plan_close(handle);
-  Plan* plan = as<Plan>(handle);
-  // One that could not be closed stays: the end of the session takes what it holds.
-  if (plan && plan->session.load() == 0) delete plan;
+  if (handle) give_up(as<Plan>(handle));
 }
 
 int32_t mt_plan_about(uint64_t plan, const char* text) {

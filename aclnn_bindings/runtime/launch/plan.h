@@ -37,6 +37,7 @@ struct Phase {
 struct Plan {
   std::atomic<uint64_t> session;  // 0 once closed
   std::atomic<uint32_t> users;
+  std::atomic<uint32_t> holds{2};  // see give_up
   size_t place;       // among the open plans
   const char* about;  // the call in words, kept for as long as the process
   std::string name, name_one;

@@ -38,6 +38,8 @@ class Inside {
   Inside& operator=(const Inside&) = delete;
   bool allows(uint64_t made_in) const { return made_in == session_ && session_ != 0; }
   bool ready() const { return session_ != 0; }
+  // The session that is held open; mt_session may be 0 already, as its end waits for us.
+  uint64_t number() const { return session_; }
 
  private:
   uint64_t session_;
@@ -78,6 +80,13 @@ int32_t shut(Object* object) {
   if (wait_until_left(object->users)) return 0;
   object->session.store(made_in);
   return MT_STILL_USED;
+}
+
+// Plans and events are held by two: the session's list of what is open, and the caller's handle.
+// Whoever gives up the second hold deletes.
+template <class Object>
+void give_up(Object* object) {
+  if (object->holds.fetch_sub(1) == 1) delete object;
 }
 
 // Records the calling thread's failure with CANN's own message and returns `code`.

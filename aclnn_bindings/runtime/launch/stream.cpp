@@ -241,14 +241,15 @@ int32_t mt_event_close(uint64_t handle) {
   events[event->place] = events.back();
   events[event->place]->place = event->place;
   events.pop_back();
-  return check(acl.aclrtDestroyEvent(event->handle), "aclrtDestroyEvent");
+  const int32_t code = check(acl.aclrtDestroyEvent(event->handle), "aclrtDestroyEvent");
+  give_up(event);
+  return code;
 }
 
+// One that could not be closed stays for the end of the session.
 int32_t mt_event_free(uint64_t handle) {
   const int32_t code = mt_event_close(handle);
-  Event* event = as<Event>(handle);
-  // One that could not be closed stays: the end of the session takes what it holds.
-  if (event && event->session.load() == 0) delete event;
+  if (handle) give_up(as<Event>(handle));
   return code;
 }
 
