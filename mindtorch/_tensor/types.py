@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -10,3 +11,5 @@ import numpy as np
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 # A Python number, as torch's Scalar.
 Number: TypeAlias = bool | int | float | complex
+# A shape as programs write it: sizes in order.
+Shape: TypeAlias = Sequence[int]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import mindtorch
+
+from .._tensor.tensor import Tensor
 
 
 class Constraint:
@@ -13,7 +16,7 @@ class Constraint:
     is_discrete = False
     event_dim = 0
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         """Bool, of the batch's shape."""
         raise NotImplementedError
 
@@ -28,22 +31,28 @@ class _Dependent(Constraint):
     def __call__(self, *, is_discrete: bool = False, event_dim: int = 0) -> _Dependent:
         return _Dependent(is_discrete=is_discrete, event_dim=event_dim)
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         raise ValueError("Cannot determine validity of dependent constraint")
 
 
 class _DependentProperty(property, _Dependent):
     """A property whose value is a constraint that depends on parameters."""
 
-    def __init__(self, fn: Any = None, *, is_discrete: bool = False, event_dim: int = 0):
+    def __init__(
+        self,
+        fn: Callable[[Any], Constraint] | None = None,
+        *,
+        is_discrete: bool = False,
+        event_dim: int = 0,
+    ):
         super().__init__(fn)
         self.is_discrete, self.event_dim = is_discrete, event_dim
 
-    def __call__(self, fn: Any) -> Any:  # type: ignore[override]
+    def __call__(self, fn: Callable[[Any], Constraint]) -> _DependentProperty:  # type: ignore[override]
         return _DependentProperty(fn, is_discrete=self.is_discrete, event_dim=self.event_dim)
 
 
-def is_dependent(constraint: Any) -> bool:
+def is_dependent(constraint: object) -> bool:
     """Whether a constraint is known only with a distribution's parameters."""
     return isinstance(constraint, _Dependent)
 
@@ -57,7 +66,7 @@ class independent(Constraint):  # noqa: N801 - torch's name
         self.is_discrete = base_constraint.is_discrete
         self.event_dim = base_constraint.event_dim + reinterpreted_batch_ndims
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         result = self.base_constraint.check(value)
         for _ in range(self.reinterpreted_batch_ndims):
             result = result.all(-1)
@@ -72,14 +81,14 @@ class MixtureSameFamilyConstraint(Constraint):
         self.is_discrete = base_constraint.is_discrete
         self.event_dim = base_constraint.event_dim
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         return self.base_constraint.check(value)
 
 
 class _Boolean(Constraint):
     is_discrete = True
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         return (value == 0) | (value == 1)
 
 
@@ -87,17 +96,17 @@ class _OneHot(Constraint):
     is_discrete = True
     event_dim = 1
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         return ((value == 0) | (value == 1)).all(-1) & (value.sum(-1) == 1)
 
 
 class _IntegerInterval(Constraint):
     is_discrete = True
 
-    def __init__(self, lower_bound: Any, upper_bound: Any):
+    def __init__(self, lower_bound: Tensor | float, upper_bound: Tensor | float):
         self.lower_bound, self.upper_bound = lower_bound, upper_bound
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         inside = (value >= self.lower_bound) & (value <= self.upper_bound)
         return (value % 1 == 0) & inside
 
@@ -108,20 +117,20 @@ class _IntegerInterval(Constraint):
 class _IntegerLessThan(Constraint):
     is_discrete = True
 
-    def __init__(self, upper_bound: Any):
+    def __init__(self, upper_bound: Tensor | float):
         self.upper_bound = upper_bound
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         return (value % 1 == 0) & (value <= self.upper_bound)
 
 
 class _IntegerGreaterThan(Constraint):
     is_discrete = True
 
-    def __init__(self, lower_bound: Any):
+    def __init__(self, lower_bound: Tensor | float):
         self.lower_bound = lower_bound
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         return (value % 1 == 0) & (value >= self.lower_bound)
 
     def __repr__(self) -> str:
@@ -129,15 +138,15 @@ class _IntegerGreaterThan(Constraint):
 
 
 class _Real(Constraint):
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         return value == value
 
 
 class _GreaterThan(Constraint):
-    def __init__(self, lower_bound: Any):
+    def __init__(self, lower_bound: Tensor | float):
         self.lower_bound = lower_bound
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         return self.lower_bound < value
 
     def __repr__(self) -> str:
@@ -145,7 +154,7 @@ class _GreaterThan(Constraint):
 
 
 class _GreaterThanEq(_GreaterThan):
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         return self.lower_bound <= value
 
     def __repr__(self) -> str:
@@ -153,10 +162,10 @@ class _GreaterThanEq(_GreaterThan):
 
 
 class _LessThan(Constraint):
-    def __init__(self, upper_bound: Any):
+    def __init__(self, upper_bound: Tensor | float):
         self.upper_bound = upper_bound
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         return value < self.upper_bound
 
     def __repr__(self) -> str:
@@ -164,10 +173,10 @@ class _LessThan(Constraint):
 
 
 class _Interval(Constraint):
-    def __init__(self, lower_bound: Any, upper_bound: Any):
+    def __init__(self, lower_bound: Tensor | float, upper_bound: Tensor | float):
         self.lower_bound, self.upper_bound = lower_bound, upper_bound
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         return (self.lower_bound <= value) & (value <= self.upper_bound)
 
     def __repr__(self) -> str:
@@ -175,14 +184,14 @@ class _Interval(Constraint):
 
 
 class _HalfOpenInterval(_Interval):
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         return (self.lower_bound <= value) & (value < self.upper_bound)
 
 
 class _Simplex(Constraint):
     event_dim = 1
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         return (value >= 0).all(-1) & ((value.sum(-1) - 1).abs() < 1e-6)
 
 
@@ -190,24 +199,24 @@ class _Multinomial(Constraint):
     is_discrete = True
     event_dim = 1
 
-    def __init__(self, upper_bound: Any):
+    def __init__(self, upper_bound: Tensor | float):
         self.upper_bound = upper_bound
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         return (value >= 0).all(-1) & (value.sum(-1) <= self.upper_bound)
 
 
 class _LowerTriangular(Constraint):
     event_dim = 2
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         return (value.tril() == value).flatten(-2).all(-1)
 
 
 class _LowerCholesky(Constraint):
     event_dim = 2
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         lower = (value.tril() == value).flatten(-2).all(-1)
         return lower & (value.diagonal(dim1=-2, dim2=-1) > 0).all(-1)
 
@@ -215,33 +224,35 @@ class _LowerCholesky(Constraint):
 class _Square(Constraint):
     event_dim = 2
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         square = value.shape[-2] == value.shape[-1]
         return mindtorch.full(value.shape[:-2], square, dtype=mindtorch.bool, device=value.device)
 
 
 class _Symmetric(_Square):
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         near = (value - value.mT).abs() <= 1e-6 + 1e-5 * value.abs()
         return super().check(value) & near.flatten(-2).all(-1)
 
 
 class _PositiveDefinite(_Symmetric):
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         return super().check(value) & (mindtorch.linalg.eigvalsh(value) > 0).all(-1)
 
 
 class cat(Constraint):  # noqa: N801 - torch's name
     """Constraints of parts, in order along a dimension."""
 
-    def __init__(self, cseq: Any, dim: int = 0, lengths: Any = None):
+    def __init__(
+        self, cseq: Iterable[Constraint], dim: int = 0, lengths: Iterable[int] | None = None
+    ):
         self.cseq = list(cseq)
         self.lengths = list(lengths) if lengths is not None else [1] * len(self.cseq)
         self.dim = dim
         self.is_discrete = any(c.is_discrete for c in self.cseq)
         self.event_dim = max(c.event_dim for c in self.cseq)
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         parts, at = [], 0
         for constraint, length in zip(self.cseq, self.lengths, strict=True):
             parts.append(constraint.check(value.narrow(self.dim, at, length)))
@@ -252,12 +263,12 @@ class cat(Constraint):  # noqa: N801 - torch's name
 class stack(Constraint):  # noqa: N801 - torch's name
     """One constraint for each place of a dimension."""
 
-    def __init__(self, cseq: Any, dim: int = 0):
+    def __init__(self, cseq: Iterable[Constraint], dim: int = 0):
         self.cseq, self.dim = list(cseq), dim
         self.is_discrete = any(c.is_discrete for c in self.cseq)
         self.event_dim = max(c.event_dim for c in self.cseq) + (dim < 0)
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Tensor:
         parts = [c.check(value.select(self.dim, i)) for i, c in enumerate(self.cseq)]
         return mindtorch.stack(parts, self.dim)
 

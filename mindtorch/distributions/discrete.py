@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import mindtorch
 
 from .._tensor.geometry import Size
+from .._tensor.tensor import Tensor
+from .._tensor.types import Shape
 from . import constraints
 from .distribution import (
     Distribution,
     ExponentialFamily,
+    Parameter,
     broadcast_all,
     lazy_property,
     logits_to_probs,
@@ -21,31 +23,33 @@ from .distribution import (
 _softplus = mindtorch.nn.functional.softplus
 
 
-def _one_of(probs: Any, logits: Any) -> None:
-    if (probs is None) == (logits is None):
-        raise ValueError("Either `probs` or `logits` must be specified, but not both.")
+_ONE_OF = "Either `probs` or `logits` must be specified, but not both."
 
 
 class _Binary(ExponentialFamily):
     """Distributions of a success probability, by `probs` or by log-odds `logits`."""
 
-    arg_constraints: Any = {"probs": constraints.unit_interval, "logits": constraints.real}
+    arg_constraints = {
+        "probs": constraints.unit_interval,
+        "logits": constraints.real,
+    }
     has_enumerate_support = False
-    _param: Any
+    _param: Tensor
 
-    def _take(self, probs: Any, logits: Any) -> tuple[int, ...]:
-        _one_of(probs, logits)
-        given = logits if probs is None else probs
-        (self._param,) = broadcast_all(given)
+    def _take(self, probs: Parameter | None, logits: Parameter | None) -> tuple[int, ...]:
+        parameter = probs if logits is None else logits
+        if parameter is None or (probs is not None and logits is not None):
+            raise ValueError(_ONE_OF)
+        (self._param,) = broadcast_all(parameter)
         self.__dict__["probs" if logits is None else "logits"] = self._param
-        return () if isinstance(given, int | float) else tuple(self._param.shape)
+        return () if isinstance(parameter, int | float) else tuple(self._param.shape)
 
     @lazy_property
-    def logits(self) -> Any:
+    def logits(self) -> Tensor:
         return probs_to_logits(self.probs, is_binary=True)
 
     @lazy_property
-    def probs(self) -> Any:
+    def probs(self) -> Tensor:
         return logits_to_probs(self.logits, is_binary=True)
 
     @property
@@ -63,45 +67,50 @@ class _Binary(ExponentialFamily):
 class Bernoulli(_Binary):
     """1 with probability `probs`, else 0."""
 
-    support: Any = constraints.boolean
+    support: constraints.Constraint = constraints.boolean
     has_enumerate_support = True
 
-    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
+    def __init__(
+        self,
+        probs: Parameter | None = None,
+        logits: Parameter | None = None,
+        validate_args: bool | None = None,
+    ):
         super().__init__(self._take(probs, logits), validate_args=validate_args)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return self.probs
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         mode = (self.probs >= 0.5).to(self.probs)
         return mindtorch.where(self.probs == 0.5, math.nan, mode)
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         return self.probs * (1 - self.probs)
 
-    def sample(self, sample_shape: Any = ()) -> Any:
+    def sample(self, sample_shape: Shape = ()) -> Tensor:
         with mindtorch.no_grad():
             return mindtorch.bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         logits, value = broadcast_all(self.logits, value)
         return -_bce(logits, value)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         return _bce(self.logits, self.probs)
 
-    def enumerate_support(self, expand: bool = True) -> Any:
+    def enumerate_support(self, expand: bool = True) -> Tensor:
         values = mindtorch.arange(2, dtype=self._param.dtype, device=self._param.device)
         values = values.view((-1,) + (1,) * len(self._batch_shape))
         return values.expand((-1, *self._batch_shape)) if expand else values
 
 
-def _bce(logits: Any, target: Any) -> Any:
+def _bce(logits: Tensor, target: Tensor) -> Tensor:
     return mindtorch.nn.functional.binary_cross_entropy_with_logits(
         logits, target.to(logits.dtype), reduction="none"
     )
@@ -110,40 +119,45 @@ def _bce(logits: Any, target: Any) -> Any:
 class Geometric(_Binary):
     """The number of failures before the first success."""
 
-    support: Any = constraints.nonnegative_integer
+    support: constraints.Constraint = constraints.nonnegative_integer
 
-    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
+    def __init__(
+        self,
+        probs: Parameter | None = None,
+        logits: Parameter | None = None,
+        validate_args: bool | None = None,
+    ):
         super().__init__(self._take(probs, logits), validate_args=validate_args)
         if self._validate_args and probs is not None and not bool((self.probs > 0).all()):
             raise ValueError("Geometric: probs must be positive")
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return 1.0 / self.probs - 1.0
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return mindtorch.zeros_like(self.probs)
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         return (1.0 / self.probs - 1.0) / self.probs
 
-    def sample(self, sample_shape: Any = ()) -> Any:
+    def sample(self, sample_shape: Shape = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         tiny = mindtorch.finfo(self.probs.dtype).tiny
         with mindtorch.no_grad():
             u = self.probs.new_empty(shape).uniform_(tiny, 1)
             return (u.log() / (-self.probs).log1p()).floor()
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         value, probs = broadcast_all(value, self.probs)
         none = (probs == 1) & (value == 0)
         return value * mindtorch.where(none, 0.0, (-probs).log1p()) + self.probs.log()
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         return _bce(self.logits, self.probs) / self.probs
 
 
@@ -151,15 +165,15 @@ class Binomial(_Binary):
     """Successes of `total_count` tries."""
 
     has_enumerate_support = True
-    arg_constraints: Any = {
+    arg_constraints = {
         "total_count": constraints.nonnegative_integer,
         "probs": constraints.unit_interval,
         "logits": constraints.real,
     }
 
     def __init__(
-        self, total_count: Any = 1, probs: Any = None, logits: Any = None,
-        validate_args: bool | None = None,
+        self, total_count: Parameter = 1, probs: Parameter | None = None,
+        logits: Parameter | None = None, validate_args: bool | None = None,
     ):  # fmt: skip
         self._take(probs, logits)
         self.total_count, self._param = broadcast_all(total_count, self._param)
@@ -167,22 +181,22 @@ class Binomial(_Binary):
         super().__init__(self._param.shape, validate_args=validate_args)
 
     @property
-    def support(self) -> Any:
+    def support(self) -> constraints.Constraint:
         return constraints.integer_interval(0, self.total_count)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return self.total_count * self.probs
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return ((self.total_count + 1) * self.probs).floor().clamp(max=self.total_count)
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         return self.total_count * self.probs * (1 - self.probs)
 
-    def sample(self, sample_shape: Any = ()) -> Any:
+    def sample(self, sample_shape: Shape = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         most = int(self.total_count.max())
         with mindtorch.no_grad():
@@ -190,7 +204,7 @@ class Binomial(_Binary):
             numbers = mindtorch.arange(most, device=tries.device)
             return (tries * (numbers < self.total_count[..., None])).sum(-1)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         n = self.total_count
@@ -201,7 +215,7 @@ class Binomial(_Binary):
         norm = n * logits.clamp(min=0) + n * mindtorch.log1p(mindtorch.exp(-logits.abs()))
         return value * logits + ways - norm
 
-    def enumerate_support(self, expand: bool = True) -> Any:
+    def enumerate_support(self, expand: bool = True) -> Tensor:
         most = int(self.total_count.max())
         if int(self.total_count.min()) != most:
             raise NotImplementedError(
@@ -211,38 +225,50 @@ class Binomial(_Binary):
         values = values.view((-1,) + (1,) * len(self._batch_shape))
         return values.expand((-1, *self._batch_shape)) if expand else values
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         values = self.enumerate_support(False)
         return -(mindtorch.exp(self.log_prob(values)) * self.log_prob(values)).sum(0)
+
+
+def _refuse_number(name: str, value: Tensor) -> None:
+    if value.dim() < 1:
+        raise ValueError(f"`{name}` parameter must be at least one-dimensional.")
 
 
 class Categorical(Distribution):
     """An index by probabilities or unnormalised logarithms of them, along the last dimension."""
 
-    arg_constraints: Any = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    arg_constraints = {
+        "probs": constraints.simplex,
+        "logits": constraints.real_vector,
+    }
     has_enumerate_support = True
-    _param: Any
+    _param: Tensor
 
-    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
-        _one_of(probs, logits)
-        given = logits if probs is None else probs
-        if given.dim() < 1:
-            name = "logits" if probs is None else "probs"
-            raise ValueError(f"`{name}` parameter must be at least one-dimensional.")
-        if probs is not None:
+    def __init__(
+        self,
+        probs: Tensor | None = None,
+        logits: Tensor | None = None,
+        validate_args: bool | None = None,
+    ):
+        if probs is not None and logits is None:
+            _refuse_number("probs", probs)
             self.__dict__["probs"] = self._param = probs / probs.sum(-1, keepdim=True)
-        else:
+        elif logits is not None and probs is None:
+            _refuse_number("logits", logits)
             self._param = logits - logits.logsumexp(dim=-1, keepdim=True)
             self.__dict__["logits"] = self._param
+        else:
+            raise ValueError(_ONE_OF)
         self._num_events = self._param.size(-1)
         super().__init__(self._param.shape[:-1], validate_args=validate_args)
 
     @lazy_property
-    def logits(self) -> Any:
+    def logits(self) -> Tensor:
         return probs_to_logits(self.probs)
 
     @lazy_property
-    def probs(self) -> Any:
+    def probs(self) -> Tensor:
         return logits_to_probs(self.logits)
 
     @property
@@ -257,38 +283,38 @@ class Categorical(Distribution):
         return Size(self._param.size())
 
     @property
-    def support(self) -> Any:
+    def support(self) -> constraints.Constraint:
         return constraints.integer_interval(0, self._num_events - 1)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return mindtorch.full(self._batch_shape, math.nan, dtype=self.probs.dtype,
                               device=self.probs.device)  # fmt: skip
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return self.probs.argmax(dim=-1)
 
     variance = mean
 
-    def sample(self, sample_shape: Any = ()) -> Any:
+    def sample(self, sample_shape: Shape = ()) -> Tensor:
         shape = Size(sample_shape)
         flat = self.probs.reshape(-1, self._num_events)
         drawn = mindtorch.multinomial(flat.detach(), shape.numel(), True).T
         return drawn.reshape(self._extended_shape(shape))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         index = value.long().unsqueeze(-1)
         index, logits = mindtorch.broadcast_tensors(index, self.logits)
         return logits.gather(-1, index[..., :1]).squeeze(-1)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         smallest = mindtorch.finfo(self.logits.dtype).min
         return -(self.logits.clamp(min=smallest) * self.probs).sum(-1)
 
-    def enumerate_support(self, expand: bool = True) -> Any:
+    def enumerate_support(self, expand: bool = True) -> Tensor:
         values = mindtorch.arange(self._num_events, dtype=mindtorch.long, device=self._param.device)
         values = values.view((-1,) + (1,) * len(self._batch_shape))
         return values.expand((-1, *self._batch_shape)) if expand else values
@@ -297,58 +323,68 @@ class Categorical(Distribution):
 class OneHotCategorical(Distribution):
     """Categorical, as one-hot vectors."""
 
-    arg_constraints: Any = {"probs": constraints.simplex, "logits": constraints.real_vector}
-    support: Any = constraints.one_hot
+    arg_constraints = {
+        "probs": constraints.simplex,
+        "logits": constraints.real_vector,
+    }
+    support: constraints.Constraint = constraints.one_hot
     has_enumerate_support = True
 
-    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
+    def __init__(
+        self,
+        probs: Tensor | None = None,
+        logits: Tensor | None = None,
+        validate_args: bool | None = None,
+    ):
         self._categorical = Categorical(probs, logits)
         shape = self._categorical.param_shape
         super().__init__(self._categorical.batch_shape, shape[-1:], validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        made = type(self).__new__(type(self))
-        made.__dict__.update(self.__dict__)
-        made._categorical = self._categorical.expand(batch_shape)
-        made._batch_shape = Size(batch_shape)
-        return made
+    def expand(
+        self, batch_shape: Shape, _instance: Distribution | None = None
+    ) -> OneHotCategorical:
+        expanded = type(self).__new__(type(self))
+        expanded.__dict__.update(self.__dict__)
+        expanded._categorical = self._categorical.expand(batch_shape)
+        expanded._batch_shape = Size(batch_shape)
+        return expanded
 
     @property
-    def logits(self) -> Any:
+    def logits(self) -> Tensor:
         return self._categorical.logits
 
     @property
-    def probs(self) -> Any:
+    def probs(self) -> Tensor:
         return self._categorical.probs
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return self.probs
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return _one_hot(self.probs.argmax(dim=-1), self._event_shape[0]).to(self.probs)
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         return self.probs * (1 - self.probs)
 
     @property
     def param_shape(self) -> Size:
         return self._categorical.param_shape
 
-    def sample(self, sample_shape: Any = ()) -> Any:
+    def sample(self, sample_shape: Shape = ()) -> Tensor:
         return _one_hot(self._categorical.sample(sample_shape), self._event_shape[0]).to(self.probs)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         return self._categorical.log_prob(value.max(-1)[1])
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         return self._categorical.entropy()
 
-    def enumerate_support(self, expand: bool = True) -> Any:
+    def enumerate_support(self, expand: bool = True) -> Tensor:
         n = self._event_shape[0]
         values = mindtorch.eye(n, dtype=self.probs.dtype, device=self.probs.device)
         values = values.view((n,) + (1,) * len(self._batch_shape) + (n,))
@@ -360,22 +396,25 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
 
     has_rsample = True
 
-    def rsample(self, sample_shape: Any = ()) -> Any:
+    def rsample(self, sample_shape: Shape = ()) -> Tensor:
         drawn = self.sample(sample_shape)
         return drawn + (self.probs - self.probs.detach())
 
 
-def _one_hot(index: Any, count: int) -> Any:
+def _one_hot(index: Tensor, count: int) -> Tensor:
     return mindtorch.nn.functional.one_hot(index, count)
 
 
 class Multinomial(Distribution):
     """Counts of `total_count` categorical draws."""
 
-    arg_constraints: Any = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    arg_constraints = {
+        "probs": constraints.simplex,
+        "logits": constraints.real_vector,
+    }
 
     def __init__(
-        self, total_count: int = 1, probs: Any = None, logits: Any = None,
+        self, total_count: int = 1, probs: Tensor | None = None, logits: Tensor | None = None,
         validate_args: bool | None = None,
     ):  # fmt: skip
         if not isinstance(total_count, int):
@@ -386,30 +425,30 @@ class Multinomial(Distribution):
         super().__init__(self._categorical.batch_shape, shape[-1:], validate_args=validate_args)
 
     @property
-    def support(self) -> Any:
+    def support(self) -> constraints.Constraint:
         return constraints.multinomial(self.total_count)
 
     @property
-    def logits(self) -> Any:
+    def logits(self) -> Tensor:
         return self._categorical.logits
 
     @property
-    def probs(self) -> Any:
+    def probs(self) -> Tensor:
         return self._categorical.probs
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return self.probs * self.total_count
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         return self.total_count * self.probs * (1 - self.probs)
 
-    def sample(self, sample_shape: Any = ()) -> Any:
+    def sample(self, sample_shape: Shape = ()) -> Tensor:
         drawn = self._categorical.sample((self.total_count, *sample_shape))
         return _one_hot(drawn, self._event_shape[0]).sum(0).to(self.probs)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         ways = mindtorch.lgamma(value.sum(-1) + 1) - mindtorch.lgamma(value + 1).sum(-1)

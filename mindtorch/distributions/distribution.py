@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, ClassVar
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, TypeAlias, TypeVar, overload
 
 import mindtorch
 
 from .._tensor.geometry import Size
 from .._tensor.tensor import Tensor
+from .._tensor.types import Shape
 from . import constraints
+
+# What a parameter may be: a tensor, or a number.
+Parameter: TypeAlias = Tensor | float
+OwnT = TypeVar("OwnT", bound="Distribution")
 
 
 class Distribution:
@@ -18,7 +24,7 @@ class Distribution:
     has_rsample = False
     has_enumerate_support = False
     _validate_args: ClassVar[bool] = __debug__
-    arg_constraints: Any = {}
+    arg_constraints: dict[str, constraints.Constraint] = {}
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
@@ -28,7 +34,7 @@ class Distribution:
         Distribution._validate_args = value
 
     def __init__(
-        self, batch_shape: Any = (), event_shape: Any = (), validate_args: bool | None = None
+        self, batch_shape: Shape = (), event_shape: Shape = (), validate_args: bool | None = None
     ):
         self._batch_shape, self._event_shape = Size(batch_shape), Size(event_shape)
         if validate_args is not None:
@@ -52,21 +58,21 @@ class Distribution:
                     f" {constraint!r}, but found invalid values:\n{value}"
                 )
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self: OwnT, batch_shape: Shape, _instance: Distribution | None = None) -> OwnT:
         """The distribution with parameters expanded to a batch shape."""
         shape = Size(batch_shape)
-        made = type(self).__new__(type(self))
+        expanded = type(self).__new__(type(self))
         for name in self._expanded:
             if name in self.__dict__:
                 value = getattr(self, name)
                 extra = len(getattr(self, "_param_event", {}).get(name, ()))
                 extra = extra or self._events_of(name)
                 tail = tuple(value.shape[value.dim() - extra :]) if extra else ()
-                made.__dict__[name] = value.expand(tuple(shape) + tail)
+                expanded.__dict__[name] = value.expand(tuple(shape) + tail)
         for name, value in self.__dict__.items():
-            made.__dict__.setdefault(name, value)
-        made._batch_shape = shape
-        return made
+            expanded.__dict__.setdefault(name, value)
+        expanded._batch_shape = shape
+        return expanded
 
     @property
     def _expanded(self) -> tuple[str, ...]:
@@ -85,61 +91,61 @@ class Distribution:
         return self._event_shape
 
     @property
-    def support(self) -> Any:
+    def support(self) -> constraints.Constraint:
         raise NotImplementedError
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         raise NotImplementedError
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         raise NotImplementedError(f"{type(self)} does not implement mode")
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         raise NotImplementedError
 
     @property
-    def stddev(self) -> Any:
+    def stddev(self) -> Tensor:
         return self.variance.sqrt()
 
-    def sample(self, sample_shape: Any = ()) -> Any:
+    def sample(self, sample_shape: Shape = ()) -> Tensor:
         """Draws without gradients."""
         with mindtorch.no_grad():
             return self.rsample(sample_shape)
 
-    def rsample(self, sample_shape: Any = ()) -> Any:
+    def rsample(self, sample_shape: Shape = ()) -> Tensor:
         """Draws that parameters' gradients pass through."""
         raise NotImplementedError
 
-    def sample_n(self, n: int) -> Any:
+    def sample_n(self, n: int) -> Tensor:
         warnings.warn("sample_n(n) will be deprecated. Use .sample((n,)) instead.", UserWarning, 2)
         return self.sample((n,))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         raise NotImplementedError
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Tensor) -> Tensor:
         raise NotImplementedError
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Tensor) -> Tensor:
         raise NotImplementedError
 
-    def enumerate_support(self, expand: bool = True) -> Any:
+    def enumerate_support(self, expand: bool = True) -> Tensor:
         raise NotImplementedError
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         raise NotImplementedError
 
-    def perplexity(self) -> Any:
+    def perplexity(self) -> Tensor:
         """e to the entropy."""
         return mindtorch.exp(self.entropy())
 
-    def _extended_shape(self, sample_shape: Any = ()) -> Size:
+    def _extended_shape(self, sample_shape: Shape = ()) -> Size:
         return Size((*sample_shape, *self._batch_shape, *self._event_shape))
 
-    def _validate_sample(self, value: Any) -> None:
+    def _validate_sample(self, value: Tensor) -> None:
         """ValueError for a value that no draw can be."""
         if not isinstance(value, Tensor):
             raise ValueError("The value argument to log_prob must be a Tensor")
@@ -184,11 +190,17 @@ class ExponentialFamily(Distribution):
 class lazy_property:  # noqa: N801 - torch's name
     """A property that is computed once."""
 
-    def __init__(self, wrapped: Any):
+    def __init__(self, wrapped: Callable[[Any], Tensor]):
         self.wrapped = wrapped
         self.__doc__ = wrapped.__doc__
 
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> lazy_property: ...
+
+    @overload
+    def __get__(self, instance: object, owner: type | None = None) -> Tensor: ...
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Tensor | lazy_property:
         if instance is None:
             return self
         with mindtorch.enable_grad():
@@ -197,7 +209,7 @@ class lazy_property:  # noqa: N801 - torch's name
         return value
 
 
-def broadcast_all(*values: Any) -> Any:
+def broadcast_all(*values: Parameter) -> Sequence[Tensor]:
     """Tensors and numbers as tensors of one shape; ValueError for anything else."""
     if not all(isinstance(v, Tensor | int | float) for v in values):
         raise ValueError(
@@ -214,7 +226,7 @@ def broadcast_all(*values: Any) -> Any:
     return mindtorch.broadcast_tensors(*tensors)
 
 
-def shape_of(*parameters: Any) -> tuple[int, ...]:
+def shape_of(*parameters: Parameter) -> tuple[int, ...]:
     """The batch shape of broadcast parameters; () where all were numbers."""
     if all(isinstance(p, int | float) for p in parameters):
         return ()
@@ -222,18 +234,18 @@ def shape_of(*parameters: Any) -> tuple[int, ...]:
     return tuple(first.shape)
 
 
-def logits_to_probs(logits: Any, is_binary: bool = False) -> Any:
+def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
     """Probabilities of log-odds, or of unnormalised logarithms."""
     return mindtorch.sigmoid(logits) if is_binary else mindtorch.softmax(logits, -1)
 
 
-def clamp_probs(probs: Any) -> Any:
+def clamp_probs(probs: Tensor) -> Tensor:
     """Probabilities kept away from 0 and 1 by the dtype's eps."""
     eps = mindtorch.finfo(probs.dtype).eps
     return probs.clamp(min=eps, max=1 - eps)
 
 
-def probs_to_logits(probs: Any, is_binary: bool = False) -> Any:
+def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
     """Log-odds, or logarithms, of probabilities."""
     clamped = clamp_probs(probs)
     if is_binary:

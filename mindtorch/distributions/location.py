@@ -3,39 +3,43 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
 
 import mindtorch
 
+from .._tensor.tensor import Tensor
+from .._tensor.types import Shape
 from . import constraints
-from .distribution import Distribution, ExponentialFamily, broadcast_all
+from .distribution import Distribution, ExponentialFamily, Parameter, broadcast_all
 
 _EULER = 0.57721566490153286060
 
 
 class _LocScale(Distribution):
-    arg_constraints: Any = {"loc": constraints.real, "scale": constraints.positive}
-    support: Any = constraints.real
+    arg_constraints = {
+        "loc": constraints.real,
+        "scale": constraints.positive,
+    }
+    support: constraints.Constraint = constraints.real
     has_rsample = True
-    loc: Any
-    scale: Any
+    loc: Tensor
+    scale: Tensor
 
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None):
-        given = (loc, scale)
+    def __init__(self, loc: Parameter, scale: Parameter, validate_args: bool | None = None):
         self.loc, self.scale = broadcast_all(loc, scale)
-        numbers = all(isinstance(v, int | float) for v in given)
+        numbers = all(isinstance(v, int | float) for v in (loc, scale))
         super().__init__(() if numbers else self.loc.shape, validate_args=validate_args)
 
-    def _draws(self, kind: Any, sample_shape: Any) -> Any:
+    def _draws(self, kind: Callable[..., Tensor], sample_shape: Shape) -> Tensor:
         shape = self._extended_shape(sample_shape)
         return kind(shape, dtype=self.loc.dtype, device=self.loc.device)
 
-    def _open_uniform(self, sample_shape: Any) -> Any:
+    def _open_uniform(self, sample_shape: Shape) -> Tensor:
         """Uniform draws from (0, 1), both ends left out."""
         info = mindtorch.finfo(self.loc.dtype)
         return self._draws(mindtorch.rand, sample_shape).clamp(info.tiny, 1 - info.eps)
 
-    def _standard(self, value: Any) -> Any:
+    def _standard(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         return (value - self.loc) / self.scale
@@ -45,38 +49,38 @@ class Normal(_LocScale, ExponentialFamily):
     """The normal distribution of mean `loc` and standard deviation `scale`."""
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return self.loc
 
     mode = mean
 
     @property
-    def stddev(self) -> Any:
+    def stddev(self) -> Tensor:
         return self.scale
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         return self.scale.pow(2)
 
-    def sample(self, sample_shape: Any = ()) -> Any:
+    def sample(self, sample_shape: Shape = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         with mindtorch.no_grad():
             return mindtorch.normal(self.loc.expand(shape), self.scale.expand(shape))
 
-    def rsample(self, sample_shape: Any = ()) -> Any:
+    def rsample(self, sample_shape: Shape = ()) -> Tensor:
         return self.loc + self._draws(mindtorch.randn, sample_shape) * self.scale
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         standard = self._standard(value)
         return -(standard**2) / 2 - self.scale.log() - math.log(math.sqrt(2 * math.pi))
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Tensor) -> Tensor:
         return 0.5 * (1 + mindtorch.erf(self._standard(value) / math.sqrt(2)))
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Tensor) -> Tensor:
         return self.loc + self.scale * mindtorch.erfinv(2 * value - 1) * math.sqrt(2)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         return 0.5 + 0.5 * math.log(2 * math.pi) + mindtorch.log(self.scale)
 
 
@@ -84,36 +88,36 @@ class Laplace(_LocScale):
     """The Laplace distribution."""
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return self.loc
 
     mode = mean
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         return 2 * self.scale.pow(2)
 
     @property
-    def stddev(self) -> Any:
+    def stddev(self) -> Tensor:
         return 2**0.5 * self.scale
 
-    def rsample(self, sample_shape: Any = ()) -> Any:
+    def rsample(self, sample_shape: Shape = ()) -> Tensor:
         eps = mindtorch.finfo(self.loc.dtype).eps
         u = self.loc.new_empty(self._extended_shape(sample_shape)).uniform_(eps - 1, 1)
         return self.loc - self.scale * u.sign() * mindtorch.log1p(-u.abs())
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         return -mindtorch.log(2 * self.scale) - self._standard(value).abs()
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Tensor) -> Tensor:
         z = self._standard(value)
         return 0.5 - 0.5 * z.sign() * mindtorch.expm1(-z.abs())
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Tensor) -> Tensor:
         term = value - 0.5
         return self.loc - self.scale * term.sign() * mindtorch.log1p(-2 * term.abs())
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         return 1 + mindtorch.log(2 * self.scale)
 
 
@@ -121,32 +125,32 @@ class Cauchy(_LocScale):
     """The Cauchy distribution: no mean, no variance."""
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return mindtorch.full_like(self.loc, math.nan)
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return self.loc
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         return mindtorch.full_like(self.loc, math.inf)
 
-    def rsample(self, sample_shape: Any = ()) -> Any:
+    def rsample(self, sample_shape: Shape = ()) -> Tensor:
         u = self._open_uniform(sample_shape)
         return self.loc + self.scale * mindtorch.tan(math.pi * (u - 0.5))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         z = self._standard(value)
         return -math.log(math.pi) - self.scale.log() - (z**2).log1p()
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Tensor) -> Tensor:
         return mindtorch.atan(self._standard(value)) / math.pi + 0.5
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Tensor) -> Tensor:
         return mindtorch.tan(math.pi * (value - 0.5)) * self.scale + self.loc
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         return math.log(4 * math.pi) + self.scale.log()
 
 
@@ -154,32 +158,32 @@ class Gumbel(_LocScale):
     """The Gumbel distribution."""
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return self.loc + self.scale * _EULER
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return self.loc
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         return (math.pi / math.sqrt(6) * self.scale).pow(2)
 
-    def rsample(self, sample_shape: Any = ()) -> Any:
+    def rsample(self, sample_shape: Shape = ()) -> Tensor:
         u = self._open_uniform(sample_shape)
         return self.loc - self.scale * (-u.log()).log()
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         z = self._standard(value)
         return -z - mindtorch.exp(-z) - self.scale.log()
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Tensor) -> Tensor:
         return mindtorch.exp(-mindtorch.exp(-self._standard(value)))
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Tensor) -> Tensor:
         return self.loc - self.scale * (-value.log()).log()
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         return self.scale.log() + (1 + _EULER)
 
 
@@ -187,56 +191,58 @@ class Uniform(Distribution):
     """Uniform over [low, high)."""
 
     has_rsample = True
-    arg_constraints: Any = {"low": constraints.dependent, "high": constraints.dependent}
+    arg_constraints = {
+        "low": constraints.dependent,
+        "high": constraints.dependent,
+    }
 
-    def __init__(self, low: Any, high: Any, validate_args: bool | None = None):
-        given = (low, high)
+    def __init__(self, low: Parameter, high: Parameter, validate_args: bool | None = None):
         self.low, self.high = broadcast_all(low, high)
-        numbers = all(isinstance(v, int | float) for v in given)
+        numbers = all(isinstance(v, int | float) for v in (low, high))
         super().__init__(() if numbers else self.low.shape, validate_args=validate_args)
         if self._validate_args and not bool((self.low < self.high).all()):
             raise ValueError("Uniform is not defined when low>= high")
 
     @property
-    def support(self) -> Any:
+    def support(self) -> constraints.Constraint:
         return constraints.interval(self.low, self.high)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return (self.high + self.low) / 2
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return math.nan * self.high
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         return (self.high - self.low).pow(2) / 12
 
     @property
-    def stddev(self) -> Any:
+    def stddev(self) -> Tensor:
         return (self.high - self.low) / 12**0.5
 
-    def rsample(self, sample_shape: Any = ()) -> Any:
+    def rsample(self, sample_shape: Shape = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         draws = mindtorch.rand(shape, dtype=self.low.dtype, device=self.low.device)
         return self.low + draws * (self.high - self.low)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         inside = (self.low <= value) & (self.high > value)
         return mindtorch.log(inside.to(self.low.dtype)) - mindtorch.log(self.high - self.low)
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         return ((value - self.low) / (self.high - self.low)).clamp(0, 1)
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Tensor) -> Tensor:
         return value * (self.high - self.low) + self.low
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         return mindtorch.log(self.high - self.low)
 
 

@@ -5,37 +5,39 @@ Maddison, Mnih, Teh, "The Concrete Distribution" (2017), appendix B.
 
 from __future__ import annotations
 
-from typing import Any
-
 import mindtorch
 
+from .._tensor.tensor import Tensor
+from .._tensor.types import Shape
 from . import constraints
 from .discrete import Bernoulli
-from .distribution import Distribution, clamp_probs
+from .distribution import Distribution, Parameter, clamp_probs
 
 
 class RelaxedBernoulli(Distribution):
     """sigmoid((logits + logistic noise) / temperature)."""
 
-    arg_constraints: Any = {"probs": constraints.unit_interval, "logits": constraints.real}
-    support: Any = constraints.unit_interval
+    arg_constraints = {
+        "probs": constraints.unit_interval, "logits": constraints.real,
+    }  # fmt: skip
+    support: constraints.Constraint = constraints.unit_interval
     has_rsample = True
 
     def __init__(
-        self, temperature: Any, probs: Any = None, logits: Any = None,
-        validate_args: bool | None = None,
+        self, temperature: Parameter, probs: Parameter | None = None,
+        logits: Parameter | None = None, validate_args: bool | None = None,
     ):  # fmt: skip
         coin = Bernoulli(probs, logits)
         self.temperature, self.logits, self.probs = temperature, coin.logits, coin.probs
         super().__init__(coin.batch_shape, validate_args=validate_args)
 
-    def rsample(self, sample_shape: Any = ()) -> Any:
+    def rsample(self, sample_shape: Shape = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         u = clamp_probs(mindtorch.rand(shape, dtype=self.probs.dtype, device=self.probs.device))
         noise = u.log() - (-u).log1p()
         return mindtorch.sigmoid((self.logits + noise) / self.temperature)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         clamped = clamp_probs(value)
