@@ -14,6 +14,8 @@ from typing import Any, Final
 from mindtorch.laws.judge.classes import Requirement, class_named
 from mindtorch.ops.samples import Arg, Sample
 
+# What computes a row's results: header parameters by name, results in the order of `outs`.
+Reference = Callable[..., Any]
 # What a result's dtype may be besides that of a parameter.
 MISSING: Final = inspect.Parameter.empty
 # A sample's value for the name of a communicator: of one rank, made where the case runs.
@@ -39,7 +41,7 @@ class Spec:
 
     name: str
     family: str
-    reference: Callable[..., Any]
+    reference: Reference
     outs: Mapping[str, str]
     samples: Callable[[], Sequence[Sample]]
     tolerance: str
@@ -99,7 +101,7 @@ class SpecError(ValueError):
 def spec(
     names: str, outs: str, *, family: str, source: str, samples: Any, tolerance: str = "elementary",
     **fields: Any,
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:  # fmt: skip
+) -> Callable[[Reference], Reference]:  # fmt: skip
     """Declare a row: `names` are operators of one formula, `outs` is `yOut:x rstdOut:float32`.
 
     SpecError when an operator has a row already.
@@ -107,7 +109,7 @@ def spec(
     first, *others = names.split()
     dtypes = dict(item.split(":") for item in outs.split())
 
-    def declare(reference: Callable[..., Any]) -> Callable[..., Any]:
+    def declare(reference: Reference) -> Reference:
         cases = samples if callable(samples) else lambda: samples
         row = Spec(first, family, reference, dtypes, cases, tolerance, source,
                    names=tuple(others), **fields)  # fmt: skip

@@ -30,12 +30,12 @@ def _pair(x: str = "self", low: float = -4.0, high: float = 4.0, **more: Any) ->
     return [take(**{"gradOutput": t(*s), x: t(*s, low=low, high=high)}, **more) for s in shapes]
 
 
-def gelu_tanh(x: Any) -> Any:
+def gelu_tanh(x: Tensor) -> Tensor:
     """Hendrycks, Gimpel: Gaussian Error Linear Units, 2016: the approximation by tanh."""
     return 0.5 * x * (1 + torch.tanh((2 / np.pi) ** 0.5 * (x + 0.044715 * x * x * x)))
 
 
-def fast_gelu(x: Any) -> Any:
+def fast_gelu(x: Tensor) -> Tensor:
     """x sigmoid(1.702 x) as the operator document spells it, without overflow."""
     return x * torch.sigmoid(1.702 * x)
 
@@ -115,12 +115,12 @@ spec("aclnnLogSigmoidBackward", "gradInput:self", **_EACH,
 
 
 @spec("aclnnSigmoidBackward", "gradInput:output", samples=_pair("output", 0.0, 1.0), **_EACH)
-def sigmoid_backward(gradOutput: Any, output: Any) -> Any:
+def sigmoid_backward(gradOutput: Array, output: Array) -> Array:
     return gradOutput * output * (1 - output)
 
 
 @spec("aclnnTanhBackward", "gradInput:output", samples=_pair("output", -1.0, 1.0), **_EACH)
-def tanh_backward(gradOutput: Any, output: Any) -> Any:
+def tanh_backward(gradOutput: Array, output: Array) -> Array:
     return gradOutput * (1 - output * output)
 
 
@@ -129,7 +129,7 @@ def tanh_backward(gradOutput: Any, output: Any) -> Any:
     take(gradOutput=t(5, 3, 4), output=t(5, 3, 4, low=0, high=0.4), dim=0),
     take(gradOutput=t(2, 1025), output=t(2, 1025, low=0, high=0.01), dim=-1)],
     **{**_EACH, "fixed_shape": True})  # fmt: skip
-def softmax_backward(gradOutput: Any, output: Any, dim: int) -> Any:
+def softmax_backward(gradOutput: Array, output: Array, dim: int) -> Array:
     return output * (gradOutput - (gradOutput * output).sum(dim, keepdims=True))
 
 
@@ -138,7 +138,7 @@ def softmax_backward(gradOutput: Any, output: Any, dim: int) -> Any:
     take(gradOutput=t(5, 3, 4), output=t(5, 3, 4, low=-3, high=-1), dim=0),
     take(gradOutput=t(2, 1025), output=t(2, 1025, low=-8, high=-6), dim=-1)],
     **{**_EACH, "fixed_shape": True})  # fmt: skip
-def log_softmax_backward(gradOutput: Any, output: Any, dim: int) -> Any:
+def log_softmax_backward(gradOutput: Array, output: Array, dim: int) -> Array:
     return gradOutput - np.exp(output) * gradOutput.sum(dim, keepdims=True)
 
 
@@ -170,7 +170,7 @@ def selu_backward(gradOutput: Array, result: Array) -> Array:
     return gradOutput * np.where(result <= 0, result + scale * alpha, scale)
 
 
-def _swish(x: Any, beta: float) -> Any:
+def _swish(x: Tensor, beta: float) -> Tensor:
     return x * torch.sigmoid(beta * x)
 
 
@@ -190,7 +190,7 @@ _GATED: Final[dict[str, Any]] = {
 }  # fmt: skip
 
 
-def swiglu(x: Tensor, dim: int) -> Any:
+def swiglu(x: Tensor, dim: int) -> Tensor:
     a, b = torch.chunk(x, 2, dim)
     return a * torch.sigmoid(a) * b
 
@@ -210,7 +210,7 @@ spec("aclnnGluBackward", "out:self", **_GATED,
     gradient(lambda self, dim: F.glu(self, dim), grad="gradOut", of="self"))  # fmt: skip
 
 
-def geglu(x: object, dim: int, approximate: int, left: bool) -> tuple[Tensor, Tensor]:
+def geglu(x: Tensor, dim: int, approximate: int, left: bool) -> tuple[Tensor, Tensor]:
     a, b = torch.chunk(x, 2, dim)
     gate, value = (a, b) if left else (b, a)
     active = gelu_tanh(gate) if approximate else F.gelu(gate)
@@ -230,7 +230,7 @@ spec("aclnnGeGluV3", "out:self outGelu:self", **_GATED,
 @spec("aclnnPrelu", "out:self", family="activation", source=_TORCH, tolerance="composite",
       samples=[take(self=t(2, 3, 4), weight=t(3)), take(self=t(2, 130), weight=t(1)),
                take(self=t(5, 33), weight=t(33))])  # fmt: skip
-def prelu(self: Any, weight: Any) -> Any:
+def prelu(self: Array, weight: Array) -> Array:
     slope = weight.reshape((1, -1) + (1,) * (self.ndim - 2))
     return np.where(self > 0, self, slope * self)
 

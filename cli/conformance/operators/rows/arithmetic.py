@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -23,8 +24,8 @@ _FLOATS: Final = ("float16", "bfloat16", "float32", "float64")
     take(tensors=[t(3, 65), t(3, 65), t(3, 65)]), take(tensors=[t(130)]),
     take(tensors=[t(7) for _ in range(9)])], **_SUM, rule={"accumulator": "output", "reason":
     "one addition after another, each rounded to the output's dtype"})  # fmt: skip
-def add_n(tensors: Any) -> Any:
-    return sum(tensors)
+def add_n(tensors: list[Array]) -> Array:
+    return sum(tensors, np.zeros(()))
 
 
 @spec("aclnnAddV3", "out:other", samples=[take(self=2.5, other=t(3, 65), alpha=a)
@@ -47,7 +48,7 @@ spec("aclnnRsubs", "out:self", **_ROW, tolerance="composite", dtypes=_FLOATS,
 _PRODUCT: Final[dict[str, Any]] = {**_SUM, "family": "matmul", "dtypes": _FLOATS}
 
 
-def _scaled(beta: Any, self: Any, alpha: Any, product: Any) -> Any:
+def _scaled(beta: float, self: Array, alpha: float, product: Array) -> Array:
     return (0 if beta == 0 else beta * self) + alpha * product
 
 
@@ -55,15 +56,17 @@ def _scaled(beta: Any, self: Any, alpha: Any, product: Any) -> Any:
     take(self=t(3, 5), batch1=t(4, 3, 65), batch2=t(4, 65, 5), beta=b, alpha=a, cubeMathType=0)
     for b, a in ((1.0, 1.0), (0.5, -2.0))])  # fmt: skip
 def addbmm(
-    self: Any, batch1: Any, batch2: Any, beta: Any, alpha: Any, cubeMathType: int
-) -> Any:  # fmt: skip
+    self: Array, batch1: Array, batch2: Array, beta: float, alpha: float, cubeMathType: int
+) -> Array:  # fmt: skip
     return _scaled(beta, self, alpha, (batch1 @ batch2).sum(0))
 
 
 @spec("aclnnAddmv", "out:self", **_PRODUCT, samples=[
     take(self=t(3), mat=t(3, 65), vec=t(65), beta=b, alpha=a, cubeMathType=0)
     for b, a in ((1.0, 1.0), (0.5, -2.0))])  # fmt: skip
-def addmv(self: Any, mat: Any, vec: Any, alpha: Any, beta: Any, cubeMathType: int) -> Any:
+def addmv(
+    self: Array, mat: Array, vec: Array, alpha: float, beta: float, cubeMathType: int
+) -> Array:
     return _scaled(beta, self, alpha, mat @ vec)
 
 
@@ -71,7 +74,7 @@ def addmv(self: Any, mat: Any, vec: Any, alpha: Any, beta: Any, cubeMathType: in
       dtypes=_FLOATS, samples=[
           take(self=t(3, 65), vec1=t(3), vec2=t(65), betaOptional=b, alphaOptional=a)
           for b, a in ((1.0, 1.0), (0.5, -2.0))])  # fmt: skip
-def addr(self: Any, vec1: Any, vec2: Any, betaOptional: Any, alphaOptional: Any) -> Any:
+def addr(self: Array, vec1: Array, vec2: Array, betaOptional: float, alphaOptional: float) -> Array:
     return _scaled(betaOptional, self, alphaOptional, np.outer(vec1, vec2))
 
 
@@ -99,14 +102,14 @@ def trace(self: Array) -> Array:
     return np.asarray(np.trace(self))
 
 
-def _axes(dim: Any) -> Any:
+def _axes(dim: Sequence[int] | None) -> tuple[int, ...] | None:
     return None if dim is None or len(dim) == 0 else tuple(dim)
 
 
 @spec("aclnnAminmax", "minOut:self maxOut:self", **_EXACT, samples=[
     take(self=t(3, 65), dim=d, keepDim=k) for d in ((0,), (1,), (0, 1)) for k in (False, True)],
     )  # fmt: skip
-def aminmax(self: Any, dim: Any, keepDim: bool) -> Any:
+def aminmax(self: Array, dim: Sequence[int], keepDim: bool) -> tuple[Array, Array]:
     return self.min(tuple(dim), keepdims=keepDim), self.max(tuple(dim), keepdims=keepDim)
 
 
@@ -125,14 +128,14 @@ def aminmax_dim(self: Array, dim: int, keepDim: bool) -> tuple[Array, Array]:
 @spec("aclnnMeanV2", "out:self", **_SUM, dtypes=_FLOATS, samples=[
     take(self=t(3, 5, 65), dim=d, keepDim=k, noopWithEmptyAxes=False)
     for d, k in (((1,), False), ((0, 2), True), ((2,), False))])  # fmt: skip
-def mean_v2(self: Any, dim: Any, keepDim: bool, noopWithEmptyAxes: bool) -> Any:
+def mean_v2(self: Array, dim: Sequence[int], keepDim: bool, noopWithEmptyAxes: bool) -> Array:
     return self.mean(_axes(dim), keepdims=keepDim)
 
 
 @spec("aclnnVar", "out:self", **_ROW, tolerance="composite", samples=[
     take(self=t(3, 5, 65, low=8, high=9), dim=d, unbiased=u, keepdim=k)
     for d, u, k in (((1,), True, False), ((0, 2), False, True), ((2,), True, False))])  # fmt: skip
-def var(self: Any, dim: Any, unbiased: bool, keepdim: bool) -> Any:
+def var(self: Array, dim: Sequence[int], unbiased: bool, keepdim: bool) -> Array:
     return self.var(_axes(dim), ddof=int(unbiased), keepdims=keepdim)
 
 
@@ -143,14 +146,18 @@ _CORRECTED: Final = [
 
 
 @spec("aclnnVarMean", "varOut:self meanOut:self", samples=_CORRECTED, **_ROW, tolerance="composite")
-def var_mean(self: Array, dim: int, correction: int, keepdim: bool) -> tuple[Array, Array]:
+def var_mean(
+    self: Array, dim: Sequence[int], correction: int, keepdim: bool
+) -> tuple[Array, Array]:
     axes = _axes(dim)
     return self.var(axes, ddof=correction, keepdims=keepdim), self.mean(axes, keepdims=keepdim)
 
 
 @spec("aclnnStdMeanCorrection", "stdOut:self meanOut:self", samples=_CORRECTED, **_ROW,
       tolerance="composite")  # fmt: skip
-def std_mean(self: Array, dim: int, correction: int, keepdim: bool) -> tuple[Array, Array]:
+def std_mean(
+    self: Array, dim: Sequence[int], correction: int, keepdim: bool
+) -> tuple[Array, Array]:
     axes = _axes(dim)
     return self.std(axes, ddof=correction, keepdims=keepdim), self.mean(axes, keepdims=keepdim)
 
@@ -159,7 +166,7 @@ def std_mean(self: Array, dim: int, correction: int, keepdim: bool) -> tuple[Arr
     take(self=t(3, 65), pScalar=p, dim=d, keepdim=k)
     for p, d, k in ((2.0, (1,), False), (1.0, (0,), True), (3.0, (0, 1), False),
                     (0.0, (1,), False), (float("inf"), (1,), True))])  # fmt: skip
-def norm(self: Array, pScalar: float, dim: int, keepdim: bool) -> Any:
+def norm(self: Array, pScalar: float, dim: Sequence[int], keepdim: bool) -> Array:
     size, axes = np.abs(self), _axes(dim)
     if np.isinf(pScalar):
         return size.max(axes, keepdims=keepdim)
@@ -246,7 +253,7 @@ def remainder_scalar(self: float, other: Array) -> Array:
     take(self=given([[1.0, np.nan, 2.5], [np.nan, np.nan, -1.0]], "float32"), dim=(1,),
          keepDim=False, dtype=0),
     take(self=t(3, 65), dim=(0,), keepDim=True, dtype=0)])  # fmt: skip
-def nansum(self: Any, dim: Any, keepDim: bool, dtype: int) -> Any:
+def nansum(self: Array, dim: Sequence[int], keepDim: bool, dtype: int) -> Array:
     return np.nansum(self, _axes(dim), keepdims=keepDim)
 
 
@@ -287,7 +294,7 @@ def masked_scale(self: Array, mask: Array, scale: float) -> Array:
 @spec("aclnnCdist", "out:x1", **_ROW, tolerance="composite", dtypes=_FLOATS, samples=[
     take(x1=t(5, 9), x2=t(7, 9), p=p, compute_mode=0) for p in (2.0, 1.0, 3.0, float("inf"))]
     + [take(x1=t(2, 5, 9), x2=t(2, 7, 9), p=2.0, compute_mode=2)])  # fmt: skip
-def cdist(x1: Array, x2: Array, p: float, compute_mode: int) -> Any:
+def cdist(x1: Array, x2: Array, p: float, compute_mode: int) -> Array:
     gap = np.abs(x1[..., :, None, :] - x2[..., None, :, :])
     return gap.max(-1) if np.isinf(p) else (gap**p).sum(-1) ** (1 / p)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from mindtorch._tensor.types import Array
+from mindtorch.ops.samples import Arg
 
 from ..spec import given, spec, t, take
 
@@ -52,7 +54,7 @@ def _kv_heads(key: Array, query: Array, layout: str, n: int) -> int:
 def attend(
     q: Array,
     k: Array,
-    v: Any,
+    v: Array,
     scale: float,
     bias: Array | None = None,
     mask: Array | None = None,
@@ -84,7 +86,7 @@ def flash(
     realShiftOptional: Array | None = None,
     attenMaskOptional: Array | None = None,
     pseType: int = 1,
-) -> Any:
+) -> tuple[Array, Array, Array, Array]:
     kv = _kv_heads(key, query, inputLayout, headNum)
     q = heads(query, inputLayout, headNum)
     k, v = heads(key, inputLayout, kv), heads(value, inputLayout, kv)
@@ -100,7 +102,7 @@ def _shape(layout: str, b: int, n: int, s: int, d: int) -> tuple[int, ...]:
             "SBH": (s, b, n * d)}[layout]  # fmt: skip
 
 
-def _causal(sq: int, sk: int) -> Any:
+def _causal(sq: int, sk: int) -> Arg:
     return given(np.triu(np.ones((sq, sk)), sk - sq + 1).astype(bool).tolist(), "bool")
 
 
@@ -114,7 +116,9 @@ _FORMS: Final = (
 )  # fmt: skip
 
 
-def _inputs(form: Any, key: str = "key") -> dict[str, Any]:
+def _inputs(
+    form: tuple[str, int, int, int, int, int, int, bool, bool], key: str = "key"
+) -> dict[str, Any]:
     layout, b, n, kv, sq, sk, d, masked, shifted = form
     half = {"dtype": "float16"}
     inputs: dict[str, Any] = {
@@ -147,7 +151,7 @@ def flash_grad(
     pseShiftOptional: Array | None = None,
     attenMaskOptional: Array | None = None,
     pseType: int = 1,
-) -> Any:
+) -> tuple[Array | None, ...]:
     """dV = P^T dO; dP = dO V^T; dS = P (dP - rowsum(dO O)); dQ = s dS K; dK = s dS^T Q."""
     kv = _kv_heads(keyIn, query, inputLayout, headNum)
     q, g = heads(query, inputLayout, headNum), heads(dy, inputLayout, headNum)
@@ -157,7 +161,7 @@ def flash_grad(
     kk, vv = np.repeat(k, group, 1), np.repeat(v, group, 1)
     ds = p * (g @ vv.swapaxes(-1, -2) - (g * out).sum(-1, keepdims=True))
 
-    def fold(x: Any) -> Any:
+    def fold(x: Array) -> Array:
         b, n, s, d = x.shape
         return x.reshape(b, kv, n // kv, s, d).sum(2)
 
@@ -167,7 +171,7 @@ def flash_grad(
     return back(dq, inputLayout), back(dk, inputLayout), back(dv, inputLayout), shift
 
 
-def _grad_inputs(form: Any) -> dict[str, Any]:
+def _grad_inputs(form: tuple[str, int, int, int, int, int, int, bool, bool]) -> dict[str, Any]:
     inputs = _inputs(form, "keyIn")
     layout, b, n, _, sq, _, d, *_ = form
     x = {k: (a.array() if hasattr(a, "array") else a) for k, a in inputs.items()}
@@ -194,14 +198,14 @@ spec("aclnnFlashAttentionScoreGrad aclnnFlashAttentionScoreGradV2",
      )(flash_grad)  # fmt: skip
 
 
-def _packed(lengths: Any) -> list[tuple[int, int]]:
+def _packed(lengths: Sequence[int]) -> list[tuple[int, int]]:
     ends = list(lengths)
     return list(zip([0, *ends[:-1]], ends, strict=True))
 
 
 def var_len(
     query: Array, key: Array, value: Array, scaleValue: float, headNum: int,
-    actualSeqQLenOptional: tuple[int, ...] | None, actualSeqKvLenOptional: tuple[int, ...] | None,
+    actualSeqQLenOptional: tuple[int, ...], actualSeqKvLenOptional: tuple[int, ...],
 ) -> tuple[Array, Array, Array, Array]:  # fmt: skip
     """TND: sequences lie one after another; lengths are running sums."""
     outs, tops, sums = [], [], []
@@ -339,7 +343,7 @@ _ROPE: Final = "Su et al.: RoFormer, 2021; op-plugin document npu_rotary_mul: ha
 _EMBED: Final[dict[str, Any]] = {"family": "rotary", "source": _ROPE, "tolerance": "composite"}
 
 
-def turned(x: Any, interleave: bool) -> Any:
+def turned(x: Array, interleave: bool) -> Array:
     """Each pair (a, b) becomes (-b, a); pairs are halves or neighbours."""
     if interleave:
         turned_x = np.empty_like(x)
@@ -356,7 +360,7 @@ spec("aclnnRotaryPositionEmbedding", "out:x", **_EMBED, samples=[
 
 
 def rotary_grad(
-    dy: Array, cos: Array, sin: Array, xOptional: Array | None, mode: int
+    dy: Array, cos: Array, sin: Array, xOptional: Array, mode: int
 ) -> tuple[Array, Array, Array]:
     """The rotation's transpose: turned(y) is -turned of its argument."""
     flow = dy * sin
@@ -378,5 +382,5 @@ spec("aclnnRotaryPositionEmbeddingGrad", "dxOut:dy dcosOut:dy dsinOut:dy",
           take(queryRef=t(2, 5, 4, 128), keyRef=t(2, 5, 1, 128),
                cos=t(2, 5, 1, 128, low=-1, high=1),
                sin=t(2, 5, 1, 128, low=-1, high=1), layout=1, rotaryMode="half")])  # fmt: skip
-def apply_rotary(queryRef: Any, keyRef: Any, cos: Any, sin: Any) -> Any:
+def apply_rotary(queryRef: Array, keyRef: Array, cos: Array, sin: Array) -> tuple[Array, ...]:
     return tuple(x * cos + turned(x, False) * sin for x in (queryRef, keyRef))

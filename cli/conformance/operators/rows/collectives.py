@@ -6,9 +6,13 @@ formula. What ranks send to each other, the simulator's own tests compare over s
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
+
+from mindtorch._tensor.types import Array
+from mindtorch.ops.samples import Arg
 
 from ..spec import OWN_GROUP, given, spec, t, take
 
@@ -26,15 +30,15 @@ _ROW: Final[dict[str, Any]] = {
 _HALVES: Final = ("float16", "bfloat16")
 
 
-def _h(*shape: int, **more: Any) -> Any:
+def _h(*shape: int, **more: Any) -> Arg:
     return t(*shape, dtype="float16", **more)
 
 
-def _i(*shape: int) -> Any:
+def _i(*shape: int) -> Arg:
     return t(*shape, dtype="int8", low=-8, high=8)
 
 
-def _plus(y: Any, *more: Any) -> Any:
+def _plus(y: Array, *more: Array | None) -> Array:
     for one in more:
         y = y if one is None else y + one
     return y
@@ -55,11 +59,11 @@ _SUM: Final[dict[str, Any]] = {
 }
 
 
-def _bias(pair: Any) -> Any:
+def _bias(pair: Mapping[str, Arg]) -> Arg:
     return _h(pair["x2"].shape[-1])
 
 
-def _shape(pair: Any) -> tuple[int, ...]:
+def _shape(pair: Mapping[str, Arg]) -> tuple[int, ...]:
     return (*pair["x1"].shape[:-1], pair["x2"].shape[-1])
 
 
@@ -161,7 +165,7 @@ spec(
 )(lambda x1, x2, biasOptional: _plus(x1 @ x2, biasOptional))
 
 
-def _normed(y: Any, residual: Any, gamma: Any, epsilon: float) -> tuple[Any, Any]:
+def _normed(y: Array, residual: Array, gamma: Array, epsilon: float) -> tuple[Any, Any]:
     total = y.reshape(residual.shape) + residual
     return total, total / np.sqrt((total**2).mean(-1, keepdims=True) + epsilon) * gamma
 
@@ -183,7 +187,9 @@ _NORMS: Final = [
 @spec(
     "aclnnMatmulAllReduceAddRmsNorm", "y:x1 normOut:x1", **_ROW, samples=[take(**n) for n in _NORMS]
 )
-def reduced_norm(x1: Any, x2: Any, bias: Any, residual: Any, gamma: Any, epsilon: float) -> Any:
+def reduced_norm(
+    x1: Array, x2: Array, bias: Array | None, residual: Array, gamma: Array, epsilon: float
+) -> tuple[Array, ...]:
     return _normed(_plus(x1 @ x2, bias), residual, gamma, epsilon)
 
 
@@ -217,7 +223,9 @@ _INT8: Final[dict[str, Any]] = {**_ROW, "dtypes": ("int8",)}
 
 
 @spec("aclnnQuantMatmulAllReduce", "output:bfloat16", **_INT8, samples=_QUANT[:2] + _QUANT[3:5])
-def quant_reduced(x1: Any, x2: Any, bias: Any, x3: Any, dequantScale: Any) -> Any:
+def quant_reduced(
+    x1: Array, x2: Array, bias: Array | None, x3: Array | None, dequantScale: Array
+) -> Array:
     y = _plus(x1.astype(np.float64) @ x2, bias) * dequantScale
     return _plus(y, x3)
 
@@ -229,13 +237,13 @@ def quant_reduced(x1: Any, x2: Any, bias: Any, x3: Any, dequantScale: Any) -> An
     samples=_QUANT,
 )
 def quant_reduced_v2(
-    x1: Any,
-    x2: Any,
-    biasOptional: Any,
-    x3Optional: Any,
-    dequantScale: Any,
-    pertokenScaleOptional: Any,
-) -> Any:
+    x1: Array,
+    x2: Array,
+    biasOptional: Array | None,
+    x3Optional: Array | None,
+    dequantScale: Array,
+    pertokenScaleOptional: Array | None,
+) -> Array:
     y = _plus(x1.astype(np.float64) @ x2, biasOptional) * dequantScale
     y = y if pertokenScaleOptional is None else y * pertokenScaleOptional[:, None]
     return _plus(y, x3Optional)
@@ -263,8 +271,13 @@ _WEIGHT: Final = [
     samples=_WEIGHT,
 )
 def weight_reduced(
-    x1: Any, x2: Any, bias: Any, antiquantScale: Any, antiquantOffset: Any, x3: Any
-) -> Any:
+    x1: Array,
+    x2: Array,
+    bias: Array | None,
+    antiquantScale: Array,
+    antiquantOffset: Array | None,
+    x3: Array | None,
+) -> Array:
     return _plus(x1 @ (_plus(x2, antiquantOffset) * antiquantScale), bias, x3)
 
 
@@ -274,7 +287,7 @@ def weight_reduced(
     **{**_ROW, "tolerance": "exact"},
     samples=[take(xRef=t(4, 8), group=OWN_GROUP, worldSize=1)],
 )
-def barrier(xRef: Any) -> Any:
+def barrier(xRef: Array) -> Array:
     return xRef
 
 
@@ -300,11 +313,11 @@ _HEAD: Final[dict[str, Any]] = {
 }
 
 
-def _order(ids: Any) -> Any:
+def _order(ids: Array) -> Array:
     return np.argsort(ids.reshape(-1), kind="stable")
 
 
-def _sent(x: Any, expertIds: Any, kind: int) -> Any:
+def _sent(x: Array, expertIds: Array, kind: int) -> tuple[Array, ...]:
     order, flat = _order(expertIds), expertIds.reshape(-1)
     counts = np.bincount(flat, minlength=_EXPERTS)
     rows = x[order // expertIds.shape[1]]
@@ -324,7 +337,7 @@ _TOKENS: Final = [
     **{**_ROW, "tolerance": "exact"},
     samples=_TOKENS,
 )
-def dispatch(x: Any, expertIds: Any, expertTokenNumsType: int) -> Any:
+def dispatch(x: Array, expertIds: Array, expertTokenNumsType: int) -> tuple[Array, ...]:
     return _sent(x, expertIds, expertTokenNumsType)
 
 
@@ -334,7 +347,7 @@ def dispatch(x: Any, expertIds: Any, expertTokenNumsType: int) -> Any:
     **{**_ROW, "tolerance": "exact"},
     samples=_TOKENS,
 )
-def dispatch_v2(x: Any, expertIds: Any, expertTokenNumsType: int) -> Any:
+def dispatch_v2(x: Array, expertIds: Array, expertTokenNumsType: int) -> tuple[Array, ...]:
     rows, _, per_expert, counts = _sent(x, expertIds, expertTokenNumsType)
     return rows, per_expert, counts
 
@@ -355,7 +368,7 @@ _RESULTS: Final[dict[str, Any]] = {
 }
 
 
-def _weighted(expandX: Any, expertIds: Any, expertScales: Any) -> Any:
+def _weighted(expandX: Array, expertIds: Array, expertScales: Array) -> Array:
     home = np.empty_like(expandX)
     home[_order(expertIds)] = expandX
     return (home.reshape(*expertIds.shape, -1) * expertScales[..., None]).sum(1)

@@ -23,7 +23,7 @@ _MOVE: Final[dict[str, Any]] = {
 _SUM: Final[dict[str, Any]] = {**_MOVE, "tolerance": "gradient"}
 
 
-def _softmax(x: Array) -> Any:
+def _softmax(x: Array) -> Array:
     e = np.exp(x - x.max(-1, keepdims=True))
     return e / e.sum(-1, keepdims=True)
 
@@ -32,7 +32,7 @@ def _best(x: Array, k: int) -> Array:
     return np.argsort(-x, -1, kind="stable")[..., :k]
 
 
-def _finished(index: Any, finished: Any, experts: int) -> Any:
+def _finished(index: Array, finished: Array | None, experts: int) -> Array:
     """Rows that are finished have expert `experts`, which does not exist."""
     return index if finished is None else np.where(finished[:, None], experts, index)
 
@@ -102,7 +102,7 @@ def gating_top_k(
 _TABLE: Final = [[2, 0], [1, 2], [0, 1], [2, 1], [0, 2]]
 
 
-def _order(expert: Any) -> Any:
+def _order(expert: Array) -> Array:
     """Slots sorted by expert, in order among equals; column k of the table comes after k - 1."""
     return np.argsort(expert, kind="stable")
 
@@ -144,7 +144,7 @@ def init_routing_v2(
 @spec("aclnnMoeInitRoutingV2Grad", "out:gradExpandedX", **_SUM, samples=[
     take(gradExpandedX=t(10, 7), expandedRowIdx=given([3, 9, 0, 5, 1, 7, 2, 8, 4, 6], "int32"),
          topK=2, dropPadMode=0, activeNum=0)])  # fmt: skip
-def init_routing_grad(gradExpandedX: Any, expandedRowIdx: Any, topK: int) -> Any:
+def init_routing_grad(gradExpandedX: Array, expandedRowIdx: Array, topK: int) -> Array:
     return gradExpandedX[expandedRowIdx].reshape(-1, topK, gradExpandedX.shape[-1]).sum(1)
 
 
@@ -160,13 +160,13 @@ def compute_expert_tokens(sortedExperts: Array, numExperts: int) -> Array:
          expandedRowIdx=given([3, 9, 0, 5, 1, 7, 2, 8, 4, 6], "int32"),
          expandedExpertIdx=given(_TABLE, "int32")) for x2 in (None, t(5, 7))])  # fmt: skip
 def finalize_routing(
-    expandedX: Any,
+    expandedX: Array,
     x1: Array,
     x2Optional: Array | None,
-    bias: Any,
-    scales: Any,
+    bias: Array,
+    scales: Array,
     expandedRowIdx: Array,
-    expandedExpertIdx: Any,
+    expandedExpertIdx: Array,
 ) -> Array:
     """The slot of token t and its k-th expert is expandedRowIdx[k * tokens + t]."""
     tokens = len(x1)
@@ -194,7 +194,7 @@ def token_permute(tokens: Array, indices: Array) -> tuple[Array, Array]:
 @spec("aclnnMoeTokenPermuteGrad", "out:permutedOutputGrad", **_SUM, samples=[
     take(permutedOutputGrad=t(10, 7), sortedIndices=_PERMUTED, numTopk=2, paddedMode=False)],
     )  # fmt: skip
-def token_permute_grad(permutedOutputGrad: Array, sortedIndices: Array, numTopk: int) -> Any:
+def token_permute_grad(permutedOutputGrad: Array, sortedIndices: Array, numTopk: int) -> Array:
     picked = permutedOutputGrad[sortedIndices]
     return picked.reshape(-1, numTopk, picked.shape[-1]).sum(1)
 
@@ -202,7 +202,9 @@ def token_permute_grad(permutedOutputGrad: Array, sortedIndices: Array, numTopk:
 @spec("aclnnMoeTokenUnpermute", "out:permutedTokens", **_SUM, samples=[
     take(permutedTokens=t(10, 7), sortedIndices=_PERMUTED, probsOptional=p, paddedMode=False)
     for p in (t(5, 2), None)])  # fmt: skip
-def token_unpermute(permutedTokens: Array, sortedIndices: Array, probsOptional: Any) -> Any:
+def token_unpermute(
+    permutedTokens: Array, sortedIndices: Array, probsOptional: Array | None
+) -> Array:
     picked = permutedTokens[sortedIndices]
     if probsOptional is None:
         return picked
@@ -215,8 +217,11 @@ def token_unpermute(permutedTokens: Array, sortedIndices: Array, probsOptional: 
           take(permuteTokensOptional=t(10, 7), unpermutedTokensGrad=t(5, 7),
                sortedIndices=_PERMUTED, probsOptional=t(5, 2), paddedMode=False)])  # fmt: skip
 def token_unpermute_grad(
-    permuteTokensOptional: Any, unpermutedTokensGrad: Array, sortedIndices: Any, probsOptional: Any
-) -> Any:  # fmt: skip
+    permuteTokensOptional: Array,
+    unpermutedTokensGrad: Array,
+    sortedIndices: Array,
+    probsOptional: Array,
+) -> tuple[Array, Array]:
     topk = probsOptional.shape[1]
     flow = np.repeat(unpermutedTokensGrad, topk, 0)
     result = np.zeros_like(permuteTokensOptional)
@@ -231,7 +236,7 @@ def token_unpermute_grad(
           take(logits=t(3, 33, low=-4, high=4), p=p, k=k) for p, k in (
               (None, given([5, 33, 1], "int32")), (given([0.7, 1.0, 0.3], "float32"), None),
               (given([0.7, 0.95, 0.3], "float32"), given([20, 33, 5], "int32")))])  # fmt: skip
-def top_k_top_p(logits: Array, p: Any, k: Any) -> Array:
+def top_k_top_p(logits: Array, p: Array | None, k: Array | None) -> Array:
     kept = logits.copy()
     for row in range(len(kept)):
         if k is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -51,14 +51,14 @@ _UNARY: Final[dict[str, tuple[Any, float, float, str]]] = {
 _INPLACE: Final = {"Acos": "aclnnForeachACosInplace", "Log": "aclnnForeachLogInplace"}
 
 
-def _unary(name: str, function: Any, low: float, high: float, kind: str) -> None:
+def _unary(name: str, function: Callable[..., Array], low: float, high: float, kind: str) -> None:
     rule = {"ulp": (4.0, 16.0, 16.0), "reason": "quotients and functions of functions: the table's "
             "loosest entry for elementary functions"} if kind == "elementary" else {}  # fmt: skip
 
     def declare(names: str, outs: str) -> None:
         @spec(names, outs, family="foreach", source=_SOURCE, tolerance=kind, rule=rule,
               samples=[take(x=_list(low, high)), take(x=[t(4, low=low, high=high)])])  # fmt: skip
-        def reference(x: Any) -> Any:
+        def reference(x: list[Array]) -> tuple[list[Array]]:
             return ([function(v) for v in x],)
 
     declare(f"aclnnForeach{name}", "out:x")
@@ -90,16 +90,16 @@ def _class(name: str) -> tuple[str, dict[str, Any]]:
     return "elementary", {}
 
 
-def _number(value: object, like: Any = None) -> Any:
+def _number(value: Array | float, like: Sequence[Array] | None = None) -> float:
     """A scalar that travels as a tensor of one element or as a number.
 
     It is cast to the tensors' dtype: towards zero where those are integers.
     """
-    number = np.asarray(value, np.float64).reshape(())[()]
+    number: float = np.asarray(value, np.float64).item()
     return int(number) if like is not None and like[0].dtype.kind in "iu" else number
 
 
-def _binary(name: str, function: Any) -> None:
+def _binary(name: str, function: Callable[..., Array]) -> None:
     kind, rule = _class(name)
     low = 0.2 if name == "Pow" else -2.0
     common: dict[str, Any] = {"family": "foreach", "source": _SOURCE, "tolerance": kind,
@@ -110,7 +110,7 @@ def _binary(name: str, function: Any) -> None:
         plain = [take(x1=a, x2=b, alpha=given([2.0], "float32"))]
 
         @spec(f"aclnnForeach{name}List", "out:x1", samples=plain, **common)
-        def listed(x1: Any, x2: Any, alpha: Any) -> Any:
+        def listed(x1: list[Array], x2: list[Array], alpha: float) -> tuple[list[Array]]:
             return ([function(p, q, _number(alpha, x1)) for p, q in zip(x1, x2, strict=True)],)
 
         spec(f"aclnnForeach{name}ListInplace", "x1:x1", samples=plain, **common)(listed)
@@ -121,7 +121,7 @@ def _binary(name: str, function: Any) -> None:
         pairs = [take(x1=a, x2=b, **s) for s in scaled]
 
         @spec(f"aclnnForeach{name}List", "out:x1", samples=pairs, **common)
-        def paired(x1: Any, x2: Any) -> Any:
+        def paired(x1: list[Array], x2: list[Array]) -> tuple[list[Array]]:
             return ([function(p, q) for p, q in zip(x1, x2, strict=True)],)
 
         if name in ("Mul", "Div"):
@@ -129,7 +129,7 @@ def _binary(name: str, function: Any) -> None:
 
     @spec(f"aclnnForeach{name}Scalar", "out:x", **common,
           samples=[take(x=a, scalar=given([2.5], "float32"))])  # fmt: skip
-    def scaled_by(x: Any, scalar: Any) -> Any:
+    def scaled_by(x: list[Array], scalar: float) -> tuple[list[Array]]:
         return ([function(v, _number(scalar, x)) for v in x],)
 
     spec(f"aclnnForeach{name}ScalarV2", "out:x", **common,
@@ -141,7 +141,7 @@ def _binary(name: str, function: Any) -> None:
 
     @spec(f"aclnnForeach{name}ScalarList", "out:x", **common,
           samples=[take(x=a, scalars=numbers)])  # fmt: skip
-    def each(x: Any, scalars: Any) -> Any:
+    def each(x: list[Array], scalars: Sequence[float]) -> tuple[list[Array]]:
         return ([function(v, _number(s, x)) for v, s in zip(x, scalars, strict=True)],)
 
 
@@ -153,18 +153,20 @@ for _name, _function in _BINARY.items():
       tolerance="elementary", samples=[take(scalar=2.5, x=_list(0, 3))],
       dtypes=("float16", "bfloat16", "float32"),
       rule={"ulp": (4.0, 16.0, 16.0), "reason": "errors of an exponent are magnified"})  # fmt: skip
-def pow_of_scalar(scalar: float, x: Array) -> Any:
+def pow_of_scalar(scalar: float, x: list[Array]) -> tuple[list[Array]]:
     return ([_number(scalar, x) ** v for v in x],)
 
 
-def _ternary(name: str, function: Any) -> None:
+def _ternary(name: str, function: Callable[..., Array]) -> None:
     common: dict[str, Any] = {"family": "foreach", "source": _SOURCE, "tolerance": "composite",
                               "casts": _CASTS}  # fmt: skip
     lists = {"x1": _list(-2, 2), "x2": _list(-2, 3), "x3": _list(0.5, 3.5)}
     one = given([1.5], "float32")
 
     @spec(f"aclnnForeach{name}Scalar", "out:x1", samples=[take(**lists, scalar=one)], **common)
-    def single(x1: Any, x2: Any, x3: Any, scalar: Array | float) -> Any:
+    def single(
+        x1: list[Array], x2: list[Array], x3: list[Array], scalar: Array | float
+    ) -> tuple[list[Array]]:
         s = _number(scalar, x1)
         return ([function(a, b, c, s) for a, b, c in zip(x1, x2, x3, strict=True)],)
 
@@ -174,7 +176,7 @@ def _ternary(name: str, function: Any) -> None:
 
     @spec(f"aclnnForeach{name}ScalarList aclnnForeach{name}List", "out:x1",
           samples=[take(**lists, scalars=many)], **common)  # fmt: skip
-    def each(x1: Array, x2: Array, x3: list[Array], scalars: list[float]) -> Any:
+    def each(x1: Array, x2: Array, x3: list[Array], scalars: list[float]) -> tuple[list[Array]]:
         rows = zip(x1, x2, x3, np.asarray(scalars), strict=True)
         return ([function(a, b, c, s) for a, b, c, s in rows],)
 
@@ -185,25 +187,25 @@ _ternary("Addcdiv", lambda a, b, c, s: a + s * b / c)
 
 @spec("aclnnForeachLerpList", "out:x1", family="foreach", source=_SOURCE, tolerance="composite",
       samples=[take(x1=_list(), x2=_list(-1, 3), weight=_list(0, 1))])  # fmt: skip
-def lerp_list(x1: Any, x2: Any, weight: Any) -> Any:
+def lerp_list(x1: list[Array], x2: list[Array], weight: list[Array]) -> tuple[list[Array]]:
     return ([a + w * (b - a) for a, b, w in zip(x1, x2, weight, strict=True)],)
 
 
 @spec("aclnnForeachLerpScalar", "out:x1", family="foreach", source=_SOURCE, tolerance="composite",
       samples=[take(x1=_list(), x2=_list(-1, 3), weight=w) for w in (0.25, 0.75)])  # fmt: skip
-def lerp_scalar(x1: Array, x2: Array, weight: float) -> Any:
+def lerp_scalar(x1: Array, x2: Array, weight: float) -> tuple[list[Array]]:
     return ([a + weight * (b - a) for a, b in zip(x1, x2, strict=True)],)
 
 
 @spec("aclnnForeachNorm", "out:x", family="foreach", source=_SOURCE, tolerance="composite",
       samples=[take(x=[t(3, 4), t(130), t(33, 33)], scalar=p) for p in (2.0, 1.0)])  # fmt: skip
-def norm(x: Array, scalar: float) -> Any:
+def norm(x: Array, scalar: float) -> tuple[list[Array]]:
     return ([(np.abs(v) ** scalar).sum() ** (1 / scalar) for v in x],)
 
 
 @spec("aclnnForeachZeroInplace", "x:x", family="foreach", source=_SOURCE, tolerance="exact",
       samples=[take(x=_list())])  # fmt: skip
-def zero(x: Array) -> Any:
+def zero(x: Array) -> tuple[list[Array]]:
     return ([np.zeros_like(v) for v in x],)
 
 
@@ -219,7 +221,9 @@ def zero(x: Array) -> Any:
           take(scaledGrads=[given([np.nan, 2.0], "float32")], foundInf=given([0.0], "float32"),
                invScale=given([1.0], "float32")),
       ])  # fmt: skip
-def unscale(scaledGrads: list[Array], foundInf: Array, invScale: Array) -> Any:
+def unscale(
+    scaledGrads: list[Array], foundInf: Array, invScale: Array
+) -> tuple[list[Array], Array]:
     bad = any(not np.isfinite(g).all() for g in scaledGrads)
     return [g * invScale[0] for g in scaledGrads], np.maximum(foundInf, float(bad))
 
@@ -235,7 +239,7 @@ _ROUND: Final[dict[int, Any]] = {
 @spec("aclnnForeachRoundOffNumberV2", "out:x", family="foreach",
       source=_MODES, tolerance="exact",
       samples=[take(x=_list(-5, 5), roundMode=m) for m in (1, 2, 3, 4, 5)])  # fmt: skip
-def round_off(x: Array, roundMode: int) -> Any:
+def round_off(x: Array, roundMode: int) -> tuple[list[Array]]:
     return ([_ROUND[int(_number(roundMode))](v) for v in x],)
 
 

@@ -24,7 +24,7 @@ def _h(*shape: int, **more: Any) -> Arg:
     return t(*shape, dtype="float16", **more)
 
 
-def swiglu(x: Array, left: bool) -> Any:
+def swiglu(x: Array, left: bool) -> Array:
     """silu of one half times the other; `left`: the first half is activated."""
     a, b = np.split(x, 2, -1)
     gate, value = (a, b) if left else (b, a)
@@ -36,7 +36,9 @@ def swiglu(x: Array, left: bool) -> Any:
           take(x=_h(4, 64), smoothScalesOptional=t(1, 32, low=0.5), groupIndexOptional=given(
               [4], "int32"), activateLeft=left, quantModeOptional="dynamic")
           for left in (True, False)])  # fmt: skip
-def swiglu_quant(x: Array, smoothScalesOptional: Any, activateLeft: bool) -> Any:
+def swiglu_quant(
+    x: Array, smoothScalesOptional: list[Array], activateLeft: bool
+) -> tuple[Array, Array]:
     y = swiglu(x, activateLeft)
     return dynamic(y, smoothScalesOptional[0])
 
@@ -48,9 +50,12 @@ def swiglu_quant(x: Array, smoothScalesOptional: Any, activateLeft: bool) -> Any
          groupIndexOptional=g, activateLeft=left, quantModeOptional="dynamic")
     for left in (True, False) for g in (given([4], "int64"),)])  # fmt: skip
 def dequant_swiglu_quant(
-    x: Any, weightScaleOptional: Any, activationScaleOptional: Any, quantScaleOptional: Any,
+    x: Array,
+    weightScaleOptional: list[Array],
+    activationScaleOptional: Array,
+    quantScaleOptional: list[Array],
     activateLeft: bool,
-) -> Any:  # fmt: skip
+) -> tuple[Array, Array]:
     y = swiglu(x * weightScaleOptional[0] * activationScaleOptional, activateLeft)
     return dynamic(y, quantScaleOptional[0])
 
@@ -60,8 +65,8 @@ def dequant_swiglu_quant(
           take(x=_h(3, 64), gamma=_h(64), beta=_h(64), scale=given([8.0], "float16"),
                offset=given([3], "int8"), epsilon=1e-6)])  # fmt: skip
 def rms_norm_quant(
-    x: object, gamma: object, beta: object, scale: object, offset: object, epsilon: float
-) -> Any:
+    x: Array, gamma: Array, beta: Array, scale: Array, offset: Array, epsilon: float
+) -> Array:
     return (rms_norm(x, gamma, epsilon)[0] + beta) * scale + offset
 
 
@@ -88,7 +93,9 @@ def add_rms_norm_quant(
       dtypes=("float16", "bfloat16"), samples=[
           take(x=_h(3, 64), gamma=_h(64), smoothScalesOptional=s, betaOptional=None, epsilon=1e-6,
                dstType=2) for s in (None, _h(64, low=0.5))])  # fmt: skip
-def rms_norm_dynamic(x: object, gamma: object, smoothScalesOptional: object, epsilon: float) -> Any:
+def rms_norm_dynamic(
+    x: Array, gamma: Array, smoothScalesOptional: Array | None, epsilon: float
+) -> tuple[Array, Array]:
     return dynamic(rms_norm(x, gamma, epsilon)[0], smoothScalesOptional)
 
 
@@ -99,7 +106,7 @@ _INT: Final[dict[str, Any]] = {"dtype": "int8", "low": -8, "high": 8}
       dtypes=("float16",), source="op-plugin document npu_quant_matmul_dequant", samples=[
           take(x=_h(5, 32), weight=t(16, 32, **_INT), weightScale=t(16, low=0.01, high=0.1),
                xQuantMode="pertoken", transposeWeight=True)])  # fmt: skip
-def quant_matmul_dequant(x: Array, weight: Array, weightScale: object) -> Any:
+def quant_matmul_dequant(x: Array, weight: Array, weightScale: Array) -> Array:
     steps, scale = dynamic(x)
     return np.rint(steps) @ weight.T.astype(np.float64) * weightScale * scale[:, None]
 
@@ -131,7 +138,7 @@ def transpose_batch_matmul(
                perSampleWeights=w, includeLastOffset=False, paddingIdx=-1)
           for w in (None, t(5, low=0.5))])  # fmt: skip
 def embedding_bag(
-    weight: Any, indices: Any, offsets: Any, mode: int, perSampleWeights: Any
+    weight: Array, indices: Array, offsets: Array, mode: int, perSampleWeights: Array | None
 ) -> tuple[Array, Array, Array, None]:  # fmt: skip
     rows = weight[indices] * (1 if perSampleWeights is None else perSampleWeights[:, None])
     ends = [*offsets[1:], len(indices)]
@@ -147,7 +154,9 @@ def embedding_bag(
           take(tokens=t(5, 7), routingMap=given([[1, 0, 1], [0, 1, 1], [1, 1, 0], [0, 1, 1],
                [1, 0, 1]], "bool"), probsOptional=t(5, 3), numOutTokens=10, dropAndPad=False)],
       )  # fmt: skip
-def permute_map(tokens: Any, routingMap: Array, probsOptional: Any) -> Any:
+def permute_map(
+    tokens: Array, routingMap: Array, probsOptional: Array
+) -> tuple[Array, Array, Array]:
     expert, token = np.nonzero(routingMap.T)
     order = np.argsort(token, kind="stable")
     return tokens[token], probsOptional[token, expert], order
@@ -160,13 +169,13 @@ def permute_map(tokens: Any, routingMap: Array, probsOptional: Any) -> Any:
                expertIdxOptional=given([[2, 0], [1, 2], [0, 1], [2, 1], [0, 2]], "int32"),
                dropPadMode=0)])  # fmt: skip
 def finalize_v2(
-    expandedX: Any,
+    expandedX: Array,
     expandedRowIdx: Array,
-    x1Optional: Any,
-    biasOptional: Any,
+    x1Optional: Array,
+    biasOptional: Array,
     scalesOptional: Array,
-    expertIdxOptional: Any,
-) -> Any:
+    expertIdxOptional: Array,
+) -> Array:
     tokens, result = len(x1Optional), x1Optional
     for k in range(scalesOptional.shape[1]):
         slot = expandedRowIdx[k * tokens : (k + 1) * tokens]
@@ -180,7 +189,7 @@ def finalize_v2(
           take(x1=t(5, 33, **_INT), x2=t(33, 9, **_INT), scale=given(
               [(0x3C23C000 + (n << 13)) | 1 << 46 for n in range(9)], "uint64"),
                transposeX1=False, transposeX2=False)])  # fmt: skip
-def quant_matmul_v3(x1: object, x2: object, scale: Array) -> Any:
+def quant_matmul_v3(x1: Array, x2: Array, scale: Array) -> Array:
     """Scales come packed: the low 32 bits are a float32's (npu_trans_quant_param)."""
     real = (scale & np.uint64(0xFFFFFFFF)).astype(np.uint32).view(np.float32).astype(np.float64)
     return quant_matmul(x1, x2, None, False, False, real)
@@ -192,7 +201,7 @@ def quant_matmul_v3(x1: object, x2: object, scale: Array) -> Any:
           take(x=t(2, 5, 3, 64), cos=t(1, 5, 1, 64, low=-1, high=1),
                sin=t(1, 5, 1, 64, low=-1, high=1), mode=0, rotate=given(
                    turned(np.eye(64), False).tolist(), "float32"))])  # fmt: skip
-def rotary_v2(x: Any, cos: Any, sin: Any, rotate: Any) -> Any:
+def rotary_v2(x: Array, cos: Array, sin: Array, rotate: Array) -> Array:
     return x * cos + (x @ rotate) * sin
 
 
@@ -201,7 +210,7 @@ def rotary_v2(x: Any, cos: Any, sin: Any, rotate: Any) -> Any:
           take(bBoxes=given([[0.0, 0.0, 4.0, 4.0], [1.0, 1.0, 3.0, 5.0]], "float32"),
                gtBoxes=given([[2.0, 2.0, 6.0, 6.0], [0.0, 0.0, 2.0, 2.0], [1.0, 0.0, 3.0, 4.0]],
                              "float32"), mode="iou", eps=1e-6, aligned=False)])  # fmt: skip
-def iou(bBoxes: Array, gtBoxes: Array, eps: float) -> Any:
+def iou(bBoxes: Array, gtBoxes: Array, eps: float) -> Array:
     """[boxes, ground truth]."""
     low = np.maximum(bBoxes[:, None, :2], gtBoxes[None, :, :2])
     high = np.minimum(bBoxes[:, None, 2:], gtBoxes[None, :, 2:])

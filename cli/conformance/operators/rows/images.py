@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 import mindtorch as torch
 import mindtorch.nn.functional as F
+from mindtorch._tensor.tensor import Tensor
 from mindtorch._tensor.types import Array
 from mindtorch.ops.samples import Arg
 
 from ..formulas import gradient, words
-from ..spec import given, spec, t, take
+from ..spec import Reference, given, spec, t, take
 
 _TORCH: Final = "torch 2.13, documents of torch.nn.functional"
 _DTYPES: Final = ("float32", "float16", "bfloat16")
@@ -26,7 +27,7 @@ _SCALES: Final = ("scalesD", "scalesH", "scalesW")
 
 
 def _resize(mode: str) -> Callable[..., Any]:
-    def formula(x: Any, outputSize: Any, alignCorners: bool = False) -> Any:
+    def formula(x: Tensor, outputSize: Sequence[int], alignCorners: bool = False) -> Tensor:
         align = alignCorners if mode not in ("nearest", "nearest-exact") else None
         return F.interpolate(x, tuple(outputSize), mode=mode, align_corners=align)
 
@@ -55,16 +56,18 @@ def _resample(
         _backward(f"{name}{suffix}", grads, backward, formula)
 
 
-def _forward(name: str, x: str, samples: list[Any], formula: Any) -> None:
+def _forward(name: str, x: str, samples: list[Any], formula: Reference) -> None:
     """`x` is what the header calls the image."""
     own = [take(**{("x" if k == x else k): v for k, v in s.kwargs.items()}) for s in samples]
     spec(f"aclnnUpsample{name}", "out:x", samples=own, renamed={x: "x"}, **_RESIZE)(words(formula))
 
 
-def _backward(name: str, grads: tuple[str, str], samples: list[Any], formula: Any) -> None:
+def _backward(name: str, grads: tuple[str, str], samples: list[Any], formula: Reference) -> None:
     inflow, result = grads
 
-    def reference(flow: Any, outputSize: Any, inputSize: object, alignCorners: bool = False) -> Any:
+    def reference(
+        flow: Array, outputSize: Sequence[int], inputSize: Sequence[int], alignCorners: bool = False
+    ) -> Array:
         backward = gradient(lambda x: formula(x, outputSize, alignCorners), grad="flow", of="x")
         return backward(flow=flow, x=np.zeros(inputSize))
 
@@ -88,18 +91,20 @@ _resample("Bicubic2d", "bicubic", 2, _SCALES[1:], ("gradOut", "gradInput"), True
 _resample("Trilinear3d", "trilinear", 3, _SCALES, ("gradOut", "gradInput"), True)
 
 
-def _triangle(v: Any) -> Any:
+def _triangle(v: Array) -> Array:
     return np.maximum(0, 1 - np.abs(v))
 
 
-def _keys(v: Any) -> Array:
+def _keys(v: Array) -> Array:
     """Keys' cubic with a = -1/2, as Pillow and torch take it when they smooth."""
     a, x = -0.5, np.abs(v)
     inner, outer = (a + 2) * x**3 - (a + 3) * x**2 + 1, a * (x**3 - 5 * x**2 + 8 * x - 4)
     return np.where(x < 1, inner, np.where(x < 2, outer, 0.0))
 
 
-def smoothing(filter: Any, support: int, before: int, after: int, corners: bool) -> Any:
+def smoothing(
+    filter: Callable[[Array], Array], support: int, before: int, after: int, corners: bool
+) -> Array:
     """[after, before]: how much each old place gives to each new one."""
     scale = (before - 1) / (after - 1) if corners and after > 1 else before / after
     wide = max(scale, 1.0)
@@ -109,20 +114,20 @@ def smoothing(filter: Any, support: int, before: int, after: int, corners: bool)
     return weight / weight.sum(1, keepdims=True)
 
 
-def _smooth(name: str, x: str, back: str, filter: object, support: int) -> None:
+def _smooth(name: str, x: str, back: str, filter: Callable[[Array], Array], support: int) -> None:
     """Smoothed resampling is one matrix per dimension; its gradient is their transposes."""
     source = "torch 2.13, interpolate(antialias=True); Keys 1981 for the cubic"
     common: dict[str, Any] = {**_RESIZE, "source": source, "dtypes": ("float32",)}
 
-    def maps(before: Any, after: Any, corners: bool) -> Any:
+    def maps(before: Sequence[int], after: Sequence[int], corners: bool) -> list[Array]:
         pairs = zip(before, after, strict=True)
         return [smoothing(filter, support, b, a, corners) for b, a in pairs]
 
-    def forward(x: Any, outputSize: object, alignCorners: bool) -> Any:
+    def forward(x: Array, outputSize: Sequence[int], alignCorners: bool) -> Array:
         rows, cols = maps(x.shape[2:], outputSize, alignCorners)
         return rows @ x @ cols.T
 
-    def backward(flow: Any, inputSize: Any, alignCorners: bool) -> Any:
+    def backward(flow: Array, inputSize: Sequence[int], alignCorners: bool) -> Array:
         rows, cols = maps(inputSize[2:], flow.shape[2:], alignCorners)
         return rows.T @ flow @ cols
 
@@ -143,8 +148,8 @@ _PADDING: Final = ("zeros", "border", "reflection")
 
 
 def grid_sample(
-    input: object, grid: object, interpolationMode: int, paddingMode: int, alignCorners: bool
-) -> Any:  # fmt: skip
+    input: Tensor, grid: Tensor, interpolationMode: int, paddingMode: int, alignCorners: bool
+) -> Tensor:  # fmt: skip
     return F.grid_sample(input, grid, _MODES[interpolationMode], _PADDING[paddingMode],
                          alignCorners)  # fmt: skip
 
@@ -181,9 +186,14 @@ def _average(rank: int) -> Callable[..., Any]:
     word = getattr(F, f"avg_pool{rank}d")
 
     def formula(
-        self: Any, kernelSize: Any, stride: Any, padding: Any, ceilMode: bool,
-        countIncludePad: bool, divisorOverride: int,
-    ) -> Any:  # fmt: skip
+        self: Tensor,
+        kernelSize: Sequence[int],
+        stride: Sequence[int],
+        padding: Sequence[int],
+        ceilMode: bool,
+        countIncludePad: bool,
+        divisorOverride: int,
+    ) -> Tensor:
         return word(self, tuple(kernelSize), tuple(stride), tuple(padding), ceilMode,
                     countIncludePad, divisorOverride or None)  # fmt: skip
 
@@ -269,9 +279,15 @@ spec("aclnnMaxUnpool2d", "out:self", samples=[
 
 
 def conv(
-    input: Any, weight: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
-    outputPadding: Any, groups: int,
-) -> Any:  # fmt: skip
+    input: Tensor,
+    weight: Tensor,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    outputPadding: Sequence[int],
+    groups: int,
+) -> Tensor:
     bias = torch.zeros(weight.shape[1] * groups if transposed else weight.shape[0],
                        dtype=input.dtype)  # fmt: skip
     return torch.convolution(input, weight, bias, tuple(stride), tuple(padding), tuple(dilation),
@@ -288,8 +304,8 @@ def convolution_backward(
     transposed: bool,
     outputPadding: tuple[int, ...],
     groups: int,
-    outputMask: Any,
-) -> Any:
+    outputMask: Sequence[int],
+) -> tuple[Array | None, ...]:
     backward = gradient(
         lambda input, weight: conv(input, weight, stride, padding, dilation, transposed,
                                    outputPadding, groups),
@@ -312,13 +328,13 @@ spec("aclnnConvolutionBackward", "gradInput:input gradWeight:input gradBias:inpu
     take(self=t(2, 3, 6, 7), weight=t(3, 1, 3, 3), kernelSize=(3, 3), bias=b, stride=(1, 2),
          padding=(1, 1), dilation=(1, 1), cubeMathType=0) for b in (None, t(3))])  # fmt: skip
 def depthwise(
-    self: object,
-    weight: object,
+    self: Array,
+    weight: Array,
     kernelSize: tuple[int, ...],
-    bias: object,
+    bias: Array | None,
     stride: tuple[int, ...],
     padding: tuple[int, ...],
     dilation: tuple[int, ...],
-) -> Any:
+) -> Array:
     convolve = words(lambda x, w, b: F.conv2d(x, w, b, stride, padding, dilation, x.shape[1]))
     return convolve(x=self, w=weight, b=bias)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
+
+from mindtorch._tensor.types import Array
+from mindtorch.ops.samples import Arg
 
 from ..spec import given, spec, t, take
 
 _HEADS, _NOPE, _ROPE, _LATENT, _LOW, _INNER = 2, 8, 4, 16, 12, 10
 
 
-def turned(x: Any, cos: Any, sin: Any) -> Any:
+def turned(x: Array, cos: Array, sin: Array) -> Array:
     """Neighbours are pairs; they lie half a row apart afterwards."""
     pairs = x[..., ::2] + 1j * x[..., 1::2]
     half = x.shape[-1] // 2
@@ -20,15 +24,15 @@ def turned(x: Any, cos: Any, sin: Any) -> Any:
     return np.concatenate([re, im], -1)
 
 
-def rms(x: Any, gamma: Any, eps: float) -> Any:
+def rms(x: Array, gamma: Array, eps: float) -> Array:
     return x * gamma / np.sqrt(np.mean(x * x, -1, keepdims=True) + eps)
 
 
-def _b(*shape: int, **more: Any) -> Any:
+def _b(*shape: int, **more: Any) -> Arg:
     return t(*shape, dtype="bfloat16", **more)
 
 
-def _slots(shape: tuple[int, ...]) -> Any:
+def _slots(shape: tuple[int, ...]) -> Arg:
     n = int(np.prod(shape))
     return given(np.arange(n)[::-1].reshape(shape) * 2, "int64")
 
@@ -63,7 +67,7 @@ def _sample(shape: tuple[int, ...], mode: str, **more: Any) -> dict[str, Any]:
     }
 
 
-def _cached(cache: Any, rows: Any, at: Any) -> Any:
+def _cached(cache: Array, rows: Array, at: Array) -> Array:
     flat = cache.reshape(-1, cache.shape[-1]).copy()
     flat[at.reshape(-1)] = rows
     return flat.reshape(cache.shape)
@@ -84,23 +88,23 @@ _ROW: Final[dict[str, Any]] = {
 
 
 def prolog(
-    tokenX: Any,
-    weightDq: Any,
-    weightUqQr: Any,
-    weightUk: Any,
-    weightDkvKr: Any,
-    rmsnormGammaCq: Any,
-    rmsnormGammaCkv: Any,
-    ropeSin: Any,
-    ropeCos: Any,
-    cacheIndex: Any,
-    kvCacheRef: Any,
-    krCacheRef: Any,
+    tokenX: Array,
+    weightDq: Array,
+    weightUqQr: Array,
+    weightUk: Array,
+    weightDkvKr: Array,
+    rmsnormGammaCq: Array,
+    rmsnormGammaCkv: Array,
+    ropeSin: Array,
+    ropeCos: Array,
+    cacheIndex: Array,
+    kvCacheRef: Array,
+    krCacheRef: Array,
     rmsnormEpsilonCq: float,
     rmsnormEpsilonCkv: float,
     qcQrScale: float = 1.0,
     kcScale: float = 1.0,
-) -> Any:
+) -> tuple[Array, ...]:
     lead, x = tokenX.shape[:-1], tokenX.reshape(-1, tokenX.shape[-1])
     cos, sin = ropeCos.reshape(len(x), -1), ropeSin.reshape(len(x), -1)
     low = rms(x @ weightDq, rmsnormGammaCq, rmsnormEpsilonCq) * qcQrScale
@@ -138,23 +142,23 @@ spec(
     ],
 )
 def prolog_v3(
-    tokenX: Any,
-    weightDq: Any,
-    weightUqQr: Any,
-    weightUk: Any,
-    weightDkvKr: Any,
-    rmsnormGammaCq: Any,
-    rmsnormGammaCkv: Any,
-    ropeSin: Any,
-    ropeCos: Any,
-    cacheIndexOptional: Any,
-    kvCacheRef: Any,
-    krCacheRef: Any,
+    tokenX: Array,
+    weightDq: Array,
+    weightUqQr: Array,
+    weightUk: Array,
+    weightDkvKr: Array,
+    rmsnormGammaCq: Array,
+    rmsnormGammaCkv: Array,
+    ropeSin: Array,
+    ropeCos: Array,
+    cacheIndexOptional: Array,
+    kvCacheRef: Array,
+    krCacheRef: Array,
     rmsnormEpsilonCq: float,
     rmsnormEpsilonCkv: float,
     qcQrScale: float,
     kcScale: float,
-) -> Any:
+) -> tuple[Array, ...]:
     return prolog(
         tokenX,
         weightDq,
@@ -175,7 +179,7 @@ def prolog_v3(
     )
 
 
-def _h(*shape: int, **more: Any) -> Any:
+def _h(*shape: int, **more: Any) -> Arg:
     return t(*shape, dtype="float16", **more)
 
 
@@ -202,7 +206,7 @@ def _kv(shape: tuple[int, int], cache: str, **more: Any) -> dict[str, Any]:
     }
 
 
-def _halves(x: Any, cos: Any, sin: Any) -> Any:
+def _halves(x: Array, cos: Array, sin: Array) -> Array:
     half = x.shape[-1] // 2
     other = np.concatenate([-x[..., half:], x[..., :half]], -1)
     return x * cos + other * sin
@@ -225,19 +229,19 @@ def _halves(x: Any, cos: Any, sin: Any) -> Any:
     ],
 )
 def rope_quant_cache(
-    x: Any,
-    cos: Any,
-    sin: Any,
-    kCacheRef: Any,
-    vCacheRef: Any,
-    indices: Any,
-    scaleK: Any,
-    scaleV: Any,
-    offsetKOptional: Any,
-    offsetVOptional: Any,
-    sizeSplits: Any,
+    x: Array,
+    cos: Array,
+    sin: Array,
+    kCacheRef: Array,
+    vCacheRef: Array,
+    indices: Array,
+    scaleK: Array,
+    scaleV: Array,
+    offsetKOptional: Array | None,
+    offsetVOptional: Array | None,
+    sizeSplits: Sequence[int],
     cacheModeOptional: str,
-) -> Any:
+) -> tuple[Array, ...]:
     q, k, v = (p.reshape(*x.shape[:2], -1, 8) for p in np.split(x, np.cumsum(sizeSplits)[:2], -1))
     q, k = _halves(q, cos, sin), _halves(k, cos, sin)
     caches = []

@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 import mindtorch.nn.functional as F
+from mindtorch._tensor.tensor import Tensor
 from mindtorch._tensor.types import Array
 from mindtorch.ops.samples import Arg
 
@@ -38,23 +39,23 @@ def _back(grad: str = "gradOutput", low: float = -2.0, high: float = 2.0, tlow: 
     return grads
 
 
-def _l1(self: object, target: object, reduction: int) -> Any:
+def _l1(self: Tensor, target: Tensor, reduction: int) -> Tensor:
     return F.l1_loss(self, target, reduction=_REDUCE[reduction])
 
 
-def _mse(self: object, target: object, reduction: int) -> Any:
+def _mse(self: Tensor, target: Tensor, reduction: int) -> Tensor:
     return F.mse_loss(self, target, reduction=_REDUCE[reduction])
 
 
-def _smooth(self: object, target: object, reduction: int, beta: float) -> Any:
+def _smooth(self: Tensor, target: Tensor, reduction: int, beta: float) -> Tensor:
     return F.smooth_l1_loss(self, target, reduction=_REDUCE[reduction], beta=beta)
 
 
-def _soft_margin(self: object, target: object, reduction: int) -> Any:
+def _soft_margin(self: Tensor, target: Tensor, reduction: int) -> Tensor:
     return F.soft_margin_loss(self, target, reduction=_REDUCE[reduction])
 
 
-def _kl(self: object, target: object, reduction: int, logTarget: bool) -> Any:
+def _kl(self: Tensor, target: Tensor, reduction: int, logTarget: bool) -> Tensor:
     return F.kl_div(self, target, reduction=_REDUCE[reduction], log_target=logTarget)
 
 
@@ -83,13 +84,17 @@ spec("aclnnKlDivTargetBackward", "gradTarget:self", **_GRAD, samples=[
     gradient(_kl, grad="gradOutput", of="target"))  # fmt: skip
 
 
-def _bce(self: object, target: object, weightOptional: object, reduction: int) -> Any:
+def _bce(self: Tensor, target: Tensor, weightOptional: Tensor | None, reduction: int) -> Tensor:
     return F.binary_cross_entropy(self, target, weightOptional, reduction=_REDUCE[reduction])
 
 
 def _logits(
-    self: object, target: object, weightOptional: object, posWeightOptional: object, reduction: int
-) -> Any:
+    self: Tensor,
+    target: Tensor,
+    weightOptional: Tensor | None,
+    posWeightOptional: Tensor | None,
+    reduction: int,
+) -> Tensor:
     return F.binary_cross_entropy_with_logits(
         self, target, weightOptional, reduction=_REDUCE[reduction], pos_weight=posWeightOptional
     )
@@ -118,7 +123,7 @@ spec("aclnnBinaryCrossEntropyWithLogitsTargetBackward", "gradTarget:self", **_GR
 
 
 def nll(
-    self: Array, target: Any, weight: Any, reduction: int, ignoreIndex: int
+    self: Array, target: Array, weight: Array, reduction: int, ignoreIndex: int
 ) -> tuple[Array, Array]:
     """The loss and the weight it was divided by."""
     picked = np.where(target == ignoreIndex, 0, target)
@@ -148,9 +153,14 @@ spec("aclnnNLLLoss2d", "out:self totalWeightOut:self", samples=_nll((2, 5, 4, 3)
 
 
 def nll_backward(
-    gradOutput: Array, self: Array, target: Any, weight: Any, reduction: int, ignoreIndex: int,
+    gradOutput: Array,
+    self: Array,
+    target: Array,
+    weight: Array,
+    reduction: int,
+    ignoreIndex: int,
     totalWeight: Array,
-) -> Array:  # fmt: skip
+) -> Array:
     picked = np.where(target == ignoreIndex, 0, target)
     share = np.where(target == ignoreIndex, 0.0, weight[picked])
     flow = gradOutput / totalWeight.reshape(()) if reduction == 1 else gradOutput
@@ -173,7 +183,7 @@ spec("aclnnNLLLoss2dBackward", "out:self", sparse=True, samples=_nll_back((2, 5,
 )
 
 
-def _log_softmax(x: Array) -> Any:
+def _log_softmax(x: Array) -> Array:
     shifted = x - x.max(1, keepdims=True)
     return shifted - np.log(np.exp(shifted).sum(1, keepdims=True))
 

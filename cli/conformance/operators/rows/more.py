@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 import mindtorch as torch
+from mindtorch._tensor.tensor import Tensor
 from mindtorch._tensor.types import Array
 from mindtorch.ops.samples import Arg
 
@@ -71,7 +72,7 @@ def gemm(A: Array, B: Array, C: int, alpha: float, beta: float, transA: int, tra
       tolerance="accumulated", dtypes=_FLOATS, samples=[
           take(tensors=[t(3, 65), t(65, 9)], equation="ij,jk->ik"),
           take(tensors=[t(2, 3, 17), t(2, 17, 5)], equation="abc,acd->abd")])  # fmt: skip
-def einsum(tensors: Any, equation: str) -> Any:
+def einsum(tensors: list[Array], equation: str) -> Array:
     return np.einsum(equation, *tensors)
 
 
@@ -101,7 +102,7 @@ spec("aclnnModulateBackward", "grad_input:input grad_scale:scale grad_shift:shif
              of="input scale shift"))  # fmt: skip
 
 
-def pdist(self: Array, p: float) -> Any:
+def pdist(self: Array, p: float) -> Array:
     a, b = np.triu_indices(len(self), 1)
     gap = np.abs(self[a] - self[b])
     return gap.max(-1) if np.isinf(p) else (gap**p).sum(-1) ** (1 / p)
@@ -119,13 +120,13 @@ spec("aclnnPdistForward", "out:self", renamed={"pScalar": "p"}, **_ANY,
              x2=given([[4.0, 6.0], [3.0, 3.0], [-1.0, 0.0]], "float32"),
              cdist=given([[5.0, 5.0**0.5, 8.0**0.5], [65.0**0.5, 5.0, 2.0**0.5]], "float32"),
              p=2.0)])  # fmt: skip
-def cdist_backward(grad: Any, x1: Array, x2: Array, cdist: Any, p: float) -> Any:
+def cdist_backward(grad: Array, x1: Array, x2: Array, cdist: Array, p: float) -> Array:
     gap = x1[:, None] - x2[None]
     size = np.abs(gap) ** (p - 1) * np.sign(gap)
     return (grad[..., None] * size / cdist[..., None] ** (p - 1)).sum(1)
 
 
-def _gelu(x: Any) -> Any:
+def _gelu(x: Tensor) -> Tensor:
     erf = words(lambda v: torch.erf(v))
     return 0.5 * x * (1 + erf(v=x / np.sqrt(2)))
 
@@ -140,7 +141,7 @@ spec("aclnnFatreluMul", "out:input", **{**_GATES, "source": "Kurtz et al.: FATRe
     * input[..., 65:])  # fmt: skip
 
 
-def _geglu_grad(x: object, dim: int, approximate: int, activateLeft: bool = False) -> Any:
+def _geglu_grad(x: Tensor, dim: int, approximate: int, activateLeft: bool = False) -> Tensor:
     return geglu(x, dim, approximate, activateLeft)[0]
 
 
@@ -157,8 +158,8 @@ def _flow(name: str, left: bool) -> None:
                             **more))  # fmt: skip
 
     def reference(
-        gradOutput: object, self: object, dim: int, approximate: int, activateLeft: bool = False
-    ) -> Any:
+        gradOutput: Array, self: Array, dim: int, approximate: int, activateLeft: bool = False
+    ) -> Array:
         backward = gradient(
             lambda x: _geglu_grad(x, dim, approximate, activateLeft), grad="g", of="x"
         )
@@ -175,12 +176,12 @@ _MASKED: Final[dict[str, Any]] = {**_ANY, "family": "attention", "tolerance": "g
                                   "Megatron-LM, scaled masked softmax"}  # fmt: skip
 
 
-def _softmax(x: Array) -> Any:
+def _softmax(x: Array) -> Array:
     e = np.exp(x - x.max(-1, keepdims=True))
     return e / e.sum(-1, keepdims=True)
 
 
-def _mask(*shape: int) -> Any:
+def _mask(*shape: int) -> Arg:
     return _i((np.arange(np.prod(shape)).reshape(shape) % 5 == 3).tolist(), "bool")
 
 
@@ -206,7 +207,7 @@ _INDEX: Final[dict[str, Any]] = {**_EXACT, "family": "index", "source":
 @spec("aclnnGatherNd", "out:self", **_INDEX, samples=[
     take(self=t(4, 5, 6), indices=_i([[0, 1], [3, 4], [2, 0]]), negativeIndexSupport=False)],
     )  # fmt: skip
-def gather_nd(self: Any, indices: Any) -> Any:
+def gather_nd(self: Array, indices: Array) -> Array:
     return self[tuple(np.moveaxis(indices, -1, 0))]
 
 
@@ -226,7 +227,7 @@ def scatter_nd(data: Array, indices: Array, updates: Array) -> Array:
 
 @spec("aclnnScatterNdUpdate", "varRef:varRef", **_INDEX, samples=[
     take(varRef=t(4, 5, 6), indices=_i([[0, 1], [3, 4], [2, 0]]), updates=t(3, 6))])  # fmt: skip
-def scatter_nd_update(varRef: object, indices: object, updates: object) -> Any:
+def scatter_nd_update(varRef: Array, indices: Array, updates: Array) -> Array:
     return scatter_nd(varRef, indices, updates)
 
 
@@ -234,7 +235,7 @@ _AT: Final[dict[str, Any]] = {"Max": np.maximum, "Min": np.minimum, "Mul": np.mu
                               "Div": np.divide}  # fmt: skip
 
 
-def _scatter_at(varRef: Any, indices: Any, updates: Any, word: Any) -> Any:
+def _scatter_at(varRef: Array, indices: Array, updates: Array, word: np.ufunc) -> Array:
     result = varRef.copy()
     word.at(result, indices.reshape(-1), updates.reshape(-1, *varRef.shape[1:]))
     return result
@@ -299,13 +300,13 @@ def chunk_cat(tensors: tuple[Array, ...], dim: int, numChunks: int) -> Array:
       + [take(self=t(5, 9), begin=(2, 1), end=(3, 9), strides=(1, 3), beginMask=0, endMask=0,
               ellipsisMask=0, newAxisMask=0, shrinkAxisMask=1)])  # fmt: skip
 def strided_slice(
-    self: Any,
+    self: Array,
     begin: tuple[int, ...],
     end: tuple[int, ...],
     strides: tuple[int, ...],
     endMask: int,
     shrinkAxisMask: int,
-) -> Any:
+) -> Array:
     place: list[Any] = []
     for n, (b, e, s) in enumerate(zip(begin, end, strides, strict=True)):
         shrink = shrinkAxisMask >> n & 1
@@ -382,12 +383,12 @@ def add_rms_dynamic(
                epsilon=1e-5) for w, b in ((None, None), (t(64), t(64)))])  # fmt: skip
 def ada_layer_norm(
     x: Array,
-    scale: Any,
-    shift: Any,
+    scale: Array,
+    shift: Array,
     weightOptional: Array | None,
     biasOptional: Array | None,
     epsilon: float,
-) -> Any:
+) -> Array:
     y = layer_norm(x, (-1,), weightOptional, biasOptional, epsilon)[0]
     return y * (1 + scale[:, None]) + shift[:, None]
 
@@ -465,7 +466,7 @@ def batch_norm_stats(input: Array, eps: float) -> tuple[Array, Array]:
 @spec("aclnnBatchNormElemt", "output:input", **_BN, samples=[
     take(input=t(4, 3, 5, 2), weight=t(3), bias=t(3), mean=t(3), invstd=t(3, low=0.5), eps=1e-3)],
     )  # fmt: skip
-def batch_norm_elemt(input: Array, weight: Array, bias: Array, mean: Array, invstd: Array) -> Any:
+def batch_norm_elemt(input: Array, weight: Array, bias: Array, mean: Array, invstd: Array) -> Array:
     shape = (1, -1) + (1,) * (input.ndim - 2)
     hat = (input - mean.reshape(shape)) * invstd.reshape(shape)
     return hat * weight.reshape(shape) + bias.reshape(shape)
@@ -523,7 +524,7 @@ def ring_update(
                cacheModeOptional="Norm", scatterModeOptional="None")])  # fmt: skip
 def scatter_pa_kv(
     key: Array, value: Array, keyCacheRef: Array, valueCacheRef: Array, slotMapping: Array
-) -> Any:  # fmt: skip
+) -> tuple[Array, ...]:  # fmt: skip
     result = []
     for new, cache in ((key, keyCacheRef), (value, valueCacheRef)):
         flat = cache.reshape(-1, *cache.shape[2:]).copy()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -34,7 +35,7 @@ def rms_norm(x: Array, gamma: Array, epsilon: float) -> tuple[Array, Array]:
       "Gemma: Open Models, 2024; GemmaRMSNorm of its public code: scale 1 + gamma"}, samples=[
     take(x=t(3, 16), gamma=t(16), epsilon=1e-6), take(x=t(2, 1025), gamma=t(1025), epsilon=0.25),
     ])  # fmt: skip
-def gemma_rms_norm(x: Any, gamma: Any, epsilon: float) -> Any:
+def gemma_rms_norm(x: Array, gamma: Array, epsilon: float) -> tuple[Array, ...]:
     return rms_norm(x, 1 + gamma, epsilon)
 
 
@@ -43,7 +44,7 @@ _TWO: Final = [take(x1=t(*s), x2=t(*s, high=3), gamma=t(s[-1]), epsilon=e)
 
 
 @spec("aclnnAddRmsNorm", "yOut:x1 rstdOut:float32 xOut:x1", samples=_TWO, **_ROW)
-def add_rms_norm(x1: Any, x2: Any, gamma: Any, epsilon: float) -> Any:
+def add_rms_norm(x1: Array, x2: Array, gamma: Array, epsilon: float) -> tuple[Array, ...]:
     return (*rms_norm(x1 + x2, gamma, epsilon), x1 + x2)
 
 
@@ -81,7 +82,11 @@ def rms_norm_grad(dy: Array, x: Array, rstd: Array, gamma: Array) -> tuple[Array
 
 
 def layer_norm(
-    x: Any, axes: tuple[int, ...], gamma: object, beta: object, eps: float
+    x: Array,
+    axes: tuple[int, ...],
+    gamma: Array | float | None,
+    beta: Array | float | None,
+    eps: float,
 ) -> tuple[Array, Array, Array]:
     mean = x.mean(axes, keepdims=True)
     rstd = 1 / np.sqrt(x.var(axes, keepdims=True) + eps)
@@ -99,9 +104,13 @@ _LAYER: Final = [
 
 
 def _layer_norm(
-    input: Any, normalizedShape: Any, weightOptional: object, biasOptional: object, eps: float,
+    input: Array,
+    normalizedShape: Sequence[int],
+    weightOptional: Array | None,
+    biasOptional: Array | None,
+    eps: float,
     implMode: int = 0,
-) -> Any:  # fmt: skip
+) -> tuple[Array, ...]:
     axes = tuple(range(input.ndim - len(normalizedShape), input.ndim))
     return layer_norm(input, axes, weightOptional, biasOptional, eps)
 
@@ -120,8 +129,8 @@ def _layer_back(
     rstd: Array,
     weightOptional: Array | None,
     biasOptional: Array | None,
-    outputMask: Any,
-) -> Any:
+    outputMask: Sequence[bool],
+) -> tuple[Array | None, ...]:
     axes = tuple(range(input.ndim - len(normalizedShape), input.ndim))
     lead = tuple(range(input.ndim - len(normalizedShape)))
     hat = (input - mean) * rstd
@@ -166,7 +175,7 @@ def deep_norm(
     return mean, rstd, y
 
 
-def _grouped(self: Any, group: int, eps: float) -> Any:
+def _grouped(self: Array, group: int, eps: float) -> tuple[Array, Array, Array, tuple[int, ...]]:
     n, c = self.shape[:2]
     parts = self.reshape(n, group, -1)
     mean, rstd = parts.mean(-1), 1 / np.sqrt(parts.var(-1) + eps)
@@ -174,12 +183,12 @@ def _grouped(self: Any, group: int, eps: float) -> Any:
     return hat, mean, rstd, (1, c) + (1,) * (self.ndim - 2)
 
 
-def _silu(x: Any) -> Any:
+def _silu(x: Array) -> Array:
     return x / (1 + np.exp(-x))
 
 
 def group_norm_silu(
-    self: Array, gamma: Any, beta: Any, group: int, eps: float, activateSilu: bool = True
+    self: Array, gamma: Array, beta: Array, group: int, eps: float, activateSilu: bool = True
 ) -> tuple[Array, Array, Array]:
     hat, mean, rstd, shape = _grouped(self, group, eps)
     y = hat * gamma.reshape(shape) + beta.reshape(shape)
@@ -202,7 +211,7 @@ spec("aclnnGroupNormSiluV2", "out:self meanOut:self rstdOut:self", **{**_ROW, "s
                eps=1e-5, activateSwish=a, swishScale=s)
           for a, s in ((True, 1.0), (True, 0.5), (False, 1.0))])  # fmt: skip
 def group_norm_swish(
-    x: Array, gamma: Any, beta: Any, numGroups: int, dataFormatOptional: str, eps: float,
+    x: Array, gamma: Array, beta: Array, numGroups: int, dataFormatOptional: str, eps: float,
     activateSwish: bool, swishScale: float,
 ) -> tuple[Array, Array, Array]:  # fmt: skip
     hat, mean, rstd, shape = _grouped(x, numGroups, eps)
@@ -217,8 +226,8 @@ def group_norm_swish(
                outputMask=m) for m in ((True, True, True), (True, False, False))])  # fmt: skip
 def group_norm_backward(
     gradOut: Array, input: Array, mean: Array, rstd: Array, gamma: Array, N: int, C: int, HxW: int,
-    group: int, outputMask: Any,
-) -> Any:  # fmt: skip
+    group: int, outputMask: Sequence[bool],
+) -> tuple[Array | None, ...]:  # fmt: skip
     x, dy = input.reshape(N, group, -1), gradOut.reshape(N, group, -1)
     m, r = mean.reshape(N, group, 1), rstd.reshape(N, group, 1)
     hat = (x - m) * r
@@ -234,7 +243,9 @@ def group_norm_backward(
 @spec("aclnnInstanceNorm", "y:x mean:x variance:x", **{**_ROW, "source":
       "Ulyanov, Vedaldi, Lempitsky: Instance Normalization, 2016"}, samples=[
           take(x=t(2, 4, 5, 7), gamma=t(4), beta=t(4), dataFormat="NCHW", eps=1e-3)])  # fmt: skip
-def instance_norm(x: Array, gamma: Any, beta: Any, dataFormat: str, eps: float) -> Any:
+def instance_norm(
+    x: Array, gamma: Array, beta: Array, dataFormat: str, eps: float
+) -> tuple[Array, ...]:
     mean, var = x.mean((2, 3), keepdims=True), x.var((2, 3), keepdims=True)
     hat = (x - mean) / np.sqrt(var + eps)
     return hat * gamma.reshape(1, -1, 1, 1) + beta.reshape(1, -1, 1, 1), mean, var
@@ -257,7 +268,7 @@ def batch_norm(
     training: bool,
     momentum: float,
     eps: float,
-) -> Any:
+) -> tuple[Array | None, ...]:
     shape, axes = (1, -1) + (1,) * (input.ndim - 2), (0, *range(2, input.ndim))
     mean = input.mean(axes) if training else runningMean
     var = input.var(axes) if training else runningVar
@@ -272,7 +283,7 @@ def batch_norm(
 
 
 def batch_norm_backward(
-    gradOut: Any,
+    gradOut: Array,
     input: Array,
     weight: Array,
     runningMean: Array,
@@ -281,9 +292,9 @@ def batch_norm_backward(
     saveInvstd: Array,
     training: bool,
     eps: float,
-    outputMask: Any,
+    outputMask: Sequence[bool],
     version: int = 0,
-) -> Any:
+) -> tuple[Array | None, ...]:
     shape = (1, -1) + (1,) * (input.ndim - 2)
     axes = (0, *range(2, input.ndim))
     mean = saveMean if training else runningMean

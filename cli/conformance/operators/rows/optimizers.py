@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -18,15 +19,23 @@ _RATES: Final[dict[str, Any]] = {"lr": 0.05, "beta1": 0.9, "beta2": 0.99, "weigh
 
 
 def adamw(
-    var: Any, m: Any, v: Any, grad: Any, step: float, top: Any, rates: dict[str, Any]
-) -> Any:  # fmt: skip
+    var: Array,
+    m: Array,
+    v: Array,
+    grad: Array,
+    step: float,
+    top: Array | None,
+    rates: Mapping[str, float],
+) -> tuple[Array, Array, Array, Array | None]:
     """One step of AdamW: (var, m, v, top); `top` is the running maximum of v for amsgrad."""
     g = -grad if rates["maximize"] else grad
     b1, b2 = rates["beta1"], rates["beta2"]
     var = var * (1 - rates["lr"] * rates["weightDecay"])
     m, v = b1 * m + (1 - b1) * g, b2 * v + (1 - b2) * g * g
-    top = np.maximum(top, v) if rates["amsgrad"] else top
-    root = np.sqrt((top if rates["amsgrad"] else v) / (1 - b2**step)) + rates["eps"]
+    most = v
+    if rates["amsgrad"] and top is not None:
+        top = most = np.maximum(top, v)
+    root = np.sqrt(most / (1 - b2**step)) + rates["eps"]
     return var - rates["lr"] / (1 - b1**step) * m / root, m, v, top
 
 
@@ -37,13 +46,24 @@ def adamw(
                step=given([3.0], "float32"), **_RATES, amsgrad=a, maximize=x)
           for a, x in ((False, False), (True, False), (False, True))])  # fmt: skip
 def apply_adamw_v2(
-    varRef: Any, mRef: Any, vRef: Any, maxGradNormOptionalRef: Any, grad: Any, step: Any, lr: float,
-    beta1: float, beta2: float, weightDecay: float, eps: float, amsgrad: bool, maximize: bool,
-) -> Any:  # fmt: skip
+    varRef: Array,
+    mRef: Array,
+    vRef: Array,
+    maxGradNormOptionalRef: Array | None,
+    grad: Array,
+    step: Array,
+    lr: float,
+    beta1: float,
+    beta2: float,
+    weightDecay: float,
+    eps: float,
+    amsgrad: bool,
+    maximize: bool,
+) -> tuple[Array | None, ...]:
     rates = {"lr": lr, "beta1": beta1, "beta2": beta2, "weightDecay": weightDecay, "eps": eps,
              "amsgrad": amsgrad, "maximize": maximize}  # fmt: skip
     # `step` counts the steps taken before this one: no public document says so, kernels do.
-    now = step.reshape(())[()] + 1
+    now = step.item() + 1
     updated = adamw(varRef, mRef, vRef, grad, now, maxGradNormOptionalRef, rates)
     return updated if amsgrad else (*updated[:3], None)
 
@@ -55,14 +75,25 @@ def apply_adamw_v2(
                stateSteps=[given([3.0], "float32"), given([3.0], "float32")], **_RATES,
                amsgrad=False, maximize=x) for x in (False, True)])  # fmt: skip
 def fused_adamw(
-    paramsRef: Any, grads: Any, expAvgsRef: Any, expAvgSqsRef: Any, stateSteps: Any, lr: float,
-    beta1: float, beta2: float, weightDecay: float, eps: float, amsgrad: bool, maximize: bool,
-) -> Any:  # fmt: skip
+    paramsRef: list[Array],
+    grads: list[Array],
+    expAvgsRef: list[Array],
+    expAvgSqsRef: list[Array],
+    stateSteps: list[Array],
+    lr: float,
+    beta1: float,
+    beta2: float,
+    weightDecay: float,
+    eps: float,
+    amsgrad: bool,
+    maximize: bool,
+) -> tuple[list[Array], ...]:
     rates = {"lr": lr, "beta1": beta1, "beta2": beta2, "weightDecay": weightDecay, "eps": eps,
              "amsgrad": amsgrad, "maximize": maximize}  # fmt: skip
     rows = zip(paramsRef, expAvgsRef, expAvgSqsRef, grads, stateSteps, strict=True)
-    updated = [adamw(p, m, v, g, s.reshape(())[()], None, rates) for p, m, v, g, s in rows]
-    return tuple([row[k] for row in updated] for k in range(3))
+    updated = [adamw(p, m, v, g, s.item(), None, rates) for p, m, v, g, s in rows]
+    params, means, squares, _ = zip(*updated, strict=True)
+    return list(params), list(means), list(squares)
 
 
 @spec("aclnnFusedSgd", "paramsRef:paramsRef momentumBufferListOptionalRef:paramsRef",
@@ -73,9 +104,17 @@ def fused_adamw(
           for d, n, f in ((0.0, False, False), (0.3, False, False), (0.0, True, False),
                           (0.0, False, True))])  # fmt: skip
 def fused_sgd(
-    paramsRef: Any, gradsRef: Any, momentumBufferListOptionalRef: Any, weightDecay: float,
-    momentum: float, lr: float, dampening: float, nesterov: bool, maximize: bool, isFirstStep: bool,
-) -> Any:  # fmt: skip
+    paramsRef: list[Array],
+    gradsRef: list[Array],
+    momentumBufferListOptionalRef: list[Array],
+    weightDecay: float,
+    momentum: float,
+    lr: float,
+    dampening: float,
+    nesterov: bool,
+    maximize: bool,
+    isFirstStep: bool,
+) -> tuple[list[Array], ...]:
     params, buffers = [], []
     rows = zip(paramsRef, gradsRef, momentumBufferListOptionalRef, strict=True)
     for p, g, b in rows:

@@ -61,7 +61,7 @@ def attention_update(lse: list[Array], localOut: list[Array]) -> tuple[Array, No
 
 def clipped_swiglu(
     x: Array, dim: int, alpha: float, limit: float, bias: float, interleaved: bool
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """gpt-oss: the gate is cut above, the other half on both sides."""
     a, b = (x[..., 0::2], x[..., 1::2]) if interleaved else np.split(x, 2, dim)
     gate, value = np.minimum(a, limit), np.clip(b, -limit, limit)
@@ -115,7 +115,9 @@ _SWISH: Final[dict[str, Any]] = {"family": "norm", "tolerance": "gradient", "dty
                                  "x sigmoid(scale x)"}  # fmt: skip
 
 
-def _group_swish(x: Tensor, gamma: Tensor, beta: float, numGroups: int, swishScale: float) -> Any:
+def _group_swish(
+    x: Tensor, gamma: Tensor, beta: float, numGroups: int, swishScale: float
+) -> Tensor:
     y = F.group_norm(x, numGroups, gamma, beta, 1e-5)
     return y * torch.sigmoid(swishScale * y)
 

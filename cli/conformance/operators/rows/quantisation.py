@@ -30,7 +30,7 @@ def _int8(*shape: int, low: int = -8, high: int = 8) -> Arg:
     return t(*shape, dtype="int8", low=low, high=high)
 
 
-def dynamic(x: Any, smooth: Any = None) -> Any:
+def dynamic(x: Array, smooth: Array | None = None) -> tuple[Array, Array]:
     """(steps, scale): a row's largest magnitude becomes 127; a row of zeros divides by 1."""
     y = x if smooth is None else x * smooth
     scale = np.abs(y).max(-1) / 127
@@ -43,7 +43,7 @@ spec("aclnnDynamicQuant", "yOut:int8 scaleOut:float32", samples=_DYNAMIC, dtypes
     lambda x, smoothScalesOptional: dynamic(x, smoothScalesOptional))  # fmt: skip
 
 
-def asymmetric(x: Any, smooth: Any = None) -> Any:
+def asymmetric(x: Array, smooth: Array | None = None) -> tuple[Array, Array, Array]:
     """(steps, scale, offset): -128 is a row's least value and 127 its largest."""
     y = x if smooth is None else x * smooth
     top, low = y.max(-1), y.min(-1)
@@ -57,7 +57,9 @@ spec("aclnnDynamicQuantV2", "yOut:int8 scaleOut:float32 offsetOut:float32", **_Q
     lambda x, smoothScalesOptional: asymmetric(x, smoothScalesOptional))  # fmt: skip
 
 
-def _either(x: object, smoothScalesOptional: object, isSymmetrical: bool) -> Any:
+def _either(
+    x: Array, smoothScalesOptional: Array | None, isSymmetrical: bool
+) -> tuple[Array | None, ...]:
     if isSymmetrical:
         return (*dynamic(x, smoothScalesOptional), None)
     return asymmetric(x, smoothScalesOptional)
@@ -89,7 +91,7 @@ _ROUND: Final = {"floor": np.floor, "ceil": np.ceil, "trunc": np.trunc}
     take(x=_int8(4, 32, low=-128, high=127), scale=t(n, low=0.1, high=1), offset=o, dstType=1,
          sqrtMode=s) for n, o, s in ((32, t(32), False), (1, t(1), False), (32, None, True))],
     dtypes=("float32",))  # fmt: skip
-def anti_quant(x: Any, scale: Any, offset: Any, sqrtMode: bool) -> Any:
+def anti_quant(x: Array, scale: Array, offset: Array | None, sqrtMode: bool) -> Array:
     return (x + (0 if offset is None else offset)) * (scale * scale if sqrtMode else scale)
 
 
@@ -127,7 +129,7 @@ def group_quant(x: Array, scale: Array, groupIndex: Array, offsetOptional: Array
     return x * scale[which] + (0 if offsetOptional is None else offsetOptional)
 
 
-def _fake(x: Any, scale: Any, zero: Any, low: int, high: int) -> tuple[Array, Array]:
+def _fake(x: Array, scale: Array, zero: Array, low: int, high: int) -> tuple[Array, Array]:
     steps = np.rint(x / scale) + zero
     inside = (steps >= low) & (steps <= high)
     return (np.clip(steps, low, high) - zero) * scale, inside
@@ -142,8 +144,8 @@ _TORCH: Final = "torch 2.13, fake_quantize_per_tensor_affine and _per_channel_af
                zeroPoint=given([3], "int32"), fakeQuantEnabled=1.0, quantMin=-32, quantMax=31)],
       )  # fmt: skip
 def fake_quant_tensor(
-    self: object, scale: object, zeroPoint: object, quantMin: int, quantMax: int
-) -> Any:
+    self: Array, scale: Array, zeroPoint: Array, quantMin: int, quantMax: int
+) -> tuple[Array, Array]:
     return _fake(self, scale, zeroPoint, quantMin, quantMax)
 
 
@@ -153,8 +155,8 @@ def fake_quant_tensor(
                zeroPoint=given([3, 0, -1, 2], "int32"), axis=0, quantMin=-32, quantMax=31)],
       )  # fmt: skip
 def fake_quant_channel(
-    self: Any, scale: Any, zeroPoint: Any, axis: int, quantMin: int, quantMax: int
-) -> Any:  # fmt: skip
+    self: Array, scale: Array, zeroPoint: Array, axis: int, quantMin: int, quantMax: int
+) -> tuple[Array, Array]:  # fmt: skip
     shape = [1] * self.ndim
     shape[axis] = scale.size
     return _fake(self, scale.reshape(shape), zeroPoint.reshape(shape), quantMin, quantMax)
@@ -166,7 +168,7 @@ _MATMUL: Final[dict[str, Any]] = {
 }  # fmt: skip
 
 
-def _product(x1: Any, x2: Any, left: bool, right: bool) -> Any:
+def _product(x1: Array, x2: Array, left: bool, right: bool) -> Array:
     a = x1.astype(np.float64).swapaxes(-1, -2) if left else x1.astype(np.float64)
     b = x2.astype(np.float64).swapaxes(-1, -2) if right else x2.astype(np.float64)
     return a @ b
@@ -184,15 +186,15 @@ def _matmul(out: str, **more: Any) -> list[Any]:
 
 
 def quant_matmul(
-    x1: object,
-    x2: object,
-    bias: object,
+    x1: Array,
+    x2: Array,
+    bias: Array | None,
     transposeX1: bool,
     transposeX2: bool,
-    scale: object = None,
-    offset: object = None,
-    pertokenScaleOptional: Any = None,
-) -> Any:
+    scale: Array | float = 1.0,
+    offset: Array | None = None,
+    pertokenScaleOptional: Array | None = None,
+) -> Array:
     acc = _product(x1, x2, transposeX1, transposeX2)
     acc = acc if bias is None else acc + bias
     y = acc * scale
@@ -210,14 +212,14 @@ spec("aclnnQuantMatmulV4", "out:float16", **{**_MATMUL, "dtypes": ("float32",)},
     take(**s.kwargs, x1Scale=t(5, low=0.5, high=2), x2Scale=_SCALE,
          groupSize=0) for s in _matmul("float16")])  # fmt: skip
 def quant_matmul_v5(
-    x1: object,
-    x2: object,
-    x1Scale: object,
-    x2Scale: object,
-    bias: object,
+    x1: Array,
+    x2: Array,
+    x1Scale: Array,
+    x2Scale: Array,
+    bias: Array,
     transposeX1: bool,
     transposeX2: bool,
-) -> Any:
+) -> Array:
     return quant_matmul(x1, x2, bias, transposeX1, transposeX2, x2Scale, None, x1Scale)
 
 
@@ -229,12 +231,12 @@ def quant_matmul_v5(
                              ((2, 32), _h(2, 32), None, 32), ((1,), None, None, 0))])  # fmt: skip
 def weight_quant(
     x: Array,
-    weight: Any,
+    weight: Array,
     antiquantScale: Array,
     antiquantOffsetOptional: Array | None,
-    biasOptional: object,
+    biasOptional: Array | None,
     antiquantGroupSize: int,
-) -> Any:
+) -> Array:
     scale, offset = antiquantScale, antiquantOffsetOptional
     if antiquantGroupSize:
         scale = np.repeat(scale, antiquantGroupSize, 0)
@@ -250,14 +252,23 @@ _GROUPED: Final[dict[str, Any]] = {
 }  # fmt: skip
 
 
-def grouped(x: Any, weight: Any, groupList: Any = None, groupListOptional: Any = None,
-            splitItem: int = 0, biasOptional: Any = None, bias: Any = None) -> Any:  # fmt: skip
+def grouped(
+    x: list[Array],
+    weight: list[Array],
+    groupList: Array | None = None,
+    groupListOptional: Array | None = None,
+    splitItem: int = 0,
+    biasOptional: list[Array] | None = None,
+    bias: list[Array] | None = None,
+) -> tuple[list[Array]]:
     """Rows of one x are split among the weights at `groupList` ends; or one product a pair."""
     ends = groupList if groupList is not None else groupListOptional
     shift = biasOptional if biasOptional is not None else bias
     weights = list(weight[0]) if weight[0].ndim == 3 else weight
     if len(x) > 1:
         return ([a @ w for a, w in zip(x, weights, strict=True)],)
+    if ends is None:
+        raise ValueError("grouped: one x is split at the ends in groupList; it is missing")
     starts = [0, *list(ends)[:-1]]
     parts = [x[0][a:b] @ w for a, b, w in zip(starts, ends, weights, strict=True)]
     if shift is not None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
+
+from mindtorch._tensor.types import Array
+from mindtorch.ops.samples import Arg
 
 from ..spec import given, spec, t, take
 
@@ -16,7 +20,7 @@ _CONV: Final[dict[str, Any]] = {
 }
 
 
-def _h(*shape: int, **more: Any) -> Any:
+def _h(*shape: int, **more: Any) -> Arg:
     return t(*shape, dtype="float16", **more)
 
 
@@ -38,8 +42,17 @@ def _conv(states: int, **more: Any) -> dict[str, Any]:
     }
 
 
-def convolved(x: Any, weight: Any, states: Any, starts: Any, slots: Any, bias: Any, fresh: Any,
-              swish: bool, residual: bool) -> tuple[Any, Any]:  # fmt: skip
+def convolved(
+    x: Array,
+    weight: Array,
+    states: Array,
+    starts: Array,
+    slots: Array,
+    bias: Array | None,
+    fresh: Array | None,
+    swish: bool,
+    residual: bool,
+) -> tuple[Array, Array]:
     """Results and states: a sequence follows the last rows of its slot, which its own replace."""
     y, states, width = x.copy(), states.copy(), len(weight)
     for b, slot in enumerate(slots):
@@ -66,9 +79,16 @@ _CONVS: Final = [
 
 @spec("aclnnFusedCausalConv1d", "y:x convStates:x", **_CONV, samples=_CONVS)
 def fused(
-    x: Any, weight: Any, convStates: Any, queryStartLoc: Any, cacheIndices: Any,
-    initialStateMode: Any, bias: Any, activationMode: int, residualConnection: int,
-) -> Any:  # fmt: skip
+    x: Array,
+    weight: Array,
+    convStates: Array,
+    queryStartLoc: Array,
+    cacheIndices: Array,
+    initialStateMode: Array | None,
+    bias: Array | None,
+    activationMode: int,
+    residualConnection: int,
+) -> tuple[Array, ...]:
     fresh = None if initialStateMode is None else initialStateMode == 0
     return convolved(x, weight, convStates, queryStartLoc, cacheIndices, bias, fresh,
                      activationMode == 1, residualConnection == 1)  # fmt: skip
@@ -85,7 +105,7 @@ _LIKELY: Final[dict[str, Any]] = {
 }
 
 
-def _sampled(ks: Any, ps: Any, dtype: str, **more: Any) -> dict[str, Any]:
+def _sampled(ks: Sequence[float], ps: Sequence[float], dtype: str, **more: Any) -> dict[str, Any]:
     rows = len(ks)
     return {
         "logits": t(rows, 40, dtype=dtype, low=-4, high=4),
@@ -107,7 +127,9 @@ def _cases(dtype: str) -> list[dict[str, Any]]:
     ]
 
 
-def chosen(logits: Any, topK: Any, topP: Any, q: Any, eps: float, least: Any = None) -> Any:
+def chosen(
+    logits: Array, topK: Array, topP: Array, q: Array, eps: float, least: Array | None = None
+) -> tuple[Array, ...]:
     """(token, logits of what was kept): by rank, by share of the sum, by share of the best."""
     tokens = np.zeros(len(logits), np.int64)
     kept = np.full(logits.shape, -np.inf)
@@ -162,10 +184,18 @@ _ROUTED: Final[dict[str, Any]] = {
       "npu_moe_distribute_combine_v2", samples=[
           take(**_ROUTED), take(**_ROUTED, x1Optional=t(4, 5), biasOptional=t(6, 5))])  # fmt: skip
 def finalised(
-    expandedX: Any, expandedRowIdx: Any, x1Optional: Any, x2Optional: Any, biasOptional: Any,
-    scalesOptional: Any, expertIdxOptional: Any, xOptional: Any, a1Optional: Any, a2Optional: Any,
-    vOptional: Any,
-) -> Any:  # fmt: skip
+    expandedX: Array,
+    expandedRowIdx: Array,
+    x1Optional: Array | None,
+    x2Optional: Array | None,
+    biasOptional: Array | None,
+    scalesOptional: Array,
+    expertIdxOptional: Array,
+    xOptional: Array,
+    a1Optional: Array,
+    a2Optional: Array,
+    vOptional: Array,
+) -> Array:
     rows = expandedX[expandedRowIdx].reshape(2, 4, 5).swapaxes(0, 1)
     if biasOptional is not None:
         rows = rows + biasOptional[expertIdxOptional]

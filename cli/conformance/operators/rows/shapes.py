@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -73,7 +74,13 @@ def slice_of(self: Array, dim: int, start: int, end: int, step: int) -> Array:
 @spec("aclnnSliceV2", "out:self", **_EXACT, samples=[
     take(self=t(5, 9), starts=(1, 2), ends=(5, 8), axes=(0, 1), steps=(1, 1)),
     take(self=t(5, 9), starts=(2,), ends=(9,), axes=(1,), steps=(1,))])  # fmt: skip
-def slice_v2(self: Array, starts: Any, ends: Any, axes: Any, steps: Any) -> Array:
+def slice_v2(
+    self: Array,
+    starts: Sequence[int],
+    ends: Sequence[int],
+    axes: Sequence[int],
+    steps: Sequence[int],
+) -> Array:
     place = [slice(None)] * self.ndim
     for s, e, a, p in zip(starts, ends, axes, steps, strict=True):
         place[a] = slice(s, e, p)
@@ -99,14 +106,14 @@ def strided_slice_assign(
 @spec("aclnnSplitTensor", "out:self", **_EXACT, samples=[
     take(self=t(7, 4), splitSections=3, dim=0), take(self=t(3, 8), splitSections=4, dim=1)],
     )  # fmt: skip
-def split_tensor(self: Any, splitSections: int, dim: int) -> Any:
+def split_tensor(self: Array, splitSections: int, dim: int) -> tuple[list[Array]]:
     return (np.split(self, range(splitSections, self.shape[dim], splitSections), dim),)
 
 
 @spec("aclnnSplitWithSize", "out:self", **_EXACT, samples=[
     take(self=t(7, 4), splitSize=(3, 1, 3), dim=0), take(self=t(3, 9), splitSize=(2, 7), dim=-1)],
     )  # fmt: skip
-def split_with_size(self: Any, splitSize: Any, dim: int) -> Any:
+def split_with_size(self: Array, splitSize: Sequence[int], dim: int) -> tuple[list[Array]]:
     return (np.split(self, np.cumsum(splitSize)[:-1], dim),)
 
 
@@ -256,14 +263,14 @@ def is_in_scalar(element: float, testElements: Array, assumeUnique: bool, invert
 @spec("aclnnIsInTensorScalar", "out:bool", **_EXACT, samples=[
     take(element=_i([[1, 5], [7, 5]]), testElement=5, assumeUnique=False, invert=v)
     for v in (False, True)])  # fmt: skip
-def is_in_tensor(element: object, testElement: object, assumeUnique: bool, invert: bool) -> Any:
-    return (element == testElement) ^ invert
+def is_in_tensor(element: Array, testElement: float, assumeUnique: bool, invert: bool) -> Array:
+    return np.equal(element, testElement) ^ invert
 
 
 @spec("aclnnArgsort", "out:int64", **{**_EXACT, "family": "sort"}, samples=[
     take(self=t(3, 65), dim=1, descending=False), take(self=t(65, 3), dim=0, descending=True),
     take(self=t(1025), dim=-1, descending=False)], dtypes=("float32",))  # fmt: skip
-def argsort(self: Any, dim: int, descending: bool) -> Any:
+def argsort(self: Array, dim: int, descending: bool) -> Array:
     return np.argsort(-self if descending else self, dim, kind="stable").astype(np.int64)
 
 

@@ -6,28 +6,31 @@ from typing import Any, Final
 
 import numpy as np
 
+from mindtorch._tensor.types import Array
+from mindtorch.ops.samples import Arg
+
 from ..spec import given, spec, t, take
 
 
-def _i(*shape: int, low: int = -8, high: int = 8) -> Any:
+def _i(*shape: int, low: int = -8, high: int = 8) -> Arg:
     return t(*shape, dtype="int8", low=low, high=high)
 
 
-def _h(*shape: int, **more: Any) -> Any:
+def _h(*shape: int, **more: Any) -> Arg:
     return t(*shape, dtype="float16", **more)
 
 
-def _words(values: Any) -> Any:
+def _words(values: Array) -> Arg:
     """Scales as aclnnTransQuantParam packs them: the bits of a float32 in the low half."""
     bits = np.asarray(values, np.float32).view(np.uint32).astype(np.uint64)
     return given(bits, "uint64")
 
 
-def _unpacked(words: Any) -> Any:
+def _unpacked(words: Array) -> Array:
     return words.astype(np.uint64).astype(np.uint32).view(np.float32).astype(np.float64)
 
 
-def _bits(x: Any) -> Any:
+def _bits(x: Array) -> Array:
     return np.clip(np.rint(x), -128, 127)
 
 
@@ -70,19 +73,19 @@ _DEPTH, _KEYS = 4, 8
     ],
 )
 def window_scores(
-    query: Any,
-    key: Any,
-    value: Any,
-    scaleQuant: Any,
-    scaleDequant1: Any,
-    scaleDequant2: Any,
-    biasQuantOptional: Any,
-    biasDequant1Optional: Any,
-    biasDequant2Optional: Any,
-    paddingMask1Optional: Any,
-    paddingMask2Optional: Any,
-) -> Any:
-    def plus(x: Any, *more: Any) -> Any:
+    query: Array,
+    key: Array,
+    value: Array,
+    scaleQuant: Array,
+    scaleDequant1: Array,
+    scaleDequant2: Array,
+    biasQuantOptional: Array | None,
+    biasDequant1Optional: Array | None,
+    biasDequant2Optional: Array | None,
+    paddingMask1Optional: Array | None,
+    paddingMask2Optional: Array | None,
+) -> Array:
+    def plus(x: Array, *more: Array | None) -> Array:
         return x + sum(m for m in more if m is not None)
 
     whole = query.astype(np.float64) @ key.swapaxes(-1, -2)
@@ -128,14 +131,14 @@ _INNER: Final = 32
     ],
 )
 def window_projection(
-    x: Any,
-    gamma: Any,
-    beta: Any,
-    weight: Any,
-    bias: Any,
-    quantScale: Any,
-    quantOffset: Any,
-    dequantScale: Any,
+    x: Array,
+    gamma: Array,
+    beta: Array,
+    weight: Array,
+    bias: Array,
+    quantScale: Array,
+    quantOffset: Array,
+    dequantScale: Array,
     headNum: int,
     seqLength: int,
     epsilon: float,
@@ -144,7 +147,7 @@ def window_projection(
     hWinSize: int,
     wWinSize: int,
     weightTranspose: bool,
-) -> Any:
+) -> tuple[Array, ...]:
     centred = x - x.mean(-1, keepdims=True)
     y = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + epsilon) * gamma + beta
     steps = _bits(y * quantScale + quantOffset)
@@ -181,16 +184,16 @@ def window_projection(
     ],
 )
 def first_weight(
-    x1: Any,
-    x2: Any,
-    addOffset: Any,
-    mulScale: Any,
-    bias: Any,
+    x1: Array,
+    x2: Array,
+    addOffset: Array,
+    mulScale: Array,
+    bias: Array | None,
     transposeX1: bool,
     transposeX2: bool,
     antiquantScale: float,
     antiquantOffset: float,
-) -> Any:
+) -> Array:
     w = (((x2.T if transposeX2 else x2) + antiquantOffset) * antiquantScale + addOffset) * mulScale
     y = (x1.T if transposeX1 else x1) @ w
     return y if bias is None else y + bias
@@ -214,7 +217,7 @@ _HALVES: Final = ("float16", "bfloat16", "float32")
         take(golden=given([0.0, 1.0], "float32"), realdata=given([-0.0, 1.0], "float32")),
     ],
 )
-def compared(golden: Any, realdata: Any) -> Any:
+def compared(golden: Array, realdata: Array) -> np.uint32:
     """0 for the same bits, else 503."""
     same = np.array_equal(golden, realdata) and np.array_equal(
         np.signbit(golden), np.signbit(realdata)
