@@ -190,6 +190,8 @@ class Runtime:
             if lib.mt_start(config.name.encode()):
                 throw(self.codes)
         lib.mt_launch_blocking(os.environ.get("ACL_LAUNCH_BLOCKING", "0") == "1")
+        # As torch_npu names it; a memory checker then sees the ends of each block.
+        lib.mt_memory_caching(os.environ.get("PYTORCH_NO_NPU_MEMORY_CACHING", "0") != "1")
         self._session = SESSION[0] = int(lib.mt_session())
         self.codes.lost = None
         self._devices.clear()

@@ -36,6 +36,19 @@ def test_blocks_keep_padding_and_granularity(stub: Stub) -> None:
         lib.mt_free(address)
 
 
+def test_without_caching_each_block_is_an_allocation_that_goes_back(
+    stub: Stub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTORCH_NO_NPU_MEMORY_CACHING", "1")
+    addresses = [alloc(stub, nbytes) for nbytes in (1, 100, 5000, 3 * MIB)]
+    assert stat(stub, "reserved_bytes.all.current") == 5101 + 3 * MIB
+    assert stat(stub, "segment.all.current") == len(addresses)
+    for address in addresses:
+        assert lib.mt_free(address) == 0
+    assert stat(stub, "reserved_bytes.all.current") == 0
+    assert lib.mt_free(addresses[0]) != 0
+
+
 def test_a_freed_block_is_reused_by_the_next_request_of_its_size(stub: Stub) -> None:
     for nbytes in (100, 5000, 3 * MIB):
         first = alloc(stub, nbytes)

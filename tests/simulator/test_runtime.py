@@ -27,6 +27,7 @@ PARTS: dict[str, dict[str, str]] = {
     "signals": {},
     "exit_while_busy": {},
     "many_threads": {},
+    "ends_while_others_wait": {},
     "large_work": {"ACLSIM_THREADS": "4"},
     "deep_queue": {},
 }

@@ -14,6 +14,9 @@ constexpr uint64_t kLargeSegment = 20 << 20;     // for requests below 10 MiB
 constexpr uint64_t kHugePage = 2 << 20;          // granularity of ACL_MEM_MALLOC_HUGE_FIRST
 constexpr int32_t kHugeFirst = 0;                // ACL_MEM_MALLOC_HUGE_FIRST (acl_rt.h)
 
+// Whether freed blocks stay in the pool. What captured work uses always does.
+bool caches(const Pool* pool) { return memory_caching || pool->kept; }
+
 uint64_t round_up(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 uint64_t segment_bytes(uint64_t bytes, bool small) {
@@ -53,10 +56,11 @@ uint64_t Allocator::allocate(Pool* pool, uint64_t bytes, mt_purpose purpose, mt_
   }
   std::lock_guard<std::mutex> lock(mutex_);
   if (!pending_.empty()) settle();
-  Block* block = take(pool, rounded, small);
-  if (!block) block = grow(pool, rounded, small, phase);
+  const bool cached = caches(pool);
+  Block* block = cached ? take(pool, rounded, small) : nullptr;
+  if (!block) block = grow(pool, cached ? rounded : bytes, small, phase);
   if (!block) return 0;
-  split(block, rounded);
+  if (cached) split(block, rounded);
   block->used = true;
   block->requested = bytes;
   block->purpose = static_cast<uint8_t>(purpose);
@@ -127,6 +131,14 @@ Allocator::Freed Allocator::free(uint64_t address, bool wait) {
 // Small blocks keep their size for the next request of it; large ones merge at once.
 void Allocator::release(Block* block) {
   block->used = false;
+  if (!caches(block->pool) && !block->before && !block->after) {
+    if (enter(context_) != 0) {
+      drain_messages();
+    } else if (const int32_t code = acl.aclrtSynchronizeDevice()) {
+      note_unseen(context_->device, code, "aclrtSynchronizeDevice");
+    }
+    return drop(block);
+  }
   put(block->small ? block : absorb(block));
 }
 
@@ -168,18 +180,19 @@ void Allocator::coalesce_all() {
 }
 
 Block* Allocator::grow(Pool* pool, uint64_t bytes, bool small, mt_phase phase) {
-  if (small) {
+  const bool cached = caches(pool);
+  if (small && cached) {
     coalesce(pool);
     if (Block* block = take(pool, bytes, small)) return block;
   }
   void* address = nullptr;
-  uint64_t segment = segment_bytes(bytes, small);
+  uint64_t segment = cached ? segment_bytes(bytes, small) : std::max<uint64_t>(bytes, 1);
   int32_t code = obtain(&address, segment);
   if (code == 0) return add_segment(pool, address, segment, small);
   ++stats_.retries;
   finish_pending();
   drop_segments();
-  if (Block* block = take(pool, bytes, small)) return block;
+  if (Block* block = cached ? take(pool, bytes, small) : nullptr) return block;
   code = obtain(&address, segment);
   if (code != 0 && segment > bytes) {
     segment = bytes;
@@ -199,7 +212,8 @@ int32_t Allocator::obtain(void** address, uint64_t bytes) {
   if (stats_.limit && reserved + bytes > stats_.limit) return MT_OVER_LIMIT;
   // aclrtMalloc adds 32 bytes to what is asked, which would spill into one more huge page;
   // our padding is inside the blocks already.
-  return acl.aclrtMallocAlign32 ? acl.aclrtMallocAlign32(address, bytes, kHugeFirst)
+  const bool padded = !memory_caching || !acl.aclrtMallocAlign32;
+  return !padded ? acl.aclrtMallocAlign32(address, bytes, kHugeFirst)
                                 : acl.aclrtMalloc(address, bytes, kHugeFirst);
 }
 
@@ -227,16 +241,22 @@ uint64_t Allocator::drop_segments() {
       ++at;
       continue;
     }
-    remove(block);
-    index_.erase(block);
-    acl.aclrtFree(reinterpret_cast<void*>(block->address));
+    ++at;
     bytes += block->bytes;
-    subtract_both(stats_.segment, block->small, 1);
-    subtract_both(stats_.reserved_bytes, block->small, block->bytes);
-    delete block;
-    at = segments_.erase(at);
+    remove(block);
+    drop(block);
   }
   return bytes;
+}
+
+// Returns one segment, in no bin, to the device.
+void Allocator::drop(Block* block) {
+  index_.erase(block);
+  segments_.erase(block->address);
+  acl.aclrtFree(reinterpret_cast<void*>(block->address));
+  subtract_both(stats_.segment, block->small, 1);
+  subtract_both(stats_.reserved_bytes, block->small, block->bytes);
+  delete block;
 }
 
 int32_t Allocator::empty() {

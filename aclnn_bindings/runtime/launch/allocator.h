@@ -71,6 +71,7 @@ class Allocator {
   void settle();
   void finish_pending();
   uint64_t drop_segments();
+  void drop(Block* block);
   void count_block(Block* block, int64_t sign);
   Handle take_event();
 

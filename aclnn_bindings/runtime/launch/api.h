@@ -91,6 +91,9 @@ int32_t mt_stop(void);
 uint64_t mt_session(void);
 void mt_launch_blocking(int32_t on);
 int32_t mt_is_launch_blocking(void);
+/* Whether freed memory is kept for reuse (the default), or each block is an allocation of its own
+ * that goes back when it is freed, so that a memory checker sees its ends. */
+void mt_memory_caching(int32_t on);
 const mt_failure *mt_last_failure(void);
 const mt_counts *mt_counters(void);
 const char *mt_recent_message(void);

@@ -71,7 +71,9 @@ int32_t mt_release(uint64_t address, uint64_t of) {
   Inside entry;
   if (!entry.allows(of)) return 0;
   for (uint32_t k = 0; k < registry.count.load(std::memory_order_acquire); ++k) {
-    const auto freed = registry.open[k]->allocator.free(address, false);
+    // Without caching, freeing waits for the device.
+    const auto freed = memory_caching ? registry.open[k]->allocator.free(address, false)
+                                      : Allocator::kBusy;
     if (freed == Allocator::kFreed) return 0;
     if (freed == Allocator::kUnknown) continue;
     std::lock_guard<std::mutex> lock(returned_mutex);

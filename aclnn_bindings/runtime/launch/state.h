@@ -24,6 +24,7 @@ namespace launch {
 extern std::atomic<uint64_t> session;
 extern std::atomic<uint32_t> inside;  // threads that are inside an entry point
 extern int32_t launch_blocking;
+extern int32_t memory_caching;
 extern mt_counts counts;
 
 // Holds the session open: mt_stop waits until no thread is inside one of these.

@@ -92,7 +92,10 @@ int32_t wait_for_users(uint64_t address, Stream* stream) {
   if (devices == 1 && stream->device->streams == 1) return 0;
   for (uint32_t k = 0; k < devices; ++k) {
     for (Stream* user : registry.open[k]->allocator.users(address)) {
-      if (user == stream || user->session == 0) continue;
+      if (user == stream) continue;
+      Inside entry;
+      Using<Stream> use(entry, user);  // another thread may be closing it
+      if (!use) continue;
       if (int32_t code = enter(user->context)) return code;
       count_sync();
       const int32_t code = acl.aclrtSynchronizeStream(user->handle);

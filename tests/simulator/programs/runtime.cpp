@@ -736,6 +736,34 @@ static void many_threads() {
   CHECK(aclsimLiveHandles(nullptr) == 0);
 }
 
+// A stream may end, and memory be freed, while other threads wait for the whole device.
+static void ends_while_others_wait() {
+  Kit kit;
+  std::atomic<bool> done{false};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 2; ++t) {
+    threads.emplace_back([&] {
+      MUST(aclrtSetDevice(0));
+      while (!done) MUST(aclrtSynchronizeDevice());
+      MUST(aclrtResetDevice(0));
+    });
+  }
+  constexpr size_t kBytes = 200000;
+  for (int i = 0; i < 1000; ++i) {
+    aclrtStream stream;
+    void* memory;
+    MUST(aclrtCreateStream(&stream));
+    MUST(aclrtMalloc(&memory, kBytes, ACL_MEM_MALLOC_HUGE_FIRST));
+    for (int k = 0; k < 8; ++k) MUST(aclrtMemsetAsync(memory, kBytes, k, kBytes, stream));
+    MUST(aclrtFree(memory));  // the work is still queued: its pages stay until it is done
+    MUST(aclrtDestroyStream(stream));
+  }
+  done = true;
+  for (auto& thread : threads) thread.join();
+  kit.end();
+  CHECK(aclsimLiveHandles(nullptr) == 0);
+}
+
 int main(int argc, char** argv) {
   std::map<std::string, std::function<void()>> parts = {
       {"initialise", initialise}, {"configuration", configuration}, {"devices", devices}, {"asynchronous", asynchronous},
@@ -746,7 +774,7 @@ int main(int argc, char** argv) {
       {"fork_is_refused_in_the_child", fork_is_refused_in_the_child}, {"options", options},
       {"physical_memory", physical_memory}, {"signals", signals}, {"product_rules", product_rules},
       {"exit_while_busy", exit_while_busy}, {"many_threads", many_threads}, {"large_work", large_work},
-      {"deep_queue", deep_queue}};
+      {"deep_queue", deep_queue}, {"ends_while_others_wait", ends_while_others_wait}};
   auto part = parts.find(argc > 1 ? argv[1] : "");
   if (part == parts.end()) return 1;
   if (argc > 2) wanted_dtype = atoi(argv[2]);

@@ -272,7 +272,9 @@ aclError synchronize_device(const char* function, int timeout_ms) {
     Lock lock(runtime().mutex);
     for (Context* c = runtime().contexts; c; c = c->sibling) {
       for (Stream* s = c->device == context->device ? c->streams : nullptr; s; s = s->sibling) {
-        if (count < 2048) waiting[count++] = s;
+        if (count == 2048) break;
+        s->holders.fetch_add(1);  // who destroys it meanwhile waits for us
+        waiting[count++] = s;
       }
     }
   }
@@ -280,6 +282,7 @@ aclError synchronize_device(const char* function, int timeout_ms) {
   for (int i = 0; i < count; ++i) {
     code = drain(waiting[i], timeout_ms, ACL_ERROR_RT_STREAM_SYNC_TIMEOUT);
     if (first == ACL_SUCCESS) first = code;
+    waiting[i]->holders.fetch_sub(1);
   }
   release_deferred();
   return first;

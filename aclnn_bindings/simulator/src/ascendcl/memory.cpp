@@ -1,5 +1,8 @@
 #include "ascendcl/memory.h"
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#endif
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -40,6 +43,15 @@ char* take_pages(uint64_t size, uint64_t alignment) {
     return static_cast<char*>(at);
   }
   return static_cast<char*>(aligned_alloc(alignment, align_up(size, alignment)));
+}
+
+// Under AddressSanitizer a kernel that touches more than was asked for is reported.
+void mark_ends([[maybe_unused]] const Allocation& block) {
+#ifdef __SANITIZE_ADDRESS__
+  if (block.size >= kMapped) return;
+  const uint64_t room = align_up(block.size, kDeviceAlign);
+  __asan_poison_memory_region(block.base + block.asked, room - block.asked);
+#endif
 }
 
 void give_pages(const Allocation& block) {
@@ -127,6 +139,7 @@ aclError allocate(const char* function, void** out, uint64_t size, bool exact,
   block->asked = size;
   block->place = Place::Device;
   block->device = context->device;
+  mark_ends(*block);
   enter(block);
   count_live(state, Kind::DeviceMemory, 1);
   *out = base;
@@ -192,17 +205,20 @@ aclError give_back(const char* function, void* address, Place place) {
 // Free does not wait for queued work. The pages stay until no stream is busy, so that work that
 // still touches them spoils nothing but itself, as on a device.
 void release_deferred() {
-  {
-    std::shared_lock<std::shared_mutex> lock(space().mutex);
-    if (space().deferred.empty()) return;
-  }
-  if (!all_idle()) return;
   std::vector<std::shared_ptr<Allocation>> blocks;
   {
     std::unique_lock<std::shared_mutex> lock(space().mutex);
+    if (space().deferred.empty()) return;
     blocks.swap(space().deferred);
   }
-  for (const auto& block : blocks) give_pages(*block);
+  // Asked after they were taken: what is freed later may be in use by work queued later.
+  if (all_idle()) {
+    for (const auto& block : blocks) give_pages(*block);
+    return;
+  }
+  std::unique_lock<std::shared_mutex> lock(space().mutex);
+  auto& deferred = space().deferred;
+  deferred.insert(deferred.end(), blocks.begin(), blocks.end());
 }
 
 Allocation::~Allocation() { drop_origin(origin); }

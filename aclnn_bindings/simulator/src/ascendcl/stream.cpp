@@ -306,6 +306,7 @@ Stream* make_stream(Context* context, uint32_t flags, uint32_t priority) {
   stream->submitted = 0;
   stream->completed = 0;
   stream->waiters = 0;
+  stream->holders = 0;
   stream->error = ACL_SUCCESS;
   stream->stop_on_failure = 0;
   stream->aborted = false;
@@ -343,6 +344,7 @@ void destroy_stream(Stream* stream, bool force) {
     }
     --device_of(stream->context).streams;
   }
+  while (stream->holders.load()) sched_yield();
   retire(stream, Kind::Stream, Death::Destroyed);
   delete stream->worker;
   stream->worker = nullptr;

@@ -50,6 +50,7 @@ struct Stream : Handle {
   bool closing;
   std::atomic<uint64_t> submitted, completed;
   std::atomic<uint32_t> waiters;
+  std::atomic<uint32_t> holders;  // threads that found it in its context's list
   std::atomic<aclError> error;  // the first since the last synchronisation
   std::atomic<uint32_t> stop_on_failure;
   std::atomic<bool> aborted;    // aclrtStreamAbort: drop instead of run
