@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from .call.arrays import DeviceTensor, empty, from_host
 from .call.choice import Signatures
 from .call.function import BoundFunction
-from .call.operator import BoundOp, Namespace
+from .call.namespace import Functions, Operators
+from .call.operator import BoundOp
 from .call.plan import PlanCache
 from .errors import BindingError, MissingSymbolError, RuntimeStateError
 from .install.describe import Install
@@ -38,8 +39,8 @@ class Cann:
         self.runtime = Runtime(self.symbols, lambda: self.declarations)
         self.runtime.on_close(self.plans.clear)
         self._ops: dict[str, BoundOp] = {}
-        self.ops = Namespace(lambda: self.declarations.ops, self.op)
-        self.functions = Namespace(lambda: self.declarations.functions, self.function)
+        self.ops = Operators(lambda: self.declarations.ops, self.op)
+        self.functions = Functions(lambda: self.declarations.functions, self.function)
 
     @cached_property
     def declarations(self) -> Declarations:

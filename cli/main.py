@@ -27,6 +27,7 @@ COMMANDS: Final = {
     "bench": ".bench.command",
     "ops": ".ops.command",
     "catalog": ".catalog.command",
+    "stubs": ".stubs.command",
 }
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Collection, Sequence
-from keyword import iskeyword
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import UnsupportedSignatureError
@@ -23,13 +22,13 @@ from .handles import (
     Tensor,
     TensorList,
 )
-from .marshal import POINTERS, Argument, Cell, bind, host_outputs, rule_of
+from .marshal import POINTERS, Argument, Cell, bind, host_outputs, name_of, rule_of
 from .specs import RawHandle, ScalarSpec, TensorSpec
 
 if TYPE_CHECKING:
     from ..runtime.runtime import Runtime
 
-_STATUS: Final = ("aclnnStatus", "aclError")
+STATUS: Final = ("aclnnStatus", "aclError")
 
 
 def outputs(params: Sequence[Param], values: Sequence[Any], declarations: Declarations) -> Any:
@@ -76,11 +75,6 @@ def python_signature(
     return inspect.Signature(shown)
 
 
-def name_of(param: Param, at: int) -> str:
-    """The parameter's name as Python can write it; those that C leaves unnamed are counted."""
-    return param.name if param.name.isidentifier() and not iskeyword(param.name) else f"arg{at}"
-
-
 def _may_lack(param: Param, hosts: Collection[str]) -> bool:
     return param.name in hosts or (param.optional and param.kind in POINTERS)
 
@@ -122,7 +116,7 @@ class BoundFunction:
                 for param, value in zip(params, values, strict=True)
             ]
             bits = call(self._address, words, _float_type(self.signature, declarations))
-            if self.signature.returns in _STATUS:
+            if self.signature.returns in STATUS:
                 self._check(decode("int", bits, {}))
                 return outputs(params, values, declarations)
         finally:

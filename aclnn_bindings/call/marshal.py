@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Collection, Mapping, Sequence
+from keyword import iskeyword
 from typing import Any, Final
 
 from ..errors import ArgumentError, UnsupportedSignatureError
@@ -197,6 +198,11 @@ def float_array(values: Sequence[int]) -> bytes:
     return struct.pack(f"<{len(values)}I", *values)
 
 
+def name_of(param: Param, at: int) -> str:
+    """The parameter's name as Python can write it; those that C leaves unnamed are counted."""
+    return param.name if param.name.isidentifier() and not iskeyword(param.name) else f"arg{at}"
+
+
 def bind(
     name: str,
     params: Sequence[Param],
@@ -217,6 +223,8 @@ def bind(
                 raise ArgumentError(f"{name}: {param.name} given by position and by name")
         elif param.name in left:
             values.append(left.pop(param.name))
+        elif (shown := name_of(param, at)) in left:
+            values.append(left.pop(shown))
         elif param.name in hosts:
             values.append(Cell())
         elif param.optional and param.kind in POINTERS:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import ArgumentError, UnsupportedSignatureError
 from ..interface.signature import Kind, OpSignature, Param
-from ..runtime.locks import Lock
 from ..runtime.stream import Stream
 from ..runtime.symbols import Symbols
 from .function import describe, outputs, python_signature
@@ -147,32 +146,3 @@ def _device_of(values: Sequence[Any]) -> int | None:
         if buffer is not None:
             return int(buffer.device.index)
     return None
-
-
-class Namespace:
-    """Attribute access to operators or functions: `cann.ops.aclnnAdd`. `dir()` lists the names."""
-
-    def __init__(self, names: Any, find: Any) -> None:
-        self._names, self._find = names, find
-        self._bound: dict[str, Any] = {}
-        self._lock = Lock()
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        with self._lock:
-            if name not in self._bound:
-                self._bound[name] = self._find(name)
-            return self._bound[name]
-
-    def __getitem__(self, name: str) -> Any:
-        return getattr(self, name)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names())
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._names()
-
-    def __dir__(self) -> list[str]:
-        return sorted(self._names())

@@ -1,0 +1,48 @@
+"""Owns `cann.ops` and `cann.functions`, whose names an install decides; knows none of them itself.
+
+`mindtorch-npu stubs` writes, for type checkers, what this module has on one install.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from typing import Any
+
+from ..runtime.locks import Lock
+
+
+class Namespace:
+    """Attribute access to operators or functions: `cann.ops.aclnnAdd`. `dir()` lists the names."""
+
+    def __init__(self, names: Callable[[], Collection[str]], find: Callable[[str], Any]) -> None:
+        self._names, self._find = names, find
+        self._bound: dict[str, Any] = {}
+        self._lock = Lock()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        with self._lock:
+            if name not in self._bound:
+                self._bound[name] = self._find(name)
+            return self._bound[name]
+
+    def __getitem__(self, name: str) -> Any:
+        return getattr(self, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names()
+
+    def __dir__(self) -> list[str]:
+        return sorted(self._names())
+
+
+class Operators(Namespace):
+    """The operators that the install's headers declare, as `BoundOp`."""
+
+
+class Functions(Namespace):
+    """The C functions that the install's headers declare, as `BoundFunction`."""
