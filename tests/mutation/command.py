@@ -18,28 +18,49 @@ def main() -> None:
     """Plant faults into the simulator's kernels, one at a time, and see what `check` catches."""
 
 
+_FILE = click.option("--file", "files", multiple=True, help="Only files that start like this.")
+_KIND = click.option("--kind", "kinds", multiple=True, help="Only these kinds.")
+_OP = click.option("--op", "ops", multiple=True, help="Only cases of these rows.")
+_KEY = click.option("--key", "keys", multiple=True, help="Only names that contain this.")
+
+
 @main.command()
+@_FILE
+@_KIND
+@_KEY
 @click.option("--jobs", default=2, show_default=True)
-def build(jobs: int) -> None:
-    """Build the instrumented simulator: all mutants in one install, switched at run time."""
-    mutants = tree.build(jobs)
+def build(files: tuple[str, ...], kinds: tuple[str, ...], keys: tuple[str, ...], jobs: int) -> None:
+    """Build the instrumented simulator: the mutants in one install, switched at run time.
+
+    All of them, or those that the options choose, which compile in a fraction of the time.
+    """
+    only: set[str] = set()
+    if files or kinds or keys:
+        every = [m for kernel in tree.kernels() for m in kernel.mutants]
+        only = {m.key for m in _fitting(every, files, kinds, keys)}
+        if not only:
+            raise click.ClickException("no mutant fits these options")
+    mutants = tree.build(jobs, only)
     for kind, count in Counter(m.kind for m in mutants).most_common():
         click.echo(f"{count:6d} {kind}")
     click.echo(f"{len(mutants)} mutants in {len({m.file for m in mutants})} files")
 
 
 def _chosen(files: tuple[str, ...], kinds: tuple[str, ...], keys: tuple[str, ...]) -> list[Mutant]:
+    return _fitting(tree.load(), files, kinds, keys)
+
+
+def _fitting(
+    mutants: Iterable[Mutant],
+    files: tuple[str, ...],
+    kinds: tuple[str, ...],
+    keys: tuple[str, ...],
+) -> list[Mutant]:
     return [
-        m for m in tree.load()
+        m for m in mutants
         if (not files or any(m.file.startswith(f) for f in files))
         and (not kinds or m.kind in kinds) and (not keys or any(k in m.key for k in keys))
     ]  # fmt: skip
-
-
-_FILE = click.option("--file", "files", multiple=True, help="Only files that start like this.")
-_KIND = click.option("--kind", "kinds", multiple=True, help="Only these kinds.")
-_OP = click.option("--op", "ops", multiple=True, help="Only cases of these rows.")
-_KEY = click.option("--key", "keys", multiple=True, help="Only names that contain this.")
 
 
 @main.command(name="list")

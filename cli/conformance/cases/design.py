@@ -26,6 +26,7 @@ def design(op: Op, dtypes: Sequence[str], level: str) -> Iterator[Case]:
     if level != "quick":
         yield from (_case(op, levels, base) for levels in singles(factors))
     yield from (_case(op, levels, base) for levels in lonely(factors))
+    yield from (_case(op, {**base, **levels}, base) for levels in space.singled(op, scope))
     for levels in covering(factors, 2 if level == "quick" else 3):
         yield _case(op, levels, base)
 

@@ -6,6 +6,11 @@ reference disagree: a verdict then says who stands alone.
 
 from __future__ import annotations
 
+import os
+import pickle
+import signal
+import warnings
+from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
 from typing import Any, Final
@@ -31,11 +36,50 @@ def _torch() -> Any:
     return torch
 
 
+# Seconds for one answer; what takes longer is no answer.
+_PATIENCE: Final = 30
+
+
 def testify(op: Op, recipe: Recipe) -> list[Any] | None:
-    """torch's results as numpy arrays (bfloat16 by ml_dtypes); None where it cannot say."""
+    """torch's results as numpy arrays (bfloat16 by ml_dtypes); None where it cannot say.
+
+    It is asked in a process of its own: where it dies (torch.lcm of the least int32 divides by
+    zero) the verdict on the device must not be CRASH.
+    """
     torch = _torch()
-    if torch is None:
-        return None
+    return None if torch is None else apart(lambda: _answer(op, recipe, torch))
+
+
+def apart(compute: Callable[[], list[Any] | None]) -> list[Any] | None:
+    """What `compute` gives in a copy of this process; None where that dies or takes too long."""
+    read, write = os.pipe()
+    with warnings.catch_warnings():
+        # Of threads of the device that the copy lacks; it never calls the device.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if not child:
+        _reply(compute, write)
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        said = pipe.read()
+    _, status = os.waitpid(child, 0)
+    answer: list[Any] | None = pickle.loads(said) if said and not status else None
+    return answer
+
+
+def _reply(compute: Callable[[], list[Any] | None], write: int) -> None:
+    code = 1
+    try:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(_PATIENCE)
+        with os.fdopen(write, "wb") as pipe:
+            pipe.write(pickle.dumps(compute()))
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def _answer(op: Op, recipe: Recipe, torch: Any) -> list[Any] | None:
     try:
         function = _function(op, torch)
         args, kwargs = recipe.fill(lambda slot: _tensor(torch, slot))

@@ -89,3 +89,36 @@ def test_negative_indices_and_inner_gaps_are_tried():
     assert "inner-gap" in names["keys"]
     others = {f.name: f.levels for f in space_of("gather").factors(OPS["gather"], SCOPE)}
     assert "negative" not in others["pattern"]
+
+
+def test_special_values_are_cast_between_each_pair_of_types():
+    dtypes = ("float32", "bool", "int16")
+    cases = design(OPS["_to_copy"], dtypes, "quick")
+    cast = [levels_of(c) for c in cases]
+    special = {(c["dtype"], c["to_dtype"]) for c in cast if c["values"] == "special"}
+    assert special >= {(a, b) for a in dtypes for b in dtypes if a != b}
+
+
+def test_rows_made_of_others_meet_neither_ends_of_range_nor_the_largest_rank():
+    for name in ("special_modified_bessel_i1", "lcm", "conj"):
+        named = {f.name: f.levels for f in space_of(name).factors(OPS[name], SCOPE)}
+        assert not {"large", "tiny", "wide"} & set(named["values"])
+        assert "8" not in named["rank"]
+
+
+def test_positions_beyond_int16_are_indexed():
+    for name in ("index", "gather", "index_select", "embedding"):
+        named = {f.name: f.levels for f in space_of(name).factors(OPS[name], SCOPE)}
+        assert "65537" in named["size"]
+        sample_of(OPS[name], parse(f"{name}/functional/size=65537"))
+
+
+@pytest.mark.parametrize("dtypes", [("float32", "float16"), ("int64", "bool"), ("bfloat16",)])
+def test_a_case_means_the_same_whatever_dtypes_a_device_claims(dtypes):
+    for name, op in OPS.items():
+        space = space_of(name)
+        for full in (False, True) if space else ():
+            base = plain(space.factors(op, Scope(dtypes, full)))
+            usual = plain(space.factors(op, Scope(DTYPES, True)))
+            shared = (base.keys() & usual.keys()) - {"dtype"}  # which every case names
+            assert {k: base[k] for k in shared} == {k: usual[k] for k in shared}, name

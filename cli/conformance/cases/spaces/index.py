@@ -17,6 +17,7 @@ _ONCE: Final = frozenset(("scatter.src", "index_copy", "index_put"))
 _MANY: Final = frozenset(("index", "index_put"))
 _KEYS: Final = ("one", "two", "gap", "second", "broadcast", "inner-gap")
 _PADDING: Final = (-1, 0, 2)
+_BEYOND_INT16: Final = 65537  # positions that no narrower index type holds
 
 
 def _factors(op: Op, scope: Scope) -> list[Factor]:
@@ -32,7 +33,7 @@ def _factors(op: Op, scope: Scope) -> list[Factor]:
     factors += [
         factor("pattern", *patterns), factor("index", *_index_dtypes(op)),
         factor("count", *scope.upto(1025), *((65537,) if scope.full else ())),
-        factor("size", *scope.upto(4097)), factor("batch", 3, 1, 17, 65),
+        factor("size", *scope.upto(4097), _BEYOND_INT16), factor("batch", 3, 1, 17, 65),
         factor("layouti", *layouts),
     ]  # fmt: skip
     if op.name in _MANY:
@@ -136,7 +137,7 @@ def _slices(op: Op, chosen: Chosen) -> Sample:
 def _keyed(op: Op, chosen: Chosen) -> Sample:
     """index and index_put: tensors for some dimensions, gaps, masks."""
     size, batch, count = (chosen.number(n) for n in ("size", "batch", "count"))
-    size, batch = min(size, 1025), min(batch, 17)
+    batch = min(batch, 17, max(QUICK_CAP // (4 * size), 1))
     lead = (3,) if chosen["keys"] == "inner-gap" else ()
     shape = (*lead, size, batch, 4)
     repeats = op.name == "index" or chosen.flag("accumulate")
@@ -180,6 +181,7 @@ def _keys(
 def _embedding(op: Op, chosen: Chosen) -> Sample:
     rows, width, count = chosen.number("size"), chosen.number("batch"), chosen.number("count")
     rows = max(rows, 3)
+    width = min(width, max(QUICK_CAP // rows, 1))
     shape = (2, count) if chosen["layouti"] != "contiguous" else (count,)
     where = indices(shape, rows, chosen)
     padding = chosen.number("padding")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import permutations
 from typing import Any, Final
 
 from mindtorch.ops import Op
@@ -39,7 +40,7 @@ def _joined(op: Op, scope: Scope) -> list[Factor]:
 
 
 def _cast(_op: Op, scope: Scope) -> list[Factor]:
-    return [factor("to_dtype", *scope.dtypes)]
+    return [factor("to_dtype", "same", *scope.dtypes)]
 
 
 _OWN: Final[dict[str, Callable[[Op, Scope], list[Factor]]]] = {
@@ -74,7 +75,8 @@ def _build(op: Op, chosen: Chosen) -> Sample:
         return _joining(op, chosen, shape)
     x = data(op, shape, chosen)
     if op.name == "_to_copy":
-        return Sample((_castable(x, chosen["to_dtype"]),), {"dtype": chosen["to_dtype"]})
+        to = chosen["dtype"] if chosen["to_dtype"] == "same" else chosen["to_dtype"]
+        return Sample((_castable(x, to),), {"dtype": to})
     if op.name in ("clone", "zero", "nonzero"):
         return Sample((x,))
     if op.name == "fill":
@@ -146,4 +148,11 @@ def _member(op: Op, chosen: Chosen, shape: tuple[int, ...], at: int, i: int) -> 
     )
 
 
-JOIN: Final = Space(_factors, _build)
+def _singled(op: Op, scope: Scope) -> Iterator[dict[str, str]]:
+    """Each pair of types of a cast with every special value: what is lost is lost for one pair."""
+    if op.name == "_to_copy":
+        for dtype, to in permutations(scope.dtypes, 2):
+            yield {"dtype": dtype, "to_dtype": to, "values": "special", "row": "33"}
+
+
+JOIN: Final = Space(_factors, _build, _singled)

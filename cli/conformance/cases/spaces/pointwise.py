@@ -119,12 +119,17 @@ def _operands(op: Op) -> int:
     return max(sum(isinstance(a, Arg) for a in f.args) for f in frames(op))
 
 
+def _composed(op: Op) -> bool:
+    """Whether a row is made of others here, which may need a dimension more than it has."""
+    return op.body is not None or (op.lower is not None and not op.aclnn)
+
+
 def _factors(op: Op, scope: Scope) -> list[Factor]:
-    operands = _operands(op)
-    fills = _COMPOSED if op.body is not None else _FILLS_OF.get(op.name, FILLS)
+    operands, composed = _operands(op), _composed(op)
+    fills = _COMPOSED if composed else _FILLS_OF.get(op.name, FILLS)
     factors = common(op, scope, fills)
     factors += [
-        factor("row", *scope.sizes), factor("rank", 2, 1, 0, 3, 4, 5, 8),
+        factor("row", *scope.sizes), factor("rank", 2, 1, 0, 3, 4, 5, 7 if composed else 8),
         factor("place", "last", "first", "middle"),
         factor("call", *range(len(frames(op)))),
     ]  # fmt: skip

@@ -4,7 +4,7 @@ make; and the sizes and layouts that all of them share.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
@@ -13,7 +13,7 @@ from mindtorch.laws.judge.precision import FORMATS
 from mindtorch.ops import Op
 from mindtorch.ops.samples import Sample
 
-from ..factors import Factor, factor
+from ..factors import Factor, Levels, factor
 from ..inputs import FILLS, INDEX_FILLS, Input
 
 # Around the widths that kernels block by: vector registers, rows of a core, tiles, cores, and 2^16.
@@ -60,10 +60,12 @@ class Chosen(dict[str, str]):
 @dataclass(frozen=True, slots=True)
 class Space:
     """A family's factors and the call that they make. `build` never fails for levels of `factors`;
-    combinations that mean nothing mean the nearest that does."""
+    combinations that mean nothing mean the nearest that does. `singled` are combinations of three
+    or more levels in which defects live, which pairs would meet by luck alone."""
 
     factors: Callable[[Op, Scope], Sequence[Factor]]
     build: Callable[[Op, Chosen], Sample]
+    singled: Callable[[Op, Scope], Iterable[Levels]] = lambda _op, _scope: ()
 
 
 def forms(op: Op) -> Factor:

@@ -64,11 +64,20 @@ def _one(n: int | None, dim: int, ndim: int, have: int) -> int:
     return size
 
 
+def _line(dim: int, ndim: int) -> int:
+    """A dimension from 0; IndexError in torch's words where there is none."""
+    if not ndim:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    return wrap_dim(dim, ndim)
+
+
 def _several(self: Tensor, s: Any, dim: Any) -> tuple[tuple[int, ...], list[int]]:
     """Dimensions and sizes as torch reads `s` and `dim`."""
     s = (s,) if isinstance(s, int) else s
     dim = (dim,) if isinstance(dim, int) else dim
     if dim is not None:
+        if len(dim):
+            _line(dim[0], self.ndim)
         try:
             dims = wrap_dims(dim, self.ndim) if len(dim) else ()
         except RuntimeError:
@@ -99,7 +108,7 @@ def _c2c(self: Tensor, dims: Any, norm: str | None, forward: bool) -> Tensor:
 def _along(name: str, forward: bool) -> Callable[..., Tensor]:
     def body(self: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
         self = _ready(self, "any", name)
-        d = wrap_dim(dim, self.ndim)
+        d = _line(dim, self.ndim)
         self = _fitted(self, (d,), (_one(n, d, self.ndim, self.shape[d]),))
         if not self.is_complex() and forward:
             return aten._fft_r2c(self, (d,), _number(norm, True), False)
@@ -120,7 +129,7 @@ def _over(name: str, forward: bool) -> Callable[..., Tensor]:
 def rfft(self: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """Half of the transform of a real signal."""
     self = _ready(self, "real", "rfft")
-    d = wrap_dim(dim, self.ndim)
+    d = _line(dim, self.ndim)
     self = _fitted(self, (d,), (_one(n, d, self.ndim, self.shape[d]),))
     return aten._fft_r2c(self, (d,), _number(norm, True), True)
 
@@ -134,7 +143,7 @@ def irfft(
 ) -> Tensor:
     """The real signal of half a transform; `n` is its size."""
     self = _ready(self, "complex", "irfft")
-    d = wrap_dim(dim, self.ndim)
+    d = _line(dim, self.ndim)
     size = 2 * (self.shape[d] - 1) if n is None else n
     if size < 1:
         raise RuntimeError(f"Invalid number of data points ({size}) specified")
@@ -150,7 +159,7 @@ def hfft(self: Tensor, n: int | None = None, dim: int = -1, norm: str | None = N
 def ihfft(self: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """Half of the inverse transform of a real signal."""
     self = _ready(self, "real", "ihfft")
-    d = wrap_dim(dim, self.ndim)
+    d = _line(dim, self.ndim)
     self = _fitted(self, (d,), (_one(n, d, self.ndim, self.shape[d]),))
     return aten.conj_of(aten._fft_r2c(self, (d,), _number(norm, False), True))
 

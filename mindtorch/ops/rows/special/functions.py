@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from ...._tensor import dtype as dt
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array
-from ...rules import pointwise
+from ...rules import opmath, pointwise, result_type
 from ...samples import Arg, calls
 from ...spec import aten, composite, op
 
@@ -29,6 +30,22 @@ def by_scipy(name: str) -> Callable[..., Array]:
 
         wide = np.result_type(*args) if len(args) > 1 else args[0].dtype
         return np.asarray(getattr(special, name)(*args)).astype(wide)
+
+    return run
+
+
+def in_float32(lower: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """A formula whose 16-bit operands are computed in float32 and rounded once, as torch's are:
+    terms and powers on the way leave the range of float16 where results do not."""
+
+    def run(*args: Any) -> Tensor:
+        seen = [a._geom if isinstance(a, Tensor) else a for a in args]
+        dtype = result_type(seen)
+        wide = opmath(dtype)
+        if wide is dtype:
+            return lower(*args)
+        widened = (aten.to(a, wide) if isinstance(a, Tensor) else a for a in args)
+        return aten.to(lower(*widened), dtype)
 
     return run
 
@@ -49,7 +66,7 @@ def unary(
         f"special_{name}(Tensor self) -> Tensor",
         infer=pointwise("float"),
         cpu=cpu or by_scipy(name),
-        lower=lower,
+        lower=lower and in_float32(lower),
         samples=calls((Arg((3, 4), low=low, high=high),)),
         tolerance="composite",
         surface="special",
@@ -58,8 +75,6 @@ def unary(
 
 
 def _floating(self: Tensor) -> Tensor:
-    from ...._tensor import dtype as dt
-
     return self if self.is_floating_point() else aten.to(self, dt.get_default_dtype())
 
 
@@ -205,7 +220,7 @@ op(
     "special_zeta(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
     infer=pointwise("float"),
     cpu=_zeta_cpu,
-    lower=_zeta,
+    lower=in_float32(_zeta),
     grad={
         "other": lambda grad, self, other: grad * -self * aten.special_zeta(self + 1, other),
     },

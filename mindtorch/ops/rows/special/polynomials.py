@@ -15,6 +15,7 @@ from ...._tensor.types import Array
 from ...rules import pointwise
 from ...samples import Arg, calls
 from ...spec import aten, op
+from .functions import in_float32
 
 Step = Callable[[int, Any], tuple[Any, Any]]
 
@@ -109,7 +110,7 @@ def _row(name: str, first: Callable[[Any], Any], step: Step, shifted: bool) -> N
         f"special_{name}(Tensor|Scalar x, Tensor|Scalar n) -> Tensor",
         infer=pointwise("float"),
         cpu=_on_cpu(first, step, shifted),
-        lower=_elsewhere(first, step, shifted),
+        lower=in_float32(_elsewhere(first, step, shifted)),
         samples=calls(
             (Arg((3, 4), low=0, high=1), Arg((3, 4), low=0, high=5)),
         ),
