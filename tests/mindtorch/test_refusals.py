@@ -40,6 +40,9 @@ F.adaptive_avg_pool2d(O(1,1,2,2),-1)  F.adaptive_max_pool2d(O(1,1,2,2),-1)
 F.unfold(O(1,1,2,2),0)  F.unfold(O(1,1,2,2),2,stride=0)  F.pixel_unshuffle(O(1,1,3,3),0)
 F.channel_shuffle(O(1,4,2,2),0)  histc(O(3),0)  histc(T([1.]),10,5,2)  bincount(T([-1]))
 bincount(T([1]),minlength=-1)
+F.layer_norm(O(2,3),(3,),O(1))  F.layer_norm(O(2,3),(3,),None,O(2,3))  F.group_norm(O(2,4,3),3)
+F.group_norm(O(2,4,3),2,O(1))  F.group_norm(O(2,4,3),2,None,O(4,1))  T(1.).roll(1,0)
+F.fold(T(1.),(5,6),(2,3))  F.fold(O(7,15),(5,6),(2,3))
 """
 NUMBERS = """
 T([2])**-1  pow(T([2]),-1)  T([2]).pow_(-1)  I(2).fill_(300)  I(2).fill_(-129)  I(2).fill_(nan)
@@ -65,6 +68,7 @@ T([True,False]).masked_fill(T([True,True]),0.5)  T([True,False]).scatter(0,T([0]
 O(2).byte().fill_(-1)  O(2).bool().fill_(3)  O(2).half().fill_(inf)  I(2)+300  I(2)==300
 median(T([1.,nan,0.]))  median(T([[1.,nan,0.],[1.,2.,3.]]),1)  quantile(T([1.,nan,0.]),0.5)
 median(T([]))  O(4).view(float64)  arange(0,-5,-2)  arange(5,0,-2)  arange(0,1,0.3)
+T(1.).flip(0)  T(1.).flip(-1)  T(1.).roll(1)
 pow(T([2,1,-1,0]),T([-1,-1,-1,1]))  O(1).expand(2**40).shape
 """
 

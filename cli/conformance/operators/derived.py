@@ -30,6 +30,7 @@ from mindtorch.ops.spec import Call
 from ..cases.claims import Claims, claims
 from ..cases.recipe import Recipe, Slot
 from ..cases.shapes import NotApplicableError
+from ..cases.spaces.along import PRODUCTS
 from ..run.golden import Golden
 from ..run.golden import golden as of_row
 from ..run.rows import TorchRow
@@ -48,15 +49,16 @@ class DerivedOperator:
     differentiable = False
     shares_row = True
     draws = None
-    fixed_shape = False
     forms: tuple[str, ...] = ("out",)
 
     def __init__(self, signature: OpSignature, op: Op, inplace: bool) -> None:
         self.signature, self.op, self.inplace = signature, op, inplace
         self.name, self.tolerance, self.family = signature.name, op.tolerance, op.family
         self.calls: tuple[str, ...] = (self.name,)
-        self.fixed_layout = TorchRow(op).fixed_layout
         self.row, self.specials = TorchRow(op), True
+        self.fixed_layout = self.row.fixed_layout
+        # A product of a thousand draws leaves every range, and its order decides how.
+        self.fixed_shape = self.row.fixed_shape or op.name in PRODUCTS
         self.elsewhere = False
 
     @cached_property

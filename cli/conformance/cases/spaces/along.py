@@ -66,19 +66,20 @@ def _dims(op: Op) -> list[str]:
     return ["one", "negative", *(["all"] if arg.optional else [])]
 
 
-_PRODUCTS: Final = frozenset(("prod", "prod.dim", "cumprod"))
+# Their values stay in range only near 1.
+PRODUCTS: Final = frozenset(("prod", "prod.dim", "cumprod"))
 
 
 def _span(op: Op, chosen: Chosen, count: int) -> tuple[float, float]:
     """Where values are drawn from: products of `count` stay near 1."""
-    if op.name not in _PRODUCTS or not is_float(chosen["dtype"]):
+    if op.name not in PRODUCTS or not is_float(chosen["dtype"]):
         return span_of(op)
     width = min(0.5, 1 / max(count, 1) ** 0.5)
     return 1 - width, 1 + width
 
 
 def _fills(op: Op) -> tuple[str, ...]:
-    if op.name in _PRODUCTS:
+    if op.name in PRODUCTS:
         return ("normal", "nan")
     if op.name in _SECOND:
         return ("normal", "nan", "ties")
@@ -123,7 +124,7 @@ def _shape(chosen: Chosen) -> tuple[tuple[int, ...], int]:
 
 
 def _build(op: Op, chosen: Chosen) -> Sample:
-    if op.name in _PRODUCTS and chosen["dtype"].startswith("complex"):
+    if op.name in PRODUCTS and chosen["dtype"].startswith("complex"):
         # |1 + i| to the power of a long row overflows.
         chosen = Chosen({**chosen, "row": str(min(chosen.number("row"), 17)), "batch": "1",
                          "inner": "1"})  # fmt: skip

@@ -290,7 +290,7 @@ def _flip_infer(self: Geometry, dims: tuple[int, ...]) -> Geometry:
 op(
     "flip(Tensor self, int[] dims) -> Tensor",
     infer=_flip_infer,
-    cpu=lambda self, dims: np.flip(self, tuple(dims)).copy(),
+    cpu=lambda self, dims: np.flip(self, tuple(dims) if self.ndim else ()).copy(),
     compute="raw",
     aclnn=call("aclnnFlip", "self", "dims", "out"),
     grad={"self": lambda grad, dims: aten.flip(grad, dims)},
@@ -326,9 +326,15 @@ def _roll(self: Array, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Array:
     return np.roll(self, shifts, tuple(dims)) if dims else np.roll(self, shifts[0])
 
 
+def _roll_rule(self: Geometry, shifts: tuple[int, ...], dims: tuple[int, ...] = ()) -> Geometry:
+    if dims and not self.ndim:
+        raise IndexError(f"Dimension specified as {dims[0]} but tensor has no dimensions")
+    return preserved(self)
+
+
 op(
     "roll(Tensor self, int[1] shifts, int[1] dims=[]) -> Tensor",
-    infer=lambda self, shifts, dims=(): preserved(self),
+    infer=_roll_rule,
     cpu=_roll,
     compute="raw",
     aclnn=call("aclnnRoll", "self", "shifts", "dims", "out"),

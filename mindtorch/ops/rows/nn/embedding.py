@@ -67,7 +67,7 @@ def _embedding_backward(
     grad: Array, indices: Array, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
 ) -> Array:
     size = grad.shape[-1]
-    flat, rows = indices.reshape(-1), grad.reshape(-1, size)
+    flat, rows = indices.reshape(-1), grad.reshape(indices.size, size)
     if padding_idx >= 0:
         kept = flat != padding_idx
         flat, rows = flat[kept], rows[kept]

@@ -5,6 +5,7 @@ Their gradients are written from the input, so that they have gradients themselv
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -31,6 +32,23 @@ def _normalized(x: Array, axes: int | tuple[int, ...], eps: float) -> tuple[Any,
     return centered * rstd, mean, rstd
 
 
+def trailing(sizes: Sequence[int], normalized_shape: Sequence[int]) -> tuple[int, ...]:
+    """`normalized_shape`, which an input of `sizes` ends with; RuntimeError in torch's words."""
+    shape = tuple(normalized_shape)
+    if not shape:
+        raise RuntimeError(
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least "
+            f"one element, but got normalized_shape = {list(shape)}"
+        )
+    if tuple(sizes[-len(shape) :]) != shape:
+        expected = "".join(f", {size}" for size in shape)
+        raise RuntimeError(
+            f"Given normalized_shape={list(shape)}, expected input with shape [*{expected}], "
+            f"but got input of size{list(sizes)}"
+        )
+    return shape
+
+
 def _layer_norm_rule(
     input: Geometry,
     normalized_shape: tuple[int, ...],
@@ -38,7 +56,14 @@ def _layer_norm_rule(
     bias: Geometry | None,
     eps: float,
 ) -> tuple[Geometry, ...]:
-    lead = input.ndim - len(normalized_shape)
+    shape = trailing(input.shape, normalized_shape)
+    for name, factor in (("weight", weight), ("bias", bias)):
+        if factor is not None and tuple(factor.shape) != shape:
+            raise RuntimeError(
+                f"Expected {name} to be of same shape as normalized_shape, but got {name} of "
+                f"shape {list(factor.shape)} and normalized_shape = {list(shape)}"
+            )
+    lead = input.ndim - len(shape)
     rows = (*input.shape[:lead], *([1] * len(normalized_shape)))
     stat = input.fresh(rows, input.dtype)
     return input.fresh(), stat, stat
@@ -174,6 +199,20 @@ def _group_norm_rule(
     group: int,
     eps: float,
 ) -> tuple[Geometry, ...]:
+    if group <= 0 or c % group:
+        raise RuntimeError(
+            "Expected number of channels in input to be divisible by num_groups, but got input of "
+            f"shape {list(input.shape)} and num_groups={group}"
+        )
+    if input.numel != n * c * area:
+        raise RuntimeError("Expected X.numel() == N * C * HxW to be true, but got false.")
+    for name, factor in (("weight", weight), ("bias", bias)):
+        if factor is not None and tuple(factor.shape) != (c,):
+            raise RuntimeError(
+                f"Expected {name} to be a vector of size equal to the number of channels in input, "
+                f"but got {name} of shape {list(factor.shape)} and input of shape "
+                f"{list(input.shape)}"
+            )
     stat = input.fresh((n, group), input.dtype)
     return input.fresh(), stat, stat
 

@@ -9,6 +9,7 @@ from ...._tensor import dtype as dt
 from ...._tensor.tensor import Tensor
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite
+from .norm import trailing
 from .pad import pad
 from .pools import avg_pool2d, avg_pool3d
 
@@ -30,24 +31,8 @@ def layer_norm(
     eps: float = 1e-5,
 ) -> Tensor:
     """Normalizes over the trailing dims `normalized_shape`; weight and bias have that shape."""
-    shape = _trailing(input, normalized_shape)
+    shape = trailing(input.shape, normalized_shape)
     return aten.native_layer_norm(input, shape, weight, bias, eps)[0]
-
-
-def _trailing(input: Tensor, normalized_shape: Sequence[int]) -> tuple[int, ...]:
-    shape = tuple(normalized_shape)
-    if not shape:
-        raise RuntimeError(
-            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least "
-            f"one element, but got normalized_shape = {list(shape)}"
-        )
-    if tuple(input.shape[-len(shape) :]) != shape:
-        expected = "".join(f", {size}" for size in shape)
-        raise RuntimeError(
-            f"Given normalized_shape={list(shape)}, expected input with shape [*{expected}], "
-            f"but got input of size{list(input.shape)}"
-        )
-    return shape
 
 
 @composite(
@@ -64,7 +49,7 @@ def rms_norm(
     eps: float | None = None,
 ) -> Tensor:
     """x / sqrt(mean(x²) + eps) · weight over the trailing dims; eps None is the dtype's epsilon."""
-    shape = _trailing(input, normalized_shape)
+    shape = trailing(input.shape, normalized_shape)
     wide = input.float() if input.dtype in (dt.float16, dt.bfloat16) else input
     if eps is None:
         info: Any = dt.finfo(wide.dtype)

@@ -131,6 +131,16 @@ def _col2im_rule(
     stride: Sizes,
 ) -> Geometry:
     size, k, d, p, s = _two(output_size, kernel_size, dilation, padding, stride)
+    if self.ndim not in (2, 3) or not self.shape[-1] or not self.shape[-2]:
+        raise RuntimeError(
+            "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and "
+            f"non-zero dimensions for input, but got: {list(self.shape)}"
+        )
+    if self.shape[-2] % (k[0] * k[1]):
+        raise RuntimeError(
+            "Expected size of input's dimension 1 to be divisible by the product of kernel_size, "
+            f"but got input.size(1)={self.shape[-2]} and kernel_size=({k[0]}, {k[1]})."
+        )
     rows, cols = _columns(size, k, d, p, s)
     if self.shape[-1] != rows * cols:
         raise RuntimeError(
