@@ -128,7 +128,7 @@ def test_gradients_of_packed_sequences_equal_differences(nops: Ops) -> None:
         0,
         3,
         1,
-        "TND",
+        "same_as_input",
         *outs,
     )
     grads = nops(
@@ -159,7 +159,7 @@ def test_gradients_of_packed_sequences_equal_differences(nops: Ops) -> None:
         0,
         3,
         1,
-        "TND",
+        "same_as_input",
         Out(q.shape, "float16"),
         None,
         Out(k.shape, "float16"),

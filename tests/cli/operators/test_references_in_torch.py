@@ -13,6 +13,7 @@ torch = pytest.importorskip("torch")
 sys.path.insert(0, str(Path(__file__).parent))
 import test_references as first  # noqa: E402
 from fused_formulas import FUSED  # noqa: E402
+from routed_formulas import ROUTED  # noqa: E402
 from test_references import SPECS, F, arguments, results, t  # noqa: E402
 
 
@@ -153,17 +154,6 @@ def fused(a):
     return first.attention(q, k, v, a["scaleValue"], 0, "")
 
 
-def packed(a):
-    ends, kv = a["actualSeqQLenOptional"], a["actualSeqKvLenOptional"]
-    outs, qa, ka = [], 0, 0
-    for qb, kb in zip(ends, kv, strict=True):
-        q, k, v = (t(x)[None].transpose(1, 2) for x in (
-            a["query"][qa:qb], a["key"][ka:kb], a["value"][ka:kb]))  # fmt: skip
-        outs.append(first.attention(q, k, v, a["scaleValue"], 0, "")[0].transpose(0, 1))
-        qa, ka = qb, kb
-    return None, None, None, torch.cat(outs)
-
-
 def finalized(a, x1, scales, bias, expert):
     slots = t(a["expandedRowIdx"]).reshape(2, 5).T
     rows = t(a["expandedX"])[slots] + t(bias)[t(expert)]
@@ -235,7 +225,7 @@ TORCH |= {
     "aclnnReal": lambda a: torch.real(t(a["self"])),
     "aclnnMaskedScale": lambda a: t(a["self"]) * t(a["mask"]) * a["scale"],
     "aclnnLogdet": lambda a: torch.logdet(t(a["self"])),
-    "aclnnFlashAttentionScore": flash, "aclnnFlashAttentionVarLenScore": packed,
+    "aclnnFlashAttentionScore": flash,
     "aclnnFusedInferAttentionScore": fused,
     "aclnnRotaryPositionEmbeddingGrad": lambda a: autograd(
         lambda x, c, s: x * c + torch.cat([-x[..., 32:], x[..., :32]], -1) * s,
@@ -453,7 +443,7 @@ TORCH |= {
                                                 beta=a["beta"], alpha=a["alpha"]),
     "aclnnInplaceFillTensor": lambda a: t(a["selfRef"]).fill_(2.5),
 }  # fmt: skip
-TORCH |= FUSED
+TORCH |= FUSED | ROUTED
 
 
 SINGLE = ("aclnnFakeQuantPerChannelAffineCachemask", "aclnnAngleV2", "aclnnCdistBackward")

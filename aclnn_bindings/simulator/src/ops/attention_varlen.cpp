@@ -56,9 +56,10 @@ bool place(const Call& c, int arg, const Ints& ends, int64_t heads, Heads& h, In
 int64_t pse_type(const Call& c, const Places& at) {
   return at.shift_type == kNone ? 1 : c.integer(at.shift_type);
 }
+// softmaxOutLayout and softmaxInLayout: "" or "same_as_input" (documents of the fourth versions).
 bool by_head(const Call& c, const Places& at) {
   const char* layout = at.layout == kNone ? nullptr : c.text(at.layout);
-  return !layout || std::strcmp(layout, "TND") != 0;
+  return !layout || std::strcmp(layout, "same_as_input") != 0;
 }
 
 // Geometry, checked in phase 1 and read again when running.
@@ -131,6 +132,12 @@ aclnnStatus check_all(const Call& c, const Places& at) {
                   "the layout TND.",
                   shape_text(c.tensor(at.q)), shape_text(c.tensor(at.k)),
                   shape_text(c.tensor(at.v)), static_cast<long long>(c.integer(at.scale + 4)));
+  }
+  const char* statistics = at.layout == kNone ? nullptr : c.text(at.layout);
+  if (by_head(c, at) && statistics && *statistics) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID,
+                  "The statistics' layout \"%s\" is not documented: \"\" or \"same_as_input\".",
+                  statistics);
   }
   ACL_RETURN_IF_FAILED(check_modes(c, at, s));
   Spread unused;

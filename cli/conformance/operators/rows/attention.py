@@ -1,8 +1,10 @@
-"""Scaled dot-product attention in CANN's layouts, its gradients, and rotary embeddings."""
+"""Scaled dot-product attention in CANN's layouts, its gradients, and rotary embeddings.
+
+Sequences that lie one after another are in packed.py.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -135,9 +137,11 @@ def _inputs(
     return inputs
 
 
-spec("aclnnFlashAttentionScore aclnnFlashAttentionScoreV2 aclnnFlashAttentionScoreV3",
+# V4 and the gradients' V4: no mask of dropped elements is drawn, the output has the query's dtype.
+_FOURTH: Final[dict[str, Any]] = {"seed": 0, "offset": 0, "outDtype": 0}
+spec(" ".join(f"aclnnFlashAttentionScore{v}" for v in ("", "V2", "V3", "V4")),
      "softmaxMaxOut:float32 softmaxSumOut:float32 softmaxOutOut:query attentionOutOut:query",
-     samples=[take(**_inputs(f)) for f in _FORMS], **_ROW)(flash)  # fmt: skip
+     samples=[take(**_inputs(f), **_FOURTH) for f in _FORMS], **_ROW)(flash)  # fmt: skip
 
 
 def flash_grad(
@@ -190,51 +194,12 @@ def _grad_inputs(form: tuple[str, int, int, int, int, int, int, bool, bool]) -> 
             "attentionInOptional": given(out.tolist(), "float16")}  # fmt: skip
 
 
-spec("aclnnFlashAttentionScoreGrad aclnnFlashAttentionScoreGradV2",
+spec(" ".join(f"aclnnFlashAttentionScoreGrad{v}" for v in ("", "V2", "V3", "V4")),
      "dqOut:query dkOut:keyIn dvOut:value dpseOut:pseShiftOptional",
-     samples=lambda: [take(**_grad_inputs(f)) for f in _FORMS], dtypes=("float16",),
+     samples=lambda: [take(**_grad_inputs(f), **_FOURTH) for f in _FORMS], dtypes=("float16",),
      **{**_ROW, "rule": {"norm": 16.0, "reason":
         "the forward output comes rounded to 16 bit, and its error enters every row"}},
      )(flash_grad)  # fmt: skip
-
-
-def _packed(lengths: Sequence[int]) -> list[tuple[int, int]]:
-    ends = list(lengths)
-    return list(zip([0, *ends[:-1]], ends, strict=True))
-
-
-def var_len(
-    query: Array, key: Array, value: Array, scaleValue: float, headNum: int,
-    actualSeqQLenOptional: tuple[int, ...], actualSeqKvLenOptional: tuple[int, ...],
-) -> tuple[Array, Array, Array, Array]:  # fmt: skip
-    """TND: sequences lie one after another; lengths are running sums."""
-    outs, tops, sums = [], [], []
-    pairs = zip(_packed(actualSeqQLenOptional), _packed(actualSeqKvLenOptional), strict=True)
-    for (qa, qb), (ka, kb) in pairs:
-        q = query[qa:qb].transpose(1, 0, 2)[None]
-        k, v = (x[ka:kb].transpose(1, 0, 2)[None] for x in (key, value))
-        out, _, top, total = attend(q, k, v, scaleValue)
-        outs.append(out[0].transpose(1, 0, 2))
-        tops.append(top[0])
-        sums.append(total[0])
-    return _statistics(tops), _statistics(sums), np.zeros((0,)), np.concatenate(outs)
-
-
-def _statistics(parts: list[Any]) -> Array:
-    """Eight equal values a row, heads outermost in memory: the default of the packed layout, which
-    later versions' softmaxOutLayout "same_as_input" changes."""
-    whole = np.concatenate(parts, 1)
-    n, s, _ = whole.shape
-    return np.broadcast_to(whole, (n, s, 8)).reshape(s, n, 8)
-
-
-spec("aclnnFlashAttentionVarLenScore aclnnFlashAttentionVarLenScoreV2",
-     "softmaxMaxOut:float32 softmaxSumOut:float32 softmaxOutOut:query attentionOutOut:query",
-     samples=[take(
-         query=t(12, n, 16, dtype="float16"), key=t(15, kv, 16, dtype="float16"),
-         value=t(15, kv, 16, dtype="float16", high=3.0), scaleValue=0.25, headNum=n,
-         inputLayout="TND", actualSeqQLenOptional=(5, 12), actualSeqKvLenOptional=(6, 15), **_USUAL)
-         for n, kv in ((2, 2), (4, 2))], **_ROW)(var_len)  # fmt: skip
 
 
 def infer(
@@ -328,9 +293,9 @@ def _fused(
 
 
 _FUSED: Final = {"blockSize": 0, "antiquantMode": 0, "softmaxLseFlag": False, "keyAntiquantMode": 0,
-                 "valueAntiquantMode": 0, "queryQuantMode": 0}  # fmt: skip
+                 "valueAntiquantMode": 0, "queryQuantMode": 0, "pseType": 0}  # fmt: skip
 spec(
-    " ".join(f"aclnnFusedInferAttentionScore{v}" for v in ("", "V2", "V3", "V4")),
+    " ".join(f"aclnnFusedInferAttentionScore{v}" for v in ("", "V2", "V3", "V4", "V5")),
     "attentionOut:query softmaxLse:float32",
     **_ROW,
     samples=[

@@ -67,7 +67,8 @@ _GROUPS: Final[dict[str, Any]] = {"groupSelectMode": 0, "renorm": 0, "outFlag": 
                                   "routedScalingFactor": 1.0, "eps": 1e-20}  # fmt: skip
 
 
-@spec("aclnnMoeGatingTopK", "yOut:x expertIdxOut:int32 outOut:float32", **_GATE, samples=[
+@spec("aclnnMoeGatingTopK aclnnMoeGatingTopKV2",
+      "yOut:x expertIdxOut:int32 outOut:float32", **_GATE, samples=[
     take(x=t(5, 16, low=-3, high=3), biasOptional=b, k=4, kGroup=kg, groupCount=gc, normType=n,
          **{**_GROUPS, "outFlag": True, "routedScalingFactor": f, "groupSelectMode": m})
     for b, kg, gc, n, f, m in ((None, 1, 1, 0, 1.0, 0), (t(16), 1, 1, 1, 2.5, 0),

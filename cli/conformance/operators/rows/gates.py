@@ -31,10 +31,11 @@ def swiglu(x: Array, left: bool) -> Array:
     return gate / (1 + np.exp(-gate)) * value
 
 
-@spec("aclnnSwiGluQuant", "yOut:int8 scaleOut:float32", **_Q, dtypes=("float16", "bfloat16",
-      "float32"), samples=[
+@spec("aclnnSwiGluQuant aclnnSwiGluQuantV2", "yOut:int8 scaleOut:float32", **_Q,
+      dtypes=("float16", "bfloat16", "float32"), samples=[
           take(x=_h(4, 64), smoothScalesOptional=t(1, 32, low=0.5), groupIndexOptional=given(
-              [4], "int32"), activateLeft=left, quantModeOptional="dynamic")
+              [4], "int32"), activateLeft=left, quantModeOptional="dynamic", groupListType=0,
+               dstType=2)
           for left in (True, False)])  # fmt: skip
 def swiglu_quant(
     x: Array, smoothScalesOptional: list[Array], activateLeft: bool
@@ -43,11 +44,14 @@ def swiglu_quant(
     return dynamic(y, smoothScalesOptional[0])
 
 
-@spec("aclnnDequantSwigluQuant", "yOut:int8 scaleOut:float32", **_Q, dtypes=("float32",), samples=[
+@spec("aclnnDequantSwigluQuant aclnnDequantSwigluQuantV2", "yOut:int8 scaleOut:float32", **_Q,
+      dtypes=("float32",), samples=[
     take(x=t(4, 64, dtype="int32", low=-900, high=900), weightScaleOptional=t(1, 64, low=0.001,
          high=0.01), activationScaleOptional=t(4, 1, low=0.5), biasOptional=None,
          quantScaleOptional=t(1, 32, low=0.5), quantOffsetOptional=None,
-         groupIndexOptional=g, activateLeft=left, quantModeOptional="dynamic")
+         groupIndexOptional=g, activateLeft=left, quantModeOptional="dynamic", dstType=2,
+         roundModeOptional="rint", activateDim=-1, swigluMode=0, clampLimit=7.0, gluAlpha=1.702,
+         gluBias=1.0)
     for left in (True, False) for g in (given([4], "int64"),)])  # fmt: skip
 def dequant_swiglu_quant(
     x: Array,

@@ -144,12 +144,12 @@ spec("aclnnConvTbc", "output:self", family="pool", tolerance="gradient",
 )  # fmt: skip
 
 
-@spec("aclnnRopeWithSinCosCache", "queryOut:queryIn keyOut:keyIn", family="rotary",
-      tolerance="gradient", dtypes=("float16", "bfloat16", "float32"),
+@spec("aclnnRopeWithSinCosCache aclnnRopeWithSinCosCacheV2", "queryOut:queryIn keyOut:keyIn",
+      family="rotary", tolerance="gradient", dtypes=("float16", "bfloat16", "float32"),
       source="vLLM, rotary_embedding: NeoX and GPT-J style", samples=[
           take(positions=given([3, 0, 6, 2], "int64"), queryIn=t(4, 2 * 32), keyIn=t(4, 32),
                cosSinCache=t(8, 32, low=-1, high=1), mropeSection=(0,), headSize=32,
-               isNeoxStyle=s) for s in (True, False)])  # fmt: skip
+               isNeoxStyle=s, cacheMode=0) for s in (True, False)])  # fmt: skip
 def rope_with_cache(
     positions: Array,
     queryIn: Array,

@@ -1,0 +1,159 @@
+"""Attention of sequences that lie one after another (TND), its gradients, joined rotary parts."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from mindtorch._tensor.types import Array
+from mindtorch.laws.judge.precision import numpy_dtype
+
+from ..spec import given, spec, t, take
+from .attention import attend
+
+_PAPER: Final = ("Vaswani et al.: Attention Is All You Need, 2017; Dao et al.: FlashAttention, "
+                 "2022; op-plugin documents npu_fusion_attention and _v3")  # fmt: skip
+_ROW: Final[dict[str, Any]] = {"family": "attention", "source": _PAPER, "tolerance": "gradient"}
+_Q, _KV = (5, 12), (6, 15)  # ends of two sequences: 5 and 7 queries, 6 and 9 keys
+_USUAL: Final[dict[str, Any]] = {"keepProb": 1.0, "preTokens": 65536, "nextTokens": 65536,
+                                 "innerPrecise": 0, "sparseMode": 0, "pseType": 1,
+                                 "scaleValue": 0.25, "inputLayout": "TND"}  # fmt: skip
+
+
+def sequences(x: Array, ends: tuple[int, ...]) -> list[Array]:
+    """[1, N, S, D] of each sequence of [T, N, D]."""
+    return [part.transpose(1, 0, 2)[None] for part in np.split(x, ends[:-1])]
+
+
+def packed(parts: list[Array]) -> Array:
+    """[T, N, D] of sequences [1, N, S, D]."""
+    return np.concatenate([p[0].transpose(1, 0, 2) for p in parts])
+
+
+def statistics(parts: list[Array], like_input: bool) -> Array:
+    """Eight equal values a row. Heads are outermost in memory, unless softmaxOutLayout says
+    "same_as_input"."""
+    whole = np.concatenate([p[0] for p in parts], 1)
+    n, s, _ = whole.shape
+    eight = np.broadcast_to(whole, (n, s, 8))
+    return eight.transpose(1, 0, 2) if like_input else eight.reshape(s, n, 8)
+
+
+def joined(x: Array, rope: Array | None) -> Array:
+    """A head's plain part, then the part that carries the rotary embedding."""
+    return x if rope is None else np.concatenate([x, rope], -1)
+
+
+def var_len(
+    query: Array, key: Array, value: Array, scaleValue: float,
+    actualSeqQLenOptional: tuple[int, ...], actualSeqKvLenOptional: tuple[int, ...],
+    queryRope: Array | None = None, keyRope: Array | None = None, softmaxOutLayout: str = "",
+) -> tuple[Array, Array, Array, Array]:  # fmt: skip
+    """Lengths are running sums."""
+    qs = sequences(joined(query, queryRope), actualSeqQLenOptional)
+    ks, vs = (sequences(x, actualSeqKvLenOptional) for x in (joined(key, keyRope), value))
+    parts = [attend(q, k, v, scaleValue) for q, k, v in zip(qs, ks, vs, strict=True)]
+    same = softmaxOutLayout == "same_as_input"
+    return (statistics([p[2] for p in parts], same), statistics([p[3] for p in parts], same),
+            np.zeros((0,)), packed([p[0] for p in parts]))  # fmt: skip
+
+
+def _sample(
+    n: int, kv: int, d: int = 16, rope: int = 0, dtype: str = "float16", **more: Any
+) -> dict[str, Any]:
+    def drawn(*shape: int, high: float = 2.0) -> Any:
+        return t(*shape, dtype=dtype, high=high)
+
+    inputs: dict[str, Any] = {
+        "query": drawn(12, n, d), "key": drawn(15, kv, d), "value": drawn(15, kv, d, high=3.0),
+        "headNum": n, "actualSeqQLenOptional": _Q, "actualSeqKvLenOptional": _KV, **_USUAL, **more,
+    }  # fmt: skip
+    if rope:
+        inputs |= {"queryRope": drawn(12, n, rope), "keyRope": drawn(15, kv, rope)}
+    return inputs
+
+
+_OUTS: Final = (
+    "softmaxMaxOut:float32 softmaxSumOut:float32 softmaxOutOut:query attentionOutOut:query"
+)
+spec("aclnnFlashAttentionVarLenScore aclnnFlashAttentionVarLenScoreV2", _OUTS, **_ROW,
+     samples=[take(**_sample(n, kv)) for n, kv in ((2, 2), (4, 2))])(var_len)  # fmt: skip
+spec("aclnnFlashAttentionVarLenScoreV3", _OUTS, **_ROW, samples=[
+    take(**_sample(2, 2, 128, 64)), take(**_sample(4, 2))])(var_len)  # fmt: skip
+spec("aclnnFlashAttentionVarLenScoreV4 aclnnFlashAttentionVarLenScoreV5", _OUTS, **_ROW, samples=[
+    take(**_sample(n, kv, softmaxOutLayout=layout))
+    for n, kv, layout in ((2, 2, ""), (4, 2, "same_as_input"))])(var_len)  # fmt: skip
+
+
+def var_len_grad(
+    query: Array, keyIn: Array, value: Array, dy: Array, scaleValue: float,
+    actualSeqQLenOptional: tuple[int, ...], actualSeqKvLenOptional: tuple[int, ...],
+    queryRope: Array | None = None, keyInRope: Array | None = None,
+) -> tuple[Array, Array, Array]:  # fmt: skip
+    """dV = P^T dO; dP = dO V^T; dS = P (dP - rowsum(dP P)); dQ = s dS K; dK = s dS^T Q."""
+    qs = sequences(joined(query, queryRope), actualSeqQLenOptional)
+    flows = sequences(dy, actualSeqQLenOptional)
+    ks, vs = (sequences(x, actualSeqKvLenOptional) for x in (joined(keyIn, keyInRope), value))
+    grads = [_one(*part, scaleValue) for part in zip(qs, ks, vs, flows, strict=True)]
+    dq, dk, dv = (packed(list(parts)) for parts in zip(*grads, strict=True))
+    return dq, dk, dv
+
+
+def _one(q: Array, k: Array, v: Array, dy: Array, scale: float) -> tuple[Array, Array, Array]:
+    group = q.shape[1] // k.shape[1]
+    p = attend(q, k, v, scale)[1]
+    kk, vv = np.repeat(k, group, 1), np.repeat(v, group, 1)
+    dp = dy @ vv.swapaxes(-1, -2)
+    ds = scale * p * (dp - (dp * p).sum(-1, keepdims=True))
+
+    def fold(x: Array) -> Array:
+        return x.reshape(1, k.shape[1], group, *x.shape[2:]).sum(2)
+
+    return ds @ kk, fold(ds.swapaxes(-1, -2) @ q), fold(p.swapaxes(-1, -2) @ dy)
+
+
+def var_len_grad_rope(
+    query: Array, keyIn: Array, value: Array, dy: Array, scaleValue: float,
+    actualSeqQLenOptional: tuple[int, ...], actualSeqKvLenOptional: tuple[int, ...],
+    queryRope: Array | None = None, keyInRope: Array | None = None,
+) -> tuple[Array | None, ...]:  # fmt: skip
+    dq, dk, dv = var_len_grad(query, keyIn, value, dy, scaleValue, actualSeqQLenOptional,
+                              actualSeqKvLenOptional, queryRope, keyInRope)  # fmt: skip
+    d = query.shape[-1]
+    if queryRope is None:
+        return dq, None, dk, None, dv
+    return dq[..., :d], dq[..., d:], dk[..., :d], dk[..., d:], dv
+
+
+def _backward(sample: dict[str, Any], layout: str = "", dtype: str = "float16") -> dict[str, Any]:
+    """The forward's inputs and its statistics, as the backward operator takes them."""
+    names, kind = {"key": "keyIn", "keyRope": "keyInRope"}, numpy_dtype(dtype)
+    inputs = {names.get(k, k): v for k, v in sample.items()}
+    drawn = {k: v.array() for k, v in sample.items() if hasattr(v, "array")}
+    half = {k: v.astype(kind).astype(np.float64) for k, v in drawn.items()}
+    top, total, _, out = var_len(
+        half["query"], half["key"], half["value"], sample["scaleValue"], _Q, _KV,
+        half.get("queryRope"), half.get("keyRope"), layout,
+    )  # fmt: skip
+    fixed = {names.get(k, k): given(v.tolist(), dtype) for k, v in half.items()}
+    return {**inputs, **fixed, "dy": t(*out.shape, dtype=dtype), "softmaxInLayout": layout,
+            "softmaxMaxOptional": given(top.tolist(), "float32"),
+            "softmaxSumOptional": given(total.tolist(), "float32"),
+            "attentionInOptional": given(out.tolist(), dtype)}  # fmt: skip
+
+
+_GRAD: Final[dict[str, Any]] = {
+    **_ROW, "dtypes": ("float16",), "rule": {"norm": 16.0, "reason":
+    "the forward output comes rounded to 16 bit, and its error enters every row"}}  # fmt: skip
+_BACK: Final = "aclnnFlashAttentionUnpaddingScoreGrad"
+_DOUTS: Final = "dqOut:query dkOut:keyIn dvOut:value"
+_ROPED: Final = "dqOut:query dqRopeOut:query dkOut:keyIn dkRopeOut:keyIn dvOut:value"
+spec(f"{_BACK} {_BACK}V2", _DOUTS, **_GRAD, samples=lambda: [
+    take(**_backward(_sample(n, kv))) for n, kv in ((2, 2), (4, 2))])(var_len_grad)  # fmt: skip
+spec(f"{_BACK}V4", _DOUTS, **_GRAD, samples=lambda: [
+    take(**_backward(_sample(n, kv), layout))
+    for n, kv, layout in ((2, 2, ""), (4, 2, "same_as_input"))])(var_len_grad)  # fmt: skip
+spec(f"{_BACK}V3 {_BACK}V5", _ROPED, **{**_GRAD, "dtypes": ("bfloat16",)}, samples=lambda: [
+    take(**_backward(_sample(n, kv, d, rope, "bfloat16"), dtype="bfloat16"))
+    for n, kv, d, rope in ((4, 2, 16, 0), (2, 2, 128, 64))])(var_len_grad_rope)  # fmt: skip

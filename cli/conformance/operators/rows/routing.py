@@ -1,0 +1,265 @@
+"""Routing of tokens to experts and back in its later versions, quantised too, and gradients."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from mindtorch._tensor.types import Array
+
+from ..spec import given, spec, t, take
+from .experts import init_routing, init_routing_v2
+from .quantisation import dynamic
+
+_MOVE: Final[dict[str, Any]] = {
+    "family": "moe", "tolerance": "exact", "specials": False,
+    "source": "op-plugin documents npu_moe_init_routing, npu_moe_init_routing_v2",
+}  # fmt: skip
+_STEPS: Final[dict[str, Any]] = {**_MOVE, "tolerance": "composite", "steps": True}
+# What scales tokens is float32 beside any of theirs.
+_SCALES: Final[dict[str, Any]] = {"casts": {
+    n: dict.fromkeys(("float16", "bfloat16", "int8"), "float32")
+    for n in ("scaleOptional", "offsetOptional")}}  # fmt: skip
+_MAPS: Final[dict[str, Any]] = {**_MOVE, "tolerance": "gradient", "source": "Megatron-LM, permute "
+                                "and unpermute of moe_utils; op-plugin tests of the operators' "
+                                "names"}  # fmt: skip
+_CHOSEN: Final = given([[2, 0], [1, 2], [0, 1], [2, 1], [0, 2]], "int32")
+_ROWS: Final = given([[n, n + 5] for n in range(5)], "int32")
+
+
+@spec("aclnnMoeInitRoutingQuant",
+      "expandedXOut:int8 expandedRowIdxOut:int32 expandedExpertIdxOut:int32", **_STEPS, samples=[
+          take(x=t(5, 32, low=-3, high=3), rowIdx=_ROWS, expertIdx=_CHOSEN, activeNum=5, scale=s,
+               offset=o) for s, o in ((20.0, 3.0), (0.5, 0.0))])  # fmt: skip
+def init_routing_quant(
+    x: Array, rowIdx: Array, expertIdx: Array, activeNum: int, scale: float, offset: float
+) -> tuple[Array, Array, Array]:
+    rows, places, experts = init_routing(x, rowIdx, expertIdx, activeNum)
+    return rows * scale + offset, places, experts
+
+
+@spec("aclnnMoeInitRoutingQuantV2", "expandedXOut:int8 expandedRowIdxOut:int32 "
+      "expertTokensCountOrCumsumOutOptional:int32 dynamicQuantScaleOutOptional:float32", **_STEPS,
+      **_SCALES, samples=[
+          take(x=t(5, 32, low=-3, high=3), expertIdx=_CHOSEN, scaleOptional=s, offsetOptional=o,
+               activeNum=0, expertCapacity=0, expertNum=3, dropPadMode=0,
+               expertTokensCountOrCumsumFlag=f, expertTokensBeforeCapacityFlag=False, quantMode=m)
+          for m, s, o, f in ((0, given([20.0], "float32"), given([3.0], "float32"), 1),
+                             (1, None, None, 2), (1, t(3, 32, low=0.5, high=2), None, 1))],
+      )  # fmt: skip
+def init_routing_quant_v2(
+    x: Array, expertIdx: Array, scaleOptional: Any, offsetOptional: Any, expertNum: int,
+    expertTokensCountOrCumsumFlag: int, quantMode: int,
+) -> tuple[Any, ...]:  # fmt: skip
+    """quantMode 0: one scale and offset; 1: each row by its largest magnitude, smoothed by its
+    expert's factors."""
+    rows, places, told, _ = init_routing_v2(x, expertIdx, expertNum, expertTokensCountOrCumsumFlag)
+    if quantMode == 0:
+        return rows * scaleOptional + offsetOptional, places, told, None
+    smooth = None if scaleOptional is None else scaleOptional[np.sort(expertIdx, axis=None)]
+    steps, scale = dynamic(rows, smooth)
+    return steps, places, told, scale
+
+
+@spec("aclnnMoeInitRoutingV3", "expandedXOut:x expandedRowIdxOut:int32 "
+      "expertTokensCountOrCumsumOut:int64 expandedScaleOut:float32", **_MOVE, **_SCALES, samples=[
+          take(x=t(5, 7), expertIdx=_CHOSEN, scaleOptional=t(5), activeNum=10, expertCapacity=-1,
+               expertNum=4, dropPadMode=0, expertTokensNumType=kind, expertTokensNumFlag=True,
+               quantMode=-1, activeExpertRangeOptional=(0, 4), rowIdxType=row)
+          for kind, row in ((1, 0), (0, 0), (1, 1), (2, 0))])  # fmt: skip
+def init_routing_v3(
+    x: Array, expertIdx: Array, scaleOptional: Array, expertNum: int, expertTokensNumType: int,
+    rowIdxType: int,
+) -> tuple[Array, Array, Array, Array]:  # fmt: skip
+    """expertTokensNumType 0: running sums, 1: counts, 2: pairs of an expert that has tokens and its
+    count. rowIdxType 1: the slot that each row comes from, 0: the row that each slot goes to."""
+    flat, k = expertIdx.reshape(-1), expertIdx.shape[1]
+    order = np.lexsort((np.arange(flat.size), flat))
+    counts = np.bincount(flat, minlength=expertNum)
+    told = np.cumsum(counts) if expertTokensNumType == 0 else counts
+    if expertTokensNumType == 2:
+        told = np.zeros((expertNum, 2), np.int64)
+        some = np.flatnonzero(counts)
+        told[: some.size] = np.stack([some, counts[some]], 1)
+    return (
+        x[order // k],
+        order if rowIdxType else np.argsort(order),
+        told,
+        scaleOptional[order // k],
+    )
+
+
+def places(indices: Array) -> Array:
+    """The permuted row of each slot: slots are sorted by expert, in order among equals."""
+    flat = indices.reshape(-1)
+    return np.array([(flat < e).sum() + (flat[:i] == e).sum() for i, e in enumerate(flat)])
+
+
+@spec("aclnnMoeTokenPermuteWithEp",
+      "permuteTokensOut:tokens sortedIndicesOut:int32 permuteProbsOut:probsOptional", **_MAPS,
+      samples=[take(tokens=t(5, 7), indices=_CHOSEN, probsOptional=t(5, 2), rangeOptional=r,
+                    numOutTokens=0, paddedMode=False) for r in ((0, 10), (3, 8))])  # fmt: skip
+def permute_with_ep(
+    tokens: Array, indices: Array, probsOptional: Array, rangeOptional: tuple[int, int]
+) -> tuple[Array, Array, Array]:
+    """Of the permuted rows, only [first, last) lie here."""
+    first, last = rangeOptional
+    at, k = places(indices), indices.shape[1]
+    rows, probs = np.zeros((last - first, tokens.shape[1])), np.zeros(last - first)
+    for slot, row in enumerate(at):
+        if first <= row < last:
+            rows[row - first] = tokens[slot // k]
+            probs[row - first] = probsOptional.flat[slot]
+    return rows, at, probs
+
+
+_AT: Final = given([3, 9, 0, 5, 1, 7, 2, 8, 4, 6], "int32")
+
+
+def inside(sortedIndices: Array, span: tuple[int, int]) -> tuple[Array, Array]:
+    """(slots, rows) of what lies in [first, last)."""
+    slots = np.flatnonzero((sortedIndices >= span[0]) & (sortedIndices < span[1]))
+    return slots, sortedIndices[slots] - span[0]
+
+
+@spec("aclnnMoeTokenPermuteWithEpGrad",
+      "tokenGradOut:permutedTokensOutputGrad probsGradOut:permutedProbsOutputGradOptional", **_MAPS,
+      samples=[take(permutedTokensOutputGrad=t(b - a, 7), sortedIndices=_AT,
+                    permutedProbsOutputGradOptional=t(b - a), numTopk=2, rangeOptional=(a, b),
+                    paddedMode=False) for a, b in ((0, 10), (3, 8))])  # fmt: skip
+def permute_with_ep_grad(
+    permutedTokensOutputGrad: Array, sortedIndices: Array, permutedProbsOutputGradOptional: Array,
+    numTopk: int, rangeOptional: tuple[int, int],
+) -> tuple[Array, Array]:  # fmt: skip
+    slots, rows = inside(sortedIndices, rangeOptional)
+    tokens = np.zeros((sortedIndices.size // numTopk, permutedTokensOutputGrad.shape[1]))
+    np.add.at(tokens, slots // numTopk, permutedTokensOutputGrad[rows])
+    probs = np.zeros(sortedIndices.size)
+    probs[slots] = permutedProbsOutputGradOptional[rows]
+    return tokens, probs.reshape(-1, numTopk)
+
+
+@spec("aclnnMoeTokenUnpermuteWithEp", "out:permutedTokens", **_MAPS, samples=[
+    take(permutedTokens=t(b - a, 7), sortedIndices=_AT, probsOptional=t(5, 2), numTopk=2,
+         rangeOptional=(a, b), paddedMode=False) for a, b in ((0, 10), (3, 8))])  # fmt: skip
+def unpermute_with_ep(
+    permutedTokens: Array, sortedIndices: Array, probsOptional: Array, numTopk: int,
+    rangeOptional: tuple[int, int],
+) -> Array:  # fmt: skip
+    slots, rows = inside(sortedIndices, rangeOptional)
+    out = np.zeros((sortedIndices.size // numTopk, permutedTokens.shape[1]))
+    weight = probsOptional.reshape(-1)[slots, None]
+    np.add.at(out, slots // numTopk, permutedTokens[rows] * weight)
+    return out
+
+
+@spec("aclnnMoeTokenUnpermuteWithEpGrad",
+      "permutedTokensGradOut:permutedTokensOptional probsGradOut:probsOptional", **_MAPS, samples=[
+          take(unpermutedTokensGrad=t(5, 7), sortedIndices=_AT, permutedTokensOptional=t(b - a, 7),
+               probsOptional=t(5, 2), paddedMode=False, rangeOptional=(a, b), topkNum=2)
+          for a, b in ((0, 10), (3, 8))])  # fmt: skip
+def unpermute_with_ep_grad(
+    unpermutedTokensGrad: Array, sortedIndices: Array, permutedTokensOptional: Array,
+    probsOptional: Array, rangeOptional: tuple[int, int], topkNum: int,
+) -> tuple[Array, Array]:  # fmt: skip
+    slots, rows = inside(sortedIndices, rangeOptional)
+    flow = unpermutedTokensGrad[slots // topkNum]
+    tokens = np.zeros_like(permutedTokensOptional)
+    tokens[rows] = flow * probsOptional.reshape(-1)[slots, None]
+    probs = np.zeros(sortedIndices.size)
+    probs[slots] = (flow * permutedTokensOptional[rows]).sum(-1)
+    return tokens, probs.reshape(probsOptional.shape)
+
+
+_MAP: Final = given([[1, 0, 1], [0, 1, 1], [1, 1, 0], [0, 1, 1], [1, 0, 1]], "bool")
+# Rows of the map by expert: tokens 0 2 4, 1 2 3, 0 1 3 4; then where each lies by token.
+_BY_TOKEN: Final = given([0, 6, 3, 7, 1, 4, 5, 8, 2, 9], "int32")
+
+
+@spec("aclnnMoeTokenPermuteWithRoutingMapGrad", "tokensGradOut:permutedTokenOutputGrad "
+      "probsGradOutOptional:permutedProbsOutputGradOptional", **_MAPS, samples=[
+          take(permutedTokenOutputGrad=t(10, 7), permutedProbsOutputGradOptional=t(10),
+               sortedIndices=_BY_TOKEN, routingMapOptional=_MAP, numExperts=3, tokensNum=5,
+               dropAndPad=False)])  # fmt: skip
+def permute_map_grad(
+    permutedTokenOutputGrad: Array, permutedProbsOutputGradOptional: Array,
+    routingMapOptional: Array, tokensNum: int, numExperts: int,
+) -> tuple[Array, Array]:  # fmt: skip
+    expert, token = np.nonzero(routingMapOptional.T)
+    tokens = np.zeros((tokensNum, permutedTokenOutputGrad.shape[1]))
+    np.add.at(tokens, token, permutedTokenOutputGrad)
+    probs = np.zeros((tokensNum, numExperts))
+    probs[token, expert] = permutedProbsOutputGradOptional
+    return tokens, probs
+
+
+# Three experts of capacity 4: the tokens that each takes, filled up by ones that it does not.
+_PADDED: Final = given([0, 2, 4, 1, 1, 2, 3, 0, 0, 1, 3, 4], "int32")
+
+
+@spec("aclnnMoeTokenUnpermuteWithRoutingMap", "unpermutedTokens:permutedTokens outIndex:int32 "
+      "permuteTokenId:int32 permuteProbs:probsOptional", **_MAPS, samples=[
+          take(permutedTokens=t(12, 7), sortedIndices=_PADDED, routingMapOptional=_MAP,
+               probsOptional=t(5, 3), paddedMode=True, restoreShapeOptional=(5, 7))])  # fmt: skip
+def unpermute_map(
+    permutedTokens: Array, sortedIndices: Array, probsOptional: Array,
+    restoreShapeOptional: tuple[int, int],
+) -> tuple[Array, Array, Array, Array]:  # fmt: skip
+    """Padded: row r belongs to expert r / capacity and to token sortedIndices[r]."""
+    experts = np.arange(sortedIndices.size) // (sortedIndices.size // probsOptional.shape[1])
+    probs = probsOptional[sortedIndices, experts]
+    out = np.zeros(restoreShapeOptional)
+    np.add.at(out, sortedIndices, permutedTokens * probs[:, None])
+    order = np.lexsort((np.arange(sortedIndices.size), sortedIndices))
+    return out, order, sortedIndices[order], probs
+
+
+@spec("aclnnMoeTokenUnpermuteWithRoutingMapGrad",
+      "permutedTokensGradOut:permutedTokensOptional probsGradOutOptional:probsOptional", **_MAPS,
+      samples=[
+          take(unpermutedTokensGrad=t(5, 7), outIndex=given(
+                   np.argsort(_PADDED.values, kind="stable").tolist(), "int32"),
+               permuteTokenId=given(sorted(_PADDED.values), "int32"), routingMapOptional=_MAP,
+               permutedTokensOptional=t(12, 7), probsOptional=t(5, 3), dropAndPad=True,
+               restoreShapeOptional=(5, 7))])  # fmt: skip
+def unpermute_map_grad(
+    unpermutedTokensGrad: Array, outIndex: Array, permuteTokenId: Array,
+    permutedTokensOptional: Array, probsOptional: Array,
+) -> tuple[Array, Array]:  # fmt: skip
+    experts = outIndex // (outIndex.size // probsOptional.shape[1])
+    flow = unpermutedTokensGrad[permuteTokenId]
+    tokens, probs = np.zeros_like(permutedTokensOptional), np.zeros_like(probsOptional)
+    tokens[outIndex] = flow * probsOptional[permuteTokenId, experts][:, None]
+    probs[permuteTokenId, experts] = (flow * permutedTokensOptional[outIndex]).sum(-1)
+    return tokens, probs
+
+
+@spec("aclnnMoeGatingTopKBackward", "out:gradY", **{**_MAPS, "source": "derivative of DeepSeek-V3"
+      "'s gate; op-plugin test test_npu_moe_gating_top_k_backward"}, dtypes=("float32",), samples=[
+          take(xNorm=t(5, 8, low=0.1, high=0.9), gradY=t(5, 2), expertIdx=given(
+              [[2, 0], [1, 7], [0, 1], [6, 1], [0, 2]], "int32"), renorm=0, normType=1,
+               routedScalingFactor=f, eps=1e-20) for f in (1.0, 2.5)])  # fmt: skip
+def gating_backward(
+    xNorm: Array, gradY: Array, expertIdx: Array, routedScalingFactor: float, eps: float
+) -> Array:
+    """y = f s / (sum of the chosen s + eps) of s = sigmoid(x), whose derivative is s (1 - s)."""
+    s = np.take_along_axis(xNorm, expertIdx, -1)
+    total = s.sum(-1, keepdims=True) + eps
+    ds = routedScalingFactor * (gradY / total - (gradY * s).sum(-1, keepdims=True) / total**2)
+    out = np.zeros_like(xNorm)
+    np.put_along_axis(out, expertIdx, ds * s * (1 - s), -1)
+    return out
+
+
+_BIAS: Final[dict[str, Any]] = {**_MAPS, "source": "derivative of adding one bias to each group's "
+                                "rows"}  # fmt: skip
+
+
+@spec("aclnnGroupedBiasAddGrad aclnnGroupedBiasAddGradV2", "out:gradY", **_BIAS, samples=[
+    take(gradY=t(12, 9), groupIdxOptional=given([4, 9, 12], "int32"), groupIdxType=0),
+    take(gradY=t(3, 5, 9), groupIdxOptional=None, groupIdxType=0)])  # fmt: skip
+def grouped_bias_grad(gradY: Array, groupIdxOptional: Array | None) -> Array:
+    """Ends of groups; without them the first dimension counts groups."""
+    groups = gradY if groupIdxOptional is None else np.split(gradY, groupIdxOptional[:-1])
+    return np.stack([g.sum(0) for g in groups])
