@@ -85,6 +85,7 @@ def test_repro_line_runs_that_case_alone(run):
         (("--replay", "missing.json"), "does not exist"),
         (("add", "--html", "no/such/folder/page.html"), "does not exist"),
         (("add", "--case", "add/sideways"), "FORM is one of"),
+        (("add", "--case", "add/functional/s77"), "samples, counted from s0"),
         (("--family", "nonsense"), "one of"),
         (("--raw", "aclnnNonsense"), "declares no such operator"),
         (("add", "--jobs", "0"), "not in the range"),
@@ -279,3 +280,16 @@ def test_torn_journal_is_resumed_and_still_reads(run, tmp_path):
     done = run("check", "--resume", str(book))
     assert done.returncode == 0, done.stderr
     assert run("report", "--from", str(book)).returncode == 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("seed", range(3))
+def test_nothing_fails_on_the_clean_simulator(tmp_path, seed):
+    """A/A: other inputs by each seed, no fault, no failure."""
+    book = tmp_path / "run.jsonl"
+    words = ("--all", "--level", "quick", "--seed", str(seed), "--journal", str(book))
+    done = subprocess.run(command("check", *words), capture_output=True, text=True, check=False)
+    failing = [r.case for r in journal.read(book).results.values() if r.failing]
+    assert failing == []
+    assert done.returncode == 0, done.stderr[-2000:]

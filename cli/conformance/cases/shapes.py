@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from math import prod
 from typing import Any, Final
 
 _ODD: Final = (31, 33, 17, 65, 7, 9)
 _LARGE: Final = (255, 257, 129, 65, 33, 31)
+_LEAST: Final = 5  # sizes are not halved below it
 
 
 class NotApplicableError(Exception):
@@ -33,9 +35,17 @@ def _mapped(arg: Any, sizes: dict[int, int]) -> Any:
     raise NotApplicableError("an input's values are fixed, so its shape is")
 
 
-def _resizing(sizes: Sequence[int]) -> Callable[[Any, Sequence[Any]], Any]:
+def _resizing(sizes: Sequence[int], most: int) -> Callable[[Any, Sequence[Any]], Any]:
+    """Other sizes, the largest halved until no input has more than `most` elements."""
+
     def change(arg: Any, args: Sequence[Any]) -> Any:
-        return _mapped(arg, dict(zip(sizes_of(args), sizes, strict=False)))
+        new = dict(zip(sizes_of(args), sizes, strict=False))
+        while new and max(prod(new.get(n, n) for n in a.shape) for a in args) > most:
+            longest = max(new, key=lambda n: new[n])
+            if new[longest] <= _LEAST:
+                break
+            new[longest] = new[longest] // 2 | 1
+        return _mapped(arg, new)
 
     return change
 
@@ -65,8 +75,8 @@ _EDGES: Final[dict[str, Callable[[Any, Sequence[Any]], Any]]] = {
     "empty": _empty,
     "scalar": _uniform(()),
     "ones": _to_one,
-    "odd": _resizing(_ODD),
-    "large": _resizing(_LARGE),
+    "odd": _resizing(_ODD, 1 << 14),
+    "large": _resizing(_LARGE, 1 << 20),
     "rank8": _uniform((1, 2, 1, 3, 2, 1, 2, 2)),
 }
 

@@ -9,9 +9,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
-from ..cases.case import Case, parse
+from ..cases.case import CONTRACTS, Case, parse
 from ..cases.cases import Plan, cases
 from ..cases.contract import cases_of as contract_of
+from ..cases.inputs import samples
 from ..operators.families import in_family, operator_families
 from ..record import journal, known
 from ..record.result import Counts, Result
@@ -115,7 +116,7 @@ def select(
 ) -> Iterator[Case]:
     """The cases of the request, in a stable order; `exported` are the install's operators."""
     if request.only:
-        yield from (parse(name) for name in request.only)
+        yield from (_named_case(name) for name in request.only)
         return
     names = dict.fromkeys((*request.ops, *(exported if request.every else ())))
     yield from _of_subjects(request, list(names), environment)
@@ -146,6 +147,20 @@ def _of_subjects(
         yield from planned
         if name.startswith("acl") and request.plan.level != "quick" and not request.plan.narrow:
             yield from contract_of(declared.ops[name])
+
+
+def _named_case(name: str) -> Case:
+    """The case of an id; NothingSelectedError for a sample that its row does not have."""
+    from mindtorch.ops import OPS
+
+    case = parse(name)
+    if case.op in OPS and not case.designed and case.form not in CONTRACTS:
+        count = len(samples(OPS[case.op]))
+        if case.sample >= count:
+            raise NothingSelectedError(
+                f"--case {name}: {case.op} has {count} samples, counted from s0"
+            )
+    return case
 
 
 def _require(name: str, declared: Any) -> None:

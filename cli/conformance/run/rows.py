@@ -16,7 +16,8 @@ from .subject import Law
 
 # Rows that read storage itself.
 _STORAGE_BOUND: Final = frozenset((
-    "as_strided", "view", "view.dtype", "as_strided_scatter", "_embed", "fill_diagonal_",
+    "as_strided", "as_strided_copy", "view", "view.dtype", "as_strided_scatter", "_embed",
+    "fill_diagonal_",
 ))  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from mindtorch_npu.conformance.cases import arrays
 from mindtorch_npu.conformance.cases.case import DTYPES, CaseNameError, parse
 from mindtorch_npu.conformance.cases.design import design, levels_of, sample_of
 from mindtorch_npu.conformance.cases.factors import covering, factor, lonely, plain
+from mindtorch_npu.conformance.cases.inputs import tensors_of
 from mindtorch_npu.conformance.cases.spaces.space import Scope
 from mindtorch_npu.conformance.cases.spaces.table import space_of
 
@@ -122,3 +123,11 @@ def test_a_case_means_the_same_whatever_dtypes_a_device_claims(dtypes):
             usual = plain(space.factors(op, Scope(DTYPES, True)))
             shared = (base.keys() & usual.keys()) - {"dtype"}  # which every case names
             assert {k: base[k] for k in shared} == {k: usual[k] for k in shared}, name
+
+
+@pytest.mark.parametrize("name", ["stack", "cat", "add", "sum", "conj"])
+def test_no_call_needs_more_dimensions_than_acl_has(name):
+    for case in design(OPS[name], ("float32", "complex64"), "full"):
+        results = int(name == "stack")
+        ranks = [len(a.shape) + results for a in tensors_of(sample_of(OPS[name], case))]
+        assert max(ranks) <= 8, case.id

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from mindtorch_npu.conformance.cases.case import LAYOUTS
 from mindtorch_npu.conformance.cases.layouts import outside, place, sentinel_storage, view
+from mindtorch_npu.conformance.run.tensors import on_device
 
 SHAPES = [(), (1,), (5,), (3, 4), (2, 3, 4), (2, 3, 4, 5), (0, 3), (1, 2, 1, 3, 2, 1, 2, 2)]
 
@@ -32,3 +33,15 @@ def test_layouts_differ_from_contiguous_where_they_can():
 
 def test_expanded_repeats_one_row():
     assert place("expanded", (3, 4)).strides == (0, 1)
+
+
+@pytest.mark.parametrize("beyond", [1, 100, 400])
+@pytest.mark.parametrize("layout", ["contiguous", "sliced", "stepped"])
+def test_writes_far_past_the_end_are_seen(layout, beyond):
+    placed = on_device(np.ones((3, 5), np.float32), "cpu", layout, may_change=True)
+    assert placed.trespass() == 0
+    last = placed.at.offset + sum(
+        (n - 1) * s for n, s in zip(placed.shape, placed.at.strides, strict=True)
+    )
+    placed.base[last + beyond] = 7.0
+    assert placed.trespass() == 1

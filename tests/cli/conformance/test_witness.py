@@ -2,12 +2,14 @@
 
 import os
 import signal
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from mindtorch_npu.conformance.cases.case import designed
 from mindtorch_npu.conformance.cases.recipe import recipe
-from mindtorch_npu.conformance.run import witness
+from mindtorch_npu.conformance.record.result import Result
+from mindtorch_npu.conformance.run import laws, witness
 
 from mindtorch.ops import OPS
 
@@ -33,3 +35,19 @@ def test_torch_is_heard():
     (said,) = witness.testify(OPS["sub"], drawn)
     first, second = (slot.array for slot in drawn.slots)
     np.testing.assert_array_equal(said, first - second)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "verdict", "says"),
+    [
+        (0.0, "FAIL", "torch agrees with the reference"),
+        (1.0, "ERROR", "the reference stands alone"),
+        (5.0, "FAIL", "torch agrees with neither"),
+    ],
+)
+def test_verdict_says_who_stands_alone(monkeypatch, theirs, verdict, says):
+    asked = SimpleNamespace(op=None, recipe=None, outputs=[np.ones(3)], expected=[np.zeros(3)])
+    monkeypatch.setattr(laws, "testify", lambda _op, _recipe: [np.full(3, theirs)])
+    heard = laws.heard(Result("a/functional", "a", "functional", "FAIL", reason="off"), asked)
+    assert heard.verdict == verdict
+    assert says in heard.reason

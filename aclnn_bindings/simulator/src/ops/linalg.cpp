@@ -8,9 +8,10 @@ namespace aclsim {
 namespace {
 
 // The last two dims of a tensor at one place of the leading ones, in double.
-class Matrix2 {
+template <class T>
+class MatrixOf {
  public:
-  Matrix2(const Tensor& t, const Walker& at)
+  MatrixOf(const Tensor& t, const Walker& at)
       : rows_(t.dims[t.rank - 2]), cols_(t.dims[t.rank - 1]), data_(rows_ * cols_) {
     const int64_t base = t.offset + at.offset(t.strides);
     for (int64_t i = 0; i < rows_; ++i) {
@@ -18,8 +19,8 @@ class Matrix2 {
            t.strides[t.rank - 1], cols_);
     }
   }
-  Matrix2(int64_t rows, int64_t cols) : rows_(rows), cols_(cols), data_(rows * cols) {
-    std::fill_n(data_.get(), rows * cols, 0.0);
+  MatrixOf(int64_t rows, int64_t cols) : rows_(rows), cols_(cols), data_(rows * cols) {
+    std::fill_n(data_.get(), rows * cols, T(0));
   }
   void put(const Tensor& t, const Walker& at) {
     const int64_t base = t.offset + at.offset(t.strides);
@@ -28,14 +29,15 @@ class Matrix2 {
             t.strides[t.rank - 1], cols_);
     }
   }
-  double& operator()(int64_t i, int64_t j) { return data_[i * cols_ + j]; }
+  T& operator()(int64_t i, int64_t j) { return data_[i * cols_ + j]; }
   int64_t rows() const { return rows_; }
   int64_t cols() const { return cols_; }
 
  private:
   int64_t rows_, cols_;
-  Buffer<double> data_;
+  Buffer<T> data_;
 };
+using Matrix2 = MatrixOf<double>;
 
 // Calls f(walker) for every place of the leading dims; f's error ends it.
 template <class F>
@@ -183,17 +185,17 @@ aclnnStatus check_solve(Call& c) {
   ACL_RETURN_IF_FAILED(expect_same_shape(c, 6, 1));
   return expect_same_shape(c, 5, 0);
 }
-aclError run_solve(Call& c) {
-  copy_tensor(c.tensor(6), c.tensor(1));
+template <class T>
+aclError solve(Call& c) {
   return each_matrix(c.tensor(0), [&](const Walker& at) {
-    Matrix2 x(c.tensor(0), at), a(c.tensor(1), at);
+    MatrixOf<T> x(c.tensor(0), at), a(c.tensor(1), at);
     const bool transpose = c.flag(3), unit = c.flag(4), backward = c.flag(2) != transpose;
     const int64_t n = a.rows();
     for (int64_t step = 0; step < n; ++step) {
       const int64_t i = backward ? n - 1 - step : step;
       for (int64_t done = 0; done < step; ++done) {
         const int64_t j = backward ? n - 1 - done : done;
-        const double factor = transpose ? a(j, i) : a(i, j);
+        const T factor = transpose ? a(j, i) : a(i, j);
         for (int64_t k = 0; k < x.cols(); ++k) x(i, k) -= factor * x(j, k);
       }
       for (int64_t k = 0; !unit && k < x.cols(); ++k) x(i, k) /= a(i, i);
@@ -201,6 +203,12 @@ aclError run_solve(Call& c) {
     x.put(c.tensor(5), at);
     return aclError{ACL_SUCCESS};
   });
+}
+aclError run_solve(Call& c) {
+  copy_tensor(c.tensor(6), c.tensor(1));
+  const int dtype = c.tensor(5).dtype;
+  const bool complex = dtype == ACL_COMPLEX64 || dtype == ACL_COMPLEX128;
+  return complex ? solve<std::complex<double>>(c) : solve<double>(c);
 }
 
 // (self, mode, Q, R): Householder; mode 0 reduced, 1 complete, 2 R only.

@@ -22,6 +22,7 @@ _CANCELLING: Final = ("normal", "special", "integer", "halfway", "offset", "nan"
 _POLES: Final = ("normal", "hard", "offset", "nan")
 # Rows made of others overflow and round on the way as those do.
 _COMPOSED: Final = ("normal", "integer", "nan")
+_COMPOSED_ROW: Final = 1025
 _FILLS_OF: Final = {"addcmul": _CANCELLING, "addcdiv": _CANCELLING, "lerp": _CANCELLING,
                     "digamma": _POLES, "polygamma": _POLES}  # fmt: skip
 _MASKED: Final = frozenset(("where", "masked_fill"))
@@ -128,8 +129,10 @@ def _factors(op: Op, scope: Scope) -> list[Factor]:
     operands, composed = _operands(op), _composed(op)
     fills = _COMPOSED if composed else _FILLS_OF.get(op.name, FILLS)
     factors = common(op, scope, fills)
+    # The rows that a composed one is made of meet the longer sizes themselves.
+    sizes = scope.upto(_COMPOSED_ROW) if composed else scope.sizes
     factors += [
-        factor("row", *scope.sizes), factor("rank", 2, 1, 0, 3, 4, 5, 7 if composed else 8),
+        factor("row", *sizes), factor("rank", 2, 1, 0, 3, 4, 5, 7 if composed else 8),
         factor("place", "last", "first", "middle"),
         factor("call", *range(len(frames(op)))),
     ]  # fmt: skip

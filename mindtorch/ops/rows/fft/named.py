@@ -10,7 +10,7 @@ from ...._tensor.tensor import Tensor
 from ...rules import wrap_dim, wrap_dims
 from ...samples import Arg, calls
 from ...spec import aten, composite
-from .transforms import padded
+from .transforms import padded, refuse_half
 
 _REAL, _COMPLEX = Arg((4, 3)), Arg((4, 3), "complex64")
 
@@ -30,17 +30,12 @@ def _ready(self: Tensor, wanted: str, name: str) -> Tensor:
     """In a floating dtype, or complex where `wanted` says so; RuntimeError in torch's words."""
     if wanted == "real" and self.is_complex():
         raise RuntimeError(f"{name} expects a real input tensor, but got {self.dtype.legacy}")
-    if self.dtype in (dt.float16, dt.bfloat16):
-        raise RuntimeError(f"Unsupported dtype {_half(self)}")
+    refuse_half(self.dtype)
     if self.dtype.category < dt.FLOAT:
         self = aten.to(self, dt.get_default_dtype())
     if wanted == "complex" and not self.is_complex():
         self = _complex(self)
     return self
-
-
-def _half(self: Tensor) -> str:
-    return "Half" if self.dtype is dt.float16 else "BFloat16"
 
 
 def _complex(self: Tensor) -> Tensor:
@@ -261,6 +256,8 @@ for _name, _body, _sample in (
 
 def _shifted(inverse: bool) -> Callable[..., Tensor]:
     def body(self: Tensor, dim: Any = None) -> Tensor:
+        if not self.ndim:
+            raise RuntimeError("`shifts` required")
         dims = wrap_dims((dim,) if isinstance(dim, int) else dim, self.ndim)
         sizes = [self.shape[d] for d in dims]
         return aten.roll(self, tuple((n + inverse) // 2 for n in sizes), dims)

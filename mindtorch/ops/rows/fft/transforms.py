@@ -133,11 +133,19 @@ def _c2r_lower(self: Tensor, dim: Any, normalization: int, last_dim_size: int) -
     return _parts(re, im, (last,), False, 1.0)[0]
 
 
+def refuse_half(dtype: dt.dtype) -> None:
+    """RuntimeError in torch's words: no transform is computed in 16 bits."""
+    if dtype in (dt.float16, dt.bfloat16):
+        name = "Half" if dtype is dt.float16 else "BFloat16"
+        raise RuntimeError(f"Unsupported dtype {name}")
+
+
 def _wrapped(self: Geometry, dim: Any) -> tuple[int, ...]:
     return tuple(d % self.ndim for d in dim)
 
 
 def _r2c_infer(self: Geometry, dim: Any, normalization: int, onesided: bool) -> Geometry:
+    refuse_half(self.dtype)
     shape = list(self.shape)
     if onesided:
         shape[dim[-1]] = shape[dim[-1]] // 2 + 1
@@ -198,6 +206,7 @@ op(
                   (Arg((6,), "complex128"), (0,), 0, False)),
     tolerance="composite",
     surface="function",
+    fixed_shape=True,
 )  # fmt: skip
 op(
     "_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor",
@@ -208,6 +217,7 @@ op(
     samples=calls((Arg((3, 4)), (0, 1), 2, True), (Arg((5,)), (0,), 0, False)),
     tolerance="composite",
     surface="function",
+    fixed_shape=True,
 )
 op(
     "_fft_c2r(Tensor self, int[] dim, int normalization, int last_dim_size) -> Tensor",
@@ -218,4 +228,5 @@ op(
     samples=calls((Arg((3, 3), "complex64"), (1,), 0, 4), (Arg((3,), "complex64"), (0,), 1, 5)),
     tolerance="composite",
     surface="function",
+    fixed_shape=True,
 )

@@ -50,7 +50,7 @@ _SINGULAR = (
 def inv_ex(A: Tensor, check_errors: bool = False) -> tuple[Tensor, Tensor]:
     """The inverse, and whether a matrix of the batch has none."""
     check_square("linalg.inv_ex", A._geom)
-    result = _each(A, aten.linalg_inv, lambda a: aten.full_like(a, float("inf")))
+    result = _each(A, aten.linalg_inv, lambda a: in_columns(aten.full_like(a, float("inf"))))
     _raised(result[1], check_errors, _SINGULAR)
     return result
 
@@ -80,7 +80,9 @@ def solve_ex(
     except LinAlgError:
         if check_errors:
             raise
-    return aten.full_like(B, float("nan")), info + 1
+    return in_columns(aten.full_like(B, float("nan"))) if B.ndim > 1 else aten.full_like(
+        B, float("nan")
+    ), info + 1
 
 
 @composite(
@@ -252,6 +254,8 @@ def linalg_cross(self: Tensor, other: Tensor, dim: int = -1) -> Tensor:
     """The vector product along a dimension of three elements."""
     if self.ndim != other.ndim:
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
+    if not self.ndim:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     if self.shape[dim] != 3 or other.shape[dim] != 3:
         raise RuntimeError(
             f"linalg.cross: inputs dimension {dim} must have length 3. Got {self.shape[dim]} and"

@@ -9,7 +9,6 @@ from ...._tensor import dtype as dt
 from ...._tensor.dtype import finfo
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
-from ...rules import preserved
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite, op
 from .decompositions import LinAlgError, _is_vector, _t, check_matrices, check_square
@@ -257,7 +256,7 @@ def _exp_grad(grad: Tensor, self: Tensor) -> Tensor:
 
 def _exp_infer(self: Geometry) -> Geometry:
     check_square("linalg.matrix_exp", self)
-    return preserved(self)
+    return self.fresh()
 
 
 op(

@@ -118,7 +118,7 @@ for _name, _cumulative in (("trapezoid", False), ("cumulative_trapezoid", True),
         f"{_name}(Tensor y, Tensor? x=None, *, Scalar? dx=None, int dim=-1) -> Tensor",
         _trapezoid(_cumulative),
         samples=calls((Arg((2, 4)),), (Arg((2, 4)), Arg((4,)))),
-        tolerance="accumulated",
+        tolerance="chained",
         surface="function",
     )
 

@@ -1,0 +1,23 @@
+"""Edge shapes: sizes change alike, and no input grows beyond its cap."""
+
+from math import prod
+
+import pytest
+from mindtorch_npu.conformance.cases.shapes import reshaped
+
+from mindtorch.ops.samples import Arg
+
+_PLANES = [Arg((2, 3, 8, 9, 10)), Arg((3,))]
+
+
+@pytest.mark.parametrize(("edge", "most"), [("odd", 1 << 14), ("large", 1 << 20)])
+def test_five_dimensions_stay_within_the_cap(edge, most):
+    resized = [reshaped(edge, arg, _PLANES) for arg in _PLANES]
+    assert most / 4 < prod(resized[0].shape) <= most
+    assert all(n % 2 for n in resized[0].shape)
+    assert resized[1].shape == (resized[0].shape[1],)
+
+
+def test_two_dimensions_get_the_sizes_themselves():
+    args = [Arg((3, 4)), Arg((4, 5))]
+    assert [reshaped("odd", a, args).shape for a in args] == [(31, 33), (33, 17)]
