@@ -10,13 +10,17 @@ import numpy as np
 
 from .._tensor.device import device as Device
 from .._tensor.dtype import COMPLEX, FLOAT, INTEGER
+from .._tensor.dtype import bool as BOOL
 from .._tensor.dtype import dtype as Dtype
+from .._tensor.dtype import uint8 as UINT8
 from .._tensor.geometry import Geometry
 from .._tensor.tensor import Tensor
 from .._tensor.types import Number
 from ..ops.rules import NUMBERS
 from ..ops.schema import Arg, Kind
-from ..ops.spec import Op
+from ..ops.spec import Op, aten
+
+MASKS = (BOOL, UINT8)  # dtypes of indices that are masks
 
 
 def normalise(op: Op, args: Sequence[Any]) -> tuple[Any, ...]:
@@ -30,8 +34,14 @@ def _refuse(op: Op, arg: Arg, position: int, value: Any, wanted: str) -> TypeErr
     shown = "input" if arg.name == "self" else arg.name
     return TypeError(
         f"{op.base_name}(): argument '{shown}' (position {position + 1}) must be {wanted},"
-        f" not {type(value).__name__}"
+        f" not {_type_name(value)}"
     )
+
+
+def _type_name(value: Any) -> str:
+    """A class as C names it in errors: numpy's with their module, Python's without."""
+    kind = type(value)
+    return f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__
 
 
 def _tensor(op: Op, arg: Arg, i: int, value: Tensor) -> Tensor:
@@ -58,7 +68,15 @@ def _tensors(op: Op, arg: Arg, i: int, value: Any) -> tuple[Tensor, ...]:
 
 
 def _optional_tensors(op: Op, arg: Arg, i: int, value: Any) -> Any:
-    return tuple(_optional_tensor(op, arg, i, v) for v in value)
+    indices: list[Any] = []
+    for item in value:
+        index = _optional_tensor(op, arg, i, item)
+        if index is not None and index._geom.dtype in MASKS:
+            # A mask stands for the places of what it keeps, an index for each of its dimensions.
+            indices += aten.unbind(aten.nonzero(index), 1)
+        else:
+            indices.append(index)
+    return tuple(indices)
 
 
 def number(value: Any) -> Any:

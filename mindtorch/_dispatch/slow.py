@@ -13,7 +13,7 @@ from ..ops.schema import Kind
 from ..ops.spec import Op
 from . import overrides, plans
 from .autocast import recast
-from .bind import can_cast, normalise, number, refuse_overlap, watch_overlap
+from .bind import MASKS, can_cast, normalise, number, refuse_overlap, watch_overlap
 from .dispatcher import layers, layers_inplace
 from .key import key_of
 from .overrides import overriding
@@ -34,6 +34,10 @@ def _raw_key(op: Op, args: Sequence[Any]) -> Any:
         ):
             return None
         if arg.kind is Kind.SCALAR and isinstance(value, Tensor):
+            return None
+        if arg.kind is Kind.OPTIONAL_TENSORS and any(
+            v is not None and v._geom.dtype in MASKS for v in value
+        ):
             return None
     try:
         return key_of(op, args)

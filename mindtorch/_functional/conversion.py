@@ -309,6 +309,12 @@ def resize_(self: Tensor, *size: Any) -> Tensor:
     return self
 
 
+@surface(function=False, internal=False)
+def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: object = None) -> Tensor:
+    """The template's shape in place; see resize_."""
+    return self.resize_(tuple(the_template.shape))
+
+
 def _grow(storage: Storage, geom: Geometry, need: int) -> None:
     """Put `need` bytes of device memory in place of a storage's; what it held comes first."""
     backend, size = registry.backend(geom.device), geom.dtype.itemsize

@@ -461,6 +461,45 @@ for _name in ("eye", "linspace", "logspace", "tril_indices", "triu_indices"):
     _factory(_name)
 
 
+@surface(method=False)
+def scalar_tensor(
+    s: Any, *, out: Any = None, dtype: Dtype | None = None, layout: Any = None, device: Any = None,
+    pin_memory: bool = False, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """A number as a 0-d tensor of the default dtype."""
+    return full((), s, out=out, dtype=dtype or dt.get_default_dtype(), device=device,
+                requires_grad=requires_grad)  # fmt: skip
+
+
+@surface(method=False)
+def empty_permuted(
+    size: Any, physical_layout: Any, *, dtype: Dtype | None = None, layout: Any = None,
+    device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """An uninitialised tensor whose memory runs through dimensions in the order given."""
+    size, order = tuple(size), tuple(physical_layout)
+    if len(order) != len(size):
+        raise RuntimeError(
+            f"Number of dimensions in size does not match the length of the physical_layout; i.e."
+            f" len(size) = {len(size)} is not equal to len(physical_layout) = {len(order)}"
+        )
+    for d in order:
+        if not 0 <= d < len(size):
+            raise RuntimeError(
+                f"Dimension out of range (expected to be between 0 and {len(size) - 1}, but got"
+                f" {d} at index {order.index(d)}).  NB: negative dims not currently supported; file"
+                " an issue if you want it."
+            )
+        if order.count(d) > 1:
+            raise RuntimeError("Duplicate dim not allowed")
+    strides, step = [0] * len(size), 1
+    for d in reversed(order):
+        strides[d] = step
+        step *= size[d]
+    return empty_strided(size, tuple(strides), dtype=dtype, device=device,
+                         requires_grad=requires_grad)  # fmt: skip
+
+
 def _like(make: Callable[..., Any] | None) -> Callable[..., Any]:
     def like(
         input: Tensor,
@@ -518,6 +557,7 @@ for _make, _name in (
     (zeros, "new_zeros"),
     (ones, "new_ones"),
     (empty, "new_empty"),
+    (empty_strided, "new_empty_strided"),
     (full, "new_full"),
     (tensor, "new_tensor"),
 ):

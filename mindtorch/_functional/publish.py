@@ -25,6 +25,7 @@ OPERATORS = {
     "mod": "remainder", "floordiv": "floor_divide", "and": "bitwise_and", "or": "bitwise_or",
     "xor": "bitwise_xor", "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift",
     "rsub": "rsub", "rtruediv": "__rtruediv__", "rfloordiv": "__rfloordiv__",
+    "rdiv": "__rtruediv__", "rmatmul": "__rmatmul__",
     "rmod": "__rmod__", "rpow": "__rpow__", "rlshift": "__rlshift__", "rrshift": "__rrshift__",
     "eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge",
 }  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import inf
+from math import inf, log1p, pi
 from typing import Any
 
 import numpy as np
@@ -271,10 +271,65 @@ def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | Non
     return self.copy_(aten.div(aten.neg(aten.log1p(aten.neg(u))), lambd))
 
 
+def _uniform_double(self: Tensor, generator: Generator | None) -> Tensor:
+    """Draws from [0, 1) of `self`'s shape: in float64 on cpu, as torch's transformations take."""
+    geom = self._geom
+    wide = dt.float64 if geom.device.type == "cpu" else dt.float32
+    return _draw_into("uniform", tuple(geom.shape), (0.0, 1.0), wide, geom.device, generator)
+
+
+@surface(function=False)
+def cauchy_(
+    self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Generator | None = None
+) -> Tensor:
+    """Fill with draws from a Cauchy distribution."""
+    if sigma <= 0:
+        raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma}")
+    if self.dtype.category != dt.FLOAT:
+        raise RuntimeError(
+            "Cauchy distribution is a continuous probability distribution. dtype must be a"
+            f" floating point but you specified {_word(self.dtype)}"
+        )
+    u = _uniform_double(self, generator)
+    return self.copy_((u - 0.5).mul_(pi).tan_().mul_(sigma).add_(median))
+
+
+@surface(function=False)
+def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
+    """Fill with the number of tries until the first success of probability `p`."""
+    if not 0 < p < 1:
+        raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p}")
+    if self.dtype.category > dt.FLOAT or self.dtype is dt.bool:
+        raise NotImplementedError(f"\"geometric_\" not implemented for '{_word(self.dtype)}'")
+    u = _uniform_double(self, generator)
+    return self.copy_(u.log_().div_(log1p(-p)).ceil_())
+
+
+@surface(function=False)
+def log_normal_(
+    self: Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Generator | None = None
+) -> Tensor:
+    """Fill with exponentials of normal draws."""
+    if std <= 0:
+        raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std}")
+    if self.dtype.category != dt.FLOAT:
+        raise NotImplementedError(f"\"log_normal_\" not implemented for '{_word(self.dtype)}'")
+    wide = dt.float64 if self.device.type == "cpu" else dt.float32
+    drawn = _draw_into(
+        "normal", tuple(self.shape), (float(mean), float(std)), wide, self.device, generator
+    )
+    return self.copy_(drawn.exp_())
+
+
+def _word(dtype: Any) -> str:
+    return str(dtype.legacy).removesuffix("Tensor").rpartition(".")[2]
+
+
 @surface(method=False)
 def normal(
     mean: Any, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None,
-    out: Any = None, dtype: Any = None, device: Any = None,
+    out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+    pin_memory: bool = False, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """Draws with means and standard deviations that are tensors, or numbers with a `size`."""
     if not isinstance(std, Tensor) and std < 0:
@@ -287,7 +342,7 @@ def normal(
             "normal", _size((size,)), (float(mean), float(std)), _float_dtype(dtype), device,
             generator,
         )  # fmt: skip
-        return _made(drawn, out, False)
+        return _made(drawn, out, requires_grad)
     first = mean if isinstance(mean, Tensor) else std
     shape = aten.broadcast_shapes(getattr(mean, "shape", ()), getattr(std, "shape", ()))
     z = _draw_into("normal", tuple(shape), (0.0, 1.0), first.dtype, first.device, generator)

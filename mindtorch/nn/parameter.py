@@ -11,7 +11,7 @@ import mindtorch
 from .._tensor.subclass import disabled_torch_function_impl
 from .._tensor.tensor import Tensor
 
-__all__ = ["Buffer", "Parameter"]
+__all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "is_lazy"]
 
 
 class _ParameterMeta(type(Tensor)):  # type: ignore[misc, unused-ignore]
@@ -85,3 +85,83 @@ class Buffer(Tensor, metaclass=_BufferMeta):
         buffer.persistent = persistent
         buffer._is_buffer = True
         return buffer
+
+
+class _Uninitialized:
+    """A tensor of an unknown shape: its place and dtype are known, and what it becomes."""
+
+    cls_to_become: Any
+
+    def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
+        """Becomes an uninitialised tensor of `shape`, in place."""
+        this: Any = self
+        this.data = mindtorch.empty(
+            tuple(shape), device=device or this.data.device, dtype=dtype or this.data.dtype
+        )
+        this.__class__ = self.cls_to_become
+
+    @property
+    def shape(self) -> Any:
+        raise RuntimeError(
+            "Can't access the shape of an uninitialized parameter or buffer. This error usually"
+            " happens in `load_state_dict` when trying to load an uninitialized parameter into an"
+            " initialized one. Call `forward` to initialize the parameters before accessing their"
+            " attributes."
+        )
+
+    def share_memory_(self) -> Any:
+        raise RuntimeError(
+            "Can't share memory on an uninitialized parameter or buffer. Call `forward` to"
+            " initialize the parameters before calling `module.share_memory()`."
+        )
+
+    def __repr__(self, **_: Any) -> str:
+        return f"<{type(self).__name__}>"
+
+
+class UninitializedParameter(_Uninitialized, Parameter, metaclass=_ParameterMeta):
+    """A parameter whose shape the first call decides."""
+
+    cls_to_become = Parameter
+
+    def __new__(
+        cls, requires_grad: bool = True, device: Any = None, dtype: Any = None
+    ) -> UninitializedParameter:
+        data = mindtorch.empty(0, device=device, dtype=dtype)
+        fresh: UninitializedParameter = Tensor._make_subclass(cls, data, requires_grad)
+        return fresh
+
+    def __init__(self, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> None:
+        pass
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(self.requires_grad, self.data.device, self.data.dtype)
+        return memo[id(self)]
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return type(self), (self.requires_grad, self.data.device, self.data.dtype)
+
+
+class UninitializedBuffer(_Uninitialized, Tensor):
+    """A buffer whose shape the first call decides."""
+
+    cls_to_become = Tensor
+
+    def __new__(
+        cls, requires_grad: bool = False, device: Any = None, dtype: Any = None,
+        persistent: bool = True,
+    ) -> Any:  # fmt: skip
+        data = mindtorch.empty(0, device=device, dtype=dtype)
+        fresh: Any = Tensor._make_subclass(cls, data, requires_grad)
+        fresh.persistent = persistent
+        fresh._is_buffer = True
+        return fresh
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        pass
+
+
+def is_lazy(param: Any) -> bool:
+    """Whether a parameter or buffer has no shape yet."""
+    return isinstance(param, _Uninitialized)

@@ -9,6 +9,7 @@ import numpy as np
 from .._tensor.dtype import bfloat16, complex64, complex128, float16, float32, float64
 from .._tensor.tensor import Tensor
 from .._tensor.types import Number
+from . import _utils as _utils
 
 # dtype -> (relative, absolute), torch's defaults
 _TOLERANCES = {

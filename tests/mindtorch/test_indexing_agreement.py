@@ -3,6 +3,8 @@
 import pytest
 from agreement import agree
 
+import mindtorch
+
 
 def index(t, text):
     return eval(text, {"t": t, "s": slice, "T": t.tensor})
@@ -82,3 +84,30 @@ def test_views_alias_their_base(text):
         return x
 
     agree(run)
+
+
+MASKED = ["T([True, False, True])", "T([False] * 3)", "T([1, 0, 1], dtype=t.uint8)"]
+
+
+@pytest.mark.parametrize("accumulate", [False, True])
+@pytest.mark.parametrize("mask", MASKED)
+def test_index_put_takes_masks_again_and_again(mask, accumulate):
+    def run(t):
+        results = []
+        for flip in (False, True):
+            x, value = t.arange(12.0).view(3, 4).requires_grad_(), t.ones(4).requires_grad_()
+            kept = index(t, mask)
+            kept = kept.logical_not().to(kept.dtype) if flip else kept
+            (x.index_put((kept,), value, accumulate) * 2).sum().backward()
+            results += [x.index_put((kept,), value, accumulate), x.grad, value.grad]
+        return results
+
+    agree(run)
+
+
+def test_index_put_takes_masks_on_an_npu():
+    x = mindtorch.zeros(3, 2, device="npu")
+    for keep in ([True, False, True], [False, True, False]):
+        mask = mindtorch.tensor(keep, device="npu")
+        put = x.index_put((mask,), mindtorch.ones(2, device="npu"))
+        assert put.cpu().tolist() == [[float(k)] * 2 for k in keep]

@@ -12,6 +12,7 @@ import torch
 import mindtorch
 
 OURS = "torch.testing._internal"
+SEEDED = "torch.testing._utils"
 
 
 class AbsentName(AttributeError):
@@ -63,7 +64,24 @@ class Translator:
             return self.device
         if isinstance(value, torch.Generator):
             return None
+        if isinstance(value, torch.nn.Module):
+            return self._module(value)
         return code(value) if callable(value) else value
+
+    def _module(self, module: torch.nn.Module) -> Any:
+        """A module of the same class and state, its tensors carried."""
+        made = object.__new__(attribute(f"nn.{type(module).__name__}"))
+        mindtorch.nn.Module.__init__(made)
+        for name, value in vars(module).items():
+            if name == "_parameters":
+                wrap = mindtorch.nn.Parameter
+                carried = {k: v if v is None else wrap(self(v.detach())) for k, v in value.items()}
+                made._parameters.update(carried)
+            elif name in ("_buffers", "_modules"):
+                getattr(made, name).update(self(dict(value)))
+            elif not name.endswith("_hooks"):
+                made.__dict__.setdefault(name, self(value))
+        return made.train(module.training)
 
     def _once(self, t: torch.Tensor) -> Any:
         if id(t) not in self._made:
@@ -154,6 +172,8 @@ class _Globals(dict):
             found = fn.__globals__.get(name)
             if name == "F":
                 self[name] = mindtorch.nn.functional
+            elif isinstance(found, types.FunctionType) and found.__module__ == SEEDED:
+                self[name] = attribute(f"testing._utils.{name}")
             elif isinstance(found, types.FunctionType) and found.__module__.startswith(OURS):
                 self[name] = rewritten(found)
         self["__builtins__"] = builtins

@@ -16,6 +16,7 @@ from ...spec import aten, composite
     samples=calls(
         (Arg((2, 3, 4)), Arg((3, 4, 2))),
         (Arg((2, 3)), Arg((4, 2)), ((0,), (1,))),
+        (Arg((2, 3)), Arg((4, 1)), ((0,), (1,))),
         Sample((Arg((2, 3)), Arg((4, 2)), 1), error=True),
     ),
     tolerance="accumulated",
@@ -27,7 +28,11 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     left = [d % a.ndim for d in dims[0]]
     right = [d % b.ndim for d in dims[1]]
     for d, e in zip(left, right, strict=True):
-        if a.shape[d] != b.shape[e]:
+        if a.shape[d] == 1 != b.shape[e]:
+            b = b.sum(e, keepdim=True)
+        elif b.shape[e] == 1 != a.shape[d]:
+            a = a.sum(d, keepdim=True)
+        elif a.shape[d] != b.shape[e]:
             raise RuntimeError(
                 f"contracted dimensions need to match, but first has size {a.shape[d]} in dim {d}"
                 f" and second has size {b.shape[e]} in dim {e}"

@@ -314,6 +314,29 @@ def linalg_vander(x: Tensor, N: int | None = None) -> Tensor:
     return aten.cumprod(aten.cat([one, steps], -1), -1)
 
 
+composite(
+    "__rmatmul__(Tensor self, Tensor other) -> Tensor",
+    lambda self, other: aten.matmul(other, self),
+    samples=calls((Arg((3, 2)), Arg((4, 3)))),
+    oracle=lambda torch: torch.Tensor.__rmatmul__,
+    tolerance="accumulated",
+    surface="none",
+    fixed_shape=True,
+)
+
+
+@composite(
+    "lu(Tensor self, bool pivot=True, bool get_infos=False) -> Tensor",
+    samples=calls((SQUARE,), (SQUARE, True)),
+    oracle=lambda torch: lambda A, *rest: torch.linalg.lu_factor(A, pivot=all(rest[:1])),
+    tolerance="composite",
+)
+def lu(self: Tensor, pivot: bool = True, get_infos: bool = False) -> Any:
+    """The packed factors and pivots, with whether each matrix is singular where asked."""
+    LU, pivots, infos = aten.linalg_lu_factor_ex(self, pivot=pivot, check_errors=not get_infos)
+    return (LU, pivots, infos) if get_infos else (LU, pivots)
+
+
 @composite(
     "vander(Tensor x, int? N=None, bool increasing=False) -> Tensor",
     # torch's gradient of vander fails: it writes powers in place that it needs again.

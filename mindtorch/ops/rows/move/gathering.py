@@ -393,6 +393,25 @@ op(
 
 
 @composite(
+    "index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor",
+    samples=calls((Arg((3, 4)), 0, Arg((2,), "int64", values=(2, 0)), Arg(()))),
+    oracle=lambda torch: torch.index_fill,
+    tolerance="exact",
+    surface="both",
+    inplace=True,
+)
+def index_fill(self: Tensor, dim: int, index: Tensor, value: Tensor) -> Tensor:
+    """Elements at indices along a dimension replaced by a 0-d tensor."""
+    if value.ndim:
+        raise RuntimeError(
+            "index_fill_ only supports a 0-dimensional value tensor, but got tensor with"
+            f" {value.ndim} dimension(s)."
+        )
+    plain = aten.zeros(self.shape, dtype=dt.bool, device=self.device)
+    return aten.where(aten.index_fill(plain, dim, index, True), value.to(self.dtype), self)
+
+
+@composite(
     "take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",
     samples=calls(
         (Arg((3, 4)), Arg((3, 1), "int64", 0, 3), 1),

@@ -265,9 +265,14 @@ def _by_input(
                 strict=True,
             )
         )
-    return aten.convolution(
+    result = aten.convolution(
         grad, weight, None, stride, padding, dilation, not transposed, extra, groups
     )
+    for d, size in enumerate(input_geom.shape[2:], 2):
+        # An output padding of a stride and more leaves windows that no input made.
+        if result.shape[d] != size:
+            result = aten.narrow(result, d, 0, size)
+    return result
 
 
 def _by_weight(

@@ -442,6 +442,8 @@ def gaussian_nll_loss(
         var = var * aten.ones_like(input)
     elif not var.is_meta and bool((var < 0).any()):
         raise ValueError("var has negative entry/entries")
+    if not isinstance(var, int | float) and var.ndim == 0:
+        var = var.expand_as(input)
     if var.size() != input.size():
         if input.size()[:-1] == var.size():
             var = var.unsqueeze(-1)

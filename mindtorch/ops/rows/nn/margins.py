@@ -137,8 +137,8 @@ def multi_margin_loss(
     reduction = chosen(size_average, reduce, reduction)
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
-    single = input.dim() == 1
-    rows = input.unsqueeze(0) if single else input
+    single = input.dim() < 2
+    rows = input.reshape(1, -1) if single else input
     index = target.reshape(-1, 1)
     terms = (margin - rows.gather(1, index) + rows).clamp_min(0).pow(p)
     if weight is not None:
@@ -164,9 +164,9 @@ def multilabel_margin_loss(
 ) -> Tensor:
     """Hinge between every label and every other class; labels end at the first -1."""
     reduction = chosen(size_average, reduce, reduction)
-    single = input.dim() == 1
-    rows = input.unsqueeze(0) if single else input
-    labels = target.unsqueeze(0) if single else target
+    single = input.dim() < 2
+    rows = input.reshape(1, -1) if single else input
+    labels = target.reshape(1, -1) if single else target
     valid = (labels < 0).to(dt.int64).cumsum(1) == 0
     kept = labels.masked_fill(valid.logical_not(), 0)
     counts = aten.zeros_like(rows).scatter_add(1, kept, valid.to(rows.dtype))
@@ -285,7 +285,7 @@ def triplet_margin_with_distance_loss(
     "ctc_loss(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int "
     "blank=0, str reduction='mean', bool zero_infinity=False) -> Tensor",
     surface="nn",
-    # torch's gradient holds only for logs of probabilities; ours is the derivative as written.
+    # As torch's, the gradient holds for logs of probabilities only: no numbers agree with it.
     samples=calls(
         (
             Arg((5, 2, 4), low=-3, high=-0.5, grad=False),
@@ -359,5 +359,7 @@ def _ctc_one(logs: Tensor, labels: Tensor, blank: int) -> Tensor:
         padded = aten.cat([floor, alpha])
         ways = aten.stack([alpha, padded[1:-1], padded[:-2] + skip])
         alpha = aten.logsumexp(ways, 0) + emitted[t]
-    total = -aten.logsumexp(alpha[-2:], 0)
+    # torch gives every input the gradient that a log_softmax before it takes back out again.
+    mass = aten.exp(logs).sum()
+    total = -aten.logsumexp(alpha[-2:], 0) + (mass - mass.detach())
     return aten.where(total > 1e29, aten.full_like(total, float("inf")), total)

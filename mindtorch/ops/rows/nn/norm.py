@@ -285,7 +285,7 @@ op(
         Sample((Arg((2, 6, 2, 2), "float64"), None, None, 2, 6, 4, 3, 1e-3)),
     ],
     tolerance="composite",
-    surface="none",
+    surface="function",
     autocast="float32 on npu",
 )  # fmt: skip
 

@@ -129,7 +129,7 @@ def batch_norm(
         raise RuntimeError(
             "Expected running_mean and running_var to be defined when training=False"
         )
-    return _normalized(input, running_mean, running_var, weight, bias, training, momentum, eps)
+    return normalized_by(input, running_mean, running_var, weight, bias, training, momentum, eps)[0]
 
 
 def _moved(running: Tensor, batch: Tensor, momentum: float) -> None:
@@ -137,7 +137,7 @@ def _moved(running: Tensor, batch: Tensor, momentum: float) -> None:
     running.detach().mul_(1 - momentum).add_(batch.to(running.dtype), alpha=momentum)
 
 
-def _normalized(
+def normalized_by(
     input: Tensor,
     mean: Tensor | None,
     var: Tensor | None,
@@ -146,8 +146,13 @@ def _normalized(
     training: bool,
     momentum: float,
     eps: float,
-) -> Tensor:
-    """Batch norm, and in training the move of the running statistics by `momentum`."""
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Batch norm and its statistics; in training the running ones move by `momentum`."""
+    if not input.numel():
+        # Nothing to normalize, whatever its rank; the statistics stay as they are.
+        out = input if weight is None else input * weight[0]
+        none = aten.empty((0,), dtype=input.dtype, device=input.device)
+        return (out.clone() if bias is None else out + bias[0]), none, none
     fixed = (None, None) if training else (mean, var)
     out, batch_mean, rstd = aten._batch_norm_functional(
         input, weight, bias, fixed[0], fixed[1], training, eps
@@ -160,7 +165,7 @@ def _normalized(
             # The running variance is the unbiased one, the batch is divided by the biased one.
             batch_var = (rstd.detach().pow(-2) - eps) * (count / max(count - 1, 1))
             _moved(var, batch_var, momentum)
-    return out
+    return out, batch_mean, rstd
 
 
 @composite(
@@ -190,7 +195,7 @@ def instance_norm(
         return None if tensor is None else tensor.repeat(n)
 
     mean, var = repeated(running_mean), repeated(running_var)
-    out = _normalized(
+    out, *_ = normalized_by(
         input.contiguous().reshape(1, n * c, *input.shape[2:]),
         mean,
         var,

@@ -61,6 +61,9 @@ def _extended(input: Tensor, dim: int, left: int, right: int, mode: str) -> Tens
         raise RuntimeError("Padding value causes wrapping around more than once.")
     if left == 0 and right == 0:
         return input
+    if mode == "circular" and min(left, right) < 0:
+        input = input.narrow(dim, max(-left, 0), size + min(left, 0) + min(right, 0))
+        return _extended(input, dim, max(left, 0), max(right, 0), mode)
     places = [_INDEX[mode](i, size) for i in range(-left, size + right)]
     return input.index_select(dim, aten.tensor(places, device=input.device))
 

@@ -183,7 +183,7 @@ def _max_pool_cpu(n: int) -> Callable[..., Any]:
     return run
 
 
-def _unpooled(grad: Tensor, indices: Tensor, shape: Sizes, n: int) -> Tensor:
+def unpooled(grad: Tensor, indices: Tensor, shape: Sizes, n: int) -> Tensor:
     """Adds each gradient at its maximum's place."""
     lead, area = shape[:-n], prod(shape[-n:])
     zeros = aten.zeros((*lead, area), dtype=grad.dtype, device=grad.device)
@@ -195,7 +195,7 @@ def _unpooled(grad: Tensor, indices: Tensor, shape: Sizes, n: int) -> Tensor:
 
 def max_grad(n: int) -> Callable[..., Any]:
     """The derivative of a pooling to maxima of n spatial dimensions."""
-    return lambda grad_out, self_geom, indices: _unpooled(
+    return lambda grad_out, self_geom, indices: unpooled(
         grad_out, indices, tuple(self_geom.shape), n
     )
 

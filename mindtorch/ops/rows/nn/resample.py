@@ -11,6 +11,7 @@ from ...._tensor.tensor import Tensor
 from ...._tensor.types import Number
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite
+from .antialias import FILTERS, shrunk
 from .pools import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 
 _LINEAR = {"linear": 3, "bilinear": 4, "trilinear": 5}
@@ -27,6 +28,7 @@ _MODES = {"nearest", "nearest-exact", "area", "bicubic", *_LINEAR}
         Sample((Arg((1, 2, 4, 3)), (5, 6)), {"mode": "bilinear", "align_corners": True}),
         Sample((Arg((1, 2, 4, 3)), None, 2.0), {"mode": "bicubic"}),
         Sample((Arg((1, 2, 4, 3)), (2, 2)), {"mode": "area"}),
+        Sample((Arg((1, 2, 6, 5)), (3, 2)), {"mode": "bicubic", "antialias": True}),
         (Arg((1, 2, 4, 3)), None, 1.5),
         Sample((Arg((1, 2, 4)), 7, None, "bilinear"), error=True),
     ),
@@ -46,8 +48,11 @@ def interpolate(
     Modes: nearest, nearest-exact, linear (3-D), bilinear and bicubic (4-D), trilinear (5-D), area.
     """
     _check_mode(input, mode, align_corners)
-    if antialias:
-        raise ValueError("Anti-alias option is not supported by this library; pass antialias=False")
+    if antialias and not (mode in FILTERS and input.dim() == 4):
+        raise ValueError(
+            "Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D"
+            " tensor as input"
+        )
     dims = input.dim() - 2
     scales = _as_list(scale_factor, dims, "scale_factor")
     sizes = _output_size(input, size, scales, dims)
@@ -58,9 +63,10 @@ def interpolate(
         pool = (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)[dims - 1]
         return pool(input, tuple(sizes))
     result: Any = input
+    resized = shrunk if antialias else _resized
     for i, out in enumerate(sizes):
         scale = None if scales is None else scales[i]
-        result = _resized(result, i + 2, out, scale, mode, bool(align_corners))
+        result = resized(result, i + 2, out, scale, mode, bool(align_corners))
     return result
 
 
@@ -291,6 +297,37 @@ def _grid_axis(extent: int, align: bool, like: Tensor) -> Tensor:
     return aten.tensor(values, device=like.device, dtype=like.dtype)
 
 
+_GRID_MODES = ("bilinear", "nearest", "bicubic")
+_GRID_PADDINGS = ("zeros", "border", "reflection")
+
+
+def _grid_sampler(name: str, ranks: tuple[int, ...]) -> None:
+    """torch's operator, which takes its modes as numbers."""
+
+    def body(
+        input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
+    ) -> Tensor:
+        mode, padding = _GRID_MODES[interpolation_mode], _GRID_PADDINGS[padding_mode]
+        return grid_sample(input, grid, mode, padding, align_corners)
+
+    shapes = [((1, 2, 4, 3), (1, 3, 2, 2)), ((1, 2, 3, 4, 3), (1, 2, 3, 2, 3))]
+    composite(
+        f"{name}(Tensor input, Tensor grid, int interpolation_mode, int padding_mode,"
+        " bool align_corners) -> Tensor",
+        body,
+        samples=calls(*(
+            (Arg(x), Arg(grid, low=-1.2, high=1.2), 0, padding, False)
+            for x, grid in shapes if len(x) in ranks for padding in (0, 1, 2)
+        )),
+        tolerance="chained",
+    )  # fmt: skip
+
+
+_grid_sampler("grid_sampler", (4, 5))
+_grid_sampler("grid_sampler_2d", (4,))
+_grid_sampler("grid_sampler_3d", (5,))
+
+
 @composite(
     "grid_sample(Tensor input, Tensor grid, str mode='bilinear', str padding_mode='zeros', "
     "bool? align_corners=None) -> Tensor",
@@ -311,12 +348,12 @@ def grid_sample(
 ) -> Tensor:
     """input `[N, C, H, W]`, grid `[N, H', W', 2]` in [-1, 1] →
     `[N, C, H', W']`; or the 3-d forms."""
-    if mode not in ("bilinear", "nearest", "bicubic"):
+    if mode not in _GRID_MODES:
         raise ValueError(
             "nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', "
             f"but got: '{mode}'"
         )
-    if padding_mode not in ("zeros", "border", "reflection"):
+    if padding_mode not in _GRID_PADDINGS:
         raise ValueError(
             "nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or "
             f"'reflection', but got: '{padding_mode}'"

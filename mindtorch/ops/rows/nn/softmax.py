@@ -104,7 +104,7 @@ op(
     ),
     aclnn=call("aclnnSoftmaxBackward", "grad_output", "output", "dim", "out"),
     grad={("grad_output", "output"): _softmax_grad_grad},
-    surface="none",
+    surface="function",
     tolerance="composite",
     samples=calls((Arg((3, 4)), Arg((3, 4), low=0.1, high=0.5), 1, None)),
     oracle=lambda torch: (

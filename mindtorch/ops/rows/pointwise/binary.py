@@ -464,8 +464,8 @@ composite(
 composite("positive(Tensor(a) self) -> Tensor(a)", lambda self: self, samples=unary())
 
 
-def _filled(self: Tensor, other: int) -> Tensor:
-    return aten.full_like(self, other)
+def _filled(self: Tensor, other: Tensor | int) -> Tensor:
+    return other if isinstance(other, Tensor) else aten.full_like(self, other)
 
 
 def _reflected(name: str, body: Callable[..., Any], *samples: Any) -> None:

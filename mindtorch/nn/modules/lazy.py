@@ -1,0 +1,263 @@
+"""Owns the layers that learn the sizes of their inputs from the first one they see."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mindtorch
+
+from ..._tensor.tensor import Tensor
+from ..parameter import UninitializedBuffer, UninitializedParameter, is_lazy
+from . import batchnorm, conv, instancenorm, linear
+from .batchnorm import _NormBase
+from .conv import _ConvNd
+from .module import Module
+
+__all__ = [
+    "LazyBatchNorm1d",
+    "LazyBatchNorm2d",
+    "LazyBatchNorm3d",
+    "LazyConv1d",
+    "LazyConv2d",
+    "LazyConv3d",
+    "LazyConvTranspose1d",
+    "LazyConvTranspose2d",
+    "LazyConvTranspose3d",
+    "LazyInstanceNorm1d",
+    "LazyInstanceNorm2d",
+    "LazyInstanceNorm3d",
+    "LazyLinear",
+    "LazyModuleMixin",
+]
+
+
+class LazyModuleMixin(Module):
+    """Parameters without a shape until the first call; the class becomes `cls_to_become` then."""
+
+    cls_to_become: Any = None
+    _load_hook: Any
+    _initialize_hook: Any
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._load_hook = self._register_load_state_dict_pre_hook(self._lazy_load_hook)
+        self._initialize_hook = self.register_forward_pre_hook(
+            self._infer_parameters, with_kwargs=True
+        )
+
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        for name, tensor in self._saved_tensors().items():
+            if is_lazy(tensor):
+                destination[prefix + name] = tensor
+
+    def _lazy_load_hook(self, state_dict: Any, prefix: str, *_: Any) -> None:
+        saved: dict[str, Any] = dict(self._saved_tensors())
+        for name, tensor in saved.items():
+            loaded = state_dict.get(prefix + name)
+            if is_lazy(tensor) and loaded is not None and not is_lazy(loaded):
+                with mindtorch.no_grad():
+                    tensor.materialize(loaded.shape)
+
+    def initialize_parameters(self, *args: Any, **kwargs: Any) -> None:
+        """Gives the parameters their shapes from the arguments of the first call."""
+        raise NotImplementedError(
+            f"initialize_parameters is not implemented for {type(self).__name__}"
+        )
+
+    def has_uninitialized_params(self) -> bool:
+        """Whether a parameter or buffer has no shape yet."""
+        return any(is_lazy(t) for t in (*self._parameters.values(), *self._buffers.values()))
+
+    def _infer_parameters(self, module: Any, args: Any, kwargs: Any = None) -> None:
+        module.initialize_parameters(*args, **(kwargs or {}))
+        if module.has_uninitialized_params():
+            raise RuntimeError(f"module {type(self).__name__} has not been fully initialized")
+        module._initialize_hook.remove()
+        module._load_hook.remove()
+        del module._initialize_hook, module._load_hook
+        if module.cls_to_become is not None:
+            module.__class__ = module.cls_to_become
+
+
+def _materialize(module: Any, shapes: dict[str, tuple[int, ...]]) -> None:
+    with mindtorch.no_grad():
+        for name, shape in shapes.items():
+            tensor = getattr(module, name)
+            if tensor is not None:
+                tensor.materialize(shape)
+    module.reset_parameters()
+
+
+class LazyLinear(LazyModuleMixin, linear.Linear):
+    """Linear that takes `in_features` from its first input."""
+
+    cls_to_become = linear.Linear
+
+    def __init__(
+        self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
+        super().__init__(0, 0, False)
+        self.weight: Any = UninitializedParameter(device=device, dtype=dtype)
+        self.out_features = out_features
+        if bias:
+            self.bias = UninitializedParameter(device=device, dtype=dtype)
+
+    def reset_parameters(self) -> None:
+        if self.in_features and not self.has_uninitialized_params():
+            super().reset_parameters()
+
+    def initialize_parameters(self, input: Tensor) -> None:
+        if self.has_uninitialized_params():
+            self.in_features = input.shape[-1]
+            shape = (self.out_features, self.in_features)
+            _materialize(self, {"weight": shape, "bias": (self.out_features,)})
+
+
+class _LazyConv(LazyModuleMixin, _ConvNd):
+    """What the lazy convolutions share; `cls_to_become` says how many spatial dims there are."""
+
+    def __init__(self, out_channels: int, kernel_size: Any, *args: Any, **kwargs: Any) -> None:
+        bias, device, dtype = (
+            kwargs.pop(name, default)
+            for name, default in (("bias", True), ("device", None), ("dtype", None))
+        )
+        # Channels of 0 pass the checks of the sizes that are known.
+        base: Any = super()
+        base.__init__(0, 0, kernel_size, *args, bias=False, **kwargs)
+        self.out_channels = out_channels
+        self.weight: Any = UninitializedParameter(device=device, dtype=dtype)
+        if bias:
+            self.bias = UninitializedParameter(device=device, dtype=dtype)
+
+    def reset_parameters(self) -> None:
+        if self.in_channels and not self.has_uninitialized_params():
+            super().reset_parameters()
+
+    def initialize_parameters(self, input: Tensor, *_: Any, **__: Any) -> None:
+        if not self.has_uninitialized_params():
+            return
+        n = len(self.kernel_size)
+        if input.dim() not in (n + 1, n + 2):
+            raise RuntimeError(
+                f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to"
+                f" {type(self).__name__}, but got input of size: {input.shape}"
+            )
+        self.in_channels = input.shape[1 if input.dim() == n + 2 else 0]
+        if self.in_channels % self.groups:
+            raise ValueError("in_channels must be divisible by groups")
+        pair = (self.out_channels, self.in_channels // self.groups)
+        if self.transposed:
+            pair = (self.in_channels, self.out_channels // self.groups)
+        _materialize(self, {"weight": (*pair, *self.kernel_size), "bias": (self.out_channels,)})
+
+
+class _LazyNorm(LazyModuleMixin, _NormBase):
+    """What the lazy normalizations share."""
+
+    def __init__(
+        self,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        base: Any = super()
+        base.__init__(0, eps, momentum, False, False)
+        self.affine = affine
+        self.track_running_stats = track_running_stats
+        place = {"device": device, "dtype": dtype}
+        if self.affine:
+            self.weight: Any = UninitializedParameter(**place)
+            self.bias: Any = UninitializedParameter(**place) if bias else None
+        if self.track_running_stats:
+            self.running_mean: Any = UninitializedBuffer(**place)
+            self.running_var: Any = UninitializedBuffer(**place)
+            self.num_batches_tracked = mindtorch.tensor(0, dtype=mindtorch.int64, device=device)
+
+    def reset_parameters(self) -> None:
+        if self.num_features and not self.has_uninitialized_params():
+            super().reset_parameters()
+
+    def initialize_parameters(self, input: Tensor) -> None:
+        if self.has_uninitialized_params():
+            self.num_features = input.shape[1]
+            shape = (self.num_features,)
+            names = ("weight", "bias", "running_mean", "running_var")
+            _materialize(self, dict.fromkeys(names, shape))
+
+
+class LazyConv1d(_LazyConv, conv.Conv1d):
+    """Conv1d that takes its channels from its first input."""
+
+    cls_to_become = conv.Conv1d
+
+
+class LazyConv2d(_LazyConv, conv.Conv2d):
+    """Conv2d that takes its channels from its first input."""
+
+    cls_to_become = conv.Conv2d
+
+
+class LazyConv3d(_LazyConv, conv.Conv3d):
+    """Conv3d that takes its channels from its first input."""
+
+    cls_to_become = conv.Conv3d
+
+
+class LazyConvTranspose1d(_LazyConv, conv.ConvTranspose1d):
+    """ConvTranspose1d that takes its channels from its first input."""
+
+    cls_to_become = conv.ConvTranspose1d
+
+
+class LazyConvTranspose2d(_LazyConv, conv.ConvTranspose2d):
+    """ConvTranspose2d that takes its channels from its first input."""
+
+    cls_to_become = conv.ConvTranspose2d
+
+
+class LazyConvTranspose3d(_LazyConv, conv.ConvTranspose3d):
+    """ConvTranspose3d that takes its channels from its first input."""
+
+    cls_to_become = conv.ConvTranspose3d
+
+
+class LazyBatchNorm1d(_LazyNorm, batchnorm.BatchNorm1d):
+    """BatchNorm1d that takes its channels from its first input."""
+
+    cls_to_become = batchnorm.BatchNorm1d
+
+
+class LazyBatchNorm2d(_LazyNorm, batchnorm.BatchNorm2d):
+    """BatchNorm2d that takes its channels from its first input."""
+
+    cls_to_become = batchnorm.BatchNorm2d
+
+
+class LazyBatchNorm3d(_LazyNorm, batchnorm.BatchNorm3d):
+    """BatchNorm3d that takes its channels from its first input."""
+
+    cls_to_become = batchnorm.BatchNorm3d
+
+
+class LazyInstanceNorm1d(_LazyNorm, instancenorm.InstanceNorm1d):
+    """InstanceNorm1d that takes its channels from its first input."""
+
+    cls_to_become = instancenorm.InstanceNorm1d
+
+
+class LazyInstanceNorm2d(_LazyNorm, instancenorm.InstanceNorm2d):
+    """InstanceNorm2d that takes its channels from its first input."""
+
+    cls_to_become = instancenorm.InstanceNorm2d
+
+
+class LazyInstanceNorm3d(_LazyNorm, instancenorm.InstanceNorm3d):
+    """InstanceNorm3d that takes its channels from its first input."""
+
+    cls_to_become = instancenorm.InstanceNorm3d

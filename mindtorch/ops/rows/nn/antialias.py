@@ -1,0 +1,89 @@
+"""Rows of resizing that averages what it shrinks: each output is a weighted sum of a support that
+widens with the scale (as Pillow resizes)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...._tensor.tensor import Tensor
+from ...samples import Arg, calls
+from ...spec import aten, composite
+
+
+def _triangle(x: float) -> float:
+    return max(0.0, 1.0 - abs(x))
+
+
+def _cubic(x: float) -> float:
+    """Keys' cubic with a = -0.5, Pillow's choice; interpolation without antialias takes -0.75."""
+    a, x = -0.5, abs(x)
+    if x < 1:
+        return ((a + 2) * x - (a + 3)) * x * x + 1
+    return (((x - 5) * x + 8) * x - 4) * a if x < 2 else 0.0
+
+
+# mode → its filter and half of its support at scale 1
+FILTERS: dict[str, tuple[Callable[[float], float], float]] = {
+    "bilinear": (_triangle, 1.0),
+    "bicubic": (_cubic, 2.0),
+}
+
+
+def _weights(size: int, out: int, step: float, mode: str) -> list[list[float]]:
+    """What each output takes of each input, `[out, size]`; rows sum to 1."""
+    shape, reach = FILTERS[mode]
+    widened = max(step, 1.0)
+    rows = []
+    for i in range(out):
+        centre = step * (i + 0.5)
+        low = max(int(centre - reach * widened + 0.5), 0)
+        high = min(int(centre + reach * widened + 0.5), size)
+        row = [0.0] * size
+        for j in range(low, high):
+            row[j] = shape((j - centre + 0.5) / widened)
+        total = sum(row)
+        rows.append([w / total for w in row] if total else row)
+    return rows
+
+
+def shrunk(
+    x: Tensor, dim: int, out: int, scale: float | None, mode: str, align_corners: bool
+) -> Tensor:
+    """One dimension resized to `out`."""
+    size = x.size(dim)
+    if align_corners:
+        step = (size - 1) / (out - 1) if out > 1 else 0.0
+    else:
+        step = 1.0 / scale if scale else size / out
+    weights = aten.tensor(_weights(size, out, step, mode), dtype=x.dtype, device=x.device)
+    return aten.transpose(aten.matmul(aten.transpose(x, dim, -1), weights.t()), dim, -1)
+
+
+def _row(mode: str) -> None:
+    def body(
+        self: Tensor,
+        output_size: tuple[int, ...],
+        align_corners: bool,
+        scales_h: float | None = None,
+        scales_w: float | None = None,
+    ) -> Any:
+        x = shrunk(self, 3, output_size[1], scales_w, mode, align_corners)
+        return shrunk(x, 2, output_size[0], scales_h, mode, align_corners).contiguous()
+
+    name = f"_upsample_{mode}2d_aa"
+    composite(
+        f"{name}(Tensor self, int[2] output_size, bool align_corners, float? scales_h=None,"
+        " float? scales_w=None) -> Tensor",
+        body,
+        samples=calls(
+            (Arg((1, 2, 6, 5)), (3, 7), False), (Arg((1, 2, 6, 5), "float64"), (2, 2), True)
+        ),
+        oracle=lambda torch: getattr(torch.ops.aten, name),
+        tolerance="chained",
+        surface="none",
+    )
+
+
+for _mode in FILTERS:
+    _row(_mode)

@@ -1,0 +1,128 @@
+"""Rows of fractional max pooling: windows at pseudo-random places, given by samples in [0, 1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...._tensor import dtype as dt
+from ...._tensor.tensor import Tensor
+from ...samples import Arg, Sample, calls
+from ...sizes import _ntuple
+from ...spec import aten, composite
+
+
+def _starts(u: Tensor, size: int, out: int, kernel: int) -> Tensor:
+    """Where the windows start, `[*, out]`, by Graham's sequence (arXiv 1412.6071): whole parts of
+    alpha (i + u) less alpha u; the last window ends where the input does."""
+    if out == 1:
+        return aten.full((*u.shape, 1), size - kernel, dtype=dt.int64, device=u.device)
+    alpha = (size - kernel) / (out - 1)
+    steps = aten.arange(0, out - 1, dtype=u.dtype, device=u.device)
+    u = u.unsqueeze(-1)
+    first = ((steps + u) * alpha).to(dt.int64) - (u * alpha).to(dt.int64)
+    last = aten.full((*u.shape[:-1], 1), size - kernel, dtype=dt.int64, device=u.device)
+    return aten.cat((first, last), -1)
+
+
+def _refuse(input: Tensor, kernel: tuple[int, ...], out: tuple[int, ...], n: int) -> None:
+    name, space = f"fractional_max_pool{n}d", tuple(input.shape[-n:])
+    if input.dim() not in (n + 1, n + 2):
+        raise RuntimeError(
+            f"{name}(): Expected {n + 1}D or {n + 2}D tensor, but got: {list(input.shape)}"
+        )
+    for what, wanted, window, size in zip("THW"[-n:], out, kernel, space, strict=True):
+        # torch wants room for one window more in three dimensions.
+        if wanted + window - 1 > size - (n == 3):
+            long = {"T": "time", "H": "height", "W": "width"}[what]
+            raise RuntimeError(
+                f"{name}_out(): pool {long} {window} too large relative to input {long} {size}"
+            )
+
+
+def _pool(
+    input: Tensor, kernel: tuple[int, ...], out: tuple[int, ...], samples: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Maxima `[N, C, *out]` and their places in the flat input."""
+    n = len(kernel)
+    _refuse(input, kernel, out, n)
+    x = input if input.dim() == n + 2 else input.unsqueeze(0)
+    samples = samples.narrow(0, 0, x.size(0))
+    space, flat = tuple(x.shape[-n:]), aten.zeros((), dtype=dt.int64, device=x.device)
+    for d in range(n):
+        # Samples of two dimensions count from the last one, samples of three from the first.
+        u = samples[..., n - 1 - d if n == 2 else d]
+        where = _starts(u, space[d], out[d], kernel[d]).unsqueeze(-1)
+        where = where + aten.arange(0, kernel[d], device=x.device)
+        shape = [*x.shape[:2], *[1] * (2 * n)]
+        shape[2 + d], shape[2 + n + d] = out[d], kernel[d]
+        flat = flat * space[d] + where.reshape(shape)
+    lead = tuple(x.shape[:2])
+    flat = flat.reshape((*lead, -1))
+    seen = x.reshape((*lead, -1)).gather(2, flat).reshape((*lead, *out, -1))
+    best = seen.detach().argmax(-1, keepdim=True)
+    values = seen.gather(-1, best).squeeze(-1)
+    places = flat.reshape(seen.shape).gather(-1, best).squeeze(-1)
+    return (values, places) if input.dim() == n + 2 else (values[0], places[0])
+
+
+def _fractional(
+    n: int, input: Any, kernel_size: Any, output_size: Any, output_ratio: Any, samples: Any
+) -> tuple[Tensor, Tensor]:
+    name = f"fractional_max_pool{n}d"
+    if output_size is None and output_ratio is None:
+        raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
+    if output_size is None:
+        ratios = _ntuple(n)(output_ratio)
+        output_size = [int(input.size(d - n) * r) for d, r in enumerate(ratios)]
+    if samples is None:
+        batch = 1 if input.dim() == n + 1 else input.size(0)
+        samples = aten.rand(batch, input.size(-n - 1), n, dtype=input.dtype, device=input.device)
+    return _pool(input, _ntuple(n)(kernel_size), _ntuple(n)(output_size), samples)
+
+
+def _rows(n: int) -> None:
+    name, shape = f"fractional_max_pool{n}d", (1, 2, *range(5, 5 + n))
+    drawn = Arg((1, 2, n), low=0.0, high=1.0, grad=False)
+    schema = (
+        f"(Tensor input, int[{n}] kernel_size, int[{n}]? output_size=None,"
+        " float[]? output_ratio=None, bool return_indices=False, Tensor? _random_samples=None)"
+    )
+
+    def both(
+        input: Tensor,
+        kernel_size: Any,
+        output_size: Any = None,
+        output_ratio: Any = None,
+        return_indices: bool = False,
+        _random_samples: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        return _fractional(n, input, kernel_size, output_size, output_ratio, _random_samples)
+
+    def pooled(
+        input: Tensor,
+        kernel_size: Any,
+        output_size: Any = None,
+        output_ratio: Any = None,
+        return_indices: bool = False,
+        _random_samples: Tensor | None = None,
+    ) -> Any:
+        result = _fractional(n, input, kernel_size, output_size, output_ratio, _random_samples)
+        return result if return_indices else result[0]
+
+    for end, body in (("", pooled), ("_with_indices", both)):
+        composite(
+            f"{name}{end}{schema} -> " + ("(Tensor out, Tensor indices)" if end else "Tensor"),
+            body,
+            samples=calls(
+                Sample((Arg(shape), 2, 3), {"_random_samples": drawn}),
+                Sample((Arg(shape), (2,) * n), {"output_ratio": (0.5,) * n,
+                                                "_random_samples": drawn}),
+                Sample((Arg(shape), 3, 3), {"_random_samples": drawn}, error=True),
+            ),
+            tolerance="exact",
+            surface="nn",
+        )  # fmt: skip
+
+
+_rows(2)
+_rows(3)
