@@ -13,6 +13,8 @@ from typing import Any
 
 import click
 
+from .conformance.cases import shard
+
 
 class Word(click.Choice[str]):
     """One of `words`; anything else is refused with the nearest of them."""
@@ -27,6 +29,22 @@ class Word(click.Choice[str]):
         near = get_close_matches(str(value), self.words, 1)
         hint = f"did you mean {near[0]}? " if near else ""
         self.fail(f"{value!r}: {hint}one of {', '.join(self.words)}", param, ctx)
+
+
+class Part(click.ParamType[shard.Shard]):
+    """A shard such as `3/8`."""
+
+    name = "I/N"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> shard.Shard:
+        if isinstance(value, shard.Shard):
+            return value
+        try:
+            return shard.parse(str(value))
+        except shard.ShardError as error:
+            self.fail(str(error), param, ctx)
 
 
 class NewFile(click.Path):

@@ -10,14 +10,16 @@ from typing import Any
 import click
 
 from .. import choices, exits, op_names, render
+from ..conformance.cases import shard
 from ..conformance.cases.case import DTYPES, FORMS, LAYOUTS, CaseNameError, parse
 from ..conformance.cases.cases import LEVELS, Plan
 from ..conformance.record import bundle, journal, known
 from ..conformance.record.result import NEUTRAL, Result
 from ..conformance.run import engine
+from ..conformance.run.devices import DeviceListError
 from ..conformance.run.pool import EnvironmentFailedError, Setup
 from ..reports import UnwritableError, write_all
-from . import progress
+from . import devices, progress
 from . import text as check_text
 
 EPILOG = """\b
@@ -28,6 +30,9 @@ Examples:
   mindtorch-npu check aclnnRmsNorm aclnnFlashAttentionScore
   mindtorch-npu check --raw aclnnAdd
   mindtorch-npu check --all --html report.html --junit junit.xml
+  mindtorch-npu check --all --device all --shard 3/8 --journal part3.jsonl
+  mindtorch-npu check --all --ray auto
+  mindtorch-npu check --compare-devices --device npu:0-7 --minutes 60
 
 Exit codes: 0 all pass, 1 failures, 2 usage, 3 environment (no worker starts), 130 interrupted."""
 SOURCE = click.Path(dir_okay=False, exists=True, readable=True, path_type=Path)
@@ -59,7 +64,16 @@ NATURAL = click.IntRange(min=0)
 )
 @click.option("--form", "forms", multiple=True, type=choices.Word(FORMS), metavar="F",
               help="Only these forms: functional, grad, …")  # fmt: skip
-@click.option("--device", default="npu:0", show_default=True)
+@click.option("--device", default="npu:0", show_default=True,
+              help="npu:0, npu:0-7, npu:0,2 or all: cases go to whichever is free.")  # fmt: skip
+@click.option("--compare-devices", "compare", is_flag=True,
+              help="Run each case on every device, and let them vote bit by bit.")  # fmt: skip
+@click.option("--minutes", type=SECONDS, default=None, metavar="M",
+              help="With --compare-devices: soak for M minutes instead.")  # fmt: skip
+@click.option("--shard", type=choices.Part(), default="1/1", metavar="I/N",
+              help="Run part I of N; `report --merge` puts the parts together.")  # fmt: skip
+@click.option("--ray", metavar="ADDRESS|auto",
+              help="Deal cases to every NPU of a Ray cluster.")  # fmt: skip
 @click.option("--home", type=click.Path(path_type=Path), help="The CANN toolkit to use.")
 @click.option("--simulator", is_flag=True, help="Use the bundled simulator.")
 @click.option("--raw", is_flag=True, help="OPS are ACLNN functions: check phase 1's contract.")
@@ -99,7 +113,7 @@ def check(**options: Any) -> int:
     try:
         return _check(options)
     except (engine.NothingSelectedError, CaseNameError, known.KnownIssuesError,
-            journal.JournalError, UnwritableError) as error:  # fmt: skip
+            journal.JournalError, UnwritableError, DeviceListError) as error:  # fmt: skip
         raise click.UsageError(str(error)) from None
     except EnvironmentFailedError as error:
         click.echo(f"error: no worker can use {options['device']}: {error}", err=True)
@@ -108,11 +122,13 @@ def check(**options: Any) -> int:
 
 
 def _check(options: dict[str, Any]) -> int:
+    _agree(options)
     record = journal.read(options["resume"]) if options["resume"] else None
     if record is not None:
         # What to check comes from the journal; what to load never does: journals are data.
         restart = record.header["options"].get("restart", {})
         options.update({k: v for k, v in restart.items() if k in _RESTART})
+        options["shard"] = shard.parse(record.header["options"].get("shard", "1/1"))
     if options["recording"] and not options["only"]:
         _take_launches(options)
     ops = _ops(options)
@@ -132,13 +148,30 @@ def _check(options: dict[str, Any]) -> int:
     verbose = options["verbose"]
     document = check_text.document(header, results, run.seconds, verbose, extra, on.width)
     render.show(document, on)
+    render.show(devices.document(run.deviations, run.lost, options["compare"]), on)
     click.echo(f"journal: {path}")
     write_all(journal.read(path), options)
-    if run.done < run.total:
+    if run.stopped:
+        click.echo(f"error: {run.stopped}; go on with:\n"
+                   f"  mindtorch-npu check --resume {path}", err=True)  # fmt: skip
+        return exits.NOTHING
+    if run.done + sum(len(lost.cases) for lost in run.lost) < run.total:
         click.echo(f"interrupted after {run.done} of {run.total} cases; go on with:\n"
                    f"  mindtorch-npu check --resume {path}", err=True)  # fmt: skip
         return exits.INTERRUPTED
-    return exits.PROBLEMS if run.counts.failing or _unjudged(results, options) else exits.OK
+    unrun = any(lost.cases for lost in run.lost)
+    wrong = run.counts.failing or unrun or run.deviations
+    return exits.PROBLEMS if wrong or _unjudged(results, options) else exits.OK
+
+
+def _agree(options: Mapping[str, Any]) -> None:
+    """Options that need each other."""
+    if options["minutes"] and not options["compare"]:
+        raise click.UsageError("--minutes: soaking compares devices; add --compare-devices")
+    if options["compare"] and options["shard"].count > 1:
+        raise click.UsageError("--shard: a comparison gives every device every case")
+    if options["compare"] and options["device"] == "cpu":
+        raise click.UsageError("--compare-devices: expected npu devices, cpu was given")
 
 
 def _unjudged(results: Sequence[Result], options: Mapping[str, Any]) -> bool:
@@ -173,6 +206,8 @@ def _ops(options: dict[str, Any]) -> tuple[str, ...]:
     if options["only"] and not named:
         named = tuple(dict.fromkeys(parse(c).op for c in options["only"]))
         return () if any(n.startswith("acl") for n in named) else engine.find_ops(named, (), False)
+    if options["minutes"]:
+        return ()
     if not named and not options["families"] and not options["every"]:
         raise engine.NothingSelectedError("nothing selected: name operators, or give --all")
     if options["only"] and all(n.startswith("acl") for n in named):
@@ -181,7 +216,7 @@ def _ops(options: dict[str, Any]) -> tuple[str, ...]:
 
 
 _RESTART = ("ops", "every", "families", "level", "dtypes", "layouts", "forms", "device", "raw",
-            "seed", "fresh_seeds", "only", "simulator")  # fmt: skip
+            "seed", "fresh_seeds", "only", "simulator", "compare", "minutes")  # fmt: skip
 
 
 def _request(
@@ -199,19 +234,37 @@ def _request(
     what = "all" if options["every"] else " ".join((*options["ops"], *options["families"]))
     if options["recording"]:
         what = f"launches of {options['recording'].name}"
+    if options["minutes"]:
+        what = f"soak for {options['minutes']:g} minutes"
     where = {"device": options["device"], "home": home, "simulator": options["simulator"]}
     kept = {
         "what": what or " ".join(options["only"]), "level": options["level"],
         "seed": options["seed"], "restart": {k: options[k] for k in _RESTART},
         "where": where,
     }  # fmt: skip
+    if options["shard"].count > 1:
+        kept["shard"] = str(options["shard"])
+    if options["compare"]:
+        kept["compare"] = True
     return engine.Request(
         ops, plan, setup, options["seed"], options["fresh_seeds"], _jobs(options["jobs"]),
         tuple(options["only"]), bool(options["every"] and not options["raw"]),
         tuple(options["ops"]) if options["raw"] else (),
         bool(options["raw"] and options["every"]), done, issues, kept,
-        str(options["save"] or ""),
+        str(options["save"] or ""), options["shard"], options["compare"],
+        options["minutes"] or 0.0,
+        journal.new_run() if record is None else str(record.header.get("run", "")),
+        _cluster(options["ray"]),
     )  # fmt: skip
+
+
+def _cluster(address: str | None) -> engine.Maker | None:
+    """What makes the scheduler of a cluster; None for this host's own."""
+    if not address:
+        return None
+    from ..fleet.ray_pool import RayPool
+
+    return lambda setup, _jobs: RayPool(setup, address)
 
 
 def _setup(options: Mapping[str, Any], path: Path | None) -> Setup:
@@ -239,11 +292,11 @@ def _explain(ops: tuple[str, ...], setup: Setup) -> int:
 
 
 def _list(request: engine.Request) -> int:
-    from ..conformance.run.pool import Pool
+    from ..conformance.run.lane import Lane
 
-    pool = Pool(request.setup, 1)
-    environment = pool.open()
-    pool.stop()
+    lane = Lane(request.setup)
+    environment = lane.open()
+    lane.stop()
     for case in engine.select(request, environment, environment.get("exported", ())):
         click.echo(case.id)
     return exits.OK

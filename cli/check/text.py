@@ -180,8 +180,16 @@ def failure(r: Result, extra: Sequence[str] = ()) -> Item:
         details.append(("rechecks", ", ".join(r.rechecks)))
     if r.issue:
         details.append(("known issue", r.issue))
-    details.append(("again", repro(r.case, r.seed, extra)))
+    details.append(("again", repro(r.case, r.seed, _at(r, extra))))
     return Item(Cell(f"{r.verdict}  {r.case}", style_of(r.verdict)), details)
+
+
+def _at(r: Result, extra: Sequence[str]) -> list[str]:
+    """The words of a place, with the one device that the case ran on."""
+    words = list(extra)
+    if r.device and "--device" in words:
+        words[words.index("--device") + 1] = r.device
+    return words
 
 
 def _worst(r: Result) -> list[tuple[str, str]]:

@@ -19,12 +19,13 @@ Examples:
   mindtorch-npu report                                   the latest run
   mindtorch-npu report --from run.jsonl --html page.html --junit junit.xml
   mindtorch-npu report --compare before.jsonl after.jsonl
+  mindtorch-npu report --merge journals/*.jsonl --html fleet.html --prometheus npu.prom
 
 Exit codes: 0 rendered, 1 the run has failures, 2 usage, 3 no run, 4 regressions in a comparison."""
 
 
 @click.command(epilog=EPILOG)
-@click.argument("recorded", metavar="[RECORDING]", required=False, type=SOURCE)
+@click.argument("named", metavar="[FILES]…", nargs=-1, type=SOURCE)
 @click.option("--from", "source", type=SOURCE, help="Journal or JSON report; default: the latest.")
 @click.option("--perfetto", type=FILE, help="Of a recording: write a trace for Perfetto.")
 @click.option("--html", type=FILE, help="Write a self-contained HTML page.")
@@ -32,22 +33,51 @@ Exit codes: 0 rendered, 1 the run has failures, 2 usage, 3 no run, 4 regressions
 @click.option("--md", type=FILE, help="Write Markdown.")
 @click.option("--json", "json_file", type=FILE, help="Write the report as JSON.")
 @click.option("--compare", "pair", type=SOURCE, nargs=2, metavar="A B", help="What changed.")
+@click.option("--merge", is_flag=True, help="Of journals of a fleet: one report of all.")
+@click.option("--prometheus", type=FILE, help="With --merge: write metrics for a collector.")
 @click.option("-v", "--verbose", is_flag=True, help="One line for every case.")
 def report(**options: Any) -> int:
     """Show a recorded run of `check` again, write it in other forms, or compare two runs.
 
-    With a RECORDING of `run`: what the program called.
+    With a recording of `run`: what the program called. With --merge and journals of many hosts, in
+    any order, some of them twice: hosts × devices × verdicts, and what went wrong.
     """
-    if options["recorded"]:
-        from ..run import forms
-
-        return forms.report(options["recorded"], options["html"], options["perfetto"])
+    if options["prometheus"] and not options["merge"]:
+        raise click.UsageError("--prometheus: metrics are those of a fleet; add --merge")
+    if options["named"] and not options["merge"]:
+        return _recorded(options)
     try:
+        if options["merge"]:
+            return _merge(options)
         if options["pair"]:
             return _compare(*options["pair"])
         return _show(options)
     except (journal.JournalError, UnwritableError) as error:
         raise click.UsageError(str(error)) from None
+
+
+def _recorded(options: dict[str, Any]) -> int:
+    from ..run import forms
+
+    if len(options["named"]) > 1:
+        raise click.UsageError("one recording at a time; journals of many hosts need --merge")
+    return forms.report(options["named"][0], options["html"], options["perfetto"])
+
+
+def _merge(options: dict[str, Any]) -> int:
+    from ..fleet import files, merge, parts, report
+
+    if not options["named"]:
+        raise click.UsageError("--merge: name the journals, such as --merge journals/*.jsonl")
+    if options["junit"]:
+        raise click.UsageError("--junit: of one run; a fleet has --json, --md and --html")
+    fleet = merge.merge(parts.read(options["named"]))
+    written = files.write_all(fleet, options)
+    if not written:
+        render.show(report.document(fleet))
+    for path in written:
+        click.echo(f"wrote {path}")
+    return exits.PROBLEMS if fleet.failing else exits.OK
 
 
 def _compare(before: Path, after: Path) -> int:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from mindtorch_npu.conformance.cases.cases import Plan
 from mindtorch_npu.conformance.record.result import FAILING
 from mindtorch_npu.conformance.run import engine
-from mindtorch_npu.conformance.run.pool import Process, Setup
+from mindtorch_npu.conformance.run.process import Process, Setup
 
 from . import tree
 from .board import Board

@@ -2,15 +2,21 @@
 
 Lines: {"kind": "run"} once, {"kind": "start"} before each case (written by the worker, so that a
 case that takes the machine down is the last line), {"kind": "result"} after it, {"kind": "end"}.
-A torn last line is ignored.
+A torn last line is ignored. Lines carry the id of their run, so that two runs in one file can be
+told apart; while a run writes, the file is locked against a second one.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import fcntl
 import json
 import os
+import platform
 import shlex
 import time
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,32 +25,78 @@ from typing import Any, Final
 from .result import VERDICTS, Counts, Result, from_json
 
 SCHEMA: Final = "mindtorch-npu/check/1"
+_FULL: Final = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
+_RESERVE: Final = 4096
 
 
 class JournalError(ValueError):
     """A file that is no journal of `check`, or of a newer kind; the message names the line."""
 
 
+class JournalFullError(OSError):
+    """A line could not be written whole: the disk, or the user's share of it, is full."""
+
+
 class Journal:
     """An open journal; every line is one write of at most a few KiB, appended atomically."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, run: str = "") -> None:
+        self.path, self.run = path, run
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        self._reserve: Path | None = None
+
+    def own(self) -> None:
+        """Lock the file for one run, and set room aside for its last line.
+
+        JournalError while another run writes into it.
+        """
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise JournalError(
+                f"{self.path}: another run is writing into it: wait for it, or name another file"
+            ) from None
+        except OSError:
+            pass  # a file system without locks; run ids still tell lines apart
+        reserve = self.path.with_name(self.path.name + ".reserve")
+        with contextlib.suppress(OSError):
+            reserve.write_bytes(b"\0" * _RESERVE)
+            self._reserve = reserve
 
     @classmethod
-    def resumed(cls, path: Path) -> Journal:
+    def resumed(cls, path: Path, run: str = "") -> Journal:
         """Go on with a journal; half a last line, which a crash leaves, is cut off first."""
         data = path.read_bytes()
         whole = data.rfind(b"\n") + 1
         if whole < len(data):
             os.truncate(path, whole)
-        return cls(path)
+        return cls(path, run)
 
     def write(self, kind: str, data: Mapping[str, Any]) -> None:
-        line = json.dumps({"kind": kind, **data}, ensure_ascii=False, separators=(",", ":"))
-        os.write(self._file, line.encode() + b"\n")
+        """Append a line; JournalFullError where the disk took none of it, or a part."""
+        fields = {"kind": kind, **data, **({"run": self.run} if self.run else {})}
+        line = json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+        size = os.fstat(self._file).st_size if self._reserve else -1
+        try:
+            written = os.write(self._file, line)
+        except OSError as error:
+            if error.errno not in _FULL:
+                raise
+            written = 0
+        if written < len(line):
+            if size >= 0 and written:
+                os.ftruncate(self._file, size)
+            raise JournalFullError(errno.ENOSPC, f"{self.path}: no space left for its next line")
+
+    def last(self, data: Mapping[str, Any]) -> None:
+        """Write the end line, into the room set aside if there is no other."""
+        if self._reserve is not None:
+            with contextlib.suppress(OSError):
+                self._reserve.unlink()
+            self._reserve = None
+        with contextlib.suppress(JournalFullError):
+            self.write("end", data)
 
     def result(self, result: Result) -> None:
         self.write("result", result.as_json())
@@ -113,18 +165,28 @@ def _from_lines(lines: Sequence[str], path: Path) -> Record:
 
 
 def _take(record: Record, data: dict[str, Any], where: str) -> None:
-    kind = data.pop("kind", None)
+    kind, run = data.pop("kind", None), data.pop("run", "")
     if kind == "run":
+        if run:
+            data["run"] = run
         if data.get("schema") != SCHEMA:
             raise JournalError(f"{where}: schema {data.get('schema')!r}, expected {SCHEMA!r}")
         record.header = record.header or data
     elif kind == "start":
-        record.started[key_of(str(data.get("case")), data.get("seed", 0))] = data.get("repro", "")
+        place = str(data.get("device", "")) if compares(record.header) else ""
+        key = key_of(str(data.get("case")), data.get("seed", 0), place)
+        record.started[key] = data.get("repro", "")
     elif kind == "result":
         result = _result(data, where)
-        record.results[key_of(result.case, result.seed)] = result
+        place = f"{result.node} {result.device}".strip() if compares(record.header) else ""
+        record.results[key_of(result.case, result.seed, place)] = result
     elif kind == "end":
         record.end = data
+
+
+def compares(header: Mapping[str, Any]) -> bool:
+    """Whether a run gave the same cases to every device."""
+    return bool(header.get("options", {}).get("compare"))
 
 
 def _result(data: dict[str, Any], where: str) -> Result:
@@ -144,14 +206,17 @@ def _from_report(data: dict[str, Any], path: Path) -> Record:
     if data.get("schema") != SCHEMA:
         raise JournalError(f"{path}: schema {data.get('schema')!r}, expected {SCHEMA!r}")
     judged = [_result(r, str(path)) for r in data.get("results", ())]
-    results = {key_of(r.case, r.seed): r for r in judged}
+    places = compares(data)
+    results = {
+        key_of(r.case, r.seed, f"{r.node} {r.device}".strip() if places else ""): r for r in judged
+    }
     header = {k: v for k, v in data.items() if k not in ("results", "summary")}
     return Record(header, results, end=data.get("summary"))
 
 
-def key_of(case: str, seed: int) -> str:
-    """What tells one run of a case from another."""
-    return f"{case} --seed {seed}"
+def key_of(case: str, seed: int, place: str = "") -> str:
+    """What tells one run of a case from another; a comparison runs it at several places."""
+    return f"{case} --seed {seed}" + (f" --device {place}" if place else "")
 
 
 def header(
@@ -160,11 +225,27 @@ def header(
     """The first line of a run."""
     return {
         "schema": SCHEMA,
-        "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "node": node(),
+        "started": now(),
         "environment": dict(environment),
         "options": dict(options),
         "cases": total,
     }
+
+
+def now() -> str:
+    """This host's clock, in UTC."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def new_run() -> str:
+    """An id that no other run has."""
+    return uuid.uuid4().hex[:12]
+
+
+def node() -> str:
+    """What this host is called in reports: MINDTORCH_NODE, else its name in the network."""
+    return os.environ.get("MINDTORCH_NODE") or platform.node()
 
 
 def repro(case: str, seed: int, extra: Iterable[str] = ()) -> str:

@@ -30,8 +30,9 @@ FAILING: Final = frozenset(v for v, (fails, _) in VERDICTS.items() if fails)
 class Result:
     """One case's verdict and what it rests on. `outcomes` is (tier, rule, passed, numbers).
 
-    `cause` is what a failure was shrunk to (see run/shrink.py), `pattern` where its wrong elements
-    lie (see mindtorch.laws.judge.pattern).
+    `device` and `node` say where it ran, `digest` is that of its outputs' bits (asked for by
+    comparisons of devices). `cause` is what a failure was shrunk to (see run/shrink.py), `pattern`
+    where its wrong elements lie (see mindtorch.laws.judge.pattern).
     """
 
     case: str
@@ -53,6 +54,9 @@ class Result:
     rechecks: tuple[str, ...] = ()
     cause: Mapping[str, Any] | None = None
     pattern: Mapping[str, Any] | None = None
+    device: str = ""
+    node: str = ""
+    digest: str = ""
 
     @property
     def failing(self) -> bool:

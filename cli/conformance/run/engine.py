@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
@@ -13,12 +13,18 @@ from ..cases.case import CONTRACTS, Case, parse
 from ..cases.cases import Plan, cases
 from ..cases.contract import cases_of as contract_of
 from ..cases.inputs import samples
+from ..cases.shard import Shard
 from ..operators.families import in_family, operator_families
-from ..record import journal, known
+from ..record import journal, known, votes
 from ..record.result import Counts, Result
-from .pool import Batch, Pool, Setup
+from .comparing import bits_folder, repeats, verdicts_of
+from .devices import devices
+from .lane import Lane
+from .pool import Batch, EnvironmentFailedError, Lost, Note, Pool, Scheduler, Setup
 
 _BATCH: Final = 40
+# Makes a scheduler for a setup and a number of jobs.
+Maker = Callable[[Setup, int], Scheduler]
 
 
 class NothingSelectedError(ValueError):
@@ -28,7 +34,9 @@ class NothingSelectedError(ValueError):
 @dataclass(frozen=True, slots=True)
 class Request:
     """What is asked for. `ops` names rows and operators, `every` adds every operator exported;
-    `raw` names ACLNN functions whose contract alone is checked."""
+    `raw` names ACLNN functions whose contract alone is checked. `shard` is the part of the cases
+    that this run is for; `compare` runs each of them on every device and lets those vote, for
+    `minutes` of soaking if that is not 0; `scheduler` makes another one than the local pool."""
 
     ops: tuple[str, ...]
     plan: Plan
@@ -44,6 +52,11 @@ class Request:
     issues: tuple[known.Issue, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     save: str = ""
+    shard: Shard = field(default_factory=Shard)
+    compare: bool = False
+    minutes: float = 0.0
+    run: str = ""
+    scheduler: Maker | None = None
 
 
 @dataclass(slots=True)
@@ -51,7 +64,7 @@ class Run:
     """A run in progress: iterate `results()`; everything is in the journal as well."""
 
     request: Request
-    pool: Pool
+    pool: Scheduler
     environment: dict[str, Any]
     batches: list[Batch]
     total: int
@@ -59,6 +72,10 @@ class Run:
     counts: Counts = field(default_factory=Counts)
     seconds: float = 0.0
     done: int = 0
+    stopped: str = ""
+    lost: list[Lost] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+    deviations: list[votes.Deviation] = field(default_factory=list)
 
     def results(self) -> Iterator[Result]:
         """Every result, those of a resumed journal first; the journal gets an end line."""
@@ -67,17 +84,48 @@ class Run:
         try:
             for result in self.request.done.values():
                 yield self._take(result)
-            for outcome in self.pool.results(self.batches):
+            voting: list[Result] = []
+            for outcome in self._outcomes(self.batches):
                 result = known.apply(outcome, self.request.issues, self.environment)
                 self.journal.result(result)
                 self.seconds = time.monotonic() - started
+                voting.append(result)
                 yield self._take(result)
+            if self.request.compare:
+                self._vote([*self.request.done.values(), *voting])
             interrupted = False
+        except journal.JournalFullError as error:
+            self.stopped = str(error.strerror)
         finally:
             self.seconds = time.monotonic() - started
             self.pool.stop()
-            self.journal.write("end", {"seconds": round(self.seconds, 3), "replaced":
-                               self.pool.replaced, "interrupted": interrupted})  # fmt: skip
+            self.journal.last(self._ending(interrupted))
+
+    def _ending(self, interrupted: bool) -> dict[str, Any]:
+        ending = {"seconds": round(self.seconds, 3), "replaced": self.pool.replaced,
+                  "interrupted": interrupted, "ended": journal.now()}  # fmt: skip
+        return {**ending, "stopped": self.stopped} if self.stopped else ending
+
+    def _outcomes(self, batches: Sequence[Batch]) -> Iterator[Result]:
+        """Results of batches; what else the scheduler tells goes to the journal."""
+        for event in self.pool.results(batches):
+            if isinstance(event, Result):
+                yield event
+            elif isinstance(event, Lost):
+                self.lost.append(event)
+                self.journal.write("lost", event.as_json())
+            elif event.kind != "beat":
+                self.notes.append(event)
+                self.journal.write(event.kind, event.data)
+
+    def _vote(self, results: Sequence[Result]) -> None:
+        """Let devices vote; where they differ, ask both sides how often that comes."""
+        folder = bits_folder(self.journal.path)
+        for _ in self._outcomes(repeats(results, folder)):
+            pass  # notes tell what repetitions gave
+        self.deviations = verdicts_of(results, self.notes, folder)
+        for deviation in self.deviations:
+            self.journal.write("deviation", deviation.as_json())
 
     def _take(self, result: Result) -> Result:
         self.counts.add(result)
@@ -90,8 +138,14 @@ def begin(request: Request, path: Path) -> Run:
 
     EnvironmentFailedError when no worker starts; NothingSelectedError for an empty selection.
     """
-    pool = Pool(request.setup, request.jobs)
-    environment = pool.open()
+    request = replace(request, setup=replace(request.setup, run=request.run))
+    try:
+        pool = _scheduler(request)
+        environment = pool.open()
+    except EnvironmentFailedError as error:
+        if request.shard.count > 1:
+            _tell_absence(request, path, str(error))
+        raise
     exported = environment.pop("exported", [])
     environment["operators"] = len(exported)
     try:
@@ -100,21 +154,62 @@ def begin(request: Request, path: Path) -> Run:
             raise NothingSelectedError(
                 "nothing selected: no case matches these operators and restrictions"
             )
-        batches = list(_batches(request, selected))
+        batches = list(_batches(request, selected, pool.devices, bits_folder(path)))
         total = sum(len(b.cases) for b in batches) + len(request.done)
-        book = journal.Journal.resumed(path) if path.exists() else journal.Journal(path)
+        resumed = path.exists()
+        book = (journal.Journal.resumed if resumed else journal.Journal)(path, request.run)
+        book.own()
         if not request.done:
             book.write("run", journal.header(environment, request.options, total))
+            for batch in batches:
+                book.write("plan", batch.plan())
     except BaseException:
         pool.stop()
         raise
     return Run(request, pool, environment, batches, total, book)
 
 
+def _scheduler(request: Request) -> Scheduler:
+    if request.scheduler is not None:
+        return request.scheduler(request.setup, request.jobs)
+    named = devices(request.setup.device, lambda: _count(request.setup))
+    return Pool(replace(request.setup, device=named[0]), request.jobs, named)
+
+
+def _count(setup: Setup) -> int:
+    """How many devices the install sees, by asking a worker: this process opens no device."""
+    lane = Lane(replace(setup, device="npu:0"))
+    try:
+        return int(lane.open().get("devices", 0))
+    finally:
+        lane.stop()
+
+
+def _tell_absence(request: Request, path: Path, reason: str) -> None:
+    """A host that can run nothing says so in its journal: a fleet's report names it."""
+    book = journal.Journal(path, request.run)
+    environment = {"device": request.setup.device, "node": journal.node()}
+    book.write("run", journal.header(environment, request.options, 0))
+    book.last({"seconds": 0.0, "interrupted": True, "stopped": f"no device: {reason}"})
+    book.close()
+
+
 def select(
     request: Request, environment: Mapping[str, Any], exported: Sequence[str] = ()
 ) -> Iterator[Case]:
-    """The cases of the request, in a stable order; `exported` are the install's operators."""
+    """The cases of the request's shard, in a stable order; `exported` are the install's
+    operators."""
+    if request.minutes:
+        from .soak import mix
+
+        yield from map(parse, mix(str(environment.get("kind", ""))))
+        return
+    yield from (c for c in _selected(request, environment, exported) if request.shard.has(c.id))
+
+
+def _selected(
+    request: Request, environment: Mapping[str, Any], exported: Sequence[str]
+) -> Iterator[Case]:
     if request.only:
         yield from (_named_case(name) for name in request.only)
         return
@@ -185,26 +280,35 @@ def _of_functions(request: Request) -> Iterator[Case]:
 
 def declarations(setup: Setup) -> Any:
     """What the install declares that workers open; None for other devices than npu."""
-    if not setup.device.startswith("npu"):
+    if not setup.device.startswith(("npu", "all")):
         return None
     import aclnn_bindings
 
     return aclnn_bindings.open(setup.home, simulator=setup.simulator).declarations
 
 
-def _batches(request: Request, selected: Sequence[Case]) -> Iterator[Batch]:
-    """Batches of neighbours, one operator's cases together; fresh seeds repeat the cases."""
+def _batches(
+    request: Request, selected: Sequence[Case], places: Sequence[str], bits: Path
+) -> Iterator[Batch]:
+    """Batches of neighbours, one operator's cases together; fresh seeds repeat the cases, a
+    comparison gives them to every device."""
     options: dict[str, Any] = {}
     if request.save:
         options["save"] = request.save
+    if request.compare:
+        # Devices explain each other: no case is rechecked or shrunk on one.
+        options |= {"bits": str(bits), "once": True}
+    if request.minutes:
+        options["seconds"] = 60.0 * request.minutes / len(selected)
     names = [case.id for case in selected]
     # Small enough that the last batches end together.
     size = max(1, min(_BATCH, len(names) // (4 * request.jobs) or 1))
     for seed in range(request.seed, request.seed + 1 + request.fresh_seeds):
         named = names if seed == request.seed else [c for c in names if "/meta/" not in c]
-        named = [c for c in named if journal.key_of(c, seed) not in request.done]
-        for i in range(0, len(named), size):
-            yield Batch(tuple(named[i : i + size]), seed, options)
+        for device in places if request.compare else ("",):
+            left = [c for c in named if journal.key_of(c, seed, device) not in request.done]
+            for i in range(0, len(left), size):
+                yield Batch(tuple(left[i : i + size]), seed, options, device)
 
 
 def find_ops(names: Sequence[str], families: Sequence[str], every: bool) -> tuple[str, ...]:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import platform
+import time
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
+
+from ..record.journal import node
 
 # What changes results or times; values are shown as they are set (none of them is secret).
 SWITCHES: Final = (
@@ -19,6 +22,8 @@ def snapshot(cann: Any, device: str) -> dict[str, Any]:
     """Environment of a run on `device` of an opened install (None for the cpu)."""
     facts: dict[str, Any] = {
         "device": device,
+        "node": node(),
+        "clock": round(time.time(), 3),
         "mindtorch_npu": _version("mindtorch-npu"),
         "python": platform.python_version(),
         "numpy": _version("numpy"),
@@ -37,6 +42,10 @@ def snapshot(cann: Any, device: str) -> dict[str, Any]:
         "kind": install.kind,
         "cann": str(install.version or ""),
         "soc": soc,
+        "driver": install.versions.driver or "",
+        "firmware": install.versions.firmware or "",
+        "kernels": install.versions.opp or "",
+        "devices": cann.runtime.device_count(),
         "modes": modes(soc),
     }
 

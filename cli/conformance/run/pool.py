@@ -1,292 +1,211 @@
-"""Owns worker processes: deals batches, notices deaths and hangs, replaces workers; judges nothing.
+"""Owns the local scheduler: lanes on every device of this host, work dealt to whichever is free.
 
-A crash, hang or poisoned device costs the one case that had started. The rest of its batch goes
-to a fresh worker.
+What a device loses goes to the others; a device on which no worker starts any more is told, and
+costs only itself. It judges and records nothing.
 """
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
 import queue
-import selectors
-import signal
-import subprocess
-import sys
-import tempfile
 import threading
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import IO, Any, Final
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
-from ..cases.case import parse
 from ..record.result import Result
+from .lane import Lane, Note
+from .process import Batch, EnvironmentFailedError, Setup
 
-_STARTUP_SECONDS: Final = 120.0
-_TAIL: Final = 400
-# The working folder is not searched for modules; Python has had the option since 3.11.
-_SAFE_PATH: Final = ("-P",) if sys.version_info >= (3, 11) else ()
-# Fresh processes in a row that die before finishing one case: then the environment is at fault.
-_MAX_STILLBORN: Final = 3
-
-
-class EnvironmentFailedError(RuntimeError):
-    """No worker can start; the message is what the last one said."""
+__all__ = ["Batch", "EnvironmentFailedError", "Lost", "Note", "Pool", "Scheduler", "Setup"]
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
-    """What a worker needs to know; see worker.py."""
+class Lost:
+    """A device or host that is gone, why, and the cases that only it could have run; `what` is the
+    name that a fleet's report gives it."""
 
-    device: str = "npu:0"
-    home: str | None = None
-    simulator: bool = False
-    journal: str = ""
-    timeout: float = 60.0
-    environ: Mapping[str, str] = field(default_factory=dict)
-    recording: str = ""
+    place: str
+    reason: str
+    cases: tuple[str, ...] = ()
+    what: str = "device lost"
 
-    def message(self) -> dict[str, Any]:
-        return {"device": self.device, "home": self.home, "simulator": self.simulator,
-                "journal": self.journal, "recording": self.recording}  # fmt: skip
+    def as_json(self) -> dict[str, Any]:
+        return {"what": self.what, "place": self.place, "reason": self.reason,
+                "cases": list(self.cases)}  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Cases for one worker, in order, with what holds for all of them."""
-
-    cases: tuple[str, ...]
-    seed: int
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-    def message(self, cases: Sequence[str]) -> dict[str, Any]:
-        return {"cases": list(cases), "seed": self.seed, **self.options}
+Event = Result | Note | Lost
 
 
-class Process:
-    """One worker process and its lines."""
+class Scheduler(Protocol):
+    """Runs batches somewhere. Every case of every batch gives one result, or is in a Lost."""
 
-    def __init__(self, setup: Setup) -> None:
-        self.errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - lives with the process
-        env = {**os.environ, **_quiet(setup), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        self.child = subprocess.Popen(
-            [sys.executable, *_SAFE_PATH, "-m", f"{__package__}.worker"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, env=env,
-            start_new_session=True,
-        )  # fmt: skip
-        assert self.child.stdout is not None
-        self.selector = selectors.DefaultSelector()
-        self.selector.register(self.child.stdout, selectors.EVENT_READ)
-        self.pending = b""
-        self.send(setup.message())
+    @property
+    def replaced(self) -> int:
+        """Workers that were replaced so far."""
 
-    def send(self, message: Mapping[str, Any]) -> None:
-        assert self.child.stdin is not None
-        with contextlib.suppress(BrokenPipeError):
-            self.child.stdin.write(json.dumps(message).encode() + b"\n")
-            self.child.stdin.flush()
+    @property
+    def devices(self) -> Sequence[str]:
+        """What a batch may name as its device."""
 
-    def receive(self, seconds: float) -> dict[str, Any] | str | None:
-        """The next message, None when the process has ended, "late" when nothing came in time."""
-        assert self.child.stdout is not None
-        deadline = time.monotonic() + seconds
-        while b"\n" not in self.pending:
-            left = deadline - time.monotonic()
-            if left <= 0 or not self.selector.select(left):
-                return "late"
-            data = os.read(self.child.stdout.fileno(), 1 << 16)
-            if not data:
-                return None
-            self.pending += data
-        line, _, self.pending = self.pending.partition(b"\n")
-        return json.loads(line)  # type: ignore[no-any-return]
+    def open(self) -> dict[str, Any]:
+        """The environment of the first worker; EnvironmentFailedError if none starts."""
 
-    def kill(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.child.pid, signal.SIGKILL)
-        self.child.wait()
-        self.close()
+    def results(self, batches: Sequence[Batch]) -> Iterator[Event]:
+        """Run all, in order of completion."""
 
-    def close(self) -> None:
-        self.selector.close()
-        for stream in (self.child.stdin, self.child.stdout):
-            if stream is not None:
-                with contextlib.suppress(BrokenPipeError):
-                    stream.close()
-
-    def ending(self) -> str:
-        """How it ended: `signal 11 (SIGSEGV)` or `exit code 3`, and the last it said."""
-        code = self.child.wait()
-        said = self.last_words()
-        how = f"exit code {code}"
-        if code < 0:
-            how = f"signal {-code} ({signal.Signals(-code).name})"
-            if -code == signal.SIGKILL:
-                how += ": killed from outside, often because host memory ran out"
-        return how + (f"; it said: {said}" if said else "")
-
-    def last_words(self) -> str:
-        self.errors.seek(0)
-        text = self.errors.read().decode("utf-8", "replace").strip()
-        return " ".join(text[-_TAIL:].split())
+    def stop(self) -> None:
+        """End at once; what was started and has no result is in the journal."""
 
 
-def _quiet(setup: Setup) -> dict[str, str]:
-    """One thread per worker: several workers share the cores."""
-    wanted = {"ACLSIM_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    return {**{k: v for k, v in wanted.items() if k not in os.environ}, **setup.environ}
+class Work:
+    """Batches to be taken: those of a device by its lanes alone, the others by any."""
+
+    def __init__(self, batches: Sequence[Batch]) -> None:
+        self._any: deque[Batch] = deque()
+        self._own: dict[str, deque[Batch]] = {}
+        self._under_way = 0
+        self._changed = threading.Condition()
+        for batch in batches:
+            self._queue(batch.device).append(batch)
+
+    def _queue(self, device: str) -> deque[Batch]:
+        return self._own.setdefault(device, deque()) if device else self._any
+
+    def take(self, device: str) -> Batch | None:
+        """The next batch for a lane; None when nothing is left that might still come to it."""
+        with self._changed:
+            while True:
+                for waiting in (self._own.get(device), self._any):
+                    if waiting:
+                        self._under_way += 1
+                        return waiting.popleft()
+                if not self._under_way:
+                    return None
+                self._changed.wait()
+
+    def finish(self, back: Batch | None = None) -> None:
+        """A batch that was taken is over; `back` is what of it is still to be run."""
+        with self._changed:
+            self._under_way -= 1
+            if back is not None and back.cases:
+                self._queue(back.device).appendleft(back)
+            self._changed.notify_all()
+
+    def drain(self, device: str = "") -> list[Batch]:
+        """Take away what only `device` could run (or what any could)."""
+        with self._changed:
+            waiting = self._queue(device)
+            batches = list(waiting)
+            waiting.clear()
+            return batches
 
 
 class Pool:
-    """Runs batches on `jobs` workers; `results()` yields in order of completion."""
+    """Runs batches on `jobs` workers over `devices`, at least one each."""
 
-    def __init__(self, setup: Setup, jobs: int) -> None:
-        self.setup, self.jobs = setup, jobs
-        self.replaced = 0
-        self._work: queue.SimpleQueue[Batch] = queue.SimpleQueue()
-        self._found: queue.SimpleQueue[Result | BaseException | None] = queue.SimpleQueue()
-        self._live: set[Process] = set()
-        self._lock = threading.Lock()
+    def __init__(self, setup: Setup, jobs: int, devices: Sequence[str] = ()) -> None:
+        self.devices = tuple(devices) or (setup.device,)
+        share, rest = divmod(jobs, len(self.devices))
+        counts = [max(1, share + (i < rest)) for i in range(len(self.devices))]
+        self._groups = {
+            device: [Lane(replace(setup, device=device)) for _ in range(count)]
+            for device, count in zip(self.devices, counts, strict=True)
+        }
         self._stopping = False
-        self._first: Process | None = None
+        self._events: queue.SimpleQueue[Event | BaseException | None] = queue.SimpleQueue()
+        self._gone: dict[str, EnvironmentFailedError] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def lanes(self) -> list[Lane]:
+        return [lane for lanes in self._groups.values() for lane in lanes]
+
+    @property
+    def replaced(self) -> int:
+        return sum(lane.replaced for lane in self.lanes)
 
     def open(self) -> dict[str, Any]:
-        """Start the first worker; its environment. EnvironmentFailedError if it cannot start."""
-        process, hello = self._start()
-        self._first = process
-        return hello
+        """The environment of the first device whose worker starts; else the last one's error."""
+        failure = EnvironmentFailedError("no device was named")
+        for device in self.devices:
+            try:
+                return self._groups[device][0].open()
+            except EnvironmentFailedError as error:
+                failure = error
+        raise failure
 
-    def results(self, batches: Sequence[Batch]) -> Iterator[Result]:
+    def results(self, batches: Sequence[Batch]) -> Iterator[Event]:
         """Run all; a lost case's result says how it was lost."""
-        for batch in batches:
-            self._work.put(batch)
+        work = Work(batches)
         threads = [
-            threading.Thread(target=self._serve, daemon=True)
-            for _ in range(min(self.jobs, len(batches)))
+            threading.Thread(target=self._serve, args=(lane, work), daemon=True)
+            for lane in self.lanes[: None if len(self.devices) > 1 else len(batches)]
         ]
         for thread in threads:
             thread.start()
         left = len(threads)
         while left:
-            result = self._found.get()
-            if result is None:
+            event = self._events.get()
+            if event is None:
                 left -= 1
-            elif isinstance(result, BaseException):
-                raise result
+            elif isinstance(event, BaseException):
+                raise event
             else:
-                yield result
+                yield event
+        self._leftover(work)
+
+    def _leftover(self, work: Work) -> None:
+        """Nobody is left to run what any device could have: that is the environment's fault."""
+        if not self._stopping and work.drain() and self._gone:
+            raise next(iter(self._gone.values()))
 
     def stop(self) -> None:
-        """Kill every worker; what they had started stays in the journal."""
+        """End every worker; what they had started stays in the journal."""
         self._stopping = True
-        with self._lock:
-            live = list(self._live)
-        for process in live:
-            process.kill()
-            self._gone(process)
+        for lane in self.lanes:
+            lane.stop()
 
-    def _start(self) -> tuple[Process, dict[str, Any]]:
-        process = Process(self.setup)
-        with self._lock:
-            self._live.add(process)
-        message = process.receive(_STARTUP_SECONDS)
-        if isinstance(message, dict) and "hello" in message:
-            return process, message["hello"]
-        reason = message["fatal"] if isinstance(message, dict) else None
-        if message == "late":
-            process.kill()
-            reason = f"a worker did not start within {_STARTUP_SECONDS:g} s"
-        reason = reason or f"a worker died while starting: {process.ending()}"
-        self._gone(process)
-        raise EnvironmentFailedError(reason)
-
-    def _gone(self, process: Process) -> None:
-        with self._lock:
-            self._live.discard(process)
-
-    def _serve(self) -> None:
-        process: Process | None = None
+    def _serve(self, lane: Lane, work: Work) -> None:
+        device = lane.setup.device
         try:
-            with self._lock:
-                process, self._first = self._first, None
-            while not self._stopping:
-                try:
-                    batch = self._work.get_nowait()
-                except queue.Empty:
+            while not self._stopping and device not in self._gone:
+                batch = work.take(device)
+                if batch is None:
                     break
-                process = self._run(batch, process)
+                self._run(lane, batch, work)
         except BaseException as error:
             if not self._stopping:
-                self._found.put(error)
+                self._events.put(error)
         finally:
-            if process is not None:
-                process.close()
-                self._gone(process)
-            self._found.put(None)
+            self._events.put(None)
 
-    def _run(self, batch: Batch, process: Process | None) -> Process | None:
-        """Run a batch to its end, on as many workers as that takes; the last one, if it lives."""
-        left = list(batch.cases)
-        stillborn = 0
-        while left and not self._stopping:
-            if process is None:
-                process, _ = self._start()
-            done, alive = self._drive(process, batch, left)
-            stillborn = 0 if done else stillborn + 1
-            if stillborn >= _MAX_STILLBORN:
-                raise EnvironmentFailedError(f"workers die at once: {process.last_words()}")
-            left = left[done:]
-            if not alive:
-                self._gone(process)
-                process.close()
-                process = None
-                self.replaced += bool(left) or 1
-        return process
-
-    def _drive(self, process: Process, batch: Batch, cases: Sequence[str]) -> tuple[int, bool]:
-        """(cases that have a result now, whether the worker still serves)."""
-        process.send(batch.message(cases))
-        done, current, since = 0, "", time.monotonic()
-        while True:
-            message = process.receive(self.setup.timeout)
-            if isinstance(message, dict):
-                if "start" in message:
-                    current, since = message["start"], time.monotonic()
-                elif "result" in message:
-                    current, done = "", done + 1
-                    self._found.put(_result(message["result"]))
-                elif "done" in message:
-                    return done, True
-                continue
-            if self._stopping:
-                return done, False
-            if message == "late":
-                process.kill()
-            if current:
-                self._found.put(self._lost(process, batch, current, message, since))
-                done += 1
-            elif message is None:
-                process.child.wait()
-            return done, False
-
-    def _lost(
-        self, process: Process, batch: Batch, case: str, message: object, since: float
-    ) -> Result:
-        parsed = parse(case)
-        verdict, reason = "CRASH", ""
-        if message == "late":
-            verdict, reason = "HANG", f"no answer within {self.setup.timeout:g} s; killed"
+    def _run(self, lane: Lane, batch: Batch, work: Work) -> None:
+        done = 0
+        try:
+            for event in lane.run(batch):
+                done += isinstance(event, Result)
+                self._events.put(event)
+        except EnvironmentFailedError as error:
+            self._lose(lane.setup.device, error, replace(batch, cases=batch.cases[done:]), work)
+        except BaseException:
+            work.finish()
+            raise
         else:
-            reason = f"the worker process ended by {process.ending()}"
-        return Result(
-            case, parsed.op, parsed.form, verdict, dtype=parsed.dtype, reason=reason,
-            seed=batch.seed, seconds=time.monotonic() - since,
-        )  # fmt: skip
+            work.finish()
 
-
-def _result(data: Mapping[str, Any]) -> Result:
-    from ..record.result import from_json
-
-    return from_json(data)
+    def _lose(self, device: str, error: EnvironmentFailedError, left: Batch, work: Work) -> None:
+        """No worker serves `device` any more: its own cases are lost, the others go on."""
+        if len(self.devices) == 1:
+            work.finish()
+            raise error
+        with self._lock:
+            first = device not in self._gone
+            self._gone[device] = error
+        own = [left] if left.device else []
+        work.finish(None if left.device else left)
+        own += work.drain(device)
+        if first or own:
+            cases = tuple(case for batch in own for case in batch.cases)
+            self._events.put(Lost(device, str(error), cases))

@@ -113,7 +113,7 @@ def results(value: Any) -> list[Any]:
 def synchronize(device: str) -> None:
     """Wait for the device; raises what asynchronous work failed with."""
     if device.startswith("npu"):
-        torch.npu.synchronize()
+        torch.npu.synchronize(device)
 
 
 def dtype_name(tensor: Any) -> str:

@@ -7,15 +7,17 @@ What kills it costs the case that had started.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from ..cases.case import CONTRACTS, Case, parse
+from ..cases.case import CONTRACTS, SOAK, Case, parse
 from ..record import journal
 from ..record.result import Result
 from .cann_words import is_poisonous, one_line
@@ -32,7 +34,8 @@ class Worker:
     def __init__(self, setup: Mapping[str, Any], out: IO[str]) -> None:
         self.setup, self.out = setup, out
         self.device: str = setup["device"]
-        self.journal = journal.Journal(Path(setup["journal"])) if setup.get("journal") else None
+        book, run = setup.get("journal"), str(setup.get("run", ""))
+        self.journal = journal.Journal(Path(book), run) if book else None
         self.cann = _open(setup) if self.device.startswith("npu") else None
         self._claims: dict[str, Any] = {}
         self._subjects: dict[str, Any] = {}
@@ -42,8 +45,11 @@ class Worker:
 
     def hello(self) -> None:
         from .environment import snapshot
+        from .locality import near
 
-        self.environment = snapshot(self.cann, self.device)
+        if self.cann is not None:
+            self.environment["cpus_near"] = near(self.cann, self.device)
+        self.environment |= snapshot(self.cann, self.device)
         self.health()
         self.say({"hello": {**self.environment, "exported": self.exported()}})
 
@@ -56,6 +62,10 @@ class Worker:
     def say(self, message: Mapping[str, Any]) -> None:
         self.out.write(json.dumps(message) + "\n")
         self.out.flush()
+
+    def note(self, kind: str, data: Mapping[str, Any]) -> None:
+        """Say something beside results, for the journal."""
+        self.say({"note": kind, "data": dict(data)})
 
     def health(self) -> None:
         """Copy three numbers there and back and wait; raises when the device cannot do it.
@@ -78,7 +88,9 @@ class Worker:
             seed = int(request["seed"])
             line = {"case": name, "seed": seed, "repro": journal.repro(name, seed, where)}
             if self.journal is not None:
-                self.journal.write("start", line)
+                # A full disk stops the run where results are written, not the case.
+                with contextlib.suppress(journal.JournalFullError):
+                    self.journal.write("start", {**line, "device": self.device})
             self.say({"start": name})
             result = self.case(parse(name), seed, request)
             self.say({"result": result.as_json()})
@@ -98,7 +110,19 @@ class Worker:
 
     def case(self, case: Case, seed: int, request: Mapping[str, Any]) -> Result:
         """One case, rechecked if it fails, saved if asked."""
+        if case.form == SOAK:
+            from .soak import soak
+
+            return soak(case, seed, self.device, request, self.note)
         result, trial = self.run(case, seed)
+        if request.get("bits"):
+            from .bits import keep
+
+            folder = Path(request["bits"])
+            result = result.with_(digest=keep(folder, result, trial))
+            if request.get("repeat"):
+                self.repeat(case, seed, int(request["repeat"]), folder, result.digest)
+                return result
         if result.verdict in ("FAIL", "MISTRUSTED", "ERROR") and not request.get("once"):
             if self.lost(result):
                 return result.with_(verdict="POISONED")
@@ -125,6 +149,16 @@ class Worker:
         except Exception as error:
             reason = f"defect of the check itself: {one_line(error)}"
             return Result(case.id, case.op, case.form, "ERROR", reason=reason, seed=seed), None
+
+    def repeat(self, case: Case, seed: int, times: int, folder: Path, first: str) -> None:
+        """Run a case again and again; a note says how often each digest came."""
+        from .bits import keep
+
+        counts = Counter({first: 1})
+        for _ in range(times - 1):
+            again, trial = self.run(case, seed)
+            counts[keep(folder, again, trial)] += 1
+        self.note("repeat", {"case": case.id, "seed": seed, "digests": dict(counts)})
 
     def subject(self, name: str) -> Any:
         """The Subject of a name, made once."""
@@ -200,10 +234,13 @@ class Worker:
 
 def _open(setup: Mapping[str, Any]) -> Any:
     import aclnn_bindings
+    import mindtorch as torch
     from mindtorch._backends.npu import runtime
 
     cann = aclnn_bindings.open(setup.get("home"), simulator=bool(setup.get("simulator")))
     runtime.use(cann)
+    torch.npu.set_device(setup["device"])
+    cann.runtime.set_device(torch.npu.current_device())
     return cann
 
 

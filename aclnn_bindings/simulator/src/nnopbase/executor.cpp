@@ -80,7 +80,7 @@ aclError replay(Task* task, Stream* stream) {
   if (const char* name = null_address(call)) {
     code = call.trap(ACL_ERROR_RT_AICORE_EXCEPTION, "the address of %s is null", name);
   } else if (call.op->run) {
-    code = ACLSIM_UNLIKELY(faults_planted) ? run_with_fault(call) : call.op->run(call);
+    code = ACLSIM_UNLIKELY(faults_planted) ? run_with_fault(call, stream) : call.op->run(call);
   }
   if (ACLSIM_UNLIKELY(code != ACL_SUCCESS)) set_stream_error(stream, code, executor->trap);
   return code;

@@ -1,11 +1,15 @@
 #include "nnopbase/faults.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <string>
 #include <unistd.h>
 #include <vector>
 
+#include "ascendcl/config.h"
+#include "ascendcl/device.h"
 #include "ascendcl/dtype.h"
+#include "ascendcl/stream.h"
 #include "nnopbase/executor.h"
 
 namespace aclsim {
@@ -14,7 +18,7 @@ namespace {
 
 enum class Fault : uint8_t {
   None, Tail, Zeros, LastK, LowAcc, Nan, Workspace, Past, Crash, Hang, Code, Trap, Random,
-  Long, MinusZero, CutOff, Dense, Default,
+  Long, MinusZero, CutOff, Dense, Default, Flip, Stuck,
 };
 
 constexpr struct { const char* name; Fault fault; } kKinds[] = {
@@ -23,15 +27,19 @@ constexpr struct { const char* name; Fault fault; } kKinds[] = {
     {"past", Fault::Past}, {"crash", Fault::Crash}, {"hang", Fault::Hang}, {"code", Fault::Code},
     {"trap", Fault::Trap}, {"random", Fault::Random}, {"long", Fault::Long},
     {"minuszero", Fault::MinusZero}, {"cutoff", Fault::CutOff}, {"dense", Fault::Dense},
-    {"default", Fault::Default},
+    {"default", Fault::Default}, {"flip", Fault::Flip}, {"stuck", Fault::Stuck},
 };
 
 constexpr uint64_t kOwnWorkspace = 512;  // what the workspace fault asks for
 
+constexpr int kAnyDevice = -1;
+constexpr int kFlippedBit = 3;
+
 struct Planted {
-  std::string op;
+  std::string op;  // "*" is any
   Fault fault;
-  int64_t bound;  // of `long`: the last row length that is right
+  int64_t bound;  // of `long`: the last row length that is right; `flip`: launches; `stuck`: bit
+  int device;     // the device as the driver counts, whatever is visible to this process
 };
 
 std::string lower(std::string text) {
@@ -50,7 +58,11 @@ std::vector<Planted> parse(const char* text) {
       const size_t bound = one.find('@');
       if (colon != std::string::npos && one.substr(colon + 1, bound - colon - 1) == kind.name) {
         const int64_t number = bound == std::string::npos ? 0 : atoll(one.c_str() + bound + 1);
-        found.push_back({lower(one.substr(0, colon)), kind.fault, number});
+        const size_t slash = one.rfind("npu", 0) == 0 ? one.find('/') : std::string::npos;
+        const bool all = slash == std::string::npos || slash > colon;
+        const size_t name = all ? 0 : slash + 1;
+        const int device = all ? kAnyDevice : atoi(one.c_str() + 3);
+        found.push_back({lower(one.substr(name, colon - name)), kind.fault, number, device});
       }
     }
     at = end + 1;
@@ -63,12 +75,14 @@ const std::vector<Planted>& planted() {
   return all;
 }
 
-Planted planted_in(const Call& call) {
+// `device` is kAnyDevice in phase 1, which knows none: what is planted into one device shows when
+// it runs.
+Planted planted_in(const Call& call, int device = kAnyDevice) {
   const std::string name = lower(call.op->name);
   for (const Planted& p : planted()) {
-    if (p.op == name) return p;
+    if ((p.op == name || p.op == "*") && (p.device == kAnyDevice || p.device == device)) return p;
   }
-  return {name, Fault::None, 0};
+  return {name, Fault::None, 0, kAnyDevice};
 }
 
 Fault fault_of(const Call& call) { return planted_in(call).fault; }
@@ -225,6 +239,28 @@ void scatter_noise(const Call& call) {
   });
 }
 
+// One bit of the middle element, in about one of `every` launches: a hash of the launch's number
+// decides, so that a run can be repeated.
+void flip_rarely(const Call& call, int64_t every) {
+  static std::atomic<uint64_t> launches{0};
+  uint64_t x = launches.fetch_add(1, std::memory_order_relaxed) * 0x9E3779B97F4A7C15u;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+  x ^= x >> 31;
+  if (every < 1 || x % static_cast<uint64_t>(every) != 0) return;
+  for_outputs(call, [](const Tensor& out) {
+    if (out.numel()) *element(out, out.numel() / 2) ^= 1 << kFlippedBit;
+  });
+}
+
+// One bit of the first element is always 1.
+void stick(const Call& call, int64_t bit) {
+  for_outputs(call, [bit](const Tensor& out) {
+    const auto bits = static_cast<int64_t>(dtype_size(out.dtype)) * 8;
+    if (out.numel() && bit < bits) element(out, 0)[bit / 8] |= static_cast<char>(1 << bit % 8);
+  });
+}
+
 // A store to nowhere: streams run with signals blocked, so raise() would wait for ever.
 [[noreturn]] void crash() {
   volatile char* volatile nowhere = nullptr;
@@ -268,8 +304,10 @@ void plant_after_check(Call& call) {
   }
 }
 
-aclError run_with_fault(Call& call) {
-  const Fault fault = fault_of(call);
+aclError run_with_fault(Call& call, const Stream* stream) {
+  const int device = config().visible[stream->context->device];
+  const Planted plan = planted_in(call, device);
+  const Fault fault = plan.fault;
   switch (fault) {
     case Fault::Crash: crash();
     case Fault::Hang: for (;;) pause();
@@ -287,7 +325,9 @@ aclError run_with_fault(Call& call) {
       break;
     case Fault::LowAcc: accumulate_low(call); break;
     case Fault::Nan: for_outputs(call, lose_nans); break;
-    case Fault::Long: spoil_long(call, planted_in(call).bound); break;
+    case Fault::Long: spoil_long(call, plan.bound); break;
+    case Fault::Flip: flip_rarely(call, plan.bound); break;
+    case Fault::Stuck: stick(call, plan.bound); break;
     case Fault::MinusZero: for_outputs(call, lose_minus_zeros); break;
     case Fault::CutOff: for_outputs(call, cut_off); break;
     case Fault::Past: for_outputs(call, write_past); break;

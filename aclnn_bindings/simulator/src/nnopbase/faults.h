@@ -7,11 +7,16 @@
 
 namespace aclsim {
 
+struct Stream;
+
 // Kinds: tail (the last elements stay unwritten), zeros, lastk (products lose their last term),
 // lowacc (products accumulate in the output's precision), nan (NaN becomes 0), workspace (old
 // bytes of the workspace leak into the result), past (one element beyond the output is written),
 // long@N (rows longer than N are wrong), minuszero (-0 becomes +0), cutoff (16-bit results lean to
-// zero), dense (strides of inputs ignored), default (scalars are taken for 1), crash, hang, code (phase 1 refuses), trap (the device fails), random (results differ by run).
+// zero), dense (strides of inputs ignored), default (scalars are taken for 1), crash, hang, code (phase 1 refuses), trap (the device fails), random (results differ by run),
+// flip@N (one bit in about one of N launches), stuck@K (bit K of the first element is 1).
+// `npu3/*:flip@100000` plants into one device (any operator of it); a fault that acts in phase 1
+// (lastk, dense, default, code, workspace) needs one without a device.
 extern bool faults_planted;
 
 // Phase 1, before the op's own check; a code other than success refuses.
@@ -19,6 +24,6 @@ aclnnStatus plant_before_check(Call& call);
 // Phase 1, after it.
 void plant_after_check(Call& call);
 // Phase 2: runs the op with its fault.
-aclError run_with_fault(Call& call);
+aclError run_with_fault(Call& call, const Stream* stream);
 
 }  // namespace aclsim

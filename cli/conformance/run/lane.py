@@ -1,0 +1,142 @@
+"""Owns a lane: one seat for worker processes on one device, that runs batches one after another.
+
+A crash, hang or poisoned device costs the one case that had started. The rest of its batch goes
+to a fresh worker. A lane deals nothing and records nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ..cases.case import parse
+from ..record.result import Result, from_json
+from .process import Batch, EnvironmentFailedError, Process, Setup
+
+_STARTUP_SECONDS: Final = 120.0
+# Fresh processes in a row that die before finishing one case: then the environment is at fault.
+_MAX_STILLBORN: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A line that a worker says beside results, such as one of a soak; it goes to the journal."""
+
+    kind: str
+    data: Mapping[str, Any]
+
+
+class Lane:
+    """One seat on the device of `setup`, which results call `label`; used by one thread, `stop` may
+    come from another."""
+
+    def __init__(self, setup: Setup, node: str = "", label: str = "") -> None:
+        self.setup, self.node, self.label = setup, node, label or setup.device
+        self.replaced = 0
+        self._process: Process | None = None
+        self._stopping = self._busy = False
+
+    def open(self) -> dict[str, Any]:
+        """Start a worker; its environment. EnvironmentFailedError if it cannot start."""
+        process = self._process = Process(self.setup)
+        message = process.receive(_STARTUP_SECONDS)
+        if isinstance(message, dict) and "hello" in message:
+            hello: dict[str, Any] = message["hello"]
+            return hello
+        reason = message["fatal"] if isinstance(message, dict) else None
+        if message == "late":
+            process.kill()
+            reason = f"a worker did not start within {_STARTUP_SECONDS:g} s"
+        reason = reason or f"a worker died while starting: {process.ending()}"
+        self._process = None
+        raise EnvironmentFailedError(reason)
+
+    def stop(self) -> None:
+        """End the worker, by force in a batch; what it had started stays in the journal."""
+        self._stopping = True
+        process = self._process
+        if process is not None and self._busy:
+            process.kill()
+        elif process is not None:
+            process.close()
+
+    def run(self, batch: Batch) -> Iterator[Result | Note]:
+        """Run a batch to its end, on as many workers as that takes.
+
+        EnvironmentFailedError when workers die at once, or none starts any more.
+        """
+        self._busy = True
+        try:
+            yield from self._run(batch)
+        finally:
+            self._busy = False
+
+    def _run(self, batch: Batch) -> Iterator[Result | Note]:
+        left = list(batch.cases)
+        stillborn = 0
+        while left and not self._stopping:
+            if self._process is None:
+                self.open()
+            process = self._process
+            assert process is not None
+            done, alive = yield from self._drive(process, batch, left)
+            stillborn = 0 if done else stillborn + 1
+            if stillborn >= _MAX_STILLBORN:
+                raise EnvironmentFailedError(f"workers die at once: {process.last_words()}")
+            left = left[done:]
+            if not alive:
+                process.close()
+                self._process = None
+                self.replaced += 1
+
+    def _drive(
+        self, process: Process, batch: Batch, cases: Sequence[str]
+    ) -> Generator[Result | Note, None, tuple[int, bool]]:
+        """Returns (cases that have a result now, whether the worker still serves)."""
+        process.send(batch.message(cases))
+        done, current, since = 0, "", time.monotonic()
+        while True:
+            message = process.receive(self.setup.timeout)
+            if isinstance(message, dict):
+                if "start" in message:
+                    current, since = message["start"], time.monotonic()
+                elif "result" in message:
+                    current, done = "", done + 1
+                    yield self._placed(from_json(message["result"]))
+                elif "note" in message:
+                    yield Note(message["note"], {**message["data"], **self._place()})
+                elif "done" in message:
+                    return done, True
+                continue
+            if self._stopping:
+                return done, False
+            if message == "late":
+                process.kill()
+            if current:
+                yield self._placed(self._lost(process, batch, current, message, since))
+                done += 1
+            elif message is None:
+                process.child.wait()
+            return done, False
+
+    def _place(self) -> dict[str, str]:
+        return {"device": self.label, **({"node": self.node} if self.node else {})}
+
+    def _placed(self, result: Result) -> Result:
+        return result.with_(device=self.label, node=self.node)
+
+    def _lost(
+        self, process: Process, batch: Batch, case: str, message: object, since: float
+    ) -> Result:
+        parsed = parse(case)
+        verdict, reason = "CRASH", ""
+        if message == "late":
+            verdict, reason = "HANG", f"no answer within {self.setup.timeout:g} s; killed"
+        else:
+            reason = f"the worker process ended by {process.ending()}"
+        return Result(
+            case, parsed.op, parsed.form, verdict, dtype=parsed.dtype, reason=reason,
+            seed=batch.seed, seconds=time.monotonic() - since,
+        )  # fmt: skip

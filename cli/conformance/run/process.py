@@ -1,0 +1,134 @@
+"""Owns one worker process: how it is started, spoken to, and what its end says; deals nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import IO, Any, Final
+
+_TAIL: Final = 400
+# The working folder is not searched for modules; Python has had the option since 3.11.
+_SAFE_PATH: Final = ("-P",) if sys.version_info >= (3, 11) else ()
+
+
+class EnvironmentFailedError(RuntimeError):
+    """No worker can start; the message is what the last one said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a worker needs to know; see worker.py."""
+
+    device: str = "npu:0"
+    home: str | None = None
+    simulator: bool = False
+    journal: str = ""
+    timeout: float = 60.0
+    environ: Mapping[str, str] = field(default_factory=dict)
+    recording: str = ""
+    run: str = ""
+
+    def message(self) -> dict[str, Any]:
+        return {"device": self.device, "home": self.home, "simulator": self.simulator,
+                "journal": self.journal, "recording": self.recording, "run": self.run}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Cases for one worker, in order, with what holds for all of them; `device` only, if named."""
+
+    cases: tuple[str, ...]
+    seed: int
+    options: Mapping[str, Any] = field(default_factory=dict)
+    device: str = ""
+
+    def plan(self) -> dict[str, Any]:
+        """What is to be run, for the journal."""
+        named = {"device": self.device} if self.device else {}
+        return {"cases": list(self.cases), "seed": self.seed, **named}
+
+    def message(self, cases: Sequence[str]) -> dict[str, Any]:
+        return {"cases": list(cases), "seed": self.seed, **self.options}
+
+
+class Process:
+    """One worker process and its lines."""
+
+    def __init__(self, setup: Setup) -> None:
+        self.errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - lives with the process
+        env = {**os.environ, **_quiet(setup), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        self.child = subprocess.Popen(
+            [sys.executable, *_SAFE_PATH, "-m", f"{__package__}.worker"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, env=env,
+            start_new_session=True,
+        )  # fmt: skip
+        assert self.child.stdout is not None
+        self.selector = selectors.DefaultSelector()
+        self.selector.register(self.child.stdout, selectors.EVENT_READ)
+        self.pending = b""
+        self.send(setup.message())
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        assert self.child.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self.child.stdin.write(json.dumps(message).encode() + b"\n")
+            self.child.stdin.flush()
+
+    def receive(self, seconds: float) -> dict[str, Any] | str | None:
+        """The next message, None when the process has ended, "late" when nothing came in time."""
+        assert self.child.stdout is not None
+        deadline = time.monotonic() + seconds
+        while b"\n" not in self.pending:
+            left = deadline - time.monotonic()
+            if left <= 0 or not self.selector.select(left):
+                return "late"
+            data = os.read(self.child.stdout.fileno(), 1 << 16)
+            if not data:
+                return None
+            self.pending += data
+        line, _, self.pending = self.pending.partition(b"\n")
+        return json.loads(line)  # type: ignore[no-any-return]
+
+    def kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.child.pid, signal.SIGKILL)
+        self.child.wait()
+        self.close()
+
+    def close(self) -> None:
+        self.selector.close()
+        for stream in (self.child.stdin, self.child.stdout):
+            if stream is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    stream.close()
+
+    def ending(self) -> str:
+        """How it ended: `signal 11 (SIGSEGV)` or `exit code 3`, and the last it said."""
+        code = self.child.wait()
+        said = self.last_words()
+        how = f"exit code {code}"
+        if code < 0:
+            how = f"signal {-code} ({signal.Signals(-code).name})"
+            if -code == signal.SIGKILL:
+                how += ": killed from outside, often because host memory ran out"
+        return how + (f"; it said: {said}" if said else "")
+
+    def last_words(self) -> str:
+        self.errors.seek(0)
+        text = self.errors.read().decode("utf-8", "replace").strip()
+        return " ".join(text[-_TAIL:].split())
+
+
+def _quiet(setup: Setup) -> dict[str, str]:
+    """One thread per worker: several workers share the cores."""
+    wanted = {"ACLSIM_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    return {**{k: v for k, v in wanted.items() if k not in os.environ}, **setup.environ}

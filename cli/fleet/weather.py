@@ -1,0 +1,109 @@
+"""Owns bad weather: what went wrong with hosts rather than operators, each as a row with a name."""
+
+from __future__ import annotations
+
+import calendar
+import time
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from ..conformance.record import votes
+from .merge import Fleet, odd_versions
+from .parts import Part
+
+# Clocks of a cluster are kept within milliseconds; a minute apart, stamps cannot be compared.
+_SKEW_SECONDS: Final = 60.0
+# Every row that a report may have, with its meaning.
+NAMES: Final[dict[str, str]] = {
+    "no NPU": "no worker could start there; none of its cases ran",
+    "disk full": "its journal could not grow; what ran after that is not known",
+    "stopped early": "its journal has no end: killed, cut off from power, or still running",
+    "device lost": "no worker starts there any more",
+    "node lost": "a host of the cluster went away; its cases ran elsewhere",
+    "head restarted": "the cluster's head went away; cases in flight ran again",
+    "two runs in one journal": "told apart by their ids; give each run a file of its own",
+    "clock skew": "its stamps do not fit: times between hosts cannot be compared",
+    "torn lines": "lines that are no JSON were left out",
+    "other version": "not what most hosts have",
+    "shard missing": "no journal of this part is there",
+    "judged twice": "two places gave one case different verdicts; the worse one counts",
+}
+
+
+class Row(NamedTuple):
+    """One thing that went wrong: its name, where, and what is known of it."""
+
+    name: str
+    place: str
+    text: str
+
+
+def rows(fleet: Fleet, now: float | None = None) -> list[Row]:
+    """All of it, in the order of NAMES; `now` is the time of merging (seconds, UTC)."""
+    there = [row for part in fleet.parts for row in _of_part(part, now or time.time())]
+    there += _of_fleet(fleet)
+    order = list(NAMES)
+    return sorted(dict.fromkeys(there), key=lambda r: (order.index(r.name), r.place, r.text))
+
+
+def _of_part(part: Part, now: float) -> Iterator[Row]:
+    stopped = str((part.end or {}).get("stopped", ""))
+    if stopped.startswith("no device"):
+        yield Row("no NPU", part.node, stopped.partition(": ")[2])
+    elif "no space left" in stopped:
+        yield Row("disk full", part.node, stopped)
+    elif part.end is None or part.end.get("interrupted"):
+        done, planned = len(part.results), int(part.header.get("cases", 0))
+        yield Row("stopped early", part.node, f"{done} of {planned} cases have a result")
+    for kind, data in part.notes:
+        if kind == "lost":
+            name = str(data.get("what", "device lost"))
+            left = len(data.get("cases", ()))
+            unrun = f"; {left} cases were not run" if left else ""
+            place = str(data["place"])
+            where = place if " " in place else f"{part.node} {place}"
+            yield Row(name if name in NAMES else "device lost", where, f"{data['reason']}{unrun}")
+    if part.torn:
+        yield Row("torn lines", part.node, f"{part.torn} in {part.path.name}")
+    yield from _skew(part, now)
+
+
+def _skew(part: Part, now: float) -> Iterator[Row]:
+    started, ended = (_seconds(stamp) for stamp in (
+        part.header.get("started"), (part.end or {}).get("ended"),
+    ))  # fmt: skip
+    if started is not None and started > now + _SKEW_SECONDS:
+        yield Row("clock skew", part.node, f"started {started - now:.0f} s from now")
+    elif started is not None and ended is not None:
+        lasted = float((part.end or {}).get("seconds", 0.0))
+        if ended - started < lasted - _SKEW_SECONDS:
+            text = f"ran for {lasted:.0f} s, by its clock for {ended - started:.0f} s"
+            yield Row("clock skew", part.node, text)
+    for node, skew in part.skews.items():
+        if abs(skew) > _SKEW_SECONDS:
+            yield Row("clock skew", node, f"{skew:+.0f} s against {part.node}")
+
+
+def _seconds(stamp: str | None) -> float | None:
+    try:
+        return calendar.timegm(time.strptime(str(stamp), "%Y-%m-%dT%H:%M:%SZ"))
+    except ValueError:
+        return None
+
+
+def _of_fleet(fleet: Fleet) -> Iterator[Row]:
+    per_file = Counter(part.path for part in fleet.parts)
+    for path, count in per_file.items():
+        if count > 1:
+            nodes = sorted({p.node for p in fleet.parts if p.path == path})
+            yield Row("two runs in one journal", ", ".join(nodes), f"{count} runs in {path.name}")
+    for node, odd in odd_versions(fleet.environments()).items():
+        text = ", ".join(f"{what} {mine or 'unknown'}, most have {usual or 'unknown'}"
+                         for what, (mine, usual) in odd.items())  # fmt: skip
+        yield Row("other version", node, text)
+    for shard in fleet.missing:
+        yield Row("shard missing", str(shard), "its cases are not known")
+    for worse, other in fleet.twice:
+        text = f"{worse.verdict} there, {other.verdict} at {votes.place_of(other)}"
+        yield Row("judged twice", votes.place_of(worse), f"{worse.case}: {text}")

@@ -1,0 +1,168 @@
+"""Several devices of one host: what `--device` may say, work dealt to all, votes that name one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from mindtorch_npu.conformance.cases import shard
+from mindtorch_npu.conformance.cases.cases import Plan
+from mindtorch_npu.conformance.record import journal, votes
+from mindtorch_npu.conformance.run import engine, locality
+from mindtorch_npu.conformance.run.devices import DeviceListError, devices
+from mindtorch_npu.conformance.run.pool import Batch, Setup, Work
+
+from aclnn_bindings.install.library import bundled_simulator
+
+simulated = pytest.mark.skipif(bundled_simulator() is None, reason="the simulator is not built")
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("npu:3", ["npu:3"]),
+        ("npu:0-2", ["npu:0", "npu:1", "npu:2"]),
+        ("npu:0,2-3", ["npu:0", "npu:2", "npu:3"]),
+        ("all", ["npu:0", "npu:1"]),
+        ("cpu", ["cpu"]),
+    ],
+)
+def test_devices_are_named(text, named):
+    assert list(devices(text, lambda: 2)) == named
+
+
+@pytest.mark.parametrize("text", ["npu:3-1", "npu:0,0", "npu:", "npu:a", "npu:1-"])
+def test_texts_that_name_no_devices_are_refused(text):
+    with pytest.raises(DeviceListError, match=text):
+        devices(text, lambda: 2)
+
+
+def test_all_of_no_device_is_refused():
+    with pytest.raises(DeviceListError, match="sees no device"):
+        devices("all", lambda: 0)
+
+
+def test_every_case_is_in_one_shard():
+    cases = [f"op{i}/functional/s0" for i in range(500)]
+    counts = [sum(shard.parse(f"{i}/8").has(c) for c in cases) for i in range(1, 9)]
+    assert sum(counts) == 500
+    assert min(counts) > 30
+    assert all(shard.Shard().has(c) for c in cases)
+
+
+@pytest.mark.parametrize("text", ["0/4", "5/4", "1", "a/b", "1/0", "-1/2"])
+def test_no_shard_is_refused(text):
+    with pytest.raises(shard.ShardError, match="expected I/N"):
+        shard.parse(text)
+
+
+def test_work_given_back_goes_to_another_lane():
+    work = Work([Batch(("a", "b"), 0), Batch(("c",), 0, {}, "npu:1")])
+    batch = work.take("npu:0")
+    assert batch is not None
+    work.finish(replace(batch, cases=("b",)))
+    own, other = work.take("npu:1"), work.take("npu:1")
+    assert own is not None
+    assert other is not None
+    assert (own.cases, other.cases) == (("c",), ("b",))
+    work.finish()
+    work.finish()
+    assert work.take("npu:0") is None
+
+
+def test_cpus_near_a_device_are_those_of_its_memory_node(tmp_path):
+    pci = tmp_path / "bus/pci/devices/0000:c1:00.0"
+    node = tmp_path / "devices/system/node/node1"
+    for folder in (pci, node):
+        folder.mkdir(parents=True)
+    (pci / "numa_node").write_text("1\n")
+    (node / "cpulist").write_text("24-27,72\n")
+    assert locality.cpus_near("0000:c1:00.0", tmp_path) == "24-27,72"
+    assert locality.cpu_set("24-27,72") == {24, 25, 26, 27, 72}
+    (pci / "numa_node").write_text("-1\n")
+    assert locality.cpus_near("0000:c1:00.0", tmp_path) == ""
+    assert locality.cpus_near("0000:00:00.0", tmp_path) == ""
+
+
+FEW = tuple(f"add/functional/s0/{dtype}" for dtype in ("float32", "float16", "int32"))
+
+
+def checked(tmp_path, where, ops=("add",), fault="", minutes=0.0, **fields):
+    environ = {"ACLSIM_DEVICES": "3", "ACLSIM_FAULTS": fault}
+    path = tmp_path / "run.jsonl"
+    setup = Setup(where, None, True, str(path), 30.0, environ)
+    plan = Plan(forms=("functional",), dtypes=("float32",), layouts=("contiguous",))
+    options = {"compare": True} if fields.get("compare") else {}
+    request = engine.Request(ops, plan, setup, jobs=3, run=journal.new_run(), minutes=minutes,
+                             options=options, **fields)  # fmt: skip
+    run = engine.begin(request, path)
+    return run, list(run.results())
+
+
+@simulated
+def test_cases_are_dealt_to_all_devices_and_each_runs_once(tmp_path):
+    run, results = checked(tmp_path, "all", only=FEW)
+    assert {r.device for r in results} <= {f"npu:{i}" for i in range(3)}
+    assert len({r.case for r in results}) == len(results) == run.total
+    assert journal.read(tmp_path / "run.jsonl").counts().by_verdict == {"PASS": run.total}
+
+
+@simulated
+def test_device_without_a_worker_costs_only_itself(tmp_path):
+    run, results = checked(tmp_path, "npu:0,9", only=FEW)
+    assert [lost.place for lost in run.lost] == ["npu:9"]
+    assert run.lost[0].cases == ()
+    assert len(results) == run.total
+    assert {r.device for r in results} == {"npu:0"}
+
+
+@simulated
+@pytest.mark.parametrize(
+    ("fault", "kind", "bit"),
+    [
+        ("stuck@30", votes.STUCK, "bit 30, 0 → 1"),
+        pytest.param("random", votes.FLAKY, "", marks=pytest.mark.slow),
+    ],
+)
+def test_device_that_differs_is_named(tmp_path, fault, kind, bit):
+    run, _ = checked(tmp_path, "npu:0-2", fault=f"npu1/add:{fault}", compare=True, only=FEW)
+    at_fault = votes.suspects(run.deviations)
+    assert [place for place, _ in at_fault] == ["npu:1"]
+    kinds = {d.kind for d in at_fault[0][1]}
+    assert kind in kinds, at_fault
+    firsts = [d.first for d in at_fault[0][1] if d.kind == kind]
+    assert any("got 0x" in first for first in firsts)
+    assert any(bit in first for first in firsts) or kind == votes.STUCK
+    assert (tmp_path / "run.jsonl.bits").is_dir()
+
+
+@simulated
+@pytest.mark.slow
+def test_devices_that_agree_leave_no_outputs_behind(tmp_path):
+    run, results = checked(tmp_path, "npu:0-1", compare=True, only=FEW)
+    assert run.deviations == []
+    assert {r.verdict for r in results} == {"PASS"}
+    assert not (tmp_path / "run.jsonl.bits").exists()
+
+
+@simulated
+def test_soak_names_the_device_that_flips_a_bit(tmp_path):
+    run, results = checked(tmp_path, "npu:0-2", (), "npu2/*:flip@500", 0.02, compare=True)
+    assert {r.form for r in results} == {"soak"}
+    assert [place for place, _ in votes.suspects(run.deviations)] == ["npu:2"]
+    assert {d.kind for d in run.deviations} == {votes.FLAKY}
+    assert all(0 < d.wrong < d.launches / 50 for d in run.deviations)
+
+
+@simulated
+@pytest.mark.slow
+def test_one_flip_in_100000_launches_on_one_device_of_eight_is_named(tmp_path):
+    """About two minutes: `pytest -m slow tests/cli/conformance/test_devices.py`."""
+    environ = {"ACLSIM_DEVICES": "8", "ACLSIM_FAULTS": "npu5/*:flip@100000"}
+    path = tmp_path / "run.jsonl"
+    setup = Setup("all", None, True, str(path), 60.0, environ)
+    request = engine.Request((), Plan(), setup, jobs=8, run=journal.new_run(), minutes=2.0,
+                             compare=True, options={"compare": True})  # fmt: skip
+    run = engine.begin(request, path)
+    list(run.results())
+    assert [place for place, _ in votes.suspects(run.deviations)] == ["npu:5"]
