@@ -215,7 +215,7 @@ def normed(a):
 
 def by_scale(y):
     scale = y.abs().amax(-1) / 127
-    return y / scale[:, None], scale
+    return y / scale[..., None], scale
 
 
 def normed_dynamic(a):
@@ -283,7 +283,96 @@ def signs(a):
     return torch.tensor([sum(1 << i for i in range(8) if row[i]) for row in bits])
 
 
+def blocks(x, weight, ends):
+    """Sequences' windows through torch's unfold."""
+    outs = []
+    for part in x.split(np.diff(ends, prepend=0).tolist()):
+        if len(part) >= 32:
+            seen = part.unfold(0, 32, 16)  # [blocks, N, D, 32]
+            outs.append(torch.einsum("bndw,wn->bnd", seen, weight))
+    return torch.cat(outs)
+
+
+def cross_entropy_grad(a):
+    logits = t(a["logProb"]).clone()
+    logits.requires_grad_()
+    # Rows of logarithms that do not sum to 1: nll of them, whose log_softmax' derivative takes the
+    # given ones as its result.
+    loss = F.nll_loss(logits, t(a["target"]), reduction=a["reductionOptional"],
+                      ignore_index=a["ignoreIndex"])  # fmt: skip
+    flow = torch.autograd.grad(loss, logits, t(a["gradLoss"]))[0]
+    return torch.ops.aten._log_softmax_backward_data(flow, t(a["logProb"]), 1, torch.float64)
+
+
+def adapted(a):
+    y = F.layer_norm(t(a["x"]), (64,), eps=a["epsilon"]) * (1 + t(a["scale"])) + t(a["shift"])
+    return by_scale(y if a["smoothScalesOptional"] is None else y * t(a["smoothScalesOptional"]))
+
+
+def cell(gates, cx):
+    i, f, g, o = gates.chunk(4, -1)
+    new = f.sigmoid() * cx + i.sigmoid() * g.tanh()
+    return o.sigmoid() * new.tanh(), new
+
+
+def one_cell(a):
+    gates = t(a["inputGates"]) + t(a["hiddenGates"])
+    for name in ("inputBiasOptional", "hiddenBiasOptional"):
+        gates = gates if a[name] is None else gates + t(a[name])
+    i, f, g, o = gates.chunk(4, -1)
+    return *cell(gates, t(a["cx"])), torch.cat(
+        [i.sigmoid(), f.sigmoid(), g.tanh(), o.sigmoid()], -1
+    )
+
+
+def cell_gradients(a):
+    i, f, g, o = t(a["storage"]).chunk(4, -1)
+    gates = torch.cat([torch.logit(i), torch.logit(f), torch.atanh(g), torch.logit(o)], -1)
+    flows = [a["gradHyOptional"], np.zeros((3, 16)) if a["gradCOptional"] is None
+             else a["gradCOptional"]]  # fmt: skip
+    dgates, dcx = autograd(cell, gates.numpy(), a["cx"], flow=flows)
+    return dgates, dcx, dgates.sum(0)
+
+
+def lstm(a):
+    net = torch.nn.LSTM(6, 8, a["numLayers"], bidirectional=a["bidirectional"]).double().eval()
+    with torch.no_grad():
+        for own, p in zip(net.parameters(), t(a["params"]), strict=True):
+            own.copy_(p)
+        y, (h, c) = net(t(a["input"]), tuple(t(a["hx"])))
+    return y, h, c
+
+
+def quantised_norm(a):
+    y = t(a["x1"]).double() @ t(a["x2"]).double()
+    y = (y if a["bias"] is None else y + t(a["bias"])) * t(a["dequantScale"])
+    total = y.reshape(a["residual"].shape) + t(a["residual"])
+    return total, F.rms_norm(total, (6,), t(a["gamma"]), a["epsilon"])
+
+
+def combined_norm(a):
+    flat = t(a["expertIds"]).flatten()
+    slots = torch.argsort(torch.argsort(flat, stable=True))
+    rows = t(a["expandX"])[slots] * t(a["expertScales"]).flatten()[:, None]
+    x = rows.unflatten(0, (4, 2)).sum(1)[:, None] + t(a["residualX"])
+    rstd = (x.square().mean(-1, keepdim=True) + a["normEps"]).rsqrt()
+    return F.rms_norm(x, (32,), t(a["gamma"]), a["normEps"]), rstd, x
+
+
 ROUTED = {
+    "aclnnNsaCompress": lambda a: blocks(
+        t(a["input"]), t(a["weight"]), a["actSeqLenOptional"]),
+    "aclnnNsaCompressGrad": lambda a: autograd(
+        lambda x, w: blocks(x, w, a["actSeqLenOptionalOptional"]), a["input"], a["weight"],
+        flow=a["outputGrad"]),
+    "aclnnCrossEntropyLossGrad": cross_entropy_grad,
+    "aclnnAdaLayerNormQuant": adapted,
+    "aclnnThnnFusedLstmCell": one_cell,
+    "aclnnThnnFusedLstmCellBackward": cell_gradients,
+    "aclnnLSTM": lstm,
+    "aclnnQuantMatmulAllReduceAddRmsNorm": quantised_norm,
+    "aclnnMoeDistributeCombineAddRmsNorm": combined_norm,
+    "aclnnAllGatherAdd": lambda a: (torch.add(t(a["a"]), t(a["b"])), t(a["a"])),
     "aclnnFlashAttentionVarLenScore": packed_forward,
     "aclnnFlashAttentionVarLenScoreV3": packed_forward,
     "aclnnFlashAttentionUnpaddingScoreGrad": packed_backward,

@@ -446,7 +446,12 @@ TORCH |= {
 TORCH |= FUSED | ROUTED
 
 
-SINGLE = ("aclnnFakeQuantPerChannelAffineCachemask", "aclnnAngleV2", "aclnnCdistBackward")
+SINGLE = (
+    "aclnnFakeQuantPerChannelAffineCachemask",
+    "aclnnAngleV2",
+    "aclnnCdistBackward",
+    "aclnnThnnFusedLstmCellBackward",
+)
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -220,6 +220,25 @@ _QUANT: Final = [
     )
 ]
 _INT8: Final[dict[str, Any]] = {**_ROW, "dtypes": ("int8",)}
+_QUANT_NORMS: Final = [
+    take(**_SMALL, **_SUM, bias=b, dequantScale=t(6, dtype="bfloat16", low=0.01),
+         residual=t(1, 4, 6, dtype="bfloat16"), gamma=t(6, dtype="bfloat16"), epsilon=1e-5)
+    for b in (None, t(6, dtype="int32", low=-9, high=9))
+]  # fmt: skip
+
+
+def quant_reduced_norm(
+    x1: Array, x2: Array, bias: Array | None, dequantScale: Array, residual: Array, gamma: Array,
+    epsilon: float,
+) -> tuple[Array, Array]:  # fmt: skip
+    y = _plus(x1.astype(np.float64) @ x2, bias) * dequantScale
+    return _normed(y, residual, gamma, epsilon)
+
+
+spec("aclnnQuantMatmulAllReduceAddRmsNorm", "y:residual normOut:residual", **_INT8,
+     samples=_QUANT_NORMS)(quant_reduced_norm)  # fmt: skip
+spec("aclnnInplaceQuantMatmulAllReduceAddRmsNorm", "residual:residual normOut:residual", **_INT8,
+     samples=_QUANT_NORMS)(quant_reduced_norm)  # fmt: skip
 
 
 @spec("aclnnQuantMatmulAllReduce", "output:bfloat16", **_INT8, samples=_QUANT[:2] + _QUANT[3:5])
@@ -372,6 +391,24 @@ def _weighted(expandX: Array, expertIds: Array, expertScales: Array) -> Array:
     home = np.empty_like(expandX)
     home[_order(expertIds)] = expandX
     return (home.reshape(*expertIds.shape, -1) * expertScales[..., None]).sum(1)
+
+
+@spec("aclnnMoeDistributeCombineAddRmsNorm aclnnMoeDistributeCombineAddRmsNormV2",
+      "yOut:expandX rstdOut:float32 xOut:expandX", **_ROW, samples=[
+          take(**_RESULTS, residualX=_h(4, 1, 32), gamma=_h(32), normEps=1e-5)])  # fmt: skip
+def combined_norm(
+    expandX: Array, expertIds: Array, expertScales: Array, residualX: Array, gamma: Array,
+    normEps: float,
+) -> tuple[Array, Array, Array]:  # fmt: skip
+    x = _weighted(expandX, expertIds, expertScales).reshape(residualX.shape) + residualX
+    rstd = 1 / np.sqrt((x**2).mean(-1, keepdims=True) + normEps)
+    return x * rstd * gamma, rstd, x
+
+
+@spec("aclnnAllGatherAdd", "cOut:a gatherOutOut:a", **_ROW, samples=[
+    take(a=_h(240, 256), b=_h(240, 256), group=OWN_GROUP, rankSize=1)])  # fmt: skip
+def gathered_sum(a: Array, b: Array) -> tuple[Array, Array]:
+    return a + b, a
 
 
 spec("aclnnMoeDistributeCombine", "x:expandX", **_ROW, samples=[take(**_RESULTS)])(

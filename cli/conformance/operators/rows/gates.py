@@ -123,7 +123,8 @@ def matmul_nz(self: Array, mat2: Array) -> Array:
     return self @ mat2
 
 
-@spec("aclnnTransposeBatchMatMul", "out:x1", family="matmul", tolerance="gradient",
+@spec("aclnnTransposeBatchMatMul aclnnTransposeBatchMatMulWeightNz", "out:x1",
+      family="matmul", tolerance="gradient",
       dtypes=("float16", "bfloat16", "float32"),
       source="op-plugin document npu_transpose_batchmatmul", samples=[
           take(x1=_h(5, 3, 64), x2=_h(3, 64, 32), permX1=(1, 0, 2), permX2=(0, 1, 2),

@@ -42,8 +42,9 @@ spec("aclnnMultinomialTensor", "out:int64", **_RANDOM, draws=drawn.categories, s
     take(self=t(331, 9, low=0.1, high=1), numsamples=4, replacement=r, **_SEEDS)
     for r in (True, False)])(
     lambda self, numsamples: np.zeros((len(self), numsamples)))  # fmt: skip
-spec("aclnnDropoutGenMask", "out:uint8", **_RANDOM, draws=drawn.kept, samples=[
-    take(shape=(65, 128), prob=p, seed=7, offset=0) for p in (0.5, 0.1)])(
+spec("aclnnDropoutGenMask aclnnDropoutGenMaskV2", "out:uint8", **_RANDOM,
+     draws=drawn.kept, samples=[
+    take(shape=(65, 128), prob=p, seed=7, offset=0, probDataType=0) for p in (0.5, 0.1)])(
     lambda shape: np.zeros(int(np.prod(shape)) // 8))  # fmt: skip
 
 

@@ -208,7 +208,8 @@ spec("aclnnQuantMatmulV4", "out:float16", **{**_MATMUL, "dtypes": ("float32",)},
     quant_matmul)  # fmt: skip
 
 
-@spec("aclnnQuantMatmulV5", "out:float16", **{**_MATMUL, "dtypes": ("float32",)}, samples=[
+@spec("aclnnQuantMatmulV5 aclnnQuantMatmulWeightNz", "out:float16",
+      **{**_MATMUL, "dtypes": ("float32",)}, samples=[
     take(**s.kwargs, x1Scale=t(5, low=0.5, high=2), x2Scale=_SCALE,
          groupSize=0) for s in _matmul("float16")])  # fmt: skip
 def quant_matmul_v5(
@@ -292,7 +293,9 @@ spec("aclnnGroupedMatmulV4 aclnnGroupedMatmulV5", "out:x", **_GROUPED, dtypes=("
     take(**_SPLIT, groupListOptional=given([4, 9, 12], "int64"))])(grouped)  # fmt: skip
 
 
-@spec("aclnnFFN aclnnFFNV2", "y:x", family="grouped_matmul", tolerance="gradient",
+@spec("aclnnFFN aclnnFFNV2 aclnnFFNV3", "y:x",
+      renamed={"bias1Optional": "bias1", "bias2Optional": "bias2"},
+      family="grouped_matmul", tolerance="gradient",
       dtypes=("float16",), source="Vaswani et al., 2017: feed-forward network; op-plugin npu_ffn",
       samples=[take(x=_h(5, 16), weight1=_h(16, 32), weight2=_h(32, 16), bias1=a, bias2=b,
                     activation=f, innerPrecise=0, tokensIndexFlag=False)
@@ -311,9 +314,11 @@ def ffn(
     return active @ weight2 + (0 if bias2 is None else bias2)
 
 
-@spec("aclnnTransQuantParamV2", "out:uint64", family="quantisation", tolerance="exact",
+@spec("aclnnTransQuantParamV2 aclnnTransQuantParamV3", "out:uint64",
+      family="quantisation", tolerance="exact",
       source="op-plugin document npu_trans_quant_param: float32 bits with the low 13 cleared",
-      samples=[take(scale=t(9, low=0.01, high=2))], dtypes=("float32",), specials=False,
+      samples=[take(scale=t(9, low=0.01, high=2), roundMode=0)], dtypes=("float32",),
+      specials=False,
       )  # fmt: skip
 def trans_quant_param(scale: Array) -> Array:
     bits = scale.astype(np.float32).view(np.uint32) & np.uint32(0xFFFFE000)
