@@ -1,4 +1,4 @@
-"""torch.distributed.device_mesh: the class of meshes for isinstance; there is one process."""
+"""torch.distributed.device_mesh: the class of meshes for isinstance; there are none."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ class DeviceMesh:
 
     def __init__(self, *_: Any, **__: Any):
         raise DistributedNotAvailableError(
-            "torch.distributed.DeviceMesh: mindtorch runs one process and has no meshes"
+            "torch.distributed.DeviceMesh: there are no meshes, only the default group"
         )
 
 
 def init_device_mesh(*_: Any, **__: Any) -> Any:
-    """Refused: there is one process."""
+    """Refused: there are none."""
     return DeviceMesh()

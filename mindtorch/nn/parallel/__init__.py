@@ -1,10 +1,11 @@
-"""Owns DataParallel on one device; refuses DistributedDataParallel: there are no process groups."""
+"""torch.nn.parallel: DataParallel on one device, DistributedDataParallel over a process group."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from ..modules.module import Module
+from .distributed import DistributedDataParallel
 
 __all__ = ["DataParallel", "DistributedDataParallel"]
 
@@ -23,13 +24,3 @@ class DataParallel(Module):
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         return self.module(*inputs, **kwargs)
-
-
-class DistributedDataParallel(Module):
-    """Named for isinstance checks; making one is refused."""
-
-    def __init__(self, module: Module, *args: Any, **kwargs: Any) -> None:
-        raise RuntimeError(
-            f"DistributedDataParallel: {type(module).__name__} can't be wrapped, as this library "
-            "has no process groups; train it in one process, without the wrapper"
-        )

@@ -1,5 +1,186 @@
-"""torch.nn.parallel.distributed: the wrapper under torch's name."""
+"""Owns DistributedDataParallel: every process trains on its share, gradients are averaged.
 
-from . import DistributedDataParallel
+Gradients travel in buckets, in the reverse order of parameters, each as soon as it is complete; all
+ranks send them in the same order.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any, Final
+
+import mindtorch
+
+from ..._tensor.tensor import Tensor
+from ..modules.module import Module
 
 __all__ = ["DistributedDataParallel"]
+
+_MIB: Final = 1 << 20
+
+
+class DistributedDataParallel(Module):
+    """A module whose gradients are the average of all ranks' after each backward.
+
+    Parameters and buffers start as those of rank 0. RuntimeError for a module without parameters
+    that need gradients, and where parameters got none (`find_unused_parameters=True` allows that).
+    """
+
+    def __init__(
+        self, module: Module, device_ids: Any = None, output_device: Any = None, dim: int = 0,
+        broadcast_buffers: bool = True, process_group: Any = None, bucket_cap_mb: float = 25.0,
+        find_unused_parameters: bool = False, **_: Any,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.module = module
+        self.device_ids = device_ids
+        self.broadcast_buffers = broadcast_buffers
+        self.find_unused_parameters = find_unused_parameters
+        self.require_backward_grad_sync = True
+        learned: list[Tensor] = [p for p in module.parameters() if p.requires_grad]
+        if not learned:
+            raise RuntimeError(
+                "DistributedDataParallel is not needed when a module doesn't have any parameter "
+                "that requires a gradient."
+            )
+        self._agree(module)
+        self._buckets = _buckets(learned, int(bucket_cap_mb * _MIB))
+        self._bucket_of = {id(p): i for i, bucket in enumerate(self._buckets) for p in bucket}
+        self._waiting: list[set[int]] = []
+        self._next = len(self._buckets)
+        for parameter in learned:
+            parameter.register_post_accumulate_grad_hook(self._arrived)
+
+    def _agree(self, module: Module) -> None:
+        """Take rank 0's parameters and buffers; refuses ranks with other shapes."""
+        import mindtorch.distributed as dist
+
+        shapes = [(n, tuple(p.shape), str(p.dtype)) for n, p in module.named_parameters()]
+        told: list[Any] = []
+        dist.all_gather_object(told, shapes)
+        for rank, theirs in enumerate(told):
+            if theirs != shapes:
+                odd = next((a, b) for a, b in zip([*shapes, None], [*theirs, None], strict=False)
+                           if a != b)  # fmt: skip
+                raise RuntimeError(
+                    f"DistributedDataParallel: rank {dist.get_rank()} has parameter {odd[0]}, rank "
+                    f"{rank} has {odd[1]}"
+                )
+        for tensor in (*module.parameters(), *module.buffers()):
+            dist.broadcast(tensor.detach(), 0)
+
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+        import mindtorch.distributed as dist
+
+        training = mindtorch.is_grad_enabled() and self.require_backward_grad_sync
+        if training:
+            self._require_finished()
+            if self.broadcast_buffers and self.module.training:
+                for buffer in self.module.buffers():
+                    dist.broadcast(buffer.detach(), 0)
+        output = self.module(*inputs, **kwargs)
+        if training:
+            self._begin(output)
+        return output
+
+    def _require_finished(self) -> None:
+        if self._next < len(self._buckets):
+            left = sum(len(ids) for ids in self._waiting)
+            self._next = len(self._buckets)
+            raise RuntimeError(
+                "Expected to have finished reduction in the prior iteration before starting a new "
+                f"one: {left} parameters got no gradient; pass find_unused_parameters=True if not "
+                "every parameter takes part in every loss"
+            )
+
+    def _begin(self, output: Any) -> None:
+        """Wait for the gradient of every parameter; those that take no part get zeros."""
+        self._waiting = [{id(p) for p in bucket} for bucket in self._buckets]
+        self._next = 0
+        if not self.find_unused_parameters:
+            return
+        used = _reached(output)
+        for bucket in self._buckets:
+            for parameter in bucket:
+                if id(parameter) not in used:
+                    self._waiting[self._bucket_of[id(parameter)]].discard(id(parameter))
+
+    def _arrived(self, parameter: Tensor) -> None:
+        """A gradient is complete: send its bucket, and those that wait behind it."""
+        if self._next >= len(self._buckets) or not self.require_backward_grad_sync:
+            return
+        self._waiting[self._bucket_of[id(parameter)]].discard(id(parameter))
+        while self._next < len(self._buckets) and not self._waiting[self._next]:
+            self._average(self._buckets[self._next])
+            self._next += 1
+
+    def _average(self, bucket: list[Tensor]) -> None:
+        import mindtorch.distributed as dist
+
+        with mindtorch.no_grad():
+            for parameter in bucket:
+                if parameter.grad is None:
+                    parameter.grad = mindtorch.zeros_like(parameter)
+            flat = mindtorch.cat([p.grad.reshape(-1) for p in bucket])
+            dist.all_reduce(flat)
+            flat.div_(dist.get_world_size())
+            start = 0
+            for parameter in bucket:
+                end = start + parameter.numel()
+                parameter.grad.copy_(flat[start:end].view(parameter.grad.shape))
+                start = end
+
+    @contextlib.contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """Inside, gradients add up on each rank and are not sent."""
+        before, self.require_backward_grad_sync = self.require_backward_grad_sync, False
+        try:
+            yield
+        finally:
+            self.require_backward_grad_sync = before
+
+
+def _buckets(parameters: list[Tensor], most: int) -> list[list[Tensor]]:
+    """Parameters in reverse order, one dtype and device a bucket, at most `most` bytes or one."""
+    buckets: list[list[Tensor]] = []
+    size = 0
+    for parameter in reversed(parameters):
+        nbytes = parameter.numel() * parameter.element_size()
+        last = buckets[-1][0] if buckets else None
+        alike = last is not None and (last.dtype, last.device) == (
+            parameter.dtype, parameter.device
+        )  # fmt: skip
+        if not alike or size + nbytes > most:
+            buckets.append([])
+            size = 0
+        buckets[-1].append(parameter)
+        size += nbytes
+    return buckets
+
+
+def _reached(output: Any) -> set[int]:
+    """Ids of the leaves that a module's output depends on."""
+    nodes = [t.grad_fn for t in _tensors(output) if t.grad_fn is not None]
+    seen, leaves = set(), set()
+    while nodes:
+        node = nodes.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        variable = getattr(node, "variable", None)
+        if variable is not None:
+            leaves.add(id(variable))
+        nodes += [above for above, _ in node.next_functions if above is not None]
+    return leaves
+
+
+def _tensors(value: Any) -> Iterator[Tensor]:
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _tensors(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _tensors(item)

@@ -25,8 +25,11 @@ class DistributedSampler(Sampler[int]):
         seed: int = 0,
         drop_last: bool = False,
     ) -> None:
-        num_replicas = 1 if num_replicas is None else num_replicas
-        rank = 0 if rank is None else rank
+        group = mindtorch.distributed
+        if num_replicas is None:
+            num_replicas = group.get_world_size() if group.is_initialized() else 1
+        if rank is None:
+            rank = group.get_rank() if group.is_initialized() else 0
         if rank >= num_replicas or rank < 0:
             raise ValueError(
                 f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]"

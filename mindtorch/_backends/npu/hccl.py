@@ -1,0 +1,111 @@
+"""Owns collectives between NPUs: one HCCL communicator for a group, calls in stream order.
+
+Signatures and codes: hccl/hccl.h, hccl_comm.h and hccl_types.h, as the shipped catalogs have them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+
+from aclnn_bindings.runtime.words import call
+
+from ..._tensor.tensor import Tensor
+from . import runtime
+from .memory import _first as address_of
+
+# Room for HcclRootInfo, of which HCCL says how much it needs by its header (HCCL_ROOT_INFO_BYTES).
+_ROOT_INFO_BYTES: Final = 4108
+_DTYPES: Final = {
+    "int8": ("INT8", 0), "int16": ("INT16", 1), "int32": ("INT32", 2), "float16": ("FP16", 3),
+    "float32": ("FP32", 4), "int64": ("INT64", 5), "uint8": ("UINT8", 7), "bool": ("UINT8", 7),
+    "float64": ("FP64", 10), "bfloat16": ("BFP16", 11),
+}  # fmt: skip
+_OPS: Final = {"SUM": ("SUM", 0), "PRODUCT": ("PROD", 1), "MAX": ("MAX", 2), "MIN": ("MIN", 3)}
+
+
+class HcclError(RuntimeError):
+    """HCCL refused a call; the message names it and its code."""
+
+
+class Communicator:
+    """Rank `rank` of `size` on device `index`; `share` gives rank 0's bytes to every rank."""
+
+    def __init__(self, rank: int, size: int, index: int, share: Callable[[bytes], bytes]) -> None:
+        self.index = index
+        opened = runtime.cann().runtime
+        opened.set_device(index)
+        room = max(_ROOT_INFO_BYTES, opened.constant("HCCL_ROOT_INFO_BYTES", _ROOT_INFO_BYTES))
+        root = np.zeros(room, np.uint8)
+        if rank == 0:
+            _must("HcclGetRootInfo", root.ctypes.data)
+        root = np.frombuffer(share(root.tobytes()), np.uint8).copy()
+        comm = np.zeros(1, np.uint64)
+        _must("HcclCommInitRootInfo", size, root.ctypes.data, rank, comm.ctypes.data)
+        self._comm = int(comm[0])
+
+    def close(self) -> None:
+        """Give the communicator back."""
+        if self._comm:
+            _must("HcclCommDestroy", self._comm)
+            self._comm = 0
+
+    def _tail(self) -> tuple[int, int]:
+        return self._comm, runtime.current_stream(self.index).handle
+
+    def all_reduce(self, source: Tensor, to: Tensor, op: str) -> None:
+        """`to` = the reduction of every rank's `source`, elementwise."""
+        words = (address_of(source), address_of(to), source.numel(), *_kinds(source, op))
+        _must("HcclAllReduce", *words, *self._tail())
+
+    def reduce_scatter(self, source: Tensor, to: Tensor, op: str) -> None:
+        """`to` = this rank's part of the reduction of every rank's `source`."""
+        words = (address_of(source), address_of(to), to.numel(), *_kinds(source, op))
+        _must("HcclReduceScatter", *words, *self._tail())
+
+    def all_gather(self, source: Tensor, to: Tensor) -> None:
+        """`to` = every rank's `source`, one after the other."""
+        words = (address_of(source), address_of(to), source.numel(), _kind(source))
+        _must("HcclAllGather", *words, *self._tail())
+
+    def all_to_all(self, source: Tensor, to: Tensor, size: int) -> None:
+        """Part i of `source` goes to rank i."""
+        count, kind = source.numel() // size, _kind(source)
+        words = (address_of(source), count, kind, address_of(to), count, kind)
+        _must("HcclAlltoAll", *words, *self._tail())
+
+    def broadcast(self, tensor: Tensor, root: int) -> None:
+        """Every rank's `tensor` becomes that of `root`."""
+        words = (address_of(tensor), tensor.numel(), _kind(tensor), root)
+        _must("HcclBroadcast", *words, *self._tail())
+
+    def send(self, tensor: Tensor, peer: int) -> None:
+        """To one rank, which receives it."""
+        words = (address_of(tensor), tensor.numel(), _kind(tensor), peer)
+        _must("HcclSend", *words, *self._tail())
+
+    def receive(self, tensor: Tensor, peer: int) -> None:
+        """From one rank, which sends it."""
+        words = (address_of(tensor), tensor.numel(), _kind(tensor), peer)
+        _must("HcclRecv", *words, *self._tail())
+
+
+def _kind(tensor: Tensor) -> int:
+    name = repr(tensor.dtype).rpartition(".")[2]
+    if name not in _DTYPES:
+        raise TypeError(f"HCCL has no {tensor.dtype}; it has {', '.join(_DTYPES)}")
+    word, default = _DTYPES[name]
+    return runtime.cann().runtime.constant(f"HCCL_DATA_TYPE_{word}", default)
+
+
+def _kinds(tensor: Tensor, op: str) -> tuple[int, int]:
+    word, default = _OPS[op]
+    return _kind(tensor), runtime.cann().runtime.constant(f"HCCL_REDUCE_{word}", default)
+
+
+def _must(name: str, *words: int) -> None:
+    code = call(runtime.cann().symbols.require(name), [(False, word) for word in words])
+    if code & 0xFFFFFFFF:
+        raise HcclError(f"{name} answered {code & 0xFFFFFFFF} (hccl_types.h, HcclResult)")
