@@ -1,7 +1,7 @@
 /* The extension module aclnn_bindings._block: Block, a Python object that owns one device address
  * and gives it back as it dies, and launches that take and make Blocks. In C because a Python
  * __del__ costs more than a small launch, and reading addresses from objects less than passing
- * them as numbers. */
+ * them as numbers. Within the limited API of CPython 3.10, so that one build serves all later. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stddef.h>
@@ -29,10 +29,10 @@ typedef struct {
   PyObject *nbytes;
 } Block;
 
-static PyTypeObject BlockType;
+static PyTypeObject *block_type;
 
 static PyObject *make_block(uint64_t address, PyObject *nbytes, uint64_t session) {
-  Block *self = PyObject_New(Block, &BlockType);
+  Block *self = PyObject_New(Block, block_type);
   if (!self) return NULL;
   self->address = address;
   self->session = session;
@@ -46,26 +46,29 @@ static int number(PyObject *object, uint64_t *value) {
   return *value != (uint64_t)-1 || !PyErr_Occurred();
 }
 
-static PyObject *block_vectorcall(PyObject *type, PyObject *const *args, size_t flags,
-                                  PyObject *names) {
+static PyObject *block_new(PyTypeObject *type, PyObject *args, PyObject *names) {
   (void)type;
-  if (PyVectorcall_NARGS(flags) != 3 || (names && PyTuple_GET_SIZE(names))) {
+  if (PyTuple_Size(args) != 3 || (names && PyDict_Size(names))) {
     PyErr_SetString(PyExc_TypeError, "Block(address, nbytes, session): 3 positional arguments");
     return NULL;
   }
   uint64_t address, session;
-  if (!number(args[0], &address) || !number(args[2], &session)) return NULL;
-  if (!PyLong_Check(args[1])) {
+  PyObject *nbytes = PyTuple_GetItem(args, 1);
+  if (!number(PyTuple_GetItem(args, 0), &address) || !number(PyTuple_GetItem(args, 2), &session))
+    return NULL;
+  if (!PyLong_Check(nbytes)) {
     PyErr_SetString(PyExc_TypeError, "Block(address, nbytes, session): ints are expected");
     return NULL;
   }
-  return make_block(address, args[1], session);
+  return make_block(address, nbytes, session);
 }
 
 static void block_dealloc(Block *self) {
+  PyTypeObject *type = Py_TYPE((PyObject *)self);
   if (self->address && release) release(self->address, self->session);
   Py_DECREF(self->nbytes);
   PyObject_Free(self);
+  Py_DECREF((PyObject *)type);
 }
 
 static PyObject *block_address(Block *self, void *unused) {
@@ -95,16 +98,22 @@ static PyGetSetDef block_getters[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-static PyTypeObject BlockType = {
-    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "aclnn_bindings._block.Block",
-    .tp_doc = "Block(address, nbytes, session): device memory, given back when the object dies.",
-    .tp_basicsize = sizeof(Block),
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-    .tp_dealloc = (destructor)block_dealloc,
-    .tp_repr = (reprfunc)block_repr,
-    .tp_members = block_members,
-    .tp_getset = block_getters,
-    .tp_vectorcall = block_vectorcall,
+static PyType_Slot block_slots[] = {
+    {Py_tp_doc,
+     "Block(address, nbytes, session): device memory, given back when the object dies."},
+    {Py_tp_new, block_new},
+    {Py_tp_dealloc, block_dealloc},
+    {Py_tp_repr, block_repr},
+    {Py_tp_members, block_members},
+    {Py_tp_getset, block_getters},
+    {0, NULL},
+};
+
+static PyType_Spec block_spec = {
+    .name = "aclnn_bindings.runtime._block.Block",
+    .basicsize = sizeof(Block),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = block_slots,
 };
 
 /* Runs plan args[0] on stream args[1] over the Blocks from args[first] on; without the GIL, as
@@ -118,8 +127,8 @@ static int run(PyObject *const *args, Py_ssize_t count, Py_ssize_t first, uint64
   }
   if (!number(args[0], &plan) || !number(args[1], &stream)) return -1;
   for (Py_ssize_t k = first; k < count; ++k) {
-    if (!Py_IS_TYPE(args[k], &BlockType)) {
-      PyErr_Format(PyExc_TypeError, "launch: expected a Block, got %s", Py_TYPE(args[k])->tp_name);
+    if (!Py_IS_TYPE(args[k], block_type)) {
+      PyErr_Format(PyExc_TypeError, "launch: expected a Block, got %R", Py_TYPE(args[k]));
       return -1;
     }
     const Block *block = (Block *)args[k];
@@ -143,20 +152,20 @@ static PyObject *launch(PyObject *module, PyObject *const *args, Py_ssize_t coun
 static PyObject *launch_many(PyObject *module, PyObject *const *args, Py_ssize_t count) {
   (void)module;
   uint64_t result, session;
-  if (count > 2 && PyTuple_Check(args[2]) && PyTuple_GET_SIZE(args[2]) > OUTPUTS)
+  if (count > 2 && PyTuple_Check(args[2]) && PyTuple_Size(args[2]) > OUTPUTS)
     return PyErr_Format(PyExc_TypeError, "launch_many: %zd outputs; expected up to %d",
-                        PyTuple_GET_SIZE(args[2]), OUTPUTS);
+                        PyTuple_Size(args[2]), OUTPUTS);
   if (run(args, count, 4, &result) < 0 || !number(args[3], &session)) return NULL;
   if (!result) Py_RETURN_NONE;
-  const Py_ssize_t made = PyTuple_Check(args[2]) ? PyTuple_GET_SIZE(args[2]) : 0;
+  const Py_ssize_t made = PyTuple_Check(args[2]) ? PyTuple_Size(args[2]) : 0;
   /* Before any Python object is made: that may collect garbage, whose finalizers may launch. */
   uint64_t addresses[OUTPUTS];
   for (uint32_t k = 0; k < OUTPUTS; ++k) addresses[k] = output(k);
   PyObject *blocks = PyTuple_New(made);
   for (Py_ssize_t k = 0; blocks && k < made; ++k) {
-    PyObject *block = make_block(addresses[k], PyTuple_GET_ITEM(args[2], k), session);
+    PyObject *block = make_block(addresses[k], PyTuple_GetItem(args[2], k), session);
     if (!block) return Py_DECREF(blocks), NULL;
-    PyTuple_SET_ITEM(blocks, k, block);
+    PyTuple_SetItem(blocks, k, block);
   }
   return blocks;
 }
@@ -179,7 +188,8 @@ static PyObject *connect(PyObject *module, PyObject *args) {
   present = (uint64_t(*)(void))PyLong_AsVoidPtr(sessions);
   output = (uint64_t(*)(uint32_t))PyLong_AsVoidPtr(outputs);
   if (PyErr_Occurred()) return NULL;
-  Py_XSETREF(closed_error, Py_NewRef(error));
+  Py_XDECREF(closed_error);
+  closed_error = Py_NewRef(error);
   Py_RETURN_NONE;
 }
 
@@ -201,8 +211,8 @@ static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_block", NULL, -1, m
                                     NULL, NULL, NULL, NULL};
 
 PyMODINIT_FUNC PyInit__block(void) {
-  if (PyType_Ready(&BlockType) < 0) return NULL;
-  PyObject *made = PyModule_Create(&module);
-  if (made && PyModule_AddObjectRef(made, "Block", (PyObject *)&BlockType) < 0) Py_CLEAR(made);
+  if (!block_type) block_type = (PyTypeObject *)PyType_FromSpec(&block_spec);
+  PyObject *made = block_type ? PyModule_Create(&module) : NULL;
+  if (made && PyModule_AddObjectRef(made, "Block", (PyObject *)block_type) < 0) Py_CLEAR(made);
   return made;
 }

@@ -8,12 +8,14 @@ set_source_files_properties(${loops_SOURCES} ${ops_SOURCES} PROPERTIES
                             COMPILE_OPTIONS "${KERNEL_FLAGS}")
 target_link_options(opapi PRIVATE -Wl,-z,nodelete)
 
-# OpenBLAS from the build requirement scipy-openblas32 goes beside libopapi.so; without it matrix
-# products use the kernels' own loops.
-execute_process(
-  COMMAND "${Python_EXECUTABLE}" -c "import scipy_openblas32 as b; print(b.get_lib_dir(), end='')"
-  OUTPUT_VARIABLE OPENBLAS_DIR ERROR_QUIET RESULT_VARIABLE OPENBLAS_MISSING)
-if(OPENBLAS_MISSING)
+# OpenBLAS from the build requirement scipy-openblas32 (or OPENBLAS_DIR, where the build is for another
+# machine) goes beside libopapi.so; without it matrix products use the kernels' own loops.
+if(NOT OPENBLAS_DIR)
+  execute_process(
+    COMMAND "${Python_EXECUTABLE}" -c "import scipy_openblas32 as b; print(b.get_lib_dir(), end='')"
+    OUTPUT_VARIABLE OPENBLAS_DIR ERROR_QUIET)
+endif()
+if(NOT OPENBLAS_DIR)
   message(STATUS "scipy-openblas32 not found: matrix products of the simulator will be slow")
 else()
   file(GLOB OPENBLAS_FILES "${OPENBLAS_DIR}/*.so*")
