@@ -55,6 +55,27 @@ normal(0.,-1.,(2,))  multinomial(T([1,1]),1)
 Z(4).masked_scatter_(T([True]*4),O(2))  scatter(O(2),0,T([0,1]),O(1))
 scatter(O(2,2),1,T([[0,0,0],[0,0,0],[0,0,0]]),1.)
 """
+SHAPES = """
+F.ctc_loss(O(5,2,4),T([[1,2],[1,2]]),T([5,5]),T([2,9]))
+F.ctc_loss(O(5,2,4),T([[1,2],[1,2]]),T([5,50]),T([2,2]))
+F.ctc_loss(O(5,2,4),T([[1,2],[1,2]]),T([5,-1]),T([2,2]))
+F.ctc_loss(O(5,2,4),T([[1,2],[1,2]]),T([5,5]),T([-2,2]))
+F.ctc_loss(O(5,2,4),T([[1,2],[1,2]]),T([5]),T([2,2]))
+F.ctc_loss(O(5,2,4),T([[1,2],[1,2]]),T([5,5]),T([2]))
+F.ctc_loss(O(5,2,4),T([[1,2]]),T([5,5]),T([2,2]))  F.ctc_loss(O(5,2,4),T([1,2]),T([5,5]),T([2,2]))
+F.ctc_loss(O(5,2,4),T([[1,2],[1,2]]),T([5,5]),T([2,2]),blank=4)
+F.batch_norm(O(2,3,4),O(5),O(5),training=True)  F.batch_norm(O(2,3,4),O(3),O(4))
+F.batch_norm(O(2,3,4),O(3),O(3),O(7),O(7),True)  F.batch_norm(O(2,3,4),O(3),O(3),O(3),O(2))
+F.binary_cross_entropy_with_logits(O(2,3),O(2,3),weight=O(5))
+F.binary_cross_entropy_with_logits(O(2,3),O(3))
+F.binary_cross_entropy_with_logits(O(2,3),O(2,3),pos_weight=O(7))
+F.binary_cross_entropy(O(2,3),O(2,3),weight=O(5))
+F.grid_sample(O(1,1,3,3),O(1,2,2,3))  F.grid_sample(O(1,1,3,3),O(2,2,2,2))
+F.grid_sample(O(1,1,3,3),O(1,2,2,2,2))  F.grid_sample(O(1,1,0,3),O(1,2,2,2))
+F.grid_sample(O(1,3,3),O(1,2,2))  F.affine_grid(O(1,2,3),(1,1,2**31,2**31))
+F.affine_grid(O(1,2,3),(1,1,2**62,4))  F.affine_grid(O(1,2,3),(1,1,2**40,2**10))
+F.affine_grid(O(1,3,4),(1,1,2,2))  F.affine_grid(O(1,2,3),(1,1,0,2))
+"""
 # What a device meets only as it runs; there it is the device's error.
 ON_THE_HOST = """
 A(3).index_select(0,T([-1]))  A(3).gather(0,T([-1]))  A(3).take(T([-4]))  A(3).take(T([3]))
@@ -115,7 +136,7 @@ def torch():
 
 
 @pytest.mark.parametrize("device", ["cpu", "npu"])
-@pytest.mark.parametrize("case", cases(SIZES) + cases(NUMBERS))
+@pytest.mark.parametrize("case", cases(SIZES) + cases(NUMBERS) + cases(SHAPES))
 def test_what_torch_refuses_is_refused_by_the_same_class(torch, case, device):
     expected = result(torch, "cpu", case)
     assert isinstance(expected, type), f"torch takes it: {expected}"

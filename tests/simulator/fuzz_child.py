@@ -1,13 +1,13 @@
-"""Calls every operator of an install with random arguments; dies where a kernel crashes.
+"""Calls operators of an install with random arguments; dies where a kernel crashes.
 
-python fuzz_child.py SEED ROUNDS [FIRST [HOME]]: from the operator FIRST on; prints each name before
-its calls, then "done".
+fuzz_child.py SEED ROUNDS [--first NAME] [--only NAME] [--home FOLDER]: prints each name before its
+calls, then "done".
 """
 
 from __future__ import annotations
 
+import argparse
 import random
-import sys
 from typing import Any
 
 import aclnn_bindings
@@ -80,14 +80,21 @@ class Fuzzer:
 
 def main() -> None:
     """Fuzz every operator that the install exports."""
-    seed, rounds = int(sys.argv[1]), int(sys.argv[2])
-    first = sys.argv[3] if len(sys.argv) > 3 else ""
-    home = sys.argv[4] if len(sys.argv) > 4 else None
-    cann = aclnn_bindings.open(home) if home else aclnn_bindings.open(simulator=True)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("seed", type=int)
+    parser.add_argument("rounds", type=int)
+    parser.add_argument("--first", default="", help="names before it are left out")
+    parser.add_argument("--only", default="", help="the one operator to call")
+    parser.add_argument("--home", default=None, help="an install; the bundled simulator without")
+    asked = parser.parse_args()
+    seed, rounds = asked.seed, asked.rounds
+    cann = aclnn_bindings.open(asked.home, simulator=not asked.home)
     fuzzer = Fuzzer(cann, seed)
     passed = refused = 0
     for name in sorted(cann.declarations.ops):
-        if name < first or name in SKIPPED or not cann.has_op(name):
+        if name < asked.first or name in SKIPPED or asked.only not in ("", name):
+            continue
+        if not cann.has_op(name):
             continue
         print(name, flush=True)
         fuzzer.random.seed(f"{seed} {name}")  # what one operator is given depends on no other

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,14 +13,37 @@ CHILD = Path(__file__).with_name("fuzz_child.py")
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_random_arguments_are_refused_or_run_but_never_crash(seed: int) -> None:
-    command = [sys.executable, str(CHILD), str(seed), "40"]
+@pytest.mark.parametrize(("seed", "guard"), [(1, "end"), (2, "start")])
+def test_random_arguments_are_refused_or_run_but_touch_nothing_else(seed: int, guard: str) -> None:
+    """Memory before or behind each device block faults; fuzz_kernels.py runs it for longer."""
+    ours = {"PYTHONPATH": str(ROOT), "ACLSIM_GUARD": guard, "PYTORCH_NO_NPU_MEMORY_CACHING": "1"}
+    command = [sys.executable, str(CHILD), str(seed), "25"]
     child = subprocess.run(
-        command, cwd=ROOT, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
-        timeout=200, check=False,
-    )  # fmt: skip
+        command, cwd=ROOT, env=ours, capture_output=True, text=True, timeout=200, check=False
+    )
     lines = child.stdout.splitlines() or ["nothing was called"]
     assert child.returncode == 0, f"died in {lines[-1]}: {child.stderr[-2000:]}"
     ran = int(lines[-1].removeprefix("done: ").split()[0])
     assert ran > 1000, lines[-1]
+
+
+PAST = """
+import ctypes, aclnn_bindings
+x = aclnn_bindings.open(simulator=True).empty((3,), "FLOAT")
+byte = ctypes.c_ubyte.from_address
+at = x.buffer.address
+byte(at).value, byte(at + 11).value
+print("inside", flush=True)
+byte(at + {offset}).value
+print("outside", flush=True)
+"""
+
+
+@pytest.mark.parametrize(("guard", "offset"), [("end", 12), ("start", -1)])
+def test_one_byte_outside_of_a_guarded_block_ends_the_process(guard: str, offset: int) -> None:
+    ours = {"PYTHONPATH": str(ROOT), "ACLSIM_GUARD": guard, "PYTORCH_NO_NPU_MEMORY_CACHING": "1"}
+    program = PAST.format(offset=offset)
+    child = subprocess.run(
+        [sys.executable, "-c", program], env=ours, capture_output=True, text=True, check=False
+    )
+    assert (child.returncode, child.stdout) == (-signal.SIGSEGV, "inside\n"), child.stderr

@@ -17,7 +17,7 @@ from ...ops.rules import Dynamic, Pointwise, opmath
 from ...ops.schema import Kind
 from ...ops.spec import Op
 from ..registry import MissingKernelError, registry
-from .results import conform, quiet
+from .results import conform, quiet, refuse
 from .runner import make_into, make_run
 
 
@@ -25,7 +25,10 @@ class CpuBackend:
     """Runs numpy kernels; see `registry.Backend`."""
 
     def allocate(self, geom: Geometry) -> Tensor:
-        return wrap(geom, Storage(np.empty(geom.extent, geom.dtype.np)))
+        try:
+            return wrap(geom, Storage(np.empty(geom.extent, geom.dtype.np)))
+        except MemoryError as error:
+            refuse(error)
 
     def functional(self, op: Op, args: Any, outs: Any) -> Callable[..., Any]:
         kernel = self._kernel(op)

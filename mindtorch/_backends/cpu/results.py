@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextvars import Context
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -20,6 +20,11 @@ def new_context() -> Context:
     context = Context()
     context.run(np.seterr, all="ignore")
     return context
+
+
+def refuse(error: MemoryError) -> NoReturn:
+    """Raise what torch raises where memory is not to be had: a RuntimeError."""
+    raise RuntimeError(f"cpu allocator: can't allocate memory: {error}; ask for less") from error
 
 
 def quiet(kernel: Callable[..., Any], *args: Any) -> Any:

@@ -17,7 +17,7 @@ from ..._tensor.storage import Storage
 from ..._tensor.tensor import Tensor
 from ..._tensor.types import Array, Number
 from ...ops.source import compiled
-from .results import conform, contexts, new_context
+from .results import conform, contexts, new_context, refuse
 
 _makers: dict[tuple[str, str], Any] = {}
 
@@ -38,7 +38,10 @@ _CALL = """\
             context = contexts.pop()
         except IndexError:
             context = new_context()
-        r = context.run(kernel, {reads})
+        try:
+            r = context.run(kernel, {reads})
+        except MemoryError as error:
+            refuse(error)
         contexts.append(context)
 """
 
@@ -108,7 +111,10 @@ def make_run(kernel, outs, {consts}):
             context = contexts.pop()
         except IndexError:
             context = new_context()
-        context.run(kernel, {reads}, out=dests[0]._array)
+        try:
+            context.run(kernel, {reads}, out=dests[0]._array)
+        except MemoryError as error:
+            refuse(error)
         contexts.append(context)
     return run
 """,
@@ -119,7 +125,10 @@ def make_run(kernel, outs, {consts}):
             context = contexts.pop()
         except IndexError:
             context = new_context()
-        context.run(kernel, {reads}, into=dests[0]._array)
+        try:
+            context.run(kernel, {reads}, into=dests[0]._array)
+        except MemoryError as error:
+            refuse(error)
         contexts.append(context)
     return run
 """,
@@ -148,6 +157,7 @@ def _maker(pattern: str, form: str) -> Callable[..., Any]:
 def _scope() -> dict[str, Any]:
     return {
         "Storage": Storage,
+        "refuse": refuse,
         "Tensor": Tensor,
         "adopt": _adopt,
         "asarray": _number_array,

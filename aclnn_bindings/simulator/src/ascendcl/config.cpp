@@ -120,6 +120,9 @@ Config read() {
                 : given("ACLSIM_STRICT", "abort") ? Strict::Abort
                                                   : Strict::Off;
   made.inline_streams = given("ACLSIM_STREAM", "inline");
+  made.guard = given("ACLSIM_GUARD", "end")     ? Guard::End
+               : given("ACLSIM_GUARD", "start") ? Guard::Start
+                                                : Guard::Off;
   made.threads = static_cast<int>(number("ACLSIM_THREADS", available_cpus()));
   const char* report = getenv("ACLSIM_REPORT");
   made.report = report && *report ? strdup(report) : nullptr;

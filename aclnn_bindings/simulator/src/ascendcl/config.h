@@ -18,12 +18,16 @@ struct SocProfile {
   int event_limit;         // aclrtCreateEvent document
 };
 
+// Which side of each device allocation ends where touching on is a fault of the process.
+enum class Guard : uint8_t { Off, Start, End };
+
 struct Config {
   const SocProfile* soc;
   int devices;             // ACLSIM_DEVICES, default 2, then ASCEND_RT_VISIBLE_DEVICES
   uint64_t memory;         // ACLSIM_MEMORY, bytes per device
   Strict strict;           // ACLSIM_STRICT
   bool inline_streams;     // ACLSIM_STREAM=inline
+  Guard guard;             // ACLSIM_GUARD
   int threads;             // ACLSIM_THREADS
   const char* report;      // ACLSIM_REPORT, path of JSON lines, or null
   int visible[64];         // user device id -> logical id

@@ -48,14 +48,36 @@ char* take_pages(uint64_t size, uint64_t alignment) {
 // Under AddressSanitizer a kernel that touches more than was asked for is reported.
 void mark_ends([[maybe_unused]] const Allocation& block) {
 #ifdef __SANITIZE_ADDRESS__
-  if (block.size >= kMapped) return;
+  if (block.guarded || block.size >= kMapped) return;
   const uint64_t room = align_up(block.size, kDeviceAlign);
   __asan_poison_memory_region(block.base + block.asked, room - block.asked);
 #endif
 }
 
+// Guarded memory has whole pages between two that fault, and lies at their start or at their end:
+// there to the byte, which a multiple of an element's size keeps aligned. What is freed faults too.
+constexpr uint64_t kPage = 4096;
+
+uint64_t guarded_bytes(uint64_t asked) { return align_up(asked, kPage) + 2 * kPage; }
+
+char* take_guarded(uint64_t asked) {
+  const uint64_t bytes = guarded_bytes(asked);
+  void* at = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (at == MAP_FAILED) return nullptr;
+  char* first = static_cast<char*>(at) + kPage;
+  mprotect(first, bytes - 2 * kPage, PROT_READ | PROT_WRITE);
+  return config().guard == Guard::Start ? first
+                                        : first + bytes - 2 * kPage - asked;
+}
+
+void give_guarded(const Allocation& block) {
+  const auto base = reinterpret_cast<uintptr_t>(block.base);
+  munmap(reinterpret_cast<void*>(base / kPage * kPage - kPage), guarded_bytes(block.asked));
+}
+
 void give_pages(const Allocation& block) {
   if (block.registered) return;
+  if (block.guarded) return give_guarded(block);
   if (block.size >= kMapped) {
     munmap(block.base, block.size);
   } else {
@@ -125,7 +147,10 @@ aclError allocate(const char* function, void** out, uint64_t size, bool exact,
   release_deferred();
   uint64_t usable = size > ~uint64_t{0} - 64 ? ~uint64_t{0} : padded(size, exact);
   Device& device = device_of(context);
-  char* base = charge(device, usable) ? take_pages(usable, kDeviceAlign) : nullptr;
+  const bool guarded = config().guard != Guard::Off;
+  char* base = !charge(device, usable) ? nullptr
+               : guarded               ? take_guarded(size)
+                                       : take_pages(usable, kDeviceAlign);
   if (!base) {
     return failed(ACL_ERROR_RT_MEMORY_ALLOCATION, "EE1023",
                   "%s failed because device %d has no room for %llu bytes: %llu of %llu bytes are "
@@ -139,6 +164,7 @@ aclError allocate(const char* function, void** out, uint64_t size, bool exact,
   block->asked = size;
   block->place = Place::Device;
   block->device = context->device;
+  block->guarded = guarded;
   mark_ends(*block);
   enter(block);
   count_live(state, Kind::DeviceMemory, 1);
@@ -250,7 +276,7 @@ Extent find_extent(const void* address, uint64_t wanted) {
 }
 
 bool owns_pages(const Allocation& block) {
-  return block.size >= kMapped && !block.registered && !block.mapped;
+  return block.size >= kMapped && !block.registered && !block.mapped && !block.guarded;
 }
 
 void enter_mapping(void* base, uint64_t size, int32_t device) {

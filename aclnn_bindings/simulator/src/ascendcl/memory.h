@@ -18,6 +18,7 @@ struct Allocation {
   Place place;
   bool registered;          // aclrtHostRegister: the memory is the caller's
   bool mapped;              // aclrtMapMem: not for aclrtFree
+  bool guarded;             // between pages that nobody may touch
   int32_t device;
   Origin* origin;
   std::atomic<int32_t> in_use;  // queued launches that touch it (strict mode)

@@ -1,7 +1,9 @@
 # What the kernels need: loops that vectorise (their clones for wider machines are chosen at load
 # time), the BLAS they load lazily, and a library that stays mapped while its pool threads live.
 set(KERNEL_FLAGS -O3)
-if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+if(MINDTORCH_SANITIZE OR MINDTORCH_TSAN)
+  set(KERNEL_FLAGS -O1 -g1)  # vectorised loops full of checks take minutes each to compile
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   list(APPEND KERNEL_FLAGS -mprefer-vector-width=512)
 endif()
 set_source_files_properties(${loops_SOURCES} ${ops_SOURCES} PROPERTIES

@@ -318,6 +318,7 @@ def ctc_loss(
         )  # fmt: skip
         return one.squeeze(0) if reduction == "none" else one
     times, sizes = _ints(input_lengths), _ints(target_lengths)
+    _check_ctc(log_probs, targets, times, sizes, blank)
     losses, start = [], 0
     for n, (steps, size) in enumerate(zip(times, sizes, strict=True)):
         labels = targets[n, :size] if targets.dim() == 2 else targets[start : start + size]
@@ -330,6 +331,32 @@ def ctc_loss(
         return reduced(loss, reduction)
     lengths = aten.tensor(sizes, device=loss.device).to(loss.dtype).clamp(min=1)
     return (loss / lengths).mean()
+
+
+def _check_ctc(
+    logs: Tensor, targets: Tensor, times: list[int], sizes: list[int], blank: int
+) -> None:
+    steps, batch, labels = logs.shape
+    if not 0 <= blank < labels:
+        raise RuntimeError(f"ctc_loss: blank must be in label range [0, {labels}), got {blank}")
+    for name, lengths in (("input_lengths", times), ("target_lengths", sizes)):
+        if len(lengths) != batch:
+            raise RuntimeError(
+                f"ctc_loss: {name} must be of size batch_size {batch}, got {lengths}"
+            )
+    if any(not 0 <= time <= steps for time in times):
+        raise RuntimeError(f"ctc_loss: expected input_lengths between 0 and {steps}, got {times}")
+    if any(size < 0 for size in sizes):
+        raise RuntimeError(f"ctc_loss: expected target_lengths of at least 0, got {sizes}")
+    flat = targets.dim() == 1
+    wanted = (sum(sizes),) if flat else (batch, max(sizes, default=0))
+    shape = tuple(targets.shape)
+    if len(shape) != len(wanted) or shape[0] != wanted[0] or shape[-1] < wanted[-1]:
+        raise RuntimeError(
+            f"ctc_loss: expected targets of size {wanted[0]} at dimension 0"
+            + ("" if flat else f" and at least {wanted[1]} at dimension 1")
+            + f", got {shape}"
+        )
 
 
 def _ints(lengths: Tensor) -> list[int]:

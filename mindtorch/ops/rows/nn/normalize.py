@@ -153,6 +153,12 @@ def normalized_by(
         out = input if weight is None else input * weight[0]
         none = aten.empty((0,), dtype=input.dtype, device=input.device)
         return (out.clone() if bias is None else out + bias[0]), none, none
+    parts = {"running_mean": mean, "running_var": var, "weight": weight, "bias": bias}
+    for name, values in parts.items():
+        if values is not None and values.numel() != input.size(1):
+            raise RuntimeError(
+                f"{name} should contain {input.size(1)} elements not {values.numel()}"
+            )
     fixed = (None, None) if training else (mean, var)
     out, batch_mean, rstd = aten._batch_norm_functional(
         input, weight, bias, fixed[0], fixed[1], training, eps

@@ -279,6 +279,10 @@ def affine_grid(theta: Tensor, size: tuple[int, ...], align_corners: bool | None
             f"Expected a batch of {n}D affine matrices of shape Nx{n}x{n + 1} for size {size}. "
             f"Got {theta.shape}."
         )
+    if min(size, default=0) <= 0:
+        raise ValueError(f"Expected non-zero, positive output size. Got {tuple(size)}")
+    # Memory that is not there is refused before anything is computed.
+    aten.empty((theta.size(0), *space, n + 1), dtype=theta.dtype, device=theta.device)
     axes = [_grid_axis(extent, bool(align_corners), theta) for extent in space]
     mesh = aten.meshgrid(*axes, indexing="ij")
     # Coordinates run x, y, z: the last spatial dimension first.
@@ -288,13 +292,8 @@ def affine_grid(theta: Tensor, size: tuple[int, ...], align_corners: bool | None
 
 
 def _grid_axis(extent: int, align: bool, like: Tensor) -> Tensor:
-    if extent == 1:
-        values = [0.0]
-    elif align:
-        values = [2 * i / (extent - 1) - 1 for i in range(extent)]
-    else:
-        values = [(2 * i + 1) / extent - 1 for i in range(extent)]
-    return aten.tensor(values, device=like.device, dtype=like.dtype)
+    end = 0 if extent == 1 else 1 if align else 1 - 1 / extent
+    return aten.linspace(-end, end, extent, device=like.device, dtype=like.dtype)
 
 
 _GRID_MODES = ("bilinear", "nearest", "bicubic")
@@ -359,6 +358,7 @@ def grid_sample(
             f"'reflection', but got: '{padding_mode}'"
         )
     align = bool(align_corners)
+    _check_grid(input, grid)
     space = list(input.shape[2:])
     if mode == "bicubic" and len(space) != 2:
         raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
@@ -373,6 +373,21 @@ def grid_sample(
     if mode == "bicubic":
         return _bicubic_grid(input, places, padding_mode, align)
     return _linear_grid(input, places, align)
+
+
+def _check_grid(input: Tensor, grid: Tensor) -> None:
+    given = f"got input with sizes {list(input.shape)} and grid with sizes {list(grid.shape)}"
+    if input.dim() not in (4, 5) or input.dim() != grid.dim():
+        expected = "4D or 5D input and grid with same number of dimensions"
+    elif input.size(0) != grid.size(0):
+        expected = "grid and input to have same batch size"
+    elif grid.size(-1) != input.dim() - 2:
+        expected = f"grid to have size {input.dim() - 2} in last dimension"
+    elif 0 in input.shape[2:]:
+        expected = "input to have non-empty spatial dimensions"
+    else:
+        return
+    raise RuntimeError(f"grid_sampler(): expected {expected}, but {given}")
 
 
 def _held(x: Tensor, extent: int, padding: str, align: bool) -> Tensor:
