@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +12,7 @@ from mindtorch.ops import Op
 
 from ..conformance.cases.recipe import Recipe, Slot
 from ..conformance.run.tensors import call, on_cpu
+from ..foreign import parsed, text_of
 from .statistics import Times, from_json
 
 BASELINE: Final = "mindtorch-npu/bench/1"
@@ -66,7 +66,7 @@ def _checked(run: Callable[[], Any], what: str) -> Callable[[], Any]:
 def baseline(path: Path) -> dict[str, dict[str, Times]]:
     """Times by workload name and kind of a stored run; NoRivalError for another file."""
     try:
-        data = json.loads(path.read_text("utf-8"))
+        data = parsed(text_of(path))
     except (OSError, ValueError) as error:
         raise NoRivalError(f"{path}: no baseline: {error}") from None
     if not isinstance(data, dict) or data.get("schema") != BASELINE:

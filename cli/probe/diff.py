@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,8 @@ import click
 
 from aclnn_bindings import WORKSPACE_SUFFIX, Declarations, Difference, Report, Status, diff
 from aclnn_bindings.interface import catalog
+
+from ..foreign import parsed, text_of
 
 HELP = (
     f"Compare with a CANN version ({', '.join(catalog.versions())}), a catalog or a saved --json."
@@ -45,9 +46,9 @@ def load(text: str) -> Reference:
         known = ", ".join(catalog.versions())
         raise click.UsageError(f"--diff {text}: neither a known version ({known}) nor a file")
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = parsed(text_of(path))
         return _reference(path.name, data)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise click.UsageError(
             f"--diff {text}: not a catalog or a report of probe --json ({error})"
         ) from error

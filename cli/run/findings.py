@@ -19,6 +19,7 @@ import click
 from aclnn_bindings.install.simulated import Finding
 
 from .. import render
+from ..foreign import parsed, text_of
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -47,8 +48,8 @@ class Allowed:
 def allowed(path: Path) -> list[Allowed]:
     """The entries of a file; click.UsageError for one without a reason or with other keys."""
     try:
-        data = tomllib.loads(path.read_text("utf-8"))
-    except tomllib.TOMLDecodeError as error:
+        data = parsed(text_of(path), tomllib.loads)
+    except (OSError, ValueError) as error:
         raise click.UsageError(f"{path}: {error}") from None
     entries = []
     for number, entry in enumerate(data.get("allow", ()), 1):

@@ -15,6 +15,7 @@ import numpy as np
 
 from mindtorch.laws.judge.precision import numpy_dtype
 
+from ...foreign import parsed, text_of
 from .journal import repro
 from .result import Result
 
@@ -52,7 +53,7 @@ def _storable(array: Any) -> Any:
 def load(path: Path) -> tuple[dict[str, Any], list[Any]]:
     """(description, input arrays) of a saved case; BundleError if it is none."""
     try:
-        data = json.loads(path.read_text("utf-8"))
+        data = parsed(text_of(path))
     except (OSError, ValueError) as error:
         raise BundleError(f"{path}: not JSON: {error}") from None
     if not isinstance(data, dict) or data.get("schema") != SCHEMA:

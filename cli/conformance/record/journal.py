@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from ...foreign import ForeignError, parsed, text_of
 from .result import VERDICTS, Counts, Result, from_json
 
 SCHEMA: Final = "mindtorch-npu/check/1"
@@ -129,9 +130,11 @@ class Record:
 def read(path: Path) -> Record:
     """The record of a journal or of a JSON report; JournalError if it is neither."""
     try:
-        text = path.read_text("utf-8", "replace")
+        text = text_of(path, "replace")
     except OSError as error:
         raise JournalError(f"{path}: cannot be read: {error.strerror}") from None
+    except ForeignError as error:
+        raise JournalError(f"{path}: cannot be read: {error}") from None
     if text.lstrip().startswith("{") and "\n" in text and text.lstrip()[1] == "\n":
         return _from_report(_parsed(text, path), path)
     return _from_lines(text.splitlines(), path)
@@ -139,7 +142,7 @@ def read(path: Path) -> Record:
 
 def _parsed(text: str, path: Path) -> dict[str, Any]:
     try:
-        data = json.loads(text)
+        data = parsed(text)
     except ValueError as error:
         raise JournalError(f"{path}: not JSON: {error}") from None
     if not isinstance(data, dict):
@@ -151,7 +154,7 @@ def _from_lines(lines: Sequence[str], path: Path) -> Record:
     record = Record()
     for number, line in enumerate(lines, 1):
         try:
-            data = json.loads(line)
+            data = parsed(line)
         except ValueError:
             if number == len(lines):
                 break

@@ -16,6 +16,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final
 
+from ...foreign import parsed, text_of
 from .result import Result
 
 if sys.version_info >= (3, 11):
@@ -56,11 +57,11 @@ class Issue:
 def load(path: Path) -> list[Issue]:
     """The entries of a file; KnownIssuesError for unknown fields, no reason or no expiry."""
     try:
-        data = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise KnownIssuesError(f"{path}: cannot be read: {error}") from None
+        data = parsed(text_of(path), tomllib.loads)
     except tomllib.TOMLDecodeError as error:
         raise KnownIssuesError(f"{path}: not TOML: {error}") from None
+    except (OSError, ValueError) as error:
+        raise KnownIssuesError(f"{path}: cannot be read: {error}") from None
     unknown = set(data) - {"issue"}
     if unknown:
         raise KnownIssuesError(f"{path}: unknown table {min(unknown)!r}; entries are [[issue]]")

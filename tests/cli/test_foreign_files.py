@@ -1,0 +1,63 @@
+"""Files that others wrote are read so far and no further, and refused by name."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from mindtorch_npu import foreign
+from mindtorch_npu.main import main
+
+FILES = {
+    "noise": bytes(range(256)) * 99,
+    "torn": b'{"a":',
+    "list": b"[]",
+    "null": b"null",
+    "deep": b"[" * 100_000,
+    "deep object": b'{"a":' * 100_000,
+    "deep table": b"x = " + b"[" * 100_000,
+    "schema": b'{"schema": 99}',
+    "huge number": b'{"a": 1' + b"0" * 5000 + b"}",
+    "lines": b'{"kind":"start"}\n{"kind":\n',
+    "empty": b"",
+}
+COMMANDS = (
+    ("check", "--replay"),
+    ("check", "--resume"),
+    ("check", "add", "--known-issues"),
+    ("check", "--from"),
+    ("bench", "add", "--against"),
+    ("probe", "--simulator", "--diff"),
+    ("report",),
+)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("name", FILES)
+def test_a_malformed_file_is_refused_by_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, command: tuple[str, ...]
+):
+    path = tmp_path / "a file"
+    path.write_bytes(FILES[name])
+    with pytest.raises(SystemExit) as end:
+        main([*command, str(path)])
+    valid = name == "empty" and "--known-issues" in command  # TOML without entries
+    assert end.value.code in ((0,) if valid else (1, 2, 3))
+    assert valid or "a file" in "".join(capsys.readouterr())
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/urandom"), reason="no endless file here")
+def test_an_endless_file_is_read_so_far_and_no_further():
+    with pytest.raises(foreign.ForeignError, match="more than 16 MiB"):
+        foreign.text_of(Path("/dev/zero"))
+
+
+def test_a_pipe_is_read(tmp_path: Path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = subprocess.Popen([sys.executable, "-c", f"open({str(pipe)!r}, 'w').write('[1]')"])
+    assert foreign.parsed(foreign.text_of(pipe)) == [1]
+    writer.wait()
