@@ -7,6 +7,7 @@ colours.
 from __future__ import annotations
 
 import os
+import re
 import sys
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -188,26 +189,33 @@ def _item(number: int, item: Item) -> RenderableType:
 def _markdown(block: Block) -> list[str]:
     match block:
         case Heading(text):
-            return [f"## {text}", ""]
+            return [f"## {_escaped(text)}", ""]
         case Line(content):
             return [_escaped(content), ""]
         case Code(text):
-            return ["```c", text, "```", ""]
+            longest = max(map(len, re.findall("`+", text)), default=0)
+            fence = "`" * max(3, longest + 1)
+            return [f"{fence}c", text, fence, ""]
         case Facts(rows):
-            return [f"- {name}: {_escaped(value)}" for name, value in rows] + [""]
+            return [f"- {_escaped(name)}: {_escaped(value)}" for name, value in rows] + [""]
         case Grid(columns, rows, right):
             rule = ["---:" if i in right else "---" for i in range(len(columns))]
-            lines = [list(columns), rule, *([_escaped(c) for c in row] for row in rows)]
+            lines = [
+                [_escaped(c) for c in columns],
+                rule,
+                *([_escaped(c) for c in row] for row in rows),
+            ]
             return ["| " + " | ".join(line) + " |" for line in lines] + [""]
         case Items(items):
             return [line for i, item in enumerate(items, 1) for line in _listed(i, item)] + [""]
 
 
 def _listed(number: int, item: Item) -> list[str]:
-    details = [f"   - {label}: {_escaped(text)}" for label, text in item.details]
+    details = [f"   - {_escaped(label)}: {_escaped(text)}" for label, text in item.details]
     return [f"{number}. **{_escaped(item.title)}**", *details]
 
 
 def _escaped(content: Content) -> str:
+    """As Markdown shows it and no more: no link, image, tag, emphasis or cell of the text's own."""
     text = " ".join(_plain(content).split())
-    return text.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
+    return re.sub(r"[\\\[|*]", r"\\\g<0>", text).replace("<", "&lt;")

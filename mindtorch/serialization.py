@@ -249,6 +249,24 @@ class _Unpickler(_PythonUnpickler):  # type: ignore[misc]
 
     dispatch[pickle.BUILD[0]] = load_build
 
+    def load_bytearray8(self) -> None:
+        raise RuntimeError("load: data.pkl holds a bytearray, which nothing that is saved needs")
+
+    dispatch[pickle.BYTEARRAY8[0]] = load_bytearray8
+
+    def everything(self) -> Any:
+        """The object of the file; RuntimeError for a damaged one. What a trusted file's own classes
+        raise is theirs."""
+        if not self.strict:
+            return self.load()
+        try:
+            return self.load()
+        except (RuntimeError, UnsafeGlobalError):
+            raise
+        except Exception as error:
+            what = f"{type(error).__name__}: {error}"
+            raise RuntimeError(f"load: data.pkl cannot be read ({what}); it is damaged") from error
+
     def find_class(self, module: str, name: str) -> Any:
         known = _TENSOR_GLOBALS.get((module, name)) or _extra.get((module, name))
         if known is not None:
@@ -343,7 +361,7 @@ def load(
     with zipfile.ZipFile(f) as opened:
         archive = _Archive(opened)
         unpickler = _Unpickler(io.BytesIO(archive.pickle()), archive, weights_only)
-        return _placed(unpickler.load(), map_location)
+        return _placed(unpickler.everything(), map_location)
 
 
 def _placed(value: Any, where: str | None) -> Any:

@@ -30,7 +30,7 @@ def _suite(
     properties = Tree.SubElement(suite, "properties")
     for name, value in record.header.get("environment", {}).items():
         if isinstance(value, str | int):
-            Tree.SubElement(properties, "property", name=name, value=_clean(str(value)))
+            Tree.SubElement(properties, "property", name=_clean(name), value=_clean(str(value)))
     where = place_words(record.header.get("options", {}).get("where", {}))
     for result in results:
         _case(suite, result, where)

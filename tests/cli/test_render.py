@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from typing import Literal
 
 import pytest
@@ -74,3 +75,31 @@ def test_escape_codes_of_a_message_do_not_reach_the_terminal() -> None:
     on = render.console(io.StringIO())
     render.show(blocks, on)
     assert not set("\x1b\x9b") & set(on.file.getvalue())  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[here](javascript:alert(1))",
+        "\\[here](javascript:alert(1))",
+        "![x](http://host/x)",
+        "[a]: javascript:alert(1)",
+        "<img src=x onerror=alert(1)>",
+        "a | b",
+        "*loud*",
+    ],
+)
+def test_markdown_of_foreign_text_has_no_markup_of_its_own(text: str) -> None:
+    blocks = [
+        Line(text), Heading(text), Facts([(text, text)]), Grid((text,), [(text,)]),
+        Items([Item(text, [(text, text)])]),
+    ]  # fmt: skip
+    for line in render.markdown(blocks).splitlines():
+        bare = re.sub(r"\\(.)", "", line.replace("\\\\", ""))  # what no backslash escapes
+        assert not re.search(r"[\[<]", bare), line
+
+
+def test_markdown_of_code_ends_where_the_code_does() -> None:
+    text = render.markdown([Code("a\n```\n[b](javascript:c)")])
+    assert text.startswith("````c\n")
+    assert text.rstrip().endswith("\n````")

@@ -91,7 +91,7 @@ def test_markdown_and_terminal_say_the_same(book, tmp_path, capsys):
     for text in ("mul/out/s0/float16", "signal 11", "7.5 ULP at [1, 2] from 2.5",
                  "5 cases of 4 operators in 2.0 s"):  # fmt: skip
         assert text in shown
-        assert text.replace("[", "[") in out.read_text()
+        assert text.replace("[", "\\[") in out.read_text()
 
 
 def test_narrow_pipe_loses_no_failure(book, capsys, monkeypatch):
@@ -163,6 +163,18 @@ def test_histogram_of_a_journal_is_numbers_and_never_markup():
     script = (Path(html.__file__).parent / "page.js").read_text()
     for way in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write"):
         assert way not in script
+
+
+def test_junit_carries_no_name_that_xml_refuses(tmp_path):
+    made = journal.Journal(tmp_path / "run.jsonl")
+    made.write("run", journal.header({**ENVIRONMENT, "a\x1bb": "c\ufffe"}, {"what": "all"}, 1))
+    made.result(Result("add/out/s0", "add", "out", "PASS"))
+    made.write("end", {"seconds": 2.0, "replaced": 0, "interrupted": False})
+    made.close()
+    page = tmp_path / "junit.xml"
+    leave("report", "--from", tmp_path / "run.jsonl", "--junit", page)
+    names = [p.get("name") for p in ElementTree.fromstring(page.read_text()).iter("property")]
+    assert "a?b" in names
 
 
 def test_junit_carries_no_character_that_xml_refuses(tmp_path):

@@ -2,6 +2,7 @@
 
 import io
 import pickle
+import random
 import zipfile
 
 import numpy as np
@@ -176,3 +177,36 @@ def test_a_file_is_kept_when_writing_another_over_it_fails(tmp_path):
         mindtorch.save({"a": lambda: None}, path)
     assert mindtorch.load(path)["a"].tolist() == [1.0, 1.0, 1.0]
     assert [p.name for p in tmp_path.iterdir()] == ["model.pt"]
+
+
+def _damaged(body, draw):
+    """The bytes with one to four of them changed, left out or added."""
+    body = bytearray(body)
+    for _ in range(draw.choice([1, 1, 2, 4])):
+        at = draw.randrange(len(body))
+        kind = draw.choice(["change", "change", "leave out", "add"])
+        if kind == "change":
+            body[at] = draw.randrange(256)
+        elif kind == "add":
+            body[at:at] = bytes(draw.randrange(256) for _ in range(3))
+        else:
+            del body[at : at + draw.randrange(1, 5)]
+    return bytes(body)
+
+
+def test_a_damaged_pickle_loads_or_is_refused_by_name():
+    whole = io.BytesIO()
+    mindtorch.save({"a": mindtorch.ones(3, 4), "b": [mindtorch.zeros(2), {"k": 1.5}]}, whole)
+    with zipfile.ZipFile(whole) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    draw, refused = random.Random(0), 0
+    for _ in range(400):
+        file = io.BytesIO()
+        with zipfile.ZipFile(file, "w") as archive:
+            for name, data in parts.items():
+                archive.writestr(name, _damaged(data, draw) if name.endswith("pkl") else data)
+        try:
+            mindtorch.load(file)
+        except (RuntimeError, pickle.UnpicklingError):
+            refused += 1
+    assert refused > 200
