@@ -349,13 +349,12 @@ def _check_ctc(
     if any(size < 0 for size in sizes):
         raise RuntimeError(f"ctc_loss: expected target_lengths of at least 0, got {sizes}")
     flat = targets.dim() == 1
-    wanted = (sum(sizes),) if flat else (batch, max(sizes, default=0))
-    shape = tuple(targets.shape)
-    if len(shape) != len(wanted) or shape[0] != wanted[0] or shape[-1] < wanted[-1]:
+    shape, longest = tuple(targets.shape), max(sizes, default=0)
+    first = sum(sizes) if flat else batch
+    if targets.dim() not in (1, 2) or shape[0] != first or (not flat and shape[1] < longest):
+        more = "" if flat else f" and at least {longest} at dimension 1"
         raise RuntimeError(
-            f"ctc_loss: expected targets of size {wanted[0]} at dimension 0"
-            + ("" if flat else f" and at least {wanted[1]} at dimension 1")
-            + f", got {shape}"
+            f"ctc_loss: expected targets of size {first} at dimension 0{more}, got {shape}"
         )
 
 
