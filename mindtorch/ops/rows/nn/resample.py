@@ -376,7 +376,7 @@ def grid_sample(
 
 
 def _check_grid(input: Tensor, grid: Tensor) -> None:
-    given = f"got input with sizes {list(input.shape)} and grid with sizes {list(grid.shape)}"
+    sizes = f"got input with sizes {list(input.shape)} and grid with sizes {list(grid.shape)}"
     if input.dim() not in (4, 5) or input.dim() != grid.dim():
         expected = "4D or 5D input and grid with same number of dimensions"
     elif input.size(0) != grid.size(0):
@@ -387,7 +387,7 @@ def _check_grid(input: Tensor, grid: Tensor) -> None:
         expected = "input to have non-empty spatial dimensions"
     else:
         return
-    raise RuntimeError(f"grid_sampler(): expected {expected}, but {given}")
+    raise RuntimeError(f"grid_sampler(): expected {expected}, but {sizes}")
 
 
 def _held(x: Tensor, extent: int, padding: str, align: bool) -> Tensor:
