@@ -261,11 +261,20 @@ WIDER: dict[str, dict[str, str]] = {
 }
 
 
+# Types that only the newest product has, and that its clients copy (op-plugin's tests of float8).
+NEWEST = {"aclnnInplaceCopy": "hif8 f8e5m2 f8e4m3fn"}
+
+
 def settle_spec(name: str, op: Facts) -> Facts:
     """The facts of one operator with what documents say in conditions read as what it is."""
     op = {**op, "p": {param: dict(fact) for param, fact in op["p"].items()}}
     for param, added in WIDER.get(name, {}).items():
         widen(op["p"][param], added)
+    if name in NEWEST:
+        for fact in op["p"].values():
+            widen(fact, NEWEST[name])
+        older = " ".join(p for p in op["prod"].split() if p != "950")
+        op["excl"] = [*op.get("excl", ()), {"prod": older, "no": NEWEST[name]}]
     op["nulls"] = required_of(op)
     if op.get("excl"):
         op["excl"] = settle_exclusions(op)

@@ -7,8 +7,11 @@ import subprocess
 import sys
 from typing import Any
 
+import numpy as np
 import pytest
 from kernel_harness import Out
+from numpy_harness import Ops
+from numpy_harness import Out as Out8
 
 torch = pytest.importorskip("torch", reason="torch is the oracle of the simulator's kernels")
 
@@ -43,6 +46,18 @@ def test_dropout_v3_keeps_and_scales_what_its_mask_says(sim: Any) -> None:
     assert abs(float(kept.float().mean()) - 0.75) < 0.05
     assert torch.equal(out, kept / 0.75)
     sim.check("aclnnDropoutV3Grad", x, bits, 2.0, Out(kept * 2.0))
+
+
+@inside
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2"])
+def test_copies_convert_eight_bit_floats(nops: Ops, name: str) -> None:
+    x, small = np.array([1.0, -2.0, 0.375, 24.0], "float32"), np.dtype(name)
+    (made,) = nops("aclnnInplaceCopy", Out8(x.shape, small, np.zeros(4, small)), x)
+    np.testing.assert_array_equal(made, x.astype(small))
+    for dtype in (small, "float16", "float32"):
+        like = np.zeros(4, dtype)
+        (back,) = nops("aclnnInplaceCopy", Out8(x.shape, dtype, like), x.astype(small))
+        np.testing.assert_array_equal(back.astype("float32"), x)
 
 
 @inside

@@ -13,6 +13,7 @@ torch = pytest.importorskip("torch")
 sys.path.insert(0, str(Path(__file__).parent))
 import test_references as first  # noqa: E402
 from fused_formulas import FUSED  # noqa: E402
+from product_formulas import PRODUCTS  # noqa: E402
 from routed_formulas import ROUTED  # noqa: E402
 from test_references import SPECS, F, arguments, results, t  # noqa: E402
 
@@ -443,7 +444,7 @@ TORCH |= {
                                                 beta=a["beta"], alpha=a["alpha"]),
     "aclnnInplaceFillTensor": lambda a: t(a["selfRef"]).fill_(2.5),
 }  # fmt: skip
-TORCH |= FUSED | ROUTED
+TORCH |= FUSED | ROUTED | PRODUCTS
 
 
 SINGLE = (
