@@ -69,11 +69,17 @@ def _without(row: Any, param: str, index: int, product: str | None) -> tuple[str
     sets = _specs()["dtype_sets"]
     names = sets[index].split()
     for rule in row.get("exclusions", ()):
-        if product not in rule["products"].split() or param not in rule.get("on", [param]):
+        if product not in _ruled(rule) or param not in rule.get("on", [param]):
             continue
         listed = sets[rule["not" if "not" in rule else "only"]].split()
         names = [n for n in names if (n in listed) is ("only" in rule)]
     return tuple(names)
+
+
+def _ruled(rule: Any) -> set[str]:
+    """The products of a rule; documents state what A3 and 910b take alone together."""
+    products = set(rule["products"].split())
+    return products | {"910b"} if "only" in rule and "A3" in products else products
 
 
 @cache

@@ -59,9 +59,10 @@ class Worker:
             return []
         return [name for name in self.cann.declarations.ops if self.cann.has_op(name)]
 
-    def say(self, message: Mapping[str, Any]) -> None:
+    def say(self, message: Mapping[str, Any], at_once: bool = True) -> None:
         self.out.write(json.dumps(message) + "\n")
-        self.out.flush()
+        if at_once:
+            self.out.flush()
 
     def note(self, kind: str, data: Mapping[str, Any]) -> None:
         """Say something beside results, for the journal."""
@@ -93,9 +94,11 @@ class Worker:
                     self.journal.write("start", {**line, "device": self.device})
             self.say({"start": name})
             result = self.case(parse(name), seed, request)
-            self.say({"result": result.as_json()})
+            lost = result.verdict == "POISONED"
+            # What follows at once, the next start or the end, takes it along.
+            self.say({"result": result.as_json()}, at_once=lost)
             self.tidy()
-            if result.verdict == "POISONED":
+            if lost:
                 return False
         self.say({"done": len(request["cases"])})
         return True

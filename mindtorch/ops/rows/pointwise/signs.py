@@ -26,6 +26,7 @@ def _copysign(self: Tensor, other: Any) -> Tensor:
     size = aten.abs(_float(self))
     if not isinstance(other, Tensor):
         return -size if np.signbit(float(other)) else aten.clone(size)
+    size = aten.to(size, result_type((size._geom, other._geom)))
     return aten.where(aten.signbit(other), -size, size)
 
 
@@ -51,8 +52,9 @@ _BITS = {4: dt.int32, 8: dt.int64, 2: dt.int16}
 
 def _nextafter(self: Tensor, other: Tensor) -> Tensor:
     """One step of the bits as an integer, up or down by which side `other` is on."""
-    kind = _BITS[self.dtype.itemsize]
-    self, other = aten.broadcast_tensors(self, other)
+    dtype = result_type((self._geom, other._geom))
+    kind = _BITS[dtype.itemsize]
+    self, other = (aten.to(t, dtype) for t in aten.broadcast_tensors(self, other))
     bits = aten.contiguous(self).view(kind)
     away = aten.eq(other > self, self > 0)
     moved = aten.where(away, bits + 1, bits - 1).view(self.dtype)
