@@ -94,7 +94,7 @@ def _bench(options: dict[str, Any]) -> int:
     except KeyboardInterrupt:
         click.echo(f"interrupted after {len(rows)} of {len(works)} workloads", err=True)
     needs_peaks = not options["host_only"] and any(r.times for r in rows)
-    peaks = bench.peaks() if needs_peaks else None
+    peaks = bench.peaks(r.work.dtype for r in rows if r.times) if needs_peaks else None
     blocks = list(document(rows, environment, peaks, options["against"] or ""))
     if options["recording"]:
         from . import recorded
@@ -224,11 +224,16 @@ def document(
     if peaks is not None:
         yield Line(
             Cell(
-                f"peaks measured here: copy {peaks.bandwidth / 1e9:.3g} GB/s, float32 product "
-                f"{peaks.compute / 1e9:.3g} GFLOP/s; above 100 % of copy means caches served it",
+                f"peaks measured here: copy {peaks.bandwidth / 1e9:.3g} GB/s, products "
+                + ", ".join(f"{d} {rate / 1e9:.3g}" for d, rate in peaks.products.items())
+                + " GFLOP/s; above 100 % of copy means caches served it",
                 "dim",
             )
         )
+    doubtful = [r for r in timed if r.doubt]
+    if doubtful:
+        yield Heading(f"Doubtful ({len(doubtful)})")
+        yield Grid(("workload", "why"), [[r.work.name, Cell(r.doubt, "warn")] for r in doubtful])
     wrong = [r for r in rows if r.problem]
     if wrong:
         yield Heading(f"Not timed ({len(wrong)})")
@@ -257,8 +262,9 @@ def _rates_grid(rows: list[Row], peaks: Peaks | None) -> Grid:
     for row in rows:
         cells: list[Content] = [row.work.name]
         if peaks is not None:
+            roof = peaks.of(row.work.dtype)
             cells += [f"{row.bandwidth / 1e9:.3g}", f"{row.bandwidth / peaks.bandwidth:.0%}",
-                      f"{row.rate / 1e9:.3g}", f"{row.rate / peaks.compute:.0%}"]  # fmt: skip
+                      f"{row.rate / 1e9:.3g}", f"{row.rate / roof:.0%}"]  # fmt: skip
         table.append(cells + (_against(row) if compared else []))
     columns = ["workload"]
     columns += ["GB/s", "of copy", "GFLOP/s", "of product"] if peaks is not None else []

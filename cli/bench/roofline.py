@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from html import escape
 from math import ceil, floor, log10
 from typing import Final
@@ -19,10 +19,16 @@ _STYLE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Peaks:
-    """What this device reached: bytes/s of a large copy, operations/s of a large product."""
+    """What this device reached: bytes/s of a large copy, operations/s of a large product: the most
+    of any dtype, and those of each that was measured."""
 
     bandwidth: float
     compute: float
+    products: Mapping[str, float] = field(default_factory=dict)
+
+    def of(self, dtype: str) -> float:
+        """The product rate that results of `dtype` are held against."""
+        return self.products.get(dtype, self.compute)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -25,7 +26,7 @@ from .roofline import Peaks
 from .statistics import Limits, Times, collect, summarize, warm_up
 from .targets import Target, target
 from .timers import Clock, NpuClock, cold
-from .verdict import Comparison, compare
+from .verdict import Comparison, compare, doubt
 from .workloads import Cost, Workload, cost, small
 
 _ROUNDS: Final = 5
@@ -44,6 +45,11 @@ class Row:
     rival: dict[str, Times] = field(default_factory=dict)
     verdicts: dict[str, Comparison] = field(default_factory=dict)
     note: str = ""
+
+    @property
+    def doubt(self) -> str:
+        """What speaks against these times."""
+        return doubt(self.times)
 
     @property
     def bandwidth(self) -> float:
@@ -208,18 +214,23 @@ class Bench:
         limits = Limits(0.05, self.wanted.limits.sampling / _ROUNDS)
         mine, other = getattr(ours, _METHODS[kind]), theirs.end_to_end
         warm_up(other, self.wanted.limits)
-        samples: tuple[list[float], list[float]] = ([], [])
-        for _ in range(_ROUNDS):
-            samples[0].extend(collect(mine, limits))
-            samples[1].extend(collect(other, limits))
-        row.times[kind], row.rival[kind] = summarize(samples[0]), summarize(samples[1])
-        row.verdicts[kind] = compare(row.times[kind], row.rival[kind])
+        samples = [(collect(mine, limits), collect(other, limits)) for _ in range(_ROUNDS)]
+        row.times[kind], row.rival[kind] = (
+            summarize([t for pair in samples for t in pair[side]]) for side in (0, 1)
+        )
+        rounds = [(float(np.median(a)), float(np.median(b))) for a, b in samples]
+        row.verdicts[kind] = compare(row.times[kind], row.rival[kind], rounds)
 
-    def peaks(self) -> Peaks:
-        """Measured copy bandwidth and float32 product rate of the device."""
+    def peaks(self, dtypes: Iterable[str] = ()) -> Peaks:
+        """Measured copy bandwidth and product rates of the device: of float32, and of those of
+        `dtypes` that it multiplies matrices of."""
         if self._peaks is None:
             with torch.no_grad():
-                self._peaks = Peaks(self._copy_rate(), self._product_rate())
+                rates = {"float32": self._product_rate("float32")}
+                for dtype in sorted({*dtypes} & (FORMATS.keys() - rates.keys())):
+                    with contextlib.suppress(Exception):  # it has no such product: no roof
+                        rates[dtype] = self._product_rate(dtype)
+                self._peaks = Peaks(self._copy_rate(), max(rates.values()), rates)
         return self._peaks
 
     def _copy_rate(self) -> float:
@@ -227,8 +238,8 @@ class Bench:
         times = self._sampled(self._clock(lambda: source.clone()).device)
         return 2 * (4 << 20) * 4 / (times.least * 1e-6)
 
-    def _product_rate(self) -> float:
-        a = torch.ones(768, 768).to(self.wanted.device)
+    def _product_rate(self, dtype: str) -> float:
+        a = torch.ones(768, 768, dtype=getattr(torch, dtype)).to(self.wanted.device)
         times = self._sampled(self._clock(lambda: a @ a).device)
         return 2 * 768**3 / (times.least * 1e-6)
 
@@ -242,7 +253,8 @@ def as_json(rows: Sequence[Row], environment: Mapping[str, Any], peaks: Peaks | 
         "schema": rivals.BASELINE,
         "environment": dict(environment),
         "peaks": None if peaks is None else {"bytes_per_second": peaks.bandwidth,
-                                             "flops_per_second": peaks.compute},
+                                             "flops_per_second": peaks.compute,
+                                             "flops_by_dtype": dict(peaks.products)},
         "results": [_row_json(row) for row in rows],
     }  # fmt: skip
 
@@ -257,5 +269,5 @@ def _row_json(row: Row) -> dict[str, Any]:
         "rival": {k: t.as_json() for k, t in row.rival.items()},
         "verdicts": {k: {"verdict": c.word, "ratio": c.ratio, "low": c.low, "high": c.high}
                      for k, c in row.verdicts.items()},
-        "note": row.note,
+        "note": row.note, "doubt": row.doubt,
     }  # fmt: skip

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
+
+import numpy as np
 
 from .statistics import Times
 
 _SAME: Final = 0.02
 _GAP: Final = 0.005
+_CHANCE: Final = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,14 +25,42 @@ class Comparison:
     high: float
 
 
-def compare(ours: Times, theirs: Times) -> Comparison:
+def compare(ours: Times, theirs: Times, rounds: Sequence[tuple[float, float]] = ()) -> Comparison:
     """FASTER or SLOWER when [min, Q3] of both are apart by more than 0.5 %; SAME when they overlap
     and medians agree within 2 %; else UNCLEAR (nvbench's comparison, with its advice followed).
+
+    `rounds` are medians of alternating rounds, ours and theirs: where Student's test takes their
+    ratios for chance (above once in 1,000), a difference is a drift and UNCLEAR.
     """
     ratio = ours.median / theirs.median if theirs.median else 1.0
     low = ours.least / theirs.q3 if theirs.q3 else ratio
     high = ours.q3 / theirs.least if theirs.least else ratio
-    return Comparison(_word(ours, theirs, ratio), ratio, low, high)
+    word = _word(ours, theirs, ratio)
+    if word in ("FASTER", "SLOWER") and rounds and chance(rounds) > _CHANCE:
+        word = "UNCLEAR"
+    return Comparison(word, ratio, low, high)
+
+
+def chance(rounds: Sequence[tuple[float, float]]) -> float:
+    """How likely ratios as far from 1 are when both sides take equally long: Student's paired
+    test of their logarithms, both ways."""
+    from scipy import stats
+
+    ratios = np.log([a / b for a, b in rounds])
+    spread = float(ratios.std(ddof=1)) / len(rounds) ** 0.5
+    if not spread:
+        return float(not ratios.any())
+    return float(2 * stats.t.sf(abs(float(ratios.mean())) / spread, len(rounds) - 1))
+
+
+def doubt(times: Mapping[str, Times]) -> str:
+    """What speaks against a workload's times, "" if nothing does: a call takes no less than the
+    part of it that the device works."""
+    device, whole = times.get("device"), times.get("e2e")
+    if device is None or whole is None or device.least <= whole.q3:
+        return ""
+    return (f"device time {device.least:.3g} µs exceeds {whole.q3:.3g} µs end to end: other work "
+            "shared the device, or its queue ran dry")  # fmt: skip
 
 
 def _word(ours: Times, theirs: Times, ratio: float) -> str:

@@ -6,13 +6,16 @@ import json
 import os
 import subprocess
 import sys
+import time
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from mindtorch_npu.bench import rivals, workloads
 from mindtorch_npu.bench.roofline import Peaks, Point, svg
 from mindtorch_npu.bench.statistics import Limits, collect, summarize, warm_up
-from mindtorch_npu.bench.verdict import compare
+from mindtorch_npu.bench.timers import Clock
+from mindtorch_npu.bench.verdict import compare, doubt
 
 from aclnn_bindings.install.library import bundled_simulator
 from mindtorch.ops import OPS
@@ -46,6 +49,48 @@ def test_comparison_words(ours, theirs, word):
     found = compare(spread(*ours), spread(*theirs))
     assert found.word == word
     assert found.low <= found.ratio <= found.high
+
+
+def test_difference_that_rounds_scatter_around_is_unclear():
+    ours, theirs = spread(50, 2), spread(100, 2)
+    assert compare(ours, theirs, [(50, 100)] * 5).word == "FASTER"
+    assert compare(theirs, ours, [(100, 50)] * 5).word == "SLOWER"
+    assert compare(ours, theirs, [(50, 100)] * 4 + [(101, 100)]).word == "UNCLEAR"
+
+
+def test_a_side_against_itself_is_called_different_once_in_a_thousand_at_most():
+    """Rounds drift by 2 %, samples have a long tail upwards, as times of programs have."""
+    rng = np.random.default_rng(0)
+    called = 0
+    for _ in range(2000):
+        drift = rng.normal(1, 0.02, (2, 5, 1))
+        a, b = drift * (100 + rng.exponential(0.5, (2, 5, 12)))
+        rounds = list(zip(np.median(a, 1), np.median(b, 1), strict=True))
+        found = compare(summarize(list(a.flat)), summarize(list(b.flat)), rounds)
+        called += found.word in ("FASTER", "SLOWER")
+    assert called <= 2
+
+
+def test_device_time_beyond_end_to_end_is_doubtful():
+    assert "exceeds" in doubt({"device": spread(100, 2), "e2e": spread(50, 2)})
+    assert doubt({"device": spread(50, 2), "e2e": spread(100, 2)}) == ""
+    assert doubt({"device": spread(50, 2)}) == ""
+
+
+def test_products_are_held_against_the_roof_of_their_dtype():
+    peaks = Peaks(1e11, 4e12, {"float32": 1e12, "float16": 4e12})
+    assert peaks.of("float32") == 1e12
+    assert peaks.of("float16") == peaks.of("int8") == 4e12
+
+
+def test_slow_calls_are_not_queued_by_the_thousand():
+    calls = []
+
+    def slow():
+        calls.append(time.sleep(0.02))
+
+    Clock(slow, lambda: None).device()
+    assert len(calls) <= 4
 
 
 def test_sampling_stops_when_times_agree_and_at_the_cap_when_they_do_not():

@@ -13,6 +13,8 @@ import numpy as np
 # 8 bytes, so that writes beyond the end stay in watched memory.
 PAD: Final = 512
 SENTINEL: Final = 0xA5
+# Layouts with stride 0: elements repeat, and nothing may be written there.
+REPEATED: Final = frozenset(("expanded", "middle"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from ..run.tensors import dtype_of
 from . import fills
 from .case import Case
 from .inputs import samples, tensors_of
+from .layouts import REPEATED
 from .shapes import reshaped
 
 
@@ -80,9 +81,8 @@ def recipe(op: Any, case: Case, seed: int, arrays: Any = None) -> Recipe:
         if case.fill == "sweep":
             changed = fills.whole_range(changed)
         array = fills.values(changed, case, seed, position) if arrays is None else arrays[position]
-        varied = case.layout == "expanded" and changed.values is None
-        if varied and changed.shape and changed.shape[0]:
-            array = np.ascontiguousarray(np.broadcast_to(array[:1], array.shape))
+        if changed.values is None:
+            array = _repeating(array, case.layout)
         slots.append(Slot(changed, array))
         return slots[-1]
 
@@ -120,7 +120,7 @@ def _designed(op: Op, case: Case, seed: int, arrays: Any) -> Recipe:
 
 def _repeating(array: Any, layout: str) -> Any:
     """Elements that stride 0 can hold: the same along the expanded dimension."""
-    if layout not in ("expanded", "middle") or not array.ndim or not array.size:
+    if layout not in REPEATED or not array.ndim or not array.size:
         return array
     at = array.ndim // 2 if layout == "middle" and array.ndim > 2 else 0
     first = array.take([0], axis=at)

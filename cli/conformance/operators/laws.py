@@ -12,6 +12,7 @@ from mindtorch._backends.npu import runtime
 from mindtorch.laws.judge import guards
 from mindtorch.laws.judge.precision import numpy_dtype
 
+from ..cases.layouts import REPEATED
 from ..cases.recipe import Slot
 from ..record.result import Result
 from ..run.cann_words import one_line
@@ -73,15 +74,15 @@ class Launch:
 
     def _layout(self, slot: Slot) -> str:
         layout = self.trial.case.layout
-        # Indices keep their values, which "expanded" would repeat.
-        if self.trial.case.form == "out" or (layout == "expanded" and slot.arg.values is not None):
+        # Indices keep their values, which stride 0 would repeat.
+        if self.trial.case.form == "out" or (layout in REPEATED and slot.arg.values is not None):
             return "contiguous"
         return layout
 
     def _written(self, name: str, value: Any) -> Any:
         case = self.trial.case
         own = case.layout if case.form == "out" or value.slot is not None else "contiguous"
-        layout = "contiguous" if own == "expanded" else own
+        layout = "contiguous" if own in REPEATED else own
         form = self.operator.format(name)
         if value.slot is not None:
             laid = lay(self.cann, value.slot.array, layout, True, form)

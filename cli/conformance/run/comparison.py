@@ -14,6 +14,7 @@ from mindtorch.laws.judge.precision import FORMATS, format_of, rounded
 from mindtorch.laws.judge.tiers import judge
 
 from ..cases.case import Case
+from ..cases.layouts import REPEATED
 from ..record.result import Result
 from .golden import Golden
 from .ties import settled
@@ -139,8 +140,8 @@ def _should_vary(trial: Trial) -> bool:
         trial.case.form == "functional"
         and not getattr(trial.subject, "sparse", False)
         and not trial.case.designed  # the samples of the row show that results vary
-        and trial.case.layout != "expanded"
-        and not any(s.arg.layout in ("expanded", "middle") for s in trial.recipe.slots)
+        and trial.case.layout not in REPEATED
+        and not any(s.arg.layout in REPEATED for s in trial.recipe.slots)
         and trial.dtype in FORMATS
         and all(s.array.size for s in trial.recipe.slots)
     )

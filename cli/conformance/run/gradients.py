@@ -10,6 +10,7 @@ import numpy as np
 import mindtorch as torch
 from mindtorch.laws.judge.precision import FORMATS, numpy_dtype
 
+from ..cases.layouts import REPEATED
 from ..cases.recipe import Slot
 from .golden import Golden, ReferenceRefusesError
 from .tensors import call, dtype_name, host, on_cpu, on_device, results, synchronize
@@ -59,7 +60,9 @@ def gradient(trial: Trial) -> Result | tuple[Golden, list[tuple[str, Any]], str]
 
 
 def _leaf(trial: Trial, slot: Slot) -> Any:
-    return on_device(slot.array, trial.device, trial.case.layout).tensor
+    layout = trial.case.layout
+    plain = layout in REPEATED and slot.arg.values is not None  # which do not repeat
+    return on_device(slot.array, trial.device, "contiguous" if plain else layout).tensor
 
 
 def _forward(trial: Trial, make: Any, slots: list[Slot]) -> tuple[ByPlace, list[Any]]:

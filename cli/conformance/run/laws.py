@@ -155,7 +155,7 @@ def _written(trial: Trial, reference: Golden, changing: int) -> Result:
 
 
 def _into(trial: Trial, reference: Golden) -> Result:
-    layout = "contiguous" if trial.case.layout == "expanded" else trial.case.layout
+    layout = "contiguous" if trial.case.layout in layouts.REPEATED else trial.case.layout
     layout = dict(trial.case.factors).get("to", layout)
     first = trial.recipe.slots[0] if trial.recipe.slots else None
     aliased = (

@@ -9,6 +9,7 @@ from mindtorch.laws.judge.classes import Requirement
 from mindtorch.ops import Op
 
 from ..cases.case import Case
+from ..cases.layouts import REPEATED
 from ..cases.recipe import Recipe, Slot, describe, main_dtype, recipe
 from ..record.result import Result
 from .subject import Subject
@@ -59,7 +60,7 @@ class Trial:
                 return self._designed(slot, changing)
             may_change = len(self.placed) == changing
             # What is written may not overlap itself; indices keep their values.
-            plain = layout == "expanded" and (may_change or slot.arg.values is not None)
+            plain = layout in REPEATED and (may_change or slot.arg.values is not None)
             placed = on_device(
                 slot.array, self.device, "contiguous" if plain else layout, may_change
             )
@@ -81,7 +82,7 @@ class Trial:
         may_change = len(self.placed) == changing
         layout = slot.arg.layout
         # What is written may not overlap itself.
-        if may_change and layout in ("expanded", "middle"):
+        if may_change and layout in REPEATED:
             layout = "sliced"
         self.placed.append(on_device(slot.array, self.device, layout, may_change))
         return self.placed[-1].tensor
