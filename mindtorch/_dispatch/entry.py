@@ -246,8 +246,7 @@ def _prelude(op: Op, form: str, varargs: bool) -> str:
         return "".join(f"    {line}\n" for line in lines)
     several = several_of(op, form)
     if several is not None:
-        lines.append(f"if len({several.name}) == 1 and not isinstance({several.name}[0], Tensor):")
-        lines.append(f"    {several.name} = {several.name}[0]")
+        lines.append(f"if len({several.name}) == 1: {several.name} = {several.name}[0]")
     if form == "function" and "self" in names:
         lines.append("self = input")
     if varargs:

@@ -28,6 +28,19 @@ mkldnn = Switches(enabled=False)
 openmp = Switches()
 opt_einsum = Switches(enabled=False, strategy=None)
 
-from . import cuda, cudnn, mps  # noqa: E402 - they use Switches
+quantized = Switches(engine="none", supported_engines=["none"])
 
-__all__ = ["Switches", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum"]
+from . import cpu, cuda, cudnn, mps  # noqa: E402 - they use Switches
+
+__all__ = [
+    "Switches",
+    "cpu",
+    "cuda",
+    "cudnn",
+    "mkl",
+    "mkldnn",
+    "mps",
+    "openmp",
+    "opt_einsum",
+    "quantized",
+]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
@@ -47,6 +48,34 @@ def manual_seed(seed: int) -> None:
 
 
 manual_seed_all = manual_seed
+
+
+def seed() -> None:
+    """Accepted without effect, as torch does without CUDA."""
+
+
+seed_all = seed
+
+
+def get_rng_state_all() -> list[Any]:
+    """No device, no state."""
+    return []
+
+
+def set_rng_state_all(new_states: Iterable[Any]) -> None:
+    """Nothing to set; CudaNotAvailableError for the state of a device."""
+    if list(new_states):
+        _refuse("set_rng_state_all")
+
+
+def get_arch_list() -> list[str]:
+    """Compiled for none."""
+    return []
+
+
+def memory_stats(device: Device | str | int | None = None) -> dict[str, Any]:
+    """Empty: no allocator ran."""
+    return {}
 
 
 def _refuse(name: str) -> Any:

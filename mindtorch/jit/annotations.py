@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+# typing's names, which models take from here.
+from typing import Any, Dict, List, Optional, Tuple, Union  # noqa: UP035
 
 
 class _Lists:
@@ -11,3 +12,15 @@ class _Lists:
 
 
 BroadcastingList1 = BroadcastingList2 = BroadcastingList3 = _Lists()
+
+__all__ = [
+    "Any",
+    "BroadcastingList1",
+    "BroadcastingList2",
+    "BroadcastingList3",
+    "Dict",
+    "List",
+    "Optional",
+    "Tuple",
+    "Union",
+]

@@ -219,6 +219,8 @@ def dstack(tensors: Any) -> Tensor:
 )
 def block_diag(tensors: Any) -> Tensor:
     """Matrices along the diagonal of one; vectors and numbers count as rows."""
+    if isinstance(tensors, Tensor):  # one tensor, given without a list
+        tensors = (tensors,)
     for i, t in enumerate(tensors):
         if t.ndim > 2:
             raise RuntimeError(

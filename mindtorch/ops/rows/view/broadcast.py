@@ -29,6 +29,8 @@ composite(
 )
 def broadcast_tensors(tensors: Any) -> Any:
     """Views of all tensors in the shape that they broadcast to."""
+    if isinstance(tensors, Tensor):  # one tensor, given without a list
+        tensors = (tensors,)
     shape = broadcast_all(t.shape for t in tensors)
     return tuple(aten.expand(t, shape) for t in tensors)
 
@@ -46,6 +48,8 @@ def broadcast_tensors(tensors: Any) -> Any:
 )
 def meshgrid(tensors: tuple[Tensor, ...], indexing: str = "ij") -> Any:
     """Coordinate grids of 1-d tensors; "xy" swaps the first two dimensions."""
+    if isinstance(tensors, Tensor):  # one tensor, given without a list
+        tensors = (tensors,)
     if indexing not in ("ij", "xy"):
         raise RuntimeError(
             f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}'
