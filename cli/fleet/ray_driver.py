@@ -22,7 +22,7 @@ from ..conformance.run.process import Batch, EnvironmentFailedError, Setup
 
 RESOURCE: Final = "NPU"  # Ray's name for Ascend devices (Ray documents, accelerator support)
 _LOOK_SECONDS: Final = 2.0
-_PATIENCE_SECONDS: Final = 120.0
+_PATIENCE_SECONDS: Final = 300.0
 
 
 class Seat:
@@ -186,10 +186,11 @@ class Driver:
         self.free.append(seat)
 
     def _lose(self, seat: Taken, left: dict[str, Any], error: Exception) -> None:
-        """The batch goes to others; a seat whose node lives is a device that is lost."""
+        """The batch goes to others; the seat is given up."""
         self.waiting.appendleft(left)
-        alive = {n["NodeID"] for n in self.ray.nodes() if n["Alive"]}
-        what = "device lost" if seat.node_id in alive else "node lost"
+        # Ray learns of a dead node later than of its actors.
+        what = "device lost" if isinstance(error, EnvironmentFailedError) else "node lost"
+        self.ray.kill(seat.actor)
         self.say(lost={"what": what, "place": seat.place, "reason": _short(error), "cases": []})
 
 

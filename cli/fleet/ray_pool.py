@@ -57,7 +57,8 @@ class RayPool:
                    "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}  # fmt: skip
         self._child = subprocess.Popen(
             [sys.executable, "-m", f"{__package__}.ray_driver"], env=environ,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            start_new_session=True,
         )  # fmt: skip
         self._send({"address": self.address, "setup": asdict(self.setup)})
         environments: list[dict[str, Any]] = []

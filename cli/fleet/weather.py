@@ -20,7 +20,7 @@ NAMES: Final[dict[str, str]] = {
     "disk full": "its journal could not grow; what ran after that is not known",
     "stopped early": "its journal has no end: killed, cut off from power, or still running",
     "device lost": "no worker starts there any more",
-    "node lost": "a host of the cluster went away; its cases ran elsewhere",
+    "node lost": "an actor of the cluster, or its host, went away; its cases ran elsewhere",
     "head restarted": "the cluster's head went away; cases in flight ran again",
     "two runs in one journal": "told apart by their ids; give each run a file of its own",
     "clock skew": "its stamps do not fit: times between hosts cannot be compared",

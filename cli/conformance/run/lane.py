@@ -62,6 +62,12 @@ class Lane:
         elif process is not None:
             process.close()
 
+    def close(self) -> None:
+        """Let the worker end by itself; the next batch starts another."""
+        if self._process is not None:
+            self._process.close()
+            self._process = None
+
     def run(self, batch: Batch) -> Iterator[Result | Note]:
         """Run a batch to its end, on as many workers as that takes.
 

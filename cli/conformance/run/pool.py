@@ -179,6 +179,8 @@ class Pool:
             if not self._stopping:
                 self._events.put(error)
         finally:
+            # Workers end with the thread that started them (see worker.py).
+            lane.close()
             self._events.put(None)
 
     def _run(self, lane: Lane, batch: Batch, work: Work) -> None:
