@@ -41,7 +41,7 @@ class Fleet:
     def environments(self) -> list[tuple[str, Mapping[str, Any]]]:
         """(node, environment) of every host on which a worker started."""
         stated: list[tuple[str, Mapping[str, Any]]] = [
-            (p.node, p.environment) for p in self.parts if "kind" in p.environment
+            (p.node, p.environment) for p in self.parts if "kind" in p.environment and not p.places
         ]
         stated += [pair for p in self.parts for pair in p.places.items()]
         return stated

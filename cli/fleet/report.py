@@ -20,7 +20,7 @@ _SHOWN: Final = 20
 def document(fleet: Fleet) -> Iterator[Block]:
     """The whole report, as a terminal, Markdown and the page show it."""
     there = places(fleet)
-    hosts = sorted({p.node for p in fleet.parts} | {p.node for p in there})
+    hosts = sorted({p.node for p in fleet.parts if not p.places} | {p.node for p in there})
     yield Line(Cell(f"fleet · {_many(len(hosts), 'host')} · {_many(len(there), 'device')} · "
                     f"{_many(len(fleet.parts), 'run')}", "strong"))  # fmt: skip
     yield Line(totals(fleet))

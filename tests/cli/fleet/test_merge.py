@@ -6,7 +6,7 @@ import itertools
 import json
 
 import pytest
-from journals import result, write
+from journals import ENVIRONMENT, result, write
 from mindtorch_npu.conformance.record import journal
 from mindtorch_npu.fleet import files, merge, parts
 from mindtorch_npu.fleet.parts import ForeignJournalError
@@ -77,6 +77,14 @@ def test_a_case_under_way_when_its_host_died_is_named(tmp_path):
 def test_a_lost_case_that_ran_elsewhere_is_not_lost(three, tmp_path):
     again = write(tmp_path / "d.jsonl", "host4", [result(CASES[3])], [CASES[3]])
     assert not merged(*three, again).lost
+
+
+def test_the_host_that_only_directs_a_cluster_is_no_host_of_the_report(tmp_path):
+    notes = [("place", {"node": n, "environment": ENVIRONMENT, "skew": 0.0}) for n in ("n1", "n2")]
+    own = [result(CASES[i], node=f"n{i + 1}", device="npu:0") for i in range(2)]
+    fleet = merged(write(tmp_path / "a.jsonl", "head", own, CASES[:2], notes=notes))
+    assert [node for node, _ in fleet.environments()] == ["n1", "n2"]
+    assert "2 hosts" in files.as_markdown(fleet)
 
 
 def test_a_part_without_a_journal_is_missing(three):
