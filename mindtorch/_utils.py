@@ -7,11 +7,17 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ._tensor.device import device as Device
+from ._tensor.dtype import dtype as Dtype
 from ._tensor.tensor import Tensor
 from .nn.parameter import Parameter
 from .ops.spec import aten
 
 __all__ = ["_get_device_index", "_rebuild_parameter", "_rebuild_tensor_v2"]
+
+
+def _element_size(dtype: Dtype) -> int:
+    """Bytes of an element."""
+    return dtype.itemsize
 
 
 def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = False) -> int:

@@ -16,7 +16,7 @@ from .._tensor.dtype import uint8 as UINT8
 from .._tensor.geometry import Geometry
 from .._tensor.tensor import Tensor
 from .._tensor.types import Number
-from ..ops.rules import NUMBERS
+from ..ops.rules import NUMBERS, result_type
 from ..ops.schema import Arg, Kind
 from ..ops.spec import Op, aten
 
@@ -25,9 +25,25 @@ MASKS = (BOOL, UINT8)  # dtypes of indices that are masks
 
 def normalise(op: Op, args: Sequence[Any]) -> tuple[Any, ...]:
     """Arguments as plans want them; TypeError in torch's words for a wrong one."""
+    args = tensor_first(op.base_name, args)
     return tuple(
         _FIX[a.kind](op, a, i, v) for i, (a, v) in enumerate(zip(op.schema.args, args, strict=True))
     )
+
+
+# Ops whose first operand may be a Python number too, in the form of a function.
+_NUMBER_FIRST = frozenset(("add", "sub", "mul", "div", "floor_divide"))
+
+
+def tensor_first(name: str, args: Sequence[Any]) -> Sequence[Any]:
+    """The operands with a number in the first place as a 0-d tensor of the result's dtype."""
+    if name not in _NUMBER_FIRST or len(args) < 2 or args[0].__class__ not in NUMBERS:
+        return args
+    if not isinstance(args[1], Tensor) and args[1].__class__ not in NUMBERS:
+        return args
+    others = (v._geom if isinstance(v, Tensor) else v for v in args[:2])
+    dtype = None if args[0].__class__ is bool else result_type(others)
+    return (aten.tensor(args[0], dtype=dtype), *args[1:])
 
 
 def _refuse(op: Op, arg: Arg, position: int, value: Any, wanted: str) -> TypeError:

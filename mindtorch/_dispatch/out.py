@@ -13,8 +13,9 @@ from .._tensor.geometry import Geometry
 from .._tensor.tensor import Tensor
 from ..ops.spec import Op
 from . import plans
-from .bind import can_cast, normalise, refuse_overlap, watch_overlap
+from .bind import normalise, refuse_overlap, watch_overlap
 from .functionalize import write_back
+from .out_dtypes import decided, refuse_out
 from .slow import slow
 
 
@@ -22,14 +23,15 @@ def out_call(op: Op, out: Tensor, raw: Sequence[Any]) -> Any:
     """A call with `out=`: resize where the shape differs, then write."""
     outs = out if isinstance(out, tuple | list) else (out,)
     if op.body is not None:
-        return _out_by_copy(op, outs, op.body(*raw), out)
+        return _out_by_copy(op, outs, op.body(*decided(op, tuple(raw), outs[0]._geom)), out)
+    raw = decided(op, tuple(raw), outs[0]._geom)
     args = normalise(op, raw)
     _refuse_grad(op, (*args, *outs))
     expected = plans.infer(op, plans.geometries(args)) if op.infer and not op.is_view else ()
     if not expected or any(e.__class__ is not Geometry for e in expected):
         return _out_by_copy(op, outs, slow(op, raw), out)
     for dest, geom in zip(outs, expected, strict=True):
-        _prepare_out(dest, geom)
+        _prepare_out(op, dest, geom, args)
     if MODES.active and LOCAL.functionalize:
         return _out_by_writeback(op, outs, slow(op, raw), out)
     written = tuple(o._geom for o in outs)
@@ -53,17 +55,14 @@ def _refuse_grad(op: Op, values: Sequence[Any]) -> None:
                 )
 
 
-def _prepare_out(out: Tensor, geom: Geometry) -> None:
+def _prepare_out(op: Op, out: Tensor, geom: Geometry, args: Sequence[Any] = ()) -> None:
     current = out._geom
     if current.device is not geom.device:
         raise RuntimeError(
             f"Expected out tensor to be on {geom.device}, but it is on {current.device}"
         )
-    if not can_cast(geom.dtype, current.dtype):
-        raise RuntimeError(
-            f"result type {geom.dtype.legacy} can't be cast to the desired output type"
-            f" {current.dtype.legacy}"
-        )
+    source = args[0].dtype if args and isinstance(args[0], Tensor) else None
+    refuse_out(op, current.dtype, geom.dtype, source)
     if current.shape == geom.shape:
         refuse_overlap(current)
         return
@@ -90,7 +89,7 @@ def _out_by_writeback(op: Op, outs: Sequence[Tensor], result: Tensor, out: Tenso
 def _out_by_copy(op: Op, outs: Sequence[Tensor], result: Tensor, out: Tensor) -> Tensor:
     results = result if isinstance(result, tuple) else (result,)
     for dest, value in zip(outs, results, strict=True):
-        _prepare_out(dest, value._geom)
+        _prepare_out(op, dest, value._geom)
         registry.backend(dest.device).copy(dest, value.detach())
         dest._storage.value += 1
     return out

@@ -14,7 +14,7 @@ from .._tensor.tensor import Tensor
 from ..ops.schema import Arg, Kind
 from ..ops.spec import OPS, LazyAten, Op
 from . import overrides
-from .bind import number
+from .bind import number, tensor_first
 from .entry import SECOND_NAMES, arguments, straight, takes_varargs
 
 _PLACE = {"function": "function", "method": "method", "inplace": "method", "aten": ""}
@@ -90,9 +90,10 @@ def choose(
     name: str, rows: Sequence[Op], form: str, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Op:
     """The first row that takes the arguments as they are, else the first that can convert them."""
+    operands = tensor_first(name, args)
     for strict in (True, False):
         for op in rows:
-            bound = _bound(op, form, args, kwargs)
+            bound = _bound(op, form, operands, kwargs)
             if bound is not None and all(_suits(a, v, strict) for a, v in bound):
                 return op
     types = [type(a).__name__ for a in args[form in ("method", "inplace") :]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,18 @@ from .._tensor import storage as _storage
 from .._tensor.device import device as Device
 from .._tensor.device import resolve
 from .._tensor.dtype import dtype as Dtype
-from .._tensor.geometry import Geometry, contiguous, contiguous_strides
+from .._tensor.geometry import (
+    Geometry,
+    contiguous,
+    contiguous_strides,
+    follows,
+    format_name,
+    format_strides,
+)
 from .._tensor.storage import Storage
 from .._tensor.tensor import Tensor, forget_array, host_array, wrap
 from .._tensor.types import Array, Number
+from ..ops.rules import refuse_vector
 from ..ops.spec import aten
 from .publish import attach, surface
 
@@ -59,11 +68,12 @@ def _convert(
     geom = self._geom
     target = geom.device if device is None else _target(geom, device)
     dtype = dtype or geom.dtype
-    same_layout = layout is None or str(layout).endswith("preserve_format") or geom.contiguous
+    name = "preserve" if layout is None else format_name(layout)
+    same_layout = name == "preserve" or geom.strides == format_strides(geom.shape, name)
+    same_layout = same_layout or (name == "contiguous" and geom.contiguous)
     if not copy and same_layout and dtype is geom.dtype and target is geom.device:
         return self
-    plain = None if layout is None or str(layout).endswith("preserve_format") else "contiguous"
-    return aten._to_copy(self, dtype, target, plain)
+    return aten._to_copy(self, dtype, target, None if name == "preserve" else name)
 
 
 def _target(geom: Geometry, device: Device | str) -> Device:
@@ -281,24 +291,28 @@ Tensor.__array_priority__ = 1000  # type: ignore[attr-defined]
 
 @surface(function=False, internal=False)
 def is_contiguous(self: Tensor, memory_format: object | None = None) -> bool:
-    """Whether elements lie in row-major order without gaps."""
-    if memory_format is not None and str(memory_format).endswith("channels_last"):
-        shape = self.shape
-        if len(shape) != 4:
-            return False
-        _, c, h, w = shape
-        return all(
-            m == 1 or s == t
-            for m, s, t in zip(shape, self.stride(), (h * w * c, 1, w * c, c), strict=True)
-        )
-    return self._geom.contiguous
+    """Whether elements lie in the order of a memory format (row-major) without gaps."""
+    name = "contiguous" if memory_format is None else format_name(memory_format)
+    plain = name in ("contiguous", "preserve")
+    return self._geom.contiguous if plain else follows(self._geom, name)
 
 
 @surface(function=False, internal=False)
-def resize_(self: Tensor, *size: Any) -> Tensor:
-    """Another shape in place, contiguous; the storage grows where it must."""
+def resize_(self: Tensor, *size: Any, memory_format: object | None = None) -> Tensor:
+    """Another shape in place, dense; the storage grows where it must.
+
+    RuntimeError for a tensor that requires grad; the same shape changes nothing.
+    """
+    if self.requires_grad:
+        raise RuntimeError("cannot resize variables that require grad")
     shape = tuple(size[0] if len(size) == 1 and not isinstance(size[0], int) else size)
-    geom = self._geom.at(shape, contiguous_strides(shape))
+    name = "contiguous" if memory_format is None else format_name(memory_format)
+    if name == "preserve":
+        raise RuntimeError("Unsupported memory formatPreserve")
+    if shape == self.shape and name == "contiguous":
+        return self
+    _refuse_resize(shape)
+    geom = self._geom.at(shape, format_strides(shape, name))
     need = geom.extent * geom.dtype.itemsize
     if need > self._storage.nbytes:
         if geom.device.type in ("cpu", "meta"):
@@ -309,10 +323,23 @@ def resize_(self: Tensor, *size: Any) -> Tensor:
     return self
 
 
-@surface(function=False, internal=False)
-def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: object = None) -> Tensor:
-    """The template's shape in place; see resize_."""
-    return self.resize_(tuple(the_template.shape))
+def _refuse_resize(shape: tuple[int, ...]) -> None:
+    """RuntimeError in torch's words for numbers of elements or strides past int64."""
+    if any(n < 0 for n in shape) or prod(shape) >= 1 << 63:
+        raise RuntimeError("numel: integer multiplication overflow")
+    if prod(max(n, 1) for n in shape[1:]) >= 1 << 63:
+        raise RuntimeError("Stride calculation overflowed")
+
+
+@surface(internal=False)
+def resize_as_(
+    self: Tensor, the_template: Tensor, *, memory_format: object | None = None
+) -> Tensor:
+    """The shape of another tensor, in place; with `preserve_format` its memory format too."""
+    if memory_format is not None and format_name(memory_format) == "preserve":
+        formats = ("contiguous", "channels_last", "channels_last_3d")
+        memory_format = next((f for f in formats if follows(the_template._geom, f)), None)
+    return resize_(self, the_template.shape, memory_format=memory_format)
 
 
 def _grow(storage: Storage, geom: Geometry, need: int) -> None:
@@ -370,17 +397,27 @@ def _iterate(self: Tensor) -> Any:
 Tensor.__iter__ = _iterate  # type: ignore[attr-defined]
 
 
-def _matrix_t(self: Tensor) -> Tensor:
-    if self.ndim < 2:
+def _matrix_t(name: str) -> Any:
+    def transposed(self: Tensor) -> Tensor:
+        refuse_vector(self.ndim, f"tensor.{name}")
+        swapped = aten.transpose(self, -2, -1) if self.ndim else self
+        return aten.conj_of(swapped) if name == "mH" else swapped
+
+    return property(transposed)
+
+
+def _hermitian(self: Tensor) -> Tensor:
+    if self.ndim not in (0, 2):
+        batches = " For batches of matrices, consider using tensor.mH" if self.ndim > 2 else ""
         raise RuntimeError(
-            f"tensor.mT is only supported on matrices or batches of matrices. Got {self.ndim}-D"
-            " tensor."
+            f"tensor.H is only supported on matrices (2-D tensors). Got {self.ndim}-D tensor."
+            + batches
         )
-    return aten.transpose(self, -2, -1)
+    return aten.conj_of(aten.transpose(self, 0, 1) if self.ndim else self)
 
 
-attach("mT", property(_matrix_t))
-attach("mH", property(lambda self: aten.conj_of(_matrix_t(self))))
+attach("mT", _matrix_t("mT"))
+attach("mH", _matrix_t("mH"))
 attach("T", property(lambda self: aten.permute(self, tuple(range(self.ndim - 1, -1, -1)))))
 
 
@@ -393,4 +430,4 @@ def _part(name: str) -> Any:
 
 attach("real", _part("real"))
 attach("imag", _part("imag"))
-attach("H", property(lambda self: aten.conj_of(aten.transpose(self, 0, 1))))
+attach("H", property(_hermitian))

@@ -13,12 +13,12 @@ from .._tensor import dtype as dt
 from .._tensor.device import CPU, resolve
 from .._tensor.device import device as Device
 from .._tensor.dtype import dtype as Dtype
-from .._tensor.geometry import Geometry, contiguous
+from .._tensor.geometry import Geometry, contiguous, format_name
 from .._tensor.storage import Storage, TypedStorage, UntypedStorage
 from .._tensor.tensor import Tensor, adopt, wrap
 from .._tensor.types import Array, Number
 from ..ops.limits import fits
-from ..ops.rules import preserved
+from ..ops.rules import laid_out
 from ..ops.spec import OPS, aten
 from .publish import surface
 
@@ -395,6 +395,10 @@ def empty(
                 f"Trying to create tensor with negative dimension {n}: {list(shape)}"
             )
     geom = contiguous(shape, dtype or dt.get_default_dtype(), resolve(device))
+    if memory_format is not None:
+        if format_name(memory_format) == "preserve":
+            raise RuntimeError("unsupported memory format Preserve")
+        geom = laid_out(geom, memory_format)
     return finish(registry.backend(geom.device).allocate(geom), requires_grad)
 
 
@@ -511,9 +515,7 @@ def _like(make: Callable[..., Any] | None) -> Callable[..., Any]:
         memory_format: Any = None,
         pin_memory: bool = False,
     ) -> Tensor:
-        geom = preserved(input._geom, dtype)
-        if memory_format is not None and str(memory_format).endswith("contiguous_format"):
-            geom = input._geom.fresh(dtype=dtype)
+        geom = laid_out(input._geom, memory_format, dtype)
         if device is not None:
             geom = geom.on(resolve(device))
         if geom.contiguous and make is not None:

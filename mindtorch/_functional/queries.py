@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import Any
 
 from .._dispatch.bind import can_cast as _can_cast
@@ -114,8 +115,23 @@ def can_cast(from_: dt.dtype, to: dt.dtype) -> bool:
 
 @surface(method=False)
 def broadcast_shapes(*shapes: Any) -> Size:
-    """The shape that all broadcast to."""
-    return Size(rules.broadcast_all((s,) if isinstance(s, int) else tuple(s) for s in shapes))
+    """The shape that all broadcast to; RuntimeError, or ValueError for a negative length."""
+    merged: list[int] = []
+    for at, shape in enumerate(shapes):
+        sizes = (shape,) if isinstance(shape, int) else Size(map(index, shape))
+        merged[:0] = [1] * (len(sizes) - len(merged))
+        for dim in range(-1, -len(sizes) - 1, -1):
+            if sizes[dim] < 0:
+                raise ValueError("Attempting to broadcast a dimension with negative length!")
+            if merged[dim] == 1:
+                merged[dim] = sizes[dim]
+            elif sizes[dim] not in (1, merged[dim]):
+                raise RuntimeError(
+                    f"Attempting to broadcast a dimension of length {sizes[dim]} at {dim}!"
+                    f" Mismatching argument at index {at} had {tuple(sizes)}; but expected shape"
+                    f" should be broadcastable to {merged}"
+                )
+    return Size(merged)
 
 
 class _TypedTensorType(type):

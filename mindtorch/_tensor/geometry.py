@@ -131,6 +131,36 @@ def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
+_CHANNELS_LAST = {"channels_last": 4, "channels_last_3d": 5}  # and the rank each is for
+
+
+def format_strides(shape: tuple[int, ...], memory_format: str) -> tuple[int, ...]:
+    """Strides of a dense tensor [N, C, ...] by the name of its memory format.
+
+    RuntimeError in torch's words for a rank that `channels_last` is not for.
+    """
+    rank = _CHANNELS_LAST.get(memory_format)
+    if rank is None:
+        return contiguous_strides(shape)
+    if len(shape) != rank:
+        raise RuntimeError(f"required rank {rank} tensor to use {memory_format} format")
+    last = contiguous_strides((shape[0], *shape[2:], shape[1]))
+    return (last[0], last[-1], *last[1:-1])
+
+
+def follows(geom: Geometry, memory_format: str) -> bool:
+    """Whether elements lie in a memory format's order without gaps; False for another rank."""
+    if _CHANNELS_LAST.get(memory_format, geom.ndim) != geom.ndim:
+        return False
+    wanted = format_strides(geom.shape, memory_format)
+    return all(n == 1 or s == w for n, s, w in zip(geom.shape, geom.strides, wanted, strict=True))
+
+
+def format_name(memory_format: object) -> str:
+    """`contiguous`, `preserve`, `channels_last` …, from torch.contiguous_format and the like."""
+    return str(memory_format).removeprefix("torch.").removesuffix("_format")
+
+
 def geometry(
     shape: tuple[int, ...],
     strides: tuple[int, ...],

@@ -13,7 +13,13 @@ from typing import Any
 from .._tensor import dtype as dt
 from .._tensor.device import device as Device
 from .._tensor.dtype import dtype as Dtype
-from .._tensor.geometry import Geometry, contiguous_strides, geometry
+from .._tensor.geometry import (
+    Geometry,
+    contiguous_strides,
+    format_name,
+    format_strides,
+    geometry,
+)
 from .._tensor.types import Number
 
 NUMBERS = frozenset((bool, int, float, complex))
@@ -167,6 +173,14 @@ def preserved(g: Geometry, dtype: Dtype | None = None) -> Geometry:
     return g.fresh(g.shape, dtype, elementwise_strides(g.shape, [g]))
 
 
+def laid_out(g: Geometry, memory_format: object, dtype: Dtype | None = None) -> Geometry:
+    """A new storage for `g`'s shape in a memory format; None preserves `g`'s order."""
+    name = "preserve" if memory_format is None else format_name(memory_format)
+    if name == "preserve":
+        return preserved(g, dtype)
+    return g.fresh(g.shape, dtype, format_strides(g.shape, name))
+
+
 class Pointwise:
     """Broadcast and promote; `kind` says what becomes of the common dtype.
 
@@ -280,6 +294,14 @@ def wrap_dim(dim: int, ndim: int) -> int:
             f" but got {dim})"
         )
     return dim + rank if dim < 0 else dim
+
+
+def refuse_vector(ndim: int, name: str) -> None:
+    """RuntimeError in torch's words where matrices are wanted; torch lets 0-d tensors pass."""
+    if ndim == 1:
+        raise RuntimeError(
+            f"{name} is only supported on matrices or batches of matrices. Got 1-D tensor."
+        )
 
 
 def wrap_dims(dims: Sequence[int] | None, ndim: int) -> tuple[int, ...]:

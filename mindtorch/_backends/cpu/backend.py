@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from ...ops.rules import Dynamic, Pointwise, opmath
 from ...ops.schema import Kind
 from ...ops.spec import Op
 from ..registry import MissingKernelError, registry
-from .results import conform, quiet, refuse
+from .results import cast, conform, quiet, refuse
 from .runner import make_into, make_run
 
 
@@ -55,6 +55,8 @@ class CpuBackend:
             return make_into(pattern, op.cpu_inplace, consts, "inplace")
         kernel = self._kernel(op)
         pattern, consts = _pattern(op, args, outs)
+        if any(_narrower(out, dest) for out, dest in zip(outs, dests, strict=True)):
+            return make_into(pattern, _ruled(kernel, outs), consts, "into")
         return make_into(pattern, kernel, consts, _form(op, kernel, args, outs, dests))
 
     def _kernel(self, op: Op) -> Any:
@@ -87,6 +89,22 @@ def _form(
         return "into" if kernel is np.negative else "ufunc"
     code = getattr(kernel, "__code__", None)
     return "direct" if code is not None and "into" in code.co_varnames else "into"
+
+
+def _narrower(out: Any, dest: Geometry) -> bool:
+    """Whether a result's own dtype rounds or wraps what the target's would keep."""
+    return out.__class__ is Geometry and out.dtype is not dest.dtype
+
+
+def _ruled(kernel: Callable[..., Any], outs: Sequence[Geometry]) -> Callable[..., Any]:
+    """A kernel whose results have the dtypes of the op's rule: `out=` changes no value."""
+
+    def run(*args: Any, **kwargs: Any) -> tuple[Array, ...]:
+        results = kernel(*args, **kwargs)
+        results = results if isinstance(results, tuple | list) else (results,)
+        return tuple(cast(np.asarray(r), g.dtype.np) for r, g in zip(results, outs, strict=True))
+
+    return run
 
 
 def _copyto(dest: Array, value: Array) -> None:

@@ -48,7 +48,7 @@ def conform(result: Array, geom: Geometry) -> tuple[Any, Any]:
             f"cpu kernel gave shape {result.shape}, the op's rule says {tuple(geom.shape)}"
         )
     if result.dtype != dtype:
-        result = _cast(result, dtype)
+        result = cast(result, dtype)
     if result.strides == geom.np_strides and result.flags.owndata:
         return result, result
     memory = np.empty(geom.extent, dtype)
@@ -58,7 +58,8 @@ def conform(result: Array, geom: Geometry) -> tuple[Any, Any]:
     return array, memory
 
 
-def _cast(array: Array, dtype: Any) -> Array:
+def cast(array: Array, dtype: Any) -> Array:
+    """`array` in another dtype, as torch casts: a complex number loses its imaginary part."""
     if array.dtype.kind == "c" and dtype.kind not in "cb":
         array = array.real
     return quiet(array.astype, dtype)

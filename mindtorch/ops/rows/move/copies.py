@@ -44,9 +44,12 @@ for _name, _params, _sample in (
     ("transpose", ", int dim0, int dim1", (_MATRIX, 0, 1)),
     ("unfold", ", int dimension, int size, int step", (Arg((5,)), 0, 2, 1)),
     ("unsqueeze", ", int dim", (_MATRIX, 1)),
+    ("view_as_complex", "", (Arg((3, 2)),)),
+    ("view_as_real", "", (Arg((3,), "complex64"),)),
 ):  # fmt: skip
     _copied(_name, _params, _sample)
 for _name, _params, _sample in (
+    ("split", ", int split_size, int dim=0", (Arg((3, 2)), 2)),
     ("split_with_sizes", ", int[] split_sizes, int dim=0", (Arg((3, 2)), (1, 2))),
     ("unbind", ", int dim=0", (_MATRIX, 1)),
 ):
@@ -58,6 +61,7 @@ def _own(view: Callable[..., Any]) -> Callable[..., Any]:
 
 
 for _text, _view, _sample in (
+    ("detach_copy(Tensor self) -> Tensor", lambda self: self.detach(), (Arg((2, 3), grad=False),)),
     ("squeeze_copy(Tensor self, int[1]? dim=None) -> Tensor",
      lambda self, dim=None: aten.squeeze(self) if dim is None else aten.squeeze(self, dim),
      (Arg((2, 1)), 1)),
@@ -173,8 +177,8 @@ def _cut(name: str, axis: Callable[[int], int], least: int) -> None:
     def body(self: Tensor, cuts: Any) -> Any:
         if self.ndim < least:
             raise RuntimeError(
-                f"torch.{name} requires a tensor with at least {least} dimension"
-                f"{'s' if least > 1 else ''}, but got a tensor with {self.ndim} dimensions!"
+                f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor"
+                f" with {self.ndim} dimensions!"
             )
         dim = axis(self.ndim)
         if isinstance(cuts, int) and (cuts < 1 or self.shape[dim] % cuts):

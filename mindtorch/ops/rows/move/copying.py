@@ -7,23 +7,23 @@ import numpy as np
 from ...._tensor.device import device as Device
 from ...._tensor.dtype import COMPLEX
 from ...._tensor.dtype import dtype as Dtype
-from ...._tensor.geometry import Geometry
+from ...._tensor.geometry import Geometry, follows, format_name
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array, Number
 from ...limits import converted
-from ...rules import broadcast, preserved
+from ...rules import broadcast, laid_out, preserved
 from ...samples import Arg, Sample, calls, unary
 from ...spec import aten, call, composite, op
 
 
 def _clone(self: Geometry, memory_format: str | None = None) -> Geometry:
-    return self.fresh() if memory_format == "contiguous" else preserved(self)
+    return laid_out(self, memory_format)
 
 
 op(
     "clone(Tensor self, *, str? memory_format=None) -> Tensor",
     infer=_clone,
-    cpu=lambda self, memory_format: self.copy(order="C" if memory_format else "K"),
+    cpu=lambda self, memory_format: self.copy(order="C" if memory_format == "contiguous" else "K"),
     compute="raw",
     aclnn=call("aclnnInplaceCopy", "out", "self"),
     grad={"self": lambda grad: grad},
@@ -33,7 +33,13 @@ op(
 
 
 def _contiguous(self: Tensor, memory_format: object | None = None) -> Tensor:
-    return self if self._geom.contiguous else aten.clone(self, memory_format="contiguous")
+    name = "contiguous" if memory_format is None else format_name(memory_format)
+    fits = (
+        self._geom.contiguous if name in ("contiguous", "preserve") else follows(self._geom, name)
+    )
+    if name == "preserve" and not fits:
+        raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
+    return self if fits else aten.clone(self, memory_format=name)
 
 
 composite(
@@ -79,7 +85,7 @@ op(
 def _to_copy(
     self: Geometry, dtype: Dtype | None, device: Device, memory_format: str | None = None
 ) -> Geometry:
-    geom = preserved(self, dtype) if memory_format is None else self.fresh(dtype=dtype)
+    geom = laid_out(self, memory_format, dtype)
     return geom if device is None else geom.on(device)
 
 

@@ -22,11 +22,6 @@ def _add(self: Array, other: Array, alpha: Number, into: Array | None = None) ->
 
 
 def _sub(self: Array, other: Array, alpha: Number, into: Array | None = None) -> Array:
-    if self.dtype == bool:
-        raise RuntimeError(
-            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or"
-            " `logical_xor()` operator instead."
-        )
     if alpha != 1:
         other = np.multiply(other, _like(alpha, other))
     return np.subtract(self, other, into)
@@ -58,9 +53,33 @@ op(
     inplace=True,
 )
 
+
+def refuse_bools(self: Any, other: Any) -> None:
+    """RuntimeError in torch's words where a bool tensor or number takes part in a difference."""
+    bools = [v.__class__ is bool or getattr(v, "dtype", None) is dt.bool for v in (self, other)]
+    if all(bools):
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or"
+            " `logical_xor()` operator instead."
+        )
+    if any(bools):
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying"
+            " to invert a mask, use the `~` or `logical_not()` operator instead."
+        )
+
+
+class _Subtraction(Pointwise):
+    """Pointwise, but for bool on either side."""
+
+    def __call__(self, *args: Any) -> Geometry:
+        refuse_bools(*args[:2])
+        return super().__call__(*args)
+
+
 op(
     "sub(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor",
-    infer=pointwise(alpha=2),
+    infer=_Subtraction(alpha=2),
     cpu=_sub,
     aclnn=(
         call("aclnnSubs", "self", "other", "alpha", "out", when=scalar("other")),

@@ -17,6 +17,7 @@ from ...._tensor.types import Array
 from ...rules import Pointwise, pointwise
 from ...samples import FLOATS, INTS, Arg, Sample, binary, calls, unary
 from ...spec import aten, call, composite, op, scalar
+from .arithmetic import refuse_bools
 
 
 def _int_power(self: Any, exponent: Any) -> Any:
@@ -429,6 +430,7 @@ op(
 def _rsub(self: Any, other: Any, alpha: Any = 1) -> Any:
     if hasattr(other, "_geom"):
         return aten.sub(other, self, alpha=alpha)
+    refuse_bools(self, other)
     return self * -alpha + other
 
 

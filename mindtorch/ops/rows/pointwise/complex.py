@@ -32,7 +32,9 @@ def _as_complex(self: Geometry) -> Geometry:
             "view_as_complex is only supported for half, float and double tensors, but got a"
             f" tensor of scalar type: {self.dtype.legacy}"
         )
-    if not self.ndim or self.shape[-1] != 2:
+    if not self.ndim:
+        raise RuntimeError("Input tensor must have one or more dimensions")
+    if self.shape[-1] != 2:
         raise RuntimeError("Tensor must have a last dimension of size 2")
     if self.strides[-1] != 1:
         raise RuntimeError("Tensor must have a last dimension with stride 1")

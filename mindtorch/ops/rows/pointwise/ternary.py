@@ -12,7 +12,7 @@ from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array, Number
 from ...limits import converted, in_dtype
-from ...rules import Pointwise, pointwise
+from ...rules import Pointwise, pointwise, preserved, result_type
 from ...samples import FLOATS, Arg, Sample, calls
 from ...spec import aten, call, composite, op, scalar
 
@@ -79,7 +79,7 @@ op(
 
 def _masked_shape(self: Any, mask: Any, value: Tensor) -> Any:
     from ...._tensor import dtype as dt
-    from ...rules import broadcast, preserved
+    from ...rules import broadcast
 
     if mask.dtype is not dt.bool:
         raise RuntimeError(
@@ -123,8 +123,6 @@ def _bound(name: str) -> Callable[..., Any]:
 
 
 def _clamp_rule(self: Geometry, min: Number | None = None, max: Number | None = None) -> Geometry:
-    from ...rules import preserved, result_type
-
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     return preserved(self, result_type([v for v in (self, min, max) if v is not None]))
@@ -204,9 +202,14 @@ _bound_row(
 def _clamped(self: Tensor, min: Tensor | None = None, max: Tensor | Number | None = None) -> Tensor:
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
-    for name, bound in (("clamp_min", min), ("clamp_max", max)):
+    bounds = [("clamp_min", min), ("clamp_max", max)]
+    common = result_type(
+        v._geom if isinstance(v, Tensor) else v for v in (self, min, max) if v is not None
+    )
+    for name, bound in bounds:
         if bound is not None:
-            self = getattr(aten, name)(self, bound)
+            bound = aten.to(bound, common) if isinstance(bound, Tensor) else bound
+            self = getattr(aten, name)(aten.to(self, common), bound)
     return self
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
+from ...._tensor.dtype import int64
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Number
-from ...rules import broadcast_all
+from ...rules import broadcast_all, wrap_dim
 from ...samples import Arg, Sample, calls
 from ...samples import views as view_samples
 from ...spec import aten, composite
@@ -109,7 +110,7 @@ def _require_dimension(self: Any) -> None:
 def _cut(self: Any, indices: Any, dim: int = 0) -> Any:
     """Views cut at the indices given."""
     _require_dimension(self)
-    size = self.shape[dim]
+    size = self.shape[wrap_dim(dim, self.ndim)]
     cuts = [0, *(slice(c).indices(size)[1] for c in indices), size]
     return tuple(
         aten.narrow(self, dim, start, max(0, end - start)) for start, end in pairwise(cuts)
@@ -121,11 +122,21 @@ def _nearly_equal(self: Any, sections: int, dim: int = 0) -> Tensor:
     if sections < 1:
         raise RuntimeError(f"number of sections must be larger than 0, got {sections}")
     _require_dimension(self)
-    small, more = divmod(self.shape[dim], sections)
+    small, more = divmod(self.shape[wrap_dim(dim, self.ndim)], sections)
     return _cut(self, [i * small + min(i, more) for i in range(1, sections)], dim)
 
 
 def _cut_or_divided(self: Any, places: Any, dim: int = 0) -> Any:
+    if places.dtype is not int64:
+        raise RuntimeError(
+            "tensor_split expected tensor_indices_or_sections to have dtype of long, but got"
+            f" {places.dtype.legacy}"
+        )
+    if places.ndim > 1:
+        raise RuntimeError(
+            "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or"
+            f" one-dimensional tensor, but got a tensor with {places.ndim} dims"
+        )
     places = places.tolist()
     return (_cut if isinstance(places, list) else _nearly_equal)(self, places, dim)
 

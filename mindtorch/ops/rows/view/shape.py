@@ -6,8 +6,8 @@ from typing import Any
 
 from ...._tensor.dtype import dtype as Dtype
 from ...._tensor.geometry import Geometry, contiguous_strides, geometry
-from ...._tensor.tensor import Tensor
-from ...rules import wrap_dim, wrap_dims
+from ...._tensor.tensor import Tensor, wrap
+from ...rules import refuse_vector, wrap_dim, wrap_dims
 from ...samples import Arg, Sample, calls
 from ...samples import views as view_samples
 from ...spec import aten, composite, op
@@ -290,7 +290,26 @@ def _reshape(self: Tensor, shape: tuple[int, ...]) -> Tensor:
     size = resolve_size(tuple(shape), g.numel)
     if g.contiguous or view_strides(g, size) is not None:
         return aten.view(self, size)
-    return aten.view(aten.clone(self, memory_format="contiguous"), size)
+    return aten._reshape_copy(self, size)
+
+
+def _moved(self: Tensor, size: tuple[int, ...]) -> Tensor:
+    copy = aten.clone(self, memory_format="contiguous")
+    return wrap(copy._geom.at(size, contiguous_strides(size)), copy._storage)
+
+
+op(
+    "_reshape_copy(Tensor self, int[] size) -> Tensor",
+    infer=lambda self, size: self.fresh(resolve_size(size, self.numel)),
+    cpu=lambda self, size: self.reshape(size).copy(),
+    compute="raw",
+    lower=_moved,
+    grad={"self": lambda grad, self_geom: aten.reshape(grad, self_geom.shape)},
+    samples=view_samples(((2, 3), (3, 2)), ((2, 3, 2), (4, 3))),
+    oracle=lambda torch: torch.ops.aten._reshape_copy,
+    tolerance="exact",
+    surface="none",
+)
 
 
 composite(
@@ -354,9 +373,16 @@ composite(
     samples=view_samples(((2, 3, 4), 0, 2), ((2, 3, 4), (0, 1), (-1, 0))),
     tolerance="exact",
 )
+
+
+def _adjoint(self: Tensor) -> Tensor:
+    refuse_vector(self.ndim, "tensor.adjoint()")
+    return aten.conj_of(aten.transpose(self, -2, -1) if self.ndim else self)
+
+
 composite(
     "adjoint(Tensor(a) self) -> Tensor(a)",
-    lambda self: aten.conj_of(aten.transpose(self, -2, -1)),
+    _adjoint,
     samples=view_samples(((2, 3),), ((2, 3, 4),)),
     tolerance="exact",
 )
