@@ -117,7 +117,7 @@ def _rows(n: int) -> None:
                 Sample((Arg(shape), 2, 3), {"_random_samples": drawn}),
                 Sample((Arg(shape), (2,) * n), {"output_ratio": (0.5,) * n,
                                                 "_random_samples": drawn}),
-                Sample((Arg(shape), 3, 3), {"_random_samples": drawn}, error=True),
+                Sample((Arg(shape), 3, 6), {"_random_samples": drawn}, error=True),
             ),
             tolerance="exact",
             surface="nn",
