@@ -66,6 +66,12 @@ t.sub(True,True)  T([1])-T([True])  T([1])-True  T([True])-1  T([True])-T([True]
 True-T([1])  1-T([True])  t.rsub(T([True]),1)  T([1.]).sub_(True)  T([1.])-T([True])
 t.clamp(T([1,2]).int(),T(1.5).double(),T([1.,.7]))  t.clamp(T([1,2]),T([1.5,.5]).double(),T([1.,.7]))
 """
+REFUSED = """
+t.floor(T(True))  t.ceil(T(True))  t.trunc(T(True))  t.round(T(True))  t.frac(T(True))  t.frac(T(1))
+t.floor(T(1j))  t.ceil(T(1j))  t.trunc(T(1j))  t.round(T(1j))  t.frac(T(1j))  t.sign(T(1j))
+t.round(T(1))  t.round(T(1),decimals=1)  t.round(T(1.25),decimals=1)  t.round(T(1j),decimals=1)
+t.floor(T(1))  t.sign(T(True))  t.sgn(T(1j))  t.ge(T(1j),1)  t.lt(T(1j),T(1.))  t.eq(T(1j),1)
+"""
 OUTS = """
 t.add(T(33000.).half(),T(33000.).half(),out=E(t.float64))
 t.true_divide(T(1.5).half(),T(.666).half(),out=E(t.float64))
@@ -95,7 +101,9 @@ def cases(text):
     return [case for line in text.splitlines() for case in line.split("  ") if case.strip()]
 
 
-@pytest.mark.parametrize("case", cases(FORMATS) + cases(VIEWS) + cases(NUMBERS) + cases(OUTS))
+@pytest.mark.parametrize(
+    "case", cases(FORMATS) + cases(VIEWS) + cases(NUMBERS) + cases(REFUSED) + cases(OUTS)
+)
 def test_expressions_give_what_torch_gives(case):
     def run(t):
         names = {

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...._tensor.dtype import ALL, COMPLEX
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array
 from ...rules import pointwise
@@ -22,11 +23,14 @@ def _pair(tensor: str, number: str) -> tuple[Any, ...]:
     )
 
 
+_ORDERED = tuple(d for d in ALL if d.category < COMPLEX)
+
+
 def compare(name: str, cpu: Callable[..., Any], aclnn: str) -> None:
     """A row `self ? other` with a bool result."""
     op(
         f"{name}(Tensor self, Tensor|Scalar other) -> Tensor",
-        infer=pointwise("bool"),
+        infer=pointwise("bool", only=None if name in ("eq", "ne") else (f"{name}_cpu", _ORDERED)),
         cpu=cpu,
         aclnn=_pair(f"{aclnn}Tensor", f"{aclnn}Scalar"),
         grad={},

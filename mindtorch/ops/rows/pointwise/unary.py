@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ...._tensor.dtype import FLOAT, finfo, float64, from_numpy_dtype
+from ...._tensor.dtype import ALL, COMPLEX, FLOAT, INTEGER, finfo, float64, from_numpy_dtype
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array
-from ...rules import pointwise, preserved
+from ...rules import Pointwise, pointwise, preserved, refuse_dtype
 from ...samples import FLOATS, Arg, calls, unary
 from ...spec import aten, call, composite, op
 
@@ -287,11 +287,40 @@ op(
 )
 
 
+class _Rounding(Pointwise):
+    """Pointwise, but for bool and for complex numbers, which no order rounds."""
+
+    def __init__(self, name: str):
+        super().__init__()
+        self.name = name
+
+    def __call__(self, *args: Any) -> Geometry:
+        dtype = args[0].dtype
+        if dtype.category == COMPLEX and self.name not in ("round", "frac"):
+            raise NotImplementedError(f"{self.name} is not supported for complex inputs")
+        whole = self.name != "frac" and not any(args[1:])  # decimals are for fractions alone
+        known = [d for d in ALL if d.category == FLOAT or (whole and d.category == INTEGER)]
+        refuse_dtype(dtype, f"{self.name}{'_vml' if whole else ''}_cpu", known)
+        return super().__call__(*args)
+
+
+class _Sign(Pointwise):
+    """Pointwise, but for complex numbers."""
+
+    def __call__(self, *args: Any) -> Geometry:
+        if args[0].dtype.category == COMPLEX:
+            raise NotImplementedError(
+                "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use"
+                " torch.sgn instead."
+            )
+        return super().__call__(*args)
+
+
 def step(name: str, cpu: Callable[..., Any], aclnn: str) -> None:
     """A row of a function that is flat nearly everywhere and leaves integers as they are."""
     op(
         f"{name}(Tensor self) -> Tensor",
-        infer=pointwise(),
+        infer=_Sign() if name == "sign" else _Rounding(name),
         cpu=cpu,
         aclnn=call(aclnn, "self", "out"),
         grad={"self": lambda grad: aten.zeros_like(grad)},
@@ -324,7 +353,7 @@ def _frac(x: Array) -> Array:
 
 op(
     "frac(Tensor self) -> Tensor",
-    infer=pointwise(),
+    infer=_Rounding("frac"),
     cpu=_frac,
     aclnn=call("aclnnFrac", "self", "out"),
     grad={"self": lambda grad: grad},
@@ -345,7 +374,7 @@ def _round(x: Array, decimals: int) -> Array:
 
 op(
     "round(Tensor self, *, int decimals=0) -> Tensor",
-    infer=pointwise(),
+    infer=_Rounding("round"),
     cpu=_round,
     aclnn=(
         call("aclnnRound", "self", "out", when=lambda a: a["decimals"] == 0),
