@@ -1,0 +1,257 @@
+"""Owns torch.testing.assert_close: what agrees within which tolerance, and how it says what not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+
+from .._functional.creation import tensor
+from .._tensor import dtype as dtypes
+from .._tensor.tensor import Tensor
+from .._tensor.types import Array, Number
+
+Comparable: TypeAlias = (
+    "Tensor | Array | Number | None | Sequence[Comparable] | Mapping[str, Comparable]"
+)
+Message: TypeAlias = "str | Callable[[str], str] | None"
+Tolerances: TypeAlias = tuple[float, float]
+
+# dtype -> (relative, absolute), torch's defaults; dtypes that are not here must be equal.
+_TOLERANCES: dict[dtypes.dtype, Tolerances] = {
+    dtypes.float16: (1e-3, 1e-5), dtypes.bfloat16: (1.6e-2, 1e-5), dtypes.float32: (1.3e-6, 1e-5),
+    dtypes.float64: (1e-7, 1e-7), dtypes.complex64: (1.3e-6, 1e-5),
+    dtypes.complex128: (1e-7, 1e-7),
+}  # fmt: skip
+_NUMBERS = {float: dtypes.float64, complex: dtypes.complex128}
+
+
+@dataclass(frozen=True, slots=True)
+class _Terms:
+    """What is asked for, and the path of keys and positions to the item at hand."""
+
+    tolerances: Tolerances | None
+    equal_nan: bool
+    check_device: bool
+    check_dtype: bool
+    check_layout: bool
+    check_stride: bool
+    allow_subclasses: bool
+    msg: Message
+    path: tuple[str, ...] = ()
+
+    def at(self, key: object) -> _Terms:
+        return replace(self, path=(*self.path, f"[{key!r}]"))
+
+    def differ(self, text: str) -> AssertionError:
+        """The error that says `text`, where in the containers, and what the caller wants said."""
+        if self.path:
+            text += f"\n\nThe failure occurred for item {''.join(self.path)}"
+        return AssertionError(self.msg(text) if callable(self.msg) else self.msg or text)
+
+    def of(self, *kinds: dtypes.dtype) -> Tolerances:
+        if self.tolerances is not None:
+            return self.tolerances
+        pairs = [_TOLERANCES.get(kind, (0.0, 0.0)) for kind in kinds]
+        return max(p[0] for p in pairs), max(p[1] for p in pairs)
+
+
+def assert_close(
+    actual: Comparable,
+    expected: Comparable,
+    *,
+    allow_subclasses: bool = True,
+    rtol: float | None = None,
+    atol: float | None = None,
+    equal_nan: bool = False,
+    check_device: bool = True,
+    check_dtype: bool = True,
+    check_layout: bool = True,
+    check_stride: bool = False,
+    msg: Message = None,
+) -> None:
+    """AssertionError unless `|actual - expected| <= atol + rtol * |expected|` for every element.
+
+    Tensors, numpy arrays and numbers, and containers of them item by item. Without tolerances each
+    dtype has its own; integers and bools must be equal, at any size. TypeError: values that cannot
+    be compared with each other; ValueError: one tolerance without the other.
+    (torch.testing.assert_close, torch 2.13.)
+    """
+    if (rtol is None) != (atol is None):
+        absent = "rtol" if rtol is None else "atol"
+        raise ValueError(
+            f"Both 'rtol' and 'atol' must be either specified or omitted, but got no {absent}."
+        )
+    tolerances = None if rtol is None or atol is None else (rtol, atol)
+    terms = _Terms(tolerances, equal_nan, check_device, check_dtype, check_layout, check_stride,
+                   allow_subclasses, msg)  # fmt: skip
+    _compare(actual, expected, terms)
+
+
+def _compare(actual: Comparable, expected: Comparable, terms: _Terms) -> None:
+    match actual, expected:
+        case Mapping(), Mapping():
+            _compare_mappings(actual, expected, terms)
+        case (list() | tuple(), list() | tuple()):
+            _compare_sequences(actual, expected, terms)
+        case (None, _) | (_, None):
+            if actual is not expected:
+                raise terms.differ(f"None mismatch: {actual} is not {expected}")
+        case (bool() | np.bool_(), bool() | np.bool_()):
+            if actual is not expected:
+                raise terms.differ(f"Booleans mismatch: {actual} is not {expected}")
+        case (int() | float() | complex(), int() | float() | complex()):
+            if terms.check_dtype and type(actual) is not type(expected):
+                shown = f"{type(actual)} != {type(expected)}"
+                raise terms.differ(f"The (d)types do not match: {shown}.")
+            kinds = [_NUMBERS.get(type(v), dtypes.int64) for v in (actual, expected)]
+            _compare_numbers(actual, expected, terms.of(*kinds), terms)
+        case _ if _comparable(actual, expected, terms):
+            _compare_tensors(_tensor(actual), _tensor(expected), terms)
+        case _:
+            raise TypeError(
+                "No comparison pair was able to handle inputs of type "
+                f"{type(actual)} and {type(expected)}."
+            )
+
+
+def _comparable(actual: object, expected: object, terms: _Terms) -> bool:
+    """Whether both are tensors, or both arrays; of one class where subclasses may not meet."""
+    for kind in (Tensor, np.ndarray):
+        if isinstance(actual, kind) and isinstance(expected, kind):
+            return terms.allow_subclasses or type(actual) is type(expected)
+    return False
+
+
+def _tensor(value: Comparable) -> Tensor:
+    return value.detach() if isinstance(value, Tensor) else tensor(value)
+
+
+def _compare_mappings(
+    actual: Mapping[str, Comparable], expected: Mapping[str, Comparable], terms: _Terms
+) -> None:
+    if actual.keys() != expected.keys():
+        missing, more = (sorted(a.keys() - b.keys()) for a, b in ((expected, actual),
+                                                                   (actual, expected)))  # fmt: skip
+        raise terms.differ(
+            "The keys of the mappings do not match:\n"
+            f"Missing keys in the actual mapping: {missing}\n"
+            f"Additional keys in the actual mapping: {more}"
+        )
+    for key in actual:
+        _compare(actual[key], expected[key], terms.at(key))
+
+
+def _compare_sequences(
+    actual: Sequence[Comparable], expected: Sequence[Comparable], terms: _Terms
+) -> None:
+    if len(actual) != len(expected):
+        raise terms.differ(
+            f"The length of the sequences mismatch: {len(actual)} != {len(expected)}"
+        )
+    for i, (a, b) in enumerate(zip(actual, expected, strict=True)):
+        _compare(a, b, terms.at(i))
+
+
+def _compare_numbers(
+    actual: Number, expected: Number, tolerances: Tolerances, terms: _Terms
+) -> None:
+    rtol, atol = tolerances
+    if actual == expected or (terms.equal_nan and actual != actual and expected != expected):
+        return
+    difference = abs(actual - expected)
+    if math.isfinite(difference) and difference <= atol + rtol * abs(expected):
+        return
+    relative = difference / abs(expected) if expected else math.inf
+    head, bounds = _head("Scalars", tolerances)
+    raise terms.differ(
+        f"{head}\n\nExpected {expected} but got {actual}.\n"
+        f"Absolute difference: {difference}{bounds[0]}\n"
+        f"Relative difference: {relative}{bounds[1]}"
+    )
+
+
+def _head(what: str, tolerances: Tolerances) -> tuple[str, tuple[str, str]]:
+    """What is wrong, and what is allowed absolutely and relatively."""
+    rtol, atol = tolerances
+    if not (rtol or atol):
+        return f"{what} are not equal!", ("", "")
+    return f"{what} are not close!", (f" (up to {atol} allowed)", f" (up to {rtol} allowed)")
+
+
+def _compare_tensors(a: Tensor, b: Tensor, terms: _Terms) -> None:
+    checks = (
+        ("shape", True, a.shape, b.shape),
+        ("layout", terms.check_layout, a.layout, b.layout),
+        ("device", terms.check_device, a.device, b.device),
+        ("dtype", terms.check_dtype, a.dtype, b.dtype),
+        ("stride()", terms.check_stride, a.stride(), b.stride()),
+    )
+    for name, wanted, one, two in checks:
+        if wanted and one != two:
+            raise terms.differ(f"The values for attribute '{name}' do not match: {one} != {two}.")
+    if a.is_meta or b.is_meta:
+        return
+    tolerances = terms.of(a.dtype, b.dtype)
+    x, y = a.cpu()._array, b.cpu()._array
+    if a.dim() == 0:
+        _compare_numbers(x.item(), y.item(), tolerances, terms)
+        return
+    close, difference, relative = _distances(*_widened(x, y), tolerances, terms.equal_nan)
+    if not close.all():
+        # Shown in the inputs' dtype, as torch computes them; judged in a wider one.
+        shown = [difference, relative]
+        if a.dtype is b.dtype and a.is_floating_point():
+            shown = [d.astype(x.dtype).astype(d.dtype) for d in shown]
+        raise terms.differ(_described(close, shown, tolerances))
+
+
+def _widened(x: Array, y: Array) -> tuple[Array, Array]:
+    """Both in a dtype that holds the values of both; integers stay integers."""
+    if all(a.dtype.kind in "biu" for a in (x, y)):
+        wide = np.dtype(object) if np.uint64 in (x.dtype, y.dtype) else np.dtype(np.int64)
+    else:
+        kinds = [a.dtype if a.dtype.kind in "fc" else np.dtype(np.float32) for a in (x, y)]
+        wide = np.result_type(np.float32, *(k for k in kinds if k.itemsize >= 4))
+    return x.astype(wide), y.astype(wide)
+
+
+def _distances(
+    x: Array, y: Array, tolerances: Tolerances, equal_nan: bool
+) -> tuple[Array, Array, Array]:
+    """Which elements are close, and how far the others are apart, absolutely and relatively."""
+    rtol, atol = tolerances
+    close = np.asarray(x == y)
+    with np.errstate(all="ignore"):
+        difference = abs(x - y)
+        if x.dtype.kind in "fc":
+            close |= np.isfinite(difference) & (difference <= atol + rtol * abs(y))
+            if equal_nan:
+                close |= np.isnan(x) & np.isnan(y)
+        elif rtol or atol:
+            close |= difference <= atol + rtol * abs(y)
+        difference = np.where(close, np.zeros_like(difference), difference)
+        size = abs(y).astype(difference.dtype if difference.dtype.kind == "f" else np.float32)
+        relative = np.where(close, 0, difference.astype(size.dtype) / size)
+    return close, difference, relative
+
+
+def _described(close: Array, distances: list[Array], tolerances: Tolerances) -> str:
+    """The text for elements that are not close; `distances` are absolute and relative."""
+    head, bounds = _head("Tensor-likes", tolerances)
+    count = int((~close).sum())
+    lines = [
+        f"{head}\n",
+        f"Mismatched elements: {count} / {close.size} ({100 * count / close.size:.1f}%)",
+    ]
+    for name, apart, bound in zip(("absolute", "relative"), distances, bounds, strict=True):
+        # As torch takes the greatest: the first NaN, if there is one.
+        flat = int(np.argmax(apart))
+        where = tuple(int(i) for i in np.unravel_index(flat, apart.shape))
+        value = apart.reshape(-1)[flat]
+        value = value.item() if isinstance(value, np.generic) else value
+        lines.append(f"Greatest {name} difference: {value} at index {where}{bound}")
+    return "\n".join(lines)
