@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,6 +22,15 @@ from ..ops.schema import Arg, Kind
 from ..ops.spec import Op, aten
 
 MASKS = (BOOL, UINT8)  # dtypes of indices that are masks
+
+
+def warn_of_bytes() -> None:
+    """Say, as torch does, that masks of bytes go out of use."""
+    warnings.warn(
+        "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
+        UserWarning,
+        stacklevel=5,
+    )
 
 
 def normalise(op: Op, args: Sequence[Any]) -> tuple[Any, ...]:
@@ -88,6 +98,8 @@ def _optional_tensors(op: Op, arg: Arg, i: int, value: Any) -> Any:
     for item in value:
         index = _optional_tensor(op, arg, i, item)
         if index is not None and index._geom.dtype in MASKS:
+            if index._geom.dtype is UINT8:
+                warn_of_bytes()
             # A mask stands for the places of what it keeps, an index for each of its dimensions.
             indices += aten.unbind(aten.nonzero(index), 1)
         else:

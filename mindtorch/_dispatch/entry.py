@@ -144,6 +144,7 @@ def _open_params(op: Op, form: str) -> tuple[str, list[str]]:
     if varargs:
         ints = args[-1].name
         lines.append(f"if len({ints}) == 1 and {ints}[0].__class__ is not int: {ints} = {ints}[0]")
+        lines.append(f"elif not {ints}: {ints} = named_ints(op, {ints!r}, extra)")
     lines += [
         f"if {a.name}.__class__ is list: {a.name} = tuple({a.name})"
         for a in args
@@ -165,7 +166,7 @@ def _scope(op: Op, inplace: bool) -> dict[str, Any]:
         "plans": plans,
         "slow": slow.slow_inplace if inplace else slow.slow, "out_call": out_call,
         "layers": layers_inplace if inplace else layers, "first_fn": first_fn,
-        "renamed": renamed, "refused": slow.refused, "named": _make(op),
+        "renamed": renamed, "named_ints": named_ints, "refused": slow.refused, "named": _make(op),
         "D": {a.name: a.default for a in op.schema.args},
     }  # fmt: skip
 
@@ -182,6 +183,16 @@ def takes_varargs(op: Op) -> bool:
     """Whether the method takes `*ints`: its only positional argument is an unsized int list."""
     rest = [a for a in op.schema.args if not a.keyword_only][1:]
     return len(rest) == 1 and rest[0].kind is Kind.INTS and rest[0].size is None
+
+
+def named_ints(op: Op, name: str, extra: dict[str, Any]) -> Any:
+    """The ints of a method's `*ints` that came by name; their default, or torch's TypeError."""
+    arg = next(a for a in op.schema.args if a.name == name)
+    if name in extra:
+        return extra.pop(name)
+    if arg.has_default:
+        return arg.default
+    raise TypeError(f'{op.base_name}() missing 1 required positional arguments: "{name}"')
 
 
 def several_of(op: Op, form: str) -> Arg | None:
@@ -253,7 +264,7 @@ def _prelude(op: Op, form: str, varargs: bool) -> str:
         ints = next(a.name for a in op.schema.args if a.kind is Kind.INTS)
         lines += [f"if len({ints}) == 1 and {ints}[0].__class__ is not int:"]
         lines += [f"    {ints} = {ints}[0]"]
-        lines += [f"elif not {ints} and extra:", f"    {ints} = extra.pop({ints!r})"]
+        lines += [f"elif not {ints}:", f"    {ints} = named_ints(op, {ints!r}, extra)"]
     if (any(n in ("dim", "keepdim") for n in names) and form != "aten") or varargs:
         lines += ["if extra:", f"    return renamed(op, {form!r}, locals(), extra)"]
     if form == "function":
@@ -311,7 +322,7 @@ def _composite(op: Op, form: str) -> Callable[..., Any]:
     scope: dict[str, Any] = {
         "D": {a.name: a.default for a in op.schema.args}, "NUMBERS": NUMBERS, "Tensor": Tensor,
         "body": op.body, "op": op, "out_call": out_call, "refused": slow.refused,
-        "renamed": renamed, "named": _make(op),
+        "renamed": renamed, "named": _make(op), "named_ints": named_ints,
     }  # fmt: skip
     composite = compiled(source, f"composite {op.name} as {form}", scope)
     composite.__doc__ = inspect.getdoc(op.body) or op.text

@@ -1,9 +1,10 @@
-"""Owns the factories: tensor, zeros, full, arange … and their `_like` and `new_` forms."""
+"""Owns the factories: tensor, zeros, full, arange …; those that take after a tensor are in likes."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,13 @@ from .._tensor import dtype as dt
 from .._tensor.device import CPU, resolve
 from .._tensor.device import device as Device
 from .._tensor.dtype import dtype as Dtype
-from .._tensor.geometry import Geometry, contiguous, format_name
+from .._tensor.geometry import contiguous, format_name
 from .._tensor.storage import Storage, TypedStorage, UntypedStorage
 from .._tensor.tensor import Tensor, adopt, wrap
 from .._tensor.types import Array, Number
-from ..ops.limits import fits
 from ..ops.rules import laid_out
 from ..ops.spec import OPS, aten
+from .literals import array_of, refuse_strides
 from .publish import surface
 
 
@@ -30,22 +31,42 @@ def finish(result: Tensor, requires_grad: bool) -> Tensor:
     return result.requires_grad_() if requires_grad else result
 
 
-def _size(size: Any) -> tuple[int, ...]:
-    if len(size) == 1 and not isinstance(size[0], int):
-        first = size[0]
-        if isinstance(first, Tensor) and first.ndim == 0:
-            return (int(first),)
-        return tuple(int(n) for n in first)
-    return tuple(int(n) for n in size)
+def sizes_of(
+    size: tuple[Any, ...], name: str, named: dict[str, Any] | None = None
+) -> tuple[int, ...]:
+    """The sizes that `torch.name` is given: one by one, as a sequence, as a number's tensor.
+
+    `named` holds the keywords that its signature does not name: `size`, or a TypeError.
+    """
+    for keyword in named or ():
+        if keyword != "size":
+            raise TypeError(f"{name}() got an unexpected keyword argument '{keyword}'")
+        size = (named["size"],) if named else size
+    if not size:
+        raise TypeError(f'{name}() missing 1 required positional arguments: "size"')
+    if len(size) == 1 and size[0].__class__ is not int:
+        size = _unpacked(size[0], name)
+    try:
+        return tuple(map(index, size))
+    except TypeError:
+        raise TypeError(_not_sizes(size, name)) from None
 
 
-def refuse_byte_order(dtype: Any) -> None:
-    """ValueError in torch's words for numbers in the other byte order."""
-    if not dtype.isnative:
-        raise ValueError(
-            "given numpy array has byte order different from the native byte order. Conversion"
-            " between byte orders is currently not supported."
-        )
+def _unpacked(first: Any, name: str) -> tuple[Any, ...]:
+    if hasattr(first, "__index__") and not (isinstance(first, Tensor) and first.ndim):
+        return (first,)
+    if isinstance(first, str) or not hasattr(first, "__iter__"):
+        kind = type(first).__name__
+        raise TypeError(f"{name}(): argument 'size' (position 1) must be tuple of ints, not {kind}")
+    return tuple(first)
+
+
+def _not_sizes(size: tuple[Any, ...], name: str) -> str:
+    at, wrong = next((i, v) for i, v in enumerate(size) if not hasattr(v, "__index__"))
+    return (
+        f"{name}(): argument 'size' failed to unpack the object at pos {at + 1} with error "
+        f'"type must be tuple of ints,but got {type(wrong).__name__}"'
+    )
 
 
 def from_array(array: Array, device: Any = None) -> Tensor:
@@ -55,79 +76,6 @@ def from_array(array: Array, device: Any = None) -> Tensor:
     result = adopt(geom, array)
     target = resolve(device)
     return result if target is CPU else aten.to(result, target)
-
-
-def _plain(data: Any) -> Any:
-    if isinstance(data, Tensor):
-        return data.detach().cpu()._array
-    if isinstance(data, list | tuple):
-        return [_plain(v) for v in data]
-    return data
-
-
-def _has_tensor(data: Any) -> bool:
-    while isinstance(data, list | tuple) and data:
-        data = data[0]
-    return isinstance(data, Tensor)
-
-
-def array_of(data: Any, dtype: Dtype | None) -> Any:
-    """A fresh numpy array for `torch.tensor(data, dtype=dtype)`; ValueError for ragged data."""
-    if isinstance(data, np.ndarray | np.generic):
-        refuse_byte_order(data.dtype)
-        converted = np.array(data)
-    else:
-        tensors = _has_tensor(data)
-        try:
-            converted = np.array(_plain(data) if tensors else data)
-        except ValueError:
-            raise ValueError(_ragged(data)) from None
-        if converted.dtype == np.float64 and not tensors:
-            converted = converted.astype(
-                (dtype or dt.get_default_dtype()).np
-                if not dtype or dtype.category >= dt.FLOAT
-                else converted.dtype
-            )
-        elif converted.dtype == np.complex128:
-            converted = converted.astype(
-                np.complex64 if dt.get_default_dtype() is not dt.float64 else None
-            )
-    if converted.dtype == object or converted.dtype.kind in "US":
-        kind = type(data if not isinstance(data, list | tuple) else _first(data)).__name__
-        raise (TypeError if kind == "str" else RuntimeError)(
-            f"new(): invalid data type '{kind}'"
-            if kind == "str"
-            else f"Could not infer dtype of {kind}"
-        )
-    if dtype is not None and converted.dtype != dtype.np:
-        _refuse_numbers(data, converted, dtype)
-        converted = converted.astype(dtype.np)
-    return converted
-
-
-def _refuse_numbers(data: Any, values: Array, dtype: Dtype) -> None:
-    """RuntimeError in torch's words for Python numbers outside of an integer dtype's range."""
-    if isinstance(data, np.ndarray | np.generic) or _has_tensor(data):
-        return
-    if dtype.category != dt.INTEGER or not values.size or values.dtype.kind not in "iuf":
-        return
-    name = str(dtype).removeprefix("torch.")
-    for value in (values.min().item(), values.max().item()):
-        fits(value, dtype, name)
-
-
-def _first(data: Any) -> Any:
-    while isinstance(data, list | tuple) and data:
-        data = data[0]
-    return data
-
-
-def _ragged(data: Any) -> str:
-    lengths = [len(v) if isinstance(v, list | tuple) else None for v in data]
-    for n in lengths:
-        if n != lengths[0] and n is not None and lengths[0] is not None:
-            return f"expected sequence of length {lengths[0]} at dim 1 (got {n})"
-    return f"expected sequence of equal lengths, got {lengths}"
 
 
 @surface(method=False)
@@ -148,7 +96,10 @@ def tensor(
     if target.type == "meta":
         geom = contiguous(array.shape, dt.from_numpy_dtype(array.dtype), target)
         return finish(registry.backend(target).allocate(geom), requires_grad)
-    result = adopt(contiguous(array.shape, dt.from_numpy_dtype(array.dtype), CPU), array)
+    if array.flags.c_contiguous:
+        result = adopt(contiguous(array.shape, dt.from_numpy_dtype(array.dtype), CPU), array)
+    else:  # numpy's copy keeps the order of dims in memory, and so does torch's
+        result = from_numpy(array)
     return finish(result if target is CPU else aten.to(result, target), requires_grad)
 
 
@@ -258,13 +209,7 @@ def from_numpy(array: Any) -> Tensor:
     """A cpu tensor that shares memory with a numpy array; TypeError for other input."""
     if not isinstance(array, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
-    if any(s < 0 for s in array.strides):
-        raise ValueError(
-            "At least one stride in the given numpy array is negative, and tensors with negative"
-            " strides are not currently supported. (You can probably work around this by making"
-            " a copy of your array  with array.copy().) "
-        )
-    refuse_byte_order(array.dtype)
+    refuse_strides(array)
     dtype = dt.from_numpy_dtype(array.dtype)
     step = dtype.itemsize
     if any(s % step for s in array.strides):
@@ -297,7 +242,8 @@ def zeros(
     """Zeros of a shape."""
     if any(n.__class__ is int and n < 0 for n in size):
         raise RuntimeError("zeros: Dimension size must be non-negative.")
-    return _filled(_zeros, names.get("size", size), dtype, device, requires_grad, out, 0)
+    sizes = sizes_of(size, "zeros", names)
+    return _filled(_zeros, sizes, dtype, device, requires_grad, out, 0)
 
 
 @surface(method=False)
@@ -312,12 +258,13 @@ def ones(
     **names: Any,
 ) -> Tensor:
     """Ones of a shape."""
-    return _filled(_ones, names.get("size", size), dtype, device, requires_grad, out, 1)
+    sizes = sizes_of(size, "ones", names)
+    return _filled(_ones, sizes, dtype, device, requires_grad, out, 1)
 
 
 def _filled(
     make: Callable[..., Any],
-    size: Any,
+    size: tuple[int, ...],
     dtype: Dtype | None,
     device: Device | str | None,
     requires_grad: bool,
@@ -325,24 +272,24 @@ def _filled(
     value: int,
 ) -> Tensor:
     if out is not None:
-        return out.resize_(_size(size)).fill_(value)
+        return out.resize_(size).fill_(value)
     # The default dtype and device are looked up here: plans must not depend on them.
-    result = make(_size(size), dtype=dtype or dt.get_default_dtype(), device=resolve(device))
+    result = make(size, dtype=dtype or dt.get_default_dtype(), device=resolve(device))
     return finish(result, requires_grad)
 
 
 def _zeros(size: tuple[int, ...], **kwargs: Any) -> Tensor:
-    return _row("zeros")(size, **kwargs)
+    return row_entry("zeros")(size, **kwargs)
 
 
 def _ones(size: tuple[int, ...], **kwargs: Any) -> Tensor:
-    return _row("ones")(size, **kwargs)
+    return row_entry("ones")(size, **kwargs)
 
 
 _rows: dict[str, Any] = {}
 
 
-def _row(name: str) -> Callable[..., Any]:
+def row_entry(name: str) -> Callable[..., Any]:
     """The row's entry, where `aten.name` is the hand-written factory."""
     factory = _rows.get(name)
     if factory is None:
@@ -364,14 +311,18 @@ def full(
 ) -> Tensor:
     """A shape filled with one number; its class gives the dtype."""
     if isinstance(fill_value, Tensor):
+        if fill_value.ndim:
+            raise TypeError("full(): argument 'fill_value' (position 2) must be Number, not Tensor")
         dtype = dtype or fill_value.dtype
         fill_value = fill_value.item()
-    size = (size,) if isinstance(size, int) else tuple(size)
+    if isinstance(size, int):
+        raise TypeError("full(): argument 'size' (position 1) must be tuple of ints, not int")
+    size = sizes_of((size,), "full")
     if out is not None:
         return out.resize_(size).fill_(fill_value)
     if dtype is None and fill_value.__class__ is float:
         dtype = dt.get_default_dtype()
-    result = _row("full")(size, fill_value, dtype=dtype, device=resolve(device))
+    result = row_entry("full")(size, fill_value, dtype=dtype, device=resolve(device))
     return finish(result, requires_grad)
 
 
@@ -388,7 +339,7 @@ def empty(
     **names: Any,
 ) -> Tensor:
     """An uninitialised tensor of a shape."""
-    shape = _size(names.get("size", size))
+    shape = sizes_of(size, "empty", names)
     for n in shape:
         if n < 0:
             raise RuntimeError(
@@ -414,8 +365,19 @@ def empty_strided(
     pin_memory: bool = False,
 ) -> Tensor:
     """An uninitialised tensor with given strides, in elements."""
+    sizes, strides = sizes_of((size,), "empty_strided"), tuple(map(index, stride))
+    if len(sizes) != len(strides):
+        raise RuntimeError(
+            f"dimensionality of sizes ({len(sizes)}) must match dimensionality of strides"
+            f" ({len(strides)})"
+        )
+    if any(n < 0 for n in strides):
+        raise RuntimeError(
+            f"Storage size calculation overflowed with sizes={list(sizes)} and"
+            f" strides={list(strides)}"
+        )
     geom = contiguous((), dtype or dt.get_default_dtype(), resolve(device))
-    geom = geom.at(tuple(size), tuple(stride))
+    geom = geom.at(sizes, strides)
     return finish(registry.backend(geom.device).allocate(geom), requires_grad)
 
 
@@ -438,7 +400,9 @@ def arange(
     start, end, step = (v.item() if isinstance(v, Tensor) else v for v in (start, end, step))
     if dtype is None and not all(isinstance(v, int) for v in (start, end, step)):
         dtype = dt.get_default_dtype()
-    result = _row("arange")(start, end, step, dtype=dtype, device=resolve(device))
+    if dtype is dt.bool:
+        raise NotImplementedError("\"arange_cpu\" not implemented for 'Bool'")
+    result = row_entry("arange")(start, end, step, dtype=dtype, device=resolve(device))
     if out is not None:
         return out.resize_(result.shape).copy_(result)
     return finish(result, requires_grad)
@@ -451,7 +415,7 @@ def _factory(name: str) -> None:
         *args: Any, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
         pin_memory: bool = False, requires_grad: bool = False, **names: Any,
     ) -> Tensor:  # fmt: skip
-        result = _row(name)(*args, dtype=dtype, device=resolve(device), **names)
+        result = row_entry(name)(*args, dtype=dtype, device=resolve(device), **names)
         if out is not None:
             return out.resize_(result.shape).copy_(result)
         return finish(result, requires_grad)
@@ -461,7 +425,10 @@ def _factory(name: str) -> None:
     surface(method=False, internal=False)(make)
 
 
-for _name in ("eye", "linspace", "logspace", "tril_indices", "triu_indices"):
+for _name in (
+    "bartlett_window", "blackman_window", "eye", "hamming_window", "hann_window", "kaiser_window",
+    "linspace", "logspace", "tril_indices", "triu_indices",
+):  # fmt: skip
     _factory(_name)
 
 
@@ -502,65 +469,3 @@ def empty_permuted(
         step *= size[d]
     return empty_strided(size, tuple(strides), dtype=dtype, device=device,
                          requires_grad=requires_grad)  # fmt: skip
-
-
-def _like(make: Callable[..., Any] | None) -> Callable[..., Any]:
-    def like(
-        input: Tensor,
-        *args: Any,
-        dtype: Dtype | None = None,
-        layout: Any = None,
-        device: Any = None,
-        requires_grad: bool = False,
-        memory_format: Any = None,
-        pin_memory: bool = False,
-    ) -> Tensor:
-        geom = laid_out(input._geom, memory_format, dtype)
-        if device is not None:
-            geom = geom.on(resolve(device))
-        if geom.contiguous and make is not None:
-            result = make(geom, *args)
-        else:
-            result = registry.backend(geom.device).allocate(geom)
-            if make is not None:
-                result.copy_(make(geom, *args))
-        return finish(result, requires_grad)
-
-    return like
-
-
-def _new_full(geom: Geometry, value: Number) -> Tensor:
-    return full(geom.shape, value, dtype=geom.dtype, device=geom.device)
-
-
-zeros_like = surface(name="zeros_like", method=False)(
-    _like(lambda g: _row("zeros")(g.shape, dtype=g.dtype, device=g.device))
-)
-ones_like = surface(name="ones_like", method=False)(
-    _like(lambda g: _row("ones")(g.shape, dtype=g.dtype, device=g.device))
-)
-full_like = surface(name="full_like", method=False)(
-    lambda input, fill_value, **kwargs: _like(_new_full)(input, fill_value, **kwargs)
-)
-empty_like = surface(name="empty_like", method=False)(_like(None))
-
-
-def _new(make: Callable[..., Any], name: str) -> None:
-    def new(
-        self: Tensor, *size: Any, dtype: Any = None, device: str | None = None, **kwargs: Any
-    ) -> Tensor:
-        place = {"dtype": dtype or self.dtype, "device": device or self.device}
-        return make(*size, **place, **kwargs)
-
-    surface(name=name, function=False, internal=False)(new)
-
-
-for _make, _name in (
-    (zeros, "new_zeros"),
-    (ones, "new_ones"),
-    (empty, "new_empty"),
-    (empty_strided, "new_empty_strided"),
-    (full, "new_full"),
-    (tensor, "new_tensor"),
-):
-    _new(_make, _name)

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
+from .._dispatch.bind import warn_of_bytes
 from .._tensor import dtype as dt
 from .._tensor.tensor import Tensor
 from .._tensor.types import Number
-from ..ops.spec import aten
-
-_TOO_MANY = "too many indices for tensor of dimension {}"
+from ..ops.spec import OPS, aten
 
 
 def _getitem(self: Tensor, index: Any) -> Tensor:
     kind = index.__class__
     if kind is slice and self._geom.ndim:
-        step = index.step
-        return aten.slice(self, 0, *_bounds(index), 1 if step is None else step)
+        return aten.slice(self, 0, *_bounds(index))
     if kind is int and self._geom.ndim:
         size = self._geom.shape[0]
         if not -size <= index < size:
@@ -30,15 +28,22 @@ def _getitem(self: Tensor, index: Any) -> Tensor:
     return aten.index(part, tensors)
 
 
-def _bounds(index: slice) -> tuple[Any, Any]:
-    start, stop = index.start, index.stop
-    if start is not None and start.__class__ is not int:
-        start = start.__index__()
-    if stop is not None and stop.__class__ is not int:
-        stop = stop.__index__()
-    if index.step is not None and index.step <= 0:
-        raise ValueError("step must be greater than zero")
-    return start, stop
+def _bounds(index: slice) -> tuple[int | None, int | None, int]:
+    start, stop, step = (
+        v if v is None or v.__class__ is int else _whole(v)
+        for v in (index.start, index.stop, index.step)
+    )
+    if step is None:
+        return start, stop, 1
+    if step <= 0:
+        raise ValueError("step must be greater than zero" if step else "slice step cannot be zero")
+    return start, stop, step
+
+
+def _whole(value: SupportsIndex) -> int:
+    if not hasattr(value, "__index__"):
+        raise TypeError("slice indices must be integers or None or have an __index__ method")
+    return value.__index__()
 
 
 def _as_tuple(index: Any) -> list[Any]:
@@ -68,19 +73,32 @@ def _views(self: Tensor, index: Any) -> tuple[Tensor, tuple[Any, ...]]:
     items = [_convert(i, self) for i in _as_tuple(index)]
     used = sum(_consumes(i) for i in items)
     if used > self.ndim:
-        raise IndexError(_TOO_MANY.format(self.ndim))
+        raise IndexError(_none_left(index, self.ndim))
     if Ellipsis in [i for i in items if i.__class__ is type(Ellipsis)]:
         at = next(n for n, i in enumerate(items) if i is Ellipsis)
         items[at : at + 1] = [slice(None)] * (self.ndim - used)
-    part, dim = self, 0
+    part, dim, used = self, 0, 0
     tensors: dict[int, Tensor] = {}
     for item in items:
         if item is Ellipsis:
             continue
-        part, dim = _apply(part, dim, item, tensors, self)
+        part, dim = _apply(part, dim, item, tensors, self, used)
+        used += 1 if item is None else _consumes(item)
     if not tensors:
         return part, ()
     return part, tuple(tensors.get(i) for i in range(max(tensors) + 1))
+
+
+def _none_left(index: Any, ndim: int) -> str:
+    """What is wrong with more indices than there are dimensions."""
+    if not ndim and isinstance(index, int):
+        return (
+            "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()`"
+            " in C++ to convert a 0-dim tensor to a number"
+        )
+    if not ndim and isinstance(index, slice):
+        return "slice() cannot be applied to a 0-dim tensor."
+    return f"too many indices for tensor of dimension {ndim}"
 
 
 def _convert(item: Any, self: Tensor) -> Any:
@@ -109,8 +127,9 @@ def _convert(item: Any, self: Tensor) -> Any:
 
 
 def _apply(
-    part: Tensor, dim: int, item: Any, tensors: dict[int, Tensor], self: Tensor
+    part: Tensor, dim: int, item: Any, tensors: dict[int, Tensor], self: Tensor, own: int
 ) -> tuple[Tensor, int]:
+    """Index dimension `dim` of the view made so far, which errors call dimension `own`."""
     if item is None:
         return aten.unsqueeze(part, dim), dim + 1
     if isinstance(item, bool | np.bool_):
@@ -119,13 +138,12 @@ def _apply(
     if isinstance(item, int):
         size = part._geom.shape[dim]
         if not -size <= item < size:
-            raise IndexError(f"index {item} is out of bounds for dimension {dim} with size {size}")
+            raise IndexError(f"index {item} is out of bounds for dimension {own} with size {size}")
         return aten.select(part, dim, item), dim
     if isinstance(item, slice):
-        step = item.step
         if item == slice(None):
             return part, dim + 1
-        return aten.slice(part, dim, *_bounds(item), 1 if step is None else step), dim + 1
+        return aten.slice(part, dim, *_bounds(item)), dim + 1
     return _apply_tensor(part, dim, item, tensors)
 
 
@@ -140,6 +158,8 @@ def _apply_tensor(
 ) -> tuple[Tensor, int]:
     kind = item._geom.dtype
     if kind in (dt.bool, dt.uint8):
+        if kind is dt.uint8:
+            warn_of_bytes()
         for i, n in enumerate(item.shape):
             if n != part.shape[dim + i]:
                 raise IndexError(
@@ -182,7 +202,10 @@ def _setitem(self: Tensor, index: Any, value: Tensor | Number) -> None:
     source: Tensor = value
     if source.device is not self.device and not source.ndim:
         source = aten.to(source, self.device)
-    part.index_put_(tensors, source)
+    if source.ndim and source.shape[0] == 1:  # torch's assignment, not its index_put, drops those
+        first = next((i for i, n in enumerate(source.shape) if n != 1), source.ndim)
+        source = aten.reshape(source, source.shape[first:])
+    OPS["index_put"].entry("inplace")(part, tensors, source)
 
 
 def _is_whole_mask(self: Tensor, index: Any) -> bool:
@@ -203,14 +226,21 @@ def _value(self: Tensor, value: Number) -> Tensor:
 
 
 def _fitted(value: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """`value` without the leading dimensions of size 1 that `shape` does not have."""
+    """`value` in `shape`: without leading dimensions of size 1 that it does not have, expanded."""
     while value.ndim > len(shape) and value.shape[0] == 1:
         value = aten.select(value, 0, 0)
-    return value
+    return value if value.shape == shape else aten.expand(value, shape)
 
 
 setattr(Tensor, "__getitem__", _getitem)  # noqa: B010 - mypy reads an assignment as indexing
 setattr(Tensor, "__setitem__", _setitem)  # noqa: B010
+
+
+def _delitem(self: Tensor, index: object) -> None:
+    raise TypeError("Tensor does not support deleting items")
+
+
+setattr(Tensor, "__delitem__", _delitem)  # noqa: B010
 
 
 def _contains(self: Tensor, element: Any) -> bool:

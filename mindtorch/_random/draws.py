@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import inf, log1p, pi
 from typing import Any
 
 import numpy as np
 
-from .._functional.creation import finish, from_array
+from .._functional.creation import finish, from_array, sizes_of
 from .._functional.publish import surface
 from .._tensor import dtype as dt
 from .._tensor.device import resolve
+from .._tensor.dtype import dtype as Dtype
 from .._tensor.geometry import contiguous
 from .._tensor.tensor import Tensor
+from ..ops.rules import preserved
 from ..ops.spec import aten
 from . import mt19937 as _draw
 from .generator import Generator, default_generator
-
-
-def _size(size: tuple[Any, ...]) -> tuple[int, ...]:
-    if len(size) == 1 and not isinstance(size[0], int):
-        size = tuple(size[0])
-    return tuple(int(n) for n in size)
 
 
 def _count(size: tuple[int, ...]) -> int:
@@ -64,13 +61,17 @@ def _draw_into(
     return from_array(values.reshape(size))
 
 
-def _float_dtype(dtype: Any) -> Any:
-    return dtype or dt.get_default_dtype()
+def _float_dtype(dtype: Dtype | None, kernel: str) -> Dtype:
+    """The dtype, or the default one; torch's refusal of integers, which names its kernel."""
+    chosen = dtype or dt.get_default_dtype()
+    if not (chosen.is_floating_point or chosen.is_complex):
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{chosen.legacy}'")
+    return chosen
 
 
 def _made(tensor: Tensor, out: Tensor | None, requires_grad: bool) -> Tensor:
     if out is not None:
-        return out.copy_(tensor)
+        return out.resize_(tensor.shape).copy_(tensor)
     return finish(tensor, requires_grad)
 
 
@@ -78,9 +79,13 @@ def _made(tensor: Tensor, out: Tensor | None, requires_grad: bool) -> Tensor:
 def rand(
     *size: Any, generator: Generator | None = None, out: Any = None, dtype: Any = None,
     layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
+    **named: Any,
 ) -> Tensor:  # fmt: skip
     """Uniform draws from [0, 1)."""
-    drawn = _draw_into("uniform", _size(size), (0.0, 1.0), _float_dtype(dtype), device, generator)
+    kind = _float_dtype(dtype, "check_uniform_bounds")
+    drawn = _draw_into(
+        "uniform", sizes_of(size, "rand", named), (0.0, 1.0), kind, device, generator
+    )
     return _made(drawn, out, requires_grad)
 
 
@@ -88,26 +93,36 @@ def rand(
 def randn(
     *size: Any, generator: Generator | None = None, out: Any = None, dtype: Any = None,
     layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
+    **named: Any,
 ) -> Tensor:  # fmt: skip
     """Draws from the standard normal distribution."""
-    drawn = _draw_into("normal", _size(size), (0.0, 1.0), _float_dtype(dtype), device, generator)
+    kind = _float_dtype(dtype, "normal_kernel_cpu")
+    drawn = _draw_into(
+        "normal", sizes_of(size, "randn", named), (0.0, 1.0), kind, device, generator
+    )
     return _made(drawn, out, requires_grad)
 
 
 @surface(method=False)
 def randint(
-    low: int, high: Any = None, size: Any = None, *, generator: Generator | None = None,
-    out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-    requires_grad: bool = False,
+    low: int | None = None, high: int | None = None, size: Sequence[int] | None = None, *,
+    generator: Generator | None = None, out: Any = None, dtype: Any = None, layout: Any = None,
+    device: Any = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """Integers from [low, high), or from [0, low) where `high` is left out."""
-    if size is None:
-        low, high, size = 0, low, high
+    if size is None:  # randint(high, size); without a `low` by name
+        low, high, size = None, low, high
     elif high is None:
-        low, high = 0, low
+        low, high = None, low
+    absent = [name for name, value in (("high", high), ("size", size)) if value is None]
+    if absent:
+        shown = ", ".join(f'"{name}"' for name in absent)
+        raise TypeError(f"randint() missing {len(absent)} required positional argument: {shown}")
+    assert high is not None
+    low, high = int(low or 0), int(high)
     _refuse_range(low, high, dtype or dt.int64)
     drawn = _draw_into(
-        "integers", _size((size,)), (low, high), dtype or dt.int64, device, generator
+        "integers", sizes_of((size,), "randint"), (low, high), dtype or dt.int64, device, generator
     )
     return _made(drawn, out, requires_grad)
 
@@ -118,6 +133,9 @@ def randperm(
     layout: Any = None, device: Any = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """0…n-1 in random order."""
+    kind = dtype or dt.int64
+    if kind.category == dt.INTEGER and n > dt.iinfo(kind).max:
+        raise RuntimeError(f"value cannot be converted to type {kind.np.name}_t without overflow")
     drawn = _draw_into("permutation", (n,), (), dtype or dt.int64, device, generator)
     return _made(drawn, out, requires_grad)
 
@@ -133,7 +151,13 @@ def _like(name: str, make: Any) -> None:
         }  # fmt: skip
         if name == "randint_like":
             return make(*(args if len(args) > 1 else (0, *args)), tuple(input.shape), **options)
-        return make(tuple(input.shape), **options)
+        drawn = make(tuple(input.shape), **options)
+        kept = preserved(input._geom)
+        if kept.contiguous:
+            return drawn
+        result = aten.empty_strided(tuple(kept.shape), tuple(kept.strides), dtype=drawn.dtype,
+                                    device=drawn.device)  # fmt: skip
+        return finish(result.copy_(drawn.detach()), requires_grad)
 
     like.__name__ = like.__qualname__ = name
     like.__doc__ = f"torch.{name.removesuffix('_like')} of the shape, dtype and device of `input`."
@@ -241,7 +265,10 @@ def _refuse_chances(p: Tensor) -> None:
     if p._geom.device.type != "cpu" or not p.numel():
         return
     if not bool(aten.all(aten.logical_and(p >= 0, p <= 1)).item()):
-        raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
+        raise RuntimeError(
+            "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error message"
+            " be improved?  If so, please report an enhancement request to PyTorch.)"
+        )
 
 
 @surface()
@@ -250,6 +277,10 @@ def bernoulli(
 ) -> Tensor:
     """Ones with the probabilities in `input` (or `p`), else zeros."""
     if p is None:
+        if not input.is_floating_point():
+            raise NotImplementedError(
+                f"\"bernoulli_tensor_cpu_p_\" not implemented for '{input.dtype.legacy}'"
+            )
         p = input.detach()
         _refuse_chances(p)
     elif not isinstance(p, Tensor) and not 0 <= p <= 1:
@@ -339,7 +370,8 @@ def normal(
         raise RuntimeError("normal expects all elements of std >= 0.0")
     if size is not None:
         drawn = _draw_into(
-            "normal", _size((size,)), (float(mean), float(std)), _float_dtype(dtype), device,
+            "normal", sizes_of((size,), "normal"), (float(mean), float(std)),
+            _float_dtype(dtype, "normal_kernel_cpu"), device,
             generator,
         )  # fmt: skip
         return _made(drawn, out, requires_grad)

@@ -149,9 +149,9 @@ def from_numpy_dtype(d: Any) -> dtype:
     known = _BY_NAME.get(np.dtype(d).name)
     if known is None:
         raise TypeError(
-            f"can't convert np.ndarray of type numpy.{np.dtype(d).name}. The only supported types"
-            " are: float64, float32, float16, complex64, complex128, int64, int32, int16, int8,"
-            " uint8, and bool."
+            f"can't convert np.ndarray of type numpy.{np.dtype(d).type.__name__}. The only"
+            " supported types are: float64, float32, float16, complex64, complex128, int64, int32,"
+            " int16, int8, uint64, uint32, uint16, uint8, and bool."
         )
     return known
 

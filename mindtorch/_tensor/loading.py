@@ -15,7 +15,7 @@ SURFACES = (
     "_dispatch.overloads",
     "_autograd.surface",
     *("_functional." + name for name in (
-        "creation", "conversion", "indexing", "printing", "pickling", "queries", "dlpack",
+        "creation", "likes", "conversion", "indexing", "printing", "pickling", "queries", "dlpack",
     )),
     "_random.draws",
     *("_functional." + name for name in ("settings", "spellings", "lists")),

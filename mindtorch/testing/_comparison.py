@@ -15,7 +15,7 @@ from .._tensor.tensor import Tensor
 from .._tensor.types import Array, Number
 
 Comparable: TypeAlias = (
-    "Tensor | Array | Number | None | Sequence[Comparable] | Mapping[str, Comparable]"
+    "Tensor | Array | Number | Sequence[Comparable] | Mapping[str, Comparable] | None"
 )
 Message: TypeAlias = "str | Callable[[str], str] | None"
 Tolerances: TypeAlias = tuple[float, float]

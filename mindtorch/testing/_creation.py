@@ -5,15 +5,20 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
+from typing import TypeAlias
 
-from .._functional.creation import empty, full
+from .._functional.creation import empty, full, sizes_of
 from .._functional.queries import memory_format as MemoryFormat
 from .._random.draws import rand, randint
 from .._tensor import dtype as dtypes
 from .._tensor.device import device as Device
+from .._tensor.device import resolve
 from .._tensor.dtype import finfo, iinfo
 from .._tensor.tensor import Tensor
 from .._tensor.types import Number
+from ..ops.spec import aten
+
+Real: TypeAlias = int | float
 
 _SIGNED = (-9, 10)
 _FLOATING = (-9, 9)
@@ -23,8 +28,8 @@ def make_tensor(
     *shape: int | Sequence[int],
     dtype: dtypes.dtype,
     device: str | Device,
-    low: Number | None = None,
-    high: Number | None = None,
+    low: Real | None = None,
+    high: Real | None = None,
     requires_grad: bool = False,
     noncontiguous: bool = False,
     exclude_zero: bool = False,
@@ -39,7 +44,6 @@ def make_tensor(
     ValueError: bounds that are NaN, empty or beyond the dtype; a gradient of integers;
     `noncontiguous` together with `memory_format`. (torch.testing.make_tensor, torch 2.13.)
     """
-    sizes = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], Sequence) else shape
     inexact = dtype.is_floating_point or dtype.is_complex
     if requires_grad and not inexact:
         raise ValueError(
@@ -51,7 +55,7 @@ def make_tensor(
             "The parameters `noncontiguous` and `memory_format` are mutually exclusive, but got "
             f"noncontiguous={noncontiguous} and memory_format={memory_format}"
         )
-    drawn = tuple(int(n) for n in sizes)  # type: ignore[arg-type]  # a list has one item: above
+    drawn = sizes_of(shape, "make_tensor")
     apart = noncontiguous and math.prod(drawn) > 1
     if apart:
         drawn = (*drawn[:-1], 2 * drawn[-1])
@@ -59,15 +63,17 @@ def make_tensor(
     if apart:
         result = result[..., ::2]
     elif memory_format is not None:
-        result = result.clone(memory_format=memory_format)
+        result = aten.clone(result, memory_format=str(memory_format))
     if exclude_zero:
         result[result == 0] = _smallest(dtype)
     return result.requires_grad_() if requires_grad else result
 
 
-def _bounds(dtype: dtypes.dtype, low: Number | None, high: Number | None) -> tuple[Number, Number]:
+def _bounds(dtype: dtypes.dtype, low: Real | None, high: Real | None) -> tuple[Real, Real]:
     """What is asked for, or the dtype's own range, within what the dtype holds."""
     inexact = dtype.is_floating_point or dtype.is_complex
+    least: Real
+    most: Real
     if dtype is dtypes.bool:
         default, least, most = (0, 2), 0, 2
     elif inexact:
@@ -98,16 +104,16 @@ def _bounds(dtype: dtypes.dtype, low: Number | None, high: Number | None) -> tup
 
 
 def _drawn(
-    shape: tuple[int, ...], dtype: dtypes.dtype, device: str | Device, low: Number, high: Number
+    shape: tuple[int, ...], dtype: dtypes.dtype, device: str | Device, low: Real, high: Real
 ) -> Tensor:
     if not (dtype.is_floating_point or dtype.is_complex):
-        return randint(low, high, shape, dtype=dtype, device=device)
+        return randint(int(low), int(high), shape, dtype=dtype, device=device)
     if low == high:
-        return full(shape, low, dtype=dtype, device=device)
+        return full(shape, low, dtype=dtype, device=resolve(device))
     if dtype.itemsize == 1:  # uniform_ has no float8, which the values round to
         return (rand(shape, device=device) * (high - low) + low).to(dtype)
     result = empty(shape, dtype=dtype, device=device)
-    (result.view_as_real() if dtype.is_complex else result).uniform_(low, high)
+    (aten.view_as_real(result) if dtype.is_complex else result).uniform_(low, high)
     return result
 
 

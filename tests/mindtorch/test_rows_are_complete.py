@@ -42,6 +42,8 @@ MAKERS = {
     "new_ones": "ones", "new_zeros": "zeros", "ones": "ones", "ones_like": "ones",
     "tril_indices": "tril_indices", "triu_indices": "triu_indices", "zeros": "zeros",
     "zeros_like": "zeros",
+    **{f"{kind}_window": f"{kind}_window" for kind in ("bartlett", "blackman", "hamming", "hann",
+                                                       "kaiser")},
     "bernoulli": "_uniform", "exponential_": "_uniform", "bernoulli_": "_uniform",
     "multinomial": "_uniform", "native_dropout": "_uniform", "normal": "_normal",
     "normal_": "_normal", "rand": "_uniform", "rand_like": "_uniform", "randint": "_integers",

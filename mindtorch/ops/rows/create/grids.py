@@ -68,9 +68,9 @@ def _eye(
     n: int, m: int | None = None, dtype: Dtype | None = None, device: Device | None = None
 ) -> Geometry:
     m = n if m is None else m
-    for size in (n, m):
+    for name, size in (("n", n), ("m", m)):
         if size < 0:
-            raise RuntimeError(f"n must be greater or equal to 0, got {size}")
+            raise RuntimeError(f"{name} must be greater or equal to 0, got {size}")
     return contiguous((n, m), dtype or dt.get_default_dtype(), resolve(device))
 
 
@@ -96,6 +96,9 @@ def logspace(
     start: Any, end: Any, steps: int, base: float = 10.0, dtype: Any = None, device: Any = None
 ) -> Any:
     """`base` to the power of `steps` evenly spaced numbers."""
+    if dtype is not None and dtype.category <= dt.INTEGER:
+        powers = aten.pow(base, aten.linspace(start, end, steps, dtype=dt.float64, device=device))
+        return aten.to(powers, dtype)
     return aten.pow(base, aten.linspace(start, end, steps, dtype=dtype, device=device))
 
 
@@ -107,6 +110,11 @@ def _triangle(name: str, keep: str) -> None:
         dtype: Dtype | None = None,
         device: Device | None = None,
     ) -> Tensor:
+        for side, size in (("row", row), ("col", col)):
+            if size < 0:
+                raise RuntimeError(f"{side} must be non-negative, got{size}")
+        if dtype is not None and dtype not in (dt.int32, dt.int64):
+            raise NotImplementedError(f"\"{name}\" not implemented for '{dtype.legacy}'")
         mask = getattr(aten, keep)(aten.ones((row, col), dtype=None, device=device), offset)
         places = aten.transpose(aten.nonzero(mask), 0, 1)
         return places if dtype is None else aten.to(places, dtype)

@@ -94,27 +94,19 @@ def _index_put(
     self: Geometry, indices: tuple[Geometry | None, ...], values: Geometry, accumulate: bool = False
 ) -> Geometry:
     shape = _layout(self, indices)[0]
+    lead = len(shape) - values.ndim
+    fits = lead >= 0 and all(n in (1, m) for m, n in zip(shape[lead:], values.shape, strict=True))
+    if not fits:
+        raise RuntimeError(
+            f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to"
+            f" indexing result of shape {list(shape)}"
+        )
     if self.dtype is not values.dtype:
         raise RuntimeError(
             "Index put requires the source and destination dtypes match, got"
             f" {self.dtype.legacy} for the destination and {values.dtype.legacy} for the source."
         )
-    lead = len(shape) - values.ndim
-    fits = lead >= 0 and all(n in (1, m) for m, n in zip(shape[lead:], values.shape, strict=True))
-    if not fits and not _squeezes_to(values.shape, shape):
-        raise RuntimeError(
-            f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to"
-            f" indexing result of shape {list(shape)}"
-        )
     return self.fresh()
-
-
-def _squeezes_to(have: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
-    while len(have) > len(wanted) and have[0] == 1:
-        have = have[1:]
-    return len(have) <= len(wanted) and all(
-        n in (1, m) for m, n in zip(reversed(wanted), reversed(have), strict=False)
-    )
 
 
 def _write(self: Array, indices: tuple[Array | None, ...], values: Array, accumulate: bool) -> None:

@@ -443,4 +443,4 @@ def cartesian_prod(tensors: Any) -> Any:
         return tensors
     if len(tensors) == 1:
         return tensors[0]
-    return aten.stack([aten.reshape(g, (-1,)) for g in aten.meshgrid(tensors)], 1)
+    return aten.stack([aten.reshape(g, (-1,)) for g in aten.meshgrid(tensors, indexing="ij")], 1)

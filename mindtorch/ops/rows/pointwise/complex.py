@@ -111,7 +111,13 @@ op(
 
 def pointwise_complex(real: Geometry, imag: Geometry) -> Geometry:
     """The Geometry of `complex(real, imag)`; RuntimeError for other than equal float types."""
-    if real.dtype not in (dt.float32, dt.float64) or real.dtype is not imag.dtype:
+    kinds = (dt.float32, dt.float64)
+    if real.dtype in kinds and imag.dtype in kinds and real.dtype is not imag.dtype:
+        raise RuntimeError(
+            f"Expected object of scalar type {real.dtype.legacy} but got scalar type"
+            f" {imag.dtype.legacy} for second argument"
+        )
+    if real.dtype not in kinds or imag.dtype not in kinds:
         raise RuntimeError(
             "Expected both inputs to be Half, Float or Double tensors but got"
             f" {real.dtype.legacy} and {imag.dtype.legacy}"
@@ -179,9 +185,16 @@ composite(
     _angle,
     samples=calls((Arg((2, 3), "complex64"),), (Arg((2, 3)),)),
 )
+
+
+def _polar(abs: Tensor, angle: Tensor) -> Tensor:
+    pointwise_complex(abs._geom, angle._geom)  # refuses what complex() would
+    return aten.complex(abs * aten.cos(angle), abs * aten.sin(angle))
+
+
 composite(
     "polar(Tensor abs, Tensor angle) -> Tensor",
-    lambda abs, angle: aten.complex(abs * aten.cos(angle), abs * aten.sin(angle)),
+    _polar,
     surface="function",
     samples=calls((Arg((2, 3), low=0.5), Arg((2, 3)))),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from itertools import pairwise
 from typing import Any
 
@@ -37,7 +38,7 @@ def broadcast_tensors(tensors: Any) -> Any:
 
 
 @composite(
-    "meshgrid(Tensor[] tensors, *, str indexing='ij') -> Tensor[]",
+    "meshgrid(Tensor[] tensors, *, str? indexing=None) -> Tensor[]",
     variadic=True,
     samples=calls(
         Sample(([Arg((3,)), Arg((2,))],), {"indexing": "ij"}),
@@ -47,10 +48,26 @@ def broadcast_tensors(tensors: Any) -> Any:
     oracle=lambda torch: lambda tensors, indexing="ij": torch.meshgrid(*tensors, indexing=indexing),
     tolerance="exact",
 )
-def meshgrid(tensors: tuple[Tensor, ...], indexing: str = "ij") -> Any:
+def meshgrid(tensors: tuple[Tensor, ...], indexing: str | None = None) -> Any:
     """Coordinate grids of 1-d tensors; "xy" swaps the first two dimensions."""
     if isinstance(tensors, Tensor):  # one tensor, given without a list
         tensors = (tensors,)
+    if not tensors:
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
+    for t in tensors:
+        if t.ndim > 1:
+            raise RuntimeError(
+                "torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: "
+                f" {t.tolist()}"
+            )
+    if indexing is None:
+        warnings.warn(
+            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing"
+            " argument.",
+            UserWarning,
+            stacklevel=2,
+        )
+        indexing = "ij"
     if indexing not in ("ij", "xy"):
         raise RuntimeError(
             f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}'

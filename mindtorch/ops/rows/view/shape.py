@@ -7,7 +7,7 @@ from typing import Any
 from ...._tensor.dtype import dtype as Dtype
 from ...._tensor.geometry import Geometry, contiguous_strides, geometry
 from ...._tensor.tensor import Tensor, wrap
-from ...rules import refuse_vector, wrap_dim, wrap_dims
+from ...rules import refuse_vector, wrap_dim
 from ...samples import Arg, Sample, calls
 from ...samples import views as view_samples
 from ...spec import aten, composite, op
@@ -360,8 +360,18 @@ composite(
 def _movedim(
     self: Tensor, source: int | tuple[int, ...], destination: int | tuple[int, ...]
 ) -> Tensor:
-    sources = wrap_dims((source,) if isinstance(source, int) else source, self.ndim)
-    targets = wrap_dims((destination,) if isinstance(destination, int) else destination, self.ndim)
+    dims = [(d,) if isinstance(d, int) else tuple(d) for d in (source, destination)]
+    if len(dims[0]) != len(dims[1]):
+        raise RuntimeError(
+            f"movedim: Invalid source or destination dims: source ({list(dims[0])} dims) should "
+            f"contain the same number of dims as destination ({list(dims[1])} dims)"
+        )
+    sources, targets = ([wrap_dim(d, self.ndim) for d in some] for some in dims)
+    for name, some in (("source", sources), ("destination", targets)):
+        if len(set(some)) < len(some):
+            raise RuntimeError(f"movedim: repeated dim in `{name}` ({some})")
+    if not self.ndim:
+        return aten.alias(self)
     rest = iter(d for d in range(self.ndim) if d not in sources)
     order = [sources[targets.index(i)] if i in targets else next(rest) for i in range(self.ndim)]
     return aten.permute(self, tuple(order))

@@ -1,0 +1,78 @@
+"""Owns the factories that take after a tensor: `zeros_like`, `new_full` … and their kin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .._backends.registry import registry
+from .._tensor.device import resolve
+from .._tensor.dtype import dtype as Dtype
+from .._tensor.geometry import Geometry
+from .._tensor.tensor import Tensor
+from .._tensor.types import Number
+from ..ops.rules import laid_out
+from .creation import empty, empty_strided, finish, full, ones, row_entry, tensor, zeros
+from .publish import surface
+
+
+def _like(make: Callable[..., Any] | None) -> Callable[..., Any]:
+    def like(
+        input: Tensor,
+        *args: Any,
+        dtype: Dtype | None = None,
+        layout: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        memory_format: Any = None,
+        pin_memory: bool = False,
+    ) -> Tensor:
+        geom = laid_out(input._geom, memory_format, dtype)
+        if device is not None:
+            geom = geom.on(resolve(device))
+        if geom.contiguous and make is not None:
+            result = make(geom, *args)
+        else:
+            result = registry.backend(geom.device).allocate(geom)
+            if make is not None:
+                result.copy_(make(geom, *args))
+        return finish(result, requires_grad)
+
+    return like
+
+
+def _new_full(geom: Geometry, value: Number) -> Tensor:
+    return full(geom.shape, value, dtype=geom.dtype, device=geom.device)
+
+
+zeros_like = surface(name="zeros_like", method=False)(
+    _like(lambda g: row_entry("zeros")(g.shape, dtype=g.dtype, device=g.device))
+)
+ones_like = surface(name="ones_like", method=False)(
+    _like(lambda g: row_entry("ones")(g.shape, dtype=g.dtype, device=g.device))
+)
+full_like = surface(name="full_like", method=False)(
+    lambda input, fill_value, **kwargs: _like(_new_full)(input, fill_value, **kwargs)
+)
+empty_like = surface(name="empty_like", method=False)(_like(None))
+
+
+def _new(make: Callable[..., Any], name: str) -> None:
+    def new(
+        self: Tensor, *size: Any, dtype: Any = None, device: str | None = None, **kwargs: Any
+    ) -> Tensor:
+        place = {"dtype": dtype or self.dtype, "device": device or self.device}
+        return make(*size, **place, **kwargs)
+
+    surface(name=name, function=False, internal=False)(new)
+
+
+for _make, _name in (
+    (zeros, "new_zeros"),
+    (ones, "new_ones"),
+    (empty, "new_empty"),
+    (empty_strided, "new_empty_strided"),
+    (full, "new_full"),
+    (tensor, "new_tensor"),
+):
+    _new(_make, _name)

@@ -1,0 +1,153 @@
+"""Owns what `torch.tensor` reads: numbers, nested sequences and arrays, as one numpy array."""
+
+from __future__ import annotations
+
+import warnings
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from .._tensor import dtype as dt
+from .._tensor.dtype import dtype as Dtype
+from .._tensor.tensor import Tensor
+from .._tensor.types import Array
+from ..ops.limits import fits
+
+
+def refuse_strides(array: Array | np.generic) -> None:
+    """ValueError in torch's words for arrays that run backwards in memory."""
+    if any(s < 0 for s in array.strides):
+        raise ValueError(
+            "At least one stride in the given numpy array is negative, and tensors with negative"
+            " strides are not currently supported. (You can probably work around this by making"
+            " a copy of your array  with array.copy().) "
+        )
+
+
+def _plain(data: Any, kinds: set[Dtype]) -> Any:
+    """`data` with tensors of one element as numbers; `kinds` gathers the dtypes of all."""
+    if isinstance(data, Tensor):
+        kinds.add(data.dtype)
+        if data.numel() != 1 and not data.is_floating_point():
+            raise TypeError("only integer tensors of a single element can be converted to an index")
+        return data.item()
+    if isinstance(data, list | tuple):
+        return [_plain(v, kinds) for v in data]
+    kinds.add(
+        dt.from_numpy_dtype(data.dtype) if isinstance(data, np.generic) else _kind_of_number(data)
+    )
+    return data
+
+
+def _kind_of_number(value: Any) -> Dtype:
+    if isinstance(value, bool):
+        return dt.bool
+    if isinstance(value, complex):
+        return dt.get_default_dtype().to_complex()
+    return dt.int64 if isinstance(value, int) else dt.get_default_dtype()
+
+
+def _has_kind(data: Any) -> bool:
+    """Whether the first value has a dtype of its own, so that others must be asked for theirs."""
+    return isinstance(_first(data), Tensor | np.generic)
+
+
+def array_of(data: Any, dtype: Dtype | None) -> Any:
+    """A fresh numpy array for `torch.tensor(data, dtype=dtype)`; ValueError for ragged data."""
+    if isinstance(data, np.ndarray | np.generic):
+        dt.from_numpy_dtype(data.dtype)  # refuses what torch has no dtype for
+        refuse_strides(data)
+        converted = np.array(data)
+    else:
+        kinds: set[Dtype] = set()
+        plain = _plain(data, kinds) if _has_kind(data) else data
+        try:
+            converted = np.array(plain)
+        except ValueError:
+            raise _ragged(data) from None
+        except OverflowError:
+            raise ValueError("Overflow when unpacking long long") from None
+        _refuse_or_warn(data, converted, dtype)
+        if kinds:
+            dtype = dtype or reduce(dt.promote_types, kinds)
+        elif converted.dtype == np.float64:
+            converted = _cast(
+                converted,
+                (dtype or dt.get_default_dtype()).np
+                if not dtype or dtype.category >= dt.FLOAT
+                else converted.dtype,
+            )
+        elif converted.dtype == np.complex128:
+            converted = _cast(
+                converted,
+                dt.get_default_dtype().to_complex().np,
+            )
+    if converted.dtype == object or converted.dtype.kind in "US":
+        kind = type(data if not isinstance(data, list | tuple) else _first(data)).__name__
+        text = kind in ("str", "bytes")
+        raise (TypeError if text else RuntimeError)(
+            f"new(): invalid data type '{kind}'" if text else f"Could not infer dtype of {kind}"
+        )
+    if dtype is not None and converted.dtype != dtype.np:
+        _refuse_numbers(data, converted, dtype)
+        converted = _cast(converted, dtype.np)
+    return converted
+
+
+def _cast(values: Array, kind: np.dtype[Any] | type) -> Array:
+    """Numbers that do not fit become infinite or wrap, as torch's do, and nobody is warned."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return values.astype(kind)
+
+
+def _refuse_or_warn(data: Any, values: Array, dtype: Dtype | None) -> None:
+    """ValueError for integers beyond int64; a warning where a list holds numpy arrays."""
+    large = values.dtype == np.uint64 or (
+        values.dtype == object and isinstance(_first(data), int) and values.size > 0
+    )
+    if large and (dtype is None or (dtype.category == dt.INTEGER and dtype is not dt.uint64)):
+        raise ValueError("Overflow when unpacking long long")
+    if isinstance(data, list | tuple) and data and isinstance(data[0], np.ndarray):
+        warnings.warn(
+            "Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider"
+            " converting the list to a single numpy.ndarray with numpy.array() before converting"
+            " to a tensor.",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+def _refuse_numbers(data: Any, values: Array, dtype: Dtype) -> None:
+    """RuntimeError in torch's words for Python numbers outside of an integer dtype's range."""
+    if isinstance(data, np.ndarray | np.generic) or _has_kind(data):
+        return
+    if dtype.category != dt.INTEGER or not values.size or values.dtype.kind not in "iuf":
+        return
+    name = str(dtype).removeprefix("torch.")
+    for value in (values.min().item(), values.max().item()):
+        fits(value, dtype, name)
+
+
+def _first(data: Any) -> Any:
+    while isinstance(data, list | tuple) and data:
+        data = data[0]
+    return data
+
+
+def _ragged(data: Any) -> Exception:
+    """The error for rows of different lengths, in torch's words."""
+    lengths = [len(v) if isinstance(v, list | tuple) else None for v in data]
+    for value, n in zip(data, lengths, strict=True):
+        if n == lengths[0]:
+            continue
+        if lengths[0] is None:
+            return TypeError(
+                f"'{type(value).__name__}' object cannot be interpreted as an integer"
+                if isinstance(data[0], int)
+                else f"must be real number, not {type(value).__name__}"
+            )
+        if n is None:
+            return TypeError("not a sequence")
+        return ValueError(f"expected sequence of length {lengths[0]} at dim 1 (got {n})")
+    return ValueError(f"expected sequence of equal lengths, got {lengths}")

@@ -1,0 +1,66 @@
+"""Lines of torch, run by torch and by mindtorch: results, strides, errors and warnings agree.
+
+Each line of `lines/*.txt` is an expression of `torch`, `T` (torch.tensor) and `np`; statements that
+go before it end in `;;`. One more line is one more test.
+"""
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mindtorch
+
+torch = pytest.importorskip("torch", reason="the oracle is torch 2.13")
+LINES = [
+    pytest.param(line, id=f"{file.stem}:{number}")
+    for file in sorted(Path(__file__).with_name("lines").glob("*.txt"))
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
+    if line and not line.startswith("#")
+]
+
+
+def shown(value, library):
+    if isinstance(value, library.Tensor):
+        values = value.detach().cpu().tolist() if value.device.type != "meta" else "meta"
+        return f"{value.dtype} {list(value.shape)} {value.stride()} {digits(values)}"
+    if isinstance(value, tuple | list):
+        return f"{type(value).__name__}({', '.join(shown(v, library) for v in value)})"
+    return repr(value)
+
+
+def digits(values):
+    """Values as text, six digits of each: libraries round differently."""
+    if isinstance(values, list):
+        return [digits(v) for v in values]
+    return f"{values:.6g}" if isinstance(values, float | complex) else values
+
+
+def outcome(line, library):
+    """What a line gives, or raises, and what it warns of: first lines of the texts."""
+    *statements, last = line.split(";;")
+    names = {"torch": library, "T": library.tensor, "np": np}
+    library.manual_seed(0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            for statement in statements:
+                exec(statement.strip(), names)
+            result = shown(eval(last.strip(), names), library)
+        except Exception as error:
+            result = f"{type(error).__name__}: {str(error).splitlines()[:1]}"
+    said = [f"{w.category.__name__}: {str(w.message).split(' (Triggered')[0]}" for w in caught]
+    return (result, *said)
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_line_agrees_with_torch(line):
+    ours = outcome(line, mindtorch)
+    theirs = outcome(line, torch)
+    assert ours == theirs, f"{line}\nmindtorch {ours}\ntorch     {theirs}"
+
+
+def test_a_line_that_differs_is_seen():
+    assert outcome("T([1.5]).sum()", mindtorch) != outcome("T([1.25]).sum()", torch)
+    assert outcome("T([1, 2]).t().foo", mindtorch) != outcome("T([1, 2]).t()", torch)
