@@ -1,4 +1,4 @@
-"""Owns the factories: tensor, zeros, full, arange …; those that take after a tensor are in likes."""
+"""Owns the factories: tensor, zeros, full, arange … `likes` owns those that follow a tensor."""
 
 from __future__ import annotations
 
