@@ -11,7 +11,7 @@ import builtins
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mindtorch._tensor.device import device as Device
+from mindtorch._tensor.device import DeviceLike
 from mindtorch._tensor.dtype import dtype as Dtype
 {tensor}
 Number = bool | int | float | complex
@@ -23,7 +23,7 @@ TENSOR = (
 )
 _SCALARS = {
     "bool": "bool", "int": "int", "float": "float", "str": "str", "Scalar": "Number",
-    "Number": "Number", "ScalarType": "Dtype", "Device": "Device | str", "Tensor": "Tensor",
+    "Number": "Number", "ScalarType": "Dtype", "Device": "DeviceLike", "Tensor": "Tensor",
     "Tensor|Scalar": "Tensor | Number",
 }  # fmt: skip
 ANY = "(*args: Any, **kwargs: Any) -> Any: ...\n"

@@ -33,6 +33,7 @@ from ._backends.npu.streams import (
 )
 from ._random import generator as _random
 from ._tensor import device as _device
+from ._tensor.device import DeviceLike
 from ._tensor.device import device as Device
 
 __all__ = [
@@ -109,7 +110,7 @@ def set_device(device: Device | str | int | None) -> None:
 class device:  # noqa: N801 - torch's name
     """`with torch.npu.device(1):`: the current device inside; None or -1 changes nothing."""
 
-    def __init__(self, device: Any):
+    def __init__(self, device: DeviceLike | None):
         self.index = -1 if device is None else index_of(device)
         self.before = -1
 

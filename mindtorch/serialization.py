@@ -16,7 +16,8 @@ import tempfile
 import zipfile
 import zlib
 from collections import OrderedDict
-from typing import Any
+from types import ModuleType
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -87,7 +88,7 @@ _PythonPickler: Any = vars(pickle)["_Pickler"]
 
 
 class _Pickler(_PythonPickler):  # type: ignore[misc]
-    def __init__(self, file: Any, blobs: dict[str, Any], protocol: int):
+    def __init__(self, file: BinaryIO, blobs: dict[str, Any], protocol: int):
         super().__init__(file, protocol)
         self.blobs = blobs
         self.keys: dict[int, str] = {}
@@ -119,7 +120,7 @@ class _Pickler(_PythonPickler):  # type: ignore[misc]
         self.write(pickle.GLOBAL + f"{obj.module}\n{obj.name}\n".encode())
         self.memoize(obj)
 
-    def persistent_id(self, value: Any) -> Any:
+    def persistent_id(self, value: Any) -> tuple[Any, ...] | None:
         if not isinstance(value, _Stored):
             return None
         key = self.keys.setdefault(id(value.storage), str(len(self.keys)))
@@ -155,7 +156,12 @@ def _reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
     return _REBUILD, args
 
 
-def save(obj: Any, f: Any, pickle_module: Any = None, pickle_protocol: int = 2) -> None:
+def save(
+    obj: Any,
+    f: str | os.PathLike[str] | BinaryIO,
+    pickle_module: ModuleType | None = None,
+    pickle_protocol: int = 2,
+) -> None:
     """Write `obj` to a path or binary file; tensors that share a storage share it in the file.
 
     A path is replaced only once everything is on disk: a full disk or a crash leaves the older
@@ -189,7 +195,7 @@ def _mode_of(path: str) -> int:
         return 0o666 & ~mask
 
 
-def _write(obj: Any, file: Any, protocol: int) -> None:
+def _write(obj: Any, file: BinaryIO, protocol: int) -> None:
     blobs: dict[str, _Stored] = {}
     body = io.BytesIO()
     _Pickler(body, blobs, protocol).dump(obj)
@@ -227,7 +233,7 @@ class _Unpickler(_PythonUnpickler):  # type: ignore[misc]
 
     dispatch = dict(_PythonUnpickler.dispatch)
 
-    def __init__(self, file: Any, archive: _Archive, strict: bool):
+    def __init__(self, file: BinaryIO, archive: _Archive, strict: bool):
         super().__init__(file)
         self.archive = archive
         self.strict = strict
@@ -342,9 +348,9 @@ class _Archive:
 
 
 def load(
-    f: Any,
+    f: str | os.PathLike[str] | BinaryIO,
     map_location: str | None = None,
-    pickle_module: Any = None,
+    pickle_module: ModuleType | None = None,
     *,
     weights_only: bool = True,
     mmap: bool | None = None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Final
 
 import numpy as np
@@ -44,7 +45,7 @@ def in_torch(op: Op, recipe: Recipe) -> Callable[[], Any]:
     return _checked(lambda: function(*args, **kwargs), f"torch.{name}")
 
 
-def _function(torch: Any, name: str) -> Any:
+def _function(torch: ModuleType, name: str) -> Any:
     function = getattr(torch, name, None) or getattr(torch.nn.functional, name, None)
     return function if callable(function) else None
 

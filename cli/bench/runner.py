@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from numpy.random import Generator
 
 import mindtorch as torch
+from mindtorch._tensor.tensor import Tensor
+from mindtorch._tensor.types import Array
 from mindtorch.laws.judge.metrics import errors, measure
 from mindtorch.laws.judge.precision import FORMATS, numpy_dtype
 from mindtorch.laws.judge.tiers import judge
@@ -91,7 +94,7 @@ def inputs(work: Workload, seed: int) -> Recipe:
     return Recipe(args, kwargs, slots, False)
 
 
-def _drawn(arg: Arg, rng: Any) -> Any:
+def _drawn(arg: Arg, rng: Generator) -> Array:
     dtype = numpy_dtype(arg.dtype)
     if arg.values is not None or arg.dtype not in FORMATS:
         return np.asarray(arg.array()).astype(dtype)
@@ -176,7 +179,7 @@ class Bench:
             return Clock(run, lambda: synchronize(self.wanted.device))
         return NpuClock(run, self.index, self._blocker)
 
-    def _blocker(self) -> Any:
+    def _blocker(self) -> Tensor:
         """Work that keeps the stream busy while launches are queued."""
         if self._block is None:
             self._block = torch.ones(512, 512).to(self.wanted.device)
@@ -247,7 +250,9 @@ class Bench:
 _METHODS: Final = {"device": "device", "host": "host", "e2e": "end_to_end"}
 
 
-def as_json(rows: Sequence[Row], environment: Mapping[str, Any], peaks: Peaks | None) -> Any:
+def as_json(
+    rows: Sequence[Row], environment: Mapping[str, Any], peaks: Peaks | None
+) -> dict[str, Any]:
     """A run as plain data; also what --against FILE reads."""
     return {
         "schema": rivals.BASELINE,

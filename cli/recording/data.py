@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from aclnn_bindings.interface.dtypes import DTYPES
+from mindtorch._tensor.types import Array
 from mindtorch.laws.judge.precision import numpy_dtype
 
 from .values import Tensor
@@ -49,7 +50,7 @@ def arrays(side: Side, names: Sequence[str], arguments: Mapping[str, Any]) -> di
     return by_name
 
 
-def _array(piece: bytearray | None, tensor: Any) -> Any:
+def _array(piece: bytearray | None, tensor: Any) -> Array | None:
     """The view's elements, of the bytes from its first to its last."""
     name = (
         DTYPES[tensor.dtype].numpy if isinstance(tensor, Tensor) and tensor.dtype in DTYPES else ""

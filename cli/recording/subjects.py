@@ -201,7 +201,7 @@ def sample_value(param: str, value: Any, contents: Sequence[Any] | None) -> Any:
     return value
 
 
-def _arg(param: str, tensor: Tensor, elements: Any) -> Arg:
+def _arg(param: str, tensor: Tensor, elements: Array | None) -> Arg:
     dtype = DTYPES[tensor.dtype].numpy if tensor.dtype in DTYPES else ""
     if not dtype:
         raise NotAskableError(f"{param}: {tensor.dtype} has no counterpart in numpy")
@@ -211,7 +211,7 @@ def _arg(param: str, tensor: Tensor, elements: Any) -> Arg:
     return Arg(tensor.shape, dtype, 0, 1) if "int" in dtype else Arg(tensor.shape, dtype)
 
 
-def number(scalar: Scalar) -> Any:
+def number(scalar: Scalar) -> complex:
     """A Python number of an aclScalar's bytes."""
     code = DTYPES[scalar.dtype].code if scalar.dtype in DTYPES else ""
     if scalar.dtype == "BFLOAT16":

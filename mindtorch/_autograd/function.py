@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .._tensor.dtype import FLOAT
@@ -27,7 +28,7 @@ class FunctionNode(Node):
 
     function: Any
 
-    def save_for_backward(self, *tensors: Any) -> None:
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keep inputs or outputs; they are given back by `saved_tensors`, checked."""
         self.to_save = tensors
 
@@ -81,11 +82,11 @@ class FunctionNode(Node):
 FunctionCtx = FunctionNode
 
 
-def once_differentiable(fn: Any) -> Any:
+def once_differentiable(fn: Callable[..., Any]) -> Any:
     """Mark a `backward` whose result has no gradient of its own."""
 
     @functools.wraps(fn)
-    def inside(ctx: Any, *grads: Any) -> Any:
+    def inside(ctx: FunctionNode, *grads: Any) -> Any:
         grad_state = LOCAL.grad
         LOCAL.grad = False
         try:
@@ -108,7 +109,7 @@ class Function:
         )
 
     @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
+    def backward(ctx: FunctionNode, *grads: Any) -> Any:
         raise NotImplementedError(
             "You must implement either the backward or vjp method for your custom"
             " autograd.Function to use it with backward mode AD."
@@ -128,7 +129,9 @@ class Function:
         return _wrap_outputs(ctx, args, edges, result, recording)
 
 
-def _run_forward(cls: Any, ctx: Any, args: Any, kwargs: Any) -> Tensor | tuple[Tensor, ...]:
+def _run_forward(
+    cls: Any, ctx: FunctionNode, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Tensor | tuple[Tensor, ...]:
     grad_state = LOCAL.grad
     LOCAL.grad = False
     try:
@@ -141,12 +144,16 @@ def _run_forward(cls: Any, ctx: Any, args: Any, kwargs: Any) -> Tensor | tuple[T
         LOCAL.grad = grad_state
 
 
-def _defined(cls: Any) -> set[str]:
+def _defined(cls: type[Function]) -> set[str]:
     return {name for c in cls.__mro__ if c is not Function for name in c.__dict__}
 
 
 def _wrap_outputs(
-    ctx: Any, args: Any, edges: Any, result: Tensor | tuple[Tensor, ...], recording: bool
+    ctx: FunctionNode,
+    args: Sequence[Any],
+    edges: Any,
+    result: Tensor | tuple[Tensor, ...],
+    recording: bool,
 ) -> Tensor | tuple[Tensor, ...]:
     outs = result if isinstance(result, tuple) else (result,)
     if not recording:
@@ -162,7 +169,9 @@ def _wrap_outputs(
     return tuple(wrapped) if isinstance(result, tuple) else wrapped[0]
 
 
-def _wrap_output(ctx: Any, i: int, out: Tensor, inputs: set[int], dirty: set[int]) -> Tensor:
+def _wrap_output(
+    ctx: FunctionNode, i: int, out: Tensor, inputs: set[int], dirty: set[int]
+) -> Tensor:
     if not isinstance(out, Tensor) or id(out) in ctx.not_differentiable:
         return out
     if out._geom.dtype.category < FLOAT:
@@ -177,7 +186,7 @@ def _wrap_output(ctx: Any, i: int, out: Tensor, inputs: set[int], dirty: set[int
     return out
 
 
-def _save(ctx: Any, outs: tuple[Tensor, ...], arrays: Any) -> None:
+def _save(ctx: FunctionNode, outs: tuple[Tensor, ...], arrays: Any) -> None:
     places = {id(o): i for i, o in enumerate(outs) if isinstance(o, Tensor)}
     saved: list[Any] = []
     for tensor in ctx.to_save:

@@ -24,7 +24,7 @@ def gradcheck(
     atol: float = 1e-5,
     rtol: float = 1e-3,
     raise_exception: bool = True,
-    **_: Any,
+    **_: object,
 ) -> bool:
     """Whether gradients of `func` agree with differences of step `eps` (float64 inputs)."""
     arguments = inputs if isinstance(inputs, tuple | list) else (inputs,)
@@ -83,7 +83,7 @@ def gradgradcheck(func: Callable[..., Any], inputs: tuple[Tensor, ...], **option
     arguments = inputs if isinstance(inputs, tuple | list) else (inputs,)
     leaves = [t for t in arguments if isinstance(t, Tensor) and t.requires_grad]
 
-    def first(*values: Any) -> tuple[Tensor, ...]:
+    def first(*values: Tensor) -> tuple[Tensor, ...]:
         outs = [o for o in _outputs(func, values) if o.requires_grad]
         total = [o.sum() for o in outs]
         wanted = [t for t in values if isinstance(t, Tensor) and t.requires_grad]

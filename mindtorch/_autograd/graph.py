@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from .._tensor.device import device as Device
 from .._tensor.tensor import Tensor
 from ..ops.spec import aten
 from .grad_mode import LOCAL, activate
@@ -33,15 +34,16 @@ class save_on_cpu(saved_tensors_hooks):  # noqa: N801 - torch's name
     """Keep saved tensors in host memory."""
 
     def __init__(self, pin_memory: bool = False, device_type: str = "npu"):
-        def pack(tensor: Tensor) -> Any:
+        def pack(tensor: Tensor) -> tuple[Device, Tensor]:
             return tensor.device, aten.to(tensor.detach(), "cpu")
 
         super().__init__(pack, lambda packed: aten.to(packed[1], packed[0]))
 
 
-def increment_version(tensor: Any) -> None:
+def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
     """Count a write that autograd did not see."""
-    for t in (tensor,) if isinstance(tensor, Tensor) else tensor:
+    tensors = [tensor] if isinstance(tensor, Tensor) else list(tensor)
+    for t in tensors:
         t._storage.value += 1
 
 

@@ -98,13 +98,13 @@ class Node:
         alias._nr = number
         return alias
 
-    def register_hook(self, hook: Any) -> Any:
+    def register_hook(self, hook: Callable[..., Any]) -> Handle:
         """Call `hook(grad_inputs, grad_outputs)` after this node is applied."""
         if self.hooks is None:
             self.hooks = {}
         return Handle(self.hooks, hook)
 
-    def register_prehook(self, hook: Any) -> Any:
+    def register_prehook(self, hook: Callable[..., Any]) -> Handle:
         """Call `hook(grad_outputs)` before this node is applied."""
         if self.prehooks is None:
             self.prehooks = {}
@@ -117,7 +117,7 @@ class Handle:
     __slots__ = ("__weakref__", "id", "table")
     _ids = itertools.count()
 
-    def __init__(self, table: Any, hook: Callable[..., Any]):
+    def __init__(self, table: dict[int, Callable[..., Any]], hook: Callable[..., Any]):
         self.id = next(Handle._ids)
         self.table = table
         table[self.id] = hook

@@ -16,7 +16,7 @@ from .views import fresh_edge
 from .written import edge
 
 
-def _resolved(tensor: Tensor) -> Any:
+def _resolved(tensor: Tensor) -> Node | None:
     fn = tensor._fn
     if fn is STALE:
         fresh_edge(tensor)
@@ -61,7 +61,7 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     return self
 
 
-def _grad_fn(self: Tensor) -> Any:
+def _grad_fn(self: Tensor) -> Node | None:
     fn = _resolved(self)
     return None if fn.__class__ is AccumulateGrad else fn
 
@@ -70,7 +70,7 @@ def _is_leaf(self: Tensor) -> bool:
     return _grad_fn(self) is None
 
 
-def _grad(self: Tensor) -> Any:
+def _grad(self: Tensor) -> Tensor | None:
     return self._grad
 
 
@@ -155,8 +155,9 @@ def retain_grad(self: Tensor) -> None:
     _hook_table(self)[-1] = keep
 
 
-def _hook_table(self: Tensor) -> Any:
+def _hook_table(self: Tensor) -> dict[int, Callable[[Tensor], Any]]:
     node = _resolved(self)
+    assert node is not None, "a tensor that requires a gradient has a node"
     if node.tensor_hooks is None:
         node.tensor_hooks = {}
     return node.tensor_hooks.setdefault(self._nr, {})
@@ -288,7 +289,9 @@ def _check_inplace(self: Tensor) -> None:
         refuse_leaf(self)
 
 
-def _make_subclass(cls: Any, data: Tensor, require_grad: bool = False, **kwargs: Any) -> Tensor:
+def _make_subclass(
+    cls: type[Tensor], data: Tensor, require_grad: bool = False, **kwargs: Any
+) -> Tensor:
     """A new leaf of class `cls` over the storage of `data` (torch.Tensor._make_subclass)."""
     instance = object.__new__(cls)
     instance._geom = data._geom
@@ -300,7 +303,7 @@ def _make_subclass(cls: Any, data: Tensor, require_grad: bool = False, **kwargs:
     return requires_grad_(instance) if requires else instance
 
 
-def as_subclass(self: Tensor, cls: Any) -> Any:
+def as_subclass(self: Tensor, cls: type[Tensor]) -> Tensor:
     """The tensor as an instance of `cls`, its history kept."""
     instance = _make_subclass(cls, self)
     instance._fn, instance._nr, instance._base = self._fn, self._nr, self._base

@@ -8,7 +8,7 @@ from .._tensor.device import device as Device
 from .._tensor.dtype import FLOAT
 from .._tensor.geometry import Geometry
 from .._tensor.tensor import Tensor
-from ..ops.spec import aten
+from ..ops.spec import Op, aten
 from .node import FREED, STALE, AccumulateGrad, Node, shown
 
 
@@ -17,7 +17,7 @@ class AsStridedBackward0(Node):
 
     __slots__ = ("base_geom", "view_geom")
 
-    def __init__(self, view: Tensor, base: Tensor, base_edge: Any):
+    def __init__(self, view: Tensor, base: Tensor, base_edge: tuple[Node, int] | None):
         super().__init__()
         self.base_geom = base._geom
         self.view_geom = view._geom
@@ -33,7 +33,7 @@ class CopySlices(Node):
 
     __slots__ = ("base_geom", "fn", "view_geom")
 
-    def __init__(self, base: Tensor, base_edge: Any, view: Tensor, fn: Node):
+    def __init__(self, base: Tensor, base_edge: tuple[Node, int] | None, view: Tensor, fn: Node):
         super().__init__()
         self.base_geom = base._geom
         self.view_geom = view._geom
@@ -107,7 +107,7 @@ def _overlaps(geom: Geometry) -> bool:
     return False
 
 
-def fresh_edge(view: Tensor) -> Any:
+def fresh_edge(view: Tensor) -> tuple[Node, int] | None:
     """The edge of a stale view, its history made again; None if its base needs no gradient."""
     base = view._base
     assert base is not None
@@ -122,7 +122,7 @@ def fresh_edge(view: Tensor) -> Any:
     return (view._fn, 0)
 
 
-def track_view(op: Any, result: Any, creation: str | None) -> Any:
+def track_view(op: Op, result: Any, creation: str | None) -> Any:
     """Note on a view how it was made, where that forbids writing to it later."""
     if creation and op.is_view:
         for out in (result,) if result.__class__ is Tensor else result:

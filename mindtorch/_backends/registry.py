@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from .._tensor.device import device as Device
+from .._tensor.geometry import Geometry
+from .._tensor.tensor import Tensor
+from ..ops.rules import Results
 from ..ops.spec import Op
 
 
@@ -24,22 +27,27 @@ class Backend(Protocol):
     per metadata: everything but tensors and Scalars is fixed.
     """
 
-    def functional(self, op: Any, args: Any, outs: Any) -> Callable[..., Any]: ...
+    def functional(self, op: Op, args: Sequence[Any], outs: Results) -> Callable[..., Any]: ...
 
     def into(
-        self, op: Any, args: Any, outs: Any, dests: Any, inplace: bool
+        self,
+        op: Op,
+        args: Sequence[Any],
+        outs: Results,
+        dests: Sequence[Geometry],
+        inplace: bool,
     ) -> Callable[..., None]: ...
 
-    def has_kernel(self, op: Any) -> bool:
+    def has_kernel(self, op: Op) -> bool:
         """Whether the row names a kernel for this device; if not, its `lower` is used."""
 
-    def allocate(self, geom: Any) -> Any:
+    def allocate(self, geom: Geometry) -> Tensor:
         """An uninitialised tensor with this Geometry."""
 
-    def copy(self, dest: Any, source: Any) -> None:
+    def copy(self, dest: Tensor, source: Tensor) -> None:
         """Write `source` to `dest`: broadcast, cast, and cross devices as needed."""
 
-    def write_back(self, op: Any, dest: Any, source: Any) -> None:
+    def write_back(self, op: Op, dest: Tensor, source: Tensor) -> None:
         """Functionalize's write of a result to the tensor that an op mutates."""
 
 
@@ -70,7 +78,7 @@ class Registry:
         del self._kernels[op, Device(device).type]
         self.on_change()
 
-    def kernel(self, op: str, device: str) -> Any:
+    def kernel(self, op: str, device: str) -> tuple[Callable[..., Any], Any] | None:
         """The registered `(kernel, meta)`, or None."""
         return self._kernels.get((op, device))
 
@@ -92,7 +100,7 @@ class Registry:
             f" one with registry.register({op.name!r}, {device!r}, fn)"
         )
 
-    def backend(self, device: Device) -> Any:
+    def backend(self, device: Device) -> Backend:
         """The backend of a device type; imported when first asked for."""
         backend = self._backends.get(device.type)
         if backend is None:

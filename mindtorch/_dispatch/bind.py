@@ -76,7 +76,7 @@ def _tensor(op: Op, arg: Arg, i: int, value: Tensor) -> Tensor:
     raise _refuse(op, arg, i, value, "Tensor")
 
 
-def _optional_tensor(op: Op, arg: Arg, i: int, value: Tensor | None) -> Any:
+def _optional_tensor(op: Op, arg: Arg, i: int, value: Tensor | None) -> Tensor | None:
     return None if value is None else _tensor(op, arg, i, value)
 
 
@@ -144,7 +144,7 @@ def _scalar(op: Op, arg: Arg, i: int, value: Number | None) -> Number | None:
     return _in_64_bits(scalar)
 
 
-def _ints(op: Op, arg: Arg, i: int, value: Any) -> Any:
+def _ints(op: Op, arg: Arg, i: int, value: Any) -> tuple[int, ...] | None:
     if value is None and arg.optional:
         return None
     wanted = "tuple of ints"

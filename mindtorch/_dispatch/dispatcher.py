@@ -14,12 +14,13 @@ from . import overrides
 from .autocast import recast
 from .functionalize import functionalize_inplace
 from .keys import DispatchKey
+from .plans import Plan
 
 AUTOGRAD = int(DispatchKey.Autograd)
 FUNCTIONALIZE = int(DispatchKey.Functionalize)
 
 
-def layers(op: Op, plan: Any, args: Sequence[Any]) -> Any:
+def layers(op: Op, plan: Plan, args: Sequence[Any]) -> Any:
     """A call that makes new results, when plain running may not be enough."""
     if MODES.active:
         if LOCAL.functions:
@@ -35,7 +36,7 @@ def layers(op: Op, plan: Any, args: Sequence[Any]) -> Any:
     return autograd(op, plan, args)
 
 
-def layers_inplace(op: Op, plan: Any, args: Sequence[Any]) -> Any:
+def layers_inplace(op: Op, plan: Plan, args: Sequence[Any]) -> Any:
     """A call that writes to its first argument, when plain running may not be enough."""
     if MODES.active and LOCAL.functions:
         return overrides.through_mode(op, "inplace", args)

@@ -37,7 +37,7 @@ def functionalize_inplace(op: Op, args: Sequence[Any]) -> Tensor:
     return write_back(op, target, result)
 
 
-def _unused(*_: Any) -> None:
+def _unused(*_: object) -> None:
     """The run of a plan that only carries metadata."""
 
 

@@ -51,7 +51,9 @@ def call(op: Op, form: str, kinds: Sequence[Any], raw: Sequence[Any]) -> Any:
     return hand_over(_public(op, form), kinds, *_as_called(op, raw))
 
 
-def hand_over(func: Any, kinds: Sequence[Any], args: Any, kwargs: Any) -> Any:
+def hand_over(
+    func: Callable[..., Any], kinds: Sequence[Any], args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
     """Ask each class in turn."""
     types = tuple(type(a) for a in kinds)
     for kind in types:
@@ -64,7 +66,7 @@ def hand_over(func: Any, kinds: Sequence[Any], args: Any, kwargs: Any) -> Any:
     )
 
 
-def _public(op: Op, form: str) -> Any:
+def _public(op: Op, form: str) -> Callable[..., Any]:
     """What users call: torch.name, or the method."""
     key = f"public {form}"
     if key not in op.cache:
@@ -90,7 +92,13 @@ def _as_called(op: Op, raw: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, A
     return tuple(args), kwargs
 
 
-def _torch_function(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+def _torch_function(
+    cls: type[Tensor],
+    func: Callable[..., Any],
+    types: Sequence[type],
+    args: tuple[Any, ...] = (),
+    kwargs: dict[str, Any] | None = None,
+) -> Any:
     """Run the call on plain tensors; results are of this class (torch.Tensor's own method)."""
     if not all(issubclass(cls, t) for t in types):
         return NotImplemented
@@ -99,7 +107,7 @@ def _torch_function(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any
     return result if func in get_default_nowrap_functions() else _converted(result, cls)
 
 
-def _converted(result: Any, cls: Any) -> Any:
+def _converted(result: Any, cls: type[Tensor]) -> Any:
     if cls is Tensor:
         return result
     if isinstance(result, Tensor):
@@ -144,7 +152,13 @@ class DisableTorchFunction(DisableTorchFunctionSubclass):
 class TorchFunctionMode:
     """A context whose `__torch_function__` sees every call of a torch function inside."""
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
         raise NotImplementedError
 
     def __enter__(self) -> Any:
@@ -165,7 +179,13 @@ class TorchFunctionMode:
 class BaseTorchFunctionMode(TorchFunctionMode):
     """A mode that lets calls pass."""
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
         return func(*args, **(kwargs or {}))
 
 
@@ -174,7 +194,9 @@ def through_mode(op: Op, form: str, args: Sequence[Any]) -> Any:
     return _ask(_public(op, form), (), *_as_called(op, args))
 
 
-def _ask(func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+def _ask(
+    func: Callable[..., Any], types: Sequence[type], args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
     held = LOCAL.functions
     LOCAL.functions = held[:-1]
     try:
@@ -188,7 +210,7 @@ def has_torch_function(args: Iterable[Any]) -> bool:
     return bool(LOCAL.functions) or bool(overriding(tuple(args)))
 
 
-def has_torch_function_unary(arg: Any) -> bool:
+def has_torch_function_unary(arg: object) -> bool:
     """The same of one argument."""
     return has_torch_function((arg,))
 
@@ -226,7 +248,7 @@ def wrap_torch_function(dispatcher: Callable[..., Any]) -> Callable[..., Any]:
     return wrap
 
 
-def is_tensor_like(inp: Any) -> bool:
+def is_tensor_like(inp: object) -> bool:
     """Whether a value is a tensor, or of a class with `__torch_function__`."""
     return isinstance(inp, Tensor) or hasattr(inp, "__torch_function__")
 
@@ -237,7 +259,7 @@ def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
     return getattr(Tensor, name, None) is func or name == "__get__"
 
 
-def resolve_name(f: Any) -> str:
+def resolve_name(f: Callable[..., Any]) -> str:
     """A function's name with where it is from."""
     name = getattr(f, "__name__", str(f))
     return f"torch.Tensor.{name}" if is_tensor_method_or_property(f) else f"torch.{name}"

@@ -83,7 +83,7 @@ def flat_geometries(geoms: Sequence[Any]) -> list[Geometry]:
     return flat
 
 
-def device_of(op: Op, geoms: Sequence[Any]) -> Any:
+def device_of(op: Op, geoms: Sequence[Any]) -> Device:
     """The device that runs the call; RuntimeError in torch's words for tensors on two."""
     flat = flat_geometries(geoms)
     if _crosses(op):

@@ -17,7 +17,7 @@ def mark_static_address(t: Any, guard: bool = True) -> None:
     """Nothing to mark: no graph is kept."""
 
 
-def mark_dynamic(t: Any, index: Any, **_: Any) -> None:
+def mark_dynamic(t: Any, index: Any, **_: object) -> None:
     """Nothing to mark: shapes are never assumed."""
 
 
@@ -42,6 +42,6 @@ def list_backends(exclude_tags: Any = ()) -> list[str]:
     return []
 
 
-def optimize(*_: Any, **__: Any) -> Any:
+def optimize(*_: object, **__: object) -> Any:
     """A decorator that leaves functions as they are."""
     return lambda fn: fn

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from types import ModuleType
 from typing import Any
 
+from .._tensor.device import DeviceLike
 from .._tensor.tensor import Tensor
 
 
 def _check_with(
-    error_type: type[Exception], cond: Any, message: Callable[[], Any] | None = None
+    error_type: type[Exception], cond: object, message: Callable[[], Any] | None = None
 ) -> None:
     """Raise `error_type` with the message where `cond` is false; TypeError if it is no bool."""
     if not isinstance(cond, bool):
@@ -26,38 +28,40 @@ def _check_with(
     raise error_type(str(message()))
 
 
-def _check(cond: Any, message: Callable[[], Any] | None = None) -> None:
+def _check(cond: object, message: Callable[[], Any] | None = None) -> None:
     """RuntimeError where `cond` is false."""
     _check_with(RuntimeError, cond, message)
 
 
-def _check_index(cond: Any, message: Callable[[], Any] | None = None) -> None:
+def _check_index(cond: object, message: Callable[[], Any] | None = None) -> None:
     """IndexError where `cond` is false."""
     _check_with(IndexError, cond, message)
 
 
-def _check_value(cond: Any, message: Callable[[], Any] | None = None) -> None:
+def _check_value(cond: object, message: Callable[[], Any] | None = None) -> None:
     """ValueError where `cond` is false."""
     _check_with(ValueError, cond, message)
 
 
-def _check_type(cond: Any, message: Callable[[], Any] | None = None) -> None:
+def _check_type(cond: object, message: Callable[[], Any] | None = None) -> None:
     """TypeError where `cond` is false."""
     _check_with(TypeError, cond, message)
 
 
-def _check_not_implemented(cond: Any, message: Callable[[], Any] | None = None) -> None:
+def _check_not_implemented(cond: object, message: Callable[[], Any] | None = None) -> None:
     """NotImplementedError where `cond` is false."""
     _check_with(NotImplementedError, cond, message)
 
 
-def _check_is_size(i: int, message: Callable[[], Any] | None = None, *, max: Any = None) -> None:
+def _check_is_size(
+    i: int, message: Callable[[], Any] | None = None, *, max: int | None = None
+) -> None:
     """RuntimeError for a negative size, or one above `max`."""
     _check(i >= 0 and (max is None or i <= max), message)
 
 
 def _check_tensor_all_with(
-    error_type: type[Exception], cond: Any, message: Callable[[], Any] | None = None
+    error_type: type[Exception], cond: Tensor, message: Callable[[], Any] | None = None
 ) -> None:
     """Raise `error_type` where an element of the bool tensor `cond` is false."""
     if not isinstance(cond, Tensor):
@@ -67,7 +71,7 @@ def _check_tensor_all_with(
     _check_with(error_type, bool(cond.all().item()), message)
 
 
-def _check_tensor_all(cond: Any, message: Callable[[], Any] | None = None) -> None:
+def _check_tensor_all(cond: Tensor, message: Callable[[], Any] | None = None) -> None:
     """RuntimeError where an element of the bool tensor `cond` is false."""
     _check_tensor_all_with(RuntimeError, cond, message)
 
@@ -84,42 +88,42 @@ class SymBool:
     """Stands for a symbolic bool: none is ever made."""
 
 
-def sym_int(a: Any) -> int:
+def sym_int(a: float) -> int:
     """The number as an int."""
     return int(a)
 
 
-def sym_float(a: Any) -> float:
+def sym_float(a: float) -> float:
     """The number as a float."""
     return float(a)
 
 
-def sym_not(a: Any) -> bool:
+def sym_not(a: object) -> bool:
     """Python's not."""
     return not a
 
 
-def sym_max(a: Any, b: Any) -> Any:
+def sym_max(a: float, b: float) -> float:
     """The larger; a float where either is."""
     return max(a, b) if type(a) is type(b) else float(max(a, b))
 
 
-def sym_min(a: Any, b: Any) -> Any:
+def sym_min(a: float, b: float) -> float:
     """The smaller; a float where either is."""
     return min(a, b) if type(a) is type(b) else float(min(a, b))
 
 
-def sym_sum(args: Any) -> Any:
+def sym_sum(args: Iterable[float]) -> float:
     """Python's sum."""
     return sum(args)
 
 
-def sym_ite(b: Any, t: Any, f: Any) -> Any:
+def sym_ite(b: object, t: Any, f: Any) -> Any:
     """`t` if `b`, else `f`."""
     return t if b else f
 
 
-def get_device_module(device: Any = None) -> Any:
+def get_device_module(device: DeviceLike | None = None) -> ModuleType:
     """The module of a device type: torch.npu, torch.cpu …; RuntimeError where there is none."""
     import importlib
 

@@ -12,8 +12,8 @@ from .._autograd.views import scatter_view
 from .._backends.registry import registry
 from .._tensor import dtype as dt
 from .._tensor import storage as _storage
+from .._tensor.device import DeviceLike, resolve
 from .._tensor.device import device as Device
-from .._tensor.device import resolve
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.geometry import (
     Geometry,
@@ -63,7 +63,7 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 
 def _convert(
-    self: Tensor, dtype: Dtype | None, device: Device | str | None, copy: bool, layout: Any
+    self: Tensor, dtype: Dtype | None, device: DeviceLike | None, copy: bool, layout: Any
 ) -> Tensor:
     geom = self._geom
     target = geom.device if device is None else _target(geom, device)
@@ -76,7 +76,7 @@ def _convert(
     return aten._to_copy(self, dtype, target, None if name == "preserve" else name)
 
 
-def _target(geom: Geometry, device: Device | str) -> Device:
+def _target(geom: Geometry, device: DeviceLike) -> Device:
     wanted = device if device.__class__ is Device else Device(device)
     if wanted.index is None and wanted.type == geom.device.type:
         return geom.device
@@ -107,14 +107,14 @@ def cpu(self: Tensor, memory_format: object | None = None) -> Tensor:
 
 
 @surface(function=False, internal=False)
-def npu(self: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor:
+def npu(self: Tensor, device: DeviceLike | None = None, non_blocking: bool = False) -> Tensor:
     """The tensor on an npu, the current one by default."""
-    target = Device("npu") if device is None else device
+    target = Device("npu" if device is None else device)
     return _convert(self, None, target, False, None)
 
 
 @surface(function=False, internal=False)
-def cuda(self: Tensor, *_: Any, **__: Any) -> Tensor:
+def cuda(self: Tensor, *_: object, **__: object) -> Tensor:
     """Refused, as by a torch without CUDA."""
     raise AssertionError("Torch not compiled with CUDA enabled")
 
@@ -144,7 +144,7 @@ def is_shared(self: Tensor) -> bool:
 
 
 @surface(function=False, internal=False)
-def record_stream(self: Tensor, stream: Any) -> None:
+def record_stream(self: Tensor, stream: object) -> None:
     """Nothing to do: memory is reused in stream order."""
 
 
@@ -161,13 +161,13 @@ def is_set_to(self: Tensor, other: Tensor) -> bool:
 
 
 @surface(function=False, internal=False)
-def apply_(self: Tensor, function: Any) -> Tensor:
+def apply_(self: Tensor, function: Callable[[Any], Number]) -> Tensor:
     """Replace each element of a cpu tensor by `function` of it."""
     values = np.vectorize(function, otypes=[self._array.dtype])(self._array)
     return self.copy_(_from_array(values))
 
 
-def _from_array(array: Any) -> Tensor:
+def _from_array(array: Array) -> Tensor:
     from .creation import from_array
 
     return from_array(array)
@@ -181,7 +181,7 @@ def type(
     if dtype is None:
         where = "" if self.is_cpu else f"{self.device.type}."
         return f"torch.{where}{self.dtype.legacy}Tensor"
-    device: str | None = None
+    device: DeviceLike | None = None
     if not isinstance(dtype, Dtype):
         dtype, device = typed(dtype)
     return _convert(self, dtype, device, False, None)
@@ -260,7 +260,7 @@ def numpy(self: Tensor, *, force: bool = False) -> Array:
     return host_array(self._geom, self._storage)
 
 
-def _to_array(self: Tensor, dtype: Dtype | None = None, copy: Any = None) -> Any:
+def _to_array(self: Tensor, dtype: Dtype | None = None, copy: bool | None = None) -> Array:
     array = self.numpy()
     return array if dtype is None else array.astype(dtype, copy=False)
 
@@ -359,7 +359,11 @@ def _set_geometry(self: Tensor, geom: Geometry) -> None:
 
 @surface(function=False, internal=False)
 def set_(
-    self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None
+    self: Tensor,
+    source: Tensor | UntypedStorage | TypedStorage | None = None,
+    storage_offset: int = 0,
+    size: Shape | None = None,
+    stride: Shape | None = None,
 ) -> Tensor:
     """Become another tensor's storage and geometry, or a view of a storage; empty without one."""
     if isinstance(source, Tensor) and size is None:
@@ -388,7 +392,7 @@ def set_(
     return self
 
 
-def _iterate(self: Tensor) -> Any:
+def _iterate(self: Tensor) -> Iterator[Tensor]:
     if not self._geom.ndim:
         raise TypeError("iteration over a 0-d tensor")
     return iter(aten.unbind(self, 0))
@@ -421,7 +425,7 @@ attach("mH", _matrix_t("mH"))
 attach("T", property(lambda self: aten.permute(self, tuple(range(self.ndim - 1, -1, -1)))))
 
 
-def _part(name: str) -> Any:
+def _part(name: str) -> property:
     def write(self: Tensor, value: Tensor) -> None:
         getattr(aten, name)(self).copy_(value)
 

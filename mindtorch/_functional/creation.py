@@ -11,8 +11,7 @@ import numpy as np
 
 from .._backends.registry import registry
 from .._tensor import dtype as dt
-from .._tensor.device import CPU, resolve
-from .._tensor.device import device as Device
+from .._tensor.device import CPU, DeviceLike, resolve
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.geometry import contiguous, format_name
 from .._tensor.storage import Storage, TypedStorage, UntypedStorage
@@ -69,7 +68,7 @@ def _not_sizes(size: tuple[Any, ...], name: str) -> str:
     )
 
 
-def from_array(array: Array, device: Any = None) -> Tensor:
+def from_array(array: Array, device: DeviceLike | None = None) -> Tensor:
     """A tensor that takes a numpy array as its memory, moved to `device`."""
     array = np.ascontiguousarray(array).reshape(np.shape(array))
     geom = contiguous(array.shape, dt.from_numpy_dtype(array.dtype), CPU)
@@ -83,7 +82,7 @@ def tensor(
     data: Any,
     *,
     dtype: Dtype | None = None,
-    device: Device | str | None = None,
+    device: DeviceLike | None = None,
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
@@ -104,7 +103,7 @@ def tensor(
 
 
 @surface(method=False)
-def as_tensor(data: Any, dtype: Dtype | None = None, device: Any = None) -> Tensor:
+def as_tensor(data: Any, dtype: Dtype | None = None, device: DeviceLike | None = None) -> Tensor:
     """`data` as a tensor, without a copy where it already is one or is a fitting array."""
     if isinstance(data, Tensor):
         return aten.to(data, device or data.device, dtype)
@@ -115,9 +114,13 @@ def as_tensor(data: Any, dtype: Dtype | None = None, device: Any = None) -> Tens
 
 @surface(method=False)
 def asarray(
-    obj: Any, *, dtype: Dtype | None = None, device: Any = None, copy: bool | None = None,
+    obj: Any,
+    *,
+    dtype: Dtype | None = None,
+    device: DeviceLike | None = None,
+    copy: bool | None = None,
     requires_grad: bool = False,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """`obj` as a tensor, sharing memory where it can; `copy=True` never, False or ValueError."""
     if isinstance(obj, UntypedStorage | TypedStorage):
         made = _of_storage(obj, dtype)
@@ -160,7 +163,7 @@ def _is_buffer(obj: Any) -> bool:
     return True
 
 
-def _of_storage(held: Any, dtype: Dtype | None) -> Tensor:
+def _of_storage(held: UntypedStorage | TypedStorage, dtype: Dtype | None) -> Tensor:
     kind = getattr(held, "dtype", None) or dtype or dt.get_default_dtype()
     count = held.nbytes() // kind.itemsize
     return wrap(contiguous((count,), kind, held.device), held._storage)
@@ -205,7 +208,7 @@ def frombuffer(
 
 
 @surface(method=False)
-def from_numpy(array: Any) -> Tensor:
+def from_numpy(array: Array) -> Tensor:
     """A cpu tensor that shares memory with a numpy array; TypeError for other input."""
     if not isinstance(array, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
@@ -230,11 +233,11 @@ def from_numpy(array: Any) -> Tensor:
 
 @surface(method=False)
 def zeros(
-    *size: Any,
-    out: Any = None,
+    *size: int | Shape,
+    out: Tensor | None = None,
     dtype: Dtype | None = None,
     layout: Any = None,
-    device: Device | str | None = None,
+    device: DeviceLike | None = None,
     pin_memory: bool = False,
     requires_grad: bool = False,
     **names: Any,
@@ -248,11 +251,11 @@ def zeros(
 
 @surface(method=False)
 def ones(
-    *size: Any,
-    out: Any = None,
+    *size: int | Shape,
+    out: Tensor | None = None,
     dtype: Dtype | None = None,
     layout: Any = None,
-    device: Device | str | None = None,
+    device: DeviceLike | None = None,
     pin_memory: bool = False,
     requires_grad: bool = False,
     **names: Any,
@@ -266,9 +269,9 @@ def _filled(
     make: Callable[..., Any],
     size: tuple[int, ...],
     dtype: Dtype | None,
-    device: Device | str | None,
+    device: DeviceLike | None,
     requires_grad: bool,
-    out: Any,
+    out: Tensor | None,
     value: int,
 ) -> Tensor:
     if out is not None:
@@ -302,10 +305,10 @@ def full(
     size: tuple[int, ...],
     fill_value: Number,
     *,
-    out: Any = None,
+    out: Tensor | None = None,
     dtype: Dtype | None = None,
     layout: Any = None,
-    device: Device | None = None,
+    device: DeviceLike | None = None,
     pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
@@ -328,11 +331,11 @@ def full(
 
 @surface(method=False)
 def empty(
-    *size: Any,
-    out: Any = None,
+    *size: int | Shape,
+    out: Tensor | None = None,
     dtype: Dtype | None = None,
     layout: Any = None,
-    device: Device | str | None = None,
+    device: DeviceLike | None = None,
     pin_memory: bool = False,
     requires_grad: bool = False,
     memory_format: Any = None,
@@ -360,7 +363,7 @@ def empty_strided(
     *,
     dtype: Dtype | None = None,
     layout: Any = None,
-    device: Device | None = None,
+    device: DeviceLike | None = None,
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
@@ -387,10 +390,10 @@ def arange(
     end: Number | None = None,
     step: Number = 1,
     *,
-    out: Any = None,
+    out: Tensor | None = None,
     dtype: Dtype | None = None,
     layout: Any = None,
-    device: Device | str | None = None,
+    device: DeviceLike | None = None,
     pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
@@ -434,9 +437,15 @@ for _name in (
 
 @surface(method=False)
 def scalar_tensor(
-    s: Any, *, out: Any = None, dtype: Dtype | None = None, layout: Any = None, device: Any = None,
-    pin_memory: bool = False, requires_grad: bool = False,
-) -> Tensor:  # fmt: skip
+    s: Any,
+    *,
+    out: Tensor | None = None,
+    dtype: Dtype | None = None,
+    layout: Any = None,
+    device: DeviceLike | None = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
     """A number as a 0-d tensor of the default dtype."""
     return full((), s, out=out, dtype=dtype or dt.get_default_dtype(), device=device,
                 requires_grad=requires_grad)  # fmt: skip
@@ -445,7 +454,7 @@ def scalar_tensor(
 @surface(method=False)
 def empty_permuted(
     size: Any, physical_layout: Any, *, dtype: Dtype | None = None, layout: Any = None,
-    device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
+    device: DeviceLike | None = None, pin_memory: bool = False, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """An uninitialised tensor whose memory runs through dimensions in the order given."""
     size, order = tuple(size), tuple(physical_layout)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._tensor.device import resolve
+from .._tensor.device import DeviceLike, resolve
 from .._tensor.tensor import Tensor
 from ..ops.spec import aten
 from .creation import from_numpy
@@ -14,8 +14,8 @@ from .publish import surface
 
 
 def _dlpack(
-    self: Tensor, *, stream: Any = None, max_version: tuple[int, int] | None = None,
-    dl_device: Any = None, copy: bool | None = None,
+    self: Tensor, *, stream: int | None = None, max_version: tuple[int, int] | None = None,
+    dl_device: tuple[int, int] | None = None, copy: bool | None = None,
 ) -> Any:  # fmt: skip
     """The tensor's capsule (DLPack's Python protocol); BufferError for what it cannot carry."""
     if self.requires_grad:
@@ -36,7 +36,9 @@ def _dlpack_device(self: Tensor) -> tuple[int, int]:
 
 
 @surface(method=False, internal=False)
-def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
+def from_dlpack(
+    ext_tensor: Any, *, device: DeviceLike | None = None, copy: bool | None = None
+) -> Tensor:
     """A tensor over the memory of any object with `__dlpack__`; host memory only.
 
     `copy=True` never shares, `copy=False` refuses to copy (BufferError), so does another device.

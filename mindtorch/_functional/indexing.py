@@ -54,12 +54,12 @@ def _as_tuple(index: Any) -> list[Any]:
     return [index]
 
 
-def _is_compound(item: Any) -> bool:
+def _is_compound(item: object) -> bool:
     """Whether such an item makes the list around it mean a tuple, as in numpy before 1.23."""
     return item is None or item is Ellipsis or isinstance(item, slice | Tensor | list | tuple)
 
 
-def _consumes(item: Any) -> int:
+def _consumes(item: object) -> int:
     """How many dimensions an index item uses."""
     if item is None or item is Ellipsis or isinstance(item, bool | np.bool_):
         return 0
@@ -208,12 +208,13 @@ def _setitem(self: Tensor, index: Any, value: Tensor | Number) -> None:
     OPS["index_put"].entry("inplace")(part, tensors, source)
 
 
-def _is_whole_mask(self: Tensor, index: Any) -> bool:
-    mask = isinstance(index, Tensor) and index._geom.dtype is dt.bool
-    return mask and index.shape == self.shape
+def _is_whole_mask(self: Tensor, index: object) -> bool:
+    if not isinstance(index, Tensor) or index._geom.dtype is not dt.bool:
+        return False
+    return index.shape == self.shape
 
 
-def _is_single(value: Any) -> bool:
+def _is_single(value: object) -> bool:
     return not isinstance(value, Tensor | list | tuple | np.ndarray) or (
         isinstance(value, Tensor) and not value.ndim
     )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from .._tensor.tensor import Tensor
 from ..ops.rows.foreach.lists import BINARY, POINTWISE, UNARY
 from ..ops.spec import aten
 from .publish import surface
@@ -13,7 +14,7 @@ WRITERS = (*(n for n in UNARY if n != "clone"), *BINARY, *POINTWISE, "lerp")
 
 
 def _writer(name: str) -> Callable[..., None]:
-    def write(self: Any, *args: Any, **options: Any) -> None:
+    def write(self: Sequence[Tensor], *args: Any, **options: Any) -> None:
         results = getattr(aten, f"_foreach_{name}")(self, *args, **options)
         for target, result in zip(self, results, strict=True):
             if tuple(result.shape) != tuple(target.shape):
@@ -29,7 +30,7 @@ def _writer(name: str) -> Callable[..., None]:
 
 
 @surface(method=False)
-def _foreach_zero_(self: Any) -> None:
+def _foreach_zero_(self: Sequence[Tensor]) -> None:
     """Zeros in each tensor of the list."""
     for target in self:
         target.zero_()

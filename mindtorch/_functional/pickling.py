@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,7 @@ def from_bytes(
     return tensor.requires_grad_() if leaf else tensor
 
 
-def _reduce(self: Tensor, protocol: int) -> Any:
+def _reduce(self: Tensor, protocol: int) -> tuple[Callable[..., Tensor], tuple[Any, ...]]:
     host = self.detach().cpu()
     if self.device.type != "cpu" or self.numel() * self.itemsize != self._storage.nbytes:
         host = host.clone()
@@ -50,7 +51,7 @@ def _reduce(self: Tensor, protocol: int) -> Any:
     return from_bytes, args
 
 
-def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Any:
+def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     if id(self) in memo:
         return memo[id(self)]
     if not self.is_leaf:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from .._tensor import dtype as dt
 from .._tensor.tensor import Tensor
-from .._tensor.types import Array, Number
+from .._tensor.types import Array
 
 
 class _Options:
@@ -70,7 +70,7 @@ class _Formatter:
         shown = array[np.isfinite(array) & (array != 0)].reshape(-1).tolist()
         self.width = max(1, *(len(self._text(v)) for v in shown))
 
-    def _text(self, value: Any) -> str:
+    def _text(self, value: float) -> str:
         if not self.floating:
             return str(value)
         if self.scientific:
@@ -80,7 +80,7 @@ class _Formatter:
             return f"{value:.0f}{tail}"
         return f"{value:.{OPTIONS.precision}f}"
 
-    def format(self, value: Number) -> str:
+    def format(self, value: float) -> str:
         return self._text(value).rjust(self.width)
 
 
@@ -96,6 +96,10 @@ class _ComplexFormatter:
         return f"{real}{sign}{imaginary}j"
 
 
+# What writes one element.
+Formatter: TypeAlias = _Formatter | _ComplexFormatter
+
+
 def _edges(array: Array) -> Array:
     """The parts of an array that a summary shows."""
     for axis in range(array.ndim):
@@ -106,7 +110,7 @@ def _edges(array: Array) -> Array:
     return array
 
 
-def _row(array: Array, indent: int, short: bool, formatter: Any) -> str:
+def _row(array: Array, indent: int, short: bool, formatter: Formatter) -> str:
     per_line = max(1, (OPTIONS.linewidth - indent) // (formatter.width + 2))
     values = array.tolist()
     n = OPTIONS.edgeitems
@@ -119,7 +123,7 @@ def _row(array: Array, indent: int, short: bool, formatter: Any) -> str:
     return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
 
 
-def _block(array: Array, indent: int, short: bool, formatter: Any) -> str:
+def _block(array: Array, indent: int, short: bool, formatter: Formatter) -> str:
     if array.ndim == 0:
         return str(formatter.format(array.item()))
     if array.ndim == 1:
@@ -183,7 +187,7 @@ def tensor_text(tensor: Tensor) -> str:
     return text + ")"
 
 
-def _repr(self: Tensor, *, tensor_contents: Any = None) -> str:
+def _repr(self: Tensor, *, tensor_contents: object | None = None) -> str:
     return tensor_text(self)
 
 

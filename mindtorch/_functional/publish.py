@@ -44,7 +44,7 @@ class LazyMethod:
         self.op = op
         self.form = form
 
-    def __get__(self, instance: Tensor | None, owner: Any = None) -> Callable[..., Any]:
+    def __get__(self, instance: Tensor | None, owner: type | None = None) -> Callable[..., Any]:
         plain = self.name.startswith("__")
         entry = self.op.entry(self.form) if plain else entry_of(self.op, self.form)
         setattr(Tensor, self.name, entry)
@@ -90,7 +90,7 @@ def _publish_operator(symbol: str, op: Op) -> None:
         setattr(Tensor, name, LazyMethod(name, op, "inplace"))
 
 
-def function(name: str) -> Any:
+def function(name: str) -> Callable[..., Any]:
     """`torch.name`: a row's function, or one written by hand; AttributeError for neither."""
     published = FUNCTIONS.get(name)
     if published is None:

@@ -7,9 +7,11 @@ from typing import Any
 
 from .._dispatch.bind import can_cast as _can_cast
 from .._tensor import dtype as dt
+from .._tensor.device import DeviceLike
 from .._tensor.geometry import Size
 from .._tensor.storage import TypedStorage, UntypedStorage, typed
 from .._tensor.tensor import Tensor
+from .._tensor.types import Number, Shape
 from ..ops import rules
 from .creation import tensor
 from .publish import FUNCTIONS, surface
@@ -50,7 +52,7 @@ def is_tensor(obj: Tensor | int) -> bool:
 
 
 @surface(method=False, internal=False)
-def is_storage(obj: Any) -> bool:
+def is_storage(obj: object) -> bool:
     """Whether `obj` is a storage."""
     return isinstance(obj, TypedStorage | UntypedStorage)
 
@@ -92,7 +94,7 @@ def _assert(condition: bool, message: str) -> None:
 
 
 @surface(method=False, internal=False)
-def typename(obj: Any) -> str:
+def typename(obj: object) -> str:
     """The name of a tensor's type or an object's class."""
     if isinstance(obj, Tensor) and type(obj) is Tensor:
         return str(obj.type())
@@ -102,7 +104,7 @@ def typename(obj: Any) -> str:
 
 
 @surface(method=False, internal=False)
-def result_type(tensor1: Any, tensor2: Any) -> dt.dtype:
+def result_type(tensor1: Tensor | Number, tensor2: Tensor | Number) -> dt.dtype:
     """The dtype that an operation of the two would have."""
     return rules.result_type(t._geom if isinstance(t, Tensor) else t for t in (tensor1, tensor2))
 
@@ -140,14 +142,14 @@ class _TypedTensorType(type):
     dtype: dt.dtype
     where: str
 
-    def __instancecheck__(cls, value: Any) -> bool:
+    def __instancecheck__(cls, value: object) -> bool:
         return (
             isinstance(value, Tensor)
             and value.dtype is cls.dtype
             and value.device.type == cls.where
         )
 
-    def __call__(cls, *args: Any, device: Any = None) -> Tensor:
+    def __call__(cls, *args: Any, device: DeviceLike | None = None) -> Tensor:
         return _construct(args, cls.dtype, cls.where if device is None else device)
 
 
@@ -158,7 +160,7 @@ def typed_tensor(dtype: dt.dtype, where: str = "cpu") -> type:
     return _TypedTensorType(dtype.legacy + "Tensor", (), scope)
 
 
-def _construct(args: Any, dtype: dt.dtype, device: Any = None) -> Tensor:
+def _construct(args: Any, dtype: dt.dtype, device: DeviceLike | None = None) -> Tensor:
     if not args:
         return tensor([], dtype=dtype, device=device)
     if all(isinstance(a, int) and not isinstance(a, bool) for a in args):
@@ -169,14 +171,16 @@ def _construct(args: Any, dtype: dt.dtype, device: Any = None) -> Tensor:
 
 
 @surface(function=False, internal=False)
-def new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
+def new(self: Tensor, *args: Any, device: DeviceLike | None = None) -> Tensor:
     """The legacy constructor with this tensor's dtype and device: `x.new(2, 3)`, `x.new([…])`."""
     if args and isinstance(args[0], Tensor):
         return args[0].detach()
     return _construct(args, self.dtype, self.device if device is None else device)
 
 
-def _new_tensor(cls: Any, *args: Any, device: Any = None, **_: Any) -> Tensor:
+def _new_tensor(
+    cls: type[Tensor], *args: Any, device: DeviceLike | None = None, **_: object
+) -> Tensor:
     """`Tensor(2, 3)` and `Tensor([…])`: the legacy constructor, in the default dtype."""
     if args and isinstance(args[0], Tensor):
         tensor = args[0].detach()

@@ -25,7 +25,7 @@ def _count(size: tuple[int, ...]) -> int:
     return int(np.prod(size, dtype=np.int64)) if size else 1
 
 
-def _source(generator: Generator | None, device: Any) -> Generator:
+def _source(generator: Generator | None, device: Device) -> Generator:
     if generator is None:
         return default_generator(device)
     if generator.device.type != device.type:
@@ -37,9 +37,13 @@ def _source(generator: Generator | None, device: Any) -> Generator:
 
 
 def _draw_into(
-    kind: str, size: tuple[int, ...], params: tuple[Any, ...], dtype: Any, device: Any,
+    kind: str,
+    size: tuple[int, ...],
+    params: tuple[Any, ...],
+    dtype: Dtype,
+    device: DeviceLike | None,
     generator: Generator | None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """A new tensor of draws: by the device's own operator, by numpy on cpu, nothing on meta."""
     device = resolve(device)
     contiguous(size, dtype, device)  # refuses sizes that no tensor has
@@ -129,9 +133,15 @@ def randint(
 
 @surface(method=False)
 def randperm(
-    n: int, *, generator: Generator | None = None, out: Any = None, dtype: Any = None,
-    layout: Any = None, device: Any = None, requires_grad: bool = False,
-) -> Tensor:  # fmt: skip
+    n: int,
+    *,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+    dtype: Dtype | None = None,
+    layout: Any = None,
+    device: DeviceLike | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """0…n-1 in random order."""
     kind = dtype or dt.int64
     if kind.category == dt.INTEGER and n > dt.iinfo(kind).max:
@@ -140,10 +150,10 @@ def randperm(
     return _made(drawn, out, requires_grad)
 
 
-def _like(name: str, make: Any) -> None:
+def _like(name: str, make: Callable[..., Tensor]) -> None:
     def like(
-        input: Tensor, *args: Any, dtype: Any = None, device: Any = None,
-        requires_grad: bool = False, **_: Any,
+        input: Tensor, *args: int, dtype: Dtype | None = None, device: DeviceLike | None = None,
+        requires_grad: bool = False, **_: object,
     ) -> Tensor:  # fmt: skip
         options = {
             "dtype": dtype or input.dtype, "device": device or input.device,
@@ -169,13 +179,17 @@ _like("randn_like", randn)
 _like("randint_like", randint)
 
 
-def _refill(self: Tensor, kind: str, params: tuple[Any, ...], generator: Any) -> Tensor:
+def _refill(
+    self: Tensor, kind: str, params: tuple[Any, ...], generator: Generator | None
+) -> Tensor:
     geom = self._geom
     drawn = _draw_into(kind, tuple(geom.shape), params, geom.dtype, geom.device, generator)
     return self.copy_(drawn)
 
 
-def _bounds(args: tuple[Any, ...], named: dict[str, Any], low: Any, high: Any) -> tuple[Any, Any]:
+def _bounds(
+    args: tuple[Any, ...], named: dict[str, Any], low: float, high: float
+) -> tuple[Any, Any]:
     bounds = dict(zip(("from", "to"), args, strict=False)) | named
     unknown = set(bounds) - {"from", "to"}
     if unknown:
@@ -184,7 +198,9 @@ def _bounds(args: tuple[Any, ...], named: dict[str, Any], low: Any, high: Any) -
 
 
 @surface(function=False)
-def uniform_(self: Tensor, *args: Any, generator: Generator | None = None, **named: Any) -> Tensor:
+def uniform_(
+    self: Tensor, *args: float, generator: Generator | None = None, **named: float
+) -> Tensor:
     """Fill with draws from [from, to), by default [0, 1)."""
     low, high = _bounds(args, named, 0.0, 1.0)
     if low > high:
@@ -205,7 +221,9 @@ def normal_(
 
 
 @surface(function=False)
-def random_(self: Tensor, *args: Any, generator: Generator | None = None, **named: Any) -> Tensor:
+def random_(
+    self: Tensor, *args: float, generator: Generator | None = None, **named: float
+) -> Tensor:
     """Fill with integers: from [from, to), or all that the dtype holds."""
     if len(args) == 1 and not named:
         args = (0, args[0])
@@ -214,7 +232,7 @@ def random_(self: Tensor, *args: Any, generator: Generator | None = None, **name
     return _refill(self, "integers", (low, high), generator)
 
 
-def _refuse_range(low: int, high: int, dtype: Any) -> None:
+def _refuse_range(low: int, high: int, dtype: Dtype) -> None:
     """RuntimeError in torch's words for bounds without numbers, or past an integer dtype's."""
     if low >= high:
         raise RuntimeError(
@@ -228,7 +246,7 @@ def _refuse_range(low: int, high: int, dtype: Any) -> None:
             raise RuntimeError(f"{name} is out of bounds for {dtype}")
 
 
-def _span(dtype: Any) -> int:
+def _span(dtype: Dtype) -> int:
     digits = {dt.float32: 24, dt.float64: 53, dt.float16: 11, dt.bfloat16: 8}
     if dtype in digits:
         return (1 << digits[dtype]) + 1
@@ -242,14 +260,16 @@ def _span(dtype: Any) -> int:
 
 
 @surface(function=False)
-def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
+def bernoulli_(
+    self: Tensor, p: Tensor | float = 0.5, *, generator: Generator | None = None
+) -> Tensor:
     """Fill with ones with probability `p` (a number or a tensor), else zeros."""
     if not isinstance(p, Tensor) and not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p}")
     return self.copy_(_bernoulli(self, p, generator))
 
 
-def _bernoulli(like: Tensor, p: Any, generator: Generator | None) -> Tensor:
+def _bernoulli(like: Tensor, p: Tensor | float, generator: Generator | None) -> Tensor:
     geom = like._geom
     if geom.device.type == "cpu":
         source = _source(generator, geom.device)
@@ -273,7 +293,11 @@ def _refuse_chances(p: Tensor) -> None:
 
 @surface()
 def bernoulli(
-    input: Tensor, p: Any = None, *, generator: Generator | None = None, out: Any = None
+    input: Tensor,
+    p: Tensor | float | None = None,
+    *,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Ones with the probabilities in `input` (or `p`), else zeros."""
     if p is None:
@@ -352,22 +376,35 @@ def log_normal_(
     return self.copy_(drawn.exp_())
 
 
-def _word(dtype: Any) -> str:
+def _word(dtype: Dtype) -> str:
     return str(dtype.legacy).removesuffix("Tensor").rpartition(".")[2]
+
+
+def _refuse_spread(std: Tensor) -> None:
+    """RuntimeError for negative standard deviations on cpu, as torch; no wait elsewhere."""
+    if std.device.type == "cpu" and std.numel() and not bool(aten.all(aten.ge(std, 0)).item()):
+        raise RuntimeError("normal expects all elements of std >= 0.0")
 
 
 @surface(method=False)
 def normal(
-    mean: Any, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None,
-    out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-    pin_memory: bool = False, requires_grad: bool = False,
-) -> Tensor:  # fmt: skip
+    mean: Tensor | float,
+    std: Tensor | float = 1.0,
+    size: int | Shape | None = None,
+    *,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+    dtype: Dtype | None = None,
+    layout: Any = None,
+    device: DeviceLike | None = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
     """Draws with means and standard deviations that are tensors, or numbers with a `size`."""
     if not isinstance(std, Tensor) and std < 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
-    on_cpu = isinstance(std, Tensor) and std.device.type == "cpu" and std.numel() > 0
-    if on_cpu and not bool(aten.all(std >= 0).item()):
-        raise RuntimeError("normal expects all elements of std >= 0.0")
+    if isinstance(std, Tensor):
+        _refuse_spread(std)
     if size is not None:
         drawn = _draw_into(
             "normal", sizes_of((size,), "normal"), (float(mean), float(std)),
@@ -375,7 +412,9 @@ def normal(
             generator,
         )  # fmt: skip
         return _made(drawn, out, requires_grad)
-    first = mean if isinstance(mean, Tensor) else std
+    first = next((v for v in (mean, std) if isinstance(v, Tensor)), None)
+    if first is None:
+        raise TypeError("normal: numbers for mean and std need a size; give size=(…)")
     shape = aten.broadcast_shapes(getattr(mean, "shape", ()), getattr(std, "shape", ()))
     z = _draw_into("normal", tuple(shape), (0.0, 1.0), first.dtype, first.device, generator)
     return _made(aten.add(aten.mul(z, std), mean), out, False)
@@ -384,7 +423,7 @@ def normal(
 @surface()
 def multinomial(
     input: Tensor, num_samples: int, replacement: bool = False, *,
-    generator: Generator | None = None, out: Any = None,
+    generator: Generator | None = None, out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Indices drawn by the weights in rows of `input`: `[N, M]` or `[M]`."""
     if not replacement and num_samples > input.shape[-1]:

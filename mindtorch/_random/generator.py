@@ -7,13 +7,14 @@ seed gives torch's values. On a device it is a Philox seed and an offset that ea
 from __future__ import annotations
 
 import secrets
-from typing import Any
 
 import numpy as np
 
+from .._tensor.device import DeviceLike, resolve
 from .._tensor.device import device as Device
-from .._tensor.device import resolve
 from .._tensor.locks import Lock
+from .._tensor.tensor import Tensor
+from .._tensor.types import Array
 
 DEFAULT_SEED = 67280421310721
 
@@ -21,7 +22,7 @@ DEFAULT_SEED = 67280421310721
 class Generator:
     """A source of random numbers on one device (torch.Generator)."""
 
-    def __init__(self, device: Any = "cpu"):
+    def __init__(self, device: DeviceLike = "cpu"):
         self.device = Device(device)
         self._lock = Lock()
         self.manual_seed(DEFAULT_SEED)
@@ -49,7 +50,7 @@ class Generator:
         """The seed in use."""
         return self._seed
 
-    def words(self, n: int) -> Any:
+    def words(self, n: int) -> Array:
         """The next `n` 32-bit words, as uint64."""
         with self._lock:
             return self._bits.random_raw(n)
@@ -61,7 +62,7 @@ class Generator:
             self._offset += -(-numel // 4) or 1
             return self._seed, offset
 
-    def get_state(self) -> Any:
+    def get_state(self) -> Tensor:
         """The state as a uint8 tensor."""
         from .._functional.creation import from_array
 
@@ -72,7 +73,7 @@ class Generator:
                  np.asarray(state["key"], np.uint32).view(np.uint8))  # fmt: skip
         return from_array(np.concatenate(parts))
 
-    def set_state(self, state: Any) -> Generator:
+    def set_state(self, state: Tensor) -> Generator:
         """Go back to a state of `get_state`; RuntimeError for one of another size."""
         raw = np.ascontiguousarray(state.numpy())
         if raw.nbytes != 32 + 4 * 624:
@@ -104,7 +105,7 @@ _lock = Lock()
 _seed: int | None = None
 
 
-def default_generator(device: Any = "cpu") -> Generator:
+def default_generator(device: DeviceLike = "cpu") -> Generator:
     """The generator that calls without `generator=` on a device use."""
     where = resolve(device)
     generator = _defaults.get(where)
@@ -142,12 +143,12 @@ def initial_seed() -> int:
     return default_generator("cpu").initial_seed()
 
 
-def get_rng_state() -> Any:
+def get_rng_state() -> Tensor:
     """The cpu generator's state."""
     return default_generator("cpu").get_state()
 
 
-def set_rng_state(new_state: Any) -> None:
+def set_rng_state(new_state: Tensor) -> None:
     """Put the cpu generator into a state."""
     default_generator("cpu").set_state(new_state)
 

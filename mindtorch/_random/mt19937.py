@@ -9,35 +9,36 @@ from typing import Any
 
 import numpy as np
 
+from .._tensor.types import Array
 from .generator import Generator
 
 # Significant bits of a uniform draw; narrower types are drawn as float32 and rounded.
 _DOUBLE, _FLOAT = 53, 24
 
 
-def _wide(generator: Generator, n: int) -> Any:
+def _wide(generator: Generator, n: int) -> Array:
     """n 64-bit words: each from two, the first one high."""
     pairs = generator.words(2 * n).reshape(n, 2)
     return (pairs[:, 0] << np.uint64(32)) | pairs[:, 1]
 
 
-def unit(generator: Generator, n: int, dtype: Any) -> Any:
+def unit(generator: Generator, n: int, dtype: np.dtype[Any]) -> Array:
     """n draws from [0, 1) in `dtype`'s precision, as float64 (float32 for narrower ones)."""
     digits = _DOUBLE if dtype.name == "float64" else _FLOAT
     raw = _wide(generator, n) if digits == _DOUBLE else generator.words(n)
     kept = raw & np.uint64((1 << digits) - 1)
-    host = np.float64 if digits == _DOUBLE else np.float32
+    host: Any = np.float64 if digits == _DOUBLE else np.float32
     return kept.astype(host) * host(2.0**-digits)
 
 
-def uniform(generator: Generator, n: int, dtype: Any, low: float, high: float) -> Any:
+def uniform(generator: Generator, n: int, dtype: np.dtype[Any], low: float, high: float) -> Array:
     """n draws from [low, high)."""
     x = unit(generator, n, dtype)
     kind = x.dtype.type
     return (x * kind(high - low) + kind(low)).astype(dtype)
 
 
-def normal(generator: Generator, n: int, dtype: Any, mean: float, std: float) -> Any:
+def normal(generator: Generator, n: int, dtype: np.dtype[Any], mean: float, std: float) -> Array:
     """n draws from a normal distribution: Box-Muller, in blocks of 16 from 16 numbers on."""
     if n < 16:
         return np.array([_one_normal(generator) * std + mean for _ in range(n)]).astype(dtype)
@@ -47,7 +48,7 @@ def normal(generator: Generator, n: int, dtype: Any, mean: float, std: float) ->
     return values.astype(dtype)
 
 
-def _blocks(u: Any, mean: float, std: float) -> Any:
+def _blocks(u: Array, mean: float, std: float) -> Array:
     whole = u.shape[0] // 16 * 16
     kind = u.dtype.type
     rows = u[:whole].reshape(-1, 2, 8)
@@ -68,7 +69,7 @@ def _one_normal(generator: Generator) -> float:
     return float(radius * np.cos(theta))
 
 
-def integers(generator: Generator, n: int, low: int, high: int) -> Any:
+def integers(generator: Generator, n: int, low: int, high: int) -> Array:
     """n int64 draws from [low, high)."""
     span = (high - low) % (1 << 64)
     if span == 0:
@@ -77,7 +78,7 @@ def integers(generator: Generator, n: int, low: int, high: int) -> Any:
     return ((raw % np.uint64(span)).astype(np.int64) + np.int64(low)).astype(np.int64)
 
 
-def permutation(generator: Generator, n: int) -> Any:
+def permutation(generator: Generator, n: int) -> Array:
     """0…n-1 in random order: each place swapped with one not before it."""
     order = np.arange(n, dtype=np.int64)
     if n < 2:
@@ -89,11 +90,11 @@ def permutation(generator: Generator, n: int) -> Any:
     return order
 
 
-def bernoulli(generator: Generator, n: int, p: Any) -> Any:
+def bernoulli(generator: Generator, n: int, p: Array | float) -> Array:
     """n draws that are true with probability `p` (a number or n of them)."""
     return unit(generator, n, np.dtype(np.float64)) < p
 
 
-def exponential(generator: Generator, n: int, rate: float) -> Any:
+def exponential(generator: Generator, n: int, rate: float) -> Array:
     """n draws from an exponential distribution."""
     return -np.log1p(-unit(generator, n, np.dtype(np.float64))) / rate

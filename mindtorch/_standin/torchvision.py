@@ -34,7 +34,7 @@ def declare_all() -> None:
 
 
 def _refusing(name: str) -> Callable[..., Any]:
-    def refuse(*_: Any, **__: Any) -> Any:
+    def refuse(*_: object, **__: object) -> Any:
         raise NotImplementedError(
             f"torchvision::{name}: a compiled operator of torchvision, which mindtorch lacks"
         )

@@ -21,7 +21,7 @@ class device:  # noqa: N801 - torch's name
     type: str
     index: int | None
 
-    def __new__(cls, type: Any = None, index: int | None = None) -> device:
+    def __new__(cls, type: DeviceLike | None = None, index: int | None = None) -> device:
         key = _parse(type, index)
         interned = _interned.get(key)
         if interned is None:
@@ -51,7 +51,7 @@ class device:  # noqa: N801 - torch's name
 _stack: list[device] = []
 
 
-def _parse(type: Any, index: int | None) -> tuple[str, int | None]:
+def _parse(type: DeviceLike | None, index: int | None) -> tuple[str, int | None]:
     if isinstance(type, device):
         return type.type, type.index
     if isinstance(type, int) and not isinstance(type, bool):
@@ -78,7 +78,7 @@ def _class_name(value: object) -> str:
     return value.__class__.__name__
 
 
-def resolve(value: Any) -> device:
+def resolve(value: DeviceLike | None) -> device:
     """The device a tensor lands on: None is the default one, `npu` is the current npu."""
     if value is None:
         return _stack[-1] if _stack else _default
@@ -112,7 +112,7 @@ def current_npu() -> int:
     return _current_npu
 
 
-def set_default_device(value: Any) -> None:
+def set_default_device(value: DeviceLike | None) -> None:
     """Where factories without `device=` put tensors (torch.set_default_device)."""
     global _default
     _default = CPU

@@ -156,7 +156,7 @@ def from_numpy_dtype(d: Any) -> dtype:
     return known
 
 
-def to_numpy_dtype(d: dtype) -> Any:
+def to_numpy_dtype(d: dtype) -> np.dtype[Any]:
     """The numpy dtype that stores `d`."""
     return d.np
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
+from typing import Any, SupportsIndex
 
 from .device import device as Device
 from .dtype import dtype as Dtype
@@ -30,7 +30,7 @@ class Size(tuple):  # type: ignore[type-arg]
     def __add__(self, other: Any) -> Size:
         return Size(tuple.__add__(self, tuple(other)))
 
-    def __mul__(self, other: Any) -> Size:
+    def __mul__(self, other: SupportsIndex) -> Size:
         return Size(tuple.__mul__(self, other))
 
     def __reduce__(self) -> tuple[Any, ...]:

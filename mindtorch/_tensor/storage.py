@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 from weakref import ref
 
 import numpy as np
 
 from .._tensor.types import Array
-from .device import CPU
+from .device import CPU, DeviceLike
 from .device import device as Device
 from .dtype import dtype as Dtype
 from .dtype import get_default_dtype as default_dtype
@@ -23,6 +23,19 @@ class MetaMemory:
 
     def __init__(self, nbytes: int):
         self.nbytes = nbytes
+
+
+class DeviceMemory(Protocol):
+    """Memory elsewhere: a block of bytes at an address."""
+
+    nbytes: int
+
+    @property
+    def address(self) -> int: ...
+
+
+# What a storage holds: a numpy array on cpu, a size on meta, a block on other devices.
+Memory: TypeAlias = Array | MetaMemory | DeviceMemory
 
 
 class Storage:
@@ -39,7 +52,7 @@ class Storage:
     value: int
     views: list[ref[Any]] | None
 
-    def __init__(self, memory: Any):
+    def __init__(self, memory: Memory):
         self.memory = memory
         self.value = 0
         self.views = None
@@ -55,7 +68,7 @@ class Storage:
         self.bytes = whole = _as_bytes(self.memory)
         return whole
 
-    def replace(self, memory: Any) -> None:
+    def replace(self, memory: Memory) -> None:
         """Put other memory in place of this one (resize_, set_)."""
         self.memory = memory
         try:
@@ -92,7 +105,7 @@ class UntypedStorage:
     _storage: Storage
     device: Any
 
-    def __init__(self, *args: Any, device: Any = None):
+    def __init__(self, *args: Any, device: DeviceLike | None = None):
         source = args[0] if args else 0
         target = CPU if device is None else Device(device)
         if isinstance(source, list | tuple | bytes):
@@ -106,7 +119,7 @@ class UntypedStorage:
         self._storage, self.device = Storage(memory), target
 
     @classmethod
-    def of(cls, storage: Storage, device: Any) -> UntypedStorage:
+    def of(cls, storage: Storage, device: Device) -> UntypedStorage:
         """The face of a storage."""
         made = cls.__new__(cls)
         made._storage, made.device = storage, device
@@ -214,8 +227,8 @@ class TypedStorage:
     """What `tensor.storage()` returns; `data` is the flat numpy array on cpu, None on meta."""
 
     def __init__(
-        self, *args: Any, wrap_storage: UntypedStorage | None = None, dtype: Any = None,
-        device: Any = None, **_: Any,
+        self, *args: Any, wrap_storage: UntypedStorage | None = None, dtype: Dtype | None = None,
+        device: DeviceLike | None = None, **_: object,
     ):  # fmt: skip
         self.dtype = dtype or type(self)._dtype or default_dtype()
         if wrap_storage is None:

@@ -32,7 +32,7 @@ _UNSET = {"_grad": None, "_creation": None, "_retains": False, "_names": None}
 class TensorType(type):
     """Loads rows when an attribute of the class is asked for before any tensor was made."""
 
-    def __init__(cls, name: str, bases: tuple[type, ...], scope: dict[str, Any], **_: Any):
+    def __init__(cls, name: str, bases: tuple[type, ...], scope: dict[str, Any], **_: object):
         super().__init__(name, bases, scope)
         function = next((c.__dict__["__torch_function__"] for c in cls.__mro__
                          if "__torch_function__" in c.__dict__), None)  # fmt: skip

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 from .._autograd.grad_mode import LOCAL, ContextDecorator, activate
 from .._tensor import dtype as dt
+from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor
 from ..ops.spec import aten
+from ..optim.optimizer import Optimizer
 
 _defaults: dict[str, dt.dtype] = {"cpu": dt.bfloat16, "npu": dt.float16}
 
@@ -66,7 +69,12 @@ def get_autocast_dtype(device_type: str) -> dt.dtype:
     return dtype
 
 
-def custom_fwd(fwd: Any = None, *, device_type: str = "npu", cast_inputs: Any = None) -> Any:
+def custom_fwd(
+    fwd: Callable[..., Any] | None = None,
+    *,
+    device_type: str = "npu",
+    cast_inputs: Dtype | None = None,
+) -> Any:
     """Decorates a Function's forward: its inputs are cast, autocast is off inside."""
     if fwd is None:
         return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
@@ -83,7 +91,7 @@ def custom_fwd(fwd: Any = None, *, device_type: str = "npu", cast_inputs: Any = 
     return inside
 
 
-def custom_bwd(bwd: Any = None, *, device_type: str = "npu") -> Any:
+def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str = "npu") -> Any:
     """Decorates a Function's backward."""
     return (lambda b: b) if bwd is None else bwd
 
@@ -117,7 +125,7 @@ class GradScaler:
             return aten.mul(outputs, self._scale)
         return type(outputs)(self.scale(o) for o in outputs)
 
-    def unscale_(self, optimizer: Any) -> None:
+    def unscale_(self, optimizer: Optimizer) -> None:
         """Divide the optimizer's gradients by the scale; note whether one is not finite."""
         if not self._enabled:
             return
@@ -133,7 +141,7 @@ class GradScaler:
             bad = bad or not bool(aten.all(aten.isfinite(grad)))
         self._overflow[id(optimizer)] = bad
 
-    def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+    def step(self, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
         """`optimizer.step()`, unless a gradient is not finite."""
         if not self._enabled:
             return optimizer.step(*args, **kwargs)

@@ -39,7 +39,7 @@ def enable_flash_sdp(enabled: bool) -> None:
 enable_mem_efficient_sdp = enable_math_sdp = enable_cudnn_sdp = enable_flash_sdp
 
 
-def sdp_kernel(**_: Any) -> Any:
+def sdp_kernel(**_: object) -> Any:
     """A context that chooses an attention kernel; accepted without effect."""
     from contextlib import nullcontext
 

@@ -9,7 +9,7 @@ from typing import Any
 _told: set[str] = set()
 
 
-def compile(model: Callable[..., Any] | None = None, **_: Any) -> Callable[..., Any]:
+def compile(model: Callable[..., Any] | None = None, **_: object) -> Callable[..., Any]:
     """`model` unchanged (torch.compile), with one warning in a process; a decorator without one."""
     if not _told:
         _told.add("eager")
@@ -43,7 +43,7 @@ def cudagraph_mark_step_begin() -> None:
     """Nothing to mark."""
 
 
-def set_stance(stance: str = "default", **_: Any) -> None:
+def set_stance(stance: str = "default", **_: object) -> None:
     """Accepted: eager is the only stance."""
 
 

@@ -100,7 +100,7 @@ def reset_peak_memory_stats(device: Device | str | int | None = None) -> None:
 def absent_class(name: str) -> type:
     """A class of torch.cuda: isinstance is false, making one is refused."""
 
-    def refuse(cls: type, *_: Any, **__: Any) -> Any:
+    def refuse(cls: type, *_: object, **__: object) -> Any:
         _refuse(name)
 
     return type(name, (), {"__new__": refuse, "__module__": "mindtorch.cuda"})

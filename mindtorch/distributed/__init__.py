@@ -48,7 +48,7 @@ class DistributedNotAvailableError(RuntimeError):
 class ProcessGroup:
     """Stands for a group of processes, for isinstance: making one by hand is refused."""
 
-    def __init__(self, *_: Any, **__: Any):
+    def __init__(self, *_: object, **__: object):
         raise DistributedNotAvailableError(
             "torch.distributed.ProcessGroup: there is the default group, which init_process_group "
             "makes"

@@ -10,7 +10,7 @@ from . import DistributedNotAvailableError
 class DeviceMesh:
     """Stands for devices of several processes: making one is refused."""
 
-    def __init__(self, *_: Any, **__: Any):
+    def __init__(self, *_: object, **__: object):
         raise DistributedNotAvailableError(
             "torch.distributed.DeviceMesh: there are no meshes, only the default group"
         )

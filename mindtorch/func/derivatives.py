@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
@@ -10,10 +10,10 @@ from .._autograd.grad_mode import enable_grad
 from .._autograd.surface import grad as _grad
 from .._tensor.tensor import Tensor
 from ..ops.spec import aten
-from ..utils._pytree import tree_flatten, tree_map, tree_map_only, tree_unflatten
+from ..utils._pytree import TreeSpec, tree_flatten, tree_map, tree_map_only, tree_unflatten
 
 
-def _fresh(value: Any) -> Any:
+def _fresh(value: Tensor) -> Tensor:
     """A tensor as a part of a graph of its own, still bound to an outer one."""
     return aten.alias(value) if value.requires_grad else value.detach().requires_grad_()
 
@@ -36,7 +36,7 @@ def _gradients(outs: list[Any], leaves: list[Any], weights: list[Any] | None) ->
 
 
 def grad_and_value(
-    func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False
+    func: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
     """A function that gives the gradient of `func` and its value; RuntimeError if no scalar."""
 
@@ -63,7 +63,7 @@ def grad_and_value(
     return inside
 
 
-def _check_scalar(value: Any) -> None:
+def _check_scalar(value: object) -> None:
     if not isinstance(value, Tensor):
         raise RuntimeError(
             "grad_and_value(f)(*args): Expected f(*args) to return a single tensor, got"
@@ -76,7 +76,9 @@ def _check_scalar(value: Any) -> None:
         )
 
 
-def grad(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False) -> Callable[..., Any]:
+def grad(
+    func: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Callable[..., Any]:
     """A function that gives the gradient of `func` with respect to arguments `argnums`."""
     both = grad_and_value(func, argnums, has_aux)
 
@@ -132,7 +134,9 @@ def jvp(
     return (value, product, kept["aux"]) if has_aux else (value, product)
 
 
-def _products(flat: Any, leaves: list[Any], tangents: list[Any]) -> tuple[Any, Any]:
+def _products(
+    flat: Callable[..., tuple[Tensor, ...]], leaves: list[Any], tangents: list[Any]
+) -> tuple[Any, Any]:
     """Outputs and Jacobian-vector products: the vjp is linear in its weights; derive it by them."""
     fresh = [_fresh(v) for v in leaves]
     with enable_grad():
@@ -150,7 +154,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> Any:
 
 
 def jacrev(
-    func: Callable[..., Any], argnums: Any = 0, *, has_aux: bool = False,
+    func: Callable[..., Any], argnums: int | Sequence[int] = 0, *, has_aux: bool = False,
     chunk_size: int | None = None, _preallocate_and_copy: bool = False,
 ) -> Callable[..., Any]:  # fmt: skip
     """A function that gives the Jacobian of `func`: shape of the output, then of the argument."""
@@ -180,7 +184,7 @@ def jacrev(
     return inside
 
 
-def _rows(outs: list[Any], spec: Any, product: Any, k: int) -> tuple[Any, ...]:
+def _rows(outs: list[Any], spec: TreeSpec, product: Callable[..., Any], k: int) -> tuple[Any, ...]:
     """The Jacobian of output `k` with respect to each argument."""
     out = outs[k]
     found = []
@@ -198,12 +202,16 @@ def _rows(outs: list[Any], spec: Any, product: Any, k: int) -> tuple[Any, ...]:
 
 
 def jacfwd(
-    func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False, *, randomness: str = "error"
+    func: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    *,
+    randomness: str = "error",
 ) -> Callable[..., Any]:
     """jacrev: derivatives are reverse mode here."""
     return jacrev(func, argnums, has_aux=has_aux)
 
 
-def hessian(func: Callable[..., Any], argnums: Any = 0) -> Callable[..., Any]:
+def hessian(func: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
     """A function that gives the second derivatives of `func`."""
     return jacfwd(jacrev(func, argnums), argnums)

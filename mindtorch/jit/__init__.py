@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeVar
 from typing import Final as Final
 
 T = TypeVar("T")
@@ -18,7 +19,7 @@ def is_tracing() -> bool:
     return False
 
 
-def _same(value: Any = None, *_: Any, **__: Any) -> Any:
+def _same(value: Any = None, *_: object, **__: object) -> Any:
     """Gives its argument; called with settings only, gives a decorator that does so."""
     return value if callable(value) else lambda wrapped: wrapped
 
@@ -42,14 +43,14 @@ def annotate(the_type: Any, value: T) -> T:
     return value
 
 
-def isinstance(obj: Any, target_type: Any) -> bool:
+def isinstance(obj: object, target_type: Any) -> bool:
     """Python's isinstance."""
     import builtins
 
     return builtins.isinstance(obj, target_type)
 
 
-def trace(*_: Any, **__: Any) -> Any:
+def trace(*_: object, **__: object) -> NoReturn:
     """Refused: there is no tracer."""
     raise NotImplementedError("torch.jit.trace: mindtorch runs eagerly and has no tracer")
 
@@ -62,7 +63,7 @@ class ScriptFunction:
     """Stands for a compiled function: nothing is one."""
 
 
-def save(*_: Any, **__: Any) -> None:
+def save(*_: object, **__: object) -> None:
     """Refused: there is nothing compiled to save."""
     raise NotImplementedError("torch.jit.save: mindtorch has no compiled modules")
 
@@ -77,7 +78,7 @@ class Attribute:
 class CompilationUnit:
     """Stands for compiled source: making one is refused."""
 
-    def __init__(self, lang: Any = None, **_: Any):
+    def __init__(self, lang: Any = None, **_: object):
         raise NotImplementedError("torch.jit.CompilationUnit: mindtorch compiles nothing")
 
 
@@ -88,7 +89,7 @@ class RecursiveScriptModule(ScriptModule):
 TopLevelTracedModule = TracedModule = RecursiveScriptModule
 
 
-def freeze(mod: T, *_: Any, **__: Any) -> T:
+def freeze(mod: T, *_: object, **__: object) -> T:
     """The module itself."""
     return mod
 
@@ -96,12 +97,12 @@ def freeze(mod: T, *_: Any, **__: Any) -> T:
 optimize_for_inference = freeze
 
 
-def load(*_: Any, **__: Any) -> Any:
+def load(*_: object, **__: object) -> NoReturn:
     """Refused: compiled modules need torch's interpreter."""
     raise NotImplementedError("torch.jit.load: mindtorch has no compiled modules")
 
 
-def fork(func: Any, *args: Any, **kwargs: Any) -> Any:
+def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """`func(*args)` run at once; `wait` gives it."""
     return func(*args, **kwargs)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ def as_list(result: Any) -> list[Any]:
     return list(result) if isinstance(result, tuple | list) else [result]
 
 
-def to_numpy(tensor: Any) -> Array:
+def to_numpy(tensor: Tensor) -> Array:
     """The values of a mindtorch or torch tensor, on the host, bfloat16 as float32."""
     host = tensor.detach().cpu()
     if str(host.dtype) == "torch.bfloat16":
@@ -99,7 +100,7 @@ def _plain(value: Any) -> Any:
     return tuple(value) if isinstance(value, tuple) else value
 
 
-def oracle_function(op: Op, torch: Any) -> Any:
+def oracle_function(op: Op, torch: ModuleType) -> Callable[..., Any]:
     """torch's function for this row; NotApplicable where torch has none."""
     if op.oracle is not None:
         return op.oracle(torch)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ def differentiable(sample: Sample) -> list[Arg]:
 
 
 def _leaves(
-    torch: Any, sample: Sample, device: str = "cpu"
+    torch: ModuleType, sample: Sample, device: str = "cpu"
 ) -> tuple[list[Any], dict[str, Any], list[Any]]:
     leaves: list[Any] = []
 
@@ -66,7 +67,7 @@ def _needs_gradient(op: Op, sample: Sample) -> None:
         raise NotApplicable("nothing to differentiate")
 
 
-def _weights(torch: Any, out: Any, seed: int) -> Any:
+def _weights(torch: ModuleType, out: Any, seed: int) -> Any:
     drawn = np.random.default_rng(seed).uniform(0.5, 1.5, tuple(out.shape))
     return (
         torch.tensor(drawn.reshape(-1).tolist(), dtype=out.dtype)
@@ -75,7 +76,7 @@ def _weights(torch: Any, out: Any, seed: int) -> Any:
     )
 
 
-def _loss(torch: Any, result: Any) -> Any:
+def _loss(torch: ModuleType, result: Any) -> Any:
     total = None
     for i, out in enumerate(as_list(result)):
         if hasattr(out, "dtype") and str(out.dtype)[:11] == "torch.float" and out.requires_grad:
@@ -84,7 +85,9 @@ def _loss(torch: Any, result: Any) -> Any:
     return total
 
 
-def gradients(torch: Any, function: Any, sample: Sample, order: int = 1) -> list[Any]:
+def gradients(
+    torch: ModuleType, function: Callable[..., Any], sample: Sample, order: int = 1
+) -> list[Any]:
     """First- or second-order gradients of a weighted sum of the results, zeros where unused."""
     args, kwargs, leaves = _leaves(torch, _as_double(sample))
     loss = _loss(torch, function(*args, **kwargs))
@@ -103,7 +106,7 @@ def gradients(torch: Any, function: Any, sample: Sample, order: int = 1) -> list
 _GRADIENT = Tolerance(1e-9, 1e-9, "float64 throughout; derivatives are written differently")
 
 
-def gradients_match_oracle(op: Op, sample: Sample, torch: Any, order: int = 1) -> None:
+def gradients_match_oracle(op: Op, sample: Sample, torch: ModuleType, order: int = 1) -> None:
     """Gradients (order 1) and gradients of gradients (order 2) are torch's, in float64."""
     _needs_gradient(op, sample)
     try:

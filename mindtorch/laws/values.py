@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import mindtorch
@@ -26,7 +27,7 @@ from .compare import (
 )
 
 
-def cpu_matches_oracle(op: Op, sample: Sample, torch: Any) -> None:
+def cpu_matches_oracle(op: Op, sample: Sample, torch: ModuleType) -> None:
     """Values, dtype, shape, strides and aliasing on cpu are torch's."""
     if sample.error:
         raise NotApplicable("the sample is of an error")
@@ -59,7 +60,7 @@ def _compare_aliasing(op: Op, got: Tensor, args: Any, expected: Any, theirs: Any
         )
 
 
-def errors_match_oracle(op: Op, sample: Sample, torch: Any) -> None:
+def errors_match_oracle(op: Op, sample: Sample, torch: ModuleType) -> None:
     """A wrong call raises torch's class; and torch's text up to addresses and file names."""
     if not sample.error:
         raise NotApplicable("the sample is of a working call")

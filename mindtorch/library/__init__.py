@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NoReturn
 
 from .._backends.registry import registry
 from .._functional.publish import publish
+from .._tensor.dtype import dtype as Dtype
+from ..ops.namespaces import OpOverload
 from ..ops.spec import OPS, Op, op
 from .custom import CustomOpDef, Library, custom_op, declare, find, infer_schema
 
@@ -16,8 +18,15 @@ __all__ = ["CustomOpDef", "Library", "custom_op", "define", "get_ctx", "impl", "
            "triton_op", "wrap_triton"]  # fmt: skip
 
 
-def define(schema: str, text: str | None = None, /, *, lib: Any = None, tags: Any = (),
-           **fields: Any) -> Op | None:  # fmt: skip
+def define(
+    schema: str,
+    text: str | None = None,
+    /,
+    *,
+    lib: Library | None = None,
+    tags: object = (),
+    **fields: Any,
+) -> Op | None:
     """Declare an op: `define("ns::name", "(Tensor x) -> Tensor")` as torch.library does.
 
     With one argument, a schema with its name, a row (docs/adding_an_op.md): `infer` is its shape
@@ -34,9 +43,15 @@ def define(schema: str, text: str | None = None, /, *, lib: Any = None, tags: An
 
 
 def register_kernel(
-    name: Any, device: Any, fn: Callable[..., Any] | None = None, /, *, meta: Any = None,
-    lib: Any = None, func: Callable[..., Any] | None = None,
-) -> Any:  # fmt: skip
+    name: Any,
+    device: Any,
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    meta: Callable[..., Any] | None = None,
+    lib: Library | None = None,
+    func: Callable[..., Any] | None = None,
+) -> Any:
     """Let `fn(*tensors)` run an op on device types; a decorator without `fn`."""
     fn = fn or func
     if not isinstance(name, str) or "::" in name:
@@ -49,13 +64,26 @@ def register_kernel(
     return None
 
 
-def impl(name: Any, types: Any, func: Callable[..., Any] | None = None, *, lib: Any = None) -> Any:
+def impl(
+    name: str | OpOverload | CustomOpDef,
+    types: str | Sequence[str],
+    func: Callable[..., Any] | None = None,
+    *,
+    lib: Library | None = None,
+) -> Any:
     """Register a kernel of an op for device types or dispatch keys; a decorator without `func`."""
     return find(name).impl(types, func)
 
 
-def register_fake(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Any = None,
-                  _stacklevel: int = 1, allow_override: bool = False) -> Any:  # fmt: skip
+def register_fake(
+    op: str | OpOverload | CustomOpDef,
+    func: Callable[..., Any] | None = None,
+    /,
+    *,
+    lib: Library | None = None,
+    _stacklevel: int = 1,
+    allow_override: bool = False,
+) -> Any:
     """What an op does on meta tensors; a decorator without `func`."""
     return find(op).register_fake(func)
 
@@ -64,33 +92,65 @@ impl_abstract = register_fake
 
 
 def register_autograd(
-    op: Any, backward: Callable[..., Any], /, *, setup_context: Any = None, lib: Any = None
+    op: str | OpOverload | CustomOpDef,
+    backward: Callable[..., Any],
+    /,
+    *,
+    setup_context: Callable[..., Any] | None = None,
+    lib: Library | None = None,
 ) -> None:
     """An op's derivative: `backward(ctx, *grads)`, and what it needs to keep."""
     find(op).register_autograd(backward, setup_context=setup_context)
 
 
-def register_vmap(op: Any, func: Any = None, /, *, lib: Any = None) -> Any:
+def register_vmap(
+    op: str | OpOverload | CustomOpDef,
+    func: Callable[..., Any] | None = None,
+    /,
+    *,
+    lib: Library | None = None,
+) -> Any:
     """Accepted and kept: vmap runs the op once for each element."""
     return find(op).register_vmap(func)
 
 
-def register_torch_dispatch(op: Any, kind: Any, func: Any = None, /, *, lib: Any = None) -> Any:
+def register_torch_dispatch(
+    op: str | OpOverload | CustomOpDef,
+    kind: Any,
+    func: Callable[..., Any] | None = None,
+    /,
+    *,
+    lib: Library | None = None,
+) -> Any:
     """Accepted without effect: there are no dispatch modes."""
     return func if func is not None else (lambda given: given)
 
 
-def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Any = None) -> None:
+def register_autocast(
+    op: str | OpOverload | CustomOpDef,
+    device_type: str,
+    cast_inputs: Dtype,
+    /,
+    *,
+    lib: Library | None = None,
+) -> None:
     """Cast the floating inputs of an op where autocast is on for a device type."""
     find(op).register_autocast(device_type, cast_inputs)
 
 
-def get_ctx() -> Any:
+def get_ctx() -> NoReturn:
     """Refused: fake functions are called with meta tensors, whose shapes are known."""
     raise RuntimeError("torch.library.get_ctx: shapes that depend on data have no fake here")
 
 
-def triton_op(name: str, fn: Any = None, /, *, mutates_args: Any, schema: Any = None) -> Any:
+def triton_op(
+    name: str,
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    mutates_args: str | Iterable[str],
+    schema: str | None = None,
+) -> Any:
     """custom_op: triton's kernels are Python to this library."""
     return custom_op(name, fn, mutates_args=mutates_args, schema=schema)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NoReturn
 
 from .._autograd.function import Function
 from .._autograd.grad_mode import LOCAL
@@ -25,7 +25,11 @@ _TYPES = {Tensor: "Tensor", int: "SymInt", float: "float", bool: "bool", str: "s
 
 
 def infer_schema(
-    prototype_function: Callable[..., Any], /, *, mutates_args: Any, op_name: str | None = None
+    prototype_function: Callable[..., Any],
+    /,
+    *,
+    mutates_args: str | Iterable[str],
+    op_name: str | None = None,
 ) -> str:
     """The schema that a function's annotations say; ValueError where one is missing or unknown."""
     signature = inspect.signature(prototype_function)
@@ -50,7 +54,7 @@ def infer_schema(
     return body if op_name is None else op_name + body
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     return f'"{value}"' if isinstance(value, str) else str(value)
 
 
@@ -113,7 +117,7 @@ class CustomOpDef:
             return self._plain(args, kwargs)
         return _recorded(self, args, kwargs)
 
-    def _plain(self, args: Any, kwargs: Any) -> Any:
+    def _plain(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         device = next((t.device.type for t in _tensors((*args, *kwargs.values()))), None)
         kernel = self._kernels.get(device) or self._kernels.get(None)
         if device == "meta":
@@ -129,9 +133,14 @@ class CustomOpDef:
         finally:
             LOCAL.grad = held
 
-    def register_kernel(self, device_types: Any, fn: Callable[..., Any] | None = None, /) -> Any:
+    def register_kernel(
+        self,
+        device_types: str | Sequence[str | None] | None,
+        fn: Callable[..., Any] | None = None,
+        /,
+    ) -> Any:
         """The function for device types; None means all."""
-        types = (
+        types: Sequence[str | None] = (
             [device_types]
             if device_types is None or isinstance(device_types, str)
             else device_types
@@ -146,12 +155,12 @@ class CustomOpDef:
 
         return put_kernel if fn is None else put_kernel(fn)
 
-    def impl(self, types: Any, fn: Callable[..., Any] | None = None) -> Any:
+    def impl(self, types: str | Sequence[str], fn: Callable[..., Any] | None = None) -> Any:
         """register_kernel by dispatch keys or device types."""
-        given = [types] if isinstance(types, str) else list(types)
-        if "Autograd" in given:
+        keys = [types] if isinstance(types, str) else list(types)
+        if "Autograd" in keys:
             raise NotImplementedError("impl(…, 'Autograd'): use torch.library.register_autograd")
-        return self.register_kernel([_KEYS.get(t, t) for t in given], fn)
+        return self.register_kernel([_KEYS.get(t, t) for t in keys], fn)
 
     def register_fake(self, fn: Callable[..., Any] | None = None, /) -> Any:
         """The function for meta tensors."""
@@ -162,11 +171,13 @@ class CustomOpDef:
 
         return put_fake if fn is None else put_fake(fn)
 
-    def register_autograd(self, backward: Any, /, *, setup_context: Any = None) -> None:
+    def register_autograd(
+        self, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None
+    ) -> None:
         """The derivative: `backward(ctx, *grads)`; `setup_context(ctx, inputs, output)` keeps."""
         self._backward, self._setup = backward, setup_context
 
-    def register_vmap(self, fn: Any = None, /) -> Any:
+    def register_vmap(self, fn: Callable[..., Any] | None = None, /) -> Any:
         """Accepted and kept."""
         return fn if fn is not None else (lambda given: given)
 
@@ -174,7 +185,7 @@ class CustomOpDef:
         """Cast floating inputs where autocast is on."""
         self._casts[device_type] = cast_inputs
 
-    def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> Any:
+    def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> NoReturn:
         """Refused: kernels are always on."""
         raise NotImplementedError("set_kernel_enabled: kernels are always on")
 
@@ -187,7 +198,7 @@ def _tensors(values: Iterable[Any]) -> Iterable[Tensor]:
             yield from _tensors(value)
 
 
-def _recorded(definition: CustomOpDef, args: Any, kwargs: Any) -> Any:
+def _recorded(definition: CustomOpDef, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Run with one node on the outputs, whose derivative is the definition's."""
 
     class Recorded(Function):
@@ -213,12 +224,12 @@ def _recorded(definition: CustomOpDef, args: Any, kwargs: Any) -> Any:
     return Recorded.apply(*_flat(args))
 
 
-def _flat(args: Any) -> list[Any]:
+def _flat(args: Sequence[Any]) -> list[Any]:
     """Arguments with lists of tensors laid open."""
     return [v for a in args for v in (a if isinstance(a, list | tuple) else (a,))]
 
 
-def _spread(args: Any, grads: Any) -> list[Any]:
+def _spread(args: Sequence[Any], grads: Sequence[Any]) -> list[Any]:
     """The gradients, those of lists laid open too."""
     flat: list[Any] = []
     for arg, grad in zip(args, grads, strict=False):
@@ -230,9 +241,15 @@ def _spread(args: Any, grads: Any) -> list[Any]:
 
 
 def custom_op(
-    name: str, fn: Callable[..., Any] | None = None, /, *, mutates_args: Any,
-    device_types: Any = None, schema: str | None = None, tags: Any = None,
-) -> Any:  # fmt: skip
+    name: str,
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    mutates_args: str | Iterable[str],
+    device_types: str | Sequence[str | None] | None = None,
+    schema: str | None = None,
+    tags: object | None = None,
+) -> Any:
     """Make a function an operator, `torch.ops.<namespace>.<name>`; a decorator without it."""
 
     def make(given: Callable[..., Any]) -> CustomOpDef:
@@ -281,7 +298,7 @@ class Library:
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
         self._names: list[str] = []
 
-    def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
+    def define(self, schema: str, alias_analysis: str = "", *, tags: object = ()) -> str:
         """Declare an operator by its schema; gives its name."""
         name, _, rest = schema.partition("(")
         name = name.strip()
@@ -289,7 +306,9 @@ class Library:
         self._names.append(f"{self.ns}::{name}")
         return name
 
-    def impl(self, op_name: Any, fn: Callable[..., Any], dispatch_key: str = "", **_: Any) -> None:
+    def impl(
+        self, op_name: Any, fn: Callable[..., Any], dispatch_key: str = "", **_: object
+    ) -> None:
         """Give an operator a kernel."""
         name = (
             op_name if not isinstance(op_name, str) or "::" in op_name else f"{self.ns}::{op_name}"
@@ -301,7 +320,7 @@ class Library:
             )
         find(name).impl(key, fn)
 
-    def _register_fake(self, op_name: str, fn: Callable[..., Any], **_: Any) -> None:
+    def _register_fake(self, op_name: str, fn: Callable[..., Any], **_: object) -> None:
         find(f"{self.ns}::{op_name}").register_fake(fn)
 
     def _destroy(self) -> None:

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TypeAlias
 
 from .._tensor import dtype as dt
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor
+from .._tensor.types import Number
 from ..ops.spec import aten
 from .masks import dims_of, filled, highest, lowest, mask_of, widened
 
+# The dimensions of a reduction: one, some, or all.
+Dims: TypeAlias = int | Sequence[int] | None
+
 
 def sum(
-    input: Tensor, dim: Any = None, *, keepdim: bool | None = False, dtype: Dtype | None = None,
+    input: Tensor,
+    dim: Dims = None,
+    *,
+    keepdim: bool | None = False,
+    dtype: Dtype | None = None,
     mask: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The sum of elements where the mask is true."""
     input = widened(input, dtype, True)
     dims, mask = dims_of(dim, input), mask_of(input, mask)
@@ -23,9 +32,13 @@ def sum(
 
 
 def prod(
-    input: Tensor, dim: Any = None, *, keepdim: bool | None = False, dtype: Dtype | None = None,
+    input: Tensor,
+    dim: Dims = None,
+    *,
+    keepdim: bool | None = False,
+    dtype: Dtype | None = None,
     mask: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The product of elements where the mask is true."""
     input = widened(input, dtype, True)
     dims, mask = dims_of(dim, input), mask_of(input, mask)
@@ -52,9 +65,13 @@ def cumprod(
 
 
 def amax(
-    input: Tensor, dim: Any = None, *, keepdim: bool | None = False, dtype: Dtype | None = None,
+    input: Tensor,
+    dim: Dims = None,
+    *,
+    keepdim: bool | None = False,
+    dtype: Dtype | None = None,
     mask: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The largest of elements where the mask is true."""
     input = widened(input, dtype)
     dims, mask = dims_of(dim, input), mask_of(input, mask)
@@ -63,9 +80,13 @@ def amax(
 
 
 def amin(
-    input: Tensor, dim: Any = None, *, keepdim: bool | None = False, dtype: Dtype | None = None,
+    input: Tensor,
+    dim: Dims = None,
+    *,
+    keepdim: bool | None = False,
+    dtype: Dtype | None = None,
     mask: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The smallest of elements where the mask is true."""
     input = widened(input, dtype)
     dims, mask = dims_of(dim, input), mask_of(input, mask)
@@ -93,15 +114,21 @@ def argmin(
     return aten.to(aten.argmin(value, dim, bool(keepdim)), input.dtype)
 
 
-def _count(input: Tensor, mask: Tensor | None, dims: Any, keepdim: bool, dtype: Any) -> Any:
+def _count(
+    input: Tensor, mask: Tensor | None, dims: Sequence[int], keepdim: bool, dtype: Dtype | None
+) -> Tensor:
     ones = aten.ones_like(input, dtype=dt.int64) if mask is None else aten.to(mask, dt.int64)
     return aten.sum(ones, dims, keepdim) if dims else ones
 
 
 def mean(
-    input: Tensor, dim: Any = None, *, keepdim: bool | None = False, dtype: Dtype | None = None,
+    input: Tensor,
+    dim: Dims = None,
+    *,
+    keepdim: bool | None = False,
+    dtype: Dtype | None = None,
     mask: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The mean of elements where the mask is true; NaN of none."""
     if (dtype or input.dtype).category < dt.FLOAT:
         raise ValueError(
@@ -130,9 +157,13 @@ def median(
 
 
 def logsumexp(
-    input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: Dtype | None = None,
+    input: Tensor,
+    dim: Dims = None,
+    *,
+    keepdim: bool = False,
+    dtype: Dtype | None = None,
     mask: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The logarithm of the sum of exponentials of elements where the mask is true."""
     input = widened(input, dtype)
     dims, mask = dims_of(dim, input), mask_of(input, mask)
@@ -151,9 +182,14 @@ def logaddexp(
 
 
 def norm(
-    input: Tensor, ord: float | None = 2.0, dim: Any = None, *, keepdim: bool | None = False,
-    dtype: Dtype | None = None, mask: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    ord: float | None = 2.0,
+    dim: Dims = None,
+    *,
+    keepdim: bool | None = False,
+    dtype: Dtype | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
     """The vector norm of elements where the mask is true."""
     input = widened(input, dtype)
     dims, mask = dims_of(dim, input), mask_of(input, mask)
@@ -163,9 +199,15 @@ def norm(
 
 
 def _variance(
-    input: Tensor, dim: Any, unbiased: bool | None, correction_opt: Any, keepdim: Any, dtype: Any,
-    mask: Tensor | None, root: bool,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    dim: Dims,
+    unbiased: bool | None,
+    correction_opt: Number | None,
+    keepdim: bool | None,
+    dtype: Dtype | None,
+    mask: Tensor | None,
+    root: bool,
+) -> Tensor:
     if unbiased is not None and correction_opt is not None:
         raise RuntimeError("Only one of unbiased and correction may be given")
     correction = 1 if correction_opt is None else correction_opt
@@ -187,16 +229,28 @@ def _variance(
 
 
 def var(
-    input: Tensor, dim: Any = None, unbiased: bool | None = None, *, correction: Any = None,
-    keepdim: bool | None = False, dtype: Dtype | None = None, mask: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    dim: Dims = None,
+    unbiased: bool | None = None,
+    *,
+    correction: Number | None = None,
+    keepdim: bool | None = False,
+    dtype: Dtype | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
     """The variance of elements where the mask is true."""
     return _variance(input, dim, unbiased, correction, keepdim, dtype, mask, False)
 
 
 def std(
-    input: Tensor, dim: Any = None, unbiased: bool | None = None, *, correction: Any = None,
-    keepdim: bool | None = False, dtype: Dtype | None = None, mask: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    dim: Dims = None,
+    unbiased: bool | None = None,
+    *,
+    correction: Number | None = None,
+    keepdim: bool | None = False,
+    dtype: Dtype | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
     """The standard deviation of elements where the mask is true."""
     return _variance(input, dim, unbiased, correction, keepdim, dtype, mask, True)

@@ -6,7 +6,7 @@ from typing import Any
 
 
 def spawn(
-    fn: Any, args: Any = (), nprocs: int = 1, join: bool = True, daemon: bool = False, **_: Any
+    fn: Any, args: Any = (), nprocs: int = 1, join: bool = True, daemon: bool = False, **_: object
 ) -> Any:
     """Run `fn(rank, *args)` in `nprocs` new processes; RuntimeError when one fails."""
     context = get_context("spawn")

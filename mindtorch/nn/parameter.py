@@ -8,6 +8,8 @@ from typing import Any
 
 import mindtorch
 
+from .._tensor.device import DeviceLike
+from .._tensor.dtype import dtype as Dtype
 from .._tensor.subclass import disabled_torch_function_impl
 from .._tensor.tensor import Tensor
 
@@ -92,7 +94,9 @@ class _Uninitialized:
 
     cls_to_become: Any
 
-    def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
+    def materialize(
+        self, shape: Any, device: DeviceLike | None = None, dtype: Dtype | None = None
+    ) -> None:
         """Becomes an uninitialised tensor of `shape`, in place."""
         this: Any = self
         this.data = mindtorch.empty(
@@ -115,7 +119,7 @@ class _Uninitialized:
             " initialize the parameters before calling `module.share_memory()`."
         )
 
-    def __repr__(self, **_: Any) -> str:
+    def __repr__(self, **_: object) -> str:
         return f"<{type(self).__name__}>"
 
 
@@ -125,13 +129,21 @@ class UninitializedParameter(_Uninitialized, Parameter, metaclass=_ParameterMeta
     cls_to_become = Parameter
 
     def __new__(
-        cls, requires_grad: bool = True, device: Any = None, dtype: Any = None
+        cls,
+        requires_grad: bool = True,
+        device: DeviceLike | None = None,
+        dtype: Dtype | None = None,
     ) -> UninitializedParameter:
         data = mindtorch.empty(0, device=device, dtype=dtype)
         fresh: UninitializedParameter = Tensor._make_subclass(cls, data, requires_grad)
         return fresh
 
-    def __init__(self, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> None:
+    def __init__(
+        self,
+        requires_grad: bool = True,
+        device: DeviceLike | None = None,
+        dtype: Dtype | None = None,
+    ) -> None:
         pass
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
@@ -149,16 +161,19 @@ class UninitializedBuffer(_Uninitialized, Tensor):
     cls_to_become = Tensor
 
     def __new__(
-        cls, requires_grad: bool = False, device: Any = None, dtype: Any = None,
+        cls,
+        requires_grad: bool = False,
+        device: DeviceLike | None = None,
+        dtype: Dtype | None = None,
         persistent: bool = True,
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         data = mindtorch.empty(0, device=device, dtype=dtype)
         fresh: Any = Tensor._make_subclass(cls, data, requires_grad)
         fresh.persistent = persistent
         fresh._is_buffer = True
         return fresh
 
-    def __init__(self, *_: Any, **__: Any) -> None:
+    def __init__(self, *_: object, **__: object) -> None:
         pass
 
 

@@ -45,7 +45,7 @@ def register_custom_op_symbolic(symbolic_name: str, symbolic_fn: Any, opset_vers
 unregister_custom_op_symbolic = register_custom_op_symbolic
 
 
-def export(model: Any, *_: Any, **__: Any) -> Any:
+def export(model: Any, *_: object, **__: object) -> Any:
     """Refused: nothing is traced."""
     raise NotImplementedError(
         f"torch.onnx.export: mindtorch runs eagerly and exports no graphs ({type(model).__name__})"

@@ -147,7 +147,7 @@ def namespace(name: str) -> OpNamespace:
 STANDING_IN: dict[str, Callable[[], None]] = {}
 
 
-def load_library(path: Any) -> None:
+def load_library(path: str) -> None:
     """Declare the operators of a library that has a Python form here; OSError for others."""
     folder = os.path.basename(os.path.dirname(os.fspath(path)))
     if folder not in STANDING_IN:

@@ -8,7 +8,7 @@ and returns the Geometry of each new result. It may look at the class of a `Scal
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from .._tensor import dtype as dt
 from .._tensor.device import device as Device
@@ -47,6 +47,10 @@ class Dynamic:
         if self.column_major:
             strides = tuple(reversed(contiguous_strides(tuple(reversed(shape)))))
         return geometry(shape, strides, 0, self.dtype, self.device)
+
+
+# What a row gives: geometries, some of them known only after the kernel has run.
+Results: TypeAlias = Sequence[Geometry | Dynamic]
 
 
 def broadcast(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,7 @@ class Arg:
             return (drawn + 1j * drawn[..., ::-1] if drawn.ndim else drawn + 1j).astype(host)
         return drawn.astype(host)
 
-    def make(self, torch: Any, device: str = "cpu") -> Any:
+    def make(self, torch: ModuleType, device: str = "cpu") -> Any:
         """The tensor, from mindtorch or torch, in its layout."""
         array = self.array()
         flat = torch.tensor(
@@ -66,7 +67,7 @@ class Arg:
         return _LAYOUTS[self.layout](torch, whole.to(device))
 
 
-def _strided(torch: Any, t: Tensor) -> Tensor:
+def _strided(torch: ModuleType, t: Tensor) -> Tensor:
     if not t.ndim:
         return t
     wide = torch.zeros((*t.shape[:-1], t.shape[-1] * 2), dtype=t.dtype, device=t.device)
@@ -74,13 +75,13 @@ def _strided(torch: Any, t: Tensor) -> Tensor:
     return wide[..., ::2]
 
 
-def _transposed(torch: Any, t: Tensor) -> Tensor:
+def _transposed(torch: ModuleType, t: Tensor) -> Tensor:
     if t.ndim < 2:
         return t
     return t.transpose(0, -1).contiguous().transpose(0, -1)
 
 
-def _offset(torch: Any, t: Tensor) -> Tensor:
+def _offset(torch: ModuleType, t: Tensor) -> Tensor:
     wide = torch.zeros((t.numel() + 3,), dtype=t.dtype, device=t.device)
     wide[3:] = t.reshape(-1)
     return wide[3:].view(t.shape)
@@ -110,7 +111,7 @@ class Sample:
             {k: _walk(v, change) for k, v in self.kwargs.items()},
         )
 
-    def make(self, torch: Any, device: str = "cpu") -> tuple[list[Any], dict[str, Any]]:
+    def make(self, torch: ModuleType, device: str = "cpu") -> tuple[list[Any], dict[str, Any]]:
         """The arguments for mindtorch or torch; dtype names in keywords become its dtypes."""
         args, kwargs = self.map(lambda a: a.make(torch, device))
         return args, {k: _dtype_of(torch, k, v) for k, v in kwargs.items()}
@@ -121,7 +122,7 @@ class Sample:
         return Sample(tuple(args), kwargs, self.error)
 
 
-def _dtype_of(torch: Any, name: str, value: Any) -> Any:
+def _dtype_of(torch: ModuleType, name: str, value: Any) -> Any:
     return getattr(torch, value) if name == "dtype" and isinstance(value, str) else value
 
 

@@ -11,10 +11,12 @@ import mindtorch
 from mindtorch.nn.modules.batchnorm import _BatchNorm
 from mindtorch.nn.modules.module import Module
 
+from .._tensor.device import DeviceLike
 from .._tensor.device import device as Device
 from .._tensor.tensor import Tensor
 from .lr_scheduler import LRScheduler
 from .lr_scheduler._base import per_group
+from .optimizer import Optimizer
 
 __all__ = ["SWALR", "AveragedModel", "get_ema_avg_fn", "get_swa_avg_fn", "update_bn"]
 
@@ -49,7 +51,7 @@ class AveragedModel(Module):
     def __init__(
         self,
         model: Module,
-        device: Any = None,
+        device: DeviceLike | None = None,
         avg_fn: Callable[[Any, Any, Any], Any] | None = None,
         multi_avg_fn: Callable[..., Any] | None = None,
         use_buffers: bool = False,
@@ -119,7 +121,7 @@ class SWALR(LRScheduler):
 
     def __init__(
         self,
-        optimizer: Any,
+        optimizer: Optimizer,
         swa_lr: float,
         anneal_epochs: int = 10,
         anneal_strategy: str = "cos",

@@ -89,7 +89,7 @@ class Average:
 class EventList(list[Any]):
     """Events, or averages of them."""
 
-    def key_averages(self, *_: Any, **__: Any) -> EventList:
+    def key_averages(self, *_: object, **__: object) -> EventList:
         """One entry for each name."""
         found: dict[str, Average] = {}
         for event in self:
@@ -104,7 +104,7 @@ class EventList(list[Any]):
         total.cpu_time_total = sum(e.cpu_time_total for e in self)
         return total
 
-    def table(self, sort_by: str | None = None, row_limit: int = 100, **_: Any) -> str:
+    def table(self, sort_by: str | None = None, row_limit: int = 100, **_: object) -> str:
         """A table of names, calls and host times."""
         rows = sorted(self.key_averages(), key=lambda a: -a.cpu_time_total)[:row_limit]
         lines = [f"{'Name':<40} {'Calls':>8} {'CPU total':>12} {'CPU mean':>12}"]
@@ -270,7 +270,7 @@ class profile:  # noqa: N801 - torch's name
         """The ranges, in order of their ends."""
         return self._recording.events
 
-    def key_averages(self, *_: Any, **__: Any) -> EventList:
+    def key_averages(self, *_: object, **__: object) -> EventList:
         """The ranges by name."""
         return self.events().key_averages()
 

@@ -6,11 +6,12 @@ Formulas: Harris, "On the use of windows for harmonic analysis with the discrete
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from math import pi
 from typing import Any
 
 from .._tensor import dtype as dt
+from .._tensor.device import DeviceLike
 from .._tensor.device import device as Device
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.loading import load
@@ -28,7 +29,15 @@ load()
 class _Grid:
     """What all windows share: their checks, and the points at which a formula is taken."""
 
-    def __init__(self, name: str, M: int, sym: bool, dtype: Dtype | None, layout: Any, device: Any):
+    def __init__(
+        self,
+        name: str,
+        M: int,
+        sym: bool,
+        dtype: Dtype | None,
+        layout: Any,
+        device: DeviceLike | None,
+    ):
         if M < 0:
             raise ValueError(f"{name} requires non-negative window length, got M={M}")
         if layout is not None and str(layout) != "torch.strided":
@@ -98,7 +107,7 @@ def general_hamming(
     )  # fmt: skip
 
 
-def _cosines(name: str, a: list[float], what: str) -> Any:
+def _cosines(name: str, a: list[float], what: str) -> Callable[..., Tensor]:
     def window(
         M: int,
         *,

@@ -35,6 +35,7 @@ from ._pytree_nodes import (
 from ._pytree_nodes import (
     GetAttrKey as GetAttrKey,
 )
+from ._pytree_nodes import IsLeaf, LeafTest
 from ._pytree_nodes import (
     MappingKey as MappingKey,
 )
@@ -124,12 +125,12 @@ def is_namedtuple_class(cls: type) -> bool:
     return isinstance(cls, type) and issubclass(cls, tuple) and isinstance(fields, tuple)
 
 
-def is_namedtuple(obj: Any) -> bool:
+def is_namedtuple(obj: object) -> bool:
     """Whether an object, or a class, is a named tuple."""
     return is_namedtuple_class(obj if isinstance(obj, type) else type(obj))
 
 
-def is_namedtuple_instance(obj: Any) -> bool:
+def is_namedtuple_instance(obj: object) -> bool:
     """Whether an object is a named tuple."""
     return is_namedtuple_class(type(obj))
 
@@ -162,7 +163,7 @@ class TreeSpec:
     num_leaves: int = dataclasses.field(compare=False)
     num_children: int = dataclasses.field(compare=False)
 
-    def __init__(self, type: Any, context: Any = None, children: Any = ()):
+    def __init__(self, type: type | None, context: Any = None, children: Iterable[TreeSpec] = ()):
         put = object.__setattr__
         children = tuple(children)
         put(self, "type", type)
@@ -258,7 +259,9 @@ class TreeSpec:
 class LeafSpec(TreeSpec):
     """The spec of a leaf."""
 
-    def __init__(self, type: Any = None, context: Any = None, children: Any = ()):
+    def __init__(
+        self, type: type | None = None, context: Any = None, children: Iterable[TreeSpec] = ()
+    ):
         super().__init__(None, None, ())
 
     def __eq__(self, other: object) -> bool:
@@ -276,7 +279,7 @@ def treespec_leaf() -> TreeSpec:
     return _LEAF_SPEC
 
 
-def _flatten_into(tree: Any, leaves: list[Any], is_leaf: Any) -> TreeSpec:
+def _flatten_into(tree: Any, leaves: list[Any], is_leaf: IsLeaf | None) -> TreeSpec:
     if tree_is_leaf(tree, is_leaf):
         leaves.append(tree)
         return _LEAF_SPEC
@@ -323,14 +326,18 @@ def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> T
     return tree_flatten(tree, is_leaf)[1]
 
 
-def tree_map(func: Any, tree: Any, *rests: Any, is_leaf: Any = None) -> Any:
+def tree_map(
+    func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf | None = None
+) -> Any:
     """The tree with each leaf replaced by `func` of it (and of the others' at its place)."""
     leaves, spec = tree_flatten(tree, is_leaf)
     columns = [leaves, *(spec.flatten_up_to(rest) for rest in rests)]
     return spec.unflatten(func(*row) for row in zip(*columns, strict=True))
 
 
-def tree_map_(func: Any, tree: Any, *rests: Any, is_leaf: Any = None) -> Any:
+def tree_map_(
+    func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf | None = None
+) -> Any:
     """Calls `func` on each leaf; gives the tree itself."""
     leaves, spec = tree_flatten(tree, is_leaf)
     columns = [leaves, *(spec.flatten_up_to(rest) for rest in rests)]
@@ -339,50 +346,68 @@ def tree_map_(func: Any, tree: Any, *rests: Any, is_leaf: Any = None) -> Any:
     return tree
 
 
-def map_only(kind: Any, /) -> Callable[[Any], Any]:
+def map_only(kind: LeafTest, /) -> Callable[[Any], Any]:
     """Decorates a function of a leaf: leaves that are no `kind` pass by it."""
-    test = kind if callable(kind) and not isinstance(kind, type) else None
+    test = kind if not isinstance(kind, type | tuple) else lambda x: isinstance(x, kind)
 
-    def wrapper(func: Any) -> Any:
+    def wrapper(func: Callable[..., Any]) -> Callable[[Any], Any]:
         def inside(x: Any) -> Any:
-            return func(x) if (test(x) if test else isinstance(x, kind)) else x
+            return func(x) if test(x) else x
 
         return inside
 
     return wrapper
 
 
-def tree_map_only(kind: Any, /, func: Any, tree: Any, is_leaf: Any = None) -> Any:
+def tree_map_only(
+    kind: LeafTest, /, func: Callable[..., Any], tree: Any, is_leaf: IsLeaf | None = None
+) -> Any:
     """tree_map over leaves of some types, or that a predicate takes."""
     return tree_map(map_only(kind)(func), tree, is_leaf=is_leaf)
 
 
-def tree_map_only_(kind: Any, /, func: Any, tree: Any, is_leaf: Any = None) -> Any:
+def tree_map_only_(
+    kind: LeafTest, /, func: Callable[..., Any], tree: Any, is_leaf: IsLeaf | None = None
+) -> Any:
     """tree_map_ over leaves of some types."""
     return tree_map_(map_only(kind)(func), tree, is_leaf=is_leaf)
 
 
-def tree_all(pred: Any, tree: Any, is_leaf: Any = None) -> bool:
+def tree_all(pred: Callable[..., Any], tree: Any, is_leaf: IsLeaf | None = None) -> bool:
     """Whether all leaves satisfy `pred`."""
     return all(map(pred, tree_iter(tree, is_leaf)))
 
 
-def tree_any(pred: Any, tree: Any, is_leaf: Any = None) -> bool:
+def tree_any(pred: Callable[..., Any], tree: Any, is_leaf: IsLeaf | None = None) -> bool:
     """Whether a leaf satisfies `pred`."""
     return any(map(pred, tree_iter(tree, is_leaf)))
 
 
-def tree_all_only(kind: Any, /, pred: Any, tree: Any, is_leaf: Any = None) -> bool:
+def tree_all_only(
+    kind: type | tuple[type, ...],
+    /,
+    pred: Callable[..., Any],
+    tree: Any,
+    is_leaf: IsLeaf | None = None,
+) -> bool:
     """tree_all over leaves of some types."""
     return all(pred(x) for x in tree_iter(tree, is_leaf) if isinstance(x, kind))
 
 
-def tree_any_only(kind: Any, /, pred: Any, tree: Any, is_leaf: Any = None) -> bool:
+def tree_any_only(
+    kind: type | tuple[type, ...],
+    /,
+    pred: Callable[..., Any],
+    tree: Any,
+    is_leaf: IsLeaf | None = None,
+) -> bool:
     """tree_any over leaves of some types."""
     return any(pred(x) for x in tree_iter(tree, is_leaf) if isinstance(x, kind))
 
 
-def _broadcast_to_and_flatten(tree: Any, treespec: TreeSpec, is_leaf: Any = None) -> Any:
+def _broadcast_to_and_flatten(
+    tree: Any, treespec: TreeSpec, is_leaf: IsLeaf | None = None
+) -> list[Any] | None:
     """The leaves of `tree` repeated to fit a spec; None where they do not."""
     if tree_is_leaf(tree, is_leaf):
         return [tree] * treespec.num_leaves
@@ -392,24 +417,26 @@ def _broadcast_to_and_flatten(tree: Any, treespec: TreeSpec, is_leaf: Any = None
     children, context = SUPPORTED_NODES[kind].flatten_fn(tree)
     if len(children) != treespec.num_children or context != treespec.context:
         return None
-    rows = [
-        _broadcast_to_and_flatten(child, spec, is_leaf)
-        for child, spec in zip(children, treespec.children(), strict=True)
-    ]
-    return None if None in rows else [leaf for row in rows for leaf in row]
+    leaves: list[Any] = []
+    for child, spec in zip(children, treespec.children(), strict=True):
+        row = _broadcast_to_and_flatten(child, spec, is_leaf)
+        if row is None:
+            return None
+        leaves += row
+    return leaves
 
 
-def tree_flatten_with_path(tree: Any, is_leaf: Any = None) -> tuple[list[Any], TreeSpec]:
+def tree_flatten_with_path(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], TreeSpec]:
     """Pairs of key path and leaf, and the spec."""
     return list(_paths((), tree, is_leaf)), tree_structure(tree, is_leaf)
 
 
-def tree_leaves_with_path(tree: Any, is_leaf: Any = None) -> list[Any]:
+def tree_leaves_with_path(tree: Any, is_leaf: IsLeaf | None = None) -> list[Any]:
     """Pairs of key path and leaf."""
     return list(_paths((), tree, is_leaf))
 
 
-def _paths(path: tuple[Any, ...], tree: Any, is_leaf: Any) -> Iterator[Any]:
+def _paths(path: tuple[Any, ...], tree: Any, is_leaf: IsLeaf | None) -> Iterator[Any]:
     if tree_is_leaf(tree, is_leaf):
         yield path, tree
         return
@@ -423,7 +450,9 @@ def _paths(path: tuple[Any, ...], tree: Any, is_leaf: Any) -> Iterator[Any]:
         yield from _paths((*path, key), child, is_leaf)
 
 
-def tree_map_with_path(func: Any, tree: Any, *rests: Any, is_leaf: Any = None) -> Any:
+def tree_map_with_path(
+    func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf | None = None
+) -> Any:
     """tree_map whose function takes the key path first."""
     pairs, spec = tree_flatten_with_path(tree, is_leaf)
     columns = [*zip(*pairs, strict=True)] if pairs else [(), ()]
@@ -460,7 +489,7 @@ def treespec_dumps(treespec: TreeSpec, protocol: int | None = None) -> str:
     return json.dumps((_PROTOCOL, _to_json(treespec)))
 
 
-def _to_json(spec: TreeSpec) -> Any:
+def _to_json(spec: TreeSpec) -> dict[str, Any]:
     if spec.is_leaf():
         return {"type": None, "context": None, "children_spec": []}
     serialized = SUPPORTED_SERIALIZED_TYPES[spec.type]

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections import OrderedDict, defaultdict, deque, namedtuple
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 PyTree = Any
 Context = Any
 FlattenFunc = Callable[[Any], tuple[list[Any], Any]]
 UnflattenFunc = Callable[[Iterable[Any], Any], Any]
+# Whether a value counts as a leaf though its class is a node.
+IsLeaf = Callable[[Any], bool]
+# Which leaves: of some classes, or those that a predicate takes.
+LeafTest = type[Any] | tuple[type[Any], ...] | Callable[[Any], bool]
 
 
 class NodeDef(NamedTuple):
@@ -44,7 +48,7 @@ class SequenceKey:
     def __str__(self) -> str:
         return f"[{self.idx!r}]"
 
-    def get(self, sequence: Any) -> Any:
+    def get(self, sequence: Sequence[Any]) -> Any:
         return sequence[self.idx]
 
 
@@ -57,7 +61,7 @@ class MappingKey:
     def __str__(self) -> str:
         return f"[{self.key!r}]"
 
-    def get(self, mapping: Any) -> Any:
+    def get(self, mapping: Mapping[Any, Any]) -> Any:
         return mapping[self.key]
 
 
@@ -128,7 +132,7 @@ def register_dataclass(
         there, absent = context
         return cls(**dict(zip(there, values, strict=True)), **dict.fromkeys(absent))
 
-    def with_keys(obj: Any) -> Any:
+    def with_keys(obj: Any) -> tuple[list[tuple[Any, Any]], Any]:
         values, context = flatten(obj)
         return [(GetAttrKey(n), v) for n, v in zip(context[0], values, strict=True)], context
 
@@ -139,7 +143,7 @@ def register_dataclass(
 
 
 def _sequence_with_keys(flatten: FlattenFunc) -> Callable[[Any], Any]:
-    def with_keys(obj: Any) -> Any:
+    def with_keys(obj: Any) -> tuple[list[tuple[Any, Any]], Any]:
         values, context = flatten(obj)
         return [(SequenceKey(i), v) for i, v in enumerate(values)], context
 
@@ -147,7 +151,7 @@ def _sequence_with_keys(flatten: FlattenFunc) -> Callable[[Any], Any]:
 
 
 def _mapping_with_keys(flatten: FlattenFunc, keys: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def with_keys(obj: Any) -> Any:
+    def with_keys(obj: Any) -> tuple[list[tuple[Any, Any]], Any]:
         values, context = flatten(obj)
         return [(MappingKey(k), v) for k, v in zip(keys(context), values, strict=True)], context
 
@@ -170,7 +174,7 @@ def _tuple_unflatten(values: Iterable[Any], context: Context) -> tuple[Any, ...]
     return tuple(values)
 
 
-def _namedtuple_flatten(value: Any) -> tuple[list[Any], Context]:
+def _namedtuple_flatten(value: tuple[Any, ...]) -> tuple[list[Any], Context]:
     return list(value), type(value)
 
 
@@ -186,23 +190,23 @@ def _dict_unflatten(values: Iterable[Any], context: Context) -> dict[Any, Any]:
     return dict(zip(context, values, strict=True))
 
 
-def _ordereddict_unflatten(values: Iterable[Any], context: Context) -> Any:
+def _ordereddict_unflatten(values: Iterable[Any], context: Context) -> OrderedDict[Any, Any]:
     return OrderedDict(zip(context, values, strict=True))
 
 
-def _defaultdict_flatten(value: Any) -> tuple[list[Any], Context]:
+def _defaultdict_flatten(value: defaultdict[Any, Any]) -> tuple[list[Any], Context]:
     return list(value.values()), [value.default_factory, list(value.keys())]
 
 
-def _defaultdict_unflatten(values: Iterable[Any], context: Context) -> Any:
+def _defaultdict_unflatten(values: Iterable[Any], context: Context) -> defaultdict[Any, Any]:
     return defaultdict(context[0], zip(context[1], values, strict=True))
 
 
-def _deque_flatten(value: Any) -> tuple[list[Any], Context]:
+def _deque_flatten(value: deque[Any]) -> tuple[list[Any], Context]:
     return list(value), value.maxlen
 
 
-def _deque_unflatten(values: Iterable[Any], context: Context) -> Any:
+def _deque_unflatten(values: Iterable[Any], context: Context) -> deque[Any]:
     return deque(values, maxlen=context)
 
 

@@ -9,10 +9,14 @@ from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
+from numpy.random import Generator
 
-from mindtorch.laws.judge.precision import FORMATS, numpy_dtype
+from mindtorch._tensor.types import Array
+from mindtorch.laws.judge.precision import FORMATS, Format, numpy_dtype
+from mindtorch.ops.samples import Arg
 
 from .case import Case
+from .inputs import Input
 
 _SPECIALS: Final = (
     0.0, -0.0, 1.0, -1.0, float("inf"), float("-inf"), float("nan"), 0.5, -0.5, 2.0,
@@ -21,13 +25,13 @@ _SPECIALS: Final = (
 _INTEGER_LIMIT: Final = {"bfloat16": 1, "float16": 2, "float32": 8, "float64": 64}
 
 
-def generator(case: Case, seed: int, position: int) -> Any:
+def generator(case: Case, seed: int, position: int) -> Generator:
     """A random stream of one tensor of one case: layouts and forms share it, so they compare."""
     key = f"{case.op}/{case.sample}/{case.dtype}/{case.shape}/{case.fill}/{position}"
     return np.random.default_rng([seed, zlib.crc32(key.encode())])
 
 
-def values(arg: Any, case: Case, seed: int, position: int) -> Any:
+def values(arg: Arg, case: Case, seed: int, position: int) -> Array:
     """The elements of one `Arg` (shape, dtype, low, high, values) for a case."""
     dtype = numpy_dtype(arg.dtype)
     if arg.values is not None:
@@ -44,7 +48,7 @@ def values(arg: Any, case: Case, seed: int, position: int) -> Any:
     return drawn
 
 
-def _drawn(arg: Any, rng: Any, dtype: Any) -> Any:
+def _drawn(arg: Arg, rng: Generator, dtype: np.dtype[Any]) -> Array:
     low, high = float(arg.low), float(arg.high)
     if dtype == np.bool_:
         return rng.integers(0, 2, arg.shape).astype(np.bool_)
@@ -58,7 +62,7 @@ def _drawn(arg: Any, rng: Any, dtype: Any) -> Any:
     return np.asarray(drawn).astype(dtype)
 
 
-def _sprinkle(drawn: Any, name: str, position: int) -> None:
+def _sprinkle(drawn: Array, name: str, position: int) -> None:
     """Put NaN, infinities, zeros, subnormals and extremes among the values, shifted by position."""
     form = FORMATS[name]
     tiny = 2.0 ** (form.lowest - form.digits + 1)
@@ -71,12 +75,12 @@ def _sprinkle(drawn: Any, name: str, position: int) -> None:
     drawn[...] = flat.reshape(drawn.shape)
 
 
-def every_value(dtype: Any) -> Any:
+def every_value(dtype: np.dtype[Any]) -> Array:
     """All 65,536 values of a 16-bit type, NaNs included."""
     return np.arange(65536, dtype=np.uint16).view(dtype)
 
 
-def whole_range(arg: Any) -> Any:
+def whole_range(arg: Arg) -> Arg:
     """The Arg of a sweep: a flat tensor of every 16-bit value."""
     return replace(arg, shape=(65536,), values=None)
 
@@ -135,7 +139,7 @@ _POW: Final = (0.0, -0.0, 1.0, -1.0, 2.0, 3.0, -2.0, 0.5, -0.5, float("inf"), fl
 _TIED: Final = (1.0, 0.0, 2.0, 1.0)
 
 
-def designed(arg: Any, key: str, seed: int) -> Any:
+def designed(arg: Input, key: str, seed: int) -> Array:
     """The elements of an `Input`; `key` is what the case shares with those it is compared to."""
     dtype = numpy_dtype(arg.dtype)
     rng = np.random.default_rng([seed, zlib.crc32(key.encode()), arg.operand])
@@ -155,7 +159,7 @@ def designed(arg: Any, key: str, seed: int) -> Any:
     return _real(arg, rng, dtype, arg.dtype)
 
 
-def _real(arg: Any, rng: Any, dtype: Any, name: str) -> Any:
+def _real(arg: Input, rng: Generator, dtype: np.dtype[Any], name: str) -> Array:
     form, shape = FORMATS[name], arg.shape
     count = int(np.prod(shape))
     with np.errstate(all="ignore"):
@@ -164,11 +168,11 @@ def _real(arg: Any, rng: Any, dtype: Any, name: str) -> Any:
         return np.asarray(filled).astype(dtype).reshape(shape)
 
 
-def _plain(_arg: Any, _rng: Any, _form: Any, drawn: Any) -> Any:
+def _plain(_arg: Input, _rng: Generator, _form: Format, drawn: Array) -> Array:
     return drawn
 
 
-def _special(arg: Any, _rng: Any, form: Any, drawn: Any) -> Any:
+def _special(arg: Input, _rng: Generator, form: Format, drawn: Array) -> Array:
     tiny = 2.0 ** (form.lowest - form.digits + 1)
     # float64 has no wider reference: sums on the way must not overflow there.
     most = form.largest / (8 if form.digits == 53 else 1)
@@ -182,24 +186,24 @@ def _special(arg: Any, _rng: Any, form: Any, drawn: Any) -> Any:
     return np.array(special)[walk % n]
 
 
-def _mixed(arg: Any, rng: Any, form: Any, drawn: Any) -> Any:
+def _mixed(arg: Input, rng: Generator, form: Format, drawn: Array) -> Array:
     """Zeros of both signs, infinities and NaN here and there among plain numbers."""
     special = np.array(_SPECIALS)[rng.integers(0, len(_SPECIALS), drawn.size)]
     return np.where(rng.integers(0, 7, drawn.size) == 0, special, drawn)
 
 
-def _integer(arg: Any, rng: Any, form: Any, drawn: Any) -> Any:
+def _integer(arg: Input, rng: Generator, form: Format, drawn: Array) -> Array:
     limit = _INTEGER_LIMIT[form.name]
     return rng.integers(-limit, limit + 1, drawn.size)
 
 
-def _wide(_arg: Any, rng: Any, form: Any, drawn: Any) -> Any:
+def _wide(_arg: Input, rng: Generator, form: Format, drawn: Array) -> Array:
     """Magnitudes over the whole range of exponents, their products and sums included."""
     powers = rng.uniform(form.lowest / 2, form.highest / 2, drawn.size)
     return np.sign(rng.uniform(-1, 1, drawn.size)) * np.exp2(powers)
 
 
-def _halfway(arg: Any, rng: Any, form: Any, drawn: Any) -> Any:
+def _halfway(arg: Input, rng: Generator, form: Format, drawn: Array) -> Array:
     """Pairs whose sums and products lie halfway between neighbours; casts to narrower types too."""
     steps = np.arange(drawn.size)
     if arg.operand:
@@ -211,7 +215,7 @@ def _halfway(arg: Any, rng: Any, form: Any, drawn: Any) -> Any:
     return odd * np.where(steps % 3 < 2, 1.0, -1.0)
 
 
-def _tiny(_arg: Any, rng: Any, form: Any, drawn: Any) -> Any:
+def _tiny(_arg: Input, rng: Generator, form: Format, drawn: Array) -> Array:
     """Subnormals, the smallest normal numbers and zeros of both signs."""
     least = 2.0 ** (form.lowest - form.digits + 1)
     values = rng.integers(-(2**4), 2**4 + 1, drawn.size) * least
@@ -220,13 +224,13 @@ def _tiny(_arg: Any, rng: Any, form: Any, drawn: Any) -> Any:
     )
 
 
-def _large(_arg: Any, rng: Any, form: Any, drawn: Any) -> Any:
+def _large(_arg: Input, rng: Generator, form: Format, drawn: Array) -> Array:
     """Near the largest finite number, where sums and squares overflow."""
     most = form.largest / (8 if form.digits == 53 else 1)
     return np.copysign(most * rng.uniform(0.25, 1, drawn.size), drawn)
 
 
-def _hard(arg: Any, rng: Any, form: Any, drawn: Any) -> Any:
+def _hard(arg: Input, rng: Generator, form: Format, drawn: Array) -> Array:
     ranges = _HARD.get(arg.op)
     if ranges is None:
         return _near_zero(arg, rng, form, drawn)
@@ -234,18 +238,18 @@ def _hard(arg: Any, rng: Any, form: Any, drawn: Any) -> Any:
     return np.clip(rng.uniform(0, 1, drawn.size) * (high - low) + low, -form.largest, form.largest)
 
 
-def _near_zero(arg: Any, rng: Any, form: Any, drawn: Any) -> Any:
+def _near_zero(arg: Input, rng: Generator, form: Format, drawn: Array) -> Array:
     return drawn * np.exp2(rng.integers(-12, 1, drawn.size))
 
 
-def _offset(arg: Any, rng: Any, form: Any, drawn: Any) -> Any:
+def _offset(arg: Input, rng: Generator, form: Format, drawn: Array) -> Array:
     """A large mean over a small spread: differences and variances cancel."""
     # Two passes over numbers around 16 lose 4 bits; one pass loses 8.
     mean = 2.0 ** min(form.digits // 2, 4 if arg.op in _CENTRED else 10)
     return mean + rng.uniform(-1, 1, drawn.size)
 
 
-def _nan(arg: Any, rng: Any, form: Any, drawn: Any) -> Any:
+def _nan(arg: Input, rng: Generator, form: Format, drawn: Array) -> Array:
     """One NaN: first, last, or somewhere, of one operand."""
     values = drawn.copy()
     if values.size:
@@ -254,7 +258,7 @@ def _nan(arg: Any, rng: Any, form: Any, drawn: Any) -> Any:
     return values
 
 
-def _infinite(arg: Any, rng: Any, form: Any, drawn: Any) -> Any:
+def _infinite(arg: Input, rng: Generator, form: Format, drawn: Array) -> Array:
     """Rows of nothing but -inf, of +inf with numbers, and plain ones."""
     row = arg.shape[-1] if arg.shape else 1
     which = (np.arange(drawn.size) // max(row, 1)) % 3
@@ -262,7 +266,7 @@ def _infinite(arg: Any, rng: Any, form: Any, drawn: Any) -> Any:
     return np.where(which == 0, -np.inf, np.where(which == 1, mixed, drawn))
 
 
-def _ties(arg: Any, rng: Any, form: Any, drawn: Any) -> Any:
+def _ties(arg: Input, rng: Generator, form: Format, drawn: Array) -> Array:
     return np.array(_TIED)[rng.integers(0, len(_TIED), drawn.size)]
 
 
@@ -274,7 +278,7 @@ _FILLED: Final = {
 }  # fmt: skip
 
 
-def _whole(arg: Any, rng: Any, dtype: Any) -> Any:
+def _whole(arg: Input, rng: Generator, dtype: np.dtype[Any]) -> Array:
     """Integers: small ones, all of the range, its ends, and beyond what floats hold exactly."""
     info, count = np.iinfo(dtype), int(np.prod(arg.shape))
     low, high = max(int(np.ceil(arg.low)), info.min), min(max(int(arg.high), 1), info.max)
@@ -307,7 +311,7 @@ def _whole(arg: Any, rng: Any, dtype: Any) -> Any:
 _DIVIDES: Final = frozenset(("div", "div.mode", "floor_divide", "remainder", "fmod"))
 
 
-def _indices(arg: Any, rng: Any) -> Any:
+def _indices(arg: Input, rng: Generator) -> Array:
     """Indices into [0, size): `operand` 10 + d says that none may repeat along dimension d."""
     count, size = int(np.prod(arg.shape)), arg.size
     if 10 <= arg.operand < 20:
@@ -330,7 +334,7 @@ def _indices(arg: Any, rng: Any) -> Any:
     return values.reshape(arg.shape)
 
 
-def _once(arg: Any, rng: Any) -> Any:
+def _once(arg: Input, rng: Generator) -> Array:
     at = arg.operand - 10
     along = arg.shape[at]
     if along > arg.size or arg.fill in ("repeated", "edges"):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final, Protocol
 
 from mindtorch.ops.samples import Arg, Sample
 
@@ -33,7 +34,14 @@ SUMMED: Final = ("normal", "mixed", "integer", "halfway", "offset", "nan")
 INDEX_FILLS: Final = ("random", "edges", "sorted", "reversed", "repeated", "gaps")
 
 
-def samples(op: Any) -> list[Sample]:
+class Sampled(Protocol):
+    """What has samples: a row of mindtorch, or a subject."""
+
+    @property
+    def samples(self) -> Callable[[], Iterable[Sample]] | None: ...
+
+
+def samples(op: Sampled) -> list[Sample]:
     """The samples of a row or subject; none where it has none."""
     return list(op.samples()) if op.samples is not None else []
 

@@ -9,6 +9,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from mindtorch._tensor.types import Array
+
 # Elements before and after the view that nobody may write: at least a page of 4 KiB for types of
 # 8 bytes, so that writes beyond the end stay in watched memory.
 PAD: Final = 512
@@ -117,20 +119,20 @@ def place(layout: str, shape: tuple[int, ...]) -> Place:
     return _PLACES[layout](shape)
 
 
-def view(storage: Any, shape: tuple[int, ...], at: Place) -> Any:
+def view(storage: Array, shape: tuple[int, ...], at: Place) -> Array:
     """The numpy view of a flat storage."""
     size = storage.itemsize
     strides = [s * size for s in at.strides]
     return np.lib.stride_tricks.as_strided(storage[at.offset :], shape, strides)
 
 
-def sentinel_storage(numel: int, dtype: Any) -> Any:
+def sentinel_storage(numel: int, dtype: np.dtype[Any]) -> Array:
     """A flat array of sentinel bytes; valid values (True) for bool."""
     raw = np.full(numel * dtype.itemsize, 1 if dtype == np.bool_ else SENTINEL, np.uint8)
     return raw.view(dtype)
 
 
-def outside(at: Place, shape: tuple[int, ...]) -> Any:
+def outside(at: Place, shape: tuple[int, ...]) -> Array:
     """A mask of the storage's elements that the view does not cover."""
     mask = np.ones(at.numel, np.bool_)
     if prod(shape):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from mindtorch._tensor.types import Array
 from mindtorch.laws.judge.precision import FORMATS
 from mindtorch.ops import OPS, Op
 from mindtorch.ops.samples import Arg
@@ -58,7 +59,7 @@ def main_dtype(args: list[Arg]) -> str:
     return args[0].dtype if args else ""
 
 
-def recipe(op: Any, case: Case, seed: int, arrays: Any = None) -> Recipe:
+def recipe(op: Sampled, case: Case, seed: int, arrays: Any = None) -> Recipe:
     """The inputs of a case, or `arrays` (a saved case's) in their places.
 
     NoSuchSampleError, or NotApplicableError of shapes.
@@ -67,7 +68,7 @@ def recipe(op: Any, case: Case, seed: int, arrays: Any = None) -> Recipe:
         return _designed(OPS[case.op], case, seed, arrays)
     known = samples(op)
     if case.sample >= len(known):
-        raise NoSuchSampleError(f"{case.id}: {op.name} has {len(known)} samples, counted from s0")
+        raise NoSuchSampleError(f"{case.id}: {case.op} has {len(known)} samples, counted from s0")
     sample = known[case.sample]
     plain = tensors_of(sample)
     main = main_dtype(plain)
@@ -99,18 +100,17 @@ def _designed(op: Op, case: Case, seed: int, arrays: Any) -> Recipe:
     sample = sample_of(op, case)
     slots: list[Slot] = []
 
-    def describe(arg: Arg) -> Slot:
-        same = getattr(arg, "same", None)
+    def describe(drawn: Arg) -> Slot:
+        arg = drawn if isinstance(drawn, Input) else Input(**asdict(drawn))
         if arrays is not None:
             array = arrays[len(slots)]
-        elif same is not None:
-            array = slots[same].array
+        elif arg.same is not None:
+            array = slots[arg.same].array
         else:
-            array = fills.designed(
-                arg, f"{case.op}/{arg.shape}/{arg.dtype}/{getattr(arg, 'fill', '')}", seed
-            )
+            key = f"{case.op}/{arg.shape}/{arg.dtype}/{arg.fill}"
+            array = fills.designed(arg, key, seed)
             array = _repeating(array, arg.layout)
-        slots.append(Slot(arg, array, same))
+        slots.append(Slot(arg, array, arg.same))
         return slots[-1]
 
     args, kwargs = sample.map(describe)
@@ -118,7 +118,7 @@ def _designed(op: Op, case: Case, seed: int, arrays: Any) -> Recipe:
     return Recipe(args, kwargs, slots, sample.error, together)
 
 
-def _repeating(array: Any, layout: str) -> Any:
+def _repeating(array: Array, layout: str) -> Array:
     """Elements that stride 0 can hold: the same along the expanded dimension."""
     if layout not in REPEATED or not array.ndim or not array.size:
         return array

@@ -7,6 +7,8 @@ from dataclasses import replace
 from math import prod
 from typing import Any, Final
 
+from mindtorch.ops.samples import Arg
+
 _ODD: Final = (31, 33, 17, 65, 7, 9)
 _LARGE: Final = (255, 257, 129, 65, 33, 31)
 _LEAST: Final = 5  # sizes are not halved below it
@@ -28,7 +30,7 @@ def sizes_of(args: Sequence[Any]) -> list[int]:
     return sizes
 
 
-def _mapped(arg: Any, sizes: dict[int, int]) -> Any:
+def _mapped(arg: Arg, sizes: dict[int, int]) -> Arg:
     shape = tuple(sizes.get(n, n) for n in arg.shape)
     if arg.values is None or shape == arg.shape:
         return replace(arg, shape=shape)
@@ -38,7 +40,7 @@ def _mapped(arg: Any, sizes: dict[int, int]) -> Any:
 def _resizing(sizes: Sequence[int], most: int) -> Callable[[Any, Sequence[Any]], Any]:
     """Other sizes, the largest halved until no input has more than `most` elements."""
 
-    def change(arg: Any, args: Sequence[Any]) -> Any:
+    def change(arg: Arg, args: Sequence[Any]) -> Arg:
         new = dict(zip(sizes_of(args), sizes, strict=False))
         while new and max(prod(new.get(n, n) for n in a.shape) for a in args) > most:
             longest = max(new, key=lambda n: new[n])
@@ -50,11 +52,11 @@ def _resizing(sizes: Sequence[int], most: int) -> Callable[[Any, Sequence[Any]],
     return change
 
 
-def _to_one(arg: Any, args: Sequence[Any]) -> Any:
+def _to_one(arg: Arg, args: Sequence[Any]) -> Arg:
     return _mapped(arg, dict.fromkeys(sizes_of(args), 1))
 
 
-def _empty(arg: Any, args: Sequence[Any]) -> Any:
+def _empty(arg: Arg, args: Sequence[Any]) -> Arg:
     sizes = sizes_of(args)
     if not sizes:
         raise NotApplicableError("no dimension to empty")
@@ -62,7 +64,7 @@ def _empty(arg: Any, args: Sequence[Any]) -> Any:
 
 
 def _uniform(shape: tuple[int, ...]) -> Callable[[Any, Sequence[Any]], Any]:
-    def change(arg: Any, args: Sequence[Any]) -> Any:
+    def change(arg: Arg, args: Sequence[Any]) -> Arg:
         if any(a.shape != args[0].shape or a.values is not None for a in args):
             raise NotApplicableError("the inputs' shapes differ")
         return replace(arg, shape=shape)
@@ -81,6 +83,6 @@ _EDGES: Final[dict[str, Callable[[Any, Sequence[Any]], Any]]] = {
 }
 
 
-def reshaped(shape: str, arg: Any, args: Sequence[Any]) -> Any:
+def reshaped(shape: str, arg: Arg, args: Sequence[Any]) -> Arg:
     """`arg`, one of a sample's `args`, with the edge shape; NotApplicableError if it has none."""
     return _EDGES[shape](arg, args)

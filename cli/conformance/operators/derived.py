@@ -21,6 +21,7 @@ from mindtorch._backends.npu.binding import Binder, Binding
 from mindtorch._dispatch.bind import normalise
 from mindtorch._tensor.device import device as Device
 from mindtorch._tensor.geometry import contiguous
+from mindtorch._tensor.tensor import Tensor
 from mindtorch.laws.judge.classes import Requirement
 from mindtorch.laws.judge.precision import numpy_dtype
 from mindtorch.ops import OPS, Op
@@ -196,7 +197,7 @@ def _prepared(value: Any, step: Any) -> Slot:
         return Slot(replace(slot.arg), slot.array.astype(step.geom.dtype.np))
 
 
-def _meta(slot: Slot) -> Any:
+def _meta(slot: Slot) -> Tensor:
     return torch.empty(slot.array.shape, dtype=dtype_of(slot.array.dtype.name), device="meta")
 
 

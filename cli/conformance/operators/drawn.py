@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from mindtorch._tensor.types import Array
 from mindtorch.laws.judge.distribution import objections
 
 from ..cases.recipe import Recipe, Slot
@@ -19,7 +20,7 @@ _CHANGES: Final = ({"seed": 1, "seedTensor": 1}, {"offset": 1 << 22, "offsetTens
 
 
 def complaints(
-    trial: Trial, draws: Callable[..., Any], first: Any, again: Any, run: Callable[[Trial], Any]
+    trial: Trial, draws: Callable[..., Any], first: Array, again: Any, run: Callable[[Trial], Any]
 ) -> list[str]:
     """What speaks against the draws; `draws` gives (kind, parameters, numbers) of results.
 
@@ -58,7 +59,7 @@ def _raised(value: Any, by: int) -> Any:
 # --- what rows say ------------------------------------------------------------------------------
 
 
-def normal(drawn: Any, given: Mapping[str, Any]) -> tuple[str, Any, Any]:
+def normal(drawn: Array, given: Mapping[str, Any]) -> tuple[str, Any, Any]:
     """Of mean and std, numbers or tensors: scaled to mean 0 and std 1."""
     if drawn.dtype == np.bool_:
         return "bernoulli", np.asarray(1.0), drawn
@@ -66,11 +67,11 @@ def normal(drawn: Any, given: Mapping[str, Any]) -> tuple[str, Any, Any]:
     return "normal", (0.0, 1.0), (drawn.astype(np.float64) - mean) / std
 
 
-def uniform(drawn: Any, given: Mapping[str, Any]) -> tuple[str, Any, Any]:
+def uniform(drawn: Array, given: Mapping[str, Any]) -> tuple[str, Any, Any]:
     return "uniform", (float(given["from"]), float(given["to"])), drawn
 
 
-def integers(drawn: Any, given: Mapping[str, Any]) -> tuple[str, Any, Any]:
+def integers(drawn: Array, given: Mapping[str, Any]) -> tuple[str, Any, Any]:
     """Of [from, to); without them of all that the type holds exactly and is not negative."""
     if "from" in given:
         low, high = int(given["from"]), int(given["to"])
@@ -83,22 +84,22 @@ def integers(drawn: Any, given: Mapping[str, Any]) -> tuple[str, Any, Any]:
     return "integers", (0, most), drawn
 
 
-def bernoulli(drawn: Any, given: Mapping[str, Any]) -> tuple[str, Any, Any]:
+def bernoulli(drawn: Array, given: Mapping[str, Any]) -> tuple[str, Any, Any]:
     """1 with probability `prob`, a number or a tensor."""
     return "bernoulli", np.asarray(given["prob"], np.float64), drawn
 
 
-def kept(drawn: Any, given: Mapping[str, Any]) -> tuple[str, Any, Any]:
+def kept(drawn: Array, given: Mapping[str, Any]) -> tuple[str, Any, Any]:
     """A bit per element, 1 with probability 1 - `prob`."""
     count = int(np.prod(given["shape"]))
     bits = np.unpackbits(drawn.reshape(-1), bitorder="little")[:count]
     return "bernoulli", np.asarray(1 - given["prob"]), bits
 
 
-def categories(drawn: Any, given: Mapping[str, Any]) -> tuple[str, Any, Any]:
+def categories(drawn: Array, given: Mapping[str, Any]) -> tuple[str, Any, Any]:
     """Places in rows of weights."""
     return "categories", (given["self"], bool(given["replacement"])), drawn
 
 
-def permutation(drawn: Any, given: Mapping[str, Any]) -> tuple[str, Any, Any]:  # noqa: ARG001
+def permutation(drawn: Array, given: Mapping[str, Any]) -> tuple[str, Any, Any]:  # noqa: ARG001
     return "permutation", (), drawn

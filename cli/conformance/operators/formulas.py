@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import mindtorch as torch
+from mindtorch._tensor.tensor import Tensor
 
 from ..run.tensors import host, is_tensor
 
@@ -70,7 +71,7 @@ def gradient(
     return reference
 
 
-def _filled(grad: Any, leaf: Any) -> Any:
+def _filled(grad: Tensor | None, leaf: Tensor | None) -> Tensor | None:
     """A derivative that does not exist because nothing depends on the leaf is zero."""
     return torch.zeros_like(leaf) if grad is None and leaf is not None else grad
 

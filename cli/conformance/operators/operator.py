@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
-from aclnn_bindings.install.products import product_of, support
-from aclnn_bindings.interface.signature import Direction, Kind, OpSignature, Param
+from aclnn_bindings.install.products import Support, product_of, support
+from aclnn_bindings.interface.signature import Declarations, Direction, Kind, OpSignature, Param
+from mindtorch._tensor.types import Array
 from mindtorch.laws.judge.classes import Requirement
 from mindtorch.laws.judge.precision import numpy_dtype
 from mindtorch.ops.samples import Sample
@@ -60,13 +61,13 @@ class Operator:
         """The aclFormat of a tensor parameter; "" goes by rank."""
         return self.spec.formats.get(param, "")
 
-    def claims(self, declarations: Any, soc: str) -> Claims:  # noqa: ARG002 - the signature is held
+    def claims(self, declarations: Declarations, soc: str) -> Claims:  # noqa: ARG002 - the signature is held
         """Dtypes of the main tensor: documents of the product, else header, else the samples."""
         documented = support(self.name, product_of(soc))
         self.elsewhere = documented is not None and documented.on(product_of(soc)) is False
         return Claims(self._claimed(documented), self._listed(documented))
 
-    def _claimed(self, documented: Any) -> tuple[str, ...]:
+    def _claimed(self, documented: Support | None) -> tuple[str, ...]:
         samples = [s for s in self.samples() if not s.error]
         if not samples:
             return ()
@@ -84,7 +85,7 @@ class Operator:
         shown = {main_dtype(tensors_of(s)) for s in samples if tensors_of(s)}
         return tuple(d for d in DTYPES if d in shown)
 
-    def _listed(self, documented: Any) -> Any:
+    def _listed(self, documented: Support | None) -> Any:
         tensors = [p for p in self.signature.params if p.kind is Kind.TENSOR]
         lists = any(p.kind is Kind.TENSOR_LIST for p in self.signature.params)
 
@@ -149,11 +150,11 @@ class Operator:
                  for v, n in zip(values, native, strict=True)]  # fmt: skip
         return Golden(native, exact, scale or [None] * len(native), tuple(groups))
 
-    def _real(self, value: Any, native: Any) -> bool:
+    def _real(self, value: Array, native: Array) -> bool:
         """Whether a result is compared with the reference before it was rounded to `native`."""
         return value.dtype.kind in "fc" and (self.spec.steps or native.dtype.kind not in "iub")
 
-    def _reference(self, recipe: Recipe, change: Any) -> list[Any]:
+    def _reference(self, recipe: Recipe, change: Callable[[Array], Array]) -> list[Any]:
         arguments, drawn = {}, self._given(recipe)
         for name, default in self.known.items():
             value = drawn.get(name, default)
@@ -206,7 +207,7 @@ class Operator:
 _SLACK: Final = 0.01
 
 
-def _step(native: Any, value: Any, got: Any) -> Any:
+def _step(native: Array, value: Array, got: Array) -> Array:
     """Steps of an integer or 8-bit float result whose reference is real."""
     coarse = native.dtype.kind in "iub" or native.dtype.name.startswith("float8")
     if not coarse or value.dtype.kind != "f" or got.shape != value.shape:
@@ -219,7 +220,7 @@ def _step(native: Any, value: Any, got: Any) -> Any:
     return np.where(fits, have, near).astype(native.dtype)
 
 
-def clipped(value: Any, dtype: Any) -> Any:
+def clipped(value: Array, dtype: np.dtype[Any]) -> Array:
     """Real values within the range of an integer dtype."""
     if dtype == np.bool_:
         return np.clip(value, 0, 1)
@@ -248,7 +249,7 @@ def _array(value: Any) -> Any:
     return None if value is None else np.asarray(value)
 
 
-def _native(value: Any, dtype: str, steps: bool) -> Any:
+def _native(value: Array, dtype: str, steps: bool) -> Array:
     kind = numpy_dtype(dtype)
     with np.errstate(all="ignore"):
         if steps and kind.kind in "iu" and value.dtype.kind == "f":
@@ -256,7 +257,7 @@ def _native(value: Any, dtype: str, steps: bool) -> Any:
         return value.astype(kind)
 
 
-def _host(value: Any, change: Any) -> Any:
+def _host(value: Any, change: Callable[[Array], Array]) -> Any:
     """Slots as arrays for a reference: floats in float64, complex in complex128."""
     if isinstance(value, Slot):
         array = lifted(value.array)

@@ -10,6 +10,7 @@ import numpy as np
 
 from aclnn_bindings.call.arrays import DeviceTensor, from_host
 from aclnn_bindings.call.specs import TensorSpec
+from mindtorch._tensor.types import Array
 
 from ..cases.layouts import Place, outside, place, sentinel_storage, view
 from ..cases.recipe import Slot
@@ -43,7 +44,7 @@ class Laid:
     dtype: Any
     may_change: bool
 
-    def read(self) -> Any:
+    def read(self) -> Array:
         """The view's elements now."""
         storage = self.base.numpy()
         return np.array(view(storage, self.shape, self.at)) if prod(self.shape) else (
@@ -61,7 +62,7 @@ class Laid:
         self.base.close()
 
 
-def lay(cann: Any, array: Any, layout: str, may_change: bool = False, format: str = "") -> Laid:
+def lay(cann: Any, array: Array, layout: str, may_change: bool = False, format: str = "") -> Laid:
     """A tensor with these elements on the current device; `format` "" goes by rank."""
     shape = tuple(array.shape)
     at = place(layout, shape)
@@ -75,7 +76,7 @@ def lay(cann: Any, array: Any, layout: str, may_change: bool = False, format: st
     return Laid(DeviceTensor(base.buffer, seen), base, storage, at, shape, array.dtype, may_change)
 
 
-def blank(cann: Any, like: Any, layout: str, value: int, format: str = "") -> Laid:
+def blank(cann: Any, like: Array, layout: str, value: int, format: str = "") -> Laid:
     """An output of `like`'s shape and dtype, full of garbage `value` (a byte)."""
     raw = np.full(like.size * like.itemsize, value & 1 if like.dtype == np.bool_ else value,
                   np.uint8)  # fmt: skip

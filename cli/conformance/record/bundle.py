@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from mindtorch._tensor.types import Array
 from mindtorch.laws.judge.precision import numpy_dtype
 
 from ...foreign import parsed, text_of
@@ -34,7 +35,8 @@ def save(folder: Path, result: Result, trial: Any, environment: Mapping[str, Any
     arrays |= {f"output{i}": a for i, a in enumerate(trial.outputs)}
     arrays |= {f"expected{i}": np.asarray(a) for i, a in enumerate(trial.expected)}
     dtypes = {key: array.dtype.name for key, array in arrays.items()}
-    np.savez_compressed(folder / f"{name}.npz", **{k: _storable(a) for k, a in arrays.items()})
+    stored: dict[str, Any] = {k: _storable(a) for k, a in arrays.items()}
+    np.savez_compressed(folder / f"{name}.npz", **stored)
     path = folder / f"{name}.json"
     data = {
         "schema": SCHEMA, "case": result.case, "seed": result.seed,
@@ -45,7 +47,7 @@ def save(folder: Path, result: Result, trial: Any, environment: Mapping[str, Any
     return path
 
 
-def _storable(array: Any) -> Any:
+def _storable(array: Array) -> Array:
     """bfloat16 as its bits: numpy's files do not know it."""
     return array.view(np.uint16) if array.dtype.name == "bfloat16" else array
 
@@ -66,5 +68,5 @@ def load(path: Path) -> tuple[dict[str, Any], list[Any]]:
     return data, [_restored(stored[n], data["dtypes"][n]) for n in names]
 
 
-def _restored(array: Any, dtype: str) -> Any:
+def _restored(array: Array, dtype: str) -> Array:
     return array.view(numpy_dtype(dtype)) if dtype == "bfloat16" else array

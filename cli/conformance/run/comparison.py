@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mindtorch._tensor.types import Array
 from mindtorch.laws.judge import guards
 from mindtorch.laws.judge.classes import TIERS, Requirement
 from mindtorch.laws.judge.metrics import Measure, bits, errors, measure, rounds_to, same, text
@@ -50,7 +51,7 @@ def _rank(tier: str) -> int:
 
 
 def _compare_one(
-    trial: Trial, need: Requirement, reference: Golden, i: int, dtype: str, got: Any
+    trial: Trial, need: Requirement, reference: Golden, i: int, dtype: str, got: Array
 ) -> Result:
     native, expected = reference.native[i], reference.values[i]
     if got.shape != native.shape or dtype != native.dtype.name:
@@ -87,7 +88,7 @@ def _compare_one(
     )  # fmt: skip
 
 
-def agreed(got: Any, expected: Any, native: Any, dtype: str) -> Any:
+def agreed(got: Array, expected: Array, native: Array, dtype: str) -> Array:
     """`expected`, with the CPU's value in the same precision where that is what came and either
     is not finite: intermediate overflow is no error (commercial standard, rule for inf and nan).
     """
@@ -107,7 +108,7 @@ def _why(failing: str, measured: Any) -> str:
 
 
 def _objections(
-    trial: Trial, need: Requirement, got: Any, expected: Any, dtype: str, material: Any
+    trial: Trial, need: Requirement, got: Array, expected: Array, dtype: str, material: Any
 ) -> list[str]:
     if format_of(dtype) is None or need.name == "exact" or not _ordinary(trial.case):
         return []
@@ -147,7 +148,7 @@ def _should_vary(trial: Trial) -> bool:
     )
 
 
-def _plausible(trial: Trial, got: Any) -> Result:
+def _plausible(trial: Trial, got: Array) -> Result:
     if got.dtype.kind == "f" and not np.isfinite(got).all():
         return trial.result("FAIL", reason="drawn values are not finite")
     return trial.result("PASS", tier="none", required="none")

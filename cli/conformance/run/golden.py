@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 import mindtorch as torch
+from mindtorch._tensor.tensor import Tensor
+from mindtorch._tensor.types import Array
 from mindtorch.laws.judge.classes import Requirement
 from mindtorch.laws.judge.precision import FORMATS, format_of, numpy_dtype, wide
 from mindtorch.ops import OPS, Op
@@ -101,7 +103,7 @@ def golden(op: Op, recipe: Recipe, need: Requirement, form: str) -> Golden:
         return Golden([host(t) for t in native], values, scale)
 
 
-def lifted(array: Any) -> Any:
+def lifted(array: Array) -> Array:
     """Floats in float64, which holds them exactly, so that differences have sizes."""
     if array.dtype.kind == "c":
         return array.astype(np.complex128)
@@ -125,7 +127,7 @@ def _reference(op: Op, recipe: Recipe, native: list[Any], form: str) -> list[Any
     return results(call(op, args, kwargs, inplace))
 
 
-def _widen(recipe: Recipe, native: list[Any]) -> Any:
+def _widen(recipe: Recipe, native: list[Any]) -> Callable[[Slot], Tensor]:
     """Floats become float64; integers too where the result is a float only because of them."""
     only_integers = not any(s.arg.dtype in _WIDE or s.arg.dtype in ("float64", "complex128")
                             for s in recipe.slots)  # fmt: skip
@@ -134,7 +136,7 @@ def _widen(recipe: Recipe, native: list[Any]) -> Any:
     result = dtype_name(native[0]) if native else ""
     together = numpy_dtype(_PARTS.get(result, result)) if _promoted(recipe, result) else None
 
-    def widen(slot: Slot) -> Any:
+    def widen(slot: Slot) -> Tensor:
         target = _WIDE.get(slot.arg.dtype)
         if target is None and whole:
             target = "float64"
@@ -176,7 +178,7 @@ def _scale(op: Op, recipe: Recipe, need: Requirement, native: list[Any]) -> list
         return nothing
     widen = _widen(recipe, native)
 
-    def magnitude(slot: Slot) -> Any:
+    def magnitude(slot: Slot) -> Tensor:
         if slot.arg.dtype not in FORMATS and not slot.arg.dtype.startswith("complex"):
             return widen(slot)
         return on_cpu(np.abs(host(widen(slot))))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 import mindtorch as torch
+from mindtorch._tensor.tensor import Tensor
 from mindtorch.laws.judge.precision import FORMATS, numpy_dtype
 
 from ..cases.layouts import REPEATED
@@ -69,7 +70,7 @@ def _forward(trial: Trial, make: Any, slots: list[Slot]) -> tuple[ByPlace, list[
     """The differentiable results of the op on leaves, and the leaves in the slots' order."""
     leaves: dict[int, Any] = {}
 
-    def tensor(slot: Slot) -> Any:
+    def tensor(slot: Slot) -> Tensor:
         leaf = make(slot) if slot.arg.dtype in FORMATS else _constant(make, slot)
         if any(slot is s for s in slots):
             leaf = leaves[id(slot)] = leaf.detach().requires_grad_()
@@ -80,7 +81,7 @@ def _forward(trial: Trial, make: Any, slots: list[Slot]) -> tuple[ByPlace, list[
     return {k: t for k, t in enumerate(outs) if t.requires_grad}, [leaves[id(s)] for s in slots]
 
 
-def _constant(make: Any, slot: Slot) -> Any:
+def _constant(make: Any, slot: Slot) -> Tensor:
     """Indices and masks keep their dtype."""
     probe = make(Slot(slot.arg, slot.array[:0] if slot.array.ndim else slot.array))
     return on_cpu(slot.array).to(probe.device)
@@ -144,7 +145,7 @@ def _disagreement(
 
 
 def _weighted_sum(trial: Trial, moved: Mapping[int, Any], weights: ByPlace) -> float:
-    def tensor(slot: Slot) -> Any:
+    def tensor(slot: Slot) -> Tensor:
         if slot.arg.dtype not in FORMATS:
             return on_cpu(slot.array)
         return on_cpu(_moved(slot, moved))

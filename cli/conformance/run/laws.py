@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 import mindtorch as torch
+from mindtorch._tensor.types import Array
 from mindtorch.laws.judge import guards
 from mindtorch.laws.judge.classes import class_named
 
@@ -140,7 +141,7 @@ def _twice_run(case: Case) -> bool:
     return not case.designed or len(case.factors) < 2 or zlib.crc32(case.id.encode()) % 8 == 0
 
 
-def _twice(first: Any, second: Any) -> str:
+def _twice(first: Array, second: Array) -> str:
     return guards.second_run(first, second) if first.shape == second.shape else "shapes differ"
 
 
@@ -177,7 +178,7 @@ def _into(trial: Trial, reference: Golden) -> Result:
     return compare(trial, reference, got, trial.trespass())
 
 
-def _destination(like: Any, device: str, layout: str) -> Placed:
+def _destination(like: Array, device: str, layout: str) -> Placed:
     garbage = layouts.sentinel_storage(like.size, like.dtype).reshape(like.shape)
     return on_device(garbage, device, layout, may_change=True)
 

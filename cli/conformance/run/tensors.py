@@ -12,9 +12,11 @@ import numpy as np
 import mindtorch as torch
 from mindtorch._backends.npu import memory
 from mindtorch._tensor.device import CPU, resolve
+from mindtorch._tensor.dtype import dtype as Dtype
 from mindtorch._tensor.dtype import from_numpy_dtype
 from mindtorch._tensor.geometry import contiguous, geometry
 from mindtorch._tensor.tensor import Tensor, adopt, host_array, wrap
+from mindtorch._tensor.types import Array
 from mindtorch.ops import Op
 
 from ..cases.layouts import Place, outside, place, sentinel_storage, view
@@ -43,7 +45,7 @@ class Placed:
         return int(changed.sum())
 
 
-def host(tensor: Any) -> Any:
+def host(tensor: Tensor) -> Array:
     """The elements of a tensor on any device as a numpy array; bfloat16 by ml_dtypes."""
     geom = tensor._geom
     if geom.device.type == "npu":
@@ -58,19 +60,19 @@ def host(tensor: Any) -> Any:
     return np.array(host_array(near._geom, near._storage))
 
 
-def bits(array: Any) -> Any:
+def bits(array: Array) -> Array:
     """The elements as bytes, in a last dimension."""
     flat = np.ascontiguousarray(array).reshape(-1)
     return flat.view(np.uint8).reshape(flat.size, flat.itemsize)
 
 
-def on_cpu(array: Any) -> Any:
+def on_cpu(array: Array) -> Tensor:
     """A contiguous cpu tensor with these elements."""
     owned = np.array(array, order="C")
     return adopt(contiguous(owned.shape, from_numpy_dtype(owned.dtype), CPU), owned)
 
 
-def on_device(array: Any, device: str, layout: str, may_change: bool = False) -> Placed:
+def on_device(array: Array, device: str, layout: str, may_change: bool = False) -> Placed:
     """A tensor with these elements in a layout, in memory whose surroundings are watched."""
     shape = tuple(array.shape)
     at = place(layout, shape)
@@ -89,7 +91,7 @@ def on_device(array: Any, device: str, layout: str, may_change: bool = False) ->
     return Placed(tensor, base, storage, at, shape, layout, may_change)
 
 
-def is_tensor(value: Any) -> bool:
+def is_tensor(value: object) -> bool:
     return isinstance(value, Tensor)
 
 
@@ -116,10 +118,10 @@ def synchronize(device: str) -> None:
         torch.npu.synchronize(device)
 
 
-def dtype_name(tensor: Any) -> str:
+def dtype_name(tensor: Tensor) -> str:
     """`float16` of a tensor's dtype."""
     return repr(tensor.dtype).rpartition(".")[2]
 
 
-def dtype_of(name: str) -> Any:
+def dtype_of(name: str) -> Dtype:
     return getattr(torch, name)

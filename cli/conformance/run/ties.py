@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from mindtorch._tensor.types import Array
 from mindtorch.laws.judge.metrics import same
 
 from .golden import Golden
@@ -41,7 +42,7 @@ def settled(
     return reference, [(values_type, values), (index_type, wanted)]
 
 
-def _leads(source: Any, values: Any, index: Any, dim: int) -> bool:
+def _leads(source: Array, values: Array, index: Array, dim: int) -> bool:
     """Whether the indices are different, in range, and lead to the values."""
     if index.ndim < source.ndim:
         values, index = np.expand_dims(values, dim), np.expand_dims(index, dim)
@@ -58,5 +59,5 @@ def _in_order(reference: Golden, dim: int) -> Golden:
     return Golden(reference.native, [values, *reference.values[1:]], reference.scale)
 
 
-def _plain(values: Any) -> Any:
+def _plain(values: Array) -> Array:
     return values.astype(np.float32) if values.dtype.name == "bfloat16" else values

@@ -13,12 +13,14 @@ import warnings
 from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
+from types import ModuleType
 from typing import Any, Final
 
 import numpy as np
 
+from mindtorch._tensor.types import Array
 from mindtorch.laws.compare import oracle_function
-from mindtorch.laws.judge.metrics import errors
+from mindtorch.laws.judge.metrics import Errors, errors
 from mindtorch.laws.judge.precision import rounded
 from mindtorch.ops import Op
 
@@ -26,7 +28,7 @@ from ..cases.recipe import Recipe, Slot
 
 
 @cache
-def _torch() -> Any:
+def _torch() -> ModuleType | None:
     """torch, or None where it is not installed."""
     if find_spec("torch") is None:
         return None
@@ -93,19 +95,19 @@ def _answer(op: Op, recipe: Recipe, torch: Any) -> list[Any] | None:
     return [_array(torch, t) for t in results if isinstance(t, torch.Tensor)]
 
 
-def _function(op: Op, torch: Any) -> Any:
+def _function(op: Op, torch: ModuleType) -> Any:
     """torch's function of the row; its backward kernels are only reachable as aten operators."""
     return oracle_function(op, torch)
 
 
-def _tensor(torch: Any, slot: Slot) -> Any:
+def _tensor(torch: ModuleType, slot: Slot) -> Any:
     array = np.array(slot.array, order="C")
     if array.dtype.name == "bfloat16":
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
     return torch.from_numpy(array)
 
 
-def _array(torch: Any, tensor: Any) -> Any:
+def _array(torch: ModuleType, tensor: Any) -> Array:
     tensor = tensor.detach().contiguous()
     if tensor.dtype is torch.bfloat16:
         import ml_dtypes
@@ -118,19 +120,19 @@ def _array(torch: Any, tensor: Any) -> Any:
 _NEAR: Final = 64.0
 
 
-def agrees(ours: Any, theirs: Any) -> bool:
+def agrees(ours: Array, theirs: Array) -> bool:
     """Whether results are the same up to rounding, NaN and infinities in the same places."""
     if ours.shape != theirs.shape:
         return False
     name = theirs.dtype.name
-    golden = _wide(theirs)
-    if golden is None:
+    golden, mine = _wide(theirs), _wide(ours)
+    if golden is None or mine is None:
         return bool((ours == theirs).all())
-    deviations = errors(rounded(_wide(ours), name), golden, name)
+    deviations = errors(rounded(mine, name), golden, name)
     return deviations is not None and not deviations.nonfinite and _close(deviations)
 
 
-def _close(deviations: Any) -> bool:
+def _close(deviations: Errors) -> bool:
     largest = np.abs(np.where(np.isfinite(deviations.golden), deviations.golden, 0.0)).max(
         initial=0.0
     )
@@ -138,7 +140,7 @@ def _close(deviations: Any) -> bool:
     return bool(((np.abs(deviations.ulp) <= _NEAR) | slack).all())
 
 
-def _wide(array: Any) -> Any:
+def _wide(array: Array) -> Array | None:
     if array.dtype.kind == "c":
         return array.astype(np.complex128)
     if array.dtype.kind == "f" or array.dtype.name == "bfloat16":

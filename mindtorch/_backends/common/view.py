@@ -35,7 +35,7 @@ def view_plan(op: Op, outs: tuple[Any, ...]) -> Callable[..., Any]:
     """The run of a view op: one tensor, or a tuple of them for ops with a list result."""
     if op.schema.returns[0].list:
 
-        def run_many(source: Tensor, *_: Any) -> tuple[Tensor, ...]:
+        def run_many(source: Tensor, *_: object) -> tuple[Tensor, ...]:
             return tuple([view_of(source, g) for g in outs])
 
         return run_many
@@ -44,7 +44,7 @@ def view_plan(op: Op, outs: tuple[Any, ...]) -> Callable[..., Any]:
         return _bounded(geom)
     differentiable = geom.dtype.category >= FLOAT
 
-    def run(source: Tensor, *_: Any) -> Tensor:
+    def run(source: Tensor, *_: object) -> Tensor:
         view = _make(Tensor)
         view._geom = geom
         view._storage = storage = source._storage
@@ -70,7 +70,7 @@ def _bounded(geom: Geometry) -> Callable[..., Any]:
     places = sum((n - 1) * s for n, s in zip(geom.shape, geom.strides, strict=True))
     need = (geom.offset + places + 1) * geom.dtype.itemsize if geom.numel else 0
 
-    def run(source: Tensor, *_: Any) -> Tensor:
+    def run(source: Tensor, *_: object) -> Tensor:
         if need > source._storage.nbytes:
             raise RuntimeError(
                 f"setStorage: sizes {list(geom.shape)}, strides {list(geom.strides)}, storage"

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from ..._tensor.device import device as Device
 from ..._tensor.dtype import BOOL, FLOAT
 from ..._tensor.dtype import dtype as Dtype
 from ..._tensor.geometry import Geometry, contiguous
 from ..._tensor.storage import Storage
 from ..._tensor.tensor import Tensor, wrap
 from ..._tensor.types import Array
-from ...ops.rules import Dynamic, Pointwise, opmath
+from ...ops.rules import Dynamic, Pointwise, Results, opmath
 from ...ops.schema import Kind
 from ...ops.spec import Op
 from ..registry import MissingKernelError, registry
@@ -30,7 +31,7 @@ class CpuBackend:
         except MemoryError as error:
             refuse(error)
 
-    def functional(self, op: Op, args: Any, outs: Any) -> Callable[..., Any]:
+    def functional(self, op: Op, args: Sequence[Any], outs: Results) -> Callable[..., Any]:
         kernel = self._kernel(op)
         pattern, consts = _pattern(op, args, outs)
         returns = op.schema.returns
@@ -45,7 +46,7 @@ class CpuBackend:
     def into(
         self,
         op: Op,
-        args: Any,
+        args: Sequence[Any],
         outs: tuple[Geometry, ...],
         dests: tuple[Geometry, ...],
         inplace: bool,
@@ -59,7 +60,7 @@ class CpuBackend:
             return make_into(pattern, _ruled(kernel, outs), consts, "into")
         return make_into(pattern, kernel, consts, _form(op, kernel, args, outs, dests))
 
-    def _kernel(self, op: Op) -> Any:
+    def _kernel(self, op: Op) -> Callable[..., Any]:
         if op.cpu is None:
             raise MissingKernelError(registry.missing(op, "cpu"))
         return op.cpu
@@ -75,7 +76,11 @@ class CpuBackend:
 
 
 def _form(
-    op: Op, kernel: Any, args: Any, outs: tuple[Geometry, ...], dests: tuple[Geometry, ...]
+    op: Op,
+    kernel: Callable[..., Any],
+    args: Sequence[Any],
+    outs: tuple[Geometry, ...],
+    dests: tuple[Geometry, ...],
 ) -> str:
     """How a kernel writes to given tensors: by itself where nothing must be cast or reshaped."""
     rule = op.infer
@@ -111,7 +116,7 @@ def _copyto(dest: Array, value: Array) -> None:
     np.copyto(dest, value, casting="unsafe")
 
 
-def _pattern(op: Op, args: Any, outs: Any) -> tuple[str, list[Any]]:
+def _pattern(op: Op, args: Sequence[Any], outs: Results) -> tuple[str, list[Any]]:
     """How each argument reaches the kernel, one letter each, and the constants they need.
 
     T array; C array cast to a constant dtype; N number as a 0-d array of that dtype; S number as
@@ -158,7 +163,7 @@ def _letter(op: Op, kind: Kind, value: Any, compute: Dtype | None) -> tuple[str,
 backend = CpuBackend()
 
 
-def empty(shape: tuple[int, ...], dtype: Any, device: Any) -> Tensor:
+def empty(shape: tuple[int, ...], dtype: Dtype, device: Device) -> Tensor:
     """An uninitialised contiguous cpu tensor."""
     return backend.allocate(contiguous(shape, dtype, device))
 

@@ -16,6 +16,7 @@ from ..._tensor.geometry import Geometry
 from ..._tensor.storage import Storage
 from ..._tensor.tensor import Tensor
 from ..._tensor.types import Array, Number
+from ...ops.rules import Results
 from ...ops.source import compiled
 from .results import conform, contexts, new_context, refuse
 
@@ -174,14 +175,16 @@ def _scope() -> dict[str, Any]:
 
 
 def make_run(
-    pattern: str, form: str, kernel: Any, consts: list[Any], outs: Any
+    pattern: str, form: str, kernel: Callable[..., Any], consts: list[Any], outs: Results
 ) -> Callable[..., Any]:
     """`run(*args)` for a kernel whose results are new tensors."""
     run: Callable[..., Any] = _maker(pattern, form)(kernel, outs, *consts)
     return run
 
 
-def make_into(pattern: str, kernel: Any, consts: list[Any], form: str) -> Callable[..., None]:
+def make_into(
+    pattern: str, kernel: Callable[..., Any], consts: list[Any], form: str
+) -> Callable[..., None]:
     """`run(dests, *args)` for a kernel whose results are written to tensors.
 
     "inplace" is for kernels that write to their first array themselves.
@@ -190,14 +193,14 @@ def make_into(pattern: str, kernel: Any, consts: list[Any], form: str) -> Callab
     return run
 
 
-def _number_array(value: Number, dtype: Any) -> Array:
+def _number_array(value: Number, dtype: np.dtype[Any]) -> Array:
     # asarray(value, dtype) raises for an int out of range, where torch wraps.
     if value.__class__ is int and dtype.kind in "iu":
         return np.asarray(value & ((1 << 64) - 1), np.uint64).astype(dtype)
     return np.asarray(value).astype(dtype)
 
 
-def _widen(array: Any) -> Any:
+def _widen(array: Array) -> Array:
     kind = array.dtype
     return array.astype(np.float32) if kind.itemsize == 2 and kind.kind not in "iu" else array
 
@@ -213,7 +216,7 @@ def _adopt(array: Array, memory: Array, geom: Geometry) -> Tensor:
     return tensor
 
 
-def _dynamic(result: Array, outs: Any) -> Tensor:
+def _dynamic(result: Array, outs: Results) -> Tensor:
     """Tensors whose shapes come from what the kernel gave."""
     results = result if isinstance(result, tuple) else (result,)
     tensors = []

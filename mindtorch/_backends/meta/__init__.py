@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..._tensor.geometry import Geometry
 from ..._tensor.storage import MetaMemory, Storage
 from ..._tensor.tensor import Tensor, wrap
+from ...ops.rules import Results
 from ...ops.spec import Op
 
 
@@ -17,17 +18,17 @@ class MetaBackend:
     def allocate(self, geom: Geometry) -> Tensor:
         return wrap(geom, Storage(MetaMemory(geom.extent * geom.dtype.itemsize)))
 
-    def functional(self, op: Op, args: Any, outs: Any) -> Callable[..., Any]:
-        for out in outs:
-            if out.__class__ is not Geometry:
-                raise RuntimeError(
-                    f"aten::{op.base_name} is not implemented for Meta: the shape of its result"
-                    " depends on data"
-                )
+    def functional(self, op: Op, args: Sequence[Any], outs: Results) -> Callable[..., Any]:
+        known = [out for out in outs if isinstance(out, Geometry)]
+        if len(known) < len(outs):
+            raise RuntimeError(
+                f"aten::{op.base_name} is not implemented for Meta: the shape of its result"
+                " depends on data"
+            )
         if len(op.schema.returns) == 1 and not op.schema.returns[0].list:
-            geom = outs[0]
+            geom = known[0]
             return lambda *_: self.allocate(geom)
-        return lambda *_: tuple([self.allocate(g) for g in outs])
+        return lambda *_: tuple([self.allocate(g) for g in known])
 
     def has_kernel(self, op: Op) -> bool:
         return True
@@ -35,7 +36,7 @@ class MetaBackend:
     def into(
         self,
         op: Op,
-        args: Any,
+        args: Sequence[Any],
         outs: tuple[Geometry, ...],
         dests: tuple[Geometry, ...],
         inplace: bool,

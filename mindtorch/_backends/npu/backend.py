@@ -10,7 +10,7 @@ from aclnn_bindings import lib
 from ..._tensor.device import device as Device
 from ..._tensor.geometry import Geometry
 from ..._tensor.tensor import Tensor
-from ...ops.rules import NUMBERS, Dynamic, Pointwise
+from ...ops.rules import NUMBERS, Dynamic, Pointwise, Results
 from ...ops.spec import Op
 from . import memory, transfer, writeback
 from .binding import Binder, Binding
@@ -25,19 +25,21 @@ class NpuBackend:
     def allocate(self, geom: Geometry) -> Tensor:
         return memory.allocate(geom)
 
-    def functional(self, op: Op, args: Any, outs: Any) -> Callable[..., Any]:
-        if any(out.__class__ is Dynamic for out in outs):
-            return dynamic(op, args, outs, _device(args, outs))
-        binder = Binder(op, args, outs, _device(args, outs))
+    def functional(self, op: Op, args: Sequence[Any], outs: Results) -> Callable[..., Any]:
+        device = _device(args, outs)
+        geoms = tuple(out for out in outs if isinstance(out, Geometry))
+        if len(geoms) < len(outs):
+            return dynamic(op, args, [o for o in outs if isinstance(o, Dynamic)], device)
+        binder = Binder(op, args, geoms, device)
         binding = binder.bind()
         if binding.call.inplace:
-            return self._copy_then_write(op, args, outs)
+            return self._copy_then_write(op, args, geoms)
         if binding.instead:
-            return self._then_cast(op, args, outs, binding.instead)
-        return launcher(op, args, outs, binding)
+            return self._then_cast(op, args, geoms, binding.instead)
+        return launcher(op, args, geoms, binding)
 
     def _then_cast(
-        self, op: Op, args: Any, outs: tuple[Geometry, ...], instead: Any
+        self, op: Op, args: Sequence[Any], outs: tuple[Geometry, ...], instead: Any
     ) -> Callable[..., Any]:
         """Results in the dtypes that the operator gives, then cast on the device."""
         dtypes_in = tuple(
@@ -60,7 +62,7 @@ class NpuBackend:
     def into(
         self,
         op: Op,
-        args: Any,
+        args: Sequence[Any],
         outs: tuple[Geometry, ...],
         dests: tuple[Geometry, ...],
         inplace: bool,
@@ -77,7 +79,9 @@ class NpuBackend:
             return _self_first(direct)
         return _unless_overlapping(direct, lambda: self._through_copy(op, args, outs))
 
-    def _copy_then_write(self, op: Op, args: Any, outs: tuple[Geometry, ...]) -> Callable[..., Any]:
+    def _copy_then_write(
+        self, op: Op, args: Sequence[Any], outs: tuple[Geometry, ...]
+    ) -> Callable[..., Any]:
         write = self.into(op, args, outs, outs, False)
         geom = outs[0]
 
@@ -88,7 +92,9 @@ class NpuBackend:
 
         return run
 
-    def _through_copy(self, op: Op, args: Any, outs: tuple[Geometry, ...]) -> Callable[..., None]:
+    def _through_copy(
+        self, op: Op, args: Sequence[Any], outs: tuple[Geometry, ...]
+    ) -> Callable[..., None]:
         functional = self.functional(op, args, outs)
 
         def run(dests: tuple[Tensor, ...], *values: Any) -> None:
@@ -107,7 +113,7 @@ class NpuBackend:
         writeback.write_back(op, dest, source)
 
 
-def _device(args: Any, outs: Any) -> Device:
+def _device(args: Sequence[Any], outs: Results) -> Device:
     if outs and outs[0].__class__ is Geometry:
         return outs[0].device
     return next(a._geom.device for a in args if isinstance(a, Tensor))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from aclnn_bindings import BoundOp, MissingSymbolError, ScalarSpec, TensorSpec, support
+from aclnn_bindings import BoundOp, MissingSymbolError, Param, ScalarSpec, TensorSpec, support
 from aclnn_bindings import Kind as Passed
 
 from ..._tensor.device import device as Device
@@ -151,7 +151,7 @@ class Binder:
         return Call(name, rest, None, True), signature
 
     def _argument(
-        self, binding: Binding, at: int, param: Any, value: Any, dests: Sequence[Geometry] | None
+        self, binding: Binding, at: int, param: Param, value: Any, dests: Sequence[Geometry] | None
     ) -> Any:
         if isinstance(value, Const):
             return value.value
@@ -166,7 +166,7 @@ class Binder:
         return self._result(binding, at, param, self.results[value], dests)
 
     def _result(
-        self, binding: Binding, at: int, param: Any, k: int, dests: Sequence[Geometry] | None
+        self, binding: Binding, at: int, param: Param, k: int, dests: Sequence[Geometry] | None
     ) -> TensorSpec:
         binding.results.append(k)
         other = _INSTEAD.get(self.outs[k].dtype)
@@ -179,7 +179,9 @@ class Binder:
         binding.addresses.append(("d", k))
         return spec_of(dests[k])
 
-    def _input(self, binding: Binding, param: Any, i: int, dests: Sequence[Geometry] | None) -> Any:
+    def _input(
+        self, binding: Binding, param: Param, i: int, dests: Sequence[Geometry] | None
+    ) -> Any:
         value = self.args[i]
         writes = binding.call.inplace and i == 0
         if writes and dests is not None:
@@ -204,14 +206,14 @@ class Binder:
         empty = contiguous((0,), int64, self.device)
         return tuple(spec_of(empty if v is None else v._geom) for v in value)
 
-    def _widens(self, binding: Binding, param: Any, geom: Geometry) -> bool:
+    def _widens(self, binding: Binding, param: Param, geom: Geometry) -> bool:
         """Whether an integer input must become int64, as a sum's or a count's may."""
         if self.outs[0].dtype is not int64 or geom.dtype.category > INTEGER:
             return False
         claims = claimed(binding.call.name, param.name)
         return geom.dtype.acl not in claims and int64.acl in claims
 
-    def _placed(self, binding: Binding, param: Any, i: int, geom: Geometry) -> Geometry:
+    def _placed(self, binding: Binding, param: Param, i: int, geom: Geometry) -> Geometry:
         """`geom` on the device and in the common dtype, with the step that brings it there."""
         wanted = geom.dtype
         rule = self.op.infer
@@ -229,7 +231,7 @@ class Binder:
         binding.steps.append(Step("cast", i, placed))
         return placed
 
-    def _value(self, param: Any, value: Dtype | Number | tuple[int, ...] | None) -> Any:
+    def _value(self, param: Param, value: Dtype | Number | tuple[int, ...] | None) -> Any:
         if isinstance(value, Dtype):
             return runtime.acl_dtype(value)
         if param.kind is Passed.SCALAR and isinstance(value, bool | int | float | complex):
@@ -247,6 +249,6 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _dtype_of(number: Any) -> Dtype:
+def _dtype_of(number: object) -> Dtype:
     dtype: Dtype = SCALAR_DTYPES[number.__class__]()
     return dtype

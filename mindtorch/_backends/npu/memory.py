@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from aclnn_bindings import AclOutOfMemoryError as AclOutOfMemoryError
@@ -12,19 +10,25 @@ from aclnn_bindings import Block, lib
 from ..._tensor.geometry import Geometry
 from ..._tensor.storage import Storage
 from ..._tensor.tensor import Tensor, wrap
+from ..._tensor.types import Array
 from . import runtime
 
 
-def fail(index: Any) -> None:
+def fail(index: int) -> None:
     """Raise what the bindings' last call on this thread failed with."""
     from aclnn_bindings import throw_on
 
     throw_on(runtime.device(index))
 
 
+def _numbered(index: int | None) -> int:
+    assert index is not None, "a tensor's npu always has an index"
+    return index
+
+
 def allocate(geom: Geometry) -> Tensor:
     """An uninitialised tensor; OutOfMemory as the bindings report it."""
-    index: Any = geom.device.index  # a tensor's npu always has one
+    index = _numbered(geom.device.index)
     nbytes = geom.extent * geom.dtype.itemsize
     # The session first: where another thread restarts the runtime meanwhile, the block is refused
     # as the old session's, never taken for the new one's.
@@ -40,13 +44,21 @@ _KINDS = {"to_device": "HOST_TO_DEVICE", "to_host": "DEVICE_TO_HOST", "on": "DEV
 _DEFAULTS = {"to_device": 1, "to_host": 2, "on": 3}
 
 
-def _copy(index: Any, direction: str, to: Any, source: Any, nbytes: int, wait: bool) -> None:
+def _copy(
+    index: int | None,
+    direction: str,
+    to: Tensor | int,
+    source: Tensor | int,
+    nbytes: int,
+    wait: bool,
+) -> None:
     """Copies between tensors and host addresses. The stream is taken before the tensors'
     addresses: a runtime that another thread restarts meanwhile then refuses the stream."""
     kind = runtime.cann().runtime.constant(f"ACL_MEMCPY_{_KINDS[direction]}", _DEFAULTS[direction])
-    stream = runtime.SHARED[index] or runtime.stream_address(index)
+    at = _numbered(index)
+    stream = runtime.SHARED[at] or runtime.stream_address(at)
     if lib.mt_copy(stream, _first(to), nbytes, _first(source), nbytes, kind, wait):
-        fail(index)
+        fail(at)
 
 
 def _first(t: Tensor | int) -> int:
@@ -55,14 +67,14 @@ def _first(t: Tensor | int) -> int:
     return int(t._storage.memory.address) + t._geom.offset * t._geom.dtype.itemsize
 
 
-def from_host(dest: Tensor, array: Any) -> None:
+def from_host(dest: Tensor, array: Array) -> None:
     """Copy a C-contiguous host array of the same dtype to a contiguous tensor; waits."""
     if array.nbytes:
         source = array.__array_interface__["data"][0]
         _copy(dest._geom.device.index, "to_device", dest, source, array.nbytes, True)
 
 
-def to_host(source: Tensor) -> Any:
+def to_host(source: Tensor) -> Array:
     """A contiguous tensor's elements as a new host array; waits."""
     array = np.empty(source._geom.shape, source._geom.dtype.np)
     if array.nbytes:

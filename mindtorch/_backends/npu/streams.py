@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ..._tensor.device import DeviceLike
 from ..._tensor.device import device as Device
 from . import runtime
 
@@ -35,7 +36,9 @@ class Stream:
     Source: the torch.cuda.Stream document; `stream` here is the bindings' stream.
     """
 
-    def __init__(self, device: Any = None, priority: int = 0, *, _bound: _Stream | None = None):
+    def __init__(
+        self, device: DeviceLike | None = None, priority: int = 0, *, _bound: _Stream | None = None
+    ):
         self._bound = _bound or runtime.device(index_of(device)).stream(priority)
         self._before: list[_Stream] = []
 

@@ -10,7 +10,7 @@ _WHY = "mindtorch has no quantised modules"
 
 @cache
 def _absent(name: str) -> type:
-    def refuse(self: Any, *_: Any, **__: Any) -> None:
+    def refuse(self: Any, *_: object, **__: object) -> None:
         raise NotImplementedError(f"torch.ao.quantization.{name}: {_WHY}")
 
     return type(name, (), {"__init__": refuse, "__module__": __name__})
@@ -22,7 +22,7 @@ def __getattr__(name: str) -> Any:
     if name[0].isupper():
         return _absent(name)
 
-    def refuse(*_: Any, **__: Any) -> Any:
+    def refuse(*_: object, **__: object) -> Any:
         raise NotImplementedError(f"torch.ao.quantization.{name}: {_WHY}")
 
     return refuse

@@ -16,11 +16,11 @@ def _refuse(name: str) -> Any:
 class DTensor:
     """Stands for a tensor over processes: nothing is one."""
 
-    def __new__(cls, *_: Any, **__: Any) -> Any:
+    def __new__(cls, *_: object, **__: object) -> Any:
         return _refuse("DTensor")
 
     @staticmethod
-    def from_local(*_: Any, **__: Any) -> Any:
+    def from_local(*_: object, **__: object) -> Any:
         """Refused: there is one process."""
         return _refuse("DTensor.from_local")
 
@@ -40,6 +40,6 @@ class Shard(Placement):
         self.dim = dim
 
 
-def distribute_tensor(*_: Any, **__: Any) -> Any:
+def distribute_tensor(*_: object, **__: object) -> Any:
     """Refused: there is one process."""
     return _refuse("distribute_tensor")

@@ -13,13 +13,17 @@ from typing import Any, Final
 
 import numpy as np
 
+from .precision import Array
+
 # One false alarm in 10^9 per test, about 10 tests per case: one in 10^5 runs of 1,000 cases.
 ALARM: Final = 1e-9
 _SIGMAS: Final = 6.2  # two-sided normal tail below ALARM
 _ENOUGH: Final = 200
 
 
-def objections(kind: str, params: Any, drawn: Any, again: Any, other: Any, later: Any) -> list[str]:
+def objections(
+    kind: str, params: Any, drawn: Array, again: Array, other: Array, later: Array
+) -> list[str]:
     """What speaks against `drawn` being of distribution `kind` with `params`.
 
     Kinds are uniform, normal, integers, bernoulli, categories and permutation. `again` is the same
@@ -32,7 +36,7 @@ def objections(kind: str, params: Any, drawn: Any, again: Any, other: Any, later
         else ["the same seed and offset give other numbers"]
     )
     # Draws of different chances correlate by those.
-    chance = _chances(params, first) if kind == "bernoulli" else 0.0
+    chance = _chances(params if kind == "bernoulli" else 0.0, first)
     for what, draws in (("another seed", other), ("a later offset", later)):
         second = np.asarray(draws, np.float64).reshape(-1)
         complaints += _independent(first - chance, second - chance, what, kind != "categories")
@@ -60,7 +64,7 @@ def expected(kind: str, params: tuple[float, ...]) -> tuple[float, float, float]
     return (low + high) / 2, width**2 / 12, width**4 / 80
 
 
-def _support(kind: str, params: tuple[float, ...], x: Any) -> list[str]:
+def _support(kind: str, params: tuple[float, ...], x: Array) -> list[str]:
     if not np.isfinite(x).all():
         return [f"{int((~np.isfinite(x)).sum())} draws are not finite"]
     if kind == "normal" or not x.size:
@@ -70,7 +74,7 @@ def _support(kind: str, params: tuple[float, ...], x: Any) -> list[str]:
     return [f"{outside} draws lie outside [{low:g}, {high:g})"] if outside else []
 
 
-def _moments(kind: str, params: tuple[float, ...], x: Any) -> list[str]:
+def _moments(kind: str, params: tuple[float, ...], x: Array) -> list[str]:
     mean, variance, fourth = expected(kind, params)
     n, complaints = x.size, []
     step = 0.0 if kind == "integers" else _rounding(x)
@@ -86,7 +90,7 @@ def _moments(kind: str, params: tuple[float, ...], x: Any) -> list[str]:
     return complaints
 
 
-def _rounding(x: Any) -> float:
+def _rounding(x: Array) -> float:
     """Half the largest gap that 16-bit numbers of this size have: they cannot show more."""
     values = np.unique(x)
     if values.size < 2 or values.size > 20000:
@@ -94,7 +98,7 @@ def _rounding(x: Any) -> float:
     return float(np.diff(values).max()) / 2 if values.size < x.size / 4 else 0.0
 
 
-def _shape(kind: str, params: tuple[float, ...], x: Any) -> list[str]:
+def _shape(kind: str, params: tuple[float, ...], x: Array) -> list[str]:
     if kind == "integers":
         return _counts(params, x)
     ordered = np.sort(x)
@@ -108,20 +112,20 @@ def _shape(kind: str, params: tuple[float, ...], x: Any) -> list[str]:
             ] if distance > limit else []  # fmt: skip
 
 
-def _blur(kind: str, params: tuple[float, ...], ordered: Any) -> float:
+def _blur(kind: str, params: tuple[float, ...], ordered: Array) -> float:
     """The largest probability of one value: rounded draws sit on steps of that height."""
     _, counts = np.unique(ordered, return_counts=True)
     return float(counts.max()) / ordered.size if counts.max() > 1 else 0.0
 
 
-def _cumulative(kind: str, params: tuple[float, ...], x: Any) -> Any:
+def _cumulative(kind: str, params: tuple[float, ...], x: Array) -> Array:
     if kind == "normal":
         scaled = (x - params[0]) / (params[1] * sqrt(2)) if params[1] else np.sign(x - params[0])
         return np.array([0.5 * (1 + erf(v)) for v in scaled])
     return np.clip((x - params[0]) / (params[1] - params[0]), 0, 1)
 
 
-def _counts(params: tuple[float, ...], x: Any) -> list[str]:
+def _counts(params: tuple[float, ...], x: Array) -> list[str]:
     """Chi-squared of equal shares in at most 16 bins; the tail by Chernoff's bound."""
     low, high = params
     bins = int(min(high - low, 16))
@@ -134,7 +138,7 @@ def _counts(params: tuple[float, ...], x: Any) -> list[str]:
     return []
 
 
-def _lag(x: Any) -> list[str]:
+def _lag(x: Array) -> list[str]:
     """Neighbours, halves, and what a generator that starts again would repeat."""
     half = x.size // 2
     found = _correlated(x[:-1], x[1:], "neighbours") + _correlated(x[:half], x[-half:], "halves")
@@ -142,7 +146,7 @@ def _lag(x: Any) -> list[str]:
     return found + [o for n in steps for o in _correlated(x[:-n], x[n:], f"numbers {n} apart")]
 
 
-def _independent(first: Any, second: Any, what: str, alike: bool = True) -> list[str]:
+def _independent(first: Array, second: Array, what: str, alike: bool = True) -> list[str]:
     """`alike` draws have one distribution, so that independent ones do not correlate."""
     if first.size > 8 and np.array_equal(first, second) and np.unique(first).size > 2:
         return [f"{what} gives the same numbers"]
@@ -150,11 +154,11 @@ def _independent(first: Any, second: Any, what: str, alike: bool = True) -> list
     return _correlated(first, second, f"draws of {what}") if enough else []
 
 
-def _chances(p: Any, x: Any) -> Any:
+def _chances(p: Array | float, x: Array) -> Array:
     return np.full(x.shape, float(p)) if np.ndim(p) == 0 else np.asarray(p).reshape(x.shape)
 
 
-def _correlated(a: Any, b: Any, what: str) -> list[str]:
+def _correlated(a: Array, b: Array, what: str) -> list[str]:
     spread = float(a.std() * b.std())
     if not spread or a.size < _ENOUGH:
         return []
@@ -163,7 +167,7 @@ def _correlated(a: Any, b: Any, what: str) -> list[str]:
     return [f"{what} correlate by {r:.3g}, beyond ±{limit:.3g}"] if abs(r) > limit else []
 
 
-def _bernoulli(x: Any, chance: Any) -> list[str]:
+def _bernoulli(x: Array, chance: Array) -> list[str]:
     """Zeros and ones; `chance` is that of a one for each draw."""
     others = int(((x != 0) & (x != 1)).sum())
     if others:
@@ -180,7 +184,7 @@ def _bernoulli(x: Any, chance: Any) -> list[str]:
     return complaints + (_lag(off) if x.size >= _ENOUGH else [])
 
 
-def _categories(x: Any, weights: Any, replacement: bool) -> list[str]:
+def _categories(x: Array, weights: Array, replacement: bool) -> list[str]:
     """Places drawn from rows of weights `[rows, n]`: `x` is `[rows, draws]`."""
     chance = np.atleast_2d(np.asarray(weights, np.float64))
     chance = chance / chance.sum(-1, keepdims=True)
@@ -203,7 +207,7 @@ def _categories(x: Any, weights: Any, replacement: bool) -> list[str]:
     return complaints + _likely(counted, chance)
 
 
-def _likely(counted: Any, chance: Any) -> list[str]:
+def _likely(counted: Array, chance: Array) -> list[str]:
     """The chances of what was drawn: their mean is the sum of squared chances of each row."""
     mean = np.square(chance).sum(-1)
     spread = float(((chance**3).sum(-1) - np.square(mean)).sum()) * counted.shape[1]
@@ -213,7 +217,7 @@ def _likely(counted: Any, chance: Any) -> list[str]:
             ] if abs(off) > limit else []  # fmt: skip
 
 
-def _permutation(x: Any) -> list[str]:
+def _permutation(x: Array) -> list[str]:
     if not np.array_equal(np.sort(x), np.arange(x.size)):
         return ["not every index occurs once"]
     n = x.size

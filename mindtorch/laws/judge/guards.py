@@ -6,12 +6,14 @@ was never written, a result that depends on what memory held before.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from mindtorch.laws.judge.metrics import Errors, same
 from mindtorch.laws.judge.precision import rounded, wide
+
+from .precision import Array
 
 # benchdnn's shares of zeros beyond which a test proves nothing.
 MOSTLY_ZERO: Final = {"accumulated": 0.9}
@@ -20,7 +22,7 @@ _ENOUGH: Final = 64
 _FEW_VALUES: Final = 4
 
 
-def lost(got: Any, golden: Any, dtype: str) -> str:
+def lost(got: Array, golden: Array, dtype: str) -> str:
     """Zeros where the reference, rounded to `dtype`, has none."""
     with np.errstate(all="ignore"):
         ours, theirs = wide(got) == 0, wide(rounded(golden, dtype)) == 0
@@ -30,7 +32,7 @@ def lost(got: Any, golden: Any, dtype: str) -> str:
     return f"{count} of {ours.size} outputs are zero where the reference is not"
 
 
-def zeros(got: Any, kind: str) -> str:
+def zeros(got: Array, kind: str) -> str:
     """Nearly nothing but zeros: such inputs show little."""
     if not got.size:
         return ""
@@ -40,7 +42,7 @@ def zeros(got: Any, kind: str) -> str:
     return ""
 
 
-def constant(golden: Any) -> str:
+def constant(golden: Array) -> str:
     """A reference with hardly any different values shows nothing about indexing."""
     if golden.size < _ENOUGH:
         return ""
@@ -66,7 +68,7 @@ def _bits(deviations: Errors) -> int:
     return {11: 16, 8: 16, 24: 32}.get(deviations.form.digits, 64)
 
 
-def second_run(first: Any, second: Any) -> str:
+def second_run(first: Array, second: Array) -> str:
     """Results of one input that differ between two runs with different memory contents."""
     with np.errstate(all="ignore"):
         differ = int((~same(first, second)).sum())

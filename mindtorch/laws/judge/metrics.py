@@ -10,6 +10,8 @@ import numpy as np
 
 from mindtorch.laws.judge.precision import Format, format_of, rounded, spacing, wide
 
+from .precision import Array
+
 # Upper ends of the error histogram's buckets, in ULP; the last bucket is beyond all of them.
 BUCKETS: Final = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 64.0, 1024.0)
 _TINY: Final = 1e-7  # the ecosystem rule's guard of its denominator
@@ -77,7 +79,7 @@ class Errors:
     form: Format
 
 
-def same(got: Any, expected: Any) -> Any:
+def same(got: Array, expected: Array) -> Array:
     """Element-wise equality of values where NaN equals NaN and zeros equal whatever their sign."""
     equal = got == expected
     if got.dtype.kind in "fc" or got.dtype.name == "bfloat16":
@@ -85,7 +87,7 @@ def same(got: Any, expected: Any) -> Any:
     return equal
 
 
-def identical(got: Any, expected: Any) -> Any:
+def identical(got: Array, expected: Array) -> Array:
     """Element-wise equality bit for bit, but that NaN equals NaN whatever its payload."""
     equal = same(got, expected)
     if got.dtype.kind == "c":
@@ -99,20 +101,20 @@ def identical(got: Any, expected: Any) -> Any:
     return equal
 
 
-def _signs(array: Any) -> Any:
+def _signs(array: Array) -> Array:
     """Sign bits of zeros; False elsewhere."""
     with np.errstate(all="ignore"):
         return np.signbit(array.astype(np.float64)) & (array == 0)
 
 
-def _zeros(golden: Any) -> Any:
+def _zeros(golden: Array) -> Array:
     """Where a reference is zero itself: one that only rounds to zero may do so from either side."""
     if golden.dtype.kind == "c":
         return (golden.real == 0) | (golden.imag == 0)
     return golden == 0
 
 
-def errors(got: Any, golden: Any, dtype: str) -> Errors | None:
+def errors(got: Array, golden: Array, dtype: str) -> Errors | None:
     """Errors of a float result against `golden` (float64 or complex128); None for other dtypes.
 
     A position counts as `nonfinite` when NaN or an infinity stands where the reference, rounded to
@@ -135,7 +137,7 @@ def errors(got: Any, golden: Any, dtype: str) -> Errors | None:
 
 
 def measure(
-    got: Any, golden: Any, dtype: str, scale: Any = None, accumulator: str = "float32",
+    got: Array, golden: Array, dtype: str, scale: Array | None = None, accumulator: str = "float32",
     known: Errors | None = None,
 ) -> Measure:  # fmt: skip
     """The Measure of a result of `dtype` against its reference, of one shape.
@@ -153,7 +155,7 @@ def measure(
     return _measured(got, golden, dtype, deviations, ratio)
 
 
-def rounds_to(got: Any, golden: Any, dtype: str) -> bool:
+def rounds_to(got: Array, golden: Array, dtype: str) -> bool:
     """Whether a result is its reference rounded once, bit for bit."""
     if format_of(dtype) is None or golden.dtype.kind not in "fc":
         return bool(same(got, golden).all())
@@ -165,7 +167,7 @@ def rounds_to(got: Any, golden: Any, dtype: str) -> bool:
     return bool(identical(got, near).all())
 
 
-def _counted(got: Any, golden: Any) -> Measure:
+def _counted(got: Array, golden: Array) -> Measure:
     unequal = ~same(got, golden)
     count = int(unequal.sum())
     if not count:
@@ -175,7 +177,7 @@ def _counted(got: Any, golden: Any) -> Measure:
 
 
 def _measured(
-    got: Any, golden: Any, dtype: str, deviations: Errors, ratio: float | None
+    got: Array, golden: Array, dtype: str, deviations: Errors, ratio: float | None
 ) -> Measure:
     near = rounded(golden, dtype)
     unequal = ~same(got, near)
@@ -223,7 +225,7 @@ def _lean(deviations: Errors) -> tuple[float, int]:
     return (float(away[inexact].mean()), int(inexact.sum())) if inexact.any() else (0.0, 0)
 
 
-def componentwise(deviations: Errors, scale: Any, accumulator: str = "float32") -> float:
+def componentwise(deviations: Errors, scale: Array, accumulator: str = "float32") -> float:
     """max |e| / (u_out |g| + u_acc scale): LAPACK's DMMCH form, aware of cancellation and length.
 
     `u_acc` is that of float32 for 16-bit results of matrix units; of the output where every
@@ -240,13 +242,13 @@ def componentwise(deviations: Errors, scale: Any, accumulator: str = "float32") 
     return float(ratio.max()) if ratio.size else 0.0
 
 
-def _histogram(distance: Any, nonfinite: int) -> tuple[int, ...]:
+def _histogram(distance: Array, nonfinite: int) -> tuple[int, ...]:
     places = np.searchsorted(np.array(BUCKETS), distance, side="left")
     counts = np.bincount(places, minlength=len(BUCKETS) + 1)
     return (*(int(n) for n in counts), nonfinite)
 
 
-def _worst_position(deviations: Errors, unequal: Any, got: Any) -> int:
+def _worst_position(deviations: Errors, unequal: Array, got: Array) -> int:
     parts = 2 if got.dtype.kind == "c" else 1
     if not unequal.any():
         near = (
@@ -263,7 +265,7 @@ def _worst_position(deviations: Errors, unequal: Any, got: Any) -> int:
     return int(np.argmax(np.abs(deviations.ulp))) // parts
 
 
-def _worst(at: int, got: Any, golden: Any) -> Worst:
+def _worst(at: int, got: Array, golden: Array) -> Worst:
     index = tuple(int(i) for i in np.unravel_index(at, got.shape)) if got.ndim else ()
     have = got.reshape(-1)[at]
     return Worst(index, f"{text(have)} {bits(have)}".strip(), text(golden.reshape(-1)[at]))

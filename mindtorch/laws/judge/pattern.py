@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from mindtorch.laws.judge.metrics import identical
 from mindtorch.laws.judge.precision import format_of, rounded, spacing, wide
+
+from .precision import Array
 
 WIDTH: Final = 64
 _SHADES: Final = "·▁▂▃▄▅▆▇█"
@@ -32,7 +34,7 @@ class Pattern:
         return "".join(_SHADES[0 if not s else max(1, round(s * top))] for s in self.shares)
 
 
-def mask_of(got: Any, golden: Any, dtype: str, limit: float) -> Any:
+def mask_of(got: Array, golden: Array, dtype: str, limit: float) -> Array:
     """Which elements are wrong: not identical for exact results, beyond `limit` ULP for others."""
     form = format_of(dtype)
     if form is None or golden.dtype.kind not in "fc" or limit <= 0:
@@ -48,7 +50,7 @@ def mask_of(got: Any, golden: Any, dtype: str, limit: float) -> Any:
     return wrong.any(-1) if got.dtype.kind == "c" else wrong
 
 
-def pattern(wrong: Any) -> Pattern:
+def pattern(wrong: Array) -> Pattern:
     """The Pattern of a mask in the result's shape."""
     flat = np.asarray(wrong).reshape(-1)
     n = flat.size
@@ -58,7 +60,7 @@ def pattern(wrong: Any) -> Pattern:
     return Pattern(int(flat.sum()), n, shares, _words(np.asarray(wrong)))
 
 
-def _words(wrong: Any) -> str:
+def _words(wrong: Array) -> str:
     flat = wrong.reshape(-1)
     at = np.flatnonzero(flat)
     n = flat.size
@@ -80,7 +82,7 @@ def _words(wrong: Any) -> str:
     return _by_dimension(wrong) or f"scattered: {at.size} of {n}, the first at {int(at[0])}"
 
 
-def _by_dimension(wrong: Any) -> str:
+def _by_dimension(wrong: Array) -> str:
     """Whole slices of one dimension: one core's part, one channel, the end of every row."""
     for d in range(wrong.ndim):
         rest = tuple(i for i in range(wrong.ndim) if i != d)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
+
+# A numpy array of any shape and dtype.
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +48,13 @@ def format_of(dtype: str) -> Format | None:
     return FORMATS.get(_PARTS.get(dtype, dtype))
 
 
-def spacing(values: Any, form: Format) -> Any:
+def spacing(values: Array, form: Format) -> Array:
     """The distance between neighbours of `form` at each value (float64 array); subnormals too."""
     _, exponents = np.frexp(values)
     return np.ldexp(1.0, np.maximum(exponents - 1, form.lowest) - (form.digits - 1))
 
 
-def numpy_dtype(name: str) -> Any:
+def numpy_dtype(name: str) -> np.dtype[Any]:
     """numpy's dtype of that name, those of ml_dtypes included."""
     if name.startswith(("bfloat16", "float8", "float4", "int4", "uint4")):
         import ml_dtypes
@@ -60,7 +63,7 @@ def numpy_dtype(name: str) -> Any:
     return np.dtype(name)
 
 
-def wide(array: Any) -> Any:
+def wide(array: Array) -> Array:
     """Floats as float64, complex numbers as pairs of float64 in a last dimension; else as it is."""
     kind = array.dtype.kind
     if kind == "c":
@@ -70,7 +73,7 @@ def wide(array: Any) -> Any:
     return array
 
 
-def rounded(golden: Any, dtype: str) -> Any:
+def rounded(golden: Array, dtype: str) -> Array:
     """`golden` rounded once to `dtype`; overflow gives infinity, as the format says."""
     with np.errstate(over="ignore", invalid="ignore"):
         return golden.astype(numpy_dtype(dtype))

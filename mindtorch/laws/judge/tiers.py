@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -13,6 +12,8 @@ from mindtorch.laws.judge.classes import Requirement
 from mindtorch.laws.judge.metrics import Errors, Measure, errors
 from mindtorch.laws.judge.precision import format_of
 from mindtorch.laws.judge.rules import Outcome
+
+from .precision import Array
 
 # A golden value in float64 of a float64 function is itself rounded: one more unit is its own.
 _SLACK = 1e-3
@@ -36,9 +37,13 @@ class Judgement:
 
 
 def judge(
-    need: Requirement, dtype: str, measure: Measure, deviations: Errors | None, other: Any = None,
-    golden: Any = None,
-) -> Judgement:  # fmt: skip
+    need: Requirement,
+    dtype: str,
+    measure: Measure,
+    deviations: Errors | None,
+    other: Array | None = None,
+    golden: Array | None = None,
+) -> Judgement:
     """Judge a result of `dtype`; `other` is the CPU's result in the same precision, for T4."""
     differing = f"{measure.different} of {measure.elements} elements differ"
     if measure.signs:
@@ -61,7 +66,7 @@ def judge(
         # A result that meets its rule is not measured against weaker ones.
         tiers.append(("T2", rules.ASSERT_CLOSE(deviations)))
         tiers.append(("T3", _both(deviations)))
-    if not any(o.passed for _, o in tiers) and other is not None:
+    if not any(o.passed for _, o in tiers) and other is not None and golden is not None:
         rival = errors(other, golden, dtype)
         if rival is not None:
             tiers.append(("T4", rules.against_competitor(deviations, rival)))

@@ -7,8 +7,10 @@ elementwise, which is what torch compiles.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
+from ..._tensor.device import DeviceLike
+from ..._tensor.dtype import dtype as Dtype
 from ..._tensor.tensor import Tensor
 from ...ops.spec import aten
 
@@ -41,7 +43,7 @@ def noop_mask(batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tensor) ->
 _identity = noop_mask
 
 
-def _bool() -> Any:
+def _bool() -> Dtype:
     from ..._tensor import dtype
 
     return dtype.bool
@@ -50,7 +52,7 @@ def _bool() -> Any:
 def and_masks(*mask_mods: Callable[..., Any]) -> Callable[..., Any]:
     """True where all are."""
 
-    def both(b: Any, h: Any, q: Any, kv: Any) -> Any:
+    def both(b: Tensor, h: Tensor, q: Tensor, kv: Tensor) -> Tensor:
         result = mask_mods[0](b, h, q, kv)
         for mod in mask_mods[1:]:
             result = result & mod(b, h, q, kv)
@@ -62,7 +64,7 @@ def and_masks(*mask_mods: Callable[..., Any]) -> Callable[..., Any]:
 def or_masks(*mask_mods: Callable[..., Any]) -> Callable[..., Any]:
     """True where any is."""
 
-    def either(b: Any, h: Any, q: Any, kv: Any) -> Any:
+    def either(b: Tensor, h: Tensor, q: Tensor, kv: Tensor) -> Tensor:
         result = mask_mods[0](b, h, q, kv)
         for mod in mask_mods[1:]:
             result = result | mod(b, h, q, kv)
@@ -71,7 +73,7 @@ def or_masks(*mask_mods: Callable[..., Any]) -> Callable[..., Any]:
     return either
 
 
-def _indices(sizes: tuple[int, int, int, int], device: Any) -> list[Tensor]:
+def _indices(sizes: tuple[int, int, int, int], device: DeviceLike | None) -> list[Tensor]:
     """For each of batch, head, query and key its index, shaped to broadcast to [B, H, Q, K]."""
     return [
         aten.arange(0, size, device=device).reshape([-1 if i == d else 1 for i in range(4)])
@@ -81,7 +83,7 @@ def _indices(sizes: tuple[int, int, int, int], device: Any) -> list[Tensor]:
 
 def create_mask(
     mod_fn: Callable[..., Any], B: int | None, H: int | None, Q_LEN: int, KV_LEN: int,
-    device: Any = None, **_: Any,
+    device: DeviceLike | None = None, **_: object,
 ) -> Tensor:  # fmt: skip
     """What a mask function says for every place: bool, [B, H, Q, K]."""
     sizes = (B or 1, H or 1, Q_LEN, KV_LEN)
@@ -92,9 +94,14 @@ class BlockMask:
     """A mask function with the lengths it is for."""
 
     def __init__(
-        self, mask_mod: Callable[..., Any], seq_lengths: tuple[int, int], batch: int = 1,
-        heads: int = 1, block_size: Any = _DEFAULT_SPARSE_BLOCK_SIZE, device: Any = None,
-    ):  # fmt: skip
+        self,
+        mask_mod: Callable[..., Any],
+        seq_lengths: tuple[int, int],
+        batch: int = 1,
+        heads: int = 1,
+        block_size: int | tuple[int, int] = _DEFAULT_SPARSE_BLOCK_SIZE,
+        device: DeviceLike | None = None,
+    ):
         self.mask_mod = mask_mod
         self.seq_lengths = seq_lengths
         self.BLOCK_SIZE = (block_size, block_size) if isinstance(block_size, int) else block_size
@@ -128,28 +135,34 @@ class BlockMask:
         """The share of blocks that are not seen, in percent."""
         return 100 * (1 - float(self.to_dense().float().mean()))
 
-    def to(self, device: Any) -> BlockMask:
+    def to(self, device: DeviceLike | None) -> BlockMask:
         """The mask on another device."""
         return BlockMask(self.mask_mod, self.seq_lengths, *self._leading, self.BLOCK_SIZE, device)
 
 
 def create_block_mask(
-    mask_mod: Callable[..., Any], B: int | None, H: int | None, Q_LEN: int, KV_LEN: int,
-    device: Any = None, BLOCK_SIZE: Any = _DEFAULT_SPARSE_BLOCK_SIZE, _compile: bool = False,
-    **_: Any,
-) -> BlockMask:  # fmt: skip
+    mask_mod: Callable[..., Any],
+    B: int | None,
+    H: int | None,
+    Q_LEN: int,
+    KV_LEN: int,
+    device: DeviceLike | None = None,
+    BLOCK_SIZE: int | tuple[int, int] = _DEFAULT_SPARSE_BLOCK_SIZE,
+    _compile: bool = False,
+    **_: object,
+) -> BlockMask:
     """A BlockMask of a mask function."""
     return BlockMask(mask_mod, (Q_LEN, KV_LEN), B or 1, H or 1, BLOCK_SIZE, device)
 
 
-def create_nested_block_mask(*_: Any, **__: Any) -> Any:
+def create_nested_block_mask(*_: object, **__: object) -> NoReturn:
     """Refused: there are no nested tensors."""
     raise NotImplementedError("create_nested_block_mask: mindtorch has no nested tensors")
 
 
 def flex_attention(
     query: Tensor, key: Tensor, value: Tensor, score_mod: Callable[..., Any] | None = None,
-    block_mask: Any = None, scale: float | None = None, enable_gqa: bool = False,
+    block_mask: BlockMask | None = None, scale: float | None = None, enable_gqa: bool = False,
     return_lse: bool = False, kernel_options: Any = None, *, return_aux: AuxRequest | None = None,
 ) -> Any:  # fmt: skip
     """softmax(score_mod(q·kᵀ·scale))·v over [B, H, L, E]; fully masked rows give zeros."""

@@ -48,7 +48,7 @@ class _Loading:
         self.unexpected: list[str] = []
         self.errors: list[str] = []
 
-    def into(self, module: Any, prefix: str, state: Any) -> None:
+    def into(self, module: StateDict, prefix: str, state: dict[str, Any]) -> None:
         metadata = {} if self.metadata is None else self.metadata.get(prefix[:-1], {})
         if self.assign:
             metadata["assign_to_params_buffers"] = True
@@ -62,7 +62,7 @@ class _Loading:
                 self.into(child, below, part)
         self._run_post_hooks(module)
 
-    def _run_post_hooks(self, module: Any) -> None:
+    def _run_post_hooks(self, module: StateDict) -> None:
         keys = _IncompatibleKeys(self.missing, self.unexpected)
         for hook in module._load_state_dict_post_hooks.values():
             if hook(module, keys) is not None:
@@ -72,7 +72,7 @@ class _Loading:
                     "it should be done inplace."
                 )
 
-    def finish(self, module: Any) -> _IncompatibleKeys:
+    def finish(self, module: StateDict) -> _IncompatibleKeys:
         errors = list(self.errors)
         if self.strict:
             for what, keys in (("Unexpected", self.unexpected), ("Missing", self.missing)):
@@ -104,13 +104,17 @@ class StateDict:
         module with extra state overrides it."""
         raise RuntimeError(_UNREACHABLE.format("get_extra_state"))
 
-    def set_extra_state(self, state: Any) -> None:
+    def set_extra_state(self, state: dict[str, Any]) -> None:
         """Takes what get_extra_state gave; a module with extra state overrides it."""
         raise RuntimeError(_UNREACHABLE.format("set_extra_state"))
 
     def state_dict(
-        self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False
-    ) -> Any:
+        self,
+        *args: Any,
+        destination: dict[str, Any] | None = None,
+        prefix: str = "",
+        keep_vars: bool = False,
+    ) -> dict[str, Any]:
         """Gives an OrderedDict from dotted names to detached parameters and persistent buffers."""
         if args:
             warnings.warn(
@@ -124,8 +128,9 @@ class StateDict:
             prefix = by_position.get("prefix", "") if prefix == "" else prefix
             keep_vars = by_position.get("keep_vars", False) if keep_vars is False else keep_vars
         if destination is None:
-            destination = OrderedDict()
-            destination._metadata = OrderedDict()
+            kept: Any = OrderedDict()
+            kept._metadata = OrderedDict()
+            destination = kept
         metadata = {"version": self._version}
         if hasattr(destination, "_metadata"):
             destination._metadata[prefix[:-1]] = metadata
@@ -145,7 +150,9 @@ class StateDict:
                 raise RuntimeError("state_dict post-hook must return None")
         return destination
 
-    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+    def _save_to_state_dict(
+        self, destination: dict[str, Any], prefix: str, keep_vars: bool
+    ) -> None:
         persistent = (
             (name, buffer)
             for name, buffer in self._buffers.items()
@@ -169,9 +176,9 @@ class StateDict:
 
     def _load_from_state_dict(
         self,
-        state_dict: Any,
+        state_dict: dict[str, Any],
         prefix: str,
-        local_metadata: Any,
+        local_metadata: dict[str, Any],
         strict: bool,
         missing_keys: list[str],
         unexpected_keys: list[str],
@@ -245,7 +252,12 @@ class StateDict:
                 setattr(self, name, loaded)
 
     def _load_extra(
-        self, state_dict: Any, prefix: str, strict: bool, missing: list[str], unexpected: list[str]
+        self,
+        state_dict: dict[str, Any],
+        prefix: str,
+        strict: bool,
+        missing: list[str],
+        unexpected: list[str],
     ) -> None:
         key = prefix + EXTRA
         if type(self).set_extra_state is not StateDict.set_extra_state:
@@ -256,7 +268,7 @@ class StateDict:
         elif strict and key in state_dict:
             unexpected.append(key)
 
-    def _unknown_keys(self, state_dict: Any, prefix: str) -> list[str]:
+    def _unknown_keys(self, state_dict: dict[str, Any], prefix: str) -> list[str]:
         own = self._saved_tensors()
         unknown = []
         for key in state_dict:
@@ -278,7 +290,7 @@ class StateDict:
         hook._from_public_api = True
         return add_hook(self._state_dict_hooks, hook)
 
-    def _register_state_dict_hook(self, hook: Any) -> RemovableHandle:
+    def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         if getattr(hook, "_from_public_api", False):
             raise RuntimeError(
                 "Cannot register the same function as the state dict post hook that was "
@@ -305,7 +317,7 @@ class StateDict:
 class _WithModule:
     """A load hook that is given its module; an object, so that a module with hooks deep-copies."""
 
-    def __init__(self, hook: Callable[..., Any], module: Any) -> None:
+    def __init__(self, hook: Callable[..., Any], module: StateDict) -> None:
         self.hook = hook
         self.module = module
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import mindtorch
 
+from ..._tensor.device import DeviceLike
+from ..._tensor.dtype import dtype as Dtype
 from ..._tensor.tensor import Tensor
 from .. import functional as F
 from .. import init
@@ -330,8 +332,8 @@ class PReLU(Module):
         self,
         num_parameters: int = 1,
         init: float = 0.25,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike | None = None,
+        dtype: Dtype | None = None,
     ) -> None:
         super().__init__()
         self.num_parameters = num_parameters

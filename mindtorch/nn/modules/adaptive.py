@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import mindtorch
 
+from ..._tensor.device import DeviceLike
+from ..._tensor.dtype import dtype as Dtype
 from ..._tensor.tensor import Tensor
 from .. import functional as F
 from .container import ModuleList, Sequential
@@ -30,8 +32,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         cutoffs: Any,
         div_value: float = 4.0,
         head_bias: bool = False,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike | None = None,
+        dtype: Dtype | None = None,
     ) -> None:
         super().__init__()
         cutoffs = list(cutoffs)
@@ -51,7 +53,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         self.shortlist_size = self.cutoffs[0]
         self.n_clusters = len(self.cutoffs) - 1
         self.head_size = self.shortlist_size + self.n_clusters
-        more = {"device": device, "dtype": dtype}
+        more: dict[str, Any] = {"device": device, "dtype": dtype}
         self.head = Linear(in_features, self.head_size, bias=head_bias, **more)
         self.tail = ModuleList()
         for i in range(self.n_clusters):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import operator
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +41,7 @@ class _Indexed(Module):
     def __iter__(self) -> Iterator[Any]:
         return iter(self._modules.values())
 
-    def __setitem__(self, index: Any, module: Module) -> None:
+    def __setitem__(self, index: int, module: Module) -> None:
         setattr(self, self._key(index), module)
 
     def __delitem__(self, index: int) -> None:
@@ -50,13 +50,14 @@ class _Indexed(Module):
             delattr(self, key)
         self._renumber(self._modules.values())
 
-    def insert(self, index: int, module: Module) -> Any:
+    def insert(self, index: int, module: Module) -> Self | None:
         """Puts `module` before position `index`."""
         values = list(self._modules.values())
         values.insert(index, module)
         self._renumber(values)
+        return None
 
-    def pop(self, key: int) -> Any:
+    def pop(self, key: int) -> Module:
         """Takes out and gives the module at `key`."""
         value = self[key]
         del self[key]
@@ -112,7 +113,7 @@ class Sequential(_Indexed):
             self.append(module)
         return self
 
-    def __add__(self, other: Any) -> Sequential:
+    def __add__(self, other: Iterable[Module]) -> Sequential:
         if not isinstance(other, Sequential):
             raise ValueError(
                 f"add operator supports only objects of Sequential class, but {type(other)} is "
@@ -120,7 +121,7 @@ class Sequential(_Indexed):
             )
         return Sequential(*self, *other)
 
-    def __iadd__(self, other: Any) -> Self:
+    def __iadd__(self, other: Iterable[Module]) -> Self:
         if not isinstance(other, Sequential):
             raise ValueError(
                 f"add operator supports only objects of Sequential class, but {type(other)} is "
@@ -141,7 +142,7 @@ class Sequential(_Indexed):
         return self
 
 
-def _times(owner: Any, times: int) -> int:
+def _times(owner: Module, times: int) -> int:
     if not isinstance(times, int):
         raise TypeError(f"unsupported operand type(s) for *: {type(owner)} and {type(times)}")
     if times <= 0:
@@ -209,7 +210,7 @@ class ModuleDict(Module):
         if modules is not None:
             self.update(modules)
 
-    def __getitem__(self, key: str) -> Any:
+    def __getitem__(self, key: str) -> Module:
         return self._modules[key]
 
     def __setitem__(self, key: str, module: Module) -> None:
@@ -231,21 +232,21 @@ class ModuleDict(Module):
         """Drops every module."""
         self._modules.clear()
 
-    def pop(self, key: str) -> Any:
+    def pop(self, key: str) -> Module:
         """Takes out and gives the module at `key`."""
         value = self[key]
         del self[key]
         return value
 
-    def keys(self) -> Any:
+    def keys(self) -> KeysView[str]:
         """Gives the names."""
         return self._modules.keys()
 
-    def items(self) -> Any:
+    def items(self) -> ItemsView[str, Module]:
         """Gives (name, module)."""
         return self._modules.items()
 
-    def values(self) -> Any:
+    def values(self) -> ValuesView[Module]:
         """Gives the modules."""
         return self._modules.values()
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import mindtorch
 
+from ..._tensor.device import DeviceLike
+from ..._tensor.dtype import dtype as Dtype
 from ..._tensor.tensor import Tensor
 from ...ops.sizes import _ntuple, _reverse_repeat_tuple
 from .. import functional as F
@@ -31,6 +33,7 @@ class _ConvNd(Module):
 
     _n: int
     bias: Tensor | None
+    padding: Any
 
     def __init__(
         self,
@@ -38,15 +41,15 @@ class _ConvNd(Module):
         out_channels: int,
         kernel_size: tuple[int, ...],
         stride: tuple[int, ...],
-        padding: Any,
+        padding: str | tuple[int, ...],
         dilation: tuple[int, ...],
         transposed: bool,
         output_padding: tuple[int, ...],
         groups: int,
         bias: bool,
         padding_mode: str,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike | None = None,
+        dtype: Dtype | None = None,
     ) -> None:
         super().__init__()
         _check(in_channels, out_channels, groups, padding, stride, padding_mode)
@@ -115,7 +118,12 @@ class _ConvNd(Module):
 
 
 def _check(
-    inputs: int, outputs: int, groups: int, padding: Any, stride: Any, padding_mode: str
+    inputs: int,
+    outputs: int,
+    groups: int,
+    padding: str | tuple[int, ...],
+    stride: tuple[int, ...],
+    padding_mode: str,
 ) -> None:
     if groups <= 0:
         raise ValueError("groups must be a positive integer")
@@ -144,15 +152,15 @@ class _Conv(_ConvNd):
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        dilation: Any = 1,
+        kernel_size: int | tuple[int, ...],
+        stride: int | tuple[int, ...] = 1,
+        padding: int | str | tuple[int, ...] = 0,
+        dilation: int | tuple[int, ...] = 1,
         groups: int = 1,
         bias: bool = True,
         padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike | None = None,
+        dtype: Dtype | None = None,
     ) -> None:
         expand = _ntuple(self._n)
         super().__init__(
@@ -174,7 +182,7 @@ class _Conv(_ConvNd):
     def forward(self, input: Tensor) -> Tensor:
         return self._conv_forward(input, self.weight, self.bias)
 
-    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Any:
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         padding = self.padding
         if self.padding_mode != "zeros":
             input = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)
@@ -208,16 +216,16 @@ class _ConvTransposeNd(_ConvNd):
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        output_padding: Any = 0,
+        kernel_size: int | tuple[int, ...],
+        stride: int | tuple[int, ...] = 1,
+        padding: int | str | tuple[int, ...] = 0,
+        output_padding: int | tuple[int, ...] = 0,
         groups: int = 1,
         bias: bool = True,
-        dilation: Any = 1,
+        dilation: int | tuple[int, ...] = 1,
         padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike | None = None,
+        dtype: Dtype | None = None,
     ) -> None:
         if padding_mode != "zeros":
             raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
@@ -238,7 +246,9 @@ class _ConvTransposeNd(_ConvNd):
             dtype,
         )
 
-    def _output_padding(self, input: Tensor, output_size: tuple[int, ...] | None) -> Any:
+    def _output_padding(
+        self, input: Tensor, output_size: tuple[int, ...] | None
+    ) -> tuple[int, ...]:
         """What to add so that the output has `output_size`; ValueError when it is out of reach."""
         if output_size is None:
             return self.output_padding
@@ -267,7 +277,7 @@ class _ConvTransposeNd(_ConvNd):
                 )
         return tuple(size - low for size, low in zip(wanted, smallest, strict=True))
 
-    def forward(self, input: Tensor, output_size: tuple[int, ...] | None = None) -> Any:
+    def forward(self, input: Tensor, output_size: tuple[int, ...] | None = None) -> Tensor:
         extra = self._output_padding(input, output_size)
         function = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[self._n - 1]
         return function(

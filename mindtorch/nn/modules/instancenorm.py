@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from ..._tensor.device import DeviceLike
+from ..._tensor.dtype import dtype as Dtype
 from ..._tensor.tensor import Tensor
 from .. import functional as F
 from .batchnorm import _NormBase
@@ -23,8 +23,8 @@ class _InstanceNorm(_NormBase):
         momentum: float = 0.1,
         affine: bool = False,
         track_running_stats: bool = False,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike | None = None,
+        dtype: Dtype | None = None,
         *,
         bias: bool = True,
     ) -> None:

@@ -6,6 +6,8 @@ from typing import Any
 
 import mindtorch
 
+from ..._tensor.device import DeviceLike
+from ..._tensor.dtype import dtype as Dtype
 from ..._tensor.tensor import Tensor
 from ..parameter import UninitializedBuffer, UninitializedParameter, is_lazy
 from . import batchnorm, conv, instancenorm, linear
@@ -51,7 +53,7 @@ class LazyModuleMixin(Module):
             if is_lazy(tensor):
                 destination[prefix + name] = tensor
 
-    def _lazy_load_hook(self, state_dict: Any, prefix: str, *_: Any) -> None:
+    def _lazy_load_hook(self, state_dict: Any, prefix: str, *_: object) -> None:
         saved: dict[str, Any] = dict(self._saved_tensors())
         for name, tensor in saved.items():
             loaded = state_dict.get(prefix + name)
@@ -95,7 +97,11 @@ class LazyLinear(LazyModuleMixin, linear.Linear):
     cls_to_become = linear.Linear
 
     def __init__(
-        self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None
+        self,
+        out_features: int,
+        bias: bool = True,
+        device: DeviceLike | None = None,
+        dtype: Dtype | None = None,
     ) -> None:
         super().__init__(0, 0, False)
         self.weight: Any = UninitializedParameter(device=device, dtype=dtype)
@@ -134,7 +140,7 @@ class _LazyConv(LazyModuleMixin, _ConvNd):
         if self.in_channels and not self.has_uninitialized_params():
             super().reset_parameters()
 
-    def initialize_parameters(self, input: Tensor, *_: Any, **__: Any) -> None:
+    def initialize_parameters(self, input: Tensor, *_: object, **__: object) -> None:
         if not self.has_uninitialized_params():
             return
         n = len(self.kernel_size)
@@ -161,8 +167,8 @@ class _LazyNorm(LazyModuleMixin, _NormBase):
         momentum: float | None = 0.1,
         affine: bool = True,
         track_running_stats: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike | None = None,
+        dtype: Dtype | None = None,
         *,
         bias: bool = True,
     ) -> None:
@@ -170,7 +176,7 @@ class _LazyNorm(LazyModuleMixin, _NormBase):
         base.__init__(0, eps, momentum, False, False)
         self.affine = affine
         self.track_running_stats = track_running_stats
-        place = {"device": device, "dtype": dtype}
+        place: dict[str, Any] = {"device": device, "dtype": dtype}
         if self.affine:
             self.weight: Any = UninitializedParameter(**place)
             self.bias: Any = UninitializedParameter(**place) if bias else None

@@ -7,6 +7,7 @@ from typing import Any
 
 import mindtorch
 
+from ..._tensor.device import DeviceLike
 from ..._tensor.dtype import dtype as Dtype
 from ..._tensor.tensor import Tensor
 from .. import functional as F
@@ -37,7 +38,7 @@ class Linear(Module):
         in_features: int,
         out_features: int,
         bias: bool = True,
-        device: str | None = None,
+        device: DeviceLike | None = None,
         dtype: Dtype | None = None,
     ) -> None:
         super().__init__()
@@ -82,8 +83,8 @@ class Bilinear(Module):
         in2_features: int,
         out_features: int,
         bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike | None = None,
+        dtype: Dtype | None = None,
     ) -> None:
         super().__init__()
         if in1_features <= 0:

@@ -10,6 +10,7 @@ from typing import Any
 
 import mindtorch
 
+from ..._tensor.device import DeviceLike
 from ..._tensor.device import device as Device
 from ..._tensor.dtype import dtype as Dtype
 from ..._tensor.tensor import Tensor
@@ -44,8 +45,8 @@ class RNNBase(Module):
         dropout: float = 0.0,
         bidirectional: bool = False,
         proj_size: int = 0,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike | None = None,
+        dtype: Dtype | None = None,
     ) -> None:
         super().__init__()
         _check(mode, hidden_size, num_layers, dropout, proj_size)

@@ -70,7 +70,7 @@ class _SpectralNorm(Module):
             self.register_buffer("_v", F.normalize(v.normal_(0, 1), dim=0, eps=eps))
             self._iterate(matrix, 15)
 
-    def _matrix(self, weight: Tensor) -> Any:
+    def _matrix(self, weight: Tensor) -> Tensor:
         return weight.movedim(self.dim, 0).flatten(1)
 
     def _iterate(self, matrix: Tensor, times: int) -> None:
@@ -79,7 +79,7 @@ class _SpectralNorm(Module):
                 self._u = F.normalize(mindtorch.mv(matrix, self._v), dim=0, eps=self.eps)
                 self._v = F.normalize(mindtorch.mv(matrix.t(), self._u), dim=0, eps=self.eps)
 
-    def forward(self, weight: Tensor) -> Any:
+    def forward(self, weight: Tensor) -> Tensor:
         if weight.ndim == 1:
             return F.normalize(weight, dim=0, eps=self.eps)
         matrix = self._matrix(weight)
@@ -88,7 +88,7 @@ class _SpectralNorm(Module):
         u, v = self._u.clone(), self._v.clone()
         return weight / mindtorch.dot(u, mindtorch.mv(matrix, v))
 
-    def right_inverse(self, value: Tensor) -> Any:
+    def right_inverse(self, value: Tensor) -> Tensor:
         """Gives the value itself: it is taken to have been normalized."""
         return value
 

@@ -178,7 +178,7 @@ def register_parametrization(
     return module
 
 
-def is_parametrized(module: Any, tensor_name: str | None = None) -> bool:
+def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
     """Says whether the module (or one tensor of it) is parametrized."""
     listed = module.__dict__.get("_modules", {}).get("parametrizations")
     if not isinstance(listed, ModuleDict):
@@ -218,13 +218,13 @@ def remove_parametrizations(
     return module
 
 
-def type_before_parametrizations(module: Any) -> type:
+def type_before_parametrizations(module: Module) -> type:
     """The module's class without what parametrization put in front."""
     return type(module).__bases__[0] if is_parametrized(module) else type(module)
 
 
 def transfer_parametrizations_and_params(
-    from_module: Any, to_module: Any, tensor_name: str | None = None
+    from_module: Module, to_module: Module, tensor_name: str | None = None
 ) -> Any:
     """Registers copies of one module's parametrizations on another."""
     if not is_parametrized(from_module):

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import mindtorch
@@ -45,7 +45,12 @@ class BasePruningMethod:
 
     @classmethod
     def apply(
-        cls, module: Module, name: str, *args: Any, importance_scores: Any = None, **kwargs: Any
+        cls,
+        module: Module,
+        name: str,
+        *args: Any,
+        importance_scores: Tensor | None = None,
+        **kwargs: Any,
     ) -> Any:
         """Prune a parameter of a module by this method, after those that did so before."""
         method: Any = cls(*args, **kwargs)
@@ -75,7 +80,7 @@ class BasePruningMethod:
         return active
 
     def prune(
-        self, t: Tensor, default_mask: Tensor | None = None, importance_scores: Any = None
+        self, t: Tensor, default_mask: Tensor | None = None, importance_scores: Tensor | None = None
     ) -> Tensor:
         """The tensor masked, without a module."""
         mask = mindtorch.ones_like(t) if default_mask is None else default_mask
@@ -208,7 +213,11 @@ class RandomStructured(LnStructured):
 
 def _applied(method: type[BasePruningMethod]) -> Callable[..., Module]:
     def prune(
-        module: Module, name: str, *args: Any, importance_scores: Any = None, **kwargs: Any
+        module: Module,
+        name: str,
+        *args: Any,
+        importance_scores: Tensor | None = None,
+        **kwargs: Any,
     ) -> Module:
         method.apply(module, name, *args, importance_scores=importance_scores, **kwargs)
         return module
@@ -226,9 +235,11 @@ custom_from_mask = _applied(CustomFromMask)
 
 
 def global_unstructured(
-    parameters: Iterable[tuple[Module, str]], pruning_method: Any, importance_scores: Any = None,
+    parameters: Iterable[tuple[Module, str]],
+    pruning_method: Any,
+    importance_scores: Mapping[tuple[Module, str], Tensor] | None = None,
     **kwargs: Any,
-) -> None:  # fmt: skip
+) -> None:
     """Prune several parameters together by one unstructured method; TypeError for another."""
     pairs = list(parameters)
     if pruning_method.PRUNING_TYPE != "unstructured":
@@ -236,8 +247,8 @@ def global_unstructured(
             'Only "unstructured" PRUNING_TYPE supported for the `pruning_method`. Found method'
             f" {pruning_method} of type {pruning_method.PRUNING_TYPE}"
         )
-    given = importance_scores or {}
-    scores = [given.get((m, n), getattr(m, n)).detach().reshape(-1) for m, n in pairs]
+    chosen: Mapping[tuple[Module, str], Tensor] = importance_scores or {}
+    scores = [chosen.get((m, n), getattr(m, n)).detach().reshape(-1) for m, n in pairs]
     masks = [getattr(m, n + "_mask", mindtorch.ones_like(getattr(m, n))) for m, n in pairs]
     whole = mindtorch.cat([m.reshape(-1) for m in masks])
     mask = pruning_method(**kwargs).compute_mask(mindtorch.cat(scores), whole)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import mindtorch
@@ -57,7 +57,7 @@ class PackedSequence(_Packed):
         if data is self.data:
             return self
 
-        def follow(index: Any) -> Any:
+        def follow(index: Tensor | None) -> Tensor | None:
             return None if index is None else index.to(data.device)
 
         moved = follow(self.sorted_indices), follow(self.unsorted_indices)
@@ -85,7 +85,7 @@ class PackedSequence(_Packed):
         return bool(self.data.is_cuda)
 
 
-def invert_permutation(permutation: Tensor | None) -> Any:
+def invert_permutation(permutation: Tensor | None) -> Tensor | None:
     """Gives the permutation that undoes this one."""
     if permutation is None:
         return None
@@ -160,7 +160,7 @@ def _filled(like: Tensor, shape: tuple[int, ...], value: float) -> Tensor:
 
 
 def pad_sequence(
-    sequences: Any,
+    sequences: Sequence[Tensor],
     batch_first: bool = False,
     padding_value: float = 0.0,
     padding_side: str = "right",
@@ -195,7 +195,7 @@ def unpad_sequence(
     return [rows[i][: int(n)] for i, n in enumerate(lengths.tolist())]
 
 
-def pack_sequence(sequences: Any, enforce_sorted: bool = True) -> PackedSequence:
+def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:
     """Packs a list of tensors `[L_i, *]`."""
     lengths = [item.size(0) for item in sequences]
     return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)

@@ -16,7 +16,7 @@ class SequentialLR(LRScheduler):
 
     def __init__(
         self,
-        optimizer: Any,
+        optimizer: Optimizer,
         schedulers: list[LRScheduler],
         milestones: list[int],
         last_epoch: int = -1,
@@ -78,7 +78,9 @@ class SequentialLR(LRScheduler):
 class ChainedScheduler(LRScheduler):
     """Steps several schedules together."""
 
-    def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Any = None) -> None:
+    def __init__(
+        self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None
+    ) -> None:
         if len(schedulers) < 1:
             raise ValueError(
                 f"{type(self).__name__} expects at least one scheduler to be chained, but got no "
@@ -143,7 +145,7 @@ class ReduceLROnPlateau(LRScheduler):
 
     def __init__(
         self,
-        optimizer: Any,
+        optimizer: Optimizer,
         mode: str = "min",
         factor: float = 0.1,
         patience: int = 10,

@@ -16,7 +16,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
     def __init__(
         self,
-        optimizer: Any,
+        optimizer: Optimizer,
         T_0: int,
         T_mult: int = 1,
         eta_min: float = 0.0,
@@ -95,7 +95,7 @@ class CyclicLR(LRScheduler):
 
     def __init__(
         self,
-        optimizer: Any,
+        optimizer: Optimizer,
         base_lr: float,
         max_lr: Any,
         step_size_up: int = 2000,
@@ -198,7 +198,7 @@ class OneCycleLR(LRScheduler):
 
     def __init__(
         self,
-        optimizer: Any,
+        optimizer: Optimizer,
         max_lr: Any,
         total_steps: int | None = None,
         epochs: int | None = None,

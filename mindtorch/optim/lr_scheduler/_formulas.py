@@ -10,13 +10,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from ..optimizer import Optimizer
 from ._base import LRScheduler
 
 
 class _ByFunction(LRScheduler):
     """A schedule given by one function per group."""
 
-    def __init__(self, optimizer: Any, lr_lambda: Any, last_epoch: int = -1) -> None:
+    def __init__(self, optimizer: Optimizer, lr_lambda: Any, last_epoch: int = -1) -> None:
         self.optimizer = optimizer
         groups = len(optimizer.param_groups)
         if not isinstance(lr_lambda, list | tuple):
@@ -69,7 +70,7 @@ class StepLR(LRScheduler):
     """Multiplies by gamma every step_size epochs."""
 
     def __init__(
-        self, optimizer: Any, step_size: int, gamma: float = 0.1, last_epoch: int = -1
+        self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1
     ) -> None:
         self.step_size = step_size
         self.gamma = gamma
@@ -89,7 +90,11 @@ class MultiStepLR(LRScheduler):
     """Multiplies by gamma at each milestone."""
 
     def __init__(
-        self, optimizer: Any, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1
+        self,
+        optimizer: Optimizer,
+        milestones: Iterable[int],
+        gamma: float = 0.1,
+        last_epoch: int = -1,
     ) -> None:
         self.milestones = Counter(milestones)
         self.gamma = gamma
@@ -112,7 +117,7 @@ class ConstantLR(LRScheduler):
 
     def __init__(
         self,
-        optimizer: Any,
+        optimizer: Optimizer,
         factor: float = 1.0 / 3,
         total_iters: int = 5,
         last_epoch: int = -1,
@@ -141,7 +146,7 @@ class LinearLR(LRScheduler):
 
     def __init__(
         self,
-        optimizer: Any,
+        optimizer: Optimizer,
         start_factor: float = 1.0 / 3,
         end_factor: float = 1.0,
         total_iters: int = 5,
@@ -178,7 +183,7 @@ class LinearLR(LRScheduler):
 class ExponentialLR(LRScheduler):
     """Multiplies by gamma every epoch."""
 
-    def __init__(self, optimizer: Any, gamma: float, last_epoch: int = -1) -> None:
+    def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
@@ -196,7 +201,7 @@ class PolynomialLR(LRScheduler):
     """base · (1 - epoch / total_iters) ** power."""
 
     def __init__(
-        self, optimizer: Any, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1
+        self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1
     ) -> None:
         self.total_iters = total_iters
         self.power = power
@@ -220,7 +225,7 @@ class CosineAnnealingLR(LRScheduler):
 
     def __init__(
         self,
-        optimizer: Any,
+        optimizer: Optimizer,
         T_max: int,
         eta_min: float = 0.0,
         last_epoch: int = -1,

@@ -20,7 +20,7 @@ _REFUSAL = (
 CollateFn = Callable[..., Any]
 
 
-def collate(batch: Any, *, collate_fn_map: dict[Any, CollateFn] | None = None) -> Any:
+def collate(batch: Sequence[Any], *, collate_fn_map: Mapping[Any, CollateFn] | None = None) -> Any:
     """Joins samples by the functions of `collate_fn_map` (type →
     function), containers by their fields."""
     first = batch[0]
@@ -37,7 +37,7 @@ def collate(batch: Any, *, collate_fn_map: dict[Any, CollateFn] | None = None) -
     raise TypeError(_REFUSAL.format(type(first)))
 
 
-def _mapping(batch: Any, first: Any, functions: Any) -> Any:
+def _mapping(batch: Sequence[Any], first: Any, functions: Mapping[Any, CollateFn] | None) -> Any:
     joined = {
         key: collate([item[key] for item in batch], collate_fn_map=functions) for key in first
     }
@@ -51,7 +51,7 @@ def _mapping(batch: Any, first: Any, functions: Any) -> Any:
         return joined
 
 
-def _sequence(batch: Any, first: Any, functions: Any) -> Any:
+def _sequence(batch: Sequence[Any], first: Any, functions: Mapping[Any, CollateFn] | None) -> Any:
     items = list(batch)
     if any(len(item) != len(first) for item in items):
         raise RuntimeError("each element in list of batch should be of equal size")
@@ -69,29 +69,37 @@ def _sequence(batch: Any, first: Any, functions: Any) -> Any:
         return joined
 
 
-def _stack(batch: Any, *, collate_fn_map: Any = None) -> Tensor:
+def _stack(
+    batch: Sequence[Any], *, collate_fn_map: Mapping[Any, CollateFn] | None = None
+) -> Tensor:
     return mindtorch.stack(list(batch), 0)
 
 
-def _arrays(batch: Any, *, collate_fn_map: Any = None) -> Tensor:
+def _arrays(
+    batch: Sequence[Any], *, collate_fn_map: Mapping[Any, CollateFn] | None = None
+) -> Tensor:
     if batch[0].dtype.kind in "SUOV":
         raise TypeError(_REFUSAL.format(batch[0].dtype))
     return collate([mindtorch.as_tensor(item) for item in batch], collate_fn_map=collate_fn_map)
 
 
-def _scalars(batch: Any, *, collate_fn_map: Any = None) -> Tensor:
+def _scalars(
+    batch: Sequence[Any], *, collate_fn_map: Mapping[Any, CollateFn] | None = None
+) -> Tensor:
     return mindtorch.as_tensor(np.asarray(batch))
 
 
-def _floats(batch: Any, *, collate_fn_map: Any = None) -> Tensor:
+def _floats(
+    batch: Sequence[Any], *, collate_fn_map: Mapping[Any, CollateFn] | None = None
+) -> Tensor:
     return mindtorch.tensor(list(batch), dtype=mindtorch.float64)
 
 
-def _ints(batch: Any, *, collate_fn_map: Any = None) -> Tensor:
+def _ints(batch: Sequence[Any], *, collate_fn_map: Mapping[Any, CollateFn] | None = None) -> Tensor:
     return mindtorch.tensor(list(batch))
 
 
-def _same(batch: Any, *, collate_fn_map: Any = None) -> Any:
+def _same(batch: Sequence[Any], *, collate_fn_map: Mapping[Any, CollateFn] | None = None) -> Any:
     return batch
 
 
@@ -106,7 +114,7 @@ default_collate_fn_map: dict[Any, CollateFn] = {
 }
 
 
-def default_collate(batch: Any) -> Any:
+def default_collate(batch: Sequence[Any]) -> Any:
     """Joins samples to a batch: tensors `[*]` to `[N, *]`,
     numbers to `[N]`; strings stay a list."""
     return collate(batch, collate_fn_map=default_collate_fn_map)

@@ -7,11 +7,12 @@ from typing import Any
 
 import mindtorch
 
+from ..._random.generator import Generator
 from ._collate import default_collate, default_convert
 from ._fetch import Fetcher
 from ._worker import Workers, get_worker_info
 from .dataset import IterableDataset
-from .sampler import BatchSampler, RandomSampler, SequentialSampler
+from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
 
@@ -41,7 +42,7 @@ class DataLoader:
         timeout: float = 0,
         worker_init_fn: Callable[[int], None] | None = None,
         multiprocessing_context: Any = None,
-        generator: Any = None,
+        generator: Generator | None = None,
         *,
         prefetch_factor: int | None = None,
         persistent_workers: bool = False,
@@ -89,7 +90,7 @@ class DataLoader:
         self.collate_fn = default if collate_fn is None else collate_fn
         self._workers: Workers | None = None
 
-    def _default_sampler(self, shuffle: bool) -> Any:
+    def _default_sampler(self, shuffle: bool) -> Sampler[Any] | _InfiniteConstantSampler:
         if self._iterable:
             return _InfiniteConstantSampler()
         if shuffle:

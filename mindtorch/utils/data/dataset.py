@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 
 import mindtorch
 
+from ..._random.generator import Generator
 from ..._tensor.tensor import Tensor
 
 __all__ = [
@@ -177,7 +178,7 @@ class Subset(Dataset[T_co]):
 
 
 def random_split(
-    dataset: Any, lengths: Sequence[int | float], generator: Any = None
+    dataset: Any, lengths: Sequence[int | float], generator: Generator | None = None
 ) -> list[Subset[Any]]:
     """Splits at random into parts of given lengths, or of shares that sum to 1."""
     sizes = _split_sizes(len(dataset), lengths)

@@ -8,6 +8,8 @@ from typing import Any, Generic, TypeVar
 
 import mindtorch
 
+from ..._random.generator import Generator
+
 __all__ = [
     "BatchSampler",
     "RandomSampler",
@@ -59,7 +61,7 @@ class RandomSampler(Sampler[int]):
         data_source: Sized,
         replacement: bool = False,
         num_samples: int | None = None,
-        generator: Any = None,
+        generator: Generator | None = None,
     ) -> None:
         self.data_source = data_source
         self.replacement = replacement
@@ -104,7 +106,7 @@ class RandomSampler(Sampler[int]):
 class SubsetRandomSampler(Sampler[int]):
     """Given indices in a random order."""
 
-    def __init__(self, indices: Sequence[int], generator: Any = None) -> None:
+    def __init__(self, indices: Sequence[int], generator: Generator | None = None) -> None:
         self.indices = indices
         self.generator = generator
 
@@ -124,7 +126,7 @@ class WeightedRandomSampler(Sampler[int]):
         weights: Sequence[float],
         num_samples: int,
         replacement: bool = True,
-        generator: Any = None,
+        generator: Generator | None = None,
     ) -> None:
         if not isinstance(num_samples, int) or isinstance(num_samples, bool) or num_samples <= 0:
             raise ValueError(

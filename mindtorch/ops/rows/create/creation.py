@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...._tensor import dtype as dt
+from ...._tensor.device import DeviceLike, resolve
 from ...._tensor.device import device as Device
-from ...._tensor.device import resolve
 from ...._tensor.dtype import dtype as Dtype
 from ...._tensor.geometry import Geometry, contiguous, geometry
 from ...._tensor.types import Array, Number
@@ -106,7 +106,13 @@ op(
 )
 
 
-def _arange(start: Any, end: Any, step: Any = 1, dtype: Any = None, device: Any = None) -> Geometry:
+def _arange(
+    start: float,
+    end: float,
+    step: float = 1,
+    dtype: Dtype | None = None,
+    device: DeviceLike | None = None,
+) -> Geometry:
     for value in (start, end, step):
         fits(value, dt.float64)
     if not (isfinite(start) and isfinite(end)):
@@ -127,8 +133,14 @@ def _arange(start: Any, end: Any, step: Any = 1, dtype: Any = None, device: Any 
 
 
 def _arange_values(
-    start: Any, end: Any, step: Any, dtype: Any, device: Device | None, *, out: Any
-) -> Any:
+    start: float,
+    end: float,
+    step: float,
+    dtype: Dtype | None,
+    device: Device | None,
+    *,
+    out: Any,
+) -> Array:
     wide = np.int64 if out.dtype.category <= dt.INTEGER else np.float64
     return (np.arange(out.numel, dtype=wide) * wide(step) + wide(start)).astype(out.dtype.np)
 

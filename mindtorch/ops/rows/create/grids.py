@@ -7,19 +7,18 @@ from typing import Any
 import numpy as np
 
 from ...._tensor import dtype as dt
+from ...._tensor.device import DeviceLike, resolve
 from ...._tensor.device import device as Device
-from ...._tensor.device import resolve
 from ...._tensor.dtype import dtype as Dtype
 from ...._tensor.geometry import Geometry, contiguous
 from ...._tensor.tensor import Tensor
-from ...._tensor.types import Number
 from ...samples import Sample, calls
 from ...spec import aten, call, composite, op
 
 
 def _line(
-    start: Number,
-    end: Number,
+    start: float,
+    end: float,
     steps: int,
     dtype: Dtype | None = None,
     device: Device | str | int | None = None,
@@ -34,7 +33,13 @@ def _line(
 
 
 def _linspace(
-    start: Any, end: Any, steps: int, dtype: Any, device: Device | None, *, out: Any
+    start: float,
+    end: float,
+    steps: int,
+    dtype: Dtype | None,
+    device: Device | None,
+    *,
+    out: Any,
 ) -> Any:
     if steps < 2:
         return np.full(steps, start, out.dtype.np)
@@ -93,8 +98,13 @@ op(
     tolerance="composite",
 )
 def logspace(
-    start: Any, end: Any, steps: int, base: float = 10.0, dtype: Any = None, device: Any = None
-) -> Any:
+    start: float,
+    end: float,
+    steps: int,
+    base: float = 10.0,
+    dtype: Dtype | None = None,
+    device: DeviceLike | None = None,
+) -> Tensor:
     """`base` to the power of `steps` evenly spaced numbers."""
     if dtype is not None and dtype.category <= dt.INTEGER:
         powers = aten.pow(base, aten.linspace(start, end, steps, dtype=dt.float64, device=device))

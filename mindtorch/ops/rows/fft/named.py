@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from types import ModuleType
 from typing import Any
 
 from ...._tensor import dtype as dt
+from ...._tensor.device import DeviceLike
+from ...._tensor.dtype import dtype as Dtype
 from ...._tensor.tensor import Tensor
 from ...rules import wrap_dim, wrap_dims
 from ...samples import Arg, calls
@@ -42,7 +45,7 @@ def _complex(self: Tensor) -> Tensor:
     return aten.view_as_complex(aten.stack([self, aten.zeros_like(self)], -1))
 
 
-def _fitted(self: Tensor, dims: Any, sizes: Any) -> Tensor:
+def _fitted(self: Tensor, dims: Sequence[int], sizes: Sequence[int]) -> Tensor:
     """Cut, or filled with zeros, to the sizes of some dimensions; -1 leaves a size."""
     for d, n in zip(dims, sizes, strict=True):
         have = self.shape[d]
@@ -66,7 +69,9 @@ def _line(dim: int, ndim: int) -> int:
     return wrap_dim(dim, ndim)
 
 
-def _several(self: Tensor, s: Any, dim: Any) -> tuple[tuple[int, ...], list[int]]:
+def _several(
+    self: Tensor, s: Sequence[int] | None, dim: int | Sequence[int] | None
+) -> tuple[tuple[int, ...], list[int]]:
     """Dimensions and sizes as torch reads `s` and `dim`."""
     s = (s,) if isinstance(s, int) else s
     dim = (dim,) if isinstance(dim, int) else dim
@@ -96,7 +101,7 @@ def _several(self: Tensor, s: Any, dim: Any) -> tuple[tuple[int, ...], list[int]
     return dims, sizes
 
 
-def _c2c(self: Tensor, dims: Any, norm: str | None, forward: bool) -> Tensor:
+def _c2c(self: Tensor, dims: Sequence[int], norm: str | None, forward: bool) -> Tensor:
     return aten._fft_c2c(self, tuple(dims), _number(norm, forward), forward) if dims else self
 
 
@@ -113,7 +118,12 @@ def _along(name: str, forward: bool) -> Callable[..., Tensor]:
 
 
 def _over(name: str, forward: bool) -> Callable[..., Tensor]:
-    def body(self: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
+    def body(
+        self: Tensor,
+        s: Sequence[int] | None = None,
+        dim: int | Sequence[int] | None = None,
+        norm: str | None = None,
+    ) -> Tensor:
         self = _ready(self, "complex", name)
         dims, sizes = _several(self, s, dim)
         return _c2c(_fitted(self, dims, sizes), dims, norm, forward)
@@ -159,12 +169,17 @@ def ihfft(self: Tensor, n: int | None = None, dim: int = -1, norm: str | None = 
     return aten.conj_of(aten._fft_r2c(self, (d,), _number(norm, False), True))
 
 
-def _last_of(dims: Any, name: str) -> None:
+def _last_of(dims: Sequence[int], name: str) -> None:
     if not dims:
         raise RuntimeError(f"{name} must transform at least one axis")
 
 
-def rfftn(self: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
+def rfftn(
+    self: Tensor,
+    s: Sequence[int] | None = None,
+    dim: int | Sequence[int] | None = None,
+    norm: str | None = None,
+) -> Tensor:
     """Half of the transform of a real tensor: the last dimension's."""
     self = _ready(self, "real", "rfftn")
     dims, sizes = _several(self, s, dim)
@@ -172,7 +187,9 @@ def rfftn(self: Tensor, s: Any = None, dim: Any = None, norm: str | None = None)
     return aten._fft_r2c(_fitted(self, dims, sizes), dims, _number(norm, True), True)
 
 
-def _half_sizes(self: Tensor, s: Any, dims: Any, sizes: list[int]) -> tuple[list[int], int]:
+def _half_sizes(
+    self: Tensor, s: Sequence[int] | None, dims: Sequence[int], sizes: list[int]
+) -> tuple[list[int], int]:
     """Sizes to fit the input to, and the size of the last dimension of the result."""
     wanted = s[-1] if s is not None and not isinstance(s, int) else s
     last = sizes[-1] if wanted not in (None, -1) else 2 * (self.shape[dims[-1]] - 1)
@@ -181,7 +198,12 @@ def _half_sizes(self: Tensor, s: Any, dims: Any, sizes: list[int]) -> tuple[list
     return [*sizes[:-1], last // 2 + 1], last
 
 
-def irfftn(self: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
+def irfftn(
+    self: Tensor,
+    s: Sequence[int] | None = None,
+    dim: int | Sequence[int] | None = None,
+    norm: str | None = None,
+) -> Tensor:
     """The real tensor of half a transform."""
     self = _ready(self, "complex", "irfftn")
     dims, sizes = _several(self, s, dim)
@@ -190,7 +212,12 @@ def irfftn(self: Tensor, s: Any = None, dim: Any = None, norm: str | None = None
     return aten._fft_c2r(_fitted(self, dims, sizes), dims, _number(norm, False), last)
 
 
-def hfftn(self: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
+def hfftn(
+    self: Tensor,
+    s: Sequence[int] | None = None,
+    dim: int | Sequence[int] | None = None,
+    norm: str | None = None,
+) -> Tensor:
     """The real transform of a tensor whose last dimension is half of a mirror."""
     self = _ready(self, "complex", "hfftn")
     dims, sizes = _several(self, s, dim)
@@ -200,7 +227,12 @@ def hfftn(self: Tensor, s: Any = None, dim: Any = None, norm: str | None = None)
     return hfft(self, last, dims[-1], norm)
 
 
-def ihfftn(self: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
+def ihfftn(
+    self: Tensor,
+    s: Sequence[int] | None = None,
+    dim: int | Sequence[int] | None = None,
+    norm: str | None = None,
+) -> Tensor:
     """Half of the inverse transform of a real tensor."""
     self = _ready(self, "real", "ihfftn")
     dims, sizes = _several(self, s, dim)
@@ -217,13 +249,15 @@ _PLANE = "Tensor self, int[1]? s=None, int[1]? dim=[-2, -1], str? norm=None"
 def _laid_out(name: str) -> Callable[..., Any]:
     """torch's function with its result contiguous: its library leaves other strides."""
 
-    def oracle(torch: Any) -> Callable[..., Any]:
+    def oracle(torch: ModuleType) -> Callable[..., Any]:
         return lambda *args: getattr(torch.fft, name)(*args).contiguous()
 
     return oracle
 
 
-def _row(name: str, params: str, body: Callable[..., Tensor], sample: Arg, size: Any) -> None:
+def _row(
+    name: str, params: str, body: Callable[..., Tensor], sample: Arg, size: int | tuple[int, int]
+) -> None:
     composite(
         f"fft_{name}({params}) -> Tensor",
         body,
@@ -255,7 +289,7 @@ for _name, _body, _sample in (
 
 
 def _shifted(inverse: bool) -> Callable[..., Tensor]:
-    def body(self: Tensor, dim: Any = None) -> Tensor:
+    def body(self: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
         if not self.ndim:
             raise RuntimeError("`shifts` required")
         dims = wrap_dims((dim,) if isinstance(dim, int) else dim, self.ndim)
@@ -275,7 +309,9 @@ for _name, _inverse in (("fftshift", False), ("ifftshift", True)):
     )
 
 
-def _steps(n: int, d: float, dtype: Any, device: Any, low: int, high: int) -> Tensor:
+def _steps(
+    n: int, d: float, dtype: Dtype | None, device: DeviceLike | None, low: int, high: int
+) -> Tensor:
     dtype = dtype or dt.get_default_dtype()
     return aten.arange(low, high, dtype=dtype, device=device) / (n * d)
 
@@ -285,7 +321,9 @@ def _steps(n: int, d: float, dtype: Any, device: Any, low: int, high: int) -> Te
     samples=calls((5,), (4, 0.5)),
     surface="fft",
 )
-def fftfreq(n: int, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
+def fftfreq(
+    n: int, d: float = 1.0, dtype: Dtype | None = None, device: DeviceLike | None = None
+) -> Tensor:
     """The frequencies of a transform's elements, in cycles per unit of `d`."""
     return fft_order(_steps(n, d, dtype, device, -(n // 2), (n + 1) // 2))
 
@@ -300,6 +338,8 @@ def fft_order(t: Tensor) -> Tensor:
     samples=calls((5,), (4, 0.5)),
     surface="fft",
 )
-def rfftfreq(n: int, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
+def rfftfreq(
+    n: int, d: float = 1.0, dtype: Dtype | None = None, device: DeviceLike | None = None
+) -> Tensor:
     """The frequencies of half a transform's elements."""
     return _steps(n, d, dtype, device, 0, n // 2 + 1)

@@ -7,8 +7,8 @@ series", 1965). `normalization` is torch's number: 0 none, 1 by the root of the 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import isqrt, pi, prod
-from typing import Any
 
 import numpy as np
 
@@ -26,25 +26,25 @@ def _scale(normalization: int, count: int) -> float:
     return (1.0, 1.0 / max(count, 1) ** 0.5, 1.0 / max(count, 1))[normalization]
 
 
-def _sizes(t: Any, dim: Any) -> int:
+def _sizes(t: Array | Tensor, dim: Sequence[int]) -> int:
     return prod(t.shape[d] for d in dim)
 
 
-def _c2c(self: Array, dim: Any, normalization: int, forward: bool) -> Array:
+def _c2c(self: Array, dim: Sequence[int], normalization: int, forward: bool) -> Array:
     from scipy import fft
 
     result = fft.fftn(self, axes=dim) if forward else fft.ifftn(self, axes=dim, norm="forward")
     return np.asarray(result * self.real.dtype.type(_scale(normalization, _sizes(self, dim))))
 
 
-def _r2c(self: Array, dim: Any, normalization: int, onesided: bool) -> Array:
+def _r2c(self: Array, dim: Sequence[int], normalization: int, onesided: bool) -> Array:
     from scipy import fft
 
     result = fft.rfftn(self, axes=dim) if onesided else fft.fftn(self, axes=dim)
     return np.asarray(result * self.dtype.type(_scale(normalization, _sizes(self, dim))))
 
 
-def _c2r(self: Array, dim: Any, normalization: int, last_dim_size: int) -> Array:
+def _c2r(self: Array, dim: Sequence[int], normalization: int, last_dim_size: int) -> Array:
     from scipy import fft
 
     sizes = [*(self.shape[d] for d in dim[:-1]), last_dim_size]
@@ -85,7 +85,9 @@ def _last(re: Tensor, im: Tensor, sign: int) -> tuple[Tensor, Tensor]:
     return re, im
 
 
-def _parts(re: Tensor, im: Tensor, dim: Any, forward: bool, scale: float) -> tuple[Tensor, Tensor]:
+def _parts(
+    re: Tensor, im: Tensor, dim: Sequence[int], forward: bool, scale: float
+) -> tuple[Tensor, Tensor]:
     for d in dim:
         re, im = (aten.contiguous(aten.transpose(t, d, -1)) for t in (re, im))
         re, im = _last(re, im, -1 if forward else 1)
@@ -102,12 +104,12 @@ def _split(t: Tensor) -> tuple[Tensor, Tensor]:
     return aten.contiguous(aten.select(both, -1, 0)), aten.contiguous(aten.select(both, -1, 1))
 
 
-def _c2c_lower(self: Tensor, dim: Any, normalization: int, forward: bool) -> Tensor:
+def _c2c_lower(self: Tensor, dim: Sequence[int], normalization: int, forward: bool) -> Tensor:
     scale = _scale(normalization, _sizes(self, dim))
     return _joined(*_parts(*_split(self), dim, forward, scale))
 
 
-def _r2c_lower(self: Tensor, dim: Any, normalization: int, onesided: bool) -> Tensor:
+def _r2c_lower(self: Tensor, dim: Sequence[int], normalization: int, onesided: bool) -> Tensor:
     scale = _scale(normalization, _sizes(self, dim))
     re, im = _parts(self, aten.zeros_like(self), dim, True, scale)
     if onesided:
@@ -116,7 +118,7 @@ def _r2c_lower(self: Tensor, dim: Any, normalization: int, onesided: bool) -> Te
     return _joined(re, im)
 
 
-def _c2r_lower(self: Tensor, dim: Any, normalization: int, last_dim_size: int) -> Tensor:
+def _c2r_lower(self: Tensor, dim: Sequence[int], normalization: int, last_dim_size: int) -> Tensor:
     """Of the half that is given: the other half is its mirror, conjugated."""
     scale = _scale(normalization, _sizes(self, dim[:-1]) * last_dim_size)
     re, im = _parts(*_split(self), dim[:-1], False, scale)
@@ -140,11 +142,11 @@ def refuse_half(dtype: dt.dtype) -> None:
         raise RuntimeError(f"Unsupported dtype {name}")
 
 
-def _wrapped(self: Geometry, dim: Any) -> tuple[int, ...]:
+def _wrapped(self: Geometry, dim: Sequence[int]) -> tuple[int, ...]:
     return tuple(d % self.ndim for d in dim)
 
 
-def _r2c_infer(self: Geometry, dim: Any, normalization: int, onesided: bool) -> Geometry:
+def _r2c_infer(self: Geometry, dim: Sequence[int], normalization: int, onesided: bool) -> Geometry:
     refuse_half(self.dtype)
     shape = list(self.shape)
     if onesided:
@@ -152,14 +154,16 @@ def _r2c_infer(self: Geometry, dim: Any, normalization: int, onesided: bool) -> 
     return self.fresh(tuple(shape), self.dtype.to_complex())
 
 
-def _c2r_infer(self: Geometry, dim: Any, normalization: int, last_dim_size: int) -> Geometry:
+def _c2r_infer(
+    self: Geometry, dim: Sequence[int], normalization: int, last_dim_size: int
+) -> Geometry:
     shape = list(self.shape)
     shape[dim[-1]] = last_dim_size
     return self.fresh(tuple(shape), self.dtype.to_real())
 
 
 def _r2c_grad(
-    grad: Tensor, self_geom: Geometry, dim: Any, normalization: int, onesided: bool
+    grad: Tensor, self_geom: Geometry, dim: Sequence[int], normalization: int, onesided: bool
 ) -> Tensor:
     if onesided:
         missing = self_geom.shape[dim[-1]] - grad.shape[dim[-1]]
@@ -167,7 +171,7 @@ def _r2c_grad(
     return aten.real(aten._fft_c2c(grad, dim, normalization, False))
 
 
-def _c2r_grad(grad: Tensor, self_geom: Geometry, dim: Any, normalization: int) -> Tensor:
+def _c2r_grad(grad: Tensor, self_geom: Geometry, dim: Sequence[int], normalization: int) -> Tensor:
     result = aten._fft_r2c(grad, dim, normalization, True)
     last = dim[-1]
     twice = grad.shape[last] - result.shape[last]

@@ -5,10 +5,12 @@ A list of tensors or numbers goes with the list element by element; a number or 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...._tensor.dtype import dtype as Dtype
 from ...._tensor.tensor import Tensor
+from ...._tensor.types import Number
 from ...samples import Arg, calls
 from ...spec import aten, composite
 
@@ -29,7 +31,7 @@ OPTIONS = {"add": ", *, Scalar alpha=1", "sub": ", *, Scalar alpha=1",
 POINTWISE = ("addcdiv", "addcmul")
 
 
-def _one_by_one(name: str, value: Any, count: int) -> Any:
+def _one_by_one(name: str, value: Tensor | Number | Sequence[Any], count: int) -> Sequence[Any]:
     """`value` for each tensor: itself, or its elements where it is a list."""
     if isinstance(value, list | tuple):
         if len(value) != count:
@@ -52,7 +54,7 @@ def _one_by_one(name: str, value: Any, count: int) -> Any:
     return [value] * count
 
 
-def _filled(tensors: Any) -> None:
+def _filled(tensors: Sequence[Tensor]) -> None:
     if not len(tensors):
         raise RuntimeError("Tensor list must have at least one tensor.")
 
@@ -60,7 +62,7 @@ def _filled(tensors: Any) -> None:
 def _binary(name: str) -> Callable[..., Any]:
     function = {"clamp_max": "minimum", "clamp_min": "maximum"}.get(name, name)
 
-    def one(a: Any, b: Any, **options: Any) -> Any:
+    def one(a: Tensor, b: Tensor | Number, **options: Any) -> Tensor:
         if name.startswith("clamp") and not isinstance(b, Tensor):
             return getattr(aten, name)(a, b)
         if name in ("maximum", "minimum") and not isinstance(b, Tensor):
@@ -69,7 +71,7 @@ def _binary(name: str) -> Callable[..., Any]:
             return aten.add(aten.zeros_like(a), aten.to(b, a.dtype, a.device))
         return getattr(aten, function)(a, b, **options)
 
-    def body(self: Any, other: Any, alpha: Any = 1) -> Any:
+    def body(self: Any, other: Any, alpha: Number = 1) -> tuple[Tensor, ...]:
         if name == "pow" and not isinstance(self, list | tuple):
             return tuple(aten.pow(self, t) for t in other)
         _filled(self)
@@ -81,7 +83,7 @@ def _binary(name: str) -> Callable[..., Any]:
 
 
 def _unary(name: str) -> Callable[..., Any]:
-    def body(self: Any) -> Any:
+    def body(self: Sequence[Tensor]) -> tuple[Tensor, ...]:
         _filled(self)
         return tuple(getattr(aten, name)(t) for t in self)
 
@@ -107,7 +109,13 @@ for _name in BINARY:
 
 
 def _pointwise(name: str) -> Callable[..., Any]:
-    def body(self: Any, tensor1: Any, tensor2: Any, value: Any = 1, scalars: Any = None) -> Any:
+    def body(
+        self: Sequence[Tensor],
+        tensor1: Sequence[Tensor],
+        tensor2: Sequence[Tensor],
+        value: Tensor | Number | Sequence[Any] = 1,
+        scalars: Tensor | Sequence[Number] | None = None,
+    ) -> tuple[Tensor, ...]:
         _filled(self)
         values = _one_by_one(name, value if scalars is None else scalars, len(self))
         return tuple(
@@ -135,7 +143,9 @@ for _name in POINTWISE:
     tolerance="gradient",
     surface="function",
 )
-def _foreach_lerp(self: Any, tensors1: Any, weight: Any) -> Any:
+def _foreach_lerp(
+    self: Sequence[Tensor], tensors1: Sequence[Tensor], weight: Tensor | Number | Sequence[Any]
+) -> tuple[Tensor, ...]:
     """Between each tensor and its partner, by a weight for all or one for each."""
     _filled(self)
     weights = _one_by_one("lerp", weight, len(self))
@@ -148,7 +158,9 @@ def _foreach_lerp(self: Any, tensors1: Any, weight: Any) -> Any:
     tolerance="accumulated",
     surface="function",
 )
-def _foreach_norm(self: Any, ord: Any = 2, dtype: Any = None) -> Any:
+def _foreach_norm(
+    self: Sequence[Tensor], ord: Number = 2, dtype: Dtype | None = None
+) -> tuple[Tensor, ...]:
     """The vector norm of each tensor."""
     _filled(self)
     return tuple(aten.linalg_vector_norm(t, ord, None, False, dtype=dtype) for t in self)
@@ -160,7 +172,7 @@ def _foreach_norm(self: Any, ord: Any = 2, dtype: Any = None) -> Any:
     tolerance="exact",
     surface="function",
 )
-def _foreach_max(self: Any) -> Any:
+def _foreach_max(self: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """The largest element of each tensor."""
     _filled(self)
     return tuple(aten.max(t) for t in self)
@@ -172,7 +184,7 @@ def _foreach_max(self: Any) -> Any:
     tolerance="accumulated",
     surface="function",
 )
-def _foreach_mm(self: Any, mat2: Any) -> Any:
+def _foreach_mm(self: Sequence[Tensor], mat2: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """The product of each pair of matrices."""
     _filled(self)
     return tuple(aten.mm(a, b) for a, b in zip(self, mat2, strict=True))

@@ -28,7 +28,7 @@ class LinAlgError(RuntimeError):
 def square(name: str) -> Callable[..., Any]:
     """Rule of ops on batches of square matrices: the result has the input's shape."""
 
-    def infer(self: Geometry, *_: Any) -> Geometry:
+    def infer(self: Geometry, *_: object) -> Geometry:
         check_square(name, self)
         return self.fresh(self.shape, None, column_major(self.shape))
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from ...._tensor import dtype as dt
 from ...._tensor.dtype import finfo
@@ -17,11 +17,13 @@ from .matrices import matrix_norm, svdvals
 SQUARE = Arg((3, 3), values=((4.0, 1.0, 0.5), (1.0, 3.0, -0.5), (0.5, -0.5, 2.0)))
 
 
-def _epsilon(A: Any) -> float:
+def _epsilon(A: Tensor) -> float:
     return float(getattr(finfo(A.dtype), "eps"))  # noqa: B009 - finfo sets its fields by name
 
 
-def _tolerances(A: Tensor, atol: Any, rtol: Any, name: str) -> tuple[Tensor, Tensor]:
+def _tolerances(
+    A: Tensor, atol: Tensor | float | None, rtol: Tensor | float | None, name: str
+) -> tuple[Tensor, Tensor]:
     """Both as tensors; without `atol`, `rtol` is what rounding leaves of the largest value."""
     for tolerance in (atol, rtol):
         if isinstance(tolerance, Tensor) and tolerance.is_complex():
@@ -66,7 +68,9 @@ def _pinv(A: Tensor, atol: Tensor, rtol: Tensor, hermitian: bool) -> Tensor:
     return (v * aten.unsqueeze(aten.to(inverse, A.dtype), -2)) @ _t(u)
 
 
-def _pinv_infer(A: Geometry, atol: Any, rtol: Any, hermitian: bool = False) -> Geometry:
+def _pinv_infer(
+    A: Geometry, atol: Tensor | float | None, rtol: Tensor | float | None, hermitian: bool = False
+) -> Geometry:
     return A.fresh((*A.shape[:-2], A.shape[-1], A.shape[-2]))
 
 
@@ -101,7 +105,11 @@ op(
     surface="linalg",
 )
 def pinv(
-    A: Tensor, rcond: Any = None, hermitian: bool = False, atol: Any = None, rtol: Any = None
+    A: Tensor,
+    rcond: Tensor | float | None = None,
+    hermitian: bool = False,
+    atol: Tensor | float | None = None,
+    rtol: Tensor | float | None = None,
 ) -> Tensor:
     """The Moore-Penrose inverse; values below max(atol, rtol · the largest) count as zero."""
     check_matrices("linalg.pinv", A._geom)
@@ -127,7 +135,11 @@ composite(
     surface="linalg",
 )
 def matrix_rank(
-    A: Tensor, tol: Any = None, hermitian: bool = False, atol: Any = None, rtol: Any = None
+    A: Tensor,
+    tol: Tensor | float | None = None,
+    hermitian: bool = False,
+    atol: Tensor | float | None = None,
+    rtol: Tensor | float | None = None,
 ) -> Tensor:
     """How many singular values are above max(atol, rtol · the largest)."""
     name = "torch.linalg.matrix_rank"
@@ -148,7 +160,7 @@ def matrix_rank(
     tolerance="composite",
     surface="linalg",
 )
-def cond(A: Tensor, p: Any = None) -> Tensor:
+def cond(A: Tensor, p: float | str | None = None) -> Tensor:
     """The condition number in a norm: by singular values, or of A and of its inverse."""
     check_matrices("linalg.cond", A._geom)
     if p is None or p in (2, -2):
@@ -310,7 +322,7 @@ def _count(shape: tuple[int, ...]) -> int:
     tolerance="composite",
     surface="linalg",
 )  # fmt: skip
-def tensorsolve(A: Tensor, B: Tensor, dims: Any = None) -> Tensor:
+def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tensor:
     """The X with tensordot(A, X, X.ndim) = B."""
     if dims is not None:
         moved = [d % A.ndim for d in dims]

@@ -3,7 +3,7 @@ of what torch keeps for graphs: `unsafe_split`, `narrow_copy`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...._tensor import dtype as dt
@@ -14,7 +14,7 @@ from ...spec import aten, composite
 _MATRIX = Arg((2, 3))
 
 
-def _copied(name: str, params: str, sample: Any, returns: str = "Tensor") -> None:
+def _copied(name: str, params: str, sample: Sequence[Any], returns: str = "Tensor") -> None:
     """`name_copy`: what the view of that name gives, in memory of its own."""
 
     def body(*args: Any) -> Any:
@@ -149,7 +149,11 @@ def diagonal_scatter(
     surface="both",
 )
 def as_strided_scatter(
-    self: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: int | None = None
+    self: Tensor,
+    src: Tensor,
+    size: Sequence[int],
+    stride: Sequence[int],
+    storage_offset: int | None = None,
 ) -> Tensor:
     """`self` with `src` in the elements that a stride reaches."""
     return _put(
@@ -174,7 +178,7 @@ for _name, _params, _sample in (
 def _cut(name: str, axis: Callable[[int], int], least: int) -> None:
     """hsplit, vsplit, dsplit: tensor_split along a dimension that the name says."""
 
-    def body(self: Tensor, cuts: Any) -> Any:
+    def body(self: Tensor, cuts: int | Sequence[int]) -> tuple[Tensor, ...]:
         if self.ndim < least:
             raise RuntimeError(
                 f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor"
@@ -208,7 +212,7 @@ _cut("dsplit", lambda ndim: 2, 3)
     tolerance="exact",
     surface="function",
 )
-def dstack(tensors: Any) -> Tensor:
+def dstack(tensors: Sequence[Tensor]) -> Tensor:
     """Tensors side by side along the third dimension, which they get where they lack it."""
     return aten.cat([aten.atleast_3d(t) for t in tensors], 2)
 
@@ -221,7 +225,7 @@ def dstack(tensors: Any) -> Tensor:
     variadic=True,
     oracle=lambda torch: lambda tensors: torch.block_diag(*tensors),
 )
-def block_diag(tensors: Any) -> Tensor:
+def block_diag(tensors: Sequence[Tensor]) -> Tensor:
     """Matrices along the diagonal of one; vectors and numbers count as rows."""
     if isinstance(tensors, Tensor):  # one tensor, given without a list
         tensors = (tensors,)
@@ -265,7 +269,7 @@ def combinations(self: Tensor, r: int = 2, with_replacement: bool = False) -> Te
     return aten.stack(columns, 1)
 
 
-def _places(places: Any, like: Tensor) -> Tensor:
+def _places(places: Sequence[int], like: Tensor) -> Tensor:
     return aten.tensor(list(places), dtype=dt.int64, device=like.device)
 
 
@@ -287,7 +291,7 @@ def diagflat(self: Tensor, offset: int = 0) -> Tensor:
     tolerance="exact",
     surface="both",
 )
-def rot90(self: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
+def rot90(self: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     """Turned by `k` right angles in the plane of two dimensions."""
     if len(dims) != 2:
         raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
@@ -317,7 +321,7 @@ def rot90(self: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
     tolerance="exact",
     surface="function",
 )
-def _chunk_cat(tensors: Any, dim: int, num_chunks: int) -> Tensor:
+def _chunk_cat(tensors: Sequence[Tensor], dim: int, num_chunks: int) -> Tensor:
     """Each tensor cut into chunks along `dim` (zeros at its end), flattened, side by side."""
     dim = dim % tensors[0].ndim
     parts = []

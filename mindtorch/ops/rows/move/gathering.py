@@ -24,7 +24,7 @@ def _index_dtype(name: str, index: Geometry) -> None:
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
 
 
-def checked(index: Any, size: int, dim: int) -> Any:
+def checked(index: Array, size: int, dim: int) -> Array:
     """`index`, after torch's check of its values."""
     if index.size and (index.min() < 0 or index.max() >= size):
         bad = index.min() if index.min() < 0 else index.max()
@@ -48,7 +48,7 @@ def _gather_infer(self: Geometry, dim: int, index: Geometry, sparse_grad: bool =
     return self.fresh(index.shape)
 
 
-def _within(self: Geometry, at: int, index: Geometry, src: Any) -> None:
+def _within(self: Geometry, at: int, index: Geometry, src: Geometry | None) -> None:
     """RuntimeError in torch's words for an index that is larger than self or src."""
     if not index.numel:
         return
@@ -114,7 +114,9 @@ def _scatter_infer(
     return preserved(self)
 
 
-def _write(self: Array, dim: int, index: Any, src: Any, how: Any) -> Array:
+def _write(
+    self: Array, dim: int, index: Array, src: Array | Number, how: Callable[..., None]
+) -> Array:
     result = self.copy()
     if not index.size:
         return result
@@ -122,16 +124,17 @@ def _write(self: Array, dim: int, index: Any, src: Any, how: Any) -> Array:
         result, index = result.reshape(1), index.reshape(1)
         src = np.reshape(src, 1)
     where = _grid(checked(index, result.shape[dim], dim), dim)
-    values = src if np.ndim(src) == 0 else src[tuple(slice(n) for n in index.shape)]
+    part = tuple(slice(n) for n in index.shape)
+    values = src[part] if isinstance(src, np.ndarray) and src.ndim else src
     how(result, where, values)
     return result.reshape(self.shape)
 
 
-def _set(result: Any, where: Any, values: Any) -> None:
+def _set(result: Array, where: tuple[Array, ...], values: Array | Number) -> None:
     result[where] = values
 
 
-def _wide_add(result: Any, where: Any, values: Any) -> None:
+def _wide_add(result: Array, where: tuple[Array, ...], values: Array | Number) -> None:
     if result.dtype == bool:
         np.logical_or.at(result, where, values)
     else:
@@ -186,11 +189,13 @@ def _meeting(reduce: str) -> str:
     return "sum" if reduce == "add" else "prod"
 
 
-def _scatter_reduced(self: Any, dim: int, index: Any, src: Any, reduce: str) -> Any:
+def _scatter_reduced(self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str) -> Tensor:
     return aten.scatter_reduce(self, dim, index, src, _meeting(reduce))
 
 
-def _scatter_value_reduced(self: Any, dim: int, index: Any, value: Any, reduce: str) -> Any:
+def _scatter_value_reduced(
+    self: Tensor, dim: int, index: Tensor, value: Number, reduce: str
+) -> Tensor:
     src = aten.full(index.shape, value, dtype=self.dtype, device=self.device)
     return aten.scatter_reduce(self, dim, index, src, _meeting(reduce))
 
@@ -295,11 +300,13 @@ def _wrapped(index: Array, size: int, dim: int) -> Array:
     return np.where(index < 0, index + size, index)
 
 
-def _along(self: Any, dim: int, index: Any, source: Any, how: Any) -> Any:
+def _along(
+    self: Array, dim: int, index: Array, source: Array | Number, how: Callable[..., None]
+) -> Array:
     if not self.ndim:
         return _along(self.reshape(1), 0, index, np.reshape(source, -1), how).reshape(())
     result = self.copy()
-    where = [slice(None)] * max(self.ndim, 1)
+    where: list[Any] = [slice(None)] * max(self.ndim, 1)
     try:
         where[dim] = checked(index.reshape(-1), self.shape[dim] if self.ndim else 1, dim)
     except RuntimeError as error:  # torch's class for the operators that index along a dimension
@@ -420,7 +427,7 @@ def index_fill(self: Tensor, dim: int, index: Tensor, value: Tensor) -> Tensor:
     ),
     tolerance="exact",
 )
-def take_along_dim(self: Any, indices: Any, dim: int | None = None) -> Any:
+def take_along_dim(self: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """Elements at indices along a dimension; the other dimensions are broadcast."""
     if indices.dtype is not dt.int64:
         raise RuntimeError(
@@ -446,7 +453,7 @@ def take_along_dim(self: Any, indices: Any, dim: int | None = None) -> Any:
     return aten.gather(self, at, _from_end(indices, self, at))
 
 
-def _from_end(indices: Any, self: Any, dim: int) -> Any:
+def _from_end(indices: Tensor, self: Tensor, dim: int) -> Tensor:
     """Indices below zero counted from the end."""
     size = self.shape[dim] if self.ndim else 1
     return aten.where(indices < 0, indices + size, indices)
@@ -460,7 +467,7 @@ def _from_end(indices: Any, self: Any, dim: int) -> Any:
     ),
     tolerance="exact",
 )
-def take(self: Any, index: Any) -> Any:
+def take(self: Tensor, index: Tensor) -> Tensor:
     """Elements at places in the flattened order."""
     if index.dtype is not dt.int64:
         raise RuntimeError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -17,17 +18,20 @@ from ...spec import aten, call, composite, op
 from ..view.shape import _expand, view_strides
 
 
-def _layout(self: Geometry, indices: Any) -> tuple[tuple[int, ...], tuple[int, ...], list[Any]]:
+def _layout(
+    self: Geometry, indices: Sequence[Geometry | None]
+) -> tuple[tuple[int, ...], tuple[int, ...], list[Any]]:
     """Shape of `self[indices]`, that of the indices, and strides that order its dimensions."""
     if len(indices) > self.ndim:
         raise IndexError(
             f"too many indices for tensor of dimension {self.ndim} (got {len(indices)})"
         )
-    used = [i for i, g in enumerate(indices) if g is not None]
+    chosen = {i: g for i, g in enumerate(indices) if g is not None}
+    used = list(chosen)
     try:
-        common = broadcast_all(indices[i].shape for i in used)
+        common = broadcast_all(g.shape for g in chosen.values())
     except RuntimeError:
-        shapes = ", ".join(str(list(indices[i].shape)) for i in used)
+        shapes = ", ".join(str(list(g.shape)) for g in chosen.values())
         raise IndexError(
             f"shape mismatch: indexing tensors could not be broadcast together with shapes {shapes}"
         ) from None
@@ -44,7 +48,7 @@ def _layout(self: Geometry, indices: Any) -> tuple[tuple[int, ...], tuple[int, .
     rows = [source]
     ones = ((1,) * len(before), (1,) * len(after))
     for i in used:
-        whole = _expand(indices[i], common)
+        whole = _expand(chosen[i], common)
         own = (*ones[0], *common, *ones[1])
         strides = view_strides(whole, own) or contiguous_strides(own)
         rows.append([0 if n == 1 != m else s for n, m, s in zip(own, shape, strides, strict=True)])
@@ -57,7 +61,7 @@ def _index(self: Geometry, indices: tuple[Geometry | None, ...]) -> Geometry:
     return geometry(shape, strides, 0, self.dtype, self.device)
 
 
-def _where(self: Array, indices: Any) -> Any:
+def _where(self: Array, indices: Sequence[Array | None]) -> tuple[Any, ...]:
     for dim, index in enumerate(indices):
         if index is None or not index.size:
             continue
@@ -178,7 +182,7 @@ op(
 )
 
 
-def _nonzero_columns(self: Tensor, as_tuple: bool) -> Any:
+def _nonzero_columns(self: Tensor, as_tuple: bool) -> Tensor | tuple[Tensor, ...]:
     """Indices of what is not zero: a tuple of `[N]`, one per dimension, with `as_tuple`."""
     if not as_tuple:
         return aten.nonzero(self)

@@ -349,7 +349,7 @@ op(
 )  # fmt: skip
 
 
-def _triangle(name: str, cpu: Any, aclnn: str) -> None:
+def _triangle(name: str, cpu: Callable[..., Array], aclnn: str) -> None:
     def infer(self: Geometry, diagonal: int = 0) -> Geometry:
         if self.ndim < 2:
             raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
@@ -437,9 +437,9 @@ def column_stack(tensors: tuple[Tensor, ...]) -> Tensor:
     oracle=lambda torch: lambda tensors: torch.cartesian_prod(*tensors),
     tolerance="exact",
 )
-def cartesian_prod(tensors: Any) -> Any:
+def cartesian_prod(tensors: Tensor | Sequence[Tensor]) -> Tensor:
     """All combinations of the elements of 1-d tensors, one a row."""
-    if hasattr(tensors, "ndim"):
+    if isinstance(tensors, Tensor):
         return tensors
     if len(tensors) == 1:
         return tensors[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from ...._tensor import dtype as dt
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
-from ...._tensor.types import Array
+from ...._tensor.types import Array, Number
 from ...rules import preserved, wrap_dim
 from ...samples import Arg, Sample, calls
 from ...spec import aten, call, composite, op
@@ -37,7 +38,7 @@ def _infer(
     return preserved(self)
 
 
-def _lowest(dtype: Any, reduce: str) -> Any:
+def _lowest(dtype: np.dtype[Any], reduce: str) -> float:
     """The value that any other replaces."""
     if dtype.kind == "b":
         return reduce == "amin"
@@ -244,7 +245,7 @@ def _word(t: Tensor) -> str:
     return scalar_name(t.dtype)
 
 
-def _held(self: Tensor, indices: Any) -> list[Any]:
+def _held(self: Tensor, indices: Sequence[Tensor | None]) -> list[Any]:
     """Indices within their dimensions."""
     return [
         i if i is None else aten.clamp(i, -self.shape[d], self.shape[d] - 1)
@@ -258,7 +259,9 @@ def _held(self: Tensor, indices: Any) -> list[Any]:
     tolerance="exact",
     surface="function",
 )
-def _unsafe_masked_index(self: Tensor, mask: Tensor, indices: Any, fill: Any) -> Tensor:
+def _unsafe_masked_index(
+    self: Tensor, mask: Tensor, indices: Sequence[Tensor | None], fill: Number | None
+) -> Tensor:
     """Elements at indices, `fill` where the mask is false."""
     result = aten.index(self, _held(self, indices))
     return aten.where(mask, result, aten.full_like(result, fill))
@@ -274,7 +277,7 @@ def _unsafe_masked_index(self: Tensor, mask: Tensor, indices: Any, fill: Any) ->
     surface="function",
 )
 def _unsafe_masked_index_put_accumulate(
-    self: Tensor, mask: Tensor, indices: Any, values: Tensor
+    self: Tensor, mask: Tensor, indices: Sequence[Tensor | None], values: Tensor
 ) -> Tensor:
     """`self` with values added at indices, where the mask is true."""
     kept = aten.where(mask, values, aten.zeros_like(values))
@@ -299,7 +302,7 @@ def segment_reduce(
     offsets: Tensor | None = None,
     axis: int = 0,
     unsafe: bool = False,
-    initial: Any = None,
+    initial: float | None = None,
 ) -> Tensor:
     """Runs along a dimension, by their lengths or offsets, each reduced to one element."""
     if reduce not in _SEGMENTS:
@@ -312,7 +315,9 @@ def segment_reduce(
     return _segments(data, reduce, lengths, axis, initial)
 
 
-def _segments(data: Tensor, reduce: str, lengths: Tensor, axis: int, initial: Any) -> Tensor:
+def _segments(
+    data: Tensor, reduce: str, lengths: Tensor, axis: int, initial: float | None
+) -> Tensor:
     starts = {"sum": 0.0, "mean": float("nan"), "prod": 1.0, "max": float("-inf"),
               "min": float("inf")}  # fmt: skip
     if data.device.type == "meta":
@@ -330,7 +335,7 @@ def _segments(data: Tensor, reduce: str, lengths: Tensor, axis: int, initial: An
     return aten.reshape(aten.stack(built, 0), tuple(shape))
 
 
-def _segment(part: Tensor, reduce: str, initial: Any, start: float) -> Tensor:
+def _segment(part: Tensor, reduce: str, initial: float | None, start: float) -> Tensor:
     if not part.shape[0]:
         value = start if initial is None else float(initial)
         return aten.full(tuple(part.shape[1:]), value, dtype=part.dtype, device=part.device)

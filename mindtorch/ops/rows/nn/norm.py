@@ -5,8 +5,9 @@ Their gradients are written from the input, so that they have gradients themselv
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -148,7 +149,7 @@ def _layer_norm_grad(
     return tuple(grads)
 
 
-def _layer_norm_oracle(torch: Any) -> Any:
+def _layer_norm_oracle(torch: ModuleType) -> Callable[..., Any]:
     """torch's layer_norm, with statistics that have gradients: those of its native op have none."""
 
     def run(input: Any, shape: Any, weight: Any, bias: Any, eps: float) -> Any:
@@ -304,8 +305,14 @@ def _batch_norm_rule(
 
 
 def _batch_norm(
-    x: Any, weight: Any, bias: Any, mean: Any, var: Array, training: bool, eps: float
-) -> Any:
+    x: Array,
+    weight: Array | None,
+    bias: Array | None,
+    mean: Array,
+    var: Array,
+    training: bool,
+    eps: float,
+) -> tuple[Array, ...]:
     axes = (0, *range(2, x.ndim))
     channels = x.shape[1]
     if training:
@@ -320,16 +327,16 @@ def _batch_norm(
 
 
 def _batch_norm_grad(
-    grad_out: Any,
-    grad_mean: Any,
-    grad_rstd: Any,
-    input: Any,
+    grad_out: Tensor,
+    grad_mean: Tensor | None,
+    grad_rstd: Tensor | None,
+    input: Tensor,
     weight: Tensor | None,
-    running_mean: Any,
-    running_var: Any,
+    running_mean: Tensor,
+    running_var: Tensor,
     training: bool,
     eps: float,
-    needs: Any,
+    needs: Sequence[bool],
 ) -> tuple[Any, ...]:
     over = (0, *range(2, input.ndim))
     spread = (1, -1, *([1] * (input.ndim - 2)))
@@ -353,7 +360,7 @@ def _batch_norm_grad(
     return tuple(grads)
 
 
-def _batch_norm_oracle(torch: Any) -> Any:
+def _batch_norm_oracle(torch: ModuleType) -> Callable[..., Any]:
     """As _layer_norm_oracle, for torch's batch_norm."""
 
     def run(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import log
 from typing import Any
 
@@ -13,14 +13,14 @@ from ...._tensor.dtype import FLOAT, INTEGER, INTEGERS, get_default_dtype
 from ...._tensor.dtype import dtype as Dtype
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
-from ...._tensor.types import Array
+from ...._tensor.types import Array, Number
 from ...rules import Pointwise, pointwise
 from ...samples import FLOATS, INTS, Arg, Sample, binary, calls, unary
 from ...spec import aten, call, composite, op, scalar
 from .arithmetic import refuse_bools
 
 
-def _int_power(self: Any, exponent: Any) -> Any:
+def _int_power(self: Array, exponent: Array) -> Array:
     negative = exponent < 0
     with_zero = np.where(negative, 0, exponent)
     power = np.power(self, with_zero.astype(self.dtype))
@@ -45,7 +45,7 @@ def _pow(self: Array, exponent: Array) -> Array:
     return np.power(self, exponent)
 
 
-def _pow_grad_self(grad: Tensor, self: Any, exponent: Any) -> Tensor:
+def _pow_grad_self(grad: Tensor, self: Any, exponent: Tensor | Number) -> Tensor:
     if not hasattr(exponent, "_geom"):
         if exponent == 0:
             return aten.zeros_like(grad)
@@ -55,7 +55,7 @@ def _pow_grad_self(grad: Tensor, self: Any, exponent: Any) -> Tensor:
     return grad * aten.where(exponent == 0, 0.0, slope)
 
 
-def _pow_grad_exponent(grad: Tensor, self: Any, exponent: Any, result: Any) -> Tensor:
+def _pow_grad_exponent(grad: Tensor, self: Any, exponent: Any, result: Tensor) -> Tensor:
     logarithm = aten.conj_of(result) * aten.log(aten.conj_of(self))
     at_zero = aten.logical_and(self == 0, exponent >= 0)
     return grad * aten.where(at_zero, 0.0, logarithm)
@@ -117,7 +117,7 @@ op(
 )
 
 
-def _log_of(number: Any) -> Any:
+def _log_of(number: Number) -> complex:
     import cmath
     import math
 
@@ -262,7 +262,7 @@ _ROUNDED: dict[str | None, Any] = {
 class _Rounded(Pointwise):
     """Pointwise; without rounding, integers become the default dtype."""
 
-    def common(self, args: Any) -> Dtype:
+    def common(self, args: Sequence[Any]) -> Dtype:
         if args[2] not in _MODE:
             raise RuntimeError(
                 "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found"
@@ -344,7 +344,7 @@ op(
 )
 
 
-def _norm2(a: Any, b: Any) -> Any:
+def _norm2(a: Tensor, b: Tensor) -> Tensor:
     return a * a + b * b
 
 

@@ -31,7 +31,7 @@ def _changes(ordered: Tensor) -> Tensor:
     return aten.narrow(ordered, 0, min(1, ordered.numel()), n) != aten.narrow(ordered, 0, 0, n)
 
 
-def _groups(starts: Any, where: object, count: int) -> tuple[Any, Any]:
+def _groups(starts: Tensor, where: object, count: int) -> tuple[Any, Any]:
     """The run of each place (through `where` it came from), and how long each run is."""
     group = aten.cumsum(starts, 0) - 1
     inverse = group if where is None else aten.empty_like(group).scatter_(0, where, group)
@@ -46,7 +46,7 @@ def _asked(
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def _unique_dim_rule(self: Geometry, dim: int) -> Any:
+def _unique_dim_rule(self: Geometry, dim: int) -> tuple[Dynamic, Dynamic, Dynamic]:
     at = wrap_dim(dim, self.ndim)
     size = self.shape[at]
     return (
@@ -155,13 +155,13 @@ def unique_consecutive(
     autocast="float32 on cpu",
 )
 def quantile(
-    self: Any,
-    q: Any,
+    self: Tensor,
+    q: Tensor | float,
     dim: int | None = None,
     keepdim: bool = False,
     interpolation: str = "linear",
     ignore_nan: bool = False,
-) -> Any:
+) -> Tensor:
     """The q-th quantiles (q in [0, 1], a number or a 1-d tensor) of all, or along a dimension."""
     if not isinstance(q, Tensor):
         if not 0 <= q <= 1:
@@ -188,7 +188,7 @@ def quantile(
     return values if q.ndim else aten.squeeze(values, 0)
 
 
-def _check_quantile(self: Any, q: Any, interpolation: str) -> None:
+def _check_quantile(self: Tensor, q: Tensor, interpolation: str) -> None:
     if not self.numel():
         raise RuntimeError("quantile() input tensor must be non-empty")
     if q.ndim > 1:
@@ -205,7 +205,7 @@ def _check_quantile(self: Any, q: Any, interpolation: str) -> None:
         )
 
 
-def _ranks(rows: Any, q: Any, ignore_nan: bool) -> Any:
+def _ranks(rows: Tensor, q: Tensor, ignore_nan: bool) -> Tensor:
     """Where quantiles lie in sorted rows, `[…, Q]`: at the last element where that is NaN."""
     last = rows.shape[-1] - 1
     holes = aten.isnan(rows)
@@ -222,7 +222,7 @@ def _ranks(rows: Any, q: Any, ignore_nan: bool) -> Any:
     samples=calls((Arg((20,), grad=False), 4), (Arg((3, 4), grad=False), 5, -1, 1)),
     tolerance="exact",
 )
-def histc(self: Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -> Tensor:
+def histc(self: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
     """Counts of elements in `bins` equal bins between `min` and `max` (the data's where equal)."""
     low, high = float(min), float(max)
     if bins <= 0:

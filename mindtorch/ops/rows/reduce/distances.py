@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -17,7 +18,7 @@ from ...spec import aten, composite
     samples=calls((Arg((2, 3)), Arg((3,), high=2.5)), (Arg((2, 3)), Arg((2, 3), high=2.5), 1)),
     tolerance="accumulated",
 )
-def dist(self: Tensor, other: Tensor, p: Any = 2) -> Tensor:
+def dist(self: Tensor, other: Tensor, p: float = 2) -> Tensor:
     """The norm of the difference."""
     return aten.linalg_vector_norm(self - other, float(p))
 
@@ -32,7 +33,7 @@ _MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist",
     tolerance="composite",
     surface="function",
 )
-def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: Any = None) -> Tensor:
+def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = None) -> Tensor:
     """Distances of each row of one matrix from each row of another, `[…, n, m]`."""
     if isinstance(compute_mode, str) and compute_mode not in _MODES:
         raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
@@ -58,7 +59,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: Any = None) -> T
     tolerance="composite",
     inplace=True,
 )
-def renorm(self: Tensor, p: Any, dim: int, maxnorm: Any) -> Tensor:
+def renorm(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """Slices whose norm is above a bound, scaled down to it."""
     if p <= 0:
         raise RuntimeError("renorm: non-positive-norm not supported")
@@ -73,7 +74,7 @@ def renorm(self: Tensor, p: Any, dim: int, maxnorm: Any) -> Tensor:
     return self * factor
 
 
-def _areas(y: Tensor, x: Any, dx: Any, dim: int) -> Tensor:
+def _areas(y: Tensor, x: Tensor | None, dx: float, dim: int) -> Tensor:
     """Twice the area under each step."""
     at = wrap_dim(dim, y.ndim)
     size = y.shape[at]
@@ -90,10 +91,10 @@ def _areas(y: Tensor, x: Any, dx: Any, dim: int) -> Tensor:
     return pairs * steps
 
 
-def _trapezoid(cumulative: bool) -> Any:
+def _trapezoid(cumulative: bool) -> Callable[..., Tensor]:
     name = "cumulative_trapezoid" if cumulative else "trapezoid"
 
-    def body(y: Tensor, x: Any = None, dx: Any = None, dim: int = -1) -> Tensor:
+    def body(y: Tensor, x: Tensor | None = None, dx: float | None = None, dim: int = -1) -> Tensor:
         at = wrap_dim(dim, y.ndim)
         step = 1 if dx is None else dx
         if not y.ndim or y.shape[at] == 0:
@@ -127,7 +128,7 @@ def _edges(self: Tensor, bins: int, low: float, high: float) -> Tensor:
     return aten.linspace(low, high, bins + 1, dtype=self.dtype, device=self.device)
 
 
-def _range(column: Tensor, limits: Any) -> tuple[float, float]:
+def _range(column: Tensor, limits: Sequence[float] | None) -> tuple[float, float]:
     if limits is not None:
         low, high = (float(v) for v in limits)
         if not low <= high:
@@ -151,7 +152,7 @@ def _bin(column: Tensor, edges: Tensor) -> tuple[Tensor, Tensor]:
     return aten.clamp(place, 0, max(count - 1, 0)), inside
 
 
-def _counted(self: Tensor, edges: list[Tensor], weight: Any, density: bool) -> Tensor:
+def _counted(self: Tensor, edges: list[Tensor], weight: Tensor | None, density: bool) -> Tensor:
     """Counts (or weights) of rows `[N, D]` in the boxes between edges."""
     sizes = [e.shape[0] - 1 for e in edges]
     flat = aten.zeros((self.shape[0],), dtype=dt.int64, device=self.device)
@@ -180,7 +181,11 @@ def _counted(self: Tensor, edges: list[Tensor], weight: Any, density: bool) -> T
     tolerance="accumulated",
 )
 def histogram(
-    self: Tensor, bins: Any = 100, range: Any = None, weight: Any = None, density: bool = False
+    self: Tensor,
+    bins: Any = 100,
+    range: Sequence[float] | None = None,
+    weight: Tensor | None = None,
+    density: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """Counts between edges, and the edges: `[bins]` and `[bins + 1]`."""
     if isinstance(bins, Tensor):
@@ -208,7 +213,11 @@ def histogram(
     surface="function",
 )
 def histogramdd(
-    self: Tensor, bins: Any, range: Any = None, weight: Any = None, density: bool = False
+    self: Tensor,
+    bins: Any,
+    range: Sequence[float] | None = None,
+    weight: Tensor | None = None,
+    density: bool = False,
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     """Counts of points `[…, D]` in boxes between the edges of each of D dimensions."""
     rows = aten.reshape(self, (-1, self.shape[-1])).detach()

@@ -21,14 +21,14 @@ from .statistics import place
 DTYPES = ("float32", "float64", "float16", "int64")
 
 
-def _along_rule(self: Geometry, dim: int, *_: Any, dtype: Dtype | None = None) -> Geometry:
+def _along_rule(self: Geometry, dim: int, *_: object, dtype: Dtype | None = None) -> Geometry:
     wrap_dim(dim, self.ndim)
     if dtype is None and self.dtype.category < dt.FLOAT:
         dtype = dt.int64
     return preserved(self, dtype)
 
 
-def _cumulative(kernel: Any) -> Callable[..., Any]:
+def _cumulative(kernel: Callable[..., Array]) -> Callable[..., Any]:
     def run(self: Array, dim: int, dtype: Dtype | None, *, out: Geometry) -> Array:
         wide = (
             np.float32
@@ -101,12 +101,12 @@ op(
 )
 
 
-def _sorted_rule(self: Geometry, dim: int = -1, *_: Any) -> tuple[Geometry, Geometry]:
+def _sorted_rule(self: Geometry, dim: int = -1, *_: object) -> tuple[Geometry, Geometry]:
     wrap_dim(dim, self.ndim)
     return preserved(self), preserved(self, dt.int64)
 
 
-def _running(name: str, kernel: Any, aclnn: str) -> None:
+def _running(name: str, kernel: np.ufunc, aclnn: str) -> None:
     def cpu(self: Array, dim: int) -> tuple[Any, Any]:
         if not self.ndim:
             return self.copy(), np.zeros((), np.int64)
@@ -279,7 +279,7 @@ def _median(self: Tensor) -> Tensor:
     return _middle(aten.reshape(self, (-1,)), 0, False)[0]
 
 
-def _middle(self: Tensor, dim: int, keepdim: bool = False) -> Any:
+def _middle(self: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
     """The lower median, or the first NaN where there is one, as torch has it."""
     size = self.shape[dim] if self.ndim else 1
     values, indices = aten.kthvalue(self, (size + 1) // 2, dim, keepdim)

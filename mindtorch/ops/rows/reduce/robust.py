@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...._tensor import dtype as dt
+from ...._tensor.dtype import dtype as Dtype
 from ...._tensor.tensor import Tensor
 from ...rules import wrap_dim
 from ...samples import Arg, Sample, calls
@@ -21,7 +22,12 @@ _HOLES = Arg((2, 3), values=((1.0, float("nan"), 3.0), (4.0, 5.0, float("nan")))
     samples=calls((_HOLES,), (_HOLES, 1)),
     tolerance="accumulated",
 )
-def nanmean(self: Tensor, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
+def nanmean(
+    self: Tensor,
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    dtype: Dtype | None = None,
+) -> Tensor:
     """The mean of what is not NaN."""
     if self.dtype.category < dt.FLOAT:
         raise RuntimeError(
@@ -78,7 +84,7 @@ def nanmedian_dim(self: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor
     tolerance="accumulated",
 )
 def nanquantile(
-    self: Tensor, q: Any, dim: int | None = None, keepdim: bool = False,
+    self: Tensor, q: Tensor | float, dim: int | None = None, keepdim: bool = False,
     interpolation: str = "linear",
 ) -> Tensor:  # fmt: skip
     """The q-th quantiles of what is not NaN."""

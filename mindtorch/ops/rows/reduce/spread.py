@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ...._tensor import dtype as dt
+from ...._tensor.dtype import dtype as Dtype
 from ...._tensor.tensor import Tensor
+from ...._tensor.types import Number
 from ...rules import wrap_dim
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite
@@ -43,7 +46,10 @@ def _forms(name: str, returns: str) -> None:
 
 def _with_mean(name: str) -> None:
     def pair(
-        self: Tensor, dim: Any = None, correction: Any = None, keepdim: bool = False
+        self: Tensor,
+        dim: int | Sequence[int] | None = None,
+        correction: Number | None = None,
+        keepdim: bool = False,
     ) -> tuple[Tensor, ...]:
         correction = 1 if correction is None else correction
         spread = getattr(aten, name)(self, dim, correction=correction, keepdim=keepdim)
@@ -89,13 +95,17 @@ def aminmax(self: Tensor, dim: int | None = None, keepdim: bool = False) -> tupl
     autocast="float32 on npu",
 )
 def norm(
-    self: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None
-) -> Any:
+    self: Tensor,
+    p: float | str | None = "fro",
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    dtype: Dtype | None = None,
+) -> Tensor:
     """The vector norm of order `p` over all or some dimensions ("fro" is order 2)."""
     if p == "nuc":
         whole = (0, 1) if dim is None else dim
         return aten.linalg_matrix_norm(self, "nuc", whole, keepdim, dtype=dtype)
-    order = 2 if p in ("fro", None) else p
+    order: Any = 2 if p in ("fro", None) else p
     return aten.linalg_vector_norm(self, order, dim, keepdim, dtype=dtype)
 
 

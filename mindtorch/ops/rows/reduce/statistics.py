@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from math import prod as product
 from typing import Any
@@ -76,7 +76,7 @@ op(
 )  # fmt: skip
 
 
-def _extreme(name: str, cpu: Any, aclnn: str) -> None:
+def _extreme(name: str, cpu: Callable[..., Array], aclnn: str) -> None:
     def infer(self: Geometry, dim: tuple[int, ...] = (), keepdim: bool = False) -> Geometry:
         dims = wrap_dims((dim,) if isinstance(dim, int) else dim, self.ndim)
         if any(not self.shape[d] for d in dims):
@@ -118,7 +118,7 @@ _extreme("amax", np.max, "aclnnAmax")
 _extreme("amin", np.min, "aclnnAmin")
 
 
-def _whole_extreme(name: str, cpu: Any, aclnn: str) -> None:
+def _whole_extreme(name: str, cpu: Callable[..., Array], aclnn: str) -> None:
     def infer(self: Geometry) -> Geometry:
         if not self.numel:
             raise RuntimeError(
@@ -157,7 +157,7 @@ def _pair_rule(name: str) -> Callable[..., Any]:
     return infer
 
 
-def _gathered(self: Any, index: Any, dim: int, keepdim: bool) -> tuple[Any, Any]:
+def _gathered(self: Array, index: Array | int, dim: int, keepdim: bool) -> tuple[Any, Any]:
     if not self.ndim:
         return self.copy(), np.zeros((), np.int64)
     wide = np.expand_dims(index, dim)
@@ -175,12 +175,12 @@ def place(grad: Tensor, geom: Geometry, indices: Tensor, dim: int, keepdim: bool
     return aten.scatter_src(zeros, dim, indices, grad)
 
 
-def _arg_first(find: Any) -> Callable[..., Any]:
+def _arg_first(find: Callable[..., Array]) -> Callable[..., Any]:
     """np.argmax's rule for NaN holds torch's too: the first NaN wins."""
     return lambda self, dim: find(self.astype(np.int8) if self.dtype == bool else self, axis=dim)
 
 
-def _dim_extreme(name: str, find: Any, aclnn: str) -> None:
+def _dim_extreme(name: str, find: Callable[..., Array], aclnn: str) -> None:
     op(
         f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
         infer=_pair_rule(name),
@@ -273,7 +273,7 @@ _arg("argmax", _arg_first(np.argmax), "aclnnArgMax")
 _arg("argmin", _arg_first(np.argmin), "aclnnArgMin")
 
 
-def _truth(name: str, cpu: Any, aclnn: str) -> None:
+def _truth(name: str, cpu: Callable[..., Array], aclnn: str) -> None:
     def infer(
         self: Geometry, dim: tuple[int, ...] | None = None, keepdim: bool = False
     ) -> Geometry:
@@ -301,7 +301,7 @@ _truth("all", np.all, "aclnnAll")
 _truth("any", np.any, "aclnnAny")
 
 
-def _variance(self: Array, dim: Any, correction: Number, keepdim: bool) -> Array:
+def _variance(self: Array, dim: tuple[int, ...] | None, correction: Number, keepdim: bool) -> Array:
     axes = _np_axes(dim, self)
     count = product(self.shape[d] for d in axes)
     wide = np.complex128 if self.dtype.kind == "c" else np.float64
@@ -311,7 +311,10 @@ def _variance(self: Array, dim: Any, correction: Number, keepdim: bool) -> Array
 
 
 def _var_rule(
-    self: Geometry, dim: Any = None, correction: Number | None = None, keepdim: bool = False
+    self: Geometry,
+    dim: int | Sequence[int] | None = None,
+    correction: Number | None = None,
+    keepdim: bool = False,
 ) -> Geometry:
     if self.dtype.category < dt.FLOAT:
         raise RuntimeError("std and var only support floating point and complex dtypes")
@@ -319,7 +322,11 @@ def _var_rule(
 
 
 def _var_grad(
-    grad: Tensor, self: Tensor, dim: tuple[int, ...] | None, correction: Any, keepdim: bool
+    grad: Tensor,
+    self: Tensor,
+    dim: tuple[int, ...] | None,
+    correction: Number | None,
+    keepdim: bool,
 ) -> Tensor:
     correction, count = one_less(correction), _count(self._geom, dim)
     centred = self - aten.mean(self, axes(dim, self.ndim), True)

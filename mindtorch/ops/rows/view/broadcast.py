@@ -29,7 +29,7 @@ composite(
     oracle=lambda torch: lambda tensors: torch.broadcast_tensors(*tensors),
     tolerance="exact",
 )
-def broadcast_tensors(tensors: Any) -> Any:
+def broadcast_tensors(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """Views of all tensors in the shape that they broadcast to."""
     if isinstance(tensors, Tensor):  # one tensor, given without a list
         tensors = (tensors,)
@@ -83,7 +83,7 @@ def meshgrid(tensors: tuple[Tensor, ...], indexing: str | None = None) -> Any:
     return (grids[1], grids[0], *grids[2:]) if swap else tuple(grids)
 
 
-def _at_least(rank: int, x: Any) -> Tensor | tuple[Tensor, ...]:
+def _at_least(rank: int, x: Tensor) -> Tensor:
     if x.ndim >= rank:
         return x
     if rank == 3 and x.ndim == 2:
@@ -96,8 +96,8 @@ def _at_least(rank: int, x: Any) -> Tensor | tuple[Tensor, ...]:
 def _ranked(rank: int, what: str) -> None:
     """torch gives one tensor for one tensor, and a tuple for several or for a list."""
 
-    def body(tensors: Any) -> Any:
-        if hasattr(tensors, "ndim"):
+    def body(tensors: Tensor | Sequence[Tensor]) -> Tensor | tuple[Tensor, ...]:
+        if isinstance(tensors, Tensor):
             return _at_least(rank, tensors)
         return tuple(_at_least(rank, t) for t in tensors)
 
@@ -117,14 +117,14 @@ _ranked(2, "leading dimensions up to two")
 _ranked(3, "dimensions up to three: `[1, n, 1]`, `[n, m, 1]`")
 
 
-def _require_dimension(self: Any) -> None:
+def _require_dimension(self: Tensor) -> None:
     if not self.ndim:
         raise RuntimeError(
             "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims"
         )
 
 
-def _cut(self: Any, indices: Any, dim: int = 0) -> Any:
+def _cut(self: Tensor, indices: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
     """Views cut at the indices given."""
     _require_dimension(self)
     size = self.shape[wrap_dim(dim, self.ndim)]
@@ -134,7 +134,7 @@ def _cut(self: Any, indices: Any, dim: int = 0) -> Any:
     )
 
 
-def _nearly_equal(self: Any, sections: int, dim: int = 0) -> Tensor:
+def _nearly_equal(self: Tensor, sections: int, dim: int = 0) -> tuple[Tensor, ...]:
     """Views of nearly equal size; the first ones have one more."""
     if sections < 1:
         raise RuntimeError(f"number of sections must be larger than 0, got {sections}")
@@ -155,7 +155,9 @@ def _cut_or_divided(self: Any, places: Any, dim: int = 0) -> Any:
             f" one-dimensional tensor, but got a tensor with {places.ndim} dims"
         )
     places = places.tolist()
-    return (_cut if isinstance(places, list) else _nearly_equal)(self, places, dim)
+    if isinstance(places, list):
+        return _cut(self, places, dim)
+    return _nearly_equal(self, places, dim)
 
 
 for _overload, _argument, _body, _samples in (
