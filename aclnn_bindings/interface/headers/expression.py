@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Protocol
 
+from .cursor import Cursor
 from .numbers import NotConstant, Value, combine, convert, literal, wrap
 
-_DEPTH: Final = 64
 _PRECEDENCE: Final = {
     "||": 1, "&&": 2, "|": 3, "^": 4, "&": 5, "==": 6, "!=": 6, "<": 7, ">": 7, "<=": 7,
     ">=": 7, "<<": 8, ">>": 8, "+": 9, "-": 9, "*": 10, "/": 10, "%": 10,
@@ -24,28 +24,14 @@ class Scope(Protocol):
         """Size in bytes and signedness of a type; None if `ctype` names no known type."""
 
 
-class _Parser:
+class _Parser(Cursor):
     """Precedence climbing over tokens, with a bound on nesting."""
 
+    error, deepest = NotConstant, 64
+
     def __init__(self, tokens: Sequence[str], scope: Scope) -> None:
-        self.tokens, self.scope, self.depth, self.at = tokens, scope, 0, 0
-
-    def peek(self) -> str:
-        return self.tokens[self.at] if self.at < len(self.tokens) else ""
-
-    def take(self) -> str:
-        token = self.peek()
-        self.at += 1
-        return token
-
-    def expect(self, token: str) -> None:
-        if (next_token := self.take()) != token:
-            raise NotConstant(f"expected {token} before {next_token[:40] or 'the end'}")
-
-    def enter(self) -> None:
-        self.depth += 1
-        if self.depth > _DEPTH:
-            raise NotConstant(f"nested deeper than {_DEPTH}")
+        super().__init__(tokens)
+        self.scope = scope
 
     def ternary(self) -> Value:
         self.enter()

@@ -3,47 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
+from .cursor import Cursor
 from .raw import RawEnum
 from .words import ATTRIBUTES, CXX
-
-_DEPTH: Final = 40
 
 
 class NotUnderstood(ValueError):
     """A declaration that is not in the subset of C that headers use; the text says why."""
 
 
-class Tokens:
+class Tokens(Cursor):
     """A position in the tokens of one declaration."""
 
+    error, deepest = NotUnderstood, 40
+
     def __init__(self, tokens: Sequence[str], pack: int = 0, line: int = 0) -> None:
-        self.tokens = tokens
-        self.at = 0
-        self.depth = 0
+        super().__init__(tokens)
         self.pack = pack
         self.line = line
         # Enums defined inside structs, which C declares outside of them.
         self.enums: list[RawEnum] = []
-
-    def peek(self, ahead: int = 0) -> str:
-        at = self.at + ahead
-        return self.tokens[at] if at < len(self.tokens) else ""
-
-    def take(self) -> str:
-        token = self.peek()
-        self.at += 1
-        return token
-
-    def expect(self, token: str) -> None:
-        if (next_token := self.take()) != token:
-            raise NotUnderstood(f"expected '{token}', found '{next_token[:40] or 'the end'}'")
-
-    def enter(self) -> None:
-        self.depth += 1
-        if self.depth > _DEPTH:
-            raise NotUnderstood(f"nested deeper than {_DEPTH}")
 
     def balanced(self) -> list[str]:
         """Takes a bracketed group and gives the tokens inside it."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 from ...._tensor.tensor import Tensor
 from ...samples import Arg, Sample, calls
@@ -10,8 +11,11 @@ from ...sizes import _ntuple
 from ...spec import aten, composite
 from .pad import pad as pad_input
 
+# One size for all dimensions of space, or one for each.
+Sizes: TypeAlias = int | tuple[int, ...]
 
-def _sizes(value: int | tuple[int, ...], n: int, name: str) -> tuple[int, ...]:
+
+def _sizes(value: Sizes, n: int, name: str) -> tuple[int, ...]:
     sizes = _ntuple(n)(value)
     if len(sizes) == 1 and n > 1:
         sizes = sizes * n
@@ -41,9 +45,9 @@ def _conv(
     input: Tensor,
     weight: Tensor,
     bias: Tensor | None,
-    stride: int | tuple[int, ...],
-    padding: int | str | tuple[int, ...],
-    dilation: int | tuple[int, ...],
+    stride: Sizes,
+    padding: Sizes | str,
+    dilation: Sizes,
     groups: int,
 ) -> Tensor:
     batched = _batched(f"conv{n}d", n, input)
@@ -70,79 +74,46 @@ def _batched(name: str, n: int, input: Tensor) -> bool:
     return bool(input.dim() == n + 2)
 
 
-@composite(
-    "conv1d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, int[] padding=0, "
-    "int[] dilation=1, int groups=1) -> Tensor",
-    surface="nn function",
-    samples=calls(
-        (Arg((2, 3, 8)), Arg((4, 3, 3)), Arg((4,)), 2, 1),
-        (Arg((2, 3, 8)), Arg((4, 3, 3)), None, 1, "valid"),
-        Sample((Arg((3,)), Arg((4, 3, 3))), error=True),
-    ),
-    tolerance="accumulated",
-    fixed_shape=True,
-)
-def conv1d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Any:
-    """input `[N, C, L]`, weight `[O, C / groups, k]` → `[N, O, L']`."""
-    return _conv(1, input, weight, bias, stride, padding, dilation, groups)
+# Space as shapes spell it, by its number of dimensions.
+_SPACES = {1: "L", 2: "H, W", 3: "D, H, W"}
+_KERNELS = {1: "k", 2: "kH, kW", 3: "kD, kH, kW"}
 
 
-@composite(
-    "conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, int[] padding=0, "
-    "int[] dilation=1, int groups=1) -> Tensor",
-    surface="nn function",
-    samples=calls(
-        (Arg((2, 3, 6, 5)), Arg((4, 3, 3, 2)), Arg((4,)), 2, 1),
-        (Arg((2, 3, 6, 5)), Arg((4, 3, 3, 2)), None, 1, "valid"),
-        Sample((Arg((3,)), Arg((4, 3, 3, 2))), error=True),
-    ),
-    tolerance="accumulated",
-    fixed_shape=True,
-)
-def conv2d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: int | tuple[int, ...] = 1,
-    padding: int | str | tuple[int, ...] = 0,
-    dilation: int | tuple[int, ...] = 1,
-    groups: int = 1,
-) -> Tensor:
-    """input `[N, C, H, W]`, weight `[O, C / groups, kH, kW]` → `[N, O, H', W']`."""
-    return _conv(2, input, weight, bias, stride, padding, dilation, groups)
+def _shapes(n: int, weight: str) -> str:
+    out = ", ".join(size + "'" for size in _SPACES[n].split(", "))
+    return f"input `[N, C, {_SPACES[n]}]`, weight `[{weight}, {_KERNELS[n]}]` → `[N, O, {out}]`."
 
 
-@composite(
-    "conv3d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, int[] padding=0, "
-    "int[] dilation=1, int groups=1) -> Tensor",
-    surface="nn function",
-    samples=calls(
-        (Arg((1, 2, 4, 4, 4)), Arg((3, 2, 2, 2, 2)), Arg((3,)), 2, 1),
-        (Arg((1, 2, 4, 4, 4)), Arg((3, 2, 2, 2, 2)), None, 1, "valid"),
-        Sample((Arg((3,)), Arg((3, 2, 2, 2, 2))), error=True),
-    ),
-    tolerance="accumulated",
-    fixed_shape=True,
-)
-def conv3d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: int | tuple[int, ...] = 1,
-    padding: int | str | tuple[int, ...] = 0,
-    dilation: int | tuple[int, ...] = 1,
-    groups: int = 1,
-) -> Tensor:
-    """input `[N, C, D, H, W]`, weight `[O, C / groups, kD, kH, kW]` → `[N, O, D', H', W']`."""
-    return _conv(3, input, weight, bias, stride, padding, dilation, groups)
+def _convolution(n: int, x: Arg, weight: Arg, bias: Arg) -> Callable[..., Tensor]:
+    """The row of `conv{n}d`."""
+
+    def conv(
+        input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1,
+        padding: Sizes | str = 0, dilation: Sizes = 1, groups: int = 1,
+    ) -> Tensor:  # fmt: skip
+        return _conv(n, input, weight, bias, stride, padding, dilation, groups)
+
+    conv.__name__ = conv.__qualname__ = f"conv{n}d"
+    conv.__doc__ = _shapes(n, "O, C / groups")
+    composite(
+        f"conv{n}d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1,"
+        " int[] padding=0, int[] dilation=1, int groups=1) -> Tensor",
+        conv,
+        surface="nn function",
+        samples=calls(
+            (x, weight, bias, 2, 1),
+            (x, weight, None, 1, "valid"),
+            Sample((Arg((3,)), weight), error=True),
+        ),
+        tolerance="accumulated",
+        fixed_shape=True,
+    )
+    return conv
+
+
+conv1d = _convolution(1, Arg((2, 3, 8)), Arg((4, 3, 3)), Arg((4,)))
+conv2d = _convolution(2, Arg((2, 3, 6, 5)), Arg((4, 3, 3, 2)), Arg((4,)))
+conv3d = _convolution(3, Arg((1, 2, 4, 4, 4)), Arg((3, 2, 2, 2, 2)), Arg((3,)))
 
 
 def _conv_transpose(
@@ -150,11 +121,11 @@ def _conv_transpose(
     input: Tensor,
     weight: Tensor,
     bias: Tensor | None,
-    stride: int | tuple[int, ...],
-    padding: int | tuple[int, ...],
-    output_padding: int | tuple[int, ...],
+    stride: Sizes,
+    padding: Sizes,
+    output_padding: Sizes,
     groups: int,
-    dilation: int | tuple[int, ...],
+    dilation: Sizes,
 ) -> Tensor:
     batched = _batched(f"conv_transpose{n}d", n, input)
     x = input if batched else input.unsqueeze(0)
@@ -172,73 +143,31 @@ def _conv_transpose(
     return out if batched else out.squeeze(0)
 
 
-@composite(
-    "conv_transpose1d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, int[] "
-    "padding=0, int[] output_padding=0, int groups=1, int[] dilation=1) -> Tensor",
-    surface="nn function",
-    samples=calls((Arg((2, 3, 5)), Arg((3, 4, 3)), Arg((4,)), 2, 1, 1)),
-    tolerance="accumulated",
-    fixed_shape=True,
-)
-def conv_transpose1d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: int | tuple[int, ...] = 1,
-    padding: int | tuple[int, ...] = 0,
-    output_padding: int | tuple[int, ...] = 0,
-    groups: int = 1,
-    dilation: int | tuple[int, ...] = 1,
-) -> Tensor:
-    """input `[N, C, L]`, weight `[C, O / groups, k]` → `[N, O, L']`."""
-    return _conv_transpose(
-        1, input, weight, bias, stride, padding, output_padding, groups, dilation
+def _transposed(n: int, x: Arg, weight: Arg, bias: Arg) -> Callable[..., Tensor]:
+    """The row of `conv_transpose{n}d`."""
+
+    def conv_transpose(
+        input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1,
+        padding: Sizes = 0, output_padding: Sizes = 0, groups: int = 1, dilation: Sizes = 1,
+    ) -> Tensor:  # fmt: skip
+        return _conv_transpose(
+            n, input, weight, bias, stride, padding, output_padding, groups, dilation
+        )
+
+    conv_transpose.__name__ = conv_transpose.__qualname__ = f"conv_transpose{n}d"
+    conv_transpose.__doc__ = _shapes(n, "C, O / groups")
+    composite(
+        f"conv_transpose{n}d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1,"
+        " int[] padding=0, int[] output_padding=0, int groups=1, int[] dilation=1) -> Tensor",
+        conv_transpose,
+        surface="nn function",
+        samples=calls((x, weight, bias, 2, 1, 1)),
+        tolerance="accumulated",
+        fixed_shape=True,
     )
+    return conv_transpose
 
 
-@composite(
-    "conv_transpose2d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, int[] "
-    "padding=0, int[] output_padding=0, int groups=1, int[] dilation=1) -> Tensor",
-    surface="nn function",
-    samples=calls((Arg((2, 3, 4, 3)), Arg((3, 2, 3, 2)), Arg((2,)), 2, 1, 1)),
-    tolerance="accumulated",
-    fixed_shape=True,
-)
-def conv_transpose2d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: int = 1,
-    dilation: Any = 1,
-) -> Tensor:
-    """input `[N, C, H, W]`, weight `[C, O / groups, kH, kW]` → `[N, O, H', W']`."""
-    return _conv_transpose(
-        2, input, weight, bias, stride, padding, output_padding, groups, dilation
-    )
-
-
-@composite(
-    "conv_transpose3d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, int[] "
-    "padding=0, int[] output_padding=0, int groups=1, int[] dilation=1) -> Tensor",
-    surface="nn function",
-    samples=calls((Arg((1, 2, 3, 3, 3)), Arg((2, 3, 2, 2, 2)), Arg((3,)), 2, 1, 1)),
-    tolerance="accumulated",
-    fixed_shape=True,
-)
-def conv_transpose3d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: int = 1,
-    dilation: Any = 1,
-) -> Tensor:
-    """input `[N, C, D, H, W]`, weight `[C, O / groups, kD, kH, kW]` → `[N, O, D', H', W']`."""
-    return _conv_transpose(
-        3, input, weight, bias, stride, padding, output_padding, groups, dilation
-    )
+conv_transpose1d = _transposed(1, Arg((2, 3, 5)), Arg((3, 4, 3)), Arg((4,)))
+conv_transpose2d = _transposed(2, Arg((2, 3, 4, 3)), Arg((3, 2, 3, 2)), Arg((2,)))
+conv_transpose3d = _transposed(3, Arg((1, 2, 3, 3, 3)), Arg((2, 3, 2, 2, 2)), Arg((3,)))

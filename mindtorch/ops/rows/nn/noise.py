@@ -86,44 +86,34 @@ def dropout1d(
     return _feature_dropout(input, p, training, inplace, 3)
 
 
-@composite(
-    "dropout2d(Tensor input, float p=0.5, bool training=True, bool inplace=False) -> Tensor",
-    surface="nn",
-    samples=calls((Arg((2, 3, 4, 2)), 0.5, True)),
-    tolerance="random",
-)
-def dropout2d(
-    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
-) -> Tensor:
-    """Zeroes whole channels of `[N, C, H, W]`."""
-    _check(p)
-    if input.dim() not in (3, 4):
-        warnings.warn(
-            f"dropout2d: Received a {input.dim()}-D input to dropout2d, which is deprecated "
-            "and will result in an error in a future release.",
-            stacklevel=2,
-        )
-    return _feature_dropout(input, p, training, inplace, input.dim())
+def _channel_dropout(n: int, x: Arg, where: str) -> None:
+    """The row of `dropout{n}d`."""
+
+    def dropout(
+        input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+    ) -> Tensor:
+        _check(p)
+        if input.dim() not in (n + 1, n + 2):
+            warnings.warn(
+                f"dropout{n}d: Received a {input.dim()}-D input to dropout{n}d, which is deprecated"
+                " and will result in an error in a future release.",
+                stacklevel=2,
+            )
+        return _feature_dropout(input, p, training, inplace, input.dim())
+
+    dropout.__name__ = dropout.__qualname__ = f"dropout{n}d"
+    dropout.__doc__ = f"Zeroes whole channels of {where}."
+    composite(
+        f"dropout{n}d(Tensor input, float p=0.5, bool training=True, bool inplace=False) -> Tensor",
+        dropout,
+        surface="nn",
+        samples=calls((x, 0.5, True)),
+        tolerance="random",
+    )
 
 
-@composite(
-    "dropout3d(Tensor input, float p=0.5, bool training=True, bool inplace=False) -> Tensor",
-    surface="nn",
-    samples=calls((Arg((2, 3, 4, 2, 2)), 0.5, True)),
-    tolerance="random",
-)
-def dropout3d(
-    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
-) -> Tensor:
-    """Zeroes whole channels of `[N, C, D, H, W]`."""
-    _check(p)
-    if input.dim() not in (4, 5):
-        warnings.warn(
-            f"dropout3d: Received a {input.dim()}-D input to dropout3d, which is deprecated "
-            "and will result in an error in a future release.",
-            stacklevel=2,
-        )
-    return _feature_dropout(input, p, training, inplace, input.dim())
+_channel_dropout(2, Arg((2, 3, 4, 2)), "`[N, C, H, W]`")
+_channel_dropout(3, Arg((2, 3, 4, 2, 2)), "`[N, C, D, H, W]`")
 
 
 _ALPHA = -1.7580993408473766  # -scale · alpha of selu: what a dropped unit is set to
