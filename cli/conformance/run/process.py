@@ -96,7 +96,7 @@ class Process:
                 return None
             self.pending += data
         line, _, self.pending = self.pending.partition(b"\n")
-        return json.loads(line)  # type: ignore[no-any-return]
+        return json.loads(line)
 
     def kill(self) -> None:
         with contextlib.suppress(ProcessLookupError):
