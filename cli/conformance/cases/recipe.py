@@ -16,7 +16,7 @@ from mindtorch.ops.samples import Arg
 from ..run.tensors import dtype_of
 from . import fills
 from .case import Case
-from .inputs import samples, tensors_of
+from .inputs import Input, Sampled, samples, tensors_of
 from .layouts import REPEATED
 from .shapes import reshaped
 
