@@ -6,7 +6,6 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ._tensor.device import DeviceLike
 from ._tensor.device import device as Device
 from ._tensor.dtype import dtype as Dtype
 from ._tensor.tensor import Tensor

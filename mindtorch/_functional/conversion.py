@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import prod
 from typing import Any
 
@@ -23,9 +23,9 @@ from .._tensor.geometry import (
     format_name,
     format_strides,
 )
-from .._tensor.storage import Storage
+from .._tensor.storage import Storage, TypedStorage, UntypedStorage
 from .._tensor.tensor import Tensor, forget_array, host_array, wrap
-from .._tensor.types import Array, Number
+from .._tensor.types import Array, Number, Shape
 from ..ops.rules import refuse_vector
 from ..ops.spec import aten
 from .publish import attach, surface

@@ -11,7 +11,7 @@ from .._tensor.device import DeviceLike
 from .._tensor.geometry import Size
 from .._tensor.storage import TypedStorage, UntypedStorage, typed
 from .._tensor.tensor import Tensor
-from .._tensor.types import Number, Shape
+from .._tensor.types import Number
 from ..ops import rules
 from .creation import tensor
 from .publish import FUNCTIONS, surface
