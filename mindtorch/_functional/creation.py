@@ -16,7 +16,7 @@ from .._tensor.dtype import dtype as Dtype
 from .._tensor.geometry import contiguous, format_name
 from .._tensor.storage import Storage, TypedStorage, UntypedStorage
 from .._tensor.tensor import Tensor, adopt, wrap
-from .._tensor.types import Array, Number
+from .._tensor.types import Array, Number, Shape
 from ..ops.rules import laid_out
 from ..ops.spec import OPS, aten
 from .literals import array_of, refuse_strides

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import inf, log1p, pi
 from typing import Any
 
@@ -11,10 +11,12 @@ import numpy as np
 from .._functional.creation import finish, from_array, sizes_of
 from .._functional.publish import surface
 from .._tensor import dtype as dt
-from .._tensor.device import resolve
+from .._tensor.device import DeviceLike, resolve
+from .._tensor.device import device as Device
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.geometry import contiguous
 from .._tensor.tensor import Tensor
+from .._tensor.types import Shape
 from ..ops.rules import preserved
 from ..ops.spec import aten
 from . import mt19937 as _draw

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ...._tensor import dtype as dt
 from ...._tensor.dtype import dtype as Dtype
