@@ -45,6 +45,8 @@ X(3).double().resize_([2,4,2**29,2**29])  X(3).double().resize_([8,8,2**29,2**29
 VIEWS = """
 X(2,3).t().flatten()._is_view()  X(2,3).t().reshape(-1)._is_view()  X(2,3).reshape(-1)._is_view()
 X(2,3).t().ravel()._is_view()  t.view_as_complex(T(2.))  t.view_as_complex(X(3))
+X(5).expand(1,1,5)  X(5).expand(2,1,5)  X(5).expand(1,2,5)  T(1.).expand(1,1)  T(1.).expand(1,3)
+X(3,1).expand(1,3,4)  X(0,3).expand(1,0,3)  X(3).t().expand(1,1,1,3)
 t.split_copy(X(4),3)  t.detach_copy(X(2))  t.view_as_real_copy(T([1+2j]))
 t.view_as_complex_copy(X(3,2))  t._utils._element_size(t.complex128)
 X(2).mT  X(2).mH  X(2).H  X(2,3,4).H  X(2).adjoint()  T(1.).adjoint()  T(1.).mT  T(1.).H  T(1.).mH

@@ -234,6 +234,9 @@ def _expand(self: Geometry, size: tuple[int, ...], implicit: bool = False) -> Ge
         shape.append(n)
         kept = i >= lead and have == n
         strides.append(self.strides[i - lead] if kept else 0)
+    for i in range(lead - 1, -1, -1):
+        if shape[i] == 1 and self.ndim:  # as unsqueeze gives it
+            strides[i] = shape[i + 1] * strides[i + 1] if i + 1 < len(shape) else 1
     return self.at(tuple(shape), tuple(strides))
 
 
