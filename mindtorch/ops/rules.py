@@ -271,6 +271,13 @@ def refuse_dtype(dtype: Dtype, kernel: str, known: Container[Dtype]) -> None:
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(dtype)}'")
 
 
+# Dtypes that torch's kernels of ordering and rounding know.
+REAL = tuple(d for d in dt.ALL if d.category < dt.COMPLEX)
+REAL_NUMBERS = tuple(d for d in REAL if d is not dt.bool)
+ANY_NUMBERS = tuple(d for d in dt.ALL if d is not dt.bool)
+WHOLE = tuple(d for d in dt.ALL if d.category < dt.FLOAT)
+
+
 def pointwise(
     kind: str = "same",
     skip: int = 0,

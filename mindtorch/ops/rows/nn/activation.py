@@ -8,12 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from ...._tensor import dtype as dt
+from ...._tensor.dtype import dtype as Dtype
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array, Number
 from ...rules import pointwise
 from ...samples import FLOATS, Arg, Sample, unary
 from ...spec import aten, call, op
 from ..pointwise.unary import special
+
+FLOATING = tuple(d for d in dt.ALL if d.category == dt.FLOAT)
+COMPLEX = tuple(d for d in dt.ALL if d.category == dt.COMPLEX)
 
 
 def _sigmoid(x: Array) -> Array:
@@ -31,8 +36,14 @@ def activation(
     tolerance: str = "elementary",
     autocast: str = "",
     surface: str = "none",
+    kernel: str = "",
+    known: tuple[Dtype, ...] = FLOATING,
 ) -> None:
-    """A row of one tensor and its settings, in floating types."""
+    """A row of one tensor and its settings; dtypes other than `known` are refused.
+
+    `kernel` is what torch calls it in that refusal, by default the row's name with `_cpu`.
+    """
+    name = text.partition("(")[0]
     drawn = unary(-4.0, 4.0, FLOATS)
 
     def samples() -> list[Sample]:
@@ -40,7 +51,7 @@ def activation(
 
     op(
         text,
-        infer=pointwise(),
+        infer=pointwise(only=(kernel or f"{name}_cpu", known)),
         cpu=cpu,
         aclnn=aclnn,
         grad={"self": grad},
@@ -91,6 +102,7 @@ activation(
     _gelu_grad,
     tolerance="composite",
     surface="nn",
+    kernel="GeluKernelImpl",
 )
 
 
@@ -104,6 +116,7 @@ activation(
     lambda x: x * _sigmoid(x),
     call("aclnnSilu", "self", "out"),
     _silu_grad,
+    known=(*FLOATING, *COMPLEX),
 )
 
 
@@ -170,6 +183,7 @@ activation(
         aten.logical_and(self > min_val, self < max_val), grad, 0
     ),
     settings=((0.0, 2.0),),
+    known=tuple(d for d in dt.ALL if d.category in (dt.INTEGER, dt.FLOAT)),
 )
 
 
@@ -223,6 +237,7 @@ activation(
     ),
     call("aclnnSoftshrink", "self", "lambd", "out"),
     lambda grad, self, lambd: aten.where(aten.abs(self) > lambd, grad, 0),
+    kernel="softshrink_check",
 )
 activation(
     "hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
@@ -247,7 +262,7 @@ def _threshold(x: Array, threshold: float, value: float) -> Array:
 
 op(
     "threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
-    infer=pointwise(),
+    infer=pointwise(only=("threshold_cpu", (*dt.INTEGERS, *FLOATING))),
     cpu=_threshold,
     aclnn=call("aclnnThreshold", "self", "threshold", "value", "out"),
     grad={"self": lambda grad, self, threshold: aten.where(self > threshold, grad, 0)},

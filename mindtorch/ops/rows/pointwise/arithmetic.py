@@ -158,9 +158,20 @@ def _relu(self: Array) -> Array:
     return np.where(self < 0, np.zeros((), self.dtype), self)
 
 
+class _Relu(Pointwise):
+    """Pointwise, but for bool and complex numbers."""
+
+    def __call__(self, *args: Any) -> Geometry:
+        if args[0].dtype is dt.bool:
+            raise RuntimeError("Boolean inputs not supported for relu")
+        if args[0].dtype.category == dt.COMPLEX:
+            raise NotImplementedError("clamp is not supported for complex types")
+        return super().__call__(*args)
+
+
 op(
     "relu(Tensor self) -> Tensor",
-    infer=pointwise(),
+    infer=_Relu(),
     cpu=_relu,
     aclnn=call("aclnnRelu", "self", "out"),
     grad={"self": lambda grad, result: aten.threshold_backward(grad, result, 0)},

@@ -14,7 +14,7 @@ from ...._tensor.dtype import dtype as Dtype
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array, Number
-from ...rules import Pointwise, pointwise
+from ...rules import REAL, REAL_NUMBERS, Pointwise, pointwise
 from ...samples import FLOATS, INTS, Arg, Sample, binary, calls, unary
 from ...spec import aten, call, composite, op, scalar
 from .arithmetic import refuse_bools
@@ -196,7 +196,7 @@ def _whole_quotient_grad(grad: Tensor, self: Tensor, other: Tensor, mode: str) -
 
 op(
     "remainder(Tensor self, Tensor|Scalar other) -> Tensor",
-    infer=pointwise(),
+    infer=pointwise(only=("remainder_cpu", REAL_NUMBERS)),
     cpu=_remainder,
     aclnn=(
         call("aclnnRemainderTensorScalar", "self", "other", "out", when=scalar("other")),
@@ -212,7 +212,7 @@ op(
 )
 op(
     "fmod(Tensor self, Tensor|Scalar other) -> Tensor",
-    infer=pointwise(),
+    infer=pointwise(only=("fmod_cpu", REAL_NUMBERS)),
     cpu=_fmod,
     aclnn=(
         call("aclnnFmodScalar", "self", "other", "out", when=scalar("other")),
@@ -307,10 +307,24 @@ def _picked(grad: Tensor, wins: Tensor, ties: Tensor) -> Tensor:
     return grad * share
 
 
+class _Ordered(Pointwise):
+    """Pointwise, but for complex numbers, which have no order."""
+
+    def __init__(self, name: str):
+        super().__init__()
+        self.name = name
+
+    def common(self, args: Sequence[Any]) -> Dtype:
+        dtype = super().common(args)
+        if dtype.category == dt.COMPLEX:
+            raise RuntimeError(f"{self.name} not implemented for complex tensors.")
+        return dtype
+
+
 def _extreme(name: str, cpu: object, aclnn: str, wins: str, loses: str) -> None:
     op(
         f"{name}(Tensor self, Tensor other) -> Tensor",
-        infer=pointwise(),
+        infer=_Ordered(name),
         cpu=cpu,
         aclnn=call(aclnn, "self", "other", "out"),
         grad={
@@ -330,7 +344,7 @@ _extreme("maximum", np.maximum, "aclnnMaximum", "gt", "lt")
 _extreme("minimum", np.minimum, "aclnnMinimum", "lt", "gt")
 op(
     "atan2(Tensor self, Tensor other) -> Tensor",
-    infer=pointwise("float"),
+    infer=pointwise("float", only=("atan2_cpu", REAL)),
     cpu=np.arctan2,
     aclnn=call("aclnnAtan2", "self", "other", "out"),
     grad={

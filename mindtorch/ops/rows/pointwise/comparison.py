@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ...._tensor.dtype import ALL, COMPLEX
+from ...._tensor import dtype as dt
+from ...._tensor.dtype import dtype as Dtype
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array
-from ...rules import pointwise
+from ...rules import REAL, WHOLE, pointwise
 from ...samples import FLOATS, INTS, Arg, Sample, binary, calls
 from ...spec import aten as aten
 from ...spec import call, composite, op, scalar
@@ -23,14 +24,11 @@ def _pair(tensor: str, number: str) -> tuple[Any, ...]:
     )
 
 
-_ORDERED = tuple(d for d in ALL if d.category < COMPLEX)
-
-
 def compare(name: str, cpu: Callable[..., Any], aclnn: str) -> None:
     """A row `self ? other` with a bool result."""
     op(
         f"{name}(Tensor self, Tensor|Scalar other) -> Tensor",
-        infer=pointwise("bool", only=None if name in ("eq", "ne") else (f"{name}_cpu", _ORDERED)),
+        infer=pointwise("bool", only=None if name in ("eq", "ne") else (f"{name}_cpu", REAL)),
         cpu=cpu,
         aclnn=_pair(f"{aclnn}Tensor", f"{aclnn}Scalar"),
         grad={},
@@ -79,19 +77,15 @@ for _name, _cpu, _aclnn in _LOGIC:
     logic(_name, _cpu, _aclnn)
 
 
-def bitwise(name: str, cpu: Callable[..., Any], tensor: str, number: str) -> None:
-    """A row of two integer or bool operands."""
-
-    def run(self: Array, other: Array) -> Array:
-        if self.dtype.kind not in "iub":
-            kind = {"float32": "Float", "float64": "Double"}.get(self.dtype.name, "Half")
-            raise RuntimeError(f"\"{name}_cpu\" not implemented for '{kind}'")
-        return cpu(self, other)
-
+def bitwise(
+    name: str, cpu: Callable[..., Any], tensor: str, number: str, known: tuple[Dtype, ...] = WHOLE
+) -> None:
+    """A row of two integer operands, or bool ones; shifts have integers alone."""
+    kernel = f"{name.replace('bitwise_left_', 'l').replace('bitwise_right_', 'r')}_cpu"
     op(
         f"{name}(Tensor self, Tensor|Scalar other) -> Tensor",
-        infer=pointwise(),
-        cpu=run,
+        infer=pointwise(only=(kernel, known)),
+        cpu=cpu,
         aclnn=_pair(tensor, number),
         grad={},
         samples=lambda: [
@@ -110,8 +104,9 @@ _BITWISE: tuple[tuple[str, Any, str], ...] = (
 )
 for _name, _cpu, _aclnn in _BITWISE:
     bitwise(_name, _cpu, f"{_aclnn}Tensor", f"{_aclnn}Scalar")
-bitwise("bitwise_left_shift", np.left_shift, "aclnnLeftShift", "aclnnLeftShifts")
-bitwise("bitwise_right_shift", np.right_shift, "aclnnRightShift", "aclnnRightShift")
+_INTEGERS = tuple(d for d in WHOLE if d is not dt.bool)
+bitwise("bitwise_left_shift", np.left_shift, "aclnnLeftShift", "aclnnLeftShifts", _INTEGERS)
+bitwise("bitwise_right_shift", np.right_shift, "aclnnRightShift", "aclnnRightShift", _INTEGERS)
 
 
 def _isclose(self: Array, other: Array, rtol: float, atol: float, equal_nan: bool) -> Array:

@@ -12,7 +12,7 @@ from ...._tensor.dtype import ALL, COMPLEX, FLOAT, INTEGER, finfo, float64, from
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array
-from ...rules import Pointwise, pointwise, preserved, refuse_dtype
+from ...rules import ANY_NUMBERS, WHOLE, Pointwise, pointwise, preserved, refuse_dtype
 from ...samples import FLOATS, Arg, calls, unary
 from ...spec import aten, call, composite, op
 
@@ -387,7 +387,7 @@ op(
 )
 op(
     "abs(Tensor self) -> Tensor",
-    infer=pointwise("real"),
+    infer=pointwise("real", only=("abs_cpu", ANY_NUMBERS)),
     cpu=np.abs,
     aclnn=call("aclnnAbs", "self", "out"),
     grad={"self": lambda grad, self: grad * aten.sgn(self)},
@@ -465,16 +465,10 @@ test("logical_not", np.logical_not, (call("aclnnLogicalNot", "self", "out"),), i
      casts_inplace=True)  # fmt: skip
 
 
-def _invert(x: Array) -> Array:
-    if x.dtype.kind in "fc":
-        raise RuntimeError("\"bitwise_not_cpu\" not implemented for 'Float'")
-    return np.invert(x)
-
-
 op(
     "bitwise_not(Tensor self) -> Tensor",
-    infer=pointwise(),
-    cpu=_invert,
+    infer=pointwise(only=("bitwise_not_cpu", WHOLE)),
+    cpu=np.invert,
     aclnn=call("aclnnBitwiseNot", "self", "out"),
     grad={},
     samples=unary(dtypes=("int64", "int32", "int16", "int8", "uint8", "bool")),

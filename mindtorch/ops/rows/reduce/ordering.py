@@ -13,7 +13,15 @@ from ...._tensor.dtype import dtype as Dtype
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array
-from ...rules import Dynamic, broadcast, preserved, reduced, wrap_dim
+from ...rules import (
+    REAL_NUMBERS,
+    Dynamic,
+    broadcast,
+    preserved,
+    reduced,
+    refuse_dtype,
+    wrap_dim,
+)  # fmt: skip
 from ...samples import FLOATS, Arg, Sample, calls
 from ...spec import aten, call, composite, op
 from .statistics import place
@@ -189,6 +197,9 @@ op(
 def _topk_rule(
     self: Geometry, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
 ) -> tuple[Geometry, Geometry]:
+    if self.dtype not in REAL_NUMBERS:
+        kind = "bool" if self.dtype is dt.bool else "complex"
+        raise RuntimeError(f"topk does not support {kind} dtypes on CPU")
     at = wrap_dim(dim, self.ndim)
     size = self.shape[at] if self.ndim else 1
     if k < 0 or k > size:
@@ -235,6 +246,7 @@ op(
 
 
 def _kth_rule(self: Geometry, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Geometry, ...]:
+    refuse_dtype(self.dtype, "kthvalue_cpu", REAL_NUMBERS)
     at = wrap_dim(dim, self.ndim)
     size = self.shape[at] if self.ndim else 1
     if not 0 < k <= size:

@@ -14,7 +14,7 @@ from ...._tensor.dtype import dtype as Dtype
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array, Number
-from ...rules import reduced, reduction, wrap_dim, wrap_dims
+from ...rules import REAL, reduced, reduction, refuse_dtype, wrap_dim, wrap_dims
 from ...samples import FLOATS, Arg, Sample, calls
 from ...samples import reduction as reduction_samples
 from ...spec import aten, call, composite, op
@@ -78,10 +78,12 @@ op(
 
 def _extreme(name: str, cpu: Callable[..., Array], aclnn: str) -> None:
     def infer(self: Geometry, dim: tuple[int, ...] = (), keepdim: bool = False) -> Geometry:
+        refuse_dtype(self.dtype, f"{name[1:]}_values_cpu", REAL)
         dims = wrap_dims((dim,) if isinstance(dim, int) else dim, self.ndim)
-        if any(not self.shape[d] for d in dims):
+        empty = [d for d in dims if not self.shape[d]]
+        if empty:
             raise IndexError(
-                f"{name}(): Expected reduction dim to have non-zero size."
+                f"{name}(): Expected reduction dim {empty[0]} to have non-zero size."
                 if dim not in ((), None)
                 else f"{name}(): Expected reduction dim to be specified for input.numel() == 0."
                 " Specify the reduction dim with the 'dim' argument."
@@ -148,6 +150,9 @@ _whole_extreme("min", np.min, "aclnnMin")
 
 def _pair_rule(name: str) -> Callable[..., Any]:
     def infer(self: Geometry, dim: int, keepdim: bool = False) -> tuple[Geometry, Geometry]:
+        for kind, category in (("bool", dt.BOOL), ("complex", dt.COMPLEX)):
+            if self.dtype.category == category:
+                raise RuntimeError(f"{name}(): does not support {kind} input")
         at = wrap_dim(dim, self.ndim)
         if self.ndim and not self.shape[at]:
             raise IndexError(f"{name}(): Expected reduction dim {at} to have non-zero size.")
@@ -238,7 +243,6 @@ def _arg(name: str, find: Callable[..., Any], aclnn: str) -> None:
         if not self.numel():
             raise IndexError(
                 f"{name}(): Expected reduction dim to be specified for input.numel() == 0."
-                " Specify the reduction dim with the 'dim' argument."
             )
         flat = along()(aten.reshape(self, (-1,)), 0, False)
         return aten.reshape(flat, (1,) * self.ndim) if keepdim else flat
