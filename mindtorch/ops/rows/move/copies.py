@@ -44,7 +44,7 @@ for _name, _params, _sample in (
     ("transpose", ", int dim0, int dim1", (_MATRIX, 0, 1)),
     ("unfold", ", int dimension, int size, int step", (Arg((5,)), 0, 2, 1)),
     ("unsqueeze", ", int dim", (_MATRIX, 1)),
-    ("view_as_complex", "", (Arg((3, 2)),)),
+    ("view_as_complex", "", (Arg((3, 2), grad=False),)),
     ("view_as_real", "", (Arg((3,), "complex64"),)),
 ):  # fmt: skip
     _copied(_name, _params, _sample)
