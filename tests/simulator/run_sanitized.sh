@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds the native parts with ASan and UBSan (or TSan: SANITIZER=thread) in a folder of its own and
 # runs on them the programs of the simulator's tests and the tests that close what threads use.
-# FULL=1 adds the suites of the launch extension and of all kernels, and, without TSan, every kernel
-# at random (fuzz_kernels.py): an hour and more.
+# FULL=1 sanitizes the kernels too, adds their suites and those of the launch extension, and, without
+# TSan, every kernel at random (fuzz_kernels.py): an hour and more.
 # PYTHON names an interpreter with the test dependencies, BUILD a folder to keep the build in.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -10,12 +10,14 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 python=${PYTHON:-python3}
 sanitizer=${SANITIZER:-address,undefined}
 option=$([[ $sanitizer == thread ]] && echo MINDTORCH_TSAN || echo MINDTORCH_SANITIZE)
+kernels=$([[ ${FULL:-} ]] && echo ON || echo OFF)
 build=${BUILD:-$(mktemp -d)}
 tree=$build/root
 
 "$python" -m pip install -q cmake ninja
 PATH="$(dirname "$python"):$PATH"
-cmake -S . -B "$build" -G Ninja -DPython_EXECUTABLE="$python" -DCMAKE_BUILD_TYPE=Release "-D$option=ON" >/dev/null
+cmake -S . -B "$build" -G Ninja -DPython_EXECUTABLE="$python" -DCMAKE_BUILD_TYPE=Release \
+  "-D$option=ON" "-DMINDTORCH_SANITIZE_KERNELS=$kernels" >/dev/null
 cmake --build "$build" -j "$(nproc)" >/dev/null
 cmake --install "$build" --prefix "$tree" >/dev/null
 

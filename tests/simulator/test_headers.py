@@ -50,7 +50,14 @@ def declared() -> set[str]:
     return {name for h in headers() for name in DECLARED.findall((root / h).read_text())}
 
 
-@pytest.mark.parametrize("standard", ["c11", "c++11", "c++20"])
+@pytest.mark.parametrize(
+    "standard",
+    [
+        pytest.param("c11", marks=pytest.mark.slow),
+        "c++11",
+        pytest.param("c++20", marks=pytest.mark.slow),
+    ],
+)
 def test_every_header_compiles_alone(standard: str) -> None:
     language = "c++" if "++" in standard else "c"
     sources = []

@@ -3,6 +3,9 @@
 set(KERNEL_FLAGS -O3)
 if(MINDTORCH_SANITIZE OR MINDTORCH_TSAN)
   set(KERNEL_FLAGS -O1 -g1)  # vectorised loops full of checks take minutes each to compile
+  if(NOT MINDTORCH_SANITIZE_KERNELS)
+    list(APPEND KERNEL_FLAGS -g0 -fno-sanitize=all)
+  endif()
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   list(APPEND KERNEL_FLAGS -mprefer-vector-width=512)
 endif()
