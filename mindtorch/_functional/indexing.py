@@ -29,12 +29,14 @@ def _getitem(self: Tensor, index: Any) -> Tensor:
 
 
 def _bounds(index: slice) -> tuple[int | None, int | None, int]:
-    start, stop, step = (
-        v if v is None or v.__class__ is int else _whole(v)
-        for v in (index.start, index.stop, index.step)
-    )
+    start, stop, step = index.start, index.stop, index.step
+    if start is not None and start.__class__ is not int:
+        start = _whole(start)
+    if stop is not None and stop.__class__ is not int:
+        stop = _whole(stop)
     if step is None:
         return start, stop, 1
+    step = _whole(step)
     if step <= 0:
         raise ValueError("step must be greater than zero" if step else "slice step cannot be zero")
     return start, stop, step
