@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from aclnn_bindings.interface.headers import parse_text, parse_tree
 from aclnn_bindings.interface.signature import Declarations
 
-MANY = 10 * 1024 * 1024
+MEGABYTE = 1024 * 1024
 LINE = {
     "statements": "int f(int a); ",
     "parameters": "int a, ",
@@ -42,9 +42,10 @@ LINE = {
 }
 
 
+@pytest.mark.parametrize("megabytes", [1, pytest.param(10, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("piece", LINE)
-def test_ten_megabytes_on_one_line_end_in_rows(piece: str) -> None:
-    text = LINE[piece] * (MANY // len(LINE[piece]))
+def test_megabytes_on_one_line_end_in_rows(piece: str, megabytes: int) -> None:
+    text = LINE[piece] * (megabytes * MEGABYTE // len(LINE[piece]))
     found = parse_text(f"int before(void);\n{text}\n")
     assert "before" in found.functions
     read = {"statements", "semicolons", "spaces", "slashes"}
