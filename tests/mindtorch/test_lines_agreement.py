@@ -51,7 +51,16 @@ def outcome(line, library):
         except Exception as error:
             result = f"{type(error).__name__}: {str(error).splitlines()[:1]}"
     said = [f"{w.category.__name__}: {str(w.message).split(' (Triggered')[0]}" for w in caught]
-    return (result, *said)
+    return (result, *dict.fromkeys(said))  # how often the same is said is not compared
+
+
+@pytest.fixture(autouse=True)
+def _torch_warns_each_time():
+    """What torch says once a process must not depend on which test came first."""
+    before = torch.is_warn_always_enabled()
+    torch.set_warn_always(True)
+    yield
+    torch.set_warn_always(before)
 
 
 @pytest.mark.parametrize("line", LINES)
