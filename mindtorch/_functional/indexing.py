@@ -10,7 +10,7 @@ from .._dispatch.bind import warn_of_bytes
 from .._tensor import dtype as dt
 from .._tensor.tensor import Tensor
 from .._tensor.types import Number
-from ..ops.spec import OPS, aten
+from ..ops.spec import aten
 
 
 def _getitem(self: Tensor, index: Any) -> Tensor:
@@ -207,7 +207,7 @@ def _setitem(self: Tensor, index: Any, value: Tensor | Number) -> None:
     if source.ndim and source.shape[0] == 1:  # torch's assignment, not its index_put, drops those
         first = next((i for i, n in enumerate(source.shape) if n != 1), source.ndim)
         source = aten.reshape(source, source.shape[first:])
-    OPS["index_put"].entry("inplace")(part, tensors, source)
+    part.index_put_(tensors, source)
 
 
 def _is_whole_mask(self: Tensor, index: object) -> bool:

@@ -345,7 +345,7 @@ def cauchy_(
     if self.dtype.category != dt.FLOAT:
         raise RuntimeError(
             "Cauchy distribution is a continuous probability distribution. dtype must be a"
-            f" floating point but you specified {_word(self.dtype)}"
+            f" floating point but you specified {self.dtype.legacy}"
         )
     u = _uniform_double(self, generator)
     return self.copy_((u - 0.5).mul_(pi).tan_().mul_(sigma).add_(median))
@@ -357,7 +357,7 @@ def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) ->
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p}")
     if self.dtype.category > dt.FLOAT or self.dtype is dt.bool:
-        raise NotImplementedError(f"\"geometric_\" not implemented for '{_word(self.dtype)}'")
+        raise NotImplementedError(f"\"geometric_\" not implemented for '{self.dtype.legacy}'")
     u = _uniform_double(self, generator)
     return self.copy_(u.log_().div_(log1p(-p)).ceil_())
 
@@ -370,16 +370,12 @@ def log_normal_(
     if std <= 0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std}")
     if self.dtype.category != dt.FLOAT:
-        raise NotImplementedError(f"\"log_normal_\" not implemented for '{_word(self.dtype)}'")
+        raise NotImplementedError(f"\"log_normal_\" not implemented for '{self.dtype.legacy}'")
     wide = dt.float64 if self.device.type == "cpu" else dt.float32
     drawn = _draw_into(
         "normal", tuple(self.shape), (float(mean), float(std)), wide, self.device, generator
     )
     return self.copy_(drawn.exp_())
-
-
-def _word(dtype: Dtype) -> str:
-    return str(dtype.legacy).removesuffix("Tensor").rpartition(".")[2]
 
 
 def _refuse_spread(std: Tensor) -> None:

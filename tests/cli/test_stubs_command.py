@@ -48,7 +48,7 @@ def declared() -> Declarations:
 
 
 def test_a_type_checker_sees_each_wrong_call_and_no_other(tmp_path: Path) -> None:
-    pytest.importorskip("mypy")
+    pytest.importorskip("mypy", reason="mypy reads the stubs")
     site, work = tmp_path / "site", tmp_path / "work"
     package = site / "aclnn_bindings-stubs"
     for folder in (package / "call", work):

@@ -30,7 +30,7 @@ def test_witness_that_raises_says_nothing():
 
 
 def test_torch_is_heard():
-    pytest.importorskip("torch")
+    pytest.importorskip("torch", reason="torch is the witness")
     drawn = recipe(OPS["sub"], designed("sub", "functional", {"dtype": "int32"}), 0)
     (said,) = witness.testify(OPS["sub"], drawn)
     first, second = (slot.array for slot in drawn.slots)

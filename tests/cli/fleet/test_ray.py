@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def cluster(monkeypatch):
     """A head without NPUs, and two nodes with two each."""
-    utils = pytest.importorskip("ray.cluster_utils")
+    utils = pytest.importorskip("ray.cluster_utils", reason="Ray is an extra: [cluster]")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
     monkeypatch.setenv("ACLSIM_DEVICES", "2")
     monkeypatch.setenv("RAY_worker_niceness", "0")
@@ -59,6 +59,6 @@ def test_a_node_that_dies_loses_no_case_and_none_counts_twice(cluster, tmp_path)
 
 
 def test_a_cluster_that_is_not_there_is_named(tmp_path):
-    pytest.importorskip("ray")
+    pytest.importorskip("ray", reason="Ray is an extra: [cluster]")
     with pytest.raises(EnvironmentFailedError, match=r"cluster 127\.0\.0\.1:1"):
         ray_pool.RayPool(Setup("npu:0", None, True), "127.0.0.1:1").open()

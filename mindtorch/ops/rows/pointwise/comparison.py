@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any
 
 import numpy as np
@@ -78,7 +78,7 @@ for _name, _cpu, _aclnn in _LOGIC:
 
 
 def bitwise(
-    name: str, cpu: Callable[..., Any], tensor: str, number: str, known: tuple[Dtype, ...] = WHOLE
+    name: str, cpu: Callable[..., Any], tensor: str, number: str, known: Container[Dtype] = WHOLE
 ) -> None:
     """A row of two integer operands, or bool ones; shifts have integers alone."""
     kernel = f"{name.replace('bitwise_left_', 'l').replace('bitwise_right_', 'r')}_cpu"
@@ -104,9 +104,8 @@ _BITWISE: tuple[tuple[str, Any, str], ...] = (
 )
 for _name, _cpu, _aclnn in _BITWISE:
     bitwise(_name, _cpu, f"{_aclnn}Tensor", f"{_aclnn}Scalar")
-_INTEGERS = tuple(d for d in WHOLE if d is not dt.bool)
-bitwise("bitwise_left_shift", np.left_shift, "aclnnLeftShift", "aclnnLeftShifts", _INTEGERS)
-bitwise("bitwise_right_shift", np.right_shift, "aclnnRightShift", "aclnnRightShift", _INTEGERS)
+bitwise("bitwise_left_shift", np.left_shift, "aclnnLeftShift", "aclnnLeftShifts", dt.INTEGERS)
+bitwise("bitwise_right_shift", np.right_shift, "aclnnRightShift", "aclnnRightShift", dt.INTEGERS)
 
 
 def _isclose(self: Array, other: Array, rtol: float, atol: float, equal_nan: bool) -> Array:
