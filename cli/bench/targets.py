@@ -39,7 +39,7 @@ class RowTarget:
 
     def __init__(self, op: Op, recipe: Recipe, device: str) -> None:
         self.op, self.recipe, self.device = op, recipe, device
-        self.need = requirement(op.name, op.tolerance)
+        self.need = requirement(op.tolerance, op.rule)
         self.reference = golden(op, recipe, self.need, "functional")
 
     def run(self) -> Run:

@@ -160,7 +160,7 @@ def table(rows: list[Any]) -> Iterator[Block]:
     """One row an op."""
     cells: list[list[Content]] = []
     for op in rows:
-        need = classes.requirement(op.name, op.tolerance)
+        need = classes.requirement(op.tolerance, op.rule)
         calls = ", ".join(dict.fromkeys(c.name for c in op.aclnn))
         cells.append([op.name, op.family, calls or Cell("-", "dim"), devices(op),
                       derivative(op), need.tier])  # fmt: skip
@@ -180,7 +180,7 @@ def about(op: Any, install: Any) -> Iterator[Block]:
         ("derivative", derivative(op)), ("samples", str(len(samples(op)))),
         ("dtypes", _claimed(op, install)),
     ])  # fmt: skip
-    need = classes.requirement(op.name, op.tolerance)
+    need = classes.requirement(op.tolerance, op.rule)
     yield from check_text.explanation(op.name, need)[1:]
     for call in op.aclnn:
         yield Line("")
@@ -230,7 +230,7 @@ def _install() -> Any:
 def _data(op: Any) -> dict[str, Any]:
     if isinstance(op, Entry):
         return asdict(op)
-    need = classes.requirement(op.name, op.tolerance)
+    need = classes.requirement(op.tolerance, op.rule)
     return {
         "name": op.name, "schema": op.text, "family": op.family,
         "aclnn": [c.name for c in op.aclnn], "devices": devices(op).split(),

@@ -89,7 +89,8 @@ class Op:
     `surface` names the places where users find it, separated by blanks: "function" (torch.name),
     "method" (Tensor.name), "nn" (torch.nn.functional.name; "nn_" its form that writes, for a row
     with an argument `inplace`), a word of SPACES (torch.linalg.name, for rows called linalg_name);
-    "both" is function and method, "none" is nowhere. `unsampled` says why a
+    "both" is function and method, "none" is nowhere. `tolerance` is a class of the judge's table,
+    `rule` one of its rules where the class has other numbers for this op. `unsampled` says why a
     row has no samples. `absent` names what a device lacks to run it, by device type. `variadic`:
     its function takes the tensors of its list one by one too. `refuses(args, outs)` gives, for a
     plan, what looks at the values of its numbers at each call, or None. `fixed_shape`: sizes of
@@ -113,6 +114,7 @@ class Op:
     refuses: Callable[..., Callable[..., None] | None] | None = None
     fixed_shape: bool = False
     tolerance: str = "elementary"
+    rule: str = ""
     surface: str = "auto"
     inplace: bool = False
     autocast: str = ""

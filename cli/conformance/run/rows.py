@@ -41,7 +41,7 @@ class TorchRow:
         return list(self.op.samples()) if self.op.samples is not None else []
 
     def requirement(self, dtype: str) -> Requirement:
-        return requirement(self.name, self.tolerance, dtype)
+        return requirement(self.tolerance, self.op.rule, dtype)
 
     def claims(self, declarations: Any, soc: str) -> Claims:
         return claims(self.op, declarations, soc)

@@ -86,14 +86,11 @@ class Requirement:
 def _tables() -> tuple[dict[str, Requirement], dict[str, dict[str, Any]]]:
     data = tomllib.loads((files(__package__) / "classes.toml").read_text("utf-8"))
     requirements = {name: _requirement(name, entry) for name, entry in data["class"].items()}
-    overrides: dict[str, dict[str, Any]] = {}
-    for names, entry in data["op"].items():
-        _complete(names, entry)
-        for name in names.split():
-            if name in overrides:
-                raise ClassTableError(f"classes.toml: {name} has two entries; keep one")
-            overrides[name] = entry
-    return requirements, overrides
+    for name, entry in data["rule"].items():
+        _complete(name, entry)
+        if entry.get("class", "exact") not in requirements:
+            raise ClassTableError(f"classes.toml: [{name}] class {entry['class']!r} is no class")
+    return requirements, data["rule"]
 
 
 def _complete(name: str, entry: dict[str, Any]) -> None:
@@ -117,23 +114,20 @@ def _requirement(name: str, entry: dict[str, Any]) -> Requirement:
     )  # fmt: skip
 
 
-# The modulus of a complex number takes a square root: these are exact for real numbers only.
-_MODULUS: Final = frozenset(("abs", "sgn", "sign"))
+def requirement(tolerance: str, rule: str = "", dtype: str = "") -> Requirement:
+    """What a row of class `tolerance` and rule `rule` must meet for inputs of `dtype`.
 
-
-def requirement(op: str, tolerance: str, dtype: str = "") -> Requirement:
-    """What row `op` of tolerance class `tolerance` must meet for inputs of `dtype`."""
-    classes, overrides = _tables()
-    if op in _MODULUS and dtype.startswith("complex"):
-        return replace(classes["elementary"], reason="the modulus takes a square root")
-    base = classes.get(tolerance, classes["composite"])
-    entry = overrides.get(op) or overrides.get(op.partition(".")[0])
+    ClassTableError for a rule that the table lacks.
+    """
+    classes, rules = _tables()
+    if rule and rule not in rules:
+        raise ClassTableError(f"rule {rule!r} is none of {sorted(rules)}")
+    entry = rules[rule] if rule else {}
+    if not dtype.startswith(entry.get("only", "")):
+        entry = {}
+    base = classes.get(entry.get("class", tolerance), classes["composite"])
     if dtype.startswith("complex") and tolerance != "exact":
         base = replace(base, signed_zero=False)
-    if entry is None:
-        return base
-    if tolerance == "exact":
-        return replace(base, signed_zero=entry.get("signed_zero", base.signed_zero))
     known = {k: v for k, v in entry.items() if k in Requirement.__slots__}
     if "ulp" in known:
         known["ulp"] = tuple(known["ulp"])
@@ -143,6 +137,11 @@ def requirement(op: str, tolerance: str, dtype: str = "") -> Requirement:
 def class_named(name: str) -> Requirement:
     """A class of the table itself; KeyError for an unknown one."""
     return _tables()[0][name]
+
+
+def rules() -> tuple[str, ...]:
+    """The names that rows may give as their rule, in the table's order."""
+    return tuple(_tables()[1])
 
 
 def classes() -> list[Requirement]:

@@ -34,7 +34,7 @@ def test_mixed_rule_passes_an_all_zero_softmax_and_the_others_do_not(dtype, colu
 def test_all_zero_bfloat16_softmax_fails_its_class():
     golden = softmax(1024)
     zeros = rounded(np.zeros_like(golden), "bfloat16")
-    need = requirement("softmax", "composite")
+    need = requirement("composite", "softmax")
     found = judge(need, "bfloat16", measure(zeros, golden, "bfloat16"),
                   errors(zeros, golden, "bfloat16"))  # fmt: skip
     assert not found.passed

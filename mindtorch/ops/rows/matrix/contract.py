@@ -160,6 +160,7 @@ def einsum(equation: str, operands: tuple[Tensor, ...]) -> Tensor:
     # torch's own says that it is deprecated for linalg.multi_dot.
     oracle=lambda torch: lambda matrices: torch.linalg.multi_dot(list(matrices)),
     tolerance="accumulated",
+    rule="products",
 )
 def chain_matmul(matrices: tuple[Tensor, ...]) -> Tensor:
     """The product of matrices, left to right."""

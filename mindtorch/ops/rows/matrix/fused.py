@@ -273,6 +273,7 @@ composite(
         Sample((Arg((2,)), Arg((2, 3)), Arg((3,))), {"beta": 0.5, "alpha": 2}),
     ),
     tolerance="accumulated",
+    rule="products",
 )
 
 
@@ -292,4 +293,5 @@ composite(
         Sample((Arg((2, 4)), Arg((3, 2, 3)), Arg((3, 3, 4))), {"beta": 0, "alpha": 2}),
     ),
     tolerance="accumulated",
+    rule="products",
 )

@@ -135,6 +135,7 @@ def matrix_power(A: Tensor, n: int) -> Tensor:
     "linalg_multi_dot(Tensor[] tensors) -> Tensor",
     samples=calls(([Arg((2, 3)), Arg((3, 4)), Arg((4, 2))],)),
     tolerance="accumulated",
+    rule="products",
     surface="linalg",
 )
 def multi_dot(tensors: tuple[Tensor, ...]) -> Tensor:

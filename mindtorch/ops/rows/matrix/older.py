@@ -285,6 +285,7 @@ def cross(self: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     "linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor",
     samples=calls((Arg((2, 3)), Arg((2, 3), high=2.5))),
     tolerance="accumulated",
+    rule="stored",
     surface="linalg",
 )
 def vecdot(x: Tensor, y: Tensor, dim: int = -1) -> Tensor:

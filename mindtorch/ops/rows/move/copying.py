@@ -74,6 +74,7 @@ op(
         ),
     },
     tolerance="exact",
+    rule="conversion",
     surface="none",
     inplace=True,
     casts_inplace=True,
@@ -105,6 +106,7 @@ op(
         )
     },
     tolerance="exact",
+    rule="conversion",
     surface="none",
     samples=calls(
         Sample((Arg((2, 3)),), {"dtype": "float64", "device": None}),

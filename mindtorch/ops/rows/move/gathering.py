@@ -211,6 +211,7 @@ composite(
     ),
     oracle=lambda torch: torch.scatter,
     tolerance="accumulated",
+    rule="products",
     surface="both",
     inplace=True,
 )
@@ -249,6 +250,7 @@ op(
         for d in ("float32", "float64", "int64", "float16")
     ],
     tolerance="accumulated",
+    rule="stored",
     inplace=True,
 )
 
@@ -359,7 +361,7 @@ op(
     samples=lambda: [*_indexed_samples(),
                      Sample((Arg((3, 4)), 1, Arg((3,), "int64", values=(1, 1, 3)), Arg((3, 3))),
                             {"alpha": 2})],
-    tolerance="accumulated",
+    tolerance="accumulated", rule="stored",
     inplace=True,
 )  # fmt: skip
 op(

@@ -162,6 +162,7 @@ op(
         Sample((Arg((4, 3)), [None, Arg((2,), "int64", values=(2, 0))], Arg(()))),
     ],
     tolerance="rounded",
+    rule="stored",
     inplace=True,
 )
 

@@ -158,6 +158,7 @@ op(
         for reduce in REDUCTIONS
     ],
     tolerance="accumulated",
+    rule="stored",
     surface="both",
     inplace=True,
 )
@@ -213,6 +214,7 @@ def index_reduce(
     "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor",
     samples=calls((Arg((3, 4)), Arg((2,), "int64", values=(5, -1)), Arg((2,)))),
     tolerance="rounded",
+    rule="stored",
     surface="both",
     inplace=True,
 )

@@ -34,6 +34,7 @@ def activation(
     settings: tuple[Any, ...] = (),
     oracle: Callable[..., Any] | None = None,
     tolerance: str = "elementary",
+    rule: str = "",
     autocast: str = "",
     surface: str = "none",
     kernel: str = "",
@@ -58,6 +59,7 @@ def activation(
         samples=samples,
         oracle=oracle,
         tolerance=tolerance,
+        rule=rule,
         autocast=autocast,
         surface=surface,
     )
@@ -101,6 +103,7 @@ activation(
     call("aclnnGeluV2", "self", lambda a: int(a["approximate"] == "tanh"), "out"),
     _gelu_grad,
     tolerance="composite",
+    rule="activation",
     surface="nn",
     kernel="GeluKernelImpl",
 )
@@ -117,6 +120,7 @@ activation(
     call("aclnnSilu", "self", "out"),
     _silu_grad,
     known=(*FLOATING, *COMPLEX),
+    rule="activation",
 )
 
 
@@ -131,6 +135,7 @@ activation(
     lambda x: x * np.tanh(_softplus(x, 1, 20)),
     call("aclnnMish", "self", "out"),
     _mish_grad,
+    rule="activation",
 )
 
 
@@ -166,6 +171,7 @@ activation(
     _elu_grad,
     settings=((0.7,), (1.5, 1.1, 0.5)),
     oracle=lambda torch: torch.ops.aten.elu,
+    rule="activation",
 )
 
 
@@ -184,6 +190,7 @@ activation(
     ),
     settings=((0.0, 2.0),),
     known=tuple(d for d in dt.ALL if d.category in (dt.INTEGER, dt.FLOAT)),
+    rule="extremum",
 )
 
 
@@ -201,6 +208,7 @@ activation(
         0,
         aten.where(self < 3, grad * (self / 3 + 0.5), grad),
     ),
+    rule="activation",
 )
 activation(
     "hardsigmoid(Tensor self) -> Tensor",
@@ -209,6 +217,7 @@ activation(
     lambda grad, self: aten.where(aten.abs(self) < 3, grad / 6, 0),
     # torch's own has no second derivative; this says the same with one.
     oracle=lambda torch: lambda x: (x + 3).clamp(0, 6) / 6,
+    rule="activation",
 )
 activation(
     "softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
@@ -222,6 +231,7 @@ activation(
     settings=((2, 1),),
     autocast="float32 on npu",
     surface="nn",
+    rule="activation",
 )
 activation(
     "log_sigmoid(Tensor self) -> Tensor",
@@ -229,6 +239,7 @@ activation(
     call("aclnnLogSigmoid", "self", "out"),
     lambda grad, self: grad * aten.sigmoid(-self),
     oracle=lambda torch: torch.nn.functional.logsigmoid,
+    rule="activation",
 )
 activation(
     "softshrink(Tensor self, Scalar lambd=0.5) -> Tensor",

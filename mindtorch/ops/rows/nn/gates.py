@@ -45,6 +45,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     "Tensor",
     surface="nn nn_",
     samples=calls((Arg((3, 4)),), (Arg((2, 3), "float64", -4, 4),)),
+    rule="extremum",
 )
 def hardtanh(
     input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
@@ -59,6 +60,7 @@ def hardtanh(
     "silu.nn(Tensor input, bool inplace=False) -> Tensor",
     surface="nn",
     samples=calls((Arg((3, 4)),), (Arg((2, 3), "float64", -4, 4),)),
+    rule="activation",
 )
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """x sigmoid(x)."""
@@ -69,6 +71,7 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
     "mish.nn(Tensor input, bool inplace=False) -> Tensor",
     surface="nn",
     samples=calls((Arg((3, 4)),), (Arg((2, 3), "float64", -4, 4),)),
+    rule="activation",
 )
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """x tanh(softplus(x))."""
@@ -79,6 +82,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
     "logsigmoid(Tensor input) -> Tensor",
     surface="nn",
     samples=calls((Arg((3, 4)),), (Arg((2, 3), "float64", -4, 4),)),
+    rule="activation",
 )
 def logsigmoid(input: Tensor) -> Tensor:
     """log(sigmoid(x))."""
@@ -99,6 +103,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     "elu.nn(Tensor input, float alpha=1.0, bool inplace=False) -> Tensor",
     surface="nn nn_",
     samples=calls((Arg((3, 4)),), (Arg((2, 3), "float64", -4, 4), 0.3)),
+    rule="activation",
 )
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x where x > 0, else alpha (exp(x) - 1)."""
@@ -113,6 +118,7 @@ _SELU_SCALE = 1.0507009873554804934193349852946
     "selu(Tensor input, bool inplace=False) -> Tensor",
     surface="nn function nn_",
     samples=calls((Arg((3, 4)),), (Arg((2, 3), "float64", -4, 4),)),
+    rule="activation",
 )
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """scale · elu(x, alpha), with the constants of self-normalizing networks."""
@@ -123,6 +129,7 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
     "celu(Tensor input, float alpha=1.0, bool inplace=False) -> Tensor",
     surface="nn function nn_",
     samples=calls((Arg((3, 4)),), (Arg((2, 3), "float64", -4, 4), 0.5)),
+    rule="activation",
 )
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """max(0, x) + min(0, alpha (exp(x / alpha) - 1)); RuntimeError for alpha 0."""
@@ -135,6 +142,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     "hardswish.nn(Tensor input, bool inplace=False) -> Tensor",
     surface="nn",
     samples=calls((Arg((3, 4)),), (Arg((2, 3), "float64", -4, 4),)),
+    rule="activation",
 )
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """x relu6(x + 3) / 6."""
@@ -147,6 +155,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     samples=calls((Arg((3, 4)),), (Arg((2, 3), "float64", -4, 4),)),
     # torch's own has no second derivative; this says the same with one.
     oracle=lambda torch: lambda x, inplace=False: (x + 3).clamp(0, 6) / 6,
+    rule="activation",
 )
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """relu6(x + 3) / 6."""
@@ -278,6 +287,7 @@ def _softmax_dim(name: str, ndim: int) -> int:
     "softmax.nn(Tensor input, int? dim=None, int _stacklevel=3, ScalarType? dtype=None) -> Tensor",
     surface="nn",
     samples=calls((Arg((3, 4)), 1), Sample((Arg((2, 3)),), {"dim": 0, "dtype": "float64"})),
+    rule="softmax",
 )
 def softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Dtype | None = None
@@ -292,6 +302,7 @@ def softmax(
     "softmin(Tensor input, int? dim=None, int _stacklevel=3, ScalarType? dtype=None) -> Tensor",
     surface="nn",
     samples=calls((Arg((3, 4)), 1), Sample((Arg((2, 3)),), {"dim": 0, "dtype": "float64"})),
+    rule="softmax",
 )
 def softmin(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Dtype | None = None
@@ -307,6 +318,7 @@ def softmin(
     "Tensor",
     surface="nn",
     samples=calls((Arg((3, 4)), 1), Sample((Arg((2, 3)),), {"dim": 0, "dtype": "float64"})),
+    rule="log_softmax",
 )
 def log_softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Dtype | None = None

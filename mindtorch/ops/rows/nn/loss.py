@@ -109,6 +109,7 @@ op(
     samples=_nll_samples,
     surface="none",
     autocast="float32",
+    rule="loss",
 )
 op(
     "_nll_loss_weighted(Tensor self, Tensor target, Tensor weight, int reduction, int ignore_index)"
@@ -136,6 +137,7 @@ op(
         )
     ),
     fixed_shape=True,
+    rule="loss",
 )
 
 
@@ -197,6 +199,7 @@ op(
         )
     ),
     fixed_shape=True,
+    rule="loss",
 )
 op(
     "_nll_loss_backward_weighted" + _BACKWARD,
@@ -226,6 +229,7 @@ op(
         )
     ),
     fixed_shape=True,
+    rule="loss",
 )
 
 
@@ -315,6 +319,7 @@ def pair_loss(
         autocast=autocast,
         oracle=lambda torch: getattr(torch.ops.aten, name),
         tolerance="composite",
+        rule="loss",
         surface="none",
     )
 
@@ -430,6 +435,7 @@ op(
     ],
     oracle=lambda torch: torch.ops.aten.binary_cross_entropy,
     tolerance="composite",
+    rule="loss",
     surface="none",
     autocast="float32 on cpu",
 )

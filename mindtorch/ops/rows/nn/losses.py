@@ -167,6 +167,7 @@ def _pointwise(name: str, input: Tensor, target: Tensor, reduction: str, *more: 
         Sample((Arg((3, 4)), Arg((3, 4)), None, None, "no"), error=True),
     ),
     tolerance="accumulated",
+    rule="loss",
 )
 def mse_loss(
     input: Tensor,
@@ -233,6 +234,7 @@ def l1_loss(
         Sample((Arg((3, 4)), Arg((3, 4)), None, None, "no"), error=True),
     ),
     tolerance="accumulated",
+    rule="loss",
 )
 def smooth_l1_loss(
     input: Tensor,
@@ -260,6 +262,7 @@ def smooth_l1_loss(
         (Arg((3, 4)), Arg((3, 4), low=-1), "none", 0.5),
     ),
     tolerance="accumulated",
+    rule="loss",
 )
 def huber_loss(
     input: Tensor,
@@ -286,6 +289,7 @@ def huber_loss(
     surface="nn",
     samples=calls((Arg((3, 4), low=0.1, high=0.9), Arg((3, 4), low=0, high=1, grad=False))),
     tolerance="accumulated",
+    rule="loss",
 )
 def binary_cross_entropy(
     input: Tensor,

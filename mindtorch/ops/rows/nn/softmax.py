@@ -60,6 +60,7 @@ op(
     samples=_samples,
     surface="none",
     autocast="float32 on npu",
+    rule="softmax",
 )
 op(
     "_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
@@ -71,6 +72,7 @@ op(
     },
     samples=_samples,
     tolerance="composite",
+    rule="log_softmax",
     surface="none",
     autocast="float32 on npu",
 )
@@ -106,6 +108,7 @@ op(
     grad={("grad_output", "output"): _softmax_grad_grad},
     surface="function",
     tolerance="composite",
+    rule="softmax_backward",
     samples=calls((Arg((3, 4)), Arg((3, 4), low=0.1, high=0.5), 1, None)),
     oracle=lambda torch: (
         lambda g, y, dim, _: torch.ops.aten._softmax_backward_data(g, y, dim, y.dtype)
@@ -127,6 +130,7 @@ op(
     },
     surface="none",
     tolerance="composite",
+    rule="softmax_backward",
     samples=calls((Arg((3, 4)), Arg((3, 4), low=-3, high=-0.1), 1, None)),
     oracle=lambda torch: (
         lambda g, y, dim, _: torch.ops.aten._log_softmax_backward_data(g, y, dim, y.dtype)
@@ -149,4 +153,5 @@ for _name in ("softmax", "log_softmax"):
         _through("_" + _name),
         samples=lambda: [Sample((Arg((3, 4), d), 1)) for d in ("float32", "float64")],
         tolerance="composite",
+        rule=_name,
     )

@@ -50,6 +50,7 @@ op(
     },
     samples=binary(),
     tolerance="rounded",
+    rule="sum",
     inplace=True,
 )
 
@@ -91,6 +92,7 @@ op(
     },
     samples=binary(),
     tolerance="rounded",
+    rule="sum",
     inplace=True,
 )
 
@@ -125,6 +127,7 @@ op(
     },
     samples=binary(0.5, 2.5),
     tolerance="rounded",
+    rule="quotient",
     surface="both",
     inplace=True,
 )

@@ -95,6 +95,7 @@ op(
     surface="both",
     inplace=True,
     autocast="float32 on npu",
+    rule="power",
 )
 op(
     "pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
@@ -114,6 +115,7 @@ op(
     oracle=lambda torch: torch.pow,
     autocast="float32 on npu",
     surface="function",
+    rule="power",
 )
 
 
@@ -337,6 +339,7 @@ def _extreme(name: str, cpu: object, aclnn: str, wins: str, loses: str) -> None:
         },
         samples=lambda: [s for s in binary()() if all(isinstance(a, Arg) for a in s.args)],
         tolerance="exact",
+        rule="extremum",
     )
 
 
@@ -355,6 +358,7 @@ op(
         Sample((Arg((3, 4), d, 0.2, 2), Arg((4,), d, -2, 2))) for d in ("float32", "float64")
     ],
     inplace=True,
+    rule="atan2",
 )
 
 
@@ -372,6 +376,7 @@ op(
         "other": lambda grad, self, other: grad * aten.sigmoid(other - self),
     },
     samples=lambda: [Sample((Arg((3, 4), d), Arg((4,), d))) for d in ("float32", "float64")],
+    rule="unbounded",
 )
 
 
@@ -385,6 +390,7 @@ op(
         "other": lambda grad, self, other: grad * aten.sigmoid((other - self) * log(2)),
     },
     samples=lambda: [Sample((Arg((3, 4), d), Arg((4,), d))) for d in ("float32", "float64")],
+    rule="unbounded",
 )
 
 
@@ -437,7 +443,7 @@ op(
     },
     samples=lambda: [
         Sample((Arg((3, 4), d, 0.2, 2), Arg((4,), d, 0.2, 2))) for d in ("float32", "float64")
-    ],
+    ], rule="unbounded",
 )  # fmt: skip
 
 
@@ -458,6 +464,7 @@ composite(
     ),
     oracle=lambda torch: torch.rsub,
     tolerance="rounded",
+    rule="sum",
 )
 
 
@@ -476,6 +483,7 @@ composite(
     samples=calls(
         (Arg((2, 3), low=0.1), Arg((3,), low=0.5)), (Arg((4,), "float64"), Arg((4,), "float64", 1))
     ),
+    rule="composed",
 )
 composite("positive(Tensor(a) self) -> Tensor(a)", lambda self: self, samples=unary())
 
@@ -484,7 +492,7 @@ def _filled(self: Tensor, other: Tensor | int) -> Tensor:
     return other if isinstance(other, Tensor) else aten.full_like(self, other)
 
 
-def _reflected(name: str, body: Callable[..., Any], *samples: Any) -> None:
+def _reflected(name: str, body: Callable[..., Any], *samples: Any, rule: str = "") -> None:
     """`number <operator> self`, for the operators that don't commute."""
     composite(
         f"__{name}__(Tensor self, Tensor|Scalar other) -> Tensor",
@@ -493,12 +501,15 @@ def _reflected(name: str, body: Callable[..., Any], *samples: Any) -> None:
         oracle=lambda torch: getattr(torch.Tensor, f"__{name}__"),
         surface="none",
         tolerance="elementary",
+        rule=rule,
     )
 
 
 _WHOLE = (Arg((5,), "int64", values=(1, 2, 3, 2, 1)), 7)
 _REAL = (Arg((2, 3), low=0.5), 3.0)
-_reflected("rtruediv", lambda self, other: aten.reciprocal(self) * other, _REAL, _WHOLE)
+_reflected(
+    "rtruediv", lambda self, other: aten.reciprocal(self) * other, _REAL, _WHOLE, rule="composed"
+)
 _reflected("rfloordiv", lambda self, other: _filled(self, other) // self, _WHOLE)
 _reflected("rmod", lambda self, other: _filled(self, other) % self, _REAL, _WHOLE)
 _reflected("rpow", lambda self, other: aten.pow(other, self), _REAL, _WHOLE)

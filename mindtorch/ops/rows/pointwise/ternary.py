@@ -145,7 +145,7 @@ op(
         *(Sample((Arg((3, 4), d), -1, 1)) for d in (*FLOATS, "int64")),
         Sample((Arg((3, 4)), -0.5)), Sample((Arg((3, 4)),), {"max": 0.5}),
     ],
-    tolerance="exact",
+    tolerance="exact", rule="extremum",
     surface="both",
     inplace=True,
 )  # fmt: skip
@@ -175,6 +175,7 @@ def _bound_row(
         samples=lambda: [Sample((Arg((3, 4), d), Arg((4,), d))) for d in ("float32", "int64")],
         oracle=lambda torch: getattr(torch, name),
         tolerance="exact",
+        rule="extremum",
         surface="both",
         inplace=True,
     )
@@ -183,6 +184,7 @@ def _bound_row(
         lambda self, value: aten.clamp(self, **{bound: value}),
         samples=calls((Arg((3, 4)), 0.5), (Arg((3,), "int64"), 1)),
         tolerance="exact",
+        rule="extremum",
         inplace=True,
     )
 
@@ -223,6 +225,7 @@ composite(
     ),
     oracle=lambda torch: torch.clamp,
     tolerance="exact",
+    rule="extremum",
     surface="both",
     inplace=True,
 )
@@ -265,6 +268,7 @@ op(
     },
     samples=_fused_samples,
     inplace=True,
+    rule="fused",
 )
 op(
     "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
@@ -280,6 +284,7 @@ op(
     },
     samples=_fused_samples,
     inplace=True,
+    rule="fused",
 )
 op(
     "lerp(Tensor self, Tensor end, Tensor|Scalar weight) -> Tensor",
@@ -301,4 +306,5 @@ op(
         Sample((Arg((3, 4)), Arg((3, 4)), Arg((4,), "float32", 0, 1))),
     ],
     inplace=True,
+    rule="fused",
 )

@@ -47,6 +47,7 @@ def elementary(
     low: float = -2.0,
     high: float = 2.0,
     tolerance: str = "elementary",
+    rule: str = "",
     autocast: str = "",
     surface: str = "both",
 ) -> None:
@@ -59,6 +60,7 @@ def elementary(
         grad={"self": grad},
         samples=unary(low, high, (*FLOATS, "int64")),
         tolerance=tolerance,
+        rule=rule,
         autocast=autocast,
         surface=surface,
         inplace=True,
@@ -95,14 +97,22 @@ elementary(
     "aclnnExp",
     lambda grad, result: grad * _c(result),
     autocast="float32 on npu",
+    rule="exponential",
 )
-elementary("exp2", np.exp2, "aclnnExp2", lambda grad, result: grad * (_c(result) * log(2)))
+elementary(
+    "exp2",
+    np.exp2,
+    "aclnnExp2",
+    lambda grad, result: grad * (_c(result) * log(2)),
+    rule="exponential",
+)
 elementary(
     "expm1",
     np.expm1,
     "aclnnExpm1",
     lambda grad, result: grad * (_c(result) + 1),
     autocast="float32 on npu",
+    rule="exponential",
 )
 elementary(
     "log",
@@ -112,58 +122,63 @@ elementary(
     0.1,
     4,
     autocast="float32 on npu",
+    rule="exponential",
 )
 elementary(
     "log2", np.log2, "aclnnLog2", lambda grad, self: grad / (_c(self) * log(2)),
     0.1, 4,
-    autocast="float32 on npu",
+    autocast="float32 on npu", rule="exponential",
 )  # fmt: skip
 elementary(
     "log10", np.log10, "aclnnLog10",
     lambda grad, self: grad / (_c(self) * log(10)), 0.1, 4,
-    autocast="float32 on npu",
+    autocast="float32 on npu", rule="exponential",
 )  # fmt: skip
 elementary(
     "log1p", np.log1p, "aclnnLog1p", lambda grad, self: grad / (_c(self) + 1),
     -0.9, 4,
-    autocast="float32 on npu",
+    autocast="float32 on npu", rule="log1p",
 )  # fmt: skip
 elementary(
     "sqrt", np.sqrt, "aclnnSqrt",
-    lambda grad, result: grad / (_c(result) * 2), 0.1, 4, "rounded",
+    lambda grad, result: grad / (_c(result) * 2), 0.1, 4, "rounded", rule="root",
 )  # fmt: skip
 elementary(
     "rsqrt", _rsqrt, "aclnnRsqrt",
     lambda grad, result: grad * (aten.pow(_c(result), 3) * -0.5), 0.1, 4,
-    autocast="float32 on npu",
+    autocast="float32 on npu", rule="inverse_root",
 )  # fmt: skip
 elementary(
     "reciprocal", lambda x: np.divide(x.dtype.type(1), x), "aclnnReciprocal",
     lambda grad, result: grad * -(_c(result) * _c(result)), 0.5, 3,
     "rounded",
-    autocast="float32 on npu",
+    autocast="float32 on npu", rule="quotient",
 )  # fmt: skip
-elementary("sin", np.sin, "aclnnSin", lambda grad, self: grad * _c(aten.cos(self)))
-elementary("cos", np.cos, "aclnnCos", lambda grad, self: grad * -_c(aten.sin(self)))
+elementary(
+    "sin", np.sin, "aclnnSin", lambda grad, self: grad * _c(aten.cos(self)), rule="trigonometric"
+)
+elementary(
+    "cos", np.cos, "aclnnCos", lambda grad, self: grad * -_c(aten.sin(self)), rule="trigonometric"
+)
 elementary(
     "tan", np.tan, "aclnnTan",
     lambda grad, result: grad * (_c(result) * _c(result) + 1), -1.2, 1.2,
-    autocast="float32 on npu",
+    autocast="float32 on npu", rule="tangent",
 )  # fmt: skip
 elementary(
     "asin", np.arcsin, "aclnnAsin",
     lambda grad, self: grad * aten.rsqrt(_one_minus_square(_c(self))), -0.9, 0.9,
-    autocast="float32 on npu",
+    autocast="float32 on npu", rule="trigonometric",
 )  # fmt: skip
 elementary(
     "acos", np.arccos, "aclnnAcos",
     lambda grad, self: grad * -aten.rsqrt(_one_minus_square(_c(self))),
     -0.9, 0.9,
-    autocast="float32 on npu",
+    autocast="float32 on npu", rule="trigonometric",
 )  # fmt: skip
 elementary(
     "atan", np.arctan, "aclnnAtan",
-    lambda grad, self: grad / (_c(self) * _c(self) + 1),
+    lambda grad, self: grad / (_c(self) * _c(self) + 1), rule="arctangent",
 )  # fmt: skip
 elementary(
     "sinh",
@@ -171,6 +186,7 @@ elementary(
     "aclnnSinh",
     lambda grad, self: grad * _c(aten.cosh(self)),
     autocast="float32 on npu",
+    rule="trigonometric",
 )
 elementary(
     "cosh",
@@ -178,51 +194,53 @@ elementary(
     "aclnnCosh",
     lambda grad, self: grad * _c(aten.sinh(self)),
     autocast="float32 on npu",
+    rule="trigonometric",
 )
 elementary(
     "tanh", np.tanh, "aclnnTanh",
-    lambda grad, result: aten.tanh_backward(grad, _c(result)), surface="both nn",
+    lambda grad, result: aten.tanh_backward(grad, _c(result)), surface="both nn", rule="arctangent",
 )  # fmt: skip
 elementary(
     "asinh", np.arcsinh, "aclnnAsinh",
-    lambda grad, self: grad * aten.rsqrt(_c(self) * _c(self) + 1),
+    lambda grad, self: grad * aten.rsqrt(_c(self) * _c(self) + 1), rule="trigonometric",
 )  # fmt: skip
 elementary(
     "acosh", np.arccosh, "aclnnAcosh",
     lambda grad, self: grad * aten.rsqrt(_c(self) * _c(self) - 1),
-    1.1, 4,
+    1.1, 4, rule="trigonometric",
 )  # fmt: skip
 elementary(
     "atanh", np.arctanh, "aclnnAtanh",
-    lambda grad, self: grad / _one_minus_square(_c(self)), -0.9, 0.9,
+    lambda grad, self: grad / _one_minus_square(_c(self)), -0.9, 0.9, rule="arctangent",
 )  # fmt: skip
 elementary(
     "sigmoid", _sigmoid, "aclnnSigmoid",
-    lambda grad, result: aten.sigmoid_backward(grad, _c(result)), surface="both nn",
+    lambda grad, result: aten.sigmoid_backward(grad, _c(result)),
+    surface="both nn", rule="activation",
 )  # fmt: skip
 elementary(
     "erf", special("erf"), "aclnnErf",
-    lambda grad, self: grad * (aten.exp(-(self * self)) * _TWO_OVER_ROOT_PI),
+    lambda grad, self: grad * (aten.exp(-(self * self)) * _TWO_OVER_ROOT_PI), rule="power",
 )  # fmt: skip
 elementary(
     "erfc", special("erfc"), "aclnnErfc",
-    lambda grad, self: grad * (aten.exp(-(self * self)) * -_TWO_OVER_ROOT_PI),
+    lambda grad, self: grad * (aten.exp(-(self * self)) * -_TWO_OVER_ROOT_PI), rule="erfc",
 )  # fmt: skip
 elementary(
     "erfinv", special("erfinv"), "aclnnErfinv",
     lambda grad, result: grad * (aten.exp(result * result) * (sqrt(pi) / 2)),
     -0.9, 0.9,
-    autocast="float32 on npu",
+    autocast="float32 on npu", rule="unbounded",
 )  # fmt: skip
 elementary(
     "lgamma", _lgamma, "aclnnLgamma",
-    lambda grad, self: grad * aten.digamma(self), 0.5, 4,
+    lambda grad, self: grad * aten.digamma(self), 0.5, 4, rule="unbounded",
 )  # fmt: skip
 elementary(
     "digamma", special("digamma"), "aclnnDigamma",
-    lambda grad, self: grad * aten.polygamma(1, self), 0.5, 4, "composite",
+    lambda grad, self: grad * aten.polygamma(1, self), 0.5, 4, "composite", rule="unbounded",
 )  # fmt: skip
-elementary("sinc", _sinc, "aclnnSinc", _sinc_grad, 0.2, 2)
+elementary("sinc", _sinc, "aclnnSinc", _sinc_grad, 0.2, 2, rule="unbounded")
 
 
 def _polygamma_of_zeta(n: int, self: Tensor) -> Tensor:
@@ -248,6 +266,7 @@ op(
     lower=_polygamma_of_zeta,
     grad={"self": lambda grad, n, self: grad * aten.polygamma(n + 1, self)},
     tolerance="composite",
+    rule="unbounded",
     surface="function",
     samples=calls((1, Arg((3,), low=0.5, high=3)), (2, Arg((2,), "float64", 1, 3))),
     oracle=lambda torch: torch.polygamma,
@@ -272,6 +291,7 @@ op(
     },
     surface="none",
     samples=calls((Arg((3, 4)), Arg((3, 4), low=-0.9, high=0.9))),
+    rule="squash_backward",
 )
 op(
     "sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor",
@@ -284,6 +304,7 @@ op(
     },
     surface="none",
     samples=calls((Arg((3, 4)), Arg((3, 4), low=0.1, high=0.9))),
+    rule="squash_backward",
 )
 
 
@@ -393,6 +414,7 @@ op(
     grad={"self": lambda grad, self: grad * aten.sgn(self)},
     samples=unary(dtypes=(*FLOATS, "int64", "int8")),
     tolerance="exact",
+    rule="modulus",
     inplace=True,
 )
 
@@ -412,6 +434,7 @@ op(
     grad={"self": lambda grad: aten.zeros_like(grad)},
     samples=unary(dtypes=(*FLOATS, "int64", "complex64")),
     tolerance="rounded",
+    rule="modulus",
     inplace=True,
 )
 
@@ -540,4 +563,5 @@ composite(
     _logit,
     samples=calls((Arg((3, 4), low=0.1, high=0.9),), (Arg((3,), "float64", 0, 1), 0.1)),
     inplace=True,
+    rule="cancelling",
 )

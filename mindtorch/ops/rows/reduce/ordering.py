@@ -64,7 +64,7 @@ op(
         *(Sample((Arg((3, 4), d), 1)) for d in (*DTYPES, "bool")), Sample((Arg((2, 3, 4)), 0)),
         Sample((Arg(()), 0)),
     ],
-    tolerance="accumulated",
+    tolerance="accumulated", rule="statistic",
     inplace=True,
     autocast="float32 on npu",
 )  # fmt: skip
@@ -104,6 +104,7 @@ op(
         Sample((Arg((2, 3), values=((1.0, 0.0, 2.0), (0.5, 3.0, 1.5))), 1)),
     ],
     tolerance="accumulated",
+    rule="statistic",
     inplace=True,
     autocast="float32 on npu",
 )
@@ -140,7 +141,7 @@ def _running(name: str, kernel: np.ufunc, aclnn: str) -> None:
             )
         },
         samples=lambda: [Sample((Arg((3, 4), d), 1)) for d in ("float32", "float64", "int64")],
-        tolerance="exact",
+        tolerance="exact", rule="extremum",
         surface="both",
     )  # fmt: skip
 
@@ -190,6 +191,7 @@ op(
         )
     ),
     tolerance="exact",
+    rule="extremum",
     surface="both",
 )
 
@@ -241,6 +243,7 @@ op(
         Sample((Arg((5,), "int64", values=(3, 1, 4, 9, 5)), 2)),
     ],
     tolerance="exact",
+    rule="extremum",
     surface="both",
 )
 
@@ -280,6 +283,7 @@ op(
         + [Sample((Arg((3, 4)), 1, 0, True))]
     ),
     tolerance="exact",
+    rule="extremum",
     surface="both",
 )
 

@@ -31,6 +31,7 @@ def _forms(name: str, returns: str) -> None:
         samples=calls((Arg((3, 4)), False), (Arg((2, 3)), True)),
         oracle=lambda torch: getattr(torch, name),
         tolerance="accumulated",
+        rule="statistic",
         surface="both" if returns == "Tensor" else "function",
     )
     composite(
@@ -40,6 +41,7 @@ def _forms(name: str, returns: str) -> None:
         samples=calls((Arg((3, 4)), 1, False), (Arg((2, 3)), 0, True, True)),
         oracle=lambda torch: getattr(torch, name),
         tolerance="accumulated",
+        rule="statistic",
         surface="both" if returns == "Tensor" else "function",
     )
 
@@ -61,6 +63,7 @@ def _with_mean(name: str) -> None:
         pair,
         samples=calls((Arg((3, 4)),), Sample((Arg((3, 4)), 1), {"correction": 0})),
         tolerance="accumulated",
+        rule="statistic",
         surface="function",
     )
 
@@ -92,6 +95,7 @@ def aminmax(self: Tensor, dim: int | None = None, keepdim: bool = False) -> tupl
         (Arg((3, 4)), float("inf")),
     ),
     tolerance="accumulated",
+    rule="statistic",
     autocast="float32 on npu",
 )
 def norm(
@@ -113,6 +117,7 @@ def norm(
     "cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor",
     samples=calls((Arg((3, 5)),), Sample((Arg((2, 4)),), {"correction": 0}), (Arg((4,)),)),
     tolerance="accumulated",
+    rule="cancelling",
 )
 def cov(
     self: Tensor,

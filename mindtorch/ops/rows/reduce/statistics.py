@@ -72,7 +72,7 @@ op(
         )
     },
     samples=reduction_samples(("float32", "float64", "float16", "bfloat16")),
-    tolerance="accumulated",
+    tolerance="accumulated", rule="statistic",
 )  # fmt: skip
 
 
@@ -103,6 +103,7 @@ def _extreme(name: str, cpu: Callable[..., Array], aclnn: str) -> None:
         },
         samples=reduction_samples(("float32", "float64", "int64")),
         tolerance="exact",
+        rule="extremum",
     )
 
 
@@ -140,6 +141,7 @@ def _whole_extreme(name: str, cpu: Callable[..., Array], aclnn: str) -> None:
             Sample((Arg(s, d),)) for s in ((3, 4), ()) for d in (*FLOATS, "int64", "uint8")
         ],
         tolerance="exact",
+        rule="extremum",
         surface="both",
     )
 
@@ -206,6 +208,7 @@ def _dim_extreme(name: str, find: Callable[..., Array], aclnn: str) -> None:
         ],
         oracle=lambda torch: getattr(torch, name),
         tolerance="exact",
+        rule="extremum",
         surface="both",
     )
     composite(
@@ -216,6 +219,7 @@ def _dim_extreme(name: str, find: Callable[..., Array], aclnn: str) -> None:
         ),
         oracle=lambda torch: getattr(torch, name),
         tolerance="exact",
+        rule="extremum",
         surface="both",
     )
 
@@ -379,6 +383,7 @@ def _spread(name: str, cpu: Callable[..., Any], aclnn: str, grad: Callable[..., 
         grad={"self": grad},
         samples=_var_samples,
         tolerance="accumulated",
+        rule="statistic",
     )
 
 
@@ -418,6 +423,7 @@ op(
     },
     samples=lambda: [Sample((Arg((3, 4), d, 0.5, 1.5),)) for d in ("float32", "float64", "int64")],
     tolerance="accumulated",
+    rule="statistic",
     surface="both",
     autocast="float32",
 )
@@ -436,7 +442,7 @@ op(
         Sample((Arg((3, 4), "float32", 0.5, 1.5), 1)), Sample((Arg((2, 3), "int64"), 0, True)),
     ],
     oracle=lambda torch: torch.prod,
-    tolerance="accumulated",
+    tolerance="accumulated", rule="statistic",
     autocast="float32", surface="both",
 )  # fmt: skip
 
@@ -504,7 +510,7 @@ op(
         Sample((Arg((2, 3, 4)), 2, (0, 2), True)),
     ],
     oracle=lambda torch: torch.linalg.vector_norm,
-    tolerance="accumulated",
+    tolerance="accumulated", rule="statistic",
     surface="linalg",
     autocast="float32 on npu",
 )  # fmt: skip
@@ -539,6 +545,7 @@ op(
         Sample((Arg((2, 3, 4), "float64"), (0, 2), True)),
     ],
     tolerance="accumulated",
+    rule="statistic",
     autocast="float32 on npu",
 )
 
