@@ -36,9 +36,11 @@ def warn_of_bytes() -> None:
 def normalise(op: Op, args: Sequence[Any]) -> tuple[Any, ...]:
     """Arguments as plans want them; TypeError in torch's words for a wrong one."""
     args = tensor_first(op.base_name, args)
-    return tuple(
-        _FIX[a.kind](op, a, i, v) for i, (a, v) in enumerate(zip(op.schema.args, args, strict=True))
-    )
+    pairs = zip(op.schema.args, args, strict=True)
+    try:
+        return tuple(_FIX[a.kind](op, a, i, v) for i, (a, v) in enumerate(pairs))
+    except _NeitherError:
+        raise _no_row(op, args) from None
 
 
 # Ops whose first operand may be a Python number too, in the form of a function.
@@ -56,15 +58,43 @@ def tensor_first(name: str, args: Sequence[Any]) -> Sequence[Any]:
     return (aten.tensor(args[0], dtype=dtype), *args[1:])
 
 
-def _refuse(op: Op, arg: Arg, position: int, value: Any, wanted: str) -> TypeError:
-    shown = "input" if arg.name == "self" else arg.name
+class _NeitherError(TypeError):
+    """What a `Tensor|Scalar` argument is given is neither."""
+
+
+# Functions of which torch says the argument; of others with two rows, all arguments.
+_ONE_ROW = frozenset(("add", "sub", "mul", "div", "where"))
+
+
+def _no_row(op: Op, args: Sequence[Any]) -> TypeError:
+    """TypeError in torch's words where a call fits neither the row of tensors nor of numbers."""
+    if op.base_name in _ONE_ROW:
+        i, arg = next(
+            (i, a)
+            for i, a in enumerate(op.schema.args)
+            if a.kind is Kind.UNION and not isinstance(args[i], Tensor) and number(args[i]) is None
+        )
+        return _refuse(op, arg, i, args[i], "Tensor")
+    pairs = zip(op.schema.args, args, strict=True)
+    shown = [v for a, v in pairs if not (a.has_default and v is a.default)]
+    text = op.text[op.text.index("(") : op.text.rindex("->")].strip()[:-1]
+    text = text.replace(" self", " input", 1) + ", *" * ("*," not in text) + ", Tensor out = None)"
+    rows = "".join(f" * {text.replace('Tensor|Scalar', kind)}\n" for kind in ("Tensor", "Number"))
     return TypeError(
-        f"{op.base_name}(): argument '{shown}' (position {position + 1}) must be {wanted},"
-        f" not {_type_name(value)}"
+        f"{op.base_name}() received an invalid combination of arguments - got"
+        f" ({', '.join(class_name(v) for v in shown)}), but expected one of:\n{rows}"
     )
 
 
-def _type_name(value: Any) -> str:
+def _refuse(op: Op, arg: Arg, position: int, value: Any, wanted: str) -> TypeError:
+    shown = "input" if arg.name == "self" else arg.name
+    place = "" if arg.keyword_only else f" (position {position + 1})"
+    return TypeError(
+        f"{op.base_name}(): argument '{shown}'{place} must be {wanted}, not {class_name(value)}"
+    )
+
+
+def class_name(value: Any) -> str:
     """A class as C names it in errors: numpy's with their module, Python's without."""
     kind = type(value)
     return f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__
@@ -111,7 +141,7 @@ def number(value: Any) -> Any:
     """A Python number from a number, numpy scalar or 0-d tensor; None for anything else."""
     if value.__class__ in NUMBERS:
         return value
-    if isinstance(value, np.generic):
+    if isinstance(value, np.number | np.bool_):
         return value.item()
     if isinstance(value, Tensor) and value._geom.numel == 1:
         return value.item()
@@ -131,7 +161,7 @@ def _union(op: Op, arg: Arg, i: int, value: Any) -> Any:
         return value
     scalar = number(value)
     if scalar is None:
-        raise _refuse(op, arg, i, value, "Tensor")
+        raise _NeitherError
     return _in_64_bits(scalar)
 
 

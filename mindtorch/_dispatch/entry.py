@@ -3,7 +3,8 @@
 An entry makes a key from Geometries, classes of numbers and attributes, finds the plan and runs it.
 It is generated, as dataclasses do, because generic `*args` binding costs more than a small
 op. Forms: "aten" (schema's names), "function" (torch.name: `input`, `out=`), "method"
-(`*size` where torch has it), "inplace" (name_), "operator" (two positional arguments).
+(`*size` where torch has it), "inplace" (name_), "operator" (two positional arguments) and
+"augmented" (`a += b`), which leave to Python what a tensor cannot take.
 """
 
 from __future__ import annotations
@@ -65,8 +66,17 @@ def write(op: Op, form: str) -> Callable[..., Any]:
     return _composite(op, form) if op.body else _generate(op, form)
 
 
+# Forms that write to their first argument; forms of Python's operators.
+WRITING = frozenset(("inplace", "augmented"))
+OPERATORS = frozenset(("operator", "augmented"))
+
+
+def _miss(form: str) -> str:
+    return "operated" if form in OPERATORS else "slow"
+
+
 def _generate(op: Op, form: str) -> Callable[..., Any]:
-    inplace = form == "inplace"
+    inplace = form in WRITING
     args = op.schema.args
     key, guard = key_lines(op), guard_of(op)
     varargs = form in ("method", "inplace") and takes_varargs(op)
@@ -80,7 +90,7 @@ def _generate(op: Op, form: str) -> Callable[..., Any]:
         run=", ".join(names),
         guard=guard,
         named=_named(op, form),
-        miss=f"{_named(op, form)}(slow(op, ({', '.join(names)}{',' if names else ''})))",
+        miss=f"{_named(op, form)}({_miss(form)}(op, ({', '.join(names)}{',' if names else ''})))",
     )
     entry = compiled(source, f"entry {op.name} as {form}", _scope(op, inplace))
     entry.__module__ = "mindtorch"
@@ -165,8 +175,9 @@ def _scope(op: Op, inplace: bool) -> dict[str, Any]:
         "LOCAL": LOCAL, "MODES": MODES, "NUMBERS": NUMBERS, "Tensor": Tensor, "op": op,
         "plans": plans,
         "slow": slow.slow_inplace if inplace else slow.slow, "out_call": out_call,
+        "operated": slow.operated_inplace if inplace else slow.operated,
         "layers": layers_inplace if inplace else layers, "first_fn": first_fn,
-        "renamed": renamed, "named_ints": named_ints, "refused": slow.refused, "named": _make(op),
+        "renamed": renamed, "named_ints": named_ints, "named": _make(op),
         "D": {a.name: a.default for a in op.schema.args},
     }  # fmt: skip
 
@@ -215,7 +226,7 @@ def _make(op: Op) -> Any:
 
 
 def _params(op: Op, form: str, varargs: bool) -> str:
-    if form == "operator":
+    if form in OPERATORS:
         return ", ".join(a.name for a in op.schema.args[:2])
     parts = []
     starred = False
@@ -245,14 +256,14 @@ def _prelude(op: Op, form: str, varargs: bool) -> str:
     lines = []
     names = [a.name for a in op.schema.args]
     tuple_text = ", ".join(names) + ("," if names else "")
-    if form == "operator":
+    if form in OPERATORS:
         lines += [f"{a.name} = D[{a.name!r}]" for a in op.schema.args[2:]]
-        if op.schema.args[1].kind is Kind.UNION:
+        if op.body is not None:
             other = op.schema.args[1].name
             lines += [
-                f"if not (isinstance({other}, Tensor) or {other}.__class__ in NUMBERS):",
-                f"    if refused({other}):",
-                "        return NotImplemented",
+                f"{other} = operand(op, {other})",
+                f"if {other} is None:",
+                "    return NotImplemented",
             ]
         return "".join(f"    {line}\n" for line in lines)
     several = several_of(op, form)
@@ -315,13 +326,13 @@ def _composite(op: Op, form: str) -> Callable[..., Any]:
         return op.body
     varargs = form in ("method", "inplace") and takes_varargs(op)
     names = ", ".join(a.name for a in op.schema.args)
-    end = "_" if form == "inplace" else ""
+    end = "_" if form in WRITING else ""
     result = f"self.copy_(body({names}))" if end else f"{_named(op, form)}(body({names}))"
     source = f"def {op.base_name}{end}({_params(op, form, varargs)}):\n"
     source += _prelude(op, form, varargs) + f"    return {result}\n"
     scope: dict[str, Any] = {
         "D": {a.name: a.default for a in op.schema.args}, "NUMBERS": NUMBERS, "Tensor": Tensor,
-        "body": op.body, "op": op, "out_call": out_call, "refused": slow.refused,
+        "body": op.body, "op": op, "operand": slow.operand, "out_call": out_call,
         "renamed": renamed, "named": _make(op), "named_ints": named_ints,
     }  # fmt: skip
     composite = compiled(source, f"composite {op.name} as {form}", scope)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from .._autograd.grad_mode import LOCAL, MODES
 from .._tensor.geometry import Geometry
 from .._tensor.tensor import Tensor
 from ..ops.rules import NUMBERS
 from ..ops.schema import Kind
-from ..ops.spec import Op
+from ..ops.spec import Op, aten
 from . import overrides, plans
 from .autocast import recast
 from .bind import MASKS, can_cast, normalise, number, refuse_overlap, watch_overlap
@@ -19,9 +21,31 @@ from .key import key_of
 from .overrides import overriding
 
 
-def refused(value: Any) -> bool:
-    """Whether an operator's other side is nothing a tensor can take."""
-    return number(value) is None
+def operand(op: Op, value: Any) -> Any:
+    """An operator's other side as its row takes it; None for what is left to Python's protocol.
+
+    `==` takes numpy's arrays, as torch's does and none of its other operators; in `array / tensor`
+    it is the product that leaves the array to numpy.
+    """
+    if isinstance(value, Tensor) or value.__class__ in NUMBERS or overriding((value,)):
+        return value
+    if op.name == "__rtruediv__" and isinstance(value, np.ndarray):
+        return value
+    if op.name == "eq" and isinstance(value, np.ndarray):
+        return aten.from_numpy(value) if value.dtype.kind in "biufc" else None
+    return None if op.schema.args[1].kind is Kind.TENSOR else number(value)
+
+
+def operated(op: Op, raw: Sequence[Any]) -> Any:
+    """An operator's call whose plan was not found; NotImplemented where Python asks further."""
+    other = operand(op, raw[1])
+    return NotImplemented if other is None else slow(op, (raw[0], other, *raw[2:]))
+
+
+def operated_inplace(op: Op, raw: Sequence[Any]) -> Any:
+    """`a += b` whose plan was not found; NotImplemented where Python asks further."""
+    other = operand(op, raw[1])
+    return NotImplemented if other is None else slow_inplace(op, (raw[0], other, *raw[2:]))
 
 
 def _raw_key(op: Op, args: Sequence[Any]) -> Any:

@@ -265,6 +265,14 @@ def _to_array(self: Tensor, dtype: Dtype | None = None, copy: bool | None = None
     return array if dtype is None else array.astype(dtype, copy=False)
 
 
+def _from_ufunc(self: Tensor, array: Array, context: Any = None, scalar: bool = False) -> Tensor:
+    """What a numpy function made of tensors, as a tensor; bool as uint8, as torch has it."""
+    if array.dtype == bool:
+        array = array.astype(np.uint8)
+    result: Tensor = aten.from_numpy(array)
+    return result
+
+
 def _number(kind: Any, name: str) -> Callable[..., Any]:
     def convert(self: Tensor) -> Number:
         if self._geom.numel != 1 and name == "bool":
@@ -286,6 +294,7 @@ Tensor.__float__ = _number(float, "float")  # type: ignore[attr-defined]
 Tensor.__complex__ = _number(complex, "complex")  # type: ignore[attr-defined]
 Tensor.__index__ = _number(int, "index")  # type: ignore[attr-defined]
 Tensor.__array__ = _to_array  # type: ignore[attr-defined]
+Tensor.__array_wrap__ = _from_ufunc  # type: ignore[attr-defined]
 Tensor.__array_priority__ = 1000  # type: ignore[attr-defined]
 
 

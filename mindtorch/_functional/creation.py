@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._backends.registry import registry
+from .._dispatch.bind import class_name
 from .._tensor import dtype as dt
 from .._tensor.device import CPU, DeviceLike, resolve
 from .._tensor.dtype import dtype as Dtype
@@ -211,7 +212,7 @@ def frombuffer(
 def from_numpy(array: Array) -> Tensor:
     """A cpu tensor that shares memory with a numpy array; TypeError for other input."""
     if not isinstance(array, np.ndarray):
-        raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
+        raise TypeError(f"expected np.ndarray (got {class_name(array)})")
     refuse_strides(array)
     dtype = dt.from_numpy_dtype(array.dtype)
     step = dtype.itemsize

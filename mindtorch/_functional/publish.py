@@ -87,7 +87,7 @@ def _publish_operator(symbol: str, op: Op) -> None:
         setattr(Tensor, name, LazyMethod(name, op, "operator"))
     if symbol not in NOT_INPLACE and op.inplace:
         name = f"__i{symbol}__"
-        setattr(Tensor, name, LazyMethod(name, op, "inplace"))
+        setattr(Tensor, name, LazyMethod(name, op, "augmented"))
 
 
 def function(name: str) -> Callable[..., Any]:
