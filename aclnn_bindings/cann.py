@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from .call.arrays import DeviceTensor, empty, from_host
+from .call.cache import PlanCache
 from .call.choice import Signatures
 from .call.function import BoundFunction
 from .call.namespace import Functions, Operators
 from .call.operator import BoundOp
-from .call.plan import PlanCache
 from .errors import BindingError, MissingSymbolError, RuntimeStateError
 from .install.describe import Install
 from .install.library import declarations, find_install

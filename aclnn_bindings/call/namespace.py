@@ -16,16 +16,15 @@ class Namespace:
 
     def __init__(self, names: Callable[[], Collection[str]], find: Callable[[str], Any]) -> None:
         self._names, self._find = names, find
-        self._bound: dict[str, Any] = {}
         self._lock = Lock()
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
         with self._lock:
-            if name not in self._bound:
-                self._bound[name] = self._find(name)
-            return self._bound[name]
+            if name not in self.__dict__:
+                self.__dict__[name] = self._find(name)  # the next time Python looks no further
+            return self.__dict__[name]
 
     def __getitem__(self, name: str) -> Any:
         return getattr(self, name)

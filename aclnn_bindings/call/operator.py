@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import ArgumentError, UnsupportedSignatureError
 from ..interface.signature import Kind, OpSignature, Param
 from ..runtime.stream import Stream
 from ..runtime.symbols import Symbols
+from .cache import PlanCache, glance
 from .function import describe, outputs, python_signature
 from .marshal import Argument, Rule, bind, host_outputs, rule_of
-from .plan import Plan, PlanCache, PlanMaker
+from .plan import Plan, PlanMaker
 
 if TYPE_CHECKING:
     from ..runtime.runtime import Runtime
@@ -44,8 +46,10 @@ class BoundOp:
         self._writes = any(
             p.kind in _VALUES and not p.type.startswith("const ") for p in self._params
         )
-        self._names = [param.name for param in self._params]
+        names = [param.name for param in self._params]
+        self._by_name: Callable[[Mapping[str, Any]], Sequence[Any]] = itemgetter(*names or [""])
         self._hosts = host_outputs(self._params, runtime.declarations)
+        self._single = self._writes or bool(self._hosts)  # a plan serves one launch
         self._rules: list[tuple[Param, Rule]] = []
         self.__name__ = self.__qualname__ = self.name
         self.__doc__ = describe(signature.workspace, self._params)
@@ -103,6 +107,14 @@ class BoundOp:
         """
         values = self._bind(args, kwargs)
         addresses: list[int] = []
+        call = None
+        if stream is None and not self._single:
+            call = glance(self.name, values, addresses)
+            plan = self._cache.repeated(call[0]) if call else None
+            if call and plan:
+                plan.launch(self._runtime.stream_on(call[1].device), addresses)
+                return None
+            addresses.clear()
         arguments = self._normalise(values, addresses)
         if stream is None:
             stream = self._runtime.current_stream(_device_of(values))
@@ -111,21 +123,23 @@ class BoundOp:
                 f"{self.name}: stream={stream!r}: expected a Stream, or None for the current one"
             )
         plan = self._cached(arguments)
+        if call:
+            self._cache.remember(call[0], plan, values)
         plan.launch(stream, addresses)
         if self._hosts:
             return outputs(self._params, values, self._runtime.declarations)
         return None
 
-    def _bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
-        if not args and len(kwargs) == len(self._names):
+    def _bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Sequence[Any]:
+        if not args and len(kwargs) == len(self._params) > 1:
             try:
-                return [kwargs[name] for name in self._names]
+                return self._by_name(kwargs)
             except KeyError:
                 pass
         return bind(self.name, self._params, args, kwargs, self._hosts)
 
     def _cached(self, arguments: list[Argument]) -> Plan:
-        if self._writes or self._hosts:
+        if self._single:
             return self._make(arguments, frozenset())
         key = (self.name, *arguments)
         plan = self._cache.get(key)

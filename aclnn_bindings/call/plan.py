@@ -1,10 +1,8 @@
-"""Owns plans in Python: making one from checked arguments, launching it, keeping a few."""
+"""Owns plans in Python: making one from checked arguments, and launching it."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Hashable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -13,7 +11,6 @@ from ..interface.abi import unqualified
 from ..interface.dtypes import canonical
 from ..interface.signature import Kind, OpSignature, Param, Signature
 from ..runtime.accounting import account
-from ..runtime.locks import Lock
 from ..runtime.native import ffi, lib, throw
 from ..runtime.words import FLOATS
 from .marshal import Argument, float_array
@@ -120,39 +117,6 @@ class Plan:
         # Other threads may be in `launch` until here, so that only now nobody has the handle.
         if self._handle:
             self._free(self._handle)
-
-
-class PlanCache:
-    """At most `limit` plans, the least recently used dropped first, so that scalars that change
-    with every call do not pile up."""
-
-    def __init__(self, limit: int = 4096) -> None:
-        self.limit = limit
-        self._plans: OrderedDict[Hashable, Plan] = OrderedDict()
-        self._lock = Lock()
-
-    def __len__(self) -> int:
-        return len(self._plans)
-
-    def get(self, key: Hashable) -> Plan | None:
-        plan = self._plans.get(key)
-        # Which was used last matters only once some are about to be dropped.
-        if plan is not None and len(self._plans) * 2 > self.limit:
-            with self._lock, suppress(KeyError):  # another thread may just have dropped it
-                self._plans.move_to_end(key)
-        return plan
-
-    def put(self, key: Hashable, plan: Plan) -> None:
-        dropped = []  # plans close after the lock is open again
-        with self._lock:
-            self._plans[key] = plan
-            while len(self._plans) > self.limit:
-                dropped.append(self._plans.popitem(last=False))
-
-    def clear(self) -> None:
-        with self._lock:
-            plans, self._plans = self._plans, OrderedDict()
-        plans.clear()
 
 
 def roles_of(signature: Signature, phase: int) -> dict[int, int]:

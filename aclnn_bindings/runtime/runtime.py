@@ -21,6 +21,7 @@ from .device import Device
 from .locks import Lock
 from .memory import PinnedBuffer
 from .native import SESSION, lib, text_of, throw
+from .session import Place
 from .status import AclError, StatusCodes
 from .stream import Stream
 from .symbols import Symbols
@@ -292,11 +293,13 @@ class Runtime:
 
     def current_stream(self, index: int | None = None) -> Stream:
         """The calling thread's stream on a device: its default stream unless one is in use."""
-        device = self.device(index)
+        return self.stream_on(self.device(index))
+
+    def stream_on(self, device: Place) -> Stream:
+        """The calling thread's stream on an open device."""
         streams = self._current.streams
-        return (
-            streams.get(device.index, device.default_stream) if streams else device.default_stream
-        )
+        default: Stream = device.default_stream
+        return streams.get(device.index, default) if streams else default
 
     def set_stream(self, stream: Stream) -> None:
         """Make `stream` the calling thread's stream on its device, and that device current."""

@@ -7,7 +7,12 @@ import pytest
 from stub_acl import Stub
 
 from aclnn_bindings.call.specs import ScalarSpec, TensorSpec
-from aclnn_bindings.errors import ArgumentError, MissingSymbolError, UnsupportedSignatureError
+from aclnn_bindings.errors import (
+    ArgumentError,
+    ClosedHandleError,
+    MissingSymbolError,
+    UnsupportedSignatureError,
+)
 from aclnn_bindings.runtime.status import AclError
 
 
@@ -250,3 +255,51 @@ def test_plans_of_ever_changing_scalars_are_bounded(stub: Stub) -> None:
         cann.ops.aclnnAdd(a, a, float(value), a)
     assert len(cann.plans) == 8
     assert stub.live("scalar") == 8
+
+
+def test_a_repeated_call_skips_only_the_checks(stub: Stub) -> None:
+    cann = stub.cann
+    a, b = (cann.tensor(np.full(4, value, np.float32)) for value in (2.0, 3.0))
+    out, other = cann.empty((4,)), cann.empty((4,))
+    for left, alpha, target in [
+        (a, 2.0, out), (a, 2.0, out), (b, 2.0, out), (a, 1.0, out), (a, 2.0, other), (a, 2.0, out),
+    ]:  # fmt: skip
+        cann.ops.aclnnAdd(self=left, other=b, alpha=alpha, out=target)
+        first = (2.0 if left is a else 3.0) + 3.0 * alpha
+        assert target.numpy().tolist() == [first + k for k in range(4)], (alpha, target)
+    with pytest.raises(ArgumentError, match="alpha"):
+        cann.ops.aclnnAdd(self=a, other=b, alpha="2.0", out=out)
+
+
+def test_equal_numbers_of_other_types_or_signs_have_plans_of_their_own(stub: Stub) -> None:
+    a = stub.cann.tensor(np.ones(2, np.float32))
+    before = len(stub.cann.plans)
+    for alpha in (0.0, -0.0, 0, False, 1.0, 1, True) * 2:
+        stub.cann.ops.aclnnAdd(a, a, alpha, a)
+    assert len(stub.cann.plans) == before + 7
+
+
+def test_views_that_come_and_go_are_never_mistaken_for_each_other(stub: Stub) -> None:
+    cann = stub.cann
+    base, out = cann.tensor(np.arange(64, dtype=np.float32)), cann.empty((1,))
+    for offset in range(64):
+        for _ in range(2):
+            cann.ops.aclnnAdd(base.view((1,), (1,), offset), out, 0.0, out)
+            assert out.numpy()[0] == offset
+
+
+def test_a_repeated_call_refuses_what_was_closed_meanwhile(stub: Stub) -> None:
+    cann = stub.cann
+    a, out = cann.tensor(np.ones(2, np.float32)), cann.empty((2,))
+    for _ in range(2):
+        cann.ops.aclnnAdd(a, a, 1.0, out)
+    a.close()
+    with pytest.raises(ClosedHandleError, match="buffer of 8 bytes"):
+        cann.ops.aclnnAdd(a, a, 1.0, out)
+    b = cann.tensor(np.ones(2, np.float32))
+    cann.close()
+    with pytest.raises(ClosedHandleError, match="buffer of 8 bytes"):
+        cann.ops.aclnnAdd(b, b, 1.0, out)
+    again = cann.tensor(np.ones(2, np.float32))
+    cann.ops.aclnnAdd(again, again, 1.0, again)
+    assert again.numpy().tolist() == [2.0, 3.0]

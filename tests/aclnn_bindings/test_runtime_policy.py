@@ -13,7 +13,7 @@ from stub_acl import Stub
 
 import aclnn_bindings
 from aclnn_bindings import AclAbortedError, AclDeviceLostError, AclTimeoutError, StatusCodes
-from aclnn_bindings.call.plan import PlanCache
+from aclnn_bindings.call.cache import PlanCache
 from aclnn_bindings.cann import Cann
 from aclnn_bindings.errors import ArgumentError
 from aclnn_bindings.runtime.status import AclError
