@@ -18,6 +18,7 @@ from mindtorch.laws.judge.metrics import errors, measure
 from mindtorch.laws.judge.precision import FORMATS, numpy_dtype
 from mindtorch.laws.judge.tiers import judge
 from mindtorch.ops import OPS
+from mindtorch.ops.costs import Cost
 from mindtorch.ops.samples import Arg
 
 from ..conformance.cases.recipe import Recipe, Slot
@@ -30,7 +31,7 @@ from .statistics import Limits, Times, collect, summarize, warm_up
 from .targets import Target, target
 from .timers import Clock, NpuClock, cold
 from .verdict import Comparison, compare, doubt
-from .workloads import Cost, Workload, cost, small
+from .workloads import Workload, cost, small
 
 _ROUNDS: Final = 5
 # Inputs of cold runs together exceed the L2 of every product at least twice (192 MiB, A2 and A3).
@@ -155,9 +156,7 @@ class Bench:
                 row.problem = one_line(error)
             if row.problem:
                 return row
-            sizes = [(a.shape, a.itemsize) for a in what.reference.native]
-            itemsize = recipe.slots[0].array.itemsize if recipe.slots else 4
-            row.cost = cost(work, sizes, itemsize)
+            row.cost = cost(what.op, recipe, what.reference.native)
             self._time(what, run, row)
             row.problem = _wrong(what, run, " after timing")
         return row

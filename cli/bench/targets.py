@@ -29,6 +29,8 @@ class Target(Protocol):
     need: Requirement
     reference: Golden
 
+    @property
+    def op(self) -> Op | None: ...  # the row that knows the cost
     def run(self) -> Run: ...
     def outputs(self, run: Run) -> list[tuple[str, Any]]: ...
     def rival(self, side: str) -> Run: ...
@@ -64,6 +66,8 @@ class OperatorTarget:
 
     def __init__(self, name: str, recipe: Recipe, operator: Any) -> None:
         self.recipe, self.name, self.operator = recipe, name, operator
+        # The row that says how it is called, which knows its cost too.
+        self.op: Op | None = getattr(operator, "op", None)
         self.need = self.operator.requirement("")
         self.whole: Golden = self.operator.golden(recipe, self.need)
         present = [k for k, a in enumerate(self.whole.native) if a is not None]

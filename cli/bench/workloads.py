@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from math import prod
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from mindtorch.ops import OPS
+from mindtorch._tensor.types import Array
+from mindtorch.ops import OPS, Op
+from mindtorch.ops.costs import Cost, elements
 from mindtorch.ops.samples import Arg, Sample
 
 from ..conformance.cases.inputs import samples, tensors_of
-from ..conformance.cases.recipe import main_dtype
+from ..conformance.cases.recipe import Recipe, main_dtype
 
 Shape = tuple[int, ...]
 
@@ -149,28 +150,10 @@ def named_set(name: str, dtype: str) -> list[Workload]:
     return [shaped(OPS[op], shapes, dtype, label) for op, shapes, label in SETS[name] if op in OPS]
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """What a call must move and compute at least."""
-
-    nbytes: int
-    flops: int
-    items: dict[str, int] = field(default_factory=dict)
-
-
-_GATHERS: Final = frozenset(("embedding", "gather", "index", "index_select", "take"))
-
-
-def cost(work: Workload, outputs: Sequence[tuple[Shape, int]], itemsize: int) -> Cost:
-    """Bytes read and written once, and floating-point operations (products count 2 m n k)."""
-    read = sum(prod(s) for s in work.shapes) * itemsize
-    if work.op in _GATHERS:
-        # Of the table only what is looked up is read.
-        read = sum(prod(s) * size for s, size in outputs) + prod(work.shapes[-1]) * 8
-    written = sum(prod(s) * size for s, size in outputs)
-    elements = max([prod(s) for s, _ in outputs] + [prod(s) for s in work.shapes], default=0)
-    flops = sum(prod(s) for s, _ in outputs) if work.op in _GATHERS else elements
-    if work.op in ("matmul", "mm", "bmm", "addmm", "baddbmm", "linear") and work.shapes:
-        inner = work.shapes[0][-1] if work.shapes[0] else 1
-        flops = 2 * inner * sum(prod(s) for s, _ in outputs)
-    return Cost(read + written, flops)
+def cost(op: Op | None, recipe: Recipe, outs: Sequence[Array]) -> Cost:
+    """Bytes and operations of one call, as its row counts them; without a row, of its elements."""
+    args, kwargs = recipe.fill(lambda slot: slot.array)
+    if op is None:
+        return elements({str(i): a for i, a in enumerate(args)} | kwargs, outs)
+    names = [a.name for a in op.schema.args]
+    return op.cost(dict(zip(names, args, strict=False)) | kwargs, outs)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 
+from .costs import Count, elements
 from .schema import Kind, Schema, parse
 
 if TYPE_CHECKING:
@@ -90,11 +91,12 @@ class Op:
     "method" (Tensor.name), "nn" (torch.nn.functional.name; "nn_" its form that writes, for a row
     with an argument `inplace`), a word of SPACES (torch.linalg.name, for rows called linalg_name);
     "both" is function and method, "none" is nowhere. `tolerance` is a class of the judge's table,
-    `rule` one of its rules where the class has other numbers for this op. `unsampled` says why a
-    row has no samples. `absent` names what a device lacks to run it, by device type. `variadic`:
-    its function takes the tensors of its list one by one too. `refuses(args, outs)` gives, for a
-    plan, what looks at the values of its numbers at each call, or None. `fixed_shape`: sizes of
-    its samples' inputs belong together, so that no check changes them.
+    `rule` one of its rules where the class has other numbers for this op. `cost` counts its bytes
+    and operations (`costs.py`). `unsampled` says why a row has no samples. `absent` names what a
+    device lacks to run it, by device type. `variadic`: its function takes the tensors of its list
+    one by one too. `refuses(args, outs)` gives, for a plan, what looks at the values of its
+    numbers at each call, or None. `fixed_shape`: sizes of its samples' inputs
+    belong together, so that no check changes them.
     """
 
     name: str
@@ -115,6 +117,7 @@ class Op:
     fixed_shape: bool = False
     tolerance: str = "elementary"
     rule: str = ""
+    cost: Count = elements
     surface: str = "auto"
     inplace: bool = False
     autocast: str = ""

@@ -1,32 +1,22 @@
-"""Owns FlopCounterMode: floating-point operations of matrix products and convolutions."""
+"""Owns FlopCounterMode: floating-point operations of products, convolutions, attention."""
 
 from __future__ import annotations
 
-from math import prod
 from typing import Any
 
 from .._dispatch.overrides import TorchFunctionMode
-from .._tensor.tensor import Tensor
+from ..ops.costs import elements, lookup, sized
+from ..ops.spec import OPS
 
 
-def _product(a: Tensor, b: Tensor) -> int:
-    """2·m·k·n for each pair of matrices that a matrix product multiplies."""
-    rows = a.shape[:-1] if a.ndim > 1 else ()
-    columns = b.shape[-1] if b.ndim > 1 else 1
-    batch = prod(b.shape[:-2]) if b.ndim > a.ndim else 1
-    return 2 * batch * prod(rows) * a.shape[-1] * columns
-
-
-def _count(name: str, args: Any, result: Any) -> int:
-    if name in ("mm", "bmm", "matmul", "mv", "dot"):
-        return _product(args[0], args[1])
-    if name in ("addmm", "baddbmm"):
-        return _product(args[1], args[2])
-    if name == "linear":
-        return 2 * prod(args[0].shape) * args[1].shape[0]
-    if name in ("convolution", "conv1d", "conv2d", "conv3d") and isinstance(result, Tensor):
-        return 2 * prod(result.shape) * prod(args[1].shape[1:])
-    return 0
+def _count(name: str, args: Any, kwargs: Any, result: Any) -> int:
+    """What the row `name` counts; nothing for rows that count elements, as in torch."""
+    op = OPS.get(name)
+    if op is None or op.cost in (elements, lookup) or not any(True for _ in sized([result])):
+        return 0
+    names = [a.name for a in op.schema.args]
+    known = {"self" if k == "input" and "input" not in names else k: v for k, v in kwargs.items()}
+    return op.cost(dict(zip(names, args, strict=False)) | known, [*sized([result])]).flops
 
 
 class FlopCounterMode(TorchFunctionMode):
@@ -44,7 +34,7 @@ class FlopCounterMode(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         name = getattr(func, "__name__", "")
-        flops = _count(name, args, result)
+        flops = _count(name, args, kwargs or {}, result)
         if flops:
             counts = self.flop_counts["Global"]
             counts[name] = counts.get(name, 0) + flops

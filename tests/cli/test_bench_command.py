@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from mindtorch_npu.bench import rivals, workloads
+from mindtorch_npu.bench import rivals, runner, workloads
 from mindtorch_npu.bench.roofline import Peaks, Point, svg
 from mindtorch_npu.bench.statistics import Limits, collect, summarize, warm_up
 from mindtorch_npu.bench.timers import Clock
@@ -120,9 +120,10 @@ def test_default_product_still_fits_together():
     (m, k), (k2, n) = work.shapes
     assert k == k2
     assert m * n >= 1024 * 1024
-    found = workloads.cost(work, [((m, n), 2)], 2)
-    assert found.flops == 2 * m * n * k
-    assert found.nbytes == 2 * (m * k + k * n + m * n)
+    result = np.empty((m, n), np.float16)
+    cost = workloads.cost(OPS["matmul"], runner.inputs(work, 0), [result])
+    assert cost.flops == 2 * m * n * k
+    assert cost.nbytes == 2 * (m * k + k * n + m * n)
 
 
 def test_named_sets_give_workloads_of_known_ops():

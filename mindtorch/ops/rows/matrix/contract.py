@@ -7,6 +7,7 @@ from math import prod
 from typing import Any
 
 from ...._tensor.tensor import Tensor
+from ...costs import product
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite
 
@@ -175,4 +176,5 @@ composite(
     lambda self, other: aten.dot(aten.conj_of(self), other),
     samples=calls((Arg((4,)), Arg((4,), low=-1))),
     tolerance="accumulated",
+    cost=product("self"),
 )

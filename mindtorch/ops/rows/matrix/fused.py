@@ -11,6 +11,7 @@ from ...._tensor import dtype as dt
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array, Number
+from ...costs import product
 from ...rules import broadcast
 from ...samples import Arg, Sample, calls
 from ...spec import Derivative, aten, call, composite, op
@@ -64,6 +65,7 @@ op(
         + [Sample((Arg((2, 0)), Arg((0, 3)))), Sample((Arg((2, 3)), Arg((2, 3))), error=True)]
     ),
     tolerance="accumulated",
+    cost=product("self"),
     autocast="lower",
 )
 
@@ -95,6 +97,7 @@ op(
         + [Sample((Arg((2, 2, 3)), Arg((3, 3, 4))), error=True)]
     ),
     tolerance="accumulated",
+    cost=product("self"),
     autocast="lower",
 )
 
@@ -133,13 +136,13 @@ def _fused_row(
     name: str,
     first: str,
     second: str,
-    product: str,
+    plain: str,
     rule: Callable[..., Any],
     aclnn: object,
     autocast: str,
 ) -> None:
     def run(a: Tensor, b: Tensor) -> Tensor:
-        return getattr(aten, product)(a, b)
+        return getattr(aten, plain)(a, b)
 
     op(
         f"{name}(Tensor self, Tensor {first}, Tensor {second}, *, Scalar beta=1, Scalar alpha=1)"
@@ -158,9 +161,10 @@ def _fused_row(
                 ("grad", first, "alpha"),
             ),
         },
-        samples=_fused_samples(3 if product == "bmm" else 2),
+        samples=_fused_samples(3 if plain == "bmm" else 2),
         autocast=autocast,
         tolerance="accumulated",
+        cost=product(first),
         inplace=True,
     )
 
@@ -223,12 +227,14 @@ composite(
     _mv,
     samples=calls((Arg((2, 3)), Arg((3,))), Sample((Arg((2, 3)), Arg((2,))), error=True)),
     tolerance="accumulated",
+    cost=product("self"),
 )
 composite(
     "dot(Tensor self, Tensor tensor) -> Tensor",
     _dot,
     samples=calls((Arg((4,)), Arg((4,), low=-1)), Sample((Arg((4,)), Arg((3,))), error=True)),
     tolerance="accumulated",
+    cost=product("self"),
 )
 composite(
     "inner(Tensor self, Tensor other) -> Tensor",
@@ -239,6 +245,7 @@ composite(
     ),
     samples=calls((Arg((2, 3)), Arg((4, 3))), (Arg((3,)), Arg((3,), low=-1)), (Arg((2,)), Arg(()))),
     tolerance="accumulated",
+    cost=product("self"),
 )
 
 
@@ -273,6 +280,7 @@ composite(
         Sample((Arg((2,)), Arg((2, 3)), Arg((3,))), {"beta": 0.5, "alpha": 2}),
     ),
     tolerance="accumulated",
+    cost=product("mat"),
     rule="products",
 )
 
@@ -293,5 +301,6 @@ composite(
         Sample((Arg((2, 4)), Arg((3, 2, 3)), Arg((3, 3, 4))), {"beta": 0, "alpha": 2}),
     ),
     tolerance="accumulated",
+    cost=product("batch1", summed=True),
     rule="products",
 )

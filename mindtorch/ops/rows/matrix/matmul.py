@@ -6,6 +6,7 @@ import numpy as np
 
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
+from ...costs import product
 from ...rules import broadcast
 from ...samples import Arg, Sample
 from ...spec import aten, call, op
@@ -102,5 +103,6 @@ op(
     grad={"self": _grad_self, "other": _grad_other},
     samples=samples,
     tolerance="accumulated",
+    cost=product("self"),
     autocast="lower",
 )

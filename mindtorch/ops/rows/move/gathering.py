@@ -11,6 +11,7 @@ from ...._tensor import dtype as dt
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array, Number
+from ...costs import lookup
 from ...limits import converted, in_dtype
 from ...rules import broadcast, preserved, scalar_name, wrap_dim
 from ...samples import FLOATS, Arg, Sample, calls
@@ -101,6 +102,7 @@ op(
         Sample((Arg((3, 4)), 0, Arg((2, 3), "int64", 0, 2))),
     ],
     tolerance="exact",
+    cost=lookup,
 )
 
 
@@ -291,6 +293,7 @@ op(
         Sample((Arg((3, 4)), 0, Arg((2,), "int32", 0, 2))),
     ],
     tolerance="exact",
+    cost=lookup,
 )
 
 
@@ -428,6 +431,7 @@ def index_fill(self: Tensor, dim: int, index: Tensor, value: Tensor) -> Tensor:
         (Arg((1, 4)), Arg((3, 2), "int64", 0, 3), 1),
     ),
     tolerance="exact",
+    cost=lookup,
 )
 def take_along_dim(self: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """Elements at indices along a dimension; the other dimensions are broadcast."""
@@ -468,6 +472,7 @@ def _from_end(indices: Tensor, self: Tensor, dim: int) -> Tensor:
         (Arg((3, 4)), Arg((2,), "int64", values=(-1, 3))),
     ),
     tolerance="exact",
+    cost=lookup,
 )
 def take(self: Tensor, index: Tensor) -> Tensor:
     """Elements at places in the flattened order."""

@@ -8,6 +8,7 @@ from typing import Any
 from ...._tensor import dtype as dt
 from ...._tensor.dtype import dtype as Dtype
 from ...._tensor.tensor import Tensor
+from ...costs import attention
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite
 from .gates import softmax
@@ -26,6 +27,7 @@ from .pad import pad
         Sample((Arg((2, 3, 4)), Arg((2, 3, 4)), Arg((2, 3, 4))), {"is_causal": True}),
     ),
     tolerance="chained",
+    cost=attention,
 )
 def scaled_dot_product_attention(
     query: Tensor,

@@ -14,6 +14,7 @@ import numpy as np
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array
+from ...costs import convolution, weight_gradient
 from ...samples import Arg, Sample, calls
 from ...spec import aten, call, op
 
@@ -336,6 +337,7 @@ op(
     samples=_samples,
     oracle=lambda torch: torch.convolution,
     tolerance="composite",
+    cost=convolution,
     surface="function",
     autocast="lower",
 )
@@ -414,6 +416,7 @@ op(
     ),
     grad={"grad_output": _weight_grad_by_grad, "input": _weight_grad_by_input},
     tolerance="accumulated",
+    cost=weight_gradient,
     surface="none",
     samples=calls(
         (Arg((2, 4, 3, 3)), Arg((2, 3, 5, 5)), Arg((4, 3, 3, 3)), (1, 1), (0, 0), (1, 1), 1)

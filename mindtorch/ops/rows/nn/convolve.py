@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from ...._tensor.tensor import Tensor
+from ...costs import convolution, transposed_convolution
 from ...samples import Arg, Sample, calls
 from ...sizes import _ntuple
 from ...spec import aten, composite
@@ -106,6 +107,7 @@ def _convolution(n: int, x: Arg, weight: Arg, bias: Arg) -> Callable[..., Tensor
             Sample((Arg((3,)), weight), error=True),
         ),
         tolerance="accumulated",
+        cost=convolution,
         fixed_shape=True,
     )
     return conv
@@ -163,6 +165,7 @@ def _transposed(n: int, x: Arg, weight: Arg, bias: Arg) -> Callable[..., Tensor]
         surface="nn function",
         samples=calls((x, weight, bias, 2, 1, 1)),
         tolerance="accumulated",
+        cost=transposed_convolution,
         fixed_shape=True,
     )
     return conv_transpose

@@ -8,6 +8,7 @@ from ...._tensor import dtype as dt
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array
+from ...costs import lookup, product
 from ...samples import Arg, Sample
 from ...spec import aten, call, op
 
@@ -54,6 +55,7 @@ op(
     ],
     oracle=lambda torch: torch.embedding,
     tolerance="exact",
+    cost=lookup,
     surface="function",
 )
 
@@ -189,6 +191,7 @@ op(
         Sample((Arg((3,)), Arg((4, 3), high=2.5), Arg((4,)))),
     ],
     tolerance="accumulated",
+    cost=product("input"),
     rule="stored",
     autocast="lower",
     surface="nn",

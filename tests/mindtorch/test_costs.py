@@ -1,0 +1,54 @@
+"""What rows say that a call costs is what torch's own counter says."""
+
+import pytest
+
+import mindtorch
+from mindtorch.ops.costs import lookup
+from mindtorch.ops.spec import OPS
+from mindtorch.utils.flop_counter import FlopCounterMode
+
+torch = pytest.importorskip("torch", reason="the oracle is torch 2.13")
+oracle = pytest.importorskip("torch.utils.flop_counter")
+
+CALLS = {
+    "mm": lambda t: t.mm(t.ones(2, 3), t.ones(3, 5)),
+    "bmm": lambda t: t.bmm(t.ones(4, 2, 3), t.ones(4, 3, 5)),
+    "addmm": lambda t: t.addmm(t.ones(5), t.ones(2, 3), t.ones(3, 5)),
+    "baddbmm": lambda t: t.baddbmm(t.ones(1), t.ones(4, 2, 3), t.ones(4, 3, 5)),
+    "matmul": lambda t: t.ones(7, 1, 2, 3) @ t.ones(4, 3, 5),
+    "matmul by name": lambda t: t.matmul(input=t.ones(2, 3), other=t.ones(3, 5)),
+    "linear": lambda t: t.nn.functional.linear(t.ones(2, 7, 3), t.ones(5, 3), t.ones(5)),
+    "grouped": lambda t: t.conv2d(t.ones(2, 4, 8, 9), t.ones(6, 2, 3, 3), None, 2, 1, 1, 2),
+    "conv1d": lambda t: t.conv1d(t.ones(2, 4, 8), t.ones(6, 4, 3), t.ones(6)),
+    "transposed": lambda t: t.conv_transpose2d(t.ones(2, 4, 5, 5), t.ones(4, 3, 3, 2), None, 2),
+    "add": lambda t: t.ones(9) + t.ones(9),
+    "gather": lambda t: t.gather(t.ones(9), 0, t.zeros(3, dtype=t.int64)),
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_operations_are_torchs(call):
+    with FlopCounterMode(display=False) as ours:
+        call(mindtorch)
+    with oracle.FlopCounterMode(display=False) as theirs:
+        call(torch)
+    assert ours.get_total_flops() == theirs.get_total_flops()
+
+
+def test_attention_counts_both_products():
+    q, k, v = (mindtorch.ones(2, 4, n, 8) for n in (5, 6, 6))
+    with FlopCounterMode(display=False) as counter:
+        mindtorch.nn.functional.scaled_dot_product_attention(q, k, v)
+    assert counter.get_total_flops() == 2 * (2 * 4 * 5 * 6 * 8) * 2
+
+
+def test_a_fused_product_sums_over_its_inner_dimension():
+    bias, a, b = (mindtorch.ones(*shape) for shape in ((2, 4), (2, 3), (3, 4)))
+    args = {"self": bias, "mat1": a, "mat2": b}
+    assert OPS["addmm"].cost(args, [bias]).flops == 2 * 2 * 3 * 4
+
+
+def test_of_a_table_only_what_is_looked_up_is_read():
+    table, index, rows = (mindtorch.ones(*shape) for shape in ((1000, 4), (3,), (3, 4)))
+    assert OPS["embedding"].cost is lookup
+    assert lookup({"weight": table, "indices": index}, [rows]).nbytes == 2 * 48 + 12
