@@ -112,18 +112,23 @@ def _arrive(pending: Any, heap: Any, node: Node, number: int, grad: Tensor) -> N
 
 def _conform(node: Node, number: int, grad: Tensor, geom: Geometry) -> Tensor:
     if grad._geom.shape != geom.shape:
-        try:
-            grad = _summed(grad, geom)
-        except RuntimeError:
+        if not _broadcasts(geom.shape, grad._geom.shape):
             raise RuntimeError(
                 f"Function {node.name()} returned an invalid gradient at index {number} - got"
                 f" {list(grad.shape)} but expected shape compatible with {list(geom.shape)}"
-            ) from None
+            )
+        grad = _summed(grad, geom)
     if grad._geom.dtype is not geom.dtype:
         if geom.dtype.category == FLOAT and grad._geom.dtype.is_complex:
             grad = aten.real(grad)
         grad = aten.to(grad, geom.dtype)
     return grad
+
+
+def _broadcasts(shape: Sequence[int], to: Sequence[int]) -> bool:
+    """Whether `shape` expands to `to`."""
+    ends = zip(reversed(shape), reversed(to), strict=False)
+    return len(shape) <= len(to) and all(own in (1, wide) for own, wide in ends)
 
 
 _leading: dict[tuple[Any, Any], tuple[int, ...] | None] = {}

@@ -191,7 +191,7 @@ def _ints(op: Op, arg: Arg, i: int, value: Any) -> tuple[int, ...] | None:
 def _index(op: Op, arg: Arg, i: int, value: Any, wanted: str) -> int:
     try:
         return operator.index(value)
-    except (TypeError, RuntimeError):
+    except TypeError:
         raise _refuse(op, arg, i, value, wanted) from None
 
 

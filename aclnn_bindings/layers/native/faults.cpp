@@ -17,6 +17,7 @@ struct FaultRule {
   std::string glob;
   uint64_t nth;
   bool delay;
+  bool armed;
   int64_t value;
   std::atomic<uint64_t> seen{0};
 };
@@ -46,6 +47,16 @@ void fail(Frame* frame, Call* call, int64_t status) {
   call->flags |= kInjected;
 }
 
+// What `layers_fail_call` asked for, over all functions with an armed rule.
+std::atomic<uint64_t> calls{0}, chosen{0};
+std::atomic<const char*> failed{nullptr};
+
+bool is_chosen(const Function& function) {
+  if (calls.fetch_add(1) + 1 != chosen.load()) return false;
+  failed.store(function.name);
+  return true;
+}
+
 bool over_limit(const Frame& frame, const Call& call) {
   Faults& all = faults();
   if (!all.limit || call.function->role != Role::Malloc) return false;
@@ -66,6 +77,7 @@ bool add_fault(const std::string& text) {
   rule->glob = glob;
   rule->nth = std::stoull(nth);
   rule->delay = action == "delay";
+  rule->armed = action == "armed";
   rule->value = value;
   faults().rules.push_back(std::move(rule));
   return true;
@@ -81,8 +93,15 @@ void prepare_faults(const std::vector<Function>& functions) {
 }
 
 bool fault_before(Frame* frame, Call* call) {
-  bool failed = false;
+  bool fails = false;
   for (FaultRule* rule : faults().by_function[call->function->number]) {
+    if (rule->armed) {
+      if (rule->value && is_chosen(*call->function)) {
+        fail(frame, call, rule->value);
+        fails = true;
+      }
+      break;
+    }
     uint64_t count = rule->seen.fetch_add(1) + 1;
     if (rule->nth && rule->nth != count) continue;
     if (rule->delay) {
@@ -90,14 +109,14 @@ bool fault_before(Frame* frame, Call* call) {
       call->flags |= kInjected;
     } else {
       fail(frame, call, rule->value);
-      failed = true;
+      fails = true;
     }
   }
-  if (!failed && over_limit(*frame, *call)) {
+  if (!fails && over_limit(*frame, *call)) {
     fail(frame, call, kOutOfMemory);
-    failed = true;
+    fails = true;
   }
-  return failed;
+  return fails;
 }
 
 void fault_after(const Frame& frame, const Call& call) {
@@ -118,3 +137,13 @@ void fault_after(const Frame& frame, const Call& call) {
 }
 
 }  // namespace layers
+
+uint64_t layers_fail_call(uint64_t nth) {
+  layers::chosen.store(0);
+  layers::failed.store(nullptr);
+  const uint64_t before = layers::calls.exchange(0);
+  layers::chosen.store(nth);
+  return before;
+}
+
+const char* layers_failed_call(void) { return layers::failed.load(); }

@@ -9,6 +9,8 @@ struct FaultRule;
 
 // One rule of the settings: `GLOB NTH ACTION VALUE`, with ACTION `fail` (VALUE is the status) or
 // `delay` (µs); NTH counts from 1, 0 means every call. `memory BYTES` limits device memory.
+// ACTION `armed`: the call that the program chooses with `layers_fail_call` gives VALUE; the first
+// armed rule that fits a function is its only one, and VALUE 0 leaves the function out.
 bool add_fault(const std::string& text);
 // After the table is known: which functions the rules mean.
 void prepare_faults(const std::vector<Function>& functions);
@@ -18,3 +20,13 @@ bool fault_before(Frame* frame, Call* call);
 void fault_after(const Frame& frame, const Call& call);
 
 }  // namespace layers
+
+extern "C" {
+#pragma GCC visibility push(default)
+// Lets the nth call from now fail, of functions with an armed rule; 0: none. Gives how many such
+// calls there were since it was called last.
+uint64_t layers_fail_call(uint64_t nth);
+// The function whose call was chosen and failed, or null.
+const char* layers_failed_call(void);
+#pragma GCC visibility pop
+}

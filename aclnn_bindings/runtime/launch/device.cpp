@@ -70,10 +70,14 @@ int32_t switch_context(const Context* context) {
 namespace {
 
 // A device that hangs must not hang the end of the process: 507013 and 507046 say that it does.
-int32_t wait_for_end() {
+int32_t wait_for_end(const char** call) {
   constexpr int32_t kPatience = 120000;  // ms
-  return acl.aclrtSynchronizeDeviceWithTimeout ? acl.aclrtSynchronizeDeviceWithTimeout(kPatience)
-                                               : acl.aclrtSynchronizeDevice();
+  if (acl.aclrtSynchronizeDeviceWithTimeout) {
+    *call = "aclrtSynchronizeDeviceWithTimeout";
+    return acl.aclrtSynchronizeDeviceWithTimeout(kPatience);
+  }
+  *call = "aclrtSynchronizeDevice";
+  return acl.aclrtSynchronizeDevice();
 }
 
 bool hangs(int32_t code) {
@@ -87,8 +91,9 @@ void close_device(Device& device) {
     note_unseen(&device, code, "aclrtSetCurrentContext");
     acl.aclrtSetDevice(device.id);
   }
-  if (const int32_t code = wait_for_end()) {
-    note_unseen(&device, code, "aclrtSynchronizeDevice");
+  const char* call = nullptr;
+  if (const int32_t code = wait_for_end(&call)) {
+    note_unseen(&device, code, call);
     if (hangs(code)) {  // every call that would release something waits for the device
       device.session = device.primary.session = 0;
       return;

@@ -174,15 +174,17 @@ int32_t mt_stop(void) {
   const int32_t devices = close_devices();
   if (acl.aclnnFinalize && light_by_us) acl.aclnnFinalize();
   int32_t code = 0;
+  const char* call = "aclFinalize";
   // A count of references is given back one by one where ACL can do that; else the final word
   // is left to whoever initialised first.
   if (acl.aclFinalizeReference) {
     uint64_t left = 0;
+    call = "aclFinalizeReference";
     code = acl.aclFinalizeReference(&left);
   } else if (initialised_by_us) {
     code = acl.aclFinalize();
   }
-  return devices ? devices : check(code, "aclFinalize");
+  return devices ? devices : check(code, call);
 }
 
 uint64_t mt_session(void) { return session.load(); }

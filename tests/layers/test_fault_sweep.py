@@ -1,0 +1,30 @@
+"""Each call of ACL and ACLNN fails once, and mindtorch tells it, lives on, and leaks nothing."""
+
+from __future__ import annotations
+
+import compiled
+import fault_sweep
+import pytest
+
+
+def test_one_failure_in_a_few_is_taken_well() -> None:
+    compiled.install()
+    results = fault_sweep.start(life=7, streams=23, memory=29, devices=23, step=79)
+    assert sum(result["failures"] for result in results) > 20
+    assert [result["wrong"] for result in results] == [[]] * len(results)
+
+
+@pytest.mark.slow
+def test_every_failure_is_taken_well() -> None:
+    """Two minutes of a core; the table: python tests/layers/fault_sweep.py all --table"""
+    compiled.install()
+    results = fault_sweep.start(**dict.fromkeys(fault_sweep.SCENARIOS, 1))
+    assert sum(result["failures"] for result in results) > 800
+    assert [result["wrong"] for result in results] == [[]] * len(results)
+
+
+def test_what_a_scenario_swallows_leaks_or_misnames_is_taken_badly() -> None:
+    compiled.install()
+    (result,) = fault_sweep.start(careless=2)
+    said = {how.partition(" ")[0] for _, _, how in result["wrong"]}
+    assert {"wrong", "ValueError:", "leak:"} <= said, result
