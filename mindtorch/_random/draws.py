@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import inf, log1p, pi
+from math import inf, log1p, pi, sqrt
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from .._tensor.device import device as Device
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.geometry import contiguous
 from .._tensor.tensor import Tensor
-from .._tensor.types import Shape
+from .._tensor.types import Array, Shape
 from ..ops.rules import preserved
 from ..ops.spec import aten
 from . import mt19937 as _draw
@@ -49,6 +49,12 @@ def _draw_into(
     """A new tensor of draws: by the device's own operator, by numpy on cpu, nothing on meta."""
     device = resolve(device)
     contiguous(size, dtype, device)  # refuses sizes that no tensor has
+    if dtype.is_complex:
+        # Real and imaginary parts are drawn apart; a normal one's variance is halved between them.
+        if kind == "normal":
+            params = (params[0], params[1] / sqrt(2))
+        parts = _draw_into(kind, (*size, 2), params, dtype.to_real(), device, generator)
+        return aten.clone(aten.view_as_complex(parts))
     if device.type == "meta":
         return aten.empty(size, dtype=dtype, device=device)
     source = _source(generator, device)
@@ -190,7 +196,7 @@ def _refill(
 
 
 def _bounds(
-    args: tuple[Any, ...], named: dict[str, Any], low: float, high: float
+    args: tuple[Any, ...], named: dict[str, Any], low: float, high: float | None
 ) -> tuple[Any, Any]:
     bounds = dict(zip(("from", "to"), args, strict=False)) | named
     unknown = set(bounds) - {"from", "to"}
@@ -229,7 +235,9 @@ def random_(
     """Fill with integers: from [from, to), or all that the dtype holds."""
     if len(args) == 1 and not named:
         args = (0, args[0])
-    low, high = _bounds(args, named, 0, _span(self._geom.dtype))
+    low, high = _bounds(args, named, 0, None)
+    if high is None:
+        high = _span(self._geom.dtype)
     _refuse_range(low, high, self._geom.dtype)
     return _refill(self, "integers", (low, high), generator)
 
@@ -275,7 +283,13 @@ def _bernoulli(like: Tensor, p: Tensor | float, generator: Generator | None) -> 
     geom = like._geom
     if geom.device.type == "cpu":
         source = _source(generator, geom.device)
-        chance = np.broadcast_to(p.numpy(), geom.shape).reshape(-1) if isinstance(p, Tensor) else p
+        chance: Array | float = (
+            float(p)
+            if not isinstance(p, Tensor)
+            else np.broadcast_to(
+                aten.to(p, p.dtype if p.dtype is dt.float64 else dt.float32).numpy(), geom.shape
+            ).reshape(-1)
+        )
         drawn = _draw.bernoulli(source, geom.numel, chance)
         return from_array(drawn.reshape(geom.shape))
     u = _draw_into("uniform", tuple(geom.shape), (0.0, 1.0), dt.float32, geom.device, generator)
@@ -371,10 +385,11 @@ def log_normal_(
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std}")
     if self.dtype.category != dt.FLOAT:
         raise NotImplementedError(f"\"log_normal_\" not implemented for '{self.dtype.legacy}'")
-    wide = dt.float64 if self.device.type == "cpu" else dt.float32
-    drawn = _draw_into(
-        "normal", tuple(self.shape), (float(mean), float(std)), wide, self.device, generator
-    )
+    if self.device.type == "cpu":
+        z = _draw.pairs_of_normals(_source(generator, self.device), self.numel())
+        return self.copy_(from_array(np.exp(z * std + mean).reshape(tuple(self.shape))))
+    drawn = _draw_into("normal", tuple(self.shape), (float(mean), float(std)), dt.float32,
+                       self.device, generator)  # fmt: skip
     return self.copy_(drawn.exp_())
 
 
@@ -458,7 +473,8 @@ def _refuse_weights(weights: Tensor) -> None:
 def _with_replacement(input: Tensor, n: int, generator: Generator | None) -> Tensor:
     total = aten.cumsum(input, -1)
     shape = (*input.shape[:-1], n)
-    u = _draw_into("uniform", shape, (0.0, 1.0), input.dtype, input.device, generator)
+    wide = dt.float64 if input.device.type == "cpu" else input.dtype
+    u = _draw_into("uniform", shape, (0.0, 1.0), wide, input.device, generator)
     aim = aten.mul(u, aten.narrow(total, -1, total.shape[-1] - 1, 1))
     below = aten.le(aten.unsqueeze(total, -2), aten.unsqueeze(aim, -1))
     index: Tensor = aten.clamp(aten.sum(below, -1), None, input.shape[-1] - 1)

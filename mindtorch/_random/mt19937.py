@@ -41,8 +41,10 @@ def uniform(generator: Generator, n: int, dtype: np.dtype[Any], low: float, high
 def normal(generator: Generator, n: int, dtype: np.dtype[Any], mean: float, std: float) -> Array:
     """n draws from a normal distribution: Box-Muller, in blocks of 16 from 16 numbers on."""
     if n < 16:
-        return np.array([_one_normal(generator) * std + mean for _ in range(n)]).astype(dtype)
-    values = _blocks(unit(generator, n, dtype), mean, std)
+        return (pairs_of_normals(generator, n) * std + mean).astype(dtype)
+    # Narrow dtypes draw block by block; float32 and float64 all at once, with words for the rest.
+    drawn = unit(generator, n // 16 * 16 if dtype.itemsize == 2 else n, dtype)
+    values = np.resize(_blocks(drawn, mean, std), n)
     if n % 16:
         values[n - 16 :] = _blocks(unit(generator, 16, dtype), mean, std)
     return values.astype(dtype)
@@ -58,15 +60,19 @@ def _blocks(u: Array, mean: float, std: float) -> Array:
     return np.concatenate((pairs.reshape(-1), u[whole:]))
 
 
-def _one_normal(generator: Generator) -> float:
-    if generator._spare is not None:
-        spare, generator._spare = generator._spare, None
-        return spare
-    u1, u2 = unit(generator, 2, np.dtype(np.float64))
-    radius = np.sqrt(-2.0 * np.log1p(-u2))
-    theta = 2.0 * np.pi * u1
-    generator._spare = float(radius * np.sin(theta))
-    return float(radius * np.cos(theta))
+def pairs_of_normals(generator: Generator, n: int) -> Array:
+    """n float64 draws, two from each pair of uniform ones; an odd one waits for the next call."""
+    drawn = np.empty(n, np.float64)
+    start = 0
+    if n and generator._spare is not None:
+        drawn[0], generator._spare, start = generator._spare, None, 1
+    u = unit(generator, 2 * -(-(n - start) // 2), np.dtype(np.float64)).reshape(-1, 2)
+    radius, theta = np.sqrt(-2.0 * np.log1p(-u[:, 1])), 2.0 * np.pi * u[:, 0]
+    pairs = np.stack((radius * np.cos(theta), radius * np.sin(theta)), 1).reshape(-1)
+    drawn[start:] = pairs[: n - start]
+    if (n - start) % 2:
+        generator._spare = float(pairs[-1])
+    return drawn
 
 
 def integers(generator: Generator, n: int, low: int, high: int) -> Array:
@@ -91,8 +97,9 @@ def permutation(generator: Generator, n: int) -> Array:
 
 
 def bernoulli(generator: Generator, n: int, p: Array | float) -> Array:
-    """n draws that are true with probability `p` (a number or n of them)."""
-    return unit(generator, n, np.dtype(np.float64)) < p
+    """n draws that are true with probability `p`: a number, or n of them in their own precision."""
+    digits = p.dtype if isinstance(p, np.ndarray) else np.dtype(np.float64)
+    return unit(generator, n, digits) < p
 
 
 def exponential(generator: Generator, n: int, rate: float) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from ...._tensor import dtype as dt
 from ...._tensor.dtype import dtype as Dtype
 from ...._tensor.tensor import Tensor
 from ...samples import Arg, Sample, calls
@@ -252,7 +253,16 @@ def rrelu(
     """Leaky relu; in training its slope is drawn from [lower, upper] for each element."""
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
-    slope = aten.empty_like(input).uniform_(lower, upper)
+    if input.device.type == "cpu":  # where torch draws for the elements up to 0 alone, in float64
+        if input.dtype not in (dt.float32, dt.float64):
+            raise NotImplementedError(
+                f"\"rrelu_with_noise_out_cpu\" not implemented for '{input.dtype.legacy}'"
+            )
+        leaks = aten.le(input, 0)
+        drawn = aten.empty((int(leaks.sum()),), dtype=dt.float64).uniform_(lower, upper)
+        slope = aten.masked_scatter(aten.ones_like(input), leaks, aten.to(drawn, input.dtype))
+    else:
+        slope = aten.empty_like(input).uniform_(lower, upper)
     result = aten.where(input > 0, input, input * slope)
     return input.copy_(result) if inplace else result
 
