@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 FILE = choices.NewFile()
 SOURCE = click.Path(dir_okay=False, exists=True, path_type=Path)
 SECONDS = click.FloatRange(min=0, min_open=True)
+# Of one workload on one device: its reference, its clocks; rounds are many, and short.
+_TIMEOUT = 600.0
+_FLEET_SECONDS = 0.3
 EPILOG = """\b
 Examples:
   mindtorch-npu bench add matmul
@@ -29,11 +32,13 @@ Examples:
   mindtorch-npu bench --set gpt-block --against torch
   mindtorch-npu bench add mul --json before.json
   mindtorch-npu bench add mul --against before.json --fail-on slower
+  mindtorch-npu bench matmul add --device all --rounds 10 --fail-on slower
 
 Times, never mixed: device (events around queued launches), host (queueing only), e2e (launch and
 wait). FASTER/SLOWER/SAME/UNCLEAR compare e2e with torch and numpy, every kind with a baseline.
 
-Exit codes: 0 timed, 1 a result was wrong, 2 usage, 3 environment, 4 slower and --fail-on slower."""
+Exit codes: 0 timed, 1 a result was wrong, 2 usage, 3 environment, 4 slower and --fail-on slower
+(with several devices: one is slow against the others)."""
 
 
 @click.command(epilog=EPILOG)
@@ -50,7 +55,12 @@ Exit codes: 0 timed, 1 a result was wrong, 2 usage, 3 environment, 4 slower and 
     metavar="D",
     help="Default: the sample's own.",
 )
-@click.option("--device", default="npu:0", show_default=True)
+@click.option("--device", default="npu:0", show_default=True,
+              help="npu:0; several (npu:0-7, all) are held against each other.")  # fmt: skip
+@click.option("--ray", metavar="ADDRESS|auto", help="Time on every NPU of a Ray cluster.")
+@click.option("--rounds", type=click.IntRange(min=1), default=5, show_default=True,
+              help="Of several devices: how often each times a workload.")  # fmt: skip
+@click.option("--journal", "book", type=FILE, help="Record the run, for `report --merge`.")
 @click.option("--home", type=click.Path(path_type=Path), help="The CANN toolkit to use.")
 @click.option("--simulator", is_flag=True, help="Use the bundled simulator.")
 @click.option("--cold", is_flag=True, help="Also end to end with inputs that no cache holds.")
@@ -64,6 +74,7 @@ Exit codes: 0 timed, 1 a result was wrong, 2 usage, 3 environment, 4 slower and 
 @click.option("--plot", type=FILE, help="Write a roofline plot (SVG).")
 @click.option("--md", type=FILE, help="Write Markdown.")
 @click.option("--html", type=FILE, help="Write a self-contained HTML page with the plot.")
+@click.option("--prometheus", type=FILE, help="Of several devices: metrics for a collector.")
 def bench(**options: Any) -> int:
     """Time operators: device, host and end to end, with spread, bandwidth and a comparison.
 
@@ -75,9 +86,48 @@ def bench(**options: Any) -> int:
     from .workloads import WorkloadError
 
     try:
-        return _bench(options)
+        return _fleet(options) if _several(options) else _bench(options)
     except (WorkloadError, NoRivalError, NothingSelectedError) as error:
         raise click.UsageError(str(error)) from None
+
+
+def _several(options: dict[str, Any]) -> bool:
+    """Whether devices are held against each other, or a journal is asked for."""
+    device = options["device"]
+    many = device == "all" or any(c in device for c in ",-")
+    if not (many or options["ray"] or options["book"]):
+        if options["prometheus"]:
+            raise click.UsageError("--prometheus: metrics are those of a fleet; add --device all")
+        return False
+    for name in ("against", "plot", "cold"):
+        if options[name]:
+            raise click.UsageError(f"--{name}: of one device without --journal or --ray")
+    return True
+
+
+def _fleet(options: dict[str, Any]) -> int:
+    """Every workload on every device; slow ones are named."""
+    from ..conformance.record import journal
+    from ..conformance.run.pool import Setup
+    from ..fleet import items
+    from .item import KINDS, name_of
+
+    home = str(options["home"]) if options["home"] else None
+    path = options["book"] or journal.default_path("bench")
+    setup = Setup(options["device"], home, options["simulator"], str(path), _TIMEOUT,
+                  recording=str(options["recording"] or ""))  # fmt: skip
+    cases = list(dict.fromkeys(name_of(work) for work in _workloads(options)))
+    kinds = ("host",) if options["host_only"] else KINDS
+    seconds = min(options["seconds"], _FLEET_SECONDS)
+    what = " ".join(["bench", *options["ops"], *options["sets"]])
+    work = items.Work(what, cases, setup, options["rounds"],
+                      {"kinds": kinds, "seconds": seconds}, options["ray"])  # fmt: skip
+    fleet, code = items.run(work, path, options)
+    late = items.slow(fleet)
+    if late and code == exits.OK and options["fail_on"]:
+        click.echo(f"slow: {', '.join(late)}", err=True)
+        return exits.REGRESSIONS
+    return code
 
 
 def _bench(options: dict[str, Any]) -> int:

@@ -18,6 +18,7 @@ from ..conformance.record.result import NEUTRAL, Result
 from ..conformance.run import engine
 from ..conformance.run.devices import DeviceListError
 from ..conformance.run.pool import EnvironmentFailedError, Setup
+from ..fleet.ray_pool import maker
 from ..reports import UnwritableError, write_all
 from . import devices, progress
 from . import text as check_text
@@ -254,17 +255,8 @@ def _request(
         str(options["save"] or ""), options["shard"], options["compare"],
         options["minutes"] or 0.0,
         journal.new_run() if record is None else str(record.header.get("run", "")),
-        _cluster(options["ray"]),
+        maker(options["ray"]) if options["ray"] else None,
     )  # fmt: skip
-
-
-def _cluster(address: str | None) -> engine.Maker | None:
-    """What makes the scheduler of a cluster; None for this host's own."""
-    if not address:
-        return None
-    from ..fleet.ray_pool import RayPool
-
-    return lambda setup, _jobs: RayPool(setup, address)
 
 
 def _setup(options: Mapping[str, Any], path: Path | None) -> Setup:

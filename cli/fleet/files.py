@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.resources import files
 from typing import Any, Final
@@ -26,6 +27,7 @@ from ..render import (
     printable,
 )
 from ..reports import UnwritableError
+from . import work
 from .merge import VERSIONS, Fleet
 from .places import places, worst_ops
 from .report import document
@@ -46,6 +48,8 @@ def data(fleet: Fleet) -> dict[str, Any]:
         "versions": {node: {name: environment.get(name, "") for name in VERSIONS}
                      for node, environment in fleet.environments()},
         "weather": [row._asdict() for row in rows(fleet)],
+        "findings": [f.as_json() for f in work.findings(fleet)],
+        "workloads": [t.as_json() for t in work.timings(fleet)],
         "deviations": [d.as_json() for d in fleet.deviations],
         "suspects": [place for place, _ in votes.suspects(fleet.deviations)],
         "worst": [{"op": w.op, "failing": w.failing, "judged": w.judged, "places": w.places,
@@ -86,6 +90,7 @@ def prometheus(fleet: Fleet) -> str:
     weather: dict[tuple[str, str], int] = {}
     for row in rows(fleet):
         weather[row.name, row.place] = weather.get((row.name, row.place), 0) + 1
+    seen = Counter((node, f.severity) for f in work.findings(fleet) for node in f.nodes)
     lines = [
         *_metric("mindtorch_npu_check_results", "Cases by device and verdict.",
                  (({**labels, "verdict": v}, n) for labels, p in at
@@ -98,6 +103,11 @@ def prometheus(fleet: Fleet) -> str:
         *_metric("mindtorch_npu_device_time_ratio",
                  "Median time of a device's cases over that of all devices.",
                  ((labels, p.speed.median) for labels, p in at if p.speed is not None)),
+        *_metric("mindtorch_npu_device_slow",
+                 "1 where a device's time is above the others' by more than chance and margin.",
+                 ((labels, p.speed.slow) for labels, p in at if p.speed is not None)),
+        *_metric("mindtorch_npu_host_findings", "What probe saw on a host, by severity.",
+                 (({"node": node, "severity": s}, n) for (node, s), n in seen.items())),
         *_metric("mindtorch_npu_fleet_weather", "Things that went wrong with hosts, by name.",
                  (({"what": what, "place": place}, n) for (what, place), n in weather.items())),
         *_metric("mindtorch_npu_fleet_lost_cases", "Planned cases without a result.",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from ..conformance.cases.case import PROBE
 from ..conformance.cases.shard import Shard
 from ..conformance.cases.shard import parse as shard_of
 from ..conformance.record import votes
@@ -44,11 +45,25 @@ class Fleet:
             (p.node, p.environment) for p in self.parts if "kind" in p.environment and not p.places
         ]
         stated += [pair for p in self.parts for pair in p.places.items()]
-        return stated
+        stated = [(node, own) for node, own in stated if own.get("kind") != "cpu"]
+        known = {node for node, _ in stated}
+        return stated + [(n, own) for n, own in self._probed() if own and n not in known]
+
+    def _probed(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """What probes saw on hosts: a probe runs on the host itself, on no device."""
+        for result in self.results.values():
+            if result.form == PROBE:
+                versions = (result.measure or {}).get("versions", {})
+                yield result.node, {**versions, "mindtorch_npu": self._version} if versions else {}
+
+    @property
+    def _version(self) -> str:
+        return next((str(p.environment["mindtorch_npu"]) for p in self.parts
+                     if "mindtorch_npu" in p.environment), "")  # fmt: skip
 
     @property
     def compares(self) -> bool:
-        return any(part.compares for part in self.parts)
+        return any(part.compares and not part.options.get("items") for part in self.parts)
 
     @property
     def failing(self) -> bool:
@@ -59,15 +74,14 @@ class Fleet:
 def merge(parts: Sequence[Part]) -> Fleet:
     """One fleet of runs; the same for every order of `parts`, and for parts that come twice."""
     fleet = Fleet(sorted(parts, key=lambda p: (p.node, p.run)))
-    compared = fleet.compares
     for part in fleet.parts:
         for result in part.results:
-            _add(fleet, result, compared)
+            _add(fleet, result, part.compares)
     fleet.results = {key: fleet.results[key] for key in sorted(fleet.results)}
     fleet.twice.sort(key=lambda pair: (pair[0].case, pair[0].seed, votes.place_of(pair[1])))
-    fleet.lost = dict(sorted(_lost(fleet, compared).items()))
+    fleet.lost = dict(sorted(_lost(fleet).items()))
     fleet.missing = missing_shards(fleet.parts)
-    if compared:
+    if fleet.compares:
         fleet.deviations = _deviations(fleet)
     return fleet
 
@@ -89,13 +103,13 @@ def rank(result: Result) -> tuple[int, str]:
     return _ORDER.index(result.verdict), json.dumps(result.as_json(), sort_keys=True)
 
 
-def _lost(fleet: Fleet, compared: bool) -> dict[Key, str]:
+def _lost(fleet: Fleet) -> dict[Key, str]:
     """Planned cases that nobody has a result of, and the host that was to run them."""
     lost: dict[Key, str] = {}
     for part in fleet.parts:
         for case, seed, device in (*part.plan, *part.started):
             named = device if " " in device else f"{part.node} {device}"
-            place = named if compared else ""
+            place = named if part.compares else ""
             if (case, seed, place) not in fleet.results:
                 how = "under way" if (case, seed, device) in part.started else "not begun"
                 lost.setdefault((case, seed, place), f"{how} on {part.node}")
@@ -157,7 +171,8 @@ def _deviations(fleet: Fleet) -> list[votes.Deviation]:
     }  # fmt: skip
     places = {votes.place_of(r): texts[r.node] for r in fleet.results.values() if r.node in texts}
     stuck = {key for key, data in own.items() if data.get("kind") == votes.STUCK}
-    told = votes.deviations(fleet.results.values(), seen, None, first, places)
+    voting = [result for key, result in fleet.results.items() if key[2]]
+    told = votes.deviations(voting, seen, None, first, places)
     return [
         votes.renamed(d, votes.STUCK)
         if (d.case, d.seed, d.place) in stuck and d.kind == votes.DETERMINISTIC

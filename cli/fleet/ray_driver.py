@@ -7,13 +7,16 @@ and writes {"places"}, {"place"}, {"event"}, {"lost"}, {"done"} and {"fatal"} li
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import sys
+import tempfile
 import time
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import IO, Any, Final
 
 from ..conformance.record.result import Result
@@ -26,11 +29,16 @@ _PATIENCE_SECONDS: Final = 300.0
 
 
 class Seat:
-    """Holds one NPU of one node, and a lane on it; made into a Ray actor."""
+    """Holds one NPU of one node (or none, for work on hosts), and a lane; made into a Ray actor."""
 
-    def __init__(self, setup: Mapping[str, Any], node: str) -> None:
+    def __init__(self, setup: Mapping[str, Any], node: str, recording: bytes = b"") -> None:
         import ray
 
+        setup = {**setup, "recording": _kept(recording)} if recording else setup
+        if setup["device"] == "cpu":
+            self.label = "cpu"
+            self.lane = Lane(Setup(**setup), node, self.label)
+            return
         own = ray.get_runtime_context().get_accelerator_ids().get(RESOURCE) or ["0"]
         # Ray shows an actor its own device only, which therefore is the first one here.
         environ = {**setup["environ"], "ASCEND_RT_VISIBLE_DEVICES": str(own[0])}
@@ -60,6 +68,17 @@ class Seat:
         return told
 
 
+def _kept(recording: bytes) -> str:
+    """A recording's file on this host; written once, in one step."""
+    folder = Path(tempfile.gettempdir())
+    path = folder / f"mindtorch-npu-{hashlib.sha256(recording).hexdigest()[:16]}.rec"
+    if not path.exists():
+        part = folder / f"{path.name}.{os.getpid()}"
+        part.write_bytes(recording)
+        part.replace(path)
+    return str(path)
+
+
 @dataclass(slots=True)
 class Taken:
     """An actor, where it is, and what it runs now."""
@@ -78,6 +97,7 @@ class Driver:
     ray: Any
     out: IO[str]
     setup: Mapping[str, Any]
+    recording: Any = b""
     seats: dict[Any, Taken] = field(default_factory=dict)
     known: set[str] = field(default_factory=set)
     free: list[Taken] = field(default_factory=list)
@@ -91,7 +111,9 @@ class Driver:
         """Take seats on nodes that are new."""
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        alive = [n for n in self.ray.nodes() if n["Alive"] and n["Resources"].get(RESOURCE)]
+        on_hosts = self.setup["device"] == "cpu"
+        alive = [n for n in self.ray.nodes()
+                 if n["Alive"] and (on_hosts or n["Resources"].get(RESOURCE))]  # fmt: skip
         names = [str(n["NodeManagerHostname"]) for n in alive]
         new = [n for n in alive if n["NodeID"] not in self.known]
         opening = {}
@@ -101,10 +123,11 @@ class Driver:
             if names.count(name) > 1:
                 name += f"~{node['NodeID'][:6]}"  # several nodes of one host
             there = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
-            for _ in range(int(node["Resources"][RESOURCE])):
+            for _ in range(1 if on_hosts else int(node["Resources"][RESOURCE])):
                 actor = self.ray.remote(Seat).options(
-                    num_cpus=0, resources={RESOURCE: 1}, scheduling_strategy=there
-                ).remote(dict(self.setup), name)  # fmt: skip
+                    num_cpus=0, resources={} if on_hosts else {RESOURCE: 1},
+                    scheduling_strategy=there,
+                ).remote(dict(self.setup), name, self.recording)  # fmt: skip
                 opening[actor.open.remote()] = Taken(actor, node["NodeID"], name)
         for ref, seat in opening.items():
             self._seated(ref, seat)
@@ -212,7 +235,10 @@ def main() -> int:
         out.write(json.dumps({"fatal": _short(error)}) + "\n")
         out.flush()
         return 3
-    driver = Driver(ray, out, asked["setup"])
+    # Nodes need not see this host's disk: a recording travels to each of them once.
+    path = asked["setup"]["recording"]
+    recording = ray.put(Path(path).read_bytes()) if path else b""
+    driver = Driver(ray, out, asked["setup"], recording)
     started = time.monotonic()
     while not driver.free and time.monotonic() - started < _PATIENCE_SECONDS:
         driver.look()

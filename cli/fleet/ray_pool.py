@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from importlib.util import find_spec
 from typing import Any, Final
@@ -30,15 +30,17 @@ Left = dict[tuple[str, str, int], Batch]
 
 
 class RayPool:
-    """Runs batches on the cluster at `address` ("auto": the one of this machine)."""
+    """Runs batches on the cluster at `address` ("auto": the one of this machine): on every NPU, or
+    for a setup's device of "cpu" once on every node."""
 
     def __init__(self, setup: Setup, address: str) -> None:
         if find_spec("ray") is None:
             raise EnvironmentFailedError(
                 "--ray needs Ray: pip install 'mindtorch-npu[cluster]', here and on every node"
             )
-        # Journals are this host's; nodes need not see its disk.
-        self.setup, self.address = replace(setup, journal="", device="npu:0"), address
+        # Journals are this host's; nodes need not see its disk. Of a node's NPUs an actor sees one.
+        device = "npu:0" if setup.device != "cpu" else "cpu"
+        self.setup, self.address = replace(setup, journal="", device=device), address
         self.devices: Sequence[str] = ()
         self.replaced = 0
         self._told: list[Event] = []
@@ -151,6 +153,11 @@ class RayPool:
                     with contextlib.suppress(BrokenPipeError):
                         stream.close()
             self._child = None
+
+
+def maker(address: str) -> Callable[[Setup, int], RayPool]:
+    """What makes the scheduler of the cluster at `address`; numbers of jobs are the cluster's."""
+    return lambda setup, _jobs: RayPool(setup, address)
 
 
 def _cut(batch: Batch) -> Iterator[Batch]:

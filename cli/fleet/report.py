@@ -10,8 +10,10 @@ from ..check.text import style_of
 from ..conformance.record import votes
 from ..conformance.record.result import VERDICTS
 from ..render import Block, Cell, Content, Grid, Heading, Items, Line
+from . import work
 from .merge import VERSIONS, Fleet
 from .places import Place, places, worst_ops
+from .speed import ALARM, Speed
 from .weather import NAMES, Row, rows
 
 _SHOWN: Final = 20
@@ -20,13 +22,16 @@ _SHOWN: Final = 20
 def document(fleet: Fleet) -> Iterator[Block]:
     """The whole report, as a terminal, Markdown and the page show it."""
     there = places(fleet)
-    hosts = sorted({p.node for p in fleet.parts if not p.places} | {p.node for p in there})
+    hosts = {p.node for p in fleet.parts if not p.places} | {p.node for p in there}
+    hosts |= work.probed(fleet)
     yield Line(Cell(f"fleet · {_many(len(hosts), 'host')} · {_many(len(there), 'device')} · "
                     f"{_many(len(fleet.parts), 'run')}", "strong"))  # fmt: skip
     yield Line(totals(fleet))
     yield from _suspects(fleet)
     yield from _weather(rows(fleet))
+    yield from work.hosts(fleet)
     yield from _devices(there)
+    yield from work.workloads(fleet)
     yield from _versions(fleet)
     yield from _worst(fleet)
     yield from _lost(fleet)
@@ -81,13 +86,31 @@ def _devices(there: Sequence[Place]) -> Iterator[Block]:
     used = list(dict.fromkeys(used))
     yield Heading("Devices")
     grid = [_device(place, used) for place in there]
-    columns = ("host", "device", *used, "time / median (95 %)", "")
+    columns = ("host", "device", *used, "time / median (interval)", "")
     yield Grid(columns, grid, frozenset(range(2, 3 + len(used))))
+    timed = [place.speed for place in there if place.speed is not None]
+    if timed:
+        yield Line(Cell(_method(timed), "dim"))
+
+
+def _method(timed: Sequence[Speed]) -> str:
+    """What an interval and the word slow mean."""
+    limits = sorted({(s.of, s.limit) for s in timed})
+    above = ", ".join(f"{limit:.2f} (by {'workloads' if of == 'bench' else 'cases'})"
+                      for of, limit in limits)  # fmt: skip
+    text = (f"slow: the interval begins above {above}; intervals hold for all devices together "
+            f"with {1 - ALARM:.0%}")  # fmt: skip
+    few = sum(not s.enough for s in timed)
+    return text + (
+        f"; {_many(few, 'device')} with too few times, or too few others, for one" if few else ""
+    )
 
 
 def _device(place: Place, used: Sequence[str]) -> list[Content]:
     speed = place.speed
-    text = "" if speed is None else f"{speed.median:.2f} ({speed.low:.2f}–{speed.high:.2f})"
+    text = "" if speed is None else f"{speed.median:.2f}"
+    if speed is not None and speed.enough:
+        text += f" ({speed.low:.2f}–{speed.high:.2f})"
     marks = [*place.kinds, *(["slow"] if speed is not None and speed.slow else [])]
     cells: list[Content] = [place.node, place.device]
     for verdict in used:

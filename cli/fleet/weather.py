@@ -92,6 +92,14 @@ def _seconds(stamp: str | None) -> float | None:
         return None
 
 
+def _without_npu(fleet: Fleet) -> Iterator[Row]:
+    """Hosts that fell back on the simulator, in a fleet that has NPUs."""
+    kinds = {node: str(own.get("kind", "")) for node, own in fleet.environments()}
+    if "cann" in kinds.values():
+        for node in (n for n, kind in kinds.items() if kind == "simulator"):
+            yield Row("no NPU", node, "only the bundled simulator is there; others have CANN")
+
+
 def _of_fleet(fleet: Fleet) -> Iterator[Row]:
     per_file = Counter(part.path for part in fleet.parts)
     for path, count in per_file.items():
@@ -102,6 +110,7 @@ def _of_fleet(fleet: Fleet) -> Iterator[Row]:
         text = ", ".join(f"{what} {mine or 'unknown'}, most have {usual or 'unknown'}"
                          for what, (mine, usual) in odd.items())  # fmt: skip
         yield Row("other version", node, text)
+    yield from _without_npu(fleet)
     for shard in fleet.missing:
         yield Row("shard missing", str(shard), "its cases are not known")
     for worse, other in fleet.twice:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -11,7 +12,7 @@ import click
 from aclnn_bindings import ENVIRONMENT, Cause, Report, Request, causes
 from aclnn_bindings import probe as look
 
-from .. import exits, render
+from .. import choices, exits, render
 from . import diff as probe_diff
 from . import document as probe_json
 from . import needs
@@ -20,6 +21,9 @@ from . import text as probe_text
 
 SOURCE = click.Path(dir_okay=False, exists=True, path_type=Path)
 FOLDER = click.Path(path_type=Path)
+FILE = choices.NewFile()
+# Loading every library and touring the device, each with limits of its own.
+_TIMEOUT = 600.0
 
 
 @click.command(epilog="Exit codes: 0 ok, 1 problems found, 2 usage, 3 nothing to probe.")
@@ -35,6 +39,11 @@ FOLDER = click.Path(path_type=Path)
 @click.option("--from", "recorded", type=SOURCE, metavar="FILE",
               help="What of a recorded program's calls is missing or changed here.")  # fmt: skip
 @click.option("--no-run", is_flag=True, help="Read files only: load nothing, call nothing.")
+@click.option("--ray", metavar="ADDRESS|auto", help="Diagnose every host of a Ray cluster.")
+@click.option("--journal", "book", type=FILE,
+              help="Record what this host has, for `report --merge`.")  # fmt: skip
+@click.option("--html", type=FILE, help="With --ray or --journal: write a page.")
+@click.option("--prometheus", type=FILE, help="With --ray or --journal: metrics for a collector.")
 @click.argument("more_ops", nargs=-1, metavar="")
 def probe(
     form: str | None,
@@ -45,6 +54,10 @@ def probe(
     against: str | None,
     recorded: Path | None,
     no_run: bool,
+    ray: str | None,
+    book: Path | None,
+    html: Path | None,
+    prometheus: Path | None,
     more_ops: tuple[str, ...],
 ) -> int:
     """Tell which CANN is here, what it declares and exports, whether it works, and what to fix.
@@ -55,6 +68,12 @@ def probe(
     """
     if home is not None and simulator:
         raise click.UsageError("--home and --simulator exclude each other")
+    if ray or book:
+        named = {"--json": form == "json", "--md": form == "md", "--headers": headers, "--op": ops,
+                 "--diff": against, "--from": recorded, "--no-run": no_run}  # fmt: skip
+        return _fleet(home, simulator, ray, book, {"html": html, "prometheus": prometheus}, named)
+    if html or prometheus:
+        raise click.UsageError("--html and --prometheus: of a fleet; add --ray or --journal")
     if recorded is not None:
         files = look(Request(home, simulator, headers, (), run=False))
         blocks, left = probe_recorded.document(recorded, files)
@@ -77,6 +96,23 @@ def probe(
     else:
         render.show(probe_text.document(report, likely, asked, difference))
     return code
+
+
+def _fleet(
+    home: Path | None, simulator: bool, ray: str | None, book: Path | None,
+    outputs: Mapping[str, Path | None], named: Mapping[str, object],
+) -> int:  # fmt: skip
+    """This host's diagnosis, or that of every host of a cluster, in a journal."""
+    from ..conformance.record import journal
+    from ..conformance.run.pool import Setup
+    from ..fleet import items
+    from .item import CASE
+
+    if wrong := [name for name, value in named.items() if value]:
+        raise click.UsageError(f"{wrong[0]}: of this host alone, without --journal or --ray")
+    path = book or journal.default_path("probe")
+    setup = Setup("cpu", str(home) if home else None, simulator, str(path), _TIMEOUT)
+    return items.run(items.Work("probe", (CASE,), setup, ray=ray), path, outputs)[1]
 
 
 def _operators(ops: tuple[str, ...], more: tuple[str, ...]) -> tuple[str, ...]:

@@ -92,6 +92,8 @@ def _show(options: dict[str, Any]) -> int:
         click.echo("no run recorded yet; `mindtorch-npu check` makes one", err=True)
         return exits.NOTHING
     record = journal.read(source)
+    if record.header.get("options", {}).get("items"):
+        return _merge({**options, "named": [source]})
     results = list(record.results.values())
     written = write_all(record, options)
     if not written:

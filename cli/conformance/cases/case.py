@@ -17,6 +17,11 @@ CONTRACTS: Final = ("contract-call", "contract-null", "contract-dtype", "contrac
                     "contract-leak")  # fmt: skip
 # Launches over and over, compared bit by bit; see run/soak.py.
 SOAK: Final = "soak"
+# Work beside checking, dealt by the same schedulers: times of a workload (bench/item.py), what is
+# wrong with a host's install (probe/item.py). Devices do not vote on them.
+BENCH: Final = "bench"
+PROBE: Final = "probe"
+ITEMS: Final = (BENCH, PROBE)
 LAYOUTS: Final = ("contiguous", "transposed", "sliced", "stepped", "expanded", "middle", "reversed",
                   "channels-last")  # fmt: skip
 SHAPES: Final = ("sample", "empty", "scalar", "ones", "odd", "large", "rank8")
@@ -51,7 +56,7 @@ class Case:
         parts = [self.op, self.form]
         if self.designed:
             return "/".join([*parts, *([f"{k}={v}" for k, v in self.factors] or ["plain"])])
-        if self.form not in (*CONTRACTS, SOAK):
+        if self.form not in (*CONTRACTS, SOAK, *ITEMS):
             parts.append(f"s{self.sample}")
         if self.dtype:
             parts.append(self.dtype)
@@ -64,12 +69,12 @@ class Case:
 def parse(text: str) -> Case:
     """The case of an id; CaseNameError for a part that is no form, layout, shape, fill or dtype."""
     parts = text.split("/")
-    if len(parts) < 2 or parts[1] not in (*FORMS, *CONTRACTS, SOAK):
+    if len(parts) < 2 or parts[1] not in (*FORMS, *CONTRACTS, SOAK, *ITEMS):
         raise CaseNameError(
             f"case {text!r}: expected OP/FORM/…, where FORM is one of {', '.join(FORMS)}"
         )
-    if parts[1] == SOAK:
-        return Case(parts[0], SOAK, detail="/".join(parts[2:]))
+    if parts[1] in (SOAK, *ITEMS):
+        return Case(parts[0], parts[1], detail="/".join(parts[2:]))
     if parts[1] not in CONTRACTS and (len(parts) == 2 or "=" in parts[2] or parts[2] == "plain"):
         return _designed(parts, text)
     fields: dict[str, str | int] = {"op": parts[0], "form": parts[1]}

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from ..cases.case import ITEMS
 from .result import Result
 
 DETERMINISTIC: Final = "deterministic difference"
@@ -90,7 +91,7 @@ def splits(results: Iterable[Result]) -> list[tuple[list[Result], list[list[Resu
     A place's vote is the digest of its outputs and its verdict.
     """
     ballots: dict[tuple[str, int], list[Result]] = {}
-    for result in results:
+    for result in (r for r in results if r.form not in ITEMS):
         ballots.setdefault((result.case, result.seed), []).append(result)
     divided = []
     for key in sorted(ballots):

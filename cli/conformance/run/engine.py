@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
-from ..cases.case import CONTRACTS, Case, parse
+from ..cases.case import CONTRACTS, ITEMS, Case, parse
 from ..cases.cases import Plan, cases
 from ..cases.contract import cases_of as contract_of
 from ..cases.inputs import samples
@@ -36,7 +36,8 @@ class Request:
     """What is asked for. `ops` names rows and operators, `every` adds every operator exported;
     `raw` names ACLNN functions whose contract alone is checked. `shard` is the part of the cases
     that this run is for; `compare` runs each of them on every device and lets those vote, for
-    `minutes` of soaking if that is not 0; `scheduler` makes another one than the local pool."""
+    `minutes` of soaking if that is not 0; `scheduler` makes another one than the local pool;
+    `items` are the options of work beside checking, which every device gets and none votes on."""
 
     ops: tuple[str, ...]
     plan: Plan
@@ -57,6 +58,7 @@ class Request:
     minutes: float = 0.0
     run: str = ""
     scheduler: Maker | None = None
+    items: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -91,7 +93,7 @@ class Run:
                 self.seconds = time.monotonic() - started
                 voting.append(result)
                 yield self._take(result)
-            if self.request.compare:
+            if self.request.compare and not self.request.items:
                 self._vote([*self.request.done.values(), *voting])
             interrupted = False
         except journal.JournalFullError as error:
@@ -143,7 +145,7 @@ def begin(request: Request, path: Path) -> Run:
         pool = _scheduler(request)
         environment = pool.open()
     except EnvironmentFailedError as error:
-        if request.shard.count > 1:
+        if request.shard.count > 1 or request.items:
             _tell_absence(request, path, str(error))
         raise
     exported = environment.pop("exported", [])
@@ -249,7 +251,7 @@ def _named_case(name: str) -> Case:
     from mindtorch.ops import OPS
 
     case = parse(name)
-    if case.op in OPS and not case.designed and case.form not in CONTRACTS:
+    if case.op in OPS and not case.designed and case.form not in (*CONTRACTS, *ITEMS):
         count = len(samples(OPS[case.op]))
         if case.sample >= count:
             raise NothingSelectedError(
@@ -292,10 +294,10 @@ def _batches(
 ) -> Iterator[Batch]:
     """Batches of neighbours, one operator's cases together; fresh seeds repeat the cases, a
     comparison gives them to every device."""
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = dict(request.items)
     if request.save:
         options["save"] = request.save
-    if request.compare:
+    if request.compare and not request.items:
         # Devices explain each other: no case is rechecked or shrunk on one.
         options |= {"bits": str(bits), "once": True}
     if request.minutes:

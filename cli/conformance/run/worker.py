@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from ..cases.case import CONTRACTS, SOAK, Case, parse
+from ..cases.case import BENCH, CONTRACTS, ITEMS, PROBE, SOAK, Case, parse
 from ..record import journal
 from ..record.result import Result
 from .cann_words import is_poisonous, one_line
@@ -113,6 +113,8 @@ class Worker:
 
     def case(self, case: Case, seed: int, request: Mapping[str, Any]) -> Result:
         """One case, rechecked if it fails, saved if asked."""
+        if case.form in ITEMS:
+            return self.item(case, seed, request)
         if case.form == SOAK:
             from .soak import soak
 
@@ -138,6 +140,20 @@ class Worker:
 
             save(Path(request["save"]), result, trial, self.environment)
         return result
+
+    def item(self, case: Case, seed: int, request: Mapping[str, Any]) -> Result:
+        """Work beside checking: it runs once, and tells what went wrong in its result."""
+        try:
+            if case.form == PROBE:
+                from ...probe.item import probe
+
+                return probe(case, seed, self.setup)
+            assert case.form == BENCH
+            from ...bench.item import bench
+
+            return bench(case, seed, self.device, request, self.setup, self._declared())
+        except Exception as error:
+            return Result(case.id, case.op, case.form, "ERROR", reason=one_line(error), seed=seed)
 
     def run(self, case: Case, seed: int, arrays: Any = None) -> tuple[Result, Any]:
         try:

@@ -26,7 +26,8 @@ def write(path, node, results, plan=(), end=None, notes=(), environment=(), **op
     if plan:
         book.write("plan", {"cases": list(plan), "seed": 0})
     for one in results:
-        book.write("start", {"case": one.case, "seed": one.seed, "repro": ""})
+        device = one.device or stated["device"]
+        book.write("start", {"case": one.case, "seed": one.seed, "repro": "", "device": device})
         book.result(one)
     for kind, data in notes:
         book.write(kind, data)

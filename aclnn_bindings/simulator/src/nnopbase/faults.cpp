@@ -1,6 +1,7 @@
 #include "nnopbase/faults.h"
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <string>
 #include <unistd.h>
@@ -18,7 +19,7 @@ namespace {
 
 enum class Fault : uint8_t {
   None, Tail, Zeros, LastK, LowAcc, Nan, Workspace, Past, Crash, Hang, Code, Trap, Random,
-  Long, MinusZero, CutOff, Dense, Default, Flip, Stuck,
+  Long, MinusZero, CutOff, Dense, Default, Flip, Stuck, Slow,
 };
 
 constexpr struct { const char* name; Fault fault; } kKinds[] = {
@@ -28,6 +29,7 @@ constexpr struct { const char* name; Fault fault; } kKinds[] = {
     {"trap", Fault::Trap}, {"random", Fault::Random}, {"long", Fault::Long},
     {"minuszero", Fault::MinusZero}, {"cutoff", Fault::CutOff}, {"dense", Fault::Dense},
     {"default", Fault::Default}, {"flip", Fault::Flip}, {"stuck", Fault::Stuck},
+    {"slow", Fault::Slow},
 };
 
 constexpr uint64_t kOwnWorkspace = 512;  // what the workspace fault asks for
@@ -38,7 +40,8 @@ constexpr int kFlippedBit = 3;
 struct Planted {
   std::string op;  // "*" is any
   Fault fault;
-  int64_t bound;  // of `long`: the last row length that is right; `flip`: launches; `stuck`: bit
+  int64_t bound;  // of `long`: the last row length that is right; `flip`: launches; `stuck`: bit;
+                  // `slow`: percent
   int device;     // the device as the driver counts, whatever is visible to this process
 };
 
@@ -261,6 +264,16 @@ void stick(const Call& call, int64_t bit) {
   });
 }
 
+// Takes `percent` of a launch's own time longer, busy all the while, as a core at a lower clock is.
+aclError run_slowly(Call& call, int64_t percent) {
+  const auto started = std::chrono::steady_clock::now();
+  const aclError code = call.op->run(call);
+  const auto own = std::chrono::steady_clock::now() - started;
+  const auto end = started + own + own * percent / 100;
+  while (std::chrono::steady_clock::now() < end) continue;
+  return code;
+}
+
 // A store to nowhere: streams run with signals blocked, so raise() would wait for ever.
 [[noreturn]] void crash() {
   volatile char* volatile nowhere = nullptr;
@@ -313,6 +326,7 @@ aclError run_with_fault(Call& call, const Stream* stream) {
     case Fault::Hang: for (;;) pause();
     case Fault::Trap: return call.trap(ACL_ERROR_RT_AICORE_EXCEPTION, "a planted fault");
     case Fault::Tail: return leave_tail(call);
+    case Fault::Slow: return run_slowly(call, plan.bound);
     default: break;
   }
   const aclError code = call.op->run(call);
