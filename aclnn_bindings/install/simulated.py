@@ -35,12 +35,16 @@ def environment(environ: Mapping[str, str] | None = None) -> dict[str, str]:
     """
     environ = os.environ if environ is None else environ
     root = find_install(simulator=True, environ=environ).root
-    before = environ.get("LD_LIBRARY_PATH", "")
+
+    def first(variable: str, folder: Path) -> str:
+        return os.pathsep.join(filter(None, [str(folder), environ.get(variable, "")]))
+
     return {
         "ASCEND_HOME_PATH": str(root),
         "ASCEND_TOOLKIT_HOME": str(root),
         "ASCEND_OPP_PATH": str(root / "opp"),
-        "LD_LIBRARY_PATH": os.pathsep.join(filter(None, [str(root / "lib64"), before])),
+        "LD_LIBRARY_PATH": first("LD_LIBRARY_PATH", root / "lib64"),
+        "PATH": first("PATH", root / "tools" / "profiler" / "bin"),
     }
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import functools
 import importlib.metadata
 import importlib.util
+import json
 import os
 import re
 import socket
@@ -172,3 +174,23 @@ def test_operators_by_type_name_equal_the_cpu_and_a_refusal_poisons_nothing(
 ) -> None:
     output, errors = sim_run("Ascend910B2", "torch_npu_types.py")
     assert output.splitlines() == ["6.0"], errors
+
+
+def test_its_profiler_writes_a_timeline_of_kernels(
+    sim_run: Callable[..., tuple[str, str]], tmp_path: Path
+) -> None:
+    output, errors = sim_run("Ascend910B2", "train_profiled.py", str(tmp_path))
+    assert "run failed" not in output + errors, output
+    (folder,) = tmp_path.glob("*/ASCEND_PROFILER_OUTPUT")
+    with (folder / "kernel_details.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    for step in "23":
+        names = [row["Name"] for row in rows if row["Step Id"] == step]
+        assert names.count("aclnnAddmm") == 2
+    events = json.loads((folder / "trace_view.json").read_text())
+    names = {event["name"] for event in events}
+    assert {"ProfilerStep#2", "aten::linear", "aclnnAddmm", "MsTx@step 2"} <= names
+    arrows = [e for e in events if e.get("cat") == "async_npu" and e["ph"] == "f"]
+    assert len(arrows) >= 10  # from torch's operators to their kernels
+    for table in ("step_trace_time", "operator_memory", "api_statistic", "op_statistic"):
+        assert len((folder / f"{table}.csv").read_text().splitlines()) > 1, table

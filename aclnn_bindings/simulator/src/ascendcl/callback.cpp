@@ -62,7 +62,7 @@ ACLSIM_API aclError aclrtLaunchHostFunc(aclrtStream stream, aclrtHostFunc fn, vo
   return submit(on, make_task([=](Stream*) -> aclError {
     fn(args);
     return ACL_SUCCESS;
-  }, true));
+  }, true), "HOST_FUNC");
 }
 
 ACLSIM_API aclError aclrtSubscribeReport(uint64_t threadId, aclrtStream stream) {

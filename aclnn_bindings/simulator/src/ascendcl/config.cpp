@@ -113,7 +113,8 @@ Config read() {
     made.soc = &kProfiles[0];
   }
   uint64_t devices = number("ACLSIM_DEVICES", 2);
-  made.devices = visible_devices(devices > 64 ? 64 : static_cast<int>(devices), made.visible);
+  made.installed = devices > 64 ? 64 : static_cast<int>(devices);
+  made.devices = visible_devices(made.installed, made.visible);
   made.memory = number("ACLSIM_MEMORY", default_memory(*made.soc));
   made.strict = given("ACLSIM_STRICT", "report")  ? Strict::Report
                 : given("ACLSIM_STRICT", "error") ? Strict::Error

@@ -23,7 +23,8 @@ enum class Guard : uint8_t { Off, Start, End };
 
 struct Config {
   const SocProfile* soc;
-  int devices;             // ACLSIM_DEVICES, default 2, then ASCEND_RT_VISIBLE_DEVICES
+  int installed;           // ACLSIM_DEVICES, default 2
+  int devices;             // those of them that ASCEND_RT_VISIBLE_DEVICES shows
   uint64_t memory;         // ACLSIM_MEMORY, bytes per device
   Strict strict;           // ACLSIM_STRICT
   bool inline_streams;     // ACLSIM_STREAM=inline

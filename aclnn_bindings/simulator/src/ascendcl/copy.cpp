@@ -93,6 +93,7 @@ void hold(const Range& range, int change) {
 aclError copy_on(const char* function, void* dst, uint64_t dst_max, const void* src,
                  uint64_t count, aclrtMemcpyKind kind, aclrtStream handle) {
   if (count == 0) return ACL_SUCCESS;
+  CallSpan span(function);
   Copy copy;
   aclError code = check_copy(function, dst, dst_max, src, count, kind, &copy);
   if (code == ACL_SUCCESS) code = check_kind(function, kind, copy);
@@ -116,7 +117,7 @@ aclError copy_on(const char* function, void* dst, uint64_t dst_max, const void* 
     return ACL_SUCCESS;
   }, false, [=] {
     if (watched) to->in_use.fetch_sub(1), from->in_use.fetch_sub(1);
-  }));
+  }), "MEMCPY_ASYNC");
 }
 
 aclError check_fill(const char* function, void* at, uint64_t max, uint64_t count) {
@@ -141,6 +142,7 @@ template <class Fill>
 aclError fill_on(const char* function, void* at, uint64_t max, uint64_t count, aclrtStream handle,
                  Fill fill) {
   if (count == 0) return ACL_SUCCESS;
+  CallSpan span(function);
   aclError code = check_fill(function, at, max, count);
   if (code != ACL_SUCCESS) return code;
   Stream* stream = find_own_stream(thread(), handle, function, &code);
@@ -148,7 +150,7 @@ aclError fill_on(const char* function, void* at, uint64_t max, uint64_t count, a
   return submit(stream, make_task([=](Stream*) -> aclError {
     fill();
     return ACL_SUCCESS;
-  }));
+  }), "MEMSET_ASYNC");
 }
 
 bool rows_kind(aclrtMemcpyKind kind) {
@@ -196,6 +198,7 @@ using namespace aclsim;
 ACLSIM_API aclError aclrtMemcpy(void* dst, size_t destMax, const void* src, size_t count,
                                 aclrtMemcpyKind kind) {
   if (count == 0) return ACL_SUCCESS;
+  CallSpan span(__func__);
   Copy copy;
   aclError code = check_copy(__func__, dst, destMax, src, count, kind, &copy);
   if (code == ACL_SUCCESS) code = check_synchronous(__func__);
@@ -240,7 +243,7 @@ ACLSIM_API aclError aclrtMemcpy2dAsync(void* dst, size_t dpitch, const void* src
   return submit(on, make_task([=](Stream*) -> aclError {
     copy_rows(dst, dpitch, src, spitch, width, height);
     return ACL_SUCCESS;
-  }));
+  }), "MEMCPY_ASYNC");
 }
 
 ACLSIM_API aclError aclrtMemset(void* devPtr, size_t maxCount, int32_t value, size_t count) {

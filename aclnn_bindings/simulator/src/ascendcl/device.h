@@ -51,6 +51,7 @@ inline Device& device_of(Context* context) { return runtime().devices[context->d
 
 // Begins every function that needs a context; `context` is then usable.
 #define ACLSIM_CONTEXT(context)                                              \
+  ::aclsim::CallSpan context_span(__func__);                                 \
   ::aclsim::ThreadState* state = ::aclsim::thread();                         \
   aclError context_code = ACL_SUCCESS;                                       \
   ::aclsim::Context* context =                                               \
@@ -59,6 +60,7 @@ inline Device& device_of(Context* context) { return runtime().devices[context->d
 
 // Begins every function that takes a stream of the current context; null is its default stream.
 #define ACLSIM_STREAM(name, handle)                                          \
+  ::aclsim::CallSpan stream_span(__func__);                                  \
   ::aclsim::ThreadState* state = ::aclsim::thread();                         \
   aclError stream_code = ACL_SUCCESS;                                        \
   ::aclsim::Stream* name =                                                   \

@@ -188,7 +188,7 @@ aclError record_shared(SharedEvent* shared, Stream* stream) {
            !shared->reached.compare_exchange_weak(before, mine)) {
     }
     wake_waiters(&shared->reached);
-  }));
+  }), "EVENT_RECORD");
 }
 
 // The signal stays for ever, as queued or captured work may look at it later (4 bytes).
@@ -232,7 +232,7 @@ aclError record(const char* function, Event* event, Stream* stream) {
   return submit(stream, make_task([](Stream*) { return ACL_SUCCESS; }, false, [made] {
     finish(made);  // also when the stream drops its work: nobody shall wait for ever
     let_go(made);
-  }));
+  }), "EVENT_RECORD");
 }
 
 aclError wait_on_shared(SharedEvent* shared, Stream* stream) {
@@ -240,7 +240,7 @@ aclError wait_on_shared(SharedEvent* shared, Stream* stream) {
   return submit(stream, make_task([=](Stream* on) -> aclError {
     await_shared(shared, target, -1, &on->aborted);
     return ACL_SUCCESS;
-  }));
+  }), "EVENT_WAIT");
 }
 
 aclError wait_on(const char* function, Stream* stream, Event* event) {
@@ -273,7 +273,7 @@ aclError wait_on(const char* function, Stream* stream, Event* event) {
   }, false, [seen] {
     seen->waits.fetch_sub(1);
     let_go(seen);
-  }));
+  }), "EVENT_WAIT");
 }
 
 bool reach(Event* event, int timeout_ms) {

@@ -72,7 +72,7 @@ aclError replay(Content* content, Stream* stream) {
   aclError code = ACL_SUCCESS;
   while (Task* task = next_task(content, i++)) {
     if (stream->aborted.load()) break;
-    code = task->replay(task, stream);
+    code = profiling() ? profile_task(task, stream, task->replay) : task->replay(task, stream);
     if (code != ACL_SUCCESS) break;
   }
   next_task(content, ~size_t{0});

@@ -15,7 +15,8 @@ aclError execute(Graph* graph, Stream* stream) {
   Content* content = graph->content;
   content->running.fetch_add(1);
   return submit(stream, make_task([content](Stream* on) { return replay(content, on); },
-                                  content->on_worker, [content] { content->running.fetch_sub(1); }));
+                                  content->on_worker, [content] { content->running.fetch_sub(1); }),
+                "MODEL_EXECUTE");
 }
 
 // One conditional task (aclmdlRICondTaskParams document).

@@ -74,6 +74,7 @@ aclError finalize(const char* function) {
     if (!hook.init) hook.on_finalize(hook.data);
   }
   all.initialised = 0;
+  profile_end();
   if (!strict()) return ACL_SUCCESS;
   int64_t leaked = report_leaks();
   all.finalized = true;
@@ -106,6 +107,7 @@ ACLSIM_API aclError aclInit(const char* configPath) {
                   "aclInit failed because its configuration differs from the process's first.");
   }
   all.first_config = text + ";";
+  profile_from_environment();
   std::string device = value_of(text, "default_device");
   if (!device.empty()) all.default_device = atoi(device.c_str());
   errors_per_process(value_of(text, "err_msg_mode") == "1");

@@ -120,6 +120,11 @@ std::shared_ptr<Allocation> leave(const void* address, Place place) {
   return block;
 }
 
+void note_use(const Device& device) {
+  if (!profiling()) return;
+  profile_memory(static_cast<int32_t>(&device - runtime().devices), device.used.load());
+}
+
 bool charge(Device& device, uint64_t size) {
   uint64_t used = device.used.load(std::memory_order_relaxed);
   do {
@@ -128,11 +133,13 @@ bool charge(Device& device, uint64_t size) {
   uint64_t peak = device.peak.load(std::memory_order_relaxed);
   while (peak < used + size && !device.peak.compare_exchange_weak(peak, used + size)) {
   }
+  note_use(device);
   return true;
 }
 
 aclError allocate(const char* function, void** out, uint64_t size, bool exact,
                   aclrtMemMallocPolicy policy) {
+  CallSpan span(function);
   ThreadState* state = thread();
   if (!out) return null_pointer(function, "devPtr");
   if (size == 0) return bad_value(function, "size", "0", "must be greater than 0");
@@ -206,6 +213,7 @@ ACLSIM_NOINLINE aclError not_allocated(const char* function, const void* address
 }
 
 aclError give_back(const char* function, void* address, Place place) {
+  CallSpan span(function);
   if (!address) return null_pointer(function, place == Place::Device ? "devPtr" : "hostPtr");
   std::shared_ptr<Allocation> block = leave(address, place);
   if (!block) return not_allocated(function, address);
@@ -217,7 +225,11 @@ aclError give_back(const char* function, void* address, Place place) {
                   "queued work uses.");
   }
   if (place == Place::Device && owns_pages(*block)) end_sharing(block->base);
-  if (block->charged) runtime().devices[block->device].used.fetch_sub(block->charged);
+  if (block->charged) {
+    Device& device = runtime().devices[block->device];
+    device.used.fetch_sub(block->charged);
+    note_use(device);
+  }
   {
     std::unique_lock<std::shared_mutex> lock(space().mutex);
     space().deferred.push_back(std::move(block));

@@ -97,7 +97,7 @@ ACLSIM_API aclError aclrtRecordNotify(aclrtNotify notify, aclrtStream stream) {
     (*signal)->set = true;
     (*signal)->changed.notify_all();
     return ACL_SUCCESS;
-  }, false, [signal] { delete signal; }));
+  }, false, [signal] { delete signal; }), "NOTIFY_RECORD");
 }
 // The stream waits, at most `timeout` ms unless 0, and takes the signal away again.
 ACLSIM_API aclError aclrtWaitAndResetNotify(aclrtNotify notify, aclrtStream stream,
@@ -113,7 +113,7 @@ ACLSIM_API aclError aclrtWaitAndResetNotify(aclrtNotify notify, aclrtStream stre
     while (!came && !timeout) came = (*signal)->changed.wait_for(lock, step, ready);
     (*signal)->set = false;
     return came ? ACL_SUCCESS : ACL_ERROR_RT_TS_ERROR;
-  }, true, [signal] { delete signal; }));
+  }, true, [signal] { delete signal; }), "NOTIFY_WAIT");
 }
 
 ACLSIM_API aclError aclrtValueWrite(void* devAddr, uint64_t value, uint32_t flag,
@@ -125,7 +125,7 @@ ACLSIM_API aclError aclrtValueWrite(void* devAddr, uint64_t value, uint32_t flag
   return submit(on, make_task([=](Stream*) -> aclError {
     __atomic_store_n(static_cast<uint64_t*>(devAddr), value, __ATOMIC_RELEASE);
     return ACL_SUCCESS;
-  }));
+  }), "VALUE_WRITE");
 }
 ACLSIM_API aclError aclrtValueWait(void* devAddr, uint64_t value, uint32_t flag,
                                    aclrtStream stream) {
@@ -140,5 +140,5 @@ ACLSIM_API aclError aclrtValueWait(void* devAddr, uint64_t value, uint32_t flag,
       std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
     return ACL_SUCCESS;
-  }, true));
+  }, true), "VALUE_WAIT");
 }

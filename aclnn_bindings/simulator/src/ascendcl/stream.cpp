@@ -63,7 +63,7 @@ void run_one(Stream* stream, Task* task) {
   if (ACLSIM_UNLIKELY(dropping(stream))) {
     task->drop(task);
   } else {
-    aclError code = task->run(task, stream);
+    aclError code = profiling() ? profile_task(task, stream, task->run) : task->run(task, stream);
     if (ACLSIM_UNLIKELY(code != ACL_SUCCESS)) set_stream_error(stream, code, nullptr);
   }
   finish_one(stream);
@@ -209,6 +209,7 @@ ACLSIM_NOINLINE static void wait_for_room(Stream* stream, uint64_t submitted) {
 }
 
 aclError submit(Stream* stream, Task* task) {
+  task->ticket = profiling() ? profile_queued(task->name) : 0;
   if (recording(stream)) return stream->recorder.load()->take(stream, task);
   aclError stopped = stream->context->stopped.load(std::memory_order_relaxed);
   if (ACLSIM_UNLIKELY(stopped != ACL_SUCCESS)) return refuse_task(stream, task, stopped);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ascendcl/error.h"
+#include "ascendcl/profile.h"
 
 namespace aclsim {
 
@@ -17,8 +18,10 @@ struct Task {
   bool on_worker;  // callbacks of the program: never run by a thread that waits for the stream
   aclError (*run)(Task*, Stream*);
   aclError (*replay)(Task*, Stream*);
-  const char* name;  // of an operator's launch; null for other work
+  const char* name;  // of an operator, or of other work that profiles show; else null
   void (*drop)(Task*);
+  void (*describe)(const Task*, std::string*);  // an operator's tensors as JSON; else null
+  uint64_t ticket;  // of profiles: the call that queued it
 };
 
 class SpinLock {
@@ -73,6 +76,10 @@ ACLSIM_SHARED Stream* find_own_stream(ThreadState* state, aclrtStream handle,
 // Queues a task, or runs it at once with inline streams. Fails when the stream or its context
 // stopped; the task is then dropped.
 ACLSIM_SHARED aclError submit(Stream* stream, Task* task);
+inline aclError submit(Stream* stream, Task* task, const char* name) {
+  task->name = name;
+  return submit(stream, task);
+}
 
 // Waits until everything submitted so far has run. timeout_ms < 0 waits for ever. Returns
 // the stream's first error (and clears it unless it stops on failure), or `expired`.
@@ -127,6 +134,7 @@ Task* make_task(F body, bool on_worker = false, R release = {}) {
   small->task.replay = Made::replay;
   small->task.name = nullptr;
   small->task.drop = Made::drop;
+  small->task.describe = nullptr;
   return &small->task;
 }
 

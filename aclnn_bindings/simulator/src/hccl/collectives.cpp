@@ -129,7 +129,7 @@ class CollectiveCall {
       let_go(&x->held);
       delete x;
     });
-    return submit(stream, task) == ACL_SUCCESS ? HCCL_SUCCESS : HCCL_E_RUNTIME;
+    return submit(stream, task, function_) == ACL_SUCCESS ? HCCL_SUCCESS : HCCL_E_RUNTIME;
   }
 
  private:
@@ -143,6 +143,7 @@ class CollectiveCall {
   }
 
   const char* function_;
+  CallSpan span_{function_};
   HcclResult code_ = HCCL_SUCCESS;
   Exchange* x_;
 };
@@ -217,7 +218,7 @@ HcclResult post(const char* function, Communicator* comm, const HcclSendRecvItem
   if (!recording(stream)) take_tickets(messages);
   Task* task = make_task([messages](Stream* on) { return run_messages(*messages, on); }, true,
                          [messages] { end_messages(messages); });
-  return submit(stream, task) == ACL_SUCCESS ? HCCL_SUCCESS : HCCL_E_RUNTIME;
+  return submit(stream, task, function) == ACL_SUCCESS ? HCCL_SUCCESS : HCCL_E_RUNTIME;
 }
 
 HcclResult send_or_receive(const char* function, const HcclSendRecvItem& item, HcclComm handle,

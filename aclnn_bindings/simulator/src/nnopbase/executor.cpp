@@ -86,6 +86,32 @@ aclError replay(Task* task, Stream* stream) {
   return code;
 }
 
+// What profiles show of a launch: `,"in":[[dtype, format, [shape]], …],"out":[…]`.
+void append_tensor(const Tensor& t, std::string* to) {
+  if (to->back() != '[') *to += ',';
+  *to += '[';
+  append_json_text(to, dtype_name(t.dtype));
+  *to += ',' + std::to_string(t.format) + ",[";
+  for (int d = 0; d < t.rank; ++d) *to += (d ? "," : "") + std::to_string(t.dims[d]);
+  *to += "]]";
+}
+void describe(const Task* task, std::string* to) {
+  const Executor* executor = of(const_cast<Task*>(task));
+  const Call& call = executor->call;
+  for (bool output : {false, true}) {
+    *to += output ? "],\"out\":[" : ",\"in\":[";
+    for (int i = 0; i < call.count; ++i) {
+      const Arg& arg = call.args[i];
+      if (executor->entry->spec->params[i].output != output) continue;
+      if (arg.kind == ArgKind::Tensor && arg.tensor) append_tensor(*arg.tensor, to);
+      for (int64_t m = 0; arg.kind == ArgKind::TensorList && arg.tensors && m < arg.size; ++m) {
+        if (arg.tensors[m]) append_tensor(*arg.tensors[m], to);
+      }
+    }
+  }
+  *to += ']';
+}
+
 void drop(Task* task) {
   let_go(of(task));
   unreference(of(task));
@@ -271,6 +297,7 @@ Executor* make_executor(Entry& entry) {
   x->task.replay = replay;
   x->task.name = entry.spec->name;
   x->task.drop = drop;
+  x->task.describe = describe;
   x->task.on_worker = false;
   x->entry = &entry;
   x->shared = nullptr;
@@ -338,6 +365,7 @@ aclnnStatus launch(Entry& entry, void* workspace, uint64_t size, aclOpExecutor* 
     return failed(ACLNN_ERR_PARAM_NULLPTR, "EZ1001", "%s failed because executor is null.",
                   entry.spec->name);
   }
+  CallSpan span(entry.spec->name);
   Executor* executor = given;
   if (ACLSIM_UNLIKELY(!executor->is(Kind::Executor))) return dead_executor(entry.spec->name, executor);
   uint64_t needed = executor->call.workspace_size;
