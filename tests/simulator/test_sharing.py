@@ -14,6 +14,9 @@ PARTS = (
     "physical_memory_of_another_process",
     "events_of_another_process",
     "notifies_between_devices",
+    "reset_notifies",
+    "reductions",
+    "usage_and_repair",
 )
 
 
@@ -22,6 +25,11 @@ def test_part_behaves_as_documented(part: str) -> None:
     outcome = run("sharing", part)
     assert outcome.code == 0, outcome.out + outcome.err
     assert "done" in outcome.out
+
+
+def test_streams_count_and_wait_for_counts_on_products_that_can() -> None:
+    outcome = run("sharing", "counting_notifies", ACLSIM_SOC="Ascend950PR_9599")
+    assert outcome.code == 0, outcome.out + outcome.err
 
 
 def test_strict_mode_takes_adjacent_mappings_for_one_range() -> None:

@@ -436,12 +436,12 @@ def main(arguments: list[str]) -> int:
         print(f"msprof: not heeded by the simulator: {' '.join(unknown)}", file=sys.stderr)
     before = set(profiles(options.output)) if command else set()
     code = collect(options.output, command) if command else 0
-    found = [p for p in profiles(options.output) if p not in before]
-    if not found:
+    folders = [p for p in profiles(options.output) if p not in before]
+    if not folders:
         print(f"msprof: no profile of the simulator in {options.output}", file=sys.stderr)
         return code or 1
     if options.export == "on" or command:
-        for folder in found:
+        for folder in folders:
             print(f"msprof: {export(folder)}")
     return code
 

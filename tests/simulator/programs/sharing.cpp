@@ -254,6 +254,117 @@ static void notifies_between_devices() {
   kit.end();
 }
 
+static void counting_notifies() {
+  Kit kit;
+  aclrtStream other = nullptr;
+  MUST(aclrtCreateStream(&other));
+  aclrtCntNotify count = nullptr;
+  CHECK(aclrtCntNotifyCreate(&count, 1) == ACL_ERROR_INVALID_PARAM);
+  MUST(aclrtCntNotifyCreate(&count, 0));
+  uint32_t id = 0;
+  CHECK(aclrtGetNotifyId(count, &id) == ACL_ERROR_RT_PARAM_INVALID);  // of the other sort
+  MUST(aclrtCntNotifyGetId(count, &id));
+  aclrtCntNotifyWaitInfo three = {};
+  three.mode = ACL_RT_CNT_NOTIFY_WAIT_BIGGER_OR_EQUAL_MODE;
+  three.value = 3;
+  three.isClear = 1;
+  MUST(aclrtCntNotifyWaitWithTimeout(count, kit.stream, &three));
+  aclrtCntNotifyRecordInfo one = {ACL_RT_CNT_NOTIFY_RECORD_ADD_MODE, 1};
+  aclrtStreamStatus status;
+  for (int i = 0; i < 3; ++i) {
+    MUST(aclrtStreamQuery(kit.stream, &status));
+    CHECK(status == ACL_STREAM_STATUS_NOT_READY);
+    MUST(aclrtCntNotifyRecord(count, other, &one));
+    MUST(aclrtSynchronizeStream(other));
+  }
+  MUST(aclrtSynchronizeStream(kit.stream));  // and the count is 0 again
+  aclrtCntNotifyRecordInfo bits = {ACL_RT_CNT_NOTIFY_RECORD_BIT_OR_MODE, 6};
+  aclrtCntNotifyRecordInfo mask = {ACL_RT_CNT_NOTIFY_RECORD_BIT_AND_MODE, 12};
+  MUST(aclrtCntNotifyRecord(count, kit.stream, &bits));
+  MUST(aclrtCntNotifyRecord(count, kit.stream, &mask));
+  aclrtCntNotifyWaitInfo equal = {};
+  equal.mode = ACL_RT_CNT_NOTIFY_WAIT_EQUAL_MODE;
+  equal.value = 4;
+  equal.timeout = 30;
+  MUST(aclrtCntNotifyWaitWithTimeout(count, kit.stream, &equal));
+  MUST(aclrtSynchronizeStream(kit.stream));
+  MUST(aclrtCntNotifyReset(count, kit.stream));
+  equal.timeout = 1;  // seconds, for what never comes
+  MUST(aclrtCntNotifyWaitWithTimeout(count, kit.stream, &equal));
+  CHECK(aclrtSynchronizeStream(kit.stream) != ACL_SUCCESS);
+  MUST(aclrtCntNotifyDestroy(count));
+  MUST(aclrtDestroyStream(other));
+  kit.end();
+}
+
+static void reset_notifies() {
+  Kit kit;
+  aclrtNotify notify = nullptr;
+  MUST(aclrtCreateNotify(&notify, ACL_NOTIFY_DEFAULT));
+  MUST(aclrtRecordNotify(notify, kit.stream));
+  MUST(aclrtSynchronizeStream(kit.stream));
+  MUST(aclrtNotifyBatchReset(&notify, 1));
+  MUST(aclrtWaitAndResetNotify(notify, kit.stream, 50));
+  CHECK(aclrtSynchronizeStream(kit.stream) != ACL_SUCCESS);  // the record is gone
+  aclrtCntNotify count = nullptr;
+  CHECK(aclrtCntNotifyCreate(&count, 0) == ACL_ERROR_RT_FEATURE_NOT_SUPPORT);  // not on a 910B
+  MUST(aclrtDestroyNotify(notify));
+  kit.end();
+}
+
+static void reductions() {
+  Kit kit;
+  void* to = Kit::floats({1, -2, 3, 4});
+  void* from = Kit::floats({10, 20, -30, 4});
+  auto reduce = [&](aclrtReduceKind kind, aclDataType type = ACL_FLOAT, uint64_t bytes = 16) {
+    return aclrtReduceAsync(to, from, bytes, kind, type, kit.stream, nullptr);
+  };
+  MUST(reduce(ACL_RT_MEMCPY_SDMA_AUTOMATIC_SUM));
+  MUST(aclrtSynchronizeStream(kit.stream));
+  CHECK((Kit::back(to, 4) == std::vector<float>{11, 18, -27, 8}));
+  MUST(reduce(ACL_RT_MEMCPY_SDMA_AUTOMATIC_MAX));
+  MUST(aclrtSynchronizeStream(kit.stream));
+  CHECK((Kit::back(to, 4) == std::vector<float>{11, 20, -27, 8}));
+  MUST(reduce(ACL_RT_MEMCPY_SDMA_AUTOMATIC_MIN, ACL_FLOAT, 12));
+  MUST(aclrtSynchronizeStream(kit.stream));
+  CHECK((Kit::back(to, 4) == std::vector<float>{10, 20, -30, 8}));
+  std::vector<int8_t> bytes = {127, -128, 5, 6}, more = {1, -1, 5, -6};
+  MUST(aclrtMemcpy(to, 4, bytes.data(), 4, ACL_MEMCPY_HOST_TO_DEVICE));
+  MUST(aclrtMemcpy(from, 4, more.data(), 4, ACL_MEMCPY_HOST_TO_DEVICE));
+  MUST(reduce(ACL_RT_MEMCPY_SDMA_AUTOMATIC_SUM, ACL_INT8, 4));
+  MUST(aclrtSynchronizeStream(kit.stream));
+  MUST(aclrtMemcpy(bytes.data(), 4, to, 4, ACL_MEMCPY_DEVICE_TO_HOST));
+  CHECK((bytes == std::vector<int8_t>{-128, 127, 10, 0}));
+  CHECK(reduce(ACL_RT_MEMCPY_SDMA_AUTOMATIC_EQUAL) == ACL_ERROR_INVALID_PARAM);
+  CHECK(reduce(ACL_RT_MEMCPY_SDMA_AUTOMATIC_SUM, ACL_DOUBLE) == ACL_ERROR_RT_FEATURE_NOT_SUPPORT);
+  CHECK(reduce(ACL_RT_MEMCPY_SDMA_AUTOMATIC_SUM, ACL_FLOAT, 10) == ACL_ERROR_INVALID_PARAM);
+  CHECK(reduce(ACL_RT_MEMCPY_SDMA_AUTOMATIC_SUM, ACL_FLOAT, kMany) == ACL_ERROR_RT_PARAM_INVALID);
+  MUST(aclrtFree(to));
+  MUST(aclrtFree(from));
+  kit.end();
+}
+
+static void usage_and_repair() {
+  Kit kit;
+  void* at = Kit::device(kMany);
+  aclrtMemUsageInfo infos[4];
+  size_t count = 0;
+  MUST(aclrtGetMemUsageInfo(0, infos, 4, &count));
+  CHECK(count == 1 && infos[0].curMemSize >= kMany && infos[0].memPeakSize >= infos[0].curMemSize);
+  MUST(aclrtFree(at));
+  uint64_t before = infos[0].curMemSize;
+  MUST(aclrtGetMemUsageInfo(0, infos, 4, &count));
+  CHECK(infos[0].curMemSize <= before - kMany && infos[0].memPeakSize >= before);
+  CHECK(aclrtGetMemUsageInfo(9, infos, 4, &count) == ACL_ERROR_RT_INVALID_DEVICEID);
+  aclrtMemUceInfo faulty[20] = {};
+  MUST(aclrtMemUceRepair(0, faulty, 1));
+  CHECK(aclrtMemUceRepair(0, faulty, 21) == ACL_ERROR_INVALID_PARAM);
+  aclrtErrorInfo error;
+  MUST(aclrtGetErrorVerbose(0, &error));
+  MUST(aclrtRepairError(0, &error));
+  kit.end();
+}
+
 int main(int, char** argv) {
   const std::map<std::string, std::function<void()>> parts = {
       {"addresses", addresses},
@@ -263,6 +374,10 @@ int main(int, char** argv) {
       {"physical_memory_of_another_process", physical_memory_of_another_process},
       {"events_of_another_process", events_of_another_process},
       {"notifies_between_devices", notifies_between_devices},
+      {"counting_notifies", counting_notifies},
+      {"reset_notifies", reset_notifies},
+      {"reductions", reductions},
+      {"usage_and_repair", usage_and_repair},
   };
   parts.at(argv[1])();
   printf("done\n");

@@ -100,6 +100,26 @@ ACLSIM_API aclError aclrtGetMemUceInfo(int32_t, aclrtMemUceInfo* memUceInfoArray
   *retSize = 0;
   return ACL_SUCCESS;
 }
+// With no faulty memory there is nothing to repair: the addresses are as good as before.
+ACLSIM_API aclError aclrtMemUceRepair(int32_t deviceId, aclrtMemUceInfo* memUceInfoArray,
+                                      size_t arraySize) {
+  ACLSIM_REQUIRE(memUceInfoArray);
+  if (deviceId < 0 || deviceId >= config().devices) {
+    return bad_value(__func__, "deviceId", "unknown", "a device id");
+  }
+  constexpr size_t kMost = sizeof(aclrtMemUceInfoArray::memUceInfoArray) / sizeof(aclrtMemUceInfo);
+  if (!arraySize || arraySize > kMost) {
+    return bad_value(__func__, "arraySize", "out of range", "1 to 20");
+  }
+  return ACL_SUCCESS;
+}
+ACLSIM_API aclError aclrtRepairError(int32_t deviceId, const aclrtErrorInfo* errorInfo) {
+  ACLSIM_REQUIRE(errorInfo);
+  if (deviceId < 0 || deviceId >= config().devices) {
+    return bad_value(__func__, "deviceId", "unknown", "a device id");
+  }
+  return ACL_SUCCESS;
+}
 
 // Drops what the device's streams have queued, and waits for what they run.
 ACLSIM_API aclError aclrtDeviceTaskAbort(int32_t deviceId, uint32_t) {

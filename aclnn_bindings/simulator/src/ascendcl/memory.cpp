@@ -424,6 +424,26 @@ ACLSIM_API aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t* free, size_t* tot
   return ACL_SUCCESS;
 }
 
+// One component holds memory here, the program; CANN names many, the largest first.
+ACLSIM_API aclError aclrtGetMemUsageInfo(int32_t deviceId, aclrtMemUsageInfo* memUsageInfo,
+                                         size_t inputNum, size_t* outputNum) {
+  thread();
+  ACLSIM_REQUIRE(memUsageInfo);
+  ACLSIM_REQUIRE(outputNum);
+  if (!inputNum) return bad_value(__func__, "inputNum", "0", "must be greater than 0");
+  if (deviceId < 0 || deviceId >= config().devices) {
+    return failed(ACL_ERROR_RT_INVALID_DEVICEID, "EE1003", "%s failed because device %d does not exist.",
+                  __func__, deviceId);
+  }
+  const Device& device = runtime().devices[deviceId];
+  memUsageInfo[0] = {};
+  snprintf(memUsageInfo[0].name, sizeof memUsageInfo[0].name, "APP");
+  memUsageInfo[0].curMemSize = device.used.load();
+  memUsageInfo[0].memPeakSize = device.peak.load();
+  *outputNum = 1;
+  return ACL_SUCCESS;
+}
+
 ACLSIM_API aclError aclrtPointerGetAttributes(const void* ptr, aclrtPtrAttributes* attributes) {
   ACLSIM_REQUIRE(ptr);
   ACLSIM_REQUIRE(attributes);
