@@ -14,7 +14,7 @@ from typing import Final
 from ..install.describe import RUNTIME, Install, Library, arch, library_dirs
 from ..install.library import catalog_version
 from ..install.machine import MANAGERS, Misfit, device_nodes, misfit
-from ..install.places import closed, exists
+from ..install.places import broken_link, closed, exists
 from ..install.products import kernels_of, product_of
 from ..install.search import ENVIRONMENT
 from ..install.versions import KERNELS
@@ -24,13 +24,13 @@ from .census import Status
 from .child import EARLY, StepResult
 from .loader_words import MAY_READ, complaint
 from .probe import Report
-from .surroundings import VISIBLE, Severity, surroundings
+from .surroundings import VISIBLE, Severity, spelling, surroundings
 from .surroundings import Cause as Cause
 
 
 def causes(report: Report, environ: Mapping[str, str]) -> tuple[Cause, ...]:
     """Every cause, errors first, in the order in which to deal with them."""
-    likely = [*_of_search(report), *surroundings(report, environ)]
+    likely = [*spelling(environ), *_of_search(report), *surroundings(report, environ)]
     if report.install is not None:
         for rule in _RULES:
             likely += rule(report, environ)
@@ -51,6 +51,7 @@ def _of_search(report: Report) -> Iterator[Cause]:
                 yield Cause("note", "the bundled simulator is here", "add --simulator to use it")
 
 
+_PARTS: Final = ("lib64", "include", "opp")
 _INSTALL_CANN: Final = (
     "install the toolkit and source its set_env.sh, or reinstall this package where a C++ "
     "compiler is available to get its simulator"
@@ -60,9 +61,16 @@ _INSTALL_CANN: Final = (
 def _contents(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
     install = report.install
     assert install is not None
+    links = [link for part in _PARTS if (link := broken_link(install.root / part))]
+    for link in links:
+        severity: Severity = "warning" if link.name == "include" else "error"
+        what = f"{link.name} is a broken link to {os.readlink(link)}"
+        yield Cause(
+            severity, what, "install the package that it names, or mend the link", str(link)
+        )
     if not install.libraries and (refuser := _closed(install)):
         yield Cause("error", f"this user may not read {refuser}", MAY_READ, str(install.root))
-    elif not install.libraries:
+    elif not install.libraries and not links:
         yield Cause(
             "error",
             "headers only: there are no libraries, so nothing can run",
@@ -286,7 +294,10 @@ def _packages(report: Report, environ: Mapping[str, str]) -> Iterator[Cause]:
             yield Cause("warning", f"custom operators {vendor.name}: {vendor.problem}")
         elif vendor.shadowed:
             yield Cause("note", f"custom operators {vendor.name}: {vendor.shadowed}")
-    if install.kind == "cann" and install.libraries and not install.versions.kernels:
+    shut = closed(install.root / KERNELS) if install.kind == "cann" else None
+    if shut is not None:
+        yield Cause("error", f"this user may not read {shut}", MAY_READ, "kernels are read there")
+    elif install.kind == "cann" and install.libraries and not install.versions.kernels:
         yield Cause(
             "note",
             "no built-in kernel binaries were found below opp/",
@@ -298,6 +309,16 @@ def _packages(report: Report, environ: Mapping[str, str]) -> Iterator[Cause]:
             "ASCEND_OPP_PATH is not set, so operators cannot find their kernels",
             "source the toolkit's set_env.sh; these bindings set it for their own process",
         )
+
+
+def _releases(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
+    """Packages of one toolkit are of one release."""
+    assert report.install is not None
+    releases = report.install.versions.packages
+    if len({release for _, release in releases}) > 1:
+        shown = ", ".join(f"{package} {release}" for package, release in releases)
+        fix = "install all packages of one release, or mend the links of `latest`"
+        yield Cause("warning", f"packages of different releases stand together: {shown}", fix)
 
 
 def _kernels(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
@@ -331,5 +352,6 @@ _RULES: Final[tuple[_Rule, ...]] = (
     _unexported,
     _drift,
     _packages,
+    _releases,
     _kernels,
 )

@@ -22,6 +22,7 @@ from typing import IO, Any, Final, Literal
 
 State = Literal["ok", "failed", "crashed", "timed out", "not run"]
 EARLY: Final = "the process ended early"
+NO_CHILD: Final = "a child process could not be started"
 _TAIL = 600
 # The variable by which a child knows the file that its lines go to.
 _LINES = "MINDTORCH_CHILD_LINES"
@@ -46,8 +47,18 @@ def run(
 ) -> tuple[StepResult, ...]:
     """The steps of `python -m aclnn_bindings.<program>`, given `request` as JSON on its input.
 
-    A step may last `timeout` seconds.
+    A step may last `timeout` seconds. Where this system gives no process or no temporary file, the
+    one step says so.
     """
+    try:
+        return _run(program, request, timeout, environ)
+    except OSError as error:
+        return (StepResult("process", "failed", 0.0, f"{NO_CHILD}: {error}"),)
+
+
+def _run(
+    program: str, request: Mapping[str, Any], timeout: float, environ: Mapping[str, str]
+) -> tuple[StepResult, ...]:
     path = os.pathsep.join(place or os.getcwd() for place in sys.path)
     env = {**environ, "PYTHONPATH": path, "PYTHONUTF8": "1"}
     command = [sys.executable, "-X", "faulthandler", "-m", f"{__package__}.{program}"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from pathlib import Path
 from typing import Final
 
@@ -14,8 +15,15 @@ from ..install.describe import Install
 from ..install.machine import in_container
 
 DRIVER: Final = "/usr/local/Ascend/driver"
-_MISSING: Final = re.compile(r"^(\S+): cannot open shared object file")
-_GLIBC: Final = re.compile(r"version `((?:GLIBC|GLIBCXX|CXXABI)_[\d.]+)' not found")
+_MISSING: Final = re.compile(r"^(\S+): cannot open shared object file: No such file")
+_UNOPENED: Final = re.compile(r"^(.+?): cannot open shared object file: (?!No such|Perm)(.+)$")
+_UNMAPPED: Final = re.compile(r"^(.+?): failed to map segment from shared object(?:: (.+))?$")
+_STACK: Final = re.compile(r"^(.+?): cannot enable executable stack")
+_TEMPORARY: Final = re.compile(r"No usable temporary directory|No space left|quota exceeded")
+_MEMORY: Final = re.compile(r"Cannot allocate memory|Resource temporarily unavailable")
+_GLIBC: Final = re.compile(
+    r"^(\S+): version `((?:GLIBC|GLIBCXX|CXXABI)_[\d.]+)' not found", re.MULTILINE
+)
 _REFUSED: Final = re.compile(r"^(\S+): .*Permission denied")
 _STATIC_TLS: Final = re.compile(r"^(\S+): cannot allocate memory in static TLS block")
 # Users of NPUs are members of one group (installation documents: user and file permissions).
@@ -35,17 +43,72 @@ def complaint(text: str, install: Install) -> tuple[str, str]:
             "glibc.rtld.optional_static_tls=4096"
         )
         return f"no room is left for the thread-local data of {match.group(1)}", fix
+    if match := _STACK.search(text):
+        fix = f"clear the mark: `patchelf --clear-execstack {match.group(1)}`, or install it again"
+        return f"{match.group(1)} asks for an executable stack, which this system refuses", fix
+    if match := _UNMAPPED.search(text):
+        return _unmapped(*match.groups())
+    if match := _UNOPENED.search(text):
+        return f"{match.group(1)} cannot be opened: {match.group(2)}", _BY_ERRNO.get(
+            match.group(2), "see whether the file system is there: `ls -l` and `dmesg`"
+        )
     if match := _REFUSED.search(text):
         return f"this user may not read {match.group(1)}", MAY_READ
     if match := _MISSING.search(text):
         return _missing(Path(match.group(1)).name, install)
     if match := _GLIBC.search(text):
-        fix = "use an image with a newer system, or the CANN package built for this one"
-        return f"this system's C or C++ library is older than {match.group(1)}", fix
+        return _too_old(*match.groups())
     if match := _SYMBOL.search(text):
         fix = "libraries of two CANN versions are mixed: check LD_LIBRARY_PATH for another install"
         return f"symbol {match.group(1)} is in no loaded library", fix
+    if _MEMORY.search(text):
+        return "this system's limits leave no room for a process or a library", _LIMITS
+    if _TEMPORARY.search(text):
+        fix = "free some space, or let TMPDIR name a folder that can be written"
+        return "no temporary file can be written", fix
     return "a library cannot be loaded", "see the loader's words"
+
+
+_BY_ERRNO: Final = {
+    "Too many open files": "raise the limit: `ulimit -n 65536`",
+    "Stale file handle": "mount the network file system again",
+    "Input/output error": "the disk or the network file system fails: see `dmesg`",
+}
+_LIMITS: Final = (
+    "raise the limits on memory and processes: `ulimit -v`, `ulimit -u`, a container's --memory "
+    "and --pids-limit"
+)
+
+
+def _unmapped(name: str, reason: str | None) -> tuple[str, str]:
+    """A library that may be read and not be run, or for which there is no room; glibc 2.36 says
+    the same of both, without a reason."""
+    if reason and _MEMORY.search(reason):
+        return f"there is no memory for {name}", _LIMITS
+    try:
+        noexec = bool(os.statvfs(name).f_flag & os.ST_NOEXEC)
+    except OSError:
+        noexec = False
+    if noexec:
+        fix = f"mount it with exec (`findmnt -T {name}` shows how), or install CANN elsewhere"
+        return f"{name} may be read but not run: its file system is mounted noexec", fix
+    policy = "where a policy forbids it, `ausearch -m avc` tells, and `restorecon -R` may help"
+    return f"{name} may not be mapped: by a policy such as SELinux's, or a limit on memory", (
+        f"{policy}; else {_LIMITS}"
+    )
+
+
+def _too_old(path: str, version: str) -> tuple[str, str]:
+    """The C or C++ library at `path` lacks `version`: the system's, or one beside Python."""
+    own = Path(sys.prefix), Path(sys.base_prefix)
+    if any(prefix in Path(path).parents for prefix in own if prefix != Path("/usr")):
+        fix = (
+            "update it (`conda install -c conda-forge libstdcxx-ng libgcc-ng`), or put the "
+            "system's first: LD_LIBRARY_PATH=/usr/lib/<arch>-linux-gnu, or LD_PRELOAD"
+        )
+        return f"{path}, which came with this Python, is older than {version}", fix
+    fix = "use an image with a newer system, or the CANN package built for this one"
+    return f"this system's C or C++ library is older than {version}", fix
 
 
 def _missing(name: str, install: Install) -> tuple[str, str]:

@@ -6,6 +6,7 @@ Sources: set_env.sh of CANN 8.1.RC1; the dynamic loader's search order, ld.so(8)
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,13 +14,18 @@ from typing import Final, Literal
 
 from ..install.describe import Install
 from ..install.environment import misplaced_opp
-from ..install.places import exists, listed
+from ..install.places import exists, listed, loader_path, misspelt
+from ..install.search import ENVIRONMENT
 from .probe import Report
 
 Severity = Literal["error", "warning", "note"]
 
 # Which devices a process sees: ACL's own variable, and that of Ascend's container runtime.
 VISIBLE: Final = ("ASCEND_RT_VISIBLE_DEVICES", "ASCEND_VISIBLE_DEVICES")
+# Variables that hold paths and that CANN, the loader or these bindings read.
+_PATHS: Final = (*ENVIRONMENT, "ASCEND_OPP_PATH", "ASCEND_CUSTOM_OPP_PATH", "ASCEND_AICPU_PATH",
+                 "LD_LIBRARY_PATH")  # fmt: skip
+_NO_STUBS: Final = "put lib64 before devlib: stubs answer every call with 100039"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +48,7 @@ def surroundings(report: Report, environ: Mapping[str, str]) -> Iterator[Cause]:
             "source one set_env.sh in a fresh shell",
             f"{home} and {toolkit}",
         )
-    yield from _stubs(environ)
+    yield from _loader(environ)
     if report.install is None:
         return
     via, root = report.install.found_via, report.install.root
@@ -56,21 +62,38 @@ def surroundings(report: Report, environ: Mapping[str, str]) -> Iterator[Cause]:
         yield Cause("error", wrong, fix, "operators take kernels and tilings from there")
 
 
-def _folders(environ: Mapping[str, str]) -> list[str]:
-    return [folder for folder in environ.get("LD_LIBRARY_PATH", "").split(":") if folder]
+def spelling(environ: Mapping[str, str]) -> Iterator[Cause]:
+    """Values that were damaged on their way from a file into the environment."""
+    for name in _PATHS:
+        if reason := misspelt(environ.get(name, "")):
+            what, _, fix = reason.partition(": ")
+            yield Cause("error", f"{name} {what}", fix, f"{name}={environ[name]!r}")
 
 
-def _stubs(environ: Mapping[str, str]) -> Iterator[Cause]:
-    folders = _folders(environ)
-    stubs = next((i for i, f in enumerate(folders) if "devlib" in Path(f).parts), None)
-    real = next((i for i, f in enumerate(folders) if Path(f).name == "lib64"), None)
+def _loader(environ: Mapping[str, str]) -> Iterator[Cause]:
+    """What the loader does with LD_LIBRARY_PATH and LD_PRELOAD that nobody wants."""
+    for folder in loader_path(environ):
+        if folder.parts[:1] and folder.parts[0].startswith("~"):
+            fix = f"write the home folder out: {os.path.expanduser(folder)}"
+            yield Cause("warning", f"LD_LIBRARY_PATH holds {folder}: the loader knows no ~", fix)
+        elif not folder.is_absolute():
+            yield Cause(
+                "note",
+                f"LD_LIBRARY_PATH holds {folder}, which is not absolute",
+                "the loader looks for it below the folder in which a program starts",
+            )
+    for path in map(Path, re.split("[: ]+", environ.get("LD_PRELOAD", "").strip())):
+        if "devlib" in path.parts:
+            yield Cause("warning", "LD_PRELOAD loads a stub library", _NO_STUBS, str(path))
+        elif path.is_absolute() and not exists(path):
+            fix = "unset LD_PRELOAD, or correct it; the loader goes on without it"
+            yield Cause("warning", f"LD_PRELOAD names {path}, which does not exist", fix)
+    folders = loader_path(environ)
+    stubs = next((i for i, f in enumerate(folders) if "devlib" in f.parts), None)
+    real = next((i for i, f in enumerate(folders) if f.name == "lib64"), None)
     if stubs is not None and (real is None or stubs < real):
-        yield Cause(
-            "warning",
-            "LD_LIBRARY_PATH reaches the stub libraries first",
-            "put lib64 before devlib: stubs answer every call with 100039",
-            folders[stubs],
-        )
+        what = "LD_LIBRARY_PATH reaches the stub libraries first"
+        yield Cause("warning", what, _NO_STUBS, str(folders[stubs]))
 
 
 def _another_first(install: Install, environ: Mapping[str, str]) -> Iterator[Cause]:
@@ -80,7 +103,7 @@ def _another_first(install: Install, environ: Mapping[str, str]) -> Iterator[Cau
     own = {os.path.realpath(folder) for folder in install.dependency_dirs()}
     names = {library.name for library in install.libraries if install.is_searched(library)}
     names.add("libruntime.so")
-    for folder in map(Path, _folders(environ)):
+    for folder in loader_path(environ):
         if os.path.realpath(folder) in own:
             return
         strangers = [path for path in listed(folder, "lib*.so") if path.name in names]

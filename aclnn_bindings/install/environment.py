@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from .describe import Install
-from .places import is_dir
+from .places import is_dir, why_absent
 
 _CONCERNS: Final = re.compile(
     r"(ASCEND|ACL|MINDTORCH|HCCL|NPU|TASK_QUEUE|PYTORCH_NPU|DRIVER|TOOLCHAIN_HOME|TBE)"
@@ -84,7 +84,7 @@ def misplaced_opp(install: Install, environ: Mapping[str, str]) -> str:
     if install.kind != "cann" or not opp:
         return ""
     if not is_dir(Path(opp)):
-        return f"ASCEND_OPP_PATH={opp} does not exist"
+        return f"ASCEND_OPP_PATH: {why_absent(Path(opp))}"
     own = install.root / "opp"
     if is_dir(own) and os.path.realpath(own) != os.path.realpath(opp):
         return f"ASCEND_OPP_PATH={opp} is of another install than {install.root}"

@@ -6,7 +6,10 @@ enter; one such entry of LD_LIBRARY_PATH must not end a search.
 
 from __future__ import annotations
 
+import errno
 import os
+import re
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -19,6 +22,11 @@ def is_dir(path: Path) -> bool:
 def exists(path: Path) -> bool:
     """Whether `path`, links followed, is there and can be reached."""
     return os.path.exists(path)
+
+
+def loader_path(environ: Mapping[str, str]) -> list[Path]:
+    """The folders of LD_LIBRARY_PATH; colons and semicolons part them (ld.so(8))."""
+    return [Path(entry) for entry in re.split("[:;]", environ.get("LD_LIBRARY_PATH", "")) if entry]
 
 
 def listed(folder: Path, pattern: str = "*") -> list[Path]:
@@ -47,6 +55,47 @@ def text(path: Path) -> str:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
+
+
+def broken_link(path: Path) -> Path | None:
+    """The first link on the way to `path`, itself included, that leads nowhere; None if none."""
+    for place in [*reversed(path.parents), path]:
+        if os.path.islink(place) and not os.path.exists(place):
+            return place
+    return None
+
+
+def why_absent(path: Path) -> str:
+    """Why `path` is no folder that can be entered, as a sentence that begins with it."""
+    if exists(path):
+        return f"{path} is a file, not a folder"
+    if refuser := closed(path):
+        return f"{path} cannot be read: this user may not enter {refuser}"
+    if reason := misspelt(str(path)):
+        return f"{str(path)!r} {reason.partition(': ')[0]}"
+    if link := broken_link(path):
+        return f"{link} is a link to {os.readlink(link)}, which does not exist"
+    try:
+        os.stat(path)
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENOTDIR):
+            return f"{path} cannot be read: {error.strerror}"
+    return f"{path} does not exist"
+
+
+def misspelt(value: str) -> str:
+    """What in a variable's value is no part of a path, as a verb and its object; "" if nothing.
+
+    Files of variables with DOS line ends, and those whose reader keeps quotes (`--env-file` of
+    docker), leave such values.
+    """
+    if "\r" in value or "\n" in value:
+        return "holds the end of a line: convert the file that sets it (`sed -i 's/\\r$//'`)"
+    if value[:1] in ("'", '"') or value[-1:] in ("'", '"'):
+        return "stands in quotes: take them out where it is set; docker's --env-file keeps them"
+    if value != value.strip():
+        return "begins or ends with a space: take it out where the variable is set"
+    return ""
 
 
 def closed(path: Path) -> Path | None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from .describe import Install, describe
-from .places import closed, exists, is_dir, listed, matching
+from .places import closed, is_dir, listed, loader_path, matching, why_absent
 from .places import text as _text
 
 Verdict = Literal["found", "duplicate", "absent", "empty", "unset"]
@@ -74,20 +74,10 @@ def _look(
         return Step(via, None, "unset")
     try:
         if not is_dir(path):
-            return Step(via, path, "absent", _why_no_folder(path))
+            return Step(via, path, "absent", why_absent(path))
         return _enter(via, path, environ, seen, headers)
     except OSError as error:
         return Step(via, path, "absent", f"{path} cannot be read: {error.strerror}")
-
-
-def _why_no_folder(path: Path) -> str:
-    if exists(path):
-        return f"{path} is a file, not a folder"
-    if refuser := closed(path):
-        return f"{path} cannot be read: this user may not enter {refuser}"
-    if path.is_symlink():
-        return f"{path} is a link to {os.readlink(path)}, which does not exist"
-    return f"{path} does not exist"
 
 
 def _enter(
@@ -116,15 +106,14 @@ def _places(
         yield "argument", home
     for name in ENVIRONMENT:
         value = environ.get(name)
-        yield name, Path(value).expanduser() if value else None
+        yield name, Path(os.path.expanduser(value)) if value else None
     for base in bases:
         yield from _set_env_places(base)
     if match := re.search(r"^Install_Path=(.+)$", _text(_RECORD), re.MULTILINE):
         yield str(_RECORD), Path(match.group(1).strip())
     for base in bases:
         yield from _default_places(base)
-    for entry in filter(None, environ.get("LD_LIBRARY_PATH", "").split(":")):
-        folder = Path(entry)
+    for folder in loader_path(environ):
         if listed(folder, "libascendcl.so*") or listed(folder, "libopapi*.so"):
             yield "LD_LIBRARY_PATH", _root_of_libraries(folder)
     yield "bundled simulator", bundled_simulator()

@@ -20,6 +20,7 @@ from .places import text as _text
 _VERSION: Final = re.compile(r"\d+\.\d+[0-9A-Za-z.\-+]*")
 _INSTALL_RECORD: Final = Path("/etc/ascend_install.info")
 KERNELS: Final = "opp/built-in/op_impl/ai_core/tbe/kernel"
+_PACKAGES: Final = ("runtime", "compiler", "opp", "hccl", "toolkit", "opp_kernel")
 _USUAL: Final = Path("/usr/local/Ascend")
 
 
@@ -27,7 +28,8 @@ _USUAL: Final = Path("/usr/local/Ascend")
 class Versions:
     """Releases by part, each None when no file names it; `source` is the toolkit's file.
 
-    `kernels` are SoCs with built-in kernel binaries; `catalog` is the signature catalog that the
+    `kernels` are SoCs with built-in kernel binaries; `packages` the releases that packages state,
+    by name; `catalog` is the signature catalog that the
     install says it implements (only simulators do).
     """
 
@@ -37,6 +39,7 @@ class Versions:
     firmware: str | None = None
     opp: str | None = None
     kernels: tuple[str, ...] = ()
+    packages: tuple[tuple[str, str], ...] = ()
     catalog: str | None = None
     simulator: bool = False
 
@@ -55,6 +58,7 @@ def read_versions(root: Path, system: Path | None = None) -> Versions:
         firmware=_key(place / "firmware/version.info", "Version"),
         opp=_opp(root),
         kernels=tuple(_kernels(root)),
+        packages=tuple(_packages(root)),
     )
 
 
@@ -96,6 +100,15 @@ def _kernels(root: Path) -> list[str]:
     """SoCs for which built-in kernel binaries are installed, such as `ascend910b`."""
     folder = root / KERNELS
     return [path.name for path in listed(folder, "ascend*") if is_dir(path)]
+
+
+def _packages(root: Path) -> Iterator[tuple[str, str]]:
+    """The release (`version_dir`) of each package that states one."""
+    for name in _PACKAGES:
+        for path in (root / name / "version.info", root / "share/info" / name / "version.info"):
+            if release := _key(path, "version_dir"):
+                yield name, release
+                break
 
 
 def driver_place() -> Path:

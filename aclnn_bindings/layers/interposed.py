@@ -158,8 +158,8 @@ def _key(install: Install, libraries: Mapping[Path, Path]) -> str:
     own = [core_library(), *sorted(here.glob("*.py"))]
     for path in [*own, *libraries.values(), *install.include_dirs]:
         facts = path.stat()
-        digest.update(f"{path}:{facts.st_size}:{facts.st_mtime_ns};".encode())
-    digest.update("".join(f"{place};" for place in libraries).encode())
+        digest.update(os.fsencode(f"{path}:{facts.st_size}:{facts.st_mtime_ns};"))
+    digest.update(os.fsencode("".join(f"{place};" for place in libraries)))
     return digest.hexdigest()
 
 

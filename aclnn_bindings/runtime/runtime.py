@@ -9,7 +9,8 @@ import os
 import tempfile
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Final, Protocol
 from weakref import WeakSet
 
@@ -57,6 +58,25 @@ def running() -> Runtime | None:
     """The runtime that is started in this process, if one is."""
     with _active_lock:
         return _active if _active is not None and _active.started else None
+
+
+@contextmanager
+def _configured() -> Iterator[str]:
+    """The name of a file that holds aclInit's configuration; RuntimeStateError where this process
+    cannot write any."""
+    with ExitStack() as stack:
+        try:
+            config = stack.enter_context(
+                tempfile.NamedTemporaryFile("w", suffix=".json", prefix="acl_")
+            )
+            config.write(_CONFIG)
+            config.flush()
+        except OSError as error:
+            raise RuntimeStateError(
+                f"start ACL: its configuration cannot be written to a temporary file: {error}; "
+                "free some space, or let TMPDIR name a folder that can be written"
+            ) from error
+        yield config.name
 
 
 class _Current(threading.local):
@@ -185,10 +205,8 @@ class Runtime:
             index += 1
 
     def _initialise(self) -> None:
-        with tempfile.NamedTemporaryFile("w", suffix=".json", prefix="acl_") as config:
-            config.write(_CONFIG)
-            config.flush()
-            if lib.mt_start(config.name.encode()):
+        with _configured() as name:
+            if lib.mt_start(os.fsencode(name)):
                 throw(self.codes)
         lib.mt_launch_blocking(os.environ.get("ACL_LAUNCH_BLOCKING", "0") == "1")
         # As torch_npu names it; a memory checker then sees the ends of each block.

@@ -130,7 +130,7 @@ class Symbols:
         """A handle or the loader's words; what a library needs from its own install comes first,
         because a home that is given need not be on the loader's path."""
         words = ffi.new("char[]", _ROOM)
-        handle = int(lib.mt_library_open(path.encode(), words, _ROOM))
+        handle = int(lib.mt_library_open(os.fsencode(path), words, _ROOM))
         why = ffi.string(words).decode("utf-8", "replace") if not handle else ""
         needed = self.install.dependency(why.partition(":")[0])
         if handle or needed is None or str(needed) == path or depth > _DEPTH:

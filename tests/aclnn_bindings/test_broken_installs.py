@@ -6,6 +6,7 @@ load nothing; those that load or call are few here, and the rest runs with `-m s
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Callable, Mapping
@@ -97,6 +98,10 @@ def another_install(root: Path, environ: dict[str, str]) -> None:
     environ["LD_LIBRARY_PATH"] = f"{second}/lib64:{root}/lib64"
 
 
+def _semicolons(root: Path, environ: dict[str, str]) -> None:
+    environ["LD_LIBRARY_PATH"] = environ["LD_LIBRARY_PATH"].replace(":", ";")
+
+
 def another_below_a_link(root: Path, environ: dict[str, str]) -> None:
     (root.parent / "latest").symlink_to(root)
     environ["LD_LIBRARY_PATH"] = f"{root.parent}/latest/lib64"
@@ -125,6 +130,17 @@ def deprived(*paths: str) -> Damage:
 
     def damage(root: Path, environ: dict[str, str]) -> None:
         environ["DENIED"] = ":".join(str(root / path) for path in paths)
+
+    return damage
+
+
+def stating(**releases: str) -> Damage:
+    """Packages that state their release, as `<package>/version.info` does."""
+
+    def damage(root: Path, environ: dict[str, str]) -> None:
+        for package, release in releases.items():
+            (root / package).mkdir(exist_ok=True)
+            (root / package / "version.info").write_text(f"version_dir={release}\r\n")
 
     return damage
 
@@ -180,6 +196,20 @@ ROWS = (
     Row("no package there", says("ASCEND_CUSTOM_OPP_PATH", "{beside}/none"), "does not exist", severity="warning"),
     Row("an empty package", says("ASCEND_CUSTOM_OPP_PATH", "{root}"), "libcust_opapi.so does not exist", severity="warning"),
     Row("a folder of the path is a file", says("LD_LIBRARY_PATH", "{root}/version.cfg::{root}/lib64")),
+    Row("two releases", stating(runtime="8.1.RC1", opp="8.0.RC3"), "different releases stand together: runtime 8.1.RC1, opp 8.0.RC3", "one release", severity="warning"),
+    Row("one release", stating(runtime="8.1.RC1", opp="8.1.RC1")),
+    Row("a carriage return", says("ASCEND_OPP_PATH", "{root}/opp\r"), "ASCEND_OPP_PATH holds the end of a line", "sed -i"),
+    Row("quotes", says("ASCEND_OPP_PATH", '"{root}/opp"'), "ASCEND_OPP_PATH stands in quotes", "--env-file"),
+    Row("a space", says("LD_LIBRARY_PATH", " {root}/lib64"), "LD_LIBRARY_PATH begins or ends with a space", "take it out"),
+    Row("semicolons", both(another_install, _semicolons), "LD_LIBRARY_PATH reaches another CANN first", "set_env.sh"),
+    Row("relative entry", says("LD_LIBRARY_PATH", "lib64:{root}/lib64"), "holds lib64, which is not absolute", "program starts", severity="note"),
+    Row("home folder unwritten", says("LD_LIBRARY_PATH", "~/Ascend/lib64:{root}/lib64"), "the loader knows no ~", "/Ascend/lib64", severity="warning"),
+    Row("preloaded stubs", says("LD_PRELOAD", "{root}/devlib/libascendcl.so"), "LD_PRELOAD loads a stub", "100039", severity="warning"),
+    Row("preloads nothing", says("LD_PRELOAD", "{root}/gone.so"), "gone.so, which does not exist", "unset LD_PRELOAD", severity="warning"),
+    Row("broken lib64", linked("lib64", "aarch64-linux/lib64"), "lib64 is a broken link to aarch64-linux/lib64", "install the package"),
+    Row("broken include", linked("include", "../gone"), "include is a broken link to ../gone", "install the package", severity="warning"),
+    Row("broken opp", linked("opp", "../gone/opp"), "opp is a link to ../gone/opp, which does not exist", "set_env.sh"),
+    Row("closed kernels", deprived("opp/built-in"), "may not read", "HwHiAiUser"),
     # loading
     Row("driver off the path", of_a_driver, "libascend_hal.so not on the loader's path", "driver/lib64/driver", run=True, severity="warning", headers=True),
     Row("optional media", needing_a_codec, "libvdec.so not found", run=True, severity="warning", slow=True),
@@ -287,3 +317,69 @@ def test_a_closed_folder_answers_no_to_every_question(
     assert places.text(inside / "x") == ""
     assert places.closed(inside) == tmp_path / "shut"
     assert places.closed(tmp_path) is None
+
+
+HOME_ROWS = (
+    ("{root}\r", "ASCEND_HOME_PATH holds the end of a line"),
+    ("'{root}'", "ASCEND_HOME_PATH stands in quotes"),
+    ("{root} ", "ASCEND_HOME_PATH begins or ends with a space"),
+    ("~nobody-of-that-name/cann", "~nobody-of-that-name/cann does not exist"),
+    ("{root}/../latest/opp", "latest is a link to 9.9, which does not exist"),
+)
+
+
+@pytest.mark.parametrize(("value", "what"), HOME_ROWS)
+def test_a_home_that_leads_nowhere_says_why(value: str, what: str, tmp_path: Path) -> None:
+    root = fake_cann.copy(fake_cann.whole(), tmp_path / "8.1.RC1")
+    (tmp_path / "latest").symlink_to("9.9")
+    environ = {"ASCEND_HOME_PATH": value.format(root=root)}
+    report = probe(Request(run=False, bases=()), environ)
+    assert report.install is None
+    assert what in causes(report, environ)[0].what
+
+
+@pytest.mark.parametrize("code", [errno.ESTALE, errno.EIO])
+def test_a_file_system_that_fails_is_not_called_absent(
+    code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.stat
+
+    def stat(path: object, *rest: object, **more: object) -> object:
+        if str(path).startswith(str(tmp_path / "nfs")):
+            raise OSError(code, os.strerror(code), str(path))
+        return real(path, *rest, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "stat", stat)
+    report = probe(Request(tmp_path / "nfs/cann", run=False, bases=()), {})
+    assert os.strerror(code) in report.refusal
+
+
+@pytest.mark.parametrize(
+    ("code", "what", "fix"),
+    [
+        (errno.EAGAIN, "this system's limits leave no room for a process", "pids-limit"),
+        (errno.ENOMEM, "this system's limits leave no room for a process", "--memory"),
+        (errno.ENOSPC, "no temporary file can be written", "TMPDIR"),
+        (errno.EDQUOT, "no temporary file can be written", "TMPDIR"),
+    ],
+)
+def test_a_system_that_gives_no_process_is_told(
+    code: int, what: str, fix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = fake_cann.copy(fake_cann.whole(), tmp_path / "8.1.RC1")
+    environ = {**fake_cann.environment(root), "PATH": os.environ["PATH"]}
+
+    def refused(*arguments: object, **options: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr("subprocess.Popen", refused)
+    first = causes(probe(Request(root, bases=()), environ), environ)[0]
+    assert (first.severity, what in first.what, fix in first.fix) == ("error", True, True), first
+
+
+def test_a_path_in_no_encoding_is_probed_and_called(tmp_path: Path) -> None:
+    root = fake_cann.copy(fake_cann.whole(), tmp_path / os.fsdecode(b"8.1.RC1-caf\xe9"))
+    environ = {**fake_cann.environment(root), "PATH": os.environ["PATH"]}
+    report = probe(Request(root, bases=()), environ)
+    assert [step.detail for step in report.smoke if step.state != "ok"] == []
+    assert len(report.smoke) > 6
