@@ -35,7 +35,8 @@ def warn_of_bytes() -> None:
 
 def normalise(op: Op, args: Sequence[Any]) -> tuple[Any, ...]:
     """Arguments as plans want them; TypeError in torch's words for a wrong one."""
-    args = tensor_first(op.base_name, args)
+    if op.number_first:
+        args = tensor_first(args)
     pairs = zip(op.schema.args, args, strict=True)
     try:
         return tuple(_FIX[a.kind](op, a, i, v) for i, (a, v) in enumerate(pairs))
@@ -43,13 +44,9 @@ def normalise(op: Op, args: Sequence[Any]) -> tuple[Any, ...]:
         raise _no_row(op, args) from None
 
 
-# Ops whose first operand may be a Python number too, in the form of a function.
-_NUMBER_FIRST = frozenset(("add", "sub", "mul", "div", "floor_divide"))
-
-
-def tensor_first(name: str, args: Sequence[Any]) -> Sequence[Any]:
+def tensor_first(args: Sequence[Any]) -> Sequence[Any]:
     """The operands with a number in the first place as a 0-d tensor of the result's dtype."""
-    if name not in _NUMBER_FIRST or len(args) < 2 or args[0].__class__ not in NUMBERS:
+    if len(args) < 2 or args[0].__class__ not in NUMBERS:
         return args
     if not isinstance(args[1], Tensor) and args[1].__class__ not in NUMBERS:
         return args

@@ -90,7 +90,7 @@ def choose(
     name: str, rows: Sequence[Op], form: str, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Op:
     """The first row that takes the arguments as they are, else the first that can convert them."""
-    operands = tensor_first(name, args)
+    operands = tensor_first(args) if any(op.number_first for op in rows) else args
     for strict in (True, False):
         for op in rows:
             bound = _bound(op, form, operands, kwargs)

@@ -96,7 +96,10 @@ class Op:
     device lacks to run it, by device type. `variadic`: its function takes the tensors of its list
     one by one too. `refuses(args, outs)` gives, for a plan, what looks at the values of its
     numbers at each call, or None. `fixed_shape`: sizes of its samples' inputs
-    belong together, so that no check changes them.
+    belong together, so that no check changes them; `layout_bound`: it reads storage itself, so that
+    layouts change its results. `ties`: where elements tie, any of their indices is right.
+    `number_first`: a function whose first operand may be a Python number. `out`: what `out=` of
+    another dtype does (`_dispatch/out_dtypes.py`); empty: cast.
     """
 
     name: str
@@ -115,6 +118,10 @@ class Op:
     variadic: bool = False
     refuses: Callable[..., Callable[..., None] | None] | None = None
     fixed_shape: bool = False
+    layout_bound: bool = False
+    ties: bool = False
+    number_first: bool = False
+    out: str = ""
     tolerance: str = "elementary"
     rule: str = ""
     cost: Count = elements

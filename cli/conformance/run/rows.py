@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from mindtorch.laws.judge.classes import Requirement, requirement
 from mindtorch.ops import Op
@@ -13,12 +13,6 @@ from mindtorch.ops.spec import MISSING
 from ..cases.claims import Claims, claims
 from .laws import LAWS
 from .subject import Law
-
-# Rows that read storage itself.
-_STORAGE_BOUND: Final = frozenset((
-    "as_strided", "as_strided_copy", "view", "view.dtype", "as_strided_scatter", "_embed",
-    "fill_diagonal_",
-))  # fmt: skip
 
 
 class TorchRow:
@@ -34,7 +28,7 @@ class TorchRow:
         self.forms = _forms_of(op)
         # A row without `grad` refuses backward, as torch does for such an operator.
         self.differentiable = op.body is not None or (op.grad is not MISSING and bool(op.grad))
-        self.fixed_layout = op.name in _STORAGE_BOUND
+        self.fixed_layout = op.layout_bound
         self.fixed_shape = op.fixed_shape
 
     def samples(self) -> list[Sample]:

@@ -6,7 +6,7 @@ sort without `stable`, topk and kthvalue promise values in order and indices tha
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,15 +18,13 @@ from .golden import Golden
 if TYPE_CHECKING:
     from .trial import Trial
 
-TIED: Final = frozenset(("sort", "topk", "kthvalue"))
-
 
 def settled(
     trial: Trial, reference: Golden, got: list[tuple[str, Any]]
 ) -> tuple[Golden, list[tuple[str, Any]]]:
     """Reference and results with the reference's indices in place of others that are as right."""
     row = getattr(trial.subject, "op", None)
-    if row is None or row.name not in TIED or len(got) != 2 or not trial.recipe.slots:
+    if row is None or not row.ties or len(got) != 2 or not trial.recipe.slots:
         return reference, got
     source, (values_type, values), (index_type, index) = trial.recipe.slots[0].array, *got
     named = {a.name: v for a, v in zip(row.schema.args, trial.recipe.args, strict=False)}

@@ -21,6 +21,8 @@ from ...spec import aten, composite
         Sample((Arg((2, 3)), Arg((4, 2)), 1), error=True),
     ),
     tolerance="accumulated",
+    out="tensordot: Expected the output tensor to have dtype {Want}, but got an output tensor with"
+    " dtype {Got}",
 )
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     """The sum of products over `dims`: a count, or the dimensions of `a` and of `b`."""
@@ -176,5 +178,6 @@ composite(
     lambda self, other: aten.dot(aten.conj_of(self), other),
     samples=calls((Arg((4,)), Arg((4,), low=-1))),
     tolerance="accumulated",
+    out="result dtype {Got} does not match input dtype {Want}",
     cost=product("self"),
 )

@@ -65,6 +65,7 @@ op(
         + [Sample((Arg((2, 0)), Arg((0, 3)))), Sample((Arg((2, 3)), Arg((2, 3))), error=True)]
     ),
     tolerance="accumulated",
+    out="expected",
     cost=product("self"),
     autocast="lower",
 )
@@ -97,6 +98,7 @@ op(
         + [Sample((Arg((2, 2, 3)), Arg((3, 3, 4))), error=True)]
     ),
     tolerance="accumulated",
+    out="expected",
     cost=product("self"),
     autocast="lower",
 )
@@ -164,6 +166,7 @@ def _fused_row(
         samples=_fused_samples(3 if plain == "bmm" else 2),
         autocast=autocast,
         tolerance="accumulated",
+        out="expected",
         cost=product(first),
         inplace=True,
     )
@@ -227,6 +230,7 @@ composite(
     _mv,
     samples=calls((Arg((2, 3)), Arg((3,))), Sample((Arg((2, 3)), Arg((2,))), error=True)),
     tolerance="accumulated",
+    out="expected",
     cost=product("self"),
 )
 composite(
@@ -234,6 +238,7 @@ composite(
     _dot,
     samples=calls((Arg((4,)), Arg((4,), low=-1)), Sample((Arg((4,)), Arg((3,))), error=True)),
     tolerance="accumulated",
+    out="result dtype {Got} does not match input dtype {Want}",
     cost=product("self"),
 )
 composite(
@@ -245,6 +250,8 @@ composite(
     ),
     samples=calls((Arg((2, 3)), Arg((4, 3))), (Arg((3,)), Arg((3,), low=-1)), (Arg((2,)), Arg(()))),
     tolerance="accumulated",
+    out="tensordot: Expected the output tensor to have dtype {Want}, but got an output tensor with"
+    " dtype {Got}",
     cost=product("self"),
 )
 
@@ -282,6 +289,7 @@ composite(
     tolerance="accumulated",
     cost=product("mat"),
     rule="products",
+    out="expected",
 )
 
 

@@ -103,6 +103,7 @@ op(
     grad={"self": _grad_self, "other": _grad_other},
     samples=samples,
     tolerance="accumulated",
+    out="expected",
     cost=product("self"),
     autocast="lower",
 )

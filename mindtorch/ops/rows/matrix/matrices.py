@@ -68,6 +68,7 @@ def norm(
     "linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor",
     samples=calls((_SQUARE, Arg((3, 2))), Sample((_SQUARE, Arg((2, 3))), {"left": False})),
     tolerance="composite",
+    out="expected",
     surface="linalg",
 )
 def solve(A: Tensor, B: Tensor, left: bool = True) -> Tensor:
@@ -82,6 +83,7 @@ def solve(A: Tensor, B: Tensor, left: bool = True) -> Tensor:
         Sample((Arg((2, 2), values=((2.0, 0.5), (0.5, 1.0)), grad=False),), {"upper": True}),
     ),
     tolerance="composite",
+    out="expected",
     surface="linalg",
 )
 def cholesky(A: Tensor, upper: bool = False) -> Tensor:
@@ -95,6 +97,7 @@ def cholesky(A: Tensor, upper: bool = False) -> Tensor:
     # Differences of one element leave the symmetric matrices, of which one triangle is read.
     samples=calls((replace(_SQUARE, grad=False),)),
     tolerance="composite",
+    out="expected",
     surface="linalg",
 )
 def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
@@ -106,6 +109,7 @@ def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
     "linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor",
     samples=calls((_SQUARE,), (Arg((3, 2)),)),
     tolerance="composite",
+    out="expected",
     surface="linalg",
 )
 def svdvals(A: Tensor, driver: str | None = None) -> Tensor:
@@ -117,6 +121,7 @@ def svdvals(A: Tensor, driver: str | None = None) -> Tensor:
     "linalg_matrix_power(Tensor A, int n) -> Tensor",
     samples=calls((_SQUARE, 3), (_SQUARE, 0), (Arg((2, 3, 3)), 2)),
     tolerance="composite",
+    out="expected",
     surface="linalg",
 )
 def matrix_power(A: Tensor, n: int) -> Tensor:
@@ -151,6 +156,7 @@ composite(
     lambda input, other: input @ other,
     samples=calls((Arg((2, 3)), Arg((3, 2)))),
     tolerance="accumulated",
+    out="expected",
     surface="linalg",
 )
 composite(

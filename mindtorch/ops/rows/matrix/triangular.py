@@ -355,6 +355,7 @@ def lu(A: Tensor, pivot: bool = True) -> tuple[Tensor, ...]:
     " -> Tensor",
     samples=calls((SQUARE, Arg((3,), "int32", values=(2, 2, 3)), Arg((3, 2)))),
     tolerance="composite",
+    out="expected",
     surface="linalg",
 )
 def lu_solve(
@@ -380,6 +381,7 @@ composite(
     lambda self, LU_data, LU_pivots: lu_solve(LU_data, LU_pivots, self),
     samples=calls((Arg((3, 2)), SQUARE, Arg((3,), "int32", values=(2, 2, 3)))),
     tolerance="composite",
+    out="expected",
     surface="both",
 )
 

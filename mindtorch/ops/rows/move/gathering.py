@@ -102,6 +102,7 @@ op(
         Sample((Arg((3, 4)), 0, Arg((2, 3), "int64", 0, 2))),
     ],
     tolerance="exact",
+    out="expected",
     cost=lookup,
 )
 
@@ -162,7 +163,7 @@ op(
         for d in ("float32", "float64", "float16", "int64")
     ],
     oracle=lambda torch: torch.scatter,
-    tolerance="exact",
+    tolerance="exact", out="expected",
     inplace=True, surface="both",
 )  # fmt: skip
 op(
@@ -180,6 +181,7 @@ op(
     ],
     oracle=lambda torch: torch.scatter,
     tolerance="exact",
+    out="expected",
     inplace=True,
     surface="both",
 )
@@ -214,6 +216,7 @@ composite(
     oracle=lambda torch: torch.scatter,
     tolerance="accumulated",
     rule="products",
+    out="expected",
     surface="both",
     inplace=True,
 )
@@ -224,6 +227,7 @@ composite(
     samples=calls(Sample((Arg((3, 4)), 1, Arg((3, 5), "int64", 0, 3), 2.0), {"reduce": "add"})),
     oracle=lambda torch: torch.scatter,
     tolerance="accumulated",
+    out="expected",
     surface="both",
     inplace=True,
 )
@@ -253,6 +257,7 @@ op(
     ],
     tolerance="accumulated",
     rule="stored",
+    out="expected",
     inplace=True,
 )
 
@@ -293,6 +298,7 @@ op(
         Sample((Arg((3, 4)), 0, Arg((2,), "int32", 0, 2))),
     ],
     tolerance="exact",
+    out="{name}(): self and result must have the same scalar type",
     cost=lookup,
 )
 
@@ -364,7 +370,7 @@ op(
     samples=lambda: [*_indexed_samples(),
                      Sample((Arg((3, 4)), 1, Arg((3,), "int64", values=(1, 1, 3)), Arg((3, 3))),
                             {"alpha": 2})],
-    tolerance="accumulated", rule="stored",
+    tolerance="accumulated", rule="stored", out="expected",
     inplace=True,
 )  # fmt: skip
 op(
@@ -379,6 +385,7 @@ op(
     },
     samples=_indexed_samples,
     tolerance="exact",
+    out="expected",
     inplace=True,
 )
 op(
@@ -431,6 +438,7 @@ def index_fill(self: Tensor, dim: int, index: Tensor, value: Tensor) -> Tensor:
         (Arg((1, 4)), Arg((3, 2), "int64", 0, 3), 1),
     ),
     tolerance="exact",
+    out="expected",
     cost=lookup,
 )
 def take_along_dim(self: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
@@ -472,6 +480,8 @@ def _from_end(indices: Tensor, self: Tensor, dim: int) -> Tensor:
         (Arg((3, 4)), Arg((2,), "int64", values=(-1, 3))),
     ),
     tolerance="exact",
+    out="{name}(): self and out expected to have the same dtype, but got self.dtype = {Want} and"
+    " out.dtype = {Got}",
     cost=lookup,
 )
 def take(self: Tensor, index: Tensor) -> Tensor:

@@ -182,6 +182,7 @@ op(
         Sample((Arg((), values=1),)),
     ],
     tolerance="exact",
+    out="{name}: Expected out tensor to have scalar type {Want} but got scalar type{Got}",
 )
 
 
@@ -203,6 +204,7 @@ composite(
     ),
     oracle=lambda torch: torch.nonzero,
     tolerance="exact",
+    out="{name}: Expected out tensor to have scalar type {Want} but got scalar type{Got}",
     surface="both",
 )
 composite(

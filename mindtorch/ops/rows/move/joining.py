@@ -370,6 +370,7 @@ def _triangle(name: str, cpu: Callable[..., Array], aclnn: str) -> None:
             + [Sample((Arg((2, 3, 3)),))]
         ),
         tolerance="exact",
+        out="expected",
         inplace=True,
     )
 
@@ -404,6 +405,7 @@ composite(
     _diag,
     samples=calls((Arg((3,)),), (Arg((3, 4)), 1), (Arg((2,)), -1)),
     tolerance="exact",
+    out="expected",
 )
 composite(
     "diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",

@@ -159,6 +159,7 @@ op(
     ],
     tolerance="accumulated",
     rule="stored",
+    out="expected",
     surface="both",
     inplace=True,
 )
@@ -189,6 +190,7 @@ _INDEX_NAMES = {"prod": "prod", "mean": "mean", "amax": "amax", "amin": "amin"}
         (Arg((3, 4), low=0.5), 0, Arg((2,), "int64", values=(2, 2)), Arg((2, 4), low=0.5), "mean"),
     ),
     tolerance="accumulated",
+    out="expected",
     surface="both",
     inplace=True,
 )

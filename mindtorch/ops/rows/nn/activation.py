@@ -38,6 +38,7 @@ def activation(
     autocast: str = "",
     surface: str = "none",
     kernel: str = "",
+    out: str = "",
     known: tuple[Dtype, ...] = FLOATING,
 ) -> None:
     """A row of one tensor and its settings; dtypes other than `known` are refused.
@@ -61,6 +62,7 @@ def activation(
         tolerance=tolerance,
         rule=rule,
         autocast=autocast,
+        out=out,
         surface=surface,
     )
 
@@ -255,6 +257,7 @@ activation(
     lambda x, lambd: np.where(np.abs(x) <= lambd, x.dtype.type(0), x),
     call("aclnnHardshrink", "self", "lambd", "out"),
     lambda grad, self, lambd: aten.where(aten.abs(self) > lambd, grad, 0),
+    out="found",
     surface="both nn",
 )
 

@@ -154,4 +154,5 @@ for _name in ("softmax", "log_softmax"):
         samples=lambda: [Sample((Arg((3, 4), d), 1)) for d in ("float32", "float64")],
         tolerance="composite",
         rule=_name,
+        out="expected",
     )

@@ -51,6 +51,7 @@ op(
     samples=binary(),
     tolerance="rounded",
     rule="sum",
+    number_first=True,
     inplace=True,
 )
 
@@ -93,6 +94,7 @@ op(
     samples=binary(),
     tolerance="rounded",
     rule="sum",
+    number_first=True,
     inplace=True,
 )
 
@@ -110,6 +112,7 @@ op(
     },
     samples=binary(),
     tolerance="rounded",
+    number_first=True,
     inplace=True,
 )
 
@@ -128,6 +131,7 @@ op(
     samples=binary(0.5, 2.5),
     tolerance="rounded",
     rule="quotient",
+    number_first=True,
     surface="both",
     inplace=True,
 )
@@ -153,6 +157,7 @@ op(
     grad={"self": lambda grad: -grad},
     samples=unary(),
     tolerance="exact",
+    out="found",
     inplace=True,
 )
 

@@ -239,6 +239,7 @@ op(
     grad={},
     samples=_quotient_samples,
     tolerance="exact",
+    number_first=True,
     inplace=True,
 )
 
@@ -297,7 +298,7 @@ op(
         Sample((Arg((2, 3)), Arg((3,), low=0.5)), {"rounding_mode": None}),
         Sample((Arg((2,)), 2.0), {"rounding_mode": "up"}, error=True),
     ],
-    tolerance="exact",
+    tolerance="exact", number_first=True,
     inplace=True,
     surface="both",
 )  # fmt: skip

@@ -171,6 +171,7 @@ composite(
         (Arg((2, 3)), 0.5),
         (Arg((3,), "int64", 0, 5), Arg((0,), "int64")),
     ),
+    out="expected",
 )
 def isin(
     elements: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False

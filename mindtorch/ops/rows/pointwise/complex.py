@@ -83,6 +83,7 @@ op(
     grad={"self": lambda grad: aten.conj(grad)},
     samples=lambda: [Sample((Arg((2, 3), d),)) for d in _COMPLEX],
     tolerance="exact",
+    out="found",
     inplace=True,
 )
 
@@ -105,6 +106,7 @@ op(
     },
     samples=lambda: [Sample((Arg((2, 3)), Arg((2, 3), high=2.5)))],
     tolerance="exact",
+    out="Expected object of scalar type {Want} but got scalar type {Got} for argument 'out'",
     surface="function",
 )
 
@@ -197,4 +199,5 @@ composite(
     _polar,
     surface="function",
     samples=calls((Arg((2, 3), low=0.5), Arg((2, 3)))),
+    out="Expected object of scalar type {Want} but got scalar type {Got} for argument 'out'",
 )

@@ -38,6 +38,7 @@ op(
     samples=_where_samples,
     oracle=lambda torch: torch.where,
     tolerance="exact",
+    out="Expected out type to be {Want} but got {Got}",
     surface="both",
 )
 composite(
@@ -46,6 +47,7 @@ composite(
     samples=calls((Arg((3,), "bool"),), (Arg((2, 3), "int64", 0, 1),)),
     oracle=lambda torch: torch.where,
     tolerance="exact",
+    out="Expected out type to be {Want} but got {Got}",
     surface="function",
 )
 
@@ -145,7 +147,7 @@ op(
         *(Sample((Arg((3, 4), d), -1, 1)) for d in (*FLOATS, "int64")),
         Sample((Arg((3, 4)), -0.5)), Sample((Arg((3, 4)),), {"max": 0.5}),
     ],
-    tolerance="exact", rule="extremum",
+    tolerance="exact", rule="extremum", out="found",
     surface="both",
     inplace=True,
 )  # fmt: skip
@@ -176,6 +178,7 @@ def _bound_row(
         oracle=lambda torch: getattr(torch, name),
         tolerance="exact",
         rule="extremum",
+        out="found",
         surface="both",
         inplace=True,
     )
@@ -185,6 +188,7 @@ def _bound_row(
         samples=calls((Arg((3, 4)), 0.5), (Arg((3,), "int64"), 1)),
         tolerance="exact",
         rule="extremum",
+        out="found",
         inplace=True,
     )
 
@@ -226,6 +230,7 @@ composite(
     oracle=lambda torch: torch.clamp,
     tolerance="exact",
     rule="extremum",
+    out="found",
     surface="both",
     inplace=True,
 )

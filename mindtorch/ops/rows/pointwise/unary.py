@@ -347,6 +347,7 @@ def step(name: str, cpu: Callable[..., Any], aclnn: str) -> None:
         grad={"self": lambda grad: aten.zeros_like(grad)},
         samples=unary(dtypes=FLOATS),
         tolerance="exact",
+        out="found",
         inplace=True,
     )
 
@@ -380,6 +381,7 @@ op(
     grad={"self": lambda grad: grad},
     samples=unary(),
     tolerance="rounded",
+    out="found",
     inplace=True,
 )
 
@@ -404,6 +406,7 @@ op(
     grad={"self": lambda grad: aten.zeros_like(grad)},
     samples=unary(dtypes=FLOATS),
     tolerance="exact",
+    out="found",
     inplace=True,
 )
 op(
@@ -415,6 +418,7 @@ op(
     samples=unary(dtypes=(*FLOATS, "int64", "int8")),
     tolerance="exact",
     rule="modulus",
+    out="found",
     inplace=True,
 )
 
@@ -435,6 +439,7 @@ op(
     samples=unary(dtypes=(*FLOATS, "int64", "complex64")),
     tolerance="rounded",
     rule="modulus",
+    out="found",
     inplace=True,
 )
 
@@ -471,6 +476,7 @@ def _floating(a: dict[str, Any]) -> bool:
     return bool(a["self"].dtype.category >= FLOAT)
 
 
+_ONLY_BOOL = "{name} does not support non-boolean outputs."
 for _name, _cpu, _aclnn, _otherwise in (
     ("isfinite", np.isfinite, "aclnnIsFinite", "aclnnInplaceOne"),
     ("isinf", np.isinf, "aclnnIsInf", "aclnnInplaceZero"),
@@ -481,9 +487,10 @@ for _name, _cpu, _aclnn, _otherwise in (
         _name,
         _when_float(_cpu, _name == "isfinite"),
         (call(_aclnn, "self", "out", when=_floating), call(_otherwise, "out")),
+        out=_ONLY_BOOL if _name in ("isposinf", "isneginf") else "",
     )
 test("signbit", lambda x: np.signbit(x) if x.dtype != bool else np.zeros(x.shape, bool),
-     (call("aclnnSignbit", "self", "out"),))  # fmt: skip
+     (call("aclnnSignbit", "self", "out"),), out=_ONLY_BOOL)  # fmt: skip
 test("logical_not", np.logical_not, (call("aclnnLogicalNot", "self", "out"),), inplace=True,
      casts_inplace=True)  # fmt: skip
 
@@ -496,6 +503,7 @@ op(
     grad={},
     samples=unary(dtypes=("int64", "int32", "int16", "int8", "uint8", "bool")),
     tolerance="exact",
+    out="found",
     inplace=True,
 )
 
@@ -529,6 +537,7 @@ op(
     grad={"self": lambda grad, self: grad * aten.to(aten.isfinite(self), grad.dtype)},
     samples=unary(dtypes=("float32", "float16", "int64")),
     tolerance="exact",
+    out="{name}: dtype of out: {Got} should be same as input: {Want}",
     inplace=True,
 )
 

@@ -152,6 +152,7 @@ def unique_consecutive(
         Sample((Arg((3, 4)), 0.3, 0), {"interpolation": "other"}, error=True),
     ),
     tolerance="accumulated",
+    out="{name}() out tensor must be same dtype as the input tensor",
     autocast="float32 on cpu",
 )
 def quantile(

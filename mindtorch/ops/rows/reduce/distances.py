@@ -57,6 +57,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = Non
     "renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor",
     samples=calls((Arg((3, 4)), 2, 0, 1.5)),
     tolerance="composite",
+    out="expected",
     inplace=True,
 )
 def renorm(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:

@@ -64,7 +64,7 @@ op(
         *(Sample((Arg((3, 4), d), 1)) for d in (*DTYPES, "bool")), Sample((Arg((2, 3, 4)), 0)),
         Sample((Arg(()), 0)),
     ],
-    tolerance="accumulated", rule="statistic",
+    tolerance="accumulated", rule="statistic", out="decides",
     inplace=True,
     autocast="float32 on npu",
 )  # fmt: skip
@@ -105,6 +105,7 @@ op(
     ],
     tolerance="accumulated",
     rule="statistic",
+    out="decides",
     inplace=True,
     autocast="float32 on npu",
 )
@@ -141,7 +142,7 @@ def _running(name: str, kernel: np.ufunc, aclnn: str) -> None:
             )
         },
         samples=lambda: [Sample((Arg((3, 4), d), 1)) for d in ("float32", "float64", "int64")],
-        tolerance="exact", rule="extremum",
+        tolerance="exact", rule="extremum", out="expected scalar_type {Want} but found {Got}",
         surface="both",
     )  # fmt: skip
 
@@ -192,6 +193,8 @@ op(
     ),
     tolerance="exact",
     rule="extremum",
+    ties=True,
+    out="expected",
     surface="both",
 )
 
@@ -244,6 +247,7 @@ op(
     ],
     tolerance="exact",
     rule="extremum",
+    ties=True,
     surface="both",
 )
 
@@ -284,6 +288,8 @@ op(
     ),
     tolerance="exact",
     rule="extremum",
+    ties=True,
+    out="output values must be of same type as input",
     surface="both",
 )
 
@@ -354,7 +360,7 @@ op(
     samples=lambda: [
         Sample((Arg((3, 4), d), Arg((4,), "bool"))) for d in ("float32", "int64", "float64")
     ],
-    tolerance="exact",
+    tolerance="exact", out="{name}(): self and result must have the same scalar type",
 )  # fmt: skip
 
 

@@ -81,6 +81,7 @@ def nanmedian_dim(self: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor
     " str interpolation='linear') -> Tensor",
     samples=calls((_HOLES, 0.3), (_HOLES, 0.5, 1)),
     tolerance="accumulated",
+    out="{name}() out tensor must be same dtype as the input tensor",
 )
 def nanquantile(
     self: Tensor, q: Tensor | float, dim: int | None = None, keepdim: bool = False,
@@ -94,6 +95,7 @@ def nanquantile(
     "mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
     samples=calls((Arg((3, 5), "int64", 0, 2),), (Arg((4,)),)),
     tolerance="exact",
+    out="expected scalar type '{Want}' but got '{Got}' for values output",
 )
 def mode(self: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
     """The most frequent value along a dimension, the smallest of equals, and where it is last."""
@@ -118,6 +120,7 @@ def mode(self: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Te
     "msort(Tensor self) -> Tensor",
     samples=calls((Arg((3, 4)),)),
     tolerance="exact",
+    out="expected",
 )
 def msort(self: Tensor) -> Tensor:
     """Sorted along the first dimension."""
@@ -128,6 +131,7 @@ def msort(self: Tensor) -> Tensor:
     "logcumsumexp(Tensor self, int dim) -> Tensor",
     samples=calls((Arg((3, 4)), 1), (Arg((3, 4), "float64"), 0)),
     tolerance="composite",
+    out="expected scalar_type {Want} but found {Got}",
 )
 def logcumsumexp(self: Tensor, dim: int) -> Tensor:
     """The logarithm of the running sum of exponentials, by a tree of pairs: no sum overflows."""
@@ -154,6 +158,7 @@ def logcumsumexp(self: Tensor, dim: int) -> Tensor:
     "nonzero_static(Tensor self, *, int size, int fill_value=-1) -> Tensor",
     samples=calls(Sample((Arg((3,), "int64", 0, 2),), {"size": 2})),
     tolerance="exact",
+    out="{name}: Expected out tensor to have scalar type {Want} but got scalar type{Got}",
 )
 def nonzero_static(self: Tensor, size: int, fill_value: int = -1) -> Tensor:
     """The places of what is not zero, cut or filled to `size` rows; on the device throughout."""

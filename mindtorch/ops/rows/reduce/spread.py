@@ -96,6 +96,7 @@ def aminmax(self: Tensor, dim: int | None = None, keepdim: bool = False) -> tupl
     ),
     tolerance="accumulated",
     rule="statistic",
+    out="expected",
     autocast="float32 on npu",
 )
 def norm(

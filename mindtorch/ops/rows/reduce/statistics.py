@@ -104,6 +104,8 @@ def _extreme(name: str, cpu: Callable[..., Array], aclnn: str) -> None:
         samples=reduction_samples(("float32", "float64", "int64")),
         tolerance="exact",
         rule="extremum",
+        out="Expected the dtype for input and out to match, but got {Want} for input's dtype"
+        " and {Got} for out's dtype.",
     )
 
 
@@ -274,6 +276,7 @@ def _arg(name: str, find: Callable[..., Any], aclnn: str) -> None:
         samples=calls((Arg((3, 4)),), (Arg((3, 4)), 1), Sample((Arg((2, 3)),), {"keepdim": True})),
         grad={},
         tolerance="exact",
+        out="expected",
     )
 
 
@@ -302,6 +305,7 @@ def _truth(name: str, cpu: Callable[..., Array], aclnn: str) -> None:
         grad={},
         samples=reduction_samples(("bool", "float32", "int64")),
         tolerance="exact",
+        out="truth",
     )
 
 
@@ -424,6 +428,7 @@ op(
     samples=lambda: [Sample((Arg((3, 4), d, 0.5, 1.5),)) for d in ("float32", "float64", "int64")],
     tolerance="accumulated",
     rule="statistic",
+    out="decides",
     surface="both",
     autocast="float32",
 )
@@ -442,7 +447,7 @@ op(
         Sample((Arg((3, 4), "float32", 0.5, 1.5), 1)), Sample((Arg((2, 3), "int64"), 0, True)),
     ],
     oracle=lambda torch: torch.prod,
-    tolerance="accumulated", rule="statistic",
+    tolerance="accumulated", rule="statistic", out="decides",
     autocast="float32", surface="both",
 )  # fmt: skip
 
@@ -510,7 +515,7 @@ op(
         Sample((Arg((2, 3, 4)), 2, (0, 2), True)),
     ],
     oracle=lambda torch: torch.linalg.vector_norm,
-    tolerance="accumulated", rule="statistic",
+    tolerance="accumulated", rule="statistic", out="expected",
     surface="linalg",
     autocast="float32 on npu",
 )  # fmt: skip
@@ -571,6 +576,7 @@ composite(
         (Arg((2, 3)), 1, True),
     ),
     tolerance="accumulated",
+    out="decides",
 )
 composite(
     "count_nonzero(Tensor self, int[1]? dim=None) -> Tensor",

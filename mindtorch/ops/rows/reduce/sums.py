@@ -60,6 +60,7 @@ op(
     grad={"self": lambda grad, self_geom, dim, keepdim: grow(grad, self_geom, dim, keepdim)},
     samples=reduction_samples(),
     tolerance="accumulated",
+    out="decides",
     autocast="float32 on npu",
 )
 

@@ -200,5 +200,6 @@ composite(
     samples=calls((Arg((3, 4), grad=False), 5.0), (Arg((3, 3), "int64"), 2)),
     oracle=lambda torch: torch.Tensor.fill_diagonal_,
     tolerance="exact",
+    layout_bound=True,
     surface="method",
 )

@@ -63,6 +63,7 @@ op(
         "grad": lambda grad, grad_geom, stride, offset: _part(grad, grad_geom.shape, stride, offset)
     },
     tolerance="exact",
+    layout_bound=True,
     surface="none",
     samples=calls((Arg((2, 3)), (3, 4), (4, 1), 1), (Arg((3,)), (6,), (2,), 0)),
 )
@@ -231,5 +232,6 @@ op(
     samples=view_samples(((6,), (2, 2), (3, 1), 1), ((6,), (3, 2), (1, 1), 0)),
     unbounded=True,
     tolerance="exact",
+    layout_bound=True,
     inplace=True,
 )

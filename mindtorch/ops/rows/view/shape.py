@@ -81,6 +81,7 @@ op(
     grad={"self": lambda grad, self_geom: aten.reshape(grad, self_geom.shape)},
     samples=view_samples(((2, 3), (3, 2)), ((6,), (2, -1)), ((4, 1), (2, 2))),
     tolerance="exact",
+    layout_bound=True,
     surface="method",
 )
 
@@ -123,6 +124,7 @@ op(
     infer=_view_dtype,
     grad={},
     tolerance="exact",
+    layout_bound=True,
     surface="method",
     samples=calls(
         Sample((Arg((2, 3)),), {"dtype": "int32"}),
