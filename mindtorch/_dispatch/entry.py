@@ -9,6 +9,7 @@ op. Forms: "aten" (schema's names), "function" (torch.name: `input`, `out=`), "m
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +18,7 @@ from .._autograd.grad_mode import LOCAL, MODES
 from .._autograd.layer import reshape_inplace
 from .._autograd.written import written
 from .._tensor.tensor import Tensor
+from ..ops.kernels import KERNELS, refuse_lacking
 from ..ops.returns import named_tuple
 from ..ops.rules import NUMBERS
 from ..ops.schema import Arg, Kind
@@ -320,10 +322,27 @@ def renamed(op: Op, form: str, named: dict[str, Any], extra: dict[str, Any]) -> 
     )
 
 
+def _body(op: Op) -> Any:
+    """A composite's body, behind a look at what torch's cpu kernels lack."""
+    body = op.body
+    if body is None or op.name not in KERNELS:
+        return body
+
+    @functools.wraps(body)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        tensors = [a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)][:1]
+        if tensors and tensors[0].device.type == "cpu":
+            refuse_lacking(op.name, None, [tensors[0]._geom])
+        return body(*args, **kwargs)
+
+    return run
+
+
 def _composite(op: Op, form: str) -> Callable[..., Any]:
     """The entry of a composite: its body, with the form's names; a layer's body has them."""
-    if op.body is not None and form != "method" and "nn" in op.places:
-        return op.body
+    body = _body(op)
+    if form != "method" and "nn" in op.places:
+        return body
     varargs = form in ("method", "inplace") and takes_varargs(op)
     names = ", ".join(a.name for a in op.schema.args)
     end = "_" if form in WRITING else ""
@@ -332,7 +351,7 @@ def _composite(op: Op, form: str) -> Callable[..., Any]:
     source += _prelude(op, form, varargs) + f"    return {result}\n"
     scope: dict[str, Any] = {
         "D": {a.name: a.default for a in op.schema.args}, "NUMBERS": NUMBERS, "Tensor": Tensor,
-        "body": op.body, "op": op, "operand": slow.operand, "out_call": out_call,
+        "body": body, "op": op, "operand": slow.operand, "out_call": out_call,
         "renamed": renamed, "named": _make(op), "named_ints": named_ints,
     }  # fmt: skip
     composite = compiled(source, f"composite {op.name} as {form}", scope)

@@ -12,6 +12,7 @@ from .._tensor import device as _device
 from .._tensor.device import device as Device
 from .._tensor.geometry import Geometry
 from .._tensor.tensor import Tensor
+from ..ops.kernels import KERNELS, refuse_lacking
 from ..ops.spec import Op
 
 LIMIT = 4096
@@ -147,12 +148,18 @@ def _functional(op: Op, args: tuple[Any, ...]) -> Plan:
         outs = meta(*geoms) if meta is not None else infer(op, geoms) if op.infer else ()
         outs = (outs,) if outs.__class__ is Geometry else tuple(outs)
         return Plan(fn, geoms, outs)
+    _look_at_dtype(op, device, geoms)
     outs = infer(op, geoms)
     if op.is_view:
         return Plan(view_plan(op, outs), geoms, outs)
     if _crosses(op):
         return Plan(_transfer(op, outs[0]), geoms, outs)
     return Plan(_backend_run(op, device, args, outs), geoms, outs)
+
+
+def _look_at_dtype(op: Op, device: Device, geoms: tuple[Any, ...]) -> None:
+    if device.type == "cpu" and op.name in KERNELS:
+        refuse_lacking(op.name, op.infer, geoms)
 
 
 def _crosses(op: Op) -> bool:
@@ -211,6 +218,7 @@ def _into(op: Op, args: tuple[Any, ...], dests: tuple[Geometry, ...], inplace: b
     custom = registry.kernel(op.name, device.type)
     if custom is not None:
         return Plan(_through_copy(custom[0]), geoms, dests)
+    _look_at_dtype(op, device, geoms)
     outs = infer(op, geoms)
     backend = registry.backend(device)
     if op.lower is not None and not backend.has_kernel(op) and device.type != "meta":

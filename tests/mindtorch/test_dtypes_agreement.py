@@ -1,0 +1,71 @@
+"""What torch's cpu kernels lack is refused in its words, and nothing else: each row, each dtype."""
+
+import warnings
+
+import pytest
+
+import mindtorch
+from mindtorch.laws.compare import call, oracle_function
+from mindtorch.ops.kernels import KERNELS, refuse_lacking
+from mindtorch.ops.spec import OPS
+
+torch = pytest.importorskip("torch", reason="torch 2.13 is the oracle")
+DTYPES = ("bool", "uint8", "int32", "int64", "float16", "float32", "complex64")
+# Rows of which torch chooses one of two kernels by the shape: the error names one.
+NAMES_DIFFER = {"conv1d", "conv2d", "matmul", "inner", "linalg_eigvals", "native_layer_norm",
+                "lerp", "linalg_cond", "linalg_lu_solve", "lu_solve", "linear"}  # fmt: skip
+
+
+def in_dtype(value, library, first, dtype):
+    if isinstance(value, library.Tensor):
+        return value.to(getattr(library, dtype)) if value.dtype is first else value
+    if isinstance(value, list | tuple) and any(isinstance(v, library.Tensor) for v in value):
+        return type(value)(in_dtype(v, library, first, dtype) for v in value)
+    return value
+
+
+def refusal(op, library, dtype):
+    """The text of a NotImplementedError; "" for a result, None where something else is wrong."""
+    sample = next(s for s in op.samples() if not s.error)
+    args, kwargs = sample.make(library)
+    values = [*args, *kwargs.values()]
+    flat = [v[0] if isinstance(v, list | tuple) and v else v for v in values]
+    first = next(v for v in flat if isinstance(v, library.Tensor)).dtype
+    try:
+        args = [in_dtype(v, library, first, dtype) for v in args]
+        kwargs = {k: in_dtype(v, library, first, dtype) for k, v in kwargs.items()}
+        library.manual_seed(0)
+        if library is torch:
+            oracle_function(op, torch)(*args, **kwargs)
+        else:
+            call(op, args, kwargs)
+    except NotImplementedError as error:
+        return str(error).splitlines()[0]
+    except Exception:
+        return None
+    return ""
+
+
+@pytest.mark.parametrize("name", sorted(KERNELS))
+def test_a_row_refuses_the_dtypes_that_torchs_kernel_lacks(name):
+    mindtorch.zeros(1)
+    op = OPS[name]
+    if op.samples is None:
+        pytest.skip(f"{name} has no samples: {op.unsampled}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for dtype in DTYPES:
+            theirs, ours = (refusal(op, library, dtype) for library in (torch, mindtorch))
+            if theirs is None or (ours is None and not theirs):
+                continue  # torch refuses otherwise, or the row does: other tests compare that
+            if name in NAMES_DIFFER and theirs:
+                assert ours, dtype
+            else:
+                assert ours == theirs, dtype
+
+
+def test_a_dtype_that_no_kernel_lacks_is_let_through():
+    geom = mindtorch.zeros(2)._geom
+    assert refuse_lacking("mm", None, [geom]) is None
+    with pytest.raises(NotImplementedError, match=r"addmm_impl_cpu_.*Bool"):
+        refuse_lacking("mm", None, [mindtorch.zeros(2, dtype=mindtorch.bool)._geom])
