@@ -14,7 +14,7 @@ from ..conformance.record import journal
 from ..conformance.record.result import VERDICTS, Result, from_json
 
 Line = Mapping[str, Any]
-_NOTES: Final = frozenset(("soak", "repeat", "lost", "deviation"))
+_NOTES: Final = frozenset(("soak", "repeat", "lost", "deviation", "killed"))
 _UNNAMED: Final = "host without a name"
 
 

@@ -19,6 +19,7 @@ NAMES: Final[dict[str, str]] = {
     "no NPU": "no worker could start there; none of its cases ran",
     "disk full": "its journal could not grow; what ran after that is not known",
     "stopped early": "its journal has no end: killed, cut off from power, or still running",
+    "worker killed": "from outside, often for want of host memory; its case ran again",
     "device lost": "no worker starts there any more",
     "node lost": "an actor of the cluster, or its host, went away; its cases ran elsewhere",
     "head restarted": "the cluster's head went away; cases in flight ran again",
@@ -57,6 +58,9 @@ def _of_part(part: Part, now: float) -> Iterator[Row]:
         done, planned = len(part.results), int(part.header.get("cases", 0))
         yield Row("stopped early", part.node, f"{done} of {planned} cases have a result")
     for kind, data in part.notes:
+        if kind == "killed":
+            where = f"{data.get('node') or part.node} {data['device']}"
+            yield Row("worker killed", where, f"in {data['case']}")
         if kind == "lost":
             name = str(data.get("what", "device lost"))
             left = len(data.get("cases", ()))

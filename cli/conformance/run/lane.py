@@ -1,11 +1,13 @@
 """Owns a lane: one seat for worker processes on one device, that runs batches one after another.
 
 A crash, hang or poisoned device costs the one case that had started. The rest of its batch goes
-to a fresh worker. A lane deals nothing and records nothing.
+to a fresh worker. A worker that was killed from outside says nothing of its case, which runs again;
+killed twice, it is a crash. A lane deals nothing and records nothing.
 """
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,6 +39,7 @@ class Lane:
         self.replaced = 0
         self._process: Process | None = None
         self._stopping = self._busy = False
+        self._killed: set[tuple[str, int]] = set()
 
     def open(self) -> dict[str, Any]:
         """Start a worker; its environment. EnvironmentFailedError if it cannot start."""
@@ -120,12 +123,22 @@ class Lane:
                 return done, False
             if message == "late":
                 process.kill()
-            if current:
+            if current and message is None and self._killed_first(process, current, batch.seed):
+                yield Note("killed", {"case": current, "seed": batch.seed, **self._place()})
+            elif current:
                 yield self._placed(self._lost(process, batch, current, message, since))
                 done += 1
             elif message is None:
                 process.child.wait()
             return done, False
+
+    def _killed_first(self, process: Process, case: str, seed: int) -> bool:
+        """Whether somebody, such as a system short of memory, killed the worker, in this case for
+        the first time."""
+        if process.child.wait() != -signal.SIGKILL or (case, seed) in self._killed:
+            return False
+        self._killed.add((case, seed))
+        return True
 
     def _place(self) -> dict[str, str]:
         return {"device": self.label, **({"node": self.node} if self.node else {})}

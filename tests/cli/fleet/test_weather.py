@@ -106,6 +106,12 @@ def test_host_with_another_version_is_named(tmp_path, what):
     ]
 
 
+def test_killed_worker_is_named_with_its_case(tmp_path):
+    note = ("killed", {"case": CASE, "seed": 0, "device": "npu:3"})
+    there = weather.rows(merge.merge(parts.read([host(tmp_path, 1, notes=[note])])))
+    assert there == [("worker killed", "host1 npu:3", f"in {CASE}")]
+
+
 def test_lost_device_is_named_with_what_it_did_not_run(tmp_path):
     lost = ("lost", {"place": "npu:3", "reason": "workers die at once", "cases": [CASE]})
     there = weather.rows(merge.merge(parts.read([host(tmp_path, 1, notes=[lost])])))

@@ -1,0 +1,50 @@
+"""A lane's workers end in many ways: which of them cost a case, and which run it again."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+from mindtorch_npu.conformance.record.result import Result
+from mindtorch_npu.conformance.run.lane import Lane, Note
+from mindtorch_npu.conformance.run.process import Batch, Process, Setup
+
+CASES = tuple(f"add/{form}/s0" for form in ("functional", "method", "out"))
+
+
+def run(monkeypatch, number, times):
+    """(verdicts, notes) of a batch in which the first `times` workers that start the second case
+    get a signal before they have a result."""
+    struck = []
+    real = Process.receive
+
+    def receive(self, seconds):
+        if self in struck:
+            return None
+        message = real(self, seconds)
+        if message == {"start": CASES[1]} and len(struck) < times:
+            os.kill(self.child.pid, number)
+            struck.append(self)
+        return message
+
+    monkeypatch.setattr(Process, "receive", receive)
+    lane = Lane(Setup("cpu"))
+    events = list(lane.run(Batch(CASES, 0)))
+    lane.close()
+    verdicts = [(e.case, e.verdict) for e in events if isinstance(e, Result)]
+    return verdicts, [e.data for e in events if isinstance(e, Note)]
+
+
+def test_a_killed_workers_case_runs_again_and_counts_once(monkeypatch):
+    verdicts, notes = run(monkeypatch, signal.SIGKILL, 1)
+    assert verdicts == [(case, "PASS") for case in CASES]
+    assert notes == [{"case": CASES[1], "seed": 0, "device": "cpu"}]
+
+
+@pytest.mark.parametrize(("number", "times"), [(signal.SIGKILL, 2), (signal.SIGSEGV, 1)])
+def test_a_case_that_kills_its_worker_is_a_crash(monkeypatch, number, times):
+    """Twice from outside, as where it takes all of the host's memory; once where it does itself."""
+    verdicts, notes = run(monkeypatch, number, times)
+    assert verdicts == [(CASES[0], "PASS"), (CASES[1], "CRASH"), (CASES[2], "PASS")]
+    assert len(notes) == times - 1
