@@ -1,64 +1,92 @@
-"""Owns torch.distributed: a group of processes, one a device, and their collectives.
+"""Owns torch.distributed: groups of processes, one a device, and their collectives.
 
-CPU tensors over sockets (gloo's role), NPU tensors over HCCL. Refused by name: subgroups, meshes,
-sharded tensors.
+CPU tensors over sockets (gloo's role), NPU tensors over HCCL. Refused by name: meshes, sharded
+tensors.
 """
 
 from __future__ import annotations
 
 import importlib
 import os
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
 from . import _group
 from ._calls import (
-    Work,
+    Group,
+    GroupMember,
     all_gather,
     all_gather_into_tensor,
-    all_gather_object,
     all_reduce,
     all_to_all,
     all_to_all_single,
     barrier,
     broadcast,
-    broadcast_object_list,
-    recv,
+    gather,
+    inside,
+    monitored_barrier,
     reduce,
     reduce_scatter,
     reduce_scatter_tensor,
-    send,
+    scatter,
 )
+from ._group import ProcessGroup, Work
 from ._mesh import DistributedError
+from ._points import (
+    P2POp,
+    all_gather_object,
+    batch_isend_irecv,
+    broadcast_object_list,
+    gather_object,
+    irecv,
+    isend,
+    recv,
+    recv_object_list,
+    scatter_object_list,
+    send,
+    send_object_list,
+)
 
 __all__ = [
-    "DistributedError", "DistributedNotAvailableError", "ProcessGroup", "ReduceOp", "Work",
+    "DistBackendError", "DistError", "DistNetworkError", "DistributedError",
+    "DistributedNotAvailableError", "GroupMember", "P2POp", "ProcessGroup", "ReduceOp", "Work",
     "all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce", "all_to_all",
-    "all_to_all_single", "barrier", "broadcast", "broadcast_object_list", "destroy_process_group",
-    "get_backend", "get_rank", "get_world_size", "init_process_group", "is_available",
-    "is_gloo_available", "is_initialized", "is_mpi_available", "is_nccl_available",
-    "is_torchelastic_launched", "recv", "reduce", "reduce_scatter", "reduce_scatter_tensor", "send",
+    "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast", "broadcast_object_list",
+    "destroy_process_group", "gather", "gather_object", "get_backend", "get_global_rank",
+    "get_group_rank", "get_node_local_rank", "get_process_group_ranks", "get_rank",
+    "get_world_size", "group", "init_process_group", "irecv", "is_available",
+    "is_backend_available", "is_gloo_available", "is_initialized", "is_mpi_available",
+    "is_nccl_available", "is_torchelastic_launched", "isend", "monitored_barrier", "new_group",
+    "new_subgroups", "new_subgroups_by_enumeration", "recv", "recv_object_list", "reduce",
+    "reduce_scatter", "reduce_scatter_tensor", "scatter", "scatter_object_list", "send",
+    "send_object_list",
 ]  # fmt: skip
+# torch's names for what goes wrong between processes.
+DistError = DistBackendError = DistNetworkError = DistributedError
 
 
 class DistributedNotAvailableError(RuntimeError):
     """Something of torch.distributed that is not here was asked for."""
 
 
-class ProcessGroup:
-    """Stands for a group of processes, for isinstance: making one by hand is refused."""
-
-    def __init__(self, *_: object, **__: object):
-        raise DistributedNotAvailableError(
-            "torch.distributed.ProcessGroup: there is the default group, which init_process_group "
-            "makes"
-        )
-
-
 class ReduceOp:
-    """Names of reductions."""
+    """Names of reductions; the last three are of integers' bits, and not on NPUs."""
 
     SUM, AVG, PRODUCT, MIN, MAX = "SUM", "AVG", "PRODUCT", "MIN", "MAX"
+    BAND, BOR, BXOR = "BAND", "BOR", "BXOR"
+
+
+class _World(type):
+    """Gives `group.WORLD` as it is now."""
+
+    @property
+    def WORLD(cls) -> ProcessGroup | None:  # noqa: N802 - torch's name
+        return _group.current()
+
+
+class group(GroupMember, metaclass=_World):  # noqa: N801 - torch's name
+    """`group.WORLD`: every process of the run, None before init_process_group."""
 
 
 def init_process_group(
@@ -74,14 +102,55 @@ def init_process_group(
     ValueError for a second group, an unknown backend or missing addresses; DistributedError where
     not all ranks come within `timeout` (30 minutes).
     """
-    seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
+    seconds = _group.seconds_of(timeout)
     limit = _group.TIMEOUT_SECONDS if seconds is None else float(seconds)
     _group.start(backend, init_method, limit, world_size, rank)
 
 
-def destroy_process_group(group: Any = None) -> None:
-    """Leave the group."""
-    _group.stop()
+def new_group(
+    ranks: Sequence[int] | None = None, timeout: timedelta | float | None = None,
+    backend: str | None = None, pg_options: object = None, use_local_synchronization: bool = False,
+    group_desc: str | None = None, device_id: object = None, sort_ranks: bool = True,
+) -> ProcessGroup | int:  # fmt: skip
+    """A group of some ranks (all without `ranks`), with connections of its own; every process calls
+    this, in the same order, and who is not in it gets GroupMember.NON_GROUP_MEMBER."""
+    if use_local_synchronization:
+        raise NotImplementedError("new_group: every process takes part; leave local ones out")
+    chosen = sorted(ranks) if ranks is not None and sort_ranks else ranks
+    own = _group.make(chosen, backend, _group.seconds_of(timeout))
+    return GroupMember.NON_GROUP_MEMBER if own is None else own
+
+
+def new_subgroups_by_enumeration(
+    ranks_per_subgroup_list: Sequence[Sequence[int]], timeout: timedelta | float | None = None,
+    backend: str | None = None, pg_options: object = None, group_desc: str | None = None,
+) -> tuple[ProcessGroup | None, list[ProcessGroup | int]]:  # fmt: skip
+    """A group for each list of ranks: (that of this process, all of them)."""
+    flat = [rank for ranks in ranks_per_subgroup_list for rank in ranks]
+    if not flat or len(set(flat)) < len(flat):
+        raise ValueError("The new subgroups cannot have overlapping or no ranks")
+    groups = [new_group(ranks, timeout, backend) for ranks in ranks_per_subgroup_list]
+    return next((g for g in groups if isinstance(g, ProcessGroup)), None), groups
+
+
+def new_subgroups(
+    group_size: int | None = None, group: Group = None, timeout: timedelta | float | None = None,
+    backend: str | None = None, pg_options: object = None, group_desc: str | None = None,
+) -> tuple[ProcessGroup | None, list[ProcessGroup | int]]:  # fmt: skip
+    """Groups of `group_size` neighbours each: (that of this process, all of them)."""
+    count = _group.default().count
+    size = int(os.environ.get("LOCAL_WORLD_SIZE", count)) if group_size is None else group_size
+    if size < 1 or count % size:
+        raise ValueError(f"The world size ({count}) must be divisible by {size}")
+    ranks = [range(i, i + size) for i in range(0, count, size)]
+    return new_subgroups_by_enumeration(ranks, timeout, backend)
+
+
+def destroy_process_group(group: ProcessGroup | None = None) -> None:
+    """Leave a group; without one, all of them."""
+    if group is not None and not isinstance(group, ProcessGroup):
+        return
+    _group.stop(group)
 
 
 def is_available() -> bool:
@@ -115,19 +184,69 @@ def is_nccl_available() -> bool:
 is_mpi_available = is_nccl_available
 
 
-def get_rank(group: Any = None) -> int:
-    """This process's rank; ValueError before init_process_group."""
-    return _group.default().rank
+def is_backend_available(backend: str) -> bool:
+    """Whether init_process_group takes it."""
+    return backend.lower() in _group.BACKENDS
 
 
-def get_world_size(group: Any = None) -> int:
-    """How many processes there are; ValueError before init_process_group."""
-    return _group.default().size
+def get_rank(group: Group = None) -> int:
+    """This process's rank in a group, -1 for who is not in it; ValueError before
+    init_process_group."""
+    own = _of(group)
+    return -1 if own is None else own.rank()
 
 
-def get_backend(group: Any = None) -> str:
+def get_world_size(group: Group = None) -> int:
+    """How many processes a group has, -1 for who is not in it; ValueError before
+    init_process_group."""
+    own = _of(group)
+    return -1 if own is None else own.size()
+
+
+def get_backend(group: Group = None) -> str:
     """gloo, hccl, or both; ValueError before init_process_group."""
-    return _group.default().backend
+    own = _of(group)
+    if own is None:
+        raise ValueError("Invalid process group specified")
+    return own.backend
+
+
+def get_node_local_rank(fallback_rank: int | None = None) -> int:
+    """This process's place on its host, as a launcher's LOCAL_RANK says."""
+    stated = os.environ.get("LOCAL_RANK")
+    if stated is None and fallback_rank is None:
+        raise RuntimeError(
+            "LOCAL_RANK is not in the environment. Consider passing fallback_rank, or use a "
+            "launcher that sets it, such as torchrun"
+        )
+    return int(stated if stated is not None else fallback_rank or 0)
+
+
+def get_process_group_ranks(group: Group = None) -> list[int]:
+    """The ranks of a group, by their places in it."""
+    own = _of(group)
+    return [] if own is None else list(own.ranks)
+
+
+def get_global_rank(group: Group, group_rank: int) -> int:
+    """A rank among all processes of one in a group."""
+    own = _of(group)
+    if own is None or not 0 <= group_rank < own.count:
+        raise ValueError(f"Group rank {group_rank} is not part of group {group}")
+    return own.ranks[group_rank]
+
+
+def get_group_rank(group: Group, global_rank: int) -> int:
+    """A rank in a group of one among all processes."""
+    own = _of(group)
+    if own is None:
+        raise ValueError(f"Global rank {global_rank} is not part of group {group}")
+    return own.place(global_rank, None, "get_group_rank")
+
+
+def _of(group: Group) -> ProcessGroup | None:
+    """A group; None for who is not in it."""
+    return None if group == GroupMember.NON_GROUP_MEMBER else inside(group, "get_rank")
 
 
 def __getattr__(name: str) -> Any:

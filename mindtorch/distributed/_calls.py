@@ -1,9 +1,10 @@
-"""Owns the collectives, as torch.distributed spells them; every rank calls them in one order."""
+"""Owns the collectives, as torch.distributed spells them; ranks call them in one order."""
 
 from __future__ import annotations
 
-import pickle
+import warnings
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -11,30 +12,34 @@ import numpy as np
 import mindtorch
 
 from .._tensor.tensor import Tensor
-from ._group import REDUCTIONS, Group, array_of, bytes_as, default, fill
+from ._group import BITWISE, REDUCTIONS, ProcessGroup, Work, array_of, bytes_as, default, fill
 
 
-class Work:
-    """A call that was begun; here it is done, or in the stream's order, when it returns."""
+class GroupMember:
+    """What new_group gives: a group, or NON_GROUP_MEMBER to who is not in it."""
 
-    def wait(self, timeout: Any = None) -> bool:
-        """True: what follows on the stream comes after it."""
-        return True
-
-    def is_completed(self) -> bool:
-        return True
+    NON_GROUP_MEMBER = -100
 
 
-def _done(async_op: bool) -> Work | None:
+Group = ProcessGroup | int | None
+
+
+def inside(group: Group, name: str) -> ProcessGroup | None:
+    """The group that is meant, the one of all for None; None (and a warning, as in torch) for who
+    is not in it."""
+    if group is None:
+        return default()
+    if group == GroupMember.NON_GROUP_MEMBER:
+        warnings.warn(f"Running {name} on a rank that is not part of the group", stacklevel=3)
+        return None
+    if not isinstance(group, ProcessGroup):
+        raise TypeError(f"{name}: group must be what new_group gave, got {group!r}")
+    return group
+
+
+def _now(async_op: bool) -> Work | None:
+    """Of NPUs: done in the stream's order."""
     return Work() if async_op else None
-
-
-def _whole(group: Any, name: str) -> Group:
-    """The default group; subgroups are refused."""
-    own = default()
-    if group is not None and group is not own:
-        raise NotImplementedError(f"{name}: there are no subgroups; leave `group` out")
-    return own
 
 
 def _reduction(op: str, tensor: Tensor, name: str) -> tuple[str, bool]:
@@ -45,86 +50,128 @@ def _reduction(op: str, tensor: Tensor, name: str) -> tuple[str, bool]:
         return "SUM", True
     if op not in REDUCTIONS:
         raise ValueError(f"{name}: op {op!r}: expected one of {', '.join((*REDUCTIONS, 'AVG'))}")
+    if op != "SUM" and tensor.is_complex():
+        raise ValueError(f"{name} does not support ReduceOp.{op} on complex tensors")
+    if op in BITWISE and tensor.is_floating_point():
+        raise RuntimeError(f"Cannot use ReduceOp.{op} with non-integral dtype {tensor.dtype}")
     return op, False
 
 
-def _reduced(own: Group, array: Any, op: str, name: str) -> Any:
+def _reduced(own: ProcessGroup, array: Any, op: str, name: str) -> Any:
     """The reduction of all ranks' arrays, in the order of ranks."""
     parts = [bytes_as(p, array) for p in own.mesh.everywhere(f"{name} {op}", array.tobytes())]
     total = np.array(parts[0])
-    for part in parts[1:]:
-        total = REDUCTIONS[op](total, part).astype(array.dtype)
+    with np.errstate(all="ignore"):
+        for part in parts[1:]:
+            total = REDUCTIONS[op](total, part).astype(array.dtype)
     return total
 
 
 def all_reduce(
-    tensor: Tensor, op: str = "SUM", group: Any = None, async_op: bool = False
+    tensor: Tensor, op: str = "SUM", group: Group = None, async_op: bool = False
 ) -> Work | None:
     """`tensor` becomes the reduction of every rank's."""
-    own = _whole(group, "all_reduce")
+    own = inside(group, "all_reduce")
+    if own is None:
+        return None
     word, average = _reduction(op, tensor, "all_reduce")
-    with mindtorch.no_grad():
-        if own.on_npu(tensor, "all_reduce"):
+    if own.on_npu(tensor, "all_reduce"):
+        with mindtorch.no_grad():
             source = tensor.detach().contiguous()
             to = mindtorch.empty_like(source)
             own.hccl(tensor).all_reduce(source, to, word)
-            tensor.copy_(to)
-        else:
-            fill(tensor, _reduced(own, array_of(tensor), word, "all_reduce"))
-        if average:
-            tensor.div_(own.size)
-    return _done(async_op)
+            tensor.copy_(to.div_(own.count) if average else to)
+        return _now(async_op)
+
+    def call() -> None:
+        fill(tensor, _reduced(own, array_of(tensor), word, "all_reduce"))
+        _divide(tensor, own.count, average)
+
+    return own.begin(call, async_op)
+
+
+def _divide(tensor: Tensor, count: int, average: bool) -> None:
+    if average:
+        with mindtorch.no_grad():
+            tensor.div_(count)
 
 
 def reduce(
-    tensor: Tensor, dst: int = 0, op: str = "SUM", group: Any = None, async_op: bool = False
-) -> Work | None:
+    tensor: Tensor, dst: int | None = None, op: str = "SUM", group: Group = None,
+    async_op: bool = False, group_dst: int | None = None,
+) -> Work | None:  # fmt: skip
     """`tensor` of rank `dst` becomes the reduction; those of others keep what they had."""
-    own = _whole(group, "reduce")
-    kept = tensor.detach().clone()
-    all_reduce(kept, op)
-    if own.rank == dst:
+    own = inside(group, "reduce")
+    if own is None:
+        return None
+    place = own.place(dst, group_dst, "reduce")
+    word, average = _reduction(op, tensor, "reduce")
+    if own.on_npu(tensor, "reduce"):
         with mindtorch.no_grad():
-            tensor.copy_(kept)
-    return _done(async_op)
+            source = tensor.detach().contiguous()
+            to = mindtorch.empty_like(source)
+            own.hccl(tensor).all_reduce(source, to, word)
+            if own.own == place:
+                tensor.copy_(to.div_(own.count) if average else to)
+        return _now(async_op)
+
+    def call() -> None:
+        total = _reduced(own, array_of(tensor), word, f"reduce {place}")
+        if own.own == place:
+            fill(tensor, total)
+            _divide(tensor, own.count, average)
+
+    return own.begin(call, async_op)
 
 
 def broadcast(
-    tensor: Tensor, src: int = 0, group: Any = None, async_op: bool = False
-) -> Work | None:
+    tensor: Tensor, src: int | None = None, group: Group = None, async_op: bool = False,
+    group_src: int | None = None,
+) -> Work | None:  # fmt: skip
     """`tensor` becomes that of rank `src`."""
-    own = _whole(group, "broadcast")
-    with mindtorch.no_grad():
-        if own.on_npu(tensor, "broadcast"):
+    own = inside(group, "broadcast")
+    if own is None:
+        return None
+    place = own.place(src, group_src, "broadcast")
+    if own.on_npu(tensor, "broadcast"):
+        with mindtorch.no_grad():
             near = tensor.detach().contiguous()
-            own.hccl(tensor).broadcast(near, src)
-            if own.rank != src:
+            own.hccl(tensor).broadcast(near, place)
+            if own.own != place:
                 tensor.copy_(near)
-            return _done(async_op)
+        return _now(async_op)
+
+    def call() -> None:
         array = array_of(tensor)
-        mine = array.tobytes() if own.rank == src else b""
-        part = own.mesh.everywhere(f"broadcast {src}", mine)[src]
-        if own.rank != src:
+        mine = array.tobytes() if own.own == place else b""
+        part = own.mesh.everywhere(f"broadcast {place}", mine)[place]
+        if own.own != place:
             fill(tensor, bytes_as(part, array))
-    return _done(async_op)
+
+    return own.begin(call, async_op)
 
 
 def all_gather_into_tensor(
-    output_tensor: Tensor, input_tensor: Tensor, group: Any = None, async_op: bool = False
+    output_tensor: Tensor, input_tensor: Tensor, group: Group = None, async_op: bool = False
 ) -> Work | None:
     """`output_tensor` [size * n, …] becomes every rank's `input_tensor` [n, …], by rank."""
-    own = _whole(group, "all_gather")
-    _sized(output_tensor, input_tensor, own.size, "all_gather")
-    with mindtorch.no_grad():
-        if own.on_npu(input_tensor, "all_gather"):
+    own = inside(group, "all_gather")
+    if own is None:
+        return None
+    _sized(output_tensor, input_tensor, own.count, "all_gather")
+    if own.on_npu(input_tensor, "all_gather"):
+        with mindtorch.no_grad():
             to = mindtorch.empty_like(output_tensor).contiguous()
             own.hccl(input_tensor).all_gather(input_tensor.detach().contiguous(), to)
             output_tensor.copy_(to)
-        else:
-            array = array_of(input_tensor)
-            parts = own.mesh.everywhere("all_gather", array.tobytes())
-            fill(output_tensor, np.stack([bytes_as(p, array) for p in parts]))
-    return _done(async_op)
+        return _now(async_op)
+
+    def call() -> None:
+        array = array_of(input_tensor)
+        parts = own.mesh.everywhere("all_gather", array.tobytes())
+        fill(output_tensor, np.stack([bytes_as(p, array) for p in parts]))
+
+    return own.begin(call, async_op)
 
 
 def _sized(large: Tensor, small: Tensor, size: int, name: str) -> None:
@@ -136,139 +183,240 @@ def _sized(large: Tensor, small: Tensor, size: int, name: str) -> None:
 
 
 def all_gather(
-    tensor_list: Sequence[Tensor], tensor: Tensor, group: Any = None, async_op: bool = False
+    tensor_list: Sequence[Tensor], tensor: Tensor, group: Group = None, async_op: bool = False
 ) -> Work | None:
     """`tensor_list[i]` becomes rank i's `tensor`; one shape for all."""
-    own = _whole(group, "all_gather")
-    _listed(tensor_list, own.size, "all_gather")
-    all_parts = mindtorch.empty((own.size, *tensor.shape), dtype=tensor.dtype, device=tensor.device)
-    all_gather_into_tensor(all_parts, tensor)
-    with mindtorch.no_grad():
-        for to, part in zip(tensor_list, all_parts, strict=True):
-            to.copy_(part)
-    return _done(async_op)
+    own = inside(group, "all_gather")
+    if own is None:
+        return None
+    listed(tensor_list, own.count, "all_gather")
+    for place in tensor_list:
+        _sized(place, tensor, 1, "all_gather")
+    if own.on_npu(tensor, "all_gather"):
+        parts = mindtorch.empty(
+            (own.count, *tensor.shape), dtype=tensor.dtype, device=tensor.device
+        )
+        all_gather_into_tensor(parts, tensor, own)
+        with mindtorch.no_grad():
+            for to, part in zip(tensor_list, parts, strict=True):
+                to.copy_(part)
+        return _now(async_op)
+
+    def call() -> None:
+        array = array_of(tensor)
+        for to, part in zip(tensor_list, own.mesh.everywhere("all_gather", array.tobytes()),
+                            strict=True):  # fmt: skip
+            fill(to, bytes_as(part, array))
+
+    return own.begin(call, async_op)
 
 
-def _listed(tensors: Sequence[Tensor], size: int, name: str) -> None:
+def listed(tensors: Sequence[object], size: int, name: str) -> None:
+    """ValueError unless there is one for each rank."""
     if len(tensors) != size:
         raise ValueError(f"{name}: {len(tensors)} tensors were given, expected {size}, one a rank")
 
 
+def gather(
+    tensor: Tensor, gather_list: Sequence[Tensor] | None = None, dst: int | None = None,
+    group: Group = None, async_op: bool = False, group_dst: int | None = None,
+) -> Work | None:  # fmt: skip
+    """`gather_list[i]` of rank `dst` becomes rank i's `tensor`; others name no list."""
+    own = inside(group, "gather")
+    if own is None:
+        return None
+    place = own.place(0 if dst is None and group_dst is None else dst, group_dst, "gather")
+    _at_root(gather_list, own, place, "gather", "gather_list", "dst")
+    if own.on_npu(tensor, "gather"):
+        parts = [mindtorch.empty_like(tensor) for _ in range(own.count)]
+        all_gather(parts, tensor, own)
+        with mindtorch.no_grad():
+            for to, part in zip(gather_list or (), parts, strict=False):
+                to.copy_(part)
+        return _now(async_op)
+
+    def call() -> None:
+        array = array_of(tensor)
+        sent = [array.tobytes() if i == place else b"" for i in range(own.count)]
+        parts = own.mesh.exchange(f"gather {place}", sent)
+        for to, part in zip(gather_list or (), parts, strict=False):
+            fill(to, bytes_as(part, array))
+
+    return own.begin(call, async_op)
+
+
+def scatter(
+    tensor: Tensor, scatter_list: Sequence[Tensor] | None = None, src: int | None = None,
+    group: Group = None, async_op: bool = False, group_src: int | None = None,
+) -> Work | None:  # fmt: skip
+    """`tensor` becomes `scatter_list[rank]` of rank `src`; others name no list."""
+    own = inside(group, "scatter")
+    if own is None:
+        return None
+    place = own.place(0 if src is None and group_src is None else src, group_src, "scatter")
+    _at_root(scatter_list, own, place, "scatter", "scatter_list", "src")
+    if own.on_npu(tensor, "scatter"):
+        whole = mindtorch.stack(list(scatter_list)) if scatter_list else mindtorch.empty(
+            (own.count, *tensor.shape), dtype=tensor.dtype, device=tensor.device
+        )  # fmt: skip
+        broadcast(whole, group_src=place, group=own)
+        with mindtorch.no_grad():
+            tensor.copy_(whole[own.own])
+        return _now(async_op)
+
+    def call() -> None:
+        array = array_of(tensor)
+        sent = [array_of(t).tobytes() for t in scatter_list or ()] or [b""] * own.count
+        fill(tensor, bytes_as(own.mesh.exchange(f"scatter {place}", sent)[place], array))
+
+    return own.begin(call, async_op)
+
+
+def _at_root(
+    tensors: Sequence[Tensor] | None, own: ProcessGroup, place: int, name: str, what: str, role: str
+) -> None:
+    """ValueError unless the root, and it alone, names a list with a tensor for each rank."""
+    if own.own == place:
+        if not tensors:
+            raise ValueError(f"{name}: argument {what} must be specified on {role} rank")
+        listed(tensors, own.count, name)
+    elif tensors:
+        raise ValueError(f"{name}: argument {what} must NOT be specified on non-{role} ranks")
+
+
 def reduce_scatter_tensor(
-    output: Tensor, input: Tensor, op: str = "SUM", group: Any = None, async_op: bool = False
+    output: Tensor, input: Tensor, op: str = "SUM", group: Group = None, async_op: bool = False
 ) -> Work | None:
     """`output` [n, …] becomes this rank's part of the reduction of every `input` [size * n, …]."""
-    own = _whole(group, "reduce_scatter")
-    _sized(input, output, own.size, "reduce_scatter")
+    own = inside(group, "reduce_scatter")
+    if own is None:
+        return None
+    _sized(input, output, own.count, "reduce_scatter")
     word, average = _reduction(op, input, "reduce_scatter")
-    with mindtorch.no_grad():
-        if own.on_npu(input, "reduce_scatter"):
+    if own.on_npu(input, "reduce_scatter"):
+        with mindtorch.no_grad():
             to = mindtorch.empty_like(output).contiguous()
             own.hccl(input).reduce_scatter(input.detach().contiguous(), to, word)
-            output.copy_(to)
-        else:
-            total = _reduced(own, array_of(input), word, "reduce_scatter")
-            fill(output, total.reshape(own.size, -1)[own.rank])
-        if average:
-            output.div_(own.size)
-    return _done(async_op)
+            output.copy_(to.div_(own.count) if average else to)
+        return _now(async_op)
+
+    def call() -> None:
+        total = _reduced(own, array_of(input), word, "reduce_scatter")
+        fill(output, total.reshape(own.count, -1)[own.own])
+        _divide(output, own.count, average)
+
+    return own.begin(call, async_op)
 
 
 def reduce_scatter(
-    output: Tensor, input_list: Sequence[Tensor], op: str = "SUM", group: Any = None,
+    output: Tensor, input_list: Sequence[Tensor], op: str = "SUM", group: Group = None,
     async_op: bool = False,
 ) -> Work | None:  # fmt: skip
     """`output` becomes the reduction of every rank's `input_list[rank]`."""
-    own = _whole(group, "reduce_scatter")
-    _listed(input_list, own.size, "reduce_scatter")
-    return reduce_scatter_tensor(output, mindtorch.stack(list(input_list)), op, group, async_op)
+    own = inside(group, "reduce_scatter")
+    if own is None:
+        return None
+    listed(input_list, own.count, "reduce_scatter")
+    whole = mindtorch.stack([t.detach() for t in input_list])
+    return reduce_scatter_tensor(output, whole, op, own, async_op)
 
 
 def all_to_all_single(
-    output: Tensor, input: Tensor, output_split_sizes: Any = None, input_split_sizes: Any = None,
-    group: Any = None, async_op: bool = False,
+    output: Tensor, input: Tensor, output_split_sizes: Sequence[int] | None = None,
+    input_split_sizes: Sequence[int] | None = None, group: Group = None, async_op: bool = False,
 ) -> Work | None:  # fmt: skip
-    """Part i of `input`'s first dimension goes to rank i; equal parts."""
-    own = _whole(group, "all_to_all")
-    if output_split_sizes or input_split_sizes:
-        raise NotImplementedError("all_to_all_single: parts of different sizes; pass equal ones")
-    if input.numel() % own.size or output.numel() != input.numel():
-        raise ValueError(
-            f"all_to_all: {list(input.shape)} into {list(output.shape)}: expected as many "
-            f"elements, in {own.size} equal parts"
-        )
-    with mindtorch.no_grad():
-        if own.on_npu(input, "all_to_all"):
+    """Part i of `input`'s first dimension goes to rank i: as many rows as the split sizes say,
+    equal parts without."""
+    own = inside(group, "all_to_all")
+    if own is None:
+        return None
+    there = _splits(input, input_split_sizes, own.count, "input")
+    here = _splits(output, output_split_sizes, own.count, "output")
+    if own.on_npu(input, "all_to_all"):
+        with mindtorch.no_grad():
             to = mindtorch.empty_like(output).contiguous()
-            own.hccl(input).all_to_all(input.detach().contiguous(), to, own.size)
+            even = not (output_split_sizes or input_split_sizes)
+            own.hccl(input).all_to_all(input.detach().contiguous(), to, there, here, even)
             output.copy_(to)
-        else:
-            parts = array_of(input).reshape(own.size, -1)
-            got = own.mesh.exchange("all_to_all", [p.tobytes() for p in parts])
-            fill(output, np.stack([bytes_as(g, parts[0]) for g in got]))
-    return _done(async_op)
+        return _now(async_op)
+
+    def call() -> None:
+        flat = array_of(input).reshape(-1)
+        ends = list(accumulate(there))
+        sent = [flat[e - n : e].tobytes() for e, n in zip(ends, there, strict=True)]
+        parts = own.mesh.exchange("all_to_all", sent)
+        likes = (np.empty(n, flat.dtype) for n in here)
+        fill(output, np.concatenate([bytes_as(p, a) for p, a in zip(parts, likes, strict=True)]))
+
+    return own.begin(call, async_op)
+
+
+def _splits(tensor: Tensor, sizes: Sequence[int] | None, count: int, name: str) -> list[int]:
+    """Elements of each rank's part."""
+    rows = tensor.shape[0] if tensor.dim() else 1
+    width = tensor.numel() // rows if rows else 0
+    if not sizes:
+        if rows % count:
+            raise RuntimeError(
+                f"Tensor's dim 0 does not divide equally across group size: all_to_all: {name} "
+                f"{list(tensor.shape)} among {count}"
+            )
+        return [rows // count * width] * count
+    if len(sizes) != count or sum(sizes) != rows:
+        raise RuntimeError(
+            f"all_to_all: {name} splits {list(sizes)}: expected {count} numbers with a sum of "
+            f"{rows}, the first dimension of {list(tensor.shape)}"
+        )
+    return [size * width for size in sizes]
 
 
 def all_to_all(
-    output_tensor_list: Sequence[Tensor], input_tensor_list: Sequence[Tensor], group: Any = None,
+    output_tensor_list: Sequence[Tensor], input_tensor_list: Sequence[Tensor], group: Group = None,
     async_op: bool = False,
 ) -> Work | None:  # fmt: skip
-    """`input_tensor_list[i]` goes to rank i; one shape for all."""
-    own = _whole(group, "all_to_all")
-    _listed(input_tensor_list, own.size, "all_to_all")
-    source = mindtorch.stack(list(input_tensor_list))
-    to = mindtorch.empty_like(source)
-    all_to_all_single(to, source)
-    with mindtorch.no_grad():
-        for place, part in zip(output_tensor_list, to, strict=True):
-            place.copy_(part)
-    return _done(async_op)
+    """`input_tensor_list[i]` goes to rank i; sizes may differ."""
+    own = inside(group, "all_to_all")
+    if own is None:
+        return None
+    listed(input_tensor_list, own.count, "all_to_all")
+    listed(output_tensor_list, own.count, "all_to_all")
+    if own.on_npu(input_tensor_list[0], "all_to_all"):
+        there, here = ([t.numel() for t in ts] for ts in (input_tensor_list, output_tensor_list))
+        with mindtorch.no_grad():
+            source = mindtorch.cat([t.detach().reshape(-1) for t in input_tensor_list])
+            to = mindtorch.empty(sum(here), dtype=source.dtype, device=source.device)
+            own.hccl(source).all_to_all(source, to, there, here, False)
+            for place, part in zip(output_tensor_list, to.split(here), strict=True):
+                place.copy_(part.view(place.shape))
+        return _now(async_op)
+
+    def call() -> None:
+        sent = [array_of(t).tobytes() for t in input_tensor_list]
+        parts = own.mesh.exchange("all_to_all", sent)
+        for to, part in zip(output_tensor_list, parts, strict=True):
+            fill(to, bytes_as(part, array_of(to)))
+
+    return own.begin(call, async_op)
 
 
-def send(tensor: Tensor, dst: int, group: Any = None, tag: int = 0) -> None:
-    """To rank `dst`, which calls `recv`."""
-    own = _whole(group, "send")
-    if own.on_npu(tensor, "send"):
-        own.hccl(tensor).send(tensor.detach().contiguous(), dst)
-    else:
-        own.mesh.send(dst, f"send {tag}", array_of(tensor).tobytes())
-
-
-def recv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0) -> int:
-    """From rank `src`, which calls `send`; its rank."""
-    own = _whole(group, "recv")
-    if src is None:
-        raise NotImplementedError("recv: from any rank; name one as `src`")
-    with mindtorch.no_grad():
-        if own.on_npu(tensor, "recv"):
-            near = mindtorch.empty_like(tensor).contiguous()
-            own.hccl(tensor).receive(near, src)
-            tensor.copy_(near)
-        else:
-            fill(tensor, bytes_as(own.mesh.receive(src, f"send {tag}"), array_of(tensor)))
-    return src
-
-
-def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None) -> Work | None:
+def barrier(
+    group: Group = None, async_op: bool = False, device_ids: Sequence[int] | None = None
+) -> Work | None:
     """Wait until every rank is here, and its NPU has done what came before."""
-    own = _whole(group, "barrier")
+    own = inside(group, "barrier")
+    if own is None:
+        return None
     if "hccl" in own.backend and mindtorch.npu.is_initialized():
         mindtorch.npu.synchronize()
-    own.mesh.everywhere("barrier", b"")
-    return _done(async_op)
+
+    def call() -> None:
+        own.mesh.everywhere("barrier", b"")
+
+    return own.begin(call, async_op)
 
 
-def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> None:
-    """`object_list[i]` becomes rank i's object; pickles: only among processes you trust."""
-    own = _whole(group, "all_gather_object")
-    parts = own.mesh.everywhere("all_gather_object", pickle.dumps(obj))
-    object_list[:] = [pickle.loads(part) for part in parts]
-
-
-def broadcast_object_list(
-    object_list: list[Any], src: int = 0, group: Any = None, device: Any = None
+def monitored_barrier(
+    group: Group = None, timeout: Any = None, wait_all_ranks: bool = False
 ) -> None:
-    """`object_list` becomes that of rank `src`; pickles: only among processes you trust."""
-    own = _whole(group, "broadcast_object_list")
-    part = pickle.dumps(object_list) if own.rank == src else b""
-    object_list[:] = pickle.loads(own.mesh.everywhere("broadcast_object_list", part)[src])
+    """A barrier; DistributedError names a rank that does not come in time."""
+    barrier(group)

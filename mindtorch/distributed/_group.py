@@ -1,13 +1,17 @@
-"""Owns the default group: which rank this process is, how its tensors reach the others.
+"""Owns groups of processes: which ranks, how their tensors reach each other, what waits its turn.
 
 CPU tensors travel over sockets, NPU tensors over HCCL. Reductions on the CPU go in the order of
-ranks, so that every rank has the same bits.
+ranks, so that every rank has the same bits. A group's calls run in the order in which they were
+begun, those that nobody waits for on a thread of the group.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -18,6 +22,7 @@ import mindtorch
 from .._tensor.device import CPU
 from .._tensor.geometry import contiguous
 from .._tensor.tensor import Tensor, adopt, host_array
+from ._meeting import meet, meet_within
 from ._mesh import DistributedError, Mesh
 
 if TYPE_CHECKING:
@@ -26,18 +31,116 @@ if TYPE_CHECKING:
 BACKENDS: Final = ("gloo", "hccl", "cpu:gloo,npu:hccl")
 REDUCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "SUM": np.add, "PRODUCT": np.multiply, "MIN": np.minimum, "MAX": np.maximum,
+    "BAND": np.bitwise_and, "BOR": np.bitwise_or, "BXOR": np.bitwise_xor,
 }  # fmt: skip
+BITWISE: Final = frozenset(("BAND", "BOR", "BXOR"))
 TIMEOUT_SECONDS: Final = 1800.0
-_current: Group | None = None
 
 
-class Group:
-    """Every process of a run: rank, size, and the ways between them."""
+class Work:
+    """A call that was begun; `wait` returns when what follows comes after it."""
 
-    def __init__(self, backend: str, mesh: Mesh) -> None:
-        self.backend, self.mesh = backend, mesh
-        self.rank, self.size = mesh.rank, mesh.size
+    def __init__(
+        self, finish: Callable[[float | None], object] | None = None,
+        ready: Callable[[], bool] | None = None,
+    ) -> None:  # fmt: skip
+        self._finish, self._ready = finish, ready
+        self._error: Exception | None = None
+        self._outcome: object = None
+
+    def wait(self, timeout: timedelta | float | None = None) -> bool:
+        """True when it is done; DistributedError where it failed, or `timeout` passed."""
+        if self._finish is not None:
+            try:
+                self._outcome = self._finish(seconds_of(timeout))
+            except (TimeoutError, FutureTimeoutError):
+                raise DistributedError(f"Work.wait: not done within {timeout}") from None
+            except Exception as error:
+                self._error = error
+            self._finish = None
+        if self._error is not None:
+            raise self._error
+        return True
+
+    def is_completed(self) -> bool:
+        """Whether `wait` would return at once."""
+        return self._finish is None or self._ready is None or self._ready()
+
+    def is_success(self) -> bool:
+        """Whether it is done, and did not fail."""
+        return self.is_completed() and self.exception() is None
+
+    def exception(self) -> Exception | None:
+        """Why it failed, once it is done."""
+        if self.is_completed() and self._finish is not None:
+            try:
+                self.wait()
+            except Exception as error:
+                return error
+        return self._error
+
+    def source_rank(self) -> int:
+        """Of `irecv`: who sent it."""
+        self.wait()
+        if not isinstance(self._outcome, int):
+            raise DistributedError("Work.source_rank: only what irecv returns has one")
+        return self._outcome
+
+
+class ProcessGroup:
+    """Some processes of a run: rank, size, and the ways between them; made by init_process_group
+    and new_group."""
+
+    def __init__(self, backend: str, mesh: Mesh, name: str) -> None:
+        self.backend, self.mesh, self.group_name = backend, mesh, name
+        self.own, self.count, self.ranks = mesh.rank, mesh.size, mesh.ranks
         self._hccl: Communicator | None = None
+        self._queue: ThreadPoolExecutor | None = None
+        self._last: Future[None] | None = None
+
+    def rank(self) -> int:
+        """This process's place in the group."""
+        return self.own
+
+    def size(self) -> int:
+        """How many processes it has."""
+        return self.count
+
+    def name(self) -> str:
+        """The backend's name, as in torch."""
+        return self.backend
+
+    def place(self, rank: int | None, within: int | None, name: str) -> int:
+        """A place in the group: of a rank among all processes, or (`within`) among the group's.
+
+        ValueError where both or neither are named, or the group has no such rank.
+        """
+        if (rank is None) == (within is None):
+            raise ValueError(f"{name}: name a rank among all processes or one of the group")
+        if within is not None:
+            if not 0 <= within < self.count:
+                raise ValueError(f"{name}: group rank {within}: expected 0 to {self.count - 1}")
+            return within
+        if rank not in self.ranks:
+            raise ValueError(
+                f"Global rank {rank} is not part of group {self.group_name} (ranks "
+                f"{', '.join(map(str, self.ranks))})"
+            )
+        return self.ranks.index(rank)
+
+    def begin(self, call: Callable[[], None], async_op: bool) -> Work | None:
+        """Run a call in its turn: here, or on the group's thread with a Work that tells its end."""
+        waiting = self._last is not None and not self._last.done()
+        if not async_op and not waiting:
+            call()
+            return None
+        if self._queue is None:
+            self._queue = ThreadPoolExecutor(1, thread_name_prefix="collectives")
+        last = self._last = self._queue.submit(call)
+        if async_op:
+            return Work(lambda seconds: last.result(seconds), last.done)
+        last.result()
+        return None
 
     def hccl(self, tensor: Tensor) -> Communicator:
         """The communicator of NPUs, made by the first call with a tensor on one."""
@@ -48,10 +151,10 @@ class Group:
             def share(part: bytes) -> bytes:
                 return self.mesh.everywhere("root info", part)[0]
 
-            self._hccl = Communicator(self.rank, self.size, index, share)
+            self._hccl = Communicator(self.own, self.count, index, share)
         if self._hccl.index != index:
             raise ValueError(
-                f"rank {self.rank} uses npu:{self._hccl.index} in this group; got a tensor on "
+                f"rank {self.own} uses npu:{self._hccl.index} in this group; got a tensor on "
                 f"npu:{index}"
             )
         return self._hccl
@@ -69,26 +172,33 @@ class Group:
         )
 
     def close(self) -> None:
-        """Leave the group."""
+        """Leave the group, when all that was begun is done."""
+        if self._queue is not None:
+            self._queue.shutdown(wait=True)
         if self._hccl is not None:
             mindtorch.npu.synchronize(self._hccl.index)
             self._hccl.close()
         self.mesh.close()
 
 
-def default() -> Group:
-    """The group; ValueError before init_process_group, as torch says it."""
-    if _current is None:
+_world: ProcessGroup | None = None
+_groups: list[ProcessGroup] = []
+_serial = 0
+
+
+def default() -> ProcessGroup:
+    """The group of all; ValueError before init_process_group, as torch says it."""
+    if _world is None:
         raise ValueError(
             "Default process group has not been initialized, please make sure to call"
             " init_process_group."
         )
-    return _current
+    return _world
 
 
-def current() -> Group | None:
-    """The group, or None."""
-    return _current
+def current() -> ProcessGroup | None:
+    """The group of all, or None."""
+    return _world
 
 
 def start(
@@ -96,12 +206,10 @@ def start(
 ) -> None:
     """Meet the others. Address, rank and size come from `tcp://host:port` and the arguments, else
     from MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE, which launchers such as torchrun set."""
-    global _current
-    if _current is not None:
+    global _world
+    if _world is not None:
         raise ValueError("trying to initialize the default process group twice!")
-    backend = backend or "cpu:gloo,npu:hccl"
-    if backend not in BACKENDS:
-        raise ValueError(f"backend {backend!r}: expected one of {', '.join(BACKENDS)}")
+    backend = known(backend or "cpu:gloo,npu:hccl")
     where = urlsplit(init_method or "env://")
     if where.scheme not in ("env", "tcp"):
         raise ValueError(f"init_method {init_method!r}: expected env:// or tcp://host:port")
@@ -112,7 +220,42 @@ def start(
     size = size if size >= 0 else int(_asked("WORLD_SIZE"))
     if not 0 <= rank < size:
         raise ValueError(f"rank {rank}: expected 0 to {size - 1} (world_size {size})")
-    _current = Group(backend, Mesh(host, port, rank, size, timeout))
+    _world = ProcessGroup(backend, meet(host, port, rank, size, timeout), "default_pg")
+
+
+def known(backend: str) -> str:
+    """A backend's name; ValueError for one that is not here."""
+    if backend not in BACKENDS:
+        raise ValueError(f"backend {backend!r}: expected one of {', '.join(BACKENDS)}")
+    return backend
+
+
+def make(
+    ranks: Sequence[int] | None, backend: str | None, timeout: float | None
+) -> ProcessGroup | None:
+    """A group of some ranks, which every process makes; None for who is not in it."""
+    global _serial
+    world = default()
+    ranks = world.ranks if ranks is None else tuple(ranks)
+    if not ranks or len(set(ranks)) < len(ranks):
+        raise ValueError(f"new_group: ranks {list(ranks)}: expected ranks, each of them once")
+    if wrong := [r for r in ranks if r not in world.ranks]:
+        raise ValueError(
+            f"new_group: rank {wrong[0]}: expected 0 to {world.count - 1}, each of them once"
+        )
+    own = known(backend or world.backend)
+    _serial += 1
+    limit = world.mesh.timeout if timeout is None else timeout
+    mesh = meet_within(world.mesh, ranks, limit, _serial)
+    if mesh is None:
+        return None
+    _groups.append(ProcessGroup(own, mesh, str(_serial)))
+    return _groups[-1]
+
+
+def seconds_of(timeout: timedelta | float | None) -> float | None:
+    """Seconds of what torch takes as a time limit."""
+    return timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
 
 
 def _asked(name: str) -> str:
@@ -125,12 +268,18 @@ def _asked(name: str) -> str:
     return value
 
 
-def stop() -> None:
-    """Leave the group, if there is one."""
-    global _current
-    leaving, _current = _current, None
-    if leaving is not None:
-        leaving.close()
+def stop(group: ProcessGroup | None = None) -> None:
+    """Leave a group; the group of all and with it every other, where none is named."""
+    global _world, _serial
+    if group is not None and group is not _world:
+        _groups.remove(group)
+        group.close()
+        return
+    leaving, _world = [*_groups, *([_world] if _world is not None else [])], None
+    _groups.clear()
+    _serial = 0
+    for one in leaving:
+        one.close()
 
 
 def array_of(tensor: Tensor) -> Any:

@@ -1,183 +1,193 @@
-"""Owns connections between the processes of a group: one socket for each pair, frames of bytes.
+"""Owns what goes between the processes of a group: frames of bytes, one socket for each pair.
 
 Frames carry the number and the name of the call that they belong to: ranks that call different
-things are told so instead of exchanging each other's bytes. Refuses to know what a tensor is.
+things are told so instead of exchanging each other's bytes. A thread for each peer reads what
+comes, so that messages between two ranks wait for nobody and pass collectives. Refuses to know
+what a tensor is.
 """
 
 from __future__ import annotations
 
-import json
+import contextlib
 import socket
 import struct
-import time
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 _HEAD: Final = struct.Struct("<QQI")  # number of the call, bytes that follow, length of its name
-_RETRY_SECONDS: Final = 0.05
+_MESSAGE: Final = 0  # the number of what `send` sends
+Frame = tuple[int, str, bytes]
 
 
 class DistributedError(RuntimeError):
     """Ranks could not meet, one is gone, or they call different things; the message names it."""
 
 
+class _Peer:
+    """The connection to one rank, and what has come from it."""
+
+    def __init__(self, connection: socket.socket, changed: threading.Condition) -> None:
+        self.connection, self._changed = connection, changed
+        self.calls: deque[Frame] = deque()
+        self.messages: dict[str, deque[bytes]] = {}
+        self.end = ""
+        self._writing = threading.Lock()
+        threading.Thread(target=self._read, daemon=True, name="mesh").start()
+
+    def _read(self) -> None:
+        try:
+            while True:
+                call, name, data = receive(self.connection)
+                with self._changed:
+                    if call == _MESSAGE:
+                        self.messages.setdefault(name, deque()).append(data)
+                    else:
+                        self.calls.append((call, name, data))
+                    self._changed.notify_all()
+        except OSError as error:
+            with self._changed:
+                self.end = str(error)
+                self._changed.notify_all()
+            self.connection.close()
+
+    def write(self, call: int, name: str, data: bytes) -> None:
+        with self._writing:
+            send(self.connection, call, name, data)
+
+    def close(self) -> None:
+        """Say that nothing comes any more; what is still on its way arrives."""
+        with contextlib.suppress(OSError):
+            self.connection.shutdown(socket.SHUT_WR)
+
+
 class Mesh:
-    """Rank `rank` of `size` processes that meet at `host`:`port`; seconds until one gives up.
+    """Place `rank` among `ranks`, which are named by their ranks among all processes; `connections`
+    by place; `timeout` is how many seconds a silent rank is waited for."""
 
-    DistributedError where not all come in time.
-    """
-
-    def __init__(self, host: str, port: int, rank: int, size: int, timeout: float) -> None:
-        self.rank, self.size, self.timeout = rank, size, timeout
+    def __init__(
+        self, rank: int, ranks: Sequence[int], connections: Mapping[int, socket.socket],
+        timeout: float,
+    ) -> None:  # fmt: skip
+        self.rank, self.ranks, self.timeout = rank, tuple(ranks), timeout
+        self.size = len(self.ranks)
         self._calls = 0
-        self._peers: dict[int, socket.socket] = {}
-        self._sending = ThreadPoolExecutor(max(1, size - 1), thread_name_prefix="mesh")
-        if size > 1:
-            try:
-                self._meet(host, port, time.monotonic() + timeout)
-            except OSError as error:
-                self.close()
-                raise DistributedError(
-                    f"rank {rank} of {size} could not meet the others at {host}:{port}: {error}"
-                ) from None
+        self._changed = threading.Condition()
+        self._peers = {place: _Peer(c, self._changed) for place, c in connections.items()}
 
-    def _meet(self, host: str, port: int, deadline: float) -> None:
-        """Rank 0 gathers where everybody listens and tells everybody; lower ranks are called."""
-        listening = socket.create_server(("", 0), backlog=self.size)
-        with listening:
-            listening.settimeout(self.timeout)
-            here = listening.getsockname()[1]
-            table = (
-                self._gather(port, here)
-                if self.rank == 0
-                else self._report(host, port, here, deadline)
-            )
-            for peer in range(self.rank):
-                where = (host if peer == 0 else table[peer][0], int(table[peer][1]))
-                self._peers[peer] = _connected(where, deadline)
-                _send(self._peers[peer], 0, "hello", str(self.rank).encode())
-            while len(self._peers) < self.size - 1:
-                peer_socket, _ = listening.accept()
-                peer_socket.settimeout(self.timeout)
-                _, _, name = _receive(peer_socket)
-                self._peers[int(name)] = peer_socket
-        for peer_socket in self._peers.values():
-            peer_socket.settimeout(self.timeout)
-            peer_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-
-    def _gather(self, port: int, here: int) -> list[tuple[str, int]]:
-        table: dict[int, tuple[str, int]] = {0: ("", here)}
-        waiting = []
-        with socket.create_server(("", port), backlog=self.size) as server:
-            server.settimeout(self.timeout)
-            while len(table) < self.size:
-                peer_socket, address = server.accept()
-                peer_socket.settimeout(self.timeout)
-                _, _, told = _receive(peer_socket)
-                rank, listening = json.loads(told)
-                if rank in table:
-                    raise DistributedError(f"two processes say that they are rank {rank}")
-                table[rank] = (address[0], listening)
-                waiting.append(peer_socket)
-        ordered = [table[rank] for rank in range(self.size)]
-        for peer_socket in waiting:
-            with peer_socket:
-                _send(peer_socket, 0, "table", json.dumps(ordered).encode())
-        return ordered
-
-    def _report(self, host: str, port: int, here: int, deadline: float) -> list[tuple[str, int]]:
-        with _connected((host, port), deadline) as master:
-            master.settimeout(self.timeout)
-            _send(master, 0, "here", json.dumps([self.rank, here]).encode())
-            _, _, told = _receive(master)
-        table: list[tuple[str, int]] = json.loads(told)
-        return table
+    def address_of(self, place: int) -> str:
+        """Where a rank's host is, as this one sees it."""
+        address: tuple[str, int] = self._peers[place].connection.getpeername()
+        return address[0]
 
     def exchange(self, name: str, parts: Sequence[bytes]) -> list[bytes]:
         """Give part i to rank i; what every rank gave to this one, by rank."""
         self._calls += 1
-        sent = {
-            peer: self._sending.submit(_send, connection, self._calls, name, parts[peer])
-            for peer, connection in self._peers.items()
-        }
-        got = [
-            parts[peer] if peer == self.rank else self._take(peer, name)
-            for peer in range(self.size)
-        ]
-        for peer, sending in sent.items():
+        number = self._calls
+        for place, peer in self._peers.items():
             try:
-                sending.result()
+                peer.write(number, name, parts[place])
             except OSError as error:
-                raise self._gone(peer, name, error) from None
-        return got
+                if not peer.calls:  # what it sent before it left says more
+                    raise self._gone(place, name, str(error)) from None
+        return [
+            parts[place] if place == self.rank else self._take(place, number, name)
+            for place in range(self.size)
+        ]
 
     def everywhere(self, name: str, part: bytes) -> list[bytes]:
         """Give the same bytes to every rank."""
         return self.exchange(name, [part] * self.size)
 
-    def send(self, peer: int, name: str, part: bytes) -> None:
-        """To one rank, which receives it."""
+    def send(self, place: int, name: str, part: bytes) -> None:
+        """A message to one rank, which receives it by its name."""
         try:
-            _send(self._peers[peer], 0, name, part)
+            self._peers[place].write(_MESSAGE, name, part)
         except OSError as error:
-            raise self._gone(peer, name, error) from None
+            raise self._gone(place, name, str(error)) from None
 
-    def receive(self, peer: int, name: str) -> bytes:
-        """From one rank, which sends it."""
-        return self._take(peer, name, 0)
+    def receive(
+        self, place: int | None, name: str, timeout: float | None = None
+    ) -> tuple[int, bytes]:
+        """(rank, message) of this name: from one rank, or for None from whichever sent one."""
+        places = list(self._peers) if place is None else [place]
 
-    def _take(self, peer: int, name: str, number: int | None = None) -> bytes:
-        wanted = self._calls if number is None else number
-        try:
-            call, theirs, data = _receive(self._peers[peer])
-        except OSError as error:
-            raise self._gone(peer, name, error) from None
-        if (call, theirs) != (wanted, name):
+        def ready() -> bool:
+            return any(self.has(p, name) or self._peers[p].end for p in places)
+
+        self._wait(ready, name, places, timeout)
+        with self._changed:
+            for p in places:
+                if self.has(p, name):
+                    return p, self._peers[p].messages[name].popleft()
+        raise self._gone(places[0], name, self._peers[places[0]].end)
+
+    def has(self, place: int | None, name: str) -> bool:
+        """Whether such a message is here."""
+        places = self._peers if place is None else [place]
+        return any(self._peers[p].messages.get(name) for p in places)
+
+    def _take(self, place: int, number: int, name: str) -> bytes:
+        peer = self._peers[place]
+        self._wait(lambda: bool(peer.calls or peer.end), name, [place])
+        with self._changed:
+            if not peer.calls:
+                raise self._gone(place, name, peer.end)
+            call, theirs, data = peer.calls.popleft()
+        if (call, theirs) != (number, name):
             raise DistributedError(
-                f"rank {self.rank} calls {name} (call {wanted}), rank {peer} calls {theirs} "
-                f"(call {call}): every rank must call the same, in the same order"
+                f"rank {self.ranks[self.rank]} calls {name} (call {number}), rank "
+                f"{self.ranks[place]} calls {theirs} (call {call}): every rank must call the same, "
+                "in the same order"
             )
         return data
 
-    def _gone(self, peer: int, name: str, error: OSError) -> DistributedError:
-        return DistributedError(f"{name}: rank {peer} is gone or silent: {error}")
+    def _wait(
+        self, ready: Callable[[], bool], name: str, places: Sequence[int],
+        timeout: float | None = None,
+    ) -> None:  # fmt: skip
+        limit = self.timeout if timeout is None else timeout
+        with self._changed:
+            if not self._changed.wait_for(ready, limit):
+                raise self._gone(places[0], name, f"nothing came for {limit:g} s")
+
+    def _gone(self, place: int, name: str, why: str) -> DistributedError:
+        return DistributedError(f"{name}: rank {self.ranks[place]} is gone or silent: {why}")
 
     def close(self) -> None:
         """Leave; the others' next call says so."""
-        self._sending.shutdown(wait=False)
-        for connection in self._peers.values():
-            connection.close()
-        self._peers = {}
+        for peer in self._peers.values():
+            peer.close()
 
 
-def _connected(where: tuple[str, int], deadline: float) -> socket.socket:
-    """A connection to a server that may not be there yet."""
-    while True:
-        try:
-            return socket.create_connection(where, max(0.1, deadline - time.monotonic()))
-        except (ConnectionError, socket.gaierror):
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(_RETRY_SECONDS)
-
-
-def _send(to: socket.socket, call: int, name: str, data: bytes) -> None:
+def send(to: socket.socket, call: int, name: str, data: bytes) -> None:
+    """Write one frame."""
     text = name.encode()
     to.sendall(_HEAD.pack(call, len(data), len(text)) + text)
     to.sendall(data)
 
 
-def _receive(source: socket.socket) -> tuple[int, str, bytes]:
-    call, size, length = _HEAD.unpack(_exactly(source, _HEAD.size))
-    return call, _exactly(source, length).decode(), _exactly(source, size)
+def receive(source: socket.socket, most: int | None = None) -> Frame:
+    """Read one frame; ConnectionError at the end, or where it is longer than `most` bytes."""
+    call, size, length = _HEAD.unpack(_exactly(source, _HEAD.size, most is None))
+    if most is not None and size + length > most:
+        raise ConnectionError("no frame of a group of processes came")
+    waits = most is None
+    return call, _exactly(source, length, waits).decode(), _exactly(source, size, waits)
 
 
-def _exactly(source: socket.socket, size: int) -> bytes:
+def _exactly(source: socket.socket, size: int, waits: bool) -> bytes:
+    """`size` bytes; a socket's own time limit counts only for who does not wait."""
     data = bytearray(size)
     view = memoryview(data)
     while view:
-        count = source.recv_into(view)
+        try:
+            count = source.recv_into(view)
+        except TimeoutError:
+            if waits:
+                continue
+            raise
         if not count:
             raise ConnectionError("the connection was closed")
         view = view[count:]

@@ -5,7 +5,8 @@ Signatures and codes: hccl/hccl.h, hccl_comm.h and hccl_types.h, as the shipped 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Final
 
 import numpy as np
@@ -70,11 +71,22 @@ class Communicator:
         words = (address_of(source), address_of(to), source.numel(), _kind(source))
         _must("HcclAllGather", *words, *self._tail())
 
-    def all_to_all(self, source: Tensor, to: Tensor, size: int) -> None:
-        """Part i of `source` goes to rank i."""
-        count, kind = source.numel() // size, _kind(source)
-        words = (address_of(source), count, kind, address_of(to), count, kind)
-        _must("HcclAlltoAll", *words, *self._tail())
+    def all_to_all(
+        self, source: Tensor, to: Tensor, there: Sequence[int], here: Sequence[int], even: bool
+    ) -> None:
+        """Part i of `source`, of `there[i]` elements, goes to rank i; `here` are what comes; `even`
+        says that all parts of all ranks are of one size: every rank must say the same."""
+        kind = _kind(source)
+        if even:
+            words = (address_of(source), there[0], kind, address_of(to), here[0], kind)
+            _must("HcclAlltoAll", *words, *self._tail())
+            return
+        tables = [
+            np.array(t, np.uint64) for n in (there, here) for t in (n, (0, *accumulate(n))[:-1])
+        ]
+        sent, at, received, to_at = (t.ctypes.data for t in tables)
+        parts = (address_of(source), sent, at, kind, address_of(to), received, to_at, kind)
+        _must("HcclAlltoAllV", *parts, *self._tail())
 
     def broadcast(self, tensor: Tensor, root: int) -> None:
         """Every rank's `tensor` becomes that of `root`."""
@@ -101,6 +113,8 @@ def _kind(tensor: Tensor) -> int:
 
 
 def _kinds(tensor: Tensor, op: str) -> tuple[int, int]:
+    if op not in _OPS:
+        raise ValueError(f"HCCL has no {op}; it has {', '.join(_OPS)}")
     word, default = _OPS[op]
     return _kind(tensor), runtime.cann().runtime.constant(f"HCCL_REDUCE_{word}", default)
 

@@ -23,8 +23,10 @@ _MIB: Final = 1 << 20
 class DistributedDataParallel(Module):
     """A module whose gradients are the average of all ranks' after each backward.
 
-    Parameters and buffers start as those of rank 0. RuntimeError for a module without parameters
-    that need gradients, and where parameters got none (`find_unused_parameters=True` allows that).
+    Parameters and buffers start as those of rank 0 of the group. `gradient_as_bucket_view` and
+    `static_graph`, which only save time in torch, change nothing. RuntimeError for a module without
+    parameters that need gradients, and where parameters got none (`find_unused_parameters=True`
+    allows that).
     """
 
     def __init__(
@@ -34,6 +36,7 @@ class DistributedDataParallel(Module):
     ) -> None:  # fmt: skip
         super().__init__()
         self.module = module
+        self.process_group = process_group
         self.device_ids = device_ids
         self.broadcast_buffers = broadcast_buffers
         self.find_unused_parameters = find_unused_parameters
@@ -58,17 +61,18 @@ class DistributedDataParallel(Module):
 
         shapes = [(n, tuple(p.shape), str(p.dtype)) for n, p in module.named_parameters()]
         told: list[Any] = []
-        dist.all_gather_object(told, shapes)
+        dist.all_gather_object(told, shapes, self.process_group)
         for rank, theirs in enumerate(told):
             if theirs != shapes:
                 odd = next((a, b) for a, b in zip([*shapes, None], [*theirs, None], strict=False)
                            if a != b)  # fmt: skip
+                own = dist.get_rank(self.process_group)
                 raise RuntimeError(
-                    f"DistributedDataParallel: rank {dist.get_rank()} has parameter {odd[0]}, rank "
-                    f"{rank} has {odd[1]}"
+                    f"DistributedDataParallel: rank {own} has parameter {odd[0]}, rank {rank} has "
+                    f"{odd[1]}"
                 )
         for tensor in (*module.parameters(), *module.buffers()):
-            dist.broadcast(tensor.detach(), 0)
+            dist.broadcast(tensor.detach(), group=self.process_group, group_src=0)
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         import mindtorch.distributed as dist
@@ -78,7 +82,7 @@ class DistributedDataParallel(Module):
             self._require_finished()
             if self.broadcast_buffers and self.module.training:
                 for buffer in self.module.buffers():
-                    dist.broadcast(buffer.detach(), 0)
+                    dist.broadcast(buffer.detach(), group=self.process_group, group_src=0)
         output = self.module(*inputs, **kwargs)
         if training:
             self._begin(output)
@@ -123,8 +127,8 @@ class DistributedDataParallel(Module):
                 if parameter.grad is None:
                     parameter.grad = mindtorch.zeros_like(parameter)
             flat = mindtorch.cat([p.grad.reshape(-1) for p in bucket])
-            dist.all_reduce(flat)
-            flat.div_(dist.get_world_size())
+            dist.all_reduce(flat, group=self.process_group)
+            flat.div_(dist.get_world_size(self.process_group))
             start = 0
             for parameter in bucket:
                 end = start + parameter.numel()

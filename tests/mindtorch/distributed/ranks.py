@@ -101,6 +101,47 @@ def leave(device: str) -> None:
     dist.all_reduce(torch.ones(2))
 
 
+def silent(device: str) -> None:
+    """The last rank is there, and says nothing: the others give up after the group's time limit."""
+    group = dist.new_group(timeout=1.0)
+    if dist.get_rank() < dist.get_world_size() - 1:
+        try:
+            dist.all_reduce(torch.ones(2), group=group)
+        except dist.DistBackendError as error:
+            print(error, flush=True)
+        work = dist.irecv(torch.ones(2), dist.get_world_size() - 1)
+        try:
+            work.wait(timeout=0.2)
+        except dist.DistBackendError as error:
+            print(error, flush=True)
+    dist.barrier()
+
+
+def groups(device: str) -> None:
+    """Pairs of four, each with a reduction and parts of different sizes of its own."""
+    where, rank = place(device), dist.get_rank()
+    own, _ = dist.new_subgroups(2)
+    mine = torch.full((3,), float(rank + 1), device=where)
+    dist.all_reduce(mine, group=own)
+    # The first of a pair has an element for each of them, the second one for the first.
+    first = dist.get_rank(own) == 0
+    there, here = ([1, 1], [1, 1]) if first else ([1, 0], [1, 0])
+    got = torch.zeros(sum(here), device=where)
+    source = torch.arange(float(sum(there)), device=where) + 10 * rank
+    dist.all_to_all_single(got, source, here, there, group=own)
+    whole = torch.ones(1, device=where) * rank
+    dist.all_reduce(whole, op=dist.ReduceOp.AVG)
+    print(mine.tolist(), got.tolist(), whole.item(), flush=True)
+
+
+def launched(device: str) -> None:
+    """What a launcher set, and a sum over all."""
+    total = torch.tensor([float(dist.get_rank())])
+    dist.all_reduce(total)
+    print(dist.get_rank(), dist.get_node_local_rank(), total.item(), os.environ["LOCAL_RANK"],
+          flush=True)  # fmt: skip
+
+
 def unused(device: str) -> None:
     """A parameter that takes no part keeps ranks in step when that is allowed."""
     model = nn.ModuleDict({"a": nn.Linear(2, 2), "b": nn.Linear(2, 2)})
@@ -120,7 +161,5 @@ def unused(device: str) -> None:
 if __name__ == "__main__":
     what, device = sys.argv[1:]
     dist.init_process_group(timeout=60.0)
-    {"train": train, "calls": calls, "mismatch": mismatch, "leave": leave, "unused": unused}[what](
-        device
-    )
+    globals()[what](device)
     dist.destroy_process_group()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import os
 import socket
 import subprocess
@@ -16,10 +18,11 @@ from aclnn_bindings.install.library import bundled_simulator
 from mindtorch.utils.data import DistributedSampler
 
 RANKS = Path(__file__).parent / "ranks.py"
+AGREE = Path(__file__).parent / "agree.py"
 simulated = pytest.mark.skipif(bundled_simulator() is None, reason="the simulator is not built")
 
 
-def run(what, device, size):
+def run(what, device, size, script=RANKS, **variables):
     """(exit codes, outputs, errors) of `size` processes."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -30,10 +33,10 @@ def run(what, device, size):
             **os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
             "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "RANK": str(rank),
             "WORLD_SIZE": str(size), "ACLSIM_DEVICES": str(size), "ACLSIM_THREADS": "1",
-            "OPENBLAS_NUM_THREADS": "1",
+            "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", **variables,
         }  # fmt: skip
         ranks.append(subprocess.Popen(
-            [sys.executable, str(RANKS), what, device], env=environ, text=True,
+            [sys.executable, str(script), what, device], env=environ, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         ))  # fmt: skip
     told = [rank.communicate(timeout=200) for rank in ranks]
@@ -71,6 +74,91 @@ def test_ddp_on_two_npus_gives_the_losses_of_one():
 def test_ddp_gives_the_losses_of_one(device, size):
     """About a minute: `pytest -m slow tests/mindtorch/distributed`."""
     assert losses(device, size) == pytest.approx(losses("npu", 1), rel=2e-6)
+
+
+def agreed(library, size=3):
+    """What every rank of `agree.py` tells."""
+    codes, outputs, errors = run("", "", size, AGREE, LIBRARY=library)
+    assert codes == [0] * size, errors
+    return [json.loads(out.splitlines()[-1]) for out in outputs]
+
+
+def test_groups_points_and_objects_give_what_they_must():
+    told = agreed("mindtorch")
+    assert told[0]["in a pair"] == told[2]["in a pair"] == [4.0, 4.0]
+    assert told[1]["in a pair"] == [2.0, 2.0]  # not in it: nothing happens
+    assert [t["ranks"] for t in told] == [[0, 2, 0, 0], [-1, -1, 1, 1], [1, 2, 2, 2]]
+    assert told[0]["irecv"] == [[True, True], [[5.0, 5.0], [6.0, 6.0]], [3.0]]
+    assert told[0]["recv"] == [2, [2.0, 2.0]]
+    assert [t["async"][1][7] for t in told] == [[24.0] * 3] * 3
+    assert [t["scatter_object_list"] for t in told] == [[["a"]], [["b"]], [["c"]]]
+    assert [t["all_reduce BXOR int32"] for t in told] == [
+        [1 ^ 2 ^ 3, 2 ^ 3 ^ 4, 3 ^ 4 ^ 5, 4 ^ 5 ^ 6, 5 ^ 6 ^ 7, 1 ^ 2 ^ 3]
+    ] * 3
+    plain, bucket = told[0]["DDP plain"], told[0]["DDP bucket"]
+    assert plain == bucket
+    assert plain[0][0] != plain[0][3]
+
+
+@pytest.mark.slow
+def test_values_and_refusals_are_those_of_torch_with_gloo():
+    """Half a minute: `pytest -m slow tests/mindtorch/distributed`."""
+    pytest.importorskip("torch", reason="torch is the oracle")
+    own, torchs = agreed("mindtorch"), agreed("torch")
+    assert len(torchs[0]) > 150
+    for mine, theirs in zip(own, torchs, strict=True):
+        # gloo gathers no complex numbers.
+        odd = {k: (mine.get(k), theirs.get(k)) for k in mine | theirs
+               if mine.get(k) != theirs.get(k) and k != "gather complex64"}  # fmt: skip
+        assert not odd
+
+
+def test_a_silent_rank_is_named_after_the_time_limit():
+    codes, outputs, errors = run("silent", "cpu", 2)
+    assert codes == [0, 0], errors
+    assert outputs[0].splitlines() == [
+        "all_reduce SUM: rank 1 is gone or silent: nothing came for 1 s",
+        "send 0: rank 1 is gone or silent: nothing came for 0.2 s",
+    ]
+
+
+@pytest.mark.parametrize("device", [
+    pytest.param("cpu", marks=pytest.mark.slow), pytest.param("npu", marks=simulated),
+])  # fmt: skip
+def test_pairs_of_four_reduce_and_exchange_apart(device):
+    codes, outputs, errors = run("groups", device, 4)
+    assert codes == [0] * 4, errors
+    assert outputs == [
+        "[3.0, 3.0, 3.0] [0.0, 10.0] 1.5\n", "[3.0, 3.0, 3.0] [1.0] 1.5\n",
+        "[7.0, 7.0, 7.0] [20.0, 30.0] 1.5\n", "[7.0, 7.0, 7.0] [21.0] 1.5\n",
+    ]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_torchrun_launches_it():
+    """Its agent keeps a store at MASTER_PORT; ranks meet behind it."""
+    pytest.importorskip("torch", reason="torchrun comes with torch")
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node",
+               "3", str(RANKS), "launched", "cpu"]  # fmt: skip
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+               "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # fmt: skip
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == [f"{r} {r} 3.0 {r}" for r in range(3)]
+
+
+@pytest.mark.slow
+def test_sampler_gives_torchs_shares():
+    torchs = pytest.importorskip("torch.utils.data.distributed", reason="torch is the oracle")
+    for size, count, shuffle, drop in itertools.product(
+        (0, 1, 5, 17, 100), (1, 2, 3, 7), (False, True), (False, True)
+    ):
+        for rank in range(count):
+            words = (range(size), count, rank, shuffle, 2, drop)
+            mine, theirs = DistributedSampler(*words), torchs.DistributedSampler(*words)
+            mine.set_epoch(3)
+            theirs.set_epoch(3)
+            assert (list(mine), len(mine)) == (list(theirs), len(theirs))
 
 
 def test_ranks_that_call_different_things_are_told():
@@ -119,7 +207,7 @@ def test_bad_arguments_are_named(alone):
         dist.all_reduce(torch.ones(1, dtype=torch.int64), op="AVG")
     with pytest.raises(ValueError, match="2 tensors were given, expected 1"):
         dist.all_gather([torch.ones(1)] * 2, torch.ones(1))
-    with pytest.raises(NotImplementedError, match="no subgroups"):
+    with pytest.raises(TypeError, match="what new_group gave, got 'other'"):
         dist.all_reduce(torch.ones(1), group="other")
     with pytest.raises(ValueError, match="no way for tensors on meta"):
         dist.all_reduce(torch.ones(1, device="meta"))

@@ -1,0 +1,214 @@
+"""Owns what goes from one rank to another: tensors and objects, by tags, awaited or not.
+
+Objects are pickles: only among processes that you trust.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import mindtorch
+
+from .._tensor.tensor import Tensor
+from ._calls import Group, inside, listed
+from ._group import ProcessGroup, Work, array_of, bytes_as, fill
+
+_OBJECT: Final = "object"
+
+
+def send(
+    tensor: Tensor, dst: int | None = None, group: Group = None, tag: int = 0,
+    group_dst: int | None = None,
+) -> None:  # fmt: skip
+    """To rank `dst`, which calls `recv` with the same tag."""
+    isend(tensor, dst, group, tag, group_dst)
+
+
+def isend(
+    tensor: Tensor, dst: int | None = None, group: Group = None, tag: int = 0,
+    group_dst: int | None = None,
+) -> Work | None:  # fmt: skip
+    """As `send`; the tensor may be changed as soon as this returns."""
+    own = inside(group, "send")
+    if own is None:
+        return None
+    place = _other(own, dst, group_dst, "destination")
+    if own.on_npu(tensor, "send"):
+        own.hccl(tensor).send(tensor.detach().contiguous(), place)
+    else:
+        own.mesh.send(place, f"send {tag}", array_of(tensor).tobytes())
+    return Work(lambda _seconds: own.ranks[own.own])
+
+
+def _other(own: ProcessGroup, rank: int | None, within: int | None, role: str) -> int:
+    place = own.place(rank, within, "send" if role == "destination" else "recv")
+    if place == own.own:
+        raise ValueError(
+            f"Invalid {role} rank: {role} rank should not be the same as the rank of the current "
+            "process."
+        )
+    return place
+
+
+def recv(
+    tensor: Tensor, src: int | None = None, group: Group = None, tag: int = 0,
+    group_src: int | None = None,
+) -> int:  # fmt: skip
+    """From rank `src`, which calls `send` with the same tag, or from whichever did; its rank, -1
+    for who is not in the group."""
+    work = irecv(tensor, src, group, tag, group_src)
+    return -1 if work is None else work.source_rank()
+
+
+def irecv(
+    tensor: Tensor, src: int | None = None, group: Group = None, tag: int = 0,
+    group_src: int | None = None,
+) -> Work | None:  # fmt: skip
+    """As `recv`; `tensor` is filled when the work was waited for."""
+    own = inside(group, "recv")
+    if own is None:
+        return None
+    anyone = src is None and group_src is None
+    place = None if anyone else _other(own, src, group_src, "source")
+    if own.on_npu(tensor, "recv"):
+        if place is None:
+            raise NotImplementedError("recv: HCCL receives from a named rank; name one as `src`")
+        with mindtorch.no_grad():
+            near = mindtorch.empty_like(tensor).contiguous()
+            own.hccl(tensor).receive(near, place)
+            tensor.copy_(near)
+        rank = own.ranks[place]
+        return Work(lambda _seconds: rank)
+    name = f"send {tag}"
+
+    def finish(seconds: float | None) -> int:
+        sender, data = own.mesh.receive(place, name, seconds)
+        fill(tensor, bytes_as(data, array_of(tensor)))
+        return own.ranks[sender]
+
+    return Work(finish, lambda: own.mesh.has(place, name))
+
+
+class P2POp:
+    """One of the calls of batch_isend_irecv: `op` is isend or irecv."""
+
+    def __init__(
+        self, op: Callable[..., Work | None], tensor: Tensor, peer: int | None = None,
+        group: Group = None, tag: int = 0, group_peer: int | None = None,
+    ) -> None:  # fmt: skip
+        if op not in (isend, irecv):
+            raise ValueError("P2POp: op must be torch.distributed.isend or torch.distributed.irecv")
+        self.op, self.tensor, self.peer, self.group = op, tensor, peer, group
+        self.tag, self.group_peer = tag, group_peer
+
+
+def batch_isend_irecv(p2p_op_list: Sequence[P2POp]) -> list[Work]:
+    """Begin all of them, what is sent first."""
+    if not p2p_op_list:
+        raise ValueError("batch_isend_irecv: expected a list of P2POp, got none")
+    ordered = sorted(p2p_op_list, key=lambda one: one.op is irecv)
+    begun = [one.op(one.tensor, one.peer, one.group, one.tag, one.group_peer) for one in ordered]
+    return [work for work in begun if work is not None]
+
+
+def all_gather_object(object_list: list[Any], obj: object, group: Group = None) -> None:
+    """`object_list[i]` becomes rank i's object."""
+    own = inside(group, "all_gather_object")
+    if own is not None:
+        parts = _objects(own, "all_gather_object", [pickle.dumps(obj)] * own.count)
+        object_list[:] = [pickle.loads(part) for part in parts]
+
+
+def _objects(own: ProcessGroup, name: str, parts: Sequence[bytes]) -> list[bytes]:
+    """An exchange in its turn among the group's calls."""
+    told: list[bytes] = []
+    own.begin(lambda: told.extend(own.mesh.exchange(name, parts)), False)
+    return told
+
+
+def gather_object(
+    obj: object, object_gather_list: list[Any] | None = None, dst: int | None = None,
+    group: Group = None, group_dst: int | None = None,
+) -> None:  # fmt: skip
+    """`object_gather_list[i]` of rank `dst` becomes rank i's object; others name no list."""
+    own = inside(group, "gather_object")
+    if own is None:
+        return
+    place = own.place(0 if dst is None and group_dst is None else dst, group_dst, "gather_object")
+    if own.own == place and object_gather_list is None:
+        raise ValueError("Argument ``gather_list`` must be specified on destination rank.")
+    if own.own != place and object_gather_list:
+        raise ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.")
+    mine = pickle.dumps(obj)
+    sent = [mine if i == place else b"" for i in range(own.count)]
+    parts = _objects(own, f"gather_object {place}", sent)
+    if object_gather_list is not None and own.own == place:
+        listed(object_gather_list, own.count, "gather_object")
+        object_gather_list[:] = [pickle.loads(part) for part in parts]
+
+
+def broadcast_object_list(
+    object_list: list[Any], src: int | None = None, group: Group = None, device: object = None,
+    group_src: int | None = None,
+) -> None:  # fmt: skip
+    """`object_list` becomes that of rank `src`."""
+    own = inside(group, "broadcast_object_list")
+    if own is None:
+        return
+    place = own.place(
+        0 if src is None and group_src is None else src, group_src, "broadcast_object_list"
+    )
+    part = pickle.dumps(object_list) if own.own == place else b""
+    sent = [part] * own.count
+    object_list[:] = pickle.loads(_objects(own, f"broadcast_object_list {place}", sent)[place])
+
+
+def scatter_object_list(
+    scatter_object_output_list: list[Any], scatter_object_input_list: list[Any] | None = None,
+    src: int | None = None, group: Group = None, group_src: int | None = None,
+) -> None:  # fmt: skip
+    """`scatter_object_output_list[0]` becomes rank `src`'s `scatter_object_input_list[rank]`."""
+    own = inside(group, "scatter_object_list")
+    if own is None:
+        return
+    if not isinstance(scatter_object_output_list, list) or not scatter_object_output_list:
+        raise ValueError(
+            "Expected argument scatter_object_output_list to be a list of size at least 1."
+        )
+    place = own.place(
+        0 if src is None and group_src is None else src, group_src, "scatter_object_list"
+    )
+    sent = [b""] * own.count
+    if own.own == place:
+        listed(scatter_object_input_list or (), own.count, "scatter_object_list")
+        sent = [pickle.dumps(one) for one in scatter_object_input_list or ()]
+    part = _objects(own, f"scatter_object_list {place}", sent)[place]
+    scatter_object_output_list[0] = pickle.loads(part)
+
+
+def send_object_list(
+    object_list: list[Any], dst: int | None = None, group: Group = None, device: object = None,
+    group_dst: int | None = None, use_batch: bool = False,
+) -> None:  # fmt: skip
+    """To rank `dst`, which calls `recv_object_list`."""
+    own = inside(group, "send_object_list")
+    if own is not None:
+        place = _other(own, dst, group_dst, "destination")
+        own.mesh.send(place, _OBJECT, pickle.dumps(object_list))
+
+
+def recv_object_list(
+    object_list: list[Any], src: int | None = None, group: Group = None, device: object = None,
+    group_src: int | None = None, use_batch: bool = False,
+) -> int:  # fmt: skip
+    """`object_list` becomes what rank `src`, or whichever did, sent; its rank."""
+    own = inside(group, "recv_object_list")
+    if own is None:
+        return -1
+    anyone = src is None and group_src is None
+    place = None if anyone else _other(own, src, group_src, "source")
+    sender, data = own.mesh.receive(place, _OBJECT)
+    object_list[:] = pickle.loads(data)
+    return own.ranks[sender]

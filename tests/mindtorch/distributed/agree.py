@@ -1,0 +1,232 @@
+"""What a rank of a group of three prints, in mindtorch or (`LIBRARY=torch`) in torch with gloo."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+
+if os.environ.get("LIBRARY") == "torch":
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+else:
+    import mindtorch as torch
+    import mindtorch.distributed as dist
+    from mindtorch import nn
+
+DTYPES = ("float32", "float64", "float16", "bfloat16", "int8", "uint8", "int32", "int64",
+          "complex64")  # fmt: skip
+OPS = ("SUM", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR")
+told = {}
+
+
+def plain(value):
+    if isinstance(value, torch.Tensor):
+        if value.is_complex():
+            return [str(complex(x)) for x in value.reshape(-1).tolist()]
+        return value.tolist()
+    return [plain(v) for v in value] if isinstance(value, (list, tuple)) else value
+
+
+def tell(name, call):
+    """Keep what a call gives, or that it is refused."""
+    try:
+        told[name] = plain(call())
+    except Exception:
+        told[name] = "refused"
+
+
+def changed(tensor, work=None):
+    if work is not None:
+        work.wait()
+    return tensor
+
+
+def collectives(rank, size, group):
+    for name in DTYPES:
+        dtype = getattr(torch, name)
+
+        def mine(dtype=dtype):
+            return (torch.arange(6) % 5 + rank + 1).to(dtype)
+
+        for op in OPS:
+            t = mine()
+            tell(
+                f"all_reduce {op} {name}",
+                lambda t=t, op=op: changed(t, dist.all_reduce(t, getattr(dist.ReduceOp, op))),
+            )
+        t = mine()
+        tell(f"reduce {name}", lambda t=t: (dist.reduce(t, 1), t if rank == 1 else 0)[1])
+        t = mine()
+        tell(f"broadcast {name}", lambda t=t: changed(t, dist.broadcast(t, 2)))
+        parts = [torch.zeros(6, dtype=dtype) for _ in range(size)]
+        tell(f"all_gather {name}", lambda p=parts, t=t: (dist.all_gather(p, mine()), p)[1])
+        out = torch.zeros(6, dtype=dtype)
+        split = ([1, 2, 3], [[1, 1, 1], [2, 2, 2], [3, 3, 3]][rank])
+        out = torch.zeros(sum(split[1]), dtype=dtype)
+        tell(
+            f"all_to_all_single {name}",
+            lambda o=out, s=split: (dist.all_to_all_single(o, mine(), s[1], s[0]), o)[1],
+        )
+        out = torch.zeros(2, dtype=dtype)
+        tell(
+            f"reduce_scatter {name}",
+            lambda o=out: (dist.reduce_scatter(o, list(mine().split(2))), o)[1],
+        )
+        many = [torch.zeros(6, dtype=dtype) for _ in range(size)] if rank == 0 else None
+        tell(f"gather {name}", lambda m=many: (dist.gather(mine(), m, 0), m)[1])
+        out = torch.zeros(2, dtype=dtype)
+        whole = list(mine().split(2)) if rank == 2 else None
+        tell(f"scatter {name}", lambda o=out, w=whole: (dist.scatter(o, w, 2), o)[1])
+
+
+def asynchronous(rank, size, group):
+    works, tensors = [], [torch.full((3,), float(i + rank)) for i in range(8)]
+    for t in tensors:
+        works.append(dist.all_reduce(t, async_op=True))
+    last = torch.ones(1)
+    dist.all_reduce(last)  # waits its turn behind those
+    tell("async", lambda: ([w.wait() for w in works], tensors, last,
+                           all(w.is_completed() for w in works)))  # fmt: skip
+
+
+def points(rank, size, group):
+    here = torch.full((2,), float(rank))
+    got = [torch.zeros(2) for _ in range(4)]
+    if rank == 0:
+        waiting = [dist.irecv(got[0], 1, tag=5), dist.irecv(got[1], 1, tag=6)]
+        total = torch.ones(1)
+        dist.all_reduce(total)  # passes what is awaited
+        tell("irecv", lambda: ([w.wait() for w in waiting], got[:2], total))
+        tell("recv", lambda: (dist.recv(got[2]), got[2]))
+    else:
+        dist.all_reduce(torch.ones(1))
+        if rank == 1:
+            dist.isend(here * 6, 0, tag=6).wait()
+            dist.isend(here * 5, 0, tag=5).wait()
+        else:
+            dist.send(here, 0)
+    dist.barrier()
+    to, back = (rank + 1) % size, (rank - 1) % size
+    tell(
+        "batch",
+        lambda: (
+            [
+                w.wait()
+                for w in dist.batch_isend_irecv(
+                    [dist.P2POp(dist.isend, here, to), dist.P2POp(dist.irecv, got[3], back)]
+                )
+            ],
+            got[3],
+        ),
+    )
+    tell("to itself", lambda: dist.send(here, rank))
+
+
+def objects(rank, size, group):
+    own = {"rank": rank, "t": list(range(rank))}
+    box = [None] * size
+    tell("all_gather_object", lambda: (dist.all_gather_object(box, own), box)[1])
+    box = [None] * size if rank == 1 else None
+    tell("gather_object", lambda: (dist.gather_object(own, box, 1), box)[1])
+    pair = [own, "x"] if rank == 2 else [None, None]
+    tell("broadcast_object_list", lambda: (dist.broadcast_object_list(pair, 2), pair)[1])
+    one = [None]
+    many = [["a"], ["b"], ["c"]] if rank == 0 else None
+    tell("scatter_object_list", lambda: (dist.scatter_object_list(one, many, 0), one)[1])
+
+
+def groups(rank, size, group):
+    pair = dist.new_group([0, 2])
+    trio = dist.new_group()
+    member = rank in (0, 2)
+    tell(
+        "ranks",
+        lambda: (
+            dist.get_rank(pair),
+            dist.get_world_size(pair),
+            dist.get_rank(trio),
+            dist.get_rank(dist.group.WORLD),
+        ),
+    )
+    t = torch.full((2,), float(rank + 1))
+    if member:
+        tell("in a pair", lambda: changed(t, dist.all_reduce(t, group=pair)))
+        tell("from the other", lambda: changed(t * 0 + rank, dist.broadcast(t, 2, group=pair)))
+        tell("group_src", lambda: (dist.broadcast(t, group_src=1, group=pair), t)[1])
+        tell(
+            "translated",
+            lambda: (
+                dist.get_global_rank(pair, 1),
+                dist.get_group_rank(pair, 2),
+                dist.get_process_group_ranks(pair),
+            ),
+        )
+        tell("outside", lambda: dist.broadcast(t, 1, group=pair))
+    else:
+        tell("in a pair", lambda: changed(t, dist.all_reduce(t, group=pair)))
+    both = torch.full((2,), float(rank))
+    tell("all again", lambda: changed(both, dist.all_reduce(both, group=trio)))
+    if member:
+        dist.destroy_process_group(pair)
+    tell("after one left", lambda: changed(both, dist.all_reduce(both)))
+
+
+def refused(rank, size, group):
+    t = torch.ones(2)
+    tell("rank out of range", lambda: dist.broadcast(t, 7))
+    tell("second start", lambda: dist.init_process_group("gloo"))
+    tell("all_gather list", lambda: dist.all_gather([t], t))
+    tell("ranks twice", lambda: dist.new_group([0, 0]))
+    tell("rank unknown", lambda: dist.new_group([0, 9]))
+
+
+def network(**options):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 2))
+    for i, p in enumerate(model.parameters()):
+        with torch.no_grad():
+            p.copy_((torch.arange(p.numel()).reshape(p.shape) % 7 - 3.0) / (5 + i))
+    return nn.parallel.DistributedDataParallel(model, **options)
+
+
+def training(rank, size, group):
+    pair = dist.new_group([0, 2])
+    for label, options in {
+        "plain": {}, "bucket": {"bucket_cap_mb": 0.0001}, "view": {"gradient_as_bucket_view": True},
+        "static": {"static_graph": True}, "own buffers": {"broadcast_buffers": False},
+        "group": {"process_group": dist.new_group()}, "pair": {"process_group": pair},
+    }.items():  # fmt: skip
+        if label == "pair" and rank == 1:
+            continue
+        model = network(**options)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        losses = []
+        for step in range(4):
+            x = (torch.arange(24).reshape(6, 4) * (rank + 1) + step) % 5 / 4.0
+            if label != "static" and step == 2:
+                with model.no_sync():
+                    model(x).square().mean().backward()
+            loss = model(x).square().mean()
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            losses.append(round(loss.item(), 5))
+        mean = model.module[1].running_mean
+        told[f"DDP {label}"] = [
+            losses,
+            [round(v, 5) for v in mean.tolist()],
+            sorted(model.state_dict()),
+        ]
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    dist.init_process_group("gloo", timeout=__import__("datetime").timedelta(seconds=100))
+    rank, size = dist.get_rank(), dist.get_world_size()
+    for part in (collectives, asynchronous, points, objects, groups, refused, training):
+        part(rank, size, None)
+    dist.barrier()
+    print(json.dumps(told), flush=True)
+    dist.destroy_process_group()
