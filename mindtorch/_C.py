@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import IntEnum
 from typing import Any
 
-from ._autograd.grad_mode import LOCAL, activate
+from ._autograd.grad_mode import LOCAL, MODES
+from ._autograd.scope import Scope
 from ._dispatch.overrides import DisableTorchFunction, DisableTorchFunctionSubclass
 from ._random.generator import Generator
 from ._tensor.device import device
@@ -80,21 +82,22 @@ class DispatchKeySet:
         return key in self.keys
 
 
-class _ExcludeDispatchKeyGuard:
+class _ExcludeDispatchKeyGuard(Scope):
     """Layers are passed by inside; NotImplementedError for others than autocast's."""
 
     def __init__(self, keys: DispatchKeySet):
         if not keys.keys <= _AUTOCAST:
             raise NotImplementedError(f"_ExcludeDispatchKeyGuard: {sorted(keys.keys - _AUTOCAST)}")
 
-    def __enter__(self) -> None:
-        self.before = LOCAL.autocast
-        LOCAL.autocast = None
-        activate(1)
-
-    def __exit__(self, *exc: object) -> None:
-        LOCAL.autocast = self.before
-        activate(-1)
+    def steps(self) -> Iterator[None]:
+        before = LOCAL.autocast
+        try:
+            MODES.active += 1
+            LOCAL.autocast = None
+            yield
+        finally:
+            LOCAL.autocast = before
+            MODES.active -= 1
 
 
 def _get_tracing_state() -> None:

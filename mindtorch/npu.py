@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
+from ._autograd.scope import Scope
 from ._backends.npu import runtime as _runtime
 from ._backends.npu.graphs import Graph as _Graph
 from ._backends.npu.graphs import graph, is_current_stream_capturing
@@ -69,6 +71,7 @@ __all__ = [
     "memory_stats",
     "memory_summary",
     "reset_peak_memory_stats",
+    "restart_device",
     "set_device",
     "set_per_process_memory_fraction",
     "set_rng_state",
@@ -107,19 +110,23 @@ def set_device(device: Device | str | int | None) -> None:
     _device.set_current_npu(index)
 
 
-class device:  # noqa: N801 - torch's name
+class device(Scope):  # noqa: N801 - torch's name
     """`with torch.npu.device(1):`: the current device inside; None or -1 changes nothing."""
 
     def __init__(self, device: DeviceLike | None):
         self.index = -1 if device is None else index_of(device)
-        self.before = -1
 
-    def __enter__(self) -> None:
-        self.before = current_device()
-        set_device(self.index)
-
-    def __exit__(self, *exc: object) -> None:
-        _device.set_current_npu(self.before)
+    def steps(self) -> Iterator[None]:
+        before = current_device()
+        try:
+            set_device(self.index)
+            yield
+        finally:
+            try:
+                _device.set_current_npu(before)
+            except KeyboardInterrupt:  # it may not have come to an end
+                _device.set_current_npu(before)
+                raise
 
 
 class device_of(device):  # noqa: N801 - torch's name
@@ -132,6 +139,23 @@ class device_of(device):  # noqa: N801 - torch's name
 def synchronize(device: Device | str | int | None = None) -> None:
     """Wait for all work on a device; raises its first error."""
     _runtime.device(index_of(device)).synchronize()
+
+
+def restart_device(device_id: int, rebuild_all_resources: int = False) -> None:
+    """Reset a device that an error broke (507015 and its like), as in torch_npu.
+
+    All devices of the process are closed and open again at their next use: what was on them is
+    lost, and a tensor of before refuses use by name. RuntimeError where the end failed otherwise.
+    """
+    if index_of(device_id) >= device_count():
+        raise RuntimeError(f"restart_device: npu:{device_id}: this machine has {device_count()}")
+    opened = _runtime.cann().runtime
+    try:
+        opened.close()
+    except RuntimeError as error:
+        # What its queued work failed with is why it is restarted.
+        if opened.started or not 507_000 <= getattr(error, "code", 0) < 508_000:
+            raise
 
 
 def stream(stream: Stream | None) -> StreamContext:

@@ -75,12 +75,12 @@ REMEDIES: Final[dict[str, str]] = {
     "make the work again",
     "ACL_ERROR_RT_STREAM_ABORT": "the stream was aborted (aclrtStreamAbort): make the work again "
     "on a new stream",
-    "ACL_ERROR_RT_AICORE_EXCEPTION": "a kernel faulted on the device; set ACL_LAUNCH_BLOCKING=1 to "
-    "see which call it was",
+    "ACL_ERROR_RT_AICORE_EXCEPTION": "a kernel faulted on the device, often by an index out of "
+    "range; set ASCEND_LAUNCH_BLOCKING=1 to see which call it was",
     "ACL_ERROR_RT_AICPU_EXCEPTION": "an AI CPU kernel faulted on the device, often by an index out "
-    "of range; set ACL_LAUNCH_BLOCKING=1 to see which call it was",
+    "of range; set ASCEND_LAUNCH_BLOCKING=1 to see which call it was",
     "ACL_ERROR_RT_VECTOR_CORE_EXCEPTION": "a kernel faulted on the device, often by an address out "
-    "of range; set ACL_LAUNCH_BLOCKING=1 to see which call it was",
+    "of range; set ASCEND_LAUNCH_BLOCKING=1 to see which call it was",
     "ACL_ERROR_RT_DEV_SETUP_ERROR": "the device could not be opened: another process may hold it, "
     "or driver and firmware differ",
     "ACL_ERROR_RT_DRV_INTERNAL_ERROR": "the driver failed: see `dmesg` and /var/log/npu, and check "

@@ -44,6 +44,9 @@ _COUNTERS: Final = (
     "bytes_to_host",
 )
 
+# The second is what a Python peer reads.
+_BLOCKING: Final = ("ASCEND_LAUNCH_BLOCKING", "ACL_LAUNCH_BLOCKING")
+
 _active_lock: Final = Lock()
 _active: Runtime | None = None
 
@@ -208,8 +211,9 @@ class Runtime:
         with _configured() as name:
             if lib.mt_start(os.fsencode(name)):
                 throw(self.codes)
-        lib.mt_launch_blocking(os.environ.get("ACL_LAUNCH_BLOCKING", "0") == "1")
-        # As torch_npu names it; a memory checker then sees the ends of each block.
+        # As torch_npu names them (Ascend Extension for PyTorch, Environment Variables);
+        # without caching a memory checker sees the ends of each block.
+        lib.mt_launch_blocking(any(os.environ.get(name) == "1" for name in _BLOCKING))
         lib.mt_memory_caching(os.environ.get("PYTORCH_NO_NPU_MEMORY_CACHING", "0") != "1")
         self._session = SESSION[0] = int(lib.mt_session())
         self.codes.lost = None
@@ -335,7 +339,7 @@ class Runtime:
 
     @property
     def launch_blocking(self) -> bool:
-        """Whether each launch waits for its end (ACL_LAUNCH_BLOCKING=1 when the runtime starts)."""
+        """Whether each launch waits for its end (ASCEND_LAUNCH_BLOCKING=1 at the start)."""
         return bool(lib.mt_is_launch_blocking())
 
     @launch_blocking.setter

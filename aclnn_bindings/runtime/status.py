@@ -101,8 +101,9 @@ class AclAbortedError(AclDeviceError):
 class AclDeviceLostError(AclDeviceError):
     """An earlier failure broke the device's context: nothing works on it before it is reset.
 
-    The way back is `cann.close()`, which resets the device, and a new use of `cann`; what was in
-    device memory is lost. In mindtorch, and if that does not help, start the process again.
+    The way back is `cann.close()`, which resets the device, and a new use of `cann`; in mindtorch
+    `torch.npu.restart_device(0)`. What was in device memory is lost. If that does not help, start
+    the process again.
     """
 
 
@@ -149,7 +150,8 @@ _LASTING: Final = frozenset(
 )  # fmt: skip
 _WAY_BACK: Final = (
     "the device has failed this way before and nothing works on it until it is reset: "
-    "`cann.close()` does that, the next use opens it again, and its memory's contents are lost; "
+    "`cann.close()` does that, in mindtorch `torch.npu.restart_device(0)`, the next use opens it "
+    "again, and its memory's contents are lost; "
     "else start the process again. The first time: {first}"
 )
 

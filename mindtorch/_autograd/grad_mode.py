@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from .._tensor.locks import Lock
 from .._tensor.tensor import Tensor
+from .scope import Scope
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -30,7 +30,8 @@ class Modes:
     """`active` counts, over all threads, the modes that plain calls can't ignore.
 
     The hot path reads this one attribute instead of thread-local state; where it is not zero the
-    layers look at `LOCAL`.
+    layers look at `LOCAL`. `MODES.active += 1` is whole: Python changes threads, and runs signal
+    handlers, where calls end and loops turn.
     """
 
     __slots__ = ("active",)
@@ -41,16 +42,9 @@ class Modes:
 
 LOCAL = Local()
 MODES = Modes()
-_lock = Lock()
 
 
-def activate(step: int) -> None:
-    """Add `step` to the count of modes that plain calls must look at."""
-    with _lock:
-        MODES.active += step
-
-
-class ContextDecorator:
+class ContextDecorator(Scope):
     """A context that also decorates functions, entering a fresh copy per call."""
 
     def clone(self) -> Any:
@@ -70,12 +64,6 @@ class ContextDecorator:
                 return function(*args, **kwargs)
 
         return inside  # type: ignore[return-value]
-
-    def __enter__(self) -> None:
-        raise NotImplementedError
-
-    def __exit__(self, *exc: object) -> None:
-        raise NotImplementedError
 
 
 def _around_generator(context: Any, function: Any) -> Any:
@@ -109,11 +97,12 @@ class set_grad_enabled(ContextDecorator):  # noqa: N801 - torch's name
     def clone(self) -> set_grad_enabled:
         return set_grad_enabled(self.mode)
 
-    def __enter__(self) -> None:
-        LOCAL.grad = self.mode
-
-    def __exit__(self, *exc: object) -> None:
-        LOCAL.grad = self.previous
+    def steps(self) -> Iterator[None]:
+        try:
+            LOCAL.grad = self.mode
+            yield
+        finally:
+            LOCAL.grad = self.previous
 
 
 class _GradMode(ContextDecorator):
@@ -123,12 +112,13 @@ class _GradMode(ContextDecorator):
         instance = object.__new__(cls)
         return instance if function is None else instance(function)
 
-    def __enter__(self) -> None:
-        self.previous = LOCAL.grad
-        LOCAL.grad = self.mode
-
-    def __exit__(self, *exc: object) -> None:
-        LOCAL.grad = self.previous
+    def steps(self) -> Iterator[None]:
+        previous = LOCAL.grad
+        try:
+            LOCAL.grad = self.mode
+            yield
+        finally:
+            LOCAL.grad = previous
 
 
 class no_grad(_GradMode):  # noqa: N801 - torch's name
@@ -156,15 +146,16 @@ class inference_mode(ContextDecorator):  # noqa: N801 - torch's name
     def clone(self) -> inference_mode:
         return inference_mode(self.mode)
 
-    def __enter__(self) -> None:
-        self.previous = (LOCAL.inference, LOCAL.grad)
-        LOCAL.inference = self.mode
-        LOCAL.grad = not self.mode
-        activate(1)
-
-    def __exit__(self, *exc: object) -> None:
-        LOCAL.inference, LOCAL.grad = self.previous
-        activate(-1)
+    def steps(self) -> Iterator[None]:
+        previous = (LOCAL.inference, LOCAL.grad)
+        try:
+            MODES.active += 1
+            LOCAL.inference = self.mode
+            LOCAL.grad = not self.mode
+            yield
+        finally:
+            LOCAL.inference, LOCAL.grad = previous
+            MODES.active -= 1
 
 
 def is_grad_enabled() -> bool:

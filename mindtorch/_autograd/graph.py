@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from .._tensor.device import device as Device
 from .._tensor.tensor import Tensor
 from ..ops.spec import aten
-from .grad_mode import LOCAL, activate
+from .grad_mode import LOCAL, MODES
 from .node import Node
+from .scope import Scope
 from .written import edge
 
 __all__ = ["Node", "get_gradient_edge", "increment_version", "save_on_cpu", "saved_tensors_hooks"]
 
 
-class saved_tensors_hooks:  # noqa: N801 - torch's name
+class saved_tensors_hooks(Scope):  # noqa: N801 - torch's name
     """Pass every tensor saved for backward through `pack`, and through `unpack` when it is read."""
 
     def __init__(self, pack: Callable[[Tensor], Any], unpack: Callable[[Any], Tensor]):
         self.hooks = (pack, unpack)
 
-    def __enter__(self) -> None:
-        LOCAL.pack = (*LOCAL.pack, self.hooks)
-        activate(1)
-
-    def __exit__(self, *exc: object) -> None:
-        LOCAL.pack = LOCAL.pack[:-1]
-        activate(-1)
+    def steps(self) -> Iterator[None]:
+        before = LOCAL.pack
+        try:
+            MODES.active += 1
+            LOCAL.pack = (*before, self.hooks)
+            yield
+        finally:
+            LOCAL.pack = before
+            MODES.active -= 1
 
 
 class save_on_cpu(saved_tensors_hooks):  # noqa: N801 - torch's name

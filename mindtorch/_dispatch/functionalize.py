@@ -7,10 +7,10 @@ cpu, by the device's own slice or index writes on npu, as metadata only on meta.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from .._autograd.grad_mode import LOCAL, ContextDecorator, activate
+from .._autograd.grad_mode import LOCAL, MODES, ContextDecorator
 from .._autograd.layer import autograd_inplace
 from .._backends.registry import registry
 from .._tensor.tensor import Tensor
@@ -21,13 +21,15 @@ from . import plans
 class functionalize(ContextDecorator):  # noqa: N801 - the source documents' name
     """Run mutating ops as pure ops plus writeback, inside this context."""
 
-    def __enter__(self) -> None:
-        LOCAL.functionalize += 1
-        activate(1)
-
-    def __exit__(self, *exc: object) -> None:
-        LOCAL.functionalize -= 1
-        activate(-1)
+    def steps(self) -> Iterator[None]:
+        before = LOCAL.functionalize
+        try:
+            MODES.active += 1
+            LOCAL.functionalize = before + 1
+            yield
+        finally:
+            LOCAL.functionalize = before
+            MODES.active -= 1
 
 
 def functionalize_inplace(op: Op, args: Sequence[Any]) -> Tensor:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import IntFlag
 from typing import Any
 
-from .._autograd.grad_mode import LOCAL, activate
+from .._autograd.grad_mode import LOCAL, MODES
+from .._autograd.scope import Scope
 
 
 class DispatchKey(IntFlag):
@@ -31,20 +33,21 @@ def keyset(*tensors: Any) -> DispatchKey:
     return DispatchKey((keys | LOCAL.include) & ~LOCAL.exclude)
 
 
-class _Guard:
+class _Guard(Scope):
     field: str
 
     def __init__(self, keys: DispatchKey):
         self.keys = int(keys)
 
-    def __enter__(self) -> None:
-        self.before = getattr(LOCAL, self.field)
-        setattr(LOCAL, self.field, self.before | self.keys)
-        activate(1)
-
-    def __exit__(self, *exc: object) -> None:
-        setattr(LOCAL, self.field, self.before)
-        activate(-1)
+    def steps(self) -> Iterator[None]:
+        include, exclude = LOCAL.include, LOCAL.exclude
+        try:
+            MODES.active += 1
+            setattr(LOCAL, self.field, getattr(LOCAL, self.field) | self.keys)
+            yield
+        finally:
+            LOCAL.include, LOCAL.exclude = include, exclude
+            MODES.active -= 1
 
 
 class IncludeDispatchKeyGuard(_Guard):

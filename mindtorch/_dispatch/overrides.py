@@ -6,12 +6,13 @@ has the method, goes to that method; results are given the subclass, as torch do
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import wraps
 from typing import Any
 
-from .._autograd.grad_mode import LOCAL, activate
+from .._autograd.grad_mode import LOCAL, MODES
+from .._autograd.scope import Scope
 from .._tensor.subclass import LOCAL as SUBCLASS
 from .._tensor.subclass import Marked, off
 from .._tensor.subclass import disabled_torch_function_impl as _disabled
@@ -126,30 +127,32 @@ def get_default_nowrap_functions() -> set[Any]:
     return set()
 
 
-class DisableTorchFunctionSubclass:
+class DisableTorchFunctionSubclass(Scope):
     """Instances of subclasses are plain tensors inside."""
 
-    def __enter__(self) -> None:
-        SUBCLASS.off += 1
+    def steps(self) -> Iterator[None]:
+        before = SUBCLASS.off
+        try:
+            SUBCLASS.off = before + 1
+            yield
+        finally:
+            SUBCLASS.off = before
 
-    def __exit__(self, *exc: object) -> None:
-        SUBCLASS.off -= 1
 
-
-class DisableTorchFunction(DisableTorchFunctionSubclass):
+class DisableTorchFunction(Scope):
     """Neither subclasses nor modes see calls inside."""
 
-    def __enter__(self) -> None:
-        super().__enter__()
-        self.before = LOCAL.functions
-        LOCAL.functions = ()
+    def steps(self) -> Iterator[None]:
+        before, off = LOCAL.functions, SUBCLASS.off
+        try:
+            SUBCLASS.off = off + 1
+            LOCAL.functions = ()
+            yield
+        finally:
+            LOCAL.functions, SUBCLASS.off = before, off
 
-    def __exit__(self, *exc: object) -> None:
-        LOCAL.functions = self.before
-        super().__exit__(*exc)
 
-
-class TorchFunctionMode:
+class TorchFunctionMode(Scope):
     """A context whose `__torch_function__` sees every call of a torch function inside."""
 
     def __torch_function__(
@@ -161,14 +164,15 @@ class TorchFunctionMode:
     ) -> Any:
         raise NotImplementedError
 
-    def __enter__(self) -> Any:
-        LOCAL.functions = (*LOCAL.functions, self)
-        activate(1)
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        LOCAL.functions = LOCAL.functions[:-1]
-        activate(-1)
+    def steps(self) -> Iterator[Any]:
+        before = LOCAL.functions
+        try:
+            MODES.active += 1
+            LOCAL.functions = (*before, self)
+            yield self
+        finally:
+            LOCAL.functions = before
+            MODES.active -= 1
 
     @classmethod
     def push(cls, *args: Any, **kwargs: Any) -> Any:

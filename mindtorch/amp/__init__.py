@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from .._autograd.grad_mode import LOCAL, ContextDecorator, activate
+from .._autograd.grad_mode import LOCAL, MODES, ContextDecorator
 from .._tensor import dtype as dt
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor
@@ -38,19 +38,19 @@ class autocast(ContextDecorator):  # noqa: N801 - torch's name
     def clone(self) -> autocast:
         return autocast(self.device_type, self.dtype, self.enabled)
 
-    def __enter__(self) -> autocast:  # type: ignore[override]
-        self.before = LOCAL.autocast
-        settings = dict(self.before or {})
+    def steps(self) -> Iterator[autocast]:
+        before = LOCAL.autocast
+        settings = dict(before or {})
         settings.pop(self.device_type, None)
         if self.enabled:
             settings[self.device_type] = self.dtype
-        LOCAL.autocast = settings
-        activate(1)
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        LOCAL.autocast = self.before
-        activate(-1)
+        try:
+            MODES.active += 1
+            LOCAL.autocast = settings
+            yield self
+        finally:
+            LOCAL.autocast = before
+            MODES.active -= 1
 
 
 def is_autocast_available(device_type: str) -> bool:

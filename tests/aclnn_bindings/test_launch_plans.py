@@ -173,14 +173,15 @@ def test_launch_blocking_waits_and_reports_the_stream(stub: Stub) -> None:
     runtime.launch_blocking = False
 
 
+@pytest.mark.parametrize("name", ["ASCEND_LAUNCH_BLOCKING", "ACL_LAUNCH_BLOCKING"])
 def test_launch_blocking_is_read_from_the_environment_at_start(
-    stub: Stub, monkeypatch: pytest.MonkeyPatch
+    name: str, stub: Stub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("ACL_LAUNCH_BLOCKING", "1")
+    monkeypatch.setenv(name, "1")
     stub.cann.runtime.start()
     assert stub.cann.runtime.launch_blocking
     stub.cann.close()
-    monkeypatch.delenv("ACL_LAUNCH_BLOCKING")
+    monkeypatch.delenv(name)
     stub.cann.runtime.start()
     assert not stub.cann.runtime.launch_blocking
 

@@ -197,6 +197,7 @@ def test_events_of_waiting_blocks_are_reused(stub: Stub) -> None:
 def test_each_stream_has_its_own_pool_which_the_default_one_inherits(stub: Stub) -> None:
     runtime = stub.cann.runtime
     side = runtime.stream()
+    stub.set("busy_streams", 1)
     address = int(lib.mt_alloc(side.address, 4000))
     lib.mt_free(address)
     assert alloc(stub, 4000) != address, "another stream's cached block is not taken"
@@ -204,6 +205,18 @@ def test_each_stream_has_its_own_pool_which_the_default_one_inherits(stub: Stub)
     side.close()
     assert lib.mt_free(kept) == 0
     assert alloc(stub, 4000) == kept
+
+
+def test_a_free_segment_of_an_idle_stream_is_taken_before_the_device_is_asked(stub: Stub) -> None:
+    side = stub.cann.runtime.stream()
+    addresses = [int(lib.mt_alloc(side.address, 3 << 20)) for _ in range(2)]
+    lib.mt_free(addresses[1])
+    assert alloc(stub, 3 << 20) not in addresses, "part of its segment is in use"
+    lib.mt_free(addresses[0])
+    side_segment = int(lib.mt_alloc(side.address, 30 << 20))
+    lib.mt_free(side_segment)
+    assert alloc(stub, 25 << 20) == side_segment
+    assert alloc(stub, 19 << 20) == addresses[0], "the parts of a free segment are one"
 
 
 def test_buffers_round_trip_fill_and_copy(stub: Stub) -> None:

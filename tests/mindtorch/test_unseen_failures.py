@@ -61,6 +61,27 @@ def test_what_was_seen_is_not_told_again():
     assert "507015" not in done.stderr
 
 
+def test_a_broken_device_is_restarted_without_a_new_process():
+    done = run(
+        "x.index_select(0, bad)\nother = torch.ones(2, device='npu:0')\n"
+        "torch.npu.restart_device(0)\n"
+        "for use in (lambda: x + 1, lambda: x.cpu()):\n"
+        "    try:\n        use()\n"
+        "    except RuntimeError as error:\n        assert 'closed' in str(error), error\n"
+        "    else:\n        raise SystemExit('no error')\n"
+        "print((torch.ones(2).npu() + 1).tolist())"
+    )
+    assert done.stdout.strip() == "[2.0, 2.0]", done.stderr
+    assert done.stderr == ""
+
+
+def test_the_error_of_queued_work_names_operator_shapes_and_index():
+    done = run("x.index_select(0, bad); torch.npu.synchronize()")
+    assert "aclnnIndexSelect" in done.stderr, done.stderr
+    assert "[4]" in done.stderr, done.stderr
+    assert "99" in done.stderr, done.stderr
+
+
 @pytest.mark.parametrize("name", ["from_numpy", "tensor", "as_tensor"])
 def test_an_array_of_foreign_byte_order_is_refused_not_misread(name):
     with pytest.raises(ValueError, match="byte order"):

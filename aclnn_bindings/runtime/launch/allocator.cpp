@@ -185,6 +185,7 @@ Block* Allocator::grow(Pool* pool, uint64_t bytes, bool small, mt_phase phase) {
     coalesce(pool);
     if (Block* block = take(pool, bytes, small)) return block;
   }
+  if (Block* block = cached ? borrow(pool, bytes, small) : nullptr) return block;
   void* address = nullptr;
   uint64_t segment = cached ? segment_bytes(bytes, small) : std::max<uint64_t>(bytes, 1);
   int32_t code = obtain(&address, segment);

@@ -57,6 +57,7 @@ class Allocator {
   };
 
   Block* take(Pool* pool, uint64_t bytes, bool small);
+  Block* borrow(Pool* pool, uint64_t bytes, bool small);
   Block* grow(Pool* pool, uint64_t bytes, bool small, mt_phase phase);
   Block* add_segment(Pool* pool, void* address, uint64_t bytes, bool small);
   int32_t obtain(void** address, uint64_t bytes);

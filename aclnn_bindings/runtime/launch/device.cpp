@@ -42,8 +42,8 @@ int32_t open_primary(Device* device) {
 
 }  // namespace
 
-void note_unseen(Device* device, int32_t code, const char* call) {
-  std::string message = take_message();
+void note_unseen(Device* device, int32_t code, const char* call, const Stream* stream) {
+  std::string message = message_with_recent(stream ? stream : device->stream);
   std::lock_guard<std::mutex> lock(device->unseen_mutex);
   if (device->unseen.load()) return;
   device->unseen_message = std::move(message);
@@ -189,7 +189,7 @@ int32_t mt_device_synchronize(uint64_t handle) {
   if (int32_t code = enter_device(entry, device, "mt_device_synchronize")) return code;
   count_sync();
   const int32_t code = acl.aclrtSynchronizeDevice();
-  return code ? fail(MT_PHASE_SYNCHRONIZE, code, "aclrtSynchronizeDevice") : surface(device);
+  return code ? fail_waiting(device->stream, code, "aclrtSynchronizeDevice") : surface(device);
 }
 
 uint64_t mt_device_stream(uint64_t device) { return number(as<Device>(device)->stream); }

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "acl.h"
 #include "state.h"
@@ -62,9 +63,11 @@ inline int32_t enter(const Context* context) {
 int32_t synchronize(Stream* stream);
 // Records a failure of `stream`'s queued work with what was launched there last.
 int32_t fail_waiting(const Stream* stream, int32_t code, const char* call);
+// What ACL says, and what was launched last on `stream`, which may be null.
+std::string message_with_recent(const Stream* stream);
 // Keeps a failure of the device's queued work that the present caller did not ask about, such as
 // one met while memory is given back: the first of them stays until a caller has seen it.
-void note_unseen(Device* device, int32_t code, const char* call);
+void note_unseen(Device* device, int32_t code, const char* call, const Stream* stream = nullptr);
 // The failure that nobody has seen yet, recorded for the calling thread; 0 if there is none.
 int32_t surface(Device* device);
 int32_t create_event(Handle* handle, uint32_t flags);

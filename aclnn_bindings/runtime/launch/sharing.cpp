@@ -37,7 +37,7 @@ void Allocator::note(const uint64_t* addresses, uint64_t count, Stream* stream) 
 static void wait_unasked(Stream* stream) {
   if (enter(stream->context) != 0) return drain_messages();
   if (const int32_t code = acl.aclrtSynchronizeStream(stream->handle))
-    note_unseen(stream->device, code, "aclrtSynchronizeStream");
+    note_unseen(stream->device, code, "aclrtSynchronizeStream", stream);
 }
 
 // A freed block that other streams used is free once what they had queued by now is done.
@@ -106,6 +106,60 @@ void Allocator::settle() {
     }
     at = pending_.erase(at);
   }
+}
+
+namespace {
+
+// Bytes of the segment that begins with `first`; 0 while any of it is in use.
+uint64_t free_bytes(const Block* first) {
+  uint64_t bytes = 0;
+  for (const Block* block = first; block; block = block->after) {
+    if (block->used) return 0;
+    bytes += block->bytes;
+  }
+  return bytes;
+}
+
+// Whether all that was queued on `stream` is done.
+bool is_idle(const Stream* stream) {
+  int32_t status = -1;
+  const int32_t code = acl.aclrtStreamQuery(stream->handle, &status);
+  if (code) note_unseen(stream->device, code, "aclrtStreamQuery", stream);
+  return code == 0 && status == 0;  // ACL_STREAM_STATUS_COMPLETE (acl_rt.h)
+}
+
+bool is_capturing(const Pool* pool) { return pool->kept && pool->stream->pool == pool; }
+
+}  // namespace
+
+// Takes the smallest wholly free segment that is large enough from a stream with nothing to do, so
+// that streams which work in turn hold what one of them needs. The block is in no bin.
+Block* Allocator::borrow(Pool* pool, uint64_t bytes, bool small) {
+  // A query in the midst of a capture is refused by ACL, and ends the capture.
+  if (pools_.size() < 2 || !acl.aclrtStreamQuery) return nullptr;
+  if (std::any_of(pools_.begin(), pools_.end(), is_capturing)) return nullptr;
+  Block* best = nullptr;
+  uint64_t best_bytes = ~uint64_t{0};
+  std::vector<const Pool*> busy;
+  for (auto& [address, first] : segments_) {
+    const Pool* owner = first->pool;
+    if (owner == pool || owner->kept || first->small != small) continue;
+    if (owner->stream->context != pool->stream->context) continue;
+    if (std::find(busy.begin(), busy.end(), owner) != busy.end()) continue;
+    const uint64_t room = free_bytes(first);
+    if (room < bytes || room >= best_bytes) continue;
+    if (!is_idle(owner->stream)) {
+      busy.push_back(owner);
+      continue;
+    }
+    best = first;
+    best_bytes = room;
+  }
+  if (!best) return nullptr;
+  remove(best);
+  while (best->after) best = absorb(best);
+  best->pool = pool;
+  return best;
 }
 
 void Allocator::finish_pending() {

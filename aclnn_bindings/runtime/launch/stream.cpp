@@ -12,7 +12,12 @@ int32_t synchronize(Stream* stream) {
 }
 
 int32_t fail_waiting(const Stream* stream, int32_t code, const char* call) {
+  return fail_with(MT_PHASE_SYNCHRONIZE, code, call, message_with_recent(stream));
+}
+
+std::string message_with_recent(const Stream* stream) {
   std::string message = take_message();
+  if (!stream) return message;
   const uint32_t end = stream->launched.load();
   std::string last;
   for (uint32_t k = 1; k <= std::min(end, Stream::kRecent); ++k) {
@@ -20,7 +25,7 @@ int32_t fail_waiting(const Stream* stream, int32_t code, const char* call) {
     if (text) last += (last.empty() ? "" : "; ") + std::string(text);
   }
   if (!last.empty()) message += "\nlaunched last on this stream, newest first: " + last;
-  return fail_with(MT_PHASE_SYNCHRONIZE, code, call, message);
+  return message;
 }
 
 namespace {
@@ -102,7 +107,7 @@ int32_t wait_for_users(uint64_t address, Stream* stream) {
       if (code == kCaptured) {
         drain_messages();
       } else if (code) {
-        return fail(MT_PHASE_SYNCHRONIZE, code, "aclrtSynchronizeStream");
+        return fail_waiting(user, code, "aclrtSynchronizeStream");
       }
     }
   }
@@ -175,7 +180,7 @@ int32_t mt_stream_close(uint64_t handle) {
     return code == MT_CLOSED_HANDLE ? 0 : fail(MT_PHASE_STATE, code, "aclrtDestroyStream");
   count_sync();
   if (const int32_t code = acl.aclrtSynchronizeStream(stream->handle))
-    note_unseen(device, code, "aclrtSynchronizeStream");
+    note_unseen(device, code, "aclrtSynchronizeStream", stream);
   device->allocator.merge_pool(stream->pool, device->stream->pool);
   stream->pool = device->stream->pool;
   --device->streams;
@@ -298,8 +303,8 @@ int32_t mt_event_synchronize(uint64_t handle) {
   if (int32_t code = enter_open(use, event, "mt_event_synchronize")) return code;
   count_sync();
   const int32_t code = acl.aclrtSynchronizeEvent(event->handle);
-  if (code) return fail(MT_PHASE_SYNCHRONIZE, code, "aclrtSynchronizeEvent");
-  return surface(event->context->device);
+  Device* device = event->context->device;
+  return code ? fail_waiting(device->stream, code, "aclrtSynchronizeEvent") : surface(device);
 }
 
 int32_t mt_event_elapsed(uint64_t start, uint64_t end, float* ms) {

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ..._autograd.scope import Scope
 from ..._tensor.device import DeviceLike
 from ..._tensor.device import device as Device
 from . import runtime
@@ -30,7 +32,7 @@ def index_of(device: Device | str | int | None) -> int:
     return current_npu() if resolved.index is None else resolved.index
 
 
-class Stream:
+class Stream(Scope):
     """An in-order queue of work on one device; as a context it becomes the thread's stream.
 
     Source: the torch.cuda.Stream document; `stream` here is the bindings' stream.
@@ -40,7 +42,6 @@ class Stream:
         self, device: DeviceLike | None = None, priority: int = 0, *, _bound: _Stream | None = None
     ):
         self._bound = _bound or runtime.device(index_of(device)).stream(priority)
-        self._before: list[_Stream] = []
 
     @property
     def device(self) -> Device:
@@ -74,13 +75,17 @@ class Stream:
         """Let work queued from now on wait for what is queued on `stream` now."""
         self._bound.wait_stream(stream._bound)
 
-    def __enter__(self) -> Stream:
-        self._before.append(runtime.current_stream(self._bound.device.index))
-        runtime.set_stream(self._bound)
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        runtime.set_stream(self._before.pop())
+    def steps(self) -> Iterator[Stream]:
+        before = runtime.current_stream(self._bound.device.index)
+        try:
+            runtime.set_stream(self._bound)
+            yield self
+        finally:
+            try:
+                runtime.set_stream(before)
+            except KeyboardInterrupt:  # it may not have come to an end
+                runtime.set_stream(before)
+                raise
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Stream) and other._bound is self._bound
@@ -154,16 +159,14 @@ def set_stream(stream: Stream) -> None:
     runtime.set_stream(stream._bound)
 
 
-class StreamContext:
+class StreamContext(Scope):
     """`with torch.npu.stream(s):`; None changes nothing."""
 
     def __init__(self, stream: Stream | None):
         self.stream = stream
 
-    def __enter__(self) -> None:
-        if self.stream is not None:
-            self.stream.__enter__()
-
-    def __exit__(self, *exc: object) -> None:
-        if self.stream is not None:
-            self.stream.__exit__(*exc)
+    def steps(self) -> Iterator[Stream | None]:
+        if self.stream is None:
+            yield None
+        else:
+            yield from self.stream.steps()

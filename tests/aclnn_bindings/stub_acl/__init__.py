@@ -145,4 +145,5 @@ class Stub:
         for knob in ("workspace", "held_device", "counters"):
             self.set(knob, 0)
         self.set("held_events", 0)
+        self.set("busy_streams", 0)
         self.set("memory_left", 1 << 40)

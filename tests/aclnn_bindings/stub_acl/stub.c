@@ -15,6 +15,7 @@ int64_t stub_live(int kind) { return live[kind]; }
 
 /* What the next calls do. */
 static int64_t fail_init, fail_one, fail_two, fail_malloc, fail_sync, fail_tensor, workspace;
+static int64_t busy_streams; /* whether a stream that is asked has work left */
 static int64_t fail_light, fail_create, fail_device; /* aclnnInit; newer creations; the end */
 static int64_t held_events; /* events stay incomplete while set */
 static int64_t launches_seen, synchronized, inits, finals, memory_left = (int64_t)1 << 40;
@@ -23,6 +24,7 @@ static const char *message;
 static char init_config[256];
 
 void stub_set(const char *what, int64_t value) {
+  if (!strcmp(what, "busy_streams")) busy_streams = value;
   if (!strcmp(what, "fail_init")) fail_init = value;
   if (!strcmp(what, "fail_one")) fail_one = value;
   if (!strcmp(what, "fail_two")) fail_two = value;
@@ -118,7 +120,9 @@ int aclrtSynchronizeStream(void *stream) {
 int aclrtSynchronizeStreamWithTimeout(void *stream, int ms) {
   return (void)stream, ms == 1 ? failing(507046, "EE1002: timed out") : 0;
 }
-int aclrtStreamQuery(void *stream, int *status) { return (void)stream, *status = 0, 0; }
+int aclrtStreamQuery(void *stream, int *status) {
+  return (void)stream, *status = busy_streams ? 1 : 0, 0;
+}
 int aclrtStreamWaitEvent(void *stream, void *event) { return (void)stream, (void)event, 0; }
 
 int aclrtCreateEventExWithFlag(void **out, uint32_t flags) {

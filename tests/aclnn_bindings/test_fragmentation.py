@@ -1,0 +1,31 @@
+"""What is reserved stays near what is in use, whatever the pattern."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import robson
+
+_IDLE = """
+import mindtorch as torch
+
+streams = [torch.npu.Stream() for _ in range(32)]
+for stream in streams:
+    with torch.npu.stream(stream):
+        x = torch.ones(1 << 19, device="npu") + torch.ones(64, 1, device="npu").sum()
+        stream.synchronize()
+        assert x[0].item() == 65.0
+        del x
+print(torch.npu.memory_reserved() >> 20, end="")
+"""
+
+
+def test_robson_s_pattern_costs_what_it_must_and_little_more() -> None:
+    for size, ratio, least in robson.pattern(32 << 20, 1 << 20):
+        assert ratio <= least + 0.25, size
+
+
+def test_streams_that_work_in_turn_hold_what_one_of_them_needs() -> None:
+    done = subprocess.run([sys.executable, "-c", _IDLE], capture_output=True, text=True)
+    assert done.stdout == "22", (done.stdout, done.stderr)

@@ -1,0 +1,163 @@
+"""Ctrl-C at any moment leaves gradients, autocast and streams as they were, and no memory behind.
+
+Python runs signal handlers as a Python function begins and as a call returns. A profiler is called
+at the same moments and may raise: so each moment is tried, one after the other.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+
+import pytest
+
+import mindtorch as torch
+from mindtorch._autograd.grad_mode import LOCAL, MODES
+
+FEW = 97  # of the moments, tried in every run
+
+
+def contexts(device):
+    with torch.no_grad(), torch.autocast(device, torch.bfloat16), torch.enable_grad():
+        pass
+    with torch.inference_mode(), torch.autograd.graph.saved_tensors_hooks(id, id):
+        pass
+    with (
+        torch.overrides.DisableTorchFunction(),
+        torch._C._ExcludeDispatchKeyGuard(
+            torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCPU)
+        ),
+    ):
+        pass
+    torch.no_grad()(torch.enable_grad()(lambda: None))()
+
+
+def step(device):
+    x = torch.ones(2, 3, device=device)
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU()).to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with torch.autocast(device, torch.bfloat16):
+        loss = model(x).float().sum()
+    loss.backward()
+    optimizer.step()
+    with torch.inference_mode():
+        model(x)
+
+
+def streams(device):
+    side = torch.npu.Stream()
+    x = torch.ones(4, device=device)
+    with torch.npu.stream(side), side, torch.npu.device(1):
+        torch.ones(4, device="npu")
+    torch.npu.synchronize()
+    x.tolist()
+
+
+CASES = [(contexts, "cpu"), (step, "cpu"), (step, "npu"), (streams, "npu")]
+
+
+def state():
+    modes = [getattr(LOCAL, name) for name in sorted(vars(type(LOCAL))) if name[0] != "_"]
+    stream = torch.npu.current_stream()
+    return [*modes, MODES.active, torch.npu.current_device(), stream == torch.npu.default_stream()]
+
+
+def interrupted_at(moment, action, device):
+    """Whether `action` lasted until the moment; KeyboardInterrupt is raised there."""
+    left = moment
+
+    def strike(frame, event, argument):
+        nonlocal left
+        if event not in ("call", "c_return"):
+            return
+        left -= 1
+        if left == 0:
+            sys.setprofile(None)
+            raise KeyboardInterrupt
+
+    sys.setprofile(strike)
+    try:
+        action(device)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.setprofile(None)
+    return left <= 0
+
+
+def wrong_moments(action, device, every):
+    for _ in range(2):  # what is made once, is made
+        action(device)
+    gc.collect()
+    usual, held, moment = state(), memory(), 1
+    wrong = []
+    while interrupted_at(moment, action, device):
+        if (now := state()) != usual:
+            wrong.append((moment, now))
+            restore(usual)
+        if memory() != held:
+            gc.collect()
+        if memory() != held:
+            wrong.append((moment, memory(), held))
+            held = memory()
+        moment += every
+    assert moment > every
+    return wrong
+
+
+def memory():
+    return [torch.npu.memory_allocated(i) for i in range(2)]
+
+
+def restore(usual):
+    names = [name for name in sorted(vars(type(LOCAL))) if name[0] != "_"]
+    for name, value in zip(names, usual, strict=False):
+        setattr(LOCAL, name, value)
+    MODES.active = usual[len(names)]
+    torch.npu.set_device(0)
+    torch.npu.set_stream(torch.npu.default_stream())
+
+
+@pytest.mark.parametrize(("action", "device"), CASES)
+def test_an_interrupt_now_and_then_leaves_everything_as_it_was(action, device):
+    assert wrong_moments(action, device, 1 if action is contexts else FEW) == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize(("action", "device"), CASES)
+def test_an_interrupt_at_every_moment_leaves_everything_as_it_was(action, device):
+    assert wrong_moments(action, device, 1) == []
+
+
+def test_a_context_written_in_python_alone_would_not_be_restored():
+    class Naive:
+        def __enter__(self):
+            LOCAL.grad = False
+
+        def __exit__(self, *exc):
+            LOCAL.grad = True
+
+    def careless(_):
+        with Naive():
+            pass
+
+    assert wrong_moments(careless, "cpu", 1) != []
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_contexts_may_be_used_again_and_by_hand(nested):
+    context = torch.no_grad()
+    with context:
+        if nested:
+            with context:
+                pass
+        assert not torch.is_grad_enabled()
+    assert torch.is_grad_enabled()
+    context.__enter__()
+    assert not torch.is_grad_enabled()
+    assert context.__exit__(None, None, None) is None
+    assert torch.is_grad_enabled()
+    with pytest.raises(ZeroDivisionError), torch.inference_mode():
+        raise ZeroDivisionError
+    assert not torch.is_inference_mode_enabled()
