@@ -1,12 +1,14 @@
 """Makes the shipped catalogs from fact files; refuses to guess a type or a value it was not given.
 
 `python make.py FACTS_DIR` reads `catalog-<version>.json` and `op_specs.json` and writes the compact
-forms that `README.md` here describes. Directions are the one derived thing: see `direction`.
+forms that `README.md` here describes, and `made_from.sha256`. Directions are the one derived
+thing: see `direction`.
 Standard library only, so that it runs anywhere the facts are.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
 from pathlib import Path
@@ -405,8 +407,24 @@ def small(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
+def digest(path: Path) -> str:
+    """Of a text, whatever its line ends."""
+    return hashlib.sha256(path.read_bytes().replace(b"\r\n", b"\n")).hexdigest()
+
+
+def record(facts: Path, used: list[str], written: list[str]) -> None:
+    """Note what made the catalogs, as `sha256sum` does, so that a stale or edited one shows."""
+    paths = {"make.py": Path(__file__), **{name: HERE / name for name in sorted(written)}}
+    paths |= {f"facts/{name}": facts / name for name in sorted(used)}
+    lines = [f"{digest(path)}  {name}\n" for name, path in paths.items()]
+    (HERE / "made_from.sha256").write_text("".join(lines), encoding="utf-8")
+
+
 def main(facts: Path) -> None:
+    used: list[str] = []
+
     def read(name: str) -> Any:
+        used.append(name)
         return json.loads((facts / name).read_text(encoding="utf-8"))
 
     specs = {name: settle_spec(name, op) for name, op in read("op_specs.json")["ops"].items()}
@@ -422,6 +440,7 @@ def main(facts: Path) -> None:
     dump(
         HERE / "op_specs.json", compact_specs(specs, newest, raw[newest], read("soc_support.json"))
     )
+    record(facts, used, [*(f"{version}.json" for version in compact), "op_specs.json"])
 
 
 if __name__ == "__main__":

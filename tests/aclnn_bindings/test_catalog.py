@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
+import shutil
+import subprocess
+import sys
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +18,35 @@ from aclnn_bindings.interface import abi, catalog
 from aclnn_bindings.interface.signature import Direction, Kind
 
 TENSORS = (Kind.TENSOR, Kind.TENSOR_LIST)
+FOLDER = Path(catalog.__file__).parents[1] / "catalogs"
+
+
+def made_from() -> dict[str, str]:
+    """File → digest, of the generator, its facts and what it wrote."""
+    lines = (FOLDER / "made_from.sha256").read_text(encoding="utf-8").splitlines()
+    return {name: digest for digest, name in (line.split("  ") for line in lines)}
+
+
+@pytest.mark.parametrize("name", [n for n in made_from() if not n.startswith("facts/")])
+def test_catalogs_are_what_the_generator_at_hand_wrote(name: str) -> None:
+    text = (FOLDER / name).read_bytes().replace(b"\r\n", b"\n")
+    assert hashlib.sha256(text).hexdigest() == made_from()[name], (
+        f"{name} changed since the catalogs were made: run make.py on the facts again"
+    )
+
+
+def test_every_shipped_catalog_is_recorded() -> None:
+    shipped = {path.name for path in FOLDER.glob("*.json")}
+    assert shipped == {n for n in made_from() if n.endswith(".json") and "/" not in n}
+
+
+@pytest.mark.skipif("CATALOG_FACTS" not in os.environ, reason="CATALOG_FACTS names no facts folder")
+def test_the_generator_makes_the_shipped_catalogs_from_the_facts(tmp_path: Path) -> None:
+    shutil.copy(FOLDER / "make.py", tmp_path)
+    command = [sys.executable, str(tmp_path / "make.py"), os.environ["CATALOG_FACTS"]]
+    subprocess.run(command, check=True)
+    for name in ("made_from.sha256", *(p.name for p in FOLDER.glob("*.json"))):
+        assert (tmp_path / name).read_bytes() == (FOLDER / name).read_bytes(), name
 
 
 @pytest.fixture(params=catalog.versions())
