@@ -61,6 +61,8 @@ class DerivedOperator:
         # A product of a thousand draws leaves every range, and its order decides how.
         self.fixed_shape = self.row.fixed_shape or op.name in PRODUCTS
         self.elsewhere = False
+        # Where a row calls it to select or to count, it may have few results by nature (sign).
+        self.sparse = any(o.tolerance == "exact" for o in _callers(_base(self.name)))
 
     @cached_property
     def _samples(self) -> list[Sample]:
