@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ..cases.case import CONTRACTS
 from ..record.result import Result
-from .spec import UNSPECIFIED
+from .families import without_formula
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,8 @@ def coverage(results: Iterable[Result], exported: int) -> Coverage:
     judged = tuple(n for n, seen in values.items() if seen)
     refused = tuple(n for n, seen in values.items() if not seen and n in formulas)
     rest = [n for n in values if n not in formulas]
+    silent = without_formula()
     return Coverage(
-        judged, tuple(n for n in rest if n not in UNSPECIFIED),
-        tuple(n for n in rest if n in UNSPECIFIED), refused, exported,
+        judged, tuple(n for n in rest if n not in silent),
+        tuple(n for n in rest if n in silent), refused, exported,
     )  # fmt: skip

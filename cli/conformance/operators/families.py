@@ -1,8 +1,8 @@
-"""Owns which operators a family name means; reads the spec rows only."""
+"""Owns which operators a family name means, and which have no formula; reads the spec rows only."""
 
 from __future__ import annotations
 
-from .spec import SPECS
+from .spec import SPECS, UNSPECIFIED
 
 
 def _declare() -> None:
@@ -18,3 +18,9 @@ def in_family(family: str) -> list[str]:
 def operator_families() -> set[str]:
     _declare()
     return {row.family for row in SPECS.values()}
+
+
+def without_formula() -> set[str]:
+    """Operators whose formula nobody publishes."""
+    _declare()
+    return set(UNSPECIFIED)
