@@ -205,7 +205,7 @@ def test_unique_values_and_their_counts_have_sizes_of_their_own(sim: Any) -> Non
                                              Out(torch.ones(2, 3)))),
         ("aclnnSearchSorteds", (torch.ones(3), 1.0, False, False, None,
                                 Out(torch.empty(0, dtype=torch.int64)))),
-        ("aclnnPrelu", (torch.ones(2, 3), torch.ones(1, 3), Out(torch.ones(2, 3)))),
+        ("aclnnPrelu", (torch.ones(2, 3), torch.ones(2, 3), Out(torch.ones(2, 3)))),
         ("aclnnScatterAdd", (torch.ones(3), 0, torch.tensor([0, 1, 2]), torch.tensor(1.0),
                              Out(torch.ones(3)))),
     ],
@@ -254,3 +254,54 @@ def test_what_documents_call_optional_may_be_absent(sim: Any) -> None:
     accepted(sim, "aclnnApplyAdamWV2", Out(stepped.detach(), param, 1e-5), Out(m, state, 1e-5),
              Out(v, state, 1e-5), None, torch.ones(4), torch.tensor([0.0]), 0.1, 0.9, 0.99, 0.01,
              1e-8, False, False)  # fmt: skip
+
+
+def test_a_slope_per_channel_may_have_the_shape_that_broadcasts(sim: Any) -> None:
+    x, slope = torch.randn(2, 3, 4), torch.rand(3)
+    expected = torch.nn.functional.prelu(x, slope)
+    for shape in ((3,), (1, 3, 1)):
+        accepted(sim, "aclnnPrelu", x, slope.view(shape), Out(expected, tolerance=1e-6))
+
+
+def test_dropout_keeps_what_bernoulli_of_the_rest_draws(sim: Any) -> None:
+    """So that a dropout in place, which clients make of Bernoulli, agrees for one seed."""
+    x = torch.ones(8, 64)
+    drawn = sim.run("aclnnInplaceBernoulli", Out(x, given=x), 0.7, 5, 3)[0][0]
+    mask = torch.zeros(64, dtype=torch.uint8)
+    kept = sim.run("aclnnDropout", x, 0.3, True, 5, 3, Out(x), Out(mask))[0][0]
+    assert 0.5 < (drawn != 0).float().mean() < 0.9
+    assert torch.equal(kept != 0, drawn != 0)
+
+
+def test_an_absent_optional_tensor_is_an_empty_one_of_any_dtype(sim: Any) -> None:
+    """op-plugin gives an empty half as the offset of the output that only int4 weights need."""
+    x, w = torch.tensor([[1, -2, 3]], dtype=torch.int8), torch.ones(3, 2, dtype=torch.int8)
+    nothing = torch.empty(0, dtype=torch.float16)
+    accepted(sim, "aclnnQuantMatmulV5", x, w, torch.tensor([2.0]), torch.tensor([0.5, 1.0]), None,
+             None, None, nothing, None, False, False, 0,
+             Out(torch.tensor([[2.0, 4.0]]).half()), layouts=["contiguous"])  # fmt: skip
+
+
+def test_products_of_groups_have_biases_of_their_own_widths(sim: Any) -> None:
+    xs, ws = (torch.randn(2, 3), torch.randn(4, 5)), (torch.randn(3, 2), torch.randn(5, 7))
+    bias = (torch.randn(2), torch.randn(7))
+    xs, ws, bias = (tuple(t.half() for t in ts) for ts in (xs, ws, bias))
+    outs = tuple(
+        Out((x.float() @ w.float() + b.float()).half(), tolerance=4e-3)
+        for x, w, b in zip(xs, ws, bias, strict=True)
+    )
+    accepted(sim, "aclnnGroupedMatmulV4", xs, ws, bias, *[None] * 9, 0, -1, 0, 0, outs, None, None,
+             layouts=["contiguous"])  # fmt: skip
+
+
+def test_the_gradient_of_a_grid_sums_many_channels_without_loss(sim: Any) -> None:
+    x, grid = torch.rand(1, 512, 8, 8) * 100, torch.tensor([[[[0.3, -0.4]]]])
+    g = torch.ones(1, 512, 1, 1)
+    exact = torch.ops.aten.grid_sampler_2d_backward(
+        g.double(), x.double(), grid.double(), 0, 0, False, [True, True]
+    )
+    seen = sim.run("aclnnGridSampler2DBackward", g, x, grid, 0, 0, False, (True, True),
+                   Out(torch.zeros_like(x)), Out(torch.zeros_like(grid)))[1][0]  # fmt: skip
+    # Slopes and weights are float32; their sum of 2,048 terms up to 400 is rounded once.
+    terms = 2048 * 400 * 2.0**-24
+    assert (seen - exact[1]).abs().max() < 4 * terms**0.5

@@ -131,7 +131,8 @@ namespace {
 // f(element, its block's value).
 template <class F>
 void over_blocks(Matrices& m, const Tensor& scale, bool by_rows, F f) {
-  const Doubles s = doubles(scale);
+  const Floats words = packed_scales(&scale);
+  const Doubles s(words.begin(), words.end());
   if (s.empty()) return;
   const bool pairs =
       scale.rank >= 3 && scale.dims[scale.rank - 1] == 2 && scale.dtype == ACL_FLOAT8_E8M0;

@@ -14,6 +14,12 @@ constexpr uint64_t kNarrowFloats =
     dtype_bit(ACL_HIFLOAT8) | dtype_bit(ACL_FLOAT8_E5M2) | dtype_bit(ACL_FLOAT8_E4M3FN) |
     dtype_bit(ACL_FLOAT8_E8M0) | dtype_bit(ACL_FLOAT4_E2M1) | dtype_bit(ACL_FLOAT4_E1M2);
 
+// What stands for an absent optional tensor: clients give an empty vector of any dtype.
+bool placeholder(const Executor* x, int i, const Tensor& t) {
+  const bool optional = x->entry->row->flags & kOwnNulls || !x->entry->spec->params[i].required;
+  return optional && t.rank == 1 && t.dims[0] == 0;
+}
+
 // The documented dtype masks with this product's exceptions applied.
 ACLSIM_NOINLINE const uint64_t* resolve(Entry& entry) {
   const OpSpec& spec = *entry.spec;
@@ -88,7 +94,9 @@ ACLSIM_NOINLINE aclnnStatus refuse_product(Executor* x) {
 }
 
 aclnnStatus check_tensor(Executor* x, int i, const Tensor& t, uint64_t mask) {
-  if (ACLSIM_UNLIKELY(mask && !(mask & dtype_bit(t.dtype)))) return refuse_dtype(x, i, t.dtype, mask);
+  if (ACLSIM_UNLIKELY(mask && !(mask & dtype_bit(t.dtype))) && !placeholder(x, i, t)) {
+    return refuse_dtype(x, i, t.dtype, mask);
+  }
   if (ACLSIM_UNLIKELY(t.rank > kMaxRank)) return refuse_rank(x, i, t.rank);
   return ACL_SUCCESS;
 }

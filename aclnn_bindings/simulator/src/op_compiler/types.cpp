@@ -35,6 +35,7 @@
 #include <aclnnop/aclnn_min_dim.h>
 #include <aclnnop/aclnn_minimum.h>
 #include <aclnnop/aclnn_mish.h>
+#include <aclnnop/aclnn_mish_backward.h>
 #include <aclnnop/aclnn_mul.h>
 #include <aclnnop/aclnn_neg.h>
 #include <aclnnop/aclnn_one_hot.h>
@@ -66,7 +67,9 @@ aclError expect(TypeCall& c, size_t inputs, size_t outputs) {
                     c.outputs(), inputs, outputs);
   }
   for (size_t i = 0; i < inputs; ++i) {
-    if (!c.given(i)) return c.refuse("input %zu has no data", i);
+    const Dims& dims = c.in(i).dims;
+    bool empty = std::find(dims.begin(), dims.end(), 0) != dims.end();
+    if (!c.given(i) && !empty) return c.refuse("input %zu has no data", i);
   }
   return ACL_SUCCESS;
 }
@@ -431,6 +434,7 @@ const std::unordered_map<std::string, TypeRow>& table() {
       UNARY(Sin, aclnnSin), UNARY(Cos, aclnnCos), UNARY(Erf, aclnnErf), UNARY(Mish, aclnnMish),
       {"Swish", swish}, SCALED(Add, aclnnAdd), SCALED(Sub, aclnnSub), BINARY(Mul, aclnnMul),
       BINARY(RealDiv, aclnnDiv), BINARY(Maximum, aclnnMaximum), BINARY(Minimum, aclnnMinimum),
+      BINARY(MishGrad, aclnnMishBackward),
       BINARY(Equal, aclnnEqTensor), REDUCE(ReduceMin, aclnnAmin), REDUCE(ReduceMax, aclnnAmax),
       REDUCE(ReduceMinD, aclnnAmin), REDUCE(ReduceMaxD, aclnnAmax), REDUCE(ReduceAll, aclnnAll),
       REDUCE(ReduceAny, aclnnAny), REDUCE_TYPED(ReduceSum, aclnnReduceSum),

@@ -28,10 +28,11 @@ aclnnStatus expect_mask(const Call& c, int mask, int64_t n) {
                 c.name(mask), static_cast<long long>(packed_bytes(n)), shape_text(m));
 }
 
-// Draws keep bits for n elements; the rest of a packed mask is 0.
+// Draws keep bits for n elements; the rest of a packed mask is 0. An element is kept where Bernoulli
+// draws 1 for the probability of keeping, so that a dropout made of that one agrees for one seed.
 void draw_mask(const Tensor& mask, int64_t n, double drop, const Philox& random) {
   const auto kept = [&](int64_t i) {
-    return random.unit_double(static_cast<uint64_t>(i)) >= drop;
+    return random.unit_double(static_cast<uint64_t>(i)) < 1 - drop;
   };
   if (!packed(mask)) {
     Walker at(mask.rank, mask.dims);

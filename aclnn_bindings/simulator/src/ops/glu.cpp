@@ -182,10 +182,19 @@ aclError run_fatrelu_mul(Call& c) {
   return ACL_SUCCESS;
 }
 
+// The dim along which a weight lies, or -1: it has one element, or more than one such dim.
+int long_dim(const Tensor& weight) {
+  int dim = -1;
+  for (int i = 0; i < weight.rank; ++i) {
+    if (weight.dims[i] != 1 && dim >= 0) return -1;
+    if (weight.dims[i] != 1) dim = i;
+  }
+  return dim;
+}
 // One weight for all channels, or one each along dim 1.
 Tensor weight_view(const Tensor& weight, const Tensor& self) {
   Tensor w = weight;
-  const int64_t step = weight.rank > 0 ? weight.strides[weight.rank - 1] : 1;
+  const int64_t step = long_dim(weight) >= 0 ? weight.strides[long_dim(weight)] : 1;
   w.rank = self.rank;
   for (int i = 0; i < self.rank; ++i) {
     w.dims[i] = i == 1 ? weight.numel() : 1;
@@ -197,7 +206,8 @@ Tensor weight_view(const Tensor& weight, const Tensor& self) {
 aclnnStatus check_weight(const Call& c, int weight, int self) {
   const int64_t n = c.tensor(weight).numel();
   const Tensor& t = c.tensor(self);
-  const bool listed = c.tensor(weight).rank == 1 && t.rank >= 2 && n == t.dims[1];
+  // Clients give it as it broadcasts, too: [1, channels, 1, 1].
+  const bool listed = long_dim(c.tensor(weight)) >= 0 && t.rank >= 2 && n == t.dims[1];
   if (n == 1 || listed) return ACLNN_SUCCESS;
   return c.fail(ACLNN_ERR_PARAM_INVALID, "weight should have 1 element or one per channel, not %s.",
                 shape_text(c.tensor(weight)));

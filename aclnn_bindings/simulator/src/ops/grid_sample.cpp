@@ -158,16 +158,16 @@ void sample_grad(const Plan& p, C* gx, C* gg, const C* g, const C* x, const C* g
     if (gx) std::fill(gx + begin * size, gx + end * size, C(0));
     for (int64_t i = begin * p.out_space; i < end * p.out_space; ++i) {
       const int64_t image = i / p.out_space * p.channels, from = i % p.out_space;
-      C sums[3] = {};
+      double sums[3] = {};  // the terms of opposite corners cancel
       each_tap(p, grid + i * p.dims, [&](int64_t at, C weight, const C* slopes) {
         for (int64_t k = 0; k < p.channels; ++k) {
           const C up = g[(image + k) * p.out_space + from];
           const int64_t to = (image + k) * p.in_space() + at;
           if (gx) gx[to] += weight * up;
-          for (int64_t d = 0; d < p.dims; ++d) sums[d] += slopes[d] * up * x[to];
+          for (int64_t d = 0; d < p.dims; ++d) sums[d] += double(slopes[d]) * up * x[to];
         }
       });
-      for (int64_t d = 0; gg && d < p.dims; ++d) gg[i * p.dims + d] = sums[d];
+      for (int64_t d = 0; gg && d < p.dims; ++d) gg[i * p.dims + d] = C(sums[d]);
     }
   });
 }

@@ -158,7 +158,7 @@ aclnnStatus check_sums(const Call& c, const Places& at, int64_t groups) {
 }
 // Lists of parameters: one for all groups or one for each; tokens have a value for each row of x.
 aclnnStatus check_parameters(const Call& c, const Places& at, int64_t groups) {
-  const int64_t n = width_of(*c.tensors(at.out)[0]);
+  const Span<Tensor*> outs = c.tensors(at.out);
   for (int arg : {2, 3, 4, 5, 6, at.tokens}) {
     const Span<Tensor*> list = list_at(c, arg);
     for (Tensor* t : list) {
@@ -169,6 +169,7 @@ aclnnStatus check_parameters(const Call& c, const Places& at, int64_t groups) {
     for (int64_t g = 0; list.size && arg < 5 && arg != at.tokens && g < groups; ++g) {
       const Tensor t = slice_of(list, g, groups);
       const bool blocks = arg == 3 && t.rank >= 2 && t.dims[t.rank - 2] > 1;
+      const int64_t n = width_of(*outs[outs.size > g ? g : 0]);  // products of own widths
       if (!blocks && t.numel() > 1 && t.numel() < n)
         return refuse_group(c, "a bias, scale or offset is narrower than the output");
     }
