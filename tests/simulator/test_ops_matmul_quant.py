@@ -168,6 +168,24 @@ def test_int4_groups_have_scales_and_offsets(nops: Ops) -> None:
     close(out, expected)
 
 
+def test_int8_rows_on_int4_weights_enter_less_eight_and_an_offset_makes_up_for_it(
+    nops: Ops,
+) -> None:
+    """As halves of a row do, 16 high + (low - 8): op-plugin's test of npu_quant_matmul, A8W4."""
+    a, b = codes(3, 32), codes(32, 8, bits=4)
+    scale, tokens = cut(scale_of(2, 8)), scale_of(3, 1)
+    offset = draw(8).astype(np.float32)
+    high, low = a.astype(np.int32) >> 4, (a.astype(np.int32) & 15) - 8
+    groups = b.astype(np.float64) * np.repeat(scale, 16, 0)
+    expected = (16 * (high @ groups) + low @ groups + offset) * tokens
+    packed = words(scale.reshape(-1)).reshape(2, 8)
+    (out,) = nops(
+        "aclnnQuantMatmulV5", a, pack(b), tokens, packed, None, None, None, offset, None,
+        False, False, 16, Out((3, 8), "bfloat16"),
+    )  # fmt: skip
+    close(out, expected)
+
+
 def test_weights_in_the_inner_format(nops: Ops) -> None:
     a, b, scale = codes(5, 40), codes(40, 48), scale_of(48)
     tiles = nops.put(inner(b, 32), format="FRACTAL_NZ")

@@ -86,6 +86,12 @@ def test_integers_refuse_fractions_in_place(sim: Any) -> None:
         refused(sim, "can't be cast", op, Out(x, given=x), *args)
 
 
+def test_a_function_of_integers_alone_writes_integers_in_place(sim: Any) -> None:
+    x = torch.tensor([-6, 0, 5], dtype=torch.int32)
+    expected = torch.nn.functional.hardsigmoid(x.float()).to(torch.int32)
+    accepted(sim, "aclnnInplaceHardsigmoid", Out(expected, given=x))
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int64, torch.bool])
 def test_dims_without_an_index_are_marked_by_empty_tensors_of_any_dtype(
     sim: Any, dtype: Any

@@ -43,13 +43,14 @@ void settle_scalar(Call& c, const PointwiseRule& rule, int i, aclDataType common
   s.dtype = common;
 }
 
-// In place nothing may be lost that self's dtype has no form for: int.add_(float) is refused.
+// In place nothing may be lost that self's dtype has no form for: int.add_(float) is refused. A
+// function of self alone takes what its document lists, integers too.
 aclnnStatus expect_kept(const Call& c, const PointwiseRule& rule, aclDataType common) {
   const aclDataType to = c.tensor(rule.out).dtype;
   bool in_place = false;
   for (int k = 0; k < rule.count; ++k) in_place = in_place || rule.inputs[k] == rule.out;
   const bool lost = (is_float(common) || is_complex(common)) && domain_of(to) == Domain::Integer;
-  if (!in_place || !lost) return expect_castable(c, common, rule.out);
+  if (!in_place || !lost || rule.count == 1) return expect_castable(c, common, rule.out);
   return c.fail(ACLNN_ERR_PARAM_INVALID, "The result dtype %s can't be cast to the dtype %s of %s.",
                 dtype_name(common), dtype_name(to), c.name(rule.out));
 }

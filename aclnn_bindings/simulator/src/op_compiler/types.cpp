@@ -25,9 +25,13 @@
 #include <aclnnop/aclnn_exp.h>
 #include <aclnnop/aclnn_fill_scalar.h>
 #include <aclnnop/aclnn_floor.h>
+#include <aclnnop/aclnn_ge_tensor.h>
+#include <aclnnop/aclnn_gt_tensor.h>
 #include <aclnnop/aclnn_layer_norm.h>
+#include <aclnnop/aclnn_le_tensor.h>
 #include <aclnnop/aclnn_log.h>
 #include <aclnnop/aclnn_logsoftmax.h>
+#include <aclnnop/aclnn_lt_tensor.h>
 #include <aclnnop/aclnn_matmul.h>
 #include <aclnnop/aclnn_max_dim.h>
 #include <aclnnop/aclnn_maximum.h>
@@ -37,6 +41,7 @@
 #include <aclnnop/aclnn_mish.h>
 #include <aclnnop/aclnn_mish_backward.h>
 #include <aclnnop/aclnn_mul.h>
+#include <aclnnop/aclnn_ne_tensor.h>
 #include <aclnnop/aclnn_neg.h>
 #include <aclnnop/aclnn_one_hot.h>
 #include <aclnnop/aclnn_ones.h>
@@ -435,7 +440,9 @@ const std::unordered_map<std::string, TypeRow>& table() {
       {"Swish", swish}, SCALED(Add, aclnnAdd), SCALED(Sub, aclnnSub), BINARY(Mul, aclnnMul),
       BINARY(RealDiv, aclnnDiv), BINARY(Maximum, aclnnMaximum), BINARY(Minimum, aclnnMinimum),
       BINARY(MishGrad, aclnnMishBackward),
-      BINARY(Equal, aclnnEqTensor), REDUCE(ReduceMin, aclnnAmin), REDUCE(ReduceMax, aclnnAmax),
+      BINARY(Equal, aclnnEqTensor), BINARY(NotEqual, aclnnNeTensor), BINARY(Less, aclnnLtTensor),
+      BINARY(LessEqual, aclnnLeTensor), BINARY(Greater, aclnnGtTensor),
+      BINARY(GreaterEqual, aclnnGeTensor), REDUCE(ReduceMin, aclnnAmin), REDUCE(ReduceMax, aclnnAmax),
       REDUCE(ReduceMinD, aclnnAmin), REDUCE(ReduceMaxD, aclnnAmax), REDUCE(ReduceAll, aclnnAll),
       REDUCE(ReduceAny, aclnnAny), REDUCE_TYPED(ReduceSum, aclnnReduceSum),
       REDUCE_TYPED(ReduceSumD, aclnnReduceSum), REDUCE_TYPED(ReduceMean, aclnnMean),
