@@ -95,7 +95,7 @@ def test_hyper_connections_mix_and_differentiate(nops: Ops) -> None:
     wide = [t.astype(np.float64) for t in (x, res, h, post)]
     (y,) = nops.both("aclnnMhcPost", x, res, h, post, Out(x.shape, "bfloat16"))
     close(
-        y, np.einsum("tij,tjd->tid", wide[1], wide[0]) + wide[3][..., None] * wide[2][:, None], 2e-2
+        y, np.einsum("tji,tjd->tid", wide[1], wide[0]) + wide[3][..., None] * wide[2][:, None], 2e-2
     )
     dx, dres, dh, dpost = nops.both(
         "aclnnMhcPostBackward",
@@ -110,8 +110,8 @@ def test_hyper_connections_mix_and_differentiate(nops: Ops) -> None:
         Out(post.shape),
     )
     up = g.astype(np.float64)
-    close(dx, np.einsum("tij,tid->tjd", wide[1], up), 2e-2)
-    close(dres, np.einsum("tid,tjd->tij", up, wide[0]), 1e-4)
+    close(dx, np.einsum("tji,tid->tjd", wide[1], up), 2e-2)
+    close(dres, np.einsum("tid,tjd->tji", up, wide[0]), 1e-4)
     close(dh, np.einsum("tid,ti->td", up, wide[3]), 2e-2)
     close(dpost, np.einsum("tid,td->ti", up, wide[2]), 1e-4)
 

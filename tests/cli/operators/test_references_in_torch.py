@@ -12,6 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 sys.path.insert(0, str(Path(__file__).parent))
 import test_references as first  # noqa: E402
+from chosen_formulas import CHOSEN  # noqa: E402
 from fused_formulas import FUSED  # noqa: E402
 from product_formulas import PRODUCTS  # noqa: E402
 from routed_formulas import ROUTED  # noqa: E402
@@ -444,10 +445,11 @@ TORCH |= {
                                                 beta=a["beta"], alpha=a["alpha"]),
     "aclnnInplaceFillTensor": lambda a: t(a["selfRef"]).fill_(2.5),
 }  # fmt: skip
-TORCH |= FUSED | ROUTED | PRODUCTS
+TORCH |= FUSED | ROUTED | PRODUCTS | CHOSEN
 
 
 SINGLE = (
+    "aclnnAdaLayerNormBackward",
     "aclnnFakeQuantPerChannelAffineCachemask",
     "aclnnAngleV2",
     "aclnnCdistBackward",

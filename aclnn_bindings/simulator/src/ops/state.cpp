@@ -130,7 +130,8 @@ aclError run_chunk(Call& c) {
 }
 
 // Hyper-connections: n streams of width D per token.
-// (x, hRes, hOut, hPost, out): out_i = sum over j of hRes_ij x_j + hPost_i hOut.
+// (x, hRes, hOut, hPost, out): out_i = sum over j of hRes_ji x_j + hPost_i hOut; the document writes
+// a product, op-plugin's tests sum over the rows of hRes.
 aclnnStatus check_post(Call& c) {
   ACL_RETURN_IF_FAILED(expect_given(c, {0, 2, 3, 4}));
   const Tensor& x = c.tensor(0);
@@ -154,7 +155,7 @@ aclError run_post(Call& c) {
     double sum = static_cast<double>(post[row]) * h[token * d + col];
     if (res.empty()) sum += x[at];
     for (int64_t j = 0; j < n && !res.empty(); ++j)
-      sum += static_cast<double>(res[row * n + j]) * x[(token * n + j) * d + col];
+      sum += static_cast<double>(res[(token * n + j) * n + row % n]) * x[(token * n + j) * d + col];
     out[at] = static_cast<float>(sum);
   }
   write(c.tensor(4), out);
@@ -182,8 +183,8 @@ aclError run_post_grad(Call& c) {
       const double up = g[row * d + k];
       dpost[row] += up * h[token * d + k], dh[token * d + k] += up * post[row];
       for (int64_t j = 0; j < n; ++j) {
-        const int64_t from = (token * n + j) * d + k;
-        dres[row * n + j] += up * x[from], dx[from] += up * res[row * n + j];
+        const int64_t from = (token * n + j) * d + k, share = (token * n + j) * n + row % n;
+        dres[share] += up * x[from], dx[from] += up * res[share];
       }
     }
   }

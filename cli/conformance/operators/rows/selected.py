@@ -1,0 +1,177 @@
+"""Attention to chosen keys: lists and masks of blocks, an indexer's ranking, pairs of axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from mindtorch._tensor.types import Array
+from mindtorch.ops.samples import Arg
+
+from ..spec import given, spec, t, take
+
+_ROW: Final[dict[str, Any]] = {
+    "family": "attention",
+    "tolerance": "gradient",
+    "specials": False,
+    "dtypes": ("float16", "bfloat16"),
+}
+_FAR: Final = 2**31 - 1
+_EIGHT: Final = 8  # softmax statistics are kept eight times side by side
+
+
+def _h(*shape: int, **more: Any) -> Arg:
+    return t(*shape, dtype="float16", **more)
+
+
+def weighed(scores: Array, values: Array, seen: Array) -> tuple[Array, Array, Array]:
+    """(result [N, Q, D], largest and sum [N, Q]) of scores over what is seen, both [N, Q, K]."""
+    hidden = np.where(seen, scores, -np.inf)
+    top = hidden.max(-1)
+    weights = np.exp(hidden - top[..., None])
+    total = weights.sum(-1)
+    return weights @ values / total[..., None], top, total
+
+
+def heads(x: Array, count: int) -> Array:
+    """[T, M, D] → [N, T, D]: every head of keys serves a group of `count` / M heads."""
+    return np.repeat(np.moveaxis(x, 1, 0), count // x.shape[1], 0)
+
+
+def blocks_seen(chosen: Array, keys: int, size: int) -> Array:
+    """[M, Q, K] from lists [Q, M, n] of blocks of `size` keys; -1 is none."""
+    queries, groups, _ = chosen.shape
+    seen = np.zeros((groups, queries, keys), bool)
+    for q in range(queries):
+        for m in range(groups):
+            for block in chosen[q, m]:
+                if block >= 0:
+                    seen[m, q, block * size : (block + 1) * size] = True
+    return seen
+
+
+_LISTS: Final = [[[[0, 2, -1]], [[1, 0, -1]], [[2, 1, -1]], [[2, 0, 1]]]]
+
+
+@spec("aclnnSparseFlashAttention aclnnSparseFlashAttentionV2",
+      "attentionOut:query softmaxMax:float32 softmaxSum:float32", **_ROW,
+      source="DeepSeek-V3.2-Exp: Boosting Long-Context Efficiency with DeepSeek Sparse Attention, "
+      "2025; op-plugin test npu_sparse_flash_attention", samples=[
+          take(query=_h(1, 4, 2, 16), key=_h(1, 6, 1, 16), value=_h(1, 6, 1, 16),
+               sparseIndices=given(_LISTS, "int32"), queryRopeOptional=_h(1, 4, 2, 8),
+               keyRopeOptional=_h(1, 6, 1, 8), scaleValue=0.4, sparseBlockSizeOptional=2,
+               layoutQueryOptional="BSND", layoutKvOptional="BSND", sparseMode=0, preTokens=_FAR,
+               nextTokens=_FAR, attentionMode=2, returnSoftmaxLse=True)])  # fmt: skip
+def sparse_flash(
+    query: Array, key: Array, value: Array, sparseIndices: Array, queryRopeOptional: Array,
+    keyRopeOptional: Array, scaleValue: float, sparseBlockSizeOptional: int,
+) -> tuple[Array, Array, Array]:  # fmt: skip
+    """One head of latent keys, its rotary part beside it, attended where the lists say."""
+    out, top, total = [], [], []
+    for b in range(len(query)):
+        n = query.shape[2]
+        q = heads(np.concatenate([query[b], queryRopeOptional[b]], -1), n)
+        k = heads(np.concatenate([key[b], keyRopeOptional[b]], -1), n)
+        seen = blocks_seen(sparseIndices[b], key.shape[1], sparseBlockSizeOptional)
+        y, most, sums = weighed(q @ k.swapaxes(1, 2) * scaleValue, heads(value[b], n), seen)
+        out.append(np.moveaxis(y, 0, 1))
+        top.append(most.T)
+        total.append(sums.T)
+    return np.stack(out), np.stack(top)[:, None], np.stack(total)[:, None]
+
+
+@spec("aclnnNsaSelectedAttention",
+      "softmaxMaxOut:float32 softmaxSumOut:float32 attentionOut:query", **_ROW,
+      source="Yuan et al.: Native Sparse Attention, 2025, equation 12; op-plugin document "
+      "npu_nsa_select_attention", samples=[
+          take(query=_h(5, 2, 16), key=_h(12, 1, 16), value=_h(12, 1, 8),
+               topkIndices=given([[[0, 1]], [[1, -1]], [[0, 2]], [[2, 1]], [[0, -1]]], "int32"),
+               actualSeqQLenOptional=(2, 5), actualSeqKvLenOptional=(4, 12), scaleValue=0.3,
+               headNum=2, inputLayout="TND", sparseMode=0, selectedBlockSize=2,
+               selectedBlockCount=2)])  # fmt: skip
+def selected(
+    query: Array, key: Array, value: Array, topkIndices: Array,
+    actualSeqQLenOptional: Sequence[int], actualSeqKvLenOptional: Sequence[int],
+    scaleValue: float, selectedBlockSize: int,
+) -> tuple[Array, Array, Array]:  # fmt: skip
+    """Packed sequences; every query sees the blocks of its own sequence that its list names."""
+    parts: list[tuple[Array, Array, Array]] = []
+    n, begins = query.shape[1], (0, 0)
+    for ends in zip(actualSeqQLenOptional, actualSeqKvLenOptional, strict=True):
+        rows, cols = slice(begins[0], ends[0]), slice(begins[1], ends[1])
+        k, v = key[cols], value[cols]
+        seen = np.repeat(blocks_seen(topkIndices[rows], len(k), selectedBlockSize),
+                         n // key.shape[1], 0)  # fmt: skip
+        scores = heads(query[rows], n) @ heads(k, n).swapaxes(1, 2) * scaleValue
+        parts.append(weighed(scores, heads(v, n), seen))
+        begins = ends
+    out, top, total = (np.concatenate(part, 1) for part in zip(*parts, strict=True))
+    wide = [np.repeat(x.T[..., None], _EIGHT, -1) for x in (top, total)]
+    return wide[0], wide[1], np.moveaxis(out, 0, 1)
+
+
+def _mask() -> Arg:
+    return given([[[[1, 0], [1, 1]], [[0, 1], [1, 0]], [[1, 1], [1, 1]], [[1, 0], [0, 1]]]], "int8")
+
+
+@spec("aclnnBlockSparseAttention", "attentionOut:query softmaxLseOptional:float32", **_ROW,
+      source="op-plugin test npu_block_sparse_attention: blocks that the mask leaves out weigh "
+      "nothing", samples=[
+          take(query=_h(1, 4, 6, 16), key=_h(1, 2, 8, 16), value=_h(1, 2, 8, 16),
+               blockSparseMaskOptional=_mask(), blockShapeOptional=(4, 4), qInputLayout="BNSD",
+               kvInputLayout="BNSD", numKeyValueHeads=2, maskType=0, scaleValue=0.4,
+               innerPrecise=0, blockSize=0, preTokens=0, nextTokens=0, softmaxLseFlag=1)],
+      )  # fmt: skip
+def block_sparse(
+    query: Array, key: Array, value: Array, blockSparseMaskOptional: Array,
+    blockShapeOptional: Sequence[int], scaleValue: float,
+) -> tuple[Array, Array]:  # fmt: skip
+    group, (high, wide) = query.shape[1] // key.shape[1], blockShapeOptional
+    k, v = np.repeat(key, group, 1), np.repeat(value, group, 1)
+    open_ = np.kron(blockSparseMaskOptional, np.ones((high, wide)))
+    seen = open_[..., : query.shape[2], : key.shape[2]] > 0
+    parts = [weighed(q @ x.swapaxes(1, 2) * scaleValue, y, s)
+             for q, x, y, s in zip(query, k, v, seen, strict=True)]  # fmt: skip
+    out, top, total = (np.stack(part) for part in zip(*parts, strict=True))
+    return out, (top + np.log(total))[..., None]
+
+
+@spec("aclnnLightningIndexer", "sparseIndicesOut:int32 sparseValuesOut:query", **_ROW,
+      source="DeepSeek-V3.2-Exp, 2025, equation 1; op-plugin document npu_lightning_indexer",
+      samples=[
+          take(query=_h(2, 3, 4, 16), key=_h(2, 6, 1, 16), weights=_h(2, 3, 4, low=0.1),
+               layoutQueryOptional="BSND", layoutKeyOptional="BSND", sparseCount=count,
+               sparseMode=0, preTokens=_FAR, nextTokens=_FAR, returnValues=True)
+          for count in (6, 2)])  # fmt: skip
+def indexer(query: Array, key: Array, weights: Array, sparseCount: int) -> tuple[Array, Array]:
+    """A key's worth is the weighed sum over heads of what a ReLU leaves of its products."""
+    worth = np.zeros((*query.shape[:2], key.shape[1]))
+    for n in range(query.shape[2]):
+        product = np.einsum("bqd,bkd->bqk", query[:, :, n], key[:, :, 0])
+        worth += weights[:, :, n, None] * np.clip(product, 0, None)
+    order = np.argsort(-worth, -1, kind="stable")[..., :sparseCount]
+    return order[:, :, None], np.take_along_axis(worth, order, -1)[:, :, None]
+
+
+@spec("aclnnFusedFloydAttention",
+      "softmaxMaxOut:float32 softmaxSumOut:float32 attentionOutOut:query", **_ROW,
+      source="op-plugin document npu_fused_floyd_attention: keys and values are sums over two of "
+      "three axes", samples=[
+          take(query=_h(1, 2, 3, 4, 16), key1=_h(1, 2, 3, 5, 16), value1=_h(1, 2, 3, 5, 16),
+               key2=_h(1, 2, 5, 4, 16), value2=_h(1, 2, 5, 4, 16), scaleValueOptional=0.25)],
+      )  # fmt: skip
+def floyd(
+    query: Array, key1: Array, value1: Array, key2: Array, value2: Array, scaleValueOptional: float
+) -> tuple[Array, Array, Array]:
+    """From i to j over every k: scores q[i, j] . (k1[i, k] + k2[k, j]), values alike."""
+    scores = (np.einsum("bhijc,bhikc->bhijk", query, key1)
+              + np.einsum("bhijc,bhkjc->bhijk", query, key2)) * scaleValueOptional  # fmt: skip
+    top = scores.max(-1)
+    weights = np.exp(scores - top[..., None])
+    total = weights.sum(-1)
+    p = weights / total[..., None]
+    out = np.einsum("bhijk,bhikc->bhijc", p, value1) + np.einsum("bhijk,bhkjc->bhijc", p, value2)
+    wide = [np.repeat(x[..., None], _EIGHT, -1) for x in (top, total)]
+    return wide[0], wide[1], out
