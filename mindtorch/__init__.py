@@ -130,8 +130,6 @@ _PLACES = {
     "Event": "npu",
     "Stream": "npu",
     "legacy_contiguous_format": "_functional.queries",
-    "pca_lowrank": "_lowrank",
-    "svd_lowrank": "_lowrank",
     "autocast": "amp",
     "get_autocast_dtype": "amp",
     "is_autocast_available": "amp",

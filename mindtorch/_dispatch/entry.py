@@ -270,7 +270,10 @@ def _prelude(op: Op, form: str, varargs: bool) -> str:
         return "".join(f"    {line}\n" for line in lines)
     several = several_of(op, form)
     if several is not None:
-        lines.append(f"if len({several.name}) == 1: {several.name} = {several.name}[0]")
+        # A lone list holds them; a lone tensor is the only one of them.
+        n = several.name
+        lone = f" and not isinstance({n}[0], Tensor)" if several.kind is Kind.TENSORS else ""
+        lines.append(f"if len({n}) == 1{lone}: {n} = {n}[0]")
     if form == "function" and "self" in names:
         lines.append("self = input")
     if varargs:

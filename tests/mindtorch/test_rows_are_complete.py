@@ -87,10 +87,24 @@ def written_by_hand(function):
 _OF_ROWS = ("/_dispatch/entry.py", "/_dispatch/overloads.py")
 
 
+# Files of torch.* that compute nothing: settings, seeds, questions, contexts, files on disk.
+NOT_COMPUTING = (
+    "mindtorch/__init__.py", "_functional/checks.py", "_functional/settings.py",
+    "_functional/printing.py", "_random/generator.py", "_autograd/grad_mode.py",
+    "_tensor/device.py", "_tensor/dtype.py", "amp/__init__.py", "compiler/__init__.py",
+    "func/batches.py", "mindtorch/serialization.py",
+)  # fmt: skip
+
+
 def public_functions():
     """Every function of torch.* and Tensor.*, by name; Ops stand for what is not made yet."""
     for name, function in publish.FUNCTIONS.items():
         yield name, function
+    for name in dir(mindtorch):
+        function = getattr(mindtorch, name)
+        home = getattr(getattr(function, "__code__", None), "co_filename", "")
+        if "/mindtorch/" in home and not home.endswith(NOT_COMPUTING):
+            yield name, function
     for name in sorted(vars(mindtorch.Tensor)):
         member = getattr(mindtorch.Tensor, name)  # a row's method becomes its entry
         if callable(member) and not name.startswith("__"):
@@ -112,9 +126,12 @@ def test_makers_name_rows():
     assert [name for name, row in MAKERS.items() if row not in OPS] == []
 
 
-def test_every_function_of_torch_linalg_is_a_row():
-    names = set(mindtorch.linalg.__all__) - {"LinAlgError"}
-    assert sorted(n for n in names if "linalg_" + n not in OPS) == []
+@pytest.mark.parametrize("space", ["linalg", "fft", "special"])
+def test_every_function_of_the_module_is_a_row(space):
+    module = getattr(mindtorch, space)
+    names = set(module.__all__) - {"LinAlgError"}
+    assert len(names) > 20
+    assert sorted(n for n in names if written_by_hand(getattr(module, n))) == []
 
 
 def test_every_row_has_samples_or_says_why_not():
@@ -131,6 +148,18 @@ def test_every_alias_spells_a_row():
     bases = {op.base_name for op in OPS.values() if op.inplace}
     writers = {spellings.SPELLINGS.get(name, name) for name in spellings.WRITERS}
     assert sorted(writers - bases) == ["detach", "resize_as"]
+
+
+@pytest.mark.parametrize("op", [op for op in OPS.values() if op.variadic], ids=lambda op: op.name)
+def test_a_lone_tensor_is_a_list_of_one(op):
+    matrix = mindtorch.arange(9.0).reshape(3, 3)
+    lead = ("ii->i",) if op.name == "einsum" else ()
+    function, lone = getattr(mindtorch, op.name), matrix[0] if "grid" in op.name else matrix
+    alone, listed = function(*lead, lone), function(*lead, [lone])
+    one = listed if isinstance(listed, mindtorch.Tensor) else listed[0]
+    # atleast_1d and its kin give a tensor for a tensor, and a tuple for a list.
+    first = alone if isinstance(alone, mindtorch.Tensor) else alone[0]
+    assert first.tolist() == one.tolist()
 
 
 def test_overloads_are_chosen_by_number_names_and_classes():

@@ -4,6 +4,7 @@ from . import (
     contract,
     decompositions,
     fused,
+    lowrank,
     matmul,
     matrices,
     older,
@@ -13,6 +14,6 @@ from . import (
 )
 
 __all__ = [
-    "contract", "decompositions", "fused", "matmul", "matrices", "older", "pseudo", "spectral",
-    "triangular",
+    "contract", "decompositions", "fused", "lowrank", "matmul", "matrices", "older", "pseudo",
+    "spectral", "triangular",
 ]  # fmt: skip

@@ -237,8 +237,6 @@ def dstack(tensors: Sequence[Tensor]) -> Tensor:
 )
 def block_diag(tensors: Sequence[Tensor]) -> Tensor:
     """Matrices along the diagonal of one; vectors and numbers count as rows."""
-    if isinstance(tensors, Tensor):  # one tensor, given without a list
-        tensors = (tensors,)
     for i, t in enumerate(tensors):
         if t.ndim > 2:
             raise RuntimeError(

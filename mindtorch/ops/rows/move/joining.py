@@ -439,10 +439,8 @@ def column_stack(tensors: tuple[Tensor, ...]) -> Tensor:
     oracle=lambda torch: lambda tensors: torch.cartesian_prod(*tensors),
     tolerance="exact",
 )
-def cartesian_prod(tensors: Tensor | Sequence[Tensor]) -> Tensor:
+def cartesian_prod(tensors: Sequence[Tensor]) -> Tensor:
     """All combinations of the elements of 1-d tensors, one a row."""
-    if isinstance(tensors, Tensor):
-        return tensors
     if len(tensors) == 1:
         return tensors[0]
     return aten.stack([aten.reshape(g, (-1,)) for g in aten.meshgrid(tensors, indexing="ij")], 1)

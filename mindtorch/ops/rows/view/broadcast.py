@@ -32,8 +32,6 @@ composite(
 )
 def broadcast_tensors(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """Views of all tensors in the shape that they broadcast to."""
-    if isinstance(tensors, Tensor):  # one tensor, given without a list
-        tensors = (tensors,)
     shape = broadcast_all(t.shape for t in tensors)
     return tuple(aten.expand(t, shape) for t in tensors)
 
@@ -51,8 +49,6 @@ def broadcast_tensors(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
 )
 def meshgrid(tensors: tuple[Tensor, ...], indexing: str | None = None) -> Any:
     """Coordinate grids of 1-d tensors; "xy" swaps the first two dimensions."""
-    if isinstance(tensors, Tensor):  # one tensor, given without a list
-        tensors = (tensors,)
     if indexing is None:
         warnings.warn(
             "torch.meshgrid: in an upcoming release, it will be required to pass the indexing"

@@ -1,4 +1,4 @@
-"""Owns svd_lowrank and pca_lowrank: the leading singular values by random projection.
+"""Rows of svd_lowrank and pca_lowrank: the leading singular values by random projection.
 
 Halko, Martinsson, Tropp, "Finding structure with randomness", SIAM Review 53 (2011), algorithm 5.1
 with the range finder 4.4.
@@ -6,10 +6,9 @@ with the range finder 4.4.
 
 from __future__ import annotations
 
-from typing import Any
-
-from ._tensor.tensor import Tensor
-from .ops.spec import aten
+from ...._tensor.tensor import Tensor
+from ...samples import Arg, calls
+from ...spec import aten, composite
 
 
 def _basis(matrix: Tensor, q: int, rounds: int) -> Tensor:
@@ -22,11 +21,16 @@ def _basis(matrix: Tensor, q: int, rounds: int) -> Tensor:
     return basis
 
 
+@composite(
+    "svd_lowrank(Tensor A, int? q=6, int? niter=2, Tensor? M=None) -> (Tensor, Tensor, Tensor)",
+    samples=calls((Arg((5, 3)), 2), (Arg((2, 3, 4), "float64"), 3, 1, Arg((2, 3, 4), "float64"))),
+    tolerance="random",
+)
 def svd_lowrank(
-    A: Tensor,  # noqa: N803 - torch's name
+    A: Tensor,
     q: int | None = 6,
     niter: int | None = 2,
-    M: Tensor | None = None,  # noqa: N803 - torch's name
+    M: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """U [..., m, q], S [..., q], V [..., n, q] of A - M, nearly its leading singular triplets."""
     count, rounds = 6 if q is None else q, 2 if niter is None else niter
@@ -38,15 +42,20 @@ def svd_lowrank(
     basis = _basis(matrix, min(count, n), rounds)
     small = aten.matmul(basis.mH, matrix)
     u, s, vh = aten.linalg_svd(small, full_matrices=False)
-    return aten.matmul(basis, u), s, vh.mH
+    return aten.matmul(basis, u), s, vh.mH.contiguous()
 
 
+@composite(
+    "pca_lowrank(Tensor A, int? q=None, bool center=True, int niter=2) -> (Tensor, Tensor, Tensor)",
+    samples=calls((Arg((5, 3)),), (Arg((4, 3), "float64"), 2, False)),
+    tolerance="random",
+)
 def pca_lowrank(
-    A: Tensor,  # noqa: N803 - torch's name
+    A: Tensor,
     q: int | None = None,
     center: bool = True,
     niter: int = 2,
-) -> Any:
+) -> tuple[Tensor, Tensor, Tensor]:
     """svd_lowrank of A less the mean of its rows; ValueError for a rank or count out of range."""
     m, n = A.shape[-2:]
     count = min(6, m, n) if q is None else q
