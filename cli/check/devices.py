@@ -30,12 +30,12 @@ def document(
         yield Line(Cell("every device gave the same bits", "good"))
 
 
-def suspect(place: str, own: Sequence[votes.Deviation]) -> Item:
-    """A device that differs: how, in what, how often."""
+def suspect(place: str, own: Sequence[votes.Deviation], verb: str = "differs") -> Item:
+    """A device, or several alike, that differ: how, in what, how often."""
     kinds = [k for k in votes.CLASSES if any(d.kind == k for d in own)]
     ops = ", ".join(dict.fromkeys(d.op for d in own))
     cases = "1 case" if len(own) == 1 else f"{len(own)} cases"
-    return _item(f"{place} differs: {', '.join(kinds)} in {cases} of {ops}", own)
+    return _item(f"{place} {verb}: {', '.join(kinds)} in {cases} of {ops}", own)
 
 
 def _item(title: str, own: Sequence[votes.Deviation]) -> Item:
@@ -46,9 +46,10 @@ def _item(title: str, own: Sequence[votes.Deviation]) -> Item:
         details.append((f"seed {d.seed}", "; ".join(p for p in parts if p)))
     if len(own) > _SHOWN:
         details.append(("and", f"{len(own) - _SHOWN} more; all are in the journal"))
-    against = own[0].against
+    against, agreeing = own[0].against, own[0].agreeing
     if against:
-        details.append(("against", ", ".join(against)))
+        more = f" and {agreeing - len(against):,} more" if agreeing > len(against) else ""
+        details.append(("against", ", ".join(against) + more))
     return Item(Cell(title, "bad"), details)
 
 

@@ -66,6 +66,11 @@ class Fleet:
         return any(part.compares and not part.options.get("items") for part in self.parts)
 
     @property
+    def ended(self) -> bool:
+        """Whether every run has told its end, and no part of a divided one is still to come."""
+        return all(part.end is not None for part in self.parts) and not self.missing
+
+    @property
     def failing(self) -> bool:
         """Whether the fleet needs somebody: failures, deviating devices, cases without a result."""
         return bool(self.counts().failing or self.lost or self.missing or self.deviations)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ..check.devices import suspect
 from ..check.text import style_of
+from ..conformance.cases.case import BENCH
 from ..conformance.record import votes
 from ..conformance.record.result import VERDICTS
-from ..render import Block, Cell, Content, Grid, Heading, Items, Line
+from ..render import Block, Cell, Content, Grid, Heading, Item, Items, Line
 from . import work
 from .merge import VERSIONS, Fleet
 from .places import Place, places, worst_ops
@@ -17,6 +19,7 @@ from .speed import ALARM, Speed
 from .weather import NAMES, Row, rows
 
 _SHOWN: Final = 20
+_NAMED: Final = 6
 
 
 def document(fleet: Fleet) -> Iterator[Block]:
@@ -28,6 +31,7 @@ def document(fleet: Fleet) -> Iterator[Block]:
                     f"{_many(len(fleet.parts), 'run')}", "strong"))  # fmt: skip
     yield Line(totals(fleet))
     yield from _suspects(fleet)
+    yield from _slow(there)
     yield from _weather(rows(fleet))
     yield from work.hosts(fleet)
     yield from _devices(there)
@@ -35,6 +39,29 @@ def document(fleet: Fleet) -> Iterator[Block]:
     yield from _versions(fleet)
     yield from _worst(fleet)
     yield from _lost(fleet)
+
+
+def progress(fleet: Fleet) -> Iterator[Block]:
+    """How far the runs are, a line a host: what was planned, judged, and fails."""
+    done: dict[str, int] = Counter()
+    planned: dict[str, int] = Counter()
+    failing: dict[str, int] = Counter()
+    for part in fleet.parts:
+        done[part.node] += len(part.results)
+        planned[part.node] += int(part.header.get("cases", 0))
+        failing[part.node] += sum(r.failing for r in part.results)
+    running = sorted({part.node for part in fleet.parts if part.end is None}, key=str)
+    judged = f"{sum(done.values()):,} of {sum(planned.values()):,} cases"
+    at_work = f"{_many(len(running), 'host')} of {len(planned)} at work"
+    yield Line(Cell(f"{judged}; {at_work}", "strong"))
+    grid: list[list[Content]] = [
+        [node, f"{done[node]:,}", f"{planned[node]:,}",
+         Cell(f"{failing[node]:,}", "bad" if failing[node] else "")]
+        for node in sorted(running, key=lambda n: (done[n] / max(planned[n], 1), n))[:_SHOWN]
+    ]  # fmt: skip
+    if grid:
+        yield Grid(("at work, slowest first", "done", "planned", "failing"), grid,
+                   frozenset((1, 2, 3)))  # fmt: skip
 
 
 def _many(number: int, noun: str) -> str:
@@ -55,13 +82,39 @@ def _suspects(fleet: Fleet) -> Iterator[Block]:
     yield Heading("Devices against each other")
     at_fault = votes.suspects(fleet.deviations)
     if at_fault:
-        yield Items([suspect(place, own) for place, own in at_fault])
+        alike = _alike(at_fault)
+        yield Items([_differing(places, own) for places, own in alike[:_SHOWN]])
+        left = sum(len(places) for places, _ in alike[_SHOWN:])
+        if left:
+            yield Line(f"and {_many(left, 'device')} more; all are in the JSON report")
     others = [d for d in fleet.deviations if d.kind not in votes.ABOUT_DEVICES]
     if others:
         grid: list[list[Content]] = [[d.kind, d.case, d.place] for d in others[:_SHOWN]]
         yield Grid(("no device's fault", "case", "seen at"), grid)
     if not fleet.deviations:
         yield Line(Cell("every device gave the same bits", "good"))
+
+
+def _alike(
+    at_fault: Sequence[tuple[str, Sequence[votes.Deviation]]],
+) -> list[tuple[list[str], Sequence[votes.Deviation]]]:
+    """Devices with one and the same deviations, such as those of hosts with another driver, as one
+    finding."""
+    groups: dict[tuple[tuple[str, ...], ...], tuple[list[str], Sequence[votes.Deviation]]] = {}
+    for place, own in at_fault:
+        same = tuple(sorted((d.case, str(d.seed), d.kind, d.digest) for d in own))
+        groups.setdefault(same, ([], own))[0].append(place)
+    return list(groups.values())
+
+
+def _differing(there: Sequence[str], own: Sequence[votes.Deviation]) -> Item:
+    if len(there) == 1:
+        return suspect(there[0], own)
+    nodes = list(dict.fromkeys(place.rpartition(" ")[0] for place in there))
+    more = f" and {len(nodes) - _NAMED} more" if len(nodes) > _NAMED else ""
+    names = ", ".join(there if len(there) <= _NAMED else nodes[:_NAMED]) + more
+    return suspect(f"{_many(len(there), 'device')} of {_many(len(nodes), 'host')} ({names})", own,
+                   "differ")  # fmt: skip
 
 
 def _weather(there: Sequence[Row]) -> Iterator[Block]:
@@ -76,6 +129,26 @@ def _weather(there: Sequence[Row]) -> Iterator[Block]:
     yield Grid(("what", "where", "details"), shown)
     met = dict.fromkeys(row.name for row in there)
     yield Line(Cell("; ".join(f"{name}: {NAMES[name]}" for name in met), "dim"))
+
+
+def _slow(there: Sequence[Place]) -> Iterator[Block]:
+    """Devices that are slow, the slowest first: among thousands nobody would see their rows."""
+    late = [(p, p.speed) for p in there if p.speed is not None and p.speed.slow]
+    if not late:
+        return
+    yield Heading(f"Slow devices ({len(late):,})")
+    late.sort(key=lambda pair: -pair[1].median)
+    grid: list[list[Content]] = [
+        [Cell(p.name, "bad"), _time(speed), "workloads" if speed.of == BENCH else "cases",
+         str(speed.n)]
+        for p, speed in late[:_SHOWN]
+    ]  # fmt: skip
+    yield Grid(("device", "time / median (interval)", "by", "times"), grid, frozenset((1, 3)))
+
+
+def _time(speed: Speed) -> str:
+    text = f"{speed.median:.2f}"
+    return text + (f" ({speed.low:.2f}–{speed.high:.2f})" if speed.enough else "")
 
 
 def _devices(there: Sequence[Place]) -> Iterator[Block]:
@@ -96,7 +169,7 @@ def _devices(there: Sequence[Place]) -> Iterator[Block]:
 def _method(timed: Sequence[Speed]) -> str:
     """What an interval and the word slow mean."""
     limits = sorted({(s.of, s.limit) for s in timed})
-    above = ", ".join(f"{limit:.2f} (by {'workloads' if of == 'bench' else 'cases'})"
+    above = ", ".join(f"{limit:.2f} (by {'workloads' if of == BENCH else 'cases'})"
                       for of, limit in limits)  # fmt: skip
     text = (f"slow: the interval begins above {above}; intervals hold for all devices together "
             f"with {1 - ALARM:.0%}")  # fmt: skip
@@ -108,9 +181,7 @@ def _method(timed: Sequence[Speed]) -> str:
 
 def _device(place: Place, used: Sequence[str]) -> list[Content]:
     speed = place.speed
-    text = "" if speed is None else f"{speed.median:.2f}"
-    if speed is not None and speed.enough:
-        text += f" ({speed.low:.2f}–{speed.high:.2f})"
+    text = "" if speed is None else _time(speed)
     marks = [*place.kinds, *(["slow"] if speed is not None and speed.slow else [])]
     cells: list[Content] = [place.node, place.device]
     for verdict in used:

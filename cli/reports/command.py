@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ Examples:
   mindtorch-npu report --from run.jsonl --html page.html --junit junit.xml
   mindtorch-npu report --compare before.jsonl after.jsonl
   mindtorch-npu report --merge journals/*.jsonl --html fleet.html --prometheus npu.prom
+  mindtorch-npu report --merge journals/*.jsonl --watch 10
 
 Exit codes: 0 rendered, 1 the run has failures, 2 usage, 3 no run, 4 regressions in a comparison."""
 
@@ -34,6 +36,8 @@ Exit codes: 0 rendered, 1 the run has failures, 2 usage, 3 no run, 4 regressions
 @click.option("--json", "json_file", type=FILE, help="Write the report as JSON.")
 @click.option("--compare", "pair", type=SOURCE, nargs=2, metavar="A B", help="What changed.")
 @click.option("--merge", is_flag=True, help="Of journals of a fleet: one report of all.")
+@click.option("--watch", type=click.FloatRange(min=1), metavar="SECONDS",
+              help="With --merge: again and again, until every run has ended.")  # fmt: skip
 @click.option("--prometheus", type=FILE, help="With --merge: write metrics for a collector.")
 @click.option("-v", "--verbose", is_flag=True, help="One line for every case.")
 def report(**options: Any) -> int:
@@ -44,6 +48,8 @@ def report(**options: Any) -> int:
     """
     if options["prometheus"] and not options["merge"]:
         raise click.UsageError("--prometheus: metrics are those of a fleet; add --merge")
+    if options["watch"] and not options["merge"]:
+        raise click.UsageError("--watch: of a fleet's journals; add --merge")
     if options["named"] and not options["merge"]:
         return _recorded(options)
     try:
@@ -71,8 +77,13 @@ def _merge(options: dict[str, Any]) -> int:
         raise click.UsageError("--merge: name the journals, such as --merge journals/*.jsonl")
     if options["junit"]:
         raise click.UsageError("--junit: of one run; a fleet has --json, --md and --html")
-    fleet = merge.merge(parts.read(options["named"]))
-    written = files.write_all(fleet, options)
+    while True:
+        fleet = merge.merge(parts.read(options["named"]))
+        written = files.write_all(fleet, options)
+        if not options.get("watch") or fleet.ended:
+            break
+        render.show(report.progress(fleet))
+        time.sleep(options["watch"])
     if not written:
         render.show(report.document(fleet))
     for path in written:

@@ -96,8 +96,16 @@ class Journal:
             with contextlib.suppress(OSError):
                 self._reserve.unlink()
             self._reserve = None
-        with contextlib.suppress(JournalFullError):
+        with contextlib.suppress(OSError):
+            self._break_line()
             self.write("end", data)
+
+    def _break_line(self) -> None:
+        """End half a line, which a worker leaves where the disk is full, so that it spoils none."""
+        with self.path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            if size and file.seek(size - 1) >= 0 and file.read(1) != b"\n":
+                os.write(self._file, b"\n")
 
     def result(self, result: Result) -> None:
         self.write("result", result.as_json())

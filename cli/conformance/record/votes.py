@@ -30,9 +30,14 @@ CLASSES: Final[dict[str, str]] = {
 ABOUT_DEVICES: Final = frozenset((DETERMINISTIC, STUCK, FLAKY))
 
 
+# Of thousands of devices that agree, these many are named.
+_NAMED: Final = 8
+
+
 @dataclass(frozen=True, slots=True)
 class Deviation:
-    """One case in which one place differs from what most others computed."""
+    """One case in which one place differs from what most others, `agreeing` ones, computed;
+    `against` names the first of them."""
 
     case: str
     op: str
@@ -42,6 +47,7 @@ class Deviation:
     digest: str = ""
     usual: str = ""
     against: tuple[str, ...] = ()
+    agreeing: int = 0
     wrong: int = 0
     launches: int = 0
     first: str = ""
@@ -160,7 +166,7 @@ def _deviation(
     shown = first.get(key, "") or _first_text(stated)
     return Deviation(
         result.case, result.op, result.seed, place, kind, result.digest, usual,
-        tuple(place_of(r) for r in most), wrong, launches, shown, text,
+        tuple(place_of(r) for r in most[:_NAMED]), len(most), wrong, launches, shown, text,
     )  # fmt: skip
 
 

@@ -44,10 +44,11 @@ def pci_address(cann: Any, index: int) -> str:
     return text.tobytes().split(b"\0")[0].decode("ascii", "replace").lower()
 
 
-def cpus_near(address: str, sys: Path = _SYS) -> str:
+def cpus_near(address: str, sys: Path | None = None) -> str:
     """The CPU list of a PCI device's memory node, such as `0-23,96-119`; "" if none is stated."""
     if not address:
         return ""
+    sys = sys or _SYS
     try:
         node = int((sys / "bus/pci/devices" / address / "numa_node").read_text())
         if node < 0:

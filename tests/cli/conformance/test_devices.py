@@ -70,6 +70,43 @@ def test_work_given_back_goes_to_another_lane():
     assert work.take("npu:0") is None
 
 
+@pytest.fixture
+def two_nodes(tmp_path):
+    """A /sys with a device on each of two memory nodes, and one whose node nobody states."""
+    for name, node, cpus in (("0000:01:00.0", 0, "0-3"), ("0000:c1:00.0", 1, "4-6,9"),
+                             ("0000:ff:00.0", -1, "")):  # fmt: skip
+        pci = tmp_path / "bus/pci/devices" / name
+        pci.mkdir(parents=True)
+        (pci / "numa_node").write_text(f"{node}\n")
+        if cpus:
+            folder = tmp_path / f"devices/system/node/node{node}"
+            folder.mkdir(parents=True)
+            (folder / "cpulist").write_text(f"{cpus}\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("address", "allowed", "listed", "chosen"),
+    [
+        ("0000:01:00.0", range(12), "0-3", {0, 1, 2, 3}),
+        ("0000:c1:00.0", range(12), "4-6,9", {4, 5, 6, 9}),
+        ("0000:c1:00.0", range(6), "4-6,9", {4, 5}),  # a container's share of the node
+        ("0000:c1:00.0", range(4), "", None),  # a container without any CPU of it
+        ("0000:c1:00.0", (4, 5), "", None),  # already there
+        ("0000:ff:00.0", range(12), "", None),
+        ("", range(12), "", None),
+    ],
+)
+def test_worker_stays_near_its_device(two_nodes, monkeypatch, address, allowed, listed, chosen):
+    moved = []
+    monkeypatch.setattr(locality, "_SYS", two_nodes)
+    monkeypatch.setattr(locality, "pci_address", lambda cann, index: address)
+    monkeypatch.setattr(locality.os, "sched_getaffinity", lambda pid: set(allowed))
+    monkeypatch.setattr(locality.os, "sched_setaffinity", lambda pid, cpus: moved.append(cpus))
+    assert locality.near(None, "npu:1") == listed
+    assert moved == ([] if chosen is None else [chosen])
+
+
 def test_cpus_near_a_device_are_those_of_its_memory_node(tmp_path):
     pci = tmp_path / "bus/pci/devices/0000:c1:00.0"
     node = tmp_path / "devices/system/node/node1"

@@ -131,6 +131,24 @@ def test_prometheus_text_is_what_its_parser_takes(three):
     assert named <= typed
 
 
+def test_devices_that_differ_alike_are_one_finding_and_few_others_are_named(tmp_path):
+    """Three hosts with another driver among forty: one finding, not 24 with 288 names each."""
+    odd = {"host3", "host4", "host5"}
+    paths = [
+        write(tmp_path / f"{n}.jsonl", f"host{n}",
+              [result(CASES[0], device=f"npu:{d}", digest="bb" if f"host{n}" in odd else "aa")
+               for d in range(8)], compare=True)
+        for n in range(40)
+    ]  # fmt: skip
+    fleet = merged(*paths)
+    assert len(fleet.deviations) == 24
+    page = files.page(fleet)
+    assert "24 devices of 3 hosts (host3, host4, host5) differ: deterministic difference" in page
+    assert "and 288 more" in page
+    assert page.count(" differ:") == 1
+    assert max(len(d["against"]) for d in files.data(fleet)["deviations"]) == 8
+
+
 def test_labels_are_escaped():
     lines = list(files._metric("m", "h", [({"a": 'x"\\\n'}, 1)]))
     assert lines[-1] == 'm{a="x\\"\\\\\\n"} 1'

@@ -5,14 +5,20 @@ from __future__ import annotations
 import errno
 import json
 import os
+import subprocess
 import time
 
 import pytest
 from journals import ENVIRONMENT, result, write
+from mindtorch_npu import exits
 from mindtorch_npu.conformance.record import journal
 from mindtorch_npu.fleet import merge, parts, places, weather
+from mindtorch_npu.main import group
+
+from aclnn_bindings.install.library import bundled_simulator
 
 CASE = "add/functional/s0"
+simulated = pytest.mark.skipif(bundled_simulator() is None, reason="the simulator is not built")
 
 
 def rows(*paths, now=None):
@@ -151,3 +157,47 @@ def test_slow_device_is_told_by_its_interval(tmp_path):
     speed = there[2].speed
     assert speed is not None
     assert 1.9 < speed.low <= speed.median <= speed.high < 2.1
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A disk of 40 KiB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    words = ["mount", "-t", "tmpfs", "-o", "size=40k", "tmpfs", str(folder)]
+    try:
+        subprocess.run(words, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("mounting a small disk needs root")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+@simulated
+def test_disk_that_fills_in_a_run_stops_it_and_is_named(small_disk, capfd):
+    book = small_disk / "a.jsonl"
+    words = ["check", "add", "--simulator", "--form", "functional", "--jobs", "1"]
+    code = group.main([*words, "--journal", str(book)], standalone_mode=False)
+    assert code == exits.NOTHING
+    assert "no space left for its next line; go on with" in capfd.readouterr().err
+    fleet = merge.merge(parts.read([book]))
+    assert [r.name for r in weather.rows(fleet) if r.name != "torn lines"] == ["disk full"]
+    assert fleet.results
+    assert fleet.lost
+
+
+def test_half_a_line_of_a_worker_spoils_no_other(tmp_path):
+    book = journal.Journal(tmp_path / "a.jsonl", journal.new_run())
+    book.write("run", {**journal.header(ENVIRONMENT, {}, 1), "node": "host1"})
+    os.write(book._file, b'{"kind":"start","case":"ad')
+    book.last({"seconds": 1.0, "interrupted": True, "stopped": "a.jsonl: no space left for its"})
+    assert rows(book.path) == [("disk full", "host1"), ("torn lines", "host1")]
+
+
+def test_part_on_a_host_without_an_install_says_so_in_its_journal(tmp_path):
+    book, home = tmp_path / "2.jsonl", tmp_path / "nothing"
+    home.mkdir()
+    words = ["check", "add", "--home", str(home), "--shard", "2/2", "--journal", str(book)]
+    assert group.main(words, standalone_mode=False) == exits.NOTHING
+    other = host(tmp_path, 1, shard="1/2")
+    assert [name for name, _ in rows(other, book)] == ["no NPU"]
