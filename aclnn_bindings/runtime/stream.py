@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +11,9 @@ from typing import Final
 from ..errors import ClosedHandleError, StillUsedError
 from .native import ffi, lib, throw
 from .session import Place
+from .words import call
 
+_STOP: Final = 1  # ACL_STOP_ON_FAILURE (acl_rt.h)
 # (session, address) of streams that nobody refers to any more and whose work may go on.
 _dropped: Final[deque[tuple[int, int]]] = deque()
 
@@ -38,6 +41,20 @@ class Stream:
         self.default = default
         self._session = int(lib.mt_session())
         self._address = address
+        self._stop_on_failure()
+
+    def _stop_on_failure(self) -> None:
+        """Let nothing run after work that failed, if MINDTORCH_STOP_ON_FAILURE=1 asks for that.
+
+        It stops all streams of the context for good (aclrtSetStreamFailureMode, CANN 9.0
+        documents). A program that tries operators one after another wants the rest; hence no
+        default. A runtime that lacks the mode, or refuses it, goes on.
+        """
+        if os.environ.get("MINDTORCH_STOP_ON_FAILURE", "0") != "1":
+            return
+        setter = self.device.runtime.symbols.core("aclrtSetStreamFailureMode")
+        if setter and self._address:
+            call(setter, [(False, self.handle), (False, _STOP)])
 
     @classmethod
     def open(cls, device: Place, context: int, priority: int = 0) -> Stream:

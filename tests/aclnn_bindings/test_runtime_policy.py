@@ -162,3 +162,32 @@ def test_a_device_that_keeps_failing_is_called_lost(stub: Stub) -> None:
 
 def test_infinities_are_kept_where_the_chip_can(cann: Cann) -> None:
     assert cann.runtime.device().overflow_mode == "inf_nan"
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_what_follows_a_failure_is_not_run_where_that_is_asked_for(
+    cann: Cann, asked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MINDTORCH_STOP_ON_FAILURE", str(int(asked)))
+    cann.close()
+    device = cann.runtime.device()
+    read = cann.function("aclrtGetStreamAttribute")
+    attribute = cann.declarations.constant("ACL_STREAM_ATTR_FAILURE_MODE")
+    with device.stream() as side:
+        for stream in (side, device.default_stream):
+            mode = np.full(4, 7, np.uint64)
+            read(stream.handle, attribute, mode)
+            assert mode[0] & 0xFFFFFFFF == asked
+    monkeypatch.setenv("MINDTORCH_STOP_ON_FAILURE", "0")
+    cann.close()
+
+
+@pytest.mark.parametrize(("value", "mode"), [("1", "inf_nan"), ("0", "saturation")])
+def test_the_overflow_mode_is_that_of_the_environment(
+    cann: Cann, value: str, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INF_NAN_MODE_ENABLE", value)
+    cann.close()
+    assert cann.runtime.device().overflow_mode == mode
+    monkeypatch.delenv("INF_NAN_MODE_ENABLE")
+    cann.close()
