@@ -8,7 +8,7 @@
 #include "acl.h"
 #include "entry.h"
 
-// Where a thread's own data lies. On x86-64 in the loader's static block, without a call: 144 bytes
+// Where a thread's own data lies. On x86-64 in the loader's static block, without a call: 256 bytes
 // of the 1,664 that glibc keeps for libraries which come late. On AArch64 other libraries have often
 // used those up, and its descriptors (TLSDESC, the default there) cost next to nothing.
 #if defined(__x86_64__)

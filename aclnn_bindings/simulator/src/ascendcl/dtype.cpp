@@ -1,6 +1,7 @@
 // Properties of dtypes, host scalars as numbers, and the half-precision conversions of ACL.
 #include <cmath>
 #include <cstdio>
+#include <memory>
 
 #include "ascendcl/common.h"
 
@@ -157,9 +158,14 @@ bool Scalar::truth() const {
 }
 
 const char* shape_text(const int64_t* dims, int rank) {
-  static thread_local char ring[4][256];
-  static thread_local int turn = 0;
-  char* text = ring[turn = (turn + 1) % 4];
+  // On the heap: a library that is loaded late has few bytes for a thread's own data.
+  struct Ring {
+    char texts[4][256];
+    int turn = 0;
+  };
+  static thread_local std::unique_ptr<Ring> ring;
+  if (!ring) ring = std::make_unique<Ring>();
+  char* text = ring->texts[ring->turn = (ring->turn + 1) % 4];
   size_t at = 0;
   text[at++] = '[';
   for (int i = 0; i < rank && at < 220; ++i) {
