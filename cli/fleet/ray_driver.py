@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Final
@@ -101,7 +101,7 @@ class Driver:
     seats: dict[Any, Taken] = field(default_factory=dict)
     known: set[str] = field(default_factory=set)
     free: list[Taken] = field(default_factory=list)
-    waiting: deque[dict[str, Any]] = field(default_factory=deque)
+    waiting: dict[str, deque[dict[str, Any]]] = field(default_factory=dict)
 
     def say(self, **message: Any) -> None:
         self.out.write(json.dumps(message) + "\n")
@@ -150,13 +150,32 @@ class Driver:
         self.say(place={"node": seat.node, "place": seat.place, "environment": environment,
                         "skew": round(answer["clock"] - time.time(), 1)})  # fmt: skip
 
+    def add(self, batches: Iterable[dict[str, Any]]) -> None:
+        """Put batches behind those that wait for the same place ("": for any)."""
+        for batch in batches:
+            self.waiting.setdefault(batch["device"], deque()).append(batch)
+
+    def _next(self, place: str) -> dict[str, Any] | None:
+        """The next batch that a seat may run: its own first."""
+        for key in (place, ""):
+            queue = self.waiting.get(key)
+            if queue:
+                batch = queue.popleft()
+                if not queue:
+                    del self.waiting[key]
+                return batch
+        return None
+
     def deal(self) -> None:
-        """Give every free seat the next batch that it may run."""
-        for seat in list(self.free):
-            batch = next((b for b in self.waiting if b["device"] in ("", seat.place)), None)
-            if batch is not None:
-                self.waiting.remove(batch)
-                self.free.remove(seat)
+        """Give every free seat the next batch that it may run; looks at each once."""
+        if not self.waiting:
+            return
+        free, self.free = self.free, []
+        for seat in free:
+            batch = self._next(seat.place)
+            if batch is None:
+                self.free.append(seat)
+            else:
                 seat.batch = batch
                 self.seats[seat.actor.run.remote(batch)] = seat
 
@@ -173,7 +192,10 @@ class Driver:
                 time.sleep(_LOOK_SECONDS)
                 self.look()
                 continue
-            ready, _ = self.ray.wait(list(self.seats), timeout=_LOOK_SECONDS)
+            running = list(self.seats)
+            ready, _ = self.ray.wait(running, timeout=_LOOK_SECONDS)
+            if ready:  # and what else is ready by now: one look at all of them, not one for each
+                ready, _ = self.ray.wait(running, num_returns=len(running), timeout=0)
             for ref in ready:
                 self._take(ref)
                 idle = time.monotonic()
@@ -184,10 +206,10 @@ class Driver:
     def _strand(self) -> None:
         """Batches for a place that is gone are told as lost; its node may have come back as new."""
         places = {seat.place for seat in self.free}
-        for batch in [b for b in self.waiting if b["device"] and b["device"] not in places]:
-            self.waiting.remove(batch)
-            self.say(lost={"what": "device lost", "place": batch["device"],
-                           "reason": "its node left", "cases": list(batch["cases"])})  # fmt: skip
+        for place in [p for p in self.waiting if p and p not in places]:
+            cases = [case for batch in self.waiting.pop(place) for case in batch["cases"]]
+            self.say(lost={"what": "device lost", "place": place, "reason": "its node left",
+                           "cases": cases})  # fmt: skip
 
     def _take(self, ref: Any) -> None:
         seat = self.seats.pop(ref)
@@ -210,7 +232,7 @@ class Driver:
 
     def _lose(self, seat: Taken, left: dict[str, Any], error: Exception) -> None:
         """The batch goes to others; the seat is given up."""
-        self.waiting.appendleft(left)
+        self.waiting.setdefault(left["device"], deque()).appendleft(left)
         # Ray learns of a dead node later than of its actors.
         what = "device lost" if isinstance(error, EnvironmentFailedError) else "node lost"
         self.ray.kill(seat.actor)
@@ -245,7 +267,7 @@ def main() -> int:
         time.sleep(0 if driver.free else _LOOK_SECONDS)
     driver.say(places=[seat.place for seat in driver.free])
     for line in sys.stdin:
-        driver.waiting.extend(json.loads(line)["batches"])
+        driver.add(json.loads(line)["batches"])
         driver.serve()
     return 0
 

@@ -122,9 +122,9 @@ class RayPool:
                     if not _forget(left, event):
                         continue  # it had arrived before
                 elif isinstance(event, Lost):
-                    for case in event.cases:
-                        for key in [k for k in left if k[0] == event.place and k[1] == case]:
-                            del left[key]
+                    gone = set(event.cases)
+                    for key in [k for k in left if k[0] == event.place and k[1] in gone]:
+                        del left[key]
                 yield event
         return False
 
