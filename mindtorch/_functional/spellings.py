@@ -22,10 +22,10 @@ SPELLINGS = {
 # torch.name_ for Tensor.name_.
 WRITERS = (
     "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "clamp", "clamp_max",
-    "clamp_min", "clip", "cos", "cosh", "erf", "erfc", "exp", "exp2", "expm1", "fill", "floor",
-    "frac", "index_put", "log", "log10", "log1p", "log2", "neg", "reciprocal", "relu", "round",
-    "resize_as", "rsqrt", "sigmoid", "sin", "sinh", "sqrt", "square", "tan", "tanh", "trunc",
-    "zero", "detach",
+    "clamp_min", "clip", "cos", "cosh", "embedding_renorm", "erf", "erfc", "exp", "exp2",
+    "expm1", "fill", "floor", "frac", "index_put", "log", "log10", "log1p", "log2", "neg",
+    "reciprocal", "relu", "round", "resize_as", "rsqrt", "sigmoid", "sin", "sinh", "sqrt",
+    "square", "tan", "tanh", "trunc", "zero", "detach",
 )  # fmt: skip
 
 

@@ -78,6 +78,12 @@ def transposed_convolution(args: Mapping[str, Any], outs: Sequence[Sized]) -> Co
     return _filtered(args["input"], args, outs)
 
 
+def time_first_convolution(args: Mapping[str, Any], outs: Sequence[Sized]) -> Cost:
+    """Every element of the result meets one filter `[K, C]` of the weight `[K, C, O]`."""
+    flops = 2 * prod(outs[0].shape) * prod(args["weight"].shape[:2])
+    return Cost(elements(args, outs).nbytes, flops)
+
+
 def weight_gradient(args: Mapping[str, Any], outs: Sequence[Sized]) -> Cost:
     """As many as the convolution took, whose result `grad_output` is like."""
     return _filtered(args["grad_output"], args, outs)

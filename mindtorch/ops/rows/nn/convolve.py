@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from ...._tensor.tensor import Tensor
-from ...costs import convolution, transposed_convolution
+from ...costs import convolution, time_first_convolution, transposed_convolution
 from ...samples import Arg, Sample, calls
 from ...sizes import _ntuple
 from ...spec import aten, composite
@@ -174,3 +174,17 @@ def _transposed(n: int, x: Arg, weight: Arg, bias: Arg) -> Callable[..., Tensor]
 conv_transpose1d = _transposed(1, Arg((2, 3, 5)), Arg((3, 4, 3)), Arg((4,)))
 conv_transpose2d = _transposed(2, Arg((2, 3, 4, 3)), Arg((3, 2, 3, 2)), Arg((2,)))
 conv_transpose3d = _transposed(3, Arg((1, 2, 3, 3, 3)), Arg((2, 3, 2, 2, 2)), Arg((3,)))
+
+
+@composite(
+    "conv_tbc(Tensor input, Tensor weight, Tensor bias, int pad=0) -> Tensor",
+    surface="nn function",
+    samples=calls((Arg((5, 2, 3)), Arg((2, 3, 4)), Arg((4,)), 1)),
+    tolerance="accumulated",
+    cost=time_first_convolution,
+    fixed_shape=True,
+)
+def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
+    """conv1d along the first dimension: input `[T, N, C]`, weight `[K, C, O]` → `[T', N, O]`."""
+    moved = aten.permute(input, (1, 2, 0)), aten.permute(weight, (2, 1, 0))
+    return aten.permute(conv1d(*moved, bias, padding=pad), (2, 0, 1)).contiguous()

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ...._tensor import dtype as dt
+from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
+from ...._tensor.types import Array
+from ...rules import preserved
 from ...samples import Arg, Sample, calls
-from ...spec import aten, composite
+from ...spec import aten, call, composite, op
 
 
 @composite(
@@ -33,7 +38,7 @@ def embedding(
     """Rows of weight `[n, d]` at the indices; `max_norm` renormalizes those rows in place first."""
     padding_idx = _padding_index(padding_idx, weight.size(0), "Padding_idx", "num_embeddings")
     if max_norm is not None:
-        _renormalize(weight, input, max_norm, norm_type)
+        weight.detach().embedding_renorm_(input, max_norm, norm_type)
     return aten.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
@@ -45,14 +50,44 @@ def _padding_index(index: int | None, count: int, name: str, against: str) -> in
     return index + count if index < 0 else index
 
 
-def _renormalize(weight: Tensor, index: Tensor, max_norm: float, norm_type: float) -> None:
-    table = weight.detach()
-    rows = index.reshape(-1).unique()
-    picked = table.index_select(0, rows)
-    norms = picked.norm(norm_type, 1, keepdim=True)
+def _renorm_rule(self: Geometry, indices: Geometry, max_norm: float, norm_type: float) -> Geometry:
+    if indices.dtype not in (dt.int32, dt.int64):
+        raise RuntimeError(
+            "Expected tensor for argument #2 'indices' to have one of the following scalar types:"
+            f" Long, Int; but got {indices.dtype.legacy} instead (while checking arguments for"
+            " embedding_renorm_)"
+        )
+    if self.ndim != 2:
+        raise RuntimeError(
+            f"Expected 2-dimensional tensor, but got {self.ndim}-dimensional tensor for argument #1"
+            " 'self' (while checking arguments for embedding_renorm_)"
+        )
+    return preserved(self)
+
+
+def _renormed(self: Array, indices: Array, max_norm: float, norm_type: float) -> Array:
+    table, rows = self.copy(), np.unique(indices)
+    norms = np.linalg.norm(self[rows], norm_type, axis=1, keepdims=True)
     # torch divides by norm + 1e-7, so that a row at the bound stays below it.
-    scale = aten.where(norms > max_norm, max_norm / (norms + 1e-7), aten.ones_like(norms))
-    table.index_copy_(0, rows, picked * scale)
+    table[rows] *= np.where(norms > max_norm, max_norm / (norms + 1e-7), 1).astype(self.dtype)
+    return table
+
+
+op(
+    "embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor",
+    infer=_renorm_rule,
+    cpu=_renormed,
+    aclnn=call("aclnnEmbeddingRenorm", "self", "indices", "max_norm", "norm_type", inplace=True),
+    samples=calls(
+        (Arg((5, 4)), Arg((2, 3), "int64", 0, 4), 1.0, 2.0),
+        (Arg((5, 4), "float64"), Arg((3,), "int64", values=(0, 2, 2)), 0.5, 1.0),
+        Sample((Arg((5,)), Arg((3,), "int64", 0, 4), 1.0, 2.0), error=True),
+    ),
+    oracle=lambda torch: lambda self, *args: torch.embedding_renorm_(self.clone(), *args),
+    tolerance="composite",
+    surface="none",
+    inplace=True,
+)
 
 
 @composite(

@@ -224,3 +224,20 @@ def diff(
         after, before = aten.narrow(self, at, 1, size - 1), aten.narrow(self, at, 0, size - 1)
         self = aten.logical_xor(after, before) if self.dtype is dt.bool else after - before
     return self
+
+
+@composite(
+    "frobenius_norm(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
+    samples=calls(
+        (Arg((3, 4)), 1), (Arg((2, 3, 4), "float64"), (0, 2), True), (Arg((3, 2), "complex64"), 0),
+        Sample((Arg((2, 2, 2)), (0, 1, 2)), error=True),
+    ),
+    tolerance="accumulated",
+    rule="statistic",
+    surface="function",
+)  # fmt: skip
+def frobenius_norm(self: Tensor, dim: int | Sequence[int], keepdim: bool = False) -> Tensor:
+    """The root of the sum of squares along one or two dimensions."""
+    if isinstance(dim, Sequence) and len(dim) > 2:
+        raise RuntimeError(f"Expected at most 2 dimensions, but got {len(dim)} dimensions instead.")
+    return aten.linalg_vector_norm(self, 2, dim, keepdim)

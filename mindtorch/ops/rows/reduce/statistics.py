@@ -14,7 +14,7 @@ from ...._tensor.dtype import dtype as Dtype
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array, Number
-from ...rules import REAL, reduced, reduction, refuse_dtype, wrap_dim, wrap_dims
+from ...rules import REAL, reduced, reduction, refuse_dtype, scalar_name, wrap_dim, wrap_dims
 from ...samples import FLOATS, Arg, Sample, calls
 from ...samples import reduction as reduction_samples
 from ...spec import aten, call, composite, op
@@ -458,6 +458,28 @@ def _wide(out: Geometry) -> Geometry:
     return opmath(out.dtype).np
 
 
+def _norm_rule(
+    x: Geometry,
+    ord: Number = 2,
+    dim: tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    dtype: Dtype | None = None,
+) -> Geometry:
+    """Norms are real, of complex elements too; `dtype` is what the elements become."""
+    if x.dtype.category < dt.FLOAT:
+        raise RuntimeError(
+            "linalg.vector_norm: Expected a floating point or complex tensor as input. Got"
+            f" {scalar_name(x.dtype)}"
+        )
+    if dtype is not None and dtype.is_complex is not x.dtype.is_complex:
+        kind = "complex" if x.dtype.is_complex else "real"
+        raise RuntimeError(
+            f"linalg.vector_norm: dtype should be {kind} for {kind} inputs, but got"
+            f" {scalar_name(dtype)}"
+        )
+    return reduction("same")(x, dim, keepdim, (dtype or x.dtype).to_real())
+
+
 def _norm(
     self: Array,
     ord: Number,
@@ -467,7 +489,7 @@ def _norm(
     *,
     out: Geometry,
 ) -> Array:
-    x = np.abs(self).astype(np.float64)
+    x = np.abs(self if dtype is None else self.astype(dtype.np)).astype(np.float64)
     axes = _np_axes(dim, self)
     if ord == float("inf"):
         return np.max(x, axis=axes, keepdims=keepdim, initial=0)
@@ -500,9 +522,7 @@ def _norm_grad(
 op(
     "linalg_vector_norm(Tensor x, Number ord=2, int[1]? dim=None, bool keepdim=False, *,"
     " ScalarType? dtype=None) -> Tensor",
-    infer=lambda x, ord=2, dim=None, keepdim=False, dtype=None: reduction("same")(
-        x, dim, keepdim, dtype
-    ),
+    infer=_norm_rule,
     cpu=_norm,
     aclnn=call(
         "aclnnLinalgVectorNorm", "x", "ord", lambda a: axes(a["dim"], a["x"].ndim),
@@ -513,6 +533,10 @@ op(
         *(Sample((Arg((3, 4), d), 2, 1)) for d in ("float32", "float64", "float16")),
         *(Sample((Arg((3, 4)), o)) for o in (1, 3, float("inf"), 2)),
         Sample((Arg((2, 3, 4)), 2, (0, 2), True)),
+        Sample((Arg((3, 4), "complex64"), 2, 1)),
+        Sample((Arg((3,), "complex64"), 2), {"dtype": "complex128"}),
+        Sample((Arg((3,), "complex64"), 2), {"dtype": "float64"}, error=True),
+        Sample((Arg((3,), "int64"),), error=True),
     ],
     oracle=lambda torch: torch.linalg.vector_norm,
     tolerance="accumulated", rule="statistic", out="expected",
