@@ -17,6 +17,7 @@ PARTS = (
     "reset_notifies",
     "reductions",
     "usage_and_repair",
+    "registered_host_memory",
 )
 
 

@@ -365,6 +365,25 @@ static void usage_and_repair() {
   kit.end();
 }
 
+// Only what devices map must begin at a page.
+static void registered_host_memory() {
+  Kit kit;
+  std::vector<char> room(4 * 4096);
+  char* page = room.data() + (4096 - reinterpret_cast<uintptr_t>(room.data()) % 4096);
+  CHECK(aclrtHostRegisterV2(page + 64, 80, ACL_HOST_REG_MAPPED) == ACL_ERROR_RT_PARAM_INVALID);
+  CHECK(aclrtHostRegisterV2(page, 4096, 0) == ACL_ERROR_INVALID_PARAM);
+  MUST(aclrtHostRegisterV2(page + 64, 80, ACL_HOST_REG_PINNED));
+  CHECK(aclrtHostRegisterV2(page + 64, 80, ACL_HOST_REG_PINNED) ==
+        ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+  MUST(aclrtHostUnregister(page + 64));
+  MUST(aclrtHostRegisterV2(page, 4096, ACL_HOST_REG_PINNED | ACL_HOST_REG_MAPPED));
+  void* seen = nullptr;
+  MUST(aclrtHostGetDevicePointer(page, &seen, 0));
+  MUST(aclrtHostUnregister(page));
+  CHECK(aclrtHostUnregister(page) == ACL_ERROR_HOST_MEMORY_NOT_REGISTERED);
+  kit.end();
+}
+
 int main(int, char** argv) {
   const std::map<std::string, std::function<void()>> parts = {
       {"addresses", addresses},
@@ -378,6 +397,7 @@ int main(int, char** argv) {
       {"reset_notifies", reset_notifies},
       {"reductions", reductions},
       {"usage_and_repair", usage_and_repair},
+      {"registered_host_memory", registered_host_memory},
   };
   parts.at(argv[1])();
   printf("done\n");

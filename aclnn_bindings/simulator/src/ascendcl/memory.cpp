@@ -353,14 +353,15 @@ ACLSIM_API aclError aclrtFreeHostWithDevSync(void* hostPtr) {
 }
 
 namespace {
-// aclrtHostRegister document: page-aligned address; registering twice is refused.
-aclError register_host(const char* function, void* ptr, uint64_t size) {
+// aclrtHostRegister document: page-aligned address; registering twice is refused. Memory that is
+// only locked, not mapped, may begin anywhere: clients lock what malloc gave them.
+aclError register_host(const char* function, void* ptr, uint64_t size, bool mapped) {
   if (!ptr) return null_pointer(function, "ptr");
   if (size == 0) return bad_value(function, "size", "0", "must be greater than 0");
   ThreadState* state = thread();
   aclError code = ACL_SUCCESS;
   if (!current_context(state, function, &code)) return code;
-  if (reinterpret_cast<uintptr_t>(ptr) % 4096) {
+  if (mapped && reinterpret_cast<uintptr_t>(ptr) % 4096) {
     return failed(ACL_ERROR_RT_PARAM_INVALID, "EE1003",
                   "%s failed because ptr %p is not aligned to a page of 4096 bytes.", function, ptr);
   }
@@ -382,12 +383,16 @@ ACLSIM_API aclError aclrtHostRegister(void* ptr, uint64_t size, aclrtHostRegiste
                                       void** devPtr) {
   if (!devPtr) return null_pointer(__func__, "devPtr");
   if (type != ACL_HOST_REGISTER_MAPPED) return bad_value(__func__, "type", "other", "ACL_HOST_REGISTER_MAPPED");
-  aclError code = register_host(__func__, ptr, size);
+  aclError code = register_host(__func__, ptr, size, true);
   if (code == ACL_SUCCESS) *devPtr = ptr;
   return code;
 }
-ACLSIM_API aclError aclrtHostRegisterV2(void* ptr, uint64_t size, uint32_t) {
-  return register_host(__func__, ptr, size);
+ACLSIM_API aclError aclrtHostRegisterV2(void* ptr, uint64_t size, uint32_t flag) {
+  constexpr uint32_t kMapped = ACL_HOST_REG_MAPPED, kPinned = ACL_HOST_REG_PINNED;
+  if (!(flag & (kMapped | kPinned)) || flag & ~(kMapped | kPinned)) {
+    return bad_value(__func__, "flag", "other", "ACL_HOST_REG_MAPPED, ACL_HOST_REG_PINNED or both");
+  }
+  return register_host(__func__, ptr, size, flag & kMapped);
 }
 ACLSIM_API aclError aclrtHostUnregister(void* ptr) {
   if (!ptr) return null_pointer(__func__, "ptr");
