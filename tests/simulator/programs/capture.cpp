@@ -65,6 +65,7 @@ static void replays() {
   MUST(aclmdlRIGetName(model, sizeof name, name));
   CHECK(std::string(name) == "step");
   MUST(aclmdlRIDebugJsonPrint(model, "/dev/stdout", 0));
+  MUST(aclmdlRIDebugPrint(model));
   MUST(aclmdlRIDestroy(model));
   CHECK(aclmdlRIDestroy(model) == ACL_ERROR_RT_PARAM_INVALID);
   CHECK(aclmdlRIExecuteAsync(model, kit.stream) == ACL_ERROR_RT_PARAM_INVALID);

@@ -156,6 +156,22 @@ ACLSIM_API aclError aclmdlRIDebugJsonPrint(aclmdlRI modelRI, const char* path, u
                 path);
 }
 
+// One line a task on standard output (aclmdlRIDebugPrint document: device, stream and task).
+ACLSIM_API aclError aclmdlRIDebugPrint(aclmdlRI modelRI) {
+  ACLSIM_MODEL(graph, modelRI);
+  aclError code = check_complete(__func__, graph);
+  if (code != ACL_SUCCESS) return code;
+  int32_t device = -1;
+  aclrtGetDevice(&device);
+  const std::vector<Node>& nodes = graph->content->nodes;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    printf("model %u device %d stream %d task %zu %s\n", graph->id, device, nodes[i].stream, i,
+           nodes[i].task->name ? nodes[i].task->name : "task");
+  }
+  fflush(stdout);
+  return ACL_SUCCESS;
+}
+
 ACLSIM_API aclError aclmdlRICondHandleCreate(aclmdlRI modelRI, uint32_t defaultLaunchValue,
                                              aclmdlRICondHandleFlag flag,
                                              aclmdlRICondHandle* handle) {
