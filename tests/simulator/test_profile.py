@@ -74,6 +74,14 @@ def test_the_timeline_ties_each_kernel_to_its_call(exported: Path) -> None:
     assert all(float(mark["ts"]) <= float(ts) for _, _, ts in calls)
 
 
+def test_a_forked_child_adds_nothing_to_a_profile(tmp_path: Path) -> None:
+    outcome = run("profile", "forked", str(tmp_path))
+    assert outcome.code == 0, outcome.out + outcome.err
+    assert msprof("--export=on", f"--output={tmp_path}").returncode == 0
+    (output,) = tmp_path.glob("PROF_*/mindstudio_profiler_output")
+    assert len(table(output, "op_summary")) == LAUNCHES
+
+
 def test_misuse_of_the_profiler_is_refused_with_its_codes(tmp_path: Path) -> None:
     outcome = run("profile", "codes", str(tmp_path))
     assert outcome.code == 0, outcome.out + outcome.err

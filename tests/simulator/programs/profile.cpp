@@ -1,5 +1,7 @@
 // A program that profiles itself (`aclprof…`), or that msprof profiles: one part per run, by name.
 #include <acl/acl_prof.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <functional>
 #include <map>
@@ -49,6 +51,24 @@ static void part(const char* folder) {
   kit.end();
 }
 
+// The child ends as programs do, and leaves the parent's profile alone.
+static void forked(const char* folder) {
+  Kit kit;
+  uint32_t device = 0;
+  MUST(aclprofInit(folder, strlen(folder)));
+  aclprofConfig* config = aclprofCreateConfig(&device, 1, ACL_AICORE_NONE, nullptr, kKinds);
+  MUST(aclprofStart(config));
+  work(kit);
+  pid_t child = fork();
+  if (child == 0) exit(0);
+  int status = 1;
+  CHECK(waitpid(child, &status, 0) == child && status == 0);
+  MUST(aclprofStop(config));
+  MUST(aclprofDestroyConfig(config));
+  MUST(aclprofFinalize());
+  kit.end();
+}
+
 static void codes(const char* folder) {
   Kit kit;
   uint32_t device = 0, absent = 63, twice[] = {0, 0};
@@ -78,7 +98,7 @@ static void codes(const char* folder) {
 int main(int count, char** arguments) {
   CHECK(count >= 2);
   std::map<std::string, std::function<void(const char*)>> parts = {
-      {"whole", whole}, {"part", part}, {"codes", codes}};
+      {"whole", whole}, {"part", part}, {"codes", codes}, {"forked", forked}};
   parts.at(arguments[1])(count > 2 ? arguments[2] : nullptr);
   printf("done\n");
 }

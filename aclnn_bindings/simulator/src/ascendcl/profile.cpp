@@ -1,10 +1,13 @@
 // Writes a session's events, a JSON object a line, as they come; `msprof` (share/msprof) reads them.
 #include "ascendcl/profile.h"
 
+#include <pthread.h>
+#include <stdio_ext.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cinttypes>
 #include <cstdarg>
 #include <cstdio>
@@ -34,14 +37,31 @@ uint64_t clock_ns(clockid_t clock) {
 struct Session {
   std::mutex mutex;
   FILE* file = nullptr;
-  uint64_t devices = 0;  // bit per device
-  uint64_t kinds = 0;    // ACL_PROF_…
+  std::atomic<uint64_t> devices{0};  // bit per device
+  std::atomic<uint64_t> kinds{0};    // ACL_PROF_…
   std::string folder;
   int sequence = 0;
 };
+Session& session();
+
+// A forked child has no part in its parent's profile, nor in what of it is not written yet.
+void leave_profile() {
+  profiler_on.store(false);
+  if (FILE* file = session().file) {
+    __fpurge(file);
+    fclose(file);
+    session().file = nullptr;
+  }
+  session().mutex.unlock();
+}
+
 Session& session() {
-  static auto* made = new Session;
-  return *made;
+  static auto* whole = [] {
+    auto* fresh = new Session;
+    pthread_atfork([] { session().mutex.lock(); }, [] { session().mutex.unlock(); }, leave_profile);
+    return fresh;
+  }();
+  return *whole;
 }
 std::atomic<uint64_t> next_ticket{1};
 thread_local CallSpan* innermost = nullptr;
