@@ -31,7 +31,7 @@ OPERATORS = {
 }  # fmt: skip
 COMMUTATIVE = frozenset(("add", "mul", "and", "or", "xor"))
 NOT_INPLACE = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "matmul"))
-UNARY = {"neg": "neg", "abs": "abs", "invert": "bitwise_not"}
+UNARY = {"pos": "positive", "neg": "neg", "abs": "abs", "invert": "bitwise_not"}
 
 
 class LazyMethod:

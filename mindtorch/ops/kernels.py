@@ -52,11 +52,11 @@ _LACKING = {
         slow_conv_transpose3d_out_cpu conv_transpose3d
     """,
     "whole": """
+        histogram_cpu histc
         col2im_out_cpu col2im fold
         im2col_out_cpu im2col unfold.nn
     """,
     "complex": """
-        LayerNormKernelImpl native_layer_norm
         aminmax_cpu aminmax
         copysign_cpu copysign
         cummax_cpu cummax
@@ -207,25 +207,82 @@ _LACKING = {
     """,
 }
 
-# Pointwise rows of which torch asks the first tensor's dtype alone: a number does not widen it.
-_FIRST = frozenset(("lerp",))
+# What torch says otherwise, of dtypes that its cpu refuses: groups, class, sentence, rows.
+_SAID: tuple[tuple[str, type[Exception], str, str], ...] = (
+    ("bool", RuntimeError, "{row}(): does not support bool input",
+     "argmax argmax.along argmin argmin.along"),
+    ("bool", RuntimeError, "The `+` operator, on a bool tensor is not supported.", "positive"),
+    ("bool", RuntimeError, "Bool inputs not supported for hardtanh", "hardtanh hardtanh.nn relu6"),
+    ("bool", RuntimeError, "The input tensor may not be a boolean tensor.", "mvlgamma"),
+    ("bool", RuntimeError, "trapezoid: received a bool input for `y`, but bool is not supported",
+     "trapezoid trapz"),
+    ("bool", RuntimeError,
+     "cumulative_trapezoid: received a bool input for `y`, but bool is not supported",
+     "cumulative_trapezoid"),
+    ("bool half", RuntimeError,
+     "linalg.vander supports floating point, complex, and integer tensors, but got {dtype}",
+     "linalg_vander"),
+    ("bool complex", RuntimeError, "Unsupported input type encountered for isin(): {dtype}",
+     "isin"),
+    ("bool whole", RuntimeError,
+     "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {dtype}",
+     "linalg_vector_norm"),
+    ("bool whole", RuntimeError,
+     "linalg.matrix_norm: Expected a floating point or complex tensor as input. Got {dtype}",
+     "linalg_matrix_norm"),
+    ("bool whole", RuntimeError,
+     "linalg.vecdot: Expected a floating point or complex tensor as input. Got {dtype}",
+     "linalg_vecdot"),
+    ("bool whole complex", RuntimeError,
+     "expected common dtype to be floating point, yet common dtype is {dtype}",
+     "cosine_similarity"),
+    ("whole", RuntimeError, "kl_div: Integral inputs not supported.", "kl_div"),
+    ("whole", RuntimeError,
+     "norm(): input dtype should be either floating point or complex. Got {dtype} instead.",
+     "dist"),
+    ("complex", RuntimeError, " Sort does not support complex dtypes on CPU",
+     "sort argsort msort"),
+    ("complex", NotImplementedError, "clamp is not supported for complex types",
+     "clamp clamp.Tensor clamp_max clamp_min"),
+    ("complex", RuntimeError, "{row} is not supported for complex tensors.", "deg2rad rad2deg"),
+    ("complex", RuntimeError, "{row} not implemented for complex tensors.", "fmax fmin"),
+    ("complex", RuntimeError, "{row} is not yet implemented for complex tensors.", "heaviside"),
+    ("complex", RuntimeError, "{row} does not support complex inputs.", "isneginf isposinf"),
+    ("complex", NotImplementedError, "{row} is not implemented for complex tensors.", "signbit"),
+    ("complex", RuntimeError, "nansum on CPU does not support complex inputs", "nansum nanmean"),
+    ("signed half real complex", RuntimeError,
+     "where expected condition to be a boolean tensor, but got a tensor with dtype {dtype}",
+     "where"),
+)  # fmt: skip
 
-# row -> (kernel, the dtypes that it lacks)
-KERNELS: dict[str, tuple[str, frozenset[Dtype]]] = {
-    row: (kernel, frozenset(d for name in groups.split() for d in _GROUPS[name]))
-    for groups, lines in _LACKING.items()
-    for kernel, *rows in (line.split() for line in lines.strip().splitlines())
-    for row in rows
-}
+# Pointwise rows of which torch asks the first tensor's dtype alone: a number does not widen it.
+_FIRST = frozenset(("lerp", "where"))
+_ABSENT = "\"{kernel}\" not implemented for '{{dtype}}'"
+
+
+def _dtypes(groups: str) -> frozenset[Dtype]:
+    return frozenset(d for name in groups.split() for d in _GROUPS[name])
+
+
+# row -> for each set of dtypes that it lacks: the error's class and text
+KERNELS: dict[str, list[tuple[frozenset[Dtype], type[Exception], str]]] = {}
+for _groups, _lines in _LACKING.items():
+    for _kernel, *_rows in (line.split() for line in _lines.strip().splitlines()):
+        for _row in _rows:
+            _told = (_dtypes(_groups), NotImplementedError, _ABSENT.format(kernel=_kernel))
+            KERNELS.setdefault(_row, []).append(_told)
+for _groups, _class, _sentence, _names in _SAID:
+    for _row in _names.split():
+        _text = _sentence.replace("{row}", _row.partition(".")[0])
+        KERNELS.setdefault(_row, []).append((_dtypes(_groups), _class, _text))
 
 
 def refuse_lacking(name: str, infer: Any, args: Sequence[Any]) -> None:
-    """NotImplementedError in torch's words where torch's cpu kernel lacks the row's dtype.
+    """An error of torch's class and words where torch's cpu refuses the row's dtype.
 
     The dtype is the operands' common one in pointwise rows, else that of the first tensor; `args`
     has Geometries for tensors.
     """
-    kernel, lacking = KERNELS[name]
     if isinstance(infer, Pointwise) and name not in _FIRST:
         dtype = result_type(infer.operands(args)[infer.skip :])
     else:
@@ -234,5 +291,6 @@ def refuse_lacking(name: str, infer: Any, args: Sequence[Any]) -> None:
         if first is None:
             return
         dtype = first.dtype
-    if dtype in lacking:
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(dtype)}'")
+    for lacking, error, text in KERNELS[name]:
+        if dtype in lacking:
+            raise error(text.format(dtype=scalar_name(dtype)))

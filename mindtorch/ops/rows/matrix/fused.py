@@ -12,7 +12,7 @@ from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array, Number
 from ...costs import product
-from ...rules import broadcast
+from ...rules import broadcast, scalar_name
 from ...samples import Arg, Sample, calls
 from ...spec import Derivative, aten, call, composite, op
 
@@ -222,6 +222,11 @@ def _dot(self: Tensor, tensor: Tensor) -> Tensor:
             f" [{self.shape[0]}] and src [{tensor.shape[0]}] to have the same number of elements,"
             f" but got {self.shape[0]} and {tensor.shape[0]} elements respectively"
         )
+    if self.dtype is not tensor.dtype:
+        raise RuntimeError(
+            "dot : expected both vectors to have same dtype, but found"
+            f" {scalar_name(self.dtype)} and {scalar_name(tensor.dtype)}"
+        )
     return self @ tensor
 
 
@@ -273,7 +278,14 @@ composite(
 )
 
 
+def _suited(self: Tensor, factor: Number) -> Number:
+    """A factor as tensors of integers take it: cut to one."""
+    real = factor.__class__ is float and self.dtype.category < dt.FLOAT
+    return int(factor.real) if real else factor
+
+
 def _addmv(self: Tensor, mat: Tensor, vec: Tensor, beta: Number = 1, alpha: Number = 1) -> Tensor:
+    beta, alpha = _suited(self, beta), _suited(self, alpha)
     product = _times(aten.mv(mat, vec), alpha)
     return product if beta == 0 else product + _times(self, beta)
 
@@ -296,7 +308,8 @@ composite(
 def _addbmm(
     self: Tensor, batch1: Tensor, batch2: Tensor, beta: Number = 1, alpha: Number = 1
 ) -> Tensor:
-    product = _times(aten.sum(aten.bmm(batch1, batch2), 0), alpha)
+    beta, alpha = _suited(self, beta), _suited(self, alpha)
+    product = _times(aten.sum(aten.bmm(batch1, batch2), 0, dtype=batch1.dtype), alpha)
     return product if beta == 0 else product + _times(self, beta)
 
 

@@ -228,7 +228,7 @@ composite(
 composite(
     "repeat_interleave.Tensor(Tensor repeats, *, int? output_size=None) -> Tensor",
     lambda repeats, output_size=None: _each_by_counts(
-        aten.arange(0, repeats.numel(), device=repeats.device), repeats
+        aten.arange(0, repeats.numel(), dtype=repeats.dtype, device=repeats.device), repeats
     ),
     samples=calls((Arg((3,), "int64", values=(2, 0, 1)),)),
     oracle=lambda torch: torch.repeat_interleave,

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ...._tensor.dtype import float32, uint8
 from ...._tensor.tensor import Tensor
 from ...samples import Arg, calls
 from ...spec import aten, composite
@@ -60,6 +61,16 @@ def shrunk(
     return aten.transpose(aten.matmul(aten.transpose(x, dim, -1), weights.t()), dim, -1)
 
 
+def rounded(resized: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """One dimension of an image of bytes resized: in float32, rounded, held to 0..255."""
+
+    def run(x: Tensor, *rest: Any) -> Tensor:
+        values = aten.floor(resized(aten.to(x, float32), *rest) + 0.5)
+        return aten.to(aten.clamp(values, 0, 255), uint8)
+
+    return run
+
+
 def _row(mode: str) -> None:
     def body(
         self: Tensor,
@@ -68,8 +79,9 @@ def _row(mode: str) -> None:
         scales_h: float | None = None,
         scales_w: float | None = None,
     ) -> Any:
-        x = shrunk(self, 3, output_size[1], scales_w, mode, align_corners)
-        return shrunk(x, 2, output_size[0], scales_h, mode, align_corners).contiguous()
+        resized = rounded(shrunk) if self.dtype is uint8 else shrunk
+        x = resized(self, 3, output_size[1], scales_w, mode, align_corners)
+        return resized(x, 2, output_size[0], scales_h, mode, align_corners).contiguous()
 
     name = f"_upsample_{mode}2d_aa"
     composite(

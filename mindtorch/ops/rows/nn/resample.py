@@ -11,7 +11,7 @@ from ...._tensor.tensor import Tensor
 from ...._tensor.types import Number
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite
-from .antialias import FILTERS, shrunk
+from .antialias import FILTERS, rounded, shrunk
 from .pools import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 
 _LINEAR = {"linear": 3, "bilinear": 4, "trilinear": 5}
@@ -64,7 +64,11 @@ def interpolate(
         return pool(input, tuple(sizes))
     result: Any = input
     resized = shrunk if antialias else _resized
-    for i, out in enumerate(sizes):
+    places = list(enumerate(sizes))
+    if input.dtype is dt.uint8 and not mode.startswith("nearest"):
+        resized = rounded(resized)
+        places.reverse()  # torch rounds after each dimension, the last one first
+    for i, out in places:
         scale = None if scales is None else scales[i]
         result = resized(result, i + 2, out, scale, mode, bool(align_corners))
     return result

@@ -16,7 +16,7 @@ from ...spec import aten, composite
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """input1 `[*, i]`, input2 `[*, j]`, weight `[o, i, j]` → `[*, o]`."""
     left = (input1.unsqueeze(-2).unsqueeze(-2) @ weight).squeeze(-2)
-    result = (left * input2.unsqueeze(-2)).sum(-1)
+    result = (left * input2.unsqueeze(-2)).sum(-1, dtype=input1.dtype)
     return result if bias is None else result + bias
 
 

@@ -14,7 +14,7 @@ from ...._tensor.dtype import dtype as Dtype
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array, Number
-from ...rules import REAL, REAL_NUMBERS, Pointwise, pointwise
+from ...rules import REAL, REAL_NUMBERS, Pointwise, pointwise, result_type
 from ...samples import FLOATS, INTS, Arg, Sample, binary, calls, unary
 from ...spec import aten, call, composite, op, scalar
 from .arithmetic import refuse_bools
@@ -367,10 +367,21 @@ def _norm2(a: Tensor, b: Tensor) -> Tensor:
     return a * a + b * b
 
 
+def _logaddexp(self: Array, other: Array) -> Array:
+    """log(exp(a) + exp(b)); for complex numbers from the one of the larger real part."""
+    if self.dtype.kind != "c":
+        return np.logaddexp(self, other)
+    self, other = np.broadcast_arrays(self, other)
+    first = self.real >= other.real
+    high, low = np.where(first, self, other), np.where(first, other, self)
+    none = np.isneginf(high.real)
+    return np.where(none, high, high + np.log1p(np.exp(low - np.where(none, 0, high))))
+
+
 op(
     "logaddexp(Tensor self, Tensor other) -> Tensor",
     infer=pointwise("float"),
-    cpu=np.logaddexp,
+    cpu=_logaddexp,
     aclnn=call("aclnnLogAddExp", "self", "other", "out"),
     grad={
         "self": lambda grad, self, other: grad * aten.sigmoid(self - other),
@@ -452,7 +463,7 @@ def _rsub(self: Any, other: Any, alpha: Any = 1) -> Any:
     if hasattr(other, "_geom"):
         return aten.sub(other, self, alpha=alpha)
     refuse_bools(self, other)
-    return self * -alpha + other
+    return aten.to(self, result_type((self._geom, other))) * -alpha + other
 
 
 composite(

@@ -9,9 +9,10 @@ import numpy as np
 
 from ...._tensor import dtype as dt
 from ...._tensor.dtype import dtype as Dtype
+from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array
-from ...rules import REAL, WHOLE, pointwise
+from ...rules import REAL, WHOLE, Pointwise, pointwise, scalar_name
 from ...samples import FLOATS, INTS, Arg, Sample, binary, calls
 from ...spec import aten as aten
 from ...spec import call, composite, op, scalar
@@ -108,6 +109,16 @@ bitwise("bitwise_left_shift", np.left_shift, "aclnnLeftShift", "aclnnLeftShifts"
 bitwise("bitwise_right_shift", np.right_shift, "aclnnRightShift", "aclnnRightShift", dt.INTEGERS)
 
 
+class _Alike(Pointwise):
+    """Operands of one dtype, of which torch asks here."""
+
+    def __call__(self, *args: Any) -> Geometry:
+        a, b = self.operands(args)
+        if a.dtype is not b.dtype:
+            raise RuntimeError(f"{scalar_name(a.dtype)} did not match {scalar_name(b.dtype)}")
+        return super().__call__(*args)
+
+
 def _isclose(self: Array, other: Array, rtol: float, atol: float, equal_nan: bool) -> Array:
     close = np.equal(self, other)
     if self.dtype.kind in "fc":
@@ -124,7 +135,7 @@ def _isclose(self: Array, other: Array, rtol: float, atol: float, equal_nan: boo
 op(
     "isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08,"
     " bool equal_nan=False) -> Tensor",
-    infer=pointwise("bool"),
+    infer=_Alike("bool"),
     cpu=_isclose,
     aclnn=call("aclnnIsClose", "self", "other", "rtol", "atol", "equal_nan", "out"),
     grad={},

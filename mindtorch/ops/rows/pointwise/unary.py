@@ -12,7 +12,15 @@ from ...._tensor.dtype import ALL, COMPLEX, FLOAT, INTEGER, finfo, float64, from
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array
-from ...rules import ANY_NUMBERS, WHOLE, Pointwise, pointwise, preserved, refuse_dtype
+from ...rules import (
+    ANY_NUMBERS,
+    WHOLE,
+    Pointwise,
+    opmath,
+    pointwise,
+    preserved,
+    refuse_dtype,
+)
 from ...samples import FLOATS, Arg, calls, unary
 from ...spec import aten, call, composite, op
 
@@ -250,9 +258,10 @@ def _polygamma_of_zeta(n: int, self: Tensor) -> Tensor:
     return aten.special_zeta(n + 1, self) * ((-1.0) ** (n + 1) * factorial(n))
 
 
-def _polygamma(n: int, self: Array) -> Array:
+def _polygamma(n: int, self: Array, *, out: Geometry) -> Array:
     from scipy.special import digamma, polygamma
 
+    self = self.astype(opmath(out.dtype).np, copy=False)  # torch takes integers, too
     if n == 0:
         return digamma(self).astype(self.dtype)
 
@@ -563,7 +572,8 @@ composite(
 
 def _logit(self: Tensor, eps: float | None = None) -> Tensor:
     """log(x / (1 - x)), x clamped to [eps, 1 - eps] where `eps` is given."""
-    x = self if eps is None else aten.clamp(self, eps, 1 - eps)
+    x = aten.to(self, pointwise_float(self._geom).dtype)
+    x = x if eps is None else aten.clamp(x, eps, 1 - eps)
     return aten.log(x / (1 - x))
 
 

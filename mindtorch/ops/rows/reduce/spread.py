@@ -133,6 +133,8 @@ def cov(
             f" {self.ndim} dimensions"
         )
     rows = self if self.ndim > 1 else aten.reshape(self, (1, -1))
+    if rows.dtype.category == dt.INTEGER:
+        rows = aten.to(rows, dt.get_default_dtype())
     count: Any = rows.shape[1]
     weights: Any = None
     for wanted, name in ((fweights, "fweights"), (aweights, "aweights")):

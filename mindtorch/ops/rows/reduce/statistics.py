@@ -154,9 +154,8 @@ _whole_extreme("min", np.min, "aclnnMin")
 
 def _pair_rule(name: str) -> Callable[..., Any]:
     def infer(self: Geometry, dim: int, keepdim: bool = False) -> tuple[Geometry, Geometry]:
-        for kind, category in (("bool", dt.BOOL), ("complex", dt.COMPLEX)):
-            if self.dtype.category == category:
-                raise RuntimeError(f"{name}(): does not support {kind} input")
+        if self.dtype.category == dt.COMPLEX:
+            raise RuntimeError(f"{name}(): does not support complex input")
         at = wrap_dim(dim, self.ndim)
         if self.ndim and not self.shape[at]:
             raise IndexError(f"{name}(): Expected reduction dim {at} to have non-zero size.")
