@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from .runtime.memory import throw_on as throw_on
     from .runtime.native import Block as Block
     from .runtime.native import address_of as address_of
+    from .runtime.native import allocate as allocate
     from .runtime.native import ffi as ffi
     from .runtime.native import launch as launch
     from .runtime.native import launch_into as launch_into
@@ -180,6 +181,7 @@ _FACE: Final = {
     ),
     "runtime.native": (
         "Block",
+        "allocate",
         "address_of",
         "ffi",
         "launch",

@@ -19,7 +19,7 @@ from ..errors import (
 from .status import AclOutOfMemoryError, StatusCodes
 
 try:
-    from ._block import Block, connect, launch, launch_into, launch_many
+    from ._block import Block, allocate, connect, launch, launch_into, launch_many
     from ._launch import ffi, lib
 except ImportError as error:  # pragma: no cover - only in a tree that was not built
     raise ImportError(
@@ -37,6 +37,7 @@ connect(
     _entry("mt_release"),
     _entry("mt_launch"),
     _entry("mt_output"),
+    _entry("mt_alloc"),
     _entry("mt_session"),
     ClosedHandleError,
 )
@@ -45,6 +46,7 @@ __all__ = [
     "SESSION",
     "Block",
     "address_of",
+    "allocate",
     "ffi",
     "launch",
     "launch_into",

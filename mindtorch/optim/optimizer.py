@@ -151,7 +151,8 @@ class Optimizer(HookedOptimizer):
             with mindtorch.enable_grad():
                 loss = closure()
         recording = bool(self.defaults.get("differentiable", False))
-        with mindtorch.set_grad_enabled(recording and mindtorch.is_grad_enabled()):
+        recording = recording and mindtorch.is_grad_enabled()
+        with mindtorch.enable_grad() if recording else mindtorch.no_grad():
             for group in self.param_groups:
                 for p in group["params"]:
                     if p.grad is not None:

@@ -11,6 +11,7 @@
 static int32_t (*release)(uint64_t address, uint64_t session);
 static uint64_t (*start)(uint64_t plan, uint64_t stream, const uint64_t *given, uint64_t count,
                          uint64_t made_in);
+static uint64_t (*obtain)(uint64_t stream, uint64_t bytes);
 static uint64_t (*present)(void);  /* the session's number, 0 while there is none */
 static PyObject *closed_error;     /* what use after the session's end raises */
 
@@ -33,7 +34,10 @@ static PyTypeObject *block_type;
 
 static PyObject *make_block(uint64_t address, PyObject *nbytes, uint64_t session) {
   Block *self = PyObject_New(Block, block_type);
-  if (!self) return NULL;
+  if (!self) {
+    release(address, session);
+    return NULL;
+  }
   self->address = address;
   self->session = session;
   self->nbytes = Py_NewRef(nbytes);
@@ -177,11 +181,30 @@ static PyObject *launch_into(PyObject *module, PyObject *const *args, Py_ssize_t
   return PyBool_FromLong(result != 0);
 }
 
+/* The Block at once: an address that Python held alone would be lost to an interrupt. */
+static PyObject *allocate(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+  (void)module;
+  uint64_t address, stream, bytes, session;
+  if (count != 3 || !PyLong_Check(args[1])) {
+    PyErr_SetString(PyExc_TypeError, "allocate(stream, nbytes, session): 3 ints are expected");
+    return NULL;
+  }
+  if (!number(args[0], &stream) || !number(args[1], &bytes) || !number(args[2], &session))
+    return NULL;
+  Py_BEGIN_ALLOW_THREADS
+  address = obtain(stream, bytes ? bytes : 1);
+  Py_END_ALLOW_THREADS
+  if (!address) Py_RETURN_NONE;
+  return make_block(address, args[1], session);
+}
+
 static PyObject *connect(PyObject *module, PyObject *args) {
   (void)module;
-  PyObject *releases, *starts, *outputs, *sessions, *error;
-  if (!PyArg_ParseTuple(args, "OOOOO", &releases, &starts, &outputs, &sessions, &error))
+  PyObject *releases, *starts, *outputs, *allocates, *sessions, *error;
+  if (!PyArg_ParseTuple(args, "OOOOOO", &releases, &starts, &outputs, &allocates, &sessions,
+                        &error))
     return NULL;
+  obtain = (uint64_t(*)(uint64_t, uint64_t))PyLong_AsVoidPtr(allocates);
   release = (int32_t(*)(uint64_t, uint64_t))PyLong_AsVoidPtr(releases);
   start = (uint64_t(*)(uint64_t, uint64_t, const uint64_t *, uint64_t, uint64_t))PyLong_AsVoidPtr(
       starts);
@@ -195,7 +218,10 @@ static PyObject *connect(PyObject *module, PyObject *args) {
 
 static PyMethodDef methods[] = {
     {"connect", connect, METH_VARARGS, 
-     "The addresses of mt_release, mt_launch, mt_output and mt_session; the error of closed blocks."},
+     "The addresses of mt_release, mt_launch, mt_output, mt_alloc and mt_session; the error of\n"
+     "closed blocks."},
+    {"allocate", (PyCFunction)(void (*)(void))allocate, METH_FASTCALL,
+     "allocate(stream, nbytes, session): a Block, or None after a failure."},
     {"launch", (PyCFunction)(void (*)(void))launch, METH_FASTCALL,
      "launch(plan, stream, nbytes, session, *blocks): the Block of the plan's output, or None\n"
      "after a failure, which Plan.throw raises."},

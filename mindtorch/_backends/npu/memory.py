@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from aclnn_bindings import AclOutOfMemoryError as AclOutOfMemoryError
-from aclnn_bindings import Block, lib
+from aclnn_bindings import allocate as obtain
+from aclnn_bindings import lib
 
 from ..._tensor.geometry import Geometry
 from ..._tensor.storage import Storage
@@ -34,10 +35,10 @@ def allocate(geom: Geometry) -> Tensor:
     # as the old session's, never taken for the new one's.
     stream = runtime.SHARED[index] or runtime.stream_address(index)
     session = lib.mt_session()
-    address = lib.mt_alloc(stream, nbytes or 1)
-    if not address:
+    block = obtain(stream, nbytes, session)
+    if block is None:
         fail(index)
-    return wrap(geom, Storage(Block(address, nbytes, session)))
+    return wrap(geom, Storage(block))
 
 
 _KINDS = {"to_device": "HOST_TO_DEVICE", "to_host": "DEVICE_TO_HOST", "on": "DEVICE_TO_DEVICE"}
