@@ -64,13 +64,21 @@ def _draw_into(
         row = getattr(aten, {"uniform": "_uniform", "normal": "_normal", "integers": "_integers",
                              "permutation": "_permutation"}[kind])  # fmt: skip
         return row(size, *params, seed, offset, dtype, device)
+    try:
+        return from_array(_drawn(kind, source, n, dtype, params).reshape(size))
+    except MemoryError as error:  # torch's class
+        raise RuntimeError(
+            f"cpu allocator: can't allocate memory: {error}; ask for less"
+        ) from error
+
+
+def _drawn(kind: str, source: Generator, n: int, dtype: Dtype, params: Sequence[Any]) -> Array:
     if kind in ("uniform", "normal"):
-        values = getattr(_draw, kind)(source, n, dtype.np, *params)
-    elif kind == "integers":
-        values = _draw.integers(source, n, *params).astype(dtype.np)
-    else:
-        values = _draw.permutation(source, n).astype(dtype.np)
-    return from_array(values.reshape(size))
+        values: Array = getattr(_draw, kind)(source, n, dtype.np, *params)
+        return values
+    if kind == "integers":
+        return _draw.integers(source, n, *params).astype(dtype.np)
+    return _draw.permutation(source, n).astype(dtype.np)
 
 
 def _float_dtype(dtype: Dtype | None, kernel: str) -> Dtype:

@@ -318,7 +318,12 @@ def resize(storage: Storage, nbytes: int) -> None:
     if not isinstance(storage.memory, np.ndarray):
         raise RuntimeError("resizing a storage is not implemented for this device")
     old = storage.bytes
-    new = np.empty(nbytes, np.uint8)
+    try:
+        new = np.empty(nbytes, np.uint8)
+    except MemoryError as error:  # torch's class
+        raise RuntimeError(
+            f"cpu allocator: can't allocate memory: {error}; ask for less"
+        ) from error
     kept = min(nbytes, old.size)
     new[:kept] = old[:kept]
     storage.replace(new)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 import numpy as np
 
 from aclnn_bindings import AclOutOfMemoryError as AclOutOfMemoryError
@@ -15,7 +17,7 @@ from ..._tensor.types import Array
 from . import runtime
 
 
-def fail(index: int) -> None:
+def fail(index: int) -> NoReturn:
     """Raise what the bindings' last call on this thread failed with."""
     from aclnn_bindings import throw_on
 

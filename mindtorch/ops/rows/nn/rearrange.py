@@ -136,6 +136,11 @@ def _col2im_rule(
             "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and "
             f"non-zero dimensions for input, but got: {list(self.shape)}"
         )
+    if min(k) <= 0:
+        raise RuntimeError(
+            "kernel size should be greater than zero, but got kernel_height: "
+            f"{k[0]} kernel_width: {k[1]}"
+        )
     if self.shape[-2] % (k[0] * k[1]):
         raise RuntimeError(
             "Expected size of input's dimension 1 to be divisible by the product of kernel_size, "
