@@ -459,7 +459,7 @@ def multinomial(
             f" {input.dtype.legacy.removesuffix('Tensor').rpartition('.')[2] or input.dtype}"
         )
     _refuse_weights(input)
-    if replacement:
+    if replacement and num_samples > 1:
         drawn = _with_replacement(input, num_samples, generator)
     else:
         # The largest of weight / exponential draws are a sample without replacement.

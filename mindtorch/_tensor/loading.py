@@ -18,6 +18,7 @@ SURFACES = (
         "creation", "likes", "conversion", "indexing", "printing", "pickling", "queries", "dlpack",
     )),
     "_random.draws",
+    "_random.rejection",
     *("_functional." + name for name in ("settings", "spellings", "lists")),
 )  # fmt: skip
 _PACKAGE = __package__.rpartition(".")[0]

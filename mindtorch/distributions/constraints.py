@@ -57,7 +57,7 @@ def is_dependent(constraint: object) -> bool:
     return isinstance(constraint, _Dependent)
 
 
-class independent(Constraint):  # noqa: N801 - torch's name
+class _IndependentConstraint(Constraint):
     """A constraint over the last dimensions together."""
 
     def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int):
@@ -72,6 +72,9 @@ class independent(Constraint):  # noqa: N801 - torch's name
             result = result.all(-1)
         return result
 
+    def __repr__(self) -> str:
+        return f"IndependentConstraint({self.base_constraint!r}, {self.reinterpreted_batch_ndims})"
+
 
 class MixtureSameFamilyConstraint(Constraint):
     """The support of a mixture: its component's."""
@@ -83,6 +86,9 @@ class MixtureSameFamilyConstraint(Constraint):
 
     def check(self, value: Tensor) -> Tensor:
         return self.base_constraint.check(value)
+
+    def __repr__(self) -> str:
+        return f"MixtureSameFamilyConstraint({self.base_constraint!r})"
 
 
 class _Boolean(Constraint):
@@ -187,6 +193,9 @@ class _HalfOpenInterval(_Interval):
     def check(self, value: Tensor) -> Tensor:
         return (self.lower_bound <= value) & (value < self.upper_bound)
 
+    def __repr__(self) -> str:
+        return "HalfOpen" + super().__repr__()
+
 
 class _Simplex(Constraint):
     event_dim = 1
@@ -221,6 +230,15 @@ class _LowerCholesky(Constraint):
         return lower & (value.diagonal(dim1=-2, dim2=-1) > 0).all(-1)
 
 
+class _CorrCholesky(_LowerCholesky):
+    """Cholesky factors of correlation matrices: rows of length 1."""
+
+    def check(self, value: Tensor) -> Tensor:
+        tolerance = mindtorch.finfo(value.dtype).eps * value.size(-1) * 10
+        length = mindtorch.linalg.norm(value.detach(), dim=-1)
+        return (length - 1).abs().le(tolerance).all(-1) & super().check(value)
+
+
 class _Square(Constraint):
     event_dim = 2
 
@@ -235,12 +253,23 @@ class _Symmetric(_Square):
         return super().check(value) & near.flatten(-2).all(-1)
 
 
+class _PositiveSemidefinite(_Symmetric):
+    def check(self, value: Tensor) -> Tensor:
+        symmetric = super().check(value)
+        if not bool(symmetric.all()):
+            return symmetric
+        return symmetric & (mindtorch.linalg.eigvalsh(value) >= 0).all(-1)
+
+
 class _PositiveDefinite(_Symmetric):
     def check(self, value: Tensor) -> Tensor:
-        return super().check(value) & (mindtorch.linalg.eigvalsh(value) > 0).all(-1)
+        symmetric = super().check(value)
+        if not bool(symmetric.all()):
+            return symmetric
+        return symmetric & (mindtorch.linalg.eigvalsh(value) > 0).all(-1)
 
 
-class cat(Constraint):  # noqa: N801 - torch's name
+class _Cat(Constraint):
     """Constraints of parts, in order along a dimension."""
 
     def __init__(
@@ -260,7 +289,7 @@ class cat(Constraint):  # noqa: N801 - torch's name
         return mindtorch.cat(parts, self.dim)
 
 
-class stack(Constraint):  # noqa: N801 - torch's name
+class _Stack(Constraint):
     """One constraint for each place of a dimension."""
 
     def __init__(self, cseq: Iterable[Constraint], dim: int = 0):
@@ -273,6 +302,9 @@ class stack(Constraint):  # noqa: N801 - torch's name
         return mindtorch.stack(parts, self.dim)
 
 
+cat = _Cat
+stack = _Stack
+independent = _IndependentConstraint
 dependent = _Dependent()
 dependent_property = _DependentProperty
 boolean = _Boolean()
@@ -296,8 +328,8 @@ half_open_interval = _HalfOpenInterval
 simplex = _Simplex()
 lower_triangular = _LowerTriangular()
 lower_cholesky = _LowerCholesky()
-corr_cholesky = _LowerCholesky()
+corr_cholesky = _CorrCholesky()
 square = _Square()
 symmetric = _Symmetric()
-positive_semidefinite = _Symmetric()
+positive_semidefinite = _PositiveSemidefinite()
 positive_definite = _PositiveDefinite()

@@ -104,6 +104,13 @@ class Bernoulli(_Binary):
     def entropy(self) -> Tensor:
         return _bce(self.logits, self.probs)
 
+    @property
+    def _natural_params(self) -> tuple[Tensor]:
+        return (mindtorch.logit(self.probs),)
+
+    def _log_normalizer(self, *natural_params: Tensor) -> Tensor:
+        return mindtorch.log1p(mindtorch.exp(natural_params[0]))
+
     def enumerate_support(self, expand: bool = True) -> Tensor:
         values = mindtorch.arange(2, dtype=self._param.dtype, device=self._param.device)
         values = values.view((-1,) + (1,) * len(self._batch_shape))
@@ -198,11 +205,10 @@ class Binomial(_Binary):
 
     def sample(self, sample_shape: Shape = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        most = int(self.total_count.max())
         with mindtorch.no_grad():
-            tries = mindtorch.bernoulli(self.probs.expand(shape)[..., None].expand((*shape, most)))
-            numbers = mindtorch.arange(most, device=tries.device)
-            return (tries * (numbers < self.total_count[..., None])).sum(-1)
+            drawn: Tensor = mindtorch.binomial(self.total_count.expand(shape).to(self.probs),
+                                               self.probs.expand(shape))  # fmt: skip
+            return drawn
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
@@ -424,6 +430,13 @@ class Multinomial(Distribution):
         shape = self._categorical.param_shape
         super().__init__(self._categorical.batch_shape, shape[-1:], validate_args=validate_args)
 
+    def expand(self, batch_shape: Shape, _instance: Distribution | None = None) -> Multinomial:
+        expanded = type(self).__new__(type(self))
+        expanded.__dict__.update(self.__dict__)
+        expanded._categorical = self._categorical.expand(batch_shape)
+        expanded._batch_shape = Size(batch_shape)
+        return expanded
+
     @property
     def support(self) -> constraints.Constraint:
         return constraints.multinomial(self.total_count)
@@ -454,3 +467,11 @@ class Multinomial(Distribution):
         ways = mindtorch.lgamma(value.sum(-1) + 1) - mindtorch.lgamma(value + 1).sum(-1)
         logits = mindtorch.where((value == 0) & (self.logits == -math.inf), 0.0, self.logits)
         return ways + (logits * value).sum(-1)
+
+    def entropy(self) -> Tensor:
+        n = self.total_count
+        counts = Binomial(n, self.probs, validate_args=False)
+        values = counts.enumerate_support(expand=False)[1:]
+        weights = mindtorch.exp(counts.log_prob(values))
+        ways = (weights * mindtorch.lgamma(values + 1)).sum((0, -1))
+        return n * self._categorical.entropy() - math.lgamma(n + 1) + ways

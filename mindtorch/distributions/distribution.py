@@ -21,8 +21,6 @@ OwnT = TypeVar("OwnT", bound="Distribution")
 class Distribution:
     """Base of distributions: `batch_shape` is of parameters, `event_shape` of one draw."""
 
-    has_rsample = False
-    has_enumerate_support = False
     _validate_args: ClassVar[bool] = __debug__
     arg_constraints: dict[str, constraints.Constraint] = {}
 
@@ -41,6 +39,13 @@ class Distribution:
             self._validate_args = validate_args  # type: ignore[misc]
         if self._validate_args:
             self._check_parameters()
+
+    def _broadcast(self, **parameters: Parameter) -> tuple[int, ...]:
+        """Keep parameters, broadcast with each other; their shape, the batch's."""
+        tensors = broadcast_all(*parameters.values())
+        self.__dict__.update(zip(parameters, tensors, strict=True))
+        numbers = all(isinstance(p, int | float) for p in parameters.values())
+        return () if numbers else tuple(tensors[0].shape)
 
     def _check_parameters(self) -> None:
         """ValueError for a parameter outside its constraint."""
@@ -81,6 +86,16 @@ class Distribution:
     def _events_of(self, name: str) -> int:
         constraint = self.arg_constraints[name]
         return int(constraint.event_dim)
+
+    @property
+    def has_rsample(self) -> bool:
+        """Whether `rsample` draws with gradients."""
+        return False
+
+    @property
+    def has_enumerate_support(self) -> bool:
+        """Whether `enumerate_support` lists all values."""
+        return False
 
     @property
     def batch_shape(self) -> Size:
@@ -184,7 +199,31 @@ class Distribution:
 
 
 class ExponentialFamily(Distribution):
-    """Distributions of the exponential family."""
+    """Densities exp(eta . t(x) - F(eta)): by natural parameters and a log normaliser."""
+
+    @property
+    def _natural_params(self) -> tuple[Tensor, ...]:
+        raise NotImplementedError
+
+    def _log_normalizer(self, *natural_params: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    @property
+    def _mean_carrier_measure(self) -> float:
+        raise NotImplementedError
+
+    def entropy(self) -> Tensor:
+        """F - eta . F' - the mean of the carrier measure."""
+        result = -self._mean_carrier_measure
+        params = [p.detach().requires_grad_() for p in self._natural_params]
+        normalizer = self._log_normalizer(*params)
+        gradients = mindtorch.autograd.grad(normalizer.sum(), params, create_graph=True)
+        total = result + normalizer
+        for param, gradient in zip(params, gradients, strict=True):
+            term = param * gradient
+            extra = term.dim() - len(self._batch_shape)
+            total = total - (term.flatten(-extra).sum(-1) if extra > 0 else term)
+        return total
 
 
 class lazy_property:  # noqa: N801 - torch's name
@@ -232,6 +271,11 @@ def shape_of(*parameters: Parameter) -> tuple[int, ...]:
         return ()
     first = next(p for p in parameters if isinstance(p, Tensor))
     return tuple(first.shape)
+
+
+def infinitesimal(tensor: Tensor) -> float:
+    """The smallest positive normal number of a tensor's dtype."""
+    return float(mindtorch.finfo(tensor.dtype).tiny)
 
 
 def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:

@@ -12,7 +12,8 @@ from .._tensor.types import Shape
 from . import constraints
 from .distribution import Distribution, ExponentialFamily, Parameter, broadcast_all
 
-_EULER = 0.57721566490153286060
+# The constant of Euler and Mascheroni.
+EULER = 0.57721566490153286060
 
 
 class _LocScale(Distribution):
@@ -83,6 +84,14 @@ class Normal(_LocScale, ExponentialFamily):
     def entropy(self) -> Tensor:
         return 0.5 + 0.5 * math.log(2 * math.pi) + mindtorch.log(self.scale)
 
+    @property
+    def _natural_params(self) -> tuple[Tensor, Tensor]:
+        return self.loc / self.scale.pow(2), -0.5 * self.scale.pow(2).reciprocal()
+
+    def _log_normalizer(self, *natural_params: Tensor) -> Tensor:
+        x, y = natural_params
+        return -0.25 * x.pow(2) / y + 0.5 * mindtorch.log(-math.pi / y)
+
 
 class Laplace(_LocScale):
     """The Laplace distribution."""
@@ -137,8 +146,8 @@ class Cauchy(_LocScale):
         return mindtorch.full_like(self.loc, math.inf)
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
-        u = self._open_uniform(sample_shape)
-        return self.loc + self.scale * mindtorch.tan(math.pi * (u - 0.5))
+        drawn = self.loc.new_empty(self._extended_shape(sample_shape)).cauchy_()
+        return self.loc + self.scale * drawn
 
     def log_prob(self, value: Tensor) -> Tensor:
         z = self._standard(value)
@@ -159,7 +168,7 @@ class Gumbel(_LocScale):
 
     @property
     def mean(self) -> Tensor:
-        return self.loc + self.scale * _EULER
+        return self.loc + self.scale * EULER
 
     @property
     def mode(self) -> Tensor:
@@ -184,7 +193,7 @@ class Gumbel(_LocScale):
         return self.loc - self.scale * (-value.log()).log()
 
     def entropy(self) -> Tensor:
-        return self.scale.log() + (1 + _EULER)
+        return self.scale.log() + (1 + EULER)
 
 
 class Uniform(Distribution):

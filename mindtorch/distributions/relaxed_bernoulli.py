@@ -1,4 +1,4 @@
-"""Owns RelaxedBernoulli: a coin between 0 and 1, sharper at low temperatures.
+"""torch.distributions.relaxed_bernoulli: a coin between 0 and 1, sharper at low temperatures.
 
 Maddison, Mnih, Teh, "The Concrete Distribution" (2017), appendix B.
 """
@@ -10,39 +10,69 @@ import mindtorch
 from .._tensor.tensor import Tensor
 from .._tensor.types import Shape
 from . import constraints
-from .discrete import Bernoulli
-from .distribution import Distribution, Parameter, clamp_probs
+from .discrete import _Binary
+from .distribution import Parameter, broadcast_all, clamp_probs
+from .transformed_distribution import TransformedDistribution
+from .transforms import SigmoidTransform
 
 
-class RelaxedBernoulli(Distribution):
-    """sigmoid((logits + logistic noise) / temperature)."""
+class LogitRelaxedBernoulli(_Binary):
+    """The log-odds of a relaxed coin: (logits + logistic noise) / temperature."""
 
-    arg_constraints = {
-        "probs": constraints.unit_interval, "logits": constraints.real,
-    }  # fmt: skip
-    support: constraints.Constraint = constraints.unit_interval
+    support: constraints.Constraint = constraints.real
     has_rsample = True
 
     def __init__(
         self, temperature: Parameter, probs: Parameter | None = None,
         logits: Parameter | None = None, validate_args: bool | None = None,
     ):  # fmt: skip
-        coin = Bernoulli(probs, logits)
-        self.temperature, self.logits, self.probs = temperature, coin.logits, coin.probs
-        super().__init__(coin.batch_shape, validate_args=validate_args)
+        self.temperature = temperature
+        super().__init__(self._take(probs, logits), validate_args=validate_args)
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        u = clamp_probs(mindtorch.rand(shape, dtype=self.probs.dtype, device=self.probs.device))
-        noise = u.log() - (-u).log1p()
-        return mindtorch.sigmoid((self.logits + noise) / self.temperature)
+        probs = clamp_probs(self.probs.expand(shape))
+        u = clamp_probs(mindtorch.rand(shape, dtype=probs.dtype, device=probs.device))
+        odds = u.log() - (-u).log1p() + probs.log() - (-probs).log1p()
+        return odds / self.temperature
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
-        clamped = clamp_probs(value)
-        odds = clamped.log() - (-clamped).log1p()
-        difference = self.logits - odds * self.temperature
+        logits, value = broadcast_all(self.logits, value)
+        difference = logits - value.mul(self.temperature)
         density = mindtorch.log(mindtorch.as_tensor(self.temperature)) + difference
-        density = density - 2 * mindtorch.log1p(mindtorch.exp(difference))
-        return density - clamped.log() - (-clamped).log1p()
+        return density - 2 * difference.exp().log1p()
+
+
+class RelaxedBernoulli(TransformedDistribution):
+    """sigmoid of a relaxed coin's log-odds."""
+
+    arg_constraints = {
+        "probs": constraints.unit_interval, "logits": constraints.real,
+    }  # fmt: skip
+    support: constraints.Constraint = constraints.unit_interval
+    has_rsample = True
+    base_dist: LogitRelaxedBernoulli
+
+    def __init__(
+        self, temperature: Parameter, probs: Parameter | None = None,
+        logits: Parameter | None = None, validate_args: bool | None = None,
+    ):  # fmt: skip
+        base = LogitRelaxedBernoulli(temperature, probs, logits)
+        super().__init__(base, SigmoidTransform(), validate_args=validate_args)
+
+    @property
+    def temperature(self) -> Parameter:
+        return self.base_dist.temperature
+
+    @property
+    def logits(self) -> Tensor:
+        return self.base_dist.logits
+
+    @property
+    def probs(self) -> Tensor:
+        return self.base_dist.probs
+
+
+__all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]

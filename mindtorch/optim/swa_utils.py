@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -18,7 +18,8 @@ from .lr_scheduler import LRScheduler
 from .lr_scheduler._base import per_group
 from .optimizer import Optimizer
 
-__all__ = ["SWALR", "AveragedModel", "get_ema_avg_fn", "get_swa_avg_fn", "update_bn"]
+__all__ = ["SWALR", "AveragedModel", "get_ema_avg_fn", "get_ema_multi_avg_fn", "get_swa_avg_fn",
+           "get_swa_multi_avg_fn", "update_bn"]  # fmt: skip
 
 
 def get_ema_avg_fn(decay: float = 0.999) -> Callable[[Any, Any, Any], Any]:
@@ -39,6 +40,32 @@ def get_swa_avg_fn() -> Callable[[Any, Any, Any], Any]:
 
     def average(kept: Tensor, new: Tensor, count: Tensor) -> Tensor:
         return kept + (new - kept) / (count + 1)
+
+    return average
+
+
+MultiAverage = Callable[[Sequence[Tensor], Sequence[Tensor], Tensor | int], None]
+
+
+def get_ema_multi_avg_fn(decay: float = 0.999) -> MultiAverage:
+    """Gives the exponential average of lists of tensors, in place."""
+    get_ema_avg_fn(decay)  # refuses what is no decay
+
+    def average(kept: Sequence[Tensor], new: Sequence[Tensor], count: Tensor | int) -> None:
+        with mindtorch.no_grad():
+            for own, other in zip(kept, new, strict=True):
+                own.lerp_(other, 1 - decay)
+
+    return average
+
+
+def get_swa_multi_avg_fn() -> MultiAverage:
+    """Gives the equal average of all lists of tensors that came, in place."""
+
+    def average(kept: Sequence[Tensor], new: Sequence[Tensor], count: Tensor | int) -> None:
+        with mindtorch.no_grad():
+            for own, other in zip(kept, new, strict=True):
+                own.add_((other - own) / (count + 1))
 
     return average
 

@@ -45,6 +45,7 @@ MAKERS = {
     **{f"{kind}_window": f"{kind}_window" for kind in ("bartlett", "blackman", "hamming", "hann",
                                                        "kaiser")},
     "bernoulli": "_uniform", "exponential_": "_uniform", "bernoulli_": "_uniform",
+    "binomial": "_uniform", "poisson": "_uniform",
     "multinomial": "_uniform", "native_dropout": "_uniform", "normal": "_normal",
     "normal_": "_normal", "rand": "_uniform", "rand_like": "_uniform", "randint": "_integers",
     "randint_like": "_integers", "randn": "_normal", "randn_like": "_normal",

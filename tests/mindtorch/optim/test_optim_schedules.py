@@ -170,3 +170,18 @@ def test_refusal_has_torchs_type_and_text(i: int) -> None:
     with pytest.raises(type(expected.value)) as found:
         REFUSED[i](mindtorch.optim.lr_scheduler, optimizer_of(mindtorch))
     assert str(found.value) == str(expected.value)
+
+
+@pytest.mark.parametrize("average", ["get_ema_multi_avg_fn", "get_swa_multi_avg_fn"])
+def test_averages_of_lists_are_torchs(average: str) -> None:
+    weights = []
+    for library in (torch, mindtorch):
+        model = library.nn.Linear(2, 1, bias=False)
+        utils = library.optim.swa_utils
+        averaged = utils.AveragedModel(model, multi_avg_fn=getattr(utils, average)())
+        for step in range(4):
+            with library.no_grad():
+                model.weight.copy_(library.tensor([[1.0 + step, 2.0 * step]]))
+            averaged.update_parameters(model)
+        weights.append(averaged.module.weight.tolist())
+    assert weights[1] == [pytest.approx(row) for row in weights[0]]

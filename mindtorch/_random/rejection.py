@@ -1,0 +1,273 @@
+"""Owns draws by rejection: gamma, Poisson and binomial numbers, on any device.
+
+Every round proposes for all elements at once and keeps what is accepted first; it ends, after a few
+rounds, when the device says that none is left. A seed repeats the draws, but they are not torch's.
+
+Sources: Marsaglia, Tsang, "A simple method for generating gamma variables" (2000); Hörmann, "The
+transformed rejection method for generating Poisson random variables" (1993); Hörmann, "The
+generation of binomial random variates" (1993).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .._autograd.function import Function, FunctionNode, once_differentiable
+from .._functional.publish import surface
+from .._tensor import dtype as dt
+from .._tensor.dtype import dtype as Dtype
+from .._tensor.tensor import Tensor
+from ..ops.spec import aten
+from .generator import Generator
+
+# From this shape on the expansion of quantiles is used in the derivative; below it, the series.
+_LARGE_SHAPE = 30.0
+# Terms of that series: draws of shapes below _LARGE_SHAPE stay below 90, where the terms past 250
+# are below float64's eps of the sum.
+_TERMS = 250
+
+
+def _wide(like: Tensor) -> Dtype:
+    """What is computed in: float64 on cpu, float32 on devices, which may lack the other."""
+    return dt.float64 if like.device.type == "cpu" else dt.float32
+
+
+def _uniform(like: Tensor, generator: Generator | None) -> Tensor:
+    """Draws from (0, 1): the smallest positive number stands for 0."""
+    return aten.empty_like(like).uniform_(generator=generator).clamp_(min=dt.finfo(like.dtype).tiny)
+
+
+def _first_accepted(like: Tensor, propose: Callable[[], tuple[Tensor, Tensor]]) -> Tensor:
+    """For each element the first proposal that was accepted; waits for the device each round."""
+    result, open_ = aten.zeros_like(like), aten.ones_like(like, dtype=dt.bool)
+    while bool(aten.any(open_).item()):
+        value, accepted = propose()
+        taken = aten.logical_and(open_, accepted)
+        result = aten.where(taken, value, result)
+        open_ = aten.logical_and(open_, aten.logical_not(accepted))
+    return result
+
+
+def _gamma(concentration: Tensor, generator: Generator | None) -> Tensor:
+    alpha = aten.to(concentration, _wide(concentration))
+    small = aten.lt(alpha, 1)
+    d = aten.where(small, alpha + 1, alpha) - 1 / 3
+    c = 1 / (3 * d.sqrt())
+
+    def propose() -> tuple[Tensor, Tensor]:
+        x = aten.empty_like(d).normal_(generator=generator)
+        v = (1 + c * x) ** 3
+        positive = aten.gt(v, 0)
+        v = aten.where(positive, v, 1.0)
+        bound = 0.5 * x * x + d - d * v + d * v.log()
+        return d * v, aten.logical_and(positive, aten.lt(_uniform(d, generator).log(), bound))
+
+    # Invalid shapes are accepted as they come: NaN bounds would be proposed for ever.
+    drawn = _first_accepted(d, _until_valid(propose, aten.gt(alpha, 0)))
+    boost = aten.where(small, _uniform(d, generator).log() / alpha, 0.0).exp()
+    drawn = aten.to(drawn * boost, concentration.dtype)
+    return drawn.clamp_(min=dt.finfo(concentration.dtype).tiny)
+
+
+def _until_valid(
+    propose: Callable[[], tuple[Tensor, Tensor]], valid: Tensor
+) -> Callable[[], tuple[Tensor, Tensor]]:
+    """Proposals of which those of invalid parameters count as accepted."""
+
+    def checked() -> tuple[Tensor, Tensor]:
+        value, accepted = propose()
+        return value, aten.logical_or(accepted, aten.logical_not(valid))
+
+    return checked
+
+
+def standard_gamma_grad(concentration: Tensor, drawn: Tensor) -> Tensor:
+    """d draw / d concentration with the draw's quantile held: -(dF/d concentration) / density.
+
+    Below 30 from the power series of the lower incomplete gamma function (DLMF 8.7.1), each of
+    whose terms is differentiated; above it from the expansion of a quantile by Cornish and Fisher
+    (Abramowitz, Stegun 26.2.49). Relative error about 1e-9 in float64, where 1 - F is not small.
+    """
+    wide = _wide(concentration)
+    alpha, z = aten.to(concentration, wide), aten.to(drawn, wide)
+    large = aten.ge(alpha, _LARGE_SHAPE)
+    near = _by_series(aten.where(large, 1.0, alpha), aten.where(large, 1.0, z))
+    far = _by_quantile(aten.where(large, alpha, _LARGE_SHAPE), aten.where(large, z, _LARGE_SHAPE))
+    return aten.to(aten.where(large, far, near), concentration.dtype)
+
+
+def _by_series(alpha: Tensor, z: Tensor) -> Tensor:
+    term = 1 / alpha
+    weight = aten.digamma(alpha + 1) - z.log()
+    total = term * weight
+    for n in range(1, _TERMS):
+        term = term * z / (alpha + n)
+        weight = weight + 1 / (alpha + n)
+        total = total + term * weight
+    return z * total
+
+
+def _by_quantile(alpha: Tensor, z: Tensor) -> Tensor:
+    root = alpha.sqrt()
+    # The normal quantile: by Wilson and Hilferty, then two of Newton's steps on the expansion.
+    x = 3 * root * ((z / alpha) ** (1 / 3) - 1 + 1 / (9 * alpha))
+    for _ in range(2):
+        value = alpha + x * root + (x**2 - 1) / 3 + (x**3 - 7 * x) / (36 * root)
+        value = value - (3 * x**4 + 7 * x**2 - 16) / (810 * alpha)
+        value = value + (9 * x**5 + 256 * x**3 - 433 * x) / (38880 * alpha * root)
+        slope = root + 2 * x / 3 + (3 * x**2 - 7) / (36 * root)
+        x = x - (value - z) / slope
+    grad = 1 + x / (2 * root) - (x**3 - 7 * x) / (72 * alpha * root)
+    grad = grad + (3 * x**4 + 7 * x**2 - 16) / (810 * alpha**2)
+    return grad - (9 * x**5 + 256 * x**3 - 433 * x) / (25920 * alpha**2 * root)
+
+
+class _StandardGamma(Function):
+    @staticmethod
+    def forward(ctx: FunctionNode, concentration: Tensor, generator: Generator | None) -> Tensor:
+        drawn = _gamma(concentration, generator)
+        ctx.save_for_backward(concentration, drawn)
+        return drawn
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: FunctionNode, grad: Tensor) -> tuple[Tensor, None]:
+        concentration, drawn = ctx.saved_tensors
+        return grad * standard_gamma_grad(concentration, drawn), None
+
+
+@surface(method=False)
+def _standard_gamma(self: Tensor, generator: Generator | None = None) -> Tensor:
+    """Gamma draws of shape parameters `self` and rate 1; gradients pass through the quantile."""
+    _refuse_integers(self, "_standard_gamma")
+    if self.device.type == "meta":
+        return aten.empty_like(self)
+    drawn = _StandardGamma.apply(self, generator)
+    assert isinstance(drawn, Tensor)
+    return drawn
+
+
+@surface(method=False)
+def _standard_gamma_grad(self: Tensor, output: Tensor) -> Tensor:
+    """The derivative of `_standard_gamma`'s draws by their shape parameters."""
+    return standard_gamma_grad(self, output)
+
+
+@surface(method=False)
+def _sample_dirichlet(self: Tensor, generator: Generator | None = None) -> Tensor:
+    """Draws from Dirichlet distributions of concentrations `self`, along the last dimension."""
+    drawn = _standard_gamma(self, generator)
+    return drawn / drawn.sum(-1, keepdim=True)
+
+
+def _refuse_integers(tensor: Tensor, name: str) -> None:
+    if tensor.dtype.category != dt.FLOAT:
+        raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{tensor.dtype.legacy}'")
+
+
+@surface(method=False)
+def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
+    """Poisson draws of rates `input`, of its shape and dtype.
+
+    RuntimeError for negative rates on cpu; NotImplementedError for dtypes that are not floating.
+    """
+    _refuse_integers(input, "poisson")
+    if input.device.type == "meta":
+        return aten.empty_like(input)
+    if input.device.type == "cpu" and input.numel() and bool(aten.any(aten.lt(input, 0)).item()):
+        raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
+    rate = aten.to(input.detach(), _wide(input))
+    return aten.to(_poisson(rate, generator), input.dtype)
+
+
+def _poisson(rate: Tensor, generator: Generator | None) -> Tensor:
+    large = aten.ge(rate, 10)
+    few = _count_until(aten.where(large, 0.0, rate), generator)
+    lam = aten.where(large, rate, 10.0)
+    b = 0.931 + 2.53 * lam.sqrt()
+    a = 0.02483 * b - 0.059
+    inverse_alpha, bound = 1.1239 + 1.1328 / (b - 3.4), 0.9277 - 3.6224 / (b - 2)
+
+    def propose() -> tuple[Tensor, Tensor]:
+        u, v = _uniform(lam, generator) - 0.5, _uniform(lam, generator)
+        side = (0.5 - u.abs()).clamp(min=dt.finfo(lam.dtype).tiny)
+        k = aten.floor((2 * a / side + b) * u + lam + 0.43)
+        inside = aten.logical_and(aten.ge(side, 0.07), aten.le(v, bound))
+        outside = aten.logical_or(
+            aten.lt(k, 0), aten.logical_and(aten.lt(side, 0.013), aten.gt(v, side))
+        )
+        k0 = k.clamp(min=0)
+        density = k0 * lam.log() - lam - aten.lgamma(k0 + 1)
+        height = (v * inverse_alpha / (a / (side * side) + b)).log()
+        below = aten.logical_and(aten.le(height, density), aten.logical_not(outside))
+        return k, aten.logical_or(inside, below)
+
+    if not bool(aten.any(large).item()):
+        return few
+    return aten.where(large, _first_accepted(lam, propose), few)
+
+
+def _count_until(rate: Tensor, generator: Generator | None) -> Tensor:
+    """Exponential waits that fit into a time of `rate`."""
+    time, count = aten.zeros_like(rate), aten.zeros_like(rate)
+    while True:
+        time = time - _uniform(rate, generator).log()
+        within = aten.le(time, rate)
+        if not bool(aten.any(within).item()):
+            return count
+        count = count + aten.to(within, count.dtype)
+
+
+@surface(method=False)
+def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
+    """Successes of `count` tries of probability `prob`, broadcast; of the dtype of `count`."""
+    _refuse_integers(count, "binomial")
+    if count.dtype is not prob.dtype:
+        raise RuntimeError(f"expected scalar type {count.dtype} but found {prob.dtype}")
+    n, p = aten.broadcast_tensors(count.detach(), prob.detach())
+    if n.device.type == "meta":
+        return aten.empty_like(n)
+    n, p = aten.to(n, _wide(n)), aten.to(p, _wide(p))
+    flipped = aten.gt(p, 0.5)
+    drawn = _binomial(aten.floor(n), aten.where(flipped, 1 - p, p), generator)
+    return aten.to(aten.where(flipped, n - drawn, drawn), count.dtype)
+
+
+def _binomial(n: Tensor, p: Tensor, generator: Generator | None) -> Tensor:
+    large = aten.ge(n * p, 10)
+    few = _gaps_within(aten.where(large, 0.0, n), aten.where(large, 0.5, p), generator)
+    if not bool(aten.any(large).item()):
+        return few
+    n, p = aten.where(large, n, 40.0), aten.where(large, p, 0.5)
+    spread = (n * p * (1 - p)).sqrt()
+    b = 1.15 + 2.53 * spread
+    a = 0.0248 * b + 0.01 * p - 0.0873
+    alpha, bound = (2.83 + 5.1 / b) * spread, 0.92 - 4.2 / b
+    mode, odds = aten.floor((n + 1) * p), (p / (1 - p)).log()
+    ways = aten.lgamma(mode + 1) + aten.lgamma(n - mode + 1)
+
+    def propose() -> tuple[Tensor, Tensor]:
+        u, v = _uniform(n, generator) - 0.5, _uniform(n, generator)
+        side = (0.5 - u.abs()).clamp(min=dt.finfo(n.dtype).tiny)
+        k = aten.floor((2 * a / side + b) * u + n * p + 0.5)
+        inside = aten.logical_and(aten.ge(side, 0.07), aten.le(v, bound))
+        possible = aten.logical_and(aten.ge(k, 0), aten.le(k, n))
+        k0 = aten.where(possible, k, mode)
+        density = ways - aten.lgamma(k0 + 1) - aten.lgamma(n - k0 + 1) + (k0 - mode) * odds
+        height = (v * alpha / (a / (side * side) + b)).log()
+        below = aten.logical_and(aten.le(height, density), possible)
+        return k, aten.logical_or(aten.logical_and(inside, possible), below)
+
+    return aten.where(large, _first_accepted(n, propose), few)
+
+
+def _gaps_within(n: Tensor, p: Tensor, generator: Generator | None) -> Tensor:
+    """Successes in `n` tries: gaps between them, which are geometric, while they fit."""
+    place, count = aten.zeros_like(n), aten.zeros_like(n)
+    scale = aten.log1p(-p)
+    while True:
+        place = place + aten.ceil(_uniform(n, generator).log() / scale)
+        within = aten.le(place, n)
+        if not bool(aten.any(within).item()):
+            return count
+        count = count + aten.to(within, count.dtype)

@@ -1,0 +1,1 @@
+"""The transforms of distributions, by what they map."""
