@@ -260,6 +260,9 @@ WIDER: dict[str, dict[str, str]] = {
     "aclnnChannelShuffle": {"self": "bf16"},
     "aclnnSign": {"self": "i8 i16 u8", "result": "i8 i16 u8"},
     "aclnnPowScalarTensor": {"exponent": "bool", "out": "bool"},
+    "aclnnGatherV3": {"self": "bf16"},
+    # torch has int64 for the states of generators.
+    "aclnnInplaceUniformTensor": {"seedTensor": "i64", "offsetTensor": "i64"},
 }
 
 

@@ -311,3 +311,19 @@ def test_the_gradient_of_a_grid_sums_many_channels_without_loss(sim: Any) -> Non
     # Slopes and weights are float32; their sum of 2,048 terms up to 400 is rounded once.
     terms = 2048 * 400 * 2.0**-24
     assert (seen - exact[1]).abs().max() < 4 * terms**0.5
+
+
+def test_rows_of_bfloat16_are_gathered(sim: Any) -> None:
+    x, at = torch.randn(5, 3).bfloat16(), torch.tensor([4, 0, 4])
+    accepted(sim, "aclnnGatherV3", x, 0, at, 0, 0, Out(x[at]))
+
+
+def test_the_state_of_a_generator_may_be_signed(sim: Any) -> None:
+    """torch keeps seeds and offsets as int64."""
+    zeros = torch.zeros(64)
+    drawn = [
+        sim.run("aclnnInplaceUniformTensor", Out(zeros, given=zeros), 0.0, 1.0, state, state, 0)
+        for state in (torch.tensor([3]), torch.tensor([3], dtype=torch.uint64))
+    ]
+    assert torch.equal(drawn[0][0][0], drawn[1][0][0])
+    assert drawn[0][0][0].std() > 0.2
