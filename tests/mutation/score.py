@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +16,8 @@ from .sites import KINDS
 
 FLOOR: Final = Path(__file__).with_name("floor.toml")
 SCORES: Final = Path(__file__).with_name("scores.json")
+# What the atlas tells of them: row → mutants killed, and mutants that its cases reached.
+ATLAS: Final = Path(__file__).parents[2] / "cli" / "ops" / "atlas" / "mutants.json"
 STATES: Final = ("quick", "full", "survived", "equivalent", "unreached")
 
 
@@ -99,6 +101,16 @@ def write(verdicts: Sequence[Verdict], bugs: Sequence[Verdict], words: str) -> N
         "bugs": {v.after: state_of(v) for v in sorted(bugs, key=lambda v: v.after)},
     }
     SCORES.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    ATLAS.write_text(json.dumps(reached(data["operators"]), indent=1) + "\n", "utf-8")
+
+
+def reached(operators: Mapping[str, Mapping[str, int]]) -> dict[str, list[int]]:
+    """Row → [killed, reached and not equivalent], of the rows that reached one."""
+    counts = {
+        row: [c.get("quick", 0) + c.get("full", 0), sum(c.get(s, 0) for s in STATES[:3])]
+        for row, c in operators.items()
+    }
+    return {row: pair for row, pair in counts.items() if pair[1]}
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 
 import pytest
@@ -73,3 +74,8 @@ def test_edit_of_a_kernel_exchanges_few_of_a_sample():
     before = {m.key for m in runner.sampled(mutants(names), 20, 1)}
     after = {m.key for m in runner.sampled(mutants([*names[3:], "x:g:new"]), 20, 1)}
     assert len(before & after) >= 16
+
+
+def test_the_atlas_tells_the_scores_that_are_kept() -> None:
+    kept = json.loads(score.SCORES.read_text("utf-8"))["operators"]
+    assert json.loads(score.ATLAS.read_text("utf-8")) == score.reached(kept)

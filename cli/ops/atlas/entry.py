@@ -31,6 +31,8 @@ class Entry:
 
     `dtypes`: parameter -> product -> dtypes, of the newest documents. `state`: judged, unspecified
     or contract only; `formula`: text of the reference, or of the torch row that states it.
+    `mutants`: of the simulator's, how many the cases of those rows killed, and how many they
+    reached; None where none was drawn.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Entry:
     formula: str
     rows: tuple[str, ...]
     simulator: bool
+    mutants: tuple[int, int] | None
 
     @property
     def since(self) -> str:
@@ -88,7 +91,7 @@ def _entry(name: str, known: Mapping[str, Any], exported: frozenset[str]) -> Ent
     return Entry(
         name, tuple(there), tuple(signatures), products, documented is not None,
         _dtypes(name, products), _formats(name), _usage().get(name, {}), family, state, rule,
-        reason, source, formula, callers, name in exported,
+        reason, source, formula, callers, name in exported, _mutants(callers),
     )  # fmt: skip
 
 
@@ -145,6 +148,20 @@ def _documents() -> Any:
 def _formats(name: str) -> dict[str, str]:
     params = _documents().get(name, {}).get("params", {})
     return {p: fact["formats"] for p, fact in params.items() if fact.get("formats")}
+
+
+@cache
+def _killed() -> dict[str, tuple[int, int]]:
+    """Row → mutants killed and reached, as the mutation test counted them last."""
+    counts: dict[str, tuple[int, int]] = json.loads(
+        (files(__package__) / "mutants.json").read_text("utf-8")
+    )
+    return counts
+
+
+def _mutants(rows: tuple[str, ...]) -> tuple[int, int] | None:
+    counts = [_killed()[row] for row in rows if row in _killed()]
+    return (sum(c[0] for c in counts), sum(c[1] for c in counts)) if counts else None
 
 
 @cache
