@@ -39,6 +39,7 @@ class Cann:
         self.runtime = Runtime(self.symbols, lambda: self.declarations)
         self.runtime.on_close(self.plans.clear)
         self._ops: dict[str, BoundOp] = {}
+        self._near: dict[str, list[str]] = {}
         self.ops = Operators(lambda: self.declarations.ops, self.op)
         self.functions = Functions(lambda: self.declarations.functions, self.function)
 
@@ -65,6 +66,8 @@ class Cann:
 
     def has_op(self, name: str) -> bool:
         """Whether `op` would give it: declared and exported, both phases by the same library."""
+        if name not in self.declarations.ops:
+            return False  # `op` would look for names that are near
         try:
             self.op(name)
         except BindingError:
@@ -89,7 +92,9 @@ class Cann:
         return BoundFunction(self.signatures.function(functions[name]), self.runtime, self.symbols)
 
     def _undeclared(self, name: str, what: str, names: Sequence[str]) -> MissingSymbolError:
-        near = get_close_matches(name, names, 3)
+        near = self._near.get(name)
+        if near is None:
+            near = self._near[name] = get_close_matches(name, names, 3)
         return MissingSymbolError(
             f"{name}: no {what} of that name is declared by {self.install.root}"
             + (f"; near: {', '.join(near)}" if near else "")

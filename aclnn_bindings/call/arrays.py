@@ -113,6 +113,8 @@ class DeviceTensor:
         flat = np.empty(self.spec.storage_numel, _numpy_dtype(row.numpy, row.name))
         if flat.nbytes:
             self.buffer.read(flat.view(np.uint8))
+        if self.spec.storage_numel == self.spec.numel and self.spec.contiguous:
+            return flat.reshape(self.spec.shape)
         strides = [s * flat.itemsize for s in self.spec.strides]
         # as_strided knows numpy's own dtypes only; raw elements of the same width are.
         raw = flat[self.spec.offset :].view(f"V{flat.itemsize}")

@@ -73,7 +73,7 @@ class TensorSpec:
                 f"{name}: shape {self.shape} has {len(self.shape)} dimensions, strides "
                 f"{self.strides} {len(self.strides)}; give one stride per dimension"
             )
-        if any(n < 0 for n in self.shape) or any(s < 0 for s in self.strides) or self.offset < 0:
+        if min(self.shape, default=0) < 0 or min(self.strides, default=0) < 0 or self.offset < 0:
             raise ArgumentError(
                 f"{name}: shape {self.shape}, strides {self.strides}, offset {self.offset}: "
                 "none may be negative"

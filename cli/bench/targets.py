@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from mindtorch.laws.judge.classes import Requirement, requirement
 from mindtorch.ops import OPS, Op
@@ -61,6 +61,10 @@ class RowTarget:
         return make(self.op, self.recipe)
 
 
+# What outputs hold before a launch, as a byte.
+_GARBAGE: Final = 0xFF
+
+
 class OperatorTarget:
     """An ACLNN operator; its outputs are made once and written by every call."""
 
@@ -75,8 +79,8 @@ class OperatorTarget:
 
     def _launch(self) -> Launch:
         trial: Any = SimpleNamespace(recipe=self.recipe, case=Case(self.name, "functional"))
-        launch = Launch(trial, self.operator, self.whole, 0xFF)
-        launch.prepare()
+        launch = Launch(trial, self.operator, self.whole)
+        launch.prepare(_GARBAGE)
         return launch
 
     def run(self) -> Run:
@@ -85,7 +89,7 @@ class OperatorTarget:
     def outputs(self, run: Run) -> list[tuple[str, Any]]:  # noqa: ARG002 - one launch of its own
         """(dtype, elements) of every result, of fresh inputs: an operator may write its inputs."""
         launch = self._launch()
-        launch.run()
+        launch.run(_GARBAGE)
         outputs = launch.read()
         kept = self.whole.only(sorted(launch.results))
         self.reference = self.operator.settle(kept, outputs)

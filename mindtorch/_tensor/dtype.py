@@ -122,6 +122,7 @@ ALL = (bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float
        complex128)  # fmt: skip
 INTEGERS = frozenset(d for d in ALL if d.category == INTEGER)
 _BY_NAME = {d._name: d for d in (*ALL, *STORED)}
+_BY_NUMPY: dict[np.dtype[Any], dtype] = {}  # what from_numpy_dtype gave: names are slow
 _default = float32
 
 
@@ -141,6 +142,8 @@ def set_default_dtype(d: dtype) -> None:
 def from_numpy_dtype(d: Any) -> dtype:
     """The dtype that stores numpy dtype `d`; TypeError where torch has none, ValueError for a
     byte order that is not this machine's."""
+    if (known := _BY_NUMPY.get(d) if d.__class__ is np.dtype else None) is not None:
+        return known
     if not np.dtype(d).isnative:
         raise ValueError(
             "given numpy array has byte order different from the native byte order. Conversion"
@@ -153,6 +156,7 @@ def from_numpy_dtype(d: Any) -> dtype:
             " supported types are: float64, float32, float16, complex64, complex128, int64, int32,"
             " int16, int8, uint64, uint32, uint16, uint8, and bool."
         )
+    _BY_NUMPY[np.dtype(d)] = known
     return known
 
 

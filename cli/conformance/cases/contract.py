@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 from aclnn_bindings import (
     Kind,
@@ -37,6 +38,10 @@ _NULLABLE: Final = frozenset((
     Kind.BOOL_ARRAY, Kind.FLOAT_ARRAY,
 ))  # fmt: skip
 _STRANGE: Final = ("COMPLEX128", "UINT64", "COMPLEX64", "DOUBLE", "BOOL", "UINT16")
+
+
+# The first attempt that succeeds, by install and function: every case of one starts from it.
+_GOOD: Final[WeakKeyDictionary[Any, dict[str, tuple[Attempt | None, int]]]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +122,13 @@ class Function:
             self.keeps_executor = True
 
     def good(self) -> tuple[Attempt | None, int]:
-        """The first attempt that succeeds, or None and the last code."""
+        """The first attempt that succeeds, or None and the last code; asked once per install."""
+        known = _GOOD.setdefault(self.cann, {})
+        if self.name not in known:
+            known[self.name] = self._good()
+        return known[self.name]
+
+    def _good(self) -> tuple[Attempt | None, int]:
         code = 0
         for attempt in ATTEMPTS:
             code = self.ask(attempt).code

@@ -120,10 +120,12 @@ def place(layout: str, shape: tuple[int, ...]) -> Place:
 
 
 def view(storage: Array, shape: tuple[int, ...], at: Place) -> Array:
-    """The numpy view of a flat storage."""
+    """The numpy view of a flat storage; empty views start at its beginning."""
     size = storage.itemsize
+    if not prod(shape):
+        return storage[:0].reshape(shape)
     strides = [s * size for s in at.strides]
-    return np.lib.stride_tricks.as_strided(storage[at.offset :], shape, strides)
+    return np.ndarray(shape, storage.dtype, storage, at.offset * size, strides)
 
 
 def sentinel_storage(numel: int, dtype: np.dtype[Any]) -> Array:
@@ -132,9 +134,13 @@ def sentinel_storage(numel: int, dtype: np.dtype[Any]) -> Array:
     return raw.view(dtype)
 
 
-def outside(at: Place, shape: tuple[int, ...]) -> Array:
-    """A mask of the storage's elements that the view does not cover."""
-    mask = np.ones(at.numel, np.bool_)
-    if prod(shape):
-        view(mask, shape, at)[...] = False
-    return mask
+def strayed(before: Array, now: Array, at: Place, shape: tuple[int, ...], inside: bool) -> int:
+    """Elements of a flat storage that changed, bit for bit, and may not have: all of them, or those
+    outside of the view where its `inside` may change."""
+    if inside:
+        before = before.copy()
+        view(before, shape, at)[...] = view(now, shape, at)
+    old, new = before.view(np.uint8), now.view(np.uint8)
+    if np.array_equal(old, new):
+        return 0
+    return int((old != new).reshape(now.size, -1).any(-1).sum())

@@ -31,45 +31,51 @@ _WORKSPACES: Final = (512, 4096, 32768)
 
 
 class Launch:
-    """One launch of a trial's operator: its tensors on the device, by header parameter."""
+    """Launches of a trial's operator: its tensors on the device, by header parameter. Inputs are
+    placed once, and may not change in any launch; outputs are fresh garbage in each."""
 
-    def __init__(self, trial: Trial, operator: Any, golden: Golden, garbage: int) -> None:
+    def __init__(self, trial: Trial, operator: Any, golden: Golden) -> None:
         self.trial, self.operator, self.golden = trial, operator, golden
-        self.cann, self.garbage = runtime.cann(), garbage
-        self.laid: list[Laid] = []
+        self.cann = runtime.cann()
+        self.values = operator.values(trial.recipe, golden)
+        self.call = self.cann.op(operator.name)
+        self.inputs: dict[str, Laid] = {}
         self.results: dict[int, Laid] = {}
 
-    def prepare(self) -> None:
-        """Place every tensor."""
-        values = self.operator.values(self.trial.recipe, self.golden)
-        self.arguments = {name: self._argument(name, value) for name, value in values.items()}
-        self.call = self.cann.op(self.operator.name)
+    def prepare(self, garbage: int) -> None:
+        """Place every tensor, outputs full of `garbage` (a byte)."""
+        self._release()
+        self.garbage = garbage
+        self.arguments = {name: self._argument(name, v, name) for name, v in self.values.items()}
 
     def launch(self) -> None:
         """Queue one launch."""
         self.call(**self.arguments)
 
-    def run(self) -> None:
+    def run(self, garbage: int) -> None:
         """Place everything, launch once and wait."""
-        self.prepare()
+        self.prepare(garbage)
         self._dirty()
         self.launch()
         self.cann.runtime.current_stream().synchronize()
 
     def _dirty(self) -> None:
         sizes = {a.nbytes for a in self.golden.native if a is not None} | set(_WORKSPACES)
-        blocks = [self.cann.tensor(np.full(n, self.garbage, np.uint8)) for n in sizes if n]
+        blocks = [self.cann.empty((n,), "UINT8") for n in sizes if n]
         for tensor in blocks:
+            tensor.buffer.fill(self.garbage)
             tensor.close()
 
-    def _argument(self, name: str, value: Any) -> Any:
+    def _argument(self, name: str, value: Any, place: str) -> Any:
         if isinstance(value, Written):
             return self._written(name, value)
         if isinstance(value, Slot):
-            return self._put(lay(self.cann, value.array, self._layout(value),
-                                 format=self.operator.format(name)))  # fmt: skip
+            if place not in self.inputs:
+                self.inputs[place] = lay(self.cann, value.array, self._layout(value),
+                                         format=self.operator.format(name))  # fmt: skip
+            return self.inputs[place].tensor
         if isinstance(value, list):
-            return tuple(self._argument(name, v) for v in value)
+            return tuple(self._argument(name, v, f"{place}[{i}]") for i, v in enumerate(value))
         return own_group(self.cann) if value == OWN_GROUP else value
 
     def _layout(self, slot: Slot) -> str:
@@ -92,23 +98,27 @@ class Launch:
                 like = like.astype(numpy_dtype(DTYPES[value.dtype].numpy))
             laid = blank(self.cann, like, layout, self.garbage, form)
         self.results[value.index] = laid
-        return self._put(laid)
-
-    def _put(self, laid: Laid) -> Any:
-        self.laid.append(laid)
         return laid.tensor
 
     def read(self) -> list[Any]:
         """The results in the reference's order."""
         return [self.results[k].read() for k in sorted(self.results)]
 
-    def trespass(self) -> list[str]:
-        inputs = sum(p.trespass() for p in self.laid if not p.may_change)
-        outputs = sum(p.trespass() for p in self.laid if p.may_change)
-        return guards.trespass(inputs, outputs)
+    def outside(self) -> list[str]:
+        """What the last launch wrote outside of its outputs."""
+        return guards.trespass(0, sum(p.trespass() for p in self.results.values()))
+
+    def changed(self) -> list[str]:
+        """What any launch wrote to its inputs."""
+        return guards.trespass(sum(p.trespass() for p in self.inputs.values()), 0)
+
+    def _release(self) -> None:
+        for laid in self.results.values():
+            laid.close()
+        self.results = {}
 
     def close(self) -> None:
-        for laid in self.laid:
+        for laid in (*self.inputs.values(), *self.results.values()):
             laid.close()
 
 
@@ -117,21 +127,20 @@ def functional(trial: Trial) -> Result:
     operator: Any = trial.subject
     golden = operator.golden(trial.recipe, trial.need)
     runs, objections = [], []
-    for garbage in _GARBAGE:
-        launch = Launch(trial, operator, golden, garbage)
-        try:
-            launch.run()
-        except AclError as error:
-            launch.close()
-            if not operator.elsewhere:
-                raise
-            why = f"documents do not list this product: {one_line(error)}"
-            return trial.result("UNSUPPORTED", reason=why)
-        try:
+    launch = Launch(trial, operator, golden)
+    try:
+        for garbage in _GARBAGE:
+            launch.run(garbage)
             runs.append(launch.read())
-            objections += launch.trespass()
-        finally:
-            launch.close()
+            objections += launch.outside()
+        objections += launch.changed()
+    except AclError as error:
+        if not operator.elsewhere:
+            raise
+        why = f"documents do not list this product: {one_line(error)}"
+        return trial.result("UNSUPPORTED", reason=why)
+    finally:
+        launch.close()
     if trial.need.tier != "none":
         objections += [o for a, b in zip(*runs, strict=True) if (o := guards.second_run(a, b))]
     kept = sorted(launch.results)
@@ -146,9 +155,9 @@ def functional(trial: Trial) -> Result:
 
 def _drawn(trial: Trial, golden: Golden) -> Any:
     """The first result of one launch."""
-    launch = Launch(trial, trial.subject, golden, _GARBAGE[0])
+    launch = Launch(trial, trial.subject, golden)
     try:
-        launch.run()
+        launch.run(_GARBAGE[0])
         return launch.read()[0]
     finally:
         launch.close()

@@ -20,7 +20,7 @@ from ..cases.case import ACL_DTYPES, DTYPES
 from ..cases.claims import Claims
 from ..cases.inputs import tensors_of
 from ..cases.recipe import Recipe, Slot, main_dtype
-from ..run.golden import Golden, ReferenceRefusesError, lifted
+from ..run.golden import Golden, Later, ReferenceRefusesError, lifted
 from ..run.subject import Law
 from .laws import LAWS
 from .placing import Written
@@ -135,7 +135,6 @@ class Operator:
         """The row's reference on the case's inputs, with a scale where the rule wants one."""
         with np.errstate(all="ignore"):
             outputs = self._reference(recipe, lambda a: a)
-            scale = self._scale(recipe, need)
         values: list[Any] = []
         native: list[Any] = []
         groups: list[Any] = []
@@ -148,7 +147,8 @@ class Operator:
             native += [None if v is None else _native(v, dtype, self.spec.steps) for v in many]
         exact = [v if n is None or self._real(v, n) else lifted(n)
                  for v, n in zip(values, native, strict=True)]  # fmt: skip
-        return Golden(native, exact, scale or [None] * len(native), tuple(groups))
+        scale = Later(len(native), lambda: self._scale(recipe, need) or [None] * len(native))
+        return Golden(native, exact, scale, tuple(groups))
 
     def _real(self, value: Array, native: Array) -> bool:
         """Whether a result is compared with the reference before it was rounded to `native`."""

@@ -12,9 +12,8 @@ from aclnn_bindings.call.arrays import DeviceTensor, from_host
 from aclnn_bindings.call.specs import TensorSpec
 from mindtorch._tensor.types import Array
 
-from ..cases.layouts import Place, outside, place, sentinel_storage, view
+from ..cases.layouts import Place, place, sentinel_storage, strayed, view
 from ..cases.recipe import Slot
-from ..run.tensors import bits
 
 # The format that CANN's PyTorch adapter gives tensors of a rank.
 FORMATS: Final = {3: "NCL", 4: "NCHW", 5: "NCDHW"}
@@ -46,17 +45,11 @@ class Laid:
 
     def read(self) -> Array:
         """The view's elements now."""
-        storage = self.base.numpy()
-        return np.array(view(storage, self.shape, self.at)) if prod(self.shape) else (
-            np.empty(self.shape, self.dtype)
-        )  # fmt: skip
+        return np.array(view(self.base.numpy(), self.shape, self.at))
 
     def trespass(self) -> int:
         """Elements that changed and may not have: all of an input, padding of an output."""
-        changed = (bits(self.base.numpy()) != bits(self.before)).any(-1)
-        if self.may_change:
-            changed &= outside(self.at, self.shape)
-        return int(changed.sum())
+        return strayed(self.before, self.base.numpy(), self.at, self.shape, self.may_change)
 
     def close(self) -> None:
         self.base.close()

@@ -54,10 +54,8 @@ class Golden:
 
     def only(self, kept: list[int]) -> Golden:
         """Those results of it."""
-        native, values, scale = (
-            [part[k] for k in kept] for part in (self.native, self.values, self.scale)
-        )
-        return Golden(native, values, scale)
+        native, values = ([part[k] for k in kept] for part in (self.native, self.values))
+        return Golden(native, values, Later(len(kept), lambda: [self.scale[k] for k in kept]))
 
 
 class ReferenceRefusesError(Exception):

@@ -26,7 +26,7 @@ from .comparison import compare
 from .golden import Golden, ReferenceRefusesError, golden
 from .gradients import gradient
 from .subject import Law, Subject
-from .tensors import Placed, call, dtype_name, host, on_cpu, on_device, results, synchronize
+from .tensors import Placed, call, dtype_name, host, on_cpu, on_device, poison, results, synchronize
 from .trial import Trial
 from .witness import agrees, testify
 
@@ -100,12 +100,6 @@ def _refused(trial: Trial, error: Exception, claims: Claims) -> Result:
             if type(other) is type(error) and str(other) == str(error):
                 return trial.result("SKIP", reason=f"refused on the CPU too: {reason}")
     return trial.result(verdict, reason=reason)
-
-
-def poison(device: str, sizes: set[int], value: int) -> None:
-    """Leave `value` in free blocks of these sizes (bytes), where the next outputs may lie."""
-    blocks = [torch.from_numpy(np.full(n, value, np.uint8)).to(device) for n in sizes if n]
-    blocks.clear()
 
 
 # Sizes of small workspaces that a kernel may find dirty.

@@ -3,6 +3,7 @@ mindtorch's insides."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -19,7 +20,7 @@ from mindtorch._tensor.tensor import Tensor, adopt, host_array, wrap
 from mindtorch._tensor.types import Array
 from mindtorch.ops import Op
 
-from ..cases.layouts import Place, outside, place, sentinel_storage, view
+from ..cases.layouts import Place, place, sentinel_storage, strayed, view
 
 
 @dataclass(slots=True)
@@ -36,13 +37,7 @@ class Placed:
 
     def trespass(self) -> int:
         """Elements that changed and may not have: all of an input, padding of an output."""
-        now, before = bits(host(self.base)), bits(self.before)
-        if not self.may_change and np.array_equal(now, before):
-            return 0
-        changed = (now != before).any(-1)
-        if self.may_change:
-            changed &= outside(self.at, self.shape)
-        return int(changed.sum())
+        return strayed(self.before, host(self.base), self.at, self.shape, self.may_change)
 
 
 def host(tensor: Tensor) -> Array:
@@ -60,16 +55,21 @@ def host(tensor: Tensor) -> Array:
     return np.array(host_array(near._geom, near._storage))
 
 
-def bits(array: Array) -> Array:
-    """The elements as bytes, in a last dimension."""
-    flat = np.ascontiguousarray(array).reshape(-1)
-    return flat.view(np.uint8).reshape(flat.size, flat.itemsize)
-
-
 def on_cpu(array: Array) -> Tensor:
     """A contiguous cpu tensor with these elements."""
     owned = np.array(array, order="C")
     return adopt(contiguous(owned.shape, from_numpy_dtype(owned.dtype), CPU), owned)
+
+
+def poison(device: str, sizes: Iterable[int], value: int) -> None:
+    """Leave `value` in free blocks of these sizes (bytes), where the next outputs may lie."""
+    where = resolve(device)
+    blocks = []
+    for n in sizes:
+        if n and where.type == "npu":
+            blocks.append(memory.allocate(contiguous((n,), torch.uint8, where)))
+            memory.from_host(blocks[-1], np.full(n, value, np.uint8))
+    blocks.clear()
 
 
 def on_device(array: Array, device: str, layout: str, may_change: bool = False) -> Placed:
