@@ -30,6 +30,36 @@ def test_orthogonal_factors_equal_torch(sim: Any, dtype: Any, shape: Any, some: 
         torch.testing.assert_close(found_q, q, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex64, torch.complex128])
+@pytest.mark.parametrize("mode", ["reduced", "complete", "r"])
+def test_factors_by_mode_keep_imaginary_parts(sim: Any, dtype: Any, mode: str) -> None:
+    x = noise(2, 3, 5, dtype=dtype)
+    q, r = torch.linalg.qr(x, mode)
+    code = ("reduced", "complete", "r").index(mode)
+    outs = sim.run("aclnnLinalgQr", x, code, Out(torch.empty_like(x) if mode == "r" else q), Out(r))
+    torch.testing.assert_close(outs[1][0], r, rtol=1e-4, atol=1e-4)
+    if mode != "r":
+        torch.testing.assert_close(outs[0][0], q, rtol=1e-4, atol=1e-4)
+
+
+def test_a_triangle_is_its_own_factor(sim: Any) -> None:
+    x = torch.tensor([[2.0, 1.0], [0.0, -3.0]])
+    q, r = torch.linalg.qr(x)
+    sim.check("aclnnLinalgQr", x, 0, Out(q), Out(r))
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
+def test_determinants_and_cross_products_keep_imaginary_parts(sim: Any, dtype: Any) -> None:
+    a = noise(2, 4, 4, dtype=dtype)
+    sign, log = torch.linalg.slogdet(a)
+    sim.check("aclnnSlogdet", a, Out(sign, tolerance=1e-5), Out(log, tolerance=1e-5))
+    sim.check("aclnnLogdet", a, Out(torch.logdet(a), tolerance=1e-5))
+    sign, log = torch.linalg.slogdet(torch.zeros(2, 2, dtype=dtype))
+    sim.check("aclnnSlogdet", torch.zeros(2, 2, dtype=dtype), Out(sign), Out(log))
+    u, v = noise(4, 3, dtype=dtype), noise(4, 3, seed=1, dtype=dtype)
+    sim.check("aclnnLinalgCross", u, v, 1, Out(torch.linalg.cross(u, v), tolerance=1e-5))
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex64])
 @pytest.mark.parametrize("shape", [(4, 4), (2, 5, 3), (3, 5)])
 @pytest.mark.parametrize("full", [True, False])

@@ -34,9 +34,10 @@ def generator(case: Case, seed: int, position: int) -> Generator:
 def values(arg: Arg, case: Case, seed: int, position: int) -> Array:
     """The elements of one `Arg` (shape, dtype, low, high, values) for a case."""
     dtype = numpy_dtype(arg.dtype)
-    if arg.values is not None:
-        return np.array(arg.values).astype(dtype).reshape(arg.shape)
     rng = generator(case, seed, position)
+    if arg.values is not None:
+        stated = np.array(arg.values).astype(dtype).reshape(arg.shape)
+        return _turned(stated, rng) if dtype.kind == "c" and case.dtype == arg.dtype else stated
     if arg.dtype in FORMATS and case.fill == "integer":
         limit = _INTEGER_LIMIT[arg.dtype]
         return rng.integers(-limit, limit + 1, arg.shape).astype(dtype)
@@ -46,6 +47,19 @@ def values(arg: Arg, case: Case, seed: int, position: int) -> Array:
     if arg.dtype in FORMATS and case.fill == "special":
         _sprinkle(drawn, arg.dtype, position)
     return drawn
+
+
+def _turned(stated: Array, rng: Generator) -> Array:
+    """Values that a row states as real numbers with imaginary parts, small ones: of a symmetric
+    matrix they make a Hermitian one, which definite matrices stay."""
+    if not stated.size or stated.imag.any():
+        return stated
+    smallest = np.abs(stated.real[stated.real != 0]).min(initial=1.0) / 4
+    imaginary = rng.uniform(-smallest, smallest, stated.shape)
+    square = stated.ndim > 1 and stated.shape[-1] == stated.shape[-2]
+    if square and np.array_equal(stated, stated.swapaxes(-1, -2)):
+        imaginary = (imaginary - imaginary.swapaxes(-1, -2)) / 2
+    return np.asarray(stated + 1j * imaginary).astype(stated.dtype)
 
 
 def _drawn(arg: Arg, rng: Generator, dtype: np.dtype[Any]) -> Array:

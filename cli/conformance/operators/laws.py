@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import numpy as np
-
 from aclnn_bindings.interface.dtypes import DTYPES
 from aclnn_bindings.runtime.status import AclError
 from mindtorch._backends.npu import runtime

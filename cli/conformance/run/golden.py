@@ -14,6 +14,7 @@ import mindtorch as torch
 from mindtorch._tensor.tensor import Tensor
 from mindtorch._tensor.types import Array
 from mindtorch.laws.judge.classes import Requirement
+from mindtorch.laws.judge.metrics import identical
 from mindtorch.laws.judge.precision import FORMATS, format_of, numpy_dtype, wide
 from mindtorch.ops import OPS, Op
 
@@ -45,12 +46,14 @@ class Later(Sequence[Any]):
 class Golden:
     """Arrays: `native` in the tested precision, whose dtypes and shapes results must have;
     `values` the reference; `scale` the reference on absolute values, or None per result;
-    `groups`, for operators with lists of results, which of them each parameter gets."""
+    `groups`, for operators with lists of results, which of them each parameter gets;
+    `moved` are the positions of inputs that the reference writes: the last results are those."""
 
     native: list[Any]
     values: list[Any]
     scale: Sequence[Any]
     groups: tuple[Any, ...] = ()
+    moved: tuple[int, ...] = ()
 
     def only(self, kept: list[int]) -> Golden:
         """Those results of it."""
@@ -88,17 +91,17 @@ _NUMPY = str(Path(np.__file__).parent)
 def golden(op: Op, recipe: Recipe, need: Requirement, form: str) -> Golden:
     """References of a case; ReferenceRefusesError if the CPU does not take the inputs."""
     with torch.no_grad(), np.errstate(all="ignore"):
-        native = _native(op, recipe, form)
+        native, moved = _native(op, recipe, form)
         floats = [dtype_name(t) in _WIDE or dtype_name(t) == "float64" for t in native]
         plain = not any(floats) and not any(t.is_complex() for t in native)
         # Exact ops are exact in their own precision; constants such as finfo.max depend on it.
         if plain or need.tier == "T0":
             arrays = [host(t) for t in native]
-            return Golden(arrays, [lifted(a) for a in arrays], [None] * len(native))
-        values = [host(t) for t in _reference(op, recipe, native, form)]
+            return Golden(arrays, [lifted(a) for a in arrays], [None] * len(native), moved=moved)
+        values = [host(t) for t in _reference(op, recipe, native, form, moved)]
         values = [v if f else host(t) for v, f, t in zip(values, floats, native, strict=True)]
         scale = Later(len(native), lambda: _scale(op, recipe, need, native))
-        return Golden([host(t) for t in native], values, scale)
+        return Golden([host(t) for t in native], values, scale, moved=moved)
 
 
 def lifted(array: Array) -> Array:
@@ -108,21 +111,39 @@ def lifted(array: Array) -> Array:
     return array.astype(np.float64) if format_of(array.dtype.name) else array
 
 
-def _native(op: Op, recipe: Recipe, form: str) -> list[Any]:
+def _native(op: Op, recipe: Recipe, form: str) -> tuple[list[Any], tuple[int, ...]]:
+    """The results in the tested precision, then the inputs that were written, and which."""
+    tensors: list[Tensor] = []
     try:
-        args, kwargs = recipe.fill(lambda slot: on_cpu(slot.array))
+        args, kwargs = recipe.fill(_noting(tensors, lambda slot: on_cpu(slot.array)))
         outputs = call(op, args, kwargs, "inplace" if form == "inplace" else "functional")
     except Exception as error:
         raise ReferenceRefusesError(error) from error
-    return results(outputs)
+    moved: tuple[int, ...] = ()
+    if form != "inplace" and op.body is not None:
+        # Other rows declare what they write.
+        pairs = enumerate(zip(recipe.slots, tensors, strict=True))
+        moved = tuple(k for k, (s, t) in pairs if not identical(host(t), s.array).all())
+    return results(outputs) + [tensors[k] for k in moved], moved
 
 
-def _reference(op: Op, recipe: Recipe, native: list[Any], form: str) -> list[Any]:
+def _noting(tensors: list[Tensor], make: Callable[[Slot], Tensor]) -> Callable[[Slot], Tensor]:
+    def noted(slot: Slot) -> Tensor:
+        tensors.append(make(slot))
+        return tensors[-1]
+
+    return noted
+
+
+def _reference(
+    op: Op, recipe: Recipe, native: list[Any], form: str, moved: tuple[int, ...]
+) -> list[Any]:
     inplace = "inplace" if form == "inplace" else "functional"
-    args, kwargs = recipe.fill(_widen(recipe, native), _number(native))
+    tensors: list[Tensor] = []
+    args, kwargs = recipe.fill(_noting(tensors, _widen(recipe, native)), _number(native))
     if getattr(kwargs.get("dtype"), "is_floating_point", False):
         kwargs = {**kwargs, "dtype": torch.float64}
-    return results(call(op, args, kwargs, inplace))
+    return results(call(op, args, kwargs, inplace)) + [tensors[k] for k in moved]
 
 
 def _widen(recipe: Recipe, native: list[Any]) -> Callable[[Slot], Tensor]:

@@ -7,9 +7,6 @@ import time
 import zlib
 from typing import Any, Final
 
-import numpy as np
-
-import mindtorch as torch
 from mindtorch._tensor.types import Array
 from mindtorch.laws.judge import guards
 from mindtorch.laws.judge.classes import class_named
@@ -110,17 +107,21 @@ def functional(trial: Trial) -> Result:
     """npu = reference, twice, with different garbage in free memory; inputs stay untouched."""
     reference = golden(trial.op, trial.recipe, trial.need, trial.case.form)
     if trial.case.form == "inplace":
-        return _written(trial, reference, 0)
+        return _written(trial, reference)
     if trial.case.form == "out":
         return _into(trial, reference)
     sizes = {a.nbytes for a in reference.native} | _WORKSPACES
     writes = hasattr(trial.subject, "op") and any(a.writes for a in trial.op.schema.args[:1])
-    args, kwargs = trial.place(0 if writes else None)
+    changing = reference.moved or ((0,) if writes else ())
+    args, kwargs = trial.place(changing)
     runs = []
     for value in (0xFF, 0x3C) if _twice_run(trial.case) else (None,):
+        if runs and reference.moved:
+            args, kwargs = trial.place(changing)
         if value is not None:
             poison(trial.device, sizes, value)
         outputs = results(call(trial.op, args, kwargs, trial.case.form))
+        outputs += [trial.placed[k].tensor for k in reference.moved]
         synchronize(trial.device)
         runs.append([host(t) for t in outputs])
     objections = trial.trespass()
@@ -139,8 +140,8 @@ def _twice(first: Array, second: Array) -> str:
     return guards.second_run(first, second) if first.shape == second.shape else "shapes differ"
 
 
-def _written(trial: Trial, reference: Golden, changing: int) -> Result:
-    args, kwargs = trial.place(changing)
+def _written(trial: Trial, reference: Golden) -> Result:
+    args, kwargs = trial.place((0,))
     returned = call(trial.op, args, kwargs, "inplace")
     synchronize(trial.device)
     if returned is not args[0]:
@@ -159,7 +160,7 @@ def _into(trial: Trial, reference: Golden) -> Result:
         and [(first.arg.dtype, first.arg.shape)]
         == [(a.dtype.name, tuple(a.shape)) for a in reference.native]
     )
-    args, kwargs = trial.place(0 if aliased else None)
+    args, kwargs = trial.place((0,) if aliased else ())
     if aliased:
         outs = [trial.placed[0]]
     else:

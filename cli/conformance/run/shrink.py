@@ -1,11 +1,13 @@
 """Owns the smallest cause of a failure: which factors it needs, from which size on, which dtypes.
 
-As hypothesis shrinks an example, a failing case loses its factors one by one while it still fails;
-sizes are bisected to the last that passes and the first that fails.
+As delta debugging does (A. Zeller, R. Hildebrandt, "Simplifying and isolating failure-inducing
+input", IEEE TSE 28(2), 2002), a failing case loses all of its factors, halves of them, then single
+ones while it still fails; sizes are bisected to the last that passes and the first that fails.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -13,6 +15,8 @@ from typing import Any, Final
 from ..cases.case import Case, designed
 
 _TRIALS: Final = 48
+# Seconds after which what is known so far is the cause: some cases take long.
+_SECONDS: Final = 15.0
 # How a report names a factor.
 _WORDS: Final = {
     "row": "row length", "k": "k", "m": "rows", "n": "columns", "batch": "batch", "size": "size",
@@ -59,6 +63,22 @@ class Cause:
         when = f" for {when}" if when else " already in the plain case"
         return f"wrong{form}{when}, {self.dtypes()}"
 
+    def covers(self, case: Case) -> bool:
+        """Whether a failing case has all that this cause needs: it tells nothing new."""
+        levels = dict(case.factors)
+        form = self.case.form
+        return (
+            form in ("functional", case.form)
+            and (not self.passing_dtypes or case.dtype in self.failing_dtypes)
+            and all(self._meets(k, v, levels.get(k, "")) for k, v in self.case.factors
+                    if k != "dtype")
+        )  # fmt: skip
+
+    def _meets(self, name: str, needed: str, level: str) -> bool:
+        if name not in self.sizes:
+            return level == needed
+        return level.isdigit() and int(level) >= self.sizes[name][1]
+
     def dtypes(self) -> str:
         if not self.passing_dtypes:
             return "any dtype"
@@ -78,20 +98,21 @@ def shrink(
 ) -> Cause:
     """The Cause of a designed case that fails; `plain` are the factors' plain levels, `dtypes`
     those that the row takes, `fails` runs a case. At most _TRIALS cases are run."""
-    left = [_TRIALS]
+    known: dict[str, bool] = {case.id: True}
+    end = time.monotonic() + _SECONDS
 
     def failing(factors: Mapping[str, str], form: str) -> bool:
-        left[0] -= 1
-        return left[0] >= 0 and fails(designed(case.op, form, factors))
+        other = designed(case.op, form, factors)
+        if other.id not in known:
+            if len(known) > _TRIALS or time.monotonic() > end:
+                return False
+            known[other.id] = fails(other)
+        return known[other.id]
 
     factors, form = dict(case.factors), case.form
     if form != "functional" and failing(factors, "functional"):
         form = "functional"
-    for _ in range(2):
-        for name in [n for n in factors if n != "dtype"]:
-            fewer = {k: v for k, v in factors.items() if k != name}
-            if failing(fewer, form):
-                factors = fewer
+    factors = _needed(factors, lambda fewer: failing(fewer, form))
     cause = Cause(designed(case.op, form, factors))
     for name, value in list(factors.items()):
         if value.isdigit() and plain.get(name, "").isdigit() and name in _WORDS:
@@ -102,6 +123,27 @@ def shrink(
     cause.failing_dtypes = tuple(d for d, bad in verdicts.items() if bad)
     cause.passing_dtypes = tuple(d for d, bad in verdicts.items() if not bad)
     return cause
+
+
+def _needed(
+    factors: Mapping[str, str], failing: Callable[[Mapping[str, str]], bool]
+) -> dict[str, str]:
+    """Factors none of which can go alone: parts go while it still fails, ever smaller ones."""
+    kept = dict(factors)
+    size = max(len(kept), 1)
+    while size:
+        names = [n for n in kept if n != "dtype"]
+        for i in range(0, len(names), size):
+            gone = set(names[i : i + size])
+            fewer = {k: v for k, v in kept.items() if k not in gone}
+            if len(fewer) < len(kept) and failing(fewer):
+                kept = fewer
+        smaller = size // 2
+        # Without some factors others may go that could not before.
+        if size == 1 and len([n for n in kept if n != "dtype"]) < len(names):
+            smaller = 1
+        size = smaller
+    return kept
 
 
 def _bisect(

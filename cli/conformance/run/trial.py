@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from mindtorch.laws.judge import guards
@@ -50,15 +51,15 @@ class Trial:
                   **fields}  # fmt: skip
         return Result(self.case.id, self.case.op, self.case.form, verdict, **fields)
 
-    def place(self, changing: int | None = None) -> tuple[list[Any], Any]:
-        """The arguments on the device; tensor `changing` may be written."""
+    def place(self, changing: Collection[int] = ()) -> tuple[list[Any], Any]:
+        """The arguments on the device; tensors at the positions `changing` may be written."""
         self.placed = []
         layout = self.case.layout
 
         def make(slot: Slot) -> Any:
             if self.case.designed:
                 return self._designed(slot, changing)
-            may_change = len(self.placed) == changing
+            may_change = len(self.placed) in changing
             # What is written may not overlap itself; indices keep their values.
             plain = layout in REPEATED and (may_change or slot.arg.values is not None)
             placed = on_device(
@@ -73,13 +74,13 @@ class Trial:
             kwargs = {"device": self.device, **kwargs}
         return args, kwargs
 
-    def _designed(self, slot: Slot, changing: int | None) -> Any:
+    def _designed(self, slot: Slot, changing: Collection[int]) -> Any:
         """A tensor in its own layout; one that is passed twice is the same tensor."""
         if slot.same is not None:
             same = self.placed[slot.same]
             self.placed.append(same)
             return same.tensor
-        may_change = len(self.placed) == changing
+        may_change = len(self.placed) in changing
         layout = slot.arg.layout
         # What is written may not overlap itself.
         if may_change and layout in REPEATED:

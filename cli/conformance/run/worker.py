@@ -21,10 +21,11 @@ from ..cases.case import BENCH, CONTRACTS, ITEMS, PROBE, SOAK, Case, parse
 from ..record import journal
 from ..record.result import Result
 from .cann_words import is_poisonous, one_line
+from .shrink import Cause, shrink
 
 _RECHECKS = 3
 _TIDY = 100
-# Failing cases of one operator that are shrunk: the first ones tell what the others repeat.
+# Causes of one operator that are looked for: the first ones tell what the others repeat.
 _EXPLAINED = 3
 
 
@@ -41,7 +42,8 @@ class Worker:
         self._subjects: dict[str, Any] = {}
         self.environment: dict[str, Any] = {}
         self.ran = 0
-        self.explained: dict[str, int] = {}
+        self.causes: dict[str, list[Cause]] = {}
+        self.rechecked: Counter[str] = Counter()
 
     def hello(self) -> None:
         from .environment import snapshot
@@ -218,10 +220,14 @@ class Worker:
         return False
 
     def explain(self, case: Case, seed: int, first: Result) -> Result:
-        """A failing designed case, run again and shrunk; the first of an operator, not each."""
-        if self.explained.get(case.op, 0) >= _EXPLAINED:
+        """A failing designed case with its cause: one that is known, else it is run again and
+        shrunk; the first causes of an operator, not each."""
+        known = self.causes.setdefault(case.op, [])
+        for cause in known:
+            if cause.covers(case):
+                return first.with_(cause=cause.as_json())
+        if len(known) >= _EXPLAINED:
             return first
-        self.explained[case.op] = self.explained.get(case.op, 0) + 1
         again = self.recheck(case, seed, first)
         if again.verdict == "FLAKY":
             return again
@@ -229,22 +235,27 @@ class Worker:
 
         from ..cases.design import plain_levels
         from ..cases.taken import takes
-        from .shrink import shrink
 
         op = OPS[case.op]
         dtypes = takes(op, self.claims(case.op).dtypes)
         cause = shrink(case, plain_levels(case.op), dtypes, lambda c: self._fails(c, seed))
+        known.append(cause)
         return again.with_(cause=cause.as_json())
 
     def _fails(self, case: Case, seed: int) -> bool:
         return self.run(case, seed)[0].verdict in ("FAIL", "MISTRUSTED", "ERROR")
 
     def recheck(self, case: Case, seed: int, first: Result) -> Result:
-        """Run again with the same and with fresh seeds; FLAKY when none of them fails."""
+        """Run again with the same and with fresh seeds; FLAKY when none of them fails. Of an
+        operator that fails often, and of designed cases, one more failure is enough."""
+        self.rechecked[case.op] += 1
+        brief = case.designed or self.rechecked[case.op] > _EXPLAINED
         seen = []
         for other in (seed, *(seed + 1000 + i for i in range(_RECHECKS))):
             again, _ = self.run(case, other)
             seen.append((other, again.verdict))
+            if brief and again.verdict != "PASS":
+                break
         told = tuple(f"seed {s}: {v}" for s, v in seen)
         if all(v == "PASS" for _, v in seen):
             return first.with_(verdict="FLAKY", rechecks=told)

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 from mindtorch_npu.conformance.cases.case import parse
+from mindtorch_npu.conformance.cases.recipe import recipe
 from mindtorch_npu.conformance.run import laws
-from mindtorch_npu.conformance.run.golden import ReferenceRefusesError, deliberate
+from mindtorch_npu.conformance.run.golden import ReferenceRefusesError, deliberate, golden
 from mindtorch_npu.conformance.run.rows import TorchRow
 
 import mindtorch as torch
@@ -55,3 +56,38 @@ def test_a_reference_that_breaks_is_an_error_of_the_reference(monkeypatch):
     result, _ = laws.run(TorchRow(OPS["add"]), parse("add/functional/s0"), "cpu", 0)
     assert result.verdict == "ERROR"
     assert "defect of the CPU reference: ValueError" in result.reason
+
+
+def test_inputs_that_a_composite_writes_are_results_of_it():
+    what, case = TorchRow(OPS["native_batch_norm"]), parse("native_batch_norm/functional/s0")
+    inputs = recipe(what, case, 0)
+    reference = golden(what.op, inputs, what.requirement("float32"), "functional")
+    assert reference.moved == (3, 4)
+    batch, mean = inputs.slots[0].array, inputs.slots[3].array
+    moved = 0.9 * mean.astype(np.float64) + 0.1 * batch.astype(np.float64).mean((0, 2))
+    np.testing.assert_allclose(reference.values[-2], moved, rtol=1e-7)
+    result, _ = laws.run(what, case, "cpu", 0)
+    assert (result.verdict, result.guards) == ("PASS", ())
+
+
+def test_inputs_that_the_device_does_not_write_as_the_reference_does_fail(monkeypatch):
+    what, case = TorchRow(OPS["native_batch_norm"]), parse("native_batch_norm/functional/s0")
+    kept = laws.call
+
+    def forgetful(op, args, kwargs, form):
+        copies = [a.clone() if hasattr(a, "clone") else a for a in args]
+        return kept(op, copies, kwargs, form)
+
+    monkeypatch.setattr(laws, "call", forgetful)
+    result, _ = laws.run(what, case, "cpu", 0)
+    assert result.verdict == "FAIL"
+
+
+def test_real_values_that_a_row_states_get_imaginary_parts():
+    """Else kernels that drop them pass; a symmetric matrix becomes a Hermitian one."""
+    inputs = recipe(
+        TorchRow(OPS["linalg_slogdet"]), parse("linalg_slogdet/functional/s0/complex64"), 0
+    )
+    matrix = inputs.slots[0].array
+    assert matrix.imag.any()
+    assert np.array_equal(matrix, matrix.conj().T)

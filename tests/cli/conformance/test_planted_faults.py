@@ -14,11 +14,11 @@ from aclnn_bindings.install.library import bundled_simulator
 pytestmark = pytest.mark.skipif(bundled_simulator() is None, reason="the simulator is not built")
 
 
-def checked(tmp_path, op, fault="", timeout=30.0, **plan) -> list[Result]:
-    """All results of a quick check of one op on the simulator with a fault."""
+def checked(tmp_path, op, fault="", timeout=120.0, only=(), **plan) -> list[Result]:
+    """All results of a quick check of one op on the simulator with a fault, or of `only` some."""
     environ = {"ACLSIM_FAULTS": fault} if fault else {}
     setup = Setup("npu:0", None, True, str(tmp_path / "run.jsonl"), timeout, environ)
-    request = engine.Request((op,), Plan(**plan), setup, jobs=2)
+    request = engine.Request((op,), Plan(**plan), setup, jobs=1, only=only)
     run = engine.begin(request, tmp_path / "run.jsonl")
     return list(run.results())
 
@@ -45,7 +45,7 @@ def test_without_a_fault_nothing_fails(tmp_path, op):
     ],
 )
 def test_guard_objects(tmp_path, op, fault, case, says):
-    found = {r.case: r for r in checked(tmp_path, op, fault)}
+    found = {r.case: r for r in checked(tmp_path, op, fault, only=(case,))}
     assert found[case].failing
     assert any(says in g for g in found[case].guards), found[case].guards
 
@@ -59,22 +59,25 @@ def test_write_past_the_end_turns_a_pass_into_mistrusted(tmp_path):
 
 
 def test_dropped_last_k_breaks_the_componentwise_ratio_and_exact_integers(tmp_path):
-    found = {r.case: r for r in checked(tmp_path, "matmul", "matmul:lastk")}
+    found = {r.case: r for r in checked(tmp_path, "matmul", "matmul:lastk", dtypes=("float32",))}
     assert found["matmul/functional/s0"].verdict == "FAIL"
     assert "componentwise ratio" in found["matmul/functional/s0"].reason
     integer = [r for r in found.values() if "/values=integer" in r.case and "k=1/" not in r.case]
     assert "FAIL" in verdicts(integer)
 
 
+HALVES = ("float16", "bfloat16")
+
+
 def test_low_precision_accumulation_breaks_the_componentwise_ratio(tmp_path):
-    found = {r.case: r for r in checked(tmp_path, "matmul", "matmul:lowacc")}
-    for dtype in ("float16", "bfloat16"):
+    found = {r.case: r for r in checked(tmp_path, "matmul", "matmul:lowacc", dtypes=HALVES)}
+    for dtype in HALVES:
         long = [r for r in found.values() if r.dtype == dtype and r.verdict == "FAIL"]
         assert any("componentwise ratio" in r.reason for r in long), dtype
 
 
 def test_lost_nan_is_a_nan_out_of_place(tmp_path):
-    found = {r.case: r for r in checked(tmp_path, "add", "add:nan")}
+    found = {r.case: r for r in checked(tmp_path, "add", "add:nan", dtypes=("float32",))}
     special = [r for r in found.values() if "values=special" in r.case]
     assert any("NaN or Inf out of place" in r.reason for r in special)
 
@@ -89,7 +92,7 @@ def test_lost_nan_is_a_nan_out_of_place(tmp_path):
 )
 def test_lost_case_is_recorded_and_the_run_goes_on(tmp_path, fault, verdict, says):
     both = f"add:{fault},adds:{fault}"  # the operators that add calls for a tensor and a scalar
-    found = checked(tmp_path, "add", both, dtypes=("float32",), forms=("out", "meta"))
+    found = checked(tmp_path, "add", both, dtypes=("uint8",), forms=("out", "meta"))
     lost = [r for r in found if r.form == "out"]
     assert verdicts(lost) == {verdict}
     assert all(says in r.reason for r in lost), lost[0].reason
@@ -103,7 +106,7 @@ def test_hang_is_killed_and_the_run_goes_on(tmp_path):
 
 
 def test_journal_names_what_crashed_before_it_ran(tmp_path):
-    results = checked(tmp_path, "add", "add:crash", forms=("method",))
+    results = checked(tmp_path, "add", "add:crash,adds:crash", dtypes=("uint8",), forms=("method",))
     case = next(r.case for r in results if r.verdict == "CRASH")
     record = journal.read(tmp_path / "run.jsonl")
     assert record.started[f"{case} --seed 0"] == (
@@ -123,15 +126,18 @@ def test_journal_names_what_crashed_before_it_ran(tmp_path):
     ],
 )
 def test_planted_condition_is_found_and_named(tmp_path, op, fault, factor):
-    found = [r for r in checked(tmp_path, op, fault, forms=FORMS_OF.get(op, ())) if r.failing]
+    found = [
+        r
+        for r in checked(tmp_path, op, fault, forms=FORMS_OF.get(op, ("functional",)))
+        if r.failing
+    ]
     assert found, "no case failed"
     shrunk = [r.cause for r in found if r.cause]
     assert shrunk, "no failure was shrunk"
     assert any(factor in cause["case"] for cause in shrunk), [c["case"] for c in shrunk]
 
 
-FORMS_OF = {"add": ("inplace", "out"), "mul": ("functional",), "cumsum": ("functional",),
-            "sum": ("functional",)}  # fmt: skip
+FORMS_OF = {"add": ("inplace", "out")}
 
 
 def test_cause_names_the_row_length_from_which_results_are_wrong(tmp_path):
@@ -142,3 +148,19 @@ def test_cause_names_the_row_length_from_which_results_are_wrong(tmp_path):
     assert any("row length > 300" in r.cause["text"] for r in found)
     assert any("any dtype" in r.cause["text"] for r in found)
     assert any(r.pattern["text"].startswith("one element, at") for r in found)
+
+
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        ("add:zeroes", "'add:zeroes' is no fault: the kinds are tail, zeros,"),
+        ("add", "'add' is no fault: expected OPERATOR:KIND"),
+        ("add:long@many", "expected a whole number after @"),
+        ("npux/add:zeros", "expected npuN before the slash"),
+    ],
+)
+def test_what_is_no_fault_refuses_every_call(tmp_path, fault, says):
+    some = {"dtypes": ("int8",), "forms": ("out",)}
+    found = checked(tmp_path, "neg", f"neg:zeros,{fault}", **some)
+    assert verdicts(found) == {"ERROR"}
+    assert all(says in r.reason for r in found), found[0].reason

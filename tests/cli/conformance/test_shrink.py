@@ -51,6 +51,38 @@ def test_few_cases_are_run():
     assert len(ran) <= 48
 
 
+def test_one_factor_among_many_is_found_in_few_runs_and_none_twice():
+    ran = []
+    shrink(CASE, PLAIN, ("float32",), lambda c: bool(ran.append(c)) or levels(c)["values"] == "nan")
+    assert len({c.id for c in ran}) == len(ran) <= 10
+
+
+def test_a_cause_covers_the_cases_that_need_no_other():
+    cause = shrink(CASE, PLAIN, DTYPES, lambda c: int(levels(c)["row"]) > 1024)
+    beyond = {"dtype": "int32", "row": "1025", "layout": "stepped"}
+    assert cause.covers(designed("sum", "inplace", beyond))
+    assert not cause.covers(designed("sum", "functional", {**beyond, "row": "1024"}))
+    assert not cause.covers(designed("sum", "functional", {"dtype": "int32"}))
+
+    def half_precision(case):
+        return levels(case)["dtype"] == "float16" and levels(case)["values"] == "nan"
+
+    cause = shrink(CASE, PLAIN, DTYPES, half_precision)
+    assert cause.covers(CASE)
+    assert not cause.covers(designed("sum", "functional", {"dtype": "int32", "values": "nan"}))
+
+
+def test_what_takes_too_long_ends_with_what_is_known(monkeypatch):
+    from mindtorch_npu.conformance.run import shrink as module
+
+    clock = iter(range(0, 1000, 10))
+    monkeypatch.setattr(module.time, "monotonic", lambda: float(next(clock)))
+    ran = []
+    cause = shrink(CASE, PLAIN, DTYPES, lambda c: bool(ran.append(c)) or True)
+    assert len(ran) <= 2
+    assert cause.text()
+
+
 def test_paragraph_begins_with_the_cause_and_names_kinds_of_defect():
     cause = shrink(CASE, PLAIN, DTYPES, lambda c: int(levels(c)["row"]) > 1024).as_json()
     pattern = {"wrong": 3, "elements": 64, "text": "a tail: the last 3 of 64", "blocks": "··█"}

@@ -1,6 +1,7 @@
 #include "nnopbase/faults.h"
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <string>
@@ -50,33 +51,71 @@ std::string lower(std::string text) {
   return text.rfind("aclnn", 0) == 0 ? text.substr(5) : text;
 }
 
-std::vector<Planted> parse(const char* text) {
-  std::vector<Planted> found;
+// What ACLSIM_FAULTS asks for; `error` says which part of it is no fault.
+struct Plan {
+  std::vector<Planted> faults;
+  std::string error;
+};
+
+// Whole decimal numbers only; false for anything else.
+bool whole(const std::string& text, int64_t* number) {
+  char* end = nullptr;
+  errno = 0;
+  *number = strtoll(text.c_str(), &end, 10);
+  return !text.empty() && text[0] >= '0' && text[0] <= '9' && !*end && !errno;
+}
+
+// One `[npuD/]OP:KIND[@N]`; what is wrong with it, or nothing.
+std::string parse_one(const std::string& one, Planted* planted) {
+  const size_t colon = one.find(':');
+  if (colon == std::string::npos) return "expected OPERATOR:KIND";
+  std::string name = one.substr(0, colon), kind = one.substr(colon + 1);
+  *planted = {"", Fault::None, 0, kAnyDevice};
+  const size_t slash = name.find('/');
+  if (slash != std::string::npos) {
+    int64_t device;
+    if (name.rfind("npu", 0) != 0 || !whole(name.substr(3, slash - 3), &device)) {
+      return "expected npuN before the slash";
+    }
+    planted->device = static_cast<int>(device);
+    name = name.substr(slash + 1);
+  }
+  if (name.empty()) return "expected an operator's name, or * for any";
+  planted->op = lower(name);
+  const size_t bound = kind.find('@');
+  if (bound != std::string::npos) {
+    if (!whole(kind.substr(bound + 1), &planted->bound)) return "expected a whole number after @";
+    kind = kind.substr(0, bound);
+  }
+  std::string kinds;
+  for (const auto& known : kKinds) {
+    if (kind == known.name) planted->fault = known.fault;
+    kinds += std::string(kinds.empty() ? "" : ", ") + known.name;
+  }
+  return planted->fault == Fault::None ? "the kinds are " + kinds : "";
+}
+
+Plan parse(const char* text) {
+  Plan plan;
   const std::string all = text ? text : "";
   for (size_t at = 0; at < all.size();) {
     const size_t end = std::min(all.find(',', at), all.size());
     const std::string one = all.substr(at, end - at);
-    const size_t colon = one.find(':');
-    for (const auto& kind : kKinds) {
-      const size_t bound = one.find('@');
-      if (colon != std::string::npos && one.substr(colon + 1, bound - colon - 1) == kind.name) {
-        const int64_t number = bound == std::string::npos ? 0 : atoll(one.c_str() + bound + 1);
-        const size_t slash = one.rfind("npu", 0) == 0 ? one.find('/') : std::string::npos;
-        const bool all = slash == std::string::npos || slash > colon;
-        const size_t name = all ? 0 : slash + 1;
-        const int device = all ? kAnyDevice : atoi(one.c_str() + 3);
-        found.push_back({lower(one.substr(name, colon - name)), kind.fault, number, device});
-      }
-    }
+    Planted planted;
+    const std::string wrong = parse_one(one, &planted);
+    if (wrong.empty()) plan.faults.push_back(planted);
+    else if (plan.error.empty()) plan.error = "ACLSIM_FAULTS: '" + one + "' is no fault: " + wrong;
     at = end + 1;
   }
-  return found;
+  return plan;
 }
 
-const std::vector<Planted>& planted() {
-  static const std::vector<Planted> all = parse(getenv("ACLSIM_FAULTS"));
-  return all;
+const Plan& asked() {
+  static const Plan read = parse(getenv("ACLSIM_FAULTS"));
+  return read;
 }
+
+const std::vector<Planted>& planted() { return asked().faults; }
 
 // `device` is kAnyDevice in phase 1, which knows none: what is planted into one device shows when
 // it runs.
@@ -298,9 +337,12 @@ aclError leave_tail(Call& call) {
 
 }  // namespace
 
-bool faults_planted = !planted().empty();
+bool faults_planted = !planted().empty() || !asked().error.empty();
 
 aclnnStatus plant_before_check(Call& call) {
+  if (!asked().error.empty()) {
+    return call.fail(ACLNN_ERR_PARAM_INVALID, "%s.", asked().error.c_str());
+  }
   switch (fault_of(call)) {
     case Fault::LastK: drop_last_k(call); break;
     case Fault::Dense: ignore_strides(call); break;

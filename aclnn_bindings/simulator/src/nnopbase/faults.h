@@ -16,6 +16,7 @@ struct Stream;
 // zero), dense (strides of inputs ignored), default (scalars are taken for 1), crash, hang, code (phase 1 refuses), trap (the device fails), random (results differ by run),
 // flip@N (one bit in about one of N launches), stuck@K (bit K of the first element is 1),
 // slow@P (launches take P percent longer).
+// What is none of these refuses every call, and says why: a fault that is not there proves nothing.
 // `npu3/*:flip@100000` plants into one device (any operator of it); a fault that acts in phase 1
 // (lastk, dense, default, code, workspace) needs one without a device.
 extern bool faults_planted;

@@ -42,7 +42,7 @@ void householder(Grid& q, Grid& r) {
     const c128 head = r(k, k);
     if (tail == 0 && head.imag() == 0) continue;
     const double size = std::sqrt(std::norm(head) + tail);
-    const double beta = head.real() > 0 ? -size : size;
+    const double beta = head.real() >= 0 ? -size : size;
     Complex v(static_cast<size_t>(n - k));
     v[0] = 1;
     for (int64_t i = k + 1; i < n; ++i) v[i - k] = r(i, k) / (head - beta);
@@ -60,19 +60,32 @@ void householder(Grid& q, Grid& r) {
     for (int64_t i = k + 1; i < n; ++i) r(i, k) = 0;
   }
 }
-// (self [..., m, n], some, Q, R).
-aclnnStatus check_qr(Call& c) {
+// (self [..., m, n], some, Q, R): reduced or complete factors.
+bool reduced(const Call& c) { return c.flag(1); }
+// (self [..., m, n], mode, Q, R): mode 0 reduced, 1 complete, 2 R alone (reduced).
+constexpr int64_t kReduced = 0, kComplete = 1, kAlone = 2;
+bool mode_reduced(const Call& c) { return c.integer(1) != kComplete; }
+
+aclnnStatus expect_factors(const Call& c, bool reduced, bool with_q) {
   ACL_RETURN_IF_FAILED(expect_rank(c, 0, 2, kMaxRank));
   const Tensor& t = c.tensor(0);
   const int64_t m = t.dims[t.rank - 2], n = t.dims[t.rank - 1];
-  const int64_t k = c.flag(1) ? std::min(m, n) : m;
-  ACL_RETURN_IF_FAILED(expect_shape(c, 2, matrices(t, m, k)));
+  const int64_t k = reduced ? std::min(m, n) : m;
+  if (with_q) ACL_RETURN_IF_FAILED(expect_shape(c, 2, matrices(t, m, k)));
   return expect_shape(c, 3, matrices(t, k, n));
 }
-aclError run_qr(Call& c) {
+aclnnStatus check_qr(Call& c) { return expect_factors(c, reduced(c), true); }
+aclnnStatus check_linalg_qr(Call& c) {
+  if (c.integer(1) < kReduced || c.integer(1) > kAlone) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "mode should be 0, 1 or 2, but is %lld.",
+                  static_cast<long long>(c.integer(1)));
+  }
+  return expect_factors(c, mode_reduced(c), c.integer(1) != kAlone);
+}
+aclError factors(Call& c, bool with_q) {
   const Tensor &t = c.tensor(0), &out_q = c.tensor(2), &out_r = c.tensor(3);
   const Complex a = values_of<c128>(t);
-  const int64_t m = t.dims[t.rank - 2], n = t.dims[t.rank - 1], k = out_q.dims[t.rank - 1];
+  const int64_t m = t.dims[t.rank - 2], n = t.dims[t.rank - 1], k = out_r.dims[t.rank - 2];
   Complex all_q, all_r;
   for (int64_t b = 0; b < batches_of(t); ++b) {
     Grid q = Grid::identity(m), r(m, n);
@@ -81,10 +94,12 @@ aclError run_qr(Call& c) {
     for (int64_t i = 0; i < m; ++i) all_q.insert(all_q.end(), &q(i, 0), &q(i, 0) + k);
     all_r.insert(all_r.end(), r.a.begin(), r.a.begin() + k * n);
   }
-  put(out_q, all_q);
+  if (with_q) put(out_q, all_q);
   put(out_r, all_r);
   return ACL_SUCCESS;
 }
+aclError run_qr(Call& c) { return factors(c, true); }
+aclError run_linalg_qr(Call& c) { return factors(c, c.integer(1) != kAlone); }
 
 // One-sided Jacobi: turns pairs of columns of `a` until all are orthogonal; `v` turns along.
 void jacobi(Grid& a, Grid& v) {
@@ -392,6 +407,7 @@ aclError run_tbc_grad(Call& c) {
 }  // namespace aclsim
 
 ACLNN_OP(aclnnQr, check_qr, run_qr)
+ACLNN_OP(aclnnLinalgQr, check_linalg_qr, run_linalg_qr)
 ACLNN_OP(aclnnSvd, check_svd, run_svd)
 ACLNN_OP(aclnnEinsum, check_einsum, run_einsum)
 ACLNN_OP(aclnnConvTbc, check_tbc, run_tbc)

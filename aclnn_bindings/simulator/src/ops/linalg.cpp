@@ -59,16 +59,17 @@ aclnnStatus expect_square(const Call& c, int arg) {
 }
 
 // LU with partial pivoting in place; the permutation's sign, or 0 where singular.
-int factorise(Matrix2& m, Buffer<int64_t>& pivot) {
+template <class T>
+int factorise(MatrixOf<T>& m, Buffer<int64_t>& pivot) {
   int sign = 1;
   const int64_t n = m.rows();
   for (int64_t k = 0; k < n; ++k) {
     int64_t best = k;
     for (int64_t i = k + 1; i < n; ++i) {
-      if (std::fabs(m(i, k)) > std::fabs(m(best, k))) best = i;
+      if (std::abs(m(i, k)) > std::abs(m(best, k))) best = i;
     }
     pivot[k] = best;
-    if (m(best, k) == 0) return 0;
+    if (m(best, k) == T(0)) return 0;
     if (best != k) {
       sign = -sign;
       for (int64_t j = 0; j < n; ++j) std::swap(m(k, j), m(best, j));
@@ -123,28 +124,44 @@ aclnnStatus check_logdet(Call& c) {
   if (Sign) ACL_RETURN_IF_FAILED(expect_shape(c, 2, leading(c.tensor(0))));
   return expect_shape(c, 1, leading(c.tensor(0)));
 }
-template <bool Sign>
-aclError run_logdet(Call& c) {
+// The logarithm of a determinant from its sign and logarithm: no real one has a negative sign.
+double logarithm(double sign, double log) {
+  return sign < 0 ? std::numeric_limits<double>::quiet_NaN() : log;
+}
+c128 logarithm(c128 sign, double log) { return {log, std::arg(sign)}; }
+
+// A number of size 1 in the direction of x.
+double phase(double x) { return x < 0 ? -1 : 1; }
+c128 phase(c128 x) { return x / std::abs(x); }
+
+template <bool Sign, class T>
+aclError logdet(Call& c) {
   return each_matrix(c.tensor(0), [&](const Walker& at) {
-    Matrix2 lu(c.tensor(0), at);
+    MatrixOf<T> lu(c.tensor(0), at);
     Buffer<int64_t> pivot(lu.rows());
-    double sign = factorise(lu, pivot), log = 0;
-    for (int64_t i = 0; sign != 0 && i < lu.rows(); ++i) {
-      log += std::log(std::fabs(lu(i, i)));
-      if (lu(i, i) < 0) sign = -sign;
+    T sign = factorise(lu, pivot);
+    double log = 0;
+    for (int64_t i = 0; sign != T(0) && i < lu.rows(); ++i) {
+      log += std::log(std::abs(lu(i, i)));
+      sign *= phase(lu(i, i));
     }
-    if (sign == 0) log = -std::numeric_limits<double>::infinity();
-    const auto put = [&](const Tensor& t, double value) {
+    if (sign == T(0)) log = -std::numeric_limits<double>::infinity();
+    const auto put = [&](const Tensor& t, auto value) {
       store_one(value, t.data, t.dtype, t.offset + at.offset(t.strides));
     };
     if (Sign) {
       put(c.tensor(1), sign);
       put(c.tensor(2), log);
     } else {
-      put(c.tensor(1), sign < 0 ? std::numeric_limits<double>::quiet_NaN() : log);
+      put(c.tensor(1), logarithm(sign, log));
     }
     return aclError{ACL_SUCCESS};
   });
+}
+template <bool Sign>
+aclError run_logdet(Call& c) {
+  const bool complex = domain_of(c.tensor(0).dtype) == Domain::Complex;
+  return complex ? logdet<Sign, c128>(c) : logdet<Sign, double>(c);
 }
 
 // (self, upper, out).
@@ -206,63 +223,8 @@ aclError solve(Call& c) {
 }
 aclError run_solve(Call& c) {
   copy_tensor(c.tensor(6), c.tensor(1));
-  const int dtype = c.tensor(5).dtype;
-  const bool complex = dtype == ACL_COMPLEX64 || dtype == ACL_COMPLEX128;
-  return complex ? solve<std::complex<double>>(c) : solve<double>(c);
-}
-
-// (self, mode, Q, R): Householder; mode 0 reduced, 1 complete, 2 R only.
-aclnnStatus check_qr(Call& c) {
-  const Tensor& self = c.tensor(0);
-  if (self.rank < 2 || c.integer(1) < 0 || c.integer(1) > 2) {
-    return c.fail(ACLNN_ERR_PARAM_INVALID, "self should have 2 dims or more, mode be 0, 1 or 2.");
-  }
-  const int64_t m = self.dims[self.rank - 2], n = self.dims[self.rank - 1];
-  const int64_t k = c.integer(1) == 1 ? m : std::min(m, n);
-  Shape q = shape_of(self), r = q;
-  q.dims[q.rank - 1] = k;
-  r.dims[r.rank - 2] = k;
-  if (c.integer(1) != 2) ACL_RETURN_IF_FAILED(expect_shape(c, 2, q));
-  return expect_shape(c, 3, r);
-}
-void reflect(Matrix2& m, const double* v, int64_t from, double beta) {
-  for (int64_t j = 0; j < m.cols(); ++j) {
-    double sum = 0;
-    for (int64_t i = from; i < m.rows(); ++i) sum += v[i] * m(i, j);
-    for (int64_t i = from; i < m.rows(); ++i) m(i, j) -= beta * sum * v[i];
-  }
-}
-aclError run_qr(Call& c) {
-  return each_matrix(c.tensor(0), [&](const Walker& at) {
-    Matrix2 r(c.tensor(0), at);
-    const int64_t m = r.rows(), n = r.cols(), steps = std::min(m, n);
-    Matrix2 q(m, m);
-    for (int64_t i = 0; i < m; ++i) q(i, i) = 1;
-    for (int64_t k = 0; k < std::min(steps, m - 1); ++k) {
-      Buffer<double> v(m);
-      double norm = 0;
-      for (int64_t i = k; i < m; ++i) norm += r(i, k) * r(i, k);
-      norm = std::sqrt(norm);
-      if (norm == 0) continue;
-      const double alpha = r(k, k) > 0 ? -norm : norm;
-      double length = 0;
-      for (int64_t i = k; i < m; ++i) {
-        v[i] = r(i, k) - (i == k ? alpha : 0);
-        length += v[i] * v[i];
-      }
-      reflect(r, v, k, 2 / length);
-      reflect(q, v, k, 2 / length);  // builds the transpose of Q
-    }
-    const int64_t kept = c.integer(1) == 1 ? m : steps;
-    Matrix2 upper(kept, n), left(m, kept);
-    for (int64_t i = 0; i < kept; ++i) {
-      for (int64_t j = 0; j < n; ++j) upper(i, j) = j >= i ? r(i, j) : 0;
-      for (int64_t j = 0; j < m; ++j) left(j, i) = q(i, j);
-    }
-    if (c.integer(1) != 2) left.put(c.tensor(2), at);
-    upper.put(c.tensor(3), at);
-    return aclError{ACL_SUCCESS};
-  });
+  const bool complex = domain_of(c.tensor(5).dtype) == Domain::Complex;
+  return complex ? solve<c128>(c) : solve<double>(c);
 }
 
 // (self, other, dim, out): vectors of three along dim.
@@ -306,7 +268,11 @@ aclError run_cross(Call& c) {
       store(z, out.data, out.dtype, o[0], out.strides[axis], 3);
     });
   };
-  with_real(out.dtype, go);
+  if (domain_of(out.dtype) == Domain::Complex) {
+    go(Tag<c128>{});
+  } else {
+    with_real(out.dtype, go);
+  }
   return ACL_SUCCESS;
 }
 
@@ -359,7 +325,6 @@ ACLNN_OP(aclnnSlogdet, check_logdet<true>, run_logdet<true>)
 ACLNN_OP(aclnnLogdet, check_logdet<false>, run_logdet<false>)
 ACLNN_OP(aclnnLinalgCholesky, check_cholesky, run_cholesky)
 ACLNN_OP(aclnnTriangularSolve, check_solve, run_solve)
-ACLNN_OP(aclnnLinalgQr, check_qr, run_qr)
 ACLNN_OP(aclnnLinalgCross, check_cross, run_cross)
 ACLNN_OP(aclnnRenorm, check_renorm<4>, run_renorm<4>)
 ACLNN_OP(aclnnInplaceRenorm, check_renorm<0>, run_renorm<0>)
