@@ -60,6 +60,15 @@ def test_determinants_and_cross_products_keep_imaginary_parts(sim: Any, dtype: A
     sim.check("aclnnLinalgCross", u, v, 1, Out(torch.linalg.cross(u, v), tolerance=1e-5))
 
 
+def test_complex_numbers_are_equal_with_both_parts(sim: Any) -> None:
+    x = torch.tensor([1 + 1j, 1 + 1j, 1 + 2j, 2 + 2j])
+    sim.check("aclnnIsInTensorScalar", x, 1 + 2j, False, False, Out(x == 1 + 2j))
+    places = torch.zeros(4, dtype=torch.int64)
+    outs = sim.run("aclnnUniqueConsecutive", x, True, True, 1000, Out(x), Out(places), Out(places))
+    values = outs[0][0]
+    assert values.reshape(-1)[:3].tolist() == [1 + 1j, 1 + 2j, 2 + 2j]
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex64])
 @pytest.mark.parametrize("shape", [(4, 4), (2, 5, 3), (3, 5)])
 @pytest.mark.parametrize("full", [True, False])

@@ -114,7 +114,7 @@ def functional(trial: Trial) -> Result:
     writes = hasattr(trial.subject, "op") and any(a.writes for a in trial.op.schema.args[:1])
     changing = reference.moved or ((0,) if writes else ())
     args, kwargs = trial.place(changing)
-    runs = []
+    runs: list[list[Array]] = []
     for value in (0xFF, 0x3C) if _twice_run(trial.case) else (None,):
         if runs and reference.moved:
             args, kwargs = trial.place(changing)

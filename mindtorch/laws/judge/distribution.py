@@ -29,6 +29,11 @@ def objections(
     Kinds are uniform, normal, integers, bernoulli, categories and permutation. `again` is the same
     seed, `other` another, `later` a later offset.
     """
+    every = [np.asarray(d) for d in (drawn, again, other, later)]
+    imaginary = sum(int((d.imag != 0).sum()) for d in every if np.iscomplexobj(d))
+    if imaginary:
+        return [f"{imaginary} draws have imaginary parts, which no distribution here has"]
+    drawn, again, other, later = (d.real for d in every)
     first = np.asarray(drawn, np.float64).reshape(-1)
     complaints = (
         []

@@ -97,3 +97,12 @@ def test_wrong_choices_are_objected_to(kind, params, draw, says):
     rng = np.random.default_rng(3)
     drawn = draw(rng)
     assert any(says in o for o in objections(kind, params, drawn, drawn, draw(rng), draw(rng)))
+
+
+def test_complex_draws_of_a_real_distribution_have_no_imaginary_parts():
+    rng = np.random.default_rng(0)
+    draws = [rng.integers(0, 10, 1000).astype(np.complex64) for _ in range(3)]
+    assert not objections("integers", (0, 10), draws[0], draws[0], draws[1], draws[2])
+    draws[1][3] += 1j
+    told = objections("integers", (0, 10), draws[0], draws[0], draws[1], draws[2])
+    assert told == ["1 draws have imaginary parts, which no distribution here has"]

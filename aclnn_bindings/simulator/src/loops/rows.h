@@ -69,6 +69,15 @@ void with_real(aclDataType dtype, F f) {
     default: f(Tag<float>{});
   }
 }
+// The same for ops that take complex numbers too.
+template <class F>
+void with_number(aclDataType dtype, F f) {
+  if (domain_of(dtype) == Domain::Complex) {
+    f(Tag<c128>{});
+  } else {
+    with_real(dtype, f);
+  }
+}
 // The same for ops that compute in floating point only.
 template <class F>
 void with_float(aclDataType dtype, F f) {

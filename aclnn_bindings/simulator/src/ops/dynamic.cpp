@@ -133,6 +133,15 @@ aclError run_masked_scatter(Call& c) {
 struct Unique {
   std::vector<int64_t> order, inverse, counts, first;
 };
+// The order of values: NaN last, complex numbers by their real parts first.
+template <class C>
+bool before(C a, C b) {
+  if constexpr (std::is_same<C, c128>::value) {
+    return before(a.real(), b.real()) || (a.real() == b.real() && before(a.imag(), b.imag()));
+  } else {
+    return a < b || (b != b && a == a);
+  }
+}
 template <class C>
 Unique unique_of(const C* x, int64_t n, bool consecutive) {
   Unique u;
@@ -140,9 +149,8 @@ Unique unique_of(const C* x, int64_t n, bool consecutive) {
   u.inverse.resize(static_cast<size_t>(n));
   std::iota(u.order.begin(), u.order.end(), int64_t{0});
   if (!consecutive) {
-    std::stable_sort(u.order.begin(), u.order.end(), [x](int64_t a, int64_t b) {
-      return x[a] < x[b] || (x[b] != x[b] && x[a] == x[a]);
-    });
+    std::stable_sort(u.order.begin(), u.order.end(),
+                     [x](int64_t a, int64_t b) { return before(x[a], x[b]); });
   }
   for (size_t i = 0; i < u.order.size(); ++i) {
     const int64_t k = u.order[i];
@@ -157,7 +165,7 @@ Unique unique_of(const C* x, int64_t n, bool consecutive) {
 }
 Unique unique_of(const Tensor& self, bool consecutive) {
   Unique u;
-  with_real(self.dtype, [&](auto tag) {
+  with_number(self.dtype, [&](auto tag) {
     using C = typename decltype(tag)::type;
     const int64_t n = self.numel();
     std::vector<C> flat(static_cast<size_t>(n));
@@ -207,7 +215,7 @@ aclnnStatus check_unique(Call& c) {
 // Slices along an axis as rows, and which of them are alike.
 Unique unique_slices(const Tensor& self, int axis, bool consecutive) {
   Unique u;
-  with_real(self.dtype, [&](auto tag) {
+  with_number(self.dtype, [&](auto tag) {
     using C = typename decltype(tag)::type;
     Tensor first = self;  // the axis leads
     std::swap(first.dims[axis], first.dims[0]);
@@ -223,7 +231,8 @@ Unique unique_slices(const Tensor& self, int axis, bool consecutive) {
     std::iota(u.order.begin(), u.order.end(), int64_t{0});
     if (!consecutive) {
       std::stable_sort(u.order.begin(), u.order.end(), [&](int64_t a, int64_t b) {
-        return std::lexicographical_compare(row(a), row(a) + width, row(b), row(b) + width);
+        return std::lexicographical_compare(row(a), row(a) + width, row(b), row(b) + width,
+                                            before<C>);
       });
     }
     for (int64_t i = 0; i < n; ++i) {

@@ -268,11 +268,7 @@ aclError run_cross(Call& c) {
       store(z, out.data, out.dtype, o[0], out.strides[axis], 3);
     });
   };
-  if (domain_of(out.dtype) == Domain::Complex) {
-    go(Tag<c128>{});
-  } else {
-    with_real(out.dtype, go);
-  }
+  with_number(out.dtype, go);
   return ACL_SUCCESS;
 }
 

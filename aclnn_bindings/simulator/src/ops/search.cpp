@@ -194,21 +194,29 @@ aclnnStatus check_is_in(Call& c) {
   if (c.args[0].kind != ArgKind::Tensor) return ACLNN_SUCCESS;
   return expect_same_shape(c, 4, 0);
 }
-aclError run_is_in(Call& c) {
+template <class C>
+aclError is_in(Call& c) {
   const Tensor& out = c.tensor(4);
   const bool one = c.args[0].kind != ArgKind::Tensor;
   const Tensor& t = c.tensor(one ? 1 : 0);
-  const double x = c.scalar(one ? 0 : 1).real();
+  const C x = scalar_as<C>(c.scalar(one ? 0 : 1));
   bool any = false;
   Walker at(t.rank, t.dims);
   for (int64_t i = t.numel(); i > 0; --i, at.next()) {
-    const bool same = load_one<double>(t.data, t.dtype, t.offset + at.offset(t.strides)) == x;
+    const bool same = load_one<C>(t.data, t.dtype, t.offset + at.offset(t.strides)) == x;
     any = any || same;
     if (one) continue;
     store_one(int64_t{same != c.flag(3)}, out.data, out.dtype, out.offset + at.offset(out.strides));
   }
   if (one) store_one(int64_t{any != c.flag(3)}, out.data, out.dtype, out.offset);
   return ACL_SUCCESS;
+}
+// Compared as what holds both: whole numbers exactly, complex ones with both parts.
+aclError run_is_in(Call& c) {
+  const bool one = c.args[0].kind != ArgKind::Tensor;
+  const Domain a = domain_of(c.tensor(one ? 1 : 0).dtype), b = domain_of(c.scalar(one ? 0 : 1).dtype);
+  if (a == Domain::Complex || b == Domain::Complex) return is_in<c128>(c);
+  return a == Domain::Integer && b == Domain::Integer ? is_in<int64_t>(c) : is_in<double>(c);
 }
 
 }  // namespace
