@@ -99,6 +99,8 @@ _PLACES = {
     "functionalize": "_dispatch.functionalize",
     "get_rng_state": "_random.generator",
     "initial_seed": "_random.generator",
+    "is_anomaly_check_nan_enabled": "autograd.anomaly_mode",
+    "is_anomaly_enabled": "autograd.anomaly_mode",
     "load": "serialization",
     "manual_seed": "_random.generator",
     "save": "serialization",

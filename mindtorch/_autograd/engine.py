@@ -10,8 +10,9 @@ from .._tensor.dtype import FLOAT
 from .._tensor.geometry import Geometry
 from .._tensor.tensor import Tensor
 from ..ops.spec import OPS, aten
+from .anomaly import STATE, watched
 from .grad_mode import LOCAL
-from .node import AccumulateGrad, Node
+from .node import LEAF, AccumulateGrad, Node, counter, hooked
 from .written import edge
 
 
@@ -44,9 +45,12 @@ def _drain(
     accumulating: bool,
 ) -> list[Any]:  # fmt: skip
     kept_grads: dict[tuple[Node, int], Any] = {}
+    uses = _uses_of_leaves(heap) if hooked.leaves else None
     while heap:
         node = heappop(heap)[1]
-        grads = pending.pop(node)
+        grads = pending.pop(node, None)
+        if grads is None:  # a leaf that went before its place
+            continue
         if node.tensor_hooks:
             _run_tensor_hooks(node, grads)
         if captured:
@@ -59,9 +63,38 @@ def _drain(
                 node.apply(grads)
             continue
         _step(node, grads, pending, heap, wanted, captured)
+        if uses:
+            _count_down(node, uses, pending, heap)
         if not keep_graph and node.saved:
             node.free()
     return [kept_grads.get((n, i)) for n, i in inputs or ()]
+
+
+def _uses_of_leaves(heap: Sequence[tuple[int, Node]]) -> dict[Node, int]:
+    """How many edges lead to each leaf: with hooks on leaves, one goes as soon as it is whole."""
+    uses: dict[Node, int] = {}
+    stack = [node for _, node in heap]
+    seen = set(stack)
+    while stack:
+        for to in stack.pop().edges:
+            if to is None:
+                continue
+            target = to[0]
+            if target.__class__ is AccumulateGrad:
+                uses[target] = uses.get(target, 0) + 1
+            elif target not in seen:
+                seen.add(target)
+                stack.append(target)
+    return uses
+
+
+def _count_down(node: Node, uses: dict[Node, int], pending: Any, heap: Any) -> None:
+    """Put leaves that wait for nobody else at the front."""
+    for to in reversed(node.edges):  # torch's order for the bias and weight of a layer
+        if to is not None and to[0] in uses:
+            uses[to[0]] -= 1
+            if not uses[to[0]] and to[0] in pending:
+                heappush(heap, (LEAF + next(counter), to[0]))
 
 
 def _step(node: Node, grads: Any, pending: Any, heap: Any, wanted: Any, captured: Any) -> None:
@@ -70,7 +103,7 @@ def _step(node: Node, grads: Any, pending: Any, heap: Any, wanted: Any, captured
             changed = hook(tuple(grads))
             if changed is not None:
                 grads = list(changed) if isinstance(changed, tuple) else [changed]
-    results = node.apply(grads)
+    results = watched(node.apply, node, grads) if STATE.on else node.apply(grads)
     if node.hooks:
         results = _run_hooks(node, results, grads)
     i = -1

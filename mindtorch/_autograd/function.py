@@ -9,6 +9,7 @@ from typing import Any
 from .._tensor.dtype import FLOAT
 from .._tensor.tensor import Tensor, wrap
 from ..ops.spec import aten
+from .anomaly import STATE
 from .grad_mode import LOCAL
 from .node import FREED, Node, keep
 from .views import rebase
@@ -166,6 +167,8 @@ def _wrap_outputs(
     for i, out in enumerate(outs):
         wrapped.append(_wrap_output(ctx, i, out, inputs, dirty))
     _save(ctx, outs, wrapped)
+    if STATE.mark is not None:
+        STATE.mark(wrapped)
     return tuple(wrapped) if isinstance(result, tuple) else wrapped[0]
 
 

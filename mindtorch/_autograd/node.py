@@ -15,6 +15,18 @@ from .grad_mode import LOCAL
 counter = itertools.count(1)
 LEAF = -(1 << 62)
 
+
+class Hooked:
+    """Whether any leaf has ever had a hook, for which the order of leaves matters."""
+
+    __slots__ = ("leaves",)
+
+    def __init__(self) -> None:
+        self.leaves = False
+
+
+hooked = Hooked()
+
 FREED = (
     "Trying to backward through the graph a second time (or directly access saved tensors after"
     " they have already been freed). Saved intermediate values of the graph are freed when you"

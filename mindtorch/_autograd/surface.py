@@ -11,7 +11,7 @@ from .._tensor.tensor import Tensor, forget_array, wrap
 from ..ops.spec import aten
 from . import engine
 from .grad_mode import LOCAL
-from .node import INFERENCE, STALE, AccumulateGrad, Handle, Node
+from .node import INFERENCE, STALE, AccumulateGrad, Handle, Node, hooked
 from .views import fresh_edge
 from .written import edge
 
@@ -167,6 +167,8 @@ def register_hook(self: Tensor, hook: Callable[..., Any]) -> Handle:
     """Call `hook(grad)` when this tensor's whole gradient is known; it may return another."""
     if not _requires_grad(self):
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    if self.grad_fn is None:
+        hooked.leaves = True
     table = _hook_table(self)
     kept = table.pop(-1, None)
     handle = Handle(table, hook)
@@ -184,6 +186,7 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[..., Any]) -
             if fn is not None
             else "cannot register a hook on a tensor that doesn't require gradient"
         )
+    hooked.leaves = True
     if fn.post_hooks is None:
         fn.post_hooks = {}
     return Handle(fn.post_hooks, hook)

@@ -280,6 +280,8 @@ def _number(kind: Any, name: str) -> Callable[..., Any]:
             raise RuntimeError(f"Boolean value of Tensor with {count} is ambiguous")
         if self._geom.numel != 1 and name == "index":
             raise TypeError("only integer tensors of a single element can be converted to an index")
+        if self._geom.numel != 1:
+            raise ValueError("only one element tensors can be converted to Python scalars")
         value = self.item()
         if name == "index" and (value.__class__ is float or self._geom.ndim):
             raise TypeError("only integer tensors of a single element can be converted to an index")

@@ -8,22 +8,7 @@ from .._autograd.function import Function, once_differentiable
 from .._autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from .._autograd.surface import backward, grad
 from .._tensor.tensor import Tensor as Variable
-
-
-class set_detect_anomaly:  # noqa: N801 - torch's name
-    """Accepted for torch's sake: errors in backward name their node without it."""
-
-    def __init__(self, mode: bool = True, check_nan: bool = True):
-        self.mode = mode
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *exc: object) -> None:
-        return None
-
-
-detect_anomaly = set_detect_anomaly
+from .anomaly_mode import detect_anomaly, set_detect_anomaly
 
 
 def __getattr__(name: str) -> _Any:

@@ -39,6 +39,10 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         """Shares the storage of `data`; None gives an empty tensor of the default dtype."""
         if data is None:
             data = mindtorch.empty(0)
+        if requires_grad and not (data.is_floating_point() or data.is_complex()):
+            raise RuntimeError(
+                "Only Tensors of floating point and complex dtype can require gradients"
+            )
         parameter: Parameter = Tensor._make_subclass(cls, data, requires_grad)
         return parameter
 

@@ -75,6 +75,27 @@ def _output(labels: Sequence[list[str]], arrow: str | None) -> list[str]:
     return letters
 
 
+def _check_sizes(tensors: Sequence[Tensor], labels: Sequence[list[str]]) -> None:
+    """RuntimeError in torch's words for a subscript of two sizes; sizes of 1 are broadcast."""
+    sizes: dict[str, int] = {}
+    for operand, (tensor, row) in enumerate(zip(tensors, labels, strict=True)):
+        own: dict[str, int] = {}
+        for label, size in zip(row, tensor.shape, strict=True):
+            if own.setdefault(label, size) != size:
+                raise RuntimeError(
+                    f"einsum(): subscript {label} is repeated for operand {operand} but the sizes"
+                    f" don't match, {size} != {own[label]}"
+                )
+        for label, size in own.items():
+            before = sizes.get(label, 1)
+            if 1 not in (before, size) and before != size and label[0] != ".":
+                raise RuntimeError(
+                    f"einsum(): subscript {label} has size {size} for operand {operand} which does"
+                    f" not broadcast with previously seen size {before}"
+                )
+            sizes[label] = max(before, size) if size else 0
+
+
 def _diagonals(t: Tensor, labels: list[str]) -> tuple[Tensor, list[str]]:
     """Repeated labels of one operand become one dimension."""
     for label in set(labels):
@@ -147,6 +168,7 @@ def einsum(equation: str, operands: tuple[Tensor, ...]) -> Tensor:
         )
     labels = [_letters(s, t.ndim, i) for i, (s, t) in enumerate(zip(specs, tensors, strict=True))]
     wanted = _output(labels, right if "->" in equation else None)
+    _check_sizes(tensors, labels)
     t, kept = _diagonals(tensors[0], labels[0])
     for i in range(1, len(tensors)):
         other, theirs = _diagonals(tensors[i], labels[i])

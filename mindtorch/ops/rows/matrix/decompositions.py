@@ -7,7 +7,7 @@ those: a solution by QR, eigenvalues of symmetric matrices by the SVD of a shift
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,11 @@ from ...samples import Arg, Sample
 from ...spec import aten, call, op
 
 
-class LinAlgError(RuntimeError):
+class _LinAlgError(RuntimeError):
     """A matrix has no inverse or decomposition; the message names the operation."""
+
+
+LinAlgError = _LinAlgError  # the class has torch's own name in tracebacks
 
 
 def square(name: str) -> Callable[..., Any]:
@@ -81,15 +84,51 @@ def _guarded(name: str, kernel: Any) -> Callable[..., Any]:
         try:
             return kernel(*args)
         except np.linalg.LinAlgError:
-            raise LinAlgError(
-                f"{name}: (Batch element 0): The diagonal element is zero, the inversion could not"
-                " be completed because the input matrix is singular."
-                if name != "linalg.cholesky"
-                else "linalg.cholesky: (Batch element 0): The factorization could not be completed"
-                " because the input is not positive-definite."
-            ) from None
+            raise LinAlgError(_failure(name, kernel, args)) from None
 
     return run
+
+
+def _failure(name: str, kernel: Callable[..., Array], args: Sequence[Array]) -> str:
+    """torch's words for the first matrix of a batch that a kernel fails on."""
+    matrices = args[0].reshape((-1, *args[0].shape[-2:]))
+    own = np.linalg.cholesky if name == "linalg.cholesky" else np.linalg.inv
+    at = next((i for i, matrix in enumerate(matrices) if not _works(own, matrix)), 0)
+    where = f"(Batch element {at}): " if args[0].ndim > 2 else ""
+    if name == "linalg.cholesky":
+        sizes = range(1, matrices.shape[-1] + 1)
+        order = next((k for k in sizes if not _works(own, matrices[at, :k, :k])), sizes[-1])
+        return (
+            f"linalg.cholesky: {where}The factorization could not be completed because the input"
+            f" is not positive-definite (the leading minor of order {order} is not"
+            " positive-definite)."
+        )
+    if name == "linalg.solve":
+        return f"torch.linalg.solve: {where}The solver failed because the input matrix is singular."
+    return (
+        f"{name}: {where}The diagonal element {_zero_pivot(matrices[at])} is zero, the inversion"
+        " could not be completed because the input matrix is singular."
+    )
+
+
+def _works(kernel: Callable[..., Array], matrix: Array) -> bool:
+    try:
+        kernel(matrix)
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
+def _zero_pivot(matrix: Array) -> int:
+    """Which pivot of an elimination with row exchanges is the first 0, counted from 1."""
+    u = matrix.astype(np.result_type(matrix.dtype, np.float64))
+    for k in range(u.shape[0]):
+        best = k + int(np.argmax(np.abs(u[k:, k])))
+        u[[k, best]] = u[[best, k]]
+        if u[k, k] == 0:
+            return k + 1
+        u[k + 1 :] -= np.outer(u[k + 1 :, k] / u[k, k], u[k])
+    return u.shape[0]
 
 
 def _t(t: Tensor) -> Tensor:

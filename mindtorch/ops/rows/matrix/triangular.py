@@ -185,8 +185,9 @@ def _check_info(name: str, info: Any, check_errors: bool) -> None:
     if check_errors and np.any(info):
         at = int(np.argmax(info != 0))
         i = int(np.ravel(info)[at])
+        where = f"(Batch element {at}): " if np.ndim(info) else ""
         raise LinAlgError(
-            f"{name}: (Batch element {at}): U[{i},{i}] is zero and using it on lu_solve would"
+            f"{name}: {where}U[{i},{i}] is zero and using it on lu_solve would"
             " result in a division by zero. If you still want to perform the factorization,"
             " consider calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)"
         )

@@ -47,7 +47,7 @@ def _promoted(tensors: Sequence[Geometry]) -> Dtype:
 
 def _cat_infer(tensors: Sequence[Geometry], dim: int = 0) -> Geometry:
     if not tensors:
-        raise ValueError("expected a non-empty list of Tensors")
+        raise ValueError("torch.cat(): expected a non-empty list of Tensors")
     if any(not g.ndim for g in tensors):
         at = next(i for i, g in enumerate(tensors) if not g.ndim)
         raise RuntimeError(f"zero-dimensional tensor (at position {at}) cannot be concatenated")
@@ -327,6 +327,12 @@ def _roll(self: Array, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Array:
 
 
 def _roll_rule(self: Geometry, shifts: tuple[int, ...], dims: tuple[int, ...] = ()) -> Geometry:
+    if not shifts:
+        raise RuntimeError("`shifts` required")
+    if len(shifts) != len(dims) and not (len(shifts) == 1 and not dims):
+        raise RuntimeError(
+            f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}"
+        )
     if dims and not self.ndim:
         raise IndexError(f"Dimension specified as {dims[0]} but tensor has no dimensions")
     return preserved(self)

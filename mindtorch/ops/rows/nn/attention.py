@@ -49,6 +49,7 @@ def scaled_dot_product_attention(
             "_scaled_dot_product_attention: Explicit attn_mask should not be set when "
             "is_causal=True"
         )
+    _check_operands(query, key, value)
     if enable_gqa:
         key = key.repeat_interleave(query.size(-3) // key.size(-3), -3)
         value = value.repeat_interleave(query.size(-3) // value.size(-3), -3)
@@ -69,6 +70,15 @@ def scaled_dot_product_attention(
     if dropout_p > 0.0:
         weights = dropout(weights, dropout_p)
     return weights @ value
+
+
+def _check_operands(query: Tensor, key: Tensor, value: Tensor) -> None:
+    """RuntimeError in torch's words for vectors."""
+    if min(query.dim(), key.dim(), value.dim()) < 2:
+        raise RuntimeError(
+            "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim:"
+            f" {query.dim()} key.dim: {key.dim()} and value.dim: {value.dim()} instead."
+        )
 
 
 def _masked(scores: Tensor, mask: Tensor) -> Tensor:

@@ -21,7 +21,7 @@ def _embedding_rule(
     if indices.dtype not in (dt.int64, dt.int32):
         raise RuntimeError(
             "Expected tensor for argument #1 'indices' to have one of the following scalar types: "
-            f"Long, Int; but got {indices.dtype.legacy} instead "
+            f"Long, Int; but got torch.{indices.dtype.legacy}Tensor instead "
             "(while checking arguments for embedding)"
         )
     return weight.fresh((*indices.shape, weight.shape[1]))

@@ -6,6 +6,7 @@ import math
 import warnings
 from typing import Any
 
+from ...._tensor import dtype as dt
 from ...._tensor.tensor import Tensor
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite
@@ -373,6 +374,8 @@ def kl_div(
 ) -> Tensor:
     """t (log t - input), input in logs, target in logs with
     `log_target`; batchmean divides by N."""
+    if any(t.dtype.category < dt.FLOAT for t in (input, target)):
+        raise RuntimeError("kl_div: Integral inputs not supported.")
     if size_average is not None or reduce is not None or reduction != "batchmean":
         reduction = chosen(size_average, reduce, reduction)
     if reduction == "mean":

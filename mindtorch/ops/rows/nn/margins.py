@@ -139,6 +139,16 @@ def multi_margin_loss(
         raise ValueError("only p == 1 and p == 2 supported")
     single = input.dim() < 2
     rows = input.reshape(1, -1) if single else input
+    if not (single and target.dim() == 0) and tuple(target.shape) != (rows.size(0),):
+        raise RuntimeError(
+            "multi_margin_loss: target tensor should be 1-D with size equal to the number of input"
+            f" samples (batch size). Expected target size [{rows.size(0)}], but got"
+            f" {list(target.shape)}. Input has shape {list(input.shape)}."
+        )
+    if weight is not None and tuple(weight.shape) != (rows.size(1),):
+        raise RuntimeError(
+            f"inconsistent weight size, expected {rows.size(1)} but got {list(weight.shape)}"
+        )
     index = target.reshape(-1, 1)
     terms = (margin - rows.gather(1, index) + rows).clamp_min(0).pow(p)
     if weight is not None:

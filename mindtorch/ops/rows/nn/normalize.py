@@ -126,9 +126,8 @@ def batch_norm(
     if training:
         _check_batch(input.size())
     elif running_mean is None or running_var is None:
-        raise RuntimeError(
-            "Expected running_mean and running_var to be defined when training=False"
-        )
+        absent = "running_mean" if running_mean is None else "running_var"
+        raise RuntimeError(f"{absent} must be defined in evaluation mode")
     return normalized_by(input, running_mean, running_var, weight, bias, training, momentum, eps)[0]
 
 

@@ -75,19 +75,20 @@ def interpolate(
 
 
 def _check_mode(input: Tensor, mode: str, align_corners: bool | None) -> None:
-    if mode not in _MODES:
+    expected = 4 if mode == "bicubic" else _LINEAR.get(mode, input.dim())
+    wrong = input.dim() != expected
+    if mode not in _MODES or input.dim() not in (3, 4, 5) or (wrong and mode == "bicubic"):
         raise NotImplementedError(
             f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {input.dim()}D) for the "
-            "modes: nearest | linear | bilinear | bicubic | trilinear | area | nearest-exact "
-            f"(got {mode})"
+            "modes: nearest | linear | bilinear | bicubic | trilinear | lanczos | area |"
+            f" nearest-exact (got {mode})"
         )
     if mode in ("nearest", "area", "nearest-exact") and align_corners is not None:
         raise ValueError(
             "align_corners option can only be set with the interpolating modes: "
             "linear | bilinear | bicubic | trilinear"
         )
-    expected = 4 if mode == "bicubic" else _LINEAR.get(mode, input.dim())
-    if input.dim() not in (3, 4, 5) or input.dim() != expected:
+    if wrong:
         raise NotImplementedError(
             f"Got {input.dim()}D input, but {mode} mode needs {expected}D input"
         )

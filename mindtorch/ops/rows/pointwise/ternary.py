@@ -79,18 +79,29 @@ op(
 )  # fmt: skip
 
 
+_C_NAMES = {"float32": "float", "float64": "double", "float16": "c10::Half",
+            "bfloat16": "c10::BFloat16", "uint8": "unsigned char", "int8": "signed char",
+            "int16": "short int", "int32": "int", "int64": "long int",
+            "complex64": "c10::complex<float>", "complex128": "c10::complex<double>"}  # fmt: skip
+
+
+def _c_name(tensor: Geometry) -> str:
+    """A dtype by the C++ type of its elements, as torch's error gives it."""
+    name = str(tensor.dtype).removeprefix("torch.")
+    return _C_NAMES.get(name, name)
+
+
 def _masked_shape(self: Any, mask: Any, value: Tensor) -> Any:
     from ...._tensor import dtype as dt
     from ...rules import broadcast
 
     if mask.dtype is not dt.bool:
         raise RuntimeError(
-            "masked_fill only supports boolean masks, but got mask with dtype "
-            f"{str(mask.dtype).removeprefix('torch.')}"
+            f"masked_fill_ only supports boolean masks, but got mask with dtype {_c_name(mask)}"
         )
     if getattr(value, "ndim", 0):
         raise RuntimeError(
-            "masked_fill only supports a 0-dimensional value tensor, but got tensor with "
+            "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
             f"{value.ndim} dimension(s)."
         )
     shape = broadcast(self.shape, mask.shape)

@@ -166,7 +166,7 @@ def quantile(
     """The q-th quantiles (q in [0, 1], a number or a 1-d tensor) of all, or along a dimension."""
     if not isinstance(q, Tensor):
         if not 0 <= q <= 1:
-            raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q}")
+            raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q:g}")
         q = aten.full((), float(q), dtype=self.dtype, device=self.device)
     _check_quantile(self, q, interpolation)
     at = 0 if dim is None else wrap_dim(dim, self.ndim)

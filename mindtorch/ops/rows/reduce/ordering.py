@@ -339,11 +339,15 @@ composite(
 )
 
 
+def _masked_select_rule(self: Geometry, mask: Geometry) -> Dynamic:
+    if mask.dtype is not dt.bool:
+        raise RuntimeError("masked_select: expected BoolTensor for mask")
+    return Dynamic(self.dtype, self.device, (prod(broadcast(self.shape, mask.shape)),))
+
+
 op(
     "masked_select(Tensor self, Tensor mask) -> Tensor",
-    infer=lambda self, mask: Dynamic(
-        self.dtype, self.device, (prod(broadcast(self.shape, mask.shape)),)
-    ),
+    infer=_masked_select_rule,
     cpu=lambda self, mask: np.broadcast_to(self, np.broadcast_shapes(self.shape, mask.shape))[
         np.broadcast_to(mask, np.broadcast_shapes(self.shape, mask.shape))
     ],

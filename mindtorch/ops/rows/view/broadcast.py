@@ -183,17 +183,32 @@ composite(
 
 
 def _fill_diagonal(self: Tensor, fill_value: Number, wrap: bool = False) -> Tensor:
-    """Write a number to the main diagonal; NotImplementedError for `wrap`."""
-    if wrap:
-        raise NotImplementedError("fill_diagonal_: wrap=True is not supported, fill two parts")
-    aten.diagonal(self).fill_(fill_value)
+    """Write a number to the main diagonal; of a tall matrix again and again with `wrap`.
+
+    RuntimeError in torch's words for vectors, and for more dimensions that are not of one length.
+    """
+    if self.ndim < 2:
+        raise RuntimeError("dimensions must larger than 1")
+    if self.ndim > 2 and len(set(self.shape)) > 1:
+        raise RuntimeError("all dimensions of input must be of equal length")
+    shape, strides = self.shape, self.stride()
+    aten.as_strided(self, (min(shape),), (sum(strides),), self.storage_offset()).fill_(fill_value)
+    step = shape[1] + 1
+    if wrap and self.ndim == 2:
+        for start in range(step, shape[0], step):
+            aten.diagonal(aten.narrow(self, 0, start, shape[0] - start)).fill_(fill_value)
     return self
 
 
 composite(
     "fill_diagonal_(Tensor(a!) self, Scalar fill_value, bool wrap=False) -> Tensor(a!)",
     _fill_diagonal,
-    samples=calls((Arg((3, 4), grad=False), 5.0), (Arg((3, 3), "int64"), 2)),
+    samples=calls(
+        (Arg((3, 4), grad=False), 5.0),
+        (Arg((3, 3), "int64"), 2),
+        (Arg((8, 3), grad=False), 1.0, True),
+        (Arg((3, 3, 3), grad=False), 2.0),
+    ),
     oracle=lambda torch: torch.Tensor.fill_diagonal_,
     tolerance="exact",
     layout_bound=True,

@@ -210,6 +210,23 @@ op(
 )
 
 
+def _refuse_expansion(self: Geometry, size: tuple[int, ...], lead: int) -> None:
+    """RuntimeError in torch's words for the last size that does not fit."""
+    for i in range(len(size) - 1, -1, -1):
+        n, have = size[i], self.shape[i - lead] if i >= lead else 1
+        if n == -1 and i < lead:
+            raise RuntimeError(
+                f"The expanded size of the tensor ({n}) isn't allowed in a leading, non-existing"
+                f" dimension {i}"
+            )
+        if have not in (1, n) and n != -1:
+            raise RuntimeError(
+                f"The expanded size of the tensor ({n}) must match the existing size ({have}) at"
+                f" non-singleton dimension {i}.  Target sizes: {list(size)}.  Tensor sizes:"
+                f" {list(self.shape)}"
+            )
+
+
 def _expand(self: Geometry, size: tuple[int, ...], implicit: bool = False) -> Geometry:
     lead = len(size) - self.ndim
     if lead < 0:
@@ -218,21 +235,11 @@ def _expand(self: Geometry, size: tuple[int, ...], implicit: bool = False) -> Ge
             f" the number of sizes provided ({len(size)}) must be greater or equal to the number of"
             f" dimensions in the tensor ({self.ndim})"
         )
+    _refuse_expansion(self, size, lead)
     shape, strides = [], []
     for i, n in enumerate(size):
         have = self.shape[i - lead] if i >= lead else 1
-        if n == -1 and i < lead:
-            raise RuntimeError(
-                f"The expanded size of the tensor ({n}) isn't allowed in a leading, non-existing"
-                f" dimension {i}"
-            )
         n = have if n == -1 else n
-        if have not in (1, n):
-            raise RuntimeError(
-                f"The expanded size of the tensor ({n}) must match the existing size ({have}) at"
-                f" non-singleton dimension {i}.  Target sizes: {list(size)}.  Tensor sizes:"
-                f" {list(self.shape)}"
-            )
         shape.append(n)
         kept = i >= lead and have == n
         strides.append(self.strides[i - lead] if kept else 0)
@@ -350,7 +357,17 @@ composite(
 
 def _unflatten(self: Tensor, dim: int, sizes: tuple[int, ...]) -> Tensor:
     dim = wrap_dim(dim, self.ndim)
-    size = resolve_size(tuple(sizes), self.shape[dim])
+    if not sizes:
+        raise RuntimeError("unflatten: sizes must be non-empty")
+    try:
+        size = resolve_size(tuple(sizes), self.shape[dim])
+    except RuntimeError as error:
+        if list(sizes).count(-1) > 1:
+            raise RuntimeError(f"unflatten got an unexpected error:\n{error}") from None
+        raise RuntimeError(
+            f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {dim}"
+            f" ({self.shape[dim]}) in the input tensor"
+        ) from None
     return aten.view(self, (*self.shape[:dim], *size, *self.shape[dim + 1 :]))
 
 

@@ -127,8 +127,7 @@ def _narrow(self: Tensor, dim: int, start: int, length: int) -> Tensor:
         raise RuntimeError("narrow(): length must be non-negative.")
     if not -size <= start <= size:
         raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-size}, {size}], but got"
-            f" {start})"
+            f"start out of range (expected to be in range of [{-size}, {size}], but got {start})"
         )
     start = start + size if start < 0 else start
     if start + length > size:

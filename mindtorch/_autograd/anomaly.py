@@ -1,0 +1,69 @@
+"""Owns what backward checks while anomalies are looked for; knows no modes of calls."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from .._tensor.dtype import FLOAT
+from .._tensor.tensor import Tensor
+from ..ops.spec import aten
+from .node import Node
+
+# Key of a node's metadata under which torch keeps the lines of the forward call.
+TRACEBACK = "traceback_"
+
+
+class State:
+    """Whether steps of backward are watched, and their results searched for NaN.
+
+    `mark` gives the lines of the program to the nodes of what a call gave.
+    """
+
+    __slots__ = ("check_nan", "mark", "on")
+
+    def __init__(self) -> None:
+        self.on = False
+        self.mark: Callable[[Any], None] | None = None
+        self.check_nan = True
+
+
+STATE = State()
+
+
+def watched(apply: Callable[[list[Any]], Any], node: Node, grads: list[Any]) -> Any:
+    """A step's results; RuntimeError for NaN in one, and a warning that shows the forward call."""
+    try:
+        results = apply(grads)
+        if STATE.check_nan:
+            _refuse_nan(node, results)
+    except Exception:
+        warnings.warn(_said(node), UserWarning, stacklevel=2)
+        raise
+    return results
+
+
+def _refuse_nan(node: Node, results: Any) -> None:
+    for number, result in enumerate(results):
+        if not isinstance(result, Tensor) or result.device.type == "meta":
+            continue
+        geom = result._geom
+        if geom.dtype.category < FLOAT or not bool(aten.any(aten.isnan(result)).item()):
+            continue
+        raise RuntimeError(
+            f"Function '{node.name()}' returned nan values in its {number}th output."
+        )
+
+
+def _said(node: Node) -> str:
+    lines = node.__dict__.get("_metadata", {}).get(TRACEBACK)
+    if lines is None:
+        return (
+            f"Error detected in {node.name()}. No forward pass information available. Enable"
+            " detect anomaly during forward pass for more information."
+        )
+    return (
+        f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n"
+        f"{''.join(lines)}"
+    )

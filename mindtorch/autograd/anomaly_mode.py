@@ -1,0 +1,125 @@
+"""torch.autograd.anomaly_mode: which forward call a failing or NaN step of backward came from."""
+
+from __future__ import annotations
+
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from .._autograd.anomaly import STATE, TRACEBACK
+from .._autograd.node import AccumulateGrad, Node, Sentinel
+from .._autograd.scope import Scope
+from .._dispatch.overrides import TorchFunctionMode
+from .._tensor.tensor import Tensor
+
+
+class _Traces(TorchFunctionMode):
+    """Keeps, with each new node, the lines of the program that called for it."""
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        _mark_results(result)
+        return result
+
+
+def _mark_results(result: Any) -> None:
+    """Give the lines of the present call to the nodes of its results."""
+    lines: list[str] = []
+    for value in result if isinstance(result, tuple | list) else (result,):
+        if isinstance(value, Tensor) and value.grad_fn is not None:
+            lines = lines or traceback.format_list(_of_the_program())
+            _mark(value.grad_fn, lines)
+
+
+def _of_the_program() -> list[traceback.FrameSummary]:
+    """The stack without this package's own frames."""
+    own = __package__.rpartition(".")[0]
+    frames = traceback.walk_stack(None)
+    kept = [f for f, _ in frames if not str(f.f_globals.get("__name__", "")).startswith(own)]
+    summary = traceback.StackSummary.extract((f, f.f_lineno) for f in reversed(kept))
+    return [frame for frame in summary if not frame.filename.startswith("<mindtorch")]
+
+
+def _mark(root: Node, lines: list[str]) -> None:
+    """Give lines to a node and to those under it that have none: one call may make several."""
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, AccumulateGrad | Sentinel) or TRACEBACK in node.metadata:
+            continue
+        node.metadata[TRACEBACK] = lines
+        stack.extend(edge[0] for edge in node.edges if edge is not None)
+
+
+class set_detect_anomaly(Scope):  # noqa: N801 - torch's name
+    """Look for anomalies from now on, or within a `with` statement."""
+
+    def __init__(self, mode: bool, check_nan: bool = True):
+        self._before = STATE.on, STATE.check_nan
+        _set(mode, check_nan)
+
+    def steps(self) -> Iterator[None]:
+        try:
+            yield None
+        finally:
+            _set(*self._before)
+
+
+_running: list[_Traces] = []
+
+
+def _set(mode: bool, check_nan: bool) -> None:
+    STATE.on, STATE.check_nan = mode, check_nan
+    STATE.mark = _mark_results if mode else None
+    if mode and not _running:
+        traces = _Traces()
+        _running.append(traces)
+        traces.__enter__()
+    elif not mode and _running:
+        _running.pop().__exit__(None, None, None)
+
+
+class detect_anomaly(Scope):  # noqa: N801 - torch's name
+    """Look for anomalies within a `with` statement: NaN in gradients, and where errors come from.
+
+    A RuntimeError names the step of backward; a warning shows the forward call that made it.
+    Slow: for debugging alone.
+    """
+
+    def __init__(self, check_nan: bool = True):
+        self.check_nan = check_nan
+        warnings.warn(
+            "Anomaly Detection has been enabled. This mode will increase the runtime and should"
+            " only be enabled for debugging.",
+            UserWarning,
+            stacklevel=2,
+        )
+
+    def steps(self) -> Iterator[None]:
+        before = STATE.on, STATE.check_nan
+        try:
+            _set(True, self.check_nan)
+            yield None
+        finally:
+            _set(*before)
+
+
+def is_anomaly_enabled() -> bool:
+    """Whether anomalies are looked for."""
+    return STATE.on
+
+
+def is_anomaly_check_nan_enabled() -> bool:
+    """Whether gradients are searched for NaN while anomalies are looked for."""
+    return STATE.check_nan
+
+
+__all__ = ["detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled",
+           "set_detect_anomaly"]  # fmt: skip
