@@ -9,12 +9,12 @@ from elftools.elf.elffile import ELFFile
 
 import aclnn_bindings
 
-PACKAGE = Path(aclnn_bindings.__file__).parent
 LIBRARIES = sorted(
     {
         path.resolve()
+        for package in aclnn_bindings.__path__  # an editable install has two
         for place in ("runtime", "simulator/install/lib64", "layers")
-        for path in (PACKAGE / place).glob("*.so")
+        for path in (Path(package) / place).glob("*.so")
     }
 )
 # glibc 2.28 keeps 1,664 bytes of static thread-local storage for all libraries that come after the

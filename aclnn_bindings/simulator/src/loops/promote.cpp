@@ -102,6 +102,11 @@ aclnnStatus expect_same_shape(const Call& c, int out, int like) {
   return expect_shape(c, out, shape_of(c.tensor(like)));
 }
 
+aclnnStatus refuse_fit(const Call& c, int arg, int other) {
+  return c.fail(ACLNN_ERR_PARAM_INVALID, "Shape %s of %s does not fit shape %s of %s.",
+                shape_text(c.tensor(arg)), c.name(arg), shape_text(c.tensor(other)), c.name(other));
+}
+
 aclnnStatus expect_castable(const Call& c, aclDataType from, int out) {
   const aclDataType to = c.tensor(out).dtype;
   if (castable(from, to)) return ACLNN_SUCCESS;

@@ -28,6 +28,8 @@ bool broadcast(Shape& into, const Tensor& t);
 // positions.
 aclnnStatus expect_shape(const Call& c, int out, const Shape& shape);
 aclnnStatus expect_same_shape(const Call& c, int out, int like);
+// For shapes already known not to fit, whether they are equal or not: never succeeds.
+aclnnStatus refuse_fit(const Call& c, int arg, int other);
 aclnnStatus expect_castable(const Call& c, aclDataType from, int out);
 aclnnStatus expect_dtype(const Call& c, int arg, aclDataType dtype);
 aclnnStatus expect_same_dtype(const Call& c, int arg, int like);

@@ -237,7 +237,7 @@ aclError run_prelu_grad(Call& c) {
   apply<PreluGradW>(each, grad, self);
   const uint32_t all = (1u << self.rank) - 1;
   Tensor sum = weight_view(out, self);
-  reduce_tensor(sum, each, out.numel() > 1 ? all & ~2u : all, wide, reducers_of<SumOf>());
+  reduce_tensor(sum, each, out.numel() != 1 ? all & ~2u : all, wide, reducers_of<SumOf>());
   return ACL_SUCCESS;
 }
 

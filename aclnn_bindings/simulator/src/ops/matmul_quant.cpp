@@ -291,7 +291,7 @@ aclnnStatus check_inner(Call& c) {
                   shape_text(out), c.name(Out));
   }
   Shape s = shape_of(out);
-  if (A == 1 && !broadcast(s, c.tensor(0))) return expect_same_shape(c, 0, Out);
+  if (A == 1 && !broadcast(s, c.tensor(0))) return refuse_fit(c, 0, Out);
   return ACLNN_SUCCESS;
 }
 template <int A, int Out>

@@ -59,7 +59,7 @@ aclnnStatus check_init(Call& c) {
                   static_cast<long long>(mode));
   }
   if (rows_of(c.tensor(0)) != rows_of(c.tensor(at.experts)))
-    return expect_same_shape(c, at.experts, 0);
+    return refuse_fit(c, at.experts, 0);
   const bool padded = c.integer(at.drop) == 1;
   if (padded && (c.integer(at.capacity) < 1 || c.integer(at.expert_num) < 1)) {
     return c.fail(ACLNN_ERR_PARAM_INVALID,
@@ -74,7 +74,7 @@ aclnnStatus check_init(Call& c) {
     ACL_RETURN_IF_FAILED(
         expect_numel(c, at.x_out, c.integer(at.expert_num) * c.integer(at.capacity) * h));
   } else if (width_of(c.tensor(at.x_out)) != h && c.tensor(at.x_out).dtype != ACL_INT4) {
-    return expect_same_shape(c, at.x_out, 0);
+    return refuse_fit(c, at.x_out, 0);
   }
   return expect_numel(c, at.row_out, c.tensor(at.experts).numel());
 }
@@ -306,7 +306,7 @@ aclnnStatus check_final(Call& c) {
   const int64_t tokens = rows_of(c.tensor(at.out)), h = width_of(c.tensor(at.out));
   const int64_t slots = c.tensor(at.slots).numel();
   if (width_of(c.tensor(0)) != h || (tokens && slots % tokens))
-    return expect_same_shape(c, 0, at.out);
+    return refuse_fit(c, 0, at.out);
   for (int i : {at.x1, at.x2}) ACL_RETURN_IF_FAILED(expect_numel(c, i, tokens * h));
   ACL_RETURN_IF_FAILED(expect_numel(c, at.scales, slots));
   if (!c.null(at.bias)) {
@@ -435,9 +435,9 @@ aclnnStatus check_permute(Call& c) {
   ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, at.x_out, at.slots_out}));
   ACL_RETURN_IF_FAILED(refuse_padded(c, at.padded));
   const int64_t all = c.tensor(1).numel(), tokens = rows_of(c.tensor(0));
-  if (tokens == 0 ? all != 0 : all % tokens != 0) return expect_same_shape(c, 1, 0);
+  if (tokens == 0 ? all != 0 : all % tokens != 0) return refuse_fit(c, 1, 0);
   if (width_of(c.tensor(at.x_out)) != width_of(c.tensor(0)))
-    return expect_same_shape(c, at.x_out, 0);
+    return refuse_fit(c, at.x_out, 0);
   return expect_numel(c, at.slots_out, all);
 }
 template <const Permute& at>
@@ -504,7 +504,7 @@ aclnnStatus check_unpermute(Call& c) {
   ACL_RETURN_IF_FAILED(refuse_padded(c, at.padded));
   const int64_t all = c.tensor(at.slots).numel(), tokens = rows_of(c.tensor(at.out));
   if (width_of(c.tensor(0)) != width_of(c.tensor(at.out)) || (tokens ? all % tokens : all)) {
-    return expect_same_shape(c, at.out, 0);
+    return refuse_fit(c, at.out, 0);
   }
   return expect_numel(c, at.probs, all);
 }

@@ -364,7 +364,7 @@ aclnnStatus check_ada(Call& c) {
   constexpr int kOut = Quant ? 8 : 6;
   ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, kOut}));
   for (int i : {1, 2}) {
-    if (!conditions(c.tensor(i), c.tensor(0))) return expect_same_shape(c, i, 0);
+    if (!conditions(c.tensor(i), c.tensor(0))) return refuse_fit(c, i, 0);
   }
   for (int i : {3, 4}) ACL_RETURN_IF_FAILED(expect_numel(c, i, width_of(c.tensor(0))));
   if (Quant) {
@@ -417,7 +417,7 @@ aclnnStatus check_ada_grad(Call& c) {
   ACL_RETURN_IF_FAILED(expect_same_shape(c, 0, 1));
   for (int i : {3, 4}) ACL_RETURN_IF_FAILED(expect_numel(c, i, rows_of(c.tensor(1))));
   for (int i : {5, 10, 11}) {
-    if (!conditions(c.tensor(i), c.tensor(1))) return expect_same_shape(c, i, 1);
+    if (!conditions(c.tensor(i), c.tensor(1))) return refuse_fit(c, i, 1);
   }
   return expect_same_shape(c, 9, 1);
 }
@@ -446,7 +446,7 @@ aclnnStatus check_modulate(Call& c) {
   ACL_RETURN_IF_FAILED(expect_given(c, {0, 3}));
   for (int i : {1, 2}) {
     if (at_or_null(c, i) && !conditions(c.tensor(i), c.tensor(0)))
-      return expect_same_shape(c, i, 0);
+      return refuse_fit(c, i, 0);
   }
   return expect_same_shape(c, 3, 0);
 }
@@ -468,7 +468,7 @@ aclnnStatus check_modulate_grad(Call& c) {
   ACL_RETURN_IF_FAILED(expect_same_shape(c, 0, 1));
   for (int i : {2, 5, 6}) {
     if (at_or_null(c, i) && !conditions(c.tensor(i), c.tensor(1)))
-      return expect_same_shape(c, i, 1);
+      return refuse_fit(c, i, 1);
   }
   return expect_same_shape(c, 4, 1);
 }

@@ -65,7 +65,8 @@ aclnnStatus check_sizes(const Call& c, int self, int pads) {
   }
   for (int64_t i = 0; i < pad.size; ++i) {
     const int64_t n = t.dims[t.rank - 1 - i / 2];
-    const int64_t most = mode == Mode::Reflect ? n - 1 : (mode == Mode::Wrap ? n : INT64_MAX);
+    // Nothing can be repeated of a size of 0.
+    const int64_t most = mode == Mode::Reflect ? n - 1 : (mode == Mode::Wrap || !n ? n : INT64_MAX);
     if (pad[i] > most) {
       return c.fail(ACLNN_ERR_PARAM_INVALID, "%s value %lld is too large for size %lld.",
                     c.name(pads), static_cast<long long>(pad[i]), static_cast<long long>(n));

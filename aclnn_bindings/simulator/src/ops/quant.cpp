@@ -297,7 +297,7 @@ template <int Out>
 aclnnStatus check_quant_param(Call& c) {
   ACL_RETURN_IF_FAILED(expect_given(c, {0, Out}));
   const int64_t n = c.tensor(0).numel(), m = c.null(1) ? 1 : c.tensor(1).numel();
-  if (n != m && n != 1 && m != 1) return expect_same_shape(c, 1, 0);
+  if (n != m && n != 1 && m != 1) return refuse_fit(c, 1, 0);
   return expect_numel(c, Out, std::max(n, m));
 }
 template <int Out>

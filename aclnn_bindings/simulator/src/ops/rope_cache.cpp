@@ -61,7 +61,7 @@ aclnnStatus expect_angles(const Call& c, int x, int cos, int64_t mode) {
                   static_cast<long long>(mode), shape_text(c.tensor(x)), c.name(x));
   }
   for (int i : {cos, cos + 1}) {
-    if (!spreads(c.tensor(i), c.tensor(x))) return expect_same_shape(c, i, x);
+    if (!spreads(c.tensor(i), c.tensor(x))) return refuse_fit(c, i, x);
   }
   return ACLNN_SUCCESS;
 }
@@ -193,7 +193,7 @@ aclnnStatus check_positions(Call& c) {
                   shape_text(p), shape_text(table), static_cast<long long>(head));
   }
   for (int i : {0, 1}) {
-    if (width_of(c.tensor(1 + i)) % head != 0) return expect_same_shape(c, 2, 1);
+    if (width_of(c.tensor(1 + i)) % head != 0) return refuse_fit(c, 2, 1);
     ACL_RETURN_IF_FAILED(expect_same_shape(c, Out + i, 1 + i));
   }
   return ACLNN_SUCCESS;
@@ -315,7 +315,7 @@ aclnnStatus check_gather(Call& c) {
   for (int i : {0, 1}) {
     const Tensor &k = c.tensor(i), &out = c.tensor(4 + i);
     const int64_t row = out.rank && out.dims[0] ? out.numel() / out.dims[0] : 0;
-    if (k.rank != 4 || (row && k.numel() % row != 0)) return expect_same_shape(c, 4 + i, i);
+    if (k.rank != 4 || (row && k.numel() % row != 0)) return refuse_fit(c, 4 + i, i);
   }
   return expect_numel(c, 3, c.tensor(2).dims[0] + (c.flag(8) ? 1 : 0));
 }
@@ -504,10 +504,10 @@ aclnnStatus check_quant_scatter(Call& c) {
                   shape_text(updates), shape_text(self), static_cast<long long>(c.integer(5)));
   }
   for (int i = 1; i < self.rank; ++i) {
-    if (i != axis && updates.dims[i] != self.dims[i]) return expect_same_shape(c, 2, 0);
+    if (i != axis && updates.dims[i] != self.dims[i]) return refuse_fit(c, 2, 0);
   }
   if (width_of(c.tensor(3)) != width_of(updates) && c.tensor(3).numel() != 1)
-    return expect_same_shape(c, 3, 2);
+    return refuse_fit(c, 3, 2);
   return expect_numel(c, 1, updates.dims[0] * (c.tensor(1).rank == 2 ? 2 : 1));
 }
 aclError run_quant_scatter(Call& c) {
