@@ -64,15 +64,22 @@ inline aclnnStatus expect_image(const Call& c, int arg, int64_t channels, int64_
                                 int64_t width) {
   if (c.null(arg)) return c.fail(ACLDVPP_ERR_PARAM_NULLPTR, "Parameter %s is null.", c.name(arg));
   const Tensor& t = c.tensor(arg);
-  bool fits = (t.rank == 3 || t.rank == 4) && (t.dtype == ACL_UINT8 || t.dtype == ACL_FLOAT);
+  const auto is_image = [](const Tensor& x) {
+    return (x.rank == 3 || x.rank == 4) && (x.dtype == ACL_UINT8 || x.dtype == ACL_FLOAT);
+  };
+  bool fits = is_image(t) && t.numel() > 0;  // there is nothing to take a pixel of none from
   if (fits) {
     const Tensor v = planes_of(t, channels_last(t));
     const int64_t wanted[3] = {channels, height, width};
     for (int i = 0; i < 3; ++i) fits = fits && (wanted[i] < 0 || wanted[i] == v.dims[i + 1]);
+    const Tensor& self = c.tensor(0);  // the bytes of a file where images are decoded
+    fits = fits && (!is_image(self) ||
+                    planes_of(self, channels_last(self)).dims[0] == v.dims[0]);
   }
   if (fits) return ACLNN_SUCCESS;
   return c.fail(ACLDVPP_ERR_PARAM_INVALID,
-                "%s should be a uint8 or float image [N, C, H, W] or [N, H, W, C] of %lld channels, "
+                "%s should be a uint8 or float image [N, C, H, W] or [N, H, W, C] that is not empty, of as "
+                "many images as the first, of %lld channels, "
                 "%lld x %lld (-1: any), but is %s of shape %s.",
                 c.name(arg), static_cast<long long>(channels), static_cast<long long>(height),
                 static_cast<long long>(width), dtype_name(t.dtype), shape_text(t));

@@ -29,7 +29,9 @@ aclnnStatus expect_window(const Call& c) {
   ACL_RETURN_IF_FAILED(expect_image(c, 0, -1, -1, -1));
   const Tensor v = planes(c, 0);
   const bool fits = c.integer(1) >= 0 && c.integer(2) >= 0 && c.integer(3) > 0 && c.integer(4) > 0 &&
-                    c.integer(1) + c.integer(3) <= v.dims[2] && c.integer(2) + c.integer(4) <= v.dims[3];
+                    c.integer(3) <= v.dims[2] && c.integer(4) <= v.dims[3] &&
+                    c.integer(1) <= v.dims[2] - c.integer(3) &&
+                    c.integer(2) <= v.dims[3] - c.integer(4);
   return fits ? ACLNN_SUCCESS : refuse(c, "The window");
 }
 Image cropped(const Call& c) {
