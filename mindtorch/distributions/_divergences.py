@@ -390,7 +390,7 @@ def _uniform_pareto(p: Uniform, q: Pareto) -> Tensor:
 @register_kl(Exponential, Pareto)
 @register_kl(Exponential, Uniform)
 def _from_exponential(p: Exponential, q: Beta) -> Tensor:
-    return infinite(p, p.rate)
+    return infinite(p.rate)
 
 
 @register_kl(Gamma, Beta)
@@ -398,7 +398,7 @@ def _from_exponential(p: Exponential, q: Beta) -> Tensor:
 @register_kl(Gamma, Pareto)
 @register_kl(Gamma, Uniform)
 def _from_gamma(p: Gamma, q: Beta) -> Tensor:
-    return infinite(p, p.concentration)
+    return infinite(p.concentration)
 
 
 @register_kl(Gumbel, Beta)
@@ -420,24 +420,24 @@ def _from_gamma(p: Gamma, q: Beta) -> Tensor:
 @register_kl(Normal, Pareto)
 @register_kl(Normal, Uniform)
 def _from_the_line(p: Normal, q: Beta) -> Tensor:
-    return infinite(p, p.loc)
+    return infinite(p.loc)
 
 
 @register_kl(Pareto, Beta)
 @register_kl(Pareto, ContinuousBernoulli)
 @register_kl(Pareto, Uniform)
 def _from_pareto(p: Pareto, q: Beta) -> Tensor:
-    return infinite(p, p.scale)
+    return infinite(p.scale)
 
 
 @register_kl(Beta, Pareto)
 def _beta_pareto(p: Beta, q: Pareto) -> Tensor:
-    return infinite(p, p.concentration1)
+    return infinite(p.concentration1)
 
 
 @register_kl(ContinuousBernoulli, Pareto)
 def _continuous_bernoulli_pareto(p: ContinuousBernoulli, q: Pareto) -> Tensor:
-    return infinite(p, p.probs)
+    return infinite(p.probs)
 
 
 @register_kl(Beta, Uniform)
@@ -456,4 +456,4 @@ def _continuous_bernoulli_uniform(p: ContinuousBernoulli, q: Uniform) -> Tensor:
 @register_kl(Poisson, Bernoulli)
 @register_kl(Poisson, Binomial)
 def _from_poisson(p: Poisson, q: Bernoulli) -> Tensor:
-    return infinite(p, p.rate)
+    return infinite(p.rate)

@@ -20,9 +20,6 @@ from .distribution import (
     probs_to_logits,
 )
 
-_softplus = mindtorch.nn.functional.softplus
-
-
 _ONE_OF = "Either `probs` or `logits` must be specified, but not both."
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import mindtorch
 
 from .._tensor.tensor import Tensor
-from .distribution import Distribution, ExponentialFamily, infinitesimal
+from .distribution import Distribution, ExponentialFamily
 from .independent import Independent
 from .transformed_distribution import TransformedDistribution
 
@@ -98,9 +98,9 @@ def unbounded(value: Tensor, where: Tensor) -> Tensor:
     return mindtorch.where(where, float("inf"), value)
 
 
-def infinite(p: Distribution, value: Tensor) -> Tensor:
+def infinite(value: Tensor) -> Tensor:
     """An infinite divergence, of a parameter's shape."""
     return mindtorch.full_like(value, float("inf"))
 
 
-__all__ = ["infinitesimal", "kl_divergence", "register_kl"]
+__all__ = ["kl_divergence", "register_kl"]
