@@ -60,25 +60,15 @@ def _gamma(concentration: Tensor, generator: Generator | None) -> Tensor:
         positive = aten.gt(v, 0)
         v = aten.where(positive, v, 1.0)
         bound = 0.5 * x * x + d - d * v + d * v.log()
-        return d * v, aten.logical_and(positive, aten.lt(_uniform(d, generator).log(), bound))
+        accepted = aten.logical_and(positive, aten.lt(_uniform(d, generator).log(), bound))
+        return d * v, aten.logical_or(accepted, invalid)
 
-    # Invalid shapes are accepted as they come: NaN bounds would be proposed for ever.
-    drawn = _first_accepted(d, _until_valid(propose, aten.gt(alpha, 0)))
+    # Taken as they come: with NaN for a bound they would be proposed for ever.
+    invalid = aten.logical_not(aten.gt(alpha, 0))
+    drawn = _first_accepted(d, propose)
     boost = aten.where(small, _uniform(d, generator).log() / alpha, 0.0).exp()
     drawn = aten.to(drawn * boost, concentration.dtype)
     return drawn.clamp_(min=dt.finfo(concentration.dtype).tiny)
-
-
-def _until_valid(
-    propose: Callable[[], tuple[Tensor, Tensor]], valid: Tensor
-) -> Callable[[], tuple[Tensor, Tensor]]:
-    """Proposals of which those of invalid parameters count as accepted."""
-
-    def checked() -> tuple[Tensor, Tensor]:
-        value, accepted = propose()
-        return value, aten.logical_or(accepted, aten.logical_not(valid))
-
-    return checked
 
 
 def standard_gamma_grad(concentration: Tensor, drawn: Tensor) -> Tensor:

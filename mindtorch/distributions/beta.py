@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import mindtorch
 
-from .._tensor.geometry import Size
 from .._tensor.tensor import Tensor
 from .._tensor.types import Shape
 from . import constraints
 from .dirichlet import Dirichlet
-from .distribution import Distribution, ExponentialFamily, Parameter, broadcast_all
+from .distribution import ExponentialFamily, Parameter, broadcast_all
 
 
 class Beta(ExponentialFamily):
@@ -28,13 +27,6 @@ class Beta(ExponentialFamily):
         both = broadcast_all(concentration1, concentration0)
         self._dirichlet = Dirichlet(mindtorch.stack(list(both), -1), validate_args=validate_args)
         super().__init__(self._dirichlet.batch_shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Shape, _instance: Distribution | None = None) -> Beta:
-        expanded = type(self).__new__(type(self))
-        expanded.__dict__.update(self.__dict__)
-        expanded._dirichlet = self._dirichlet.expand(batch_shape)
-        expanded._batch_shape = Size(batch_shape)
-        return expanded
 
     @property
     def concentration1(self) -> Tensor:

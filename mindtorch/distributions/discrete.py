@@ -343,15 +343,6 @@ class OneHotCategorical(Distribution):
         shape = self._categorical.param_shape
         super().__init__(self._categorical.batch_shape, shape[-1:], validate_args=validate_args)
 
-    def expand(
-        self, batch_shape: Shape, _instance: Distribution | None = None
-    ) -> OneHotCategorical:
-        expanded = type(self).__new__(type(self))
-        expanded.__dict__.update(self.__dict__)
-        expanded._categorical = self._categorical.expand(batch_shape)
-        expanded._batch_shape = Size(batch_shape)
-        return expanded
-
     @property
     def logits(self) -> Tensor:
         return self._categorical.logits
@@ -426,13 +417,6 @@ class Multinomial(Distribution):
         self._categorical = Categorical(probs, logits)
         shape = self._categorical.param_shape
         super().__init__(self._categorical.batch_shape, shape[-1:], validate_args=validate_args)
-
-    def expand(self, batch_shape: Shape, _instance: Distribution | None = None) -> Multinomial:
-        expanded = type(self).__new__(type(self))
-        expanded.__dict__.update(self.__dict__)
-        expanded._categorical = self._categorical.expand(batch_shape)
-        expanded._batch_shape = Size(batch_shape)
-        return expanded
 
     @property
     def support(self) -> constraints.Constraint:

@@ -64,7 +64,7 @@ class Distribution:
                 )
 
     def expand(self: OwnT, batch_shape: Shape, _instance: Distribution | None = None) -> OwnT:
-        """The distribution with parameters expanded to a batch shape."""
+        """The distribution with parameters, and distributions inside it, expanded to a batch."""
         shape = Size(batch_shape)
         expanded = type(self).__new__(type(self))
         for name in self._expanded:
@@ -75,7 +75,8 @@ class Distribution:
                 tail = tuple(value.shape[value.dim() - extra :]) if extra else ()
                 expanded.__dict__[name] = value.expand(tuple(shape) + tail)
         for name, value in self.__dict__.items():
-            expanded.__dict__.setdefault(name, value)
+            part = value.expand(shape) if isinstance(value, Distribution) else value
+            expanded.__dict__.setdefault(name, part)
         expanded._batch_shape = shape
         return expanded
 

@@ -35,15 +35,6 @@ class ExpRelaxedCategorical(Distribution):
         shape = self._categorical.param_shape
         super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
 
-    def expand(
-        self, batch_shape: Shape, _instance: Distribution | None = None
-    ) -> ExpRelaxedCategorical:
-        expanded = type(self).__new__(type(self))
-        expanded.__dict__.update(self.__dict__)
-        expanded._categorical = self._categorical.expand(batch_shape)
-        expanded._batch_shape = Size(batch_shape)
-        return expanded
-
     @property
     def param_shape(self) -> Size:
         return self._categorical.param_shape

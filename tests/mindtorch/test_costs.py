@@ -8,7 +8,7 @@ from mindtorch.ops.spec import OPS
 from mindtorch.utils.flop_counter import FlopCounterMode
 
 torch = pytest.importorskip("torch", reason="the oracle is torch 2.13")
-oracle = pytest.importorskip("torch.utils.flop_counter")
+oracle = pytest.importorskip("torch.utils.flop_counter", reason="the oracle is torch 2.13")
 
 CALLS = {
     "mm": lambda t: t.mm(t.ones(2, 3), t.ones(3, 5)),

@@ -93,7 +93,7 @@ def _check_sizes(tensors: Sequence[Tensor], labels: Sequence[list[str]]) -> None
                     f"einsum(): subscript {label} has size {size} for operand {operand} which does"
                     f" not broadcast with previously seen size {before}"
                 )
-            sizes[label] = max(before, size) if size else 0
+            sizes[label] = size if before == 1 else before
 
 
 def _diagonals(t: Tensor, labels: list[str]) -> tuple[Tensor, list[str]]:
