@@ -69,17 +69,12 @@ def run(
         if wanted.recording is None:
             (folder / "settings").write_text("\n".join(lines) + "\n", encoding="utf-8")
             return Ended(launch(command, variables))
-        spool = Spool(_beside(wanted.recording))
+        spool = Spool()
         lines.append(f"spool {spool.path}")
         (folder / "settings").write_text("\n".join(lines) + "\n", encoding="utf-8")
         writer = Writer(wanted.recording)
         write_head(writer, interposed, command)
         return _collect(spool, writer, watch, lambda: launch(command, variables))
-
-
-def _beside(recording: Path) -> Path:
-    """The spool's place: next to the recording, where whoever finds one finds the other."""
-    return recording.absolute().with_name(recording.name + ".spool")
 
 
 def _collect(

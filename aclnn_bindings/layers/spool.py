@@ -1,6 +1,8 @@
-"""Makes the file through which processes hand over their records, and empties it into a recording.
+"""Makes the memory through which processes hand over records, and empties it into a recording.
 
-Layout: `native/spool.h`. A slot is filled by one thread; what it has written stands in the kernel's
+Layout: `native/spool.h`. It is memory without a name, which other processes open by this one's
+descriptor: the system never writes it back to a disk, so that writers meet no page faults for that,
+and nothing is left over. A slot is filled by one thread; what it has written stands in the kernel's
 pages, whatever becomes of the process. The collector takes full slots at once and the filled part
 of others four times a second, and so what is lost in the worst case is what it had no time to take.
 """
@@ -49,14 +51,18 @@ class _Slot:
 class Spool:
     """A spool and its only reader."""
 
-    def __init__(self, path: Path, slots: int = SLOTS, slot_size: int = SLOT_SIZE) -> None:
-        self.path = path
+    def __init__(self, slots: int = SLOTS, slot_size: int = SLOT_SIZE) -> None:
         self.slots, self.slot_size = slots, slot_size
         self._data_at = _SLOTS_AT + _SLOT_HEAD * slots
         size = self._data_at + slots * slot_size
-        with path.open("wb+") as file:
-            file.truncate(size)
-            self._map = mmap.mmap(file.fileno(), size)
+        self._file = os.memfd_create("mindtorch-layers", os.MFD_CLOEXEC)
+        try:
+            os.posix_fallocate(self._file, 0, size)  # later a full memory would end the program
+            self._map = mmap.mmap(self._file, size)
+        except OSError:
+            os.close(self._file)
+            raise
+        self.path = Path(f"/proc/{os.getpid()}/fd/{self._file}")
         _HEAD.pack_into(self._map, 0, MAGIC, slots, slot_size, os.getpid(), 0, 0, 0, 0, 0)
 
     @property
@@ -74,9 +80,9 @@ class Spool:
         struct.pack_into("<I", self._map, 20, count + 1 & 0xFFFFFFFF)
 
     def close(self) -> None:
-        """Release and remove the file."""
+        """Release the memory; it goes with the last process that has mapped it."""
         self._map.close()
-        self.path.unlink(missing_ok=True)
+        os.close(self._file)
 
     def take(self, parts: bool) -> Iterator[Chunk]:
         """Rows of full slots, which become free; with `parts`, also what others have so far."""

@@ -27,7 +27,7 @@ def test_a_sample_runs_under_a_recording_as_without(sample: str, tmp_path: Path)
     assert opened.end["lost"] == 0
     names = [call.name for call in opened.calls()]
     assert names.count("aclInit") == 1
-    assert not (tmp_path / "calls.rec.spool").exists()
+    assert [p.name for p in tmp_path.iterdir()] == ["calls.rec"]
 
 
 def test_calls_have_names_parameters_and_status(tmp_path: Path) -> None:

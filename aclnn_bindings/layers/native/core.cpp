@@ -34,6 +34,8 @@ namespace {
 
 // Whether any layer looks. Off from the start, or once a layer failed.
 std::atomic<bool> active{false};
+// Layers that look at every call; where there are only faults, the others are forwarded for good.
+bool every_call = false;
 
 struct Core {
   Settings settings;
@@ -86,6 +88,7 @@ void start() {
   if (made->settings.data_limit) limit_data(made->settings.data_limit);
   if (!made->settings.findings.empty())
     start_strict(made->settings.findings.c_str(), made->functions);
+  every_call = spool_is_open() || strict_is_on();
   pthread_atfork(nullptr, nullptr, after_fork_in_child);
   active.store(true);
 }
@@ -143,6 +146,11 @@ Call* call_in(Frame* frame) {
   return reinterpret_cast<Call*>(frame->scratch);
 }
 
+bool is_looked_at(const ShimDescriptor& shim, uint64_t index) {
+  return active.load(std::memory_order_relaxed) &&
+         (every_call || is_faulty(core->functions[shim.numbers[index]]));
+}
+
 constexpr uint64_t kUnknownStack = 32;  // words copied for a function without a signature
 
 Action begin(Frame* frame) {
@@ -151,8 +159,10 @@ Action begin(Frame* frame) {
   call->function = &function;
   call->number = next_call_number();
   frame->stack_words = function.row->known ? function.row->stack_words : kUnknownStack;
-  call->start = now_ns();
-  if (fault_before(frame, call)) return kReturn;
+  if (faults_are_on()) {
+    call->start = now_ns();
+    if (fault_before(frame, call)) return kReturn;
+  }
   track_before(*frame, call);
   if (strict_is_on()) strict_before(*frame, *call);
   if (spool_is_open()) record_before(*frame, call);
@@ -167,7 +177,7 @@ void finish(Frame* frame) {
   if (call->function->row->returns == Returns::Status)
     call->status = static_cast<int32_t>(frame->results[0]);
   track_after(*frame, call);
-  fault_after(*frame, *call);
+  if (faults_are_on()) fault_after(*frame, *call);
   if (strict_is_on() && !(call->flags & kInjected)) strict_after(*frame, *call);
   if (spool_is_open() && data_is_on()) data_after(*frame, *call);
   if (spool_is_open()) record_after(*frame, *call, end);
@@ -228,7 +238,7 @@ int layers_before(layers::Frame* frame) {
   ShimDescriptor* shim = frame->shim;
   frame->target = target_of(shim, frame->index);
   int action = kJump;
-  if (!active.load(std::memory_order_relaxed)) {
+  if (!is_looked_at(*shim, frame->index)) {
     __atomic_store_n(&shim->slots[frame->index], frame->target, __ATOMIC_RELEASE);
   } else if (!is_internal(frame->caller)) {
     try {

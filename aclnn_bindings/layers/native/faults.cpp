@@ -92,6 +92,15 @@ void prepare_faults(const std::vector<Function>& functions) {
         all.by_function[function.number].push_back(rule.get());
 }
 
+bool faults_are_on() { return !faults().rules.empty() || faults().limit; }
+
+bool is_faulty(const Function& function) {
+  const Faults& all = faults();
+  bool memory = function.role == Role::Malloc || function.role == Role::Free ||
+                function.role == Role::FreeWithSync;
+  return !all.by_function[function.number].empty() || (all.limit && memory);
+}
+
 bool fault_before(Frame* frame, Call* call) {
   bool fails = false;
   for (FaultRule* rule : faults().by_function[call->function->number]) {

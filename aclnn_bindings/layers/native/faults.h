@@ -14,6 +14,9 @@ struct FaultRule;
 bool add_fault(const std::string& text);
 // After the table is known: which functions the rules mean.
 void prepare_faults(const std::vector<Function>& functions);
+bool faults_are_on();
+// Whether a rule means this function, or the count of memory needs it.
+bool is_faulty(const Function& function);
 // Whether this call is to fail: its results are set then, and the real function is not called.
 bool fault_before(Frame* frame, Call* call);
 // Keeps count of device memory.

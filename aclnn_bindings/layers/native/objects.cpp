@@ -23,9 +23,59 @@ class SpinLock {
   std::atomic_flag held_ = ATOMIC_FLAG_INIT;
 };
 
+// Handles in one array, at their hash or soon behind: making and ending one allocates nothing.
+class Live {
+ public:
+  ObjectPtr* find(const void* handle) {
+    for (size_t at = home(handle); slots_[at].handle; at = next(at))
+      if (slots_[at].handle == handle) return &slots_[at].object;
+    return nullptr;
+  }
+  ObjectPtr& operator[](const void* handle) {
+    if (2 * (count_ + 1) > slots_.size()) grow();
+    size_t at = home(handle);
+    while (slots_[at].handle && slots_[at].handle != handle) at = next(at);
+    count_ += slots_[at].handle == nullptr;
+    slots_[at].handle = handle;
+    return slots_[at].object;
+  }
+  // `place` is what `find` gave. What stands behind it moves up, so that no search ends too soon.
+  void erase(ObjectPtr* place) {
+    size_t hole = static_cast<size_t>(reinterpret_cast<Slot*>(place) - slots_.data());
+    for (size_t at = next(hole); slots_[at].handle; at = next(at)) {
+      if (distance(home(slots_[at].handle), at) < distance(hole, at)) continue;
+      slots_[hole] = std::move(slots_[at]);
+      hole = at;
+    }
+    slots_[hole] = {};
+    --count_;
+  }
+
+ private:
+  struct Slot {
+    ObjectPtr object;  // first: `erase` goes from it to its slot
+    const void* handle = nullptr;
+  };
+  size_t home(const void* handle) const {
+    uint64_t bits = reinterpret_cast<uintptr_t>(handle) * 0x9E3779B97F4A7C15ull;
+    return static_cast<size_t>(bits >> 32) & (slots_.size() - 1);
+  }
+  size_t next(size_t at) const { return (at + 1) & (slots_.size() - 1); }
+  size_t distance(size_t from, size_t to) const { return (to - from) & (slots_.size() - 1); }
+  void grow() {
+    std::vector<Slot> before(2 * slots_.size());
+    before.swap(slots_);
+    count_ = 0;
+    for (Slot& slot : before)
+      if (slot.handle) (*this)[slot.handle] = std::move(slot.object);
+  }
+  std::vector<Slot> slots_ = std::vector<Slot>(16);  // a power of two, at most half full
+  size_t count_ = 0;
+};
+
 struct alignas(64) Shard {
   SpinLock mutex;
-  std::unordered_map<const void*, ObjectPtr> live;
+  Live live;
 };
 
 Shard& shard_of(const void* handle) {
@@ -85,6 +135,7 @@ const Geometry* intern_among_all(const Geometry& wanted, uint64_t hash, bool* ma
 }  // namespace
 
 void put_object(const void* handle, ObjectPtr object) {
+  if (!handle) return;
   Shard& shard = shard_of(handle);
   std::lock_guard<SpinLock> lock(shard.mutex);
   shard.live[handle].swap(object);  // what it was is freed after the lock
@@ -94,17 +145,18 @@ ObjectPtr find_object(const void* handle) {
   if (!handle) return nullptr;
   Shard& shard = shard_of(handle);
   std::lock_guard<SpinLock> lock(shard.mutex);
-  auto found = shard.live.find(handle);
-  return found == shard.live.end() ? nullptr : found->second;
+  const ObjectPtr* place = shard.live.find(handle);
+  return place ? *place : nullptr;
 }
 
 ObjectPtr take_object(const void* handle) {
+  if (!handle) return nullptr;
   Shard& shard = shard_of(handle);
   std::lock_guard<SpinLock> lock(shard.mutex);
-  auto found = shard.live.find(handle);
-  if (found == shard.live.end()) return nullptr;
-  ObjectPtr last = std::move(found->second);
-  shard.live.erase(found);
+  ObjectPtr* place = shard.live.find(handle);
+  if (!place) return nullptr;
+  ObjectPtr last = std::move(*place);
+  shard.live.erase(place);
   return last;
 }
 

@@ -14,6 +14,8 @@
 namespace layers {
 namespace {
 
+constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, of Linux 5.14
+
 SpoolHead* head = nullptr;
 SlotHead* slots = nullptr;
 char* data_start = nullptr;
@@ -21,17 +23,26 @@ uint32_t process_number = 0;
 std::atomic<uint32_t> epoch{0};  // changes at a fork: slots of the parent are not ours
 
 struct Writer {
-  SlotHead* slot = nullptr;
-  char* data = nullptr;
-  uint32_t epoch = 0;
-  ~Writer() { release(); }
-  void release() {
-    if (slot) slot->function = 0;
-    if (slot && epoch == layers::epoch.load()) slot->state.store(kFull, std::memory_order_release);
-    slot = nullptr;
-  }
+  SlotHead* slot;
+  char* data;
+  uint32_t epoch;
 };
-thread_local Writer writer;
+// Nothing to construct or destroy, so that reading it costs no check of whether it was.
+thread_local Writer writer{nullptr, nullptr, 0};
+
+void release() {
+  if (writer.slot) writer.slot->function = 0;
+  if (writer.slot && writer.epoch == epoch.load())
+    writer.slot->state.store(kFull, std::memory_order_release);
+  writer.slot = nullptr;
+}
+
+// Touched by a thread that takes a slot; gives it back when the thread ends.
+struct AtThreadEnd {
+  bool watched = false;
+  ~AtThreadEnd() { release(); }
+};
+thread_local AtThreadEnd at_thread_end;
 
 bool collector_lives() {
   return !head->stopped.load(std::memory_order_relaxed) &&
@@ -54,6 +65,9 @@ bool take_free_slot() {
     writer.slot = &slot;
     writer.data = data_start + static_cast<uint64_t>(number) * head->slot_size;
     writer.epoch = epoch.load();
+    at_thread_end.watched = true;
+    // All pages of the slot at once, rather than a fault for each; older kernels refuse.
+    madvise(writer.data, head->slot_size, kPopulateWrite);
     start.store(number + 1, std::memory_order_relaxed);
     return true;
   }
@@ -113,7 +127,7 @@ char* reserve(uint32_t size) {
   if (!head) return nullptr;
   if (writer.slot && writer.epoch != epoch.load(std::memory_order_relaxed)) writer.slot = nullptr;
   if (writer.slot && writer.slot->used.load(std::memory_order_relaxed) + size > head->slot_size)
-    writer.release();
+    release();
   if (!writer.slot && !wait_for_slot()) {
     head->lost.fetch_add(1);
     return nullptr;

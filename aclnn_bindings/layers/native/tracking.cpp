@@ -9,10 +9,16 @@ namespace {
 
 bool uses_wanted = false;
 
+// Keeps its memory from call to call.
+[[gnu::noinline]] Geometry& scratch() {
+  static thread_local Geometry kept;
+  return kept;
+}
+
 // aclCreateTensor(viewDims, n, dtype, strides, offset, format, storageDims, m, data), and
 // aclInitTensor with the tensor before these.
 std::shared_ptr<Object> tensor_of(const Frame& f, const Function& fn, int at) {
-  static thread_local Geometry g;  // keeps its memory from call to call
+  Geometry& g = scratch();
   auto dims = pointer_argument<const int64_t*>(f, fn, at);
   auto rank = integer_argument(f, fn, at + 1);
   auto strides = pointer_argument<const int64_t*>(f, fn, at + 3);
