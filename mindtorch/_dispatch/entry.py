@@ -18,7 +18,7 @@ from .._autograd.grad_mode import LOCAL, MODES
 from .._autograd.layer import reshape_inplace
 from .._autograd.written import written
 from .._tensor.tensor import Tensor
-from ..ops.kernels import KERNELS, refuse_lacking
+from ..ops import lacks
 from ..ops.returns import named_tuple
 from ..ops.rules import NUMBERS
 from ..ops.schema import Arg, Kind
@@ -326,16 +326,16 @@ def renamed(op: Op, form: str, named: dict[str, Any], extra: dict[str, Any]) -> 
 
 
 def _body(op: Op) -> Any:
-    """A composite's body, behind a look at what torch's cpu kernels lack."""
+    """A composite's body, behind a look at the dtypes that torch's cpu lacks."""
     body = op.body
-    if body is None or op.name not in KERNELS:
+    if body is None or not op.lacks:
         return body
 
     @functools.wraps(body)
     def run(*args: Any, **kwargs: Any) -> Any:
         tensors = [a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)][:1]
         if tensors and tensors[0].device.type == "cpu":
-            refuse_lacking(op.name, None, [tensors[0]._geom])
+            lacks.refuse(op.lacks, None, [tensors[0]._geom])
         return body(*args, **kwargs)
 
     return run

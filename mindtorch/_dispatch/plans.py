@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from .._autograd.grad_mode import below_autograd
@@ -12,7 +13,7 @@ from .._tensor import device as _device
 from .._tensor.device import device as Device
 from .._tensor.geometry import Geometry
 from .._tensor.tensor import Tensor
-from ..ops.kernels import KERNELS, refuse_lacking
+from ..ops import lacks
 from ..ops.spec import Op
 
 LIMIT = 4096
@@ -51,6 +52,20 @@ def clear() -> None:
 
 
 registry.on_change = clear
+
+
+@contextmanager
+def references() -> Iterator[None]:
+    """Let rows compute in half on cpu where torch's cpu lacks it: what a device is held against."""
+    state = lacks.REFERENCES
+    outer, state.wanted = state.wanted, True
+    try:
+        yield
+    finally:
+        state.wanted = outer
+        if state.passed and not outer:
+            state.passed = False
+            clear()  # plans that others would be refused
 
 
 def put(plans: dict[Any, Plan], key: Any, plan: Plan) -> None:
@@ -158,8 +173,8 @@ def _functional(op: Op, args: tuple[Any, ...]) -> Plan:
 
 
 def _look_at_dtype(op: Op, device: Device, geoms: tuple[Any, ...]) -> None:
-    if device.type == "cpu" and op.name in KERNELS:
-        refuse_lacking(op.name, op.infer, geoms)
+    if device.type == "cpu" and op.lacks:
+        lacks.refuse(op.lacks, op.infer, geoms)
 
 
 def _crosses(op: Op) -> bool:

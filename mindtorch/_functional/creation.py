@@ -404,8 +404,6 @@ def arange(
     start, end, step = (v.item() if isinstance(v, Tensor) else v for v in (start, end, step))
     if dtype is None and not all(isinstance(v, int) for v in (start, end, step)):
         dtype = dt.get_default_dtype()
-    if dtype is dt.bool:
-        raise NotImplementedError("\"arange_cpu\" not implemented for 'Bool'")
     result = row_entry("arange")(start, end, step, dtype=dtype, device=resolve(device))
     if out is not None:
         return out.resize_(result.shape).copy_(result)

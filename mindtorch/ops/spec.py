@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 
 from .costs import Count, elements
+from .lacks import Lacks
 from .schema import Kind, Schema, parse
 
 if TYPE_CHECKING:
@@ -95,7 +96,8 @@ class Op:
     and operations (`costs.py`). `unsampled` says why a row has no samples. `absent` names what a
     device lacks to run it, by device type. `variadic`: its function takes the tensors of its list
     one by one too. `refuses(args, outs)` gives, for a plan, what looks at the values of its
-    numbers at each call, or None. `fixed_shape`: sizes of its samples' inputs
+    numbers at each call, or None. `lacks`: dtypes that torch's cpu refuses here (`lacks.py`).
+    `fixed_shape`: sizes of its samples' inputs
     belong together, so that no check changes them; `layout_bound`: it reads storage itself, so that
     layouts change its results. `ties`: where elements tie, any of their indices is right.
     `number_first`: a function whose first operand may be a Python number. `out`: what `out=` of
@@ -117,6 +119,7 @@ class Op:
     absent: dict[str, str] = field(default_factory=dict)
     variadic: bool = False
     refuses: Callable[..., Callable[..., None] | None] | None = None
+    lacks: Lacks = field(default_factory=dict)
     fixed_shape: bool = False
     layout_bound: bool = False
     ties: bool = False

@@ -7,18 +7,18 @@ from functools import cache
 
 import numpy as np
 
+from mindtorch._dispatch.plans import references
 from mindtorch.ops import OPS, Op
 
 from ..run.tensors import call, on_cpu
 from .case import designed
 from .recipe import recipe
-from .refused import refused
 from .spaces.random import RANDOM_KINDS
 
 
 def takes(op: Op, dtypes: Sequence[str]) -> tuple[str, ...]:
     """Those of `dtypes` that the row's own cpu code takes in its plain case."""
-    return tuple(d for d in dtypes if not refused(op.name, d) and _takes(op.name, d))
+    return tuple(d for d in dtypes if _takes(op.name, d))
 
 
 @cache
@@ -29,7 +29,7 @@ def _takes(name: str, dtype: str) -> bool:
     try:
         drawn = recipe(op, designed(name, "functional", {"dtype": dtype}), 0)
         args, kwargs = drawn.fill(lambda s: on_cpu(s.array))
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), references():
             call(op, args, kwargs)
     except Exception:
         return False

@@ -7,6 +7,7 @@ import time
 import zlib
 from typing import Any, Final
 
+from mindtorch._dispatch.plans import references
 from mindtorch._tensor.types import Array
 from mindtorch.laws.judge import guards
 from mindtorch.laws.judge.classes import class_named
@@ -39,8 +40,9 @@ def run(
     started = time.perf_counter()
     trial = None
     try:
-        trial = Trial(what, case, device, seed, arrays)
-        result = _law(trial)(trial)
+        with references():
+            trial = Trial(what, case, device, seed, arrays)
+            result = _law(trial)(trial)
     except (NoSuchSampleError, NotApplicableError) as why:
         result = Result(case.id, case.op, case.form, "SKIP", reason=str(why), seed=seed)
     except ReferenceRefusesError as why:

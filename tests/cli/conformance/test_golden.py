@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from mindtorch_npu.conformance.cases.case import parse
 from mindtorch_npu.conformance.cases.recipe import recipe
+from mindtorch_npu.conformance.cases.taken import takes
 from mindtorch_npu.conformance.run import laws
 from mindtorch_npu.conformance.run.golden import ReferenceRefusesError, deliberate, golden
 from mindtorch_npu.conformance.run.rows import TorchRow
@@ -91,3 +92,14 @@ def test_real_values_that_a_row_states_get_imaginary_parts():
     matrix = inputs.slots[0].array
     assert matrix.imag.any()
     assert np.array_equal(matrix, matrix.conj().T)
+
+
+def test_references_in_half_are_computed_where_torchs_cpu_has_no_half():
+    image = torch.ones(1, 1, 2, 2, 2, dtype=torch.float16)
+    case = parse("avg_pool3d/functional/s0/float16")
+    result, _ = laws.run(TorchRow(OPS["avg_pool3d"]), case, "cpu", 0)
+    assert result.verdict == "PASS", result.reason
+    with pytest.raises(NotImplementedError, match="avg_pool3d_out_frame.*Half"):
+        torch.nn.functional.avg_pool3d(image, 2)
+    assert "float16" in takes(OPS["avg_pool3d"], ("float16", "float32"))
+    assert "bool" not in takes(OPS["mm"], ("bool", "float32"))

@@ -60,6 +60,7 @@ op(
         "self": lambda grad, mat2: aten.mm(grad, _t(mat2)),
         "mat2": lambda grad, self: aten.mm(_t(self), grad),
     },
+    lacks={"bool": "addmm_impl_cpu_"},
     samples=lambda: (
         [Sample((Arg((2, 3), d), Arg((3, 4), d, high=2.5))) for d in TYPES]
         + [Sample((Arg((2, 0)), Arg((0, 3)))), Sample((Arg((2, 3)), Arg((2, 3))), error=True)]
@@ -93,6 +94,7 @@ op(
         "self": lambda grad, mat2: aten.bmm(grad, _t(mat2)),
         "mat2": lambda grad, self: aten.bmm(_t(self), grad),
     },
+    lacks={"bool": "bmm"},
     samples=lambda: (
         [Sample((Arg((2, 2, 3), d), Arg((2, 3, 4), d, high=2.5))) for d in TYPES]
         + [Sample((Arg((2, 2, 3)), Arg((3, 3, 4))), error=True)]
@@ -141,7 +143,7 @@ def _fused_row(
     plain: str,
     rule: Callable[..., Any],
     aclnn: object,
-    autocast: str,
+    kernel: str,
 ) -> None:
     def run(a: Tensor, b: Tensor) -> Tensor:
         return getattr(aten, plain)(a, b)
@@ -163,8 +165,9 @@ def _fused_row(
                 ("grad", first, "alpha"),
             ),
         },
+        lacks={"bool": kernel},
         samples=_fused_samples(3 if plain == "bmm" else 2),
-        autocast=autocast,
+        autocast="lower",
         tolerance="accumulated",
         out="expected",
         cost=product(first),
@@ -193,12 +196,12 @@ def _fused_samples(rank: int) -> Callable[..., Any]:
 _fused_row(
     "addmm", "mat1", "mat2", "mm", _mm,
     call("aclnnAddmm", "self", "mat1", "mat2", "beta", "alpha", "out", "cube_math_type"),
-    autocast="lower",
+    "addmm_impl_cpu_",
 )  # fmt: skip
 _fused_row(
     "baddbmm", "batch1", "batch2", "bmm", _bmm,
     call("aclnnBaddbmm", "self", "batch1", "batch2", "beta", "alpha", "out", "cube_math_type"),
-    autocast="lower",
+    "baddbmm",
 )  # fmt: skip
 
 
@@ -233,6 +236,7 @@ def _dot(self: Tensor, tensor: Tensor) -> Tensor:
 composite(
     "mv(Tensor self, Tensor vec) -> Tensor",
     _mv,
+    lacks={"bool": "addmv_impl_cpu"},
     samples=calls((Arg((2, 3)), Arg((3,))), Sample((Arg((2, 3)), Arg((2,))), error=True)),
     tolerance="accumulated",
     out="expected",
@@ -241,6 +245,7 @@ composite(
 composite(
     "dot(Tensor self, Tensor tensor) -> Tensor",
     _dot,
+    lacks={"bool": "dot"},
     samples=calls((Arg((4,)), Arg((4,), low=-1)), Sample((Arg((4,)), Arg((3,))), error=True)),
     tolerance="accumulated",
     out="result dtype {Got} does not match input dtype {Want}",
@@ -253,6 +258,7 @@ composite(
         if not (self.ndim and other.ndim)
         else aten.tensordot(self, other, ((-1,), (-1,)))
     ),
+    lacks={"bool": "dot"},
     samples=calls((Arg((2, 3)), Arg((4, 3))), (Arg((3,)), Arg((3,), low=-1)), (Arg((2,)), Arg(()))),
     tolerance="accumulated",
     out="tensordot: Expected the output tensor to have dtype {Want}, but got an output tensor with"
@@ -293,6 +299,7 @@ def _addmv(self: Tensor, mat: Tensor, vec: Tensor, beta: Number = 1, alpha: Numb
 composite(
     "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     _addmv,
+    lacks={"bool": "addmv_impl_cpu"},
     inplace=True,
     samples=calls(
         (Arg((2,)), Arg((2, 3)), Arg((3,))),
@@ -316,6 +323,7 @@ def _addbmm(
 composite(
     "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     _addbmm,
+    lacks={"bool": "addmm_impl_cpu_"},
     inplace=True,
     samples=calls(
         (Arg((2, 4)), Arg((3, 2, 3)), Arg((3, 3, 4))),

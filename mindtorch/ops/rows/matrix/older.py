@@ -8,6 +8,7 @@ from typing import Any
 from ...._tensor import dtype as dt
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
+from ...lacks import Refusal
 from ...rules import broadcast
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite, op
@@ -67,6 +68,7 @@ composite(
 @composite(
     "linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False)"
     " -> (Tensor result, Tensor info)",
+    lacks={"half": "lu_cpu"},
     samples=calls((SQUARE, Arg((3, 2)))),
     tolerance="composite",
     surface="linalg",
@@ -89,6 +91,7 @@ def solve_ex(
 @composite(
     "linalg_cholesky_ex(Tensor A, *, bool upper=False, bool check_errors=False)"
     " -> (Tensor L, Tensor info)",
+    lacks={"half": "cholesky_cpu"},
     samples=calls((POSITIVE,)),
     tolerance="composite",
     surface="linalg",
@@ -109,6 +112,7 @@ def cholesky_ex(
 composite(
     "cholesky(Tensor self, bool upper=False) -> Tensor",
     lambda self, upper=False: cholesky(self, upper),
+    lacks={"bool whole half": "cholesky_cpu"},
     samples=calls((POSITIVE,)),
     tolerance="composite",
 )
@@ -164,6 +168,7 @@ op(
         "self": lambda grad, input2, upper: aten.cholesky_solve(grad, input2, upper),
         "input2": _solved_slope,
     },
+    lacks={"bool whole half": "cholesky_solve_cpu"},
     samples=calls((Arg((2, 3)), POSITIVE)),
     tolerance="composite",
 )
@@ -176,12 +181,14 @@ op(
             result @ ((grad + _t(grad)) @ result), self, upper
         )
     },
+    lacks={"bool whole half": "cholesky_inverse_out_cpu"},
     samples=calls((POSITIVE,)),
     tolerance="composite",
 )
 composite(
     "qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)",
     lambda self, some=True: aten.linalg_qr(self, "reduced" if some else "complete"),
+    lacks={"half": "geqrf_cpu"},
     samples=calls((Arg((3, 2)),)),
     tolerance="composite",
 )
@@ -223,6 +230,7 @@ for _name, _where in (("det", "linalg_det"), ("slogdet", "linalg_slogdet")):
         f"{_name}(Tensor self) -> " + ("Tensor" if _name == "det"
                                        else "(Tensor sign, Tensor logabsdet)"),
         lambda self, _row=_where: getattr(aten, _row)(self),
+        lacks={"half": "lu_cpu"} if _name == "det" else {},
         samples=calls((SQUARE,)),
         tolerance="composite",
         surface="both",
@@ -247,6 +255,7 @@ def kron(self: Tensor, other: Tensor) -> Tensor:
 
 @composite(
     "linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor",
+    lacks={"bool": "cross"},
     samples=calls((Arg((2, 3)), Arg((2, 3), high=2.5))),
     tolerance="gradient",
     out="expected",
@@ -271,6 +280,7 @@ def linalg_cross(self: Tensor, other: Tensor, dim: int = -1) -> Tensor:
 
 @composite(
     "cross(Tensor self, Tensor other, int? dim=None) -> Tensor",
+    lacks={"bool": "cross"},
     samples=calls((Arg((2, 3)), Arg((2, 3), high=2.5), 1)),
     tolerance="gradient",
     out="expected",
@@ -286,6 +296,11 @@ def cross(self: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
 
 @composite(
     "linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor",
+    lacks={
+        "bool whole": Refusal(
+            "linalg.vecdot: Expected a floating point or complex tensor as input. Got {dtype}"
+        )
+    },
     samples=calls((Arg((2, 3)), Arg((2, 3), high=2.5))),
     tolerance="accumulated",
     rule="stored",
@@ -298,6 +313,11 @@ def vecdot(x: Tensor, y: Tensor, dim: int = -1) -> Tensor:
 
 @composite(
     "linalg_vander(Tensor x, *, int? N=None) -> Tensor",
+    lacks={
+        "bool half": Refusal(
+            "linalg.vander supports floating point, complex, and integer tensors, but got {dtype}"
+        )
+    },
     samples=calls((Arg((3,)),)),
     tolerance="composite",
     surface="linalg",
@@ -331,6 +351,7 @@ composite(
 
 @composite(
     "lu(Tensor self, bool pivot=True, bool get_infos=False) -> Tensor",
+    lacks={"bool whole half": "lu_cpu"},
     samples=calls((SQUARE,), (SQUARE, True)),
     oracle=lambda torch: lambda A, *rest: torch.linalg.lu_factor(A, pivot=all(rest[:1])),
     tolerance="composite",

@@ -103,7 +103,7 @@ op(
     ),
     aclnn=call("aclnnTriangularSolve", "self", "A", "upper", "transpose", "unitriangular",
                "solution", "cloned_coefficient"),
-    samples=calls((Arg((3, 2)), SQUARE)),
+    lacks={"bool whole half": "triangular_solve_cpu"}, samples=calls((Arg((3, 2)), SQUARE)),
     tolerance="composite",
     surface="none",
     oracle=lambda torch: torch.triangular_solve,
@@ -118,6 +118,7 @@ op(
         "A": _by_a,
         "B": lambda grad, A, upper, left, unitriangular: _back(grad, A, upper, left, unitriangular),
     },
+    lacks={"bool whole half": "triangular_solve_cpu"},
     samples=calls(Sample((SQUARE, Arg((3, 2))), {"upper": True})),
     tolerance="composite",
     surface="linalg",
@@ -127,6 +128,7 @@ op(
 @composite(
     "triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False,"
     " bool unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient)",
+    lacks={"bool whole half": "triangular_solve_cpu"},
     samples=calls((Arg((3, 2)), SQUARE)),
     tolerance="composite",
     surface="both",
@@ -291,6 +293,7 @@ op(
     cpu=_lu_cpu,
     lower=_lu_lower,
     grad={"A": _lu_grad},
+    lacks={"bool whole half": "lu_cpu"},
     samples=calls((SQUARE,), (Arg((4, 2)),)),
     tolerance="composite",
     surface="linalg",
@@ -299,6 +302,7 @@ op(
 
 @composite(
     "linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)",
+    lacks={"bool whole half": "lu_cpu"},
     samples=calls((SQUARE,)),
     tolerance="composite",
     surface="linalg",
@@ -341,6 +345,7 @@ def lu_unpack(
 
 @composite(
     "linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)",
+    lacks={"bool whole half": "lu_cpu"},
     samples=calls((SQUARE,)),
     tolerance="composite",
     surface="linalg",
@@ -354,6 +359,7 @@ def lu(A: Tensor, pivot: bool = True) -> tuple[Tensor, ...]:
 @composite(
     "linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False)"
     " -> Tensor",
+    lacks={"half": "linalg.lu_solve_cpu"},
     samples=calls((SQUARE, Arg((3,), "int32", values=(2, 2, 3)), Arg((3, 2)))),
     tolerance="composite",
     out="expected",
@@ -380,6 +386,7 @@ def lu_solve(
 composite(
     "lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor",
     lambda self, LU_data, LU_pivots: lu_solve(LU_data, LU_pivots, self),
+    lacks={"half": "linalg.lu_solve_cpu"},
     samples=calls((Arg((3, 2)), SQUARE, Arg((3,), "int32", values=(2, 2, 3)))),
     tolerance="composite",
     out="expected",
@@ -403,6 +410,7 @@ def _reflected(A: Tensor, tau: Tensor, eye: Tensor) -> Tensor:
 
 @composite(
     "linalg_householder_product(Tensor A, Tensor tau) -> Tensor",
+    lacks={"bool whole half": "orgqr_cpu"},
     samples=calls((Arg((4, 2)), Arg((2,)))),
     tolerance="composite",
     fixed_shape=True,  # reflections of any other size grow without bound
@@ -430,6 +438,7 @@ def householder_product(A: Tensor, tau: Tensor) -> Tensor:
 composite(
     "orgqr(Tensor self, Tensor input2) -> Tensor",
     lambda self, input2: householder_product(self, input2),
+    lacks={"bool whole half": "orgqr_cpu"},
     samples=calls((Arg((4, 2)), Arg((2,)))),
     tolerance="composite",
     fixed_shape=True,  # reflections of any other size grow without bound
@@ -440,6 +449,7 @@ composite(
 @composite(
     "ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False)"
     " -> Tensor",
+    lacks={"bool whole half": "ormqr_cpu"},
     samples=calls((Arg((4, 2)), Arg((2,)), Arg((4, 3)))),
     tolerance="composite",
     fixed_shape=True,  # reflections of any other size grow without bound
@@ -475,6 +485,7 @@ op(
     "geqrf(Tensor self) -> (Tensor a, Tensor tau)",
     infer=_geqrf_infer,
     cpu=_geqrf,
+    lacks={"bool whole half": "geqrf_cpu"},
     samples=calls((Arg((4, 2)),), (SQUARE,)),
     tolerance="composite",
     fixed_shape=True,  # reflections of any other size grow without bound

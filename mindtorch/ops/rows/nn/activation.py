@@ -12,6 +12,7 @@ from ...._tensor import dtype as dt
 from ...._tensor.dtype import dtype as Dtype
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array, Number
+from ...lacks import Lacks, Refusal
 from ...rules import pointwise
 from ...samples import FLOATS, Arg, Sample, unary
 from ...spec import aten, call, op
@@ -40,6 +41,7 @@ def activation(
     kernel: str = "",
     out: str = "",
     known: tuple[Dtype, ...] = FLOATING,
+    lacks: Lacks | None = None,
 ) -> None:
     """A row of one tensor and its settings; dtypes other than `known` are refused.
 
@@ -57,6 +59,7 @@ def activation(
         cpu=cpu,
         aclnn=aclnn,
         grad={"self": grad},
+        lacks=lacks or {},
         samples=samples,
         oracle=oracle,
         tolerance=tolerance,
@@ -192,6 +195,7 @@ activation(
     ),
     settings=((0.0, 2.0),),
     known=tuple(d for d in dt.ALL if d.category in (dt.INTEGER, dt.FLOAT)),
+    lacks={"bool": Refusal("Bool inputs not supported for hardtanh")},
     rule="extremum",
 )
 
@@ -296,6 +300,7 @@ op(
         "self": lambda grad, self, weight: aten.where(self > 0, grad, grad * weight),
         "weight": lambda grad, self: aten.where(self > 0, 0, grad * self),
     },
+    lacks={"bool whole complex": "prelu_cpu"},
     samples=lambda: [
         *(Sample((Arg((3, 4), d), Arg((1, 4), d))) for d in FLOATS),
         Sample((Arg((2, 3, 4)), Arg((1, 3, 1)))),

@@ -105,14 +105,16 @@ def _adaptive_samples(n: int) -> Callable[..., Any]:
 def adaptive_avg_pool(n: int, forward: str, backward: str) -> None:
     """The rows of _adaptive_avg_pool{n}d and of its gradient, each the other's adjoint."""
     name = f"_adaptive_avg_pool{n}d"
+    kernel, end = f"adaptive_avg_pool{n}d", "_cpu" * (n == 3)
     op(
         f"{name}(Tensor self, int[{n}] output_size) -> Tensor",
-        infer=_adaptive_rule(n, f"adaptive_avg_pool{n}d"),
+        infer=_adaptive_rule(n, kernel),
         cpu=_adaptive_avg(n),
         aclnn=call(forward, "self", lambda a: expanded(a["output_size"], n), "out"),
         grad={"self": lambda grad, self: getattr(aten, f"{name}_backward")(grad, self)},
+        lacks={"bool whole complex": f"{kernel}{end}"},
         samples=_adaptive_samples(n),
-        oracle=lambda torch: getattr(torch.ops.aten, f"adaptive_avg_pool{n}d"),
+        oracle=lambda torch: getattr(torch.ops.aten, kernel),
         tolerance="accumulated",
         surface="none",
     )
@@ -128,6 +130,7 @@ def adaptive_avg_pool(n: int, forward: str, backward: str) -> None:
         },
         tolerance="accumulated",
         surface="none",
+        lacks={"bool whole complex": f"{kernel}_backward{end}"},
         samples=calls((Arg((1, 2) + (2,) * n), Arg((1, 2) + (5,) * n))),
         fixed_shape=True,
     )
@@ -173,6 +176,7 @@ def adaptive_max_pool(n: int, aclnn: object) -> None:
         cpu=_adaptive_max(n),
         aclnn=aclnn,
         grad={"self": max_grad(n)},
+        lacks={"bool whole complex": f"adaptive_max_pool{n}d" + "_cpu" * (n == 3)},
         samples=_adaptive_samples(n),
         oracle=lambda torch: getattr(torch.ops.aten, f"adaptive_max_pool{n}d"),
         tolerance="exact",

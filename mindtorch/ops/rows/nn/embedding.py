@@ -181,6 +181,7 @@ op(
         "weight": _by_weight,
         "bias": lambda grad: grad,
     },
+    lacks={"bool": "addmm_impl_cpu_"},
     samples=lambda: [
         *(
             Sample((Arg((2, 3), d), Arg((4, 3), d, high=2.5), Arg((4,), d)))

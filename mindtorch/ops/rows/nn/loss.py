@@ -106,6 +106,7 @@ op(
         self, target, _ones(self) if weight is None else weight, *rest
     ),
     grad={"self": _nll_grad},
+    lacks={"bool whole complex": "nll_loss_out_frame"},
     samples=_nll_samples,
     surface="none",
     autocast="float32",
@@ -126,6 +127,7 @@ op(
         "output",
         "total_weight",
     ),
+    lacks={"bool whole complex": "nll_loss_out_frame"},
     surface="none",
     samples=calls(
         (
@@ -186,6 +188,7 @@ op(
             grad, target, weight, reduction, ignore_index, total_weight
         )
     },
+    lacks={"bool whole complex": "nll_loss_backward_out_frame"},
     surface="none",
     samples=calls(
         (
@@ -216,6 +219,7 @@ op(
         "total_weight",
         "out",
     ),
+    lacks={"bool whole complex": "nll_loss_backward_out_frame"},
     surface="none",
     samples=calls(
         (
@@ -311,6 +315,7 @@ def pair_loss(
         aclnn=aclnn,
         lower=lower,
         grad=grads,
+        lacks={"bool whole complex": f"{name.removesuffix('_loss')}_cpu"},
         samples=lambda: [
             Sample((Arg((3, 4), d), Arg((3, 4), d, -1.0, 3.0), reduction, *values))
             for d in ("float32", "float64")
@@ -421,6 +426,7 @@ op(
     cpu=_bce,
     aclnn=call("aclnnBinaryCrossEntropy", "self", "target", "weight", "reduction", "out"),
     grad={"self": _bce_grad, "target": _bce_grad_target},
+    lacks={"bool whole complex": "binary_cross_entropy"},
     samples=lambda: [
         Sample(
             (

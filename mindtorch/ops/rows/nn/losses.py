@@ -8,6 +8,7 @@ from typing import Any
 
 from ...._tensor import dtype as dt
 from ...._tensor.tensor import Tensor
+from ...lacks import Refusal
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite
 from .gates import logsigmoid
@@ -352,6 +353,7 @@ def binary_cross_entropy_with_logits(
 @composite(
     "kl_div(Tensor input, Tensor target, bool? size_average=None, bool? reduce=None, str "
     "reduction='mean', bool log_target=False) -> Tensor",
+    lacks={"whole": Refusal("kl_div: Integral inputs not supported.")},
     surface="nn",
     samples=calls(
         Sample(

@@ -222,6 +222,7 @@ def max_pool(n: int, aclnn: object) -> None:
         cpu=_max_pool_cpu(n),
         aclnn=aclnn,
         grad={"self": max_grad(n)},
+        lacks={"bool complex": f"max_pool{n}d"},
         samples=_max_samples(n),
         oracle=lambda torch: getattr(torch.ops.aten, f"max_pool{n}d_with_indices"),
         tolerance="exact",
@@ -372,12 +373,15 @@ def avg_pool(n: int, forward: object, backward: object) -> None:
         " bool count_include_pad=True, int? divisor_override=None) -> Tensor"
     )
     names = "kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override"
+    lacking = "bool narrow complex" if n == 2 else "bool narrow half complex"
+    end = "" if n == 2 else "_out_frame"
     op(
         f"avg_pool{n}d(Tensor self, {settings}",
         infer=_avg_rule(n),
         cpu=_avg_cpu(n),
         aclnn=forward,
         grad={"self": _adjoint(f"avg_pool{n}d_backward", "self", names)},
+        lacks={lacking: f"avg_pool{n}d{end}"},
         samples=_avg_samples(n),
         oracle=lambda torch: getattr(torch.ops.aten, f"avg_pool{n}d"),
         autocast="float32 on cpu" if n == 3 else "",
@@ -390,6 +394,7 @@ def avg_pool(n: int, forward: object, backward: object) -> None:
         cpu=_avg_back(n),
         aclnn=backward,
         grad={"grad_output": _adjoint(f"avg_pool{n}d", "", names)},
+        lacks={lacking: f"avg_pool{n}d_backward{end}"},
         tolerance="accumulated",
         surface="none",
         samples=calls(

@@ -37,6 +37,7 @@ def _checked(name: str, input: Tensor, n: int) -> None:
 @composite(
     "max_pool1d(Tensor input, int[] kernel_size, int[]? stride=None, int[] padding=0, int[] "
     "dilation=1, bool ceil_mode=False, bool return_indices=False) -> Tensor",
+    lacks={"bool whole complex": "max_pool1d_impl"},
     surface="nn function",
     samples=calls(
         (Arg((2, 3, 8)), 2), (Arg((2, 3, 8)), 3, 2, 1), Sample((Arg((3,)), 2), error=True)
@@ -86,6 +87,7 @@ def _max_pool(n: int, x: Arg, where: str) -> Callable[..., Tensor | tuple[Tensor
         f"max_pool{n}d(Tensor input, int[] kernel_size, int[]? stride=None, int[] padding=0,"
         " int[] dilation=1, bool ceil_mode=False, bool return_indices=False) -> Tensor",
         max_pool,
+        lacks={"bool complex": f"max_pool{n}d"},
         surface="nn function",
         samples=calls((x, 2), (x, 3, 2, 1), Sample((Arg((3,)), 2), error=True)),
         tolerance="exact",
@@ -100,6 +102,7 @@ max_pool3d = _max_pool(3, _SPACE, "`[N, C, D, H, W]`")
 @composite(
     "avg_pool1d(Tensor input, int[] kernel_size, int[]? stride=None, int[] padding=0, bool "
     "ceil_mode=False, bool count_include_pad=True) -> Tensor",
+    lacks={"bool narrow complex": "avg_pool2d"},
     surface="nn function",
     samples=calls((Arg((2, 3, 8)), 2), (Arg((2, 3, 8)), 3, 2, 1, True, False)),
     tolerance="accumulated",
@@ -158,6 +161,7 @@ avg_pool3d = _avg_pool(3, _SPACE, "`[N, C, D, H, W]`")
 
 @composite(
     "adaptive_avg_pool1d(Tensor input, int[] output_size) -> Tensor",
+    lacks={"bool whole complex": "adaptive_avg_pool2d"},
     surface="nn function",
     samples=calls((Arg((2, 3, 8)), 2), (Arg((2, 3, 8)), 1)),
     tolerance="accumulated",
@@ -183,6 +187,7 @@ def _adaptive_avg_pool(n: int, x: Arg, where: str) -> Callable[..., Tensor]:
     composite(
         f"adaptive_avg_pool{n}d(Tensor input, int[] output_size) -> Tensor",
         adaptive_avg_pool,
+        lacks={"bool whole complex": f"adaptive_avg_pool{n}d" + "_cpu" * (n == 3)},
         surface="nn",
         samples=calls((x, 2), (x, 1)),
         tolerance="accumulated",
@@ -198,6 +203,7 @@ adaptive_avg_pool3d = _adaptive_avg_pool(3, _SPACE, "D, H and W")
 
 @composite(
     "adaptive_max_pool1d(Tensor input, int[] output_size, bool return_indices=False) -> Tensor",
+    lacks={"bool whole complex": "adaptive_max_pool2d"},
     surface="nn function",
     samples=calls((Arg((2, 3, 8)), 2)),
     tolerance="exact",
@@ -295,6 +301,7 @@ def _max_unpool(n: int, x: Arg, indices: Arg) -> None:
         f"max_unpool{n}d(Tensor input, Tensor indices, int[] kernel_size, int[]? stride=None,"
         " int[] padding=0, int[]? output_size=None) -> Tensor",
         max_unpool,
+        lacks={"bool whole complex": f"max_unpool{max(n, 2)}d"},
         surface="nn",
         samples=calls((x, indices, 2)),
         tolerance="exact",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from ...._tensor.tensor import Tensor
+from ...lacks import Refusal
 from ...samples import Arg, calls
 from ...spec import aten, composite
 
 
 @composite(
     "bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",
+    lacks={"bool": "bmm"},
     surface="nn function",
     samples=calls((Arg((5, 2)), Arg((5, 3)), Arg((4, 2, 3)), Arg((4,)))),
     tolerance="chained",
@@ -22,6 +24,11 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
 
 @composite(
     "cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor",
+    lacks={
+        "bool whole complex": Refusal(
+            "expected common dtype to be floating point, yet common dtype is {dtype}"
+        )
+    },
     surface="nn function",
     samples=calls((Arg((3, 4)), Arg((3, 4))), (Arg((2, 3, 4)), Arg((2, 3, 4)), -1)),
     tolerance="chained",
@@ -50,6 +57,7 @@ def pairwise_distance(
 
 @composite(
     "pdist(Tensor input, float p=2.0) -> Tensor",
+    lacks={"half": "pdist"},
     surface="nn function",
     samples=calls((Arg((4, 3)),), (Arg((4, 3)), 1.0)),
     tolerance="accumulated",

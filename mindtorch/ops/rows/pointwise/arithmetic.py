@@ -201,6 +201,7 @@ op(
     grad={
         "grad_output": lambda grad, self, threshold: aten.threshold_backward(grad, self, threshold)
     },
+    lacks={"bool complex": "threshold_cpu"},
     tolerance="exact",
     surface="none",
     samples=calls((Arg((3, 4)), Arg((3, 4), low=-1), 0.5)),

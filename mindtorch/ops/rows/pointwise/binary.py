@@ -14,6 +14,7 @@ from ...._tensor.dtype import dtype as Dtype
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array, Number
+from ...lacks import Refusal
 from ...rules import REAL, REAL_NUMBERS, Pointwise, pointwise, result_type
 from ...samples import FLOATS, INTS, Arg, Sample, binary, calls, unary
 from ...spec import aten, call, composite, op, scalar
@@ -91,6 +92,7 @@ op(
     ),
     refuses=_no_fractions,
     grad={"self": _pow_grad_self, "exponent": _pow_grad_exponent},
+    lacks={"bool": "pow"},
     samples=_pow_samples,
     surface="both",
     inplace=True,
@@ -387,6 +389,7 @@ op(
         "self": lambda grad, self, other: grad * aten.sigmoid(self - other),
         "other": lambda grad, self, other: grad * aten.sigmoid(other - self),
     },
+    lacks={"bool whole": "logaddexp_cpu"},
     samples=lambda: [Sample((Arg((3, 4), d), Arg((4,), d))) for d in ("float32", "float64")],
     rule="unbounded",
 )
@@ -401,6 +404,7 @@ op(
         "self": lambda grad, self, other: grad * aten.sigmoid((self - other) * log(2)),
         "other": lambda grad, self, other: grad * aten.sigmoid((other - self) * log(2)),
     },
+    lacks={"bool whole complex": "logaddexp2_cpu"},
     samples=lambda: [Sample((Arg((3, 4), d), Arg((4,), d))) for d in ("float32", "float64")],
     rule="unbounded",
 )
@@ -422,6 +426,7 @@ op(
     infer=Heaviside(),
     cpu=np.heaviside,
     aclnn=call("aclnnHeaviside", "self", "values", "out"),
+    lacks={"complex": Refusal("heaviside is not yet implemented for complex tensors.")},
     samples=lambda: [Sample((Arg((3, 4), d, -1, 1), Arg((4,), d))) for d in ("float32", "float16")],
     tolerance="exact",
     inplace=True,
@@ -453,7 +458,7 @@ op(
         ),
         "other": lambda grad, self, other: grad * (self / other),
     },
-    samples=lambda: [
+    lacks={"complex": "xlogy_cpu"}, samples=lambda: [
         Sample((Arg((3, 4), d, 0.2, 2), Arg((4,), d, 0.2, 2))) for d in ("float32", "float64")
     ], rule="unbounded",
 )  # fmt: skip
@@ -492,12 +497,18 @@ composite(
 composite(
     "hypot(Tensor self, Tensor other) -> Tensor",
     lambda self, other: aten.sqrt(_norm2(self, other)),
+    lacks={"bool whole complex": "hypot_cpu"},
     samples=calls(
         (Arg((2, 3), low=0.1), Arg((3,), low=0.5)), (Arg((4,), "float64"), Arg((4,), "float64", 1))
     ),
     rule="composed",
 )
-composite("positive(Tensor(a) self) -> Tensor(a)", lambda self: self, samples=unary())
+composite(
+    "positive(Tensor(a) self) -> Tensor(a)",
+    lambda self: self,
+    lacks={"bool": Refusal("The `+` operator, on a bool tensor is not supported.")},
+    samples=unary(),
+)
 
 
 def _filled(self: Tensor, other: Tensor | int) -> Tensor:

@@ -12,6 +12,7 @@ from ...._tensor.dtype import dtype as Dtype
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array
+from ...lacks import Refusal
 from ...rules import REAL, WHOLE, Pointwise, pointwise, scalar_name
 from ...samples import FLOATS, INTS, Arg, Sample, binary, calls
 from ...spec import aten as aten
@@ -176,6 +177,7 @@ composite(
 @composite(
     "isin(Tensor|Scalar elements, Tensor|Scalar test_elements, *, bool assume_unique=False,"
     " bool invert=False) -> Tensor",
+    lacks={"bool complex": Refusal("Unsupported input type encountered for isin(): {dtype}")},
     surface="function",
     samples=calls(
         (Arg((3, 4), "int64", 0, 5), Arg((3,), "int64", 0, 5)),

@@ -11,6 +11,7 @@ from ...._tensor.dtype import INTEGERS
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array
+from ...lacks import Refusal
 from ...rules import pointwise, preserved, result_type
 from ...samples import Arg, binary, calls
 from ...spec import aten, composite, op
@@ -40,6 +41,7 @@ op(
     cpu=np.copysign,
     lower=_copysign,
     grad={"self": _copysign_slope, "other": lambda grad: aten.zeros_like(grad)},
+    lacks={"complex": "copysign_cpu"},
     samples=binary(dtypes=("float32", "float64")),
     tolerance="exact",
     surface="both",
@@ -122,6 +124,7 @@ def _extreme(name: str, better: Any) -> None:
     composite(
         f"{name}(Tensor self, Tensor other) -> Tensor",
         body,
+        lacks={"complex": Refusal(f"{name} not implemented for complex tensors.")},
         samples=calls((Arg((3, 4)), Arg((3, 4), high=2.5))),
         tolerance="exact",
         surface="both",

@@ -11,6 +11,7 @@ from ...._tensor.dtype import FLOAT, uint8
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array, Number
+from ...lacks import Refusal, kernel
 from ...limits import converted, in_dtype
 from ...rules import Pointwise, pointwise, preserved, result_type
 from ...samples import FLOATS, Arg, Sample, calls
@@ -34,6 +35,12 @@ op(
     grad={
         "self": lambda grad, condition: aten.where(condition, grad, 0),
         "other": lambda grad, condition: aten.where(condition, 0, grad),
+    },
+    lacks={
+        "signed half real complex": Refusal(
+            "where expected condition to be a boolean tensor, but got a tensor with dtype {dtype}",
+            first=True,
+        )
     },
     samples=_where_samples,
     oracle=lambda torch: torch.where,
@@ -141,6 +148,8 @@ def _clamp_rule(self: Geometry, min: Number | None = None, max: Number | None = 
     return preserved(self, result_type([v for v in (self, min, max) if v is not None]))
 
 
+_NO_COMPLEX = {"complex": Refusal("clamp is not supported for complex types", NotImplementedError)}
+
 op(
     "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
     infer=_clamp_rule,
@@ -154,6 +163,7 @@ op(
     grad={
         "self": lambda grad, self, min, max: aten.where(_inside(self, min, max), grad, 0)
     },
+    lacks=_NO_COMPLEX,
     samples=lambda: [
         *(Sample((Arg((3, 4), d), -1, 1)) for d in (*FLOATS, "int64")),
         Sample((Arg((3, 4)), -0.5)), Sample((Arg((3, 4)),), {"max": 0.5}),
@@ -177,6 +187,7 @@ def _bound_row(
     aclnn: str,
     inside: Callable[..., Any],
     bent: Callable[..., Any],
+    kernel: str,
 ) -> None:
     """A bound from one side: a tensor, or a number."""
     op(
@@ -185,6 +196,7 @@ def _bound_row(
         cpu=cpu,
         aclnn=call(aclnn, "self", bound, "out"),
         grad={"self": inside, bound: bent},
+        lacks={"complex": f"{kernel}_cpu"},
         samples=lambda: [Sample((Arg((3, 4), d), Arg((4,), d))) for d in ("float32", "int64")],
         oracle=lambda torch: getattr(torch, name),
         tolerance="exact",
@@ -196,6 +208,7 @@ def _bound_row(
     composite(
         f"{name}(Tensor self, Scalar {bound}) -> Tensor",
         lambda self, value: aten.clamp(self, **{bound: value}),
+        lacks=_NO_COMPLEX,
         samples=calls((Arg((3, 4)), 0.5), (Arg((3,), "int64"), 1)),
         tolerance="exact",
         rule="extremum",
@@ -208,11 +221,13 @@ _bound_row(
     "clamp_min", "min", np.maximum, "aclnnClampMinTensor",
     lambda grad, self, min: aten.where(self >= min, grad, 0),
     lambda grad, self, min: aten.where(self >= min, 0, grad),
+    "maximum",
 )  # fmt: skip
 _bound_row(
     "clamp_max", "max", np.minimum, "aclnnClampMaxTensor",
     lambda grad, self, max: aten.where(self <= max, grad, 0),
     lambda grad, self, max: aten.where(self <= max, 0, grad),
+    "minimum",
 )  # fmt: skip
 
 
@@ -233,6 +248,7 @@ def _clamped(self: Tensor, min: Tensor | None = None, max: Tensor | Number | Non
 composite(
     "clamp.Tensor(Tensor self, Tensor|Scalar? min=None, Tensor|Scalar? max=None) -> Tensor",
     _clamped,
+    lacks=_NO_COMPLEX,
     samples=calls(
         (Arg((3, 4)), Arg((4,), high=-1)),
         (Arg((3, 4)), None, Arg((3, 4), low=1)),
@@ -282,6 +298,7 @@ op(
         "tensor1": lambda grad, tensor2, value: grad * (tensor2 * value),
         "tensor2": lambda grad, tensor1, value: grad * (tensor1 * value),
     },
+    lacks={"bool": "addcmul_cpu_out"},
     samples=_fused_samples,
     inplace=True,
     rule="fused",
@@ -317,6 +334,7 @@ op(
         "end": lambda grad, weight: grad * weight,
         "weight": lambda grad, self, end: grad * (end - self),
     },
+    lacks={"bool whole": kernel("lerp_kernel_scalar", first=True)},
     samples=lambda: [
         *(Sample((Arg((3, 4), d), Arg((4,), d), 0.3)) for d in ("float32", "float64")),
         Sample((Arg((3, 4)), Arg((3, 4)), Arg((4,), "float32", 0, 1))),

@@ -12,6 +12,7 @@ from ...._tensor.dtype import ALL, COMPLEX, FLOAT, INTEGER, finfo, float64, from
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array
+from ...lacks import Lacks, Refusal
 from ...rules import (
     ANY_NUMBERS,
     WHOLE,
@@ -63,6 +64,7 @@ def elementary(
     rule: str = "",
     autocast: str = "",
     surface: str = "both",
+    lacks: Lacks | None = None,
 ) -> None:
     """A row whose integer input becomes the default dtype; samples from [low, high)."""
     op(
@@ -71,6 +73,7 @@ def elementary(
         cpu=cpu,
         aclnn=call(aclnn, "self", "out"),
         grad={"self": grad},
+        lacks=lacks or {},
         samples=unary(low, high, (*FLOATS, "int64")),
         tolerance=tolerance,
         rule=rule,
@@ -234,24 +237,28 @@ elementary(
 elementary(
     "erf", special("erf"), "aclnnErf",
     lambda grad, self: grad * (aten.exp(-(self * self)) * _TWO_OVER_ROOT_PI), rule="power",
+    lacks={"complex": "erf_vml_cpu"},
 )  # fmt: skip
 elementary(
     "erfc", special("erfc"), "aclnnErfc",
     lambda grad, self: grad * (aten.exp(-(self * self)) * -_TWO_OVER_ROOT_PI), rule="erfc",
+    lacks={"complex": "erfc_vml_cpu"},
 )  # fmt: skip
 elementary(
     "erfinv", _erfinv, "aclnnErfinv",
     lambda grad, result: grad * (aten.exp(result * result) * (sqrt(pi) / 2)),
     -0.9, 0.9,
-    autocast="float32 on npu", rule="unbounded",
+    autocast="float32 on npu", rule="unbounded", lacks={"complex": "erfinv_vml_cpu"},
 )  # fmt: skip
 elementary(
     "lgamma", _lgamma, "aclnnLgamma",
     lambda grad, self: grad * aten.digamma(self), 0.5, 4, rule="unbounded",
+    lacks={"complex": "lgamma_vml_cpu"},
 )  # fmt: skip
 elementary(
     "digamma", special("digamma"), "aclnnDigamma",
     lambda grad, self: grad * aten.polygamma(1, self), 0.5, 4, "composite", rule="unbounded",
+    lacks={"complex": "digamma"},
 )  # fmt: skip
 elementary("sinc", _sinc, "aclnnSinc", _sinc_grad, 0.2, 2, rule="unbounded")
 
@@ -279,6 +286,7 @@ op(
     cpu=_polygamma,
     lower=_polygamma_of_zeta,
     grad={"self": lambda grad, n, self: grad * aten.polygamma(n + 1, self)},
+    lacks={"complex": "trigamma"},
     tolerance="composite",
     rule="unbounded",
     surface="function",
@@ -303,6 +311,7 @@ op(
         "grad_output": lambda grad, output: aten.tanh_backward(grad, output),
         "output": lambda grad, grad_output, output: grad * grad_output * (output * -2),
     },
+    lacks={"bool whole": "tanh_backward_cpu"},
     surface="none",
     samples=calls((Arg((3, 4)), Arg((3, 4), low=-0.9, high=0.9))),
     rule="squash_backward",
@@ -316,6 +325,7 @@ op(
         "grad_output": lambda grad, output: aten.sigmoid_backward(grad, output),
         "output": lambda grad, grad_output, output: grad * grad_output * (1 - output * 2),
     },
+    lacks={"bool whole": "sigmoid_backward_cpu"},
     surface="none",
     samples=calls((Arg((3, 4)), Arg((3, 4), low=0.1, high=0.9))),
     rule="squash_backward",
@@ -491,6 +501,13 @@ def _floating(a: dict[str, Any]) -> bool:
 
 
 _ONLY_BOOL = "{name} does not support non-boolean outputs."
+_ONE_SIDED: dict[str, dict[str, Any]] = {
+    name: {
+        "out": _ONLY_BOOL,
+        "lacks": {"complex": Refusal(f"{name} does not support complex inputs.")},
+    }
+    for name in ("isposinf", "isneginf")
+}
 for _name, _cpu, _aclnn, _otherwise in (
     ("isfinite", np.isfinite, "aclnnIsFinite", "aclnnInplaceOne"),
     ("isinf", np.isinf, "aclnnIsInf", "aclnnInplaceZero"),
@@ -501,10 +518,12 @@ for _name, _cpu, _aclnn, _otherwise in (
         _name,
         _when_float(_cpu, _name == "isfinite"),
         (call(_aclnn, "self", "out", when=_floating), call(_otherwise, "out")),
-        out=_ONLY_BOOL if _name in ("isposinf", "isneginf") else "",
+        **_ONE_SIDED.get(_name, {}),
     )
 test("signbit", lambda x: np.signbit(x) if x.dtype != bool else np.zeros(x.shape, bool),
-     (call("aclnnSignbit", "self", "out"),), out=_ONLY_BOOL)  # fmt: skip
+     (call("aclnnSignbit", "self", "out"),), out=_ONLY_BOOL,
+     lacks={"complex": Refusal("signbit is not implemented for complex tensors.",
+                               NotImplementedError)})  # fmt: skip
 test("logical_not", np.logical_not, (call("aclnnLogicalNot", "self", "out"),), inplace=True,
      casts_inplace=True)  # fmt: skip
 
@@ -566,13 +585,19 @@ def _bound(a: dict[str, Any], name: str) -> float:
 
 
 composite(
-    "deg2rad(Tensor self) -> Tensor", lambda self: self * (pi / 180), samples=unary(-200, 200),
+    "deg2rad(Tensor self) -> Tensor",
+    lambda self: self * (pi / 180),
+    lacks={"complex": Refusal("deg2rad is not supported for complex tensors.")},
+    samples=unary(-200, 200),
     inplace=True,
-)  # fmt: skip
+)
 composite(
-    "rad2deg(Tensor self) -> Tensor", lambda self: self * (180 / pi), samples=unary(),
+    "rad2deg(Tensor self) -> Tensor",
+    lambda self: self * (180 / pi),
+    lacks={"complex": Refusal("rad2deg is not supported for complex tensors.")},
+    samples=unary(),
     inplace=True,
-)  # fmt: skip
+)
 
 
 def _logit(self: Tensor, eps: float | None = None) -> Tensor:
@@ -585,6 +610,7 @@ def _logit(self: Tensor, eps: float | None = None) -> Tensor:
 composite(
     "logit(Tensor self, float? eps=None) -> Tensor",
     _logit,
+    lacks={"complex": "logit_cpu"},
     samples=calls((Arg((3, 4), low=0.1, high=0.9),), (Arg((3,), "float64", 0, 1), 0.1)),
     inplace=True,
     rule="cancelling",

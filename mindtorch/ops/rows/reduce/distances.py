@@ -8,6 +8,7 @@ from typing import Any
 
 from ...._tensor import dtype as dt
 from ...._tensor.tensor import Tensor
+from ...lacks import Refusal
 from ...rules import broadcast, wrap_dim
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite
@@ -15,6 +16,11 @@ from ...spec import aten, composite
 
 @composite(
     "dist(Tensor self, Tensor other, Scalar p=2) -> Tensor",
+    lacks={
+        "whole": Refusal(
+            "norm(): input dtype should be either floating point or complex. Got {dtype} instead."
+        )
+    },
     samples=calls((Arg((2, 3)), Arg((3,), high=2.5)), (Arg((2, 3)), Arg((2, 3), high=2.5), 1)),
     tolerance="accumulated",
 )
@@ -29,6 +35,7 @@ _MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist",
 
 @composite(
     "cdist(Tensor x1, Tensor x2, float p=2.0, Any compute_mode=None) -> Tensor",
+    lacks={"half": "cdist"},
     samples=calls((Arg((3, 2)), Arg((4, 2), high=2.5)), (Arg((3, 2)), Arg((4, 2), high=2.5), 1.0)),
     tolerance="composite",
     surface="function",
@@ -115,10 +122,12 @@ def _trapezoid(cumulative: bool) -> Callable[..., Tensor]:
     return body
 
 
+_NO_BOOL = "{}: received a bool input for `y`, but bool is not supported"
 for _name, _cumulative in (("trapezoid", False), ("cumulative_trapezoid", True), ("trapz", False)):
     composite(
         f"{_name}(Tensor y, Tensor? x=None, *, Scalar? dx=None, int dim=-1) -> Tensor",
         _trapezoid(_cumulative),
+        lacks={"bool": Refusal(_NO_BOOL.format(_name.replace("trapz", "trapezoid")))},
         samples=calls((Arg((2, 4)),), (Arg((2, 4)), Arg((4,)))),
         tolerance="chained",
         surface="function",
@@ -178,6 +187,7 @@ def _counted(self: Tensor, edges: list[Tensor], weight: Tensor | None, density: 
 @composite(
     "histogram(Tensor self, Any bins=100, *, Any range=None, Tensor? weight=None,"
     " bool density=False) -> (Tensor hist, Tensor bin_edges)",
+    lacks={"bool whole half complex": "histogramdd"},
     samples=calls((Arg((9,), grad=False), 4)),
     tolerance="accumulated",
 )

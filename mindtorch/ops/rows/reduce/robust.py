@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ...._tensor import dtype as dt
 from ...._tensor.dtype import dtype as Dtype
 from ...._tensor.tensor import Tensor
+from ...lacks import Refusal
 from ...rules import wrap_dim
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite
@@ -18,6 +19,7 @@ _HOLES = Arg((2, 3), values=((1.0, float("nan"), 3.0), (4.0, 5.0, float("nan")))
 @composite(
     "nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)"
     " -> Tensor",
+    lacks={"complex": Refusal("nansum on CPU does not support complex inputs")},
     samples=calls((_HOLES,), (_HOLES, 1)),
     tolerance="accumulated",
 )
@@ -52,6 +54,7 @@ def _last_nan(self: Tensor, dim: int, keepdim: bool) -> tuple[Tensor, Tensor]:
 
 @composite(
     "nanmedian(Tensor self) -> Tensor",
+    lacks={"bool complex": "median_cpu"},
     samples=calls((_HOLES,), (Arg((4,), "int64"),)),
     tolerance="exact",
 )
@@ -64,6 +67,7 @@ def nanmedian(self: Tensor) -> Tensor:
 
 @composite(
     "nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+    lacks={"bool complex": "median_out"},
     samples=calls((_HOLES, 1), (_HOLES, 0, True)),
     oracle=lambda torch: torch.nanmedian,
     tolerance="exact",
@@ -93,6 +97,7 @@ def nanquantile(
 
 @composite(
     "mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
+    lacks={"complex": "mode_cpu"},
     samples=calls((Arg((3, 5), "int64", 0, 2),), (Arg((4,)),)),
     tolerance="exact",
     out="expected scalar type '{Want}' but got '{Got}' for values output",
@@ -118,6 +123,7 @@ def mode(self: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Te
 
 @composite(
     "msort(Tensor self) -> Tensor",
+    lacks={"complex": Refusal(" Sort does not support complex dtypes on CPU")},
     samples=calls((Arg((3, 4)),)),
     tolerance="exact",
     out="expected",

@@ -14,6 +14,7 @@ from ...._tensor.dtype import dtype as Dtype
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array, Number
+from ...lacks import Refusal
 from ...rules import REAL, reduced, reduction, refuse_dtype, scalar_name, wrap_dim, wrap_dims
 from ...samples import FLOATS, Arg, Sample, calls
 from ...samples import reduction as reduction_samples
@@ -139,6 +140,7 @@ def _whole_extreme(name: str, cpu: Callable[..., Array], aclnn: str) -> None:
         compute="raw",
         aclnn=call(aclnn, "self", "out"),
         grad={"self": lambda grad, self, result: _share(grad, self, result, None, False)},
+        lacks={"complex": f"{name}_all"},
         samples=lambda: [
             Sample((Arg(s, d),)) for s in ((3, 4), ()) for d in (*FLOATS, "int64", "uint8")
         ],
@@ -230,6 +232,8 @@ _dim_extreme("min", _arg_first(np.argmin), "aclnnMinDim")
 
 
 def _arg(name: str, find: Callable[..., Any], aclnn: str) -> None:
+    lacks = {"bool": Refusal(f"{name}(): does not support bool input")}
+
     def infer(self: Geometry, dim: int, keepdim: bool = False) -> Geometry:
         at = wrap_dim(dim, self.ndim)
         if self.ndim and not self.shape[at]:
@@ -259,6 +263,7 @@ def _arg(name: str, find: Callable[..., Any], aclnn: str) -> None:
         compute="raw",
         aclnn=call(aclnn, "self", "dim", "keepdim", "out"),
         grad={},
+        lacks=lacks,
         samples=calls(
             (Arg((3, 4)), 1),
             (Arg((2, 3, 4)), 0, True),
@@ -272,6 +277,7 @@ def _arg(name: str, find: Callable[..., Any], aclnn: str) -> None:
     composite(
         f"{name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
         index,
+        lacks=lacks,
         samples=calls((Arg((3, 4)),), (Arg((3, 4)), 1), Sample((Arg((2, 3)),), {"keepdim": True})),
         grad={},
         tolerance="exact",
@@ -528,6 +534,8 @@ op(
         "keepdim", lambda a: a["out"].dtype, "out",
     ),
     grad={"x": _norm_grad},
+    lacks={"bool whole": Refusal(
+        "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {dtype}")},
     samples=lambda: [
         *(Sample((Arg((3, 4), d), 2, 1)) for d in ("float32", "float64", "float16")),
         *(Sample((Arg((3, 4)), o)) for o in (1, 3, float("inf"), 2)),
@@ -593,6 +601,7 @@ composite(
     "nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)"
     " -> Tensor",
     _nansum,
+    lacks={"complex": Refusal("nansum on CPU does not support complex inputs")},
     samples=calls(
         (Arg((2, 3)),),
         (Arg((3,), values=(1.0, float("nan"), 2.0), grad=False),),

@@ -154,16 +154,21 @@ def _i1e_slope(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
     return grad * aten.where(self == 0, 0.5, slope)
 
 
-row("i0", None, _grown(0, False), lambda grad, self: grad * aten.special_i1(self))
+row(
+    "i0", None, _grown(0, False), lambda grad, self: grad * aten.special_i1(self),
+    kernel="i0_vml_cpu", dtypes="complex",
+)  # fmt: skip
 row(
     "i0e", None, _grown(0, True),
     lambda grad, self, result: grad * (aten.special_i1e(self) - aten.sgn(self) * result),
+    dtypes="complex",
 )  # fmt: skip
-row("i1", None, _grown(1, False), _i1_slope)
-row("i1e", None, _grown(1, True), _i1e_slope)
+row("i1", None, _grown(1, False), _i1_slope, dtypes="complex")
+row("i1e", None, _grown(1, True), _i1e_slope, dtypes="complex")
 composite(
     "i0(Tensor self) -> Tensor",
     lambda self: aten.special_i0(self),
+    lacks={"complex": "i0_vml_cpu"},
     samples=unary(dtypes=("float32", "int64")),
     tolerance="composite",
     inplace=True,

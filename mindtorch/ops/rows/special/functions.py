@@ -57,9 +57,14 @@ def unary(
     grad: Callable[..., Any] | None,
     low: float = -2.0,
     high: float = 2.0,
+    kernel: str = "",
+    dtypes: str = "half complex",
     **fields: Any,
 ) -> None:
-    """A row of torch.special of one tensor; integers become the default dtype."""
+    """A row of torch.special of one tensor; integers become the default dtype.
+
+    torch's `kernel`, by default the row's name with `_cpu`, lacks the groups `dtypes`.
+    """
     if grad is not None:
         fields["grad"] = {"self": grad}
     op(
@@ -67,6 +72,7 @@ def unary(
         infer=pointwise("float"),
         cpu=cpu or by_scipy(name),
         lower=lower and in_float32(lower),
+        lacks={dtypes: kernel or f"{name}_cpu"},
         samples=calls((Arg((3, 4), low=low, high=high),)),
         tolerance="composite",
         surface="special",
@@ -87,7 +93,10 @@ def _ndtr(self: Tensor) -> Tensor:
     return aten.erfc(_floating(self) * -ROOT_HALF) * 0.5
 
 
-unary("ndtr", None, _ndtr, lambda grad, self: grad * _density(self))
+unary(
+    "ndtr", None, _ndtr, lambda grad, self: grad * _density(self),
+    kernel="erf_vml_cpu", dtypes="complex",
+)  # fmt: skip
 
 
 def _erfcx(self: Tensor) -> Tensor:
@@ -150,11 +159,13 @@ def _entr(self: Tensor) -> Tensor:
 unary(
     "entr", None, _entr,
     lambda grad, self: grad * aten.where(self < 0, np.inf, -aten.log(self) - 1), 0.1, 2,
+    dtypes="complex",
 )  # fmt: skip
 
 
 @composite(
     "special_xlog1py(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
+    lacks={"complex": "xlog1py_cpu"},
     samples=calls((Arg((3, 4)), Arg((3, 4), low=-0.9)), (Arg((3,)), 0.5)),
     surface="special",
 )
@@ -224,6 +235,7 @@ op(
     grad={
         "other": lambda grad, self, other: grad * -self * aten.special_zeta(self + 1, other),
     },
+    lacks={"half complex": "zeta_cpu"},
     samples=calls(
         (Arg((3, 4), low=1.5, high=4, grad=False), Arg((3, 4), low=0.5, high=3)),
         (2.0, Arg((3,), low=1, high=3)),

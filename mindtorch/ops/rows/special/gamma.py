@@ -6,6 +6,7 @@ from math import log, pi
 from typing import Any
 
 from ...._tensor.tensor import Tensor
+from ...lacks import Refusal
 from ...rules import pointwise
 from ...samples import Arg, calls
 from ...spec import Derivative, aten, composite, op
@@ -25,6 +26,7 @@ for _name, _kernel, _sign in (("igamma", "gammainc", 1), ("igammac", "gammaincc"
         infer=pointwise("float"),
         cpu=by_scipy(_kernel),
         grad={"other": _slope(_sign)},
+        lacks={"bool whole complex": f"{_name}_cpu"},
         samples=calls(
             (Arg((3, 4), low=0.5, high=3, grad=False), Arg((3, 4), low=0.5, high=4)),
         ),
@@ -36,6 +38,7 @@ for _name, _kernel, _sign in (("igamma", "gammainc", 1), ("igammac", "gammaincc"
 
 @composite(
     "mvlgamma(Tensor self, int p) -> Tensor",
+    lacks={"bool": Refusal("The input tensor may not be a boolean tensor.")},
     samples=calls((Arg((3,), low=2, high=5), 3)),
     tolerance="composite",
     inplace=True,

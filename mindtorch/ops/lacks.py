@@ -1,0 +1,92 @@
+"""Owns how a row says which dtypes torch's cpu lacks; other devices have kernels of their own.
+
+A row's `lacks` are groups of dtypes with what torch raises for them: a kernel's name, as in
+"addmm_impl_cpu_" not implemented for 'Bool', or another sentence. Source: torch 2.13 on cpu, each
+row called in each dtype; `tests/mindtorch/test_dtypes_agreement.py` asks again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from threading import local
+from typing import TypeAlias
+
+from .._tensor import dtype as dt
+from .._tensor.dtype import dtype as Dtype
+from .._tensor.geometry import Geometry
+from .rules import Pointwise, result_type, scalar_name
+
+_GROUPS = {
+    "bool": (dt.bool,),
+    "whole": tuple(d for d in dt.ALL if d.category == dt.INTEGER),
+    "narrow": tuple(d for d in dt.ALL if d.category == dt.INTEGER and d is not dt.int64),
+    "short": (dt.uint8, dt.int8, dt.int16),
+    "signed": (dt.int8, dt.int16, dt.int32, dt.int64),
+    "half": (dt.float16, dt.bfloat16),
+    "real": (dt.float32, dt.float64),
+    "complex": tuple(d for d in dt.ALL if d.category == dt.COMPLEX),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What torch raises for a dtype: a text, `{dtype}` in it its name, and the error's class.
+
+    `first`: torch asks the first tensor's dtype alone in a pointwise row.
+    """
+
+    text: str
+    error: type[Exception] = RuntimeError
+    first: bool = False
+
+
+def kernel(name: str, first: bool = False) -> Refusal:
+    """The refusal of a kernel that has no code for a dtype."""
+    return Refusal(f"\"{name}\" not implemented for '{{dtype}}'", NotImplementedError, first)
+
+
+class _References(local):
+    """Whether rows stand for other devices, which have half where torch's cpu lacks it.
+
+    `passed`: a row was let through.
+    """
+
+    wanted = False
+    passed = False
+
+
+REFERENCES = _References()
+
+# Groups of dtypes, with blanks between -> a kernel's name or another refusal.
+Lacks: TypeAlias = Mapping[str, "str | Refusal"]
+
+
+@cache
+def dtypes(groups: str) -> frozenset[Dtype]:
+    """The dtypes of groups: "bool whole"."""
+    return frozenset(d for name in groups.split() for d in _GROUPS[name])
+
+
+def refuse(lacks: Lacks, infer: Callable[..., object] | None, args: Sequence[object]) -> None:
+    """An error of torch's class and words where torch's cpu lacks the dtype of a call.
+
+    The dtype is the operands' common one in pointwise rows, else that of the first tensor, or the
+    one asked for where there is none; `args` has Geometries for tensors.
+    """
+    flat = [a[0] if isinstance(a, tuple) and a else a for a in args]
+    asked = next((a for a in flat if isinstance(a, Dtype)), None)
+    first = next((a.dtype for a in flat if isinstance(a, Geometry)), asked)
+    common = first
+    if isinstance(infer, Pointwise):
+        common = result_type(infer.operands(args)[infer.skip :])
+    for groups, told in lacks.items():
+        refusal = kernel(told) if isinstance(told, str) else told
+        dtype = first if refusal.first else common
+        if dtype is None or dtype not in dtypes(groups):
+            continue
+        if REFERENCES.wanted and dtype in dtypes("half"):
+            REFERENCES.passed = True
+        else:
+            raise refusal.error(refusal.text.format(dtype=scalar_name(dtype)))
