@@ -14,7 +14,7 @@ import platform
 import shutil
 import struct
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -52,19 +52,7 @@ class Interposed:
 
     def environment(self, environ: Mapping[str, str]) -> dict[str, str]:
         """Variables that lead a program here, whatever led it to the real install before."""
-        dirs = [str(self._moved(folder)) for folder in self.real.dependency_dirs()]
-        before = environ.get("LD_LIBRARY_PATH", "")
-        named = {
-            "ASCEND_HOME_PATH": str(self.root),
-            "ASCEND_TOOLKIT_HOME": str(self.root),
-            "LD_LIBRARY_PATH": os.pathsep.join(filter(None, [*dirs, before])),
-        }
-        if environ.get("MINDTORCH_CANN_HOME"):
-            named["MINDTORCH_CANN_HOME"] = str(self.root)
-        opp = environ.get("ASCEND_OPP_PATH")
-        if opp or (self.real.root / "opp").is_dir():
-            named["ASCEND_OPP_PATH"] = str(self._moved(Path(opp or self.real.root / "opp")))
-        return named
+        return leading(self.real, environ, self._moved)
 
     def _moved(self, place: Path) -> Path:
         """Where a folder of the real install is here; any other stays where it is."""
@@ -77,6 +65,25 @@ class Interposed:
         folders = {self.real.root, Path(os.path.realpath(self.real.root)), driver_place()}
         folders |= {Path(os.path.realpath(lib.path)).parent for lib in self.real.libraries}
         return sorted(str(folder) for folder in folders)
+
+
+def leading(
+    install: Install, environ: Mapping[str, str], moved: Callable[[Path], Path] = Path
+) -> dict[str, str]:
+    """Variables that lead a program to an install, or to where its folders were `moved`."""
+    dirs = [str(moved(folder)) for folder in install.dependency_dirs()]
+    root = str(moved(install.root))
+    named = {
+        "ASCEND_HOME_PATH": root,
+        "ASCEND_TOOLKIT_HOME": root,
+        "LD_LIBRARY_PATH": os.pathsep.join(filter(None, [*dirs, environ.get("LD_LIBRARY_PATH")])),
+    }
+    if environ.get("MINDTORCH_CANN_HOME"):
+        named["MINDTORCH_CANN_HOME"] = root
+    opp = environ.get("ASCEND_OPP_PATH")
+    if opp or (install.root / "opp").is_dir():
+        named["ASCEND_OPP_PATH"] = str(moved(Path(opp or install.root / "opp")))
+    return named
 
 
 def core_library() -> Path:

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..install.describe import arch
+from ..install.describe import Install, arch
 from ..interface import catalog
 from ..interface.dtypes import canonical, enum_values
 from . import recording_file, table
-from .interposed import Interposed
+from .interposed import Interposed, leading
 from .recording_file import Chunk, Writer
 from .spool import Collector, Spool
 
@@ -75,6 +75,11 @@ def run(
         writer = Writer(wanted.recording)
         write_head(writer, interposed, command)
         return _collect(spool, writer, watch, lambda: launch(command, variables))
+
+
+def alone(install: Install, command: Sequence[str], environ: Mapping[str, str]) -> Ended:
+    """Run `command` on the install itself; OSError when it cannot be started."""
+    return Ended(_wait(command, {**environ, **leading(install, environ)}))
 
 
 def _collect(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +18,9 @@ from aclnn_bindings.layers import session
 from aclnn_bindings.layers.interposed import interpose
 
 from .. import exits, render
-from . import faults, findings, forms, summary, sweep
+from . import faults, findings, forms, simulator, summary, sweep
 
-KNOWN = click.Path(dir_okay=False, exists=True, path_type=Path)
+STRICT = click.Choice(["report", "error", "abort"])
 FILE = click.Path(dir_okay=False, path_type=Path)
 FAULT_HELP = (
     "Break calls: NAME[@N][=CODE] fails the N-th or every call of NAME (a glob), "
@@ -33,6 +32,7 @@ Examples:
   mindtorch-npu run --summary -- python train.py
   mindtorch-npu run --record calls.rec -- ./program
   mindtorch-npu run --fault 'aclnnMatmul@3=561000' -- python train.py
+  mindtorch-npu run --simulator --strict --soc Ascend310P3 -- ./program
   mindtorch-npu run --simulator --fault sweep -- ./program
 
 Exit codes: that of the program; 1 when it ended well and --strict or --verify
@@ -60,6 +60,11 @@ def _verify_rule(ctx: click.Context, param: click.Parameter, value: str | None) 
 )
 @click.option("--simulator", is_flag=True, help="On the bundled simulator.")
 @click.option("--home", type=click.Path(path_type=Path), help="On the install at this root.")
+@click.option("--soc", help="Product for the simulator to behave like (see `sim info`).")
+@click.option("--devices", type=click.IntRange(1, 64), help="Devices of the simulator.  "
+              "[default: 2]")  # fmt: skip
+@click.option("--memory", callback=simulator.size, metavar="SIZE",
+              help="Of each simulated device, with a unit of K, M or G if wanted.")  # fmt: skip
 @click.option("--record", type=FILE, help="Write every call to FILE.")
 @click.option("--summary", "summarize", is_flag=True, help="End with a table of operators.")
 @click.option("--data", "data", multiple=True, metavar="WHICH", callback=_data_rules,
@@ -71,8 +76,11 @@ def _verify_rule(ctx: click.Context, param: click.Parameter, value: str | None) 
               help="Judge launches against each operator's formula when the program ended: first "
               "(of each distinct call, the default), all, 1/N or op=GLOB.")  # fmt: skip
 @click.option("--stacks", is_flag=True, help="Record the Python lines of launches.")
-@click.option("--strict", is_flag=True, help="Report misuse of the API, races and leaks.")
-@click.option("--allow", type=KNOWN, help="Known findings, a TOML file with reasons.")
+@click.option("--strict", is_flag=False, flag_value="report", type=STRICT, metavar="[MODE]",
+              help="Find misuse of the API, races and leaks: report them (the default), error lets "
+              "the call fail too, abort ends the program there.")  # fmt: skip
+@click.option("--allow", multiple=True, metavar="FILE", help="Known findings, a TOML file with "
+              "reasons, or torch_npu for the one that comes along.")  # fmt: skip
 @click.option("--fault", "faults", multiple=True, metavar="SPEC", help=FAULT_HELP)
 @click.option("--html", type=FILE, help="Write a page: summary and timeline.")
 @click.option("--perfetto", type=FILE, help="Write a trace that Perfetto opens.")
@@ -80,30 +88,23 @@ def _verify_rule(ctx: click.Context, param: click.Parameter, value: str | None) 
 def run(**options: Any) -> int:
     """Run COMMAND with layers between it and CANN; they see every call, and change none."""
     install = find_install(options["home"], simulator=options["simulator"])
-    environ = environment(install)
+    environ = simulator.environment(install, options)
     if sweeps := [spec for spec in options["faults"] if spec.partition(":")[0] == "sweep"]:
         return sweep.run(interpose(install), options["command"], environ, sweeps[0])
-    known = findings.allowed(options["allow"]) if options["allow"] else []
-    settings = [("fault", faults.rule(spec)) for spec in options["faults"]]
-    rules = (*options["data"], *([options["verify"]] if options["verify"] else []))
-    settings += [("data", rule) for rule in rules]
-    if options["stacks"]:
-        settings.append(("stacks", "1"))
-    if options["data_limit"]:
-        settings.append(("data_limit", str(options["data_limit"])))
+    allow = [findings.file_of(name) for name in options["allow"]]
+    known = [entry for path in allow for entry in findings.allowed(path)]
     with tempfile.TemporaryDirectory(prefix="mindtorch-run-") as folder:
         report = Path(folder) / "findings.jsonl"
         report.touch()
+        settings = _settings(options)
         if options["strict"]:
-            settings.append(("strict", str(report)))
-            environ.setdefault("ACLSIM_STRICT", "off")
+            itself = simulator.checks_itself(install, environ)
+            if itself:
+                environ |= simulator.strict(options["strict"], report, allow)
+            settings += findings.settings(options["strict"], report, known, races_only=itself)
         kept = any(options[n] for n in ("summarize", "verify", "data", "html", "perfetto"))
         path = options["record"] or (Path(folder) / "calls.rec" if kept else None)
-        try:
-            wanted = session.Wanted(path, settings)
-            ended = session.run(interpose(install), options["command"], wanted, environ)
-        except (FileNotFoundError, PermissionError) as error:
-            raise click.UsageError(f"{options['command'][0]}: {error.strerror}") from error
+        ended = _run(install, options["command"], session.Wanted(path, settings), environ)
         _tell(options, path, ended)
         wrong = _verify(options, path, install)
         reported = simulated.findings(report)
@@ -112,6 +113,30 @@ def run(**options: Any) -> int:
         blocks = findings.document(left, len(reported) - len(left))
         render.show(blocks, render.console(sys.stderr))
     return session.end_as_program(ended.code) or (exits.PROBLEMS if left or wrong else exits.OK)
+
+
+def _settings(options: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What the interceptor is told, but for strict mode."""
+    settings = [("fault", faults.rule(spec)) for spec in options["faults"]]
+    rules = (*options["data"], *([options["verify"]] if options["verify"] else []))
+    settings += [("data", rule) for rule in rules]
+    if options["stacks"]:
+        settings.append(("stacks", "1"))
+    if options["data_limit"]:
+        settings.append(("data_limit", str(options["data_limit"])))
+    return settings
+
+
+def _run(
+    install: Install, command: Sequence[str], wanted: session.Wanted, environ: Mapping[str, str]
+) -> session.Ended:
+    """Run with the layers wanted, or, where none is, on the install itself."""
+    try:
+        if wanted.recording is None and not wanted.settings:
+            return session.alone(install, command, environ)
+        return session.run(interpose(install), command, wanted, environ)
+    except OSError as error:
+        raise click.UsageError(f"{command[0]}: {error.strerror}") from error
 
 
 def _verify(options: Mapping[str, Any], path: Path | None, install: Install) -> int:
@@ -124,16 +149,6 @@ def _verify(options: Mapping[str, Any], path: Path | None, install: Install) -> 
     verified = verify.verify(recording.open(path), install)
     render.show(verify.document(verified), render.console(sys.stderr))
     return len(verified.wrong)
-
-
-def environment(install: Install) -> dict[str, str]:
-    """This process's variables, less what would lead a program away from a simulator."""
-    environ = dict(os.environ)
-    if install.kind == "simulator":
-        for name in simulated.CLEARED:
-            environ.pop(name, None)
-        environ["ASCEND_OPP_PATH"] = str(install.root / "opp")
-    return environ
 
 
 def _tell(options: Mapping[str, Any], path: Path | None, ended: session.Ended) -> None:

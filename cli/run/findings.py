@@ -16,6 +16,7 @@ from typing import Final
 
 import click
 
+from aclnn_bindings.install.search import bundled_simulator
 from aclnn_bindings.install.simulated import Finding
 
 from .. import render
@@ -43,6 +44,26 @@ class Allowed:
         pairs = ((finding.what, self.finding), (finding.call, self.call),
                  (finding.object, self.object), (finding.created, self.created))  # fmt: skip
         return all(fnmatch.fnmatchcase(text, glob) for text, glob in pairs)
+
+
+def file_of(name: str) -> Path:
+    """The file that `--allow` means: a path, or the name of one that comes along (`torch_npu`)."""
+    if "/" in name or Path(name).exists():
+        return Path(name)
+    root = bundled_simulator()
+    path = root / "share" / "aclsim" / f"{name}.toml" if root else Path(name)
+    if not path.exists():
+        raise click.UsageError(f"--allow {name}: no such file, and none of that name comes along")
+    return path
+
+
+def settings(
+    mode: str, report: Path, known: Sequence[Allowed], races_only: bool
+) -> list[tuple[str, str]]:
+    """Lines that have the layer check: what is known neither fails a call nor aborts."""
+    lines = [("strict", str(report)), ("strict_mode", mode)]
+    lines += [("allow", "\x1f".join((k.finding, k.call, k.object, k.created))) for k in known]
+    return lines + [("races_only", "1")] * races_only
 
 
 def allowed(path: Path) -> list[Allowed]:

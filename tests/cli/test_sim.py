@@ -1,4 +1,4 @@
-"""`sim` points programs at the bundled simulator and ends with what strict mode found."""
+"""`run --simulator` and `sim` lead programs to the bundled simulator."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from aclnn_bindings.install.library import bundled_simulator
 
 pytestmark = pytest.mark.skipif(bundled_simulator() is None, reason="the simulator is not built")
 
+RUN = ("run", "--simulator")
 LEAK = """
 import ctypes
 acl = ctypes.CDLL("libascendcl.so")
@@ -41,33 +42,33 @@ def test_env_prints_exports_that_a_shell_understands(capfd: pytest.CaptureFixtur
 
 def test_run_ends_with_the_findings_of_strict_mode(capfd: pytest.CaptureFixture[str]) -> None:
     leaky = LEAK.format(clean="")
-    assert leave("sim", "run", "--", sys.executable, "-c", leaky) == exits.OK
+    assert leave(*RUN, "--strict", "--", sys.executable, "-c", leaky) == exits.PROBLEMS
     error = capfd.readouterr().err
     assert "leak in aclFinalize: aclrtEvent" in error
     assert "remedy:" in error
 
 
-@pytest.mark.parametrize("asked", [["--fail"], ["--strict", "error"], ["--strict=abort"]])
+@pytest.mark.parametrize("asked", [["--strict", "error"], ["--strict=abort"]])
 def test_findings_fail_the_run_when_asked(asked: list[str]) -> None:
     leaky = LEAK.format(clean="")
-    assert leave("sim", "run", *asked, "--", sys.executable, "-c", leaky) != exits.OK
+    assert leave(*RUN, *asked, "--", sys.executable, "-c", leaky) != exits.OK
     clean = LEAK.format(clean="acl.aclrtDestroyEvent(event)")
-    assert leave("sim", "run", *asked, "--", sys.executable, "-c", clean) == exits.OK
+    assert leave(*RUN, *asked, "--", sys.executable, "-c", clean) == exits.OK
 
 
 def test_run_of_a_clean_program_finds_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     clean = LEAK.format(clean="acl.aclrtDestroyEvent(event)")
-    assert leave("sim", "run", "--", sys.executable, "-c", clean) == exits.OK
+    assert leave(*RUN, "--strict", "--", sys.executable, "-c", clean) == exits.OK
     assert "no misuse found" in capfd.readouterr().err
 
 
 def test_run_leaves_with_the_program_s_own_code() -> None:
-    assert leave("sim", "run", sys.executable, "-c", "raise SystemExit(7)") == 7
-    assert leave("sim", "run", "--strict", "off", "sh", "-c", "kill -9 $$") == 137
+    assert leave(*RUN, sys.executable, "-c", "raise SystemExit(7)") == 7
+    assert leave(*RUN, "sh", "-c", "kill -9 $$") == 137
 
 
 def test_run_of_a_missing_program_is_a_usage_error(capfd: pytest.CaptureFixture[str]) -> None:
-    assert leave("sim", "run", "/no/such/program") == exits.USAGE
+    assert leave(*RUN, "/no/such/program") == exits.USAGE
     assert "/no/such/program" in capfd.readouterr().err
 
 
@@ -76,7 +77,7 @@ def test_the_product_reaches_the_program(capfd: pytest.CaptureFixture[str]) -> N
         "import ctypes; acl = ctypes.CDLL('libascendcl.so'); "
         "acl.aclrtGetSocName.restype = ctypes.c_char_p; print(acl.aclrtGetSocName().decode())"
     )
-    assert leave("sim", "run", "--soc", "310P", sys.executable, "-c", ask) == exits.OK
+    assert leave(*RUN, "--soc", "310P", sys.executable, "-c", ask) == exits.OK
     assert capfd.readouterr().out == "Ascend310P3\n"
 
 
@@ -89,7 +90,7 @@ def test_devices_and_memory_reach_the_program(capfd: pytest.CaptureFixture[str])
         "print(n.value, total.value); acl.aclrtResetDevice(0), acl.aclFinalize()"
     )
     wanted = ("--devices", "5", "--memory", "96M")
-    assert leave("sim", "run", *wanted, sys.executable, "-c", ask) == exits.OK
+    assert leave(*RUN, *wanted, sys.executable, "-c", ask) == exits.OK
     assert capfd.readouterr().out == f"5 {96 << 20}\n"
 
 
@@ -97,8 +98,27 @@ def test_devices_and_memory_reach_the_program(capfd: pytest.CaptureFixture[str])
 def test_wrong_sizes_are_usage_errors(
     wrong: tuple[str, str], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert leave("sim", "run", *wrong, "true") == exits.USAGE
+    assert leave(*RUN, *wrong, "true") == exits.USAGE
     assert wrong[0] in capfd.readouterr().err
+
+
+def test_the_simulators_settings_are_refused_on_another_install(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    home = tmp_path / "cann"
+    (home / "lib64").mkdir(parents=True)
+    (home / "include" / "acl").mkdir(parents=True)
+    for name in ("libascendcl.so", "libopapi.so", "libnnopbase.so"):
+        (home / "lib64" / name).touch()
+    assert leave("run", "--home", str(home), "--soc", "310P", "true") == exits.USAGE
+    assert "--soc is the simulator's" in capfd.readouterr().err
+
+
+def test_a_file_of_known_findings_that_is_not_there_is_a_usage_error(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    assert leave(*RUN, "--strict", "--allow", "nobody", "true") == exits.USAGE
+    assert "--allow nobody: no such file" in capfd.readouterr().err
 
 
 def test_info_lists_operators_and_products(capfd: pytest.CaptureFixture[str]) -> None:

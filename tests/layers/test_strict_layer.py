@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from pathlib import Path
 
 import compiled
@@ -22,7 +23,14 @@ NO_RACES = (
 
 
 def strict(program: str, *arguments: str, options: tuple[str, ...] = ()) -> layered.Outcome:
-    return layered.run("--strict", *options, "--", program, *arguments)
+    """With the layer's checks alone, as on an install that has none of its own."""
+    mode = () if any(o.startswith("--strict") for o in options) else ("--strict",)
+    return layered.run(*mode, *options, "--", program, *arguments, ACLSIM_STRICT="off")
+
+
+def on_simulator(program: str, *arguments: str) -> layered.Outcome:
+    """With the simulator's own checks, and the layer's for races."""
+    return layered.run("--strict", "--", program, *arguments)
 
 
 def found(outcome: layered.Outcome) -> list[str]:
@@ -43,6 +51,41 @@ def test_a_race_is_named_and_its_ordered_twin_is_not(race: str, races: str) -> N
     assert "before: " in outcome.err
     clean = strict(races, race, "ordered")
     assert (clean.code, found(clean)) == (0, []), clean.err
+
+
+def test_races_are_told_beside_what_the_simulator_finds(races: str) -> None:
+    assert found(on_simulator(races, "read-after-write")) == ["race"]
+    assert found(on_simulator(races, "read-after-write", "ordered")) == []
+    faults = str(compiled.build("faults"))
+    assert found(on_simulator(faults, "scalar-double-destroy")) == ["double-destroy"]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    ["tensor-use-after-destroy", "scalar-double-destroy", "executor-used-twice",
+     "workspace-too-small", "freed-pointer", "double-free"],
+)  # fmt: skip
+def test_a_faulty_call_fails_when_asked(fault: str) -> None:
+    outcome = strict(str(compiled.build("faults")), fault, options=("--strict=error",))
+    assert (outcome.code, found(outcome)[0]) == (1, FAULTS[fault]), outcome.err
+    assert "code " in outcome.out
+    assert "code 0" not in outcome.out
+
+
+def test_a_fault_ends_the_program_when_asked() -> None:
+    program = str(compiled.build("faults"))
+    outcome = strict(program, "double-free", options=("--strict=abort",))
+    assert outcome.code == 128 + signal.SIGABRT
+    assert found(outcome) == ["free-of-unknown-memory"]
+
+
+def test_known_findings_fail_no_call(tmp_path: Path, races: str) -> None:
+    known = tmp_path / "known.toml"
+    known.write_text('[[allow]]\nfinding = "race"\ncall = "aclnn*"\nreason = "planted"\n')
+    options = ("--strict=abort", "--allow", str(known))
+    outcome = strict(races, "read-after-write", options=options)
+    assert (outcome.code, found(outcome)) == (0, []), outcome.err
+    assert "(1 allowed)" in outcome.err
 
 
 @pytest.mark.parametrize("case", NO_RACES)

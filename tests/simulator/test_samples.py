@@ -22,7 +22,7 @@ def test_sample_prints_its_expected_line_and_is_clean_in_strict_mode(name: str) 
     assert outcome.findings == []
 
 
-def test_the_documented_command_builds_a_program_that_sim_run_runs(
+def test_the_documented_command_builds_a_program_that_runs_on_the_simulator(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     root, binary = install(), tmp_path / "program"
@@ -33,7 +33,7 @@ def test_the_documented_command_builds_a_program_that_sim_run_runs(
     compiler()
     subprocess.run(line.split(), check=True)
     with pytest.raises(SystemExit) as ended:
-        main(["sim", "run", "--strict", "error", "--", str(binary)])
+        main(["run", "--simulator", "--strict", "error", "--", str(binary)])
     output, errors = capfd.readouterr()
     assert (ended.value.code, output.strip()) == (0, "53")
     assert "no misuse found" in errors

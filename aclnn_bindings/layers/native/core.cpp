@@ -17,6 +17,7 @@
 #include "callers.h"
 #include "data.h"
 #include "faults.h"
+#include "findings.h"
 #include "recorder.h"
 #include "roles.h"
 #include "settings.h"
@@ -87,7 +88,7 @@ void start() {
     if (!add_data_rule(rule)) fprintf(stderr, "mindtorch layers: no data: %s\n", rule.c_str());
   if (made->settings.data_limit) limit_data(made->settings.data_limit);
   if (!made->settings.findings.empty())
-    start_strict(made->settings.findings.c_str(), made->functions);
+    start_strict(made->settings);
   every_call = spool_is_open() || strict_is_on();
   pthread_atfork(nullptr, nullptr, after_fork_in_child);
   active.store(true);
@@ -153,6 +154,11 @@ bool is_looked_at(const ShimDescriptor& shim, uint64_t index) {
 
 constexpr uint64_t kUnknownStack = 32;  // words copied for a function without a signature
 
+// ACLNN_ERR_PARAM_INVALID, ACL_ERROR_INVALID_PARAM.
+int32_t refusal_of(const Function& function) {
+  return strncmp(function.name, "aclnn", 5) ? 100000 : 161002;
+}
+
 Action begin(Frame* frame) {
   const Function& function = core->functions[frame->shim->numbers[frame->index]];
   Call* call = new (frame->scratch) Call{};
@@ -166,6 +172,10 @@ Action begin(Frame* frame) {
   track_before(*frame, call);
   if (strict_is_on()) strict_before(*frame, *call);
   if (spool_is_open()) record_before(*frame, call);
+  if (strict_is_on() && call->function->role != Role::Finalize && findings_fail_call()) {
+    fail_call(frame, call, refusal_of(function));
+    return kReturn;
+  }
   if (spool_is_open() && data_is_on()) data_before(*frame, call);
   call->start = now_ns();
   return kCall;

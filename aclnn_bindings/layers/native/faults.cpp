@@ -40,13 +40,6 @@ Faults& faults() {
   return *made;
 }
 
-void fail(Frame* frame, Call* call, int64_t status) {
-  bool word = call->function->row->returns == Returns::Word;
-  frame->results[0] = word ? 0 : static_cast<uint64_t>(status);
-  frame->results[1] = 0;
-  call->flags |= kInjected;
-}
-
 // What `layers_fail_call` asked for, over all functions with an armed rule.
 std::atomic<uint64_t> calls{0}, chosen{0};
 std::atomic<const char*> failed{nullptr};
@@ -92,6 +85,13 @@ void prepare_faults(const std::vector<Function>& functions) {
         all.by_function[function.number].push_back(rule.get());
 }
 
+void fail_call(Frame* frame, Call* call, int64_t status) {
+  bool word = call->function->row->returns == Returns::Word;
+  frame->results[0] = word ? 0 : static_cast<uint64_t>(status);
+  frame->results[1] = 0;
+  call->flags |= kInjected;
+}
+
 bool faults_are_on() { return !faults().rules.empty() || faults().limit; }
 
 bool is_faulty(const Function& function) {
@@ -106,7 +106,7 @@ bool fault_before(Frame* frame, Call* call) {
   for (FaultRule* rule : faults().by_function[call->function->number]) {
     if (rule->armed) {
       if (rule->value && is_chosen(*call->function)) {
-        fail(frame, call, rule->value);
+        fail_call(frame, call, rule->value);
         fails = true;
       }
       break;
@@ -117,12 +117,12 @@ bool fault_before(Frame* frame, Call* call) {
       usleep(static_cast<useconds_t>(rule->value));
       call->flags |= kInjected;
     } else {
-      fail(frame, call, rule->value);
+      fail_call(frame, call, rule->value);
       fails = true;
     }
   }
   if (!fails && over_limit(*frame, *call)) {
-    fail(frame, call, kOutOfMemory);
+    fail_call(frame, call, kOutOfMemory);
     fails = true;
   }
   return fails;

@@ -19,6 +19,8 @@ bool faults_are_on();
 bool is_faulty(const Function& function);
 // Whether this call is to fail: its results are set then, and the real function is not called.
 bool fault_before(Frame* frame, Call* call);
+// Gives the call's results as a failure with `status`; null where it makes a handle.
+void fail_call(Frame* frame, Call* call, int64_t status);
 // Keeps count of device memory.
 void fault_after(const Frame& frame, const Call& call);
 

@@ -3,10 +3,15 @@
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <sstream>
+#include <vector>
 
 #include "callers.h"
 
@@ -14,9 +19,27 @@ namespace layers {
 namespace {
 
 constexpr int kShown = 3;
-std::string& file() {
-  static auto* path = new std::string;
-  return *path;
+
+struct Output {
+  std::string file;
+  Mode mode = Mode::Report;
+  std::vector<std::array<std::string, 4>> allowed;
+};
+
+Output& output() {
+  static auto* made = new Output;
+  return *made;
+}
+
+thread_local bool failing = false;
+
+bool is_allowed(const Finding& f) {
+  for (const auto& glob : output().allowed)
+    if (!fnmatch(glob[0].c_str(), f.what, 0) && !fnmatch(glob[1].c_str(), f.call, 0) &&
+        !fnmatch(glob[2].c_str(), f.object.c_str(), 0) &&
+        !fnmatch(glob[3].c_str(), f.created.c_str(), 0))
+      return true;
+  return false;
 }
 
 std::string json_text(const std::string& plain) {
@@ -65,7 +88,23 @@ std::string origin_text(const Origin* origin) {
   return text;
 }
 
-void set_findings_file(const char* path) { file() = path; }
+void set_findings_file(const char* path, Mode mode) {
+  output().file = path;
+  output().mode = mode;
+}
+
+void allow_finding(const std::string& globs) {
+  std::istringstream parts(globs);
+  std::array<std::string, 4> one;
+  for (std::string& glob : one) std::getline(parts, glob, '\x1f');
+  output().allowed.push_back(one);
+}
+
+bool findings_fail_call() {
+  bool fails = failing;
+  failing = false;
+  return fails && output().mode == Mode::Error;
+}
 
 void report(const Finding& f) {
   std::string now = origin_text(origin_here().get());
@@ -76,11 +115,15 @@ void report(const Finding& f) {
                      ",\"remedy\":" + json_text(f.remedy) +
                      ",\"number\":" + std::to_string(f.number) +
                      ",\"pid\":" + std::to_string(getpid()) + "}\n";
-  int out = open(file().c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (out < 0) return;
-  ssize_t written = write(out, line.data(), line.size());
-  (void)written;  // a full disk must not change what the program does
-  close(out);
+  int out = open(output().file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (out >= 0) {
+    ssize_t written = write(out, line.data(), line.size());
+    (void)written;  // a full disk must not change what the program does
+    close(out);
+  }
+  if (output().mode == Mode::Report || is_allowed(f)) return;
+  if (output().mode == Mode::Abort) abort();
+  failing = true;
 }
 
 }  // namespace layers

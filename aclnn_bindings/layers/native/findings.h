@@ -27,7 +27,15 @@ struct Finding {
   uint64_t number = 0;  // of the call, in a recording
 };
 
-void set_findings_file(const char* path);
+enum class Mode : uint8_t { Report, Error, Abort };
+
+void set_findings_file(const char* path, Mode mode);
+// A known finding, by globs of what, call, object and created, with 0x1F between: it is written
+// like others, and never fails a call or ends the program.
+void allow_finding(const std::string& globs);
+// Writes a finding; ends the program in abort mode.
 void report(const Finding& finding);
+// Whether this thread's findings since it was asked last must fail the call: in error mode.
+bool findings_fail_call();
 
 }  // namespace layers

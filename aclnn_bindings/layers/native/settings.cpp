@@ -15,6 +15,9 @@ bool Settings::read(const char* path) {
     else if (name == "spool") spool = value;
     else if (name == "fault") faults.push_back(value);
     else if (name == "strict") findings = value;
+    else if (name == "strict_mode") strict_mode = value;
+    else if (name == "races_only") races_only = true;
+    else if (name == "allow") allowed.push_back(value);
     else if (name == "data") data.push_back(value);
     else if (name == "data_limit") data_limit = std::stoull(value);
     else if (name == "stacks") stacks = true;

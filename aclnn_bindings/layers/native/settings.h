@@ -13,6 +13,9 @@ struct Settings {
   std::vector<std::string> internal;  // folders whose code is the install's own
   std::vector<std::string> faults;    // rules of faults.h
   std::string findings;               // where the strict layer writes; empty: it is off
+  std::string strict_mode = "report";  // error: faulty calls fail; abort: the program ends there
+  bool races_only = false;            // the install finds the rest itself
+  std::vector<std::string> allowed;   // known findings, as findings.h reads them
   std::vector<std::string> data;      // rules of data.h
   uint64_t data_limit = 0;            // bytes; 0: the usual limit
   bool stacks = false;                // record the Python lines of launches

@@ -11,6 +11,7 @@
 
 #include "blocks.h"
 #include "roles.h"
+#include "settings.h"
 #include "tracking.h"
 
 namespace layers {
@@ -45,6 +46,7 @@ struct Strict {
 };
 
 Strict* strict = nullptr;
+bool races_only = false;
 thread_local int32_t device = 0;  // for the default stream
 
 std::string shown(What what, const void* handle) {
@@ -61,6 +63,7 @@ std::string shown(uintptr_t address, uint64_t size) {
 
 void tell(const Call& call, const char* what, std::string object, const Origin* made,
           const char* remedy) {
+  if (races_only && strcmp(what, "race")) return;
   report({what, call.function->name, std::move(object), origin_text(made), remedy, 1, call.number});
 }
 
@@ -333,6 +336,7 @@ bool may_follow_finalize(const char* name) {
 }
 
 void tell_leaks(const Call& call) {
+  if (races_only) return;
   std::map<std::pair<std::string, std::string>, int64_t> leaks;
   for (const auto& [handle, held] : strict->handles)
     if (held.death == Death::None)
@@ -440,8 +444,13 @@ void ordered_by(const Frame& f, const Call& call) {
 
 }  // namespace
 
-void start_strict(const char* findings, const std::vector<Function>&) {
-  set_findings_file(findings);
+void start_strict(const Settings& settings) {
+  const std::string& mode = settings.strict_mode;
+  set_findings_file(settings.findings.c_str(), mode == "abort"   ? Mode::Abort
+                                               : mode == "error" ? Mode::Error
+                                                                 : Mode::Report);
+  for (const std::string& globs : settings.allowed) allow_finding(globs);
+  races_only = settings.races_only;
   keep_uses();
   strict = new Strict;
 }

@@ -5,7 +5,9 @@
 
 namespace layers {
 
-void start_strict(const char* findings, const std::vector<Function>& functions);
+struct Settings;
+
+void start_strict(const Settings& settings);
 bool strict_is_on();
 void strict_before(const Frame& frame, const Call& call);
 void strict_after(const Frame& frame, const Call& call);

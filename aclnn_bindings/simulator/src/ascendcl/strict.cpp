@@ -48,8 +48,8 @@ bool ours(const char* file) {
   const char* base = strrchr(file, '/');
   base = base ? base + 1 : file;
   return !strncmp(base, "libascendcl", 11) || !strncmp(base, "libnnopbase", 11) ||
-         !strncmp(base, "libopapi", 8) || !strncmp(base, "libasan", 7) ||
-         !strncmp(base, "libtsan", 7);
+         !strncmp(base, "libopapi", 8) || !strncmp(base, "libaclnn_layers", 15) ||
+         !strncmp(base, "libasan", 7) || !strncmp(base, "libtsan", 7);
 }
 
 // The innermost frames outside the simulator: "program(function+0x12)", inner first.
