@@ -7,6 +7,7 @@ killed twice, it is a crash. A lane deals nothing and records nothing.
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -17,7 +18,11 @@ from ..cases.case import parse
 from ..record.result import Result, from_json
 from .process import Batch, EnvironmentFailedError, Process, Setup
 
-_STARTUP_SECONDS: Final = 120.0
+# A worker that says nothing for so long and hardly uses the processor hangs. One that works, under
+# an emulator or on a crowded host, is waited for until it has used the processor some times as long.
+_START_SECONDS: Final = 120.0
+_START: Final = "MINDTORCH_START_SECONDS"
+_BUSY, _MOST = 0.05, 4
 # Fresh processes in a row that die before finishing one case: then the environment is at fault.
 _MAX_STILLBORN: Final = 3
 
@@ -43,15 +48,19 @@ class Lane:
 
     def open(self) -> dict[str, Any]:
         """Start a worker; its environment. EnvironmentFailedError if it cannot start."""
-        process = self._process = Process(self.setup)
-        message = process.receive(_STARTUP_SECONDS)
+        process, begun = Process(self.setup), time.monotonic()
+        self._process = process
+        message = _greeting(process)
         if isinstance(message, dict) and "hello" in message:
             hello: dict[str, Any] = message["hello"]
             return hello
         reason = message["fatal"] if isinstance(message, dict) else None
         if message == "late":
             process.kill()
-            reason = f"a worker did not start within {_STARTUP_SECONDS:g} s"
+            reason = (
+                f"a worker did not start within {time.monotonic() - begun:.0f} s; where it only "
+                f"needs longer, set {_START} (seconds without work, {_START_SECONDS:g} by default)"
+            )
         reason = reason or f"a worker died while starting: {process.ending()}"
         self._process = None
         raise EnvironmentFailedError(reason)
@@ -159,3 +168,26 @@ class Lane:
             case, parsed.op, parsed.form, verdict, dtype=parsed.dtype, reason=reason,
             seed=batch.seed, seconds=time.monotonic() - since,
         )  # fmt: skip
+
+
+def _greeting(process: Process) -> dict[str, Any] | str | None:
+    """What a worker says first, as `Process.receive` gives it; "late" once it hangs."""
+    patience, used = start_seconds(), 0.0
+    while True:
+        message = process.receive(patience)
+        before, used = used, process.cpu_seconds()
+        working = used - before > _BUSY * patience and used < _MOST * patience
+        if message != "late" or not working:
+            return message
+
+
+def start_seconds() -> float:
+    """How long a starting worker may stay silent and idle; EnvironmentFailedError for no number."""
+    text = os.environ.get(_START, "")
+    try:
+        seconds = float(text) if text else _START_SECONDS
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < 1e6:
+        raise EnvironmentFailedError(f"{_START}={text!r}: expected seconds, such as 600")
+    return seconds

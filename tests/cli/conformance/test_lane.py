@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
+import stat
+import sys
 
 import pytest
 from mindtorch_npu.conformance.record.result import Result
 from mindtorch_npu.conformance.run.lane import Lane, Note
-from mindtorch_npu.conformance.run.process import Batch, Process, Setup
+from mindtorch_npu.conformance.run.process import (
+    Batch,
+    EnvironmentFailedError,
+    Process,
+    Setup,
+)
 
 CASES = tuple(f"add/{form}/s0" for form in ("functional", "method", "out"))
 
@@ -48,3 +55,37 @@ def test_a_case_that_kills_its_worker_is_a_crash(monkeypatch, number, times):
     verdicts, notes = run(monkeypatch, number, times)
     assert verdicts == [(CASES[0], "PASS"), (CASES[1], "CRASH"), (CASES[2], "PASS")]
     assert len(notes) == times - 1
+
+
+def start(monkeypatch, tmp_path, body, seconds):
+    """What a lane says of a worker that runs these lines of Python before anything else."""
+    program = tmp_path / "python"
+    program.write_text(f"#!{sys.executable} -IS\nimport sys, time\n{body}\n")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setattr(sys, "executable", str(program))
+    monkeypatch.setenv("MINDTORCH_START_SECONDS", seconds)
+    lane = Lane(Setup("cpu"))
+    try:
+        return lane.open()
+    finally:
+        lane.close()
+
+
+WORKS = """while time.process_time() < 0.7: pass
+print('{"hello": {"slow": 1}}', flush=True)"""
+
+
+def test_a_worker_that_works_is_waited_for(monkeypatch, tmp_path):
+    assert start(monkeypatch, tmp_path, WORKS, "0.4") == {"slow": 1}
+
+
+@pytest.mark.parametrize("body", ["time.sleep(60)", "while True: pass"])
+def test_a_worker_that_hangs_or_works_for_ever_is_not(monkeypatch, tmp_path, body):
+    with pytest.raises(EnvironmentFailedError, match="did not start.*set MINDTORCH_START_SECONDS"):
+        start(monkeypatch, tmp_path, body, "0.3")
+
+
+@pytest.mark.parametrize("seconds", ["soon", "-1", "0", "nan", "inf"])
+def test_a_time_to_start_that_is_no_time_is_refused(monkeypatch, tmp_path, seconds):
+    with pytest.raises(EnvironmentFailedError, match="MINDTORCH_START_SECONDS=.*expected seconds"):
+        start(monkeypatch, tmp_path, "pass", seconds)
