@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from math import exp, lgamma, log
+from math import exp, lgamma, log, sqrt
 from typing import Final
 
 from ..conformance.cases.case import BENCH, PROBE, SOAK
@@ -27,6 +27,7 @@ MARGINS: Final = {BENCH: 1.05, "check": 1.25}
 # deviations above the mean; what is nearer than this many is no outlier.
 _DEVIATIONS: Final = 4.5
 _NORMAL_MAD: Final = 1.4826  # standard deviations in a median absolute deviation (normal law)
+_MEDIAN_ERROR: Final = 1.2533  # of a median, in standard errors of a mean (normal law)
 _ENOUGH: Final = 3  # devices: of two, nobody can say which is the odd one
 _KINDS: Final = ("device", "e2e", "host")
 
@@ -98,9 +99,7 @@ def speeds(results: Iterable[tuple[Result, bool]]) -> dict[Place, Speed]:
 
 def _speeds(by_place: Mapping[Place, Sequence[float]], of: str) -> dict[Place, Speed]:
     medians = {place: statistics.median(own) for place, own in by_place.items()}
-    middle = statistics.median(medians.values())
-    spread = _NORMAL_MAD * statistics.median(abs(m - middle) for m in medians.values())
-    limit = max(MARGINS[of], 1 + _DEVIATIONS * spread)
+    limit = max(MARGINS[of], 1 + _DEVIATIONS * _spread(by_place, medians))
     tail = ALARM / len(by_place)
     told = {}
     for place, own in by_place.items():
@@ -110,6 +109,20 @@ def _speeds(by_place: Mapping[Place, Sequence[float]], of: str) -> dict[Place, S
         told[place] = Speed(medians[place], ordered[max(at - 1, 0)], ordered[n - max(at, 1)], n,
                             limit, of, enough)  # fmt: skip
     return told
+
+
+def _spread(by_place: Mapping[Place, Sequence[float]], medians: Mapping[Place, float]) -> float:
+    """The standard deviation of devices: that of their medians, without what a busy host adds to
+    those by chance, which each device's interval tells already."""
+    errors = [_MEDIAN_ERROR * _deviation(own) / sqrt(len(own)) for own in by_place.values()]
+    seen, chance = _deviation(list(medians.values())), statistics.median(errors)
+    return sqrt(max(0.0, seen**2 - chance**2))
+
+
+def _deviation(values: Sequence[float]) -> float:
+    """The standard deviation of a normal law with these values' median absolute deviation."""
+    middle = statistics.median(values)
+    return _NORMAL_MAD * statistics.median(abs(v - middle) for v in values)
 
 
 @cache

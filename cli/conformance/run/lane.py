@@ -19,7 +19,8 @@ from ..record.result import Result, from_json
 from .process import Batch, EnvironmentFailedError, Process, Setup
 
 # A worker that says nothing for so long and hardly uses the processor hangs. One that works, under
-# an emulator or on a crowded host, is waited for until it has used the processor some times as long.
+# an emulator or on a crowded host, is waited for until it has used the processor `_MOST` times
+# as long.
 _START_SECONDS: Final = 120.0
 _START: Final = "MINDTORCH_START_SECONDS"
 _BUSY, _MOST = 0.05, 4

@@ -81,11 +81,11 @@ def test_a_worker_that_works_is_waited_for(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("body", ["time.sleep(60)", "while True: pass"])
 def test_a_worker_that_hangs_or_works_for_ever_is_not(monkeypatch, tmp_path, body):
-    with pytest.raises(EnvironmentFailedError, match="did not start.*set MINDTORCH_START_SECONDS"):
+    with pytest.raises(EnvironmentFailedError, match=r"did not start.*set MINDTORCH_START_SECONDS"):
         start(monkeypatch, tmp_path, body, "0.3")
 
 
 @pytest.mark.parametrize("seconds", ["soon", "-1", "0", "nan", "inf"])
 def test_a_time_to_start_that_is_no_time_is_refused(monkeypatch, tmp_path, seconds):
-    with pytest.raises(EnvironmentFailedError, match="MINDTORCH_START_SECONDS=.*expected seconds"):
+    with pytest.raises(EnvironmentFailedError, match=r"MINDTORCH_START_SECONDS=.*expected seconds"):
         start(monkeypatch, tmp_path, "pass", seconds)
