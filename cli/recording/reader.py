@@ -22,6 +22,7 @@ from aclnn_bindings.layers.recording_file import Chunk, RecordingError
 
 from . import data, rows
 from .details import EXECUTOR, POINTER, REAL, STRING, Details, Parameter
+from .device_times import DeviceTimes
 from .values import Call, Captured, Launch
 
 VERSION: Final = 1
@@ -64,6 +65,7 @@ class Recording:
         self.findings: list[dict[str, Any]] = []
         self._functions: list[_Function] = []
         self._dtypes: dict[int, str] = {}
+        self._device = DeviceTimes()
         for chunk in recording_file.chunks(path):
             self._learn(chunk)
         if not self.header:
@@ -108,12 +110,15 @@ class Recording:
 
     def _references(self) -> dict[int, _Process]:
         processes: dict[int, _Process] = {}
+        self._device = DeviceTimes()
         for chunk in recording_file.chunks(self.path):
             if chunk.kind != recording_file.ROWS:
                 continue
             process = processes.setdefault(chunk.process, _Process(self._dtypes))
             for payload in rows.split(chunk.data)[2]:
-                if payload.type == rows.GEOMETRY:
+                if payload.type == rows.DEVICE_TIME:
+                    self._device.add(payload.data)
+                elif payload.type == rows.GEOMETRY:
                     process.details.add_geometry(payload.id, payload.data)
                 elif payload.type == rows.DETAIL:
                     process.blobs[payload.id] = (payload.extra, payload.data)
@@ -135,6 +140,7 @@ class Recording:
         words = [int(w) for w in row["word"]] + list(more)
         phase = 1 if flags & rows.PHASE_ONE else 2 if flags & rows.PHASE_TWO else 0
         finished = int(row["type"]) == rows.CALL
+        device = int(self._device.of(row["number"][None])[0]) if phase == 2 else -1
         return Call(
             number=int(row["number"]),
             name=function.name,
@@ -146,6 +152,7 @@ class Recording:
             status=int(row["status"]),
             arguments=self._arguments(process, function, flags, detail, words[: row["words"]]),
             stack=process.stacks.get(int(row["stack"]), ""),
+            device_ns=device if device >= 0 else None,
             injected=bool(flags & rows.INJECTED),
             finished=finished,
         )
@@ -208,9 +215,10 @@ class Recording:
         processes: dict[int, _Process] = {}
         for chunk, process, calls, _ in self._chunks():
             processes[chunk.process] = process
-            _add_up(chunk.process, calls, totals, spent)
+            _add_up(chunk.process, calls, self._device, totals, spent)
         merged: dict[tuple[str, bytes], Launch] = {}
-        for (number, function, detail), (count, host, failures, first) in totals.items():
+        for (number, function, detail), one in totals.items():
+            count, host, failures, first, device, timed = one
             process = processes[number]
             name = self._functions[function].name
             blob = process.blobs.get(detail, (0, b""))[1]
@@ -221,7 +229,8 @@ class Recording:
             if old is not None:
                 count, host = count + old.count, host + old.host_ns
                 failures, first = failures + old.failures, min(first, old.first)
-            merged[key] = Launch(name, arguments, count, host, failures, first)
+                device, timed = device + old.device_ns, timed + old.timed
+            merged[key] = Launch(name, arguments, count, host, failures, first, device, timed)
         return sorted(merged.values(), key=lambda launch: -launch.host_ns)
 
     def totals(self) -> dict[str, tuple[int, int, int]]:
@@ -245,6 +254,7 @@ class Recording:
 def _add_up(
     process: int,
     calls: rows.Rows,
+    device: DeviceTimes,
     totals: dict[tuple[int, int, int], list[int]],
     spent: dict[tuple[int, int], int],
 ) -> None:
@@ -260,6 +270,9 @@ def _add_up(
         counts = np.bincount(inverse, minlength=len(keys))
         times = np.bincount(inverse, took[at], minlength=len(keys))
         failures = np.bincount(inverse, calls["status"][at] != 0, minlength=len(keys))
+        on_device = device.of(calls["number"][at])
+        timed = np.bincount(inverse, on_device >= 0, minlength=len(keys))
+        device_ns = np.bincount(inverse, np.maximum(on_device, 0), minlength=len(keys))
         first = np.full(len(keys), np.iinfo(np.int64).max)
         np.minimum.at(first, inverse, calls["number"][at].astype(np.int64))
         for i, key in enumerate(keys.tolist()):
@@ -267,11 +280,13 @@ def _add_up(
             if phase == rows.PHASE_ONE:
                 spent[process, detail] = spent.get((process, detail), 0) + int(times[i])
                 continue
-            row = totals.setdefault((process, function, detail), [0, 0, 0, int(first[i])])
+            row = totals.setdefault((process, function, detail), [0, 0, 0, int(first[i]), 0, 0])
             row[0] += int(counts[i])
             row[1] += int(times[i])
             row[2] += int(failures[i])
             row[3] = min(row[3], int(first[i]))
+            row[4] += int(device_ns[i])
+            row[5] += int(timed[i])
 
 
 def _plain(function: _Function, words: list[int]) -> dict[str, Any]:

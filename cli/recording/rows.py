@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-CALL, WORDS, GEOMETRY, DETAIL, DATA, STACK, UNFINISHED, TEXT = range(1, 9)
+CALL, WORDS, GEOMETRY, DETAIL, DATA, STACK, UNFINISHED, DEVICE_TIME = range(1, 9)
 PHASE_ONE, PHASE_TWO, MAKES, MICROSECONDS, MORE_WORDS, INJECTED, HAS_DATA = 1, 2, 4, 8, 16, 32, 64
 
 CALL_ROW: Final = np.dtype(

@@ -47,6 +47,7 @@ class Call:
     """One call; times in ns, `start` on the clock of the recording's header.
 
     `arguments` are by parameter name; of a phase 2 they are those of the phase 1 that prepared it.
+    `device_ns` is what a launch took on the device, None where that was not recorded.
     `finished` is False for a call that its process died in.
     """
 
@@ -60,6 +61,7 @@ class Call:
     status: int
     arguments: dict[str, Any] = field(default_factory=dict)
     stack: str = ""
+    device_ns: int | None = None
     injected: bool = False
     finished: bool = True
 
@@ -78,7 +80,10 @@ class Captured:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """Equal launches together: one operator on one set of metadata and attributes."""
+    """Equal launches together: one operator on one set of metadata and attributes.
+
+    `device_ns` is the device's time of the `timed` launches that have one.
+    """
 
     name: str
     arguments: dict[str, Any]
@@ -86,3 +91,5 @@ class Launch:
     host_ns: int
     failures: int
     first: int
+    device_ns: int = 0
+    timed: int = 0

@@ -27,6 +27,8 @@ FAULT_HELP = (
     "NAME[@N]:delay=20ms delays it, memory=512M limits device memory, sweep[:NAME] runs the "
     "program once per call."
 )
+# Options that need a recording, whether or not it is kept.
+_RECORDED = ("summarize", "verify", "data", "html", "perfetto")
 EPILOG = """\b
 Examples:
   mindtorch-npu run --summary -- python train.py
@@ -75,6 +77,7 @@ def _verify_rule(ctx: click.Context, param: click.Parameter, value: str | None) 
               callback=_verify_rule,
               help="Judge launches against each operator's formula when the program ended: first "
               "(of each distinct call, the default), all, 1/N or op=GLOB.")  # fmt: skip
+@click.option("--device-time", is_flag=True, help="Also time launches on the device, by events.")
 @click.option("--stacks", is_flag=True, help="Record the Python lines of launches.")
 @click.option("--strict", is_flag=False, flag_value="report", type=STRICT, metavar="[MODE]",
               help="Find misuse of the API, races and leaks: report them (the default), error lets "
@@ -102,8 +105,13 @@ def run(**options: Any) -> int:
             if itself:
                 environ |= simulator.strict(options["strict"], report, allow)
             settings += findings.settings(options["strict"], report, known, races_only=itself)
-        kept = any(options[n] for n in ("summarize", "verify", "data", "html", "perfetto"))
+        kept = any(options[n] for n in _RECORDED)
         path = options["record"] or (Path(folder) / "calls.rec" if kept else None)
+        if path is None and (options["device_time"] or options["stacks"]):
+            raise click.UsageError(
+                "--device-time and --stacks add to a recording; say also --record FILE, --summary, "
+                "--verify, --html or --perfetto"
+            )
         ended = _run(install, options["command"], session.Wanted(path, settings), environ)
         _tell(options, path, ended)
         wrong = _verify(options, path, install)
@@ -120,6 +128,8 @@ def _settings(options: Mapping[str, Any]) -> list[tuple[str, str]]:
     settings = [("fault", faults.rule(spec)) for spec in options["faults"]]
     rules = (*options["data"], *([options["verify"]] if options["verify"] else []))
     settings += [("data", rule) for rule in rules]
+    if options["device_time"]:
+        settings.append(("device_time", "1"))
     if options["stacks"]:
         settings.append(("stacks", "1"))
     if options["data_limit"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from .. import render
@@ -17,7 +18,8 @@ def document(recording: Recording, most: int = _ROWS) -> list[render.Block]:
     totals = recording.totals()
     blocks: list[render.Block] = [_facts(recording, launches, totals)]
     if launches:
-        blocks += [render.Heading("Operators, by host time"), _operators(launches, most)]
+        by = "device" if any(launch.timed for launch in launches) else "host"
+        blocks += [render.Heading(f"Operators, by {by} time"), _operators(launches, most)]
     others = _others(totals, most // 2)
     if others:
         blocks += [render.Heading("Other functions"), _functions(others)]
@@ -50,21 +52,35 @@ def _facts(
 
 def _operators(launches: list[Launch], most: int) -> render.Block:
     total = sum(launch.host_ns for launch in launches) or 1
+    timed = any(launch.timed for launch in launches)
+    if timed:
+        launches = sorted(launches, key=lambda launch: -launch.device_ns)
     rows: list[list[render.Content]] = []
     for launch in launches[:most]:
         failures: render.Content = render.Cell(str(launch.failures), "bad" if launch.failures
                                                else "dim")  # fmt: skip
         rows.append([launch.name, f"{launch.count:,}", _time(launch.host_ns),
                      f"{100 * launch.host_ns / total:.1f} %",
-                     _time(launch.host_ns // launch.count), failures,
+                     _time(launch.host_ns // launch.count), *_on_device([launch], timed), failures,
                      described(launch.arguments)])  # fmt: skip
     if len(launches) > most:
         rest = launches[most:]
         host = sum(launch.host_ns for launch in rest)
         rows.append([f"{len(rest)} more", f"{sum(r.count for r in rest):,}", _time(host),
-                     f"{100 * host / total:.1f} %", "", "", ""])  # fmt: skip
-    columns = ["operator", "launches", "host", "share", "each", "failed", "given"]
-    return render.Grid(columns, rows, frozenset((1, 2, 3, 4, 5)))
+                     f"{100 * host / total:.1f} %", "", *_on_device(rest, timed), "",
+                     ""])  # fmt: skip
+    device = ["device", "each"] if timed else []
+    columns = ["operator", "launches", "host", "share", "each", *device, "failed", "given"]
+    return render.Grid(columns, rows, frozenset(range(1, 6 + len(device))))
+
+
+def _on_device(launches: Sequence[Launch], timed: bool) -> list[render.Content]:
+    """Cells of the device's time, if there are any in the recording."""
+    if not timed:
+        return []
+    ns, count = sum(one.device_ns for one in launches), sum(one.timed for one in launches)
+    each = _time(ns // count) if count and len(launches) == 1 else ""
+    return [_time(ns) if count else "", each]
 
 
 def described(arguments: dict[str, Any]) -> str:

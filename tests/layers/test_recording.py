@@ -205,3 +205,62 @@ def test_a_call_that_no_layer_looks_at_costs_a_jump(tmp_path: Path) -> None:
     under = layered.run("--fault", "aclrtMalloc@9", "--", program).out.split()
     assert bare[0] == under[0]
     assert float(under[1]) - float(bare[1]) < 20  # ns a call
+
+
+DEVICE = """
+#include "sample.h"
+#include <aclnnop/aclnn_matmul.h>
+#include <thread>
+static void work(int device, int64_t n, int launches) {
+  OK_OR_EXIT(aclrtSetDevice(device));
+  aclrtStream stream;
+  OK_OR_EXIT(aclrtCreateStream(&stream));
+  void* data;
+  OK_OR_EXIT(aclrtMalloc(&data, n * n * 4, ACL_MEM_MALLOC_HUGE_FIRST));
+  OK_OR_EXIT(aclrtMemset(data, n * n * 4, 0, n * n * 4));
+  int64_t dims[] = {n, n}, strides[] = {n, 1};
+  aclTensor* t = aclCreateTensor(dims, 2, ACL_FLOAT, strides, 0, ACL_FORMAT_ND, dims, 2, data);
+  for (int i = 0; i < launches; ++i) {
+    uint64_t size;
+    aclOpExecutor* executor;
+    OK_OR_EXIT(aclnnMatmulGetWorkspaceSize(t, t, t, 0, &size, &executor));
+    OK_OR_EXIT(aclnnMatmul(nullptr, size, executor, stream));
+  }
+  aclDestroyTensor(t);
+  OK_OR_EXIT(aclrtSynchronizeStream(stream));
+  OK_OR_EXIT(aclrtFree(data));
+  OK_OR_EXIT(aclrtDestroyStream(stream));
+}
+int main() {
+  aclInit(nullptr);
+  std::thread other(work, 1, 8, 50);
+  work(0, 256, 3), work(0, 8, 5000);
+  other.join();
+  aclrtResetDevice(0), aclrtResetDevice(1), aclFinalize();
+}
+"""
+
+
+def test_every_launch_has_its_time_on_the_device(tmp_path: Path) -> None:
+    """On two devices and threads, more launches than events are pending; none of these leaks."""
+    path = tmp_path / "calls.rec"
+    program = layered.program(DEVICE, tmp_path)
+    options = ("--device-time", "--strict", "--record", str(path), "--summary")
+    outcome = layered.run(*options, "--", program)
+    assert (outcome.code, "no misuse found" in outcome.err) == (0, True), outcome.err
+    assert "Operators, by device time" in outcome.err
+    opened = recording.open(path)
+    calls = list(opened.calls(lambda name: name == "aclnnMatmul"))
+    assert [c.device_ns is None for c in calls] == [False] * 5053
+    large, small = opened.launches() if opened.launches()[0].count == 3 else reversed(
+        opened.launches())  # fmt: skip
+    assert (large.count, large.timed, small.count, small.timed) == (3, 3, 5050, 5050)
+    # 33 million against a thousand products: an order of magnitude at the very least.
+    assert large.device_ns / 3 > 10 * small.device_ns / 5050
+    assert sum(c.device_ns or 0 for c in calls) == large.device_ns + small.device_ns
+
+
+def test_times_that_nobody_would_see_are_refused() -> None:
+    outcome = layered.run("--device-time", "--", "true")
+    assert outcome.code == 2
+    assert "say also --record FILE" in outcome.err

@@ -16,6 +16,7 @@
 
 #include "callers.h"
 #include "data.h"
+#include "device_time.h"
 #include "faults.h"
 #include "findings.h"
 #include "recorder.h"
@@ -52,6 +53,7 @@ void after_fork_in_child() {
   forget_objects_ids();
   spool_after_fork();
   strict_after_fork();
+  device_time_after_fork();
 }
 
 void load_functions(Core* made) {
@@ -84,6 +86,7 @@ void start() {
     if (!add_fault(rule)) fprintf(stderr, "mindtorch layers: no fault: %s\n", rule.c_str());
   prepare_faults(made->functions);
   if (made->settings.stacks) record_stacks();
+  if (made->settings.device_time && spool_is_open()) time_launches();
   for (const std::string& rule : made->settings.data)
     if (!add_data_rule(rule)) fprintf(stderr, "mindtorch layers: no data: %s\n", rule.c_str());
   if (made->settings.data_limit) limit_data(made->settings.data_limit);
@@ -177,6 +180,7 @@ Action begin(Frame* frame) {
     return kReturn;
   }
   if (spool_is_open() && data_is_on()) data_before(*frame, call);
+  if (device_time_is_on()) device_time_before(*frame, *call);
   call->start = now_ns();
   return kCall;
 }
@@ -186,6 +190,7 @@ void finish(Frame* frame) {
   Call* call = call_in(frame);
   if (call->function->row->returns == Returns::Status)
     call->status = static_cast<int32_t>(frame->results[0]);
+  if (device_time_is_on() && !(call->flags & kInjected)) device_time_after(*frame, *call);
   track_after(*frame, call);
   if (faults_are_on()) fault_after(*frame, *call);
   if (strict_is_on() && !(call->flags & kInjected)) strict_after(*frame, *call);

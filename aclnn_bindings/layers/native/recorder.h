@@ -6,7 +6,7 @@
 namespace layers {
 
 enum class RowType : uint8_t {
-  Call = 1, Words = 2, Geometry = 3, Detail = 4, Data = 5, Stack = 6, Unfinished = 7, Text = 8,
+  Call = 1, Words = 2, Geometry = 3, Detail = 4, Data = 5, Stack = 6, Unfinished = 7, DeviceTime = 8,
 };
 enum CallFlags : uint32_t {
   kNoFlags = 0,

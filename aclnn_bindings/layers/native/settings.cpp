@@ -20,6 +20,7 @@ bool Settings::read(const char* path) {
     else if (name == "allow") allowed.push_back(value);
     else if (name == "data") data.push_back(value);
     else if (name == "data_limit") data_limit = std::stoull(value);
+    else if (name == "device_time") device_time = true;
     else if (name == "stacks") stacks = true;
     else if (name == "internal") internal.push_back(value);
   }

@@ -18,6 +18,7 @@ struct Settings {
   std::vector<std::string> allowed;   // known findings, as findings.h reads them
   std::vector<std::string> data;      // rules of data.h
   uint64_t data_limit = 0;            // bytes; 0: the usual limit
+  bool device_time = false;           // time launches on the device
   bool stacks = false;                // record the Python lines of launches
   // False when the file cannot be read.
   bool read(const char* path);
