@@ -26,12 +26,12 @@ CASES = {
 
 def after_a_refusal() -> float:
     """An operator that nobody has is named; the process works on."""
-    boxes = torch.rand(4, 8).to("npu")
+    batch = torch.rand(2, 3, 4).to("npu")
     try:
-        torch_npu.npu_giou(boxes, boxes, trans=True, is_cross=False)
+        torch_npu.npu_normalize_batch(batch, torch.tensor([2, 4], dtype=torch.int32).to("npu"))
         torch_npu.npu.synchronize()
     except RuntimeError as refusal:
-        if "operator GIoU is not among those" not in str(refusal):
+        if "operator NormalizeBatch is not among those" not in str(refusal):
             raise
     return (torch.ones(3).to("npu") + 1).sum().item()
 

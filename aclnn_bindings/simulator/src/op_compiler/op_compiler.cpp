@@ -29,7 +29,8 @@ aclError bad_option(const char* function) {
 aclError execute(const char* function, const char* type, int inputs,
                  const aclTensorDesc* const* input_desc, const aclDataBuffer* const* input,
                  int outputs, const aclTensorDesc* const* output_desc,
-                 aclDataBuffer* const* output, const aclopAttr* attr, aclrtStream stream) {
+                 aclDataBuffer* const* output, const aclopAttr* attr, aclrtStream stream,
+                 aclTensorDesc* const* shapes = nullptr) {
   if (!type) return null_pointer(function, "opType");
   if (inputs < 0 || outputs < 0 || (inputs && (!input_desc || !input)) ||
       (outputs && (!output_desc || !output))) {
@@ -43,7 +44,9 @@ aclError execute(const char* function, const char* type, int inputs,
   }
   TypeCall call(type, stream, attr);
   for (int i = 0; i < inputs; ++i) call.add_input(input_desc[i], input[i]);
-  for (int i = 0; i < outputs; ++i) call.add_output(output_desc[i], output[i]);
+  for (int i = 0; i < outputs; ++i) {
+    call.add_output(output_desc[i], output[i], shapes ? shapes[i] : nullptr);
+  }
   return row(call);
 }
 
@@ -82,7 +85,7 @@ ACLSIM_API aclError aclopCompileAndExecuteV2(const char* opType, int numInputs,
                                              aclopEngineType, aclopCompileType, const char*,
                                              aclrtStream stream) {
   return execute(__func__, opType, numInputs, inputDesc, inputs, numOutputs, outputDesc, outputs,
-                 attr, stream);
+                 attr, stream, outputDesc);
 }
 
 ACLSIM_API aclError aclSetCompileopt(aclCompileOpt opt, const char* value) {

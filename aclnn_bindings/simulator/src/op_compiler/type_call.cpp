@@ -6,6 +6,7 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #include "ascendcl/device.h"
 #include "ascendcl/dtype.h"
@@ -75,7 +76,6 @@ TypeCall::~TypeCall() {
 
 TypeCall::Slot TypeCall::slot_of(const aclTensorDesc* desc, const aclDataBuffer* buffer) {
   Slot slot = {};
-  slot.desc = desc;
   if (!desc || !desc->is(Kind::TensorDesc)) return slot;
   slot.view.dtype = desc->dtype;
   slot.view.dims = *desc->dims;
@@ -84,16 +84,36 @@ TypeCall::Slot TypeCall::slot_of(const aclTensorDesc* desc, const aclDataBuffer*
   return slot;
 }
 void TypeCall::add_input(const aclTensorDesc* desc, const aclDataBuffer* buffer) {
-  inputs_.push_back(slot_of(desc, buffer));
+  Slot slot = slot_of(desc, buffer);
+  bool given = slot.view.data && (desc->constant || !find_allocation(slot.view.data));
+  if (given) {  // values on the host may be gone when the stream runs the call
+    uint64_t bytes = desc->constant ? desc->constant->size() : aclGetDataBufferSizeV2(buffer);
+    void* copy = memory(bytes);
+    memcpy(copy, slot.view.data, bytes);
+    slot.view.data = copy;
+    slot.known = true;
+  }
+  inputs_.push_back(slot);
 }
-void TypeCall::add_output(const aclTensorDesc* desc, aclDataBuffer* buffer) {
+void TypeCall::settle_unless_known(size_t input) {
+  if (!inputs_[input].known) aclrtSynchronizeStream(stream_);  // whoever makes them is still at it
+}
+void TypeCall::add_output(const aclTensorDesc* desc, aclDataBuffer* buffer, aclTensorDesc* shape) {
   outputs_.push_back(slot_of(desc, buffer));
+  outputs_.back().shape = shape;
+}
+bool TypeCall::set_dims(size_t output, const Dims& dims) {
+  Slot& slot = outputs_[output];
+  if (!slot.shape) return slot.view.dims == dims;
+  *slot.shape->dims = dims;
+  slot.view.dims = dims;
+  slot.view.strides = strides_of(dims);
+  return true;
 }
 
 Dims TypeCall::ints(size_t input) {
   const View& view = in(input);
-  bool on_device = find_allocation(view.data) != nullptr;
-  if (on_device) aclrtSynchronizeStream(stream_);  // whoever makes the values is still at it
+  settle_unless_known(input);
   size_t count = 1;
   for (int64_t d : view.dims) count *= static_cast<size_t>(d);
   Dims values(count);
@@ -105,6 +125,24 @@ Dims TypeCall::ints(size_t input) {
     }
   }
   return values;
+}
+
+double TypeCall::number(size_t input) {
+  const View& view = in(input);
+  if (!view.data) return 0;
+  settle_unless_known(input);
+  switch (view.dtype) {
+    case ACL_FLOAT: return *static_cast<float*>(view.data);
+    case ACL_DOUBLE: return *static_cast<double*>(view.data);
+    case ACL_FLOAT16: return aclFloat16ToFloat(*static_cast<aclFloat16*>(view.data));
+    case ACL_BF16: {
+      uint32_t bits = static_cast<uint32_t>(*static_cast<uint16_t*>(view.data)) << 16;
+      float value;
+      memcpy(&value, &bits, sizeof value);
+      return value;
+    }
+    default: return static_cast<double>(ints(input).at(0));
+  }
 }
 
 const Attribute* TypeCall::attribute(const char* name) const {
@@ -123,6 +161,11 @@ int64_t TypeCall::int_attr(const char* name, int64_t fallback) const {
 float TypeCall::float_attr(const char* name, float fallback) const {
   const Attribute* found = attribute(name);
   return found && !found->floats.empty() ? found->floats[0] : fallback;
+}
+std::vector<float> TypeCall::floats_attr(const char* name,
+                                         const std::vector<float>& fallback) const {
+  const Attribute* found = attribute(name);
+  return found && !found->floats.empty() ? found->floats : fallback;
 }
 std::string TypeCall::text_attr(const char* name, const std::string& fallback) const {
   const Attribute* found = attribute(name);
@@ -193,6 +236,15 @@ aclError TypeCall::launch(const char* op, uint64_t size, aclOpExecutor* executor
 
 aclError TypeCall::copy(const View& to, const View& from) {
   return ACLSIM_RUN(*this, aclnnInplaceCopy, tensor(to), tensor(from));
+}
+
+aclError TypeCall::on_stream(std::function<aclError()> body) {
+  aclError code = ACL_SUCCESS;
+  Stream* stream = find_own_stream(thread(), stream_, type_, &code);
+  if (!stream) return code;
+  auto* work = new std::function<aclError()>(std::move(body));
+  return submit(stream, make_task([work](Stream*) { return (*work)(); }, false,
+                                  [work] { delete work; }));
 }
 
 aclError TypeCall::refuse(const char* format, ...) {

@@ -5,6 +5,7 @@
 #include <aclnn/acl_meta.h>
 #include <aclnn/aclnn_base.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,8 @@ class TypeCall {
   TypeCall& operator=(const TypeCall&) = delete;
 
   void add_input(const aclTensorDesc* desc, const aclDataBuffer* buffer);
-  void add_output(const aclTensorDesc* desc, aclDataBuffer* buffer);
+  // `shape` is the same description where its shape may be changed.
+  void add_output(const aclTensorDesc* desc, aclDataBuffer* buffer, aclTensorDesc* shape);
 
   const char* type() const { return type_; }
   size_t inputs() const { return inputs_.size(); }
@@ -45,11 +47,13 @@ class TypeCall {
 
   // Values of an integer or float input, wherever it lies.
   Dims ints(size_t input);
+  double number(size_t input);
   // Attributes, with what the operator takes where none is set.
   Dims ints_attr(const char* name, const Dims& fallback) const;
   int64_t int_attr(const char* name, int64_t fallback) const;
   bool flag_attr(const char* name, bool fallback) const { return int_attr(name, fallback) != 0; }
   float float_attr(const char* name, float fallback) const;
+  std::vector<float> floats_attr(const char* name, const std::vector<float>& fallback) const;
   std::string text_attr(const char* name, const std::string& fallback) const;
 
   // Descriptors that live as long as the call.
@@ -73,6 +77,12 @@ class TypeCall {
     return status == ACL_SUCCESS ? launch(op, size, executor) : status;
   }
   aclError copy(const View& to, const View& from);
+  // Queues work on the host after what is queued already.
+  aclError on_stream(std::function<aclError()> body);
+  // Waits for what is queued, as an operator must whose results' shapes depend on values.
+  aclError settle() { return aclrtSynchronizeStream(stream_); }
+  // The shape of a result that depends on values. False where the caller gave a fixed one.
+  bool set_dims(size_t output, const Dims& dims);
 
   // Refuses the call: the text follows the operator's name.
   aclError refuse(const char* format, ...) __attribute__((format(printf, 2, 3)));
@@ -80,7 +90,8 @@ class TypeCall {
  private:
   struct Slot {
     View view;
-    const aclTensorDesc* desc;
+    aclTensorDesc* shape;  // of an output whose shape may be told; else null
+    bool known;            // an input whose values the call brought along; a copy of its own
   };
   static Slot slot_of(const aclTensorDesc* desc, const aclDataBuffer* buffer);
   static void* find(const std::string& name);
@@ -88,6 +99,7 @@ class TypeCall {
   aclError missing(const char* op);
   aclError launch(const char* op, uint64_t size, aclOpExecutor* executor);
   void* memory(uint64_t bytes);
+  void settle_unless_known(size_t input);
 
   const char* type_;
   aclrtStream stream_;

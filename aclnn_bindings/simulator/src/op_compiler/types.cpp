@@ -2,9 +2,8 @@
 // outputs and attributes are those of the operators' prototypes (CANN's operator specifications).
 #include <algorithm>
 #include <cstring>
-#include <unordered_map>
 
-#include "op_compiler/type_call.h"
+#include "op_compiler/rows.h"
 
 #include <aclnnop/aclnn_abs.h>
 #include <aclnnop/aclnn_add.h>
@@ -64,22 +63,6 @@ namespace aclsim {
 namespace {
 
 int64_t wrap(int64_t axis, size_t rank) { return axis < 0 ? axis + static_cast<int64_t>(rank) : axis; }
-
-// Where counts are not those of the prototype, nothing is read.
-aclError expect(TypeCall& c, size_t inputs, size_t outputs) {
-  if (c.inputs() < inputs || c.outputs() < outputs) {
-    return c.refuse("%zu inputs and %zu outputs are given, %zu and %zu expected", c.inputs(),
-                    c.outputs(), inputs, outputs);
-  }
-  for (size_t i = 0; i < inputs; ++i) {
-    const Dims& dims = c.in(i).dims;
-    bool empty = std::find(dims.begin(), dims.end(), 0) != dims.end();
-    if (!c.given(i) && !empty) return c.refuse("input %zu has no data", i);
-  }
-  return ACL_SUCCESS;
-}
-#define EXPECT(c, inputs, outputs) \
-  if (aclError code_ = expect(c, inputs, outputs)) return code_
 
 #define UNARY(type, op)                                                    \
   {#type, [](TypeCall& c) -> aclError {                                    \
@@ -425,8 +408,10 @@ aclError layer_norm(TypeCall& c) {
                     c.out_tensor(2));
 }
 
-const std::unordered_map<std::string, TypeRow>& table() {
-  static const auto* rows = new std::unordered_map<std::string, TypeRow>{
+}  // namespace
+
+const TypeTable& basic_types() {
+  static const auto* rows = new TypeTable{
       {"Identity", identity}, {"TensorMove", identity}, {"Slice", slice},
       {"StridedSlice", strided_slice}, {"Transpose", transpose}, {"TransposeD", transpose},
       {"ConfusionTransposeD", confusion_transpose}, {"OneHotD", one_hot},
@@ -456,13 +441,6 @@ const std::unordered_map<std::string, TypeRow>& table() {
       {"ConcatD", concat}, {"Conv2D", convolution}, {"Conv3D", convolution},
       {"LayerNormV3", layer_norm}};
   return *rows;
-}
-
-}  // namespace
-
-TypeRow find_type(const char* type) {
-  auto found = table().find(type);
-  return found == table().end() ? nullptr : found->second;
 }
 
 }  // namespace aclsim

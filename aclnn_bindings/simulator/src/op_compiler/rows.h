@@ -1,0 +1,52 @@
+// What the tables of type names share. Each file has a table; find_type looks through them.
+#pragma once
+
+#include <functional>
+#include <unordered_map>
+
+#include "op_compiler/type_call.h"
+
+namespace aclsim {
+
+using TypeTable = std::unordered_map<std::string, TypeRow>;
+const TypeTable& basic_types();      // made of ACLNN operators and views
+const TypeTable& elementwise_types();  // one ACLNN operator each
+const TypeTable& box_types();        // overlaps and coordinates of boxes
+const TypeTable& selection_types();  // suppression of boxes, rotated boxes
+const TypeTable& recurrent_types();  // recurrent cells and sequences
+const TypeTable& image_types();      // regions of images
+const TypeTable& various_types();    // the rest that ACLNN has no form of
+
+// Where counts are not those of the prototype, nothing is read.
+aclError expect(TypeCall& c, size_t inputs, size_t outputs);
+#define EXPECT(c, inputs, outputs) \
+  if (aclError code_ = expect(c, inputs, outputs)) return code_
+
+inline int64_t count_of(const Dims& dims) {
+  int64_t n = 1;
+  for (int64_t d : dims) n *= d;
+  return n;
+}
+
+// Refuses an input or output whose shape is not `dims`; -1 stands for any length.
+aclError expect_dims(TypeCall& c, const char* what, size_t at, const Dims& shape, const Dims& dims);
+#define EXPECT_IN(c, i, ...) \
+  if (aclError code_ = expect_dims(c, "input", i, c.in(i).dims, Dims __VA_ARGS__)) return code_
+#define EXPECT_OUT(c, i, ...) \
+  if (aclError code_ = expect_dims(c, "output", i, c.out(i).dims, Dims __VA_ARGS__)) return code_
+
+// An input as float32 values: itself, or a copy made on the stream.
+aclError float_in(TypeCall& c, size_t input, View* view);
+// Room for float32 values of an output: itself, or memory that `float_out` rounds into it.
+View float_room(TypeCall& c, size_t output);
+aclError float_out(TypeCall& c, const View& room, size_t output);
+inline float* floats(const View& view) { return static_cast<float*>(view.data); }
+
+// Runs `body` on the stream: it sees inputs as float32 values, and writes float32 values for
+// outputs. Tensors of other dtypes are converted before and after, rounding once.
+using FloatBody = std::function<aclError(const std::vector<const float*>&,
+                                         const std::vector<float*>&)>;
+aclError on_floats(TypeCall& c, const std::vector<size_t>& ins, const std::vector<size_t>& outs,
+                   FloatBody body);
+
+}  // namespace aclsim
