@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
@@ -110,6 +110,15 @@ class Cann:
         """A tensor with unspecified contents on the current device, of a dtype that is given by
         ACL's name, by numpy's, or as a numpy dtype."""
         return empty(self.runtime, shape, dtype, stream)
+
+    def go_through(self, places: Mapping[Path, Path]) -> None:
+        """Call through the files that stand before the install's libraries ({}: call these
+        directly again). Operators and plans are bound anew; those that somebody kept still call
+        what they did."""
+        self.symbols.go_through(places)
+        self.runtime.bind_again()
+        self._ops.clear()
+        self.plans.clear()
 
     def close(self) -> None:
         """Stop the runtime if it was started; the object can be used again, which restarts it."""

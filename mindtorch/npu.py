@@ -23,6 +23,7 @@ from ._backends.npu.properties import (
     reset_peak_memory_stats,
     set_per_process_memory_fraction,
 )
+from ._backends.npu.recording import record
 from ._backends.npu.runtime import device_count, is_available
 from ._backends.npu.streams import (
     Event,
@@ -70,6 +71,7 @@ __all__ = [
     "memory_reserved",
     "memory_stats",
     "memory_summary",
+    "record",
     "reset_peak_memory_stats",
     "restart_device",
     "set_device",

@@ -54,6 +54,11 @@ class Interposed:
         """Variables that lead a program here, whatever led it to the real install before."""
         return leading(self.real, environ, self._moved)
 
+    def shims(self) -> dict[Path, Path]:
+        """Library of the real install → the shim that stands before it."""
+        return {lib.path: self._moved(lib.path) for lib in self.real.libraries
+                if lib.path.exists()}  # fmt: skip
+
     def _moved(self, place: Path) -> Path:
         """Where a folder of the real install is here; any other stays where it is."""
         if place.is_relative_to(self.real.root):

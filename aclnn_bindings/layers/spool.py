@@ -62,7 +62,8 @@ class Spool:
         except OSError:
             os.close(self._file)
             raise
-        self.path = Path(f"/proc/{os.getpid()}/fd/{self._file}")
+        self.owner = os.getpid()
+        self.path = Path(f"/proc/{self.owner}/fd/{self._file}")
         _HEAD.pack_into(self._map, 0, MAGIC, slots, slot_size, os.getpid(), 0, 0, 0, 0, 0)
 
     @property
@@ -182,12 +183,14 @@ class Collector:
         if self._watch is not None:
             self._watch(chunk)
 
-    def finish(self) -> None:
-        """After the program ended: take what is left, killed threads' calls included."""
+    def finish(self, stop: bool = True) -> None:
+        """After the program ended: take what is left, killed threads' calls included. Without
+        `stop` the spool goes on, for another collector."""
         self._done.set()
         self._thread.join()
         if self.failure is None:
             self._take(parts=True)
             for chunk in self._spool.unfinished():
                 self._write(chunk)
-        self._spool.stop()
+        if stop:
+            self._spool.stop()

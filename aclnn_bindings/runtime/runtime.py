@@ -199,6 +199,12 @@ class Runtime:
             )
         os.environ.update(unset(install, os.environ))
 
+    def bind_again(self) -> None:
+        """Take the runtime's functions from where `symbols` finds them now."""
+        with self._lock:
+            if self.started:
+                self._bind()
+
     def _bind(self) -> None:
         index = 0
         while name := text_of(lib.mt_function_name(index)):

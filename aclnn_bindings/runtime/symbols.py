@@ -7,7 +7,7 @@ the operators of the second would run on the runtime of the first.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -36,7 +36,15 @@ class Symbols:
         self._complaints: dict[Library, str] = {}
         self._found: dict[str, tuple[int, Library | None]] = {}
         self._exports: dict[Library, frozenset[str]] = {}
+        self._instead: Mapping[Path, Path] = {}
         self._lock = Lock()
+
+    def go_through(self, places: Mapping[Path, Path]) -> None:
+        """Look functions up in other files from now on: library → the file that stands before it,
+        and that needs it by its path. {}: in the libraries themselves again."""
+        with self._lock:
+            self._instead = dict(places)
+            self._found.clear()
 
     def address(self, name: str) -> int:
         """The address of `name`, 0 if no library exports it."""
@@ -85,6 +93,8 @@ class Symbols:
     def _search(self, name: str, libraries: Sequence[Library]) -> tuple[int, Library | None]:
         for library in libraries:
             handle = self._open(library)
+            if handle and library.path in self._instead:
+                handle = self._load(str(self._instead[library.path]))[0] or handle
             if handle:
                 address = int(lib.mt_library_symbol(handle, name.encode()))
                 if address:

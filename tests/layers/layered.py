@@ -31,12 +31,17 @@ def run(*arguments: str, **environment: str) -> Outcome:
 def command(*arguments: str, timeout: float = 120, **environment: str) -> Outcome:
     """`mindtorch-npu ARGUMENTS`."""
     words = [sys.executable, "-m", "mindtorch_npu", *arguments]
-    places = [str(ROOT), str(ROOT / "build_backend"), os.environ.get("PYTHONPATH", "")]
-    variables = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, places)), **environment}
     done = subprocess.run(
-        words, capture_output=True, text=True, timeout=timeout, check=False, env=variables
-    )
+        words, capture_output=True, text=True, timeout=timeout, check=False,
+        env=variables() | environment,
+    )  # fmt: skip
     return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+def variables() -> dict[str, str]:
+    """This process's variables, in which Python finds the tree."""
+    places = [str(ROOT), str(ROOT / "build_backend"), os.environ.get("PYTHONPATH", "")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, places))}
 
 
 def record(path: Path, *command: str, **environment: str) -> Outcome:

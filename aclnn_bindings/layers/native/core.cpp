@@ -27,6 +27,10 @@
 #include "tracking.h"
 
 extern "C" {
+// For a process that puts itself between its own code and the install: looks at calls as the file
+// of settings says, from now on and until it is stopped. Whether it does.
+__attribute__((visibility("default"))) int layers_start(const char* settings);
+__attribute__((visibility("default"))) void layers_stop(void);
 __attribute__((visibility("hidden"))) int layers_before(layers::Frame* frame);
 __attribute__((visibility("hidden"))) void layers_after(layers::Frame* frame);
 }
@@ -65,9 +69,8 @@ void load_functions(Core* made) {
   }
 }
 
-void start() {
+void start(const char* path) {
   auto* made = new Core;
-  const char* path = getenv("MINDTORCH_LAYERS");
   core = made;
   if (!path || !*path || !made->settings.read(path) || !made->settings.any_layer()) return;
   if (!made->table.open(made->settings.table.c_str())) {
@@ -85,7 +88,7 @@ void start() {
   for (const std::string& rule : made->settings.faults)
     if (!add_fault(rule)) fprintf(stderr, "mindtorch layers: no fault: %s\n", rule.c_str());
   prepare_faults(made->functions);
-  if (made->settings.stacks) record_stacks();
+  record_stacks(made->settings.stacks);
   if (made->settings.device_time && spool_is_open()) time_launches();
   for (const std::string& rule : made->settings.data)
     if (!add_data_rule(rule)) fprintf(stderr, "mindtorch layers: no data: %s\n", rule.c_str());
@@ -94,6 +97,46 @@ void start() {
     start_strict(made->settings);
   every_call = spool_is_open() || strict_is_on();
   pthread_atfork(nullptr, nullptr, after_fork_in_child);
+  active.store(true);
+}
+
+// Slots that hold the real function, with the stub that each held before.
+struct Bound {
+  std::mutex mutex;
+  std::vector<std::pair<void**, void*>> slots;
+};
+
+Bound& bound() {
+  static Bound* made = new Bound;
+  return *made;
+}
+
+void bind_slot(void** slot, void* target) {
+  void* stub = __atomic_exchange_n(slot, target, __ATOMIC_ACQ_REL);
+  if (stub == target) return;  // another thread was faster
+  std::lock_guard<std::mutex> lock(bound().mutex);
+  bound().slots.emplace_back(slot, stub);
+}
+
+void unbind_slots() {
+  std::lock_guard<std::mutex> lock(bound().mutex);
+  for (const auto& entry : bound().slots) __atomic_store_n(entry.first, entry.second, __ATOMIC_RELEASE);
+  bound().slots.clear();
+}
+
+// Looks again, after a stop: as a process of its own, whose handles and ids begin anew. The spool
+// and the table stay those of the first start.
+void start_again(const char* path) {
+  Settings settings;
+  if (!settings.read(path) || settings.spool != core->settings.spool ||
+      settings.table != core->settings.table)
+    return;
+  forget_objects();
+  after_fork_in_child();
+  record_stacks(settings.stacks);
+  forget_data_rules();
+  for (const std::string& rule : settings.data) add_data_rule(rule);
+  unbind_slots();
   active.store(true);
 }
 
@@ -246,15 +289,28 @@ const Function* function_number(uint32_t number) {
 
 }  // namespace layers
 
+int layers_start(const char* settings) {
+  using namespace layers;
+  bool first = false;
+  std::call_once(started, [&] {
+    first = true;
+    start(settings);
+  });
+  if (!first) start_again(settings);
+  return active.load();
+}
+
+void layers_stop(void) { layers::active.store(false); }
+
 int layers_before(layers::Frame* frame) {
   using namespace layers;
   int saved = errno;
-  std::call_once(started, start);
+  std::call_once(started, [] { start(getenv("MINDTORCH_LAYERS")); });
   ShimDescriptor* shim = frame->shim;
   frame->target = target_of(shim, frame->index);
   int action = kJump;
   if (!is_looked_at(*shim, frame->index)) {
-    __atomic_store_n(&shim->slots[frame->index], frame->target, __ATOMIC_RELEASE);
+    bind_slot(&shim->slots[frame->index], frame->target);
   } else if (!is_internal(frame->caller)) {
     try {
       action = begin(frame);

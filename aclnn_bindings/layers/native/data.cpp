@@ -105,6 +105,15 @@ bool add_data_rule(const std::string& text) {
   return true;
 }
 
+void forget_data_rules() {
+  DataRules& all = rules();
+  std::lock_guard<std::mutex> lock(all.mutex);
+  all.all = all.first = false;
+  all.every = 0;
+  all.globs.clear();
+  all.seen.clear();
+}
+
 void limit_data(uint64_t bytes) { rules().limit = bytes; }
 
 bool data_is_on() { return rules().any(); }

@@ -7,6 +7,7 @@ namespace layers {
 
 // Which launches: `all`, `first` (of each distinct call), `1/N`, `op=GLOB`. False for anything else.
 bool add_data_rule(const std::string& text);
+void forget_data_rules();
 void limit_data(uint64_t bytes);  // of one tensor; more is left out
 bool data_is_on();
 void data_before(const Frame& frame, Call* call);

@@ -78,10 +78,14 @@ struct alignas(64) Shard {
   Live live;
 };
 
+Shard* shards() {
+  static Shard* made = new Shard[kShards];
+  return made;
+}
+
 Shard& shard_of(const void* handle) {
-  static Shard* shards = new Shard[kShards];
   auto bits = reinterpret_cast<uintptr_t>(handle);
-  return shards[(bits >> 4 ^ bits >> 10 ^ bits >> 16) % kShards];
+  return shards()[(bits >> 4 ^ bits >> 10 ^ bits >> 16) % kShards];
 }
 
 uint64_t mix(uint64_t hash, uint64_t value) {
@@ -168,6 +172,14 @@ const Geometry* intern_geometry(const Geometry& wanted, bool* made) {
   if (last && last->id != 0 && same(*last, wanted)) return last;
   last = intern_among_all(wanted, hash, made);
   return last;
+}
+
+void forget_objects() {
+  for (int i = 0; i < kShards; ++i) {
+    Live none;
+    std::lock_guard<SpinLock> lock(shards()[i].mutex);
+    std::swap(shards()[i].live, none);
+  }
 }
 
 void forget_objects_ids() {

@@ -52,6 +52,7 @@ ObjectPtr take_object(const void* handle);
 // read, so that a caller may keep it and its memory.
 const Geometry* intern_geometry(const Geometry& wanted, bool* made);
 
+void forget_objects();  // all of them: what they stood for may have changed unseen
 void forget_objects_ids();  // after a fork: geometries are announced again
 
 }  // namespace layers

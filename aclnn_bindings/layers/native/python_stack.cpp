@@ -68,7 +68,8 @@ Line line_of(const Python& p, void* frame) {
   std::string file = attribute_text(p, code, "co_filename");
   std::string name = attribute_text(p, code, "co_name");
   p.drop(code);
-  bool installed = file.find("-packages/") != std::string::npos || file[0] == '<' ||
+  bool typed = file == "<string>" || file == "<stdin>";  // with -c, or at a prompt
+  bool installed = file.find("-packages/") != std::string::npos || (file[0] == '<' && !typed) ||
                    file.find("/torch_npu/") != std::string::npos ||
                    file.find("/mindtorch/") != std::string::npos;
   size_t slash = file.rfind('/');

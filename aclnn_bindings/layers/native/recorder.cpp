@@ -358,7 +358,7 @@ void record_after(const Frame& f, const Call& call, uint64_t end) {
   commit(more ? 2 * kRow : kRow);
 }
 
-void record_stacks() { stacks_wanted = true; }
+void record_stacks(bool on) { stacks_wanted = on; }
 
 void forget_details() {
   details().forget();

@@ -18,7 +18,7 @@ void announce_geometry(const Geometry& geometry);
 // The detail of a call's parameters, interned: set before the call runs.
 void record_before(const Frame& frame, Call* call);
 void record_after(const Frame& frame, const Call& call, uint64_t end);
-void record_stacks();
+void record_stacks(bool on);
 void forget_details();  // after a fork
 
 }  // namespace layers
