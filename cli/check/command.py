@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
+from aclnn_bindings.errors import BindingError
+
 from .. import choices, exits, op_names, render
 from ..conformance.cases import shard
 from ..conformance.cases.case import DTYPES, FORMS, LAYOUTS, CaseNameError, parse
 from ..conformance.cases.cases import LEVELS, Plan
+from ..conformance.cases.parts import with_parts
 from ..conformance.record import bundle, journal, known
 from ..conformance.record.result import NEUTRAL, Result
 from ..conformance.run import engine
@@ -100,6 +103,7 @@ NATURAL = click.IntRange(min=0)
 @click.option("--junit", type=FILE, help="Also write JUnit XML.")
 @click.option("--md", type=FILE, help="Also write Markdown.")
 @click.option("--json", "json_file", type=FILE, help="Also write the report as JSON.")
+@click.option("--alone", is_flag=True, help="Not also what the named operators are made of.")
 @click.option("--allow-unjudged", is_flag=True, help="Accept operators without any judged case.")
 @click.option("-v", "--verbose", is_flag=True, help="One line for every case.")
 def check(**options: Any) -> int:
@@ -136,6 +140,8 @@ def _check(options: dict[str, Any]) -> int:
     path = options["resume"] or options["book"] or journal.default_path()
     if options["explain"]:
         return _explain(ops, _request(options, ops, record, None).setup)
+    parts = _parts(ops, options)
+    ops += parts
     if options["listing"]:
         return _list(_request(options, ops, record, None))
     if record is None and path.exists():
@@ -162,7 +168,7 @@ def _check(options: dict[str, Any]) -> int:
         return exits.INTERRUPTED
     unrun = any(lost.cases for lost in run.lost)
     wrong = run.counts.failing or unrun or run.deviations
-    return exits.PROBLEMS if wrong or _unjudged(results, options) else exits.OK
+    return exits.PROBLEMS if wrong or _unjudged(results, options, parts) else exits.OK
 
 
 def _agree(options: Mapping[str, Any]) -> None:
@@ -175,10 +181,12 @@ def _agree(options: Mapping[str, Any]) -> None:
         raise click.UsageError("--compare-devices: expected npu devices, cpu was given")
 
 
-def _unjudged(results: Sequence[Result], options: Mapping[str, Any]) -> bool:
+def _unjudged(
+    results: Sequence[Result], options: Mapping[str, Any], parts: Collection[str]
+) -> bool:
     """Whether an operator that was asked for by name (or all together) got no judgement at all."""
     judged = {r.op for r in results if r.verdict not in NEUTRAL}
-    left = sorted({r.op for r in results} - judged)
+    left = sorted({r.op for r in results if r.op not in parts} - judged)
     if not left or options["allow_unjudged"] or (judged and not options["ops"]):
         return False
     shown = ", ".join(left[:8]) + (f" and {len(left) - 8} more" if len(left) > 8 else "")
@@ -216,8 +224,22 @@ def _ops(options: dict[str, Any]) -> tuple[str, ...]:
     return engine.find_ops(named, options["families"], options["every"])
 
 
+def _parts(ops: tuple[str, ...], options: Mapping[str, Any]) -> tuple[str, ...]:
+    """What the operators that were named are made of, beside them."""
+    if options["alone"] or options["every"] or options["only"] or not options["ops"]:
+        return ()
+    try:
+        declared = engine.declarations(_setup(options, None))
+    except BindingError:
+        return ()  # the worker says what is missing
+    more = with_parts(ops, declared.ops if declared else ())[len(ops) :]
+    if more:
+        click.echo(f"with what they are made of: {', '.join(more)}", err=True)
+    return more
+
+
 _RESTART = ("ops", "every", "families", "level", "dtypes", "layouts", "forms", "device", "raw",
-            "seed", "fresh_seeds", "only", "simulator", "compare", "minutes")  # fmt: skip
+            "seed", "fresh_seeds", "only", "simulator", "compare", "minutes", "alone")  # fmt: skip
 
 
 def _request(

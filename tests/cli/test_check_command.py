@@ -113,7 +113,8 @@ def test_explain_prints_rule_reason_and_source(run):
 
 
 def test_list_prints_cases_and_runs_none(run):
-    lines = run("check", "add", "--form", "out", "--dtype", "int8", "--list").stdout.splitlines()
+    words = ("check", "add", "--alone", "--form", "out", "--dtype", "int8", "--list")
+    lines = run(*words).stdout.splitlines()
     assert lines
     assert all(line.startswith("add/out/") and " " not in line for line in lines)
     assert len(set(lines)) == len(lines)
@@ -249,7 +250,7 @@ def test_saved_case_replays_with_its_own_inputs(run, tmp_path):
 
 
 def test_fresh_seeds_repeat_the_cases(run):
-    words = ("check", "add", "--form", "method", "--dtype", "float32")
+    words = ("check", "add", "--alone", "--form", "method", "--dtype", "float32")
     once, thrice = (run(*words, "--list").stdout, run(*words, "--fresh-seeds", "2").stdout)
     assert f"{3 * len(once.splitlines())} cases of 1 operator" in thrice
 

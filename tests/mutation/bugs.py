@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -10,7 +11,7 @@ import tomllib
 
 from .sites import Change, Site
 
-BOOK: Final = Path(__file__).with_name("bugs.toml")
+BOOKS: Final = ("bugs.toml", "bugs_of_families.toml")
 
 
 class BugError(ValueError):
@@ -30,9 +31,10 @@ class Bug:
     after: str = ""
 
 
-def load(path: Path = BOOK) -> list[Bug]:
-    """Every entry of the book."""
-    entries = tomllib.loads(path.read_text("utf-8")).get("bug", [])
+def load(names: Sequence[str] = BOOKS) -> list[Bug]:
+    """Every entry of the books."""
+    texts = (Path(__file__).with_name(name).read_text("utf-8") for name in names)
+    entries = [e for text in texts for e in tomllib.loads(text).get("bug", [])]
     return [Bug(**{**e, "ops": tuple(e.get("ops", ()))}) for e in entries]
 
 

@@ -154,4 +154,4 @@ def test_size_of_the_workspace_is_left_alone():
 def test_every_bug_still_fits_its_source():
     source = tree.ROOT / "aclnn_bindings" / "simulator" / "src"
     stale = [f"{b.file}: {b.name}" for b in load() if not fits((source / b.file).read_bytes(), b)]
-    assert not stale, f"bugs.toml: mend or remove what no source has: {stale}"
+    assert not stale, f"mend or remove what no source has: {stale}"

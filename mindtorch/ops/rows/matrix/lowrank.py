@@ -11,6 +11,13 @@ from ...samples import Arg, calls
 from ...spec import aten, composite
 
 
+def _sizes(matrix: Tensor) -> tuple[int, int]:
+    """Rows and columns; torch's ValueError for fewer than two dims."""
+    if matrix.ndim < 2:
+        raise ValueError(f"not enough values to unpack (expected 2, got {matrix.ndim})")
+    return matrix.shape[-2], matrix.shape[-1]
+
+
 def _basis(matrix: Tensor, q: int, rounds: int) -> Tensor:
     """Orthonormal columns [m, q] that nearly span the range of a matrix [..., m, n]."""
     draws = aten.randn(matrix.shape[-1], q, dtype=matrix.dtype, device=matrix.device)
@@ -35,7 +42,7 @@ def svd_lowrank(
     """U [..., m, q], S [..., q], V [..., n, q] of A - M, nearly its leading singular triplets."""
     count, rounds = 6 if q is None else q, 2 if niter is None else niter
     matrix = A if M is None else A - M
-    m, n = matrix.shape[-2:]
+    m, n = _sizes(matrix)
     if m < n:
         u, s, v = svd_lowrank(matrix.mH, count, rounds)
         return v, s, u
@@ -57,7 +64,7 @@ def pca_lowrank(
     niter: int = 2,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """svd_lowrank of A less the mean of its rows; ValueError for a rank or count out of range."""
-    m, n = A.shape[-2:]
+    m, n = _sizes(A)
     count = min(6, m, n) if q is None else q
     if not 0 <= count <= min(m, n):
         raise ValueError(

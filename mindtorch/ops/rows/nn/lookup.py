@@ -67,6 +67,9 @@ def _renorm_rule(self: Geometry, indices: Geometry, max_norm: float, norm_type: 
 
 def _renormed(self: Array, indices: Array, max_norm: float, norm_type: float) -> Array:
     table, rows = self.copy(), np.unique(indices)
+    for row in rows[(rows < -len(self)) | (rows >= len(self))]:
+        raise IndexError(f"select(): index {row} out of range for tensor of size"
+                         f" {list(self.shape)} at dimension 0")  # fmt: skip
     norms = np.linalg.norm(self[rows], norm_type, axis=1, keepdims=True)
     # torch divides by norm + 1e-7, so that a row at the bound stays below it.
     table[rows] *= np.where(norms > max_norm, max_norm / (norms + 1e-7), 1).astype(self.dtype)
