@@ -94,7 +94,7 @@ NOT_COMPUTING = (
     "_functional/printing.py", "_random/generator.py", "_autograd/grad_mode.py",
     "autograd/anomaly_mode.py",
     "_tensor/device.py", "_tensor/dtype.py", "amp/__init__.py", "compiler/__init__.py",
-    "func/batches.py", "mindtorch/serialization.py",
+    "func/batches.py", "mindtorch/serialization/__init__.py",
 )  # fmt: skip
 
 

@@ -1,0 +1,111 @@
+"""Owns `save` and `load`: the zip format of torch.save, read and written without torch.
+
+A file is a zip of one pickle, which names tensors' storages, and one entry per storage. Loading is
+strict by default (`weights_only=True`): only tensors, containers, numbers and what
+`add_safe_globals` names are made; anything else in a file is refused. Sizes, strides and storages
+are checked before anything is made of them. Files older than the zip format are read, not written.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+from types import ModuleType
+from typing import Any, BinaryIO
+
+from ._options import (
+    LoadEndianness,
+    add_safe_globals,
+    clear_safe_globals,
+    get_crc32_options,
+    get_default_load_endianness,
+    get_default_mmap_options,
+    get_safe_globals,
+    safe_globals,
+    set_crc32_options,
+    set_default_load_endianness,
+    set_default_mmap_options,
+    skip_data,
+)
+from ._places import Place, default_restore_location, location_tag, register_package
+from ._reading import UnsafeGlobalError, read, unsafe_globals
+from ._writing import write
+
+__all__ = [
+    "LoadEndianness", "UnsafeGlobalError", "add_safe_globals", "clear_safe_globals",
+    "default_restore_location", "get_crc32_options", "get_default_load_endianness",
+    "get_default_mmap_options", "get_safe_globals", "get_unsafe_globals_in_checkpoint", "load",
+    "location_tag", "register_package", "safe_globals", "save", "set_crc32_options",
+    "set_default_load_endianness", "set_default_mmap_options", "skip_data",
+]  # fmt: skip
+
+DEFAULT_PROTOCOL = 2
+_TRUE = ("1", "y", "yes", "true")
+
+
+def save(
+    obj: Any,
+    f: str | os.PathLike[str] | BinaryIO,
+    pickle_module: ModuleType = pickle,
+    pickle_protocol: int = DEFAULT_PROTOCOL,
+    _use_new_zipfile_serialization: bool = True,
+    _disable_byteorder_record: bool = False,
+) -> None:
+    """Write `obj` to a path or binary file; tensors that share a storage share it in the file.
+
+    A path is replaced only once everything is on disk: a full disk or a crash leaves the older
+    file as it was. AttributeError for what cannot be written to; NotImplementedError for the
+    format before zip files.
+    """
+    if not _use_new_zipfile_serialization:
+        raise NotImplementedError(
+            "save: the format before zip files is read, not written; every torch since 1.6 reads"
+            " zip files: leave _use_new_zipfile_serialization out"
+        )
+    if not isinstance(f, str | os.PathLike) and not hasattr(f, "write"):
+        raise AttributeError(
+            "expected 'f' to be string, path, or a file-like object with a 'write' attribute"
+        )
+    write(obj, f, pickle_protocol, record_order=not _disable_byteorder_record)
+
+
+def load(
+    f: str | os.PathLike[str] | BinaryIO,
+    map_location: Place = None,
+    pickle_module: ModuleType | None = None,
+    *,
+    weights_only: bool | None = None,
+    mmap: bool | None = None,
+    **pickle_load_args: Any,
+) -> Any:
+    """Read what `save` or torch.save wrote, to the devices it was saved from or `map_location`.
+
+    `map_location` is a device, a dict from saved to wanted devices, or a function of a storage (on
+    cpu) and the saved device's name that returns a storage, or None for the default. `mmap` maps a
+    path's storages into memory, written to by nobody. FileNotFoundError; RuntimeError for other
+    files and absent devices; pickle.UnpicklingError for objects that `weights_only` refuses.
+    """
+    return read(f, map_location, pickle_module, _strict(weights_only, pickle_module), mmap,
+                pickle_load_args)  # fmt: skip
+
+
+def _strict(weights_only: bool | None, pickle_module: ModuleType | None) -> bool:
+    """Whether only tensors are made: the argument, or what the environment forces."""
+    always = os.environ.get("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "0").lower() in _TRUE
+    never = os.environ.get("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "0").lower() in _TRUE
+    if always and never:
+        raise RuntimeError(
+            "Only one of `TORCH_FORCE_WEIGHTS_ONLY_LOAD` or `TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD`"
+            " should be set, but both were set."
+        )
+    if weights_only is None:
+        weights_only = pickle_module is None and not never
+    strict = weights_only or always
+    if strict and pickle_module is not None:
+        raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
+    return strict
+
+
+def get_unsafe_globals_in_checkpoint(f: str | os.PathLike[str] | BinaryIO) -> list[str]:
+    """The functions and classes that `f` names and `load(weights_only=True)` refuses, sorted."""
+    return unsafe_globals(f)

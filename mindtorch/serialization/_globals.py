@@ -1,0 +1,173 @@
+"""Owns what strict loading makes of the names in files: tensors, parameters, containers, bytes."""
+
+from __future__ import annotations
+
+import codecs
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from .._tensor import dtype as dt
+from .._tensor.device import META
+from .._tensor.device import device as Device
+from .._tensor.geometry import Size, geometry
+from .._tensor.storage import MetaMemory, Storage, TypedStorage, UntypedStorage
+from .._tensor.tensor import Tensor, wrap
+
+Face: TypeAlias = UntypedStorage | TypedStorage
+
+
+def _numbers(values: Any, what: str) -> tuple[int, ...]:
+    numbers = tuple(values)
+    if any(n.__class__ is not int or n < 0 for n in numbers):
+        raise RuntimeError(f"load: {what} {numbers} of a tensor: expected numbers from 0 on")
+    return numbers
+
+
+def rebuild(
+    storage: Face, offset: int, size: tuple[int, ...], stride: tuple[int, ...],
+    requires_grad: bool = False, hooks: Any = None, metadata: Any = None,
+) -> Tensor:  # fmt: skip
+    """A tensor over a loaded storage (torch._utils._rebuild_tensor_v2)."""
+    dtype = storage.dtype if isinstance(storage, TypedStorage) else None
+    return rebuild_as(storage, offset, size, stride, requires_grad, hooks, dtype)
+
+
+def rebuild_as(
+    storage: Face, offset: int, size: tuple[int, ...], stride: tuple[int, ...],
+    requires_grad: bool, hooks: Any, dtype: Any, metadata: Any = None,
+) -> Tensor:  # fmt: skip
+    """A tensor of a dtype over a loaded storage (torch._utils._rebuild_tensor_v3)."""
+    if dtype.__class__ is not dt.dtype or not isinstance(storage, UntypedStorage | TypedStorage):
+        raise RuntimeError(f"load: {storage!r:.40} of {dtype!r:.40} makes no tensor")
+    memory = storage._storage
+    shape, strides = _numbers(size, "size"), _numbers(stride, "stride")
+    if len(shape) != len(strides) or offset.__class__ is not int or offset < 0:
+        raise RuntimeError(f"load: size {shape}, stride {strides}, offset {offset} fit no tensor")
+    places = sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+    need = (offset + places + 1) * dtype.itemsize if 0 not in shape else 0
+    if need > memory.nbytes:
+        raise RuntimeError(
+            f"load: a tensor of size {list(shape)}, stride {list(strides)} and offset {offset}"
+            f" needs {need} bytes of a storage of {memory.nbytes}; the file is damaged"
+        )
+    tensor = wrap(geometry(shape, strides, offset, dtype, storage.device), memory)
+    return tensor.requires_grad_() if requires_grad else tensor
+
+
+def rebuild_meta(dtype: Any, size: Any, stride: Any, requires_grad: bool) -> Tensor:
+    """A tensor without memory (torch._utils._rebuild_meta_tensor_no_storage)."""
+    shape, strides = _numbers(size, "size"), _numbers(stride, "stride")
+    if dtype.__class__ is not dt.dtype or len(shape) != len(strides):
+        raise RuntimeError(f"load: {dtype}, size {shape}, stride {strides} fit no tensor")
+    places = 0 if 0 in shape else 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+    storage = Storage(MetaMemory(places * dtype.itemsize))
+    tensor = wrap(geometry(shape, strides, 0, dtype, META), storage)
+    return tensor.requires_grad_() if requires_grad else tensor
+
+
+def rebuild_parameter(data: Tensor, requires_grad: bool, hooks: Any) -> Any:
+    """A Parameter over a loaded tensor (torch._utils._rebuild_parameter)."""
+    from ..nn import Parameter
+
+    return Parameter(data, requires_grad)
+
+
+def rebuild_parameter_with_state(data: Tensor, requires_grad: bool, hooks: Any, state: Any) -> Any:
+    """A Parameter with attributes (torch._utils._rebuild_parameter_with_state)."""
+    return _with_state(rebuild_parameter(data, requires_grad, hooks), state)
+
+
+def rebuild_from_type(function: Any, kind: Any, args: Any, state: Any) -> Any:
+    """A tensor of a subclass, with attributes (torch._tensor._rebuild_from_type_v2)."""
+    if function not in REBUILDING:
+        raise RuntimeError(f"load: {function!r} makes no tensor; the file is damaged")
+    tensor = function(*args)
+    if type(tensor) is not kind:
+        if not (isinstance(kind, type) and issubclass(kind, Tensor)):
+            raise RuntimeError(f"load: {kind!r} is no class of tensors; the file is damaged")
+        tensor = Tensor._make_subclass(kind, tensor, tensor.requires_grad)
+    return _with_state(tensor, state)
+
+
+def _with_state(tensor: Tensor, state: Any) -> Tensor:
+    """The tensor with attributes; RuntimeError for those that would replace what it is."""
+    attributes = state[0] if isinstance(state, tuple) and state else state
+    if not attributes:
+        return tensor
+    if not isinstance(attributes, dict) or any(
+        name.__class__ is not str or hasattr(type(tensor), name) for name in attributes
+    ):
+        raise RuntimeError(f"load: {attributes!r} are no attributes of a tensor")
+    tensor.__dict__.update(attributes)
+    return tensor
+
+
+def encode(text: Any, encoding: Any) -> bytes:
+    """Bytes, as pickles below protocol 3 write them (_codecs.encode)."""
+    if text.__class__ is not str or encoding not in ("latin1", "latin-1"):
+        raise RuntimeError(f"load: cannot make bytes of {text!r:.40} by {encoding!r:.40}")
+    return codecs.encode(text, "latin1")
+
+
+def byte_array(*args: Any) -> bytearray:
+    """A bytearray of bytes that the file holds; never of a size alone."""
+    if args and args[0].__class__ in (bytes, list):
+        return bytearray(args[0])
+    if args and args[0].__class__ is str and args[1:] in (("latin-1",), ("latin1",)):
+        return bytearray(args[0], "latin1")
+    if args:
+        raise RuntimeError(f"load: cannot make a bytearray of {args!r:.60}")
+    return bytearray()
+
+
+REBUILDING: tuple[Callable[..., Tensor], ...] = (
+    rebuild, rebuild_as, rebuild_meta, rebuild_parameter, rebuild_parameter_with_state,
+)  # fmt: skip
+
+_UTILS = {
+    "_rebuild_tensor": rebuild,
+    "_rebuild_tensor_v2": rebuild,
+    "_rebuild_tensor_v3": rebuild_as,
+    "_rebuild_meta_tensor_no_storage": rebuild_meta,
+    "_rebuild_parameter": rebuild_parameter,
+    "_rebuild_parameter_with_state": rebuild_parameter_with_state,
+}
+
+# (module, name) as files write it → what it makes.
+NAMES: dict[tuple[str, str], Any] = {
+    **{("torch._utils", name): function for name, function in _UTILS.items()},
+    ("torch._tensor", "_rebuild_from_type_v2"): rebuild_from_type,
+    ("collections", "OrderedDict"): OrderedDict,
+    ("collections", "Counter"): Counter,
+    ("builtins", "set"): set,
+    ("__builtin__", "set"): set,
+    ("builtins", "complex"): complex,
+    ("__builtin__", "complex"): complex,
+    ("builtins", "bytearray"): byte_array,
+    ("__builtin__", "bytearray"): byte_array,
+    ("_codecs", "encode"): encode,
+    ("torch", "Size"): Size,
+    ("torch", "device"): Device,
+    ("torch", "Tensor"): Tensor,
+}
+STORAGES: dict[str, dt.dtype | None] = {
+    **{d.legacy + "Storage": d for d in (*dt.ALL, *dt.STORED)},
+    "UntypedStorage": None,
+}
+
+
+def known(module: str, name: str) -> Any:
+    """What strict loading makes of a name; None where it makes nothing of it."""
+    value = NAMES.get((module, name))
+    if value is not None:
+        return value
+    if module == "torch" and name in dt._BY_NAME:
+        return dt._BY_NAME[name]
+    if module in ("torch", "torch.storage") and name in STORAGES:
+        return name
+    if (module, name) == ("torch.nn.parameter", "Parameter"):
+        from ..nn import Parameter
+
+        return Parameter
+    return None

@@ -1,0 +1,138 @@
+"""Owns reading files older than the zip format: five pickles, then the bytes of each storage.
+
+The layout is that of torch/serialization.py's `_legacy_save`: a magic number, a protocol, facts of
+the machine, the object, the keys of the storages; then per key its count of elements and its bytes.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+
+from .._tensor import dtype as dt
+from ._archive import swapped
+from ._globals import STORAGES
+from ._places import Place
+from ._reading import Storages, described
+
+MAGIC = 0x1950A86A20F9469CFC6C
+PROTOCOL = 1001
+
+
+class _Nothing:
+    """Stands for whatever a pickle makes while only its storages are looked for."""
+
+    def __init__(self, *args: Any, **options: Any):
+        pass
+
+    def __call__(self, *args: Any) -> _Nothing:
+        return self
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        return None
+
+    def append(self, value: Any) -> None:
+        """Take a list's element."""
+
+    def extend(self, values: Any) -> None:
+        """Take a list's elements."""
+
+    def add(self, value: Any) -> None:
+        """Take a set's element."""
+
+
+_PythonUnpickler: Any = vars(pickle)["_Unpickler"]
+
+
+class _Skimming(_PythonUnpickler):  # type: ignore[misc]
+    """Reads past a pickle and notes the storages it names; nothing in it is called."""
+
+    dispatch = dict(_PythonUnpickler.dispatch)
+
+    def __init__(self, file: BinaryIO):
+        super().__init__(file)
+        self.described: dict[str, tuple[dt.dtype | None, int]] = {}
+
+    def load_build(self) -> None:
+        self.stack.pop()
+
+    dispatch[pickle.BUILD[0]] = load_build
+
+    def find_class(self, module: str, name: str) -> Any:
+        return name if name in STORAGES else _Nothing
+
+    def persistent_load(self, pid: Any) -> Any:
+        if isinstance(pid, tuple) and pid and pid[0] == "module":
+            return _Nothing
+        key, dtype, _, count = described(pid)
+        self.described[key] = dtype, count
+        return None
+
+
+class _Read(Storages):
+    """Storages whose bytes were read."""
+
+    def __init__(self, where: Place, arrays: dict[str, Any]):
+        super().__init__(where)
+        self.arrays = arrays
+
+    def read(self, key: str, dtype: dt.dtype | None, count: int) -> Any:
+        return self.arrays[key]
+
+
+def read_legacy(file: BinaryIO, where: Place, kind: Any, options: dict[str, Any]) -> Any:
+    """The object of a file; RuntimeError for one that torch did not write."""
+    try:
+        first, second = _Skimming(file).load(), _Skimming(file).load()
+    except Exception:
+        first = second = None
+    if (first, second) != (MAGIC, PROTOCOL):
+        raise RuntimeError(
+            "load: the file is not a zip archive as torch.save writes it (or is cut short), nor of"
+            " the format before; a safetensors file is read with the safetensors library"
+        )
+    facts = _skim(file).value
+    order: Any = "big" if isinstance(facts, dict) and facts.get("little_endian") is False else (
+        "little")  # fmt: skip
+    body = file.tell()
+    named = _skim(file).storages
+    keys = _skim(file).value
+    if not isinstance(keys, list) or set(keys) != set(named):
+        raise RuntimeError("load: the file's storages are not those that its object uses")
+    arrays = {key: _bytes(file, key, *named[key], order) for key in keys}
+    file.seek(body)
+    return kind(file, _Read(where, arrays), **options).everything()
+
+
+class _Skim(NamedTuple):
+    value: Any
+    storages: dict[str, tuple[dt.dtype | None, int]]
+
+
+def _skim(file: BinaryIO) -> _Skim:
+    unpickler = _Skimming(file)
+    try:
+        return _Skim(unpickler.load(), unpickler.described)
+    except RuntimeError:
+        raise
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}"
+        raise RuntimeError(f"load: the file cannot be read ({what}); it is damaged") from error
+
+
+def _bytes(file: BinaryIO, key: str, dtype: dt.dtype | None, count: int, order: Any) -> Any:
+    """A storage: its count of elements, then its bytes."""
+    size = count * (1 if dtype is None else dtype.itemsize)
+    if int.from_bytes(file.read(8), order) != count:
+        raise RuntimeError(f"load: storage {key} has not {count} elements, as the file says")
+    here = file.tell()
+    room = file.seek(0, os.SEEK_END) - here
+    file.seek(here)
+    if size > room:
+        raise RuntimeError(f"load: storage {key} needs {size} bytes, {room} are left; cut short")
+    data = np.frombuffer(bytearray(file.read(size)), np.uint8)
+    return swapped(data, dtype) if order != sys.byteorder else data

@@ -1,0 +1,250 @@
+"""Owns reading a file: its pickle, checked as it is unpickled, and the storages it names."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import os
+import pickle
+import pickletools
+import zipfile
+from collections import Counter, OrderedDict
+from types import ModuleType
+from typing import Any, BinaryIO
+
+from .._tensor import dtype as dt
+from .._tensor.storage import Storage, TypedStorage, UntypedStorage
+from ._archive import Archive
+from ._globals import STORAGES, known
+from ._options import safe_names
+from ._places import Place, placed
+
+
+class UnsafeGlobalError(pickle.UnpicklingError):
+    """A file names a global that tensors do not need; the message names it and the remedy."""
+
+
+class Storages:
+    """The storages of a file, each read and moved once; subclasses say how they are read."""
+
+    def __init__(self, where: Place):
+        self.where = where
+        self.moved: dict[str, UntypedStorage] = {}
+
+    def by(self, pid: Any) -> UntypedStorage | TypedStorage:
+        """The storage that a pickle describes; RuntimeError for what is no description."""
+        key, dtype, location, count = described(pid)
+        face = self.moved.get(key)
+        if face is None:
+            memory, device = placed(Storage(self.read(key, dtype, count)), location, self.where)
+            face = self.moved[key] = UntypedStorage.of(memory, device)
+        return face if dtype is None else TypedStorage(wrap_storage=face, dtype=dtype)
+
+    def read(self, key: str, dtype: dt.dtype | None, count: int) -> Any:
+        """The bytes of a storage, an array on the cpu."""
+        raise NotImplementedError
+
+
+def described(pid: Any) -> tuple[str, dt.dtype | None, str, int]:
+    """Key, dtype, saved device and count of elements of a storage."""
+    try:
+        what, kind, key, location, count = pid[:5]
+        dtype = STORAGES[kind]
+        fits = what == "storage" and key.__class__ is str and count.__class__ is int
+    except (ValueError, KeyError, TypeError):
+        fits = False
+    if not fits or count < 0:
+        raise RuntimeError(f"load: {pid!r} describes no storage; the file is damaged")
+    return key, dtype, str(location), count
+
+
+class _Zipped(Storages):
+    def __init__(self, archive: Archive, where: Place):
+        super().__init__(where)
+        self.archive = archive
+
+    def read(self, key: str, dtype: dt.dtype | None, count: int) -> Any:
+        return self.archive.storage(key, dtype, count)
+
+
+# The Python unpickler, not the C one: only it lets one opcode be refused.
+_PythonUnpickler: Any = vars(pickle)["_Unpickler"]
+
+
+class _Unpickler(_PythonUnpickler):  # type: ignore[misc]
+    """Reads the pickle of a file that is not trusted: only what tensors need is made."""
+
+    dispatch = dict(_PythonUnpickler.dispatch)
+
+    def __init__(self, file: BinaryIO, storages: Storages, **options: Any):
+        super().__init__(file, **options)
+        self.storages = storages
+        self.allowed = safe_names()
+
+    def load_build(self) -> None:
+        """Set the state of an object: only of what the file itself makes.
+
+        Everything else that a strict file can name is shared: dtypes, devices, functions.
+        """
+        target = self.stack[-2]
+        own = isinstance(target, OrderedDict | Counter) or type(target) in self.allowed.values()
+        if not own:
+            raise UnsafeGlobalError(
+                f"Weights only load failed: the file sets the state of {target!r}, which is no "
+                "part of it. If you trust the file, load it with weights_only=False."
+            )
+        super().load_build()
+
+    dispatch[pickle.BUILD[0]] = load_build
+
+    def load_bytearray8(self) -> None:
+        raise RuntimeError("load: data.pkl holds a bytearray, which nothing that is saved needs")
+
+    dispatch[pickle.BYTEARRAY8[0]] = load_bytearray8
+
+    def everything(self) -> Any:
+        """The object of the file; RuntimeError for a damaged one."""
+        try:
+            return self.load()
+        except (RuntimeError, UnsafeGlobalError):
+            raise
+        except Exception as error:
+            what = f"{type(error).__name__}: {error}"
+            raise RuntimeError(f"load: data.pkl cannot be read ({what}); it is damaged") from error
+
+    def find_class(self, module: str, name: str) -> Any:
+        value = self.allowed.get((module, name))
+        if value is None:
+            value = known(module, name)
+        if value is None:
+            raise UnsafeGlobalError(
+                f"Weights only load failed: the file names {module}.{name}, which tensors do not"
+                " need. If you trust the file, load it with weights_only=False, or allow this one"
+                " with torch.serialization.add_safe_globals."
+            )
+        return value
+
+    def persistent_load(self, pid: Any) -> Any:
+        return self.storages.by(pid)
+
+
+class _TrustingUnpickler(_PythonUnpickler):  # type: ignore[misc]
+    """Reads the pickle of a trusted file: what it names is imported and called."""
+
+    def __init__(self, file: BinaryIO, storages: Storages, **options: Any):
+        super().__init__(file, **options)
+        self.storages = storages
+
+    everything = _PythonUnpickler.load
+
+    def find_class(self, module: str, name: str) -> Any:
+        return _imported(module, name, super().find_class)
+
+    def persistent_load(self, pid: Any) -> Any:
+        if isinstance(pid, tuple) and pid and pid[0] == "module":
+            return pid[1]  # a class with its source text, in files older than the zip format
+        return self.storages.by(pid)
+
+
+def _imported(module: str, name: str, otherwise: Any) -> Any:
+    """What a trusted file names; torch's own names are ours."""
+    value = known(module, name)
+    if value is not None and module not in ("builtins", "__builtin__", "_codecs"):
+        return value
+    if module == "torch" or module.startswith("torch."):
+        try:
+            place: Any = importlib.import_module("mindtorch" + module.removeprefix("torch"))
+            for part in name.split("."):
+                place = getattr(place, part)
+            return place
+        except (ImportError, AttributeError):
+            pass
+    return otherwise(module, name)
+
+
+def read(
+    f: str | os.PathLike[str] | BinaryIO,
+    where: Place,
+    module: ModuleType | None,
+    strict: bool,
+    mmap: bool | None,
+    options: dict[str, Any],
+) -> Any:
+    """Read a file of either format."""
+    if isinstance(f, str | os.PathLike):
+        if mmap and not zipfile.is_zipfile(f):
+            raise RuntimeError(
+                "mmap can only be used with files saved with"
+                " `torch.save(_use_new_zipfile_serialization=True), please torch.save your"
+                " checkpoint with this option in order to use mmap."
+            )
+        with open(f, "rb") as file:
+            return _read(file, os.fspath(f) if mmap else None, where, module, strict, options)
+    if not (hasattr(f, "read") and hasattr(f, "seek")):
+        raise AttributeError(
+            f"{type(f).__name__!r} object has no attribute 'seek'. You can only torch.load from a"
+            " file that is seekable. Please pre-load the data into a buffer like io.BytesIO and"
+            " try to load from it instead."
+        )
+    if mmap:
+        raise ValueError("f must be a file path in order to use the mmap argument")
+    return _read(f, None, where, module, strict, options)
+
+
+def _read(
+    file: BinaryIO, mapped: str | None, where: Place, module: ModuleType | None, strict: bool,
+    options: dict[str, Any],
+) -> Any:  # fmt: skip
+    kind: Any = _Unpickler if strict else _TrustingUnpickler
+    if module is not None:
+        kind = _of_module(module)
+    start = file.tell()
+    if not zipfile.is_zipfile(file):
+        file.seek(start)
+        from ._legacy import read_legacy
+
+        return read_legacy(file, where, kind, options)
+    with zipfile.ZipFile(file) as opened:
+        archive = Archive(opened, mapped)
+        storages = _Zipped(archive, where)
+        return kind(io.BytesIO(archive.pickle()), storages, **options).everything()
+
+
+def _of_module(module: Any) -> Any:
+    """An unpickler of another pickle module, for trusted files."""
+
+    class Unpickler(module.Unpickler):  # type: ignore[misc]
+        def __init__(self, file: BinaryIO, storages: Storages, **options: Any):
+            super().__init__(file, **options)
+            self.storages = storages
+
+        def find_class(self, module: str, name: str) -> Any:
+            return _imported(module, name, super().find_class)
+
+        def persistent_load(self, pid: Any) -> Any:
+            return self.storages.by(pid)
+
+        def everything(self) -> Any:
+            return self.load()
+
+    return Unpickler
+
+
+def unsafe_globals(f: str | os.PathLike[str] | BinaryIO) -> list[str]:
+    """The names in a file that strict loading refuses."""
+    with zipfile.ZipFile(f) as opened:
+        body = Archive(opened, None).pickle()
+    allowed, refused = safe_names(), set()
+    strings: list[str] = []
+    for opcode, argument, _ in pickletools.genops(body):
+        if opcode.name == "GLOBAL":
+            module, name = str(argument).split(" ", 1)
+        elif opcode.name == "STACK_GLOBAL":
+            module, name = strings[-2:]
+        else:
+            if isinstance(argument, str):
+                strings.append(argument)
+            continue
+        if (module, name) not in allowed and known(module, name) is None:
+            refused.add(f"{module}.{name}")
+    return sorted(refused)

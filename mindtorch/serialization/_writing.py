@@ -1,0 +1,186 @@
+"""Owns writing a file: a pickle that names storages, and their bytes beside it."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import sys
+import tempfile
+import zipfile
+from collections import OrderedDict
+from typing import Any, BinaryIO
+
+from .._tensor import dtype as dt
+from .._tensor.device import CPU
+from .._tensor.device import device as Device
+from .._tensor.geometry import Size, geometry
+from .._tensor.storage import Storage, TypedStorage, UntypedStorage
+from .._tensor.tensor import Tensor, wrap
+from ._options import Options
+from ._places import location_tag
+
+# Where storages begin in a file, so that a mapped one can be used in place.
+ALIGNMENT = 64
+
+
+class _Global:
+    """Pickles as `module.name` without importing it: files name torch's own functions."""
+
+    def __init__(self, module: str, name: str):
+        self.module = module
+        self.name = name
+
+    def __call__(self) -> None:
+        raise TypeError("a _Global is only ever pickled")
+
+
+_REBUILD = _Global("torch._utils", "_rebuild_tensor_v2")
+_REBUILD_PARAMETER = _Global("torch._utils", "_rebuild_parameter")
+_REBUILD_PARAMETER_WITH_STATE = _Global("torch._utils", "_rebuild_parameter_with_state")
+_REBUILD_FROM_TYPE = _Global("torch._tensor", "_rebuild_from_type_v2")
+_REBUILD_META = _Global("torch._utils", "_rebuild_meta_tensor_no_storage")
+_TENSOR = _Global("torch", "Tensor")
+
+# The Python pickler, not the C one: only it lets a global be written without being importable.
+_PythonPickler: Any = vars(pickle)["_Pickler"]
+
+
+class _Pickler(_PythonPickler):  # type: ignore[misc]
+    def __init__(self, file: BinaryIO, blobs: dict[str, _Stored], protocol: int):
+        super().__init__(file, protocol)
+        self.blobs = blobs
+        self.keys: dict[int, str] = {}
+        self.globals: dict[str, _Global] = {}
+
+    def save(self, obj: Any, save_persistent_id: bool = True) -> None:
+        if obj.__class__ is dt.dtype:
+            obj = self._named(obj._name)
+        if obj.__class__ is _Global:
+            self._write_global(obj)
+        elif isinstance(obj, Tensor):
+            self.save_reduce(*_reduce_tensor(obj), obj=obj)
+        elif obj.__class__ is Size:
+            self.save_reduce(self._named("Size"), (tuple(obj),), obj=obj)
+        elif obj.__class__ is Device:
+            args = (obj.type,) if obj.index is None else (obj.type, obj.index)
+            self.save_reduce(self._named("device"), args, obj=obj)
+        else:
+            super().save(obj, save_persistent_id)
+
+    def _named(self, name: str) -> _Global:
+        return self.globals.setdefault(name, _Global("torch", name))
+
+    def _write_global(self, obj: _Global) -> None:
+        memoized = self.memo.get(id(obj))
+        if memoized is not None:
+            self.write(self.get(memoized[0]))
+            return
+        self.write(pickle.GLOBAL + f"{obj.module}\n{obj.name}\n".encode())
+        self.memoize(obj)
+
+    def persistent_id(self, value: Any) -> tuple[Any, ...] | None:
+        if isinstance(value, UntypedStorage | TypedStorage):
+            dtype = value.dtype if isinstance(value, TypedStorage) else None
+            value = _Stored(value._storage, dtype, value.device)
+        if not isinstance(value, _Stored):
+            return None
+        key = self.keys.setdefault(id(value.storage), str(len(self.keys)))
+        self.blobs.setdefault(key, value)
+        if value.dtype is None:
+            kind = self.globals.setdefault("?", _Global("torch.storage", "UntypedStorage"))
+            return ("storage", kind, key, value.tag, value.storage.nbytes)
+        count = value.storage.nbytes // value.dtype.itemsize
+        kind = self._named(value.dtype.legacy + "Storage")
+        return ("storage", kind, key, value.tag, count)
+
+
+class _Stored:
+    """A storage with the dtype that it is written under; None: bytes."""
+
+    def __init__(self, storage: Storage, dtype: dt.dtype | None, device: Device):
+        self.storage = storage
+        self.dtype = dtype
+        self.device = device
+        self.tag = location_tag(UntypedStorage.of(storage, device))
+
+    def bytes(self) -> bytes:
+        if Options.skipping:
+            return bytes(self.storage.nbytes)
+        if self.device is CPU:
+            return bytes(self.storage.bytes)
+        flat = geometry((self.storage.nbytes,), (1,), 0, dt.uint8, self.device)
+        return bytes(wrap(flat, self.storage).cpu()._storage.bytes)
+
+
+def _reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
+    geom = tensor._geom
+    leaf = tensor.requires_grad and tensor.is_leaf
+    kind, state = type(tensor), tensor.__dict__
+    if kind.__name__ == "Parameter":
+        args: Any = (tensor.detach(), tensor.requires_grad, OrderedDict())
+        return (_REBUILD_PARAMETER_WITH_STATE, (*args, state)) if state else (
+            _REBUILD_PARAMETER, args)  # fmt: skip
+    if tensor.device.type == "meta":
+        return _REBUILD_META, (tensor.dtype, tuple(geom.shape), geom.strides, leaf)
+    stored = _Stored(tensor._storage, tensor.dtype, tensor.device)
+    args = (stored, geom.offset, tuple(geom.shape), geom.strides, leaf, OrderedDict())
+    if kind is Tensor and not state:
+        return _REBUILD, args
+    return _REBUILD_FROM_TYPE, (_REBUILD, _TENSOR if kind is Tensor else kind, args, state)
+
+
+def write(
+    obj: Any, f: str | os.PathLike[str] | BinaryIO, protocol: int, *, record_order: bool
+) -> None:
+    """Write to a file, or beside a path and then over it."""
+    if not isinstance(f, str | os.PathLike):
+        _write(obj, f, protocol, record_order)
+        return
+    path = os.fspath(f)
+    folder, name = os.path.split(os.path.realpath(path))
+    handle, beside = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            _write(obj, file, protocol, record_order)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(beside, _mode_of(path))
+        os.replace(beside, os.path.join(folder, name))
+    except BaseException:
+        os.unlink(beside)
+        raise
+
+
+def _mode_of(path: str) -> int:
+    """The permissions of the file that is replaced, else those of a new one."""
+    try:
+        return os.stat(path).st_mode & 0o7777
+    except OSError:
+        mask = os.umask(0)
+        os.umask(mask)
+        return 0o666 & ~mask
+
+
+def _write(obj: Any, file: BinaryIO, protocol: int, record_order: bool) -> None:
+    blobs: dict[str, _Stored] = {}
+    body = io.BytesIO()
+    _Pickler(body, blobs, protocol).dump(obj)
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr("archive/data.pkl", body.getvalue())
+        if record_order:
+            archive.writestr("archive/byteorder", sys.byteorder)
+        for key, stored in blobs.items():
+            archive.writestr(_aligned(archive, f"archive/data/{key}"), stored.bytes())
+        archive.writestr("archive/version", "3\n")
+
+
+def _aligned(archive: zipfile.ZipFile, name: str) -> zipfile.ZipInfo:
+    """An entry whose bytes begin at a multiple of ALIGNMENT: its header has an extra field of
+    padding (APPNOTE.TXT 4.5; the header itself has 30 bytes)."""
+    entry = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
+    entry.external_attr = 0o600 << 16
+    header = archive.start_dir + 30 + len(name) + 4
+    padding = -header % ALIGNMENT
+    entry.extra = b"FB" + padding.to_bytes(2, "little") + bytes(padding)
+    return entry
