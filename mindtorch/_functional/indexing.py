@@ -172,12 +172,25 @@ def _apply_tensor(
             part = aten.unsqueeze(part, dim)
             item = aten.reshape(item, (1,))
         for i, axis_index in enumerate(_mask_index(item)):
-            tensors[dim + i] = axis_index
+            tensors[dim + i] = _beside(axis_index, part)
         return part, dim + item.ndim
     if kind.category != dt.INTEGER:
         raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
-    tensors[dim] = item if kind is dt.int64 else aten.to(item, dt.int64)
+    tensors[dim] = _beside(item if kind is dt.int64 else aten.to(item, dt.int64), part)
     return part, dim + 1
+
+
+def _beside(index: Tensor, part: Tensor) -> Tensor:
+    """The index on the device of what it indexes: one on cpu may index all; else RuntimeError."""
+    device = part._geom.device
+    if index._geom.device is device:
+        return index
+    if index._geom.device.type != "cpu":
+        raise RuntimeError(
+            "indices should be either on cpu or on the same device as the indexed tensor"
+            f" ({device})"
+        )
+    return aten.to(index, device)
 
 
 def _mask_index(mask: Tensor) -> tuple[Tensor, ...]:
@@ -190,7 +203,7 @@ def _setitem(self: Tensor, index: Any, value: Tensor | Number) -> None:
     if index is True:
         index = None
     if _is_whole_mask(self, index) and _is_single(value):
-        self.masked_fill_(index, value)
+        self.masked_fill_(_beside(index, self), value)
         return
     part, tensors = _views(self, index)
     if not isinstance(value, Tensor):

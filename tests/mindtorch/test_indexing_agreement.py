@@ -111,3 +111,19 @@ def test_index_put_takes_masks_on_an_npu():
         mask = mindtorch.tensor(keep, device="npu")
         put = x.index_put((mask,), mindtorch.ones(2, device="npu"))
         assert put.cpu().tolist() == [[float(k)] * 2 for k in keep]
+
+
+def test_an_index_on_cpu_reads_and_writes_any_device():
+    x = mindtorch.arange(12.0).reshape(3, 4).npu().requires_grad_()
+    rows, mask = mindtorch.tensor([2, 0]), mindtorch.tensor([True, False, True])
+    for index in (rows, mask, (slice(None), rows), (rows, rows), x.detach().cpu() > 5):
+        near = tuple(i.npu() if isinstance(i, mindtorch.Tensor) else i for i in index) if (
+            isinstance(index, tuple)) else index.npu()  # fmt: skip
+        assert x[index].tolist() == x[near].tolist()
+        a, b = x.detach().clone(), x.detach().clone()
+        a[index] = b[near] = 7.0
+        assert a.tolist() == b.tolist() != x.tolist()
+    x[rows].sum().backward()
+    assert x.grad.tolist() == [[1.0] * 4, [0.0] * 4, [1.0] * 4]
+    with pytest.raises(RuntimeError, match=r"either on cpu or on the same device .*\(cpu\)"):
+        mindtorch.ones(3)[rows.npu()]

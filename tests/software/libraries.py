@@ -1,4 +1,6 @@
-"""Runs one library's program on whatever `import torch` gives: LIBRARY DEVICE FILE, numbers as JSON.
+"""Runs one library's program on whatever `import torch` gives; numbers as JSON.
+
+Arguments: LIBRARY DEVICE FILE.
 
 With the stand-in's folder on PYTHONPATH that is mindtorch, else torch. Weights and inputs are
 made from sines, so that both compute the same.
@@ -177,7 +179,7 @@ def safetensors(device):
         path = str(Path(folder) / "tensors.safetensors")
         save_file({k: v.to(device).contiguous() for k, v in kinds.items()}, path, {"note": "x"})
         for name, x in load_file(path, device=device).items():
-            assert x.dtype == kinds[name].dtype and x.shape == kinds[name].shape, name
+            assert (x.dtype, x.shape) == (kinds[name].dtype, kinds[name].shape), name
             x = x.cpu()
             results[name] = numbers(torch.view_as_real(x) if x.is_complex() else x.float())
         with safe_open(path, framework="pt", device=device) as file:
@@ -227,11 +229,12 @@ def torchmetrics(device):
         collection.update(a, b)
     results = {k: numbers(v) for k, v in collection.compute().items()}
     a, b = waves(30).to(device), waves(30, phase=0.2).to(device)
-    for metric in (r.MeanSquaredError(), r.R2Score(), r.PearsonCorrCoef(), r.SpearmanCorrCoef(),
-                   r.KendallRankCorrCoef(), r.ExplainedVariance(), r.MeanAbsoluteError()):  # fmt: skip
-        metric = metric.to(device)
+    kinds = (r.MeanSquaredError, r.R2Score, r.PearsonCorrCoef, r.SpearmanCorrCoef,
+             r.KendallRankCorrCoef, r.ExplainedVariance, r.MeanAbsoluteError)  # fmt: skip
+    for kind in kinds:
+        metric = kind().to(device)
         metric.update(a, b)
-        results[type(metric).__name__] = numbers(metric.compute())
+        results[kind.__name__] = numbers(metric.compute())
     images = waves(2, 3, 32, 32).to(device), waves(2, 3, 32, 32, phase=0.1).to(device)
     results["ssim"] = numbers(f.structural_similarity_index_measure(*images))
     results["psnr"] = numbers(f.peak_signal_noise_ratio(*images))
@@ -301,8 +304,14 @@ def x_transformers(device):
 
 def diffusers(device):
     from diffusers import (
-        AutoencoderKL, DDIMScheduler, DDPMScheduler, DPMSolverMultistepScheduler,
-        EulerDiscreteScheduler, FlowMatchEulerDiscreteScheduler, UNet2DConditionModel, UNet2DModel,
+        AutoencoderKL,
+        DDIMScheduler,
+        DDPMScheduler,
+        DPMSolverMultistepScheduler,
+        EulerDiscreteScheduler,
+        FlowMatchEulerDiscreteScheduler,
+        UNet2DConditionModel,
+        UNet2DModel,
     )  # fmt: skip
 
     results = {}
@@ -346,7 +355,7 @@ def diffusers(device):
 
 
 def trainer(device):
-    """transformers' Trainer over a small Llama: losses, evaluation, a checkpoint and its resuming."""
+    """transformers' Trainer over a small Llama: losses, evaluation, a checkpoint resumed."""
     import transformers as t
 
     config = t.LlamaConfig(
