@@ -16,8 +16,9 @@ import numpy as np
 from .._tensor import dtype as dt
 from ._archive import swapped
 from ._globals import STORAGES
+from ._pickles import Unpickler
 from ._places import Place
-from ._reading import Storages, described
+from ._storages import Storages, described
 
 MAGIC = 0x1950A86A20F9469CFC6C
 PROTOCOL = 1001
@@ -45,13 +46,10 @@ class _Nothing:
         """Take a set's element."""
 
 
-_PythonUnpickler: Any = vars(pickle)["_Unpickler"]
-
-
-class _Skimming(_PythonUnpickler):  # type: ignore[misc]
+class _Skimming(Unpickler):
     """Reads past a pickle and notes the storages it names; nothing in it is called."""
 
-    dispatch = dict(_PythonUnpickler.dispatch)
+    dispatch = dict(Unpickler.dispatch)
 
     def __init__(self, file: BinaryIO):
         super().__init__(file)

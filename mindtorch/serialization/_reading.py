@@ -13,49 +13,18 @@ from types import ModuleType
 from typing import Any, BinaryIO
 
 from .._tensor import dtype as dt
-from .._tensor.storage import Storage, TypedStorage, UntypedStorage
+from . import _pickles
 from ._archive import Archive
-from ._globals import STORAGES, known
+from ._globals import known
+from ._legacy import read_legacy
 from ._options import safe_names
-from ._places import Place, placed
+from ._pickles import Reader, Unpickler
+from ._places import Place
+from ._storages import Storages
 
 
 class UnsafeGlobalError(pickle.UnpicklingError):
     """A file names a global that tensors do not need; the message names it and the remedy."""
-
-
-class Storages:
-    """The storages of a file, each read and moved once; subclasses say how they are read."""
-
-    def __init__(self, where: Place):
-        self.where = where
-        self.moved: dict[str, UntypedStorage] = {}
-
-    def by(self, pid: Any) -> UntypedStorage | TypedStorage:
-        """The storage that a pickle describes; RuntimeError for what is no description."""
-        key, dtype, location, count = described(pid)
-        face = self.moved.get(key)
-        if face is None:
-            memory, device = placed(Storage(self.read(key, dtype, count)), location, self.where)
-            face = self.moved[key] = UntypedStorage.of(memory, device)
-        return face if dtype is None else TypedStorage(wrap_storage=face, dtype=dtype)
-
-    def read(self, key: str, dtype: dt.dtype | None, count: int) -> Any:
-        """The bytes of a storage, an array on the cpu."""
-        raise NotImplementedError
-
-
-def described(pid: Any) -> tuple[str, dt.dtype | None, str, int]:
-    """Key, dtype, saved device and count of elements of a storage."""
-    try:
-        what, kind, key, location, count = pid[:5]
-        dtype = STORAGES[kind]
-        fits = what == "storage" and key.__class__ is str and count.__class__ is int
-    except (ValueError, KeyError, TypeError):
-        fits = False
-    if not fits or count < 0:
-        raise RuntimeError(f"load: {pid!r} describes no storage; the file is damaged")
-    return key, dtype, str(location), count
 
 
 class _Zipped(Storages):
@@ -67,14 +36,10 @@ class _Zipped(Storages):
         return self.archive.storage(key, dtype, count)
 
 
-# The Python unpickler, not the C one: only it lets one opcode be refused.
-_PythonUnpickler: Any = vars(pickle)["_Unpickler"]
-
-
-class _Unpickler(_PythonUnpickler):  # type: ignore[misc]
+class _Unpickler(Unpickler):
     """Reads the pickle of a file that is not trusted: only what tensors need is made."""
 
-    dispatch = dict(_PythonUnpickler.dispatch)
+    dispatch = dict(Unpickler.dispatch)
 
     def __init__(self, file: BinaryIO, storages: Storages, **options: Any):
         super().__init__(file, **options)
@@ -128,14 +93,15 @@ class _Unpickler(_PythonUnpickler):  # type: ignore[misc]
         return self.storages.by(pid)
 
 
-class _TrustingUnpickler(_PythonUnpickler):  # type: ignore[misc]
-    """Reads the pickle of a trusted file: what it names is imported and called."""
+class _Trusting(Reader):
+    """What reading the pickle of a trusted file means: what it names is imported and called."""
 
     def __init__(self, file: BinaryIO, storages: Storages, **options: Any):
         super().__init__(file, **options)
         self.storages = storages
 
-    everything = _PythonUnpickler.load
+    def everything(self) -> Any:
+        return self.load()
 
     def find_class(self, module: str, name: str) -> Any:
         return _imported(module, name, super().find_class)
@@ -195,14 +161,10 @@ def _read(
     file: BinaryIO, mapped: str | None, where: Place, module: ModuleType | None, strict: bool,
     options: dict[str, Any],
 ) -> Any:  # fmt: skip
-    kind: Any = _Unpickler if strict else _TrustingUnpickler
-    if module is not None:
-        kind = _of_module(module)
+    kind: Any = _Unpickler if strict else _of_module(module or _pickles)
     start = file.tell()
     if not zipfile.is_zipfile(file):
         file.seek(start)
-        from ._legacy import read_legacy
-
         return read_legacy(file, where, kind, options)
     with zipfile.ZipFile(file) as opened:
         archive = Archive(opened, mapped)
@@ -210,24 +172,9 @@ def _read(
         return kind(io.BytesIO(archive.pickle()), storages, **options).everything()
 
 
-def _of_module(module: Any) -> Any:
+def _of_module(module: ModuleType) -> Any:
     """An unpickler of another pickle module, for trusted files."""
-
-    class Unpickler(module.Unpickler):  # type: ignore[misc]
-        def __init__(self, file: BinaryIO, storages: Storages, **options: Any):
-            super().__init__(file, **options)
-            self.storages = storages
-
-        def find_class(self, module: str, name: str) -> Any:
-            return _imported(module, name, super().find_class)
-
-        def persistent_load(self, pid: Any) -> Any:
-            return self.storages.by(pid)
-
-        def everything(self) -> Any:
-            return self.load()
-
-    return Unpickler
+    return type("Unpickler", (_Trusting, module.Unpickler), {})
 
 
 def unsafe_globals(f: str | os.PathLike[str] | BinaryIO) -> list[str]:

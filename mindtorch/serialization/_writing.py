@@ -18,6 +18,7 @@ from .._tensor.geometry import Size, geometry
 from .._tensor.storage import Storage, TypedStorage, UntypedStorage
 from .._tensor.tensor import Tensor, wrap
 from ._options import Options
+from ._pickles import Pickler
 from ._places import location_tag
 
 # Where storages begin in a file, so that a mapped one can be used in place.
@@ -42,11 +43,8 @@ _REBUILD_FROM_TYPE = _Global("torch._tensor", "_rebuild_from_type_v2")
 _REBUILD_META = _Global("torch._utils", "_rebuild_meta_tensor_no_storage")
 _TENSOR = _Global("torch", "Tensor")
 
-# The Python pickler, not the C one: only it lets a global be written without being importable.
-_PythonPickler: Any = vars(pickle)["_Pickler"]
 
-
-class _Pickler(_PythonPickler):  # type: ignore[misc]
+class _Pickler(Pickler):
     def __init__(self, file: BinaryIO, blobs: dict[str, _Stored], protocol: int):
         super().__init__(file, protocol)
         self.blobs = blobs

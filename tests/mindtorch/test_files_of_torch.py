@@ -229,12 +229,13 @@ def test_data_can_be_left_out():
 
 
 def test_a_module_that_torch_saved_whole_is_ours():
-    model = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.ReLU(), torch.nn.LayerNorm(2))
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.LayerNorm(4))
     again = mindtorch.load(written(model), weights_only=False)
     assert type(again) is mindtorch.nn.Sequential
     x = np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3)
     expected = model(torch.from_numpy(x)).detach().numpy()
-    np.testing.assert_allclose(again(mindtorch.from_numpy(x)).detach().numpy(), expected, atol=1e-6)
+    np.testing.assert_allclose(again(mindtorch.from_numpy(x)).detach().numpy(), expected, atol=1e-5)
 
 
 def test_optimizers_travel():
