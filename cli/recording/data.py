@@ -19,6 +19,11 @@ _PIECE: Final = struct.Struct("<QQQHHB3x")
 Side = dict[tuple[int, int], bytearray]
 
 
+def call_number(piece: bytes) -> int:
+    """The number of the call whose data a piece is of."""
+    return int(_PIECE.unpack_from(piece)[0])
+
+
 class Pieces:
     """Data of launches under way, by call number; each is given out once."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -48,6 +48,16 @@ def split(data: bytes) -> tuple[Rows, dict[int, tuple[int, ...]], list[Payload]]
             payloads.append(payload)
         keep[at : at + size] = False
     return rows[keep], words, payloads
+
+
+def choose(data: bytes, numbers: Collection[int], wanted: Callable[[Payload], bool]) -> bytes:
+    """The rows of the calls of these numbers, and those payloads that are wanted, in order."""
+    rows = np.frombuffer(data[: len(data) // ROW_SIZE * ROW_SIZE], CALL_ROW)
+    others = np.flatnonzero((rows["type"] != CALL) & (rows["type"] != UNFINISHED))
+    keep = (rows["type"] == CALL) & np.isin(rows["number"], list(numbers))
+    for at, size, payload in _walk(data, rows, others):
+        keep[at : at + size] = keep[at - 1] if payload is None else wanted(payload)
+    return rows[keep].tobytes()
 
 
 def _walk(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import aclnn_bindings
@@ -12,12 +13,15 @@ from aclnn_bindings.install.describe import Install
 from mindtorch._backends.npu import runtime
 
 from .. import render
+from ..conformance.record import bundle
 from ..conformance.record.result import Result
-from ..recording import Captured, Recording
+from ..recording import Captured, Recording, excerpt
+from ..recording.cases import MARK
 from ..recording.judging import judged
 from .summary import described
 
 _SHOWN: Final = 10
+_SAVED_MOST: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +29,7 @@ class Verified:
     """Launches that were judged, in order of their call numbers."""
 
     judged_pairs: tuple[tuple[Captured, Result], ...]
+    saved: tuple[Path, ...] = ()
 
     @property
     def wrong(self) -> tuple[tuple[Captured, Result], ...]:
@@ -34,12 +39,37 @@ class Verified:
         return Counter(result.verdict for _, result in self.judged_pairs)
 
 
-def verify(recording: Recording, install: Install) -> Verified:
-    """Judge every launch whose data were recorded; the install only says what is declared."""
+def verify(recording: Recording, install: Install, save: Path | None = None) -> Verified:
+    """Judge every launch whose data were recorded; the install only says what is declared.
+
+    Wrong ones are saved to the folder `save`, as cases that `check --replay` runs on any install.
+    """
     cann = aclnn_bindings.open(install.root)
     runtime.use(cann)
-    pairs = [(launch, result) for launch, result, _ in judged(recording, cann.declarations)]
-    return Verified(tuple(sorted(pairs, key=lambda pair: pair[0].call.number)))
+    pairs: list[tuple[Captured, Result]] = []
+    saved: list[Path] = []
+    for launch, result, trial in judged(recording, cann.declarations):
+        pairs.append((launch, result))
+        if save is not None and result.failing and trial is not None and len(saved) < _SAVED_MOST:
+            saved.append(_saved(recording, launch, result, trial, save))
+    pairs.sort(key=lambda pair: pair[0].call.number)
+    return Verified(tuple(pairs), tuple(saved))
+
+
+def _saved(
+    recording: Recording, launch: Captured, result: Result, trial: Any, folder: Path
+) -> Path:
+    """The case: a recording of this launch alone, its inputs and what came of them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    name = f"{launch.call.name}-call{launch.call.number}"
+    excerpt.write(recording, launch.call, folder / f"{name}.rec")
+    case = f"{launch.call.name}{MARK}0/functional/s0"
+    where = {k: recording.header[k] for k in ("install", "host", "machine", "command", "started")}
+    where |= {"call": launch.call.number, "stack": launch.call.stack}
+    path = bundle.save(folder, result.with_(case=case), trial, where, recording=f"{name}.rec")
+    own = path.with_name(f"{name}.json")
+    path.rename(own)
+    return own
 
 
 def document(verified: Verified) -> list[render.Block]:

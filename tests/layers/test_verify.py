@@ -26,12 +26,23 @@ def test_right_launches_pass(sample: str) -> None:
 
 
 @pytest.mark.parametrize("sample", JUDGED)
-def test_the_first_wrong_launch_is_named(sample: str) -> None:
+def test_the_first_wrong_launch_is_named_and_saved(sample: str, tmp_path: Path) -> None:
+    """The saved case fails where the fault is, and passes where it is not."""
     program = str(compiled.build(f"samples/{sample}"))
-    outcome = layered.run("--verify", "--", program, ACLSIM_FAULTS=f"{JUDGED[sample]}:zeros")
+    fault = f"{JUDGED[sample]}:zeros"
+    words = ("--verify", "--save", str(tmp_path / "wrong"), "--", program)
+    outcome = layered.run(*words, ACLSIM_FAULTS=fault)
     assert outcome.code == 1, outcome.err
     assert "first wrong: aclnn" in outcome.err
     assert "got 0" in outcome.err
+    (case, *_) = sorted((tmp_path / "wrong").glob("*.json"))
+    assert f"check --replay {case}\n" in outcome.err
+    assert {p.suffix for p in (tmp_path / "wrong").iterdir()} == {".json", ".npz", ".rec"}
+    if sample in ("add", "softmax"):  # each costs two processes
+        replay = ("check", "--simulator", "--replay", str(case))
+        assert layered.command(*replay).code == 0
+        again = layered.command(*replay, ACLSIM_FAULTS=fault)
+        assert (again.code, "got 0" in again.out) == (1, True), again.out
 
 
 def test_data_are_what_tensors_held_before_and_after(tmp_path: Path) -> None:

@@ -27,8 +27,13 @@ class BundleError(ValueError):
     """A file that is no saved case; the message says what is missing."""
 
 
-def save(folder: Path, result: Result, trial: Any, environment: Mapping[str, Any]) -> Path:
-    """Write a case to `folder`; the path of its description, which `--replay` takes."""
+def save(
+    folder: Path, result: Result, trial: Any, environment: Mapping[str, Any], recording: str = ""
+) -> Path:
+    """Write a case to `folder`; the path of its description, which `--replay` takes.
+
+    `recording` is the file in `folder` in which a case of a recording is found.
+    """
     name = re.sub(r"[^\w.-]+", "_", f"{result.case}-seed{result.seed}")
     folder.mkdir(parents=True, exist_ok=True)
     arrays = {f"input{i}": s.array for i, s in enumerate(trial.recipe.slots)}
@@ -43,6 +48,8 @@ def save(folder: Path, result: Result, trial: Any, environment: Mapping[str, Any
         "repro": repro(result.case, result.seed), "arrays": f"{name}.npz", "dtypes": dtypes,
         "environment": dict(environment), "result": result.as_json(),
     }  # fmt: skip
+    if recording:
+        data["recording"] = recording
     path.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", "utf-8")
     return path
 
