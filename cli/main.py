@@ -6,6 +6,7 @@ Exit codes: 0 ok, 1 problems found, 2 usage, 3 nothing to work on, 70 a defect o
 
 from __future__ import annotations
 
+import errno
 import importlib
 import io
 import os
@@ -86,6 +87,29 @@ def _run(arguments: list[str]) -> int:
     return result if isinstance(result, int) else exits.OK
 
 
+def _remedy(error: Exception) -> str:
+    """What to do about an error that this system's limits made; "" for others."""
+    if isinstance(error, MemoryError):
+        return _LIMITS[errno.ENOMEM]
+    if not isinstance(error, OSError) or error.errno is None:
+        return ""
+    if "No usable temporary directory" in str(error):  # tempfile's words, with ENOENT
+        return _LIMITS[errno.ENOSPC]
+    return _LIMITS.get(error.errno, "")
+
+
+_LIMITS: Final = {
+    errno.ENOMEM: "raise the limit on memory: `ulimit -v`, a container's --memory",
+    errno.EAGAIN: "raise the limit on processes: `ulimit -u`, a container's --pids-limit",
+    errno.EMFILE: "raise the limit on open files: `ulimit -n 65536`",
+    errno.ENFILE: "this system has too many open files: see /proc/sys/fs/file-max",
+    errno.ENOSPC: "free some space, or let TMPDIR name a folder that can be written (`ulimit -f`)",
+    errno.EDQUOT: "the quota of this user is used up: free some space",
+    errno.EFBIG: "raise the limit on the size of files: `ulimit -f`",
+    errno.EROFS: "that file system is mounted read-only: name a file elsewhere",
+}
+
+
 def _explain(error: Exception) -> int:
     """Say what went wrong, without a traceback; errors made on purpose are problems found."""
     from aclnn_bindings import BindingError
@@ -93,6 +117,9 @@ def _explain(error: Exception) -> int:
     if isinstance(error, BindingError):
         click.echo(f"error: {error}", err=True)
         return exits.PROBLEMS
+    if remedy := _remedy(error):
+        click.echo(f"error: {str(error) or 'no memory is left'}: {remedy}", err=True)
+        return exits.NOTHING
     click.echo(f"internal error: {type(error).__name__}: {error}", err=True)
     click.echo("run it again with --debug to see where, and please report it", err=True)
     return exits.DEFECT

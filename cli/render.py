@@ -25,6 +25,7 @@ _THEME: Final = Theme(
     {"good": "green", "bad": "bold red", "warn": "yellow", "dim": "dim", "strong": "bold"}
 )
 _PIPED_WIDTH: Final = 120
+_LEAST_WIDTH: Final = 20  # a width below it, such as COLUMNS=0 of a job without a terminal, is none
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,8 @@ Block = Heading | Line | Facts | Grid | Items | Code
 def console(file: IO[str] | None = None) -> Console:
     """The console of a command; a pipe gets a fixed width (unless COLUMNS is set) and no colour."""
     out = Console(file=file or sys.stdout, theme=_THEME, highlight=False)
-    if not out.is_terminal and "COLUMNS" not in os.environ:
+    narrow = out.width < _LEAST_WIDTH
+    if narrow or (not out.is_terminal and "COLUMNS" not in os.environ):
         out.width = _PIPED_WIDTH
     return out
 

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from ..errors import BindingError
 from .abi import SCALARS, kind_of
+from .folders import of_user
 from .lazy import LazyMapping
 from .signature import Declarations, Direction, Field, Kind, Param, Signature, Struct
 
@@ -38,8 +39,7 @@ class CatalogError(BindingError, ValueError):
 
 def user_folder() -> Path:
     """Where a user's own catalogs are read from and written to."""
-    data = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
-    return Path(data).expanduser() / "mindtorch-npu" / "catalogs"
+    return of_user("XDG_DATA_HOME", ".local/share") / "catalogs"
 
 
 @cache

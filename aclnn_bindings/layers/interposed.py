@@ -25,6 +25,7 @@ from ..install.describe import Install, arch
 from ..install.library import DeclarationsUnknownError, declarations
 from ..install.segments import read_segments
 from ..install.versions import driver_place
+from ..interface.folders import to_write
 from ..interface.headers.cache import cache_folder
 from ..interface.signature import Declarations
 from . import image, table
@@ -116,7 +117,8 @@ def interpose(install: Install) -> Interposed:
     exported = {path: exports(path) for path in libraries.values()}
     declared = _declared(install)
     rows = table.functions((n for e in exported.values() for n in e.names), declared)
-    folder = Path(cache_folder()) / "layers" / _key(install, libraries)
+    kept, key = Path(cache_folder()) / "layers", _key(install, libraries)
+    folder = (kept if (kept / key / "complete").exists() else to_write(kept)) / key
     if not (folder / "complete").exists():
         _make(folder, install, libraries, exported, rows, declared)
     return Interposed(folder / "root", folder / "table", install, tuple(rows), declared)

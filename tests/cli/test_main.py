@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -45,6 +46,30 @@ def test_a_defect_is_told_apart_and_points_to_debug(
     fail_with(ZeroDivisionError("division by zero"), monkeypatch)
     assert leave(["probe"]) == exits.DEFECT
     assert "--debug" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (MemoryError(), "no memory is left: raise the limit on memory"),
+        (OSError(errno.EMFILE, "Too many open files"), "ulimit -n"),
+        (OSError(errno.EROFS, "Read-only file system", "/x"), "'/x': that file system is mounted"),
+        (BlockingIOError(errno.EAGAIN, "no process"), "--pids-limit"),
+        (FileNotFoundError(2, "No usable temporary directory found in ['/tmp']"), "TMPDIR"),
+    ],
+)
+def test_what_this_systems_limits_made_is_no_defect(
+    error: Exception, says: str, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    fail_with(error, monkeypatch)
+    assert leave(["probe"]) == exits.NOTHING
+    assert says in capsys.readouterr().err
+
+
+def test_a_file_that_is_not_there_is_a_defect(monkeypatch: pytest.MonkeyPatch) -> None:
+    fail_with(FileNotFoundError(2, "No such file", "/x"), monkeypatch)
+    assert leave(["probe"]) == exits.DEFECT
 
 
 def test_debug_shows_the_traceback(monkeypatch: pytest.MonkeyPatch) -> None:

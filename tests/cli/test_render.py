@@ -103,3 +103,10 @@ def test_markdown_of_code_ends_where_the_code_does() -> None:
     text = render.markdown([Code("a\n```\n[b](javascript:c)")])
     assert text.startswith("````c\n")
     assert text.rstrip().endswith("\n````")
+
+
+@pytest.mark.parametrize("columns", ["0", "1", "19"])
+def test_a_width_that_shows_nothing_is_none(columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job without a terminal may set COLUMNS=0; a report of it would be blank."""
+    monkeypatch.setenv("COLUMNS", columns)
+    assert render.console(io.StringIO()).width == 120

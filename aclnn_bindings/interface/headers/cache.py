@@ -14,6 +14,7 @@ from hashlib import blake2b
 from itertools import islice
 from typing import Final
 
+from ..folders import of_user
 from ..signature import Declarations
 from .files import HeaderFile, find_headers, read_all
 from .tables import SECTIONS, Image, declarations
@@ -32,8 +33,7 @@ def cache_folder() -> str:
     """Where caches are: MINDTORCH_CACHE_DIR, else mindtorch-npu in the user's cache folder."""
     if chosen := os.environ.get("MINDTORCH_CACHE_DIR"):
         return chosen
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(base, "mindtorch-npu")
+    return str(of_user("XDG_CACHE_HOME", ".cache"))
 
 
 def load(folders: Iterable[str | os.PathLike[str]], cache: bool = True) -> Declarations:

@@ -22,6 +22,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from aclnn_bindings.interface import folders
+
 from ...foreign import ForeignError, parsed, text_of
 from .result import VERDICTS, Counts, Result, from_json
 
@@ -278,14 +280,16 @@ def place_words(options: Mapping[str, Any]) -> list[str]:
 
 
 def default_path(name: str = "check") -> Path:
-    """A new journal in the user's state folder (XDG Base Directory specification)."""
-    state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    """A new journal in the user's state folder; below the temporary one if that is read-only."""
     stamp = time.strftime("%Y%m%d-%H%M%S")
-    return state / "mindtorch-npu" / f"{name}-{stamp}-{os.getpid()}.jsonl"
+    return _state() / f"{name}-{stamp}-{os.getpid()}.jsonl"
+
+
+def _state() -> Path:
+    return folders.to_write(folders.of_user("XDG_STATE_HOME", ".local/state"))
 
 
 def latest(name: str = "check") -> Path | None:
     """The newest journal in the user's state folder."""
-    folder = default_path(name).parent
-    paths = sorted(folder.glob(f"{name}-*.jsonl"), key=lambda p: p.stat().st_mtime)
+    paths = sorted(_state().glob(f"{name}-*.jsonl"), key=lambda p: p.stat().st_mtime)
     return paths[-1] if paths else None

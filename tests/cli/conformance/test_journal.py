@@ -75,3 +75,16 @@ def test_unknown_verdict_is_refused_and_not_dropped(tmp_path):
     line = json.dumps({"kind": "result", **RESULT.as_json(), "verdict": "MAGIC"})
     with pytest.raises(journal.JournalError, match="'MAGIC' is none of"):
         journal.read(written(tmp_path, head(), line))
+
+
+def test_a_home_that_cannot_be_written_costs_no_run(tmp_path, monkeypatch):
+    """Containers run as users whose home is / or read-only; the worker then said that it found no
+    device."""
+    (tmp_path / "home").write_text("")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    monkeypatch.setattr("aclnn_bindings.interface.folders.temporary", lambda: tmp_path)
+    book = journal.default_path()
+    assert tmp_path in book.parents
+    journal.Journal(book).write("run", journal.header({"device": "cpu"}, {"what": "add"}, 2))
+    assert journal.latest() == book

@@ -1,0 +1,59 @@
+"""Owns where this user's caches, catalogs and journals are; refuses folders that others may change.
+
+A container's user often has no home, or one that cannot be written. What is written then goes below
+the temporary folder. Source of the names: the XDG Base Directory specification.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+_OWN: Final = "mindtorch-npu"
+
+
+def of_user(variable: str, default: str) -> Path:
+    """`mindtorch-npu` below the folder that `variable` names, or below `default` in the home
+    folder; below the temporary folder where there is no home. Nothing is made."""
+    base = Path(os.environ.get(variable) or f"~/{default}")
+    with suppress(RuntimeError):  # a user without a name, whom no variable gives a home
+        base = base.expanduser()
+    return base / _OWN if base.is_absolute() else temporary() / base.name.lstrip(".")
+
+
+def to_write(folder: Path) -> Path:
+    """`folder`, made; where this user cannot write there, one of its name below the temporary
+    folder."""
+    if usable(folder):
+        return folder
+    other = temporary() / folder.name
+    other.mkdir(exist_ok=True)
+    return other
+
+
+def usable(folder: Path) -> bool:
+    """Whether `folder` is there, or could be made, and can be written."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError:
+        return False
+    return os.access(folder, os.W_OK | os.X_OK)
+
+
+@cache
+def temporary() -> Path:
+    """This user's own folder among temporary ones; a fresh one where somebody else has its name."""
+    folder = Path(tempfile.gettempdir(), f"{_OWN}-{os.getuid()}")
+    with suppress(OSError):
+        folder.mkdir(mode=0o700, exist_ok=True)
+    with suppress(OSError):
+        state = folder.lstat()
+        private = not state.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        if stat.S_ISDIR(state.st_mode) and state.st_uid == os.getuid() and private:
+            return folder
+    return Path(tempfile.mkdtemp(prefix=f"{_OWN}-"))

@@ -1,0 +1,68 @@
+"""Where a user's files go, also for users without a home and with one that is read-only."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from aclnn_bindings.interface import folders
+
+CASES = (("XDG_CACHE_HOME", ".cache"), ("XDG_STATE_HOME", ".local/state"))
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The temporary folder; the user's is made anew in each test."""
+    folders.temporary.cache_clear()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    for name, _ in CASES:
+        monkeypatch.delenv(name, raising=False)
+    yield tmp_path
+    folders.temporary.cache_clear()
+
+
+@pytest.mark.parametrize(("variable", "default"), CASES)
+def test_a_variable_or_the_home_says(
+    variable: str, default: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", "/h")
+    assert folders.of_user(variable, default) == Path("/h", default, "mindtorch-npu")
+    monkeypatch.setenv(variable, "~/x")
+    assert folders.of_user(variable, default) == Path("/h/x/mindtorch-npu")
+
+
+@pytest.mark.parametrize(("variable", "default"), CASES)
+def test_a_user_without_a_home_gets_a_folder_of_its_own(
+    variable: str, default: str, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a container that runs under a number that no file of users knows, with no HOME."""
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    folder = folders.of_user(variable, default)
+    assert folder.parent == place / f"mindtorch-npu-{os.getuid()}"
+    assert folder.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_folder_that_cannot_be_made_is_replaced(place: Path) -> None:
+    (place / "file").write_text("")
+    assert folders.to_write(place / "file/state") == (
+        place / f"mindtorch-npu-{os.getuid()}" / "state"
+    )
+    assert folders.to_write(place / "new/state") == place / "new/state"
+
+
+@pytest.mark.parametrize("kind", ["link", "open"])
+def test_a_folder_of_somebody_else_is_not_taken(kind: str, place: Path) -> None:
+    """Who may write there could put files in the place of ours."""
+    own = place / f"mindtorch-npu-{os.getuid()}"
+    if kind == "link":
+        (place / "theirs").mkdir(mode=0o700)
+        own.symlink_to(place / "theirs")
+    else:
+        own.mkdir()
+        own.chmod(0o777)
+    fresh = folders.temporary()
+    assert fresh != own
+    assert fresh.stat().st_mode & 0o777 == 0o700
