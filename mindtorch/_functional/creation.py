@@ -47,9 +47,22 @@ def sizes_of(
     if len(size) == 1 and size[0].__class__ is not int:
         size = _unpacked(size[0], name)
     try:
-        return tuple(map(index, size))
-    except TypeError:
+        return refuse_past_64_bits(tuple(map(index, size)), name)
+    except TypeError as error:
+        if "Overflow" in str(error):
+            raise
         raise TypeError(_not_sizes(size, name)) from None
+
+
+def refuse_past_64_bits(sizes: tuple[int, ...], name: str) -> tuple[int, ...]:
+    """The sizes; TypeError in torch's words for one that no int64 holds."""
+    for at, size in enumerate(sizes):
+        if not -(1 << 63) <= size < 1 << 63:
+            raise TypeError(
+                f"{name}(): argument 'size' failed to unpack the object at pos {at + 1} with error"
+                ' "Overflow when unpacking long long"'
+            )
+    return sizes
 
 
 def _unpacked(first: Any, name: str) -> tuple[Any, ...]:

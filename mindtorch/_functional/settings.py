@@ -29,6 +29,8 @@ def get_float32_matmul_precision() -> str:
 @surface(method=False, internal=False)
 def set_num_threads(int: int) -> None:
     """Kept without effect: numpy and ACL choose their threads. RuntimeError below 1."""
+    if not -(1 << 31) <= int < 1 << 31:
+        raise ValueError("Overflow when unpacking long")
     if int < 1:
         raise RuntimeError("set_num_threads expects a positive integer")
     _settings["threads"] = int

@@ -185,13 +185,10 @@ _MOST = (1 << 63) - 1  # elements and bytes are counted in int64, as torch count
 
 
 def _refuse_size(shape: Size, strides: tuple[int, ...], itemsize: int) -> None:
-    """RuntimeError in torch's words for sizes that no memory has; TypeError past int64."""
-    for at, n in enumerate(shape):
+    """RuntimeError in torch's words for sizes that no memory has."""
+    for n in shape:
         if n > _MOST:
-            raise TypeError(
-                f"argument 'size' failed to unpack the object at pos {at + 1} with error"
-                ' "Overflow when unpacking long long"'
-            )
+            raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)}")
         if n < 0:
             raise RuntimeError(
                 f"Trying to create tensor with negative dimension {n}: {list(shape)}"

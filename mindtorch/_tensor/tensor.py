@@ -230,7 +230,12 @@ def host_array(geom: Geometry, storage: Storage) -> Array:
     shape, dtype, offset = geom.np_args
     if geom.numel == 0:
         return np.empty(shape, dtype)
-    return np.ndarray(shape, dtype, storage.bytes, offset, geom.np_strides)
+    try:
+        return np.ndarray(shape, dtype, storage.bytes, offset, geom.np_strides)
+    except ValueError as error:  # of more bytes than 63 bits count, though its storage is small
+        raise RuntimeError(
+            f"a tensor of {geom.numel} elements has no host array: {error}"
+        ) from error
 
 
 def forget_array(tensor: Tensor) -> None:

@@ -11,7 +11,9 @@ from typing import Any
 
 from .._tensor.dtype import BOOL, COMPLEX, FLOAT, INTEGER
 from .._tensor.dtype import dtype as Dtype
+from .._tensor.tensor import Tensor
 from .rules import NUMBERS
+from .spec import aten
 
 _WORDS = {
     "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t",
@@ -40,6 +42,23 @@ def fits(value: Any, dtype: Dtype, name: str = "") -> None:
         return
     name = name or _WORDS.get(short, short)
     raise RuntimeError(f"value cannot be converted to type {name} without overflow")
+
+
+_MOST_VIEWS = 1 << 26  # some 40 GB of tensors
+_LARGE = 1 << 30  # bytes
+
+
+def refuse_views(count: int) -> None:
+    """RuntimeError for more views at once than memory holds."""
+    if count > _MOST_VIEWS:
+        raise RuntimeError(f"std::bad_alloc: no memory holds {count} views; ask for fewer")
+
+
+def reserve(shape: tuple[int, ...], like: Tensor) -> None:
+    """RuntimeError where no memory is to be had for a result that is computed in many parts."""
+    geom = like._geom.fresh(shape)
+    if geom.numel * geom.dtype.itemsize > _LARGE:
+        aten.empty(shape, dtype=like.dtype, device=like.device)
 
 
 def _high(dtype: Dtype) -> int:

@@ -18,7 +18,7 @@ from ...ops.rules import Dynamic, Pointwise, Results, opmath
 from ...ops.schema import Kind
 from ...ops.spec import Op
 from ..registry import MissingKernelError, registry
-from .results import cast, conform, quiet, refuse
+from .results import REFUSED, cast, conform, quiet, refuse, refuse_unobtainable
 from .runner import make_into, make_run
 
 
@@ -28,11 +28,12 @@ class CpuBackend:
     def allocate(self, geom: Geometry) -> Tensor:
         try:
             return wrap(geom, Storage(np.empty(geom.extent, geom.dtype.np)))
-        except MemoryError as error:
+        except REFUSED as error:
             refuse(error)
 
     def functional(self, op: Op, args: Sequence[Any], outs: Results) -> Callable[..., Any]:
         kernel = self._kernel(op)
+        refuse_unobtainable(outs)
         pattern, consts = _pattern(op, args, outs)
         returns = op.schema.returns
         if outs and outs[0].__class__ is Dynamic:

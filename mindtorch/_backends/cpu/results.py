@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextvars import Context
 from typing import Any, NoReturn
 
@@ -22,9 +22,30 @@ def new_context() -> Context:
     return context
 
 
-def refuse(error: MemoryError) -> NoReturn:
-    """Raise what torch raises where memory is not to be had: a RuntimeError."""
-    raise RuntimeError(f"cpu allocator: can't allocate memory: {error}; ask for less") from error
+# What numpy says of sizes that it cannot count, and of shapes that do not fit.
+REFUSED = (MemoryError, ValueError, OverflowError)
+
+
+def refuse(error: MemoryError | ValueError | OverflowError) -> NoReturn:
+    """Raise what torch's kernels raise for what they cannot do: a RuntimeError."""
+    if isinstance(error, IndexError):  # numpy's AxisError is a ValueError too
+        raise error
+    if isinstance(error, MemoryError) or "too big" in str(error) or "dimension exce" in str(error):
+        error = MemoryError(f"cpu allocator: can't allocate memory: {error}; ask for less")
+    raise RuntimeError(str(error)) from error
+
+
+def refuse_unobtainable(outs: Iterable[Any]) -> None:
+    """RuntimeError for results of more memory than there is, before a kernel works for them."""
+    for out in outs:
+        if out.__class__ is Geometry and out.extent * out.dtype.itemsize > _LARGE:
+            try:
+                np.empty(out.extent, out.dtype.np)
+            except REFUSED as error:
+                refuse(error)
+
+
+_LARGE = 1 << 30  # bytes; below, a kernel meets the refusal soon enough by itself
 
 
 def quiet(kernel: Callable[..., Any], *args: Any) -> Any:

@@ -18,7 +18,7 @@ from ..._tensor.tensor import Tensor
 from ..._tensor.types import Array, Number
 from ...ops.rules import Results
 from ...ops.source import compiled
-from .results import conform, contexts, new_context, refuse
+from .results import REFUSED, conform, contexts, new_context, refuse
 
 _makers: dict[tuple[str, str], Any] = {}
 
@@ -41,7 +41,7 @@ _CALL = """\
             context = new_context()
         try:
             r = context.run(kernel, {reads})
-        except MemoryError as error:
+        except REFUSED as error:
             refuse(error)
         contexts.append(context)
 """
@@ -114,7 +114,7 @@ def make_run(kernel, outs, {consts}):
             context = new_context()
         try:
             context.run(kernel, {reads}, out=dests[0]._array)
-        except MemoryError as error:
+        except REFUSED as error:
             refuse(error)
         contexts.append(context)
     return run
@@ -128,7 +128,7 @@ def make_run(kernel, outs, {consts}):
             context = new_context()
         try:
             context.run(kernel, {reads}, into=dests[0]._array)
-        except MemoryError as error:
+        except REFUSED as error:
             refuse(error)
         contexts.append(context)
     return run
@@ -158,6 +158,7 @@ def _maker(pattern: str, form: str) -> Callable[..., Any]:
 def _scope() -> dict[str, Any]:
     return {
         "Storage": Storage,
+        "REFUSED": REFUSED,
         "refuse": refuse,
         "Tensor": Tensor,
         "adopt": _adopt,

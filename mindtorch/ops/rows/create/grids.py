@@ -126,6 +126,11 @@ def _triangle(name: str, keep: str) -> None:
                 raise RuntimeError(f"{side} must be non-negative, got{size}")
         if dtype is not None and dtype not in (dt.int32, dt.int64):
             raise NotImplementedError(f"\"{name}\" not implemented for '{dtype.legacy}'")
+        # Beyond the last diagonal that is kept there is nothing.
+        if keep == "tril":
+            col = max(0, min(col, row + offset))
+        else:
+            row = max(0, min(row, col - offset))
         mask = getattr(aten, keep)(aten.ones((row, col), dtype=None, device=device), offset)
         places = aten.transpose(aten.nonzero(mask), 0, 1)
         return places if dtype is None else aten.to(places, dtype)

@@ -23,6 +23,8 @@ DIRECT = 128  # the largest size whose matrix is used as it is
 
 
 def _scale(normalization: int, count: int) -> float:
+    if normalization not in (0, 1, 2):
+        raise RuntimeError(f"Unsupported normalization type: {normalization}; expected 0, 1 or 2")
     return (1.0, 1.0 / max(count, 1) ** 0.5, 1.0 / max(count, 1))[normalization]
 
 

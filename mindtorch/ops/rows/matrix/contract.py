@@ -28,6 +28,10 @@ from ...spec import aten, composite
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     """The sum of products over `dims`: a count, or the dimensions of `a` and of `b`."""
     if isinstance(dims, int):
+        if dims < 0:
+            raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
+        if dims > min(a.ndim, b.ndim):
+            raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
         dims = (tuple(range(a.ndim - dims, a.ndim)), tuple(range(dims)))
     left = [d % a.ndim for d in dims[0]]
     right = [d % b.ndim for d in dims[1]]

@@ -138,11 +138,17 @@ def matrix_power(A: Tensor, n: int) -> Tensor:
     """A to the `n`-th power; of its inverse for a negative one."""
     if n < 0:
         return matrix_power(aten.linalg_inv(A), -n)
-    result = aten.diag_embed(aten.ones_like(aten.select(A, -1, 0)))
-    while n:
-        if n & 1:
-            result = result @ A
+    if not n:
+        return aten.diag_embed(aten.ones_like(aten.select(A, -1, 0)))
+    if n == 1:
+        return aten.clone(A)
+    while not n & 1:
         A, n = A @ A, n >> 1
+    result, square = A, A
+    while n := n >> 1:
+        square = square @ square
+        if n & 1:
+            result = result @ square
     return result
 
 

@@ -9,6 +9,7 @@ from ...._tensor import dtype as dt
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...lacks import Refusal
+from ...limits import reserve
 from ...rules import broadcast
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite, op
@@ -56,6 +57,13 @@ def inv_ex(A: Tensor, check_errors: bool = False) -> tuple[Tensor, Tensor]:
     return result
 
 
+composite(
+    "matrix_power(Tensor self, int n) -> Tensor",
+    lambda self, n: aten.linalg_matrix_power(self, n),
+    samples=calls((SQUARE, 3), (SQUARE, -1)),
+    tolerance="composite",
+    surface="both",
+)
 composite(
     "inverse(Tensor self) -> Tensor",
     lambda self: aten.linalg_inv(self),
@@ -374,7 +382,10 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     if x.ndim != 1:
         raise RuntimeError("x must be a one-dimensional tensor.")
     count = x.shape[0] if N is None else N
+    if count < 0:
+        raise RuntimeError("N must be non-negative.")
     wide = aten.to(x, dt.int64) if x.dtype.category < dt.FLOAT else x
+    reserve((x.shape[0], count), wide)
     powers = [aten.pow(wide, k) for k in range(count)]
     if not powers:
         return aten.zeros((x.shape[0], 0), dtype=wide.dtype, device=x.device)

@@ -4,6 +4,7 @@ of what torch keeps for graphs: `unsafe_split`, `narrow_copy`."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import comb
 from typing import Any
 
 from ...._tensor import dtype as dt
@@ -271,10 +272,23 @@ def combinations(self: Tensor, r: int = 2, with_replacement: bool = False) -> Te
         raise RuntimeError(f"Expect a non-negative number, but got {r}")
     if r == 0:
         return aten.zeros((0,), dtype=self.dtype, device=self.device)
+    _refuse_grid(self.shape[0], r)
     picks = list((repeat if with_replacement else choose)(range(self.shape[0]), r))
     columns = [aten.index_select(self, 0, _places(column, self)) for column in
                (zip(*picks, strict=True) if picks else [()] * r)]  # fmt: skip
     return aten.stack(columns, 1)
+
+
+def _refuse_grid(n: int, r: int) -> None:
+    """RuntimeError where torch's mask over all `n` ** `r` choices has no memory."""
+    if n > 1 and (r > 62 or n**r >= 1 << 63):
+        raise RuntimeError("numel: integer multiplication overflow")
+    if r > _MOST_COLUMNS or (n > 1 and max(n**r >> 12, comb(n + r, r)) > _MOST_PICKED):
+        raise RuntimeError(f"std::bad_alloc: {r} of {n} need more memory than there is")
+
+
+# Columns of one tensor each, and choices that are written, of 4,096 that torch's mask holds.
+_MOST_COLUMNS, _MOST_PICKED = 1 << 20, 1 << 28
 
 
 def _places(places: Sequence[int], like: Tensor) -> Tensor:

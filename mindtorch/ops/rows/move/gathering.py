@@ -279,7 +279,9 @@ def _select(self: Array, dim: int, index: Array) -> Array:
     size = self.shape[dim]
     if index.size and (index.min() < 0 or index.max() >= size):
         raise IndexError("index out of range in self")
-    return np.take(self, index.reshape(-1), axis=dim)
+    if self.flags.c_contiguous:
+        return np.take(self, index.reshape(-1), axis=dim)
+    return self[(slice(None),) * (dim % self.ndim) + (index.reshape(-1),)]  # take would copy all
 
 
 op(

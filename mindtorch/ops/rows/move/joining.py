@@ -188,7 +188,16 @@ def _each(
     """Each element `repeats` times in a row, flat or along a dimension."""
     if dim is None:
         self, dim = aten.reshape(self, (-1,)), 0
+    if repeats >= 0:
+        _refuse_total(self.shape[wrap_dim(dim, self.ndim)] * repeats, output_size)
     return aten._repeat_each(self, repeats, dim)
+
+
+def _refuse_total(total: int, output_size: int | None) -> None:
+    if output_size is not None and output_size != total:
+        raise RuntimeError(
+            f"repeat_interleave: Invalid output_size, expected {total} but got {output_size}"
+        )
 
 
 def _each_by_counts(
@@ -196,14 +205,16 @@ def _each_by_counts(
 ) -> Tensor:
     """Element i `repeats[i]` times in a row; a single count is for all."""
     if repeats.numel() == 1:
-        return _each(self, int(repeats.item()), dim)
+        return _each(self, int(repeats.item()), dim, output_size)
     if dim is None:
         self, dim = aten.reshape(self, (-1,)), 0
+    if repeats.numel() and aten.min(repeats).item() < 0:
+        raise RuntimeError("repeats can not be negative")
     ends = aten.cumsum(repeats, 0)
     total = int(ends[-1].item()) if repeats.numel() else 0
-    places = aten.arange(0, total, device=self.device)
-    index = aten.sum(aten.to(aten.unsqueeze(places, 1) >= ends, ends.dtype), 1)
-    return aten.index_select(self, dim, index)
+    _refuse_total(total, output_size)
+    places = aten.arange(0, total, dtype=ends.dtype, device=self.device)
+    return aten.index_select(self, dim, aten.searchsorted(ends, places, right=True))
 
 
 composite(
@@ -228,7 +239,9 @@ composite(
 composite(
     "repeat_interleave.Tensor(Tensor repeats, *, int? output_size=None) -> Tensor",
     lambda repeats, output_size=None: _each_by_counts(
-        aten.arange(0, repeats.numel(), dtype=repeats.dtype, device=repeats.device), repeats
+        aten.arange(0, repeats.numel(), dtype=repeats.dtype, device=repeats.device),
+        repeats,
+        output_size=output_size,
     ),
     lacks={"bool short half real complex": "repeat_interleave_cpu"},
     samples=calls((Arg((3,), "int64", values=(2, 0, 1)),)),
@@ -356,6 +369,11 @@ op(
 )  # fmt: skip
 
 
+def _within(diagonal: int, shape: Sequence[int]) -> int:
+    """The nearest diagonal beside the matrix for one that is further away."""
+    return max(-shape[-2], min(diagonal, shape[-1]))
+
+
 def _triangle(name: str, cpu: Callable[..., Array], aclnn: str) -> None:
     def infer(self: Geometry, diagonal: int = 0) -> Geometry:
         if self.ndim < 2:
@@ -365,9 +383,9 @@ def _triangle(name: str, cpu: Callable[..., Array], aclnn: str) -> None:
     op(
         f"{name}(Tensor self, int diagonal=0) -> Tensor",
         infer=infer,
-        cpu=lambda self, diagonal: cpu(self, diagonal),
+        cpu=lambda self, diagonal: cpu(self, _within(diagonal, self.shape)),
         compute="raw",
-        aclnn=call(aclnn, "self", "diagonal", "out"),
+        aclnn=call(aclnn, "self", lambda a: _within(a["diagonal"], a["self"].shape), "out"),
         grad={"self": lambda grad, diagonal: getattr(aten, name)(grad, diagonal)},
         samples=lambda: (
             [
@@ -399,6 +417,8 @@ def _diag_embed(self: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
     if not self.ndim:
         wrap_dim(-2, ndim)  # which refuses
     n = self.shape[-1] + abs(offset)
+    if n >= 1 << 63:
+        raise RuntimeError(f"Storage size calculation overflowed with sizes=[{n}, {n}]")
     rows, columns = wrap_dim(dim1, ndim), wrap_dim(dim2, ndim)
     rest = iter(self.shape[:-1])
     shape = tuple(n if d in (rows, columns) else next(rest) for d in range(ndim))

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...._tensor.dtype import float32, uint8
 from ...._tensor.tensor import Tensor
+from ...limits import reserve
 from ...samples import Arg, calls
 from ...spec import aten, composite
 
@@ -79,6 +80,13 @@ def _row(mode: str) -> None:
         scales_h: float | None = None,
         scales_w: float | None = None,
     ) -> Any:
+        if min(*self.shape[2:], *output_size) < 1:
+            raise RuntimeError(
+                "Input and output sizes should be greater than 0, but got input"
+                f" (H: {self.shape[2]}, W: {self.shape[3]}) output (H: {output_size[0]},"
+                f" W: {output_size[1]})"
+            )
+        reserve((*self.shape[:2], *output_size), self)
         resized = rounded(shrunk) if self.dtype is uint8 else shrunk
         x = resized(self, 3, output_size[1], scales_w, mode, align_corners)
         return resized(x, 2, output_size[0], scales_h, mode, align_corners).contiguous()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...._tensor.tensor import Tensor
+from ...limits import reserve
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite
 
@@ -64,6 +65,7 @@ def _extended(input: Tensor, dim: int, left: int, right: int, mode: str) -> Tens
     if mode == "circular" and min(left, right) < 0:
         input = input.narrow(dim, max(-left, 0), size + min(left, 0) + min(right, 0))
         return _extended(input, dim, max(left, 0), max(right, 0), mode)
+    reserve((*input.shape[:dim], size + left + right, *input.shape[dim + 1 :]), input)
     places = [_INDEX[mode](i, size) for i in range(-left, size + right)]
     return input.index_select(dim, aten.tensor(places, device=input.device))
 

@@ -27,6 +27,8 @@ def expanded(value: Sizes, n: int, default: Sizes = ()) -> Sizes:
 
 def refuse_windows(kernel: Sizes, stride: Sizes, dilation: Sizes) -> None:
     """RuntimeError in torch's words for windows that have no elements or do not move."""
+    if any(abs(n) >= 1 << 31 for n in (*kernel, *stride, *dilation)):
+        raise RuntimeError("value cannot be converted to type int without overflow")
     for name, sizes in (("stride", stride), ("kernel size", kernel), ("dilation", dilation)):
         if name == "stride" and 0 in sizes:
             raise RuntimeError("stride should not be zero")

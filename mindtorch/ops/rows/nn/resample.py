@@ -9,6 +9,7 @@ from typing import Any
 from ...._tensor import dtype as dt
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Number
+from ...limits import reserve
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite
 from .antialias import FILTERS, rounded, shrunk
@@ -142,6 +143,7 @@ def _refuse_sizes(input: Tensor, sizes: list[int]) -> None:
             f"interpolate to {list(shape)}: you tried to allocate {nbytes} bytes; no machine has"
             " as much memory"
         )
+    reserve(shape, input)
 
 
 _ADDRESSES = 1 << 47  # bytes of a process's addresses (x86-64 and AArch64 with 48 bits)
@@ -311,6 +313,14 @@ def _grid_sampler(name: str, ranks: tuple[int, ...], kernel: str) -> None:
     def body(
         input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
     ) -> Tensor:
+        if interpolation_mode not in range(len(_GRID_MODES)):
+            raise RuntimeError(
+                f"grid_sampler(): expected interpolation mode 0, 1 or 2, got {interpolation_mode}"
+            )
+        if padding_mode not in range(len(_GRID_PADDINGS)):
+            raise RuntimeError(
+                f"grid_sampler(): expected padding mode 0, 1 or 2, got {padding_mode}"
+            )
         mode, padding = _GRID_MODES[interpolation_mode], _GRID_PADDINGS[padding_mode]
         return grid_sample(input, grid, mode, padding, align_corners)
 

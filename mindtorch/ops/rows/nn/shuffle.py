@@ -24,6 +24,11 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
         )
     if r <= 0:
         raise RuntimeError(f"pixel_shuffle expects a positive upscale_factor, but got {r}")
+    if r * r >= 1 << 63:
+        raise ValueError(
+            "upscale factor is too large, (upscale_factor)^2 overflowed:"
+            f" upscale_factor={upscale_factor}"
+        )
     *lead, c, h, w = input.shape
     if c % (r * r):
         raise RuntimeError(

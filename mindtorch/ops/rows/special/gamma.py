@@ -7,6 +7,7 @@ from typing import Any
 
 from ...._tensor.tensor import Tensor
 from ...lacks import Refusal
+from ...limits import reserve
 from ...rules import pointwise
 from ...samples import Arg, calls
 from ...spec import Derivative, aten, composite, op
@@ -48,6 +49,7 @@ def mvlgamma(self: Tensor, p: int) -> Tensor:
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
     x = _floating(self)
+    reserve((*x.shape, p), x)
     offsets = [j / -2.0 for j in range(p)]
     total: Any = None
     for offset in offsets:

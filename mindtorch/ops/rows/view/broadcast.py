@@ -10,6 +10,7 @@ from typing import Any
 from ...._tensor.dtype import int64
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Number
+from ...limits import refuse_views
 from ...rules import broadcast_all, wrap_dim
 from ...samples import Arg, Sample, calls
 from ...samples import views as view_samples
@@ -136,6 +137,7 @@ def _nearly_equal(self: Tensor, sections: int, dim: int = 0) -> tuple[Tensor, ..
     if sections < 1:
         raise RuntimeError(f"number of sections must be larger than 0, got {sections}")
     _require_dimension(self)
+    refuse_views(sections)
     small, more = divmod(self.shape[wrap_dim(dim, self.ndim)], sections)
     return _cut(self, [i * small + min(i, more) for i in range(1, sections)], dim)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
+from ...limits import refuse_views
 from ...rules import wrap_dim
 from ...samples import views as view_samples
 from ...spec import aten, composite, op
@@ -56,6 +57,7 @@ def _split(self: Geometry, split_size: int, dim: int = 0) -> Any:
             f"split_size can only be 0 if dimension size is 0, but got dimension size of {size}"
         )
     count = max(1, -(-size // split_size)) if split_size else 1
+    refuse_views(count)
     return [
         _slice(self, dim, i * split_size, min((i + 1) * split_size, size)) for i in range(count)
     ]
@@ -85,6 +87,7 @@ def _unbind(self: Geometry, dim: int = 0) -> Any:
     if not self.ndim:
         raise RuntimeError("Dimension specified as 0 but tensor has no dimensions")
     dim = wrap_dim(dim, self.ndim)
+    refuse_views(self.shape[dim])
     return [_select(self, dim, i) for i in range(self.shape[dim])]
 
 
@@ -105,6 +108,7 @@ def _chunk(self: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     size = self.shape[wrap_dim(dim, self.ndim)]
     step = (size + chunks - 1) // chunks
     if step == 0:
+        refuse_views(chunks)
         return aten.split_with_sizes(self, (0,) * chunks, dim)
     return aten.split_Tensor(self, step, dim)
 
