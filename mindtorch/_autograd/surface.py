@@ -57,6 +57,11 @@ def _set_requires_grad(
 
 def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     """Make this leaf record gradients (or not); RuntimeError for one that can't."""
+    if requires_grad.__class__ is not bool:
+        raise TypeError(
+            "requires_grad_(): argument 'requires_grad' (position 1) must be bool, not"
+            f" {type(requires_grad).__name__}"
+        )
     _set_requires_grad(self, requires_grad, "floating point")
     return self
 

@@ -20,6 +20,7 @@ from .._tensor.types import Number
 from ..ops.rules import NUMBERS, result_type
 from ..ops.schema import Arg, Kind
 from ..ops.spec import Op, aten
+from .missing import refuse_missing
 
 MASKS = (BOOL, UINT8)  # dtypes of indices that are masks
 
@@ -33,15 +34,19 @@ def warn_of_bytes() -> None:
     )
 
 
-def normalise(op: Op, args: Sequence[Any]) -> tuple[Any, ...]:
-    """Arguments as plans want them; TypeError in torch's words for a wrong one."""
+def normalise(op: Op, args: Sequence[Any], first: int = 0) -> tuple[Any, ...]:
+    """Arguments as plans want them; TypeError in torch's words for a wrong one.
+
+    Positions in errors are counted from the argument `first`: 1 where self is a method's.
+    """
+    refuse_missing(op, args)
     if op.number_first:
         args = tensor_first(args)
     pairs = zip(op.schema.args, args, strict=True)
     try:
-        return tuple(_FIX[a.kind](op, a, i, v) for i, (a, v) in enumerate(pairs))
+        return tuple(_FIX[a.kind](op, a, i, v) for i, (a, v) in enumerate(pairs, -first))
     except _NeitherError:
-        raise _no_row(op, args) from None
+        raise _no_row(op, args, first) from None
 
 
 def tensor_first(args: Sequence[Any]) -> Sequence[Any]:
@@ -63,7 +68,7 @@ class _NeitherError(TypeError):
 _ONE_ROW = frozenset(("add", "sub", "mul", "div", "where"))
 
 
-def _no_row(op: Op, args: Sequence[Any]) -> TypeError:
+def _no_row(op: Op, args: Sequence[Any], first: int) -> TypeError:
     """TypeError in torch's words where a call fits neither the row of tensors nor of numbers."""
     if op.base_name in _ONE_ROW:
         i, arg = next(
@@ -71,7 +76,7 @@ def _no_row(op: Op, args: Sequence[Any]) -> TypeError:
             for i, a in enumerate(op.schema.args)
             if a.kind is Kind.UNION and not isinstance(args[i], Tensor) and number(args[i]) is None
         )
-        return _refuse(op, arg, i, args[i], "Tensor")
+        return _refuse(op, arg, i - first, args[i], "Tensor")
     pairs = zip(op.schema.args, args, strict=True)
     shown = [v for a, v in pairs if not (a.has_default and v is a.default)]
     text = op.text[op.text.index("(") : op.text.rindex("->")].strip()[:-1]
@@ -262,6 +267,20 @@ _FIX: dict[Kind, Callable[..., Any]] = {
     Kind.INTS: _ints,
     Kind.ATTR: _attr,
 }
+
+
+# What every composite's body needs as its schema says.
+_FIRM = frozenset((Kind.TENSOR, Kind.OPTIONAL_TENSOR, Kind.TENSORS, Kind.INTS, Kind.SCALAR))
+
+
+def refuse_kinds(op: Op, values: Sequence[Any], first: int) -> None:
+    """TypeError in torch's words where a body failed because of an argument of another kind."""
+    for i, (arg, value) in enumerate(zip(op.schema.args, values, strict=True), -first):
+        if arg.kind in _FIRM:
+            try:
+                _FIX[arg.kind](op, arg, i, value)
+            except TypeError as error:
+                raise error from None
 
 
 def refuse_overlap(target: Geometry) -> None:

@@ -25,8 +25,10 @@ from ..ops.schema import Arg, Kind
 from ..ops.source import compiled
 from ..ops.spec import Op
 from . import slow
+from .bind import refuse_kinds
 from .dispatcher import layers, layers_inplace
 from .key import guard_of, key_lines
+from .missing import MARKS, Missing, refuse_missing
 from .out import out_call
 from .slow import plans_of
 
@@ -74,7 +76,7 @@ OPERATORS = frozenset(("operator", "augmented"))
 
 
 def _miss(form: str) -> str:
-    return "operated" if form in OPERATORS else "slow"
+    return "operated" if form in OPERATORS else "slow_method" if form == "method" else "slow"
 
 
 def _generate(op: Op, form: str) -> Callable[..., Any]:
@@ -144,7 +146,9 @@ def _open_params(op: Op, form: str) -> tuple[str, list[str]]:
     names = [a.name for a in args]
     names[-1] = "*" * varargs + names[-1]
     shown = ["input" if form == "function" and n == "self" else n for n in names]
-    params = [n + f"=D[{a.name!r}]" * a.has_default for n, a in zip(shown, args, strict=True)]
+    params = [
+        n + ("" if n[0] == "*" else _default(a, form)) for n, a in zip(shown, args, strict=True)
+    ]
     odd = ["extra"]
     if not varargs:
         params, names, odd = [*params, "*more"], [*names, "*more"], [*odd, "more"]
@@ -177,10 +181,11 @@ def _scope(op: Op, inplace: bool) -> dict[str, Any]:
         "LOCAL": LOCAL, "MODES": MODES, "NUMBERS": NUMBERS, "Tensor": Tensor, "op": op,
         "plans": plans,
         "slow": slow.slow_inplace if inplace else slow.slow, "out_call": out_call,
+        "slow_method": slow.slow_method,
         "operated": slow.operated_inplace if inplace else slow.operated,
         "layers": layers_inplace if inplace else layers, "first_fn": first_fn,
         "renamed": renamed, "named_ints": named_ints, "named": _make(op),
-        "D": {a.name: a.default for a in op.schema.args},
+        "D": {a.name: a.default for a in op.schema.args}, **MARKS,
     }  # fmt: skip
 
     def record(plan: Any, *args: Any) -> Tensor | tuple[Tensor, ...]:
@@ -222,6 +227,15 @@ def arguments(op: Op, form: str) -> tuple[Arg, ...]:
     return tuple(sorted(op.schema.args, key=lambda a: a.name != "self"))
 
 
+def _default(arg: Arg, form: str) -> str:
+    """What a parameter is where a call does not give it: users are told of it in torch's words."""
+    if arg.has_default:
+        return f"=D[{arg.name!r}]"
+    if form == "aten" or form in OPERATORS or (arg.name == "self" and form != "function"):
+        return ""
+    return f"=OF_{form.upper()}"
+
+
 def _make(op: Op) -> Any:
     kind = named_tuple(op)
     return None if kind is None else kind._make
@@ -246,7 +260,7 @@ def _params(op: Op, form: str, varargs: bool) -> str:
         if arg.keyword_only and not starred and form != "aten":
             parts.append("*")
             starred = True
-        parts.append(name + (f"=D[{arg.name!r}]" if arg.has_default else ""))
+        parts.append(name + _default(arg, form))
     if form == "function":
         parts += ["out=None"] if starred else ["*", "out=None"]
     if (form != "aten" and any(a.name in ("dim", "keepdim") for a in op.schema.args)) or varargs:
@@ -294,6 +308,17 @@ def _prelude(op: Op, form: str, varargs: bool) -> str:
     return "".join(f"    {line}\n" for line in lines)
 
 
+def _asked(op: Op, form: str) -> str:
+    """A composite's look at what the call lacks; nothing where Python looks itself."""
+    args = op.schema.args
+    shown = {a.name: "input" if a.name == "self" and form == "function" else a.name for a in args}
+    needed = [shown[a.name] for a in args if _default(a, form).startswith("=OF")]
+    if form in OPERATORS or not needed or several_of(op, form):
+        return ""
+    tests = " or ".join(f"{n}.__class__ is Missing" for n in needed)
+    return f"    if {tests}:\n        refuse_missing(op, ({', '.join(shown.values())},))\n"
+
+
 def first_fn(tensors: Any) -> Any:
     """The first gradient edge among tensors, None if there is none."""
     for tensor in tensors:
@@ -315,7 +340,10 @@ def renamed(op: Op, form: str, named: dict[str, Any], extra: dict[str, Any]) -> 
         target = SECOND_NAMES.get(name)
         if target not in names:
             raise TypeError(f"{op.base_name}() got an unexpected keyword argument '{name}'")
+        if named[target] is not next(a.default for a in op.schema.args if a.name == target):
+            raise TypeError(f"{op.base_name}() got an unexpected keyword argument '{name}'")
         values[target] = value
+    refuse_missing(op, tuple(values.values()))
     if named.get("out") is not None:
         return op.entry("function")(
             **{"input" if n == "self" else n: v for n, v in values.items()}, out=named["out"]
@@ -351,11 +379,16 @@ def _composite(op: Op, form: str) -> Callable[..., Any]:
     end = "_" if form in WRITING else ""
     result = f"self.copy_(body({names}))" if end else f"{_named(op, form)}(body({names}))"
     source = f"def {op.base_name}{end}({_params(op, form, varargs)}):\n"
-    source += _prelude(op, form, varargs) + f"    return {result}\n"
+    source += _asked(op, form) + _prelude(op, form, varargs)
+    first = int(form in ("method", *WRITING))
+    source += f"    try:\n        return {result}\n    except (AttributeError, TypeError):\n"
+    source += f"        refuse_kinds(op, ({names},), {first})\n        raise\n"
     scope: dict[str, Any] = {
         "D": {a.name: a.default for a in op.schema.args}, "NUMBERS": NUMBERS, "Tensor": Tensor,
         "body": body, "op": op, "operand": slow.operand, "out_call": out_call,
         "renamed": renamed, "named": _make(op), "named_ints": named_ints,
+        "refuse_missing": refuse_missing, "refuse_kinds": refuse_kinds, **MARKS,
+        "Missing": Missing,
     }  # fmt: skip
     composite = compiled(source, f"composite {op.name} as {form}", scope)
     composite.__doc__ = inspect.getdoc(op.body) or op.text

@@ -15,12 +15,14 @@ from ..ops.spec import Op
 from . import plans
 from .bind import normalise, refuse_overlap, watch_overlap
 from .functionalize import write_back
+from .missing import refuse_missing
 from .out_dtypes import decided, refuse_out
 from .slow import slow
 
 
 def out_call(op: Op, out: Tensor, raw: Sequence[Any]) -> Any:
     """A call with `out=`: resize where the shape differs, then write."""
+    refuse_missing(op, raw)
     outs = out if isinstance(out, tuple | list) else (out,)
     if op.body is not None:
         return _out_by_copy(op, outs, op.body(*decided(op, tuple(raw), outs[0]._geom)), out)

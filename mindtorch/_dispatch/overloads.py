@@ -16,6 +16,7 @@ from ..ops.spec import OPS, LazyAten, Op
 from . import overrides
 from .bind import number, tensor_first
 from .entry import SECOND_NAMES, arguments, straight, takes_varargs
+from .missing import given
 
 _PLACE = {"function": "function", "method": "method", "inplace": "method", "aten": ""}
 
@@ -90,6 +91,7 @@ def choose(
     name: str, rows: Sequence[Op], form: str, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Op:
     """The first row that takes the arguments as they are, else the first that can convert them."""
+    args = given(args)
     operands = tensor_first(args) if any(op.number_first for op in rows) else args
     for strict in (True, False):
         for op in rows:

@@ -27,8 +27,10 @@ def operand(op: Op, value: Any) -> Any:
     `==` takes numpy's arrays, as torch's does and none of its other operators; in `array / tensor`
     it is the product that leaves the array to numpy.
     """
-    if isinstance(value, Tensor) or value.__class__ in NUMBERS or overriding((value,)):
+    if isinstance(value, Tensor) or overriding((value,)):
         return value
+    if value.__class__ in NUMBERS:
+        return None if op.schema.args[1].kind is Kind.TENSOR else value
     if op.name == "__rtruediv__" and isinstance(value, np.ndarray):
         return value
     if op.name == "eq" and isinstance(value, np.ndarray):
@@ -97,11 +99,16 @@ def find_plan(op: Op, raw: Sequence[Any], args: tuple[Any, ...]) -> Any:
     return plan
 
 
-def slow(op: Op, raw: Sequence[Any]) -> Any:
-    """A functional call whose plan was not found."""
+def slow_method(op: Op, raw: Sequence[Any]) -> Any:
+    """A method's call whose plan was not found."""
+    return slow(op, raw, 1)
+
+
+def slow(op: Op, raw: Sequence[Any], first: int = 0) -> Any:
+    """A functional call whose plan was not found; `first` is where errors count from."""
     if kinds := overriding(raw):
         return overrides.call(op, "function", kinds, raw)
-    args = normalise(op, raw)
+    args = normalise(op, raw, first)
     if MODES.active and LOCAL.autocast:
         other = recast(op, args)
         if other is not None:
@@ -114,7 +121,7 @@ def slow_inplace(op: Op, raw: Sequence[Any]) -> Any:
     """An in-place call whose plan was not found."""
     if kinds := overriding(raw):
         return overrides.call(op, "inplace", kinds, raw)
-    args = normalise(op, raw)
+    args = normalise(op, raw, 1)
     target = args[0]
     if not op.overlaps:
         refuse_overlap(target._geom)

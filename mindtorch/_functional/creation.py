@@ -101,6 +101,8 @@ def tensor(
     pin_memory: bool = False,
 ) -> Tensor:
     """A new tensor that copies `data` (numbers, nested sequences, arrays, tensors)."""
+    if dtype is not None and dtype.__class__ is not Dtype:
+        dtype = dt.refuse_no_dtype(dtype, "tensor", "dtype", 0)
     if isinstance(data, Tensor):
         result = aten.to(data.detach(), device or data.device, dtype, copy=True)
         return finish(result, requires_grad)

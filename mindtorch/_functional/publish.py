@@ -31,7 +31,7 @@ OPERATORS = {
 }  # fmt: skip
 COMMUTATIVE = frozenset(("add", "mul", "and", "or", "xor"))
 NOT_INPLACE = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "matmul"))
-UNARY = {"pos": "positive", "neg": "neg", "abs": "abs", "invert": "bitwise_not"}
+UNARY = {"pos": "positive", "neg": "neg", "abs": "abs"}
 
 
 class LazyMethod:
@@ -77,6 +77,16 @@ def publish_all() -> None:
     for symbol, name in UNARY.items():
         if name in OPS:
             setattr(Tensor, f"__{symbol}__", LazyMethod(f"__{symbol}__", OPS[name], "method"))
+    attach("__invert__", _invert)
+
+
+def _invert(self: Tensor) -> Tensor:
+    """`~x`: TypeError where `bitwise_not` has another class of error."""
+    if self.is_floating_point() or self.is_complex():
+        raise TypeError(
+            "~ (operator.invert) is only implemented on integer and Boolean-type tensors"
+        )
+    return aten.bitwise_not(self)
 
 
 def _publish_operator(symbol: str, op: Op) -> None:

@@ -84,6 +84,10 @@ def is_nonzero(input: Tensor) -> bool:
 @surface(method=False, internal=False)
 def numel(input: Tensor) -> int:
     """The number of elements."""
+    if not isinstance(input, Tensor):
+        raise TypeError(
+            f"numel(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}"
+        )
     return input.numel()
 
 
@@ -106,6 +110,14 @@ def typename(obj: object) -> str:
 @surface(method=False, internal=False)
 def result_type(tensor1: Tensor | Number, tensor2: Tensor | Number) -> dt.dtype:
     """The dtype that an operation of the two would have."""
+    for value in (tensor1, tensor2):
+        if not isinstance(value, Tensor) and value.__class__ not in rules.NUMBERS:
+            kinds = ", ".join(type(v).__name__ for v in (tensor1, tensor2))
+            raise TypeError(
+                f"result_type() received an invalid combination of arguments - got ({kinds}), but"
+                " expected one of:\n * (Tensor tensor, Tensor other)\n * (Number scalar, Tensor"
+                " tensor)\n * (Tensor tensor, Number other)\n * (Number scalar1, Number scalar2)"
+            )
     return rules.result_type(t._geom if isinstance(t, Tensor) else t for t in (tensor1, tensor2))
 
 

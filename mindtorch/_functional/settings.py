@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from typing import Any
 
 from .publish import surface
@@ -29,6 +30,8 @@ def get_float32_matmul_precision() -> str:
 @surface(method=False, internal=False)
 def set_num_threads(int: int) -> None:
     """Kept without effect: numpy and ACL choose their threads. RuntimeError below 1."""
+    if type(int) is not builtins.int:
+        raise RuntimeError(f"set_num_threads expects an int, but got {type(int).__name__}")
     if not -(1 << 31) <= int < 1 << 31:
         raise ValueError("Overflow when unpacking long")
     if int < 1:

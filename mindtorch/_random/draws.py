@@ -232,7 +232,7 @@ def normal_(
 ) -> Tensor:
     """Fill with draws from a normal distribution."""
     if std < 0:
-        raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
     return _refill(self, "normal", (float(mean), float(std)), generator)
 
 
@@ -423,7 +423,7 @@ def normal(
 ) -> Tensor:
     """Draws with means and standard deviations that are tensors, or numbers with a `size`."""
     if not isinstance(std, Tensor) and std < 0:
-        raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
     if isinstance(std, Tensor):
         _refuse_spread(std)
     if size is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -134,9 +135,33 @@ def get_default_dtype() -> dtype:
 def set_default_dtype(d: dtype) -> None:
     """Set the dtype of tensors made from Python floats; TypeError for a non-floating one."""
     global _default
+    if d.__class__ is not dtype:
+        raise TypeError(
+            "invalid dtype object: only floating-point types are supported as the default type"
+        )
     if d.category != FLOAT:
         raise TypeError("only floating-point types are supported as the default type")
     _default = d
+
+
+_PYTHON: dict[object, dtype] = {
+    builtins.bool: bool, builtins.int: int64, builtins.float: float64, complex: complex128,
+}  # fmt: skip
+
+
+def refuse_no_dtype(value: object, name: str, argument: str, position: builtins.int = 1) -> dtype:
+    """`value` where it is a dtype; else TypeError in torch's words.
+
+    An argument without a position, which a name gives, may be a class of Python.
+    """
+    if isinstance(value, dtype):
+        return value
+    if not position and value in _PYTHON:
+        return _PYTHON[value]  # type: ignore[index]  # what is no class is no key
+    place = f" (position {position})" if position else ""
+    raise TypeError(
+        f"{name}(): argument '{argument}'{place} must be torch.dtype, not {type(value).__name__}"
+    )
 
 
 def from_numpy_dtype(d: Any) -> dtype:
@@ -165,8 +190,15 @@ def to_numpy_dtype(d: dtype) -> np.dtype[Any]:
     return d.np
 
 
-def promote_types(a: dtype, b: dtype) -> dtype:
+def promote_types(type1: dtype, type2: dtype) -> dtype:
     """The smallest dtype both convert to, by torch's table (torch.promote_types)."""
+    a = refuse_no_dtype(type1, "promote_types", "type1")
+    b = refuse_no_dtype(type2, "promote_types", "type2", 2)
+    return _promoted(a, b)
+
+
+@cache
+def _promoted(a: dtype, b: dtype) -> dtype:
     if a is b:
         return a
     if a in STORED or b in STORED:
@@ -210,7 +242,7 @@ class finfo:  # noqa: N801 - torch's name
     resolution: builtins.float
 
     def __init__(self, d: dtype | None = None) -> None:
-        d = d or _default
+        d = _default if d is None else refuse_no_dtype(d, "finfo", "type")
         if d.category not in (FLOAT, COMPLEX):
             raise TypeError(
                 "torch.finfo() requires a floating point input type. Use torch.iinfo to handle"
@@ -235,9 +267,13 @@ class iinfo:  # noqa: N801 - torch's name
     """Limits of an integer dtype (torch.iinfo)."""
 
     def __init__(self, d: dtype) -> None:
+        refuse_no_dtype(d, "iinfo", "type")
+        if d.category == BOOL:
+            raise TypeError(f"{d!r} is not supported by torch.iinfo")
         if d.category != INTEGER:
             raise TypeError(
-                f"torch.iinfo() requires an integer input type. Use torch.finfo to handle '{d!r}'"
+                "torch.iinfo() requires an integer input type. Use torch.finfo to handle"
+                " 'torch.iinfo'"
             )
         info = np.iinfo(d.np)
         self.dtype = d._name

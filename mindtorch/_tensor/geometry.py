@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import prod
+from operator import index
 from typing import Any, SupportsIndex
 
 from .device import device as Device
@@ -17,15 +19,29 @@ class Size(tuple):  # type: ignore[type-arg]
 
     __slots__ = ()
 
+    def __new__(cls, iterable: Iterable[Any] = ()) -> Size:
+        """A shape from ints, or what stands for one; TypeError in torch's words for others."""
+        items = tuple(iterable)
+        for at, item in enumerate(items):
+            if item.__class__ is not int:
+                try:
+                    items = (*items[:at], index(item), *items[at + 1 :])
+                except TypeError:
+                    raise TypeError(
+                        "torch.Size() takes an iterable of 'int' (item"
+                        f" {at} is '{type(item).__name__}')"
+                    ) from None
+        return tuple.__new__(cls, items)
+
     def numel(self) -> int:
         return prod(self)
 
     def __repr__(self) -> str:
         return f"torch.Size({list(self)})"
 
-    def __getitem__(self, index: Any) -> Any:
-        item = tuple.__getitem__(self, index)
-        return Size(item) if index.__class__ is slice else item
+    def __getitem__(self, at: Any) -> Any:
+        item = tuple.__getitem__(self, at)
+        return Size(item) if at.__class__ is slice else item
 
     def __add__(self, other: Any) -> Size:
         return Size(tuple.__add__(self, tuple(other)))

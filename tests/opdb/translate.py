@@ -41,7 +41,8 @@ class Translator:
         self.lib = lib
         self.device = device
         self.leaves: list[Any] = []
-        self._made: dict[int, Any] = {}
+        # By id; the tensor is kept too, so that no later one gets its id.
+        self._made: dict[int, tuple[torch.Tensor, Any]] = {}
 
     def __call__(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):
@@ -89,8 +90,8 @@ class Translator:
             if t.requires_grad:
                 made = made.requires_grad_()
                 self.leaves.append(made)
-            self._made[id(t)] = made
-        return self._made[id(t)]
+            self._made[id(t)] = t, made
+        return self._made[id(t)][1]
 
     def _copy(self, t: torch.Tensor) -> Any:
         plain = t.detach()

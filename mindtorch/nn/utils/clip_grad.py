@@ -71,6 +71,7 @@ def clip_grad_norm_(
     foreach: bool | None = None,
 ) -> Tensor:
     """Clips the total norm of the gradients; gives the norm they had."""
+    max_norm = float(max_norm)
     listed = [parameters] if isinstance(parameters, Tensor) else list(parameters)
     total = get_total_norm(_grads(listed), norm_type, error_if_nonfinite, foreach)
     clip_grads_with_norm_(listed, max_norm, total, foreach)

@@ -166,7 +166,7 @@ def einsum(equation: str, operands: tuple[Tensor, ...]) -> Tensor:
     left, _, right = equation.replace(" ", "").partition("->")
     specs = left.split(",")
     if len(specs) != len(tensors):
-        raise ValueError(
+        raise RuntimeError(
             "einsum(): more operands were provided than specified in the equation"
             if len(tensors) > len(specs)
             else "einsum(): fewer operands were provided than specified in the equation"

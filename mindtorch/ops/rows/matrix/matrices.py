@@ -65,6 +65,11 @@ def norm(
 ) -> Any:
     """A vector or matrix norm, by how many dimensions are given."""
     two = isinstance(dim, tuple | list) and len(dim) == 2
+    if dim is None and ord is not None and A.ndim not in (1, 2):
+        raise RuntimeError(
+            "linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got"
+            f" {A.ndim}D."
+        )
     if ord is not None and (isinstance(ord, str) or two or (dim is None and A.ndim == 2)):
         return matrix_norm(A, ord, dim or (-2, -1), keepdim, dtype=dtype)
     return aten.linalg_vector_norm(A, 2 if ord is None else ord, dim, keepdim, dtype=dtype)

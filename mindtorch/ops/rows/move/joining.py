@@ -347,6 +347,8 @@ def _roll_rule(self: Geometry, shifts: tuple[int, ...], dims: tuple[int, ...] = 
         raise RuntimeError(
             f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}"
         )
+    for dim in dims if self.ndim else ():
+        wrap_dim(dim, self.ndim)
     if dims and not self.ndim:
         raise IndexError(f"Dimension specified as {dims[0]} but tensor has no dimensions")
     return preserved(self)
@@ -440,13 +442,19 @@ composite(
     samples=calls((Arg((2, 3)),), (Arg((2, 3)), 1, 0, 2)),
     tolerance="exact",
 )
-composite(
+
+
+@composite(
     "trace(Tensor self) -> Tensor",
-    lambda self: aten.sum(aten.diagonal(self)),
     lacks={"bool": "trace"},
-    samples=calls((Arg((3, 4)),)),
+    samples=calls((Arg((3, 4)),), Sample((Arg((3,)),), error=True)),
     tolerance="accumulated",
 )
+def trace(self: Tensor) -> Tensor:
+    """The sum of a matrix's diagonal."""
+    if self.ndim != 2:
+        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {self.ndim}")
+    return aten.sum(aten.diagonal(self))
 
 
 @composite(
@@ -469,6 +477,9 @@ def column_stack(tensors: tuple[Tensor, ...]) -> Tensor:
 )
 def cartesian_prod(tensors: Sequence[Tensor]) -> Tensor:
     """All combinations of the elements of 1-d tensors, one a row."""
+    for t in tensors:
+        if t.ndim != 1:
+            raise RuntimeError(f"Expect a 1D vector, but got shape {list(t.shape)}")
     if len(tensors) == 1:
         return tensors[0]
     return aten.stack([aten.reshape(g, (-1,)) for g in aten.meshgrid(tensors, indexing="ij")], 1)

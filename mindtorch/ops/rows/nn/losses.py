@@ -451,12 +451,13 @@ def gaussian_nll_loss(
         var = var * aten.ones_like(input)
     elif not var.is_meta and bool((var < 0).any()):
         raise ValueError("var has negative entry/entries")
-    if not isinstance(var, int | float) and var.ndim == 0:
-        var = var.expand_as(input)
     if var.size() != input.size():
         if input.size()[:-1] == var.size():
             var = var.unsqueeze(-1)
-        elif not (input.size()[:-1] == var.size()[:-1] and var.size(-1) == 1):
+        elif (
+            input.ndim != var.ndim
+            or sum(n for n, m in zip(var.shape, input.shape, strict=True) if n != m) != 1
+        ):
             raise ValueError("var is of incorrect size")
     get_enum(reduction)
     # The floor is set outside autograd, so that the gradient still reaches var (torch document).

@@ -280,9 +280,15 @@ def _polygamma(n: int, self: Array, *, out: Geometry) -> Array:
     return polygamma(n, self).astype(self.dtype)
 
 
+def _polygamma_rule(n: int, self: Geometry) -> Geometry:
+    if n < 0:
+        raise RuntimeError("polygamma(n, x) does not support negative n.")
+    return pointwise_float(self)
+
+
 op(
     "polygamma(int n, Tensor self) -> Tensor",
-    infer=lambda n, self: pointwise_float(self),
+    infer=_polygamma_rule,
     cpu=_polygamma,
     lower=_polygamma_of_zeta,
     grad={"self": lambda grad, n, self: grad * aten.polygamma(n + 1, self)},

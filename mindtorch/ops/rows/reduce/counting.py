@@ -231,7 +231,7 @@ def histc(self: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tens
     """Counts of elements in `bins` equal bins between `min` and `max` (the data's where equal)."""
     low, high = float(min), float(max)
     if bins <= 0:
-        raise RuntimeError("bins must be > 0")
+        raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
     if not low <= high:
         raise RuntimeError("torch.histc: max must be larger than min")
     if low == high and self.numel():
@@ -269,6 +269,31 @@ def bincount(self: Tensor, weights: Tensor | None = None, minlength: int = 0) ->
     return sums if weights is None or weights.dtype is dt.float32 else aten.to(sums, dt.float64)
 
 
+def _refuse_boundaries(edges: Tensor, values: Tensor | Number) -> None:
+    """RuntimeError in torch's words where rows of boundaries and of values do not pair up."""
+    if not edges.ndim:
+        raise RuntimeError(
+            "torch.searchsorted(): input value can be a scalar only when boundaries tensor"
+            " dimension is 1, but we got boundaries tensor dim(0) and input value's dim("
+            f"{values.ndim if isinstance(values, Tensor) else 0}) numel("
+            f"{values.numel() if isinstance(values, Tensor) else 1})"
+        )
+    shape = values.shape if isinstance(values, Tensor) else ()
+    if edges.ndim == 1 or (shape and edges.shape[:-1] == shape[:-1]):
+        return
+    if not shape:
+        raise RuntimeError(
+            "torch.searchsorted(): input value can be a scalar only when boundaries tensor"
+            f" dimension is 1, but we got boundaries tensor dim({edges.ndim}) and input value's"
+            " dim(0) numel(1)"
+        )
+    raise RuntimeError(
+        "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions"
+        " of boundaries tensor and input value tensor must match, but we got boundaries tensor"
+        f" {list(edges.shape)} and input value tensor {list(shape)}"
+    )
+
+
 @composite(
     "searchsorted(Tensor sorted_sequence, Tensor|Scalar self, *, bool out_int32=False,"
     " bool right=False, str? side=None, Tensor? sorter=None) -> Tensor",
@@ -295,6 +320,7 @@ def searchsorted(
     sorter: Tensor | None = None,
 ) -> Tensor:
     """Where values would go into a sorted last dimension: before equal elements, or after."""
+    _refuse_boundaries(sorted_sequence, self)
     if sorter is not None:
         sorted_sequence = aten.gather(sorted_sequence, -1, sorter)
     if not isinstance(self, Tensor):
@@ -319,4 +345,6 @@ def bucketize(
     self: Tensor | Number, boundaries: Tensor, out_int32: bool = False, right: bool = False
 ) -> Tensor:
     """The index of the bucket that each element falls into."""
+    if boundaries.ndim != 1:
+        raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries.ndim})")
     return searchsorted(boundaries, self, out_int32=out_int32, right=right)

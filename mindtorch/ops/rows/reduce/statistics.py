@@ -37,8 +37,9 @@ def _float_only(name: str) -> Callable[..., Any]:
     ) -> Geometry:
         dtype_out = dtype or self.dtype
         if dtype_out.category < dt.FLOAT:
+            source = "Optional" if dtype else "Input"
             raise RuntimeError(
-                f"{name}(): could not infer output dtype. Input dtype must be either a floating"
+                f"{name}(): could not infer output dtype. {source} dtype must be either a floating"
                 f" point or complex dtype. Got: {dtype_out.legacy}"
             )
         return rule(self, dim, keepdim, dtype)

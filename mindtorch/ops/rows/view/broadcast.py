@@ -63,8 +63,7 @@ def meshgrid(tensors: tuple[Tensor, ...], indexing: str | None = None) -> Any:
     for t in tensors:
         if t.ndim > 1:
             raise RuntimeError(
-                "torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: "
-                f" {t.tolist()}"
+                f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {t}"
             )
     if indexing not in ("ij", "xy"):
         raise RuntimeError(
