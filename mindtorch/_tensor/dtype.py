@@ -157,7 +157,7 @@ def refuse_no_dtype(value: object, name: str, argument: str, position: builtins.
     if isinstance(value, dtype):
         return value
     if not position and value in _PYTHON:
-        return _PYTHON[value]  # type: ignore[index]  # what is no class is no key
+        return _PYTHON[value]  # what is no class is no key
     place = f" (position {position})" if position else ""
     raise TypeError(
         f"{name}(): argument '{argument}'{place} must be torch.dtype, not {type(value).__name__}"
