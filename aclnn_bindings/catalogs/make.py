@@ -115,6 +115,7 @@ def compact_function(name: str, raw: Facts, specs: Facts, sets: DtypeSets) -> li
         fact = op["p"].get(names[i], {}) if names and i < len(names) else {}
         flow = direction(name, ctype, param, doc, fact.get("io"))
         optional = param.endswith("Optional") or param in doc.get("optional", ()) or "opt" in fact
+        optional |= param in LEFT_OUT.get(name.removesuffix(PHASE_1), ())
         dtypes = doc.get("dtypes", {}).get(param) or [DTYPES[d] for d in fact.get("dt", "").split()]
         mark, listed = "?" * bool(optional), sets.add(dtypes) if dtypes else ""
         row.append(f"{ctype}|{param}|{flow}{mark}|{listed}")
@@ -261,11 +262,25 @@ WIDER: dict[str, dict[str, str]] = {
     "aclnnSign": {"self": "i8 i16 u8", "result": "i8 i16 u8"},
     "aclnnPowScalarTensor": {"exponent": "bool", "out": "bool"},
     "aclnnGatherV3": {"self": "bf16"},
+    # Scales of four-bit weights are packed: torch has int64 for them, the tables floats.
+    "aclnnGroupedMatmulSwigluQuantWeightNZ": {"weightScale": "u64 i64"},
+    "aclnnGroupedMatmulSwigluQuantWeightNzV2": {"weightScale": "i64"},
+    "aclnnGroupedMatmulSwigluQuantV2": {"weightScale": "i64"},
     # torch has int64 for the states of generators.
     "aclnnInplaceUniformTensor": {"seedTensor": "i64", "offsetTensor": "i64"},
 }
 
 
+# Parameters that clients leave out though no document calls them optional: torch_npu's rotary
+# embedding has no matrix unless the mode is "interleave".
+LEFT_OUT = {"aclnnRotaryPositionEmbeddingV2": ("rotate",)}
+# Operators of CANN 8.1, which knew no Ascend950, that newer documents name for it alone; torch_npu
+# calls them on every product for torch.normal.
+OLDER = ("910b", "A3")
+CALLED_ON_OLDER = frozenset({
+    "aclnnNormalFloatFloat", "aclnnNormalFloatTensor", "aclnnNormalTensorFloat",
+    "aclnnNormalTensorTensor",
+})  # fmt: skip
 # Types that only the newest product has, and that its clients copy (op-plugin's tests of float8).
 NEWEST = {"aclnnInplaceCopy": "hif8 f8e5m2 f8e4m3fn"}
 
@@ -280,10 +295,23 @@ def settle_spec(name: str, op: Facts) -> Facts:
             widen(fact, NEWEST[name])
         older = " ".join(p for p in op["prod"].split() if p != "950")
         op["excl"] = [*op.get("excl", ()), {"prod": older, "no": NEWEST[name]}]
+    if name in CALLED_ON_OLDER:
+        op["prod"] = " ".join(dict.fromkeys([*op["prod"].split(), *OLDER]))
     op["nulls"] = required_of(op)
     if op.get("excl"):
+        op["excl"] = [*op["excl"], *listed_later(op)]
         op["excl"] = settle_exclusions(op)
     return op
+
+
+def settle_tables(functions: Facts, specs: Facts) -> None:
+    """What clients pass, for operators that are known from their documents' tables alone."""
+    for name, parameters in WIDER.items():
+        tables = functions.get(name + PHASE_1, {}).get("doc", {}).get("dtypes", {})
+        for param, added in parameters.items() if name not in specs else ():
+            if param in tables:
+                new = [DTYPES[d] for d in added.split()]
+                tables[param] = list(dict.fromkeys([*tables[param], *new]))
 
 
 def widen(fact: Facts, added: str) -> None:
@@ -325,6 +353,27 @@ def settle_exclusions(op: Facts) -> list[Facts]:
     for products, dtypes in plain.items():
         settled.append({"prod": products, "only": " ".join(dict.fromkeys(dtypes))})
     return settled
+
+
+def listed_later(op: Facts) -> list[Facts]:
+    """Take bfloat16 into lists where only a product's own list has it; the others go without it.
+
+    Of parameters that have float16 and nothing that the product's list lacks: positions and
+    results of their own dtype are none of these.
+    """
+    rules: list[Facts] = []
+    tensors = tensor_dtypes(op)
+    own = [r for r in op["excl"] if "only" in r and "on" not in r and not conditional(tensors, r)]
+    with_own = {p for r in own for p in r["prod"].split()}
+    for rule in own:
+        for param, dtypes in tensors.items():
+            kept = set(rule["only"].split())
+            if "f16" not in dtypes or "bf16" in dtypes or kept - set(dtypes) != {"bf16"}:
+                continue
+            widen(op["p"][param], "bf16")
+            if others := [p for p in op["prod"].split() if p not in with_own]:
+                rules.append({"prod": " ".join(others), "no": "bf16", "on": [param]})
+    return rules
 
 
 def tensor_dtypes(op: Facts) -> dict[str, list[str]]:
@@ -432,6 +481,8 @@ def main(facts: Path) -> None:
 
     specs = {name: settle_spec(name, op) for name, op in read("op_specs.json")["ops"].items()}
     raw = {p.stem.removeprefix("catalog-"): read(p.name) for p in facts.glob("catalog-*.json")}
+    for facts_of in raw.values():
+        settle_tables(facts_of["functions"], specs)
     compact = {v: compact_catalog(v, facts_of, specs) for v, facts_of in raw.items()}
     # The operator documents are those of the catalog with most operators: the newest.
     newest = max(compact, key=lambda v: len(compact[v]["functions"]))

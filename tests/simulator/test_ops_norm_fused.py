@@ -404,8 +404,8 @@ def test_gated_rows_are_quantised_by_group(nops: Ops, left: bool, sizes: bool) -
         Out((5, 8), "int8"),
         Out((5,)),
     )
-    close(f, np.abs(wide).max(-1) / 127)
-    near(y, np.rint(wide / f.astype(np.float64)[:, None]))
+    close(f, 127 / np.abs(wide).max(-1))  # rows are multiplied by it
+    near(y, np.rint(wide * f.astype(np.float64)[:, None]))
     if not sizes:
         offset = draw(2, 8, dtype="float32")
         (y, _) = nops(

@@ -235,3 +235,20 @@ def test_gradients_of_softmax_take_the_result_where_the_prototypes_do(types: Typ
         pair = (y.detach().numpy(), grad.numpy())
         (given,) = types(name, [pair[i] for i in order], [Out((3, 5))], **{axis: [1]})
         np.testing.assert_allclose(given, x.grad.numpy(), rtol=1e-4, atol=1e-6)
+
+
+def test_steps_of_bert_add_decay_and_correct_no_bias(types: Types) -> None:
+    var, m, v, grad = (RNG.uniform(0.1, 1, 6).astype(np.float32) for _ in range(4))
+    numbers = [np.array(x, np.float32) for x in (0.01, 0.9, 0.99, 1e-6)]
+    rest = [np.array(x, np.float32) for x in (-1, 0, 0.1)]  # no bound of the norm, decay
+    given = types("ApplyAdamV2", [var, m, v, *numbers, grad, *rest], [Out((6,))] * 3)
+    m1, v1 = 0.9 * m + 0.1 * grad, 0.99 * v + 0.01 * grad**2
+    np.testing.assert_allclose(given[0], var - 0.01 * (m1 / np.sqrt(v1) + 0.1 * var), rtol=1e-4)
+    np.testing.assert_allclose(given[1], m1, rtol=1e-5)
+    np.testing.assert_allclose(given[2], v1, rtol=1e-5)
+
+
+def test_products_add_a_bias_to_each_row(types: Types) -> None:
+    a, b, bias = (RNG.normal(size=s).astype(np.float32) for s in ((3, 4), (5, 4), (5,)))
+    (given,) = types("MatMulV2", [a, b, bias], [Out((3, 5))], transpose_x2=True)
+    np.testing.assert_allclose(given, a @ b.T + bias, rtol=1e-5, atol=1e-6)

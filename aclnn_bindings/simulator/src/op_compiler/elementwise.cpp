@@ -236,6 +236,34 @@ aclError adam(TypeCall& c) {
   });
 }
 
+// var, m, v, rate, both betas, epsilon, gradient, greatest norm, norm, weight decay → var, m, v, as
+// BERT is trained: no correction of bias, and decay added to the step (Devlin et al., 2019).
+aclError bert_adam(TypeCall& c) {
+  EXPECT(c, 11, 3);
+  int64_t n = count_of(c.in(0).dims);
+  for (size_t i : {1, 2, 7}) {
+    if (count_of(c.in(i).dims) != n) return c.refuse("input %zu has another size than var", i);
+  }
+  for (size_t i = 0; i < 3; ++i) {
+    if (count_of(c.out(i).dims) != n) return c.refuse("output %zu has another size than var", i);
+  }
+  if (c.text_attr("adam_mode", "adam") != "adam") return c.refuse("adam_mode is not adam");
+  if (c.number(8) > 0) return c.refuse("bounding the gradient's norm is not simulated");
+  double rate = c.number(3), beta1 = c.number(4), beta2 = c.number(5), epsilon = c.number(6);
+  double decay = c.number(10);
+  return on_floats(c, {0, 1, 2, 7}, {0, 1, 2}, [=](const auto& from, const auto& to) {
+    for (int64_t i = 0; i < n; ++i) {
+      double grad = from[3][i], m = beta1 * from[1][i] + (1 - beta1) * grad;
+      double v = beta2 * from[2][i] + (1 - beta2) * grad * grad;
+      double step = m / (std::sqrt(v) + epsilon) + decay * from[0][i];
+      to[0][i] = static_cast<float>(from[0][i] - rate * step);
+      to[1][i] = static_cast<float>(m);
+      to[2][i] = static_cast<float>(v);
+    }
+    return ACL_SUCCESS;
+  });
+}
+
 }  // namespace
 
 const TypeTable& elementwise_types() {
@@ -259,7 +287,8 @@ const TypeTable& elementwise_types() {
       {"MaskedFill", masked_fill}, {"MaskedFillRange", masked_fill_range}, {"GatherV2", gather},
       {"GatherElements", gather_elements}, {"Cumsum", cumsum}, {"ReverseV2", reverse},
       {"Tile", tile}, {"Pack", pack}, {"TopKV2", top_k},
-      {"SoftmaxCrossEntropyWithLogits", cross_entropy}, {"ApplyAdamD", adam}};
+      {"SoftmaxCrossEntropyWithLogits", cross_entropy}, {"ApplyAdamD", adam},
+      {"ApplyAdamV2", bert_adam}};
   return *rows;
 }
 

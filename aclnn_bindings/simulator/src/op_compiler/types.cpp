@@ -7,6 +7,7 @@
 
 #include <aclnnop/aclnn_abs.h>
 #include <aclnnop/aclnn_add.h>
+#include <aclnnop/aclnn_addmm.h>
 #include <aclnnop/aclnn_all.h>
 #include <aclnnop/aclnn_amax.h>
 #include <aclnnop/aclnn_amin.h>
@@ -350,9 +351,14 @@ View flipped(View view, bool swap) {
 }
 aclError matmul(TypeCall& c) {
   EXPECT(c, 2, 1);
-  if (c.given(2)) return c.refuse("a bias is not simulated");
   bool left = c.flag_attr("transpose_x1", false) || c.flag_attr("adj_x1", false);
   bool right = c.flag_attr("transpose_x2", false) || c.flag_attr("adj_x2", false);
+  if (c.given(2)) {
+    if (c.out(0).dims.size() != 2) return c.refuse("a bias needs matrices of two dimensions");
+    return ACLSIM_RUN(c, aclnnAddmm, c.in_tensor(2), c.tensor(flipped(c.in(0), left)),
+                      c.tensor(flipped(c.in(1), right)), c.scalar(1), c.scalar(1), c.out_tensor(0),
+                      int8_t{0});
+  }
   return ACLSIM_RUN(c, aclnnMatmul, c.tensor(flipped(c.in(0), left)),
                     c.tensor(flipped(c.in(1), right)), c.out_tensor(0), int8_t{0});
 }

@@ -22,6 +22,51 @@ struct EachLerp : FloatingReal {
 };
 ACL_FN(EachAddcmul, Real, (T a, T b, T c, T value), a + value * b * c)
 ACL_FN(EachAddcdiv, FloatingReal, (T a, T b, T c, T value), a + value * b / c)
+
+// float16 lists are computed in float16: each step of these is rounded, as the operators' tests of
+// op-plugin (test_foreach_add_list, _addcmul_list, _addcdiv_list) expect. bfloat16 ones are not.
+static ACL_INLINE float half_of(float x) {
+  uint32_t bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  const uint32_t kept = (bits + 0xfffu + ((bits >> 13) & 1u)) & ~0x1fffu;  // 11 digits, ties to even
+  float normal;
+  std::memcpy(&normal, &kept, sizeof normal);
+  const float size = std::fabs(x);
+  const float small = std::copysign((size + 0.5f) - 0.5f, x);  // multiples of 2^-24
+  const float finite = size < 6.103515625e-05f ? small : normal;
+  const float bound = size < 65520.0f ? finite : std::copysign(HUGE_VALF, x);
+  return x != x ? x : bound;
+}
+template <class T>
+static ACL_INLINE T stepped(T x) {
+  if constexpr (std::is_same<T, float>::value) return half_of(x);
+  return x;
+}
+ACL_FN(HalfAddList, FloatingReal, (T a, T b, T alpha), a + stepped(alpha * b))
+ACL_FN(HalfSubList, FloatingReal, (T a, T b, T alpha), a - stepped(alpha * b))
+ACL_FN(HalfAddcmul, FloatingReal, (T a, T b, T c, T value), a + stepped(value * stepped(b * c)))
+ACL_FN(HalfAddcdiv, FloatingReal, (T a, T b, T c, T value), a + stepped(value * stepped(b / c)))
+template <class Fn>
+struct InHalf {
+  using type = Fn;
+};
+template <>
+struct InHalf<EachAddList> {
+  using type = HalfAddList;
+};
+template <>
+struct InHalf<EachSubList> {
+  using type = HalfSubList;
+};
+template <>
+struct InHalf<EachAddcmul> {
+  using type = HalfAddcmul;
+};
+template <>
+struct InHalf<EachAddcdiv> {
+  using type = HalfAddcdiv;
+};
+
 ACL_FN(EachCopy, Real, (T a), a)
 ACL_FN(EachAbs, Real, (T a), a < T(0) ? -a : (a == T(0) ? T(0) : a))
 ACL_FN(EachNeg, Real, (T a), -a)
@@ -108,6 +153,7 @@ struct Each {
   static aclnnStatus check(Call& c) { return check_lists(c, inputs, sizeof...(In), Out); }
   static aclError run(Call& c) {
     static constexpr Bodies bodies = bodies_of<Fn, sizeof...(In)>();
+    static constexpr Bodies halves = bodies_of<typename InHalf<Fn>::type, sizeof...(In)>();
     const int64_t members = c.tensors(Out).size;
     for (int64_t m = 0; m < members; ++m) {
       const Tensor& out = *c.tensors(Out)[m];
@@ -116,7 +162,7 @@ struct Each {
       loop.coalesce();
       aclDataType common = out.dtype;
       if (!Fn::integer && domain_of(common) == Domain::Integer) common = ACL_FLOAT;
-      run_bodies(loop, common, bodies);
+      run_bodies(loop, common, out.dtype == ACL_FLOAT16 ? halves : bodies);
     }
     return ACL_SUCCESS;
   }

@@ -117,7 +117,11 @@ aclError run_swiglu(Call& c) {
   }
   const QuantizedRows q = quantize_rows(y, h, largest(c.tensor(Y).dtype));
   write_quantized(c.maybe(Y), q.values);
-  write(c.maybe(Y + 1), q.scales);
+  // What rows are multiplied by, not what brings them back (CANN 8.3's document on, and op-plugin's
+  // test of npu_swiglu_quant; earlier documents have the inverse).
+  Floats factors = q.scales;
+  for (float& f : factors) f = 1 / f;
+  write(c.maybe(Y + 1), factors);
   return ACL_SUCCESS;
 }
 

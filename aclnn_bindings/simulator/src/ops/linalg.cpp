@@ -193,19 +193,43 @@ aclError run_cholesky(Call& c) {
 aclnnStatus check_solve(Call& c) {
   ACL_RETURN_IF_FAILED(expect_square(c, 1));
   const Tensor &b = c.tensor(0), &a = c.tensor(1);
-  bool fits = b.rank == a.rank && b.dims[b.rank - 2] == a.dims[a.rank - 1];
-  for (int i = 0; fits && i < a.rank - 2; ++i) fits = a.dims[i] == b.dims[i];
+  Shape shape;
+  Tensor lead_b = b, lead_a = a;
+  bool fits = b.rank >= 2 && b.dims[b.rank - 2] == a.dims[a.rank - 1];
+  if (fits) {
+    lead_b.rank -= 2, lead_a.rank -= 2;
+    shape = shape_of(lead_b);
+    fits = broadcast(shape, lead_a);
+  }
   if (!fits) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "Shapes %s of self and %s of A don't fit.",
                   shape_text(b), shape_text(a));
   }
-  ACL_RETURN_IF_FAILED(expect_same_shape(c, 6, 1));
-  return expect_same_shape(c, 5, 0);
+  // The second result is A: as it is, or for each of the systems.
+  Shape whole = shape;
+  const int64_t n = a.dims[a.rank - 1], columns = b.dims[b.rank - 1];
+  whole.dims[shape.rank] = n, whole.dims[shape.rank + 1] = n, whole.rank = shape.rank + 2;
+  if (!c.tensor(6).same_shape(a)) ACL_RETURN_IF_FAILED(expect_shape(c, 6, whole));
+  whole.dims[shape.rank + 1] = columns;
+  return expect_shape(c, 5, whole);
+}
+// A tensor repeated, without copies, for the leading dims of another.
+Tensor led_by(const Tensor& t, const Tensor& out) {
+  Tensor wide = t;
+  const int more = out.rank - t.rank;
+  wide.rank = out.rank;
+  for (int i = 0; i < out.rank; ++i) {
+    const bool own = i >= more && (i >= out.rank - 2 || t.dims[i - more] == out.dims[i]);
+    wide.dims[i] = own ? t.dims[i - more] : out.dims[i];
+    wide.strides[i] = own ? t.strides[i - more] : 0;
+  }
+  return wide;
 }
 template <class T>
 aclError solve(Call& c) {
-  return each_matrix(c.tensor(0), [&](const Walker& at) {
-    MatrixOf<T> x(c.tensor(0), at), a(c.tensor(1), at);
+  const Tensor right = led_by(c.tensor(0), c.tensor(5)), left = led_by(c.tensor(1), c.tensor(5));
+  return each_matrix(c.tensor(5), [&](const Walker& at) {
+    MatrixOf<T> x(right, at), a(left, at);
     const bool transpose = c.flag(3), unit = c.flag(4), backward = c.flag(2) != transpose;
     const int64_t n = a.rows();
     for (int64_t step = 0; step < n; ++step) {
@@ -222,7 +246,7 @@ aclError solve(Call& c) {
   });
 }
 aclError run_solve(Call& c) {
-  copy_tensor(c.tensor(6), c.tensor(1));
+  copy_tensor(c.tensor(6), led_by(c.tensor(1), c.tensor(6)));
   const bool complex = domain_of(c.tensor(5).dtype) == Domain::Complex;
   return complex ? solve<c128>(c) : solve<double>(c);
 }

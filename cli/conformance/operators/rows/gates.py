@@ -40,8 +40,10 @@ def swiglu(x: Array, left: bool) -> Array:
 def swiglu_quant(
     x: Array, smoothScalesOptional: list[Array], activateLeft: bool
 ) -> tuple[Array, Array]:
-    y = swiglu(x, activateLeft)
-    return dynamic(y, smoothScalesOptional[0])
+    """The second result is what a row is multiplied by: 127 over its largest (CANN 8.5)."""
+    y = swiglu(x, activateLeft) * smoothScalesOptional[0]
+    factor = 127 / np.abs(y).max(-1)
+    return y * factor[..., None], factor
 
 
 @spec("aclnnDequantSwigluQuant aclnnDequantSwigluQuantV2", "yOut:int8 scaleOut:float32", **_Q,
