@@ -38,8 +38,8 @@ class Backend(Protocol):
         inplace: bool,
     ) -> Callable[..., None]: ...
 
-    def has_kernel(self, op: Op) -> bool:
-        """Whether the row names a kernel for this device; if not, its `lower` is used."""
+    def has_kernel(self, op: Op, args: Sequence[Any], outs: Results) -> bool:
+        """Whether the row names a kernel for these arguments here; if not, `lower` is used."""
 
     def allocate(self, geom: Geometry) -> Tensor:
         """An uninitialised tensor with this Geometry."""

@@ -183,7 +183,7 @@ def _crosses(op: Op) -> bool:
 
 def _backend_run(op: Op, device: Device, args: tuple[Any, ...], outs: tuple[Any, ...]) -> Any:
     backend = registry.backend(device)
-    if op.lower is not None and not backend.has_kernel(op) and device.type != "meta":
+    if op.lower is not None and not backend.has_kernel(op, args, outs) and device.type != "meta":
         return below_autograd(op.lower)
     return backend.functional(op, args, outs)
 
@@ -236,7 +236,7 @@ def _into(op: Op, args: tuple[Any, ...], dests: tuple[Geometry, ...], inplace: b
     _look_at_dtype(op, device, geoms)
     outs = infer(op, geoms)
     backend = registry.backend(device)
-    if op.lower is not None and not backend.has_kernel(op) and device.type != "meta":
+    if op.lower is not None and not backend.has_kernel(op, args, outs) and device.type != "meta":
         return Plan(_through_copy(below_autograd(op.lower)), geoms, outs)
     return Plan(backend.into(op, args, outs, dests, inplace), geoms, outs)
 

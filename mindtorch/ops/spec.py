@@ -75,6 +75,16 @@ class Derivative:
     reads: tuple[str, ...]
 
 
+def in_dtypes(name: str, *dtypes: str) -> Callable[[dict[str, Any]], bool]:
+    """`when=in_dtypes("self", "float32")`: the tensor's dtype is one of these."""
+    names = frozenset(f"torch.{d}" for d in dtypes)
+    return lambda args: str(args[name].dtype) in names
+
+
+# What most of CANN's kernels of networks take (their documents' lists for Atlas A2).
+SHORT_FLOATS = ("float16", "bfloat16", "float32")
+
+
 def scalar(name: str) -> Callable[[dict[str, Any]], bool]:
     """`when=scalar("other")`: the argument is a Python number."""
     return lambda args: args[name].__class__ in (bool, int, float, complex)

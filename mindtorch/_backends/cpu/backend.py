@@ -41,7 +41,7 @@ class CpuBackend:
         single = len(returns) == 1 and not returns[0].list
         return make_run(pattern, "one" if single else "many", kernel, consts, outs)
 
-    def has_kernel(self, op: Op) -> bool:
+    def has_kernel(self, op: Op, args: Sequence[Any], outs: Results) -> bool:
         return op.cpu is not None
 
     def into(

@@ -56,8 +56,11 @@ class NpuBackend:
 
         return inside
 
-    def has_kernel(self, op: Op) -> bool:
-        return bool(op.aclnn)
+    def has_kernel(self, op: Op, args: Sequence[Any], outs: Results) -> bool:
+        if all(call.when is None for call in op.aclnn):
+            return bool(op.aclnn)
+        geoms = tuple(out for out in outs if isinstance(out, Geometry))
+        return Binder(op, args, geoms, _device(args, outs)).applies()
 
     def into(
         self,

@@ -126,6 +126,10 @@ class Binder:
             binding.arguments.append(self._argument(binding, at, param, value, dests))
         return binding
 
+    def applies(self) -> bool:
+        """Whether one of the row's calls takes these arguments."""
+        return any(call.when is None or call.when(self.named) for call in self.op.aclnn)
+
     def _choose(self) -> tuple[Call, BoundOp]:
         missing: list[str] = []
         for call in self.op.aclnn:

@@ -358,13 +358,21 @@ def _indexed_samples() -> list[Sample]:
     ]
 
 
+def _add_parts(self: Tensor, dim: int, index: Tensor, source: Tensor, alpha: Number = 1) -> Tensor:
+    """index_add of complex numbers, which CANN's operator does not take: of both parts at once."""
+    parts, added = aten.view_as_real(self), aten.view_as_real(source * alpha)
+    return aten.view_as_complex(aten.index_add(parts, dim % max(self.ndim, 1), index, added))
+
+
 op(
     "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
     infer=_index_rule("index_add"),
     cpu=lambda self, dim, index, source, alpha: _along(
         self, dim, index, source * np.asarray(alpha).astype(self.dtype), _wide_add
     ),
-    aclnn=call("aclnnIndexAdd", "self", "dim", "index", "source", "alpha", "out"),
+    aclnn=call("aclnnIndexAdd", "self", "dim", "index", "source", "alpha", "out",
+               when=lambda a: a["self"].dtype.category != dt.COMPLEX),
+    lower=_add_parts,
     grad={
         "self": lambda grad: grad,
         "source": lambda grad, dim, index, alpha: aten.index_select(grad, dim, index) * alpha,

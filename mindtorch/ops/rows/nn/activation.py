@@ -15,7 +15,7 @@ from ...._tensor.types import Array, Number
 from ...lacks import Lacks, Refusal
 from ...rules import pointwise
 from ...samples import FLOATS, Arg, Sample, unary
-from ...spec import aten, call, op
+from ...spec import SHORT_FLOATS, aten, call, in_dtypes, op
 from ..pointwise.unary import special
 
 FLOATING = tuple(d for d in dt.ALL if d.category == dt.FLOAT)
@@ -42,6 +42,7 @@ def activation(
     out: str = "",
     known: tuple[Dtype, ...] = FLOATING,
     lacks: Lacks | None = None,
+    lower: Callable[..., Any] | None = None,
 ) -> None:
     """A row of one tensor and its settings; dtypes other than `known` are refused.
 
@@ -58,6 +59,7 @@ def activation(
         infer=pointwise(only=(kernel or f"{name}_cpu", known)),
         cpu=cpu,
         aclnn=aclnn,
+        lower=lower,
         grad={"self": grad},
         lacks=lacks or {},
         samples=samples,
@@ -122,8 +124,9 @@ def _silu_grad(grad: Tensor, self: Tensor) -> Tensor:
 activation(
     "silu(Tensor self) -> Tensor",
     lambda x: x * _sigmoid(x),
-    call("aclnnSilu", "self", "out"),
+    call("aclnnSilu", "self", "out", when=in_dtypes("self", *SHORT_FLOATS)),
     _silu_grad,
+    lower=lambda self: self * aten.sigmoid(self),
     known=(*FLOATING, *COMPLEX),
     rule="activation",
 )

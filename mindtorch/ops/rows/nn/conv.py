@@ -287,6 +287,15 @@ def _by_weight(
     output_padding: Sizes,
     groups: int,
 ) -> Tensor:
+    if transposed:
+        # An output padding of a stride and more leaves windows that no input made.
+        padded: list[int] = []
+        sizes = zip(grad.shape[2:], input.shape[2:], weight.shape[2:], stride, padding, dilation,
+                    strict=True)  # fmt: skip
+        for n, m, k, s, p, d in sizes:
+            padded = [0, (n + 2 * p - d * (k - 1) - 1) // s + 1 - m, *padded]
+        if any(padded):
+            input = aten.constant_pad_nd(input, padded)
     pair = (input, grad) if transposed else (grad, input)
     return aten._convolution_weight_grad(*pair, weight, stride, padding, dilation, groups)
 

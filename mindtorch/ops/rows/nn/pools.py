@@ -92,6 +92,16 @@ def _max_pool(n: int, x: Arg, where: str) -> Callable[..., Tensor | tuple[Tensor
         samples=calls((x, 2), (x, 3, 2, 1), Sample((Arg((3,)), 2), error=True)),
         tolerance="exact",
     )
+    composite(
+        f"max_pool{n}d_with_indices.nn(Tensor input, int[] kernel_size, int[]? stride=None,"
+        " int[] padding=0, int[] dilation=1, bool ceil_mode=False, bool return_indices=False)"
+        " -> (Tensor out, Tensor indices)",
+        lambda *args, **options: max_pool(*args[:6], **{**options, "return_indices": True}),
+        lacks={"bool complex": f"max_pool{n}d"},
+        surface="nn",
+        samples=calls((x, 2), (x, 3, 2, 1)),
+        tolerance="exact",
+    )
     return max_pool
 
 

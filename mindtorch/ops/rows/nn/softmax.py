@@ -14,7 +14,7 @@ from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array
 from ...rules import scalar_name, wrap_dim
 from ...samples import Arg, Sample, calls
-from ...spec import aten, call, composite, op
+from ...spec import SHORT_FLOATS, aten, call, composite, in_dtypes, op
 
 
 def _rule(name: str) -> Callable[..., Geometry]:
@@ -106,7 +106,15 @@ op(
     cpu=lambda g, y, dim, input_dtype: (
         y * (g - (g * y).sum(axis=dim, keepdims=True)) if y.ndim else np.zeros_like(y)
     ),
-    aclnn=call("aclnnSoftmaxBackward", "grad_output", "output", "dim", "out"),
+    aclnn=call(
+        "aclnnSoftmaxBackward",
+        "grad_output",
+        "output",
+        "dim",
+        "out",
+        when=in_dtypes("output", *SHORT_FLOATS),
+    ),
+    lower=lambda g, y, dim, input_dtype=None: y * (g - _sum(g * y, dim)),
     grad={("grad_output", "output"): _softmax_grad_grad},
     lacks={"bool whole complex": "softmax_backward_lastdim_kernel_impl"},
     surface="function",
@@ -124,7 +132,15 @@ op(
     cpu=lambda g, y, dim, input_dtype: (
         g - np.exp(y) * g.sum(axis=dim, keepdims=True) if y.ndim else np.zeros_like(y)
     ),
-    aclnn=call("aclnnLogSoftmaxBackward", "grad_output", "output", "dim", "out"),
+    aclnn=call(
+        "aclnnLogSoftmaxBackward",
+        "grad_output",
+        "output",
+        "dim",
+        "out",
+        when=in_dtypes("output", *SHORT_FLOATS),
+    ),
+    lower=lambda g, y, dim, input_dtype=None: g - aten.exp(y) * _sum(g, dim),
     grad={
         "grad_output": lambda grad, output, dim: grad - _sum(grad * aten.exp(output), dim),
         "output": lambda grad, grad_output, output, dim: (

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ...._tensor.dtype import FLOAT, uint8
+from ...._tensor.dtype import COMPLEX, FLOAT, INTEGER, uint8
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array, Number
 from ...lacks import Refusal, kernel
 from ...limits import converted, in_dtype
-from ...rules import Pointwise, pointwise, preserved, result_type
+from ...rules import NUMBERS, Pointwise, pointwise, preserved, result_type
 from ...samples import FLOATS, Arg, Sample, calls
 from ...spec import aten, call, composite, op, scalar
 
@@ -59,6 +59,12 @@ composite(
 )
 
 
+def _fillable(args: dict[str, Any]) -> bool:
+    """CANN's operators fill no DOUBLE and no complex numbers."""
+    dtype = args["self"].dtype
+    return (dtype.category != COMPLEX and dtype.itemsize < 8) or dtype.category == INTEGER
+
+
 op(
     "masked_fill(Tensor self, Tensor mask, Tensor|Scalar value) -> Tensor",
     infer=lambda self, mask, value: _masked_shape(self, mask, value),
@@ -68,8 +74,13 @@ op(
     compute="raw",
     aclnn=(
         call("aclnnInplaceMaskedFillScalar", "self", "mask", in_dtype("value"), inplace=True,
-             when=scalar("value")),
-        call("aclnnInplaceMaskedFillTensor", "self", "mask", "value", inplace=True),
+             when=lambda a: _fillable(a) and scalar("value")(a)),
+        call("aclnnInplaceMaskedFillTensor", "self", "mask", "value", inplace=True,
+             when=lambda a: _fillable(a) and not scalar("value")(a)),
+    ),
+    lower=lambda self, mask, value: aten.where(
+        mask, aten.scalar_tensor(value, dtype=self.dtype, device=self.device)
+        if value.__class__ in NUMBERS else aten.to(value, self.dtype), self
     ),
     refuses=converted(2),
     grad={

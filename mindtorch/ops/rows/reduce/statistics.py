@@ -18,7 +18,7 @@ from ...lacks import Refusal
 from ...rules import REAL, reduced, reduction, refuse_dtype, scalar_name, wrap_dim, wrap_dims
 from ...samples import FLOATS, Arg, Sample, calls
 from ...samples import reduction as reduction_samples
-from ...spec import aten, call, composite, op
+from ...spec import SHORT_FLOATS, aten, call, composite, in_dtypes, op
 from .sums import axes, grow
 
 
@@ -368,12 +368,29 @@ def _std_grad(
 def _var_samples() -> list[Sample]:
     samples = [Sample((Arg((3, 4), d), 1)) for d in ("float32", "float64", "float16")]
     return [*samples, Sample((Arg((2, 3, 4)), (0, 2)), {"keepdim": True}),
-            Sample((Arg((3, 4)), 1), {"correction": 0}), Sample((Arg((3, 4)),))]  # fmt: skip
+            Sample((Arg((3, 4)), 1), {"correction": 0}), Sample((Arg((3, 4)),)),
+            Sample((Arg((3, 4)), 1), {"correction": 0.5})]  # fmt: skip
 
 
 def one_less(correction: Number | None) -> Number:
     """What is taken from the count: one, where nothing else is said."""
     return 1 if correction is None else correction
+
+
+def _spread_lower(
+    name: str, self: Tensor, dim: tuple[int, ...] | None, correction: Number, keepdim: bool
+) -> Tensor:
+    """var or std where CANN's operator lacks the dtype, or the correction is no whole number."""
+    count = _count(self._geom, dim)
+    rest = max(count - correction, 0)
+    if in_dtypes("self", *SHORT_FLOATS)({"self": self}):
+        scale = count / rest if rest else float("inf")
+        whole = getattr(aten, name)(self, dim, correction=0, keepdim=keepdim)
+        return whole * (scale if name == "var" else scale**0.5)
+    dims = axes(dim, self.ndim)
+    centred = aten.abs(self - aten.sum(self, dims, True) / count)
+    spread = aten.sum(centred * centred, dims, keepdim) / rest
+    return spread if name == "var" else aten.sqrt(spread)
 
 
 def _spread(name: str, cpu: Callable[..., Any], aclnn: str, grad: Callable[..., Any]) -> None:
@@ -386,9 +403,16 @@ def _spread(name: str, cpu: Callable[..., Any], aclnn: str, grad: Callable[..., 
             aclnn,
             "self",
             lambda a: axes(a["dim"], a["self"].ndim),
-            lambda a: one_less(a["correction"]),
+            lambda a: int(one_less(a["correction"])),
             "keepdim",
             "out",
+            when=lambda a: (
+                in_dtypes("self", *SHORT_FLOATS)(a)
+                and one_less(a["correction"]) == int(one_less(a["correction"]))
+            ),
+        ),
+        lower=lambda self, dim=None, correction=None, keepdim=False: _spread_lower(
+            name, self, dim, one_less(correction), keepdim
         ),
         grad={"self": grad},
         samples=_var_samples,
@@ -506,6 +530,23 @@ def _norm(
     return np.sum(x**ord, axis=axes, keepdims=keepdim) ** (1 / ord)
 
 
+def _norm_lower(
+    x: Tensor,
+    ord: Number = 2,
+    dim: tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    dtype: Dtype | None = None,
+) -> Tensor:
+    size, dims = aten.abs(x if dtype is None else aten.to(x, dtype)), axes(dim, x.ndim)
+    if ord in (float("inf"), float("-inf")):
+        return aten.amax(size, dims, keepdim) if ord > 0 else aten.amin(size, dims, keepdim)
+    if ord == 0:
+        return aten.sum(aten.to(size != 0, size.dtype), dims, keepdim)
+    if ord == 2:
+        return aten.sqrt(aten.sum(size * size, dims, keepdim))
+    return aten.pow(aten.sum(aten.pow(size, ord), dims, keepdim), 1 / ord)
+
+
 def _norm_grad(
     grad: Tensor, x: Tensor, result: Tensor, ord: Number, dim: tuple[int, ...] | None, keepdim: bool
 ) -> Tensor:
@@ -533,7 +574,9 @@ op(
     aclnn=call(
         "aclnnLinalgVectorNorm", "x", "ord", lambda a: axes(a["dim"], a["x"].ndim),
         "keepdim", lambda a: a["out"].dtype, "out",
+        when=lambda a: all(in_dtypes(n, *SHORT_FLOATS)(a) for n in ("x", "out")),
     ),
+    lower=_norm_lower,
     grad={"x": _norm_grad},
     lacks={"bool whole": Refusal(
         "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {dtype}")},
