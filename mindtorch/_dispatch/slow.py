@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._autograd.grad_mode import LOCAL, MODES
+from .._tensor.dtype import COMPLEX
 from .._tensor.geometry import Geometry
 from .._tensor.tensor import Tensor
 from ..ops.rules import NUMBERS
@@ -140,6 +141,8 @@ def slow_inplace(op: Op, raw: Sequence[Any]) -> Any:
 
 
 def _check_inplace(op: Op, target: Geometry, result: Geometry) -> None:
+    if target.dtype.category == COMPLEX > result.dtype.category and getattr(op.infer, "kind", "") == "real":
+        raise RuntimeError(f"In-place {op.base_name} is not supported for complex tensors.")
     if not can_cast(result.dtype, target.dtype) and not op.casts_inplace:
         raise RuntimeError(
             f"result type {result.dtype.legacy} can't be cast to the desired output type"

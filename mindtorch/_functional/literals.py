@@ -79,10 +79,8 @@ def array_of(data: Any, dtype: Dtype | None) -> Any:
                 else converted.dtype,
             )
         elif converted.dtype == np.complex128:
-            converted = _cast(
-                converted,
-                dt.get_default_dtype().to_complex().np,
-            )
+            wide = dtype if dtype and dtype.category == dt.COMPLEX else dt.SCALAR_DTYPES[complex]()
+            converted = _cast(converted, wide.np)
     if converted.dtype == object or converted.dtype.kind in "US":
         kind = type(data if not isinstance(data, list | tuple) else _first(data)).__name__
         text = kind in ("str", "bytes")

@@ -91,6 +91,19 @@ def _sigmoid(x: Array) -> Array:
     return np.reciprocal(np.exp(np.negative(x)) + x.dtype.type(1))
 
 
+def _log1p(x: Array) -> Array:
+    if x.dtype.kind != "c":
+        return np.log1p(x)
+    # The library loses the real part of what is near zero, and overflows early.
+    a, b = x.real.astype(np.float64), x.imag.astype(np.float64)
+    size = np.hypot(1 + a, b)
+    near = (size > 0.5) & (size < 2)
+    real = np.where(near, 0.5 * np.log1p(a * (a + 2) + b * b), np.log(size))
+    result = np.empty(x.shape, x.dtype)
+    result.real, result.imag = real, np.arctan2(b, 1 + a)
+    return result
+
+
 def _sinc(x: Array) -> Array:
     return np.sinc(x).astype(x.dtype)
 
@@ -98,7 +111,7 @@ def _sinc(x: Array) -> Array:
 def _sinc_grad(grad: Tensor, self: Tensor) -> Tensor:
     x = self * pi
     slope = (aten.cos(x) * x - aten.sin(x)) / (x * self)
-    return grad * aten.where(self == 0, 0.0, slope)
+    return grad * aten.where(x * self == 0, 0.0, slope)
 
 
 def _one_minus_square(x: Any) -> Any:
@@ -151,7 +164,7 @@ elementary(
     autocast="float32 on npu", rule="exponential",
 )  # fmt: skip
 elementary(
-    "log1p", np.log1p, "aclnnLog1p", lambda grad, self: grad / (_c(self) + 1),
+    "log1p", _log1p, "aclnnLog1p", lambda grad, self: grad / (_c(self) + 1),
     -0.9, 4,
     autocast="float32 on npu", rule="log1p",
 )  # fmt: skip

@@ -372,13 +372,13 @@ def _var_samples() -> list[Sample]:
             Sample((Arg((3, 4)), 1), {"correction": 0.5})]  # fmt: skip
 
 
-def one_less(correction: Number | None) -> Number:
+def one_less(correction: float | None) -> float:
     """What is taken from the count: one, where nothing else is said."""
     return 1 if correction is None else correction
 
 
 def _spread_lower(
-    name: str, self: Tensor, dim: tuple[int, ...] | None, correction: Number, keepdim: bool
+    name: str, self: Tensor, dim: tuple[int, ...] | None, correction: float, keepdim: bool
 ) -> Tensor:
     """var or std where CANN's operator lacks the dtype, or the correction is no whole number."""
     count = _count(self._geom, dim)
@@ -532,7 +532,7 @@ def _norm(
 
 def _norm_lower(
     x: Tensor,
-    ord: Number = 2,
+    ord: float = 2,
     dim: tuple[int, ...] | None = None,
     keepdim: bool = False,
     dtype: Dtype | None = None,
