@@ -343,7 +343,7 @@ def _var_grad(
     grad: Tensor,
     self: Tensor,
     dim: tuple[int, ...] | None,
-    correction: Number | None,
+    correction: float | None,
     keepdim: bool,
 ) -> Tensor:
     correction, count = one_less(correction), _count(self._geom, dim)
