@@ -141,7 +141,8 @@ def slow_inplace(op: Op, raw: Sequence[Any]) -> Any:
 
 
 def _check_inplace(op: Op, target: Geometry, result: Geometry) -> None:
-    if target.dtype.category == COMPLEX > result.dtype.category and getattr(op.infer, "kind", "") == "real":
+    real = getattr(op.infer, "kind", "") == "real"
+    if real and target.dtype.category == COMPLEX:
         raise RuntimeError(f"In-place {op.base_name} is not supported for complex tensors.")
     if not can_cast(result.dtype, target.dtype) and not op.casts_inplace:
         raise RuntimeError(
