@@ -40,6 +40,7 @@ MORE = (
 )
 
 RUNTIME = r"""
+#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +51,7 @@ int aclFinalize(void) { return 0; }
 int aclrtGetDeviceCount(uint32_t *n) { *n = DEVICES; return 0; }
 int aclrtSetDevice(int32_t d) { (void)d; return DEVICES ? 0 : 107001; }
 int aclrtResetDevice(int32_t d) { (void)d; return 0; }
-const char *aclrtGetSocName(void) { return "Ascend910B3"; }
+const char *aclrtGetSocName(void) { return SOC; }
 int aclrtGetMemInfo(int a, size_t *f, size_t *t)
 { (void)a; *f = 60ull << 30; *t = 64ull << 30; return MEM_CODE; }
 int aclrtCreateStream(void **s) { *s = malloc(1); return 0; }
@@ -104,7 +105,7 @@ int aclnnAdd(void *w, uint64_t n, void *e, void *s)
   for (int i = 0; i < 6; i++) c[i] = a[i] + alpha * b[i]; return 0; }
 """
 
-DEFAULTS = {"ON_INIT": "", "DEVICES": "2", "ADD_CODE": "0", "MEM_CODE": "0"}
+DEFAULTS = {"ON_INIT": "", "DEVICES": "2", "ADD_CODE": "0", "MEM_CODE": "0", "SOC": '"Ascend910B3"'}
 
 
 def functions(ops: Iterable[str]) -> list[str]:

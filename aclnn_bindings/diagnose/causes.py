@@ -24,6 +24,7 @@ from .census import Status
 from .child import EARLY, StepResult
 from .loader_words import MAY_READ, complaint
 from .probe import Report
+from .signals import ending
 from .surroundings import VISIBLE, Severity, spelling, surroundings
 from .surroundings import Cause as Cause
 
@@ -143,7 +144,8 @@ def _loading(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
             continue
         elif step.state in ("crashed", "timed out"):
             severity = severities.get(step.name, "error")
-            yield Cause(severity, f"loading {name} {step.state}", _LOAD_ALONE, step.detail)
+            what, fix = ending(step.detail) or (step.state, _LOAD_ALONE)
+            yield Cause(severity, f"loading {name} {what}", fix, step.detail)
         elif step.detail.startswith(EARLY):
             severity = severities.get(step.name, "error")
             yield Cause(severity, f"loading {name} ended the process", _LOAD_ALONE, step.detail)
@@ -196,7 +198,9 @@ def _running(report: Report, environ: Mapping[str, str]) -> Iterator[Cause]:
             continue
         verb = "failed" if step.state == "failed" else step.state
         seen, fix = step.detail.split("\n")[0], ""
-        if "exported by none" not in step.detail:
+        if told := ending(step.detail):
+            verb, fix = told
+        elif "exported by none" not in step.detail:
             names = re.findall(r"\((ACL\w+)\)", step.detail)
             fix = next((r for r in map(remedy_for, names) if r), _RUN_FIXES.get(step.name, ""))
         yield Cause(
@@ -312,13 +316,16 @@ def _packages(report: Report, environ: Mapping[str, str]) -> Iterator[Cause]:
 
 
 def _releases(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
-    """Packages of one toolkit are of one release."""
+    """Packages of one toolkit are of one release, and fit to the driver and its firmware."""
     assert report.install is not None
     releases = report.install.versions.packages
     if len({release for _, release in releases}) > 1:
         shown = ", ".join(f"{package} {release}" for package, release in releases)
         fix = "install all packages of one release, or mend the links of `latest`"
         yield Cause("warning", f"packages of different releases stand together: {shown}", fix)
+    for what in report.install.versions.misfits:
+        fix = "install driver and firmware of one release, one that this toolkit's notes list"
+        yield Cause("warning", what, fix)
 
 
 def _kernels(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
+from .driver import driver_place
 from .places import exists, is_dir, listed, matching
 from .vendors import Vendor, vendors
-from .versions import Versions, driver_place, read_versions
+from .versions import Versions, read_versions
 
 Kind = Literal["cann", "simulator"]
 Role = Literal["custom", "split", "opapi", "legacy", "core", "other"]

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from .driver import driver_place, misfits
+from .driver import stated as _key
 from .places import is_dir, listed, matching
 from .places import text as _text
 
 _VERSION: Final = re.compile(r"\d+\.\d+[0-9A-Za-z.\-+]*")
-_INSTALL_RECORD: Final = Path("/etc/ascend_install.info")
 KERNELS: Final = "opp/built-in/op_impl/ai_core/tbe/kernel"
 _PACKAGES: Final = ("runtime", "compiler", "opp", "hccl", "toolkit", "opp_kernel")
-_USUAL: Final = Path("/usr/local/Ascend")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +29,9 @@ class Versions:
     """Releases by part, each None when no file names it; `source` is the toolkit's file.
 
     `kernels` are SoCs with built-in kernel binaries; `packages` the releases that packages state,
-    by name; `catalog` is the signature catalog that the
-    install says it implements (only simulators do).
+    by name; `misfits` what their files say does not
+    go together; `catalog` is the signature catalog that the install says it implements (only
+    simulators do).
     """
 
     toolkit: str | None = None
@@ -40,6 +41,7 @@ class Versions:
     opp: str | None = None
     kernels: tuple[str, ...] = ()
     packages: tuple[tuple[str, str], ...] = ()
+    misfits: tuple[str, ...] = ()
     catalog: str | None = None
     simulator: bool = False
 
@@ -59,6 +61,7 @@ def read_versions(root: Path, system: Path | None = None) -> Versions:
         opp=_opp(root),
         kernels=tuple(_kernels(root)),
         packages=tuple(_packages(root)),
+        misfits=tuple(misfits(root, place)),
     )
 
 
@@ -109,14 +112,3 @@ def _packages(root: Path) -> Iterator[tuple[str, str]]:
             if release := _key(path, "version_dir"):
                 yield name, release
                 break
-
-
-def driver_place() -> Path:
-    """Above `driver/` and `firmware/`: what the driver's install record says, else the default."""
-    recorded = _key(_INSTALL_RECORD, "Driver_Install_Path_Param")
-    return Path(recorded) if recorded else _USUAL
-
-
-def _key(path: Path, key: str) -> str | None:
-    match = re.search(rf"^{key}=(.*)$", _text(path), re.MULTILINE)
-    return match.group(1).strip().strip('"') or None if match else None

@@ -22,9 +22,9 @@ from typing import Final
 
 from ..errors import BindingError
 from ..install.describe import Install, arch
+from ..install.driver import driver_place
 from ..install.library import DeclarationsUnknownError, declarations
 from ..install.segments import read_segments
-from ..install.versions import driver_place
 from ..interface.folders import to_write
 from ..interface.headers.cache import cache_folder
 from ..interface.signature import Declarations

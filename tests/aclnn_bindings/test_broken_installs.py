@@ -125,6 +125,11 @@ def kernels_of_another_chip(root: Path, environ: dict[str, str]) -> None:
     fake_cann.write_kernels(root, "ascend310p")
 
 
+def a2_kernels(root: Path, environ: dict[str, str]) -> None:
+    shutil.rmtree(root / "opp")
+    fake_cann.write_kernels(root, "ascend910b")
+
+
 def deprived(*paths: str) -> Damage:
     """Nobody may read these any more; root may, so the questions are answered for it."""
 
@@ -145,8 +150,30 @@ def stating(**releases: str) -> Damage:
     return damage
 
 
+def with_driver(driver: str, firmware: str = "", toolkit: str = "") -> Damage:
+    """What the version files of these three say."""
+
+    def damage(root: Path, environ: dict[str, str]) -> None:
+        place = root.parent / "Ascend"
+        files = (
+            (place / "driver", driver),
+            (place / "firmware", firmware),
+            (root / "acllib", toolkit),
+        )
+        for folder, text in files:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "version.info").write_text(text)
+
+    return damage
+
+
+def killed_by(signal: str) -> str:
+    return AT_START + STATIC.format(f"raise({signal})")
+
+
+DRIVER = "Version=25.0.rc1.1\nascendhal_version=7.35.23\ncompatible_version_fw=[7.0.0,7.7.99]\n"
 STATIC = "static void go(void) {{ {0}; }}"
-INCLUDES = "#include <unistd.h>\n#include <stdlib.h>\n#include <stdio.h>\n"
+INCLUDES = "#include <signal.h>\n#include <unistd.h>\n#include <stdlib.h>\n#include <stdio.h>\n"
 AT_START = INCLUDES + "__attribute__((constructor)) "
 AT_END = INCLUDES + "__attribute__((destructor)) "
 OTHER = "lib64/libacl_cblas.so"
@@ -193,6 +220,11 @@ ROWS = (
     Row("opp of another", says("ASCEND_OPP_PATH", "{beside}"), "is of another install", "unset ASCEND_OPP_PATH"),
     Row("no opp", says("ASCEND_OPP_PATH", ""), "ASCEND_OPP_PATH is not set", "set_env.sh", severity="warning"),
     Row("two homes", says("ASCEND_TOOLKIT_HOME", "{beside}"), "name two installs", severity="warning"),
+    Row("driver and firmware fit", with_driver(DRIVER, "Version=7.7.0.1.231\n", "required_driver_ascendhal_version=4.0.0\n")),
+    Row("firmware too new", with_driver(DRIVER, "Version=7.8.0.5.216\n"), "driver 25.0.rc1.1 goes with firmware 7.0.0 to 7.7.99, this one is 7.8.0.5.216", "one release", severity="warning"),
+    Row("firmware too old", with_driver(DRIVER, "Version=1.84.7.2.220\n"), "this one is 1.84.7.2.220", "one release", severity="warning"),
+    Row("driver too old", with_driver("Version=21.0.1\nascendhal_version=3.9\n", toolkit="required_driver_ascendhal_version=4.0.0\n"), "acllib needs ascendhal 4.0.0, the driver 21.0.1 has 3.9", "one release", severity="warning"),
+    Row("driver that says nothing", with_driver("Version=custom\n", "Version=7\n", "required_driver_ascendhal_version=x\n")),
     Row("no package there", says("ASCEND_CUSTOM_OPP_PATH", "{beside}/none"), "does not exist", severity="warning"),
     Row("an empty package", says("ASCEND_CUSTOM_OPP_PATH", "{root}"), "libcust_opapi.so does not exist", severity="warning"),
     Row("a folder of the path is a file", says("LD_LIBRARY_PATH", "{root}/version.cfg::{root}/lib64")),
@@ -220,11 +252,17 @@ ROWS = (
     Row("exits", built(OTHER, AT_START + STATIC.format("_exit(3)")), "loading libacl_cblas.so ended the process", run=True, severity="warning", slow=True),
     Row("hangs", built("lib64/libopapi.so", AT_START + STATIC.format("sleep(90)")), "loading libopapi.so timed out", run=True, slow=True),
     Row("hangs at the root", built("lib64/libascendcl.so", AT_START + STATIC.format("sleep(90)")), "loading libascendcl.so timed out", run=True, slow=True),
+    Row("no memory to load", built("lib64/libopapi.so", killed_by("SIGKILL")), "loading libopapi.so was killed from outside", "--memory", run=True),
+    Row("another processor's instructions", built("lib64/libopapi.so", killed_by("SIGILL")), "met an instruction that this processor lacks", "for this processor", run=True, slow=True),
+    Row("a file cut short", built(OTHER, killed_by("SIGBUS")), "read memory that nothing stands behind", "--shm-size", run=True, severity="warning", slow=True),
+    Row("a strict profile", runtime(ON_INIT="raise(SIGSYS)"), "smoke test: init made a system call that is forbidden", "seccomp", run=True, slow=True),
     Row("lacks its driver", lambda root, environ: _without_driver(root), "libascend_hal.so not found", run=True, slow=True),
     # running
     Row("no device", both(runtime(DEVICES="0"), VISIBLE), "smoke test: device failed", "ASCEND_RT_VISIBLE_DEVICES is '7'", run=True),
     Row("memory is a secret", runtime(MEM_CODE="207000"), run=True),
     Row("kernels of another chip", kernels_of_another_chip, "kernel binaries are for ascend310p, this device is an Ascend910B3", "Ascend910B3", run=True),
+    Row("a 310P with kernels of an A2", both(runtime(SOC='"Ascend310P3"'), a2_kernels), "kernel binaries are for ascend910b, this device is an Ascend310P3", "for Ascend310P3", run=True),
+    Row("no memory to start", runtime(ON_INIT="raise(SIGKILL)"), "smoke test: init was killed from outside", "--memory", run=True, slow=True),
     Row("aclInit crashes", runtime(ON_INIT="abort()"), "smoke test: init crashed", run=True, slow=True),
     Row("aclInit hangs", runtime(ON_INIT="sleep(60)"), "smoke test: init timed out", run=True, slow=True),
 )  # fmt: skip
@@ -288,7 +326,9 @@ def _ask(row: Row, root: Path, environ: Mapping[str, str]) -> tuple[Cause, ...]:
 @pytest.mark.parametrize("row", _rows())
 def test_the_cause_is_named(row: Row, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = fake_cann.copy(fake_cann.whole(), tmp_path / "8.1.RC1")
-    monkeypatch.setattr("aclnn_bindings.install.describe.driver_place", lambda: tmp_path / "Ascend")
+    for module in ("describe", "versions"):
+        place = f"aclnn_bindings.install.{module}.driver_place"
+        monkeypatch.setattr(place, lambda: tmp_path / "Ascend")
     environ = {**fake_cann.environment(root), "PATH": os.environ["PATH"]}
     row.damage(root, environ)
     if denied := environ.pop("DENIED", ""):
