@@ -19,7 +19,7 @@ from ..errors import (
 from .status import AclOutOfMemoryError, StatusCodes
 
 try:
-    from ._block import Block, allocate, connect, launch, launch_into, launch_many
+    from ._block import Block, allocate, connect, launch, launch_into, launch_many, taken
     from ._launch import ffi, lib
 except ImportError as error:  # pragma: no cover - only in a tree that was not built
     raise ImportError(
@@ -33,13 +33,15 @@ def _entry(name: str) -> int:
     return int(ffi.cast("uintptr_t", ffi.addressof(lib, name)))
 
 
-connect(
-    _entry("mt_release"),
-    _entry("mt_launch"),
-    _entry("mt_output"),
-    _entry("mt_alloc"),
-    _entry("mt_session"),
-    ClosedHandleError,
+lib.mt_heed(
+    connect(
+        _entry("mt_release"),
+        _entry("mt_launch"),
+        _entry("mt_output"),
+        _entry("mt_alloc"),
+        _entry("mt_session"),
+        ClosedHandleError,
+    )
 )
 
 __all__ = [
@@ -119,12 +121,15 @@ def throw(
     dtypes: Sequence[str] = (),
     account: Callable[[int], str] | None = None,
 ) -> NoReturn:
-    """Raise the calling thread's last failure: AclError for ACL's codes, a named error for ours.
+    """Raise the calling thread's last failure: AclError for ACL's codes, a named error for ours,
+    and what a signal's handler raised where that ended a wait.
 
     `account(bytes asked)` tells who holds device memory, for a failed allocation of it.
     """
     failure = lib.mt_last_failure()
     call, code, detail = text_of(failure.call), int(failure.code), int(failure.detail)
+    if code == lib.MT_INTERRUPTED:
+        raise taken() or KeyboardInterrupt
     message = text_of(failure.message).strip()
     if account is not None and call in _ALLOCATING and code not in _REASONS:
         message = " | ".join(part for part in (message, account(detail)) if part)

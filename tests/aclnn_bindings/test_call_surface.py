@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from stub_acl import Stub
 
+from aclnn_bindings import lib
 from aclnn_bindings.errors import ArgumentError, MissingSymbolError
 
 
@@ -85,3 +86,16 @@ def test_a_stream_that_is_none_is_refused_by_name(stub: Stub, stream: object) ->
     out = stub.cann.empty((2,))
     with pytest.raises(ArgumentError, match="expected a Stream, or None"):
         stub.cann.ops.aclnnAdd(out, out, 1.0, out, stream=stream)
+
+
+def test_a_handle_is_what_acl_takes_and_an_address_what_these_bindings_take(stub: Stub) -> None:
+    functions, device = stub.cann.functions, stub.cann.runtime.device()
+    with device.stream() as stream, stream.record() as event:
+        assert lib.mt_stream_handle(stream.address) == stream.handle != stream.address
+        assert lib.mt_event_handle(event.address) == event.handle != event.address
+        for given in (stream, stream.handle):  # an object stands for its handle
+            functions["aclrtSynchronizeStream"](given)
+        tensor = stub.cann.tensor(np.zeros(4, np.float32))
+        assert tensor.address == tensor.buffer.address
+        assert tensor.view((2,), (1,), offset=2).address == tensor.address
+        assert not hasattr(tensor, "handle")

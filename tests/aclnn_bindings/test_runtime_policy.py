@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 
@@ -191,3 +194,53 @@ def test_the_overflow_mode_is_that_of_the_environment(
     assert cann.runtime.device().overflow_mode == mode
     monkeypatch.delenv("INF_NAN_MODE_ENABLE")
     cann.close()
+
+
+HANGING = """
+import os, signal, threading
+import numpy as np
+import aclnn_bindings
+
+class Alarm(Exception): pass
+seen = []
+def alarm(number, frame): raise Alarm
+signal.signal(signal.SIGALRM, alarm)
+signal.signal(signal.SIGUSR1, lambda number, frame: seen.append(number))
+cann = aclnn_bindings.open(simulator=True)
+x, out = cann.tensor(np.ones(4, np.float32)), cann.empty((4,))
+stream = cann.runtime.stream()
+cann.ops.aclnnMul(x, x, out, stream=stream)
+event = stream.record()
+for wait in (stream.synchronize, out.numpy, event.synchronize, cann.runtime.device().synchronize):
+    for number in (signal.SIGINT, signal.SIGALRM):
+        for later, one in ((0.1, signal.SIGUSR1), (0.3, number)):
+            threading.Timer(later, os.kill, (os.getpid(), one)).start()
+        try:
+            wait()
+        except (KeyboardInterrupt, Alarm) as error:
+            print(type(error).__name__, len(seen))
+os._exit(0)  # the end of a process waits for a device, for its own time
+"""
+
+
+def test_a_signal_ends_every_wait_for_a_device_that_hangs() -> None:
+    """By what its handler raises; one that raises nothing is run, and the wait goes on."""
+    environ = {**os.environ, "ACLSIM_FAULTS": "mul:hang", "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", HANGING], env=environ, capture_output=True, text=True, timeout=60,
+        check=False,
+    )  # fmt: skip
+    told = [f"{('KeyboardInterrupt', 'Alarm')[k % 2]} {k + 1}" for k in range(8)]
+    assert done.stdout.splitlines() == told, done.stderr
+
+
+def test_work_that_lasts_longer_than_one_look_at_signals_is_waited_for(stub: Stub) -> None:
+    device = stub.cann.runtime.device()
+    stub.set("hanging", 3)
+    before = stub.get("synchronized")
+    device.default_stream.synchronize()
+    assert stub.get("synchronized") == before + 1
+    stub.set("fail_sync", 507015)
+    stub.set("hanging", 1)
+    with pytest.raises(AclError, match="507015"):
+        device.default_stream.synchronize()

@@ -42,6 +42,7 @@ using Status = int32_t;
   X(1, Status, aclrtRecordEvent, (Handle, Handle))                                                \
   X(1, Status, aclrtQueryEventStatus, (Handle, int32_t*))                                         \
   X(1, Status, aclrtSynchronizeEvent, (Handle))                                                   \
+  X(0, Status, aclrtSynchronizeEventWithTimeout, (Handle, int32_t))                               \
   X(0, Status, aclrtEventElapsedTime, (float*, Handle, Handle))                                   \
   X(1, Status, aclrtMalloc, (void**, size_t, int32_t))                                            \
   X(0, Status, aclrtMallocAlign32, (void**, size_t, int32_t))                                     \

@@ -27,7 +27,8 @@ enum mt_reason {
   MT_NULL_DESCRIPTOR = -9,
   MT_OVER_LIMIT = -10,
   MT_STILL_USED = -11,
-  MT_CLOSED_MEMORY = -12
+  MT_CLOSED_MEMORY = -12,
+  MT_INTERRUPTED = -13
 };
 
 enum mt_purpose { MT_TENSOR, MT_WORKSPACE, MT_BUFFER };
@@ -85,6 +86,9 @@ uint64_t mt_library_symbol(uint64_t library, const char *name);
 const char *mt_function_name(uint32_t index);
 int32_t mt_function_required(uint32_t index);
 void mt_function_bind(uint32_t index, uint64_t address);
+/* A function that runs the host's handlers of signals and is not 0 when one wants to be heard;
+ * waits ask it twice a second. */
+void mt_heed(uint64_t address);
 int32_t mt_start(const char *config);
 int32_t mt_stop(void);
 /* The session's number, 0 when there is none. */

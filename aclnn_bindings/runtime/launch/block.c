@@ -16,6 +16,7 @@ static uint64_t (*present)(void);  /* the session's number, 0 while there is non
 static PyObject *closed_error;     /* what use after the session's end raises */
 
 static uint64_t (*output)(uint32_t k);
+static PyObject *heard; /* what a handler of a signal raised while nobody could raise it */
 
 /* What mt_launch takes for blocks of several sessions, and for none at all. */
 static const uint64_t MIXED = 0, ANY = UINT64_MAX;
@@ -198,6 +199,33 @@ static PyObject *allocate(PyObject *module, PyObject *const *args, Py_ssize_t co
   return make_block(address, args[1], session);
 }
 
+/* Lets the handlers of signals run, from a wait without the GIL; 1 when one raised. Python runs them
+ * in its main thread alone: elsewhere nothing happens. */
+static int32_t heed(void) {
+  const PyGILState_STATE state = PyGILState_Ensure();
+  const int32_t raised = PyErr_CheckSignals() != 0;
+  if (raised) {
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    if (trace) PyException_SetTraceback(value, trace);
+    Py_XDECREF(type);
+    Py_XDECREF(trace);
+    Py_XDECREF(heard);
+    heard = value;
+  }
+  PyGILState_Release(state);
+  return raised;
+}
+
+static PyObject *taken(PyObject *module, PyObject *unused) {
+  (void)module, (void)unused;
+  PyObject *value = heard;
+  heard = NULL;
+  if (value) return value;
+  Py_RETURN_NONE;
+}
+
 static PyObject *connect(PyObject *module, PyObject *args) {
   (void)module;
   PyObject *releases, *starts, *outputs, *allocates, *sessions, *error;
@@ -213,13 +241,15 @@ static PyObject *connect(PyObject *module, PyObject *args) {
   if (PyErr_Occurred()) return NULL;
   Py_XDECREF(closed_error);
   closed_error = Py_NewRef(error);
-  Py_RETURN_NONE;
+  return PyLong_FromVoidPtr((void *)heed);
 }
 
 static PyMethodDef methods[] = {
     {"connect", connect, METH_VARARGS, 
      "The addresses of mt_release, mt_launch, mt_output, mt_alloc and mt_session; the error of\n"
-     "closed blocks."},
+     "closed blocks. Returns what mt_heed takes."},
+    {"taken", taken, METH_NOARGS,
+     "What a handler of a signal raised during the wait that MT_INTERRUPTED ended, or None."},
     {"allocate", (PyCFunction)(void (*)(void))allocate, METH_FASTCALL,
      "allocate(stream, nbytes, session): a Block, or None after a failure."},
     {"launch", (PyCFunction)(void (*)(void))launch, METH_FASTCALL,

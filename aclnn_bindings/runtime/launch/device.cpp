@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "registry.h"
+#include "waiting.h"
 
 namespace launch {
 
@@ -188,7 +189,7 @@ int32_t mt_device_synchronize(uint64_t handle) {
   Device* device = as<Device>(handle);
   if (int32_t code = enter_device(entry, device, "mt_device_synchronize")) return code;
   count_sync();
-  const int32_t code = acl.aclrtSynchronizeDevice();
+  const int32_t code = wait_for_device();
   return code ? fail_waiting(device->stream, code, "aclrtSynchronizeDevice") : surface(device);
 }
 

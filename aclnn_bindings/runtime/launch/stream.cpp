@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "registry.h"
+#include "waiting.h"
 
 namespace launch {
 
@@ -103,7 +104,7 @@ int32_t wait_for_users(uint64_t address, Stream* stream) {
       if (!use) continue;
       if (int32_t code = enter(user->context)) return code;
       count_sync();
-      const int32_t code = acl.aclrtSynchronizeStream(user->handle);
+      const int32_t code = wait_for_stream(user->handle);
       if (code == kCaptured) {
         drain_messages();
       } else if (code) {
@@ -114,13 +115,20 @@ int32_t wait_for_users(uint64_t address, Stream* stream) {
   return enter(stream->context);
 }
 
+// As `synchronize`, where nothing is under way that host memory must outlive.
+int32_t wait_heeding(Stream* stream) {
+  count_sync();
+  const int32_t code = wait_for_stream(stream->handle);
+  return code ? fail_waiting(stream, code, "aclrtSynchronizeStream") : surface(stream->device);
+}
+
 // Pageable host memory is not for aclrtMemcpyAsync everywhere, and the plain aclrtMemcpy does not
 // wait for queued work that still uses a recycled block: so the stream is waited for first.
 int32_t copy_now(Stream* stream, uint64_t to, uint64_t room, uint64_t from, uint64_t bytes,
                  int32_t kind) {
   if (bytes == 0) return 0;
   if (int32_t code = wait_for_users(kind == kToHost ? from : to, stream)) return code;
-  if (int32_t code = synchronize(stream)) return code;
+  if (int32_t code = wait_heeding(stream)) return code;
   const int32_t code = acl.aclrtMemcpy(as<void>(to), room, as<void>(from), bytes, kind);
   if (code) return check(code, "aclrtMemcpy", bytes);
   count_copy(kind, bytes);
@@ -187,12 +195,14 @@ int32_t mt_stream_close(uint64_t handle) {
   return check(acl.aclrtDestroyStream(stream->handle), "aclrtDestroyStream");
 }
 
+void mt_heed(uint64_t address) { heed.store(reinterpret_cast<int32_t (*)()>(address)); }
+
 int32_t mt_stream_synchronize(uint64_t handle, int32_t timeout_ms) {
   Inside entry;
   Stream* stream = as<Stream>(handle);
   Using<Stream> use(entry, stream);
   if (int32_t code = enter_open(use, stream, "mt_stream_synchronize")) return code;
-  if (timeout_ms < 0) return synchronize(stream);
+  if (timeout_ms < 0) return wait_heeding(stream);
   if (!acl.aclrtSynchronizeStreamWithTimeout)
     return fail(MT_PHASE_STATE, MT_MISSING_FUNCTION, "aclrtSynchronizeStreamWithTimeout");
   count_sync();
@@ -302,7 +312,7 @@ int32_t mt_event_synchronize(uint64_t handle) {
   Using<Event> use(entry, event);
   if (int32_t code = enter_open(use, event, "mt_event_synchronize")) return code;
   count_sync();
-  const int32_t code = acl.aclrtSynchronizeEvent(event->handle);
+  const int32_t code = wait_for_event(event->handle);
   Device* device = event->context->device;
   return code ? fail_waiting(device->stream, code, "aclrtSynchronizeEvent") : surface(device);
 }

@@ -16,6 +16,7 @@ int64_t stub_live(int kind) { return live[kind]; }
 /* What the next calls do. */
 static int64_t fail_init, fail_one, fail_two, fail_malloc, fail_sync, fail_tensor, workspace;
 static int64_t busy_streams; /* whether a stream that is asked has work left */
+static int64_t hanging; /* how many times waits expire before the work is done */
 static int64_t fail_light, fail_create, fail_device; /* aclnnInit; newer creations; the end */
 static int64_t held_events; /* events stay incomplete while set */
 static int64_t launches_seen, synchronized, inits, finals, memory_left = (int64_t)1 << 40;
@@ -33,6 +34,7 @@ void stub_set(const char *what, int64_t value) {
   if (!strcmp(what, "fail_tensor")) fail_tensor = value;
   if (!strcmp(what, "live"))
     for (int kind = 0; kind < 16; ++kind) live[kind] = value;
+  if (!strcmp(what, "hanging")) hanging = value;
   if (!strcmp(what, "fail_light")) fail_light = value;
   if (!strcmp(what, "fail_create")) fail_create = value;
   if (!strcmp(what, "fail_device")) fail_device = value;
@@ -118,7 +120,8 @@ int aclrtSynchronizeStream(void *stream) {
   return fail_sync ? failing((int)fail_sync, "EE9999: a kernel faulted") : 0;
 }
 int aclrtSynchronizeStreamWithTimeout(void *stream, int ms) {
-  return (void)stream, ms == 1 ? failing(507046, "EE1002: timed out") : 0;
+  if (hanging > 0 && ms > 1) return --hanging, failing(507046, "EE1002: timed out");
+  return ms == 1 ? failing(507046, "EE1002: timed out") : aclrtSynchronizeStream(stream);
 }
 int aclrtStreamQuery(void *stream, int *status) {
   return (void)stream, *status = busy_streams ? 1 : 0, 0;
