@@ -196,7 +196,7 @@ def _running(report: Report, environ: Mapping[str, str]) -> Iterator[Cause]:
     for step in report.smoke:
         if step.state in ("ok", "not run"):
             continue
-        verb = "failed" if step.state == "failed" else step.state
+        verb: str = step.state
         seen, fix = step.detail.split("\n")[0], ""
         if told := ending(step.detail):
             verb, fix = told
