@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy_harness import Ops, Out, close, near, sigmoid
+from numpy_harness import Nibbles, Ops, Out, close, near, sigmoid
 from test_ops_matmul_quant import codes, cut, draw, inner, scale_of, words
 
 from aclnn_bindings.runtime.status import AclError
@@ -206,6 +206,51 @@ def test_products_are_gated_and_quantised(nops: Ops, op: str) -> None:
     )
     m *= tokens[:, None]
     rows = silu(m[:, :32]) * m[:, 32:]
+    close(factor, np.abs(rows).max(-1) / 127)
+    near(y, np.rint(rows / factor.astype(np.float64)[:, None]))
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint64])
+def test_digits_of_eight_bits_meet_weights_of_four(nops: Ops, kind: type) -> None:
+    x, w = codes(6, 16), codes(2, 16, 64) % 16 - 8
+    scale, tokens, assist = scale_of(2, 64) / 20, scale_of(6), draw(2, 64, dtype="float32")
+    y, factor = nops(
+        "aclnnGroupedMatmulSwigluQuantV2", x, (Nibbles(w),), (scale.view(np.uint32).astype(kind),),
+        (assist,), None, tokens, None, np.array([4, 6], np.int64), 0, 0, 0, 0, None,
+        Out((6, 32), "int8"), Out((6,)),
+    )  # fmt: skip
+    digits = x.astype(np.int64)
+    high, low = np.floor_divide(digits, 16), (digits & 15) - 8
+    own = [0, 0, 0, 0, 1, 1]
+    m = np.stack(
+        [(high[i] * 16 + low[i]) @ (w[g] * scale[g]) + assist[g] for i, g in enumerate(own)]
+    )
+    m *= tokens[:, None]
+    rows = silu(m[:, :32]) * m[:, 32:]
+    close(factor, np.abs(rows).max(-1) / 127)
+    near(y, np.rint(rows / factor.astype(np.float64)[:, None]))
+
+
+def eights(codes: np.ndarray) -> np.ndarray:
+    """Eight elements of four bits to a word, along the last dim."""
+    nibbles = (codes.astype(np.int64) & 15).reshape(*codes.shape[:-1], -1, 8)
+    return (nibbles << (4 * np.arange(8))).sum(-1).astype(np.uint32).view(np.int32)
+
+
+def test_four_bits_meet_four_bits_and_a_scale_per_group(nops: Ops) -> None:
+    x, w = codes(6, 64) % 16 - 8, codes(2, 64, 64) % 16 - 8
+    scale, tokens = scale_of(2, 64) / 20, scale_of(6)
+    smooth = np.array([0.5, 2.0], np.float32)
+    tiles = nops.put(eights(inner(w, 64)), format="FRACTAL_NZ")
+    y, factor = nops(
+        "aclnnGroupedMatmulSwigluQuantWeightNzV2", eights(x), (tiles,), (scale,), None, None,
+        tokens, smooth, np.array([4, 6], np.int64), 0, 0, 0, 0, None, Out((6, 32), "int8"),
+        Out((6,)),
+    )  # fmt: skip
+    own = [0, 0, 0, 0, 1, 1]
+    m = np.stack([x[i].astype(float) @ (w[g] * scale[g]) for i, g in enumerate(own)])
+    m *= tokens[:, None]
+    rows = silu(m[:, :32]) * m[:, 32:] * smooth[own][:, None]
     close(factor, np.abs(rows).max(-1) / 127)
     near(y, np.rint(rows / factor.astype(np.float64)[:, None]))
 

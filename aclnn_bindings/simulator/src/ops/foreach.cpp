@@ -23,8 +23,9 @@ struct EachLerp : FloatingReal {
 ACL_FN(EachAddcmul, Real, (T a, T b, T c, T value), a + value * b * c)
 ACL_FN(EachAddcdiv, FloatingReal, (T a, T b, T c, T value), a + value * b / c)
 
-// float16 lists are computed in float16: each step of these is rounded, as the operators' tests of
-// op-plugin (test_foreach_add_list, _addcmul_list, _addcdiv_list) expect. bfloat16 ones are not.
+// These compute float16 in float16: each step is rounded, as op-plugin's tests of them expect
+// (test_foreach_addcmul_tensor, test_foreach_addcdiv_tensor). bfloat16 they do not, and sums of
+// lists round once in either.
 static ACL_INLINE float half_of(float x) {
   uint32_t bits;
   std::memcpy(&bits, &x, sizeof bits);
@@ -42,21 +43,11 @@ static ACL_INLINE T stepped(T x) {
   if constexpr (std::is_same<T, float>::value) return half_of(x);
   return x;
 }
-ACL_FN(HalfAddList, FloatingReal, (T a, T b, T alpha), a + stepped(alpha * b))
-ACL_FN(HalfSubList, FloatingReal, (T a, T b, T alpha), a - stepped(alpha * b))
 ACL_FN(HalfAddcmul, FloatingReal, (T a, T b, T c, T value), a + stepped(value * stepped(b * c)))
 ACL_FN(HalfAddcdiv, FloatingReal, (T a, T b, T c, T value), a + stepped(value * stepped(b / c)))
 template <class Fn>
 struct InHalf {
   using type = Fn;
-};
-template <>
-struct InHalf<EachAddList> {
-  using type = HalfAddList;
-};
-template <>
-struct InHalf<EachSubList> {
-  using type = HalfSubList;
 };
 template <>
 struct InHalf<EachAddcmul> {

@@ -435,17 +435,23 @@ template <const Swiglu& at>
 aclnnStatus check_swiglu(Call& c) {
   ACL_RETURN_IF_FAILED(
       expect_given(c, {0, 1, at.weight_scale, at.x_scale, at.groups, at.out, at.out_scale}));
-  if (c.tensor(0).dtype != ACL_INT8 || c.tensor(at.out).dtype != ACL_INT8 ||
-      members(c, 1).size == 0) {
+  const aclDataType of = c.tensor(0).dtype;
+  const bool integers = of == ACL_INT8 || of == ACL_INT4 || of == ACL_INT32;
+  if (!integers || c.tensor(at.out).dtype != ACL_INT8 || members(c, 1).size == 0) {
     return c.fail(ACLNN_ERR_PARAM_INVALID,
                   "x of %s and an output of %s are not supported by the simulator: it "
-                  "quantises INT8 to INT8.",
+                  "quantises INT8 and INT4 to INT8.",
                   dtype_name(c.tensor(0).dtype), dtype_name(c.tensor(at.out).dtype));
   }
-  if (members(c, at.assist).size) {
-    return c.fail(ACLNN_ERR_PARAM_INVALID, "%s is not supported by the simulator.",
+  const Span<Tensor*> assist = members(c, at.assist);
+  const int64_t wide = 2 * width_of(c.tensor(at.out)), experts = c.tensor(at.groups).numel();
+  for (int64_t k = 0; k < assist.size; ++k) {
+    if (assist[k] && assist[k]->numel() == (assist.size > 1 ? wide : experts * wide)) continue;
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "%s should have a value for each group and column.",
                   c.name(at.assist));
   }
+  if (assist.size > 1 && assist.size != experts)
+    return refuse_group(c, "the assisting matrices are not as many as groups");
   ACL_RETURN_IF_FAILED(expect_numel(c, at.x_scale, rows_of(c.tensor(0))));
   return expect_numel(c, at.out_scale, rows_of(c.tensor(0)));
 }
@@ -457,7 +463,7 @@ aclError run_swiglu(Call& c) {
   if (!within(bounds, x.rows)) return c.trap(507015, "groupList ends past the rows of x.");
   const Weights weights{members(c, 1)};
   const Floats tokens = floats(c.tensor(at.x_scale));
-  const Span<Tensor*> smooth = members(c, at.smooth);
+  const Span<Tensor*> smooth = members(c, at.smooth), assist = members(c, at.assist);
   const int64_t h = width_of(c.tensor(at.out));
   Floats rows(static_cast<size_t>(x.rows * h));
   for (int64_t g = 0; g < groups; ++g) {
@@ -466,7 +472,15 @@ aclError run_swiglu(Call& c) {
     const Floats words = packed_scales(&scale);
     scale_blocks(w, dense(const_cast<float*>(words.data()), ACL_FLOAT, scale.dims, scale.rank),
                  true);
-    const Matrices m = product(part_of(x, bounds[g], bounds[g + 1], false), w);
+    Matrices own = part_of(x, bounds[g], bounds[g + 1], false);
+    // For weights of four bits x comes in two digits, 16 floor(x / 16) + (x mod 16 - 8): what the 8
+    // takes away, the assisting matrix gives back (op-plugin, npu_grouped_matmul_swiglu_quant_v2).
+    if (assist.size) {
+      for (double& v : own.v) v -= 8;
+    }
+    Matrices m = product(own, w);
+    const Floats back = assist.size ? floats(slice_of(assist, g, groups)) : Floats();
+    for (size_t i = 0; i < m.v.size() && !back.empty(); ++i) m.v[i] += back[i % back.size()];
     const Floats soft = smooth.size ? floats(slice_of(smooth, g, groups)) : Floats();
     for (int64_t i = 0; i < m.rows * h; ++i) {
       const int64_t r = i / h, j = i % h, row = bounds[g] + r;
