@@ -63,15 +63,15 @@ def _descriptor(value: Any) -> RawHandle | None:
 
 
 def _tensor(param: Param, value: Any, addresses: list[int]) -> TensorSpec | RawHandle | None:
+    if isinstance(value, TensorSpec):
+        value.check(param.name)
+        return value
     spec = getattr(value, "spec", None)
     if isinstance(spec, TensorSpec):
         addresses.append(value.address)
         return spec
     if value is None:
         return None
-    if isinstance(value, TensorSpec):
-        value.check(param.name)
-        return value
     if (raw := _descriptor(value)) is not None:
         return raw
     raise _refuse(param, value, "a device tensor, TensorSpec, descriptor or None")

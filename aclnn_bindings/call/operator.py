@@ -14,7 +14,7 @@ from ..runtime.symbols import Symbols
 from .cache import PlanCache, glance
 from .function import describe, outputs, python_signature
 from .marshal import Argument, Rule, bind, host_outputs, rule_of
-from .plan import Plan, PlanMaker
+from .plan import Plan, PlanMaker, recipe_of
 
 if TYPE_CHECKING:
     from ..runtime.runtime import Runtime
@@ -51,6 +51,7 @@ class BoundOp:
         self._hosts = host_outputs(self._params, runtime.declarations)
         self._single = self._writes or bool(self._hosts)  # a plan serves one launch
         self._rules: list[tuple[Param, Rule]] = []
+        self._recipe = recipe_of(signature)
         self.__name__ = self.__qualname__ = self.name
         self.__doc__ = describe(signature.workspace, self._params)
 
@@ -97,7 +98,7 @@ class BoundOp:
             raise type(error)(f"{self.name}: {error}") from None
 
     def _make(self, arguments: Sequence[Argument], allocate: frozenset[str]) -> Plan:
-        maker = PlanMaker(self._runtime, self.signature, self._first, self._second)
+        maker = PlanMaker(self._runtime, self.name, self._recipe, self._first, self._second)
         return maker.make(arguments, allocate)
 
     def __call__(self, /, *args: Any, stream: Stream | None = None, **kwargs: Any) -> Any:

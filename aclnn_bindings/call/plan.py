@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -119,6 +119,10 @@ class Plan:
             self._free(self._handle)
 
 
+_TENSOR: Final = ffi.typeof("mt_tensor *")
+_NUMBERS: Final = ffi.typeof("int64_t[]")
+
+
 def roles_of(signature: Signature, phase: int) -> dict[int, int]:
     """Parameter index → role in the two-phase protocol, for the last parameter of each type."""
     roles: dict[int, int] = {}
@@ -130,26 +134,45 @@ def roles_of(signature: Signature, phase: int) -> dict[int, int]:
     return roles
 
 
+# Phase, role in the protocol if the parameter has one, and parameter, in declaration order.
+Recipe = tuple[tuple[int, int | None, Param], ...]
+
+
+def recipe_of(op: OpSignature) -> Recipe:
+    """What the two phases of an operator take: the same for each of its plans."""
+    return tuple(
+        (phase, roles.get(at), param)
+        for phase, signature in ((1, op.workspace), (2, op.execute))
+        for roles in (roles_of(signature, phase),)
+        for at, param in enumerate(signature.params)
+    )
+
+
 class PlanMaker:
     """Turns arguments into a C plan, in declaration order; closes it when one is refused."""
 
-    def __init__(self, runtime: Runtime, op: OpSignature, first: int, second: int) -> None:
-        self._runtime, self._op = runtime, op
+    def __init__(
+        self, runtime: Runtime, name: str, recipe: Recipe, first: int, second: int
+    ) -> None:
+        self._runtime, self._name, self._recipe = runtime, name, recipe
         self._kept: list[Any] = []
         self._allocated: list[bool] = []
         self._functions, self._address = (first, second), 0
 
     def make(self, arguments: Sequence[Argument], allocate: frozenset[str]) -> Plan:
         """The plan; `arguments` are phase 1's in order, then the extra ones of phase 2."""
-        plan = Plan(self._runtime, self._op.name, arguments)  # owns the handle from the start
+        plan = Plan(self._runtime, self._name, arguments)  # owns the handle from the start
         plan._open(*self._functions)
         self._address = plan.address
         try:
             remaining = iter(arguments)
-            self._phase(1, self._op.workspace, remaining, allocate)
-            self._phase(2, self._op.execute, remaining, allocate)
+            for phase, role, param in self._recipe:
+                if role is not None:
+                    self._check(lib.mt_plan_role(self._address, phase, role))
+                else:
+                    self._argument(phase, param, next(remaining), param.name in allocate)
             self._check(lib.mt_plan_ready(self._address))
-            lib.mt_plan_about(self._address, _words(self._op.name, arguments).encode())
+            lib.mt_plan_about(self._address, _words(self._name, arguments).encode())
             plan._finish(self._allocated)
         except BaseException:
             plan.close()
@@ -158,24 +181,13 @@ class PlanMaker:
 
     def _check(self, code: int) -> None:
         if code:
-            throw(self._runtime.codes, op=self._op.name)
-
-    def _phase(
-        self,
-        phase: int,
-        signature: Signature,
-        remaining: Iterator[Argument],
-        allocate: frozenset[str],
-    ) -> None:
-        roles = roles_of(signature, phase)
-        for at, param in enumerate(signature.params):
-            if at in roles:
-                self._check(lib.mt_plan_role(self._address, phase, roles[at]))
-            else:
-                self._argument(phase, param, next(remaining), param.name in allocate)
+            throw(self._runtime.codes, op=self._name)
 
     def _argument(self, phase: int, param: Param, value: Argument, own: bool) -> None:
-        if value is None or isinstance(value, (int, RawHandle)):
+        if value.__class__ is TensorSpec and phase == 1:
+            tensor = ffi.new(_TENSOR, self._tensor(value, own))
+            self._check(lib.mt_plan_tensor(self._address, tensor))
+        elif value is None or isinstance(value, (int, RawHandle)):
             bits = value.address if isinstance(value, RawHandle) else value or 0
             is_float = param.kind in FLOATS
             self._check(lib.mt_plan_value(self._address, phase, is_float, bits))
@@ -186,9 +198,6 @@ class PlanMaker:
         elif isinstance(value, ScalarSpec):
             number = self._dtype(value.dtype)
             self._check(lib.mt_plan_scalar(self._address, value.data, number))
-        elif isinstance(value, TensorSpec):
-            tensor = ffi.new("mt_tensor *", self._tensor(value, own))
-            self._check(lib.mt_plan_tensor(self._address, tensor))
         else:
             self._collection(param.kind, value, own)
 
@@ -210,22 +219,21 @@ class PlanMaker:
             self._check(lib.mt_plan_array(plan, lib.MT_FLOAT_ARRAY, float_array(values), count))
 
     def _tensor(self, spec: TensorSpec, own: bool) -> Any:
-        """An mt_tensor; what it points to lives until the plan is made, which copies it."""
+        """The fields of an mt_tensor; what they point to lives until the plan copied it."""
         storage = spec.storage_shape or (spec.storage_numel,)
-        dims = ffi.new("int64_t[]", list(spec.shape) or 1)
-        strides = ffi.new("int64_t[]", list(spec.strides) or 1)
-        storage_dims = ffi.new("int64_t[]", list(storage))
-        self._kept += [dims, strides, storage_dims]
+        rank = len(spec.shape)
+        numbers = ffi.new(_NUMBERS, (*spec.shape, *spec.strides, *storage))
+        self._kept.append(numbers)
         self._allocated.append(own)
-        return {
-            "dims": dims, "strides": strides, "storage_dims": storage_dims,
-            "rank": len(spec.shape), "storage_rank": len(storage), "offset": spec.offset,
-            "dtype": self._dtype(spec.dtype), "format": self._format(spec.format),
-            "allocate": max(spec.nbytes, 1) if own else 0,
-        }  # fmt: skip
+        return (
+            numbers, numbers + rank, numbers + 2 * rank, rank, len(storage), spec.offset,
+            self._dtype(spec.dtype), self._format(spec.format),
+            max(spec.nbytes, 1) if own else 0,
+        )  # fmt: skip
 
     def _dtype(self, name: str) -> int:
-        return _lookup(self._runtime.dtypes, canonical(name), "dtype")
+        known = self._runtime.dtypes.get(name)
+        return _lookup(self._runtime.dtypes, canonical(name), "dtype") if known is None else known
 
     def _format(self, name: str) -> int:
         return _lookup(self._runtime.formats, name.removeprefix("ACL_FORMAT_"), "format")

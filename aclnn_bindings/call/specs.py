@@ -38,12 +38,12 @@ class TensorSpec:
     format: str = "ND"
     storage_shape: tuple[int, ...] = field(default=())
     _hash: int = field(init=False, repr=False, compare=False, default=0)
-
-    def __post_init__(self) -> None:
-        view = (self.shape, self.strides, self.offset, self.dtype, self.storage_numel)
-        object.__setattr__(self, "_hash", hash((view, self.format, self.storage_shape)))
+    _sound: bool = field(init=False, repr=False, compare=False, default=False)
 
     def __hash__(self) -> int:
+        if not self._hash:
+            view = (self.shape, self.strides, self.offset, self.dtype, self.storage_numel)
+            object.__setattr__(self, "_hash", hash((view, self.format, self.storage_shape)))
         return self._hash
 
     @classmethod
@@ -67,6 +67,8 @@ class TensorSpec:
 
     def check(self, name: str) -> None:
         """ArgumentError unless the view lies inside its storage; CANN does not check that."""
+        if self._sound:
+            return
         dtype(self.dtype)
         if len(self.shape) != len(self.strides):
             raise ArgumentError(
@@ -84,6 +86,7 @@ class TensorSpec:
                 f"{name}: the view reaches element {last} of a storage of {self.storage_numel}; "
                 "give the storage's base, its number of elements and the offset"
             )
+        object.__setattr__(self, "_sound", True)
 
 
 class ScalarSpec:

@@ -61,8 +61,8 @@ class Geometry:
     """
 
     __slots__ = (
-        "contiguous", "device", "dtype", "ndim", "np_args", "np_strides", "numel", "offset",
-        "shape", "strides",
+        "contiguous", "device", "dtype", "extent", "ndim", "np_args", "np_strides", "numel",
+        "offset", "shape", "strides",
     )  # fmt: skip
     shape: Size
     strides: tuple[int, ...]
@@ -72,8 +72,13 @@ class Geometry:
     ndim: int
     numel: int
     contiguous: bool
+    extent: int  # elements from the storage's start to the last one reached
 
     def __getattr__(self, name: str) -> Any:
+        if name == "extent":
+            reach = sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True))
+            self.extent = self.offset + (1 + reach if self.numel else 0)
+            return self.extent
         if name == "np_strides":
             size = self.dtype.itemsize
             self.np_strides = tuple(s * size for s in self.strides)
@@ -123,14 +128,6 @@ class Geometry:
                 return False
             expected *= size
         return True
-
-    @property
-    def extent(self) -> int:
-        """Elements from the storage's start to the last one reached."""
-        if self.numel == 0:
-            return self.offset
-        reach: int = sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True))
-        return self.offset + 1 + reach
 
 
 def _by_stride(pair: tuple[int, int]) -> tuple[int, int]:
@@ -200,6 +197,9 @@ def geometry(
 _MOST = (1 << 63) - 1  # elements and bytes are counted in int64, as torch counts them
 
 
+_SURELY = 1 << 48  # fewer elements than this are counted in int64, of any dtype
+
+
 def _refuse_size(shape: Size, strides: tuple[int, ...], itemsize: int) -> None:
     """RuntimeError in torch's words for sizes that no memory has."""
     for n in shape:
@@ -225,7 +225,10 @@ def _refuse_size(shape: Size, strides: tuple[int, ...], itemsize: int) -> None:
 def _new(
     shape: Size, strides: tuple[int, ...], offset: int, dtype: Dtype, device: Device
 ) -> Geometry:
-    _refuse_size(shape, strides, dtype.itemsize)
+    rows = contiguous_strides(shape)
+    numel = prod(shape)
+    if strides != rows or numel > _SURELY or min(shape, default=0) <= 0:
+        _refuse_size(shape, strides, dtype.itemsize)
     geom = object.__new__(Geometry)
     geom.shape = shape
     geom.strides = strides
@@ -233,9 +236,11 @@ def _new(
     geom.dtype = dtype
     geom.device = device
     geom.ndim = len(shape)
-    geom.numel = prod(shape)
-    geom.contiguous = geom.numel == 0 or all(
-        n == 1 or s == c for n, s, c in zip(shape, strides, contiguous_strides(shape), strict=True)
+    geom.numel = numel
+    geom.contiguous = (
+        strides == rows
+        or numel == 0
+        or all(n == 1 or s == r for n, s, r in zip(shape, strides, rows, strict=True))
     )
     return geom
 

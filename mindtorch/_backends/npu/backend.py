@@ -15,7 +15,7 @@ from ...ops.spec import Op
 from . import memory, transfer, writeback
 from .binding import Binder, Binding
 from .dynamic import dynamic
-from .runner import Plans, maker, sizes, source_of
+from .runner import Plans, making, sizes
 from .steps import cast, make_step
 
 
@@ -142,14 +142,17 @@ def launcher(
     }
     count = len(op.schema.args)
     order = binding.results if dests is None else []
-    source = source_of(binding, count, numbers, sorted(steps), len(order), dests is not None)
+    make = making(
+        tuple(binding.addresses), count, tuple(numbers), tuple(sorted(steps)), len(order),
+        dests is not None,
+    )  # fmt: skip
     geoms = tuple(outs[k] for k in order)
     plans = None
     plan = _plan(binding)
     if numbers:
         plans = Plans(lambda values: _plan(Binder(op, values, outs, device).bind(dests, inplace)))
         plans.by_key[_key([args[i] for i in numbers])] = plan
-    run = maker(source)(plans, plan, steps, device.index, geoms, sizes(geoms), lib.mt_session())
+    run = make(plans, plan, steps, device.index, geoms, sizes(geoms), lib.mt_session())
     if order != sorted(order):
         return _reordered(run, order)
     return run

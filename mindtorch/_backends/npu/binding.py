@@ -28,16 +28,38 @@ from . import runtime
 _FORMATS = {3: "NCL", 4: "NCHW", 5: "NCDHW"}
 
 
+_specs: dict[Geometry, TensorSpec] = {}
+_LIMIT = 1 << 12
+
+
 def spec_of(geom: Geometry) -> TensorSpec:
     """The descriptor's metadata: storage up to the last element reached."""
-    return TensorSpec(
-        tuple(geom.shape),
-        geom.strides,
-        geom.offset,
-        geom.dtype.acl,
-        max(geom.extent, 1),
-        _FORMATS.get(geom.ndim, "ND"),
-    )
+    spec = _specs.get(geom)
+    if spec is None:
+        spec = TensorSpec(
+            tuple(geom.shape),
+            geom.strides,
+            geom.offset,
+            geom.dtype.acl,
+            max(geom.extent, 1),
+            _FORMATS.get(geom.ndim, "ND"),
+        )
+        if len(_specs) >= _LIMIT:
+            _specs.clear()
+        _specs[geom] = spec
+    return spec
+
+
+def _names(op: Op) -> tuple[dict[str, int], dict[str, int]]:
+    """Positions of an op's arguments and of its results, by name; one result is "out" too."""
+    names: tuple[dict[str, int], dict[str, int]] | None = op.cache.get("positions")
+    if names is None:
+        results = {r.name or f"out{k}": k for k, r in enumerate(op.schema.returns)}
+        if len(results) == 1:
+            results["out"] = 0
+        names = {a.name: i for i, a in enumerate(op.schema.args)}, results
+        op.cache["positions"] = names
+    return names
 
 
 # What a result may be made as, and cast from, where an operator does not give the row's dtype.
@@ -88,12 +110,9 @@ class Binder:
 
     def __init__(self, op: Op, args: Sequence[Any], outs: Sequence[Geometry], device: Device):
         self.op, self.args, self.outs, self.device = op, args, outs, device
-        schema = op.schema
-        self.positions = {a.name: i for i, a in enumerate(schema.args)}
-        self.results = {r.name or f"out{k}": k for k, r in enumerate(schema.returns)}
-        if len(schema.returns) == 1:
-            self.results["out"] = 0
-        self.named = {a.name: _plain(v) for a, v in zip(schema.args, args, strict=True)}
+        self.positions, self.results = _names(op)
+        plain = [v._geom if v.__class__ is Tensor else _plain(v) for v in args]
+        self.named = dict(zip(self.positions, plain, strict=True))
         for name, k in self.results.items():
             if k < len(outs):
                 self.named.setdefault(name, outs[k])
@@ -103,7 +122,7 @@ class Binder:
         rule = self.op.infer
         if not isinstance(rule, Pointwise):
             return None
-        return rule.common([_plain(a) for a in self.args])
+        return rule.common(list(self.named.values())[: len(self.args)])
 
     def bind(self, dests: Sequence[Geometry] | None = None, inplace: bool = False) -> Binding:
         """The first of the row's calls that applies and that this install exports.

@@ -7,6 +7,7 @@ allocates the results and launches, and the tensors over them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 from aclnn_bindings import Block, launch, launch_into, launch_many
@@ -16,7 +17,6 @@ from ..._tensor.storage import Storage
 from ..._tensor.tensor import Tensor
 from ...ops.source import compiled
 from . import runtime
-from .binding import Binding
 
 _LIMIT = 256  # plans kept per geometry for numbers that change
 _MOST = 16  # results of one launch_many
@@ -60,15 +60,25 @@ def number_key(values: Sequence[str]) -> str:
     return keys[0] if len(keys) == 1 else f"({', '.join(keys)},)"
 
 
+@cache
+def making(
+    addresses: tuple[tuple[str, int], ...], count: int, numbers: tuple[int, ...],
+    stepped: tuple[int, ...], results: int, into: bool,
+) -> Callable[..., Any]:  # fmt: skip
+    """The maker of one pattern: whose memory is passed, of how many arguments which are numbers,
+    which have steps, how many results there are, and whether they go to given tensors."""
+    return maker(source_of(addresses, count, numbers, stepped, results, into))
+
+
 def source_of(
-    binding: Binding, count: int, numbers: Sequence[int], stepped: Sequence[int], results: int,
-    into: bool,
+    addresses: Sequence[tuple[str, int]], count: int, numbers: Sequence[int],
+    stepped: Sequence[int], results: int, into: bool,
 ) -> str:  # fmt: skip
     """The maker's source text for one pattern."""
     params = ", ".join([*(["dests"] if into else []), *(f"a{i}" for i in range(count))])
     lines = [f"a{i} = steps[{i}](a{i})" for i in stepped]
     body = "".join(f"    {line}\n" for line in _lookup(count, numbers) + lines)
-    body += _launch([_memory(kind, i) for kind, i in binding.addresses], results)
+    body += _launch([_memory(kind, i) for kind, i in addresses], results)
     inner = body.replace("\n", "\n    ").rstrip(" ")
     consts = [f"    geom{k}, nbytes{k} = geoms[{k}], nbytes[{k}]\n" for k in range(results)]
     return (
