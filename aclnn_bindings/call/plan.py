@@ -184,7 +184,9 @@ class PlanMaker:
             throw(self._runtime.codes, op=self._name)
 
     def _argument(self, phase: int, param: Param, value: Argument, own: bool) -> None:
-        if value.__class__ is TensorSpec and phase == 1:
+        if isinstance(value, TensorSpec):
+            if phase == 2:
+                raise _no_number(param, value)
             tensor = ffi.new(_TENSOR, self._tensor(value, own))
             self._check(lib.mt_plan_tensor(self._address, tensor))
         elif value is None or isinstance(value, (int, RawHandle)):
@@ -194,7 +196,7 @@ class PlanMaker:
         elif isinstance(value, bytes):
             self._check(lib.mt_plan_text(self._address, phase, value))
         elif phase == 2:
-            raise ArgumentError(f"{param.name}: phase 2 takes numbers and pointers, got {value!r}")
+            raise _no_number(param, value)
         elif isinstance(value, ScalarSpec):
             number = self._dtype(value.dtype)
             self._check(lib.mt_plan_scalar(self._address, value.data, number))
@@ -237,6 +239,10 @@ class PlanMaker:
 
     def _format(self, name: str) -> int:
         return _lookup(self._runtime.formats, name.removeprefix("ACL_FORMAT_"), "format")
+
+
+def _no_number(param: Param, value: Argument) -> ArgumentError:
+    return ArgumentError(f"{param.name}: phase 2 takes numbers and pointers, got {value!r}")
 
 
 def _words(name: str, arguments: Sequence[Argument]) -> str:

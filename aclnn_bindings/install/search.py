@@ -161,9 +161,13 @@ def _root_of_libraries(folder: Path) -> Path:
     return above.parent if above.name.endswith("-linux") else above
 
 
+# Kept, as modules are forgotten one by one when the interpreter ends.
+_PACKAGE = sys.modules[__name__.partition(".")[0]]
+
+
 def bundled_simulator() -> Path | None:
     """The simulator installed beside these bindings, or None when it was not built."""
-    for place in sys.modules[__name__.partition(".")[0]].__path__:
+    for place in _PACKAGE.__path__:
         root = Path(place) / "simulator" / "install"
         if (root / "lib64" / "libascendcl.so").exists():
             return root

@@ -8,9 +8,39 @@ import numpy as np
 
 from .._tensor.device import DeviceLike, resolve
 from .._tensor.tensor import Tensor
+from .._tensor.types import Array
 from ..ops.spec import aten
 from .creation import from_numpy
 from .publish import surface
+
+
+def _invalid(what: str) -> RuntimeError:
+    return RuntimeError(
+        "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only"
+        f" once, so you might have already constructed a tensor from it once. ({what})"
+    )
+
+
+class _Writable:
+    """The memory of a capsule without a version, which numpy takes as read-only and torch not."""
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+        described = array.__array_interface__
+        self.__array_interface__ = {**described, "data": (described["data"][0], False)}
+
+
+class _Capsule:
+    """A bare capsule behind the protocol; numpy asks whose memory it is, and that it is new."""
+
+    def __init__(self, capsule: Any) -> None:
+        self.capsule = capsule
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self.capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
 
 
 def _dlpack(
@@ -47,7 +77,16 @@ def from_dlpack(
     if isinstance(ext_tensor, Tensor):
         source = ext_tensor.detach()
     else:
-        source = from_numpy(np.from_dlpack(ext_tensor))
+        unversioned = '"dltensor"' in repr(ext_tensor)
+        if type(ext_tensor).__name__ == "PyCapsule":
+            ext_tensor = _Capsule(ext_tensor)
+        elif not hasattr(ext_tensor, "__dlpack__"):
+            raise _invalid(type(ext_tensor).__name__)
+        try:
+            array = np.from_dlpack(ext_tensor)
+            source = from_numpy(np.asarray(_Writable(array)) if unversioned else array)
+        except ValueError as error:
+            raise _invalid(str(error)) from error
     if target is not None and target is not source.device:
         if copy is False:
             raise BufferError(f"from_dlpack: {source.device} to {target} needs a copy")

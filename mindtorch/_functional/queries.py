@@ -69,6 +69,18 @@ def is_complex(input: Tensor) -> bool:
     return input.is_complex()
 
 
+@surface(internal=False)
+def is_conj(input: Tensor) -> bool:
+    """Whether elements are conjugated when they are read: never, as conj() writes its result."""
+    return False
+
+
+@surface(internal=False)
+def is_neg(input: Tensor) -> bool:
+    """Whether elements are negated when they are read: never."""
+    return False
+
+
 @surface(method=False, internal=False)
 def is_inference(input: Tensor) -> bool:
     """Whether the tensor was made in inference mode."""

@@ -7,6 +7,7 @@ seed gives torch's values. On a device it is a Philox seed and an offset that ea
 from __future__ import annotations
 
 import secrets
+from typing import Any
 
 import numpy as np
 
@@ -75,6 +76,10 @@ class Generator:
 
     def set_state(self, state: Tensor) -> Generator:
         """Go back to a state of `get_state`; RuntimeError for one of another size."""
+        if str(state.dtype) != "torch.uint8" or state.device.type != "cpu":
+            raise TypeError(
+                f"RNG state must be a torch.ByteTensor, got {state.dtype} {state.device}"
+            )
         raw = np.ascontiguousarray(state.numpy())
         if raw.nbytes != 32 + 4 * 624:
             raise RuntimeError(
@@ -82,6 +87,10 @@ class Generator:
                 " get_state gives"
             )
         seed, offset, position = (int(v) for v in raw[:24].view(np.uint64))
+        if position > 624:  # words; numpy would read beyond them
+            raise RuntimeError(
+                f"set_state: position {position} of 624 words: no state of get_state"
+            )
         self.manual_seed(seed)
         self._offset = offset
         spare = float(raw[24:32].view(np.float64)[0])
@@ -96,8 +105,16 @@ class Generator:
         """Another generator in the same state."""
         return Generator(self.device).set_state(self.get_state())
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy is another generator in the same state."""
+        return _restored, (str(self.device), self.get_state())
+
     def __repr__(self) -> str:
         return f"<torch.Generator device='{self.device}'>"
+
+
+def _restored(device: str, state: Tensor) -> Generator:
+    return Generator(device).set_state(state)
 
 
 _defaults: dict[Device, Generator] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from ..._autograd.scope import Scope
 from ..._tensor.device import DeviceLike
@@ -42,6 +42,9 @@ class Stream(Scope):
         self, device: DeviceLike | None = None, priority: int = 0, *, _bound: _Stream | None = None
     ):
         self._bound = _bound or runtime.device(index_of(device)).stream(priority)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("Stream: it is of this process and has one owner; make another instead")
 
     @property
     def device(self) -> Device:
@@ -111,6 +114,9 @@ class Event:
         del blocking  # waiting always blocks the thread, as aclrtSynchronizeEvent does
         self._timing = enable_timing
         self._bound: _Event | None = None
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("Event: it is of this process and has one owner; make another instead")
 
     def record(self, stream: Stream | None = None) -> None:
         """Mark the work queued so far on `stream`, by default the current one."""
