@@ -11,7 +11,7 @@ import json
 import os
 import struct
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -74,8 +74,11 @@ class Writer:
         os.close(self._file)
 
 
-def chunks(path: Path) -> Iterator[Chunk]:
-    """The chunks of a file, one in memory at a time; ends before the first torn one."""
+def chunks(path: Path, kinds: Collection[int] | None = None) -> Iterator[Chunk]:
+    """The chunks of a file, one in memory at a time; ends before the first torn one.
+
+    Those of other `kinds` than asked for are passed unread.
+    """
     with path.open("rb") as file:
         if file.read(len(MAGIC)) != MAGIC:
             raise RecordingError(
@@ -84,6 +87,9 @@ def chunks(path: Path) -> Iterator[Chunk]:
             )
         while len(head := file.read(_HEAD.size)) == _HEAD.size:
             magic, kind, codec, _, stored, size, crc, process, pid, thread = _HEAD.unpack(head)
+            if magic == _CHUNK and kinds is not None and kind not in kinds:
+                file.seek(stored, os.SEEK_CUR)
+                continue
             data = file.read(stored) if magic == _CHUNK else b""
             if magic != _CHUNK or len(data) != stored or zlib.crc32(data) != crc:
                 return

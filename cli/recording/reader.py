@@ -26,6 +26,10 @@ from .device_times import DeviceTimes
 from .values import Call, Captured, Launch
 
 VERSION: Final = 1
+# What says something of the recording as a whole.
+_ABOUT: Final = frozenset(
+    (recording_file.HEADER, recording_file.FUNCTIONS, recording_file.FINDING, recording_file.END)
+)
 _MADE: Final = {
     "aclCreateTensor": 0, "aclCreateTensorList": 1, "aclCreateScalar": 2,
     "aclCreateScalarList": 3, "aclCreateIntArray": 4, "aclCreateBoolArray": 5,
@@ -65,8 +69,10 @@ class Recording:
         self.findings: list[dict[str, Any]] = []
         self._functions: list[_Function] = []
         self._dtypes: dict[int, str] = {}
+        self._known: dict[int, _Process] = {}
+        self._known_size = -1
         self._device = DeviceTimes()
-        for chunk in recording_file.chunks(path):
+        for chunk in recording_file.chunks(path, _ABOUT):
             self._learn(chunk)
         if not self.header:
             raise RecordingError(f"{path}: a recording without a header: it was cut off at once")
@@ -109,6 +115,10 @@ class Recording:
                 yield chunk, processes[chunk.process], calls, words
 
     def _references(self) -> dict[int, _Process]:
+        """What calls refer to; kept, unless the file has grown since."""
+        size = self.path.stat().st_size
+        if size == self._known_size:
+            return self._known
         processes: dict[int, _Process] = {}
         self._device = DeviceTimes()
         for chunk in recording_file.chunks(self.path):
@@ -124,6 +134,7 @@ class Recording:
                     process.blobs[payload.id] = (payload.extra, payload.data)
                 elif payload.type == rows.STACK:
                     process.stacks[payload.id] = payload.data.decode("utf-8", "replace")
+        self._known, self._known_size = processes, size
         return processes
 
     def calls(self, wanted: Callable[[str], bool] | None = None) -> Iterator[Call]:

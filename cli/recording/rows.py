@@ -64,18 +64,18 @@ def _walk(
     data: bytes, rows: Rows, others: NDArray[Any]
 ) -> Iterator[tuple[int, int, Payload | None]]:
     """Rows that are no calls: where, how many rows, and what; bytes inside a payload are none."""
-    end = 0
-    for at in others.tolist():
-        if at < end:
-            continue
+    place = 0
+    while place < len(others):
+        at = int(others[place])
         kind = int(rows["type"][at])
         if kind == WORDS:
-            end = at + 1
+            place += 1
             yield at, 1, None
             continue
         start = at * ROW_SIZE
         number, length, extra = np.frombuffer(data, "<u4", 3, start + 4).tolist()
         size = -(-(_PAYLOAD_HEAD + length) // ROW_SIZE)
-        end = at + size
+        # Data fill most rows of a large recording: those of one piece are passed at once.
+        place = place + 1 if size == 1 else int(np.searchsorted(others, at + size))
         body = data[start + _PAYLOAD_HEAD : start + _PAYLOAD_HEAD + length]
         yield at, size, Payload(kind, number, extra, body)
