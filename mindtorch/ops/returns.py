@@ -21,6 +21,11 @@ def named_tuple(op: Op) -> Any:
 def _kind(name: str, fields: tuple[str, ...]) -> Any:
     kind = namedtuple(name, fields)  # type: ignore[misc]
     kind.__module__ = "mindtorch.return_types"
+    kind.__repr__ = lambda self: (
+        f"torch.return_types.{name}(\n"
+        + ",\n".join(f"{n}={v!r}" for n, v in zip(fields, self, strict=True))
+        + ")"
+    )
     kind.__doc__ = f"What torch.{name} gives: {', '.join(fields)}."
     return kind
 

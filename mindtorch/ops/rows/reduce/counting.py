@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from math import prod
+from collections.abc import Callable
+from math import isfinite, prod
 from typing import Any
 
 import numpy as np
@@ -232,15 +233,17 @@ def histc(self: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tens
     low, high = float(min), float(max)
     if bins <= 0:
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
-    if not low <= high:
+    if low > high:
         raise RuntimeError("torch.histc: max must be larger than min")
     if low == high and self.numel():
         low, high = float(aten.amin(self).item()), float(aten.amax(self).item())
+    if not (isfinite(low) and isfinite(high)):
+        raise RuntimeError(f"torch.histc: range of [{low:g}, {high:g}] is not finite")
     if low == high:
         low, high = low - 1, high + 1
     flat = aten.reshape(self, (-1,))
     inside = aten.logical_and(flat >= low, flat <= high)
-    place = aten.floor((flat - low) * (bins / (high - low)))
+    place = aten.where(inside, aten.floor((flat - low) * (bins / (high - low))), 0)
     index = aten.to(aten.clamp(place, 0, bins - 1), dt.int64)
     counts = aten.zeros((bins,), dtype=self.dtype, device=self.device)
     return counts.scatter_add_(0, index, aten.to(inside, self.dtype))
@@ -261,6 +264,8 @@ def bincount(self: Tensor, weights: Tensor | None = None, minlength: int = 0) ->
         raise RuntimeError("minlength should be >= 0")
     if self.ndim != 1 or (self.numel() and int(aten.amin(self).item()) < 0):
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    if weights is not None and weights.shape != self.shape:
+        raise RuntimeError("weights should be 1-d and have the same length as input")
     size = max(minlength, int(aten.amax(self).item()) + 1 if self.numel() else 0)
     ones = aten.ones_like(self, dtype=dt.int64) if weights is None else weights
     sums = aten.zeros((size,), dtype=ones.dtype, device=self.device)
@@ -321,15 +326,53 @@ def searchsorted(
 ) -> Tensor:
     """Where values would go into a sorted last dimension: before equal elements, or after."""
     _refuse_boundaries(sorted_sequence, self)
+    if side is not None and side not in ("left", "right"):
+        raise RuntimeError(
+            f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}"
+        )
+    if side == "left" and right:
+        raise RuntimeError(
+            "torch.searchsorted(): side and right can't be set to opposites, got side of left"
+            " while right was True"
+        )
     if sorter is not None:
-        sorted_sequence = aten.gather(sorted_sequence, -1, sorter)
+        sorted_sequence = _in_order(sorted_sequence, sorter)
     if not isinstance(self, Tensor):
         self = aten.full((), self, dtype=sorted_sequence.dtype, device=sorted_sequence.device)
-    # The first element that is not below the value: NaN is above everything.
-    above = aten.gt if right or side == "right" else aten.ge
-    row = sorted_sequence if sorted_sequence.ndim == 1 else aten.unsqueeze(sorted_sequence, -2)
-    places = aten.sum(aten.logical_not(above(row, aten.unsqueeze(self, -1))), -1)
+    places = _bisect(sorted_sequence, self, aten.gt if right or side == "right" else aten.ge)
     return aten.to(places, dt.int32) if out_int32 else places
+
+
+def _in_order(edges: Tensor, sorter: Tensor) -> Tensor:
+    if sorter.shape != edges.shape:
+        raise RuntimeError(
+            "torch.searchsorted(): boundary and sorter must have the same size, but got boundary"
+            f" tensor {list(edges.shape)}and got sorter tensor {list(sorter.shape)}"
+        )
+    if sorter.dtype is not dt.int64:
+        raise RuntimeError(
+            "torch.searchsorted(): sorter must be a tensor of long dtype but got dtype"
+            f" {sorter.dtype.legacy}"
+        )
+    out = aten.logical_or(sorter < 0, sorter >= edges.shape[-1])
+    if not sorter.is_meta and bool(aten.any(out)):
+        raise RuntimeError("torch.searchsorted(): sorter index out of range")
+    return aten.gather(edges, -1, sorter)
+
+
+def _bisect(edges: Tensor, values: Tensor, above: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+    """The first place whose edge is `above` a value, by halves: what is not sorted, NaN too, ends
+    where torch's search ends."""
+    size = edges.shape[-1]
+    low = aten.zeros(values.shape, dtype=dt.int64, device=values.device)
+    high = low + size
+    for _ in range(size.bit_length()):
+        middle = aten.bitwise_right_shift(low + high, 1)
+        place = aten.clamp_max(middle, size - 1)
+        seen = aten.take(edges, place) if edges.ndim == 1 else aten.gather(edges, -1, place)
+        up = aten.logical_and(aten.logical_not(above(seen, values)), low < high)
+        low, high = aten.where(up, middle + 1, low), aten.where(up, high, middle)
+    return low
 
 
 @composite(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import prod
+from math import isfinite, prod
 from typing import Any
 
 from ...._tensor import dtype as dt
@@ -138,18 +138,64 @@ def _edges(self: Tensor, bins: int, low: float, high: float) -> Tensor:
     return aten.linspace(low, high, bins + 1, dtype=self.dtype, device=self.device)
 
 
-def _range(column: Tensor, limits: Sequence[float] | None) -> tuple[float, float]:
+def _range(column: Tensor, limits: Sequence[float] | None, dim: int) -> tuple[float, float]:
+    low, high = 0.0, 1.0
     if limits is not None:
         low, high = (float(v) for v in limits)
-        if not low <= high:
-            raise RuntimeError("torch.histogramdd: min should not exceed max")
+        if low > high:
+            raise RuntimeError(
+                f"torch.histogramdd: min should not exceed max, but got min {low:g} max {high:g}"
+                f" for dimension {dim}"
+            )
     elif column.numel():
         low, high = float(aten.amin(column).item()), float(aten.amax(column).item())
-    else:
-        low, high = 0.0, 1.0
-    if low != low or high != high or abs(low) == float("inf") or abs(high) == float("inf"):
-        raise RuntimeError(f"torch.histogramdd: range of [{low}, {high}] is not finite")
+    if not (isfinite(low) and isfinite(high)):
+        raise RuntimeError(
+            f"torch.histogramdd: dimension {dim}'s range [{low:g}, {high:g}] is not finite"
+        )
     return (low - 0.5, high + 0.5) if low == high else (low, high)
+
+
+def _edges_of(rows: Tensor, bins: int | Tensor, limits: Sequence[float] | None, dim: int) -> Tensor:
+    """The edges of a dimension of points `[N, D]`: those given, or as many as are asked for."""
+    if not isinstance(bins, Tensor):
+        if bins <= 0:
+            raise RuntimeError(
+                f"torch.histogram(): bins must be > 0, but got {bins} for dimension {dim}"
+            )
+        return _edges(rows, bins, *_range(aten.select(rows, 1, dim), limits, dim))
+    if bins.ndim != 1:
+        raise RuntimeError(
+            "torch.histogramdd: bins tensor should have one dimension, but got"
+            f" {bins.ndim} dimensions in the bins tensor for dimension {dim}"
+        )
+    if bins.dtype is not rows.dtype:
+        raise RuntimeError(
+            "torch.histogramdd: input tensor and bins tensors should have the same dtype, but got"
+            f" input with dtype {_C[rows.dtype]} and bins for dimension {dim} with dtype"
+            f" {_C.get(bins.dtype, bins.dtype.legacy)}"
+        )
+    return aten.clone(bins)
+
+
+_C = {dt.float32: "float", dt.float64: "double"}
+
+
+def _refuse_weight(rows: Tensor, shape: Sequence[int], weight: Tensor | None) -> None:
+    if weight is None:
+        return
+    if tuple(weight.shape) != tuple(shape):
+        raise RuntimeError(
+            "torch.histogramdd: if weight tensor is provided it should have the same shape as the"
+            " input tensor excluding its innermost dimension, but got input with shape"
+            f" {[*shape, rows.shape[1]]} and weight with shape {list(weight.shape)}"
+        )
+    if weight.dtype is not rows.dtype:
+        raise RuntimeError(
+            "torch.histogramdd: if weight tensor is provided, input tensor and weight tensor should"
+            f" have the same dtype, but got input({_C[rows.dtype]}), and"
+            f" weight({_C.get(weight.dtype, weight.dtype.legacy)})"
+        )
 
 
 def _bin(column: Tensor, edges: Tensor) -> tuple[Tensor, Tensor]:
@@ -158,7 +204,8 @@ def _bin(column: Tensor, edges: Tensor) -> tuple[Tensor, Tensor]:
     place = aten.searchsorted(edges, column, right=True) - 1
     last = aten.select(edges, 0, count)
     place = aten.where(column == last, aten.full_like(place, count - 1), place)
-    inside = aten.logical_and(place >= 0, place < count)
+    first = aten.select(edges, 0, 0)
+    inside = aten.logical_and(column >= first, column <= last)
     return aten.clamp(place, 0, max(count - 1, 0)), inside
 
 
@@ -166,7 +213,7 @@ def _counted(self: Tensor, edges: list[Tensor], weight: Tensor | None, density: 
     """Counts (or weights) of rows `[N, D]` in the boxes between edges."""
     sizes = [e.shape[0] - 1 for e in edges]
     flat = aten.zeros((self.shape[0],), dtype=dt.int64, device=self.device)
-    inside = aten.ones((self.shape[0],), dtype=dt.bool, device=self.device)
+    inside = aten.full((self.shape[0],), bool(edges), dtype=dt.bool, device=self.device)
     for d, edge in enumerate(edges):
         place, known = _bin(aten.contiguous(aten.select(self, 1, d)), edge)
         flat, inside = flat * sizes[d] + place, aten.logical_and(inside, known)
@@ -199,21 +246,10 @@ def histogram(
     density: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """Counts between edges, and the edges: `[bins]` and `[bins + 1]`."""
-    if isinstance(bins, Tensor):
-        if bins.ndim != 1:
-            raise RuntimeError(
-                "torch.histogramdd: bins tensor should have one dimension, but got"
-                f" {bins.ndim} dimensions in the bins tensor for dimension 0"
-            )
-        edges = bins
-    else:
-        if bins <= 0:
-            raise RuntimeError(
-                f"torch.histogramdd(): bins must be > 0, but got {bins} for dimension 0"
-            )
-        edges = _edges(self, bins, *_range(aten.reshape(self, (-1,)), range))
     rows = aten.reshape(self, (-1, 1)).detach()
-    return _counted(rows, [edges], weight, density), aten.clone(edges)
+    edges = _edges_of(rows, bins, range, 0)
+    _refuse_weight(rows, (rows.shape[0],) if weight is None else self.shape, weight)
+    return _counted(rows, [edges], weight, density), edges
 
 
 @composite(
@@ -231,21 +267,25 @@ def histogramdd(
     density: bool = False,
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     """Counts of points `[…, D]` in boxes between the edges of each of D dimensions."""
-    rows = aten.reshape(self, (-1, self.shape[-1])).detach()
+    if self.ndim < 2:
+        raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
+    rows = aten.reshape(self, (prod(self.shape[:-1]), self.shape[-1])).detach()
     dims = rows.shape[1]
     each = [bins] * dims if isinstance(bins, int) else list(bins)
     if len(each) != dims:
         raise RuntimeError(
-            f"histogramdd: expected {dims} sequences of bin edges for a {dims}-dimensional"
-            f" histogram but got {len(each)}"
+            "histogramdd: The size of bins must be equal to the innermost dimension of the input."
         )
-    edges = []
-    for d, one in enumerate(each):
-        if isinstance(one, Tensor):
-            edges.append(aten.clone(one))
-            continue
-        limits = None if range is None else range[2 * d : 2 * d + 2]
-        edges.append(_edges(rows, one, *_range(aten.select(rows, 1, d), limits)))
+    if range is not None and len(range) != 2 * dims:
+        raise RuntimeError(
+            f"torch.histogramdd: for a {dims}-dimensional histogram range should have {2 * dims}"
+            f" elements, but got {len(range)}"
+        )
+    edges = [
+        _edges_of(rows, one, None if range is None else range[2 * d : 2 * d + 2], d)
+        for d, one in enumerate(each)
+    ]
+    _refuse_weight(rows, self.shape[:-1], weight)
     return _counted(rows, edges, weight, density), tuple(edges)
 
 
