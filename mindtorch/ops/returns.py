@@ -19,15 +19,17 @@ def named_tuple(op: Op) -> Any:
 
 @cache
 def _kind(name: str, fields: tuple[str, ...]) -> Any:
-    kind = namedtuple(name, fields)  # type: ignore[misc]
-    kind.__module__ = "mindtorch.return_types"
-    kind.__repr__ = lambda self: (
-        f"torch.return_types.{name}(\n"
-        + ",\n".join(f"{n}={v!r}" for n, v in zip(fields, self, strict=True))
-        + ")"
-    )
-    kind.__doc__ = f"What torch.{name} gives: {', '.join(fields)}."
-    return kind
+    def shown(self: tuple[Any, ...]) -> str:
+        parts = (f"{n}={v!r}" for n, v in zip(fields, self, strict=True))
+        return f"torch.return_types.{name}(\n" + ",\n".join(parts) + ")"
+
+    base = namedtuple(name, fields)  # type: ignore[misc]
+    return type(name, (base,), {
+        "__slots__": (),
+        "__module__": "mindtorch.return_types",
+        "__doc__": f"What torch.{name} gives: {', '.join(fields)}.",
+        "__repr__": shown,
+    })  # fmt: skip
 
 
 def by_name(name: str) -> Any:
