@@ -108,3 +108,22 @@ def test_bench_times_each_distinct_launch_and_adds_up(recorded: Path, tmp_path: 
     assert "1 of 1 launches were timed" in first.out
     again = layered.command(*words, "--against", base)
     assert "1 workloads with the baseline" in again.out
+
+
+@pytest.mark.parametrize(("fault", "code", "devices"), [("", 0, 2), ("npu1/layernorm:zeros", 1, 1)])
+def test_bench_times_recorded_launches_on_every_device(
+    recorded: Path, tmp_path: Path, fault: str, code: int, devices: int
+) -> None:
+    """Each device's result is verified: one that is wrong has no times."""
+    told, book = tmp_path / "told.json", tmp_path / "bench.jsonl"
+    words = ("bench", "--simulator", "--from", str(recorded), "--seconds", "0.02", "--rounds", "2")
+    outcome = layered.command(
+        *words, "--device", "all", "--journal", str(book), "--json", str(told),
+        ACLSIM_DEVICES="2", ACLSIM_FAULTS=fault,
+    )  # fmt: skip
+    assert outcome.code == code, outcome.out + outcome.err
+    data = json.loads(told.read_text())
+    (timing,) = data["workloads"]
+    assert timing["workload"].startswith("aclnnLayerNorm#0 ")
+    assert timing["devices"] == devices
+    assert data["counts"] == ({"PASS": 2, "FAIL": 2} if fault else {"PASS": 4})
