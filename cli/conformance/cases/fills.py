@@ -284,11 +284,19 @@ def _ties(arg: Input, rng: Generator, form: Format, drawn: Array) -> Array:
     return np.array(_TIED)[rng.integers(0, len(_TIED), drawn.size)]
 
 
+def _dominant(arg: Input, rng: Generator, form: Format, drawn: Array) -> Array:
+    """Matrices whose diagonals grow and outweigh the rest: no two values of them come close."""
+    matrices = (drawn / 4).reshape(arg.shape)
+    count = min(arg.shape[-2:])
+    np.einsum("...ii->...i", matrices[..., :count, :count])[...] += 3.0 * np.arange(1, count + 1)
+    return matrices.reshape(-1)
+
+
 _FILLED: Final = {
     "special": _special, "mixed": _mixed, "integer": _integer, "wide": _wide,
     "halfway": _halfway, "tiny": _tiny,
     "large": _large, "hard": _hard, "offset": _offset, "nan": _nan, "infinite": _infinite,
-    "ties": _ties,
+    "ties": _ties, "dominant": _dominant,
 }  # fmt: skip
 
 

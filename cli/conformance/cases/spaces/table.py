@@ -10,6 +10,7 @@ from mindtorch.ops.rules import Pointwise
 
 from .along import ALONG
 from .creation import CREATED, CREATION
+from .decompose import DECOMPOSE, DECOMPOSED
 from .index import INDEX, INDEXED
 from .join import JOIN, JOINED
 from .layers import LAYERED, LAYERS
@@ -37,7 +38,7 @@ def space_of(name: str) -> Space | None:
         return None
     for names, space in (
         (_MATRIX, MATRIX), (_ALONG, ALONG), (INDEXED, INDEX), (JOINED, JOIN), (LAYERED, LAYERS),
-        (CREATED, CREATION), (frozenset(RANDOM_KINDS), RANDOM),
+        (CREATED, CREATION), (DECOMPOSED, DECOMPOSE), (frozenset(RANDOM_KINDS), RANDOM),
     ):  # fmt: skip
         if name in names:
             return space

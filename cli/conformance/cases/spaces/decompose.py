@@ -1,0 +1,47 @@
+"""Owns the space of decompositions: tall, wide and square matrices in batches, well apart."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from mindtorch.ops import Op
+from mindtorch.ops.samples import Sample
+
+from ..factors import Factor, factor
+from .space import LAYOUTS, Chosen, Scope, Space, common, data
+
+_CHOICES: Final[dict[str, tuple[str, tuple[Any, ...]]]] = {
+    "linalg_qr": ("mode", ("reduced", "complete", "r")),
+    "qr": ("some", ("yes", "no")),
+    "linalg_svd": ("full_matrices", ("yes", "no")),
+    "_linalg_svd_v": ("full_matrices", ("yes", "no")),
+    "linalg_eigh": ("uplo", ("L", "U")),
+}
+_LEAD: Final[dict[str, tuple[int, ...]]] = {"none": (), "1": (1,), "3": (3,), "2x2": (2, 2)}
+DECOMPOSED: Final = frozenset(_CHOICES)
+
+
+def _factors(op: Op, scope: Scope) -> list[Factor]:
+    factors = common(op, scope, ("dominant",))
+    # Equal rows leave vectors open.
+    factors[2] = factor("layout", *(x for x in LAYOUTS if x not in ("expanded", "middle")))
+    name, levels = _CHOICES[op.name]
+    factors += [
+        factor("m", 5, 1, 2, 9, 17, *((33, 65) if scope.full else ())),
+        factor("batch", *_LEAD), factor(name, *levels),
+    ]  # fmt: skip
+    if op.name != "linalg_eigh":
+        factors.append(factor("n", 3, 1, 2, 5, 9, 16, *((33,) if scope.full else ())))
+    return factors
+
+
+def _build(op: Op, chosen: Chosen) -> Sample:
+    m = chosen.number("m")
+    n = chosen.number("n", m)
+    matrix = data(op, (*_LEAD[chosen["batch"]], m, n), chosen)
+    name, _ = _CHOICES[op.name]
+    choice: Any = chosen.flag(name) if chosen[name] in ("yes", "no") else chosen[name]
+    return Sample((matrix, choice))
+
+
+DECOMPOSE: Final = Space(_factors, _build)
