@@ -61,8 +61,13 @@ def attend(
     bias: Array | None = None,
     mask: Array | None = None,
     add_first: bool = True,
+    hidden: Array | None = None,
+    share: Array | float = 1.0,
 ) -> tuple[Array, Array, Array, Array]:
-    """(out, weights, row maxima, row sums) of [B, N, S, D]; kv heads repeat to query heads."""
+    """(out, weights, row maxima, row sums) of [B, N, S, D]; kv heads repeat to query heads.
+
+    `hidden` [Sq, Sk] hides like `mask`; `share` is 0 where a weight is dropped, else 1 / kept.
+    """
     group = q.shape[1] // k.shape[1]
     k, v = np.repeat(k, group, 1), np.repeat(v, group, 1)
     score = q @ k.swapaxes(-1, -2)
@@ -72,10 +77,29 @@ def attend(
         score = (score + bias) * scale if add_first else score * scale + bias
     if mask is not None:
         score = np.where(mask.astype(bool), -np.inf, score)
+    if hidden is not None:
+        score = np.where(hidden, -np.inf, score)
     top = score.max(-1, keepdims=True)
     e = np.exp(score - top)
     total = e.sum(-1, keepdims=True)
-    return (e / total) @ v, e / total, top, total
+    return (e / total * share) @ v, e / total, top, total
+
+
+def unseen(sparse: int, sq: int, sk: int, before: int, after: int) -> Array | None:
+    """What sparseMode hides of [Sq, Sk]: 2 causal from the upper left, 3 from the lower right, 4 a
+    band about the diagonal of the lower right (op-plugin document npu_fusion_attention)."""
+    if sparse not in (2, 3, 4):
+        return None
+    far = np.arange(sk)[None] - np.arange(sq)[:, None] - (0 if sparse == 2 else sk - sq)
+    return far > 0 if sparse < 4 else (far < -before) | (far > after)
+
+
+def dropped(mask: Array | None, kept: float, shape: tuple[int, ...]) -> Array | float:
+    """What each weight is multiplied by: one bit an element says what stays."""
+    if mask is None:
+        return 1.0
+    bits = np.unpackbits(np.asarray(mask, np.uint8).reshape(-1), bitorder="little")
+    return bits[: int(np.prod(shape))].reshape(shape) / kept
 
 
 def flash(
@@ -88,12 +112,19 @@ def flash(
     realShiftOptional: Array | None = None,
     attenMaskOptional: Array | None = None,
     pseType: int = 1,
+    sparseMode: int = 0,
+    preTokens: int = 65536,
+    nextTokens: int = 65536,
+    keepProb: float = 1.0,
+    dropMaskOptional: Array | None = None,
 ) -> tuple[Array, Array, Array, Array]:
     kv = _kv_heads(key, query, inputLayout, headNum)
     q = heads(query, inputLayout, headNum)
     k, v = heads(key, inputLayout, kv), heads(value, inputLayout, kv)
-    out, _, top, total = attend(q, k, v, scaleValue, realShiftOptional, attenMaskOptional,
-                                pseType == 1)  # fmt: skip
+    hidden = unseen(sparseMode, q.shape[2], k.shape[2], preTokens, nextTokens)
+    share = dropped(dropMaskOptional, keepProb, (*q.shape[:3], k.shape[2]))
+    out, _, top, total = attend(q, k, v, scaleValue, realShiftOptional, attenMaskOptional if
+                                hidden is None else None, pseType == 1, hidden, share)  # fmt: skip
     eight = (*top.shape[:3], 8)
     return (np.broadcast_to(top, eight), np.broadcast_to(total, eight), np.zeros((0,)),
             back(out, inputLayout))  # fmt: skip
@@ -115,6 +146,19 @@ _FORMS: Final = (
     ("BSH", 2, 2, 2, 5, 7, 16, False, False), ("BNSD", 1, 4, 2, 9, 9, 16, True, False),
     ("SBH", 2, 2, 2, 5, 7, 16, True, False), ("BSND", 1, 2, 1, 17, 33, 32, False, False),
     ("BNSD", 1, 2, 2, 6, 6, 16, True, True), ("BNSD", 1, 1, 1, 130, 131, 64, True, False),
+)  # fmt: skip
+# The mask that sparse modes compress to: 2,048 squared, whatever the lengths.
+_PRESSED: Final[dict[str, Any]] = {"attenMaskOptional": Arg(
+    (2048, 2048), "bool", values=np.triu(np.ones((2048, 2048), bool), 1))}  # fmt: skip
+_BITS: Final = given([0xB7, 0x5E, 0xFD, 0x3B, 0xEE, 0x97, 0xDA, 0x7F], "uint8")
+# A form, and what is not usual about it.
+_RARE: Final[tuple[tuple[Any, dict[str, Any]], ...]] = (
+    (("BNSD", 1, 2, 1, 6, 8, 16, True, True), {"scaleValue": 0.7, "pseType": 0}),
+    (("BNSD", 1, 2, 2, 4, 8, 16, False, False), {"keepProb": 0.8, "dropMaskOptional": _BITS}),
+    (("BSND", 1, 2, 1, 6, 9, 16, False, False), {"sparseMode": 2, **_PRESSED}),
+    (("BNSD", 2, 2, 1, 6, 9, 16, False, False), {"sparseMode": 3, **_PRESSED}),
+    (("BSH", 1, 2, 2, 6, 9, 16, False, False),
+     {"sparseMode": 4, "preTokens": 3, "nextTokens": 1, **_PRESSED}),
 )  # fmt: skip
 
 
@@ -139,9 +183,13 @@ def _inputs(
 
 # V4 and the gradients' V4: no mask of dropped elements is drawn, the output has the query's dtype.
 _FOURTH: Final[dict[str, Any]] = {"seed": 0, "offset": 0, "outDtype": 0}
-spec(" ".join(f"aclnnFlashAttentionScore{v}" for v in ("", "V2", "V3", "V4")),
-     "softmaxMaxOut:float32 softmaxSumOut:float32 softmaxOutOut:query attentionOutOut:query",
-     samples=[take(**_inputs(f), **_FOURTH) for f in _FORMS], **_ROW)(flash)  # fmt: skip
+# The first version has no pseType: what is added to scores is scaled with them.
+for _versions, _rare in ((("",), _RARE[1:]), (("V2", "V3", "V4"), _RARE)):
+    spec(" ".join(f"aclnnFlashAttentionScore{v}" for v in _versions),
+         "softmaxMaxOut:float32 softmaxSumOut:float32 softmaxOutOut:query attentionOutOut:query",
+         samples=[*(take(**_inputs(f), **_FOURTH) for f in _FORMS),
+                  *(take(**{**_inputs(f), **_FOURTH, **more}) for f, more in _rare)],
+         **_ROW)(flash)  # fmt: skip
 
 
 def flash_grad(
@@ -155,35 +203,46 @@ def flash_grad(
     pseShiftOptional: Array | None = None,
     attenMaskOptional: Array | None = None,
     pseType: int = 1,
+    sparseMode: int = 0,
+    preTokens: int = 65536,
+    nextTokens: int = 65536,
+    keepProb: float = 1.0,
+    dropMaskOptional: Array | None = None,
 ) -> tuple[Array | None, ...]:
     """dV = P^T dO; dP = dO V^T; dS = P (dP - rowsum(dO O)); dQ = s dS K; dK = s dS^T Q."""
     kv = _kv_heads(keyIn, query, inputLayout, headNum)
     q, g = heads(query, inputLayout, headNum), heads(dy, inputLayout, headNum)
     k, v = heads(keyIn, inputLayout, kv), heads(value, inputLayout, kv)
-    out, p, _, _ = attend(q, k, v, scaleValue, pseShiftOptional, attenMaskOptional, pseType == 1)
+    hidden = unseen(sparseMode, q.shape[2], k.shape[2], preTokens, nextTokens)
+    share = dropped(dropMaskOptional, keepProb, (*q.shape[:3], k.shape[2]))
+    out, p, _, _ = attend(q, k, v, scaleValue, pseShiftOptional, attenMaskOptional if hidden is None
+                          else None, pseType == 1, hidden, share)  # fmt: skip
     group = q.shape[1] // kv
     kk, vv = np.repeat(k, group, 1), np.repeat(v, group, 1)
-    ds = p * (g @ vv.swapaxes(-1, -2) - (g * out).sum(-1, keepdims=True))
+    ds = p * (share * (g @ vv.swapaxes(-1, -2)) - (g * out).sum(-1, keepdims=True))
 
     def fold(x: Array) -> Array:
         b, n, s, d = x.shape
         return x.reshape(b, kv, n // kv, s, d).sum(2)
 
     dq, dk = scaleValue * ds @ kk, fold(scaleValue * ds.swapaxes(-1, -2) @ q)
-    dv = fold(p.swapaxes(-1, -2) @ g)
+    dv = fold((p * share).swapaxes(-1, -2) @ g)
     shift = None if pseShiftOptional is None else ds * (scaleValue if pseType == 1 else 1.0)
     return back(dq, inputLayout), back(dk, inputLayout), back(dv, inputLayout), shift
 
 
-def _grad_inputs(form: tuple[str, int, int, int, int, int, int, bool, bool]) -> dict[str, Any]:
-    inputs = _inputs(form, "keyIn")
+def _grad_inputs(
+    form: tuple[str, int, int, int, int, int, int, bool, bool], **more: Any
+) -> dict[str, Any]:
+    inputs = {**_inputs(form, "keyIn"), **more}
     layout, b, n, _, sq, _, d, *_ = form
     x = {k: (a.array() if hasattr(a, "array") else a) for k, a in inputs.items()}
     half = {k: v.astype(np.float16).astype(np.float64) if hasattr(v, "astype") and
-            v.dtype != bool else v for k, v in x.items()}  # fmt: skip
+            v.dtype.kind == "f" else v for k, v in x.items()}  # fmt: skip
     top, total, _, out = flash(
         half["query"], half["keyIn"], half["value"], x["scaleValue"], n, layout,
-        half.get("pseShiftOptional"), x.get("attenMaskOptional"),
+        half.get("pseShiftOptional"), x.get("attenMaskOptional"), x["pseType"], x["sparseMode"],
+        x["preTokens"], x["nextTokens"], x["keepProb"], x.get("dropMaskOptional"),
     )  # fmt: skip
     fixed = {k: given(half[k].tolist(), "float16") for k in ("query", "keyIn", "value")}
     if "pseShiftOptional" in half:
@@ -194,12 +253,15 @@ def _grad_inputs(form: tuple[str, int, int, int, int, int, int, bool, bool]) -> 
             "attentionInOptional": given(out.tolist(), "float16")}  # fmt: skip
 
 
-spec(" ".join(f"aclnnFlashAttentionScoreGrad{v}" for v in ("", "V2", "V3", "V4")),
-     "dqOut:query dkOut:keyIn dvOut:value dpseOut:pseShiftOptional",
-     samples=lambda: [take(**_grad_inputs(f), **_FOURTH) for f in _FORMS], dtypes=("float16",),
-     **{**_ROW, "rule": {"norm": 16.0, "reason":
-        "the forward output comes rounded to 16 bit, and its error enters every row"}},
-     )(flash_grad)  # fmt: skip
+for _versions, _rare in ((("",), _RARE[1:]), (("V2", "V3", "V4"), _RARE)):
+    spec(" ".join(f"aclnnFlashAttentionScoreGrad{v}" for v in _versions),
+         "dqOut:query dkOut:keyIn dvOut:value dpseOut:pseShiftOptional", dtypes=("float16",),
+         samples=lambda rare=_rare: [
+             *(take(**_grad_inputs(f), **_FOURTH) for f in _FORMS),
+             *(take(**_grad_inputs(f, **more), **_FOURTH) for f, more in rare)],
+         **{**_ROW, "rule": {"norm": 16.0, "reason":
+            "the forward output comes rounded to 16 bit, and its error enters every row"}},
+         )(flash_grad)  # fmt: skip
 
 
 def infer(
@@ -318,10 +380,17 @@ def turned(x: Array, interleave: bool) -> Array:
     return np.concatenate([-b, a], -1)
 
 
+def _turned(x: Array, mode: int) -> Array:
+    """Mode 2 turns each half by itself: its quarters are the pairs."""
+    if mode < 2:
+        return turned(x, mode == 1)
+    return np.concatenate([turned(part, False) for part in np.split(x, 2, -1)], -1)
+
+
 spec("aclnnRotaryPositionEmbedding", "out:x", **_EMBED, samples=[
     take(x=t(2, 5, 3, 64), cos=t(*c, low=-1, high=1), sin=t(*c, low=-1, high=1), mode=m)
-    for c in ((1, 5, 1, 64), (2, 5, 1, 64)) for m in (0, 1)])(
-    lambda x, cos, sin, mode: x * cos + turned(x, mode == 1) * sin)  # fmt: skip
+    for c in ((1, 5, 1, 64), (2, 5, 1, 64)) for m in (0, 1, 2)])(
+    lambda x, cos, sin, mode: x * cos + _turned(x, mode) * sin)  # fmt: skip
 
 
 def rotary_grad(

@@ -122,7 +122,8 @@ def compress_grad(
           take(gradLoss=t(*flow), logProb=t(5, 9, low=-5, high=-0.2),
                target=given([3, 0, 8, 2, 2], "int64"), reductionOptional=kind, ignoreIndex=ignored,
                labelSmoothing=0.0, lseSquareScaleForZloss=0.0)
-          for flow, kind, ignored in (((), "mean", -100), ((), "sum", 2), ((5,), "none", -100))],
+          for flow, kind, ignored in (((), "mean", -100), ((), "mean", 2), ((), "sum", 2),
+                                      ((5,), "none", -100))],
       )  # fmt: skip
 def cross_entropy_grad(
     gradLoss: Array, logProb: Array, target: Array, reductionOptional: str, ignoreIndex: int

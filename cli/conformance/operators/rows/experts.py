@@ -38,10 +38,12 @@ def _finished(index: Array, finished: Array | None, experts: int) -> Array:
 
 
 _LOGITS: Final = [take(x=t(5, 8, low=-3, high=3), k=2), take(x=t(3, 65, low=-3, high=3), k=4)]
+_ENDED: Final = take(x=t(4, 8, low=-3, high=3), k=2,
+                     finishedOptional=given([False, True, False, True], "bool"))  # fmt: skip
 
 
-@spec("aclnnMoeGatingTopKSoftmax", "yOut:x expertIdxOut:int32 rowIdxOut:int32", samples=_LOGITS,
-      **_GATE)  # fmt: skip
+@spec("aclnnMoeGatingTopKSoftmax", "yOut:x expertIdxOut:int32 rowIdxOut:int32",
+      samples=[*_LOGITS, _ENDED], **_GATE)  # fmt: skip
 def gating_softmax(x: Array, finishedOptional: Array | None, k: int) -> tuple[Array, Array, Array]:
     p = _softmax(x)
     at = _best(p, k)
@@ -70,9 +72,10 @@ _GROUPS: Final[dict[str, Any]] = {"groupSelectMode": 0, "renorm": 0, "outFlag": 
 @spec("aclnnMoeGatingTopK aclnnMoeGatingTopKV2",
       "yOut:x expertIdxOut:int32 outOut:float32", **_GATE, samples=[
     take(x=t(5, 16, low=-3, high=3), biasOptional=b, k=4, kGroup=kg, groupCount=gc, normType=n,
-         **{**_GROUPS, "outFlag": True, "routedScalingFactor": f, "groupSelectMode": m})
-    for b, kg, gc, n, f, m in ((None, 1, 1, 0, 1.0, 0), (t(16), 1, 1, 1, 2.5, 0),
-                               (t(16), 2, 4, 1, 1.0, 1))])  # fmt: skip
+         **{**_GROUPS, "outFlag": True, "routedScalingFactor": f, "groupSelectMode": m, "eps": e})
+    for b, kg, gc, n, f, m, e in (
+        (None, 1, 1, 0, 1.0, 0, 1e-20), (t(16), 1, 1, 1, 2.5, 0, 1e-20),
+        (t(16), 2, 4, 1, 1.0, 1, 1e-20), (None, 1, 1, 1, 1.0, 0, 0.5))])  # fmt: skip
 def gating_top_k(
     x: Array,
     biasOptional: Array | None,

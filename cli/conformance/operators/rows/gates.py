@@ -97,8 +97,9 @@ def add_rms_norm_quant(
 
 @spec("aclnnRmsNormDynamicQuant", "yOut:int8 scaleOut:float32", **_Q,
       dtypes=("float16", "bfloat16"), samples=[
-          take(x=_h(3, 64), gamma=_h(64), smoothScalesOptional=s, betaOptional=None, epsilon=1e-6,
-               dstType=2) for s in (None, _h(64, low=0.5))])  # fmt: skip
+          take(x=_h(3, n), gamma=_h(n), smoothScalesOptional=s, betaOptional=None, epsilon=1e-6,
+               dstType=2)
+          for n, s in ((64, None), (64, _h(64, low=0.5)), (1032, None))])  # fmt: skip
 def rms_norm_dynamic(
     x: Array, gamma: Array, smoothScalesOptional: Array | None, epsilon: float
 ) -> tuple[Array, Array]:

@@ -157,16 +157,18 @@ def grid_sample(
 for _rank in (2, 3):
     _in, _out = ((2, 3, 5, 6), (4, 7)) if _rank == 2 else ((1, 2, 3, 4, 5), (3, 2, 4))
     _grids = [
-        {"input": t(*_in), "grid": t(_in[0], *_out, _rank, low=-1.2, high=1.2),
+        {"input": t(*_in), "grid": t(_in[0], *_out, _rank, low=-far, high=far),
          "interpolationMode": m, "paddingMode": p, "alignCorners": a}
-        for m, p, a in ((0, 0, False), (0, 1, True), (0, 2, False), (1, 0, True))
+        for m, p, a, far in ((0, 0, False, 1.2), (0, 1, True, 1.2), (0, 2, False, 1.2),
+                             (0, 2, True, 6.0), (1, 0, True, 1.2), (1, 2, False, 6.0),
+                             *(((2, 0, False, 1.5), (2, 2, True, 4.0)) if _rank == 2 else ()))
     ]  # fmt: skip
     spec(f"aclnnGridSampler{_rank}D", "out:input", samples=[take(**g) for g in _grids],
          **{**_RESIZE, "dtypes": ("float32",)})(words(grid_sample))  # fmt: skip
     spec(f"aclnnGridSampler{_rank}DBackward", "inputGrad:input gridGrad:grid",
          **{**_RESIZE, "dtypes": ("float32",)},
          samples=[take(gradOutput=t(*_in[:2], *_out), outputMask=(True, True), **g)
-                  for g in _grids[:3]])(
+                  for g in _grids[:4]])(
         gradient(grid_sample, grad="gradOutput", of="input grid", mask="outputMask"))  # fmt: skip
 
 spec("aclnnAffineGrid", "out:theta", **{**_RESIZE, "dtypes": ("float32",)}, samples=[
@@ -246,7 +248,12 @@ def _window_winners(shape: tuple[int, ...], kernel: int) -> list[Any]:
 
 spec("aclnnMaxPool2dWithIndicesBackward", "gradInput:self", **_POOL, samples=[
     take(gradOutput=t(2, 3, 2, 3), self=t(2, 3, 5, 6),
-         indices=given(_window_winners((2, 3, 2, 3), 2), "int64"), **_WINDOW)])(
+         indices=given(_window_winners((2, 3, 2, 3), 2), "int64"), **_WINDOW),
+    # Windows that overlap share their winner.
+    take(gradOutput=t(1, 1, 4, 5), self=t(1, 1, 5, 6), kernelSize=(2, 2), stride=(1, 1),
+         indices=given([[[[7, 7, 9, 9, 11], [7, 7, 9, 9, 11], [19, 19, 21, 21, 23],
+                          [19, 19, 21, 21, 23]]]], "int64"), padding=(0, 0), dilation=(1, 1),
+         ceilMode=False)])(
     lambda gradOutput, self, indices: scatter_pool(gradOutput, self, indices))  # fmt: skip
 spec("aclnnMaxPool3dWithArgmaxBackward", "gradInput:self", **_POOL, samples=[
     take(gradOutput=t(1, 2, 2, 2, 3), self=t(1, 2, 4, 5, 6),

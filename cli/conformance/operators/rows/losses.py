@@ -72,7 +72,9 @@ spec("aclnnSoftMarginLoss", "out:self", samples=_both(), **_ROW)(words(_soft_mar
 spec("aclnnSoftMarginLossBackward", "out:self", samples=_back(), **_GRAD)(
     gradient(_soft_margin, grad="gradOutput", of="self"))  # fmt: skip
 spec("aclnnKlDiv", "out:self", **_ROW,
-     samples=[*_both(-3, -0.5, 0.1, 1, logTarget=False), *_both(-3, -1, -3, -1, logTarget=True)])(
+     samples=[*_both(-3, -0.5, 0.1, 1, logTarget=False), *_both(-3, -1, -3, -1, logTarget=True),
+              take(self=t(2, 3, low=-3, high=-0.5), reduction=2, logTarget=False,
+                   target=given([[0.0, 0.5, 0.25], [1.0, 0.0, 0.75]], "float32"))])(
     words(_kl))  # fmt: skip
 spec("aclnnKlDivBackward", "out:self", **_GRAD, samples=[
     *_back(low=-3, high=-0.5, tlow=0.1, thigh=1, logTarget=False),
@@ -111,7 +113,8 @@ _FULL: Final[list[Any]] = [
      "posWeightOptional": t(4, low=0.5, high=3), **_WEIGHTS} for r in (0, 1, 2)
 ]  # fmt: skip
 spec("aclnnBinaryCrossEntropyWithLogits", "out:self", **_ROW,
-     samples=[*_both(-4, 4, 0, 1), *(take(**f) for f in _FULL)])(words(_logits))  # fmt: skip
+     samples=[*_both(-4, 4, 0, 1), *_both(-120, 120, 0, 1), *(take(**f) for f in _FULL)])(
+    words(_logits))  # fmt: skip
 spec("aclnnBinaryCrossEntropyWithLogitsBackward", "out:self", **_GRAD, samples=[
     *_back(low=-4, high=4, tlow=0, thigh=1),
     *(take(gradOutput=t(3, 4) if f["reduction"] == 0 else t(), **f) for f in _FULL)])(
@@ -197,7 +200,10 @@ _MODES: Final = {"none": 0, "mean": 1, "sum": 2}
       source="torch 2.13, document of CrossEntropyLoss with label_smoothing", samples=[
           take(input=t(6, 9), target=_classes((6,), 9), reductionOptional=r, ignoreIndex=i,
                labelSmoothing=s, lseSquareScaleForZloss=0.0, returnZloss=False)
-          for r in ("none", "mean", "sum") for i, s in ((-100, 0.0), (2, 0.0), (-100, 0.1))],
+          for r in ("none", "mean", "sum") for i, s in ((-100, 0.0), (2, 0.0), (-100, 0.1))]
+      + [take(input=t(6, 9), target=_classes((6,), 9), weightOptional=t(9, low=0.3, high=2),
+              reductionOptional="mean", ignoreIndex=2, labelSmoothing=0.2,
+              lseSquareScaleForZloss=0.0, returnZloss=False)],
       )  # fmt: skip
 def cross_entropy(
     input: Array,

@@ -119,11 +119,16 @@ spec("aclnnPdistForward", "out:self", renamed={"pScalar": "p"}, **_ANY,
         take(grad=t(2, 3), x1=given([[1.0, 2.0], [0.0, -1.0]], "float32"),
              x2=given([[4.0, 6.0], [3.0, 3.0], [-1.0, 0.0]], "float32"),
              cdist=given([[5.0, 5.0**0.5, 8.0**0.5], [65.0**0.5, 5.0, 2.0**0.5]], "float32"),
-             p=2.0)])  # fmt: skip
+             p=2.0),
+        take(grad=t(1, 2), x1=given([[1.0, 2.0]], "float32"), p=2.0,
+             x2=given([[1.0, 2.0], [4.0, 6.0]], "float32"),
+             cdist=given([[0.0, 5.0]], "float32"))])  # fmt: skip
 def cdist_backward(grad: Array, x1: Array, x2: Array, cdist: Array, p: float) -> Array:
     gap = x1[:, None] - x2[None]
     size = np.abs(gap) ** (p - 1) * np.sign(gap)
-    return (grad[..., None] * size / cdist[..., None] ** (p - 1)).sum(1)
+    # Of equal rows the derivative is 0 (torch 2.13, cdist).
+    whole = np.where(cdist == 0, 1, cdist)[..., None] ** (p - 1)
+    return (grad[..., None] * size / whole).sum(1)
 
 
 def _gelu(x: Tensor) -> Tensor:

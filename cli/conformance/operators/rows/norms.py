@@ -167,7 +167,7 @@ def add_layer_norm(
 @spec("aclnnDeepNorm", "meanOut:float32 rstdOut:float32 yOut:x", **{**_ROW, "source":
       "Wang et al.: DeepNet, 2022: layer norm of alpha x + gx"}, samples=[
           take(x=t(*s), gx=t(*s), beta=t(s[-1]), gamma=t(s[-1]), alpha=a, epsilon=1e-5)
-          for s, a in (((3, 16), 0.3), ((2, 3, 65), 2.0))])  # fmt: skip
+          for s, a in (((3, 16), 0.3), ((2, 3, 65), 2.0), ((2, 1032), 0.5))])  # fmt: skip
 def deep_norm(
     x: Array, gx: Array, beta: float, gamma: Array, alpha: float, epsilon: float
 ) -> tuple[Array, Array, Array]:  # fmt: skip

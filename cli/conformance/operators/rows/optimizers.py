@@ -72,8 +72,9 @@ def apply_adamw_v2(
       **_ROW, samples=[
           take(paramsRef=[t(3, 5), t(65)], grads=[t(3, 5), t(65)], expAvgsRef=[t(3, 5), t(65)],
                expAvgSqsRef=[t(3, 5, low=0), t(65, low=0)],
-               stateSteps=[given([3.0], "float32"), given([3.0], "float32")], **_RATES,
-               amsgrad=False, maximize=x) for x in (False, True)])  # fmt: skip
+               stateSteps=[given([3.0], "float32"), given([s], "float32")], **_RATES,
+               amsgrad=False, maximize=x, foundInfOptional=given([f], "float32"))
+          for x, s, f in ((False, 3.0, 0.0), (True, 7.0, 0.0), (False, 3.0, 1.0))])  # fmt: skip
 def fused_adamw(
     paramsRef: list[Array],
     grads: list[Array],
@@ -87,7 +88,10 @@ def fused_adamw(
     eps: float,
     amsgrad: bool,
     maximize: bool,
+    foundInfOptional: Array | None = None,
 ) -> tuple[list[Array], ...]:
+    if foundInfOptional is not None and foundInfOptional.any():  # the step is skipped
+        return paramsRef, expAvgsRef, expAvgSqsRef
     rates = {"lr": lr, "beta1": beta1, "beta2": beta2, "weightDecay": weightDecay, "eps": eps,
              "amsgrad": amsgrad, "maximize": maximize}  # fmt: skip
     rows = zip(paramsRef, expAvgsRef, expAvgSqsRef, grads, stateSteps, strict=True)
@@ -100,9 +104,10 @@ def fused_adamw(
       **{**_ROW, "source": "torch 2.13, document of torch.optim.SGD"}, samples=[
           take(paramsRef=[t(3, 5), t(65)], gradsRef=[t(3, 5), t(65)],
                momentumBufferListOptionalRef=[t(3, 5), t(65)], weightDecay=0.1, momentum=0.8,
-               lr=0.05, dampening=d, nesterov=n, maximize=False, isFirstStep=f)
-          for d, n, f in ((0.0, False, False), (0.3, False, False), (0.0, True, False),
-                          (0.0, False, True))])  # fmt: skip
+               lr=0.05, dampening=d, nesterov=n, maximize=x, isFirstStep=f)
+          for d, n, f, x in ((0.0, False, False, False), (0.3, False, False, False),
+                             (0.0, True, False, False), (0.0, False, True, False),
+                             (0.0, False, False, True))])  # fmt: skip
 def fused_sgd(
     paramsRef: list[Array],
     gradsRef: list[Array],

@@ -38,7 +38,7 @@ def dynamic(x: Array, smooth: Array | None = None) -> tuple[Array, Array]:
 
 
 _DYNAMIC: Final = [take(x=_h(4, 32)), take(x=_h(2, 3, 64), smoothScalesOptional=_h(64)),
-                   take(x=_h(5, 1024))]  # fmt: skip
+                   take(x=_h(5, 1024)), take(x=_h(3, 2056))]  # fmt: skip
 spec("aclnnDynamicQuant", "yOut:int8 scaleOut:float32", samples=_DYNAMIC, dtypes=_HALVES, **_Q)(
     lambda x, smoothScalesOptional: dynamic(x, smoothScalesOptional))  # fmt: skip
 
@@ -110,14 +110,17 @@ def quantize(x: Array, scales: Array, zeroPoints: Array | None, axis: int) -> Ar
 @spec("aclnnDequantBias", "out:float16", **{**_Q, "steps": False}, samples=[
     take(x=t(5, 16, dtype="int32", low=-900, high=900), weightScale=t(16, low=0.001, high=0.01),
          activateScaleOptional=a, biasOptional=b, outputDtype=1)
-    for a, b in ((None, None), (t(5, low=0.5), None), (t(5, low=0.5), t(16)))],
+    for a, b in ((None, None), (t(5, low=0.5), None), (t(5, low=0.5), t(16)),
+                 (t(5, low=0.5), t(16, dtype="int32", low=-900, high=900)))],
     dtypes=("float32",))  # fmt: skip
 def dequant_bias(
     x: Array, weightScale: Array, activateScaleOptional: Array | None, biasOptional: Array | None
 ) -> Array:  # fmt: skip
-    y = x * weightScale
+    # A bias of integers counts products, one of floats results.
+    whole = biasOptional is not None and biasOptional.dtype.kind == "i"
+    y = (x + biasOptional if whole else x) * weightScale
     y = y if activateScaleOptional is None else y * activateScaleOptional[:, None]
-    return y if biasOptional is None else y + biasOptional
+    return y if biasOptional is None or whole else y + biasOptional
 
 
 @spec("aclnnGroupQuant", "y:int8", **_Q, dtypes=("float32",), samples=[
@@ -141,7 +144,10 @@ _TORCH: Final = "torch 2.13, fake_quantize_per_tensor_affine and _per_channel_af
 @spec("aclnnFakeQuantPerTensorAffineCachemask", "out:self mask:bool", family="quantisation",
       source=_TORCH, tolerance="composite", dtypes=("float32",), samples=[
           take(self=t(4, 33, low=-9, high=9), scale=given([0.13], "float32"),
-               zeroPoint=given([3], "int32"), fakeQuantEnabled=1.0, quantMin=-32, quantMax=31)],
+               zeroPoint=given([3], "int32"), fakeQuantEnabled=1.0, quantMin=-32, quantMax=31),
+          take(self=given([[0.5, 1.5, 2.5, -0.5, -1.5, 40.0, -40.0]], "float32"),
+               scale=given([1.0], "float32"), zeroPoint=given([3], "int32"), fakeQuantEnabled=1.0,
+               quantMin=-32, quantMax=31)],
       )  # fmt: skip
 def fake_quant_tensor(
     self: Array, scale: Array, zeroPoint: Array, quantMin: int, quantMax: int
@@ -204,7 +210,10 @@ def quant_matmul(
 
 _SCALE: Final = t(9, low=0.005, high=0.02)
 spec("aclnnQuantMatmulV4", "out:float16", **{**_MATMUL, "dtypes": ("float32",)},
-     samples=_matmul("float16", scale=_SCALE, pertokenScaleOptional=t(5, low=0.5, high=2)))(
+     samples=[*_matmul("float16", scale=_SCALE, pertokenScaleOptional=t(5, low=0.5, high=2)),
+              take(x1=_int8(130, 33), x2=_int8(33, 130), bias=None, transposeX1=False,
+                   transposeX2=False, scale=t(130, low=0.005, high=0.02),
+                   pertokenScaleOptional=t(130, low=0.5, high=2))])(
     quant_matmul)  # fmt: skip
 
 
@@ -261,8 +270,10 @@ def grouped(
     splitItem: int = 0,
     biasOptional: list[Array] | None = None,
     bias: list[Array] | None = None,
+    groupListType: int = 0,
 ) -> tuple[list[Array]]:
-    """Rows of one x are split among the weights at `groupList` ends; or one product a pair."""
+    """Rows of one x are split among the weights at `groupList` ends (type 1: sizes); or one product
+    a pair."""
     ends = groupList if groupList is not None else groupListOptional
     shift = biasOptional if biasOptional is not None else bias
     weights = list(weight[0]) if weight[0].ndim == 3 else weight
@@ -270,6 +281,8 @@ def grouped(
         return ([a @ w for a, w in zip(x, weights, strict=True)],)
     if ends is None:
         raise ValueError("grouped: one x is split at the ends in groupList; it is missing")
+    ends = np.cumsum(ends) if groupListType == 1 else ends
+    shift = list(shift[0]) if shift is not None and shift[0].ndim == 2 else shift
     starts = [0, *list(ends)[:-1]]
     parts = [x[0][a:b] @ w for a, b, w in zip(starts, ends, weights, strict=True)]
     if shift is not None:
@@ -290,7 +303,9 @@ spec("aclnnGroupedMatmulV3", "y:x", **_GROUPED, dtypes=("float16",), samples=[
     grouped)  # fmt: skip
 spec("aclnnGroupedMatmulV4 aclnnGroupedMatmulV5", "out:x", **_GROUPED, dtypes=("float16",),
      samples=[take(**_PAIRS, actType=0, groupListType=0),
-    take(**_SPLIT, groupListOptional=given([4, 9, 12], "int64"))])(grouped)  # fmt: skip
+    take(**_SPLIT, groupListOptional=given([4, 9, 12], "int64")),
+    take(**{**_SPLIT, "groupListType": 1}, groupListOptional=given([4, 5, 3], "int64"),
+         biasOptional=[_h(3, 9)])])(grouped)  # fmt: skip
 
 
 @spec("aclnnFFN aclnnFFNV2 aclnnFFNV3", "y:x",
@@ -317,9 +332,17 @@ def ffn(
 @spec("aclnnTransQuantParamV2 aclnnTransQuantParamV3", "out:uint64",
       family="quantisation", tolerance="exact",
       source="op-plugin document npu_trans_quant_param: float32 bits with the low 13 cleared",
-      samples=[take(scale=t(9, low=0.01, high=2), roundMode=0)], dtypes=("float32",),
+      samples=[take(scale=t(9, low=0.01, high=2), roundMode=0),
+               take(scale=t(5, low=0.01, high=2), roundMode=0,
+                    offset=given([200.0, -200.0, -1.0, 300.0, -300.0], "float32"))],
+      dtypes=("float32",),
       specials=False,
       )  # fmt: skip
-def trans_quant_param(scale: Array) -> Array:
+def trans_quant_param(scale: Array, offset: Array | None = None) -> Array:
+    """The offset, rounded and held in [-256, 255], in 9 bits from bit 37."""
     bits = scale.astype(np.float32).view(np.uint32) & np.uint32(0xFFFFE000)
-    return bits.astype(np.uint64) | np.uint64(1 << 46)
+    word = bits.astype(np.uint64) | np.uint64(1 << 46)
+    if offset is None:
+        return word
+    nine = np.clip(np.rint(offset), -256, 255).astype(np.int64) & 0x1FF
+    return word | nine.astype(np.uint64) << np.uint64(37)
