@@ -1,4 +1,4 @@
-"""Owns the space of decompositions: tall, wide and square matrices in batches, well apart."""
+"""Owns the space of decompositions and solutions: matrices in batches, well conditioned."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ _CHOICES: Final[dict[str, tuple[str, tuple[Any, ...]]]] = {
     "linalg_svd": ("full_matrices", ("yes", "no")),
     "_linalg_svd_v": ("full_matrices", ("yes", "no")),
     "linalg_eigh": ("uplo", ("L", "U")),
+    "linalg_inv": ("", ()),
+    "linalg_slogdet": ("", ()),
+    "_triangular_solve": ("upper", ("yes", "no")),
 }
+_SQUARE: Final = frozenset(("linalg_eigh", "linalg_inv", "linalg_slogdet", "_triangular_solve"))
 _LEAD: Final[dict[str, tuple[int, ...]]] = {"none": (), "1": (1,), "3": (3,), "2x2": (2, 2)}
 DECOMPOSED: Final = frozenset(_CHOICES)
 
@@ -28,20 +32,37 @@ def _factors(op: Op, scope: Scope) -> list[Factor]:
     name, levels = _CHOICES[op.name]
     factors += [
         factor("m", 5, 1, 2, 9, 17, *((33, 65) if scope.full else ())),
-        factor("batch", *_LEAD), factor(name, *levels),
+        factor("batch", *_LEAD),
     ]  # fmt: skip
-    if op.name != "linalg_eigh":
+    if name:
+        factors.append(factor(name, *levels))
+    if op.name == "_triangular_solve":
+        factors += [factor("transpose", "no", "yes"), factor("unitriangular", "no", "yes"),
+                    factor("columns", 3, 1, 17), factor("layout1", *factors[2].levels)]  # fmt: skip
+    if op.name not in _SQUARE:
         factors.append(factor("n", 3, 1, 2, 5, 9, 16, *((33,) if scope.full else ())))
     return factors
 
 
 def _build(op: Op, chosen: Chosen) -> Sample:
     m = chosen.number("m")
+    if chosen.flag("unitriangular"):
+        m = min(m, 9)  # nothing outweighs the rest then: solutions grow with the size
     n = chosen.number("n", m)
     matrix = data(op, (*_LEAD[chosen["batch"]], m, n), chosen)
     name, _ = _CHOICES[op.name]
+    if not name:
+        return Sample((matrix,))
+    if op.name == "_triangular_solve":
+        return _triangular(op, chosen, matrix)
     choice: Any = chosen.flag(name) if chosen[name] in ("yes", "no") else chosen[name]
     return Sample((matrix, choice))
+
+
+def _triangular(op: Op, chosen: Chosen, matrix: Any) -> Sample:
+    right = data(op, (*matrix.shape[:-1], chosen.number("columns")), chosen, 1)
+    flags = (chosen.flag(x) for x in ("upper", "transpose", "unitriangular"))
+    return Sample((right, matrix, *flags))
 
 
 DECOMPOSE: Final = Space(_factors, _build)

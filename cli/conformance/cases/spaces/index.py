@@ -51,6 +51,8 @@ def _factors(op: Op, scope: Scope) -> list[Factor]:
             factor("accumulate", "no", "yes"),
             factor("source", "full", "zero-dim", "lower"),
         ]
+    if op.name == "scatter_reduce":
+        factors += [factor("reduce", *_REDUCTIONS), factor("include_self", "yes", "no")]
     if op.name.startswith("embedding"):
         factors += [factor("padding", *_PADDING), factor("frequency", "no", "yes")]
     return factors
@@ -61,8 +63,10 @@ def _index_dtypes(op: Op) -> tuple[str, ...]:
     return INDEX_DTYPES[:1] if op.name.startswith(("gather", "scatter")) else INDEX_DTYPES
 
 
-_TAKES_SOURCE: Final = frozenset(("scatter.src", "scatter_add", "index_add", "index_copy",
-                                  "index_put"))  # fmt: skip
+_REDUCTIONS: Final = ("sum", "prod", "mean", "amax", "amin")
+_FEW: Final = 8  # factors of a product, whose range grows with them
+_TAKES_SOURCE: Final = frozenset(("scatter.src", "scatter_add", "scatter_reduce", "index_add",
+                                  "index_copy", "index_put"))  # fmt: skip
 
 
 def _place(chosen: Chosen) -> tuple[list[int], int, int, int]:
@@ -101,12 +105,15 @@ def _number(chosen: Chosen) -> Any:
 def _elementwise(op: Op, chosen: Chosen) -> Sample:
     """gather and scatter: an index per element."""
     shape, at, dim, count = _place(chosen)
-    count = _once(op, count, shape[at])
+    count = min(_once(op, count, shape[at]), _FEW if chosen.get("reduce") == "prod" else count)
     where = [count if d == at else n for d, n in enumerate(shape)]
     if chosen["batch"] == "17":
         where = [n if d == at else max(1, n - 1) for d, n in enumerate(where)]
     index = _along(indices(where, shape[at], chosen), at)
     args: list[Any] = [data(op, shape, chosen), dim, index]
+    if op.name == "scatter_reduce":
+        args += [data(op, where, chosen, 1), chosen["reduce"]]
+        return Sample(tuple(args), {"include_self": chosen.flag("include_self")})
     if op.name in ("scatter.src", "scatter_add"):
         args.append(data(op, where, chosen, 1))
     elif op.name == "scatter.value":
@@ -192,7 +199,8 @@ def _embedding(op: Op, chosen: Chosen) -> Sample:
 
 
 _BUILDERS: Final[dict[str, Callable[[Op, Chosen], Sample]]] = {
-    **dict.fromkeys(("gather", "scatter.src", "scatter.value", "scatter_add"), _elementwise),
+    **dict.fromkeys(("gather", "scatter.src", "scatter.value", "scatter_add",
+                     "scatter_reduce"), _elementwise),
     **dict.fromkeys(("index_select", "index_add", "index_copy", "index_fill"), _slices),
     **dict.fromkeys(("index", "index_put"), _keyed),
     **dict.fromkeys(("embedding", "embedding_dense_backward"), _embedding),

@@ -264,20 +264,20 @@ def scatter_reduce(
 ) -> Array:  # fmt: skip
     """reduce: 1 add, 2 multiply, 3 maximum, 4 minimum, 5 mean (aclnnScatter's numbers, and on)."""
     result = self.copy()
-    counts = np.ones_like(result)
+    counts = np.full_like(result, 1.0 if includeSelf else 0.0)
     word = (np.add, np.multiply, np.maximum, np.minimum, np.add)[reduce - 1]
     for place in np.ndindex(index.shape):
-        at = list(place)
-        at[dim] = int(index[place])
-        result[tuple(at)] = word(result[tuple(at)], src[place])
-        counts[tuple(at)] += 1
-    return result / counts if reduce == 5 else result
+        at = (*place[:dim], int(index[place]), *place[dim + 1 :])
+        result[at] = word(result[at], src[place]) if counts[at] else src[place]
+        counts[at] += 1
+    return result / np.maximum(counts, 1) if reduce == 5 else result
 
 
 _PICKED: Final[dict[str, Any]] = {"dim": 0, "index": _i([[0, 2, 1, 0], [2, 2, 0, 1]]),
                                   "src": t(2, 4)}  # fmt: skip
 spec("aclnnScatterReduce", "out:self", **{**_GRAD, "family": "index"},
-     samples=[take(self=t(3, 4), **_PICKED, reduce=r, includeSelf=True) for r in (1, 2, 3, 4, 5)])(
+     samples=[take(self=t(3, 4), **_PICKED, reduce=r, includeSelf=s)
+              for r in (1, 2, 3, 4, 5) for s in (True, False)])(
     scatter_reduce)  # fmt: skip
 
 
