@@ -24,7 +24,7 @@ PROBE: Final = "probe"
 ITEMS: Final = (BENCH, PROBE)
 LAYOUTS: Final = ("contiguous", "transposed", "sliced", "stepped", "expanded", "middle", "reversed",
                   "channels-last")  # fmt: skip
-SHAPES: Final = ("sample", "empty", "scalar", "ones", "odd", "large", "rank8")
+SHAPES: Final = ("sample", "empty", "scalar", "ones", "odd", "large", "rank8", "long", "tall")
 FILLS: Final = ("normal", "integer", "special", "sweep")
 
 

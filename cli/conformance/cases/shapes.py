@@ -72,6 +72,24 @@ def _uniform(shape: tuple[int, ...]) -> Callable[[Any, Sequence[Any]], Any]:
     return change
 
 
+def _stretched(place: int, least: int) -> Callable[[Any, Sequence[Any]], Any]:
+    """One size of the first input at least `least`: a multiple of what it was, so that halves,
+    heads and groups still divide it."""
+
+    def change(arg: Arg, args: Sequence[Any]) -> Arg:
+        first = args[0].shape
+        size = first[place] if first else 1
+        if size not in sizes_of(args) or (place == 0 and len(first) < 2):
+            raise NotApplicableError("this size is fixed")
+        new = {size: -(-least // size) * size}
+        if max(prod(new.get(n, n) for n in a.shape) for a in args) > _MOST:
+            raise NotApplicableError(f"more than {_MOST} elements")
+        return _mapped(arg, new)
+
+    return change
+
+
+_MOST: Final = 1 << 18
 _EDGES: Final[dict[str, Callable[[Any, Sequence[Any]], Any]]] = {
     "sample": lambda arg, _args: arg,
     "empty": _empty,
@@ -79,6 +97,8 @@ _EDGES: Final[dict[str, Callable[[Any, Sequence[Any]], Any]]] = {
     "ones": _to_one,
     "odd": _resizing(_ODD, 1 << 14),
     "large": _resizing(_LARGE, 1 << 20),
+    "long": _stretched(-1, 1032),
+    "tall": _stretched(0, 132),
     "rank8": _uniform((1, 2, 1, 3, 2, 1, 2, 2)),
 }
 

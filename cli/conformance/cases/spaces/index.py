@@ -199,8 +199,9 @@ def _embedding(op: Op, chosen: Chosen) -> Sample:
 
 
 _BUILDERS: Final[dict[str, Callable[[Op, Chosen], Sample]]] = {
-    **dict.fromkeys(("gather", "scatter.src", "scatter.value", "scatter_add",
-                     "scatter_reduce"), _elementwise),
+    **dict.fromkeys(
+        ("gather", "scatter.src", "scatter.value", "scatter_add", "scatter_reduce"), _elementwise
+    ),
     **dict.fromkeys(("index_select", "index_add", "index_copy", "index_fill"), _slices),
     **dict.fromkeys(("index", "index_put"), _keyed),
     **dict.fromkeys(("embedding", "embedding_dense_backward"), _embedding),
