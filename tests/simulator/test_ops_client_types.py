@@ -72,3 +72,9 @@ def test_one_triangle_solves_many_systems(nops: Ops) -> None:
     x, left = nops("aclnnTriangularSolve", b[:1, 0], many, False, False, False, Out((3, 4, 2)),
                    Out((3, 4, 4)))  # fmt: skip
     close(x, np.linalg.solve(many.astype(np.float64), b[:1, 0]), 1e-4)
+
+
+def test_powers_of_a_number_take_flags_and_integers(nops: Ops) -> None:
+    for exponent in (np.array([0, 1, 3]), np.array([True, False])):
+        (given,) = nops("aclnnPowScalarTensor", 2, exponent, Out(exponent.shape, "int64"))
+        np.testing.assert_array_equal(given, 2 ** exponent.astype(np.int64))

@@ -247,6 +247,18 @@ def suppressed(b: Array, scores: Array, overlap: float, least: float, most: int)
     return left
 
 
+def test_suppression_by_mask_keeps_all_rows(types: Types) -> None:
+    b = boxes(25)
+    rows = np.concatenate([b, np.linspace(1, 0.1, 25, dtype=np.float32)[:, None]], 1)
+    kept, positions, mask = types("NMSWithMask", [rows], [Out((25, 5)), Out((25,), "int32"),
+                                  Out((25,), "uint8")], iou_threshold=0.3)  # fmt: skip
+    np.testing.assert_array_equal(kept, rows)
+    assert positions.tolist() == list(range(25))
+    wide = b + np.array([0, 0, 1, 1], np.float32)  # the last pixel belongs to a box
+    left = suppressed(wide, rows[:, 4], 0.3, 0.0, 25)
+    assert np.flatnonzero(mask).tolist() == left
+
+
 def test_suppression_pads_with_zeros(types: Types) -> None:
     b, scores = boxes(30), RNG.permutation(30).astype(np.float32) / 30
     given, count = types(

@@ -218,6 +218,42 @@ aclError nms_v4(TypeCall& c) {
   });
 }
 
+// boxes and scores [n, 5] in descending order of scores → themselves, their positions, and which of
+// them no earlier one that is left covers. Corners are pixels: a box is one wider than they differ.
+aclError nms_with_mask(TypeCall& c) {
+  EXPECT(c, 1, 3);
+  EXPECT_IN(c, 0, {-1, 5});
+  int64_t n = c.in(0).dims[0];
+  EXPECT_OUT(c, 0, {n, 5});
+  EXPECT_OUT(c, 1, {n});
+  EXPECT_OUT(c, 2, {n});
+  if (c.out(1).dtype != ACL_INT32 || c.out(2).dtype != ACL_UINT8) {
+    return c.refuse("positions must be int32, and the mask uint8");
+  }
+  double most = c.float_attr("iou_threshold", 0.5f);
+  auto* positions = static_cast<int32_t*>(c.out(1).data);
+  auto* left = static_cast<uint8_t*>(c.out(2).data);
+  return on_floats(c, {0}, {0}, [=](const auto& from, const auto& to) {
+    auto covers = [&](int64_t i, int64_t j) {
+      const float *a = from[0] + i * 5, *b = from[0] + j * 5;
+      double inter = 1, first = 1, second = 1;
+      for (int k = 0; k < 2; ++k) {
+        inter *= std::max(0.0f, std::min(a[k + 2], b[k + 2]) - std::max(a[k], b[k]) + 1);
+        first *= a[k + 2] - a[k] + 1;
+        second *= b[k + 2] - b[k] + 1;
+      }
+      return inter > most * (first + second - inter);
+    };
+    std::copy_n(from[0], n * 5, to[0]);
+    for (int64_t i = 0; i < n; ++i) {
+      positions[i] = static_cast<int32_t>(i);
+      left[i] = 1;
+      for (int64_t j = 0; j < i && left[i]; ++j) left[i] = !(left[j] && covers(j, i));
+    }
+    return ACL_SUCCESS;
+  });
+}
+
 // boxes [batch, n, q, 4] (or [batch, q, 4, n]), scores [batch, n, classes] (or [batch, classes, n]);
 // q is 1 or the classes → boxes, scores, classes padded with 0, and how many there are.
 aclError batch_nms(TypeCall& c) {
@@ -293,7 +329,7 @@ aclError batch_nms(TypeCall& c) {
 const TypeTable& selection_types() {
   static const auto* rows = new TypeTable{
       {"RotatedOverlaps", rotated_overlaps}, {"RotatedIou", rotated_iou},
-      {"RotatedNMS", rotated_nms}, {"NonMaxSuppressionV4", nms_v4},
+      {"RotatedNMS", rotated_nms}, {"NMSWithMask", nms_with_mask}, {"NonMaxSuppressionV4", nms_v4},
       {"BatchMultiClassNonMaxSuppression", batch_nms}};
   return *rows;
 }
