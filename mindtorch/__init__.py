@@ -77,12 +77,12 @@ inf, nan = _math.inf, _math.nan
 newaxis = None
 
 _SUBMODULES = frozenset((
-    "_C", "_autograd", "_backends", "_dispatch", "_dynamo", "_functional", "_random", "_utils",
-    "accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda", "distributed",
-    "distributions", "fft", "func", "fx", "hub", "jit", "laws", "library", "linalg", "masked",
-    "mps", "multiprocessing", "nn", "npu", "onnx", "ops", "optim", "overrides", "profiler",
-    "random", "return_types", "serialization", "signal", "special", "storage", "testing",
-    "torch_version", "types", "utils", "version", "xpu",
+    "_C", "__config__", "_autograd", "_backends", "_dispatch", "_dynamo", "_functional", "_random",
+    "_utils", "accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda",
+    "distributed", "distributions", "fft", "func", "functional", "futures", "fx", "hub", "jit",
+    "laws", "library", "linalg", "masked", "mps", "multiprocessing", "nn", "npu", "onnx", "ops",
+    "optim", "overrides", "profiler", "random", "return_types", "serialization", "signal",
+    "special", "storage", "testing", "torch_version", "types", "utils", "version", "xpu",
 ))  # fmt: skip
 
 # Names that live in a module of their own kind, not in a row.
@@ -144,6 +144,29 @@ _PLACES = {
     "memory_format": "_functional.queries",
     "preserve_format": "_functional.queries",
     "strided": "_functional.queries",
+    "sparse_coo": "_functional.queries",
+    "sparse_csr": "_functional.queries",
+    "sparse_csc": "_functional.queries",
+    "sparse_bsr": "_functional.queries",
+    "sparse_bsc": "_functional.queries",
+    "jagged": "_functional.queries",
+    "GradScaler": "amp",
+    "default_generator": "random",
+    "set_autocast_enabled": "amp",
+    "set_autocast_dtype": "amp",
+    "get_autocast_gpu_dtype": "amp",
+    "get_autocast_cpu_dtype": "amp",
+    "set_autocast_gpu_dtype": "amp",
+    "set_autocast_cpu_dtype": "amp",
+    "is_autocast_cpu_enabled": "amp",
+    "set_autocast_cpu_enabled": "amp",
+    "is_autocast_cache_enabled": "amp",
+    "set_autocast_cache_enabled": "amp",
+    "clear_autocast_cache": "amp",
+    "autocast_increment_nesting": "amp",
+    "autocast_decrement_nesting": "amp",
+    "cond": "_higher_order_ops",
+    "while_loop": "_higher_order_ops",
 }
 
 
@@ -157,7 +180,7 @@ def set_default_dtype(d: dtype) -> None:
 
 
 def __getattr__(name: str) -> _Any:
-    if name.startswith("__"):
+    if name.startswith("__") and name not in _SUBMODULES:
         raise AttributeError(f"module 'mindtorch' has no attribute '{name}'")
     _loading.load()
     if name in _SUBMODULES:

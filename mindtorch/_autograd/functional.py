@@ -64,6 +64,31 @@ def vjp(
     return _detached(raw, create_graph), _like(inputs, vjps)
 
 
+def jvp(
+    func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Any, Any]:  # fmt: skip
+    """`func(*inputs)` and its Jacobian-vector product with `v` (1 for a single number).
+
+    The vector-Jacobian product is linear in its vector; its derivative there is the Jacobian.
+    """
+    leaves, raw, outs = _call(func, inputs, create_graph)
+    if v is None and any(t.numel() != 1 for t in leaves):
+        raise RuntimeError(
+            "The vector v can only be None if the input to the user-provided function is a single"
+            " Tensor with a single element."
+        )
+    vectors = [aten.ones_like(t) for t in leaves] if v is None else _tuple(v)
+    weights = tuple(aten.zeros_like(o).requires_grad_() for o in outs)
+    pulled = _gradients(outs, leaves, weights, True)
+    pairs = [(g, w) for g, w in zip(pulled, vectors, strict=True) if g.requires_grad]
+    if not pairs:
+        return _detached(raw, create_graph), _like(raw, _filled([None] * len(outs), weights))
+    some, chosen = zip(*pairs, strict=True)
+    pushed = grad(some, weights, chosen, create_graph=create_graph, allow_unused=True)
+    return _detached(raw, create_graph), _like(raw, _filled(pushed, weights))
+
+
 def _detached(value: Tensor, create_graph: bool) -> Tensor:
     if create_graph:
         return value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from .._tensor.device import device as Device
 from .._tensor.tensor import Tensor
@@ -13,7 +13,16 @@ from .node import Node
 from .scope import Scope
 from .written import edge
 
-__all__ = ["Node", "get_gradient_edge", "increment_version", "save_on_cpu", "saved_tensors_hooks"]
+__all__ = ["GradientEdge", "Node", "allow_mutation_on_saved_tensors",
+           "disable_saved_tensors_hooks", "get_gradient_edge", "increment_version",
+           "save_on_cpu", "saved_tensors_hooks"]  # fmt: skip
+
+
+class GradientEdge(NamedTuple):
+    """The node that a gradient goes to, and as which of its outputs' gradients."""
+
+    node: Any
+    output_nr: int
 
 
 class saved_tensors_hooks(Scope):  # noqa: N801 - torch's name
@@ -50,9 +59,48 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
         t._storage.value += 1
 
 
-def get_gradient_edge(tensor: Tensor) -> Any:
+def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     """The node and output number that this tensor's gradient goes to."""
     input_edge = edge(tensor)
     if input_edge is None:
         raise RuntimeError("It is not possible to get the gradient edge of this Tensor")
-    return input_edge
+    return GradientEdge(*input_edge)
+
+
+class disable_saved_tensors_hooks(Scope):  # noqa: N801 - torch's name
+    """Inside, tensors are saved without hooks; entering a hook raises `error_message`."""
+
+    def __init__(self, error_message: str):
+        self.message = error_message
+
+    def steps(self) -> Iterator[None]:
+        before = LOCAL.pack
+        if before:
+            raise RuntimeError(self.message)
+        try:
+            MODES.active += 1
+            LOCAL.pack = _Refused(self.message)
+            yield
+        finally:
+            LOCAL.pack = before
+            MODES.active -= 1
+
+
+class _Refused(tuple[Any, ...]):
+    """No hooks, and none to be added."""
+
+    def __new__(cls, message: str) -> _Refused:
+        return super().__new__(cls)
+
+    def __init__(self, message: str):
+        self.message = message
+
+    def __iter__(self) -> Iterator[Any]:
+        raise RuntimeError(self.message)
+
+
+class allow_mutation_on_saved_tensors(saved_tensors_hooks):  # noqa: N801 - torch's name
+    """Inside, tensors saved for backward may be written to: what was saved is copied first."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda tensor: tensor.detach().clone(), lambda kept: kept)

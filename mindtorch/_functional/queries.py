@@ -30,10 +30,15 @@ class memory_format:  # noqa: N801 - torch's name
 
 
 class layout:  # noqa: N801 - torch's name
-    """How a tensor stores its elements: only `strided` here."""
+    """How a tensor stores its elements: tensors here are `strided`; the others are only names."""
+
+    def __init__(self, name: str):
+        self.name = name
 
     def __repr__(self) -> str:
-        return "torch.strided"
+        return f"torch.{self.name}"
+
+    __str__ = __repr__
 
 
 contiguous_format = memory_format("contiguous_format")
@@ -41,7 +46,9 @@ legacy_contiguous_format = contiguous_format
 preserve_format = memory_format("preserve_format")
 channels_last = memory_format("channels_last")
 channels_last_3d = memory_format("channels_last_3d")
-strided = layout()
+strided = layout("strided")
+sparse_coo, sparse_csr, sparse_csc = map(layout, ("sparse_coo", "sparse_csr", "sparse_csc"))
+sparse_bsr, sparse_bsc, jagged = map(layout, ("sparse_bsr", "sparse_bsc", "jagged"))
 Tensor.layout = strided  # type: ignore[attr-defined]
 
 

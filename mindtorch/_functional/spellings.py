@@ -7,7 +7,7 @@ from typing import Any
 
 from .._tensor.tensor import Tensor
 from ..ops.spec import OPS
-from .publish import FUNCTIONS, LazyMethod, surface
+from .publish import FUNCTIONS, LAYERS, LazyMethod, layer, surface, writing
 
 # new name: the row that it spells (torch's documents: "Alias for …").
 SPELLINGS = {
@@ -19,13 +19,20 @@ SPELLINGS = {
     "subtract": "sub", "swapaxes": "transpose", "swapdims": "transpose", "true_divide": "div",
 }  # fmt: skip
 
+# torch.name_ for torch.nn.functional.name_.
+LAYER_WRITERS = (
+    "alpha_dropout", "celu", "dropout", "feature_alpha_dropout", "rrelu", "selu", "threshold",
+)  # fmt: skip
+
 # torch.name_ for Tensor.name_.
 WRITERS = (
-    "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "clamp", "clamp_max",
-    "clamp_min", "clip", "cos", "cosh", "embedding_renorm", "erf", "erfc", "exp", "exp2",
-    "expm1", "fill", "floor", "frac", "index_put", "log", "log10", "log1p", "log2", "neg",
-    "reciprocal", "relu", "round", "resize_as", "rsqrt", "sigmoid", "sin", "sinh", "sqrt",
-    "square", "tan", "tanh", "trunc", "zero", "detach",
+    "abs", "acos", "acosh", "addmv", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh",
+    "as_strided", "asin", "asinh", "atan", "atanh", "ceil", "clamp", "clamp_max", "clamp_min",
+    "clip", "conj_physical", "cos", "cosh", "deg2rad", "detach", "embedding_renorm", "erf", "erfc",
+    "exp", "exp2", "expm1", "fill", "fix", "floor", "frac", "gcd", "i0", "index_put", "lcm",
+    "ldexp", "log", "log10", "log1p", "log2", "logit", "nan_to_num", "neg", "negative", "rad2deg",
+    "reciprocal", "relu", "resize_as", "round", "rsqrt", "sigmoid", "sin", "sinc", "sinh", "sqrt",
+    "square", "tan", "tanh", "trunc", "xlogy", "zero",
 )  # fmt: skip
 
 
@@ -34,6 +41,16 @@ def _writer(name: str) -> Callable[..., Any]:
         return getattr(input, name)(*args, **kwargs)
 
     call.__name__ = name
+    return call
+
+
+def _layer_writer(name: str) -> Callable[..., Any]:
+    def call(input: Tensor, *args: Any, **options: Any) -> Tensor:
+        if name + "_" in LAYERS:
+            return layer(name + "_")(input, *args, **options)
+        return writing(OPS[name].entry("function"), name + "_")(input, *args, **options)
+
+    call.__name__ = name + "_"
     return call
 
 
@@ -60,6 +77,8 @@ def install() -> None:
         _spell(name, meant)
     for name in WRITERS:
         FUNCTIONS.setdefault(name + "_", _writer(name + "_"))
+    for name in LAYER_WRITERS:
+        FUNCTIONS.setdefault(name + "_", _layer_writer(name))
 
 
 install()

@@ -19,7 +19,7 @@ SURFACES = (
     )),
     "_random.draws",
     "_random.rejection",
-    *("_functional." + name for name in ("settings", "spellings", "lists")),
+    *("_functional." + name for name in ("settings", "spellings", "lists", "legacy")),
 )  # fmt: skip
 _PACKAGE = __package__.rpartition(".")[0]
 

@@ -12,8 +12,34 @@ from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor
 from ..ops.spec import aten
 from ..optim.optimizer import Optimizer
+from .switches import (
+    DEFAULTS,
+    autocast_decrement_nesting,
+    autocast_increment_nesting,
+    clear_autocast_cache,
+    get_autocast_cpu_dtype,
+    get_autocast_dtype,
+    get_autocast_gpu_dtype,
+    is_autocast_available,
+    is_autocast_cache_enabled,
+    is_autocast_cpu_enabled,
+    is_autocast_enabled,
+    set_autocast_cache_enabled,
+    set_autocast_cpu_dtype,
+    set_autocast_cpu_enabled,
+    set_autocast_dtype,
+    set_autocast_enabled,
+    set_autocast_gpu_dtype,
+)
 
-_defaults: dict[str, dt.dtype] = {"cpu": dt.bfloat16, "npu": dt.float16}
+__all__ = [
+    "GradScaler", "autocast", "autocast_decrement_nesting", "autocast_increment_nesting",
+    "clear_autocast_cache", "custom_bwd", "custom_fwd", "get_autocast_cpu_dtype",
+    "get_autocast_dtype", "get_autocast_gpu_dtype", "is_autocast_available",
+    "is_autocast_cache_enabled", "is_autocast_cpu_enabled", "is_autocast_enabled",
+    "set_autocast_cache_enabled", "set_autocast_cpu_dtype", "set_autocast_cpu_enabled",
+    "set_autocast_dtype", "set_autocast_enabled", "set_autocast_gpu_dtype",
+]  # fmt: skip
 
 
 class autocast(ContextDecorator):  # noqa: N801 - torch's name
@@ -32,7 +58,7 @@ class autocast(ContextDecorator):  # noqa: N801 - torch's name
         if not isinstance(device_type, str):
             raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
         self.device_type = device_type
-        self.dtype = dtype or _defaults.get(device_type, dt.float16)
+        self.dtype = dtype or DEFAULTS.get(device_type, dt.float16)
         self.enabled = enabled
 
     def clone(self) -> autocast:
@@ -51,22 +77,6 @@ class autocast(ContextDecorator):  # noqa: N801 - torch's name
         finally:
             LOCAL.autocast = before
             MODES.active -= 1
-
-
-def is_autocast_available(device_type: str) -> bool:
-    """Whether autocast has an effect on a device type."""
-    return device_type in _defaults
-
-
-def is_autocast_enabled(device_type: str = "npu") -> bool:
-    """Whether autocast is on for a device type, on this thread."""
-    return device_type in (LOCAL.autocast or {})
-
-
-def get_autocast_dtype(device_type: str) -> dt.dtype:
-    """The dtype that autocast uses for a device type."""
-    dtype: dt.dtype = (LOCAL.autocast or {}).get(device_type) or _defaults[device_type]
-    return dtype
 
 
 def custom_fwd(

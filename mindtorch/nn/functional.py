@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 from .._functional.publish import LAYERS, layer
@@ -15,7 +17,13 @@ __all__ = sorted(LAYERS)
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(f"module 'mindtorch.nn.functional' has no attribute '{name}'")
-    function = globals()[name] = layer(name)
+    function: Callable[..., Any]
+    if name.endswith("_with_indices") and name not in LAYERS:
+        pool = layer(name.removesuffix("_with_indices"))
+        function = functools.partial(pool, return_indices=True)
+    else:
+        function = layer(name)
+    globals()[name] = function
     return function
 
 

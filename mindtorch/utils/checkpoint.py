@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import mindtorch
@@ -66,19 +67,31 @@ def checkpoint(
 ) -> Tensor:
     """`function(*args)`, its saved tensors dropped and made again in backward.
 
-    Random numbers repeat when `preserve_rng_state`. CheckpointError when the second run differs.
+    Random numbers repeat when `preserve_rng_state`. `context_fn` gives two contexts, of the first
+    run and of the second. CheckpointError when the second run differs.
     """
     state = _rng_state() if preserve_rng_state else None
 
+    if use_reentrant and context_fn is not None:
+        raise ValueError(
+            "Passing `context_fn` or `debug` is only supported when use_reentrant=False."
+        )
+    forward, second = (context_fn or noop_context_fn)()
+
     def again() -> None:
-        with _rng(state):
+        with _rng(state), second:
             function(*args, **kwargs)
 
     if not LOCAL.grad:
         return function(*args, **kwargs)
     frame = _Frame(again)
-    with saved_tensors_hooks(frame.pack, frame.unpack):
+    with saved_tensors_hooks(frame.pack, frame.unpack), forward:
         return function(*args, **kwargs)
+
+
+def noop_context_fn() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
+    """Contexts of the first and the second run that change nothing."""
+    return contextlib.nullcontext(), contextlib.nullcontext()
 
 
 def _rng_state() -> Any:

@@ -15,6 +15,8 @@ from .fusion import (
     fuse_linear_bn_eval,
     fuse_linear_bn_weights,
 )
+from .init import skip_init
+from .spectral_norm import remove_spectral_norm, spectral_norm
 from .weight_norm import remove_weight_norm, weight_norm
 
 __all__ = [
@@ -30,8 +32,11 @@ __all__ = [
     "parameters_to_vector",
     "parametrizations",
     "parametrize",
+    "remove_spectral_norm",
     "remove_weight_norm",
     "rnn",
+    "skip_init",
+    "spectral_norm",
     "stateless",
     "vector_to_parameters",
     "weight_norm",

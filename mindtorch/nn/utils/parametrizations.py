@@ -1,4 +1,4 @@
-"""Owns weight_norm and spectral_norm as parametrizations; orthogonal is refused with its reason."""
+"""Owns weight_norm and spectral_norm as parametrizations; names orthogonal beside them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import mindtorch
 from ..._tensor.tensor import Tensor
 from .. import functional as F
 from ..modules.module import Module
+from .orthogonal import orthogonal
 from .parametrize import register_parametrization
 from .weight_norm import norm_except_dim
 
-__all__ = ["spectral_norm", "weight_norm"]
+__all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 
 
 class _WeightNorm(Module):

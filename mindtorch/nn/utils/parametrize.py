@@ -4,7 +4,7 @@ stored originals whenever it is read."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import deepcopy
 from typing import Any
 
@@ -53,7 +53,8 @@ class ParametrizationList(ModuleList):
         super().__init__(modules)
         self.unsafe = unsafe
         new: Any = original
-        with mindtorch.no_grad():
+        # A right_inverse that is not implemented leaves the tensor as it is, as in torch.
+        with mindtorch.no_grad(), suppress(NotImplementedError):
             for module in reversed(list(self)):
                 if hasattr(module, "right_inverse"):
                     new = module.right_inverse(new)

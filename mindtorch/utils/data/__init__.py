@@ -1,5 +1,6 @@
 """Owns the names of torch.utils.data."""
 
+from . import _utils
 from .dataloader import DataLoader, default_collate, default_convert, get_worker_info
 from .dataset import (
     ChainDataset,
@@ -37,6 +38,7 @@ __all__ = [
     "SubsetRandomSampler",
     "TensorDataset",
     "WeightedRandomSampler",
+    "_utils",
     "default_collate",
     "default_convert",
     "get_worker_info",

@@ -9,11 +9,13 @@ from . import (
     matrices,
     older,
     pseudo,
+    second_names,
     spectral,
     triangular,
 )
 
 __all__ = [
     "contract", "decompositions", "fused", "lowrank", "matmul", "matrices", "older", "pseudo",
+    "second_names",
     "spectral", "triangular",
 ]  # fmt: skip

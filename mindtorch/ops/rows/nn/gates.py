@@ -214,7 +214,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
 @composite(
     "prelu(Tensor input, Tensor weight) -> Tensor",
     lacks={"bool whole complex": "prelu_cpu"},
-    surface="nn function",
+    surface="nn both",
     samples=calls(
         (Arg((2, 3, 4)), Arg((3,))),
         (Arg((4,)), Arg((1,))),

@@ -451,7 +451,7 @@ op(
     "xlogy(Tensor self, Tensor other) -> Tensor",
     infer=pointwise("float"),
     cpu=_xlogy,
-    aclnn=call("aclnnXLogYTensor", "self", "other", "out"),
+    aclnn=call("aclnnXLogYTensor", "self", "other", "out"), inplace=True,
     grad={
         "self": lambda grad, self, other: (
             grad * aten.where(aten.logical_and(self == 0, other <= 0), 0.0, aten.log(other))
@@ -502,6 +502,7 @@ composite(
         (Arg((2, 3), low=0.1), Arg((3,), low=0.5)), (Arg((4,), "float64"), Arg((4,), "float64", 1))
     ),
     rule="composed",
+    inplace=True,
 )
 composite(
     "positive(Tensor(a) self) -> Tensor(a)",

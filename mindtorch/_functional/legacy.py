@@ -1,0 +1,178 @@
+"""Owns names that torch keeps for older programs, and small methods that rows cannot say."""
+
+from __future__ import annotations
+
+import builtins
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from .._tensor import dtype as dt
+from .._tensor.device import DeviceLike
+from .._tensor.dtype import dtype as Dtype
+from .._tensor.tensor import Tensor
+from .._tensor.types import Number
+from ..ops.spec import aten
+from .publish import FUNCTIONS, attach, surface
+
+
+@surface(internal=False)
+def is_conj(input: Tensor) -> bool:
+    """False: conjugates are computed when they are asked for."""
+    return False
+
+
+@surface(internal=False)
+def is_neg(input: Tensor) -> bool:
+    """False: negatives are computed when they are asked for."""
+    return False
+
+
+@surface(function=False, internal=False)
+def is_nonzero(self: Tensor) -> bool:
+    """The truth of a tensor with one element; RuntimeError for others."""
+    return bool(self)
+
+
+@surface(internal=False)
+def is_distributed(input: Tensor) -> bool:
+    """False: a tensor is on one device."""
+    return False
+
+
+@surface(internal=False)
+def is_same_size(input: Tensor, other: Tensor) -> bool:
+    """Whether two tensors have one shape."""
+    return input.shape == other.shape
+
+
+@surface(method=False, internal=False)
+def is_signed(input: Tensor) -> bool:
+    """Whether the dtype has negative numbers."""
+    return input.is_signed()
+
+
+@surface(method=False, internal=False)
+def get_device(input: Tensor) -> int:
+    """The index of a tensor's device; -1 on cpu."""
+    return int(input.get_device())
+
+
+@surface(function=False, internal=False)
+def polygamma(self: Tensor, n: int) -> Tensor:
+    """The n-th derivative of digamma."""
+    return aten.polygamma(n, self)
+
+
+@surface(function=False, internal=False)
+def polygamma_(self: Tensor, n: int) -> Tensor:
+    """polygamma, in place."""
+    return self.copy_(aten.polygamma(n, self))
+
+
+@surface(function=False, internal=False)
+def float_power_(self: Tensor, exponent: Any) -> Tensor:
+    """float_power, in place; RuntimeError where self is not of the result's dtype."""
+    result = aten.float_power(self, exponent)
+    if self.dtype is not result.dtype:
+        raise RuntimeError(
+            f"the base given to float_power_ has dtype {_spoken(self.dtype)} but the operation's"
+            f" result requires dtype {_spoken(result.dtype)}"
+        )
+    return self.copy_(result)
+
+
+def _spoken(dtype: Dtype) -> str:
+    return dtype.legacy if not dtype.is_complex else f"Complex{dtype.legacy[7:]}"
+
+
+@surface(function=False, internal=False)
+def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Number]) -> Tensor:
+    """Each element becomes `callable` of it and the other's, on cpu, one by one."""
+    return _map(self, (tensor,), callable)
+
+
+@surface(function=False, internal=False)
+def map2_(
+    self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Number]
+) -> Tensor:
+    """As map_, of two other tensors."""
+    return _map(self, (x, y), callable)
+
+
+def _map(self: Tensor, others: tuple[Tensor, ...], function: Callable[..., Number]) -> Tensor:
+    if self.requires_grad or any(t.requires_grad for t in others):
+        raise RuntimeError(
+            "Can't call map_() on Variable that requires grad. Use var.detach().map_() instead."
+        )
+    if any(t.device.type != "cpu" for t in (self, *others)):
+        raise TypeError("map_ is only implemented on CPU tensors")
+    if any(t.dtype is not self.dtype for t in others):
+        raise TypeError(f"map_: expected tensors of {self.dtype}")
+    columns = [aten.reshape(aten.expand(t, self.shape), (-1,)).tolist() for t in others]
+    values = [function(*row) for row in zip(aten.reshape(self, (-1,)).tolist(), *columns,
+                                            strict=True)]  # fmt: skip
+    return self.copy_(FUNCTIONS["tensor"](values, dtype=self.dtype).reshape(self.shape))
+
+
+@surface(function=False, internal=False)
+def dim_order(self: Tensor, *, ambiguity_check: bool | list[Any] = False) -> tuple[int, ...]:
+    """The dimensions from the outermost in memory to the innermost."""
+    strides = self.stride()
+    return tuple(sorted(builtins.range(self.ndim), key=lambda d: -strides[d]))
+
+
+@surface(function=False, internal=False)
+def reinforce(self: Tensor, reward: Any) -> None:
+    """Refused, as in torch: stochastic nodes are gone."""
+    raise RuntimeError(
+        "reinforce() was removed.\nUse torch.distributions instead.\n"
+        "See https://pytorch.org/docs/main/distributions.html"
+    )
+
+
+def _resized(name: str) -> Callable[..., Tensor]:
+    def call(self: Tensor, *args: Any) -> Tensor:
+        warnings.warn(f"non-inplace {name} is deprecated", stacklevel=2)
+        view = aten.alias(self.detach())
+        return view.resize_as_(*args) if name == "resize_as" else view.resize_(*args)
+
+    call.__name__ = name
+    call.__doc__ = f"{name}_ of a view, with a warning."
+    return call
+
+
+for _name in ("resize", "resize_as"):
+    attach(_name, _resized(_name))
+attach("name", None)
+
+
+@surface(method=False, internal=False)
+def range(
+    start: float = 0,
+    end: float | None = None,
+    step: float = 1,
+    *,
+    dtype: Dtype | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """start, start + step … up to and with `end`; torch.arange leaves the end out."""
+    warnings.warn(
+        "torch.range is deprecated and will be removed in a future release because its behavior is"
+        " inconsistent with Python's range builtin. Instead, use torch.arange, which produces"
+        " values in [start, end).",
+        stacklevel=2,
+    )
+    if end is None:
+        start, end = 0, start
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if (end - start) * step < 0:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    kind = dtype or dt.get_default_dtype()
+    count = int((end - start) // step) + 1
+    return FUNCTIONS["arange"](
+        start, start + (count - 0.5) * step, step, dtype=kind, device=device,
+        requires_grad=requires_grad,
+    )  # fmt: skip

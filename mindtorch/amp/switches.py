@@ -1,0 +1,112 @@
+"""Owns autocast's switches as functions, which torch keeps beside the context."""
+
+from __future__ import annotations
+
+from .._autograd.grad_mode import LOCAL, MODES
+from .._tensor import dtype as dt
+from .._tensor.dtype import dtype as Dtype
+
+DEFAULTS: dict[str, Dtype] = {"cpu": dt.bfloat16, "npu": dt.float16}
+
+
+class _State:
+    """What is kept without effect: a cache of casts, and how deep contexts are."""
+
+    cache = True
+    nesting = 0
+
+
+def is_autocast_available(device_type: str) -> bool:
+    """Whether autocast has an effect on a device type."""
+    return device_type in DEFAULTS
+
+
+def is_autocast_enabled(device_type: str = "npu") -> bool:
+    """Whether autocast is on for a device type, on this thread."""
+    return device_type in (LOCAL.autocast or {})
+
+
+def get_autocast_dtype(device_type: str) -> Dtype:
+    """The dtype that autocast uses for a device type."""
+    dtype: Dtype = (LOCAL.autocast or {}).get(device_type) or DEFAULTS.get(device_type, dt.float16)
+    return dtype
+
+
+def set_autocast_enabled(device_type: str | bool, enabled: bool | None = None) -> None:
+    """Turn autocast on or off for a device type (without one: npu), on this thread."""
+    kind, wanted = ("npu", device_type) if enabled is None else (device_type, enabled)
+    settings = dict(LOCAL.autocast or {})
+    assert isinstance(kind, str)
+    if bool(wanted) == (kind in settings):
+        return
+    if wanted:
+        settings[kind] = DEFAULTS.get(kind, dt.float16)
+        MODES.active += 1
+    else:
+        del settings[kind]
+        MODES.active -= 1
+    LOCAL.autocast = settings or None
+
+
+def set_autocast_dtype(device_type: str, dtype: Dtype) -> None:
+    """Set the dtype that autocast uses for a device type, on this thread where it is on."""
+    if device_type in (LOCAL.autocast or {}):
+        LOCAL.autocast = {**LOCAL.autocast, device_type: dtype}
+    else:
+        DEFAULTS[device_type] = dtype
+
+
+def is_autocast_cpu_enabled() -> bool:
+    """is_autocast_enabled("cpu")."""
+    return is_autocast_enabled("cpu")
+
+
+def set_autocast_cpu_enabled(enabled: bool) -> None:
+    """set_autocast_enabled("cpu", enabled)."""
+    set_autocast_enabled("cpu", enabled)
+
+
+def get_autocast_cpu_dtype() -> Dtype:
+    """get_autocast_dtype("cpu")."""
+    return get_autocast_dtype("cpu")
+
+
+def set_autocast_cpu_dtype(dtype: Dtype) -> None:
+    """set_autocast_dtype("cpu", dtype)."""
+    set_autocast_dtype("cpu", dtype)
+
+
+def get_autocast_gpu_dtype() -> Dtype:
+    """get_autocast_dtype("npu")."""
+    return get_autocast_dtype("npu")
+
+
+def set_autocast_gpu_dtype(dtype: Dtype) -> None:
+    """set_autocast_dtype("npu", dtype)."""
+    set_autocast_dtype("npu", dtype)
+
+
+def is_autocast_cache_enabled() -> bool:
+    """What set_autocast_cache_enabled was given: casts are not kept, so it has no effect."""
+    return _State.cache
+
+
+def set_autocast_cache_enabled(enabled: bool) -> None:
+    """Kept without effect."""
+    _State.cache = enabled
+
+
+def clear_autocast_cache() -> None:
+    """Nothing: casts are not kept."""
+
+
+def autocast_increment_nesting() -> int:
+    """Count a context; how many there are now."""
+    _State.nesting += 1
+    return _State.nesting
+
+
+def autocast_decrement_nesting() -> int:
+    """Count one context less; how many there are now."""
+    _State.nesting -= 1
+    return _State.nesting
