@@ -8,6 +8,7 @@ from typing import Any
 from ...._tensor.dtype import dtype as Dtype
 from ...._tensor.tensor import Tensor
 from ...lacks import Refusal
+from ...rules import wrap_dim
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite
 
@@ -30,16 +31,36 @@ def matrix_norm(
     A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, dtype: object = None
 ) -> Any:
     """A norm of the matrices in two dimensions: "fro", "nuc", inf, -inf, 1, -1, 2, -2."""
+    rows, columns = _two_dims(A, ord, tuple(dim))
     A = A if dtype is None else A.to(dtype)
     if ord == "fro":
-        return aten.linalg_vector_norm(A, 2, tuple(dim), keepdim)
-    rows, columns = (d % A.ndim for d in dim)
+        return aten.linalg_vector_norm(A, 2, (rows, columns), keepdim)
     if ord in ("nuc", 2, -2):
         return _singular_norm(A, ord, rows, columns, keepdim)
     summed, other = (columns, rows) if abs(ord) == float("inf") else (rows, columns)
     totals = aten.sum(aten.abs(A), summed, True)
     norms = aten.amax(totals, other, True) if ord > 0 else aten.amin(totals, other, True)
     return norms if keepdim else aten.squeeze(norms, (rows, columns))
+
+
+_ORDERS = ("fro", "nuc", 1, -1, 2, -2, float("inf"), float("-inf"))
+
+
+def _two_dims(A: Tensor, ord: Any, dim: tuple[int, ...]) -> tuple[int, ...]:
+    """The two dimensions from the front; RuntimeError and IndexError in torch's words."""
+    what = "linalg.matrix_norm: "
+    if A.ndim < 2:
+        raise RuntimeError(f"{what}The input tensor A must have at least 2 dimensions.")
+    if len(dim) != 2:
+        raise RuntimeError(f"{what}dim must be a 2-tuple. Got {', '.join(map(str, dim))}")
+    if ord not in _ORDERS:
+        raise RuntimeError(f"{what}Order {ord} not supported.")
+    if ord in ("nuc", 2, -2) and A.dtype.itemsize == 2:
+        raise RuntimeError(f"{what}Low precision dtypes not supported. Got {A.dtype.legacy}")
+    rows, columns = (wrap_dim(d, A.ndim) for d in dim)
+    if rows == columns:
+        raise RuntimeError(f"{what}dims must be different. Got ({rows}, {columns})")
+    return rows, columns
 
 
 def _singular_norm(A: Any, ord: Any, rows: int, columns: int, keepdim: bool) -> Tensor:

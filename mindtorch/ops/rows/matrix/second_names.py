@@ -12,16 +12,6 @@ _SQUARE = Arg((3, 3))
 
 
 @composite(
-    "matrix_power(Tensor self, int n) -> Tensor",
-    samples=calls((_SQUARE, 3), (Arg((2, 3, 3)), 2)),
-    tolerance="composite",
-)
-def matrix_power(self: Tensor, n: int) -> Tensor:
-    """torch.linalg.matrix_power."""
-    return aten.linalg_matrix_power(self, n)
-
-
-@composite(
     "nuclear_norm(Tensor self, bool keepdim=False) -> Tensor",
     samples=calls((_SQUARE,), (Arg((2, 3)), True)),
     surface="function",

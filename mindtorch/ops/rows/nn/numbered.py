@@ -39,7 +39,7 @@ def _loss(name: str, schema: str, *samples: Any, lead: int = 2, **fields: Any) -
     body.__doc__ = f"torch.nn.functional.{name}; reduction 0: none, 1: mean, 2: sum."
     composite(
         f"{name}.numbered({schema}) -> Tensor", body, surface="function",
-        samples=calls(*samples), tolerance="accumulated", **fields,
+        samples=calls(*samples), tolerance="accumulated", rule="composed", **fields,
     )  # fmt: skip
 
 
@@ -119,6 +119,8 @@ def batch_norm(
     momentum: float, eps: float, cudnn_enabled: bool,
 ) -> Tensor:  # fmt: skip
     """torch.nn.functional.batch_norm; `cudnn_enabled` has no effect."""
+    if not input.ndim:
+        raise RuntimeError("batch_norm: expected an input of at least 1 dimension, got none")
     return _layer("batch_norm")(
         input, running_mean, running_var, weight, bias, training, momentum, eps
     )
