@@ -16,18 +16,6 @@ from ..ops.spec import aten
 from .publish import FUNCTIONS, attach, surface
 
 
-@surface(internal=False)
-def is_conj(input: Tensor) -> bool:
-    """False: conjugates are computed when they are asked for."""
-    return False
-
-
-@surface(internal=False)
-def is_neg(input: Tensor) -> bool:
-    """False: negatives are computed when they are asked for."""
-    return False
-
-
 @surface(function=False, internal=False)
 def is_nonzero(self: Tensor) -> bool:
     """The truth of a tensor with one element; RuntimeError for others."""
