@@ -160,7 +160,10 @@ def test_every_alias_spells_a_row():
 def test_a_lone_tensor_is_a_list_of_one(op):
     matrix = mindtorch.arange(9.0).reshape(3, 3)
     lead = ("ii->i",) if op.name == "einsum" else ()
-    function, lone = getattr(mindtorch, op.name), matrix[0] if "grid" in op.name else matrix
+    function, lone = (
+        getattr(mindtorch, op.name),
+        matrix[0] if op.name in ("meshgrid", "cartesian_prod") else matrix,
+    )
     alone, listed = function(*lead, lone), function(*lead, [lone])
     one = listed if isinstance(listed, mindtorch.Tensor) else listed[0]
     # atleast_1d and its kin give a tensor for a tensor, and a tuple for a list.

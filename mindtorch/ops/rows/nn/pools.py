@@ -67,6 +67,16 @@ def max_pool1d(
     return (out.squeeze(-2), indices.squeeze(-2)) if return_indices else out.squeeze(-2)
 
 
+def _with_indices(pool: Callable[..., Any]) -> Callable[..., Any]:
+    def run(
+        input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+        ceil_mode: bool = False, return_indices: bool = False,
+    ) -> Any:  # fmt: skip
+        return pool(input, kernel_size, stride, padding, dilation, ceil_mode, True)
+
+    return run
+
+
 def _max_pool(n: int, x: Arg, where: str) -> Callable[..., Tensor | tuple[Tensor, Tensor]]:
     """The row of `max_pool{n}d`."""
 
@@ -96,7 +106,7 @@ def _max_pool(n: int, x: Arg, where: str) -> Callable[..., Tensor | tuple[Tensor
         f"max_pool{n}d_with_indices.nn(Tensor input, int[] kernel_size, int[]? stride=None,"
         " int[] padding=0, int[] dilation=1, bool ceil_mode=False, bool return_indices=False)"
         " -> (Tensor out, Tensor indices)",
-        lambda *args, **options: max_pool(*args[:6], **{**options, "return_indices": True}),
+        _with_indices(max_pool),
         lacks={"bool complex": f"max_pool{n}d"},
         surface="nn",
         samples=calls((x, 2), (x, 3, 2, 1)),
