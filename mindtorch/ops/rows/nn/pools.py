@@ -67,12 +67,14 @@ def max_pool1d(
     return (out.squeeze(-2), indices.squeeze(-2)) if return_indices else out.squeeze(-2)
 
 
-def _with_indices(pool: Callable[..., Any]) -> Callable[..., Any]:
+def _with_indices(
+    pool: Callable[..., Tensor | tuple[Tensor, Tensor]],
+) -> Callable[..., Tensor | tuple[Tensor, Tensor]]:
     def run(
-        input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
-        ceil_mode: bool = False, return_indices: bool = False,
-    ) -> Any:  # fmt: skip
-        return pool(input, kernel_size, stride, padding, dilation, ceil_mode, True)
+        input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
+        dilation: Sizes = 1, ceil_mode: bool = False, return_indices: bool = False,
+    ) -> Tensor | tuple[Tensor, Tensor]:  # fmt: skip
+        return pool(input, kernel_size, stride, padding, dilation, ceil_mode, return_indices=True)
 
     return run
 
