@@ -320,9 +320,9 @@ def _replay(path: Path, options: dict[str, Any]) -> int:
     from ..conformance.run.replay import replay
 
     try:
-        result = replay(path, options["device"], options["home"], options["simulator"])
+        result, where = replay(path, options["device"], options["home"], options["simulator"])
     except bundle.BundleError as error:
         raise click.UsageError(str(error)) from None
-    render.show(check_text.failures([result], 1))
+    render.show(check_text.failures([result], 1, where))
     render.show([render.Line(check_text.totals([result], result.seconds))])
     return exits.PROBLEMS if result.failing else exits.OK

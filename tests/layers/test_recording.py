@@ -168,6 +168,38 @@ def test_a_forked_child_records_as_a_process_of_its_own(tmp_path: Path) -> None:
     assert sorted(c.arguments["made"].data[0] for c in calls) == [1, 2]
 
 
+FORK_TENSOR = """
+#include <aclnnop/aclnn_relu.h>
+#include <sys/wait.h>
+#include "sample.h"
+int main() {
+  aclInit(nullptr);
+  int64_t dims[] = {2, 3}, strides[] = {3, 1};
+  static float data[6];
+  aclTensor* t = aclCreateTensor(dims, 2, ACL_FLOAT, strides, 0, ACL_FORMAT_ND, dims, 2, data);
+  auto prepare = [&] {
+    uint64_t size;
+    aclOpExecutor* executor = nullptr;
+    aclnnReluGetWorkspaceSize(t, t, &size, &executor);
+  };
+  prepare();
+  if (fork() == 0) {
+    prepare();
+    _exit(0);
+  }
+  wait(nullptr);
+}
+"""
+
+
+def test_a_forked_child_tells_again_what_its_parent_had_made(tmp_path: Path) -> None:
+    path = tmp_path / "calls.rec"
+    assert layered.record(path, layered.program(FORK_TENSOR, tmp_path)).code == 0
+    calls = [c for c in recording.open(path).calls() if c.phase == 1]
+    assert len({c.process for c in calls}) == 2
+    assert [str(c.arguments["self"]) for c in calls] == ["FLOAT[2, 3]", "FLOAT[2, 3]"]
+
+
 def test_a_summary_names_operators_with_counts(tmp_path: Path) -> None:
     outcome = layered.run("--summary", "--", str(compiled.build("samples/two_streams")))
     assert outcome.code == 0

@@ -43,6 +43,8 @@ def test_the_first_wrong_launch_is_named_and_saved(sample: str, tmp_path: Path) 
         assert layered.command(*replay).code == 0
         again = layered.command(*replay, ACLSIM_FAULTS=fault)
         assert (again.code, "got 0" in again.out) == (1, True), again.out
+        told = " ".join(again.out.split())
+        assert f"--from {case.with_suffix('.rec')} --simulator" in told
 
 
 def test_data_are_what_tensors_held_before_and_after(tmp_path: Path) -> None:

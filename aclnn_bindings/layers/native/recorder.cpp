@@ -45,10 +45,19 @@ void put(std::string* blob, T value) {
   blob->append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
+// A geometry's number in this process: in the child of a fork those of the parent are told again.
+uint32_t told_id(const Geometry& g) {
+  if (g.id) return g.id;
+  bool made = false;
+  const Geometry* told = intern_geometry(g, &made);
+  if (made) announce_geometry(*told);
+  return told->id;
+}
+
 void put_tensor(std::string* blob, const void* handle) {
   if (!handle) return put(blob, kAbsent);
   ObjectPtr object = find_object(handle);
-  put(blob, object && object->geometry ? object->geometry->id : kUnknown);
+  put(blob, object && object->geometry ? told_id(*object->geometry) : kUnknown);
 }
 
 void put_scalar(std::string* blob, const void* handle) {
