@@ -78,3 +78,10 @@ def test_powers_of_a_number_take_flags_and_integers(nops: Ops) -> None:
     for exponent in (np.array([0, 1, 3]), np.array([True, False])):
         (given,) = nops("aclnnPowScalarTensor", 2, exponent, Out(exponent.shape, "int64"))
         np.testing.assert_array_equal(given, 2 ** exponent.astype(np.int64))
+
+
+@pytest.mark.parametrize("op", ["aclnnBatchMatMulWeightNz", "aclnnMatmulWeightNz"])
+def test_no_matrices_times_one_are_none(nops: Ops, op: str) -> None:
+    (given,) = nops(op, np.zeros((0, 3, 4), np.float16), np.zeros((1, 4, 2), np.float16),
+                    Out((0, 3, 2), "float16"), 0)  # fmt: skip
+    assert given.shape == (0, 3, 2)

@@ -165,7 +165,8 @@ void shift_blocks(Matrices& m, const Tensor& offset, double sign) {
 }
 
 Matrices product(const Matrices& a, const Matrices& b) {
-  Matrices c = {Doubles(), std::max(a.batch, b.batch), a.rows, b.cols};
+  // One matrix serves all of the other side, of which there may be none.
+  Matrices c = {Doubles(), a.batch == 1 ? b.batch : a.batch, a.rows, b.cols};
   c.v.resize(static_cast<size_t>(c.batch * c.rows * c.cols));
   if (c.v.empty() || a.cols == 0) return c;
   for (int64_t i = 0; i < c.batch; ++i) {
