@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._autograd.grad_mode import LOCAL
 from .._tensor.device import device as Device
 from .._tensor.dtype import COMPLEX, FLOAT, INTEGER
 from .._tensor.dtype import bool as BOOL
@@ -170,7 +171,9 @@ def _union(op: Op, arg: Arg, i: int, value: Any) -> Any:
 def _scalar(op: Op, arg: Arg, i: int, value: Number | None) -> Number | None:
     if value is None and arg.optional:
         return None
-    scalar = number(value)
+    # A number that wants a gradient would lose it.
+    lost = isinstance(value, Tensor) and value.requires_grad and LOCAL.grad
+    scalar = None if lost else number(value)
     if scalar is None:
         raise _refuse(op, arg, i, value, "Number")
     return _in_64_bits(scalar)

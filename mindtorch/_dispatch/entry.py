@@ -363,7 +363,9 @@ def _body(op: Op) -> Any:
     def run(*args: Any, **kwargs: Any) -> Any:
         tensors = [a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)][:1]
         if tensors and tensors[0].device.type == "cpu":
-            lacks.refuse(op.lacks, None, [tensors[0]._geom])
+            op.bind()
+            geoms = [a._geom if isinstance(a, Tensor) else a for a in args]
+            lacks.refuse(op.lacks, op.infer, geoms if op.infer else [tensors[0]._geom])
         return body(*args, **kwargs)
 
     return run

@@ -94,7 +94,7 @@ def is_inference(input: Tensor) -> bool:
     return bool(input.is_inference())
 
 
-@surface(method=False, internal=False)
+@surface(internal=False)
 def is_nonzero(input: Tensor) -> bool:
     """The truth of a tensor with one element; RuntimeError for others."""
     return bool(input)

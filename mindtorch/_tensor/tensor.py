@@ -149,7 +149,8 @@ class Tensor(Methods, metaclass=TensorType):
         return self._geom.dtype.is_signed
 
     is_sparse = is_quantized = is_mkldnn = is_nested = False
-    is_sparse_csr = is_cuda = is_xpu = is_mps = False
+    is_sparse_csr = is_cuda = is_xpu = is_mps = is_xla = is_vulkan = is_ipu = is_maia = False
+    is_mtia = False
 
     @property
     def is_cpu(self) -> bool:

@@ -246,7 +246,11 @@ class Pointwise:
 def _check_alpha(alpha: Number, dtype: Dtype) -> None:
     if isinstance(alpha, bool) and dtype is not dt.bool:
         raise RuntimeError("Boolean alpha only supported for Boolean results.")
-    if isinstance(alpha, float) and dtype.category <= dt.INTEGER:
+    if isinstance(alpha, complex) and dtype.category == dt.FLOAT:
+        raise RuntimeError(
+            "For non-complex input tensors, argument alpha must not be a complex number."
+        )
+    if isinstance(alpha, float | complex) and dtype.category <= dt.INTEGER:
         raise RuntimeError(
             "For integral input tensors, argument alpha must not be a floating point number."
         )

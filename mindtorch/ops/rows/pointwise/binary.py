@@ -497,6 +497,7 @@ composite(
 composite(
     "hypot(Tensor self, Tensor other) -> Tensor",
     lambda self, other: aten.sqrt(_norm2(self, other)),
+    infer=pointwise(),
     lacks={"bool whole complex": "hypot_cpu"},
     samples=calls(
         (Arg((2, 3), low=0.1), Arg((3,), low=0.5)), (Arg((4,), "float64"), Arg((4,), "float64", 1))
