@@ -90,7 +90,7 @@ class Archive:
             raise RuntimeError(f"load: {name} unpacks to {declared} bytes, at most {most} fit")
         try:
             return self.archive.read(name)
-        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
+        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError) as error:
             raise RuntimeError(f"load: {name} cannot be read: {error}") from None
 
 

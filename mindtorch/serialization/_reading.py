@@ -166,10 +166,18 @@ def _read(
     if not zipfile.is_zipfile(file):
         file.seek(start)
         return read_legacy(file, where, kind, options)
-    with zipfile.ZipFile(file) as opened:
+    with _unzipped(file) as opened:
         archive = Archive(opened, mapped)
         storages = _Zipped(archive, where)
         return kind(io.BytesIO(archive.pickle()), storages, **options).everything()
+
+
+def _unzipped(file: str | os.PathLike[str] | BinaryIO) -> zipfile.ZipFile:
+    """The zip file; RuntimeError, as torch's, for one whose directory is damaged."""
+    try:
+        return zipfile.ZipFile(file)
+    except (zipfile.BadZipFile, NotImplementedError, ValueError, OverflowError) as error:
+        raise RuntimeError(f"load: failed reading the zip archive: {error}") from error
 
 
 def _of_module(module: ModuleType) -> Any:
@@ -179,7 +187,7 @@ def _of_module(module: ModuleType) -> Any:
 
 def unsafe_globals(f: str | os.PathLike[str] | BinaryIO) -> list[str]:
     """The names in a file that strict loading refuses."""
-    with zipfile.ZipFile(f) as opened:
+    with _unzipped(f) as opened:
         body = Archive(opened, None).pickle()
     allowed, refused = safe_names(), set()
     strings: list[str] = []

@@ -1,5 +1,6 @@
 """Files of `save` are torch's: each library reads the other's; unknown globals are refused."""
 
+import contextlib
 import io
 import pickle
 import random
@@ -210,3 +211,15 @@ def test_a_damaged_pickle_loads_or_is_refused_by_name():
         except (RuntimeError, pickle.UnpicklingError):
             refused += 1
     assert refused > 200
+
+
+def test_a_damaged_file_is_refused_as_torch_s():
+    whole = io.BytesIO()
+    mindtorch.save({"a": mindtorch.ones(3), "b": [1.5, "x"]}, whole)
+    rng = np.random.default_rng(0)
+    for _ in range(150):
+        body = bytearray(whole.getvalue())
+        for at in rng.integers(0, len(body), 3):
+            body[at] = rng.integers(256)
+        with contextlib.suppress(RuntimeError, EOFError, OSError, pickle.UnpicklingError):
+            mindtorch.load(io.BytesIO(bytes(body[: rng.integers(len(body) // 2, len(body) + 1)])))
