@@ -4,7 +4,6 @@ and torn lines; refuses journals of another format or of another version of this
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any, Final
 
 from ..conformance.record import journal
 from ..conformance.record.result import VERDICTS, Result, from_json
+from ..foreign import parsed
 
 Line = Mapping[str, Any]
 _NOTES: Final = frozenset(("soak", "repeat", "lost", "deviation", "killed"))
@@ -91,7 +91,12 @@ def runs(path: Path) -> Iterator[Part]:
             parts.setdefault(last, Part(path, last, {k: v for k, v in line.items() if k != "kind"}))
         part = parts.get(str(line.get("run") or last))
         if part is not None:
-            _take(part, line, path)
+            try:
+                _take(part, line, path)
+            except (KeyError, TypeError, AttributeError, OverflowError) as error:
+                raise journal.JournalError(
+                    f"{path}: a {line.get('kind')!r} line is none of ours: {error!r}"
+                ) from None
     if not parts:
         raise journal.JournalError(f"{path}: no journal of `mindtorch-npu check`: no header line")
     for part in parts.values():
@@ -99,13 +104,20 @@ def runs(path: Path) -> Iterator[Part]:
     yield from parts.values()
 
 
+_LINE, _FILE = 1 << 24, 1 << 33  # characters of one line, and of a journal
+
+
 def _lines(path: Path) -> Iterator[dict[str, Any] | None]:
     """Every line as an object; None for one that is torn."""
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
-            for text in file:
+            size = 0
+            while text := file.readline(_LINE):
+                size += len(text)
+                if size > _FILE:
+                    raise journal.JournalError(f"{path}: longer than any journal")
                 try:
-                    data = json.loads(text)
+                    data = parsed(text)
                 except ValueError:
                     data = None
                 yield data if isinstance(data, dict) else None

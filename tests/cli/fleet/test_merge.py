@@ -159,3 +159,25 @@ def test_the_page_shows_text_of_journals_as_text(tmp_path):
     page = files.page(merged(write(tmp_path / "a.jsonl", "<b>host</b>", [bad])))
     assert "<script>" not in page
     assert "&lt;b&gt;host&lt;/b&gt;" in page
+
+
+@pytest.mark.parametrize("change", [
+    {"seed": None}, {"seed": 1e400}, {"cases": None}, {"cases": 3}, {"seed": [1]},
+])  # fmt: skip
+def test_a_line_of_another_shape_is_refused_by_name(tmp_path, change):
+    path = tmp_path / "a.jsonl"
+    write(path, "n", [result("add/out/1")], plan=["add/out/1"])
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    plan = next(line for line in lines if line["kind"] == "plan")
+    plan.update(change)
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with pytest.raises(journal.JournalError, match="a 'plan' line is none of ours"):
+        parts.read([path])
+
+
+def test_a_line_that_is_nested_too_deep_is_a_torn_one(tmp_path):
+    path = tmp_path / "a.jsonl"
+    write(path, "n", [result("add/out/1")])
+    with path.open("a") as file:
+        file.write("[" * 100_000 + "\n")
+    assert parts.read([path])[0].torn == 1
