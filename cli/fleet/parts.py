@@ -93,7 +93,9 @@ def runs(path: Path) -> Iterator[Part]:
         if part is not None:
             try:
                 _take(part, line, path)
-            except (KeyError, TypeError, AttributeError, OverflowError) as error:
+            except journal.JournalError:
+                raise
+            except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
                 raise journal.JournalError(
                     f"{path}: a {line.get('kind')!r} line is none of ours: {error!r}"
                 ) from None

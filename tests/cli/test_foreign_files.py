@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import fuzz_files
 import pytest
 from mindtorch_npu import foreign
 from mindtorch_npu.main import main
@@ -61,3 +62,14 @@ def test_a_pipe_is_read(tmp_path: Path):
     writer = subprocess.Popen([sys.executable, "-c", f"open({str(pipe)!r}, 'w').write('[1]')"])
     assert foreign.parsed(foreign.text_of(pipe)) == [1]
     writer.wait()
+
+
+@pytest.mark.parametrize(
+    "kind", ["journal", "fleet", "bundle", "arrays", "known issues", "checkpoint"]
+)
+def test_damaged_files_are_refused_by_name(tmp_path: Path, kind: str):
+    sound, read, _ = target = fuzz_files.targets()[kind]
+    path = tmp_path / "sound"
+    path.write_bytes(sound)
+    read(path)
+    assert fuzz_files.attack(target, 100, seed=1)[1] == []

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import re
+import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -68,11 +70,23 @@ def load(path: Path) -> tuple[dict[str, Any], list[Any]]:
     if not isinstance(data, dict) or data.get("schema") != SCHEMA:
         raise BundleError(f"{path}: no saved case (schema {SCHEMA}); --save makes them")
     try:
-        stored = np.load(path.parent / data["arrays"])
-    except (OSError, ValueError, KeyError) as error:
-        raise BundleError(f"{path}: its arrays cannot be read: {error}") from None
-    names = sorted((n for n in stored.files if n.startswith("input")), key=lambda n: int(n[5:]))
-    return data, [_restored(stored[n], data["dtypes"][n]) for n in names]
+        return data, _inputs(path, data)
+    except _DAMAGED as error:
+        raise BundleError(f"{path}: its arrays cannot be read: {error!r}") from None
+
+
+# What numpy, zipfile and zlib raise for files that are damaged, and ours for names that are none.
+_DAMAGED = (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, NotImplementedError,
+            RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error)  # fmt: skip
+
+
+def _inputs(path: Path, data: dict[str, Any]) -> list[Any]:
+    name = str(data["arrays"])
+    if Path(name).name != name:
+        raise ValueError(f"arrays {name!r}: expected a file beside it")
+    with np.load(path.parent / name) as stored:
+        names = sorted((n for n in stored.files if n.startswith("input")), key=lambda n: int(n[5:]))
+        return [_restored(stored[n], data["dtypes"][n]) for n in names]
 
 
 def _restored(array: Array, dtype: str) -> Array:

@@ -184,6 +184,7 @@ def _take(record: Record, data: dict[str, Any], where: str) -> None:
             data["run"] = run
         if data.get("schema") != SCHEMA:
             raise JournalError(f"{where}: schema {data.get('schema')!r}, expected {SCHEMA!r}")
+        _require_options(data, where)
         record.header = record.header or data
     elif kind == "start":
         place = str(data.get("device", "")) if compares(record.header) else ""
@@ -195,6 +196,13 @@ def _take(record: Record, data: dict[str, Any], where: str) -> None:
         record.results[key_of(result.case, result.seed, place)] = result
     elif kind == "end":
         record.end = data
+
+
+def _require_options(header: Mapping[str, Any], where: str) -> None:
+    """JournalError where a header's parts are not the objects that they are read as."""
+    for name in ("options", "environment"):
+        if not isinstance(header.get(name, {}), dict):
+            raise JournalError(f"{where}: {name} of the header is no object: {header[name]!r}")
 
 
 def compares(header: Mapping[str, Any]) -> bool:
@@ -218,7 +226,11 @@ def _result(data: dict[str, Any], where: str) -> Result:
 def _from_report(data: dict[str, Any], path: Path) -> Record:
     if data.get("schema") != SCHEMA:
         raise JournalError(f"{path}: schema {data.get('schema')!r}, expected {SCHEMA!r}")
-    judged = [_result(r, str(path)) for r in data.get("results", ())]
+    _require_options(data, str(path))
+    rows = data.get("results", [])
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise JournalError(f"{path}: its results are no list of objects")
+    judged = [_result(row, str(path)) for row in rows]
     places = compares(data)
     results = {
         key_of(r.case, r.seed, f"{r.node} {r.device}".strip() if places else ""): r for r in judged

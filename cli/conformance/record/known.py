@@ -65,13 +65,19 @@ def load(path: Path) -> list[Issue]:
     unknown = set(data) - {"issue"}
     if unknown:
         raise KnownIssuesError(f"{path}: unknown table {min(unknown)!r}; entries are [[issue]]")
-    return [_issue(entry, f"{path}: issue {i}") for i, entry in enumerate(data.get("issue", ()), 1)]
+    entries = data.get("issue", [])
+    if not isinstance(entries, list) or not all(isinstance(e, dict) for e in entries):
+        raise KnownIssuesError(f"{path}: 'issue' is no table; entries are [[issue]]")
+    return [_issue(entry, f"{path}: issue {i}") for i, entry in enumerate(entries, 1)]
 
 
 def _issue(entry: Mapping[str, Any], where: str) -> Issue:
     unknown = set(entry) - _FIELDS
     if unknown:
         raise KnownIssuesError(f"{where}: unknown field {min(unknown)!r}; known: {sorted(_FIELDS)}")
+    for name in _FIELDS - {"expires"}:
+        if not isinstance(entry.get(name, ""), str):
+            raise KnownIssuesError(f"{where}: {name} must be a string, got {entry[name]!r}")
     if not entry.get("reason"):
         raise KnownIssuesError(f"{where}: no reason; say why the failure is expected")
     expires = entry.get("expires")

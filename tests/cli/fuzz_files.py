@@ -1,0 +1,144 @@
+"""Reads damaged files of every kind that others may hand over; only the named errors may come.
+
+`python tests/cli/fuzz_files.py [--rounds 1000] [--seed 0]`: journals (one host's, and as parts of a
+fleet), bundles, tables of known issues, and checkpoints.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import pickle
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from mindtorch_npu.conformance.record import bundle, journal, known
+from mindtorch_npu.conformance.record.result import Result
+from mindtorch_npu.fleet import parts
+from mindtorch_npu.foreign import ForeignError
+
+import mindtorch
+
+WORDS = (b"null", b"-1", b"[]", b"{}", b'"x"', b"1e400", b"NaN", b"9" * 40, b"true", b"[[1]]",
+         b"\xff\xfe", b"\n", b'"../../x"')  # fmt: skip
+KNOWN = b'[[issue]]\nop = "add"\ndtype = "float16"\nreason = "rounds"\nexpires = 2027-01-31\n'
+Target = tuple[bytes, Callable[[Path], Any], tuple[type[Exception], ...]]
+
+
+def damaged(seed: bytes, rng: random.Random) -> bytes:
+    """`seed` with a few bytes changed, cut out, put in or copied, or a value of another kind."""
+    body = bytearray(seed)
+    for _ in range(rng.choice((1, 1, 2, 3, 6))):
+        at, how = rng.randrange(len(body) + 1), rng.randrange(6)
+        if how == 0 and at < len(body):
+            body[at] = rng.randrange(256)
+        elif how == 1:
+            del body[at : at + rng.choice((1, 2, 8, 64))]
+        elif how == 2:
+            body[at:at] = rng.randbytes(rng.choice((1, 3, 9)))
+        elif how == 3:
+            body[at:at] = rng.choice(WORDS)
+        elif how == 4:
+            other = rng.randrange(len(body) + 1)
+            body[at:at] = body[other : other + rng.choice((5, 40, 200))]
+        elif b":" in body:
+            start = rng.choice([i for i, byte in enumerate(body) if byte == ord(":")]) + 1
+            end = next((i for i in range(start, len(body)) if body[i] in b",}]"), len(body))
+            body[start:end] = rng.choice(WORDS)
+    return bytes(body)
+
+
+def _beside(arrays: bytes) -> Callable[[Path], Any]:
+    """Reads a description, with sound arrays beside it."""
+
+    def read(path: Path) -> Any:
+        path.with_name("kept.npz").write_bytes(arrays)
+        return bundle.load(path)
+
+    return read
+
+
+def _above(description: dict[str, Any]) -> Callable[[Path], Any]:
+    """Reads arrays by a sound description."""
+
+    def read(path: Path) -> Any:
+        path.with_name("kept.json").write_text(json.dumps({**description, "arrays": path.name}))
+        return bundle.load(path.with_name("kept.json"))
+
+    return read
+
+
+def targets() -> dict[str, Target]:
+    """A sound file of each kind, how it is read, and what that may raise."""
+    checkpoint = io.BytesIO()
+    mindtorch.save({"a": mindtorch.ones(3, 4), "b": [1.5, {"k": "x"}]}, checkpoint)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "journal.jsonl"
+        book = journal.Journal(path, journal.new_run())
+        head = journal.header({"device": "npu:0", "mindtorch_npu": "0.1.0"}, {"level": "quick"}, 1)
+        book.write("run", {**head, "node": "n"})
+        book.write("plan", {"cases": ["add/out/1"], "seed": 0})
+        book.write("start", {"case": "add/out/1", "seed": 0, "repro": "", "device": "npu:0"})
+        book.result(Result("add/out/1", "add", "out", "PASS", "float32", "T0"))
+        lines = path.read_bytes()
+    arrays = io.BytesIO()
+    np.savez_compressed(arrays, input0=np.arange(6.0), input1=np.ones((2, 3), np.float16))
+    kept = {"case": "add/out/1", "seed": 0, "arrays": "kept.npz",
+            "dtypes": {"input0": "float64", "input1": "float16"},
+            "schema": bundle.SCHEMA}  # fmt: skip
+    read = (OSError, UnicodeDecodeError, ForeignError)
+    return {
+        "journal": (lines, journal.read, (journal.JournalError, *read)),
+        "fleet": (lines, lambda p: parts.read([p]), (journal.JournalError, *read)),
+        "bundle": (json.dumps(kept).encode(), _beside(arrays.getvalue()), (bundle.BundleError,)),
+        "arrays": (arrays.getvalue(), _above(kept), (bundle.BundleError,)),
+        "known issues": (KNOWN, known.load, (known.KnownIssuesError, *read)),
+        "checkpoint": (checkpoint.getvalue(), mindtorch.load,
+                       (RuntimeError, EOFError, OSError, pickle.UnpicklingError)),
+    }  # fmt: skip
+
+
+def attack(target: Target, rounds: int, seed: int) -> tuple[Counter[str], list[str]]:
+    """Outcomes by name, and what no reader may do: another error, or more than 2 s."""
+    sound, read, allowed = target
+    rng, outcomes, bad = random.Random(seed), Counter[str](), []
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "file"
+        for i in range(rounds):
+            path.write_bytes(damaged(sound, rng))
+            began = time.thread_time()
+            try:
+                read(path)
+                outcomes["read"] += 1
+            except allowed as error:
+                outcomes[type(error).__name__] += 1
+            except Exception as error:
+                bad.append(f"round {i}: {error!r}")
+            if time.thread_time() - began > 2:
+                bad.append(f"round {i}: more than 2 s")
+    return outcomes, bad
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    failed = 0
+    for name, target in targets().items():
+        outcomes, bad = attack(target, options.rounds, options.seed)
+        failed += len(bad)
+        print(f"{name}: {dict(outcomes)}", *bad[:5], sep="\n    ")
+    return min(failed, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
