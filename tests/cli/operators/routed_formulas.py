@@ -107,6 +107,21 @@ def padded_gradients(a):
                     a["probsOptional"], flow=a["unpermutedTokensGrad"])  # fmt: skip
 
 
+def gated(a):
+    """A group's worth is its best score, or the sum of its two best; only the best groups count."""
+    x, n = t(a["x"]), a["groupCount"]
+    score = x.sigmoid() if a["normType"] == 1 else x.softmax(-1)
+    steer = score if a["biasOptional"] is None else score + t(a["biasOptional"])
+    worth = steer.unflatten(-1, (n, -1)).topk(2 if a["groupSelectMode"] else 1).values.sum(-1)
+    last = worth.topk(a["kGroup"]).values[:, -1:]
+    shut = (worth < last).repeat_interleave(x.shape[-1] // n, -1)
+    at = steer.masked_fill(shut, -torch.inf).topk(a["k"]).indices
+    y = score.gather(-1, at)
+    if a["normType"] == 1:
+        y = y / (y.sum(-1, keepdim=True) + a["eps"])
+    return y * a["routedScalingFactor"], at, score
+
+
 def gate_backward(a):
     def gate(x):
         s = torch.sigmoid(x).gather(1, t(a["expertIdx"]).long())
@@ -400,6 +415,7 @@ ROUTED = {
         *reversed(torch.sort(t(a["sortedIndices"]), stable=True)),
         padded(t(a["permutedTokens"]), t(a["probsOptional"]), a, a["sortedIndices"])[1]),
     "aclnnMoeTokenUnpermuteWithRoutingMapGrad": padded_gradients,
+    "aclnnMoeGatingTopK": gated,
     "aclnnMoeGatingTopKBackward": gate_backward,
     "aclnnGroupedBiasAddGrad": lambda a: autograd(
         lambda b: b.repeat_interleave(torch.tensor([4, 5, 3]), 0) if a["gradY"].ndim == 2

@@ -188,7 +188,7 @@ TORCH = {
     "aclnnBatchNorm": forward_batch_norm,
     "aclnnNLLLoss": nll, "aclnnNLLLoss2d": nll,
     "aclnnCrossEntropyLoss": lambda a: F.cross_entropy(
-        t(a["input"]), t(a["target"]), reduction=a["reductionOptional"],
+        t(a["input"]), t(a["target"]), t(a["weightOptional"]), reduction=a["reductionOptional"],
         ignore_index=a["ignoreIndex"], label_smoothing=a["labelSmoothing"]),
     "aclnnMultilabelMarginLoss": lambda a: F.multilabel_margin_loss(
         t(a["self"]), t(a["target"]), reduction=_MODES[a["reduction"]]),

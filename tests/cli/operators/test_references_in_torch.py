@@ -16,6 +16,7 @@ from chosen_formulas import CHOSEN  # noqa: E402
 from fused_formulas import FUSED  # noqa: E402
 from product_formulas import PRODUCTS  # noqa: E402
 from routed_formulas import ROUTED  # noqa: E402
+from stated_formulas import STATED  # noqa: E402
 from test_references import SPECS, F, arguments, results, t  # noqa: E402
 
 
@@ -86,6 +87,12 @@ def dynamic(y):
     return y / scale[..., None], scale
 
 
+def by_factor(y):
+    """The second result brings a row's largest to 127."""
+    quantised, scale = dynamic(y)
+    return quantised, scale.reciprocal()
+
+
 def swiglu(x, left):
     a, b = x.chunk(2, -1)
     return F.silu(a) * b if left else F.silu(b) * a
@@ -139,14 +146,6 @@ def expert_rows(a):
     """Expanded rows in order of experts, by sorting pairs."""
     order = sorted(range(a["expertIdx"].size), key=lambda n: (a["expertIdx"].reshape(-1)[n], n))
     return t(a["x"])[torch.tensor(order) // a["expertIdx"].shape[1]]
-
-
-def flash(a):
-    if a["inputLayout"] != "BNSD" or a.get("realShiftOptional") is not None:
-        return None
-    out = first.attention(t(a["query"]), t(a["key"]), t(a["value"]), a["scaleValue"], 0, "",
-                          t(a["attenMaskOptional"]))  # fmt: skip
-    return None, None, None, out
 
 
 def fused(a):
@@ -227,7 +226,6 @@ TORCH |= {
     "aclnnReal": lambda a: torch.real(t(a["self"])),
     "aclnnMaskedScale": lambda a: t(a["self"]) * t(a["mask"]) * a["scale"],
     "aclnnLogdet": lambda a: torch.logdet(t(a["self"])),
-    "aclnnFlashAttentionScore": flash,
     "aclnnFusedInferAttentionScore": fused,
     "aclnnRotaryPositionEmbeddingGrad": lambda a: autograd(
         lambda x, c, s: x * c + torch.cat([-x[..., 32:], x[..., :32]], -1) * s,
@@ -237,8 +235,6 @@ TORCH |= {
         for x in (a["queryRef"], a["keyRef"])],
     "aclnnMoeGatingTopKSoftmaxV2": lambda a: torch.topk(t(a["x"]).softmax(-1), a["k"])
     if not a["renorm"] else (torch.topk(t(a["x"]), a["k"]).values.softmax(-1),),
-    "aclnnMoeGatingTopK": lambda a: torch.topk(t(a["x"]).softmax(-1), a["k"])
-    if a["biasOptional"] is None else None,
     "aclnnMoeInitRouting": expert_rows, "aclnnMoeInitRoutingV2": expert_rows,
     "aclnnMoeInitRoutingV2Grad": lambda a: t(a["gradExpandedX"])[t(a["expandedRowIdx"])].unflatten(
         0, (-1, a["topK"])).sum(1),
@@ -281,8 +277,8 @@ TORCH |= {
     "aclnnFFN": lambda a: F.linear(
         {"relu": F.relu, "silu": F.silu}[a["activation"]](F.linear(
             t(a["x"]), t(a["weight1"]).T, t(a["bias1"]))), t(a["weight2"]).T, t(a["bias2"])),
-    "aclnnSwiGluQuant": lambda a: dynamic(swiglu(t(a["x"]), a["activateLeft"])
-                                          * t(a["smoothScalesOptional"])),
+    "aclnnSwiGluQuant": lambda a: by_factor(swiglu(t(a["x"]), a["activateLeft"])
+                                            * t(a["smoothScalesOptional"])),
     "aclnnDequantSwigluQuant": lambda a: dynamic(swiglu(
         t(a["x"]).double() * t(a["weightScaleOptional"]) * t(a["activationScaleOptional"]),
         a["activateLeft"]) * t(a["quantScaleOptional"])),
@@ -318,7 +314,8 @@ TORCH |= {
         t(a["gradOutput"]), t(a["self"]), t(a["indices"])),
     "aclnnMaxPool2dWithIndicesBackward":
         lambda a: torch.ops.aten.max_pool2d_with_indices_backward(
-            t(a["gradOutput"]), t(a["self"]), [2, 2], [2, 2], [0, 0], [1, 1], False,
+            t(a["gradOutput"]), t(a["self"]), [2, 2],
+            [a["self"].shape[2] // a["gradOutput"].shape[2]] * 2, [0, 0], [1, 1], False,
             t(a["indices"])),
     "aclnnMaxPool3dWithArgmaxBackward":
         lambda a: torch.ops.aten.max_pool3d_with_indices_backward(
@@ -445,7 +442,7 @@ TORCH |= {
                                                 beta=a["beta"], alpha=a["alpha"]),
     "aclnnInplaceFillTensor": lambda a: t(a["selfRef"]).fill_(2.5),
 }  # fmt: skip
-TORCH |= FUSED | ROUTED | PRODUCTS | CHOSEN
+TORCH |= FUSED | ROUTED | PRODUCTS | CHOSEN | STATED
 
 
 SINGLE = (
