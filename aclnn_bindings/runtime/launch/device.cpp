@@ -189,8 +189,8 @@ int32_t mt_device_synchronize(uint64_t handle) {
   Device* device = as<Device>(handle);
   if (int32_t code = enter_device(entry, device, "mt_device_synchronize")) return code;
   count_sync();
-  const int32_t code = wait_for_device();
-  return code ? fail_waiting(device->stream, code, "aclrtSynchronizeDevice") : surface(device);
+  const auto [code, call] = wait_for_device();
+  return code ? fail_waiting(device->stream, code, call) : surface(device);
 }
 
 uint64_t mt_device_stream(uint64_t device) { return number(as<Device>(device)->stream); }

@@ -104,11 +104,11 @@ int32_t wait_for_users(uint64_t address, Stream* stream) {
       if (!use) continue;
       if (int32_t code = enter(user->context)) return code;
       count_sync();
-      const int32_t code = wait_for_stream(user->handle);
+      const auto [code, call] = wait_for_stream(user->handle);
       if (code == kCaptured) {
         drain_messages();
       } else if (code) {
-        return fail_waiting(user, code, "aclrtSynchronizeStream");
+        return fail_waiting(user, code, call);
       }
     }
   }
@@ -118,8 +118,8 @@ int32_t wait_for_users(uint64_t address, Stream* stream) {
 // As `synchronize`, where nothing is under way that host memory must outlive.
 int32_t wait_heeding(Stream* stream) {
   count_sync();
-  const int32_t code = wait_for_stream(stream->handle);
-  return code ? fail_waiting(stream, code, "aclrtSynchronizeStream") : surface(stream->device);
+  const auto [code, call] = wait_for_stream(stream->handle);
+  return code ? fail_waiting(stream, code, call) : surface(stream->device);
 }
 
 // Pageable host memory is not for aclrtMemcpyAsync everywhere, and the plain aclrtMemcpy does not
@@ -312,9 +312,9 @@ int32_t mt_event_synchronize(uint64_t handle) {
   Using<Event> use(entry, event);
   if (int32_t code = enter_open(use, event, "mt_event_synchronize")) return code;
   count_sync();
-  const int32_t code = wait_for_event(event->handle);
+  const auto [code, call] = wait_for_event(event->handle);
   Device* device = event->context->device;
-  return code ? fail_waiting(device->stream, code, "aclrtSynchronizeEvent") : surface(device);
+  return code ? fail_waiting(device->stream, code, call) : surface(device);
 }
 
 int32_t mt_event_elapsed(uint64_t start, uint64_t end, float* ms) {
