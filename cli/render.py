@@ -14,7 +14,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Final, Literal
 
-from rich.console import Console, Group, RenderableType
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -179,13 +180,32 @@ def _table(block: Grid) -> RenderableType:
 
 
 def _item(number: int, item: Item) -> RenderableType:
-    grid = Table.grid(padding=(0, 1))
-    grid.add_column(justify="right", no_wrap=True)
-    grid.add_column(overflow="fold")
-    grid.add_row(f"{number}.", _text(item.title))
-    for label, text in item.details:
-        grid.add_row("", Text.assemble((f"{label}: ", "dim"), printable(text)))
-    return Padding(grid, (0, 0, 0, 1))
+    lead = f" {number}. "
+    details = [Text.assemble((f"{label}: ", "dim"), printable(t)) for label, t in item.details]
+    rows = [_text(item.title), *details]
+    return Group(*(_Row(" " * len(lead) if i else lead, row) for i, row in enumerate(rows)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """Text beside its lead, wrapped between words. A word that is wider than the page, such as a
+    command's path, is never cut by a line's end, so that it can be copied: its text stays whole."""
+
+    lead: str
+    text: Text
+
+    def __rich_console__(self, on: Console, options: ConsoleOptions) -> RenderResult:
+        room = options.max_width - len(self.lead)
+        if max(map(cell_len, self.text.plain.split()), default=0) > room:
+            for i, line in enumerate(self.text.split("\n")):
+                lead = " " * len(self.lead) if i else self.lead
+                yield Text.assemble(lead, line, no_wrap=True, overflow="ignore")
+            return
+        grid = Table.grid()
+        grid.add_column(no_wrap=True)
+        grid.add_column()
+        grid.add_row(self.lead, self.text)
+        yield grid
 
 
 def _markdown(block: Block) -> list[str]:

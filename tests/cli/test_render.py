@@ -57,6 +57,19 @@ def test_narrow_terminals_wrap_instead_of_cutting(width: int) -> None:
     assert "/usr/local" in text
 
 
+@pytest.mark.parametrize("terminal", [False, True])
+def test_no_line_ends_within_a_word_that_is_to_be_copied(terminal: bool) -> None:
+    path = "/tmp/" + "long/" * 20 + "case.rec"
+    details = [("why", "some words " * 6), ("again", f"check --from {path} --simulator")]
+    out = io.StringIO()
+    on = Console(file=out, width=40, force_terminal=terminal, color_system=None)
+    render.show([Items([Item("first", [*details, ("map", f"{path}\n  x")])])], on)
+    lines = [line.rstrip() for line in out.getvalue().splitlines()]
+    assert f"    again: check --from {path} --simulator" in lines
+    assert lines[-2:] == [f"    map: {path}", "      x"]
+    assert max(len(line) for line in lines if path not in line) <= 40
+
+
 def test_markdown_escapes_what_it_would_misread() -> None:
     text = render.markdown(BLOCKS)
     assert "| name | count |\n| --- | ---: |\n| a | 1 |" in text
