@@ -262,14 +262,23 @@ def test_a_hang_is_stopped_and_is_a_row(tmp_path: Path) -> None:
     assert errors(found) == ["smoke test: init timed out"]
 
 
-def test_a_library_that_kills_its_loader_does_not_hide_the_others(root: Path) -> None:
-    source = "__attribute__((constructor)) static void go(void) { __builtin_trap(); }"
+@pytest.mark.parametrize(
+    ("signal", "said"),
+    [("SIGABRT", "crashed"), ("SIGILL", "met an instruction that this processor lacks")],
+)
+def test_a_library_that_kills_its_loader_does_not_hide_the_others(
+    root: Path, signal: str, said: str
+) -> None:
+    go = f"__attribute__((constructor)) static void go(void) {{ raise({signal}); }}"
+    source = f"#include <signal.h>\n{go}"
     fake_cann.compile_library(root / "lib64/libacl_cblas.so", source)
     report, found = ask(root)
     ends = {Path(step.name).name: step.state for step in report.loads}
     assert ends["libacl_cblas.so"] == "crashed"
     assert sorted(ends.values()) == ["crashed", "ok", "ok", "ok"]
-    assert "loading libacl_cblas.so crashed" in [c.what for c in found if c.severity == "warning"]
+    (step,) = (step for step in report.loads if step.state == "crashed")
+    assert f"died of {signal}" in step.detail
+    assert f"loading libacl_cblas.so {said}" in [c.what for c in found if c.severity == "warning"]
     assert states(report)["add"] == "ok"
 
 
