@@ -139,6 +139,7 @@ def partly_turned(a):
 
 STATED = {
     "aclnnFlashAttentionScore": flash,
+    "aclnnFlashAttentionScoreV2": flash,
     "aclnnRoiAlign": images_apart,
     "aclnnRoiAlignV2Backward": region_gradients,
     "aclnnApplyAdam": adam,
