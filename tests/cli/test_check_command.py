@@ -47,7 +47,7 @@ def test_the_three_ops_pass_with_a_verdict_for_each(run):
 
 
 def test_verbose_shows_every_case(run):
-    words = ("check", "add", "--form", "inplace", "--dtype", "float32")
+    words = ("check", "add", "--alone", "--form", "inplace", "--dtype", "float32")
     cases = run(*words, "--list").stdout.split()
     shown = [line.split() for line in run(*words, "-v").stdout.splitlines()]
     rows = [words for words in shown if len(words) > 1 and words[1].startswith("add/inplace/")]
@@ -56,14 +56,14 @@ def test_verbose_shows_every_case(run):
 
 
 def test_failure_leaves_with_one_and_prints_the_repro(run):
-    done = run("check", "matmul", "--form", "method", ACLSIM_FAULTS="matmul:zeros")
+    done = run("check", "matmul", "--alone", "--form", "method", ACLSIM_FAULTS="matmul:zeros")
     assert done.returncode == 1
     assert "again: mindtorch-npu check matmul --case" in done.stdout
     assert "ACLSIM_FAULTS=matmul:zeros" in done.stdout
 
 
 def test_repro_line_runs_that_case_alone(run):
-    done = run("check", "matmul", "--case", "matmul/method/s0", "--seed", "0")
+    done = run("check", "matmul", "--alone", "--case", "matmul/method/s0", "--seed", "0")
     assert done.returncode == 0
     assert "1 case of 1 operator" in done.stdout
 
@@ -129,7 +129,9 @@ def test_raw_mode_checks_the_contract_from_the_header_alone(run):
 
 def test_resume_runs_what_is_missing_and_reports_all(run, tmp_path):
     book = tmp_path / "run.jsonl"
-    whole = run("check", "add", "--form", "out", "--form", "meta", "--journal", str(book))
+    whole = run(
+        "check", "add", "--alone", "--form", "out", "--form", "meta", "--journal", str(book)
+    )
     assert whole.returncode == 0
     lines = book.read_text().splitlines()
     book.write_text("\n".join(lines[:6]) + "\n")
@@ -144,8 +146,8 @@ def test_resume_runs_what_is_missing_and_reports_all(run, tmp_path):
 
 def test_journal_that_exists_is_not_mixed_with_another_run(run, tmp_path):
     book = tmp_path / "run.jsonl"
-    assert run("check", "add", "--form", "out", "--journal", str(book)).returncode == 0
-    done = run("check", "add", "--form", "out", "--journal", str(book))
+    assert run("check", "add", "--alone", "--form", "out", "--journal", str(book)).returncode == 0
+    done = run("check", "add", "--alone", "--form", "out", "--journal", str(book))
     assert done.returncode == 2
     assert "--resume" in done.stderr
 
@@ -153,7 +155,7 @@ def test_journal_that_exists_is_not_mixed_with_another_run(run, tmp_path):
 def test_interrupt_leaves_a_valid_partial_report_to_resume(tmp_path):
     book, page = tmp_path / "run.jsonl", tmp_path / "page.html"
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "ACLSIM_FAULTS": "add:hang"}
-    words = ("check", "add", "--case", "add/meta/s0", "--case", "add/method/s0", "--jobs", "1",
+    words = ("check", "add", "--alone", "--case", "add/meta/s0", "--case", "add/method/s0", "--jobs", "1",
              "--journal", str(book), "--html", str(page))  # fmt: skip
     with subprocess.Popen(command(*words), env=environ, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True,
@@ -231,7 +233,7 @@ def test_known_issue_turns_a_failure_into_xfail(run, tmp_path):
     issues.write_text(
         "[[issue]]\nop = 'matmul'\nreason = 'kernel returns zeros'\nexpires = 2099-01-01\n"
     )
-    words = ("check", "matmul", "--form", "method", "--known-issues", str(issues))
+    words = ("check", "matmul", "--alone", "--form", "method", "--known-issues", str(issues))
     done = run(*words, ACLSIM_FAULTS="matmul:zeros")
     assert done.returncode == 0
     assert "XFAIL" in done.stdout
@@ -240,7 +242,7 @@ def test_known_issue_turns_a_failure_into_xfail(run, tmp_path):
 
 
 def test_saved_case_replays_with_its_own_inputs(run, tmp_path):
-    run("check", "matmul", "--case", "matmul/method/s0", "--save", str(tmp_path / "saved"),
+    run("check", "matmul", "--alone", "--case", "matmul/method/s0", "--save", str(tmp_path / "saved"),
         ACLSIM_FAULTS="matmul:zeros")  # fmt: skip
     saved = tmp_path / "saved" / "matmul_method_s0-seed0.json"
     again = run("check", "--replay", str(saved), ACLSIM_FAULTS="matmul:zeros")
@@ -256,12 +258,14 @@ def test_fresh_seeds_repeat_the_cases(run):
 
 
 def test_cpu_can_be_checked_too(run):
-    done = run("check", "add", "--device", "cpu", "--form", "functional", "--dtype", "float32")
+    done = run(
+        "check", "add", "--alone", "--device", "cpu", "--form", "functional", "--dtype", "float32"
+    )
     assert done.returncode == 0, done.stdout
 
 
 def test_operator_of_which_nothing_is_judged_is_a_failure_unless_allowed(run):
-    asked = ("check", "special_airy_ai", "--form", "functional")
+    asked = ("check", "special_airy_ai", "--alone", "--form", "functional")
     done = run(*asked)
     assert done.returncode == 1
     assert "nothing of special_airy_ai was judged" in done.stderr
@@ -269,13 +273,13 @@ def test_operator_of_which_nothing_is_judged_is_a_failure_unless_allowed(run):
 
 
 def test_listing_leaves_no_journal_behind(run, tmp_path):
-    assert run("check", "add", "--form", "out", "--list").returncode == 0
+    assert run("check", "add", "--alone", "--form", "out", "--list").returncode == 0
     assert list((tmp_path / "state").rglob("*.jsonl")) == []
 
 
 def test_torn_journal_is_resumed_and_still_reads(run, tmp_path):
     book = tmp_path / "run.jsonl"
-    assert run("check", "add", "--form", "out", "--journal", str(book)).returncode == 0
+    assert run("check", "add", "--alone", "--form", "out", "--journal", str(book)).returncode == 0
     whole = book.read_bytes()
     book.write_bytes(whole[: whole.rindex(b'{"kind":"result"') + 25])
     done = run("check", "--resume", str(book))

@@ -166,8 +166,8 @@ def _from_lines(lines: Sequence[str], path: Path) -> Record:
         try:
             data = parsed(line)
         except ValueError:
-            if number == len(lines):
-                break
+            if number == len(lines) or _ended_after(lines, number):
+                continue
             raise JournalError(f"{path}: line {number} is not JSON") from None
         if not isinstance(data, dict):
             raise JournalError(f"{path}: line {number} is no object")
@@ -175,6 +175,11 @@ def _from_lines(lines: Sequence[str], path: Path) -> Record:
     if not record.header:
         raise JournalError(f"{path}: no journal of `mindtorch-npu check`: it has no header line")
     return record
+
+
+def _ended_after(lines: Sequence[str], number: int) -> bool:
+    """Whether half a line is what a full disk left just before the end line (`Journal.last`)."""
+    return number == len(lines) - 1 and lines[number].startswith('{"kind":"end"')
 
 
 def _take(record: Record, data: dict[str, Any], where: str) -> None:

@@ -201,3 +201,14 @@ def test_part_on_a_host_without_an_install_says_so_in_its_journal(tmp_path):
     assert group.main(words, standalone_mode=False) == exits.NOTHING
     other = host(tmp_path, 1, shard="1/2")
     assert [name for name, _ in rows(other, book)] == ["no NPU"]
+
+
+def test_a_report_reads_over_half_a_line_before_the_end(tmp_path):
+    book = journal.Journal(tmp_path / "a.jsonl", journal.new_run())
+    book.write("run", journal.header(ENVIRONMENT, {}, 1))
+    os.write(book._file, b'{"kind":"start","case":"ad')
+    book.last({"seconds": 1.0, "interrupted": True})
+    assert journal.read(book.path).end["interrupted"]
+    book.path.write_text(book.path.read_text() + '{"kind":"end"}\n')
+    with pytest.raises(journal.JournalError, match="line 2 is not JSON"):
+        journal.read(book.path)
