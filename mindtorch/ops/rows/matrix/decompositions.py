@@ -306,7 +306,9 @@ def _eigh_by_svd(A: Tensor, UPLO: str) -> tuple[Tensor, Tensor]:
     """Of A + c I, which is positive: its singular values and vectors are eigenvalues' plus c."""
     part = aten.tril(A) if UPLO.upper() == "L" else _t(aten.triu(A))
     diagonal = aten.diag_embed(aten.diagonal(part, 0, -2, -1))
-    whole = part + _t(part - diagonal)
+    below = part - diagonal
+    # Imaginary parts of the diagonal count for nothing, as in LAPACK's heevd.
+    whole = below + _t(below) + (diagonal + _t(diagonal)) * 0.5
     shift = aten.unsqueeze(aten.linalg_vector_norm(whole, 2, (-2, -1)), -1)
     shifts = aten.diag_embed(aten.expand(shift, A.shape[:-1]))
     u, s, _ = aten._linalg_svd_v(whole + aten.to(shifts, A.dtype), False)

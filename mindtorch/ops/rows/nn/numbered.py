@@ -113,6 +113,7 @@ _loss(
     surface="function",
     samples=calls((Arg((4, 3)), None, None, None, None, True, 0.1, 1e-5, False)),
     tolerance="accumulated",
+    rule="composed",
 )
 def batch_norm(
     input: Tensor, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool,
@@ -133,6 +134,7 @@ def batch_norm(
     surface="function",
     samples=calls((Arg((2, 3, 4)), None, None, None, None, True, 0.1, 1e-5, False)),
     tolerance="accumulated",
+    rule="composed",
 )
 def instance_norm(
     input: Tensor, weight: Any, bias: Any, running_mean: Any, running_var: Any,
