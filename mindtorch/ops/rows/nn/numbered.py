@@ -112,8 +112,7 @@ _loss(
     " Tensor? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor",
     surface="function",
     samples=calls((Arg((4, 3)), None, None, None, None, True, 0.1, 1e-5, False)),
-    tolerance="accumulated",
-    rule="composed",
+    tolerance="chained",
 )
 def batch_norm(
     input: Tensor, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool,
@@ -133,8 +132,7 @@ def batch_norm(
     " -> Tensor",
     surface="function",
     samples=calls((Arg((2, 3, 4)), None, None, None, None, True, 0.1, 1e-5, False)),
-    tolerance="accumulated",
-    rule="composed",
+    tolerance="chained",
 )
 def instance_norm(
     input: Tensor, weight: Any, bias: Any, running_mean: Any, running_var: Any,
