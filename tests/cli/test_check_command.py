@@ -155,7 +155,8 @@ def test_journal_that_exists_is_not_mixed_with_another_run(run, tmp_path):
 def test_interrupt_leaves_a_valid_partial_report_to_resume(tmp_path):
     book, page = tmp_path / "run.jsonl", tmp_path / "page.html"
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "ACLSIM_FAULTS": "add:hang"}
-    words = ("check", "add", "--alone", "--case", "add/meta/s0", "--case", "add/method/s0", "--jobs", "1",
+    words = ("check", "add", "--alone", "--case", "add/meta/s0",
+             "--case", "add/method/s0", "--jobs", "1",
              "--journal", str(book), "--html", str(page))  # fmt: skip
     with subprocess.Popen(command(*words), env=environ, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True,
@@ -242,8 +243,8 @@ def test_known_issue_turns_a_failure_into_xfail(run, tmp_path):
 
 
 def test_saved_case_replays_with_its_own_inputs(run, tmp_path):
-    run("check", "matmul", "--alone", "--case", "matmul/method/s0", "--save", str(tmp_path / "saved"),
-        ACLSIM_FAULTS="matmul:zeros")  # fmt: skip
+    run("check", "matmul", "--alone", "--case", "matmul/method/s0",
+        "--save", str(tmp_path / "saved"), ACLSIM_FAULTS="matmul:zeros")  # fmt: skip
     saved = tmp_path / "saved" / "matmul_method_s0-seed0.json"
     again = run("check", "--replay", str(saved), ACLSIM_FAULTS="matmul:zeros")
     assert again.returncode == 1
