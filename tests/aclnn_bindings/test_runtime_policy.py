@@ -205,6 +205,8 @@ class Alarm(Exception): pass
 seen = []
 def alarm(number, frame): raise Alarm
 signal.signal(signal.SIGALRM, alarm)
+# A shell's background job starts with SIGINT ignored, and Python then leaves it so.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGUSR1, lambda number, frame: seen.append(number))
 cann = aclnn_bindings.open(simulator=True)
 x, out = cann.tensor(np.ones(4, np.float32)), cann.empty((4,))
