@@ -81,12 +81,8 @@ def jvp(
     vectors = [aten.ones_like(t) for t in leaves] if v is None else _tuple(v)
     weights = tuple(aten.zeros_like(o).requires_grad_() for o in outs)
     pulled = _gradients(outs, leaves, weights, True)
-    pairs = [(g, w) for g, w in zip(pulled, vectors, strict=True) if g.requires_grad]
-    if not pairs:
-        return _detached(raw, create_graph), _like(raw, _filled([None] * len(outs), weights))
-    some, chosen = zip(*pairs, strict=True)
-    pushed = grad(some, weights, chosen, create_graph=create_graph, allow_unused=True)
-    return _detached(raw, create_graph), _like(raw, _filled(pushed, weights))
+    pushed = _gradients(pulled, weights, vectors, create_graph)
+    return _detached(raw, create_graph), _like(raw, pushed)
 
 
 def _detached(value: Tensor, create_graph: bool) -> Tensor:

@@ -11,7 +11,7 @@ from .. import functional as F
 from ..modules.module import Module
 from .orthogonal import orthogonal
 from .parametrize import register_parametrization
-from .weight_norm import norm_except_dim
+from .spectral_norm import rows_of
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 
@@ -24,11 +24,11 @@ class _WeightNorm(Module):
         self.dim = -1 if dim is None else dim
 
     def forward(self, weight_g: Tensor, weight_v: Tensor) -> Tensor:
-        return weight_v * (weight_g / norm_except_dim(weight_v, self.dim))
+        return weight_v * (weight_g / mindtorch.norm_except_dim(weight_v, 2, self.dim))
 
     def right_inverse(self, weight: Tensor) -> tuple[Any, Any]:
         """Gives (|w|, w)."""
-        return norm_except_dim(weight, self.dim), weight
+        return mindtorch.norm_except_dim(weight, 2, self.dim), weight
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
@@ -105,7 +105,6 @@ def spectral_norm(
     weight = getattr(module, name, None)
     if not isinstance(weight, Tensor):
         raise ValueError(f"Module '{module}' has no parameter or buffer with name '{name}'")
-    if dim is None:
-        dim = 1 if "ConvTranspose" in type(module).__name__ else 0
+    dim = rows_of(module) if dim is None else dim
     normed = _SpectralNorm(weight, n_power_iterations, dim, eps)
     return register_parametrization(module, name, normed)

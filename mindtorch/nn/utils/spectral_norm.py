@@ -88,6 +88,11 @@ class SpectralNorm:
         return norm_hook
 
 
+def rows_of(module: Module) -> int:
+    """The dimension of a module's weight that counts its outputs."""
+    return 1 if "ConvTranspose" in type(module).__name__ else 0
+
+
 def spectral_norm(
     module: Module,
     name: str = "weight",
@@ -96,8 +101,7 @@ def spectral_norm(
     dim: int | None = None,
 ) -> Any:
     """Divides `module.name` by its spectral norm before each forward; gives the module."""
-    if dim is None:
-        dim = 1 if "ConvTranspose" in type(module).__name__ else 0
+    dim = rows_of(module) if dim is None else dim
     SpectralNorm.apply(module, name, n_power_iterations, dim, eps)
     return module
 

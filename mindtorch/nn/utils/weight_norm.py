@@ -13,14 +13,6 @@ from ..parameter import Parameter
 __all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
 
 
-def norm_except_dim(v: Tensor, dim: int) -> Tensor:
-    """2-norm over every dim but `dim`, kept as size 1; dim -1 takes all."""
-    if dim == -1:
-        return v.norm()
-    dims = [i for i in range(v.dim()) if i != dim % v.dim()]
-    return aten.linalg_vector_norm(v, 2, dims, True) if dims else v.abs()
-
-
 class WeightNorm:
     """The pre-forward hook of one weight."""
 
@@ -32,7 +24,7 @@ class WeightNorm:
         """Gives g v / |v|."""
         g = getattr(module, self.name + "_g")
         v = getattr(module, self.name + "_v")
-        return v * (g / norm_except_dim(v, self.dim))
+        return v * (g / aten.norm_except_dim(v, 2, self.dim))
 
     @staticmethod
     def apply(module: Module, name: str, dim: int | None) -> WeightNorm:
@@ -45,7 +37,7 @@ class WeightNorm:
         norm_hook = WeightNorm(name, dim)
         weight = getattr(module, name)
         del module._parameters[name]
-        magnitude = Parameter(norm_except_dim(weight, norm_hook.dim).data)
+        magnitude = Parameter(aten.norm_except_dim(weight, 2, norm_hook.dim).data)
         module.register_parameter(name + "_g", magnitude)
         module.register_parameter(name + "_v", Parameter(weight.data))
         setattr(module, name, norm_hook.compute_weight(module))

@@ -37,7 +37,7 @@ def nuclear_norm_dim(self: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
 
 @composite(
     "norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor",
-    samples=calls((Arg((2, 3, 4)),), (Arg((2, 3)), 2, 1), (Arg((2, 3)), 2, -1)),
+    samples=calls((Arg((2, 3, 4)),), (Arg((2, 3)), 2, 1), (Arg((2, 3)), 2, -1), (Arg((3,)),)),
     surface="function",
     tolerance="accumulated",
 )
@@ -45,8 +45,8 @@ def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
     """The norm over every dimension but one, kept as size 1; dim -1 takes all."""
     if dim == -1:
         return aten.linalg_vector_norm(v, pow)
-    dims = [i for i in range(v.ndim) if i != dim]
-    return aten.linalg_vector_norm(v, pow, dims, True)
+    dims = [i for i in range(v.ndim) if i != dim % v.ndim]
+    return aten.linalg_vector_norm(v, pow, dims, True) if dims else aten.abs(v)
 
 
 @composite(
