@@ -30,6 +30,9 @@ _NULLABLE: Final = frozenset((
     Kind.TENSOR, Kind.TENSOR_LIST, Kind.SCALAR, Kind.SCALAR_LIST, Kind.INT_ARRAY,
     Kind.BOOL_ARRAY, Kind.FLOAT_ARRAY, Kind.STRING,
 ))  # fmt: skip
+# Names of aclDataType's numbers, for results whose dtype a parameter such as `dstType` says.
+_CODES: Final = {0: "float32", 1: "float16", 2: "int8", 3: "int32", 27: "bfloat16",
+                 35: "float8_e5m2", 36: "float8_e4m3fn"}  # fmt: skip
 _VERSION: Final = re.compile(r"V\d+$")
 
 
@@ -184,7 +187,7 @@ class Operator:
             value = value[0]
         if isinstance(value, Slot):
             return str(value.array.dtype.name)
-        return rule
+        return _CODES[value] if isinstance(value, int) else rule
 
     def _scale(self, recipe: Recipe, need: Requirement) -> list[Any] | None:
         if need.magnitude != "self" or "ratio" not in need.tier:
