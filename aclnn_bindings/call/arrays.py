@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..errors import ArgumentError
 from ..interface.dtypes import BY_NUMPY, dtype
 from ..runtime.memory import Buffer
+from ..runtime.native import View
 from ..runtime.session import Place
 from .specs import TensorSpec
 
@@ -21,8 +22,11 @@ _HOST_DEVICE: Final = (1, 0)
 _EXTENSION_DEVICE: Final = 12
 
 
-class DeviceTensor:
+class DeviceTensor(View):
     """A view of a buffer on a device; what `cann.ops` takes for tensor arguments."""
+
+    buffer: Buffer
+    spec: TensorSpec
 
     def __init__(self, buffer: Buffer, spec: TensorSpec) -> None:
         spec.check("tensor")

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator, Sequence
+from sys import intern
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from ..errors import ArgumentError, UnsupportedSignatureError
 from ..interface.signature import Kind, OpSignature, Param
+from ..runtime.memory import Buffer
+from ..runtime.native import Operator, operands
 from ..runtime.stream import Stream
 from ..runtime.symbols import Symbols
-from .cache import PlanCache, glance
+from .arrays import DeviceTensor
+from .cache import PlanCache
 from .function import describe, outputs, python_signature
 from .marshal import Argument, Rule, bind, host_outputs, rule_of
 from .plan import Plan, PlanMaker, recipe_of
@@ -26,8 +29,15 @@ _VALUES: Final = frozenset(
 )
 
 
-class BoundOp:
-    """An operator of the install: call it, or `plan` it once and launch it many times."""
+operands(DeviceTensor, Buffer, Stream)
+
+
+class BoundOp(Operator):
+    """An operator of the install: call it, or `plan` it once and launch it many times.
+
+    A call launches on the current stream, or on `stream`; host outputs left out are returned.
+    Device tensors are anything with `spec` and `address`, such as `DeviceTensor`.
+    """
 
     def __init__(
         self, signature: OpSignature, runtime: Runtime, symbols: Symbols, cache: PlanCache
@@ -46,10 +56,10 @@ class BoundOp:
         self._writes = any(
             p.kind in _VALUES and not p.type.startswith("const ") for p in self._params
         )
-        names = [param.name for param in self._params]
-        self._by_name: Callable[[Mapping[str, Any]], Sequence[Any]] = itemgetter(*names or [""])
+        self._names = tuple(intern(param.name) for param in self._params)
         self._hosts = host_outputs(self._params, runtime.declarations)
         self._single = self._writes or bool(self._hosts)  # a plan serves one launch
+        self._repeated = None if self._single else cache.repeated
         self._rules: list[tuple[Param, Rule]] = []
         self._recipe = recipe_of(signature)
         self.__name__ = self.__qualname__ = self.name
@@ -101,21 +111,10 @@ class BoundOp:
         maker = PlanMaker(self._runtime, self.name, self._recipe, self._first, self._second)
         return maker.make(arguments, allocate)
 
-    def __call__(self, /, *args: Any, stream: Stream | None = None, **kwargs: Any) -> Any:
-        """Launch on `stream` (the current one by default); host outputs left out are returned.
-
-        Device tensors are anything with `spec` and `address`, such as `DeviceTensor`.
-        """
-        values = self._bind(args, kwargs)
+    def _call(self, /, *args: Any, stream: Stream | None = None, **kwargs: Any) -> Any:
+        """A call that is unlike earlier ones; whether it can be repeated is seen here."""
+        values = bind(self.name, self._params, args, kwargs, self._hosts)
         addresses: list[int] = []
-        call = None
-        if stream is None and not self._single:
-            call = glance(self.name, values, addresses)
-            plan = self._cache.repeated(call[0]) if call else None
-            if call and plan:
-                plan.launch(self._runtime.stream_on(call[1].device), addresses)
-                return None
-            addresses.clear()
         arguments = self._normalise(values, addresses)
         if stream is None:
             stream = self._runtime.current_stream(_device_of(values))
@@ -124,20 +123,28 @@ class BoundOp:
                 f"{self.name}: stream={stream!r}: expected a Stream, or None for the current one"
             )
         plan = self._cached(arguments)
-        if call:
-            self._cache.remember(call[0], plan, values)
+        if not self._single:
+            self._remember(values, plan)
         plan.launch(stream, addresses)
         if self._hosts:
             return outputs(self._params, values, self._runtime.declarations)
         return None
 
-    def _bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Sequence[Any]:
-        if not args and len(kwargs) == len(self._params) > 1:
-            try:
-                return self._by_name(kwargs)
-            except KeyError:
-                pass
-        return bind(self.name, self._params, args, kwargs, self._hosts)
+    def _remember(self, values: Sequence[Any], plan: Plan) -> None:
+        """Let a call with these values launch `plan`, where each tensor's address is one that a
+        launch is given: as a pointer it is part of the plan."""
+        known = self._key(*values)
+        if known and known[1] == plan.inputs:
+            views = [value.spec for value in _flat(values) if isinstance(value, DeviceTensor)]
+            self._cache.remember(known[0], plan, (self, views))
+
+    def _lane(self, buffer: Buffer) -> int:
+        """The stream of a repeated call whose first tensor is in `buffer`."""
+        return self._runtime.stream_on(buffer.device).address
+
+    def _fail(self, plan: Plan, buffer: Buffer) -> NoReturn:
+        """Raise the thread's failure, which a repeated call met."""
+        plan.throw(buffer.stream)
 
     def _cached(self, arguments: list[Argument]) -> Plan:
         if self._single:
@@ -148,6 +155,12 @@ class BoundOp:
             plan = self._make(arguments, frozenset())
             self._cache.put(key, plan)
         return plan
+
+
+def _flat(values: Sequence[Any]) -> Iterator[Any]:
+    """The values, members of lists in their place."""
+    for value in values:
+        yield from value if isinstance(value, (tuple, list)) else (value,)
 
 
 _TENSORS: Final = (Kind.TENSOR, Kind.TENSOR_LIST)

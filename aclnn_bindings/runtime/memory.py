@@ -8,7 +8,7 @@ from weakref import ref
 
 from ..errors import ArgumentError, ClosedHandleError, StillUsedError
 from .accounting import account
-from .native import SESSION, address_of, ffi, lib, throw
+from .native import SESSION, Memory, address_of, ffi, lib, throw
 from .session import Place
 from .stream import Stream
 
@@ -19,7 +19,7 @@ def throw_on(device: Place) -> NoReturn:
     throw(codes, account=partial(account, device.address, codes))
 
 
-class Buffer:
+class Buffer(Memory):
     """Device memory in the order of one stream: reused by later work there as soon as it is closed.
 
     `address` is a device address, 64-byte aligned; `nbytes` what was asked for. AclOutOfMemoryError
@@ -34,6 +34,7 @@ class Buffer:
         self._address = int(lib.mt_alloc_for(stream.address, nbytes, lib.MT_BUFFER))
         if not self._address:
             throw_on(stream.device)
+        self._lane = (stream if stream.default else stream.device.default_stream).address
 
     @property
     def device(self) -> Place:
@@ -124,7 +125,7 @@ class Buffer:
         self.close()
 
     def __del__(self, lib: Any = lib) -> None:
-        if getattr(self, "_address", 0):
+        if self._address:
             lib.mt_release(self._address, self._session)
 
     def __repr__(self) -> str:

@@ -19,7 +19,20 @@ from ..errors import (
 from .status import AclOutOfMemoryError, StatusCodes
 
 try:
-    from ._block import Block, allocate, connect, launch, launch_into, launch_many, taken
+    from ._block import (
+        Block,
+        Memory,
+        Operator,
+        View,
+        allocate,
+        connect,
+        launch,
+        launch_into,
+        launch_many,
+        operands,
+        taken,
+        vary_lanes,
+    )
     from ._launch import ffi, lib
 except ImportError as error:  # pragma: no cover - only in a tree that was not built
     raise ImportError(
@@ -47,6 +60,9 @@ lib.mt_heed(
 __all__ = [
     "SESSION",
     "Block",
+    "Memory",
+    "Operator",
+    "View",
     "address_of",
     "allocate",
     "ffi",
@@ -54,8 +70,10 @@ __all__ = [
     "launch_into",
     "launch_many",
     "lib",
+    "operands",
     "text_of",
     "throw",
+    "vary_lanes",
 ]
 
 # The session's number as mt_session gives it, without a call: the runtime keeps it.

@@ -21,7 +21,7 @@ from ..interface.signature import Declarations
 from .device import Device
 from .locks import Lock
 from .memory import PinnedBuffer
-from .native import SESSION, lib, text_of, throw
+from .native import SESSION, lib, text_of, throw, vary_lanes
 from .session import Place
 from .status import AclError, StatusCodes
 from .stream import Stream
@@ -332,6 +332,7 @@ class Runtime:
     def set_stream(self, stream: Stream) -> None:
         """Make `stream` the calling thread's stream on its device, and that device current."""
         stream.address  # noqa: B018 - refuses a closed one
+        vary_lanes()
         self._current.streams[stream.device.index] = stream
         self._current.device = stream.device.index
 

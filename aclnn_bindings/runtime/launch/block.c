@@ -2,18 +2,16 @@
  * and gives it back as it dies, and launches that take and make Blocks. In C because a Python
  * __del__ costs more than a small launch, and reading addresses from objects less than passing
  * them as numbers. Within the limited API of CPython 3.10, so that one build serves all later. */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "block.h"
+
 #include <stddef.h>
-#include <stdint.h>
 #include <structmember.h>
 
+Start start;
+Present present;
 static int32_t (*release)(uint64_t address, uint64_t session);
-static uint64_t (*start)(uint64_t plan, uint64_t stream, const uint64_t *given, uint64_t count,
-                         uint64_t made_in);
 static uint64_t (*obtain)(uint64_t stream, uint64_t bytes);
-static uint64_t (*present)(void);  /* the session's number, 0 while there is none */
-static PyObject *closed_error;     /* what use after the session's end raises */
+static PyObject *closed_error; /* what use after the session's end raises */
 
 static uint64_t (*output)(uint32_t k);
 static PyObject *heard; /* what a handler of a signal raised while nobody could raise it */
@@ -21,7 +19,6 @@ static PyObject *heard; /* what a handler of a signal raised while nobody could 
 /* What mt_launch takes for blocks of several sessions, and for none at all. */
 static const uint64_t MIXED = 0, ANY = UINT64_MAX;
 
-enum { MOST = 32 };    /* addresses of one launch, as mt_launch takes */
 enum { OUTPUTS = 16 }; /* addresses that mt_output gives */
 
 typedef struct {
@@ -43,12 +40,6 @@ static PyObject *make_block(uint64_t address, PyObject *nbytes, uint64_t session
   self->session = session;
   self->nbytes = Py_NewRef(nbytes);
   return (PyObject *)self;
-}
-
-/* Addresses and session numbers fit a long; PyLong_AsLong is the quick conversion. */
-static int number(PyObject *object, uint64_t *value) {
-  *value = (uint64_t)PyLong_AsLong(object);
-  return *value != (uint64_t)-1 || !PyErr_Occurred();
 }
 
 static PyObject *block_new(PyTypeObject *type, PyObject *args, PyObject *names) {
@@ -234,9 +225,8 @@ static PyObject *connect(PyObject *module, PyObject *args) {
     return NULL;
   obtain = (uint64_t(*)(uint64_t, uint64_t))PyLong_AsVoidPtr(allocates);
   release = (int32_t(*)(uint64_t, uint64_t))PyLong_AsVoidPtr(releases);
-  start = (uint64_t(*)(uint64_t, uint64_t, const uint64_t *, uint64_t, uint64_t))PyLong_AsVoidPtr(
-      starts);
-  present = (uint64_t(*)(void))PyLong_AsVoidPtr(sessions);
+  start = (Start)PyLong_AsVoidPtr(starts);
+  present = (Present)PyLong_AsVoidPtr(sessions);
   output = (uint64_t(*)(uint32_t))PyLong_AsVoidPtr(outputs);
   if (PyErr_Occurred()) return NULL;
   Py_XDECREF(closed_error);
@@ -270,5 +260,6 @@ PyMODINIT_FUNC PyInit__block(void) {
   if (!block_type) block_type = (PyTypeObject *)PyType_FromSpec(&block_spec);
   PyObject *made = block_type ? PyModule_Create(&module) : NULL;
   if (made && PyModule_AddObjectRef(made, "Block", (PyObject *)block_type) < 0) Py_CLEAR(made);
+  if (made && add_operator(made) < 0) Py_CLEAR(made);
   return made;
 }

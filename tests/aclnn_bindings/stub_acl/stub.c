@@ -20,6 +20,7 @@ static int64_t hanging; /* how many times waits expire before the work is done *
 static int64_t fail_light, fail_create, fail_device; /* aclnnInit; newer creations; the end */
 static int64_t held_events; /* events stay incomplete while set */
 static int64_t launches_seen, synchronized, inits, finals, memory_left = (int64_t)1 << 40;
+static void *last_stream;
 static volatile int64_t held_device, holding; /* a wait for the device lasts while held */
 static const char *message;
 static char init_config[256];
@@ -49,6 +50,7 @@ int64_t stub_get(const char *what) {
   if (!strcmp(what, "holding")) return holding;
   if (!strcmp(what, "inits")) return inits;
   if (!strcmp(what, "finals")) return finals;
+  if (!strcmp(what, "last_stream")) return (int64_t)last_stream;
   return launches_seen;
 }
 const char *stub_init_config(void) { return init_config; }
@@ -264,7 +266,7 @@ static int run(void *memory, uint64_t size, Executor *e, void *stream) {
   int code = fail_two ? failing((int)fail_two, "EZ9999: the stub was told to fail") : 0;
   if (size && !memory) code = failing(161001, "EZ1001: workspace is null");
   if (!code) {
-    ++launches_seen;
+    ++launches_seen, last_stream = stream;
     if (memory) memset(memory, 0xAB, size);
     for (int64_t k = 0; e->to && k < e->count; ++k) e->to[k] = e->value + (float)k;
   }
