@@ -14,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import test_references as first  # noqa: E402
 from chosen_formulas import CHOSEN  # noqa: E402
 from fused_formulas import FUSED  # noqa: E402
+from gated_formulas import GATED  # noqa: E402
 from microscaling_formulas import MICROSCALING  # noqa: E402
 from product_formulas import PRODUCTS  # noqa: E402
 from routed_formulas import ROUTED  # noqa: E402
@@ -443,7 +444,7 @@ TORCH |= {
                                                 beta=a["beta"], alpha=a["alpha"]),
     "aclnnInplaceFillTensor": lambda a: t(a["selfRef"]).fill_(2.5),
 }  # fmt: skip
-TORCH |= FUSED | ROUTED | PRODUCTS | CHOSEN | STATED | MICROSCALING
+TORCH |= FUSED | ROUTED | PRODUCTS | CHOSEN | STATED | MICROSCALING | GATED
 
 
 SINGLE = (
@@ -451,6 +452,7 @@ SINGLE = (
     "aclnnFakeQuantPerChannelAffineCachemask",
     "aclnnAngleV2",
     "aclnnCdistBackward",
+    "aclnnExpSegsumBackward",
     "aclnnThnnFusedLstmCellBackward",
 )
 

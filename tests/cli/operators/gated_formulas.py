@@ -1,0 +1,130 @@
+"""What torch gives for gates over groups, norms and activations in steps, fused products."""
+
+from __future__ import annotations
+
+import torch
+from test_references import F, t
+
+
+def kept(a):
+    tokens, groups = a["x"].shape[0], a["groupIndexOptional"]
+    return (torch.arange(tokens) < (tokens if groups is None else int(groups.sum())))[:, None]
+
+
+def gate(x, a):
+    glu, line = x.chunk(2, -1)
+    limit = a["clampLimit"]
+    if limit > 0:
+        glu, line = glu.clamp(max=limit), line.clamp(-limit, limit)
+    y = F.silu(glu) * line
+    return (y if a["weightOptional"] is None else y * t(a["weightOptional"])) * kept(a)
+
+
+def gate_gradient(a):
+    x = t(a["x"]).requires_grad_()
+    gate(x, a).backward(t(a["gradY"]))
+    if a["weightOptional"] is None:
+        return x.grad, None
+    # By the weight: what the gate gave before it, for which the sample has a stand-in.
+    weight = t(a["weightOptional"]).requires_grad_()
+    (weight * t(a["yOriginOptional"]) * kept(a)).backward(t(a["gradY"]))
+    return x.grad, weight.grad
+
+
+def gelu_steps(a):
+    y = F.gelu(t(a["self"]), approximate=a["approximate"])
+    scale = 1 if a["inputScaleOptional"] is None else t(a["inputScaleOptional"])
+    if a["quantMode"] == "static":
+        return y * scale + (0 if a["inputOffsetOptional"] is None else t(a["inputOffsetOptional"]))
+    y = y * scale
+    step = y.abs().amax(-1) / 127
+    return y / step[:, None], step
+
+
+ENDS = {"": lambda y, x: y, "add": torch.add, "mul": torch.mul, "relu": lambda y, x: F.relu(y),
+        "gelu_erf": lambda y, x: F.gelu(y),
+        "gelu_tanh": lambda y, x: F.gelu(y, approximate="tanh")}  # fmt: skip
+
+
+def norm_steps(a):
+    x = t(a["x"])
+    y = F.rms_norm(x, x.shape[-1:], t(a["gamma"]), a["epsilon"])
+    y = y if a["beta"] is None else y + t(a["beta"])
+    y = y / t(a["scale"]) if a["divMode"] else y * t(a["scale"])
+    rstd = (x.square().mean(-1, True) + a["epsilon"]).rsqrt()
+    return y if a["offset"] is None else y + t(a["offset"]), rstd
+
+
+def adam(a):
+    """torch's own step, its moments uncorrected where the step is far enough along for that."""
+    p, g, m, v = (t(a[n]).clone() for n in ("varRef", "grad", "mRef", "vRef"))
+    # torch counts the step first; without correction, a step so late that there is none to make.
+    step = torch.tensor(float(a["step"][0]) - 1 if a["biasCorrection"] else 1e6)
+    word = torch.optim._functional.adamw if a["mode"] else torch.optim._functional.adam
+    word([p], [g], [m], [v], [], [step], foreach=False, fused=False, amsgrad=False, lr=a["lr"],
+         beta1=a["beta1"], beta2=a["beta2"], weight_decay=a["weightDecay"], eps=a["eps"],
+         maximize=False)  # fmt: skip
+    return p, m, v, t(a["sRef"]).lerp(p, 1 - a["emaDecay"])
+
+
+def segments(a):
+    """Backward through sums whose exponentials the sample holds."""
+    y = t(a["gradSelf"])
+    size = y.shape[-1]
+    x = torch.zeros(y.shape[:-1], dtype=torch.float64)
+    x[..., 1:] = y.diagonal(-1, -2, -1).log()
+    x.requires_grad_()
+    sums = torch.stack([torch.stack([x[..., j + 1 : i + 1].sum(-1) for j in range(size)], -1)
+                        for i in range(size)], -2)  # fmt: skip
+    sums.exp().tril().backward(t(a["gradOutput"]))
+    return x.grad
+
+
+def mhc_pre(a):
+    x = t(a["x"])
+    n, flat = x.shape[1], x.flatten(1)
+    inverse = (flat.square().mean(-1, True) + a["normEps"]).rsqrt()
+    gamma = 1 if a["gammaOptional"] is None else t(a["gammaOptional"]).flatten()
+    mix = F.linear(flat * gamma, t(a["phi"]))
+    pre, post, rest = (mix * inverse).split([n, n, n * n], -1)
+    one, two, three = t(a["alpha"])
+    b = t(a["bias"])
+    pre = torch.sigmoid(pre * one + b[:n]) + a["hcEps"]
+    post = 2 * torch.sigmoid(post * two + b[n : 2 * n])
+    rest = (rest * three + b[2 * n :]).unflatten(-1, (n, n))
+    return (pre[..., None] * x).sum(1), post, rest, inverse[:, 0], mix, pre
+
+
+def sinkhorn(a):
+    y = t(a["x"]).softmax(-1) + a["eps"]
+    y = y / (y.sum(-2, True) + a["eps"])
+    for _ in range(a["numIters"] - 1):
+        y = y / (y.sum(-1, True) + a["eps"])
+        y = y / (y.sum(-2, True) + a["eps"])
+    return y
+
+
+def clipped(a):
+    x = t(a["x"])
+    glu, line = (x[..., ::2], x[..., 1::2]) if a["interleaved"] else x.chunk(2, a["dim"])
+    glu, line = glu.clamp(max=a["limit"]), line.clamp(-a["limit"], a["limit"])
+    return glu * torch.sigmoid(a["alpha"] * glu) * (line + a["bias"])
+
+
+GATED = {
+    "aclnnSwigluGroup": lambda a: gate(t(a["x"]), a),
+    "aclnnSwigluGroupGrad": gate_gradient,
+    "aclnnClippedSwigluV2": clipped,
+    "aclnnRmsNormQuantV3": norm_steps,
+    "aclnnGeluQuant": gelu_steps,
+    "aclnnFusedMatmul": lambda a: ENDS[a["fusedOpType"]](
+        t(a["x1"]) @ t(a["x2"]), None if a["x3"] is None else t(a["x3"])),
+    "aclnnFusedQuantMatmul": lambda a: ENDS[a["fusedOpType"]](
+        torch.einsum("ij,jk,i,k->ik", t(a["x1"]).double(), t(a["x2"]).double(), t(a["x1Scale"]),
+                     t(a["x2Scale"])) + (0 if a["biasOptional"] is None else torch.outer(
+                         t(a["x1Scale"]), t(a["x2Scale"]) * t(a["biasOptional"]))), None),
+    "aclnnApplyFusedEmaAdam": adam,
+    "aclnnExpSegsumBackward": segments,
+    "aclnnMhcPre": mhc_pre,
+    "aclnnMhcSinkhorn": sinkhorn,
+}  # fmt: skip
