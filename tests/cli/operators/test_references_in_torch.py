@@ -15,6 +15,7 @@ import test_references as first  # noqa: E402
 from chosen_formulas import CHOSEN  # noqa: E402
 from fused_formulas import FUSED  # noqa: E402
 from gated_formulas import GATED  # noqa: E402
+from gradient_formulas import GRADIENTS  # noqa: E402
 from microscaling_formulas import MICROSCALING  # noqa: E402
 from product_formulas import PRODUCTS  # noqa: E402
 from routed_formulas import ROUTED  # noqa: E402
@@ -444,7 +445,7 @@ TORCH |= {
                                                 beta=a["beta"], alpha=a["alpha"]),
     "aclnnInplaceFillTensor": lambda a: t(a["selfRef"]).fill_(2.5),
 }  # fmt: skip
-TORCH |= FUSED | ROUTED | PRODUCTS | CHOSEN | STATED | MICROSCALING | GATED
+TORCH |= FUSED | ROUTED | PRODUCTS | CHOSEN | STATED | MICROSCALING | GATED | GRADIENTS
 
 
 SINGLE = (

@@ -1,0 +1,37 @@
+"""What torch's autograd gives through attention to chosen keys, pairs of axes, sampled levels."""
+
+from __future__ import annotations
+
+import chosen_formulas as chosen
+import torch
+from product_formulas import sampled_levels
+from test_references import t
+
+
+def through(forward, leaves, flow, place=0, **renamed):
+    """Gradients of result `place` of a formula by leaves; `renamed`: what it calls a parameter."""
+
+    def gradients(a):
+        fed = dict(a) | {own: a[theirs] for own, theirs in renamed.items()}
+        tensors = {n: t(a[n]).requires_grad_() for n in leaves}
+        out = forward(fed | tensors)
+        out = out[place] if isinstance(out, tuple) else out
+        return torch.autograd.grad(out, list(tensors.values()), t(a[flow]).reshape(out.shape))
+
+    return gradients
+
+
+GRADIENTS = {
+    "aclnnNsaSelectedAttentionGrad": through(
+        chosen.selected, ("query", "key", "value"), "attentionOutGrad", 2),
+    "aclnnSparseFlashAttentionGrad": through(
+        chosen.sparse_flash, ("query", "key", "value", "queryRopeOptional", "keyRopeOptional"),
+        "dOut", sparseBlockSizeOptional="sparseBlockSize"),
+    "aclnnBlockSparseAttentionGrad": through(
+        chosen.block_sparse, ("query", "key", "value"), "dout"),
+    "aclnnFusedFloydAttentionGrad": through(
+        chosen.floyd, ("query", "key1", "value1", "key2", "value2"), "dy", 2,
+        scaleValueOptional="scaleValue"),
+    "aclnnMultiScaleDeformableAttentionGrad": through(
+        sampled_levels, ("value", "location", "attnWeight"), "gradOutput"),
+}  # fmt: skip
