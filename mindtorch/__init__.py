@@ -77,12 +77,14 @@ inf, nan = _math.inf, _math.nan
 newaxis = None
 
 _SUBMODULES = frozenset((
-    "_C", "__config__", "_autograd", "_backends", "_dispatch", "_dynamo", "_functional", "_random",
-    "_utils", "accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda",
-    "distributed", "distributions", "fft", "func", "functional", "futures", "fx", "hub", "jit",
-    "laws", "library", "linalg", "masked", "mps", "multiprocessing", "nn", "npu", "onnx", "ops",
-    "optim", "overrides", "profiler", "random", "return_types", "serialization", "signal",
-    "special", "storage", "testing", "torch_version", "types", "utils", "version", "xpu",
+    "_C", "__config__", "__future__", "_autograd", "_backends", "_dispatch", "_dynamo",
+    "_functional", "_random", "_utils", "accelerator", "amp", "autograd", "backends",
+    "compiler", "cpu", "cuda", "distributed", "distributions", "export", "fft", "func",
+    "functional", "futures", "fx", "hub", "jit", "laws", "library", "linalg", "masked", "mps",
+    "multiprocessing", "nested", "nn", "npu", "onnx", "ops", "optim", "overrides", "package",
+    "profiler", "quantization", "quasirandom", "random", "return_types", "serialization",
+    "signal", "sparse", "special", "storage", "testing", "torch_version", "types", "utils",
+    "version", "xpu",
 ))  # fmt: skip
 
 # Names that live in a module of their own kind, not in a row.
@@ -167,6 +169,15 @@ _PLACES = {
     "autocast_decrement_nesting": "amp",
     "cond": "_higher_order_ops",
     "while_loop": "_higher_order_ops",
+    "hspmm": "sparse",
+    "smm": "sparse",
+    "sparse_bsc_tensor": "sparse",
+    "sparse_bsr_tensor": "sparse",
+    "sparse_compressed_tensor": "sparse",
+    "sparse_coo_tensor": "sparse",
+    "sparse_csc_tensor": "sparse",
+    "sparse_csr_tensor": "sparse",
+    "sspaddmm": "sparse",
 }
 
 

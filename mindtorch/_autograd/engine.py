@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, NamedTuple
 
 from .._tensor.dtype import FLOAT
 from .._tensor.geometry import Geometry
@@ -14,6 +14,25 @@ from .anomaly import STATE, watched
 from .grad_mode import LOCAL
 from .node import LEAF, AccumulateGrad, Node, counter, hooked
 from .written import edge
+
+
+class Task(NamedTuple):
+    """A backward pass as hooks may ask about it: where it starts and what it is to reach."""
+
+    roots: Sequence[tuple[tuple[Node, int], Any]]
+    wanted: set[Node] | None
+    captured: dict[Node, list[int]]
+
+    def reached(self) -> set[Node]:
+        """The nodes whose gradients this pass computes."""
+        seen: set[Node] = set()
+        stack = [root[0][0] for root in self.roots]
+        while stack:
+            node = stack.pop()
+            if node not in seen:
+                seen.add(node)
+                stack.extend(e[0] for e in node.edges if e is not None)
+        return seen if self.wanted is None else seen & (self.wanted | self.captured.keys())
 
 
 def run(
@@ -32,12 +51,12 @@ def run(
     heap: list[tuple[int, Node]] = []
     for (node, number), grad in roots:
         _arrive(pending, heap, node, number, grad)
-    before = LOCAL.grad
-    LOCAL.grad = create_graph
+    before, outer = LOCAL.grad, LOCAL.task
+    LOCAL.grad, LOCAL.task = create_graph, Task(roots, wanted, captured)
     try:
         return _drain(pending, heap, keep_graph, wanted, captured, inputs, accumulating)
     finally:
-        LOCAL.grad = before
+        LOCAL.grad, LOCAL.task = before, outer
 
 
 def _drain(

@@ -10,6 +10,7 @@ from .._tensor.dtype import FLOAT
 from .._tensor.tensor import Tensor, wrap
 from ..ops.spec import aten
 from .anomaly import STATE
+from .forward import plain, set_tangent, tangent_of
 from .grad_mode import LOCAL
 from .node import FREED, Node, keep
 from .views import rebase
@@ -26,6 +27,7 @@ class FunctionNode(Node):
         self.not_differentiable: set[int] = set()
         self.dirty: tuple[Any, ...] = ()
         self.materialize_grads = True
+        self.saved_for_forward: tuple[Any, ...] = ()
 
     function: Any
 
@@ -38,6 +40,10 @@ class FunctionNode(Node):
         if self.saved is None:
             raise RuntimeError(FREED)
         return tuple(None if s is None else self.unpack(s) for s in self.saved)
+
+    def save_for_forward(self, *tensors: Tensor | None) -> None:
+        """Keep tensors for `jvp`, which reads them as `saved_tensors`."""
+        self.saved_for_forward = tensors
 
     def mark_dirty(self, *tensors: Tensor) -> None:
         """Say which inputs `forward` wrote to."""
@@ -116,6 +122,19 @@ class Function:
             " autograd.Function to use it with backward mode AD."
         )
 
+    @staticmethod
+    def jvp(ctx: FunctionNode, *grad_inputs: Any) -> Any:
+        """The tangents of the outputs, from those of the inputs."""
+        raise NotImplementedError(
+            "You must implement the jvp function for custom autograd.Function to use it with"
+            " forward mode AD."
+        )
+
+    @staticmethod
+    def setup_context(ctx: FunctionNode, inputs: tuple[Any, ...], output: Any) -> Any:
+        """What `forward` would save, where it has no `ctx`."""
+        raise NotImplementedError("setup_context is not implemented.")
+
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Tensor | tuple[Tensor, ...]:
         """Run `forward` outside the graph and put one node on its outputs."""
@@ -126,8 +145,16 @@ class Function:
         edges = [edge(a) if isinstance(a, Tensor) else None for a in args]
         ctx.needs_input_grad = tuple(e is not None for e in edges)
         recording = LOCAL.grad and any(e is not None for e in edges)
-        result = _run_forward(cls, ctx, args, kwargs)
-        return _wrap_outputs(ctx, args, edges, result, recording)
+        if not LOCAL.dual or all(t is None for t in _tangents(args)):
+            result = _run_forward(cls, ctx, args, kwargs)
+            return _wrap_outputs(ctx, args, edges, result, recording)
+        tangents = _tangents(args)
+        with plain():
+            result = _run_forward(cls, ctx, args, kwargs)
+            result = _wrap_outputs(ctx, args, edges, result, recording)
+            moved = _run_jvp(cls, ctx, tangents, args)
+        _carry(result, moved)
+        return result
 
 
 def _run_forward(
@@ -143,6 +170,40 @@ def _run_forward(
         return cls.forward(ctx, *args, **kwargs)
     finally:
         LOCAL.grad = grad_state
+
+
+def _tangents(args: Sequence[Any]) -> list[Any]:
+    return [tangent_of(a) if isinstance(a, Tensor) else None for a in args]
+
+
+def _run_jvp(cls: Any, ctx: FunctionNode, tangents: list[Any], args: Sequence[Any]) -> list[Any]:
+    """What the user's `jvp` says of the outputs; missing tangents are zeros if the node says so."""
+    if ctx.materialize_grads:
+        tangents = [
+            aten.zeros_like(a) if t is None and isinstance(a, Tensor) else t
+            for a, t in zip(args, tangents, strict=True)
+        ]
+    kept, ctx.saved = (
+        ctx.saved,
+        tuple(None if t is None else (t, t._storage.value, None) for t in ctx.saved_for_forward),
+    )
+    try:
+        moved = cls.jvp(ctx, *tangents)
+    finally:
+        ctx.saved = kept
+    return list(moved) if isinstance(moved, tuple | list) else [moved]
+
+
+def _carry(result: Any, moved: list[Any]) -> None:
+    outs = result if isinstance(result, tuple) else (result,)
+    if len(moved) != len(outs):
+        raise RuntimeError(
+            f"jvp returned an incorrect number of gradients (expected {len(outs)}, got"
+            f" {len(moved)})"
+        )
+    for out, tangent in zip(outs, moved, strict=True):
+        if tangent is not None and isinstance(out, Tensor):
+            set_tangent(out, tangent)
 
 
 def _defined(cls: type[Function]) -> set[str]:

@@ -24,6 +24,8 @@ class Local(threading.local):
     pack: Any = ()
     autocast: Any = None
     functions: Any = ()
+    dual = 0
+    task: Any = None
 
 
 class Modes:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from .._tensor.device import device as Device
 from .._tensor.tensor import Tensor
 from ..ops.spec import aten
 from .grad_mode import LOCAL, MODES
-from .node import Node
+from .node import Handle, Node
 from .scope import Scope
 from .written import edge
 
 __all__ = ["GradientEdge", "Node", "allow_mutation_on_saved_tensors",
            "disable_saved_tensors_hooks", "get_gradient_edge", "increment_version",
-           "save_on_cpu", "saved_tensors_hooks"]  # fmt: skip
+           "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks"]  # fmt: skip
 
 
 class GradientEdge(NamedTuple):
@@ -65,6 +65,68 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     if input_edge is None:
         raise RuntimeError("It is not possible to get the gradient edge of this Tensor")
     return GradientEdge(*input_edge)
+
+
+class MultiHandle:
+    """Removes the hooks of several tensors (torch's handle of a hook on many)."""
+
+    def __init__(self, handles: Sequence[Handle]):
+        self.handles = tuple(handles)
+
+    def remove(self) -> None:
+        """Take all of them away."""
+        for handle in self.handles:
+            handle.remove()
+
+    def __enter__(self) -> MultiHandle:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.remove()
+
+
+def register_multi_grad_hook(
+    tensors: Sequence[Tensor], fn: Callable[..., Any], *, mode: str = "all"
+) -> MultiHandle:
+    """Call `fn` once a backward pass: with all gradients (`all`), or with the first (`any`).
+
+    Gradients that the pass does not compute are None and are not waited for. ValueError for
+    another mode.
+    """
+    if mode not in ("all", "any"):
+        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+    if mode == "any":
+        return MultiHandle(_first_hooks(tensors, fn))
+    nodes = [get_gradient_edge(t).node for t in tensors]
+    state: dict[str, Any] = {"task": None}
+
+    def hook_of(at: int) -> Callable[[Tensor], None]:
+        def hook(gradient: Tensor) -> None:
+            if state["task"] is not LOCAL.task:
+                reached = LOCAL.task.reached()
+                state.update(task=LOCAL.task, grads=[None] * len(nodes),
+                             left=sum(node in reached for node in nodes))  # fmt: skip
+            state["grads"][at] = gradient
+            state["left"] -= 1
+            if not state["left"]:
+                gradients = state["grads"]
+                state.update(task=None, grads=None)
+                fn(gradients)
+
+        return hook
+
+    return MultiHandle([t.register_hook(hook_of(i)) for i, t in enumerate(tensors)])
+
+
+def _first_hooks(tensors: Sequence[Tensor], fn: Callable[[Tensor], Any]) -> list[Handle]:
+    state: dict[str, Any] = {"task": None}
+
+    def hook(gradient: Tensor) -> None:
+        if state["task"] is not LOCAL.task:
+            state["task"] = LOCAL.task
+            fn(gradient)
+
+    return [t.register_hook(hook) for t in tensors if t.requires_grad]
 
 
 class disable_saved_tensors_hooks(Scope):  # noqa: N801 - torch's name

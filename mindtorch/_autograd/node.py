@@ -10,7 +10,7 @@ from weakref import ref
 
 from .._tensor.tensor import Tensor, wrap
 from ..ops.spec import aten
-from .grad_mode import LOCAL
+from .grad_mode import LOCAL, MODES
 
 counter = itertools.count(1)
 LEAF = -(1 << 62)
@@ -108,6 +108,8 @@ class Node:
         alias = wrap(tensor._geom, tensor._storage)
         alias._fn = self
         alias._nr = number
+        if MODES.active and "_tangent" in vars(tensor):
+            vars(alias)["_tangent"] = vars(tensor)["_tangent"]
         return alias
 
     def register_hook(self, hook: Callable[..., Any]) -> Handle:

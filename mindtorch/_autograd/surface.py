@@ -234,6 +234,8 @@ def _into_inputs(roots: Any, wanted: list[Tensor], keep: bool, create_graph: boo
 
 
 def _input_edge(tensor: Tensor) -> tuple[Node, int]:
+    if tensor.__class__ is not Tensor:  # a sparse tensor's gradient goes to its values
+        tensor = getattr(tensor, "_differentiable", tensor)
     input_edge = edge(tensor)
     if input_edge is None:
         raise RuntimeError("One of the differentiated Tensors does not require grad")
@@ -259,6 +261,8 @@ def grad(
     leaf_grads = engine.run(roots, keep, create_graph, [_input_edge(t) for t in ins], False)
     for i, value in enumerate(leaf_grads):
         if value is not None:
+            if ins[i].__class__ is not Tensor and hasattr(ins[i], "_as_gradient"):
+                leaf_grads[i] = ins[i]._as_gradient(value)
             continue
         if materialize_grads:
             leaf_grads[i] = aten.zeros_like(ins[i])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .._autograd.forward import forward, forward_inplace
 from .._autograd.grad_mode import LOCAL, MODES
 from .._autograd.layer import autograd, autograd_inplace
 from .._autograd.node import INFERENCE
@@ -25,14 +26,21 @@ def layers(op: Op, plan: Plan, args: Sequence[Any]) -> Any:
     if MODES.active:
         if LOCAL.functions:
             return overrides.through_mode(op, "function", args)
-        if LOCAL.autocast:
-            other = recast(op, args)
-            if other is not None:
-                return op.entry("aten")(*other)
-        if LOCAL.exclude & AUTOGRAD:
-            return plan.run(*args)
-        if LOCAL.inference:
-            return _mark_inference(op, plan.run(*args), args)
+        if LOCAL.dual:
+            return forward(op, args, lambda: _under_modes(op, plan, args))
+        return _under_modes(op, plan, args)
+    return autograd(op, plan, args)
+
+
+def _under_modes(op: Op, plan: Plan, args: Sequence[Any]) -> Any:
+    if LOCAL.autocast:
+        other = recast(op, args)
+        if other is not None:
+            return op.entry("aten")(*other)
+    if LOCAL.exclude & AUTOGRAD:
+        return plan.run(*args)
+    if LOCAL.inference:
+        return _mark_inference(op, plan.run(*args), args)
     return autograd(op, plan, args)
 
 
@@ -40,6 +48,12 @@ def layers_inplace(op: Op, plan: Plan, args: Sequence[Any]) -> Any:
     """A call that writes to its first argument, when plain running may not be enough."""
     if MODES.active and LOCAL.functions:
         return overrides.through_mode(op, "inplace", args)
+    if MODES.active and LOCAL.dual:
+        return forward_inplace(op, args, lambda: _write(op, plan, args))
+    return _write(op, plan, args)
+
+
+def _write(op: Op, plan: Plan, args: Sequence[Any]) -> Tensor:
     if MODES.active and _wants_functionalize():
         return functionalize_inplace(op, args)
     target = args[0]

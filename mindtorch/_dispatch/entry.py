@@ -14,6 +14,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from .._autograd.forward import moved_in_place
 from .._autograd.grad_mode import LOCAL, MODES
 from .._autograd.layer import reshape_inplace
 from .._autograd.written import written
@@ -107,7 +108,10 @@ def _inplace_view(op: Op) -> Callable[..., Any]:
     view = op.entry("method")
 
     def run(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        return reshape_inplace(self, view(self, *args, **kwargs))
+        reshaped = view(self, *args, **kwargs)
+        if MODES.active and LOCAL.dual:
+            moved_in_place(self, reshaped)
+        return reshape_inplace(self, reshaped)
 
     run.__name__ = run.__qualname__ = f"{op.base_name}_"
     run.__doc__ = f"In place: {op.text}"

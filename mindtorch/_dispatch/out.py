@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from .._autograd.forward import tangent_of
 from .._autograd.grad_mode import LOCAL, MODES
 from .._autograd.written import edge
 from .._backends.registry import registry
@@ -46,6 +47,11 @@ def out_call(op: Op, out: Tensor, raw: Sequence[Any]) -> Any:
 
 
 def _refuse_grad(op: Op, values: Sequence[Any]) -> None:
+    if LOCAL.dual and any(isinstance(v, Tensor) and tangent_of(v) is not None for v in values):
+        raise NotImplementedError(
+            f"Trying to use forward AD with {op.base_name}_out that does not support it because it"
+            " is an out= function"
+        )
     if not LOCAL.grad:
         return
     for value in values:

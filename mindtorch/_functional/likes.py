@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._backends.registry import registry
+from .._dispatch.overrides import hand_over, overriding
 from .._tensor.device import resolve
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.geometry import Geometry
@@ -13,10 +14,10 @@ from .._tensor.tensor import Tensor
 from .._tensor.types import Number
 from ..ops.rules import laid_out
 from .creation import empty, empty_strided, finish, full, ones, row_entry, tensor, zeros
-from .publish import surface
+from .publish import FUNCTIONS, surface
 
 
-def _like(make: Callable[..., Any] | None) -> Callable[..., Any]:
+def _like(name: str, make: Callable[..., Any] | None) -> Callable[..., Any]:
     def like(
         input: Tensor,
         *args: Any,
@@ -26,7 +27,12 @@ def _like(make: Callable[..., Any] | None) -> Callable[..., Any]:
         requires_grad: bool = False,
         memory_format: Any = None,
         pin_memory: bool = False,
-    ) -> Tensor:
+    ) -> Any:
+        if input.__class__ is not Tensor and (kinds := overriding((input,))):
+            named = {"dtype": dtype, "layout": layout, "device": device,
+                     "requires_grad": requires_grad, "memory_format": memory_format}  # fmt: skip
+            asked = {k: v for k, v in named.items() if v is not None and v is not False}
+            return hand_over(FUNCTIONS[name], kinds, (input, *args), asked)
         geom = laid_out(input._geom, memory_format, dtype)
         if device is not None:
             geom = geom.on(resolve(device))
@@ -38,6 +44,7 @@ def _like(make: Callable[..., Any] | None) -> Callable[..., Any]:
                 result.copy_(make(geom, *args))
         return finish(result, requires_grad)
 
+    like.__name__ = like.__qualname__ = name
     return like
 
 
@@ -46,15 +53,15 @@ def _new_full(geom: Geometry, value: Number) -> Tensor:
 
 
 zeros_like = surface(name="zeros_like", method=False)(
-    _like(lambda g: row_entry("zeros")(g.shape, dtype=g.dtype, device=g.device))
+    _like("zeros_like", lambda g: row_entry("zeros")(g.shape, dtype=g.dtype, device=g.device))
 )
 ones_like = surface(name="ones_like", method=False)(
-    _like(lambda g: row_entry("ones")(g.shape, dtype=g.dtype, device=g.device))
+    _like("ones_like", lambda g: row_entry("ones")(g.shape, dtype=g.dtype, device=g.device))
 )
 full_like = surface(name="full_like", method=False)(
-    lambda input, fill_value, **kwargs: _like(_new_full)(input, fill_value, **kwargs)
+    lambda input, fill_value, **kwargs: _like("full_like", _new_full)(input, fill_value, **kwargs)
 )
-empty_like = surface(name="empty_like", method=False)(_like(None))
+empty_like = surface(name="empty_like", method=False)(_like("empty_like", None))
 
 
 def _new(make: Callable[..., Any], name: str) -> None:

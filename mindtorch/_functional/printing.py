@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from .._autograd.forward import tangent_of
 from .._tensor import dtype as dt
 from .._tensor.tensor import Tensor
 from .._tensor.types import Array
@@ -163,6 +164,9 @@ def _suffixes(tensor: Tensor) -> list[str]:
         suffixes.append(f"grad_fn=<{fn.name()}>")
     elif tensor.requires_grad:
         suffixes.append("requires_grad=True")
+    tangent = tangent_of(tensor)
+    if tangent is not None:
+        suffixes.append(f"tangent={tensor_text(tangent)}")
     return suffixes
 
 

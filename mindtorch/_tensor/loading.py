@@ -19,7 +19,7 @@ SURFACES = (
     )),
     "_random.draws",
     "_random.rejection",
-    *("_functional." + name for name in ("settings", "spellings", "lists", "legacy")),
+    *("_functional." + name for name in ("settings", "spellings", "lists", "legacy", "layouts")),
 )  # fmt: skip
 _PACKAGE = __package__.rpartition(".")[0]
 

@@ -55,14 +55,14 @@ class Translator:
             return type(value)(map(self, value))
         if isinstance(value, dict):
             return {k: self(v) for k, v in value.items()}
-        if self.lib is torch:
-            return value
         if isinstance(value, torch.device):
-            return mindtorch.device(self.device)
-        if isinstance(value, torch.dtype | torch.memory_format | torch.layout):
-            return attribute(str(value).removeprefix("torch."))
+            return self.lib.device(self.device)
         if value == "cpu" and isinstance(value, str):
             return self.device
+        if self.lib is torch:
+            return value
+        if isinstance(value, torch.dtype | torch.memory_format | torch.layout):
+            return attribute(str(value).removeprefix("torch."))
         if isinstance(value, torch.Generator):
             return None
         if isinstance(value, torch.nn.Module):
@@ -96,16 +96,28 @@ class Translator:
     def _copy(self, t: torch.Tensor) -> Any:
         plain = t.detach()
         if t.layout is not torch.strided:
-            if self.lib is torch:
-                return plain.clone()
-            raise AbsentName(f"sparse tensors ({t.layout})")
+            return plain.clone() if self.lib is torch else self._sparse(plain)
         plain = plain.resolve_conj().resolve_neg()
         spans = [(n - 1) * s for n, s in zip(plain.shape, plain.stride(), strict=True)]
         room = sum(spans) + 1 if plain.numel() else 0
         flat = plain.as_strided((room,), (1,), plain.storage_offset()).clone()
-        if self.lib is not torch:
-            flat = tensor(flat, self.device)
+        flat = flat.to(self.device) if self.lib is torch else tensor(flat, self.device)
         return flat.as_strided(tuple(plain.shape), plain.stride(), 0).detach()
+
+    def _sparse(self, t: torch.Tensor) -> Any:
+        if t.layout is torch.sparse_coo:
+            parts = self._copy(t._indices()), self._copy(t._values())
+            return mindtorch.sparse_coo_tensor(
+                *parts, tuple(t.shape), is_coalesced=t.is_coalesced()
+            )
+        if t.layout not in (torch.sparse_csr, torch.sparse_csc) or t.dim() != 2:
+            raise AbsentName(f"sparse tensors ({t.layout}, {t.dim()} dims)")
+        rows = t.layout is torch.sparse_csr
+        parts = (t.crow_indices(), t.col_indices()) if rows else (t.ccol_indices(), t.row_indices())
+        return mindtorch.sparse_compressed_tensor(
+            *map(self._copy, parts), self._copy(t.values()), tuple(t.shape),
+            layout=attribute(str(t.layout).removeprefix("torch.")),
+        )  # fmt: skip
 
 
 def tensor(flat: torch.Tensor, device: str) -> Any:

@@ -1,0 +1,33 @@
+"""Owns Tensor's methods about sparse layouts: what an ordinary tensor has of them."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+from .publish import attach
+
+# Their functions are loaded when one is first called: few programs do.
+_NAMES = (
+    "_indices", "_nnz", "_values", "ccol_indices", "coalesce", "col_indices", "crow_indices",
+    "dense_dim", "indices", "is_coalesced", "row_indices", "smm", "sparse_dim", "sparse_mask",
+    "sspaddmm", "to_dense", "to_sparse", "to_sparse_bsc", "to_sparse_bsr", "to_sparse_coo",
+    "to_sparse_csc", "to_sparse_csr", "values",
+)  # fmt: skip
+
+
+def _method(name: str) -> Callable[..., Any]:
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        handlers = importlib.import_module(f"{_ROOT}.sparse._tensor").HANDLERS
+        importlib.import_module(f"{_ROOT}.sparse")
+        return handlers[name](self, *args, **kwargs)
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"torch.Tensor.{name}."
+    return call
+
+
+_ROOT = __package__.rpartition(".")[0]
+for _name in _NAMES:
+    attach(_name, _method(_name))

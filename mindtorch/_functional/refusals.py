@@ -1,0 +1,42 @@
+"""Owns public names that are there to be refused: what a call says of itself, and why.
+
+A module lists its names. Those of classes are classes, for isinstance and for subclasses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Any
+
+
+@cache
+def refused(shown: str, why: str) -> Any:
+    """A class or function that raises NotImplementedError: `shown` is its full name in torch."""
+    module, _, name = shown.rpartition(".")
+    text = f"{shown}: {why}"
+
+    def refuse(*_: object, **__: object) -> Any:
+        raise NotImplementedError(text)
+
+    home = module.replace("torch", "mindtorch", 1)
+    if name[:1].isupper():
+        return type(name, (), {"__init__": refuse, "__module__": home, "__doc__": text})
+    refuse.__name__ = refuse.__qualname__ = name
+    refuse.__module__ = home
+    refuse.__doc__ = text
+    return refuse
+
+
+def refusals(shown: str, why: str, names: Iterable[str]) -> Callable[[str], Any]:
+    """A module's `__getattr__`: the names that torch has there are refused when called."""
+    known = frozenset(names)
+
+    def find(name: str) -> Any:
+        if name in known:
+            return refused(f"{shown}.{name}", why)
+        raise AttributeError(
+            f"module '{shown.replace('torch', 'mindtorch', 1)}' has no attribute '{name}'"
+        )
+
+    return find

@@ -1,0 +1,16 @@
+"""torch.distributed.checkpoint's names: checkpoints of shards are refused."""
+
+from .._functional.refusals import refusals
+
+_NAMES = (
+    "BytesStorageMetadata", "CheckpointException", "ChunkStorageMetadata",
+    "DefaultLoadPlanner", "DefaultSavePlanner", "FileSystemReader", "FileSystemWriter",
+    "HuggingFaceStorageReader", "HuggingFaceStorageWriter", "LoadPlan", "LoadPlanner",
+    "Metadata", "ReadItem", "SavePlan", "SavePlanner", "StorageReader", "StorageWriter",
+    "TensorStorageMetadata", "WriteItem", "async_save", "load", "load_state_dict", "save",
+    "save_state_dict",
+)  # fmt: skip
+_WHY = "mindtorch shards nothing; torch.save on rank 0 writes all"
+
+__all__ = list(_NAMES)
+__getattr__ = refusals("torch.distributed.checkpoint", _WHY, _NAMES)

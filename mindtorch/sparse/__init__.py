@@ -1,0 +1,35 @@
+"""Owns torch.sparse: tensors by coordinates and by compressed rows or columns.
+
+Values are ordinary tensors: gradients go to them, on any device that has their ops.
+"""
+
+from .._functional.refusals import refusals
+from ._build import (
+    check_sparse_tensor_invariants,
+    sparse_bsc_tensor,
+    sparse_bsr_tensor,
+    sparse_compressed_tensor,
+    sparse_coo_tensor,
+    sparse_csc_tensor,
+    sparse_csr_tensor,
+)
+from ._methods import attach
+from ._products import addmm, hspmm, log_softmax, mm, sampled_addmm, smm, softmax, spdiags, sspaddmm
+from ._products import sum_of as sum
+
+attach()
+
+__all__ = [
+    "addmm", "check_sparse_tensor_invariants", "hspmm", "log_softmax", "mm",
+    "sampled_addmm", "smm", "softmax", "sparse_bsc_tensor", "sparse_bsr_tensor",
+    "sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csc_tensor", "sparse_csr_tensor",
+    "spdiags", "sspaddmm", "sum",
+]  # fmt: skip
+
+__getattr__ = refusals(
+    "torch.sparse",
+    "mindtorch has no kernels for it; to_dense() makes an ordinary tensor",
+    ("SparseSemiStructuredTensor", "SparseSemiStructuredTensorCUSPARSELT",
+     "SparseSemiStructuredTensorCUTLASS", "as_sparse_gradcheck", "solve", "spsolve",
+     "to_sparse_semi_structured"),
+)  # fmt: skip

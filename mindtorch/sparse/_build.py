@@ -1,0 +1,245 @@
+"""Owns torch.sparse_coo_tensor and the compressed constructors: what they take, and its checks."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import mindtorch
+
+from .._functional.queries import layout, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
+from .._tensor.device import DeviceLike
+from .._tensor.dtype import dtype as Dtype
+from .._tensor.tensor import Tensor
+from ._tensor import BLOCKED, BY_ROWS, COMPRESSED, SHOWN, make
+
+
+class check_sparse_tensor_invariants:  # noqa: N801 - torch's name
+    """Whether constructors look at every index; as a context or decorator, inside it."""
+
+    _on = False
+
+    def __init__(self, enable: bool = True):
+        self.state = enable
+        self._before: list[bool] = []
+
+    @staticmethod
+    def is_enabled() -> bool:
+        return check_sparse_tensor_invariants._on
+
+    @staticmethod
+    def enable() -> None:
+        """Look at every index from now on."""
+        check_sparse_tensor_invariants._on = True
+
+    @staticmethod
+    def disable() -> None:
+        """Look at sizes alone from now on."""
+        check_sparse_tensor_invariants._on = False
+
+    def __enter__(self) -> None:
+        self._before.append(self.is_enabled())
+        check_sparse_tensor_invariants._on = self.state
+
+    def __exit__(self, *exc: object) -> None:
+        check_sparse_tensor_invariants._on = self._before.pop()
+
+    def __call__(self, function: Any) -> Any:
+        @functools.wraps(function)
+        def inside(*args: Any, **kwargs: Any) -> Any:
+            with type(self)(self.state):
+                return function(*args, **kwargs)
+
+        return inside
+
+
+def _checking(asked: bool | None) -> bool:
+    return check_sparse_tensor_invariants.is_enabled() if asked is None else asked
+
+
+def _values(
+    values: Any, dtype: Dtype | None, device: DeviceLike | None, requires_grad: bool
+) -> Tensor:
+    if isinstance(values, Tensor):
+        values = values.to(device=device or values.device, dtype=dtype or values.dtype)
+        if requires_grad:
+            return values.detach().requires_grad_()
+        # A tensor with a history of its own: its gradient is that of the values given.
+        return values.view_as(values) if values.requires_grad else values
+    return mindtorch.tensor(values, dtype=dtype, device=device, requires_grad=requires_grad)
+
+
+def _indices(indices: Any, values: Tensor) -> Tensor:
+    if isinstance(indices, Tensor):
+        return indices.detach().to(device=values.device, dtype=mindtorch.int64)
+    return mindtorch.tensor(indices, device=values.device).to(mindtorch.int64)
+
+
+def sparse_coo_tensor(
+    indices: Any, values: Any = None, size: Sequence[int] | None = None, *,
+    dtype: Dtype | None = None, device: DeviceLike | None = None, pin_memory: bool = False,
+    requires_grad: bool = False, check_invariants: bool | None = None,
+    is_coalesced: bool | None = None,
+) -> Tensor:  # fmt: skip
+    """A tensor of `values` [nnz, *dense] at `indices` [dims, nnz]; of zeros from a size alone.
+
+    Places that come twice count together. RuntimeError where sizes do not fit.
+    """
+    if values is None:
+        shape = tuple(indices if size is None else size)
+        empty = mindtorch.empty(0, dtype=dtype, device=device, requires_grad=requires_grad)
+        none = mindtorch.empty((len(shape), 0), dtype=mindtorch.int64, device=empty.device)
+        return make(sparse_coo, (none,), empty, shape, True)
+    values = _values(values, dtype, device, requires_grad)
+    indices = _indices(indices, values)
+    if indices.dim() == 1:
+        indices = indices[:, None]
+    if not values.dim():
+        values = values.reshape(1)
+    if indices.dim() != 2:
+        raise RuntimeError("indices must be sparse_dim x nnz, but got: " + str(list(indices.shape)))
+    sparse_dim, nnz = indices.shape
+    dense = values.shape[1:]
+    if size is None:
+        ends = indices.amax(1) + 1 if nnz else indices.new_zeros(sparse_dim)
+        size = (*ends.tolist(), *dense)
+    if len(size) != sparse_dim + len(dense):
+        raise RuntimeError(
+            "'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) ="
+            f" {len(size)}, sparse_dim = {sparse_dim}, dense_dim = {len(dense)}"
+        )
+    if nnz != values.shape[0]:
+        raise RuntimeError(
+            "indices and values must have same nnz, but got nnz from indices:"
+            f" {nnz}, nnz from values: {values.shape[0]}"
+        )
+    if tuple(size[sparse_dim:]) != tuple(dense):
+        raise RuntimeError(
+            f"values has incorrect size, expected {[nnz, *size[sparse_dim:]]}, got"
+            f" {list(values.shape)}"
+        )
+    if _checking(check_invariants) and nnz:
+        _check_coordinates(indices, size)
+    return make(sparse_coo, (indices,), values, tuple(size), bool(is_coalesced))
+
+
+def _check_coordinates(indices: Tensor, size: Sequence[int]) -> None:
+    lowest, highest = indices.amin(1).tolist(), indices.amax(1).tolist()
+    for dim, (low, high) in enumerate(zip(lowest, highest, strict=True)):
+        if low < 0:
+            raise RuntimeError(f"found negative index {low} for dim {dim}")
+        if high >= size[dim]:
+            raise RuntimeError(
+                f"size is inconsistent with indices: for dim {dim}, size is {size[dim]} but found"
+                f" index {high}"
+            )
+
+
+def sparse_compressed_tensor(
+    compressed_indices: Any, plain_indices: Any, values: Any, size: Sequence[int] | None = None,
+    *, dtype: Dtype | None = None, layout: layout | None = None,
+    device: DeviceLike | None = None, pin_memory: bool = False, requires_grad: bool = False,
+    check_invariants: bool | None = None,
+) -> Tensor:  # fmt: skip
+    """A matrix of compressed rows or columns, as `layout` says; RuntimeError for other layouts."""
+    if layout not in COMPRESSED:
+        raise RuntimeError(
+            "expected sparse compressed layout (SparseCsr, SparseCsc, SparseBsr, or SparseBsc) but"
+            f" got {SHOWN.get(layout, 'Strided') if layout is not None else 'Strided'}"
+        )
+    values = _values(values, dtype, device, requires_grad)
+    compressed, plain = _compressed(compressed_indices, values), _compressed(plain_indices, values)
+    if compressed.dim() != 1 or plain.dim() != 1:
+        raise RuntimeError("mindtorch has no batches of compressed sparse matrices")
+    if size is None:
+        size = _estimated(layout, compressed, plain, values)
+    if _checking(check_invariants):
+        _check_compressed(layout, compressed, plain, values, size)
+    return make(layout, (compressed, plain), values, tuple(size), True)
+
+
+def _compressed(indices: Any, values: Tensor) -> Tensor:
+    if isinstance(indices, Tensor):
+        return indices.detach().to(values.device)
+    return mindtorch.tensor(indices, dtype=mindtorch.int64, device=values.device)
+
+
+def _estimated(kind: layout, compressed: Tensor, plain: Tensor, values: Tensor) -> tuple[int, ...]:
+    outer = compressed.shape[0] - 1
+    inner = int(plain.max().item()) + 1 if plain.numel() else 0
+    rows, columns = (outer, inner) if kind in BY_ROWS else (inner, outer)
+    if kind in BLOCKED:
+        return rows * values.shape[1], columns * values.shape[2]
+    return rows, columns
+
+
+def _check_compressed(
+    kind: layout, compressed: Tensor, plain: Tensor, values: Tensor, size: Sequence[int]
+) -> None:
+    first, second = ("crow", "col") if kind in BY_ROWS else ("ccol", "row")
+    block = tuple(values.shape[1:3]) if kind in BLOCKED else (1, 1)
+    at = 0 if kind in BY_ROWS else 1
+    outer, inner = size[at] // block[at], size[1 - at] // block[1 - at]
+    if compressed.shape[0] != outer + 1:
+        raise RuntimeError(
+            f"{first}_indices.shape[-1] must be equal to the number of {second[:3]}s + 1 ="
+            f" {outer + 1}, but got {compressed.shape[0]}"
+        )
+    if plain.shape[0] != values.shape[0]:
+        raise RuntimeError(
+            f"number of {second}_indices ({plain.shape[0]}) must equal that of values"
+            f" ({values.shape[0]})"
+        )
+    if int(compressed[0].item()) != 0 or int(compressed[-1].item()) != plain.shape[0]:
+        raise RuntimeError(
+            f"`{first}_indices[..., 0] == 0` and `[..., -1] == nnz` is not satisfied."
+        )
+    steps = compressed[1:] - compressed[:-1]
+    if bool(((steps < 0) | (steps > inner)).any()):
+        raise RuntimeError(
+            f"`0 <= {first}_indices[..., 1:] - {first}_indices[..., :-1] <= {inner}` is not"
+            " satisfied."
+        )
+    if bool(((plain < 0) | (plain >= inner)).any()):
+        raise RuntimeError(f"`0 <= {second}_indices < {inner}` is not satisfied.")
+
+
+def sparse_csr_tensor(
+    crow_indices: Any, col_indices: Any, values: Any, size: Sequence[int] | None = None,
+    **options: Any,
+) -> Tensor:  # fmt: skip
+    """A matrix of compressed rows; options as of sparse_compressed_tensor."""
+    return sparse_compressed_tensor(
+        crow_indices, col_indices, values, size, layout=sparse_csr, **options
+    )
+
+
+def sparse_csc_tensor(
+    ccol_indices: Any, row_indices: Any, values: Any, size: Sequence[int] | None = None,
+    **options: Any,
+) -> Tensor:  # fmt: skip
+    """A matrix of compressed columns; options as of sparse_compressed_tensor."""
+    return sparse_compressed_tensor(
+        ccol_indices, row_indices, values, size, layout=sparse_csc, **options
+    )
+
+
+def sparse_bsr_tensor(
+    crow_indices: Any, col_indices: Any, values: Any, size: Sequence[int] | None = None,
+    **options: Any,
+) -> Tensor:  # fmt: skip
+    """A matrix of compressed rows of blocks; options as of sparse_compressed_tensor."""
+    return sparse_compressed_tensor(
+        crow_indices, col_indices, values, size, layout=sparse_bsr, **options
+    )
+
+
+def sparse_bsc_tensor(
+    ccol_indices: Any, row_indices: Any, values: Any, size: Sequence[int] | None = None,
+    **options: Any,
+) -> Tensor:  # fmt: skip
+    """A matrix of compressed columns of blocks; options as of sparse_compressed_tensor."""
+    return sparse_compressed_tensor(
+        ccol_indices, row_indices, values, size, layout=sparse_bsc, **options
+    )

@@ -1,0 +1,622 @@
+"""Owns what functions do with sparse tensors: one handler for each name that torch's calls have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import mindtorch
+
+from .._functional.queries import layout as Layout
+from .._functional.queries import sparse_coo, sparse_csc, sparse_csr, strided
+from .._tensor.dtype import dtype as Dtype
+from .._tensor.tensor import Tensor
+from ._convert import coalesced, convert, dense, flat, to_coo
+from ._tensor import BLOCKED, BY_ROWS, HANDLERS, SHOWN, SparseTensor, become, make, with_values
+
+# Functions that map zero to zero: of one element each, so that values change and places do not.
+LINEAR = ("neg", "negative", "positive", "conj", "conj_physical", "real", "imag", "resolve_conj",
+          "resolve_neg")  # fmt: skip
+ZERO_TO_ZERO = (
+    "abs", "absolute", "angle", "arcsin", "arcsinh", "arctan", "arctanh", "asin", "asinh", "atan",
+    "atanh", "ceil", "deg2rad", "erf", "erfinv", "expm1", "fix", "floor", "frac", "isinf", "isnan",
+    "isneginf", "isposinf", "log1p", "nan_to_num", "rad2deg", "relu", "round", "sgn", "sign",
+    "signbit", "sin", "sinh", "sqrt", "square", "tan", "tanh", "trunc",
+)  # fmt: skip
+CASTS = ("bfloat16", "bool", "byte", "cdouble", "cfloat", "char", "double", "float", "half", "int",
+         "long", "short")  # fmt: skip
+
+
+def handles(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Let a function answer for these names."""
+
+    def put(function: Callable[..., Any]) -> Callable[..., Any]:
+        for name in names:
+            HANDLERS[name] = function
+        return function
+
+    return put
+
+
+def _is_sparse(value: object) -> bool:
+    return isinstance(value, SparseTensor)
+
+
+def _flat_sorted(tensor: SparseTensor) -> Tensor:
+    return flat(tensor._parts[0], tensor.shape[: tensor._parts[0].shape[0]])
+
+
+# ---- what a tensor is made of
+
+
+def _wants_coo(name: str, tensor: Tensor) -> None:
+    kind = tensor._layout if isinstance(tensor, SparseTensor) else strided
+    if kind is not sparse_coo:
+        raise RuntimeError(
+            f"{name} expected sparse coordinate tensor layout but got {SHOWN.get(kind, 'Strided')}"
+        )
+
+
+@handles("coalesce")
+def coalesce(self: SparseTensor) -> SparseTensor:
+    """Places sorted, each once."""
+    _wants_coo("coalesce", self)
+    return coalesced(self)
+
+
+@handles("is_coalesced")
+def is_coalesced(self: SparseTensor) -> bool:
+    """Whether each place comes once, in order."""
+    _wants_coo("is_coalesced", self)
+    return self._coalesced
+
+
+@handles("_coalesced_")
+def _coalesced_(self: SparseTensor, coalesced: bool) -> SparseTensor:
+    """Say so, unchecked."""
+    self._coalesced = coalesced
+    return self
+
+
+@handles("_indices")
+def _indices(self: SparseTensor) -> Tensor:
+    _wants_coo("_indices", self)
+    return self._parts[0]
+
+
+@handles("_values")
+def _values(self: SparseTensor) -> Tensor:
+    _wants_coo("_values", self)
+    return self._vals
+
+
+@handles("indices")
+def indices(self: SparseTensor) -> Tensor:
+    """Coordinates [dims, nnz] of a coalesced tensor."""
+    _wants_coo("indices", self)
+    if not self._coalesced:
+        raise RuntimeError(
+            "Cannot get indices on an uncoalesced tensor, please call .coalesce() first"
+        )
+    return self._parts[0]
+
+
+@handles("values")
+def values(self: Tensor) -> Tensor:
+    """What stands at the places, of a coalesced tensor."""
+    if not isinstance(self, SparseTensor):
+        raise RuntimeError("values expected sparse tensor layout but got Strided")
+    if not self._coalesced:
+        raise RuntimeError(
+            "Cannot get values on an uncoalesced tensor, please call .coalesce() first"
+        )
+    return self._vals
+
+
+def _compressed_part(name: str, rows: bool, at: int) -> Callable[[Tensor], Tensor]:
+    side = "row" if rows else "column"
+
+    def part(self: Tensor) -> Tensor:
+        kind = self._layout if isinstance(self, SparseTensor) else strided
+        if not isinstance(self, SparseTensor) or kind is sparse_coo or (kind in BY_ROWS) != rows:
+            raise RuntimeError(
+                f"{name} expected sparse {side} compressed tensor layout but got"
+                f" {SHOWN.get(kind, 'Strided')}"
+            )
+        return self._parts[at]
+
+    part.__name__ = part.__qualname__ = name
+    return part
+
+
+for _name, _rows, _at in (
+    ("crow_indices", True, 0), ("col_indices", True, 1),
+    ("ccol_indices", False, 0), ("row_indices", False, 1),
+):  # fmt: skip
+    HANDLERS[_name] = _compressed_part(_name, _rows, _at)
+
+
+@handles("sparse_dim")
+def sparse_dim(self: Tensor) -> int:
+    """How many dimensions have indices."""
+    if not isinstance(self, SparseTensor):
+        return 0
+    return int(self._parts[0].shape[0]) if self._layout is sparse_coo else 2
+
+
+@handles("dense_dim")
+def dense_dim(self: Tensor) -> int:
+    """How many dimensions stand whole at each place."""
+    return self.dim() - sparse_dim(self)
+
+
+@handles("to_dense")
+def to_dense(
+    self: Tensor, dtype: Dtype | None = None, *, masked_grad: bool | None = None
+) -> Tensor:
+    """All elements."""
+    whole = dense(self) if isinstance(self, SparseTensor) else self
+    return whole if dtype is None else whole.to(dtype)
+
+
+@handles("to_sparse")
+def to_sparse(
+    self: Tensor, sparse_dim: int | None = None, *, layout: Layout | None = None,
+    blocksize: Sequence[int] | None = None, dense_dim: int | None = None,
+) -> Tensor:  # fmt: skip
+    """The tensor by coordinates, or in the layout."""
+    if layout is None or layout is sparse_coo:
+        return to_coo(self, sparse_dim)
+    return convert(self, layout, blocksize)
+
+
+@handles("to_sparse_coo")
+def to_sparse_coo(self: Tensor) -> Tensor:
+    """The tensor by coordinates."""
+    return to_coo(self)
+
+
+@handles("to_sparse_csr")
+def to_sparse_csr(self: Tensor, dense_dim: int | None = None) -> Tensor:
+    """The matrix by compressed rows."""
+    return convert(self, sparse_csr)
+
+
+@handles("to_sparse_csc")
+def to_sparse_csc(self: Tensor, dense_dim: int | None = None) -> Tensor:
+    """The matrix by compressed columns."""
+    return convert(self, sparse_csc)
+
+
+@handles("to_sparse_bsr")
+def to_sparse_bsr(self: Tensor, blocksize: Sequence[int], dense_dim: int | None = None) -> Tensor:
+    """The matrix by compressed rows of blocks."""
+    return convert(self, BLOCKED[0], blocksize)
+
+
+@handles("to_sparse_bsc")
+def to_sparse_bsc(self: Tensor, blocksize: Sequence[int], dense_dim: int | None = None) -> Tensor:
+    """The matrix by compressed columns of blocks."""
+    return convert(self, BLOCKED[1], blocksize)
+
+
+# ---- values alone
+
+
+def _on_values(name: str, sums: bool) -> Callable[..., Any]:
+    def run(self: SparseTensor, *args: Any, **kwargs: Any) -> SparseTensor:
+        source = coalesced(self) if sums and self._layout is sparse_coo else self
+        return with_values(source, getattr(source._vals, name)(*args, **kwargs))
+
+    return run
+
+
+for _name in (*LINEAR, *CASTS, "to", "cpu", "npu", "type_as", "contiguous"):
+    HANDLERS[_name] = _on_values(_name, False)
+for _name in ZERO_TO_ZERO:
+    HANDLERS[_name] = _on_values(_name, True)
+
+
+@handles("clone")
+def clone(self: SparseTensor, *, memory_format: object = None) -> SparseTensor:
+    """A copy of places and values."""
+    parts = tuple(p.clone() for p in self._parts)
+    return make(self._layout, parts, self._vals.clone(), self.shape, self._coalesced)
+
+
+@handles("detach", "data")
+def detach(self: SparseTensor) -> SparseTensor:
+    """The same values outside the graph."""
+    return with_values(self, self._vals.detach())
+
+
+@handles("pow")
+def power(self: SparseTensor, exponent: Any) -> SparseTensor:
+    """Each value to a positive power."""
+    if _is_sparse(exponent) or isinstance(exponent, Tensor) or not exponent:
+        raise RuntimeError("pow: a sparse tensor is raised to a number that is not zero")
+    source = coalesced(self) if self._layout is sparse_coo else self
+    return with_values(source, source._vals**exponent)
+
+
+# ---- arithmetic
+
+
+def _scalar(value: Any) -> bool:
+    return not _is_sparse(value) and (not isinstance(value, Tensor) or not value.dim())
+
+
+def _restored(result: SparseTensor, *operands: Any) -> Tensor:
+    """The layout of the first sparse operand."""
+    kind = next(o._layout for o in operands if isinstance(o, SparseTensor))
+    return result if kind is sparse_coo else convert(result, kind)
+
+
+def _same_shape(name: str, one: Tensor, other: Tensor) -> None:
+    if one.shape != other.shape:
+        raise RuntimeError(
+            f"{name}: expected 'self' and 'other' to have same size, but self has size"
+            f" {list(one.shape)} while other has size {list(other.shape)} (FYI: {name} on sparse"
+            " tensors does not support broadcasting, and mindtorch has no broadcast of them)"
+        )
+
+
+@handles("add", "__radd__")
+def add(self: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+    """The sum: sparse of two sparse tensors, ordinary where `self` is."""
+    if not _is_sparse(self):
+        _same_shape("add", self, other)
+        return self + dense(other) * alpha
+    if not _is_sparse(other):
+        if self._layout is sparse_coo or _scalar(other):
+            raise RuntimeError(
+                "add(sparse, dense) is not supported. Use add(dense, sparse) instead."
+            )
+        return dense(self) + other * alpha
+    _same_shape("add", self, other)
+    one, two = to_coo(self), to_coo(other)
+    if one._parts[0].shape[0] != two._parts[0].shape[0]:
+        raise RuntimeError("add: expected 'self' and 'other' to have same sparse dims")
+    scaled = two._vals if alpha.__class__ is int and alpha == 1 else two._vals * alpha
+    dtype = mindtorch.promote_types(one._vals.dtype, scaled.dtype)
+    places = mindtorch.cat([one._parts[0], two._parts[0]], 1)
+    joined = mindtorch.cat([one._vals.to(dtype), scaled.to(dtype)])
+    result = make(sparse_coo, (places,), joined, self.shape)
+    both = one._coalesced and two._coalesced
+    return _restored(coalesced(result) if both else result, self)
+
+
+@handles("sub", "subtract")
+def sub(self: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+    """The difference, as `add`."""
+    return add(self, other, alpha=-alpha)
+
+
+@handles("mul", "multiply", "__rmul__")
+def mul(self: Any, other: Any) -> Tensor:
+    """The product: the places that both have, or those of the sparse one."""
+    if not _is_sparse(self):
+        self, other = other, self
+    if _scalar(other):
+        return with_values(self, self._vals * other)
+    if not _is_sparse(other):
+        return _by_dense(self, other)
+    _same_shape("mul", self, other)
+    one, two = coalesced(to_coo(self)), coalesced(to_coo(other))
+    first, second = _flat_sorted(one), _flat_sorted(two)
+    if not first.numel() or not second.numel():
+        keep = first[:0]
+        at = keep
+    else:
+        at = mindtorch.searchsorted(second, first).clamp(max=second.shape[0] - 1)
+        keep = mindtorch.nonzero(second.index_select(0, at) == first).flatten()
+        at = at.index_select(0, keep)
+    product = one._vals.index_select(0, keep) * two._vals.index_select(0, at)
+    places = one._parts[0].index_select(1, keep)
+    return _restored(make(sparse_coo, (places,), product, self.shape, True), self)
+
+
+def _by_dense(self: SparseTensor, other: Tensor) -> Tensor:
+    if other.dim() > self.dim():
+        raise RuntimeError("mul: the ordinary tensor has more dims than the sparse one")
+    source = to_coo(self)
+    whole = other.broadcast_to(tuple(self.shape))
+    return _restored(make(sparse_coo, source._parts, source._vals * _elements(whole, source),
+                          self.shape, source._coalesced), self)  # fmt: skip
+
+
+def _elements(whole: Tensor, places: SparseTensor) -> Tensor:
+    """The elements of an ordinary tensor at the places: [nnz, *dense dims]."""
+    dims = places._parts[0].shape[0]
+    rows = whole.reshape((prod(whole.shape[:dims]), *whole.shape[dims:]))
+    return rows.index_select(0, flat(places._parts[0], whole.shape[:dims]))
+
+
+@handles("div", "divide", "true_divide")
+def div(self: SparseTensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """The quotient by a number."""
+    if not _scalar(other):
+        raise RuntimeError(
+            "Sparse division requires a scalar or zero-dim dense tensor divisor (got shape"
+            f" {list(other.shape)} for divisor)"
+        )
+    if not _is_sparse(self):
+        raise RuntimeError("div: an ordinary tensor is not divided by a sparse one")
+    source = coalesced(self) if rounding_mode and self._layout is sparse_coo else self
+    return with_values(source, mindtorch.div(source._vals, other, rounding_mode=rounding_mode))
+
+
+@handles("floor_divide")
+def floor_divide(self: SparseTensor, other: Any) -> Tensor:
+    """The quotient by a number, rounded down."""
+    return div(self, other, rounding_mode="floor")
+
+
+@handles("is_same_size")
+def is_same_size(self: Tensor, other: Tensor) -> bool:
+    """Whether the shapes are equal."""
+    return bool(self.shape == other.shape)
+
+
+# ---- places
+
+
+@handles("transpose", "swapaxes", "swapdims")
+def transpose(self: SparseTensor, dim0: int, dim1: int) -> Tensor:
+    """Two dimensions in each other's place."""
+    one, two = dim0 % max(self.dim(), 1), dim1 % max(self.dim(), 1)
+    if self._layout is not sparse_coo:
+        if one == two:
+            return self
+        turned = {sparse_csr: sparse_csc, sparse_csc: sparse_csr,
+                  BLOCKED[0]: BLOCKED[1], BLOCKED[1]: BLOCKED[0]}  # fmt: skip
+        values = self._vals.transpose(1, 2) if self._layout in BLOCKED else self._vals
+        return make(turned[self._layout], self._parts, values, self.shape[::-1], True)
+    order = list(range(self.dim()))
+    order[one], order[two] = order[two], order[one]
+    return permute(self, order)
+
+
+@handles("permute")
+def permute(self: SparseTensor, *dims: Any) -> SparseTensor:
+    """Dimensions in another order, those with indices and the others apart."""
+    order = dims[0] if len(dims) == 1 and not isinstance(dims[0], int) else dims
+    order = [d % self.dim() for d in order]
+    source = to_coo(self)
+    count = source._parts[0].shape[0]
+    if sorted(order[:count]) != list(range(count)):
+        raise RuntimeError("transpose: can't transpose between sparse and dense dimensions")
+    places = source._parts[0].index_select(0, mindtorch.tensor(order[:count], device=self.device))
+    values = source._vals.permute(0, *(d - count + 1 for d in order[count:]))
+    shape = [self.shape[d] for d in order]
+    kept = source._coalesced and order[:count] == list(range(count))
+    return make(sparse_coo, (places,), values, shape, kept)
+
+
+@handles("t", "T", "mT")
+def t(self: SparseTensor) -> Tensor:
+    """The transposed matrix."""
+    return self if self.dim() < 2 else transpose(self, 0, 1)
+
+
+@handles("unsqueeze")
+def unsqueeze(self: SparseTensor, dim: int) -> Tensor:
+    """A dimension of one more."""
+    source = to_coo(self)
+    (places,), at = source._parts, dim % (self.dim() + 1)
+    shape = (*self.shape[:at], 1, *self.shape[at:])
+    if at > places.shape[0]:
+        values = source._vals.unsqueeze(at - places.shape[0] + 1)
+        return make(sparse_coo, (places,), values, shape, source._coalesced)
+    zeros = places.new_zeros((1, places.shape[1]))
+    joined = mindtorch.cat([places[:at], zeros, places[at:]])
+    return make(sparse_coo, (joined,), source._vals, shape, source._coalesced)
+
+
+@handles("select")
+def select(self: SparseTensor, dim: int, index: int) -> Tensor:
+    """One slice of a dimension: an ordinary tensor once no dimension has indices."""
+    at = dim % self.dim()
+    if not -self.shape[at] <= index < self.shape[at]:
+        raise IndexError(
+            f"select(): index {index} out of range for tensor of size {list(self.shape)} at"
+            f" dimension {at}"
+        )
+    index %= self.shape[at]
+    source = to_coo(self)
+    (places,), shape = source._parts, (*self.shape[:at], *self.shape[at + 1 :])
+    if at >= places.shape[0]:
+        values = source._vals.select(at - places.shape[0] + 1, index)
+        return make(sparse_coo, (places,), values, shape, source._coalesced)
+    keep = mindtorch.nonzero(places[at] == index).flatten()
+    values = source._vals.index_select(0, keep)
+    if places.shape[0] == 1:
+        return values.sum(0)
+    rest = mindtorch.cat([places[:at], places[at + 1 :]]).index_select(1, keep)
+    return make(sparse_coo, (rest,), values, shape, source._coalesced)
+
+
+@handles("__getitem__")
+def getitem(self: SparseTensor, index: Any) -> Tensor:
+    """Whole numbers, full slices and `...` as an index."""
+    result: Tensor = self
+    at = 0
+    parts = list(index) if isinstance(index, tuple) else [index]
+    if Ellipsis in parts:
+        where = parts.index(Ellipsis)
+        parts[where : where + 1] = [slice(None)] * (self.dim() - len(parts) + 1)
+    for part in parts:
+        if isinstance(part, int) or (isinstance(part, Tensor) and not part.dim()):
+            result = result.select(at, int(part))
+        elif isinstance(part, slice) and part == slice(None):
+            at += 1
+        elif isinstance(part, slice) and isinstance(result, SparseTensor):
+            chosen = range(*part.indices(result.shape[at]))
+            result = result.index_select(at, mindtorch.tensor(list(chosen), dtype=mindtorch.int64))
+            at += 1
+        else:
+            raise NotImplementedError(
+                f"a sparse tensor is indexed by numbers and slices, got {type(part).__name__};"
+                " index_select takes a tensor"
+            )
+    return result
+
+
+@handles("index_select")
+def index_select(self: SparseTensor, dim: int, index: Tensor) -> Tensor:
+    """The slices of a dimension that `index` names."""
+    at = dim % self.dim()
+    source = to_coo(self)
+    (places,) = source._parts
+    index = index.to(self.device)
+    shape = (*self.shape[:at], index.shape[0], *self.shape[at + 1 :])
+    if at >= places.shape[0]:
+        values = source._vals.index_select(at - places.shape[0] + 1, index)
+        return make(sparse_coo, (places,), values, shape, source._coalesced)
+    new, old = mindtorch.nonzero(index[:, None] == places[at][None]).t()
+    moved = places.index_select(1, old)
+    moved = mindtorch.cat([moved[:at], new[None], moved[at + 1 :]])
+    return make(sparse_coo, (moved,), source._vals.index_select(0, old), shape)
+
+
+@handles("narrow")
+def narrow(self: SparseTensor, dim: int, start: int, length: int) -> Tensor:
+    """`length` slices of a dimension from `start`."""
+    return index_select(self, dim, mindtorch.arange(start, start + length))
+
+
+@handles("cat", "concat", "concatenate")
+def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    """Sparse tensors one behind the other."""
+    if not all(_is_sparse(t) for t in tensors):
+        raise RuntimeError("cat: sparse and ordinary tensors are not joined")
+    sources = [to_coo(t) for t in tensors]
+    first = sources[0]
+    at, count = dim % first.dim(), first._parts[0].shape[0]
+    shape = list(first.shape)
+    shape[at] = sum(t.shape[at] for t in sources)
+    if at >= count:
+        raise RuntimeError("cat: mindtorch joins sparse tensors along dimensions with indices")
+    places, start = [], 0
+    for source in sources:
+        rows = source._parts[0].clone()
+        rows[at] += start
+        places.append(rows)
+        start += source.shape[at]
+    values = mindtorch.cat([s._vals for s in sources])
+    result = make(sparse_coo, (mindtorch.cat(places, 1),), values, shape)
+    return _restored(result, *tensors)
+
+
+@handles("stack")
+def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    """Sparse tensors along a new dimension."""
+    return cat([t.unsqueeze(dim) for t in tensors], dim)
+
+
+@handles("hstack")
+def hstack(tensors: Sequence[Tensor]) -> Tensor:
+    """Sparse tensors side by side."""
+    return cat(tensors, 1 if tensors[0].dim() > 1 else 0)
+
+
+@handles("vstack", "row_stack")
+def vstack(tensors: Sequence[Tensor]) -> Tensor:
+    """Sparse tensors one below the other."""
+    return cat(tensors, 0)
+
+
+@handles("sparse_mask")
+def sparse_mask(self: Tensor, mask: SparseTensor) -> Tensor:
+    """What `self` has at the places of `mask`."""
+    places = to_coo(mask)
+    if not isinstance(self, SparseTensor):
+        return _restored(make(sparse_coo, places._parts, _elements(self, places), mask.shape,
+                              places._coalesced), mask)  # fmt: skip
+    source = coalesced(to_coo(self))
+    wanted, own = _flat_sorted(places), _flat_sorted(source)
+    if not own.numel():
+        values = source._vals.new_zeros((wanted.shape[0], *source._vals.shape[1:]))
+    else:
+        at = mindtorch.searchsorted(own, wanted).clamp(max=own.shape[0] - 1)
+        hit = (own.index_select(0, at) == wanted).to(source.dtype)
+        values = source._vals.index_select(0, at)
+        values = values * hit.reshape((-1, *[1] * (values.dim() - 1)))
+    return _restored(make(sparse_coo, places._parts, values, mask.shape, places._coalesced), mask)
+
+
+# ---- writing
+
+
+@handles("copy_")
+def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
+    """Take another's places and values."""
+    if not isinstance(self, SparseTensor) or not isinstance(src, SparseTensor):
+        raise RuntimeError(
+            "copy_() between dense and sparse Tensors is not implemented! Found self type ="
+            f" {self.type()} and src type = {src.type()}"
+        )
+    return become(self, clone(src))
+
+
+@handles("zero_")
+def zero_(self: SparseTensor) -> SparseTensor:
+    """No places."""
+    empty = zeros_like(self)
+    assert isinstance(empty, SparseTensor)
+    return become(self, empty)
+
+
+@handles("zeros_like")
+def zeros_like(input: SparseTensor, **options: Any) -> Tensor:
+    """A sparse tensor of the shape without places."""
+    count = sparse_dim(input)
+    dtype, device = options.get("dtype"), options.get("device")
+    values = mindtorch.zeros(
+        (0, *input.shape[count:]), dtype=dtype or input.dtype, device=device or input.device
+    )
+    places = mindtorch.zeros((count, 0), dtype=mindtorch.int64, device=values.device)
+    empty = make(sparse_coo, (places,), values, input.shape, True)
+    return empty if input._layout is sparse_coo else convert(empty, input._layout)
+
+
+def _written(name: str) -> Callable[..., Any]:
+    def run(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        result = HANDLERS[name](self, *args, **kwargs)
+        if isinstance(self, SparseTensor):
+            return become(self, result)
+        return self.copy_(dense(result) if isinstance(result, SparseTensor) else result)
+
+    return run
+
+
+for _name in ("add", "sub", "mul", "div", "pow", "floor_divide", "neg", *ZERO_TO_ZERO):
+    if not _name.startswith("is"):
+        HANDLERS[_name + "_"] = _written(_name)
+
+
+@handles("type")
+def type_of(self: SparseTensor, dtype: Any = None, **options: Any) -> Any:
+    """torch's name for the type; or the tensor in another dtype."""
+    if dtype is None:
+        kind = "" if self._layout is not sparse_coo else "sparse."
+        place = "" if self.device.type == "cpu" else f"{self.device.type}."
+        return f"torch.{place}{kind}{self.dtype.legacy}Tensor"
+    values = self._vals.type(dtype)
+    assert isinstance(values, Tensor)
+    return with_values(self, values)
+
+
+@handles("any")
+def any_of(self: SparseTensor) -> Tensor:
+    """Whether any element is not zero."""
+    return (coalesced(to_coo(self))._vals != 0).any()
+
+
+@handles("norm")
+def norm(self: SparseTensor, p: Any = "fro", dim: Any = None, **options: Any) -> Tensor:
+    """The norm of all elements."""
+    if dim is not None or p not in ("fro", 2, 2.0):
+        raise RuntimeError("norm: a sparse tensor has the Frobenius norm of all elements")
+    return coalesced(to_coo(self))._vals.norm()

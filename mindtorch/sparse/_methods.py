@@ -1,0 +1,20 @@
+"""Owns where the handlers stand as methods of sparse tensors."""
+
+from __future__ import annotations
+
+from . import _products
+from ._tensor import HANDLERS, SparseTensor
+
+_PROPERTIES = ("T", "mT", "data")
+# Tensor's own are left: they ask both operands, and a method of this name would hide that.
+_OPERATORS = ("__radd__", "__rmul__", "__matmul__", "__rmatmul__")
+
+
+def attach() -> None:
+    """Give SparseTensor a method for each handler; those of products are put by their import."""
+    assert _products.mm is HANDLERS["mm"]
+    for name, handler in HANDLERS.items():
+        if name in _PROPERTIES:
+            setattr(SparseTensor, name, property(handler))
+        elif name not in _OPERATORS:
+            setattr(SparseTensor, name, handler)

@@ -1,0 +1,250 @@
+"""Owns products, sums and softmax of sparse matrices; gradients go to values and ordinary factors.
+
+A row of the product is a sum over the row's places: `nnz · columns` elements at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import mindtorch
+
+from .._functional.queries import sparse_coo
+from .._tensor.dtype import dtype as Dtype
+from .._tensor.tensor import Tensor
+from ._convert import arange, coalesced, convert, dense, flat, gathered, starts, to_coo
+from ._functions import handles
+from ._tensor import SparseTensor, make, with_values
+
+
+def _check_matrices(name: str, one: Tensor, other: Tensor) -> None:
+    if one.dim() != 2 or other.dim() != 2 or one.shape[1] != other.shape[0]:
+        raise RuntimeError(
+            f"{name}: matrices of {list(one.shape)} and {list(other.shape)} cannot be multiplied"
+        )
+
+
+def _times(one: SparseTensor, other: Tensor) -> Tensor:
+    """A sparse matrix [m, n] by an ordinary one [n, k]."""
+    source = to_coo(one)
+    rows, columns = source._parts[0].unbind()
+    parts = source._vals[:, None] * other.index_select(0, columns)
+    return gathered(one.shape[0], rows, parts)
+
+
+def _times_sparse(one: SparseTensor, other: SparseTensor) -> Tensor:
+    """Two sparse matrices: each place of `one` meets the places of a row of `other`."""
+    left, right = coalesced(to_coo(one)), coalesced(to_coo(other))
+    (rows, inner), (outer, columns) = left._parts[0].unbind(), right._parts[0].unbind()
+    begin = starts(outer, other.shape[0])
+    counts = (begin[1:] - begin[:-1]).index_select(0, inner)
+    which = mindtorch.repeat_interleave(arange(counts.shape[0], counts.device), counts)
+    first = (counts.cumsum(0) - counts).index_select(0, which)
+    at = begin.index_select(0, inner.index_select(0, which)) + arange(
+        which.shape[0], which.device
+    ) - first  # fmt: skip
+    values = left._vals.index_select(0, which) * right._vals.index_select(0, at)
+    places = mindtorch.stack([rows.index_select(0, which), columns.index_select(0, at)])
+    shape = (one.shape[0], other.shape[1])
+    product = coalesced(make(sparse_coo, (places,), values, shape))
+    return product if one._layout is sparse_coo else convert(product, one._layout)
+
+
+@handles("mm", "spmm")
+def mm(input: Tensor, mat2: Tensor) -> Tensor:
+    """The product of matrices: sparse of two sparse ones."""
+    _check_matrices("mm", input, mat2)
+    if not isinstance(mat2, SparseTensor):
+        assert isinstance(input, SparseTensor)
+        return _times(input, mat2)
+    if isinstance(input, SparseTensor):
+        return _times_sparse(input, mat2)
+    turned = mat2.t()
+    assert isinstance(turned, SparseTensor)
+    return _times(turned, input.t()).t()
+
+
+@handles("matmul", "__matmul__", "__rmatmul__")
+def matmul(input: Tensor, other: Tensor) -> Tensor:
+    """mm, mv or bmm, by the number of dimensions."""
+    if input.dim() == other.dim() == 3:
+        return bmm(input, other)
+    if other.dim() == 1:
+        return mv(input, other)
+    if input.dim() == 1:
+        return mv(other.t(), input)
+    return mm(input, other)
+
+
+@handles("mv")
+def mv(input: Tensor, vec: Tensor) -> Tensor:
+    """A matrix by an ordinary vector."""
+    if isinstance(vec, SparseTensor):
+        raise RuntimeError("mv: the vector is an ordinary tensor")
+    return mm(input, vec[:, None])[:, 0]
+
+
+@handles("bmm")
+def bmm(input: Tensor, mat2: Tensor) -> Tensor:
+    """Batches of matrices, the first one sparse."""
+    if isinstance(mat2, SparseTensor) or input.dim() != 3 or mat2.dim() != 3:
+        raise RuntimeError(
+            "bmm: a sparse batch [b, m, n] is multiplied by an ordinary one [b, n, k]"
+        )
+    return mindtorch.stack([input[i] @ mat2[i] for i in range(input.shape[0])])
+
+
+@handles("addmm")
+def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """`beta * input + alpha * (mat1 @ mat2)`."""
+    product = mm(mat1, mat2)
+    if isinstance(product, SparseTensor) != isinstance(input, SparseTensor):
+        product = dense(product) if isinstance(product, SparseTensor) else product
+        input = dense(input) if isinstance(input, SparseTensor) else input
+    return input * beta + product * alpha
+
+
+@handles("linear")
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """`input @ weight.T + bias`."""
+    product = matmul(input, weight.t())
+    return product if bias is None else product + bias
+
+
+@handles("smm")
+def smm(input: Tensor, mat2: Tensor) -> Tensor:
+    """The product by an ordinary matrix, as coordinates."""
+    return to_coo(mm(input, mat2))
+
+
+@handles("hspmm")
+def hspmm(mat1: SparseTensor, mat2: Tensor) -> Tensor:
+    """The product by an ordinary matrix: the rows that are there, each whole."""
+    source = coalesced(to_coo(mat1))
+    rows, where = mindtorch.unique(source._parts[0][0], sorted=True, return_inverse=True)
+    parts = source._vals[:, None] * mat2.index_select(0, source._parts[0][1])
+    values = gathered(rows.shape[0], where, parts)
+    return make(sparse_coo, (rows[None],), values, (mat1.shape[0], mat2.shape[1]), True)
+
+
+@handles("sspaddmm")
+def sspaddmm(
+    input: SparseTensor, mat1: SparseTensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1
+) -> Tensor:
+    """`beta * input + alpha * (mat1 @ mat2)`, as coordinates."""
+    return to_coo(input) * beta + smm(mat1, mat2) * alpha
+
+
+def sampled_addmm(
+    input: SparseTensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1.0, alpha: Any = 1.0,
+    out: None = None,
+) -> Tensor:  # fmt: skip
+    """`alpha * (mat1 @ mat2) + beta * input` at the places of `input`, the others not computed."""
+    places = to_coo(input)
+    rows, columns = places._parts[0].unbind()
+    product = (mat1.index_select(0, rows) * mat2.t().index_select(0, columns)).sum(1)
+    values = product * alpha + places._vals * beta
+    return with_values(input, values)
+
+
+def _dims(tensor: Tensor, dim: Any) -> list[int]:
+    chosen = list(range(tensor.dim())) if dim is None else [dim] if isinstance(dim, int) else dim
+    return sorted({d % tensor.dim() for d in chosen})
+
+
+@handles("sum")
+def sum_of(
+    input: SparseTensor, dim: Any = None, keepdim: bool = False, *, dtype: Dtype | None = None
+) -> Tensor:
+    """The sum of all elements, or over dimensions: sparse while one with indices is left."""
+    if dim is None or (isinstance(dim, Sequence) and not dim):
+        return input._vals.sum(dtype=dtype)
+    if input._layout is not sparse_coo and not keepdim:
+        raise RuntimeError("reduction operations on CSR tensors with keepdim=False is unsupported")
+    source, dims = to_coo(input), _dims(input, dim)
+    (places,), count = source._parts, source._parts[0].shape[0]
+    values = source._vals if dtype is None else source._vals.to(dtype)
+    if not values.dtype.is_floating_point and not values.dtype.is_complex:
+        values = values.to(mindtorch.int64)
+    inside = [d - count + 1 for d in dims if d >= count]
+    values = values.sum(inside, keepdim=keepdim) if inside else values
+    left = [d for d in range(count) if d not in dims]
+    shape = [1 if d in dims else n for d, n in enumerate(input.shape) if keepdim or d not in dims]
+    if not left:
+        values = values.sum(0)
+        return values.reshape(shape)
+    kept = places.index_select(0, mindtorch.tensor(left, device=places.device))
+    sizes = [input.shape[d] for d in left]
+    rest = coalesced(make(sparse_coo, (kept,), values, (*sizes, *values.shape[1:])))
+    result_places = rest._parts[0]
+    if keepdim:
+        zero = result_places.new_zeros(result_places.shape[1])
+        rows = iter(result_places)
+        result_places = mindtorch.stack([zero if d in dims else next(rows) for d in range(count)])
+    result = make(sparse_coo, (result_places,), rest._vals, shape, True)
+    return result if input._layout is sparse_coo else convert(result, input._layout)
+
+
+def _groups(input: SparseTensor, dim: int) -> tuple[SparseTensor, Tensor, int]:
+    """Coalesced coordinates, for each place the number of its line along `dim`, and the lines."""
+    source = coalesced(to_coo(input))
+    places, at = source._parts[0], dim % input.dim()
+    if at >= places.shape[0]:
+        raise RuntimeError("softmax: mindtorch takes dimensions that have indices")
+    others = [d for d in range(places.shape[0]) if d != at]
+    sizes = [input.shape[d] for d in others]
+    line = flat(mindtorch.stack([places[d] for d in others]) if others else places[:0], sizes)
+    number = 1
+    for size in sizes:
+        number *= size
+    return source, line, number
+
+
+@handles("log_softmax")
+def log_softmax(
+    input: SparseTensor, dim: int, *, dtype: Dtype | None = None, **_: object
+) -> SparseTensor:
+    """The logarithm of softmax over what is there along `dim`; absent elements count as -inf."""
+    source, line, number = _groups(input, dim)
+    values = source._vals if dtype is None else source._vals.to(dtype)
+    rows = line.reshape((-1, *[1] * (values.dim() - 1))).expand(values.shape)
+    lowest = mindtorch.full((number, *values.shape[1:]), float("-inf"), dtype=values.dtype,
+                            device=values.device)  # fmt: skip
+    top = lowest.scatter_reduce(0, rows, values.detach(), "amax").index_select(0, line)
+    shifted = values - top
+    total = gathered(number, line, shifted.exp()).index_select(0, line)
+    return with_values(source, shifted - total.log())
+
+
+@handles("softmax")
+def softmax(
+    input: SparseTensor, dim: int, *, dtype: Dtype | None = None, **_: object
+) -> SparseTensor:
+    """Softmax over what is there along `dim`."""
+    result = log_softmax(input, dim, dtype=dtype)
+    return with_values(result, result._vals.exp())
+
+
+def spdiags(diagonals: Tensor, offsets: Tensor, shape: Sequence[int], layout: Any = None) -> Tensor:
+    """A matrix whose diagonals `offsets` hold rows of `diagonals`, by column numbers."""
+    rows, columns = shape
+    diagonals = diagonals[None] if diagonals.dim() == 1 else diagonals
+    offsets = offsets.reshape(-1)
+    if offsets.shape[0] != diagonals.shape[0]:
+        raise RuntimeError(
+            f"Number of diagonals ({diagonals.shape[0]}) does not match the number of offsets"
+            f" ({offsets.shape[0]})"
+        )
+    if len(set(offsets.tolist())) != offsets.shape[0]:
+        raise RuntimeError("Offset tensor contains duplicate values")
+    places, values = [], []
+    for diagonal, offset in zip(diagonals, offsets.tolist(), strict=True):
+        column = mindtorch.arange(
+            max(offset, 0), min(columns, rows + offset, diagonal.shape[0]),
+            device=diagonals.device,
+        )  # fmt: skip
+        places.append(mindtorch.stack([column - offset, column]))
+        values.append(diagonal.index_select(0, column))
+    result = make(sparse_coo, (mindtorch.cat(places, 1),), mindtorch.cat(values), tuple(shape))
+    return result if layout in (None, sparse_coo) else convert(result, layout)

@@ -1,0 +1,315 @@
+"""Owns the sparse tensor: its indices and values, what it answers itself, and how it is shown.
+
+Coordinates: `indices` [sparse dims, nnz] beside `values` [nnz, *dense dims]. Compressed rows or
+columns: `compressed` [n + 1] and `plain` [nnz] beside `values` [nnz, *block]. Values are an
+ordinary tensor, whose history is the sparse tensor's. Functions without a sparse form are refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import mindtorch
+
+from .._functional.printing import OPTIONS, tensor_text
+from .._functional.queries import (
+    layout,
+    sparse_bsc,
+    sparse_bsr,
+    sparse_coo,
+    sparse_csc,
+    sparse_csr,
+)
+from .._tensor.geometry import Size, geometry
+from .._tensor.storage import Storage
+from .._tensor.tensor import Tensor
+
+COMPRESSED = (sparse_csr, sparse_csc, sparse_bsr, sparse_bsc)
+BLOCKED = (sparse_bsr, sparse_bsc)
+BY_ROWS = (sparse_csr, sparse_bsr)
+# A layout as errors call it.
+SHOWN = {sparse_coo: "Sparse", sparse_csr: "SparseCsr", sparse_csc: "SparseCsc",
+         sparse_bsr: "SparseBsr", sparse_bsc: "SparseBsc"}  # fmt: skip
+BACKENDS = {"cpu": "CPU", "meta": "Meta", "npu": "PrivateUse1"}
+
+Handler = Callable[..., Any]
+HANDLERS: dict[str, Handler] = {}
+
+
+class SparseTensor(Tensor):
+    """A tensor that keeps what is not zero; made by torch.sparse_coo_tensor and its kin."""
+
+    _layout: layout
+    _parts: tuple[Tensor, ...]  # the indices, or the compressed and the plain ones
+    _vals: Tensor
+    _coalesced: bool
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Any, types: Sequence[type], args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:  # fmt: skip
+        name = getattr(func, "__name__", str(func))
+        handler = HANDLERS.get(name)
+        if handler is None:
+            tensors = (*args, *(kwargs or {}).values())
+            sparse = next((t for t in tensors if isinstance(t, SparseTensor)), None)
+            raise refusal(name, sparse)
+        return handler(*args, **(kwargs or {}))
+
+    @property
+    def layout(self) -> layout:
+        return self._layout
+
+    @property
+    def is_sparse(self) -> bool:  # type: ignore[override]
+        return self._layout is sparse_coo
+
+    @property
+    def is_sparse_csr(self) -> bool:  # type: ignore[override]
+        return self._layout is sparse_csr
+
+    @property
+    def requires_grad(self) -> bool:
+        return bool(self._vals.requires_grad)
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self.requires_grad_(value)
+
+    def requires_grad_(self, requires_grad: bool = True) -> SparseTensor:
+        """Make the values record gradients, or not."""
+        self._vals.requires_grad_(requires_grad)
+        return self
+
+    @property
+    def grad_fn(self) -> Any:
+        return self._vals.grad_fn
+
+    @property
+    def is_leaf(self) -> bool:
+        return bool(self._vals.is_leaf)
+
+    @property
+    def _differentiable(self) -> Tensor:
+        """What gradients go to."""
+        return self._vals
+
+    def _as_gradient(self, gradient: Tensor) -> SparseTensor:
+        """A gradient of the values as one of this tensor."""
+        return make(self._layout, self._parts, gradient, self.shape, self._coalesced)
+
+    @property
+    def grad(self) -> SparseTensor | None:
+        gradient = self._vals.grad
+        return None if gradient is None else self._as_gradient(gradient)
+
+    @grad.setter
+    def grad(self, value: SparseTensor | None) -> None:
+        self._vals.grad = None if value is None else value._vals
+
+    def _nnz(self) -> int:
+        return int(self._vals.shape[0])
+
+    def stride(self, dim: int | None = None) -> Any:
+        if self._layout is sparse_coo:
+            return super().stride(dim)
+        raise RuntimeError("Sparse compressed tensors do not have strides")
+
+    def is_contiguous(self, memory_format: object = None) -> bool:
+        if self._layout is sparse_coo:
+            return False
+        raise RuntimeError(f"Tensors of type {_impl(self)} do not have is_contiguous")
+
+    def data_ptr(self) -> int:
+        raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
+
+    def tolist(self) -> Any:
+        raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
+
+    def untyped_storage(self) -> Any:
+        raise NotImplementedError(f"Cannot access storage of {_impl(self)}")
+
+    storage = _typed_storage = untyped_storage
+
+    @property
+    def nbytes(self) -> int:
+        raise RuntimeError(
+            "nbytes is not defined for sparse tensors.  If you want the size of the constituent"
+            " tensors, add the nbytes of the indices and values.  If you want the size of the "
+            " equivalent dense tensor, multiply numel() by element_size()"
+        )
+
+    def numpy(self, *, force: bool = False) -> Any:
+        if not force:
+            raise TypeError(
+                "can't convert Sparse layout tensor to numpy. Use Tensor.to_dense() first."
+            )
+        return HANDLERS["to_dense"](self).numpy(force=True)
+
+    def __array__(self, *_: object, **__: object) -> Any:
+        return self.numpy()
+
+    def item(self) -> Any:
+        if self.numel() != 1:
+            raise RuntimeError(
+                f"a Tensor with {self.numel()} elements cannot be converted to Scalar"
+            )
+        return HANDLERS["to_dense"](self).item()
+
+    def __bool__(self) -> bool:
+        if self.numel() != 1:
+            raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+        return bool(self.item())
+
+    def __iter__(self) -> Any:
+        return iter([self[i] for i in range(len(self))])
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> SparseTensor:
+        parts = tuple(p.clone() for p in self._parts)
+        vals = self._vals.detach().clone().requires_grad_(self.requires_grad)
+        return make(self._layout, parts, vals, self.shape, self._coalesced)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        parts = (*self._parts, self._vals.detach())
+        extra = (self._coalesced,) if self._layout is sparse_coo else ()
+        kept = (str(self._layout), parts[:-1], parts[-1], tuple(self.shape), *extra)
+        return _rebuilt, kept
+
+    def resize_(self, *_: object, **__: object) -> Any:
+        """Refused: see sparse_resize_."""
+        raise refusal("resize_", self)
+
+    resize_as_ = resize_
+
+    def sparse_resize_(self, size: Sequence[int], sparse_dim: int, dense_dim: int) -> SparseTensor:
+        """The same places in a tensor of another size, which may not leave any of them out."""
+        if sparse_dim + dense_dim != len(size) or sparse_dim != self._parts[0].shape[0]:
+            raise RuntimeError(
+                f"sparse_resize_: {sparse_dim} dims with indices and {dense_dim} others, expected"
+                f" {self._parts[0].shape[0]} and {len(size)} in all"
+            )
+        if self._nnz() and any(n < own for n, own in zip(size, self.shape, strict=False)):
+            raise RuntimeError(
+                "shrinking the size of sparse dimensions on a non-empty sparse tensor is not"
+                " supported"
+            )
+        return become(self, make(self._layout, self._parts, self._vals, size, self._coalesced))
+
+    def __repr__(self, *, tensor_contents: object = None) -> str:
+        return _shown(self)
+
+    __hash__ = Tensor.__hash__
+
+
+def _rebuilt(name: str, parts: Any, values: Tensor, shape: Any, coalesced: bool = False) -> Tensor:
+    kinds = {str(kind): kind for kind in SHOWN}
+    return make(kinds[name], parts, values, shape, coalesced)
+
+
+def _impl(tensor: SparseTensor) -> str:
+    return "SparseTensorImpl" if tensor._layout is sparse_coo else "SparseCsrTensorImpl"
+
+
+def make(
+    kind: layout, parts: Sequence[Tensor], values: Tensor, shape: Sequence[int],
+    coalesced: bool = False,
+) -> SparseTensor:  # fmt: skip
+    """A sparse tensor of these parts, unchecked; `coalesced`: indices are sorted and unique."""
+    tensor: SparseTensor = object.__new__(SparseTensor)
+    geom = geometry(Size(shape), (0,) * len(shape), 0, values.dtype, values.device)
+    tensor._geom = geom
+    tensor._storage = Storage(np.empty(0, np.uint8))
+    tensor._fn, tensor._nr, tensor._base = None, 0, None
+    tensor._layout = kind
+    tensor._parts = tuple(parts)
+    tensor._vals = values
+    tensor._coalesced = coalesced
+    return tensor
+
+
+def become(target: SparseTensor, source: SparseTensor) -> SparseTensor:
+    """Let `target` be what `source` is: the end of a call that writes."""
+    if target._layout is not source._layout:
+        source = HANDLERS["to_sparse"](source, layout=target._layout)
+    values = source._vals
+    if values.dtype is not target.dtype:
+        values = values.to(target.dtype)
+    target._geom = make(source._layout, (), values, source.shape)._geom
+    target._parts, target._vals = source._parts, values
+    target._coalesced = source._coalesced
+    target._storage.value += 1
+    return target
+
+
+def with_values(tensor: SparseTensor, values: Tensor) -> SparseTensor:
+    """The same places with other values, on their device."""
+    parts = tensor._parts
+    if parts[0].device != values.device:
+        parts = tuple(p.to(values.device) for p in parts)
+    return make(tensor._layout, parts, values, tensor.shape, tensor._coalesced)
+
+
+def refusal(name: str, tensor: SparseTensor | None) -> NotImplementedError:
+    """NotImplementedError: the function has no form for the layout."""
+    kind = sparse_coo if tensor is None else tensor._layout
+    where = BACKENDS.get("cpu" if tensor is None else tensor.device.type, "CPU")
+    shown = "Sparse" if kind is sparse_coo else "SparseCsr"
+    return NotImplementedError(
+        f"Could not run 'aten::{name}' with arguments from the '{shown}{where}' backend: mindtorch"
+        f" has no {name} of {kind} tensors; to_dense() makes an ordinary tensor"
+    )
+
+
+def named_parts(tensor: SparseTensor) -> list[tuple[str, Tensor]]:
+    """The indices with the names that they are shown by."""
+    if tensor._layout is sparse_coo:
+        return [("indices", tensor._parts[0])]
+    first, second = ("crow", "col") if tensor._layout in BY_ROWS else ("ccol", "row")
+    names = (f"{first}_indices", f"{second}_indices")
+    return list(zip(names, tensor._parts, strict=True))
+
+
+def _shown(tensor: SparseTensor) -> str:
+    """What `print` shows: the parts, a line each, then what else there is to say."""
+    blocks = []
+    for name, part in (*named_parts(tensor), ("values", tensor._vals.detach())):
+        indent = " " * (len("tensor(") + len(name) + 1)
+        text = tensor_text(part.detach().cpu())
+        if not part.numel():
+            text = f"tensor([], size={tuple(part.shape)})"
+        text = _without_dtype(text)
+        blocks.append(f"{name}=" + re.sub("\n(?=.)", "\n" + indent, text))
+    suffixes = [f"size={tuple(tensor.shape)}", f"nnz={tensor._nnz()}"]
+    if tensor.device.type != "cpu":
+        suffixes.insert(0, f"device='{tensor.device}'")
+    default = mindtorch.get_default_dtype()
+    if tensor.dtype not in (default, mindtorch.int64, mindtorch.bool, default.to_complex()):
+        suffixes.append(f"dtype={tensor.dtype!r}")
+    suffixes.append(f"layout={tensor._layout}")
+    if tensor.grad_fn is not None:
+        suffixes.append(f"grad_fn=<{tensor.grad_fn.name()}>")
+    elif tensor.requires_grad:
+        suffixes.append("requires_grad=True")
+    text = "tensor(" + (",\n" + " " * 7).join(blocks)
+    forced = tensor._layout is sparse_coo
+    length = len(text) - text.rfind("\n") + 1
+    for i, suffix in enumerate(suffixes):
+        if (forced and i == 0) or length + len(suffix) + 2 > OPTIONS.linewidth:
+            text += ",\n" + " " * 7 + suffix
+            length = 7 + len(suffix)
+        else:
+            text += ", " + suffix
+            length += len(suffix) + 2
+    return text + ")"
+
+
+def _without_dtype(text: str) -> str:
+    head, mark, tail = text.rpartition(", dtype=")
+    if not mark:
+        head, mark, tail = text.rpartition(",\n       dtype=")
+    return head + ")" if mark and tail.endswith(")") else text

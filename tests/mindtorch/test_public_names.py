@@ -1,0 +1,117 @@
+"""Public names beside operators: timing tables, weak references, gradients of convolutions,
+and those that are there to be refused."""
+
+import gc
+import importlib
+
+import pytest
+
+import mindtorch
+from tests.mindtorch.agreement import agree
+
+REFUSED = (
+    "nested.nested_tensor", "export.export", "package.PackageExporter", "quasirandom.SobolEngine",
+    "utils.cpp_extension.load", "distributed.fsdp.FullyShardedDataParallel",
+    "distributed.checkpoint.save", "distributed.optim.ZeroRedundancyOptimizer",
+    "distributed.rpc.init_rpc", "distributed.pipelining.pipeline", "quantization.QuantStub",
+    "ao.quantization.prepare", "utils.mobile_optimizer.optimize_for_mobile",
+    "sparse.to_sparse_semi_structured", "utils.benchmark.Fuzzer",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("path", REFUSED)
+def test_a_refused_name_is_there_and_says_why(path):
+    module, _, name = path.rpartition(".")
+    value = getattr(importlib.import_module(f"mindtorch.{module}"), name)
+    assert isinstance(value, type) == name[0].isupper()
+    with pytest.raises(NotImplementedError, match=rf"torch\.(ao\.)?{path}: ..."):
+        value()
+
+
+def test_names_that_torch_lacks_are_not_there():
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        importlib.import_module("mindtorch.export").nothing  # noqa: B018
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_gradients_of_convolutions(dims):
+    def run(lib):
+        grad = importlib.import_module(f"{lib.__name__}.nn.grad")
+        x = lib.arange(2.0 * 2 * 5**dims).reshape(2, 2, *[5] * dims).sin()
+        w = lib.arange(4.0 * 3**dims).reshape(2, 2, *[3] * dims).cos()
+        out = getattr(lib.nn.functional, f"conv{dims}d")(x, w, stride=2, padding=1)
+        of_input = getattr(grad, f"conv{dims}d_input")(x.shape, w, out, 2, 1)
+        of_weight = getattr(grad, f"conv{dims}d_weight")(x, w.shape, out, 2, 1)
+        return of_input.sum(), of_weight.sum(), of_input[0, 1].contiguous()
+
+    agree(run, digits=3)
+
+
+def test_weak_dictionaries_tell_tensors_apart_by_identity():
+    def run(lib):
+        weak = importlib.import_module(f"{lib.__name__}.utils.weak")
+        table = weak.WeakTensorKeyDictionary()
+        a, b = lib.ones(2), lib.ones(2)
+        table[a], table[b] = 1, 2
+        sizes = [len(table), table[a], table[b], a in table, lib.ones(2) in table]
+        reference = weak.TensorWeakRef(b)
+        alive = reference() is b
+        del b
+        gc.collect()
+        return *sizes, alive, reference() is None, len(table), list(table.values())
+
+    agree(run)
+
+
+def measurement(benchmark, times, **words):
+    spec = benchmark.TaskSpec("x + y", "pass", label="Add", **words)
+    return benchmark.Measurement(10, [t * 10 for t in times], spec)
+
+
+def benchmark_of(lib):
+    return importlib.import_module(
+        f"{lib.__name__}.utils.benchmark" + (".utils.common" if lib is not mindtorch else "")
+    )
+
+
+def test_a_measurement_says_what_torchs_says():
+    def run(lib):
+        one = measurement(benchmark_of(lib), [3e-6, 3.1e-6, 2.9e-6, 3.3e-6, 9e-6])
+        text = repr(one).split("\n", 1)[1]
+        return one.median, one.mean, one.iqr, one.significant_figures, one.has_warnings, text
+
+    agree(run, digits=6)
+
+
+@pytest.mark.parametrize("trimmed", [False, True])
+def test_a_table_is_torchs(trimmed):
+    def run(lib):
+        kinds = benchmark_of(lib)
+        rows = [
+            measurement(kinds, [t, t * 1.01, t * 1.4], sub_label=f"n={n}", description=d,
+                        num_threads=threads)
+            for threads in (1, 2) for n, d, t in
+            ((3, "eager", 3e-6), (3, "other", 4.25e-6), (300, "eager", 7e-5))
+        ]  # fmt: skip
+        table = importlib.import_module(f"{lib.__name__}.utils.benchmark").Compare(rows)
+        if trimmed:
+            table.trim_significant_figures()
+            table.highlight_warnings()
+            table.colorize()
+        return str(table)
+
+    agree(run)
+
+
+def test_a_timer_runs_its_statement():
+    from mindtorch.utils.benchmark import Timer
+
+    calls = []
+    timer = Timer("calls.append(1)", globals={"calls": calls}, label="Append")
+    assert timer.timeit(50).number_per_run == 50
+    assert len(calls) == 52
+    blocks = timer.blocked_autorange(min_run_time=0.001)
+    assert len(blocks.times) >= 1
+    assert blocks.median > 0
+    with pytest.raises(NotImplementedError, match="counts no instructions"):
+        timer.collect_callgrind()

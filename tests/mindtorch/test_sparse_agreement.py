@@ -1,0 +1,255 @@
+"""Sparse tensors: what is shown, computed, refused and derived, against torch's."""
+
+import copy
+import pickle
+import re
+import warnings
+
+import pytest
+
+import mindtorch
+from tests.mindtorch.agreement import agree, torch
+
+# Tensors that the lines speak of: by coordinates, one of them with a place twice, with whole rows,
+# and by compressed rows; d, D are ordinary.
+SCENE = """
+a = torch.sparse_coo_tensor([[0, 1, 1, 0], [2, 0, 2, 2]], [3., 4., 5., 6.], (2, 3))
+b = torch.sparse_coo_tensor([[0, 1], [0, 2]], [1., 2.], (2, 3)).coalesce()
+h = torch.sparse_coo_tensor([[0, 2]], [[1., 2.], [3., 4.]], (3, 2))
+c = a.coalesce()
+r = torch.sparse_csr_tensor([0, 2, 3], [0, 2, 1], [1., 2., 3.], (2, 3))
+d = torch.arange(6.).reshape(3, 2)
+D = torch.arange(6.).reshape(2, 3) + 1
+"""
+
+SHOWN = """
+a
+c
+h
+r
+c + b
+c - b
+c * b
+b * c
+a * 2
+2 * a
+a / 2
+c // 2
+a * D
+D * a
+D + a
+D - a
+r + r
+r * 2
+r * r
+r + D
+r @ d
+a @ d
+torch.mm(a, d)
+a.matmul(d[:, 0])
+torch.sparse.mm(a, b.t())
+r @ r.t()
+D @ b.t()
+torch.sparse.addmm(torch.ones(2, 2), a, d, beta=2, alpha=3)
+torch.nn.functional.linear(d.t(), a)
+torch.sparse.sampled_addmm(r, D, d @ D)
+torch.hspmm(a, d)
+torch.bmm(torch.stack([a, b]), torch.stack([d, d]))
+torch.sparse.sum(a)
+torch.sparse.sum(a, 0)
+torch.sparse.sum(a, [0, 1])
+torch.sparse.sum(h, 1)
+torch.sparse.sum(a, dtype=torch.float64)
+a.sum(1, keepdim=True)
+r.sum(1, keepdim=True)
+torch.sparse.softmax(a, 1)
+torch.sparse.log_softmax(a, 0)
+torch.sparse.spdiags(torch.arange(9.).reshape(3, 3), torch.tensor([0, -1, 2]), (3, 3))
+a.t()
+r.transpose(0, 1)
+a.permute(1, 0)
+a.unsqueeze(1)
+a[0]
+a[:, 1]
+a[0, 2]
+a.select(0, 1)
+a.index_select(1, torch.tensor([2, 0]))
+torch.cat([a, b])
+torch.stack([a, b])
+torch.hstack([a, b])
+-a
+a.abs()
+a.sin()
+c.sqrt()
+a.pow(2)
+a.norm()
+a.double()
+a.bool()
+a.to(torch.int64)
+a.clone()
+a.detach()
+a.sparse_mask(b)
+D.sparse_mask(b)
+D.sparse_mask(r)
+torch.zeros_like(a)
+torch.sparse_coo_tensor((2, 3))
+d.to_sparse()
+d.to_sparse(1)
+d.to_sparse_csr()
+d.to_sparse_csc()
+D.to_sparse_bsr((1, 3))
+D.to_sparse_bsc((2, 1))
+r.to_sparse()
+c.to_sparse_csc()
+a.clone().mul_(2)
+D.clone().add_(a)
+torch.sparse_bsr_tensor([0, 1, 2], [0, 1], [[[1., 2.], [3., 4.]], [[5., 6.], [7., 8.]]])
+torch.sparse_coo_tensor([[0, 1]], [1, 2], (3,), dtype=torch.float64)
+torch.sparse_coo_tensor([[0, 1]], [1., 2.], requires_grad=True)
+""".strip().split("\n")
+
+SAID = """
+a.layout, a.is_sparse, a.is_sparse_csr, r.is_sparse_csr, a.type(), r.layout
+a._nnz(), c._nnz(), a.is_coalesced(), a.sparse_dim(), h.dense_dim(), d.sparse_dim(), d.dense_dim()
+a.stride(), a.is_contiguous(), a.numel(), len(a), a.requires_grad, a.element_size()
+a.indices()
+r.indices()
+d.coalesce()
+d.values()
+a.crow_indices()
+d.crow_indices()
+a + 1
+a + D
+a / D
+a.numpy()
+a.tolist()
+a.item()
+bool(a)
+a.storage()
+a.nbytes
+r.sum(1)
+D.copy_(a)
+torch.sparse_coo_tensor([[0, 1]], [1., 2., 3.], (3,))
+torch.sparse_coo_tensor([[0, 1]], [1, 2], (3, 3))
+torch.sparse_coo_tensor([[0, 5]], [1., 2.], (3,), check_invariants=True)
+torch.sparse_coo_tensor([[0, -1]], [1., 2.], (3,), check_invariants=True)
+""".strip().split("\n")
+
+
+def scene(lib):
+    scope = {"torch": lib}
+    exec(SCENE, scope)
+    return scope
+
+
+def evaluated(line):
+    def run(lib):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return repr(eval(line, scene(lib))).replace("mindtorch.", "torch.")
+
+    return run
+
+
+@pytest.mark.parametrize("line", SHOWN)
+def test_results_are_shown_as_torch_shows_them(line):
+    agree(evaluated(line))
+
+
+@pytest.mark.parametrize("line", SAID)
+def test_questions_and_refusals(line):
+    agree(evaluated(line))
+
+
+REFUSED = ("a.cos()", "a.exp()", "a.mean()", "a.max()", "a == a", "a.view(3, 2)", "torch.svd(a)",
+           "torch.nonzero(a)", "torch.ones_like(a)", "r.cos()")  # fmt: skip
+
+
+@pytest.mark.parametrize("line", REFUSED)
+def test_what_has_no_sparse_form_is_refused_and_named(line):
+    with pytest.raises(NotImplementedError, match=r"to_dense\(\) makes an ordinary tensor"):
+        eval(line, scene(mindtorch))
+
+
+def gradients(build):
+    def run(lib):
+        matrix = lib.tensor([[1.0, 0, 2], [0, 3, 0]])
+        sparse = matrix.to_sparse().requires_grad_()
+        dense = lib.arange(6.0).reshape(3, 2).requires_grad_()
+        build(lib, sparse, dense).backward()
+        shown = (
+            None
+            if sparse.grad is None
+            else repr(sparse.grad.coalesce()).replace("mindtorch.", "torch.")
+        )
+        return shown, dense.grad
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda t, s, d: (t.sparse.mm(s, d) ** 2).sum(),
+        lambda t, s, d: (s.to_dense() ** 2).sum(),
+        lambda t, s, d: t.sparse.sum(s * s),
+        lambda t, s, d: t.sparse.sum(s, 0).to_dense().pow(2).sum(),
+        lambda t, s, d: (t.sparse.softmax(s, 1).to_dense() @ d).sum(),
+        lambda t, s, d: (s.t().to_dense() * d).sum(),
+    ],
+)
+def test_gradients_go_to_values(build):
+    agree(gradients(build), digits=5)
+
+
+def test_gradients_go_through_values_that_were_given():
+    def run(lib):
+        v = lib.tensor([1.0, 2.0], requires_grad=True)
+        x = lib.sparse_coo_tensor([[0, 1], [1, 0]], v, (2, 2))
+        (x @ lib.tensor([[1.0], [3.0]])).sum().backward()
+        dense = lib.ones(2, 2, requires_grad=True)
+        (dense.to_sparse().to_dense() * 3).sum().backward()
+        return v.grad, dense.grad, x.is_leaf, x.requires_grad
+
+    agree(run)
+
+
+def test_autograd_grad_gives_a_sparse_gradient():
+    def run(lib):
+        sparse = lib.tensor([[1.0, 0], [0, 3]]).to_sparse().requires_grad_()
+        (gradient,) = lib.autograd.grad((sparse.to_dense() * 3).sum(), sparse)
+        return repr(gradient).replace("mindtorch.", "torch.")
+
+    agree(run)
+
+
+def test_copies_and_files_keep_places_and_values():
+    a = scene(mindtorch)["a"]
+    for other in (copy.deepcopy(a), pickle.loads(pickle.dumps(a))):
+        assert other.layout is a.layout
+        assert other.to_dense().tolist() == a.to_dense().tolist()
+        assert other._values().data_ptr() != a._values().data_ptr()
+
+
+# Lines of the scene whose functions run on an npu: the values, not the words about the device.
+ON_NPU = [
+    line
+    for line in SHOWN
+    if not re.search(r"spdiags|bs[rc]|requires_grad|\[1, 2\]|\(\(2, 3\)\)", line)
+]
+
+
+@pytest.mark.parametrize("line", ON_NPU[::3])
+def test_an_npu_computes_the_same(line):
+    mindtorch.npu.set_device(0)
+    host = scene(mindtorch)
+    device = {k: v.to("npu") if isinstance(v, mindtorch.Tensor) else v for k, v in host.items()}
+    line = line.replace("torch.ones(2, 2)", "torch.ones(2, 2).to(d.device)")
+    line = line.replace("torch.tensor([2, 0])", "torch.tensor([2, 0]).to(d.device)")
+    ours, expected = eval(line, device), eval(line, host)
+    assert ours.device.type == "npu"
+    shown = ours.to_dense().cpu().double()
+    assert mindtorch.allclose(shown, expected.to_dense().double(), rtol=1e-5)
+
+
+assert torch
