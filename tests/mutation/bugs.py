@@ -11,7 +11,7 @@ import tomllib
 
 from .sites import Change, Site
 
-BOOKS: Final = ("bugs.toml", "bugs_of_families.toml")
+BOOKS: Final = ("bugs.toml", "bugs_of_families.toml", "bugs_of_corners.toml")
 
 
 class BugError(ValueError):

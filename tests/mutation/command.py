@@ -9,6 +9,7 @@ from collections.abc import Iterable
 import click
 
 from . import book, runner, score, tree
+from . import bugs as bug_books
 from .hunt import Verdict
 from .sites import Mutant
 
@@ -44,6 +45,10 @@ def build(files: tuple[str, ...], kinds: tuple[str, ...], keys: tuple[str, ...],
     for kind, count in Counter(m.kind for m in mutants).most_common():
         click.echo(f"{count:6d} {kind}")
     click.echo(f"{len(mutants)} mutants in {len({m.file for m in mutants})} files")
+    planted = {m.after for m in mutants}
+    for bug in bug_books.load() if not only or "bug" in kinds else ():
+        if bug.name not in planted:
+            click.echo(f"left out, does not fit or does not compile: {bug.name}", err=True)
 
 
 def _chosen(files: tuple[str, ...], kinds: tuple[str, ...], keys: tuple[str, ...]) -> list[Mutant]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -54,32 +54,30 @@ class Hunter:
         if not reaching:
             return self._verdict(mutant, "unreached")
         tried = 0
-        levels = [("quick", self.order(reaching, mutant, self.most))]
-        if self.most_full:
-            levels.append(("full", self.deeper(ops, mutant)))
         if mutant.once:
             self.judge.restart()
         try:
-            for level, cases in levels:
-                for case in cases:
-                    tried += 1
-                    answer = self.killed(case, mutant)
-                    if answer is not None:
-                        self.kills[mutant.file, case] += 1
-                        return self._verdict(
-                            mutant,
-                            "killed",
-                            level,
-                            case,
-                            f"{answer.verdict}: {answer.reason}",
-                            ops,
-                            tried,
-                        )
+            for level, case in self.cases(mutant, reaching, ops):
+                tried += 1
+                answer = self.killed(case, mutant)
+                if answer is not None:
+                    self.kills[mutant.file, case] += 1
+                    why = f"{answer.verdict}: {answer.reason}"
+                    return self._verdict(mutant, "killed", level, case, why, ops, tried)
         finally:
             self.judge.board.choose(OFF)
             if mutant.once:
                 self.judge.restart()
         return self._verdict(mutant, "survived", "", "", "", ops, tried)
+
+    def cases(
+        self, mutant: Mutant, reaching: Sequence[str], ops: Sequence[str]
+    ) -> Iterator[tuple[str, str]]:
+        """(level, case) in the order of trying; those of `full` are only listed when it comes to
+        them."""
+        yield from (("quick", c) for c in self.order(reaching, mutant, self.most))
+        if self.most_full:
+            yield from (("full", c) for c in self.deeper(ops, mutant))
 
     def _verdict(self, m: Mutant, state: str, *rest: Any) -> Verdict:
         named = dict(zip(("level", "case", "reason", "ops", "tried"), rest, strict=False))

@@ -36,6 +36,8 @@ class CaseNameError(ValueError):
 class Case:
     """One case. `sample` counts the row's samples; `dtype` "" keeps the sample's own.
 
+    `detail`, of a sample's neighbour, is what it changes: `eps=0.3`.
+
     A designed case has `factors` instead: what it differs in from the plain case of its row's
     space, such as `row=1025`; its id is `sum/functional/row=1025/values=special`.
     """
@@ -114,6 +116,8 @@ def _field(part: str, whole: str) -> tuple[str, str | int]:
             return field, part
     if part in DTYPES:
         return "dtype", part
+    if "=" in part:
+        return "detail", part
     raise CaseNameError(
         f"case {whole!r}: {part!r} is no dtype, layout ({', '.join(LAYOUTS)}), "
         f"shape ({', '.join(SHAPES)}) or fill ({', '.join(FILLS)})"

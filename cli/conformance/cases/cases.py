@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 from .case import DTYPES, LAYOUTS, Case
 from .design import design
 from .inputs import tensors_of
+from .neighbours import neighbours
 from .recipe import main_dtype
 from .shapes import sizes_of
 from .spaces.table import space_of
@@ -68,6 +69,9 @@ def cases(op: Subject, claimed: tuple[str, ...], plan: Plan) -> list[Case]:
     for i, sample in enumerate(known):
         if sample.error and plan.takes(Case(op.name, "error", i), own[i]):
             unique[Case(op.name, "error", i)] = None
+    for case in neighbours(op.name, plan.level):
+        if case.sample in good and plan.takes(case, own[case.sample]):
+            unique[case] = None
     for case in _designed(op, claimed, plan.level):
         if plan.takes(case, ""):
             unique[case] = None
@@ -132,10 +136,7 @@ def _shapes(op: Subject, claimed: tuple[str, ...], level: str, first: int) -> It
     if not tensors:
         return
     uniform = all(t.shape == tensors[0].shape and t.values is None for t in tensors)
-    body = getattr(getattr(op, "op", None), "body", None)
     for edge in _QUICK_EDGES if level == "quick" else _EDGES:
-        if edge in ("long", "tall") and body is not None:
-            continue  # the rows that it is made of have longer ones
         if edge in ("scalar", "rank8") and not uniform:
             continue
         if edge in ("empty", "ones", "odd", "large", "long", "tall") and not sizes_of(tensors):

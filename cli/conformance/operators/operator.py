@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -51,8 +52,12 @@ class Operator:
         self.forms: tuple[str, ...] = () if row.fixed_layout else ("out",)
         self.elsewhere, self.sparse, self.draws = False, row.sparse, row.draws
 
+    @cached_property
+    def _samples(self) -> tuple[Sample, ...]:
+        return tuple(self.spec.samples())
+
     def samples(self) -> list[Sample]:
-        return list(self.spec.samples())
+        return list(self._samples)
 
     def requirement(self, dtype: str) -> Requirement:  # noqa: ARG002 - rows of torch need it
         return self.spec.requirement()

@@ -14,18 +14,51 @@ def autograd(formula, *leaves, flow):
                                     if isinstance(outs, tuple) else t(flow)))  # fmt: skip
 
 
-def attend(q, k, v, scale):
-    """[T, N, D] of one sequence by torch's attention."""
-    q, k, v = (x.transpose(0, 1)[None] for x in (q, k, v))
-    k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, v))
-    return F.scaled_dot_product_attention(q, k, v, scale=scale)[0].transpose(0, 1)
+def attend(q, k, v, scale, bias, share):
+    """[T, N, D] of one sequence by torch's own words; weights are multiplied by `share`."""
+    q, k, v = (x.transpose(0, 1) for x in (q, k, v))
+    k, v = (x.repeat_interleave(q.shape[0] // x.shape[0], 0) for x in (k, v))
+    weights = torch.softmax(q @ k.mT * scale + bias, -1) * share
+    return (weights @ v).transpose(0, 1)
+
+
+def visible(a, b, sq, sk):
+    """What sequence `b` sees: 2 from the upper left, 3 and 6 from the lower right, 4 a band."""
+    ones = torch.ones(sq, sk, dtype=torch.bool)
+    corner = sk - sq
+    match a.get("sparseMode", 0):
+        case 2:
+            return ones.tril()
+        case 3:
+            return ones.tril(corner)
+        case 4:
+            return ones.tril(corner + a["nextTokens"]).triu(corner - a["preTokens"])
+        case 6:
+            return ones.tril(corner) | (torch.arange(sk) < a["prefixOptional"][b])
+    return ones
+
+
+def added(a, b, sq, sk):
+    bias = torch.zeros(sq, sk, dtype=torch.float64).masked_fill(~visible(a, b, sq, sk), -torch.inf)
+    slopes = a.get("realShiftOptional", a.get("pseShiftOptional"))
+    if slopes is None:
+        return bias
+    far = torch.cdist(torch.arange(sq)[:, None].double(), torch.arange(sk)[:, None].double())
+    return bias - t(slopes)[:, None, None] * (far.sqrt() if a["pseType"] == 3 else far)
 
 
 def packed(q, k, v, a):
     ends = a["actualSeqQLenOptional"], a["actualSeqKvLenOptional"]
     spans = [list(zip((0, *e[:-1]), e, strict=True)) for e in ends]
-    return torch.cat([attend(q[b:c], k[d:e], v[d:e], a["scaleValue"])
-                      for (b, c), (d, e) in zip(*spans, strict=True)])  # fmt: skip
+    outs, bits = [], a.get("dropMaskOptional")
+    kept = None if bits is None else np.unpackbits(bits, bitorder="little")
+    for i, ((b, c), (d, e)) in enumerate(zip(*spans, strict=True)):
+        sq, sk, share = c - b, e - d, 1.0
+        if kept is not None:
+            now, kept = np.split(kept, [q.shape[1] * sq * sk])
+            share = t(now.reshape(q.shape[1], sq, sk)) / a["keepProb"]
+        outs.append(attend(q[b:c], k[d:e], v[d:e], a["scaleValue"], added(a, i, sq, sk), share))
+    return torch.cat(outs)
 
 
 def joined(a, name, rope):
@@ -417,9 +450,9 @@ ROUTED = {
     "aclnnMoeTokenUnpermuteWithRoutingMapGrad": padded_gradients,
     "aclnnMoeGatingTopK": gated,
     "aclnnMoeGatingTopKBackward": gate_backward,
-    "aclnnGroupedBiasAddGrad": lambda a: autograd(
+    **dict.fromkeys(("aclnnGroupedBiasAddGrad", "aclnnGroupedBiasAddGradV2"), lambda a: autograd(
         lambda b: b.repeat_interleave(torch.tensor([4, 5, 3]), 0) if a["gradY"].ndim == 2
-        else b[:, None].expand(-1, 5, -1), np.zeros((3, 9)), flow=a["gradY"]),
+        else b[:, None].expand(-1, 5, -1), np.zeros((3, 9)), flow=a["gradY"])),
     "aclnnGroupedMatmulAdd": lambda a: t(a["yRef"]) + torch.stack([
         torch.einsum("mk,mn->kn", x, w) for x, w in zip(
             t(a["x"]).split([4, 5, 3]), t(a["weight"]).split([4, 5, 3]), strict=True)]),

@@ -277,9 +277,11 @@ TORCH = {
     "aclnnUpsampleBicubic2dAA": lambda a: F.interpolate(
         t(a["x"]), a["outputSize"], mode="bicubic", antialias=True, align_corners=False),
     "aclnnUpsampleBilinear2dBackward": lambda a: torch.ops.aten.upsample_bilinear2d_backward(
-        t(a["flow"]), a["outputSize"], a["inputSize"], a["alignCorners"]),
+        t(a["flow"]), a["outputSize"], a["inputSize"], a["alignCorners"],
+        a["scalesH"] or None, a["scalesW"] or None),
     "aclnnUpsampleNearest3dBackward": lambda a: torch.ops.aten.upsample_nearest3d_backward(
-        t(a["flow"]), a["outputSize"], a["inputSize"]),
+        t(a["flow"]), a["outputSize"], a["inputSize"], a["scalesD"] or None,
+        a["scalesH"] or None, a["scalesW"] or None),
     "aclnnFakeQuantPerTensorAffineCachemask": lambda a: torch.fake_quantize_per_tensor_affine(
         t(a["self"]).float(), float(a["scale"][0]), int(a["zeroPoint"][0]), a["quantMin"],
         a["quantMax"]).double(),
@@ -324,19 +326,22 @@ def test_a_list_form_gives_what_torch_gives_for_each_member(name):
         np.testing.assert_allclose(mine, other.numpy(), 1e-12, 1e-14)
 
 
-def test_adamw_takes_the_step_that_torch_takes():
+@pytest.mark.parametrize(("sample", "amsgrad"), [(0, False), (3, True)])
+def test_adamw_takes_the_step_that_torch_takes(sample, amsgrad):
     row = SPECS["aclnnFusedAdamw"]
-    given = arguments(row, 0)
+    given = arguments(row, sample)
     p, m, v, g = (t([x.copy() for x in given[k]]) for k in
                   ("paramsRef", "expAvgsRef", "expAvgSqsRef", "grads"))  # fmt: skip
+    top = t([x.copy() for x in given["maxExpAvgSqsRef"] or []])
     torch.optim._functional.adamw(
-        p, g, m, v, [], [torch.tensor(2.0) for _ in p], amsgrad=False, beta1=given["beta1"],
+        p, g, m, v, top, [torch.tensor(2.0) for _ in p], amsgrad=amsgrad, beta1=given["beta1"],
         beta2=given["beta2"], lr=given["lr"], weight_decay=given["weightDecay"], eps=given["eps"],
         maximize=False, foreach=False, fused=False, capturable=False, differentiable=False,
         has_complex=False,
     )  # fmt: skip
-    for mine, other in zip(results(row, given), [*p, *m, *v], strict=True):
-        np.testing.assert_allclose(mine, other.numpy(), 1e-9)
+    mine = [r for r in results(row, given) if r is not None]
+    for one, other in zip(mine, [*p, *m, *v, *top], strict=True):
+        np.testing.assert_allclose(one, other.numpy(), 1e-9)
 
 
 def test_attention_gradients_are_those_of_autograd():
@@ -364,6 +369,8 @@ BY_HAND = [
      [[[63.5, -127.0]], [2 / 127]]),
     ("aclnnAscendQuant", {"x": [[1.0, -2.0]], "scale": [3.0], "offset": [1.0], "sqrtMode": False,
                           "roundMode": "round"}, [[[4.0, -5.0]]]),
+    ("aclnnAscendQuantV3", {"x": [[1.0, -2.0], [2.0, 3.0]], "scale": [3.0, 5.0], "offset": [1.0,
+     2.0], "sqrtMode": False, "roundMode": "round", "axis": -2}, [[[4.0, -5.0], [12.0, 17.0]]]),
     ("aclnnAscendAntiQuant", {"x": [[5.0]], "scale": [2.0], "offset": [1.0], "sqrtMode": True},
      [[[24.0]]]),
     ("aclnnDequantBias", {"x": [[10.0]], "weightScale": [0.5], "activateScaleOptional": [2.0],

@@ -122,8 +122,11 @@ def resized(rank, mode):
     def run(a):
         align = a.get("alignCorners")
         x = torch.zeros(a["inputSize"], dtype=torch.float64, requires_grad=True)
-        y = F.interpolate(x, tuple(a["outputSize"]), mode=mode,
-                          align_corners=None if "nearest" in mode else bool(align))  # fmt: skip
+        names = ("scales", "scalesD", "scalesH", "scalesW")
+        scales = tuple(a[n] for n in names if a.get(n)) or None
+        y = F.interpolate(x, None if scales else tuple(a["outputSize"]), scales, mode=mode,
+                          align_corners=None if "nearest" in mode else bool(align),
+                          recompute_scale_factor=False)  # fmt: skip
         return torch.autograd.grad(y, x, t(a["flow"]))[0]
 
     assert rank
@@ -173,6 +176,17 @@ def clipped(a):
     gate, value = (x[..., 0::2], x[..., 1::2]) if a["interleaved"] else x.chunk(2, -1)
     gate, value = gate.clamp(max=a["limit"]), value.clamp(-a["limit"], a["limit"])
     return gate * torch.sigmoid(a["alpha"] * gate) * (value + a["bias"])
+
+
+def scaled_product(a):
+    """int8 matrices; a bias of integers counts products, one of floats results."""
+    x1, x2 = (t(a[x]).double().mT if a[turned] else t(a[x]).double()
+              for x, turned in (("x1", "transposeX1"), ("x2", "transposeX2")))  # fmt: skip
+    bias = torch.zeros(()) if a["bias"] is None else t(a["bias"])
+    scale = t(a["scale"])
+    if a["pertokenScaleOptional"] is not None:
+        scale = scale * t(a["pertokenScaleOptional"])[:, None]
+    return x1 @ x2 * scale + (bias if bias.is_floating_point() else bias * scale)
 
 
 def rope(a):
@@ -269,10 +283,7 @@ TORCH |= {
         None, (t(a["x"]).amax(-1) - t(a["x"]).amin(-1)) / 255),
     "aclnnDynamicQuantV3": lambda a: dynamic(t(a["x"]))
     if a["isSymmetrical"] and a["smoothScalesOptional"] is None else None,
-    "aclnnQuantMatmulV4": lambda a: ((t(a["x1"]).double() @ (
-        t(a["x2"]).T if a["transposeX2"] else t(a["x2"])).double() + (
-        0 if a["bias"] is None else t(a["bias"]))) * t(a["scale"]))
-    * t(a["pertokenScaleOptional"])[:, None],
+    "aclnnQuantMatmulV4": scaled_product,
     "aclnnQuantMatmulV5": lambda a: ((t(a["x1"]).double() @ (
         t(a["x2"]).T if a["transposeX2"] else t(a["x2"])).double() + (
         0 if a["bias"] is None else t(a["bias"]))) * t(a["x2Scale"])) * t(a["x1Scale"])[:, None],

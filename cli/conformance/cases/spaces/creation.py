@@ -10,6 +10,8 @@ from mindtorch.ops.samples import Sample
 from ..factors import Factor, factor
 from .space import QUICK_CAP, Chosen, Scope, Space, capped, first_float
 
+# Types that hold an odd number beyond float32's, or the float next to it.
+_WIDE: Final = ("float32", "float64", "int32", "int64")
 _SHAPES: Final = {"full": True, "zeros": True, "ones": True}
 CREATED: Final = frozenset(("full", "zeros", "ones", "arange", "linspace", "eye.m"))
 
@@ -25,8 +27,8 @@ def _factors(op: Op, scope: Scope) -> list[Factor]:
         return [*factors, factor("m", 5, 1, 17, 65, 257), factor("n", 5, 1, 16, 33, 129)]
     factors += [
         factor("row", *scope.sizes),
-        factor("start", 0, -3, 0.5, 10),
-        factor("step", 1, 2, -1, 0.25),
+        factor("start", 0, -3, 0.5, 10, 2**24 + 1),
+        factor("step", 1, 2, -1, 0.25, 1 - 2**-20),  # the last one fills 20 bits
     ]
     return factors
 
@@ -58,6 +60,9 @@ def _value(chosen: Chosen) -> float | int | bool:
 
 def _range(op: Op, chosen: Chosen, row: int) -> tuple[float | int, ...]:
     start, step = float(chosen["start"]), float(chosen["step"])
+    if start > 100 and chosen["dtype"] not in _WIDE:
+        start = 10.0
+    step = float(int(step) or 1) if start > 100 else step
     row = min(row, {"float16": 1025, "bfloat16": 129}.get(chosen["dtype"], row))
     if "float" not in chosen["dtype"]:
         start, step = float(int(start)), float(int(step) or 1)
@@ -66,7 +71,9 @@ def _range(op: Op, chosen: Chosen, row: int) -> tuple[float | int, ...]:
         start, step = (0.0, 1.0) if chosen["dtype"] == "uint8" else (start, step)
     if op.name == "linspace":
         return (_plain(start), _plain(start + step * row), row)
-    return (_plain(start), _plain(start + step * row), _plain(step))
+    # Between two elements, where the end's rounding counts none more or less.
+    end = start + step * (row if step == int(step) else row - 0.5)
+    return (_plain(start), _plain(end), _plain(step))
 
 
 def _plain(value: float) -> float | int:

@@ -27,9 +27,21 @@ _SCALES: Final = ("scalesD", "scalesH", "scalesW")
 
 
 def _resize(mode: str) -> Callable[..., Any]:
-    def formula(x: Tensor, outputSize: Sequence[int], alignCorners: bool = False) -> Tensor:
+    """To a size; coordinates by given scales where there are any, else by the sizes."""
+
+    def formula(
+        x: Tensor, outputSize: Sequence[int], alignCorners: bool = False, scaleL: float = 0.0,
+        scale: float = 0.0, scales: float = 0.0, scalesD: float = 0.0, scalesH: float = 0.0,
+        scalesW: float = 0.0,
+    ) -> Tensor:  # fmt: skip
         align = alignCorners if mode not in ("nearest", "nearest-exact") else None
-        return F.interpolate(x, tuple(outputSize), mode=mode, align_corners=align)
+        stated = [s for s in (scaleL, scale, scales, scalesD, scalesH, scalesW) if s]
+        if not stated:
+            return F.interpolate(x, tuple(outputSize), mode=mode, align_corners=align)
+        y = F.interpolate(x, None, tuple(stated), mode, align, recompute_scale_factor=False)
+        if tuple(y.shape[2:]) != tuple(outputSize):
+            raise ValueError(f"scales {stated} of {tuple(x.shape)} give no size {outputSize}")
+        return y
 
     return formula
 
@@ -51,6 +63,15 @@ def _resample(
             forward.append(take(**{x: t(*shape), "outputSize": size}, **more))
             backward.append(take(**{grads[0]: t(*shape[:2], *size), "outputSize": size,
                                     "inputSize": shape}, **more))  # fmt: skip
+    shape = _SIZES[rank][0]
+    own = (1.7, 1.55, 1.45)[3 - rank :]
+    size = tuple(int(n * s) for n, s in zip(shape[2:], own, strict=True))
+    more |= {"alignCorners": False} if corners else {}
+    forward.append(take(**{x: t(*shape), "outputSize": size},
+                        **{**more, **dict(zip(scales[:rank], own, strict=True))}))  # fmt: skip
+    backward.append(take(**{grads[0]: t(*shape[:2], *size), "outputSize": size,
+                            "inputSize": shape},
+                         **{**more, **dict(zip(scales[-rank:], own, strict=True))}))  # fmt: skip
     _forward(name, x, forward, formula)
     if suffix:
         _backward(f"{name}{suffix}", grads, backward, formula)
@@ -66,9 +87,13 @@ def _backward(name: str, grads: tuple[str, str], samples: list[Any], formula: Re
     inflow, result = grads
 
     def reference(
-        flow: Array, outputSize: Sequence[int], inputSize: Sequence[int], alignCorners: bool = False
-    ) -> Array:
-        backward = gradient(lambda x: formula(x, outputSize, alignCorners), grad="flow", of="x")
+        flow: Array, outputSize: Sequence[int], inputSize: Sequence[int],
+        alignCorners: bool = False, scales: float = 0.0, scalesD: float = 0.0,
+        scalesH: float = 0.0, scalesW: float = 0.0,
+    ) -> Array:  # fmt: skip
+        stated = {"scales": scales, "scalesD": scalesD, "scalesH": scalesH, "scalesW": scalesW}
+        backward = gradient(lambda x: formula(x, outputSize, alignCorners, **stated), grad="flow",
+                            of="x")  # fmt: skip
         return backward(flow=flow, x=np.zeros(inputSize))
 
     own = [take(**{("flow" if k == inflow else k): v for k, v in s.kwargs.items()})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -68,13 +68,15 @@ def apply_adamw_v2(
     return updated if amsgrad else (*updated[:3], None)
 
 
-@spec("aclnnFusedAdamw", "paramsRef:paramsRef expAvgsRef:expAvgsRef expAvgSqsRef:expAvgSqsRef",
-      **_ROW, samples=[
+@spec("aclnnFusedAdamw", "paramsRef:paramsRef expAvgsRef:expAvgsRef expAvgSqsRef:expAvgSqsRef "
+      "maxExpAvgSqsRef:paramsRef", **_ROW, samples=[
           take(paramsRef=[t(3, 5), t(65)], grads=[t(3, 5), t(65)], expAvgsRef=[t(3, 5), t(65)],
                expAvgSqsRef=[t(3, 5, low=0), t(65, low=0)],
+               maxExpAvgSqsRef=[t(3, 5, low=0), t(65, low=0)] if a else None,
                stateSteps=[given([3.0], "float32"), given([s], "float32")], **_RATES,
-               amsgrad=False, maximize=x, foundInfOptional=given([f], "float32"))
-          for x, s, f in ((False, 3.0, 0.0), (True, 7.0, 0.0), (False, 3.0, 1.0))])  # fmt: skip
+               amsgrad=a, maximize=x, foundInfOptional=given([f], "float32"))
+          for x, s, f, a in ((False, 3.0, 0.0, False), (True, 7.0, 0.0, False),
+                             (False, 3.0, 1.0, False), (False, 3.0, 0.0, True))])  # fmt: skip
 def fused_adamw(
     paramsRef: list[Array],
     grads: list[Array],
@@ -89,15 +91,17 @@ def fused_adamw(
     amsgrad: bool,
     maximize: bool,
     foundInfOptional: Array | None = None,
-) -> tuple[list[Array], ...]:
+    maxExpAvgSqsRef: list[Array] | None = None,
+) -> tuple[list[Array] | None, ...]:
     if foundInfOptional is not None and foundInfOptional.any():  # the step is skipped
-        return paramsRef, expAvgsRef, expAvgSqsRef
+        return paramsRef, expAvgsRef, expAvgSqsRef, maxExpAvgSqsRef
     rates = {"lr": lr, "beta1": beta1, "beta2": beta2, "weightDecay": weightDecay, "eps": eps,
              "amsgrad": amsgrad, "maximize": maximize}  # fmt: skip
-    rows = zip(paramsRef, expAvgsRef, expAvgSqsRef, grads, stateSteps, strict=True)
-    updated = [adamw(p, m, v, g, s.item(), None, rates) for p, m, v, g, s in rows]
-    params, means, squares, _ = zip(*updated, strict=True)
-    return list(params), list(means), list(squares)
+    tops: Sequence[Array | None] = maxExpAvgSqsRef or [None] * len(paramsRef)
+    rows = zip(paramsRef, expAvgsRef, expAvgSqsRef, grads, stateSteps, tops, strict=True)
+    updated = [adamw(p, m, v, g, s.item(), top, rates) for p, m, v, g, s, top in rows]
+    params, means, squares, most = map(list, zip(*updated, strict=True))
+    return params, means, squares, most if amsgrad else None
 
 
 @spec("aclnnFusedSgd", "paramsRef:paramsRef momentumBufferListOptionalRef:paramsRef",

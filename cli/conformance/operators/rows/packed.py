@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
 
 from mindtorch._tensor.types import Array
 from mindtorch.laws.judge.precision import numpy_dtype
+from mindtorch.ops.samples import Arg
 
 from ..spec import given, spec, t, take
-from .attention import attend
+from .attention import attend, unseen
 
 _PAPER: Final = ("Vaswani et al.: Attention Is All You Need, 2017; Dao et al.: FlashAttention, "
                  "2022; op-plugin documents npu_fusion_attention and _v3")  # fmt: skip
@@ -45,15 +47,61 @@ def joined(x: Array, rope: Array | None) -> Array:
     return x if rope is None else np.concatenate([x, rope], -1)
 
 
+def _options(
+    bounds: list[tuple[int, int]], heads: int, options: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """What `attend` is told for each sequence: what is hidden, added to scores and dropped.
+
+    sparseMode 6 adds `prefix` columns to the triangle of the lower right; pseType 2 and 3 take
+    slopes (Press et al.: ALiBi, 2022) times distances or their roots; bits of what is kept follow
+    each other, sequence after sequence.
+    """
+    told: list[dict[str, Any]] = []
+    at = 0
+    for b, (sq, sk) in enumerate(bounds):
+        sparse = options["sparseMode"]
+        hidden = unseen(sparse, sq, sk, options["preTokens"], options["nextTokens"])
+        if sparse == 6:
+            column = np.arange(sk)[None]
+            hidden = (column > np.arange(sq)[:, None] + sk - sq) & (
+                column >= options["prefixOptional"][b])  # fmt: skip
+        bias, share = None, 1.0
+        if options["slopes"] is not None:
+            far = np.abs(np.arange(sq)[:, None] - np.arange(sk)).astype(np.float64)
+            far = np.sqrt(far) if options["pseType"] == 3 else far
+            bias = -np.asarray(options["slopes"]).reshape(-1)[:heads, None, None] * far
+        if options["kept"] is not None:
+            bits = np.unpackbits(np.asarray(options["kept"], np.uint8), bitorder="little")
+            count = heads * sq * sk
+            share = bits[at : at + count].reshape(1, heads, sq, sk) / options["keepProb"]
+            at += count
+        told.append({"hidden": hidden, "bias": bias, "share": share, "add_first": False})
+    return told
+
+
+def _told(
+    q_ends: tuple[int, ...], kv_ends: tuple[int, ...], heads: int, **options: Any
+) -> list[dict[str, Any]]:
+    lengths = [np.diff((0, *ends)).tolist() for ends in (q_ends, kv_ends)]
+    return _options(list(zip(*lengths, strict=True)), heads, options)
+
+
 def var_len(
     query: Array, key: Array, value: Array, scaleValue: float,
     actualSeqQLenOptional: tuple[int, ...], actualSeqKvLenOptional: tuple[int, ...],
     queryRope: Array | None = None, keyRope: Array | None = None, softmaxOutLayout: str = "",
+    realShiftOptional: Array | None = None, dropMaskOptional: Array | None = None,
+    prefixOptional: tuple[int, ...] | None = None, pseType: int = 1, sparseMode: int = 0,
+    preTokens: int = 65536, nextTokens: int = 65536, keepProb: float = 1.0,
 ) -> tuple[Array, Array, Array, Array]:  # fmt: skip
     """Lengths are running sums."""
     qs = sequences(joined(query, queryRope), actualSeqQLenOptional)
     ks, vs = (sequences(x, actualSeqKvLenOptional) for x in (joined(key, keyRope), value))
-    parts = [attend(q, k, v, scaleValue) for q, k, v in zip(qs, ks, vs, strict=True)]
+    told = _told(actualSeqQLenOptional, actualSeqKvLenOptional, query.shape[1],
+                 slopes=realShiftOptional, kept=dropMaskOptional, prefixOptional=prefixOptional,
+                 pseType=pseType, sparseMode=sparseMode, preTokens=preTokens,
+                 nextTokens=nextTokens, keepProb=keepProb)  # fmt: skip
+    parts = [attend(q, k, v, scaleValue, **o) for q, k, v, o in zip(qs, ks, vs, told, strict=True)]
     same = softmaxOutLayout == "same_as_input"
     return (statistics([p[2] for p in parts], same), statistics([p[3] for p in parts], same),
             np.zeros((0,)), packed([p[0] for p in parts]))  # fmt: skip
@@ -77,8 +125,27 @@ def _sample(
 _OUTS: Final = (
     "softmaxMaxOut:float32 softmaxSumOut:float32 softmaxOutOut:query attentionOutOut:query"
 )
-spec("aclnnFlashAttentionVarLenScore aclnnFlashAttentionVarLenScoreV2", _OUTS, **_ROW,
-     samples=[take(**_sample(n, kv)) for n, kv in ((2, 2), (4, 2))])(var_len)  # fmt: skip
+# The mask that sparse modes compress to: 2,048 squared, whatever the lengths.
+_PRESSED: Final = Arg((2048, 2048), "bool", values=np.triu(np.ones((2048, 2048), bool), 1))
+# A bit for each score of two sequences with two heads: 2 (5 6 + 7 9) of them.
+_BITS: Final = given([0xB7, 0x5E, 0xFD, 0x3B, 0xEE, 0x97, 0xDA, 0x7F] * 3, "uint8")
+_RARE: Final[tuple[dict[str, Any], ...]] = (
+    {"sparseMode": 2, "attenMaskOptional": _PRESSED},
+    {"sparseMode": 3, "attenMaskOptional": _PRESSED},
+    {"sparseMode": 4, "preTokens": 2, "nextTokens": 1, "attenMaskOptional": _PRESSED},
+    {"sparseMode": 6, "prefixOptional": (4, 7), "attenMaskOptional": _PRESSED},
+    {"keepProb": 0.8, "dropMaskOptional": _BITS},
+)
+_SLOPES: Final[tuple[dict[str, Any], ...]] = tuple(
+    {"pseType": p, "realShiftOptional": given([0.5, 0.125], "float32")} for p in (2, 3)
+)
+spec("aclnnFlashAttentionVarLenScore", _OUTS, **_ROW, samples=[
+    take(**_sample(n, kv, **more)) for n, kv, more in (
+        (2, 2, {}), (4, 2, {}), *((2, 1, more) for more in _RARE))])(var_len)  # fmt: skip
+spec("aclnnFlashAttentionVarLenScoreV2", _OUTS, **_ROW, samples=[
+    take(**_sample(n, kv, **more)) for n, kv, more in (
+        (2, 2, {}), (4, 2, {}), *((2, 1, more) for more in (*_RARE, *_SLOPES)))])(
+    var_len)  # fmt: skip
 spec("aclnnFlashAttentionVarLenScoreV3", _OUTS, **_ROW, samples=[
     take(**_sample(2, 2, 128, 64)), take(**_sample(4, 2))])(var_len)  # fmt: skip
 spec("aclnnFlashAttentionVarLenScoreV4 aclnnFlashAttentionVarLenScoreV5", _OUTS, **_ROW, samples=[
@@ -90,27 +157,37 @@ def var_len_grad(
     query: Array, keyIn: Array, value: Array, dy: Array, scaleValue: float,
     actualSeqQLenOptional: tuple[int, ...], actualSeqKvLenOptional: tuple[int, ...],
     queryRope: Array | None = None, keyInRope: Array | None = None,
+    pseShiftOptional: Array | None = None, dropMaskOptional: Array | None = None,
+    prefixOptional: tuple[int, ...] | None = None, pseType: int = 1, sparseMode: int = 0,
+    preTokens: int = 65536, nextTokens: int = 65536, keepProb: float = 1.0,
 ) -> tuple[Array, Array, Array]:  # fmt: skip
     """dV = P^T dO; dP = dO V^T; dS = P (dP - rowsum(dP P)); dQ = s dS K; dK = s dS^T Q."""
     qs = sequences(joined(query, queryRope), actualSeqQLenOptional)
     flows = sequences(dy, actualSeqQLenOptional)
     ks, vs = (sequences(x, actualSeqKvLenOptional) for x in (joined(keyIn, keyInRope), value))
-    grads = [_one(*part, scaleValue) for part in zip(qs, ks, vs, flows, strict=True)]
+    told = _told(actualSeqQLenOptional, actualSeqKvLenOptional, query.shape[1],
+                 slopes=pseShiftOptional, kept=dropMaskOptional, prefixOptional=prefixOptional,
+                 pseType=pseType, sparseMode=sparseMode, preTokens=preTokens,
+                 nextTokens=nextTokens, keepProb=keepProb)  # fmt: skip
+    grads = [_one(q, k, v, up, scaleValue, o)
+             for q, k, v, up, o in zip(qs, ks, vs, flows, told, strict=True)]  # fmt: skip
     dq, dk, dv = (packed(list(parts)) for parts in zip(*grads, strict=True))
     return dq, dk, dv
 
 
-def _one(q: Array, k: Array, v: Array, dy: Array, scale: float) -> tuple[Array, Array, Array]:
+def _one(
+    q: Array, k: Array, v: Array, dy: Array, scale: float, told: Mapping[str, Any]
+) -> tuple[Array, Array, Array]:
     group = q.shape[1] // k.shape[1]
-    p = attend(q, k, v, scale)[1]
+    p, share = attend(q, k, v, scale, **told)[1], told["share"]
     kk, vv = np.repeat(k, group, 1), np.repeat(v, group, 1)
-    dp = dy @ vv.swapaxes(-1, -2)
+    dp = share * (dy @ vv.swapaxes(-1, -2))
     ds = scale * p * (dp - (dp * p).sum(-1, keepdims=True))
 
     def fold(x: Array) -> Array:
         return x.reshape(1, k.shape[1], group, *x.shape[2:]).sum(2)
 
-    return ds @ kk, fold(ds.swapaxes(-1, -2) @ q), fold(p.swapaxes(-1, -2) @ dy)
+    return ds @ kk, fold(ds.swapaxes(-1, -2) @ q), fold((p * share).swapaxes(-1, -2) @ dy)
 
 
 def var_len_grad_rope(
@@ -126,15 +203,23 @@ def var_len_grad_rope(
     return dq[..., :d], dq[..., d:], dk[..., :d], dk[..., d:], dv
 
 
+_HALVED: Final = ("query", "key", "value", "queryRope", "keyRope")
+_MODES: Final = ("realShiftOptional", "dropMaskOptional", "prefixOptional", "pseType",
+                 "sparseMode", "preTokens", "nextTokens", "keepProb")  # fmt: skip
+
+
 def _backward(sample: dict[str, Any], layout: str = "", dtype: str = "float16") -> dict[str, Any]:
     """The forward's inputs and its statistics, as the backward operator takes them."""
     names, kind = {"key": "keyIn", "keyRope": "keyInRope"}, numpy_dtype(dtype)
+    names |= {"realShiftOptional": "pseShiftOptional"}
     inputs = {names.get(k, k): v for k, v in sample.items()}
-    drawn = {k: v.array() for k, v in sample.items() if hasattr(v, "array")}
+    drawn = {k: v.array() for k, v in sample.items() if k in _HALVED and v is not None}
     half = {k: v.astype(kind).astype(np.float64) for k, v in drawn.items()}
+    modes = {k: v for k, v in sample.items() if k in _MODES}
+    modes |= {k: modes[k].array() for k in _MODES[:2] if k in modes}
     top, total, _, out = var_len(
         half["query"], half["key"], half["value"], sample["scaleValue"], _Q, _KV,
-        half.get("queryRope"), half.get("keyRope"), layout,
+        half.get("queryRope"), half.get("keyRope"), layout, **modes,
     )  # fmt: skip
     fixed = {names.get(k, k): given(v.tolist(), dtype) for k, v in half.items()}
     return {**inputs, **fixed, "dy": t(*out.shape, dtype=dtype), "softmaxInLayout": layout,
@@ -149,8 +234,13 @@ _GRAD: Final[dict[str, Any]] = {
 _BACK: Final = "aclnnFlashAttentionUnpaddingScoreGrad"
 _DOUTS: Final = "dqOut:query dkOut:keyIn dvOut:value"
 _ROPED: Final = "dqOut:query dqRopeOut:query dkOut:keyIn dkRopeOut:keyIn dvOut:value"
-spec(f"{_BACK} {_BACK}V2", _DOUTS, **_GRAD, samples=lambda: [
-    take(**_backward(_sample(n, kv))) for n, kv in ((2, 2), (4, 2))])(var_len_grad)  # fmt: skip
+spec(_BACK, _DOUTS, **_GRAD, samples=lambda: [
+    take(**_backward(_sample(n, kv, **more))) for n, kv, more in (
+        (2, 2, {}), (4, 2, {}), *((2, 1, more) for more in _RARE))])(var_len_grad)  # fmt: skip
+spec(f"{_BACK}V2", _DOUTS, **_GRAD, samples=lambda: [
+    take(**_backward(_sample(n, kv, **more))) for n, kv, more in (
+        (2, 2, {}), (4, 2, {}), *((2, 1, more) for more in (*_RARE, *_SLOPES)))])(
+    var_len_grad)  # fmt: skip
 spec(f"{_BACK}V4", _DOUTS, **_GRAD, samples=lambda: [
     take(**_backward(_sample(n, kv), layout))
     for n, kv, layout in ((2, 2, ""), (4, 2, "same_as_input"))])(var_len_grad)  # fmt: skip

@@ -71,19 +71,39 @@ spec("aclnnDynamicQuantV3 aclnnDynamicQuantV4", "yOut:int8 scaleOut:float32 offs
          for s in _DYNAMIC for y in (True, False)])(_either)  # fmt: skip
 
 
-@spec("aclnnAscendQuant aclnnAscendQuantV3", "y:int8", **_Q, dtypes=(*_HALVES, "float32"), samples=[
+_STEPPED: Final = [
     take(x=_h(4, 32, low=-9, high=9), scale=_h(n, low=2, high=9), offset=o, sqrtMode=s,
-         roundMode=m, dstType=_INT8, axis=-1)
+         roundMode=m, dstType=_INT8)
     for n, o, s, m in ((32, _h(32), False, "round"), (1, None, False, "round"),
                        (32, None, True, "round"), (32, _h(32), False, "floor"),
-                       (32, _h(32), False, "ceil"), (32, _h(32), False, "trunc"))])  # fmt: skip
+                       (32, _h(32), False, "ceil"), (32, _h(32), False, "trunc"))]  # fmt: skip
+
+
 def ascend_quant(
-    x: Array, scale: Array, offset: int | None, sqrtMode: bool, roundMode: str
+    x: Array,
+    scale: Array,
+    offset: Array | None,
+    sqrtMode: bool,
+    roundMode: str,
+    axis: int = -1,
 ) -> Array:
-    steps = x * (scale * scale if sqrtMode else scale) + (0 if offset is None else offset)
+    """Scale and offset lie along the last dimension, or the one before by `axis`."""
+    shape = [1] * x.ndim
+    shape[axis] = -1
+    scale = scale.reshape(shape)
+    steps = x * (scale * scale if sqrtMode else scale)
+    steps = steps if offset is None else steps + offset.reshape(shape)
     return steps if roundMode == "round" else _ROUND[roundMode](steps)
 
 
+_ASCEND: Final[dict[str, Any]] = {**_Q, "dtypes": (*_HALVES, "float32")}
+spec("aclnnAscendQuant", "y:int8", **_ASCEND, samples=_STEPPED)(
+    lambda x, scale, offset, sqrtMode, roundMode: ascend_quant(x, scale, offset, sqrtMode,
+                                                               roundMode))  # fmt: skip
+spec("aclnnAscendQuantV3", "y:int8", **_ASCEND, samples=[
+    *(take(**s.kwargs, axis=-1) for s in _STEPPED),
+    take(x=_h(3, 4, 32, low=-9, high=9), scale=_h(4, low=2, high=9), offset=_h(4),
+         sqrtMode=False, roundMode="round", dstType=_INT8, axis=-2)])(ascend_quant)  # fmt: skip
 _ROUND: Final = {"floor": np.floor, "ceil": np.ceil, "trunc": np.trunc}
 
 
@@ -201,10 +221,12 @@ def quant_matmul(
     offset: Array | None = None,
     pertokenScaleOptional: Array | None = None,
 ) -> Array:
+    """A bias of integers counts products, one of floats results."""
     acc = _product(x1, x2, transposeX1, transposeX2)
-    acc = acc if bias is None else acc + bias
-    y = acc * scale
+    whole = bias is not None and bias.dtype.kind == "i"
+    y = (acc + bias if whole else acc) * scale
     y = y if pertokenScaleOptional is None else y * pertokenScaleOptional[:, None]
+    y = y if bias is None or whole else y + bias
     return y if offset is None else y + offset
 
 
@@ -213,7 +235,14 @@ spec("aclnnQuantMatmulV4", "out:float16", **{**_MATMUL, "dtypes": ("float32",)},
      samples=[*_matmul("float16", scale=_SCALE, pertokenScaleOptional=t(5, low=0.5, high=2)),
               take(x1=_int8(130, 33), x2=_int8(33, 130), bias=None, transposeX1=False,
                    transposeX2=False, scale=t(130, low=0.005, high=0.02),
-                   pertokenScaleOptional=t(130, low=0.5, high=2))])(
+                   pertokenScaleOptional=t(130, low=0.5, high=2)),
+              take(x1=_int8(5, 33), x2=_int8(33, 9), bias=t(9), transposeX1=False,
+                   transposeX2=False, scale=_SCALE, pertokenScaleOptional=t(5, low=0.5, high=2)),
+              take(x1=_int8(33, 5), x2=_int8(33, 9), bias=None, transposeX1=True,
+                   transposeX2=False, scale=_SCALE, pertokenScaleOptional=None),
+              take(x1=_int8(2, 5, 33), x2=_int8(2, 33, 9), bias=t(2, 1, 9, dtype="int32", low=-50,
+                   high=50), transposeX1=False, transposeX2=False, scale=_SCALE,
+                   pertokenScaleOptional=None)])(
     quant_matmul)  # fmt: skip
 
 

@@ -256,10 +256,22 @@ _BIAS: Final[dict[str, Any]] = {**_MAPS, "source": "derivative of adding one bia
                                 "rows"}  # fmt: skip
 
 
-@spec("aclnnGroupedBiasAddGrad aclnnGroupedBiasAddGradV2", "out:gradY", **_BIAS, samples=[
+_GROUPS: Final = [
     take(gradY=t(12, 9), groupIdxOptional=given([4, 9, 12], "int32"), groupIdxType=0),
-    take(gradY=t(3, 5, 9), groupIdxOptional=None, groupIdxType=0)])  # fmt: skip
-def grouped_bias_grad(gradY: Array, groupIdxOptional: Array | None) -> Array:
-    """Ends of groups; without them the first dimension counts groups."""
-    groups = gradY if groupIdxOptional is None else np.split(gradY, groupIdxOptional[:-1])
+    take(gradY=t(3, 5, 9), groupIdxOptional=None, groupIdxType=0)]  # fmt: skip
+
+
+def grouped_bias_grad(gradY: Array, groupIdxOptional: Array | None, groupIdxType: int = 0) -> Array:
+    """Ends of groups, or their sizes (type 1); without them the first dimension counts groups."""
+    ends = groupIdxOptional
+    if ends is not None and groupIdxType == 1:
+        ends = np.cumsum(ends)
+    groups = gradY if ends is None else np.split(gradY, ends[:-1])
     return np.stack([g.sum(0) for g in groups])
+
+
+spec("aclnnGroupedBiasAddGrad", "out:gradY", **_BIAS, samples=_GROUPS)(
+    lambda gradY, groupIdxOptional: grouped_bias_grad(gradY, groupIdxOptional))  # fmt: skip
+spec("aclnnGroupedBiasAddGradV2", "out:gradY", **_BIAS, samples=[
+    *_GROUPS, take(gradY=t(12, 9), groupIdxOptional=given([4, 5, 3], "int32"), groupIdxType=1)])(
+    grouped_bias_grad)  # fmt: skip

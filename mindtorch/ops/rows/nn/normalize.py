@@ -22,7 +22,7 @@ from .pools import avg_pool2d, avg_pool3d
     samples=calls(
         (Arg((3, 4)), (4,), Arg((4,)), Arg((4,))), Sample((Arg((3, 4)), (3,)), error=True)
     ),
-    tolerance="accumulated",
+    tolerance="composite",
 )
 def layer_norm(
     input: Tensor,
@@ -68,7 +68,7 @@ def rms_norm(
     lacks={"bool whole complex": "GroupNormKernelImpl"},
     surface="nn function",
     samples=calls((Arg((2, 4, 3)), 2, Arg((4,)), Arg((4,))), Sample((Arg((2, 3)), 2), error=True)),
-    tolerance="accumulated",
+    tolerance="composite",
 )
 def group_norm(
     input: Tensor,
