@@ -383,7 +383,11 @@ def _composite(op: Op, form: str) -> Callable[..., Any]:
     varargs = form in ("method", "inplace") and takes_varargs(op)
     names = ", ".join(a.name for a in op.schema.args)
     end = "_" if form in WRITING else ""
-    result = f"self.copy_(body({names}))" if end else f"{_named(op, form)}(body({names}))"
+    result = (
+        f"self.copy_(fitting(op, self, body({names})))"
+        if end
+        else f"{_named(op, form)}(body({names}))"
+    )
     source = f"def {op.base_name}{end}({_params(op, form, varargs)}):\n"
     source += _asked(op, form) + _prelude(op, form, varargs)
     first = int(form in ("method", *WRITING))
@@ -394,7 +398,7 @@ def _composite(op: Op, form: str) -> Callable[..., Any]:
         "body": body, "op": op, "operand": slow.operand, "out_call": out_call,
         "renamed": renamed, "named": _make(op), "named_ints": named_ints,
         "refuse_missing": refuse_missing, "refuse_kinds": refuse_kinds, **MARKS,
-        "Missing": Missing,
+        "Missing": Missing, "fitting": slow.fitting,
     }  # fmt: skip
     composite = compiled(source, f"composite {op.name} as {form}", scope)
     composite.__doc__ = inspect.getdoc(op.body) or op.text

@@ -12,17 +12,9 @@ from typing import Any
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.dtype import uint8
 from .._tensor.geometry import Geometry
-from ..ops.rules import scalar_name
+from ..ops.rules import c_name, scalar_name
 from ..ops.spec import Op
 from .bind import can_cast
-
-# What TypeMeta calls dtypes (c10/util/typeid.h).
-_CPP_NAMES = {
-    "bool": "bool", "uint8": "unsigned char", "int8": "signed char", "int16": "short int",
-    "int32": "int", "int64": "long int", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
-    "float32": "float", "float64": "double", "complex64": "c10::complex<float>",
-    "complex128": "c10::complex<double>",
-}  # fmt: skip
 
 _TEXTS = {
     "expected": "Expected out tensor to have dtype {want}, but got {got} instead",
@@ -44,16 +36,12 @@ def refuse_out(op: Op, out: Dtype, result: Dtype, source: Dtype | None) -> None:
         text = _TEXTS.get("expected" if word == "decides" else word, word)
         names = {"Want": scalar_name(result), "Got": scalar_name(out)}
         raise RuntimeError(
-            text.format(name=op.base_name, want=_cpp(result), got=_cpp(out), **names)
+            text.format(name=op.base_name, want=c_name(result), got=c_name(out), **names)
         )
     if not can_cast(result, out):
         raise RuntimeError(
             f"result type {result.legacy} can't be cast to the desired output type {out.legacy}"
         )
-
-
-def _cpp(dtype: Dtype) -> str:
-    return _CPP_NAMES[str(dtype).removeprefix("torch.")]
 
 
 def decided(op: Op, args: tuple[Any, ...], out: Geometry) -> tuple[Any, ...]:

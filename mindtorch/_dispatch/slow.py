@@ -140,6 +140,12 @@ def slow_inplace(op: Op, raw: Sequence[Any]) -> Any:
     return layers_inplace(op, plan, args)
 
 
+def fitting(op: Op, target: Tensor, result: Tensor) -> Tensor:
+    """A composite's result, where its in-place form may write it to the target."""
+    _check_inplace(op, target._geom, result._geom)
+    return result
+
+
 def _check_inplace(op: Op, target: Geometry, result: Geometry) -> None:
     real = getattr(op.infer, "kind", "") == "real"
     if real and target.dtype.category == COMPLEX:

@@ -26,7 +26,8 @@ from .._tensor.geometry import (
 from .._tensor.storage import Storage, TypedStorage, UntypedStorage
 from .._tensor.tensor import Tensor, forget_array, host_array, wrap
 from .._tensor.types import Array, Number, Shape
-from ..ops.rules import refuse_vector
+from ..ops.limits import fits
+from ..ops.rules import c_name, refuse_vector
 from ..ops.spec import aten
 from .publish import attach, surface
 
@@ -273,6 +274,9 @@ def _from_ufunc(self: Tensor, array: Array, context: Any = None, scalar: bool = 
     return result
 
 
+_C_TYPES = {"int": "int64_t", "float": "double"}
+
+
 def _number(kind: Any, name: str) -> Callable[..., Any]:
     def convert(self: Tensor) -> Number:
         if self._geom.numel != 1 and name == "bool":
@@ -285,6 +289,9 @@ def _number(kind: Any, name: str) -> Callable[..., Any]:
         value = self.item()
         if name == "index" and (value.__class__ is float or self._geom.ndim):
             raise TypeError("only integer tensors of a single element can be converted to an index")
+        if value.__class__ is complex and name in ("int", "float"):
+            fits(value, dt.int64 if name == "int" else dt.float64, _C_TYPES[name])
+            value = value.real
         return kind(value)
 
     return convert
@@ -377,6 +384,11 @@ def set_(
     stride: Shape | None = None,
 ) -> Tensor:
     """Become another tensor's storage and geometry, or a view of a storage; empty without one."""
+    other = source.dtype if isinstance(source, Tensor | _storage.TypedStorage) else self.dtype
+    if other is not self.dtype:
+        raise RuntimeError(
+            f"Could not set tensor of type {c_name(other)} to a tensor of type {c_name(self.dtype)}"
+        )
     if isinstance(source, Tensor) and size is None:
         geom = source._geom
     else:

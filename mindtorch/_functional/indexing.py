@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -10,6 +11,7 @@ from .._dispatch.bind import warn_of_bytes
 from .._tensor import dtype as dt
 from .._tensor.tensor import Tensor
 from .._tensor.types import Number
+from ..ops.limits import fits
 from ..ops.spec import aten
 
 
@@ -202,6 +204,8 @@ def _setitem(self: Tensor, index: Any, value: Tensor | Number) -> None:
         return
     if index is True:
         index = None
+    if isinstance(value, bool | int | float | complex):
+        value = _element(value, self._geom.dtype)
     if _is_whole_mask(self, index) and _is_single(value):
         self.masked_fill_(_beside(index, self), value)
         return
@@ -235,9 +239,22 @@ def _is_single(value: object) -> bool:
     )
 
 
+def _element(value: Number, dtype: dt.dtype) -> Number:
+    """A number as an element that is assigned: past a floating dtype's range it is infinite."""
+    try:
+        fits(value, dtype)
+    except RuntimeError:
+        if dtype.category != dt.FLOAT or isinstance(value, complex):
+            raise
+        return math.copysign(math.inf, value)
+    return value
+
+
 def _value(self: Tensor, value: Number) -> Tensor:
     from .creation import tensor
 
+    if isinstance(value, bool | int | float | complex):
+        return aten.full((), value, dtype=self.dtype, device=self.device)
     return tensor(value, dtype=self.dtype, device=self.device)
 
 

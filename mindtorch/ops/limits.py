@@ -11,6 +11,7 @@ from typing import Any
 
 from .._tensor.dtype import BOOL, COMPLEX, FLOAT, INTEGER
 from .._tensor.dtype import dtype as Dtype
+from .._tensor.geometry import Geometry
 from .._tensor.tensor import Tensor
 from .rules import NUMBERS
 from .spec import aten
@@ -26,8 +27,8 @@ _MOST = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float32": 3.402
 def fits(value: Any, dtype: Dtype, name: str = "") -> None:
     """RuntimeError where a number is outside of a dtype's range; OverflowError past 64 bits.
 
-    As c10::overflows: bool takes all, unsigned integers wrap what is negative, infinities and NaN
-    are numbers to floating types alone.
+    As c10::overflows: bool takes all, unsigned integers wrap negative whole numbers, infinities
+    and NaN are numbers to floating types alone.
     """
     if value.__class__ is int and not -(1 << 63) <= value < 1 << 64:
         raise OverflowError("int too big to convert")
@@ -36,7 +37,8 @@ def fits(value: Any, dtype: Dtype, name: str = "") -> None:
         if dtype.category == COMPLEX or not value.imag:
             return
     elif dtype.category == INTEGER:
-        if isfinite(value) and _low(dtype) <= int(value) <= _high(dtype):
+        low = 0 if value.__class__ is float and _unsigned(dtype) else _low(dtype)
+        if isfinite(value) and low <= value <= _high(dtype):
             return
     elif dtype.category != FLOAT or not isfinite(value) or abs(value) <= _MOST.get(short, inf):
         return
@@ -75,22 +77,42 @@ def _unsigned(dtype: Dtype) -> bool:
 
 
 def in_dtype(name: str) -> Callable[[dict[str, Any]], Any]:
-    """A number of an ACLNN call as self's dtype holds it: every number but 0 is True to bool."""
-    return lambda a: bool(a[name]) if a["self"].dtype.category == BOOL else a[name]
+    """A number of an ACLNN call as self's dtype holds it.
+
+    Every number but 0 is True to bool; negative ones wrap in unsigned dtypes.
+    """
+
+    def convert(a: dict[str, Any]) -> Any:
+        value, dtype = a[name], a["self"].dtype
+        if dtype.category == BOOL:
+            return bool(value)
+        if _unsigned(dtype) and value.__class__ is int:
+            return value % (1 << 8 * dtype.itemsize)
+        return value
+
+    return convert
 
 
-def converted(*positions: int) -> Callable[..., Callable[..., None] | None]:
-    """`refuses` of a row whose numbers at these positions become elements of the result."""
+def converted(*positions: int, items: bool = False) -> Callable[..., Callable[..., None] | None]:
+    """`refuses` of a row whose numbers at these positions become elements of the result.
+
+    `items`: torch reads 0-d tensors on cpu as numbers there, too.
+    """
+
+    def is_number(value: Any) -> bool:
+        lone = items and isinstance(value, Geometry) and not value.ndim
+        return value.__class__ in NUMBERS or (lone and value.device.type == "cpu")
 
     def look(args: tuple[Any, ...], outs: tuple[Any, ...]) -> Callable[..., None] | None:
-        numbers = [i for i in positions if i < len(args) and args[i].__class__ in NUMBERS]
+        numbers = [i for i in positions if i < len(args) and is_number(args[i])]
         dtype = getattr(outs[0], "dtype", None) if outs else None
         if not numbers or dtype is None or dtype.category == BOOL:
             return None
 
         def check(*values: Any) -> None:
             for i in numbers:
-                fits(values[i], dtype)
+                value = values[i]
+                fits(value.item() if isinstance(value, Tensor) else value, dtype)
 
         return check
 

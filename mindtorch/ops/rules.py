@@ -269,6 +269,21 @@ def scalar_name(dtype: Dtype) -> str:
     return _SCALAR_NAMES[str(dtype).removeprefix("torch.")]
 
 
+# What TypeMeta calls dtypes (c10/util/typeid.h).
+_C_NAMES = {
+    "bool": "bool", "uint8": "unsigned char", "int8": "signed char", "int16": "short int",
+    "int32": "int", "int64": "long int", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
+    "float32": "float", "float64": "double", "complex64": "c10::complex<float>",
+    "complex128": "c10::complex<double>",
+}  # fmt: skip
+
+
+def c_name(dtype: Dtype) -> str:
+    """A dtype by the C++ type of its elements, as torch's errors give it."""
+    name = str(dtype).removeprefix("torch.")
+    return _C_NAMES.get(name, name)
+
+
 def refuse_dtype(dtype: Dtype, kernel: str, known: Container[Dtype]) -> None:
     """NotImplementedError in torch's words for a dtype that its kernel lacks."""
     if dtype not in known:

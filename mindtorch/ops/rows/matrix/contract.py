@@ -8,6 +8,7 @@ from typing import Any
 
 from ...._tensor.tensor import Tensor
 from ...costs import product
+from ...rules import result_type
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite
 
@@ -133,7 +134,12 @@ def _pair(
     b, lb = _sum_out(b, lb, keep | set(la))
     shared = [x for x in la if x in lb]
     batch, inner = [x for x in shared if x in keep], [x for x in shared if x not in keep]
-    # A size of 1 on one side only is broadcast, which a contraction can't do.
+    for x in [x for x in inner if a.shape[la.index(x)] != b.shape[lb.index(x)]]:
+        # One side is of size 1 here: the other's sum is what it multiplies.
+        (a, la), (b, lb) = _sum_out(a, la, {*la} - {x}), _sum_out(b, lb, {*lb} - {x})
+        shared.remove(x)
+        inner.remove(x)
+    # A size of 1 on one side only is broadcast, which a product of matrices can't do.
     if any(a.shape[la.index(x)] != b.shape[lb.index(x)] for x in shared):
         order = [*la, *(x for x in lb if x not in la)]
         product = _aligned(a, la, order) * _aligned(b, lb, order)
@@ -143,6 +149,8 @@ def _pair(
     left = aten.permute(a, tuple(la.index(x) for x in (*batch, *rows, *inner)))
     right = aten.permute(b, tuple(lb.index(x) for x in (*batch, *inner, *columns)))
     n, m, k, c = (prod(size[x] for x in group) for group in (batch, rows, inner, columns))
+    dtype = result_type((left._geom, right._geom))  # a sum of integers is of 64 bits
+    left, right = aten.to(left, dtype), aten.to(right, dtype)
     product = aten.bmm(aten.reshape(left, (n, m, k)), aten.reshape(right, (n, k, c)))
     order = [*batch, *rows, *columns]
     return aten.reshape(product, tuple(size[x] for x in order)), order

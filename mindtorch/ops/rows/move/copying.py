@@ -10,10 +10,10 @@ from ...._tensor.dtype import dtype as Dtype
 from ...._tensor.geometry import Geometry, follows, format_name
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array, Number
-from ...limits import converted
+from ...limits import converted, in_dtype
 from ...rules import broadcast, laid_out, preserved
 from ...samples import Arg, Sample, calls, unary
-from ...spec import aten, call, composite, op
+from ...spec import aten, call, composite, op, scalar
 
 
 def _clone(self: Geometry, memory_format: str | None = None) -> Geometry:
@@ -116,16 +116,28 @@ op(
 )
 
 
+def _fill_rule(self: Geometry, value: Geometry | Number) -> Geometry:
+    if isinstance(value, Geometry) and value.ndim:
+        raise RuntimeError(
+            "fill_ only supports 0-dimension value tensor but got tensor with"
+            f" {value.ndim} dimensions."
+        )
+    return preserved(self)
+
+
 def _fill(self: Array, value: Number) -> Array:
     return np.broadcast_to(np.asarray(value), self.shape)
 
 
 op(
     "fill(Tensor self, Tensor|Scalar value) -> Tensor",
-    infer=lambda self, value: preserved(self),
+    infer=_fill_rule,
     cpu=_fill,
     compute="raw",
-    aclnn=call("aclnnInplaceFillScalar", "self", "value", inplace=True),
+    aclnn=call(
+        "aclnnInplaceFillScalar", "self", in_dtype("value"), inplace=True, when=scalar("value")
+    ),
+    lower=lambda self, value: aten.expand(aten.to(value, self.dtype, self.device), self.shape),
     refuses=converted(1),
     grad={
         "self": lambda grad: aten.zeros_like(grad),

@@ -12,7 +12,7 @@ from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array, Number
 from ...costs import lookup
-from ...limits import converted, in_dtype
+from ...limits import converted, fits, in_dtype
 from ...rules import broadcast, preserved, scalar_name, wrap_dim
 from ...samples import FLOATS, Arg, Sample, calls
 from ...spec import aten, call, composite, op
@@ -49,7 +49,7 @@ def _gather_infer(self: Geometry, dim: int, index: Geometry, sparse_grad: bool =
     return self.fresh(index.shape)
 
 
-def _within(self: Geometry, at: int, index: Geometry, src: Geometry | None) -> None:
+def within(self: Geometry, at: int, index: Geometry, src: Geometry | None) -> None:
     """RuntimeError in torch's words for an index that is larger than self or src."""
     if not index.numel:
         return
@@ -77,6 +77,7 @@ def _grid(index: Array, dim: int) -> tuple[Any, ...]:
 
 def _gather(self: Array, dim: int, index: Array, sparse_grad: bool) -> Array:
     if not self.ndim:
+        checked(index, 1, 0)
         return np.broadcast_to(self, index.shape).copy()
     if not index.size:
         return np.zeros(index.shape, self.dtype)
@@ -111,7 +112,7 @@ def _scatter_infer(
     self: Geometry, dim: int, index: Geometry, src: Geometry, reduce: bool | None = None
 ) -> Geometry:
     _index_dtype("scatter", index)
-    _within(self, wrap_dim(dim, self.ndim), index, src)
+    within(self, wrap_dim(dim, self.ndim), index, src)
     if src.__class__ is Geometry and src.dtype is not self.dtype:
         raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
     return preserved(self)
@@ -123,9 +124,9 @@ def _write(
     result = self.copy()
     if not index.size:
         return result
-    if not self.ndim:
-        result, index = result.reshape(1), index.reshape(1)
-        src = np.reshape(src, 1)
+    if not (self.ndim and index.ndim):
+        result, index = result.reshape(-1), index.reshape(-1)
+        src = np.reshape(src, -1)
     where = _grid(checked(index, result.shape[dim], dim), dim)
     part = tuple(slice(n) for n in index.shape)
     values = src[part] if isinstance(src, np.ndarray) and src.ndim else src
@@ -328,20 +329,32 @@ def _along(
     return result
 
 
+# torch's classes and dtypes of indices where operators along a dimension differ.
+_INDEX_SHAPE: dict[str, type[Exception]] = {"index_fill": RuntimeError}
+_INDEX_COUNT: dict[str, type[Exception]] = {"index_add": RuntimeError}
+_INDEX_DTYPE: dict[str, type[Exception]] = {"index_fill": IndexError}
+_INDEX_TYPES = {"index_fill": (dt.int64,), "index_copy": (dt.int64,)}
+
+
 def _index_rule(name: str) -> Callable[..., Any]:
     def infer(
         self: Geometry, dim: int, index: Geometry, source: Geometry | Number, alpha: Number = 1
     ) -> Geometry:
         at = wrap_dim(dim, self.ndim)
+        refuse = _INDEX_SHAPE.get(name, IndexError)
         if index.ndim > 1:
-            raise IndexError(f"{name}(): Index should have dimension 1 or 0 (got {index.ndim})")
+            raise refuse(f"{name}(): Index should have dimension 1 or 0 (got {index.ndim})")
+        if index.dtype not in _INDEX_TYPES.get(name, INDEX):
+            raise _INDEX_DTYPE.get(name, RuntimeError)(
+                f"{name}(): Expected dtype int64 for index, but got {scalar_name(index.dtype)}"
+            )
         if source.__class__ is Geometry and source.dtype is not self.dtype:
             raise RuntimeError(
                 f"{name}(): self ({self.dtype.legacy}) and source ({source.dtype.legacy}) must"
                 " have the same scalar type"
             )
         if source.__class__ is Geometry and source.ndim and source.shape[at] != index.numel:
-            raise IndexError(
+            raise _INDEX_COUNT.get(name, IndexError)(
                 f"{name}(): Number of indices ({index.numel}) should be equal to source.size(dim)"
                 f" ({source.shape[at]})"
             )
@@ -436,6 +449,8 @@ def index_fill(self: Tensor, dim: int, index: Tensor, value: Tensor) -> Tensor:
             "index_fill_ only supports a 0-dimensional value tensor, but got tensor with"
             f" {value.ndim} dimension(s)."
         )
+    if value.device.type == "cpu":
+        fits(value.item(), self.dtype)
     plain = aten.zeros(self.shape, dtype=dt.bool, device=self.device)
     return aten.where(aten.index_fill(plain, dim, index, True), value.to(self.dtype), self)
 

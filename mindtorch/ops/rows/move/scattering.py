@@ -11,10 +11,10 @@ from ...._tensor import dtype as dt
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array, Number
-from ...rules import preserved, wrap_dim
+from ...rules import preserved, scalar_name, wrap_dim
 from ...samples import Arg, Sample, calls
 from ...spec import aten, call, composite, op
-from .gathering import INDEX, _grid, checked
+from .gathering import INDEX, _grid, checked, within
 
 # aclnnScatterReduce document: how each reduction is numbered.
 REDUCTIONS = {"sum": 1, "prod": 2, "amax": 3, "amin": 4, "mean": 5}
@@ -30,7 +30,7 @@ def _infer(
         raise RuntimeError("scatter(): Expected dtype int32/int64 for index")
     if self.dtype is not src.dtype:
         raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
-    wrap_dim(dim, self.ndim)
+    within(self, wrap_dim(dim, self.ndim), index, src)
     if reduce not in REDUCTIONS:
         raise RuntimeError(
             f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}."
@@ -176,10 +176,44 @@ def scatter_reduce(
                     f" larger size than src {list(src.shape)}"
                 )
             src = aten.narrow(src, d, 0, n)
+    if index.numel() and not (self.ndim and index.ndim) and max(self.ndim, index.ndim) == 1:
+        line, places, values = (aten.reshape(t, (-1,)) for t in (self, index, src))
+        line = aten._scatter_reduce(line, dim, places, values, reduce, include_self)
+        return aten.reshape(line, tuple(self.shape))  # a number is as a vector of one
     return aten._scatter_reduce(self, dim, index, src, reduce, include_self)
 
 
 _INDEX_NAMES = {"prod": "prod", "mean": "mean", "amax": "amax", "amin": "amin"}
+
+
+def _index_reduce_fits(self: Tensor, at: int, index: Tensor, source: Tensor) -> None:
+    """RuntimeError or IndexError in torch's words where index or source fits no slices of self."""
+    if index.ndim > 1:
+        raise IndexError(
+            f"index_reduce_(): Index is supposed to be a vector, but got dim: {index.ndim} with"
+            f" type: {scalar_name(index.dtype)} and size: {list(index.shape)}"
+        )
+    if index.dtype not in INDEX:
+        raise RuntimeError(
+            "index_reduce_(): Expected dtype int32/int64 for index but got:"
+            f" {scalar_name(index.dtype)}"
+        )
+    if self.dtype is not source.dtype:
+        raise RuntimeError(
+            f"index_reduce_(): self ({scalar_name(self.dtype)}) and source"
+            f" ({scalar_name(source.dtype)}) must have the same scalar type"
+        )
+    shapes = [[n for d, n in enumerate(t.shape) if d != at] for t in (self, source)]
+    if (self.ndim != source.ndim and self.numel() != 1) or shapes[0] != shapes[1]:
+        raise RuntimeError(
+            "source tensor shape must match self tensor shape, excluding the specified dimension."
+            f" Got self.shape = {list(self.shape)} source.shape = {list(source.shape)}"
+        )
+    if index.numel() != (size := source.shape[at] if source.ndim else 1):
+        raise RuntimeError(
+            f"index_reduce_(): Number of indices ({index.numel()}) should be equal to"
+            f" source.size(dim): ({size}), for dim: {at}"
+        )
 
 
 @composite(
@@ -204,6 +238,7 @@ def index_reduce(
             f" {reduce}."
         )
     at = wrap_dim(dim, self.ndim)
+    _index_reduce_fits(self, at, index, source)
     shape = [1] * max(source.ndim, 1)
     shape[at] = index.numel()
     spread = aten.expand(aten.to(aten.reshape(index, tuple(shape)), dt.int64),
@@ -229,10 +264,10 @@ def put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -
     if self.dtype is not source.dtype:
         raise RuntimeError(
             "put_(): self and source expected to have the same dtype, but got self.dtype ="
-            f" {_word(self)} and source.dtype = {_word(source)}"
+            f" {scalar_name(self.dtype)} and source.dtype = {scalar_name(source.dtype)}"
         )
     if index.numel() != source.numel():
-        raise RuntimeError(
+        raise IndexError(
             "put_(): Expected source and index to have the same number of elements, but got"
             f" source.numel() = {source.numel()}, index.numel() = {index.numel()}"
         )
@@ -241,12 +276,6 @@ def put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -
         flat, [aten.reshape(index, (-1,))], aten.reshape(source, (-1,)), accumulate
     )
     return aten.reshape(built, tuple(self.shape))
-
-
-def _word(t: Tensor) -> str:
-    from ...rules import scalar_name
-
-    return scalar_name(t.dtype)
 
 
 def _held(self: Tensor, indices: Sequence[Tensor | None]) -> list[Any]:

@@ -31,7 +31,7 @@ def _rule(name: str) -> Callable[..., Geometry]:
 
 def _softmax(x: Array, dim: int, half_to_float: bool) -> Array:
     if not x.ndim:
-        return np.ones_like(x)
+        return np.exp(x - x)  # NaN and infinities are none of 1
     top = x.max(axis=dim, keepdims=True) if x.size else 0
     e = np.exp(x - top)
     return e / e.sum(axis=dim, keepdims=True)
@@ -39,7 +39,7 @@ def _softmax(x: Array, dim: int, half_to_float: bool) -> Array:
 
 def _log_softmax(x: Array, dim: int, half_to_float: bool) -> Array:
     if not x.ndim:
-        return np.zeros_like(x)
+        return x - x
     shifted = x - (x.max(axis=dim, keepdims=True) if x.size else 0)
     return shifted - np.log(np.exp(shifted).sum(axis=dim, keepdims=True))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import log
+from math import inf, log
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,8 @@ from ...rules import REAL, REAL_NUMBERS, Pointwise, pointwise, result_type
 from ...samples import FLOATS, INTS, Arg, Sample, binary, calls, unary
 from ...spec import aten, call, composite, op, scalar
 from .arithmetic import refuse_bools
+
+_FLOATS = tuple(d for d in dt.ALL if d.category == FLOAT)
 
 
 def _int_power(self: Array, exponent: Array) -> Array:
@@ -424,7 +426,7 @@ class Heaviside(Pointwise):
 op(
     "heaviside(Tensor self, Tensor values) -> Tensor",
     infer=Heaviside(),
-    cpu=np.heaviside,
+    cpu=lambda self, values: np.where(self == 0, values, self > 0).astype(self.dtype),
     aclnn=call("aclnnHeaviside", "self", "values", "out"),
     lacks={"complex": Refusal("heaviside is not yet implemented for complex tensors.")},
     samples=lambda: [Sample((Arg((3, 4), d, -1, 1), Arg((4,), d))) for d in ("float32", "float16")],
@@ -447,20 +449,31 @@ def _xlogy(self: Array, other: Array) -> Array:
     return np.where(np.isnan(other), other, np.where(self == 0, 0, self * np.log(other)))
 
 
+def _xlogy_grad(grad: Tensor, self: Tensor, other: Tensor | Number) -> Tensor:
+    by: Tensor = (
+        other
+        if isinstance(other, Tensor)
+        else aten.scalar_tensor(other, dtype=grad.dtype, device=grad.device)
+    )
+    return grad * aten.where(aten.logical_and(self == 0, by <= 0), 0.0, aten.log(by))
+
+
 op(
-    "xlogy(Tensor self, Tensor other) -> Tensor",
+    "xlogy(Tensor self, Tensor|Scalar other) -> Tensor",
     infer=pointwise("float"),
     cpu=_xlogy,
-    aclnn=call("aclnnXLogYTensor", "self", "other", "out"), inplace=True,
+    aclnn=(
+        call("aclnnXLogYScalarOther", "self", "other", "out", when=scalar("other")),
+        call("aclnnXLogYTensor", "self", "other", "out"),
+    ),
     grad={
-        "self": lambda grad, self, other: (
-            grad * aten.where(aten.logical_and(self == 0, other <= 0), 0.0, aten.log(other))
-        ),
+        "self": _xlogy_grad,
         "other": lambda grad, self, other: grad * (self / other),
     },
     lacks={"complex": "xlogy_cpu"}, samples=lambda: [
-        Sample((Arg((3, 4), d, 0.2, 2), Arg((4,), d, 0.2, 2))) for d in ("float32", "float64")
-    ], rule="unbounded",
+        *(Sample((Arg((3, 4), d, 0.2, 2), Arg((4,), d, 0.2, 2))) for d in ("float32", "float64")),
+        Sample((Arg((3, 4), "float32", -1, 2), 2.5)), Sample((Arg((3,), "int64"), 3)),
+    ], rule="unbounded", number_first=True, inplace=True,
 )  # fmt: skip
 
 
@@ -494,14 +507,34 @@ def _square(self: Tensor) -> Tensor:
 composite(
     "square(Tensor self) -> Tensor", _square, inplace=True, samples=unary(), tolerance="rounded"
 )
-composite(
+
+
+def _hypot(self: Tensor, other: Tensor) -> Tensor:
+    """The larger one's size times what the smaller one adds: no square leaves the range."""
+    dtype = result_type((self._geom, other._geom))
+    wide = dt.float32 if dtype.itemsize == 2 else dtype
+    a, b = (aten.abs(aten.to(t, wide)) for t in (self, other))
+    high, low = aten.maximum(a, b), aten.minimum(a, b)
+    ratio = low / aten.where(high == 0, 1.0, high)
+    whole = high * aten.sqrt(1 + ratio * ratio)
+    infinite = aten.logical_or(aten.isinf(a), aten.isinf(b))
+    return aten.to(aten.where(infinite, inf, whole), dtype)
+
+
+op(
     "hypot(Tensor self, Tensor other) -> Tensor",
-    lambda self, other: aten.sqrt(_norm2(self, other)),
-    infer=pointwise(),
-    lacks={"bool whole complex": "hypot_cpu"},
-    samples=calls(
-        (Arg((2, 3), low=0.1), Arg((3,), low=0.5)), (Arg((4,), "float64"), Arg((4,), "float64", 1))
-    ),
+    infer=pointwise(only=("hypot_cpu", _FLOATS)),
+    cpu=np.hypot,
+    lower=_hypot,
+    grad={
+        "self": lambda grad, self, result: grad * (self / result),
+        "other": lambda grad, other, result: grad * (other / result),
+    },
+    samples=lambda: [
+        Sample((Arg((2, 3), low=0.1), Arg((3,), low=0.5))),
+        Sample((Arg((4,), "float64"), Arg((4,), "float64", 1))),
+        Sample((Arg((2,), low=1), Arg((2,), "int64", values=(4, 3)))),
+    ],
     rule="composed",
     inplace=True,
 )
@@ -513,8 +546,12 @@ composite(
 )
 
 
-def _filled(self: Tensor, other: Tensor | int) -> Tensor:
-    return other if isinstance(other, Tensor) else aten.full_like(self, other)
+def _first(number: Tensor | Number, self: Tensor) -> Tensor:
+    """A number as the first operand: 0-d, of the dtype that it makes with `self`."""
+    if isinstance(number, Tensor):
+        return number
+    whole = aten.tensor(number, dtype=dt.float64 if number.__class__ is float else None)
+    return aten.to(whole, result_type((number, self._geom)))
 
 
 def _reflected(name: str, body: Callable[..., Any], *samples: Any, rule: str = "") -> None:
@@ -535,8 +572,8 @@ _REAL = (Arg((2, 3), low=0.5), 3.0)
 _reflected(
     "rtruediv", lambda self, other: aten.reciprocal(self) * other, _REAL, _WHOLE, rule="composed"
 )
-_reflected("rfloordiv", lambda self, other: _filled(self, other) // self, _WHOLE)
-_reflected("rmod", lambda self, other: _filled(self, other) % self, _REAL, _WHOLE)
+_reflected("rfloordiv", lambda self, other: aten.floor_divide(_first(other, self), self), _WHOLE)
+_reflected("rmod", lambda self, other: aten.remainder(_first(other, self), self), _REAL, _WHOLE)
 _reflected("rpow", lambda self, other: aten.pow(other, self), _REAL, _WHOLE)
-_reflected("rlshift", lambda self, other: _filled(self, other) << self, _WHOLE)
-_reflected("rrshift", lambda self, other: _filled(self, other) >> self, _WHOLE)
+_reflected("rlshift", lambda self, other: _first(other, self) << self, _WHOLE)
+_reflected("rrshift", lambda self, other: _first(other, self) >> self, _WHOLE)

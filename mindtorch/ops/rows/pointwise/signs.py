@@ -141,15 +141,36 @@ _extreme("fmax", lambda a, b: a >= b)
 _extreme("fmin", lambda a, b: a <= b)
 
 
+_REACH = {2: 64, 4: 320, 8: 2240}  # bytes -> beyond it powers of two make any element 0 or inf
+
+
 @composite(
     "ldexp(Tensor self, Tensor other) -> Tensor",
-    samples=calls((Arg((3, 4)), Arg((3, 4), high=2.5))),
+    samples=calls(
+        (Arg((3, 4)), Arg((3, 4), high=2.5)),
+        (Arg((3,)), Arg((3,), "int64", values=(20, 0, 5))),
+        (Arg((3,), "bfloat16"), Arg((3,), "int32", values=(2, 1, 3))),
+    ),
     tolerance="composite",
     inplace=True,
 )
 def ldexp(self: Tensor, other: Tensor) -> Tensor:
-    """self · 2^other."""
-    return self * aten.pow(2.0, other)
+    """self · 2^other; of real numbers and integers without a power that leaves the range."""
+    dtype, whole = self.dtype, other.dtype.category
+    if dtype.category != dt.FLOAT or whole > dt.INTEGER:
+        return self * aten.pow(2.0, other)
+    if whole == dt.BOOL:
+        raise NotImplementedError("\"ldexp_cpu_exp\" not implemented for 'Bool'")
+    wide = dt.float32 if dtype.itemsize == 2 else dtype
+    far = _REACH[dtype.itemsize]
+    rest = aten.clamp(
+        aten.to(other, dt.int32 if other.dtype.itemsize < 4 else other.dtype), -far, far
+    )
+    scaled = aten.to(self, wide)
+    for parts in (3, 2, 1):
+        part = aten.div(rest, parts, rounding_mode="trunc")
+        scaled, rest = scaled * aten.pow(2.0, aten.to(part, wide)), rest - part
+    return aten.to(scaled, dtype)
 
 
 def _frexp_infer(self: Geometry) -> tuple[Geometry, Geometry]:

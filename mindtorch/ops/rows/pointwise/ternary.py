@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ...._tensor.dtype import COMPLEX, FLOAT, INTEGER, uint8
+from ...._tensor.dtype import FLOAT, INTEGER, uint8
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array, Number
 from ...lacks import Refusal, kernel
 from ...limits import converted, in_dtype
-from ...rules import NUMBERS, Pointwise, pointwise, preserved, result_type
+from ...rules import NUMBERS, Pointwise, c_name, pointwise, preserved, result_type
 from ...samples import FLOATS, Arg, Sample, calls
 from ...spec import aten, call, composite, op, scalar
 
@@ -60,9 +60,10 @@ composite(
 
 
 def _fillable(args: dict[str, Any]) -> bool:
-    """CANN's operators fill no DOUBLE and no complex numbers."""
+    """What CANN's operators fill (documents of aclnnInplaceMaskedFillScalar and -Tensor)."""
     dtype = args["self"].dtype
-    return (dtype.category != COMPLEX and dtype.itemsize < 8) or dtype.category == INTEGER
+    other = dtype is uint8 or (dtype.itemsize == 2 and dtype.category == INTEGER)
+    return not other and (dtype.itemsize < 8 or dtype.category == INTEGER)
 
 
 op(
@@ -82,7 +83,7 @@ op(
         mask, aten.scalar_tensor(value, dtype=self.dtype, device=self.device)
         if value.__class__ in NUMBERS else aten.to(value, self.dtype), self
     ),
-    refuses=converted(2),
+    refuses=converted(2, items=True),
     grad={
         "self": lambda grad, mask: aten.masked_fill(grad, mask, 0),
         "value": lambda grad, mask: aten.sum(aten.where(mask, grad, 0)),
@@ -97,25 +98,14 @@ op(
 )  # fmt: skip
 
 
-_C_NAMES = {"float32": "float", "float64": "double", "float16": "c10::Half",
-            "bfloat16": "c10::BFloat16", "uint8": "unsigned char", "int8": "signed char",
-            "int16": "short int", "int32": "int", "int64": "long int",
-            "complex64": "c10::complex<float>", "complex128": "c10::complex<double>"}  # fmt: skip
-
-
-def _c_name(tensor: Geometry) -> str:
-    """A dtype by the C++ type of its elements, as torch's error gives it."""
-    name = str(tensor.dtype).removeprefix("torch.")
-    return _C_NAMES.get(name, name)
-
-
 def _masked_shape(self: Any, mask: Any, value: Tensor) -> Any:
     from ...._tensor import dtype as dt
     from ...rules import broadcast
 
     if mask.dtype is not dt.bool:
         raise RuntimeError(
-            f"masked_fill_ only supports boolean masks, but got mask with dtype {_c_name(mask)}"
+            "masked_fill_ only supports boolean masks, but got mask with dtype"
+            f" {c_name(mask.dtype)}"
         )
     if getattr(value, "ndim", 0):
         raise RuntimeError(
@@ -156,6 +146,8 @@ def _bound(name: str) -> Callable[..., Any]:
 def _clamp_rule(self: Geometry, min: Number | None = None, max: Number | None = None) -> Geometry:
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    if complex in (min.__class__, max.__class__):
+        raise NotImplementedError("clamp is not supported for complex types")
     return preserved(self, result_type([v for v in (self, min, max) if v is not None]))
 
 
@@ -330,9 +322,25 @@ op(
     inplace=True,
     rule="fused",
 )
+
+
+class _Between(Pointwise):
+    """Pointwise of one dtype; a 0-d weight may be of another."""
+
+    def __call__(self, *args: Any) -> Geometry:
+        for name, value in zip(("end", "weight"), args[1:], strict=True):
+            other = isinstance(value, Geometry) and (value.ndim or name == "end")
+            if other and value.dtype is not args[0].dtype:
+                raise RuntimeError(
+                    f"expected dtype {c_name(args[0].dtype)} for `{name}` but got dtype"
+                    f" {c_name(value.dtype)}"
+                )
+        return super().__call__(*args)
+
+
 op(
     "lerp(Tensor self, Tensor end, Tensor|Scalar weight) -> Tensor",
-    infer=pointwise(),
+    infer=_Between(),
     cpu=lambda self, end, weight: np.where(
         np.abs(weight) < 0.5, self + weight * (end - self), end - (end - self) * (1 - weight)
     ),

@@ -46,7 +46,7 @@ def _lgamma(x: Array) -> Array:
 
 def _erfinv(x: Array) -> Array:
     # Beyond its domain the library is a hundred times slower, and gives NaN.
-    return special("erfinv")(np.where(np.abs(x) <= 1, x, x.dtype.type(np.nan)))
+    return np.copysign(special("erfinv")(np.where(np.abs(x) <= 1, x, x.dtype.type(np.nan))), x)
 
 
 def _c(value: Tensor) -> Tensor:

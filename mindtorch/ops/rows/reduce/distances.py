@@ -9,24 +9,25 @@ from typing import Any
 from ...._tensor import dtype as dt
 from ...._tensor.tensor import Tensor
 from ...lacks import Refusal
-from ...rules import broadcast, wrap_dim
+from ...rules import broadcast, scalar_name, wrap_dim
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite
 
 
 @composite(
     "dist(Tensor self, Tensor other, Scalar p=2) -> Tensor",
-    lacks={
-        "whole": Refusal(
-            "norm(): input dtype should be either floating point or complex. Got {dtype} instead."
-        )
-    },
     samples=calls((Arg((2, 3)), Arg((3,), high=2.5)), (Arg((2, 3)), Arg((2, 3), high=2.5), 1)),
     tolerance="accumulated",
 )
 def dist(self: Tensor, other: Tensor, p: float = 2) -> Tensor:
     """The norm of the difference."""
-    return aten.linalg_vector_norm(self - other, float(p))
+    gap = self - other
+    if gap.dtype.category < dt.FLOAT:
+        raise RuntimeError(
+            "norm(): input dtype should be either floating point or complex. Got"
+            f" {scalar_name(gap.dtype)} instead."
+        )
+    return aten.linalg_vector_norm(gap, float(p))
 
 
 _MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist",
@@ -45,6 +46,10 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = Non
     if isinstance(compute_mode, str) and compute_mode not in _MODES:
         raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
     for t, name in ((x1, "X1"), (x2, "X2")):
+        if t.dtype.category != dt.FLOAT:
+            raise RuntimeError(
+                f"cdist only supports floating-point dtypes, {name} got: {scalar_name(t.dtype)}"
+            )
         if t.ndim < 2:
             raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {t.ndim}D")
     if x1.shape[-1] != x2.shape[-1]:

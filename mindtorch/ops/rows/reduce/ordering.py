@@ -21,6 +21,7 @@ from ...rules import (
     preserved,
     reduced,
     refuse_dtype,
+    scalar_name,
     wrap_dim,
 )  # fmt: skip
 from ...samples import FLOATS, Arg, Sample, calls
@@ -117,6 +118,11 @@ def _sorted_rule(self: Geometry, dim: int = -1, *_: object) -> tuple[Geometry, G
     return preserved(self), preserved(self, dt.int64)
 
 
+def _running_rule(self: Geometry, dim: int) -> tuple[Geometry, Geometry]:
+    wrap_dim(dim, self.ndim)
+    return self.fresh(), self.fresh(None, dt.int64)
+
+
 def _running(name: str, kernel: np.ufunc, aclnn: str) -> None:
     def cpu(self: Array, dim: int) -> tuple[Any, Any]:
         if not self.ndim:
@@ -130,7 +136,7 @@ def _running(name: str, kernel: np.ufunc, aclnn: str) -> None:
 
     op(
         f"{name}(Tensor self, int dim) -> (Tensor values, Tensor indices)",
-        infer=_sorted_rule,
+        infer=_running_rule,
         cpu=cpu,
         compute="raw",
         aclnn=call(aclnn, "self", "dim", "values", "indices"),
@@ -255,10 +261,17 @@ op(
 )
 
 
+def refuse_empty(name: str, size: int, dim: int) -> None:
+    """IndexError in torch's words where nothing is to be chosen from."""
+    if not size:
+        raise IndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
+
+
 def _kth_rule(self: Geometry, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Geometry, ...]:
     refuse_dtype(self.dtype, "kthvalue_cpu", REAL_NUMBERS)
     at = wrap_dim(dim, self.ndim)
     size = self.shape[at] if self.ndim else 1
+    refuse_empty("kthvalue", size, at)
     if not 0 < k <= size:
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {at}")
     shape = reduced(self.shape, (at,), keepdim) if self.ndim else ()
@@ -307,6 +320,7 @@ def _median(self: Tensor) -> Tensor:
 def _middle(self: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
     """The lower median, or the first NaN where there is one, as torch has it."""
     size = self.shape[dim] if self.ndim else 1
+    refuse_empty("median", size, wrap_dim(dim, self.ndim))
     values, indices = aten.kthvalue(self, (size + 1) // 2, dim, keepdim)
     if self.dtype.category < dt.FLOAT or not self.ndim:
         return values, indices
@@ -374,6 +388,15 @@ op(
 )  # fmt: skip
 
 
+def _masked_scatter_rule(self: Geometry, mask: Geometry, source: Geometry) -> Geometry:
+    if self.dtype is not source.dtype:
+        raise RuntimeError(
+            "masked_scatter: expected self and source to have same dtypes but got"
+            f"{scalar_name(self.dtype)} and {scalar_name(source.dtype)}"
+        )
+    return self.fresh(broadcast(self.shape, mask.shape))
+
+
 def _masked_scatter(self: Array, mask: Array, source: Array) -> Array:
     shape = np.broadcast_shapes(self.shape, mask.shape)
     result = np.broadcast_to(self, shape).copy()
@@ -402,7 +425,7 @@ def _masked_scatter_device(self: Tensor, mask: Tensor, source: Tensor) -> Tensor
 
 op(
     "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
-    infer=lambda self, mask, source: self.fresh(broadcast(self.shape, mask.shape)),
+    infer=_masked_scatter_rule,
     cpu=_masked_scatter,
     compute="raw",
     lower=_masked_scatter_device,

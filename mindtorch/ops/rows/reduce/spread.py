@@ -82,6 +82,15 @@ for _name in ("var", "std"):
 )
 def aminmax(self: Tensor, dim: int | None = None, keepdim: bool = False) -> tuple[Tensor, ...]:
     """The smallest and the largest element, of all or along a dimension."""
+    if not self.numel():
+        at = None if dim is None else wrap_dim(dim, self.ndim)
+        if at is None:
+            raise RuntimeError(
+                "aminmax(): cannot compute aminmax over an empty dimension as the operation has no"
+                " identity."
+            )
+        if not self.shape[at]:
+            raise IndexError(f"aminmax: Expected reduction dim {at} to have non-zero size.")
     dims = () if dim is None else (dim,)
     return aten.amin(self, dims, keepdim), aten.amax(self, dims, keepdim)
 

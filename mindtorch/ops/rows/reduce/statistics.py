@@ -83,11 +83,11 @@ def _extreme(name: str, cpu: Callable[..., Array], aclnn: str) -> None:
         refuse_dtype(self.dtype, f"{name[1:]}_values_cpu", REAL)
         dims = wrap_dims((dim,) if isinstance(dim, int) else dim, self.ndim)
         empty = [d for d in dims if not self.shape[d]]
+        if empty and dim not in ((), None):
+            raise IndexError(f"{name}(): Expected reduction dim {empty[0]} to have non-zero size.")
         if empty:
-            raise IndexError(
-                f"{name}(): Expected reduction dim {empty[0]} to have non-zero size."
-                if dim not in ((), None)
-                else f"{name}(): Expected reduction dim to be specified for input.numel() == 0."
+            raise RuntimeError(
+                f"{name}(): Expected reduction dim to be specified for input.numel() == 0."
                 " Specify the reduction dim with the 'dim' argument."
             )
         return self.fresh(reduced(self.shape, dims, keepdim))
@@ -233,7 +233,9 @@ _dim_extreme("min", _arg_first(np.argmin), "aclnnMinDim")
 
 
 def _arg(name: str, find: Callable[..., Any], aclnn: str) -> None:
-    lacks = {"bool": Refusal(f"{name}(): does not support bool input")}
+    lacks = {
+        kind: Refusal(f"{name}(): does not support {kind} input") for kind in ("bool", "complex")
+    }
 
     def infer(self: Geometry, dim: int, keepdim: bool = False) -> Geometry:
         at = wrap_dim(dim, self.ndim)
@@ -325,7 +327,7 @@ def _variance(self: Array, dim: tuple[int, ...] | None, correction: Number, keep
     wide = np.complex128 if self.dtype.kind == "c" else np.float64
     mean = self.mean(axis=axes, keepdims=True, dtype=wide)
     spread = (np.abs(self - mean) ** 2).sum(axis=axes, keepdims=keepdim)
-    return spread / max(count - correction, 0)
+    return spread / max(count - correction, 0) if count else spread + np.nan
 
 
 def _var_rule(
@@ -599,7 +601,7 @@ op(
 def _logsumexp(self: Array, dim: tuple[int, ...], keepdim: bool, *, out: Any) -> Array:
     self = self.astype(out.dtype.np, copy=False)  # torch takes integers, too
     axes = _np_axes(dim, self)
-    top = np.max(self, axis=axes, keepdims=True)
+    top = np.max(self, axis=axes, keepdims=True, initial=-np.inf)
     top = np.where(np.isfinite(top), top, 0)
     total = np.log(np.sum(np.exp(self - top), axis=axes, keepdims=True)) + top
     return total if keepdim else total.squeeze(axes)

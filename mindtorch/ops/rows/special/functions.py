@@ -175,6 +175,8 @@ def xlog1py(self: Any, other: Any) -> Tensor:
         self = aten.full((), self, dtype=_floating(other).dtype, device=other.device)
     if not isinstance(other, Tensor):
         other = aten.full((), other, dtype=_floating(self).dtype, device=self.device)
+    dtype = result_type((self._geom, other._geom))
+    self, other = aten.to(self, dtype), aten.to(other, dtype)
     product = self * aten.log1p(other)
     zero = aten.logical_and(self == 0, aten.logical_not(aten.isnan(other)))
     return aten.where(zero, aten.zeros_like(product), product)

@@ -69,6 +69,8 @@ def meshgrid(tensors: tuple[Tensor, ...], indexing: str | None = None) -> Any:
         raise RuntimeError(
             f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}'
         )
+    if any(t.dtype is not tensors[0].dtype for t in tensors):
+        raise RuntimeError("meshgrid expects all tensors to have the same dtype")
     swap = indexing == "xy" and len(tensors) > 1
     order = (tensors[1], tensors[0], *tensors[2:]) if swap else tuple(tensors)
     shape = tuple(t.numel() for t in order)
