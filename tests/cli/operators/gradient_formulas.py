@@ -35,3 +35,23 @@ GRADIENTS = {
     "aclnnMultiScaleDeformableAttentionGrad": through(
         sampled_levels, ("value", "location", "attnWeight"), "gradOutput"),
 }  # fmt: skip
+
+
+def recurrence(word, gates, a, ways):
+    """torch's own net with the sample's weights, backward from what flows into its results."""
+    net = word(6, 8, a["numLayers"], bidirectional=ways == 2).double()
+    with torch.no_grad():
+        for own, p in zip(net.parameters(), t(a["params"]), strict=True):
+            own.copy_(p)
+    x = t(a["input"]).requires_grad_()
+    begin = [v.requires_grad_() for v in (t(a["hx"]) if gates == 4 else [t(a["hx"])])]
+    y, last = net(x, tuple(begin) if gates == 4 else begin[0])
+    outs = (y, *last) if gates == 4 else (y, last)
+    flows = [t(a[n]) for n in ("dy", "dh", "dc")[: len(outs)]]
+    return torch.autograd.grad(outs, (x, *begin, *net.parameters()), flows)
+
+
+GRADIENTS |= {
+    "aclnnGRUBackward": lambda a: recurrence(torch.nn.GRU, 3, a, 1 + a["bidirection"]),
+    "aclnnLstmBackward": lambda a: recurrence(torch.nn.LSTM, 4, a, 1 + a["bidirectional"]),
+}

@@ -465,6 +465,8 @@ SINGLE = (
     "aclnnAngleV2",
     "aclnnCdistBackward",
     "aclnnExpSegsumBackward",
+    "aclnnGRUBackward",
+    "aclnnLstmBackward",
     "aclnnThnnFusedLstmCellBackward",
 )
 
