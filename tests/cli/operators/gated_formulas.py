@@ -111,7 +111,54 @@ def clipped(a):
     return glu * torch.sigmoid(a["alpha"] * glu) * (line + a["bias"])
 
 
+def layer_norm_steps(a):
+    x = t(a["x1"]) + t(a["x2"]) + (0 if a["biasOptional"] is None else t(a["biasOptional"]))
+    y = F.layer_norm(x, x.shape[-1:], t(a["gamma"]), t(a["beta"]), a["epsilon"])
+    steps, scales = [], []
+    for k in (1, 2):
+        scale, zero = a[f"scales{k}Optional"], a[f"zeroPoints{k}Optional"]
+        if a["quantMode"] == "dynamic":
+            z = y if scale is None else y * t(scale)
+            scales.append(z.abs().amax(-1) / 127 if k == 1 or scale is not None else None)
+            steps.append(None if scales[-1] is None else z / scales[-1][:, None])
+            continue
+        scales.append(None)
+        z = None if scale is None else torch.div(y, t(scale)) if a["divMode"] else y * t(scale)
+        steps.append(z if z is None or zero is None else z + t(zero))
+    return *steps, x, y, *scales
+
+
+def batch_norm_steps(a):
+    x = (t(a["input"]).double() - a["inputZeroPoint"]) * a["inputScale"]
+    y = F.batch_norm(x, *(t(a[n]) for n in ("mean", "var", "weight", "bias")), eps=a["epsilon"])
+    return y / a["outputScale"] + a["outputZeroPoint"]
+
+
+def block_steps(a):
+    parts = [[(c / s, s) for c in r.split(a["colBlockSize"], -1)
+              for s in [c.abs().amax((-2, -1), True).div(127).clamp(min=a["minScale"])]]
+             for r in t(a["x"]).split(a["rowBlockSize"], -2)]  # fmt: skip
+    return tuple(
+        torch.cat([torch.cat([p[k] for p in row], -1) for row in parts], -2) for k in (0, 1)
+    )
+
+
+def reduced_norm(a):
+    def none(name):
+        return 0 if a[name] is None else t(a[name])
+
+    weight = (t(a["x2"]).double() + none("antiquantOffset")) * t(a["antiquantScale"])
+    total = (t(a["x1"]) @ weight + none("bias")).reshape(a["residual"].shape) + t(a["residual"])
+    return total, F.rms_norm(total, (6,), t(a["gamma"]), a["epsilon"])
+
+
 GATED = {
+    "aclnnAddLayerNormQuantV2": layer_norm_steps,
+    "aclnnAddLayerNormQuant": lambda a: tuple(
+        v for k, v in enumerate(layer_norm_steps(a)) if k != 3),
+    "aclnnQuantizedBatchNorm": batch_norm_steps,
+    "aclnnDynamicBlockQuant": block_steps,
+    "aclnnInplaceWeightQuantMatmulAllReduceAddRmsNorm": reduced_norm,
     "aclnnSwigluGroup": lambda a: gate(t(a["x"]), a),
     "aclnnSwigluGroupGrad": gate_gradient,
     "aclnnClippedSwigluV2": clipped,
