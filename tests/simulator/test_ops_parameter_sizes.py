@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -74,3 +76,33 @@ def test_a_rotation_may_write_what_it_reads(nops: Ops, mode: int) -> None:
     nops.cann.ops["aclnnRotaryPositionEmbedding"](own, nops.put(cos), nops.put(sin), mode, own)
     nops.cann.runtime.current_stream().synchronize()
     np.testing.assert_array_equal(own.numpy(), apart)
+
+
+def test_a_rotation_asks_for_no_workspace(nops: Ops) -> None:
+    """ggml gives the output's memory back to its pool before it takes a workspace from there."""
+    root = Path(nops.cann.install.root) / "lib64"
+    base, kernels = (ctypes.CDLL(str(root / f"lib{n}.so")) for n in ("nnopbase", "opapi"))
+    base.aclCreateTensor.restype = ctypes.c_void_p
+
+    def tensor(*dims: int) -> ctypes.c_void_p:
+        shape = (ctypes.c_int64 * 4)(*dims)
+        steps = (ctypes.c_int64 * 4)(*(int(np.prod(dims[k + 1 :])) for k in range(4)))
+        held = nops.put(np.zeros(dims, np.float32))
+        memory.append(held)
+        return ctypes.c_void_p(base.aclCreateTensor(
+            shape, ctypes.c_uint64(4), 0, steps, ctypes.c_int64(0), 2, shape, ctypes.c_uint64(4),
+            ctypes.c_void_p(held.buffer.address)))  # fmt: skip
+
+    memory: list[Any] = []
+    size, executor = ctypes.c_uint64(1), ctypes.c_void_p()
+    tensors = [tensor(1, 2, 3, 8), tensor(1, 2, 1, 8), tensor(1, 2, 1, 8), tensor(1, 2, 3, 8)]
+    code = kernels.aclnnRotaryPositionEmbeddingGetWorkspaceSize(
+        *tensors[:3], ctypes.c_int64(1), tensors[3], ctypes.byref(size), ctypes.byref(executor)
+    )
+    assert (code, size.value) == (0, 0)
+    kernels.aclnnRotaryPositionEmbedding(
+        None, ctypes.c_uint64(0), executor,
+        ctypes.c_void_p(nops.cann.runtime.current_stream().handle))  # fmt: skip
+    nops.cann.runtime.current_stream().synchronize()
+    for one in tensors:
+        base.aclDestroyTensor(one)

@@ -1,4 +1,7 @@
-// Rotary position embeddings.
+// Rotary position embeddings. They ask for no workspace: clients give memory back to their pools before the
+// launch that still writes to it (ggml's rotation of a part of the heads), and a workspace would be that.
+#include <memory>
+
 #include "loops/pointwise.h"
 #include "loops/rows.h"
 
@@ -66,24 +69,43 @@ aclnnStatus expect_angles(const Call& c, int x, int cos, int64_t mode) {
   return ACLNN_SUCCESS;
 }
 
+// First and last byte that a tensor's elements lie between.
+struct Span {
+  const char *first, *last;
+};
+Span span_of(const Tensor& t) {
+  const auto size = static_cast<int64_t>(dtype_size(t.dtype));
+  int64_t low = t.offset, high = t.offset;
+  for (int i = 0; i < t.rank; ++i) (t.strides[i] < 0 ? low : high) += (t.dims[i] - 1) * t.strides[i];
+  const auto* base = static_cast<const char*>(t.data);
+  return {base + low * size, base + (high + 1) * size};
+}
+// Both members of a pair are read after one is written: an input that may lie where the output does is
+// copied first.
+void rotate_apart(const Tensor& out, const Tensor& x, const Tensor& cos, const Tensor& sin,
+                  int64_t mode) {
+  if (x.numel() == 0) return;
+  const Span from = span_of(x), to = span_of(out);
+  if (from.last <= to.first || to.last <= from.first) return rotate(out, x, cos, sin, mode);
+  const std::unique_ptr<char[]> room(new char[x.numel() * dtype_size(x.dtype)]);
+  const Tensor copy = dense(room.get(), x.dtype, x.dims, x.rank);
+  copy_tensor(copy, x);
+  rotate(out, copy, cos, sin, mode);
+}
+
 // (x, cos, sin, mode, [rotate,] out).
 template <int Out>
 aclnnStatus check_rope(Call& c) {
   ACL_RETURN_IF_FAILED(expect_angles(c, 0, 1, c.integer(3)));
-  c.workspace_size = c.tensor(0).numel() * dtype_size(c.tensor(0).dtype);
   return expect_same_shape(c, Out, 0);
 }
-// Both members of a pair are read after one is written: x may be the output.
 template <int Out>
 aclError run_rope(Call& c) {
-  const Tensor& x = c.tensor(0);
-  const Tensor copy = dense(c.workspace, x.dtype, x.dims, x.rank);
-  copy_tensor(copy, x);
-  rotate(c.tensor(Out), copy, c.tensor(1), c.tensor(2), c.integer(3));
+  rotate_apart(c.tensor(Out), c.tensor(0), c.tensor(1), c.tensor(2), c.integer(3));
   return ACL_SUCCESS;
 }
 
-// (queryRef, keyRef, cos, sin, layout[, rotaryMode]): in place, through copies in the workspace.
+// (queryRef, keyRef, cos, sin, layout[, rotaryMode]): in place.
 int64_t text_mode(const Call& c) {
   const char* text = c.count > 5 ? c.text(5) : nullptr;
   if (!text || std::strcmp(text, "half") == 0) return kHalf;
@@ -91,19 +113,11 @@ int64_t text_mode(const Call& c) {
   return std::strcmp(text, "quarter") == 0 ? int64_t{kQuarter} : -1;
 }
 aclnnStatus check_apply(Call& c) {
-  for (int i : {0, 1}) {
-    ACL_RETURN_IF_FAILED(expect_angles(c, i, 2, text_mode(c)));
-    c.workspace_size += c.tensor(i).numel() * dtype_size(c.tensor(i).dtype);
-  }
+  for (int i : {0, 1}) ACL_RETURN_IF_FAILED(expect_angles(c, i, 2, text_mode(c)));
   return ACLNN_SUCCESS;
 }
 aclError run_apply(Call& c) {
-  for (int i : {0, 1}) {
-    const Tensor& t = c.tensor(i);
-    const Tensor copy = dense(c.workspace, t.dtype, t.dims, t.rank);
-    copy_tensor(copy, t);
-    rotate(t, copy, c.tensor(2), c.tensor(3), text_mode(c));
-  }
+  for (int i : {0, 1}) rotate_apart(c.tensor(i), c.tensor(i), c.tensor(2), c.tensor(3), text_mode(c));
   return ACL_SUCCESS;
 }
 
