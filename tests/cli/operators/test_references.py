@@ -285,9 +285,6 @@ TORCH = {
     "aclnnFakeQuantPerTensorAffineCachemask": lambda a: torch.fake_quantize_per_tensor_affine(
         t(a["self"]).float(), float(a["scale"][0]), int(a["zeroPoint"][0]), a["quantMin"],
         a["quantMax"]).double(),
-    "aclnnPromptFlashAttention": lambda a: attention(
-        t(a["query"]), t(a["key"]), t(a["value"]), a["scaleValue"], a["numHeads"],
-        a["inputLayout"], t(a["attenMask"])) if a["inputLayout"] == "BNSD" else None,
     "aclnnSoftmaxCrossEntropyWithLogits": lambda a: F.cross_entropy(
         t(a["features"]), t(a["labels"]), reduction="none"),
 }  # fmt: skip

@@ -16,6 +16,7 @@ from chosen_formulas import CHOSEN  # noqa: E402
 from fused_formulas import FUSED  # noqa: E402
 from gated_formulas import GATED  # noqa: E402
 from gradient_formulas import GRADIENTS  # noqa: E402
+from inference_formulas import INFERENCE  # noqa: E402
 from microscaling_formulas import MICROSCALING  # noqa: E402
 from product_formulas import PRODUCTS  # noqa: E402
 from routed_formulas import ROUTED  # noqa: E402
@@ -154,13 +155,6 @@ def expert_rows(a):
     return t(a["x"])[torch.tensor(order) // a["expertIdx"].shape[1]]
 
 
-def fused(a):
-    if a["inputLayout"] != "BNSD":
-        return None
-    q, k, v = t(a["query"]), t(a["key"])[0], t(a["value"])[0]
-    return first.attention(q, k, v, a["scaleValue"], 0, "")
-
-
 def finalized(a, x1, scales, bias, expert):
     slots = t(a["expandedRowIdx"]).reshape(2, 5).T
     rows = t(a["expandedX"])[slots] + t(bias)[t(expert)]
@@ -243,7 +237,6 @@ TORCH |= {
     "aclnnReal": lambda a: torch.real(t(a["self"])),
     "aclnnMaskedScale": lambda a: t(a["self"]) * t(a["mask"]) * a["scale"],
     "aclnnLogdet": lambda a: torch.logdet(t(a["self"])),
-    "aclnnFusedInferAttentionScore": fused,
     "aclnnRotaryPositionEmbeddingGrad": lambda a: autograd(
         lambda x, c, s: x * c + torch.cat([-x[..., 32:], x[..., :32]], -1) * s,
         a["xOptional"], a["cos"], a["sin"], flow=a["dy"]) if a["mode"] == 0 else None,
@@ -456,7 +449,7 @@ TORCH |= {
                                                 beta=a["beta"], alpha=a["alpha"]),
     "aclnnInplaceFillTensor": lambda a: t(a["selfRef"]).fill_(2.5),
 }  # fmt: skip
-TORCH |= FUSED | ROUTED | PRODUCTS | CHOSEN | STATED | MICROSCALING | GATED | GRADIENTS
+TORCH |= FUSED | ROUTED | PRODUCTS | CHOSEN | STATED | INFERENCE | MICROSCALING | GATED | GRADIENTS
 
 
 SINGLE = (

@@ -1,6 +1,6 @@
 """Scaled dot-product attention in CANN's layouts, its gradients, and rotary embeddings.
 
-Sequences that lie one after another are in packed.py.
+Sequences that lie one after another are in packed.py, attention of inference in inference.py.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def attend(
 ) -> tuple[Array, Array, Array, Array]:
     """(out, weights, row maxima, row sums) of [B, N, S, D]; kv heads repeat to query heads.
 
-    `hidden` [Sq, Sk] hides like `mask`; `share` is 0 where a weight is dropped, else 1 / kept.
+    A row that sees nothing gives zeros. `hidden` [Sq, Sk] hides like `mask`; `share` is 0 where a weight is dropped, else 1 / kept.
     """
     group = q.shape[1] // k.shape[1]
     k, v = np.repeat(k, group, 1), np.repeat(v, group, 1)
@@ -80,9 +80,10 @@ def attend(
     if hidden is not None:
         score = np.where(hidden, -np.inf, score)
     top = score.max(-1, keepdims=True)
-    e = np.exp(score - top)
+    e = np.exp(score - np.where(np.isneginf(top), 0.0, top))
     total = e.sum(-1, keepdims=True)
-    return (e / total * share) @ v, e / total, top, total
+    weights = e / np.where(total == 0, 1.0, total)
+    return (weights * share) @ v, weights, top, total
 
 
 def unseen(sparse: int, sq: int, sk: int, before: int, after: int) -> Array | None:
@@ -130,12 +131,12 @@ def flash(
             back(out, inputLayout))  # fmt: skip
 
 
-def _shape(layout: str, b: int, n: int, s: int, d: int) -> tuple[int, ...]:
+def shaped(layout: str, b: int, n: int, s: int, d: int) -> tuple[int, ...]:
     return {"BNSD": (b, n, s, d), "BSND": (b, s, n, d), "BSH": (b, s, n * d),
             "SBH": (s, b, n * d)}[layout]  # fmt: skip
 
 
-def _causal(sq: int, sk: int) -> Arg:
+def causal(sq: int, sk: int) -> Arg:
     return given(np.triu(np.ones((sq, sk)), sk - sq + 1).astype(bool).tolist(), "bool")
 
 
@@ -168,13 +169,13 @@ def _inputs(
     layout, b, n, kv, sq, sk, d, masked, shifted = form
     half = {"dtype": "float16"}
     inputs: dict[str, Any] = {
-        "query": t(*_shape(layout, b, n, sq, d), **half),
-        key: t(*_shape(layout, b, kv, sk, d), **half),
-        "value": t(*_shape(layout, b, kv, sk, d), **half, high=3.0),
+        "query": t(*shaped(layout, b, n, sq, d), **half),
+        key: t(*shaped(layout, b, kv, sk, d), **half),
+        "value": t(*shaped(layout, b, kv, sk, d), **half, high=3.0),
         "scaleValue": d**-0.5, "headNum": n, "inputLayout": layout, **_USUAL,
     }  # fmt: skip
     if masked:
-        inputs["attenMaskOptional"] = _causal(sq, sk)
+        inputs["attenMaskOptional"] = causal(sq, sk)
     if shifted:
         name = "realShiftOptional" if key == "key" else "pseShiftOptional"
         inputs[name] = t(b, n, sq, sk, **half)
@@ -247,7 +248,7 @@ def _grad_inputs(
     fixed = {k: given(half[k].tolist(), "float16") for k in ("query", "keyIn", "value")}
     if "pseShiftOptional" in half:
         fixed["pseShiftOptional"] = given(half["pseShiftOptional"].tolist(), "float16")
-    return {**inputs, **fixed, "dy": t(*_shape(layout, b, n, sq, d), dtype="float16"),
+    return {**inputs, **fixed, "dy": t(*shaped(layout, b, n, sq, d), dtype="float16"),
             "softmaxMaxOptional": given(top.tolist(), "float32"),
             "softmaxSumOptional": given(total.tolist(), "float32"),
             "attentionInOptional": given(out.tolist(), "float16")}  # fmt: skip
@@ -263,108 +264,6 @@ for _versions, _rare in ((("",), _RARE[1:]), (("V2", "V3", "V4"), _RARE)):
             "the forward output comes rounded to 16 bit, and its error enters every row"}},
          )(flash_grad)  # fmt: skip
 
-
-def infer(
-    query: Array,
-    key: Array,
-    value: Array,
-    numHeads: int,
-    scaleValue: float,
-    inputLayout: str,
-    numKeyValueHeads: int,
-    attenMask: Array | None = None,
-    attenMaskOptional: Array | None = None,
-    actualSeqLengths: tuple[int, ...] | None = None,
-    actualSeqLengthsOptional: object = None,
-    actualSeqLengthsKv: tuple[int, ...] | None = None,
-    actualSeqLengthsKvOptional: tuple[int, ...] | None = None,
-) -> Array:
-    """Inference: kv heads are said; the last keys of a sequence may not count."""
-    kv = numKeyValueHeads or numHeads
-    k, v = (x[0] if isinstance(x, list) else x for x in (key, value))
-    q, k, v = heads(query, inputLayout, numHeads), heads(k, inputLayout, kv), heads(
-        v, inputLayout, kv)  # fmt: skip
-    mask = attenMask if attenMask is not None else attenMaskOptional
-    lengths = actualSeqLengthsKv or actualSeqLengthsKvOptional
-    hide = np.zeros((q.shape[0], 1, q.shape[2], k.shape[2]), bool)
-    if lengths:
-        hide |= np.arange(k.shape[2]) >= np.asarray(lengths)[:, None, None, None]
-    if mask is not None:
-        hide |= mask.astype(bool)
-    return back(attend(q, k, v, scaleValue, None, hide)[0], inputLayout)
-
-
-def _prompt(layout: str, b: int, n: int, kv: int, s: int, d: int, masked: bool) -> dict[str, Any]:
-    half: dict[str, Any] = {"dtype": "float16"}
-    inputs: dict[str, Any] = {
-        "query": t(*_shape(layout, b, n, s, d), **half),
-        "key": t(*_shape(layout, b, kv, s, d), **half),
-        "value": t(*_shape(layout, b, kv, s, d), **half, high=3.0),
-        "numHeads": n, "scaleValue": d**-0.5, "preTokens": 65536, "nextTokens": 65536,
-        "inputLayout": layout, "numKeyValueHeads": 0 if kv == n else kv, "sparseMode": 0,
-        "innerPrecise": 0,
-    }  # fmt: skip
-    if masked:
-        inputs["attenMask"] = _causal(s, s)
-    return inputs
-
-
-_PROMPTS: Final = (("BSH", 2, 2, 2, 16, 16, False), ("BNSD", 1, 4, 2, 32, 16, True),
-                   ("BSND", 1, 2, 2, 16, 32, True), ("BNSD", 1, 2, 2, 128, 64, False))  # fmt: skip
-spec(
-    "aclnnPromptFlashAttention aclnnPromptFlashAttentionV2 aclnnPromptFlashAttentionV3",
-    "attentionOut:query",
-    samples=[take(**_prompt(*p)) for p in _PROMPTS],
-    **_ROW,
-)(infer)
-
-
-def _listed(inputs: dict[str, Any], one: bool) -> dict[str, Any]:
-    """key and value as lists; a query of one token for incremental decoding."""
-    listed = {**inputs, "key": [inputs["key"]], "value": [inputs["value"]]}
-    if one:
-        shape = list(inputs["query"].shape)
-        shape[{"BSH": 1, "BNSD": 2, "BSND": 1}[inputs["inputLayout"]]] = 1
-        listed["query"] = t(*shape, dtype="float16")
-    return {k: v for k, v in listed.items() if k not in ("attenMask",)}
-
-
-spec("aclnnIncreFlashAttention aclnnIncreFlashAttentionV2 aclnnIncreFlashAttentionV3 "
-     "aclnnIncreFlashAttentionV4", "attentionOut:query", **_ROW, samples=[
-         take(**{**_listed(_prompt(*p), True), "blockSize": 0, "actualSeqLengthsKv": None})
-         for p in _PROMPTS])(infer)  # fmt: skip
-
-
-def _fused(
-    query: Array,
-    key: Array,
-    value: Array,
-    numHeads: int,
-    scaleValue: float,
-    inputLayout: str,
-    numKeyValueHeads: int,
-    attenMask: Array | None = None,
-    attenMaskOptional: Array | None = None,
-    actualSeqLengthsKv: tuple[int, ...] | None = None,
-    actualSeqLengthsKvOptional: tuple[int, ...] | None = None,
-) -> tuple[Array, Array]:
-    out = infer(query, key, value, numHeads, scaleValue, inputLayout, numKeyValueHeads, attenMask,
-                attenMaskOptional, None, None, actualSeqLengthsKv,
-                actualSeqLengthsKvOptional)  # fmt: skip
-    return out, np.zeros((0,))
-
-
-_FUSED: Final = {"blockSize": 0, "antiquantMode": 0, "softmaxLseFlag": False, "keyAntiquantMode": 0,
-                 "valueAntiquantMode": 0, "queryQuantMode": 0, "pseType": 0}  # fmt: skip
-spec(
-    " ".join(f"aclnnFusedInferAttentionScore{v}" for v in ("", "V2", "V3", "V4", "V5")),
-    "attentionOut:query softmaxLse:float32",
-    **_ROW,
-    samples=[
-        *(take(**_listed(_prompt(*p), False), **_FUSED) for p in _PROMPTS),
-        *(take(**_listed(_prompt(*p), True), **_FUSED) for p in _PROMPTS[:3]),
-    ],
-)(_fused)
 
 _ROPE: Final = "Su et al.: RoFormer, 2021; op-plugin document npu_rotary_mul: half and interleave"
 _EMBED: Final[dict[str, Any]] = {"family": "rotary", "source": _ROPE, "tolerance": "composite"}
