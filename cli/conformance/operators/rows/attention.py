@@ -66,7 +66,8 @@ def attend(
 ) -> tuple[Array, Array, Array, Array]:
     """(out, weights, row maxima, row sums) of [B, N, S, D]; kv heads repeat to query heads.
 
-    A row that sees nothing gives zeros. `hidden` [Sq, Sk] hides like `mask`; `share` is 0 where a weight is dropped, else 1 / kept.
+    A row that sees nothing gives zeros. `hidden` [Sq, Sk] hides like `mask`; `share` is 0 where a
+    weight is dropped, else 1 / kept.
     """
     group = q.shape[1] // k.shape[1]
     k, v = np.repeat(k, group, 1), np.repeat(v, group, 1)
