@@ -26,6 +26,11 @@ class Local(threading.local):
     functions: Any = ()
     dual = 0
     task: Any = None
+    # vmap: number and batch of each level, outermost first; what draws may do; whether a call
+    # has written to a batch.
+    levels: tuple[tuple[int, int], ...] = ()
+    randomness = ""
+    batch_written = False
 
 
 class Modes:

@@ -48,7 +48,13 @@ def _overrides(kind: type) -> bool:
 
 
 def call(op: Op, form: str, kinds: Sequence[Any], raw: Sequence[Any]) -> Any:
-    """Hand a row's call to the classes that want it; TypeError where all decline."""
+    """Hand a row's call to the classes that want it; TypeError where all decline.
+
+    A class with `_row_call` takes the row itself, with its arguments in the schema's order.
+    """
+    for kind in kinds:
+        if hasattr(kind, "_row_call"):
+            return kind._row_call(op, form, raw)
     return hand_over(_public(op, form), kinds, *_as_called(op, raw))
 
 

@@ -119,6 +119,8 @@ def _convert(item: Any, self: Tensor) -> Any:
         return item
     if isinstance(item, Tensor):
         whole = not item.ndim and item._geom.dtype.category == dt.INTEGER
+        if whole and item.__class__ is not Tensor and hasattr(item, "_level"):
+            return item  # another number for each element of a batch
         return item.item() if whole and item._geom.dtype is not dt.uint8 else item
     if isinstance(item, str):
         raise TypeError("new(): invalid data type 'str'")

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .._autograd.grad_mode import LOCAL
 from .._tensor.device import DeviceLike, resolve
 from .._tensor.device import device as Device
 from .._tensor.locks import Lock
@@ -18,6 +19,15 @@ from .._tensor.tensor import Tensor
 from .._tensor.types import Array
 
 DEFAULT_SEED = 67280421310721
+
+
+def _refuse_in_vmap() -> None:
+    if LOCAL.randomness == "error":
+        raise RuntimeError(
+            "vmap: called random operation while in randomness error mode. Please either use the"
+            " 'same' or 'different' randomness flags on vmap or perform the randomness operation"
+            " out of vmap"
+        )
 
 
 class Generator:
@@ -53,11 +63,13 @@ class Generator:
 
     def words(self, n: int) -> Array:
         """The next `n` 32-bit words, as uint64."""
+        _refuse_in_vmap()
         with self._lock:
             return self._bits.random_raw(n)
 
     def advance(self, numel: int) -> tuple[int, int]:
         """(seed, offset) for drawing `numel` numbers on a device; four come from one offset."""
+        _refuse_in_vmap()
         with self._lock:
             offset = self._offset
             self._offset += -(-numel // 4) or 1

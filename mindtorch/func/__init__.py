@@ -1,7 +1,7 @@
 """Owns torch.func: functions made of functions: gradients, Jacobians, products, batches.
 
-Derivatives are reverse mode throughout: `jvp` is the derivative of a vjp. `vmap` calls the function
-once for each element of the batch and stacks what it gives.
+Derivatives are reverse mode throughout: `jvp` is the derivative of a vjp. `vmap` runs a function of
+one element on the whole batch, row by row (`_batched`, `_rules`).
 """
 
 from ..nn.utils.stateless import functional_call

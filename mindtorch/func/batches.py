@@ -1,14 +1,20 @@
-"""Owns vmap: a function of one element, called for each of a batch."""
+"""Owns vmap: a function of one element, for all of a batch."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import wraps
 from typing import Any
 
+from .._autograd.grad_mode import LOCAL
+from .._random.generator import get_rng_state, set_rng_state
 from .._tensor.tensor import Tensor
 from ..ops.spec import aten
 from ..utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
+from ._batched import BatchedTensor, Unbatched, batched
+from ._rules import derive
+
+derive()
 
 
 def vmap(
@@ -21,8 +27,9 @@ def vmap(
 ) -> Callable[..., Any]:
     """`func` over dimensions `in_dims` of its arguments; results are stacked at `out_dims`.
 
-    Random draws differ from call to call ("different") whatever `randomness` says. ValueError for
-    dimensions that do not fit the arguments.
+    Rows compute the whole batch at once, by the rules of `_rules`, or element by element without
+    one. ValueError for dimensions that do not fit the arguments, RuntimeError for random draws
+    where `randomness` is "error".
     """
     if randomness not in ("error", "different", "same"):
         raise RuntimeError(
@@ -36,30 +43,162 @@ def vmap(
     def inside(*args: Any, **kwargs: Any) -> Any:
         leaves, spec = tree_flatten(args)
         dims = _dims(func, in_dims, args, leaves, spec)
-        size = _size(func, leaves, dims)
         named, named_spec = tree_flatten(kwargs)
         named_dims = [0 if isinstance(v, Tensor) else None for v in named]
-        results = [
-            func(
-                *tree_unflatten(_at(leaves, dims, i), spec),
-                **tree_unflatten(_at(named, named_dims, i), named_spec),
-            )
-            for i in range(size)
-        ]
-        return _stacked(func, results, out_dims)
+        size = _size(func, [*leaves, *named], [*dims, *named_dims])
+
+        def call(values: list[Any]) -> Any:
+            own, others = values[: len(leaves)], values[len(leaves) :]
+            return func(*tree_unflatten(own, spec), **tree_unflatten(others, named_spec))
+
+        batch = _Batch(func, call, [*leaves, *named], [*dims, *named_dims], size, randomness)
+        if chunk_size is None or chunk_size >= size:
+            return batch.run(out_dims)
+        return _joined([part.run(out_dims) for part in batch.chunks(chunk_size)], out_dims)
 
     return inside
+
+
+class _Batch:
+    """A call of a function for each element of a batch: all at once where that can be."""
+
+    def __init__(
+        self, func: Any, call: Callable[[list[Any]], Any], values: list[Any], dims: list[Any],
+        size: int, randomness: str,
+    ):  # fmt: skip
+        self.func, self.call, self.values, self.dims = func, call, values, dims
+        self.size, self.randomness = size, randomness
+
+    def chunks(self, most: int) -> Iterator[_Batch]:
+        """The batch in parts of at most `most`."""
+        for start in range(0, self.size, most):
+            size = min(most, self.size - start)
+            parts = [
+                v if d is None else aten.narrow(v, d, start, size)
+                for v, d in zip(self.values, self.dims, strict=True)
+            ]
+            yield _Batch(self.func, self.call, parts, self.dims, size, self.randomness)
+
+    def run(self, out_dims: Any) -> Any:
+        """The results with the batch at `out_dims`."""
+        before = LOCAL.levels, LOCAL.randomness, LOCAL.batch_written
+        try:
+            LOCAL.randomness, LOCAL.batch_written = self.randomness, False
+            # Draws that differ are made element by element.
+            if self.randomness == "different":
+                return self._each(out_dims)
+            try:
+                return self._at_once(out_dims)
+            except Unbatched as error:
+                if LOCAL.batch_written:
+                    raise RuntimeError(
+                        f"vmap: a function was in the middle of writing to its input: {error}"
+                    ) from error
+            LOCAL.levels = before[0]
+            return self._each(out_dims)
+        finally:
+            LOCAL.levels, LOCAL.randomness, LOCAL.batch_written = before
+
+    def _at_once(self, out_dims: Any) -> Any:
+        number = len(LOCAL.levels) + 1
+        LOCAL.levels = (*LOCAL.levels, (number, self.size))
+        values = [
+            v if d is None else batched(aten.movedim(v, d, 0), number)
+            for v, d in zip(self.values, self.dims, strict=True)
+        ]
+        outs, spec = tree_flatten(self.call(values))
+        LOCAL.levels = LOCAL.levels[:-1]
+        dims = _out_dims(self.func, out_dims, spec)
+        return tree_unflatten(
+            [self._out(o, d, number) for o, d in zip(outs, dims, strict=True)], spec
+        )
+
+    def _out(self, out: Any, dim: int | None, number: int) -> Any:
+        name = getattr(self.func, "__name__", repr(self.func))
+        if not isinstance(out, Tensor):
+            if dim is None:
+                return out
+            raise _no_tensor(name, out)
+        own = isinstance(out, BatchedTensor) and out._level == number
+        if dim is None:
+            if own:
+                raise ValueError(
+                    f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is"
+                    " None"
+                )
+            return out
+        whole = out._value if isinstance(out, BatchedTensor) and own else aten.expand(
+            out, (self.size, *out.shape)
+        )  # fmt: skip
+        if not -whole.dim() <= dim < whole.dim():
+            raise IndexError(
+                f"Dimension out of range (expected to be in range of [{-whole.dim()},"
+                f" {whole.dim() - 1}], but got {dim})"
+            )
+        return aten.movedim(whole, 0, dim) if dim else whole
+
+    def _each(self, out_dims: Any) -> Any:
+        """Element after element."""
+        if self.randomness == "different":
+            LOCAL.randomness = ""
+        state = get_rng_state() if self.randomness == "same" else None
+        results = []
+        for i in range(self.size):
+            if state is not None:
+                set_rng_state(state)
+            results.append(self.call(_at(self.values, self.dims, i)))
+        return _stacked(self.func, results, out_dims)
+
+
+def _no_tensor(name: str, value: object) -> ValueError:
+    return ValueError(
+        f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(value)}. Did you"
+        " mean to set out_dims= to None for output?"
+    )
+
+
+def _out_dims(func: Any, out_dims: Any, spec: Any) -> list[Any]:
+    name = getattr(func, "__name__", repr(func))
+    given_dims = tuple(out_dims) if isinstance(out_dims, list) else out_dims
+    dims = _broadcast_to_and_flatten(given_dims, spec)
+    if dims is None:
+        raise ValueError(
+            f"vmap({name}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with"
+            f" the structure of `outputs`. out_dims has structure {tree_flatten(out_dims)[1]} but"
+            f" outputs has structure {spec}."
+        )
+    return list(dims)
+
+
+def _joined(parts: list[Any], out_dims: Any) -> Any:
+    """The results of chunks, one behind the other."""
+    rows = [tree_flatten(part) for part in parts]
+    dims = _broadcast_to_and_flatten(out_dims, rows[0][1]) or []
+    columns = zip(*[leaves for leaves, _ in rows], strict=True)
+    outs = [c[0] if d is None else aten.cat(list(c), d) for c, d in zip(columns, dims, strict=True)]
+    return tree_unflatten(outs, rows[0][1])
 
 
 def _dims(func: Any, in_dims: Any, args: Any, leaves: list[Any], spec: Any) -> list[Any]:
     """For each leaf the dimension to map over, not negative, or None."""
     name = getattr(func, "__name__", repr(func))
+    if not isinstance(in_dims, int | tuple | list | dict):
+        raise ValueError(
+            f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): expected `in_dims` to be int or a"
+            f" (potentially nested) tuple matching the structure of inputs, got: {type(in_dims)}."
+        )
+    if not leaves:
+        raise ValueError(
+            f"vmap({name})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are"
+            " trying to vmap over a function with no inputs. The latter is unsupported."
+        )
     given = tuple(in_dims) if isinstance(in_dims, list) else in_dims
     flat = _broadcast_to_and_flatten(given, spec)
     if flat is None:
         raise ValueError(
             f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): in_dims is not compatible with the"
-            " structure of `inputs`."
+            f" structure of `inputs`. in_dims has structure {tree_flatten(in_dims)[1]} but inputs"
+            f" has structure {spec}."
         )
     dims: list[Any] = []
     for leaf, dim in zip(leaves, flat, strict=True):
@@ -110,21 +249,11 @@ def _stacked(func: Any, results: list[Any], out_dims: Any) -> Any:
         raise RuntimeError("vmap: the batch is empty, so the results' shapes are not known")
     rows = [tree_flatten(result) for result in results]
     spec = rows[0][1]
-    dims = _broadcast_to_and_flatten(
-        tuple(out_dims) if isinstance(out_dims, list) else out_dims, spec
-    )
-    if dims is None:
-        raise ValueError(
-            f"vmap({getattr(func, '__name__', func)}, ..., out_dims={out_dims}): out_dims is not"
-            " compatible with the structure of `outputs`."
-        )
+    dims = _out_dims(func, out_dims, spec)
     made = []
     for values, dim in zip(zip(*[leaves for leaves, _ in rows], strict=True), dims, strict=True):
         if not isinstance(values[0], Tensor):
-            raise ValueError(
-                f"vmap({getattr(func, '__name__', func)}, ...): `{func}` must only return Tensors,"
-                f" got type {type(values[0])}."
-            )
+            raise _no_tensor(getattr(func, "__name__", repr(func)), values[0])
         made.append(values[0] if dim is None else aten.stack(values, dim))
     return tree_unflatten(made, spec)
 

@@ -6,16 +6,29 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
-from .._autograd.grad_mode import enable_grad
+from .._autograd.grad_mode import LOCAL, enable_grad
 from .._autograd.surface import grad as _grad
 from .._tensor.tensor import Tensor
 from ..ops.spec import aten
 from ..utils._pytree import TreeSpec, tree_flatten, tree_map, tree_map_only, tree_unflatten
+from ._batched import BatchedTensor, Unbatched, at, batched, innermost, lifted, ordered, sizes
+from ._rules import whole
+from .batches import vmap
 
 
 def _fresh(value: Tensor) -> Tensor:
-    """A tensor as a part of a graph of its own, still bound to an outer one."""
-    return aten.alias(value) if value.requires_grad else value.detach().requires_grad_()
+    """A tensor as a part of a graph of its own, still bound to an outer one.
+
+    Under vmap it has the batch: each element of the batch has a gradient of its own.
+    """
+    return _own(lifted(value, LOCAL.levels))
+
+
+def _own(value: Tensor) -> Tensor:
+    if isinstance(value, BatchedTensor):
+        return batched(_own(value._value), value._level)
+    fresh: Tensor = aten.alias(value) if value.requires_grad else value.detach().requires_grad_()
+    return fresh
 
 
 def _settled(results: Any, inputs: Any) -> Any:
@@ -28,11 +41,24 @@ def _gradients(outs: list[Any], leaves: list[Any], weights: list[Any] | None) ->
     chosen = [i for i, o in enumerate(outs) if isinstance(o, Tensor) and o.requires_grad]
     if not chosen or not leaves:
         return [aten.zeros_like(t) for t in leaves]
-    some = None if weights is None else tuple(weights[i] for i in chosen)
-    parts = _grad(
-        tuple(outs[i] for i in chosen), tuple(leaves), some, create_graph=True, allow_unused=True
-    )
+    some = None if weights is None else [weights[i] for i in chosen]
+    parts = _pulled([outs[i] for i in chosen], leaves, some)
     return [aten.zeros_like(t) if g is None else g for t, g in zip(leaves, parts, strict=True)]
+
+
+def _pulled(outs: list[Any], leaves: list[Any], weights: list[Any] | None) -> Sequence[Any]:
+    """Gradients of batches: what is differentiated is the whole, whose elements are apart."""
+    level = innermost(outs)
+    if not level:
+        some = None if weights is None else tuple(weights)
+        return _grad(tuple(outs), tuple(leaves), some, create_graph=True, allow_unused=True)
+    if not all(at(leaf, level) for leaf in leaves):
+        raise Unbatched("a gradient of a batch by what has none")
+    size = sizes(outs, level)
+    own = [aten.ones_like(o) for o in outs] if weights is None else weights
+    wholes = ([whole(v, level, size) for v in row] for row in (outs, leaves, own))
+    parts = _pulled(*wholes)
+    return [None if g is None else ordered(g, level) for g in parts]
 
 
 def grad_and_value(
@@ -66,12 +92,11 @@ def grad_and_value(
 def _check_scalar(value: object) -> None:
     if not isinstance(value, Tensor):
         raise RuntimeError(
-            "grad_and_value(f)(*args): Expected f(*args) to return a single tensor, got"
-            f" {type(value)}"
+            f"grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got {type(value)}"
         )
     if value.dim() != 0:
         raise RuntimeError(
-            "grad_and_value(f)(*args): Expected f(*args) to return a scalar tensor, got tensor"
+            "grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got tensor"
             f" with {value.dim()} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
         )
 
@@ -141,7 +166,7 @@ def _products(
     fresh = [_fresh(v) for v in leaves]
     with enable_grad():
         outs = flat(*fresh)
-        weights = [aten.zeros_like(o).requires_grad_() for o in outs]
+        weights = [_own(aten.zeros_like(o)) for o in outs]
         backward = _gradients(list(outs), fresh, weights)
         found = _gradients(backward, weights, list(tangents))
     return outs, found
@@ -187,17 +212,21 @@ def jacrev(
 def _rows(outs: list[Any], spec: TreeSpec, product: Callable[..., Any], k: int) -> tuple[Any, ...]:
     """The Jacobian of output `k` with respect to each argument."""
     out = outs[k]
-    found = []
-    for i in range(out.numel()):
-        weights = [aten.zeros_like(o) for o in outs]
-        weights[k].view(-1)[i] = 1
-        found.append(product(tree_unflatten(weights, spec)))
-    leaves = [tree_flatten(f)[0] for f in found]
-    inner = tree_flatten(found[0])[1]
-    columns = [
-        aten.stack(column).reshape(tuple(out.shape) + tuple(column[0].shape))
-        for column in zip(*leaves, strict=True)
-    ]
+    number = out.numel()
+
+    def row(cotangent: Tensor) -> Any:
+        weights = [cotangent if i == k else aten.zeros_like(o) for i, o in enumerate(outs)]
+        return product(tree_unflatten(weights, spec))
+
+    if not number:
+        parts, inner = tree_flatten(row(aten.zeros_like(out)))
+        columns = [
+            aten.zeros((*out.shape, *p.shape), dtype=p.dtype, device=p.device) for p in parts
+        ]
+    else:
+        basis = aten.eye(number, number, dtype=out.dtype, device=out.device)
+        parts, inner = tree_flatten(vmap(row)(basis.reshape((number, *out.shape))))
+        columns = [p.reshape(tuple(out.shape) + tuple(p.shape[1:])) for p in parts]
     return tuple(tree_unflatten(columns, inner))
 
 

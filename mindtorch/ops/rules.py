@@ -88,7 +88,7 @@ def result_type(operands: Iterable[Any]) -> Dtype:
     """
     by_rank: list[Dtype | None] = [None, None, None]
     for operand in operands:
-        if operand.__class__ is Geometry:
+        if isinstance(operand, Geometry):
             level, dtype = (0 if operand.ndim else 1), operand.dtype
         else:
             level, dtype = 2, dt.SCALAR_DTYPES[operand.__class__]()

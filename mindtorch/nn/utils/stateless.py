@@ -47,9 +47,6 @@ def _replaced(
     if strict:
         _check(module, set(replacements), set(slots))
     changes = {name: value for name, value in replacements.items() if name in slots}
-    unknown = [name for name in replacements if name not in slots]
-    if unknown and not strict:
-        raise KeyError(f"{type(module).__name__} has no tensors named {unknown}")
     if tie:
         _add_tied(slots, changes)
     kept = [(slots[name], slots[name][0][slots[name][1]]) for name in changes]

@@ -1,0 +1,298 @@
+"""Owns the tensor that stands for each element of a batch at once: what it shows, where calls go.
+
+It shows the Geometry of one element; `_value` holds all of them, the batch first. A call of a row
+reaches `_row_call`, which looks for a rule (`_rules`), looks at what the row says of one element,
+and takes element after element where there is no rule. It has no memory: what reaches for it is
+told by `Unbatched`, and vmap then calls the function once for each element.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .._autograd.grad_mode import LOCAL
+from .._dispatch import plans
+from .._dispatch.missing import refuse_missing
+from .._tensor.geometry import Geometry, geometry
+from .._tensor.subclass import plain
+from .._tensor.tensor import Tensor
+from ..ops.rules import Dynamic
+from ..ops.spec import Op, aten
+
+Rule = Callable[..., Any]
+RULES: dict[str, Rule] = {}
+# Functions that are no rows, by the name that users call.
+FUNCTIONS: dict[str, Rule] = {}
+
+
+class Unbatched(AttributeError):
+    """A function wants what a batch as a whole does not have: its memory, its history."""
+
+
+class _NoMemory:
+    """Stands where a storage would be; reading or writing it is Unbatched."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        raise Unbatched(f"a tensor under vmap has no storage of its own ({name})")
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise Unbatched(f"a tensor under vmap has no storage of its own ({name})")
+
+
+_NOWHERE: Any = _NoMemory()
+_PACKAGE = __package__.partition(".")[0] + "."
+
+
+def _asked(text: str) -> Exception:
+    """The error for a program that asks for a number; ops made of ops go element by element."""
+    asker = str(sys._getframe(2).f_globals.get("__name__", ""))
+    return Unbatched(text) if asker.startswith(_PACKAGE) else RuntimeError(text)
+
+
+class BatchedTensor(Tensor):
+    """One element of a batch, for all of them; `_value` [batch, *shape], at a level of vmap."""
+
+    _value: Tensor
+    _level: int
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Any, types: Sequence[type], args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:  # fmt: skip
+        name = getattr(func, "__name__", "")
+        if name not in FUNCTIONS:
+            raise Unbatched(f"{name} has no form for a whole batch")
+        return FUNCTIONS[name](*args, **(kwargs or {}))
+
+    @classmethod
+    def _row_call(cls, op: Op, form: str, raw: Sequence[Any]) -> Any:
+        refuse_missing(op, tuple(raw))
+        return call_inplace(op, raw) if form in ("inplace", "augmented") else call(op, raw)
+
+    # Where gradients go is asked of the whole batch, by those that know of it.
+    @property
+    def _fn(self) -> Any:
+        if self._value._fn is not None:
+            raise Unbatched("a tensor under vmap has no history of its own")
+        return None
+
+    @_fn.setter
+    def _fn(self, value: object) -> None:
+        if value is not None:
+            raise Unbatched("a tensor under vmap has no history of its own")
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_fn":
+            raise Unbatched("a tensor under vmap has no history of its own")
+        return super().__getattr__(name)
+
+    @property
+    def requires_grad(self) -> bool:
+        return bool(self._value.requires_grad)
+
+    def detach(self) -> BatchedTensor:
+        return batched(self._value.detach(), self._level)
+
+    data = property(detach)
+
+    def __bool__(self) -> bool:
+        raise _asked(
+            "vmap: It looks like you're attempting to use a Tensor in some data-dependent control"
+            " flow. We don't support that yet, please file an issue at"
+            " https://github.com/pytorch/pytorch/issues ."
+        )
+
+    def item(self) -> Any:
+        raise _asked(
+            "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over"
+            " calling .item() on a Tensor, please try to rewrite what you're doing with other"
+            " operations. If error is occurring somewhere inside PyTorch internals, please file a"
+            " bug report."
+        )
+
+    __int__ = __float__ = __complex__ = __index__ = item
+
+    def tolist(self) -> Any:
+        raise _asked("vmap: .tolist() is not supported on a Tensor under vmap")
+
+    def numpy(self, *, force: bool = False) -> Any:
+        raise _asked("vmap: .numpy() is not supported on a Tensor under vmap")
+
+    __array__ = numpy
+
+    def data_ptr(self) -> int:
+        raise Unbatched("data_ptr")
+
+    def __repr__(self, *, tensor_contents: object = None) -> str:
+        return f"BatchedTensor(lvl={self._level}, bdim=0, value={self._value!r})"
+
+    __hash__ = Tensor.__hash__
+
+
+def batched(value: Tensor, level: int) -> BatchedTensor:
+    """`value` [batch, *shape] as one element of it."""
+    tensor: BatchedTensor = object.__new__(BatchedTensor)
+    whole = value._geom
+    tensor._geom = geometry(
+        whole.shape[1:], whole.strides[1:], whole.offset, whole.dtype, whole.device
+    )
+    tensor._storage = _NOWHERE
+    tensor._value, tensor._level = value, level
+    tensor._nr, tensor._base = 0, None
+    return tensor
+
+
+def ordered(value: Tensor, level: int) -> BatchedTensor:
+    """`batched`, below the levels that `value` [batch, *shape] has: the highest is outside."""
+    if isinstance(value, BatchedTensor) and value._level > level:
+        return batched(ordered(value._value.transpose(0, 1), level), value._level)
+    return batched(value, level)
+
+
+def lifted(tensor: Tensor, levels: Sequence[tuple[int, int]]) -> Tensor:
+    """The tensor batched at every level (number, size), outermost first; by expansion."""
+    if not levels:
+        return tensor
+    number, size = levels[-1]
+    if isinstance(tensor, BatchedTensor) and tensor._level == number:
+        return batched(lifted(tensor._value, levels[:-1]), number)
+    inner = lifted(tensor, levels[:-1])
+    return batched(inner.expand(size, *inner.shape), number)
+
+
+def innermost(values: Sequence[Any]) -> int:
+    """The highest level of the tensors among arguments, those in lists too; 0 without one."""
+    level = 0
+    for value in values:
+        if isinstance(value, BatchedTensor):
+            level = max(level, value._level)
+        elif isinstance(value, tuple | list):
+            level = max(level, innermost(value))
+    return level
+
+
+def at(value: object, level: int) -> bool:
+    """Whether a value is batched at the level."""
+    return isinstance(value, BatchedTensor) and value._level == level
+
+
+def sizes(values: Sequence[Any], level: int) -> int:
+    """The batch of the tensors that are batched at the level."""
+    for value in values:
+        if isinstance(value, BatchedTensor) and value._level == level:
+            return int(value._value.shape[0])
+        if isinstance(value, tuple | list) and (size := sizes(value, level)) >= 0:
+            return size
+    return -1
+
+
+def call(op: Op, raw: Sequence[Any]) -> Any:
+    """A row's call that makes new results."""
+    level = innermost(raw)
+    size = sizes(raw, level)
+    expected = _expected(op, raw)
+    rule = RULES.get(op.name)
+    if rule is not None:
+        result = rule(op, level, size, *raw)
+        if result is not None and _fits(result, expected, size):
+            return _wrapped(result, level)
+    return _each(op, raw, level, size, expected)
+
+
+def _expected(op: Op, raw: Sequence[Any]) -> tuple[Any, ...] | None:
+    """What the row's rule says of one element; None where it has to be asked with arguments."""
+    try:
+        outs = plans.infer(op, tuple(_geometry(value) for value in raw))
+    except (AttributeError, TypeError, IndexError, ValueError, RuntimeError):
+        return None  # the call itself converts its arguments, or says what is wrong with them
+    if any(isinstance(o, Dynamic) for o in outs):
+        raise RuntimeError(
+            "vmap: We do not support batching operators that can output dynamic shape. Attempted"
+            f" to vmap over aten::{op.base_name}. Please file an issue at"
+            " https://github.com/pytorch/pytorch/issues if you need this feature."
+        )
+    return outs
+
+
+def _geometry(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return plain(value._geom)
+    return tuple(map(_geometry, value)) if isinstance(value, tuple | list) else value
+
+
+def _fits(result: Any, expected: tuple[Any, ...] | None, size: int) -> bool:
+    """Whether a rule's result has the shapes and dtypes that the row says."""
+    if expected is None:
+        return False
+    outs = result if isinstance(result, tuple | list) else (result,)
+    return len(outs) == len(expected) and all(
+        isinstance(g, Geometry)
+        and tuple(o.shape) == (size, *g.shape)
+        and o.dtype is g.dtype
+        for o, g in zip(outs, expected, strict=True)
+    )  # fmt: skip
+
+
+def _wrapped(result: Any, level: int) -> Any:
+    if isinstance(result, Tensor):
+        return batched(result, level)
+    values = [batched(r, level) for r in result]
+    return result._make(values) if hasattr(result, "_make") else type(result)(values)
+
+
+def taken(value: Any, level: int, index: int) -> Any:
+    """An argument for one element of the batch."""
+    if isinstance(value, BatchedTensor) and value._level == level:
+        return aten.select(value._value, 0, index)
+    if isinstance(value, tuple | list) and innermost(value):
+        return tuple(taken(v, level, index) for v in value)
+    return value
+
+
+def _each(
+    op: Op, raw: Sequence[Any], level: int, size: int, expected: tuple[Any, ...] | None
+) -> Any:
+    """The call once for each element of the batch."""
+    if op.name == "as_strided" and raw[3] is not None:
+        raise Unbatched("as_strided counts from the start of a storage")
+    entry = op.entry("aten")
+    if not size:
+        if expected is None:
+            raise Unbatched(f"{op.name} of an empty batch")
+        empty = [aten.empty((0, *g.shape), dtype=g.dtype, device=g.device) for g in expected]
+        return _wrapped(empty[0] if len(empty) == 1 else tuple(empty), level)
+    rows = [entry(*(taken(v, level, i) for v in raw)) for i in range(size)]
+    if isinstance(rows[0], Tensor):
+        return batched(aten.stack(rows), level)
+    if not isinstance(rows[0], tuple | list):
+        raise Unbatched(f"{op.name} gives what is no tensor")
+    columns = [batched(aten.stack(list(column)), level) for column in zip(*rows, strict=True)]
+    first = rows[0]
+    return first._make(columns) if hasattr(first, "_make") else type(first)(columns)
+
+
+def call_inplace(op: Op, raw: Sequence[Any]) -> Tensor:
+    """A row's call that writes to its first argument, a view of its batch."""
+    target: Tensor = raw[0]
+    level = innermost(raw)
+    if not at(target, level):
+        raise RuntimeError(
+            f"vmap: inplace arithmetic(self, *extra_args) is not possible because there exists a"
+            f" Tensor `other` in extra_args that has more elements than `self`. This happened due"
+            " to `other` being vmapped over but `self` not being vmapped over in a vmap. Please"
+            f" try to use out-of-place operators instead of {op.base_name}_."
+        )
+    assert isinstance(target, BatchedTensor)
+    LOCAL.batch_written = True
+    result = call(op, raw)
+    value = (
+        lifted(result, [(level, int(target._value.shape[0]))]) if not at(result, level) else result
+    )
+    assert isinstance(value, BatchedTensor)
+    target._value.copy_(value._value)
+    return target
