@@ -327,3 +327,13 @@ def test_the_state_of_a_generator_may_be_signed(sim: Any) -> None:
     ]
     assert torch.equal(drawn[0][0][0], drawn[1][0][0])
     assert drawn[0][0][0].std() > 0.2
+
+
+def test_one_number_may_be_reduced_into_a_vector_of_one(sim: Any) -> None:
+    """ggml sums its losses so."""
+    x = torch.tensor([[1.0, 2.0], [3.0, 4.5]])
+    for dims in ((0, 1), ()):
+        accepted(sim, "aclnnReduceSum", x, dims, False, torch.float32, Out(x.sum()[None]))
+    accepted(sim, "aclnnReduceSum", x[0], (0,), False, torch.float32, Out(x[0].sum()[None]))
+    refused(sim, "Shape of out should be", "aclnnReduceSum", x, (0,), False, torch.float32,
+            Out(x.sum()[None]))  # fmt: skip

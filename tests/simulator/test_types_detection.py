@@ -338,6 +338,21 @@ def test_dropout_masks_keep_the_share_they_are_told(types: Types) -> None:
     np.testing.assert_allclose(y, np.where(mask, x / 0.75, 0), rtol=1e-6)
 
 
+def test_dropout_bits_keep_the_share_they_are_told(types: Types) -> None:
+    count, share = np.array([64 * 63]), np.array(0.75, np.float16)
+
+    def drawn(seed: int, offset: int) -> np.ndarray:
+        numbers = np.array(seed, np.int32), np.array(0, np.int32), np.array([0, offset])
+        (bits,) = types("StatelessDropOutGenMask", [count, share, *numbers], [Out((512,), "uint8")])
+        return np.unpackbits(bits, bitorder="little")[: count[0]]
+
+    first = drawn(9, 0)
+    assert abs(first.mean() - 0.75) < 0.04
+    np.testing.assert_array_equal(first, drawn(9, 0))
+    for other in (drawn(10, 0), drawn(9, 1 << 20)):
+        assert (first != other).any()
+
+
 def test_calibration_finds_the_least_loss(types: Types) -> None:
     data = RNG.uniform(-1, 1, (6, 7)).astype(np.float32)
     sums = np.cumsum(np.histogram(data, 128)[0]).astype(np.int32)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import chosen_formulas as chosen
 import torch
 from product_formulas import sampled_levels
+from stated_formulas import flash
 from test_references import t
 
 
@@ -12,9 +13,9 @@ def through(forward, leaves, flow, place=0, **renamed):
     """Gradients of result `place` of a formula by leaves; `renamed`: what it calls a parameter."""
 
     def gradients(a):
-        fed = dict(a) | {own: a[theirs] for own, theirs in renamed.items()}
-        tensors = {n: t(a[n]).requires_grad_() for n in leaves}
-        out = forward(fed | tensors)
+        tensors = {n: t(a[n]).requires_grad_() for n in leaves if a[n] is not None}
+        fed = a | tensors
+        out = forward(fed | {own: fed[theirs] for own, theirs in renamed.items()})
         out = out[place] if isinstance(out, tuple) else out
         return torch.autograd.grad(out, list(tensors.values()), t(a[flow]).reshape(out.shape))
 
@@ -32,6 +33,9 @@ GRADIENTS = {
     "aclnnFusedFloydAttentionGrad": through(
         chosen.floyd, ("query", "key1", "value1", "key2", "value2"), "dy", 2,
         scaleValueOptional="scaleValue"),
+    **{f"aclnnFlashAttentionScoreGrad{v}": through(
+        flash, ("query", "keyIn", "value", "pseShiftOptional"), "dy", 3, key="keyIn",
+        realShiftOptional="pseShiftOptional") for v in ("", "V2")},
     "aclnnMultiScaleDeformableAttentionGrad": through(
         sampled_levels, ("value", "location", "attnWeight"), "gradOutput"),
 }  # fmt: skip

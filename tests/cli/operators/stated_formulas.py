@@ -97,13 +97,17 @@ def moved(a):
 
 
 def suppressed(a):
-    """Corners are whole numbers: boxes are sets of cells. In order of scores each box stays that
-    overlaps none of those before it too much."""
+    """Corners are whole numbers: boxes are sets of cells of half a step. In order of scores each
+    box stays that overlaps none of those before it too much."""
     rows = []
     for image, of_image in enumerate(t(a["scores"])):
-        cells = torch.zeros(a["boxes"].shape[1], 64, 64)
-        for plane, (x0, y0, x1, y1) in zip(cells, t(a["boxes"])[image].int(), strict=True):
-            plane[x0:x1, y0:y1] = 1
+        cells = torch.zeros(a["boxes"].shape[1], 192, 192)
+        for plane, (x, y, z, w) in zip(cells, t(a["boxes"])[image].int().tolist(), strict=True):
+            if a["centerPointBox"]:  # moved, so that none begins below zero
+                x, y, z, w = 64 + 2 * x - z, 64 + 2 * y - w, 64 + 2 * x + z, 64 + 2 * y + w
+            else:
+                x, y, z, w = 2 * x, 2 * y, 2 * z, 2 * w
+            plane[min(x, z) : max(x, z), min(y, w) : max(y, w)] = 1
         common = cells.flatten(1) @ cells.flatten(1).T
         union = common.diagonal()[:, None] + common.diagonal() - common
         for kind, of_class in enumerate(of_image):

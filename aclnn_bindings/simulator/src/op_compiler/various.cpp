@@ -11,6 +11,7 @@
 #include <aclnnop/aclnn_ctc_loss.h>
 #include <aclnnop/aclnn_ctc_loss_backward.h>
 #include <aclnnop/aclnn_dropout_do_mask.h>
+#include <aclnnop/aclnn_dropout_gen_mask.h>
 #include <aclnnop/aclnn_sign_bits_pack.h>
 #include <aclnnop/aclnn_zero.h>
 
@@ -161,6 +162,17 @@ aclError dropout_mask(TypeCall& c) {
   return ACLSIM_RUN(c, aclnnBernoulli, c.out_tensor(0), c.scalar(keep), c.int_attr("seed", 0),
                     c.int_attr("seed2", 0), c.out_tensor(0));
 }
+// (elements, share that stays, seed, seed1, offset): a bit per element, in whole 128 of them.
+aclError dropout_bits(TypeCall& c) {
+  EXPECT(c, 5, 1);
+  if (c.out(0).dtype != ACL_UINT8) return c.refuse("the mask must be uint8");
+  const double keep = c.number(1);
+  if (!(keep >= 0 && keep <= 1)) return c.refuse("the probability is %g, not from 0 to 1", keep);
+  const Dims shape = c.ints(0), seed = c.ints(2), offset = c.ints(4);
+  if (seed.empty() || offset.empty()) return c.refuse("seed and offset need a number each");
+  return ACLSIM_RUN(c, aclnnDropoutGenMask, c.array(shape), 1 - keep, seed[0], offset.back(),
+                    c.out_tensor(0));
+}
 aclError dropout_apply(TypeCall& c) {
   EXPECT(c, 3, 1);
   double keep = c.number(2);
@@ -253,6 +265,7 @@ const TypeTable& various_types() {
       {"CTCLossV2", ctc}, {"CTCLossV2Grad", ctc_grad}, {"CdistGrad", cdist_grad},
       {"SignBitsPack", sign_bits_pack}, {"StrideAdd", stride_add},
       {"RandomChoiceWithMask", random_choice}, {"DropOutGenMaskV3", dropout_mask},
+      {"StatelessDropOutGenMask", dropout_bits},
       {"DropOutDoMaskV3", dropout_apply}, {"NPUAllocFloatStatus", no_overflow},
       {"NPUGetFloatStatus", no_overflow}, {"NPUGetFloatStatusV2", no_overflow},
       {"NPUGetFloatDebugStatus", no_overflow}, {"NPUClearFloatStatus", no_overflow},

@@ -40,7 +40,8 @@ def swiglu(x: Array, left: bool) -> Array:
 def swiglu_quant(
     x: Array, smoothScalesOptional: list[Array], activateLeft: bool
 ) -> tuple[Array, Array]:
-    """The second result is what a row is multiplied by: 127 over its largest (CANN 8.5)."""
+    """The second result is what a row is multiplied by: 127 over its largest, as the operator's
+    documents have it from CANN 8.3 on (8.1 and 8.2 printed its reciprocal, and multiplied too)."""
     y = swiglu(x, activateLeft) * smoothScalesOptional[0]
     factor = 127 / np.abs(y).max(-1)
     return y * factor[..., None], factor

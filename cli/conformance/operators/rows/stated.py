@@ -88,6 +88,12 @@ def apply_adam(
       "change of shape", samples=[
           take(x=t(4, 6, 5), perm=(1, 2, 0), shape=(15, 8), transpose_first=True),
           take(x=t(4, 6, 5), perm=(2, 0, 1), shape=(3, 8, 5), transpose_first=False),
+          # Heads taken apart and put together again, as in attention; flat shapes and more dims.
+          take(x=t(2, 3, 4, 5), perm=(0, 2, 1, 3), shape=(2, 4, 15), transpose_first=True),
+          take(x=t(2, 4, 15), perm=(0, 2, 1, 3), shape=(2, 4, 3, 5), transpose_first=False),
+          take(x=t(7, 6), perm=(1, 0), shape=(42,), transpose_first=True),
+          take(x=t(2, 1, 3, 2, 4), perm=(4, 1, 3, 0, 2), shape=(8, 6), transpose_first=True),
+          take(x=t(48), perm=(3, 1, 0, 2), shape=(2, 3, 2, 4), transpose_first=False),
       ])  # fmt: skip
 def confusion_transpose(
     x: Array, perm: Sequence[int], shape: Sequence[int], transpose_first: bool
@@ -106,21 +112,43 @@ _LISTED: Final = [
 ]
 
 
+_SCORES: Final = [[[0.3, 0.8, 0.55, 0.75, 0.6], [0.2, 0.7, 0.95, 0.4, 0.85]],
+                  [[0.9, 0.1, 0.35, 0.45, 0.5], [0.65, 0.15, 0.25, 0.05, 0.12]]]  # fmt: skip
+# Two images: equal boxes, boxes that touch, corners the other way round, centres; thresholds that
+# let everything stay, nothing that overlaps, no box but the best.
+_PLACED: Final = [
+    [[4, 4, 8, 8], [8, 8, 4, 4], [8, 4, 12, 8], [6, 4, 10, 8], [40, 40, 44, 46]],
+    [[2, 2, 12, 12], [4, 4, 10, 10], [12, 2, 2, 12], [20, 20, 30, 24], [21, 19, 31, 23]],
+]  # fmt: skip
+_DETECTIONS: Final = [
+    take(boxes=given(_PLACED, "float32"), scores=given(_SCORES, "float32"),
+         maxOutputBoxesPerClass=(most,), iouThreshold=(near,), scoreThreshold=(least,),
+         centerPointBox=centres)
+    for most, near, least, centres in ((5, 0.5, 0.0, 0), (5, 0.0, 0.0, 0), (5, 0.99, 0.3, 0),
+                                       (4, 0.2, 0.0, 1), (1, 0.3, 0.5, 1))
+]  # fmt: skip
+
+
 @spec("aclnnNonMaxSuppression", "selectedIndices:int32", family="search", tolerance="exact",
       dtypes=("float32",), specials=False, sparse=True,
       source="ONNX, operator NonMaxSuppression", samples=[
           take(boxes=given([_LISTED], "float32"), scores=given([[[0.9, 0.8, 0.3, 0.75, 0.6],
                [0.2, 0.7, 0.95, 0.4, 0.85]]], "float32"), maxOutputBoxesPerClass=(most,),
                iouThreshold=(0.5,), scoreThreshold=(0.25,), centerPointBox=0)
-          for most in (1, 2, 3)])  # fmt: skip
+          for most in (1, 2, 3)] + _DETECTIONS)  # fmt: skip
 def non_max_suppression(
     boxes: Array, scores: Array, maxOutputBoxesPerClass: Sequence[int],
-    iouThreshold: Sequence[float], scoreThreshold: Sequence[float],
+    iouThreshold: Sequence[float], scoreThreshold: Sequence[float], centerPointBox: int,
 ) -> Array:  # fmt: skip
-    """Rows of image, class and box: the best of those that are left removes its neighbours."""
+    """Rows of image, class and box: the best of those that are left removes its neighbours.
+
+    Corners come in any order, or boxes are centres with width and height."""
     rows = []
     for image, of_image in enumerate(scores):
-        b = boxes[image]
+        one, two = np.split(boxes[image], 2, 1)
+        low, high = (one - two / 2, one + two / 2) if centerPointBox else (
+            np.minimum(one, two), np.maximum(one, two))  # fmt: skip
+        b = np.concatenate([low, high], 1)
         area = np.prod(b[:, 2:] - b[:, :2], axis=1)
         low = np.maximum(b[:, None, :2], b[None, :, :2])
         high = np.minimum(b[:, None, 2:], b[None, :, 2:])
