@@ -89,7 +89,7 @@ class Function:
         cann.runtime.start()
         cann.runtime.current_stream()
         self.phase1 = cann.symbols.require(self.signature.workspace.name)
-        self.keeps_executor = False
+        self.keeps_executor = ""
         self.filler = Filler(cann, self.signature, cann.soc_name())
         # Functions of acldvppop have codes of their own (acldvpp_base.h).
         family, codes = ("ACLNN", (161001, 161002))
@@ -116,10 +116,13 @@ class Function:
         symbols = self.cann.symbols
         keep = symbols.address("aclSetAclOpExecutorRepeatable")
         destroy = symbols.address("aclDestroyAclOpExecutor")
-        if keep and destroy and decode("int", call(keep, [(False, executor)]), {}) == 0:
-            call(destroy, [(False, executor)])
-        else:
-            self.keeps_executor = True
+        self.keeps_executor = "its executor can only be released by running it"
+        if keep and destroy:
+            code = decode("int", call(keep, [(False, executor)]), {})
+            self.keeps_executor += f": aclSetAclOpExecutorRepeatable answered {code}"
+            if code == 0:
+                self.keeps_executor = ""
+                call(destroy, [(False, executor)])
 
     def good(self) -> tuple[Attempt | None, int]:
         """The first attempt that succeeds, or None and the last code; asked once per install."""
@@ -233,7 +236,7 @@ def _leak(function: Function, case: Case) -> Result:
     base = attempt or ATTEMPTS[0]
     function.ask(base)
     if function.keeps_executor:
-        return _result(case, "SKIP", "its executor can only be released by running it")
+        return _result(case, "SKIP", function.keeps_executor)
     before = call(count, [(False, 0)])
     for _ in range(_REPEATS):
         function.ask(base)

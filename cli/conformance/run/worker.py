@@ -168,8 +168,8 @@ class Worker:
             what = self.subject(case.op)
             return run_law(what, case, self.device, seed, self.claims(case.op), arrays)
         except Exception as error:
-            reason = f"defect of the check itself: {one_line(error)}"
-            return Result(case.id, case.op, case.form, "ERROR", reason=reason, seed=seed), None
+            verdict, reason = _told(error)
+            return Result(case.id, case.op, case.form, verdict, reason=reason, seed=seed), None
 
     def repeat(self, case: Case, seed: int, times: int, folder: Path, first: str) -> None:
         """Run a case again and again; a note says how often each digest came."""
@@ -260,6 +260,17 @@ class Worker:
         if all(v == "PASS" for _, v in seen):
             return first.with_(verdict="FLAKY", rechecks=told)
         return first.with_(rechecks=told)
+
+
+def _told(error: Exception) -> tuple[str, str]:
+    """(verdict, reason) of an error outside of a trial: a call of CANN that failed, or ours."""
+    from aclnn_bindings import BindingError
+    from aclnn_bindings.runtime.status import AclOutOfMemoryError
+
+    if isinstance(error, AclOutOfMemoryError | MemoryError):
+        return "OOM", one_line(error)
+    whose = "" if isinstance(error, BindingError) else "defect of the check itself: "
+    return "ERROR", whose + one_line(error)
 
 
 def _open(setup: Mapping[str, Any]) -> Any:
