@@ -33,6 +33,15 @@ def _times(one: SparseTensor, other: Tensor) -> Tensor:
     return gathered(one.shape[0], rows, parts)
 
 
+def _reduced(one: SparseTensor, other: Tensor, reduce: str) -> Tensor:
+    source = to_coo(one)
+    rows, columns = source._parts[0].unbind()
+    parts = source._vals[:, None] * other.index_select(0, columns)
+    empty = parts.new_zeros((one.shape[0], other.shape[1]))
+    where = rows[:, None].expand(parts.shape)
+    return empty.scatter_reduce(0, where, parts, reduce, include_self=False)
+
+
 def _times_sparse(one: SparseTensor, other: SparseTensor) -> Tensor:
     """Two sparse matrices: each place of `one` meets the places of a row of `other`."""
     left, right = coalesced(to_coo(one)), coalesced(to_coo(other))
@@ -52,9 +61,16 @@ def _times_sparse(one: SparseTensor, other: SparseTensor) -> Tensor:
 
 
 @handles("mm", "spmm")
-def mm(input: Tensor, mat2: Tensor) -> Tensor:
-    """The product of matrices: sparse of two sparse ones."""
+def mm(input: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
+    """The product of matrices: sparse of two sparse ones.
+
+    `reduce` ("sum", "mean", "amax", "amin") says what is made of a row's products instead.
+    """
     _check_matrices("mm", input, mat2)
+    if reduce is not None and reduce != "sum":
+        if not isinstance(input, SparseTensor) or isinstance(mat2, SparseTensor):
+            raise RuntimeError("mm: reduce is for a sparse matrix by an ordinary one")
+        return _reduced(input, mat2, reduce)
     if not isinstance(mat2, SparseTensor):
         assert isinstance(input, SparseTensor)
         return _times(input, mat2)

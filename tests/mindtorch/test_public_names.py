@@ -47,6 +47,23 @@ def test_gradients_of_convolutions(dims):
     agree(run, digits=3)
 
 
+@pytest.mark.parametrize("name", ["causal_upper_left", "causal_lower_right"])
+def test_causal_masks_by_their_shape(name):
+    def run(lib):
+        make = getattr(importlib.import_module(f"{lib.__name__}.nn.attention.bias"), name)
+        q = lib.arange(24.0).reshape(1, 2, 3, 4).sin()
+        k = lib.arange(40.0).reshape(1, 2, 5, 4).cos()
+        attend = lib.nn.functional.scaled_dot_product_attention
+        shown = str(make(3, 5)) if lib is mindtorch else None
+        return attend(q, k, k, attn_mask=make(3, 5)), shown is None or "True" in shown
+
+    assert agree(lambda lib: run(lib)[0], digits=4)
+    assert run(mindtorch)[1]
+    bias = importlib.import_module("mindtorch.nn.attention.bias").causal_upper_left(2, 2)
+    with pytest.raises(NotImplementedError, match="CausalBias only supports"):
+        bias + 1
+
+
 def test_weak_dictionaries_tell_tensors_apart_by_identity():
     def run(lib):
         weak = importlib.import_module(f"{lib.__name__}.utils.weak")

@@ -223,6 +223,11 @@ def test_autograd_grad_gives_a_sparse_gradient():
     agree(run)
 
 
+@pytest.mark.parametrize("reduce", ["sum", "mean", "amax", "amin"])
+def test_products_are_reduced_as_asked(reduce):
+    agree(lambda t: t.sparse.mm(scene(t)["r"], scene(t)["d"], reduce))
+
+
 def test_copies_and_files_keep_places_and_values():
     a = scene(mindtorch)["a"]
     for other in (copy.deepcopy(a), pickle.loads(pickle.dumps(a))):

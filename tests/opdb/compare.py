@@ -54,6 +54,8 @@ def _tensors(got: Any, expected: torch.Tensor, values: bool, what: str) -> None:
 def host(t: Any) -> Any:
     """The elements as a numpy array; bfloat16 as float32."""
     plain = t.detach().cpu()
+    if str(plain.layout) != "torch.strided":
+        plain = plain.to_dense()
     if isinstance(plain, torch.Tensor) and torch._is_zerotensor(plain):
         plain = torch.zeros(plain.shape, dtype=plain.dtype)
     if plain.is_complex():

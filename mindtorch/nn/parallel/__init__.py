@@ -4,10 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..._functional.refusals import refusals
 from ..modules.module import Module
 from .distributed import DistributedDataParallel
 
-__all__ = ["DataParallel", "DistributedDataParallel"]
+__all__ = ["DataParallel", "DistributedDataParallel", "data_parallel"]
+
+_WHY = "one process drives one device here; DistributedDataParallel uses several"
+__getattr__ = refusals(
+    "torch.nn.parallel", _WHY, ("gather", "parallel_apply", "replicate", "scatter")
+)
+
+
+def data_parallel(
+    module: Module, inputs: Any, device_ids: Any = None, output_device: Any = None, dim: int = 0,
+    module_kwargs: dict[str, Any] | None = None,
+) -> Any:  # fmt: skip
+    """The module called where it is: one device takes the whole batch."""
+    arguments = inputs if isinstance(inputs, tuple) else (inputs,)
+    return module(*arguments, **(module_kwargs or {}))
 
 
 class DataParallel(Module):

@@ -49,6 +49,10 @@ def scaled_dot_product_attention(
             "_scaled_dot_product_attention: Explicit attn_mask should not be set when "
             "is_causal=True"
         )
+    if attn_mask is not None and hasattr(
+        attn_mask, "_materialize"
+    ):  # a mask that is known by its shape
+        attn_mask = attn_mask._materialize(query.device)
     _check_operands(query, key, value)
     if enable_gqa:
         key = key.repeat_interleave(query.size(-3) // key.size(-3), -3)

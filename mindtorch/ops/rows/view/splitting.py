@@ -84,9 +84,9 @@ composite(
 
 
 def _unbind(self: Geometry, dim: int = 0) -> Any:
-    if not self.ndim:
-        raise RuntimeError("Dimension specified as 0 but tensor has no dimensions")
     dim = wrap_dim(dim, self.ndim)
+    if not self.ndim:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     refuse_views(self.shape[dim])
     return [_select(self, dim, i) for i in range(self.shape[dim])]
 
