@@ -292,11 +292,22 @@ def _dominant(arg: Input, rng: Generator, form: Format, drawn: Array) -> Array:
     return matrices.reshape(-1)
 
 
+def _pivoted(arg: Input, rng: Generator, form: Format, drawn: Array) -> Array:
+    """Dominant matrices with rows one further down, every other one negated."""
+    rows = np.roll(_dominant(arg, rng, form, drawn).reshape(arg.shape), 1, -2)
+    return (rows * (-1.0) ** np.arange(arg.shape[-2])[:, None]).reshape(-1)
+
+
+def _unit(arg: Input, rng: Generator, form: Format, drawn: Array) -> Array:
+    """Shares with both ends of [0, 1] among them."""
+    return np.where(rng.integers(0, 3, drawn.size) == 0, rng.integers(0, 2, drawn.size), drawn)
+
+
 _FILLED: Final = {
     "special": _special, "mixed": _mixed, "integer": _integer, "wide": _wide,
     "halfway": _halfway, "tiny": _tiny,
     "large": _large, "hard": _hard, "offset": _offset, "nan": _nan, "infinite": _infinite,
-    "ties": _ties, "dominant": _dominant,
+    "ties": _ties, "dominant": _dominant, "pivoted": _pivoted, "unit": _unit,
 }  # fmt: skip
 
 

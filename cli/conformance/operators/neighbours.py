@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import io
 import json
+import signal
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from math import prod
 from pathlib import Path
@@ -42,6 +44,7 @@ _QUICK_SIZES: Final = (1032,)
 _FULL_SIZES: Final = (4100,)
 _MOST_ELEMENTS: Final = 1 << 18
 _QUICK_SECONDS, _SECONDS = 0.15, 1.5
+_PATIENCE: Final = 3.0
 # Samples that a value is tried in before it counts as refused.
 _SAMPLES: Final = 2
 # What lies between 0 and 1.
@@ -150,13 +153,14 @@ class Search:
         """
         case = Case(self.subject.name, "functional", index, detail=change)
         try:
-            if not same and self._alike(case):
-                return None
+            with _ended(_PATIENCE):
+                if not same and self._alike(case):
+                    return None
+                began = time.process_time()
+                result, _ = self.worker.run(case, 0)
+                seconds = time.process_time() - began
         except Exception:
-            return None  # the reference refuses
-        began = time.process_time()
-        result, _ = self.worker.run(case, 0)
-        seconds = time.process_time() - began
+            return None  # the reference refuses, or takes long
         if result.verdict in ("FAIL", "MISTRUSTED"):
             print(f"{case.id}: {result.verdict}: {result.reason[:150]}", flush=True)
         return seconds if result.verdict == "PASS" and seconds < _SECONDS else None
@@ -171,6 +175,22 @@ class Search:
     def _golden(self, case: Case) -> list[Any]:
         need = self.subject.requirement("float32")
         return self.subject.golden(recipe(self.subject, case, 0), need).values
+
+
+@contextmanager
+def _ended(seconds: float) -> Iterator[None]:
+    """TimeoutError in the block after so long on the processor."""
+
+    def end(*_: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGPROF, end)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def _equal(a: Any, b: Any) -> bool:

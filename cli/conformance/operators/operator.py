@@ -213,6 +213,8 @@ class Operator:
 
 # How far from half a step float32 arithmetic before the rounding may lead.
 _SLACK: Final = 0.01
+# Results that are all multiples of its inverse were exact before they were rounded.
+_DYADIC: Final = 4
 
 
 def _step(native: Array, value: Array, got: Array) -> Array:
@@ -223,6 +225,9 @@ def _step(native: Array, value: Array, got: Array) -> Array:
     near, have = native.astype(np.float64), got.astype(np.float64)
     if native.dtype.kind in "iub":
         fits = np.abs(have - clipped(value, native.dtype)) <= 0.5 + _SLACK
+        if np.array_equal(value * _DYADIC, np.rint(value * _DYADIC)):
+            # No step of the arithmetic rounds these: a tie is one, and goes to the even step.
+            fits &= have == near
     else:
         fits = np.abs(have - value) <= np.abs(near - value) * (1 + _SLACK)
     return np.where(fits, have, near).astype(native.dtype)

@@ -285,7 +285,8 @@ TORCH |= {
         {"relu": F.relu, "silu": F.silu}[a["activation"]](F.linear(
             t(a["x"]), t(a["weight1"]).T, t(a["bias1"]))), t(a["weight2"]).T, t(a["bias2"])),
     "aclnnSwiGluQuant": lambda a: by_factor(swiglu(t(a["x"]), a["activateLeft"])
-                                            * t(a["smoothScalesOptional"])),
+                                            * t(a["smoothScalesOptional"]).repeat_interleave(
+        torch.diff(t(a["groupIndexOptional"]), prepend=torch.zeros(1)).long(), 0)),
     "aclnnDequantSwigluQuant": lambda a: dynamic(swiglu(
         t(a["x"]).double() * t(a["weightScaleOptional"]) * t(a["activationScaleOptional"]),
         a["activateLeft"]) * t(a["quantScaleOptional"])),

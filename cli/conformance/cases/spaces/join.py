@@ -139,7 +139,12 @@ def _member(op: Op, chosen: Chosen, shape: tuple[int, ...], at: int, i: int) -> 
     sizes = list(shape)
     if i and op.name == "cat":
         how = chosen["others"]
-        sizes[at] = {"same": sizes[at], "other": sizes[at] // 2 + i, "empty": 0, "one": 1}[how]
+        sizes[at] = {
+            "same": sizes[at],
+            "other": sizes[at] // 2 + i,
+            "one": 1,
+            "empty": 0 if i == 1 else sizes[at] // 2 + i,
+        }[how]  # between the others
     promote = chosen.get("promote", "same")
     promoted = promote != "same" and not chosen["dtype"].startswith("complex")
     dtype = promote if i == 1 and promoted else ""

@@ -278,7 +278,8 @@ def _loss(op: Op, chosen: Chosen) -> Sample:
     row = chosen.number("row")
     shape = {1: (row,), 2: (2 if row > 1025 else 3, row), 3: (2, 1, row)}[chosen.number("rank")]
     if op.name == "binary_cross_entropy":
-        chosen = Chosen({**chosen, "values": "normal"})
+        # Certainties have logarithms that are held at -100.
+        chosen = Chosen({**chosen, "values": "unit" if chosen["values"] == "integer" else "normal"})
         weight = data(op, shape, chosen, 2, span=(0.5, 2)) if chosen.flag("weights") else None
         pair = (data(op, shape, chosen, span=(0.05, 0.95)),
                 replace(data(op, shape, chosen, 1, span=(0, 1)), grad=False))  # fmt: skip

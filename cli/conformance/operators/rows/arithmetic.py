@@ -293,7 +293,8 @@ def masked_scale(self: Array, mask: Array, scale: float) -> Array:
 
 @spec("aclnnCdist", "out:x1", **_ROW, tolerance="composite", dtypes=_FLOATS, samples=[
     take(x1=t(5, 9), x2=t(7, 9), p=p, compute_mode=0) for p in (2.0, 1.0, 3.0, float("inf"))]
-    + [take(x1=t(2, 5, 9), x2=t(2, 7, 9), p=2.0, compute_mode=2)])  # fmt: skip
+    + [take(x1=t(*a, 5, 9), x2=t(*b, 7, 9), p=2.0, compute_mode=2)
+       for a, b in (((2,), (2,)), ((1,), (3,)), ((3,), (1,)), ((3,), ()))])  # fmt: skip
 def cdist(x1: Array, x2: Array, p: float, compute_mode: int) -> Array:
     gap = np.abs(x1[..., :, None, :] - x2[..., None, :, :])
     return gap.max(-1) if np.isinf(p) else (gap**p).sum(-1) ** (1 / p)
@@ -357,20 +358,40 @@ def _well(n: int) -> Arg:
     return given((draw + n * np.eye(n)).tolist(), "float32")
 
 
+def _shuffled(n: int) -> Arg:
+    """Rows one further down, every other one negated: pivots lie off the diagonal."""
+    rows = np.asarray(_well(n).values)
+    return given((np.roll(rows, 1, 0) * (-1.0) ** np.arange(n)[:, None]).tolist(), "float32")
+
+
+def _one_half(n: int, upper: bool) -> Arg:
+    """A definite matrix in one triangle; the other holds what nobody may read."""
+    whole, rest = np.asarray(_spd(n).values), np.full((n, n), 77.0)
+    part, other = (np.triu, np.tril) if upper else (np.tril, np.triu)
+    return given((part(whole) + other(rest, -1 if upper else 1)).tolist(), "float32")
+
+
+def cholesky(self: Array, upper: bool) -> Array:
+    """Of the triangle that `upper` names."""
+    lower = self.T if upper else self
+    factor = np.linalg.cholesky(np.tril(lower) + np.tril(lower, -1).T)
+    return factor.T if upper else factor
+
+
 _LINALG: Final[dict[str, Any]] = {
     "family": "linalg", "source": _TORCH, "tolerance": "gradient", "dtypes": ("float32",),
     "rule": {"norm": 64.0, "reason": "factorisations: the error grows with the condition"},
 }  # fmt: skip
-spec("aclnnInverse", "out:self", samples=[take(self=_well(n)) for n in (2, 5, 17)], **_LINALG)(
+spec("aclnnInverse", "out:self", samples=[
+    take(self=m(n)) for m in (_well, _shuffled) for n in (2, 5, 17)], **_LINALG)(
     lambda self: np.linalg.inv(self))  # fmt: skip
 spec("aclnnLinalgCholesky", "out:self", **_LINALG,
-     samples=[take(self=_spd(n), upper=u) for n in (2, 5, 17) for u in (False, True)])(
-    lambda self, upper: np.linalg.cholesky(self).T if upper else np.linalg.cholesky(self),
-)  # fmt: skip
+     samples=[take(self=m, upper=u) for n in (2, 5, 17) for u in (False, True)
+              for m in (_spd(n), _one_half(n, u))])(cholesky)  # fmt: skip
 spec("aclnnLogdet", "out:self", samples=[take(self=_spd(n)) for n in (2, 5, 17)], **_LINALG)(
     lambda self: np.asarray(np.linalg.slogdet(self)[1]))  # fmt: skip
 spec("aclnnSlogdet", "signOut:self logOut:self", **_LINALG,
-     samples=[take(self=_well(n)) for n in (2, 5, 17)])(
+     samples=[take(self=m(n)) for m in (_well, _shuffled) for n in (2, 5, 17)])(
     lambda self: tuple(np.asarray(v) for v in np.linalg.slogdet(self)))  # fmt: skip
 
 

@@ -36,13 +36,18 @@ def swiglu(x: Array, left: bool) -> Array:
           take(x=_h(4, 64), smoothScalesOptional=t(1, 32, low=0.5), groupIndexOptional=given(
               [4], "int32"), activateLeft=left, quantModeOptional="dynamic", groupListType=0,
                dstType=2)
-          for left in (True, False)])  # fmt: skip
+          for left in (True, False)] + [
+          take(x=_h(12, 64), smoothScalesOptional=t(3, 32, low=0.5), groupIndexOptional=given(
+              [4, 9, 12], "int32"), activateLeft=True, quantModeOptional="dynamic",
+               groupListType=0, dstType=2)])  # fmt: skip
 def swiglu_quant(
-    x: Array, smoothScalesOptional: list[Array], activateLeft: bool
+    x: Array, smoothScalesOptional: Array, activateLeft: bool, groupIndexOptional: Array
 ) -> tuple[Array, Array]:
     """The second result is what a row is multiplied by: 127 over its largest, as the operator's
-    documents have it from CANN 8.3 on (8.1 and 8.2 printed its reciprocal, and multiplied too)."""
-    y = swiglu(x, activateLeft) * smoothScalesOptional[0]
+    documents have it from CANN 8.3 on (8.1 and 8.2 printed its reciprocal, and multiplied too).
+    Groups end where groupIndex says."""
+    group = np.searchsorted(groupIndexOptional, np.arange(len(x)), "right")
+    y = swiglu(x, activateLeft) * smoothScalesOptional[group]
     factor = 127 / np.abs(y).max(-1)
     return y * factor[..., None], factor
 

@@ -188,7 +188,16 @@ for _rank in (2, 3):
                              (0, 2, True, 6.0), (1, 0, True, 1.2), (1, 2, False, 6.0),
                              *(((2, 0, False, 1.5), (2, 2, True, 4.0)) if _rank == 2 else ()))
     ]  # fmt: skip
-    spec(f"aclnnGridSampler{_rank}D", "out:input", samples=[take(**g) for g in _grids],
+    # Between two pixels of five: nearest takes the even one.
+    _ties = given(
+        np.broadcast_to(
+            np.linspace(-0.75, 0.75, 4)[:, None], (_in[0], *[1] * (_rank - 1), 4, _rank)
+        ).tolist(),
+        "float32",
+    )
+    _even = {"input": t(*_in[:2], *[5] * _rank), "grid": _ties, "interpolationMode": 1,
+             "paddingMode": 0, "alignCorners": True}  # fmt: skip
+    spec(f"aclnnGridSampler{_rank}D", "out:input", samples=[take(**g) for g in (*_grids, _even)],
          **{**_RESIZE, "dtypes": ("float32",)})(words(grid_sample))  # fmt: skip
     spec(f"aclnnGridSampler{_rank}DBackward", "inputGrad:input gridGrad:grid",
          **{**_RESIZE, "dtypes": ("float32",)},

@@ -27,7 +27,7 @@ for _name, _draws, _more in (
     ("InplaceUniformTensor", drawn.uniform, {"from": -1.0, "to": 2.0, **_SEEDS,
                               "seedTensor": given([7], "uint64"),
                               "offsetTensor": given([0], "uint64")}),
-    ("InplaceRandomTensor", drawn.integers, {"from": 0, "to": 9, **_SEEDS}),
+    ("InplaceRandomTensor", drawn.integers, {"from": -5, "to": 9, **_SEEDS}),
     ("InplaceRandomWithoutFromTo", drawn.integers, {"seed": 7, "offset": 0}),
     ("InplaceRandomWithoutFromToTensor", drawn.integers, _SEEDS),
 ):  # fmt: skip

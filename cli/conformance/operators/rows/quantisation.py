@@ -96,12 +96,15 @@ def ascend_quant(
     return steps if roundMode == "round" else _ROUND[roundMode](steps)
 
 
+_TIES: Final = take(x=given((np.arange(-16, 16) / 4).tolist(), "float16"),
+                    scale=given([2.0], "float16"), offset=given([1.0], "float16"), sqrtMode=False,
+                    roundMode="round", dstType=_INT8)  # fmt: skip
 _ASCEND: Final[dict[str, Any]] = {**_Q, "dtypes": (*_HALVES, "float32")}
-spec("aclnnAscendQuant", "y:int8", **_ASCEND, samples=_STEPPED)(
+spec("aclnnAscendQuant", "y:int8", **_ASCEND, samples=[*_STEPPED, _TIES])(
     lambda x, scale, offset, sqrtMode, roundMode: ascend_quant(x, scale, offset, sqrtMode,
                                                                roundMode))  # fmt: skip
 spec("aclnnAscendQuantV3", "y:int8", **_ASCEND, samples=[
-    *(take(**s.kwargs, axis=-1) for s in _STEPPED),
+    *(take(**s.kwargs, axis=-1) for s in (*_STEPPED, _TIES)),
     take(x=_h(3, 4, 32, low=-9, high=9), scale=_h(4, low=2, high=9), offset=_h(4),
          sqrtMode=False, roundMode="round", dstType=_INT8, axis=-2)])(ascend_quant)  # fmt: skip
 _ROUND: Final = {"floor": np.floor, "ceil": np.ceil, "trunc": np.trunc}

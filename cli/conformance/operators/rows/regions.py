@@ -64,7 +64,10 @@ def roi_align(
                dilations=(1, 1), ceilMode=0)
           for kernel, stride, pads in (((2, 2), (2, 2), (0, 0, 0, 0)),
                                        ((3, 2), (1, 2), (1, 0, 1, 0)),
-                                       ((2, 3), (2, 1), (0, 1, 1, 1)))])  # fmt: skip
+                                       ((2, 3), (2, 1), (0, 1, 1, 1)))] + [
+          take(self=given([[[[1.0, np.nan, -3.0, 0.0], [np.inf, 2.0, 5.0, -np.inf]]]], "float32"),
+               kernelShape=(2, 2), strides=(1, 1), autoPad=0, pads=(0, 0, 0, 0),
+               dilations=(1, 1), ceilMode=0)])  # fmt: skip
 def max_pool(
     self: Array, kernelShape: Sequence[int], strides: Sequence[int], pads: Sequence[int]
 ) -> Array:
