@@ -9,12 +9,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <mutex>
 #include <new>
 #include <vector>
 
 #include "callers.h"
+#include "clock.h"
 #include "data.h"
 #include "device_time.h"
 #include "faults.h"
@@ -164,8 +164,8 @@ struct Targets {
 
 std::vector<std::atomic<void*>>& targets_of(ShimDescriptor* shim) {
   static Targets* all = new Targets;
-  static thread_local ShimDescriptor* last = nullptr;
-  static thread_local std::vector<std::atomic<void*>>* found = nullptr;
+  static thread_local ShimDescriptor* last LAYER_TLS = nullptr;
+  static thread_local std::vector<std::atomic<void*>>* found LAYER_TLS = nullptr;
   if (shim == last) return *found;
   std::lock_guard<std::mutex> lock(all->mutex);
   found = nullptr;
@@ -270,12 +270,6 @@ double real_argument(const Frame& frame, const Parameter& p) {
 
 void* real_named(ShimDescriptor* shim, const char* name) {
   return shim->handle ? dlsym(shim->handle, name) : nullptr;
-}
-
-uint64_t now_ns() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
 }
 
 void step_aside(const char* reason) {

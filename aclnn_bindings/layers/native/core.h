@@ -50,7 +50,6 @@ inline uint64_t integer_argument(const Frame& frame, const Function& function, i
 
 // Says why, once, and forwards every call untouched from then on.
 void step_aside(const char* reason);
-uint64_t now_ns();
 // A function of the install, found from the library that `shim` stands for; null: none.
 void* real_named(ShimDescriptor* shim, const char* name);
 const Function* function_number(uint32_t number);  // null: none

@@ -196,9 +196,15 @@ Kind made_kind(Role role) {
   }
 }
 
-uint32_t detail_of(const Frame& f, const Function& fn) {
+// Keeps its memory from call to call.
+std::string& empty_blob() {
   static thread_local std::string blob;
   blob.clear();
+  return blob;
+}
+
+uint32_t detail_of(const Frame& f, const Function& fn) {
+  std::string& blob = empty_blob();
   int last = fn.role == Role::PhaseOne ? fn.row->count - 2 : fn.row->count;
   bool any = fn.role == Role::PhaseOne;
   for (int i = 0; i < last; ++i) {
@@ -276,8 +282,7 @@ uint16_t flags_of(Role role) {
 
 // What a call made, as the detail of a phase 1 would name it.
 uint32_t new_made_detail(const Frame& f, const Call& call) {
-  static thread_local std::string blob;
-  blob.clear();
+  std::string& blob = empty_blob();
   auto handle = reinterpret_cast<const void*>(f.results[0]);
   Parameter as{made_kind(call.function->role), Place::Integer, 0, 8, 0, 0, Thing::None, 0};
   Frame one;
@@ -339,7 +344,7 @@ void record_after(const Frame& f, const Call& call, uint64_t end) {
   const Function& fn = *call.function;
   Words words = words_of(f, call);
   bool more = words.count > kWordsInCall;
-  uint64_t took = end - call.start;
+  uint64_t took = end > call.start ? end - call.start : 0;
   bool long_call = took > 0xFFFFFFFFull;
   CallRow row{};
   row.type = static_cast<uint8_t>(RowType::Call);

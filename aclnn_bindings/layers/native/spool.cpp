@@ -9,6 +9,7 @@
 
 #include <cerrno>
 
+#include "clock.h"
 #include "core.h"
 
 namespace layers {
@@ -28,7 +29,7 @@ struct Writer {
   uint32_t epoch;
 };
 // Nothing to construct or destroy, so that reading it costs no check of whether it was.
-thread_local Writer writer{nullptr, nullptr, 0};
+thread_local Writer writer LAYER_TLS = {nullptr, nullptr, 0};
 
 void release() {
   if (writer.slot) writer.slot->function = 0;
