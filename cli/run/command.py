@@ -25,7 +25,7 @@ STRICT = click.Choice(["report", "error", "abort"])
 FILE = click.Path(dir_okay=False, path_type=Path)
 FAULT_HELP = (
     "Break calls: NAME[@N][=CODE] fails the N-th or every call of NAME (a glob), "
-    "NAME[@N]:delay=20ms delays it, memory=512M limits device memory, sweep[:NAME] runs the "
+    "NAME[@N]:delay=20ms delays it, memory=512M limits device memory, sweep[:NAME][@N] runs the "
     "program once per call."
 )
 # Options that need a recording, whether or not it is kept.
@@ -95,7 +95,7 @@ def run(**options: Any) -> int:
     """Run COMMAND with layers between it and CANN; they see every call, and change none."""
     install = find_install(options["home"], simulator=options["simulator"])
     environ = simulator.environment(install, options)
-    if sweeps := [spec for spec in options["faults"] if spec.partition(":")[0] == "sweep"]:
+    if sweeps := [spec for spec in options["faults"] if re.match(r"sweep\b", spec)]:
         return sweep.run(interpose(install), options["command"], environ, sweeps[0])
     allow = [findings.file_of(name) for name in options["allow"]]
     known = [entry for path in allow for entry in findings.allowed(path)]

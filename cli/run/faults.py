@@ -27,7 +27,7 @@ def rule(spec: str) -> str:
     if match is None:
         raise click.UsageError(
             f"--fault {spec!r}: expected NAME[@N][=CODE], NAME[@N]:delay=20ms, memory=512M or "
-            "sweep[:NAME]"
+            "sweep[:NAME][@N]"
         )
     nth = match["nth"] or "0"
     if match["time"]:

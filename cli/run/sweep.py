@@ -7,6 +7,7 @@ output that it has without the failure. A crash, no end, or a good end with anot
 from __future__ import annotations
 
 import fnmatch
+import re
 import subprocess
 import tempfile
 import time
@@ -77,8 +78,8 @@ class _Program:
 def run(
     interposed: Interposed, command: Sequence[str], environ: Mapping[str, str], spec: str
 ) -> int:
-    """The exit code: 1 when some failure was not survived."""
-    glob = spec.partition(":")[2] or "*"
+    """The exit code: 1 when some failure was not survived. `spec`: sweep[:GLOB][@N]."""
+    glob, only = _parts(spec)
     program = _Program(interposed, command, environ)
     with tempfile.TemporaryDirectory(prefix="mindtorch-sweep-") as folder:
         path = Path(folder) / "calls.rec"
@@ -94,12 +95,20 @@ def run(
     names = [n for n in counts if fnmatch.fnmatch(n, glob) and not _exempt(n)]
     trials = []
     for name in names:
-        for nth in range(1, counts[name] + 1):
+        for nth in (n for n in range(1, counts[name] + 1) if only in (None, n)):
             trials.append(_try(program, name, nth, usual))
             click.echo(f"\r{len(trials)} failures tried", err=True, nl=False)
     click.echo("", err=True)
     render.show(_document(trials))
     return exits.PROBLEMS if any(t.verdict != "survived" for t in trials) else exits.OK
+
+
+def _parts(spec: str) -> tuple[str, int | None]:
+    """Which functions, and which call of each; None is every one."""
+    match = re.fullmatch(r"sweep(?::([\w*?\[\]]+))?(?:@([1-9]\d*))?", spec)
+    if match is None:
+        raise click.UsageError(f"--fault {spec!r}: expected sweep, sweep:aclnn* or sweep:aclnn*@2")
+    return match[1] or "*", int(match[2]) if match[2] else None
 
 
 def _exempt(name: str) -> bool:

@@ -98,6 +98,14 @@ def test_a_sweep_names_the_failures_that_a_program_does_not_survive(tmp_path: Pa
     assert "silent" in rows["aclCreateScalar"]
 
 
+def test_a_sweep_may_fail_only_one_call_of_each_name() -> None:
+    outcome = layered.run("--fault", "sweep:aclCreate*@2", "--", add())
+    assert "1 failures, 1 survived" in outcome.out  # it makes several tensors, one scalar
+    wrong = layered.run("--fault", "sweep:acl@", "--", add())
+    assert wrong.code == 2
+    assert "sweep:aclnn*@2" in wrong.err
+
+
 def test_every_sample_survives_every_failure() -> None:
     """Samples check what they call: a failure ends them with a code."""
     outcome = layered.run("--fault", "sweep", "--", add())
