@@ -8,7 +8,7 @@ from compiled import run
 # Parts of programs/capture.cpp.
 PARTS = (
     "replays", "forks_and_joins", "refusals", "modes", "updates", "callbacks",
-    "if_true", "if_false", "switches", "loops",
+    "if_true", "if_false", "switches", "loops", "tasks",
 )  # fmt: skip
 
 
@@ -19,7 +19,10 @@ def test_part_behaves_as_documented(part: str) -> None:
     assert "done" in outcome.out
 
 
-@pytest.mark.parametrize("part", ["forks_and_joins", "updates", "callbacks", "modes", "loops"])
+CLEAN = ("forks_and_joins", "updates", "callbacks", "modes", "loops", "tasks")
+
+
+@pytest.mark.parametrize("part", CLEAN)
 def test_captures_keep_strict_mode_clean(part: str) -> None:
     outcome = run("capture", part, ACLSIM_STRICT="report")
     assert outcome.code == 0, outcome.out + outcome.err

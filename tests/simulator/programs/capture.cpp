@@ -73,6 +73,92 @@ static void replays() {
   kit.end();
 }
 
+// The tasks of a model's streams, in order.
+static std::vector<aclmdlRITask> tasks_of(aclmdlRI model, std::vector<aclrtStream>* streams) {
+  uint32_t count = 0;
+  MUST(aclmdlRIGetStreams(model, nullptr, &count));
+  streams->resize(count);
+  if (count) {
+    uint32_t small = count - 1;
+    CHECK(aclmdlRIGetStreams(model, streams->data(), &small) == ACL_ERROR_RT_INSUFFICIENT_INPUT_ARRAY);
+  }
+  MUST(aclmdlRIGetStreams(model, streams->data(), &count));
+  std::vector<aclmdlRITask> all;
+  for (aclrtStream stream : *streams) {
+    uint32_t tasks = 0;
+    MUST(aclmdlRIGetTasksByStream(stream, nullptr, &tasks));
+    std::vector<aclmdlRITask> some(tasks);
+    MUST(aclmdlRIGetTasksByStream(stream, some.data(), &tasks));
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return all;
+}
+
+static void tasks() {
+  Kit kit;
+  Work work;
+  auto* word = static_cast<uint64_t*>(Kit::device(64));
+  MUST(aclrtMemset(word, 64, 0, 64));
+  aclmdlRI model = nullptr, other = nullptr;
+  MUST(aclmdlRICaptureBegin(kit.stream, ACL_MODEL_RI_CAPTURE_MODE_GLOBAL));
+  work.add(work.a, work.b, work.out, kit.stream);
+  work.add(work.out, work.b, work.out, kit.stream);
+  aclrtTaskGrp group = nullptr;
+  MUST(aclmdlRICaptureTaskGrpBegin(kit.stream));
+  MUST(aclrtValueWrite(word, 7, 0, kit.stream));
+  MUST(aclmdlRICaptureTaskGrpEnd(kit.stream, &group));
+  MUST(aclrtValueWait(word, 7, ACL_STREAM_WAIT_VALUE_EQ, kit.stream));
+  MUST(aclrtMemsetAsync(word + 1, 8, 1, 8, kit.stream));
+  MUST(aclmdlRICaptureEnd(kit.stream, &model));
+  MUST(aclmdlRICaptureBegin(kit.stream, ACL_MODEL_RI_CAPTURE_MODE_GLOBAL));  // the same stream
+  work.add(work.a, work.b, work.out, kit.stream);
+  MUST(aclmdlRICaptureEnd(kit.stream, &other));
+  std::vector<aclrtStream> streams, streams_of_other;
+  std::vector<aclmdlRITask> all = tasks_of(model, &streams);
+  CHECK(tasks_of(other, &streams_of_other).size() == 1 && streams_of_other[0] != streams[0]);
+  CHECK(streams.size() == 1 && all.size() == 5 && all == tasks_of(model, &streams));
+  const aclmdlRITaskType expected[] = {ACL_MODEL_RI_TASK_KERNEL, ACL_MODEL_RI_TASK_KERNEL,
+                                       ACL_MODEL_RI_TASK_VALUE_WRITE, ACL_MODEL_RI_TASK_VALUE_WAIT,
+                                       ACL_MODEL_RI_TASK_DEFAULT};
+  for (uint32_t i = 0; i < 5; ++i) {
+    aclmdlRITaskType type;
+    uint32_t id = 99;
+    MUST(aclmdlRITaskGetType(all[i], &type));
+    MUST(aclmdlRITaskGetSeqId(all[i], &id));
+    CHECK(type == expected[i] && id == i);
+  }
+  aclmdlRITaskParams params;
+  auto& write = reinterpret_cast<aclmdlRIValueWriteTaskParams&>(params.undescribed);
+  auto& wait = reinterpret_cast<aclmdlRIValueWaitTaskParams&>(params.undescribed);
+  MUST(aclmdlRITaskGetParams(all[0], &params));
+  CHECK(params.type == ACL_MODEL_RI_TASK_KERNEL && params.taskGrp == nullptr);
+  MUST(aclmdlRITaskGetParams(all[3], &params));
+  CHECK(wait.devAddr == word && wait.value == 7);
+  wait.value = 9;
+  MUST(aclmdlRITaskSetParams(all[3], &params));
+  CHECK(aclmdlRITaskSetParams(all[2], &params) == ACL_ERROR_INVALID_PARAM);  // another type
+  MUST(aclmdlRITaskGetParams(all[2], &params));
+  CHECK(params.taskGrp == group && write.value == 7);
+  write.devAddr = &params;  // not acl memory
+  CHECK(aclmdlRITaskSetParams(all[2], &params) == ACL_ERROR_RT_PARAM_INVALID);
+  write = {word, 9};
+  MUST(aclmdlRITaskSetParams(all[2], &params));
+  MUST(aclmdlRITaskDisable(all[1]));
+  run(model, kit.stream);  // nothing is changed before the update
+  CHECK(*word == 7 && Kit::back(work.out, 8)[0] == 21);
+  MUST(aclmdlRIUpdate(model));
+  run(model, kit.stream);
+  CHECK(*word == 9 && Kit::back(work.out, 8)[0] == 11);
+  CHECK(aclmdlRIGetTasksByStream(kit.stream, nullptr, &params.rsv0[0]) == ACL_ERROR_INVALID_PARAM);
+  MUST(aclmdlRIDestroy(model));
+  aclmdlRITaskType type;
+  CHECK(aclmdlRITaskGetType(all[0], &type) == ACL_ERROR_RT_PARAM_INVALID);
+  MUST(aclmdlRIDestroy(other));
+  MUST(aclrtFree(word));
+  work.end();
+  kit.end();
+}
+
 static void forks_and_joins() {
   Kit kit;
   Work work;
@@ -348,7 +434,7 @@ int main(int, char** argv) {
       {"replays", replays}, {"forks_and_joins", forks_and_joins}, {"refusals", refusals},
       {"modes", modes},     {"updates", updates},                 {"callbacks", callbacks},
       {"if_true", if_true}, {"if_false", if_false},               {"switches", switches},
-      {"loops", loops}};
+      {"loops", loops},     {"tasks", tasks}};
   setvbuf(stdout, nullptr, _IOLBF, 0);
   parts.at(argv[1])();
   printf("done\n");

@@ -41,7 +41,7 @@ aclError Capture::take(Stream* stream, Task* task) {
   Content* content = graph->content;
   std::lock_guard<std::mutex> nodes(content->mutex);
   if (open[place]) open[place]->nodes.push_back(content->nodes.size());
-  content->nodes.push_back({task, stream->id});
+  content->nodes.push_back({task, stream->id, open[place], false});
   content->on_worker |= task->on_worker;
   known[place].resize(std::max(known[place].size(), place + 1), 0);
   ++known[place][place];

@@ -33,7 +33,10 @@ void finish(Capture* capture) {
   std::lock_guard<std::mutex> lock(captures().mutex);
   captures().active.erase(capture);
   captures().count.fetch_sub(1);
-  for (Stream* stream : capture->streams) stream->recorder.store(nullptr);
+  for (Stream* stream : capture->streams) {
+    stream->recorder.store(nullptr);
+    capture->graph->content->captured.push_back(stream->id);
+  }
 }
 
 // The tasks of the group become those of the update; the old ones end with the replay that may
@@ -41,15 +44,7 @@ void finish(Capture* capture) {
 void replace(Group* group, std::vector<Task*>* tasks) {
   Content* content = group->graph->content;
   std::lock_guard<std::mutex> lock(content->mutex);
-  for (size_t i = 0; i < tasks->size(); ++i) {
-    Task*& place = content->nodes[group->nodes[i]].task;
-    if (place == content->current) {
-      content->replaced.push_back(place);
-    } else {
-      place->drop(place);
-    }
-    place = (*tasks)[i];
-  }
+  for (size_t i = 0; i < tasks->size(); ++i) put_task(content, group->nodes[i], (*tasks)[i]);
   tasks->clear();
 }
 

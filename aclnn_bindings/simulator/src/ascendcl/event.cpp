@@ -10,6 +10,7 @@
 #include "ascendcl/device.h"
 #include "ascendcl/sharing.h"
 #include "ascendcl/strict.h"
+#include "ascendcl/task_names.h"
 
 namespace aclsim {
 namespace {
@@ -188,7 +189,7 @@ aclError record_shared(SharedEvent* shared, Stream* stream) {
            !shared->reached.compare_exchange_weak(before, mine)) {
     }
     wake_waiters(&shared->reached);
-  }), "EVENT_RECORD");
+  }), kEventRecord);
 }
 
 // The signal stays for ever, as queued or captured work may look at it later (4 bytes).
@@ -197,13 +198,13 @@ aclError set_signal(Signal* signal, uint32_t value, Stream* stream) {
     signal->store(value);
     wake_waiters(signal);
     return ACL_SUCCESS;
-  }));
+  }), value ? kEventRecord : kEventReset);
 }
 aclError await_signal(Signal* signal, Stream* stream) {
   return submit(stream, make_task([=](Stream* on) -> aclError {
     while (!signal->load() && !on->aborted.load()) wait_for_change(signal, 0, 20);
     return ACL_SUCCESS;
-  }, true));
+  }, true), kEventWait);
 }
 
 aclError record_captured(const char* function, Event* event, Stream* stream) {
@@ -232,7 +233,7 @@ aclError record(const char* function, Event* event, Stream* stream) {
   return submit(stream, make_task([](Stream*) { return ACL_SUCCESS; }, false, [made] {
     finish(made);  // also when the stream drops its work: nobody shall wait for ever
     let_go(made);
-  }), "EVENT_RECORD");
+  }), kEventRecord);
 }
 
 aclError wait_on_shared(SharedEvent* shared, Stream* stream) {
@@ -240,7 +241,7 @@ aclError wait_on_shared(SharedEvent* shared, Stream* stream) {
   return submit(stream, make_task([=](Stream* on) -> aclError {
     await_shared(shared, target, -1, &on->aborted);
     return ACL_SUCCESS;
-  }), "EVENT_WAIT");
+  }), kEventWait);
 }
 
 aclError wait_on(const char* function, Stream* stream, Event* event) {
@@ -273,7 +274,7 @@ aclError wait_on(const char* function, Stream* stream, Event* event) {
   }, false, [seen] {
     seen->waits.fetch_sub(1);
     let_go(seen);
-  }), "EVENT_WAIT");
+  }), kEventWait);
 }
 
 bool reach(Event* event, int timeout_ms) {

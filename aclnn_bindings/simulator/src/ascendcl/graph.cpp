@@ -17,6 +17,16 @@ void drop_tasks(Content* content) {
   content->replaced.clear();
 }
 
+void put_task(Content* content, size_t place, Task* task) {
+  Task*& at = content->nodes[place].task;
+  if (at == content->current) {
+    content->replaced.push_back(at);
+  } else {
+    at->drop(at);
+  }
+  at = task;
+}
+
 namespace {
 void end_condition(Condition* condition) {
   std::lock_guard<std::mutex> lock(captures().mutex);
@@ -28,6 +38,7 @@ void end_condition(Condition* condition) {
 
 void release_content(Graph* graph) {
   Content* content = graph->content;
+  forget_names(graph);
   drop_tasks(content);
   for (Graph* branch : content->branches) end_graph(branch);
   for (Condition* condition : content->conditions) end_condition(condition);
@@ -36,12 +47,15 @@ void release_content(Graph* graph) {
   graph->content = nullptr;
 }
 
-Task* next_task(Content* content, size_t i) {
+// The task to run next, from node `i` on.
+Task* next_task(Content* content, size_t* i) {
   std::lock_guard<std::mutex> lock(content->mutex);
   content->current = nullptr;
   for (Task* task : content->replaced) task->drop(task);
   content->replaced.clear();
-  return content->current = i < content->nodes.size() ? content->nodes[i].task : nullptr;
+  const std::vector<Node>& nodes = content->nodes;
+  while (*i < nodes.size() && nodes[*i].disabled) ++*i;
+  return content->current = *i < nodes.size() ? nodes[(*i)++].task : nullptr;
 }
 }  // namespace
 
@@ -70,12 +84,13 @@ aclError replay(Content* content, Stream* stream) {
   }
   size_t i = 0;
   aclError code = ACL_SUCCESS;
-  while (Task* task = next_task(content, i++)) {
+  while (Task* task = next_task(content, &i)) {
     if (stream->aborted.load()) break;
     code = profiling() ? profile_task(task, stream, task->replay) : task->replay(task, stream);
     if (code != ACL_SUCCESS) break;
   }
-  next_task(content, ~size_t{0});
+  i = content->nodes.size();
+  next_task(content, &i);
   return code;
 }
 

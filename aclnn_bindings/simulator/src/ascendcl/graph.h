@@ -13,9 +13,27 @@ namespace aclsim {
 struct Node {
   Task* task;
   int32_t stream;
+  const struct Group* group;  // that it was noted in, or null
+  bool disabled;              // by aclmdlRITaskDisable and aclmdlRIUpdate
 };
 
 struct Graph;
+
+// A task as the program names it. What is asked of it waits for aclmdlRIUpdate.
+struct ModelTask {
+  Graph* graph;
+  size_t place;  // among the model's nodes
+  bool disable = false;
+  Task* next = nullptr;
+};
+
+// A stream by which the program asks for a model's tasks; the model runs on another. The context
+// may end before the model, hence the number.
+struct ModelStream {
+  Graph* graph;
+  Stream* stream;
+  int32_t id, captured;
+};
 
 // Tasks between aclmdlRICaptureTaskGrpBegin and End: what an update replaces.
 struct Group {
@@ -48,6 +66,8 @@ struct Content {
   Task* current = nullptr;     // the task that runs now
   std::vector<Task*> replaced; // dropped when the current task has ended
   std::vector<std::unique_ptr<Group>> groups;
+  std::vector<int32_t> captured;  // ids of the streams that took part, the origin first
+  std::vector<std::unique_ptr<ModelTask>> tasks;
   std::vector<Hook> hooks;     // called when the model is destroyed
   std::vector<Condition*> conditions;
   std::vector<Graph*> branches;  // of conditional tasks: they live as long
@@ -77,8 +97,10 @@ struct Capture : Recorder {
 };
 
 struct Captures {
-  std::set<Condition*> conditions;
   std::mutex mutex;
+  std::set<Condition*> conditions;
+  std::set<ModelTask*> tasks;
+  std::vector<ModelStream> streams;
   std::set<Capture*> active;
   std::atomic<int32_t> count{0};
   uint64_t next = 1;
@@ -96,6 +118,10 @@ aclError not_capturing(const char* function, const Stream* stream);
 Graph* make_graph();
 void end_graph(Graph* graph);
 void drop_tasks(Content* content);
+// Lets go of the tasks and streams by which the program knows the model.
+void forget_names(Graph* graph);
+// Puts another task in a node's place; the old one ends when no replay uses it.
+void put_task(Content* content, size_t place, Task* task);
 aclError replay(Content* content, Stream* stream);
 // 107027 for a model that is still being captured, or that is a branch of another one.
 aclError check_complete(const char* function, Graph* graph);

@@ -1,11 +1,9 @@
-// Signals in memory: notifies, and values that streams write and wait for.
+// Notifies: signals between streams.
 #include "ascendcl/notify.h"
 
 #include <chrono>
-#include <thread>
 
 #include "ascendcl/device.h"
-#include "ascendcl/memory.h"
 #include "ascendcl/strict.h"
 
 namespace aclsim {
@@ -37,28 +35,6 @@ ACLSIM_NOINLINE aclError not_a_notify(const char* function, Notify* notify) {
                 static_cast<void*>(notify));
 }
 
-namespace {
-
-// The documented comparisons of aclrtValueWait.
-bool satisfied(uint64_t found, uint64_t value, uint32_t flag) {
-  switch (flag) {
-    case ACL_STREAM_WAIT_VALUE_EQ: return found == value;
-    case ACL_STREAM_WAIT_VALUE_AND: return (found & value) != 0;
-    case ACL_STREAM_WAIT_VALUE_NOR: return ~(found | value) != 0;
-    default: return static_cast<int64_t>(found - value) >= 0;
-  }
-}
-
-aclError check_word(const char* function, void* address) {
-  if (!address) return null_pointer(function, "devAddr");
-  std::shared_ptr<Allocation> block = find_allocation(address);
-  if (block && reinterpret_cast<uintptr_t>(address) % 8 == 0) return ACL_SUCCESS;
-  return failed(ACL_ERROR_RT_PARAM_INVALID, "EE1003",
-                "%s failed because %p is not an 8-byte aligned address of acl memory.", function,
-                address);
-}
-
-}  // namespace
 }  // namespace aclsim
 
 using namespace aclsim;
@@ -121,31 +97,4 @@ ACLSIM_API aclError aclrtWaitAndResetNotify(aclrtNotify notify, aclrtStream stre
     (*signal)->value = 0;
     return came ? ACL_SUCCESS : ACL_ERROR_RT_TS_ERROR;
   }, true, [signal] { delete signal; }), "NOTIFY_WAIT");
-}
-
-ACLSIM_API aclError aclrtValueWrite(void* devAddr, uint64_t value, uint32_t flag,
-                                    aclrtStream stream) {
-  if (flag) return bad_value(__func__, "flag", "nonzero", "0");
-  ACLSIM_STREAM(on, stream);
-  aclError code = check_word(__func__, devAddr);
-  if (code != ACL_SUCCESS) return code;
-  return submit(on, make_task([=](Stream*) -> aclError {
-    __atomic_store_n(static_cast<uint64_t*>(devAddr), value, __ATOMIC_RELEASE);
-    return ACL_SUCCESS;
-  }), "VALUE_WRITE");
-}
-ACLSIM_API aclError aclrtValueWait(void* devAddr, uint64_t value, uint32_t flag,
-                                   aclrtStream stream) {
-  if (flag > ACL_STREAM_WAIT_VALUE_NOR) return bad_value(__func__, "flag", "unknown", "0 to 3");
-  ACLSIM_STREAM(on, stream);
-  aclError code = check_word(__func__, devAddr);
-  if (code != ACL_SUCCESS) return code;
-  return submit(on, make_task([=](Stream* live) -> aclError {
-    auto* word = static_cast<uint64_t*>(devAddr);
-    while (!live->aborted.load() &&
-           !satisfied(__atomic_load_n(word, __ATOMIC_ACQUIRE), value, flag)) {
-      std::this_thread::sleep_for(std::chrono::microseconds(20));
-    }
-    return ACL_SUCCESS;
-  }, true), "VALUE_WAIT");
 }
