@@ -7,7 +7,6 @@ from typing import Any
 
 from ._autograd.scope import Scope
 from ._backends.npu import runtime as _runtime
-from ._backends.npu.graphs import Graph as _Graph
 from ._backends.npu.graphs import graph, is_current_stream_capturing
 from ._backends.npu.properties import (
     empty_cache,
@@ -34,6 +33,7 @@ from ._backends.npu.streams import (
     index_of,
     set_stream,
 )
+from ._graphs import NPUGraph, make_graphed_callables
 from ._random import generator as _random
 from ._tensor import device as _device
 from ._tensor.device import DeviceLike
@@ -62,6 +62,7 @@ __all__ = [
     "is_bf16_supported",
     "is_current_stream_capturing",
     "is_initialized",
+    "make_graphed_callables",
     "manual_seed",
     "manual_seed_all",
     "max_memory_allocated",
@@ -197,26 +198,6 @@ def get_rng_state(device: Device | str | int | None = "npu") -> Any:
 def set_rng_state(new_state: Any, device: Device | str | int | None = "npu") -> None:
     """Put a device's default generator into a state."""
     _random.default_generator(f"npu:{index_of(device)}").set_state(new_state)
-
-
-class NPUGraph(_Graph):
-    """Work captured from a stream (`with torch.npu.graph(g):`), run by one call of `replay`.
-
-    Random numbers are refused in a capture: every replay would repeat them.
-    """
-
-    def capture_begin(self, pool: Any = None, capture_error_mode: str = "global") -> None:
-        self._random = get_rng_state().tolist()
-        super().capture_begin(pool, capture_error_mode)
-
-    def capture_end(self) -> None:
-        super().capture_end()
-        if get_rng_state().tolist() != self._random:
-            self.reset()
-            raise NotImplementedError(
-                "NPUGraph.capture_end: random operators were captured, whose numbers every replay "
-                "would repeat; take them out of the graph"
-            )
 
 
 def host_syncs() -> int:

@@ -82,6 +82,26 @@ def test_captured_work_does_not_run_before_the_replay() -> None:
     assert x.tolist() == [2, 2, 2]
 
 
+@pytest.mark.parametrize("forked", [False, True])
+def test_a_tensor_from_before_may_end_in_a_capture(forked: bool) -> None:
+    """Its memory has no event in the capture, which a query would end."""
+    x, graph = torch.zeros(3, device="npu"), torch.npu.NPUGraph()
+    side = torch.npu.Stream()
+    before = [torch.full((512,), float(k), device="npu") for k in range(3)]
+    with torch.npu.graph(graph):
+        main = torch.npu.current_stream()
+        for _ in range(3):
+            side.wait_stream(main)
+            with torch.npu.stream(side if forked else main):
+                x += before.pop()[:3]
+            main.wait_stream(side)
+            torch.zeros(512, device="npu")  # looks for memory that has become free
+    graph.replay()
+    graph.replay()
+    assert x.tolist() == [6, 6, 6]
+    assert torch.full((512,), 5.0, device="npu").sum().item() == 2560
+
+
 def test_a_value_that_is_read_while_capturing_is_refused_and_harms_nothing() -> None:
     x = torch.ones(3, device="npu")
     with pytest.raises(RuntimeError, match="being captured"), torch.npu.graph(torch.npu.NPUGraph()):
@@ -126,3 +146,52 @@ def test_a_graph_says_what_it_holds(tmp_path: Path) -> None:
     graph.debug_dump(str(tmp_path / "graph.json"))
     names = [task["name"] for task in json.loads((tmp_path / "graph.json").read_text())["tasks"]]
     assert any(name.startswith("aclnnInplaceMul") for name in names), names
+
+
+def trained(graphed: bool) -> list[float]:
+    """Losses of a network whose body may be graphed, with gradients of two batches summed up."""
+    torch.manual_seed(3)
+    body = nn.Sequential(nn.Linear(8, 16), nn.LayerNorm(16), nn.GELU()).to("npu")
+    head = nn.Linear(16, 4).to("npu")
+    optimizer = torch.optim.SGD([*body.parameters(), *head.parameters()], lr=0.1, momentum=0.9)
+    if graphed:
+        sample = torch.zeros(6, 8, device="npu", requires_grad=True)
+        body = torch.npu.make_graphed_callables(body, (sample,))
+    torch.manual_seed(7)
+    seen = []
+    for _ in range(4):
+        optimizer.zero_grad()
+        for _ in range(2):
+            inputs = torch.randn(6, 8).npu().requires_grad_()
+            loss = nn.functional.mse_loss(head(body(inputs)), torch.randn(6, 4).npu())
+            loss.backward()
+            seen += [loss.item(), inputs.grad.sum().item()]
+        optimizer.step()
+    body.eval()
+    return [*seen, body(torch.ones(2, 8).npu()).sum().item()]  # another shape, as in eager mode
+
+
+def test_a_graphed_module_trains_to_the_same_numbers() -> None:
+    assert trained(graphed=True) == trained(graphed=False)
+
+
+def test_graphed_functions_keep_the_structure_of_what_they_return() -> None:
+    def both(x: Any, y: Any) -> Any:
+        return {"sum": x + y, "rest": (x * y, x.detach() * 2)}
+
+    sample = (torch.ones(3, device="npu", requires_grad=True), torch.ones(3, device="npu"))
+    first, second = torch.npu.make_graphed_callables((both, torch.sin), (sample, (sample[1],)))
+    x, y = torch.arange(3.0, device="npu").requires_grad_(), torch.full((3,), 4.0, device="npu")
+    once, again = first(x, y), first(x, y * 2)
+    assert once["sum"].tolist() == [4, 5, 6]
+    assert again["rest"][0].tolist() == [0, 8, 16]
+    (once["sum"] * 10 + again["rest"][0]).sum().backward()
+    assert not once["rest"][1].requires_grad
+    assert x.grad.shape == (3,)
+    assert second(y).tolist() == torch.sin(y).tolist()
+    with pytest.raises(TypeError, match="takes 2 tensors, given 1"):
+        first(x)
+    with pytest.raises(TypeError, match="must be tensors, given float"):
+        torch.npu.make_graphed_callables(both, (1.0,))
+    with pytest.raises(NotImplementedError, match="random operators"):
+        torch.npu.make_graphed_callables(nn.Dropout(), (x,))

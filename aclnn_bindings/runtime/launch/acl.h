@@ -34,6 +34,7 @@ using Status = int32_t;
   X(1, Status, aclrtSynchronizeStream, (Handle))                                                  \
   X(0, Status, aclrtSynchronizeStreamWithTimeout, (Handle, int32_t))                              \
   X(0, Status, aclrtStreamQuery, (Handle, int32_t*))                                              \
+  X(0, Status, aclmdlRICaptureGetInfo, (Handle, int32_t*, Handle*))                               \
   X(1, Status, aclrtStreamWaitEvent, (Handle, Handle))                                            \
   X(0, Status, aclrtCreateEvent, (Handle*))                                                       \
   X(0, Status, aclrtCreateEventWithFlag, (Handle*, uint32_t))                                     \

@@ -314,7 +314,8 @@ std::vector<Stream*> Allocator::users(uint64_t address) {
 // Returns everything, blocks in use too, because their device goes away; the device is idle.
 void Allocator::close() {
   std::lock_guard<std::mutex> lock(mutex_);
-  for (const Pending& pending : pending_) acl.aclrtDestroyEvent(pending.event);
+  for (const Pending& pending : pending_)
+    if (pending.event) acl.aclrtDestroyEvent(pending.event);
   for (Handle event : events_) acl.aclrtDestroyEvent(event);
   for (auto& [address, first] : segments_) {
     acl.aclrtFree(reinterpret_cast<void*>(address));

@@ -52,7 +52,7 @@ class Allocator {
  private:
   struct Pending {
     Stream* stream;
-    Handle event;
+    Handle event;  // null: the stream was being captured
     Block* block;
   };
 
@@ -69,11 +69,14 @@ class Allocator {
   void coalesce(Pool* pool);
   void coalesce_all();
   void defer(Block* block);
+  bool captures(const Stream* stream) const;
+  bool is_done(Pending* pending);
   void settle();
   void finish_pending();
   uint64_t drop_segments();
   void drop(Block* block);
   void count_block(Block* block, int64_t sign);
+  Handle mark(Stream* stream);
   Handle take_event();
 
   std::mutex mutex_;

@@ -15,6 +15,8 @@ void add_user(Block* block, Stream* stream) {
   if (std::find(users.begin(), users.end(), stream) == users.end()) users.push_back(stream);
 }
 
+bool is_capturing(const Pool* pool) { return pool->kept && pool->stream->pool == pool; }
+
 }  // namespace
 
 bool Allocator::record(uint64_t address, Stream* stream) {
@@ -40,6 +42,17 @@ static void wait_unasked(Stream* stream) {
     note_unseen(stream->device, code, "aclrtSynchronizeStream", stream);
 }
 
+// Whether the stream, or one that it forked from, is being captured. An event in a capture stands for
+// work that has not run, and to ask for it ends the capture.
+bool Allocator::captures(const Stream* stream) const {
+  if (is_capturing(stream->pool)) return true;
+  if (!acl.aclmdlRICaptureGetInfo || std::none_of(pools_.begin(), pools_.end(), is_capturing))
+    return false;
+  int32_t status = 0;
+  Handle model = nullptr;
+  return acl.aclmdlRICaptureGetInfo(stream->handle, &status, &model) == 0 && status != 0;
+}
+
 // A freed block that other streams used is free once what they had queued by now is done.
 // Events come from a pool: creating one was measured at 350 us on hardware.
 void Allocator::defer(Block* block) {
@@ -54,15 +67,8 @@ void Allocator::defer(Block* block) {
       wait_unasked(stream);
       continue;
     }
-    enter(stream->context);
-    Handle event = take_event();
-    if (!event || acl.aclrtRecordEvent(event, stream->handle) != 0) {
-      // Without an event only waiting is safe.
-      drain_messages();
-      wait_unasked(stream);
-      if (event) events_.push_back(event);
-      continue;
-    }
+    Handle event = nullptr;
+    if (!captures(stream) && !(event = mark(stream))) continue;
     pending_.push_back({stream, event, block});
     ++block->pending;
   }
@@ -72,6 +78,17 @@ void Allocator::defer(Block* block) {
   }
   ++stats_.pending_blocks;
   stats_.pending_bytes += block->bytes;
+}
+
+// An event behind what the stream has queued; null after waiting for it, where none is to be had.
+Handle Allocator::mark(Stream* stream) {
+  enter(stream->context);
+  Handle event = take_event();
+  if (event && acl.aclrtRecordEvent(event, stream->handle) == 0) return event;
+  drain_messages();
+  wait_unasked(stream);
+  if (event) events_.push_back(event);
+  return nullptr;
 }
 
 Handle Allocator::take_event() {
@@ -86,19 +103,31 @@ Handle Allocator::take_event() {
   return nullptr;
 }
 
+// Whether the stream has done what it had queued when the block was freed; for a block freed in the
+// midst of a capture, what it had queued when the capture was over.
+bool Allocator::is_done(Pending* pending) {
+  if (!pending->event) {
+    if (pending->stream->session == 0) return true;
+    if (captures(pending->stream)) return false;
+    pending->event = mark(pending->stream);
+    if (!pending->event) return true;
+  }
+  int32_t status = 0;
+  return acl.aclrtQueryEventStatus(pending->event, &status) == 0 && status == kComplete;
+}
+
 // Frees the blocks whose events have completed. Events of one stream complete in order, so one
 // that has not ends the search of its stream.
 void Allocator::settle() {
   std::vector<Stream*> busy;
   for (auto at = pending_.begin(); at != pending_.end();) {
-    int32_t status = 0;
     const bool skip = std::find(busy.begin(), busy.end(), at->stream) != busy.end();
-    if (skip || acl.aclrtQueryEventStatus(at->event, &status) != 0 || status != kComplete) {
+    if (skip || !is_done(&*at)) {
       if (!skip) busy.push_back(at->stream);
       ++at;
       continue;
     }
-    events_.push_back(at->event);
+    if (at->event) events_.push_back(at->event);
     if (--at->block->pending == 0) {
       --stats_.pending_blocks;
       stats_.pending_bytes -= at->block->bytes;
@@ -127,8 +156,6 @@ bool is_idle(const Stream* stream) {
   if (code) note_unseen(stream->device, code, "aclrtStreamQuery", stream);
   return code == 0 && status == 0;  // ACL_STREAM_STATUS_COMPLETE (acl_rt.h)
 }
-
-bool is_capturing(const Pool* pool) { return pool->kept && pool->stream->pool == pool; }
 
 }  // namespace
 
