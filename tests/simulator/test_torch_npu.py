@@ -157,6 +157,19 @@ def test_devices_that_average_gradients_train_to_the_losses_of_one(
     assert losses(output) == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.slow  # half a minute and more of both cores
+@pytest.mark.parametrize("count", ["2", "4"])
+def test_devices_that_share_parameters_train_to_the_losses_of_one(
+    count: str, sim_run: Callable[..., tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MASTER_PORT", str(free_port()))
+    options = ("--devices", count)
+    output, _ = sim_run("Ascend910B2", "train_sharded.py", "npu", count, options=options)
+    expected = on_cpu("train_sharded.py", "1")
+    assert len(expected) == 12
+    assert losses(output) == pytest.approx(expected, rel=1e-5)
+
+
 def test_a_captured_training_step_replays_to_the_losses_of_the_cpu(
     sim_run: Callable[..., tuple[str, str]],
 ) -> None:
