@@ -121,7 +121,13 @@ def interpose(install: Install) -> Interposed:
     folder = (kept if (kept / key / "complete").exists() else to_write(kept)) / key
     if not (folder / "complete").exists():
         _make(folder, install, libraries, exported, rows, declared)
-    return Interposed(folder / "root", folder / "table", install, tuple(rows), declared)
+    return Interposed(_root(folder, install), folder / "table", install, tuple(rows), declared)
+
+
+def _root(folder: Path, install: Install) -> Path:
+    """Where the mirrored install lies: under its own folder's name, by which some clients find it
+    (MindSpore looks for `latest` or `cann` in the path of libascendcl)."""
+    return folder / "root" / install.root.name
 
 
 def _declared(install: Install) -> Declarations | None:
@@ -191,7 +197,7 @@ def _make(
     try:
         (unfinished / "table").write_bytes(table.write(rows, declared, arch()))
         shims = _write_shims(unfinished, folder, libraries, exported, rows)
-        _mirror(install.root, unfinished / "root", shims)
+        _mirror(install.root, _root(unfinished, install), shims)
         (unfinished / "complete").touch()
         try:
             unfinished.rename(folder)
@@ -228,9 +234,9 @@ def _write_shims(
 
 
 def _mirror(real: Path, unfinished: Path, shims: Mapping[Path, Path]) -> None:
-    """`made` as `real`, with each shim in its library's place."""
+    """`unfinished` as `real`, with each shim in its library's place."""
     opened = {parent for place in shims for parent in place.parents if place.is_relative_to(real)}
-    unfinished.mkdir()
+    unfinished.mkdir(parents=True)
     for entry in _entries(real):
         target = unfinished / entry.name
         if entry in shims:

@@ -38,6 +38,7 @@ CORE = {
     "acl/acl_op.h": ("acl/acl_rt.h",),
     "acl/acl_op_compiler.h": ("acl/acl_op.h",),
     "acl/acl_prof.h": ("acl/acl_rt.h",),
+    "acl/acl_tdt.h": ("acl/acl_base.h",),
     "acl/acl.h": ("acl/acl_rt.h", "acl/acl_op.h"),
     "aclnn/opdev/op_errno.h": (),
     "aclnn/acl_meta.h": ("acl/acl_rt.h",),

@@ -6,7 +6,7 @@ from .catalog import Catalog, Function
 from .text import BANNER
 
 # Whole headers whose functions exist in the simulator, working or refusing, by library.
-# Model loading, image processing, data channels and BLAS headers are not part of it.
+# Model loading, image processing, data queues and BLAS headers are not part of it.
 LIBRARIES = {
     "ascendcl": (
         "acl/acl_base_rt.h",
@@ -18,6 +18,7 @@ LIBRARIES = {
     ),
     "nnopbase": ("aclnn/acl_meta.h", "aclnn/aclnn_base.h"),
     "acl_op_compiler": ("acl/acl_op_compiler.h",),
+    "acl_tdt_channel": ("acl/acl_tdt.h",),
 }
 # Clients look these up and do without those that are missing: only what works is exported.
 OPTIONAL = ("hccl/hccl.h", "hccl/hccl_comm.h", "acldvppop/acldvpp_init.h")

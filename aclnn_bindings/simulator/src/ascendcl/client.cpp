@@ -27,6 +27,7 @@ ACLSIM_API uint64_t MsprofSysCycleTime() {
 }
 
 ACLSIM_API int32_t rtDevBinaryRegister(const void*, void**) { return refuse(__func__); }
+ACLSIM_API int32_t rtDevBinaryUnRegister(void*) { return refuse(__func__); }
 ACLSIM_API int32_t rtFunctionRegister(void*, const void*, const char*, const void*, uint32_t) {
   return refuse(__func__);
 }
@@ -34,6 +35,7 @@ ACLSIM_API int32_t rtGetC2cCtrlAddr(uint64_t*, uint32_t*) { return refuse(__func
 ACLSIM_API int32_t rtKernelLaunch(const void*, uint32_t, void*, uint32_t, void*, void*) {
   return refuse(__func__);
 }
+ACLSIM_API int32_t rtLaunch(const void*) { return refuse(__func__); }
 
 ACLSIM_API void aclAppLog(aclLogLevel logLevel, const char* func, const char* file, uint32_t line,
                           const char* fmt, ...) {

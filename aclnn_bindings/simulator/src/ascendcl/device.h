@@ -25,7 +25,6 @@ struct Device {
   Context* primary;
   int32_t streams, events;
   std::atomic<uint64_t> used, peak;
-  aclrtFloatOverflowMode overflow_mode;
   uint32_t core_limits[2];            // aclrtSetDeviceResLimit; 0: the product's
 };
 

@@ -23,3 +23,7 @@ ACLSIM_API int32_t halGetAPIVersion(int32_t* version) {
 ACLSIM_API int32_t halGetDeviceInfo(uint32_t, int32_t, int32_t, int64_t* value) {
   return value ? kNotSupported : kInvalidValue;
 }
+ACLSIM_API int32_t halHostRegister(void*, uint64_t, uint32_t, uint32_t, void**) {
+  return kNotSupported;
+}
+ACLSIM_API int32_t halHostUnregister(void*, uint32_t) { return kNotSupported; }

@@ -17,6 +17,7 @@ aclError bad_option(const char* function) {
 
 std::atomic<uint32_t> execute_timeout_ms{0};  // 0: the product's default
 std::atomic<uint32_t> wait_timeout_s{0};      // 0: none
+std::atomic<aclrtFloatOverflowMode> overflow_mode{ACL_RT_OVERFLOW_MODE_SATURATION};
 
 // Documented defaults of the operator time-out, seconds.
 uint32_t default_timeout_s() {
@@ -86,18 +87,19 @@ ACLSIM_API aclError aclrtCtxGetSysParamOpt(aclSysParamOpt opt, int64_t* value) {
   return ACL_SUCCESS;
 }
 
+// The mode is the process's, set before a device is: MindSpore 2.10 sets it ahead of aclInit.
 ACLSIM_API aclError aclrtSetDeviceSatMode(aclrtFloatOverflowMode mode) {
-  ACLSIM_CONTEXT(context);
+  thread();
   if (mode != ACL_RT_OVERFLOW_MODE_SATURATION && mode != ACL_RT_OVERFLOW_MODE_INFNAN) {
     return bad_value(__func__, "mode", "unknown", "saturation or inf/nan");
   }
-  device_of(context).overflow_mode = mode;
+  overflow_mode.store(mode);
   return ACL_SUCCESS;
 }
 ACLSIM_API aclError aclrtGetDeviceSatMode(aclrtFloatOverflowMode* mode) {
+  thread();
   ACLSIM_REQUIRE(mode);
-  ACLSIM_CONTEXT(context);
-  *mode = device_of(context).overflow_mode;
+  *mode = overflow_mode.load();
   return ACL_SUCCESS;
 }
 

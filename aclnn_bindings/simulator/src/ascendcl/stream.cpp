@@ -346,6 +346,7 @@ void destroy_stream(Stream* stream, bool force) {
     --device_of(stream->context).streams;
   }
   while (stream->holders.load()) sched_yield();
+  forget_allocator(stream);
   retire(stream, Kind::Stream, Death::Destroyed);
   delete stream->worker;
   stream->worker = nullptr;

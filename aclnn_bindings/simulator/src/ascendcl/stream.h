@@ -90,6 +90,7 @@ ACLSIM_SHARED void set_stream_error(Stream* stream, aclError code, const char* t
 
 Stream* make_stream(Context* context, uint32_t flags, uint32_t priority);
 void destroy_stream(Stream* stream, bool force);
+void forget_allocator(Stream* stream);  // a client's, registered for the stream
 
 // A small closure as a task: `body(Stream*)` returns an ACL code, `release()` gives back what the
 // closure holds, whether the task ran or was dropped.

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "op_compiler/known.h"
+
 #include <aclnnop/aclnn_cast.h>
 
 namespace aclsim {
@@ -81,3 +83,7 @@ TypeRow find_type(const char* type) {
 }
 
 }  // namespace aclsim
+
+ACLSIM_API bool aclsimKnowsType(const char* type) {
+  return type && aclsim::find_type(type) != nullptr;
+}
