@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from compiled import install, run
+from compiled import run
 from mindtorch_npu.main import main
 
 HERE = Path(__file__).parent
@@ -31,6 +31,32 @@ def test_parts_stay_clean_under_strict_mode() -> None:
 
 
 def test_graph_engine_keeps_what_operators_are_given() -> None:
-    outcome = run("graph_values", options=("-D_GLIBCXX_USE_CXX11_ABI=0", "-Wl,--no-as-needed", "-lgraph"))
+    outcome = run(
+        "graph_values", options=("-D_GLIBCXX_USE_CXX11_ABI=0", "-Wl,--no-as-needed", "-lgraph")
+    )
     assert outcome.code == 0, outcome.out + outcome.err
     assert "done" in outcome.out
+
+
+def _losses(command: list[str], capfd: pytest.CaptureFixture[str]) -> list[float]:
+    assert main(command) == 0, capfd.readouterr()
+    return [float(word) for word in capfd.readouterr().out.split()]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not MINDSPORE, reason="MINDTORCH_MINDSPORE names no interpreter with MindSpore")
+@pytest.mark.parametrize("layers", [[], ["--record"], ["--strict", "report"]])
+def test_mindspore_trains_as_on_its_cpu(
+    layers: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("GLOG_v", "4")
+    script = str(HERE / "train_mindspore.py")
+    alone = subprocess.run(
+        [MINDSPORE, script, "CPU"], capture_output=True, text=True, check=True
+    ).stdout
+    options = [*layers, str(tmp_path / "r.rec")] if layers == ["--record"] else layers
+    command = ["run", "--simulator", *options, "--", MINDSPORE, script, "Ascend"]
+    seen = _losses(command, capfd)
+    assert len(seen) == 8
+    assert seen == pytest.approx([float(word) for word in alone.split()], rel=1e-3)

@@ -15,6 +15,8 @@ const TypeTable& box_types();        // overlaps and coordinates of boxes
 const TypeTable& selection_types();  // suppression of boxes, rotated boxes
 const TypeTable& recurrent_types();  // recurrent cells and sequences
 const TypeTable& image_types();      // regions of images
+const TypeTable& layer_types();      // layers of graph clients
+const TypeTable& index_types();      // ranges, gathering and scattering, single values
 const TypeTable& various_types();    // the rest that ACLNN has no form of
 
 // Where counts are not those of the prototype, nothing is read.

@@ -55,6 +55,7 @@ TypeCall::~TypeCall() {
   for (aclTensorList* list : lists_) meta<decltype(aclDestroyTensorList)>("aclDestroyTensorList")(list);
   for (aclTensor* tensor : tensors_) meta<decltype(aclDestroyTensor)>("aclDestroyTensor")(tensor);
   for (aclIntArray* array : arrays_) meta<decltype(aclDestroyIntArray)>("aclDestroyIntArray")(array);
+  for (aclBoolArray* array : flags_) meta<decltype(aclDestroyBoolArray)>("aclDestroyBoolArray")(array);
   for (aclScalar* scalar : scalars_) meta<decltype(aclDestroyScalar)>("aclDestroyScalar")(scalar);
   if (memory_.empty()) return;
   auto* given = new Given{std::move(memory_)};
@@ -201,6 +202,12 @@ aclIntArray* TypeCall::array(const Dims& values) {
   arrays_.push_back(meta<decltype(aclCreateIntArray)>("aclCreateIntArray")(values.data(),
                                                                           values.size()));
   return arrays_.back();
+}
+aclBoolArray* TypeCall::flags(const std::vector<bool>& values) {
+  bool plain[8];
+  std::copy(values.begin(), values.end(), plain);
+  flags_.push_back(meta<decltype(aclCreateBoolArray)>("aclCreateBoolArray")(plain, values.size()));
+  return flags_.back();
 }
 aclScalar* TypeCall::scalar(float value) {
   scalars_.push_back(meta<decltype(aclCreateScalar)>("aclCreateScalar")(&value, ACL_FLOAT));

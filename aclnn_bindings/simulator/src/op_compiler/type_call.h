@@ -62,6 +62,7 @@ class TypeCall {
   aclTensor* out_tensor(size_t i) { return tensor(out(i)); }
   aclTensorList* list(const std::vector<aclTensor*>& tensors);
   aclIntArray* array(const Dims& values);
+  aclBoolArray* flags(const std::vector<bool>& values);
   aclScalar* scalar(float value);
   // Device memory that lives until the stream has run the call.
   View room(aclDataType dtype, const Dims& dims);
@@ -108,6 +109,7 @@ class TypeCall {
   std::vector<aclTensor*> tensors_;
   std::vector<aclTensorList*> lists_;
   std::vector<aclIntArray*> arrays_;
+  std::vector<aclBoolArray*> flags_;
   std::vector<aclScalar*> scalars_;
   std::vector<void*> memory_;
 };
