@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..._tensor.device import device as Device
-from ..._tensor.dtype import BOOL, FLOAT
+from ..._tensor.dtype import BOOL, FLOAT, INTEGER
 from ..._tensor.dtype import dtype as Dtype
 from ..._tensor.geometry import Geometry, contiguous
 from ..._tensor.storage import Storage
@@ -120,21 +120,25 @@ def _copyto(dest: Array, value: Array) -> None:
 def _pattern(op: Op, args: Sequence[Any], outs: Results) -> tuple[str, list[Any]]:
     """How each argument reaches the kernel, one letter each, and the constants they need.
 
-    T array; C array cast to a constant dtype; N number as a 0-d array of that dtype; S number as
+    T array; C array cast to a constant dtype; R array cast to half, then to what halves are
+    computed in; N number as a 0-d array of that dtype; S number as
     is; K constant; L list of arrays; O list of arrays or None; Z trailing `out` Geometry.
     """
-    compute = None
+    compute = common = None
     rule = op.infer
     grouped: tuple[int, ...] = ()
     if isinstance(rule, Pointwise):
         geoms = [a._geom if isinstance(a, Tensor) else a for a in args]
-        compute = rule.common(geoms)
+        compute = common = rule.common(geoms)
         if op.compute == "opmath":
             compute = opmath(compute)
         grouped = rule.positions[rule.skip :]
     pattern, consts = "", []
     for i, (arg, value) in enumerate(zip(op.schema.args, args, strict=True)):
         letter, const = _letter(op, arg.kind, value, compute if i in grouped else None)
+        if letter == "C" and compute is not common and i in grouped and _is_rounded(value):
+            assert common is not None
+            letter, const = "R", (common.np, const)
         pattern += letter
         consts.append(const)
     code = getattr(op.cpu, "__code__", None)
@@ -142,6 +146,11 @@ def _pattern(op: Op, args: Sequence[Any], outs: Results) -> tuple[str, list[Any]
         pattern += "Z"
         consts.append(outs[0] if len(outs) == 1 else outs)
     return pattern, consts
+
+
+def _is_rounded(value: Tensor) -> bool:
+    """Whether an operand beside halves becomes one before anything is computed, as in torch."""
+    return value._geom.dtype.category == INTEGER and value._geom.ndim > 0
 
 
 def _letter(op: Op, kind: Kind, value: Any, compute: Dtype | None) -> tuple[str, Any]:

@@ -25,6 +25,7 @@ _makers: dict[tuple[str, str], Any] = {}
 _READ = {
     "T": "a{i}._array",
     "C": "a{i}._array.astype(c{i})",
+    "R": "a{i}._array.astype(c{i}[0]).astype(c{i}[1])",
     "N": "asarray(a{i}, c{i})",
     "S": "a{i}",
     "K": "c{i}",

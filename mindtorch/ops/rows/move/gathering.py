@@ -115,7 +115,7 @@ def _scatter_infer(
     within(self, wrap_dim(dim, self.ndim), index, src)
     if src.__class__ is Geometry and src.dtype is not self.dtype:
         raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
-    return preserved(self)
+    return self.fresh()
 
 
 def _write(
@@ -358,7 +358,7 @@ def _index_rule(name: str) -> Callable[..., Any]:
                 f"{name}(): Number of indices ({index.numel}) should be equal to source.size(dim)"
                 f" ({source.shape[at]})"
             )
-        return preserved(self)
+        return preserved(self) if name == "index_fill" else self.fresh()
 
     return infer
 

@@ -351,7 +351,7 @@ def _roll_rule(self: Geometry, shifts: tuple[int, ...], dims: tuple[int, ...] = 
         wrap_dim(dim, self.ndim)
     if dims and not self.ndim:
         raise IndexError(f"Dimension specified as {dims[0]} but tensor has no dimensions")
-    return preserved(self)
+    return self.fresh()
 
 
 op(

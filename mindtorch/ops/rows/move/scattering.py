@@ -11,7 +11,7 @@ from ...._tensor import dtype as dt
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array, Number
-from ...rules import preserved, scalar_name, wrap_dim
+from ...rules import scalar_name, wrap_dim
 from ...samples import Arg, Sample, calls
 from ...spec import aten, call, composite, op
 from .gathering import INDEX, _grid, checked, within
@@ -35,7 +35,7 @@ def _infer(
         raise RuntimeError(
             f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}."
         )
-    return preserved(self)
+    return self.fresh()
 
 
 def _lowest(dtype: np.dtype[Any], reduce: str) -> float:

@@ -113,7 +113,7 @@ def _masked_shape(self: Any, mask: Any, value: Tensor) -> Any:
             f"{value.ndim} dimension(s)."
         )
     shape = broadcast(self.shape, mask.shape)
-    return preserved(self) if shape == self.shape else self.fresh(shape)
+    return self.fresh(shape)
 
 
 def _clamp(self: Array, min: Number | None, max: Number | None, *, out: Geometry) -> Array:

@@ -121,6 +121,10 @@ def _trapezoid(cumulative: bool) -> Callable[..., Tensor]:
                 if not cumulative
                 else "cumulative_trapezoid: There must be one `x` value for each sample point"
             )
+        real = dt.get_default_dtype()  # sums of integers would leave their range
+        y = y if y.dtype.category >= dt.FLOAT else aten.to(y, real)
+        if isinstance(x, Tensor) and x.dtype.category < dt.FLOAT:
+            x = aten.to(x, real)
         areas = _areas(y, x, step, dim)
         return (aten.cumsum(areas, at) if cumulative else aten.sum(areas, at)) / 2.0
 

@@ -35,7 +35,7 @@ def _along_rule(self: Geometry, dim: int, *_: object, dtype: Dtype | None = None
     wrap_dim(dim, self.ndim)
     if dtype is None and self.dtype.category < dt.FLOAT:
         dtype = dt.int64
-    return preserved(self, dtype)
+    return self.fresh(None, dtype)
 
 
 def _cumulative(kernel: Callable[..., Array]) -> Callable[..., Any]:
