@@ -305,6 +305,11 @@ def _make_subclass(
     cls: type[Tensor], data: Tensor, require_grad: bool = False, **kwargs: Any
 ) -> Tensor:
     """A new leaf of class `cls` over the storage of `data` (torch.Tensor._make_subclass)."""
+    if hasattr(data, "_as_gradient"):
+        raise NotImplementedError(
+            f"{cls.__name__}: a sparse tensor has no memory to share; to_dense() makes an ordinary"
+            " tensor"
+        )
     instance = object.__new__(cls)
     instance._geom = data._geom
     instance._storage = data._storage

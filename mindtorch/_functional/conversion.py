@@ -384,6 +384,8 @@ def set_(
     stride: Shape | None = None,
 ) -> Tensor:
     """Become another tensor's storage and geometry, or a view of a storage; empty without one."""
+    if isinstance(source, Tensor) and hasattr(source, "_as_gradient"):
+        raise NotImplementedError("Could not run 'aten::set_' with a sparse tensor as its source")
     other = source.dtype if isinstance(source, Tensor | _storage.TypedStorage) else self.dtype
     if other is not self.dtype:
         raise RuntimeError(

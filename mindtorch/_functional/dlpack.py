@@ -75,6 +75,8 @@ def from_dlpack(
     """
     target = None if device is None else resolve(device)
     if isinstance(ext_tensor, Tensor):
+        if str(ext_tensor.layout) != "torch.strided":
+            raise BufferError("Can't export tensors with layout other than torch.strided")
         source = ext_tensor.detach()
     else:
         unversioned = '"dltensor"' in repr(ext_tensor)

@@ -49,6 +49,8 @@ channels_last_3d = memory_format("channels_last_3d")
 strided = layout("strided")
 sparse_coo, sparse_csr, sparse_csc = map(layout, ("sparse_coo", "sparse_csr", "sparse_csc"))
 sparse_bsr, sparse_bsc, jagged = map(layout, ("sparse_bsr", "sparse_bsc", "jagged"))
+LAYOUTS = {str(kind): kind for kind in (strided, sparse_coo, sparse_csr, sparse_csc, sparse_bsr,
+                                        sparse_bsc)}  # fmt: skip
 Tensor.layout = strided  # type: ignore[attr-defined]
 
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from .._dispatch.overrides import hand_over, overriding
 from .._functional.creation import finish, from_array, sizes_of
-from .._functional.publish import surface
+from .._functional.publish import FUNCTIONS, surface
 from .._tensor import dtype as dt
 from .._tensor.device import DeviceLike, resolve
 from .._tensor.device import device as Device
@@ -170,11 +171,11 @@ def _like(name: str, make: Callable[..., Tensor]) -> None:
     def like(
         input: Tensor, *args: int, dtype: Dtype | None = None, device: DeviceLike | None = None,
         requires_grad: bool = False, **_: object,
-    ) -> Tensor:  # fmt: skip
-        options = {
-            "dtype": dtype or input.dtype, "device": device or input.device,
-            "requires_grad": requires_grad,
-        }  # fmt: skip
+    ) -> Any:  # fmt: skip
+        options = {"dtype": dtype or input.dtype, "device": device or input.device,
+                   "requires_grad": requires_grad}  # fmt: skip
+        if input.__class__ is not Tensor and (kinds := overriding((input,))):
+            return hand_over(FUNCTIONS[name], kinds, (input, *args), options)
         if name == "randint_like":
             return make(*(args if len(args) > 1 else (0, *args)), tuple(input.shape), **options)
         drawn = make(tuple(input.shape), **options)

@@ -7,6 +7,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+from .._functional.queries import LAYOUTS, layout, sparse_coo
 from .._tensor import dtype as dt
 from .._tensor.device import META
 from .._tensor.device import device as Device
@@ -121,8 +122,30 @@ def byte_array(*args: Any) -> bytearray:
     return bytearray()
 
 
+def get_layout(name: str) -> layout:
+    """`torch.sparse_coo` and its kin (torch.serialization._get_layout)."""
+    if name not in LAYOUTS:
+        raise RuntimeError(f"load: {name!r:.60} is no layout")
+    return LAYOUTS[name]
+
+
+def rebuild_sparse(kind: layout, parts: tuple[Any, ...]) -> Tensor:
+    """A sparse tensor of its indices and values (torch._utils._rebuild_sparse_tensor)."""
+    from ..sparse import sparse_compressed_tensor, sparse_coo_tensor
+
+    if kind is sparse_coo:
+        indices, values, size, *coalesced = parts
+        return sparse_coo_tensor(indices, values, size, check_invariants=True,
+                                 is_coalesced=bool(coalesced and coalesced[0]))  # fmt: skip
+    compressed, plain, values, size = parts
+    return sparse_compressed_tensor(
+        compressed, plain, values, size, layout=kind, check_invariants=True
+    )
+
+
 REBUILDING: tuple[Callable[..., Tensor], ...] = (
     rebuild, rebuild_as, rebuild_meta, rebuild_parameter, rebuild_parameter_with_state,
+    rebuild_sparse,
 )  # fmt: skip
 
 _UTILS = {
@@ -131,6 +154,7 @@ _UTILS = {
     "_rebuild_tensor_v3": rebuild_as,
     "_rebuild_meta_tensor_no_storage": rebuild_meta,
     "_rebuild_parameter": rebuild_parameter,
+    "_rebuild_sparse_tensor": rebuild_sparse,
     "_rebuild_parameter_with_state": rebuild_parameter_with_state,
 }
 
@@ -138,6 +162,7 @@ _UTILS = {
 NAMES: dict[tuple[str, str], Any] = {
     **{("torch._utils", name): function for name, function in _UTILS.items()},
     ("torch._tensor", "_rebuild_from_type_v2"): rebuild_from_type,
+    ("torch.serialization", "_get_layout"): get_layout,
     ("collections", "OrderedDict"): OrderedDict,
     ("collections", "Counter"): Counter,
     ("builtins", "set"): set,

@@ -11,6 +11,7 @@ import zipfile
 from collections import OrderedDict
 from typing import Any, BinaryIO
 
+from .._functional.queries import layout, strided
 from .._tensor import dtype as dt
 from .._tensor.device import CPU
 from .._tensor.device import device as Device
@@ -41,6 +42,8 @@ _REBUILD_PARAMETER = _Global("torch._utils", "_rebuild_parameter")
 _REBUILD_PARAMETER_WITH_STATE = _Global("torch._utils", "_rebuild_parameter_with_state")
 _REBUILD_FROM_TYPE = _Global("torch._tensor", "_rebuild_from_type_v2")
 _REBUILD_META = _Global("torch._utils", "_rebuild_meta_tensor_no_storage")
+_REBUILD_SPARSE = _Global("torch._utils", "_rebuild_sparse_tensor")
+_GET_LAYOUT = _Global("torch.serialization", "_get_layout")
 _TENSOR = _Global("torch", "Tensor")
 
 
@@ -56,6 +59,8 @@ class _Pickler(Pickler):
             obj = self._named(obj._name)
         if obj.__class__ is _Global:
             self._write_global(obj)
+        elif obj.__class__ is layout:
+            self.save_reduce(_GET_LAYOUT, (str(obj),), obj=obj)
         elif isinstance(obj, Tensor):
             self.save_reduce(*_reduce_tensor(obj), obj=obj)
         elif obj.__class__ is Size:
@@ -112,6 +117,8 @@ class _Stored:
 
 
 def _reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
+    if tensor.layout is not strided:
+        return _REBUILD_SPARSE, (tensor.layout, tensor._saved_parts())
     geom = tensor._geom
     leaf = tensor.requires_grad and tensor.is_leaf
     kind, state = type(tensor), tensor.__dict__

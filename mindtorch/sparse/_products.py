@@ -217,7 +217,6 @@ def _groups(input: SparseTensor, dim: int) -> tuple[SparseTensor, Tensor, int]:
     return source, line, number
 
 
-@handles("log_softmax")
 def log_softmax(
     input: SparseTensor, dim: int, *, dtype: Dtype | None = None, **_: object
 ) -> SparseTensor:
@@ -233,7 +232,6 @@ def log_softmax(
     return with_values(source, shifted - total.log())
 
 
-@handles("softmax")
 def softmax(
     input: SparseTensor, dim: int, *, dtype: Dtype | None = None, **_: object
 ) -> SparseTensor:

@@ -11,8 +11,6 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 import mindtorch
 
 from .._functional.printing import OPTIONS, tensor_text
@@ -25,7 +23,6 @@ from .._functional.queries import (
     sparse_csr,
 )
 from .._tensor.geometry import Size, geometry
-from .._tensor.storage import Storage
 from .._tensor.tensor import Tensor
 
 COMPRESSED = (sparse_csr, sparse_csc, sparse_bsr, sparse_bsc)
@@ -38,6 +35,18 @@ BACKENDS = {"cpu": "CPU", "meta": "Meta", "npu": "PrivateUse1"}
 
 Handler = Callable[..., Any]
 HANDLERS: dict[str, Handler] = {}
+
+
+class _NoMemory:
+    """Stands where a storage would be: it counts versions and has no bytes."""
+
+    __slots__ = ("value", "views")
+
+    def __init__(self) -> None:
+        self.value, self.views = 0, None
+
+    def __getattr__(self, name: str) -> Any:
+        raise NotImplementedError("Cannot access storage of SparseTensorImpl")
 
 
 class SparseTensor(Tensor):
@@ -174,6 +183,38 @@ class SparseTensor(Tensor):
         vals = self._vals.detach().clone().requires_grad_(self.requires_grad)
         return make(self._layout, parts, vals, self.shape, self._coalesced)
 
+    def _saved_parts(self) -> tuple[Any, ...]:
+        """What files hold of the tensor, as torch writes it."""
+        extra = (self._coalesced,) if self._layout is sparse_coo else ()
+        return (*self._parts, self._vals.detach(), Size(self.shape), *extra)
+
+    def share_memory_(self) -> Any:
+        """Refused: indices and values have memory, each of their own."""
+        raise NotImplementedError(f"Cannot access storage of {_impl(self)}")
+
+    def set_(self, *_: object, **__: object) -> Any:
+        """Refused: there is no storage to take."""
+        raise refusal("set_", self)
+
+    apply_ = map_ = squeeze_ = unsqueeze_ = fill_ = set_
+
+    def __dlpack__(self, *_: object, **__: object) -> Any:
+        raise BufferError("Can't export tensors with layout other than torch.strided")
+
+    def t_(self) -> SparseTensor:
+        """The transposed matrix, in place."""
+        turned = HANDLERS["t"](self)
+        if turned._layout is not self._layout:
+            turned = HANDLERS["to_sparse"](turned, layout=self._layout)
+        return become(self, turned)
+
+    def transpose_(self, dim0: int, dim1: int) -> SparseTensor:
+        """Two dimensions in each other's place, in place."""
+        turned = HANDLERS["transpose"](self, dim0, dim1)
+        if turned._layout is not self._layout:
+            turned = HANDLERS["to_sparse"](turned, layout=self._layout)
+        return become(self, turned)
+
     def __reduce_ex__(self, protocol: Any) -> Any:
         parts = (*self._parts, self._vals.detach())
         extra = (self._coalesced,) if self._layout is sparse_coo else ()
@@ -223,7 +264,8 @@ def make(
     tensor: SparseTensor = object.__new__(SparseTensor)
     geom = geometry(Size(shape), (0,) * len(shape), 0, values.dtype, values.device)
     tensor._geom = geom
-    tensor._storage = Storage(np.empty(0, np.uint8))
+    memory: Any = _NoMemory()
+    tensor._storage = memory
     tensor._fn, tensor._nr, tensor._base = None, 0, None
     tensor._layout = kind
     tensor._parts = tuple(parts)

@@ -228,6 +228,51 @@ def test_products_are_reduced_as_asked(reduce):
     agree(lambda t: t.sparse.mm(scene(t)["r"], scene(t)["d"], reduce))
 
 
+def test_comparison_looks_at_elements():
+    close = mindtorch.testing.assert_close
+    a, r = (scene(mindtorch)[k] for k in "ar")
+    close(a, a)
+    close(r, r)
+    for one, other in ((a, a * 2), (r, r * 2), (a, a.to_dense())):
+        with pytest.raises(AssertionError):
+            close(one, other)
+
+
+WRITING = ("a.t_()", "a.transpose_(0, 1)", "r.transpose_(0, 1)")
+
+
+@pytest.mark.parametrize("line", WRITING)
+def test_writing_forms_write(line):
+    s = scene(mindtorch)
+    name = line[0]
+    expected = s[name].to_dense().t().tolist()
+    assert eval(line, s) is s[name]
+    assert s[name].to_dense().tolist() == expected
+    assert s[name].shape == (3, 2)
+
+
+UNREADABLE = ("a.set_(d)", "d.set_(a)", "a.share_memory_()", "torch.from_dlpack(a)", "a.fill_(1)",
+              "torch.rand_like(a)", "torch.nn.Parameter(a)", "torch.softmax(a, 1)", "a._array",
+              "torch.nn.functional.softmax(a, 1)", "a.apply_(abs)")  # fmt: skip
+
+
+@pytest.mark.parametrize("line", UNREADABLE)
+def test_what_wants_memory_is_refused(line):
+    with pytest.raises((NotImplementedError, BufferError)):
+        eval(line, scene(mindtorch))
+
+
+@pytest.mark.parametrize("name", ["a", "c", "h", "r"])
+def test_files_are_torchs(name, tmp_path):
+    """What one library writes, the other reads."""
+    ours, theirs = scene(mindtorch)[name], scene(torch)[name]
+    mindtorch.save({"x": ours}, tmp_path / "ours.pt")
+    torch.save({"x": theirs}, tmp_path / "theirs.pt")
+    for lib in (mindtorch, torch):
+        for file in ("ours.pt", "theirs.pt"):
+            assert repr(lib.load(tmp_path / file)["x"]) == repr(theirs)
+
+
 def test_copies_and_files_keep_places_and_values():
     a = scene(mindtorch)["a"]
     for other in (copy.deepcopy(a), pickle.loads(pickle.dumps(a))):
