@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 import pytest
 from mindtorch_npu.conformance.cases import neighbours
@@ -13,6 +14,7 @@ from mindtorch_npu.conformance.operators.spec import SPECS, t, take
 from mindtorch_npu.conformance.run.worker import Worker
 
 from aclnn_bindings.install.library import bundled_simulator
+from mindtorch.ops.samples import Arg
 
 assert rows
 
@@ -51,6 +53,33 @@ def test_every_stored_neighbour_is_named_and_changes_a_sample():
             if key.isdigit():
                 continue
             assert key in row.parameters(), f"{case.id}: look for neighbours again"
+
+
+def unvaried():
+    """Per row the arguments of its formula that have one value in all samples and neighbours."""
+    left = {}
+    for row in {id(r): r for r in SPECS.values()}.values():
+        samples = [s for s in row.samples() if not s.error]
+        changes = {c.detail.partition("=")[0] for name in (row.name, *row.names)
+                   for c in neighbours.neighbours(name, "full")}  # fmt: skip
+        for name, default in row.parameters().items():
+            values = [s.kwargs.get(name, default) for s in samples]
+            texts = {neighbours.text_of(v) for v in values if not isinstance(v, Arg | list)}
+            tensor = any(isinstance(v, Arg | list) for v in values)
+            if name not in changes and len(texts) == 1 and not tensor:
+                left.setdefault(row.name, []).append(name)
+    return left
+
+
+def test_every_argument_of_a_formula_takes_a_second_value():
+    """Those of unvaried.txt are left to do; the list may only shrink."""
+    lines = Path(__file__).with_name("unvaried.txt").read_text().splitlines()
+    known = {line.split(":")[0]: line.split(":")[1].split() for line in lines if line[:1] != "#"}
+    now = unvaried()
+    new = {row: [a for a in names if a not in known.get(row, ())] for row, names in now.items()}
+    assert not {r: a for r, a in new.items() if a}, "give a second value in a sample"
+    done = {row: [a for a in names if a not in now.get(row, ())] for row, names in known.items()}
+    assert not {r: a for r, a in done.items() if a}, "they vary now: take them out of unvaried.txt"
 
 
 @pytest.mark.skipif(bundled_simulator() is None, reason="simulator is not built")

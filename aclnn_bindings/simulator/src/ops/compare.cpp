@@ -17,7 +17,9 @@ struct Close : TestReal {
   template <class T>
   static ACL_INLINE T f(T a, T b, T rtol, T atol, T equal_nan) {
     const T apart = a < b ? b - a : a - b, size = b < T(0) ? -b : b;
-    const bool close = a == b || (apart - apart == T(0) && apart <= atol + rtol * size);
+    // Differences of integers may wrap: what is that far apart is not close.
+    const bool close =
+        a == b || (apart >= T(0) && apart - apart == T(0) && apart <= atol + rtol * size);
     return T(close || (equal_nan != T(0) && a != a && b != b));
   }
 };

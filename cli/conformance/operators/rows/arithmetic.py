@@ -259,7 +259,10 @@ def nansum(self: Array, dim: Sequence[int], keepDim: bool, dtype: int) -> Array:
 
 @spec("aclnnEqual", "out:bool", **_EXACT, samples=[
     take(self=t(3, 65), other=t(3, 65)),
-    take(self=given([1.0, 2.0], "float32"), other=given([1.0, 2.0], "float32"))])  # fmt: skip
+    take(self=given([1.0, 2.0], "float32"), other=given([1.0, 2.0], "float32")),
+    *(take(self=given([0] * 4100 + [a], d), other=given([0] * 4100 + [b], d))
+      for a, b, d in ((3, 3, "float32"), (3, 4, "float32"), (2**53, 2**53 + 1, "int64"))),
+])  # fmt: skip
 def equal(self: Array, other: Array) -> Array:
     return np.asarray([self.shape == other.shape and bool((self == other).all())])
 

@@ -133,6 +133,14 @@ def _isclose(self: Array, other: Array, rtol: float, atol: float, equal_nan: boo
     return close
 
 
+# Pairs that are equal, close, apart by more than one bound, infinite or nothing at all.
+_INF, _NAN = float("inf"), float("nan")
+_NEAR = (
+    [1.0, 1.0, 1.0, 100.0, 1e-9, 0.0, _INF, -_INF, _INF, _NAN, _NAN, 1000.0],
+    [1.0, 1.000005, 1.1, 100.6, 0.0, -0.0, _INF, -_INF, 1.0, _NAN, 1.0, 1009.0],
+)
+
+
 op(
     "isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08,"
     " bool equal_nan=False) -> Tensor",
@@ -141,7 +149,11 @@ op(
     aclnn=call("aclnnIsClose", "self", "other", "rtol", "atol", "equal_nan", "out"),
     grad={},
     samples=lambda: [
-        Sample((Arg((3, 4), d), Arg((3, 4), d))) for d in ("float32", "float64", "int64")
+        *(Sample((Arg((3, 4), d), Arg((3, 4), d))) for d in ("float32", "float64", "int64")),
+        *(
+            Sample((Arg((12,), values=_NEAR[0]), Arg((12,), values=_NEAR[1])), options)
+            for options in ({}, {"rtol": 0.01, "atol": 0.5}, {"equal_nan": True})
+        ),
     ],
     tolerance="exact",
 )
