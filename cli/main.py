@@ -107,6 +107,14 @@ _LIMITS: Final = {
     errno.EDQUOT: "the quota of this user is used up: free some space",
     errno.EFBIG: "raise the limit on the size of files: `ulimit -f`",
     errno.EROFS: "that file system is mounted read-only: name a file elsewhere",
+    errno.EACCES: "this user may not: name a file elsewhere, or have the rights given (`ls -l`)",
+    errno.EPERM: "this system does not allow it: see the file's attributes (`lsattr`)",
+    errno.EIO: "the disk or the network file system fails: see `dmesg`",
+    errno.ESTALE: "mount the network file system again",
+    errno.ELOOP: "links lead in a circle: mend them",
+    errno.ENAMETOOLONG: "give a shorter name",
+    errno.EISDIR: "that is a folder: name a file",
+    errno.ENOTDIR: "a part of that path is no folder",
 }
 
 

@@ -203,8 +203,10 @@ def write_version(root: Path, version: str) -> None:
 
 
 def write_kernels(root: Path, soc: str = "ascend910b") -> None:
-    """The folder by which built-in kernel binaries are recognised."""
-    (root / "opp/built-in/op_impl/ai_core/tbe/kernel" / soc).mkdir(parents=True)
+    """The folder by which built-in kernel binaries are recognised, with one in it."""
+    folder = root / "opp/built-in/op_impl/ai_core/tbe/kernel" / soc / "add"
+    folder.mkdir(parents=True)
+    (folder / "Add_0.o").write_bytes(b"\x7fELF")
 
 
 def environment(root: Path) -> dict[str, str]:

@@ -14,14 +14,14 @@ from typing import Final
 from ..install.describe import RUNTIME, Install, Library, arch, library_dirs
 from ..install.library import catalog_version
 from ..install.machine import MANAGERS, Misfit, device_nodes, misfit
-from ..install.places import broken_link, closed, exists
+from ..install.places import broken_link, closed, exists, has_content, listed
 from ..install.products import kernels_of, product_of
 from ..install.search import ENVIRONMENT
 from ..install.versions import KERNELS
 from ..interface import catalog
 from ..runtime.remedies import remedy_for
 from .census import Status
-from .child import EARLY, StepResult
+from .child import EARLY, NO_CHILD, StepResult
 from .loader_words import MAY_READ, complaint
 from .probe import Report
 from .signals import ending
@@ -78,7 +78,14 @@ def _contents(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
             "give a toolkit's root, or install the toolkit's runtime package",
             str(install.root),
         )
-    elif report.declared is not None and report.declared_from.startswith("catalog "):
+    elif report.declared is not None and install.include_dirs and _from_catalog(report):
+        yield Cause(
+            "warning",
+            f"the headers declare nothing: signatures come from the {report.declared_from}",
+            "they were cut short or replaced on their way: install the development package again",
+            str(install.include_dirs[0]),
+        )
+    elif report.declared is not None and _from_catalog(report):
         yield Cause(
             "note",
             f"no headers: signatures come from the {report.declared_from}",
@@ -93,6 +100,10 @@ def _contents(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
         )
 
 
+def _from_catalog(report: Report) -> bool:
+    return report.declared_from.startswith("catalog ")
+
+
 def _layout(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
     install = report.install
     assert install is not None
@@ -100,13 +111,14 @@ def _layout(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
         yield Cause(
             "error",
             "no runtime library (libascendcl.so) in this install",
-            "install the toolkit's runtime package",
+            _unlinked(install, "libascendcl.so") or "install the toolkit's runtime package",
         )
     if install.libraries and install.layout == "none":
         yield Cause(
             "error",
             "no operator library (libopapi*.so) in this install",
-            "install the toolkit or the ops packages; the driver alone has no operators",
+            _unlinked(install, "libopapi.so")
+            or "install the toolkit or the ops packages; the driver alone has no operators",
         )
     if install.layout == "mixed":
         yield Cause(
@@ -114,6 +126,28 @@ def _layout(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
             "libopapi.so stands beside the split libopapi_*.so",
             "the split libraries are used; do not link both (CANN 8.5 documents)",
         )
+
+
+def _unlinked(install: Install, name: str) -> str:
+    """What to do where only the link to a library's numbered file is missing; else ""."""
+    numbered = (path for d in library_dirs(install.root) for path in listed(d, f"{name}.[0-9]*"))
+    path = next(numbered, None)
+    return (
+        f"the link to {path} is missing: `ln -s {path.name} {path.parent}/{name}`" if path else ""
+    )
+
+
+def _silent(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
+    """Operator libraries that are whole and export none: stubs, or built with hidden symbols."""
+    for library, table in report.files:
+        if library.role not in _OPERATORS or table.problem or misfit(table):
+            continue
+        if not any(name.startswith("acl") for name in table.exports):
+            fix = "install the ops package again: this is a stub, or built with hidden symbols"
+            yield Cause("error", f"{library.name} exports no operator", fix, str(library.path))
+
+
+_OPERATORS: Final = ("split", "opapi", "legacy")
 
 
 def _tables(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
@@ -198,14 +232,21 @@ def _running(report: Report, environ: Mapping[str, str]) -> Iterator[Cause]:
             continue
         verb: str = step.state
         seen, fix = step.detail.split("\n")[0], ""
-        if told := ending(step.detail):
+        if step.detail.startswith(NO_CHILD):
+            if any(load.detail == step.detail for load in report.loads):
+                continue  # said there
+            assert report.install is not None
+            verb, fix = complaint(step.detail, report.install)
+        elif told := ending(step.detail):
             verb, fix = told
+        elif "not declared by this install" in step.detail:
+            fix = "headers are of another version or were cut short: install them again"
         elif "exported by none" not in step.detail:
             names = re.findall(r"\((ACL\w+)\)", step.detail)
             fix = next((r for r in map(remedy_for, names) if r), _RUN_FIXES.get(step.name, ""))
-        yield Cause(
-            "error", f"smoke test: {step.name} {verb}", _with_devices(step, fix, environ), seen
-        )
+        if report.install is None or report.install.kind == "cann":
+            fix = _with_devices(step, fix, environ)
+        yield Cause("error", f"smoke test: {step.name} {verb}", fix, seen)
 
 
 _RUN_FIXES: Final = {
@@ -293,6 +334,11 @@ def _drift(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
 def _packages(report: Report, environ: Mapping[str, str]) -> Iterator[Cause]:
     install = report.install
     assert install is not None
+    for soc in install.versions.kernels:
+        if install.kind == "cann" and not has_content(install.root / KERNELS / soc):
+            what = f"opp holds no kernel for {soc}: its folder is empty, or its files are"
+            fix = f"a package was extracted in part: install Ascend-cann-kernels for {soc} again"
+            yield Cause("warning", what, fix, str(install.root / KERNELS / soc))
     for vendor in install.vendors:
         if vendor.problem:
             yield Cause("warning", f"custom operators {vendor.name}: {vendor.problem}")
@@ -354,6 +400,7 @@ _RULES: Final[tuple[_Rule, ...]] = (
     _layout,
     _tables,
     _loading,
+    _silent,
     _running,
     _wanted,
     _unexported,

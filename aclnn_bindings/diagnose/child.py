@@ -20,6 +20,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import IO, Any, Final, Literal
 
+from .signals import signal_name
+
 State = Literal["ok", "failed", "crashed", "timed out", "not run"]
 EARLY: Final = "the process ended early"
 NO_CHILD: Final = "a child process could not be started"
@@ -59,7 +61,7 @@ def run(
 def _run(
     program: str, request: Mapping[str, Any], timeout: float, environ: Mapping[str, str]
 ) -> tuple[StepResult, ...]:
-    path = os.pathsep.join(place or os.getcwd() for place in sys.path)
+    path = os.pathsep.join(filter(None, (place or _here() for place in sys.path)))
     env = {**environ, "PYTHONPATH": path, "PYTHONUTF8": "1"}
     command = [sys.executable, "-X", "faulthandler", "-m", f"{__package__}.{program}"]
     if sys.version_info >= (3, 11):
@@ -105,13 +107,21 @@ def _read(lines: IO[bytes]) -> Iterator[dict[str, Any]]:
             continue
 
 
+def _here() -> str:
+    """The current folder; "" where somebody removed it."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""
+
+
 def _ending(code: int, late: bool, timeout: float, err: IO[bytes]) -> tuple[State, str]:
     err.seek(0)
     said = err.read().decode("utf-8", "replace").strip()[-_TAIL:]
     if late:
         return "timed out", f"no answer within {timeout:g} s, stopped"
     if code < 0:
-        return "crashed", f"the process died of {signal.Signals(-code).name}"
+        return "crashed", f"the process died of {signal_name(-code)}"
     if code:
         last = said.splitlines()[-1] if said else f"exit status {code}"
         return "failed", f"{EARLY}: {last}"

@@ -31,7 +31,11 @@ MAY_READ: Final = (
     "join the group that may (`usermod -aG HwHiAiUser $USER`, then log in again), or have the "
     "administrator install for all users (--install-for-all)"
 )
-_SYMBOL: Final = re.compile(r"undefined symbol: (\w+)")
+_SYMBOL: Final = re.compile(r"undefined symbol: (\w+)(?:, version (\S+))?")
+_FILES: Final = re.compile(r"Too many open files")
+# What musl's loader says (its ldso/dynlink.c): a system without glibc, such as Alpine.
+_MUSL: Final = re.compile(r"^Error (?:relocating|loading shared library) ([^\s:]+): ", re.MULTILINE)
+_MUSL_LIBRARY: Final = re.compile(r"(?:libc\.musl-|ld-musl-)\S*")
 
 
 def complaint(text: str, install: Install) -> tuple[str, str]:
@@ -60,7 +64,13 @@ def complaint(text: str, install: Install) -> tuple[str, str]:
         return _too_old(*match.groups())
     if match := _SYMBOL.search(text):
         fix = "libraries of two CANN versions are mixed: check LD_LIBRARY_PATH for another install"
-        return f"symbol {match.group(1)} is in no loaded library", fix
+        version = f" of version {match.group(2)}" if match.group(2) else ""
+        return f"symbol {match.group(1)}{version} is in no loaded library", fix
+    if match := _MUSL.search(text):
+        fix = "use an image with glibc (Debian, Ubuntu, openEuler): CANN has no build for musl"
+        return f"{match.group(1)} cannot be loaded by musl, this system's C library", fix
+    if _FILES.search(text):
+        return "this process may open no more files", _BY_ERRNO["Too many open files"]
     if _MEMORY.search(text):
         return "this system's limits leave no room for a process or a library", _LIMITS
     if _TEMPORARY.search(text):
@@ -112,6 +122,9 @@ def _too_old(path: str, version: str) -> tuple[str, str]:
 
 
 def _missing(name: str, install: Install) -> tuple[str, str]:
+    if _MUSL_LIBRARY.fullmatch(name):
+        fix = "install the package that was built for glibc; this file comes from an Alpine image"
+        return f"{name} not found: a library was built for musl, not for this system's glibc", fix
     if name.startswith(("libascend_hal", "libdrv", "libmmpa", "libdcmi", "libc_sec")):
         if os.path.isdir(f"{DRIVER}/lib64"):
             fix = f"add {DRIVER}/lib64/driver and {DRIVER}/lib64/common to LD_LIBRARY_PATH"

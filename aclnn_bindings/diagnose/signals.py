@@ -6,6 +6,7 @@ Sources: signal(7), mmap(2) (SIGBUS), getrlimit(2) (SIGXCPU), seccomp(2) (SIGSYS
 from __future__ import annotations
 
 import re
+import signal
 from typing import Final, NamedTuple
 
 
@@ -36,6 +37,14 @@ _ENDINGS: Final = {
     ),
     "SIGXCPU": Ending("used up its processor time", "raise the limit: `ulimit -t`"),
 }
+
+
+def signal_name(number: int) -> str:
+    """`SIGKILL` for 9; signals without a name of their own, the real-time ones, by number."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def ending(detail: str) -> Ending | None:

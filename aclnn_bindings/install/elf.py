@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import stat
 import struct
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,6 +52,8 @@ class Elf:
 def read(path: Path) -> Elf:
     """The tables of the library at `path`; never raises for what the file contains."""
     try:
+        if not stat.S_ISREG(os.stat(path).st_mode):  # opening a pipe would wait for its writer
+            return Elf(path, problem="is no regular file: a pipe, socket or device", fatal=True)
         with path.open("rb") as file:
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except OSError as error:
@@ -93,6 +96,8 @@ def _tables(path: Path, data: mmap.mmap) -> Elf:
     end = _section_end(data)
     if end > len(data):
         return _truncated(path, data, end)
+    if not end and _sections(data) == 0:
+        return _without_sections(path, data)
     elf = ELFFile(stream)
     machine = MACHINES.get(str(elf["e_machine"]), str(elf["e_machine"]))
     facts: dict[str, Any] = {"needed": (), "runpath": (), "soname": "", "versions": ()}
@@ -118,6 +123,21 @@ def _section_end(data: mmap.mmap) -> int:
     start = layout.unpack_from(data, at)[0]
     size, count = struct.unpack_from("<HH", data, 58 if data[4] == 2 else 46)
     return int(start + size * count)
+
+
+def _sections(data: mmap.mmap) -> int | None:
+    """How many sections a 64-bit little-endian file says that it has; None for others."""
+    plain = data[4] == 2 and data[5] == 1 and len(data) >= 64
+    return int(struct.unpack_from("<H", data, 60)[0]) if plain else None
+
+
+def _without_sections(path: Path, data: mmap.mmap) -> Elf:
+    """A file stripped of its section table, which the loader does not need."""
+    segments = read_segments(data[:])
+    if segments is None or segments.end > len(data):
+        return _damaged(path, data, "neither sections nor segments")
+    exports = _exports(segments.symbols, segments.names, struct.Struct("<" + _SYMBOL[64]), True)
+    return Elf(path, len(data), _machine(data), segments.soname, exports, segments.needed)
 
 
 def _truncated(path: Path, data: mmap.mmap, end: int) -> Elf:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import stat
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -50,11 +51,26 @@ def matching(root: Path, pattern: str) -> list[Path]:
 
 
 def text(path: Path) -> str:
-    """The file's text, "" where it cannot be read."""
+    """The file's text, "" where it cannot be read or is none, such as a pipe."""
     try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            return ""
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
+
+
+def has_content(folder: Path) -> bool:
+    """Whether a file with anything in it stands below `folder`; True where that is not shown."""
+    refused: list[OSError] = []
+    for place, _, names in os.walk(folder, onerror=refused.append):
+        for name in names:
+            try:
+                if os.stat(os.path.join(place, name)).st_size:
+                    return True
+            except OSError as error:
+                refused.append(error)
+    return any(isinstance(error, PermissionError) for error in refused)
 
 
 def broken_link(path: Path) -> Path | None:

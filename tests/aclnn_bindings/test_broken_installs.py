@@ -167,6 +167,40 @@ def with_driver(driver: str, firmware: str = "", toolkit: str = "") -> Damage:
     return damage
 
 
+def without_sections(root: Path, environ: dict[str, str]) -> None:
+    """Strip the section table, which no loader reads: e_shoff, e_shnum and e_shstrndx are 0."""
+    path = root / "lib64/libopapi.so"
+    data = bytearray(path.read_bytes())
+    data[40:48], data[60:64] = bytes(8), bytes(4)
+    path.write_bytes(data)
+
+
+def a_pipe(path: str) -> Damage:
+    def damage(root: Path, environ: dict[str, str]) -> None:
+        (root / path).unlink(missing_ok=True)
+        os.mkfifo(root / path)
+
+    return damage
+
+
+def emptied(pattern: str, data: bytes = b"") -> Damage:
+    """Every file below `pattern` holds these bytes alone."""
+
+    def damage(root: Path, environ: dict[str, str]) -> None:
+        for path in root.glob(pattern):
+            if path.is_file():
+                path.write_bytes(data)
+
+    return damage
+
+
+def numbered(path: str) -> Damage:
+    def damage(root: Path, environ: dict[str, str]) -> None:
+        (root / path).rename(root / f"{path}.1")
+
+    return damage
+
+
 def killed_by(signal: str) -> str:
     return AT_START + STATIC.format(f"raise({signal})")
 
@@ -195,6 +229,12 @@ ROWS = (
     Row("32 bits", holds("lib64/libopapi.so", ELF32), "libopapi.so"),
     Row("only a magic", holds("lib64/libopapi.so", b"\x7fELF"), "libopapi.so", "again"),
     Row("a folder", both(gone("lib64/libopapi.so"), holds("lib64/libopapi.so/x", b"")), "no operator library"),
+    Row("a pipe", a_pipe("lib64/libopapi.so"), "libopapi.so is no regular file: a pipe", "again"),
+    Row("a device", linked("lib64/libopapi.so", "/dev/zero"), "libopapi.so is no regular file", "again"),
+    Row("no link to the numbered file", numbered("lib64/libopapi.so"), "no operator library", "the link to"),
+    Row("no link to the runtime's file", numbered("lib64/libascendcl.so"), "no runtime library", "ln -s libascendcl.so.1"),
+    Row("hidden symbols", built("lib64/libopapi.so", "int mine;"), "libopapi.so exports no operator", "built with hidden symbols"),
+    Row("no section table", without_sections),
     Row("damaged tool", holds(OTHER, b"junk"), "libacl_cblas.so is not an ELF", severity="warning"),
     # permissions
     Row("closed lib64", deprived("lib64"), "may not read", "HwHiAiUser"),
@@ -208,6 +248,11 @@ ROWS = (
     Row("a loop below include", linked("include/acl/loop", "loop")),
     Row("a circle below include", linked("include/acl/circle", "..")),
     Row("internal headers", holds("include/experiment/runtime/rt.h", b"int aclrtInternal(void);")),
+    Row("empty headers", emptied("include/**/*.h"), "the headers declare nothing: signatures come from the catalog 8.1.RC1", "development package", severity="warning"),
+    Row("zeros for headers", emptied("include/**/*.h", bytes(4096)), "the headers declare nothing", "cut short", severity="warning"),
+    Row("a page for headers", emptied("include/**/*.h", b"<html>404</html>"), "the headers declare nothing", "cut short", severity="warning"),
+    Row("a pipe below include", a_pipe("include/acl/pipe.h")),
+    Row("a pipe for a version", a_pipe("version.cfg")),
     Row("binary header", holds("include/acl/bad.h", bytes(range(256)))),
     Row("drifted header", lambda root, environ: _rewrite(root, "int8_t cubeMathType", "int64_t cubeMathType"), "differs from this version's catalog", "two versions"),
     # the environment
@@ -242,6 +287,8 @@ ROWS = (
     Row("broken include", linked("include", "../gone"), "include is a broken link to ../gone", "install the package", severity="warning"),
     Row("broken opp", linked("opp", "../gone/opp"), "opp is a link to ../gone/opp, which does not exist", "set_env.sh"),
     Row("closed kernels", deprived("opp/built-in"), "may not read", "HwHiAiUser"),
+    Row("empty kernels", emptied("opp/**/*"), "opp holds no kernel for ascend910b", "extracted in part", severity="warning"),
+    Row("folders without kernels", gone("opp/built-in/op_impl/ai_core/tbe/kernel/ascend910b/add"), "opp holds no kernel for ascend910b", "Ascend-cann-kernels", severity="warning"),
     # loading
     Row("driver off the path", of_a_driver, "libascend_hal.so not on the loader's path", "driver/lib64/driver", run=True, severity="warning", headers=True),
     Row("optional media", needing_a_codec, "libvdec.so not found", run=True, severity="warning", slow=True),
@@ -255,6 +302,7 @@ ROWS = (
     Row("no memory to load", built("lib64/libopapi.so", killed_by("SIGKILL")), "loading libopapi.so was killed from outside", "--memory", run=True),
     Row("another processor's instructions", built("lib64/libopapi.so", killed_by("SIGILL")), "met an instruction that this processor lacks", "for this processor", run=True, slow=True),
     Row("a file cut short", built(OTHER, killed_by("SIGBUS")), "read memory that nothing stands behind", "--shm-size", run=True, severity="warning", slow=True),
+    Row("a real-time signal", built("lib64/libopapi.so", killed_by("SIGRTMIN + 3")), "loading libopapi.so crashed", run=True),
     Row("a strict profile", runtime(ON_INIT="raise(SIGSYS)"), "smoke test: init made a system call that is forbidden", "seccomp", run=True, slow=True),
     Row("lacks its driver", lambda root, environ: _without_driver(root), "libascend_hal.so not found", run=True, slow=True),
     # running

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -54,6 +56,23 @@ def test_an_exception_is_the_detail_of_its_step(run: Go) -> None:
 def test_a_signal_is_named(run: Go) -> None:
     died = run("os.kill(os.getpid(), 11)")[1]
     assert died == ("second", "crashed", "the process died of SIGSEGV")
+
+
+def test_a_signal_without_a_name_is_told_by_number(run: Go) -> None:
+    number = signal.SIGRTMIN + 3
+    died = run(f"os.kill(os.getpid(), {number})")[1]
+    assert died == ("second", "crashed", f"the process died of signal {number}")
+
+
+def test_a_folder_that_was_removed_is_no_reason_to_fail(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Go
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    monkeypatch.setattr(sys, "path", ["", *sys.path])
+    gone.rmdir()
+    assert run("pass")[1] == ("second", "ok", "")
 
 
 def test_a_hang_is_stopped(run: Go) -> None:

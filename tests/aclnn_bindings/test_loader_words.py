@@ -32,6 +32,12 @@ SAID = (
     (f"{sys.prefix}/lib/libstdc++.so.6: version `GLIBCXX_3.4.29' not found (required by {X})", "came with this Python, is older than GLIBCXX_3.4.29", "conda install"),
     (f"/usr/lib/libstdc++.so.6: version `GLIBCXX_3.4.29' not found (required by {X})", "this system's C or C++ library is older", "newer system"),
     (f"{X}: undefined symbol: _Z3foov", "symbol _Z3foov is in no loaded library", "two CANN versions"),
+    (f"{X}: undefined symbol: aclrtMalloc, version V2", "symbol aclrtMalloc of version V2 is in no", "two CANN versions"),
+    ("libc.musl-x86_64.so.1: cannot open shared object file: No such file or directory", "built for musl", "glibc"),
+    ("ld-musl-aarch64.so.1: cannot open shared object file: No such file or directory", "built for musl", "glibc"),
+    (f"Error loading shared library {X}: No such file or directory (needed by /y.so)", "by musl, this system's C library", "openEuler"),
+    (f"Error relocating {X}: __memcpy_chk: symbol not found", "by musl", "openEuler"),
+    ("a child process could not be started: [Errno 24] Too many open files", "may open no more files", "ulimit -n"),
     ("anything else", "a library cannot be loaded", "loader's words"),
 )  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -66,6 +67,8 @@ def _walk(root: str, below: str) -> Iterator[HeaderFile]:
 def read_bytes(path: str) -> bytes | str:
     """A header's bytes, or the reason why they cannot be had."""
     try:
+        if not stat.S_ISREG(os.stat(path).st_mode):  # opening a pipe would wait for its writer
+            return "no regular file"
         with open(path, "rb") as stream:
             data = stream.read(_LARGEST + 1)
     except OSError as error:

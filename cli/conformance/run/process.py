@@ -127,7 +127,9 @@ class Process:
         said = self.last_words()
         how = f"exit code {code}"
         if code < 0:
-            how = f"signal {-code} ({signal.Signals(-code).name})"
+            how = f"signal {-code}"
+            with contextlib.suppress(ValueError):  # the real-time ones have no names
+                how += f" ({signal.Signals(-code).name})"
             if -code == signal.SIGKILL:
                 how += ": killed from outside, often because host memory ran out"
         return how + (f"; it said: {said}" if said else "")
