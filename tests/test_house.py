@@ -19,7 +19,7 @@ MOST_FEELINGS = 57
 
 def sources(package):
     # An installed simulator is the build's, not the tree's.
-    return [p for p in (ROOT / package).rglob("*.py") if "simulator/install/" not in p.as_posix()]
+    return [p for p in (ROOT / package).rglob("*.py") if "simulator/cann/" not in p.as_posix()]
 
 
 def annotations(tree):

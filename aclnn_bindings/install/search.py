@@ -168,7 +168,7 @@ _PACKAGE = sys.modules[__name__.partition(".")[0]]
 def bundled_simulator() -> Path | None:
     """The simulator installed beside these bindings, or None when it was not built."""
     for place in _PACKAGE.__path__:
-        root = Path(place) / "simulator" / "install"
+        root = Path(place) / "simulator" / "cann"
         if (root / "lib64" / "libascendcl.so").exists():
             return root
     return None

@@ -32,7 +32,7 @@ SAMPLE: Final = ROOT / "build" / "mutation-sample"
 _SIMULATOR: Final = Path("aclnn_bindings/simulator")
 _COPIED: Final = ("CMakeLists.txt", "aclnn_bindings/CMakeLists.txt", "aclnn_bindings/catalogs",
                   "aclnn_bindings/simulator")  # fmt: skip
-_LEFT: Final = shutil.ignore_patterns("install", "__pycache__", "*.pyc")
+_LEFT: Final = shutil.ignore_patterns("cann", "__pycache__", "*.pyc")
 # Kernels and what they share. Threads are left out: `check` runs kernels on one.
 _GLOBS: Final = ("ops/*.cpp", "loops/*.cpp", "loops/*.h", "ascendcl/dtype.h")
 # Where defects of the launch, whatever the operator, are planted by hand; nothing else is.
@@ -72,7 +72,7 @@ def tree() -> Path:
 
 def install() -> Path:
     """The instrumented simulator, laid out like the real one."""
-    return tree() / _SIMULATOR / "install"
+    return tree() / _SIMULATOR / "cann"
 
 
 class BuildFailedError(RuntimeError):
@@ -189,7 +189,7 @@ def _copy() -> None:
             continue
         kept = set()
         for path in source.rglob("*"):
-            ignored = _LEFT(str(path.parent), [path.name]) or "install" in path.parts
+            ignored = _LEFT(str(path.parent), [path.name]) or "cann" in path.parts
             if path.is_file() and not ignored:
                 target = tree() / path.relative_to(ROOT)
                 kept.add(target)

@@ -13,7 +13,7 @@ LIBRARIES = sorted(
     {
         path.resolve()
         for package in aclnn_bindings.__path__  # an editable install has two
-        for place in ("runtime", "simulator/install/lib64", "layers")
+        for place in ("runtime", "simulator/cann/lib64", "layers")
         for path in (Path(package) / place).glob("*.so")
     }
 )

@@ -42,7 +42,7 @@ def install() -> Path:
     if named := os.environ.get("ACLSIM_TEST_INSTALL"):
         return Path(named)
     for package in aclnn_bindings.__path__:
-        root = Path(package) / "simulator" / "install"
+        root = Path(package) / "simulator" / "cann"
         if (root / "lib64" / "libascendcl.so").exists():
             return root
     pytest.skip("the simulator is not built")

@@ -21,12 +21,12 @@ cmake -S . -B "$build" -G Ninja -DPython_EXECUTABLE="$python" -DCMAKE_BUILD_TYPE
 cmake --build "$build" -j "$(nproc)" >/dev/null
 cmake --install "$build" --prefix "$tree" >/dev/null
 
-ACLSIM_TEST_INSTALL="$tree/aclnn_bindings/simulator/install" \
+ACLSIM_TEST_INSTALL="$tree/aclnn_bindings/simulator/cann" \
 ACLSIM_TEST_FLAGS="-fsanitize=$sanitizer" \
   "$python" -m pytest -n 0 -p no:cacheprovider tests/simulator/test_runtime.py tests/simulator/test_strict.py
 
 # The Python parts beside the sanitized ones; an editable install of the tree steps aside.
-tar -c --exclude='*.so' --exclude=aclnn_bindings/simulator/install \
+tar -c --exclude='*.so' --exclude=aclnn_bindings/simulator/cann \
   aclnn_bindings mindtorch cli build_backend tests pyproject.toml | tar -x -C "$tree"
 cat >"$tree/sitecustomize.py" <<'PY'
 import sys

@@ -306,3 +306,11 @@ def test_bilinear_resizing(types: Types) -> None:
         np.testing.assert_allclose(y, expected.detach(), rtol=1e-4, atol=1e-5)
     with pytest.raises(Exception, match="half_pixel_centers"):
         types("ResizeBilinearV2", [x, np.array([7, 3], np.int32)], [Out((2, 3, 7, 3))])
+
+
+def test_sums_of_many(types: Types) -> None:
+    parts = [normal(2, 3) for _ in range(4)]
+    [y] = types("AddN", parts, [Out((2, 3))])
+    np.testing.assert_allclose(y, np.sum(parts, 0), **CLOSE)
+    with pytest.raises(Exception, match="input 1 differs in shape"):
+        types("AddN", [parts[0], normal(3)], [Out((2, 3))])

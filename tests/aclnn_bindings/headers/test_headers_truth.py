@@ -15,9 +15,9 @@ from aclnn_bindings.interface.headers import parse_text, parse_tree
 
 needs_compiler = pytest.mark.skipif(truth.COMPILER is None, reason="no C++ compiler on PATH")
 SIMULATOR = [
-    Path(p) / "simulator" / "install" / "include"
+    Path(p) / "simulator" / "cann" / "include"
     for p in aclnn_bindings.__path__
-    if (Path(p) / "simulator" / "install" / "include").is_dir()
+    if (Path(p) / "simulator" / "cann" / "include").is_dir()
 ]
 # Folders with headers to check besides, separated as in PATH.
 GIVEN = [Path(p) for p in os.environ.get("MINDTORCH_TRUTH_HEADERS", "").split(os.pathsep) if p]

@@ -354,6 +354,15 @@ aclError assign_add(TypeCall& c) {
   aclError code = ACLSIM_RUN(c, aclnnInplaceAdd, c.in_tensor(0), c.in_tensor(1), c.scalar(1));
   return code ? code : var_out(c);
 }
+aclError add_n(TypeCall& c) {  // any number of tensors of one shape → their sum
+  if (c.inputs() < 1 || c.outputs() != 1) return c.refuse("takes one input or more, and one output");
+  aclError code = c.copy(c.out(0), c.in(0));
+  for (size_t i = 1; i < c.inputs() && !code; ++i) {
+    if (c.in(i).dims != c.in(0).dims) return c.refuse("input %zu differs in shape from input 0", i);
+    code = ACLSIM_RUN(c, aclnnInplaceAdd, c.out_tensor(0), c.in_tensor(i), c.scalar(1));
+  }
+  return code;
+}
 aclError assign_sub(TypeCall& c) {
   EXPECT(c, 2, 1);
   aclError code = ACLSIM_RUN(c, aclnnInplaceSub, c.in_tensor(0), c.in_tensor(1), c.scalar(1));
@@ -370,7 +379,7 @@ const TypeTable& index_types() {
       {"TensorScatterUpdate", tensor_scatter_update}, {"ScatterElements", scatter_elements},
       {"ApplyMomentum", apply_momentum}, {"ApplyAdam", apply_adam},
       {"ApplyRMSProp", apply_rms_prop}, {"ApplyAdagrad", apply_adagrad},
-      {"ApplyAdagradD", apply_adagrad}, {"SGD", sgd}, {"Assign", assign},
+      {"ApplyAdagradD", apply_adagrad}, {"SGD", sgd}, {"AddN", add_n}, {"Assign", assign},
       {"AssignAdd", assign_add}, {"AssignSub", assign_sub}};
   return *rows;
 }
