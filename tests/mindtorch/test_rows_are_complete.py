@@ -99,13 +99,17 @@ NOT_COMPUTING = (
     "_tensor/device.py", "_tensor/dtype.py", "amp/__init__.py", "compiler/__init__.py",
     "func/batches.py", "mindtorch/serialization/__init__.py", "amp/switches.py",
     "_higher_order_ops/control.py",
+    # Layouts other than strided: indices and values are ordinary tensors, computed by rows.
+    "_functional/layouts.py", "sparse/_build.py", "sparse/_products.py",
 )  # fmt: skip
 
 
 def public_functions():
     """Every function of torch.* and Tensor.*, by name; Ops stand for what is not made yet."""
     for name, function in publish.FUNCTIONS.items():
-        yield name, function
+        home = getattr(getattr(function, "__code__", None), "co_filename", "")
+        if not home.endswith(NOT_COMPUTING):
+            yield name, function
     for name in dir(mindtorch):
         function = getattr(mindtorch, name)
         home = getattr(getattr(function, "__code__", None), "co_filename", "")
@@ -113,7 +117,8 @@ def public_functions():
             yield name, function
     for name in sorted(vars(mindtorch.Tensor)):
         member = getattr(mindtorch.Tensor, name)  # a row's method becomes its entry
-        if callable(member) and not name.startswith("__"):
+        home = getattr(getattr(member, "__code__", None), "co_filename", "")
+        if callable(member) and not name.startswith("__") and not home.endswith(NOT_COMPUTING):
             yield name, member
 
 

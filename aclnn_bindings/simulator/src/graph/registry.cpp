@@ -39,13 +39,13 @@ InferShapeFuncRegister::InferShapeFuncRegister(const std::string&, const InferFu
 InferShapeFuncRegister::InferShapeFuncRegister(const char*, const InferFunc&) {}
 
 bool OperatorFactory::IsExistOp(const std::string& type) {
-  return creator_of(type) || aclsimKnowsType(type.c_str());
+  return creator_of(type) || aclsim_knows_type(type.c_str());
 }
 bool OperatorFactory::IsExistOp(const char* type) { return type && IsExistOp(std::string(type)); }
 // An operator without an implementation, as the engine gives it, where the type is not known.
 Operator OperatorFactory::CreateOperator(const std::string& name, const std::string& type) {
   if (OpCreatorV2 creator = creator_of(type)) return creator(AscendString(name.c_str()));
-  return aclsimKnowsType(type.c_str()) ? Operator(name, type) : Operator();
+  return aclsim_knows_type(type.c_str()) ? Operator(name, type) : Operator();
 }
 Operator OperatorFactory::CreateOperator(const char* name, const char* type) {
   return CreateOperator(std::string(name ? name : ""), std::string(type ? type : ""));

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include <dlfcn.h>
 
@@ -25,6 +26,34 @@ struct Blas {
   Dgemm dgemm = nullptr;
 };
 
+// Whether a library's products are right: OpenBLAS 0.3.34's kernels for SME are not under qemu 7.2.
+template <class C, class Gemm>
+bool multiplies(Gemm call) {
+  if (!call) return false;
+  for (const int rows : {1, 5}) {
+    for (const int trans : {kPlain, kTransposed}) {
+      constexpr int kCols = 3, kDepth = 1100;
+      std::vector<C> a(rows * kDepth), b(kDepth * kCols), c(rows * kCols);
+      for (size_t i = 0; i < a.size(); ++i) a[i] = C(i % 7) - 3;
+      for (size_t i = 0; i < b.size(); ++i) b[i] = C(i % 5) - 2;
+      const bool plain = trans == kPlain;
+      call(kRowMajor, trans, trans, rows, kCols, kDepth, C(1), a.data(), plain ? kDepth : rows,
+           b.data(), plain ? kCols : kDepth, C(0), c.data(), kCols);
+      for (int i = 0; i < rows; ++i) {
+        for (int j = 0; j < kCols; ++j) {
+          C sum = 0;  // small integers: exact in any order
+          for (int k = 0; k < kDepth; ++k) {
+            sum += (plain ? a[i * kDepth + k] : a[k * rows + i]) *
+                   (plain ? b[k * kCols + j] : b[j * kDepth + k]);
+          }
+          if (c[i * kCols + j] != sum) return false;
+        }
+      }
+    }
+  }
+  return true;
+}
+
 // Loaded on first use from the folder this library lies in; without it own loops do the work.
 const Blas& blas() {
   static const Blas loaded = [] {
@@ -40,6 +69,8 @@ const Blas& blas() {
     const auto threads =
         reinterpret_cast<void (*)(int)>(dlsym(lib, "scipy_openblas_set_num_threads"));
     if (threads) threads(1);  // the kernel threads split products among themselves, see split()
+    if (!multiplies<float>(b.sgemm)) b.sgemm = nullptr;
+    if (!multiplies<double>(b.dgemm)) b.dgemm = nullptr;
     return b;
   }();
   return loaded;

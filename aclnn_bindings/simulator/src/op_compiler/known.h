@@ -3,4 +3,4 @@
 
 #include "ascendcl/common.h"
 
-ACLSIM_API bool aclsimKnowsType(const char* type);
+ACLSIM_API bool aclsim_knows_type(const char* type);

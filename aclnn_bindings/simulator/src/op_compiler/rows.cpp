@@ -85,6 +85,6 @@ TypeRow find_type(const char* type) {
 
 }  // namespace aclsim
 
-ACLSIM_API bool aclsimKnowsType(const char* type) {
+ACLSIM_API bool aclsim_knows_type(const char* type) {
   return type && aclsim::find_type(type) != nullptr;
 }

@@ -221,6 +221,7 @@ def multilabel_soft_margin_loss(
     surface="nn",
     samples=calls((Arg((3, 4)), Arg((3, 4), low=-1), Arg((3, 4), high=1))),
     tolerance="accumulated",
+    rule="composed",  # the difference of two distances may be far smaller than they are
 )
 def triplet_margin_loss(
     anchor: Tensor,

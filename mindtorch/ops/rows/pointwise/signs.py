@@ -148,7 +148,8 @@ _REACH = {2: 64, 4: 320, 8: 2240}  # bytes -> beyond it powers of two make any e
     "ldexp(Tensor self, Tensor other) -> Tensor",
     samples=calls(
         (Arg((3, 4)), Arg((3, 4), high=2.5)),
-        (Arg((3,)), Arg((3,), "int64", values=(20, 0, 5))),
+        (Arg((3,)), Arg((3,), "int64", values=(9, 0, 5))),
+        (Arg((3,), grad=False), Arg((3,), "int64", values=(40, 0, -20))),
         (Arg((3,), "bfloat16"), Arg((3,), "int32", values=(2, 1, 3))),
     ),
     tolerance="composite",
