@@ -92,7 +92,8 @@ ACL_FN(ClampMin, Real, (T x, T low), x != x || low != low ? x + low : (x < low ?
 ACL_FN(ClampMax, Real, (T x, T high), x != x || high != high ? x + high : (x > high ? high : x))
 ACL_FN(Clamp, Real, (T x, T low, T high), ClampMax::f(ClampMin::f(x, low), high))
 ACL_FN(Atan2, FloatingReal, (T a, T b), std::atan2(a, b))
-ACL_FN(Heaviside, Real, (T x, T at_zero), x != x ? x : (x == T(0) ? at_zero : T(x > T(0))))
+// As torch: NaN is not above 0.
+ACL_FN(Heaviside, Real, (T x, T at_zero), x == T(0) ? at_zero : T(x > T(0)))
 struct LogAddExp : FloatingReal {
   template <class T>
   static ACL_INLINE T f(T a, T b) {

@@ -48,9 +48,12 @@ def _resize(mode: str) -> Callable[..., Any]:
 
 def _resample(
     name: str, mode: str, rank: int, scales: tuple[str, ...], grads: tuple[str, str],
-    corners: bool = False, x: str = "self", suffix: str = "Backward",
+    corners: bool = False, x: str = "self", suffix: str = "Backward", by_size: bool = False,
 ) -> None:  # fmt: skip
-    """The forward operator, and the backward one whose parameters are `grads`: inflow, result."""
+    """The forward operator, and the backward one whose parameters are `grads`: inflow, result.
+
+    `by_size`: the forward operator takes no scales.
+    """
     formula = _resize(mode)
     aligned = (False, True) if corners else (False,)
     forward, backward = [], []
@@ -67,8 +70,9 @@ def _resample(
     own = (1.7, 1.55, 1.45)[3 - rank :]
     size = tuple(int(n * s) for n, s in zip(shape[2:], own, strict=True))
     more |= {"alignCorners": False} if corners else {}
-    forward.append(take(**{x: t(*shape), "outputSize": size},
-                        **{**more, **dict(zip(scales[:rank], own, strict=True))}))  # fmt: skip
+    if not by_size:
+        forward.append(take(**{x: t(*shape), "outputSize": size},
+                            **{**more, **dict(zip(scales[:rank], own, strict=True))}))  # fmt: skip
     backward.append(take(**{grads[0]: t(*shape[:2], *size), "outputSize": size,
                             "inputSize": shape},
                          **{**more, **dict(zip(scales[-rank:], own, strict=True))}))  # fmt: skip
@@ -105,7 +109,8 @@ def _backward(name: str, grads: tuple[str, str], samples: list[Any], formula: Re
 _resample("Nearest1dV2", "nearest", 1, ("scaleL",), ("gradOut", "out"), suffix="")
 _resample("Nearest1d", "nearest", 1, ("scales",), ("gradOut", "out"))
 _resample("Nearest2dV2", "nearest", 2, _SCALES[1:], ("gradOut", "out"), suffix="")
-_resample("Nearest2d", "nearest", 2, ("scalesH", "scalesW"), ("gradOut", "gradInput"))
+_resample("Nearest2d", "nearest", 2, ("scalesH", "scalesW"), ("gradOut", "gradInput"),
+          by_size=True)  # fmt: skip
 _resample("Nearest3d", "nearest", 3, _SCALES, ("gradOut", "gradInput"))
 _resample("NearestExact1d", "nearest-exact", 1, ("scales",), ("gradOutput", "out"))
 _resample("NearestExact2d", "nearest-exact", 2, _SCALES[1:], ("gradOutput", "out"))

@@ -31,7 +31,10 @@ for _name, _draws, _more in (
     ("InplaceRandomWithoutFromTo", drawn.integers, {"seed": 7, "offset": 0}),
     ("InplaceRandomWithoutFromToTensor", drawn.integers, _SEEDS),
 ):  # fmt: skip
+    # Numbers below zero have no place in the unsigned types.
+    signed = ("float16", "bfloat16", "float32", "int8", "int16", "int32", "int64")
     spec(f"aclnn{_name}", "selfRef:selfRef", draws=_draws, **_RANDOM,
+         dtypes=signed if "from" in _more else (),
          samples=[take(selfRef=t(33, 65), **_more)])(
         lambda selfRef: np.zeros_like(selfRef))  # fmt: skip
 spec("aclnnMultinomial", "out:int64", **_RANDOM, draws=drawn.categories, samples=[
