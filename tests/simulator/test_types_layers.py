@@ -314,3 +314,33 @@ def test_sums_of_many(types: Types) -> None:
     np.testing.assert_allclose(y, np.sum(parts, 0), **CLOSE)
     with pytest.raises(Exception, match="input 1 differs in shape"):
         types("AddN", [parts[0], normal(3)], [Out((2, 3))])
+
+
+def test_sizes_that_do_not_fit_are_refused(types: Types) -> None:
+    """Outputs and operands smaller than what a type would write or read."""
+    x, three, one = normal(2, 3, 4, 4), normal(3), np.array(1, np.float32)
+    small, each = Out((2, 3)), Out((3,))
+    pool = {
+        "ksize": [1, 1, 2, 2],
+        "strides": [1, 1, 2, 2],
+        "padding": "VALID",
+        "data_format": "NCHW",
+    }
+    for name, inputs, outputs, options in (
+        ("BiasAdd", [x, three], [small], {"data_format": "NCHW"}),
+        ("BiasAddGrad", [x], [Out((2,))], {"data_format": "NCHW"}),
+        ("BNInfer", [x, three, three, three, three], [small], {}),
+        ("BNTrainingReduce", [x], [each, Out((2,))], {}),
+        ("BNTrainingUpdateGrad", [x, normal(2, 3), three, three], [each, each], {}),
+        ("LayerNorm", [x, normal(4), normal(4)], [Out(x.shape), Out((2,)), Out((24,))],
+         {"begin_norm_axis": 3}),
+        ("MaxPool", [x], [Out((2, 4, 2, 2))], pool),
+        ("MaxPoolGrad", [x, normal(2, 3, 2, 2), normal(2, 3, 2, 2)], [small], pool),
+        ("Relu6", [x], [small], {}),
+        ("KLDiv", [x, x], [small], {"reduction": "none"}),
+        ("OneHot", [np.zeros((5,), np.int32), np.array(3, np.int32), one, one], [Out((4, 3))], {}),
+        ("ApplyMomentum", [three, three, np.zeros(0, np.float32), three, one], [each], {}),
+        ("SGD", [three, three, one, three, one, normal(2)], [each], {}),
+    ):  # fmt: skip
+        with pytest.raises(Exception, match=r"elements, not|differ in number or channels"):
+            types(name, inputs, outputs, **options)

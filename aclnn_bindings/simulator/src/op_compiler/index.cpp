@@ -1,5 +1,6 @@
 // Types of graph clients that make, choose or write single values, and steps of optimizers; with the
 // prototypes of the Apache-licensed inc/ops headers of github.com/mindspore-ai/graphengine.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -19,6 +20,7 @@ template <class F>
 aclError elementwise(TypeCall& c, F value) {
   EXPECT(c, 1, 1);
   int64_t n = count_of(c.in(0).dims);
+  EXPECT_OUT_SIZE(c, 0, n);
   return on_floats(c, {0}, {0}, [n, value](auto& in, auto& out) -> aclError {
     for (int64_t i = 0; i < n; ++i) out[0][i] = static_cast<float>(value(double(in[0][i])));
     return ACL_SUCCESS;
@@ -46,10 +48,11 @@ aclError kl_div(TypeCall& c) {
   EXPECT(c, 2, 1);
   int64_t n = count_of(c.in(0).dims), batch = c.in(0).dims.empty() ? 1 : c.in(0).dims[0];
   std::string reduction = c.text_attr("reduction", "");
-  if (count_of(c.in(1).dims) != n) return c.refuse("x and target differ in shape");
+  EXPECT_IN_SIZE(c, 1, n);
   if (reduction != "none" && reduction != "sum" && reduction != "batchmean" && reduction != "mean") {
     return c.refuse("reduction %s is none of none, sum, batchmean and mean", reduction.c_str());
   }
+  EXPECT_OUT_SIZE(c, 0, reduction == "none" ? n : 1);
   return on_floats(c, {0, 1}, {0}, [=](auto& in, auto& out) -> aclError {
     double sum = 0;
     for (int64_t i = 0; i < n; ++i) {
@@ -106,9 +109,7 @@ aclError generate(TypeCall& c, F value) {
 }
 aclError range(TypeCall& c) {  // start, limit, delta
   EXPECT(c, 3, 1);
-  for (size_t i = 0; i < 3; ++i) {
-    if (count_of(c.in(i).dims) != 1) return c.refuse("input %zu is not one value", i);
-  }
+  for (size_t i : {0, 1, 2}) EXPECT_IN_SIZE(c, i, 1);
   bool whole = c.in(0).dtype == ACL_INT32 || c.in(0).dtype == ACL_INT64;
   if (whole) {
     int64_t start = c.ints(0).at(0), delta = c.ints(2).at(0);
@@ -119,6 +120,7 @@ aclError range(TypeCall& c) {  // start, limit, delta
 }
 aclError lin_space(TypeCall& c) {  // start, stop, num
   EXPECT(c, 3, 1);
+  for (size_t i : {0, 1}) EXPECT_IN_SIZE(c, i, 1);
   double start = c.number(0), stop = c.number(1);
   int64_t num = count_of(c.out(0).dims);
   return generate(c, [=](int64_t i) {
@@ -137,6 +139,8 @@ aclError one_hot(TypeCall& c) {  // x, depth, on_value, off_value
   double on = c.number(2), off = c.number(3);
   int64_t depth = y[axis], inner = count_of(Dims(y.begin() + axis + 1, y.end()));
   int64_t outer = count_of(Dims(y.begin(), y.begin() + axis));
+  EXPECT_IN_SIZE(c, 0, outer * inner);
+  for (size_t i : {2, 3}) EXPECT_IN_SIZE(c, i, 1);
   return on_floats(c, {0}, {0}, [=](auto& in, auto& out) -> aclError {
     for (int64_t o = 0; o < outer; ++o)
       for (int64_t d = 0; d < depth; ++d)
@@ -230,13 +234,13 @@ aclError scatter_elements(TypeCall& c) {  // data, indices, updates
 }
 
 // Steps change their first inputs where they are; float32 only.
-aclError expect_floats(TypeCall& c, size_t count, size_t grad) {
-  for (size_t i = 0; i < count; ++i) {
-    if (c.in(i).dtype != ACL_FLOAT) return c.refuse("input %zu is not float32", i);
-  }
+// `alike`: inputs of as many elements as the first; the others are single numbers.
+aclError expect_floats(TypeCall& c, const std::vector<size_t>& alike) {
   int64_t n = count_of(c.in(0).dims);
-  for (size_t i : {size_t{1}, grad}) {
-    if (count_of(c.in(i).dims) != n) return c.refuse("input %zu differs in shape from var", i);
+  for (size_t i = 0; i < c.inputs(); ++i) {
+    if (c.in(i).dtype != ACL_FLOAT) return c.refuse("input %zu is not float32", i);
+    bool same = i == 0 || std::count(alike.begin(), alike.end(), i);
+    EXPECT_IN_SIZE(c, i, same ? n : 1);
   }
   return ACL_SUCCESS;
 }
@@ -246,7 +250,7 @@ aclError var_out(TypeCall& c) {
 }
 aclError apply_momentum(TypeCall& c) {  // var, accum, lr, grad, momentum
   EXPECT(c, 5, 1);
-  if (aclError code = expect_floats(c, 5, 3)) return code;
+  if (aclError code = expect_floats(c, {1, 3})) return code;
   View var = c.in(0), accum = c.in(1), lr = c.in(2), grad = c.in(3), momentum = c.in(4);
   bool nesterov = c.flag_attr("use_nesterov", false);
   int64_t n = count_of(var.dims);
@@ -263,8 +267,7 @@ aclError apply_momentum(TypeCall& c) {  // var, accum, lr, grad, momentum
 // var, m, v, beta1_power, beta2_power, lr, beta1, beta2, epsilon, grad
 aclError apply_adam(TypeCall& c) {
   EXPECT(c, 10, 1);
-  if (aclError code = expect_floats(c, 10, 9)) return code;
-  if (count_of(c.in(2).dims) != count_of(c.in(0).dims)) return c.refuse("v differs in shape from var");
+  if (aclError code = expect_floats(c, {1, 2, 9})) return code;
   std::vector<View> in;
   for (size_t i = 0; i < 10; ++i) in.push_back(c.in(i));
   bool nesterov = c.flag_attr("use_nesterov", false);
@@ -286,8 +289,7 @@ aclError apply_adam(TypeCall& c) {
 
 aclError apply_rms_prop(TypeCall& c) {  // var, ms, mom, lr, rho, momentum, epsilon, grad
   EXPECT(c, 8, 1);
-  if (aclError code = expect_floats(c, 8, 7)) return code;
-  if (count_of(c.in(2).dims) != count_of(c.in(0).dims)) return c.refuse("mom differs in shape from var");
+  if (aclError code = expect_floats(c, {1, 2, 7})) return code;
   std::vector<View> in;
   for (size_t i = 0; i < 8; ++i) in.push_back(c.in(i));
   aclError code = c.on_stream([in]() -> aclError {
@@ -307,7 +309,7 @@ aclError apply_adagrad(TypeCall& c) {  // var, accum, lr, grad → var, and accu
   if (c.inputs() != 4 || c.outputs() < 1 || c.outputs() > 2) {
     return c.refuse("takes four inputs and one or two outputs");
   }
-  if (aclError code = expect_floats(c, 4, 3)) return code;
+  if (aclError code = expect_floats(c, {1, 3})) return code;
   View var = c.in(0), accum = c.in(1), lr = c.in(2), grad = c.in(3);
   bool update = c.flag_attr("update_slots", true);
   aclError code = c.on_stream([=]() -> aclError {
@@ -324,8 +326,7 @@ aclError apply_adagrad(TypeCall& c) {  // var, accum, lr, grad → var, and accu
 // parameters, gradient, learning_rate, accum, momentum, stat: 1 before a parameter's first step.
 aclError sgd(TypeCall& c) {
   EXPECT(c, 6, 1);
-  if (aclError code = expect_floats(c, 6, 3)) return code;
-  if (count_of(c.in(5).dims) != count_of(c.in(0).dims)) return c.refuse("stat differs in shape from parameters");
+  if (aclError code = expect_floats(c, {1, 3, 5})) return code;
   View var = c.in(0), grad = c.in(1), lr = c.in(2), accum = c.in(3), momentum = c.in(4), stat = c.in(5);
   float dampening = c.float_attr("dampening", 0), decay = c.float_attr("weight_decay", 0);
   bool nesterov = c.flag_attr("nesterov", false);

@@ -50,6 +50,7 @@ aclError bias_add(TypeCall& c) {
   EXPECT(c, 2, 1);
   Channels s;
   if (aclError code = expect_channels(c, 0, {1}, channels_last(c), &s)) return code;
+  EXPECT_OUT_SIZE(c, 0, s.total());
   return on_floats(c, {0, 1}, {0}, [s](auto& in, auto& out) -> aclError {
     for (int64_t i = 0; i < s.total(); ++i) out[0][i] = in[0][i] + in[1][s.of(i)];
     return ACL_SUCCESS;
@@ -59,6 +60,7 @@ aclError bias_add_grad(TypeCall& c) {
   EXPECT(c, 1, 1);
   Channels s;
   if (aclError code = expect_channels(c, 0, {}, channels_last(c), &s)) return code;
+  EXPECT_OUT_SIZE(c, 0, s.channels);
   return on_floats(c, {0}, {0}, [s](auto& in, auto& out) -> aclError {
     std::vector<double> sums(s.channels, 0);
     for (int64_t i = 0; i < s.total(); ++i) sums[s.of(i)] += in[0][i];
@@ -71,6 +73,7 @@ aclError bn_infer(TypeCall& c) {  // x, scale, offset, mean, variance
   EXPECT(c, 5, 1);
   Channels s;
   if (aclError code = expect_channels(c, 0, {1, 2, 3, 4}, false, &s)) return code;
+  EXPECT_OUT_SIZE(c, 0, s.total());
   float epsilon = c.float_attr("epsilon", 1e-4f);
   return on_floats(c, {0, 1, 2, 3, 4}, {0}, [=](auto& in, auto& out) -> aclError {
     for (int64_t i = 0; i < s.total(); ++i) {
@@ -85,6 +88,7 @@ aclError bn_training_reduce(TypeCall& c) {  // x → sum, square_sum
   EXPECT(c, 1, 2);
   Channels s;
   if (aclError code = expect_channels(c, 0, {}, false, &s)) return code;
+  for (size_t i : {0, 1}) EXPECT_OUT_SIZE(c, i, s.channels);
   return on_floats(c, {0}, {0, 1}, [s](auto& in, auto& out) -> aclError {
     std::vector<double> sums(s.channels, 0), squares(s.channels, 0);
     for (int64_t i = 0; i < s.total(); ++i) {
@@ -102,6 +106,8 @@ aclError bn_training_update(TypeCall& c) {
   EXPECT(c, 7, 5);
   Channels s;
   if (aclError code = expect_channels(c, 0, {1, 2, 3, 4, 5, 6}, false, &s)) return code;
+  EXPECT_OUT_SIZE(c, 0, s.total());
+  for (size_t i : {1, 2, 3, 4}) EXPECT_OUT_SIZE(c, i, s.channels);
   float factor = c.float_attr("factor", 0.1f), epsilon = c.float_attr("epsilon", 1e-4f);
   return on_floats(c, {0, 1, 2, 3, 4, 5, 6}, {0, 1, 2, 3, 4}, [=](auto& in, auto& out) -> aclError {
     double n = static_cast<double>(s.each());
@@ -128,6 +134,8 @@ aclError bn_training_update_grad(TypeCall& c) {
   EXPECT(c, 4, 2);
   Channels s;
   if (aclError code = expect_channels(c, 0, {2, 3}, false, &s)) return code;
+  EXPECT_IN_SIZE(c, 1, s.total());
+  for (size_t i : {0, 1}) EXPECT_OUT_SIZE(c, i, s.channels);
   float epsilon = c.float_attr("epsilon", 1e-4f);
   return on_floats(c, {0, 1, 2, 3}, {0, 1}, [=](auto& in, auto& out) -> aclError {
     std::vector<double> scale(s.channels, 0), offset(s.channels, 0);
@@ -146,6 +154,8 @@ aclError bn_training_reduce_grad(TypeCall& c) {
   EXPECT(c, 7, 1);
   Channels s;
   if (aclError code = expect_channels(c, 0, {2, 3, 4, 5, 6}, false, &s)) return code;
+  EXPECT_IN_SIZE(c, 1, s.total());
+  EXPECT_OUT_SIZE(c, 0, s.total());
   float epsilon = c.float_attr("epsilon", 1e-4f);
   return on_floats(c, {0, 1, 2, 3, 4, 5, 6}, {0}, [=](auto& in, auto& out) -> aclError {
     double n = static_cast<double>(s.each());
@@ -164,6 +174,7 @@ aclError bn_infer_grad(TypeCall& c) {
   EXPECT(c, 3, 1);
   Channels s;
   if (aclError code = expect_channels(c, 0, {1, 2}, false, &s)) return code;
+  EXPECT_OUT_SIZE(c, 0, s.total());
   float epsilon = c.float_attr("epsilon", 1e-4f);
   return on_floats(c, {0, 1, 2}, {0}, [=](auto& in, auto& out) -> aclError {
     for (int64_t i = 0; i < s.total(); ++i) {
@@ -194,6 +205,8 @@ aclError layer_norm(TypeCall& c) {  // x, gamma, beta → y, mean, variance
   if (count_of(c.in(1).dims) != length || count_of(c.in(2).dims) != length) {
     return c.refuse("gamma and beta need %lld values", static_cast<long long>(length));
   }
+  EXPECT_OUT_SIZE(c, 0, rows * length);
+  for (size_t i : {1, 2}) EXPECT_OUT_SIZE(c, i, rows);
   float epsilon = c.float_attr("epsilon", 1e-7f);
   return on_floats(c, {0, 1, 2}, {0, 1, 2}, [=](auto& in, auto& out) -> aclError {
     for (int64_t r = 0; r < rows; ++r) {
@@ -222,6 +235,9 @@ aclError layer_norm_grad(TypeCall& c) {
   if (rows * length != count_of(c.in(1).dims) || count_of(c.in(2).dims) != rows) {
     return c.refuse("x, mean, variance and gamma do not fit");
   }
+  EXPECT_IN_SIZE(c, 0, rows * length);
+  EXPECT_OUT_SIZE(c, 0, rows * length);
+  for (size_t i : {1, 2}) EXPECT_OUT_SIZE(c, i, length);
   double epsilon = c.float_attr("epsilon", 0);
   return on_floats(c, {0, 1, 2, 3, 4}, {0, 1, 2}, [=](auto& in, auto& out) -> aclError {
     std::vector<double> scale(length, 0), offset(length, 0);
@@ -265,9 +281,10 @@ aclError pool_of(TypeCall& c, const Dims& x, const Dims& y, Pool* p) {
     return c.refuse("images, ksize and strides need four dimensions");
   }
   if (padding != "SAME" && padding != "VALID") return c.refuse("padding is neither SAME nor VALID");
-  size_t h = p->last ? 1 : 2;
+  size_t h = p->last ? 1 : 2, channel = p->last ? 3 : 1;
+  if (x[0] != y[0] || x[channel] != y[channel]) return c.refuse("images differ in number or channels");
   p->planes.outer = x[0];
-  p->planes.channels = x[p->last ? 3 : 1];
+  p->planes.channels = x[channel];
   p->height = x[h], p->width = x[h + 1];
   p->out_height = y[h], p->out_width = y[h + 1];
   for (size_t i = 0; i < 2; ++i) {
@@ -321,6 +338,8 @@ aclError max_pool_grad(TypeCall& c) {  // x, pooled, grad → grad of x
   EXPECT(c, 3, 1);
   Pool p;
   if (aclError code = pool_of(c, c.in(0).dims, c.in(2).dims, &p)) return code;
+  EXPECT_IN_SIZE(c, 1, count_of(c.in(2).dims));
+  EXPECT_OUT_SIZE(c, 0, count_of(c.in(0).dims));
   int64_t total = count_of(c.in(0).dims);
   return on_floats(c, {0, 2}, {0}, [p, total](auto& in, auto& out) -> aclError {
     std::fill(out[0], out[0] + total, 0.f);

@@ -36,6 +36,11 @@ aclError expect_dims(TypeCall& c, const char* what, size_t at, const Dims& shape
                   text(dims).c_str());
 }
 
+aclError expect_size(TypeCall& c, const char* what, size_t at, const Dims& shape, int64_t count) {
+  if (count_of(shape) == count) return ACL_SUCCESS;
+  return c.refuse("%s %zu has %lld elements, not %lld", what, at,
+                  static_cast<long long>(count_of(shape)), static_cast<long long>(count));
+}
 aclError float_in(TypeCall& c, size_t input, View* view) {
   *view = c.in(input);
   if (view->dtype == ACL_FLOAT) return ACL_SUCCESS;

@@ -37,6 +37,13 @@ aclError expect_dims(TypeCall& c, const char* what, size_t at, const Dims& shape
 #define EXPECT_OUT(c, i, ...) \
   if (aclError code_ = expect_dims(c, "output", i, c.out(i).dims, Dims __VA_ARGS__)) return code_
 
+// Refuses an input or output of another number of elements.
+aclError expect_size(TypeCall& c, const char* what, size_t at, const Dims& shape, int64_t count);
+#define EXPECT_IN_SIZE(c, i, count) \
+  if (aclError code_ = expect_size(c, "input", i, c.in(i).dims, count)) return code_
+#define EXPECT_OUT_SIZE(c, i, count) \
+  if (aclError code_ = expect_size(c, "output", i, c.out(i).dims, count)) return code_
+
 // An input as float32 values: itself, or a copy made on the stream.
 aclError float_in(TypeCall& c, size_t input, View* view);
 // Room for float32 values of an output: itself, or memory that `float_out` rounds into it.
