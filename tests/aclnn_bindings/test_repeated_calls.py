@@ -92,7 +92,7 @@ def test_every_kind_of_value_is_found_again_and_told_apart(stub: Stub) -> None:
     first = out.numpy()
     with only_repeated():
         cann.ops.aclnnStubKinds(**{**values, "ints": (3, -4), "text": "".join(["hel", "lo"])})
-        assert (out.numpy() == first).all()
+        np.testing.assert_array_equal(out.numpy(), first)  # what is not written may be NaN
         for name, other in [
             ("tensors", [a]), ("scalars", (1, 2.0)), ("ints", [3]), ("ints", [3, -5]),
             ("bools", (True, True)), ("floats", [0.25]), ("text", "hellp"), ("text", "x" * 65),

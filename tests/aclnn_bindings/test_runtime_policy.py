@@ -220,7 +220,7 @@ for wait in (stream.synchronize, out.numpy, event.synchronize, cann.runtime.devi
         try:
             wait()
         except (KeyboardInterrupt, Alarm) as error:
-            print(type(error).__name__, len(seen))
+            print(type(error).__name__, len(seen), flush=True)
 os._exit(0)  # the end of a process waits for a device, for its own time
 """
 
