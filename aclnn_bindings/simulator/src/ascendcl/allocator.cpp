@@ -22,12 +22,14 @@ struct Allocator {
 };
 
 std::mutex mutex;
-std::set<Allocator*> descs;  // what lives, so that no stale description is read
+// What lives, so that no stale description is read. Clients' destructors still call at exit: these
+// outlive them.
+std::set<Allocator*>& descs = *new std::set<Allocator*>;
 struct Registered {
   Allocator* desc;
   Allocator values;  // as they were
 };
-std::map<Stream*, Registered> by_stream;
+std::map<Stream*, Registered>& by_stream = *new std::map<Stream*, Registered>;
 
 // The description behind a handle; `mutex` is held.
 Allocator* live(aclrtAllocatorDesc handle) {
