@@ -46,6 +46,13 @@ aclError expect_channels(TypeCall& c, size_t x, const std::vector<size_t>& each,
   return ACL_SUCCESS;
 }
 
+// Standard deviations of channels.
+std::vector<double> deviations(const Channels& s, const float* variances, double epsilon) {
+  std::vector<double> roots(s.channels);
+  for (int64_t k = 0; k < s.channels; ++k) roots[k] = std::sqrt(double(variances[k]) + epsilon);
+  return roots;
+}
+
 aclError bias_add(TypeCall& c) {
   EXPECT(c, 2, 1);
   Channels s;
@@ -76,9 +83,10 @@ aclError bn_infer(TypeCall& c) {  // x, scale, offset, mean, variance
   EXPECT_OUT_SIZE(c, 0, s.total());
   float epsilon = c.float_attr("epsilon", 1e-4f);
   return on_floats(c, {0, 1, 2, 3, 4}, {0}, [=](auto& in, auto& out) -> aclError {
+    std::vector<double> deviation = deviations(s, in[4], epsilon);
     for (int64_t i = 0; i < s.total(); ++i) {
       int64_t k = s.of(i);
-      double scale = in[1][k] / std::sqrt(double(in[4][k]) + epsilon);
+      double scale = in[1][k] / deviation[k];
       out[0][i] = static_cast<float>((in[0][i] - double(in[3][k])) * scale + in[2][k]);
     }
     return ACL_SUCCESS;
@@ -139,9 +147,10 @@ aclError bn_training_update_grad(TypeCall& c) {
   float epsilon = c.float_attr("epsilon", 1e-4f);
   return on_floats(c, {0, 1, 2, 3}, {0, 1}, [=](auto& in, auto& out) -> aclError {
     std::vector<double> scale(s.channels, 0), offset(s.channels, 0);
+    std::vector<double> deviation = deviations(s, in[3], epsilon);
     for (int64_t i = 0; i < s.total(); ++i) {
       int64_t k = s.of(i);
-      scale[k] += in[0][i] * (in[1][i] - double(in[2][k])) / std::sqrt(double(in[3][k]) + epsilon);
+      scale[k] += in[0][i] * (in[1][i] - double(in[2][k])) / deviation[k];
       offset[k] += in[0][i];
     }
     std::copy(scale.begin(), scale.end(), out[0]);
@@ -159,9 +168,10 @@ aclError bn_training_reduce_grad(TypeCall& c) {
   float epsilon = c.float_attr("epsilon", 1e-4f);
   return on_floats(c, {0, 1, 2, 3, 4, 5, 6}, {0}, [=](auto& in, auto& out) -> aclError {
     double n = static_cast<double>(s.each());
+    std::vector<double> deviation = deviations(s, in[6], epsilon);
     for (int64_t i = 0; i < s.total(); ++i) {
       int64_t k = s.of(i);
-      double rstd = 1 / std::sqrt(double(in[6][k]) + epsilon);
+      double rstd = 1 / deviation[k];
       double x = (in[1][i] - double(in[5][k])) * rstd;
       out[0][i] = static_cast<float>(
           in[4][k] * rstd * (in[0][i] - in[3][k] / n - x * in[2][k] / n));
@@ -177,9 +187,10 @@ aclError bn_infer_grad(TypeCall& c) {
   EXPECT_OUT_SIZE(c, 0, s.total());
   float epsilon = c.float_attr("epsilon", 1e-4f);
   return on_floats(c, {0, 1, 2}, {0}, [=](auto& in, auto& out) -> aclError {
+    std::vector<double> deviation = deviations(s, in[2], epsilon);
     for (int64_t i = 0; i < s.total(); ++i) {
       int64_t k = s.of(i);
-      out[0][i] = static_cast<float>(in[0][i] * in[1][k] / std::sqrt(double(in[2][k]) + epsilon));
+      out[0][i] = static_cast<float>(in[0][i] * in[1][k] / deviation[k]);
     }
     return ACL_SUCCESS;
   });
