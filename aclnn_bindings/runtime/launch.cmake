@@ -38,7 +38,10 @@ target_compile_options(_launch PRIVATE
   $<$<COMPILE_LANGUAGE:CXX>:-O2;-Wall;-Wextra;-fvisibility=hidden;-fno-plt>
   $<$<COMPILE_LANGUAGE:C>:-O2;-fvisibility=hidden>)
 
-Python_add_library(_block MODULE ${API} WITH_SOABI "${launch_dir}/block.c" "${launch_dir}/operator.c")
+Python_add_library(_block MODULE ${API} WITH_SOABI
+  "${launch_dir}/block.c"
+  "${launch_dir}/module.c"
+  "${launch_dir}/operator.c")
 target_compile_options(_block PRIVATE -O2 -Wall -Wextra -Wno-missing-field-initializers
   -fvisibility=hidden)
 

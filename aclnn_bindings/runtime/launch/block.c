@@ -1,7 +1,7 @@
-/* The extension module aclnn_bindings._block: Block, a Python object that owns one device address
- * and gives it back as it dies, and launches that take and make Blocks. In C because a Python
- * __del__ costs more than a small launch, and reading addresses from objects less than passing
- * them as numbers. Within the limited API of CPython 3.10, so that one build serves all later. */
+/* Block, a Python object that owns one device address and gives it back as it dies, and launches
+ * that take and make Blocks. In C because a Python __del__ costs more than a small launch, and
+ * reading addresses from objects less than passing them as numbers. Within the limited API of
+ * CPython 3.10, so that one build serves all later. */
 #include "block.h"
 
 #include <stddef.h>
@@ -253,13 +253,8 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_block", NULL, -1, methods,
-                                    NULL, NULL, NULL, NULL};
-
-PyMODINIT_FUNC PyInit__block(void) {
+int add_block(PyObject *module) {
   if (!block_type) block_type = (PyTypeObject *)PyType_FromSpec(&block_spec);
-  PyObject *made = block_type ? PyModule_Create(&module) : NULL;
-  if (made && PyModule_AddObjectRef(made, "Block", (PyObject *)block_type) < 0) Py_CLEAR(made);
-  if (made && add_operator(made) < 0) Py_CLEAR(made);
-  return made;
+  if (!block_type || PyModule_AddObjectRef(module, "Block", (PyObject *)block_type) < 0) return -1;
+  return PyModule_AddFunctions(module, methods);
 }

@@ -1,4 +1,4 @@
-/* What block.c and operator.c of the extension module _block share. */
+/* What the files of the extension module aclnn_bindings.runtime._block share. */
 #pragma once
 
 #define PY_SSIZE_T_CLEAN
@@ -20,5 +20,7 @@ static inline int number(PyObject *object, uint64_t *value) {
   return *value != (uint64_t)-1 || !PyErr_Occurred();
 }
 
+/* Adds Block and its launches to the module; -1 with a Python error. */
+int add_block(PyObject *module);
 /* Adds Memory, View and Operator and their functions to the module; -1 with a Python error. */
 int add_operator(PyObject *module);
