@@ -86,7 +86,7 @@ def _verify_rule(ctx: click.Context, param: click.Parameter, value: str | None) 
               help="Find misuse of the API, races and leaks: report them (the default), error lets "
               "the call fail too, abort ends the program there.")  # fmt: skip
 @click.option("--allow", multiple=True, metavar="FILE", help="Known findings, a TOML file with "
-              "reasons, or torch_npu for the one that comes along.")  # fmt: skip
+              "reasons, or torch_npu or mindspore for the ones that come along.")  # fmt: skip
 @click.option("--fault", "faults", multiple=True, metavar="SPEC", help=FAULT_HELP)
 @click.option("--html", type=FILE, help="Write a page: summary and timeline.")
 @click.option("--perfetto", type=FILE, help="Write a trace that Perfetto opens.")

@@ -113,6 +113,46 @@ def test_calls_before_init_and_after_main_are_forwarded(tmp_path: Path) -> None:
     assert {"aclrtGetDeviceCount", "aclDestroyScalar"} <= set(names)
 
 
+def test_calls_after_main_leave_the_memory_of_others_alone(tmp_path: Path) -> None:
+    """What a thread keeps from call to call is gone by then, and others have its memory."""
+    source = """
+    #include <unistd.h>
+    #include <string>
+    #include <aclnnop/aclnn_add.h>
+    #include "sample.h"
+    void call() {
+      Scalar one(1);
+      int64_t dims[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+      static float value;
+      aclTensor* x = aclCreateTensor(dims, 8, ACL_FLOAT, dims, 0, ACL_FORMAT_ND, dims, 8, &value);
+      uint64_t size = 0;
+      aclOpExecutor* executor = nullptr;
+      aclnnAddGetWorkspaceSize(x, x, one.handle, x, &size, &executor);
+      if (executor) aclDestroyAclOpExecutor(executor);
+      aclDestroyTensor(x);
+    }
+    struct Late {
+      ~Late() {
+        std::vector<std::string> texts;
+        for (size_t bytes = 16; bytes < 2048; bytes += 8) texts.emplace_back(bytes, 'x');
+        for (int k = 0; k < 10; ++k) call();
+        for (auto& text : texts)
+          if (text != std::string(text.size(), 'x')) _exit(7);
+        printf("unchanged\\n");
+      }
+    };
+    static Late late;
+    int main() {
+      Session session;
+      for (int k = 0; k < 10; ++k) call();
+    }
+    """
+    program = layered.program(source, tmp_path)
+    outcome = layered.run("--record", str(tmp_path / "calls.rec"), "--", program)
+    assert (outcome.code, outcome.out) == (0, "unchanged\n"), outcome.err
+    assert recording.open(tmp_path / "calls.rec").totals()["aclnnAddGetWorkspaceSize"][0] == 20
+
+
 def test_without_a_signature_a_function_is_forwarded_and_named(tmp_path: Path) -> None:
     """The simulator exports counters that no header of CANN declares."""
     source = """

@@ -52,9 +52,12 @@ def _losses(command: list[str]) -> list[float]:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not MINDSPORE, reason="MINDTORCH_MINDSPORE names no interpreter with MindSpore")
-def test_mindspore_trains_as_on_its_cpu() -> None:
+def test_mindspore_trains_as_on_its_cpu(tmp_path: Path) -> None:
     script = str(HERE / "train_mindspore.py")
-    seen = _losses([sys.executable, "-m", "mindtorch_npu", "run", "--simulator", "--",
-                    MINDSPORE, script, "Ascend"])  # fmt: skip
-    assert len(seen) == 8
-    assert seen == pytest.approx(_losses([MINDSPORE, script, "CPU"]), rel=1e-3)
+    expected = _losses([MINDSPORE, script, "CPU"])
+    for layers in ((), ("--record", str(tmp_path / "calls.rec")),
+                   ("--strict=error", "--allow", "mindspore")):  # fmt: skip
+        seen = _losses([sys.executable, "-m", "mindtorch_npu", "run", "--simulator", *layers, "--",
+                        MINDSPORE, script, "Ascend"])  # fmt: skip
+        assert len(seen) == 8
+        assert seen == pytest.approx(expected, rel=1e-3)

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "per_thread.h"
 #include "python_stack.h"
 #include "roles.h"
 #include "spool.h"
@@ -198,9 +199,12 @@ Kind made_kind(Role role) {
 
 // Keeps its memory from call to call.
 std::string& empty_blob() {
-  static thread_local std::string blob;
-  blob.clear();
-  return blob;
+  struct Blob {
+    std::string bytes;
+  };
+  std::string& bytes = aclnn_bindings::per_thread<Blob>().bytes;
+  bytes.clear();
+  return bytes;
 }
 
 uint32_t detail_of(const Frame& f, const Function& fn) {

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "per_thread.h"
 #include "recorder.h"
 
 namespace layers {
@@ -10,10 +11,7 @@ namespace {
 bool uses_wanted = false;
 
 // Keeps its memory from call to call.
-[[gnu::noinline]] Geometry& scratch() {
-  static thread_local Geometry kept;
-  return kept;
-}
+[[gnu::noinline]] Geometry& scratch() { return aclnn_bindings::per_thread<Geometry>(); }
 
 // aclCreateTensor(viewDims, n, dtype, strides, offset, format, storageDims, m, data), and
 // aclInitTensor with the tensor before these.

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "device.h"
+#include "per_thread.h"
 #include "plan.h"
 #include "registry.h"
 
@@ -50,10 +51,7 @@ struct Failure {
   std::string call, message;  // copies: a plan's name may go before the failure is read
 };
 
-Failure& thread_failure() {
-  thread_local Failure failure;
-  return failure;
-}
+Failure& thread_failure() { return aclnn_bindings::per_thread<Failure>(); }
 
 void in_child() {
   if (session.load() == 0) return;

@@ -1,9 +1,9 @@
 // Properties of dtypes, host scalars as numbers, and the half-precision conversions of ACL.
 #include <cmath>
 #include <cstdio>
-#include <memory>
 
 #include "ascendcl/common.h"
+#include "per_thread.h"
 
 namespace aclsim {
 namespace {
@@ -163,9 +163,8 @@ const char* shape_text(const int64_t* dims, int rank) {
     char texts[4][256];
     int turn = 0;
   };
-  static thread_local std::unique_ptr<Ring> ring;
-  if (!ring) ring = std::make_unique<Ring>();
-  char* text = ring->texts[ring->turn = (ring->turn + 1) % 4];
+  Ring& ring = aclnn_bindings::per_thread<Ring>();
+  char* text = ring.texts[ring.turn = (ring.turn + 1) % 4];
   size_t at = 0;
   text[at++] = '[';
   for (int i = 0; i < rank && at < 220; ++i) {

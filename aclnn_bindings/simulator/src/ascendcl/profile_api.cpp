@@ -12,6 +12,7 @@
 #include "ascendcl/device.h"
 #include "ascendcl/profile.h"
 #include "ascendcl/profile_session.h"
+#include "per_thread.h"
 
 struct aclprofConfig {
   uint64_t devices, kinds;
@@ -39,7 +40,10 @@ State& state() {
   static auto* made = new State;
   return *made;
 }
-thread_local std::vector<Stamp> pushed;
+struct Pushed {
+  std::vector<Stamp> stamps;
+};
+std::vector<Stamp>& pushed() { return aclnn_bindings::per_thread<Pushed>().stamps; }
 
 aclError not_initialised(const char* function) {
   return failed(ACL_ERROR_PROF_NOT_RUN, "EH0001", "%s failed because aclprofInit was not called.",
@@ -210,17 +214,17 @@ ACLSIM_API aclError aclprofMarkEx(const char* msg, size_t msgLen, aclrtStream st
 }
 ACLSIM_API aclError aclprofPush(void* stamp) {
   ACLSIM_REQUIRE(stamp);
-  pushed.push_back({static_cast<Stamp*>(stamp)->message, profile_clock()});
+  pushed().push_back({static_cast<Stamp*>(stamp)->message, profile_clock()});
   return ACL_SUCCESS;
 }
 ACLSIM_API aclError aclprofPop() {
-  if (pushed.empty()) {
+  if (pushed().empty()) {
     return failed(ACL_ERROR_INVALID_PARAM, "EH0001", "aclprofPop failed: nothing was pushed.");
   }
   if (profiling()) {
-    profile_mark("", pushed.back().message.c_str(), pushed.back().begin, profile_clock());
+    profile_mark("", pushed().back().message.c_str(), pushed().back().begin, profile_clock());
   }
-  pushed.pop_back();
+  pushed().pop_back();
   return ACL_SUCCESS;
 }
 ACLSIM_API aclError aclprofRangeStart(void* stamp, uint32_t* rangeId) {

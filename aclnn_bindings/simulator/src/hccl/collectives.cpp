@@ -7,6 +7,7 @@
 #include "ascendcl/strict.h"
 #include "hccl/exchange.h"
 #include "hccl/fold.h"
+#include "per_thread.h"
 
 namespace aclsim {
 namespace {
@@ -162,10 +163,7 @@ struct Group {
   int depth = 0;
   std::vector<Grouped> waiting;
 };
-Group& group() {
-  static thread_local Group made;
-  return made;
-}
+Group& group() { return aclnn_bindings::per_thread<Group>(); }
 
 HcclResult check_message(const char* function, const Communicator& comm,
                          const HcclSendRecvItem& item) {
