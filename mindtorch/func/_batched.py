@@ -193,6 +193,7 @@ def sizes(values: Sequence[Any], level: int) -> int:
 
 def call(op: Op, raw: Sequence[Any]) -> Any:
     """A row's call that makes new results."""
+    raw = _listed(op, raw)
     level = innermost(raw)
     size = sizes(raw, level)
     expected = _expected(op, raw)
@@ -202,6 +203,14 @@ def call(op: Op, raw: Sequence[Any]) -> Any:
         if result is not None and _fits(result, expected, size):
             return _wrapped(result, level)
     return _each(op, raw, level, size, expected)
+
+
+def _listed(op: Op, raw: Sequence[Any]) -> Sequence[Any]:
+    """The arguments with lists of ints where the schema takes one int for them."""
+    return [
+        (value,) * (arg.size or 1) if value.__class__ is int and arg.size is not None else value
+        for value, arg in zip(raw, op.schema.args, strict=True)
+    ]
 
 
 def _expected(op: Op, raw: Sequence[Any]) -> tuple[Any, ...] | None:

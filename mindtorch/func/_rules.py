@@ -219,12 +219,16 @@ def index(
 
 
 @rule("embedding")
-def embedding(
-    op: Op, level: int, size: int, weight: Tensor, indices: BatchedTensor, *rest: Any
-) -> Result:
-    if at(weight, level):
+def embedding(op: Op, level: int, size: int, weight: Tensor, indices: Tensor, *rest: Any) -> Result:
+    """Tables of a batch stand beside each other in the columns of one."""
+    if not at(weight, level):
+        assert isinstance(indices, BatchedTensor)
+        return op.entry("aten")(weight, indices._value, *rest)
+    if at(indices, level):
         return None
-    return op.entry("aten")(weight, indices._value, *rest)
+    table = aten.flatten(aten.transpose(whole(weight, level, size), 0, 1), 1, 2)
+    rows = op.entry("aten")(table, indices, *rest)
+    return aten.movedim(aten.reshape(rows, (*indices.shape, size, -1)), -2, 0)
 
 
 @rule("max", "min")
@@ -275,13 +279,13 @@ def added(
     alpha: float,
 ) -> Result:
     multiplied = (
-        batched(_product(one, other, level), level) if _any(level, one, other) else one @ other
+        batched(_product(one, other, level), level) if any_at(level, one, other) else one @ other
     )
     result = self * beta + multiplied * alpha
     return result._value if isinstance(result, BatchedTensor) else None
 
 
-def _any(level: int, *values: Any) -> bool:
+def any_at(level: int, *values: Any) -> bool:
     return any(at(v, level) for v in values)
 
 
@@ -289,9 +293,9 @@ def _any(level: int, *values: Any) -> bool:
 def linear(
     op: Op, level: int, size: int, input: BatchedTensor, weight: Tensor, bias: Tensor | None
 ) -> Result:
-    if not _any(level, weight, bias):
+    if not any_at(level, weight, bias):
         return op.entry("aten")(input._value, weight, bias)
-    if not _any(level, input, weight) or weight.dim() != 2:
+    if not any_at(level, input, weight) or weight.dim() != 2:
         return None
     multiplied = batched(_product(input, weight.transpose(0, 1), level), level)
     result = multiplied if bias is None else multiplied + bias
@@ -303,65 +307,6 @@ def solve(op: Op, level: int, size: int, one: Tensor, other: Tensor) -> Result:
     if one.dim() != other.dim() or one.dim() < 2:
         return None
     return op.entry("aten")(whole(one, level, size), whole(other, level, size))
-
-
-# ---- layers: samples of the batch are samples of the layer
-
-
-def _folding(rank: int) -> Callable[..., Any]:
-    """A rule for rows over [N, C, …]: the batch joins the samples."""
-
-    def folded(op: Op, level: int, size: int, self: BatchedTensor, *rest: Any) -> Result:
-        if not at(self, level) or any(at(r, level) for r in rest):
-            return None
-        if self.dim() == rank - 1:
-            return op.entry("aten")(self._value, *rest)
-        if self.dim() != rank:
-            return None
-        result = op.entry("aten")(aten.flatten(self._value, 0, 1), *rest)
-        several = isinstance(result, tuple | list)
-        parts = [_unfolded(r, size) for r in (result if several else (result,))]
-        return tuple(parts) if several else parts[0]
-
-    return folded
-
-
-def _unfolded(value: Tensor, size: int) -> Tensor:
-    samples = value.shape[0] // max(size, 1)
-    result: Tensor = aten.reshape(value, (size, samples, *value.shape[1:]))
-    return result
-
-
-for _rank, _rows in (
-    (4, ("max_pool2d_with_indices", "avg_pool2d", "_adaptive_avg_pool2d", "adaptive_max_pool2d",
-         "im2col")),
-    (5, ("max_pool3d_with_indices", "avg_pool3d", "_adaptive_avg_pool3d", "adaptive_max_pool3d")),
-):  # fmt: skip
-    for _name in _rows:
-        RULES[_name] = _folding(_rank)
-
-
-@rule("convolution")
-def convolution(
-    op: Op, level: int, size: int, input: BatchedTensor, weight: Tensor, *rest: Any
-) -> Result:
-    return _folding(weight.dim())(op, level, size, input, weight, *rest)
-
-
-@rule("native_layer_norm")
-def layer_norm(
-    op: Op,
-    level: int,
-    size: int,
-    input: BatchedTensor,
-    shape: Sequence[int],
-    weight: Tensor | None,
-    bias: Tensor | None,
-    eps: float,
-) -> Result:
-    if not at(input, level) or _any(level, weight, bias):
-        return None
-    return op.entry("aten")(input._value, shape, weight, bias, eps)
 
 
 @rule("mse_loss", "smooth_l1_loss", "huber_loss")

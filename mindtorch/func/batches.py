@@ -11,6 +11,7 @@ from .._random.generator import get_rng_state, set_rng_state
 from .._tensor.tensor import Tensor
 from ..ops.spec import aten
 from ..utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
+from . import _layer_rules  # noqa: F401  (registers)
 from ._batched import BatchedTensor, Unbatched, batched
 from ._rules import derive
 

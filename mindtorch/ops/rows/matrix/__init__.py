@@ -4,6 +4,7 @@ from . import (
     contract,
     decompositions,
     fused,
+    householder,
     lowrank,
     matmul,
     matrices,
@@ -15,7 +16,6 @@ from . import (
 )
 
 __all__ = [
-    "contract", "decompositions", "fused", "lowrank", "matmul", "matrices", "older", "pseudo",
-    "second_names",
-    "spectral", "triangular",
+    "contract", "decompositions", "fused", "householder", "lowrank", "matmul", "matrices", "older",
+    "pseudo", "second_names", "spectral", "triangular",
 ]  # fmt: skip

@@ -607,6 +607,17 @@ def _logsumexp(self: Array, dim: tuple[int, ...], keepdim: bool, *, out: Any) ->
     return total if keepdim else total.squeeze(axes)
 
 
+def _logsumexp_lower(self: Tensor, dim: tuple[int, ...], keepdim: bool = False) -> Tensor:
+    dims = axes(dim, self.ndim)
+    x = self if self.dtype.category >= dt.FLOAT else aten.to(self, dt.get_default_dtype())
+    if not x.numel():
+        return aten.log(aten.sum(x, dims, keepdim))
+    top = aten.amax(aten.real(x) if x.is_complex() else x, dims, True)
+    top = aten.where(aten.isfinite(top), top, aten.zeros_like(top))
+    total = aten.log(aten.sum(aten.exp(x - top), dims, True)) + top
+    return total if keepdim else aten.squeeze(total, dims)
+
+
 op(
     "logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
     infer=lambda self, dim, keepdim=False: reduction("same")(
@@ -614,8 +625,14 @@ op(
     ),
     cpu=_logsumexp,
     aclnn=call(
-        "aclnnLogSumExp", "self", lambda a: axes(a["dim"], a["self"].ndim), "keepdim", "out"
+        "aclnnLogSumExp",
+        "self",
+        lambda a: axes(a["dim"], a["self"].ndim),
+        "keepdim",
+        "out",
+        when=lambda a: in_dtypes("out", *SHORT_FLOATS)(a) and 0 not in a["self"].shape,
     ),
+    lower=_logsumexp_lower,
     grad={
         "self": lambda grad, self, result, dim, keepdim: (
             grow(grad, self._geom, dim, keepdim)

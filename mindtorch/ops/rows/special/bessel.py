@@ -15,29 +15,11 @@ import numpy as np
 from ...._tensor.tensor import Tensor
 from ...samples import unary
 from ...spec import aten, composite
-from .functions import _floating, by_scipy
+from .functions import Integrand, _floating, by_scipy, integral
 from .functions import unary as row
 
 FAR = 30.0
-Integrand = Callable[[Tensor, Tensor], Tensor]
-
-
-def _nodes(count: int, like: Tensor) -> tuple[Tensor, Tensor]:
-    """Nodes and weights on [0, 1], along a first dimension before those of `like`."""
-    points, weights = np.polynomial.legendre.leggauss(count)
-    shape = (count, *(1,) * like.ndim)
-    built = (
-        aten.tensor((a.tolist()), dtype=like.dtype, device=like.device)
-        for a in ((points + 1) / 2, weights / 2)
-    )
-    first, second = (aten.reshape(t, shape) for t in built)
-    return first, second
-
-
-def _integral(f: Integrand, x: Tensor, high: Any, count: int = 64) -> Tensor:
-    """∫ f(t, x) dt from 0 to `high`, a number or a tensor like `x`."""
-    points, weights = _nodes(count, x)
-    return aten.sum(f(points * high, x) * weights, 0) * high
+AIRY_AT_0, AIRY_SLOPE_AT_0 = 0.355028053887817239, 0.258819403792806798  # DLMF 9.2.3, 9.2.4
 
 
 def _hankel(order: int, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -67,7 +49,7 @@ def _first(order: int) -> Callable[[Tensor], Tensor]:
         x = _floating(self)
         size = aten.abs(x)
         near = aten.clamp_max(size, FAR)
-        small = _integral(lambda t, x: aten.cos(x * aten.sin(t) - t * order), near, pi) / pi
+        small = integral(lambda t, x: aten.cos(x * aten.sin(t) - t * order), near, pi) / pi
         result = aten.where(size < FAR, small, _wave(order, aten.clamp_min(size, FAR), False))
         return aten.where(x < 0, -result, result) if order else result
 
@@ -78,13 +60,13 @@ def _second(order: int) -> Callable[[Tensor], Tensor]:
     def lower(self: Tensor) -> Tensor:
         x = _floating(self)
         near = aten.clamp(x, 1e-30, FAR)
-        waves = _integral(lambda t, x: aten.sin(x * aten.sin(t) - t * order), near, pi)
+        waves = integral(lambda t, x: aten.sin(x * aten.sin(t) - t * order), near, pi)
 
         def falling(t: Tensor, x: Tensor) -> Tensor:
             scale = aten.exp(t) - aten.exp(-t) if order else 2.0
             return aten.exp(-x * aten.sinh(t)) * scale
 
-        fall = _integral(falling, near, aten.asinh(40.0 / near), 128)
+        fall = integral(falling, near, aten.asinh(40.0 / near), 128)
         result = aten.where(
             x < FAR, (waves - fall) / pi, _wave(order, aten.clamp_min(x, FAR), True)
         )
@@ -102,7 +84,7 @@ def _grown(order: int, scaled: bool) -> Callable[[Tensor], Tensor]:
         size = aten.abs(x)
         near = aten.clamp_max(size, FAR)
         kernel: Integrand = lambda t, x: aten.exp(x * (aten.cos(t) - 1)) * aten.cos(t * order)  # noqa: E731
-        small = _integral(kernel, near, pi) / pi
+        small = integral(kernel, near, pi) / pi
         far = aten.clamp_min(size, FAR)
         mu, term, series = 4 * order * order, aten.ones_like(far), aten.ones_like(far)
         for k in range(1, 7):
@@ -123,7 +105,7 @@ def _fallen(order: int, scaled: bool) -> Callable[[Tensor], Tensor]:
         kept = aten.clamp_min(x, 1e-30)
         high = aten.acosh(40.0 / kept + 1.0)
         kernel: Integrand = lambda t, x: aten.exp(x * (1 - aten.cosh(t))) * aten.cosh(t * order)  # noqa: E731
-        result = _integral(kernel, kept, aten.clamp_min(high, 1e-3), 128)
+        result = integral(kernel, kept, aten.clamp_min(high, 1e-3), 128)
         result = aten.where(x == 0, aten.full_like(result, np.inf), result)
         result = aten.where(x < 0, aten.full_like(result, np.nan), result)
         return result if scaled else result * aten.exp(-x)
@@ -197,7 +179,37 @@ def _airy_cpu(x: Any) -> Any:
     return airy(x)[0].astype(x.dtype)
 
 
-row(
-    "airy_ai", _airy_cpu, None, None,
-    absent={"npu": "CANN has no Airy function, and no sum that is right for all arguments"},
-)  # fmt: skip
+def _airy(self: Tensor) -> Tensor:
+    """Beside 0 by Maclaurin's series (DLMF 9.4.1), elsewhere by the integral of DLMF 9.5.7: as it
+    stands for positive arguments, turned by pi/3 (9.2.14) for negative ones: nothing cancels."""
+    x = _floating(self)
+    near, cube = aten.clamp(x, -1.0, 1.0), aten.pow(aten.clamp(x, -1.0, 1.0), 3)
+    even, odd, terms = aten.ones_like(near), aten.ones_like(near), (aten.ones_like(near),) * 2
+    for k in range(1, 8):
+        terms = (
+            terms[0] * cube / (3 * k * (3 * k - 1)),
+            terms[1] * cube / (3 * k * (3 * k + 1)),
+        )
+        even, odd = even + terms[0], odd + terms[1]
+    small = even * AIRY_AT_0 - near * odd * AIRY_SLOPE_AT_0
+    size = aten.clamp_min(aten.abs(x), 1.0)
+    root = aten.sqrt(size)
+    phase = size * root * (2 / 3)
+    spread = aten.sqrt(46.0 / root)  # where the integrand is below 1e-17
+    falling = integral(
+        lambda t, _: aten.exp(-root * t * t) * aten.cos(t * t * t / 3), size, spread, 128
+    )
+    waves = integral(
+        lambda t, _: (
+            aten.exp(root * t * t * (-0.75**0.5))
+            * aten.cos(t * t * t / 3)
+            * aten.cos(root * t * t * -0.5 - phase + pi / 3)
+        ),
+        size, spread, 128,
+    )  # fmt: skip
+    right = aten.exp(-phase) * falling / pi
+    far = aten.where(x > 0, right, waves * (2 / pi))
+    return aten.where(aten.abs(x) < 1, small, far)
+
+
+row("airy_ai", _airy_cpu, _airy, None)

@@ -20,6 +20,7 @@ from ...samples import Arg, calls
 from ...spec import aten, composite, op
 
 ROOT_HALF = sqrt(0.5)
+Integrand = Callable[[Tensor, Tensor], Tensor]
 
 
 def by_scipy(name: str) -> Callable[..., Array]:
@@ -82,6 +83,24 @@ def unary(
 
 def _floating(self: Tensor) -> Tensor:
     return self if self.is_floating_point() else aten.to(self, dt.get_default_dtype())
+
+
+def _nodes(count: int, like: Tensor) -> tuple[Tensor, Tensor]:
+    """Nodes and weights on [0, 1], along a first dimension before those of `like`."""
+    points, weights = np.polynomial.legendre.leggauss(count)
+    shape = (count, *(1,) * like.ndim)
+    built = (
+        aten.tensor((a.tolist()), dtype=like.dtype, device=like.device)
+        for a in ((points + 1) / 2, weights / 2)
+    )
+    first, second = (aten.reshape(t, shape) for t in built)
+    return first, second
+
+
+def integral(f: Integrand, x: Tensor, high: Any, count: int = 64) -> Tensor:
+    """∫ f(t, x) dt from 0 to `high`, a number or a tensor like `x`."""
+    points, weights = _nodes(count, x)
+    return aten.sum(f(points * high, x) * weights, 0) * high
 
 
 def _density(x: Tensor) -> Tensor:

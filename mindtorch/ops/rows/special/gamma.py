@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from math import log, pi
+from collections.abc import Callable
+from math import log, nan, pi
 from typing import Any
 
 from ...._tensor.tensor import Tensor
 from ...lacks import Refusal
 from ...limits import reserve
-from ...rules import pointwise
+from ...rules import pointwise, result_type
 from ...samples import Arg, calls
 from ...spec import Derivative, aten, composite, op
-from .functions import _floating, by_scipy
+from .functions import _floating, by_scipy, in_float32, integral
 
 
 def _slope(sign: int) -> Derivative:
@@ -21,11 +22,89 @@ def _slope(sign: int) -> Derivative:
     return Derivative(density, ("grad", "self", "other"))
 
 
+BROAD = 20.0  # shapes from here on are computed around the peak of the density
+
+
+def _steps(count: int, like: Tensor) -> Tensor:
+    """1 to `count` along a first dimension before those of `like`."""
+    steps = aten.to(aten.arange(1, count + 1, device=like.device), like.dtype)
+    return aten.reshape(steps, (count, *(1,) * like.ndim))
+
+
+def _beyond_line(v: Tensor) -> Tensor:
+    """exp(v) - 1 - v, beside 0 by its series: nothing cancels."""
+    near = aten.clamp(v, -0.5, 0.5)
+    rest = aten.full_like(near, 1 / 16)
+    for k in range(15, 2, -1):
+        rest = (near * rest + 1) / k
+    series = (near * rest + 1) * (near * near * 0.5)
+    return aten.where(near == v, series, aten.exp(v) - 1 - v)
+
+
+def _both_tails(a: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+    """P(a, x) and Q(a, x), of which the smaller is computed and the other is what lacks to 1.
+
+    Below `BROAD` by the series of DLMF 8.11.4 left of a + 1, and right of it by the integral of
+    the density beyond x; above by that of the density of ln(x / a), which is nearly normal.
+    """
+    narrow = aten.clamp(a, 1e-30, BROAD)
+    left = aten.minimum(aten.clamp_min(x, 1e-37), narrow + 1)
+    rise = narrow * aten.log(left) - left
+    terms = aten.cumprod(left / (narrow + _steps(100, left)), 0)
+    lower = (aten.sum(terms, 0) + 1) * aten.exp(rise - aten.lgamma(narrow + 1))
+    right = aten.clamp(aten.maximum(x, narrow + 1), 1.0, 1e4)
+    density = aten.exp((narrow - 1) * aten.log(right) - right - aten.lgamma(narrow))
+    tail = integral(
+        lambda w, _: aten.exp((narrow - 1) * aten.log1p(w / right) - w), right, 100.0, 128
+    )
+    upper = tail * density
+    series = x < a + 1
+
+    broad = aten.clamp(a, BROAD, 1e30)
+    ratio = aten.log(aten.clamp(x / broad, 1e-30, 1e30))
+    reach = 12.0 / aten.sqrt(broad)
+    start = aten.abs(ratio)
+    sign = aten.where(ratio < 0, -aten.ones_like(ratio), aten.ones_like(ratio))
+
+    def peak(t: Tensor, _: Tensor) -> Tensor:
+        return aten.exp(-broad * _beyond_line((start + t) * sign))
+
+    square = aten.reciprocal(broad * broad)
+    stirling = (1 / 12 - square * (1 / 360 - square / 1260)) / broad  # DLMF 5.11.1
+    scale = aten.sqrt(broad / (2 * pi)) * aten.exp(-stirling)
+    outer = integral(peak, broad, reach, 64) * scale
+
+    wide = a > BROAD
+    from_left = aten.where(wide, ratio < 0, series)
+    part = aten.where(wide, outer, aten.where(series, lower, upper))
+    rest = 1 - part
+    return aten.where(from_left, part, rest), aten.where(from_left, rest, part)
+
+
+def _incomplete(upper: bool) -> Callable[[Tensor, Tensor], Tensor]:
+    def lower(self: Tensor, other: Tensor) -> Tensor:
+        a, x = aten.broadcast_tensors((self, other))
+        dtype = result_type([a._geom, x._geom])
+        a, x = aten.to(a, dtype), aten.to(x, dtype)
+        one, zero = aten.ones_like(a), aten.zeros_like(a)
+        result = _both_tails(a, x)[upper]
+        first, last = (one, zero) if upper else (zero, one)
+        at_end = aten.logical_or(aten.isinf(x), a == 0)
+        at_start = aten.logical_or(x == 0, aten.isinf(a))
+        result = aten.where(at_start, first, aten.where(at_end, last, result))
+        outside = aten.logical_or(aten.logical_or(a < 0, x < 0), aten.logical_and(at_start, at_end))
+        outside = aten.logical_or(outside, aten.logical_or(aten.isnan(a), aten.isnan(x)))
+        return aten.where(outside, aten.full_like(a, nan), result)
+
+    return in_float32(lower)
+
+
 for _name, _kernel, _sign in (("igamma", "gammainc", 1), ("igammac", "gammaincc", -1)):
     op(
         f"{_name}(Tensor self, Tensor other) -> Tensor",
         infer=pointwise("float"),
         cpu=by_scipy(_kernel),
+        lower=_incomplete(_name == "igammac"),
         grad={"other": _slope(_sign)},
         lacks={"bool whole complex": f"{_name}_cpu"},
         samples=calls(
@@ -33,7 +112,6 @@ for _name, _kernel, _sign in (("igamma", "gammainc", 1), ("igammac", "gammaincc"
         ),
         tolerance="composite",
         inplace=True,
-        absent={"npu": "CANN has no incomplete gamma function"},
     )
 
 

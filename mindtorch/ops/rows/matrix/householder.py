@@ -1,0 +1,145 @@
+"""Rows of Householder reflections: the factors of QR, and products by them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...._tensor.geometry import Geometry
+from ...._tensor.tensor import Tensor
+from ...._tensor.types import Array
+from ...samples import Arg, calls
+from ...spec import aten, composite, op
+from .decompositions import _t, column_major, in_columns
+from .triangular import SQUARE
+
+
+def _reflected(A: Tensor, tau: Tensor, eye: Tensor) -> Tensor:
+    """Π (I - τ v vᴴ) from the right end, put to the columns of `eye`."""
+    built, m = eye, A.shape[-2]
+    rows = aten.arange(0, m, device=A.device)
+    for i in range(tau.shape[-1] - 1, -1, -1):
+        column = aten.select(A, -1, i)
+        zero, one = aten.zeros_like(column), aten.ones_like(column)
+        v = aten.where(rows > i, column, aten.where(rows == i, one, zero))
+        v = aten.unsqueeze(v, -1)
+        factor = aten.unsqueeze(aten.narrow(tau, -1, i, 1), -1)
+        built = built - factor * (v @ (_t(v) @ built))
+    return built
+
+
+@composite(
+    "linalg_householder_product(Tensor A, Tensor tau) -> Tensor",
+    lacks={"bool whole half": "orgqr_cpu"},
+    samples=calls((Arg((4, 2)), Arg((2,)))),
+    tolerance="composite",
+    fixed_shape=True,  # reflections of any other size grow without bound
+    surface="linalg",
+)
+def householder_product(A: Tensor, tau: Tensor) -> Tensor:
+    """The first columns of the product of reflections: `[…, m, n]`, as LAPACK's orgqr."""
+    if A.ndim < 2:
+        raise RuntimeError(
+            "torch.linalg.householder_product: input must have at least 2 dimensions."
+        )
+    if A.shape[-2] < A.shape[-1]:
+        raise RuntimeError(
+            "torch.linalg.householder_product: input.shape[-2] must be greater than or equal to"
+            " input.shape[-1]"
+        )
+    if A.shape[-1] < tau.shape[-1]:
+        raise RuntimeError(
+            "torch.linalg.householder_product: input.shape[-1] must be greater than or equal to"
+            " tau.shape[-1]"
+        )
+    return in_columns(_reflected(A, tau, aten.eye(*A.shape[-2:], dtype=A.dtype, device=A.device)))
+
+
+composite(
+    "orgqr(Tensor self, Tensor input2) -> Tensor",
+    lambda self, input2: householder_product(self, input2),
+    lacks={"bool whole half": "orgqr_cpu"},
+    samples=calls((Arg((4, 2)), Arg((2,)))),
+    tolerance="composite",
+    fixed_shape=True,  # reflections of any other size grow without bound
+    surface="both",
+)
+
+
+@composite(
+    "ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False)"
+    " -> Tensor",
+    lacks={"bool whole half": "ormqr_cpu"},
+    samples=calls((Arg((4, 2)), Arg((2,)), Arg((4, 3)))),
+    tolerance="composite",
+    fixed_shape=True,  # reflections of any other size grow without bound
+    surface="both",
+)
+def ormqr(
+    self: Tensor, input2: Tensor, input3: Tensor, left: bool = True, transpose: bool = False
+) -> Tensor:
+    """The whole product of reflections (its adjoint for `transpose`) times a matrix."""
+    size = self.shape[-2]
+    q = _reflected(self, input2, aten.eye(size, size, dtype=self.dtype, device=self.device))
+    q = _t(q) if transpose else q
+    return in_columns(q @ input3 if left else input3 @ q)
+
+
+def _geqrf_infer(self: Geometry) -> tuple[Geometry, Geometry]:
+    if self.ndim < 2:
+        raise RuntimeError("torch.geqrf: input must have at least 2 dimensions.")
+    tau = (*self.shape[:-2], min(self.shape[-2:]))
+    return self.fresh(self.shape, None, column_major(self.shape)), self.fresh(tau)
+
+
+def _geqrf(self: Array) -> tuple[Array, Array]:
+    m, n = self.shape[-2:]
+    built, tau = np.empty_like(self), np.empty((*self.shape[:-2], min(m, n)), self.dtype)
+    if self.size:
+        h, t = np.linalg.qr(self, "raw")
+        built, tau = h.swapaxes(-1, -2), t
+    return built, tau
+
+
+def _reflections(self: Tensor) -> tuple[Tensor, Tensor]:
+    """A column after the other, by the vectors and signs that LAPACK's larfg chooses."""
+    built, factors = self, []
+    m, n = self.shape[-2:]
+    rows = aten.arange(0, m, device=self.device)
+    for i in range(min(m, n)):
+        column = aten.select(built, -1, i)
+        first = aten.select(column, -1, i)
+        rest = aten.linalg_vector_norm(aten.masked_fill(column, rows <= i, 0), 2, (-1,))
+        lead = first
+        if self.is_complex():
+            lead, rest = aten.real(first), aten.hypot(rest, aten.imag(first))
+        still = rest == 0
+        size = aten.hypot(lead, rest)
+        beta = aten.masked_fill(aten.where(lead < 0, size, -size), still, 1)
+        factor = aten.masked_fill((beta - first) / beta, still, 0)
+        v = column / aten.unsqueeze(aten.masked_fill(first - beta, still, 1), -1)
+        w = aten.masked_fill(aten.masked_fill(v, rows == i, 1), rows < i, 0)
+        w, turn = aten.unsqueeze(w, -1), aten.conj_of(factor)[..., None, None]
+        right = aten.narrow(built, -1, i, n - i)
+        right = right - turn * w * aten.sum(aten.conj_of(w) * right, -2, True)
+        done = aten.where(rows > i, v, aten.select(right, -1, 0))
+        parts = (aten.narrow(built, -1, 0, i), aten.unsqueeze(done, -1))
+        built = aten.cat([*parts, aten.narrow(right, -1, 1, n - i - 1)], -1)
+        factors.append(factor)
+    if factors:
+        return in_columns(built), aten.stack(factors, -1)
+    tau = aten.empty((*self.shape[:-2], 0), dtype=self.dtype, device=self.device)
+    return in_columns(self), tau
+
+
+op(
+    "geqrf(Tensor self) -> (Tensor a, Tensor tau)",
+    infer=_geqrf_infer,
+    cpu=_geqrf,
+    lower=_reflections,
+    lacks={"bool whole half": "geqrf_cpu"},
+    samples=calls((Arg((4, 2)),), (SQUARE,)),
+    tolerance="composite",
+    fixed_shape=True,  # reflections of any other size grow without bound
+    surface="both",
+    layout_bound=True,  # of columns that are equal, what is left to reflect is rounding
+)
