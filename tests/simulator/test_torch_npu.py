@@ -66,12 +66,14 @@ def torch_npu_path(request: pytest.FixtureRequest) -> str:
 
 
 @functools.cache
-def on_cpu(script: str, *arguments: str) -> list[float]:
+def stdout_on_cpu(script: str, *arguments: str) -> str:
     alone = {**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
     command = [sys.executable, str(HERE / script), "cpu", *arguments]
-    return losses(
-        subprocess.run(command, env=alone, capture_output=True, check=True).stdout.decode()
-    )
+    return subprocess.run(command, env=alone, capture_output=True, check=True, text=True).stdout
+
+
+def on_cpu(script: str, *arguments: str) -> list[float]:
+    return losses(stdout_on_cpu(script, *arguments))
 
 
 def losses(output: str) -> list[float]:
@@ -177,6 +179,23 @@ def test_a_captured_training_step_replays_to_the_losses_of_the_cpu(
     *seen, refused = output.splitlines()
     assert losses(" ".join(seen)) == pytest.approx(on_cpu("train_graph.py"), rel=1e-5)
     assert refused == "6.0"  # a capture that failed harms nothing that follows
+
+
+@pytest.mark.slow  # half a minute of a core, and transformers
+def test_beam_search_of_language_models_equals_the_cpu(
+    sim_run: Callable[..., tuple[str, str]],
+) -> None:
+    pytest.importorskip("transformers")
+    output, _ = sim_run("Ascend910B2", "generate_beams.py", "npu")
+    seen, expected = (
+        {row[0]: row[1:] for row in map(json.loads, lines.splitlines())}
+        for lines in (output, stdout_on_cpu("generate_beams.py"))
+    )
+    assert len(expected) == 11
+    for name, (plain, several, scores) in expected.items():
+        assert seen[name][:2] == [plain, several], name
+        # Rounded to four places by the program: sums in another order may round otherwise.
+        assert seen[name][2] == pytest.approx(scores, abs=2e-4), name
 
 
 def test_operators_by_type_name_equal_the_cpu_and_a_refusal_poisons_nothing(
