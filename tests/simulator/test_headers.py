@@ -16,7 +16,10 @@ import aclnn_bindings
 
 DECLARED = re.compile(r"^ACL_FUNC_VISIBILITY [^;(]*?\b(\w+)\(", re.MULTILINE)
 # Exported without a public header in CANN either, or between the simulator's own libraries.
-UNDECLARED = re.compile(r"(Msprof|rt|aclsim_|mstx|hal|drv)\w+|aclprofWarmup")
+UNDECLARED = re.compile(
+    r"(Msprof|rt|aclsim_|mstx|hal|drv)\w+|aclprofWarmup"
+    r"|aclnnFusedInferAttentionScoreV[345]GetMaxWorkspaceSize"
+)
 
 
 def headers() -> list[str]:

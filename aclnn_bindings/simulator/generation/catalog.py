@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 WORKSPACE = "GetWorkspaceSize"
+MAX_WORKSPACE = "GetMaxWorkspaceSize"  # some operators also tell it, with the same parameters
 IMAGES = "acldvppop/"  # the headers of image operators, which only older releases publish
 # The catalog's dtype names are those of aclDataType without prefix, except this one.
 ACL_SPELLING = {"BFLOAT16": "BF16"}

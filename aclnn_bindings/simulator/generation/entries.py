@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .catalog import WORKSPACE, Catalog, Param
+from .catalog import MAX_WORKSPACE, WORKSPACE, Catalog, Param
 from .text import BANNER
 
 PRODUCTS = {"910": 0, "310p": 1, "310b": 2, "910b": 3, "A3": 4, "950": 5}  # bits: aclsim::Soc
@@ -28,6 +28,12 @@ UNLISTED_OPTIONALS = frozenset(
      "clipValueMin", "clipValueMax")
 )  # fmt: skip
 INDEX_PARAMS = frozenset({"indices", "index", "target", "offsets"})
+# Operators whose greatest workspace can be asked for, for graphs whose lengths are updated later.
+# Headers declare it of two; clients look it up by name for the others, with phase 1's parameters
+# (op-plugin, op_plugin/utils/custom_functions/opapi/update_op_api_common.h).
+UNDECLARED_MAX_WORKSPACE = frozenset(
+    f"aclnnFusedInferAttentionScoreV{version}" for version in (3, 4, 5)
+)
 NULLABLE_KINDS = ("Tensor", "TensorList", "Scalar", "ScalarList", "IntArray", "BoolArray")
 
 
@@ -70,7 +76,22 @@ def _phases(catalog: Catalog, op: str) -> str:
         f"  return aclsim::launch(aclsim::entry_{op}, {names});",
         "}",
     ]
+    if op + MAX_WORKSPACE in catalog.functions or op in UNDECLARED_MAX_WORKSPACE:
+        lines += _max_workspace(catalog, op)
     return "\n".join(lines)
+
+
+def _max_workspace(catalog: Catalog, op: str) -> list[str]:
+    """What no shape asks more than: the simulator's workspaces do not depend on lengths."""
+    first = catalog.functions[op + WORKSPACE]
+    params = ", ".join(p.declaration for p in first.params)
+    names = ", ".join(p.name for p in first.params)
+    name = op + MAX_WORKSPACE
+    return [
+        f'extern "C" __attribute__((visibility("default"))) {first.returns} {name}({params}) {{',
+        f"  return {op}{WORKSPACE}({names});",
+        "}",
+    ]
 
 
 def _rules(catalog: Catalog, op: str) -> str:

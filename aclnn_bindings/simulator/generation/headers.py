@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from .catalog import IMAGES, WORKSPACE, Catalog, Function, Param
+from .catalog import IMAGES, MAX_WORKSPACE, WORKSPACE, Catalog, Function, Param
 from .layout import definition, depends
 from .text import C_BANNER, guard, write
 
@@ -70,7 +70,10 @@ class Headers:
     def __init__(self, catalog: Catalog, exported: Iterable[str], ops: Iterable[str]) -> None:
         self.catalog = catalog
         self.by_header: dict[str, list[Function]] = {}
-        for name in [*exported, *(f for op in ops for f in (op + WORKSPACE, op))]:
+        for name in [
+            *exported,
+            *(f for op in ops for f in (op + WORKSPACE, op + MAX_WORKSPACE, op)),
+        ]:
             function = catalog.functions.get(name)
             if function is not None:
                 self.by_header.setdefault(function.header, []).append(function)
