@@ -126,3 +126,30 @@ def test_launches_keep_reference_counts(stub: Stub) -> None:
     assert sys.getrefcount(a) == counts[0]
     assert sys.getrefcount(nbytes) == counts[1]
     assert abs(sys.getrefcount(None) - counts[2]) < 50
+
+
+@pytest.mark.parametrize("way", ["launch", "launch_into", "by name", "entry point"])
+def test_a_launch_keeps_python_from_nobody(stub: Stub, way: str) -> None:
+    """Phase 1 may compile, and what compiles may be Python, or wait for a thread that runs it.
+
+    torch_npu releases the interpreter's lock for ACLNN's calls too, "for NPU to compile op"
+    (Ascend/pytorch, torch_npu/csrc/framework/OpParamMaker.cpp): a launch that kept it would wait
+    for ever, however quick the ones before it were.
+    """
+    a, out = stub.cann.tensor(np.ones(2, np.float32)), stub.cann.empty((2,))
+    blocks = [block(stub, [1.0, 1.0]) for _ in range(3)]
+    stream, session = stub.cann.runtime.current_stream().address, int(lib.mt_session())
+    into, making = add(stub, ()), add(stub, ("out",))
+    ways = {
+        "launch": lambda: launch(making.address, stream, 8, session, *blocks[:2]),
+        "launch_into": lambda: launch_into(into.address, stream, *blocks),
+        "by name": lambda: stub.cann.ops.aclnnAdd(a, a, 1.0, out),
+        "entry point": lambda: lib.mt_run3(into.address, stream, *(b.address for b in blocks)),
+    }
+    for _ in range(8):  # quick launches first
+        ways[way]()
+    ran: list[int] = []
+    stub.compile_by(lambda: ran.append(threading.get_ident()))
+    assert ways[way]() not in (0, False, None) or way == "by name"
+    assert len(ran) == 1
+    assert ran[0] != threading.get_ident()

@@ -168,43 +168,72 @@ bool launch_slots(const Plan& plan, Stream* stream, uint64_t* slots) {
   if (stream->device->streams.load(std::memory_order_relaxed) > 1)
     stream->device->allocator.note(slots, plan.tensors.size(), stream);
   __atomic_fetch_add(&counts.launches, 1, __ATOMIC_RELAXED);
-  const uint32_t at = stream->launched.fetch_add(1, std::memory_order_relaxed);
+  // Read for words alone, so that two threads at once may take one place.
+  const uint32_t at = stream->launched.load(std::memory_order_relaxed);
+  stream->launched.store(at + 1, std::memory_order_relaxed);
   stream->recent[at % Stream::kRecent].store(plan.about, std::memory_order_relaxed);
   if (Launch(plan, stream, slots).run()) return true;
   __atomic_fetch_add(&counts.failed_launches, 1, __ATOMIC_RELAXED);
   return false;
 }
 
-bool usable(const Inside& entry, const Plan* plan, bool open, uint64_t given, uint64_t wanted) {
-  if (!open) {
-    fail_state(entry.ready() && plan ? plan->name.c_str() : "mt_run");
-    return false;
+// Holds a launch's plan and stream open, and by the plan the session: mt_stop waits for the users of
+// plans too. A device's own stream closes with the session alone, so its users are not counted:
+// counts that threads share are the dearest part of what a launch adds to ACL's calls.
+class Underway {
+ public:
+  Underway(uint64_t plan_handle, uint64_t stream_handle)
+      : plan(as<Plan>(plan_handle)), stream(as<Stream>(stream_handle)) {
+    if (!plan || !stream) return;
+    counted_ = stream != stream->device->stream;
+    plan->users.fetch_add(1);
+    if (counted_) stream->users.fetch_add(1);
+    session_ = session.load();
+    open_ = session_ && plan->session.load() == session_ && stream->session.load() == session_;
   }
-  if (given == wanted) return true;
-  fail(MT_PHASE_ARGUMENTS, MT_WRONG_COUNT, plan->name.c_str(), wanted);
-  return false;
+  ~Underway() {
+    if (!plan || !stream) return;
+    if (counted_) stream->users.fetch_sub(1, std::memory_order_release);
+    plan->users.fetch_sub(1, std::memory_order_release);  // last, for it holds the session
+  }
+  Underway(const Underway&) = delete;
+  Underway& operator=(const Underway&) = delete;
+
+  // Whether all is open and of one session; else the failure is recorded.
+  bool usable(uint64_t made_in) const {
+    if (!open_) return fail_state(plan && session.load() ? plan->name.c_str() : "mt_run"), false;
+    if (made_in == kAnySession || made_in == session_) return true;
+    return fail(MT_PHASE_STATE, MT_CLOSED_MEMORY, plan->name.c_str()), false;
+  }
+
+  Plan* const plan;
+  Stream* const stream;
+
+ private:
+  uint64_t session_ = 0;
+  bool open_ = false, counted_ = false;
+};
+
+bool counts_as(const Plan& plan, uint64_t given, uint64_t wanted) {
+  return given == wanted ||
+         (fail(MT_PHASE_ARGUMENTS, MT_WRONG_COUNT, plan.name.c_str(), wanted), false);
 }
 
 // The first allocated output's address, 1 if there is none, 0 after a failure.
 uint64_t run_given(uint64_t plan_handle, uint64_t stream_handle, const uint64_t* given,
                    uint64_t count, uint64_t made_in = kAnySession) {
-  Inside entry;
-  Plan* plan = as<Plan>(plan_handle);
-  Stream* stream = as<Stream>(stream_handle);
-  Using<Plan> use(entry, plan);
-  Using<Stream> use_stream(entry, stream);
-  const bool open = use && use_stream;
-  if (open && made_in != kAnySession && !entry.allows(made_in))
-    return fail(MT_PHASE_STATE, MT_CLOSED_MEMORY, plan->name.c_str()), 0;
-  if (!usable(entry, plan, open, count, open ? plan->given : count)) return 0;
-  const size_t total = plan->tensors.size();
+  const Underway underway(plan_handle, stream_handle);
+  if (!underway.usable(made_in)) return 0;
+  const Plan& plan = *underway.plan;
+  if (!counts_as(plan, count, plan.given)) return 0;
+  const size_t total = plan.tensors.size();
   if (total > kInline) return fail(MT_PHASE_ARGUMENTS, MT_WRONG_COUNT, "mt_run", kInline), 0;
   uint64_t slots[kInline];
-  for (size_t k = 0; k < total; ++k) slots[k] = plan->tensors[k].spec.allocate ? 0 : *given++;
-  if (!launch_slots(*plan, stream, slots)) return 0;
-  if (plan->allocated == 0) return 1;
+  for (size_t k = 0; k < total; ++k) slots[k] = plan.tensors[k].spec.allocate ? 0 : *given++;
+  if (!launch_slots(plan, underway.stream, slots)) return 0;
+  if (plan.allocated == 0) return 1;
   for (size_t k = 0, next = 0; k < total && next < kOutputs; ++k)
-    if (plan->tensors[k].spec.allocate) outputs[next++] = slots[k];
+    if (plan.tensors[k].spec.allocate) outputs[next++] = slots[k];
   return outputs[0];
 }
 
@@ -256,16 +285,13 @@ uint64_t mt_launch(uint64_t plan, uint64_t stream, const uint64_t* given, uint64
 uint64_t mt_output(uint32_t k) { return k < kOutputs ? outputs[k] : 0; }
 
 uint64_t mt_run(uint64_t plan_handle, uint64_t stream_handle, uint64_t* slots, uint64_t count) {
-  Inside entry;
-  Plan* plan = as<Plan>(plan_handle);
-  Stream* stream = as<Stream>(stream_handle);
-  Using<Plan> use(entry, plan);
-  Using<Stream> use_stream(entry, stream);
-  const bool open = use && use_stream;
-  if (!usable(entry, plan, open, count, open ? plan->tensors.size() : count)) return 0;
-  if (!launch_slots(*plan, stream, slots)) return 0;
+  const Underway underway(plan_handle, stream_handle);
+  if (!underway.usable(kAnySession)) return 0;
+  const Plan& plan = *underway.plan;
+  if (!counts_as(plan, count, plan.tensors.size())) return 0;
+  if (!launch_slots(plan, underway.stream, slots)) return 0;
   for (size_t k = 0; k < count; ++k)
-    if (plan->tensors[k].spec.allocate) return slots[k];
+    if (plan.tensors[k].spec.allocate) return slots[k];
   return 1;
 }
 

@@ -81,6 +81,12 @@ bool is_standard(const Phase& two) {
 
 }  // namespace
 
+bool wait_for_launches() {
+  std::lock_guard<std::mutex> lock(plans_mutex);
+  return std::all_of(plans.begin(), plans.end(),
+                     [](const Plan* plan) { return wait_until_left(plan->users); });
+}
+
 void close_plans() {
   std::lock_guard<std::mutex> lock(plans_mutex);
   for (Plan* plan : plans) {

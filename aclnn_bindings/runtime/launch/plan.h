@@ -58,6 +58,9 @@ struct Plan {
   std::deque<std::string> texts;
 };
 
+// Waits until no thread launches a plan, for the end of the session; whether that is so.
+bool wait_for_launches();
+
 // Releases what plans hold in the libraries; called when the session ends.
 void close_plans();
 

@@ -70,7 +70,7 @@ void watch_forks() {
 bool wait_until_left(const std::atomic<uint32_t>& count) {
   constexpr std::chrono::seconds kPatience{10};
   const auto end = std::chrono::steady_clock::now() + kPatience;
-  while (count.load(std::memory_order_acquire) > 0) {
+  while (count.load() > 0) {
     if (std::chrono::steady_clock::now() > end) return false;
     sched_yield();
   }
@@ -163,7 +163,7 @@ int32_t mt_start(const char* config) {
 int32_t mt_stop(void) {
   if (session.load() == 0) return 0;
   const uint64_t stopping = session.exchange(0);
-  if (!wait_until_left(inside)) {
+  if (!wait_until_left(inside) || !wait_for_launches()) {
     session.store(stopping);
     return fail(MT_PHASE_STATE, MT_STILL_USED, "mt_stop");
   }

@@ -27,7 +27,7 @@ extern int32_t launch_blocking;
 extern int32_t memory_caching;
 extern mt_counts counts;
 
-// Holds the session open: mt_stop waits until no thread is inside one of these.
+// Holds the session open: mt_stop waits until no thread is inside one of these, nor launches a plan.
 class Inside {
  public:
   Inside() {

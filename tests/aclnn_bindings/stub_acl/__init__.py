@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import shutil
 import subprocess
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -95,7 +96,8 @@ def build(folder: Path) -> Path:
     assert compiler, "the tests of the bindings need a C compiler"
     library = folder / "lib64" / "libascendcl.so"
     library.parent.mkdir(parents=True)
-    command = [compiler, "-O1", "-g", "-shared", "-fPIC", "-w", str(SOURCE), "-o", str(library)]
+    command = [compiler, "-O1", "-g", "-shared", "-fPIC", "-w", "-pthread", str(SOURCE)]
+    command += ["-o", str(library)]
     subprocess.run(command, check=True)
     return library
 
@@ -126,10 +128,17 @@ class Stub:
     def get(self, what: str) -> int:
         return int(self._c.stub_get(what.encode()))
 
+    def compile_by(self, function: Callable[[], None] | None) -> None:
+        """What phase 1 of aclnnAdd has another thread do; None ends that."""
+        entry = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
+        self._compiler = entry(lambda _: function() if function else None)
+        self._c.stub_compile_by(self._compiler if function else None)
+
     def config(self) -> str:
         return str(self._c.stub_init_config().decode())
 
     def reset(self) -> None:
+        self.compile_by(None)
         for knob in (
             "fail_init",
             "fail_one",
