@@ -221,6 +221,13 @@ def open(home: str | Path | None = None, simulator: bool = False) -> Cann:
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            return version("mindtorch-npu")
+        except PackageNotFoundError:  # a tree that is not installed
+            return "0+unknown"
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(importlib.import_module("." + _PLACES[name], __name__), name)
@@ -229,4 +236,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_PLACES})
+    return sorted({*_PLACES, "open", *(name for name in globals() if name.startswith("__"))})

@@ -40,8 +40,8 @@ class Cann:
         self.runtime.on_close(self.plans.clear)
         self._ops: dict[str, BoundOp] = {}
         self._near: dict[str, list[str]] = {}
-        self.ops = Operators(lambda: self.declarations.ops, self.op)
-        self.functions = Functions(lambda: self.declarations.functions, self.function)
+        self.ops = Operators(lambda: self.declarations.ops, self.op, install.root)
+        self.functions = Functions(lambda: self.declarations.functions, self.function, install.root)
 
     @cached_property
     def declarations(self) -> Declarations:
@@ -94,18 +94,21 @@ class Cann:
     def _undeclared(self, name: str, what: str, names: Sequence[str]) -> MissingSymbolError:
         near = self._near.get(name)
         if near is None:
-            near = self._near[name] = get_close_matches(name, names, 3)
+            wanted, spelt = name.lower().replace("_", ""), {n.lower(): n for n in names}
+            if what == "operator" and not wanted.startswith("acl"):
+                wanted = f"aclnn{wanted}"  # `add` is aclnnAdd
+            near = self._near[name] = [spelt[n] for n in get_close_matches(wanted, spelt, 3)]
         return MissingSymbolError(
             f"{name}: no {what} of that name is declared by {self.install.root}"
             + (f"; near: {', '.join(near)}" if near else "")
         )
 
     def tensor(self, array: Any, stream: Stream | None = None) -> DeviceTensor:
-        """A copy of a numpy array on the current device."""
+        """A copy of a numpy array, or of what numpy makes one of, on the current device."""
         return from_host(self.runtime, array, stream)
 
     def empty(
-        self, shape: Sequence[int], dtype: Any = "FLOAT", stream: Stream | None = None
+        self, shape: int | Sequence[int], dtype: Any = "FLOAT", stream: Stream | None = None
     ) -> DeviceTensor:
         """A tensor with unspecified contents on the current device, of a dtype that is given by
         ACL's name, by numpy's, or as a numpy dtype."""

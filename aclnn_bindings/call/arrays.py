@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
+from operator import index
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import ArgumentError
@@ -10,7 +12,7 @@ from ..interface.dtypes import BY_NUMPY, dtype
 from ..runtime.memory import Buffer
 from ..runtime.native import View
 from ..runtime.session import Place
-from .specs import TensorSpec
+from .specs import TensorSpec, contiguous_strides
 
 if TYPE_CHECKING:
     from ..runtime.runtime import Runtime
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 # DLDeviceType of DLPack (dlpack.h): kDLCPU, kDLExtDev.
 _HOST_DEVICE: Final = (1, 0)
 _EXTENSION_DEVICE: Final = 12
+# A numpy type string, such as `<f4`. Words such as "complex" are left to ACL's names and numpy's.
+_TYPE_STRING: Final = re.compile(r"[<>=|]?[biufc]\d+")
 
 
 class DeviceTensor(View):
@@ -70,6 +74,9 @@ class DeviceTensor(View):
             raise TypeError("len() of a tensor without dimensions")
         return self.spec.shape[0]
 
+    def __bool__(self) -> bool:
+        raise TypeError(f"the truth of {self!r}: its values are on the device; ask .numpy()")
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         """What `numpy.asarray` takes: a copy on the host (numpy's protocol, 2.0)."""
         if copy is False:
@@ -93,20 +100,25 @@ class DeviceTensor(View):
         if dl_device is None or tuple(dl_device) != _HOST_DEVICE:
             raise BufferError(
                 f"DLPack of {self!r} on its device: only a copy on the host is given; ask for "
-                f'dl_device={_HOST_DEVICE}, such as numpy.from_dlpack(x, device="cpu")'
+                f'dl_device={_HOST_DEVICE}, such as numpy.from_dlpack(x, device="cpu"), or take '
+                "what .numpy() gives"
             )
         if copy is False:
             raise BufferError("DLPack on the host without a copy: the values are on the device")
         return self.numpy().__dlpack__()
 
     def view(
-        self, shape: Sequence[int], strides: Sequence[int], offset: int = 0, format: str = "ND"
+        self,
+        shape: int | Sequence[int],
+        strides: Sequence[int] | None = None,
+        offset: int = 0,
+        format: str = "ND",
     ) -> DeviceTensor:
-        """Another view of the same storage; strides and offset in elements."""
-        own = self.spec
-        spec = TensorSpec(
-            tuple(shape), tuple(strides), offset, own.dtype, own.storage_numel, format
-        )
+        """Another view of the same storage, contiguous without `strides`; strides and offset in
+        elements. ArgumentError where it leaves the storage."""
+        own, dims = self.spec, shape_of(shape)
+        steps = contiguous_strides(dims) if strides is None else tuple(strides)
+        spec = TensorSpec(dims, steps, offset, own.dtype, own.storage_numel, format)
         return DeviceTensor(self.buffer, spec)
 
     def numpy(self) -> Any:
@@ -136,18 +148,33 @@ class DeviceTensor(View):
         self.close()
 
     def __repr__(self) -> str:
-        return f"DeviceTensor({self.spec.dtype}{list(self.shape)} on {self.buffer.device})"
+        closed = ", closed" if self.buffer.closed else ""
+        return f"DeviceTensor({self.spec.dtype}{list(self.shape)} on {self.buffer.device}{closed})"
+
+
+def shape_of(shape: int | Sequence[int]) -> tuple[int, ...]:
+    """The dimensions of a shape given as numpy takes it; ArgumentError for what is none."""
+    try:
+        dims = tuple(map(index, shape if isinstance(shape, Iterable) else (shape,)))
+    except TypeError:
+        raise ArgumentError(f"shape {shape!r}: expected a whole number or a sequence") from None
+    if min(dims, default=0) < 0:
+        raise ArgumentError(f"shape {shape!r}: no dimension may be negative")
+    return dims
 
 
 def acl_name(kind: Any) -> str:
     """ACL's name of an element type given by that name (`FLOAT16`, with or without `ACL_`), by
-    numpy's (`float16`), or as anything that `numpy.dtype` takes; ArgumentError for another."""
-    if isinstance(kind, str):
+    numpy's (`float16`, `f2`), or as anything that `numpy.dtype` takes, but None, which numpy
+    takes for float64; ArgumentError for another."""
+    if isinstance(kind, str) and not _TYPE_STRING.fullmatch(kind):
         row = BY_NUMPY.get(kind)
         return row.name if row else dtype(kind).name
     import numpy as np
 
     try:
+        if kind is None:
+            raise TypeError("no dtype")
         name = np.dtype(kind).name
     except TypeError:
         raise ArgumentError(f"dtype {kind!r}: expected a name of ACL or a numpy dtype") from None
@@ -173,7 +200,15 @@ def from_host(runtime: Runtime, array: Any, stream: Stream | None = None) -> Dev
     """A contiguous copy of a numpy array (or what `numpy.asarray` takes) on the device."""
     import numpy as np
 
-    host = np.ascontiguousarray(array).reshape(np.shape(array))
+    if isinstance(array, np.ma.MaskedArray):
+        raise ArgumentError("tensor of a masked array: devices know no mask; give array.filled()")
+    try:
+        host = np.asarray(array)
+        host = np.ascontiguousarray(host).reshape(host.shape)
+    except (TypeError, ValueError, BufferError) as error:
+        raise ArgumentError(
+            f"tensor of {type(array).__name__}: no array for numpy: {error}"
+        ) from error
     if not host.dtype.isnative:
         host = host.astype(host.dtype.newbyteorder("="))
     row = BY_NUMPY.get(host.dtype.name)
@@ -186,8 +221,10 @@ def from_host(runtime: Runtime, array: Any, stream: Stream | None = None) -> Dev
 
 
 def empty(
-    runtime: Runtime, shape: Sequence[int], kind: Any = "FLOAT", stream: Stream | None = None
+    runtime: Runtime, shape: int | Sequence[int], kind: Any, stream: Stream | None = None
 ) -> DeviceTensor:
     """A contiguous tensor with unspecified contents; `kind` as for `acl_name`."""
-    spec = TensorSpec.of(shape, acl_name(kind))
+    spec = TensorSpec.of(shape_of(shape), acl_name(kind))
+    if spec.nbytes >= 1 << 63:
+        raise ArgumentError(f"shape {shape!r} of {spec.dtype}: {spec.nbytes} bytes are too many")
     return DeviceTensor(Buffer(stream or runtime.current_stream(), spec.nbytes), spec)

@@ -101,6 +101,10 @@ class BoundFunction:
         """What `inspect.signature` and editors show."""
         return python_signature(self.signature.params, self._hosts)
 
+    def __repr__(self) -> str:
+        names = (name_of(param, at) for at, param in enumerate(self.signature.params))
+        return f"{self.name}({', '.join(names)})"
+
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """The result, or the host outputs that were left out where the result is a status.
 

@@ -74,7 +74,9 @@ def _tensor(param: Param, value: Any, addresses: list[int]) -> TensorSpec | RawH
         return None
     if (raw := _descriptor(value)) is not None:
         return raw
-    raise _refuse(param, value, "a device tensor, TensorSpec, descriptor or None")
+    host = hasattr(value, "__array__") or isinstance(value, (list, tuple, int, float))
+    hint = "; cann.tensor(…) copies values to the device" if host else ""
+    raise _refuse(param, value, f"a device tensor, TensorSpec, descriptor or None{hint}")
 
 
 def _tensor_list(param: Param, value: Any, addresses: list[int]) -> Argument:
@@ -94,7 +96,10 @@ def _scalar(param: Param, value: Any, _: list[int]) -> Argument:
         return value
     if (raw := _descriptor(value)) is not None:
         return raw
-    plain = value.item() if hasattr(value, "item") else value
+    try:
+        plain = value.item() if hasattr(value, "item") else value
+    except (TypeError, ValueError, RuntimeError):  # an array of several, as numpy and torch say it
+        plain = None
     if isinstance(plain, (bool, int, float, complex)):
         return ScalarSpec(plain)
     raise _refuse(param, value, "a number or ScalarSpec")

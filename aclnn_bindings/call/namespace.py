@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
 from typing import Any
 
 from ..runtime.locks import Lock
@@ -14,8 +15,10 @@ from ..runtime.locks import Lock
 class Namespace:
     """Attribute access to operators or functions: `cann.ops.aclnnAdd`. `dir()` lists the names."""
 
-    def __init__(self, names: Callable[[], Collection[str]], find: Callable[[str], Any]) -> None:
-        self._names, self._find = names, find
+    def __init__(
+        self, names: Callable[[], Collection[str]], find: Callable[[str], Any], root: Path
+    ) -> None:
+        self._names, self._find, self._root = names, find, root
         self._lock = Lock()
 
     def __getattr__(self, name: str) -> Any:
@@ -31,6 +34,12 @@ class Namespace:
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names())
+
+    def __len__(self) -> int:
+        return len(self._names())
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(of {self._root}; dir() lists them)"
 
     def __contains__(self, name: object) -> bool:
         return name in self._names()

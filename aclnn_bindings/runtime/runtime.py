@@ -108,6 +108,9 @@ class Runtime:
         self._owned: WeakSet[Closable] = WeakSet()
         self.root = symbols.root
 
+    def __repr__(self) -> str:
+        return f"Runtime({'started' if self.started else 'not started'}, of {self.root})"
+
     @property
     def declarations(self) -> Declarations:
         return self._declarations()

@@ -169,6 +169,10 @@ class Event:
         if not self._address:
             throw(device.runtime.codes)
 
+    def __repr__(self) -> str:
+        timing, closed = ", timing" if self.timing else "", ", closed" if self.closed else ""
+        return f"Event(device {self.device.index}{timing}{closed})"
+
     @property
     def closed(self) -> bool:
         return self._closed or lib.mt_session() != self._session

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from stub_acl import Stub
 
+import aclnn_bindings
 from aclnn_bindings import lib
 from aclnn_bindings.errors import ArgumentError, MissingSymbolError
 
@@ -38,13 +39,86 @@ def test_what_is_missing_is_an_attribute_error_with_a_reason(stub: Stub) -> None
         _ = ops.aclnnAddd
     with pytest.raises(MissingSymbolError):
         _ = ops["aclnnNoSuch"]
+    with pytest.raises(AttributeError, match=r"near: aclnnAdd"):
+        _ = ops.add  # as torch calls it
     assert "aclnnAdd" in dir(ops)
+    assert len(ops) == len(dir(ops))
 
 
 def test_a_device_array_says_what_it_is(stub: Stub) -> None:
     tensor = stub.cann.tensor(np.zeros((2, 3), np.float16))
     assert (tensor.dtype, tensor.ndim, tensor.size, len(tensor)) == (np.float16, 2, 6, 2)
     assert tensor.device.index == 0
+    with pytest.raises(TypeError, match="on the device"):
+        bool(tensor)
+    assert repr(tensor) == "DeviceTensor(FLOAT16[2, 3] on Device(0))"
+    tensor.close()
+    assert repr(tensor) == "DeviceTensor(FLOAT16[2, 3] on Device(0), closed)"
+
+
+def test_every_object_says_what_it_is(stub: Stub) -> None:
+    cann = stub.cann
+    event = cann.runtime.current_stream().record()
+    shown = (cann, cann.ops, cann.functions, cann.runtime, cann.runtime.current_stream(), event)
+    shown = (*shown, cann.ops.aclnnAdd, cann.functions.aclrtMalloc, cann.empty(2), cann.install)
+    assert [repr(one) for one in shown if " object at 0x" in repr(one)] == []
+    assert repr(cann.functions.aclrtMalloc) == "aclrtMalloc(devPtr, size, policy)"
+    assert repr(event) == "Event(device 0)"
+
+
+def test_the_package_has_a_version_and_only_its_own_names() -> None:
+    assert aclnn_bindings.__version__
+    assert {"open", "Cann"} <= set(dir(aclnn_bindings))
+    assert not {"Any", "Final", "annotations", "importlib"} & set(dir(aclnn_bindings))
+
+
+@pytest.mark.parametrize("shape", [3, np.int64(3), (3,), [3], np.array([3])])
+def test_a_shape_is_whatever_numpy_takes(stub: Stub, shape: object) -> None:
+    tensor = stub.cann.empty(shape)
+    assert tensor.shape == (3,)
+    assert tensor.view(shape).shape == (3,)
+    assert tensor.view((1, 3)).spec.strides == (3, 1)
+
+
+@pytest.mark.parametrize(
+    "shape", [-1, (2, -1), (2.0,), 2.5, "ab", None, (1 << 62, 2), (1 << 70,), [[1]], {"a": 1}]
+)
+def test_what_is_no_shape_is_refused_by_name(stub: Stub, shape: object) -> None:
+    with pytest.raises(ArgumentError, match="shape"):
+        stub.cann.empty(shape)
+
+
+def test_a_view_stays_in_its_storage(stub: Stub) -> None:
+    tensor = stub.cann.empty(4)
+    with pytest.raises(ArgumentError, match="reaches element 4 of a storage of 4"):
+        tensor.view(5)
+
+
+@pytest.mark.parametrize(
+    ("array", "words"),
+    [
+        ([[1], [1, 2]], "inhomogeneous"),
+        (np.ma.array([1, 2], mask=[0, 1]), "masked"),
+        (np.array([None]), "object"),
+        ("abc", "U3"),
+    ],
+)
+def test_values_that_no_device_holds_are_refused_by_name(
+    stub: Stub, array: object, words: str
+) -> None:
+    with pytest.raises(ArgumentError, match=f"tensor of .*{words}"):
+        stub.cann.tensor(array)
+
+
+@pytest.mark.parametrize("value", [np.ones(2, np.float32), [1.0], 1])
+def test_values_of_the_host_in_a_tensors_place_say_how_they_get_there(
+    stub: Stub, value: object
+) -> None:
+    out = stub.cann.empty(2)
+    with pytest.raises(ArgumentError, match=r"self: expected a device tensor.*cann\.tensor"):
+        stub.cann.ops.aclnnAdd(value, out, 1.0, out)
+    with pytest.raises(ArgumentError, match="alpha: expected a number"):
+        stub.cann.ops.aclnnAdd(out, out, np.ones(2), out)
 
 
 def test_numpy_takes_a_device_array(stub: Stub) -> None:
@@ -69,13 +143,16 @@ def test_dlpack_gives_a_copy_on_the_host_and_nothing_else(stub: Stub) -> None:
 @pytest.mark.parametrize(
     ("kind", "name"),
     [("FLOAT", "FLOAT"), ("ACL_INT8", "INT8"), ("float32", "FLOAT"), ("float64", "DOUBLE"),
-     (np.float16, "FLOAT16"), (np.dtype(">i8"), "INT64"), (bool, "BOOL"), ("bfloat16", "BFLOAT16")],
+     (np.float16, "FLOAT16"), (np.dtype(">i8"), "INT64"), (bool, "BOOL"), ("bfloat16", "BFLOAT16"),
+     ("f4", "FLOAT"), ("<i8", "INT64"), ("u1", "UINT8"), ("int4", "INT4")],
 )  # fmt: skip
 def test_element_types_by_any_name(stub: Stub, kind: object, name: str) -> None:
     assert stub.cann.empty((2,), kind).spec.dtype == name
 
 
-@pytest.mark.parametrize("kind", ["complex", object(), np.dtype("U3"), "float128"])
+@pytest.mark.parametrize(
+    "kind", ["complex", object(), np.dtype("U3"), "float128", None, "f16", "i3"]
+)
 def test_an_element_type_that_acl_lacks_is_refused(stub: Stub, kind: object) -> None:
     with pytest.raises(ArgumentError, match="dtype"):
         stub.cann.empty((2,), kind)
