@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from aclnn_bindings.interface import whole
+
 from .. import choices, exits, op_names, render
 from ..conformance.cases.case import DTYPES
 from ..render import Block, Cell, Content, Grid, Heading, Line
@@ -153,16 +155,16 @@ def _bench(options: dict[str, Any]) -> int:
     render.show(blocks)
     if options["json_file"]:
         text = json.dumps(as_json(rows, environment, peaks), indent=1)
-        options["json_file"].write_text(text + "\n", "utf-8")
+        whole.write(options["json_file"], text + "\n")
     if options["md"]:
-        options["md"].write_text(render.markdown(blocks), "utf-8")
+        whole.write(options["md"], render.markdown(blocks))
     plot = _plot(rows, peaks, environment) if peaks is not None else ""
     if options["plot"] and plot:
-        options["plot"].write_text(plot, "utf-8")
+        whole.write(options["plot"], plot)
     if options["html"]:
         from .page import html
 
-        options["html"].write_text(html(blocks, plot), "utf-8")
+        whole.write(options["html"], html(blocks, plot))
     if len(rows) < len(works):
         return exits.INTERRUPTED
     return _code(rows, options["fail_on"])

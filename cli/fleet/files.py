@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.resources import files
 from typing import Any, Final
 
+from aclnn_bindings.interface import whole
+
 from .. import reports
 from ..conformance.record import votes
 from ..render import (
@@ -189,10 +191,8 @@ def write_all(fleet: Fleet, options: Mapping[str, Any]) -> list[str]:
         path = options.get(name)
         if path is None:
             continue
-        part = path.with_name(path.name + ".part")
         try:
-            part.write_text(render(fleet), encoding="utf-8", errors="replace")
-            part.replace(path)
+            whole.write(path, render(fleet))
         except OSError as error:
             raise UnwritableError(f"{path}: cannot be written: {error.strerror}") from None
         written.append(str(path))

@@ -9,6 +9,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from aclnn_bindings.interface import whole
+
 from .reader import Recording
 from .values import Call, Tensor
 
@@ -17,14 +19,14 @@ def write(recording: Recording, path: Path) -> int:
     """Write the trace; the number of calls in it."""
     start = recording.header["monotonic_ns"]
     count = 0
-    with path.open("w", encoding="utf-8") as file:
-        file.write('{"displayTimeUnit":"ns","traceEvents":[\n')
+    with whole.writing(path) as file:
+        file.write(b'{"displayTimeUnit":"ns","traceEvents":[\n')
         for call in recording.calls():
             if call.finished:
-                file.write(",\n" if count else "")
-                file.write(json.dumps(_event(call, start), ensure_ascii=False))
+                file.write(b",\n" if count else b"")
+                file.write(json.dumps(_event(call, start)).encode())
                 count += 1
-        file.write("\n]}\n")
+        file.write(b"\n]}\n")
     return count
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from aclnn_bindings.interface import whole
+
 from ..conformance.record.journal import Record
 
 
@@ -23,7 +25,7 @@ def write_all(record: Record, options: Mapping[str, Any]) -> list[str]:
         path = options.get(name)
         if path is not None:
             try:
-                path.write_text(render(record), encoding="utf-8", errors="replace")
+                whole.write(path, render(record))
             except OSError as error:
                 raise UnwritableError(f"{path}: cannot be written: {error.strerror}") from None
             written.append(str(path))

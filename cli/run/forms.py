@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from aclnn_bindings.interface import whole
+
 from .. import exits, recording, render
 from ..recording import page, perfetto
 from . import summary
@@ -22,7 +24,7 @@ def write(path: Path, html: Path | None, trace: Path | None) -> int:
     """Write a page and a trace where they are wanted; how many were written."""
     opened = recording.open(path)
     if html is not None:
-        html.write_text(page.page(opened, summary.document(opened, most=100)), "utf-8")
+        whole.write(html, page.page(opened, summary.document(opened, most=100)))
         click.echo(f"wrote {html}", err=True)
     if trace is not None:
         count = perfetto.write(opened, trace)

@@ -10,6 +10,7 @@ import aclnn_bindings
 from aclnn_bindings import Request
 from aclnn_bindings import probe as look
 from aclnn_bindings.diagnose.census import Status
+from aclnn_bindings.interface import whole
 
 from .. import exits, render
 from . import text
@@ -67,8 +68,8 @@ def _write(folder: Path, content: str) -> Path:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         # "partial": checkers take every other module from the bindings themselves (PEP 561).
-        (package / "py.typed").write_text("partial\n", encoding="utf-8")
-        target.write_text(content, encoding="utf-8")
+        whole.write(package / "py.typed", "partial\n")
+        whole.write(target, content)
     except OSError as error:
         raise click.UsageError(
             f"{error.filename}: {error.strerror}; name a folder that you may write with --out"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import io
 import os
 import pickle
+import secrets
 import sys
-import tempfile
 import zipfile
 from collections import OrderedDict
 from typing import Any, BinaryIO
@@ -138,33 +138,30 @@ def _reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
 def write(
     obj: Any, f: str | os.PathLike[str] | BinaryIO, protocol: int, *, record_order: bool
 ) -> None:
-    """Write to a file, or beside a path and then over it."""
+    """Write to a file, or beside a path and then over it; into what is no file (a device, a pipe)
+    straight."""
     if not isinstance(f, str | os.PathLike):
         _write(obj, f, protocol, record_order)
         return
     path = os.fspath(f)
+    if os.path.exists(path) and not os.path.isfile(path):
+        with open(path, "wb") as file:
+            _write(obj, file, protocol, record_order)
+        return
     folder, name = os.path.split(os.path.realpath(path))
-    handle, beside = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
+    beside = os.path.join(folder, f".{name[:200]}.{secrets.token_hex(4)}.part")
+    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         with os.fdopen(handle, "wb") as file:
             _write(obj, file, protocol, record_order)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(beside, _mode_of(path))
+        if os.path.exists(path):
+            os.chmod(beside, os.stat(path).st_mode & 0o7777)
         os.replace(beside, os.path.join(folder, name))
     except BaseException:
         os.unlink(beside)
         raise
-
-
-def _mode_of(path: str) -> int:
-    """The permissions of the file that is replaced, else those of a new one."""
-    try:
-        return os.stat(path).st_mode & 0o7777
-    except OSError:
-        mask = os.umask(0)
-        os.umask(mask)
-        return 0o666 & ~mask
 
 
 def _write(obj: Any, file: BinaryIO, protocol: int, record_order: bool) -> None:

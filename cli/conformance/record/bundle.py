@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from aclnn_bindings.interface import whole
 from mindtorch._tensor.types import Array
 from mindtorch.laws.judge.precision import numpy_dtype
 
@@ -43,7 +44,8 @@ def save(
     arrays |= {f"expected{i}": np.asarray(a) for i, a in enumerate(trial.expected)}
     dtypes = {key: array.dtype.name for key, array in arrays.items()}
     stored: dict[str, Any] = {k: _storable(a) for k, a in arrays.items()}
-    np.savez_compressed(folder / f"{name}.npz", **stored)
+    with whole.writing(folder / f"{name}.npz") as file:
+        np.savez_compressed(file, **stored)
     path = folder / f"{name}.json"
     data = {
         "schema": SCHEMA, "case": result.case, "seed": result.seed,
@@ -52,7 +54,7 @@ def save(
     }  # fmt: skip
     if recording:
         data["recording"] = recording
-    path.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    whole.write(path, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
     return path
 
 

@@ -30,6 +30,7 @@ from .result import VERDICTS, Counts, Result, from_json
 SCHEMA: Final = "mindtorch-npu/check/1"
 _FULL: Final = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
 _RESERVE: Final = 4096
+_BLOCK: Final = 1 << 16
 
 
 class JournalError(ValueError):
@@ -50,9 +51,10 @@ class Journal:
         self._reserve: Path | None = None
 
     def own(self) -> None:
-        """Lock the file for one run, and set room aside for its last line.
+        """Lock the file for one run, cut off half a last line, which a crash leaves, and set room
+        aside for the last line of this one.
 
-        JournalError while another run writes into it.
+        JournalError while another run writes into it, of whose lines none is touched.
         """
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -62,19 +64,27 @@ class Journal:
             ) from None
         except OSError:
             pass  # a file system without locks; run ids still tell lines apart
+        if not self.path.is_file():
+            return  # a device or a pipe: nothing is cut off, and nothing made beside it
+        self._cut()
         reserve = self.path.with_name(self.path.name + ".reserve")
         with contextlib.suppress(OSError):
             reserve.write_bytes(b"\0" * _RESERVE)
             self._reserve = reserve
 
-    @classmethod
-    def resumed(cls, path: Path, run: str = "") -> Journal:
-        """Go on with a journal; half a last line, which a crash leaves, is cut off first."""
-        data = path.read_bytes()
-        whole = data.rfind(b"\n") + 1
-        if whole < len(data):
-            os.truncate(path, whole)
-        return cls(path, run)
+    def _cut(self) -> None:
+        """End the file where its last whole line ends."""
+        with self.path.open("rb") as file:
+            size = whole = file.seek(0, os.SEEK_END)
+            while whole:
+                start = max(whole - _BLOCK, 0)
+                file.seek(start)
+                at = file.read(whole - start).rfind(b"\n") + 1
+                whole = start + at
+                if at:
+                    break
+        if whole < size:
+            os.ftruncate(self._file, whole)
 
     def write(self, kind: str, data: Mapping[str, Any]) -> None:
         """Append a line; JournalFullError where the disk took none of it, or a part."""

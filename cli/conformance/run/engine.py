@@ -158,17 +158,32 @@ def begin(request: Request, path: Path) -> Run:
             )
         batches = list(_batches(request, selected, pool.devices, bits_folder(path)))
         total = sum(len(b.cases) for b in batches) + len(request.done)
-        resumed = path.exists()
-        book = (journal.Journal.resumed if resumed else journal.Journal)(path, request.run)
-        book.own()
-        if not request.done:
-            book.write("run", journal.header(environment, request.options, total))
-            for batch in batches:
-                book.write("plan", batch.plan())
+        book = _book(request, path, journal.header(environment, request.options, total), batches)
     except BaseException:
         pool.stop()
         raise
     return Run(request, pool, environment, batches, total, book)
+
+
+def _book(
+    request: Request, path: Path, header: Mapping[str, Any], batches: Sequence[Batch]
+) -> journal.Journal:
+    """The journal, this run's alone, with its first lines; with an end line where they stop."""
+    book = journal.Journal(path, request.run)
+    try:
+        book.own()
+        if not request.done:
+            book.write("run", header)
+            for batch in batches:
+                book.write("plan", batch.plan())
+    except journal.JournalFullError as error:
+        book.last({"seconds": 0.0, "interrupted": True, "stopped": str(error.strerror)})
+        book.close()
+        raise
+    except BaseException:
+        book.close()
+        raise
+    return book
 
 
 def _scheduler(request: Request) -> Scheduler:

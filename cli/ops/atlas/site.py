@@ -12,7 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from aclnn_bindings.install.products import PRODUCTS
-from aclnn_bindings.interface import catalog
+from aclnn_bindings.interface import catalog, whole
 
 from .entry import NAMES, Entry, clients, counts, entries
 
@@ -25,12 +25,12 @@ def write(folder: Path) -> dict[str, int]:
     listed = entries()
     (folder / "op").mkdir(parents=True, exist_ok=True)
     for name in ("atlas.css", "atlas.js"):
-        (folder / name).write_text((files(__package__) / name).read_text("utf-8"), "utf-8")
-    (folder / "data.js").write_text(f"const ATLAS = {_data(listed)};\n", "utf-8")
+        whole.write(folder / name, (files(__package__) / name).read_text("utf-8"))
+    whole.write(folder / "data.js", f"const ATLAS = {_data(listed)};\n")
     numbers = counts(listed)
-    (folder / "index.html").write_text(_index(numbers), "utf-8")
+    whole.write(folder / "index.html", _index(numbers))
     for entry in listed:
-        (folder / "op" / f"{entry.name}.html").write_text(page(entry), "utf-8")
+        whole.write(folder / "op" / f"{entry.name}.html", page(entry))
     return numbers
 
 

@@ -1,6 +1,7 @@
 """Journals survive what runs do not: torn lines, kills, newer fields."""
 
 import json
+from pathlib import Path
 
 import pytest
 from mindtorch_npu.conformance.record import journal
@@ -88,3 +89,39 @@ def test_a_home_that_cannot_be_written_costs_no_run(tmp_path, monkeypatch):
     assert tmp_path in book.parents
     journal.Journal(book).write("run", journal.header({"device": "cpu"}, {"what": "add"}, 2))
     assert journal.latest() == book
+
+
+def test_a_second_run_touches_no_line_of_the_one_that_writes(tmp_path):
+    path = tmp_path / "run.jsonl"
+    first = journal.Journal(path)
+    first.own()
+    first.write("run", journal.header({}, {}, 1))
+    half = path.read_bytes() + b'{"kind":"start","case":'  # as a large line is being written
+    path.write_bytes(half)
+    second = journal.Journal(path)
+    with pytest.raises(journal.JournalError, match="another run is writing"):
+        second.own()
+    assert path.read_bytes() == half
+    for book in (first, second):
+        book.close()
+
+
+@pytest.mark.parametrize("size", [10, 1 << 16, (1 << 16) - 1, 200_000])
+def test_half_a_last_line_of_any_length_is_cut_off(tmp_path, size):
+    whole = json.dumps({"kind": "run", "pad": "x" * 100_000}).encode() + b"\n"
+    for lines in (b"", whole):
+        path = tmp_path / "run.jsonl"
+        path.write_bytes(lines + b"y" * size)
+        book = journal.Journal(path)
+        book.own()
+        book.close()
+        assert path.read_bytes() == lines
+
+
+def test_nothing_is_made_beside_a_device(monkeypatch):
+    monkeypatch.setattr(Path, "write_bytes", lambda *_: pytest.fail("a file was made"))
+    book = journal.Journal(Path("/dev/null"))
+    book.own()
+    book.write("run", {})
+    book.last({})
+    book.close()
