@@ -10,6 +10,7 @@ import importlib.util
 import json
 import os
 import socket
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -208,7 +209,7 @@ def test_operators_by_type_name_equal_the_cpu_and_a_refusal_poisons_nothing(
 def test_its_profiler_writes_a_timeline_of_kernels(
     sim_run: Callable[..., tuple[str, str]], tmp_path: Path
 ) -> None:
-    output, errors = sim_run("Ascend910B2", "train_profiled.py", str(tmp_path))
+    output, errors = sim_run("Ascend910B2", "train_profiled.py", str(tmp_path), "Text")
     assert "run failed" not in output + errors, output
     (folder,) = tmp_path.glob("*/ASCEND_PROFILER_OUTPUT")
     with (folder / "kernel_details.csv").open(encoding="utf-8") as file:
@@ -223,3 +224,33 @@ def test_its_profiler_writes_a_timeline_of_kernels(
     assert len(arrows) >= 10  # from torch's operators to their kernels
     for table in ("step_trace_time", "operator_memory", "api_statistic", "op_statistic"):
         assert len((folder / f"{table}.csv").read_text().splitlines()) > 1, table
+
+
+@pytest.mark.slow  # what it reads is tested without torch_npu in test_profile.py
+def test_its_profiler_writes_a_database_of_kernels(
+    sim_run: Callable[..., tuple[str, str]], tmp_path: Path
+) -> None:
+    output, errors = sim_run("Ascend910B2", "train_profiled.py", str(tmp_path), "Db")
+    assert "failed" not in (output + errors).lower(), output + errors
+    (folder,) = tmp_path.glob("*/ASCEND_PROFILER_OUTPUT")
+    (path,) = folder.glob("ascend_pytorch_profiler*.db")
+    connection = sqlite3.connect(path)
+    # From what torch_npu ties to a launch, the innermost of its operators, to the kernel.
+    tied = connection.execute(
+        "SELECT DISTINCT torch.value, kernel.value FROM PYTORCH_API AS api "
+        "JOIN STRING_IDS AS torch ON torch.id = api.name "
+        "JOIN CONNECTION_IDS AS tie ON tie.id = api.connectionId "
+        "JOIN TASK AS task ON task.connectionId = tie.connectionId "
+        "JOIN COMPUTE_TASK_INFO AS info USING (globalTaskId) "
+        "JOIN STRING_IDS AS kernel ON kernel.id = info.name"
+    ).fetchall()
+    assert {("aclnnAddmm", "aclnnAddmm"), ("aclnnRelu", "aclnnRelu")} <= set(tied), tied
+    assert all(torch == kernel for torch, kernel in tied)
+    assert len(connection.execute("SELECT id FROM STEP_TIME").fetchall()) == 2
+    connection.close()
+    (analysis,) = folder.glob("analysis.db")
+    connection = sqlite3.connect(analysis)
+    steps = connection.execute("SELECT step, computing FROM StepTraceTime").fetchall()
+    assert [step for step, _ in steps] == ["2", "3"]
+    assert all(computing > 0 for _, computing in steps)
+    connection.close()

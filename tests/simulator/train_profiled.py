@@ -1,4 +1,7 @@
-"""Profiles a small training with torch_npu's profiler into the folder that argument 1 names."""
+"""Profiles a small training with torch_npu's profiler into the folder that argument 1 names.
+
+Argument 2, `Text` or `Db`, says what the profiler writes.
+"""
 
 import sys
 
@@ -6,7 +9,7 @@ import torch
 from torch_npu import profiler
 
 
-def train(folder: str) -> None:
+def train(folder: str, kind: str) -> None:
     model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
     model.to("npu")
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -17,7 +20,9 @@ def train(folder: str) -> None:
         on_trace_ready=profiler.tensorboard_trace_handler(folder),
         profile_memory=True,
         experimental_config=profiler._ExperimentalConfig(
-            profiler_level=profiler.ProfilerLevel.Level1, mstx=True
+            profiler_level=profiler.ProfilerLevel.Level1,
+            mstx=True,
+            export_type=getattr(profiler.ExportType, kind),
         ),
     ) as profile:
         for step in range(4):
@@ -30,4 +35,4 @@ def train(folder: str) -> None:
 
 
 if __name__ == "__main__":
-    train(sys.argv[1])
+    train(*sys.argv[1:])

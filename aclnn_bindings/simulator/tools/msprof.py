@@ -14,138 +14,15 @@ import shlex
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
-from itertools import pairwise
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
-EVENTS = Path("host", "data", "aclsim.jsonl")
-FORMATS = {-1: "UNDEFINED", 0: "NCHW", 1: "NHWC", 2: "ND", 3: "NC1HWC0", 4: "FRACTAL_Z",
-           27: "NDHWC", 29: "FRACTAL_NZ", 30: "NCDHW", 47: "NCL"}  # fmt: skip
+import database
+from profiles import EVENTS, OVERLAPS, Profile, Span, columns, overlaps, read, us
+
 DESCRIPTION = "Profile programs on the simulator, and render what profiles hold."
 
 Event = dict[str, object]
-Span = tuple[int, int]
-
-
-@dataclass(frozen=True)
-class Tensor:
-    """One tensor of a launch."""
-
-    dtype: str
-    format: str
-    shape: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Task:
-    """One piece of work of a stream; times in ns of the wall clock."""
-
-    name: str
-    device: int
-    stream: int
-    ticket: int
-    begin: int
-    end: int
-    operator: bool
-    inputs: tuple[Tensor, ...]
-    outputs: tuple[Tensor, ...]
-
-    @property
-    def communication(self) -> bool:
-        return self.name.startswith("Hccl")
-
-    @property
-    def title(self) -> str:
-        if not self.communication:
-            return self.name
-        operation = self.name.removeprefix("Hccl")
-        return f"hcom_{operation[0].lower()}{operation[1:]}_"
-
-    @property
-    def kind(self) -> str:
-        if self.communication:
-            return "COMMUNICATION"
-        return "AI_CORE" if self.operator else self.name
-
-    @property
-    def type(self) -> str:
-        return self.title if self.communication else self.name.removeprefix("aclnn")
-
-
-@dataclass(frozen=True)
-class Call:
-    """A call of the program, or a message of its own (`domain` is then not None)."""
-
-    name: str
-    thread: int
-    begin: int
-    end: int
-    domain: str | None = None
-
-
-@dataclass
-class Profile:
-    """What one PROF_… folder holds."""
-
-    folder: Path
-    process: int = 0
-    shift: int = 0  # from the events' clock to the wall clock
-    tasks: list[Task] = field(default_factory=list)
-    calls: list[Call] = field(default_factory=list)
-    queued: dict[int, tuple[int, int]] = field(default_factory=dict)  # ticket: thread, when
-    memory: list[tuple[int, int, int]] = field(default_factory=list)  # device, when, bytes
-
-    @property
-    def stamp(self) -> str:
-        return self.folder.name.split("_")[2]
-
-
-def read(folder: Path) -> Profile:
-    """Read a folder's events; a last line that was cut off is left out."""
-    profile = Profile(folder)
-    with (folder / EVENTS).open(encoding="utf-8", errors="replace") as lines:
-        for line in lines:
-            try:
-                _take(profile, json.loads(line))
-            except json.JSONDecodeError:
-                break
-    profile.tasks.sort(key=lambda task: (task.begin, task.end))
-    profile.calls.sort(key=lambda call: (call.begin, -call.end))
-    return profile
-
-
-def _take(profile: Profile, row: dict[str, Any]) -> None:
-    shift = profile.shift
-    if "process" in row:
-        profile.process, profile.shift = row["process"], row["wall"] - row["clock"]
-    elif "task" in row:
-        profile.tasks.append(
-            Task(row["task"], row["device"], row["stream"], row["ticket"], row["begin"] + shift,
-                 row["end"] + shift, "in" in row, _tensors(row.get("in", ())),
-                 _tensors(row.get("out", ())))
-        )  # fmt: skip
-    elif "queued" in row:
-        profile.queued[row["queued"]] = (row["thread"], row["at"] + shift)
-    elif "memory" in row:
-        profile.memory.append((row["device"], row["at"] + shift, row["memory"]))
-    else:
-        name = row["call"] if "call" in row else row["mark"]
-        times = (row["begin"] + shift, row["end"] + shift)
-        profile.calls.append(Call(name, row["thread"], *times, row.get("domain")))
-
-
-def _tensors(rows: Iterable[tuple[str, int, list[int]]]) -> tuple[Tensor, ...]:
-    return tuple(
-        Tensor(dtype.removeprefix("DT_"), FORMATS.get(format, str(format)), tuple(shape))
-        for dtype, format, shape in rows
-    )
-
-
-def us(ns: int) -> str:
-    """Microseconds with all digits: times since 1970 do not fit a float."""
-    return f"{ns // 1000}.{ns % 1000:03d}"
 
 
 # --- the timeline ---------------------------------------------------------------------------
@@ -228,50 +105,11 @@ def _device(profile: Profile, device: int) -> Iterator[Event]:
                    "ts": us(task.begin)}  # fmt: skip
 
 
-OVERLAPS = ("Computing", "Communication", "Communication(Not Overlapped)", "Free")
-
-
 def _overlap(profile: Profile, device: int) -> Iterator[Event]:
-    mine = [task for task in profile.tasks if task.device == device]
-    computing = union((t.begin, t.end) for t in mine if t.operator)
-    communication = union((t.begin, t.end) for t in mine if t.communication)
-    busy = union([*computing, *communication])
-    spans = {
-        "Computing": computing,
-        "Communication": communication,
-        "Communication(Not Overlapped)": without(communication, computing),
-        "Free": [(a[1], b[0]) for a, b in pairwise(busy)],
-    }
     pid = _pid(profile, "Overlap Analysis", device)
-    for thread, name in enumerate(OVERLAPS):
-        for span in spans[name]:
+    for thread, (name, spans) in enumerate(overlaps(profile, device).items()):
+        for span in spans:
             yield _slice(name, pid, thread, span, **{"Analysis Type": name})
-
-
-def union(spans: Iterable[Span]) -> list[Span]:
-    """The spans' union as disjoint spans in order."""
-    joined: list[Span] = []
-    for begin, end in sorted(spans):
-        if joined and begin <= joined[-1][1]:
-            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
-        else:
-            joined.append((begin, end))
-    return joined
-
-
-def without(spans: list[Span], taken: list[Span]) -> list[Span]:
-    """What is left of disjoint spans where none of `taken` lies."""
-    left: list[Span] = []
-    for begin, end in spans:
-        for low, high in taken:
-            if high <= begin or low >= end:
-                continue
-            if low > begin:
-                left.append((begin, low))
-            begin = max(begin, high)
-        if begin < end:
-            left.append((begin, end))
-    return left
 
 
 # --- tables -----------------------------------------------------------------------------------
@@ -298,17 +136,9 @@ def op_summary(profile: Profile) -> Table:
         rows.append(
             [task.device, 4294967295, numbers[lane], task.stream, task.title, task.type, "dynamic",
              task.kind, us(task.begin) + "\t", (task.end - task.begin) / 1000, waited / 1000, 1,
-             "NO", *_columns(task.inputs), *_columns(task.outputs)]
+             "NO", *columns(task.inputs), *columns(task.outputs)]
         )  # fmt: skip
     return header, rows
-
-
-def _columns(tensors: tuple[Tensor, ...]) -> list[object]:
-    if not tensors:
-        return ["N/A"] * 3
-    shapes = ";".join(",".join(map(str, t.shape)) for t in tensors)
-    types = ";".join(t.dtype for t in tensors)
-    return [f'"{shapes}"', types, ";".join(t.format for t in tensors)]
 
 
 def task_time(profile: Profile) -> Table:
@@ -397,6 +227,14 @@ def export(folder: Path) -> Path:
     return output
 
 
+def export_database(folder: Path) -> Path:
+    """Write a profile's database beside its events; returns its path."""
+    profile = read(folder)
+    return database.write(profile, folder / f"msprof_{profile.stamp}.db")
+
+
+EXPORTS: dict[str, Callable[[Path], Path]] = {"text": export, "db": export_database}
+
 # --- the command --------------------------------------------------------------------------------
 
 
@@ -420,6 +258,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--output", type=Path, default=Path(), help="Folder of profiles.")
     options.add_argument("--export", choices=["on", "off"], default="off", help="Render profiles.")
     options.add_argument("--analyze", choices=["on", "off"], default="off", help="Check profiles.")
+    options.add_argument("--type", choices=["text", "db"], default="text", help="Files, or SQLite.")
     options.add_argument("--application", help="The program, as one text.")
     return options
 
@@ -429,9 +268,6 @@ def main(arguments: list[str]) -> int:
     own = next((i for i, a in enumerate(arguments) if not a.startswith("-")), len(arguments))
     options, unknown = parser().parse_known_args(arguments[:own])
     command = arguments[own:] or shlex.split(options.application or "")
-    if "--type=db" in unknown:
-        print("msprof: databases are not written by the simulator; use text", file=sys.stderr)
-        return 1
     if unknown:
         print(f"msprof: not heeded by the simulator: {' '.join(unknown)}", file=sys.stderr)
     before = set(profiles(options.output)) if command else set()
@@ -442,7 +278,7 @@ def main(arguments: list[str]) -> int:
         return code or 1
     if options.export == "on" or command:
         for folder in folders:
-            print(f"msprof: {export(folder)}")
+            print(f"msprof: {EXPORTS[options.type](folder)}")
     return code
 
 
