@@ -49,7 +49,7 @@ def svg(points: Sequence[Point], peaks: Peaks, title: str) -> str:
     ys = [peaks.compute, *(p.rate for p in drawn)]
     y0, y1 = floor(log10(min(ys))) - 0.1, log10(peaks.compute) + 0.5
     scale = _Scale(x0, x1, y0, y1)
-    parts = [_grid(scale), _roof(scale, peaks), *(_dot(scale, p) for p in drawn)]
+    parts = [_grid(scale), _roof(scale, peaks), *_dots(scale, drawn, peaks)]
     heading = f'<text class="title" x="{_LEFT}" y="22">{escape(title)}</text>'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
@@ -110,10 +110,54 @@ def _roof(scale: _Scale, peaks: Peaks) -> str:
             f'text-anchor="end">{label} (measured)</text>')  # fmt: skip
 
 
-def _dot(scale: _Scale, point: Point) -> str:
-    x, y = scale.x(point.intensity), scale.y(point.rate)
-    anchor, dx = ("end", -8) if x > _WIDTH * 0.7 else ("start", 8)
-    return (f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="4"><title>{escape(point.label)}: '
-            f"{point.rate / 1e9:.3g} GFLOP/s</title></circle>"
-            f'<text x="{x + dx:.1f}" y="{y + 4:.1f}" text-anchor="{anchor}">'
-            f"{escape(point.label)}</text>")  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A rectangle that a dot or a text covers, pixels from the upper left."""
+
+    x0: float
+    y0: float
+    x1: float
+    y1: float
+
+    def meets(self, other: Box) -> bool:
+        """Whether they overlap."""
+        return (self.x0 < other.x1 and other.x0 < self.x1
+                and self.y0 < other.y1 and other.y0 < self.y1)  # fmt: skip
+
+
+def _dots(scale: _Scale, points: Sequence[Point], peaks: Peaks) -> list[str]:
+    """Dots with labels that cover neither dots nor one another; farther ones have a line."""
+    places = [(scale.x(p.intensity), scale.y(p.rate)) for p in points]
+    roof = scale.y(peaks.compute)
+    taken = [Box(x - 4, y - 4, x + 4, y + 4) for x, y in places]
+    taken.append(Box(_WIDTH / 2, roof - 22, _WIDTH, roof))
+    parts = []
+    for point, (x, y) in zip(points, places, strict=True):
+        box = label_box(x, y, point.label, taken)
+        taken.append(box)
+        middle = (box.y0 + box.y1) / 2
+        near = box.x0 if box.x0 > x else box.x1
+        line = (f'<line class="axis" x1="{x:.1f}" y1="{y:.1f}" x2="{near:.1f}" y2="{middle:.1f}"/>'
+                if abs(middle - y) > _LINE else "")  # fmt: skip
+        parts.append(
+            f'{line}<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="4"><title>'
+            f"{escape(point.label)}: {point.rate / 1e9:.3g} GFLOP/s</title></circle>"
+            f'<text x="{box.x0:.1f}" y="{middle + 4:.1f}">{escape(point.label)}</text>'
+        )
+    return parts
+
+
+_LINE: Final = 14  # pixels: the height of a line of text
+_LETTER: Final = 6.8  # pixels: about the width of a letter
+
+
+def label_box(x: float, y: float, text: str, taken: Sequence[Box]) -> Box:
+    """Where the label of a dot goes: beside it, else as near above or below as is free; beside it
+    where nothing is."""
+    wide = _LETTER * len(text)
+    sides = [x + 8, x - 8 - wide] if x + 8 + wide <= _WIDTH else [x - 8 - wide]
+    steps = [0, *(sign * k for k in range(1, _HEIGHT // _LINE) for sign in (-1, 1))]
+    boxes = [Box(left, y + step * _LINE - _LINE / 2, left + wide, y + step * _LINE + _LINE / 2)
+             for step in steps for left in sides]  # fmt: skip
+    inside = [b for b in boxes if b.y0 >= _TOP and b.y1 <= _HEIGHT - _BOTTOM and b.x0 >= 0]
+    return next((b for b in inside if not any(b.meets(t) for t in taken)), boxes[0])

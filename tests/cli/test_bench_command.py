@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from mindtorch_npu.bench import rivals, runner, workloads
-from mindtorch_npu.bench.roofline import Peaks, Point, svg
+from mindtorch_npu.bench.roofline import Box, Peaks, Point, label_box, svg
 from mindtorch_npu.bench.statistics import Limits, collect, summarize, warm_up
 from mindtorch_npu.bench.timers import Clock
 from mindtorch_npu.bench.verdict import compare, doubt
@@ -138,6 +138,17 @@ def test_roofline_is_an_image_with_every_point():
     circles = image.findall("{http://www.w3.org/2000/svg}circle")
     assert len(circles) == 2
     assert "add <float32>" in "".join(image.itertext())
+
+
+def test_labels_of_neighbouring_points_cover_neither_dots_nor_each_other():
+    spots = [(300.0, 200.0), (302.0, 201.0), (303.0, 199.0), (740.0, 200.0), (741.0, 203.0)] * 4
+    dots = [Box(x - 4, y - 4, x + 4, y + 4) for x, y in spots]
+    taken = list(dots)
+    for x, y in spots:
+        box = label_box(x, y, "matmul gpt2 mlp", taken)
+        assert not any(box.meets(other) for other in taken)
+        assert 0 <= box.x0 < box.x1 <= 760
+        taken.append(box)
 
 
 def test_baseline_of_another_kind_is_refused(tmp_path):

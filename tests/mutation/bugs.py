@@ -11,7 +11,7 @@ import tomllib
 
 from .sites import Change, Site
 
-BOOKS: Final = ("bugs.toml", "bugs_of_families.toml", "bugs_of_corners.toml")
+BOOKS: Final = ("bugs.toml", "bugs_of_families.toml", "bugs_of_corners.toml", "bugs_of_steps.toml")
 
 
 class BugError(ValueError):

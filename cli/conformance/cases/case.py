@@ -24,8 +24,9 @@ PROBE: Final = "probe"
 ITEMS: Final = (BENCH, PROBE)
 LAYOUTS: Final = ("contiguous", "transposed", "sliced", "stepped", "expanded", "middle", "reversed",
                   "channels-last")  # fmt: skip
-SHAPES: Final = ("sample", "empty", "scalar", "ones", "odd", "large", "rank8", "long", "tall")
-FILLS: Final = ("normal", "integer", "special", "sweep")
+SHAPES: Final = ("sample", "empty", "scalar", "ones", "odd", "large", "rank8", "long", "tall",
+                 "grown")  # fmt: skip
+FILLS: Final = ("normal", "integer", "special", "sweep", "halves", "nan")
 
 
 class CaseNameError(ValueError):

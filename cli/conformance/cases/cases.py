@@ -23,7 +23,7 @@ from .taken import takes
 
 LEVELS: Final = ("quick", "full", "exhaustive")
 _QUICK_LAYOUTS: Final = ("transposed", "sliced", "stepped", "expanded")
-_QUICK_EDGES: Final = ("empty", "scalar", "ones", "odd", "long", "tall")
+_QUICK_EDGES: Final = ("empty", "scalar", "ones", "odd", "long", "tall", "grown")
 _EDGES: Final = (*_QUICK_EDGES, "rank8", "large")
 
 
@@ -102,7 +102,7 @@ def _all(op: Subject, claimed: tuple[str, ...], level: str, good: list[int]) -> 
     if not op.fixed_layout and not op.fixed_shape:
         yield from _shapes(op, claimed, level, first)
     yield from _forms(op, claimed, level, good)
-    yield from _fills(op, claimed, level, first)
+    yield from _fills(op, claimed, level, good)
     yield from _gradients(op, claimed, level, good)
 
 
@@ -139,7 +139,7 @@ def _shapes(op: Subject, claimed: tuple[str, ...], level: str, first: int) -> It
     for edge in _QUICK_EDGES if level == "quick" else _EDGES:
         if edge in ("scalar", "rank8") and not uniform:
             continue
-        if edge in ("empty", "ones", "odd", "large", "long", "tall") and not sizes_of(tensors):
+        if edge not in ("scalar", "rank8") and not sizes_of(tensors):
             continue
         yield Case(op.name, "functional", first, shape=edge)
         if level != "quick":
@@ -166,7 +166,8 @@ def _forms(op: Subject, claimed: tuple[str, ...], level: str, good: list[int]) -
             yield from (Case(op.name, form, good[0], d) for d in claimed)
 
 
-def _fills(op: Subject, claimed: tuple[str, ...], level: str, first: int) -> Iterator[Case]:
+def _fills(op: Subject, claimed: tuple[str, ...], level: str, good: list[int]) -> Iterator[Case]:
+    first = good[0]
     tensors = tensors_of(op.samples()[first])
     if not any(t.dtype in FORMATS for t in tensors):
         return
@@ -180,6 +181,8 @@ def _fills(op: Subject, claimed: tuple[str, ...], level: str, first: int) -> Ite
                                                             if d in claimed]  # fmt: skip
         yield from (Case(op.name, "functional", first, d, shape=shape, fill="special")
                     for d in dtypes)  # fmt: skip
+    if getattr(op, "steps", False):
+        yield from (Case(op.name, "functional", i, fill="halves") for i in good)
     if level == "exhaustive" and len(tensors) == 1 and kind in ("exact", "rounded", "elementary"):
         yield from (Case(op.name, "functional", first, d, fill="sweep")
                     for d in ("float16", "bfloat16") if d in claimed)  # fmt: skip

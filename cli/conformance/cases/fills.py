@@ -43,7 +43,11 @@ def values(arg: Arg, case: Case, seed: int, position: int) -> Array:
         return rng.integers(-limit, limit + 1, arg.shape).astype(dtype)
     if arg.dtype in FORMATS and case.fill == "sweep":
         return every_value(dtype).reshape(arg.shape)
+    if arg.dtype in FORMATS and case.fill == "halves":
+        return _halves(arg.shape, rng, position).astype(dtype)
     drawn = _drawn(arg, rng, dtype)
+    if arg.dtype in FORMATS and case.fill == "nan" and drawn.size and not position:
+        drawn.reshape(-1)[int(rng.integers(drawn.size))] = np.nan
     if arg.dtype in FORMATS and case.fill == "special":
         _sprinkle(drawn, arg.dtype, position)
     return drawn
@@ -87,6 +91,16 @@ def _sprinkle(drawn: Array, name: str, position: int) -> None:
             # Two operands walk the list at different paces, so that pairs differ.
             flat[i] = special[(i * (1 + 2 * position) + position) % len(special)]
     drawn[...] = flat.reshape(drawn.shape)
+
+
+def _halves(shape: tuple[int, ...], rng: Generator, position: int) -> Array:
+    """Halves of steps, where roundings differ, of what is rounded to 8 bits: the first tensor. What
+    scales and shifts it is 1, and its rows end in 127, of which scales are taken that are 1."""
+    if position:
+        return np.ones(shape)
+    values = rng.integers(-253, 254, shape) / 2
+    values[..., -1:] = 127
+    return values
 
 
 def every_value(dtype: np.dtype[Any]) -> Array:
@@ -298,6 +312,13 @@ def _pivoted(arg: Input, rng: Generator, form: Format, drawn: Array) -> Array:
     return (rows * (-1.0) ** np.arange(arg.shape[-2])[:, None]).reshape(-1)
 
 
+def _permuted(arg: Input, rng: Generator, form: Format, drawn: Array) -> Array:
+    """Triangular matrices with rows one further down, negated: each column offers one pivot, which
+    is negative and not on the diagonal."""
+    rows = np.triu(_dominant(arg, rng, form, drawn).reshape(arg.shape))
+    return -np.roll(rows, 1, -2).reshape(-1)
+
+
 def _unit(arg: Input, rng: Generator, form: Format, drawn: Array) -> Array:
     """Shares with both ends of [0, 1] among them."""
     return np.where(rng.integers(0, 3, drawn.size) == 0, rng.integers(0, 2, drawn.size), drawn)
@@ -307,7 +328,7 @@ _FILLED: Final = {
     "special": _special, "mixed": _mixed, "integer": _integer, "wide": _wide,
     "halfway": _halfway, "tiny": _tiny,
     "large": _large, "hard": _hard, "offset": _offset, "nan": _nan, "infinite": _infinite,
-    "ties": _ties, "dominant": _dominant, "pivoted": _pivoted, "unit": _unit,
+    "ties": _ties, "dominant": _dominant, "pivoted": _pivoted, "permuted": _permuted, "unit": _unit,
 }  # fmt: skip
 
 
@@ -336,7 +357,8 @@ def _whole(arg: Input, rng: Generator, dtype: np.dtype[Any]) -> Array:
     if arg.operand and arg.op in _DIVIDES:
         values = np.where(values == 0, 1, values).astype(dtype)
     if arg.operand and arg.op.startswith("bitwise_") and "shift" in arg.op:
-        values = (np.abs(values.astype(np.int64)) % (dtype.itemsize * 8 - 1)).astype(dtype)
+        # By as many bits as there are and more, too.
+        values = (np.abs(values.astype(np.int64)) % (dtype.itemsize * 8 + 3)).astype(dtype)
     return values.reshape(arg.shape)
 
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from mindtorch.ops.samples import Arg, Sample
 
-from .case import Case, CaseNameError
+from .case import FILLS, Case, CaseNameError
 
 FILE: Final = "neighbours.json"
 # Numbers below it are modes and counts rather than sizes.
@@ -36,11 +36,14 @@ def neighbours(name: str, level: str) -> list[Case]:
     """The neighbours of an operator's samples at a level."""
     quick, _, full = stored().get(name, "").partition("|")
     texts = quick.split() + (full.split() if level != "quick" else [])
-    return [_case(name, text) for text in texts]
+    return [case_of(name, text) for text in texts]
 
 
-def _case(name: str, text: str) -> Case:
+def case_of(name: str, text: str) -> Case:
+    """The case of a neighbour as it stands in the file: a change, or the name of a fill."""
     sample, _, change = text.partition("/")
+    if change in FILLS:
+        return Case(name, "functional", int(sample[1:]), fill=change)
     return Case(name, "functional", int(sample[1:]), detail=change)
 
 

@@ -89,6 +89,18 @@ def _stretched(place: int, least: int) -> Callable[[Any, Sequence[Any]], Any]:
     return change
 
 
+def _grown(arg: Arg, args: Sequence[Any]) -> Arg:
+    """Every size of the first input beyond 64 at once: some limits show in no size alone."""
+    sizes = [n for n in sizes_of(args) if n in args[0].shape]
+    if len(sizes) < 1 or len(args[0].shape) < 2:
+        raise NotApplicableError("fewer than two sizes may change")
+    new = {n: -(-_BEYOND // n) * n for n in sizes}
+    if max(prod(new.get(n, n) for n in a.shape) for a in args) > _MOST:
+        raise NotApplicableError(f"more than {_MOST} elements")
+    return _mapped(arg, new)
+
+
+_BEYOND: Final = 66
 _MOST: Final = 1 << 18
 _EDGES: Final[dict[str, Callable[[Any, Sequence[Any]], Any]]] = {
     "sample": lambda arg, _args: arg,
@@ -99,6 +111,7 @@ _EDGES: Final[dict[str, Callable[[Any, Sequence[Any]], Any]]] = {
     "large": _resizing(_LARGE, 1 << 20),
     "long": _stretched(-1, 1032),
     "tall": _stretched(0, 132),
+    "grown": _grown,
     "rank8": _uniform((1, 2, 1, 3, 2, 1, 2, 2)),
 }
 

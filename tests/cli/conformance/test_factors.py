@@ -2,16 +2,20 @@
 
 from itertools import combinations, product
 
+import numpy as np
 import pytest
 from mindtorch_npu.conformance.cases import arrays
 from mindtorch_npu.conformance.cases.case import DTYPES, CaseNameError, parse
 from mindtorch_npu.conformance.cases.design import design, levels_of, sample_of
 from mindtorch_npu.conformance.cases.factors import covering, factor, lonely, plain
-from mindtorch_npu.conformance.cases.inputs import tensors_of
+from mindtorch_npu.conformance.cases.fills import designed, values
+from mindtorch_npu.conformance.cases.inputs import Input, tensors_of
+from mindtorch_npu.conformance.cases.recipe import recipe
 from mindtorch_npu.conformance.cases.spaces.space import Scope
 from mindtorch_npu.conformance.cases.spaces.table import space_of
 
 from mindtorch.ops import OPS
+from mindtorch.ops.samples import Arg
 
 SCOPE = Scope(("float32",))
 FACTORS = [factor("row", *range(9)), factor("dtype", *"abcdef"), factor("layout", *"xyz"),
@@ -131,3 +135,43 @@ def test_no_call_needs_more_dimensions_than_acl_has(name):
         results = int(name == "stack")
         ranks = [len(a.shape) + results for a in tensors_of(sample_of(OPS[name], case))]
         assert max(ranks) <= 8, case.id
+
+
+def test_every_way_of_calling_meets_all_pairs_of_special_values():
+    levels = [dict(c.factors) for c in design(OPS["isclose"], ("float32", "int32"), "quick")]
+    calls = {x.get("call", "0") for x in levels
+             if x.get("values") == "special" and x.get("row") == "257"}  # fmt: skip
+    assert calls >= set(next(f for f in space_of("isclose").factors(OPS["isclose"], SCOPE)
+                             if f.name == "call").levels)  # fmt: skip
+
+
+def test_one_dimension_is_rolled_twice_and_variances_have_fewer_elements_than_they_correct_for():
+    roll = sample_of(OPS["roll"], parse("roll/functional/dims=again/shifts=3"))
+    assert roll.args[1:] == ((3, 2), (1, 1))
+    one = sample_of(OPS["var"], parse("var/functional/row=1/correction=2"))
+    assert one.kwargs["correction"] == 2
+    assert 1 in one.args[0].shape
+
+
+def test_shifts_go_beyond_the_bits_of_a_type():
+    name = "bitwise_right_shift"
+    space = {f.name for f in space_of(name).factors(OPS[name], Scope(("int64",)))}
+    assert "values" in space
+    drawn = recipe(OPS[name], parse(f"{name}/functional/dtype=int64/values=wide/row=513"), 0)
+    assert {64, 65} & set(np.asarray(drawn.slots[1].array).reshape(-1).tolist())
+
+
+def test_permuted_matrices_offer_one_negative_pivot_a_column():
+    arg = Input((5, 5), fill="permuted")
+    matrix = designed(arg, "key", 0)
+    assert (matrix[0, :-1] == 0).all()
+    assert matrix[1, 0] < 0
+    assert np.count_nonzero(matrix[:, 0]) == 1
+
+
+def test_halves_are_ties_and_rows_end_in_what_makes_scales_one():
+    first = values(Arg((3, 32)), parse("aclnnAscendQuant/functional/s0/halves"), 0, 0)
+    assert (first * 2 == np.rint(first * 2)).all()
+    assert (first % 1 == 0.5).any()
+    assert (first[:, -1] == 127).all()
+    assert (values(Arg((3, 32)), parse("aclnnAscendQuant/functional/s0/halves"), 0, 1) == 1).all()

@@ -3,7 +3,7 @@
 from math import prod
 
 import pytest
-from mindtorch_npu.conformance.cases.shapes import reshaped
+from mindtorch_npu.conformance.cases.shapes import NotApplicableError, reshaped
 
 from mindtorch.ops.samples import Arg
 
@@ -21,3 +21,10 @@ def test_five_dimensions_stay_within_the_cap(edge, most):
 def test_two_dimensions_get_the_sizes_themselves():
     args = [Arg((3, 4)), Arg((4, 5))]
     assert [reshaped("odd", a, args).shape for a in args] == [(31, 33), (33, 17)]
+
+
+def test_grown_has_every_size_beyond_64():
+    args = [Arg((3, 4)), Arg((4, 5))]
+    assert [reshaped("grown", a, args).shape for a in args] == [(66, 68), (68, 5)]
+    with pytest.raises(NotApplicableError):
+        reshaped("grown", Arg((7,)), [Arg((7,))])

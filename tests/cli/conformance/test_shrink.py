@@ -95,3 +95,11 @@ def test_paragraph_begins_with_the_cause_and_names_kinds_of_defect():
     assert "a loop's tail" in told["fits"]
     assert "--case sum/functional/dtype=float16/row=1025" in told["again"]
     assert any("type" in k for k in kinds({**cause, "passing": ["int32"]}, failure))
+
+
+def test_results_that_lean_one_way_are_told_before_sizes():
+    cause = shrink(CASE, PLAIN, DTYPES, lambda c: int(levels(c)["row"]) > 338).as_json()
+    lean = {"lean": -0.5}
+    failure = Result(CASE.id, "sum", "out", "FAIL", cause=cause, dtype="float16", measure=lean)
+    assert kinds(cause, failure)[0] == "rounding that cuts off"
+    assert not any("a block size" in kind for kind in kinds(cause, failure))

@@ -49,6 +49,8 @@ def test_every_stored_neighbour_is_named_and_changes_a_sample():
             assert parse(case.id) == case
             row = SPECS.get(name, SPECS.get(name.replace("aclnnInplace", "aclnn", 1)))
             assert row is not None, f"{name} has no row: look for neighbours again"
+            if case.fill != "normal":
+                continue  # other values, not another call
             key = case.detail.partition("=")[0]
             if key.isdigit():
                 continue

@@ -129,7 +129,7 @@ struct LogitGrad : FloatingReal {
     return x < eps || x > T(1) - eps ? T(0) : g / (x * (T(1) - x));
   }
 };
-ACL_FN(SquaredRelu, Real, (T x), x > T(0) ? x * x : T(0))
+ACL_FN(SquaredRelu, Real, (T x), x > T(0) || x != x ? x * x : T(0))
 
 namespace {
 

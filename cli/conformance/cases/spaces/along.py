@@ -46,6 +46,8 @@ _FACTORS: Final[dict[str, Callable[[Scope], Factor]]] = {
     "diagonal": lambda _: factor("diagonal", 0, 1, -1, 2, -2, 40, -40),
 }  # fmt: skip
 _LIST_DIM: Final = ("one", "negative", "two", "all")
+# Rows that take one dimension twice, as torch does.
+_REPEATED_DIM: Final = frozenset(("roll",))
 _FULLY: Final = ("sum", "mean", "all", "any", "var", "std", "linalg_vector_norm", "nansum",
                  "count_nonzero")  # fmt: skip
 _RANKS: Final = (2, 3, 4, 5, 7)
@@ -62,7 +64,8 @@ def _dims(op: Op) -> list[str]:
         return []
     if arg.type.startswith("int["):
         levels = list(_LIST_DIM)
-        return levels if arg.optional or op.name in ("amax", "amin") else levels[:3]
+        levels = levels if arg.optional or op.name in ("amax", "amin") else levels[:3]
+        return [*levels, "again"] if op.name in _REPEATED_DIM else levels
     return ["one", "negative", *(["all"] if arg.optional else [])]
 
 
@@ -164,13 +167,14 @@ def _value(op: Op, name: str, chosen: Chosen, shape: tuple[int, ...], at: int) -
     if name == "k":
         return _k(chosen["k"], shape[at])
     if name == "correction":
-        return min(chosen.number("correction"), max(_count(chosen, shape, at) - 1, 0))
+        return chosen.number("correction")
     if name == "ord":
         return float(chosen["ord"])
     if name == "dtype":
         return _converted(chosen)
     if name == "shifts":
-        return (chosen.number("shifts"),) * (2 if chosen["dims"] == "two" else 1)
+        first = chosen.number("shifts")
+        return {"two": (first, first), "again": (first, 2)}.get(chosen["dims"], (first,))
     if name == "diagonal":
         return chosen.number("diagonal")
     return None
@@ -201,7 +205,8 @@ def _dim(op: Op, name: str, chosen: Chosen, shape: tuple[int, ...], at: int) -> 
     if how == "all":
         return () if not arg.optional else None
     other = (at + 1) % len(shape)
-    return (at - len(shape),) if how == "negative" else (at, other) if how == "two" else (at,)
+    several = {"negative": (at - len(shape),), "two": (at, other), "again": (at, at)}
+    return several.get(how, (at,))
 
 
 ALONG: Final = Space(_factors, _build)

@@ -27,7 +27,7 @@ DECOMPOSED: Final = frozenset(_CHOICES)
 
 def _factors(op: Op, scope: Scope) -> list[Factor]:
     # Of inverses and determinants pivots lie anywhere.
-    pivoted = ("pivoted",) if op.name in ("linalg_inv", "linalg_slogdet") else ()
+    pivoted = ("pivoted", "permuted") if op.name in ("linalg_inv", "linalg_slogdet") else ()
     factors = common(op, scope, ("dominant", *pivoted))
     # Equal rows leave vectors open.
     factors[2] = factor("layout", *(x for x in LAYOUTS if x not in ("expanded", "middle")))

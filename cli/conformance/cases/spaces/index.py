@@ -15,8 +15,9 @@ from .space import INDEX_DTYPES, LAYOUTS, QUICK_CAP, Chosen, Scope, Space, commo
 # Rows whose result depends on the order of repeated indices: none may repeat.
 _ONCE: Final = frozenset(("scatter.src", "index_copy", "index_put"))
 _MANY: Final = frozenset(("index", "index_put"))
-_KEYS: Final = ("one", "two", "gap", "second", "broadcast", "inner-gap")
+_KEYS: Final = ("one", "two", "gap", "second", "broadcast", "inner-gap", "wide")
 _PADDING: Final = (-1, 0, 2)
+_RUN: Final = 1031
 _BEYOND_INT16: Final = 65537  # positions that no narrower index type holds
 
 
@@ -146,7 +147,10 @@ def _keyed(op: Op, chosen: Chosen) -> Sample:
     size, batch, count = (chosen.number(n) for n in ("size", "batch", "count"))
     batch = min(batch, 17, max(QUICK_CAP // (4 * size), 1))
     lead = (3,) if chosen["keys"] == "inner-gap" else ()
-    shape = (*lead, size, batch, 4)
+    shape: tuple[int, ...] = (*lead, size, batch, 4)
+    if chosen["keys"] == "wide":  # what one index names is longer than kernels move at once
+        size, count = min(size, 33), min(count, 17)
+        shape = (size, 1, _RUN)
     repeats = op.name == "index" or chosen.flag("accumulate")
     count = count if repeats else min(count, size)
     count = min(count, 4097)

@@ -4,7 +4,7 @@ one tensor passed twice, and the numbers of their attributes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any, Final
@@ -237,4 +237,15 @@ def _narrowed(chosen: Chosen) -> bool:
     return pair[1] != "same" and len(narrow) == 1 and any("int" in d for d in pair)
 
 
-POINTWISE: Final = Space(_factors, _build)
+def _singled(op: Op, scope: Scope) -> Iterator[dict[str, str]]:
+    """Each way of calling with every pair of special values: both NaN, both infinite, by zero."""
+    if _operands(op) < 2 or "special" not in _FILLS_OF.get(op.name, FILLS) or _composed(op):
+        return
+    dtypes = [d for d in ("float32", "int32", "float16") if d in scope.dtypes]
+    for call in range(len(frames(op))):
+        for dtype in dtypes if scope.full else dtypes[:1]:
+            yield {"call": str(call), "dtype": dtype, "values": "special", "row": "257",
+                   "rank": "1"}  # fmt: skip
+
+
+POINTWISE: Final = Space(_factors, _build, _singled)

@@ -279,8 +279,8 @@ def logit(input: Array, eps: float) -> Array:
           take(x=t(3, 65, low=0.02, high=0.98), dy=t(3, 65), eps=e) for e in (0.0, 0.1)],
       )  # fmt: skip
 def logit_grad(x: Array, dy: Array, eps: float) -> Array:
-    inside = (x >= eps) & (x <= 1 - eps)
-    return np.where(inside, dy / (x * (1 - x)), 0.0)
+    outside = (x < eps) | (x > 1 - eps)
+    return np.where(outside, 0.0, dy / (x * (1 - x)))
 
 
 @spec("aclnnAddRelu", "out:self", family="activation", tolerance="composite",

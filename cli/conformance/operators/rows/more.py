@@ -34,9 +34,14 @@ def _i(values: object, dtype: str = "int64") -> Arg:
     return given(values, dtype)
 
 
+# NaN and infinities in each of three tensors.
+_NAN, _INF = float("nan"), float("inf")
+_APART: Final = ([_NAN, 1.0, 2.0, -_INF, 0.5], [3.0, _NAN, 1.0, _INF, 7.0],
+                 [1.0, 2.0, _NAN, 4.0, -_INF])  # fmt: skip
 for _name, _pick in (("Max", np.maximum), ("Min", np.minimum)):
     spec(f"aclnn{_name}N", "out:tensors", **{**_EXACT, "family": "arithmetic"},
-         samples=[take(tensors=[t(3, 65), t(3, 65), t(3, 65)]), take(tensors=[t(7), t(7)])])(
+         samples=[take(tensors=[t(3, 65), t(3, 65), t(3, 65)]), take(tensors=[t(7), t(7)]),
+                  take(tensors=[given(v, "float32") for v in _APART])])(
         lambda tensors, _pick=_pick: _pick.reduce(tensors))  # fmt: skip
 spec("aclnnMaxV2", "out:self", **{**_EXACT, "family": "arithmetic"}, samples=[
     take(self=t(3, 5, 65), dims=d, keepDims=k, noopWithEmptyDims=False)
@@ -52,7 +57,8 @@ spec("aclnnReduceLogSum", "reduce:data", **{**_ANY, "source": "ONNX operator Red
     lambda data, axes, keepDims: np.log(data.sum(tuple(axes), keepdims=keepDims)))  # fmt: skip
 spec("aclnnAngleV2", "out:float32", **{**_ANY, "dtypes": ("float32",)}, samples=[
     take(x=t(3, 65)), take(x=t(3, 5, dtype="complex64"))], sparse=True)(
-    lambda x: np.angle(x) if x.dtype.kind == "c" else np.where(x < 0, np.pi, 0.0))  # fmt: skip
+    lambda x: np.angle(x) if x.dtype.kind == "c"
+    else np.where(x < 0, np.pi, np.where(np.isnan(x), x, 0.0)))  # fmt: skip
 spec("aclnnBitwiseAndTensorOut", "out:self", **_EXACT, samples=[
     take(self=t(3, 65, dtype="int32", low=-90, high=90),
          other=t(3, 65, dtype="int32", low=-90, high=90))])(
@@ -260,6 +266,33 @@ spec("aclnnTfScatterAdd", "varRef:varRef", **{**_ANY, "family": "index", "source
      "TensorFlow document: scatter_add"}, samples=[
     take(varRef=t(5, 7), indices=_i([4, 0, 2], "int32"), updates=t(3, 7))])(
     lambda varRef, indices, updates: _scatter_at(varRef, indices, updates, np.add))  # fmt: skip
+
+
+def scatter(self: Array, dim: int, index: Array, src: Any, reduce: int) -> Array:
+    """reduce: 0 replaces, 1 adds, 2 multiplies (aclnnScatter document)."""
+    result = self.copy()
+    word = (lambda _, new: new, np.add, np.multiply)[reduce]
+    for place in np.ndindex(index.shape):
+        at = (*place[:dim], int(index[place]), *place[dim + 1 :])
+        result[at] = word(result[at], src[place] if isinstance(src, np.ndarray) else src)
+    return result
+
+
+_SCATTER: Final[dict[str, Any]] = {"family": "index", "tolerance": "rounded", "specials": False,
+                                   "source": "CANN document of aclnnScatter"}  # fmt: skip
+_ONE_EACH: Final = _i([[0, 3, 1], [2, 1, 0]])
+spec("aclnnScatter", "out:self", **_SCATTER, samples=[
+    take(self=t(*shape, dtype=d, low=low), dim=dim, index=_ONE_EACH, src=t(2, 3, dtype=d, low=low),
+         reduce=r)
+    for d, low in (("float32", -2), ("int32", -9)) for r in (0, 1, 2)
+    for shape, dim in (((2, 4), 1), ((4, 3), 0), ((4, 3), -2))])(
+    lambda self, dim, index, src, reduce:
+    scatter(self, dim % self.ndim, index, src, reduce))  # fmt: skip
+spec("aclnnScatterValue", "out:self", **_SCATTER, samples=[
+    take(self=t(2, 4, dtype=d, low=-9, high=9), dim=dim, index=_ONE_EACH, value=v, reduce=r)
+    for d in ("float32", "int32") for r, dim, v in ((0, 1, 3), (1, -1, -2), (2, 1, 3))])(
+    lambda self, dim, index, value, reduce:
+    scatter(self, dim % self.ndim, index, value, reduce))  # fmt: skip
 
 
 def scatter_reduce(

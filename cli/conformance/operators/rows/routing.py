@@ -236,20 +236,30 @@ def unpermute_map_grad(
 
 
 @spec("aclnnMoeGatingTopKBackward", "out:gradY", **{**_MAPS, "source": "derivative of DeepSeek-V3"
-      "'s gate; op-plugin test test_npu_moe_gating_top_k_backward"}, dtypes=("float32",), samples=[
+      "'s gate; op-plugin test test_npu_moe_gating_top_k_backward"}, dtypes=("float32",),
+      sparse=True,
+      samples=[
           take(xNorm=t(5, 8, low=0.1, high=0.9), gradY=t(5, 2), expertIdx=given(
-              [[2, 0], [1, 7], [0, 1], [6, 1], [0, 2]], "int32"), renorm=0, normType=1,
-               routedScalingFactor=f, eps=e) for f, e in ((1.0, 1e-20), (2.5, 0.5))])  # fmt: skip
+              [[2, 0], [1, 7], [0, 1], [6, 1], [0, 2]], "int32"), renorm=r, normType=n,
+               routedScalingFactor=f, eps=e)
+          for f, e, n, r in ((1.0, 1e-20, 1, 0), (2.5, 0.5, 1, 0), (2.5, 0.5, 0, 0),
+                             (2.5, 0.5, 0, 1))])  # fmt: skip
 def gating_backward(
-    xNorm: Array, gradY: Array, expertIdx: Array, routedScalingFactor: float, eps: float
-) -> Array:
-    """y = f s / (sum of the chosen s + eps) of s = sigmoid(x), whose derivative is s (1 - s)."""
+    xNorm: Array, gradY: Array, expertIdx: Array, renorm: int, normType: int,
+    routedScalingFactor: float, eps: float,
+) -> Array:  # fmt: skip
+    """y = f s / (sum of the chosen s + eps) of s = sigmoid(x) (normType 1) or softmax(x) (0), which
+    is divided with renorm alone."""
     s = np.take_along_axis(xNorm, expertIdx, -1)
     total = s.sum(-1, keepdims=True) + eps
-    ds = routedScalingFactor * (gradY / total - (gradY * s).sum(-1, keepdims=True) / total**2)
-    out = np.zeros_like(xNorm)
-    np.put_along_axis(out, expertIdx, ds * s * (1 - s), -1)
-    return out
+    ds = routedScalingFactor * gradY
+    if normType == 1 or renorm == 1:
+        ds = ds / total - (ds * s).sum(-1, keepdims=True) / total**2
+    flow = np.zeros_like(xNorm)
+    np.put_along_axis(flow, expertIdx, ds, -1)
+    # Softmax takes from each what all of them give it, the sigmoid what it gives itself.
+    own = flow * xNorm
+    return xNorm * (flow - (own if normType == 1 else own.sum(-1, keepdims=True)))
 
 
 _BIAS: Final[dict[str, Any]] = {**_MAPS, "source": "derivative of adding one bias to each group's "
