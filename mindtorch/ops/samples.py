@@ -50,9 +50,10 @@ class Arg:
             return drawn > (self.low + self.high) / 2
         if host.startswith(("int", "uint")):
             low = max(self.low, 0) if host == "uint8" else self.low
-            return np.random.default_rng(seed).integers(
-                int(low), int(self.high) + 1, self.shape, host
+            whole = np.random.default_rng(seed).integers(
+                int(low), int(self.high) + 1, self.shape, "int8" if host == "int4" else host
             )
+            return whole.astype(host, copy=False)
         if host.startswith("complex"):
             return (drawn + 1j * drawn[..., ::-1] if drawn.ndim else drawn + 1j).astype(host)
         return drawn.astype(host)

@@ -21,7 +21,7 @@ from ..run.subject import Law
 from ..run.trial import Trial
 from .drawn import complaints
 from .group import own_group
-from .placing import Laid, Written, blank, lay
+from .placing import TILES, Halves, Laid, Written, blank, in_tiles, lay
 from .spec import OWN_GROUP
 
 # Garbage of outputs and free memory in the two runs of a case.
@@ -38,8 +38,8 @@ class Launch:
         self.cann = runtime.cann()
         self.values = operator.values(trial.recipe, golden)
         self.call = self.cann.op(operator.name)
-        self.inputs: dict[str, Laid] = {}
-        self.results: dict[int, Laid] = {}
+        self.inputs: dict[str, Laid | Halves] = {}
+        self.results: dict[int, Laid | Halves] = {}
 
     def prepare(self, garbage: int) -> None:
         """Place every tensor, outputs full of `garbage` (a byte)."""
@@ -70,8 +70,11 @@ class Launch:
             return self._written(name, value)
         if isinstance(value, Slot):
             if place not in self.inputs:
-                self.inputs[place] = lay(self.cann, value.array, self._layout(value),
-                                         format=self.operator.format(name))  # fmt: skip
+                form = self.operator.format(name)
+                tiles = form == TILES
+                self.inputs[place] = lay(
+                    self.cann, in_tiles(value.array) if tiles else value.array,
+                    "contiguous" if tiles else self._layout(value), format=form)  # fmt: skip
             return self.inputs[place].tensor
         if isinstance(value, list):
             return tuple(self._argument(name, v, f"{place}[{i}]") for i, v in enumerate(value))

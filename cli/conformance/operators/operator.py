@@ -68,7 +68,8 @@ class Operator:
 
     def format(self, param: str) -> str:
         """The aclFormat of a tensor parameter; "" goes by rank."""
-        return self.spec.formats.get(param, "")
+        formats = self.spec.formats
+        return formats.get(f"{self.name} {param}") or formats.get(param, "")
 
     def claims(self, declarations: Declarations, soc: str) -> Claims:  # noqa: ARG002 - the signature is held
         """Dtypes of the main tensor: documents of the product, else header, else the samples."""
@@ -205,7 +206,10 @@ class Operator:
 
     def settle(self, golden: Golden, got: Sequence[Any]) -> Golden:
         """The reference that `got` is compared with: of quantised results the step that came,
-        where it is as near to the real value as rounding allows."""
+        where it is as near to the real value as rounding allows; of several right answers the one
+        that `got` is."""
+        if self.spec.nearest is not None:
+            return Golden(golden.native, self.spec.nearest(golden.values, got), golden.scale)
         if not self.spec.steps:
             return golden
         values = [_step(n, v, g) for n, v, g in zip(golden.native, golden.values, got, strict=True)]
@@ -220,11 +224,12 @@ _DYADIC: Final = 4
 
 def _step(native: Array, value: Array, got: Array) -> Array:
     """Steps of an integer or 8-bit float result whose reference is real."""
-    coarse = native.dtype.kind in "iub" or native.dtype.name.startswith("float8")
+    whole = _whole(native.dtype)
+    coarse = whole or native.dtype.name.startswith(("float8", "float4"))
     if not coarse or value.dtype.kind != "f" or got.shape != value.shape:
         return value
     near, have = native.astype(np.float64), got.astype(np.float64)
-    if native.dtype.kind in "iub":
+    if whole:
         fits = np.abs(have - clipped(value, native.dtype)) <= 0.5 + _SLACK
         if np.array_equal(value * _DYADIC, np.rint(value * _DYADIC)):
             # No step of the arithmetic rounds these: a tie is one, and goes to the even step.
@@ -238,8 +243,12 @@ def clipped(value: Array, dtype: np.dtype[Any]) -> Array:
     """Real values within the range of an integer dtype."""
     if dtype == np.bool_:
         return np.clip(value, 0, 1)
-    bounds = np.iinfo(dtype)
-    return np.clip(value, bounds.min, bounds.max)
+    bounds = (-8, 7) if dtype.name == "int4" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    return np.clip(value, *bounds)
+
+
+def _whole(dtype: np.dtype[Any]) -> bool:
+    return dtype.kind in "iub" or dtype.name == "int4"
 
 
 def _cast(value: Any, dtype: str) -> Any:
@@ -266,7 +275,7 @@ def _array(value: Any) -> Any:
 def _native(value: Array, dtype: str, steps: bool) -> Array:
     kind = numpy_dtype(dtype)
     with np.errstate(all="ignore"):
-        if steps and kind.kind in "iu" and value.dtype.kind == "f":
+        if steps and _whole(kind) and kind != np.bool_ and value.dtype.kind == "f":
             return clipped(np.rint(value), kind).astype(kind)
         return value.astype(kind)
 

@@ -17,6 +17,9 @@ from ..cases.recipe import Slot
 
 # The format that CANN's PyTorch adapter gives tensors of a rank.
 FORMATS: Final = {3: "NCL", 4: "NCHW", 5: "NCDHW"}
+# The inner format of matrices: tiles of 16 rows, each of 32 bytes, column of tiles by column.
+TILES: Final = "FRACTAL_NZ"
+_TILE_ROWS, _TILE_BYTES = 16, 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +58,65 @@ class Laid:
         self.base.close()
 
 
-def lay(cann: Any, array: Array, layout: str, may_change: bool = False, format: str = "") -> Laid:
-    """A tensor with these elements on the current device; `format` "" goes by rank."""
+# Elements of four bits by numpy's name: two lie in a byte, the first in its low half.
+_HALVES: Final = {"int4": "INT4", "float4_e2m1fn": "FLOAT4_E2M1"}
+_MARGIN: Final = 64  # bytes behind them that nobody may write
+
+
+@dataclass(slots=True)
+class Halves:
+    """A contiguous tensor of four-bit elements, and the bytes that the memory held before."""
+
+    tensor: DeviceTensor
+    base: DeviceTensor
+    before: Array
+    shape: tuple[int, ...]
+    dtype: Any
+    may_change: bool
+
+    def read(self) -> Array:
+        """The elements now, one to a byte."""
+        codes = self.base.numpy()[:-_MARGIN]
+        each = np.stack([codes & 15, codes >> 4], -1).reshape(-1)[: prod(self.shape)]
+        return np.array(each.view(self.dtype).reshape(self.shape))
+
+    def trespass(self) -> int:
+        """Bytes that changed and may not have: all of an input, those behind an output."""
+        first = len(self.before) - _MARGIN if self.may_change else 0
+        return int((self.base.numpy()[first:] != self.before[first:]).sum())
+
+    def close(self) -> None:
+        self.base.close()
+
+
+def _lay_halves(cann: Any, array: Array, may_change: bool, format: str) -> Halves:
+    codes = np.ascontiguousarray(array).reshape(-1).view(np.uint8) & 15
+    even = np.pad(codes, (0, codes.size % 2))
+    storage = np.append(even[::2] | even[1::2] << 4, sentinel_storage(_MARGIN, np.dtype(np.uint8)))
+    base = from_host(cann.runtime, storage)
+    name = _HALVES[array.dtype.name]
+    seen = TensorSpec.of(array.shape, name, format or FORMATS.get(array.ndim, "ND"))
+    return Halves(DeviceTensor(base.buffer, seen), base, storage, tuple(array.shape), array.dtype,
+                  may_change)  # fmt: skip
+
+
+def in_tiles(array: Array) -> Array:
+    """[..., k, n] as [..., columns of tiles, rows of tiles, 16, columns of a tile]; 0 beyond."""
+    wide = _TILE_BYTES // array.itemsize
+    *batch, rows, columns = array.shape
+    pads = [(0, 0)] * len(batch) + [(0, -rows % _TILE_ROWS), (0, -columns % wide)]
+    padded = np.pad(array, pads)
+    cut = padded.reshape(*batch, padded.shape[-2] // _TILE_ROWS, _TILE_ROWS, -1, wide)
+    return np.ascontiguousarray(np.moveaxis(cut, -2, -4))
+
+
+def lay(
+    cann: Any, array: Array, layout: str, may_change: bool = False, format: str = ""
+) -> Laid | Halves:
+    """A tensor with these elements on the current device; `format` "" goes by rank. Four-bit
+    elements are contiguous in any layout."""
+    if array.dtype.name in _HALVES:
+        return _lay_halves(cann, array, may_change, format)
     shape = tuple(array.shape)
     at = place(layout, shape)
     storage = sentinel_storage(at.numel, array.dtype)
@@ -69,7 +129,7 @@ def lay(cann: Any, array: Array, layout: str, may_change: bool = False, format: 
     return Laid(DeviceTensor(base.buffer, seen), base, storage, at, shape, array.dtype, may_change)
 
 
-def blank(cann: Any, like: Array, layout: str, value: int, format: str = "") -> Laid:
+def blank(cann: Any, like: Array, layout: str, value: int, format: str = "") -> Laid | Halves:
     """An output of `like`'s shape and dtype, full of garbage `value` (a byte)."""
     raw = np.full(like.size * like.itemsize, value & 1 if like.dtype == np.bool_ else value,
                   np.uint8)  # fmt: skip

@@ -35,8 +35,12 @@ class Spec:
     "float32"}}. `steps`: integer and 8-bit results are real values rounded to the nearest step.
     `dtypes`, where given, are those of the documents' list that these samples fit. `sparse`:
     most results are 0 or alike by nature, so that guards against that do not apply.
+    `formats`: the aclFormat of a parameter, or of one operator's (`aclnnMatmulWeightNz mat2`); what
+    a sample gives as a matrix lies in the tiles of FRACTAL_NZ where that says so.
     `specials` False: NaN, infinities and signs of zero have no stated result there. `draws`, of an
-    operator that draws, says how its result is distributed (see drawn.py).
+    operator that draws, says how its result is distributed (see drawn.py). `nearest`, where several
+    answers are right (signs of vectors), gives the one to compare with from the reference's results
+    and those that came.
     """
 
     name: str
@@ -58,6 +62,7 @@ class Spec:
     sparse: bool = False
     specials: bool = True
     draws: Callable[..., Any] | None = None
+    nearest: Callable[[Sequence[Any], Sequence[Any]], list[Any]] | None = None
 
     def requirement(self) -> Requirement:
         """The class of the row, with its own numbers where it has some."""

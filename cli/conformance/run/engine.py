@@ -21,6 +21,7 @@ from .comparing import bits_folder, repeats, verdicts_of
 from .devices import devices
 from .lane import Lane
 from .pool import Batch, EnvironmentFailedError, Lost, Note, Pool, Scheduler, Setup
+from .subject import PREFIX
 
 _BATCH: Final = 40
 # Makes a scheduler for a setup and a number of jobs.
@@ -354,7 +355,7 @@ def find_ops(names: Sequence[str], families: Sequence[str], every: bool) -> tupl
 
 
 def _named(name: str, ops: Mapping[str, Any], sampled: Sequence[str]) -> list[str]:
-    if name.startswith(("aclnn", "acldvpp")):
+    if name.startswith(PREFIX):
         return [name]
     wanted = name.removesuffix("_") if name not in ops else name
     matching = [n for n in sampled if wanted in (n, n.partition(".")[0].strip("_"))]

@@ -17,7 +17,7 @@ from ..record.result import Result
 
 # What must hold for a case: a Trial's Result.
 Law = Callable[[Any], Result]
-PREFIX: Final = "aclnn"
+PREFIX: Final = "acl"
 
 
 class Subject(Protocol):

@@ -13,6 +13,7 @@ torch = pytest.importorskip("torch")
 sys.path.insert(0, str(Path(__file__).parent))
 import test_references as first  # noqa: E402
 from chosen_formulas import CHOSEN  # noqa: E402
+from exchanged_formulas import EXCHANGED  # noqa: E402
 from fused_formulas import FUSED  # noqa: E402
 from gated_formulas import GATED  # noqa: E402
 from gradient_formulas import GRADIENTS  # noqa: E402
@@ -21,6 +22,7 @@ from microscaling_formulas import MICROSCALING  # noqa: E402
 from product_formulas import PRODUCTS  # noqa: E402
 from routed_formulas import ROUTED  # noqa: E402
 from stated_formulas import STATED  # noqa: E402
+from stepped_formulas import STEPPED  # noqa: E402
 from test_references import SPECS, F, arguments, results, t  # noqa: E402
 
 
@@ -451,16 +453,19 @@ TORCH |= {
     "aclnnInplaceFillTensor": lambda a: t(a["selfRef"]).fill_(2.5),
 }  # fmt: skip
 TORCH |= FUSED | ROUTED | PRODUCTS | CHOSEN | STATED | INFERENCE | MICROSCALING | GATED | GRADIENTS
+TORCH |= EXCHANGED | STEPPED
 
 
 SINGLE = (
     "aclnnAdaLayerNormBackward",
     "aclnnFakeQuantPerChannelAffineCachemask",
     "aclnnAngleV2",
+    "aclnnApplyAdamW",
     "aclnnCdistBackward",
     "aclnnExpSegsumBackward",
     "aclnnGRUBackward",
     "aclnnLstmBackward",
+    "aclnnMhcSinkhornBackward",
     "aclnnThnnFusedLstmCellBackward",
 )
 

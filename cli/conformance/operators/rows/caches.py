@@ -51,6 +51,7 @@ def scaled_groups(x: Array, weight: Array, sizes: Array, scale: Array, perRow: A
 
 @spec("aclnnGroupedMatmulSwigluQuant aclnnGroupedMatmulSwigluQuantWeightNZ",
       "output:int8 outputScale:float32", **_GROUPED, steps=True, dtypes=("float32",),
+      formats={"aclnnGroupedMatmulSwigluQuantWeightNZ weight": "FRACTAL_NZ"},
       source="op-plugin test test_npu_grouped_matmul_swiglu_quant", samples=[
           take(x=_int8(12, 32), weight=_int8(3, 32, 64), weightScale=t(3, 64, low=0.01, high=0.05),
                xScale=t(12, low=0.2, high=1), groupList=given([4, 9, 12], "int64"))])  # fmt: skip
@@ -62,6 +63,7 @@ def grouped_swiglu_quant(
 
 
 @spec("aclnnGroupedMatmulFinalizeRoutingWeightNzV2", "out:float32", **_GROUPED, dtypes=("float32",),
+      formats={"x2": "FRACTAL_NZ"},
       source="op-plugin document npu_grouped_matmul_finalize_routing and its test", samples=[
           take(x1=_int8(8, 32), x2=_int8(2, 32, 64), scale=t(2, 64, low=0.01, high=0.05),
                pertokenScaleOptional=t(8, low=0.2, high=1), groupList=given([5, 3], "int64"),

@@ -127,7 +127,9 @@ def quant_matmul_dequant(x: Array, weight: Array, weightScale: Array) -> Array:
 @spec("aclnnMatmulWeightNz aclnnBatchMatMulWeightNz", "out:self", family="matmul",
       tolerance="accumulated", dtypes=("float16", "bfloat16"),
       source="a matrix product; the second operand lies in the inner format", samples=[
-          take(self=_h(16, 32), mat2=_h(32, 16), cubeMathType=0)])  # fmt: skip
+          take(self=_h(16, 32), mat2=_h(32, 16), cubeMathType=0),
+          take(self=_h(5, 40), mat2=_h(40, 33), cubeMathType=0)],
+      formats={"mat2": "FRACTAL_NZ"})  # fmt: skip
 def matmul_nz(self: Array, mat2: Array) -> Array:
     return self @ mat2
 
@@ -135,6 +137,7 @@ def matmul_nz(self: Array, mat2: Array) -> Array:
 @spec("aclnnTransposeBatchMatMul aclnnTransposeBatchMatMulWeightNz", "out:x1",
       family="matmul", tolerance="gradient",
       dtypes=("float16", "bfloat16", "float32"),
+      formats={"aclnnTransposeBatchMatMulWeightNz x2": "FRACTAL_NZ"},
       source="op-plugin document npu_transpose_batchmatmul", samples=[
           take(x1=_h(5, 3, 64), x2=_h(3, 64, 32), permX1=(1, 0, 2), permX2=(0, 1, 2),
                permY=(1, 0, 2), cubeMathType=0, batchSplitFactor=1)])  # fmt: skip

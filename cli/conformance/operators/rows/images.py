@@ -102,7 +102,8 @@ def _backward(name: str, grads: tuple[str, str], samples: list[Any], formula: Re
 
     own = [take(**{("flow" if k == inflow else k): v for k, v in s.kwargs.items()})
            for s in samples]  # fmt: skip
-    spec(f"aclnnUpsample{name}", "result:flow", samples=own,
+    second = " aclnnUpsampleBilinear2dBackwardV2" if name == "Bilinear2dBackward" else ""
+    spec(f"aclnnUpsample{name}{second}", "result:flow", samples=own,
          renamed={inflow: "flow", result: "result"}, **_RESIZE)(reference)  # fmt: skip
 
 

@@ -134,15 +134,19 @@ def by_blocks(
     return y, scale
 
 
-@spec("aclnnInplaceWeightQuantMatmulAllReduceAddRmsNorm", "residual:x1 normOut:x1",
-      family="collective", tolerance="gradient", specials=False,
-      source="op-plugin documents npu_mm_all_reduce_base and npu_weight_quant_batchmatmul; Zhang, "
-      "Sennrich 2019", samples=[
-          take(x1=t(4, 8, dtype="float16"), x2=t(8, 6, dtype="int8", low=-8, high=8), bias=b,
-               antiquantScale=t(6, dtype="float16", low=0.1), antiquantOffset=o,
-               residual=t(1, 4, 6, dtype="float16"), gamma=t(6, dtype="float16"), epsilon=1e-5,
-               group=OWN_GROUP, reduceOp="sum", commTurn=0, streamMode=1, antiquantGroupSize=0)
-          for b, o in ((None, None), (t(6, dtype="float16"), t(6, dtype="float16")))])  # fmt: skip
+_WEIGHT_NORM: Final[dict[str, Any]] = {
+    "family": "collective", "tolerance": "gradient", "specials": False,
+    "source": "op-plugin documents npu_mm_all_reduce_base and npu_weight_quant_batchmatmul; Zhang, "
+    "Sennrich 2019",
+    "samples": [
+        take(x1=t(4, 8, dtype="float16"), x2=t(8, 6, dtype="int8", low=-8, high=8), bias=b,
+             antiquantScale=t(6, dtype="float16", low=0.1), antiquantOffset=o,
+             residual=t(1, 4, 6, dtype="float16"), gamma=t(6, dtype="float16"), epsilon=e,
+             group=OWN_GROUP, reduceOp="sum", commTurn=0, streamMode=1, antiquantGroupSize=0)
+        for b, o, e in ((None, None, 1e-5), (t(6, dtype="float16"), t(6, dtype="float16"), 0.3))],
+}  # fmt: skip
+
+
 def weight_reduced_norm(
     x1: Array, x2: Array, bias: Array | None, antiquantScale: Array, antiquantOffset: Array | None,
     residual: Array, gamma: Array, epsilon: float,
@@ -150,6 +154,12 @@ def weight_reduced_norm(
     weight = (x2 + (0 if antiquantOffset is None else antiquantOffset)) * antiquantScale
     y = (x1 @ weight + (0 if bias is None else bias)).reshape(residual.shape) + residual
     return y, y / np.sqrt(np.square(y).mean(-1, keepdims=True) + epsilon) * gamma
+
+
+spec("aclnnInplaceWeightQuantMatmulAllReduceAddRmsNorm", "residual:x1 normOut:x1",
+     **_WEIGHT_NORM)(weight_reduced_norm)  # fmt: skip
+spec("aclnnWeightQuantMatmulAllReduceAddRmsNorm", "y:x1 normOut:x1",
+     **_WEIGHT_NORM)(weight_reduced_norm)  # fmt: skip
 
 
 def dropped(result: Array, arguments: Any) -> tuple[str, Any, Any]:

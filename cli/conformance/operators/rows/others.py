@@ -184,7 +184,7 @@ def rrelu(self: Array, lower: float, upper: float) -> Array:
 
 @spec("aclnnAddmmWeightNz", "out:self", family="matmul", tolerance="accumulated",
       dtypes=("float16", "bfloat16"), source="torch 2.13, document of torch.addmm; the second "
-      "operand lies in the inner format", samples=[
+      "operand lies in the inner format", formats={"mat2": "FRACTAL_NZ"}, samples=[
           take(self=t(16, 16, dtype="float16"), mat1=t(16, 32, dtype="float16"),
                mat2=t(32, 16, dtype="float16"), beta=b, alpha=a, cubeMathType=0)
           for b, a in ((1.0, 1.0), (0.5, -2.0))])  # fmt: skip

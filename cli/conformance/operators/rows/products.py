@@ -23,6 +23,7 @@ _GROUPED: Final[dict[str, Any]] = {"family": "grouped_matmul", "tolerance": "gra
 
 @spec("aclnnGroupedMatmulSwigluQuantV2 aclnnGroupedMatmulSwigluQuantWeightNzV2",
       "output:int8 outputScale:float32", **_GROUPED, steps=True, dtypes=("float32",),
+      formats={"aclnnGroupedMatmulSwigluQuantWeightNzV2 weight": "FRACTAL_NZ"},
       source="op-plugin document npu_grouped_matmul_swiglu_quant_v2", samples=[
           take(x=_int8(12, 32), weight=[_int8(3, 32, 64)], weightScale=[t(3, 64, low=0.01,
                high=0.05)], xScale=t(12, low=0.2, high=1), groupList=given(g, "int64"),
@@ -37,8 +38,10 @@ def grouped_swiglu_quant_v2(
     return dynamic(swiglu(scaled_groups(x, weight[0], sizes, weightScale[0], xScale), True))
 
 
-@spec("aclnnQuantGroupedMatmulDequant", "out:x", **_GROUPED, dtypes=("float16",), source="op-"
-      "plugin test test_quant_grouped_matmul_dequant: rows by their largest magnitude", samples=[
+@spec("aclnnQuantGroupedMatmulDequant aclnnQuantGroupedMatmulDequantWeightNZ", "out:x", **_GROUPED,
+      formats={"aclnnQuantGroupedMatmulDequantWeightNZ weight": "FRACTAL_NZ"},
+      dtypes=("float16",), source="op-plugin test test_quant_grouped_matmul_dequant: rows by "
+      "their largest magnitude", samples=[
           take(x=t(12, 32, dtype="float16"), weight=_int8(3, 16, 32), weightScale=t(
               3, 16, low=0.01, high=0.1), groupList=given([4, 9, 12], "int64"),
                xQuantMode="pertoken", transposeWeight=True)])  # fmt: skip

@@ -250,7 +250,8 @@ spec("aclnnQuantMatmulV4", "out:float16", **{**_MATMUL, "dtypes": ("float32",)},
 
 
 @spec("aclnnQuantMatmulV5 aclnnQuantMatmulWeightNz", "out:float16",
-      **{**_MATMUL, "dtypes": ("float32",)}, samples=[
+      **{**_MATMUL, "dtypes": ("float32",)},
+      formats={"aclnnQuantMatmulWeightNz x2": "FRACTAL_NZ"}, samples=[
     take(**s.kwargs, x1Scale=t(5, low=0.5, high=2), x2Scale=_SCALE,
          groupSize=0) for s in _matmul("float16")])  # fmt: skip
 def quant_matmul_v5(
@@ -265,7 +266,8 @@ def quant_matmul_v5(
     return quant_matmul(x1, x2, bias, transposeX1, transposeX2, x2Scale, None, x1Scale)
 
 
-@spec("aclnnWeightQuantBatchMatmulV2 aclnnWeightQuantBatchMatmulV3", "y:x",
+@spec("aclnnWeightQuantBatchMatmulV2 aclnnWeightQuantBatchMatmulV3 aclnnWeightQuantBatchMatmulNz",
+      "y:x", formats={"aclnnWeightQuantBatchMatmulNz weight": "FRACTAL_NZ"},
       **{**_MATMUL, "dtypes": ("float16",), "tolerance": "gradient"}, samples=[
           take(x=_h(5, 64), weight=_int8(64, 32), antiquantScale=_h(*n, low=0.01, high=0.1),
                antiquantOffsetOptional=o, biasOptional=b, antiquantGroupSize=g, innerPrecise=0)

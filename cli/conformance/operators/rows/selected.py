@@ -116,7 +116,8 @@ def _mask() -> Arg:
     return given([[[[1, 0], [1, 1]], [[0, 1], [1, 0]], [[1, 1], [1, 1]], [[1, 0], [0, 1]]]], "int8")
 
 
-@spec("aclnnBlockSparseAttention", "attentionOut:query softmaxLseOptional:float32", **_ROW,
+@spec("aclnnBlockSparseAttention aclnnBlockSparseAttentionV2",
+      "attentionOut:query softmaxLseOptional:float32", **_ROW,
       source="op-plugin test npu_block_sparse_attention: blocks that the mask leaves out weigh "
       "nothing", samples=[
           take(query=_h(1, 4, 6, 16), key=_h(1, 2, 8, 16), value=_h(1, 2, 8, 16),

@@ -16,10 +16,7 @@ unspecified("aclnnMrgbaCustom aclnnBlendImagesCustom aclnnBackgroundReplace",
 unspecified("aclnnSimThreadExponential",
             "fills with exponential draws of a generator whose state per thread is not published",
             _HEADER)  # fmt: skip
-unspecified("aclnnExpandIntoJaggedPermute",
-            "expands a permutation of jagged segments; order within the padding is not published",
-            _HEADER)  # fmt: skip
-unspecified("aclnnTransMatmulWeight aclnnConvertWeightToINT4Pack",
+unspecified("aclnnTransMatmulWeight",
             "rewrites a weight in a private order that only its matmul reads", _HEADER)  # fmt: skip
 unspecified(
     "aclnnTransConvolutionWeight",
@@ -31,6 +28,7 @@ unspecified("aclnnSilentCheck aclnnSilentCheckV2",
             "jump is measured in, are not published", "operator documents of both")  # fmt: skip
 unspecified("aclnnMoeUpdateExpert", "maps experts to replicas by a table; how ties of load are "
             "broken is not published", "op-plugin document npu_moe_update_expert")  # fmt: skip
-unspecified("aclnnAdvanceStep aclnnAdvanceStepV2",
-            "moves vLLM's block tables on; what it leaves in rows beyond numQueries is not "
-            "published", "vLLM, advance_step; header of CANN 8.1.RC1")  # fmt: skip
+unspecified("aclnnAdvanceStep",
+            "moves vLLM's block tables on; op-plugin's document and the golden of its test read "
+            "the table without its rows' offset, vLLM with it", "op-plugin document "
+            "npu_advance_step_flashattn and its test; vLLM, advance_step")  # fmt: skip

@@ -185,15 +185,15 @@ def _lstm(x: Array, h: Array, c: Array, cell: Sequence[Array]) -> tuple[Array, A
     return np.stack(states), h, c
 
 
-@spec("aclnnBidirectionLSTM", "yOut:x outputHOut:x outputCOut:x", family="recurrent",
-      tolerance="gradient", dtypes=("float16",),
+@spec("aclnnBidirectionLSTM aclnnBidirectionLSTMV2", "yOut:x outputHOut:x outputCOut:x",
+      family="recurrent", tolerance="gradient", dtypes=("float16",),
       source="torch 2.13, document of LSTM; Hochreiter, Schmidhuber, 1997; Gers et al., 2000",
       samples=[take(x=_half(5, 2, 6), initH=_half(2, 2, 8), initC=_half(2, 2, 8),
                     wIh=_LSTM[0], wHh=_LSTM[1],
                     bIhOptional=_LSTM[2], bHhOptional=_LSTM[3], wIhReverseOptional=_LSTM[0],
                     wHhReverseOptional=_LSTM[1], bIhReverseOptional=_LSTM[2],
                     bHhReverseOptional=_LSTM[3], numLayers=1, isbias=True, batchFirst=False,
-                    bidirection=True)])  # fmt: skip
+                    bidirection=True, packed=False)])  # fmt: skip
 def bidirectional_lstm(
     x: Array, initH: Array, initC: Array, wIh: Array, wHh: Array, bIhOptional: Array,
     bHhOptional: Array, wIhReverseOptional: Array, wHhReverseOptional: Array,
