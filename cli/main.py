@@ -66,24 +66,44 @@ def main(arguments: list[str] | None = None) -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that lacks a character shows `?`
     try:
-        sys.exit(_run(arguments))
+        code = _run(arguments)
+        if sys.stdout is not None:  # it was closed
+            sys.stdout.flush()  # here, where a full disk can still be told
+        sys.exit(code)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        _send_nowhere()
         sys.exit(exits.OK)
     except (KeyboardInterrupt, click.Abort):
         sys.exit(exits.INTERRUPTED)
     except Exception as error:
         if debug:
             raise
-        sys.exit(_explain(error))
+        code = _explain(error)
+        if isinstance(error, OSError):
+            try:
+                if sys.stdout is not None:
+                    sys.stdout.flush()
+            except OSError:
+                _send_nowhere()
+        sys.exit(code)
+
+
+def _send_nowhere() -> None:
+    """What stdout still holds, as writing it at the end would fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _run(arguments: list[str]) -> int:
+    stdout = sys.stdout
     try:
         result: Any = group.main(arguments, prog_name="mindtorch-npu", standalone_mode=False)
     except click.ClickException as error:
         error.show()
         return error.exit_code
+    except SystemExit:
+        if sys.stdout is not stdout:  # click replaces it, and leaves with 1, where nobody reads on
+            raise BrokenPipeError from None
+        raise
     return result if isinstance(result, int) else exits.OK
 
 

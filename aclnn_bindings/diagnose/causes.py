@@ -12,17 +12,19 @@ from pathlib import Path
 from typing import Final
 
 from ..install.describe import RUNTIME, Install, Library, arch, library_dirs
+from ..install.elf import Elf
 from ..install.library import catalog_version
 from ..install.machine import MANAGERS, Misfit, device_nodes, misfit
 from ..install.places import broken_link, closed, exists, has_content, listed
 from ..install.products import kernels_of, product_of
 from ..install.search import ENVIRONMENT
-from ..install.versions import KERNELS
+from ..install.versions import KERNELS, leads
 from ..interface import catalog
+from ..interface.signature import WORKSPACE_SUFFIX
 from ..runtime.remedies import remedy_for
 from .census import Status
 from .child import EARLY, NO_CHILD, StepResult
-from .loader_words import MAY_READ, complaint
+from .loader_words import complaint, may_read
 from .probe import Report
 from .signals import ending
 from .surroundings import VISIBLE, Severity, spelling, surroundings
@@ -70,7 +72,7 @@ def _contents(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
             severity, what, "install the package that it names, or mend the link", str(link)
         )
     if not install.libraries and (refuser := _closed(install)):
-        yield Cause("error", f"this user may not read {refuser}", MAY_READ, str(install.root))
+        yield Cause("error", f"this user may not read {refuser}", may_read(), str(install.root))
     elif not install.libraries and not links:
         yield Cause(
             "error",
@@ -145,6 +147,43 @@ def _silent(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
         if not any(name.startswith("acl") for name in table.exports):
             fix = "install the ops package again: this is a stub, or built with hidden symbols"
             yield Cause("error", f"{library.name} exports no operator", fix, str(library.path))
+    operators = [(lib, table) for lib, table in report.files if lib.role in _OPERATORS]
+    yield from _replaced(operators, "operator", lambda name: name.endswith(WORKSPACE_SUFFIX))
+    runtimes = [(lib, table) for lib, table in report.files if lib.name in RUNTIME]
+    yield from _replaced(runtimes, "aclInit", lambda name: name == "aclInit")
+
+
+def _replaced(
+    files: Sequence[tuple[Library, Elf]], what: str, wanted: Callable[[str], bool]
+) -> Iterator[Cause]:
+    """Libraries that are sound and have the functions of something else."""
+    if not files or any(table.problem or misfit(table) for _, table in files):
+        return
+    exports = [name for _, table in files for name in table.exports]
+    if any(name.startswith("acl") for name in exports) and not any(map(wanted, exports)):
+        library, _ = files[0]
+        yield Cause(
+            "error",
+            f"{library.name} exports no {what}: the file of another library is in its place",
+            "install its package again, and see what wrote to this folder",
+            str(library.path),
+        )
+
+
+def _undeclared(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
+    """Headers that lack most of what the libraries export: cut short, or of another release."""
+    if report.declared is None or report.census is None or _from_catalog(report):
+        return
+    lacking = [op for op in report.census.ops.values() if op.installed and not op.declared]
+    count = sum(op.declared for op in report.census.ops.values())
+    if len(lacking) > count:
+        yield Cause(
+            "warning",
+            f"the headers declare {count} operators, the libraries export {len(lacking)} more",
+            "headers were cut short or are of another release: install the development package "
+            "of the release that the libraries are of",
+            f"{lacking[0].name} is in {lacking[0].library}",
+        )
 
 
 _OPERATORS: Final = ("split", "opapi", "legacy")
@@ -155,7 +194,7 @@ def _tables(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
     for library, table in report.files:
         if table.problem:
             what = f"{library.name} {table.problem}"
-            fix = MAY_READ if _REFUSED in table.problem else _INSTALL_AGAIN
+            fix = may_read() if _REFUSED in table.problem else _INSTALL_AGAIN
             yield Cause(_severity(report, library), what, fix, str(library.path))
         elif reason := misfit(table):
             wrong.setdefault(reason, []).append(library.name)
@@ -266,7 +305,7 @@ def _with_devices(step: StepResult, fix: str, environ: Mapping[str, str]) -> str
     if not nodes:
         seen.append("there is no /dev/davinci*: start the container with --device /dev/davinci0")
     elif locked:
-        seen.append(f"{locked[0]} cannot be opened: {MAY_READ}")
+        seen.append(f"{locked[0]} cannot be opened: {may_read()}")
     else:
         seen += [f"there is no {path}" for path in MANAGERS if not exists(path)]
     return "; ".join(filter(None, [fix, *seen]))
@@ -346,7 +385,7 @@ def _packages(report: Report, environ: Mapping[str, str]) -> Iterator[Cause]:
             yield Cause("note", f"custom operators {vendor.name}: {vendor.shadowed}")
     shut = closed(install.root / KERNELS) if install.kind == "cann" else None
     if shut is not None:
-        yield Cause("error", f"this user may not read {shut}", MAY_READ, "kernels are read there")
+        yield Cause("error", f"this user may not read {shut}", may_read(), "kernels are read there")
     elif install.kind == "cann" and install.libraries and not install.versions.kernels:
         yield Cause(
             "note",
@@ -369,6 +408,10 @@ def _releases(report: Report, _environ: Mapping[str, str]) -> Iterator[Cause]:
         shown = ", ".join(f"{package} {release}" for package, release in releases)
         fix = "install all packages of one release, or mend the links of `latest`"
         yield Cause("warning", f"packages of different releases stand together: {shown}", fix)
+    if parts := leads(report.install.root):
+        shown = ", ".join(f"{part} into {release}" for part, release in parts)
+        fix = "install one release again: its installer sets every link of `latest`"
+        yield Cause("error", f"links lead into several releases: {shown}", fix)
     for what in report.install.versions.misfits:
         fix = "install driver and firmware of one release, one that this toolkit's notes list"
         yield Cause("warning", what, fix)
@@ -401,6 +444,7 @@ _RULES: Final[tuple[_Rule, ...]] = (
     _tables,
     _loading,
     _silent,
+    _undeclared,
     _running,
     _wanted,
     _unexported,

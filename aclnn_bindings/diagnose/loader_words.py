@@ -27,15 +27,31 @@ _GLIBC: Final = re.compile(
 _REFUSED: Final = re.compile(r"^(\S+): .*Permission denied")
 _STATIC_TLS: Final = re.compile(r"^(\S+): cannot allocate memory in static TLS block")
 # Users of NPUs are members of one group (installation documents: user and file permissions).
-MAY_READ: Final = (
+_MAY_READ: Final = (
     "join the group that may (`usermod -aG HwHiAiUser $USER`, then log in again), or have the "
     "administrator install for all users (--install-for-all)"
+)
+# nfs(5), exports(5): a server maps root to nobody unless it is told not to.
+_ROOT_MAY_READ: Final = (
+    "root is refused where a network file system is mounted (root_squash) or a container drops "
+    "capabilities: run as the owner or a member of HwHiAiUser, or copy the install to a local disk"
+)
+# What glibc says of a file that is an ELF file and no sound library (elf/dl-load.c).
+_UNSOUND: Final = re.compile(
+    r"^(\S+): ((?:invalid ELF|wrong ELF|nonzero padding|only ET_DYN|object file has no|"
+    r"cannot dynamically load|file too short|ELF (?:file|load)|cannot read file data).*)$",
+    re.MULTILINE,
 )
 _SYMBOL: Final = re.compile(r"undefined symbol: (\w+)(?:, version (\S+))?")
 _FILES: Final = re.compile(r"Too many open files")
 # What musl's loader says (its ldso/dynlink.c): a system without glibc, such as Alpine.
 _MUSL: Final = re.compile(r"^Error (?:relocating|loading shared library) ([^\s:]+): ", re.MULTILINE)
 _MUSL_LIBRARY: Final = re.compile(r"(?:libc\.musl-|ld-musl-)\S*")
+
+
+def may_read() -> str:
+    """What lets this user read what it may not."""
+    return _MAY_READ if os.geteuid() else _ROOT_MAY_READ
 
 
 def complaint(text: str, install: Install) -> tuple[str, str]:
@@ -57,7 +73,7 @@ def complaint(text: str, install: Install) -> tuple[str, str]:
             match.group(2), "see whether the file system is there: `ls -l` and `dmesg`"
         )
     if match := _REFUSED.search(text):
-        return f"this user may not read {match.group(1)}", MAY_READ
+        return f"this user may not read {match.group(1)}", may_read()
     if match := _MISSING.search(text):
         return _missing(Path(match.group(1)).name, install)
     if match := _GLIBC.search(text):
@@ -69,6 +85,9 @@ def complaint(text: str, install: Install) -> tuple[str, str]:
     if match := _MUSL.search(text):
         fix = "use an image with glibc (Debian, Ubuntu, openEuler): CANN has no build for musl"
         return f"{match.group(1)} cannot be loaded by musl, this system's C library", fix
+    if match := _UNSOUND.search(text):
+        fix = "copy or install the file again, and compare its size with the source's"
+        return f"{match.group(1)} is no sound library: {match.group(2)}", fix
     if _FILES.search(text):
         return "this process may open no more files", _BY_ERRNO["Too many open files"]
     if _MEMORY.search(text):

@@ -92,6 +92,8 @@ def _not_elf(data: mmap.mmap) -> str:
 
 
 def _tables(path: Path, data: mmap.mmap) -> Elf:
+    if problem := _unfit(data):
+        return Elf(path, len(data), _machine(data), problem=problem, fatal=True)
     stream: Any = data  # a map reads, seeks and tells like a file
     end = _section_end(data)
     if end > len(data):
@@ -113,6 +115,27 @@ def _tables(path: Path, data: mmap.mmap) -> Elf:
         elif isinstance(section, GNUVerNeedSection):
             facts["versions"] = _versions(section)
     return Elf(path, len(data), machine, exports=exports, **facts)
+
+
+_KINDS: Final = {1: "an object file, which is not linked yet", 2: "a program", 4: "a core dump"}
+_HEADER: Final = struct.Struct("<16sHHIQQQIHHHHHH")  # of 64 bits: e_ident, e_type, …, e_shstrndx
+
+
+def _unfit(data: mmap.mmap) -> str:
+    """What in the header of a 64-bit little-endian file no loader takes for a library's."""
+    if len(data) < _HEADER.size or (data[4], data[5]) != (2, 1):
+        return ""
+    header = _HEADER.unpack_from(data)
+    system, kind, start, size, count = header[0][7], header[1], header[5], header[9], header[10]
+    if system not in (0, 3):  # System V, and GNU extensions to it
+        return f"is built for another operating system (ELF's number {system})"
+    if kind != 3:
+        return f"is {_KINDS.get(kind, 'of an unknown kind')}, not a shared library"
+    if not count:
+        return "is damaged: it has no program headers"
+    if start + size * count > len(data):
+        return f"is damaged: its program headers end at byte {start + size * count} of {len(data)}"
+    return ""
 
 
 def _section_end(data: mmap.mmap) -> int:

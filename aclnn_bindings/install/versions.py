@@ -21,6 +21,7 @@ from .places import text as _text
 
 _VERSION: Final = re.compile(r"\d+\.\d+[0-9A-Za-z.\-+]*")
 KERNELS: Final = "opp/built-in/op_impl/ai_core/tbe/kernel"
+_PARTS: Final = ("lib64", "include", "opp", "runtime", "compiler", "toolkit")
 _PACKAGES: Final = ("runtime", "compiler", "opp", "hccl", "toolkit", "opp_kernel")
 
 
@@ -103,6 +104,22 @@ def _kernels(root: Path) -> list[str]:
     """SoCs for which built-in kernel binaries are installed, such as `ascend910b`."""
     folder = root / KERNELS
     return [path.name for path in listed(folder, "ascend*") if is_dir(path)]
+
+
+def leads(root: Path) -> tuple[tuple[str, str], ...]:
+    """The release into whose folder each part of `root` leads, such as ("lib64", "8.1.RC1"), where
+    links lead into folders of several; () where all belong together."""
+    reals = {part: Path(os.path.realpath(root / part)) for part in _PARTS if is_dir(root / part)}
+    if len(reals) < 2:
+        return ()
+    shared = len(Path(os.path.commonpath(reals.values())).parts)
+    releases = {
+        part: match.group(0)
+        for part, real in reals.items()
+        for name in real.parts[shared:][:1]
+        if (match := _VERSION.search(name))
+    }
+    return tuple(releases.items()) if len(set(releases.values())) > 1 else ()
 
 
 def _packages(root: Path) -> Iterator[tuple[str, str]]:

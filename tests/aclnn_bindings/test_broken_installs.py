@@ -213,6 +213,61 @@ AT_END = INCLUDES + "__attribute__((destructor)) "
 OTHER = "lib64/libacl_cblas.so"
 VISIBLE = says("ASCEND_RT_VISIBLE_DEVICES", "7")
 
+
+def patched(path: str, at: int, data: bytes) -> Damage:
+    """The file's bytes from `at` on are these."""
+
+    def damage(root: Path, environ: dict[str, str]) -> None:
+        text = bytearray((root / path).read_bytes())
+        text[at : at + len(data)] = data
+        (root / path).write_bytes(text)
+
+    return damage
+
+
+def copied(source: str, to: str) -> Damage:
+    def damage(root: Path, environ: dict[str, str]) -> None:
+        shutil.copy(root / source, root / to)
+
+    return damage
+
+
+def of_another_release(part: str) -> Damage:
+    """A link of this install leads into the folder of another release."""
+
+    def damage(root: Path, environ: dict[str, str]) -> None:
+        other = fake_cann.copy(root, root.parent / "9.0.0")
+        fake_cann.write_version(other, "9.0.0")
+        shutil.rmtree(root / part)
+        (root / part).symlink_to(f"../9.0.0/{part}")
+
+    return damage
+
+
+def by_links(root: Path, environ: dict[str, str]) -> None:
+    """The install's parts are links, all into one release, as below `latest`."""
+    for part in ("lib64", "include", "opp"):
+        (root.parent / "9.0.0").mkdir(exist_ok=True)
+        (root / part).rename(root.parent / "9.0.0" / part)
+        (root / part).symlink_to(f"../9.0.0/{part}")
+
+
+def cut(path: str) -> Damage:
+    """The first half of a text."""
+
+    def damage(root: Path, environ: dict[str, str]) -> None:
+        text = (root / path).read_bytes()
+        (root / path).write_bytes(text[: len(text) // 2])
+
+    return damage
+
+
+def from_the_future(root: Path, environ: dict[str, str]) -> None:
+    """Extracted where the archive's clock was ahead by years."""
+    for path in root.rglob("*"):
+        os.utime(path, (4e9, 4e9))
+
+
 ROWS = (
     Row("nothing is wrong", lambda root, environ: None, run=True),
     Row("files only: nothing is wrong", lambda root, environ: None),
@@ -235,6 +290,20 @@ ROWS = (
     Row("no link to the runtime's file", numbered("lib64/libascendcl.so"), "no runtime library", "ln -s libascendcl.so.1"),
     Row("hidden symbols", built("lib64/libopapi.so", "int mine;"), "libopapi.so exports no operator", "built with hidden symbols"),
     Row("no section table", without_sections),
+    Row("of another architecture", patched("lib64/libopapi.so", 18, b"\xf3\0"), "libopapi.so is built for EM_RISCV", "install the"),
+    Row("a program", patched("lib64/libopapi.so", 16, b"\2"), "libopapi.so is a program, not a shared library", "again"),
+    Row("an object file", patched("lib64/libopapi.so", 16, b"\1"), "libopapi.so is an object file", "again"),
+    Row("a core dump", patched("lib64/libopapi.so", 16, b"\4"), "libopapi.so is a core dump", "again"),
+    Row("of another system", patched("lib64/libopapi.so", 7, b"\x09"), "libopapi.so is built for another operating system", "again"),
+    Row("no program headers", patched("lib64/libopapi.so", 56, bytes(2)), "libopapi.so is damaged: it has no program headers", "again"),
+    Row("program headers elsewhere", patched("lib64/libopapi.so", 32, b"\xff" * 4), "libopapi.so is damaged: its program headers end", "again"),
+    Row("the runtime for the operators", copied("lib64/libascendcl.so", "lib64/libopapi.so"), "libopapi.so exports no operator: the file of another", "again"),
+    Row("the operators for the runtime", copied("lib64/libopapi.so", "lib64/libascendcl.so"), "libascendcl.so exports no aclInit: the file of another", "again"),
+    Row("lib64 of another release", of_another_release("lib64"), "lib64 into 9.0.0, include into 8.1.RC1", "sets every link"),
+    Row("headers of another release", of_another_release("include"), "links lead into several releases", "sets every link"),
+    Row("kernels of another release", of_another_release("opp"), "links lead into several releases", "sets every link"),
+    Row("links into one release", by_links),
+    Row("files from the future", from_the_future),
     Row("damaged tool", holds(OTHER, b"junk"), "libacl_cblas.so is not an ELF", severity="warning"),
     # permissions
     Row("closed lib64", deprived("lib64"), "may not read", "HwHiAiUser"),
@@ -251,6 +320,17 @@ ROWS = (
     Row("empty headers", emptied("include/**/*.h"), "the headers declare nothing: signatures come from the catalog 8.1.RC1", "development package", severity="warning"),
     Row("zeros for headers", emptied("include/**/*.h", bytes(4096)), "the headers declare nothing", "cut short", severity="warning"),
     Row("a page for headers", emptied("include/**/*.h", b"<html>404</html>"), "the headers declare nothing", "cut short", severity="warning"),
+    Row("half a header", cut("include/acl/acl.h"), "the headers declare 0 operators, the libraries export 4 more", "cut short", severity="warning"),
+    Row("a header in UTF-16", holds("include/acl/acl.h", "int aclInit(const char *p);".encode("utf-16")), "the headers declare 0 operators", "cut short", severity="warning"),
+    Row("a header in GBK", holds("include/acl/more.h", "/* 张量 */ int aclMore(int a);".encode("gbk"))),
+    Row("a header that includes itself", holds("include/acl/self.h", b'#include "self.h"\nint aclSelf(void);')),
+    Row("brackets without end", holds("include/acl/deep.h", b"int f" + b"(" * 5000)),
+    Row("a torn version", holds("version.cfg", b"runtime_running_ver")),
+    Row("a version of zeros", holds("version.cfg", bytes(100))),
+    Row("a version in UTF-16", holds("version.cfg", "runtime_running_version=[7:8.1.RC1]".encode("utf-16"))),
+    Row("a folder for a version", both(gone("version.cfg"), holds("version.cfg/x", b""))),
+    Row("vendors in binary", holds("opp/vendors/config.ini", bytes(range(256)))),
+    Row("a vendor that is not there", holds("opp/vendors/config.ini", b"load_priority=ghost\n"), "custom operators ghost", severity="warning"),
     Row("a pipe below include", a_pipe("include/acl/pipe.h")),
     Row("a pipe for a version", a_pipe("version.cfg")),
     Row("binary header", holds("include/acl/bad.h", bytes(range(256)))),

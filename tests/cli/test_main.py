@@ -128,3 +128,25 @@ def test_a_terminal_without_a_character_gets_a_question_mark() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert b"NAME?" in done.stdout
+
+
+def _command(line: str) -> subprocess.CompletedProcess[str]:
+    """`line`, in which `$M` is the command, as a shell with `pipefail` runs it."""
+    command = f"{sys.executable} -m mindtorch_npu"
+    script = f"set -o pipefail; {line}"
+    environ = {**os.environ, "M": command}
+    return subprocess.run(
+        ["bash", "-c", script], env=environ, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize("line", ["$M ops", "$M probe --simulator --no-run"])
+def test_a_full_disk_is_told_and_a_reader_that_leaves_is_no_failure(line: str) -> None:
+    full = _command(f"{line} > /dev/full")
+    assert (full.returncode, full.stderr.count("\n")) == (exits.NOTHING, 1), full.stderr
+    assert full.stderr.startswith("error: [Errno 28]")
+    for reader in ("head -1", "(exec 0<&-; sleep 3)"):
+        left = _command(f"{line} | {reader}")
+        assert (left.returncode, left.stderr) == (exits.OK, "")
+    closed = _command(f"{line} >&-")
+    assert (closed.returncode, closed.stderr) == (exits.OK, "")

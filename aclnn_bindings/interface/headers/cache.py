@@ -23,7 +23,8 @@ _MAGIC: Final = "mindtorch-headers-1"
 _KEPT: Final = 32
 # What is written here, and what a killed writer leaves of it.
 _OWN: Final = re.compile(r"\.?[0-9a-f]{32}\.(rows|index)(\.[a-z0-9_]{8})?")
-# A file changed this short before it was indexed may change again within one clock tick.
+# A file changed this short before it was indexed may change again within one clock tick. The time
+# is that of its inode, which whoever writes or replaces it changes too.
 _SETTLED_NS: Final = 2_000_000_000
 # How long one process waits for another that parses the same headers, in seconds.
 _PATIENCE: Final = 60.0
@@ -237,7 +238,7 @@ def _place(headers: Sequence[HeaderFile], parser: bytes) -> tuple[str, str, int]
         except OSError:
             states.update(b"gone")
             continue
-        newest = max(newest, now.st_mtime_ns, now.st_ctime_ns)
+        newest = max(newest, now.st_ctime_ns)  # an archive may bring any time of change of content
         state = (now.st_size, now.st_mtime_ns, now.st_ctime_ns, now.st_ino, now.st_dev)
         states.update(repr(state).encode())
     return where.hexdigest(), states.hexdigest(), newest

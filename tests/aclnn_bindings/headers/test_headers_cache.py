@@ -69,6 +69,19 @@ def test_second_load_reads_no_header(
     assert set(load([tree]).functions) == {"f", "g"}
 
 
+def test_headers_of_an_archive_from_a_clock_ahead_are_read_once(
+    folder: Path, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for path in tree.rglob("*.h"):
+        os.utime(path, (4e9, 4e9))
+    after = cache.time.time_ns() + 10 * cache._SETTLED_NS
+    monkeypatch.setattr(cache.time, "time_ns", lambda: after)
+    first = load([tree])
+    assert list(folder.glob("*.index"))
+    monkeypatch.setattr(cache, "read_all", None)
+    assert set(load([tree]).functions) == set(first.functions) == {"f", "g"}
+
+
 def test_changed_header_is_seen_though_its_size_and_time_are_the_same(
     folder: Path, tree: Path
 ) -> None:
