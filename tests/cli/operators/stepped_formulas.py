@@ -185,7 +185,16 @@ def other_blocks(a):
             pairs.unflatten(-2, (-1, 2)).movedim(-2, -1))  # fmt: skip
 
 
+def scattered(a):
+    """torch has a reduction as a word, and takes a number as the source."""
+    word = {1: {"reduce": "add"}, 2: {"reduce": "multiply"}}.get(a["reduce"], {})
+    source = t(a["src"]) if "src" in a else a["value"]
+    return t(a["self"]).scatter(a["dim"], t(a["index"]).long(), source, **word)
+
+
 STEPPED = {
+    "aclnnScatter": scattered,
+    "aclnnScatterValue": scattered,
     "aclnnMoeFusedTopk": fused_top_k,
     "aclnnFusedLinearCrossEntropyLossGrad": cross_entropy_grads,
     "aclnnCrossEntropySumExpAndIndexLogit": parted_sums,

@@ -19,6 +19,7 @@ from gated_formulas import GATED  # noqa: E402
 from gradient_formulas import GRADIENTS  # noqa: E402
 from inference_formulas import INFERENCE  # noqa: E402
 from microscaling_formulas import MICROSCALING  # noqa: E402
+from pictures_formulas import PICTURES  # noqa: E402
 from product_formulas import PRODUCTS  # noqa: E402
 from routed_formulas import ROUTED  # noqa: E402
 from stated_formulas import STATED  # noqa: E402
@@ -453,7 +454,7 @@ TORCH |= {
     "aclnnInplaceFillTensor": lambda a: t(a["selfRef"]).fill_(2.5),
 }  # fmt: skip
 TORCH |= FUSED | ROUTED | PRODUCTS | CHOSEN | STATED | INFERENCE | MICROSCALING | GATED | GRADIENTS
-TORCH |= EXCHANGED | STEPPED
+TORCH |= EXCHANGED | STEPPED | PICTURES
 
 
 SINGLE = (
