@@ -182,6 +182,8 @@ def _scalar(op: Op, arg: Arg, i: int, value: Number | None) -> Number | None:
 def _ints(op: Op, arg: Arg, i: int, value: Any) -> tuple[int, ...] | None:
     if value is None and arg.optional:
         return None
+    if value is None and arg.has_default and arg.default == ():
+        return ()  # torch writes this default as None
     wanted = "tuple of ints"
     if isinstance(value, tuple | list) or (
         isinstance(value, Sequence) and not isinstance(value, str)

@@ -68,7 +68,26 @@ def write(op: Op, form: str) -> Callable[..., Any]:
     """The entry of an op in a form."""
     if form == "inplace" and op.is_view:
         return _inplace_view(op)
-    return _composite(op, form) if op.body else _generate(op, form)
+    entry = _composite(op, form) if op.body else _generate(op, form)
+    if form == "function":
+        _tell_second_names(op, entry)
+    return entry
+
+
+def _tell_second_names(op: Op, entry: Callable[..., Any]) -> None:
+    """`axis` and `keepdims` in the signature of a function that takes them."""
+    names = {a.name for a in op.schema.args}
+    seconds = [n for n in ("axis", "keepdims") if SECOND_NAMES[n] in names]
+    if not seconds:
+        return
+    told = inspect.signature(entry)
+    shown = [p for p in told.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    own = {p.name: p.default for p in shown}
+    shown += [
+        inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=own[SECOND_NAMES[n]])
+        for n in seconds
+    ]
+    entry.__signature__ = told.replace(parameters=shown)  # type: ignore[attr-defined]
 
 
 # Forms that write to their first argument; forms of Python's operators.

@@ -58,9 +58,28 @@ zeros_like = surface(name="zeros_like", method=False)(
 ones_like = surface(name="ones_like", method=False)(
     _like("ones_like", lambda g: row_entry("ones")(g.shape, dtype=g.dtype, device=g.device))
 )
-full_like = surface(name="full_like", method=False)(
-    lambda input, fill_value, **kwargs: _like("full_like", _new_full)(input, fill_value, **kwargs)
-)
+_filled_like = _like("full_like", _new_full)
+
+
+@surface(name="full_like", method=False)
+def full_like(
+    input: Tensor,
+    fill_value: Number,
+    *,
+    dtype: Dtype | None = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    memory_format: Any = None,
+    pin_memory: bool = False,
+) -> Any:
+    """A tensor of the input's size, dtype and device where no other is named, filled."""
+    return _filled_like(
+        input, fill_value, dtype=dtype, layout=layout, device=device,
+        requires_grad=requires_grad, memory_format=memory_format, pin_memory=pin_memory,
+    )  # fmt: skip
+
+
 empty_like = surface(name="empty_like", method=False)(_like("empty_like", None))
 
 
