@@ -24,6 +24,17 @@ _TensorBase = TensorBase
 _TensorMeta = type(TensorBase)
 
 
+class _DisableTorchDispatch(Scope):
+    """Inside, calls are seen by no dispatch mode: there are none."""
+
+    def steps(self) -> Iterator[None]:
+        yield
+
+
+class _DisableFuncTorch(_DisableTorchDispatch):
+    """Inside, plain tensors stay plain: only tensors of a batch are seen by vmap."""
+
+
 def _npu_aclnn_available() -> bool:
     """Whether ACLNN libraries (CANN's or the simulator's) can be loaded."""
     from ._backends import npu

@@ -69,7 +69,7 @@ def write(op: Op, form: str) -> Callable[..., Any]:
     if form == "inplace" and op.is_view:
         return _inplace_view(op)
     entry = _composite(op, form) if op.body else _generate(op, form)
-    if form == "function":
+    if form == "function" and entry is not op.body:
         _tell_second_names(op, entry)
     return entry
 
@@ -87,7 +87,7 @@ def _tell_second_names(op: Op, entry: Callable[..., Any]) -> None:
         inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=own[SECOND_NAMES[n]])
         for n in seconds
     ]
-    entry.__signature__ = told.replace(parameters=shown)  # type: ignore[attr-defined]
+    entry.__dict__["__signature__"] = told.replace(parameters=shown)
 
 
 # Forms that write to their first argument; forms of Python's operators.

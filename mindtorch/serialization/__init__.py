@@ -3,7 +3,8 @@
 A file is a zip of one pickle, which names tensors' storages, and one entry per storage. Loading is
 strict by default (`weights_only=True`): only tensors, containers, numbers and what
 `add_safe_globals` names are made; anything else in a file is refused. Sizes, strides and storages
-are checked before anything is made of them. Files older than the zip format are read, not written.
+are checked before anything is made of them. The format before zip files is written where it is
+asked for, and read.
 """
 
 from __future__ import annotations
@@ -54,19 +55,16 @@ def save(
     """Write `obj` to a path or binary file; tensors that share a storage share it in the file.
 
     A path is replaced only once everything is on disk: a full disk or a crash leaves the older
-    file as it was. AttributeError for what cannot be written to; NotImplementedError for the
-    format before zip files.
+    file as it was. AttributeError for what cannot be written to.
     """
-    if not _use_new_zipfile_serialization:
-        raise NotImplementedError(
-            "save: the format before zip files is read, not written; every torch since 1.6 reads"
-            " zip files: leave _use_new_zipfile_serialization out"
-        )
     if not isinstance(f, str | os.PathLike) and not hasattr(f, "write"):
         raise AttributeError(
             "expected 'f' to be string, path, or a file-like object with a 'write' attribute"
         )
-    write(obj, f, pickle_protocol, record_order=not _disable_byteorder_record)
+    write(
+        obj, f, pickle_protocol,
+        record_order=not _disable_byteorder_record, older=not _use_new_zipfile_serialization,
+    )  # fmt: skip
 
 
 def load(

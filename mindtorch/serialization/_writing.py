@@ -18,6 +18,7 @@ from .._tensor.device import device as Device
 from .._tensor.geometry import Size, geometry
 from .._tensor.storage import Storage, TypedStorage, UntypedStorage
 from .._tensor.tensor import Tensor, wrap
+from ._legacy import MAGIC, PROTOCOL
 from ._options import Options
 from ._pickles import Pickler
 from ._places import location_tag
@@ -48,9 +49,17 @@ _TENSOR = _Global("torch", "Tensor")
 
 
 class _Pickler(Pickler):
-    def __init__(self, file: BinaryIO, blobs: dict[str, _Stored], protocol: int):
+    """Writes tensors as torch does, and collects their storages in `blobs`.
+
+    Before zip files (`older`), a storage also said what it was a view of: of nothing.
+    """
+
+    def __init__(
+        self, file: BinaryIO, blobs: dict[str, _Stored], protocol: int, older: bool = False
+    ):
         super().__init__(file, protocol)
         self.blobs = blobs
+        self.older = older
         self.keys: dict[int, str] = {}
         self.globals: dict[str, _Global] = {}
 
@@ -89,13 +98,18 @@ class _Pickler(Pickler):
         if not isinstance(value, _Stored):
             return None
         key = self.keys.setdefault(id(value.storage), str(len(self.keys)))
-        self.blobs.setdefault(key, value)
+        first = self.blobs.setdefault(key, value)
+        if self.older and first.dtype is not value.dtype and value.storage.nbytes:
+            raise RuntimeError(
+                "Cannot save multiple tensors or storages that view the same data as different"
+                " types"
+            )
         if value.dtype is None:
             kind = self.globals.setdefault("?", _Global("torch.storage", "UntypedStorage"))
-            return ("storage", kind, key, value.tag, value.storage.nbytes)
-        count = value.storage.nbytes // value.dtype.itemsize
-        kind = self._named(value.dtype.legacy + "Storage")
-        return ("storage", kind, key, value.tag, count)
+        else:
+            kind = self._named(value.dtype.legacy + "Storage")
+        view: tuple[None, ...] = (None,) if self.older else ()
+        return ("storage", kind, key, value.tag, value.count, *view)
 
 
 class _Stored:
@@ -106,6 +120,11 @@ class _Stored:
         self.dtype = dtype
         self.device = device
         self.tag = location_tag(UntypedStorage.of(storage, device))
+
+    @property
+    def count(self) -> int:
+        """How many elements; bytes where it has no dtype."""
+        return self.storage.nbytes // (1 if self.dtype is None else self.dtype.itemsize)
 
     def bytes(self) -> bytes:
         if Options.skipping:
@@ -136,24 +155,29 @@ def _reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
 
 
 def write(
-    obj: Any, f: str | os.PathLike[str] | BinaryIO, protocol: int, *, record_order: bool
+    obj: Any,
+    f: str | os.PathLike[str] | BinaryIO,
+    protocol: int,
+    *,
+    record_order: bool,
+    older: bool = False,
 ) -> None:
     """Write to a file, or beside a path and then over it; into what is no file (a device, a pipe)
-    straight."""
+    straight. `older`: as before zip files."""
     if not isinstance(f, str | os.PathLike):
-        _write(obj, f, protocol, record_order)
+        (_write_older(obj, f, protocol) if older else _write(obj, f, protocol, record_order))
         return
     path = os.fspath(f)
     if os.path.exists(path) and not os.path.isfile(path):
         with open(path, "wb") as file:
-            _write(obj, file, protocol, record_order)
+            write(obj, file, protocol, record_order=record_order, older=older)
         return
     folder, name = os.path.split(os.path.realpath(path))
     beside = os.path.join(folder, f".{name[:200]}.{secrets.token_hex(4)}.part")
     handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         with os.fdopen(handle, "wb") as file:
-            _write(obj, file, protocol, record_order)
+            write(obj, file, protocol, record_order=record_order, older=older)
             file.flush()
             os.fsync(file.fileno())
         if os.path.exists(path):
@@ -175,6 +199,23 @@ def _write(obj: Any, file: BinaryIO, protocol: int, record_order: bool) -> None:
         for key, stored in blobs.items():
             archive.writestr(_aligned(archive, f"archive/data/{key}"), stored.bytes())
         archive.writestr("archive/version", "3\n")
+
+
+def _write_older(obj: Any, file: BinaryIO, protocol: int) -> None:
+    """Five pickles and the bytes of each storage, in the layout that `_legacy` reads."""
+    blobs: dict[str, _Stored] = {}
+    machine = {
+        "protocol_version": PROTOCOL,
+        "little_endian": sys.byteorder == "little",
+        "type_sizes": {"short": 2, "int": 4, "long": 4},
+    }
+    for value in (MAGIC, PROTOCOL, machine):
+        pickle.dump(value, file, protocol)
+    _Pickler(file, blobs, protocol, older=True).dump(obj)
+    pickle.dump(sorted(blobs), file, protocol)
+    for _, stored in sorted(blobs.items()):
+        file.write(stored.count.to_bytes(8, sys.byteorder))
+        file.write(stored.bytes())
 
 
 def _aligned(archive: zipfile.ZipFile, name: str) -> zipfile.ZipInfo:

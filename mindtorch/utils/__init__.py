@@ -5,7 +5,16 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-_SUBMODULES = ("_pytree", "_python_dispatch", "checkpoint", "data", "dlpack", "hooks", "model_zoo")
+_SUBMODULES = (
+    "_mode_utils",
+    "_pytree",
+    "_python_dispatch",
+    "checkpoint",
+    "data",
+    "dlpack",
+    "hooks",
+    "model_zoo",
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import mindtorch
+from tests.mindtorch.agreement import agree
 
 torch = pytest.importorskip("torch", reason="torch 2.13 writes the files")
 
@@ -44,6 +45,29 @@ def test_the_format_before_zip_files_is_read(strict):
     values["base"].zero_()
     assert values["view"].tolist() == [[0, 0], [0, 0]]
     assert values["flags"].tolist() == [True, False]
+
+
+@pytest.mark.parametrize("reader", [torch, mindtorch])
+def test_the_format_before_zip_files_is_written(reader):
+    file = ours(shared(mindtorch), _use_new_zipfile_serialization=False)
+    theirs = written(shared(torch), _use_new_zipfile_serialization=False)
+    assert file.getvalue()[:30] == theirs.getvalue()[:30]
+    values = reader.load(file)
+    assert values["list"][0].tolist() == values["base"].t().tolist()
+    assert values["list"][1:] == ["word", 2.5, None]
+    assert values["half"].dtype is reader.bfloat16
+    values["base"].zero_()
+    assert values["view"].tolist() == [[0, 0], [0, 0]]
+    module = ours(mindtorch.nn.Linear(2, 1).state_dict(), _use_new_zipfile_serialization=False)
+    assert reader.load(module)["weight"].shape == (1, 2)
+
+
+def test_one_storage_of_two_dtypes_does_not_fit_the_format_before():
+    def save(lib):
+        x = lib.ones(4)
+        lib.save([x, x.view(lib.int32)], io.BytesIO(), _use_new_zipfile_serialization=False)
+
+    agree(save)
 
 
 def test_a_damaged_old_file_is_refused_by_name():
@@ -265,8 +289,6 @@ def test_what_is_no_file_is_named():
         mindtorch.save(1, object())
     with pytest.raises(AttributeError, match="seekable"):
         mindtorch.load(object())
-    with pytest.raises(NotImplementedError, match="before zip files"):
-        mindtorch.save(1, io.BytesIO(), _use_new_zipfile_serialization=False)
 
 
 def test_byte_order_can_be_assumed():

@@ -3,6 +3,7 @@ and those that are there to be refused."""
 
 import gc
 import importlib
+import inspect
 
 import pytest
 
@@ -132,3 +133,10 @@ def test_a_timer_runs_its_statement():
     assert blocks.median > 0
     with pytest.raises(NotImplementedError, match="counts no instructions"):
         timer.collect_callgrind()
+
+
+def test_signatures_tell_the_array_apis_names():
+    parameters = inspect.signature(mindtorch.argmax).parameters
+    assert {"axis", "keepdims"} < set(parameters)
+    assert "axis" in inspect.signature(mindtorch.fft.fft).parameters
+    assert {"dtype", "device"} < set(inspect.signature(mindtorch.full_like).parameters)

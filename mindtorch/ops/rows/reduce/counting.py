@@ -12,7 +12,7 @@ from ...._tensor import dtype as dt
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array, Number
-from ...rules import Dynamic, wrap_dim
+from ...rules import Dynamic, reduced, wrap_dim, wrap_dims
 from ...samples import Arg, Sample, calls
 from ...spec import aten, call, composite, op
 
@@ -391,3 +391,41 @@ def bucketize(
     if boundaries.ndim != 1:
         raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries.ndim})")
     return searchsorted(boundaries, self, out_int32=out_int32, right=right)
+
+
+def _hash_infer(
+    self: Geometry, dim: tuple[int, ...] = (), keepdim: bool = False, mode: int = 0
+) -> Geometry:
+    if mode:
+        raise RuntimeError(f"Unknown hash_tensor mode: {mode}")
+    if self.dtype.category == dt.COMPLEX or self.dtype in dt.STORED:
+        raise NotImplementedError(f"\"xor_sum_cpu\" not implemented for '{self.dtype.legacy}'")
+    dims = wrap_dims(dim, self.ndim)
+    empty = [d for d in dims if not self.shape[d]]
+    if empty and dim:
+        raise IndexError(f"hash_tensor: Expected reduction dim {empty[0]} to have non-zero size.")
+    if empty:
+        raise RuntimeError(
+            "hash_tensor: Expected reduction dim to be specified for input.numel() == 0. Specify"
+            " the reduction dim with the 'dim' argument."
+        )
+    return self.fresh(reduced(self.shape, dims, keepdim), dt.uint64)
+
+
+def _hash(self: Array, dim: tuple[int, ...], keepdim: bool, mode: int) -> Array:
+    """The exclusive or of all elements: reals by their bits as doubles."""
+    wide = self.astype(np.float64 if self.dtype.kind == "f" else np.int64)
+    dims = wrap_dims(dim, self.ndim)
+    result: Array = np.bitwise_xor.reduce(wide.view(np.uint64), axis=dims, keepdims=True)
+    return result if keepdim else result.squeeze(dims)
+
+
+op(
+    "hash_tensor(Tensor self, int[1] dim=[], *, bool keepdim=False, int mode=0) -> Tensor",
+    infer=_hash_infer,
+    cpu=_hash,
+    grad={},
+    unsampled="its result is uint64, which check and the laws do not compare",
+    absent={"npu": "CANN has no kernel of 64 unsigned bits that reduces"},
+    surface="both",
+)

@@ -392,16 +392,3 @@ def _edge(a: Tensor, b: Tensor, c: Tensor, near: Tensor, far: Tensor) -> Tensor:
     return (
         a * (-(near + both) / (near * both)) + b * (both / (near * far)) - c * (near / (far * both))
     )
-
-
-@composite(
-    "hash_tensor(Tensor self, int[1] dim=[], *, bool keepdim=False, int mode=0) -> Tensor",
-    unsampled="its result is uint64, which numpy's kernels of rows do not hold",
-    surface="function",
-)
-def hash_tensor(self: Tensor, dim: Any = (), keepdim: bool = False, mode: int = 0) -> Tensor:
-    """Refused: there is no dtype of 64 unsigned bits here."""
-    raise NotImplementedError(
-        "hash_tensor(): its result is torch.uint64, which mindtorch has not; compare tensors with"
-        " torch.equal"
-    )
