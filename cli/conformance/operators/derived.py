@@ -48,13 +48,13 @@ class DerivedOperator:
     """One ACLNN operator as a torch row calls it; `inplace`: as the row's in-place form does."""
 
     differentiable = False
-    shares_row = True
     draws = None
     forms: tuple[str, ...] = ("out",)
 
     def __init__(self, signature: OpSignature, op: Op, inplace: bool) -> None:
         self.signature, self.op, self.inplace = signature, op, inplace
         self.name, self.tolerance, self.family = signature.name, op.tolerance, op.family
+        self.shares_row = op.name
         self.calls: tuple[str, ...] = (self.name,)
         self.row, self.specials = TorchRow(op), True
         self.fixed_layout = self.row.fixed_layout

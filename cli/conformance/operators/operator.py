@@ -41,7 +41,7 @@ class Operator:
     """One ACLNN operator whose formula a spec row states."""
 
     differentiable = False
-    shares_row = False
+    shares_row = ""
 
     def __init__(self, signature: OpSignature, row: Spec) -> None:
         self.signature, self.spec, self.name = signature, row, signature.name

@@ -240,6 +240,7 @@ def _selected(
 def _of_subjects(
     request: Request, names: Sequence[str], environment: Mapping[str, Any]
 ) -> Iterator[Case]:
+    from ..cases.spaces.table import space_of
     from ..operators.find import subject
     from .subject import UnknownSubjectError
 
@@ -255,8 +256,11 @@ def _of_subjects(
             continue
         planned = cases(what, what.claims(declared, soc).dtypes, request.plan)
         if request.every and request.plan.level == "quick" and what.shares_row:
-            # The row's own cases run the same kernel over the rest of the space.
-            planned = [c for c in planned if c.shape == "sample" and c.fill == "normal"]
+            # The row's own cases run the same kernel over the rest of the space; a design of the
+            # row has every layout of each operand.
+            laid = space_of(what.shares_row) is None
+            planned = [c for c in planned if c.shape == "sample" and c.fill == "normal"
+                       and (laid or c.layout == "contiguous")]  # fmt: skip
         yield from planned
         if name.startswith("acl") and request.plan.level != "quick" and not request.plan.narrow:
             yield from contract_of(declared.ops[name])

@@ -19,7 +19,7 @@ class TorchRow:
     """A row of mindtorch as a subject: npu = reference in every form that torch gives the op."""
 
     specials = True
-    shares_row = False
+    shares_row = ""
 
     def __init__(self, op: Op) -> None:
         self.op, self.name, self.tolerance = op, op.name, op.tolerance

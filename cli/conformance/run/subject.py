@@ -26,7 +26,7 @@ class Subject(Protocol):
     `forms` are those beside functional (see cases.case.FORMS); `fixed_layout`: it reads storage
     itself, so that another layout or shape asks another question; `fixed_shape`: its attributes
     fit the samples' sizes only; `specials`: NaN, infinities and signed zeros have a stated result;
-    `shares_row`: a row's samples and reference are its own.
+    `shares_row` names the row whose samples and reference are its own, "" for none.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Subject(Protocol):
     fixed_layout: bool
     fixed_shape: bool
     specials: bool
-    shares_row: bool
+    shares_row: str
 
     def samples(self) -> list[Sample]: ...
     def requirement(self, dtype: str) -> Requirement: ...

@@ -103,7 +103,7 @@ def _conv_factors(op: Op, scope: Scope) -> list[Factor]:
     factors = common(op, scope, _CONV_FILLS)
     factors += [
         factor("space", 2, 1, 3), factor("per_group", 3, 1, 2, 8, 17),
-        factor("outputs", 4, 1, 3, 9, 17), factor("batch", 2, 1, 5),
+        factor("outputs", 4, 1, 3, 9, 17), factor("batch", 2, 1, 5, 33),
         factor("plane", 7, 5, 9, 16, 17, 33), factor("kernel", 3, 1, 2, 5),
         factor("stride", 1, 2, 3), factor("padding", 0, 1, 2), factor("dilation", 1, 2),
         factor("groups", 1, 2, 4), factor("layout1", *LAYOUTS[:4]),
@@ -129,7 +129,10 @@ def _conv(op: Op, chosen: Chosen) -> Sample:
             max(groups, inputs // 2 // groups * groups),
             max(groups, outputs // 2 // groups * groups),
         )
-    x = data(op, (chosen.number("batch"), inputs, *sides), chosen)
+    batch = chosen.number("batch")
+    while batch > 5 and batch * prod(sides) * inputs * outputs * kernel**n > _COST * 4:
+        batch //= 2
+    x = data(op, (batch, inputs, *sides), chosen)
     steps = ((stride,) * n, (padding,) * n, (dilation,) * n)
     if op.name != "convolution":
         return _weight_grad(op, chosen, x, inputs, outputs, steps, kernel, groups)

@@ -311,10 +311,23 @@ spec("aclnnRotaryPositionEmbeddingGrad", "dxOut:dy dcosOut:dy dsinOut:dy",
          for m in (0, 1)])(rotary_grad)  # fmt: skip
 
 
-@spec("aclnnApplyRotaryPosEmb aclnnApplyRotaryPosEmbV2", "queryRef:queryRef keyRef:keyRef",
-      **_EMBED, samples=[
-          take(queryRef=t(2, 5, 4, 128), keyRef=t(2, 5, 1, 128),
-               cos=t(2, 5, 1, 128, low=-1, high=1),
-               sin=t(2, 5, 1, 128, low=-1, high=1), layout=1, rotaryMode="half")])  # fmt: skip
-def apply_rotary(queryRef: Array, keyRef: Array, cos: Array, sin: Array) -> tuple[Array, ...]:
-    return tuple(x * cos + turned(x, False) * sin for x in (queryRef, keyRef))
+_TURNED: Final[dict[str, Any]] = {
+    "queryRef": t(2, 5, 4, 128), "keyRef": t(2, 5, 1, 128), "layout": 1,
+    "cos": t(2, 5, 1, 128, low=-1, high=1), "sin": t(2, 5, 1, 128, low=-1, high=1),
+}  # fmt: skip
+_ROTARY_MODES: Final = ("half", "interleave", "quarter")
+
+
+@spec("aclnnApplyRotaryPosEmbV2", "queryRef:queryRef keyRef:keyRef", **_EMBED, samples=[
+    take(**_TURNED, rotaryMode=mode) for mode in _ROTARY_MODES])  # fmt: skip
+def apply_rotary(
+    queryRef: Array, keyRef: Array, cos: Array, sin: Array, rotaryMode: str
+) -> tuple[Array, ...]:
+    mode = _ROTARY_MODES.index(rotaryMode)
+    return tuple(x * cos + _turned(x, mode) * sin for x in (queryRef, keyRef))
+
+
+spec("aclnnApplyRotaryPosEmb", "queryRef:queryRef keyRef:keyRef", **_EMBED,
+     samples=[take(**_TURNED)])(
+    lambda queryRef, keyRef, cos, sin:
+    apply_rotary(queryRef, keyRef, cos, sin, "half"))  # fmt: skip

@@ -82,7 +82,8 @@ _BITS: Final = "op-plugin documents npu_sign_bits_pack, npu_sign_bits_unpack"
 
 @spec("aclnnSignBitsPack", "out:uint8", family="quantisation", tolerance="exact", specials=False,
       dtypes=("float16", "float32"), source=_BITS, samples=[
-          take(self=t(n, dtype="float32"), size=s) for n, s in ((64, 2), (61, 1))])  # fmt: skip
+          *(take(self=t(n, dtype="float32"), size=s) for n, s in ((64, 2), (61, 1))),
+          take(self=given([0.0, -0.0, 1.0, -1.0] * 8, "float32"), size=1)])  # fmt: skip
 def pack_signs(self: Array, size: int) -> Array:
     """Bit i of a byte, the lowest first, is set where element i is not negative; what is missing to
     whole bytes counts as negative."""

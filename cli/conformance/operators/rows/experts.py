@@ -72,10 +72,12 @@ _GROUPS: Final[dict[str, Any]] = {"groupSelectMode": 0, "renorm": 0, "outFlag": 
 @spec("aclnnMoeGatingTopK aclnnMoeGatingTopKV2",
       "yOut:x expertIdxOut:int32 outOut:float32", **_GATE, samples=[
     take(x=t(5, 16, low=-3, high=3), biasOptional=b, k=4, kGroup=kg, groupCount=gc, normType=n,
-         **{**_GROUPS, "outFlag": True, "routedScalingFactor": f, "groupSelectMode": m, "eps": e})
-    for b, kg, gc, n, f, m, e in (
-        (None, 1, 1, 0, 1.0, 0, 1e-20), (t(16), 1, 1, 1, 2.5, 0, 1e-20),
-        (t(16), 2, 4, 1, 1.0, 1, 1e-20), (None, 1, 1, 1, 1.0, 0, 0.5))])  # fmt: skip
+         **{**_GROUPS, "outFlag": True, "routedScalingFactor": f, "groupSelectMode": m, "eps": e,
+            "renorm": r})
+    for b, kg, gc, n, f, m, e, r in (
+        (None, 1, 1, 0, 1.0, 0, 1e-20, 0), (t(16), 1, 1, 1, 2.5, 0, 1e-20, 0),
+        (t(16), 2, 4, 1, 1.0, 1, 1e-20, 0), (None, 1, 1, 1, 1.0, 0, 0.5, 0),
+        (None, 1, 1, 0, 2.5, 0, 0.5, 1))])  # fmt: skip
 def gating_top_k(
     x: Array,
     biasOptional: Array | None,
@@ -83,6 +85,7 @@ def gating_top_k(
     kGroup: int,
     groupCount: int,
     groupSelectMode: int,
+    renorm: int,
     normType: int,
     routedScalingFactor: float,
     eps: float,
@@ -98,7 +101,7 @@ def gating_top_k(
         steer = np.where(np.repeat(keep, parts.shape[-1], -1), steer, -np.inf)
     at = _best(steer, k)
     y = np.take_along_axis(score, at, -1)
-    if normType == 1:
+    if normType == 1 or renorm == 1:
         y = y / (y.sum(-1, keepdims=True) + eps)
     return y * routedScalingFactor, at, score
 

@@ -239,9 +239,13 @@ _ROUND: Final[dict[int, Any]] = {
 }  # fmt: skip
 
 
+_TIES: Final = [given([-2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 3.5], "float32")]
+
+
 @spec("aclnnForeachRoundOffNumberV2", "out:x", family="foreach",
       source=_MODES, tolerance="exact",
-      samples=[take(x=_list(-5, 5), roundMode=m) for m in (1, 2, 3, 4, 5)])  # fmt: skip
+      samples=[take(x=x, roundMode=m) for x in (_list(-5, 5), _TIES) for m in (1, 2, 3, 4, 5)],
+      )  # fmt: skip
 def round_off(x: Array, roundMode: int) -> tuple[list[Array]]:
     return ([_ROUND[int(_number(roundMode))](v) for v in x],)
 

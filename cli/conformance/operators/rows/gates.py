@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -87,7 +88,7 @@ def rms_norm_quant(
       samples=[take(x1=_h(3, 64), x2=_h(3, 64), gamma=_h(64), scales1=t(64, low=0.05, high=0.2),
                     zeroPoints1Optional=t(64, dtype="int32", low=-5, high=5),
                     scales2Optional=t(64, low=0.05, high=0.2), axis=-1, epsilon=1e-6,
-                    divMode=True)])  # fmt: skip
+                    divMode=d) for d in (True, False)])  # fmt: skip
 def add_rms_norm_quant(
     x1: Array,
     x2: Array,
@@ -96,9 +97,11 @@ def add_rms_norm_quant(
     zeroPoints1Optional: Array | None,
     scales2Optional: Array | None,
     epsilon: float,
+    divMode: bool,
 ) -> tuple[Array, Array, Array]:
     y = rms_norm(x1 + x2, gamma, epsilon)[0]
-    return y / scales1 + zeroPoints1Optional, y / scales2Optional, x1 + x2
+    first, second = (y / s if divMode else y * s for s in (scales1, scales2Optional))
+    return first + zeroPoints1Optional, second, x1 + x2
 
 
 @spec("aclnnRmsNormDynamicQuant", "yOut:int8 scaleOut:float32", **_Q,
@@ -151,17 +154,26 @@ def transpose_batch_matmul(
       family="index", tolerance="gradient", source="torch 2.13, document of F.embedding_bag",
       dtypes=("float32", "float16"), fixed_layout=True, samples=[
           take(weight=t(7, 5), indices=given([1, 3, 0, 6, 3], "int64"),
-               offsets=given([0, 2, 2], "int64"), scaleGradByFreq=False, mode=0, sparse=False,
-               perSampleWeights=w, includeLastOffset=False, paddingIdx=-1)
-          for w in (None, t(5, low=0.5))])  # fmt: skip
+               offsets=given(o, "int64"), scaleGradByFreq=False, mode=m, sparse=False,
+               perSampleWeights=w, includeLastOffset=last, paddingIdx=pad)
+          for m, w, o, last, pad in (
+              (0, None, [0, 2, 2], False, -1), (0, t(5, low=0.5), [0, 2, 2], False, -1),
+              (0, None, [0, 2, 4], False, 3), (1, None, [0, 2, 4], False, 3),
+              (1, None, [0, 2, 5], True, -1))])  # fmt: skip
 def embedding_bag(
-    weight: Array, indices: Array, offsets: Array, mode: int, perSampleWeights: Array | None
+    weight: Array, indices: Array, offsets: Array, mode: int, perSampleWeights: Array | None,
+    includeLastOffset: bool, paddingIdx: int,
 ) -> tuple[Array, Array, Array, None]:  # fmt: skip
+    """Sums (mode 0) and means (1) of bags; what names the padding counts for nothing."""
     rows = weight[indices] * (1 if perSampleWeights is None else perSampleWeights[:, None])
-    ends = [*offsets[1:], len(indices)]
-    out = np.stack([rows[a:b].sum(0) for a, b in zip(offsets, ends, strict=True)])
-    bag = np.searchsorted(offsets, np.arange(len(indices)), "right") - 1
-    return out, bag, np.asarray(ends) - offsets, None
+    rows = rows * (indices != paddingIdx)[:, None]
+    bounds = [*offsets, *(() if includeLastOffset else (len(indices),))]
+    bags = [slice(a, b) for a, b in pairwise(bounds)]
+    sizes = np.array([(indices[bag] != paddingIdx).sum() for bag in bags])
+    out = np.stack([rows[bag].sum(0) for bag in bags])
+    out = out / np.maximum(sizes, 1)[:, None] if mode == 1 else out
+    bag_of = np.searchsorted(bounds, np.arange(len(indices)), "right") - 1
+    return out, bag_of, sizes, None
 
 
 @spec("aclnnMoeTokenPermuteWithRoutingMap",

@@ -364,10 +364,11 @@ def convolution_backward(
 
 spec("aclnnConvolutionBackward", "gradInput:input gradWeight:input gradBias:input", **_POOL,
      samples=[
-         take(gradOutput=t(2, 6, 3, 3), input=t(2, 4, 5, 5), weight=t(6, 4 // g, 3, 3),
+         take(gradOutput=t(n, 6, 3, 3), input=t(n, 4, 5, 5), weight=t(6, 4 // g, 3, 3),
               biasSizes=(6,), stride=(2, 2), padding=(1, 1), dilation=(1, 1), transposed=False,
               outputPadding=(0, 0), groups=g, outputMask=m, cubeMathType=0)
-         for g, m in ((1, (True, True, True)), (2, (True, True, True)), (1, (True, False, False)))],
+         for n, g, m in ((2, 1, (True, True, True)), (2, 2, (True, True, True)),
+                         (2, 1, (True, False, False)), (37, 2, (True, True, True)))],
      )(convolution_backward)  # fmt: skip
 
 

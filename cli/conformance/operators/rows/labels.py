@@ -33,16 +33,22 @@ def _drawn() -> Array:
     return x - np.log(np.exp(x).sum(-1, keepdims=True))
 
 
-def _known() -> dict[str, Any]:
-    n = len(_TARGETS)
-    return {"logProbs": given(_drawn(), "float32"), "targets": given(_TARGETS, "int64"),
-            "inputLengths": (_STEPS,) * n, "blank": 0, "zeroInfinity": False}  # fmt: skip
+# No path of five steps reads as four equal labels: its loss is infinite.
+_ENDLESS: Final = ((1, 2, 0, 2), (2, 2, 2, 2))
 
 
-def _paths(target: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """Every path that reads as the target once repeats are joined and blanks (0) left out."""
+def _known(
+    targets: tuple[tuple[int, ...], ...] = _TARGETS, blank: int = 0, zero: bool = False
+) -> dict[str, Any]:
+    return {"logProbs": given(_drawn(), "float32"), "targets": given(targets, "int64"),
+            "inputLengths": (_STEPS,) * len(targets), "blank": blank,
+            "zeroInfinity": zero}  # fmt: skip
+
+
+def _paths(target: tuple[int, ...], blank: int) -> Iterator[tuple[int, ...]]:
+    """Every path that reads as the target once repeats are joined and blanks left out."""
     for path in product(range(_CLASSES), repeat=_STEPS):
-        if tuple(c for c, _ in groupby(path) if c) == target:
+        if tuple(c for c, _ in groupby(path) if c != blank) == target:
             yield path
 
 
@@ -50,12 +56,12 @@ def _likely(probs: Array, path: tuple[int, ...]) -> float:
     return float(np.prod(probs[np.arange(len(path)), list(path)]))
 
 
-def _prefixes(probs: Array, target: tuple[int, ...]) -> Array:
+def _prefixes(probs: Array, target: tuple[int, ...], blank: int) -> Array:
     """[T, 2S + 1]: the log of what reaches a place of the target, blanks between, at a step."""
-    places = [0, *(c for label in target for c in (label, 0))]
+    places = [blank, *(c for label in target for c in (label, blank))]
     step = np.eye(len(places)) + np.eye(len(places), k=1)
     for s in range(2, len(places)):
-        step[s - 2, s] = places[s] != 0 and places[s] != places[s - 2]
+        step[s - 2, s] = places[s] != blank and places[s] != places[s - 2]
     alpha = [np.where(np.arange(len(places)) < 2, probs[0, places], 0.0)]
     for t_ in range(1, len(probs)):
         alpha.append(alpha[-1] @ step * probs[t_, places])
@@ -64,33 +70,45 @@ def _prefixes(probs: Array, target: tuple[int, ...]) -> Array:
 
 
 @spec("aclnnCtcLoss", "negLogLikelihoodOut:logProbs logAlphaOut:logProbs", **_CTC, samples=lambda: [
-    take(**_known(), targetlengths=tuple(map(len, _TARGETS)))])  # fmt: skip
-def ctc_loss(logProbs: Array, targets: Array) -> tuple[Array, Array]:
+    take(**_known(targets, blank, zero), targetlengths=tuple(map(len, targets)))
+    for targets, blank, zero in ((_TARGETS, 0, False), (((1, 2), (0, 0)), 3, False),
+                                 (_ENDLESS, 3, True), (_ENDLESS, 3, False))])  # fmt: skip
+def ctc_loss(
+    logProbs: Array, targets: Array, blank: int, zeroInfinity: bool
+) -> tuple[Array, Array]:
     """By all paths there are."""
     losses, alphas = [], []
     for n, target in enumerate(targets):
         probs, labels = np.exp(logProbs[:, n]), tuple(int(c) for c in target)
-        losses.append(-np.log(sum(_likely(probs, path) for path in _paths(labels))))
-        alphas.append(_prefixes(probs, labels))
-    return np.array(losses), np.stack(alphas)
+        losses.append(
+            -np.log(sum((_likely(probs, p) for p in _paths(labels, blank)), np.float64()))
+        )
+        alphas.append(_prefixes(probs, labels, blank))
+    loss = np.array(losses)
+    return np.where(np.isinf(loss) & zeroInfinity, 0.0, loss), np.stack(alphas)
 
 
-def _forward() -> dict[str, Arg]:
-    loss, alpha = ctc_loss(_drawn(), np.array(_TARGETS))
+def _forward(targets: tuple[tuple[int, ...], ...], blank: int, _zero: bool) -> dict[str, Arg]:
+    with np.errstate(divide="ignore"):
+        loss, alpha = ctc_loss(_drawn(), np.array(targets), blank, False)
     return {"negLogLikelihood": given(loss, "float32"), "logAlpha": given(alpha, "float32")}
 
 
 @spec("aclnnCtcLossBackward", "out:logProbs", **_CTC, samples=lambda: [
-    take(gradOut=t(len(_TARGETS)), **_known(), **_forward(),
-         targetLengths=tuple(map(len, _TARGETS)))])  # fmt: skip
-def ctc_backward(gradOut: Array, logProbs: Array, targets: Array) -> Array:
+    take(gradOut=t(2), **_known(*how), **_forward(*how), targetLengths=tuple(map(len, how[0])))
+    for how in ((_TARGETS, 0, False), (((1, 2), (0, 0)), 3, False),
+                (_ENDLESS, 3, True))])  # fmt: skip
+def ctc_backward(gradOut: Array, logProbs: Array, targets: Array, blank: int) -> Array:
     """A class's probability less its share of the paths that read as the target."""
     out = np.exp(logProbs)
     for n, target in enumerate(targets):
         probs, share = np.exp(logProbs[:, n]), np.zeros(logProbs[:, n].shape)
-        for path in _paths(tuple(int(c) for c in target)):
+        for path in _paths(tuple(int(c) for c in target), blank):
             share[np.arange(len(path)), list(path)] += _likely(probs, path)
-        out[:, n] -= share / share.sum(-1, keepdims=True)
+        if share.any():
+            out[:, n] -= share / share.sum(-1, keepdims=True)
+        else:  # an infinite loss, of which zeroInfinity leaves nothing
+            out[:, n] = 0
     return out * gradOut[:, None]
 
 

@@ -68,7 +68,9 @@ spec("aclnnMseLossBackward", "out:self", samples=_back(), **_GRAD)(
 spec("aclnnSmoothL1LossBackward", "gradInput:self", **_GRAD,
      samples=[*_back("gradOut", beta=1.0), *_back("gradOut", beta=0.25)])(
     gradient(_smooth, grad="gradOut", of="self"))  # fmt: skip
-spec("aclnnSoftMarginLoss", "out:self", samples=_both(), **_ROW)(words(_soft_margin))
+spec("aclnnSoftMarginLoss", "out:self", samples=[*_both(), *_both(4, 9, 1, 2)], **_ROW)(
+    words(_soft_margin)
+)
 spec("aclnnSoftMarginLossBackward", "out:self", samples=_back(), **_GRAD)(
     gradient(_soft_margin, grad="gradOutput", of="self"))  # fmt: skip
 spec("aclnnKlDiv", "out:self", **_ROW,

@@ -77,7 +77,8 @@ def gemm(A: Array, B: Array, C: int, alpha: float, beta: float, transA: int, tra
 @spec("aclnnEinsum", "output:tensors", family="matmul", source="torch 2.13, document of einsum",
       tolerance="accumulated", dtypes=_FLOATS, samples=[
           take(tensors=[t(3, 65), t(65, 9)], equation="ij,jk->ik"),
-          take(tensors=[t(2, 3, 17), t(2, 17, 5)], equation="abc,acd->abd")])  # fmt: skip
+          take(tensors=[t(2, 3, 17), t(2, 17, 5)], equation="abc,acd->abd"),
+          take(tensors=[t(3, 9), t(9, 5), t(5, 4)], equation="ij,jk,kl->il")])  # fmt: skip
 def einsum(tensors: list[Array], equation: str) -> Array:
     return np.einsum(equation, *tensors)
 
@@ -147,8 +148,11 @@ def _gelu(x: Tensor) -> Tensor:
 
 _GATES: Final[dict[str, Any]] = {**_ANY, "family": "activation", "source":
                                  "Shazeer: GLU Variants Improve Transformer, 2020"}  # fmt: skip
-spec("aclnnGeluMul", "out:input", samples=[take(input=t(3, 130), approximateOptional="none")],
-     **_GATES)(lambda input: _gelu(input[..., :65]) * input[..., 65:])  # fmt: skip
+spec("aclnnGeluMul", "out:input", **_GATES, samples=[
+    take(input=t(3, 130), approximateOptional=how) for how in ("none", "tanh")])(
+    words(lambda input, approximateOptional:
+          torch.nn.functional.gelu(input[..., :65], approximate=approximateOptional)
+          * input[..., 65:]))  # fmt: skip
 spec("aclnnFatreluMul", "out:input", **{**_GATES, "source": "Kurtz et al.: FATReLU, 2020"},
      samples=[take(input=t(3, 130), threshold=given([0.25], "float32"))], sparse=True)(
     lambda input, threshold: np.where(input[..., :65] > threshold[0], input[..., :65], 0.0)

@@ -104,14 +104,17 @@ def fused_adamw(
     return params, means, squares, most if amsgrad else None
 
 
-@spec("aclnnFusedSgd", "paramsRef:paramsRef momentumBufferListOptionalRef:paramsRef",
+@spec("aclnnFusedSgd",
+      "paramsRef:paramsRef gradsRef:paramsRef momentumBufferListOptionalRef:paramsRef",
       **{**_ROW, "source": "torch 2.13, document of torch.optim.SGD"}, samples=[
           take(paramsRef=[t(3, 5), t(65)], gradsRef=[t(3, 5), t(65)],
                momentumBufferListOptionalRef=[t(3, 5), t(65)], weightDecay=0.1, momentum=0.8,
-               lr=0.05, dampening=d, nesterov=n, maximize=x, isFirstStep=f)
-          for d, n, f, x in ((0.0, False, False, False), (0.3, False, False, False),
-                             (0.0, True, False, False), (0.0, False, True, False),
-                             (0.0, False, False, True))])  # fmt: skip
+               lr=0.05, dampening=d, nesterov=n, maximize=x, isFirstStep=f, gradScaleOptional=s)
+          for d, n, f, x, s in (
+              (0.0, False, False, False, None), (0.3, False, False, False, None),
+              (0.0, True, False, False, None), (0.0, False, True, False, None),
+              (0.0, False, False, True, None),
+              (0.3, False, False, False, given([4.0], "float32")))])  # fmt: skip
 def fused_sgd(
     paramsRef: list[Array],
     gradsRef: list[Array],
@@ -123,15 +126,17 @@ def fused_sgd(
     nesterov: bool,
     maximize: bool,
     isFirstStep: bool,
+    gradScaleOptional: Array | None,
 ) -> tuple[list[Array], ...]:
     params, buffers = [], []
-    rows = zip(paramsRef, gradsRef, momentumBufferListOptionalRef, strict=True)
+    grads = gradsRef if gradScaleOptional is None else [g / gradScaleOptional for g in gradsRef]
+    rows = zip(paramsRef, grads, momentumBufferListOptionalRef, strict=True)
     for p, g, b in rows:
         flow = (-g if maximize else g) + weightDecay * p
         kept = flow if isFirstStep else momentum * b + (1 - dampening) * flow
         buffers.append(kept)
         params.append(p - lr * (flow + momentum * kept if nesterov else kept))
-    return params, buffers
+    return params, grads, buffers
 
 
 @spec("aclnnAmpUpdateScale", "updatedScale:currentScale updatedGrowthTracker:growthTracker",

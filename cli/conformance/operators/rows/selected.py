@@ -90,6 +90,12 @@ def sparse_flash(
                topkIndices=given([[[0, 1]], [[1, -1]], [[0, 2]], [[2, 1]], [[0, -1]]], "int32"),
                actualSeqQLenOptional=(2, 5), actualSeqKvLenOptional=(4, 12), scaleValue=0.3,
                headNum=2, inputLayout="TND", sparseMode=0, selectedBlockSize=2,
+               selectedBlockCount=2),
+          take(query=_h(5, 4, 16), key=_h(12, 2, 16), value=_h(12, 2, 8),
+               topkIndices=given([[[0, 1], [1, -1]], [[1, -1], [0, -1]], [[0, 2], [1, 3]],
+                                  [[2, 1], [0, -1]], [[0, -1], [3, 2]]], "int32"),
+               actualSeqQLenOptional=(2, 5), actualSeqKvLenOptional=(4, 12), scaleValue=0.3,
+               headNum=4, inputLayout="TND", sparseMode=0, selectedBlockSize=2,
                selectedBlockCount=2)])  # fmt: skip
 def selected(
     query: Array, key: Array, value: Array, topkIndices: Array,

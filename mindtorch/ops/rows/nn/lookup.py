@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -84,6 +85,7 @@ op(
     samples=calls(
         (Arg((5, 4)), Arg((2, 3), "int64", 0, 4), 1.0, 2.0),
         (Arg((5, 4), "float64"), Arg((3,), "int64", values=(0, 2, 2)), 0.5, 1.0),
+        (Arg((5, 4)), Arg((3,), "int64", values=(4, 0, 2)), 0.25, math.inf),
         Sample((Arg((5,)), Arg((3,), "int64", 0, 4), 1.0, 2.0), error=True),
     ),
     oracle=lambda torch: lambda self, *args: torch.embedding_renorm_(self.clone(), *args),
