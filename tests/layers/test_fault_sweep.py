@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
+from pathlib import Path
+
 import compiled
 import fault_sweep
+import layered
 import pytest
 
 
@@ -28,3 +34,17 @@ def test_what_a_scenario_swallows_leaks_or_misnames_is_taken_badly() -> None:
     (result,) = fault_sweep.start(careless=2)
     said = {how.partition(" ")[0] for _, _, how in result["wrong"]}
     assert {"wrong", "ValueError:", "leak:"} <= said, result
+
+
+@pytest.mark.slow
+def test_a_training_step_ends_by_itself_after_any_failure() -> None:
+    """Half a minute of a core; through torch_npu, in its environment: client_sweep.py torch_npu."""
+    compiled.install()
+    script = str(Path(__file__).with_name("client_sweep.py"))
+    done = subprocess.run(
+        [sys.executable, script, "mindtorch"], capture_output=True, text=True, check=True,
+        env=layered.variables(),
+    )  # fmt: skip
+    *badly, counts = done.stdout.splitlines()
+    assert badly == []
+    assert int(re.match(r"(\d+) failures", counts)[1]) > 25

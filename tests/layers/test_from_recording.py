@@ -9,6 +9,9 @@ from pathlib import Path
 import compiled
 import layered
 import pytest
+from mindtorch_npu.bench.recorded import Pair, compared
+from mindtorch_npu.bench.statistics import Times, summarize
+from mindtorch_npu.render import Grid
 
 from aclnn_bindings.layers import recording_file
 
@@ -108,6 +111,28 @@ def test_bench_times_each_distinct_launch_and_adds_up(recorded: Path, tmp_path: 
     assert "1 of 1 launches were timed" in first.out
     again = layered.command(*words, "--against", base)
     assert "1 workloads with the baseline" in again.out
+
+
+def times(*samples: float) -> Times:
+    return summarize(list(samples))
+
+
+def test_totals_weigh_operators_by_their_launches_and_forgive_a_slow_sample() -> None:
+    pairs = [
+        Pair("aclnnAdd", 10, times(100, 100, 100, 9000), times(100, 100, 100, 100)),
+        Pair("aclnnAdd", 1, times(200, 200), times(200, 200)),
+        Pair("aclnnMatmul", 100, times(30, 30, 30, 30), times(20, 20, 20, 20)),
+    ]
+    head, *doubt, table = compared(pairs)
+    # 1.0 + 0.2 + 3.0 ms, there 1.0 + 0.2 + 2.0.
+    assert "4.200 ms, there 3.200 ms: ×1.31 (×1.31 by medians)" in str(head)
+    assert len(doubt) == 1
+    assert "24% of that time is of launches whose samples scatter" in str(doubt[0])
+    assert isinstance(table, Grid)
+    assert table.rows == [
+        ["aclnnMatmul", "100", "3.000", "2.000", "×1.50"],
+        ["aclnnAdd", "11", "1.200", "1.200", "×1.00"],
+    ]
 
 
 @pytest.mark.parametrize(("fault", "code", "devices"), [("", 0, 2), ("npu1/layernorm:zeros", 1, 1)])
