@@ -6,6 +6,7 @@ Without the check a machine with no compiler sees a page of CMake output first.
 import os
 import shlex
 import shutil
+import sys
 import sysconfig
 from pathlib import Path
 
@@ -47,6 +48,11 @@ def _require_toolchain() -> None:
             f"no compiler for {' and '.join(missing)} (looked for "
             f"{', '.join(name for v in missing for name in _COMPILERS[v])} on PATH).\n"
             "Install one and run pip again, for example: apt-get install g++"
+        )
+    if sysconfig.get_config_var("Py_GIL_DISABLED") and sys.version_info < (3, 14):
+        raise SystemExit(
+            "mindtorch-npu calls C through cffi, which does not support the free-threaded CPython "
+            "3.13.\nUse 3.13 with its GIL (python3.13), or 3.14t."
         )
     header = Path(sysconfig.get_paths()["include"]) / "Python.h"
     if not header.is_file():

@@ -139,7 +139,7 @@ def _run(report: Report, environ: Mapping[str, str]) -> Report:
     if not paths:
         return report
     preload = _preload(install)
-    loads = _load(paths, preload, report.request.load_timeout, environ)
+    loads = _load(paths, preload, _patience(report.request.load_timeout, environ), environ)
     report = replace(report, loads=loads, census=_without_unloadable(report, loads))
     if report.declared is None:
         reason = f"calling is refused: {report.declared_from}"
@@ -149,11 +149,21 @@ def _run(report: Report, environ: Mapping[str, str]) -> Report:
     searched = [str(lib.path) for lib in _searched(install) if str(lib.path) in usable]
     wanted = dict.fromkeys([*reversed(before), *(p for p in paths if p in searched)])
     tour = _smoke_request(report.declared, list(wanted), searched)
-    steps = child.run("smoke", tour, report.request.smoke_timeout, environ)
+    patience = _patience(report.request.smoke_timeout, environ)
+    steps = child.run("smoke", tour, patience, environ)
     if report.request.headers is None and all(step.state == "ok" for step in steps):
         root = {"root": str(install.root)}
-        steps += child.run("trial", root, report.request.smoke_timeout, environ)
+        steps += child.run("trial", root, patience, environ)
     return replace(report, smoke=steps)
+
+
+def _patience(seconds: float, environ: Mapping[str, str]) -> float:
+    """How long a child may be silent: longer than `seconds` on machines that are said to be slow,
+    such as an emulator, as for the workers of `check`."""
+    try:
+        return max(seconds, float(environ.get("MINDTORCH_START_SECONDS") or 0))
+    except ValueError:
+        return seconds
 
 
 def _load(

@@ -12,6 +12,7 @@ import pytest
 
 from aclnn_bindings.diagnose.causes import Cause, causes
 from aclnn_bindings.diagnose.census import Status
+from aclnn_bindings.diagnose.child import StepResult
 from aclnn_bindings.diagnose.probe import Report, Request, load_order, probe
 from aclnn_bindings.install.describe import arch
 
@@ -260,6 +261,28 @@ def test_a_hang_is_stopped_and_is_a_row(tmp_path: Path) -> None:
     report, found = ask(root, timeout=1.0)
     assert states(report) == {"init": "timed out"}
     assert errors(found) == ["smoke test: init timed out"]
+
+
+@pytest.mark.parametrize(
+    ("stated", "expected"), [(None, {15.0, 60.0}), ("1200", {1200.0}), ("soon", {15.0, 60.0})]
+)
+def test_a_slow_machine_may_ask_for_patience(
+    root: Path, monkeypatch: pytest.MonkeyPatch, stated: str | None, expected: set[float]
+) -> None:
+    seen: set[float] = set()
+
+    def run(
+        program: str, request: object, timeout: float, environ: object
+    ) -> tuple[StepResult, ...]:
+        seen.add(timeout)
+        return (StepResult(program, "ok", 0.0, ""),)
+
+    monkeypatch.setattr("aclnn_bindings.diagnose.child.run", run)
+    environ = fake_cann.environment(root)
+    if stated is not None:
+        environ["MINDTORCH_START_SECONDS"] = stated
+    probe(Request(root, bases=()), environ)
+    assert seen == expected
 
 
 @pytest.mark.parametrize(
