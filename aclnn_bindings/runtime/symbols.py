@@ -37,6 +37,7 @@ class Symbols:
         self._found: dict[str, tuple[int, Library | None]] = {}
         self._exports: dict[Library, frozenset[str]] = {}
         self._instead: Mapping[Path, Path] = {}
+        self._files = {library: _file(library.path) for library in install.libraries}
         self._lock = Lock()
 
     def go_through(self, places: Mapping[Path, Path]) -> None:
@@ -123,6 +124,13 @@ class Symbols:
 
     def _open(self, library: Library) -> int:
         if library not in self._handles and library not in self._complaints:
+            if _file(library.path) != self._files[library]:
+                raise RuntimeStateError(
+                    f"load {library.name} of {self.root}: the file changed since this process "
+                    "looked at the install, whose headers and other libraries it has from before: "
+                    "another release was installed, or `latest` leads elsewhere; start the "
+                    "process again"
+                )
             if not self._handles and (other := _stranger(self.install)):
                 raise RuntimeStateError(
                     f"load {library.name} of {self.root}: {other} is loaded in this process, and "
@@ -147,6 +155,16 @@ class Symbols:
             return handle, why
         before = self._load(str(needed), depth + 1)
         return self._load(path, depth + 1) if before[0] else before
+
+
+def _file(path: Path) -> tuple[str, int, int, int] | None:
+    """Which file `path` leads to, None if to none: installers replace files, or links to them."""
+    try:
+        real = os.path.realpath(path)
+        state = os.stat(real)
+    except OSError:
+        return None
+    return real, state.st_ino, state.st_size, state.st_mtime_ns
 
 
 def _stranger(install: Install) -> Path | None:
