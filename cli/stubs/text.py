@@ -23,6 +23,7 @@ Run it again after the install or the bindings changed.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, Protocol, SupportsFloat, SupportsIndex
 
 from aclnn_bindings.call.function import BoundFunction
@@ -65,10 +66,11 @@ _Handle = SupportsIndex | _Handled | None
 _SPACE: Final = """
 class Namespace:
     def __init__(
-        self, names: Callable[[], Collection[str]], find: Callable[[str], Any]
+        self, names: Callable[[], Collection[str]], find: Callable[[str], Any], root: Path
     ) -> None: ...
     def __getitem__(self, name: str) -> Any: ...
     def __iter__(self) -> Iterator[str]: ...
+    def __len__(self) -> int: ...
     def __contains__(self, name: object) -> bool: ...
 """
 _TYPES: Final = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import os
 import subprocess
@@ -15,6 +16,7 @@ from mindtorch_npu.stubs import text
 from mindtorch_npu.stubs.command import stubs
 
 import aclnn_bindings
+from aclnn_bindings.call.namespace import Namespace
 from aclnn_bindings.interface import catalog
 from aclnn_bindings.interface.signature import Declarations
 
@@ -102,6 +104,15 @@ def test_the_command_writes_a_partial_stub_package(tmp_path: Path) -> None:
     content = (tmp_path / "aclnn_bindings-stubs" / "call" / "namespace.pyi").read_text()
     assert "class _BoundOp_aclnnAdd(BoundOp):" in content
     assert "aclnnAdd: _BoundOp_aclnnAdd" in content
+    assert "PYTHONPATH=" in result.output  # as checkers look nowhere else for it
+    (shown,) = (
+        node
+        for node in ast.parse(content).body
+        if isinstance(node, ast.ClassDef) and node.name == "Namespace"
+    )
+    methods = {node.name for node in shown.body if isinstance(node, ast.FunctionDef)}
+    plain = {"__getattr__", "__dir__", "__repr__"}  # what every object has, or would allow any name
+    assert methods == {n for n, v in vars(Namespace).items() if callable(v)} - plain
 
 
 def test_where_nothing_can_be_written_the_way_out_is_named(tmp_path: Path) -> None:
