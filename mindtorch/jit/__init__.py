@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 from typing import Final as Final
@@ -50,9 +51,12 @@ def isinstance(obj: object, target_type: Any) -> bool:
     return builtins.isinstance(obj, target_type)
 
 
-def trace(*_: object, **__: object) -> NoReturn:
-    """Refused: there is no tracer."""
-    raise NotImplementedError("torch.jit.trace: mindtorch runs eagerly and has no tracer")
+def trace(func: T, example_inputs: Any = None, *_: object, **__: object) -> T:
+    """`func` itself, with a notice: it runs eagerly, each branch as its inputs choose."""
+    warnings.warn(
+        "torch.jit.trace: mindtorch has no tracer, what is traced runs eagerly", stacklevel=2
+    )
+    return func
 
 
 class ScriptModule:

@@ -77,7 +77,7 @@ def _indices(indices: Any, values: Tensor) -> Tensor:
 
 
 def sparse_coo_tensor(
-    indices: Any, values: Any = None, size: Sequence[int] | None = None, *,
+    indices: Any = None, values: Any = None, size: Sequence[int] | None = None, *,
     dtype: Dtype | None = None, device: DeviceLike | None = None, pin_memory: bool = False,
     requires_grad: bool = False, check_invariants: bool | None = None,
     is_coalesced: bool | None = None,
@@ -87,6 +87,11 @@ def sparse_coo_tensor(
     Places that come twice count together. RuntimeError where sizes do not fit.
     """
     if values is None:
+        if indices is None and size is None:
+            raise TypeError(
+                "sparse_coo_tensor() received an invalid combination of arguments: it needs indices"
+                " and values, or a size"
+            )
         shape = tuple(indices if size is None else size)
         empty = mindtorch.empty(0, dtype=dtype, device=device, requires_grad=requires_grad)
         none = mindtorch.empty((len(shape), 0), dtype=mindtorch.int64, device=empty.device)

@@ -127,3 +127,15 @@ def test_an_index_on_cpu_reads_and_writes_any_device():
     assert x.grad.tolist() == [[1.0] * 4, [0.0] * 4, [1.0] * 4]
     with pytest.raises(RuntimeError, match=r"either on cpu or on the same device .*\(cpu\)"):
         mindtorch.ones(3)[rows.npu()]
+
+
+@pytest.mark.parametrize("device", ["cpu", "npu"])
+@pytest.mark.parametrize("dtype", ["uint8", "bool", "float32", "int32"])
+def test_no_indices_may_be_of_any_dtype(dtype, device):
+    x = mindtorch.arange(3.0).to(device)
+    none = mindtorch.tensor([], dtype=getattr(mindtorch, dtype)).to(device)
+    assert mindtorch.gather(x, 0, none).shape == (0,)
+    for write in ("scatter", "scatter_add", "scatter_"):
+        assert getattr(x.clone(), write)(0, none, x).tolist() == [0, 1, 2]
+    assert x.scatter(0, none, 5.0).tolist() == [0, 1, 2]
+    assert x.scatter_reduce(0, none, x, "amax").tolist() == [0, 1, 2]

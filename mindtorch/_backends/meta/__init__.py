@@ -44,7 +44,10 @@ class MetaBackend:
         return lambda *_: None
 
     def copy(self, dest: Tensor, source: Tensor) -> None:
-        """Nothing to move; shapes were checked by the rule of `copy`."""
+        """Nothing to move; shapes were checked by the rule of `copy`. NotImplementedError where a
+        tensor with data would take what there is not."""
+        if dest._geom.device.type != "meta":
+            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
 
     def write_back(self, op: Op, dest: Tensor, source: Tensor) -> None:
         """Metadata only: `dest` keeps its Geometry, which `source` matches."""

@@ -66,7 +66,15 @@ class Conversion:
             more = {}
             if memory_format is not None and tensor.dim() in (4, 5):
                 more["memory_format"] = memory_format
-            return tensor.to(device, dtype if casts else None, non_blocking, **more)
+            try:
+                return tensor.to(device, dtype if casts else None, non_blocking, **more)
+            except NotImplementedError as error:
+                if not tensor.is_meta:
+                    raise
+                raise NotImplementedError(
+                    f"{error} Please use torch.nn.Module.to_empty() instead of torch.nn.Module.to()"
+                    " when moving module from meta to a different device."
+                ) from None
 
         return self._apply(convert)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,17 @@ INDEX = (dt.int32, dt.int64)
 def _index_dtype(name: str, index: Geometry) -> None:
     if index.numel and index.dtype not in INDEX:
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
+
+
+def indexed(args: Mapping[str, Any]) -> bool:
+    """Whether CANN takes the dtype of the indices; torch takes any where there are none."""
+    return args["index"].dtype in INDEX
+
+
+def counted(index: Tensor) -> Tensor:
+    """No indices, in a dtype that CANN takes."""
+    result: Tensor = aten.to(index, dt.int64)
+    return result
 
 
 def checked(index: Array, size: int, dim: int) -> Array:
@@ -91,7 +102,8 @@ op(
     infer=_gather_infer,
     cpu=_gather,
     compute="raw",
-    aclnn=call("aclnnGather", "self", "dim", "index", "out"),
+    aclnn=call("aclnnGather", "self", "dim", "index", "out", when=indexed),
+    lower=lambda self, dim, index, sparse_grad=False: aten.gather(self, dim, counted(index)),
     grad={
         "self": lambda grad, self_geom, dim, index: aten.scatter_add(
             aten.zeros(self_geom.shape, dtype=grad.dtype, device=grad.device), dim, index, grad
@@ -151,7 +163,8 @@ op(
     infer=_scatter_infer,
     cpu=lambda self, dim, index, src: _write(self, dim, index, src, _set),
     compute="raw",
-    aclnn=call("aclnnScatter", "self", "dim", "index", "src", 0, "out"),
+    aclnn=call("aclnnScatter", "self", "dim", "index", "src", 0, "out", when=indexed),
+    lower=lambda self, dim, index, src: aten.scatter_src(self, dim, counted(index), src),
     grad={
         "self": lambda grad, dim, index: aten.scatter_value(grad, dim, index, 0),
         "src": lambda grad, dim, index, src_geom: _into(
@@ -174,7 +187,10 @@ op(
         self, dim, index, np.asarray(value).astype(self.dtype), _set
     ),
     compute="raw",
-    aclnn=call("aclnnScatterValue", "self", "dim", "index", in_dtype("value"), 0, "out"),
+    aclnn=call(
+        "aclnnScatterValue", "self", "dim", "index", in_dtype("value"), 0, "out", when=indexed
+    ),
+    lower=lambda self, dim, index, value: aten.scatter_value(self, dim, counted(index), value),
     refuses=converted(3),
     grad={"self": lambda grad, dim, index: aten.scatter_value(grad, dim, index, 0)},
     samples=lambda: [
@@ -247,7 +263,8 @@ op(
     "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
     infer=_scatter_infer,
     cpu=lambda self, dim, index, src: _write(self, dim, index, src, _wide_add),
-    aclnn=call("aclnnScatterAdd", "self", "dim", "index", "src", "out"),
+    aclnn=call("aclnnScatterAdd", "self", "dim", "index", "src", "out", when=indexed),
+    lower=lambda self, dim, index, src: aten.scatter_add(self, dim, counted(index), src),
     grad={
         "self": lambda grad: grad,
         "src": lambda grad, dim, index, src_geom: _into(aten.gather(grad, dim, index), src_geom),

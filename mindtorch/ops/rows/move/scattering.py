@@ -14,7 +14,7 @@ from ...._tensor.types import Array, Number
 from ...rules import scalar_name, wrap_dim
 from ...samples import Arg, Sample, calls
 from ...spec import aten, call, composite, op
-from .gathering import INDEX, _grid, checked, within
+from .gathering import INDEX, _grid, checked, counted, indexed, within
 
 # aclnnScatterReduce document: how each reduction is numbered.
 REDUCTIONS = {"sum": 1, "prod": 2, "amax": 3, "amin": 4, "mean": 5}
@@ -142,7 +142,10 @@ op(
     infer=_infer,
     cpu=_reduced,
     aclnn=call("aclnnScatterReduce", "self", "dim", "index", "src",
-               lambda a: REDUCTIONS[a["reduce"]], "include_self", "out"),
+               lambda a: REDUCTIONS[a["reduce"]], "include_self", "out", when=indexed),
+    lower=lambda self, dim, index, src, reduce, include_self=True: aten._scatter_reduce(
+        self, dim, counted(index), src, reduce, include_self
+    ),
     grad={("self", "src"): _reduce_grad},
     unsampled="scatter_reduce is held against torch",
     tolerance="accumulated",
