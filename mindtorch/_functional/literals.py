@@ -10,6 +10,7 @@ import numpy as np
 
 from .._tensor import dtype as dt
 from .._tensor.dtype import dtype as Dtype
+from .._tensor.eight_bits import fitting
 from .._tensor.tensor import Tensor
 from .._tensor.types import Array
 from ..ops.limits import fits
@@ -96,7 +97,7 @@ def array_of(data: Any, dtype: Dtype | None) -> Any:
 def _cast(values: Array, kind: np.dtype[Any] | type) -> Array:
     """Numbers that do not fit become infinite or wrap, as torch's do, and nobody is warned."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return values.astype(kind)
+        return fitting(values, np.dtype(kind)).astype(kind)
 
 
 def _refuse_or_warn(data: Any, values: Array, dtype: Dtype | None) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from ..._tensor.device import device as Device
 from ..._tensor.dtype import BOOL, FLOAT, INTEGER
 from ..._tensor.dtype import dtype as Dtype
+from ..._tensor.eight_bits import fitting
 from ..._tensor.geometry import Geometry, contiguous
 from ..._tensor.storage import Storage
 from ..._tensor.tensor import Tensor, wrap
@@ -70,7 +71,7 @@ class CpuBackend:
         value = source._array
         if value.dtype.kind == "c" and dest._array.dtype.kind not in "cb":
             value = value.real
-        quiet(_copyto, dest._array, value)
+        quiet(_copyto, dest._array, fitting(value, dest._array.dtype))
 
     def write_back(self, op: Op, dest: Tensor, source: Tensor) -> None:
         self.copy(dest, source)

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from ..._tensor.eight_bits import fitting
 from ..._tensor.geometry import Geometry
 from ..._tensor.storage import Storage
 from ..._tensor.tensor import host_array
@@ -83,4 +84,4 @@ def cast(array: Array, dtype: Any) -> Array:
     """`array` in another dtype, as torch casts: a complex number loses its imaginary part."""
     if array.dtype.kind == "c" and dtype.kind not in "cb":
         array = array.real
-    return quiet(array.astype, dtype)
+    return quiet(fitting(array, dtype).astype, dtype)

@@ -1,0 +1,31 @@
+"""Owns what torch makes of numbers that floats of eight bits do not hold.
+
+As torch/headeronly/util/Float8_e4m3fn.h and Float8_e8m0fnu.h convert float32: e4m3fn keeps to its
+largest number, 448; e8m0fnu, a power of two, has no sign, and its smallest for zero. ml_dtypes
+gives NaN for these.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from .types import Array
+
+_E4M3 = np.dtype(ml_dtypes.float8_e4m3fn)
+_E8M0 = np.dtype(ml_dtypes.float8_e8m0fnu)
+
+
+def fitting(values: Array, dtype: np.dtype[Any]) -> Array:
+    """`values` as numpy may convert them to `dtype`."""
+    if dtype.kind != "V" or dtype.itemsize != 1 or values.dtype == dtype:
+        return values
+    if dtype not in (_E4M3, _E8M0):
+        return values
+    with np.errstate(over="ignore", invalid="ignore"):
+        single: Array = values.astype(np.float32, copy=False)
+    if dtype == _E4M3:
+        return np.clip(single, -448, 448)
+    return np.maximum(np.abs(single), np.float32(2.0**-127))
