@@ -252,5 +252,5 @@ def round_off(x: Array, roundMode: int) -> tuple[list[Array]]:
 
 spec("aclnnForeachRoundOffNumber", "out:x", family="foreach",
      source=_MODES, tolerance="exact",
-     samples=[take(x=_list(-5, 5), roundMode=given([m], "int8")) for m in (1, 2, 3, 4, 5)],
-     )(round_off)  # fmt: skip
+     samples=[take(x=x, roundMode=given([m], "int8"))
+              for x in (_list(-5, 5), _TIES) for m in (1, 2, 3, 4, 5)])(round_off)  # fmt: skip
