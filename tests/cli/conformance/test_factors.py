@@ -13,6 +13,7 @@ from mindtorch_npu.conformance.cases.inputs import Input, tensors_of
 from mindtorch_npu.conformance.cases.recipe import recipe
 from mindtorch_npu.conformance.cases.spaces.space import Scope
 from mindtorch_npu.conformance.cases.spaces.table import space_of
+from mindtorch_npu.conformance.cases.taken import takes
 
 from mindtorch.ops import OPS
 from mindtorch.ops.samples import Arg
@@ -175,3 +176,10 @@ def test_halves_are_ties_and_rows_end_in_what_makes_scales_one():
     assert (first % 1 == 0.5).any()
     assert (first[:, -1] == 127).all()
     assert (values(Arg((3, 32)), parse("aclnnAscendQuant/functional/s0/halves"), 0, 1) == 1).all()
+
+
+def test_every_designed_row_takes_the_plain_call_of_its_design():
+    """A row whose plain call raises is left without designed cases."""
+    plain_types = ("float32", "int64", "bool")
+    empty = [n for n, op in OPS.items() if space_of(n) is not None and not takes(op, plain_types)]
+    assert not empty, f"spaces.{empty}: the call that the space builds is none that the row takes"

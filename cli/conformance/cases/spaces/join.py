@@ -76,7 +76,7 @@ def _build(op: Op, chosen: Chosen) -> Sample:
     x = data(op, shape, chosen)
     if op.name == "_to_copy":
         to = chosen["dtype"] if chosen["to_dtype"] == "same" else chosen["to_dtype"]
-        return Sample((_castable(x, to),), {"dtype": to})
+        return Sample((_castable(x, to),), {"dtype": to, "device": None})
     if op.name in ("clone", "zero", "nonzero"):
         return Sample((x,))
     if op.name == "fill":
