@@ -16,7 +16,9 @@ from mindtorch_npu.bench.roofline import Box, Peaks, Point, label_box, svg
 from mindtorch_npu.bench.statistics import Limits, collect, summarize, warm_up
 from mindtorch_npu.bench.timers import Clock
 from mindtorch_npu.bench.verdict import compare, doubt
+from mindtorch_npu.conformance.operators.formulas import gradient
 
+import mindtorch
 from aclnn_bindings.install.library import bundled_simulator
 from mindtorch.ops import OPS
 
@@ -238,3 +240,11 @@ def test_an_aclnn_operator_is_timed_by_its_header(tmp_path):
     rows = json.loads(out.read_text("utf-8"))["results"]
     assert [r["op"] for r in rows] == ["aclnnRmsNorm", "aclnnAdd"]
     assert all(r["times"]["e2e"]["median"] > 0 and not r["problem"] for r in rows)
+
+
+def test_a_derivative_is_there_for_those_who_time_without_gradients() -> None:
+    reference = gradient(lambda self, *, k: self * self * k, grad="gradOutput", of="self")
+    with mindtorch.no_grad():
+        (derivative,) = reference(gradOutput=np.ones(2), self=np.array([1.0, 2.0]), k=2.0)
+        assert not mindtorch.is_grad_enabled()
+    assert derivative.tolist() == [4.0, 8.0]
