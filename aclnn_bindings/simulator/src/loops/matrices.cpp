@@ -58,21 +58,27 @@ Matrices untiled(const Tensor& t, bool packs) {
   return m;
 }
 // A plain view over inner storage: the element of row r and column c lies in tile (c / w, r / 16).
+struct Tiling {
+  bool turned;
+  int64_t batch, rows, cols, w, high, across;
+  explicit Tiling(const Tensor& t)
+      : turned(packs_rows(t)), batch(lead(t, 2)), rows(t.dims[t.rank - 2]), cols(t.dims[t.rank - 1]),
+        w(tile_width(t)), high(((turned ? cols : rows) + 15) / 16 * 16),
+        across(((turned ? rows : cols) + w - 1) / w) {}
+  int64_t elements() const { return batch * across * high * w; }
+  int64_t at(int64_t b, int64_t i, int64_t j) const {
+    const int64_t r = turned ? j : i, c = turned ? i : j;
+    return ((b * across + c / w) * high + r) * w + c % w;
+  }
+};
 Matrices view_of_tiles(const Tensor& t) {
-  const bool turned = packs_rows(t);
-  const int last = t.rank - 1;
-  const int64_t rows = t.dims[last - 1], cols = t.dims[last];
-  const int64_t deep = turned ? cols : rows, wide = turned ? rows : cols, w = tile_width(t);
-  const int64_t high = (deep + 15) / 16 * 16, across = (wide + w - 1) / w;
-  Matrices m = {Doubles(), lead(t, 2), rows, cols};
-  m.v.resize(static_cast<size_t>(m.batch * rows * cols));
+  const Tiling tiles(t);
+  Matrices m = {Doubles(), tiles.batch, tiles.rows, tiles.cols};
+  m.v.resize(static_cast<size_t>(m.batch * m.rows * m.cols));
   for (int64_t b = 0; b < m.batch; ++b) {
-    for (int64_t i = 0; i < rows; ++i) {
-      for (int64_t j = 0; j < cols; ++j) {
-        const int64_t r = turned ? j : i, c = turned ? i : j;
-        const int64_t at = ((b * across + c / w) * high + r) * w + c % w;
-        m.at(b)[i * cols + j] = load_one<double>(t.data, t.dtype, at);
-      }
+    for (int64_t i = 0; i < m.rows; ++i) {
+      for (int64_t j = 0; j < m.cols; ++j)
+        m.at(b)[i * m.cols + j] = load_one<double>(t.data, t.dtype, t.offset + tiles.at(b, i, j));
     }
   }
   return m;
@@ -119,8 +125,41 @@ Matrices matrices_like(const Tensor& t, bool transposed, bool packs) {
   if (transposed) std::swap(m.rows, m.cols);
   return m;
 }
+bool in_tiles(const Tensor& t) { return tiled(t); }
+bool stands_for_tiles(const Tensor& t) {
+  if (!inner_format(t) || t.offset != 0 || (t.rank != 2 && t.rank != 3)) return false;
+  Tensor whole = t;
+  if (packs_rows(t)) {
+    std::swap(whole.dims[t.rank - 1], whole.dims[t.rank - 2]);
+    std::swap(whole.strides[t.rank - 1], whole.strides[t.rank - 2]);
+  }
+  return whole.contiguous() && t.storage_numel >= Tiling(t).elements();
+}
+void write_tiles(const Tensor& t, const Matrices& m) {
+  if (tiled(t)) {
+    const int64_t *d = t.dims + t.rank - 4, high = d[1] * d[2], each = d[0] * high * d[3];
+    Doubles v(static_cast<size_t>(t.numel()));
+    for (int64_t b = 0; b < m.batch; ++b) {
+      for (int64_t i = 0; i < m.rows * m.cols; ++i) {
+        const int64_t r = i / m.cols, k = i % m.cols;
+        v[b * each + (k / d[3] * high + r) * d[3] + k % d[3]] = m.at(b)[i];
+      }
+    }
+    write(t, v);
+    return;
+  }
+  const Tiling tiles(t);
+  Doubles v(static_cast<size_t>(tiles.elements()));
+  for (int64_t b = 0; b < m.batch; ++b) {
+    for (int64_t i = 0; i < m.rows * m.cols; ++i)
+      v[tiles.at(b, i / m.cols, i % m.cols)] = m.at(b)[i];
+  }
+  Tensor flat = t;
+  flat.rank = 1, flat.dims[0] = tiles.elements(), flat.strides[0] = 1;
+  write(flat, v);
+}
 Matrices matrices_of(const Tensor& t, bool transposed, bool packs, int64_t rows, int64_t cols) {
-  const bool inside = inner_format(t) && t.rank < 4 && !packed_dtype(t, packs);
+  const bool inside = !packed_dtype(t, packs) && stands_for_tiles(t);
   Matrices m = tiled(t) ? untiled(t, packs) : inside ? view_of_tiles(t) : plain(t, packs);
   if (transposed) m = transposed_of(m);
   return cut(m, rows, cols);

@@ -23,6 +23,14 @@ Matrices matrices_like(const Tensor& t, bool transposed, bool packs);
 Matrices matrices_of(const Tensor& t, bool transposed, bool packs, int64_t rows = kNoLimit,
                      int64_t cols = kNoLimit);
 
+// Is a tensor in the inner format given in the dims of its tiles?
+bool in_tiles(const Tensor& t);
+// Is a tensor of two or three dims in the inner format a plain view of tiles, which its storage holds
+// whole? So clients describe them: logical dims, and the tiles' as those of the storage.
+bool stands_for_tiles(const Tensor& t);
+// Writes matrices to a tensor of which one of the above is true, zeros to what is beyond them.
+void write_tiles(const Tensor& t, const Matrices& m);
+
 Matrices transposed_of(const Matrices& m);
 
 // Multiplies each element by its block's scale, [.., blocks of rows, blocks of columns], where a

@@ -47,7 +47,8 @@ aclError execute(const char* function, const char* type, int inputs,
   for (int i = 0; i < outputs; ++i) {
     call.add_output(output_desc[i], output[i], shapes ? shapes[i] : nullptr);
   }
-  return row(call);
+  aclError code = row(call);
+  return code == ACL_SUCCESS ? call.end() : code;
 }
 
 // An asynchronous call that cannot be run is told at the stream's next synchronisation, and what

@@ -13,6 +13,7 @@
 #include "ascendcl/memory.h"
 
 #include <aclnnop/aclnn_copy.h>
+#include <aclnnop/aclnn_npu_format_cast.h>
 
 namespace aclsim {
 namespace {
@@ -84,6 +85,27 @@ TypeCall::Slot TypeCall::slot_of(const aclTensorDesc* desc, const aclDataBuffer*
   slot.view.data = desc->constant ? desc->constant->data() : aclGetDataBufferAddr(buffer);
   return slot;
 }
+// What a description in the inner format lays out, in the dims of its tiles; null for any other.
+aclTensor* TypeCall::tiles_of(const aclTensorDesc* desc, void* data) {
+  if (!desc || !desc->is(Kind::TensorDesc) || !data || desc->constant) return nullptr;
+  // Products without the cast have nothing that reads tiles either: all is in the plain order.
+  const Soc soc = config().soc->soc;
+  if (soc != Soc::Ascend910B && soc != Soc::Ascend910_93 && soc != Soc::Ascend950) return nullptr;
+  const bool inner = desc->storage_format == ACL_FORMAT_FRACTAL_NZ && desc->dims->size() >= 2 &&
+                     desc->storage_dims->size() == desc->dims->size() + 2;
+  View whole;
+  whole.data = data, whole.dtype = desc->dtype;
+  if (inner) whole.dims = *desc->storage_dims, whole.strides = strides_of(whole.dims);
+  return inner ? tensor(whole, ACL_FORMAT_FRACTAL_NZ) : nullptr;
+}
+void TypeCall::untile(Slot& slot) {
+  View plain = room(slot.view.dtype, slot.view.dims);
+  if (ACLSIM_RUN(*this, aclnnNpuFormatCast, slot.tiles, tensor(plain)) == ACL_SUCCESS) {
+    slot.laid = slot.view.data, slot.view = plain;
+  } else {
+    slot.tiles = nullptr;
+  }
+}
 void TypeCall::add_input(const aclTensorDesc* desc, const aclDataBuffer* buffer) {
   Slot slot = slot_of(desc, buffer);
   bool given = slot.view.data && (desc->constant || !find_allocation(slot.view.data));
@@ -93,6 +115,8 @@ void TypeCall::add_input(const aclTensorDesc* desc, const aclDataBuffer* buffer)
     memcpy(copy, slot.view.data, bytes);
     slot.view.data = copy;
     slot.known = true;
+  } else if ((slot.tiles = tiles_of(desc, slot.view.data))) {
+    untile(slot);
   }
   inputs_.push_back(slot);
 }
@@ -101,7 +125,25 @@ void TypeCall::settle_unless_known(size_t input) {
 }
 void TypeCall::add_output(const aclTensorDesc* desc, aclDataBuffer* buffer, aclTensorDesc* shape) {
   outputs_.push_back(slot_of(desc, buffer));
-  outputs_.back().shape = shape;
+  Slot& slot = outputs_.back();
+  slot.shape = shape;
+  slot.tiles = tiles_of(desc, slot.view.data);
+  if (!slot.tiles) return;
+  for (const Slot& in : inputs_) {  // what is changed in place is one tensor
+    if (in.tiles && in.laid == slot.view.data) {
+      slot.laid = in.laid, slot.view.data = in.view.data;
+      return;
+    }
+  }
+  untile(slot);  // what an operator leaves alone stays
+}
+aclError TypeCall::end() {
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    if (!outputs_[i].tiles) continue;
+    aclError code = ACLSIM_RUN(*this, aclnnNpuFormatCast, out_tensor(i), outputs_[i].tiles);
+    if (code != ACL_SUCCESS) return code;
+  }
+  return ACL_SUCCESS;
 }
 bool TypeCall::set_dims(size_t output, const Dims& dims) {
   Slot& slot = outputs_[output];

@@ -37,6 +37,8 @@ class TypeCall {
   void add_input(const aclTensorDesc* desc, const aclDataBuffer* buffer);
   // `shape` is the same description where its shape may be changed.
   void add_output(const aclTensorDesc* desc, aclDataBuffer* buffer, aclTensorDesc* shape);
+  // Brings results to where they belong, after the operator was queued.
+  aclError end();
 
   const char* type() const { return type_; }
   size_t inputs() const { return inputs_.size(); }
@@ -93,6 +95,8 @@ class TypeCall {
     View view;
     aclTensorDesc* shape;  // of an output whose shape may be told; else null
     bool known;            // an input whose values the call brought along; a copy of its own
+    aclTensor* tiles;      // in the inner format, which is computed in the plain order
+    void* laid;            // where those lie
   };
   static Slot slot_of(const aclTensorDesc* desc, const aclDataBuffer* buffer);
   static void* find(const std::string& name);
@@ -101,6 +105,8 @@ class TypeCall {
   aclError launch(const char* op, uint64_t size, aclOpExecutor* executor);
   void* memory(uint64_t bytes);
   void settle_unless_known(size_t input);
+  aclTensor* tiles_of(const aclTensorDesc* desc, void* data);
+  void untile(Slot& slot);
 
   const char* type_;
   aclrtStream stream_;

@@ -548,45 +548,6 @@ aclError run_weight_first(Call& c) {
   return ACL_SUCCESS;
 }
 
-// (src, dst): between the plain order and tiles of sixteen rows, padded with zeros.
-bool is_tiled(const Tensor& t) { return t.format == ACL_FORMAT_FRACTAL_NZ && t.rank >= 4; }
-aclnnStatus check_format(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1}));
-  const Tensor &from = c.tensor(0), &to = c.tensor(1);
-  if (is_tiled(from) == is_tiled(to)) return expect_same_shape(c, 1, 0);
-  if (from.rank < 2 || to.rank < 2) return refuse_product(c);
-  const Matrices a = matrices_like(from, false, false), b = matrices_like(to, false, false);
-  const Matrices &plain = is_tiled(to) ? a : b, &tiles = is_tiled(to) ? b : a;
-  ACL_RETURN_IF_FAILED(expect_same_dtype(c, 1, 0));
-  if (plain.batch == tiles.batch && plain.rows <= tiles.rows && plain.cols <= tiles.cols)
-    return ACLNN_SUCCESS;
-  return c.fail(ACLNN_ERR_PARAM_INVALID, "dst %s does not hold src %s.", shape_text(to),
-                shape_text(from));
-}
-aclError run_format(Call& c) {
-  const Tensor &from = c.tensor(0), &to = c.tensor(1);
-  if (is_tiled(from) == is_tiled(to)) {
-    copy_tensor(to, from);
-    return ACL_SUCCESS;
-  }
-  if (!is_tiled(to)) {
-    write(to, matrices_of(from, false, false, to.dims[to.rank - 2], width_of(to)).v);
-    return ACL_SUCCESS;
-  }
-  const Matrices m = matrices_of(from, false, false);
-  const int64_t *d = to.dims + to.rank - 4, wide = d[3], high = d[1] * d[2],
-                each = d[0] * high * wide;
-  Doubles v(static_cast<size_t>(to.numel()));
-  for (int64_t b = 0; b < m.batch; ++b) {
-    for (int64_t i = 0; i < m.rows * m.cols; ++i) {
-      const int64_t r = i / m.cols, k = i % m.cols;
-      v[b * each + (k / wide * high + r) * wide + k % wide] = m.at(b)[i];
-    }
-  }
-  write(to, v);
-  return ACL_SUCCESS;
-}
-
 }  // namespace
 }  // namespace aclsim
 
@@ -619,4 +580,3 @@ ACLNN_PRODUCT(aclnnConvertWeightToINT4Pack, check_pack, run_pack)
 ACLNN_PRODUCT(aclnnFusedQuantMatmul, check_activated, run_activated)
 ACLNN_PRODUCT(aclnnFusedQuantMatmulWeightNz, check_activated, run_activated)
 ACLNN_PRODUCT(aclnnQuantBatchMatmulInplaceAdd, check_quant<kInplace>, run_inplace)
-ACLNN_PRODUCT(aclnnNpuFormatCast, check_format, run_format)
