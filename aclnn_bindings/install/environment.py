@@ -20,25 +20,37 @@ _CONCERNS: Final = re.compile(
 _ALWAYS: Final = ("LD_LIBRARY_PATH", "LD_PRELOAD")
 _SECRET: Final = re.compile(
     r"(TOKEN|SECRET|PASS|PWD|CRED|PRIVATE|COOKIE|BEARER|JWT|SIGNATURE|API_?KEY|ACCESS_?KEY"
-    r"|(^|_)(KEY|AUTH|AUTHORIZATION|AK|SK|SIG|PIN)$)",
+    r"|(^|_)(KEY|AUTH|AUTHORIZATION|AK|SK|SIG|PIN|PW)$)",
     re.IGNORECASE,
 )
-_USER_INFO: Final = re.compile(r"\b(\w{1,20}://)[^/\s]+@")
 _WORDS: Final = (
     r"[\w.-]{0,40}(?:token|secret|pass|pwd|cred|key|signature|sig|auth|cookie)[\w.-]{0,40}"
 )
-# name=value, name: value, "name": "value" and --name value, of one line or of JSON.
-_ASSIGNED: Final = re.compile(
-    rf"""(["']?{_WORDS}["']?\s*[=:]\s*["']?(?:(?:bearer|basic|digest|token)\s+)?|--{_WORDS}\s+)"""
-    r"""[^&;,\s"'}]+""",
-    re.IGNORECASE,
-)
-_SCHEME: Final = re.compile(r"\b((?:bearer|basic)\s+)[\w.~+/=-]{6,}", re.IGNORECASE)
+_QUOTE: Final = r"""\\{0,3}["']?"""  # of JSON within JSON too
+# What stands before a secret, which ends where the second pattern of a pair no longer matches.
+_BEFORE: Final = tuple(
+    re.compile(rf"({before}){secret}", re.IGNORECASE)
+    for before, secret in (
+        # the rest of a header's line, which may have many parts
+        (rf"(?:authorization|cookie){_QUOTE}\s*[=:]\s*{_QUOTE}", r"""[^"'\r\n]+"""),
+        (r"\b(?:bearer|basic)\s+", r"[\w.~+/=-]{6,}"),
+        # name=value, name: value, "name": "value", of one line or of JSON; lists and objects whole
+        (rf"{_QUOTE}{_WORDS}{_QUOTE}\s*[=:]\s*{_QUOTE}(?:(?:digest|token)\s+)?",
+         r"""(?:\[[^\]]*\]?|\{[^}]*\}?|[^&;,\s"'}\\\[{]+)"""),
+        (rf"--{_WORDS}\s+|\bpass(?:word|wd|phrase)\s+", r"[^\s*]\S*"),  # a command's, a .netrc's
+        (r"(?:\s|^)-u\s+[^\s:]+:", r"\S+"),  # curl's
+        (r"\b(?:sshpass|mysql\w*|mariadb\w*)\b[^\n]{0,200}?\s-p\s?", r"[^\s*]\S*"),
+        (r"\bhooks\.slack\.com/services/|\bdiscord(?:app)?\.com/api/webhooks/", r"\S+"),
+    )
+)  # fmt: skip
+_USER_INFO: Final = re.compile(r"\b(\w{1,20}://)[^/\s]+@|(\b[\w.%+-]{1,64}:)[^\s/:@]+@")
 _PEM: Final = re.compile(r"-----BEGIN [^-]*PRIVATE KEY-----.*?(-----END [^-]*-----|\Z)", re.DOTALL)
 # Keys that services hand out, known by their first letters, and JSON web tokens.
 _ISSUED: Final = re.compile(
-    r"\b(gh[opsu]_\w{16,}|github_pat_\w{16,}|hf_\w{16,}|sk-[\w-]{16,}|A[KS]IA[0-9A-Z]{12,}"
-    r"|eyJ[\w-]{8,}\.[\w-]+\.[\w-]*)"
+    r"\b(gh[oprsu]_\w{16,}|github_pat_\w{16,}|gl[a-z]{2,5}-[\w-]{16,}|hf_\w{16,}|sk-[\w-]{16,}"
+    r"|[prs]k_(?:live|test)_\w{16,}|xox[a-z]-[\w-]{16,}|npm_\w{16,}|pypi-[\w-]{16,}"
+    r"|dckr_[a-z]+_[\w-]{16,}|dapi[0-9a-f]{32}|ya29\.[\w-]{16,}|SG\.[\w-]{16,}\.[\w-]{16,}"
+    r"|AIza[\w-]{30,}|LTAI\w{12,}|A[KS]IA[0-9A-Z]{12,}|eyJ[\w-]{8,}\.[\w-]+\.[\w-]*)"
 )
 MASK: Final = "***"
 
@@ -56,9 +68,11 @@ def masked(name: str, value: str) -> str:
     """`value` without what looks like a secret, by the variable's name or its own form."""
     if _SECRET.search(name):
         return MASK
-    value = _USER_INFO.sub(rf"\1{MASK}@", _PEM.sub(MASK, value))
-    value = _SCHEME.sub(rf"\1{MASK}", _ISSUED.sub(MASK, value))
-    return _ASSIGNED.sub(rf"\1{MASK}", value)
+    value = _ISSUED.sub(MASK, _PEM.sub(MASK, value))
+    value = _USER_INFO.sub(lambda url: f"{url[1] or url[2]}{MASK}@", value)
+    for before in _BEFORE:
+        value = before.sub(rf"\1{MASK}", value)
+    return value
 
 
 def unset(install: Install, environ: Mapping[str, str]) -> dict[str, str]:

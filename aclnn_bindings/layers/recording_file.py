@@ -93,5 +93,17 @@ def chunks(path: Path, kinds: Collection[int] | None = None) -> Iterator[Chunk]:
             data = file.read(stored) if magic == _CHUNK else b""
             if magic != _CHUNK or len(data) != stored or zlib.crc32(data) != crc:
                 return
-            plain = zlib.decompress(data, bufsize=size) if codec == _DEFLATED else data
+            plain = _inflated(data, size, path) if codec == _DEFLATED else data
             yield Chunk(kind, process, pid, thread, plain)
+
+
+def _inflated(data: bytes, size: int, path: Path) -> bytes:
+    """The `size` bytes that a chunk holds; no more are made of it, whatever its head says."""
+    unpacking = zlib.decompressobj()
+    try:
+        plain = unpacking.decompress(data, size + 1)  # grows as it is filled
+    except zlib.error as error:
+        raise RecordingError(f"{path}: a chunk that does not unpack: {error}") from None
+    if len(plain) != size:
+        raise RecordingError(f"{path}: a chunk does not hold the {size} bytes that it says")
+    return plain

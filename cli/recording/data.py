@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -15,6 +16,7 @@ from mindtorch.laws.judge.precision import numpy_dtype
 from .values import Tensor
 
 _PIECE: Final = struct.Struct("<QQQHHB3x")
+_MOST: Final = 1 << 32  # bytes that a tensor is spread out to
 # (parameter's position, which tensor of it) → bytes, of one side of a launch.
 Side = dict[tuple[int, int], bytearray]
 
@@ -25,15 +27,23 @@ def call_number(piece: bytes) -> int:
 
 
 class Pieces:
-    """Data of launches under way, by call number; each is given out once."""
+    """Data of launches under way, by call number; each is given out once.
 
-    def __init__(self) -> None:
+    `most` bytes are all that the file can hold: a tensor that says more is forged (ValueError).
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
         self._sides: dict[int, tuple[Side, Side]] = {}
 
     def add(self, data: bytes) -> None:
         number, offset, total, parameter, member, after = _PIECE.unpack_from(data)
         side = self._sides.setdefault(number, ({}, {}))[after]
-        piece = side.setdefault((parameter, member), bytearray(total))
+        if total > self._most:
+            raise ValueError(f"a tensor of {total} bytes, more than the file can hold")
+        if (parameter, member) not in side:
+            side[parameter, member] = bytearray(total)
+        piece = side[parameter, member]
         piece[offset : offset + len(data) - _PIECE.size] = data[_PIECE.size :]
 
     def take(self, number: int) -> tuple[Side, Side]:
@@ -42,7 +52,8 @@ class Pieces:
 
 
 def arrays(side: Side, names: Sequence[str], arguments: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Parameter → its tensors' elements; None where they were not kept, or have no numpy dtype."""
+    """Parameter → its tensors' elements; None where they were not kept, have no numpy
+    dtype, or are many that few bytes stand for (an expanded tensor's, or a forged one's)."""
     by_name: dict[str, list[Any]] = {}
     for position, name in enumerate(names):
         value = arguments.get(name)
@@ -65,7 +76,7 @@ def _array(piece: bytearray | None, tensor: Any) -> Array | None:
     dtype = numpy_dtype(name)
     if 0 in tensor.shape:
         return np.empty(tensor.shape, dtype)
-    if piece is None:
+    if piece is None or math.prod(tensor.shape) * dtype.itemsize > _MOST:
         return None
     pairs = zip(tensor.shape, tensor.strides, strict=True)
     low = sum((n - 1) * step for n, step in pairs if step < 0)

@@ -20,12 +20,13 @@ from aclnn_bindings.interface.signature import WORKSPACE_SUFFIX
 from aclnn_bindings.layers import recording_file
 from aclnn_bindings.layers.recording_file import Chunk, RecordingError
 
-from . import data, rows
+from . import damage, data, rows
 from .details import EXECUTOR, POINTER, REAL, STRING, Details, Parameter
 from .device_times import DeviceTimes
 from .values import Call, Captured, Launch
 
 VERSION: Final = 1
+_MOST_DEFLATED: Final = 1032  # bytes that zlib makes of one (https://zlib.net/zlib_tech.html)
 # What says something of the recording as a whole.
 _ABOUT: Final = frozenset(
     (recording_file.HEADER, recording_file.FUNCTIONS, recording_file.FINDING, recording_file.END)
@@ -62,6 +63,7 @@ class Recording:
     was cut off.
     """
 
+    @damage.named
     def __init__(self, path: Path) -> None:
         self.path = path
         self.header: dict[str, Any] = {}
@@ -85,7 +87,8 @@ class Recording:
                     f"{self.path}: version {self.header.get('version')}, expected {VERSION}; "
                     "read it with the release that wrote it"
                 )
-            self._dtypes = {int(k): v for k, v in self.header["dtypes"].items()}
+            damage.check_header(self.header)
+            self._dtypes = {int(k): str(v) for k, v in self.header["dtypes"].items()}
         elif chunk.kind == recording_file.FUNCTIONS:
             self._functions = [_Function(row) for row in chunk.json()]
         elif chunk.kind == recording_file.FINDING:
@@ -137,6 +140,7 @@ class Recording:
         self._known, self._known_size = processes, size
         return processes
 
+    @damage.named
     def calls(self, wanted: Callable[[str], bool] | None = None) -> Iterator[Call]:
         """Every call, or those whose name `wanted` accepts."""
         chosen = [wanted is None or wanted(f.name) for f in self._functions]
@@ -196,16 +200,18 @@ class Recording:
         texts = [p for p in function.parameters if p.code == STRING]
         return process.details.read(blob, texts)
 
+    @damage.named
     def captured(self) -> Iterator[Captured]:
         """Launches whose data were kept, with what their tensors held."""
         processes = self._references()
         names = {f.name: [p.name for p in f.parameters] for f in self._functions}
         by_thread: dict[int, data.Pieces] = {}
+        most = self.path.stat().st_size * _MOST_DEFLATED
         for chunk in recording_file.chunks(self.path):
             if chunk.kind != recording_file.ROWS:
                 continue
             calls, words, payloads = rows.split(chunk.data)
-            pieces = by_thread.setdefault(chunk.thread, data.Pieces())
+            pieces = by_thread.setdefault(chunk.thread, data.Pieces(most))
             for payload in payloads:
                 if payload.type == rows.DATA:
                     pieces.add(payload.data)
@@ -216,6 +222,7 @@ class Recording:
                 before, after = (data.arrays(side, params, call.arguments) for side in sides)
                 yield Captured(call, before, after)
 
+    @damage.named
     def launches(self) -> list[Launch]:
         """Launches of phase 2, equal ones together, the longest total first.
 
@@ -244,6 +251,7 @@ class Recording:
             merged[key] = Launch(name, arguments, count, host, failures, first, device, timed)
         return sorted(merged.values(), key=lambda launch: -launch.host_ns)
 
+    @damage.named
     def totals(self) -> dict[str, tuple[int, int, int]]:
         """Per function: calls, host time in ns, calls that failed."""
         count = len(self._functions)

@@ -1,7 +1,8 @@
 """Reads damaged files of every kind that others may hand over; only the named errors may come.
 
 `python tests/cli/fuzz_files.py [--rounds 1000] [--seed 0]`: journals (one host's, and as parts of a
-fleet), bundles, tables of known issues, and checkpoints.
+fleet), bundles, tables of known issues, checkpoints, and recordings, whose checksums are made to
+fit.
 """
 
 from __future__ import annotations
@@ -11,21 +12,28 @@ import io
 import json
 import pickle
 import random
+import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from mindtorch_npu import recording
 from mindtorch_npu.conformance.record import bundle, journal, known
 from mindtorch_npu.conformance.record.result import Result
 from mindtorch_npu.fleet import parts
 from mindtorch_npu.foreign import ForeignError
+from mindtorch_npu.recording import page, perfetto
+from mindtorch_npu.run import summary
 
 import mindtorch
+from aclnn_bindings.layers import recording_file
 
 WORDS = (b"null", b"-1", b"[]", b"{}", b'"x"', b"1e400", b"NaN", b"9" * 40, b"true", b"[[1]]",
          b"\xff\xfe", b"\n", b'"../../x"')  # fmt: skip
@@ -74,6 +82,42 @@ def _above(description: dict[str, Any]) -> Callable[[Path], Any]:
         return bundle.load(path.with_name("kept.json"))
 
     return read
+
+
+def recorded(folder: Path) -> list[recording_file.Chunk]:
+    """The chunks of a recording of a small program, with its tensors."""
+    path = folder / "sound.rec"
+    program = "import mindtorch as t; (t.ones(3, device='npu') + 1).sum().tolist()"
+    command = [sys.executable, "-m", "mindtorch_npu", "run", "--simulator", "--data", "all",
+               "--record", str(path), "--", sys.executable, "-c", program]  # fmt: skip
+    subprocess.run(command, check=True, capture_output=True)
+    return list(recording_file.chunks(path))
+
+
+def attack_recording(folder: Path, rounds: int, seed: int) -> tuple[Counter[str], list[str]]:
+    """As `attack`: a chunk is damaged inside its checksum, or its head lies about its size."""
+    chunks, rng = recorded(folder), random.Random(seed)
+    path, outcomes, bad = folder / "file.rec", Counter[str](), []
+    for i in range(rounds):
+        writer, struck = recording_file.Writer(path), rng.randrange(len(chunks))
+        for number, chunk in enumerate(chunks):
+            hit = number == struck
+            writer.add(replace(chunk, data=damaged(chunk.data, rng)) if hit else chunk)
+        writer.close()
+        began = time.thread_time()
+        try:
+            opened = recording.open(path)
+            page.page(opened, summary.document(opened, most=100))
+            perfetto.write(opened, folder / "trace.json")
+            list(opened.captured())
+            outcomes["read"] += 1
+        except recording_file.RecordingError as error:
+            outcomes[type(error).__name__] += 1
+        except Exception as error:
+            bad.append(f"round {i}: {error!r}")
+        if time.thread_time() - began > 2:
+            bad.append(f"round {i}: more than 2 s")
+    return outcomes, bad
 
 
 def targets() -> dict[str, Target]:
@@ -133,10 +177,13 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     failed = 0
-    for name, target in targets().items():
-        outcomes, bad = attack(target, options.rounds, options.seed)
-        failed += len(bad)
-        print(f"{name}: {dict(outcomes)}", *bad[:5], sep="\n    ")
+    attacks = {name: partial(attack, target) for name, target in targets().items()}
+    with tempfile.TemporaryDirectory() as folder:
+        attacks["recording"] = partial(attack_recording, Path(folder))
+        for name, run in attacks.items():
+            outcomes, bad = run(options.rounds, options.seed)
+            failed += len(bad)
+            print(f"{name}: {dict(outcomes)}", *bad[:5], sep="\n    ")
     return min(failed, 1)
 
 

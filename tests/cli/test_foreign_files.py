@@ -12,6 +12,8 @@ import pytest
 from mindtorch_npu import foreign
 from mindtorch_npu.main import main
 
+from aclnn_bindings.layers import recording_file
+
 FILES = {
     "noise": bytes(range(256)) * 99,
     "torn": b'{"a":',
@@ -73,3 +75,22 @@ def test_damaged_files_are_refused_by_name(tmp_path: Path, kind: str):
     path.write_bytes(sound)
     read(path)
     assert fuzz_files.attack(target, 100, seed=1)[1] == []
+
+
+def test_damaged_recordings_are_refused_by_name_though_their_checksums_fit(tmp_path: Path):
+    outcomes, bad = fuzz_files.attack_recording(tmp_path, 60, seed=1)
+    assert bad == []
+    assert outcomes["RecordingError"] > 20
+    assert outcomes["read"] > 0
+
+
+def test_a_chunk_that_unpacks_to_more_than_it_says_is_not_unpacked(tmp_path: Path):
+    path = tmp_path / "bomb.rec"
+    writer = recording_file.Writer(path)
+    writer.add(recording_file.Chunk(recording_file.HEADER, 0, 0, 0, bytes(1 << 26)))
+    writer.close()
+    data = bytearray(path.read_bytes())
+    data[20:24] = (100).to_bytes(4, "little")  # after the magic: the size when unpacked
+    path.write_bytes(data)
+    with pytest.raises(recording_file.RecordingError, match="the 100 bytes that it says"):
+        list(recording_file.chunks(path))
