@@ -98,13 +98,22 @@ def _run(arguments: list[str]) -> int:
     try:
         result: Any = group.main(arguments, prog_name="mindtorch-npu", standalone_mode=False)
     except click.ClickException as error:
-        error.show()
+        text = io.StringIO()
+        error.show(text)
+        click.echo(_printable(text.getvalue()), err=True, nl=False)
         return error.exit_code
     except SystemExit:
         if sys.stdout is not stdout:  # click replaces it, and leaves with 1, where nobody reads on
             raise BrokenPipeError from None
         raise
     return result if isinstance(result, int) else exits.OK
+
+
+def _printable(message: str) -> str:
+    """A message without what a terminal obeys: names of files and words of journals are in it."""
+    from .render import printable
+
+    return printable(message)
 
 
 def _remedy(error: Exception) -> str:
@@ -143,11 +152,11 @@ def _explain(error: Exception) -> int:
     from aclnn_bindings import BindingError
 
     if isinstance(error, BindingError):
-        click.echo(f"error: {error}", err=True)
+        click.echo(_printable(f"error: {error}"), err=True)
         return exits.PROBLEMS
     if remedy := _remedy(error):
-        click.echo(f"error: {str(error) or 'no memory is left'}: {remedy}", err=True)
+        click.echo(_printable(f"error: {str(error) or 'no memory is left'}: {remedy}"), err=True)
         return exits.NOTHING
-    click.echo(f"internal error: {type(error).__name__}: {error}", err=True)
+    click.echo(_printable(f"internal error: {type(error).__name__}: {error}"), err=True)
     click.echo("run it again with --debug to see where, and please report it", err=True)
     return exits.DEFECT

@@ -133,7 +133,8 @@ def _plain(content: Content) -> str:
 
 
 def printable(text: str) -> str:
-    """Without characters that a terminal obeys: controls (C0, C1, DEL) and bidi overrides.
+    """Without characters that a terminal obeys: controls (C0, C1, DEL), bidi overrides and
+    Unicode's line ends.
 
     Messages come from drivers and journals; an escape code there must not move a cursor.
     """
@@ -141,7 +142,7 @@ def printable(text: str) -> str:
 
 
 def _shows(c: str) -> bool:
-    return unicodedata.category(c) not in ("Cc", "Cf", "Cs")
+    return unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
 def _shown(block: Block) -> RenderableType:

@@ -202,7 +202,9 @@ def _take_launches(options: dict[str, Any]) -> None:
     declared = engine.declarations(_setup(options, None))
     ids, refused = cases.case_ids(options["recording"], declared)
     for name, why in refused.items():
-        click.echo(f"not judged: {name}: {why.removeprefix(name + ': ')}", err=True)
+        click.echo(
+            render.printable(f"not judged: {name}: {why.removeprefix(name + ': ')}"), err=True
+        )
     if not ids:
         raise engine.NothingSelectedError(f"{options['recording']}: no launch can be judged")
     options["only"] = tuple(ids)

@@ -14,6 +14,8 @@ from ..conformance.record import journal
 from . import UnwritableError, compare, write_all
 
 FILE = choices.NewFile()
+# What a line of the right form and the wrong content raises as it is shown.
+_NONSENSE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 SOURCE = click.Path(dir_okay=False, exists=True, path_type=Path)
 EPILOG = """\b
 Examples:
@@ -60,6 +62,14 @@ def report(**options: Any) -> int:
         return _show(options)
     except (journal.JournalError, UnwritableError) as error:
         raise click.UsageError(str(error)) from None
+    except _NONSENSE as error:
+        paths = [*options["named"], *(options["pair"] or ())] or [
+            options["source"] or journal.latest()
+        ]
+        raise click.UsageError(
+            f"{', '.join(map(str, paths))}: a line of it is none of ours: "
+            f"{type(error).__name__}: {error}; run the check again"
+        ) from error
 
 
 def _recorded(options: dict[str, Any]) -> int:
@@ -87,7 +97,7 @@ def _merge(options: dict[str, Any]) -> int:
     if not written:
         render.show(report.document(fleet))
     for path in written:
-        click.echo(f"wrote {path}")
+        click.echo(render.printable(f"wrote {path}"))
     return exits.PROBLEMS if fleet.failing else exits.OK
 
 
@@ -116,7 +126,7 @@ def _show(options: dict[str, Any]) -> int:
             check_text.document(record.header, results, seconds, verbose, where, on.width), on
         )
         for case in record.unfinished:
-            click.echo(f"under way when the run stopped: {case}")
+            click.echo(render.printable(f"under way when the run stopped: {case}"))
     for path in written:
-        click.echo(f"wrote {path}")
+        click.echo(render.printable(f"wrote {path}"))
     return exits.PROBLEMS if record.counts().failing else exits.OK

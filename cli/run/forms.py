@@ -25,8 +25,8 @@ def write(path: Path, html: Path | None, trace: Path | None) -> int:
     opened = recording.open(path)
     if html is not None:
         whole.write(html, page.page(opened, summary.document(opened, most=100)))
-        click.echo(f"wrote {html}", err=True)
+        click.echo(render.printable(f"wrote {html}"), err=True)
     if trace is not None:
         count = perfetto.write(opened, trace)
-        click.echo(f"wrote {trace} ({count:,} calls)", err=True)
+        click.echo(render.printable(f"wrote {trace} ({count:,} calls)"), err=True)
     return sum(form is not None for form in (html, trace))

@@ -157,7 +157,8 @@ def read(path: Path) -> Record:
         raise JournalError(f"{path}: cannot be read: {error}") from None
     if text.lstrip().startswith("{") and "\n" in text and text.lstrip()[1] == "\n":
         return _from_report(_parsed(text, path), path)
-    return _from_lines(text.splitlines(), path)
+    # Not splitlines: JSON leaves U+2028, U+0085 and others in texts, which end no line of a file.
+    return _from_lines(text.removesuffix("\n").split("\n"), path)
 
 
 def _parsed(text: str, path: Path) -> dict[str, Any]:
