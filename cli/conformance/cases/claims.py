@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from aclnn_bindings import Kind, product_of, support
 from mindtorch.laws.judge.precision import FORMATS
@@ -81,8 +81,14 @@ def _main_position(op: Op, call: Any) -> int | None:
     return None
 
 
+# Rows that convert through the backend, whose table names no call: any type to any other.
+_CONVERTING: Final = frozenset(("_to_copy", "copy"))
+
+
 def _of_samples(op: Op) -> tuple[str, ...]:
     """Composites and views claim what their samples show; floats claim every float."""
+    if op.name in _CONVERTING:
+        return DTYPES
     shown = {main_dtype(tensors_of(s)) for s in samples(op) if tensors_of(s)}
     if shown & set(FORMATS):
         shown |= {"float32", "float16"}
