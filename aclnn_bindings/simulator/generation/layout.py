@@ -13,6 +13,19 @@ PRIMITIVE_SIZES = {
     "int64_t": 8, "uint64_t": 8, "size_t": 8,
 }  # fmt: skip
 WORD = re.compile(r"[A-Za-z_]\w*")
+# Anonymous unions at the end of a struct, which the catalog does not describe; from the documents
+# of the structs (aclmdlRITaskParams: CANN 9.1, aclcppdevg_03_2183).
+UNIONS: dict[str, list[list[Any]]] = {
+    "aclmdlRITaskParams": [
+        ["uint8_t[128]", "rsv2"],
+        ["aclmdlRIKernelTaskParams", "kernelTaskParams"],
+        ["aclmdlRIEventRecordTaskParams", "eventRecordTaskParams"],
+        ["aclmdlRIEventWaitTaskParams", "eventWaitTaskParams"],
+        ["aclmdlRIEventResetTaskParams", "eventResetTaskParams"],
+        ["aclmdlRIValueWriteTaskParams", "valueWriteTaskParams"],
+        ["aclmdlRIValueWaitTaskParams", "valueWaitTaskParams"],
+    ]
+}
 
 
 def depends(catalog: Catalog, name: str) -> list[str]:
@@ -24,7 +37,8 @@ def depends(catalog: Catalog, name: str) -> list[str]:
             names.append(word)
     layout = catalog.structs.get(name)
     if layout and not _alias(catalog, name):
-        names += [w for field in _flat(layout[4]) for w in WORD.findall(field[0])]
+        fields = [*_flat(layout[4]), *UNIONS.get(name, ())]
+        names += [w for field in fields for w in WORD.findall(field[0])]
     return names
 
 
@@ -69,7 +83,10 @@ def _struct(catalog: Catalog, name: str) -> str:
         lines.append(f"  {_field(field)}")
         end = max(end, field[2] + (_size(catalog, field[0]) or size - field[2]))
     missing = size - end
-    if missing >= 8:
+    if name in UNIONS:
+        members = "".join(f"    {_field(member)}\n" for member in UNIONS[name])
+        lines.append(f"  union {{\n{members}  }};")
+    elif missing >= 8:
         # Members that the catalog does not describe (an anonymous union) keep their room.
         lines.append(f"  uint64_t undescribed[{missing // 8}];")
     body = "\n".join(lines)

@@ -128,8 +128,8 @@ static void tasks() {
     CHECK(type == expected[i] && id == i);
   }
   aclmdlRITaskParams params;
-  auto& write = reinterpret_cast<aclmdlRIValueWriteTaskParams&>(params.undescribed);
-  auto& wait = reinterpret_cast<aclmdlRIValueWaitTaskParams&>(params.undescribed);
+  auto& write = params.valueWriteTaskParams;
+  auto& wait = params.valueWaitTaskParams;
   MUST(aclmdlRITaskGetParams(all[0], &params));
   CHECK(params.type == ACL_MODEL_RI_TASK_KERNEL && params.taskGrp == nullptr);
   MUST(aclmdlRITaskGetParams(all[3], &params));

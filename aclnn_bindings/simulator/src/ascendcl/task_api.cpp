@@ -109,8 +109,8 @@ aclmdlRITaskType type_of(const Task& task) {
 // What a task of one type takes: the union at the end of the struct.
 template <class T>
 T* details(aclmdlRITaskParams* params) {
-  static_assert(sizeof(T) <= sizeof params->undescribed, "it has room for each");
-  return reinterpret_cast<T*>(params->undescribed);
+  static_assert(sizeof(T) <= sizeof params->rsv2, "it has room for each");
+  return reinterpret_cast<T*>(params->rsv2);
 }
 
 // The changed task, or null with a code.
