@@ -322,6 +322,11 @@ static void updates() {
     MUST(aclmdlRICaptureTaskUpdateBegin(other, group));
     CHECK(aclmdlRICaptureTaskUpdateBegin(other, group) == ACL_ERROR_STREAM_TASK_GROUP_STATUS);
     work.add(instead, work.b, work.out, other);
+    // As torch_npu does after each launch when it launches in blocking mode.
+    aclrtStreamStatus state;
+    MUST(aclrtSynchronizeStream(other));
+    MUST(aclrtStreamQuery(other, &state));
+    CHECK(state == ACL_STREAM_STATUS_COMPLETE);
     MUST(aclmdlRICaptureTaskUpdateEnd(other));
     MUST(aclrtRecordEvent(updated, other));
     MUST(aclrtSynchronizeStream(kit.stream));
