@@ -82,7 +82,8 @@ def floyd(a):
 
 
 def gru(a):
-    net = torch.nn.GRU(6, 8, a["numLayers"], bidirectional=a["bidirection"]).double()
+    net = torch.nn.GRU(6, 8, a["numLayers"], bias=a["hasBias"], batch_first=a["batchFirst"],
+                       bidirectional=a["bidirection"]).double()  # fmt: skip
     with torch.no_grad():
         for own, p in zip(net.parameters(), t(a["params"]), strict=True):
             own.copy_(p)

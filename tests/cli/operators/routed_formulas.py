@@ -346,8 +346,18 @@ def cross_entropy_grad(a):
     logits.requires_grad_()
     # Rows of logarithms that do not sum to 1: nll of them, whose log_softmax' derivative takes the
     # given ones as its result.
-    loss = F.nll_loss(logits, t(a["target"]), reduction=a["reductionOptional"],
-                      ignore_index=a["ignoreIndex"])  # fmt: skip
+    weight = torch.ones(logits.shape[1], dtype=torch.float64)
+    if a["weightOptional"] is not None:
+        weight = t(a["weightOptional"])
+    target, mean = t(a["target"]), a["reductionOptional"] == "mean"
+    hard = F.nll_loss(logits, target, weight, reduction="none", ignore_index=a["ignoreIndex"])
+    kept = target != a["ignoreIndex"]
+    spread = -(logits * weight).mean(1) * kept
+    loss = (1 - a["labelSmoothing"]) * hard + a["labelSmoothing"] * spread
+    if mean:
+        loss = loss.sum() / (weight[target] * kept).sum()
+    elif a["reductionOptional"] == "sum":
+        loss = loss.sum()
     flow = torch.autograd.grad(loss, logits, t(a["gradLoss"]))[0]
     return torch.ops.aten._log_softmax_backward_data(flow, t(a["logProb"]), 1, torch.float64)
 

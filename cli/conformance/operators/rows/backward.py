@@ -121,18 +121,26 @@ def compress_grad(
       source="derivative of torch's cross_entropy", samples=[
           take(gradLoss=t(*flow), logProb=t(5, 9, low=-5, high=-0.2),
                target=given([3, 0, 8, 2, 2], "int64"), reductionOptional=kind, ignoreIndex=ignored,
-               labelSmoothing=0.0, lseSquareScaleForZloss=0.0)
-          for flow, kind, ignored in (((), "mean", -100), ((), "mean", 2), ((), "sum", 2),
-                                      ((5,), "none", -100))],
+               weightOptional=weight, labelSmoothing=smooth, lseSquareScaleForZloss=0.0)
+          for flow, kind, ignored, weight, smooth in (
+              ((), "mean", -100, None, 0.0), ((), "mean", 2, None, 0.0), ((), "sum", 2, None, 0.2),
+              ((5,), "none", -100, None, 0.0), ((), "mean", 2, t(9, low=0.3, high=2), 0.2),
+              ((5,), "none", 0, t(9, low=0.3, high=2), 0.1))],
       )  # fmt: skip
 def cross_entropy_grad(
-    gradLoss: Array, logProb: Array, target: Array, reductionOptional: str, ignoreIndex: int
-) -> Array:
-    """Each row: what flows in times (softmax - one hot); ignored rows are 0."""
-    kept = target != ignoreIndex
-    flow = np.broadcast_to(gradLoss, target.shape) * kept
-    flow = flow / kept.sum() if reductionOptional == "mean" else flow
-    return flow[:, None] * (np.exp(logProb) - np.eye(logProb.shape[1])[target])
+    gradLoss: Array, logProb: Array, target: Array, weightOptional: Array | None,
+    reductionOptional: str, ignoreIndex: int, labelSmoothing: float,
+) -> Array:  # fmt: skip
+    """Each row: what flows in times the sum of class weights' (softmax - one hot), smoothed over
+    the classes; ignored rows are 0."""
+    count = logProb.shape[1]
+    weight = np.ones(count) if weightOptional is None else weightOptional
+    own = weight[target] * (target != ignoreIndex)
+    flow = np.broadcast_to(gradLoss, target.shape) * (target != ignoreIndex)
+    flow = flow / own.sum() if reductionOptional == "mean" else flow
+    hot = np.eye(count)
+    wanted = (1 - labelSmoothing) * own[:, None] * hot[target] + labelSmoothing / count * weight
+    return flow[:, None] * (wanted.sum(1, keepdims=True) * np.exp(logProb) - wanted)
 
 
 @spec("aclnnAdaLayerNormQuant", "out:int8 quantScale:float32", family="norm", tolerance="gradient",

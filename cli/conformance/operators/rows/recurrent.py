@@ -14,31 +14,39 @@ from ..spec import given, spec, t, take
 _KEPT: Final = ("rOut", "zOut", "nOut", "hnOut", "hOut")
 
 
-def _weights(layers: int, ways: int) -> list[Arg]:
-    """[3H, I], [3H, H] and two biases of every cell, for 6 inputs and 8 states."""
+def _weights(layers: int, ways: int, biased: bool) -> list[Arg]:
+    """[3H, I], [3H, H] and two biases, if any, of every cell, for 6 inputs and 8 states."""
+    biases = ((24,), (24,)) if biased else ()
     return [t(*shape, low=-0.4, high=0.4) for layer in range(layers) for _ in range(ways)
-            for shape in ((24, 6 if layer == 0 else 8 * ways), (24, 8), (24,), (24,))]  # fmt: skip
+            for shape in ((24, 6 if layer == 0 else 8 * ways), (24, 8), *biases)]  # fmt: skip
 
 
 @spec("aclnnGRU", "output:input hy:input " + " ".join(f"{n}:input" for n in _KEPT),
       family="recurrent", tolerance="gradient", dtypes=("float32",),
       source="torch 2.13, document of GRU; Cho et al., 2014", samples=[
-          take(input=t(5, 2, 6), params=_weights(layers, 1 + both), hx=t(layers * (1 + both), 2, 8),
-               batchSizes=None, hasBias=True, numLayers=layers, dropout=0.0, train=True,
-               bidirection=both, batchFirst=False)
-          for layers, both in ((1, False), (1, True), (2, True))])  # fmt: skip
+          take(input=t(*((2, 5) if first else (5, 2)), 6),
+               params=_weights(layers, 1 + both, biased), hx=t(layers * (1 + both), 2, 8),
+               batchSizes=None, hasBias=biased, numLayers=layers, dropout=0.0, train=True,
+               bidirection=both, batchFirst=first)
+          for layers, both, biased, first in ((1, False, True, False), (1, True, True, False),
+                                              (2, True, True, False), (2, True, False, False),
+                                              (1, True, True, True))])  # fmt: skip
 def gru(
-    input: Array, params: list[Array], hx: Array, numLayers: int, bidirection: bool
-) -> tuple[Any, ...]:
+    input: Array, params: list[Array], hx: Array, hasBias: bool, numLayers: int, bidirection: bool,
+    batchFirst: bool,
+) -> tuple[Any, ...]:  # fmt: skip
     """Rows of a weight are reset, update and new gate; h' = n + z (h - n). Training keeps what the
     gradient needs of every cell: the gates, the state's part of the new gate, and the states."""
-    ways, cells = 1 + bidirection, iter(zip(*[iter(params)] * 4, strict=True))
+    ways = 1 + bidirection
+    cells = iter(zip(*[iter(params)] * (4 if hasBias else 2), strict=True))
+    input = input.swapaxes(0, 1) if batchFirst else input
     last: list[Array] = []
     kept: list[list[Array]] = [[] for _ in _KEPT]
     for _ in range(numLayers):
         read = []
         for way in range(ways):
-            (w, u, b, c), h = next(cells), hx[len(last)]
+            (w, u, *biases), h = next(cells), hx[len(last)]
+            b, c = biases or (0, 0)
             trace: list[Any] = [None] * len(input)
             for step in reversed(range(len(input))) if way else range(len(input)):
                 own, old = (
@@ -54,7 +62,7 @@ def gru(
                 into.append(np.stack(values))
             read.append(kept[-1][-1])
         input = np.concatenate(read, -1)
-    return input, np.stack(last), *kept
+    return input.swapaxes(0, 1) if batchFirst else input, np.stack(last), *kept
 
 
 def _b(*shape: int, **more: Any) -> Arg:

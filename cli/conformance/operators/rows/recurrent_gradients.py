@@ -71,7 +71,7 @@ def through_time(
 def _gru(layers: int, both: bool) -> Any:
     ways = 1 + both
     x, params, hx = _fixed(_T, _B, _I), _params(3, layers, ways), _fixed(layers * ways, _B, _H)
-    kept = gru(x, params, hx, layers, both)[2:]
+    kept = gru(x, params, hx, True, layers, both, False)[2:]
     names = ("r", "z", "n", "hn", "h")
     return take(input=_args([x])[0], params=_args(params), hx=_args([hx])[0],
                 dy=t(_T, _B, ways * _H), dh=t(layers * ways, _B, _H),
