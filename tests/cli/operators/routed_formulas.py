@@ -393,7 +393,8 @@ def cell_gradients(a):
 
 
 def lstm(a):
-    net = torch.nn.LSTM(6, 8, a["numLayers"], bidirectional=a["bidirectional"]).double().eval()
+    net = torch.nn.LSTM(6, 8, a["numLayers"], bias=a["hasBias"], batch_first=a["batchFirst"],
+                        bidirectional=a["bidirectional"]).double().eval()  # fmt: skip
     with torch.no_grad():
         for own, p in zip(net.parameters(), t(a["params"]), strict=True):
             own.copy_(p)

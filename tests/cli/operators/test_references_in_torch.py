@@ -346,7 +346,7 @@ TORCH |= {
     if a["reduction"] != 1 else None,
     "aclnnMaxN": lambda a: torch.stack(t(a["tensors"])).amax(0),
     "aclnnMinN": lambda a: torch.stack(t(a["tensors"])).amin(0),
-    "aclnnMaxV2": lambda a: torch.amax(t(a["self"]), a["dims"], a["keepDims"]),
+    "aclnnMaxV2": lambda a: torch.amax(t(a["self"]), a["dims"] or None, a["keepDims"]),
     "aclnnXlog1py": lambda a: torch.special.xlog1py(t(a["x"]), t(a["y"])),
     "aclnnReduceLogSum": lambda a: t(a["data"]).sum(a["axes"], a["keepDims"]).log(),
     "aclnnAngleV2": lambda a: torch.angle(t(a["x"])),
@@ -369,7 +369,9 @@ TORCH |= {
         t(a["gradOutput"]), t(a["y"]), -1, torch.float64).masked_fill(t(a["mask"]), 0.0)
     * a["scale"],
     "aclnnGatherNd": lambda a: t(a["self"])[t(a["indices"])[:, 0], t(a["indices"])[:, 1]],
-    "aclnnGatherV3": lambda a: t(a["self"])[t(a["index"])],
+    "aclnnGatherV3": lambda a: (
+        torch.take_along_dim(t(a["self"]), t(a["index"]).unsqueeze(3 - a["dim"] % 3), a["dim"])
+        if a["batchDims"] else t(a["self"])[t(a["index"])]),
     "aclnnScatterNd": lambda a: t(a["data"]).index_put(
         tuple(t(a["indices"]).T), t(a["updates"])),
     "aclnnScatterNdUpdate": lambda a: t(a["varRef"]).index_put(

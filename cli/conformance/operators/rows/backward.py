@@ -220,27 +220,33 @@ def _nothing() -> dict[str, Any]:
 
 
 @spec("aclnnLSTM", "output:input hy:input cy:input", **_CELL, samples=[
-    take(input=t(5, 2, 6), params=[t(*s, low=-0.4, high=0.4) for layer in range(layers)
-                                   for _ in range(2 if both else 1)
-                                   for s in ((32, 6 if layer == 0 else 8 * (1 + both)), (32, 8),
-                                             (32,), (32,))],
-         hx=[t(layers * (1 + both), 2, 8), t(layers * (1 + both), 2, 8, high=1.5)], hasBias=True,
-         numLayers=layers, dropout=0.0, train=False, bidirectional=both, batchFirst=False,
+    take(input=t(*((2, 5) if first else (5, 2)), 6),
+         params=[t(*s, low=-0.4, high=0.4) for layer in range(layers)
+                 for _ in range(2 if both else 1)
+                 for s in ((32, 6 if layer == 0 else 8 * (1 + both)), (32, 8),
+                           *(((32,), (32,)) if biased else ()))],
+         hx=[t(layers * (1 + both), 2, 8), t(layers * (1 + both), 2, 8, high=1.5)], hasBias=biased,
+         numLayers=layers, dropout=0.0, train=False, bidirectional=both, batchFirst=first,
          **_nothing())
-    for layers, both in ((1, False), (1, True), (2, True))])  # fmt: skip
+    for layers, both, biased, first in ((1, False, True, False), (1, True, True, False),
+                                        (2, True, True, False), (2, True, False, False),
+                                        (1, True, True, True))])  # fmt: skip
 def lstm(
-    input: Array, params: list[Array], hx: list[Array], numLayers: int, bidirectional: bool
-) -> tuple[Array, Array, Array]:
+    input: Array, params: list[Array], hx: list[Array], hasBias: bool, numLayers: int,
+    bidirectional: bool, batchFirst: bool,
+) -> tuple[Array, Array, Array]:  # fmt: skip
     """Layer on layer; the second direction reads backwards and lies behind the first."""
-    x, states, cells, ways = input, [], [], 2 if bidirectional else 1
+    states, cells, ways, each = [], [], 2 if bidirectional else 1, 4 if hasBias else 2
+    x = input.swapaxes(0, 1) if batchFirst else input
     for layer in range(numLayers):
         parts = []
         for way in range(ways):
             n = layer * ways + way
-            rows, state, cell = run(x[::-1] if way else x, params[4 * n : 4 * n + 4], hx[0][n],
-                                    hx[1][n])  # fmt: skip
+            own = params[each * n : each * n + each]
+            own = own if hasBias else [*own, np.zeros(len(own[0])), np.zeros(len(own[0]))]
+            rows, state, cell = run(x[::-1] if way else x, own, hx[0][n], hx[1][n])
             parts.append(rows[::-1] if way else rows)
             states.append(state)
             cells.append(cell)
         x = np.concatenate(parts, -1)
-    return x, np.stack(states), np.stack(cells)
+    return x.swapaxes(0, 1) if batchFirst else x, np.stack(states), np.stack(cells)

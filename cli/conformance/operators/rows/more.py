@@ -45,16 +45,17 @@ for _name, _pick in (("Max", np.maximum), ("Min", np.minimum)):
         lambda tensors, _pick=_pick: _pick.reduce(tensors))  # fmt: skip
 spec("aclnnMaxV2", "out:self", **{**_EXACT, "family": "arithmetic"}, samples=[
     take(self=t(3, 5, 65), dims=d, keepDims=k, noopWithEmptyDims=False)
-    for d, k in (((1,), False), ((0, 2), True))])(
-    lambda self, dims, keepDims: self.max(tuple(dims), keepdims=keepDims))  # fmt: skip
+    for d, k in (((1,), False), ((0, 2), True), ((-1,), True), ((), False))])(
+    lambda self, dims, keepDims: self.max(tuple(dims) or None, keepdims=keepDims))  # fmt: skip
 spec("aclnnXlog1py", "z:x", **_ANY, samples=[
     take(x=t(3, 65), y=t(3, 65, low=-0.9, high=9)),
     take(x=_i([0.0, 1.0], "float32"), y=_i([-0.5, 2.0], "float32"))])(
     lambda x, y: np.where(x == 0, 0.0, x * np.log1p(y)))  # fmt: skip
 spec("aclnnReduceLogSum", "reduce:data", **{**_ANY, "source": "ONNX operator ReduceLogSum"},
      samples=[take(data=t(3, 65, low=0.1, high=2), axes=a, keepDims=k, noopWithEmptyAxes=False)
-              for a, k in (((1,), False), ((0,), True))])(
-    lambda data, axes, keepDims: np.log(data.sum(tuple(axes), keepdims=keepDims)))  # fmt: skip
+              for a, k in (((1,), False), ((0,), True), ((-2,), False), ((), True))])(
+    lambda data, axes, keepDims: np.log(
+        data.sum(tuple(axes) or None, keepdims=keepDims)))  # fmt: skip
 spec("aclnnAngleV2", "out:float32", **{**_ANY, "dtypes": ("float32",)}, samples=[
     take(x=t(3, 65)), take(x=t(3, 5, dtype="complex64"))], sparse=True)(
     lambda x: np.angle(x) if x.dtype.kind == "c"
@@ -229,9 +230,22 @@ def gather_nd(self: Array, indices: Array) -> Array:
     return self[tuple(np.moveaxis(indices, -1, 0))]
 
 
-@spec("aclnnGatherV3", "out:self", **_INDEX, samples=[
-    take(self=t(5, 7), dim=0, index=_i([[0, 4], [1, 3]]), batchDims=0, mode=0)])  # fmt: skip
-def gather_v3(self: Array, dim: int, index: Array) -> Array:
+@spec(
+    "aclnnGatherV3",
+    "out:self",
+    **_INDEX,
+    samples=[
+        take(self=t(5, 7), dim=0, index=_i([[0, 4], [1, 3]]), batchDims=0, mode=0),
+        take(
+            self=t(3, 5, 7), dim=2, index=_i([[0, 4, 6], [1, 3, 3], [2, 6, 0]]), batchDims=1, mode=0
+        ),
+        take(self=t(3, 5, 7), dim=-2, index=_i([[0, 4], [1, 3], [2, 2]]), batchDims=1, mode=0),
+    ],
+)
+def gather_v3(self: Array, dim: int, index: Array, batchDims: int) -> Array:
+    if batchDims:
+        return np.stack([gather_v3(s, dim - (dim > 0), i, batchDims - 1)
+                         for s, i in zip(self, index, strict=True)])  # fmt: skip
     return np.take(self, index, dim)
 
 
@@ -343,19 +357,29 @@ def chunk_cat(tensors: tuple[Array, ...], dim: int, numChunks: int) -> Array:
       samples=[take(self=t(5, 9), begin=(1, 8), end=(5, 0), strides=(2, -2), beginMask=0, endMask=m,
                     ellipsisMask=0, newAxisMask=0, shrinkAxisMask=0) for m in (0, 2)]
       + [take(self=t(5, 9), begin=(2, 1), end=(3, 9), strides=(1, 3), beginMask=0, endMask=0,
-              ellipsisMask=0, newAxisMask=0, shrinkAxisMask=1)])  # fmt: skip
+              ellipsisMask=0, newAxisMask=0, shrinkAxisMask=1)]
+      # An entry for all dims between, one for a new dim, one at each end that masks leave open.
+      + [take(self=t(3, 5, 4, 9), begin=(7, 2, 7, -1), end=(2, 0, 7, 2), strides=(1, 1, 1, -3),
+              beginMask=m, endMask=m, ellipsisMask=2, newAxisMask=4, shrinkAxisMask=0)
+         for m in (1, 9)]
+      + [take(self=t(3, 5, 9), begin=(-1, 0, -4), end=(0, 0, -1), strides=(1, 1, 1), beginMask=0,
+              endMask=0, ellipsisMask=2, newAxisMask=0, shrinkAxisMask=1)])  # fmt: skip
 def strided_slice(
     self: Array,
     begin: tuple[int, ...],
     end: tuple[int, ...],
     strides: tuple[int, ...],
+    beginMask: int,
     endMask: int,
+    ellipsisMask: int,
+    newAxisMask: int,
     shrinkAxisMask: int,
 ) -> Array:
     place: list[Any] = []
     for n, (b, e, s) in enumerate(zip(begin, end, strides, strict=True)):
-        shrink = shrinkAxisMask >> n & 1
-        place.append(b if shrink else slice(b, None if endMask >> n & 1 else e, s))
+        ends = slice(None if beginMask >> n & 1 else b, None if endMask >> n & 1 else e, s)
+        place.append(... if ellipsisMask >> n & 1 else None if newAxisMask >> n & 1
+                     else b if shrinkAxisMask >> n & 1 else ends)  # fmt: skip
     return self[tuple(place)]
 
 
