@@ -121,8 +121,11 @@ def suppressed(a):
 
 
 def both_ways(a):
-    net = torch.nn.LSTM(6, 8, bidirectional=True).double().eval()
-    names = [f"{n}{way}Optional" for way in ("", "Reverse") for n in ("wIh", "wHh", "bIh", "bHh")]
+    net = torch.nn.LSTM(6, 8, bias=a["isbias"], batch_first=a["batchFirst"],
+                        bidirectional=a["bidirection"]).double().eval()  # fmt: skip
+    kinds = ("wIh", "wHh", "bIh", "bHh") if a["isbias"] else ("wIh", "wHh")
+    ways = ("", "Reverse") if a["bidirection"] else ("",)
+    names = [f"{n}{way}Optional" for way in ways for n in kinds]
     names[:2] = "wIh", "wHh"
     with torch.no_grad():
         for own, name in zip(net.parameters(), names, strict=True):

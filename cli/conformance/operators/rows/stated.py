@@ -172,12 +172,17 @@ def _half(*shape: int) -> Arg:
 _LSTM: Final = [_half(*shape) for shape in ((32, 6), (32, 8), (32,), (32,))]
 
 
-def _lstm(x: Array, h: Array, c: Array, cell: Sequence[Array]) -> tuple[Array, Array, Array]:
+def _lstm(
+    x: Array, h: Array, c: Array, cell: Sequence[Array | None]
+) -> tuple[Array, Array, Array]:  # fmt: skip
     """States of all steps, the last state and the last cell; gates are i, f, g, o by rows."""
-    w, u, b, d = cell
+    w, u, *biases = cell
+    assert w is not None
+    assert u is not None
+    shift = sum(b for b in biases if b is not None)
     states = []
     for row in x:
-        i, f, g, o = np.split(row @ w.T + b + h @ u.T + d, 4, -1)
+        i, f, g, o = np.split(row @ w.T + h @ u.T + shift, 4, -1)
         i, f, o = ((1 + np.tanh(gate / 2)) / 2 for gate in (i, f, o))
         c = f * c + i * np.tanh(g)
         h = o * np.tanh(c)
@@ -188,22 +193,33 @@ def _lstm(x: Array, h: Array, c: Array, cell: Sequence[Array]) -> tuple[Array, A
 @spec("aclnnBidirectionLSTM aclnnBidirectionLSTMV2", "yOut:x outputHOut:x outputCOut:x",
       family="recurrent", tolerance="gradient", dtypes=("float16",),
       source="torch 2.13, document of LSTM; Hochreiter, Schmidhuber, 1997; Gers et al., 2000",
-      samples=[take(x=_half(5, 2, 6), initH=_half(2, 2, 8), initC=_half(2, 2, 8),
-                    wIh=_LSTM[0], wHh=_LSTM[1],
-                    bIhOptional=_LSTM[2], bHhOptional=_LSTM[3], wIhReverseOptional=_LSTM[0],
-                    wHhReverseOptional=_LSTM[1], bIhReverseOptional=_LSTM[2],
-                    bHhReverseOptional=_LSTM[3], numLayers=1, isbias=True, batchFirst=False,
-                    bidirection=True, packed=False)])  # fmt: skip
+      samples=[take(x=_half(*((2, 5) if first else (5, 2)), 6), initH=_half(1 + both, 2, 8),
+                    initC=_half(1 + both, 2, 8), wIh=_LSTM[0], wHh=_LSTM[1],
+                    bIhOptional=_LSTM[2] if biased else None,
+                    bHhOptional=_LSTM[3] if biased else None,
+                    wIhReverseOptional=_LSTM[0] if both else None,
+                    wHhReverseOptional=_LSTM[1] if both else None,
+                    bIhReverseOptional=_LSTM[2] if both and biased else None,
+                    bHhReverseOptional=_LSTM[3] if both and biased else None, numLayers=1,
+                    isbias=biased, batchFirst=first, bidirection=both, packed=False)
+               for biased, first, both in ((True, False, True), (False, False, True),
+                                           (True, True, True), (True, False, False))])  # fmt: skip
 def bidirectional_lstm(
-    x: Array, initH: Array, initC: Array, wIh: Array, wHh: Array, bIhOptional: Array,
-    bHhOptional: Array, wIhReverseOptional: Array, wHhReverseOptional: Array,
-    bIhReverseOptional: Array, bHhReverseOptional: Array,
+    x: Array, initH: Array, initC: Array, wIh: Array, wHh: Array, bIhOptional: Array | None,
+    bHhOptional: Array | None, wIhReverseOptional: Array | None, wHhReverseOptional: Array | None,
+    bIhReverseOptional: Array | None, bHhReverseOptional: Array | None, isbias: bool,
+    batchFirst: bool, bidirection: bool,
 ) -> tuple[Array, Array, Array]:  # fmt: skip
-    ahead = _lstm(x, initH[0], initC[0], (wIh, wHh, bIhOptional, bHhOptional))
-    back = _lstm(x[::-1], initH[1], initC[1], (wIhReverseOptional, wHhReverseOptional,
-                 bIhReverseOptional, bHhReverseOptional))  # fmt: skip
-    both = np.concatenate([ahead[0], back[0][::-1]], -1)
-    return both, np.stack([ahead[1], back[1]]), np.stack([ahead[2], back[2]])
+    x = x.swapaxes(0, 1) if batchFirst else x
+    back = (wIhReverseOptional, wHhReverseOptional, bIhReverseOptional, bHhReverseOptional)
+    cells = [(wIh, wHh, bIhOptional, bHhOptional), back]
+    ways = []
+    for n, cell in enumerate(cells[: 1 + bidirection]):
+        states, h, c = _lstm(x[::-1] if n else x, initH[n], initC[n], cell[: 4 if isbias else 2])
+        ways.append((states[::-1] if n else states, h, c))
+    states, h, c = zip(*ways, strict=True)
+    y = np.concatenate(states, -1)
+    return y.swapaxes(0, 1) if batchFirst else y, np.stack(h), np.stack(c)
 
 
 def _partial(kind: int) -> dict[str, Arg | int | tuple[int, ...]]:
