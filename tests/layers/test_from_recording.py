@@ -88,8 +88,10 @@ def test_probe_names_what_an_install_lacks_or_declares_otherwise(tmp_path: Path)
     path = tmp_path / "calls.rec"
     writer = recording_file.Writer(path)
     install = {"root": "/", "version": "1", "kind": "cann"}
+    texts = dict.fromkeys(("started", "folder", "host", "machine"), "")
     writer.add_json(recording_file.HEADER, {"version": 1, "dtypes": {}, "install": install,
-                                            "monotonic_ns": 0, "command": []})  # fmt: skip
+                                            "monotonic_ns": 0, "unix_ns": 0, "command": [],
+                                            **texts})  # fmt: skip
     functions = [["aclnnLost", [], True], ["aclrtFree", [["p", 8, "int64_t"]], False]]
     writer.add_json(recording_file.FUNCTIONS, functions)
     rows = b"".join(struct.pack("<BBHIQQIiII3Q", 1, 0, 0, function, function, 0, 1, *([0] * 6))

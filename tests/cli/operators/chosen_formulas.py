@@ -40,7 +40,7 @@ def sparse_flash(a):
 
 
 def selected(a):
-    outs, n = [], 2
+    outs, n = [], a["query"].shape[1]
     spans = [list(zip((0, *e[:-1]), e, strict=True))
              for e in (a["actualSeqQLenOptional"], a["actualSeqKvLenOptional"])]  # fmt: skip
     for (b, c), (d, e) in zip(*spans, strict=True):
@@ -109,18 +109,19 @@ def delta(a):
 
 
 def sequences(a):
-    """Two sequences of five steps, two labels each."""
-    return t(a["logProbs"]), t(a["targets"]), (5, 5), (2, 2)
+    """Two sequences of five steps."""
+    return t(a["logProbs"]), t(a["targets"]), (5, 5), (a["targets"].shape[1],) * 2
 
 
 def ctc(a):
-    return torch.ops.aten._ctc_loss(*sequences(a), 0, False)
+    nll, alpha = torch.ops.aten._ctc_loss(*sequences(a), a["blank"], a["zeroInfinity"])
+    return nll.where(torch.isfinite(nll) | (not a["zeroInfinity"]), 0), alpha
 
 
 def ctc_back(a):
     own = sequences(a)
-    nll, alpha = torch.ops.aten._ctc_loss(*own, 0, False)
-    return torch.ops.aten._ctc_loss_backward(t(a["gradOut"]), *own, nll, alpha, 0, False)
+    nll, alpha = torch.ops.aten._ctc_loss(*own, a["blank"], True)
+    return torch.ops.aten._ctc_loss_backward(t(a["gradOut"]), *own, nll, alpha, a["blank"], True)
 
 
 def part_of_vocabulary(a):

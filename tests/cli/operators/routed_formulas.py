@@ -150,17 +150,25 @@ def gated(a):
     shut = (worth < last).repeat_interleave(x.shape[-1] // n, -1)
     at = steer.masked_fill(shut, -torch.inf).topk(a["k"]).indices
     y = score.gather(-1, at)
-    if a["normType"] == 1:
+    if a["normType"] == 1 or a["renorm"]:
         y = y / (y.sum(-1, keepdim=True) + a["eps"])
     return y * a["routedScalingFactor"], at, score
 
 
 def gate_backward(a):
-    def gate(x):
-        s = torch.sigmoid(x).gather(1, t(a["expertIdx"]).long())
-        return a["routedScalingFactor"] * s / (s.sum(-1, keepdim=True) + a["eps"])
+    # The scores are given, and those of a softmax need not sum to 1.
+    scores, at = t(a["xNorm"]), t(a["expertIdx"]).long()
 
-    return autograd(gate, torch.logit(t(a["xNorm"])).numpy(), flow=a["gradY"])
+    def gate(s):
+        y = a["routedScalingFactor"] * s.gather(1, at)
+        whole = a["normType"] == 1 or a["renorm"]
+        return y / (s.gather(1, at).sum(-1, keepdim=True) + a["eps"]) if whole else y
+
+    flow = autograd(gate, scores.numpy(), flow=a["gradY"])
+    flow = flow[0] if isinstance(flow, tuple | list) else flow
+    if a["normType"] == 1:
+        return torch.ops.aten.sigmoid_backward(flow, scores)
+    return torch.ops.aten._softmax_backward_data(flow, scores, 1, torch.float64)
 
 
 def groups(a):

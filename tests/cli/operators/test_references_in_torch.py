@@ -201,15 +201,26 @@ def rope(a):
     return outs
 
 
+def rotated(a):
+    """By the matrix that turns each pair: halves, neighbours, or halves of halves."""
+    pair = torch.tensor([[0.0, 1.0], [-1.0, 0.0]], dtype=torch.float64)
+    eye = [torch.eye(n, dtype=torch.float64) for n in (64, 2, 32)]
+    turn = {"half": torch.kron(pair, eye[0]), "interleave": torch.kron(eye[0], pair),
+            "quarter": torch.kron(eye[1], torch.kron(pair, eye[2]))}[a["rotaryMode"]]  # fmt: skip
+    return [t(x) * t(a["cos"]) + t(x) @ turn * t(a["sin"]) for x in (a["queryRef"], a["keyRef"])]
+
+
 def sgd(a):
     p, g, b = ([x.clone() for x in t(a[k])] for k in (
         "paramsRef", "gradsRef", "momentumBufferListOptionalRef"))  # fmt: skip
+    if a["gradScaleOptional"] is not None:
+        g = [x / t(a["gradScaleOptional"]) for x in g]
     kept = [None] * len(p) if a["isFirstStep"] else b
     torch.optim._functional.sgd(
         p, g, kept, has_sparse_grad=False, foreach=False, fused=False,
         weight_decay=a["weightDecay"], momentum=a["momentum"], lr=a["lr"],
         dampening=a["dampening"], nesterov=a["nesterov"], maximize=a["maximize"])  # fmt: skip
-    return [*p, *kept]
+    return [*p, *g, *kept]
 
 
 TORCH |= {
@@ -243,6 +254,7 @@ TORCH |= {
     "aclnnRotaryPositionEmbeddingGrad": lambda a: autograd(
         lambda x, c, s: x * c + torch.cat([-x[..., 32:], x[..., :32]], -1) * s,
         a["xOptional"], a["cos"], a["sin"], flow=a["dy"]) if a["mode"] == 0 else None,
+    "aclnnApplyRotaryPosEmbV2": rotated,
     "aclnnApplyRotaryPosEmb": lambda a: [
         t(x) * t(a["cos"]) + torch.cat([-t(x)[..., 64:], t(x)[..., :64]], -1) * t(a["sin"])
         for x in (a["queryRef"], a["keyRef"])],
@@ -296,7 +308,7 @@ TORCH |= {
     "aclnnRmsNormQuant": lambda a: (rms(t(a["x"]), t(a["gamma"]), a["epsilon"]) + t(a["beta"]))
     * t(a["scale"]) + t(a["offset"]),
     "aclnnAddRmsNormQuant": lambda a: rms(t(a["x1"]) + t(a["x2"]), t(a["gamma"]), a["epsilon"])
-    / t(a["scales1"]) + t(a["zeroPoints1Optional"]),
+    * t(a["scales1"]) ** (-1 if a["divMode"] else 1) + t(a["zeroPoints1Optional"]),
     "aclnnRmsNormDynamicQuant": lambda a: dynamic(rms(t(a["x"]), t(a["gamma"]), a["epsilon"]) * (
         1 if a["smoothScalesOptional"] is None else t(a["smoothScalesOptional"]))),
     "aclnnMatmulWeightNz": lambda a: t(a["self"]) @ t(a["mat2"]),
@@ -356,7 +368,8 @@ TORCH |= {
                                                  t(a["source"]), alpha=a["alpha"]),
     "aclnnCdistBackward": lambda a: autograd(lambda x: torch.cdist(x, t(a["x2"])), a["x1"],
                                              flow=a["grad"]),
-    "aclnnGeluMul": lambda a: F.gelu(t(a["input"])[..., :65]) * t(a["input"])[..., 65:],
+    "aclnnGeluMul": lambda a: F.gelu(
+        t(a["input"])[..., :65], approximate=a["approximateOptional"]) * t(a["input"])[..., 65:],
     "aclnnGeGluBackward": lambda a: autograd(lambda x: x[:, :32] * F.gelu(
         x[:, 32:], approximate=("none", "tanh")[a["approximate"]]), a["self"],
         flow=a["gradOutput"]),

@@ -8,6 +8,7 @@ how a result is rounded to a byte is not published. What JPEG loses is its coder
 from __future__ import annotations
 
 import colorsys
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -125,12 +126,11 @@ def _along(x: Array, axis: int, size: int, mode: int) -> Array:
 
 def _clamped(f: Callable[..., Array]) -> Callable[..., Array]:
     """Results within what an image holds."""
-    from functools import wraps
 
-    @wraps(f)
     def run(*args: Any, **arguments: Any) -> Array:
         return np.clip(f(*args, **arguments), 0, 1)
 
+    run.__signature__ = inspect.signature(f)  # type: ignore[attr-defined]
     return run
 
 
