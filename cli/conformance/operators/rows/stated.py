@@ -217,9 +217,9 @@ def bidirectional_lstm(
     for n, cell in enumerate(cells[: 1 + bidirection]):
         states, h, c = _lstm(x[::-1] if n else x, initH[n], initC[n], cell[: 4 if isbias else 2])
         ways.append((states[::-1] if n else states, h, c))
-    states, h, c = zip(*ways, strict=True)
-    y = np.concatenate(states, -1)
-    return y.swapaxes(0, 1) if batchFirst else y, np.stack(h), np.stack(c)
+    y = np.concatenate([way[0] for way in ways], -1)
+    last = [np.stack([way[n] for way in ways]) for n in (1, 2)]
+    return y.swapaxes(0, 1) if batchFirst else y, last[0], last[1]
 
 
 def _partial(kind: int) -> dict[str, Arg | int | tuple[int, ...]]:
