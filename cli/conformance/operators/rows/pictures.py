@@ -130,7 +130,7 @@ def _clamped(f: Callable[..., Array]) -> Callable[..., Array]:
     def run(*args: Any, **arguments: Any) -> Array:
         return np.clip(f(*args, **arguments), 0, 1)
 
-    run.__signature__ = inspect.signature(f)  # type: ignore[attr-defined]
+    run.__dict__["__signature__"] = inspect.signature(f)
     return run
 
 
