@@ -31,7 +31,7 @@ BUILD: Final = ROOT / "build" / "mutation"
 SAMPLE: Final = ROOT / "build" / "mutation-sample"
 _SIMULATOR: Final = Path("aclnn_bindings/simulator")
 _COPIED: Final = ("CMakeLists.txt", "aclnn_bindings/CMakeLists.txt", "aclnn_bindings/catalogs",
-                  "aclnn_bindings/simulator")  # fmt: skip
+                  "aclnn_bindings/native", "aclnn_bindings/simulator")  # fmt: skip
 _LEFT: Final = shutil.ignore_patterns("cann", "__pycache__", "*.pyc")
 # Kernels and what they share. Threads are left out: `check` runs kernels on one.
 _GLOBS: Final = ("ops/*.cpp", "loops/*.cpp", "loops/*.h", "ascendcl/dtype.h")
