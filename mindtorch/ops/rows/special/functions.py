@@ -7,6 +7,7 @@ Functions" (1964), chapters 7, 23 and 26, in kernels that CANN has.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from math import pi, sqrt
 from typing import Any
 
@@ -85,14 +86,17 @@ def _floating(self: Tensor) -> Tensor:
     return self if self.is_floating_point() else aten.to(self, dt.get_default_dtype())
 
 
+@cache
+def _legendre(count: int) -> tuple[list[float], list[float]]:
+    """Gauss and Legendre's nodes and weights on [0, 1]."""
+    points, weights = np.polynomial.legendre.leggauss(count)
+    return ((points + 1) / 2).tolist(), (weights / 2).tolist()
+
+
 def _nodes(count: int, like: Tensor) -> tuple[Tensor, Tensor]:
     """Nodes and weights on [0, 1], along a first dimension before those of `like`."""
-    points, weights = np.polynomial.legendre.leggauss(count)
     shape = (count, *(1,) * like.ndim)
-    built = (
-        aten.tensor((a.tolist()), dtype=like.dtype, device=like.device)
-        for a in ((points + 1) / 2, weights / 2)
-    )
+    built = (aten.tensor(a, dtype=like.dtype, device=like.device) for a in _legendre(count))
     first, second = (aten.reshape(t, shape) for t in built)
     return first, second
 
