@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from .recording_file import Chunk, Writer
 from .spool import Collector, Spool
 
 VERSION = 1
+_READ = "settings.read"  # beside the settings, by whoever read them (native/settings.h)
 Launcher = Callable[[Sequence[str], Mapping[str, str]], int]
 
 
@@ -37,11 +38,12 @@ class Wanted:
 @dataclass(frozen=True, slots=True)
 class Ended:
     """How a program ended: its return code, negative for a signal; records lost for want of room;
-    why the recording stopped early, if it did."""
+    why the recording stopped early, if it did; whether a process of it loaded the layers."""
 
     code: int
     lost: int = 0
     failure: str = ""
+    loaded: bool = True
 
 
 def run(
@@ -68,13 +70,15 @@ def run(
         variables["MINDTORCH_LAYERS"] = str(folder / "settings")
         if wanted.recording is None:
             (folder / "settings").write_text("\n".join(lines) + "\n", encoding="utf-8")
-            return Ended(launch(command, variables))
+            code = launch(command, variables)
+            return Ended(code, loaded=(folder / _READ).exists())
         spool = Spool()
         lines.append(f"spool {spool.path}")
         (folder / "settings").write_text("\n".join(lines) + "\n", encoding="utf-8")
         writer = Writer(wanted.recording)
         write_head(writer, interposed, command)
-        return _collect(spool, writer, watch, lambda: launch(command, variables))
+        ended = _collect(spool, writer, watch, lambda: launch(command, variables))
+        return replace(ended, loaded=(folder / _READ).exists())
 
 
 def alone(install: Install, command: Sequence[str], environ: Mapping[str, str]) -> Ended:

@@ -19,7 +19,7 @@ from aclnn_bindings.layers import session
 from aclnn_bindings.layers.interposed import interpose
 
 from .. import exits, render
-from . import faults, findings, forms, simulator, summary, sweep
+from . import faults, findings, forms, simulator, summary, sweep, unseen
 
 STRICT = click.Choice(["report", "error", "abort"])
 FILE = click.Path(dir_okay=False, path_type=Path)
@@ -30,6 +30,8 @@ FAULT_HELP = (
 )
 # Options that need a recording, whether or not it is kept.
 _RECORDED = ("summarize", "verify", "data", "html", "perfetto")
+# Options that promise a finding: a program that was not seen has not passed them.
+_ASKED = ("strict", "verify", "faults")
 EPILOG = """\b
 Examples:
   mindtorch-npu run --summary -- python train.py
@@ -39,7 +41,7 @@ Examples:
   mindtorch-npu run --simulator --fault sweep -- ./program
 
 Exit codes: that of the program; 1 when it ended well and --strict or --verify
-found something, or when
+found something or, as --fault, saw nothing of the program, or when
 a sweep found a failure that was not survived."""
 
 
@@ -117,13 +119,15 @@ def run(**options: Any) -> int:
             )
         ended = _run(install, options["command"], session.Wanted(path, settings), environ)
         _tell(options, path, ended)
+        blind = not ended.loaded and _unseen(options)
         wrong = _verify(options, path, install)
         reported = simulated.findings(report)
     left = findings.unexpected(reported, known)
-    if options["strict"]:
+    if options["strict"] and ended.loaded:
         blocks = findings.document(left, len(reported) - len(left))
         render.show(blocks, render.console(sys.stderr))
-    return session.end_as_program(ended.code) or (exits.PROBLEMS if left or wrong else exits.OK)
+    bad = left or wrong or blind
+    return session.end_as_program(ended.code) or (exits.PROBLEMS if bad else exits.OK)
 
 
 def _settings(options: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -150,6 +154,12 @@ def _run(
         return session.run(interpose(install), command, wanted, environ)
     except OSError as error:
         raise click.UsageError(f"{command[0]}: {error.strerror}") from error
+
+
+def _unseen(options: Mapping[str, Any]) -> bool:
+    """Say that the layers saw nothing, and why; True where that is no answer to what was asked."""
+    click.echo(f"the layers saw nothing of {unseen.told(options['command'][0])}", err=True)
+    return any(options[name] for name in _ASKED)
 
 
 def _verify(options: Mapping[str, Any], path: Path | None, install: Install) -> int:

@@ -24,7 +24,9 @@ bool Settings::read(const char* path) {
     else if (name == "stacks") stacks = true;
     else if (name == "internal") internal.push_back(value);
   }
-  return !table.empty();
+  if (table.empty()) return false;
+  std::ofstream(std::string(path) + kReadSuffix);  // says that this program can be seen
+  return true;
 }
 
 }  // namespace layers

@@ -7,6 +7,8 @@
 
 namespace layers {
 
+constexpr char kReadSuffix[] = ".read";
+
 struct Settings {
   std::string table;                  // the functions of the install
   std::string spool;                  // where records go; empty: nothing is recorded
@@ -20,7 +22,7 @@ struct Settings {
   uint64_t data_limit = 0;            // bytes; 0: the usual limit
   bool device_time = false;           // time launches on the device
   bool stacks = false;                // record the Python lines of launches
-  // False when the file cannot be read.
+  // False when the file cannot be read; else a file beside it, with kReadSuffix, says that it was.
   bool read(const char* path);
   bool any_layer() const { return !spool.empty() || !faults.empty() || !findings.empty(); }
 };
