@@ -108,8 +108,8 @@ class BoundOp(Operator):
             raise type(error)(f"{self.name}: {error}") from None
 
     def _make(self, arguments: Sequence[Argument], allocate: frozenset[str]) -> Plan:
-        maker = PlanMaker(self._runtime, self.name, self._recipe, self._first, self._second)
-        return maker.make(arguments, allocate)
+        maker = PlanMaker(self._runtime, self.name, (self._first, self._second))
+        return maker.make(self._recipe, arguments, allocate)
 
     def _call(self, /, *args: Any, stream: Stream | None = None, **kwargs: Any) -> Any:
         """A call that is unlike earlier ones; whether it can be repeated is seen here."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+from array import array
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -11,9 +13,9 @@ from ..interface.abi import unqualified
 from ..interface.dtypes import canonical
 from ..interface.signature import Kind, OpSignature, Param, Signature
 from ..runtime.accounting import account
-from ..runtime.native import ffi, lib, throw
+from ..runtime.native import address_of, ffi, lib, throw
 from ..runtime.words import FLOATS
-from .marshal import Argument, float_array
+from .marshal import Argument
 from .specs import RawHandle, ScalarSpec, TensorSpec, tensor_specs
 
 if TYPE_CHECKING:
@@ -44,25 +46,25 @@ class Plan:
     __slots__ = ("_allocated", "_close", "_free", "_handle", "_runtime", "_session", "address",
                  "arguments", "inputs", "name", "outputs")  # fmt: skip
 
-    def __init__(self, runtime: Runtime, name: str, arguments: Sequence[Argument]) -> None:
-        self._runtime, self.name, self.arguments = runtime, name, tuple(arguments)
+    def __init__(
+        self, runtime: Runtime, name: str, arguments: Sequence[Argument],
+        functions: tuple[int, int], words: list[int], allocated: list[bool],
+    ) -> None:  # fmt: skip
+        """A plan of the functions at two addresses; `allocated`: which tensors, in declaration
+        order, a launch allocates. AclError when a constant of the call is refused."""
+        self._runtime, self.name, self.arguments = runtime, name, arguments
         self._close, self._free = lib.mt_plan_close, lib.mt_plan_free
-        self._allocated: tuple[bool, ...] = ()
-        self.inputs = self.outputs = self.address = self._handle = 0
-        # Read before a handle is taken: a plan of the session before must not be called valid.
-        self._session = int(lib.mt_session())
-
-    def _open(self, first: int, second: int) -> None:
-        """Take a handle for the two functions at these addresses."""
-        self.address = self._handle = int(lib.mt_plan_open(self.name.encode(), first, second))
-        if not self._handle:
-            throw(self._runtime.codes, op=self.name)
-
-    def _finish(self, allocated: Sequence[bool]) -> None:
-        """Set which tensors, in declaration order, a launch allocates."""
-        self._allocated = tuple(allocated)
+        self._allocated = allocated
         self.outputs = sum(allocated)
         self.inputs = len(allocated) - self.outputs
+        # Read before a handle is taken: a plan of the session before must not be called valid.
+        self._session = int(lib.mt_session())
+        about = _told(name, arguments).encode()
+        numbers = ffi.from_buffer(_WORDS, array("Q", words))
+        handle = lib.mt_plan_make(name.encode(), about, *functions, numbers, len(words))
+        self.address = self._handle = int(handle)
+        if not self._handle:
+            throw(runtime.codes, op=name)
 
     def launch(self, stream: Stream, addresses: Sequence[int]) -> tuple[int, ...]:
         """Run on `stream` with these storage addresses; the addresses of allocated outputs.
@@ -119,8 +121,8 @@ class Plan:
             self._free(self._handle)
 
 
-_TENSOR: Final = ffi.typeof("mt_tensor *")
-_NUMBERS: Final = ffi.typeof("int64_t[]")
+_WORDS: Final = ffi.typeof("uint64_t[]")
+_MASK: Final = (1 << 64) - 1
 
 
 def roles_of(signature: Signature, phase: int) -> dict[int, int]:
@@ -134,14 +136,14 @@ def roles_of(signature: Signature, phase: int) -> dict[int, int]:
     return roles
 
 
-# Phase, role in the protocol if the parameter has one, and parameter, in declaration order.
-Recipe = tuple[tuple[int, int | None, Param], ...]
+# Phase, parameter and, if it has a role in the protocol, the words that say so.
+Recipe = tuple[tuple[int, Param, tuple[int, ...] | None], ...]
 
 
 def recipe_of(op: OpSignature) -> Recipe:
-    """What the two phases of an operator take: the same for each of its plans."""
+    """What the two phases of an operator take, in declaration order: the same for each plan."""
     return tuple(
-        (phase, roles.get(at), param)
+        (phase, param, (lib.MT_WORD_ROLE, phase, roles[at]) if at in roles else None)
         for phase, signature in ((1, op.workspace), (2, op.execute))
         for roles in (roles_of(signature, phase),)
         for at, param in enumerate(signature.params)
@@ -149,106 +151,95 @@ def recipe_of(op: OpSignature) -> Recipe:
 
 
 class PlanMaker:
-    """Turns arguments into a C plan, in declaration order; closes it when one is refused."""
+    """Turns arguments into the words of a plan, in declaration order; see mt_word in api.h."""
 
-    def __init__(
-        self, runtime: Runtime, name: str, recipe: Recipe, first: int, second: int
-    ) -> None:
-        self._runtime, self._name, self._recipe = runtime, name, recipe
-        self._kept: list[Any] = []
+    def __init__(self, runtime: Runtime, name: str, functions: tuple[int, int]) -> None:
+        self._runtime, self._name, self._functions = runtime, name, functions
+        self._dtypes, self._formats = runtime.dtypes, runtime.formats
+        self._words: list[int] = []
         self._allocated: list[bool] = []
-        self._functions, self._address = (first, second), 0
+        self._kept: list[Any] = []
 
-    def make(self, arguments: Sequence[Argument], allocate: frozenset[str]) -> Plan:
+    def make(self, recipe: Recipe, arguments: Sequence[Argument], allocate: frozenset[str]) -> Plan:
         """The plan; `arguments` are phase 1's in order, then the extra ones of phase 2."""
-        plan = Plan(self._runtime, self._name, arguments)  # owns the handle from the start
-        plan._open(*self._functions)
-        self._address = plan.address
-        try:
-            remaining = iter(arguments)
-            for phase, role, param in self._recipe:
-                if role is not None:
-                    self._check(lib.mt_plan_role(self._address, phase, role))
-                else:
-                    self._argument(phase, param, next(remaining), param.name in allocate)
-            self._check(lib.mt_plan_ready(self._address))
-            lib.mt_plan_about(self._address, _words(self._name, arguments).encode())
-            plan._finish(self._allocated)
-        except BaseException:
-            plan.close()
-            raise
-        return plan
-
-    def _check(self, code: int) -> None:
-        if code:
-            throw(self._runtime.codes, op=self._name)
+        remaining = iter(arguments)
+        for phase, param, role in recipe:
+            if role is not None:
+                self._words += role
+                continue
+            value = next(remaining)
+            if isinstance(value, TensorSpec) and phase == 1:
+                self._words.append(lib.MT_WORD_TENSOR)
+                self._tensor(value, param.name in allocate)
+            else:
+                self._argument(phase, param, value, param.name in allocate)
+        return Plan(
+            self._runtime, self._name, tuple(arguments), self._functions, self._words,
+            self._allocated,
+        )  # fmt: skip
 
     def _argument(self, phase: int, param: Param, value: Argument, own: bool) -> None:
-        if isinstance(value, TensorSpec):
-            if phase == 2:
-                raise _no_number(param, value)
-            tensor = ffi.new(_TENSOR, self._tensor(value, own))
-            self._check(lib.mt_plan_tensor(self._address, tensor))
-        elif value is None or isinstance(value, (int, RawHandle)):
+        if value is None or isinstance(value, (int, RawHandle)):
             bits = value.address if isinstance(value, RawHandle) else value or 0
-            is_float = param.kind in FLOATS
-            self._check(lib.mt_plan_value(self._address, phase, is_float, bits))
+            self._words += (lib.MT_WORD_VALUE, phase, param.kind in FLOATS, bits & _MASK)
         elif isinstance(value, bytes):
-            self._check(lib.mt_plan_text(self._address, phase, value))
-        elif phase == 2:
+            self._kept.append(ffi.new("char[]", value))
+            self._words += (lib.MT_WORD_TEXT, phase, address_of(self._kept[-1]))
+        elif phase == 2 or isinstance(value, TensorSpec):
             raise _no_number(param, value)
         elif isinstance(value, ScalarSpec):
-            number = self._dtype(value.dtype)
-            self._check(lib.mt_plan_scalar(self._address, value.data, number))
+            self._words += (lib.MT_WORD_SCALAR, *self._scalar(value))
         else:
             self._collection(param.kind, value, own)
 
     def _collection(self, kind: Kind, values: tuple[Any, ...], own: bool) -> None:
-        count, plan = len(values), self._address
+        self._words += (_LISTS[kind], len(values))
         if kind is Kind.TENSOR_LIST:
-            members = ffi.new("mt_tensor[]", [self._tensor(spec, own) for spec in values])
-            self._check(lib.mt_plan_tensor_list(plan, members, count))
+            for spec in values:
+                self._tensor(spec, own)
         elif kind is Kind.SCALAR_LIST:
-            data = b"".join(spec.data.ljust(16, b"\0") for spec in values)
-            numbers = [self._dtype(spec.dtype) for spec in values]
-            self._check(lib.mt_plan_scalar_list(plan, data, numbers, count))
-        elif kind is Kind.INT_ARRAY:
-            data = ffi.new("uint64_t[]", list(values) or 1)
-            self._check(lib.mt_plan_array(plan, lib.MT_INT_ARRAY, data, count))
-        elif kind is Kind.BOOL_ARRAY:
-            self._check(lib.mt_plan_array(plan, lib.MT_BOOL_ARRAY, bytes(values), count))
+            for spec in values:
+                self._words += self._scalar(spec)
         else:
-            self._check(lib.mt_plan_array(plan, lib.MT_FLOAT_ARRAY, float_array(values), count))
+            self._words += [value & _MASK for value in values]
 
-    def _tensor(self, spec: TensorSpec, own: bool) -> Any:
-        """The fields of an mt_tensor; what they point to lives until the plan copied it."""
+    def _tensor(self, spec: TensorSpec, own: bool) -> None:
         storage = spec.storage_shape or (spec.storage_numel,)
-        rank = len(spec.shape)
-        numbers = ffi.new(_NUMBERS, (*spec.shape, *spec.strides, *storage))
-        self._kept.append(numbers)
         self._allocated.append(own)
-        return (
-            numbers, numbers + rank, numbers + 2 * rank, rank, len(storage), spec.offset,
-            self._dtype(spec.dtype), self._format(spec.format),
-            max(spec.nbytes, 1) if own else 0,
+        self._words += (
+            len(spec.shape), len(storage), spec.offset, self._dtype(spec.dtype),
+            self._format(spec.format), max(spec.nbytes, 1) if own else 0,
+            *spec.shape, *spec.strides, *storage,
         )  # fmt: skip
 
+    def _scalar(self, spec: ScalarSpec) -> tuple[int, ...]:
+        return (self._dtype(spec.dtype), *_PAIR.unpack(spec.data.ljust(16, b"\0")))
+
     def _dtype(self, name: str) -> int:
-        known = self._runtime.dtypes.get(name)
-        return _lookup(self._runtime.dtypes, canonical(name), "dtype") if known is None else known
+        known = self._dtypes.get(name)
+        return _lookup(self._dtypes, canonical(name), "dtype") if known is None else known & _MASK
 
     def _format(self, name: str) -> int:
-        return _lookup(self._runtime.formats, name.removeprefix("ACL_FORMAT_"), "format")
+        return _lookup(self._formats, name.removeprefix("ACL_FORMAT_"), "format")
+
+
+_PAIR: Final = struct.Struct("<QQ")
+_LISTS: Final = {
+    Kind.TENSOR_LIST: lib.MT_WORD_TENSORS,
+    Kind.SCALAR_LIST: lib.MT_WORD_SCALARS,
+    Kind.INT_ARRAY: lib.MT_WORD_INTS,
+    Kind.BOOL_ARRAY: lib.MT_WORD_BOOLS,
+    Kind.FLOAT_ARRAY: lib.MT_WORD_FLOATS,
+}
 
 
 def _no_number(param: Param, value: Argument) -> ArgumentError:
     return ArgumentError(f"{param.name}: phase 2 takes numbers and pointers, got {value!r}")
 
 
-def _words(name: str, arguments: Sequence[Argument]) -> str:
+def _told(name: str, arguments: Sequence[Argument]) -> str:
     """The call as errors tell it: `aclnnAdd(FLOAT[2, 3], FLOAT[3])`."""
-    given = (f"{spec.dtype}{list(spec.shape)}" for spec in tensor_specs(arguments))
-    return f"{name}({', '.join(given)})"
+    return f"{name}({', '.join([f'{s.dtype}{[*s.shape]}' for s in tensor_specs(arguments)])})"
 
 
 def _lookup(table: dict[str, int], name: str, what: str) -> int:
@@ -256,4 +247,4 @@ def _lookup(table: dict[str, int], name: str, what: str) -> int:
         raise ArgumentError(
             f"{what} {name!r}: this install's headers have {', '.join(table) or 'none'}"
         )
-    return table[name]
+    return table[name] & _MASK

@@ -33,7 +33,17 @@ enum mt_reason {
 
 enum mt_purpose { MT_TENSOR, MT_WORKSPACE, MT_BUFFER };
 enum mt_role { MT_ROLE_WORKSPACE, MT_ROLE_SIZE, MT_ROLE_EXECUTOR, MT_ROLE_STREAM };
-enum mt_array { MT_INT_ARRAY, MT_BOOL_ARRAY, MT_FLOAT_ARRAY };
+/* Arguments of a plan, each a record of 64-bit words that starts with one of these:
+ *   VALUE phase is_float bits           ROLE phase role           TEXT phase address
+ *   SCALAR dtype low high               SCALARS count (dtype low high)...
+ *   INTS count value...                 BOOLS count value...      FLOATS count bits...
+ *   TENSOR rank storage_rank offset dtype format bytes dims... strides... storage_dims...
+ *   TENSORS count (what follows TENSOR)...
+ * `bytes` is what a launch allocates for the tensor; 0: the caller gives its address. */
+enum mt_word {
+  MT_WORD_VALUE, MT_WORD_ROLE, MT_WORD_TEXT, MT_WORD_SCALAR, MT_WORD_SCALARS, MT_WORD_INTS,
+  MT_WORD_BOOLS, MT_WORD_FLOATS, MT_WORD_TENSOR, MT_WORD_TENSORS
+};
 enum mt_result { MT_RESULT_INTEGER, MT_RESULT_FLOAT, MT_RESULT_DOUBLE, MT_RESULT_VOID };
 
 typedef struct {
@@ -71,14 +81,6 @@ typedef struct {
   uint64_t address, bytes, requested, stream;
   int32_t purpose, pending;
 } mt_block;
-
-typedef struct {
-  const int64_t *dims, *strides, *storage_dims;
-  uint64_t rank, storage_rank;
-  int64_t offset;
-  int32_t dtype, format;
-  uint64_t allocate; /* bytes that the launch allocates for it; 0: the caller gives an address */
-} mt_tensor;
 
 /* Libraries, the function table and the session. */
 uint64_t mt_library_open(const char *path, char *why, uint64_t room);
@@ -164,20 +166,10 @@ int32_t mt_call(uint64_t function, const uint8_t *is_float, const uint64_t *valu
 /* Frees an array that ACL made with new[], such as aclGetViewShape's. */
 void mt_delete_array(int64_t *array);
 
-/* Plans: arguments in declaration order, then mt_plan_ready. */
-uint64_t mt_plan_open(const char *name, uint64_t first, uint64_t second);
-int32_t mt_plan_value(uint64_t plan, int32_t phase, int32_t is_float, uint64_t bits);
-int32_t mt_plan_role(uint64_t plan, int32_t phase, int32_t role);
-int32_t mt_plan_text(uint64_t plan, int32_t phase, const char *text);
-int32_t mt_plan_scalar(uint64_t plan, const void *value, int32_t dtype);
-int32_t mt_plan_scalar_list(uint64_t plan, const void *values, const int32_t *dtypes,
-                            uint64_t count);
-int32_t mt_plan_array(uint64_t plan, int32_t kind, const void *values, uint64_t count);
-int32_t mt_plan_tensor(uint64_t plan, const mt_tensor *tensor);
-int32_t mt_plan_tensor_list(uint64_t plan, const mt_tensor *tensors, uint64_t count);
-int32_t mt_plan_ready(uint64_t plan);
-/* The call in words, for errors. */
-int32_t mt_plan_about(uint64_t plan, const char *text);
+/* A plan of an operator's two functions for arguments in declaration order; 0 on failure. `about`
+ * is the call in words, for errors. */
+uint64_t mt_plan_make(const char *name, const char *about, uint64_t first, uint64_t second,
+                      const uint64_t *words, uint64_t count);
 void mt_plan_close(uint64_t plan);
 /* Closes it and gives up the handle, which nobody may use any more. */
 void mt_plan_free(uint64_t plan);

@@ -81,7 +81,7 @@ class Launch {
     const size_t count = plan_.tensors.size();
     for (; made_tensors_ < count; ++made_tensors_) {
       const TensorSlot& slot = plan_.tensors[made_tensors_];
-      const mt_tensor& t = slot.spec;
+      const TensorSpec& t = slot.spec;
       // The storage's base address and an offset in elements: a view given by an address inside
       // its storage is refused by some operators with 561103.
       Handle tensor = acl.aclCreateTensor(t.dims, t.rank, t.dtype, t.strides, t.offset, t.format,

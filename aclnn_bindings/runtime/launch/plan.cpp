@@ -33,45 +33,164 @@ const char* kept_text(const std::string& text) {
   return kept.insert(room ? text : text.substr(0, text.find('('))).first->c_str();
 }
 
-Phase& phase_of(Plan& plan, int32_t phase) { return phase == 2 ? plan.two : plan.one; }
+// Reads a plan's arguments from words; see mt_word. A number is a word, two's complement where it
+// has a sign.
+class Reader {
+ public:
+  Reader(Plan& plan, const uint64_t* words, uint64_t count)
+      : plan_(plan), at_(words), end_(words + count) {}
 
-// The frame index of the next argument, -1 after recording that there are too many.
-int place(Plan& plan, int32_t phase, bool is_float) {
-  const int at = phase_of(plan, phase).layout.place(is_float);
-  if (at < 0) fail(MT_PHASE_ARGUMENTS, MT_TOO_MANY_ARGUMENTS, plan.name.c_str(), kStack);
-  return at;
-}
+  bool all() {
+    while (at_ != end_)
+      if (!argument(static_cast<mt_word>(next()))) return false;
+    return true;
+  }
 
-int32_t put(Plan& plan, int32_t phase, bool is_float, uint64_t bits) {
-  const int at = place(plan, phase, is_float);
-  if (at < 0) return MT_TOO_MANY_ARGUMENTS;
-  phase_of(plan, phase).frame.words[at] = bits;
-  return 0;
-}
+ private:
+  bool argument(mt_word kind) {
+    switch (kind) {
+      case MT_WORD_VALUE: return value();
+      case MT_WORD_ROLE: return role();
+      case MT_WORD_TEXT: return text();
+      case MT_WORD_SCALAR: return scalar();
+      case MT_WORD_SCALARS: return scalars();
+      case MT_WORD_INTS:
+        return array(acl.aclCreateIntArray, acl.aclDestroyIntArray, "aclCreateIntArray");
+      case MT_WORD_BOOLS:
+        return array(acl.aclCreateBoolArray, acl.aclDestroyBoolArray, "aclCreateBoolArray");
+      case MT_WORD_FLOATS:
+        return array(acl.aclCreateFloatArray, acl.aclDestroyFloatArray, "aclCreateFloatArray");
+      case MT_WORD_TENSOR: return tensor(place(1, false));
+      default: return tensors();
+    }
+  }
 
-int32_t put_constant(Plan& plan, Handle handle, Status (*destroy)(Handle), const char* call) {
-  if (!handle) return fail(MT_PHASE_DESCRIPTOR, MT_NULL_DESCRIPTOR, call);
-  plan.constants.push_back({handle, destroy});
-  return put(plan, 1, false, reinterpret_cast<uint64_t>(handle));
-}
+  uint64_t next() { return *at_++; }
 
-int32_t missing(const char* call) { return fail(MT_PHASE_STATE, MT_MISSING_FUNCTION, call); }
+  Phase& phase_of(uint64_t phase) { return phase == 2 ? plan_.two : plan_.one; }
 
-void add_tensor(Plan& plan, const mt_tensor& spec, int at) {
-  const uint64_t total = spec.rank * 2 + spec.storage_rank;
-  // One word more than needed: a 0-d tensor still passes a pointer that is not null.
-  std::unique_ptr<int64_t[]> numbers(new int64_t[total + 1]());
-  TensorSlot slot{spec, nullptr, at};
-  std::copy_n(spec.dims, spec.rank, numbers.get());
-  std::copy_n(spec.strides, spec.rank, numbers.get() + spec.rank);
-  std::copy_n(spec.storage_dims, spec.storage_rank, numbers.get() + spec.rank * 2);
-  slot.spec.dims = numbers.get();
-  slot.spec.strides = numbers.get() + spec.rank;
-  slot.spec.storage_dims = numbers.get() + spec.rank * 2;
-  slot.numbers = std::move(numbers);
-  plan.tensors.push_back(std::move(slot));
-  ++(spec.allocate ? plan.allocated : plan.given);
-}
+  // The frame index of the next argument, -1 after recording that there are too many.
+  int place(uint64_t phase, bool is_float) {
+    const int at = phase_of(phase).layout.place(is_float);
+    if (at < 0) fail(MT_PHASE_ARGUMENTS, MT_TOO_MANY_ARGUMENTS, plan_.name.c_str(), kStack);
+    return at;
+  }
+
+  bool put(uint64_t phase, bool is_float, uint64_t bits) {
+    const int at = place(phase, is_float);
+    if (at >= 0) phase_of(phase).frame.words[at] = bits;
+    return at >= 0;
+  }
+
+  bool value() {
+    const uint64_t phase = next(), is_float = next();
+    return put(phase, is_float != 0, next());
+  }
+
+  bool role() {
+    const uint64_t phase = next();
+    const int at = place(phase, false);
+    if (at >= 0) phase_of(phase).roles[next()] = at;
+    return at >= 0;
+  }
+
+  bool text() {
+    const uint64_t phase = next();
+    plan_.texts.emplace_back(reinterpret_cast<const char*>(next()));
+    return put(phase, false, reinterpret_cast<uint64_t>(plan_.texts.back().c_str()));
+  }
+
+  bool constant(Handle handle, Status (*destroy)(Handle), const char* call) {
+    if (!handle) return fail(MT_PHASE_DESCRIPTOR, MT_NULL_DESCRIPTOR, call), false;
+    plan_.constants.push_back({handle, destroy});
+    return put(1, false, reinterpret_cast<uint64_t>(handle));
+  }
+
+  static bool missing(const char* call) {
+    return fail(MT_PHASE_STATE, MT_MISSING_FUNCTION, call), false;
+  }
+
+  Handle made_scalar() {
+    const auto dtype = static_cast<int32_t>(next());
+    uint64_t bytes[2] = {next(), next()};  // room for a complex128
+    return acl.aclCreateScalar(bytes, dtype);
+  }
+
+  bool scalar() {
+    if (!acl.aclCreateScalar || !acl.aclDestroyScalar) return missing("aclCreateScalar");
+    return constant(made_scalar(), acl.aclDestroyScalar, "aclCreateScalar");
+  }
+
+  bool scalars() {
+    if (!acl.aclCreateScalar || !acl.aclDestroyScalar) return missing("aclCreateScalar");
+    if (!acl.aclCreateScalarList || !acl.aclDestroyScalarList)
+      return missing("aclCreateScalarList");
+    const uint64_t count = next();
+    std::vector<Handle> members;
+    while (members.size() < count) {
+      Handle member = made_scalar();
+      if (!member) break;
+      members.push_back(member);
+    }
+    const bool whole = members.size() == count;
+    Handle list = whole ? acl.aclCreateScalarList(members.data(), count) : nullptr;
+    if (!list)
+      for (Handle member : members) acl.aclDestroyScalar(member);
+    return constant(list, acl.aclDestroyScalarList, "aclCreateScalarList");
+  }
+
+  template <class Element>
+  bool array(Handle (*create)(const Element*, uint64_t), Status (*destroy)(Handle),
+             const char* call) {
+    if (!create || !destroy) return missing(call);
+    const uint64_t count = next();
+    std::unique_ptr<Element[]> values(new Element[count + 1]());
+    for (uint64_t k = 0; k < count; ++k) {
+      const uint64_t word = next();
+      std::memcpy(&values[k], &word, sizeof(Element));  // the low bytes: a little-endian host
+    }
+    return constant(create(values.get(), count), destroy, call);
+  }
+
+  bool tensor(int at) {
+    if (at >= 0) add_tensor(at);
+    return at >= 0;
+  }
+
+  bool tensors() {
+    if (!acl.aclCreateTensorList || !acl.aclDestroyTensorList)
+      return missing("aclCreateTensorList");
+    const int at = place(1, false);
+    if (at < 0) return false;
+    const uint64_t count = next();
+    plan_.lists.push_back(
+        {static_cast<uint32_t>(plan_.tensors.size()), static_cast<uint32_t>(count), at});
+    for (uint64_t k = 0; k < count; ++k) add_tensor(-1);
+    return true;
+  }
+
+  void add_tensor(int at) {
+    TensorSpec spec{};
+    spec.rank = next();
+    spec.storage_rank = next();
+    spec.offset = static_cast<int64_t>(next());
+    spec.dtype = static_cast<int32_t>(next());
+    spec.format = static_cast<int32_t>(next());
+    spec.allocate = next();
+    const uint64_t total = spec.rank * 2 + spec.storage_rank;
+    // One word more than needed: a 0-d tensor still passes a pointer that is not null.
+    std::unique_ptr<int64_t[]> numbers(new int64_t[total + 1]());
+    for (uint64_t k = 0; k < total; ++k) numbers[k] = static_cast<int64_t>(next());
+    spec.dims = numbers.get();
+    spec.strides = spec.dims + spec.rank;
+    spec.storage_dims = spec.strides + spec.rank;
+    plan_.tensors.push_back({spec, std::move(numbers), at});
+    ++(spec.allocate ? plan_.allocated : plan_.given);
+  }
+
+  Plan& plan_;
+  const uint64_t *at_, *end_;
+};
 
 bool is_standard(const Phase& two) {
   const Layout& layout = two.layout;
@@ -103,22 +222,27 @@ using namespace launch;
 
 extern "C" {
 
-uint64_t mt_plan_open(const char* name, uint64_t first, uint64_t second) {
+uint64_t mt_plan_make(const char* name, const char* about, uint64_t first, uint64_t second,
+                      const uint64_t* words, uint64_t count) {
   Inside entry;
-  if (!entry.ready()) return fail_state("mt_plan_open"), 0;
-  if (!acl.aclCreateTensor || !acl.aclDestroyTensor) return missing("aclCreateTensor"), 0;
-  auto* plan = new Plan{};
+  if (!entry.ready()) return fail_state("mt_plan_make"), 0;
+  if (!acl.aclCreateTensor || !acl.aclDestroyTensor)
+    return fail(MT_PHASE_STATE, MT_MISSING_FUNCTION, "aclCreateTensor"), 0;
+  auto plan = std::make_unique<Plan>();
   plan->session = entry.number();
   plan->name = name;
   plan->name_one = plan->name + "GetWorkspaceSize";
   plan->one.function = reinterpret_cast<void*>(first);
   plan->two.function = reinterpret_cast<void*>(second);
   for (Phase* phase : {&plan->one, &plan->two}) std::fill_n(phase->roles, 4, -1);
-  plan->about = kept_text(plan->name);
+  plan->about = kept_text(about);
+  if (!Reader(*plan, words, count).all()) return release_constants(*plan), 0;
+  for (Phase* phase : {&plan->one, &plan->two}) phase->tier = tier_for<uint64_t>(phase->layout);
+  plan->standard_two = is_standard(plan->two);
   std::lock_guard<std::mutex> lock(plans_mutex);
   plan->place = plans.size();
-  plans.push_back(plan);
-  return number(plan);
+  plans.push_back(plan.get());
+  return number(plan.release());
 }
 
 void mt_plan_close(uint64_t handle) {
@@ -138,115 +262,6 @@ void mt_plan_close(uint64_t handle) {
 void mt_plan_free(uint64_t handle) {
   mt_plan_close(handle);
   if (handle) give_up(as<Plan>(handle));
-}
-
-int32_t mt_plan_about(uint64_t plan, const char* text) {
-  as<Plan>(plan)->about = kept_text(text);
-  return 0;
-}
-
-int32_t mt_plan_value(uint64_t plan, int32_t phase, int32_t is_float, uint64_t bits) {
-  Inside entry;
-  if (!entry.allows(as<Plan>(plan)->session.load())) return fail_state("mt_plan_value");
-  return put(*as<Plan>(plan), phase, is_float != 0, bits);
-}
-
-int32_t mt_plan_role(uint64_t handle, int32_t phase, int32_t role) {
-  Inside entry;
-  if (!entry.allows(as<Plan>(handle)->session.load())) return fail_state("mt_plan_role");
-  Plan& plan = *as<Plan>(handle);
-  const int at = place(plan, phase, false);
-  if (at < 0) return MT_TOO_MANY_ARGUMENTS;
-  phase_of(plan, phase).roles[role] = at;
-  return 0;
-}
-
-int32_t mt_plan_text(uint64_t handle, int32_t phase, const char* text) {
-  Inside entry;
-  if (!entry.allows(as<Plan>(handle)->session.load())) return fail_state("mt_plan_text");
-  Plan& plan = *as<Plan>(handle);
-  plan.texts.emplace_back(text);
-  return put(plan, phase, false, reinterpret_cast<uint64_t>(plan.texts.back().c_str()));
-}
-
-int32_t mt_plan_scalar(uint64_t handle, const void* value, int32_t dtype) {
-  Inside entry;
-  if (!entry.allows(as<Plan>(handle)->session.load())) return fail_state("mt_plan_scalar");
-  if (!acl.aclCreateScalar || !acl.aclDestroyScalar) return missing("aclCreateScalar");
-  Handle scalar = acl.aclCreateScalar(const_cast<void*>(value), dtype);
-  return put_constant(*as<Plan>(handle), scalar, acl.aclDestroyScalar, "aclCreateScalar");
-}
-
-int32_t mt_plan_scalar_list(uint64_t handle, const void* values, const int32_t* dtypes,
-                            uint64_t count) {
-  Inside entry;
-  if (!entry.allows(as<Plan>(handle)->session.load())) return fail_state("mt_plan_scalar_list");
-  if (!acl.aclCreateScalarList || !acl.aclDestroyScalarList) return missing("aclCreateScalarList");
-  constexpr uint64_t kStep = 16;  // bytes between values: room for a complex128
-  const char* bytes = static_cast<const char*>(values);
-  std::vector<Handle> members;
-  for (uint64_t k = 0; k < count; ++k) {
-    Handle member = acl.aclCreateScalar(const_cast<char*>(bytes + k * kStep), dtypes[k]);
-    if (!member) break;
-    members.push_back(member);
-  }
-  Handle list = members.size() == count ? acl.aclCreateScalarList(members.data(), count) : nullptr;
-  if (!list)
-    for (Handle member : members) acl.aclDestroyScalar(member);
-  return put_constant(*as<Plan>(handle), list, acl.aclDestroyScalarList, "aclCreateScalarList");
-}
-
-int32_t mt_plan_array(uint64_t handle, int32_t kind, const void* values, uint64_t count) {
-  Inside entry;
-  if (!entry.allows(as<Plan>(handle)->session.load())) return fail_state("mt_plan_array");
-  Plan& plan = *as<Plan>(handle);
-  switch (kind) {
-    case MT_INT_ARRAY:
-      if (!acl.aclCreateIntArray || !acl.aclDestroyIntArray) return missing("aclCreateIntArray");
-      return put_constant(plan, acl.aclCreateIntArray(static_cast<const int64_t*>(values), count),
-                          acl.aclDestroyIntArray, "aclCreateIntArray");
-    case MT_BOOL_ARRAY:
-      if (!acl.aclCreateBoolArray || !acl.aclDestroyBoolArray) return missing("aclCreateBoolArray");
-      return put_constant(plan, acl.aclCreateBoolArray(static_cast<const bool*>(values), count),
-                          acl.aclDestroyBoolArray, "aclCreateBoolArray");
-    default:
-      if (!acl.aclCreateFloatArray || !acl.aclDestroyFloatArray)
-        return missing("aclCreateFloatArray");
-      return put_constant(plan, acl.aclCreateFloatArray(static_cast<const float*>(values), count),
-                          acl.aclDestroyFloatArray, "aclCreateFloatArray");
-  }
-}
-
-int32_t mt_plan_tensor(uint64_t handle, const mt_tensor* tensor) {
-  Inside entry;
-  if (!entry.allows(as<Plan>(handle)->session.load())) return fail_state("mt_plan_tensor");
-  Plan& plan = *as<Plan>(handle);
-  const int at = place(plan, 1, false);
-  if (at < 0) return MT_TOO_MANY_ARGUMENTS;
-  add_tensor(plan, *tensor, at);
-  return 0;
-}
-
-int32_t mt_plan_tensor_list(uint64_t handle, const mt_tensor* tensors, uint64_t count) {
-  Inside entry;
-  if (!entry.allows(as<Plan>(handle)->session.load())) return fail_state("mt_plan_tensor_list");
-  if (!acl.aclCreateTensorList || !acl.aclDestroyTensorList) return missing("aclCreateTensorList");
-  Plan& plan = *as<Plan>(handle);
-  const int at = place(plan, 1, false);
-  if (at < 0) return MT_TOO_MANY_ARGUMENTS;
-  plan.lists.push_back(
-      {static_cast<uint32_t>(plan.tensors.size()), static_cast<uint32_t>(count), at});
-  for (uint64_t k = 0; k < count; ++k) add_tensor(plan, tensors[k], -1);
-  return 0;
-}
-
-int32_t mt_plan_ready(uint64_t handle) {
-  Inside entry;
-  if (!entry.allows(as<Plan>(handle)->session.load())) return fail_state("mt_plan_ready");
-  Plan& plan = *as<Plan>(handle);
-  for (Phase* phase : {&plan.one, &plan.two}) phase->tier = tier_for<uint64_t>(phase->layout);
-  plan.standard_two = is_standard(plan.two);
-  return 0;
 }
 
 }  // extern "C"

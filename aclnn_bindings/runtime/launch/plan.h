@@ -13,10 +13,19 @@
 
 namespace launch {
 
+// What aclCreateTensor takes but the address.
+struct TensorSpec {
+  const int64_t *dims, *strides, *storage_dims;
+  uint64_t rank, storage_rank;
+  int64_t offset;
+  int32_t dtype, format;
+  uint64_t allocate;  // bytes that the launch allocates for it; 0: the caller gives an address
+};
+
 // A tensor argument or list member. Its descriptor is made anew for each launch: phase 1 may
 // keep state in it, and two threads may launch one plan.
 struct TensorSlot {
-  mt_tensor spec;
+  TensorSpec spec;
   std::unique_ptr<int64_t[]> numbers;  // what the pointers in `spec` point to
   int place;                           // index into the frame; -1 for a member of a list
 };

@@ -11,6 +11,7 @@ from ..._tensor.device import device as Device
 from ..._tensor.geometry import Geometry
 from ..._tensor.tensor import Tensor
 from ...ops.rules import NUMBERS, Dynamic, Pointwise, Results
+from ...ops.schema import Kind
 from ...ops.spec import Op
 from . import memory, transfer, writeback
 from .binding import Binder, Binding
@@ -160,11 +161,12 @@ def launcher(
 
 def _numbers(op: Op, args: Sequence[Any]) -> list[int]:
     """Positions of numbers that the plan's key knows by class only."""
-    return [
-        i
-        for i, (arg, value) in enumerate(zip(op.schema.args, args, strict=True))
-        if arg.kind.value in ("Scalar", "Tensor|Scalar") and value.__class__ in NUMBERS
-    ]
+    places = op.cache.get("numbers")
+    if places is None:
+        kinds = (Kind.SCALAR, Kind.UNION)
+        places = [i for i, arg in enumerate(op.schema.args) if arg.kind in kinds]
+        op.cache["numbers"] = places
+    return [i for i in places if args[i].__class__ in NUMBERS]
 
 
 def _key(values: list[Any]) -> Any:
