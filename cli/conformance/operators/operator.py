@@ -32,8 +32,9 @@ _NULLABLE: Final = frozenset((
     Kind.BOOL_ARRAY, Kind.FLOAT_ARRAY, Kind.STRING,
 ))  # fmt: skip
 # Names of aclDataType's numbers, for results whose dtype a parameter such as `dstType` says.
-_CODES: Final = {0: "float32", 1: "float16", 2: "int8", 3: "int32", 27: "bfloat16",
-                 35: "float8_e5m2", 36: "float8_e4m3fn"}  # fmt: skip
+_CODES: Final = {0: "float32", 1: "float16", 2: "int8", 3: "int32", 4: "uint8", 27: "bfloat16",
+                 29: "int4", 35: "float8_e5m2", 36: "float8_e4m3fn",
+                 40: "float4_e2m1fn"}  # fmt: skip
 _VERSION: Final = re.compile(r"V\d+$")
 
 
@@ -189,7 +190,10 @@ class Operator:
         return name + "_" if keyword.iskeyword(name) else name
 
     def _dtype(self, rule: str, recipe: Recipe) -> str:
-        value = recipe.kwargs.get(rule)
+        name, _, otherwise = rule.partition("|")
+        value = recipe.kwargs.get(name)
+        if value is None and otherwise:
+            return self._dtype(otherwise, recipe)
         if isinstance(value, list):
             value = value[0]
         if isinstance(value, Slot):

@@ -24,6 +24,7 @@ from product_formulas import PRODUCTS  # noqa: E402
 from routed_formulas import ROUTED  # noqa: E402
 from stated_formulas import STATED  # noqa: E402
 from stepped_formulas import STEPPED  # noqa: E402
+from taken_formulas import TAKEN  # noqa: E402
 from test_references import SPECS, F, arguments, results, t  # noqa: E402
 
 
@@ -175,17 +176,6 @@ def clipped(a):
     return gate * torch.sigmoid(a["alpha"] * gate) * (value + a["bias"])
 
 
-def scaled_product(a):
-    """int8 matrices; a bias of integers counts products, one of floats results."""
-    x1, x2 = (t(a[x]).double().mT if a[turned] else t(a[x]).double()
-              for x, turned in (("x1", "transposeX1"), ("x2", "transposeX2")))  # fmt: skip
-    bias = torch.zeros(()) if a["bias"] is None else t(a["bias"])
-    scale = t(a["scale"])
-    if a["pertokenScaleOptional"] is not None:
-        scale = scale * t(a["pertokenScaleOptional"])[:, None]
-    return x1 @ x2 * scale + (bias if bias.is_floating_point() else bias * scale)
-
-
 def rope(a):
     """Pairs as complex numbers, turned by multiplication."""
     cos, sin = t(a["cosSinCache"])[t(a["positions"])].chunk(2, -1)
@@ -291,14 +281,6 @@ TORCH |= {
         None, (t(a["x"]).amax(-1) - t(a["x"]).amin(-1)) / 255),
     "aclnnDynamicQuantV3": lambda a: dynamic(t(a["x"]))
     if a["isSymmetrical"] and a["smoothScalesOptional"] is None else None,
-    "aclnnQuantMatmulV4": scaled_product,
-    "aclnnQuantMatmulV5": lambda a: ((t(a["x1"]).double() @ (
-        t(a["x2"]).T if a["transposeX2"] else t(a["x2"])).double() + (
-        0 if a["bias"] is None else t(a["bias"]))) * t(a["x2Scale"])) * t(a["x1Scale"])[:, None],
-    "aclnnGroupedMatmul": lambda a: [p @ q for p, q in zip(t(a["x"]), t(a["weight"]), strict=True)],
-    "aclnnFFN": lambda a: F.linear(
-        {"relu": F.relu, "silu": F.silu}[a["activation"]](F.linear(
-            t(a["x"]), t(a["weight1"]).T, t(a["bias1"]))), t(a["weight2"]).T, t(a["bias2"])),
     "aclnnSwiGluQuant": lambda a: by_factor(swiglu(t(a["x"]), a["activateLeft"])
                                             * t(a["smoothScalesOptional"]).repeat_interleave(
         torch.diff(t(a["groupIndexOptional"]), prepend=torch.zeros(1)).long(), 0)),
@@ -469,7 +451,7 @@ TORCH |= {
     "aclnnInplaceFillTensor": lambda a: t(a["selfRef"]).fill_(2.5),
 }  # fmt: skip
 TORCH |= FUSED | ROUTED | PRODUCTS | CHOSEN | STATED | INFERENCE | MICROSCALING | GATED | GRADIENTS
-TORCH |= EXCHANGED | STEPPED | PICTURES
+TORCH |= EXCHANGED | STEPPED | PICTURES | TAKEN
 
 
 SINGLE = (

@@ -127,7 +127,9 @@ Finish finish_of(const Call& c, const Places& at, bool blocks) {
   if (halves(c, at)) {
     f.inner = floats(at_or_null(c, at.offset));
   } else if (c.tensor(at.out).dtype == ACL_INT8 || c.tensor(at.out).dtype == ACL_INT4) {
-    f.offset = at_or_null(c, at.offset) ? floats(at_or_null(c, at.offset)) : packed_offsets(scale);
+    // From the fifth version on, what is added to the result's steps is the offset of x2.
+    const Tensor* shift = at_or_null(c, at.x2_offset != kNone ? at.x2_offset : at.offset);
+    f.offset = shift ? floats(shift) : packed_offsets(scale);
   }
   if (const Tensor* bias = at_or_null(c, at.bias)) {
     f.bias = floats(bias);

@@ -234,7 +234,14 @@ def quant_matmul(
 
 
 _SCALE: Final = t(9, low=0.005, high=0.02)
-spec("aclnnQuantMatmulV4", "out:float16", **{**_MATMUL, "dtypes": ("float32",)},
+# Scales whose product with sums of integers no float rounds, and what is added to steps of int8.
+_EVEN: Final = given([2.0 ** -(3 + n % 3) for n in range(9)], "float32")
+_STEPS_ADDED: Final = given([3.0 * n - 11 for n in range(9)], "float32")
+_STEPPED_OUT: Final[dict[str, Any]] = {
+    "x1": _int8(5, 33), "x2": _int8(33, 9), "bias": t(9, dtype="int32", low=-50, high=50),
+    "transposeX1": False, "transposeX2": False, "outDtype": _INT8,
+}  # fmt: skip
+spec("aclnnQuantMatmulV4", "out:outDtype|float16", **{**_MATMUL, "dtypes": ("float32",)},
      samples=[*_matmul("float16", scale=_SCALE, pertokenScaleOptional=t(5, low=0.5, high=2)),
               take(x1=_int8(130, 33), x2=_int8(33, 130), bias=None, transposeX1=False,
                    transposeX2=False, scale=t(130, low=0.005, high=0.02),
@@ -245,34 +252,48 @@ spec("aclnnQuantMatmulV4", "out:float16", **{**_MATMUL, "dtypes": ("float32",)},
                    transposeX2=False, scale=_SCALE, pertokenScaleOptional=None),
               take(x1=_int8(2, 5, 33), x2=_int8(2, 33, 9), bias=t(2, 1, 9, dtype="int32", low=-50,
                    high=50), transposeX1=False, transposeX2=False, scale=_SCALE,
-                   pertokenScaleOptional=None)])(
+                   pertokenScaleOptional=None),
+              take(**_STEPPED_OUT, scale=_EVEN, offset=_STEPS_ADDED, pertokenScaleOptional=None)])(
     quant_matmul)  # fmt: skip
 
 
-@spec("aclnnQuantMatmulV5 aclnnQuantMatmulWeightNz", "out:float16",
-      **{**_MATMUL, "dtypes": ("float32",)},
-      formats={"aclnnQuantMatmulWeightNz x2": "FRACTAL_NZ"}, samples=[
-    take(**s.kwargs, x1Scale=t(5, low=0.5, high=2), x2Scale=_SCALE,
-         groupSize=0) for s in _matmul("float16")])  # fmt: skip
+@spec("aclnnQuantMatmulV5 aclnnQuantMatmulWeightNz", "out:outDtype|float16",
+      **{**_MATMUL, "dtypes": ("float32",), "source": "operator document aclnnQuantMatmulV5"},
+      formats={"aclnnQuantMatmulWeightNz x2": "FRACTAL_NZ"},
+      samples=[
+          *(take(**s.kwargs, x1Scale=t(5, low=0.5, high=2), x2Scale=_SCALE, groupSize=0)
+            for s in _matmul("float16")),
+          take(**_STEPPED_OUT, x1Scale=None, x2Scale=_EVEN, x2Offset=_STEPS_ADDED, groupSize=0),
+          take(**{**_STEPPED_OUT, "bias": t(9), "outDtype": 27}, x1Scale=None, x2Scale=_SCALE,
+               groupSize=0)])  # fmt: skip
 def quant_matmul_v5(
     x1: Array,
     x2: Array,
-    x1Scale: Array,
+    x1Scale: Array | None,
     x2Scale: Array,
-    bias: Array,
+    bias: Array | None,
     transposeX1: bool,
     transposeX2: bool,
+    x2Offset: Array | None = None,
 ) -> Array:
-    return quant_matmul(x1, x2, bias, transposeX1, transposeX2, x2Scale, None, x1Scale)
+    """Without a scale for each row an offset is added to steps of int8."""
+    return quant_matmul(x1, x2, bias, transposeX1, transposeX2, x2Scale, x2Offset, x1Scale)
 
 
 @spec("aclnnWeightQuantBatchMatmulV2 aclnnWeightQuantBatchMatmulV3 aclnnWeightQuantBatchMatmulNz",
-      "y:x", formats={"aclnnWeightQuantBatchMatmulNz weight": "FRACTAL_NZ"},
+      "y:outDtype|x", formats={"aclnnWeightQuantBatchMatmulNz weight": "FRACTAL_NZ"},
       **{**_MATMUL, "dtypes": ("float16",), "tolerance": "gradient"}, samples=[
-          take(x=_h(5, 64), weight=_int8(64, 32), antiquantScale=_h(*n, low=0.01, high=0.1),
-               antiquantOffsetOptional=o, biasOptional=b, antiquantGroupSize=g, innerPrecise=0)
-          for n, o, b, g in (((32,), None, None, 0), ((32,), _h(32), _h(32), 0),
-                             ((2, 32), _h(2, 32), None, 32), ((1,), None, None, 0))])  # fmt: skip
+          *(take(x=_h(5, 64), weight=_int8(64, 32), antiquantScale=_h(*n, low=0.01, high=0.1),
+                 antiquantOffsetOptional=o, biasOptional=b, antiquantGroupSize=g, innerPrecise=0)
+            for n, o, b, g in (((32,), None, None, 0), ((32,), _h(32), _h(32), 0),
+                               ((2, 32), _h(2, 32), None, 32), ((1,), None, None, 0))),
+          *(take(x=given((np.arange(320).reshape(5, 64) * 7 % 9 / 4 - 1).tolist(), "float16"),
+                 weight=_int8(64, 32), antiquantScale=given([0.25] * 32, "float16"),
+                 antiquantOffsetOptional=None, biasOptional=None, antiquantGroupSize=0,
+                 innerPrecise=0, outDtype=_INT8, quantScaleOptional=given(
+                     [0x3D800000 + (n % 3 << 23) for n in range(32)], "uint64"),
+                 quantOffsetOptional=shift)
+            for shift in (None, given([n - 9.0 for n in range(32)], "float32")))])  # fmt: skip
 def weight_quant(
     x: Array,
     weight: Array,
@@ -280,87 +301,20 @@ def weight_quant(
     antiquantOffsetOptional: Array | None,
     biasOptional: Array | None,
     antiquantGroupSize: int,
+    quantScaleOptional: Array | None = None,
+    quantOffsetOptional: Array | None = None,
 ) -> Array:
+    """Steps of int8 where a scale of the result comes along, packed in the low 32 bits."""
     scale, offset = antiquantScale, antiquantOffsetOptional
     if antiquantGroupSize:
         scale = np.repeat(scale, antiquantGroupSize, 0)
         offset = None if offset is None else np.repeat(offset, antiquantGroupSize, 0)
     w = (weight + (0 if offset is None else offset)) * scale
     y = x @ w
-    return y if biasOptional is None else y + biasOptional
-
-
-_GROUPED: Final[dict[str, Any]] = {
-    "family": "grouped_matmul", "tolerance": "gradient",
-    "source": "op-plugin document npu_grouped_matmul; Megatron-LM, grouped GEMM of experts",
-}  # fmt: skip
-
-
-def grouped(
-    x: list[Array],
-    weight: list[Array],
-    groupList: Array | None = None,
-    groupListOptional: Array | None = None,
-    splitItem: int = 0,
-    biasOptional: list[Array] | None = None,
-    bias: list[Array] | None = None,
-    groupListType: int = 0,
-) -> tuple[list[Array]]:
-    """Rows of one x are split among the weights at `groupList` ends (type 1: sizes); or one product
-    a pair."""
-    ends = groupList if groupList is not None else groupListOptional
-    shift = biasOptional if biasOptional is not None else bias
-    weights = list(weight[0]) if weight[0].ndim == 3 else weight
-    if len(x) > 1:
-        return ([a @ w for a, w in zip(x, weights, strict=True)],)
-    if ends is None:
-        raise ValueError("grouped: one x is split at the ends in groupList; it is missing")
-    ends = np.cumsum(ends) if groupListType == 1 else ends
-    shift = list(shift[0]) if shift is not None and shift[0].ndim == 2 else shift
-    starts = [0, *list(ends)[:-1]]
-    parts = [x[0][a:b] @ w for a, b, w in zip(starts, ends, weights, strict=True)]
-    if shift is not None:
-        parts = [p + b for p, b in zip(parts, shift, strict=True)]
-    return ([np.concatenate(parts)],)
-
-
-_PAIRS: Final[dict[str, Any]] = {"x": [_h(5, 16), _h(3, 32)], "weight": [_h(16, 9), _h(32, 9)],
-                                 "splitItem": 0, "groupType": -1}  # fmt: skip
-spec("aclnnGroupedMatmul", "y:x", samples=[take(**_PAIRS)], **_GROUPED, dtypes=("float16",),
-     )(grouped)  # fmt: skip
-_SPLIT: Final[dict[str, Any]] = {"x": [_h(12, 16)], "weight": [_h(3, 16, 9)], "splitItem": 3,
-                                 "groupType": 0, "groupListType": 0, "actType": 0}  # fmt: skip
-spec("aclnnGroupedMatmulV2", "y:x", **_GROUPED, dtypes=("float16",), samples=[
-    take(**_PAIRS), take(**_SPLIT, groupListOptional=(4, 9, 12))])(grouped)  # fmt: skip
-spec("aclnnGroupedMatmulV3", "y:x", **_GROUPED, dtypes=("float16",), samples=[
-    take(**_PAIRS), take(**_SPLIT, groupListOptional=given([4, 9, 12], "int64"))])(
-    grouped)  # fmt: skip
-spec("aclnnGroupedMatmulV4 aclnnGroupedMatmulV5", "out:x", **_GROUPED, dtypes=("float16",),
-     samples=[take(**_PAIRS, actType=0, groupListType=0),
-    take(**_SPLIT, groupListOptional=given([4, 9, 12], "int64")),
-    take(**{**_SPLIT, "groupListType": 1}, groupListOptional=given([4, 5, 3], "int64"),
-         biasOptional=[_h(3, 9)])])(grouped)  # fmt: skip
-
-
-@spec("aclnnFFN aclnnFFNV2 aclnnFFNV3", "y:x",
-      renamed={"bias1Optional": "bias1", "bias2Optional": "bias2"},
-      family="grouped_matmul", tolerance="gradient",
-      dtypes=("float16",), source="Vaswani et al., 2017: feed-forward network; op-plugin npu_ffn",
-      samples=[take(x=_h(5, 16), weight1=_h(16, 32), weight2=_h(32, 16), bias1=a, bias2=b,
-                    activation=f, innerPrecise=0, tokensIndexFlag=False)
-               for a, b, f in ((None, None, "relu"), (_h(32), _h(16), "relu"),
-                               (None, None, "silu"))])  # fmt: skip
-def ffn(
-    x: Array,
-    weight1: Array,
-    weight2: Array,
-    bias1: Array | None,
-    bias2: Array | None,
-    activation: str,
-) -> Array:
-    inner = x @ weight1 + (0 if bias1 is None else bias1)
-    active = np.maximum(inner, 0) if activation == "relu" else inner / (1 + np.exp(-inner))
-    return active @ weight2 + (0 if bias2 is None else bias2)
+    y = y if biasOptional is None else y + biasOptional
+    if quantScaleOptional is not None:
+        y = y * quantScaleOptional.astype(np.uint32).view(np.float32)
+    return y if quantOffsetOptional is None else y + quantOffsetOptional
 
 
 @spec("aclnnTransQuantParamV2 aclnnTransQuantParamV3", "out:uint64",
