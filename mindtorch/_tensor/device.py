@@ -55,7 +55,7 @@ def _parse(type: DeviceLike | None, index: int | None) -> tuple[str, int | None]
     if isinstance(type, device):
         return type.type, type.index
     if isinstance(type, int) and not isinstance(type, bool):
-        return "npu", type
+        return "npu", _index(type)
     if not isinstance(type, str):
         raise TypeError(f"device(): argument 'type' must be str, not {_class_name(type)}")
     name, colon, tail = type.partition(":")
@@ -64,10 +64,31 @@ def _parse(type: DeviceLike | None, index: int | None) -> tuple[str, int | None]
             f"Expected one of {', '.join(TYPES)} device type at start of device string: {name}"
         )
     if not colon:
-        return name, index
-    if not tail.isdigit() or (len(tail) > 1 and tail[0] == "0"):
+        return name, None if index is None else _index(index)
+    if not (tail.isascii() and tail.isdecimal()) or (len(tail) > 1 and tail[0] == "0"):
         raise RuntimeError(f"Invalid device string: '{type}'")
-    return name, int(tail)
+    if index is not None:
+        raise RuntimeError(
+            f"type (string) must not include an index because index was passed explicitly: {type}"
+        )
+    if len(tail) > len(str(_LAST)):
+        raise RuntimeError(
+            f"Could not parse device index '{tail:.60}' in device string '{type:.80}'"
+        )
+    return name, _index(int(tail))
+
+
+_LAST = 127  # torch keeps an index in eight bits, and wraps larger ones
+
+
+def _index(index: int) -> int:
+    if not isinstance(index, int):
+        raise TypeError(f"device(): argument 'index' must be int, not {_class_name(index)}")
+    if index < 0:
+        raise RuntimeError("Device index must not be negative")
+    if index > _LAST:
+        raise RuntimeError(f"Device index {index} is too large: at most {_LAST}")
+    return int(index)
 
 
 # What names a device: one, its text, or the index of an npu.

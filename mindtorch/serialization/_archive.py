@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import lzma
 import mmap
 import os
+import struct
 import sys
 import zipfile
 import zlib
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -14,8 +17,16 @@ import numpy as np
 from .._tensor import dtype as dt
 from ._options import LoadEndianness, Options
 
-# A pickle says what there is, not what it holds: larger ones are not made by saving tensors.
+# A pickle says what there is, not what it holds, and is saved unpacked: one that is larger than
+# its file was packed by others, to be long to read.
 _LARGEST_PICKLE = 1 << 30
+_SMALL = 1 << 24
+
+
+_UNREADABLE = (
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, NotImplementedError,
+    OSError, ValueError, MemoryError,
+)  # fmt: skip
 
 
 class Archive:
@@ -26,25 +37,37 @@ class Archive:
         self.mapped = mapped
         names = archive.namelist()
         if len(set(names)) != len(names):
-            twice = next(n for n in names if names.count(n) > 1)
+            twice = Counter(names).most_common(1)[0][0]
             raise RuntimeError(f"load: {twice} stands twice in the file; it is damaged")
         body = next((n for n in names if n.endswith("data.pkl")), None)
         if body is None:
             raise RuntimeError("load: the zip file holds no data.pkl; torch.save did not write it")
         self.root = body[: -len("data.pkl")]
+        self._look_for_overlaps()
         if f"{self.root}constants.pkl" in names:
             raise RuntimeError(
                 "load: the file is a program of TorchScript, which does not run here"
             )
         order = f"{self.root}byteorder"
-        written = self._read(order, 16).strip().decode() if order in names else byte_order()
+        written = self._read(order, 16).strip().decode("latin1") if order in names else byte_order()
         if written not in ("little", "big"):
             raise RuntimeError(f"load: {written!r} is no byte order; the file is damaged")
         self.swapped = written != sys.byteorder
 
     def pickle(self) -> bytes:
         """The pickle."""
-        return self._read(f"{self.root}data.pkl", _LARGEST_PICKLE)
+        name = f"{self.root}data.pkl"
+        whole = sum(entry.compress_size for entry in self.archive.infolist())
+        return self._read(name, min(max(_SMALL, whole), _LARGEST_PICKLE))
+
+    def _look_for_overlaps(self) -> None:
+        """RuntimeError where entries share bytes: a small file would unpack to anything."""
+        end, before = 0, ""
+        for entry in sorted(self.archive.infolist(), key=lambda entry: entry.header_offset):
+            if entry.header_offset < end:
+                raise RuntimeError(f"load: {entry.filename} lies within {before}; it is damaged")
+            end = entry.header_offset + 30 + len(entry.orig_filename) + entry.compress_size
+            before = entry.filename
 
     def storage(self, key: str, dtype: dt.dtype | None, count: int) -> Any:
         """The bytes of a storage of `count` elements, in this machine's order."""
@@ -90,7 +113,7 @@ class Archive:
             raise RuntimeError(f"load: {name} unpacks to {declared} bytes, at most {most} fit")
         try:
             return self.archive.read(name)
-        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError) as error:
+        except _UNREADABLE as error:
             raise RuntimeError(f"load: {name} cannot be read: {error}") from None
 
 

@@ -14,15 +14,16 @@ from .._tensor.device import device as Device
 from .._tensor.geometry import Size, geometry
 from .._tensor.storage import MetaMemory, Storage, TypedStorage, UntypedStorage
 from .._tensor.tensor import Tensor, wrap
+from ._guarded import shown
 
 Face: TypeAlias = UntypedStorage | TypedStorage
 
 
 def _numbers(values: Any, what: str) -> tuple[int, ...]:
-    numbers = tuple(values)
-    if any(n.__class__ is not int or n < 0 for n in numbers):
-        raise RuntimeError(f"load: {what} {numbers} of a tensor: expected numbers from 0 on")
-    return numbers
+    listed = values.__class__ in (tuple, list, Size)
+    if not listed or any(n.__class__ is not int or n < 0 for n in values):
+        raise RuntimeError(f"load: {what} {shown(values)} of a tensor: expected numbers from 0 on")
+    return tuple(values)
 
 
 def rebuild(
@@ -40,7 +41,7 @@ def rebuild_as(
 ) -> Tensor:  # fmt: skip
     """A tensor of a dtype over a loaded storage (torch._utils._rebuild_tensor_v3)."""
     if dtype.__class__ is not dt.dtype or not isinstance(storage, UntypedStorage | TypedStorage):
-        raise RuntimeError(f"load: {storage!r:.40} of {dtype!r:.40} makes no tensor")
+        raise RuntimeError(f"load: {shown(storage)} of {shown(dtype)} makes no tensor")
     memory = storage._storage
     shape, strides = _numbers(size, "size"), _numbers(stride, "stride")
     if len(shape) != len(strides) or offset.__class__ is not int or offset < 0:
@@ -60,7 +61,7 @@ def rebuild_meta(dtype: Any, size: Any, stride: Any, requires_grad: bool) -> Ten
     """A tensor without memory (torch._utils._rebuild_meta_tensor_no_storage)."""
     shape, strides = _numbers(size, "size"), _numbers(stride, "stride")
     if dtype.__class__ is not dt.dtype or len(shape) != len(strides):
-        raise RuntimeError(f"load: {dtype}, size {shape}, stride {strides} fit no tensor")
+        raise RuntimeError(f"load: {shown(dtype)}, size {shape}, stride {strides} fit no tensor")
     places = 0 if 0 in shape else 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
     storage = Storage(MetaMemory(places * dtype.itemsize))
     tensor = wrap(geometry(shape, strides, 0, dtype, META), storage)
@@ -71,6 +72,8 @@ def rebuild_parameter(data: Tensor, requires_grad: bool, hooks: Any) -> Any:
     """A Parameter over a loaded tensor (torch._utils._rebuild_parameter)."""
     from ..nn import Parameter
 
+    if not isinstance(data, Tensor):
+        raise RuntimeError(f"load: {shown(data)} is no tensor that a parameter is made of")
     return Parameter(data, requires_grad)
 
 
@@ -81,12 +84,12 @@ def rebuild_parameter_with_state(data: Tensor, requires_grad: bool, hooks: Any, 
 
 def rebuild_from_type(function: Any, kind: Any, args: Any, state: Any) -> Any:
     """A tensor of a subclass, with attributes (torch._tensor._rebuild_from_type_v2)."""
-    if function not in REBUILDING:
-        raise RuntimeError(f"load: {function!r} makes no tensor; the file is damaged")
+    if args.__class__ is not tuple or not any(function is known for known in REBUILDING):
+        raise RuntimeError(f"load: {shown(function)} makes no tensor; the file is damaged")
     tensor = function(*args)
     if type(tensor) is not kind:
         if not (isinstance(kind, type) and issubclass(kind, Tensor)):
-            raise RuntimeError(f"load: {kind!r} is no class of tensors; the file is damaged")
+            raise RuntimeError(f"load: {shown(kind)} is no class of tensors; the file is damaged")
         tensor = Tensor._make_subclass(kind, tensor, tensor.requires_grad)
     return _with_state(tensor, state)
 
@@ -99,15 +102,18 @@ def _with_state(tensor: Tensor, state: Any) -> Tensor:
     if not isinstance(attributes, dict) or any(
         name.__class__ is not str or hasattr(type(tensor), name) for name in attributes
     ):
-        raise RuntimeError(f"load: {attributes!r} are no attributes of a tensor")
+        raise RuntimeError(f"load: {shown(attributes)} are no attributes of a tensor")
     tensor.__dict__.update(attributes)
     return tensor
 
 
+_LATIN = ("latin1", "latin-1")
+
+
 def encode(text: Any, encoding: Any) -> bytes:
     """Bytes, as pickles below protocol 3 write them (_codecs.encode)."""
-    if text.__class__ is not str or encoding not in ("latin1", "latin-1"):
-        raise RuntimeError(f"load: cannot make bytes of {text!r:.40} by {encoding!r:.40}")
+    if text.__class__ is not str or encoding.__class__ is not str or encoding not in _LATIN:
+        raise RuntimeError(f"load: cannot make bytes of {shown(text)} by {shown(encoding)}")
     return codecs.encode(text, "latin1")
 
 
@@ -115,17 +121,17 @@ def byte_array(*args: Any) -> bytearray:
     """A bytearray of bytes that the file holds; never of a size alone."""
     if args and args[0].__class__ in (bytes, list):
         return bytearray(args[0])
-    if args and args[0].__class__ is str and args[1:] in (("latin-1",), ("latin1",)):
+    if len(args) == 2 and args[0].__class__ is args[1].__class__ is str and args[1] in _LATIN:
         return bytearray(args[0], "latin1")
     if args:
-        raise RuntimeError(f"load: cannot make a bytearray of {args!r:.60}")
+        raise RuntimeError(f"load: cannot make a bytearray of {shown(args)}")
     return bytearray()
 
 
 def get_layout(name: str) -> layout:
     """`torch.sparse_coo` and its kin (torch.serialization._get_layout)."""
-    if name not in LAYOUTS:
-        raise RuntimeError(f"load: {name!r:.60} is no layout")
+    if name.__class__ is not str or name not in LAYOUTS:
+        raise RuntimeError(f"load: {shown(name)} is no layout")
     return LAYOUTS[name]
 
 
@@ -133,6 +139,8 @@ def rebuild_sparse(kind: layout, parts: tuple[Any, ...]) -> Tensor:
     """A sparse tensor of its indices and values (torch._utils._rebuild_sparse_tensor)."""
     from ..sparse import sparse_compressed_tensor, sparse_coo_tensor
 
+    if any(isinstance(p, Tensor) and p.numel() * p.itemsize > p._storage.nbytes for p in parts):
+        raise RuntimeError("load: a sparse tensor's parts repeat their elements; it is damaged")
     if kind is sparse_coo:
         indices, values, size, *coalesced = parts
         return sparse_coo_tensor(indices, values, size, check_invariants=True,

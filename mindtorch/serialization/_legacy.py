@@ -16,7 +16,7 @@ import numpy as np
 from .._tensor import dtype as dt
 from ._archive import swapped
 from ._globals import STORAGES
-from ._pickles import Unpickler
+from ._guarded import Guarded
 from ._places import Place
 from ._storages import Storages, described
 
@@ -46,21 +46,44 @@ class _Nothing:
         """Take a set's element."""
 
 
-class _Skimming(Unpickler):
-    """Reads past a pickle and notes the storages it names; nothing in it is called."""
+class Noting(Guarded):
+    """Reads past a pickle and notes the names in it; nothing of them is imported or called."""
 
-    dispatch = dict(Unpickler.dispatch)
+    dispatch = dict(Guarded.dispatch)
 
     def __init__(self, file: BinaryIO):
         super().__init__(file)
-        self.described: dict[str, tuple[dt.dtype | None, int]] = {}
+        self.names: set[tuple[str, str]] = set()
 
     def load_build(self) -> None:
         self.stack.pop()
 
     dispatch[pickle.BUILD[0]] = load_build
 
-    def find_class(self, module: str, name: str) -> Any:
+    def writable(self, target: Any, kinds: tuple[type, ...]) -> bool:
+        return super().writable(target, (*kinds, _Nothing))
+
+    def _callable(self, function: Any, args: Any, options: Any = None) -> Any:
+        if isinstance(function, _Nothing) and args.__class__ is tuple:
+            return function
+        return super()._callable(function, args, options)
+
+    def named(self, module: str, name: str) -> Any:
+        self.names.add((module, name))
+        return _Nothing
+
+    def persistent_load(self, pid: Any) -> Any:
+        return _Nothing()
+
+
+class _Skimming(Noting):
+    """Notes the storages that a pickle names."""
+
+    def __init__(self, file: BinaryIO):
+        super().__init__(file)
+        self.described: dict[str, tuple[dt.dtype | None, int]] = {}
+
+    def named(self, module: str, name: str) -> Any:
         return name if name in STORAGES else _Nothing
 
     def persistent_load(self, pid: Any) -> Any:

@@ -6,7 +6,6 @@ import importlib
 import io
 import os
 import pickle
-import pickletools
 import zipfile
 from collections import Counter, OrderedDict
 from types import ModuleType
@@ -16,9 +15,10 @@ from .._tensor import dtype as dt
 from . import _pickles
 from ._archive import Archive
 from ._globals import known
-from ._legacy import read_legacy
+from ._guarded import Guarded, shown
+from ._legacy import Noting, read_legacy
 from ._options import safe_names
-from ._pickles import Reader, Unpickler
+from ._pickles import Reader
 from ._places import Place
 from ._storages import Storages
 
@@ -36,10 +36,10 @@ class _Zipped(Storages):
         return self.archive.storage(key, dtype, count)
 
 
-class _Unpickler(Unpickler):
+class _Unpickler(Guarded):
     """Reads the pickle of a file that is not trusted: only what tensors need is made."""
 
-    dispatch = dict(Unpickler.dispatch)
+    dispatch = dict(Guarded.dispatch)
 
     def __init__(self, file: BinaryIO, storages: Storages, **options: Any):
         super().__init__(file, **options)
@@ -55,17 +55,15 @@ class _Unpickler(Unpickler):
         own = isinstance(target, OrderedDict | Counter) or type(target) in self.allowed.values()
         if not own:
             raise UnsafeGlobalError(
-                f"Weights only load failed: the file sets the state of {target!r}, which is no "
-                "part of it. If you trust the file, load it with weights_only=False."
+                f"Weights only load failed: the file sets the state of {shown(target)}, which is"
+                " no part of it. If you trust the file, load it with weights_only=False."
             )
         super().load_build()
 
     dispatch[pickle.BUILD[0]] = load_build
 
-    def load_bytearray8(self) -> None:
-        raise RuntimeError("load: data.pkl holds a bytearray, which nothing that is saved needs")
-
-    dispatch[pickle.BYTEARRAY8[0]] = load_bytearray8
+    def writable(self, target: Any, kinds: tuple[type, ...]) -> bool:
+        return super().writable(target, kinds) or type(target) in self.allowed.values()
 
     def everything(self) -> Any:
         """The object of the file; RuntimeError for a damaged one."""
@@ -77,7 +75,7 @@ class _Unpickler(Unpickler):
             what = f"{type(error).__name__}: {error}"
             raise RuntimeError(f"load: data.pkl cannot be read ({what}); it is damaged") from error
 
-    def find_class(self, module: str, name: str) -> Any:
+    def named(self, module: str, name: str) -> Any:
         value = self.allowed.get((module, name))
         if value is None:
             value = known(module, name)
@@ -138,6 +136,8 @@ def read(
 ) -> Any:
     """Read a file of either format."""
     if isinstance(f, str | os.PathLike):
+        if os.path.exists(f) and not (os.path.isfile(f) or os.path.isdir(f)):
+            raise RuntimeError(f"load: {os.fspath(f)!r} is a device or a pipe, no file of tensors")
         if mmap and not zipfile.is_zipfile(f):
             raise RuntimeError(
                 "mmap can only be used with files saved with"
@@ -189,17 +189,14 @@ def unsafe_globals(f: str | os.PathLike[str] | BinaryIO) -> list[str]:
     """The names in a file that strict loading refuses."""
     with _unzipped(f) as opened:
         body = Archive(opened, None).pickle()
-    allowed, refused = safe_names(), set()
-    strings: list[str] = []
-    for opcode, argument, _ in pickletools.genops(body):
-        if opcode.name == "GLOBAL":
-            module, name = str(argument).split(" ", 1)
-        elif opcode.name == "STACK_GLOBAL":
-            module, name = strings[-2:]
-        else:
-            if isinstance(argument, str):
-                strings.append(argument)
-            continue
-        if (module, name) not in allowed and known(module, name) is None:
-            refused.add(f"{module}.{name}")
-    return sorted(refused)
+    reader = Noting(io.BytesIO(body))
+    try:
+        reader.load()
+    except RuntimeError:
+        raise
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}"
+        raise RuntimeError(f"load: data.pkl cannot be read ({what}); it is damaged") from error
+    allowed = safe_names()
+    refused = {n for n in reader.names if n not in allowed and known(*n) is None}
+    return sorted(".".join(name) for name in refused)

@@ -181,3 +181,17 @@ if __name__ == "__main__":
                  ((oracle, "cpu"), (mindtorch, "cpu"), (mindtorch, "npu"))]  # fmt: skip
         if found[0] != found[1] or found[0] != found[2]:
             print(expression.strip(), *found, sep="\n  ")
+
+
+@pytest.mark.parametrize(
+    "name", ["npu:²", "npu:999", "npu:99999999999999999999", "npu:-1", "npu:01"]
+)
+def test_indices_of_devices_are_looked_at(name):
+    with pytest.raises(RuntimeError, match=r"[dD]evice index|Invalid device string"):
+        mindtorch.device(name)
+
+
+@pytest.mark.parametrize(("kind", "index"), [("npu", -1), ("npu", 2**70), ("npu:0", 1)])
+def test_an_index_beside_a_device_is_looked_at(kind, index):
+    with pytest.raises(RuntimeError, match="index"):
+        mindtorch.device(kind, index)
