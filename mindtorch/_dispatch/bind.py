@@ -11,7 +11,7 @@ import numpy as np
 
 from .._autograd.grad_mode import LOCAL
 from .._tensor.device import device as Device
-from .._tensor.dtype import COMPLEX, FLOAT, INTEGER
+from .._tensor.dtype import COMPLEX, FLOAT, INTEGER, get_default_dtype
 from .._tensor.dtype import bool as BOOL
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.dtype import uint8 as UINT8
@@ -42,7 +42,7 @@ def normalise(op: Op, args: Sequence[Any], first: int = 0) -> tuple[Any, ...]:
     """
     refuse_missing(op, args)
     if op.number_first:
-        args = tensor_first(args)
+        args = tensor_first(args, getattr(op.infer, "kind", ""))
     pairs = zip(op.schema.args, args, strict=True)
     try:
         return tuple(_FIX[a.kind](op, a, i, v) for i, (a, v) in enumerate(pairs, -first))
@@ -50,14 +50,19 @@ def normalise(op: Op, args: Sequence[Any], first: int = 0) -> tuple[Any, ...]:
         raise _no_row(op, args, first) from None
 
 
-def tensor_first(args: Sequence[Any]) -> Sequence[Any]:
-    """The operands with a number in the first place as a 0-d tensor of the result's dtype."""
+def tensor_first(args: Sequence[Any], kind: str = "") -> Sequence[Any]:
+    """The operands with a number in the first place as a 0-d tensor of the result's dtype.
+
+    `kind` is that of the row's rule: "float" computes integers as reals.
+    """
     if len(args) < 2 or args[0].__class__ not in NUMBERS:
         return args
     if not isinstance(args[1], Tensor) and args[1].__class__ not in NUMBERS:
         return args
     others = (v._geom if isinstance(v, Tensor) else v for v in args[:2])
     dtype = None if args[0].__class__ is bool else result_type(others)
+    if kind == "float" and dtype is not None and dtype.category < FLOAT:
+        dtype = get_default_dtype()
     return (aten.tensor(args[0], dtype=dtype), *args[1:])
 
 
@@ -185,14 +190,37 @@ def _ints(op: Op, arg: Arg, i: int, value: Any) -> tuple[int, ...] | None:
     if value is None and arg.has_default and arg.default == ():
         return ()  # torch writes this default as None
     wanted = "tuple of ints"
-    if isinstance(value, tuple | list) or (
-        isinstance(value, Sequence) and not isinstance(value, str)
-    ):
+    if isinstance(value, tuple | list):
+        if value and isinstance(value[0], bool | np.bool_):
+            raise _refuse(op, arg, i, value, wanted)
         return tuple(_index(op, arg, i, v, wanted) for v in value)
-    if isinstance(value, Tensor) and value._geom.ndim == 1:
-        return tuple(value.tolist())
-    single = _index(op, arg, i, value, wanted)
-    return (single,) * (arg.size or 1)
+    lone = arg.size is None and one_by_one(op, i)
+    if isinstance(value, bool | np.bool_) or not (arg.size or lone):
+        raise _refuse(op, arg, i, value, wanted)
+    return (_index(op, arg, i, value, wanted),) * (arg.size or 1)
+
+
+# Classes of sizes that need no look: all else may equal an int and be none, as 1.0 and True do.
+PLAIN = frozenset((int, tuple, type(None)))
+
+
+def listed(op: Op, at: int, first: int, value: Any) -> Any:
+    """A list of sizes as a tuple; TypeError in torch's words for bools and reals."""
+    if isinstance(value, list):
+        wrong = bool(value) and value[0].__class__ is bool
+        value = tuple(value)
+        wrong = wrong or any(v.__class__ is float for v in value)
+    else:
+        wrong = value.__class__ in (bool, float)
+    if wrong:
+        raise _refuse(op, op.schema.args[at], at - first, value, "tuple of ints")
+    return value
+
+
+def one_by_one(op: Op, i: int) -> bool:
+    """Whether argument `i` is that of a method whose ints come one by one: `x.permute(0, 1)`."""
+    positional = [a for a in op.schema.args if not a.keyword_only]
+    return i == 0 and len(positional) == 2 and positional[0].kind is Kind.TENSOR
 
 
 def _index(op: Op, arg: Arg, i: int, value: Any, wanted: str) -> int:
@@ -200,6 +228,24 @@ def _index(op: Op, arg: Arg, i: int, value: Any, wanted: str) -> int:
         return operator.index(value)
     except TypeError:
         raise _refuse(op, arg, i, value, wanted) from None
+
+
+def sizes_of(op: Op, at: int, first: int, value: Any) -> Any:
+    """What a composite's body is given for `int[]`: an int, or a list of ints and Nones."""
+    if value is None:
+        return value
+    arg = op.schema.args[at]
+    if isinstance(value, tuple | list):
+        if value and isinstance(value[0], bool | np.bool_):
+            raise _refuse(op, arg, at - first, value, "tuple of ints")
+        listed = (
+            v if v is None else _index(op, arg, at - first, v, "tuple of ints") for v in value
+        )
+        return type(value)(listed)
+    if isinstance(value, bool | np.bool_):
+        raise _refuse(op, arg, at - first, value, "tuple of ints")
+    whole = _index(op, arg, at - first, value, "tuple of ints")
+    return (whole,) if arg.size is None and one_by_one(op, at - first) else whole
 
 
 def _attr(op: Op, arg: Arg, i: int, value: Any) -> Any:
@@ -311,8 +357,28 @@ def partly_overlap(a: Geometry, b: Geometry) -> bool:
     return first < ends[1] and second < ends[0]
 
 
-def watch_overlap(plan: Any, written: tuple[Geometry, ...]) -> None:
+SHARED = (
+    "unsupported operation: some elements of the input tensor and the written-to tensor refer to a"
+    " single memory location. Please clone() the tensor before performing the operation."
+)
+
+
+def refuse_shared(written: Sequence[Tensor], read: Sequence[Any]) -> None:
+    """RuntimeError in torch's words where what is written shares memory with what is read."""
+    for value in read:
+        for tensor in value if isinstance(value, tuple | list) else (value,):
+            if isinstance(tensor, Tensor) and tensor._geom.numel:
+                a = tensor._geom
+                for target in written:
+                    b = target._geom
+                    if tensor._storage is target._storage and (a is b or partly_overlap(a, b)):
+                        raise RuntimeError(SHARED)
+
+
+def watch_overlap(plan: Any, written: tuple[Geometry, ...], op: Op) -> None:
     """Have a plan refuse inputs that share part of the memory that it writes.
+
+    Where the op wants them apart, the whole of it as well, save for the target's own place.
 
     Geometries that could overlap only by chance of their offsets cost nothing: the plan is
     changed where they would overlap in one storage, and then looks whether they are in one.
@@ -321,7 +387,9 @@ def watch_overlap(plan: Any, written: tuple[Geometry, ...]) -> None:
         (k, i)
         for k, target in enumerate(written)
         for i, geom in enumerate(plan.args)
-        if geom.__class__ is Geometry and partly_overlap(target, geom)
+        if geom.__class__ is Geometry
+        and (partly_overlap(target, geom) or (op.apart and i > 0 and geom is target))
+        and not (op.overlaps and not geom.ndim)
     ]
     if not watched:
         return
@@ -329,11 +397,7 @@ def watch_overlap(plan: Any, written: tuple[Geometry, ...]) -> None:
 
     def guarded(dests: tuple[Tensor, ...], *args: Any) -> Any:
         if any(dests[k]._storage is args[i]._storage for k, i in watched):
-            raise RuntimeError(
-                "unsupported operation: some elements of the input tensor and the written-to"
-                " tensor refer to a single memory location. Please clone() the tensor before"
-                " performing the operation."
-            )
+            raise RuntimeError(SHARED)
         return run(dests, *args)
 
     plan.run = guarded

@@ -26,7 +26,7 @@ from ..ops.schema import Arg, Kind
 from ..ops.source import compiled
 from ..ops.spec import Op
 from . import slow
-from .bind import refuse_kinds
+from .bind import PLAIN, listed, refuse_kinds, refuse_shared, sizes_of
 from .dispatcher import layers, layers_inplace
 from .key import guard_of, key_lines
 from .missing import MARKS, Missing, refuse_missing
@@ -184,12 +184,18 @@ def _open_params(op: Op, form: str) -> tuple[str, list[str]]:
         ints = args[-1].name
         lines.append(f"if len({ints}) == 1 and {ints}[0].__class__ is not int: {ints} = {ints}[0]")
         lines.append(f"elif not {ints}: {ints} = named_ints(op, {ints!r}, extra)")
-    lines += [
-        f"if {a.name}.__class__ is list: {a.name} = tuple({a.name})"
-        for a in args
+    lines += _listed(op, form)
+    return ", ".join([*params, "**extra"]), lines
+
+
+def _listed(op: Op, form: str) -> list[str]:
+    """Lines that put sizes into tuples, and keep what equals an int from passing for one."""
+    first = int(form in ("method", *WRITING))
+    return [
+        f"if {a.name}.__class__ not in PLAIN: {a.name} = listed(op, {at}, {first}, {a.name})"
+        for at, a in enumerate(op.schema.args)
         if a.kind is Kind.INTS
     ]
-    return ", ".join([*params, "**extra"]), lines
 
 
 def _named(op: Op, form: str) -> str:
@@ -202,7 +208,7 @@ def _scope(op: Op, inplace: bool) -> dict[str, Any]:
     plans = plans_of(op, inplace)
     scope: dict[str, Any] = {
         "LOCAL": LOCAL, "MODES": MODES, "NUMBERS": NUMBERS, "Tensor": Tensor, "op": op,
-        "plans": plans,
+        "plans": plans, "PLAIN": PLAIN, "listed": listed,
         "slow": slow.slow_inplace if inplace else slow.slow, "out_call": out_call,
         "slow_method": slow.slow_method,
         "operated": slow.operated_inplace if inplace else slow.operated,
@@ -323,11 +329,7 @@ def _prelude(op: Op, form: str, varargs: bool) -> str:
     if form == "function":
         written = f"out_call(op, out, ({tuple_text}))"
         lines += ["if out is not None:", f"    return {_named(op, form)}({written})"]
-    lines += [
-        f"if {a.name}.__class__ is list: {a.name} = tuple({a.name})"
-        for a in op.schema.args
-        if a.kind is Kind.INTS
-    ]
+    lines += _listed(op, form)
     return "".join(f"    {line}\n" for line in lines)
 
 
@@ -394,11 +396,53 @@ def _body(op: Op) -> Any:
     return run
 
 
+def _look_at_numbers(op: Op, first: int) -> str:
+    """Lines that refuse Python numbers where only tensors are taken."""
+    tensors = [a.name for a in op.schema.args if a.kind is Kind.TENSOR]
+    if op.number_first or not tensors:
+        return ""
+    tests = " or ".join(f"{n}.__class__ in NUMBERS" for n in tensors)
+    names = ", ".join(a.name for a in op.schema.args)
+    return f"    if {tests}:\n        refuse_kinds(op, ({names},), {first})\n"
+
+
+def _look_at_sizes(op: Op, first: int) -> str:
+    """Lines that have all but ints and tuples of them looked at."""
+    lines = ""
+    taken = inspect.signature(op.body).parameters if op.body else {}
+    for at, arg in enumerate(op.schema.args):
+        n = arg.name
+        if arg.kind is Kind.INTS and not (n in taken and "Tensor" in str(taken[n].annotation)):
+            word = f" or {n}.__class__ is str" * (
+                "str" in str(taken[n].annotation) if n in taken else 0
+            )
+            ends = f"{n}[0].__class__ is {n}[-1].__class__ is int"
+            plain = f"{n}.__class__ is tuple and {n} and {ends}"
+            lines += f"    if not ({n}.__class__ is int or {plain}{word}):\n"
+            lines += f"        {n} = sizes_of(op, {at}, {first}, {n})\n"
+    return lines
+
+
+def _sized(op: Op, body: Any) -> Any:
+    """A layer's body, behind a look at its sizes where it takes any."""
+    lines = _look_at_sizes(op, 0)
+    if not lines:
+        return body
+    told = inspect.signature(body).parameters
+    defaults = {n: p.default for n, p in told.items()}
+    params = [n + f"=D[{n!r}]" * (p.default is not p.empty) for n, p in told.items()]
+    source = (
+        f"def {op.base_name}({', '.join(params)}):\n{lines}    return body({', '.join(told)})\n"
+    )
+    scope = {"D": defaults, "body": body, "op": op, "sizes_of": sizes_of}
+    return functools.wraps(body)(compiled(source, f"layer {op.name}", scope))
+
+
 def _composite(op: Op, form: str) -> Callable[..., Any]:
     """The entry of a composite: its body, with the form's names; a layer's body has them."""
     body = _body(op)
     if form != "method" and "nn" in op.places:
-        return body
+        return _sized(op, body)
     varargs = form in ("method", "inplace") and takes_varargs(op)
     names = ", ".join(a.name for a in op.schema.args)
     end = "_" if form in WRITING else ""
@@ -410,13 +454,17 @@ def _composite(op: Op, form: str) -> Callable[..., Any]:
     source = f"def {op.base_name}{end}({_params(op, form, varargs)}):\n"
     source += _asked(op, form) + _prelude(op, form, varargs)
     first = int(form in ("method", *WRITING))
+    source += _look_at_numbers(op, first) + _look_at_sizes(op, first)
+    if end and op.apart:
+        source += f"    refuse_shared((self,), ({names},)[1:])\n"
     source += f"    try:\n        return {result}\n    except (AttributeError, TypeError):\n"
     source += f"        refuse_kinds(op, ({names},), {first})\n        raise\n"
     scope: dict[str, Any] = {
         "D": {a.name: a.default for a in op.schema.args}, "NUMBERS": NUMBERS, "Tensor": Tensor,
         "body": body, "op": op, "operand": slow.operand, "out_call": out_call,
         "renamed": renamed, "named": _make(op), "named_ints": named_ints,
-        "refuse_missing": refuse_missing, "refuse_kinds": refuse_kinds, **MARKS,
+        "refuse_missing": refuse_missing, "refuse_kinds": refuse_kinds, "sizes_of": sizes_of,
+        "PLAIN": PLAIN, "listed": listed, "refuse_shared": refuse_shared, **MARKS,
         "Missing": Missing, "fitting": slow.fitting,
     }  # fmt: skip
     composite = compiled(source, f"composite {op.name} as {form}", scope)

@@ -14,7 +14,7 @@ from .._tensor.geometry import Geometry
 from .._tensor.tensor import Tensor
 from ..ops.spec import Op
 from . import plans
-from .bind import normalise, refuse_overlap, watch_overlap
+from .bind import normalise, refuse_overlap, refuse_shared, watch_overlap
 from .functionalize import write_back
 from .missing import refuse_missing
 from .out_dtypes import decided, refuse_out
@@ -25,6 +25,8 @@ def out_call(op: Op, out: Tensor, raw: Sequence[Any]) -> Any:
     """A call with `out=`: resize where the shape differs, then write."""
     refuse_missing(op, raw)
     outs = out if isinstance(out, tuple | list) else (out,)
+    if op.apart:
+        refuse_shared(outs, raw)
     if op.body is not None:
         return _out_by_copy(op, outs, op.body(*decided(op, tuple(raw), outs[0]._geom)), out)
     raw = decided(op, tuple(raw), outs[0]._geom)
@@ -39,7 +41,7 @@ def out_call(op: Op, out: Tensor, raw: Sequence[Any]) -> Any:
         return _out_by_writeback(op, outs, slow(op, raw), out)
     written = tuple(o._geom for o in outs)
     plan = plans.into(op, args, written, False)
-    watch_overlap(plan, written)
+    watch_overlap(plan, written, op)
     plan.run(tuple(outs), *args)
     for dest in outs:
         dest._storage.value += 1

@@ -132,7 +132,7 @@ def slow_inplace(op: Op, raw: Sequence[Any]) -> Any:
     if plan is None:
         plan = plans.into(op, args, (target._geom,), True)
         _check_inplace(op, target._geom, plan.outs[0])
-        watch_overlap(plan, (target._geom,))
+        watch_overlap(plan, (target._geom,), op)
         plans.put(table, key, plan)
     as_given = _raw_key(op, raw)
     if as_given is not None and as_given != key:

@@ -287,7 +287,7 @@ def _number(kind: Any, name: str) -> Callable[..., Any]:
         if self._geom.numel != 1:
             raise ValueError("only one element tensors can be converted to Python scalars")
         value = self.item()
-        if name == "index" and (value.__class__ is float or self._geom.ndim):
+        if name == "index" and value.__class__ not in (int, bool):
             raise TypeError("only integer tensors of a single element can be converted to an index")
         if value.__class__ is complex and name in ("int", "float"):
             fits(value, dt.int64 if name == "int" else dt.float64, _C_TYPES[name])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from operator import index
 from typing import Any
 
@@ -66,20 +67,26 @@ def refuse_past_64_bits(sizes: tuple[int, ...], name: str) -> tuple[int, ...]:
 
 
 def _unpacked(first: Any, name: str) -> tuple[Any, ...]:
-    if hasattr(first, "__index__") and not (isinstance(first, Tensor) and first.ndim):
-        return (first,)
-    if isinstance(first, str) or not hasattr(first, "__iter__"):
-        kind = type(first).__name__
-        raise TypeError(f"{name}(): argument 'size' (position 1) must be tuple of ints, not {kind}")
-    return tuple(first)
+    if isinstance(first, tuple | list) and not (first and isinstance(first[0], bool)):
+        return tuple(first)
+    with suppress(TypeError):
+        if not isinstance(first, bool):
+            return (index(first),)
+    kind = type(first).__name__
+    raise TypeError(f"{name}(): argument 'size' (position 1) must be tuple of ints, not {kind}")
 
 
 def _not_sizes(size: tuple[Any, ...], name: str) -> str:
-    at, wrong = next((i, v) for i, v in enumerate(size) if not hasattr(v, "__index__"))
-    return (
-        f"{name}(): argument 'size' failed to unpack the object at pos {at + 1} with error "
-        f'"type must be tuple of ints,but got {type(wrong).__name__}"'
-    )
+    """What torch says of the first of the sizes that is no integer."""
+    for at, value in enumerate(size):
+        try:
+            index(value)
+        except TypeError:
+            return (
+                f"{name}(): argument 'size' failed to unpack the object at pos {at + 1} with error "
+                f'"type must be tuple of ints,but got {type(value).__name__}"'
+            )
+    return f"{name}(): argument 'size' must be tuple of ints"
 
 
 def from_array(array: Array, device: DeviceLike | None = None) -> Tensor:

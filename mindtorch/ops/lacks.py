@@ -34,12 +34,14 @@ _GROUPS = {
 class Refusal:
     """What torch raises for a dtype: a text, `{dtype}` in it its name, and the error's class.
 
-    `first`: torch asks the first tensor's dtype alone in a pointwise row.
+    `first`: torch asks the first tensor's dtype alone in a pointwise row. `unless`: calls that
+    torch takes all the same.
     """
 
     text: str
     error: type[Exception] = RuntimeError
     first: bool = False
+    unless: Callable[[Sequence[object]], bool] | None = None
 
 
 def kernel(name: str, first: bool = False) -> Refusal:
@@ -85,6 +87,8 @@ def refuse(lacks: Lacks, infer: Callable[..., object] | None, args: Sequence[obj
         refusal = kernel(told) if isinstance(told, str) else told
         dtype = first if refusal.first else common
         if dtype is None or dtype not in dtypes(groups):
+            continue
+        if refusal.unless is not None and refusal.unless(args):
             continue
         if REFERENCES.wanted and dtype in dtypes("half"):
             REFERENCES.passed = True

@@ -97,7 +97,8 @@ class Op:
     `autocast` says what autocast does: "lower" (run in its dtype), "float32", or "float32 on npu"
     or "on cpu" where torch's lists differ; empty: nothing. `casts_inplace`: the in-place form
     writes into any dtype. `overlaps`: it may write where elements share memory, since it writes
-    one value. `unbounded`: a view that may reach past its storage, which is then refused.
+    one value. `apart`: what it writes, in place or to `out=`, may share no memory with what it
+    reads. `unbounded`: a view that may reach past its storage, which is then refused.
     `surface` names the places where users find it, separated by blanks: "function" (torch.name),
     "method" (Tensor.name), "nn" (torch.nn.functional.name; "nn_" its form that writes, for a row
     with an argument `inplace`), a word of SPACES (torch.linalg.name, for rows called linalg_name);
@@ -110,7 +111,8 @@ class Op:
     `fixed_shape`: sizes of its samples' inputs
     belong together, so that no check changes them; `layout_bound`: it reads storage itself, so that
     layouts change its results. `ties`: where elements tie, any of their indices is right.
-    `number_first`: a function whose first operand may be a Python number. `out`: what `out=` of
+    `number_first`: a function whose first operand may be a Python number. `exact_scalar`: beside
+    halves a second operand without dimensions keeps its digits. `out`: what `out=` of
     another dtype does (`_dispatch/out_dtypes.py`); empty: cast.
     """
 
@@ -134,6 +136,7 @@ class Op:
     layout_bound: bool = False
     ties: bool = False
     number_first: bool = False
+    exact_scalar: bool = False
     out: str = ""
     tolerance: str = "elementary"
     rule: str = ""
@@ -144,6 +147,7 @@ class Op:
     casts_inplace: bool = False
     overlaps: bool = False
     unbounded: bool = False
+    apart: bool = False
     family: str = "custom"
     oracle: Callable[..., Any] | None = None
     _schema: Schema | None = None

@@ -137,9 +137,11 @@ def _pattern(op: Op, args: Sequence[Any], outs: Results) -> tuple[str, list[Any]
     pattern, consts = "", []
     for i, (arg, value) in enumerate(zip(op.schema.args, args, strict=True)):
         letter, const = _letter(op, arg.kind, value, compute if i in grouped else None)
-        if letter == "C" and compute is not common and i in grouped and _is_rounded(value):
+        halved = compute is not common and i in grouped and isinstance(value, Tensor)
+        if halved and _is_rounded(op, i, value):
             assert common is not None
-            letter, const = "R", (common.np, const)
+            assert compute is not None
+            letter, const = "R", (common.np, compute.np)
         pattern += letter
         consts.append(const)
     code = getattr(op.cpu, "__code__", None)
@@ -149,9 +151,12 @@ def _pattern(op: Op, args: Sequence[Any], outs: Results) -> tuple[str, list[Any]
     return pattern, consts
 
 
-def _is_rounded(value: Tensor) -> bool:
+def _is_rounded(op: Op, at: int, value: Tensor) -> bool:
     """Whether an operand beside halves becomes one before anything is computed, as in torch."""
-    return value._geom.dtype.category == INTEGER and value._geom.ndim > 0
+    geom = value._geom
+    if geom.dtype.category == FLOAT:
+        return geom.dtype.itemsize > 2 and not (op.exact_scalar and at == 1)
+    return geom.dtype.category == INTEGER and geom.ndim > 0
 
 
 def _letter(op: Op, kind: Kind, value: Any, compute: Dtype | None) -> tuple[str, Any]:

@@ -117,6 +117,7 @@ op(
     tolerance="exact",
     out="expected",
     cost=lookup,
+    apart=True,
 )
 
 
@@ -179,6 +180,7 @@ op(
     oracle=lambda torch: torch.scatter,
     tolerance="exact", out="expected",
     inplace=True, surface="both",
+    apart=True,
 )  # fmt: skip
 op(
     "scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
@@ -277,6 +279,7 @@ op(
     rule="stored",
     out="expected",
     inplace=True,
+    apart=True,
 )
 
 
@@ -288,6 +291,8 @@ def _select_infer(self: Geometry, dim: int, index: Geometry) -> Geometry:
     at = wrap_dim(dim, self.ndim)
     if not self.ndim:
         return self.fresh()
+    if index.numel and not self.shape[at]:
+        raise RuntimeError("index_select(): self indexing axis dim should be positive")
     return self.fresh((*self.shape[:at], index.numel, *self.shape[at + 1 :]))
 
 
@@ -320,6 +325,7 @@ op(
     tolerance="exact",
     out="{name}(): self and result must have the same scalar type",
     cost=lookup,
+    apart=True,
 )
 
 
@@ -353,6 +359,15 @@ _INDEX_DTYPE: dict[str, type[Exception]] = {"index_fill": IndexError}
 _INDEX_TYPES = {"index_fill": (dt.int64,), "index_copy": (dt.int64,)}
 
 
+def _same_rank(self: Geometry, source: Geometry) -> None:
+    if self.ndim != source.ndim:
+        raise IndexError(
+            "index_copy_(): When source and destination are not scalars, their dimensionality must"
+            f" match. Source dimensionality ({source.ndim}), destination dimensionality"
+            f" ({self.ndim})"
+        )
+
+
 def _index_rule(name: str) -> Callable[..., Any]:
     def infer(
         self: Geometry, dim: int, index: Geometry, source: Geometry | Number, alpha: Number = 1
@@ -365,6 +380,8 @@ def _index_rule(name: str) -> Callable[..., Any]:
             raise _INDEX_DTYPE.get(name, RuntimeError)(
                 f"{name}(): Expected dtype int64 for index, but got {scalar_name(index.dtype)}"
             )
+        if name == "index_copy" and source.__class__ is Geometry and source.ndim and self.ndim:
+            _same_rank(self, source)
         if source.__class__ is Geometry and source.dtype is not self.dtype:
             raise RuntimeError(
                 f"{name}(): self ({self.dtype.legacy}) and source ({source.dtype.legacy}) must"
@@ -412,6 +429,7 @@ op(
                             {"alpha": 2})],
     tolerance="accumulated", rule="stored", out="expected",
     inplace=True,
+    apart=True,
 )  # fmt: skip
 op(
     "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
@@ -427,6 +445,7 @@ op(
     tolerance="exact",
     out="expected",
     inplace=True,
+    apart=True,
 )
 op(
     "index_fill(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
@@ -525,6 +544,7 @@ def _from_end(indices: Tensor, self: Tensor, dim: int) -> Tensor:
     out="{name}(): self and out expected to have the same dtype, but got self.dtype = {Want} and"
     " out.dtype = {Got}",
     cost=lookup,
+    apart=True,
 )
 def take(self: Tensor, index: Tensor) -> Tensor:
     """Elements at places in the flattened order."""

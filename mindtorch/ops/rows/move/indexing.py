@@ -166,6 +166,7 @@ op(
     tolerance="rounded",
     rule="stored",
     inplace=True,
+    apart=True,
 )
 
 

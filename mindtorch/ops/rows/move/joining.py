@@ -86,6 +86,7 @@ op(
         Sample(([Arg((0,)), Arg((2, 3))],)),
     ],
     tolerance="exact",
+    apart=True,
 )
 
 

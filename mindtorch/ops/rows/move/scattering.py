@@ -165,6 +165,7 @@ op(
     out="expected",
     surface="both",
     inplace=True,
+    apart=True,
 )
 def scatter_reduce(
     self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, include_self: bool = True
@@ -173,9 +174,10 @@ def scatter_reduce(
     if src.ndim and tuple(src.shape) != tuple(index.shape) and src.ndim == index.ndim:
         for d, n in enumerate(index.shape):
             if n > src.shape[d]:
+                at = dim % max(self.ndim, 1)
                 raise RuntimeError(
                     f"Expected index {list(index.shape)} to be no larger than self"
-                    f" {list(self.shape)} apart from dimension {dim % self.ndim} and to be no"
+                    f" {list(self.shape)} apart from dimension {at} and to be no"
                     f" larger size than src {list(src.shape)}"
                 )
             src = aten.narrow(src, d, 0, n)
@@ -230,6 +232,7 @@ def _index_reduce_fits(self: Tensor, at: int, index: Tensor, source: Tensor) -> 
     out="expected",
     surface="both",
     inplace=True,
+    apart=True,
 )
 def index_reduce(
     self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, include_self: bool = True
@@ -257,6 +260,7 @@ def index_reduce(
     rule="stored",
     surface="both",
     inplace=True,
+    apart=True,
 )
 def put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """`self` with elements of `source` at places in its flattened order."""

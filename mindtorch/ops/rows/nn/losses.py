@@ -9,6 +9,7 @@ from typing import Any
 from ...._tensor import dtype as dt
 from ...._tensor.tensor import Tensor
 from ...lacks import Refusal
+from ...rules import result_type
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite
 from .gates import logsigmoid
@@ -125,10 +126,10 @@ def nll_loss(
     code = get_enum(reduction)
     if input.dim() < 1:
         raise ValueError(f"Expected 1 or more dimensions (got {input.dim()})")
-    if input.dim() != 1 and input.size(0) != target.size(0):
+    count = target.size(0) if target.dim() else 0
+    if input.dim() != 1 and input.size(0) != count:
         raise ValueError(
-            f"Expected input batch_size ({input.size(0)}) to match target batch_size "
-            f"({target.size(0)})."
+            f"Expected input batch_size ({input.size(0)}) to match target batch_size ({count})."
         )
     if input.dim() <= 2:
         return aten.nll_loss_forward(input, target, weight, code, ignore_index)[0]
@@ -156,6 +157,9 @@ def _matched(input: Tensor, target: Tensor) -> tuple[Any, Any]:
 
 def _pointwise(name: str, input: Tensor, target: Tensor, reduction: str, *more: float) -> Tensor:
     input, target = _matched(input, target)
+    if input.dtype is not target.dtype and name != "huber_loss":
+        common = result_type((input._geom, target._geom))
+        input, target = aten.to(input, common), aten.to(target, common)
     return getattr(aten, name)(input, target, get_enum(reduction), *more)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...._tensor import dtype as dt
@@ -315,8 +315,8 @@ def triplet_margin_with_distance_loss(
 def ctc_loss(
     log_probs: Tensor,
     targets: Tensor,
-    input_lengths: Any,
-    target_lengths: Any,
+    input_lengths: Tensor | Sequence[int],
+    target_lengths: Tensor | Sequence[int],
     blank: int = 0,
     reduction: str = "mean",
     zero_infinity: bool = False,
@@ -372,9 +372,9 @@ def _check_ctc(
         )
 
 
-def _ints(lengths: Tensor) -> list[int]:
+def _ints(lengths: Tensor | Sequence[int]) -> list[int]:
     values = lengths.tolist() if isinstance(lengths, Tensor) else lengths
-    return [int(v) for v in values] if isinstance(values, list | tuple) else [int(values)]
+    return [int(v) for v in values] if isinstance(values, Sequence) else [int(values)]
 
 
 def _ctc_one(logs: Tensor, labels: Tensor, blank: int) -> Tensor:

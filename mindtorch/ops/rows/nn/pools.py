@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import prod
 from typing import TypeAlias
@@ -17,13 +17,29 @@ Sizes: TypeAlias = int | tuple[int, ...]
 _LINE, _PLANE, _SPACE = Arg((2, 3, 8)), Arg((1, 2, 6, 5)), Arg((1, 2, 4, 4, 4))
 
 
-def _sizes(value: object, n: int) -> tuple[int, ...]:
+_COUNTS = {1: "one int", 2: "two ints", 3: "three ints"}
+
+
+def _sizes(value: object, n: int, name: str = "sizes") -> tuple[int, ...]:
+    """One size per dimension of space; RuntimeError in torch's words for another count."""
     sizes = _ntuple(n)(value)
+    if len(sizes) not in (1, n):
+        raise RuntimeError(
+            f"max_pool{n}d: {name} must either be a single int, or a tuple of {_COUNTS[n]}"
+        )
     return sizes * n if len(sizes) == 1 else sizes
 
 
 def _stride(stride: object, kernel: tuple[int, ...], n: int) -> tuple[int, ...]:
-    return kernel if stride is None or stride == [] or stride == () else _sizes(stride, n)
+    return kernel if stride is None or stride == [] or stride == () else _sizes(stride, n, "stride")
+
+
+def _all_sizes(value: object, shape: Sequence[int], n: int) -> tuple[int, ...]:
+    """Sizes of an adaptive pool's result: one for all, or each, None where it is the input's."""
+    sizes = _ntuple(n)(_list_with_default(value, list(shape)))
+    if len(sizes) != n:
+        raise RuntimeError(f"adaptive pool of {n} dimensions: output_size must be {n}")
+    return sizes
 
 
 def _checked(name: str, input: Tensor, n: int) -> None:
@@ -55,13 +71,13 @@ def max_pool1d(
 ) -> tuple[Tensor, Tensor] | Tensor:
     """Largest element of each window of `[N, C, L]`."""
     _checked("max_pool1d", input, 1)
-    kernel = _sizes(kernel_size, 1)
+    kernel = _sizes(kernel_size, 1, "kernel_size")
     out, indices = aten.max_pool2d_with_indices(
         input.unsqueeze(-2),
         (1, *kernel),
         (1, *_stride(stride, kernel, 1)),
-        (0, *_sizes(padding, 1)),
-        (1, *_sizes(dilation, 1)),
+        (0, *_sizes(padding, 1, "padding")),
+        (1, *_sizes(dilation, 1, "dilation")),
         ceil_mode,
     )
     return (out.squeeze(-2), indices.squeeze(-2)) if return_indices else out.squeeze(-2)
@@ -86,10 +102,10 @@ def _max_pool(n: int, x: Arg, where: str) -> Callable[..., Tensor | tuple[Tensor
         input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
         dilation: Sizes = 1, ceil_mode: bool = False, return_indices: bool = False,
     ) -> Tensor | tuple[Tensor, Tensor]:  # fmt: skip
-        kernel = _sizes(kernel_size, n)
+        kernel = _sizes(kernel_size, n, "kernel_size")
         row = getattr(aten, f"max_pool{n}d_with_indices")
         strides = _stride(stride, kernel, n)
-        pads, dilations = _sizes(padding, n), _sizes(dilation, n)
+        pads, dilations = _sizes(padding, n, "padding"), _sizes(dilation, n, "dilation")
         out, indices = row(input, kernel, strides, pads, dilations, ceil_mode)
         return (out, indices) if return_indices else out
 
@@ -139,12 +155,12 @@ def avg_pool1d(
 ) -> Tensor:
     """Mean of each window of `[N, C, L]`."""
     _checked("avg_pool1d", input, 1)
-    kernel = _sizes(kernel_size, 1)
+    kernel = _sizes(kernel_size, 1, "kernel_size")
     out = aten.avg_pool2d(
         input.unsqueeze(-2),
         (1, *kernel),
         (1, *_stride(stride, kernel, 1)),
-        (0, *_sizes(padding, 1)),
+        (0, *_sizes(padding, 1, "padding")),
         ceil_mode,
         count_include_pad,
     )
@@ -159,8 +175,8 @@ def _avg_pool(n: int, x: Arg, where: str) -> Callable[..., Tensor]:
         ceil_mode: bool = False, count_include_pad: bool = True,
         divisor_override: int | None = None,
     ) -> Tensor:  # fmt: skip
-        kernel = _sizes(kernel_size, n)
-        strides, pads = _stride(stride, kernel, n), _sizes(padding, n)
+        kernel = _sizes(kernel_size, n, "kernel_size")
+        strides, pads = _stride(stride, kernel, n), _sizes(padding, n, "padding")
         row = getattr(aten, f"avg_pool{n}d")
         return row(input, kernel, strides, pads, ceil_mode, count_include_pad, divisor_override)
 
@@ -199,7 +215,7 @@ def _adaptive_avg_pool(n: int, x: Arg, where: str) -> Callable[..., Tensor]:
     """The row of `adaptive_avg_pool{n}d`."""
 
     def adaptive_avg_pool(input: Tensor, output_size: Sizes) -> Tensor:
-        size = _sizes(_list_with_default(output_size, list(input.size())), n)
+        size = _all_sizes(output_size, input.shape, n)
         if size == (1,) * n and input.dim() in (n + 1, n + 2):
             return input.mean(tuple(range(-1, -n - 1, -1)), keepdim=True)
         return getattr(aten, f"_adaptive_avg_pool{n}d")(input, size)
@@ -246,7 +262,7 @@ def _adaptive_max_pool(n: int, x: Arg, where: str) -> Callable[..., Tensor | tup
     def adaptive_max_pool(
         input: Tensor, output_size: Sizes, return_indices: bool = False
     ) -> Tensor | tuple[Tensor, Tensor]:
-        size = _sizes(_list_with_default(output_size, list(input.size())), n)
+        size = _all_sizes(output_size, input.shape, n)
         out, indices = getattr(aten, f"adaptive_max_pool{n}d")(input, size)
         return (out, indices) if return_indices else out
 
@@ -275,7 +291,9 @@ def _lp_pool(n: int, x: Arg, where: str) -> Callable[..., Tensor]:
         input: Tensor, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None,
         ceil_mode: bool = False,
     ) -> Tensor:  # fmt: skip
-        kernel = _sizes(kernel_size, n)
+        kernel = _ntuple(n)(kernel_size)
+        if len(kernel) != n:
+            raise ValueError(f"not enough values to unpack (expected {n}, got {len(kernel)})")
         pooled = mean(input.pow(norm_type), kernel, stride, 0, ceil_mode)
         sums = aten.sign(pooled) * aten.relu(aten.abs(pooled)) * prod(kernel)
         return sums.pow(1.0 / norm_type)
@@ -298,6 +316,24 @@ lp_pool2d = _lp_pool(2, _PLANE, "H, W")
 lp_pool3d = _lp_pool(3, _SPACE, "D, H, W")
 
 
+def _unpooled(wanted: Sequence[int], usual: list[int], strides: tuple[int, ...]) -> list[int]:
+    """The sizes that are asked for; ValueError in torch's words where no pool has left them."""
+    n, told = len(usual), tuple(wanted)
+    sizes = told[-n:] if len(told) == n + 2 else told
+    if len(sizes) != n:
+        raise ValueError(
+            f"output_size should be a sequence containing {n} or {n + 2} elements, but it has a"
+            f" length of '{len(sizes)}'"
+        )
+    for d, (size, around, step) in enumerate(zip(sizes, usual, strides, strict=True)):
+        if not around - step < size < around + step:
+            raise ValueError(
+                f'invalid output_size "{wanted}" (dim {d} must be between {around - step} and'
+                f" {around + step})"
+            )
+    return list(sizes)
+
+
 def _max_unpool(n: int, x: Arg, indices: Arg) -> None:
     """The row of `max_unpool{n}d`."""
 
@@ -305,13 +341,12 @@ def _max_unpool(n: int, x: Arg, indices: Arg) -> None:
         input: Tensor, indices: Tensor, kernel_size: Sizes, stride: Sizes | None = None,
         padding: Sizes = 0, output_size: tuple[int, ...] | None = None,
     ) -> Tensor:  # fmt: skip
-        kernel = _sizes(kernel_size, n)
-        strides, pads = _stride(stride, kernel, n), _sizes(padding, n)
-        if output_size is None:
-            pairs = zip(input.shape[-n:], strides, pads, kernel, strict=True)
-            space = [(size - 1) * s - 2 * p + k for size, s, p, k in pairs]
-        else:
-            space = [int(size) for size in list(output_size)[-n:]]
+        kernel = _sizes(kernel_size, n, "kernel_size")
+        strides, pads = _stride(stride, kernel, n), _sizes(padding, n, "padding")
+        pairs = zip(input.shape[-n:], strides, pads, kernel, strict=True)
+        space = [(size - 1) * s - 2 * p + k for size, s, p, k in pairs]
+        if output_size is not None:
+            space = _unpooled(output_size, space, strides)
         lead = list(input.shape[:-n])
         plane = aten.zeros([*lead, prod(space)], dtype=input.dtype, device=input.device)
         flat = plane.scatter(-1, indices.reshape([*lead, -1]), input.reshape([*lead, -1]))

@@ -113,6 +113,7 @@ op(
     samples=binary(),
     tolerance="rounded",
     number_first=True,
+    exact_scalar=True,
     inplace=True,
 )
 
@@ -132,6 +133,7 @@ op(
     tolerance="rounded",
     rule="quotient",
     number_first=True,
+    exact_scalar=True,
     surface="both",
     inplace=True,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import inf, log
 from typing import Any
 
@@ -14,7 +15,7 @@ from ...._tensor.dtype import dtype as Dtype
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array, Number
-from ...lacks import Refusal
+from ...lacks import Refusal, kernel
 from ...rules import REAL, REAL_NUMBERS, Pointwise, pointwise, result_type
 from ...samples import FLOATS, INTS, Arg, Sample, binary, calls, unary
 from ...spec import aten, call, composite, op, scalar
@@ -94,7 +95,8 @@ op(
     ),
     refuses=_no_fractions,
     grad={"self": _pow_grad_self, "exponent": _pow_grad_exponent},
-    lacks={"bool": "pow"},
+    # To the power of True or False torch copies or fills.
+    lacks={"bool": replace(kernel("pow"), unless=lambda args: args[1].__class__ is bool)},
     samples=_pow_samples,
     surface="both",
     inplace=True,
@@ -118,6 +120,9 @@ op(
     ],
     oracle=lambda torch: torch.pow,
     autocast="float32 on npu",
+    lacks={
+        "bool": replace(kernel("pow"), unless=lambda args: args[0].__class__ is not bool),
+    },
     surface="function",
     rule="power",
 )
@@ -214,6 +219,7 @@ op(
     },
     samples=_quotient_samples,
     tolerance="rounded",
+    number_first=True,
     inplace=True,
 )
 op(
@@ -244,6 +250,7 @@ op(
     samples=_quotient_samples,
     tolerance="exact",
     number_first=True,
+    exact_scalar=True,
     inplace=True,
 )
 
@@ -302,7 +309,7 @@ op(
         Sample((Arg((2, 3)), Arg((3,), low=0.5)), {"rounding_mode": None}),
         Sample((Arg((2,)), 2.0), {"rounding_mode": "up"}, error=True),
     ],
-    tolerance="exact", number_first=True,
+    tolerance="exact", number_first=True, exact_scalar=True,
     inplace=True,
     surface="both",
 )  # fmt: skip
@@ -513,7 +520,7 @@ def _hypot(self: Tensor, other: Tensor) -> Tensor:
     """The larger one's size times what the smaller one adds: no square leaves the range."""
     dtype = result_type((self._geom, other._geom))
     wide = dt.float32 if dtype.itemsize == 2 else dtype
-    a, b = (aten.abs(aten.to(t, wide)) for t in (self, other))
+    a, b = (aten.abs(aten.to(aten.to(t, dtype), wide)) for t in (self, other))
     high, low = aten.maximum(a, b), aten.minimum(a, b)
     ratio = low / aten.where(high == 0, 1.0, high)
     whole = high * aten.sqrt(1 + ratio * ratio)

@@ -141,7 +141,7 @@ _extreme("fmax", lambda a, b: a >= b)
 _extreme("fmin", lambda a, b: a <= b)
 
 
-_REACH = {2: 64, 4: 320, 8: 2240}  # bytes -> beyond it powers of two make any element 0 or inf
+_REACH = {4: 320, 8: 2240}  # bytes -> beyond it powers of two make any element 0 or inf
 
 
 @composite(
@@ -163,7 +163,7 @@ def ldexp(self: Tensor, other: Tensor) -> Tensor:
     if whole == dt.BOOL:
         raise NotImplementedError("\"ldexp_cpu_exp\" not implemented for 'Bool'")
     wide = dt.float32 if dtype.itemsize == 2 else dtype
-    far = _REACH[dtype.itemsize]
+    far = _REACH[wide.itemsize]
     rest = aten.clamp(
         aten.to(other, dt.int32 if other.dtype.itemsize < 4 else other.dtype), -far, far
     )

@@ -95,6 +95,7 @@ op(
     ],
     tolerance="exact",
     inplace=True,
+    overlaps=True,
 )  # fmt: skip
 
 

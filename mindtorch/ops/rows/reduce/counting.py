@@ -12,7 +12,7 @@ from ...._tensor import dtype as dt
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array, Number
-from ...rules import Dynamic, reduced, wrap_dim, wrap_dims
+from ...rules import Dynamic, reduced, result_type, wrap_dim, wrap_dims
 from ...samples import Arg, Sample, calls
 from ...spec import aten, call, composite, op
 
@@ -338,9 +338,18 @@ def searchsorted(
     if sorter is not None:
         sorted_sequence = _in_order(sorted_sequence, sorter)
     if not isinstance(self, Tensor):
-        self = aten.full((), self, dtype=sorted_sequence.dtype, device=sorted_sequence.device)
+        sorted_sequence, self = _beside_number(sorted_sequence, self)
     places = _bisect(sorted_sequence, self, aten.gt if right or side == "right" else aten.ge)
     return aten.to(places, dt.int32) if out_int32 else places
+
+
+def _beside_number(edges: Tensor, number: Number) -> tuple[Tensor, Tensor]:
+    """Edges and a number in their common dtype, into which the number wraps as torch's does."""
+    common = result_type((edges._geom, number))
+    real = dt.float64 if edges.device.type == "cpu" else dt.float32
+    wide = real if isinstance(number, float) else dt.int64
+    value = aten.to(aten.full((), number, dtype=wide, device=edges.device), common)
+    return aten.to(edges, common), value
 
 
 def _in_order(edges: Tensor, sorter: Tensor) -> Tensor:

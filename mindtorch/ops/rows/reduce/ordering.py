@@ -385,6 +385,7 @@ op(
         Sample((Arg((3, 4), d), Arg((4,), "bool"))) for d in ("float32", "int64", "float64")
     ],
     tolerance="exact", out="{name}(): self and result must have the same scalar type",
+    apart=True,
 )  # fmt: skip
 
 

@@ -296,22 +296,30 @@ def _truth(name: str, cpu: Callable[..., Array], aclnn: str) -> None:
     def infer(
         self: Geometry, dim: tuple[int, ...] | None = None, keepdim: bool = False
     ) -> Geometry:
-        dims = wrap_dims(
-            None if dim is None else (dim,) if isinstance(dim, int) else dim, self.ndim
-        )
         dtype = dt.uint8 if self.dtype is dt.uint8 else dt.bool
+        if dim == ():
+            return self.fresh(self.shape, dtype)
+        dims = wrap_dims((dim,) if isinstance(dim, int) else dim, self.ndim)
         return self.fresh(reduced(self.shape, dims, keepdim), dtype)
 
     op(
         f"{name}(Tensor self, int[1]? dim=None, bool keepdim=False) -> Tensor",
         infer=infer,
         cpu=lambda self, dim, keepdim: cpu(
-            self.astype(bool), axis=_np_axes(dim, self), keepdims=keepdim
+            self.astype(bool), axis=() if dim == () else _np_axes(dim, self), keepdims=keepdim
         ),
         compute="raw",
-        aclnn=call(aclnn, "self", lambda a: axes(a["dim"], a["self"].ndim), "keepdim", "out"),
+        aclnn=(
+            # No dimensions are none here, not all of them.
+            call("aclnnNeScalar", "self", 0, "out", when=lambda a: a["dim"] == ()),
+            call(aclnn, "self", lambda a: axes(a["dim"], a["self"].ndim), "keepdim", "out"),
+        ),
         grad={},
-        samples=reduction_samples(("bool", "float32", "int64")),
+        samples=lambda: [
+            *reduction_samples(("bool", "float32", "int64"))(),
+            Sample((Arg((2, 3), low=-1, high=1), ())),
+            Sample((Arg((2, 3), "bool"), (), True)),
+        ],
         tolerance="exact",
         out="truth",
     )
