@@ -133,3 +133,137 @@ TAKEN = {
     **{f"aclnnGroupedMatmul{v}": grouped for v in ("", "V2", "V3", "V4")},
     **{f"aclnnFFN{v}": experts for v in ("", "V2", "V3")},
 }  # fmt: skip
+
+
+def groups_of(a, rows, key="groupIndexOptional", sizes=False):
+    """Each row's group: those of `key` end there, or have so many rows."""
+    if a.get(key) is None:
+        return torch.zeros(rows, dtype=torch.long)
+    ends = t(a[key]).long()
+    ends = ends.cumsum(0) if sizes else ends
+    return (torch.arange(rows)[:, None] >= ends).sum(1)
+
+
+def smoothed(a):
+    x = t(a["x"])
+    factors = a["smoothScalesOptional"]
+    if factors is None:
+        return x
+    return x * (t(factors)[groups_of(a, len(x))] if a.get("groupIndexOptional") is not None
+                else t(factors))  # fmt: skip
+
+
+def asymmetric(a):
+    """From the least and the largest: steps reach over the whole range."""
+    y, most = smoothed(a), 7 if a["dstType"] == 29 else 127
+    dims = {"pertoken": (-1,), "pertensor": tuple(range(y.ndim)), "perchannel": (-2,)}[
+        a.get("quantMode", "pertoken")]  # fmt: skip
+    top, low = torch.amax(y, dims, True), torch.amin(y, dims, True)
+    if a.get("isSymmetrical"):
+        scale = torch.maximum(top, -low) / most
+        return y / scale, scale.squeeze(dims), None
+    scale = (top - low) / (2 * most + 1)
+    return most - (top - y) / scale, scale.squeeze(dims), (most - top / scale).squeeze(dims)
+
+
+def halves(y, left=True):
+    first, second = y.chunk(2, -1)
+    return F.silu(first if left else second) * (second if left else first)
+
+
+def by_largest(y, most=127):
+    scale = y.abs().amax(-1, True) / most
+    return y / scale, scale[..., 0]
+
+
+def swish_steps(a):
+    x = t(a["x"])
+    which = groups_of(a, len(x), sizes=bool(a.get("groupListType")))
+    y = halves(x, a["activateLeft"]) * t(a["smoothScalesOptional"]).reshape(
+        len(a["smoothScalesOptional"]), -1)[which]  # fmt: skip
+    if a["quantModeOptional"] == "static":
+        return y + t(a["offsetsOptional"]).reshape(len(a["offsetsOptional"]), -1)[which], None
+    steps, scale = by_largest(y, 7 if a.get("dstType") == 29 else 127)
+    return steps, 1 / scale
+
+
+def dequantised_swish(a):
+    which = groups_of(a, len(a["x"]), sizes=True)
+    scale = t(a["weightScaleOptional"])[which] * t(a["activationScaleOptional"])
+    y = t(a["x"]) * scale
+    y = y if a["biasOptional"] is None else y + t(a["biasOptional"])[which] * scale
+    if a.get("swigluMode"):
+        first, second = (y.unflatten(-1, (-1, 2)).unbind(-1) if a["swigluMode"] == 1
+                         else y.chunk(2, -1))  # fmt: skip
+        limit = a["clampLimit"]
+        first = first.clamp(max=limit)
+        y = first * torch.sigmoid(first * a["gluAlpha"]) * (
+            F.hardtanh(second, -limit, limit) + a["gluBias"])  # fmt: skip
+    else:
+        y = halves(y, a["activateLeft"])
+    factor = t(a["quantScaleOptional"])[which]
+    if a["quantModeOptional"] == "static":
+        return y / factor + t(a["quantOffsetOptional"])[which], None
+    return by_largest(y * factor)
+
+
+def rms(x, gamma, eps):
+    return F.rms_norm(x, gamma.shape, gamma, eps)
+
+
+def added_norm_steps(a):
+    x = t(a["x1"]) + t(a["x2"])
+    y = rms(x, t(a["gamma"]), a["epsilon"])
+    power = -1 if a["divMode"] else 1
+    first, second = (
+        y * t(a[f"scales{n}"]) ** power + (0 if a[z] is None else t(a[z]))
+        for n, z in (("1", "zeroPoints1Optional"), ("2Optional", "zeroPoints2Optional"))
+    )
+    return first, second, x
+
+
+def norm_steps(a):
+    y = rms(t(a["x"]), t(a["gamma"]), a["epsilon"])
+    y = y if a["betaOptional"] is None else y + t(a["betaOptional"])
+    return by_largest(y if a["smoothScalesOptional"] is None else y * t(a["smoothScalesOptional"]))
+
+
+def stepped_rows(a):
+    x = t(a["x"])
+    x = x if a["smoothScaleOptional"] is None else x * t(a["smoothScaleOptional"])
+    scale = x.abs().amax(-1) / 127 if a["xScaleOptional"] is None else t(
+        a["xScaleOptional"]).expand(len(x))  # fmt: skip
+    steps = (x / scale[:, None]).round().clamp(-128, 127)
+    return F.linear(steps, t(a["weight"]).double()) * torch.outer(scale, t(a["weightScale"]))
+
+
+def packed_product(a):
+    real_scale = a["scale"] & np.uint64(0xFFFFFFFF)
+    return scaled_product({**a, "pertokenScaleOptional": None, "real": real(
+        real_scale).numpy()}, "x1", "real")  # fmt: skip
+
+
+def along(value, x, axis):
+    return t(value).reshape([-1 if i == axis % x.ndim else 1 for i in range(x.ndim)])
+
+
+def stepped(a):
+    x = t(a["x"])
+    axis = a.get("axis", -1)
+    y = x * along(a["scale"], x, axis) ** (2 if a["sqrtMode"] else 1)
+    y = y if a["offset"] is None else y + along(a["offset"], x, axis)
+    return {"round": lambda v: v, "floor": torch.floor, "ceil": torch.ceil,
+            "trunc": torch.trunc}[a["roundMode"]](y)  # fmt: skip
+
+
+TAKEN |= {
+    "aclnnDynamicQuantV2": asymmetric, "aclnnDynamicQuantV3": asymmetric,
+    "aclnnAscendQuant": stepped, "aclnnAscendQuantV3": stepped,
+    "aclnnSwiGluQuant": swish_steps, "aclnnSwiGluQuantV2": swish_steps,
+    "aclnnDequantSwigluQuant": dequantised_swish, "aclnnDequantSwigluQuantV2": dequantised_swish,
+    "aclnnAddRmsNormQuant": added_norm_steps, "aclnnRmsNormDynamicQuant": norm_steps,
+    "aclnnQuantMatmulDequant": stepped_rows, "aclnnQuantMatmulV3": packed_product,
+    "aclnnGroupQuant": lambda a: t(a["x"]) * t(a["scale"])[groups_of(
+        a, len(a["x"]), "groupIndex")] + (0 if a["offsetOptional"] is None
+                                         else t(a["offsetOptional"])),
+}  # fmt: skip

@@ -95,17 +95,6 @@ def dynamic(y):
     return y / scale[..., None], scale
 
 
-def by_factor(y):
-    """The second result brings a row's largest to 127."""
-    quantised, scale = dynamic(y)
-    return quantised, scale.reciprocal()
-
-
-def swiglu(x, left):
-    a, b = x.chunk(2, -1)
-    return F.silu(a) * b if left else F.silu(b) * a
-
-
 def autograd(formula, *leaves, flow):
     made = [t(x).requires_grad_() for x in leaves]
     return list(torch.autograd.grad(formula(*made), made, t(flow)))
@@ -277,22 +266,8 @@ TORCH |= {
     "aclnnQuantize": lambda a: None if a["scales"].size == 1 else t(a["x"]) / (
         t(a["scales"]) if a["axis"] == 1 else t(a["scales"])[:, None]) + (
         t(a["zeroPoints"]) if a["axis"] == 1 else t(a["zeroPoints"])[:, None]),
-    "aclnnDynamicQuantV2": lambda a: None if a["smoothScalesOptional"] is not None else (
-        None, (t(a["x"]).amax(-1) - t(a["x"]).amin(-1)) / 255),
-    "aclnnDynamicQuantV3": lambda a: dynamic(t(a["x"]))
-    if a["isSymmetrical"] and a["smoothScalesOptional"] is None else None,
-    "aclnnSwiGluQuant": lambda a: by_factor(swiglu(t(a["x"]), a["activateLeft"])
-                                            * t(a["smoothScalesOptional"]).repeat_interleave(
-        torch.diff(t(a["groupIndexOptional"]), prepend=torch.zeros(1)).long(), 0)),
-    "aclnnDequantSwigluQuant": lambda a: dynamic(swiglu(
-        t(a["x"]).double() * t(a["weightScaleOptional"]) * t(a["activationScaleOptional"]),
-        a["activateLeft"]) * t(a["quantScaleOptional"])),
     "aclnnRmsNormQuant": lambda a: (rms(t(a["x"]), t(a["gamma"]), a["epsilon"]) + t(a["beta"]))
     * t(a["scale"]) + t(a["offset"]),
-    "aclnnAddRmsNormQuant": lambda a: rms(t(a["x1"]) + t(a["x2"]), t(a["gamma"]), a["epsilon"])
-    * t(a["scales1"]) ** (-1 if a["divMode"] else 1) + t(a["zeroPoints1Optional"]),
-    "aclnnRmsNormDynamicQuant": lambda a: dynamic(rms(t(a["x"]), t(a["gamma"]), a["epsilon"]) * (
-        1 if a["smoothScalesOptional"] is None else t(a["smoothScalesOptional"]))),
     "aclnnMatmulWeightNz": lambda a: t(a["self"]) @ t(a["mat2"]),
     "aclnnTransposeBatchMatMul": lambda a: torch.einsum("mbk,bkn->mbn", t(a["x1"]), t(a["x2"])),
     "aclnnMoeFinalizeRoutingV2": lambda a: finalized(
@@ -493,8 +468,8 @@ def test_a_reference_gives_what_torch_gives(name):
 ELSEWHERE = frozenset((
     "aclnnSliceV2", "aclnnStridedSliceAssignV2", "aclnnStridedSlice", "aclnnInplaceScatterUpdate",
     "aclnnDropoutBackward", "aclnnDropoutDoMask", "aclnnInterleaveRope", "aclnnScatterPaCache",
-    "aclnnApplyAdamWV2", "aclnnForeachNonFiniteCheckAndUnscale", "aclnnQuantMatmulDequant",
-    "aclnnQuantMatmulV3", "aclnnDropoutV3Grad",
+    "aclnnApplyAdamWV2", "aclnnForeachNonFiniteCheckAndUnscale",
+    "aclnnDropoutV3Grad",
 ))  # fmt: skip
 
 

@@ -32,45 +32,122 @@ def swiglu(x: Array, left: bool) -> Array:
     return gate / (1 + np.exp(-gate)) * value
 
 
-@spec("aclnnSwiGluQuant aclnnSwiGluQuantV2", "yOut:int8 scaleOut:float32", **_Q,
-      dtypes=("float16", "bfloat16", "float32"), samples=[
-          take(x=_h(4, 64), smoothScalesOptional=t(1, 32, low=0.5), groupIndexOptional=given(
-              [4], "int32"), activateLeft=left, quantModeOptional="dynamic", groupListType=0,
-               dstType=2)
-          for left in (True, False)] + [
-          take(x=_h(12, 64), smoothScalesOptional=t(3, 32, low=0.5), groupIndexOptional=given(
-              [4, 9, 12], "int32"), activateLeft=True, quantModeOptional="dynamic",
-               groupListType=0, dstType=2)])  # fmt: skip
 def swiglu_quant(
-    x: Array, smoothScalesOptional: Array, activateLeft: bool, groupIndexOptional: Array
-) -> tuple[Array, Array]:
-    """The second result is what a row is multiplied by: 127 over its largest, as the operator's
-    documents have it from CANN 8.3 on (8.1 and 8.2 printed its reciprocal, and multiplied too).
-    Groups end where groupIndex says."""
-    group = np.searchsorted(groupIndexOptional, np.arange(len(x)), "right")
-    y = swiglu(x, activateLeft) * smoothScalesOptional[group]
-    factor = 127 / np.abs(y).max(-1)
+    x: Array, smoothScalesOptional: Array, activateLeft: bool, groupIndexOptional: Array | None,
+    quantModeOptional: str, offsetsOptional: Array | None, groupListType: int = 0, dstType: int = 2,
+) -> tuple[Array, Array | None]:  # fmt: skip
+    """The second result is what a row is multiplied by: 127 (of four bits 7) over its largest, as
+    the operator's documents have it from CANN 8.3 on (8.1 and 8.2 printed its reciprocal, and
+    multiplied too). Groups end where groupIndex says, or have as many rows (groupListType 1).
+    Static modes multiply by the scales and add offsets."""
+    group = np.zeros(len(x), np.int64)
+    if groupIndexOptional is not None:
+        ends = np.cumsum(groupIndexOptional) if groupListType else groupIndexOptional
+        group = np.searchsorted(ends, np.arange(len(x)), "right")
+    y = swiglu(x, activateLeft)
+    scale, offset = (None if p is None else p.reshape(len(p), -1)[group]
+                     for p in (smoothScalesOptional, offsetsOptional))  # fmt: skip
+    y = y * scale
+    if quantModeOptional == "static":
+        return y + offset, None
+    factor = (7 if dstType == _FOUR else 127) / np.abs(y).max(-1)
     return y * factor[..., None], factor
 
 
-@spec("aclnnDequantSwigluQuant aclnnDequantSwigluQuantV2", "yOut:int8 scaleOut:float32", **_Q,
-      dtypes=("float32",), samples=[
-    take(x=t(4, 64, dtype="int32", low=-900, high=900), weightScaleOptional=t(1, 64, low=0.001,
-         high=0.01), activationScaleOptional=t(4, 1, low=0.5), biasOptional=None,
-         quantScaleOptional=t(1, 32, low=0.5), quantOffsetOptional=None,
-         groupIndexOptional=g, activateLeft=left, quantModeOptional="dynamic", dstType=2,
-         roundModeOptional="rint", activateDim=-1, swigluMode=0, clampLimit=7.0, gluAlpha=1.702,
-         gluBias=1.0)
-    for left in (True, False) for g in (given([4], "int64"),)])  # fmt: skip
+_FOUR: Final = 29  # aclDataType
+_GROUPS: Final = given([4, 9, 12], "int32")
+_SWISH: Final = [
+    *(take(x=_h(4, 64), smoothScalesOptional=t(1, 32, low=0.5), groupIndexOptional=given(
+        [4], "int32"), activateLeft=left, quantModeOptional="dynamic", groupListType=0, dstType=2)
+      for left in (True, False)),
+    take(x=_h(12, 64), smoothScalesOptional=t(3, 32, low=0.5), groupIndexOptional=_GROUPS,
+         activateLeft=True, quantModeOptional="dynamic", groupListType=0, dstType=2),
+    *(take(x=_h(12, 64), smoothScalesOptional=t(*n, low=3, high=9), offsetsOptional=t(
+        *n, low=-9, high=9), groupIndexOptional=_GROUPS, activateLeft=True,
+        quantModeOptional="static", groupListType=0, dstType=2) for n in ((3, 32), (3,))),
+]  # fmt: skip
+_SWISH_OUTS: Final[dict[str, Any]] = {**_Q, "dtypes": ("float16", "bfloat16", "float32")}
+spec("aclnnSwiGluQuant", "yOut:int8 scaleOut:float32", **_SWISH_OUTS, samples=_SWISH)(
+    lambda x, smoothScalesOptional, activateLeft, groupIndexOptional, quantModeOptional,
+    offsetsOptional: swiglu_quant(x, smoothScalesOptional, activateLeft, groupIndexOptional,
+                                  quantModeOptional, offsetsOptional))  # fmt: skip
+spec("aclnnSwiGluQuantV2", "yOut:dstType scaleOut:float32", **_SWISH_OUTS, samples=[
+    *_SWISH,
+    take(x=_h(12, 64), smoothScalesOptional=t(3, 32, low=0.5), groupIndexOptional=given(
+        [4, 5, 3], "int32"), activateLeft=True, quantModeOptional="dynamic", groupListType=1,
+         dstType=2),
+    take(x=_h(4, 64), smoothScalesOptional=t(1, 32, low=0.5), groupIndexOptional=None,
+         activateLeft=True, quantModeOptional="dynamic", groupListType=0, dstType=_FOUR)])(
+    swiglu_quant)  # fmt: skip
+
+
 def dequant_swiglu_quant(
     x: Array,
-    weightScaleOptional: list[Array],
+    weightScaleOptional: Array,
     activationScaleOptional: Array,
-    quantScaleOptional: list[Array],
+    biasOptional: Array | None,
+    quantScaleOptional: Array,
+    quantOffsetOptional: Array | None,
+    groupIndexOptional: Array | None,
     activateLeft: bool,
-) -> tuple[Array, Array]:
-    y = swiglu(x * weightScaleOptional[0] * activationScaleOptional, activateLeft)
-    return dynamic(y, quantScaleOptional[0])
+    quantModeOptional: str,
+    swigluMode: int = 0,
+    clampLimit: float = 7.0,
+    gluAlpha: float = 1.702,
+    gluBias: float = 1.0,
+) -> tuple[Array, Array | None]:
+    """groupIndex counts rows of groups, which have scales of their own. A bias of integers counts
+    products. swigluMode 1 takes neighbours as pairs, 2 halves; both hold their members within the
+    limit (GPT-OSS)."""
+    group = np.zeros(len(x), np.int64)
+    if groupIndexOptional is not None:
+        group = np.repeat(np.arange(len(groupIndexOptional)), groupIndexOptional)
+    bias = 0 if biasOptional is None else np.atleast_2d(biasOptional)[group]
+    whole = biasOptional is not None and biasOptional.dtype.kind == "i"
+    y = (x + bias if whole else x) * weightScaleOptional[group] * activationScaleOptional
+    y = y if whole else y + bias
+    if swigluMode:
+        a, b = (y[..., 0::2], y[..., 1::2]) if swigluMode == 1 else np.split(y, 2, -1)
+        a, b = np.minimum(a, clampLimit), np.clip(b, -clampLimit, clampLimit)
+        y = a / (1 + np.exp(-gluAlpha * a)) * (b + gluBias)
+    else:
+        y = swiglu(y, activateLeft)
+    if quantModeOptional == "static":
+        assert quantOffsetOptional is not None
+        return y / quantScaleOptional[group] + quantOffsetOptional[group], None
+    return dynamic(y, quantScaleOptional[group])
+
+
+def _dequantised(groups: list[int], **more: Any) -> Any:
+    rows, g = sum(groups), len(groups)
+    return take(**{
+        "x": t(rows, 64, dtype="int32", low=-900, high=900),
+        "weightScaleOptional": t(g, 64, low=0.001, high=0.01),
+        "activationScaleOptional": t(rows, 1, low=0.5), "biasOptional": None,
+        "quantScaleOptional": t(g, 32, low=0.5), "quantOffsetOptional": None,
+        "groupIndexOptional": given(groups, "int64"), "activateLeft": True,
+        "quantModeOptional": "dynamic", "dstType": 2, "roundModeOptional": "rint",
+        "activateDim": -1, "swigluMode": 0, "clampLimit": 7.0, "gluAlpha": 1.702, "gluBias": 1.0,
+        **more})  # fmt: skip
+
+
+_DEQUANTISED: Final = [
+    _dequantised([4]), _dequantised([4], activateLeft=False), _dequantised([2, 0, 3]),
+    _dequantised([2, 3], biasOptional=t(2, 64, dtype="int32", low=-300, high=300)),
+    _dequantised([5], quantModeOptional="static", quantScaleOptional=t(1, 32, low=0.05, high=0.2),
+                 quantOffsetOptional=t(1, 32, low=-9, high=9)),
+]  # fmt: skip
+spec("aclnnDequantSwigluQuant", "yOut:int8 scaleOut:float32", **_Q, dtypes=("float32",),
+     samples=_DEQUANTISED)(
+    lambda x, weightScaleOptional, activationScaleOptional, biasOptional, quantScaleOptional,
+    quantOffsetOptional, groupIndexOptional, activateLeft, quantModeOptional:
+    dequant_swiglu_quant(
+        x, weightScaleOptional, activationScaleOptional, biasOptional, quantScaleOptional,
+        quantOffsetOptional, groupIndexOptional, activateLeft, quantModeOptional))  # fmt: skip
+spec("aclnnDequantSwigluQuantV2", "yOut:int8 scaleOut:float32", **_Q, dtypes=("float32",),
+     samples=[*_DEQUANTISED,
+              *(_dequantised([2, 3], swigluMode=m, clampLimit=1.5, gluAlpha=1.3, gluBias=0.7)
+                for m in (1, 2))])(dequant_swiglu_quant)  # fmt: skip
 
 
 @spec("aclnnRmsNormQuant", "y:int8", **{**_Q, "source": "Zhang, Sennrich 2019, then round(y scale "
@@ -88,7 +165,9 @@ def rms_norm_quant(
       samples=[take(x1=_h(3, 64), x2=_h(3, 64), gamma=_h(64), scales1=t(64, low=0.05, high=0.2),
                     zeroPoints1Optional=t(64, dtype="int32", low=-5, high=5),
                     scales2Optional=t(64, low=0.05, high=0.2), axis=-1, epsilon=1e-6,
-                    divMode=d) for d in (True, False)])  # fmt: skip
+                    zeroPoints2Optional=z, divMode=d)
+               for d in (True, False)
+               for z in (None, t(64, dtype="int32", low=-5, high=5))])  # fmt: skip
 def add_rms_norm_quant(
     x1: Array,
     x2: Array,
@@ -96,35 +175,63 @@ def add_rms_norm_quant(
     scales1: Array,
     zeroPoints1Optional: Array | None,
     scales2Optional: Array | None,
+    zeroPoints2Optional: Array | None,
     epsilon: float,
     divMode: bool,
 ) -> tuple[Array, Array, Array]:
     y = rms_norm(x1 + x2, gamma, epsilon)[0]
-    first, second = (y / s if divMode else y * s for s in (scales1, scales2Optional))
-    return first + zeroPoints1Optional, second, x1 + x2
+    first, second = (
+        (y / s if divMode else y * s) + (0 if z is None else z)
+        for s, z in ((scales1, zeroPoints1Optional), (scales2Optional, zeroPoints2Optional))
+    )
+    return first, second, x1 + x2
 
 
 @spec("aclnnRmsNormDynamicQuant", "yOut:int8 scaleOut:float32", **_Q,
       dtypes=("float16", "bfloat16"), samples=[
-          take(x=_h(3, n), gamma=_h(n), smoothScalesOptional=s, betaOptional=None, epsilon=1e-6,
+          take(x=_h(3, n), gamma=_h(n), smoothScalesOptional=s, betaOptional=b, epsilon=1e-6,
                dstType=2)
-          for n, s in ((64, None), (64, _h(64, low=0.5)), (1032, None))])  # fmt: skip
+          for n, s, b in ((64, None, None), (64, _h(64, low=0.5), None), (1032, None, None),
+                          (64, _h(64, low=0.5), _h(64)))])  # fmt: skip
 def rms_norm_dynamic(
-    x: Array, gamma: Array, smoothScalesOptional: Array | None, epsilon: float
-) -> tuple[Array, Array]:
-    return dynamic(rms_norm(x, gamma, epsilon)[0], smoothScalesOptional)
+    x: Array, gamma: Array, smoothScalesOptional: Array | None, betaOptional: Array | None,
+    epsilon: float,
+) -> tuple[Array, Array]:  # fmt: skip
+    y = rms_norm(x, gamma, epsilon)[0]
+    return dynamic(y if betaOptional is None else y + betaOptional, smoothScalesOptional)
 
 
 _INT: Final[dict[str, Any]] = {"dtype": "int8", "low": -8, "high": 8}
 
 
+def steps_of_rows(x: Array, smooth: Array | None, scale: Array | None) -> tuple[Array, Array]:
+    """(integers, scale of each row): in a scale that comes along, or by each row's largest."""
+    y = x if smooth is None else x * smooth
+    if scale is None:
+        steps, own = dynamic(y)
+        return np.rint(steps), own
+    own = np.broadcast_to(scale.reshape(-1), (len(x),))
+    return np.clip(np.rint(y / own[:, None]), -128, 127), own
+
+
+_SCALED_STEPS: Final = (
+    (None, None, "pertoken"), (_h(32, low=0.5), None, "pertoken"),
+    (None, given([2.0**-5, 2.0**-4, 2.0**-5, 2.0**-6, 2.0**-4], "float32"), "pertoken"),
+    (None, given([2.0**-5], "float32"), "pertensor"))  # fmt: skip
+
+
 @spec("aclnnQuantMatmulDequant", "out:x", family="quant_matmul", tolerance="gradient",
-      dtypes=("float16",), source="op-plugin document npu_quant_matmul_dequant", samples=[
+      dtypes=("float16",), source="operator document aclnnQuantMatmulDequant; op-plugin document "
+      "npu_quant_matmul_dequant", samples=[
           take(x=_h(5, 32), weight=t(16, 32, **_INT), weightScale=t(16, low=0.01, high=0.1),
-               xQuantMode="pertoken", transposeWeight=True)])  # fmt: skip
-def quant_matmul_dequant(x: Array, weight: Array, weightScale: Array) -> Array:
-    steps, scale = dynamic(x)
-    return np.rint(steps) @ weight.T.astype(np.float64) * weightScale * scale[:, None]
+               smoothScaleOptional=s, xScaleOptional=x, xQuantMode=m, transposeWeight=True)
+          for s, x, m in _SCALED_STEPS])  # fmt: skip
+def quant_matmul_dequant(
+    x: Array, weight: Array, weightScale: Array, smoothScaleOptional: Array | None,
+    xScaleOptional: Array | None,
+) -> Array:  # fmt: skip
+    steps, scale = steps_of_rows(x, smoothScaleOptional, xScaleOptional)
+    return steps @ weight.T.astype(np.float64) * weightScale * scale[:, None]
 
 
 @spec("aclnnMatmulWeightNz aclnnBatchMatMulWeightNz", "out:self", family="matmul",
@@ -213,15 +320,28 @@ def finalize_v2(
     return result
 
 
-@spec("aclnnQuantMatmulV3", "out:float16", family="quant_matmul", tolerance="gradient",
-      dtypes=("bfloat16",), source="op-plugin document npu_quant_matmul", samples=[
-          take(x1=t(5, 33, **_INT), x2=t(33, 9, **_INT), scale=given(
-              [(0x3C23C000 + (n << 13)) | 1 << 46 for n in range(9)], "uint64"),
-               transposeX1=False, transposeX2=False)])  # fmt: skip
-def quant_matmul_v3(x1: Array, x2: Array, scale: Array) -> Array:
+_WORDS: Final = given([(0x3C23C000 + (n << 13)) | 1 << 46 for n in range(9)], "uint64")
+
+
+@spec("aclnnQuantMatmulV3", "out:outDtype|float16", family="quant_matmul", tolerance="gradient",
+      dtypes=("bfloat16",), steps=True, source="operator document aclnnQuantMatmulV3; op-plugin "
+      "document npu_quant_matmul", samples=[
+          take(x1=t(33, 5, **_INT) if left else t(5, 33, **_INT),
+               x2=t(9, 33, **_INT) if right else t(33, 9, **_INT), scale=w, bias=b, offset=o,
+               transposeX1=left, transposeX2=right, outDtype=d)
+          for left, right, b, w, o, d in (
+              (False, False, None, _WORDS, None, None),
+              (True, False, t(9, dtype="int32", low=-50, high=50), _WORDS, None, None),
+              (False, True, t(9, dtype="int32", low=-50, high=50),
+               given([0x3D800000 + (n % 3 << 23) for n in range(9)], "uint64"),
+               given([3.0 * n - 11 for n in range(9)], "float32"), 2))])  # fmt: skip
+def quant_matmul_v3(
+    x1: Array, x2: Array, scale: Array, bias: Array | None, offset: Array | None,
+    transposeX1: bool, transposeX2: bool,
+) -> Array:  # fmt: skip
     """Scales come packed: the low 32 bits are a float32's (npu_trans_quant_param)."""
     real = (scale & np.uint64(0xFFFFFFFF)).astype(np.uint32).view(np.float32).astype(np.float64)
-    return quant_matmul(x1, x2, None, False, False, real)
+    return quant_matmul(x1, x2, bias, transposeX1, transposeX2, real, offset)
 
 
 @spec("aclnnRotaryPositionEmbeddingV2", "out:x", family="rotary", tolerance="gradient",

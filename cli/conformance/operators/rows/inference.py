@@ -451,8 +451,8 @@ _TURNED: Final = [_whole(
     keyRopeOptional=t(1, 1, 3, 64, dtype="float16"))]  # fmt: skip
 _SINK: Final = [_whole(*_FOUR, learnableSinkOptional=t(2, dtype="float16", low=-1, high=3))]
 _SLOPED: Final = [
-    *(_whole(*_FOUR, pseShiftOptional=t(2, low=0.1, high=0.5), pseType=p, qStartIdxOptional=(3,),
-             kvStartIdxOptional=(1,)) for p in (2, 3))]  # fmt: skip
+    *(_whole(*_FOUR, pseShiftOptional=t(2, dtype="float16", low=0.1, high=0.5), pseType=p,
+             qStartIdxOptional=(3,), kvStartIdxOptional=(1,)) for p in (2, 3))]  # fmt: skip
 _SECOND: Final = [*_PLAIN, *_RICH, *_APART, *_PREFIXED]
 _THIRD_ON: Final = [*_SECOND, _whole("BNSD", 2, 4, 2, 16, 16, False, **_THREE), *_TURNED]
 # The fourth version takes scales of keys and values together in the query's dtype alone.

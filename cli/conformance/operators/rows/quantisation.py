@@ -30,11 +30,20 @@ def _int8(*shape: int, low: int = -8, high: int = 8) -> Arg:
     return t(*shape, dtype="int8", low=low, high=high)
 
 
-def dynamic(x: Array, smooth: Array | None = None) -> tuple[Array, Array]:
-    """(steps, scale): a row's largest magnitude becomes 127; a row of zeros divides by 1."""
+def dynamic(
+    x: Array, smooth: Array | None = None, most: int = 127, axis: int | None = -1
+) -> tuple[Array, Array]:
+    """(steps, scale): a row's largest magnitude becomes `most`; a row of zeros divides by 1.
+
+    `axis` None: of the whole tensor.
+    """
     y = x if smooth is None else x * smooth
-    scale = np.abs(y).max(-1) / 127
-    return y / np.where(scale == 0, 1.0, scale)[..., None], scale
+    scale = np.abs(y).max(axis, keepdims=True) / most
+    return y / np.where(scale == 0, 1.0, scale), _dropped(scale, axis)
+
+
+def _dropped(scale: Array, axis: int | None) -> Array:
+    return scale.reshape(-1) if axis is None else scale.squeeze(axis)
 
 
 _DYNAMIC: Final = [take(x=_h(4, 32)), take(x=_h(2, 3, 64), smoothScalesOptional=_h(64)),
@@ -43,32 +52,60 @@ spec("aclnnDynamicQuant", "yOut:int8 scaleOut:float32", samples=_DYNAMIC, dtypes
     lambda x, smoothScalesOptional: dynamic(x, smoothScalesOptional))  # fmt: skip
 
 
-def asymmetric(x: Array, smooth: Array | None = None) -> tuple[Array, Array, Array]:
-    """(steps, scale, offset): -128 is a row's least value and 127 its largest."""
+def asymmetric(
+    x: Array, smooth: Array | None = None, most: int = 127, axis: int | None = -1
+) -> tuple[Array, Array, Array]:
+    """(steps, scale, offset): -most - 1 is a row's least value and `most` its largest."""
     y = x if smooth is None else x * smooth
-    top, low = y.max(-1), y.min(-1)
-    scale = (top - low) / 255
-    offset = 127 - top / np.where(scale == 0, 1.0, scale)
-    return y / np.where(scale == 0, 1.0, scale)[..., None] + offset[..., None], scale, offset
+    top, low = y.max(axis, keepdims=True), y.min(axis, keepdims=True)
+    scale = (top - low) / (2 * most + 1)
+    whole = np.where(scale == 0, 1.0, scale)
+    offset = most - top / whole
+    return y / whole + offset, _dropped(scale, axis), _dropped(offset, axis)
 
 
-spec("aclnnDynamicQuantV2", "yOut:int8 scaleOut:float32 offsetOut:float32", **_Q, dtypes=_HALVES,
-     samples=[take(**s.kwargs, dstType=_INT8) for s in _DYNAMIC])(
-    lambda x, smoothScalesOptional: asymmetric(x, smoothScalesOptional))  # fmt: skip
+def _by_group(x: Array, smooth: Array | None, ends: Array | None) -> Array | None:
+    """Factors of each row: those of the group whose end lies behind it, or the same for all."""
+    if smooth is None or ends is None:
+        return smooth
+    return smooth[np.searchsorted(ends, np.arange(len(x)), "right")]
+
+
+_MOST: Final = {2: 127, 29: 7}
+_BY_MODE: Final = {"pertoken": -1, "pertensor": None, "perchannel": -2}
+# Four bits, and factors by groups of rows.
+_FOUR: Final = 29
+_GROUP_FACTORS: Final = {"x": _h(7, 32), "smoothScalesOptional": _h(3, 32, low=0.5),
+                         "groupIndexOptional": given([2, 5, 7], "int32")}  # fmt: skip
+spec("aclnnDynamicQuantV2", "yOut:dstType scaleOut:float32 offsetOut:float32", **_Q,
+     dtypes=_HALVES, samples=[*(take(**s.kwargs, dstType=_INT8) for s in _DYNAMIC),
+                              take(**_DYNAMIC[1].kwargs, dstType=_FOUR),
+                              take(**_GROUP_FACTORS, dstType=_INT8)])(
+    lambda x, smoothScalesOptional, groupIndexOptional, dstType: asymmetric(
+        x, _by_group(x, smoothScalesOptional, groupIndexOptional), _MOST[dstType]))  # fmt: skip
 
 
 def _either(
-    x: Array, smoothScalesOptional: Array | None, isSymmetrical: bool
-) -> tuple[Array | None, ...]:
+    x: Array, smoothScalesOptional: Array | None, groupIndexOptional: Array | None,
+    isSymmetrical: bool, dstType: int, quantMode: str,
+) -> tuple[Array | None, ...]:  # fmt: skip
+    smooth = _by_group(x, smoothScalesOptional, groupIndexOptional)
     if isSymmetrical:
-        return (*dynamic(x, smoothScalesOptional), None)
-    return asymmetric(x, smoothScalesOptional)
+        return (*dynamic(x, smooth, _MOST[dstType], _BY_MODE[quantMode]), None)
+    return asymmetric(x, smooth, _MOST[dstType], _BY_MODE[quantMode])
 
 
-spec("aclnnDynamicQuantV3 aclnnDynamicQuantV4", "yOut:int8 scaleOut:float32 offsetOut:float32",
-     **_Q, dtypes=_HALVES, samples=[
-         take(**s.kwargs, dstType=_INT8, isSymmetrical=y, quantMode="pertoken", dstTypeMax=0.0)
-         for s in _DYNAMIC for y in (True, False)])(_either)  # fmt: skip
+spec("aclnnDynamicQuantV3 aclnnDynamicQuantV4",
+     "yOut:dstType scaleOut:float32 offsetOut:float32", **_Q, dtypes=_HALVES, samples=[
+         *(take(**s.kwargs, dstType=_INT8, isSymmetrical=y, quantMode="pertoken", dstTypeMax=0.0)
+           for s in _DYNAMIC for y in (True, False)),
+         *(take(**k, dstType=d, isSymmetrical=y, quantMode=m, dstTypeMax=0.0)
+           for y in (True, False)
+           for k, d, m in ((_DYNAMIC[1].kwargs, _FOUR, "pertoken"),
+                           (_GROUP_FACTORS, _INT8, "pertoken"),
+                           (_DYNAMIC[1].kwargs, _INT8, "pertensor"))),
+         take(**_DYNAMIC[1].kwargs, dstType=_INT8, isSymmetrical=True, quantMode="perchannel",
+              dstTypeMax=0.0)])(_either)  # fmt: skip
 
 
 _STEPPED: Final = [
@@ -100,27 +137,32 @@ _TIES: Final = take(x=given((np.arange(-16, 16) / 4).tolist(), "float16"),
                     scale=given([2.0], "float16"), offset=given([1.0], "float16"), sqrtMode=False,
                     roundMode="round", dstType=_INT8)  # fmt: skip
 _ASCEND: Final[dict[str, Any]] = {**_Q, "dtypes": (*_HALVES, "float32")}
-spec("aclnnAscendQuant", "y:int8", **_ASCEND, samples=[*_STEPPED, _TIES])(
+_QUARTERS: Final = take(x=_h(4, 32, low=-3, high=3), scale=_h(32, low=1, high=3), offset=None,
+                       sqrtMode=False, roundMode="round", dstType=_FOUR)  # fmt: skip
+spec("aclnnAscendQuant", "y:dstType", **_ASCEND, samples=[*_STEPPED, _TIES, _QUARTERS])(
     lambda x, scale, offset, sqrtMode, roundMode: ascend_quant(x, scale, offset, sqrtMode,
                                                                roundMode))  # fmt: skip
-spec("aclnnAscendQuantV3", "y:int8", **_ASCEND, samples=[
-    *(take(**s.kwargs, axis=-1) for s in (*_STEPPED, _TIES)),
+spec("aclnnAscendQuantV3", "y:dstType", **_ASCEND, samples=[
+    *(take(**s.kwargs, axis=-1) for s in (*_STEPPED, _TIES, _QUARTERS)),
     take(x=_h(3, 4, 32, low=-9, high=9), scale=_h(4, low=2, high=9), offset=_h(4),
          sqrtMode=False, roundMode="round", dstType=_INT8, axis=-2)])(ascend_quant)  # fmt: skip
 _ROUND: Final = {"floor": np.floor, "ceil": np.ceil, "trunc": np.trunc}
 
 
-@spec("aclnnAscendAntiQuant", "y:float16", **{**_Q, "steps": False}, samples=[
-    take(x=_int8(4, 32, low=-128, high=127), scale=t(n, low=0.1, high=1), offset=o, dstType=1,
-         sqrtMode=s) for n, o, s in ((32, t(32), False), (1, t(1), False), (32, None, True))],
+@spec("aclnnAscendAntiQuant", "y:dstType", **{**_Q, "steps": False}, samples=[
+    take(x=_int8(4, 32, low=-128, high=127), scale=t(n, low=0.1, high=1), offset=o, dstType=d,
+         sqrtMode=s) for n, o, s, d in ((32, t(32), False, 1), (1, t(1), False, 1),
+                                        (32, None, True, 1), (32, t(32), False, 27))],
     dtypes=("float32",))  # fmt: skip
 def anti_quant(x: Array, scale: Array, offset: Array | None, sqrtMode: bool) -> Array:
     return (x + (0 if offset is None else offset)) * (scale * scale if sqrtMode else scale)
 
 
-@spec("aclnnQuantize", "out:int8", **_Q, dtypes=("float32",), samples=[
-    take(x=t(4, 32, low=-9, high=9), scales=t(n, low=0.1, high=1), zeroPoints=z, dtype=_INT8,
-         axis=a) for n, z, a in ((1, given([3], "int8"), 1), (32, _int8(32), 1), (4, _int8(4), 0))],
+@spec("aclnnQuantize", "out:dtype", **_Q, dtypes=("float32",), samples=[
+    take(x=t(4, 32, low=-9, high=9), scales=t(n, low=0.1, high=1), zeroPoints=z, dtype=d, axis=a)
+    for n, z, a, d in ((1, given([3], "int8"), 1, _INT8), (32, _int8(32), 1, _INT8),
+                       (4, _int8(4), 0, _INT8), (32, t(32, dtype="uint8", high=90), 1, 4),
+                       (32, t(32, dtype="int32", low=-900, high=900), 1, 3))],
     )  # fmt: skip
 def quantize(x: Array, scales: Array, zeroPoints: Array | None, axis: int) -> Array:
     shape = [1] * x.ndim
@@ -130,11 +172,14 @@ def quantize(x: Array, scales: Array, zeroPoints: Array | None, axis: int) -> Ar
     return x / scales.reshape(shape) + zero
 
 
-@spec("aclnnDequantBias", "out:float16", **{**_Q, "steps": False}, samples=[
-    take(x=t(5, 16, dtype="int32", low=-900, high=900), weightScale=t(16, low=0.001, high=0.01),
+@spec("aclnnDequantBias", "out:outputDtype", **{**_Q, "steps": False}, samples=[
+    *(take(x=t(5, 16, dtype="int32", low=-900, high=900), weightScale=t(16, low=0.001, high=0.01),
          activateScaleOptional=a, biasOptional=b, outputDtype=1)
     for a, b in ((None, None), (t(5, low=0.5), None), (t(5, low=0.5), t(16)),
-                 (t(5, low=0.5), t(16, dtype="int32", low=-900, high=900)))],
+                 (t(5, low=0.5), t(16, dtype="int32", low=-900, high=900)))),
+    take(x=t(5, 16, dtype="int32", low=-900, high=900), weightScale=t(
+        16, dtype="bfloat16", low=0.001, high=0.01), activateScaleOptional=None, biasOptional=None,
+        outputDtype=27)],
     dtypes=("float32",))  # fmt: skip
 def dequant_bias(
     x: Array, weightScale: Array, activateScaleOptional: Array | None, biasOptional: Array | None
@@ -146,10 +191,11 @@ def dequant_bias(
     return y if biasOptional is None or whole else y + biasOptional
 
 
-@spec("aclnnGroupQuant", "y:int8", **_Q, dtypes=("float32",), samples=[
-    take(x=t(7, 16, low=-9, high=9), scale=t(3, 16, low=2, high=9),
-         groupIndex=given([2, 5, 7], "int32"), offsetOptional=o, dstType=_INT8)
-    for o in (None, given([2.0], "float32"))])  # fmt: skip
+@spec("aclnnGroupQuant", "y:dstType", **_Q, dtypes=("float32",), samples=[
+    take(x=t(7, 16, low=-n, high=n), scale=t(3, 16, low=2, high=9),
+         groupIndex=given([2, 5, 7], "int32"), offsetOptional=o, dstType=d)
+    for n, o, d in ((9, None, _INT8), (9, given([2.0], "float32"), _INT8),
+                    (1, None, _FOUR))])  # fmt: skip
 def group_quant(x: Array, scale: Array, groupIndex: Array, offsetOptional: Array | None) -> Array:
     which = np.searchsorted(groupIndex, np.arange(len(x)), "right")
     return x * scale[which] + (0 if offsetOptional is None else offsetOptional)
