@@ -13,6 +13,8 @@ from typing import Any
 
 import click
 
+from aclnn_bindings.install import simulated
+
 from .conformance.cases import shard
 
 
@@ -29,6 +31,15 @@ class Word(click.Choice[str]):
         near = get_close_matches(str(value), self.words, 1)
         hint = f"did you mean {near[0]}? " if near else ""
         self.fail(f"{value!r}: {hint}one of {', '.join(self.words)}", param, ctx)
+
+
+class Product(click.ParamType[str]):
+    """A product that the simulator can be."""
+
+    name = "NAME"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        return Word(simulated.products()).convert(value, param, ctx)
 
 
 class Part(click.ParamType[shard.Shard]):

@@ -80,6 +80,9 @@ NATURAL = click.IntRange(min=0)
               help="Deal cases to every NPU of a Ray cluster.")  # fmt: skip
 @click.option("--home", type=click.Path(path_type=Path), help="The CANN toolkit to use.")
 @click.option("--simulator", is_flag=True, help="Use the bundled simulator.")
+@click.option("--soc", type=choices.Product(), metavar="NAME",
+              help="Product that the simulator is to be; default: Ascend910B2, and for operators "
+              "that documents list for others alone one of those.")  # fmt: skip
 @click.option("--raw", is_flag=True, help="OPS are ACLNN functions: check phase 1's contract.")
 @click.option("--seed", type=NATURAL, default=0, show_default=True, help="Of the inputs.")
 @click.option("--fresh-seeds", type=NATURAL, default=0, metavar="N", help="Run N more seeds.")
@@ -241,7 +244,8 @@ def _parts(ops: tuple[str, ...], options: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 _RESTART = ("ops", "every", "families", "level", "dtypes", "layouts", "forms", "device", "raw",
-            "seed", "fresh_seeds", "only", "simulator", "compare", "minutes", "alone")  # fmt: skip
+            "seed", "fresh_seeds", "only", "simulator", "soc", "compare", "minutes",
+            "alone")  # fmt: skip
 
 
 def _request(
@@ -262,6 +266,8 @@ def _request(
     if options["minutes"]:
         what = f"soak for {options['minutes']:g} minutes"
     where = {"device": options["device"], "home": home, "simulator": options["simulator"]}
+    if options["soc"]:
+        where["soc"] = options["soc"]
     kept = {
         "what": what or " ".join(options["only"]), "level": options["level"],
         "seed": options["seed"], "restart": {k: options[k] for k in _RESTART},
@@ -286,7 +292,8 @@ def _request(
 def _setup(options: Mapping[str, Any], path: Path | None) -> Setup:
     home = str(options["home"]) if options["home"] else None
     return Setup(options["device"], home, options["simulator"], str(path or ""),
-                 options["timeout"], recording=str(options["recording"] or ""))  # fmt: skip
+                 options["timeout"], recording=str(options["recording"] or ""),
+                 soc=options["soc"] or "")  # fmt: skip
 
 
 def _jobs(asked: int | None) -> int:

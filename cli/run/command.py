@@ -18,7 +18,7 @@ from aclnn_bindings.install.library import find_install
 from aclnn_bindings.layers import session
 from aclnn_bindings.layers.interposed import interpose
 
-from .. import exits, render
+from .. import choices, exits, render
 from . import faults, findings, forms, simulator, summary, sweep, unseen
 
 STRICT = click.Choice(["report", "error", "abort"])
@@ -65,7 +65,8 @@ def _verify_rule(ctx: click.Context, param: click.Parameter, value: str | None) 
 )
 @click.option("--simulator", is_flag=True, help="On the bundled simulator.")
 @click.option("--home", type=click.Path(path_type=Path), help="On the install at this root.")
-@click.option("--soc", help="Product for the simulator to behave like (see `sim info`).")
+@click.option("--soc", type=choices.Product(), metavar="NAME",
+              help="Product for the simulator to behave like (see `sim info`).")  # fmt: skip
 @click.option("--devices", type=click.IntRange(1, 64), help="Devices of the simulator.  "
               "[default: 2]")  # fmt: skip
 @click.option("--memory", callback=simulator.size, metavar="SIZE",

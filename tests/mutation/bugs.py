@@ -11,7 +11,8 @@ import tomllib
 
 from .sites import Change, Site
 
-BOOKS: Final = ("bugs.toml", "bugs_of_families.toml", "bugs_of_corners.toml", "bugs_of_steps.toml")
+BOOKS: Final = ("bugs.toml", "bugs_of_families.toml", "bugs_of_corners.toml", "bugs_of_steps.toml",
+                      "bugs_of_rarer.toml")  # fmt: skip
 
 
 class BugError(ValueError):

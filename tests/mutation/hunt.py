@@ -123,7 +123,7 @@ class Hunter:
         return None
 
     def _with(self, mutant: Mutant, case: str, seconds: float) -> Answer:
-        self.judge.open()
+        self.judge.open_for(case)
         self.judge.board.choose(mutant.id)
         try:
             return self.judge.run(case, seconds)

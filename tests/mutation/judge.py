@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Final
 
@@ -12,6 +12,7 @@ from mindtorch_npu.conformance.cases.cases import Plan
 from mindtorch_npu.conformance.record.result import FAILING
 from mindtorch_npu.conformance.run import engine
 from mindtorch_npu.conformance.run.process import Process, Setup
+from mindtorch_npu.conformance.run.products import Products
 
 from . import tree
 from .board import Board
@@ -47,6 +48,7 @@ class Judge:
             "ACLSIM_MUTANTS": str(self.board.path), "ACLSIM_STRICT": "error",
         })  # fmt: skip
         self.environment: dict[str, Any] = {}
+        self._soc = ""  # of the worker, where it is not the simulator's own
         self._process: Process | None = None
         self.served = 0  # cases since the worker started
 
@@ -66,27 +68,40 @@ class Judge:
             self._process.kill()
         self._process, self.served = None, 0
 
-    def open(self) -> Process:
-        """The worker, started if need be."""
+    def open(self, soc: str = "") -> Process:
+        """The worker, on a simulator of product `soc`, started if need be."""
+        if self._process is not None and soc != self._soc:
+            self.restart()
         if self._process is None:
-            process = Process(self.setup)
+            self._soc = soc
+            process = Process(replace(self.setup, soc=soc))
             hello = process.receive(_START_SECONDS)
             if not isinstance(hello, dict) or "hello" not in hello:
                 process.kill()
                 raise WorkerFailedError(f"{hello}: {process.last_words()}")
             resource.prlimit(process.child.pid, resource.RLIMIT_AS, (_MEMORY, _MEMORY))
-            self.environment, self._process = hello["hello"], process
+            self._process = process
+            if not soc:
+                self.environment = hello["hello"]
         return self._process
 
     def cases(self, ops: Sequence[str], level: str) -> list[str]:
-        """Names of the cases that `check` runs for rows at a level, without those on meta."""
-        self.open()
-        request = engine.Request(tuple(ops), Plan(level), self.setup)
+        """Names of the cases that `check --all` runs for subjects at a level, without those on
+        meta."""
+        self.open(self._soc)
+        request = engine.Request(tuple(ops), Plan(level), self.setup, every=True)
         return [c.id for c in engine.select(request, self.environment) if c.form != "meta"]
+
+    def open_for(self, case: str) -> Process:
+        """The worker, on the product that judges the case's operator."""
+        if not self.environment:
+            self.open()
+        products = Products(self.setup, self.environment, compare=False)
+        return self.open(products.soc(case.partition("/")[0]))
 
     def run(self, case: str, seconds: float = 60.0, seed: int = 0) -> Answer:
         """The verdict of one case; CRASH and HANG end the worker."""
-        process = self.open()
+        process = self.open_for(case)
         process.send({"cases": [case], "seed": seed, "once": True})
         answer: Answer | None = None
         while True:
@@ -107,5 +122,9 @@ class Judge:
 
 
 def every_op() -> tuple[str, ...]:
-    """The rows that `check --all` runs."""
-    return engine.find_ops((), (), True)
+    """The rows and operators that `check --all` runs; those of other products last."""
+    with Judge() as judge:
+        judge.open()
+        exported = judge.environment["exported"]
+        products = Products(judge.setup, judge.environment, compare=False)
+    return engine.find_ops((), (), True) + tuple(sorted(exported, key=products.soc))

@@ -110,7 +110,14 @@ class Function:
             answer = Answer(code, int(size[0]), int(executor[0]))
             if code == 0 and answer.executor not in (0, _UNSET):
                 self._destroy(answer.executor)
+            elif code:
+                self._forget()
         return answer
+
+    def _forget(self) -> None:
+        """Take the message of a refusal that was meant: the next error's is to tell its own."""
+        if recent := self.cann.symbols.address("aclGetRecentErrMsg"):
+            call(recent, [])
 
     def _destroy(self, executor: int) -> None:
         symbols = self.cann.symbols

@@ -1,12 +1,14 @@
 """Owns the coverage of a run: how many of the exported operators were judged, and what the rest is.
 
-judged: a result met its formula or broke it. contract only: no row states the formula yet.
-unspecified: nobody publishes it. refused: the device took none of the row's inputs.
+judged: a result met its formula or broke it, on the run's product or, where documents list the
+operator for others alone, on a simulator of one of those. contract only: no row states the formula
+yet. unspecified: nobody publishes it. refused: the device took none of the row's inputs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ..cases.case import CONTRACTS
@@ -16,24 +18,29 @@ from .families import without_formula
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Operators by state, and how many the install exports."""
+    """Operators by state, how many the install exports, and of those judged as another product the
+    number by product."""
 
     judged: tuple[str, ...]
     contract: tuple[str, ...]
     unspecified: tuple[str, ...]
     refused: tuple[str, ...]
     exported: int
+    others: Mapping[str, int]
 
     def text(self) -> str:
         """The last line of `check --all`."""
-        return (f"operators: {len(self.judged)} judged / {len(self.contract)} contract only / "
-                f"{len(self.unspecified)} unspecified / {len(self.refused)} refused, "
-                f"of {self.exported} exported")  # fmt: skip
+        others = " and ".join(f"{n} as {soc}" for soc, n in self.others.items())
+        others = f" ({others})" if others else ""
+        return (f"operators: {len(self.judged)} judged{others} / "
+                f"{len(self.contract)} contract only / {len(self.unspecified)} unspecified / "
+                f"{len(self.refused)} refused, of {self.exported} exported")  # fmt: skip
 
 
 def coverage(results: Iterable[Result], exported: int) -> Coverage:
     """The states of the ACLNN operators among `results`."""
     values: dict[str, bool] = {}
+    socs: dict[str, str] = {}
     formulas: set[str] = set()
     for r in results:
         if r.op.startswith("aclnn"):
@@ -43,11 +50,13 @@ def coverage(results: Iterable[Result], exported: int) -> Coverage:
             )
             if told:
                 formulas.add(r.op)
+            if r.soc and values[r.op]:
+                socs[r.op] = r.soc
     judged = tuple(n for n, seen in values.items() if seen)
     refused = tuple(n for n, seen in values.items() if not seen and n in formulas)
     rest = [n for n in values if n not in formulas]
     silent = without_formula()
     return Coverage(
         judged, tuple(n for n in rest if n not in silent),
-        tuple(n for n in rest if n in silent), refused, exported,
+        tuple(n for n in rest if n in silent), refused, exported, Counter(socs.values()),
     )  # fmt: skip

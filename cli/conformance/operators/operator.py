@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final
 
+import ml_dtypes
 import numpy as np
 
 from aclnn_bindings.install.products import Support, product_of, support
@@ -251,6 +252,12 @@ def clipped(value: Array, dtype: np.dtype[Any]) -> Array:
     return np.clip(value, *bounds)
 
 
+def _finite(dtype: np.dtype[Any]) -> tuple[float, float]:
+    """The least and the largest number of an 8-bit float."""
+    limits = ml_dtypes.finfo(dtype)
+    return float(limits.min), float(limits.max)
+
+
 def _whole(dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "iub" or dtype.name == "int4"
 
@@ -281,6 +288,9 @@ def _native(value: Array, dtype: str, steps: bool) -> Array:
     with np.errstate(all="ignore"):
         if steps and _whole(kind) and kind != np.bool_ and value.dtype.kind == "f":
             return clipped(np.rint(value), kind).astype(kind)
+        if steps and kind.name.startswith("float8_e") and kind.name != "float8_e8m0fnu":
+            # Saturating, as torch converts: NaN is no step.
+            value = np.where(np.isinf(value), value, np.clip(value, *_finite(kind)))
         return value.astype(kind)
 
 

@@ -304,6 +304,8 @@ def place_words(options: Mapping[str, Any]) -> list[str]:
         words += ["--home", str(options["home"])]
     if options.get("recording"):
         words += ["--from", str(options["recording"])]
+    if options.get("soc"):
+        words += ["--soc", str(options["soc"])]
     return words + (["--simulator"] if options.get("simulator") else [])
 
 

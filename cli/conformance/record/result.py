@@ -30,9 +30,10 @@ FAILING: Final = frozenset(v for v, (fails, _) in VERDICTS.items() if fails)
 class Result:
     """One case's verdict and what it rests on. `outcomes` is (tier, rule, passed, numbers).
 
-    `device` and `node` say where it ran, `digest` is that of its outputs' bits (asked for by
-    comparisons of devices). `cause` is what a failure was shrunk to (see run/shrink.py), `pattern`
-    where its wrong elements lie (see mindtorch.laws.judge.pattern).
+    `device` and `node` say where it ran, `soc` as which product if not the run's, `digest` is that
+    of its outputs' bits (asked for by comparisons of devices). `cause` is what a failure was shrunk
+    to (see run/shrink.py), `pattern` where its wrong elements lie (see
+    mindtorch.laws.judge.pattern).
     """
 
     case: str
@@ -57,6 +58,7 @@ class Result:
     device: str = ""
     node: str = ""
     digest: str = ""
+    soc: str = ""
 
     @property
     def failing(self) -> bool:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +22,7 @@ from .comparing import bits_folder, repeats, verdicts_of
 from .devices import devices
 from .lane import Lane
 from .pool import Batch, EnvironmentFailedError, Lost, Note, Pool, Scheduler, Setup
+from .products import Products
 from .subject import PREFIX
 
 _BATCH: Final = 40
@@ -157,7 +159,8 @@ def begin(request: Request, path: Path) -> Run:
             raise NothingSelectedError(
                 "nothing selected: no case matches these operators and restrictions"
             )
-        batches = list(_batches(request, selected, pool.devices, bits_folder(path)))
+        products = Products(request.setup, environment, request.compare)
+        batches = list(_batches(request, selected, pool.devices, bits_folder(path), products))
         total = sum(len(b.cases) for b in batches) + len(request.done)
         book = _book(request, path, journal.header(environment, request.options, total), batches)
     except BaseException:
@@ -245,7 +248,7 @@ def _of_subjects(
     from .subject import UnknownSubjectError
 
     declared = declarations(request.setup)
-    soc = str(environment.get("soc", ""))
+    products = Products(request.setup, environment, request.compare)
     for name in names:
         if name.startswith("acl"):
             _require(name, declared)
@@ -254,6 +257,7 @@ def _of_subjects(
         except UnknownSubjectError:
             yield from contract_of(declared.ops[name])
             continue
+        soc = products.soc(name) or products.own
         planned = cases(what, what.claims(declared, soc).dtypes, request.plan)
         if request.every and request.plan.level == "quick" and what.shares_row:
             # The row's own cases run the same kernel over the rest of the space; a design of the
@@ -310,10 +314,14 @@ def declarations(setup: Setup) -> Any:
 
 
 def _batches(
-    request: Request, selected: Sequence[Case], places: Sequence[str], bits: Path
+    request: Request,
+    selected: Sequence[Case],
+    places: Sequence[str],
+    bits: Path,
+    products: Products,
 ) -> Iterator[Batch]:
     """Batches of neighbours, one operator's cases together; fresh seeds repeat the cases, a
-    comparison gives them to every device."""
+    comparison gives them to every device. Those of other products come last: workers start anew."""
     options: dict[str, Any] = dict(request.items)
     if request.save:
         options["save"] = request.save
@@ -322,15 +330,18 @@ def _batches(
         options |= {"bits": str(bits), "once": True}
     if request.minutes:
         options["seconds"] = 60.0 * request.minutes / len(selected)
-    names = [case.id for case in selected]
+    socs = {case.op: products.soc(case.op) for case in selected}
+    names = [case.id for case in sorted(selected, key=lambda case: socs[case.op])]
     # Small enough that the last batches end together.
     size = max(1, min(_BATCH, len(names) // (4 * request.jobs) or 1))
     for seed in range(request.seed, request.seed + 1 + request.fresh_seeds):
         named = names if seed == request.seed else [c for c in names if "/meta/" not in c]
         for device in places if request.compare else ("",):
             left = [c for c in named if journal.key_of(c, seed, device) not in request.done]
-            for i in range(0, len(left), size):
-                yield Batch(tuple(left[i : i + size]), seed, options, device)
+            for soc, alike in groupby(left, lambda name: socs[name.partition("/")[0]]):
+                of_one = tuple(alike)
+                for i in range(0, len(of_one), size):
+                    yield Batch(of_one[i : i + size], seed, options, device, soc)
 
 
 def find_ops(names: Sequence[str], families: Sequence[str], every: bool) -> tuple[str, ...]:

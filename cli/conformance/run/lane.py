@@ -11,7 +11,7 @@ import os
 import signal
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ..cases.case import parse
@@ -43,13 +43,17 @@ class Lane:
     def __init__(self, setup: Setup, node: str = "", label: str = "") -> None:
         self.setup, self.node, self.label = setup, node, label or setup.device
         self.replaced = 0
+        self._soc = ""
         self._process: Process | None = None
         self._stopping = self._busy = False
         self._killed: set[tuple[str, int]] = set()
 
-    def open(self) -> dict[str, Any]:
-        """Start a worker; its environment. EnvironmentFailedError if it cannot start."""
-        process, begun = Process(self.setup), time.monotonic()
+    def open(self, soc: str = "") -> dict[str, Any]:
+        """Start a worker, where `soc` is named on a simulator of that product; its environment.
+        EnvironmentFailedError if it cannot start."""
+        self._soc = soc
+        setup = replace(self.setup, soc=soc or self.setup.soc)
+        process, begun = Process(setup), time.monotonic()
         self._process = process
         message = _greeting(process)
         if isinstance(message, dict) and "hello" in message:
@@ -95,9 +99,11 @@ class Lane:
     def _run(self, batch: Batch) -> Iterator[Result | Note]:
         left = list(batch.cases)
         stillborn = 0
+        if self._soc != batch.soc:
+            self.close()
         while left and not self._stopping:
             if self._process is None:
-                self.open()
+                self.open(batch.soc)
             process = self._process
             assert process is not None
             done, alive = yield from self._drive(process, batch, left)
@@ -151,10 +157,11 @@ class Lane:
         return True
 
     def _place(self) -> dict[str, str]:
-        return {"device": self.label, **({"node": self.node} if self.node else {})}
+        place = {"device": self.label, "node": self.node, "soc": self._soc}
+        return {k: v for k, v in place.items() if v}
 
     def _placed(self, result: Result) -> Result:
-        return result.with_(device=self.label, node=self.node)
+        return result.with_(device=self.label, node=self.node, soc=self._soc)
 
     def _lost(
         self, process: Process, batch: Batch, case: str, message: object, since: float

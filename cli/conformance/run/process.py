@@ -27,7 +27,7 @@ class EnvironmentFailedError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What a worker needs to know; see worker.py."""
+    """What a worker needs to know; see worker.py. `soc`: the product that a simulator is to be."""
 
     device: str = "npu:0"
     home: str | None = None
@@ -37,24 +37,28 @@ class Setup:
     environ: Mapping[str, str] = field(default_factory=dict)
     recording: str = ""
     run: str = ""
+    soc: str = ""
 
     def message(self) -> dict[str, Any]:
         return {"device": self.device, "home": self.home, "simulator": self.simulator,
-                "journal": self.journal, "recording": self.recording, "run": self.run}  # fmt: skip
+                "journal": self.journal, "recording": self.recording, "run": self.run,
+                "soc": self.soc}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Cases for one worker, in order, with what holds for all of them; `device` only, if named."""
+    """Cases for one worker, in order, with what holds for all of them; `device` only, if named;
+    `soc`: on a simulator of another product."""
 
     cases: tuple[str, ...]
     seed: int
     options: Mapping[str, Any] = field(default_factory=dict)
     device: str = ""
+    soc: str = ""
 
     def plan(self) -> dict[str, Any]:
         """What is to be run, for the journal."""
-        named = {"device": self.device} if self.device else {}
+        named = {k: v for k in ("device", "soc") if (v := getattr(self, k))}
         return {"cases": list(self.cases), "seed": self.seed, **named}
 
     def message(self, cases: Sequence[str]) -> dict[str, Any]:
@@ -143,4 +147,5 @@ class Process:
 def _quiet(setup: Setup) -> dict[str, str]:
     """One thread per worker: several workers share the cores."""
     wanted = {"ACLSIM_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    return {**{k: v for k, v in wanted.items() if k not in os.environ}, **setup.environ}
+    product = {"ACLSIM_SOC": setup.soc} if setup.soc else {}
+    return {**{k: v for k, v in wanted.items() if k not in os.environ}, **product, **setup.environ}

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import io
+import os
 from pathlib import Path
 from typing import Any
+
+from aclnn_bindings.install import simulated
 
 from ..cases.case import parse
 from ..record.bundle import load
@@ -19,7 +22,15 @@ def replay(path: Path, device: str, home: Any, simulator: bool) -> tuple[Result,
     setup = {"device": device, "home": str(home) if home else None, "simulator": simulator}
     if data.get("recording"):
         setup["recording"] = str(path.parent / data["recording"])
+    _become(data.get("environment", {}))
     worker = Worker(setup, io.StringIO())
     worker.hello()
     result, _ = worker.run(parse(data["case"]), int(data["seed"]), arrays)
     return result, place_words(setup)
+
+
+def _become(environment: Any) -> None:
+    """Have a simulator be the product that it was when the case was saved, if it knows it."""
+    soc = environment.get("soc") if isinstance(environment, dict) else None
+    if environment and environment.get("kind") == "simulator" and soc in simulated.products():
+        os.environ.setdefault("ACLSIM_SOC", str(soc))

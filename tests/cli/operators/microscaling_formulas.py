@@ -73,10 +73,18 @@ def by_groups(x, ends, kind, how=0):
     return torch.cat(parts), scales
 
 
+def single(x):
+    """As float32, in which kernels find the peaks."""
+    return x.float().double()
+
+
 def norm(x, a):
     y = F.rms_norm(x, x.shape[-1:], t(a["gamma"]), a["epsilon"])
     y = y if a["beta"] is None else y + t(a["beta"])
-    return (*shared(y, -1, KINDS[a["dstType"]]), ((x * x).mean(-1, True) + a["epsilon"]).rsqrt())
+    return (
+        *shared(single(y), -1, KINDS[a["dstType"]]),
+        ((x * x).mean(-1, True) + a["epsilon"]).rsqrt(),
+    )
 
 
 def added(a):
@@ -91,7 +99,7 @@ def gate(x, left):
 
 
 def both(x, a, kind):
-    ends, how = a["groupIndexOptional"], a["scaleAlg"]
+    x, ends, how = single(x), a["groupIndexOptional"], a["scaleAlg"]
     columns = shared(x, -2, kind, how) if ends is None else by_groups(x, ends, kind, how)
     return (*shared(x, -1, kind, how), *columns)
 
@@ -117,7 +125,7 @@ MICROSCALING = {
     "aclnnRmsNormDynamicMxQuant": lambda a: norm(t(a["x"]), a),
     "aclnnAddRmsNormDynamicMxQuant": added,
     "aclnnSwigluMxQuant": lambda a: shared(
-        gate(t(a["x"]), a["activateLeft"]), -1, KINDS[a["dstType"]], a["scaleAlg"]),
+        single(gate(t(a["x"]), a["activateLeft"])), -1, KINDS[a["dstType"]], a["scaleAlg"]),
     "aclnnSwigluMxQuantWithDualAxis": lambda a: both(
         gate(t(a["x"]), a["activateLeft"]), a, KINDS[a["dstType"]]),
     "aclnnSwigluBackwardMxQuantWithDualAxis": back_through_gate,

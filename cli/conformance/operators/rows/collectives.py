@@ -34,6 +34,10 @@ def _h(*shape: int, **more: Any) -> Arg:
     return t(*shape, dtype="float16", **more)
 
 
+def _b(*shape: int) -> Arg:
+    return t(*shape, dtype="bfloat16")
+
+
 def _i(*shape: int) -> Arg:
     return t(*shape, dtype="int8", low=-8, high=8)
 
@@ -395,7 +399,8 @@ def _weighted(expandX: Array, expertIds: Array, expertScales: Array) -> Array:
 
 @spec("aclnnMoeDistributeCombineAddRmsNorm aclnnMoeDistributeCombineAddRmsNormV2",
       "yOut:expandX rstdOut:float32 xOut:expandX", **_ROW, samples=[
-          take(**_RESULTS, residualX=_h(4, 1, 32), gamma=_h(32), normEps=1e-5)])  # fmt: skip
+          take(**{**_RESULTS, "expandX": _b(8, 32)}, residualX=_b(4, 1, 32), gamma=_b(32),
+               normEps=1e-5)])  # fmt: skip
 def combined_norm(
     expandX: Array, expertIds: Array, expertScales: Array, residualX: Array, gamma: Array,
     normEps: float,

@@ -160,6 +160,11 @@ def by_groups(x: Array, groupIndex: Array, dstType: int, scaleAlg: int = 0) -> t
     return grouped(x, groupIndex, dstType, scaleAlg)
 
 
+def _single(y: Array) -> Array:
+    """As float32, in which kernels compute: a peak beside a power of two decides on the scale."""
+    return y.astype(np.float32).astype(np.float64)
+
+
 def _normed(x: Array, gamma: Array, beta: Array | None, epsilon: float) -> tuple[Array, Array]:
     rstd = 1 / np.sqrt((x * x).mean(-1, keepdims=True) + epsilon)
     return x * rstd * gamma + (0 if beta is None else beta), rstd
@@ -184,7 +189,7 @@ def norm(
     x: Array, gamma: Array, beta: Array | None, epsilon: float, dstType: int, scaleAlg: int
 ) -> tuple[Array, Array, Array]:
     y, rstd = _normed(x, gamma, beta, epsilon)
-    return *microscaled(y, -1, dstType, scaleAlg), rstd
+    return *microscaled(_single(y), -1, dstType, scaleAlg), rstd
 
 
 @spec("aclnnAddRmsNormDynamicMxQuant",
@@ -197,7 +202,7 @@ def add_norm(
     scaleAlg: int,
 ) -> tuple[Array, Array, Array, Array]:  # fmt: skip
     y, rstd = _normed(x1 + x2, gamma, beta, epsilon)
-    small, scale = microscaled(y, -1, dstType, scaleAlg)
+    small, scale = microscaled(_single(y), -1, dstType, scaleAlg)
     return small, x1 + x2, scale, rstd
 
 
@@ -224,7 +229,7 @@ _GATES: Final[dict[str, Any]] = {"roundModeOptional": "rint", "maxDtypeValue": 0
     for n, left, how in ((128, True, 0), (128, False, 1), (144, True, 1))
     for to in _SMALL])  # fmt: skip
 def gated(x: Array, activateLeft: bool, dstType: int, scaleAlg: int) -> tuple[Array, Array]:
-    return microscaled(swiglu(x, activateLeft), -1, dstType, scaleAlg)
+    return microscaled(_single(swiglu(x, activateLeft)), -1, dstType, scaleAlg)
 
 
 _ENDS: Final = (None, given([40, 130], "int64"))
@@ -233,6 +238,7 @@ _ENDS: Final = (None, given([40, 130], "int64"))
 def _both(
     y: Array, ends: Array | None, to: int, algorithm: int
 ) -> tuple[Array, Array, Array, Array]:
+    y = _single(y)
     columns = grouped(y, ends, to, algorithm) if ends is not None else (
         microscaled(y, -2, to, algorithm))  # fmt: skip
     return *microscaled(y, -1, to, algorithm), *columns

@@ -215,12 +215,12 @@ def sinkhorn_grad(gradOutput: Array, normOut: Array, sumOut: Array) -> Array:
 @spec("aclnnRmsNormGradQuant", "dxOut:int8 dgammaOut:float32", family="norm", tolerance="gradient",
       steps=True, specials=False, dtypes=("float32", "float16", "bfloat16"),
       casts={n: {"float16": "float32", "bfloat16": "float32"}
-             for n in ("rstd", "scalesX", "offsetXOptional")},
+             for n in ("rstd", "scalesX")},
       source="Zhang, Sennrich: Root Mean Square Layer Normalization, 2019; op-plugin document "
       "npu_rms_norm_quant for the step", samples=[
           take(dy=t(3, 16), x=t(3, 16), rstd=t(3, 1, low=0.5, high=1), gamma=t(16), scalesX=t(
               1, low=0.05, high=0.2), offsetXOptional=o, quantMode="static", divMode=d)
-          for o, d in ((None, True), (given([3], "float32"), False))])  # fmt: skip
+          for o, d in ((None, True), (given([3], "int32"), False))])  # fmt: skip
 def rms_grad_steps(
     dy: Array, x: Array, rstd: Array, gamma: Array, scalesX: Array, offsetXOptional: Array | None,
     divMode: bool,

@@ -53,7 +53,7 @@ def rotated(x: Array, rotation: Array) -> tuple[Array, Array]:
 @spec("aclnnQuantMax", "y:dstType amax:float32", **_STEPS, dtypes=("float32",),
       source="torch_npu's document of npu_quant_max: elements over the scale, and the peak",
       samples=[take(x=t(6, 8, low=-9, high=9), scale=given([s], "float32"), roundMode="rint",
-                    dstType=to) for s in (0.5, 0.0625) for to in (35, 36)])  # fmt: skip
+                    dstType=to) for s in (0.5, 0.125) for to in (35, 36)])  # fmt: skip
 def with_peak(x: Array, scale: Array) -> tuple[Array, Array]:
     return x / scale, np.abs(x).max()[None]
 
