@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final
 
-import ml_dtypes
 import numpy as np
 
 from aclnn_bindings.install.products import Support, product_of, support
@@ -254,8 +253,9 @@ def clipped(value: Array, dtype: np.dtype[Any]) -> Array:
 
 def _finite(dtype: np.dtype[Any]) -> tuple[float, float]:
     """The least and the largest number of an 8-bit float."""
-    limits = ml_dtypes.finfo(dtype)
-    return float(limits.min), float(limits.max)
+    numbers = np.arange(256, dtype=np.uint8).view(dtype).astype(np.float64)
+    finite = numbers[np.isfinite(numbers)]
+    return float(finite.min()), float(finite.max())
 
 
 def _whole(dtype: np.dtype[Any]) -> bool:
