@@ -7,6 +7,7 @@ from typing import Any
 
 from .._backends.registry import registry
 from .._tensor.dtype import FLOAT
+from .._tensor.dtype import bool as BOOL
 from .._tensor.tensor import Tensor, forget_array, wrap
 from ..ops.spec import aten
 from . import engine
@@ -356,3 +357,17 @@ def install() -> None:
 
 install()
 __all__ = ["backward", "grad", "registry"]
+
+
+def straight(slope: Tensor, self: Tensor) -> Tensor:
+    """The gradient of a function made of straight lines, whose own derivative is zero, not absent.
+
+    Where that derivative may be asked for, `self` becomes part of the history, as in torch.
+    """
+    if not (LOCAL.grad and _requires_grad(self)) or slope.shape != self.shape:
+        return slope
+    everywhere = aten.ones_like(self, dtype=BOOL)
+    return slope + aten.to(aten.masked_fill(self, everywhere, 0), slope.dtype)
+
+
+aten.publish("straight", straight)

@@ -438,6 +438,14 @@ def _sized(op: Op, body: Any) -> Any:
     return functools.wraps(body)(compiled(source, f"layer {op.name}", scope))
 
 
+def original_of(values: tuple[Any, ...]) -> Tensor:
+    """What a composite reads of a tensor that it will write to: a copy for derivatives."""
+    self: Tensor = values[0]
+    if LOCAL.grad and any(isinstance(v, Tensor) and v.requires_grad for v in values):
+        return self.clone()
+    return self
+
+
 def _composite(op: Op, form: str) -> Callable[..., Any]:
     """The entry of a composite: its body, with the form's names; a layer's body has them."""
     body = _body(op)
@@ -445,9 +453,10 @@ def _composite(op: Op, form: str) -> Callable[..., Any]:
         return _sized(op, body)
     varargs = form in ("method", "inplace") and takes_varargs(op)
     names = ", ".join(a.name for a in op.schema.args)
+    original = f"original(({names},))"
     end = "_" if form in WRITING else ""
     result = (
-        f"self.copy_(fitting(op, self, body({names})))"
+        f"self.copy_(fitting(op, self, body({names.replace('self', original, 1)})))"
         if end
         else f"{_named(op, form)}(body({names}))"
     )
@@ -464,7 +473,8 @@ def _composite(op: Op, form: str) -> Callable[..., Any]:
         "body": body, "op": op, "operand": slow.operand, "out_call": out_call,
         "renamed": renamed, "named": _make(op), "named_ints": named_ints,
         "refuse_missing": refuse_missing, "refuse_kinds": refuse_kinds, "sizes_of": sizes_of,
-        "PLAIN": PLAIN, "listed": listed, "refuse_shared": refuse_shared, **MARKS,
+        "PLAIN": PLAIN, "listed": listed, "refuse_shared": refuse_shared,
+        "original": original_of, **MARKS,
         "Missing": Missing, "fitting": slow.fitting,
     }  # fmt: skip
     composite = compiled(source, f"composite {op.name} as {form}", scope)

@@ -10,6 +10,8 @@ from typing import Any
 
 import mindtorch
 
+from .._autograd.graph import MultiHandle
+from .._autograd.node import Handle
 from .._tensor.tensor import Tensor
 
 __all__ = ["BackwardHook", "RemovableHandle"]
@@ -17,7 +19,14 @@ __all__ = ["BackwardHook", "RemovableHandle"]
 Hooks = MutableMapping[int, Any]
 
 
-class RemovableHandle:
+class _Handles(type):
+    """Takes handles of tensors' and nodes' hooks for instances too."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return super().__instancecheck__(instance) or isinstance(instance, Handle | MultiHandle)
+
+
+class RemovableHandle(metaclass=_Handles):
     """Removes one hook from the dict it was put into; also a
     context manager that removes on exit."""
 

@@ -155,7 +155,9 @@ activation(
     "leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor",
     lambda x, slope: np.where(x > 0, x, x * x.dtype.type(slope)),
     call("aclnnLeakyRelu", "self", "negative_slope", "out"),
-    lambda grad, self, negative_slope: aten.where(self > 0, grad, _times(grad, negative_slope)),
+    lambda grad, self, negative_slope: aten.straight(
+        aten.where(self > 0, grad, _times(grad, negative_slope)), self
+    ),
     settings=((0.3,),),
 )
 
@@ -193,8 +195,8 @@ activation(
     "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor",
     _hardtanh,
     call("aclnnHardtanh", "self", "min_val", "max_val", "out"),
-    lambda grad, self, min_val, max_val: aten.where(
-        aten.logical_and(self > min_val, self < max_val), grad, 0
+    lambda grad, self, min_val, max_val: aten.straight(
+        aten.where(aten.logical_and(self > min_val, self < max_val), grad, 0), self
     ),
     settings=((0.0, 2.0),),
     known=tuple(d for d in dt.ALL if d.category in (dt.INTEGER, dt.FLOAT)),
@@ -256,14 +258,14 @@ activation(
         np.abs(x) > lambd, x - np.copysign(x.dtype.type(lambd), x), x * x.dtype.type(0)
     ),
     call("aclnnSoftshrink", "self", "lambd", "out"),
-    lambda grad, self, lambd: aten.where(aten.abs(self) > lambd, grad, 0),
+    lambda grad, self, lambd: aten.straight(aten.where(aten.abs(self) > lambd, grad, 0), self),
     kernel="softshrink_check",
 )
 activation(
     "hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
     lambda x, lambd: np.where(np.abs(x) <= lambd, x.dtype.type(0), x),
     call("aclnnHardshrink", "self", "lambd", "out"),
-    lambda grad, self, lambd: aten.where(aten.abs(self) > lambd, grad, 0),
+    lambda grad, self, lambd: aten.straight(aten.where(aten.abs(self) > lambd, grad, 0), self),
     out="found",
     surface="both nn",
 )
@@ -286,7 +288,11 @@ op(
     infer=pointwise(only=("threshold_cpu", (*dt.INTEGERS, *FLOATING))),
     cpu=_threshold,
     aclnn=call("aclnnThreshold", "self", "threshold", "value", "out"),
-    grad={"self": lambda grad, self, threshold: aten.where(self > threshold, grad, 0)},
+    grad={
+        "self": lambda grad, self, threshold: aten.straight(
+            aten.where(self > threshold, grad, 0), self
+        )
+    },
     samples=lambda: [Sample((Arg((3, 4), d), 0.5, -7.0)) for d in FLOATS],
     oracle=lambda torch: torch.ops.aten.threshold,
     tolerance="exact",
@@ -300,7 +306,9 @@ op(
     cpu=lambda x, weight: np.where(x > 0, x, x * weight),
     lower=lambda self, weight: aten.where(self > 0, self, self * weight),
     grad={
-        "self": lambda grad, self, weight: aten.where(self > 0, grad, grad * weight),
+        "self": lambda grad, self, weight: aten.straight(
+            aten.where(self > 0, grad, grad * weight), self
+        ),
         "weight": lambda grad, self: aten.where(self > 0, 0, grad * self),
     },
     lacks={"bool whole complex": "prelu_cpu"},

@@ -201,7 +201,8 @@ op(
     cpu=_threshold_backward,
     aclnn=call("aclnnThresholdBackward", "grad_output", "self", "threshold", "out"),
     grad={
-        "grad_output": lambda grad, self, threshold: aten.threshold_backward(grad, self, threshold)
+        "grad_output": lambda grad, self, threshold: aten.threshold_backward(grad, self, threshold),
+        "self": lambda grad, self: aten.zeros_like(self),
     },
     lacks={"bool complex": "threshold_cpu"},
     tolerance="exact",

@@ -1,0 +1,70 @@
+"""Derivatives of gradients are torch's: zeros where slopes are constant, not absent ones."""
+
+import pytest
+from agreement import agree
+
+FUNCTIONS = {
+    "relu": lambda t, x: t.relu(x),
+    "leaky_relu": lambda t, x: t.nn.functional.leaky_relu(x, 0.2),
+    "hardtanh": lambda t, x: t.nn.functional.hardtanh(x),
+    "relu6": lambda t, x: t.nn.functional.relu6(x),
+    "softshrink": lambda t, x: t.nn.functional.softshrink(x),
+    "hardshrink": lambda t, x: t.nn.functional.hardshrink(x),
+    "threshold": lambda t, x: t.nn.functional.threshold(x, 0.1, 0.0),
+    "rrelu": lambda t, x: t.nn.functional.rrelu(x),
+    "prelu": lambda t, x: t.nn.functional.prelu(x, t.tensor([0.3])),
+    "abs": lambda t, x: x.abs(),
+    "clamp": lambda t, x: x.clamp(-0.5, 0.5),
+    "max": lambda t, x: x.max(),
+    "elu": lambda t, x: t.nn.functional.elu(x),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_derivative_of_a_constant_slope_is_zero(name):
+    def run(t):
+        x = t.tensor([0.3, -1.2, 2.5, 0.9], requires_grad=True)
+        (slope,) = t.autograd.grad(FUNCTIONS[name](t, x).sum(), x, create_graph=True)
+        if not slope.requires_grad:
+            return slope
+        (second,) = t.autograd.grad(slope.square().sum(), x, allow_unused=True)
+        return slope, None if second is None else second + 0
+
+    agree(run, digits=5)
+
+
+def test_a_penalty_on_gradients_reaches_biases():
+    def run(t):
+        weight = t.tensor([[0.5, -1.0], [0.25, 2.0]], requires_grad=True)
+        bias = t.tensor([0.1, -0.2], requires_grad=True)
+        x = t.tensor([[1.0, -2.0], [0.5, 3.0]], requires_grad=True)
+        hidden = t.nn.functional.leaky_relu(t.nn.functional.linear(x, weight, bias), 0.2)
+        (slope,) = t.autograd.grad(hidden.sum(), x, create_graph=True)
+        ((slope.norm(2, dim=1) - 1) ** 2).mean().backward()
+        return weight.grad, bias.grad
+
+    agree(run, digits=5)
+
+
+@pytest.mark.parametrize("device", ["cpu", "npu"])
+@pytest.mark.parametrize("reduce", ["mean", "prod", "amax"])
+def test_in_place_reductions_by_index_have_gradients(reduce, device):
+    def run(t):
+        place = device if t.__name__ == "mindtorch" else "cpu"
+        x = t.tensor([[1.0, 2.0], [3.0, 5.0], [4.0, 0.5]], device=place, requires_grad=True)
+        at = t.tensor([0, 1, 1], device=place)
+        sums = (x * 2).index_reduce_(0, at, x * 3, reduce, include_self=False)
+        wide = at[:, None].expand(3, 2)
+        sums = sums + (x * 1).scatter_reduce_(0, wide, x + 1, reduce)
+        sums.square().sum().backward()
+        return sums.detach().cpu(), x.grad.cpu()
+
+    agree(run, digits=4)
+
+
+def test_handles_of_tensors_hooks_are_removable_handles():
+    def run(t):
+        x = t.ones(2, requires_grad=True)
+        return isinstance(x.register_hook(lambda g: g), t.utils.hooks.RemovableHandle)
+
+    agree(run)
