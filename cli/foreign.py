@@ -3,23 +3,42 @@
 from __future__ import annotations
 
 import json
+import os
+import select
+import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 # A file may be as large as a journal becomes; a device or a pipe may have no end.
 _FILE_BYTES: Final = 1 << 30
 _STREAM_BYTES: Final = 16 << 20
+_PATIENCE: Final = 10  # seconds until somebody writes to a pipe
 
 
 class ForeignError(ValueError):
-    """A file is larger, or nested deeper, than any that we write."""
+    """A file is larger, or nested deeper, than any that we write, or is none."""
+
+
+def opened(path: Path) -> BinaryIO:
+    """The file to read; ForeignError for a pipe with a name that nobody writes to."""
+    mode = os.stat(path).st_mode
+    if stat.S_ISSOCK(mode):
+        raise ForeignError("a socket, no file")
+    if not stat.S_ISFIFO(mode) or path.parts[:2] in (("/", "dev"), ("/", "proc")):
+        return path.open("rb")  # a shell's <(COMMAND) is in /dev/fd: it has its writer
+    pipe = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    if not select.select([pipe], [], [], _PATIENCE)[0]:
+        os.close(pipe)
+        raise ForeignError(f"a pipe that nobody wrote to for {_PATIENCE} s")
+    os.set_blocking(pipe, True)
+    return os.fdopen(pipe, "rb")
 
 
 def text_of(path: Path, errors: str = "strict") -> str:
     """The text of a UTF-8 file; OSError, UnicodeDecodeError or ForeignError where it is none."""
     most = _FILE_BYTES if path.is_file() else _STREAM_BYTES
-    with path.open("rb") as file:
+    with opened(path) as file:
         data = file.read(most + 1)
     if len(data) > most:
         raise ForeignError(f"more than {most >> 20} MiB, which no file of ours has")

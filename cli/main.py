@@ -143,6 +143,7 @@ _LIMITS: Final = {
     errno.ELOOP: "links lead in a circle: mend them",
     errno.ENAMETOOLONG: "give a shorter name",
     errno.EISDIR: "that is a folder: name a file",
+    errno.ENXIO: "a socket, a pipe that nobody reads, or a device that is not there: name a file",
     errno.ENOTDIR: "a part of that path is no folder",
 }
 

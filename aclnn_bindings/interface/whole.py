@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -28,7 +30,7 @@ def writing(path: Path) -> Iterator[BinaryIO]:
     the block that name no file, as those of a full disk, get this one's name.
     """
     try:
-        target = path.resolve()
+        target = _followed(path)
         whole = not target.exists() or target.is_file()
         beside = target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}.part")
         try:
@@ -36,7 +38,7 @@ def writing(path: Path) -> Iterator[BinaryIO]:
         except PermissionError:
             file = None
         if file is None:
-            with path.open("wb") as file:
+            with _as_it_is(path) as file:
                 yield file
             return
         try:
@@ -50,6 +52,36 @@ def writing(path: Path) -> Iterator[BinaryIO]:
         if error.errno and error.filename is None:
             raise OSError(error.errno, error.strerror, str(path)) from None
         raise
+
+
+def _followed(path: Path) -> Path:
+    """What a link leads to; OSError for links in a circle, on each version of Python."""
+    try:
+        target = path.resolve()
+    except RuntimeError:
+        target = path
+    if target.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+    return target
+
+
+_PATIENCE = 10  # seconds until somebody reads a pipe
+
+
+def _as_it_is(path: Path) -> BinaryIO:
+    """What is no file, or may not be replaced, to be written to; OSError for an unread pipe."""
+    until = time.monotonic() + _PATIENCE
+    while path.is_fifo():
+        try:
+            pipe = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError as error:
+            if error.errno != errno.ENXIO or time.monotonic() > until:
+                raise
+            time.sleep(0.05)
+            continue
+        os.set_blocking(pipe, True)
+        return os.fdopen(pipe, "wb")
+    return path.open("wb")
 
 
 def _made(beside: Path, target: Path) -> BinaryIO:

@@ -45,12 +45,17 @@ class Chunk:
 
 
 class Writer:
-    """A recording being written; each chunk is one write."""
+    """A recording being written; each chunk is one write. RecordingError for what is no file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-        self._file = os.open(path, flags, 0o644)
+        if path.exists() and not path.is_file():
+            raise RecordingError(f"{path}: a folder, a device, a pipe or a socket: name a file")
+        try:
+            self._file = os.open(path, flags, 0o644)
+        except OSError as error:
+            raise RecordingError(f"{path}: cannot be written: {error.strerror}") from None
         os.write(self._file, MAGIC)
         self.size = len(MAGIC)
 
@@ -79,6 +84,8 @@ def chunks(path: Path, kinds: Collection[int] | None = None) -> Iterator[Chunk]:
 
     Those of other `kinds` than asked for are passed unread.
     """
+    if path.exists() and not path.is_file():
+        raise RecordingError(f"{path}: no recording: a folder, a device, a pipe or a socket")
     with path.open("rb") as file:
         if file.read(len(MAGIC)) != MAGIC:
             raise RecordingError(

@@ -60,5 +60,5 @@ def environment(environ: dict[str, str], npu: bool, absent: str | None) -> dict[
     if npu:
         environ["MINDTORCH_TORCH_NPU"] = "1"
     if absent is not None:
-        environ["MINDTORCH_ABSENT"] = "-" if absent == "-" else str(Path(absent).resolve())
+        environ["MINDTORCH_ABSENT"] = "-" if absent == "-" else os.path.abspath(absent)
     return environ

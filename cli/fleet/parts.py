@@ -4,6 +4,7 @@ and torn lines; refuses journals of another format or of another version of this
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any, Final
 
 from ..conformance.record import journal
 from ..conformance.record.result import VERDICTS, Result, from_json
-from ..foreign import parsed
+from ..foreign import ForeignError, opened, parsed
 
 Line = Mapping[str, Any]
 _NOTES: Final = frozenset(("soak", "repeat", "lost", "deviation", "killed"))
@@ -112,7 +113,7 @@ _LINE, _FILE = 1 << 24, 1 << 33  # characters of one line, and of a journal
 def _lines(path: Path) -> Iterator[dict[str, Any] | None]:
     """Every line as an object; None for one that is torn."""
     try:
-        with path.open(encoding="utf-8", errors="replace") as file:
+        with io.TextIOWrapper(opened(path), "utf-8", "replace") as file:
             size = 0
             while text := file.readline(_LINE):
                 size += len(text)
@@ -123,6 +124,8 @@ def _lines(path: Path) -> Iterator[dict[str, Any] | None]:
                 except ValueError:
                     data = None
                 yield data if isinstance(data, dict) else None
+    except ForeignError as error:
+        raise journal.JournalError(f"{path}: {error}") from None
     except OSError as error:
         raise journal.JournalError(f"{path}: cannot be read: {error.strerror}") from None
 

@@ -73,6 +73,7 @@ def _site(folder: Path) -> int:
     from .atlas.site import write
 
     try:
+        folder.mkdir(parents=True, exist_ok=True)
         numbers = write(folder)
     except OSError as error:
         raise click.UsageError(f"--html {folder}: {error.strerror or error}") from None

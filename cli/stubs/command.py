@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -54,8 +55,8 @@ def stubs(home: Path | None, simulator: bool, out: Path | None) -> int:
     target = _write(out or _beside(), text.render(report.declared, ops, functions, of))
     facts = [("written", str(target)), ("install", of)]
     facts += [("operators", str(len(ops))), ("functions", str(len(functions)))]
-    if out is not None and out.resolve() not in {
-        Path(place or ".").resolve() for place in sys.path
+    if out is not None and os.path.realpath(out) not in {
+        os.path.realpath(place or ".") for place in sys.path
     }:
         facts += [("to be found", f"PYTHONPATH={out} mypy …, or as an extra path of the editor")]
     render.show([render.Facts(facts)])
