@@ -92,15 +92,6 @@ def expanded(a):
     return t(a["x"])[expert_order(a) // a["expertIdx"].shape[1]]
 
 
-def smoothed(a):
-    if a["quantMode"] == 0:
-        return expanded(a) * t(a["scaleOptional"]) + t(a["offsetOptional"])
-    x = expanded(a)
-    if a["scaleOptional"] is not None:
-        x = x * t(a["scaleOptional"])[t(a["expertIdx"]).flatten().sort().values]
-    return x * (127 / x.abs().amax(-1, keepdim=True))
-
-
 def permuted(a):
     first, last = a["rangeOptional"]
     order = torch.sort(t(a["indices"]).flatten(), stable=True).indices
@@ -445,10 +436,6 @@ ROUTED = {
     "aclnnFlashAttentionUnpaddingScoreGrad": packed_backward,
     "aclnnFlashAttentionUnpaddingScoreGradV3": packed_backward_rope,
     "aclnnMoeInitRoutingQuant": lambda a: expanded(a) * a["scale"] + a["offset"],
-    "aclnnMoeInitRoutingQuantV2": smoothed,
-    "aclnnMoeInitRoutingV3": lambda a: (
-        expanded(a), expert_order(a) if a["rowIdxType"] else torch.argsort(expert_order(a)), None,
-        t(a["scaleOptional"])[expert_order(a) // 2]),
     "aclnnMoeTokenPermuteWithEp": permuted,
     "aclnnMoeTokenPermuteWithEpGrad": lambda a: autograd(
         lambda x, p: (held_here(a) @ x.repeat_interleave(2, 0), held_here(a) @ p.flatten()),

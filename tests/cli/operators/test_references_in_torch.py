@@ -22,6 +22,7 @@ from microscaling_formulas import MICROSCALING  # noqa: E402
 from pictures_formulas import PICTURES  # noqa: E402
 from product_formulas import PRODUCTS  # noqa: E402
 from routed_formulas import ROUTED  # noqa: E402
+from routing_formulas import ROUTING  # noqa: E402
 from stated_formulas import STATED  # noqa: E402
 from stepped_formulas import STEPPED  # noqa: E402
 from taken_formulas import TAKEN  # noqa: E402
@@ -426,7 +427,7 @@ TORCH |= {
     "aclnnInplaceFillTensor": lambda a: t(a["selfRef"]).fill_(2.5),
 }  # fmt: skip
 TORCH |= FUSED | ROUTED | PRODUCTS | CHOSEN | STATED | INFERENCE | MICROSCALING | GATED | GRADIENTS
-TORCH |= EXCHANGED | STEPPED | PICTURES | TAKEN
+TORCH |= EXCHANGED | STEPPED | PICTURES | TAKEN | ROUTING
 
 
 SINGLE = (

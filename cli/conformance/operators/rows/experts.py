@@ -53,15 +53,17 @@ def gating_softmax(x: Array, finishedOptional: Array | None, k: int) -> tuple[Ar
 
 @spec("aclnnMoeGatingTopKSoftmaxV2", "yOut:x expertIdxOut:int32 softmaxResultOutOptional:float32",
       **_GATE, samples=[take(**s.kwargs, renorm=r, outputSoftmaxResultFlag=f)
-                        for s in _LOGITS for r, f in ((0, False), (1, False), (0, True))],
+                        for s in _LOGITS for r, f in ((0, False), (1, False), (0, True))]
+      + [take(**_ENDED.kwargs, renorm=r, outputSoftmaxResultFlag=False) for r in (0, 1)],
       )  # fmt: skip
 def gating_softmax_v2(
-    x: Array, k: int, renorm: int, outputSoftmaxResultFlag: bool
+    x: Array, finishedOptional: Array | None, k: int, renorm: int, outputSoftmaxResultFlag: bool
 ) -> tuple[Array, Array, Array | None]:
     """renorm 1: softmax over the chosen logits only."""
     at = _best(x, k)
     p = _softmax(x)
     y = _softmax(np.take_along_axis(x, at, -1)) if renorm else np.take_along_axis(p, at, -1)
+    at = _finished(at, finishedOptional, x.shape[-1])
     return y, at, p if outputSoftmaxResultFlag else None
 
 
@@ -129,30 +131,83 @@ def init_routing(
     return x[source % len(x)], places, flat[order]
 
 
+def routed(
+    expertIdx: Array, experts: int, active: int = 0, capacity: int = 0, padded: bool = False,
+    span: tuple[int, int] | None = None,
+) -> tuple[Array, Array, Array]:  # fmt: skip
+    """(slot that fills each row, or -1; row of each slot, or -1; tokens of each expert).
+
+    Rows go by expert, in order among equals; of those only the first `active` count, if not 0.
+    Padded, each expert has `capacity` rows, and what is over is dropped. Experts outside `span`
+    lie elsewhere.
+    """
+    flat = expertIdx.reshape(-1)
+    first, last = span or (0, experts)
+    own = [e for e in _order(flat) if first <= flat[e] < last]
+    counts = np.bincount(flat, minlength=last)[first:last]
+    rows = np.full(flat.size, -1)
+    if not padded:
+        rows[own] = np.arange(len(own))
+        return np.asarray(own[: active or None]), rows, counts
+    sources = np.full(experts * capacity, -1)
+    taken = np.zeros(experts, np.int64)
+    for e in own:
+        place, taken[flat[e]] = taken[flat[e]], taken[flat[e]] + 1
+        if place < capacity:
+            rows[e] = flat[e] * capacity + place
+            sources[rows[e]] = e
+    return sources, rows, counts
+
+
+def filled(x: Array, sources: Array, k: int) -> Array:
+    """The token of each row's slot; 0 where none fills it."""
+    return np.where((sources >= 0)[:, None], x[np.maximum(sources, 0) // k], 0)
+
+
 @spec("aclnnMoeInitRoutingV2", "expandedXOut:x expandedRowIdxOut:int32 "
       "expertTokensCountOrCumsumOutOptional:int32 expertTokensBeforeCapacityOutOptional:int32",
       **_MOVE, samples=[
-          take(x=t(5, 7), expertIdx=given(_TABLE, "int32"), activeNumOptional=0,
-               expertCapacityOptional=0, expertNumOptional=3, dropPadModeOptional=0,
+          take(x=t(5, 7), expertIdx=given(_TABLE, "int32"), activeNumOptional=a,
+               expertCapacityOptional=c, expertNumOptional=n, dropPadModeOptional=d,
                expertTokensCountOrCumsumFlagOptional=f,
-               expertTokensBeforeCapacityFlagOptional=False) for f in (1, 2)])  # fmt: skip
+               expertTokensBeforeCapacityFlagOptional=before)
+          for a, c, n, d, f, before in (
+              (0, 0, 3, 0, 1, False), (0, 0, 3, 0, 2, False), (6, 0, 3, 0, 1, False),
+              (0, 3, 3, 1, 0, True), (0, 2, 4, 1, 0, True))])  # fmt: skip
 def init_routing_v2(
-    x: Array, expertIdx: Array, expertNumOptional: int, expertTokensCountOrCumsumFlagOptional: int
-) -> tuple[Array, Array, Array, None]:  # fmt: skip
-    flat = expertIdx.reshape(-1)
-    order = _order(flat)
-    place = np.empty(flat.size, np.int64)
-    place[order] = np.arange(flat.size)
-    counts = np.bincount(flat, minlength=expertNumOptional)
-    told = np.cumsum(counts) if expertTokensCountOrCumsumFlagOptional == 1 else counts
-    return x[order // expertIdx.shape[1]], place, told, None
+    x: Array, expertIdx: Array, expertNumOptional: int, expertTokensCountOrCumsumFlagOptional: int,
+    activeNumOptional: int = 0, expertCapacityOptional: int = 0, dropPadModeOptional: int = 0,
+    expertTokensBeforeCapacityFlagOptional: bool = False,
+) -> tuple[Array, Array, Array | None, Array | None]:  # fmt: skip
+    """dropPadMode 1: [experts, capacity] rows; what was there before that is told where asked."""
+    padded = dropPadModeOptional == 1
+    sources, rows, counts = routed(expertIdx, expertNumOptional, activeNumOptional,
+                                   expertCapacityOptional, padded)  # fmt: skip
+    x = filled(x, sources, expertIdx.shape[1])
+    if padded:
+        x = x.reshape(expertNumOptional, expertCapacityOptional, -1)
+    flag = expertTokensCountOrCumsumFlagOptional
+    told = None if flag == 0 else np.cumsum(counts) if flag == 1 else counts
+    before = counts if padded and expertTokensBeforeCapacityFlagOptional else None
+    return x, rows, told, before
 
 
 @spec("aclnnMoeInitRoutingV2Grad", "out:gradExpandedX", **_SUM, samples=[
     take(gradExpandedX=t(10, 7), expandedRowIdx=given([3, 9, 0, 5, 1, 7, 2, 8, 4, 6], "int32"),
-         topK=2, dropPadMode=0, activeNum=0)])  # fmt: skip
-def init_routing_grad(gradExpandedX: Array, expandedRowIdx: Array, topK: int) -> Array:
-    return gradExpandedX[expandedRowIdx].reshape(-1, topK, gradExpandedX.shape[-1]).sum(1)
+         topK=2, dropPadMode=0, activeNum=0),
+    take(gradExpandedX=t(10, 7), expandedRowIdx=given([3, 9, 0, 5, 1, 7, 2, 8, 4, 6], "int32"),
+         topK=2, dropPadMode=0, activeNum=6),
+    take(gradExpandedX=t(3, 3, 7), expandedRowIdx=given([6, 0, 3, 7, 1, 4, 8, 5, 2, -1], "int32"),
+         topK=2, dropPadMode=1, activeNum=0)])  # fmt: skip
+def init_routing_grad(
+    gradExpandedX: Array, expandedRowIdx: Array, topK: int, dropPadMode: int, activeNum: int
+) -> Array:
+    """What was dropped, or lay behind the active rows, gives nothing."""
+    rows = gradExpandedX.reshape(-1, gradExpandedX.shape[-1])
+    end = activeNum if activeNum and dropPadMode == 0 else len(rows)
+    there = (expandedRowIdx >= 0) & (expandedRowIdx < end)
+    flow = np.where(there[:, None], rows[np.maximum(expandedRowIdx, 0)], 0)
+    return flow.reshape(-1, topK, rows.shape[-1]).sum(1)
 
 
 @spec("aclnnMoeComputeExpertTokens", "out:sortedExperts", **_MOVE, samples=[

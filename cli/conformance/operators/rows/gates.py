@@ -300,24 +300,31 @@ def permute_map(
 
 @spec("aclnnMoeFinalizeRoutingV2", "out:expandedX", family="moe", tolerance="gradient",
       source="op-plugin document npu_moe_finalize_routing", samples=[
-          take(expandedX=t(10, 7), expandedRowIdx=given([3, 9, 0, 5, 1, 7, 2, 8, 4, 6], "int32"),
-               x1Optional=t(5, 7), x2Optional=None, biasOptional=t(3, 7), scalesOptional=t(5, 2),
-               expertIdxOptional=given([[2, 0], [1, 2], [0, 1], [2, 1], [0, 2]], "int32"),
-               dropPadMode=0)])  # fmt: skip
+          take(expandedX=t(3, 3, 7) if m % 2 else t(10, 7), expandedRowIdx=given(
+              [6, 0, 3, 7, 1, 4, 8, 5, 2, -1] if m % 2 else [3, 9, 0, 5, 1, 7, 2, 8, 4, 6],
+              "int32"), x1Optional=t(5, 7), x2Optional=x2, biasOptional=t(3, 7),
+               scalesOptional=t(5, 2), expertIdxOptional=given(
+                   [[2, 0], [1, 2], [0, 1], [2, 1], [0, 2]], "int32"), dropPadMode=m)
+          for m, x2 in ((0, None), (0, t(5, 7)), (1, None), (2, None), (3, None))])  # fmt: skip
 def finalize_v2(
     expandedX: Array,
     expandedRowIdx: Array,
     x1Optional: Array,
+    x2Optional: Array | None,
     biasOptional: Array,
     scalesOptional: Array,
     expertIdxOptional: Array,
+    dropPadMode: int,
 ) -> Array:
-    tokens, result = len(x1Optional), x1Optional
-    for k in range(scalesOptional.shape[1]):
-        slot = expandedRowIdx[k * tokens : (k + 1) * tokens]
-        row = expandedX[slot] + biasOptional[expertIdxOptional[:, k]]
-        result = result + scalesOptional[:, k : k + 1] * row
-    return result
+    """Rows of tokens lie by columns of the table (modes 0, 1) or by lines (2, 3); those dropped
+    (1, 3) are 0."""
+    tokens, width = scalesOptional.shape
+    rows = expandedX.reshape(-1, expandedX.shape[-1])
+    table = expandedRowIdx.reshape(width, tokens).T if dropPadMode < 2 else (
+        expandedRowIdx.reshape(tokens, width))  # fmt: skip
+    taken = np.where((table >= 0)[..., None], rows[np.maximum(table, 0)], 0)
+    y = (scalesOptional[..., None] * (taken + biasOptional[expertIdxOptional])).sum(1)
+    return x1Optional + y + (0 if x2Optional is None else x2Optional)
 
 
 _WORDS: Final = given([(0x3C23C000 + (n << 13)) | 1 << 46 for n in range(9)], "uint64")

@@ -9,7 +9,7 @@ import numpy as np
 from mindtorch._tensor.types import Array
 
 from ..spec import given, spec, t, take
-from .experts import init_routing, init_routing_v2
+from .experts import filled, init_routing, init_routing_v2, routed
 from .quantisation import dynamic
 
 _MOVE: Final[dict[str, Any]] = {
@@ -39,55 +39,95 @@ def init_routing_quant(
     return rows * scale + offset, places, experts
 
 
+_QUANT: Final = {"scaleOptional": given([20.0], "float32"), "offsetOptional": given(
+    [3.0], "float32"), "quantMode": 0}  # fmt: skip
+_ALL: Final = {"activeNum": 0, "expertCapacity": 0, "expertNum": 3, "dropPadMode": 0,
+               "expertTokensCountOrCumsumFlag": 1, "expertTokensBeforeCapacityFlag": False,
+               "quantMode": 1}  # fmt: skip
+_CUT: Final = {"dropPadMode": 1, "expertCapacity": 3, "expertTokensCountOrCumsumFlag": 0,
+               "expertTokensBeforeCapacityFlag": True}  # fmt: skip
+
+
 @spec("aclnnMoeInitRoutingQuantV2", "expandedXOut:int8 expandedRowIdxOut:int32 "
-      "expertTokensCountOrCumsumOutOptional:int32 dynamicQuantScaleOutOptional:float32", **_STEPS,
+      "expertTokensCountOrCumsumOutOptional:int32 expertTokensBeforeCapacityOutOptional:int32 "
+      "dynamicQuantScaleOutOptional:float32", **_STEPS,
       **_SCALES, samples=[
-          take(x=t(5, 32, low=-3, high=3), expertIdx=_CHOSEN, scaleOptional=s, offsetOptional=o,
-               activeNum=0, expertCapacity=0, expertNum=3, dropPadMode=0,
-               expertTokensCountOrCumsumFlag=f, expertTokensBeforeCapacityFlag=False, quantMode=m)
-          for m, s, o, f in ((0, given([20.0], "float32"), given([3.0], "float32"), 1),
-                             (1, None, None, 2), (1, t(3, 32, low=0.5, high=2), None, 1))],
+          take(x=t(5, 32, low=-3, high=3), expertIdx=_CHOSEN, **{**_ALL, **more})
+          for more in (_QUANT, {"expertTokensCountOrCumsumFlag": 2},
+                       {"scaleOptional": t(3, 32, low=0.5, high=2)}, {"activeNum": 6},
+                       {**_QUANT, **_CUT}, {"scaleOptional": t(3, 32, low=0.5, high=2), **_CUT})],
       )  # fmt: skip
 def init_routing_quant_v2(
     x: Array, expertIdx: Array, scaleOptional: Any, offsetOptional: Any, expertNum: int,
-    expertTokensCountOrCumsumFlag: int, quantMode: int,
+    expertTokensCountOrCumsumFlag: int, quantMode: int, activeNum: int, expertCapacity: int,
+    dropPadMode: int, expertTokensBeforeCapacityFlag: bool,
 ) -> tuple[Any, ...]:  # fmt: skip
     """quantMode 0: one scale and offset; 1: each row by its largest magnitude, smoothed by its
     expert's factors."""
-    rows, places, told, _ = init_routing_v2(x, expertIdx, expertNum, expertTokensCountOrCumsumFlag)
+    padded = dropPadMode == 1
+    sources, _, _ = routed(expertIdx, expertNum, activeNum, expertCapacity, padded)
+    rows, places, told, before = init_routing_v2(
+        x, expertIdx, expertNum, expertTokensCountOrCumsumFlag, activeNum, expertCapacity,
+        dropPadMode, expertTokensBeforeCapacityFlag)  # fmt: skip
     if quantMode == 0:
-        return rows * scaleOptional + offsetOptional, places, told, None
-    smooth = None if scaleOptional is None else scaleOptional[np.sort(expertIdx, axis=None)]
+        there = (sources >= 0).reshape(rows.shape[:-1])[..., None]
+        return np.where(there, rows * scaleOptional + offsetOptional, 0), places, told, before, None
+    smooth = None
+    if scaleOptional is not None:
+        smooth = scaleOptional[expertIdx.reshape(-1)[sources]].reshape(rows.shape)
     steps, scale = dynamic(rows, smooth)
-    return steps, places, told, scale
+    return steps, places, told, before, scale.reshape(-1)
 
 
-@spec("aclnnMoeInitRoutingV3", "expandedXOut:x expandedRowIdxOut:int32 "
-      "expertTokensCountOrCumsumOut:int64 expandedScaleOut:float32", **_MOVE, **_SCALES, samples=[
-          take(x=t(5, 7), expertIdx=_CHOSEN, scaleOptional=t(5), activeNum=10, expertCapacity=-1,
-               expertNum=4, dropPadMode=0, expertTokensNumType=kind, expertTokensNumFlag=True,
-               quantMode=-1, activeExpertRangeOptional=(0, 4), rowIdxType=row)
-          for kind, row in ((1, 0), (0, 0), (1, 1), (2, 0))])  # fmt: skip
+_THIRD: Final = {"activeNum": 10, "expertCapacity": -1, "expertNum": 4, "dropPadMode": 0,
+                 "expertTokensNumType": 1, "expertTokensNumFlag": True, "quantMode": -1,
+                 "activeExpertRangeOptional": (0, 4), "rowIdxType": 0}  # fmt: skip
+_STATIC: Final = {"quantMode": 0, "scaleOptional": given([20.0], "float32"),
+                  "offsetOptional": given([3.0], "float32"), "outDtype": 2}  # fmt: skip
+
+
+@spec("aclnnMoeInitRoutingV3", "expandedXOut:outDtype|x expandedRowIdxOut:int32 "
+      "expertTokensCountOrCumsumOut:int64 expandedScaleOut:float32", **_STEPS, **_SCALES, samples=[
+          *(take(x=t(5, 7), expertIdx=_CHOSEN, **{**_THIRD, "scaleOptional": t(5), **more})
+            for more in (
+                {}, {"expertTokensNumType": 0}, {"rowIdxType": 1}, {"expertTokensNumType": 2},
+                {"activeExpertRangeOptional": (1, 3), "activeNum": 7}, {"activeNum": 6},
+                {"dropPadMode": 1, "expertCapacity": 3})),
+          *(take(x=t(5, 32, low=-3, high=3), expertIdx=_CHOSEN, **{**_THIRD, **more})
+            for more in (
+                _STATIC, {"quantMode": 1, "outDtype": 2},
+                {"quantMode": 1, "outDtype": 2, "scaleOptional": t(4, 32, low=0.5, high=2)}))],
+      )  # fmt: skip
 def init_routing_v3(
-    x: Array, expertIdx: Array, scaleOptional: Array, expertNum: int, expertTokensNumType: int,
+    x: Array, expertIdx: Array, scaleOptional: Array | None, offsetOptional: Array | None,
+    activeNum: int, expertCapacity: int, expertNum: int, dropPadMode: int,
+    expertTokensNumType: int, quantMode: int, activeExpertRangeOptional: tuple[int, int],
     rowIdxType: int,
-) -> tuple[Array, Array, Array, Array]:  # fmt: skip
+) -> tuple[Array, Array, Array, Array | None]:  # fmt: skip
     """expertTokensNumType 0: running sums, 1: counts, 2: pairs of an expert that has tokens and its
-    count. rowIdxType 1: the slot that each row comes from, 0: the row that each slot goes to."""
-    flat, k = expertIdx.reshape(-1), expertIdx.shape[1]
-    order = np.lexsort((np.arange(flat.size), flat))
-    counts = np.bincount(flat, minlength=expertNum)
+    count. rowIdxType 1: the slot that each row comes from, 0: the row that each slot goes to.
+    quantMode -1: scales of tokens go with them, 0: one scale and offset, 1: by rows' largest."""
+    k, padded = expertIdx.shape[1], dropPadMode == 1
+    sources, places, counts = routed(expertIdx, expertNum, activeNum, expertCapacity, padded,
+                                     activeExpertRangeOptional)  # fmt: skip
     told = np.cumsum(counts) if expertTokensNumType == 0 else counts
     if expertTokensNumType == 2:
         told = np.zeros((expertNum, 2), np.int64)
         some = np.flatnonzero(counts)
         told[: some.size] = np.stack([some, counts[some]], 1)
-    return (
-        x[order // k],
-        order if rowIdxType else np.argsort(order),
-        told,
-        scaleOptional[order // k],
-    )
+    rows = filled(x, sources, k)
+    scale: Array | None = None
+    if quantMode == -1:
+        assert scaleOptional is not None
+        scale = np.where(sources >= 0, scaleOptional[np.maximum(sources, 0) // k], 0)
+    elif quantMode == 0:
+        rows = rows * scaleOptional + offsetOptional
+    else:
+        smooth = None if scaleOptional is None else scaleOptional[expertIdx.reshape(-1)[sources]]
+        rows, scale = dynamic(rows, smooth)
+    if padded:
+        rows = rows.reshape(expertNum, expertCapacity, -1)
+    return rows, sources if rowIdxType else places, told, scale
 
 
 def places(indices: Array) -> Array:
