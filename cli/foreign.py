@@ -37,9 +37,14 @@ def opened(path: Path) -> BinaryIO:
 
 def text_of(path: Path, errors: str = "strict") -> str:
     """The text of a UTF-8 file; OSError, UnicodeDecodeError or ForeignError where it is none."""
-    most = _FILE_BYTES if path.is_file() else _STREAM_BYTES
     with opened(path) as file:
-        data = file.read(most + 1)
+        facts = os.fstat(file.fileno())
+        most = _FILE_BYTES if stat.S_ISREG(facts.st_mode) else _STREAM_BYTES
+        # Python takes memory for what is asked for before it reads; files of /proc have no size.
+        size = min(most, facts.st_size or _STREAM_BYTES)
+        data = file.read(size + 1)
+        if len(data) > size:  # it grew
+            data += file.read(most + 1 - len(data))
     if len(data) > most:
         raise ForeignError(f"more than {most >> 20} MiB, which no file of ours has")
     return data.decode("utf-8", errors)
