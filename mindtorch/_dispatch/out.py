@@ -98,6 +98,9 @@ def _out_by_writeback(op: Op, outs: Sequence[Tensor], result: Tensor, out: Tenso
 
 def _out_by_copy(op: Op, outs: Sequence[Tensor], result: Tensor, out: Tensor) -> Tensor:
     results = result if isinstance(result, tuple) else (result,)
+    if isinstance(result, tuple) and not isinstance(out, tuple | list):
+        as_tuple = " when as_tuple is True" * any(a.name == "as_tuple" for a in op.schema.args)
+        raise RuntimeError(f"{op.base_name} does not support the out kwarg{as_tuple}")
     for dest, value in zip(outs, results, strict=True):
         _prepare_out(op, dest, value._geom)
         registry.backend(dest.device).copy(dest, value.detach())

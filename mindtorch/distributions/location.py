@@ -200,17 +200,19 @@ class Uniform(Distribution):
     """Uniform over [low, high)."""
 
     has_rsample = True
-    arg_constraints = {
-        "low": constraints.dependent,
-        "high": constraints.dependent,
-    }
+
+    @property
+    def arg_constraints(self) -> dict[str, constraints.Constraint]:  # type: ignore[override]
+        """Each bound is held to the other."""
+        return {
+            "low": constraints.less_than(self.high),
+            "high": constraints.greater_than(self.low),
+        }
 
     def __init__(self, low: Parameter, high: Parameter, validate_args: bool | None = None):
         self.low, self.high = broadcast_all(low, high)
         numbers = all(isinstance(v, int | float) for v in (low, high))
         super().__init__(() if numbers else self.low.shape, validate_args=validate_args)
-        if self._validate_args and not bool((self.low < self.high).all()):
-            raise ValueError("Uniform is not defined when low>= high")
 
     @property
     def support(self) -> constraints.Constraint:

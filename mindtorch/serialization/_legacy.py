@@ -106,7 +106,13 @@ class _Read(Storages):
 
 
 def read_legacy(file: BinaryIO, where: Place, kind: Any, options: dict[str, Any]) -> Any:
-    """The object of a file; RuntimeError for one that torch did not write."""
+    """The object of a file; EOFError for an empty one, RuntimeError for one torch did not write."""
+    start = file.tell()
+    if not file.read(1):
+        raise EOFError(
+            "load: the file is empty: nothing was saved to it, or its writer was cut off"
+        )
+    file.seek(start)
     try:
         first, second = _Skimming(file).load(), _Skimming(file).load()
     except Exception:
