@@ -30,6 +30,7 @@ from .bind import PLAIN, listed, refuse_kinds, refuse_shared, sizes_of
 from .dispatcher import layers, layers_inplace
 from .key import guard_of, key_lines
 from .missing import MARKS, Missing, refuse_missing
+from .older import has_older, older_call
 from .out import out_call
 from .slow import plans_of
 
@@ -208,7 +209,7 @@ def _scope(op: Op, inplace: bool) -> dict[str, Any]:
     plans = plans_of(op, inplace)
     scope: dict[str, Any] = {
         "LOCAL": LOCAL, "MODES": MODES, "NUMBERS": NUMBERS, "Tensor": Tensor, "op": op,
-        "plans": plans, "PLAIN": PLAIN, "listed": listed,
+        "older_call": older_call, "plans": plans, "PLAIN": PLAIN, "listed": listed,
         "slow": slow.slow_inplace if inplace else slow.slow, "out_call": out_call,
         "slow_method": slow.slow_method,
         "operated": slow.operated_inplace if inplace else slow.operated,
@@ -287,7 +288,7 @@ def _params(op: Op, form: str, varargs: bool) -> str:
             starred = True
             continue
         if arg.keyword_only and not starred and form != "aten":
-            parts.append("*")
+            parts.append("*older" if has_older(op, form) else "*")
             starred = True
         parts.append(name + _default(arg, form))
     if form == "function":
@@ -311,6 +312,10 @@ def _prelude(op: Op, form: str, varargs: bool) -> str:
                 "    return NotImplemented",
             ]
         return "".join(f"    {line}\n" for line in lines)
+    if has_older(op, form):
+        shown = ["input" if form == "function" and n == "self" else n for n in names]
+        first = shown[: sum(not a.keyword_only for a in op.schema.args)]
+        lines.append(f"if older: return older_call(op, {form!r}, ({', '.join(first)}, *older))")
     several = several_of(op, form)
     if several is not None:
         # A lone list holds them; a lone tensor is the only one of them.
@@ -474,7 +479,7 @@ def _composite(op: Op, form: str) -> Callable[..., Any]:
         "renamed": renamed, "named": _make(op), "named_ints": named_ints,
         "refuse_missing": refuse_missing, "refuse_kinds": refuse_kinds, "sizes_of": sizes_of,
         "PLAIN": PLAIN, "listed": listed, "refuse_shared": refuse_shared,
-        "original": original_of, **MARKS,
+        "original": original_of, "older_call": older_call, **MARKS,
         "Missing": Missing, "fitting": slow.fitting,
     }  # fmt: skip
     composite = compiled(source, f"composite {op.name} as {form}", scope)

@@ -201,16 +201,18 @@ class Uniform(Distribution):
 
     has_rsample = True
 
-    @property
-    def arg_constraints(self) -> dict[str, constraints.Constraint]:  # type: ignore[override]
-        """Each bound is held to the other."""
-        return {
-            "low": constraints.less_than(self.high),
-            "high": constraints.greater_than(self.low),
-        }
+    arg_constraints = {
+        "low": constraints.dependent,
+        "high": constraints.dependent,
+    }
 
     def __init__(self, low: Parameter, high: Parameter, validate_args: bool | None = None):
         self.low, self.high = broadcast_all(low, high)
+        # Each bound is held to the other.
+        self.arg_constraints = {
+            "low": constraints.less_than(self.high),
+            "high": constraints.greater_than(self.low),
+        }
         numbers = all(isinstance(v, int | float) for v in (low, high))
         super().__init__(() if numbers else self.low.shape, validate_args=validate_args)
 

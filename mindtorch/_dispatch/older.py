@@ -1,0 +1,40 @@
+"""Owns calls by torch's older signatures, numbers before tensors: `p.add_(-lr, grad)`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from .._tensor.tensor import Tensor
+from ..ops.spec import Op
+
+# What the numbers of an older call are, in their order.
+_FACTORS = {
+    **dict.fromkeys(("add", "sub"), ("alpha",)),
+    **dict.fromkeys(("addcmul", "addcdiv"), ("value",)),
+    **dict.fromkeys(("addmm", "addmv", "addr", "addbmm", "baddbmm"), ("beta", "alpha")),
+}
+FORMS = frozenset(("function", "method", "inplace"))
+
+
+def has_older(op: Op, form: str) -> bool:
+    """Whether a form of an op takes numbers before its tensors too."""
+    return op.name in _FACTORS and form in FORMS
+
+
+def older_call(op: Op, form: str, values: Sequence[Any]) -> Any:
+    """The call that an older one means; TypeError where there are other numbers or tensors.
+
+    `addmm(beta, input, alpha, mat1, mat2)` is `addmm(input, mat1, mat2, beta=…, alpha=…)`.
+    """
+    names = _FACTORS[op.name]
+    tensors = [v for v in values if isinstance(v, Tensor)]
+    numbers = [v for v in values if isinstance(v, int | float | complex)]
+    wanted = sum(not a.keyword_only for a in op.schema.args)
+    shown = op.base_name + "_" * (form == "inplace")
+    if len(tensors) != wanted or not 0 < len(numbers) <= len(names):
+        kinds = ", ".join(type(v).__name__ for v in values)
+        raise TypeError(f"{shown}() received an invalid combination of arguments - got ({kinds})")
+    warnings.warn(f"This overload of {shown} is deprecated:", UserWarning, stacklevel=3)
+    return op.entry(form)(*tensors, **dict(zip(names, numbers, strict=False)))
