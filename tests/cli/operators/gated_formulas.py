@@ -107,6 +107,8 @@ def sinkhorn(a):
 def clipped(a):
     x = t(a["x"])
     glu, line = (x[..., ::2], x[..., 1::2]) if a["interleaved"] else x.chunk(2, a["dim"])
+    if a.get("clampMode"):
+        return F.silu(glu).clamp(max=a["limit"]) * line.clamp(-a["limit"], a["limit"])
     glu, line = glu.clamp(max=a["limit"]), line.clamp(-a["limit"], a["limit"])
     return glu * torch.sigmoid(a["alpha"] * glu) * (line + a["bias"])
 

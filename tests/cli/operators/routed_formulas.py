@@ -40,10 +40,14 @@ def visible(a, b, sq, sk):
 
 def added(a, b, sq, sk):
     bias = torch.zeros(sq, sk, dtype=torch.float64).masked_fill(~visible(a, b, sq, sk), -torch.inf)
+    if a.get("attenMaskOptional") is not None and not a.get("sparseMode"):
+        bias = bias.masked_fill(t(a["attenMaskOptional"])[:sq, :sk].bool(), -torch.inf)
     slopes = a.get("realShiftOptional", a.get("pseShiftOptional"))
     if slopes is None:
         return bias
-    far = torch.cdist(torch.arange(sq)[:, None].double(), torch.arange(sk)[:, None].double())
+    first, second = ((a.get(n) or (0,))[0] for n in ("qStartIdxOptional", "kvStartIdxOptional"))
+    far = torch.cdist(first + torch.arange(sq)[:, None].double(),
+                      second + torch.arange(sk)[:, None].double())  # fmt: skip
     return bias - t(slopes)[:, None, None] * (far.sqrt() if a["pseType"] == 3 else far)
 
 
@@ -362,7 +366,8 @@ def cross_entropy_grad(a):
 
 
 def adapted(a):
-    y = F.layer_norm(t(a["x"]), (64,), eps=a["epsilon"]) * (1 + t(a["scale"])) + t(a["shift"])
+    own = [None if a[n] is None else t(a[n]) for n in ("weightOptional", "biasOptional")]
+    y = F.layer_norm(t(a["x"]), (64,), *own, a["epsilon"]) * (1 + t(a["scale"])) + t(a["shift"])
     return by_scale(y if a["smoothScalesOptional"] is None else y * t(a["smoothScalesOptional"]))
 
 

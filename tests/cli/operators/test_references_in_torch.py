@@ -316,7 +316,8 @@ TORCH |= {
     if a["reduction"] != 1 else None,
     "aclnnMaxN": lambda a: torch.stack(t(a["tensors"])).amax(0),
     "aclnnMinN": lambda a: torch.stack(t(a["tensors"])).amin(0),
-    "aclnnMaxV2": lambda a: torch.amax(t(a["self"]), a["dims"] or None, a["keepDims"]),
+    "aclnnMaxV2": lambda a: t(a["self"]) if not a["dims"] and a["noopWithEmptyDims"] else (
+        torch.amax(t(a["self"]), a["dims"] or None, a["keepDims"])),
     "aclnnXlog1py": lambda a: torch.special.xlog1py(t(a["x"]), t(a["y"])),
     "aclnnReduceLogSum": lambda a: t(a["data"]).sum(a["axes"], a["keepDims"]).log(),
     "aclnnAngleV2": lambda a: torch.angle(t(a["x"])),

@@ -148,11 +148,14 @@ def cross_entropy_grad(
       "with Transformers, 2023, then a scale for each row", samples=[
           take(x=t(2, 5, 64, dtype="float16"), scale=t(2, 1, 64, dtype="float16"),
                shift=t(2, 1, 64, dtype="float16"), smoothScalesOptional=s, epsilon=1e-5,
-               quantMode="dynamic") for s in (None, t(64, dtype="float16", low=0.5))])  # fmt: skip
+               quantMode="dynamic", weightOptional=w, biasOptional=w)
+          for s, w in ((None, None), (t(64, dtype="float16", low=0.5), None),
+                       (None, t(64, dtype="float16")))])  # fmt: skip
 def ada_layer_norm_quant(
-    x: Array, scale: Array, shift: Array, smoothScalesOptional: Array | None, epsilon: float
-) -> Any:
-    y = layer_norm(x, (-1,), None, None, epsilon)[0]
+    x: Array, scale: Array, shift: Array, smoothScalesOptional: Array | None,
+    weightOptional: Array | None, biasOptional: Array | None, epsilon: float,
+) -> Any:  # fmt: skip
+    y = layer_norm(x, (-1,), weightOptional, biasOptional, epsilon)[0]
     return dynamic(y * (1 + scale) + shift, smoothScalesOptional)
 
 

@@ -90,8 +90,9 @@ def pack_signs(self: Array, size: int) -> Array:
     return np.packbits(self >= 0, bitorder="little").reshape(size, -1)
 
 
-@spec("aclnnSignBitsUnpack", "out:float32", family="quantisation", tolerance="exact", source=_BITS,
-      specials=False, samples=[take(self=given([159, 15, 0, 255], "uint8"), size=2, dtype=0)],
+@spec("aclnnSignBitsUnpack", "out:dtype", family="quantisation", tolerance="exact", source=_BITS,
+      specials=False, samples=[take(self=given([159, 15, 0, 255], "uint8"), size=2, dtype=d)
+                               for d in (0, 1)],
       )  # fmt: skip
 def unpack_signs(self: Array, size: int) -> Array:
     return np.where(np.unpackbits(self, bitorder="little"), 1.0, -1.0).reshape(size, -1)

@@ -81,11 +81,15 @@ spec("aclnnSwigluGroupGrad aclnnSwigluGroupQuantGrad", "gradXOut:x gradWeightOut
 
 @spec("aclnnClippedSwigluV2", "out:x", **_GLU, samples=[
     take(x=t(3, 64, low=-4, high=4), dim=-1, alpha=1.702, limit=2.0, bias=1.0, interleaved=i,
-         clampMode=0) for i in (True, False)])  # fmt: skip
+         clampMode=m) for m in (0, 1) for i in (True, False)])  # fmt: skip
 def clipped(
-    x: Array, dim: int, alpha: float, limit: float, bias: float, interleaved: bool
+    x: Array, dim: int, alpha: float, limit: float, bias: float, interleaved: bool, clampMode: int
 ) -> Array:
-    return clipped_swiglu(x, dim, alpha, limit, bias, interleaved)
+    """clampMode 1 cuts what was activated, and adds no bias."""
+    if clampMode == 0:
+        return clipped_swiglu(x, dim, alpha, limit, bias, interleaved)
+    a, b = (x[..., 0::2], x[..., 1::2]) if interleaved else np.split(x, 2, dim)
+    return np.minimum(a / (1 + np.exp(-a)), limit) * np.clip(b, -limit, limit)
 
 
 _STEPS: Final[dict[str, Any]] = {"family": "quantisation", "tolerance": "gradient", "steps": True,

@@ -44,9 +44,11 @@ for _name, _pick in (("Max", np.maximum), ("Min", np.minimum)):
                   take(tensors=[given(v, "float32") for v in _APART])])(
         lambda tensors, _pick=_pick: _pick.reduce(tensors))  # fmt: skip
 spec("aclnnMaxV2", "out:self", **{**_EXACT, "family": "arithmetic"}, samples=[
-    take(self=t(3, 5, 65), dims=d, keepDims=k, noopWithEmptyDims=False)
-    for d, k in (((1,), False), ((0, 2), True), ((-1,), True), ((), False))])(
-    lambda self, dims, keepDims: self.max(tuple(dims) or None, keepdims=keepDims))  # fmt: skip
+    take(self=t(3, 5, 65), dims=d, keepDims=k, noopWithEmptyDims=n)
+    for d, k, n in (((1,), False, False), ((0, 2), True, False), ((-1,), True, True),
+                    ((), False, False), ((), False, True))])(
+    lambda self, dims, keepDims, noopWithEmptyDims: self if not dims and noopWithEmptyDims
+    else self.max(tuple(dims) or None, keepdims=keepDims))  # fmt: skip
 spec("aclnnXlog1py", "z:x", **_ANY, samples=[
     take(x=t(3, 65), y=t(3, 65, low=-0.9, high=9)),
     take(x=_i([0.0, 1.0], "float32"), y=_i([-0.5, 2.0], "float32"))])(
@@ -224,9 +226,12 @@ _INDEX: Final[dict[str, Any]] = {**_EXACT, "family": "index", "source":
 
 
 @spec("aclnnGatherNd", "out:self", **_INDEX, samples=[
-    take(self=t(4, 5, 6), indices=_i([[0, 1], [3, 4], [2, 0]]), negativeIndexSupport=False)],
+    take(self=t(4, 5, 6), indices=_i(at), negativeIndexSupport=n)
+    for at, n in (([[0, 1], [3, 4], [2, 0]], False), ([[-1, 1], [3, -5], [2, 0]], True))],
     )  # fmt: skip
-def gather_nd(self: Array, indices: Array) -> Array:
+def gather_nd(self: Array, indices: Array, negativeIndexSupport: bool) -> Array:
+    """Where indices may be negative, they count from the end."""
+    assert negativeIndexSupport or (indices >= 0).all()
     return self[tuple(np.moveaxis(indices, -1, 0))]
 
 

@@ -53,8 +53,8 @@ def _options(
     """What `attend` is told for each sequence: what is hidden, added to scores and dropped.
 
     sparseMode 6 adds `prefix` columns to the triangle of the lower right; pseType 2 and 3 take
-    slopes (Press et al.: ALiBi, 2022) times distances or their roots; bits of what is kept follow
-    each other, sequence after sequence.
+    slopes (Press et al.: ALiBi, 2022) times distances or their roots, of positions that begin at
+    `begins`; bits of what is kept follow each other, sequence after sequence.
     """
     told: list[dict[str, Any]] = []
     at = 0
@@ -65,9 +65,12 @@ def _options(
             column = np.arange(sk)[None]
             hidden = (column > np.arange(sq)[:, None] + sk - sq) & (
                 column >= options["prefixOptional"][b])  # fmt: skip
+        if sparse < 2 and options["mask"] is not None:
+            hidden = options["mask"][:sq, :sk].astype(bool)
         bias, share = None, 1.0
         if options["slopes"] is not None:
-            far = np.abs(np.arange(sq)[:, None] - np.arange(sk)).astype(np.float64)
+            first, second = options["begins"]
+            far = np.abs(first + np.arange(sq)[:, None] - second - np.arange(sk)).astype(float)
             far = np.sqrt(far) if options["pseType"] == 3 else far
             bias = -np.asarray(options["slopes"]).reshape(-1)[:heads, None, None] * far
         if options["kept"] is not None:
@@ -86,6 +89,10 @@ def _told(
     return _options(list(zip(*lengths, strict=True)), heads, options)
 
 
+def _begins(*starts: tuple[int, ...] | None) -> list[int]:
+    return [(start or (0,))[0] for start in starts]
+
+
 def var_len(
     query: Array, key: Array, value: Array, scaleValue: float,
     actualSeqQLenOptional: tuple[int, ...], actualSeqKvLenOptional: tuple[int, ...],
@@ -93,6 +100,8 @@ def var_len(
     realShiftOptional: Array | None = None, dropMaskOptional: Array | None = None,
     prefixOptional: tuple[int, ...] | None = None, pseType: int = 1, sparseMode: int = 0,
     preTokens: int = 65536, nextTokens: int = 65536, keepProb: float = 1.0,
+    attenMaskOptional: Array | None = None, qStartIdxOptional: tuple[int, ...] | None = None,
+    kvStartIdxOptional: tuple[int, ...] | None = None,
 ) -> tuple[Array, Array, Array, Array]:  # fmt: skip
     """Lengths are running sums."""
     qs = sequences(joined(query, queryRope), actualSeqQLenOptional)
@@ -100,7 +109,8 @@ def var_len(
     told = _told(actualSeqQLenOptional, actualSeqKvLenOptional, query.shape[1],
                  slopes=realShiftOptional, kept=dropMaskOptional, prefixOptional=prefixOptional,
                  pseType=pseType, sparseMode=sparseMode, preTokens=preTokens,
-                 nextTokens=nextTokens, keepProb=keepProb)  # fmt: skip
+                 nextTokens=nextTokens, keepProb=keepProb, mask=attenMaskOptional,
+                 begins=_begins(qStartIdxOptional, kvStartIdxOptional))  # fmt: skip
     parts = [attend(q, k, v, scaleValue, **o) for q, k, v, o in zip(qs, ks, vs, told, strict=True)]
     same = softmaxOutLayout == "same_as_input"
     return (statistics([p[2] for p in parts], same), statistics([p[3] for p in parts], same),
@@ -139,18 +149,26 @@ _RARE: Final[tuple[dict[str, Any], ...]] = (
 _SLOPES: Final[tuple[dict[str, Any], ...]] = tuple(
     {"pseType": p, "realShiftOptional": given([0.5, 0.125], "float32")} for p in (2, 3)
 )
+_SEEN: Final = given((np.arange(63).reshape(7, 9) % 5 == 3).tolist(), "bool")
+_MASK: Final[dict[str, Any]] = {"attenMaskOptional": _SEEN}
+_LATE: Final = {**_SLOPES[0], "qStartIdxOptional": (3,), "kvStartIdxOptional": (1,)}
 spec("aclnnFlashAttentionVarLenScore", _OUTS, **_ROW, samples=[
     take(**_sample(n, kv, **more)) for n, kv, more in (
-        (2, 2, {}), (4, 2, {}), *((2, 1, more) for more in _RARE))])(var_len)  # fmt: skip
+        (2, 2, {}), (4, 2, {}), *((2, 1, more) for more in (*_RARE, _MASK)))])(var_len)  # fmt: skip
 spec("aclnnFlashAttentionVarLenScoreV2", _OUTS, **_ROW, samples=[
     take(**_sample(n, kv, **more)) for n, kv, more in (
-        (2, 2, {}), (4, 2, {}), *((2, 1, more) for more in (*_RARE, *_SLOPES)))])(
+        (2, 2, {}), (4, 2, {}), *((2, 1, more) for more in (*_RARE, *_SLOPES, _MASK, _LATE)))])(
     var_len)  # fmt: skip
 spec("aclnnFlashAttentionVarLenScoreV3", _OUTS, **_ROW, samples=[
-    take(**_sample(2, 2, 128, 64)), take(**_sample(4, 2))])(var_len)  # fmt: skip
-spec("aclnnFlashAttentionVarLenScoreV4 aclnnFlashAttentionVarLenScoreV5", _OUTS, **_ROW, samples=[
-    take(**_sample(n, kv, softmaxOutLayout=layout))
-    for n, kv, layout in ((2, 2, ""), (4, 2, "same_as_input"))])(var_len)  # fmt: skip
+    take(**_sample(2, 2, 128, 64)), take(**_sample(4, 2)), take(**_sample(2, 1, **_MASK)),
+    take(**_sample(2, 1, **_LATE))])(var_len)  # fmt: skip
+_ROTARY: Final[dict[str, Any]] = {"d": 128, "rope": 64, "dtype": "bfloat16"}
+for _version, _more in (("V4", ()), ("V5", (_LATE, *_RARE, _ROTARY))):
+    spec(f"aclnnFlashAttentionVarLenScore{_version}", _OUTS, **_ROW, samples=[
+        *(take(**_sample(n, kv, softmaxOutLayout=layout))
+          for n, kv, layout in ((2, 2, ""), (4, 2, "same_as_input"))),
+        *(take(**_sample(2, 1, **more), softmaxOutLayout="") for more in (_MASK, *_more))])(
+        var_len)  # fmt: skip
 
 
 def var_len_grad(
@@ -160,6 +178,8 @@ def var_len_grad(
     pseShiftOptional: Array | None = None, dropMaskOptional: Array | None = None,
     prefixOptional: tuple[int, ...] | None = None, pseType: int = 1, sparseMode: int = 0,
     preTokens: int = 65536, nextTokens: int = 65536, keepProb: float = 1.0,
+    attenMaskOptional: Array | None = None, qStartIdxOptional: tuple[int, ...] | None = None,
+    kvStartIdxOptional: tuple[int, ...] | None = None,
 ) -> tuple[Array, Array, Array]:  # fmt: skip
     """dV = P^T dO; dP = dO V^T; dS = P (dP - rowsum(dP P)); dQ = s dS K; dK = s dS^T Q."""
     qs = sequences(joined(query, queryRope), actualSeqQLenOptional)
@@ -168,7 +188,8 @@ def var_len_grad(
     told = _told(actualSeqQLenOptional, actualSeqKvLenOptional, query.shape[1],
                  slopes=pseShiftOptional, kept=dropMaskOptional, prefixOptional=prefixOptional,
                  pseType=pseType, sparseMode=sparseMode, preTokens=preTokens,
-                 nextTokens=nextTokens, keepProb=keepProb)  # fmt: skip
+                 nextTokens=nextTokens, keepProb=keepProb, mask=attenMaskOptional,
+                 begins=_begins(qStartIdxOptional, kvStartIdxOptional))  # fmt: skip
     grads = [_one(q, k, v, up, scaleValue, o)
              for q, k, v, up, o in zip(qs, ks, vs, flows, told, strict=True)]  # fmt: skip
     dq, dk, dv = (packed(list(parts)) for parts in zip(*grads, strict=True))
@@ -205,7 +226,8 @@ def var_len_grad_rope(
 
 _HALVED: Final = ("query", "key", "value", "queryRope", "keyRope")
 _MODES: Final = ("realShiftOptional", "dropMaskOptional", "prefixOptional", "pseType",
-                 "sparseMode", "preTokens", "nextTokens", "keepProb")  # fmt: skip
+                 "sparseMode", "preTokens", "nextTokens", "keepProb", "qStartIdxOptional",
+                 "kvStartIdxOptional", "attenMaskOptional")  # fmt: skip
 
 
 def _backward(sample: dict[str, Any], layout: str = "", dtype: str = "float16") -> dict[str, Any]:
@@ -216,7 +238,7 @@ def _backward(sample: dict[str, Any], layout: str = "", dtype: str = "float16") 
     drawn = {k: v.array() for k, v in sample.items() if k in _HALVED and v is not None}
     half = {k: v.astype(kind).astype(np.float64) for k, v in drawn.items()}
     modes = {k: v for k, v in sample.items() if k in _MODES}
-    modes |= {k: modes[k].array() for k in _MODES[:2] if k in modes}
+    modes |= {k: modes[k].array() for k in (*_MODES[:2], _MODES[-1]) if k in modes}
     top, total, _, out = var_len(
         half["query"], half["key"], half["value"], sample["scaleValue"], _Q, _KV,
         half.get("queryRope"), half.get("keyRope"), layout, **modes,
@@ -236,14 +258,16 @@ _DOUTS: Final = "dqOut:query dkOut:keyIn dvOut:value"
 _ROPED: Final = "dqOut:query dqRopeOut:query dkOut:keyIn dkRopeOut:keyIn dvOut:value"
 spec(_BACK, _DOUTS, **_GRAD, samples=lambda: [
     take(**_backward(_sample(n, kv, **more))) for n, kv, more in (
-        (2, 2, {}), (4, 2, {}), *((2, 1, more) for more in _RARE))])(var_len_grad)  # fmt: skip
+        (2, 2, {}), (4, 2, {}), *((2, 1, more) for more in (*_RARE, _MASK)))])(
+    var_len_grad)  # fmt: skip
 spec(f"{_BACK}V2", _DOUTS, **_GRAD, samples=lambda: [
     take(**_backward(_sample(n, kv, **more))) for n, kv, more in (
-        (2, 2, {}), (4, 2, {}), *((2, 1, more) for more in (*_RARE, *_SLOPES)))])(
+        (2, 2, {}), (4, 2, {}), *((2, 1, more) for more in (*_RARE, *_SLOPES, _MASK, _LATE)))])(
     var_len_grad)  # fmt: skip
 spec(f"{_BACK}V4", _DOUTS, **_GRAD, samples=lambda: [
-    take(**_backward(_sample(n, kv), layout))
-    for n, kv, layout in ((2, 2, ""), (4, 2, "same_as_input"))])(var_len_grad)  # fmt: skip
+    take(**_backward(_sample(n, kv, **more), layout))
+    for n, kv, layout, more in ((2, 2, "", {}), (4, 2, "same_as_input", {}), (2, 1, "", _MASK))])(
+    var_len_grad)  # fmt: skip
 spec(f"{_BACK}V3 {_BACK}V5", _ROPED, **{**_GRAD, "dtypes": ("bfloat16",)}, samples=lambda: [
     take(**_backward(_sample(n, kv, d, rope, "bfloat16"), dtype="bfloat16"))
     for n, kv, d, rope in ((4, 2, 16, 0), (2, 2, 128, 64))])(var_len_grad_rope)  # fmt: skip
