@@ -34,12 +34,14 @@ class Word(click.Choice[str]):
 
 
 class Product(click.ParamType[str]):
-    """A product that the simulator can be."""
+    """A product that the simulator can be: its name, or a start of that less `Ascend` (310P)."""
 
     name = "NAME"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        return Word(simulated.products()).convert(value, param, ctx)
+        names = simulated.products()
+        short = value and any(n.removeprefix("Ascend").startswith(str(value)) for n in names)
+        return str(value) if short else Word(names).convert(value, param, ctx)
 
 
 class Part(click.ParamType[shard.Shard]):
