@@ -48,9 +48,9 @@ class Judge:
             "ACLSIM_MUTANTS": str(self.board.path), "ACLSIM_STRICT": "error",
         })  # fmt: skip
         self.environment: dict[str, Any] = {}
-        self._soc = ""  # of the worker, where it is not the simulator's own
-        self._process: Process | None = None
-        self.served = 0  # cases since the worker started
+        # By the product that the simulator is, "" for its own.
+        self._processes: dict[str, Process] = {}
+        self.served = 0  # cases since the workers started
 
     def __enter__(self) -> Judge:
         return self
@@ -63,32 +63,30 @@ class Judge:
         self.board.close()
 
     def restart(self) -> None:
-        """End the worker; the next case gets a fresh one."""
-        if self._process is not None:
-            self._process.kill()
-        self._process, self.served = None, 0
+        """End the workers; the next case gets a fresh one."""
+        for process in self._processes.values():
+            process.kill()
+        self._processes.clear()
+        self.served = 0
 
     def open(self, soc: str = "") -> Process:
-        """The worker, on a simulator of product `soc`, started if need be."""
-        if self._process is not None and soc != self._soc:
-            self.restart()
-        if self._process is None:
-            self._soc = soc
+        """The worker on a simulator of product `soc`, started if need be."""
+        if soc not in self._processes:
             process = Process(replace(self.setup, soc=soc))
             hello = process.receive(_START_SECONDS)
             if not isinstance(hello, dict) or "hello" not in hello:
                 process.kill()
                 raise WorkerFailedError(f"{hello}: {process.last_words()}")
             resource.prlimit(process.child.pid, resource.RLIMIT_AS, (_MEMORY, _MEMORY))
-            self._process = process
+            self._processes[soc] = process
             if not soc:
                 self.environment = hello["hello"]
-        return self._process
+        return self._processes[soc]
 
     def cases(self, ops: Sequence[str], level: str) -> list[str]:
         """Names of the cases that `check --all` runs for subjects at a level, without those on
         meta."""
-        self.open(self._soc)
+        self.open()
         request = engine.Request(tuple(ops), Plan(level), self.setup, every=True)
         return [c.id for c in engine.select(request, self.environment) if c.form != "meta"]
 

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import signal
+import subprocess
 import sys
 import time
 from collections import Counter
@@ -34,6 +36,8 @@ from ..cases.inputs import tensors_of
 from ..cases.recipe import recipe
 from ..cases.shapes import sizes_of
 from ..record.result import Result
+from ..run.process import Setup
+from ..run.products import Products
 from ..run.worker import Worker
 from .operator import Operator
 from .spec import MISSING, SPECS
@@ -68,12 +72,20 @@ def main(names: Sequence[str]) -> None:
     path = Path(neighbours.__file__).with_name(neighbours.FILE)
     known = json.loads(path.read_text("ascii"))["neighbours"] if path.exists() else {}
     kept = dict(known) if names else {}
+    products = Products(Setup(), worker.environment, compare=False)
+    elsewhere: dict[str, list[str]] = {}
     for name in names or worker.exported():
+        if soc := products.soc(name):
+            elsewhere.setdefault(soc, []).append(name)
+            continue
         subject = _operator(worker, name)
         if subject is not None:
             kept[name] = Search(worker, subject).text()
             write(path, {n: t for n, t in sorted(kept.items()) if t})
             worker.tidy()
+    for soc, others in elsewhere.items():
+        command = [sys.executable, "-m", str(__spec__.name), *others]
+        subprocess.run(command, env={**os.environ, "ACLSIM_SOC": soc}, check=True)
 
 
 def write(path: Path, kept: dict[str, str]) -> None:

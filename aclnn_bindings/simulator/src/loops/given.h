@@ -21,6 +21,16 @@ inline aclnnStatus expect_given(const Call& c, std::initializer_list<int> argume
   }
   return ACLNN_SUCCESS;
 }
+// Two tensors that mean something only together; one that is null or empty is not given. Negative:
+// this version of the operator has none.
+inline aclnnStatus expect_together(const Call& c, int one, int other) {
+  if (one < 0 || other < 0) return ACLNN_SUCCESS;
+  const auto given = [&](int i) { return !c.null(i) && c.tensor(i).numel() > 0; };
+  if (given(one) == given(other)) return ACLNN_SUCCESS;
+  const int missing = given(one) ? other : one;
+  return c.fail(ACLNN_ERR_PARAM_NULLPTR, "Parameter %s is null, and %s is given: they belong together.",
+                c.name(missing), c.name(missing == one ? other : one));
+}
 // `mask` has `count` elements, and the outputs from `first_out` that it asks for are there.
 inline aclnnStatus expect_masked(const Call& c, int mask, int count, int first_out) {
   const Span<const bool> bits = c.bools(mask);

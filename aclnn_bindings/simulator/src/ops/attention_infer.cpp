@@ -379,6 +379,8 @@ int64_t value_depth(const Call& c, const Places& at, const Reading& r) {
 template <const Places& at>
 aclnnStatus check_infer(Call& c) {
   ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, at.out}));
+  ACL_RETURN_IF_FAILED(expect_together(c, at.q_rope, at.k_rope));
+  ACL_RETURN_IF_FAILED(expect_together(c, at.prefix_k, at.prefix_v));
   Reading r;
   const bool fits = tensor_at(c, 1) && tensor_at(c, 2) && c.integer(at.heads) > 0 &&
                     read_query(c, at, r) &&

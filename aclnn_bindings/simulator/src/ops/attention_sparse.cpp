@@ -260,6 +260,7 @@ constexpr Lists kSelectedGrad = {
 
 aclnnStatus check_lists_of(Call& c, const Lists& l) {
   ACL_RETURN_IF_FAILED(expect_given(c, {l.at.q, l.at.k, l.at.v, l.indices, l.out}));
+  ACL_RETURN_IF_FAILED(expect_together(c, l.at.q_rope, l.at.k_rope));
   if (at_or_null(c, l.table) || is(c.text(l.at.layout_k), "PA_BSND")) {
     return c.fail(ACLNN_ERR_PARAM_INVALID,
                   "Keys in blocks are not supported by the simulator, only BSND and TND.");

@@ -124,6 +124,7 @@ aclnnStatus check_modes(const Call& c, const Places& at, const Sequences& s) {
 aclnnStatus check_all(const Call& c, const Places& at) {
   ACL_RETURN_IF_FAILED(
       expect_given(c, {at.q, at.k, at.v, at.top, at.sum, at.out, at.ends_q, at.ends_k}));
+  ACL_RETURN_IF_FAILED(expect_together(c, at.q_rope, at.k_rope));
   const char* layout = c.text(at.scale + 5);
   Sequences s;
   if (!layout || std::strcmp(layout, "TND") != 0 || !read_heads(c, at, s) || s.queries.empty()) {
