@@ -43,7 +43,7 @@ def coverage(results: Iterable[Result], exported: int) -> Coverage:
     socs: dict[str, str] = {}
     formulas: set[str] = set()
     for r in results:
-        if r.op.startswith("aclnn"):
+        if r.op.startswith("acl"):
             told = r.form not in CONTRACTS
             values[r.op] = values.get(r.op, False) or (
                 told and r.verdict not in ("UNSUPPORTED", "SKIP")

@@ -75,6 +75,7 @@ aclnnMoeDistributeDispatch xActiveMask
 aclnnSwigluMxQuantWithDualAxis maxDtypeValue
 aclnnSwigluBackwardMxQuantWithDualAxis maxDtypeValue
 aclnnGroupedDynamicMxQuantWithDualAxis maxDtypeValue
+aclnnWeightQuantBatchMatmulNz quantScaleOptional quantOffsetOptional
 """
 _ONE: Final = """
 aclnnAdaLayerNormQuant quantMode

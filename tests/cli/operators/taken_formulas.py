@@ -129,7 +129,7 @@ TAKEN = {
     "aclnnQuantMatmulV4": scaled_product,
     "aclnnQuantMatmulV5": lambda a: scaled_product(
         a, "x1", "x2Scale", "x1Scale", "x2Offset"),
-    "aclnnWeightQuantBatchMatmulV2": weight_product,
+    **{f"aclnnWeightQuantBatchMatmul{v}": weight_product for v in ("V2", "Nz")},
     **{f"aclnnGroupedMatmul{v}": grouped for v in ("", "V2", "V3", "V4")},
     **{f"aclnnFFN{v}": experts for v in ("", "V2", "V3")},
 }  # fmt: skip

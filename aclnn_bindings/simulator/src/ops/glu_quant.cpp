@@ -34,7 +34,8 @@ struct Pairs {
   int64_t a(int64_t j) const { return interleaved ? 2 * j : left ? j : h + j; }
   int64_t b(int64_t j) const { return interleaved ? 2 * j + 1 : left ? h + j : j; }
 };
-Floats gated(const Floats& x, const Pairs& p, const Gate& gate) {
+template <class F = Gate>
+Floats gated(const Floats& x, const Pairs& p, const F& gate) {
   Floats y(x.size() / 2);
   for (size_t i = 0; i < y.size(); ++i) {
     const int64_t r = static_cast<int64_t>(i) / p.h, j = static_cast<int64_t>(i) % p.h;
@@ -468,10 +469,10 @@ aclError run_group_quant(Call& c) {
   write(c.tensor(y + 1), scales);
   return ACL_SUCCESS;
 }
-// The second version's clampMode 0 is the first version.
+// The second version's clampMode 0 is the first version; 1 cuts what was activated, without a bias.
 aclnnStatus check_clipped_v2(Call& c) {
-  if (c.integer(7) != 0)
-    return c.fail(ACLNN_ERR_PARAM_INVALID, "clampMode %lld is not supported by the simulator, only 0.",
+  if (c.integer(7) != 0 && c.integer(7) != 1)
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "clampMode %lld should be 0 or 1.",
                   static_cast<long long>(c.integer(7)));
   ACL_RETURN_IF_FAILED(expect_given(c, {0, 8}));
   const Tensor& x = c.tensor(0);
@@ -483,7 +484,13 @@ aclnnStatus check_clipped_v2(Call& c) {
 }
 aclError run_clipped_v2(Call& c) {
   const Cut k = cut_at(c, 0, 1, c.integer(2));
-  Floats y = gated(floats(c.tensor(0)), {k.width / 2, true, c.flag(6)}, gate_of(c, 0));
+  const Pairs halves = {k.width / 2, true, c.flag(6)};
+  const double limit = c.number(4);
+  const auto after = [=](double a, double b) {
+    return std::min(a / (1 + std::exp(-a)), limit) * std::min(std::max(b, -limit), limit);
+  };
+  const Floats x = floats(c.tensor(0));
+  Floats y = c.integer(7) == 1 ? gated(x, halves, after) : gated(x, halves, gate_of(c, 0));
   std::fill(y.begin() + k.live * (k.width / 2), y.end(), 0.0f);
   write(c.tensor(8), y);
   return ACL_SUCCESS;

@@ -326,20 +326,25 @@ def quant_matmul_v5(
     return quant_matmul(x1, x2, bias, transposeX1, transposeX2, x2Scale, x2Offset, x1Scale)
 
 
-@spec("aclnnWeightQuantBatchMatmulV2 aclnnWeightQuantBatchMatmulV3 aclnnWeightQuantBatchMatmulNz",
-      "y:outDtype|x", formats={"aclnnWeightQuantBatchMatmulNz weight": "FRACTAL_NZ"},
-      **{**_MATMUL, "dtypes": ("float16",), "tolerance": "gradient"}, samples=[
-          *(take(x=_h(5, 64), weight=_int8(64, 32), antiquantScale=_h(*n, low=0.01, high=0.1),
-                 antiquantOffsetOptional=o, biasOptional=b, antiquantGroupSize=g, innerPrecise=0)
-            for n, o, b, g in (((32,), None, None, 0), ((32,), _h(32), _h(32), 0),
-                               ((2, 32), _h(2, 32), None, 32), ((1,), None, None, 0))),
-          *(take(x=given((np.arange(320).reshape(5, 64) * 7 % 9 / 4 - 1).tolist(), "float16"),
-                 weight=_int8(64, 32), antiquantScale=given([0.25] * 32, "float16"),
-                 antiquantOffsetOptional=None, biasOptional=None, antiquantGroupSize=0,
-                 innerPrecise=0, outDtype=_INT8, quantScaleOptional=given(
-                     [0x3D800000 + (n % 3 << 23) for n in range(32)], "uint64"),
-                 quantOffsetOptional=shift)
-            for shift in (None, given([n - 9.0 for n in range(32)], "float32")))])  # fmt: skip
+_WEIGHTS: Final[list[Any]] = [
+    take(x=_h(5, 64), weight=_int8(64, 32), antiquantScale=_h(*n, low=0.01, high=0.1),
+         antiquantOffsetOptional=o, biasOptional=b, antiquantGroupSize=g, innerPrecise=0)
+    for n, o, b, g in (((32,), None, None, 0), ((32,), _h(32), _h(32), 0),
+                       ((2, 32), _h(2, 32), None, 32), ((1,), None, None, 0))]  # fmt: skip
+# To steps of int8, which the operator with tiles of weights does not make.
+_STEPPED_WEIGHTS: Final[list[Any]] = [
+    take(x=given((np.arange(320).reshape(5, 64) * 7 % 9 / 4 - 1).tolist(), "float16"),
+         weight=_int8(64, 32), antiquantScale=given([0.25] * 32, "float16"),
+         antiquantOffsetOptional=None, biasOptional=None, antiquantGroupSize=0, innerPrecise=0,
+         outDtype=_INT8, quantScaleOptional=given(
+             [0x3D800000 + (n % 3 << 23) for n in range(32)], "uint64"),
+         quantOffsetOptional=shift)
+    for shift in (None, given([n - 9.0 for n in range(32)], "float32"))]  # fmt: skip
+_WEIGHTED: Final[dict[str, Any]] = {**_MATMUL, "dtypes": ("float16",), "tolerance": "gradient"}
+
+
+@spec("aclnnWeightQuantBatchMatmulV2 aclnnWeightQuantBatchMatmulV3", "y:outDtype|x", **_WEIGHTED,
+      samples=[*_WEIGHTS, *_STEPPED_WEIGHTS])  # fmt: skip
 def weight_quant(
     x: Array,
     weight: Array,
@@ -361,6 +366,16 @@ def weight_quant(
     if quantScaleOptional is not None:
         y = y * quantScaleOptional.astype(np.uint32).view(np.float32)
     return y if quantOffsetOptional is None else y + quantOffsetOptional
+
+
+@spec("aclnnWeightQuantBatchMatmulNz", "y:x", formats={"weight": "FRACTAL_NZ"}, **_WEIGHTED,
+      samples=_WEIGHTS)  # fmt: skip
+def weight_quant_tiles(
+    x: Array, weight: Array, antiquantScale: Array, antiquantOffsetOptional: Array | None,
+    biasOptional: Array | None, antiquantGroupSize: int,
+) -> Array:  # fmt: skip
+    return weight_quant(x, weight, antiquantScale, antiquantOffsetOptional, biasOptional,
+                        antiquantGroupSize)  # fmt: skip
 
 
 @spec("aclnnTransQuantParamV2 aclnnTransQuantParamV3", "out:uint64",
