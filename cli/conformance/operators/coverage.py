@@ -30,7 +30,7 @@ class Coverage:
 
     def text(self) -> str:
         """The last line of `check --all`."""
-        others = " and ".join(f"{n} as {soc}" for soc, n in self.others.items())
+        others = ", ".join(f"{n} as {soc}" for soc, n in self.others.items())
         others = f" ({others})" if others else ""
         return (f"operators: {len(self.judged)} judged{others} / "
                 f"{len(self.contract)} contract only / {len(self.unspecified)} unspecified / "

@@ -35,9 +35,9 @@ def weight_product(a):
     if a["antiquantOffsetOptional"] is not None:
         w = w + lines("antiquantOffsetOptional") * lines("antiquantScale")
     y = F.linear(t(a["x"]), w.T, None if a["biasOptional"] is None else t(a["biasOptional"]))
-    if a["quantScaleOptional"] is not None:
+    if a.get("quantScaleOptional") is not None:
         y = y * real(a["quantScaleOptional"])
-    return y if a["quantOffsetOptional"] is None else y + t(a["quantOffsetOptional"])
+    return y if a.get("quantOffsetOptional") is None else y + t(a["quantOffsetOptional"])
 
 
 ACTIONS = {0: lambda y: y, 1: F.relu, 2: lambda y: F.gelu(y, approximate="tanh"),
