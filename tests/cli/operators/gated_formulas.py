@@ -167,7 +167,8 @@ GATED = {
     "aclnnRmsNormQuantV3": norm_steps,
     "aclnnGeluQuant": gelu_steps,
     "aclnnFusedMatmul": lambda a: ENDS[a["fusedOpType"]](
-        t(a["x1"]) @ t(a["x2"]), None if a["x3"] is None else t(a["x3"])),
+        t(a["x1"]) @ t(a["x2"]) + (0 if a["bias"] is None else t(a["bias"])),
+        None if a["x3"] is None else t(a["x3"])),
     "aclnnFusedQuantMatmul": lambda a: ENDS[a["fusedOpType"]](
         torch.einsum("ij,jk,i,k->ik", t(a["x1"]).double(), t(a["x2"]).double(), t(a["x1Scale"]),
                      t(a["x2Scale"])) + (0 if a["biasOptional"] is None else torch.outer(

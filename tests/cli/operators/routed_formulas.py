@@ -204,7 +204,8 @@ def delta_rule(a):
             for n in range(4):
                 k, beta = t(a["key"])[i, n // 2][:, None], float(a["beta"][i, n])
                 keep = torch.eye(16).double() - beta * k @ k.T
-                new.append(float(np.exp(a["g"][i, n])) * s[n] @ keep
+                own = 1 if a.get("gk") is None else t(a["gk"])[i, n].exp()
+                new.append(float(np.exp(a["g"][i, n])) * (s[n] * own) @ keep
                            + beta * t(a["value"])[i, n][:, None] @ k.T)  # fmt: skip
                 out[i, n] = new[-1] @ t(a["query"])[i, n // 2] * a["scaleValue"]
             s = torch.stack(new)

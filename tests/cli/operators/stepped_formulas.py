@@ -159,7 +159,7 @@ def gated_groups(a):
     first, second = t(a["x"]).chunk(2, -1)
     y = F.silu(first) * second * t(a["weightOptional"])
     parts = y.split(t(a["groupIndexOptional"]).tolist())
-    scale = torch.stack([p.abs().max() / 448 for p in parts])
+    scale = torch.stack([p.abs().max() / (a["dstTypeMax"] or 448) for p in parts])
     return torch.cat([p / s for p, s in zip(parts, scale, strict=True)]), scale, y
 
 

@@ -97,7 +97,7 @@ def ger(self: Array, vec2: Array) -> Array:
 
 
 @spec("aclnnTrace", "out:self", **_SUM, dtypes=_FLOATS,
-      samples=[take(self=t(5, 5)), take(self=t(65, 33))])  # fmt: skip
+      samples=[take(self=t(5, 5)), take(self=t(65, 33)), take(self=t(130, 257))])  # fmt: skip
 def trace(self: Array) -> Array:
     return np.asarray(np.trace(self))
 

@@ -91,16 +91,18 @@ def finalize_product(
           take(query=_brain(5, 2, 16), key=_brain(5, 2, 16, low=-0.3, high=0.3),
                value=_brain(5, 4, 16), beta=_brain(5, 4, low=0.1, high=1),
                stateRef=_brain(6, 4, 16, 16), actualSeqLengths=given([2, 3], "int32"),
-               ssmStateIndices=given([4, 1, 5, 0, 2], "int32"), g=g,
-               numAcceptedTokens=accepted, scaleValue=0.25)
-          for g, accepted in ((t(5, 4, low=-1, high=0), None),
-                              (t(5, 4, low=-1, high=0), given([2, 3], "int32")))],
+               ssmStateIndices=given([4, 1, 5, 0, 2], "int32"), g=t(5, 4, low=-1, high=0),
+               gk=gk, numAcceptedTokens=accepted, scaleValue=0.25)
+          for gk, accepted in ((None, None), (None, given([2, 3], "int32")),
+                               (t(5, 4, 16, low=-1, high=0), None))],
       )  # fmt: skip
 def gated_delta(
     query: Array, key: Array, value: Array, beta: Array, stateRef: Array, actualSeqLengths: Array,
-    ssmStateIndices: Array, g: Array, numAcceptedTokens: Array | None, scaleValue: float,
+    ssmStateIndices: Array, g: Array, gk: Array | None, numAcceptedTokens: Array | None,
+    scaleValue: float,
 ) -> tuple[Array, Array]:  # fmt: skip
-    """S = a S + beta (v - a S k) k^T and o = scale S q; every token's state is kept in its slot."""
+    """S = a S + beta (v - a S k) k^T and o = scale S q; every token's state is kept in its slot.
+    `gk` is a decay of its own for each channel of the keys."""
     group = value.shape[1] // key.shape[1]
     q, k = (np.repeat(x, group, 1) for x in (query * scaleValue, key))
     states, out, begin = stateRef.copy(), np.empty_like(value), 0
@@ -109,6 +111,7 @@ def gated_delta(
         state = states[ssmStateIndices[begin + last]]
         for i in range(begin, begin + length):
             state = state * np.exp(g[i])[:, None, None]
+            state = state if gk is None else state * np.exp(gk[i])[:, None, :]
             gap = beta[i][:, None] * (value[i] - np.einsum("nvk,nk->nv", state, k[i]))
             state = state + gap[:, :, None] * k[i][:, None, :]
             states[ssmStateIndices[i]] = state

@@ -125,7 +125,11 @@ def _gelu(x: Array, approximate: str) -> Array:
                for s, o, a, m in ((t(48, low=5, high=20), t(48, low=-5, high=5), "none", "static"),
                                   (t(1, low=5, high=20), None, "tanh", "static"),
                                   (None, None, "none", "dynamic"),
-                                  (t(48, low=0.5), None, "tanh", "dynamic"))])  # fmt: skip
+                                  (t(48, low=0.5), None, "tanh", "dynamic"))] + [
+          # Where the two formulas differ by a step of the result.
+          take(self=t(5, 48, low=-4, high=-1.9), inputScaleOptional=given([2500.0], "float32"),
+               inputOffsetOptional=None, approximate=a, quantMode="static", roundMode="rint",
+               dstType=2) for a in ("none", "tanh")])  # fmt: skip
 def gelu_steps(
     self: Array, inputScaleOptional: Array | None, inputOffsetOptional: Array | None,
     approximate: str, quantMode: str,
@@ -156,7 +160,9 @@ def _h(*shape: int, **more: Any) -> Arg:
 @spec("aclnnFusedMatmul", "y:x1", **_PRODUCT, dtypes=("float16", "bfloat16"),
       source="a matrix product and one elementwise operation, as the operator document names them",
       samples=[take(x1=_h(5, 32), x2=_h(32, 9), bias=None, fusedOpType=k, cubeMathType=0,
-                    x3=_h(5, 9) if k in ("add", "mul") else None) for k in _ENDS])  # fmt: skip
+                    x3=_h(5, 9) if k in ("add", "mul") else None) for k in _ENDS] + [
+          take(x1=_h(5, 32), x2=_h(32, 9), bias=_h(9), fusedOpType=k, cubeMathType=0,
+               x3=_h(5, 9) if k == "mul" else None) for k in ("mul", "relu")])  # fmt: skip
 def fused(x1: Array, x2: Array, bias: Array | None, x3: Array | None, fusedOpType: str) -> Array:
     return ended(x1 @ x2 + (0 if bias is None else bias), fusedOpType, x3)
 

@@ -104,14 +104,16 @@ def strided_slice_assign(
 
 
 @spec("aclnnSplitTensor", "out:self", **_EXACT, samples=[
-    take(self=t(7, 4), splitSections=3, dim=0), take(self=t(3, 8), splitSections=4, dim=1)],
+    take(self=t(7, 4), splitSections=3, dim=0), take(self=t(3, 8), splitSections=4, dim=1),
+    take(self=t(19, 3), splitSections=2, dim=0)],
     )  # fmt: skip
 def split_tensor(self: Array, splitSections: int, dim: int) -> tuple[list[Array]]:
     return (np.split(self, range(splitSections, self.shape[dim], splitSections), dim),)
 
 
 @spec("aclnnSplitWithSize", "out:self", **_EXACT, samples=[
-    take(self=t(7, 4), splitSize=(3, 1, 3), dim=0), take(self=t(3, 9), splitSize=(2, 7), dim=-1)],
+    take(self=t(7, 4), splitSize=(3, 1, 3), dim=0), take(self=t(3, 9), splitSize=(2, 7), dim=-1),
+    take(self=t(17, 3), splitSize=(1, 2, 1, 3, 2, 1, 1, 4, 2), dim=0)],
     )  # fmt: skip
 def split_with_size(self: Array, splitSize: Sequence[int], dim: int) -> tuple[list[Array]]:
     return (np.split(self, np.cumsum(splitSize)[:-1], dim),)

@@ -330,13 +330,15 @@ def region_grads(gradOutput: Array, gradInputRef: Array, rois: Array, argmax: Ar
       "npu_swiglu_group_quant", samples=[
           take(x=t(6, 16, dtype="bfloat16"), weightOptional=t(6, 1, low=0.2),
                groupIndexOptional=given(g, "int64"), scaleOptional=None, dstType=36, quantMode=3,
-               blockSize=0, roundScale=False, clampLimit=0.0, dstTypeMax=0.0, outputOrigin=True)
-          for g in ([2, 4], [5, 1])])  # fmt: skip
+               blockSize=0, roundScale=False, clampLimit=0.0, dstTypeMax=most, outputOrigin=True)
+          for g, most in (([2, 4], 0.0), ([5, 1], 0.0), ([3, 3], 240.0))])  # fmt: skip
 def gated_groups(
-    x: Array, weightOptional: Array, groupIndexOptional: Array
+    x: Array, weightOptional: Array, groupIndexOptional: Array, dstTypeMax: float
 ) -> tuple[Array, Array, Array]:
-    """Rows of a group share the scale of their peak."""
+    """Rows of a group share the scale of their peak, which becomes the type's largest number or
+    the one that is named."""
     y = swiglu(x, True) * weightOptional
     which = np.repeat(np.arange(len(groupIndexOptional)), groupIndexOptional)
-    scale = np.array([np.abs(y[which == g]).max() for g in range(len(groupIndexOptional))]) / 448
+    peaks = np.array([np.abs(y[which == g]).max() for g in range(len(groupIndexOptional))])
+    scale = peaks / (dstTypeMax or 448)
     return y / scale[which][:, None], scale, y
