@@ -260,18 +260,21 @@ def transpose_batch_matmul(
 @spec("aclnnEmbeddingBag", "output:weight offset2bag:indices bagSize:indices maxIndices:indices",
       family="index", tolerance="gradient", source="torch 2.13, document of F.embedding_bag",
       dtypes=("float32", "float16"), fixed_layout=True, samples=[
-          take(weight=t(7, 5), indices=given([1, 3, 0, 6, 3], "int64"),
+          take(weight=t(7, 5) if m < 2 else t(7, 5, low=-9, high=-1),
+               indices=given([1, 3, 0, 6, 3], "int64"),
                offsets=given(o, "int64"), scaleGradByFreq=False, mode=m, sparse=False,
                perSampleWeights=w, includeLastOffset=last, paddingIdx=pad)
           for m, w, o, last, pad in (
               (0, None, [0, 2, 2], False, -1), (0, t(5, low=0.5), [0, 2, 2], False, -1),
               (0, None, [0, 2, 4], False, 3), (1, None, [0, 2, 4], False, 3),
-              (1, None, [0, 2, 5], True, -1))])  # fmt: skip
+              (1, None, [0, 2, 5], True, -1), (2, None, [0, 2, 4], False, -1),
+              (2, None, [0, 2, 4], False, 6))])  # fmt: skip
 def embedding_bag(
     weight: Array, indices: Array, offsets: Array, mode: int, perSampleWeights: Array | None,
     includeLastOffset: bool, paddingIdx: int,
-) -> tuple[Array, Array, Array, None]:  # fmt: skip
-    """Sums (mode 0) and means (1) of bags; what names the padding counts for nothing."""
+) -> tuple[Array, Array, Array, Array | None]:  # fmt: skip
+    """Sums (mode 0), means (1) and maxima (2) of bags, with the rows that maxima come from; what
+    names the padding counts for nothing."""
     rows = weight[indices] * (1 if perSampleWeights is None else perSampleWeights[:, None])
     rows = rows * (indices != paddingIdx)[:, None]
     bounds = [*offsets, *(() if includeLastOffset else (len(indices),))]
@@ -280,6 +283,10 @@ def embedding_bag(
     out = np.stack([rows[bag].sum(0) for bag in bags])
     out = out / np.maximum(sizes, 1)[:, None] if mode == 1 else out
     bag_of = np.searchsorted(bounds, np.arange(len(indices)), "right") - 1
+    if mode == 2:
+        named = [indices[bag][indices[bag] != paddingIdx] for bag in bags]
+        best = np.stack([rows[weight[rows].argmax(0)] for rows in named])
+        return np.take_along_axis(weight, best, 0), bag_of, sizes, best
     return out, bag_of, sizes, None
 
 
