@@ -177,7 +177,12 @@ _INT: Final[dict[str, Any]] = {"dtype": "int8", "low": -8, "high": 8}
                x2Scale=t(16, low=0.005, high=0.02), biasOptional=b, fusedOpType=k,
                groupSizeOptional=0)
           for b in (None, t(16, dtype="int32", low=-50, high=50))
-          for k in ("relu", "gelu_erf", "gelu_tanh")])  # fmt: skip
+          for k in ("relu", "gelu_erf", "gelu_tanh")] + [
+          # All results are small: where the two formulas differ most.
+          take(x1=t(5, 32, dtype="int8", low=-1, high=1), x2=t(32, 16, dtype="int8", low=-1, high=1),
+               x1Scale=given([1.0] * 5, "float32"), x2Scale=t(16, low=0.0075, high=0.0095),
+               biasOptional=given([-300] * 16, "int32"), fusedOpType=k, groupSizeOptional=0)
+          for k in ("gelu_erf", "gelu_tanh")])  # fmt: skip
 def fused_quant(
     x1: Array, x2: Array, x1Scale: Array, x2Scale: Array, biasOptional: Array | None,
     fusedOpType: str,
