@@ -168,6 +168,7 @@ def fused(x1: Array, x2: Array, bias: Array | None, x3: Array | None, fusedOpTyp
 
 
 _INT: Final[dict[str, Any]] = {"dtype": "int8", "low": -8, "high": 8}
+_ONES: Final[dict[str, Any]] = {"dtype": "int8", "low": -1, "high": 1}
 
 
 @spec("aclnnFusedQuantMatmul aclnnFusedQuantMatmulWeightNz", "out:float16", **_PRODUCT,
@@ -179,7 +180,7 @@ _INT: Final[dict[str, Any]] = {"dtype": "int8", "low": -8, "high": 8}
           for b in (None, t(16, dtype="int32", low=-50, high=50))
           for k in ("relu", "gelu_erf", "gelu_tanh")] + [
           # All results are small: where the two formulas differ most.
-          take(x1=t(5, 32, dtype="int8", low=-1, high=1), x2=t(32, 16, dtype="int8", low=-1, high=1),
+          take(x1=t(5, 32, **_ONES), x2=t(32, 16, **_ONES),
                x1Scale=given([1.0] * 5, "float32"), x2Scale=t(16, low=0.0075, high=0.0095),
                biasOptional=given([-300] * 16, "int32"), fusedOpType=k, groupSizeOptional=0)
           for k in ("gelu_erf", "gelu_tanh")])  # fmt: skip
