@@ -44,9 +44,9 @@ from .spec import MISSING, SPECS
 
 _FLOATS: Final = (Kind.FLOAT, Kind.DOUBLE, Kind.SCALAR)
 _WHOLE: Final = (Kind.INT64, Kind.INT32, Kind.INT8)
-# Sizes that each size of a sample is stretched to, as multiples of it: beyond a tile, and beyond
-# what a row of local memory holds.
-_QUICK_SIZES: Final = (1032,)
+# Sizes that each size of a sample is stretched to, as multiples of it: beyond a tile (less where
+# several dims of a tensor have that size), and beyond what a row of local memory holds.
+_QUICK_SIZES: Final = (1032, 260, 68)
 _FULL_SIZES: Final = (4100,)
 # Sizes that are no multiple of what registers hold, by what else divides them; the first that the
 # reference takes.
@@ -155,14 +155,14 @@ class Search:
 
     def _stretch(self, index: int, sample: Sample) -> None:
         for size in sizes_of(tensors_of(sample)):
-            for least in (*_QUICK_SIZES, *_FULL_SIZES):
-                new = -(-least // size) * size
-                change = f"{size}={new}"
-                if new == size or _elements(neighbours.changed(sample, change)) > _MOST_ELEMENTS:
-                    continue
-                seconds = self._holds(index, change, same=True)
+            for sizes in (_QUICK_SIZES, _FULL_SIZES):
+                changes = (f"{size}={-(-n // size) * size}" for n in sizes if n > size)
+                fitting = (c for c in changes if _elements(neighbours.changed(sample, c))
+                           <= _MOST_ELEMENTS)  # fmt: skip
+                change = next(fitting, None)
+                seconds = self._holds(index, change, same=True) if change else None
                 if seconds is not None:
-                    self._keep(f"s{index}/{change}", seconds, least in _QUICK_SIZES)
+                    self._keep(f"s{index}/{change}", seconds, sizes is _QUICK_SIZES)
 
     def _unalign(self, index: int, sample: Sample) -> None:
         """Sizes with a tail, where a sample's are multiples of eight."""
