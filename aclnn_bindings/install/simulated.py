@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from .library import find_install
@@ -48,6 +49,7 @@ def environment(environ: Mapping[str, str] | None = None) -> dict[str, str]:
     }
 
 
+@cache
 def products() -> tuple[str, ...]:
     """Product names that ACLSIM_SOC accepts; the first is the default."""
     root = find_install(simulator=True).root

@@ -355,10 +355,6 @@ def install() -> None:
     Tensor.volatile = False  # type: ignore[attr-defined]
 
 
-install()
-__all__ = ["backward", "grad", "registry"]
-
-
 def straight(slope: Tensor, self: Tensor) -> Tensor:
     """The gradient of a function made of straight lines, whose own derivative is zero, not absent.
 
@@ -370,4 +366,6 @@ def straight(slope: Tensor, self: Tensor) -> Tensor:
     return slope + aten.to(aten.masked_fill(self, everywhere, 0), slope.dtype)
 
 
+install()
 aten.publish("straight", straight)
+__all__ = ["backward", "grad", "registry"]
