@@ -6,11 +6,10 @@ from __future__ import annotations
 
 import atexit
 import os
-import tempfile
 import threading
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from pathlib import Path
 from typing import Final, Protocol
 from weakref import WeakSet
 
@@ -31,7 +30,8 @@ __all__ = ["Runtime", "running"]
 
 # Without this configuration batch_norm followed by group_norm fails with 561103 (reported on
 # hardware, CANN 8.3).
-_CONFIG: Final = '{"dump":{"dump_scene":"lite_exception"}}'
+# A file of ours: none is written, so that a full disk or an interrupt leaves nothing half done.
+_CONFIG: Final = Path(__file__).with_name("acl.json")
 
 _COUNTERS: Final = (
     "launches",
@@ -61,25 +61,6 @@ def running() -> Runtime | None:
     """The runtime that is started in this process, if one is."""
     with _active_lock:
         return _active if _active is not None and _active.started else None
-
-
-@contextmanager
-def _configured() -> Iterator[str]:
-    """The name of a file that holds aclInit's configuration; RuntimeStateError where this process
-    cannot write any."""
-    with ExitStack() as stack:
-        try:
-            config = stack.enter_context(
-                tempfile.NamedTemporaryFile("w", suffix=".json", prefix="acl_")
-            )
-            config.write(_CONFIG)
-            config.flush()
-        except OSError as error:
-            raise RuntimeStateError(
-                f"start ACL: its configuration cannot be written to a temporary file: {error}; "
-                "free some space, or let TMPDIR name a folder that can be written"
-            ) from error
-        yield config.name
 
 
 class _Current(threading.local):
@@ -217,9 +198,8 @@ class Runtime:
             index += 1
 
     def _initialise(self) -> None:
-        with _configured() as name:
-            if lib.mt_start(os.fsencode(name)):
-                throw(self.codes)
+        if lib.mt_start(os.fsencode(_CONFIG)):
+            throw(self.codes)
         # As torch_npu names them (Ascend Extension for PyTorch, Environment Variables);
         # without caching a memory checker sees the ends of each block.
         lib.mt_launch_blocking(any(os.environ.get(name) == "1" for name in _BLOCKING))

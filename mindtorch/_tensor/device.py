@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from typing import Any, TypeAlias
+
+from .pushed import popping, pushing
 
 TYPES = ("cpu", "meta", "npu")
 # Devices that programs name, compare and ask for; a tensor on one is refused by `resolve`.
@@ -40,15 +44,24 @@ class device:  # noqa: N801 - torch's name
     def __reduce__(self) -> tuple[Any, ...]:
         return (device, (self.type, self.index))
 
-    def __enter__(self) -> device:
-        _stack.append(resolve(self) if self.type in ELSEWHERE else self)
-        return self
+    @property
+    def __enter__(self) -> Callable[[], device]:
+        resolve(self)
+        return pushing(_local.stack, self)
 
-    def __exit__(self, *exc: object) -> None:
-        _stack.pop()
+    @property
+    def __exit__(self) -> Callable[..., None]:
+        return popping(_local.stack)
 
 
-_stack: list[device] = []
+class _Local(threading.local):
+    """The devices of this thread's `with` statements, innermost last."""
+
+    def __init__(self) -> None:
+        self.stack: list[device] = []
+
+
+_local = _Local()
 
 
 def _parse(type: DeviceLike | None, index: int | None) -> tuple[str, int | None]:
@@ -102,7 +115,7 @@ def _class_name(value: object) -> str:
 def resolve(value: DeviceLike | None) -> device:
     """The device a tensor lands on: None is the default one, `npu` is the current npu."""
     if value is None:
-        return _stack[-1] if _stack else _default
+        value = _local.stack[-1] if _local.stack else _default
     resolved = value if value.__class__ is device else device(value)
     if resolved.index is None and resolved.type == "npu":
         return device("npu", _current_npu)
@@ -138,7 +151,8 @@ def set_default_device(value: DeviceLike | None) -> None:
     global _default
     _default = CPU
     if value is not None:
-        _default = resolve(value)
+        resolve(value)
+        _default = device(value)
 
 
 def get_default_device() -> device:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from typing import Any, Final
 from weakref import WeakSet
 
@@ -20,12 +21,17 @@ class Lock:
         self._inner: Any = threading.RLock()
         _locks.add(self)
 
-    def __enter__(self) -> Lock:
-        self._inner.acquire()
-        return self
+    # C's own, looked up as `with` begins: an interrupt finds the lock taken or not, and never
+    # behind the call of `acquire` in an `__enter__` of Python, where nobody would give it back.
+    @property
+    def __enter__(self) -> Callable[[], bool]:
+        enter: Callable[[], bool] = self._inner.__enter__
+        return enter
 
-    def __exit__(self, *exc: object) -> None:
-        self._inner.release()
+    @property
+    def __exit__(self) -> Callable[..., None]:
+        leave: Callable[..., None] = self._inner.__exit__
+        return leave
 
     def renew(self) -> None:
         """Forget who held it."""

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
 import mindtorch
 
-from .._autograd.grad_mode import LOCAL
+from .._autograd.grad_mode import LOCAL, MODES
 from .._autograd.graph import saved_tensors_hooks
+from .._autograd.scope import Scope
+from .._random.generator import Generator, default_generator
 from .._tensor.tensor import Tensor
+from ._pytree import tree_leaves
 
 
 class CheckpointError(RuntimeError):
@@ -27,7 +30,7 @@ class _Frame:
         self.again: list[Any] | None = None
 
     def pack(self, tensor: Tensor) -> int:
-        self.shapes.append((tuple(tensor.shape), tensor.dtype))
+        self.shapes.append(_metadata(tensor))
         return len(self.shapes) - 1
 
     def unpack(self, number: int) -> Tensor:
@@ -51,7 +54,18 @@ class _Frame:
 
         with mindtorch.enable_grad(), saved_tensors_hooks(keep, lambda saved: saved):
             self.run()
+        for was, tensor in zip(self.shapes, recomputed, strict=False):
+            if (now := _metadata(tensor)) != was:
+                raise CheckpointError(
+                    "torch.utils.checkpoint: Recomputed values for the following tensors have"
+                    f" different metadata than during the forward pass.\nsaved metadata: {was}\n"
+                    f"recomputed metadata: {now}"
+                )
         return recomputed
+
+
+def _metadata(tensor: Tensor) -> tuple[Any, ...]:
+    return tuple(tensor.shape), tensor.dtype, tensor.device
 
 
 def checkpoint(
@@ -67,10 +81,12 @@ def checkpoint(
 ) -> Tensor:
     """`function(*args)`, its saved tensors dropped and made again in backward.
 
-    Random numbers repeat when `preserve_rng_state`. `context_fn` gives two contexts, of the first
-    run and of the second. CheckpointError when the second run differs.
+    Random numbers repeat when `preserve_rng_state`, on cpu and on the devices of the arguments;
+    autocast is as it was. `context_fn` gives two contexts, of the first run and of the second.
+    CheckpointError when the second run saves other tensors than the first.
     """
-    state = _rng_state() if preserve_rng_state else None
+    states = _states((args, kwargs)) if preserve_rng_state else []
+    casts = LOCAL.autocast
 
     if use_reentrant and context_fn is not None:
         raise ValueError(
@@ -79,7 +95,7 @@ def checkpoint(
     forward, second = (context_fn or noop_context_fn)()
 
     def again() -> None:
-        with _rng(state), second:
+        with _drawing_from(states), _Autocast(casts), second:
             function(*args, **kwargs)
 
     if not LOCAL.grad:
@@ -94,24 +110,41 @@ def noop_context_fn() -> tuple[AbstractContextManager[None], AbstractContextMana
     return contextlib.nullcontext(), contextlib.nullcontext()
 
 
-def _rng_state() -> Any:
-    try:
-        return mindtorch.get_rng_state()
-    except AttributeError:
-        return None
+class _Autocast(Scope):
+    """Autocast as it was at another time."""
+
+    def __init__(self, settings: Any) -> None:
+        self.settings = settings
+
+    def steps(self) -> Iterator[None]:
+        before = LOCAL.autocast
+        try:
+            MODES.active += 1
+            LOCAL.autocast = self.settings
+            yield
+        finally:
+            LOCAL.autocast = before
+            MODES.active -= 1
+
+
+def _states(arguments: Any) -> list[tuple[Generator, Tensor]]:
+    """The default generators of cpu and of the tensors' devices, with their states."""
+    leaves = [leaf for leaf in tree_leaves(arguments) if isinstance(leaf, Tensor)]
+    devices = dict.fromkeys(["cpu", *(str(leaf.device) for leaf in leaves)])
+    generators = [default_generator(device) for device in devices if device != "meta"]
+    return [(generator, generator.get_state()) for generator in generators]
 
 
 @contextlib.contextmanager
-def _rng(state: Any) -> Any:
-    if state is None:
-        yield
-        return
-    now = mindtorch.get_rng_state()
-    mindtorch.set_rng_state(state)
+def _drawing_from(states: Sequence[tuple[Generator, Tensor]]) -> Iterator[None]:
+    before = [(generator, generator.get_state()) for generator, _ in states]
     try:
+        for generator, state in states:
+            generator.set_state(state)
         yield
     finally:
-        mindtorch.set_rng_state(now)
+        for generator, state in before:
+            generator.set_state(state)
 
 
 def checkpoint_sequential(

@@ -43,6 +43,16 @@ def test_acl_is_initialised_with_the_configuration_that_operators_need(stub: Stu
     assert json.loads(stub.config()) == {"dump": {"dump_scene": "lite_exception"}}
 
 
+def test_acl_starts_where_no_file_can_be_written() -> None:
+    program = (
+        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
+        "import aclnn_bindings; print(aclnn_bindings.open(simulator=True).empty((2,), 'FLOAT'))"
+    )
+    environ = {**os.environ, "TMPDIR": "/nowhere"}
+    ran = subprocess.run([sys.executable, "-c", program], env=environ, capture_output=True)
+    assert ran.returncode == 0, ran.stderr
+
+
 def test_close_returns_everything_and_a_later_use_starts_again(stub: Stub) -> None:
     runtime = stub.cann.runtime
     tensor = stub.cann.tensor(np.ones(4, np.float32))

@@ -7,12 +7,17 @@ at the same moments and may raise: so each moment is tried, one after the other.
 from __future__ import annotations
 
 import gc
+import os
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import mindtorch as torch
+from aclnn_bindings.runtime import locks as lower
 from mindtorch._autograd.grad_mode import LOCAL, MODES
+from mindtorch._tensor import locks as upper
 
 FEW = 11  # of the moments, tried in every run
 
@@ -30,6 +35,16 @@ def contexts(device):
     ):
         pass
     torch.no_grad()(torch.enable_grad()(lambda: None))()
+    with torch.device("meta"), torch.device("npu"):
+        pass
+
+
+def session(device):
+    from mindtorch._backends.npu import runtime
+
+    torch.ones(2, device=device).tolist()
+    runtime.cann().runtime.close()
+    torch.ones(2, device=device).tolist()
 
 
 def step(device):
@@ -53,13 +68,15 @@ def streams(device):
     x.tolist()
 
 
-CASES = [(contexts, "cpu"), (step, "cpu"), (step, "npu"), (streams, "npu")]
+CASES = [(contexts, "cpu"), (step, "cpu"), (step, "npu"), (streams, "npu"), (session, "npu")]
 
 
 def state():
     modes = [getattr(LOCAL, name) for name in sorted(vars(type(LOCAL))) if name[0] != "_"]
     stream = torch.npu.current_stream()
-    return [*modes, MODES.active, torch.npu.current_device(), stream == torch.npu.default_stream()]
+    held = [lock for part in (upper, lower) for lock in part._locks if lock._inner._is_owned()]
+    return [*modes, MODES.active, torch.npu.current_device(), stream == torch.npu.default_stream(),
+            len(held), torch.get_default_device()]  # fmt: skip
 
 
 def interrupted_at(moment, action, device):
@@ -168,3 +185,33 @@ def test_contexts_may_be_used_again_and_by_hand(nested):
     with pytest.raises(ZeroDivisionError), torch.inference_mode():
         raise ZeroDivisionError
     assert not torch.is_inference_mode_enabled()
+
+
+def test_no_place_where_python_looks_for_signals_leaves_anything_behind():
+    """A few of them: interrupt_sweep.py tries all, of scenarios of its own."""
+    sweep = Path(__file__).with_name("interrupt_sweep.py")
+    command = [sys.executable, str(sweep), "step npu", "transforms", "--every", "1409"]
+    ran = subprocess.run(
+        command, env={**os.environ, "ACLSIM_DEVICES": "2"}, capture_output=True, text=True
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_a_device_of_a_with_statement_is_its_thread_s_alone():
+    import threading
+
+    seen = []
+    with torch.device("meta"):
+        thread = threading.Thread(target=lambda: seen.append(torch.ones(1).device.type))
+        thread.start()
+        thread.join()
+        with torch.device("cpu") as inner:
+            seen.append(torch.ones(1).device.type)
+        seen.append(torch.ones(1).device.type)
+    assert (seen, inner.type) == (["cpu", "cpu", "meta"], "cpu")
+
+
+@pytest.mark.parametrize("draw", ["rand(2)", "randn(2)", "randperm(4)", "nn.Linear(2, 2).weight"])
+def test_numbers_are_drawn_on_the_current_npu_of_a_with_statement(draw):
+    with torch.device("npu"):
+        assert eval("torch." + draw, {"torch": torch}).device == torch.device("npu:0")
