@@ -31,8 +31,7 @@ class Buffer(Memory):
             raise ArgumentError(f"Buffer of {nbytes} bytes: give 0 or more")
         self.stream, self.nbytes = stream, nbytes
         self._session = SESSION[0]
-        self._address = int(lib.mt_alloc_for(stream.address, nbytes, lib.MT_BUFFER))
-        if not self._address:
+        if not self._obtain(stream.address, nbytes, lib.MT_BUFFER):
             throw_on(stream.device)
         self._lane = (stream if stream.default else stream.device.default_stream).address
 

@@ -50,8 +50,8 @@ lib.mt_heed(
     connect(
         _entry("mt_release"),
         _entry("mt_launch"),
-        _entry("mt_output"),
-        _entry("mt_alloc"),
+        _entry("mt_launch_all"),
+        _entry("mt_alloc_for"),
         _entry("mt_session"),
         ClosedHandleError,
     )

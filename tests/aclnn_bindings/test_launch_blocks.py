@@ -11,9 +11,17 @@ import numpy as np
 import pytest
 from stub_acl import Stub
 
+import aclnn_bindings
 from aclnn_bindings.call.plan import Plan
 from aclnn_bindings.call.specs import ScalarSpec, TensorSpec
-from aclnn_bindings.runtime.native import Block, launch, launch_into, launch_many, lib
+from aclnn_bindings.runtime.native import (
+    Block,
+    allocate,
+    launch,
+    launch_into,
+    launch_many,
+    lib,
+)
 from aclnn_bindings.runtime.status import AclError
 
 
@@ -62,6 +70,27 @@ def test_many_results_are_blocks_of_their_own(stub: Stub) -> None:
     assert made is not None
     assert [values(stub, each) for each in made] == [[7.0], [8.0], [9.0]]
     assert held(stub) == 4
+
+
+def test_a_launch_takes_any_number_of_blocks() -> None:
+    cann = aclnn_bindings.open(simulator=True)
+    stream, session = cann.runtime.current_stream().address, int(lib.mt_session())
+    blocks = [allocate(stream, 1, session) for _ in range(40)]
+    for k, each in enumerate(blocks):
+        assert each is not None
+        assert lib.mt_fill(stream, each.address, 1, k, 1) == 0
+    byte, whole = (TensorSpec.of((n,), "UINT8") for n in (1, 40))
+    plan = cann.op("aclnnCat").plan((byte,) * 40, 0, whole, allocate=("out",))
+    made = launch_many(plan.address, stream, (40,), session, *blocks)
+    assert made is not None
+    host = np.empty(40, np.uint8)
+    assert lib.mt_copy(stream, host.ctypes.data, 40, made[0].address, 40, 2, 1) == 0
+    assert host.tolist() == list(range(40))
+    assert launch_many(plan.address, stream, (), session, *blocks) is None
+    assert lib.mt_last_failure().code == lib.MT_WRONG_COUNT
+    del blocks, made, each
+    assert cann.runtime.device().memory().stats["allocation.all.current"] == 0
+    cann.close()
 
 
 def test_a_failed_launch_gives_nothing_and_the_plan_raises_it(stub: Stub) -> None:

@@ -46,7 +46,6 @@ def test_the_fixed_arity_entry_points_return_the_address_or_zero(stub: Stub) -> 
     stream = stub.cann.runtime.current_stream().address
     out = lib.mt_run2(plan.address, stream, a.address, a.address)
     assert out > 1
-    assert lib.mt_output(0) == out
     into = add_plan(stub, allocate=())
     assert lib.mt_run3(into.address, stream, a.address, a.address, out) == 1
     assert lib.mt_run1(plan.address, stream, a.address) == 0

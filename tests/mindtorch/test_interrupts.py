@@ -39,6 +39,12 @@ def contexts(device):
         pass
 
 
+def lists(device):
+    x = torch.ones(4, device=device)
+    torch.stack([torch.cat([x, x])] * 40)
+    torch._foreach_mul_([x, x.clone()], 2.0)
+
+
 def session(device):
     from mindtorch._backends.npu import runtime
 
@@ -68,7 +74,14 @@ def streams(device):
     x.tolist()
 
 
-CASES = [(contexts, "cpu"), (step, "cpu"), (step, "npu"), (streams, "npu"), (session, "npu")]
+CASES = [
+    (contexts, "cpu"),
+    (step, "cpu"),
+    (step, "npu"),
+    (streams, "npu"),
+    (session, "npu"),
+    (lists, "npu"),
+]
 
 
 def state():

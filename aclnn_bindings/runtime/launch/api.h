@@ -189,7 +189,9 @@ uint64_t mt_run6(uint64_t plan, uint64_t stream, uint64_t a, uint64_t b, uint64_
  * that they are from: 0 for several, MT_ANY_SESSION where nobody knows. */
 uint64_t mt_launch(uint64_t plan, uint64_t stream, const uint64_t *given, uint64_t count,
                    uint64_t made_in);
-/* Address k (0..15) that the thread's last mt_run0..6 allocated. */
-uint64_t mt_output(uint32_t k);
+/* The same for any number of slots: 1, and `made` holds the `room` addresses that the plan
+ * allocates, or 0. */
+uint64_t mt_launch_all(uint64_t plan, uint64_t stream, const uint64_t *given, uint64_t count,
+                       uint64_t made_in, uint64_t *made, uint64_t room);
 /* `slots` holds every slot's address; those of allocated outputs are written. */
 uint64_t mt_run(uint64_t plan, uint64_t stream, uint64_t *slots, uint64_t count);

@@ -9,17 +9,16 @@
 
 Start start;
 Present present;
+Obtain obtain;
 static int32_t (*release)(uint64_t address, uint64_t session);
-static uint64_t (*obtain)(uint64_t stream, uint64_t bytes);
 static PyObject *closed_error; /* what use after the session's end raises */
 
-static uint64_t (*output)(uint32_t k);
+static uint64_t (*start_all)(uint64_t plan, uint64_t stream, const uint64_t *given, uint64_t count,
+                             uint64_t made_in, uint64_t *made, uint64_t room);
 static PyObject *heard; /* what a handler of a signal raised while nobody could raise it */
 
 /* What mt_launch takes for blocks of several sessions, and for none at all. */
 static const uint64_t MIXED = 0, ANY = UINT64_MAX;
-
-enum { OUTPUTS = 16 }; /* addresses that mt_output gives */
 
 typedef struct {
   PyObject_HEAD
@@ -112,25 +111,34 @@ static PyType_Spec block_spec = {
     .slots = block_slots,
 };
 
+/* The addresses of Blocks, 0 of None, and the session that they are from. -1: a Python error. */
+static int gather(PyObject *const *blocks, Py_ssize_t count, uint64_t *given, uint64_t *made_in) {
+  *made_in = ANY;
+  for (Py_ssize_t k = 0; k < count; ++k) {
+    given[k] = 0;
+    if (blocks[k] == Py_None) continue;
+    if (!Py_IS_TYPE(blocks[k], block_type)) {
+      PyErr_Format(PyExc_TypeError, "launch: expected a Block, got %R", Py_TYPE(blocks[k]));
+      return -1;
+    }
+    const Block *block = (Block *)blocks[k];
+    given[k] = block->address;
+    *made_in = *made_in == ANY || *made_in == block->session ? block->session : MIXED;
+  }
+  return 0;
+}
+
 /* Runs plan args[0] on stream args[1] over the Blocks from args[first] on; without the GIL, as
  * phase 1 may take long and a full stream makes phase 2 wait. -1: a Python error is set. */
 static int run(PyObject *const *args, Py_ssize_t count, Py_ssize_t first, uint64_t *result) {
-  uint64_t plan, stream, given[MOST], made_in = ANY;
+  uint64_t plan, stream, given[MOST], made_in;
   if (count < first || count - first > MOST) {
     PyErr_Format(PyExc_TypeError, "launch: %zd arguments; expected %zd and up to %d blocks", count,
                  first, MOST);
     return -1;
   }
   if (!number(args[0], &plan) || !number(args[1], &stream)) return -1;
-  for (Py_ssize_t k = first; k < count; ++k) {
-    if (!Py_IS_TYPE(args[k], block_type)) {
-      PyErr_Format(PyExc_TypeError, "launch: expected a Block, got %R", Py_TYPE(args[k]));
-      return -1;
-    }
-    const Block *block = (Block *)args[k];
-    given[k - first] = block->address;
-    made_in = made_in == ANY || made_in == block->session ? block->session : MIXED;
-  }
+  if (gather(args + first, count - first, given, &made_in) < 0) return -1;
   Py_BEGIN_ALLOW_THREADS
   *result = start(plan, stream, given, (uint64_t)(count - first), made_in);
   Py_END_ALLOW_THREADS
@@ -145,24 +153,45 @@ static PyObject *launch(PyObject *module, PyObject *const *args, Py_ssize_t coun
   return make_block(result, args[2], session);
 }
 
-static PyObject *launch_many(PyObject *module, PyObject *const *args, Py_ssize_t count) {
-  (void)module;
-  uint64_t result, session;
-  if (count > 2 && PyTuple_Check(args[2]) && PyTuple_Size(args[2]) > OUTPUTS)
-    return PyErr_Format(PyExc_TypeError, "launch_many: %zd outputs; expected up to %d",
-                        PyTuple_Size(args[2]), OUTPUTS);
-  if (run(args, count, 4, &result) < 0 || !number(args[3], &session)) return NULL;
-  if (!result) Py_RETURN_NONE;
-  const Py_ssize_t made = PyTuple_Check(args[2]) ? PyTuple_Size(args[2]) : 0;
-  /* Before any Python object is made: that may collect garbage, whose finalizers may launch. */
-  uint64_t addresses[OUTPUTS];
-  for (uint32_t k = 0; k < OUTPUTS; ++k) addresses[k] = output(k);
-  PyObject *blocks = PyTuple_New(made);
-  for (Py_ssize_t k = 0; blocks && k < made; ++k) {
-    PyObject *block = make_block(addresses[k], PyTuple_GetItem(args[2], k), session);
-    if (!block) return Py_DECREF(blocks), NULL;
+/* A tuple of Blocks over addresses that are owned here; those that get none are given back. */
+static PyObject *blocks_of(const uint64_t *addresses, PyObject *sizes, uint64_t session) {
+  const Py_ssize_t count = PyTuple_Size(sizes);
+  PyObject *blocks = PyTuple_New(count);
+  Py_ssize_t k = 0;
+  for (; blocks && k < count; ++k) {
+    PyObject *block = make_block(addresses[k], PyTuple_GetItem(sizes, k), session);
+    if (!block) {
+      Py_CLEAR(blocks);
+      ++k;
+      break;
+    }
     PyTuple_SetItem(blocks, k, block);
   }
+  if (!blocks)
+    for (; k < count; ++k) release(addresses[k], session);
+  return blocks;
+}
+
+static PyObject *launch_many(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+  (void)module;
+  uint64_t plan, stream, session, made_in, done;
+  if (count < 4 || !PyTuple_Check(args[2])) {
+    PyErr_SetString(PyExc_TypeError, "launch_many(plan, stream, nbytes, session, *blocks)");
+    return NULL;
+  }
+  if (!number(args[0], &plan) || !number(args[1], &stream) || !number(args[3], &session))
+    return NULL;
+  const Py_ssize_t given = count - 4, room = PyTuple_Size(args[2]);
+  uint64_t *words = PyMem_Malloc((size_t)(given + room + 1) * sizeof *words);
+  if (!words) return PyErr_NoMemory();
+  PyObject *blocks = NULL;
+  if (gather(args + 4, given, words, &made_in) == 0) {
+    Py_BEGIN_ALLOW_THREADS
+    done = start_all(plan, stream, words, (uint64_t)given, made_in, words + given, (uint64_t)room);
+    Py_END_ALLOW_THREADS
+    blocks = done ? blocks_of(words + given, args[2], session) : Py_NewRef(Py_None);
+  }
+  PyMem_Free(words);
   return blocks;
 }
 
@@ -184,7 +213,7 @@ static PyObject *allocate(PyObject *module, PyObject *const *args, Py_ssize_t co
   if (!number(args[0], &stream) || !number(args[1], &bytes) || !number(args[2], &session))
     return NULL;
   Py_BEGIN_ALLOW_THREADS
-  address = obtain(stream, bytes ? bytes : 1);
+  address = obtain(stream, bytes ? bytes : 1, 0); /* MT_TENSOR */
   Py_END_ALLOW_THREADS
   if (!address) Py_RETURN_NONE;
   return make_block(address, args[1], session);
@@ -219,15 +248,15 @@ static PyObject *taken(PyObject *module, PyObject *unused) {
 
 static PyObject *connect(PyObject *module, PyObject *args) {
   (void)module;
-  PyObject *releases, *starts, *outputs, *allocates, *sessions, *error;
-  if (!PyArg_ParseTuple(args, "OOOOOO", &releases, &starts, &outputs, &allocates, &sessions,
-                        &error))
+  PyObject *releases, *starts, *all, *allocates, *sessions, *error;
+  if (!PyArg_ParseTuple(args, "OOOOOO", &releases, &starts, &all, &allocates, &sessions, &error))
     return NULL;
-  obtain = (uint64_t(*)(uint64_t, uint64_t))PyLong_AsVoidPtr(allocates);
+  obtain = (Obtain)PyLong_AsVoidPtr(allocates);
   release = (int32_t(*)(uint64_t, uint64_t))PyLong_AsVoidPtr(releases);
   start = (Start)PyLong_AsVoidPtr(starts);
   present = (Present)PyLong_AsVoidPtr(sessions);
-  output = (uint64_t(*)(uint32_t))PyLong_AsVoidPtr(outputs);
+  start_all = (uint64_t(*)(uint64_t, uint64_t, const uint64_t *, uint64_t, uint64_t, uint64_t *,
+                           uint64_t))PyLong_AsVoidPtr(all);
   if (PyErr_Occurred()) return NULL;
   Py_XDECREF(closed_error);
   closed_error = Py_NewRef(error);
@@ -236,8 +265,8 @@ static PyObject *connect(PyObject *module, PyObject *args) {
 
 static PyMethodDef methods[] = {
     {"connect", connect, METH_VARARGS, 
-     "The addresses of mt_release, mt_launch, mt_output, mt_alloc and mt_session; the error of\n"
-     "closed blocks. Returns what mt_heed takes."},
+     "The addresses of mt_release, mt_launch, mt_launch_all, mt_alloc_for and mt_session; the error\n"
+     "of closed blocks. Returns what mt_heed takes."},
     {"taken", taken, METH_NOARGS,
      "What a handler of a signal raised during the wait that MT_INTERRUPTED ended, or None."},
     {"allocate", (PyCFunction)(void (*)(void))allocate, METH_FASTCALL,
@@ -246,8 +275,8 @@ static PyMethodDef methods[] = {
      "launch(plan, stream, nbytes, session, *blocks): the Block of the plan's output, or None\n"
      "after a failure, which Plan.throw raises."},
     {"launch_many", (PyCFunction)(void (*)(void))launch_many, METH_FASTCALL,
-     "launch_many(plan, stream, nbytes, session, *blocks): a Block per member of the tuple nbytes\n"
-     "(16 at most), or None after a failure."},
+     "launch_many(plan, stream, nbytes, session, *blocks): a tuple with a Block per member of the\n"
+     "tuple nbytes, or None after a failure. Any number of blocks; None counts as no memory."},
     {"launch_into", (PyCFunction)(void (*)(void))launch_into, METH_FASTCALL,
      "launch_into(plan, stream, *blocks): whether a plan that allocates nothing was launched."},
     {NULL, NULL, 0, NULL},

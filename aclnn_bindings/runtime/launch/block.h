@@ -11,8 +11,10 @@ enum { MOST = 32 }; /* addresses of one launch, as mt_launch takes */
 typedef uint64_t (*Start)(uint64_t plan, uint64_t stream, const uint64_t *given, uint64_t count,
                           uint64_t made_in);
 typedef uint64_t (*Present)(void); /* the session's number, 0 while there is none */
+typedef uint64_t (*Obtain)(uint64_t stream, uint64_t bytes, int32_t purpose);
 extern Start start;
 extern Present present;
+extern Obtain obtain;
 
 /* Addresses and session numbers fit a long; PyLong_AsLong is the quick conversion. */
 static inline int number(PyObject *object, uint64_t *value) {

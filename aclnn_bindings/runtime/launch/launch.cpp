@@ -10,9 +10,6 @@ namespace {
 
 constexpr uint64_t kAnySession = UINT64_MAX;  // the given addresses say no session
 constexpr uint32_t kInline = 32;   // tensor slots that need no heap
-constexpr uint32_t kOutputs = 16;  // outputs that mt_output can give
-
-thread_local uint64_t outputs[kOutputs] LAUNCH_TLS;
 
 int32_t status_of(uint64_t result) { return static_cast<int32_t>(result); }
 
@@ -219,7 +216,14 @@ bool counts_as(const Plan& plan, uint64_t given, uint64_t wanted) {
          (fail(MT_PHASE_ARGUMENTS, MT_WRONG_COUNT, plan.name.c_str(), wanted), false);
 }
 
-// The first allocated output's address, 1 if there is none, 0 after a failure.
+// The first allocated output's address, 1 if there is none.
+uint64_t first_made(const Plan& plan, const uint64_t* slots) {
+  for (size_t k = 0; plan.allocated && k < plan.tensors.size(); ++k)
+    if (plan.tensors[k].spec.allocate) return slots[k];
+  return 1;
+}
+
+// As `first_made`, 0 after a failure.
 uint64_t run_given(uint64_t plan_handle, uint64_t stream_handle, const uint64_t* given,
                    uint64_t count, uint64_t made_in = kAnySession) {
   const Underway underway(plan_handle, stream_handle);
@@ -230,11 +234,7 @@ uint64_t run_given(uint64_t plan_handle, uint64_t stream_handle, const uint64_t*
   if (total > kInline) return fail(MT_PHASE_ARGUMENTS, MT_WRONG_COUNT, "mt_run", kInline), 0;
   uint64_t slots[kInline];
   for (size_t k = 0; k < total; ++k) slots[k] = plan.tensors[k].spec.allocate ? 0 : *given++;
-  if (!launch_slots(plan, underway.stream, slots)) return 0;
-  if (plan.allocated == 0) return 1;
-  for (size_t k = 0, next = 0; k < total && next < kOutputs; ++k)
-    if (plan.tensors[k].spec.allocate) outputs[next++] = slots[k];
-  return outputs[0];
+  return launch_slots(plan, underway.stream, slots) ? first_made(plan, slots) : 0;
 }
 
 template <class... Address>
@@ -282,17 +282,27 @@ uint64_t mt_launch(uint64_t plan, uint64_t stream, const uint64_t* given, uint64
   return run_given(plan, stream, given, count, made_in);
 }
 
-uint64_t mt_output(uint32_t k) { return k < kOutputs ? outputs[k] : 0; }
+uint64_t mt_launch_all(uint64_t plan_handle, uint64_t stream_handle, const uint64_t* given,
+                       uint64_t count, uint64_t made_in, uint64_t* made, uint64_t room) {
+  const Underway underway(plan_handle, stream_handle);
+  if (!underway.usable(made_in)) return 0;
+  const Plan& plan = *underway.plan;
+  if (!counts_as(plan, count, plan.given) || !counts_as(plan, room, plan.allocated)) return 0;
+  const size_t total = plan.tensors.size();
+  const std::unique_ptr<uint64_t[]> slots(new uint64_t[total + 1]);
+  for (size_t k = 0; k < total; ++k) slots[k] = plan.tensors[k].spec.allocate ? 0 : *given++;
+  if (!launch_slots(plan, underway.stream, slots.get())) return 0;
+  for (size_t k = 0; k < total; ++k)
+    if (plan.tensors[k].spec.allocate) *made++ = slots[k];
+  return 1;
+}
 
 uint64_t mt_run(uint64_t plan_handle, uint64_t stream_handle, uint64_t* slots, uint64_t count) {
   const Underway underway(plan_handle, stream_handle);
   if (!underway.usable(kAnySession)) return 0;
   const Plan& plan = *underway.plan;
   if (!counts_as(plan, count, plan.tensors.size())) return 0;
-  if (!launch_slots(plan, underway.stream, slots)) return 0;
-  for (size_t k = 0; k < count; ++k)
-    if (plan.tensors[k].spec.allocate) return slots[k];
-  return 1;
+  return launch_slots(plan, underway.stream, slots) ? first_made(plan, slots) : 0;
 }
 
 }  // extern "C"

@@ -268,6 +268,27 @@ static void view_dealloc(PyObject *self) {
   let_go(self);
 }
 
+/* The address is the object's at once: one that Python held alone would be lost to an interrupt. */
+static PyObject *memory_obtain(Memory *self, PyObject *const *args, Py_ssize_t count) {
+  uint64_t stream, bytes, purpose, address;
+  if (count != 3 || !number(args[0], &stream) || !number(args[1], &bytes) ||
+      !number(args[2], &purpose)) {
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "_obtain(stream, nbytes, purpose)");
+    return NULL;
+  }
+  Py_BEGIN_ALLOW_THREADS
+  address = obtain(stream, bytes, (int32_t)purpose);
+  Py_END_ALLOW_THREADS
+  self->address = address;
+  return PyBool_FromLong(address != 0);
+}
+
+static PyMethodDef memory_methods[] = {
+    {"_obtain", (PyCFunction)(void (*)(void))memory_obtain, METH_FASTCALL,
+     "_obtain(stream, nbytes, purpose): takes device memory; False after a failure."},
+    {NULL, NULL, 0, NULL},
+};
+
 static PyMemberDef memory_members[] = {
     {"_address", T_ULONGLONG, offsetof(Memory, address), 0, "0 once closed"},
     {"_session", T_ULONGLONG, offsetof(Memory, session), 0, "the runtime session it is from"},
@@ -299,6 +320,7 @@ static PyType_Slot memory_slots[] = {
     {Py_tp_doc, "The base of buffers: where they are."},
     {Py_tp_dealloc, let_go},
     {Py_tp_members, memory_members},
+    {Py_tp_methods, memory_methods},
     {0, NULL},
 };
 

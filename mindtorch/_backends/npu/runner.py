@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from aclnn_bindings import Block, launch, launch_into, launch_many
+from aclnn_bindings import launch, launch_into, launch_many
 
 from ..._tensor.geometry import Geometry
 from ..._tensor.storage import Storage
@@ -19,7 +19,7 @@ from ...ops.source import compiled
 from . import runtime
 
 _LIMIT = 256  # plans kept per geometry for numbers that change
-_MOST = 16  # results of one launch_many
+_MOST = 32  # operands and results of the launches that take no list
 _makers: dict[str, Any] = {}
 
 _RESULT = """\
@@ -100,11 +100,11 @@ def _lookup(count: int, numbers: Sequence[int]) -> list[str]:
 
 
 def _memory(kind: str, i: int) -> str:
-    """Source of an operand's Block; of a list's addresses."""
+    """Source of an operand's Block; of a list's Blocks."""
     if kind == "d":
         return f"dests[{i}]._storage.memory"
     if kind == "l":
-        return f"*[0 if t is None else t._storage.memory.address for t in a{i}]"
+        return f"*[None if t is None else t._storage.memory for t in a{i}]"
     return f"a{i}._storage.memory"
 
 
@@ -113,19 +113,15 @@ def _launch(memory: Sequence[str], results: int) -> str:
     stream = "shared[index] or here(index)"
     failed = "        failed(plan, index)\n"
     tail = "".join(f", {block}" for block in memory)
-    lists = any(block.startswith("*") for block in memory) or results > _MOST
-    if not lists and results == 0:
+    many = any(block.startswith("*") for block in memory) or len(memory) + results > _MOST
+    if not many and results == 0:
         return f"    if not launch_into(plan.address, {stream}{tail}):\n{failed}"
-    if not lists and results == 1:
+    if not many and results == 1:
         call = f"launch(plan.address, {stream}, nbytes0, session{tail})"
         return f"    o0 = {call}\n    if o0 is None:\n{failed}" + _results(["o0"])
-    if not lists:
-        call = f"launch_many(plan.address, {stream}, nbytes, session{tail})"
-        text = f"    blocks = {call}\n    if blocks is None:\n{failed}"
-        return text + _results([f"blocks[{k}]" for k in range(results)])
-    address = ", ".join(b if b.startswith("*") else f"{b}.address" for b in memory)
-    blocks = [f"Block(blocks[{k}], nbytes{k}, session)" for k in range(results)]
-    return f"    blocks = plan.launch(stream_of(index), [{address}])\n" + _results(blocks)
+    call = f"launch_many(plan.address, {stream}, nbytes, session{tail})"
+    text = f"    blocks = {call}\n    if blocks is None:\n{failed}"
+    return text + _results([f"blocks[{k}]" for k in range(results)])
 
 
 def _results(blocks: Sequence[str]) -> str:
@@ -150,9 +146,9 @@ def maker(source: str) -> Callable[..., Any]:
     build = _makers.get(source)
     if build is None:
         scope: dict[str, Any] = {
-            "Block": Block, "Storage": Storage, "Tensor": Tensor, "new": object.__new__,
+            "Storage": Storage, "Tensor": Tensor, "new": object.__new__,
             "shared": runtime.SHARED, "here": runtime.stream_address,
-            "stream_of": runtime.current_stream, "failed": _failed, "launch": launch,
+            "failed": _failed, "launch": launch,
             "launch_into": launch_into, "launch_many": launch_many,
         }  # fmt: skip
         build = _makers[source] = compiled(source, f"npu runner {len(_makers)}", scope)
