@@ -22,6 +22,8 @@ def main() -> None:
 _FILE = click.option("--file", "files", multiple=True, help="Only files that start like this.")
 _KIND = click.option("--kind", "kinds", multiple=True, help="Only these kinds.")
 _OP = click.option("--op", "ops", multiple=True, help="Only cases of these rows.")
+_SAMPLE = click.option("--sample", default=0, help="Draw this many by --seed; 0: all.")
+_SEED = click.option("--seed", default=0, show_default=True)
 _KEY = click.option("--key", "keys", multiple=True, help="Only names that contain this.")
 
 
@@ -29,16 +31,22 @@ _KEY = click.option("--key", "keys", multiple=True, help="Only names that contai
 @_FILE
 @_KIND
 @_KEY
+@_SAMPLE
+@_SEED
 @click.option("--jobs", default=2, show_default=True)
-def build(files: tuple[str, ...], kinds: tuple[str, ...], keys: tuple[str, ...], jobs: int) -> None:
+def build(
+    files: tuple[str, ...], kinds: tuple[str, ...], keys: tuple[str, ...],
+    sample: int, seed: int, jobs: int,
+) -> None:  # fmt: skip
     """Build the instrumented simulator: the mutants in one install, switched at run time.
 
     All of them, or those that the options choose, which compile in a fraction of the time.
     """
     only: set[str] = set()
-    if files or kinds or keys:
+    if files or kinds or keys or sample:
         every = [m for kernel in tree.kernels() for m in kernel.mutants]
-        only = {m.key for m in _fitting(every, files, kinds, keys)}
+        fitting = _fitting(every, files, kinds, keys)
+        only = {m.key for m in runner.sampled(fitting, sample, seed)}
         if not only:
             raise click.ClickException("no mutant fits these options")
     mutants = tree.build(jobs, only)
@@ -83,8 +91,8 @@ def list_(files: tuple[str, ...], kinds: tuple[str, ...], keys: tuple[str, ...])
 @_KIND
 @_KEY
 @_OP
-@click.option("--sample", default=0, help="Draw this many by --seed; 0: all.")
-@click.option("--seed", default=0, show_default=True)
+@_SAMPLE
+@_SEED
 @click.option("--most", default=300, show_default=True, help="Cases of quick per mutant; 0: all.")
 @click.option("--full", default=0, help="After those, this many cases of --level full.")
 @click.option("--jobs", default=1, show_default=True)
