@@ -31,7 +31,7 @@ POINTERS: Final = frozenset(
 
 
 class Cell:
-    """Host memory that a call writes a number or a pointer to.
+    """Host memory that a call writes a number, a pointer or a text to.
 
     Roomier than one number, as nothing in a signature tells one from an array of a few.
     """
@@ -46,6 +46,9 @@ class Cell:
 
     def value(self, pointee: str, typedefs: Mapping[str, str]) -> Any:
         """What was written, read as C type `pointee`."""
+        if pointee == "char":
+            data: bytes = ffi.buffer(self._memory)[:]
+            return data.partition(b"\0")[0].decode("utf-8", "replace")
         return words.decode(pointee, int(self._memory[0]), typedefs)
 
 
@@ -130,13 +133,26 @@ def _array_of(item: Callable[[Param, Any], int], expected: str) -> Rule:
     return array
 
 
-def _string(param: Param, value: Any, _: list[int]) -> Argument:
+def _string(param: Param, value: Any, unused: list[int]) -> Argument:
+    if param.direction is Direction.OUT:  # memory for a text: what is written to a copy is lost
+        if isinstance(value, (str, bytes)):
+            raise _refuse(param, value, "a buffer to write to, such as bytearray(64), or None")
+        return _pointer(param, value, unused)
+    if not param.type.startswith("const ") and not isinstance(value, (str, bytes, type(None))):
+        return _memory(param, value)  # a header that does not say which way its text goes
     data = value.encode() if isinstance(value, str) else value
     if data is not None and not isinstance(data, bytes):
         raise _refuse(param, value, "a string or None")
     if data is not None and b"\0" in data:
         raise ArgumentError(f"{param.name}: {value!r} holds a NUL, which ends a C string")
     return data
+
+
+def _memory(param: Param, value: Any) -> int:
+    try:
+        return address_of(ffi.from_buffer(value, require_writable=True))
+    except (TypeError, BufferError):
+        raise _refuse(param, value, "a string, None or a writable buffer") from None
 
 
 def _pointer(param: Param, value: Any, _: list[int]) -> Argument:
@@ -242,17 +258,19 @@ def bind(
 
 
 def host_outputs(params: Sequence[Param], declared: Declarations) -> frozenset[str]:
-    """Names of pointers to a number or pointer that the call writes, such as `uint64_t *size`."""
+    """Names of pointers to a number, pointer or text that the call writes: `uint64_t *size`."""
     return frozenset(p.name for p in params if _is_host_output(p, declared))
 
 
 def _is_host_output(param: Param, declared: Declarations) -> bool:
-    if param.kind is not Kind.POINTER or param.direction is not Direction.OUT:
+    if param.kind not in (Kind.POINTER, Kind.STRING) or param.direction is not Direction.OUT:
         return False
     if not param.type.endswith("*") or param.type.startswith("const "):
         return False
     pointee = param.type[:-1].strip()
     if pointee.endswith("*"):
+        return True
+    if param.kind is Kind.STRING:
         return True
     kind = kind_of(pointee, declared.typedefs, declared.enums, declared.structs)
     return kind in words.INTEGERS | words.FLOATS | {Kind.BOOL, Kind.ENUM, Kind.HANDLE}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 
 import numpy as np
 import pytest
@@ -10,7 +11,9 @@ from stub_acl import Stub
 
 import aclnn_bindings
 from aclnn_bindings import lib
+from aclnn_bindings.call.marshal import rule_of
 from aclnn_bindings.errors import ArgumentError, MissingSymbolError
+from aclnn_bindings.interface.signature import Direction
 
 
 def test_an_operator_tells_its_name_signature_and_declaration(stub: Stub) -> None:
@@ -176,3 +179,30 @@ def test_a_handle_is_what_acl_takes_and_an_address_what_these_bindings_take(stub
         assert tensor.address == tensor.buffer.address
         assert tensor.view((2,), (1,), offset=2).address == tensor.address
         assert not hasattr(tensor, "handle")
+
+
+@pytest.fixture
+def simulator(monkeypatch):
+    with aclnn_bindings.open(simulator=True) as cann:
+        monkeypatch.setenv("ASCEND_HOME_PATH", str(cann.install.root))
+        yield cann
+
+
+def test_a_text_that_a_function_writes_comes_back(simulator) -> None:
+    version = simulator.function("aclsysGetVersionStr")
+    told = version("runtime")
+    assert re.match(r"\d+\.\d+", told)
+    room = bytearray(128)
+    assert version("runtime", room) is None
+    assert room.partition(b"\0")[0].decode() == told
+    with pytest.raises(ArgumentError, match="versionStr: expected a buffer to write to"):
+        version("runtime", b"\0" * 128)
+
+
+def test_what_is_not_writable_is_no_memory_for_a_text(simulator) -> None:
+    package = simulator.declarations.functions["aclsysGetVersionStr"].params[0]
+    assert package.direction is Direction.IN  # an input, though its type does not say const
+    room = np.zeros(8, np.uint8)
+    assert rule_of(package, {})(package, room, []) == room.ctypes.data
+    with pytest.raises(ArgumentError, match="a writable buffer"):
+        rule_of(package, {})(package, memoryview(b"fixed"), [])

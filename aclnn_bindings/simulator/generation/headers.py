@@ -157,6 +157,10 @@ class Headers:
         note = "" if works else "/* Not simulated: refuses with ACL_ERROR_FEATURE_UNSUPPORTED. */\n"
         if function.name in self.catalog.deprecated:
             note += "/* Deprecated in CANN. */\n"
+        texts = [p for p in function.params if p.type == "char *" and p.direction == "o"]
+        if texts:  # which way a text goes is nowhere but in such words
+            lines = [f" * @param [out] {p.name}: memory for a text" for p in texts]
+            note += "\n".join(["/**", *lines, " */"]) + "\n"
         return f"{note}ACL_FUNC_VISIBILITY {function.prototype};\n"
 
     def _operators(self, header: str) -> str:

@@ -176,6 +176,10 @@ aclnnRepeatInterleaveInt outputSize
 aclnnRepeatInterleaveIntWithDim outputSize
 aclnnRepeatInterleaveTensor outputSize
 aclnnRepeatInterleaveWithDim outputSize
+aclnnBatchNormElemt eps
+aclnnBatchNormReduceBackward weight
+aclnnScale scaleFromBlob
+aclnnEmbeddingBag scaleGradByFreq
 aclnnRoiPoolingGradWithArgMax pooledH pooledW spatialScale
 aclnnUpsampleBicubic2dAAGrad outputSize
 aclnnUpsampleBilinear2dAABackward outputSize

@@ -13,8 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from aclnn_bindings import BindingError
-from aclnn_bindings.runtime.words import call
+from aclnn_bindings import AclError, BindingError
 
 _SYS: Final = Path("/sys")
 _LENGTH: Final = 32  # `0000:00:00.0` and its end, with room
@@ -34,12 +33,9 @@ def near(cann: Any, device: str) -> str:
 def pci_address(cann: Any, index: int) -> str:
     """`0000:c1:00.0` of a device; "" where the install has no such function, or it refuses."""
     text = np.zeros(_LENGTH, np.uint8)
-    try:
-        function = cann.symbols.require("aclrtDeviceGetPCIBusId")
-    except BindingError:
-        return ""
-    words = [(False, index), (False, text.ctypes.data), (False, _LENGTH)]
-    if call(function, words) & 0xFFFFFFFF:
+    try:  # a typed call takes the message of a refusal, which would be told of the next failure
+        cann.function("aclrtDeviceGetPCIBusId")(index, text, _LENGTH)
+    except (BindingError, AclError):
         return ""
     return text.tobytes().split(b"\0")[0].decode("ascii", "replace").lower()
 

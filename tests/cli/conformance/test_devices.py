@@ -12,6 +12,7 @@ from mindtorch_npu.conformance.run import engine, locality
 from mindtorch_npu.conformance.run.devices import DeviceListError, devices
 from mindtorch_npu.conformance.run.pool import Batch, Setup, Work
 
+import aclnn_bindings
 from aclnn_bindings.install.library import bundled_simulator
 
 simulated = pytest.mark.skipif(bundled_simulator() is None, reason="the simulator is not built")
@@ -119,6 +120,13 @@ def test_cpus_near_a_device_are_those_of_its_memory_node(tmp_path):
     (pci / "numa_node").write_text("-1\n")
     assert locality.cpus_near("0000:c1:00.0", tmp_path) == ""
     assert locality.cpus_near("0000:00:00.0", tmp_path) == ""
+
+
+def test_a_refused_question_leaves_no_message_for_the_next_failure():
+    with aclnn_bindings.open(simulator=True) as cann:
+        cann.runtime.device()
+        assert locality.pci_address(cann, 0) == ""
+        assert not cann.function("aclGetRecentErrMsg")()
 
 
 FEW = tuple(f"add/functional/s0/{dtype}" for dtype in ("float32", "float16", "int32"))

@@ -168,7 +168,7 @@ def regions(a):
 def pooled(a):
     top, left, bottom, right = a["pads"]
     x = F.pad(t(a["self"]), (left, right, top, bottom), value=-torch.inf)
-    return F.max_pool2d(x, a["kernelShape"], a["strides"])
+    return F.max_pool2d(x, a["kernelShape"], a["strides"], ceil_mode=bool(a["ceilMode"]))
 
 
 def adapted(a):
@@ -210,8 +210,8 @@ def listed_caches(a):
     caches = [v.clone() for v in t(a["varRef"])]
     for i, wanted in enumerate(a["maskOptional"]):
         if wanted:
-            rows = torch.arange(3) + int(a["indice"][i])
-            caches[i].index_copy_(1, rows, t(a["updates"])[i])
+            rows = torch.arange(a["updates"].shape[1:][a["axis"]]) + int(a["indice"][i])
+            caches[i].index_copy_(a["axis"], rows, t(a["updates"])[i])
     return caches
 
 

@@ -108,9 +108,19 @@ def clipped(a):
     x = t(a["x"])
     glu, line = (x[..., ::2], x[..., 1::2]) if a["interleaved"] else x.chunk(2, a["dim"])
     if a.get("clampMode"):
-        return F.silu(glu).clamp(max=a["limit"]) * line.clamp(-a["limit"], a["limit"])
+        return _first_rows(
+            a, F.silu(glu).clamp(max=a["limit"]) * line.clamp(-a["limit"], a["limit"])
+        )
     glu, line = glu.clamp(max=a["limit"]), line.clamp(-a["limit"], a["limit"])
-    return glu * torch.sigmoid(a["alpha"] * glu) * (line + a["bias"])
+    return _first_rows(a, glu * torch.sigmoid(a["alpha"] * glu) * (line + a["bias"]))
+
+
+def _first_rows(a, y):
+    """Rows of groups as they are, the rest cut off and filled up with 0."""
+    if a["groupIndexOptional"] is None:
+        return y
+    kept = y[: int(t(a["groupIndexOptional"]).sum())]
+    return torch.cat([kept, kept.new_zeros(len(y) - len(kept), *y.shape[1:])])
 
 
 def layer_norm_steps(a):
@@ -163,6 +173,7 @@ GATED = {
     "aclnnInplaceWeightQuantMatmulAllReduceAddRmsNorm": reduced_norm,
     "aclnnSwigluGroup": lambda a: gate(t(a["x"]), a),
     "aclnnSwigluGroupGrad": gate_gradient,
+    "aclnnClippedSwiglu": clipped,
     "aclnnClippedSwigluV2": clipped,
     "aclnnRmsNormQuantV3": norm_steps,
     "aclnnGeluQuant": gelu_steps,

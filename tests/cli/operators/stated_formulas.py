@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from chosen_formulas import autograd, regions
 from test_references import F, t
@@ -68,9 +70,36 @@ def region_gradients(a):
 
 
 def images_apart(a):
+    """The mean as regions have it; the largest from every sample's four corners."""
+    if a["mode"] == "max":
+        return torch.stack(
+            [
+                largest_samples(a, t(box), int(image))
+                for box, image in zip(a["rois"], a["batchIndices"], strict=True)
+            ]
+        )
     boxes = torch.cat([t(a["batchIndices"])[:, None], t(a["rois"])], 1)
     return regions({**a, "boxes": boxes, "aligned": False, "pooledHeight": a["outputHeight"],
                     "pooledWidth": a["outputWidth"]})  # fmt: skip
+
+
+def largest_samples(a, box, image):
+    x, n = t(a["self"])[image], a["samplingRatio"]
+    left, top, right, bottom = (box * a["spatialScale"]).tolist()
+    steps = []
+    for low, high, bins in ((top, bottom, a["outputHeight"]), (left, right, a["outputWidth"])):
+        width = max(high - low, 1.0) / bins / n
+        steps.append([low + (k + 0.5) * width for k in range(bins * n)])
+    samples = torch.zeros(x.shape[0], len(steps[0]), len(steps[1]), dtype=x.dtype)
+    for i, row in enumerate(steps[0]):
+        for j, column in enumerate(steps[1]):
+            corners = [
+                (math.floor(row) + p, math.floor(column) + q) for p in (0, 1) for q in (0, 1)
+            ]
+            shares = [(1 - abs(row - r)) * (1 - abs(column - c)) for r, c in corners]
+            samples[:, i, j] = torch.stack([x[:, r, c] * s for (r, c), s in
+                                            zip(corners, shares, strict=True)]).amax(0)  # fmt: skip
+    return F.max_pool2d(samples[None], n)[0]
 
 
 def adam(a):

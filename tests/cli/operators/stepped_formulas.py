@@ -139,7 +139,9 @@ def region_maxima(a):
     """Each region cut out and pooled to a size: bins that share pixels are torch's too."""
     outs, places = [], []
     for roi in t(a["rois"]):
-        image, left, top, right, bottom = (int(v) for v in roi)
+        wide, high = a["spatial_scale_w"], a["spatial_scale_h"]
+        scaled = roi * torch.tensor([1.0, wide, high, wide, high], dtype=roi.dtype)
+        image, left, top, right, bottom = scaled.round().int().tolist()
         piece = t(a["x"])[image, :, top : bottom + 1, left : right + 1]
         y, at = F.adaptive_max_pool2d(piece, (a["pooled_h"], a["pooled_w"]), return_indices=True)
         wide = right - left + 1

@@ -282,9 +282,10 @@ TORCH = {
     "aclnnUpsampleNearest3dBackward": lambda a: torch.ops.aten.upsample_nearest3d_backward(
         t(a["flow"]), a["outputSize"], a["inputSize"], a["scalesD"] or None,
         a["scalesH"] or None, a["scalesW"] or None),
-    "aclnnFakeQuantPerTensorAffineCachemask": lambda a: torch.fake_quantize_per_tensor_affine(
-        t(a["self"]).float(), float(a["scale"][0]), int(a["zeroPoint"][0]), a["quantMin"],
-        a["quantMax"]).double(),
+    "aclnnFakeQuantPerTensorAffineCachemask": lambda a:
+    torch.ops.aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams(
+        t(a["self"]).float(), t(a["scale"]).float(), t(a["zeroPoint"]).int(),
+        torch.tensor([int(a["fakeQuantEnabled"])]), a["quantMin"], a["quantMax"])[0].double(),
     "aclnnSoftmaxCrossEntropyWithLogits": lambda a: F.cross_entropy(
         t(a["features"]), t(a["labels"]), reduction="none"),
 }  # fmt: skip
@@ -395,8 +396,10 @@ BY_HAND = [
     ("aclnnPdist", {"self": [[0.0, 0.0], [3.0, 4.0], [0.0, 4.0]], "p": 2.0}, [[5.0, 4.0, 3.0]]),
     ("aclnnScatterPaKvCache", {"key": [[1.0]], "value": [[2.0]], "keyCacheRef": [[[0.0], [0.0]]],
      "valueCacheRef": [[[0.0], [0.0]]], "slotMapping": [1]}, [[[[0.0], [1.0]]], [[[0.0], [2.0]]]]),
-    ("aclnnIou", {"bBoxes": [[0.0, 0.0, 2.0, 2.0]], "gtBoxes": [[1.0, 1.0, 3.0, 3.0]], "eps": 0.0},
-     [[[1 / 7]]]),
+    ("aclnnIou", {"bBoxes": [[0.0, 0.0, 2.0, 2.0]], "gtBoxes": [[1.0, 1.0, 3.0, 3.0]], "eps": 0.0,
+                  "mode": "iou", "aligned": False}, [[[1 / 7]]]),
+    ("aclnnIou", {"bBoxes": [[0.0, 0.0, 2.0, 3.0]], "gtBoxes": [[1.0, 1.0, 3.0, 3.0]], "eps": 1.0,
+                  "mode": "iof", "aligned": True}, [[[2 / 5]]]),
     ("aclnnModulate", {"self": [[[2.0]]], "scaleOptional": [[0.5]], "shiftOptional": [[1.0]]},
      [[[[4.0]]]]),
     ("aclnnFatreluMul", {"input": [[1.0] * 65 + [3.0] * 65], "threshold": [2.0]}, [[[0.0] * 65]]),

@@ -159,13 +159,6 @@ def rms(x, gamma, eps):
     return F.rms_norm(x, gamma.shape, gamma, eps)
 
 
-def clipped(a):
-    x = t(a["x"])
-    gate, value = (x[..., 0::2], x[..., 1::2]) if a["interleaved"] else x.chunk(2, -1)
-    gate, value = gate.clamp(max=a["limit"]), value.clamp(-a["limit"], a["limit"])
-    return gate * torch.sigmoid(a["alpha"] * gate) * (value + a["bias"])
-
-
 def rope(a):
     """Pairs as complex numbers, turned by multiplication."""
     cos, sin = t(a["cosSinCache"])[t(a["positions"])].chunk(2, -1)
@@ -336,7 +329,8 @@ TORCH |= {
         x[:, :32], approximate=("none", "tanh")[a["approximate"]]), a["self"],
         flow=a["gradOutput"]),
     "aclnnScaledMaskedSoftmax": lambda a: (t(a["x"]) * a["scale"]).masked_fill(
-        t(a["mask"]), -10000.0).softmax(-1),
+        torch.arange(32) > torch.arange(64)[:, None] if a["fixedTriuMask"] else t(a["mask"]),
+        -10000.0).softmax(-1),
     "aclnnScaledMaskedSoftmaxBackward": lambda a: torch.ops.aten._softmax_backward_data(
         t(a["gradOutput"]), t(a["y"]), -1, torch.float64).masked_fill(t(a["mask"]), 0.0)
     * a["scale"],
@@ -413,8 +407,8 @@ TORCH |= {
     "aclnnCast": lambda a: t(a["self"]).to(torch.int32).double(),
     "aclnnEqual": lambda a: torch.tensor([torch.equal(t(a["self"]), t(a["other"]))]),
     "aclnnAttentionUpdate": lambda a: (
-        torch.stack(t(a["lse"])).softmax(0)[..., None] * torch.stack(t(a["localOut"]))).sum(0),
-    "aclnnClippedSwiglu": clipped,
+        (torch.stack(t(a["lse"])).softmax(0)[..., None] * torch.stack(t(a["localOut"]))).sum(0),
+        torch.stack(t(a["lse"])).logsumexp(0) if a["updateType"] else None),
     "aclnnExpSegsum": lambda a: torch.stack([torch.stack([
         t(a["self"])[..., j + 1:i + 1].sum(-1).exp() * (j <= i) for j in range(16)], -1)
         for i in range(16)], -2),

@@ -20,17 +20,22 @@ _GRAD: Final[dict[str, Any]] = {"tolerance": "gradient", "dtypes": ("float32",)}
 
 
 def _clipped(
-    x: Tensor, dim: int, alpha: float, limit: float, bias: float, interleaved: bool
-) -> Tensor:
-    gate, value = (x[..., 0::2], x[..., 1::2]) if interleaved else x.chunk(2, dim)
+    x: Tensor, groupIndexOptional: Tensor | None, dim: int, alpha: float, limit: float,
+    bias: float, interleaved: bool,
+) -> Tensor:  # fmt: skip
+    rows = len(x) if groupIndexOptional is None else int(groupIndexOptional.sum())
+    kept = x[:rows]
+    gate, value = (kept[..., 0::2], kept[..., 1::2]) if interleaved else kept.chunk(2, dim)
     gate, value = gate.clamp(max=limit), value.clamp(-limit, limit)
-    return gate * torch.sigmoid(alpha * gate) * (value + bias)
+    y = gate * torch.sigmoid(alpha * gate) * (value + bias)
+    return torch.cat([y, y.new_zeros(len(x) - rows, *y.shape[1:])])
 
 
 spec("aclnnClippedSwigluGrad", "gradXOut:x", family="activation", **_GRAD, source="derivative of "
      "gpt-oss' swiglu with limit", samples=[
          take(gradY=t(3, 32), x=t(3, 64, low=-4, high=4), dim=-1, alpha=1.702, limit=2.0, bias=1.0,
-              interleaved=i) for i in (True, False)])(
+              groupIndexOptional=g, interleaved=i)
+         for i in (True, False) for g in (None, given([1, 0, 1], "int64"))])(
     gradient(_clipped, grad="gradY", of="x"))  # fmt: skip
 
 

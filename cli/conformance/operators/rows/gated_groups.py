@@ -12,7 +12,7 @@ from mindtorch._tensor.types import Array
 from mindtorch.ops.samples import Arg
 
 from ..spec import given, spec, t, take
-from .others import clipped_swiglu
+from .others import clipped_swiglu, counted
 from .quantisation import dynamic
 
 _FLOATS: Final = ("float16", "bfloat16", "float32")
@@ -81,15 +81,18 @@ spec("aclnnSwigluGroupGrad aclnnSwigluGroupQuantGrad", "gradXOut:x gradWeightOut
 
 @spec("aclnnClippedSwigluV2", "out:x", **_GLU, samples=[
     take(x=t(3, 64, low=-4, high=4), dim=-1, alpha=1.702, limit=2.0, bias=1.0, interleaved=i,
-         clampMode=m) for m in (0, 1) for i in (True, False)])  # fmt: skip
+         groupIndexOptional=g, clampMode=m) for m in (0, 1)
+    for i, g in ((True, None), (False, None), (True, given([2], "int64")))])  # fmt: skip
 def clipped(
-    x: Array, dim: int, alpha: float, limit: float, bias: float, interleaved: bool, clampMode: int
-) -> Array:
+    x: Array, groupIndexOptional: Array | None, dim: int, alpha: float, limit: float, bias: float,
+    interleaved: bool, clampMode: int,
+) -> Array:  # fmt: skip
     """clampMode 1 cuts what was activated, and adds no bias."""
     if clampMode == 0:
-        return clipped_swiglu(x, dim, alpha, limit, bias, interleaved)
+        return clipped_swiglu(x, groupIndexOptional, dim, alpha, limit, bias, interleaved)
     a, b = (x[..., 0::2], x[..., 1::2]) if interleaved else np.split(x, 2, dim)
-    return np.minimum(a / (1 + np.exp(-a)), limit) * np.clip(b, -limit, limit)
+    y = np.minimum(a / (1 + np.exp(-a)), limit) * np.clip(b, -limit, limit)
+    return y if groupIndexOptional is None else np.where(counted(x, groupIndexOptional), y, 0)
 
 
 _STEPS: Final[dict[str, Any]] = {"family": "quantisation", "tolerance": "gradient", "steps": True,

@@ -371,12 +371,15 @@ def rotary_v2(x: Array, cos: Array, sin: Array, rotate: Array) -> Array:
 @spec("aclnnIou", "overlap:bBoxes", family="boxes", tolerance="composite",
       dtypes=("float32", "float16"), source="torchvision, ops.box_iou", samples=[
           take(bBoxes=given([[0.0, 0.0, 4.0, 4.0], [1.0, 1.0, 3.0, 5.0]], "float32"),
-               gtBoxes=given([[2.0, 2.0, 6.0, 6.0], [0.0, 0.0, 2.0, 2.0], [1.0, 0.0, 3.0, 4.0]],
-                             "float32"), mode="iou", eps=1e-6, aligned=False)])  # fmt: skip
-def iou(bBoxes: Array, gtBoxes: Array, eps: float) -> Array:
-    """[boxes, ground truth]."""
-    low = np.maximum(bBoxes[:, None, :2], gtBoxes[None, :, :2])
-    high = np.minimum(bBoxes[:, None, 2:], gtBoxes[None, :, 2:])
-    shared = np.clip(high - low, 0, None).prod(-1)
-    area = [(b[:, 2] - b[:, 0]) * (b[:, 3] - b[:, 1]) for b in (bBoxes, gtBoxes)]
-    return shared / (area[0][:, None] + area[1][None] - shared + eps)
+               gtBoxes=given([[2.0, 2.0, 6.0, 6.0], [0.0, 0.0, 2.0, 2.0],
+                              [1.0, 0.0, 3.0, 4.0]][: 2 if aligned else 3], "float32"),
+               mode=mode, eps=eps, aligned=aligned)
+          for mode, aligned, eps in (("iou", False, 1e-6), ("iof", False, 0.5),
+                                     ("iou", True, 0.5))])  # fmt: skip
+def iou(bBoxes: Array, gtBoxes: Array, mode: str, eps: float, aligned: bool) -> Array:
+    """[boxes, ground truth], or [boxes, 1] of pairs; `iof` divides by the truth's area alone."""
+    first, second = bBoxes[:, None], gtBoxes[:, None] if aligned else gtBoxes[None]
+    shared = (np.minimum(first[..., 2:], second[..., 2:])
+              - np.maximum(first[..., :2], second[..., :2])).clip(0).prod(-1)  # fmt: skip
+    own, truth = ((b[..., 2:] - b[..., :2]).prod(-1) for b in (first, second))
+    return shared / ((truth if mode == "iof" else own + truth - shared) + eps)

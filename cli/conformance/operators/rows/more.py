@@ -207,8 +207,11 @@ def _mask(*shape: int) -> Arg:
 
 
 spec("aclnnScaledMaskedSoftmax", "y:x", **_MASKED, samples=[
-    take(x=t(2, 3, 32, 64), mask=_mask(2, 1, 32, 64), scale=0.5, fixedTriuMask=False)])(
-    lambda x, mask, scale: _softmax(np.where(mask, -10000.0, x * scale)))  # fmt: skip
+    take(x=t(2, 3, *size), mask=_mask(2, 1, *size), scale=0.5, fixedTriuMask=f)
+    for f, size in ((False, (32, 64)), (True, (64, 32)))])(
+    lambda x, mask, scale, fixedTriuMask: _softmax(np.where(
+        np.triu(np.ones(x.shape[-2:], bool), 1) if fixedTriuMask else mask, -10000.0,
+        x * scale)))  # fmt: skip
 
 
 @spec("aclnnScaledMaskedSoftmaxBackward", "out:gradOutput", **_MASKED, samples=[

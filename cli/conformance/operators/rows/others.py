@@ -55,27 +55,41 @@ spec("aclnnDropoutGenMask aclnnDropoutGenMaskV2", "out:uint8", **_RANDOM,
       dtypes=("float32",), source="Liu et al.: Ring Attention, 2023; op-plugin document "
       "npu_attention_update", samples=[
           take(lse=[t(5), t(5, high=3), t(5)], localOut=[t(5, 32), t(5, 32), t(5, 32)],
-               updateType=0)])  # fmt: skip
-def attention_update(lse: list[Array], localOut: list[Array]) -> tuple[Array, None]:
+               updateType=u) for u in (0, 1)])  # fmt: skip
+def attention_update(
+    lse: list[Array], localOut: list[Array], updateType: int
+) -> tuple[Array, Array | None]:
+    """updateType 1 asks for the logarithm of the sum too."""
     whole = np.stack(lse)
     top = whole.max(0)
     total = np.log(np.exp(whole - top).sum(0)) + top
-    return sum(np.exp(v - total)[:, None] * o for v, o in zip(lse, localOut, strict=True)), None
+    out = sum(np.exp(v - total)[:, None] * o for v, o in zip(lse, localOut, strict=True))
+    return out, total if updateType else None
 
 
 def clipped_swiglu(
-    x: Array, dim: int, alpha: float, limit: float, bias: float, interleaved: bool
+    x: Array, groupIndexOptional: Array | None, dim: int, alpha: float, limit: float, bias: float,
+    interleaved: bool,
 ) -> Array:  # fmt: skip
-    """gpt-oss: the gate is cut above, the other half on both sides."""
+    """gpt-oss: the gate is cut above, the other half on both sides; rows of no group are 0."""
     a, b = (x[..., 0::2], x[..., 1::2]) if interleaved else np.split(x, 2, dim)
     gate, value = np.minimum(a, limit), np.clip(b, -limit, limit)
-    return gate / (1 + np.exp(-alpha * gate)) * (value + bias)
+    y = gate / (1 + np.exp(-alpha * gate)) * (value + bias)
+    return y if groupIndexOptional is None else np.where(counted(x, groupIndexOptional), y, 0)
+
+
+def counted(x: Array, groups: Array) -> Array:
+    """Whether a row is among the first ones, as many as the sizes of the groups add up to."""
+    return np.arange(len(x)).reshape(-1, *[1] * (x.ndim - 1)) < groups.sum()
 
 
 spec("aclnnClippedSwiglu", "out:x", family="activation", tolerance="gradient", specials=False,
      dtypes=("float16", "bfloat16", "float32"), source="gpt-oss, public model code: swiglu with "
-     "limit", samples=[take(x=t(3, 64, low=-4, high=4), dim=-1, alpha=1.702, limit=2.0, bias=1.0,
-                            interleaved=i) for i in (True, False)])(clipped_swiglu)  # fmt: skip
+     "limit; op-plugin document npu_clipped_swiglu", samples=[
+         take(x=t(3, 64, low=-4, high=4), groupIndexOptional=g, dim=-1, alpha=1.702, limit=2.0,
+              bias=1.0, interleaved=i)
+         for i in (True, False) for g in (None, given([1, 0, 1], "int64"))])(
+    clipped_swiglu)  # fmt: skip
 
 
 @spec("aclnnExpSegsum", "out:self", family="arithmetic", tolerance="gradient", sparse=True,

@@ -213,14 +213,18 @@ _TORCH: Final = "torch 2.13, fake_quantize_per_tensor_affine and _per_channel_af
 @spec("aclnnFakeQuantPerTensorAffineCachemask", "out:self mask:bool", family="quantisation",
       source=_TORCH, tolerance="composite", dtypes=("float32",), samples=[
           take(self=t(4, 33, low=-9, high=9), scale=given([0.13], "float32"),
-               zeroPoint=given([3], "int32"), fakeQuantEnabled=1.0, quantMin=-32, quantMax=31),
+               zeroPoint=given([3], "int32"), fakeQuantEnabled=on, quantMin=-32, quantMax=31)
+          for on in (1.0, 0.0)] + [
           take(self=given([[0.5, 1.5, 2.5, -0.5, -1.5, 40.0, -40.0]], "float32"),
                scale=given([1.0], "float32"), zeroPoint=given([3], "int32"), fakeQuantEnabled=1.0,
                quantMin=-32, quantMax=31)],
       )  # fmt: skip
 def fake_quant_tensor(
-    self: Array, scale: Array, zeroPoint: Array, quantMin: int, quantMax: int
-) -> tuple[Array, Array]:
+    self: Array, scale: Array, zeroPoint: Array, fakeQuantEnabled: float, quantMin: int,
+    quantMax: int,
+) -> tuple[Array, Array]:  # fmt: skip
+    if not fakeQuantEnabled:
+        return self, np.ones(self.shape, bool)
     return _fake(self, scale, zeroPoint, quantMin, quantMax)
 
 

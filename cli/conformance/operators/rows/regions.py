@@ -67,12 +67,17 @@ def roi_align(
                                        ((2, 3), (2, 1), (0, 1, 1, 1)))] + [
           take(self=given([[[[1.0, np.nan, -3.0, 0.0], [np.inf, 2.0, 5.0, -np.inf]]]], "float32"),
                kernelShape=(2, 2), strides=(1, 1), autoPad=0, pads=(0, 0, 0, 0),
-               dilations=(1, 1), ceilMode=0)])  # fmt: skip
+               dilations=(1, 1), ceilMode=0),
+          take(self=t(2, 3, 9, 8, high=-1, low=-9), kernelShape=(2, 3), strides=(2, 2), autoPad=0,
+               pads=(0, 0, 0, 0), dilations=(1, 1), ceilMode=1)])  # fmt: skip
 def max_pool(
-    self: Array, kernelShape: Sequence[int], strides: Sequence[int], pads: Sequence[int]
-) -> Array:
-    """Pads come as begins, then ends, of rows and columns."""
-    width = ((0, 0), (0, 0), (pads[0], pads[2]), (pads[1], pads[3]))
+    self: Array, kernelShape: Sequence[int], strides: Sequence[int], pads: Sequence[int],
+    ceilMode: int,
+) -> Array:  # fmt: skip
+    """Pads come as begins, then ends, of rows and columns; a last window may reach past them."""
+    more = [-(n + pads[i] + pads[i + 2] - k) % s if ceilMode else 0 for i, (n, k, s) in
+            enumerate(zip(self.shape[2:], kernelShape, strides, strict=True))]  # fmt: skip
+    width = ((0, 0), (0, 0), (pads[0], pads[2] + more[0]), (pads[1], pads[3] + more[1]))
     padded = np.pad(self, width, constant_values=-np.inf)
     windows = np.lib.stride_tricks.sliding_window_view(padded, tuple(kernelShape), (2, 3))
     return windows[:, :, :: strides[0], :: strides[1]].max((-2, -1))

@@ -120,14 +120,19 @@ def ada_layer_norm_backward(
       dtypes=("float16", "float32", "int8", "int32"), source="op-plugin document scatter_list",
       samples=[take(varRef=[t(2, 6, 4), t(2, 6, 4)], indice=given([2, 0], "int32"),
                     updates=t(2, 2, 3, 4), maskOptional=given(mask, "uint8"),
-                    reduceOptional="update", axis=-2) for mask in ([1, 0], [1, 1])])  # fmt: skip
+                    reduceOptional="update", axis=-2) for mask in ([1, 0], [1, 1])] + [
+          take(varRef=[t(2, 3, 6), t(2, 3, 6)], indice=given([2, 0], "int32"),
+               updates=t(2, 2, 3, 4), maskOptional=given([1, 1], "uint8"),
+               reduceOptional="update", axis=-1)])  # fmt: skip
 def scatter_list(
-    varRef: list[Array], indice: Array, updates: Array, maskOptional: Array
+    varRef: list[Array], indice: Array, updates: Array, maskOptional: Array, axis: int
 ) -> list[Array]:
     out = [v.copy() for v in varRef]
     for v, begin, update, wanted in zip(out, indice, updates, maskOptional, strict=True):
         if wanted:
-            v[:, begin : begin + update.shape[1]] = update
+            np.moveaxis(v, axis, 0)[begin : begin + update.shape[axis]] = np.moveaxis(
+                update, axis, 0
+            )
     return out
 
 

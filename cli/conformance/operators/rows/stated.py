@@ -34,13 +34,24 @@ def _maps(corners: Array, scale: float, sizes: tuple[int, int], cells: tuple[int
 @spec("aclnnRoiAlign", "out:self", **_REGIONS, samples=[
     take(self=t(2, 3, 14, 16), rois=given(_CORNERS, "float32"), batchIndices=given(_OF, "int32"),
          mode="avg", outputHeight=3, outputWidth=2, samplingRatio=2, spatialScale=scale)
-    for scale in (1.0, 0.5)])  # fmt: skip
+    for scale in (1.0, 0.5)] + [
+    take(self=t(2, 3, 14, 16, low=0.1, high=9), rois=given(_CORNERS, "float32"),
+         batchIndices=given(_OF, "int32"), mode="max", outputHeight=3, outputWidth=2,
+         samplingRatio=2, spatialScale=0.5)])  # fmt: skip
 def roi_align(
-    self: Array, rois: Array, batchIndices: Array, outputHeight: int, outputWidth: int,
+    self: Array, rois: Array, batchIndices: Array, mode: str, outputHeight: int, outputWidth: int,
     samplingRatio: int, spatialScale: float,
 ) -> Array:  # fmt: skip
+    """A bin's mean of its samples, or the largest of what its samples weigh."""
     planes = []
     for corners, image in zip(rois, batchIndices, strict=True):
+        if mode == "max":  # a bin for each sample, then the bins of a bin
+            n = samplingRatio
+            rows, columns = _maps(corners, spatialScale, (outputHeight * n, outputWidth * n),
+                                  (self.shape[2], self.shape[3]), 1, False)  # fmt: skip
+            tops = np.einsum("ih,jw,chw->cijhw", rows, columns, self[int(image)]).max((-2, -1))
+            planes.append(tops.reshape(-1, outputHeight, n, outputWidth, n).max((2, 4)))
+            continue
         rows, columns = _maps(corners, spatialScale, (outputHeight, outputWidth),
                               (self.shape[2], self.shape[3]), samplingRatio, False)  # fmt: skip
         planes.append(rows @ self[int(image)] @ columns.T)

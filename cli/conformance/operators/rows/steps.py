@@ -288,14 +288,19 @@ def _corners(roi: Array, scale: float) -> tuple[int, ...]:
       sparse=True, specials=False, dtypes=("float32", "float16"),
       source="Girshick: Fast R-CNN, 2015, section 2.1; Caffe's layer ROIPooling", samples=[
           take(x=t(2, 3, 6, 6), rois=given(_REGIONS, "float32"), pooled_h=h, pooled_w=w,
-               spatial_scale_h=1.0, spatial_scale_w=1.0) for h, w in ((2, 2), (3, 4))],
+               spatial_scale_h=high, spatial_scale_w=wide)
+          for h, w, high, wide in ((2, 2, 1.0, 1.0), (3, 4, 1.0, 1.0), (2, 2, 0.8, 0.6))],
       casts={"rois": {"float16": "float16"}})  # fmt: skip
-def region_maxima(x: Array, rois: Array, pooled_h: int, pooled_w: int) -> tuple[Array, Array]:
+def region_maxima(
+    x: Array, rois: Array, pooled_h: int, pooled_w: int, spatial_scale_h: float,
+    spatial_scale_w: float,
+) -> tuple[Array, Array]:  # fmt: skip
     """A region's rows and columns are cut into bins that may share pixels."""
     shape = (len(rois), x.shape[1], pooled_h, pooled_w)
     y, at = np.zeros(shape), np.full(shape, -1)
     for n, roi in enumerate(rois):
-        left, top, right, bottom = _corners(roi, 1.0)
+        left, _, right, _ = _corners(roi, spatial_scale_w)
+        _, top, _, bottom = _corners(roi, spatial_scale_h)
         high, wide = max(bottom - top + 1, 1), max(right - left + 1, 1)
         for i, j in np.ndindex(pooled_h, pooled_w):
             rows = range(top + i * high // pooled_h, top - (-(i + 1) * high // pooled_h))
