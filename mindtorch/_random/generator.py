@@ -6,8 +6,10 @@ seed gives torch's values. On a device it is a Philox seed and an offset that ea
 
 from __future__ import annotations
 
+import os
 import secrets
-from typing import Any
+from typing import Any, Final
+from weakref import WeakSet
 
 import numpy as np
 
@@ -37,6 +39,14 @@ class Generator:
         self.device = Device(device)
         self._lock = Lock()
         self.manual_seed(DEFAULT_SEED)
+        _alive.add(self)
+
+    def renew(self) -> None:
+        """Draw on with a bit generator of its own: numpy's has a lock, which a thread that a fork
+        did not take along may have held."""
+        bits = np.random.MT19937(0)
+        bits.state = self._bits.state
+        self._bits = bits
 
     def manual_seed(self, seed: int) -> Generator:
         """Start over from `seed`; a negative one counts back from 2**64."""
@@ -123,6 +133,17 @@ class Generator:
 
     def __repr__(self) -> str:
         return f"<torch.Generator device='{self.device}'>"
+
+
+_alive: Final[WeakSet[Generator]] = WeakSet()
+
+
+def _renew_all() -> None:
+    for generator in list(_alive):
+        generator.renew()
+
+
+os.register_at_fork(after_in_child=_renew_all)
 
 
 def _restored(device: str, state: Tensor) -> Generator:

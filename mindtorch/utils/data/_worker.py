@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import queue
 import random
 import sys
@@ -81,15 +82,29 @@ def _work(
         fetcher = Fetcher(dataset, batched, collate_fn, drop_last)
     except Exception as error:
         failed = _captured(error, worker)
-    while (task := tasks.get()) is not None:
-        number, index = task
-        if index is _RESET:
-            fetcher = Fetcher(dataset, batched, collate_fn, drop_last)
-            continue
-        results.put((number, worker, failed or _answer(fetcher, index, worker)))
+    try:
+        while (task := _next(tasks)) is not None:
+            number, index = task
+            if index is _RESET:
+                fetcher = Fetcher(dataset, batched, collate_fn, drop_last)
+                continue
+            results.put((number, worker, failed or _answer(fetcher, index, worker)))
+    except KeyboardInterrupt:  # of the whole terminal: the main process tells of it
+        results.cancel_join_thread()
 
 
 _RESET = "reset"
+
+
+def _next(tasks: Any) -> Any:
+    """The next task; None, too, once the main process is gone, which nobody would say."""
+    parent: Any = multiprocessing.parent_process()
+    while True:
+        try:
+            return tasks.get(timeout=_STATUS_CHECK_SECONDS)
+        except queue.Empty:
+            if not parent.is_alive():
+                os._exit(1)  # what is still to be sent has no reader
 
 
 def _answer(fetcher: Any, index: Any, worker: int) -> Any:
@@ -120,12 +135,20 @@ class Workers:
         self.tasks = [context.Queue() for _ in range(self.count)]
         settings = (loader.dataset, loader._auto_collation, loader.collate_fn, loader.drop_last)
         self.sent = 0  # goes on over epochs, so that late answers to an earlier one are known
-        self.processes = []
-        for i, tasks in enumerate(self.tasks):
-            args = (i, self.count, seed + i, settings, loader.worker_init_fn, tasks, self.results)
-            process = context.Process(target=_work, args=args, daemon=True)
-            process.start()
-            self.processes.append(process)
+        self.processes: list[Any] = []
+        self._owner = os.getpid()
+        try:
+            for i, tasks in enumerate(self.tasks):
+                self._start(context, (i, self.count, seed + i, settings, loader.worker_init_fn, tasks,
+                                      self.results))  # fmt: skip
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(self, context: Any, args: tuple[Any, ...]) -> None:
+        process = context.Process(target=_work, args=args, daemon=True)
+        self.processes.append(process)
+        process.start()
 
     def reset(self) -> None:
         """Starts iterable datasets again, for the next epoch of persistent workers."""
@@ -191,13 +214,24 @@ class Workers:
                 raise RuntimeError(f"DataLoader timed out after {self.timeout} seconds")
 
     def close(self) -> None:
-        """Stops the processes."""
-        for tasks in self.tasks:
-            tasks.put(None)
-        for process in self.processes:
+        """Stops the processes; harmless when repeated, and in a fork of the process they are of."""
+        if self._owner != os.getpid():
+            return
+        self._owner = 0
+        alive = [process.is_alive() for process in self.processes]
+        for tasks, works in zip(self.tasks, alive, strict=False):
+            if works:
+                tasks.put(None)
+        for process, works in zip(self.processes, alive, strict=True):
+            if not works:  # an interrupt came before its start, or it ended by itself
+                continue
             process.join(timeout=_STATUS_CHECK_SECONDS)
             if process.is_alive():
                 process.terminate()
         for each in (self.results, *self.tasks):
             each.cancel_join_thread()
             each.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_owner", 0):
+            self.close()
