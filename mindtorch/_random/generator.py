@@ -41,13 +41,6 @@ class Generator:
         self.manual_seed(DEFAULT_SEED)
         _alive.add(self)
 
-    def renew(self) -> None:
-        """Draw on with a bit generator of its own: numpy's has a lock, which a thread that a fork
-        did not take along may have held."""
-        bits = np.random.MT19937(0)
-        bits.state = self._bits.state
-        self._bits = bits
-
     def manual_seed(self, seed: int) -> Generator:
         """Start over from `seed`; a negative one counts back from 2**64."""
         if not -(1 << 63) <= seed < 1 << 64:
@@ -58,8 +51,15 @@ class Generator:
         self._offset = 0
         self._spare: float | None = None
         # RandomState seeds MT19937 by Knuth's recurrence, as torch does; MT19937(seed) does not.
-        self._bits = np.random.RandomState(self._seed & 0xFFFFFFFF)._bit_generator
+        self._bits: Any = np.random.RandomState(self._seed & 0xFFFFFFFF)._bit_generator
         return self
+
+    def renew(self) -> None:
+        """Draw on with a bit generator of its own: numpy's has a lock, which a thread that a fork
+        did not take along may have held."""
+        bits: Any = np.random.RandomState(0)._bit_generator
+        bits.state = self._bits.state
+        self._bits = bits
 
     def seed(self) -> int:
         """Start over from a seed taken from the system; returns it."""

@@ -137,10 +137,11 @@ class Workers:
         self.sent = 0  # goes on over epochs, so that late answers to an earlier one are known
         self.processes: list[Any] = []
         self._owner = os.getpid()
+        init = loader.worker_init_fn
         try:
             for i, tasks in enumerate(self.tasks):
-                self._start(context, (i, self.count, seed + i, settings, loader.worker_init_fn, tasks,
-                                      self.results))  # fmt: skip
+                args = (i, self.count, seed + i, settings, init, tasks, self.results)
+                self._start(context, args)
         except BaseException:
             self.close()
             raise
@@ -218,19 +219,25 @@ class Workers:
         if self._owner != os.getpid():
             return
         self._owner = 0
+        try:
+            self._stop()
+        finally:  # an interrupt may have left some that know of no end
+            for process in self.processes:
+                if process.is_alive():
+                    process.terminate()
+                    process.join()
+            for each in (self.results, *self.tasks):
+                each.cancel_join_thread()
+                each.close()
+
+    def _stop(self) -> None:
         alive = [process.is_alive() for process in self.processes]
         for tasks, works in zip(self.tasks, alive, strict=False):
             if works:
                 tasks.put(None)
         for process, works in zip(self.processes, alive, strict=True):
-            if not works:  # an interrupt came before its start, or it ended by itself
-                continue
-            process.join(timeout=_STATUS_CHECK_SECONDS)
-            if process.is_alive():
-                process.terminate()
-        for each in (self.results, *self.tasks):
-            each.cancel_join_thread()
-            each.close()
+            if works:  # else an interrupt came before its start, or it ended by itself
+                process.join(timeout=_STATUS_CHECK_SECONDS)
 
     def __del__(self) -> None:
         if getattr(self, "_owner", 0):
