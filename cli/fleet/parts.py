@@ -156,7 +156,7 @@ def _require_one_version(parts: Sequence[Part]) -> None:
 def _take(part: Part, line: Line, path: Path) -> None:
     kind = line.get("kind")
     if kind == "result":
-        if line.get("verdict") not in VERDICTS:
+        if str(line.get("verdict")) not in VERDICTS:
             raise ForeignJournalError(
                 f"{path}: verdict {line.get('verdict')!r} is none of {', '.join(VERDICTS)}; a "
                 "newer version wrote this: merge it with that one"
@@ -175,7 +175,7 @@ def _take(part: Part, line: Line, path: Path) -> None:
         part.skews[str(line["node"])] = float(line.get("skew", 0.0))
     elif kind == "end":
         part.end = dict(line)
-    elif kind in _NOTES:
+    elif str(kind) in _NOTES:
         part.notes.append((str(kind), dict(line)))
 
 

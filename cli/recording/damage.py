@@ -68,7 +68,8 @@ def check_header(header: dict[str, Any]) -> None:
     """ValueError where a header lacks what it is asked for, or has it as something else."""
     for table, kinds in ((header, _HEADER), (header.get("install"), _INSTALL)):
         for name, kind in kinds.items():
-            if not isinstance(table, dict) or not isinstance(table.get(name), kind):
+            sound = isinstance(table, dict) and name in table and isinstance(table[name], kind)
+            if not sound:
                 raise ValueError(f"{name!r} of its header is missing or of another kind")
     if not all(isinstance(word, str) for word in header["command"]):
         raise ValueError("a word of the recorded command is no text")

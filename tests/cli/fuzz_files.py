@@ -30,6 +30,7 @@ from mindtorch_npu.conformance.record.result import Result
 from mindtorch_npu.fleet import parts
 from mindtorch_npu.foreign import ForeignError
 from mindtorch_npu.recording import page, perfetto
+from mindtorch_npu.reports import html, json_report, junit, markdown
 from mindtorch_npu.run import summary
 
 import mindtorch
@@ -120,6 +121,13 @@ def attack_recording(folder: Path, rounds: int, seed: int) -> tuple[Counter[str]
     return outcomes, bad
 
 
+def shown(path: Path) -> None:
+    """Reads a journal and writes all that is told of one."""
+    record = journal.read(path)
+    for write in (html.page, junit.xml, markdown.text, json_report.text):
+        write(record)
+
+
 def targets() -> dict[str, Target]:
     """A sound file of each kind, how it is read, and what that may raise."""
     checkpoint = io.BytesIO()
@@ -140,7 +148,7 @@ def targets() -> dict[str, Target]:
             "schema": bundle.SCHEMA}  # fmt: skip
     read = (OSError, UnicodeDecodeError, ForeignError)
     return {
-        "journal": (lines, journal.read, (journal.JournalError, *read)),
+        "journal": (lines, shown, (journal.JournalError, *read)),
         "fleet": (lines, lambda p: parts.read([p]), (journal.JournalError, *read)),
         "bundle": (json.dumps(kept).encode(), _beside(arrays.getvalue()), (bundle.BundleError,)),
         "arrays": (arrays.getvalue(), _above(kept), (bundle.BundleError,)),

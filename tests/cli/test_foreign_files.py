@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import fuzz_files
 import pytest
 from mindtorch_npu import foreign
+from mindtorch_npu.conformance.record.journal import JournalError
 from mindtorch_npu.main import main
 
 from aclnn_bindings.layers import recording_file
@@ -75,6 +78,52 @@ def test_damaged_files_are_refused_by_name(tmp_path: Path, kind: str):
     path.write_bytes(sound)
     read(path)
     assert fuzz_files.attack(target, 100, seed=1)[1] == []
+
+
+FIELDS = {
+    "verdict": [], "case": 3, "op": ["add"], "form": None, "seconds": "long", "seed": "first",
+    "guards": "texts", "outcomes": [["T0", "rule", True]], "measure": [1], "inputs": [{}],
+    "cause": "none", "device": {},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_a_result_of_another_kind_is_refused_by_name(tmp_path: Path, name: str):
+    sound, _, _ = fuzz_files.targets()["journal"]
+    *above, last = sound.decode().splitlines()
+    path = tmp_path / "journal.jsonl"
+    path.write_text("\n".join([*above, json.dumps({**json.loads(last), name: FIELDS[name]}), "{"]))
+    with pytest.raises(JournalError, match=name):
+        fuzz_files.shown(path)
+
+
+@pytest.mark.parametrize(
+    ("above", "name"), [("environment", "device"), ("environment", "soc"), ("options", "where")]
+)
+def test_a_header_of_another_kind_is_refused_by_name(tmp_path: Path, above: str, name: str):
+    sound, _, _ = fuzz_files.targets()["journal"]
+    first, *below = sound.decode().splitlines()
+    header = json.loads(first)
+    path = tmp_path / "journal.jsonl"
+    path.write_text("\n".join([json.dumps({**header, above: {name: [1]}}), *below]))
+    with pytest.raises(JournalError, match=name):
+        fuzz_files.shown(path)
+    path.write_text("\n".join([json.dumps({**header, above: {}}), *below]))
+    fuzz_files.shown(path)
+
+
+def test_a_recording_whose_header_lacks_a_version_is_refused_by_name(tmp_path: Path):
+    chunks = fuzz_files.recorded(tmp_path)
+    at = next(i for i, chunk in enumerate(chunks) if b'"install"' in chunk.data)
+    header = json.loads(chunks[at].data)
+    del header["install"]["version"]
+    chunks[at] = replace(chunks[at], data=json.dumps(header).encode())
+    writer = recording_file.Writer(tmp_path / "without.rec")
+    for chunk in chunks:
+        writer.add(chunk)
+    writer.close()
+    with pytest.raises(recording_file.RecordingError, match="version"):
+        fuzz_files.summary.document(fuzz_files.recording.open(tmp_path / "without.rec"), most=9)
 
 
 def test_damaged_recordings_are_refused_by_name_though_their_checksums_fit(tmp_path: Path):

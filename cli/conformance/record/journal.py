@@ -214,11 +214,23 @@ def _take(record: Record, data: dict[str, Any], where: str) -> None:
         record.end = data
 
 
+# What is read of a header without asking what it is.
+_HEADER: Final[dict[tuple[str, ...], type]] = {
+    ("node",): str, ("started",): str, ("cases",): int, ("options",): dict,
+    ("options", "where"): dict, ("options", "restart"): dict, ("environment",): dict,
+    ("environment", "device"): str, ("environment", "soc"): str,
+    ("environment", "operators"): int, ("environment", "switches"): dict,
+}  # fmt: skip
+
+
 def _require_options(header: Mapping[str, Any], where: str) -> None:
-    """JournalError where a header's parts are not the objects that they are read as."""
-    for name in ("options", "environment"):
-        if not isinstance(header.get(name, {}), dict):
-            raise JournalError(f"{where}: {name} of the header is no object: {header[name]!r}")
+    """JournalError where a header's parts are not of the kinds that they are read as."""
+    for (*above, name), kind in _HEADER.items():
+        table = header.get(above[0], {}) if above else header
+        if not isinstance(table.get(name, kind()), kind):
+            raise JournalError(
+                f"{where}: {name} of the header is of another kind: {table[name]!r:.100}"
+            )
 
 
 def compares(header: Mapping[str, Any]) -> bool:
@@ -228,7 +240,7 @@ def compares(header: Mapping[str, Any]) -> bool:
 
 def _result(data: dict[str, Any], where: str) -> Result:
     """The Result of a line; JournalError for a verdict that this version does not know."""
-    if data.get("verdict") not in VERDICTS:
+    if str(data.get("verdict")) not in VERDICTS:
         raise JournalError(
             f"{where}: verdict {data.get('verdict')!r} is none of {', '.join(VERDICTS)}; "
             "a newer version wrote this: read it with that one"

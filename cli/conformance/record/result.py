@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final
 
 # verdict -> (counts as failure, meaning). The order is that of reports, worst first.
@@ -79,12 +79,40 @@ _ALWAYS: Final = frozenset(("case", "op", "form", "verdict", "dtype", "seconds",
 
 
 def from_json(data: Mapping[str, Any]) -> Result:
-    """The Result of a journal line; unknown fields are ignored, so that newer journals read."""
+    """The Result of a journal line; unknown fields are ignored, so that newer journals read.
+
+    TypeError where a field is of another kind than Result's.
+    """
     known = {k: v for k, v in data.items() if k in Result.__slots__}
+    for each in fields(Result):
+        if each.name in known and not _IS[str(each.type)](known[each.name]):
+            raise TypeError(f"{each.name} is no {each.type}: {known[each.name]!r:.100}")
     for name in ("guards", "inputs", "rechecks"):
         known[name] = tuple(known.get(name, ()))
     known["outcomes"] = tuple((t, r, bool(p), n) for t, r, p, n in known.get("outcomes", ()))
     return Result(**known)
+
+
+def _texts(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(each, str) for each in value)
+
+
+def _outcomes(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(
+        isinstance(each, list | tuple) and len(each) == 4 and _texts([each[0], each[1], each[3]])
+        for each in value
+    )
+
+
+# What a field of Result may hold in a file, by its annotation.
+_IS: Final[dict[str, Callable[[Any], bool]]] = {
+    "str": lambda value: isinstance(value, str),
+    "int": lambda value: isinstance(value, int),
+    "float": lambda value: isinstance(value, int | float),
+    "tuple[str, ...]": _texts,
+    "tuple[tuple[str, str, bool, str], ...]": _outcomes,
+    "Mapping[str, Any] | None": lambda value: value is None or isinstance(value, dict),
+}
 
 
 @dataclass(slots=True)

@@ -84,5 +84,6 @@ def summary(facts: dict[str, Any]) -> str:
     if facts.get("kind") == "cpu":
         return " · ".join(["cpu", *switches])
     name = "bundled simulator" if facts.get("kind") == "simulator" else "CANN"
-    parts = [f"{name} {facts.get('cann', '')}".strip(), facts.get("soc", ""), facts["device"]]
+    parts = [f"{name} {facts.get('cann', '')}".strip(), facts.get("soc", ""),
+             facts.get("device", "?")]  # fmt: skip
     return " · ".join([*(p for p in parts if p), *switches])
