@@ -179,16 +179,23 @@ def sampled(a):
 
 def finalised(a):
     out = torch.zeros(4, 5, dtype=torch.float64)
-    x, rows = t(a["xOptional"]), t(a["expandedX"])
+    x, rows = t(a["xOptional"]), t(a["expandedX"]).flatten(0, -2)
     for token in range(4):
         for k in range(2):
             expert = int(a["expertIdxOptional"][token, k])
-            row = rows[int(a["expandedRowIdx"][k * 4 + token])]
+            slot = int(a["expandedRowIdx"][k * 4 + token if a["dropPadMode"] < 2
+                                           else token * 2 + k])  # fmt: skip
+            row = rows[slot] if slot >= 0 else torch.zeros_like(rows[0])
             if a.get("biasOptional") is not None:
                 row = row + t(a["biasOptional"])[expert]
-            row = {3: 0 * row, 4: x[token],
-                   5: (t(a["a1Optional"]) * x[token] + t(a["a2Optional"]) * t(a["vOptional"]))[0],
-                   }.get(expert, row)  # fmt: skip
+            if expert in range(*a["zeroExpertRange"]):
+                row = torch.zeros_like(row)
+            elif expert in range(*a["copyExpertRange"]):
+                row = x[token]
+            elif expert in range(*a["constantExpertRange"]):
+                a1, a2, v = (t(a[f"{n}Optional"])[expert - a["constantExpertRange"][0]]
+                             for n in ("a1", "a2", "v"))  # fmt: skip
+                row = a1 * x[token] + a2 * v
             out[token] += a["scalesOptional"][token, k] * row
     return plus(out, a, "x1Optional")
 

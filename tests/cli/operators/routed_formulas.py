@@ -97,7 +97,7 @@ def expanded(a):
 
 
 def permuted(a):
-    first, last = a["rangeOptional"]
+    first, last = a["rangeOptional"] or (0, a["numOutTokens"])
     order = torch.sort(t(a["indices"]).flatten(), stable=True).indices
     rows = t(a["tokens"]).repeat_interleave(2, 0)[order][first:last]
     return rows, torch.argsort(order), t(a["probsOptional"]).flatten()[order][first:last]
@@ -116,6 +116,9 @@ def unpermuted(rows, probs, a):
 
 
 def by_map(tokens, probs, a):
+    if a["dropAndPad"]:
+        at = t(a["sortedIndices"]).long()
+        return tokens[at], probs[at, torch.arange(3).repeat_interleave(len(at) // 3)]
     taken = t(a["routingMapOptional"]).T
     return tokens[taken.nonzero()[:, 1]], probs.T[taken]
 
@@ -128,7 +131,38 @@ def padded(rows, probs, a, index):
     return out.index_add(0, token, rows * weight[:, None]), weight
 
 
+def rows_by_map(a):
+    """Megatron's permute: sorted by whether the expert takes them, cut to its capacity."""
+    x, probs, taken = t(a["tokens"]), t(a["probsOptional"]), t(a["routingMap"]).T
+    if not a["dropAndPad"]:
+        return x[taken.nonzero()[:, 1]], probs.T[taken]
+    order = taken.int().sort(descending=True, stable=True, dim=1).indices
+    at = order[:, : a["numOutTokens"] // len(taken)]
+    return x[at.flatten()], probs.T.gather(1, at).flatten(), at.flatten()
+
+
+def unpermuted_by_map(rows, probs, a, index):
+    """Each token's rows times its weights, one after the other."""
+    taken, out = t(a["routingMapOptional"]), torch.zeros(5, 7, dtype=torch.float64)
+    for k, (token, expert) in enumerate(taken.nonzero().tolist()):
+        out[token] += rows[int(index[k])] * probs[token, expert]
+    return out, probs[taken]
+
+
+def unpermute_by_map(a):
+    rows, probs, index = t(a["permutedTokens"]), t(a["probsOptional"]), a["sortedIndices"]
+    if a["paddedMode"]:
+        out, kept = padded(rows, probs, a, index)
+        return out, *reversed(torch.sort(t(index), stable=True)), kept
+    out, kept = unpermuted_by_map(rows, probs, a, index)
+    return out, t(index), t(a["routingMapOptional"]).nonzero()[:, 0], kept
+
+
 def padded_gradients(a):
+    if not a["dropAndPad"]:
+        return autograd(lambda x, p: unpermuted_by_map(x, p, a, a["outIndex"])[0],
+                        a["permutedTokensOptional"], a["probsOptional"],
+                        flow=a["unpermutedTokensGrad"])  # fmt: skip
     index = np.empty(12, np.int64)
     index[a["outIndex"]] = a["permuteTokenId"]
     return autograd(lambda x, p: padded(x, p, a, index)[0], a["permutedTokensOptional"],
@@ -455,10 +489,8 @@ ROUTED = {
     "aclnnMoeTokenPermuteWithRoutingMapGrad": lambda a: autograd(
         lambda x, p: by_map(x, p, a), np.zeros((5, 7)), np.zeros((5, 3)), flow=[
             a["permutedTokenOutputGrad"], a["permutedProbsOutputGradOptional"]]),
-    "aclnnMoeTokenUnpermuteWithRoutingMap": lambda a: (
-        padded(t(a["permutedTokens"]), t(a["probsOptional"]), a, a["sortedIndices"])[0],
-        *reversed(torch.sort(t(a["sortedIndices"]), stable=True)),
-        padded(t(a["permutedTokens"]), t(a["probsOptional"]), a, a["sortedIndices"])[1]),
+    "aclnnMoeTokenPermuteWithRoutingMap": rows_by_map,
+    "aclnnMoeTokenUnpermuteWithRoutingMap": unpermute_by_map,
     "aclnnMoeTokenUnpermuteWithRoutingMapGrad": padded_gradients,
     "aclnnMoeGatingTopK": gated,
     "aclnnMoeGatingTopKBackward": gate_backward,

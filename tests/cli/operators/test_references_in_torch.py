@@ -238,7 +238,7 @@ TORCH |= {
         0, (-1, a["topK"])).sum(1),
     "aclnnMoeTokenPermute": lambda a: torch.cat([
         t(a["tokens"])[[n for n, r in enumerate(np.atleast_2d(a["indices"].reshape(5, -1)))
-                        for c in r if c == e]] for e in range(3)]),
+                        for c in r if c == e]] for e in range(3)])[: a["numOutTokens"] or None],
     "aclnnMoeTokenPermuteGrad": lambda a: autograd(
         lambda x: torch.zeros(10, 7, dtype=torch.float64).index_put(
             (t(a["sortedIndices"]),), x.repeat_interleave(2, 0)),
@@ -269,9 +269,6 @@ TORCH |= {
     "aclnnMoeFinalizeRouting": lambda a: finalized(
         a, a["x1"] + (0 if a["x2Optional"] is None else a["x2Optional"]), a["scales"], a["bias"],
         a["expandedExpertIdx"]),
-    "aclnnMoeTokenPermuteWithRoutingMap": lambda a: (
-        t(a["tokens"])[t(a["routingMap"]).T.nonzero()[:, 1]],
-        t(a["probsOptional"]).T[t(a["routingMap"]).T]),
     "aclnnRotaryPositionEmbeddingV2": lambda a: t(a["x"]) * t(a["cos"])
     + torch.cat([-t(a["x"])[..., 32:], t(a["x"])[..., :32]], -1) * t(a["sin"]),
     "aclnnUpsampleNearest1dBackward": resized(1, "nearest"),

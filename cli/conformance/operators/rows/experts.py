@@ -245,12 +245,16 @@ _PERMUTED: Final = given([3, 9, 0, 5, 1, 7, 2, 8, 4, 6], "int32")
 @spec("aclnnMoeTokenPermute", "permuteTokensOut:tokens sortedIndicesOut:int32", **_MOVE, samples=[
     take(tokens=t(5, 7), indices=given(_TABLE, "int64"), numOutTokens=0, paddedMode=False),
     take(tokens=t(5, 7), indices=given([2, 0, 1, 0, 2], "int64"), numOutTokens=0,
-         paddedMode=False)])  # fmt: skip
-def token_permute(tokens: Array, indices: Array) -> tuple[Array, Array]:
+         paddedMode=False),
+    *(take(tokens=t(5, 7), indices=given(_TABLE, "int64"), numOutTokens=n, paddedMode=False)
+      for n in (6, -3))])  # fmt: skip
+def token_permute(tokens: Array, indices: Array, numOutTokens: int) -> tuple[Array, Array]:
+    """numOutTokens: how many rows are kept (0: all), or how many of the last are not, below 0."""
     flat = indices.reshape(-1)
     order = np.argsort(flat, kind="stable")
     topk = flat.size // len(tokens)
-    return tokens[order // topk], np.argsort(order, kind="stable")
+    kept = order[: numOutTokens or None]
+    return tokens[kept // topk], np.argsort(order, kind="stable")
 
 
 @spec("aclnnMoeTokenPermuteGrad", "out:permutedOutputGrad", **_SUM, samples=[

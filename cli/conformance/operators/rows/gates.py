@@ -295,11 +295,17 @@ def embedding_bag(
       family="moe", tolerance="exact", specials=False,
       source="Megatron-LM, permute with a routing map of moe_utils", samples=[
           take(tokens=t(5, 7), routingMap=given([[1, 0, 1], [0, 1, 1], [1, 1, 0], [0, 1, 1],
-               [1, 0, 1]], "bool"), probsOptional=t(5, 3), numOutTokens=10, dropAndPad=False)],
-      )  # fmt: skip
+               [1, 0, 1]], "bool"), probsOptional=t(5, 3), numOutTokens=n, dropAndPad=pad)
+          for n, pad in ((10, False), (12, True), (6, True))])  # fmt: skip
 def permute_map(
-    tokens: Array, routingMap: Array, probsOptional: Array
+    tokens: Array, routingMap: Array, probsOptional: Array, numOutTokens: int, dropAndPad: bool
 ) -> tuple[Array, Array, Array]:
+    """Padded: each expert has as many rows, of its own tokens first and then of others."""
+    if dropAndPad:
+        capacity = numOutTokens // routingMap.shape[1]
+        token = np.argsort(~routingMap.T, 1, kind="stable")[:, :capacity]
+        probs = np.take_along_axis(probsOptional.T, token, 1).reshape(-1)
+        return tokens[token.reshape(-1)], probs, token.reshape(-1)
     expert, token = np.nonzero(routingMap.T)
     order = np.argsort(token, kind="stable")
     return tokens[token], probsOptional[token, expert], order

@@ -73,18 +73,32 @@ def mhc_post_backward(
                expandedXOptional=t(5, 64), scalesOptional=t(5, 1),
                expertIdxOptional=given([[2], [1], [0], [2], [1]], "int32"),
                biasOptional=bias, dropPadMode=0, activeNum=0, expertNum=3, expertCapacity=0)
-          for bias in (None, t(3, 64))])  # fmt: skip
+          for bias in (None, t(3, 64))] + [
+          take(gradY=t(5, 64), expandedRowIdx=given([4, 0, -1, 5, 2], "int32"),
+               expandedXOptional=t(3, 2, 64), scalesOptional=t(5, 1),
+               expertIdxOptional=given([[2], [0], [0], [2], [1]], "int32"),
+               biasOptional=None, dropPadMode=1, activeNum=0, expertNum=3, expertCapacity=2),
+          take(gradY=t(5, 64), expandedRowIdx=given([3, 0, 4, 1, 2], "int32"),
+               expandedXOptional=t(3, 64), scalesOptional=t(5, 1),
+               expertIdxOptional=given([[2], [1], [0], [2], [1]], "int32"),
+               biasOptional=None, dropPadMode=0, activeNum=3, expertNum=3,
+               expertCapacity=0)])  # fmt: skip
 def finalize_gradients(
     gradY: Array, expandedRowIdx: Array, expandedXOptional: Array, scalesOptional: Array,
-    expertIdxOptional: Array, biasOptional: Array | None,
+    expertIdxOptional: Array, biasOptional: Array | None, dropPadMode: int, activeNum: int,
+    expertNum: int, expertCapacity: int,
 ) -> tuple[Array, Array]:  # fmt: skip
-    """One expert a token: in which order the slots of several lie is not published."""
-    rows = np.empty_like(expandedXOptional)
-    rows[expandedRowIdx] = scalesOptional * gradY
-    outs = expandedXOptional[expandedRowIdx]
+    """One expert a token: in which order the slots of several lie is not published. Only the first
+    activeNum rows (0: all), or those of every expert's capacity (dropPadMode 1), are there."""
+    padded = (expertNum, expertCapacity) if dropPadMode else (activeNum or len(gradY),)
+    rows = np.zeros((int(np.prod(padded)), gradY.shape[1]))
+    slots = np.where(expandedRowIdx < len(rows), expandedRowIdx, -1)
+    there = slots >= 0
+    rows[slots[there]] = (scalesOptional * gradY)[there]
+    outs = np.where(there[:, None], expandedXOptional.reshape(rows.shape)[slots], 0)
     if biasOptional is not None:
         outs = outs + biasOptional[expertIdxOptional[:, 0]]
-    return rows, np.einsum("th,th->t", gradY, outs)[:, None]
+    return rows.reshape(*padded, -1), np.einsum("th,th->t", gradY, outs)[:, None]
 
 
 def _normed() -> dict[str, Arg]:

@@ -139,12 +139,14 @@ def places(indices: Array) -> Array:
 @spec("aclnnMoeTokenPermuteWithEp",
       "permuteTokensOut:tokens sortedIndicesOut:int32 permuteProbsOut:probsOptional", **_MAPS,
       samples=[take(tokens=t(5, 7), indices=_CHOSEN, probsOptional=t(5, 2), rangeOptional=r,
-                    numOutTokens=0, paddedMode=False) for r in ((0, 10), (3, 8))])  # fmt: skip
+                    numOutTokens=n, paddedMode=False)
+               for r, n in (((0, 10), 0), ((3, 8), 0), (None, 6))])  # fmt: skip
 def permute_with_ep(
-    tokens: Array, indices: Array, probsOptional: Array, rangeOptional: tuple[int, int]
-) -> tuple[Array, Array, Array]:
-    """Of the permuted rows, only [first, last) lie here."""
-    first, last = rangeOptional
+    tokens: Array, indices: Array, probsOptional: Array, rangeOptional: tuple[int, int] | None,
+    numOutTokens: int,
+) -> tuple[Array, Array, Array]:  # fmt: skip
+    """Of the permuted rows, only [first, last) lie here, or the first numOutTokens."""
+    first, last = rangeOptional or (0, numOutTokens)
     at, k = places(indices), indices.shape[1]
     rows, probs = np.zeros((last - first, tokens.shape[1])), np.zeros(last - first)
     for slot, row in enumerate(at):
@@ -221,12 +223,19 @@ _BY_TOKEN: Final = given([0, 6, 3, 7, 1, 4, 5, 8, 2, 9], "int32")
       "probsGradOutOptional:permutedProbsOutputGradOptional", **_MAPS, samples=[
           take(permutedTokenOutputGrad=t(10, 7), permutedProbsOutputGradOptional=t(10),
                sortedIndices=_BY_TOKEN, routingMapOptional=_MAP, numExperts=3, tokensNum=5,
-               dropAndPad=False)])  # fmt: skip
+               dropAndPad=False),
+          take(permutedTokenOutputGrad=t(12, 7), permutedProbsOutputGradOptional=t(12),
+               sortedIndices=given([0, 2, 4, 1, 1, 2, 3, 0, 0, 1, 3, 4], "int32"),
+               routingMapOptional=_MAP, numExperts=3, tokensNum=5, dropAndPad=True)])  # fmt: skip
 def permute_map_grad(
-    permutedTokenOutputGrad: Array, permutedProbsOutputGradOptional: Array,
-    routingMapOptional: Array, tokensNum: int, numExperts: int,
+    permutedTokenOutputGrad: Array, permutedProbsOutputGradOptional: Array, sortedIndices: Array,
+    routingMapOptional: Array, tokensNum: int, numExperts: int, dropAndPad: bool,
 ) -> tuple[Array, Array]:  # fmt: skip
+    """Padded: sortedIndices are the tokens of rows, as many to each expert."""
     expert, token = np.nonzero(routingMapOptional.T)
+    if dropAndPad:
+        token = sortedIndices
+        expert = np.repeat(np.arange(numExperts), len(token) // numExperts)
     tokens = np.zeros((tokensNum, permutedTokenOutputGrad.shape[1]))
     np.add.at(tokens, token, permutedTokenOutputGrad)
     probs = np.zeros((tokensNum, numExperts))
@@ -241,12 +250,21 @@ _PADDED: Final = given([0, 2, 4, 1, 1, 2, 3, 0, 0, 1, 3, 4], "int32")
 @spec("aclnnMoeTokenUnpermuteWithRoutingMap", "unpermutedTokens:permutedTokens outIndex:int32 "
       "permuteTokenId:int32 permuteProbs:probsOptional", **_MAPS, samples=[
           take(permutedTokens=t(12, 7), sortedIndices=_PADDED, routingMapOptional=_MAP,
-               probsOptional=t(5, 3), paddedMode=True, restoreShapeOptional=(5, 7))])  # fmt: skip
+               probsOptional=t(5, 3), paddedMode=True, restoreShapeOptional=(5, 7)),
+          take(permutedTokens=t(10, 7), sortedIndices=_BY_TOKEN, routingMapOptional=_MAP,
+               probsOptional=t(5, 3), paddedMode=False, restoreShapeOptional=(5, 7))])  # fmt: skip
 def unpermute_map(
-    permutedTokens: Array, sortedIndices: Array, probsOptional: Array,
-    restoreShapeOptional: tuple[int, int],
+    permutedTokens: Array, sortedIndices: Array, routingMapOptional: Array, probsOptional: Array,
+    paddedMode: bool, restoreShapeOptional: tuple[int, int],
 ) -> tuple[Array, Array, Array, Array]:  # fmt: skip
-    """Padded: row r belongs to expert r / capacity and to token sortedIndices[r]."""
+    """Padded: row r belongs to expert r / capacity and to token sortedIndices[r]; else what the map
+    says, token by token, lies in the rows sortedIndices."""
+    if not paddedMode:
+        probs = probsOptional[routingMapOptional]
+        token = np.nonzero(routingMapOptional)[0]
+        out = np.zeros(restoreShapeOptional)
+        np.add.at(out, token, permutedTokens[sortedIndices] * probs[:, None])
+        return out, sortedIndices, token, probs
     experts = np.arange(sortedIndices.size) // (sortedIndices.size // probsOptional.shape[1])
     probs = probsOptional[sortedIndices, experts]
     out = np.zeros(restoreShapeOptional)
@@ -262,12 +280,20 @@ def unpermute_map(
                    np.argsort(_PADDED.values, kind="stable").tolist(), "int32"),
                permuteTokenId=given(sorted(_PADDED.values), "int32"), routingMapOptional=_MAP,
                permutedTokensOptional=t(12, 7), probsOptional=t(5, 3), dropAndPad=True,
+               restoreShapeOptional=(5, 7)),
+          take(unpermutedTokensGrad=t(5, 7), outIndex=_BY_TOKEN, permuteTokenId=given(
+                   np.nonzero(_MAP.values)[0], "int32"), routingMapOptional=_MAP,
+               permutedTokensOptional=t(10, 7), probsOptional=t(5, 3), dropAndPad=False,
                restoreShapeOptional=(5, 7))])  # fmt: skip
 def unpermute_map_grad(
-    unpermutedTokensGrad: Array, outIndex: Array, permuteTokenId: Array,
-    permutedTokensOptional: Array, probsOptional: Array,
+    unpermutedTokensGrad: Array, outIndex: Array, permuteTokenId: Array, routingMapOptional: Array,
+    permutedTokensOptional: Array, probsOptional: Array, dropAndPad: bool,
 ) -> tuple[Array, Array]:  # fmt: skip
-    experts = outIndex // (outIndex.size // probsOptional.shape[1])
+    experts = (
+        np.nonzero(routingMapOptional)[1]
+        if not dropAndPad
+        else outIndex // (outIndex.size // probsOptional.shape[1])
+    )
     flow = unpermutedTokensGrad[permuteTokenId]
     tokens, probs = np.zeros_like(permutedTokensOptional), np.zeros_like(probsOptional)
     tokens[outIndex] = flow * probsOptional[permuteTokenId, experts][:, None]

@@ -182,7 +182,12 @@ _ROUTED: Final[dict[str, Any]] = {
 @spec("aclnnMoeFinalizeRoutingV3 aclnnMoeFinalizeRoutingV4", "out:expandedX", family="moe",
       tolerance="gradient", specials=False, source="op-plugin documents npu_moe_finalize_routing, "
       "npu_moe_distribute_combine_v2", samples=[
-          take(**_ROUTED), take(**_ROUTED, x1Optional=t(4, 5), biasOptional=t(6, 5))])  # fmt: skip
+          take(**_ROUTED), take(**_ROUTED, x1Optional=t(4, 5), biasOptional=t(6, 5)),
+          take(**{**_ROUTED, "dropPadMode": 2, "zeroExpertRange": (2, 3),
+                  "copyExpertRange": (3, 4), "constantExpertRange": (4, 6), "a1Optional": t(2, 5),
+                  "a2Optional": t(2, 5), "vOptional": t(2, 5)}),
+          take(**{**_ROUTED, "expandedX": t(2, 3, 5), "dropPadMode": 3, "expandedRowIdx": given(
+              [0, -1, -1, 3, 1, -1, 4, -1], "int32")}, biasOptional=t(6, 5))])  # fmt: skip
 def finalised(
     expandedX: Array,
     expandedRowIdx: Array,
@@ -195,15 +200,27 @@ def finalised(
     a1Optional: Array,
     a2Optional: Array,
     vOptional: Array,
+    dropPadMode: int,
+    zeroExpertRange: tuple[int, int],
+    copyExpertRange: tuple[int, int],
+    constantExpertRange: tuple[int, int],
 ) -> Array:
-    rows = expandedX[expandedRowIdx].reshape(2, 4, 5).swapaxes(0, 1)
+    """Rows lie by columns of the table (modes 0, 1) or by lines (2, 3), those dropped are 0.
+    Experts of three ranges give nothing, the token, or a1 x + a2 v of their own constants."""
+    tokens, k = scalesOptional.shape
+    at = expandedRowIdx.reshape(k, tokens).T if dropPadMode < 2 else expandedRowIdx.reshape(-1, k)
+    flat = expandedX.reshape(-1, expandedX.shape[-1])
+    rows = np.where((at >= 0)[..., None], flat[np.maximum(at, 0)], 0)
     if biasOptional is not None:
         rows = rows + biasOptional[expertIdxOptional]
-    which = expertIdxOptional[..., None]
-    token = xOptional[:, None]
-    mixed = a1Optional * token + a2Optional * vOptional
-    rows = np.select(
-        [which == 3, which == 4, which == 5], [0 * rows, 0 * rows + token, mixed], rows
-    )
+
+    def of(span: tuple[int, int]) -> Array:
+        return ((expertIdxOptional >= span[0]) & (expertIdxOptional < span[1]))[..., None]
+
+    token = np.broadcast_to(xOptional[:, None], rows.shape)
+    own = np.clip(expertIdxOptional - constantExpertRange[0], 0, len(a1Optional) - 1)
+    mixed = a1Optional[own] * token + (a2Optional * vOptional)[own]
+    rows = np.select([of(zeroExpertRange), of(copyExpertRange), of(constantExpertRange)],
+                     [0 * rows, token, mixed], rows)  # fmt: skip
     out = (rows * scalesOptional[..., None]).sum(1)
     return out + sum(x for x in (x1Optional, x2Optional) if x is not None)
