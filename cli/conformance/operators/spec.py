@@ -81,9 +81,10 @@ class Spec:
         return replace(self, name=name, outs={first: first}, renamed={target: first})
 
     def parameters(self) -> dict[str, Any]:
-        """What the reference takes, by header name: the default, or MISSING."""
-        parameters = inspect.signature(self.reference).parameters
-        return {n.removesuffix("_"): p.default for n, p in parameters.items()}
+        """What the reference takes, by header name: the default, or MISSING. What begins with an
+        underscore is its own."""
+        parameters = inspect.signature(self.reference).parameters.items()
+        return {n.removesuffix("_"): p.default for n, p in parameters if n[0] != "_"}
 
 
 @dataclass(frozen=True, slots=True)

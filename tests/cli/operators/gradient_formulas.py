@@ -22,6 +22,18 @@ def through(forward, leaves, flow, place=0, **renamed):
     return gradients
 
 
+def attention_gradients(a):
+    """By what is added to scores, unless that is slopes, and by a sink too."""
+    added = ("pseShiftOptional",) if a["pseType"] < 2 else ()
+    leaves = ("query", "keyIn", "value", *added, *(("sinkInOptional",) if
+              a.get("sinkInOptional") is not None else ()))  # fmt: skip
+    grads = list(through(flash, leaves, "dy", 3, key="keyIn", realShiftOptional="pseShiftOptional",
+                         sinkOptional="sinkInOptional")(a))  # fmt: skip
+    sink = grads.pop() if "sinkInOptional" in leaves else None
+    shift = grads.pop() if len(grads) == 4 else None
+    return (*grads, shift) if "sinkInOptional" not in a else (*grads, shift, sink)
+
+
 GRADIENTS = {
     "aclnnNsaSelectedAttentionGrad": through(
         chosen.selected, ("query", "key", "value"), "attentionOutGrad", 2),
@@ -35,7 +47,9 @@ GRADIENTS = {
         scaleValueOptional="scaleValue"),
     **{f"aclnnFlashAttentionScoreGrad{v}": through(
         flash, ("query", "keyIn", "value", "pseShiftOptional"), "dy", 3, key="keyIn",
-        realShiftOptional="pseShiftOptional") for v in ("", "V2")},
+        realShiftOptional="pseShiftOptional") for v in ("",)},
+    "aclnnFlashAttentionScoreGradV2": attention_gradients,
+    "aclnnFlashAttentionScoreGradV3": attention_gradients,
     "aclnnMultiScaleDeformableAttentionGrad": through(
         sampled_levels, ("value", "location", "attnWeight"), "gradOutput"),
 }  # fmt: skip

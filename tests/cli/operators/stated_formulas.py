@@ -34,8 +34,20 @@ def visible(a, rows, columns):
         return whole.tril(gap + a["nextTokens"]).triu(gap - a["preTokens"])
     if mode in (2, 3):
         return whole.tril(0 if mode == 2 else gap)
+    if mode == 6:
+        first = torch.arange(columns) < torch.tensor(a["prefixOptional"])[:, None, None, None]
+        return first | whole.tril(gap)
     mask = a["attenMaskOptional"]
     return whole if mask is None else ~t(mask).bool()
+
+
+def leaning(a, rows, columns):
+    """ALiBi's bias, position by position."""
+    first, second = ((a.get(f"{n}StartIdxOptional") or (0,))[0] for n in ("q", "kv"))
+    far = torch.tensor([[abs(i + first - j - second) for j in range(columns)]
+                        for i in range(rows)], dtype=torch.float64)  # fmt: skip
+    slopes = t(a["realShiftOptional"]).reshape(-1, a["headNum"])
+    return torch.einsum("bn,ij->bnij", -slopes, far.sqrt() if a["pseType"] == 3 else far)
 
 
 def flash(a):
@@ -45,7 +57,9 @@ def flash(a):
     q, k, v = (split(t(a[n]), a["inputLayout"], width) for n in ("query", "key", "value"))
     k, v = (x.repeat_interleave(q.shape[1] // k.shape[1], 1) for x in (k, v))
     bias = torch.zeros(q.shape[2], k.shape[2], dtype=torch.float64)
-    if a["realShiftOptional"] is not None:
+    if a["pseType"] > 1 and a["realShiftOptional"] is not None:
+        bias = bias + leaning(a, q.shape[2], k.shape[2])
+    elif a["realShiftOptional"] is not None:
         bias = t(a["realShiftOptional"]) * (a["scaleValue"] if a["pseType"] == 1 else 1)
     bias = bias.masked_fill(~visible(a, q.shape[2], k.shape[2]), -torch.inf)
     if a["dropMaskOptional"] is None:
@@ -57,6 +71,10 @@ def flash(a):
         bits = bits.flatten()[: weights.numel()].reshape(weights.shape)
         out = (weights * bits / a["keepProb"]) @ v
     scores = q @ k.transpose(-1, -2) * a["scaleValue"] + bias
+    if (sink := a.get("sinkOptional")) is not None:  # a column more, without a value
+        column = (sink if torch.is_tensor(sink) else t(sink)).reshape(-1, 1, 1)
+        scores = torch.cat([scores, column.expand(*scores.shape[:-1], 1)], -1)
+        out = scores.softmax(-1)[..., :-1] @ v
     top = scores.amax(-1, keepdim=True)
     total = (scores.logsumexp(-1, keepdim=True) - top).exp()
     eight = (*q.shape[:3], 8)
@@ -176,6 +194,7 @@ def partly_turned(a):
 STATED = {
     "aclnnFlashAttentionScore": flash,
     "aclnnFlashAttentionScoreV2": flash,
+    "aclnnFlashAttentionScoreV3": flash,
     "aclnnRoiAlign": images_apart,
     "aclnnRoiAlignV2Backward": region_gradients,
     "aclnnApplyAdam": adam,

@@ -64,6 +64,16 @@ void each_operand(const Attention& a, const ScoreOperand& o, const Tile& t, F f)
     f(i, static_cast<const float*>(line.get()));
   }
 }
+void add_slopes(const Attention& a, const Slopes& slopes, const Tile& t, float* scores) {
+  const float slope = slopes.of[(t.b * a.heads + t.n) % slopes.count];
+  for (int64_t i = 0; i < t.rows; ++i) {
+    const int64_t from = t.first + i + slopes.query_start - slopes.key_start;
+    for (int64_t j = 0; j < a.keys; ++j) {
+      const auto far = static_cast<float>(std::abs(from - j));
+      scores[i * a.keys + j] -= slope * (slopes.root ? std::sqrt(far) : far);
+    }
+  }
+}
 // Scaled, shifted, masked scores; what is hidden is -inf.
 void scores_of(const Attention& a, const AttentionData& d, const Tile& t, float* scores) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
@@ -76,6 +86,7 @@ void scores_of(const Attention& a, const AttentionData& d, const Tile& t, float*
   each_operand(a, a.shift, t, [&](int64_t i, const float* line) {
     for (int64_t j = 0; j < keys; ++j) scores[i * keys + j] += of_shift * line[j];
   });
+  if (d.slopes.of) add_slopes(a, d.slopes, t, scores);
   if (a.sparse == Sparse::Mask || a.sparse == Sparse::AllMask) {
     each_operand(a, a.mask, t, [&](int64_t i, const float* line) {
       for (int64_t j = 0; j < keys; ++j)
@@ -83,9 +94,10 @@ void scores_of(const Attention& a, const AttentionData& d, const Tile& t, float*
     });
     return;
   }
+  const int64_t prefix = d.prefix.size ? d.prefix[t.b] : 0;
   for (int64_t i = 0; i < t.rows; ++i) {
     for (int64_t j = 0; j < keys; ++j) {
-      if (a.hidden(t.first + i, j)) scores[i * keys + j] = -kInf;
+      if (a.hidden(t.first + i, j, prefix)) scores[i * keys + j] = -kInf;
     }
   }
 }
@@ -114,8 +126,10 @@ void attention_forward(const Attention& a, const AttentionData& d, float* out, f
       for (int64_t i = 0; i < t.rows; ++i) {
         float* row = scores.get() + i * a.keys;
         float most = row_max(row, a.keys);
+        if (d.sink) most = std::max(most, d.sink[t.n]);
         row_exp(row, most, a.keys);
         double total = row_total(row, a.keys);
+        if (d.sink) total += std::exp(d.sink[t.n] - most);
         if (total > 0) {
           row_scale(row, static_cast<float>(1 / total), a.keys);
         } else {  // nothing to attend to: the row is zero, and its gradients as well
@@ -138,6 +152,7 @@ namespace {
 
 struct Gradients {
   float *dq, *dk, *dv, *dshift;
+  double* dsink;  // per sample and head
 };
 // One tile: p = probabilities, ds = gradient by the scaled scores.
 void backward_tile(const Attention& a, const AttentionData& d, const Tile& t, const float* dout,
@@ -159,7 +174,12 @@ void backward_tile(const Attention& a, const AttentionData& d, const Tile& t, co
   drop(a, d, t, ds);
   for (int64_t i = 0; i < t.rows; ++i) {
     float *row = ds + i * keys, *weights = p + i * keys;
-    row_back(row, weights, row, static_cast<float>(row_product(row, weights, keys)), keys);
+    const double delta = row_product(row, weights, keys);
+    if (g.dsink) {
+      const int64_t head_at = t.b * a.heads + t.n, place = (head_at * a.queries + t.first + i) * kStatistics;
+      g.dsink[head_at] -= std::exp(d.sink[t.n] - top[place]) / sum[place] * delta;
+    }
+    row_back(row, weights, row, static_cast<float>(delta), keys);
   }
   const float scale = static_cast<float>(a.scale);
   const int64_t place = ((t.b * a.heads + t.n) * a.queries + t.first) * keys;
@@ -177,10 +197,12 @@ void backward_tile(const Attention& a, const AttentionData& d, const Tile& t, co
 
 void attention_backward(const Attention& a, const AttentionData& d, const float* dout,
                         const float* top, const float* sum, float* dq, float* dk, float* dv,
-                        float* dshift) {
+                        float* dshift, float* dsink) {
+  Buffer<double> sinks(dsink ? a.batch * a.heads : 0);
+  std::fill_n(sinks.get(), dsink ? a.batch * a.heads : 0, 0.0);
   std::fill_n(dk, a.batch * a.kv_heads * a.keys * a.depth, 0.0f);
   std::fill_n(dv, a.batch * a.kv_heads * a.keys * a.value_depth, 0.0f);
-  const Gradients g = {dq, dk, dv, dshift};
+  const Gradients g = {dq, dk, dv, dshift, dsink ? sinks.get() : nullptr};
   // Heads that share keys add to the same gradients: one thread has them all.
   parallel_for(a.batch * a.kv_heads, 1, [&](int64_t begin, int64_t end) {
     Buffer<float> p(kTile * a.keys), ds(kTile * a.keys);
@@ -193,6 +215,11 @@ void attention_backward(const Attention& a, const AttentionData& d, const float*
       }
     }
   });
+  for (int64_t n = 0; dsink && n < a.heads; ++n) {
+    double total = 0;
+    for (int64_t b = 0; b < a.batch; ++b) total += sinks[b * a.heads + n];
+    dsink[n] = static_cast<float>(total);
+  }
 }
 
 }  // namespace aclsim

@@ -1,5 +1,6 @@
-// Attention in training, in four dense layouts, and its gradients. Rotary parts, quantized inputs,
-// sinks and prefixes are refused; attention_varlen.cpp has packed sequences.
+// Attention in training, in four dense layouts, and its gradients. Rotary parts and quantized
+// inputs are refused; attention_varlen.cpp has packed sequences. Formulas of prefixes and sinks: the
+// op-plugin document npu_fusion_attention.
 #include "loops/attention.h"
 #include "loops/given.h"
 #include "loops/stage.h"
@@ -9,29 +10,31 @@ namespace {
 
 constexpr int kNone = -1;
 
-// Where the versions of the op have their arguments. `refused` lists optional ones, from and to.
+// Where the versions of the op have their arguments. `refused_*` lists optional ones, from and to;
+// `lengths` are two of packed sequences; `prefix` is followed by where queries and keys start in
+// versions that have a type of shift.
 struct Places {
   int dy, shift, drop, mask, top, sum;
-  int refused_from, refused_to;
+  int sink, prefix, start, refused_from, refused_to, lengths;
   int scale, keep, before, after, heads, layout, sparse, shift_type;
-  int dq, dk, dv, dshift;    // a forward op has only dq: its output
+  int dq, dk, dv, dshift, dsink;  // a forward op has only dq: its output
 };
-constexpr Places kScore = {kNone, 3,  4,  6,  16, 17,    7,  7,     8,     9,
-                           10,    11, 12, 13, 15, kNone, 19, kNone, kNone, kNone};
-constexpr Places kScoreV2 = {kNone, 3,  4,  6,  19, 20, 7,  7,     10,    11,
-                             12,    13, 14, 15, 17, 18, 22, kNone, kNone, kNone};
-constexpr Places kScoreV3 = {kNone, 3,  4,  6,  20, 21, 7,  8,     11,    12,
-                             13,    14, 15, 16, 18, 19, 23, kNone, kNone, kNone};
-constexpr Places kScoreV4 = {kNone, 3,  4,  6,  31, 32, 7,  15,    18,    19,
-                             20,    21, 22, 23, 25, 27, 34, kNone, kNone, kNone};
-constexpr Places kGrad = {3,  4,  5,  7,  8,  9,     12, 12, 13, 14,
-                          15, 16, 17, 18, 20, kNone, 21, 22, 23, 24};
-constexpr Places kGradV2 = {3,  4,  5,  7,  8,  9,  12, 12, 15, 16,
-                            17, 18, 19, 20, 22, 23, 24, 25, 26, 27};
-constexpr Places kGradV3 = {3,  4,  5,  7,  8,  9,  12, 13, 16, 17,
-                            18, 19, 20, 21, 23, 24, 25, 26, 27, 28};
-constexpr Places kGradV4 = {3,  4,  5,  7,  8,  9,  12, 22, 25, 26,
-                            27, 28, 29, 30, 33, 34, 38, 39, 40, 43};
+constexpr Places kScore = {kNone, 3, 4,  6,  16, 17, kNone, 7,     kNone, 1,     0,     kNone, 8,
+                           9,     10, 11, 12, 13, 15, kNone, 19,    kNone, kNone, kNone, kNone};
+constexpr Places kScoreV2 = {kNone, 3, 4,  6,  19, 20, kNone, 7,  8,     1,     0,     kNone, 10,
+                             11,    12, 13, 14, 15, 17, 18,    22, kNone, kNone, kNone, kNone};
+constexpr Places kScoreV3 = {kNone, 3, 4,  6,  20, 21, 7,  8,  9,     1,     0,     kNone, 11,
+                             12,    13, 14, 15, 16, 18, 19, 23, kNone, kNone, kNone, kNone};
+constexpr Places kScoreV4 = {kNone, 3, 4,  6,  31, 32, 12, 13, 16,    7,     11,    14, 18,
+                             19,    20, 21, 22, 23, 25, 27, 34, kNone, kNone, kNone, kNone};
+constexpr Places kGrad = {3,  4,  5,  7,  8,  9,  kNone, 12, kNone, 1,  0,  kNone, 13,
+                          14, 15, 16, 17, 18, 20, kNone, 21, 22,    23, 24, kNone};
+constexpr Places kGradV2 = {3,  4,  5,  7,  8,  9,  kNone, 12, 13, 1,  0,  kNone, 15,
+                            16, 17, 18, 19, 20, 22, 23,    24, 25, 26, 27, kNone};
+constexpr Places kGradV3 = {3,  4,  5,  7,  8,  9,  12, 13, 14, 1,  0,  kNone, 16,
+                            17, 18, 19, 20, 21, 23, 24, 25, 26, 27, 28, 29};
+constexpr Places kGradV4 = {3,  4,  5,  7,  8,  9,  12, 20, 23, 13, 19, 21, 25,
+                            26, 27, 28, 29, 30, 33, 34, 38, 39, 40, 43, 44};
 
 bool absent(const Call& c, int arg) {
   if (arg == kNone) return true;
@@ -87,24 +90,39 @@ bool spread(const Tensor& t, const int64_t* score, ScoreOperand& o) {
 }
 
 aclnnStatus refuse_unsupported(const Call& c, const Places& at) {
-  for (int i = at.refused_from; i <= at.refused_to; ++i) {
+  for (int i = at.refused_from; i <= at.lengths + 1; ++i) {
+    if (i > at.refused_to && i < at.lengths) continue;
     if (c.args[i].kind <= ArgKind::FloatArray && !absent(c, i)) {
       return c.fail(ACLNN_ERR_PARAM_INVALID, "%s is not supported by the simulator.", c.name(i));
     }
   }
   const int64_t mode = integer_or(c, at.sparse, 0);
-  if (mode < 0 || mode > 4) {
+  if (mode < 0 || mode > 6) {
     return c.fail(ACLNN_ERR_PARAM_INVALID,
                   "sparseMode %lld is not supported by the simulator, "
-                  "only 0 to 4.",
+                  "only 0 to 6.",
                   static_cast<long long>(mode));
   }
   const int64_t type = integer_or(c, at.shift_type, 1);
-  if (!absent(c, at.shift) && type != 0 && type != 1) {
-    return c.fail(ACLNN_ERR_PARAM_INVALID,
-                  "pseType %lld is not supported by the simulator, only 0 "
-                  "and 1.",
+  if (type < 0 || type > 3) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "pseType %lld should be in [0, 3].",
                   static_cast<long long>(type));
+  }
+  return ACLNN_SUCCESS;
+}
+bool has_slopes(const Call& c, const Places& at) {
+  return !absent(c, at.shift) && integer_or(c, at.shift_type, 1) > 1;
+}
+// What stands for a sample or a head has a member for each.
+aclnnStatus expect_counts(const Call& c, const Places& at, const Attention& a) {
+  const int64_t mode = integer_or(c, at.sparse, 0);
+  if (mode > 4 && c.ints(at.prefix).size != a.batch) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "sparseMode %lld needs a number for each of %lld samples in %s.",
+                  static_cast<long long>(mode), static_cast<long long>(a.batch), c.name(at.prefix));
+  }
+  if (!absent(c, at.sink)) ACL_RETURN_IF_FAILED(expect_numel(c, at.sink, a.heads));
+  if (has_slopes(c, at) && c.tensor(at.shift).numel() != a.heads) {
+    return expect_numel(c, at.shift, a.batch * a.heads);
   }
   return ACLNN_SUCCESS;
 }
@@ -116,7 +134,7 @@ aclnnStatus read_scores(Call& c, const Places& at, Attention& a) {
                   "%s of shape %s does not spread over scores of shape %s.", c.name(at.mask),
                   shape_text(c.tensor(at.mask)), shape_text(score, 4));
   }
-  if (!absent(c, at.shift) && !spread(c.tensor(at.shift), score, a.shift)) {
+  if (!absent(c, at.shift) && !has_slopes(c, at) && !spread(c.tensor(at.shift), score, a.shift)) {
     return c.fail(ACLNN_ERR_PARAM_INVALID,
                   "%s of shape %s does not spread over scores of shape %s.", c.name(at.shift),
                   shape_text(c.tensor(at.shift)), shape_text(score, 4));
@@ -163,8 +181,10 @@ aclnnStatus plan_of(Call& c, const Places& at) {
   a.scale = c.number(at.scale),
   a.keep = at.keep == kNone ? 1 : c.number(at.keep == kNone ? 0 : at.keep);
   a.shift_first = integer_or(c, at.shift_type, 1) == 1;
-  a.sparse = static_cast<Sparse>(integer_or(c, at.sparse, 0));
+  const int64_t mode = integer_or(c, at.sparse, 0);
+  a.sparse = mode == 5 ? Sparse::AllMask : static_cast<Sparse>(mode);  // 5: the mask has the prefix
   a.before = c.integer(at.before), a.after = c.integer(at.after);
+  ACL_RETURN_IF_FAILED(expect_counts(c, at, a));
   ACL_RETURN_IF_FAILED(read_scores(c, at, a));
   for (int arg : {at.top, at.sum}) {
     if (arg == kNone) continue;
@@ -181,6 +201,20 @@ const uint8_t* kept_bits(Call& c, const Places& at, Stage<float>& stage) {
   return bits;
 }
 
+int64_t first_of(const Call& c, int arg) { return arg == kNone || absent(c, arg) ? 0 : c.ints(arg)[0]; }
+AttentionData data_of(Call& c, const Places& at, Stage<float>& stage) {
+  AttentionData d = {stage.in(c.tensor(0)), stage.in(c.tensor(1)), stage.in(c.tensor(2)), nullptr};
+  d.kept = kept_bits(c, at, stage);
+  if (!absent(c, at.sink)) d.sink = stage.in(c.tensor(at.sink));
+  if (!absent(c, at.prefix)) d.prefix = c.ints(at.prefix);
+  if (has_slopes(c, at)) {
+    const Tensor& slopes = c.tensor(at.shift);
+    d.slopes = {stage.in(slopes), slopes.numel(), first_of(c, at.start), first_of(c, at.start + 1),
+                integer_or(c, at.shift_type, 1) == 3};
+  }
+  return d;
+}
+
 template <const Places& at>
 aclnnStatus check_score(Call& c) {
   return plan_of(c, at);
@@ -189,8 +223,7 @@ template <const Places& at>
 aclError run_score(Call& c) {
   const Attention& a = c.get<Attention>();
   Stage<float> stage(c);
-  AttentionData d = {stage.in(c.tensor(0)), stage.in(c.tensor(1)), stage.in(c.tensor(2)), nullptr};
-  d.kept = kept_bits(c, at, stage);
+  const AttentionData d = data_of(c, at, stage);
   float* out = stage.out(c.tensor(at.dq));
   float *top = stage.out(tensor_or_null(c, at.top)), *sum = stage.out(tensor_or_null(c, at.sum));
   attention_forward(a, d, out, top, sum);
@@ -203,7 +236,8 @@ aclnnStatus check_grad(Call& c) {
   ACL_RETURN_IF_FAILED(plan_of(c, at));
   const Attention& a = c.get<Attention>();
   for (int i = 0; i < 3; ++i) ACL_RETURN_IF_FAILED(expect_same_shape(c, at.dq + i, i));
-  if (!absent(c, at.dshift) && !absent(c, at.shift)) {
+  if (!absent(c, at.sink) && !absent(c, at.dsink)) ACL_RETURN_IF_FAILED(expect_numel(c, at.dsink, a.heads));
+  if (!absent(c, at.dshift) && !absent(c, at.shift) && !has_slopes(c, at)) {
     const int64_t all = a.batch * a.heads * a.queries * a.keys;
     if (c.tensor(at.shift).numel() != all) {
       return c.fail(ACLNN_ERR_PARAM_INVALID,
@@ -219,15 +253,15 @@ template <const Places& at>
 aclError run_grad(Call& c) {
   const Attention& a = c.get<Attention>();
   Stage<float> stage(c);
-  AttentionData d = {stage.in(c.tensor(0)), stage.in(c.tensor(1)), stage.in(c.tensor(2)), nullptr};
-  d.kept = kept_bits(c, at, stage);
+  const AttentionData d = data_of(c, at, stage);
   const float *dy = stage.in(c.tensor(at.dy)), *top = stage.in(c.tensor(at.top)),
               *sum = stage.in(c.tensor(at.sum));
   float *dq = stage.out(c.tensor(at.dq)), *dk = stage.out(c.tensor(at.dk)),
         *dv = stage.out(c.tensor(at.dv));
-  const bool shifted = !absent(c, at.dshift) && !absent(c, at.shift);
+  const bool shifted = !absent(c, at.dshift) && !absent(c, at.shift) && !has_slopes(c, at);
   float* dshift = shifted ? stage.out(c.tensor(at.dshift)) : nullptr;
-  attention_backward(a, d, dy, top, sum, dq, dk, dv, dshift);
+  float* dsink = d.sink && !absent(c, at.dsink) ? stage.out(c.tensor(at.dsink)) : nullptr;
+  attention_backward(a, d, dy, top, sum, dq, dk, dv, dshift, dsink);
   stage.done();
   return ACL_SUCCESS;
 }

@@ -5,6 +5,8 @@ Sequences that lie one after another are in packed.py, attention of inference in
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -63,11 +65,12 @@ def attend(
     add_first: bool = True,
     hidden: Array | None = None,
     share: Array | float = 1.0,
+    sink: Array | None = None,
 ) -> tuple[Array, Array, Array, Array]:
     """(out, weights, row maxima, row sums) of [B, N, S, D]; kv heads repeat to query heads.
 
     A row that sees nothing gives zeros. `hidden` [Sq, Sk] hides like `mask`; `share` is 0 where a
-    weight is dropped, else 1 / kept.
+    weight is dropped, else 1 / kept; `sink` [N] is one score more of each row, without a value.
     """
     group = q.shape[1] // k.shape[1]
     k, v = np.repeat(k, group, 1), np.repeat(v, group, 1)
@@ -81,19 +84,37 @@ def attend(
     if hidden is not None:
         score = np.where(hidden, -np.inf, score)
     top = score.max(-1, keepdims=True)
+    more = None if sink is None else sink[:, None, None]
+    top = top if more is None else np.maximum(top, more)
     e = np.exp(score - np.where(np.isneginf(top), 0.0, top))
-    total = e.sum(-1, keepdims=True)
+    total = e.sum(-1, keepdims=True) + (0 if more is None else np.exp(more - top))
     weights = e / np.where(total == 0, 1.0, total)
     return (weights * share) @ v, weights, top, total
 
 
-def unseen(sparse: int, sq: int, sk: int, before: int, after: int) -> Array | None:
+def unseen(
+    sparse: int, sq: int, sk: int, before: int, after: int, prefix: Sequence[int] | None = None
+) -> Array | None:
     """What sparseMode hides of [Sq, Sk]: 2 causal from the upper left, 3 from the lower right, 4 a
-    band about the diagonal of the lower right (op-plugin document npu_fusion_attention)."""
-    if sparse not in (2, 3, 4):
+    band about the diagonal of the lower right, 6 as 3, but no column of a sample's `prefix` (then
+    [B, 1, Sq, Sk]; op-plugin document npu_fusion_attention)."""
+    if sparse not in (2, 3, 4, 6):
         return None
     far = np.arange(sk)[None] - np.arange(sq)[:, None] - (0 if sparse == 2 else sk - sq)
+    if sparse == 6:
+        assert prefix is not None
+        return np.stack([(far > 0) & (np.arange(sk) >= n) for n in prefix])[:, None]
     return far > 0 if sparse < 4 else (far < -before) | (far > after)
+
+
+def sloping(
+    slopes: Array, root: bool, heads: int, sizes: tuple[int, int],
+    starts: tuple[Sequence[int] | None, Sequence[int] | None],
+) -> Array:  # fmt: skip
+    """Press et al.: ALiBi, 2022: slopes of heads times how far positions are apart, or its root."""
+    first, second = (0 if not s else s[0] for s in starts)
+    far = np.abs(np.subtract.outer(np.arange(sizes[0]) + first, np.arange(sizes[1]) + second))
+    return -slopes.reshape(-1, heads, 1, 1) * (np.sqrt(far) if root else far)
 
 
 def dropped(mask: Array | None, kept: float, shape: tuple[int, ...]) -> Array | float:
@@ -119,14 +140,24 @@ def flash(
     nextTokens: int = 65536,
     keepProb: float = 1.0,
     dropMaskOptional: Array | None = None,
+    prefixOptional: Sequence[int] | None = None,
+    sinkOptional: Array | None = None,
+    qStartIdxOptional: Sequence[int] | None = None,
+    kvStartIdxOptional: Sequence[int] | None = None,
 ) -> tuple[Array, Array, Array, Array]:
     kv = _kv_heads(key, query, inputLayout, headNum)
     q = heads(query, inputLayout, headNum)
     k, v = heads(key, inputLayout, kv), heads(value, inputLayout, kv)
-    hidden = unseen(sparseMode, q.shape[2], k.shape[2], preTokens, nextTokens)
+    sizes = (q.shape[2], k.shape[2])
+    hidden = unseen(sparseMode, *sizes, preTokens, nextTokens, prefixOptional)
     share = dropped(dropMaskOptional, keepProb, (*q.shape[:3], k.shape[2]))
-    out, _, top, total = attend(q, k, v, scaleValue, realShiftOptional, attenMaskOptional if
-                                hidden is None else None, pseType == 1, hidden, share)  # fmt: skip
+    shift = realShiftOptional
+    if shift is not None and pseType > 1:
+        shift = sloping(
+            shift, pseType == 3, headNum, sizes, (qStartIdxOptional, kvStartIdxOptional)
+        )
+    out, _, top, total = attend(q, k, v, scaleValue, shift, attenMaskOptional if hidden is None
+                                else None, pseType == 1, hidden, share, sinkOptional)  # fmt: skip
     eight = (*top.shape[:3], 8)
     return (np.broadcast_to(top, eight), np.broadcast_to(total, eight), np.zeros((0,)),
             back(out, inputLayout))  # fmt: skip
@@ -152,6 +183,16 @@ _FORMS: Final = (
 # The mask that sparse modes compress to: 2,048 squared, whatever the lengths.
 _PRESSED: Final[dict[str, Any]] = {"attenMaskOptional": Arg(
     (2048, 2048), "bool", values=np.triu(np.ones((2048, 2048), bool), 1))}  # fmt: skip
+# Mode 6 has it followed by 1,024 rows whose left half is open.
+_PREFIXED: Final[dict[str, Any]] = {
+    "attenMaskOptional": Arg(
+        (3072, 2048),
+        "bool",
+        values=np.r_[
+            np.triu(np.ones((2048, 2048), bool), 1), np.tile(np.arange(2048) >= 1024, (1024, 1))
+        ],
+    )
+}
 _BITS: Final = given([0xB7, 0x5E, 0xFD, 0x3B, 0xEE, 0x97, 0xDA, 0x7F], "uint8")
 # A form, and what is not usual about it.
 _RARE: Final[tuple[tuple[Any, dict[str, Any]], ...]] = (
@@ -161,6 +202,31 @@ _RARE: Final[tuple[tuple[Any, dict[str, Any]], ...]] = (
     (("BNSD", 2, 2, 1, 6, 9, 16, False, False), {"sparseMode": 3, **_PRESSED}),
     (("BSH", 1, 2, 2, 6, 9, 16, False, False),
      {"sparseMode": 4, "preTokens": 3, "nextTokens": 1, **_PRESSED}),
+    (("BNSD", 2, 2, 1, 6, 9, 16, False, False),
+     {"sparseMode": 6, "prefixOptional": (4, 8), **_PREFIXED}),
+    (("BSND", 2, 2, 2, 6, 9, 16, False, False),
+     {"sparseMode": 5, "prefixOptional": (4, 8), "attenMaskOptional": given(
+         [[np.triu(np.ones((6, 9), bool), 4) & (np.arange(9) >= n)] for n in (4, 8)], "bool")}),
+)  # fmt: skip
+
+
+# Of versions that make the shift themselves, and of those that take a sink.
+def _sloped(dtype: str) -> tuple[Any, ...]:
+    form = ("BNSD", 2, 2, 1, 6, 9, 16, False, False)
+    return tuple(
+        (form, {"pseType": p, "realShiftOptional": given(slopes, dtype), **starts})
+        for p, slopes, starts in (
+            (2, [0.5, 0.125], {}),
+            (3, [[0.5, 0.125], [0.25, 1.0]], {}),
+            (2, [0.5, 0.125], {"qStartIdxOptional": (3,), "kvStartIdxOptional": (1,)}),
+        )
+    )
+
+
+_SLOPED: Final = _sloped("float32")
+_SUNK: Final = (
+    (("BSH", 2, 4, 2, 6, 9, 16, False, False), {"sinkOptional": t(4, low=-1, high=3)}),
+    (("BNSD", 1, 2, 2, 6, 6, 16, True, False), {"sinkOptional": t(2, low=-1, high=3)}),
 )  # fmt: skip
 
 
@@ -186,7 +252,8 @@ def _inputs(
 # V4 and the gradients' V4: no mask of dropped elements is drawn, the output has the query's dtype.
 _FOURTH: Final[dict[str, Any]] = {"seed": 0, "offset": 0, "outDtype": 0}
 # The first version has no pseType: what is added to scores is scaled with them.
-for _versions, _rare in ((("",), _RARE[1:]), (("V2", "V3", "V4"), _RARE)):
+for _versions, _rare in ((("",), _RARE[1:]), (("V2",), (*_RARE, *_SLOPED)),
+                         (("V3", "V4"), (*_RARE, *_SLOPED, *_SUNK))):  # fmt: skip
     spec(" ".join(f"aclnnFlashAttentionScore{v}" for v in _versions),
          "softmaxMaxOut:float32 softmaxSumOut:float32 softmaxOutOut:query attentionOutOut:query",
          samples=[*(take(**_inputs(f), **_FOURTH) for f in _FORMS),
@@ -210,18 +277,31 @@ def flash_grad(
     nextTokens: int = 65536,
     keepProb: float = 1.0,
     dropMaskOptional: Array | None = None,
+    prefixOptional: Sequence[int] | None = None,
+    sinkInOptional: Array | None = None,
+    qStartIdxOptional: Sequence[int] | None = None,
+    kvStartIdxOptional: Sequence[int] | None = None,
+    _sunk: bool = True,
 ) -> tuple[Array | None, ...]:
-    """dV = P^T dO; dP = dO V^T; dS = P (dP - rowsum(dO O)); dQ = s dS K; dK = s dS^T Q."""
+    """dV = P^T dO; dP = dO V^T; dS = P (dP - rowsum(dO O)); dQ = s dS K; dK = s dS^T Q. A sink has
+    no value: its score gets -P rowsum(dO O)."""
     kv = _kv_heads(keyIn, query, inputLayout, headNum)
     q, g = heads(query, inputLayout, headNum), heads(dy, inputLayout, headNum)
     k, v = heads(keyIn, inputLayout, kv), heads(value, inputLayout, kv)
-    hidden = unseen(sparseMode, q.shape[2], k.shape[2], preTokens, nextTokens)
+    sizes = (q.shape[2], k.shape[2])
+    hidden = unseen(sparseMode, *sizes, preTokens, nextTokens, prefixOptional)
     share = dropped(dropMaskOptional, keepProb, (*q.shape[:3], k.shape[2]))
-    out, p, _, _ = attend(q, k, v, scaleValue, pseShiftOptional, attenMaskOptional if hidden is None
-                          else None, pseType == 1, hidden, share)  # fmt: skip
+    shift = pseShiftOptional
+    if shift is not None and pseType > 1:
+        shift = sloping(
+            shift, pseType == 3, headNum, sizes, (qStartIdxOptional, kvStartIdxOptional)
+        )
+    out, p, top, total = attend(q, k, v, scaleValue, shift, attenMaskOptional if hidden is None
+                                else None, pseType == 1, hidden, share, sinkInOptional)  # fmt: skip
     group = q.shape[1] // kv
     kk, vv = np.repeat(k, group, 1), np.repeat(v, group, 1)
-    ds = p * (share * (g @ vv.swapaxes(-1, -2)) - (g * out).sum(-1, keepdims=True))
+    along = (g * out).sum(-1, keepdims=True)
+    ds = p * (share * (g @ vv.swapaxes(-1, -2)) - along)
 
     def fold(x: Array) -> Array:
         b, n, s, d = x.shape
@@ -229,14 +309,20 @@ def flash_grad(
 
     dq, dk = scaleValue * ds @ kk, fold(scaleValue * ds.swapaxes(-1, -2) @ q)
     dv = fold((p * share).swapaxes(-1, -2) @ g)
-    shift = None if pseShiftOptional is None else ds * (scaleValue if pseType == 1 else 1.0)
-    return back(dq, inputLayout), back(dk, inputLayout), back(dv, inputLayout), shift
+    given_shift = pseShiftOptional is not None and pseType < 2
+    dshift = ds * (scaleValue if pseType == 1 else 1.0) if given_shift else None
+    dsink = None
+    if sinkInOptional is not None:
+        dsink = -(np.exp(sinkInOptional[:, None, None] - top) / total * along).sum((0, 2, 3))
+    grads = *(back(x, inputLayout) for x in (dq, dk, dv)), dshift
+    return (*grads, dsink) if _sunk else grads
 
 
 def _grad_inputs(
     form: tuple[str, int, int, int, int, int, int, bool, bool], **more: Any
 ) -> dict[str, Any]:
-    inputs = {**_inputs(form, "keyIn"), **more}
+    names = {"realShiftOptional": "pseShiftOptional", "sinkOptional": "sinkInOptional"}
+    inputs = {**_inputs(form, "keyIn"), **{names.get(k, k): v for k, v in more.items()}}
     layout, b, n, _, sq, _, d, *_ = form
     x = {k: (a.array() if hasattr(a, "array") else a) for k, a in inputs.items()}
     half = {k: v.astype(np.float16).astype(np.float64) if hasattr(v, "astype") and
@@ -245,9 +331,13 @@ def _grad_inputs(
         half["query"], half["keyIn"], half["value"], x["scaleValue"], n, layout,
         half.get("pseShiftOptional"), x.get("attenMaskOptional"), x["pseType"], x["sparseMode"],
         x["preTokens"], x["nextTokens"], x["keepProb"], x.get("dropMaskOptional"),
+        x.get("prefixOptional"), x.get("sinkInOptional"), x.get("qStartIdxOptional"),
+        x.get("kvStartIdxOptional"),
     )  # fmt: skip
     fixed = {k: given(half[k].tolist(), "float16") for k in ("query", "keyIn", "value")}
-    if "pseShiftOptional" in half:
+    if "sinkInOptional" in x:
+        fixed["sinkInOptional"] = given(x["sinkInOptional"].tolist(), "float32")
+    if "pseShiftOptional" in half and x["pseType"] < 2:
         fixed["pseShiftOptional"] = given(half["pseShiftOptional"].tolist(), "float16")
     return {**inputs, **fixed, "dy": t(*shaped(layout, b, n, sq, d), dtype="float16"),
             "softmaxMaxOptional": given(top.tolist(), "float32"),
@@ -255,15 +345,20 @@ def _grad_inputs(
             "attentionInOptional": given(out.tolist(), "float16")}  # fmt: skip
 
 
-for _versions, _rare in ((("",), _RARE[1:]), (("V2", "V3", "V4"), _RARE)):
-    spec(" ".join(f"aclnnFlashAttentionScoreGrad{v}" for v in _versions),
-         "dqOut:query dkOut:keyIn dvOut:value dpseOut:pseShiftOptional", dtypes=("float16",),
+_DOUTS: Final = "dqOut:query dkOut:keyIn dvOut:value dpseOut:pseShiftOptional"
+for _versions, _rare, _outs, _gradients in (
+    (("",), _RARE[1:], _DOUTS, partial(flash_grad, _sunk=False)),
+    (("V2",), (*_RARE, *_SLOPED), _DOUTS, partial(flash_grad, _sunk=False)),
+    (("V3", "V4"), (*_RARE, *_sloped("float16"), *_SUNK), f"{_DOUTS} dsinkOut:float32", flash_grad),
+):
+    spec(" ".join(f"aclnnFlashAttentionScoreGrad{v}" for v in _versions), _outs,
+         dtypes=("float16",),
          samples=lambda rare=_rare: [
              *(take(**_grad_inputs(f), **_FOURTH) for f in _FORMS),
              *(take(**_grad_inputs(f, **more), **_FOURTH) for f, more in rare)],
          **{**_ROW, "rule": {"norm": 16.0, "reason":
             "the forward output comes rounded to 16 bit, and its error enters every row"}},
-         )(flash_grad)  # fmt: skip
+         )(_gradients)  # fmt: skip
 
 
 _ROPE: Final = "Su et al.: RoFormer, 2021; op-plugin document npu_rotary_mul: half and interleave"

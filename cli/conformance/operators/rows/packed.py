@@ -60,11 +60,8 @@ def _options(
     at = 0
     for b, (sq, sk) in enumerate(bounds):
         sparse = options["sparseMode"]
-        hidden = unseen(sparse, sq, sk, options["preTokens"], options["nextTokens"])
-        if sparse == 6:
-            column = np.arange(sk)[None]
-            hidden = (column > np.arange(sq)[:, None] + sk - sq) & (
-                column >= options["prefixOptional"][b])  # fmt: skip
+        prefix = options["prefixOptional"][b : b + 1] if sparse == 6 else None
+        hidden = unseen(sparse, sq, sk, options["preTokens"], options["nextTokens"], prefix)
         if sparse < 2 and options["mask"] is not None:
             hidden = options["mask"][:sq, :sk].astype(bool)
         bias, share = None, 1.0

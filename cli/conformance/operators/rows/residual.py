@@ -75,9 +75,9 @@ def mhc_post_backward(
                biasOptional=bias, dropPadMode=0, activeNum=0, expertNum=3, expertCapacity=0)
           for bias in (None, t(3, 64))] + [
           take(gradY=t(5, 64), expandedRowIdx=given([4, 0, -1, 5, 2], "int32"),
-               expandedXOptional=t(3, 2, 64), scalesOptional=t(5, 1),
-               expertIdxOptional=given([[2], [0], [0], [2], [1]], "int32"),
-               biasOptional=None, dropPadMode=1, activeNum=0, expertNum=3, expertCapacity=2),
+               expandedXOptional=t(2, 3, 64), scalesOptional=t(5, 1),
+               expertIdxOptional=given([[1], [0], [0], [1], [0]], "int32"),
+               biasOptional=None, dropPadMode=1, activeNum=0, expertNum=2, expertCapacity=3),
           take(gradY=t(5, 64), expandedRowIdx=given([3, 0, 4, 1, 2], "int32"),
                expandedXOptional=t(3, 64), scalesOptional=t(5, 1),
                expertIdxOptional=given([[2], [1], [0], [2], [1]], "int32"),
