@@ -104,6 +104,7 @@ aclnnGroupedMatmulFinalizeRoutingWeightNzV2 dtype transposeX1 transposeX2
 aclnnInplaceQuantScatter axis reduction
 aclnnInplaceQuantScatterV2 axis reduction
 aclnnMaxPool autoPad dilations
+aclnnQkvRmsNormRopeCache cacheModeOptional
 aclnnMoeTokenPermute paddedMode
 aclnnMoeTokenPermuteGrad paddedMode
 aclnnMoeTokenPermuteWithEp paddedMode

@@ -268,12 +268,26 @@ def cached(a):
     rope = k * t(a["cos"]) + torch.cat([-two, one], -1) * t(a["sin"])
     caches = []
     for name, rows in (("kCacheRef", rope), ("ckvCacheRef", latent)):
-        new = t(a[name]).clone()
+        own = {"kCacheRef": "kRope", "ckvCacheRef": "cKv"}[name]
+        new, scale = t(a[name]).double().clone(), a.get(f"{own}ScaleOptional")
+        mode, index = a["cacheModeOptional"], a["index"]
         for n, row in enumerate(rows.reshape(-1, rows.shape[-1])):
-            if a["cacheModeOptional"] == "Norm":
-                new[n // 2, 0, int(a["index"][n // 2, n % 2])] = row
+            if scale is not None:
+                row = (row * t(scale) + t(a[f"{own}OffsetOptional"])).clamp(-128, 127)
+            if mode == "Norm":
+                new[n // 2, 0, int(index[n // 2, n % 2])] = row
+                continue
+            if "BLK" in mode:
+                batch, token = divmod(n, 18)
+                slot = int(index[2 * batch + token // 16]) // 16 * 16 + token % 16
             else:
-                page, at = divmod(int(a["index"][n]), 16)
+                slot = int(index[n])
+            if slot < 0:
+                continue
+            page, at = divmod(slot, 16)
+            if mode == "PA_NZ":
+                new[page].view(-1, 16, 16)[:, at] = row.view(-1, 16)
+            else:
                 new[page, at, 0] = row
         caches.append(new)
     return *caches, rope, latent
@@ -286,7 +300,10 @@ def pages(a):
     for name in ("keyCache", "valueCache"):
         rows = []
         for b, n in enumerate(lens):
-            whole = t(a[name])[t(a["blockTables"])[b].long()].flatten(0, 1)
+            cache = t(a[name])
+            if a["cacheMode"] == "PA_NZ":
+                cache = cache.transpose(1, 2)
+            whole = cache[t(a["blockTables"])[b].long()].flatten(0, 1)
             whole = torch.cat([whole, torch.zeros(9, 2, 16)])
             first = 0 if a["seqOffsetOptional"] is None else int(a["seqOffsetOptional"][b])
             rows.append(whole[first : first + int(n)])

@@ -45,22 +45,25 @@ def parted_sums(a):
 
 def qkv_cache(a):
     d = a["qkvSize"][3]
-    q, k, v = t(a["qkv"]).unflatten(1, (4, d)).split([2, 1, 1], 1)
+    q, k, v = t(a["qkv"]).unflatten(1, (-1, d)).split(list(a["headNums"]), 1)
 
     def turned(x, gamma):
         x = F.rms_norm(x, (d,), t(gamma), a["epsilon"])
         low, high = x.chunk(2, -1)
         return x * t(a["cos"])[:, None] + torch.cat([-high, low], -1) * t(a["sin"])[:, None]
 
-    q, k, v = turned(q, a["qGamma"]), turned(k, a["kGamma"])[:, 0], v[:, 0]
+    q, k, v = (x.flatten(1) for x in (turned(q, a["qGamma"]), turned(k, a["kGamma"]), v))
     caches = []
-    for name, new in (("kCache", k), ("vCache", v)):
-        flat = t(a[name]).transpose(1, 2).flatten(0, 1).flatten(1).clone()
-        keep = t(a["index"]) >= 0
+    for name, new in (("k", k), ("v", v)):
+        flat = t(a[f"{name}Cache"]).double().transpose(1, 2).flatten(0, 1).flatten(1).clone()
+        keep, scale = t(a["index"]) >= 0, a.get(f"{name}ScaleOptional")
+        if scale is not None:
+            new = (new / t(scale) + t(a[f"{name}OffsetOptional"])).clamp(-128, 127)
         flat[t(a["index"])[keep]] = new[keep]
-        pages = flat.unflatten(1, (-1, 16)).unflatten(0, (2, -1)).transpose(1, 2)
+        wide = a[f"{name}Cache"].shape[3]
+        pages = flat.unflatten(1, (-1, wide)).unflatten(0, (2, -1)).transpose(1, 2)
         caches.append(pages.contiguous())
-    return q.flatten(1), *caches, k, v
+    return q, *caches, q, k, v
 
 
 def partial_grad(a):

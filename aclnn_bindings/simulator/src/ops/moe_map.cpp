@@ -48,6 +48,15 @@ void write_head(const Tensor* t, std::vector<C> v) {
   write(t, v);
 }
 
+aclError expect_below(Call& c, int arg, const Ints& v, int64_t limit) {
+  for (int64_t i : v) {
+    if (i < 0 || i >= limit)
+      return c.trap(507015, "%s holds %lld, outside [0, %lld).", c.name(arg), static_cast<long long>(i),
+                    static_cast<long long>(limit));
+  }
+  return ACL_SUCCESS;
+}
+
 // (tokens, routingMap, probs, numOutTokens, dropAndPad, permuteTokens, permuteProbs,
 // sortedIndices).
 aclnnStatus check_permute(Call& c) {
@@ -82,6 +91,13 @@ aclError run_permute(Call& c) {
 aclnnStatus check_permute_grad(Call& c) {
   ACL_RETURN_IF_FAILED(expect_given(c, {0, 2, 7}));
   if (!c.null(1)) ACL_RETURN_IF_FAILED(expect_given(c, {3, 8}));
+  if (c.integer(4) < 1 || c.integer(5) < 1 || c.tensor(2).numel() != rows_of(c.tensor(0))) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "numExperts %lld, tokensNum %lld and %s %s do not fit %s.",
+                  static_cast<long long>(c.integer(4)), static_cast<long long>(c.integer(5)), c.name(2),
+                  shape_text(c.tensor(2)), shape_text(c.tensor(0)));
+  }
+  if (!c.null(1)) ACL_RETURN_IF_FAILED(expect_numel(c, 1, c.tensor(2).numel()));
+  if (!c.null(1)) ACL_RETURN_IF_FAILED(expect_numel(c, 8, c.integer(4) * c.integer(5)));
   ACL_RETURN_IF_FAILED(expect_numel(c, 3, c.integer(4) * c.integer(5)));
   return expect_numel(c, 7, c.integer(5) * width_of(c.tensor(0)));
 }
@@ -93,20 +109,23 @@ Rows rows_of_grad(const Call& c, const Ints& sorted) {
   r.tokens.resize(sorted.size()), r.experts.resize(sorted.size());
   for (int64_t i = 0; i < all; ++i) {
     if (c.flag(6)) {
-      r.tokens[i] = sorted[i], r.experts[i] = i / std::max<int64_t>(1, all / experts);
+      r.tokens[i] = sorted[i], r.experts[i] = std::min(experts - 1, i / std::max<int64_t>(1, all / experts));
     } else {
-      r.tokens[sorted[i]] = i / std::max<int64_t>(1, all / n);
+      r.tokens[sorted[i]] = std::min(n - 1, i / std::max<int64_t>(1, all / n));
     }
   }
   return r;
 }
 aclError run_permute_grad(Call& c) {
   const Floats dy = floats(c.tensor(0)), dp = floats(c.maybe(1));
-  const Rows r = rows_of_grad(c, integers(c.tensor(2)));
+  const Ints sorted = integers(c.tensor(2));
+  ACL_RETURN_IF_FAILED(
+      expect_below(c, 2, sorted, c.flag(6) ? c.integer(5) : static_cast<int64_t>(sorted.size())));
+  const Rows r = rows_of_grad(c, sorted);
   const int64_t h = width_of(c.tensor(0)), experts = c.integer(4);
   Floats dx(static_cast<size_t>(c.integer(5) * h)),
       dprobs(static_cast<size_t>(c.integer(5) * experts));
-  for (size_t i = 0; i < r.tokens.size() && i * h < dy.size(); ++i) {
+  for (size_t i = 0; i < std::min(r.tokens.size(), sorted.size()); ++i) {
     for (int64_t j = 0; j < h; ++j) dx[r.tokens[i] * h + j] += dy[i * h + j];
     if (!dp.empty()) dprobs[r.tokens[i] * experts + r.experts[i]] = dp[i];
   }
@@ -122,6 +141,8 @@ aclnnStatus check_unpermute(Call& c) {
   if (!c.null(3)) ACL_RETURN_IF_FAILED(expect_given(c, {2, 9}));
   if (!c.null(3)) ACL_RETURN_IF_FAILED(expect_same_shape(c, 3, 2));
   if (width_of(c.tensor(6)) != width_of(c.tensor(0))) return refuse_fit(c, 6, 0);
+  if (!c.null(2) && (c.tensor(2).rank != 2 || c.tensor(2).dims[0] != rows_of(c.tensor(6))))
+    return refuse_fit(c, 2, 6);
   return expect_numel(c, 1, rows_of(c.tensor(0)));
 }
 struct Entries {
@@ -135,13 +156,13 @@ Entries entries_of(const Ints& sorted, const Ints& map, int64_t tokens, bool pad
     e.rows = by_token(sorted);
     for (int64_t row : e.rows) {
       e.tokens.push_back(sorted[row]);
-      e.experts.push_back(row / std::max<int64_t>(1, all / experts));
+      e.experts.push_back(std::min(experts - 1, row / std::max<int64_t>(1, all / experts)));
     }
     return e;
   }
   e.rows = sorted;
   for (int64_t i = 0; map.empty() && i < all; ++i)
-    e.tokens.push_back(i / std::max<int64_t>(1, all / tokens));
+    e.tokens.push_back(std::min(tokens - 1, i / std::max<int64_t>(1, all / tokens)));
   for (size_t i = 0; i < map.size(); ++i) {
     if (map[i])
       e.tokens.push_back(static_cast<int64_t>(i) / experts),
@@ -154,7 +175,10 @@ aclError run_unpermute(Call& c) {
   const Floats x = floats(c.tensor(0)), probs = floats(c.maybe(3));
   const Ints map = integers(c.maybe(2));
   const int64_t h = width_of(c.tensor(0)), tokens = rows_of(c.tensor(6));
-  const Entries e = entries_of(integers(c.tensor(1)), map, tokens, c.flag(4));
+  const Ints sorted = integers(c.tensor(1));
+  ACL_RETURN_IF_FAILED(
+      expect_below(c, 1, sorted, c.flag(4) ? tokens : static_cast<int64_t>(sorted.size())));
+  const Entries e = entries_of(sorted, map, tokens, c.flag(4));
   const int64_t experts = tokens ? static_cast<int64_t>(map.size()) / tokens : 0;
   Floats out(static_cast<size_t>(tokens * h)), kept(e.rows.size());
   for (size_t i = 0; i < e.rows.size(); ++i) {
@@ -172,7 +196,15 @@ aclError run_unpermute(Call& c) {
 // permutedGrad, probsGrad).
 aclnnStatus check_unpermute_grad(Call& c) {
   ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 8}));
-  if (!c.null(5)) ACL_RETURN_IF_FAILED(expect_given(c, {3, 4, 9}));
+  const int64_t tokens = rows_of(c.tensor(0)), h = width_of(c.tensor(0));
+  if (!c.null(3) && (c.tensor(3).rank != 2 || c.tensor(3).dims[0] != tokens)) return refuse_fit(c, 3, 0);
+  if (width_of(c.tensor(8)) != h) return refuse_fit(c, 8, 0);
+  if (!c.null(5)) {
+    ACL_RETURN_IF_FAILED(expect_given(c, {3, 4, 9}));
+    ACL_RETURN_IF_FAILED(expect_same_shape(c, 5, 3));
+    ACL_RETURN_IF_FAILED(expect_same_shape(c, 9, 5));
+    ACL_RETURN_IF_FAILED(expect_numel(c, 4, c.tensor(8).numel()));
+  }
   return expect_numel(c, 2, c.tensor(1).numel());
 }
 aclError run_unpermute_grad(Call& c) {
@@ -181,12 +213,14 @@ aclError run_unpermute_grad(Call& c) {
   const int64_t h = width_of(c.tensor(0)), tokens = rows_of(c.tensor(0));
   const int64_t experts = tokens ? static_cast<int64_t>(map.size()) / tokens : 0;
   const auto all = static_cast<int64_t>(rows.size());
+  ACL_RETURN_IF_FAILED(expect_below(c, 1, rows, rows_of(c.tensor(8))));
+  ACL_RETURN_IF_FAILED(expect_below(c, 2, ids, tokens));
   const Ints mapped =
       c.flag(6) || map.empty() ? Ints() : entries_of(rows, map, tokens, false).experts;
   Floats dx(static_cast<size_t>(c.tensor(8).numel())), dp(probs.size());
   for (int64_t i = 0; i < all; ++i) {
     int64_t expert = mapped.empty() ? 0 : mapped[i];
-    if (c.flag(6) && experts) expert = rows[i] / std::max<int64_t>(1, all / experts);
+    if (c.flag(6) && experts) expert = std::min(experts - 1, rows[i] / std::max<int64_t>(1, all / experts));
     const int64_t at = ids[i] * experts + expert;
     double dot = 0;
     for (int64_t j = 0; j < h; ++j) {

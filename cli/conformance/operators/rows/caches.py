@@ -180,32 +180,71 @@ def rope_pairs(x: Array, cos: Array, sin: Array) -> Array:
     return np.concatenate([first, b * cos[..., half:] + a * sin[..., half:]], -1)
 
 
-def _kv(mode: str, b: int, s: int, cache: tuple[int, ...], index: Any) -> dict[str, Any]:
+def _kv(
+    mode: str, b: int, s: int, cache: tuple[int, ...], index: Any, **more: Any
+) -> dict[str, Any]:
     return {"kv": _half(b, 1, s, 576), "gamma": _half(512), "cos": _half(b, 1, s, 64),
             "sin": _half(b, 1, s, 64), "index": given(index, "int64"),
             "kCacheRef": _half(*cache, 64), "ckvCacheRef": _half(*cache, 512), "epsilon": 1e-5,
-            "cacheModeOptional": mode, "isOutputKv": True}  # fmt: skip
+            "cacheModeOptional": mode, "isOutputKv": True, **more}  # fmt: skip
+
+
+def _steps(*shape: int) -> Arg:
+    return t(*shape, dtype="int8", low=-9, high=9)
+
+
+# Caches of small integers: a factor and a shift a column, or one for all.
+_SMALL: Final[dict[str, Any]] = {
+    "kCacheRef": _steps(3, 16, 1, 64), "ckvCacheRef": _steps(3, 16, 1, 512),
+    "kRopeScaleOptional": t(64, low=5, high=20), "cKvScaleOptional": t(512, low=5, high=20),
+    "kRopeOffsetOptional": t(64), "cKvOffsetOptional": t(1, low=1),
+}  # fmt: skip
+
+
+def tiled(cache: Array, tile: int) -> Array:
+    """[blocks x size, D] of blocks that hold D in tiles, each with `size` rows."""
+    blocks, size = cache.shape[:2]
+    return cache.reshape(blocks, -1, size, tile).swapaxes(1, 2).reshape(blocks * size, -1)
 
 
 @spec("aclnnKvRmsNormRopeCache aclnnKvRmsNormRopeCacheV2",
-      "kCacheRef:kCacheRef ckvCacheRef:ckvCacheRef kRopeOut:kv cKvOut:kv", **_CACHE,
+      "kCacheRef:kCacheRef ckvCacheRef:ckvCacheRef kRopeOut:kv cKvOut:kv", **_CACHE, steps=True,
       source="op-plugin document npu_kv_rmsnorm_rope_cache and its test", samples=[
           take(**_kv("Norm", 2, 2, (2, 1, 6), [[3, 0], [5, 2]])),
-          take(**_kv("PA", 2, 2, (3, 16, 1), [17, 3, 40, 0]))])  # fmt: skip
+          take(**_kv("PA", 2, 2, (3, 16, 1), [17, 3, 40, 0])),
+          take(**_kv("PA", 2, 2, (3, 16, 1), [17, -1, 40, 0], **_SMALL)),
+          take(**_kv("PA_NZ", 2, 2, (3, 16, 1), [17, 3, -1, 0])),
+          take(**_kv("PA_BLK_BNSD", 2, 18, (5, 16, 1), [16, 64, 0, 32]))])  # fmt: skip
 def kv_cache(
     kv: Array, gamma: Array, cos: Array, sin: Array, index: Array, kCacheRef: Array,
     ckvCacheRef: Array, epsilon: float, cacheModeOptional: str,
+    kRopeScaleOptional: Array | None, cKvScaleOptional: Array | None,
+    kRopeOffsetOptional: Array | None, cKvOffsetOptional: Array | None,
 ) -> tuple[Array, Array, Array, Array]:  # fmt: skip
-    """[B, 1, S, 512 + 64]: RMS norm of the first part, rotary embedding of the second."""
+    """[B, 1, S, 512 + 64]: RMS norm of the first part, rotary embedding of the second. The index
+    names rows of a sample's cache (Norm), slots (PA), or where blocks of slots begin (BLK); below 0
+    nothing is written. NZ keeps blocks in tiles of 32 bytes."""
     latent = rms_norm(kv[..., :512], gamma, epsilon)[0]
     rope = rope_pairs(kv[..., 512:], cos, sin)
+    at, (batch, _, tokens, _) = index.reshape(-1), kv.shape
+    if cacheModeOptional == "Norm":
+        at = at + np.repeat(np.arange(batch), tokens) * kCacheRef.shape[2]
+    elif "BLK" in cacheModeOptional:
+        size, token = kCacheRef.shape[1], np.arange(tokens)
+        at = (index.reshape(batch, -1)[:, token // size] // size * size + token % size).reshape(-1)
     caches = []
-    for cache, rows in ((kCacheRef, rope), (ckvCacheRef, latent)):
-        new, flat = cache.copy(), rows.reshape(-1, rows.shape[-1])
-        at = index.reshape(-1)
-        if cacheModeOptional == "Norm":
-            at = at + np.repeat(np.arange(len(cache)), index.shape[1]) * cache.shape[2]
-        new.reshape(-1, cache.shape[-1])[at] = flat
+    for cache, rows, scale, offset in (
+        (kCacheRef, rope, kRopeScaleOptional, kRopeOffsetOptional),
+        (ckvCacheRef, latent, cKvScaleOptional, cKvOffsetOptional),
+    ):
+        flat = rows.reshape(-1, rows.shape[-1])
+        if scale is not None:
+            flat = np.clip(flat * scale + (0 if offset is None else offset), -128, 127)
+        new = cache.astype(np.float64)
+        lines = np.arange(new.size).reshape(new.shape)
+        where = tiled(lines, 16) if cacheModeOptional.endswith("NZ") else lines
+        where = where.reshape(-1, rows.shape[-1])
+        new.reshape(-1)[where[at[at >= 0]]] = flat[at >= 0]
         caches.append(new)
     return caches[0], caches[1], rope, latent
 
@@ -213,18 +252,23 @@ def kv_cache(
 @spec("aclnnGatherPaKvCache", "keyRef:keyRef valueRef:valueRef", **{**_CACHE, "tolerance": "exact"},
       source="Kwon et al.: PagedAttention, 2023; op-plugin test test_npu_gather_pa_kv_cache",
       samples=[
-          take(keyCache=_half(5, 4, 2, 16), valueCache=_half(5, 4, 2, 16),
+          take(keyCache=_half(5, *block), valueCache=_half(5, *block),
                blockTables=given([[3, 0, 1], [2, 4, 0]], "int32"), seqLens=given(lens, "int32"),
                keyRef=_half(13, 2, 16), valueRef=_half(13, 2, 16), seqOffsetOptional=offset,
-               cacheMode="Norm", isSeqLensCumsum=sums)
-          for lens, sums, offset in (([6, 7], False, None), ([0, 6, 13], True, None),
-                                     ([6, 7], False, given([4, 4], "int32")))])  # fmt: skip
+               cacheMode=mode, isSeqLensCumsum=sums)
+          for lens, sums, offset, mode, block in (
+              ([6, 7], False, None, "Norm", (4, 2, 16)),
+              ([0, 6, 13], True, None, "Norm", (4, 2, 16)),
+              ([6, 7], False, given([4, 4], "int32"), "Norm", (4, 2, 16)),
+              ([6, 7], False, None, "PA_NZ", (2, 4, 16)))])  # fmt: skip
 def gather_pages(
     keyCache: Array, valueCache: Array, blockTables: Array, seqLens: Array,
-    seqOffsetOptional: Array | None, isSeqLensCumsum: bool,
+    seqOffsetOptional: Array | None, cacheMode: str, isSeqLensCumsum: bool,
 ) -> tuple[Array, Array]:  # fmt: skip
     """Token j of a sequence lies in the block that its table names for j; what the table does not
-    hold is 0."""
+    hold is 0. In PA_NZ blocks hold tiles [row / 16, size, 16]."""
+    if cacheMode == "PA_NZ":
+        keyCache, valueCache = keyCache.swapaxes(1, 2), valueCache.swapaxes(1, 2)
     size = keyCache.shape[1]
     lengths = np.diff(seqLens) if isSeqLensCumsum else seqLens
     gathered: list[list[Array]] = [[], []]

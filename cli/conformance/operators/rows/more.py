@@ -593,28 +593,38 @@ def ring_update(
     return prevAttnOut * spread(a) + curAttnOut * spread(b), top, total
 
 
+_SLOTS: Final = {"slotMapping": _i([7, -1, 11, 4, 5], "int32")}
+
+
+def _paged(cache: Array, rows: Array, slots: Array, mode: str) -> Array:
+    """Rows go to slots, none to one below 0. PA_NZ keeps a block as tiles [row / 16, size, 16]."""
+    pages = cache.swapaxes(1, 2) if mode == "PA_NZ" else cache
+    blocks, size = pages.shape[:2]
+    flat = pages.reshape(blocks * size, -1).copy()
+    flat[slots[slots >= 0]] = rows.reshape(len(rows), -1)[slots >= 0]
+    placed = flat.reshape(pages.shape)
+    return placed.swapaxes(1, 2) if mode == "PA_NZ" else placed
+
+
 @spec("aclnnScatterPaKvCache", "keyCacheRef:keyCacheRef valueCacheRef:valueCacheRef",
       family="cache", tolerance="exact", specials=False,
-      source="Kwon et al.: PagedAttention, 2023; vLLM, reshape_and_cache", samples=[
-          take(key=_h(5, 2, 16), value=_h(5, 2, 16), keyCacheRef=_h(3, 4, 2, 16),
-               valueCacheRef=_h(3, 4, 2, 16), slotMapping=_i([7, 0, 11, 4, 5], "int32"),
-               cacheModeOptional="Norm", scatterModeOptional="None")])  # fmt: skip
+      source="Kwon et al.: PagedAttention, 2023; vLLM, reshape_and_cache; op-plugin test "
+      "npu_scatter_pa_kv_cache", samples=[
+          take(key=_h(5, 2, 16), value=_h(5, 2, 16), keyCacheRef=_h(*cache),
+               valueCacheRef=_h(*cache), **_SLOTS, cacheModeOptional=mode,
+               scatterModeOptional="None")
+          for mode, cache in (("Norm", (3, 4, 2, 16)), ("PA_NZ", (3, 2, 4, 16)))])  # fmt: skip
 def scatter_pa_kv(
-    key: Array, value: Array, keyCacheRef: Array, valueCacheRef: Array, slotMapping: Array
+    key: Array, value: Array, keyCacheRef: Array, valueCacheRef: Array, slotMapping: Array,
+    cacheModeOptional: str,
 ) -> tuple[Array, ...]:  # fmt: skip
-    result = []
-    for new, cache in ((key, keyCacheRef), (value, valueCacheRef)):
-        flat = cache.reshape(-1, *cache.shape[2:]).copy()
-        flat[slotMapping] = new
-        result.append(flat.reshape(cache.shape))
-    return tuple(result)
+    return (_paged(keyCacheRef, key, slotMapping, cacheModeOptional),
+            _paged(valueCacheRef, value, slotMapping, cacheModeOptional))  # fmt: skip
 
 
 @spec("aclnnScatterPaCache", "keyCacheRef:keyCacheRef", family="cache", tolerance="exact",
       specials=False, source="Kwon et al.: PagedAttention, 2023; vLLM, reshape_and_cache", samples=[
-          take(key=_h(5, 2, 16), keyCacheRef=_h(3, 4, 2, 16), cacheMode="Norm",
-               slotMapping=_i([7, 0, 11, 4, 5], "int32"))])  # fmt: skip
-def scatter_pa(key: Array, keyCacheRef: Array, slotMapping: Array) -> Array:
-    flat = keyCacheRef.reshape(-1, *keyCacheRef.shape[2:]).copy()
-    flat[slotMapping] = key
-    return flat.reshape(keyCacheRef.shape)
+          take(key=_h(5, 2, 16), keyCacheRef=_h(*cache), cacheMode=mode, **_SLOTS)
+          for mode, cache in (("Norm", (3, 4, 2, 16)), ("PA_NZ", (3, 2, 4, 16)))])  # fmt: skip
+def scatter_pa(key: Array, keyCacheRef: Array, slotMapping: Array, cacheMode: str) -> Array:
+    return _paged(keyCacheRef, key, slotMapping, cacheMode)

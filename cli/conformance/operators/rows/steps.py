@@ -100,42 +100,63 @@ def parted_sums(
     return own, e.sum(1), e, offset, away
 
 
-def _qkv(d: int, size: int, index: Sequence[int]) -> dict[str, Any]:
-    rows = len(index)
-    return {"qkv": _h(rows, 4 * d), "qGamma": _h(d), "kGamma": _h(d), "cos": _h(rows, d),
-            "sin": _h(rows, d), "index": given(index, "int64"), "qOut": _h(rows, 2 * d),
-            "kCache": _h(2, d // 16, size, 16), "vCache": _h(2, d // 16, size, 16),
-            "qkvSize": (1, rows, 4, d), "headNums": (2, 1, 1), "cacheModeOptional": "PA_NZ",
-            "qOutBeforeQuant": None}  # fmt: skip
+def _qkv(
+    d: int, size: int, index: Sequence[int], heads: tuple[int, int, int] = (2, 1, 1), **more: Any
+) -> dict[str, Any]:
+    rows, all_heads = len(index), sum(heads)
+    return {"qkv": _h(rows, all_heads * d), "qGamma": _h(d), "kGamma": _h(d), "cos": _h(rows, d),
+            "sin": _h(rows, d), "index": given(index, "int64"), "qOut": _h(rows, heads[0] * d),
+            "kCache": _h(2, heads[1] * d // 16, size, 16),
+            "vCache": _h(2, heads[2] * d // 16, size, 16), "qkvSize": (1, rows, all_heads, d),
+            "headNums": heads, "cacheModeOptional": "PA_NZ", **more}  # fmt: skip
 
 
-@spec("aclnnQkvRmsNormRopeCache", "qOut:qkv kCache:kCache vCache:vCache kOutBeforeQuant:qkv "
-      "vOutBeforeQuant:qkv", family="cache", tolerance="gradient", specials=False,
-      dtypes=("float16",), source="op-plugin test test_npu_qkv_rms_norm_rope_cache: norms, halves "
-      "that turn, caches in tiles of 32 bytes", samples=[
+# Caches of small integers, in tiles of 32: what is kept is divided, and shifted.
+_SMALL: Final[dict[str, Any]] = {
+    "kCache": t(2, 1, 4, 32, dtype="int8", low=-9, high=9),
+    "vCache": t(2, 1, 4, 32, dtype="int8", low=-9, high=9),
+    "kScaleOptional": t(32, low=0.05, high=0.2), "vScaleOptional": t(32, low=0.05, high=0.2),
+    "kOffsetOptional": t(32), "vOffsetOptional": t(32, low=1),
+}  # fmt: skip
+
+
+@spec("aclnnQkvRmsNormRopeCache", "qOut:qkv kCache:kCache vCache:vCache qOutBeforeQuant:qkv "
+      "kOutBeforeQuant:qkv vOutBeforeQuant:qkv", family="cache", tolerance="gradient",
+      specials=False, steps=True, dtypes=("float16",),
+      source="op-plugin test test_npu_qkv_rms_norm_rope_cache: norms, halves that turn, caches in "
+      "tiles of 32 bytes", samples=[
           take(**_qkv(32, 4, (5, -1, 2)), epsilon=1e-5),
-          take(**_qkv(32, 4, (0, 7, 3, 1)), epsilon=0.5)])  # fmt: skip
+          take(**_qkv(32, 4, (0, 7, 3, 1)), epsilon=0.5),
+          take(**_qkv(32, 4, (5, -1, 2), (3, 2, 2)), epsilon=1e-5),
+          take(**_qkv(32, 4, (5, -1, 2), **_SMALL), epsilon=1e-5)])  # fmt: skip
 def qkv_cache(
     qkv: Array, qGamma: Array, kGamma: Array, cos: Array, sin: Array, index: Array, kCache: Array,
-    vCache: Array, qkvSize: Sequence[int], epsilon: float,
+    vCache: Array, qkvSize: Sequence[int], headNums: Sequence[int], epsilon: float,
+    kScaleOptional: Array | None, vScaleOptional: Array | None, kOffsetOptional: Array | None,
+    vOffsetOptional: Array | None,
 ) -> tuple[Array, ...]:  # fmt: skip
-    d = qkvSize[3]
-    rows = qkv.reshape(len(qkv), 4, d)
+    d, (queries, keys, _) = qkvSize[3], headNums
+    rows = qkv.reshape(len(qkv), -1, d)
 
     def turned(x: Array) -> Array:
         other = np.concatenate([-x[..., d // 2 :], x[..., : d // 2]], -1)
         return x * cos[:, None] + other * sin[:, None]
 
-    q = turned(rms_norm(rows[:, :2], qGamma, epsilon)[0])
-    k = turned(rms_norm(rows[:, 2:3], kGamma, epsilon)[0])[:, 0]
-    v, caches = rows[:, 3], []
-    for cache, new in ((kCache, k), (vCache, v)):
-        pages, size = cache.copy(), cache.shape[2]
-        for row, at in zip(new, index, strict=True):
+    def flat(x: Array) -> Array:
+        return x.reshape(len(x), -1)
+
+    q = flat(turned(rms_norm(rows[:, :queries], qGamma, epsilon)[0]))
+    k = flat(turned(rms_norm(rows[:, queries : queries + keys], kGamma, epsilon)[0]))
+    v, caches = flat(rows[:, queries + keys :]), []
+    for cache, new, scale, offset in ((kCache, k, kScaleOptional, kOffsetOptional),
+                                      (vCache, v, vScaleOptional, vOffsetOptional)):  # fmt: skip
+        pages, size = cache.astype(np.float64), cache.shape[2]
+        kept = new if scale is None else np.clip(new / scale + offset, -128, 127)
+        for row, at in zip(kept, index, strict=True):
             if at >= 0:
-                pages[at // size, :, at % size] = row.reshape(-1, 16)
+                pages[at // size, :, at % size] = row.reshape(-1, cache.shape[3])
         caches.append(pages)
-    return q.reshape(len(q), -1), *caches, k, v
+    return q, *caches, q, k, v
 
 
 def _own_mask(values: Sequence[Array], got: Sequence[Array]) -> list[Array]:
