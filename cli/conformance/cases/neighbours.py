@@ -14,6 +14,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
+import numpy as np
+
 from mindtorch.ops.samples import Arg, Sample
 
 from .case import FILLS, Case, CaseNameError
@@ -79,12 +81,15 @@ def text_of(value: Any) -> str:
 
 
 def _resized(sample: Sample, old: int, new: int) -> Sample:
-    """Sizes of drawn tensors, and whole numbers that name the same size, from `old` to `new`."""
+    """Sizes of tensors, and whole numbers that name the same size, from `old` to `new`. What holds
+    given values (indices) repeats them."""
 
     def sized(arg: Arg) -> Arg:
-        if arg.values is not None:
-            return arg
-        return replace(arg, shape=tuple(new if n == old else n for n in arg.shape))
+        shape, values = tuple(new if n == old else n for n in arg.shape), arg.values
+        for axis, n in enumerate(arg.shape if values is not None else ()):
+            if n == old:
+                values = np.take(np.asarray(values), np.arange(new) % old, axis)
+        return replace(arg, shape=shape, values=values)
 
     args, kwargs = sample.map(sized)
     return Sample(tuple(args), {k: _number(v, old, new) for k, v in kwargs.items()}, sample.error)

@@ -117,8 +117,10 @@ class Search:
         """As it stands in the file."""
         for param in self.subject.signature.params:
             self._vary(param)
+        for index, sample in self.samples:
+            if self._stretch(index, sample):
+                break  # the first sample whose sizes may grow
         for index, sample in self.samples[:1]:
-            self._stretch(index, sample)
             self._unalign(index, sample)
             self._spoil(index)
         quick, full = " ".join(self.quick), " ".join(self.full)
@@ -153,8 +155,10 @@ class Search:
                 if count == _QUICK_COUNT + _FULL_COUNT:
                     return
 
-    def _stretch(self, index: int, sample: Sample) -> None:
-        for size in sizes_of(tensors_of(sample)):
+    def _stretch(self, index: int, sample: Sample) -> bool:
+        """Whether a size that was below the largest could be."""
+        kept = 0
+        for size in dict.fromkeys(n for t in tensors_of(sample) for n in t.shape if n > 1):
             for sizes in (_QUICK_SIZES, _FULL_SIZES):
                 changes = (f"{size}={-(-n // size) * size}" for n in sizes if n > size)
                 fitting = (c for c in changes if _elements(neighbours.changed(sample, c))
@@ -163,6 +167,8 @@ class Search:
                 seconds = self._holds(index, change, same=True) if change else None
                 if seconds is not None:
                     self._keep(f"s{index}/{change}", seconds, sizes is _QUICK_SIZES)
+                    kept += 1
+        return kept > 0
 
     def _unalign(self, index: int, sample: Sample) -> None:
         """Sizes with a tail, where a sample's are multiples of eight."""
