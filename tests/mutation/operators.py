@@ -49,6 +49,7 @@ _CLOSED: Final = frozenset((
     "lambda_capture_specifier", "noexcept", "type_requirement", "field_initializer_list",
     "gnu_asm_expression", "throw_statement", "char_literal",
 ))  # fmt: skip
+_CALLED: Final = re.compile(r"\b([a-zA-Z_]\w*)(?:<[^<>()]*>)?\(")
 _STATEMENTS: Final = frozenset(("call_expression", "assignment_expression"))
 
 
@@ -60,7 +61,11 @@ def sites(source: bytes) -> list[Site]:
     for name, start, end in _bodies(text):
         found += _Walk(source, start, name).body(text[start:end])
         text = _blanked_call(text, start, end)
-    found += _Walk(source, 0, "").file(text)
+    walk = _Walk(source, 0, "")
+    found += walk.file(text)
+    first = walk.run_once()
+    for site in found:
+        site.once = site.once or site.function.rpartition(".")[2] in first
     return sorted(found, key=lambda s: (s.start, -s.end))
 
 
@@ -91,6 +96,16 @@ class _Walk:
         self.found: dict[tuple[int, int, str], Site] = {}
         self.once = False
         self.returns_numbers = False
+        self.calls: dict[str, set[str]] = {}  # of functions, and of static initialisers under ""
+
+    def run_once(self) -> set[str]:
+        """Functions that static initialisers call, and what those call: they run once a process."""
+        names: set[str] = set()
+        new = self.calls.get("", set()) & self.calls.keys()
+        while new:
+            names |= new
+            new = set().union(*(self.calls[n] for n in new)) & self.calls.keys() - names
+        return names
 
     def file(self, text: bytes) -> list[Site]:
         self.visit(_PARSER.parse(text).root_node)
@@ -135,6 +150,8 @@ class _Walk:
         declarator = node.child_by_field_name("declarator")
         name = self.text(declarator).partition("(")[0].strip("&* ")
         self.function = f"{outer}.{name}".strip(".")
+        body = self.text(node.child_by_field_name("body"))
+        self.calls.setdefault(name, set()).update(_CALLED.findall(body))
         kind = node.child_by_field_name("type")
         self.returns_numbers = kind is not None and bool(_NUMBERS.fullmatch(self.text(kind)))
         self.visit(node.child_by_field_name("body"))
@@ -170,6 +187,8 @@ class _Walk:
         kind = node.child_by_field_name("type")
         numbers = kind is not None and bool(_NUMBERS.fullmatch(self.text(kind)))
         outer, self.once = self.once, self.once or words.startswith("static")
+        if self.once:
+            self.calls.setdefault("", set()).update(_CALLED.findall(words))
         for child in node.children_by_field_name("declarator"):
             value = child.child_by_field_name("value")
             if value is None:

@@ -155,3 +155,11 @@ def test_every_bug_still_fits_its_source():
     source = tree.ROOT / "aclnn_bindings" / "simulator" / "src"
     stale = [f"{b.file}: {b.name}" for b in load() if not fits((source / b.file).read_bytes(), b)]
     assert not stale, f"mend or remove what no source has: {stale}"
+
+
+def test_a_function_that_a_static_value_is_made_by_needs_a_fresh_process():
+    text = b"int h(int x) { return x - 1; } int g(int x) { return h(x) + 1; } "
+    found = sites(text + b"int f(int y) { static const int n = g(2); return n * y; }")
+    once = {s.function: s.once for s in found}
+    assert once == {"h": True, "g": True, "f": once["f"]}
+    assert not all(s.once for s in found if s.function == "f")

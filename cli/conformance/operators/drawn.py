@@ -16,7 +16,11 @@ from ..cases.recipe import Recipe, Slot
 from ..run.trial import Trial
 
 # What seeds and offsets are raised by for other numbers; Philox gives four numbers a counter.
-_CHANGES: Final = ({"seed": 1, "seedTensor": 1}, {"offset": 1 << 22, "offsetTensor": 1 << 22})
+_CHANGES: Final = (
+    {"seed": 1, "seedTensor": 1},
+    {"offset": 1 << 22, "offsetTensor": 1 << 22},
+    {"seed": 1 << 40, "seedTensor": 1 << 40},
+)
 
 
 def complaints(

@@ -1,4 +1,4 @@
-"""Owns the law of rows that draw: four calls on the device, judged by distribution."""
+"""Owns the law of rows that draw: five calls on the device, judged by distribution."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 
 # What the generator advances by at most per call (Philox gives four numbers a counter).
 _LATER = 1 << 22
+_FAR = 1 << 40  # beyond the low half of a seed
 
 
 def random(trial: Trial) -> Result:
-    """The same seed twice, another seed, a later offset: see laws.judge.distribution."""
+    """The same seed twice, others, a later offset: see laws.judge.distribution."""
     chosen = Chosen(levels_of(trial.case))
     params = parameters(trial.op, chosen)
     args, kwargs = trial.place()
@@ -29,6 +30,7 @@ def random(trial: Trial) -> Result:
         (trial.seed + 1, 0),
         (trial.seed + 2, 0),
         (trial.seed + 1, _LATER),
+        (trial.seed + 1 + _FAR, 0),
     )
     drawn = [_draw(trial, list(args[:-2]), kwargs, seed, offset) for seed, offset in seeds]
     trial.outputs = drawn[:1]

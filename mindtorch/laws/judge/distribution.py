@@ -22,18 +22,19 @@ _ENOUGH: Final = 200
 
 
 def objections(
-    kind: str, params: Any, drawn: Array, again: Array, other: Array, later: Array
-) -> list[str]:
+    kind: str, params: Any, drawn: Array, again: Array, other: Array, later: Array,
+    far: Array | None = None,
+) -> list[str]:  # fmt: skip
     """What speaks against `drawn` being of distribution `kind` with `params`.
 
     Kinds are uniform, normal, integers, bernoulli, categories and permutation. `again` is the same
-    seed, `other` another, `later` a later offset.
+    seed, `other` another, `later` a later offset, `far` a seed that is another in its high half.
     """
-    every = [np.asarray(d) for d in (drawn, again, other, later)]
+    every = [np.asarray(d) for d in (drawn, again, other, later, drawn if far is None else far)]
     imaginary = sum(int((d.imag != 0).sum()) for d in every if np.iscomplexobj(d))
     if imaginary:
         return [f"{imaginary} draws have imaginary parts, which no distribution here has"]
-    drawn, again, other, later = (d.real for d in every)
+    drawn, again, other, later, high = (d.real for d in every)
     first = np.asarray(drawn, np.float64).reshape(-1)
     complaints = (
         []
@@ -42,7 +43,10 @@ def objections(
     )
     # Draws of different chances correlate by those.
     chance = _chances(params if kind == "bernoulli" else 0.0, first)
-    for what, draws in (("another seed", other), ("a later offset", later)):
+    others = {"another seed": other, "a later offset": later}
+    if far is not None:
+        others["a seed with another high half"] = high
+    for what, draws in others.items():
         second = np.asarray(draws, np.float64).reshape(-1)
         complaints += _independent(first - chance, second - chance, what, kind != "categories")
     if kind == "permutation":

@@ -132,7 +132,7 @@ def part_of_vocabulary(a):
     top = logits.amax(1)
     own = logits.gather(1, local[:, None])[:, 0] - top
     weights = 2 ** torch.arange(7, -1, -1)
-    byte = ((~here) * weights).sum()[None]
+    byte = ((~here).unflatten(0, (-1, 8)) * weights).sum(-1)
     return (top, (logits.logsumexp(1) - top).exp(), torch.where(here, own, 0), byte, local,
             logits)  # fmt: skip
 

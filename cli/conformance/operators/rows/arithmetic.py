@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -257,9 +258,14 @@ def nansum(self: Array, dim: Sequence[int], keepDim: bool, dtype: int) -> Array:
     return np.nansum(self, _axes(dim), keepdims=keepDim)
 
 
+_RAMP: Final = given(np.arange(15.0).reshape(3, 5), "float32")
+
+
 @spec("aclnnEqual", "out:bool", **_EXACT, samples=[
     take(self=t(3, 65), other=t(3, 65)),
     take(self=given([1.0, 2.0], "float32"), other=given([1.0, 2.0], "float32")),
+    *(take(self=replace(_RAMP, layout=one), other=replace(_RAMP, layout=two))
+      for one, two in (("offset", "contiguous"), ("contiguous", "transposed"))),
     *(take(self=given([0] * 4100 + [a], d), other=given([0] * 4100 + [b], d))
       for a, b, d in ((3, 3, "float32"), (3, 4, "float32"), (2**53, 2**53 + 1, "int64"))),
 ])  # fmt: skip

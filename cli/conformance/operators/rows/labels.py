@@ -125,9 +125,9 @@ _PARTED: Final[dict[str, Any]] = {
       "logitsMaxLocalOut:float32 sumExpLogitsLocalOut:float32 predictedLogitsLocalOut:float32 "
       "targetMaskOut:uint8 maskedTargetOut:target vocabParallelLogitsOutOptional:input",
       dtypes=("float16", "bfloat16"), **_PARTED, samples=[
-          take(input=t(8, 16, dtype="float16"), weight=t(7, 16, dtype="float16"),
-               target=given([10, 3, 16, 12, 40, 11, 9, 17], "int64"), vocabStartIndex=10,
-               vocabEndIndex=16)])  # fmt: skip
+          take(input=t(n, 16, dtype="float16"), weight=t(7, 16, dtype="float16"),
+               target=given(([10, 3, 16, 12, 40, 11, 9, 17] * 2)[-n:], "int64"),
+               vocabStartIndex=10, vocabEndIndex=16) for n in (8, 16)])  # fmt: skip
 def online_max_sum(
     input: Array, weight: Array, target: Array, vocabStartIndex: int, vocabEndIndex: int
 ) -> tuple[Array, ...]:

@@ -122,6 +122,7 @@ def split_with_size(self: Array, splitSize: Sequence[int], dim: int) -> tuple[li
 @spec("aclnnGatherV2", "out:self", **{**_EXACT, "family": "index"}, samples=[
     take(self=t(5, 7), dim=0, index=_i([[0, 4, 2], [1, 1, 3]])),
     take(self=t(5, 7), dim=1, index=_i([6, 0, 3])),
+    take(self=t(3, 4, 7), dim=1, index=_i([[3, 0, 2], [1, 1, 3]])),
     take(self=t(5, 2, 7), dim=-1, index=_i([6, 5], "int32"))])  # fmt: skip
 def gather_v2(self: Array, dim: int, index: Array) -> Array:
     return np.take(self, index, dim)

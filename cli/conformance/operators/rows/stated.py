@@ -137,6 +137,12 @@ _DETECTIONS: Final = [
          centerPointBox=centres)
     for most, near, least, centres in ((5, 0.5, 0.0, 0), (5, 0.0, 0.0, 0), (5, 0.99, 0.3, 0),
                                        (4, 0.2, 0.0, 1), (1, 0.3, 0.5, 1))
+] + [
+    # Centres whose neighbours overlap by 3/5 of a width, or touch.
+    take(boxes=given([[[5, 5, 4, 4], [6, 5, 4, 4], [10, 5, 4, 4], [30, 30, 4, 2], [30, 31, 4, 2]]],
+                     "float32"),
+         scores=given(_SCORES[:1], "float32"), maxOutputBoxesPerClass=(5,), iouThreshold=(0.5,),
+         scoreThreshold=(0.0,), centerPointBox=1),
 ]  # fmt: skip
 
 
