@@ -12,7 +12,7 @@ from .._tensor.tensor import Tensor
 from ..ops.spec import OPS, aten
 from .anomaly import STATE, watched
 from .grad_mode import LOCAL
-from .node import LEAF, AccumulateGrad, Node, counter, hooked
+from .node import LEAF, AccumulateGrad, Node, added, counter, hooked
 from .written import edge
 
 
@@ -150,7 +150,7 @@ def _step(node: Node, grads: Any, pending: Any, heap: Any, wanted: Any, captured
             heappush(heap, (-target.seq, target))
         else:
             first = waiting[number]
-            waiting[number] = grad if first is None else aten.add(first, grad)
+            waiting[number] = grad if first is None else added(first, grad)
 
 
 def _arrive(pending: Any, heap: Any, node: Node, number: int, grad: Tensor) -> None:
@@ -159,7 +159,7 @@ def _arrive(pending: Any, heap: Any, node: Node, number: int, grad: Tensor) -> N
         pending[node] = waiting = [None] * len(node.outs)
         heappush(heap, (-node.seq, node))
     first = waiting[number]
-    waiting[number] = grad if first is None else aten.add(first, grad)
+    waiting[number] = grad if first is None else added(first, grad)
 
 
 def _conform(node: Node, number: int, grad: Tensor, geom: Geometry) -> Tensor:

@@ -231,11 +231,22 @@ class AccumulateGrad(Node):
         return ()
 
 
+def added(first: Tensor, grad: Tensor) -> Tensor:
+    """The sum of two gradients, of which either may be sparse: sparse only where both are."""
+    if first.__class__ is Tensor is grad.__class__:
+        return aten.add(first, grad)
+    if first.is_sparse or grad.is_sparse:
+        return grad + first if first.is_sparse and not grad.is_sparse else first + grad
+    return aten.add(first, grad)
+
+
 def accumulate(variable: Tensor, grads: list[Any]) -> None:
     """Add `grads[0]` to `variable.grad`, never sharing memory with a tensor someone else holds."""
     existing = variable._grad
     grad = grads[0]
-    if existing is not None:
+    if grad.is_sparse or (existing is not None and existing.is_sparse):
+        variable._grad = _accumulated_sparse(existing, grad)
+    elif existing is not None:
         variable._grad = aten.add(existing, grad) if LOCAL.grad else existing.add_(grad)
     elif LOCAL.grad:
         variable._grad = aten.clone(grad)
@@ -248,6 +259,14 @@ def accumulate(variable: Tensor, grads: list[Any]) -> None:
         variable._grad = wrap(grad._geom, grad._storage) if grad._fn is not None else grad
     else:
         variable._grad = _laid_out_like(variable, grad)
+
+
+def _accumulated_sparse(existing: Tensor | None, grad: Tensor) -> Tensor:
+    if existing is None:
+        return grad if LOCAL.grad else grad.detach()
+    if LOCAL.grad or existing.is_sparse:
+        return added(existing, grad)
+    return existing.add_(grad)
 
 
 # `grads`, the local name and getrefcount's argument; a storage has one holder less.

@@ -17,6 +17,8 @@ __all__ = ["Adagrad"]
 class Adagrad(Optimizer):
     """p -= lr / (1 + (step - 1) lr_decay) · g / (sqrt(sum of g²) + eps)."""
 
+    sparse_refusal = None
+
     def __init__(
         self,
         params: ParamsT,
@@ -68,7 +70,21 @@ class Adagrad(Optimizer):
     def _update(self, p: Tensor, grad: Tensor, group: Group) -> None:
         state = self.state[p]
         step = advance(state)
-        grad = directed(grad, p, group)
         rate = group["lr"] / (1 + (step - 1) * group["lr_decay"])
+        if grad.is_sparse:
+            _update_rows(p, grad, state["sum"], group, rate)
+            return
+        grad = directed(grad, p, group)
         state["sum"].addcmul_(grad, grad, value=1)
         p.addcdiv_(grad, state["sum"].sqrt().add_(group["eps"]), value=-rate)
+
+
+def _update_rows(p: Tensor, grad: Any, total: Any, group: Group, rate: Any) -> None:
+    """The same of the elements that a sparse gradient has; the others stay."""
+    if group["weight_decay"] != 0:
+        raise RuntimeError("weight_decay option is not compatible with sparse gradients")
+    grad = (-grad if group["maximize"] else grad).coalesce()
+    values, at = grad._values(), grad._indices()
+    total.add_(mindtorch.sparse_coo_tensor(at, values.square(), grad.shape))
+    scale = total.sparse_mask(grad)._values().sqrt_().add_(group["eps"])
+    p.add_(mindtorch.sparse_coo_tensor(at, values / scale, grad.shape), alpha=-rate)

@@ -17,6 +17,9 @@ __all__ = ["Adam", "AdamW"]
 class Adam(Optimizer):
     """p -= lr · m̂ / (sqrt(v̂) + eps), with bias-corrected moments m̂ and v̂."""
 
+    sparse_refusal = "does not support sparse gradients, please consider SparseAdam instead"
+    _refuses_as = "Adam"
+
     def __init__(
         self,
         params: ParamsT,

@@ -49,6 +49,8 @@ class Optimizer(HookedOptimizer):
     state: Any
     param_groups: list[Group]
     defaults: dict[str, Any]
+    # What follows the class's name in the error for a sparse gradient; None where one is taken.
+    sparse_refusal: str | None = "does not support sparse gradients"
 
     def __init__(self, params: ParamsT, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
@@ -156,6 +158,9 @@ class Optimizer(HookedOptimizer):
             for group in self.param_groups:
                 for p in group["params"]:
                     if p.grad is not None:
+                        if p.grad.is_sparse and self.sparse_refusal:
+                            name = getattr(self, "_refuses_as", type(self).__name__)
+                            raise RuntimeError(f"{name} {self.sparse_refusal}")
                         self._update(p, p.grad, group)
         return loss
 

@@ -16,6 +16,8 @@ __all__ = ["SGD"]
 class SGD(Optimizer):
     """p -= lr · v, v = momentum · v + (1 - dampening) · g."""
 
+    sparse_refusal = None
+
     def __init__(
         self,
         params: ParamsT,

@@ -15,7 +15,16 @@ from aclnn_bindings import BoundOp, MissingSymbolError, Param, ScalarSpec, Tenso
 from aclnn_bindings import Kind as Passed
 
 from ..._tensor.device import device as Device
-from ..._tensor.dtype import INTEGER, SCALAR_DTYPES, int32, int64, uint8
+from ..._tensor.dtype import (
+    INTEGER,
+    SCALAR_DTYPES,
+    bfloat16,
+    float16,
+    float32,
+    int32,
+    int64,
+    uint8,
+)
 from ..._tensor.dtype import bool as bool_
 from ..._tensor.dtype import dtype as Dtype
 from ..._tensor.geometry import Geometry, contiguous
@@ -236,12 +245,24 @@ class Binder:
         claims = claimed(binding.call.name, param.name)
         return geom.dtype.acl not in claims and int64.acl in claims
 
+    def _exact(self, i: int, geom: Geometry) -> Dtype | None:
+        """float32 for a second operand without dimensions whose digits torch keeps beside halves.
+
+        The operators take it beside halves: they compute in the promoted dtype and cast to their
+        result's ("aclnnMul&aclnnInplaceMul", "aclnnDiv", "aclnnFloorDivide" in CANN's document).
+        """
+        first = self.args[0]
+        beside = self.common in (float16, bfloat16) and isinstance(first, Tensor)
+        if not beside or not self.op.exact_scalar or i != 1 or geom.ndim:
+            return None
+        return float32 if geom.dtype not in (float16, bfloat16, bool_) else None
+
     def _placed(self, binding: Binding, param: Param, i: int, geom: Geometry) -> Geometry:
         """`geom` on the device and in the common dtype, with the step that brings it there."""
         wanted = geom.dtype
         rule = self.op.infer
         if isinstance(rule, Pointwise) and i in rule.positions[rule.skip :]:
-            wanted = self.common or wanted
+            wanted = self._exact(i, geom) or self.common or wanted
         if self._widens(binding, param, geom):
             wanted = int64
         if geom.device.type == "cpu":

@@ -35,9 +35,15 @@ def _embedding(weight: Array, indices: Array, padding_idx: int, scale: bool, spa
 
 
 def _embedding_grad(
-    grad: Tensor, weight_geom: Geometry, indices: Tensor, padding_idx: int, scale_grad_by_freq: bool
-) -> Tensor:
+    grad: Tensor, weight_geom: Geometry, indices: Tensor, padding_idx: int,
+    scale_grad_by_freq: bool, sparse: bool,
+) -> Tensor:  # fmt: skip
     count = weight_geom.shape[0]
+    if sparse:
+        rows: Tensor = grad._embedding_sparse_backward(
+            indices, count, padding_idx, scale_grad_by_freq
+        )
+        return rows
     return aten.embedding_dense_backward(grad, indices, count, padding_idx, scale_grad_by_freq)
 
 
