@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._backends.registry import registry
 from .._tensor.dtype import FLOAT
 from .._tensor.dtype import bool as BOOL
+from .._tensor.storage import Storage
 from .._tensor.tensor import Tensor, forget_array, wrap
 from ..ops.spec import aten
 from . import engine
@@ -123,8 +125,6 @@ def detach_(self: Tensor) -> Tensor:
 
 
 def _data(self: Tensor) -> Tensor:
-    from .._tensor.storage import Storage
-
     alias = wrap(self._geom, Storage(self._storage.memory))
     if self._geom.device.type == "cpu":
         alias._storage.bytes = self._storage.bytes
@@ -149,8 +149,6 @@ def retain_grad(self: Tensor) -> None:
     if _is_leaf(self) or self._retains:
         return
     self._retains = True
-    import weakref
-
     reference = weakref.ref(self)
 
     def keep(grad: Tensor) -> None:

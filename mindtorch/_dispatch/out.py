@@ -12,6 +12,7 @@ from .._autograd.written import edge
 from .._backends.registry import registry
 from .._tensor.geometry import Geometry
 from .._tensor.tensor import Tensor
+from ..ops.rules import Pointwise
 from ..ops.spec import Op
 from . import plans
 from .bind import normalise, refuse_overlap, refuse_shared, watch_overlap
@@ -87,6 +88,8 @@ def _prepare_out(op: Op, out: Tensor, geom: Geometry, args: Sequence[Any] = ()) 
             stacklevel=4,
         )
     out.resize_(geom.shape)
+    if isinstance(op.infer, Pointwise):  # laid out as the result without out= would be
+        out.as_strided_(geom.shape, geom.strides)
 
 
 def _out_by_writeback(op: Op, outs: Sequence[Tensor], result: Tensor, out: Tensor) -> Tensor:

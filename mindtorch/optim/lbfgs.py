@@ -66,9 +66,7 @@ class LBFGS(Optimizer):
     def step(self, closure: Callable[[], Any] | None = None) -> Tensor:
         """Runs up to max_iter iterations; gives the first loss."""
         if closure is None:
-            raise TypeError(
-                "LBFGS.step needs a closure that reevaluates the model and gives the loss"
-            )
+            raise TypeError("LBFGS.step() missing 1 required positional argument: 'closure'")
         with mindtorch.no_grad():
             return self._minimize(closure)
 

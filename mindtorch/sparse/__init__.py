@@ -13,7 +13,6 @@ from ._build import (
     sparse_csc_tensor,
     sparse_csr_tensor,
 )
-from ._gradients import embedding_sparse_backward as _embedding_sparse_backward
 from ._methods import attach
 from ._products import addmm, hspmm, log_softmax, mm, sampled_addmm, smm, softmax, spdiags, sspaddmm
 from ._products import sum_of as sum

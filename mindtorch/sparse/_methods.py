@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import _products
+from . import _gradients, _products
 from ._tensor import HANDLERS, SparseTensor
 
 _PROPERTIES = ("T", "mT", "data")
@@ -11,8 +11,10 @@ _OPERATORS = ("__radd__", "__rmul__", "__matmul__", "__rmatmul__")
 
 
 def attach() -> None:
-    """Give SparseTensor a method for each handler; those of products are put by their import."""
+    """Give SparseTensor a method for each handler; those of products and gradients are put by
+    their import."""
     assert _products.mm is HANDLERS["mm"]
+    assert HANDLERS["_embedding_sparse_backward"] is _gradients.embedding_sparse_backward
     for name, handler in HANDLERS.items():
         if name in _PROPERTIES:
             setattr(SparseTensor, name, property(handler))

@@ -17,6 +17,13 @@ FUNCTIONS = {
     "clamp": lambda t, x: x.clamp(-0.5, 0.5),
     "max": lambda t, x: x.max(),
     "elu": lambda t, x: t.nn.functional.elu(x),
+    "avg_pool": lambda t, x: t.nn.functional.avg_pool2d(x.reshape(1, 2, 2), 2),
+    "adaptive_avg_pool": lambda t, x: t.nn.functional.adaptive_avg_pool2d(x.reshape(1, 2, 2), 1),
+    "nll_loss": lambda t, x: t.nn.functional.nll_loss(x.reshape(2, 2), t.tensor([0, 1])),
+    "prod with a zero": lambda t, x: (x * t.tensor([1.0, 0.0, 2.0, 3.0])).prod(),
+    "cumprod with a zero": lambda t, x: (x * t.tensor([1.0, 0.0, 2.0, 3.0])).cumprod(0),
+    "cumprod": lambda t, x: x.cumprod(0),
+    "prod": lambda t, x: x.reshape(2, 2).prod(1),
 }
 
 
@@ -30,7 +37,7 @@ def test_the_derivative_of_a_constant_slope_is_zero(name):
         (second,) = t.autograd.grad(slope.square().sum(), x, allow_unused=True)
         return slope, None if second is None else second + 0
 
-    agree(run, digits=5)
+    agree(run, digits=4)
 
 
 def test_a_penalty_on_gradients_reaches_biases():

@@ -20,6 +20,19 @@ def image(t, d):
     return pixels.masked_fill(pixels == 0, INF)
 
 
+def slope_of(function, values, t, d):
+    x = t.tensor(values, device=d, requires_grad=True)
+    result = function(x)
+    weights = t.arange(1.0, result.numel() + 1, device=d).reshape(result.shape)
+    (result * weights).sum().backward()
+    return x.grad
+
+
+def slope(name, values):
+    arguments = (0,) if name == "cumprod" else ()
+    return lambda t, d: slope_of(lambda x: getattr(x, name)(*arguments), values, t, d)
+
+
 CALLS = {
     "sort of NaN in bfloat16": lambda t, d: half(t, d).sort().values.float(),
     "argsort of NaN in bfloat16": lambda t, d: half(t, d).argsort(),
@@ -38,6 +51,25 @@ CALLS = {
     ),
     "clamp by a tensor promotes": lambda t, d: t.tensor([1, 2], device=d).clamp(
         t.tensor(0.5, device=d)
+    ),
+    **{
+        f"derivative of {name} of {values}": slope(name, values)
+        for name in ("prod", "cumprod")
+        for values in (
+            (1.0, NAN, 2.0),
+            (0.0, NAN, 2.0),
+            (NAN, 0.0, 3.0),
+            (2.0, 0.0, 3.0, NAN),
+            (1.0, 0.0, NAN, 0.0),
+            (2.0, 3.0, 0.0, 5.0, 0.0, 7.0),
+            (3.0, INF, 0.0),
+        )
+    },
+    "derivative of rows of prod": lambda t, d: slope_of(
+        lambda x: x.prod(1), [[1.0, NAN, 2.0], [0.0, 2.0, 3.0], [0.0, 0.0, 1.0]], t, d
+    ),
+    "derivative of columns of cumprod": lambda t, d: slope_of(
+        lambda x: x.cumprod(0), [[1.0, 0.0, 2.0], [0.0, 2.0, 3.0], [4.0, 0.0, 1.0]], t, d
     ),
     "negative weights": lambda t, d: t.multinomial(t.tensor([-1.0, 2.0], device=d), 1),
     "infinite weights": lambda t, d: t.multinomial(t.tensor([INF, 2.0], device=d), 1),

@@ -86,3 +86,33 @@ def test_the_error_of_queued_work_names_operator_shapes_and_index():
 def test_an_array_of_foreign_byte_order_is_refused_not_misread(name):
     with pytest.raises(ValueError, match="byte order"):
         getattr(mindtorch, name)(np.array([1.0, 2.0], ">f4"))
+
+
+_LATE = """
+import gc
+import sys
+import mindtorch as torch
+
+
+gc.disable()
+
+
+class Timed:
+    def __init__(self):
+        self.event = torch.npu.Event(enable_timing=True)
+        torch.ones(2, device="npu")
+
+    def __del__(self):
+        self.event.record()
+        sys.__stdout__.write("recorded\\n")
+        sys.__stdout__.flush()
+
+
+timed = Timed()
+timed.itself = timed
+"""
+
+
+def test_an_event_may_be_recorded_while_python_ends():
+    done = subprocess.run([sys.executable, "-c", _LATE], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("recorded\n", "")

@@ -75,6 +75,8 @@ t.round(T(1))  t.round(T(1),decimals=1)  t.round(T(1.25),decimals=1)  t.round(T(
 t.floor(T(1))  t.sign(T(True))  t.sgn(T(1j))  t.ge(T(1j),1)  t.lt(T(1j),T(1.))  t.eq(T(1j),1)
 """
 OUTS = """
+t.add(X(2,3).t(),X(2,3).t(),out=E(t.float32))  t.abs(X(2,3,4).mT,out=E(t.float64))
+t.cumsum(X(2,3).t(),0,out=E(t.float32))  t.where(X(2,3).t()>1,X(2,3).t(),T(0.),out=E(t.float32))
 t.add(T(33000.).half(),T(33000.).half(),out=E(t.float64))
 t.true_divide(T(1.5).half(),T(.666).half(),out=E(t.float64))
 t.mul(T([200]).byte(),T([200]).byte(),out=E(t.float64))

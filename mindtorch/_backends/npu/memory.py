@@ -8,7 +8,7 @@ import numpy as np
 
 from aclnn_bindings import AclOutOfMemoryError as AclOutOfMemoryError
 from aclnn_bindings import allocate as obtain
-from aclnn_bindings import lib
+from aclnn_bindings import lib, throw_on
 
 from ..._tensor.geometry import Geometry
 from ..._tensor.storage import Storage
@@ -19,8 +19,6 @@ from . import runtime
 
 def fail(index: int) -> NoReturn:
     """Raise what the bindings' last call on this thread failed with."""
-    from aclnn_bindings import throw_on
-
     throw_on(runtime.device(index))
 
 

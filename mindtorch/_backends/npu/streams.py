@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NoReturn
 
 from ..._autograd.scope import Scope
-from ..._tensor.device import DeviceLike
+from ..._tensor.device import DeviceLike, current_npu
 from ..._tensor.device import device as Device
 from . import runtime
 
@@ -20,8 +20,6 @@ def index_of(device: Device | str | int | None) -> int:
 
     ValueError for a device that is no npu.
     """
-    from ..._tensor.device import current_npu
-
     if device is None:
         return current_npu()
     if isinstance(device, int):

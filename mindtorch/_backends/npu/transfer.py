@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from ..._tensor.device import CPU
 from ..._tensor.geometry import Geometry, contiguous
-from ..._tensor.tensor import Tensor
+from ..._tensor.tensor import Tensor, adopt
 from ..._tensor.types import Array
+from ..cpu import backend as cpu
 from . import memory, runtime
 from .binding import spec_of
 
@@ -68,16 +70,11 @@ def host_copy(source: Tensor) -> Array:
 
 
 def _host(source: Tensor) -> Tensor:
-    from ..._tensor.device import CPU
-    from ..._tensor.tensor import adopt
-
     return adopt(contiguous(source._geom.shape, source._geom.dtype, CPU), host_copy(source))
 
 
 def _to_host(dest: Tensor, source: Tensor) -> None:
-    from ..cpu import backend
-
-    backend.copy(dest, _host(source))
+    cpu.copy(dest, _host(source))
 
 
 def _from_host(dest: Tensor, source: Tensor) -> None:

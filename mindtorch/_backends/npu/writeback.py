@@ -12,6 +12,7 @@ from typing import Any
 from aclnn_bindings import MissingSymbolError
 
 from ..._autograd.grad_mode import below_autograd
+from ..._tensor.dtype import int64
 from ..._tensor.geometry import Geometry, contiguous, geometry
 from ..._tensor.tensor import Tensor, wrap
 from ...ops.spec import Op, aten
@@ -108,8 +109,6 @@ def _assign_slice(dest: Tensor, source: Tensor, base: Geometry, slices: Slices) 
 
 def linear_index(g: Geometry) -> Tensor:
     """Where each element of `g` lies in its storage, as an int64 tensor of `g`'s shape."""
-    from ..._tensor.dtype import int64
-
     index: Any = aten.full((), g.offset, dtype=int64, device=g.device)
     for d, (n, stride) in enumerate(zip(g.shape, g.strides, strict=True)):
         if stride == 0:  # an expanded dimension: every step is to the same element

@@ -14,7 +14,7 @@ from ...._tensor.geometry import Geometry
 from ...._tensor.types import Array
 from ...samples import Arg, Sample, calls
 from ...spec import aten, call, op
-from .pool import best_of, expanded, max_grad
+from .pool import best_of, expanded, flat, max_grad
 
 Sizes = tuple[int, ...]
 
@@ -126,7 +126,8 @@ def adaptive_avg_pool(n: int, forward: str, backward: str) -> None:
         grad={
             "grad_output": lambda grad, grad_output_geom: getattr(aten, name)(
                 grad, tuple(grad_output_geom.shape[-n:])
-            )
+            ),
+            "self": flat,
         },
         tolerance="accumulated",
         surface="none",

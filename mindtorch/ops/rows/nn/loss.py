@@ -14,6 +14,7 @@ from ...._tensor.types import Array
 from ...rules import broadcast, elementwise_strides, result_type
 from ...samples import Arg, Sample, calls
 from ...spec import aten, call, op
+from .pool import flat
 
 NONE, MEAN, SUM = 0, 1, 2
 
@@ -70,16 +71,15 @@ def _check_labels(labels: Array, classes: int) -> None:
 
 def _nll_grad(
     grad_output: Tensor,
-    self_geom: Geometry,
+    self: Tensor,
     target: Tensor,
     weight: Tensor | None,
     reduction: int,
     ignore_index: int,
     total_weight: Tensor,
 ) -> Tensor:
-    zeros = aten.zeros(self_geom.shape, dtype=self_geom.dtype, device=self_geom.device)
     return aten.nll_loss_backward(
-        grad_output, zeros, target, weight, reduction, ignore_index, total_weight
+        grad_output, self, target, weight, reduction, ignore_index, total_weight
     )
 
 
@@ -186,7 +186,8 @@ op(
     grad={
         "grad_output": lambda grad, target, weight, reduction, ignore_index, total_weight: _pick(
             grad, target, weight, reduction, ignore_index, total_weight
-        )
+        ),
+        "self": flat,
     },
     lacks={"bool whole complex": "nll_loss_backward_out_frame"},
     surface="none",

@@ -395,7 +395,7 @@ def avg_pool(n: int, forward: object, backward: object) -> None:
         infer=lambda grad_output, self, *rest: self.fresh(),
         cpu=_avg_back(n),
         aclnn=backward,
-        grad={"grad_output": _adjoint(f"avg_pool{n}d", "", names)},
+        grad={"grad_output": _adjoint(f"avg_pool{n}d", "", names), "self": flat},
         lacks={lacking: f"avg_pool{n}d_backward{end}"},
         tolerance="accumulated",
         surface="none",
@@ -414,6 +414,12 @@ def avg_pool(n: int, forward: object, backward: object) -> None:
         oracle=lambda torch: getattr(torch.ops.aten, f"avg_pool{n}d_backward"),
         fixed_shape=True,
     )
+
+
+def flat(self_geom: Geometry) -> Tensor:
+    """The derivative of a constant slope: zeros, so that gradients of gradients are there."""
+    zeros: Tensor = aten.zeros(self_geom.shape, dtype=self_geom.dtype, device=self_geom.device)
+    return zeros
 
 
 def _adjoint(name: str, more: str, settings: str) -> Any:

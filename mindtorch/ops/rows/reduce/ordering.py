@@ -74,11 +74,34 @@ op(
 
 def _cumprod_grad(grad: Tensor, self: Tensor, result: Tensor, dim: int) -> Tensor:
     """Right where `self` has no zeros; where it has, by products without each element."""
-    if not self.ndim or not self.numel():
+    if not self.ndim or not self.numel() or self.shape[dim] == 1:
         return grad
+    slopes = grad * aten.conj_of(result)
     if not bool(aten.any(self == 0).item()):
-        return _reverse_cumsum(grad * result, dim) / self
-    return _cumprod_grad_zeros(grad, self, dim)
+        return _reverse_cumsum(slopes, dim) / aten.conj_of(self)
+    if slopes.requires_grad:  # a derivative of this one is wanted, which masks would hide
+        return _cumprod_grad_zeros(grad, aten.conj_of(self), dim)
+    return _cumprod_grad_masked(grad, slopes, self, result, dim)
+
+
+def _cumprod_grad_masked(
+    grad: Tensor, slopes: Tensor, self: Tensor, result: Tensor, dim: int
+) -> Tensor:
+    """One pass each: before the first zero by division, at it by products of what follows, then 0.
+
+    Nothing past the second zero is read, so that a NaN there reaches nobody, as in torch.
+    """
+    zeros = aten.cumsum(self == 0, dim)
+    before, between = zeros == 0, zeros == 1
+    early = _reverse_cumsum(aten.where(before, slopes, 0.0), dim) / aten.conj_of(self)
+    at = aten.argmax(between.to(dt.uint8), dim, True)
+    first = aten.logical_and(self == 0, between)
+    tail = aten.where(aten.logical_and(between, aten.logical_not(first)), aten.conj_of(self), 1.0)
+    after = aten.where(between, grad, 0.0) * aten.cumprod(tail, dim)
+    head = aten.gather(aten.conj_of(result), dim, aten.clamp(at - 1, min=0))
+    head = aten.where(at == 0, 1.0, head)
+    late = aten.where(first, aten.sum(after, dim, True) * head, 0.0)
+    return aten.where(before, early, late)
 
 
 def _cumprod_grad_zeros(grad: Tensor, self: Tensor, dim: int) -> Tensor:

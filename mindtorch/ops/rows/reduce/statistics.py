@@ -435,15 +435,42 @@ _spread("var", _variance, "aclnnVarCorrection", _var_grad)
 _spread("std", lambda *a: np.sqrt(_variance(*a)), "aclnnStd", _std_grad)
 
 
-def _prod_grad(grad: Tensor, self: Tensor, dim: int, keepdim: bool) -> Tensor:
-    """Products of all other elements, from cumulative products both ways: zeros are right too."""
+def _prod_grad(grad: Tensor, self: Tensor, result: Tensor, dim: int, keepdim: bool) -> Tensor:
+    """By division where nothing is zero, so that a NaN spreads as in torch; else by `_others`."""
     if not self.ndim:
         return grad
+    if not self.shape[dim]:
+        return aten.zeros_like(self)
+    if not keepdim:
+        grad, result = aten.unsqueeze(grad, dim), aten.unsqueeze(result, dim)
+    if _zeros_of(self) == 0:
+        return grad * aten.conj_of(result / self)
+    return _others(grad, self, dim)
+
+
+def _whole_prod_grad(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
+    if not self.ndim:
+        return grad
+    zeros = _zeros_of(self)
+    if zeros == 0:
+        return grad * aten.conj_of(result / self)
+    if zeros is not None and zeros > 1:
+        return aten.zeros_like(self)
+    return aten.view(_others(grad, aten.reshape(self, (-1,)), 0), self.shape)
+
+
+def _zeros_of(self: Tensor) -> int | None:
+    """How many elements are zero; None where values cannot be looked at."""
+    if self.__class__ is not Tensor or self.device.type == "meta":
+        return None
+    return int(aten.sum(self == 0).item())
+
+
+def _others(grad: Tensor, self: Tensor, dim: int) -> Tensor:
+    """Products of all other elements, from cumulative products both ways: zeros are right too."""
     n = self.shape[dim]
     if not n:
         return aten.zeros_like(self)
-    if not keepdim:
-        grad = aten.unsqueeze(grad, dim)
     one = aten.ones_like(aten.narrow(self, dim, 0, 1))
     before = aten.cat([one, aten.cumprod(aten.narrow(self, dim, 0, n - 1), dim)], dim)
     flipped = aten.flip(aten.narrow(self, dim, 1, n - 1), (dim,))
@@ -461,9 +488,7 @@ op(
     cpu=lambda self, dtype, *, out: np.asarray(np.prod(self.astype(_wide(out)))),
     aclnn=call("aclnnProd", "self", lambda a: a["out"].dtype, "out"),
     grad={
-        "self": lambda grad, self: aten.view(
-            _prod_grad(grad, aten.reshape(self, (-1,)), 0, False), self.shape
-        )
+        "self": _whole_prod_grad,
     },
     samples=lambda: [Sample((Arg((3, 4), d, 0.5, 1.5),)) for d in ("float32", "float64", "int64")],
     tolerance="accumulated",
