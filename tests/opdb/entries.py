@@ -75,7 +75,8 @@ def _function(op: Any, lib: Any) -> Any:
     except AttributeError:
         named = False
     if named or op.name.startswith(("_foreach", "torch.ops", "torch._")):
-        return attribute(name)
+        # An entry of torch's may have the writing form alone: `_foreach_copy`.
+        return attribute(name if not name.startswith("_foreach") else op.op.__name__)
     if type(op.op).__module__.startswith("torch.cuda"):
         return attribute("cuda.jiterator")
     return code(op.op)
@@ -88,6 +89,7 @@ def _sample_case(op: Any, sample: Any, label: str) -> Case:
         input, args, kwargs = carry(sample.input), carry(sample.args), carry(sample.kwargs)
         torch.manual_seed(0)
         result = function(input, *args, **kwargs)
+        result = input if result is None else result  # what writes gives nothing
         process = sample.output_process_fn_grad
         if lib is not torch and getattr(process, "__module__", "").startswith("torch"):
             process = rewritten(process) if hasattr(process, "__code__") else code(process)

@@ -75,11 +75,16 @@ def rounded(resized: Callable[..., Tensor]) -> Callable[..., Tensor]:
 def _row(mode: str) -> None:
     def body(
         self: Tensor,
-        output_size: tuple[int, ...],
+        output_size: tuple[int, ...] | None,
         align_corners: bool,
-        scales_h: float | None = None,
+        scales_h: float | tuple[float, ...] | None = None,
         scales_w: float | None = None,
+        scale_factors: tuple[float, ...] | None = None,
     ) -> Any:
+        if isinstance(scales_h, tuple | list):
+            scales_h, scale_factors = None, scales_h
+        if output_size is None:
+            output_size, scales_h, scales_w = _by_factors(self, scale_factors)
         if min(*self.shape[2:], *output_size) < 1:
             raise RuntimeError(
                 "Input and output sizes should be greater than 0, but got input"
@@ -93,17 +98,28 @@ def _row(mode: str) -> None:
 
     name = f"_upsample_{mode}2d_aa"
     composite(
-        f"{name}(Tensor self, int[2] output_size, bool align_corners, float? scales_h=None,"
-        " float? scales_w=None) -> Tensor",
+        # aten's overload `vec` too: sizes or factors, of which one is None.
+        f"{name}(Tensor self, int[]? output_size, bool align_corners, Any scales_h=None,"
+        " float? scales_w=None, *, Any scale_factors=None) -> Tensor",
         body,
         lacks={"bool signed half complex": "compute_index_ranges_weights"},
         samples=calls(
-            (Arg((1, 2, 6, 5)), (3, 7), False), (Arg((1, 2, 6, 5), "float64"), (2, 2), True)
+            (Arg((1, 2, 6, 5)), (3, 7), False),
+            (Arg((1, 2, 6, 5), "float64"), (2, 2), True),
+            (Arg((1, 2, 6, 5)), None, False, (0.5, 1.5)),
         ),
         oracle=lambda torch: getattr(torch.ops.aten, name),
         tolerance="chained",
         surface="none",
     )
+
+
+def _by_factors(self: Tensor, factors: tuple[float, ...] | None) -> tuple[Any, float, float]:
+    """The size that factors of both sides make, and the factors; RuntimeError without them."""
+    if factors is None:
+        raise RuntimeError("Must specify exactly one of output_size and scale_factors")
+    height, width = factors
+    return (int(self.shape[2] * height), int(self.shape[3] * width)), height, width
 
 
 for _mode in FILTERS:
