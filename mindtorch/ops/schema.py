@@ -62,14 +62,11 @@ class Schema:
     overload: str
     args: tuple[Arg, ...]
     returns: tuple[Return, ...]
+    is_view: bool  # asked of every recorded call
 
     @property
     def mutates(self) -> bool:
         return any(a.writes for a in self.args)
-
-    @property
-    def is_view(self) -> bool:
-        return any(r.alias for r in self.returns) and not self.mutates
 
 
 class SchemaError(ValueError):
@@ -98,7 +95,9 @@ def parse(text: str) -> Schema:
             keyword_only = True
             continue
         args.append(_parse_arg(part, keyword_only, text))
-    return Schema(text, name, overload or "", tuple(args), _parse_returns(return_text, text))
+    returns = _parse_returns(return_text, text)
+    is_view = any(r.alias for r in returns) and not any(a.writes for a in args)
+    return Schema(text, name, overload or "", tuple(args), returns, is_view)
 
 
 def _parse_arg(part: str, keyword_only: bool, text: str) -> Arg:

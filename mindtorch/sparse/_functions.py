@@ -10,6 +10,7 @@ import mindtorch
 
 from .._functional.queries import layout as Layout
 from .._functional.queries import sparse_coo, sparse_csc, sparse_csr, strided
+from .._tensor.dtype import can_cast
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor
 from ._convert import coalesced, convert, dense, flat, to_coo
@@ -584,6 +585,11 @@ def zeros_like(input: SparseTensor, **options: Any) -> Tensor:
 def _written(name: str) -> Callable[..., Any]:
     def run(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         result = HANDLERS[name](self, *args, **kwargs)
+        if not can_cast(result.dtype, self.dtype):
+            raise RuntimeError(
+                f"result type {result.dtype.legacy} can't be cast to the desired output type"
+                f" {self.dtype.legacy}"
+            )
         if isinstance(self, SparseTensor):
             return become(self, result)
         return self.copy_(dense(result) if isinstance(result, SparseTensor) else result)

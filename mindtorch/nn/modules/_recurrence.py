@@ -9,10 +9,17 @@ from typing import Any
 import mindtorch
 
 from ..._tensor.tensor import Tensor
+from ...ops.spec import aten
 from .. import functional as F
 
 State = tuple[Any, ...]  # (h,) or, for LSTM, (h, c)
 Cell = Callable[[Any, State, Sequence[Any]], State]
+
+
+def _alike(*tensors: Tensor) -> bool:
+    """Whether one kernel takes them: plain tensors of one dtype, as autocast may not give."""
+    first = tensors[0]
+    return all(t.__class__ is Tensor and t.dtype is first.dtype for t in tensors)
 
 
 def rnn_tanh(x: Tensor, state: State, w: Sequence[Any]) -> State:
@@ -28,8 +35,11 @@ def rnn_relu(x: Tensor, state: State, w: Sequence[Any]) -> State:
 def gru(x: Tensor, state: State, w: Sequence[Any]) -> State:
     """One step; gates in the order reset, update, new."""
     h = state[0]
+    gates = F.linear(h, w[0], w[1])
+    if _alike(x, gates, h):
+        return (aten._gru_gates(x, gates, h),)
     xr, xz, xn = x.chunk(3, -1)
-    hr, hz, hn = F.linear(h, w[0], w[1]).chunk(3, -1)
+    hr, hz, hn = gates.chunk(3, -1)
     reset, update = mindtorch.sigmoid(xr + hr), mindtorch.sigmoid(xz + hz)
     new = mindtorch.tanh(xn + reset * hn)
     return (new + update * (h - new),)
@@ -38,9 +48,13 @@ def gru(x: Tensor, state: State, w: Sequence[Any]) -> State:
 def lstm(x: Tensor, state: State, w: Sequence[Any]) -> State:
     """One step; gates in the order input, forget, cell, output; w may hold a projection last."""
     h, c = state
-    i, f, g, o = (x + F.linear(h, w[0], w[1])).chunk(4, -1)
-    c = mindtorch.sigmoid(f) * c + mindtorch.sigmoid(i) * mindtorch.tanh(g)
-    h = mindtorch.sigmoid(o) * mindtorch.tanh(c)
+    gates = x + F.linear(h, w[0], w[1])
+    if _alike(gates, c):
+        h, c = aten._lstm_gates(gates, c)
+    else:
+        i, f, g, o = gates.chunk(4, -1)
+        c = mindtorch.sigmoid(f) * c + mindtorch.sigmoid(i) * mindtorch.tanh(g)
+        h = mindtorch.sigmoid(o) * mindtorch.tanh(c)
     if len(w) > 2:
         h = F.linear(h, w[2])
     return h, c
@@ -56,10 +70,10 @@ def over_time(
     weights (w_ih, w_hh, b_ih, b_hh[, w_hr])."""
     w_ih, w_hh, b_ih, b_hh, *more = weights
     projected = F.linear(x, w_ih, b_ih)
-    steps = range(x.size(0))
+    steps = projected.unbind(0)  # at once: its derivative is one stack
     outputs = []
-    for t in reversed(steps) if reverse else steps:
-        state = cell(projected[t], state, (w_hh, b_hh, *more))
+    for step in reversed(steps) if reverse else steps:
+        state = cell(step, state, (w_hh, b_hh, *more))
         outputs.append(state[0])
     if reverse:
         outputs.reverse()

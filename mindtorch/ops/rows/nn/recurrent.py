@@ -1,0 +1,221 @@
+"""Rows of what a recurrent cell does with its gates: one kernel a step instead of a dozen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...._tensor.geometry import Geometry
+from ...._tensor.tensor import Tensor
+from ...._tensor.types import Array
+from ...samples import Arg, calls
+from ...spec import aten, op
+
+Pair = tuple[Any, Any]
+
+
+def _sigmoid(x: Array) -> Array:
+    half = x.dtype.type(0.5)
+    y: Array = np.tanh(x * half)
+    return (y + 1) * half
+
+
+def _opened(gates: Array) -> tuple[Array, Array, Array, Array]:
+    """The gates of an LSTM after their functions: input, forget, cell, output."""
+    n = gates.shape[-1] // 4
+    early = _sigmoid(gates[..., : 2 * n])
+    new, leave = np.tanh(gates[..., 2 * n : 3 * n]), _sigmoid(gates[..., 3 * n :])
+    return early[..., :n], early[..., n:], new, leave
+
+
+def _lstm(gates: Array, cx: Array) -> Pair:
+    enter, forget, new, leave = _opened(gates)
+    cy = forget * cx + enter * new
+    return leave * np.tanh(cy), cy
+
+
+def _lstm_lower(gates: Tensor, cx: Tensor) -> Pair:
+    enter, forget, new, leave = aten.chunk(gates, 4, -1)
+    cy = aten.sigmoid(forget) * cx + aten.sigmoid(enter) * aten.tanh(new)
+    return aten.sigmoid(leave) * aten.tanh(cy), cy
+
+
+def _lstm_back(grad_hy: Array, grad_cy: Array, gates: Array, cx: Array, cy: Array) -> Pair:
+    enter, forget, new, leave = _opened(gates)
+    shown = np.tanh(cy)
+    inner = grad_cy + grad_hy * leave * (1 - shown * shown)
+    slopes = (
+        inner * new * enter * (1 - enter),
+        inner * cx * forget * (1 - forget),
+        inner * enter * (1 - new * new),
+        grad_hy * shown * leave * (1 - leave),
+    )
+    return np.concatenate(slopes, axis=-1), inner * forget
+
+
+def _lstm_slopes(grad_hy: Tensor, grad_cy: Tensor, gates: Tensor, cx: Tensor, cy: Tensor) -> Pair:
+    """`_lstm_back` of tensors: what devices without the kernel run, and what has derivatives."""
+    enter, forget, new, leave = aten.chunk(gates, 4, -1)
+    enter, forget, leave = aten.sigmoid(enter), aten.sigmoid(forget), aten.sigmoid(leave)
+    new, shown = aten.tanh(new), aten.tanh(cy)
+    inner = grad_cy + aten.tanh_backward(grad_hy * leave, shown)
+    slopes = (
+        aten.sigmoid_backward(inner * new, enter),
+        aten.sigmoid_backward(inner * cx, forget),
+        aten.tanh_backward(inner * enter, new),
+        aten.sigmoid_backward(grad_hy * shown, leave),
+    )
+    return aten.cat(slopes, -1), inner * forget
+
+
+def _lstm_grad(grads: tuple[Tensor, Tensor], gates: Tensor, cx: Tensor, cy: Tensor) -> Pair:
+    # What needs a derivative of its own is made of rows that have one.
+    recorded = aten.addcmul(cy, *grads).requires_grad
+    slopes = _lstm_slopes if recorded else aten._lstm_gates_backward
+    pair: Pair = slopes(*grads, gates, cx, cy)
+    return pair
+
+
+def _lstm_rule(gates: Geometry, cx: Geometry) -> tuple[Geometry, Geometry]:
+    if gates.shape != (*cx.shape[:-1], 4 * cx.shape[-1]):
+        raise RuntimeError(f"gates of {list(gates.shape)} do not fit a state of {list(cx.shape)}")
+    return cx.fresh(), cx.fresh()
+
+
+def _lstm_on_torch(torch: Any) -> Any:
+    def cell(gates: Any, cx: Any) -> Pair:
+        enter, forget, new, leave = gates.chunk(4, -1)
+        cy = forget.sigmoid() * cx + enter.sigmoid() * new.tanh()
+        return leave.sigmoid() * cy.tanh(), cy
+
+    return cell
+
+
+op(
+    "_lstm_gates(Tensor gates, Tensor cx) -> (Tensor hy, Tensor cy)",
+    infer=_lstm_rule,
+    cpu=_lstm,
+    lower=_lstm_lower,
+    grad={("gates", "cx"): _lstm_grad},
+    samples=calls(
+        (Arg((2, 12)), Arg((2, 3))),
+        (Arg((2, 12), "float64"), Arg((2, 3), "float64")),
+        (Arg((8,)), Arg((2,))),
+    ),
+    oracle=_lstm_on_torch,
+    tolerance="composite",
+    surface="none",
+    fixed_shape=True,
+)
+op(
+    "_lstm_gates_backward(Tensor grad_hy, Tensor grad_cy, Tensor gates, Tensor cx, Tensor cy)"
+    " -> (Tensor grad_gates, Tensor grad_cx)",
+    infer=lambda grad_hy, grad_cy, gates, cx, cy: (gates.fresh(), cx.fresh()),
+    cpu=_lstm_back,
+    lower=_lstm_slopes,
+    samples=calls(
+        (Arg((2, 3)), Arg((2, 3)), Arg((2, 12)), Arg((2, 3)), Arg((2, 3))),
+    ),
+    tolerance="composite",
+    surface="none",
+    fixed_shape=True,
+)
+
+
+def _turned(x_gates: Array, h_gates: Array) -> tuple[Array, Array, Array, Array]:
+    """reset, update, the new gate's part from h, and the new gate, of a GRU."""
+    n = x_gates.shape[-1] // 3
+    early = _sigmoid(x_gates[..., : 2 * n] + h_gates[..., : 2 * n])
+    reset, update, hn = early[..., :n], early[..., n:], h_gates[..., 2 * n :]
+    return reset, update, hn, np.tanh(x_gates[..., 2 * n :] + reset * hn)
+
+
+def _gru(x_gates: Array, h_gates: Array, hx: Array) -> Array:
+    _, update, _, new = _turned(x_gates, h_gates)
+    return new + update * (hx - new)
+
+
+def _gru_lower(x_gates: Tensor, h_gates: Tensor, hx: Tensor) -> Tensor:
+    (xr, xz, xn), (hr, hz, hn) = aten.chunk(x_gates, 3, -1), aten.chunk(h_gates, 3, -1)
+    new = aten.tanh(xn + aten.sigmoid(xr + hr) * hn)
+    result: Tensor = new + aten.sigmoid(xz + hz) * (hx - new)
+    return result
+
+
+def _gru_back(grad: Array, x_gates: Array, h_gates: Array, hx: Array) -> tuple[Any, Any, Any]:
+    reset, update, hn, new = _turned(x_gates, h_gates)
+    to_new = grad * (1 - update) * (1 - new * new)
+    to_reset = to_new * hn * reset * (1 - reset)
+    to_update = grad * (hx - new) * update * (1 - update)
+    by_x = np.concatenate((to_reset, to_update, to_new), axis=-1)
+    return by_x, np.concatenate((to_reset, to_update, to_new * reset), axis=-1), grad * update
+
+
+def _gru_slopes(grad: Tensor, x_gates: Tensor, h_gates: Tensor, hx: Tensor) -> tuple[Any, Any, Any]:
+    """`_gru_back` of tensors: what devices without the kernel run, and what has derivatives."""
+    (xr, xz, xn), (hr, hz, hn) = aten.chunk(x_gates, 3, -1), aten.chunk(h_gates, 3, -1)
+    reset, update = aten.sigmoid(xr + hr), aten.sigmoid(xz + hz)
+    new = aten.tanh(xn + reset * hn)
+    kept = grad * update
+    to_new = aten.tanh_backward(grad - kept, new)
+    to_reset = aten.sigmoid_backward(to_new * hn, reset)
+    to_update = aten.sigmoid_backward(grad * (hx - new), update)
+    by_x = aten.cat((to_reset, to_update, to_new), -1)
+    return by_x, aten.cat((to_reset, to_update, to_new * reset), -1), kept
+
+
+def _gru_grad(
+    grad: Tensor, x_gates: Tensor, h_gates: Tensor, hx: Tensor, result: Tensor
+) -> tuple[Any, Any, Any]:
+    recorded = (grad * result).requires_grad
+    slopes = _gru_slopes if recorded else aten._gru_gates_backward
+    three: tuple[Any, Any, Any] = slopes(grad, x_gates, h_gates, hx)
+    return three
+
+
+def _gru_rule(x_gates: Geometry, h_gates: Geometry, hx: Geometry) -> Geometry:
+    wanted = (*hx.shape[:-1], 3 * hx.shape[-1])
+    if x_gates.shape != wanted or h_gates.shape != wanted:
+        raise RuntimeError(
+            f"gates of {list(x_gates.shape)} and {list(h_gates.shape)} do not fit a state of"
+            f" {list(hx.shape)}"
+        )
+    return hx.fresh()
+
+
+def _gru_on_torch(torch: Any) -> Any:
+    def cell(x_gates: Any, h_gates: Any, hx: Any) -> Any:
+        (xr, xz, xn), (hr, hz, hn) = x_gates.chunk(3, -1), h_gates.chunk(3, -1)
+        new = (xn + (xr + hr).sigmoid() * hn).tanh()
+        return new + (xz + hz).sigmoid() * (hx - new)
+
+    return cell
+
+
+op(
+    "_gru_gates(Tensor x_gates, Tensor h_gates, Tensor hx) -> Tensor",
+    infer=_gru_rule,
+    cpu=_gru,
+    lower=_gru_lower,
+    grad={("x_gates", "h_gates", "hx"): _gru_grad},
+    samples=calls(
+        (Arg((2, 9)), Arg((2, 9)), Arg((2, 3))),
+        (Arg((2, 9), "float64"), Arg((2, 9), "float64"), Arg((2, 3), "float64")),
+    ),
+    oracle=_gru_on_torch,
+    tolerance="composite",
+    surface="none",
+    fixed_shape=True,
+)
+op(
+    "_gru_gates_backward(Tensor grad, Tensor x_gates, Tensor h_gates, Tensor hx)"
+    " -> (Tensor grad_x, Tensor grad_h, Tensor grad_hx)",
+    infer=lambda grad, x_gates, h_gates, hx: (x_gates.fresh(), h_gates.fresh(), hx.fresh()),
+    cpu=_gru_back,
+    lower=_gru_slopes,
+    samples=calls((Arg((2, 3)), Arg((2, 9)), Arg((2, 9)), Arg((2, 3)))),
+    tolerance="composite",
+    surface="none",
+    fixed_shape=True,
+)
