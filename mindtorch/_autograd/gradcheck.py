@@ -9,6 +9,7 @@ import numpy as np
 
 from .._tensor.tensor import Tensor
 from .._tensor.types import Array
+from ..ops.spec import aten
 from .surface import grad
 
 
@@ -117,16 +118,30 @@ def _analytic(out: Tensor, tensor: Tensor) -> Array:
     return np.array(rows).T
 
 
-def gradgradcheck(func: Callable[..., Any], inputs: tuple[Tensor, ...], **options: Any) -> bool:
-    """Whether gradients of gradients of `func` agree with differences."""
-    arguments = inputs if isinstance(inputs, tuple | list) else (inputs,)
-    leaves = [t for t in arguments if isinstance(t, Tensor) and t.requires_grad]
+def gradgradcheck(
+    func: Callable[..., Any],
+    inputs: Tensor | Sequence[Any],
+    grad_outputs: Tensor | Sequence[Tensor] | None = None,
+    **options: Any,
+) -> bool:
+    """Whether gradients of gradients of `func` agree with differences.
 
-    def first(*values: Tensor) -> tuple[Tensor, ...]:
-        outs = [o for o in _outputs(func, values) if o.requires_grad]
-        total = [o.sum() for o in outs]
-        wanted = [t for t in values if isinstance(t, Tensor) and t.requires_grad]
-        first_grads = grad(total, wanted, create_graph=True, allow_unused=True)
-        return tuple(g for g in first_grads if g is not None and g.requires_grad)
+    They are taken by the inputs and by `grad_outputs`, which are drawn where none are given.
+    """
+    arguments = tuple(inputs) if isinstance(inputs, tuple | list) else (inputs,)
+    if not any(isinstance(t, Tensor) and t.requires_grad for t in arguments):
+        return True
+    if grad_outputs is None:
+        differentiable = [o for o in _outputs(func, arguments) if o.requires_grad]
+        weights = [aten.randn_like(o).detach().requires_grad_() for o in differentiable]
+    else:
+        weights = list(grad_outputs) if isinstance(grad_outputs, tuple | list) else [grad_outputs]
+    count = len(arguments)
 
-    return gradcheck(first, arguments, **options) if leaves else True
+    def first(*values: Any) -> tuple[Tensor, ...]:
+        outs = [o for o in _outputs(func, values[:count]) if o.requires_grad]
+        wanted = [t for t in values[:count] if isinstance(t, Tensor) and t.requires_grad]
+        grads = grad(outs, wanted, values[count:], create_graph=True, allow_unused=True)
+        return tuple(g for g in grads if g is not None and g.requires_grad)
+
+    return gradcheck(first, (*arguments, *weights), **options)

@@ -371,7 +371,7 @@ def empty(
             raise RuntimeError(
                 f"Trying to create tensor with negative dimension {n}: {list(shape)}"
             )
-    geom = contiguous(shape, dtype or dt.get_default_dtype(), resolve(device))
+    geom = contiguous(shape, dt.chosen(dtype, "empty"), resolve(device))
     if memory_format is not None:
         if format_name(memory_format) == "preserve":
             raise RuntimeError("unsupported memory format Preserve")
@@ -402,7 +402,7 @@ def empty_strided(
             f"Storage size calculation overflowed with sizes={list(sizes)} and"
             f" strides={list(strides)}"
         )
-    geom = contiguous((), dtype or dt.get_default_dtype(), resolve(device))
+    geom = contiguous((), dt.chosen(dtype, "empty_strided"), resolve(device))
     geom = geom.at(sizes, strides)
     return finish(registry.backend(geom.device).allocate(geom), requires_grad)
 

@@ -82,9 +82,12 @@ def _drawn(kind: str, source: Generator, n: int, dtype: Dtype, params: Sequence[
     return _draw.permutation(source, n).astype(dtype.np)
 
 
+_NAMES = {"check_uniform_bounds": "rand", "normal_kernel_cpu": "randn"}
+
+
 def _float_dtype(dtype: Dtype | None, kernel: str) -> Dtype:
     """The dtype, or the default one; torch's refusal of integers, which names its kernel."""
-    chosen = dtype or dt.get_default_dtype()
+    chosen = dt.chosen(dtype, _NAMES.get(kernel, kernel))
     if not (chosen.is_floating_point or chosen.is_complex):
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{chosen.legacy}'")
     return chosen
@@ -141,9 +144,10 @@ def randint(
         raise TypeError(f"randint() missing {len(absent)} required positional argument: {shown}")
     assert high is not None
     low, high = int(low or 0), int(high)
-    _refuse_range(low, high, dtype or dt.int64)
+    kind = dt.chosen(dtype, "randint", dt.int64)
+    _refuse_range(low, high, kind)
     drawn = _draw_into(
-        "integers", sizes_of((size,), "randint"), (low, high), dtype or dt.int64, device, generator
+        "integers", sizes_of((size,), "randint"), (low, high), kind, device, generator
     )
     return _made(drawn, out, requires_grad)
 
@@ -160,10 +164,10 @@ def randperm(
     requires_grad: bool = False,
 ) -> Tensor:
     """0…n-1 in random order."""
-    kind = dtype or dt.int64
+    kind = dt.chosen(dtype, "randperm", dt.int64)
     if kind.category == dt.INTEGER and n > dt.iinfo(kind).max:
         raise RuntimeError(f"value cannot be converted to type {kind.np.name}_t without overflow")
-    drawn = _draw_into("permutation", (n,), (), dtype or dt.int64, device, generator)
+    drawn = _draw_into("permutation", (n,), (), kind, device, generator)
     return _made(drawn, out, requires_grad)
 
 

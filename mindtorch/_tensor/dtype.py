@@ -164,6 +164,13 @@ def refuse_no_dtype(value: object, name: str, argument: str, position: builtins.
     )
 
 
+def chosen(value: Any, name: str, other: dtype | None = None) -> dtype:
+    """The dtype that `name` was given as `dtype=`; `other`, or the default one, for None."""
+    if value is None:
+        return other or _default
+    return value if value.__class__ is dtype else refuse_no_dtype(value, name, "dtype", 0)
+
+
 def from_numpy_dtype(d: Any) -> dtype:
     """The dtype that stores numpy dtype `d`; TypeError where torch has none, ValueError for a
     byte order that is not this machine's."""

@@ -8,9 +8,9 @@ from typing import Any
 
 import mindtorch
 
+from .._dispatch.bind import can_cast
 from .._functional.queries import layout as Layout
 from .._functional.queries import sparse_coo, sparse_csc, sparse_csr, strided
-from .._tensor.dtype import can_cast
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor
 from ._convert import coalesced, convert, dense, flat, to_coo
@@ -398,6 +398,12 @@ def permute(self: SparseTensor, *dims: Any) -> SparseTensor:
 @handles("t", "T", "mT")
 def t(self: SparseTensor) -> Tensor:
     """The transposed matrix."""
+    wide, deep = sparse_dim(self), dense_dim(self)
+    if wide > 2 or deep:
+        raise RuntimeError(
+            "t() expects a tensor with <= 2 sparse and 0 dense dimensions, but got"
+            f" {wide} sparse and {deep} dense dimensions"
+        )
     return self if self.dim() < 2 else transpose(self, 0, 1)
 
 
@@ -587,8 +593,8 @@ def _written(name: str) -> Callable[..., Any]:
         result = HANDLERS[name](self, *args, **kwargs)
         if not can_cast(result.dtype, self.dtype):
             raise RuntimeError(
-                f"result type {result.dtype.legacy} can't be cast to the desired output type"
-                f" {self.dtype.legacy}"
+                f"Can't convert result type {result.dtype.legacy} to output {self.dtype.legacy}"
+                f" in {'add' if name == 'sub' else name} operation"
             )
         if isinstance(self, SparseTensor):
             return become(self, result)

@@ -107,7 +107,7 @@ def logspace(
     device: DeviceLike | None = None,
 ) -> Tensor:
     """`base` to the power of `steps` evenly spaced numbers."""
-    if dtype is not None and dtype.category <= dt.INTEGER:
+    if dtype is not None and dt.chosen(dtype, "logspace").category <= dt.INTEGER:
         powers = aten.pow(base, aten.linspace(start, end, steps, dtype=dt.float64, device=device))
         return aten.to(powers, dtype)
     return aten.pow(base, aten.linspace(start, end, steps, dtype=dtype, device=device))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...._tensor import dtype as dt
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...limits import refuse_views
@@ -126,6 +127,8 @@ def _narrow(self: Tensor, dim: int, start: int, length: int) -> Tensor:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
     at = wrap_dim(dim, self.ndim)
     size = self.shape[at]
+    if isinstance(start, Tensor) and (start.ndim or start.dtype.category != dt.INTEGER):
+        raise RuntimeError("start must be an 0-dim integral Tensor.")
     start = int(start)
     if length < 0:
         raise RuntimeError("narrow(): length must be non-negative.")

@@ -1,0 +1,54 @@
+"""What torch's own test files have found, each as small as it gets."""
+
+import pytest
+from agreement import agree
+
+PYTHON_TYPES = {
+    "randn": lambda t: t.randn((1, 2), dtype=float).dtype,
+    "rand": lambda t: t.rand((1, 2), dtype=float).dtype,
+    "empty": lambda t: t.empty((1, 2), dtype=bool).dtype,
+    "empty_strided": lambda t: t.empty_strided((2,), (1,), dtype=int).dtype,
+    "randint": lambda t: t.randint(3, (2,), dtype=int).dtype,
+    "randperm": lambda t: t.randperm(3, dtype=int).dtype,
+    "normal": lambda t: t.normal(0.0, 1.0, (2,), dtype=float).dtype,
+    "rand_like": lambda t: t.rand_like(t.ones(2), dtype=float).dtype,
+    "logspace": lambda t: t.logspace(0, 1, 2, dtype=int),
+    "Linear": lambda t: t.nn.Linear(1, 1, dtype=float).weight.dtype,
+    "a number": lambda t: t.empty(1, dtype=3),
+}
+
+
+@pytest.mark.parametrize("name", PYTHON_TYPES)
+def test_a_class_of_python_passes_for_a_dtype(name):
+    agree(PYTHON_TYPES[name])
+
+
+@pytest.mark.parametrize("start", [[0], 0.0, [0, 1], 1])
+def test_narrow_starts_at_a_whole_number(start):
+    agree(lambda t: t.arange(9).reshape(3, 3).narrow(0, t.tensor(start), 1))
+
+
+@pytest.mark.parametrize("name", ["add_", "sub_", "mul_"])
+@pytest.mark.parametrize("sparse", [True, False])
+def test_a_sparse_result_is_not_cast_to_a_lower_category(name, sparse):
+    def run(t):
+        target = t.tensor([1, 0, 2])
+        target = target.to_sparse() if sparse else target
+        return getattr(target, name)(t.tensor([0.5, 0.0, 1.0]).to_sparse())
+
+    agree(run)
+
+
+def test_sparse_matrices_alone_are_turned():
+    agree(lambda t: t.ones(2, 2, 2).to_sparse().t())
+    agree(lambda t: t.ones(2, 2).to_sparse(1).t())
+
+
+def test_gradgradcheck_takes_gradients_of_outputs():
+    def run(t):
+        x = t.arange(1.0, 4.0, dtype=t.float64, requires_grad=True)
+        given = t.ones(3, dtype=t.float64, requires_grad=True)
+        check = t.autograd.gradgradcheck
+        return check(lambda x: x**3, (x,), given), check(lambda x: x**3, x)
+
+    agree(run)
