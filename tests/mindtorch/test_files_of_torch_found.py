@@ -36,7 +36,7 @@ def test_a_sparse_result_is_not_cast_to_a_lower_category(name, sparse):
         target = target.to_sparse() if sparse else target
         return getattr(target, name)(t.tensor([0.5, 0.0, 1.0]).to_sparse())
 
-    agree(run)
+    agree(run, text=sparse or name != "mul_")  # torch's text names another operation there
 
 
 def test_sparse_matrices_alone_are_turned():
