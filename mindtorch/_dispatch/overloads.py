@@ -156,7 +156,9 @@ def _suits(arg: Arg, value: Any, strict: bool) -> bool:
             isinstance(value, list | tuple) and all(_is_int(v, False) for v in value)
         )
     if arg.kind is Kind.SCALAR or arg.type in ("Number", "float"):
-        return number(value) is not None and not (strict and isinstance(value, Tensor))
+        if isinstance(value, Tensor):  # its value is not read: that would wait for the device
+            return not strict and value.numel() == 1
+        return number(value) is not None
     return _ATTRIBUTES[arg.type](value, strict) if arg.type in _ATTRIBUTES else True
 
 

@@ -37,6 +37,10 @@ aten.publish("_scatter_view", scatter_view)
 @surface(function=False)
 def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """`to(dtype)`, `to(device)`, `to(device, dtype)`, `to(other)`; itself where nothing changes."""
+    if len(args) == 1 and not kwargs:
+        geom, only = self._geom, args[0]
+        if only is geom.device or only is geom.dtype:
+            return self
     dtype, device = kwargs.pop("dtype", None), kwargs.pop("device", None)
     copy, layout = kwargs.pop("copy", False), kwargs.pop("memory_format", None)
     kwargs.pop("non_blocking", None)

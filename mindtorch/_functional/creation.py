@@ -432,6 +432,10 @@ def arange(
     return finish(result, requires_grad)
 
 
+def _valueless(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.device.type == "meta"
+
+
 def _factory(name: str) -> None:
     """`torch.name` of a row that makes a tensor from numbers, with what torch's factories take."""
 
@@ -439,6 +443,9 @@ def _factory(name: str) -> None:
         *args: Any, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
         pin_memory: bool = False, requires_grad: bool = False, **names: Any,
     ) -> Tensor:  # fmt: skip
+        if name.endswith("space"):  # the size alone shows where there are no values
+            args = tuple(0.0 if _valueless(v) else v for v in args)
+            names = {k: 0.0 if _valueless(v) else v for k, v in names.items()}
         result = row_entry(name)(*args, dtype=dtype, device=resolve(device), **names)
         if out is not None:
             return out.resize_(result.shape).copy_(result)

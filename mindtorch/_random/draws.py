@@ -475,7 +475,7 @@ def multinomial(
 
 def _refuse_weights(weights: Tensor) -> None:
     """RuntimeError in torch's words for rows that are no weights; waits for the device."""
-    if not weights.numel():
+    if not weights.numel() or weights.device.type == "meta":
         return
     if not bool(aten.all(aten.logical_and(weights >= 0, weights < inf)).item()):
         raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")

@@ -209,11 +209,14 @@ def _each_by_counts(
         return _each(self, int(repeats.item()), dim, output_size)
     if dim is None:
         self, dim = aten.reshape(self, (-1,)), 0
-    if repeats.numel() and aten.min(repeats).item() < 0:
-        raise RuntimeError("repeats can not be negative")
     ends = aten.cumsum(repeats, 0)
-    total = int(ends[-1].item()) if repeats.numel() else 0
-    _refuse_total(total, output_size)
+    if repeats.device.type == "meta" and output_size is not None:
+        total = output_size  # without values it is taken at its word
+    else:
+        if repeats.numel() and aten.min(repeats).item() < 0:
+            raise RuntimeError("repeats can not be negative")
+        total = int(ends[-1].item()) if repeats.numel() else 0
+        _refuse_total(total, output_size)
     places = aten.arange(0, total, dtype=ends.dtype, device=self.device)
     return aten.index_select(self, dim, aten.searchsorted(ends, places, right=True))
 

@@ -171,7 +171,7 @@ def embedding_bag(
     rows = embedding(flat, weight, None, max_norm, norm_type, scale_grad_by_freq, sparse)
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.reshape(-1, 1)
-    if padding_idx is not None:
+    if padding_idx is not None and flat.device.type != "meta":  # where no row is told apart
         keep = (flat != padding).nonzero().reshape(-1)
         rows, bags = rows.index_select(0, keep), bags.index_select(0, keep)
     return _pooled(rows, bags, count, mode)

@@ -235,7 +235,7 @@ def histc(self: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tens
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
     if low > high:
         raise RuntimeError("torch.histc: max must be larger than min")
-    if low == high and self.numel():
+    if low == high and self.numel() and self.device.type != "meta":
         low, high = float(aten.amin(self).item()), float(aten.amax(self).item())
     if not (isfinite(low) and isfinite(high)):
         raise RuntimeError(f"torch.histc: range of [{low:g}, {high:g}] is not finite")

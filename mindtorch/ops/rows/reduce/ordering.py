@@ -77,7 +77,7 @@ def _cumprod_grad(grad: Tensor, self: Tensor, result: Tensor, dim: int) -> Tenso
     if not self.ndim or not self.numel() or self.shape[dim] == 1:
         return grad
     slopes = grad * aten.conj_of(result)
-    if not bool(aten.any(self == 0).item()):
+    if self.device.type == "meta" or not bool(aten.any(self == 0).item()):
         return _reverse_cumsum(slopes, dim) / aten.conj_of(self)
     if slopes.requires_grad:  # a derivative of this one is wanted, which masks would hide
         return _cumprod_grad_zeros(grad, aten.conj_of(self), dim)
@@ -466,6 +466,8 @@ op(
 
 
 def _masked_source(grad: Tensor, mask: Tensor, geom: Geometry) -> Tensor:
+    if grad.device.type == "meta":
+        return aten.empty(geom.shape, dtype=grad.dtype, device=grad.device)
     taken = aten.masked_select(grad, mask)
     rest = geom.numel - taken.numel()
     if rest:

@@ -554,8 +554,12 @@ def _norm(
     *,
     out: Geometry,
 ) -> Array:
-    x = np.abs(self if dtype is None else self.astype(dtype.np)).astype(np.float64)
+    given = self if dtype is None else self.astype(dtype.np)
     axes = _np_axes(dim, self)
+    if ord == 2 and not dim and not keepdim and given.dtype.kind == "f":
+        flat = given.astype(np.float64).ravel()
+        return np.sqrt(np.asarray(np.dot(flat, flat)))
+    x = np.abs(given).astype(np.float64)
     if ord == float("inf"):
         return np.max(x, axis=axes, keepdims=keepdim, initial=0)
     if ord == float("-inf"):
