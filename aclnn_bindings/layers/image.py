@@ -7,6 +7,7 @@ V gABI, chapters 4 and 5; the GNU hash table as glibc's and musl's loaders read 
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -50,7 +51,7 @@ class _Strings:
     def add(self, text: str) -> int:
         if text not in self.places:
             self.places[text] = len(self.data)
-            self.data += text.encode() + b"\0"
+            self.data += os.fsencode(text) + b"\0"
         return self.places[text]
 
 

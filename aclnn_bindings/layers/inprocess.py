@@ -64,7 +64,7 @@ def _between(
         file = Path(folder) / "settings"
         lines = [("table", str(interposed.table)), ("spool", str(spool.path)), *settings]
         lines += [("internal", place) for place in interposed.internal()]
-        file.write_text("".join(f"{name} {value}\n" for name, value in lines), encoding="utf-8")
+        file.write_bytes(os.fsencode("".join(f"{name} {value}\n" for name, value in lines)))
         if not core.layers_start(os.fsencode(file)):
             raise RuntimeStateError(f"record {writer.path}: another install was recorded before")
     collector = Collector(spool, writer)

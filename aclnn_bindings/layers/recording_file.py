@@ -73,7 +73,7 @@ class Writer:
     def add_json(self, kind: int, data: Mapping[str, Any] | list[Any]) -> None:
         """Append a chunk of JSON."""
         text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-        self.add(Chunk(kind, 0, 0, 0, text.encode()))
+        self.add(Chunk(kind, 0, 0, 0, text.encode("utf-8", "backslashreplace")))
 
     def close(self) -> None:
         os.close(self._file)

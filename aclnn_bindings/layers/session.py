@@ -69,12 +69,12 @@ def run(
         variables = {**environ, **interposed.environment(environ)}
         variables["MINDTORCH_LAYERS"] = str(folder / "settings")
         if wanted.recording is None:
-            (folder / "settings").write_text("\n".join(lines) + "\n", encoding="utf-8")
+            (folder / "settings").write_bytes(os.fsencode("\n".join(lines) + "\n"))
             code = launch(command, variables)
             return Ended(code, loaded=(folder / _READ).exists())
         spool = Spool()
         lines.append(f"spool {spool.path}")
-        (folder / "settings").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        (folder / "settings").write_bytes(os.fsencode("\n".join(lines) + "\n"))
         writer = Writer(wanted.recording)
         write_head(writer, interposed, command)
         ended = _collect(spool, writer, watch, lambda: launch(command, variables))

@@ -204,6 +204,7 @@ def test_what_is_no_file_is_refused_by_name(tmp_path: Path):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 def test_nothing_that_is_no_file_holds_an_option_up(tmp_path: Path):
     bad = [(key, name, outcome) for key, name, outcome in sweep(tmp_path) if outcome.bad(100)]
     assert bad == []

@@ -89,7 +89,9 @@ class Journal:
     def write(self, kind: str, data: Mapping[str, Any]) -> None:
         """Append a line; JournalFullError where the disk took none of it, or a part."""
         fields = {"kind": kind, **data, **({"run": self.run} if self.run else {})}
-        line = json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+        text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+        # Names of hosts and files, and variables, may hold bytes of no encoding.
+        line = text.encode("utf-8", "backslashreplace") + b"\n"
         size = os.fstat(self._file).st_size if self._reserve else -1
         try:
             written = os.write(self._file, line)

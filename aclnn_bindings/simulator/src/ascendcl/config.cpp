@@ -1,5 +1,6 @@
 #include "ascendcl/config.h"
 
+#include <algorithm>
 #include <sched.h>
 #include <strings.h>
 #include <unistd.h>
@@ -47,6 +48,12 @@ const SocProfile* find_profile(const char* given) {
   return nullptr;
 }
 
+uint64_t refused(const char* name, const char* text, uint64_t fallback) {
+  fprintf(stderr, "aclsim: %s=%.80s is not a size; using %llu\n", name, text,
+          static_cast<unsigned long long>(fallback));
+  return fallback;
+}
+
 // A number with an optional unit (K, M, G; powers of two); the default when absent or malformed.
 uint64_t number(const char* name, uint64_t fallback) {
   const char* text = getenv(name);
@@ -59,13 +66,10 @@ uint64_t number(const char* name, uint64_t fallback) {
     for (const char* u = units; *u; ++u) {
       if (strncasecmp(end, u, 1) == 0) unit = u;
     }
-    if (!unit) {
-      fprintf(stderr, "aclsim: %s=%s is not a size; using %llu\n", name, text,
-              static_cast<unsigned long long>(fallback));
-      return fallback;
-    }
+    if (!unit) return refused(name, text, fallback);
     for (const char* u = units; u <= unit; ++u) value *= 1024;
   }
+  if (!(value < 9e18)) return refused(name, text, fallback);  // NaN too: no integer holds them
   return value < 1 ? fallback : static_cast<uint64_t>(value);
 }
 
@@ -124,7 +128,7 @@ Config read() {
   made.guard = given("ACLSIM_GUARD", "end")     ? Guard::End
                : given("ACLSIM_GUARD", "start") ? Guard::Start
                                                 : Guard::Off;
-  made.threads = static_cast<int>(number("ACLSIM_THREADS", available_cpus()));
+  made.threads = static_cast<int>(std::min<uint64_t>(number("ACLSIM_THREADS", available_cpus()), 1024));
   const char* report = getenv("ACLSIM_REPORT");
   made.report = report && *report ? strdup(report) : nullptr;
   strict_mode = made.strict;
