@@ -83,7 +83,7 @@ def test_integers_refuse_fractions_in_place(sim: Any) -> None:
     x, y = torch.tensor([1, 2]), torch.tensor([0.5, 1.5])
     for op, args in {"aclnnInplaceAdd": (y, 1), "aclnnInplaceAdds": (0.5, 1),
                      "aclnnInplaceMul": (y,)}.items():  # fmt: skip
-        refused(sim, "can't be cast", op, Out(x, given=x), *args)
+        refused(sim, "can't be cast to the desired output type", op, Out(x, given=x), *args)
 
 
 def test_a_function_of_integers_alone_writes_integers_in_place(sim: Any) -> None:

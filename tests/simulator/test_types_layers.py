@@ -179,7 +179,8 @@ def test_divergence(types: Types, reduction: str) -> None:
 
 def test_ranges_and_spaces(types: Types) -> None:
     for dtype in ("int32", "int64", "float32"):
-        inputs = [np.array(v, dtype) for v in (2**24 + 1 if "int" in dtype else 2, 99, 3)]
+        start = 2**24 + 1 if "int" in dtype else 2
+        inputs = [np.array(v, dtype) for v in (start, start + 14, 3)]
         [y] = types("Range", inputs, [Out((5,), dtype)])
         np.testing.assert_array_equal(y, inputs[0] + 3 * np.arange(5).astype(dtype))
     inputs = [np.array(1, np.float32), np.array(2, np.float32), np.array(4, np.int32)]
@@ -195,6 +196,87 @@ def test_one_hot(types: Types, axis: int) -> None:
     values = [np.array(5, np.int32), np.array(2.5, np.float32), np.array(-1, np.float32)]
     [y] = types("OneHot", [x, *values], [Out(expected.shape)], axis=axis)
     np.testing.assert_array_equal(y, expected)
+
+
+@pytest.mark.parametrize("columns", [False, True])
+def test_places_of_what_is_not_zero(types: Types, columns: bool) -> None:
+    x = (RNG.random((3, 4, 2)) < 0.4).astype(np.float32)
+    room = Out((3, x.size) if columns else (x.size, 3), "int64")
+    [places] = types("NonZero", [x], [room], sized=True, transpose=columns)
+    expected = np.argwhere(x)
+    np.testing.assert_array_equal(places, expected.T if columns else expected)
+    [none] = types("NonZero", [np.zeros_like(x)], [room], sized=True, transpose=columns)
+    assert none.shape == ((3, 0) if columns else (0, 3))
+
+
+def test_strided_views_of_memory(types: Types) -> None:
+    x = normal(4, 6)
+    size, stride = np.array([2, 3, 2], np.int64), np.array([1, 6, 2], np.int64)
+    inputs = [x, size, stride, np.array([3], np.int64)]
+    [y] = types("AsStrided", inputs, [Out((2, 3, 2))])
+    np.testing.assert_array_equal(y, torch.as_strided(torch.tensor(x), (2, 3, 2), (1, 6, 2), 3))
+    with pytest.raises(Exception, match="outside of x"):
+        types("AsStrided", [x, size, stride * 4, inputs[3]], [Out((2, 3, 2))])
+
+
+def test_steps_of_adam_w_are_torchs(types: Types) -> None:
+    var, m, v = normal(5), normal(5), np.abs(normal(5))
+    grad = normal(5)
+    numbers = [0.9**2, 0.99**2, 0.1, 0.2, 0.9, 0.99, 1e-3]  # powers before the step, lr, decay …
+    single = [np.array(n, np.float32) for n in numbers]
+    got = types("ApplyAdamW", [var, m, v, *single, grad, None], [Out((5,))] * 3, maximize=False)
+    parameter = torch.nn.Parameter(torch.tensor(var.astype(float)))
+    step = torch.optim.AdamW([parameter], lr=0.1, betas=(0.9, 0.99), eps=1e-3, weight_decay=0.2)
+    step.state[parameter] = {
+        "step": torch.tensor(2.0), "exp_avg": torch.tensor(m.astype(float)),
+        "exp_avg_sq": torch.tensor(v.astype(float)),
+    }  # fmt: skip
+    parameter.grad = torch.tensor(grad.astype(float))
+    step.step()
+    state = step.state[parameter]
+    for value, expected in zip(
+        got, (parameter.detach(), state["exp_avg"], state["exp_avg_sq"]), strict=True
+    ):
+        np.testing.assert_allclose(value, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_samples_at_moved_places_are_those_of_interpolation(types: Types, last: bool) -> None:
+    """Against torch's grid_sample, place by place of a filter, for two groups of channels."""
+    x, offsets = normal(2, 4, 5, 6), normal(2, 3 * 2 * 6, 3, 2) * 1.5
+    rows, columns, filters = 3, 2, [(i, j) for i in range(2) for j in range(3)]
+    tx, moved = tensor(x), tensor(offsets)
+    parts = moved.reshape(2, 3, 2, 6, rows, columns)  # image, (right, down, factor), group, place
+    tiles = torch.empty(2, 4, rows, 2, columns, 3, dtype=torch.float64)
+    for group in range(2):
+        for k, (i, j) in enumerate(filters):
+            right, down, factor = (parts[:, n, group, k] for n in range(3))
+            row = torch.arange(rows)[:, None] * 2 - 1 + i * 1 + down
+            column = torch.arange(columns)[None] * 3 - 2 + j * 2 + right
+            grid = torch.stack([(2 * column + 1) / 6 - 1, (2 * row + 1) / 5 - 1], -1)
+            channels = slice(2 * group, 2 * group + 2)
+            found = F.grid_sample(tx[:, channels], grid, align_corners=False) * factor[:, None]
+            tiles[:, channels, :, i, :, j] = found
+    expected = tiles.reshape(2, 4, rows * 2, columns * 3)
+    grad = normal(*expected.shape)
+    expected.backward(torch.tensor(grad.astype(float)))
+
+    def laid(array: np.ndarray) -> np.ndarray:
+        return np.ascontiguousarray(array.transpose(0, 2, 3, 1)) if last else array
+
+    options = {
+        "ksize": [2, 3], "strides": [1, 2, 3, 1] if last else [1, 1, 2, 3],
+        "pads": [1, 1, 2, 2], "dilations": [1, 1, 2, 1] if last else [1, 1, 1, 2],
+        "deformable_groups": 2, "data_format": "NHWC" if last else "NCHW", "modulated": True,
+    }  # fmt: skip
+    [y] = types("DeformableOffsets", [laid(x), laid(offsets)], [Out(laid(grad).shape)], **options)
+    np.testing.assert_allclose(y, laid(expected.detach().numpy()), rtol=1e-4, atol=1e-5)
+    inputs = [laid(grad), laid(x), laid(offsets)]
+    outs = [Out(inputs[1].shape), Out(inputs[2].shape)]
+    for got, source in zip(
+        types("DeformableOffsetsGrad", inputs, outs, **options), (tx, moved), strict=True
+    ):
+        np.testing.assert_allclose(got, laid(source.grad.numpy()), rtol=1e-3, atol=1e-4)
 
 
 def test_choices_and_writes_by_index(types: Types) -> None:

@@ -51,7 +51,8 @@ aclnnStatus expect_kept(const Call& c, const PointwiseRule& rule, aclDataType co
   for (int k = 0; k < rule.count; ++k) in_place = in_place || rule.inputs[k] == rule.out;
   const bool lost = (is_float(common) || is_complex(common)) && domain_of(to) == Domain::Integer;
   if (!in_place || !lost || rule.count == 1) return expect_castable(c, common, rule.out);
-  return c.fail(ACLNN_ERR_PARAM_INVALID, "The result dtype %s can't be cast to the dtype %s of %s.",
+  return c.fail(ACLNN_ERR_PARAM_INVALID,
+                "Result type %s can't be cast to the desired output type %s of %s.",
                 dtype_name(common), dtype_name(to), c.name(rule.out));
 }
 

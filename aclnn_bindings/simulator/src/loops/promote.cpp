@@ -110,7 +110,8 @@ aclnnStatus refuse_fit(const Call& c, int arg, int other) {
 aclnnStatus expect_castable(const Call& c, aclDataType from, int out) {
   const aclDataType to = c.tensor(out).dtype;
   if (castable(from, to)) return ACLNN_SUCCESS;
-  return c.fail(ACLNN_ERR_PARAM_INVALID, "The result dtype %s can't be cast to the dtype %s of %s.",
+  return c.fail(ACLNN_ERR_PARAM_INVALID,
+                "Result type %s can't be cast to the desired output type %s of %s.",
                 dtype_name(from), dtype_name(to), c.name(out));
 }
 

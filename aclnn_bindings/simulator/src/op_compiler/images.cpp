@@ -1,5 +1,5 @@
 // Types that pool regions of images: RoIAlign (He et al., ICCV 2017) and position-sensitive pooling
-// (Dai et al., NeurIPS 2016).
+// (Dai et al., NeurIPS 2016); and those that sample an image at moved places (Dai et al., ICCV 2017).
 #include <algorithm>
 #include <cmath>
 
@@ -143,12 +143,149 @@ aclError ps_roi_grad(TypeCall& c) {
   });
 }
 
+// Where a dimension's next element lies, of an image in either order.
+struct Order {
+  int64_t batch, channel, row, column;
+};
+Order order_of(const Dims& dims, bool last) {
+  Dims to = strides_of(dims);
+  return last ? Order{to[0], to[3], to[1], to[2]} : Order{to[0], to[1], to[2], to[3]};
+}
+// Deformable convolution's samples. `offsets` has for each place of the output, group of channels and
+// place of the filter how far right and down to look, and a factor: channels are [3, groups, filter],
+// as op-plugin's test_deformable_conv2d.py and mindspore.ops.deformable_conv2d have them. `y` has
+// for each place of the output a tile as large as the filter.
+struct Moved {
+  Order x, offsets, y;
+  int64_t batch, channels, height, width, rows, columns, groups;
+  Dims filter, step, pad, dilation;  // down, right
+  int64_t part(int64_t which, int64_t group, int64_t place) const {
+    return ((which * groups + group) * filter[0] * filter[1] + place) * offsets.channel;
+  }
+};
+aclError moved_of(TypeCall& c, const Dims& x, const Dims& offsets, const Dims& y, Moved* m) {
+  std::string format = c.text_attr("data_format", "NCHW");
+  bool last = format == "NHWC";
+  if (!last && format != "NCHW") return c.refuse("data_format %s is not simulated", format.c_str());
+  if (!c.flag_attr("modulated", true)) return c.refuse("modulated is false: not simulated");
+  Dims filter = c.ints_attr("ksize", {}), strides = c.ints_attr("strides", {});
+  Dims pads = c.ints_attr("pads", {}), dilations = c.ints_attr("dilations", {1, 1, 1, 1});
+  if (filter.size() != 2 || strides.size() != 4 || pads.size() != 4 || dilations.size() != 4) {
+    return c.refuse("ksize needs two values, strides, pads and dilations four");
+  }
+  if (x.size() != 4 || offsets.size() != 4 || y.size() != 4) return c.refuse("images need four dimensions");
+  size_t first = last ? 1 : 2, channel = last ? 3 : 1;
+  *m = {order_of(x, last), order_of(offsets, last), order_of(y, last), x[0], x[channel], x[first],
+        x[first + 1], offsets[first], offsets[first + 1], c.int_attr("deformable_groups", 1), filter,
+        {strides[first], strides[first + 1]}, {pads[0], pads[2]},
+        {dilations[first], dilations[first + 1]}};
+  int64_t places = filter[0] * filter[1];
+  if (places <= 0 || m->groups <= 0 || m->channels % m->groups) {
+    return c.refuse("ksize is not positive, or deformable_groups does not divide the channels");
+  }
+  if (offsets[0] != x[0] || offsets[channel] != 3 * m->groups * places) {
+    return c.refuse("offsets are not three for each place of the filter and group of each image");
+  }
+  if (y[0] != x[0] || y[channel] != x[channel] || y[first] != m->rows * filter[0] ||
+      y[first + 1] != m->columns * filter[1]) {
+    return c.refuse("the samples are not a tile as large as the filter for each place of offsets");
+  }
+  return ACL_SUCCESS;
+}
+// One sample: where it is in the tensors, without a channel, and how far down and right it looks.
+struct Sample {
+  int64_t x, across, down, factor, y, group;
+  double row, column;
+};
+template <class F>
+void each_sample(const Moved& m, const float* offsets, F f) {
+  int64_t places = m.filter[0] * m.filter[1], spots = m.rows * m.columns;
+  for (int64_t i = 0; i < m.batch * m.groups * places * spots; ++i) {
+    int64_t column = i % m.columns, row = i / m.columns % m.rows, k = i / spots % places;
+    int64_t group = i / spots / places % m.groups, image = i / spots / places / m.groups;
+    int64_t fy = k / m.filter[1], fx = k % m.filter[1];
+    int64_t at = image * m.offsets.batch + row * m.offsets.row + column * m.offsets.column;
+    Sample s{image * m.x.batch, at + m.part(0, group, k), at + m.part(1, group, k),
+             at + m.part(2, group, k),
+             image * m.y.batch + (row * m.filter[0] + fy) * m.y.row + (column * m.filter[1] + fx) * m.y.column,
+             group, 0, 0};
+    s.row = double(row * m.step[0] - m.pad[0] + fy * m.dilation[0]) + offsets[s.down];
+    s.column = double(column * m.step[1] - m.pad[1] + fx * m.dilation[1]) + offsets[s.across];
+    f(s);
+  }
+}
+// f(element of x without a channel, share, its slopes down and right) of the corners in the image.
+template <class F>
+void each_corner(const Moved& m, const Sample& s, F f) {
+  bool there = s.row > -1 && s.row < double(m.height) && s.column > -1 && s.column < double(m.width);
+  if (!there) return;
+  auto top = static_cast<int64_t>(std::floor(s.row)), left = static_cast<int64_t>(std::floor(s.column));
+  double low = s.row - double(top), right = s.column - double(left);
+  for (int64_t dy : {0, 1}) {
+    for (int64_t dx : {0, 1}) {
+      int64_t row = top + dy, column = left + dx;
+      if (row < 0 || row >= m.height || column < 0 || column >= m.width) continue;
+      double down = dy ? low : 1 - low, across = dx ? right : 1 - right;
+      f(s.x + row * m.x.row + column * m.x.column, down * across, (dy ? 1 : -1) * across,
+        (dx ? 1 : -1) * down);
+    }
+  }
+}
+aclError deformable_offsets(TypeCall& c) {  // x, offsets → samples
+  EXPECT(c, 2, 1);
+  Moved m;
+  if (aclError code = moved_of(c, c.in(0).dims, c.in(1).dims, c.out(0).dims, &m)) return code;
+  return on_floats(c, {0, 1}, {0}, [m](const auto& in, const auto& out) {
+    int64_t each = m.channels / m.groups;
+    each_sample(m, in[1], [&](const Sample& s) {
+      for (int64_t k = s.group * each; k < (s.group + 1) * each; ++k) {
+        double sum = 0;
+        each_corner(m, s, [&](int64_t at, double share, double, double) {
+          sum += share * in[0][at + k * m.x.channel];
+        });
+        out[0][s.y + k * m.y.channel] = static_cast<float>(sum * in[1][s.factor]);
+      }
+    });
+    return ACL_SUCCESS;
+  });
+}
+aclError deformable_offsets_grad(TypeCall& c) {  // grad, x, offsets → gradients of x and offsets
+  EXPECT(c, 3, 2);
+  Moved m;
+  if (aclError code = moved_of(c, c.in(1).dims, c.in(2).dims, c.in(0).dims, &m)) return code;
+  int64_t total = count_of(c.in(1).dims);
+  EXPECT_OUT_SIZE(c, 0, total);
+  EXPECT_OUT_SIZE(c, 1, count_of(c.in(2).dims));
+  return on_floats(c, {0, 1, 2}, {0, 1}, [m, total](const auto& in, const auto& out) {
+    int64_t each = m.channels / m.groups;
+    std::vector<double> to_x(static_cast<size_t>(total));
+    each_sample(m, in[2], [&](const Sample& s) {
+      double across = 0, down = 0, factor = 0;
+      for (int64_t k = s.group * each; k < (s.group + 1) * each; ++k) {
+        double grad = in[0][s.y + k * m.y.channel], scaled = grad * in[2][s.factor];
+        each_corner(m, s, [&](int64_t at, double share, double slope_down, double slope_across) {
+          double x = in[1][at + k * m.x.channel];
+          to_x[static_cast<size_t>(at + k * m.x.channel)] += scaled * share;
+          across += scaled * slope_across * x, down += scaled * slope_down * x;
+          factor += grad * share * x;
+        });
+      }
+      out[1][s.across] = static_cast<float>(across), out[1][s.down] = static_cast<float>(down);
+      out[1][s.factor] = static_cast<float>(factor);
+    });
+    std::copy(to_x.begin(), to_x.end(), out[0]);
+    return ACL_SUCCESS;
+  });
+}
+
 }  // namespace
 
 const TypeTable& image_types() {
   static const auto* rows = new TypeTable{{"ROIAlign", roi_align}, {"ROIAlignGrad", roi_align_grad},
                                           {"PSROIPoolingV2", ps_roi},
-                                          {"PSROIPoolingGradV2D", ps_roi_grad}};
+                                          {"PSROIPoolingGradV2D", ps_roi_grad},
+                                          {"DeformableOffsets", deformable_offsets},
+                                          {"DeformableOffsetsGrad", deformable_offsets_grad}};
   return *rows;
 }
 

@@ -7,8 +7,19 @@
 #include "op_compiler/rows.h"
 
 #include <aclnnop/aclnn_add.h>
+#include <aclnnop/aclnn_arange.h>
 #include <aclnnop/aclnn_cast.h>
+#include <aclnnop/aclnn_div.h>
+#include <aclnnop/aclnn_elu.h>
+#include <aclnnop/aclnn_hardtanh.h>
+#include <aclnnop/aclnn_kl_div.h>
+#include <aclnnop/aclnn_linspace.h>
+#include <aclnnop/aclnn_ne_tensor.h>
+#include <aclnnop/aclnn_nonzero.h>
+#include <aclnnop/aclnn_nonzero_v2.h>
+#include <aclnnop/aclnn_one_hot.h>
 #include <aclnnop/aclnn_scatter.h>
+#include <aclnnop/aclnn_softplus.h>
 #include <aclnnop/aclnn_std_mean_correction.h>
 #include <aclnnop/aclnn_sub.h>
 #include <aclnnop/aclnn_topk.h>
@@ -16,55 +27,46 @@
 namespace aclsim {
 namespace {
 
-template <class F>
-aclError elementwise(TypeCall& c, F value) {
-  EXPECT(c, 1, 1);
-  int64_t n = count_of(c.in(0).dims);
-  EXPECT_OUT_SIZE(c, 0, n);
-  return on_floats(c, {0}, {0}, [n, value](auto& in, auto& out) -> aclError {
-    for (int64_t i = 0; i < n; ++i) out[0][i] = static_cast<float>(value(double(in[0][i])));
-    return ACL_SUCCESS;
-  });
-}
+// One ACLNN operator with scalars, of an output as large as the input.
+#define SAME_SIZE(c) \
+  EXPECT(c, 1, 1);   \
+  EXPECT_OUT_SIZE(c, 0, count_of(c.in(0).dims))
+
 aclError softplus(TypeCall& c) {
-  return elementwise(c, [](double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); });
+  SAME_SIZE(c);
+  return ACLSIM_RUN(c, aclnnSoftplus, c.in_tensor(0), c.scalar(1), c.scalar(20), c.out_tensor(0));
 }
 aclError relu6(TypeCall& c) {
-  return elementwise(c, [](double x) { return std::isnan(x) ? x : std::min(std::max(x, 0.0), 6.0); });
+  SAME_SIZE(c);
+  return ACLSIM_RUN(c, aclnnHardtanh, c.in_tensor(0), c.scalar(0), c.scalar(6), c.out_tensor(0));
 }
 aclError elu(TypeCall& c) {
-  double alpha = c.float_attr("alpha", 1), scale = c.float_attr("scale", 1);
-  double input_scale = c.float_attr("input_scale", 1);
-  return elementwise(c, [=](double x) {
-    return scale * (x > 0 || std::isnan(x) ? x : alpha * std::expm1(x * input_scale));
-  });
+  SAME_SIZE(c);
+  return ACLSIM_RUN(c, aclnnElu, c.in_tensor(0), c.scalar(c.float_attr("alpha", 1)),
+                    c.scalar(c.float_attr("scale", 1)), c.scalar(c.float_attr("input_scale", 1)),
+                    c.out_tensor(0));
 }
-aclError is_nan(TypeCall& c) {
-  return elementwise(c, [](double x) { return std::isnan(x) ? 1.0 : 0.0; });
+aclError is_nan(TypeCall& c) {  // what differs from itself
+  SAME_SIZE(c);
+  return ACLSIM_RUN(c, aclnnNeTensor, c.in_tensor(0), c.in_tensor(0), c.out_tensor(0));
 }
 
 // x, target → target × (log target − x), or its sum or mean.
 aclError kl_div(TypeCall& c) {
   EXPECT(c, 2, 1);
-  int64_t n = count_of(c.in(0).dims), batch = c.in(0).dims.empty() ? 1 : c.in(0).dims[0];
+  int64_t n = count_of(c.in(0).dims);
   std::string reduction = c.text_attr("reduction", "");
   EXPECT_IN_SIZE(c, 1, n);
-  if (reduction != "none" && reduction != "sum" && reduction != "batchmean" && reduction != "mean") {
-    return c.refuse("reduction %s is none of none, sum, batchmean and mean", reduction.c_str());
-  }
-  EXPECT_OUT_SIZE(c, 0, reduction == "none" ? n : 1);
-  return on_floats(c, {0, 1}, {0}, [=](auto& in, auto& out) -> aclError {
-    double sum = 0;
-    for (int64_t i = 0; i < n; ++i) {
-      double x = in[0][i], t = in[1][i], loss = t > 0 ? t * (std::log(t) - x) : 0;
-      if (reduction == "none") out[0][i] = static_cast<float>(loss);
-      sum += loss;
-    }
-    if (reduction == "batchmean") sum /= double(batch);
-    if (reduction == "mean") sum /= double(n);
-    if (reduction != "none") out[0][0] = static_cast<float>(sum);
-    return ACL_SUCCESS;
-  });
+  const std::string known[] = {"none", "mean", "sum", "batchmean"};  // aclnnKlDiv's 0 to 2, and ours
+  auto at = std::find(std::begin(known), std::end(known), reduction) - std::begin(known);
+  if (at == 4) return c.refuse("reduction %s is none of none, sum, batchmean and mean", reduction.c_str());
+  EXPECT_OUT_SIZE(c, 0, at == 0 ? n : 1);
+  View out = c.out(0);
+  if (at != 0) out.dims.clear(), out.strides.clear();
+  aclError code = ACLSIM_RUN(c, aclnnKlDiv, c.in_tensor(0), c.in_tensor(1),
+                             std::min<int64_t>(at, 2), false, c.tensor(out));
+  if (code || at != 3 || c.in(0).dims.empty()) return code;
+  return ACLSIM_RUN(c, aclnnInplaceDivs, c.tensor(out), c.scalar(static_cast<float>(c.in(0).dims[0])));
 }
 
 // x → standard deviation, mean
@@ -87,69 +89,69 @@ aclError top_k(TypeCall& c) {  // x, k → values, indices
   return ACLSIM_RUN(c, aclnnCast, c.tensor(indices), c.out(1).dtype, c.out_tensor(1));
 }
 
-// `value(i)` of every element of output 0, whatever its number type.
-template <class F>
-aclError generate(TypeCall& c, F value) {
-  View out = c.out(0);
-  int64_t n = count_of(out.dims);
-  switch (out.dtype) {
-#define FILLED(dtype, T)                                            \
-  case dtype:                                                       \
-    return c.on_stream([=]() -> aclError {                          \
-      for (int64_t i = 0; i < n; ++i) static_cast<T*>(out.data)[i] = static_cast<T>(value(i)); \
-      return ACL_SUCCESS;                                           \
-    })
-    FILLED(ACL_FLOAT, float);
-    FILLED(ACL_DOUBLE, double);
-    FILLED(ACL_INT32, int32_t);
-    FILLED(ACL_INT64, int64_t);
-#undef FILLED
-    default: return c.refuse("output 0 is neither float, double, int32 nor int64");
-  }
-}
 aclError range(TypeCall& c) {  // start, limit, delta
   EXPECT(c, 3, 1);
   for (size_t i : {0, 1, 2}) EXPECT_IN_SIZE(c, i, 1);
-  bool whole = c.in(0).dtype == ACL_INT32 || c.in(0).dtype == ACL_INT64;
-  if (whole) {
-    int64_t start = c.ints(0).at(0), delta = c.ints(2).at(0);
-    return generate(c, [=](int64_t i) { return start + i * delta; });
-  }
-  double start = c.number(0), delta = c.number(2);
-  return generate(c, [=](int64_t i) { return start + double(i) * delta; });
+  return ACLSIM_RUN(c, aclnnArange, c.scalar_in(0), c.scalar_in(1), c.scalar_in(2), c.out_tensor(0));
 }
 aclError lin_space(TypeCall& c) {  // start, stop, num
   EXPECT(c, 3, 1);
   for (size_t i : {0, 1}) EXPECT_IN_SIZE(c, i, 1);
-  double start = c.number(0), stop = c.number(1);
-  int64_t num = count_of(c.out(0).dims);
-  return generate(c, [=](int64_t i) {
-    return i == num - 1 && num > 1 ? stop : start + (num > 1 ? double(i) * (stop - start) / double(num - 1) : 0);
-  });
+  return ACLSIM_RUN(c, aclnnLinspace, c.scalar_in(0), c.scalar_in(1), count_of(c.out(0).dims),
+                    c.out_tensor(0));
 }
 
 aclError one_hot(TypeCall& c) {  // x, depth, on_value, off_value
   EXPECT(c, 4, 1);
   const Dims &x = c.in(0).dims, &y = c.out(0).dims;
-  int64_t axis = c.int_attr("axis", -1);
-  if (axis < 0) axis += static_cast<int64_t>(y.size());
-  if (y.size() != x.size() + 1 || axis < 0 || axis >= static_cast<int64_t>(y.size())) {
+  int64_t axis = c.int_attr("axis", -1), rank = static_cast<int64_t>(y.size());
+  if (axis < 0) axis += rank;
+  if (y.size() != x.size() + 1 || axis < 0 || axis >= rank) {
     return c.refuse("the output has one dimension more than x, at axis");
   }
-  double on = c.number(2), off = c.number(3);
-  int64_t depth = y[axis], inner = count_of(Dims(y.begin() + axis + 1, y.end()));
-  int64_t outer = count_of(Dims(y.begin(), y.begin() + axis));
-  EXPECT_IN_SIZE(c, 0, outer * inner);
+  EXPECT_IN_SIZE(c, 0, y[axis] ? count_of(y) / y[axis] : 0);
   for (size_t i : {2, 3}) EXPECT_IN_SIZE(c, i, 1);
-  return on_floats(c, {0}, {0}, [=](auto& in, auto& out) -> aclError {
-    for (int64_t o = 0; o < outer; ++o)
-      for (int64_t d = 0; d < depth; ++d)
-        for (int64_t i = 0; i < inner; ++i) {
-          bool hot = static_cast<int64_t>(in[0][o * inner + i]) == d;
-          out[0][(o * depth + d) * inner + i] = static_cast<float>(hot ? on : off);
-        }
-    return ACL_SUCCESS;
-  });
+  return ACLSIM_RUN(c, aclnnOneHot, c.in_tensor(0), static_cast<int>(y[axis]), c.in_tensor(2),
+                    c.in_tensor(3), axis, c.out_tensor(0));
+}
+
+// x → where it is not zero: a row of coordinates for each, or with `transpose` a column.
+aclError non_zero(TypeCall& c) {
+  EXPECT(c, 1, 1);
+  const View &x = c.in(0), &out = c.out(0);
+  bool columns = c.flag_attr("transpose", false);
+  auto rank = static_cast<int64_t>(x.dims.size());
+  View places = c.room(ACL_INT64, columns ? Dims{rank, count_of(x.dims)} : Dims{count_of(x.dims), rank});
+  aclTensor* all = c.tensor(places);
+  aclError code = columns ? ACLSIM_RUN(c, aclnnNonzeroV2, c.in_tensor(0), all)
+                          : ACLSIM_RUN(c, aclnnNonzero, c.in_tensor(0), all);
+  if (!code) code = c.settle();
+  if (code) return code;
+  places.dims = c.dims_of(all);
+  places.strides = strides_of(places.dims);
+  if (count_of(places.dims) > count_of(out.dims)) {
+    return c.refuse("output 0 has no room for %lld places",
+                    static_cast<long long>(places.dims[columns ? 1 : 0]));
+  }
+  if (!c.set_dims(0, places.dims)) return c.refuse("the shape of output 0 cannot be told");
+  return c.copy(c.out(0), places);
+}
+
+// x, size, stride, storage_offset → those elements of x's memory.
+aclError as_strided(TypeCall& c) {
+  EXPECT(c, 3, 1);
+  View from = c.in(0);
+  Dims size = c.ints(1), strides = c.ints(2);
+  int64_t offset = c.given(3) ? c.ints(3).at(0) : 0, last = offset, first = offset;
+  if (size != c.out(0).dims || strides.size() != size.size()) {
+    return c.refuse("size is not that of output 0, or has another number of dimensions than stride");
+  }
+  for (size_t i = 0; i < size.size(); ++i) (strides[i] > 0 ? last : first) += (size[i] - 1) * strides[i];
+  if (count_of(size) && (first < 0 || last >= count_of(from.dims))) {
+    return c.refuse("size, stride and storage_offset lead outside of x");
+  }
+  from.dims = size, from.strides = strides, from.offset += offset;
+  return c.copy(c.out(0), from);
 }
 
 size_t bytes_of(aclDataType dtype) { return aclDataTypeSize(dtype); }
@@ -235,9 +237,9 @@ aclError scatter_elements(TypeCall& c) {  // data, indices, updates
 
 // Steps change their first inputs where they are; float32 only.
 // `alike`: inputs of as many elements as the first; the others are single numbers.
-aclError expect_floats(TypeCall& c, const std::vector<size_t>& alike) {
+aclError expect_floats(TypeCall& c, const std::vector<size_t>& alike, size_t most = SIZE_MAX) {
   int64_t n = count_of(c.in(0).dims);
-  for (size_t i = 0; i < c.inputs(); ++i) {
+  for (size_t i = 0; i < std::min(most, c.inputs()); ++i) {
     if (c.in(i).dtype != ACL_FLOAT) return c.refuse("input %zu is not float32", i);
     bool same = i == 0 || std::count(alike.begin(), alike.end(), i);
     EXPECT_IN_SIZE(c, i, same ? n : 1);
@@ -285,6 +287,34 @@ aclError apply_adam(TypeCall& c) {
     return ACL_SUCCESS;
   });
   return code ? code : var_out(c);
+}
+
+// var, m, v, beta1_power, beta2_power (both of the step before), lr, weight_decay, beta1, beta2,
+// epsilon, grad, max_grad_norm
+aclError apply_adam_w(TypeCall& c) {
+  EXPECT(c, 11, 3);
+  if (c.flag_attr("amsgrad", false)) return c.refuse("amsgrad is not simulated");
+  if (aclError code = expect_floats(c, {1, 2, 10}, 11)) return code;
+  std::vector<View> in;
+  for (size_t i = 0; i < 11; ++i) in.push_back(c.in(i));
+  double sign = c.flag_attr("maximize", false) ? -1 : 1;
+  aclError code = c.on_stream([in, sign]() -> aclError {
+    float *var = floats(in[0]), *m = floats(in[1]), *v = floats(in[2]), *grad = floats(in[10]);
+    double beta1 = *floats(in[7]), beta2 = *floats(in[8]), lr = *floats(in[5]);
+    double first = 1 - *floats(in[3]) * beta1, second = 1 - *floats(in[4]) * beta2;
+    for (int64_t i = 0; i < count_of(in[0].dims); ++i) {
+      double g = sign * grad[i];
+      m[i] = static_cast<float>(beta1 * m[i] + (1 - beta1) * g);
+      v[i] = static_cast<float>(beta2 * v[i] + (1 - beta2) * g * g);
+      double spread = std::sqrt(v[i] / second) + *floats(in[9]);
+      var[i] = static_cast<float>(var[i] * (1 - lr * *floats(in[6])) - lr * m[i] / first / spread);
+    }
+    return ACL_SUCCESS;
+  });
+  for (size_t i = 0; i < 3 && !code; ++i) {
+    if (c.out(i).data != c.in(i).data) code = c.copy(c.out(i), c.in(i));
+  }
+  return code;
 }
 
 aclError apply_rms_prop(TypeCall& c) {  // var, ms, mom, lr, rho, momentum, epsilon, grad
@@ -376,7 +406,8 @@ const TypeTable& index_types() {
   static const auto* rows = new TypeTable{
       {"Softplus", softplus}, {"Relu6", relu6}, {"Elu", elu}, {"IsNan", is_nan},
       {"KLDiv", kl_div}, {"ReduceStd", reduce_std}, {"TopK", top_k}, {"Range", range},
-      {"LinSpace", lin_space}, {"OneHot", one_hot}, {"GatherNd", gather_nd},
+      {"LinSpace", lin_space}, {"OneHot", one_hot}, {"NonZero", non_zero}, {"AsStrided", as_strided},
+      {"GatherNd", gather_nd}, {"ApplyAdamW", apply_adam_w},
       {"TensorScatterUpdate", tensor_scatter_update}, {"ScatterElements", scatter_elements},
       {"ApplyMomentum", apply_momentum}, {"ApplyAdam", apply_adam},
       {"ApplyRMSProp", apply_rms_prop}, {"ApplyAdagrad", apply_adagrad},

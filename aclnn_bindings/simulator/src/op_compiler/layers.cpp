@@ -6,7 +6,9 @@
 
 #include "op_compiler/rows.h"
 
+#include <aclnnop/aclnn_add.h>
 #include <aclnnop/aclnn_convolution_backward.h>
+#include <aclnnop/aclnn_reduce_sum.h>
 #include <aclnnop/aclnn_upsample_bilinear_2d.h>
 
 namespace aclsim {
@@ -56,24 +58,28 @@ std::vector<double> deviations(const Channels& s, const float* variances, double
 aclError bias_add(TypeCall& c) {
   EXPECT(c, 2, 1);
   Channels s;
-  if (aclError code = expect_channels(c, 0, {1}, channels_last(c), &s)) return code;
+  bool last = channels_last(c);
+  if (aclError code = expect_channels(c, 0, {1}, last, &s)) return code;
   EXPECT_OUT_SIZE(c, 0, s.total());
-  return on_floats(c, {0, 1}, {0}, [s](auto& in, auto& out) -> aclError {
-    for (int64_t i = 0; i < s.total(); ++i) out[0][i] = in[0][i] + in[1][s.of(i)];
-    return ACL_SUCCESS;
-  });
+  View bias = c.in(1);  // the same for all but the channel
+  bias.dims = c.in(0).dims;
+  bias.strides.assign(bias.dims.size(), 0);
+  bias.strides[last ? bias.dims.size() - 1 : 1] = 1;
+  return ACLSIM_RUN(c, aclnnAdd, c.in_tensor(0), c.tensor(bias), c.scalar(1), c.out_tensor(0));
 }
 aclError bias_add_grad(TypeCall& c) {
   EXPECT(c, 1, 1);
   Channels s;
-  if (aclError code = expect_channels(c, 0, {}, channels_last(c), &s)) return code;
+  bool last = channels_last(c);
+  if (aclError code = expect_channels(c, 0, {}, last, &s)) return code;
   EXPECT_OUT_SIZE(c, 0, s.channels);
-  return on_floats(c, {0}, {0}, [s](auto& in, auto& out) -> aclError {
-    std::vector<double> sums(s.channels, 0);
-    for (int64_t i = 0; i < s.total(); ++i) sums[s.of(i)] += in[0][i];
-    std::copy(sums.begin(), sums.end(), out[0]);
-    return ACL_SUCCESS;
-  });
+  Dims others;
+  auto rank = static_cast<int64_t>(c.in(0).dims.size());
+  for (int64_t i = 0; i < rank; ++i) {
+    if (i != (last ? rank - 1 : 1)) others.push_back(i);
+  }
+  return ACLSIM_RUN(c, aclnnReduceSum, c.in_tensor(0), c.array(others), false, c.out(0).dtype,
+                    c.out_tensor(0));
 }
 
 aclError bn_infer(TypeCall& c) {  // x, scale, offset, mean, variance

@@ -255,6 +255,20 @@ aclScalar* TypeCall::scalar(float value) {
   scalars_.push_back(meta<decltype(aclCreateScalar)>("aclCreateScalar")(&value, ACL_FLOAT));
   return scalars_.back();
 }
+aclScalar* TypeCall::scalar_in(size_t input) {
+  settle_unless_known(input);
+  const View& view = in(input);
+  scalars_.push_back(meta<decltype(aclCreateScalar)>("aclCreateScalar")(view.data, view.dtype));
+  return scalars_.back();
+}
+Dims TypeCall::dims_of(const aclTensor* tensor) {
+  int64_t* dims = nullptr;
+  uint64_t rank = 0;
+  meta<decltype(aclGetViewShape)>("aclGetViewShape")(tensor, &dims, &rank);
+  Dims shape(dims, dims + rank);
+  delete[] dims;
+  return shape;
+}
 
 void* TypeCall::memory(uint64_t bytes) {
   uint64_t room = (bytes + 511) / 512 * 512 + 512;

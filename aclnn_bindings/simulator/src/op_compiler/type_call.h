@@ -66,6 +66,10 @@ class TypeCall {
   aclIntArray* array(const Dims& values);
   aclBoolArray* flags(const std::vector<bool>& values);
   aclScalar* scalar(float value);
+  // A number that an input holds, as a scalar of its dtype.
+  aclScalar* scalar_in(size_t input);
+  // The shape that a tensor has now: one of results whose number depends on values is told.
+  static Dims dims_of(const aclTensor* tensor);
   // Device memory that lives until the stream has run the call.
   View room(aclDataType dtype, const Dims& dims);
 
