@@ -11,10 +11,24 @@ namespace {
 bool packed_dtype(const Tensor& t, bool packs) {
   return packs && (t.dtype == ACL_INT32 || t.dtype == ACL_FLOAT);
 }
-bool inner_format(const Tensor& t) { return t.format == ACL_FORMAT_FRACTAL_NZ; }
-// The inner format's tiles are sixteen rows of 32 bytes.
+// How many elements are in a row of the inner format's tiles, where the format says it.
+int64_t told_width(const Tensor& t) {
+  switch (t.format) {
+    case ACL_FORMAT_FRACTAL_NZ_C0_2: return 2;
+    case ACL_FORMAT_FRACTAL_NZ_C0_4: return 4;
+    case ACL_FORMAT_FRACTAL_NZ_C0_8: return 8;
+    case ACL_FORMAT_FRACTAL_NZ_C0_16: return 16;
+    case ACL_FORMAT_FRACTAL_NZ_C0_32: return 32;
+    default: return 0;
+  }
+}
+bool inner_format(const Tensor& t) {
+  return t.format == ACL_FORMAT_FRACTAL_NZ || told_width(t) != 0;
+}
+// Tiles are sixteen rows, of 32 bytes where the format does not say otherwise.
 bool tiled(const Tensor& t) { return inner_format(t) && t.rank >= 4; }
 int64_t tile_width(const Tensor& t) {
+  if (const int64_t told = told_width(t)) return told;
   const size_t bytes = dtype_size(t.dtype);
   return bytes ? 32 / static_cast<int64_t>(bytes) : 64;
 }

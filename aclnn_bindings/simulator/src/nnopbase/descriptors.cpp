@@ -55,6 +55,19 @@ void row_major(const int64_t* dims, int rank, int64_t* strides) {
   }
 }
 
+// A plain view of tiles that are wider or narrower than 32 bytes: the format says so.
+aclFormat tiles_format(const aclTensor* tensor) {
+  const int32_t last = tensor->storage_rank - 1;
+  const auto size = static_cast<int64_t>(dtype_size(tensor->view.dtype));
+  if (last != tensor->view.rank + 1 || last < 3 || !size) return ACL_FORMAT_FRACTAL_NZ;
+  const int64_t wide = tensor->storage()[last];
+  if (wide * size == 32) return ACL_FORMAT_FRACTAL_NZ;
+  return wide == 8    ? ACL_FORMAT_FRACTAL_NZ_C0_8
+         : wide == 16 ? ACL_FORMAT_FRACTAL_NZ_C0_16
+         : wide == 32 ? ACL_FORMAT_FRACTAL_NZ_C0_32
+                      : ACL_FORMAT_FRACTAL_NZ;
+}
+
 // Null iff a dims pointer is missing; everything else is accepted here, and judged by the ops
 // (aclCreateTensor document).
 bool describe(aclTensor* tensor, const int64_t* dims, uint64_t rank, aclDataType dtype,
@@ -81,7 +94,9 @@ bool describe(aclTensor* tensor, const int64_t* dims, uint64_t rank, aclDataType
   tensor->view.data = data;
   tensor->view.offset = offset;
   tensor->view.dtype = dtype;
-  tensor->view.format = format;
+  tensor->declared = format;
+  tensor->view.format =
+      ACLSIM_UNLIKELY(format == ACL_FORMAT_FRACTAL_NZ) ? tiles_format(tensor) : format;
   tensor->view.origin = tensor;
   return true;
 }
@@ -312,7 +327,7 @@ ACLSIM_API aclnnStatus aclGetViewOffset(const aclTensor* tensor, int64_t* offset
 ACLSIM_API aclnnStatus aclGetFormat(const aclTensor* tensor, aclFormat* format) {
   REQUIRE_HANDLE(tensor, Kind::Tensor);
   REQUIRE_OUTPUT(format);
-  *format = tensor->view.format;
+  *format = tensor->declared;
   return ACL_SUCCESS;
 }
 ACLSIM_API aclnnStatus aclGetDataType(const aclTensor* tensor, aclDataType* dataType) {

@@ -8,6 +8,7 @@ struct aclTensor : aclsim::Handle {
   aclsim::Tensor view;          // dims and strides are in `wide` when rank is above eight
   int32_t storage_rank;
   bool owned_by_list;
+  aclFormat declared;           // the format as given; view's tells how wide inner tiles are too
   int64_t storage_dims[aclsim::kMaxRank];
   int64_t* wide;                // rank dims, rank strides, then storage_rank storage dims
 

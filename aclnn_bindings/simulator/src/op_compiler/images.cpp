@@ -192,7 +192,7 @@ aclError moved_of(TypeCall& c, const Dims& x, const Dims& offsets, const Dims& y
   }
   return ACL_SUCCESS;
 }
-// One sample: where it is in the tensors, without a channel, and how far down and right it looks.
+// One sample: where it is in the tensors, without a channel, and where it looks, in float32 as devices add.
 struct Sample {
   int64_t x, across, down, factor, y, group;
   double row, column;
@@ -209,8 +209,9 @@ void each_sample(const Moved& m, const float* offsets, F f) {
              at + m.part(2, group, k),
              image * m.y.batch + (row * m.filter[0] + fy) * m.y.row + (column * m.filter[1] + fx) * m.y.column,
              group, 0, 0};
-    s.row = double(row * m.step[0] - m.pad[0] + fy * m.dilation[0]) + offsets[s.down];
-    s.column = double(column * m.step[1] - m.pad[1] + fx * m.dilation[1]) + offsets[s.across];
+    s.row = static_cast<float>(row * m.step[0] - m.pad[0] + fy * m.dilation[0]) + offsets[s.down];
+    s.column =
+        static_cast<float>(column * m.step[1] - m.pad[1] + fx * m.dilation[1]) + offsets[s.across];
     f(s);
   }
 }
