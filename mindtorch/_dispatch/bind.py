@@ -258,6 +258,8 @@ def _attr(op: Op, arg: Arg, i: int, value: Any) -> Any:
 
 
 def _int_attr(op: Op, arg: Arg, i: int, value: int) -> int:
+    if value.__class__ is bool:
+        raise _refuse(op, arg, i, value, "int")
     return _index(op, arg, i, value, "int")
 
 

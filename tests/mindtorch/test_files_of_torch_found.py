@@ -52,3 +52,21 @@ def test_gradgradcheck_takes_gradients_of_outputs():
         return check(lambda x: x**3, (x,), given), check(lambda x: x**3, x)
 
     agree(run)
+
+
+@pytest.mark.parametrize("name", ["unique", "unique_consecutive"])
+@pytest.mark.parametrize("shape", [(5, 0), (0, 3), (3, 0, 2), (0,), (0, 0)])
+def test_slices_without_elements_have_no_distinct_ones(name, shape):
+    for dim in range(len(shape)):
+        agree(lambda t: getattr(t, name)(t.empty(shape), dim=dim))  # noqa: B023
+
+
+@pytest.mark.parametrize("stable", [None, True, False])
+def test_sort_may_be_told_nothing_of_stability(stable):
+    agree(lambda t: tuple(t.sort(t.tensor([3, 1, 2]), stable=stable, dim=0)))
+
+
+def test_a_bool_is_no_dimension():
+    agree(lambda t: t.zeros(10, 2, 10).topk(4, True), text=False)
+    agree(lambda t: t.zeros(3, 3).argmax(True), text=False)
+    agree(lambda t: t.zeros(3, 3).softmax(True), text=False)

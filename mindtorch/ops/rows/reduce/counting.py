@@ -100,6 +100,7 @@ def unique(
 ) -> Tensor:
     """The distinct elements in order, and if asked where each went and how many there were."""
     if dim is not None:
+        _refuse_empty(self, dim)
         slices = aten.movedim(self.detach(), dim, 0)
         values, inverse, counts = aten._unique_dim(slices, 0)
         values = aten.movedim(values, 0, dim)
@@ -111,6 +112,20 @@ def unique(
     inverse, counts = _groups(starts, where, values.numel())
     inverse = aten.reshape(inverse, self.shape)
     return _asked(values, inverse, counts, return_inverse, return_counts)
+
+
+def _refuse_empty(self: Tensor, dim: int) -> None:
+    """RuntimeError in torch's words for slices without elements."""
+    empty = self.shape.count(0)
+    if self.ndim and not self.shape[wrap_dim(dim, self.ndim)]:
+        if empty > 1:
+            raise RuntimeError(
+                "Number of zero sized dimensions is more than one, so unique cannot be applied "
+            )
+    elif empty:
+        raise RuntimeError(
+            "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied"
+        )
 
 
 @composite(
@@ -130,6 +145,8 @@ def unique_consecutive(
 ) -> Tensor:
     """The elements, or the slices along `dim`, without those equal to the one before."""
     self = self.detach()
+    if dim is not None:
+        _refuse_empty(self, dim)
     line = aten.reshape(self, (-1,)) if dim is None else aten.movedim(self, dim, 0)
     size = line.shape[0]
     rows = aten.reshape(line, (size, prod(line.shape[1:])))

@@ -193,7 +193,7 @@ def _order(self: Array, dim: int, descending: bool) -> Array:
     return n - 1 - np.flip(np.argsort(flipped, axis=dim, kind="stable"), dim)
 
 
-def _sort(self: Array, dim: int, descending: bool, stable: bool) -> tuple[Any, Any]:
+def _sort(self: Array, dim: int, descending: bool, stable: bool | None) -> tuple[Any, Any]:
     if not self.ndim:
         return self.copy(), np.zeros((), np.int64)
     index = _order(self, dim, descending)
@@ -201,7 +201,7 @@ def _sort(self: Array, dim: int, descending: bool, stable: bool) -> tuple[Any, A
 
 
 op(
-    "sort(Tensor self, int dim=-1, bool descending=False, bool stable=False)"
+    "sort(Tensor self, int dim=-1, bool descending=False, bool? stable=None)"
     " -> (Tensor values, Tensor indices)",
     infer=_sorted_rule,
     cpu=_sort,
