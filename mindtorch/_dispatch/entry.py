@@ -346,6 +346,8 @@ def _asked(op: Op, form: str) -> str:
     if form in OPERATORS or not needed or several_of(op, form):
         return ""
     tests = " or ".join(f"{n}.__class__ is Missing" for n in needed)
+    if form != "aten" and any(a.name in ("dim", "keepdim") for a in args):
+        tests = f"not extra and ({tests})"  # another name may give it
     return f"    if {tests}:\n        refuse_missing(op, ({', '.join(shown.values())},))\n"
 
 
@@ -368,9 +370,10 @@ def renamed(op: Op, form: str, named: dict[str, Any], extra: dict[str, Any]) -> 
     values = {n: named[n] for n in names}
     for name, value in extra.items():
         target = SECOND_NAMES.get(name)
-        if target not in names:
-            raise TypeError(f"{op.base_name}() got an unexpected keyword argument '{name}'")
-        if named[target] is not next(a.default for a in op.schema.args if a.name == target):
+        target = "self" if target == "input" and "self" in names else target
+        default = next((a.default for a in op.schema.args if a.name == target), None)
+        told = target in names and named[target].__class__ is not Missing
+        if target not in names or (told and named[target] is not default):
             raise TypeError(f"{op.base_name}() got an unexpected keyword argument '{name}'")
         values[target] = value
     refuse_missing(op, tuple(values.values()))

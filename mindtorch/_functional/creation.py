@@ -19,10 +19,10 @@ from .._tensor.geometry import contiguous, format_name
 from .._tensor.storage import Storage, TypedStorage, UntypedStorage
 from .._tensor.tensor import Tensor, adopt, wrap
 from .._tensor.types import Array, Number, Shape
-from ..ops.rules import laid_out
+from ..ops.rules import laid_out, scalar_name
 from ..ops.spec import OPS, aten
 from .literals import array_of, refuse_strides
-from .publish import surface
+from .publish import FUNCTIONS, surface
 
 
 def finish(result: Tensor, requires_grad: bool) -> Tensor:
@@ -153,22 +153,32 @@ def asarray(
         made = from_numpy(obj)
     elif hasattr(obj, "__dlpack__"):
         made = from_numpy(np.from_dlpack(obj))
+    elif type(obj).__name__ == "PyCapsule":
+        made = FUNCTIONS["from_dlpack"](obj)
     elif isinstance(obj, np.generic):
+        if copy is False:
+            raise RuntimeError(
+                "can't alias NumPy scalars. Either remove copy=False or transform it in a ndarray. "
+            )
         made = from_numpy(np.array(obj))
-        copy = copy or None
     elif _is_buffer(obj):
         made = frombuffer(obj, dtype=dtype or dt.get_default_dtype())
     elif copy is False:
-        raise ValueError(f"can't alias arbitrary sequence of type '{type(obj).__name__}'")
+        raise ValueError("can't alias arbitrary sequence into a tensor.")
     else:
         return finish(tensor(obj, dtype=dtype, device=device), requires_grad)
     changed = aten.to(made, made.device if device is None else resolve(device), dtype or made.dtype)
     if copy is False and changed is not made:
-        raise ValueError(f"can't alias {type(obj).__name__}: another dtype or device is asked for")
+        if changed.device is not made.device:
+            raise ValueError(
+                f"can't alias tensor from device '{made.device}' to '{changed.device}'."
+            )
+        raise ValueError(
+            f"can't alias tensor with dtype '{scalar_name(made.dtype)}' into dtype"
+            f" '{scalar_name(changed.dtype)}'."
+        )
     if copy and changed is made:
         changed = aten.clone(made)
-    if not requires_grad and changed.requires_grad and changed is not obj:
-        changed = changed.detach()
     if isinstance(obj, Tensor) and requires_grad and obj.requires_grad:
         return changed
     return (
@@ -197,8 +207,11 @@ def frombuffer(
     buffer: Any, *, dtype: Dtype, count: int = -1, offset: int = 0, requires_grad: bool = False
 ) -> Tensor:
     """A 1-d tensor over the memory of an object with the buffer protocol."""
-    view = memoryview(buffer)
-    if view.nbytes == 0:
+    try:
+        view = memoryview(buffer)
+    except TypeError:
+        raise ValueError("object does not implement Python buffer protocol.") from None
+    if view.nbytes == 0 or count == 0:
         raise ValueError(f"both buffer length ({view.nbytes}) and count ({count}) must not be 0")
     if not 0 <= offset < view.nbytes:
         raise ValueError(
@@ -288,6 +301,27 @@ def ones(
     return _filled(_ones, sizes, dtype, device, requires_grad, out, 1)
 
 
+def kind_of(name: str, dtype: Any, out: Tensor | None) -> Dtype | None:
+    """The dtype that a factory computes in: `out` decides; RuntimeError where both are given."""
+    if dtype is not None:
+        dtype = dt.chosen(dtype, name)
+    if out is None or out.dtype is dtype:
+        return dtype
+    if dtype is not None:
+        raise RuntimeError(
+            f"dtype {scalar_name(dtype)} does not match dtype of out parameter"
+            f" ({scalar_name(out.dtype)})"
+        )
+    return out.dtype
+
+
+def written(out: Tensor, result: Tensor, keeps: bool = False) -> Tensor:
+    """`out` with the elements of `result`, in its shape; with `keeps` where as many fit its own."""
+    if keeps and out.numel() == result.numel():
+        return out.copy_(aten.reshape(result, out.shape))
+    return out.resize_(result.shape).copy_(result)
+
+
 def _filled(
     make: Callable[..., Any],
     size: tuple[int, ...],
@@ -298,6 +332,7 @@ def _filled(
     value: int,
 ) -> Tensor:
     if out is not None:
+        kind_of("ones" if value else "zeros", dtype, out)
         return out.resize_(size).fill_(value)
     # The default dtype and device are looked up here: plans must not depend on them.
     result = make(size, dtype=dtype or dt.get_default_dtype(), device=resolve(device))
@@ -345,6 +380,7 @@ def full(
         raise TypeError("full(): argument 'size' (position 1) must be tuple of ints, not int")
     size = sizes_of((size,), "full")
     if out is not None:
+        kind_of("full", dtype, out)
         return out.resize_(size).fill_(fill_value)
     if dtype is None and fill_value.__class__ is float:
         dtype = dt.get_default_dtype()
@@ -371,6 +407,9 @@ def empty(
             raise RuntimeError(
                 f"Trying to create tensor with negative dimension {n}: {list(shape)}"
             )
+    if out is not None:
+        kind_of("empty", dtype, out)
+        return out.resize_(shape)
     geom = contiguous(shape, dt.chosen(dtype, "empty"), resolve(device))
     if memory_format is not None:
         if format_name(memory_format) == "preserve":
@@ -424,11 +463,14 @@ def arange(
     if end is None:
         start, end = 0, start
     start, end, step = (v.item() if isinstance(v, Tensor) else v for v in (start, end, step))
+    dtype = kind_of("arange", dtype, out)
     if dtype is None and not all(isinstance(v, int) for v in (start, end, step)):
         dtype = dt.get_default_dtype()
+    if out is not None and dtype is not None and dtype.is_complex:
+        raise NotImplementedError(f"\"arange_cpu\" not implemented for '{scalar_name(dtype)}'")
     result = row_entry("arange")(start, end, step, dtype=dtype, device=resolve(device))
     if out is not None:
-        return out.resize_(result.shape).copy_(result)
+        return written(out, result, keeps=True)
     return finish(result, requires_grad)
 
 
@@ -446,9 +488,10 @@ def _factory(name: str) -> None:
         if name.endswith("space"):  # the size alone shows where there are no values
             args = tuple(0.0 if _valueless(v) else v for v in args)
             names = {k: 0.0 if _valueless(v) else v for k, v in names.items()}
-        result = row_entry(name)(*args, dtype=dtype, device=resolve(device), **names)
+        kind = kind_of(name, dtype, out)
+        result = row_entry(name)(*args, dtype=kind, device=resolve(device), **names)
         if out is not None:
-            return out.resize_(result.shape).copy_(result)
+            return written(out, result, keeps=name.endswith("space"))
         return finish(result, requires_grad)
 
     make.__name__ = make.__qualname__ = name

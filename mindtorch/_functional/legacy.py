@@ -13,6 +13,7 @@ from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor
 from .._tensor.types import Number
 from ..ops.spec import aten
+from .creation import kind_of
 from .publish import FUNCTIONS, attach, surface
 
 
@@ -141,6 +142,7 @@ def range(
     end: float | None = None,
     step: float = 1,
     *,
+    out: Tensor | None = None,
     dtype: Dtype | None = None,
     device: DeviceLike | None = None,
     requires_grad: bool = False,
@@ -158,9 +160,9 @@ def range(
         raise RuntimeError("step must be nonzero")
     if (end - start) * step < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
-    kind = dtype or dt.get_default_dtype()
+    kind = kind_of("range", dtype, out) or dt.get_default_dtype()
     count = int((end - start) // step) + 1
     return FUNCTIONS["arange"](
-        start, start + (count - 0.5) * step, step, dtype=kind, device=device,
+        start, start + (count - 0.5) * step, step, out=out, dtype=kind, device=device,
         requires_grad=requires_grad,
     )  # fmt: skip

@@ -61,6 +61,9 @@ def array_of(data: Any, dtype: Dtype | None) -> Any:
         refuse_strides(data)
         converted = np.array(data)
     else:
+        _refuse_circles(data, ())
+        if dtype is not None and dtype.category == dt.FLOAT:
+            data = _as_real(data)
         kinds: set[Dtype] = set()
         plain = _plain(data, kinds) if _has_kind(data) else data
         try:
@@ -83,7 +86,7 @@ def array_of(data: Any, dtype: Dtype | None) -> Any:
             wide = dtype if dtype and dtype.category == dt.COMPLEX else dt.SCALAR_DTYPES[complex]()
             converted = _cast(converted, wide.np)
     if converted.dtype == object or converted.dtype.kind in "US":
-        kind = type(data if not isinstance(data, list | tuple) else _first(data)).__name__
+        kind = type(_culprit(data)).__name__
         text = kind in ("str", "bytes")
         raise (TypeError if text else RuntimeError)(
             f"new(): invalid data type '{kind}'" if text else f"Could not infer dtype of {kind}"
@@ -92,6 +95,38 @@ def array_of(data: Any, dtype: Dtype | None) -> Any:
         _refuse_numbers(data, converted, dtype)
         converted = _cast(converted, dtype.np)
     return converted
+
+
+def _refuse_circles(data: Any, outer: tuple[int, ...]) -> None:
+    """TypeError in torch's words for a list that holds itself."""
+    if not isinstance(data, list | tuple):
+        return
+    if id(data) in outer:
+        raise TypeError("new(): self-referential lists are incompatible")
+    if data and (isinstance(data[0], list | tuple) or isinstance(data[-1], list | tuple)):
+        for value in data:
+            _refuse_circles(value, (*outer, id(data)))
+
+
+def _as_real(data: Any) -> Any:
+    """`data` with objects as the numbers that they say they are; TypeError for complex ones."""
+    if isinstance(data, list | tuple):
+        plain = {float, int, bool}.issuperset(map(type, data))
+        return data if plain else [_as_real(v) for v in data]
+    if isinstance(data, complex) and not isinstance(data, np.generic):
+        raise TypeError("must be real number, not complex")
+    known = isinstance(data, int | float | np.ndarray | np.generic | Tensor | str | bytes)
+    if known or (not hasattr(data, "__float__") and not hasattr(data, "__index__")):
+        return data
+    return float(data)
+
+
+def _culprit(data: Any) -> Any:
+    """The first value that is no number, as torch names it."""
+    while isinstance(data, list | tuple) and data:
+        texts = [v for v in data if isinstance(v, str | bytes)]
+        data = texts[0] if texts else data[0]
+    return data
 
 
 def _cast(values: Array, kind: np.dtype[Any] | type) -> Array:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._dispatch.overrides import hand_over, overriding
-from .._functional.creation import finish, from_array, sizes_of
+from .._functional.creation import finish, from_array, kind_of, sizes_of, written
 from .._functional.publish import FUNCTIONS, surface
 from .._tensor import dtype as dt
 from .._tensor.device import DeviceLike, resolve
@@ -18,7 +18,7 @@ from .._tensor.dtype import dtype as Dtype
 from .._tensor.geometry import contiguous
 from .._tensor.tensor import Tensor
 from .._tensor.types import Array, Shape
-from ..ops.rules import preserved
+from ..ops.rules import c_name, preserved, scalar_name
 from ..ops.spec import aten
 from . import mt19937 as _draw
 from .generator import Generator, default_generator
@@ -95,7 +95,7 @@ def _float_dtype(dtype: Dtype | None, kernel: str) -> Dtype:
 
 def _made(tensor: Tensor, out: Tensor | None, requires_grad: bool) -> Tensor:
     if out is not None:
-        return out.resize_(tensor.shape).copy_(tensor)
+        return written(out, tensor)
     return finish(tensor, requires_grad)
 
 
@@ -106,7 +106,7 @@ def rand(
     **named: Any,
 ) -> Tensor:  # fmt: skip
     """Uniform draws from [0, 1)."""
-    kind = _float_dtype(dtype, "check_uniform_bounds")
+    kind = _float_dtype(kind_of("rand", dtype, out), "check_uniform_bounds")
     drawn = _draw_into(
         "uniform", sizes_of(size, "rand", named), (0.0, 1.0), kind, device, generator
     )
@@ -120,7 +120,7 @@ def randn(
     **named: Any,
 ) -> Tensor:  # fmt: skip
     """Draws from the standard normal distribution."""
-    kind = _float_dtype(dtype, "normal_kernel_cpu")
+    kind = _float_dtype(kind_of("randn", dtype, out), "normal_kernel_cpu")
     drawn = _draw_into(
         "normal", sizes_of(size, "randn", named), (0.0, 1.0), kind, device, generator
     )
@@ -144,12 +144,16 @@ def randint(
         raise TypeError(f"randint() missing {len(absent)} required positional argument: {shown}")
     assert high is not None
     low, high = int(low or 0), int(high)
-    kind = dt.chosen(dtype, "randint", dt.int64)
+    kind = kind_of("randint", dtype, out) or dt.int64
     _refuse_range(low, high, kind)
     drawn = _draw_into(
         "integers", sizes_of((size,), "randint"), (low, high), kind, device, generator
     )
     return _made(drawn, out, requires_grad)
+
+
+# Whole numbers that a dtype tells apart.
+_COUNTED = {dt.float16: (1 << 11) + 1, dt.float32: (1 << 24) + 1, dt.float64: (1 << 53) + 1}
 
 
 @surface(method=False)
@@ -164,7 +168,13 @@ def randperm(
     requires_grad: bool = False,
 ) -> Tensor:
     """0…n-1 in random order."""
-    kind = dt.chosen(dtype, "randperm", dt.int64)
+    kind = kind_of("randperm", dtype, out) or dt.int64
+    if kind is dt.bool:
+        raise NotImplementedError("\"randperm\" not implemented for 'Bool'")
+    if n > _COUNTED.get(kind, n):
+        raise RuntimeError(
+            f"n cannot be greater than {_COUNTED[kind]} for {scalar_name(kind)} type."
+        )
     if kind.category == dt.INTEGER and n > dt.iinfo(kind).max:
         raise RuntimeError(f"value cannot be converted to type {kind.np.name}_t without overflow")
     drawn = _draw_into("permutation", (n,), (), kind, device, generator)
@@ -224,6 +234,19 @@ def uniform_(
 ) -> Tensor:
     """Fill with draws from [from, to), by default [0, 1)."""
     low, high = _bounds(args, named, 0.0, 1.0)
+    dtype = self._geom.dtype
+    if dtype.category < dt.FLOAT:
+        name = scalar_name(dtype)
+        raise NotImplementedError(f"\"check_uniform_bounds\" not implemented for '{name}'")
+    most = float(dt.finfo(dtype).max)
+    for name, bound in (("from", low), ("to", high)):
+        if not -most <= bound <= most:
+            raise RuntimeError(f"{name} is out of bounds for {c_name(dtype)}")
+    if high - low > most:
+        raise RuntimeError(
+            f"uniform_ expects to-from <= std::numeric_limits<{scalar_name(dtype)}>::max(), but"
+            f" found to={high:g} and from={low:g} which result in to-from to exceed the limit"
+        )
     if low > high:
         raise RuntimeError(
             f"uniform_ expects to return a [from, to) range, but found from={low} > to={high}"
@@ -261,12 +284,12 @@ def _refuse_range(low: int, high: int, dtype: Dtype) -> None:
         raise RuntimeError(
             f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}"
         )
-    if dtype.category != dt.INTEGER:
+    if dtype.category > dt.INTEGER:
         return
-    most = np.iinfo(dtype.np)
+    least, most = (0, 1) if dtype is dt.bool else (np.iinfo(dtype.np).min, np.iinfo(dtype.np).max)
     for name, value in (("from", low), ("to - 1", high - 1)):
-        if not most.min <= value <= most.max:
-            raise RuntimeError(f"{name} is out of bounds for {dtype}")
+        if not least <= value <= most:
+            raise RuntimeError(f"{name} is out of bounds for {c_name(dtype)}")
 
 
 def _span(dtype: Dtype) -> int:

@@ -11,6 +11,7 @@ from ...._tensor import dtype as dt
 from ...._tensor.tensor import Tensor
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite
+from .joining import members
 
 _MATRIX = Arg((2, 3))
 
@@ -225,7 +226,7 @@ _cut("dsplit", lambda ndim: 2, 3)
 )
 def dstack(tensors: Sequence[Tensor]) -> Tensor:
     """Tensors side by side along the third dimension, which they get where they lack it."""
-    return aten.cat([aten.atleast_3d(t) for t in tensors], 2)
+    return aten.cat([aten.atleast_3d(t) for t in members("dstack", tensors)], 2)
 
 
 @composite(

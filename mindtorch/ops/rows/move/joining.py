@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from ...._tensor.dtype import dtype as Dtype
-from ...._tensor.geometry import Geometry
+from ...._tensor.dtype import int32, int64
+from ...._tensor.geometry import Geometry, format_strides
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array
-from ...rules import preserved, wrap_dim
+from ...rules import preserved, scalar_name, wrap_dim
 from ...samples import FLOATS, Arg, Sample, calls
 from ...spec import aten, call, composite, op
 
@@ -51,12 +52,29 @@ def _cat_infer(tensors: Sequence[Geometry], dim: int = 0) -> Geometry:
     if any(not g.ndim for g in tensors):
         at = next(i for i, g in enumerate(tensors) if not g.ndim)
         raise RuntimeError(f"zero-dimensional tensor (at position {at}) cannot be concatenated")
+    real = [g for g in tensors if g.shape != (0,)]
+    if not real:  # an old kind of empty tensor: of any rank
+        return tensors[0].fresh((0,), _promoted(tensors))
     _, shape = _cat_shape(tensors, dim)
-    return tensors[0].fresh(tuple(shape), _promoted(tensors))
+    return tensors[0].fresh(tuple(shape), _promoted(tensors), _cat_strides(tensors, tuple(shape)))
+
+
+def _cat_strides(tensors: Sequence[Geometry], shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Channels last where all are; None for the usual order."""
+    for name in ("channels_last", "channels_last_3d"):
+        rank = 4 if name == "channels_last" else 5
+        if len(shape) == rank and all(
+            g.ndim == rank and not g.contiguous and g.strides == format_strides(g.shape, name)
+            for g in tensors
+        ):
+            return format_strides(shape, name)
+    return None
 
 
 def _cat(tensors: tuple[Array, ...], dim: int, *, out: Geometry) -> Array:
-    real = [t for t in tensors if t.shape != (0,)] or tensors
+    real = [t for t in tensors if t.shape != (0,)]
+    if not real:
+        return np.zeros(0, out.dtype.np)
     return np.concatenate([t.astype(out.dtype.np, copy=False) for t in real], axis=dim)
 
 
@@ -122,10 +140,26 @@ op(
 )
 
 
+def members(name: str, tensors: Any) -> Sequence[Tensor]:
+    """A list of tensors to stack: TypeError for what is no list, RuntimeError for an empty one."""
+    if not isinstance(tensors, list | tuple):
+        raise TypeError(
+            f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not"
+            f" {type(tensors).__name__}"
+        )
+    if not tensors:
+        raise RuntimeError(f"{name} expects a non-empty TensorList")
+    return tensors
+
+
 def _joined(name: str, at: int, least: Callable[..., Any]) -> None:
+    def joined(tensors: Sequence[Tensor]) -> Any:
+        parts = [least(t) for t in members(name, tensors)]
+        return aten.cat(parts, at if tensors[0].ndim > at else 0)
+
     composite(
         f"{name}(Tensor[] tensors) -> Tensor",
-        lambda tensors: aten.cat([least(t) for t in tensors], at if tensors[0].ndim > at else 0),
+        joined,
         samples=calls(([Arg((2, 3)), Arg((2, 3), low=-1)],), ([Arg((3,)), Arg((3,), low=-1)],)),
         tolerance="exact",
     )
@@ -194,6 +228,12 @@ def _each(
     return aten._repeat_each(self, repeats, dim)
 
 
+def _refuse_counts(repeats: Tensor) -> None:
+    if repeats.dtype not in (int32, int64):
+        shown = scalar_name(repeats.dtype)
+        raise NotImplementedError(f"\"repeat_interleave_cpu\" not implemented for '{shown}'")
+
+
 def _refuse_total(total: int, output_size: int | None) -> None:
     if output_size is not None and output_size != total:
         raise RuntimeError(
@@ -205,10 +245,19 @@ def _each_by_counts(
     self: Tensor, repeats: Tensor, dim: int | None = None, output_size: int | None = None
 ) -> Tensor:
     """Element i `repeats[i]` times in a row; a single count is for all."""
+    if repeats.ndim > 1:
+        raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
     if repeats.numel() == 1:
         return _each(self, int(repeats.item()), dim, output_size)
     if dim is None:
         self, dim = aten.reshape(self, (-1,)), 0
+    size = self.shape[wrap_dim(dim, self.ndim)]
+    if size != repeats.shape[0]:
+        raise RuntimeError(
+            "repeats must have the same size as input along dim, but got repeats.size(0) ="
+            f" {repeats.shape[0]} and input.size({dim}) = {size}"
+        )
+    _refuse_counts(repeats)
     ends = aten.cumsum(repeats, 0)
     if repeats.device.type == "meta" and output_size is not None:
         total = output_size  # without values it is taken at its word
@@ -216,7 +265,8 @@ def _each_by_counts(
         if repeats.numel() and aten.min(repeats).item() < 0:
             raise RuntimeError("repeats can not be negative")
         total = int(ends[-1].item()) if repeats.numel() else 0
-        _refuse_total(total, output_size)
+        if output_size is not None and output_size != total:
+            raise RuntimeError("allocated size does not match required size")
     places = aten.arange(0, total, dtype=ends.dtype, device=self.device)
     return aten.index_select(self, dim, aten.searchsorted(ends, places, right=True))
 
@@ -468,7 +518,10 @@ def trace(self: Tensor) -> Tensor:
 )
 def column_stack(tensors: tuple[Tensor, ...]) -> Tensor:
     """Tensors as columns, side by side; 0-d and 1-d ones are one column each."""
-    columns = [x if x.ndim > 1 else aten.reshape(x, (x.numel(), 1)) for x in tensors]
+    columns = [
+        x if x.ndim > 1 else aten.reshape(x, (x.numel(), 1))
+        for x in members("column_stack", tensors)
+    ]
     return aten.cat(columns, 1)
 
 

@@ -71,6 +71,8 @@ def meshgrid(tensors: tuple[Tensor, ...], indexing: str | None = None) -> Any:
         )
     if any(t.dtype is not tensors[0].dtype for t in tensors):
         raise RuntimeError("meshgrid expects all tensors to have the same dtype")
+    if any(t.device is not tensors[0].device for t in tensors):
+        raise RuntimeError("meshgrid expects all tensors to have the same device")
     swap = indexing == "xy" and len(tensors) > 1
     order = (tensors[1], tensors[0], *tensors[2:]) if swap else tuple(tensors)
     shape = tuple(t.numel() for t in order)
