@@ -102,6 +102,8 @@ KNOWN = {
                      "stft(O(16),4,N,return_complex=True)"), _WRAPS),
     "O(1).expand(N).tolist()": "no list has as many members: a ValueError in numpy's words",
     "O(0,N).sort(1)": "torch allocates for an empty result",
+    "bucketize(x,O(1).expand(N))": "torch copies the boundaries, where a search reads a few",
+    "searchsorted(O(1).expand(N),x)": "torch copies the boundaries, where a search reads a few",
 }  # fmt: skip
 # Rows that read 2**45 elements of one place, which torch copies first and has no memory for.
 READ = ("max self", "min self", "masked_select self")

@@ -3,7 +3,10 @@
 # runs on them the programs of the simulator's tests and the tests that close what threads use.
 # FULL=1 sanitizes the kernels too, adds their suites and those of the launch extension, and, without
 # TSan, every kernel at random (fuzz_kernels.py): an hour and more.
-# PYTHON names an interpreter with the test dependencies, BUILD a folder to keep the build in.
+# PYTHON names an interpreter with the test dependencies, BUILD a folder to keep the build in, where
+# a later run goes on; JOBS how many compilers run at once.
+# PART runs one part of it: build, runtime, closing and, with FULL=1, launch, ops:K/N (part K of N of
+# the kernels' suites), fuzz:FIRST-LAST (seeds of fuzz_kernels.py). All parts but build want BUILD.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -11,19 +14,23 @@ python=${PYTHON:-python3}
 sanitizer=${SANITIZER:-address,undefined}
 option=$([[ $sanitizer == thread ]] && echo MINDTORCH_TSAN || echo MINDTORCH_SANITIZE)
 kernels=$([[ ${FULL:-} ]] && echo ON || echo OFF)
+part=${PART:-all}
+if [[ $part != all && $part != build && ! -f ${BUILD:-}/root/built ]]; then
+  echo "PART=$part: run PART=build with the same BUILD first" >&2
+  exit 2
+fi
 build=${BUILD:-$(mktemp -d)}
 tree=$build/root
 
-"$python" -m pip install -q cmake ninja
 PATH="$(dirname "$python"):$PATH"
-cmake -S . -B "$build" -G Ninja -DPython_EXECUTABLE="$python" -DCMAKE_BUILD_TYPE=Release \
-  "-D$option=ON" "-DMINDTORCH_SANITIZE_KERNELS=$kernels" >/dev/null
-cmake --build "$build" -j "$(nproc)" >/dev/null
-cmake --install "$build" --prefix "$tree" >/dev/null
-
-ACLSIM_TEST_INSTALL="$tree/aclnn_bindings/simulator/cann" \
-ACLSIM_TEST_FLAGS="-fsanitize=$sanitizer" \
-  "$python" -m pytest -n 0 -p no:cacheprovider tests/simulator/test_runtime.py tests/simulator/test_strict.py
+if [[ $part == all || $part == build ]]; then
+  "$python" -m pip install -q cmake ninja
+  cmake -S . -B "$build" -G Ninja -DPython_EXECUTABLE="$python" -DCMAKE_BUILD_TYPE=Release \
+    "-D$option=ON" "-DMINDTORCH_SANITIZE_KERNELS=$kernels" >/dev/null
+  cmake --build "$build" -j "${JOBS:-$(nproc)}" >/dev/null
+  cmake --install "$build" --prefix "$tree" >/dev/null
+  touch "$tree/built"
+fi
 
 # The Python parts beside the sanitized ones; an editable install of the tree steps aside.
 tar -c --exclude='*.so' --exclude=aclnn_bindings/simulator/cann \
@@ -32,7 +39,6 @@ cat >"$tree/sitecustomize.py" <<'PY'
 import sys
 sys.meta_path[:] = [f for f in sys.meta_path if type(f).__name__ != "ScikitBuildRedirectingFinder"]
 PY
-cd "$tree"
 
 library() { gcc -print-file-name="$1"; }
 sanitized() {
@@ -49,12 +55,41 @@ sanitized() {
     TSAN_OPTIONS="ignore_noninstrumented_modules=1 exitcode=66" PYTHONMALLOC=malloc \
     "$python" "$@"
 }
+suites() { (cd "$tree" && sanitized -m pytest -n 0 -p no:cacheprovider -o timeout=3000 "$@"); }
 
-suites=(tests/aclnn_bindings/test_closed_in_use.py)
-if [[ ${FULL:-} ]]; then
-  suites+=(tests/aclnn_bindings/test_launch_*.py tests/aclnn_bindings/test_runtime_*.py tests/simulator/test_ops_*.py)
-fi
-sanitized -m pytest -n 0 -p no:cacheprovider -o timeout=3000 "${suites[@]}"
-if [[ ${FULL:-} && $sanitizer != thread ]]; then
-  PYTORCH_NO_NPU_MEMORY_CACHING=1 sanitized tests/simulator/fuzz_kernels.py --rounds 40
-fi
+runtime() { # programs in C++, built with the sanitizer
+  ACLSIM_TEST_INSTALL="$tree/aclnn_bindings/simulator/cann" \
+  ACLSIM_TEST_FLAGS="-fsanitize=$sanitizer" \
+    "$python" -m pytest -n 0 -p no:cacheprovider tests/simulator/test_runtime.py \
+    tests/simulator/test_strict.py
+}
+closing() { suites tests/aclnn_bindings/test_closed_in_use.py; }
+launch() { suites tests/aclnn_bindings/test_launch_*.py tests/aclnn_bindings/test_runtime_*.py; }
+ops() { # K/N
+  local all=(tests/simulator/test_ops_*.py) mine=() i
+  for ((i = ${1%/*} - 1; i < ${#all[@]}; i += ${1#*/})); do mine+=("${all[i]}"); done
+  suites "${mine[@]}"
+}
+fuzz() { # FIRST-LAST
+  (cd "$tree" && PYTORCH_NO_NPU_MEMORY_CACHING=1 sanitized tests/simulator/fuzz_kernels.py \
+    --seeds $(seq "${1%-*}" "${1#*-}") --rounds 40)
+}
+
+case $part in
+  build) ;;
+  runtime | closing | launch) "$part" ;;
+  ops:* | fuzz:*) "${part%%:*}" "${part#*:}" ;;
+  all)
+    runtime
+    closing
+    if [[ ${FULL:-} ]]; then
+      launch
+      ops 1/1
+      [[ $sanitizer == thread ]] || fuzz 1-1
+    fi
+    ;;
+  *)
+    echo "PART=$part: build, runtime, closing, launch, ops:K/N or fuzz:FIRST-LAST" >&2
+    exit 2
+    ;;
+esac
