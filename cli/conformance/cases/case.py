@@ -26,7 +26,7 @@ LAYOUTS: Final = ("contiguous", "transposed", "sliced", "stepped", "expanded", "
                   "channels-last")  # fmt: skip
 SHAPES: Final = ("sample", "empty", "scalar", "ones", "odd", "large", "rank8", "long", "tall",
                  "grown")  # fmt: skip
-FILLS: Final = ("normal", "integer", "special", "sweep", "halves", "nan")
+FILLS: Final = ("normal", "integer", "special", "sweep", "halves", "nan", "far")
 
 
 class CaseNameError(ValueError):

@@ -24,6 +24,9 @@ _SPECIALS: Final = (
 # Largest integers whose sums of products stay exact: K max² below 2^digits (2^8 for bfloat16).
 _INTEGER_LIMIT: Final = {"bfloat16": 1, "float16": 2, "float32": 8, "float64": 64}
 
+# Added to the first tensor: exp of it is beyond float32, and its mean dwarfs its variance.
+_FAR: Final = 100.0
+
 
 def generator(case: Case, seed: int, position: int) -> Generator:
     """A random stream of one tensor of one case: layouts and forms share it, so they compare."""
@@ -48,6 +51,8 @@ def values(arg: Arg, case: Case, seed: int, position: int) -> Array:
     drawn = _drawn(arg, rng, dtype)
     if arg.dtype in FORMATS and case.fill == "nan" and drawn.size and not position:
         drawn.reshape(-1)[int(rng.integers(drawn.size))] = np.nan
+    if arg.dtype in FORMATS and case.fill == "far" and not position:
+        drawn = (drawn + _FAR).astype(dtype)
     if arg.dtype in FORMATS and case.fill == "special":
         _sprinkle(drawn, arg.dtype, position)
     return drawn

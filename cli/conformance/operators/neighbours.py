@@ -185,7 +185,12 @@ class Search:
                     break
 
     def _spoil(self, index: int) -> None:
-        """One NaN in the first tensor: it goes where the reference says and nowhere else."""
+        """Values of the first tensor far from 0, which sums and exponentials must be made for; one
+        NaN among them, which goes where the reference says and nowhere else."""
+        if self.subject.tolerance not in ("exact", "random"):
+            seconds = self._holds(index, "far", same=False)
+            if seconds is not None:
+                self._keep(f"s{index}/far", seconds, True)
         if self.subject.specials and self.subject.tolerance not in _SPECIAL:
             seconds = self._holds(index, "nan", same=False)
             if seconds is not None:

@@ -109,8 +109,8 @@ def delta(a):
 
 
 def sequences(a):
-    """Two sequences of five steps."""
-    return t(a["logProbs"]), t(a["targets"]), (5, 5), (a["targets"].shape[1],) * 2
+    lengths = a["targetlengths"] if "targetlengths" in a else a["targetLengths"]
+    return t(a["logProbs"]), t(a["targets"]), a["inputLengths"], lengths
 
 
 def ctc(a):

@@ -119,14 +119,16 @@ def window_scores(a):
 
 
 def window_projection(a):
-    y = F.layer_norm(t(a["x"]), (32,), t(a["gamma"]), t(a["beta"]), a["epsilon"])
+    n = a["headNum"]
+    y = F.layer_norm(t(a["x"]), (32 * n,), t(a["gamma"]), t(a["beta"]), a["epsilon"])
     steps = (y * t(a["quantScale"]) + t(a["quantOffset"])).round().clamp(-128, 127)
     w = t(a["weight"]).double()
     y = (steps @ (w.T if a["weightTranspose"] else w) + t(a["bias"])) * unpacked(a["dequantScale"])
-    image = y.reshape(2, 4, 4, 96)
+    image = y.reshape(2, 4, 4, -1)
     windows = torch.cat([image[b : b + 1, i : i + 2, j : j + 2] for b in range(2) for i in (0, 2)
                          for j in (0, 2)])  # fmt: skip
-    return windows.reshape(8, 1, 4, 96).split(32, -1)
+    parts = windows.reshape(8, 4, -1).split(32 * n, -1)
+    return [part.unflatten(-1, (n, 32)).transpose(1, 2) for part in parts]
 
 
 def first_weight(a):

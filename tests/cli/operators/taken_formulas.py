@@ -191,7 +191,8 @@ def dequantised_swish(a):
     which = groups_of(a, len(a["x"]), sizes=True)
     scale = t(a["weightScaleOptional"])[which] * t(a["activationScaleOptional"])
     y = t(a["x"]) * scale
-    y = y if a["biasOptional"] is None else y + t(a["biasOptional"])[which] * scale
+    if (bias := a["biasOptional"]) is not None:  # of integers it is scaled with the products
+        y = y + t(bias)[which] * (scale if bias.dtype.kind == "i" else 1)
     if a.get("swigluMode"):
         first, second = (y.unflatten(-1, (-1, 2)).unbind(-1) if a["swigluMode"] == 1
                          else y.chunk(2, -1))  # fmt: skip

@@ -222,7 +222,10 @@ _QUANT: Final = [
         (t(4, 6, dtype="bfloat16"), {}),
         (None, {"pertokenScaleOptional": t(4, low=0.5)}),
     )
-]
+] + [
+    take(**_SMALL, **_SUM, bias=None, biasOptional=None, x3=None, x3Optional=None,
+         dequantScale=t(1, dtype="bfloat16", low=0.01))
+]  # fmt: skip
 _INT8: Final[dict[str, Any]] = {**_ROW, "dtypes": ("int8",)}
 _QUANT_NORMS: Final = [
     take(**_SMALL, **_SUM, bias=b, dequantScale=t(6, dtype="bfloat16", low=0.01),
@@ -245,7 +248,12 @@ spec("aclnnInplaceQuantMatmulAllReduceAddRmsNorm", "residual:residual normOut:re
      samples=_QUANT_NORMS)(quant_reduced_norm)  # fmt: skip
 
 
-@spec("aclnnQuantMatmulAllReduce", "output:bfloat16", **_INT8, samples=_QUANT[:2] + _QUANT[3:5])
+@spec(
+    "aclnnQuantMatmulAllReduce",
+    "output:bfloat16",
+    **_INT8,
+    samples=_QUANT[:2] + _QUANT[3:5] + _QUANT[-1:],
+)
 def quant_reduced(
     x1: Array, x2: Array, bias: Array | None, x3: Array | None, dequantScale: Array
 ) -> Array:

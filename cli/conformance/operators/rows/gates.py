@@ -134,6 +134,7 @@ def _dequantised(groups: list[int], **more: Any) -> Any:
 _DEQUANTISED: Final = [
     _dequantised([4]), _dequantised([4], activateLeft=False), _dequantised([2, 0, 3]),
     _dequantised([2, 3], biasOptional=t(2, 64, dtype="int32", low=-300, high=300)),
+    _dequantised([2, 3], biasOptional=t(2, 64)),
     _dequantised([5], quantModeOptional="static", quantScaleOptional=t(1, 32, low=0.05, high=0.2),
                  quantOffsetOptional=t(1, 32, low=-9, high=9)),
 ]  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import groupby, product
 from typing import Any, Final
@@ -10,7 +10,6 @@ from typing import Any, Final
 import numpy as np
 
 from mindtorch._tensor.types import Array
-from mindtorch.ops.samples import Arg
 
 from ..spec import given, spec, t, take
 
@@ -38,16 +37,23 @@ _ENDLESS: Final = ((1, 2, 0, 2), (2, 2, 2, 2))
 
 
 def _known(
-    targets: tuple[tuple[int, ...], ...] = _TARGETS, blank: int = 0, zero: bool = False
-) -> dict[str, Any]:
-    return {"logProbs": given(_drawn(), "float32"), "targets": given(targets, "int64"),
-            "inputLengths": (_STEPS,) * len(targets), "blank": blank,
-            "zeroInfinity": zero}  # fmt: skip
+    targets: tuple[tuple[int, ...], ...] = _TARGETS, blank: int = 0, zero: bool = False,
+    steps: tuple[int, ...] = (_STEPS, _STEPS), joined: bool = False,
+) -> dict[str, Any]:  # fmt: skip
+    """Targets in rows, or `joined` one after the other."""
+    labels = [c for target in targets for c in target] if joined else targets
+    return {"logProbs": given(_drawn(), "float32"), "targets": given(labels, "int64"),
+            "inputLengths": steps, "blank": blank, "zeroInfinity": zero}  # fmt: skip
 
 
-def _paths(target: tuple[int, ...], blank: int) -> Iterator[tuple[int, ...]]:
+def _labels(targets: Array, lengths: Sequence[int]) -> list[tuple[int, ...]]:
+    parts = targets if targets.ndim == 2 else np.split(targets, np.cumsum(lengths)[:-1])
+    return [tuple(int(c) for c in part[:n]) for part, n in zip(parts, lengths, strict=True)]
+
+
+def _paths(target: tuple[int, ...], blank: int, steps: int) -> Iterator[tuple[int, ...]]:
     """Every path that reads as the target once repeats are joined and blanks left out."""
-    for path in product(range(_CLASSES), repeat=_STEPS):
+    for path in product(range(_CLASSES), repeat=steps):
         if tuple(c for c, _ in groupby(path) if c != blank) == target:
             yield path
 
@@ -70,45 +76,59 @@ def _prefixes(probs: Array, target: tuple[int, ...], blank: int) -> Array:
 
 
 @spec("aclnnCtcLoss", "negLogLikelihoodOut:logProbs logAlphaOut:logProbs", **_CTC, samples=lambda: [
-    take(**_known(targets, blank, zero), targetlengths=tuple(map(len, targets)))
-    for targets, blank, zero in ((_TARGETS, 0, False), (((1, 2), (0, 0)), 3, False),
-                                 (_ENDLESS, 3, True), (_ENDLESS, 3, False))])  # fmt: skip
+    take(**_known(targets, blank, zero, joined=joined), targetlengths=tuple(map(len, targets)))
+    for targets, blank, zero, joined in (
+        (_TARGETS, 0, False, False), (((1, 2), (0, 0)), 3, False, False),
+        (_ENDLESS, 3, True, False), (_ENDLESS, 3, False, False),
+        (_TARGETS, 0, False, True))])  # fmt: skip
 def ctc_loss(
-    logProbs: Array, targets: Array, blank: int, zeroInfinity: bool
-) -> tuple[Array, Array]:
-    """By all paths there are."""
-    losses, alphas = [], []
-    for n, target in enumerate(targets):
-        probs, labels = np.exp(logProbs[:, n]), tuple(int(c) for c in target)
-        losses.append(
-            -np.log(sum((_likely(probs, p) for p in _paths(labels, blank)), np.float64()))
-        )
-        alphas.append(_prefixes(probs, labels, blank))
+    logProbs: Array, targets: Array, inputLengths: Sequence[int], targetlengths: Sequence[int],
+    blank: int, zeroInfinity: bool,
+) -> tuple[Array, Array]:  # fmt: skip
+    """By all paths there are. What lies beyond a sample's own lengths is nobody's."""
+    losses = []
+    alphas = np.full((len(inputLengths), len(logProbs), 2 * max(targetlengths) + 1), -np.inf)
+    for n, labels in enumerate(_labels(targets, targetlengths)):
+        probs = np.exp(logProbs[: inputLengths[n], n])
+        paths = _paths(labels, blank, len(probs))
+        losses.append(-np.log(sum((_likely(probs, p) for p in paths), np.float64())))
+        alphas[n, : len(probs), : 2 * len(labels) + 1] = _prefixes(probs, labels, blank)
     loss = np.array(losses)
-    return np.where(np.isinf(loss) & zeroInfinity, 0.0, loss), np.stack(alphas)
+    return np.where(np.isinf(loss) & zeroInfinity, 0.0, loss), alphas
 
 
-def _forward(targets: tuple[tuple[int, ...], ...], blank: int, _zero: bool) -> dict[str, Arg]:
+_HOW: Final[tuple[dict[str, Any], ...]] = (
+    {}, {"targets": ((1, 2), (0, 0)), "blank": 3},
+    {"targets": _ENDLESS, "blank": 3, "zero": True},
+    {"targets": ((1, 2), (3,)), "steps": (_STEPS, 3), "joined": True},
+)  # fmt: skip
+
+
+def _backward(**how: Any) -> dict[str, Any]:
+    known, targets = _known(**how), how.get("targets", _TARGETS)
+    lengths = tuple(map(len, targets))
     with np.errstate(divide="ignore"):
-        loss, alpha = ctc_loss(_drawn(), np.array(targets), blank, False)
-    return {"negLogLikelihood": given(loss, "float32"), "logAlpha": given(alpha, "float32")}
+        loss, alpha = ctc_loss(_drawn(), known["targets"].array(), known["inputLengths"], lengths,
+                               known["blank"], False)  # fmt: skip
+    return {**known, "targetLengths": lengths, "negLogLikelihood": given(loss, "float32"),
+            "logAlpha": given(alpha, "float32")}  # fmt: skip
 
 
 @spec("aclnnCtcLossBackward", "out:logProbs", **_CTC, samples=lambda: [
-    take(gradOut=t(2), **_known(*how), **_forward(*how), targetLengths=tuple(map(len, how[0])))
-    for how in ((_TARGETS, 0, False), (((1, 2), (0, 0)), 3, False),
-                (_ENDLESS, 3, True))])  # fmt: skip
-def ctc_backward(gradOut: Array, logProbs: Array, targets: Array, blank: int) -> Array:
+    take(gradOut=t(2), **_backward(**how)) for how in _HOW])  # fmt: skip
+def ctc_backward(
+    gradOut: Array, logProbs: Array, targets: Array, inputLengths: Sequence[int],
+    targetLengths: Sequence[int], blank: int,
+) -> Array:  # fmt: skip
     """A class's probability less its share of the paths that read as the target."""
-    out = np.exp(logProbs)
-    for n, target in enumerate(targets):
-        probs, share = np.exp(logProbs[:, n]), np.zeros(logProbs[:, n].shape)
-        for path in _paths(tuple(int(c) for c in target), blank):
+    out = np.zeros_like(logProbs)
+    for n, labels in enumerate(_labels(targets, targetLengths)):
+        probs = np.exp(logProbs[: inputLengths[n], n])
+        share = np.zeros(probs.shape)
+        for path in _paths(labels, blank, len(probs)):
             share[np.arange(len(path)), list(path)] += _likely(probs, path)
-        if share.any():
-            out[:, n] -= share / share.sum(-1, keepdims=True)
-        else:  # an infinite loss, of which zeroInfinity leaves nothing
-            out[:, n] = 0
+        if share.any():  # of an infinite loss, zeroInfinity leaves nothing
+            out[: len(probs), n] = probs - share / share.sum(-1, keepdims=True)
     return out * gradOut[:, None]
 
 

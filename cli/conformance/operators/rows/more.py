@@ -248,9 +248,12 @@ def gather_nd(self: Array, indices: Array, negativeIndexSupport: bool) -> Array:
             self=t(3, 5, 7), dim=2, index=_i([[0, 4, 6], [1, 3, 3], [2, 6, 0]]), batchDims=1, mode=0
         ),
         take(self=t(3, 5, 7), dim=-2, index=_i([[0, 4], [1, 3], [2, 2]]), batchDims=1, mode=0),
+        take(self=t(3, 5, 7), dim=1, index=_i([[0, 4], [1, 3], [2, 2]]), batchDims=-1, mode=0),
     ],
 )
 def gather_v3(self: Array, dim: int, index: Array, batchDims: int) -> Array:
+    if batchDims < 0:  # counted from the end of the index
+        return gather_v3(self, dim, index, batchDims + index.ndim)
     if batchDims:
         return np.stack([gather_v3(s, dim - (dim > 0), i, batchDims - 1)
                          for s, i in zip(self, index, strict=True)])  # fmt: skip

@@ -110,15 +110,15 @@ _INNER: Final = 32
     source="operator document of aclnnSwinTransformerLnQkvQuant",
     samples=[
         take(
-            x=_h(2, 16, _INNER),
-            gamma=_h(_INNER),
-            beta=_h(_INNER),
-            weight=_i(*((3 * _INNER, _INNER) if turn else (_INNER, 3 * _INNER))),
-            bias=t(3 * _INNER, dtype="int32", low=-9, high=9),
-            quantScale=_h(_INNER, low=9, high=20),
-            quantOffset=_h(_INNER),
-            dequantScale=_words(np.tile(_SMALL, 3 * _INNER // 4)),
-            headNum=1,
+            x=_h(2, 16, heads * _INNER),
+            gamma=_h(heads * _INNER),
+            beta=_h(heads * _INNER),
+            weight=_i(*(3 * heads * _INNER, heads * _INNER)[:: 1 if turn else -1]),
+            bias=t(3 * heads * _INNER, dtype="int32", low=-9, high=9),
+            quantScale=_h(heads * _INNER, low=9, high=20),
+            quantOffset=_h(heads * _INNER),
+            dequantScale=_words(np.tile(_SMALL, 3 * heads * _INNER // 4)),
+            headNum=heads,
             seqLength=_INNER,
             epsilon=1e-5,
             oriHeight=4,
@@ -127,7 +127,7 @@ _INNER: Final = 32
             wWinSize=2,
             weightTranspose=turn,
         )
-        for turn in (True, False)
+        for turn, heads in ((True, 1), (False, 1), (True, 2))
     ],
 )
 def window_projection(
