@@ -40,7 +40,8 @@ class Spec:
     where that says so. `specials` False: NaN, infinities and signs of zero have no stated result
     there. `draws`, of an operator that draws, says how its result is distributed (see drawn.py).
     `nearest`, where several answers are right (signs of vectors), gives the one to compare with
-    from the reference's results and those that came.
+    from the reference's results and those that came; what the reference leaves NaN may differ from
+    run to run.
     """
 
     name: str

@@ -115,7 +115,13 @@ def sequences(a):
 
 def ctc(a):
     nll, alpha = torch.ops.aten._ctc_loss(*sequences(a), a["blank"], a["zeroInfinity"])
-    return nll.where(torch.isfinite(nll) | (not a["zeroInfinity"]), 0), alpha
+    nll = nll.where(torch.isfinite(nll) | (not a["zeroInfinity"]), 0)
+    states = 2 * torch.tensor(a["targetlengths"]) + 1  # torch leaves the rest as it was
+    mine = torch.arange(alpha.shape[2]) < states[:, None, None]
+    mine = (
+        mine & (torch.arange(alpha.shape[1]) < torch.tensor(a["inputLengths"])[:, None])[..., None]
+    )
+    return nll, alpha.where(mine, torch.nan)
 
 
 def ctc_back(a):

@@ -75,19 +75,29 @@ def _prefixes(probs: Array, target: tuple[int, ...], blank: int) -> Array:
         return np.log(np.stack(alpha))
 
 
-@spec("aclnnCtcLoss", "negLogLikelihoodOut:logProbs logAlphaOut:logProbs", **_CTC, samples=lambda: [
-    take(**_known(targets, blank, zero, joined=joined), targetlengths=tuple(map(len, targets)))
-    for targets, blank, zero, joined in (
-        (_TARGETS, 0, False, False), (((1, 2), (0, 0)), 3, False, False),
-        (_ENDLESS, 3, True, False), (_ENDLESS, 3, False, False),
-        (_TARGETS, 0, False, True))])  # fmt: skip
+_HOW: Final[tuple[dict[str, Any], ...]] = (
+    {}, {"targets": ((1, 2), (0, 0)), "blank": 3},
+    {"targets": _ENDLESS, "blank": 3, "zero": True},
+    {"targets": ((1, 2), (3,)), "steps": (_STEPS, 3), "joined": True},
+)  # fmt: skip
+
+
+def _anything_beyond(values: Sequence[Array], got: Sequence[Array]) -> list[Array]:
+    """What lies beyond a sample's own lengths is nobody's."""
+    return [values[0], np.where(np.isnan(values[1]), got[1], values[1])]
+
+
+@spec("aclnnCtcLoss", "negLogLikelihoodOut:logProbs logAlphaOut:logProbs", **_CTC,
+      nearest=_anything_beyond, samples=lambda: [
+          take(**_known(**how), targetlengths=tuple(map(len, how.get("targets", _TARGETS))))
+          for how in (*_HOW, {"targets": _ENDLESS, "blank": 3})])  # fmt: skip
 def ctc_loss(
     logProbs: Array, targets: Array, inputLengths: Sequence[int], targetlengths: Sequence[int],
     blank: int, zeroInfinity: bool,
 ) -> tuple[Array, Array]:  # fmt: skip
-    """By all paths there are. What lies beyond a sample's own lengths is nobody's."""
+    """By all paths there are. NaN is what a sample does not have."""
     losses = []
-    alphas = np.full((len(inputLengths), len(logProbs), 2 * max(targetlengths) + 1), -np.inf)
+    alphas = np.full((len(inputLengths), len(logProbs), 2 * max(targetlengths) + 1), np.nan)
     for n, labels in enumerate(_labels(targets, targetlengths)):
         probs = np.exp(logProbs[: inputLengths[n], n])
         paths = _paths(labels, blank, len(probs))
@@ -97,13 +107,6 @@ def ctc_loss(
     return np.where(np.isinf(loss) & zeroInfinity, 0.0, loss), alphas
 
 
-_HOW: Final[tuple[dict[str, Any], ...]] = (
-    {}, {"targets": ((1, 2), (0, 0)), "blank": 3},
-    {"targets": _ENDLESS, "blank": 3, "zero": True},
-    {"targets": ((1, 2), (3,)), "steps": (_STEPS, 3), "joined": True},
-)  # fmt: skip
-
-
 def _backward(**how: Any) -> dict[str, Any]:
     known, targets = _known(**how), how.get("targets", _TARGETS)
     lengths = tuple(map(len, targets))
@@ -111,7 +114,7 @@ def _backward(**how: Any) -> dict[str, Any]:
         loss, alpha = ctc_loss(_drawn(), known["targets"].array(), known["inputLengths"], lengths,
                                known["blank"], False)  # fmt: skip
     return {**known, "targetLengths": lengths, "negLogLikelihood": given(loss, "float32"),
-            "logAlpha": given(alpha, "float32")}  # fmt: skip
+            "logAlpha": given(np.where(np.isnan(alpha), 0, alpha), "float32")}  # fmt: skip
 
 
 @spec("aclnnCtcLossBackward", "out:logProbs", **_CTC, samples=lambda: [
