@@ -49,6 +49,7 @@ class DerivedOperator:
 
     differentiable = False
     draws = None
+    open_results = False
     forms: tuple[str, ...] = ("out",)
 
     def __init__(self, signature: OpSignature, op: Op, inplace: bool) -> None:

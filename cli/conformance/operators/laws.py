@@ -163,7 +163,7 @@ def functional(trial: Trial) -> Result:
 
 def _stated(operator: Any, golden: Golden, run: list[Array]) -> list[Array]:
     """What came, less the elements that a row with several right answers leaves open (NaN)."""
-    if operator.spec.nearest is None:
+    if not operator.open_results:
         return run
     return [a if v is None or v.dtype.kind != "f" else np.where(np.isnan(v), 0, a).astype(a.dtype)
             for a, v in zip(run, golden.values, strict=True)]  # fmt: skip

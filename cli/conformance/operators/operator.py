@@ -52,7 +52,7 @@ class Operator:
         self.known, self.specials = row.parameters(), row.specials
         self.forms: tuple[str, ...] = () if row.fixed_layout else ("out",)
         self.elsewhere, self.sparse, self.draws = False, row.sparse, row.draws
-        self.steps = row.steps
+        self.steps, self.open_results = row.steps, row.nearest is not None
 
     @cached_property
     def _samples(self) -> tuple[Sample, ...]:

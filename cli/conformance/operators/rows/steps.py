@@ -151,7 +151,8 @@ def qkv_cache(
     for cache, new, scale, offset in ((kCache, k, kScaleOptional, kOffsetOptional),
                                       (vCache, v, vScaleOptional, vOffsetOptional)):  # fmt: skip
         pages, size = cache.astype(np.float64), cache.shape[2]
-        kept = new if scale is None else np.clip(new / scale + offset, -128, 127)
+        moved = 0 if offset is None else offset
+        kept = new if scale is None else np.clip(new / scale + moved, -128, 127)
         for row, at in zip(kept, index, strict=True):
             if at >= 0:
                 pages[at // size, :, at % size] = row.reshape(-1, cache.shape[3])
