@@ -42,13 +42,14 @@ def test_gradients_of_embeddings_take_bfloat16(nops: Ops) -> None:
 
 
 @pytest.mark.parametrize("name", ["aclnnForeachAddList", "aclnnForeachSubList"])
-def test_sums_of_half_lists_round_once(nops: Ops, name: str) -> None:
+def test_sums_of_half_lists_round_once_and_differences_twice(nops: Ops, name: str) -> None:
+    """ops-nn: foreach_add_list has one step, foreach_sub_list multiplies, then subtracts."""
     a, b = draw(50, dtype="float16"), draw(50, dtype="float16")
     alpha = np.array([5.5], np.float16)
     (given,) = nops(name, (a,), (b,), alpha, (Out((50,), "float16"),))
-    step = alpha.astype(np.float32) * b  # exact in float32
-    wide = a.astype(np.float32) + (step if "Add" in name else -step)
-    np.testing.assert_array_equal(given, wide.astype(np.float16))
+    wide = a + alpha.astype(np.float32) * b  # the product is exact in float32
+    expected = wide.astype(np.float16) if "Add" in name else a - alpha * b
+    np.testing.assert_array_equal(given, expected)
 
 
 @pytest.mark.parametrize("size", [1.0, 1e-6, 300.0])

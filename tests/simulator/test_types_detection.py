@@ -421,3 +421,20 @@ def test_position_sensitive_bins_average_their_own_channel(types: Types) -> None
 def test_shapes_that_do_not_fit_are_named(types: Types) -> None:
     with pytest.raises(RuntimeError, match=r"input 1 has the shape \[3\], expected \[n,4\]"):
         types("Iou", [boxes(2), np.zeros(3, np.float32)], [Out((3, 2))])
+
+
+@pytest.mark.parametrize("every", [True, False])
+def test_boxes_take_the_truths_that_their_cells_answer_for(types: Types, every: bool) -> None:
+    assigned = np.array([-1, -1, 0, -1, 0], np.float32)
+    overlaps = np.array([[0.1, 0.7, 0.7, 0.2, 0.0], [0.6, 0.3, 0.1, 0.3, 0.6]], np.float32)
+    responsible = np.array([1, 1, 1, 0, 0], np.uint8)
+    best, truth = overlaps.max(0), overlaps.argmax(0).astype(np.int32)
+    of_truth, place = overlaps.max(1), overlaps.argmax(1).astype(np.int32)
+    inputs = [assigned, overlaps, responsible, best, truth, of_truth, place, np.array(9, np.int32)]
+    options = {"pos_iou_thr": 0.65, "min_pos_iou": 0.2, "gt_max_assign_all": every}
+    [got] = types("GridAssignPositive", inputs, [Out((5,))], **options)
+    # Boxes 1 and 2 pass the threshold for truth 1; box 0 is the best of truth 2.
+    np.testing.assert_array_equal(got, [2, 1, 1, -1, 0])
+    options["pos_iou_thr"] = 0.9  # then the best of each truth alone: two boxes tie for truth 1
+    [got] = types("GridAssignPositive", inputs, [Out((5,))], **options)
+    np.testing.assert_array_equal(got, [2, 1, 1 if every else 0, -1, 0])

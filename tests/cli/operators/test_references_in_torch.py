@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -99,6 +100,14 @@ def dynamic(y):
 def autograd(formula, *leaves, flow):
     made = [t(x).requires_grad_() for x in leaves]
     return list(torch.autograd.grad(formula(*made), made, t(flow)))
+
+
+def turned_by(mode, x, c, s):
+    if mode == 3:  # neighbours come into halves
+        x = x.unflatten(-1, (-1, 2)).transpose(-1, -2).flatten(-2)
+    pairs = {0: (1, 2, -1), 1: (-1, 2, 1), 2: (2, 2, -1), 3: (1, 2, -1)}[mode]
+    low, high = x.unflatten(-1, pairs).unbind(-2)
+    return x * c + torch.stack([-high, low], -2).flatten(-3) * s
 
 
 def scatter(word):
@@ -225,8 +234,7 @@ TORCH |= {
     "aclnnMaskedScale": lambda a: t(a["self"]) * t(a["mask"]) * a["scale"],
     "aclnnLogdet": lambda a: torch.logdet(t(a["self"])),
     "aclnnRotaryPositionEmbeddingGrad": lambda a: autograd(
-        lambda x, c, s: x * c + torch.cat([-x[..., 32:], x[..., :32]], -1) * s,
-        a["xOptional"], a["cos"], a["sin"], flow=a["dy"]) if a["mode"] == 0 else None,
+        partial(turned_by, a["mode"]), a["xOptional"], a["cos"], a["sin"], flow=a["dy"]),
     "aclnnApplyRotaryPosEmbV2": rotated,
     "aclnnApplyRotaryPosEmb": lambda a: [
         t(x) * t(a["cos"]) + torch.cat([-t(x)[..., 64:], t(x)[..., :64]], -1) * t(a["sin"])

@@ -258,10 +258,47 @@ aclError ifmr(TypeCall& c) {
   });
 }
 
+// assigned, overlaps [truths, boxes], responsible, max_overlaps, argmax_overlaps, gt_max_overlaps,
+// gt_argmax_overlaps, num_gts → assigned, with the number (from one) of a box's truth where it is
+// positive: GridAssigner of MMDetection.
+aclError grid_assign_positive(TypeCall& c) {
+  EXPECT(c, 8, 1);
+  EXPECT_IN(c, 1, {-1, -1});
+  int64_t rows = c.in(1).dims[0], boxes = c.in(1).dims[1];
+  for (size_t i : {0, 2, 3, 4}) EXPECT_IN_SIZE(c, i, boxes);
+  for (size_t i : {5, 6}) EXPECT_IN_SIZE(c, i, rows);
+  EXPECT_OUT_SIZE(c, 0, boxes);
+  bool flags = c.in(2).dtype == ACL_UINT8 || c.in(2).dtype == ACL_BOOL;
+  if (!flags || c.in(4).dtype != ACL_INT32 || c.in(6).dtype != ACL_INT32) {
+    return c.refuse("flags are not of one byte, or places not int32");
+  }
+  int64_t truths = std::min(rows, c.ints(7).at(0));
+  float least = c.float_attr("pos_iou_thr", 0), weakest = c.float_attr("min_pos_iou", 0);
+  bool all = c.flag_attr("gt_max_assign_all", true);
+  const auto* responsible = static_cast<const uint8_t*>(c.in(2).data);
+  const auto* truth_of = static_cast<const int32_t*>(c.in(4).data);
+  const auto* best_of = static_cast<const int32_t*>(c.in(6).data);
+  return on_floats(c, {0, 1, 3, 5}, {0}, [=](auto& in, auto& out) -> aclError {
+    for (int64_t i = 0; i < boxes; ++i) {
+      bool positive = responsible[i] && in[2][i] > least;
+      out[0][i] = positive ? static_cast<float>(truth_of[i] + 1) : in[0][i];
+    }
+    for (int64_t t = 0; t < truths; ++t) {
+      if (!(in[3][t] > weakest)) continue;
+      for (int64_t i = 0; i < boxes; ++i) {
+        bool best = all ? in[1][t * boxes + i] == in[3][t] : i == best_of[t];
+        if (best && responsible[i]) out[0][i] = static_cast<float>(t + 1);
+      }
+    }
+    return ACL_SUCCESS;
+  });
+}
+
 }  // namespace
 
 const TypeTable& various_types() {
   static const auto* rows = new TypeTable{
+      {"GridAssignPositive", grid_assign_positive},
       {"CTCLossV2", ctc}, {"CTCLossV2Grad", ctc_grad}, {"CdistGrad", cdist_grad},
       {"SignBitsPack", sign_bits_pack}, {"StrideAdd", stride_add},
       {"RandomChoiceWithMask", random_choice}, {"DropOutGenMaskV3", dropout_mask},

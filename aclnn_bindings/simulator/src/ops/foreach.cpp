@@ -24,8 +24,9 @@ ACL_FN(EachAddcmul, Real, (T a, T b, T c, T value), a + value * b * c)
 ACL_FN(EachAddcdiv, FloatingReal, (T a, T b, T c, T value), a + value * b / c)
 
 // These compute float16 in float16: each step is rounded, as op-plugin's tests of them expect
-// (test_foreach_addcmul_tensor, test_foreach_addcdiv_tensor). bfloat16 they do not, and sums of
-// lists round once in either.
+// (test_foreach_addcmul_tensor, test_foreach_addcdiv_tensor, test_foreach_sub_list; the kernel
+// foreach_sub_list of ops-nn multiplies, then subtracts). bfloat16 they do not, and sums of lists round
+// once in either (its foreach_add_list has one step).
 static ACL_INLINE float half_of(float x) {
   uint32_t bits;
   std::memcpy(&bits, &x, sizeof bits);
@@ -44,6 +45,7 @@ static ACL_INLINE T stepped(T x) {
   return x;
 }
 ACL_FN(HalfAddcmul, FloatingReal, (T a, T b, T c, T value), a + stepped(value * stepped(b * c)))
+ACL_FN(HalfSubList, Real, (T a, T b, T alpha), a - stepped(alpha * b))
 ACL_FN(HalfAddcdiv, FloatingReal, (T a, T b, T c, T value), a + stepped(value * stepped(b / c)))
 template <class Fn>
 struct InHalf {
@@ -52,6 +54,10 @@ struct InHalf {
 template <>
 struct InHalf<EachAddcmul> {
   using type = HalfAddcmul;
+};
+template <>
+struct InHalf<EachSubList> {
+  using type = HalfSubList;
 };
 template <>
 struct InHalf<EachAddcdiv> {

@@ -355,7 +355,11 @@ aclnnStatus expect_order(const Call& c, int arg) {
 }
 aclnnStatus check_transpose(Call& c) {
   ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 9}));
-  for (int arg : {4, 5, 6}) ACL_RETURN_IF_FAILED(expect_order(c, arg));
+  for (int arg : {4, 5}) ACL_RETURN_IF_FAILED(expect_order(c, arg));
+  const Span<const int64_t> turned = c.ints(6);  // rows before batches is all that the document has
+  if (turned.size != 3 || turned[0] != 1 || turned[1] != 0 || turned[2] != 2) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "permY should be [1, 0, 2].");
+  }
   const Matrices a = matrices_like(permuted(c.tensor(0), c.ints(4)), false, false);
   const Tensor x2 = c.tensor(1).rank == 3 ? permuted(c.tensor(1), c.ints(5)) : c.tensor(1);
   const Matrices b = matrices_like(x2, false, false);
@@ -397,8 +401,7 @@ aclError run_transpose(Call& c) {
       v[i] = v[i] * scale[column % scale.size()] +
              (offset.empty() ? 0 : offset[column % offset.size()]);
   }
-  const bool turned = c.ints(6).size == 3 && c.ints(6)[0] == 1;
-  const Floats y = turned ? rows_first(m, v, c.integer(8)) : v;
+  const Floats y = rows_first(m, v, c.integer(8));
   if (out.dtype == ACL_INT8) {
     write_quantized(&out, y);
   } else {

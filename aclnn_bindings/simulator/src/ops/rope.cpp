@@ -11,8 +11,9 @@ ACL_FN(Rotated, FloatingReal, (T x, T turned, T cos, T sin, T sign), x * cos + s
 
 namespace {
 
-// How an axis pairs up: halves (0), neighbours (1), or halves of each half (2).
-enum Mode : int64_t { kHalf = 0, kInterleave = 1, kQuarter = 2 };
+// How an axis pairs up: halves (0), neighbours (1), halves of each half (2), or neighbours that come out
+// as halves (3).
+enum Mode : int64_t { kHalf = 0, kInterleave = 1, kQuarter = 2, kInterleaveHalf = 3 };
 
 // One member of the pairs of the last axis: `second` says which, `part` counts quarters' halves.
 Tensor member(const Tensor& t, int64_t mode, bool second, int part) {
@@ -33,14 +34,16 @@ Tensor member(const Tensor& t, int64_t mode, bool second, int part) {
 
 // out = x cos + turn(x) sin, turn((a, b)) = (-b, a) for each pair.
 void rotate(const Tensor& out, const Tensor& x, const Tensor& cos, const Tensor& sin,
-            int64_t mode) {
+            int64_t pairing) {
   static double minus = -1, plus = 1;
   static constexpr Bodies bodies = bodies_of<Rotated, 5>();
+  const int64_t from = pairing == kInterleaveHalf ? kInterleave : pairing;
+  const int64_t mode = pairing == kInterleaveHalf ? kHalf : pairing;
   for (int part = 0; part < (mode == kQuarter ? 2 : 1); ++part) {
     for (bool second : {false, true}) {
       Loop loop = loop_over(member(out, mode, second, part));
-      loop.add(member(x, mode, second, part));
-      loop.add(member(x, mode, !second, part));
+      loop.add(member(x, from, second, part));
+      loop.add(member(x, from, !second, part));
       loop.add(member(cos, mode, second, part));
       loop.add(member(sin, mode, second, part));
       loop.add(dense(second ? &plus : &minus, ACL_DOUBLE, nullptr, 0));
@@ -53,7 +56,7 @@ void rotate(const Tensor& out, const Tensor& x, const Tensor& cos, const Tensor&
 aclnnStatus expect_angles(const Call& c, int x, int cos, int64_t mode) {
   const Tensor& t = c.tensor(x);
   const int64_t split = mode == kQuarter ? 4 : 2;
-  if (t.rank == 0 || t.dims[t.rank - 1] % split || mode < kHalf || mode > kQuarter) {
+  if (t.rank == 0 || t.dims[t.rank - 1] % split || mode < kHalf || mode > kInterleaveHalf) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "mode %lld doesn't fit the shape %s of %s.",
                   static_cast<long long>(mode), shape_text(t), c.name(x));
   }

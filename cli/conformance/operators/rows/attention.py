@@ -375,35 +375,47 @@ def turned(x: Array, interleave: bool) -> Array:
     return np.concatenate([-b, a], -1)
 
 
+def _sorted(x: Array, mode: int) -> Array:
+    """Mode 3 brings neighbours into halves first."""
+    return np.concatenate([x[..., 0::2], x[..., 1::2]], -1) if mode == 3 else x
+
+
 def _turned(x: Array, mode: int) -> Array:
     """Mode 2 turns each half by itself: its quarters are the pairs."""
-    if mode < 2:
+    if mode != 2:
         return turned(x, mode == 1)
     return np.concatenate([turned(part, False) for part in np.split(x, 2, -1)], -1)
 
 
 spec("aclnnRotaryPositionEmbedding", "out:x", **_EMBED, samples=[
     take(x=t(2, 5, 3, 64), cos=t(*c, low=-1, high=1), sin=t(*c, low=-1, high=1), mode=m)
-    for c in ((1, 5, 1, 64), (2, 5, 1, 64)) for m in (0, 1, 2)])(
-    lambda x, cos, sin, mode: x * cos + _turned(x, mode) * sin)  # fmt: skip
+    for c in ((1, 5, 1, 64), (2, 5, 1, 64)) for m in (0, 1, 2, 3)])(
+    lambda x, cos, sin, mode:
+        _sorted(x, mode) * cos + _turned(_sorted(x, mode), mode) * sin)  # fmt: skip
 
 
 def rotary_grad(
     dy: Array, cos: Array, sin: Array, xOptional: Array, mode: int
 ) -> tuple[Array, Array, Array]:
-    """The rotation's transpose: turned(y) is -turned of its argument."""
-    flow = dy * sin
-    dx = dy * cos - turned(flow, mode == 1)
+    """The rotation's transpose: turned(y) is -turned of its argument.
+
+    What mode 3 sorted into halves comes back as neighbours (README of
+    rotary_position_embedding_grad, ops-transformer).
+    """
+    x = _sorted(xOptional, mode)
+    dx = dy * cos - _turned(dy * sin, mode)
+    if mode == 3:
+        dx = np.stack(np.split(dx, 2, -1), -1).reshape(dy.shape)
     axes = tuple(i for i, n in enumerate(cos.shape) if n == 1 and dy.shape[i] != 1)
-    dcos = (dy * xOptional).sum(axes, keepdims=True)
-    return dx, dcos, (dy * turned(xOptional, mode == 1)).sum(axes, keepdims=True)
+    dcos = (dy * x).sum(axes, keepdims=True)
+    return dx, dcos, (dy * _turned(x, mode)).sum(axes, keepdims=True)
 
 
 spec("aclnnRotaryPositionEmbeddingGrad", "dxOut:dy dcosOut:dy dsinOut:dy",
      **{**_EMBED, "tolerance": "gradient"}, samples=[
          take(dy=t(2, 5, 3, 64), cos=t(1, 5, 1, 64, low=-1, high=1),
               sin=t(1, 5, 1, 64, low=-1, high=1), xOptional=t(2, 5, 3, 64), mode=m)
-         for m in (0, 1)])(rotary_grad)  # fmt: skip
+         for m in (0, 1, 2, 3)])(rotary_grad)  # fmt: skip
 
 
 _TURNED: Final[dict[str, Any]] = {
