@@ -31,6 +31,8 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
+import click
+
 import mindtorch as torch
 from mindtorch._autograd.grad_mode import LOCAL, MODES
 from mindtorch._tensor import locks as upper
@@ -126,6 +128,8 @@ def check(device: str) -> None:
         before, sys.stdout = sys.stdout, io.StringIO()
         try:
             group.main(words, prog_name="mindtorch-npu", standalone_mode=False)
+        except click.Abort:  # what an interrupt is told as
+            pass
         finally:
             sys.stdout = before
 
@@ -183,9 +187,19 @@ class Strike:
 
 @cache
 def _behind(code: CodeType) -> frozenset[int]:
-    """Offsets of what follows an instruction that looks for signals."""
+    """Offsets of what follows an instruction that looks for signals, where the same handler waits:
+    what is raised is raised by the instruction that looked."""
     known = list(dis.get_instructions(code))
-    return frozenset(b.offset for a, b in pairwise(known) if a.opcode in LOOKS)
+    return frozenset(
+        b.offset for a, b in pairwise(known)
+        if a.opcode in LOOKS and _handler(code, a.offset) == _handler(code, b.offset)
+    )  # fmt: skip
+
+
+def _handler(code: CodeType, offset: int) -> int | None:
+    """Where an exception at `offset` is handled; Python 3.10 has no table to ask."""
+    table = getattr(dis, "_parse_exception_table", lambda _: [])(code)
+    return next((entry.target for entry in table if entry.start <= offset < entry.end), None)
 
 
 @cache
