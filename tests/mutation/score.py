@@ -92,13 +92,15 @@ def survivors(verdicts: Iterable[Verdict]) -> str:
 
 
 def write(verdicts: Sequence[Verdict], bugs: Sequence[Verdict], words: str) -> None:
-    """Keep the counts, so that the page can be made without running anything."""
+    """Keep the counts, so that the page can be made without running anything. Without verdicts of
+    hand-written bugs, those that stand there stay."""
+    known = json.loads(SCORES.read_text("utf-8"))["bugs"] if SCORES.exists() else {}
     data: dict[str, Any] = {
         "words": words,
         "kinds": {k: dict(c) for k, c in by_kind(verdicts).items()},
         "files": {k: dict(c) for k, c in by_file(verdicts).items()},
         "operators": {k: dict(c) for k, c in by_operator(verdicts).items()},
-        "bugs": {v.after: state_of(v) for v in sorted(bugs, key=lambda v: v.after)},
+        "bugs": {v.after: state_of(v) for v in sorted(bugs, key=lambda v: v.after)} or known,
     }
     SCORES.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", "utf-8")
     ATLAS.write_text(json.dumps(reached(data["operators"]), indent=1) + "\n", "utf-8")
