@@ -129,7 +129,10 @@ def inferred(a):
     counted = torch.zeros(q.shape[0], 1, q.shape[2], dtype=torch.bool)
     mask, sparse = either(a, "attenMask"), a.get("sparseMode", 0)
     if mask is not None and sparse < 2:
-        score = score.masked_fill(t(mask).bool(), -torch.inf)
+        own = t(mask).bool()
+        if own.dim() == 2 and score.shape[2] == 1:  # a row for each sequence
+            own = own[:, None, None]
+        score = score.masked_fill(own, -torch.inf)
     for b, (lq, lk) in enumerate(zip(sizes_q, sizes_k, strict=True)):
         ahead = [
             x - m - int(p[0]) if p is not None else 0

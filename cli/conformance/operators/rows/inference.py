@@ -66,6 +66,8 @@ def _hidden(
         return ((far < -before) | (far > after) if sparse == 4 else far > 0)[None]
     if mask is None:
         return np.zeros((1, sq, sk), bool)
+    if mask.ndim == 2 and sq == 1:  # a row of it for each sequence
+        mask = mask[:, None, None]
     whole = mask.astype(bool).reshape((1,) * (4 - mask.ndim) + mask.shape)
     own = whole[min(b, len(whole) - 1)]
     i, j = first
@@ -461,8 +463,14 @@ _FIRST_NAMES: Final = """pseShift attenMask actualSeqLengths actualSeqLengthsKv 
 quantScale1 deqScale2 quantScale2 quantOffset2 antiquantScale antiquantOffset blockTable
 queryPaddingSize kvPaddingSize"""
 _SAME: Final = {n: f"{n}Optional" for n in _FIRST_NAMES.split()}
+# Masks of each sequence; those of one query a sequence have two dims.
+_EACH: Final = np.random.default_rng(5).random((2, 1, 16, 16)) < 0.4
+_MASKS: Final = [
+    _whole(*_FOUR, softmaxLseFlag=True, attenMaskOptional=given(_EACH, "bool")),
+    take(**{**_cached(), **_FUSED, "attenMaskOptional": given(_EACH[:, 0, 3], "bool")}),
+]
 for _version, _samples in (("", [*_PLAIN, *_RICH]), ("V2", _SECOND), ("V3", _THIRD_ON),
                            ("V4", _FOURTH), ("V5", [*_FOURTH, *_SLOPED])):  # fmt: skip
     spec(f"aclnnFusedInferAttentionScore{_version}",
          "attentionOut:outDtype|query softmaxLse:float32", **_ROW, steps=True, renamed=_SAME,
-         samples=_samples)(fused)  # fmt: skip
+         samples=[*_samples, *_MASKS])(fused)  # fmt: skip
