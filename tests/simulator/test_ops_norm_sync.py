@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kernel_harness import Out, accepted
+from kernel_harness import Out, accepted, refused
 
 torch = pytest.importorskip("torch", reason="torch is the oracle of the simulator's kernels")
 F = torch.nn.functional
@@ -91,6 +91,17 @@ def test_adaptive_norm_scales_and_shifts_each_sample(sim: Any, steps: int) -> No
     grads = torch.autograd.grad((y * g).sum(), (x, scale, shift, w, b))
     accepted(sim, "aclnnAdaLayerNormBackward", g, given[0], (6,), rstd.detach(), mean.detach(),
              *given[1:], *(out(t) for t in grads))  # fmt: skip
+
+
+@pytest.mark.parametrize("at", [0, 1, 2, 3])
+def test_weights_of_an_adaptive_norm_s_gradient_are_as_wide_as_its_rows(sim: Any, at: int) -> None:
+    rows, wide = noise(2, 3, 6), [6, 6, 6, 6]
+    wide[at] = 12  # of weight, bias and their gradients
+    mean, rstd = moments(rows, -1)
+    given = [rows, rows, (6,), rstd, mean, noise(2, 1, 6), noise(2, 1, 6)]
+    made = [out(rows), out(noise(2, 1, 6)), out(noise(2, 1, 6))]
+    refused(sim, "should have 6 elements", "aclnnAdaLayerNormBackward", *given, noise(wide[0]),
+            noise(wide[1]), *made, out(noise(wide[2])), out(noise(wide[3])))  # fmt: skip
 
 
 def test_modulation_and_its_gradient(sim: Any) -> None:

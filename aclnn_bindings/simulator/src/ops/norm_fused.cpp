@@ -419,6 +419,8 @@ aclnnStatus check_ada_grad(Call& c) {
   for (int i : {5, 10, 11}) {
     if (!conditions(c.tensor(i), c.tensor(1))) return refuse_fit(c, i, 1);
   }
+  for (int i : {7, 8, 12, 13})
+    ACL_RETURN_IF_FAILED(expect_numel(c, i, width_of(c.tensor(1))));
   return expect_same_shape(c, 9, 1);
 }
 aclError run_ada_grad(Call& c) {
