@@ -25,12 +25,29 @@ def listed(lists, keys, size, count):
     return seen.repeat_interleave(count // seen.shape[0], 0)
 
 
+def packed_as_batches(a):
+    """Sequences of TND, each as a batch of one."""
+    ends = [(0, *a[f"actualSeqLengths{x}Optional"].tolist()) for x in ("Query", "Kv")]
+    for b in range(len(ends[0]) - 1):
+        q, k = (slice(e[b], e[b + 1]) for e in ends)
+        yield {**a, "layoutQueryOptional": "BSND", "actualSeqLengthsKvOptional": None,
+               **{x: a[x][q][None] for x in ("query", "queryRopeOptional", "sparseIndices")},
+               **{x: a[x][k][None] for x in ("key", "keyRopeOptional", "value")}}  # fmt: skip
+
+
 def sparse_flash(a):
+    if a.get("layoutQueryOptional") == "TND":
+        y, top, total = zip(*map(sparse_flash, packed_as_batches(a)), strict=True)
+        return torch.cat(y, 1)[0], torch.cat(top, 2)[0], torch.cat(total, 2)[0]
     n, out, top, total = 2, [], [], []
     for b in range(len(a["query"])):
         q = torch.cat([t(a["query"])[b], t(a["queryRopeOptional"])[b]], -1)
         k = torch.cat([t(a["key"])[b], t(a["keyRopeOptional"])[b]], -1)
         seen = listed(a["sparseIndices"][b], len(k), a["sparseBlockSizeOptional"], n)
+        if a.get("actualSeqLengthsKvOptional") is not None:
+            seen[..., a["actualSeqLengthsKvOptional"][b] :] = False
+        if a.get("sparseMode") == 3:
+            seen = seen.tril(len(k) - len(q))
         y, lse, most = masked(widened(q, n), widened(k, n), widened(t(a["value"])[b], n), seen,
                               a["scaleValue"])  # fmt: skip
         out.append(y.transpose(0, 1))

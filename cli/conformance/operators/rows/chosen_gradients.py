@@ -89,7 +89,9 @@ _LISTS: Final = [[[[0, 2, -1]], [[1, 0, -1]], [[2, 1, -1]], [[2, 0, 1]]]]
 def _sparse() -> list[Any]:
     q, k, v, qr, kr = (_half(*s) for s in (
         (1, 4, 2, 16), (1, 6, 1, 16), (1, 6, 1, 16), (1, 4, 2, 8), (1, 6, 1, 8)))  # fmt: skip
-    out, top, total = sparse_flash(q, k, v, np.array(_LISTS), qr, kr, 0.4, 2)
+    out, top, total = sparse_flash(
+        q, k, v, np.array(_LISTS), qr, kr, 0.4, 2, None, None, "BSND", "BSND", 0
+    )
     return [take(query=_arg(q), key=_arg(k), value=_arg(v), sparseIndices=given(_LISTS, "int32"),
                  dOut=t(*out.shape, dtype="float16"), out=_arg(out),
                  softmaxMax=_arg(top, "float32"), softmaxSum=_arg(total, "float32"),

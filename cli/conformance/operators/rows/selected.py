@@ -55,30 +55,69 @@ def blocks_seen(chosen: Array, keys: int, size: int) -> Array:
 _LISTS: Final = [[[[0, 2, -1]], [[1, 0, -1]], [[2, 1, -1]], [[2, 0, 1]]]]
 
 
+def _latent(
+    q: tuple[int, ...], k: tuple[int, ...], lists: Any, layout: str, **more: Any
+) -> dict[str, Any]:
+    return {"query": _h(*q, 2, 16), "key": _h(*k, 1, 16), "value": _h(*k, 1, 16),
+            "sparseIndices": given(lists, "int32"), "queryRopeOptional": _h(*q, 2, 8),
+            "keyRopeOptional": _h(*k, 1, 8), "scaleValue": 0.4, "sparseBlockSizeOptional": 2,
+            "layoutQueryOptional": layout, "layoutKvOptional": layout, "sparseMode": 0,
+            "preTokens": _FAR, "nextTokens": _FAR, "attentionMode": 2, "returnSoftmaxLse": True,
+            **more}  # fmt: skip
+
+
+_TWO: Final = [_LISTS[0], [[[0, 1, -1]], [[2, 0, -1]], [[0, -1, -1]], [[1, 0, 2]]]]
+_ENDS: Final[dict[str, Any]] = {"actualSeqLengthsQueryOptional": given([2, 5], "int32"),
+                                "actualSeqLengthsKvOptional": given([5, 11], "int32")}  # fmt: skip
+
+
+def _parts(x: Array, ends: Array | None, packed: bool, lengths: bool) -> list[Array]:
+    """Sequences: of TND up to the next end, of BSND up to a length where `lengths` count."""
+    if packed:
+        assert ends is not None
+        return np.split(x, ends[:-1])
+    return [one if ends is None or not lengths else one[: ends[b]] for b, one in enumerate(x)]
+
+
 @spec("aclnnSparseFlashAttention aclnnSparseFlashAttentionV2",
       "attentionOut:query softmaxMax:float32 softmaxSum:float32", **_ROW,
       source="DeepSeek-V3.2-Exp: Boosting Long-Context Efficiency with DeepSeek Sparse Attention, "
       "2025; op-plugin test npu_sparse_flash_attention", samples=[
-          take(query=_h(1, 4, 2, 16), key=_h(1, 6, 1, 16), value=_h(1, 6, 1, 16),
-               sparseIndices=given(_LISTS, "int32"), queryRopeOptional=_h(1, 4, 2, 8),
-               keyRopeOptional=_h(1, 6, 1, 8), scaleValue=0.4, sparseBlockSizeOptional=2,
-               layoutQueryOptional="BSND", layoutKvOptional="BSND", sparseMode=0, preTokens=_FAR,
-               nextTokens=_FAR, attentionMode=2, returnSoftmaxLse=True)])  # fmt: skip
+          take(**_latent((1, 4), (1, 6), _LISTS, "BSND")),
+          take(**_latent((2, 4), (2, 6), _TWO, "BSND", sparseMode=3)),
+          take(**_latent((2, 4), (2, 6), _TWO, "BSND",
+                         actualSeqLengthsKvOptional=given([6, 5], "int32"))),
+          take(**_latent((5,), (11,), [*_TWO[0], [[1, 0, 2]]], "TND", **_ENDS)),
+          take(**_latent((5,), (11,), [*_TWO[0], [[1, 0, 2]]], "TND", **_ENDS, sparseMode=3)),
+      ])  # fmt: skip
 def sparse_flash(
     query: Array, key: Array, value: Array, sparseIndices: Array, queryRopeOptional: Array,
     keyRopeOptional: Array, scaleValue: float, sparseBlockSizeOptional: int,
+    actualSeqLengthsQueryOptional: Array | None, actualSeqLengthsKvOptional: Array | None,
+    layoutQueryOptional: str, layoutKvOptional: str, sparseMode: int,
 ) -> tuple[Array, Array, Array]:  # fmt: skip
-    """One head of latent keys, its rotary part beside it, attended where the lists say."""
+    """One head of latent keys, its rotary part beside it, attended where the lists say; in mode 3
+    no further than the triangle of the lower right."""
+    packed = layoutQueryOptional == "TND"
+    n = query.shape[-2]
+    qs = np.concatenate([query, queryRopeOptional], -1)
+    ks = np.concatenate([key, keyRopeOptional], -1)
     out, top, total = [], [], []
-    for b in range(len(query)):
-        n = query.shape[2]
-        q = heads(np.concatenate([query[b], queryRopeOptional[b]], -1), n)
-        k = heads(np.concatenate([key[b], keyRopeOptional[b]], -1), n)
-        seen = blocks_seen(sparseIndices[b], key.shape[1], sparseBlockSizeOptional)
-        y, most, sums = weighed(q @ k.swapaxes(1, 2) * scaleValue, heads(value[b], n), seen)
+    for q, lists, k, v in zip(
+        *(_parts(x, actualSeqLengthsQueryOptional, packed, False) for x in (qs, sparseIndices)),
+        *(_parts(x, actualSeqLengthsKvOptional, layoutKvOptional == "TND", True)
+          for x in (ks, value)), strict=True,
+    ):  # fmt: skip
+        seen = blocks_seen(lists, len(k), sparseBlockSizeOptional)
+        if sparseMode == 3:
+            seen = seen & np.tri(len(q), len(k), len(k) - len(q), dtype=bool)
+        scores = heads(q, n) @ heads(k, n).swapaxes(1, 2) * scaleValue
+        y, most, sums = weighed(scores, heads(v, n), seen)
         out.append(np.moveaxis(y, 0, 1))
         top.append(most.T)
         total.append(sums.T)
+    if packed:
+        return np.concatenate(out), np.concatenate(top)[None], np.concatenate(total)[None]
     return np.stack(out), np.stack(top)[:, None], np.stack(total)[:, None]
 
 
