@@ -15,6 +15,19 @@ _interned: dict[tuple[str, int | None], device] = {}
 _current_npu = 0
 
 
+class Bound:
+    """A method whose body makes what is called; asked of the class, as `ExitStack` does, one that
+    takes the instance first."""
+
+    def __init__(self, make: Callable[[Any], Callable[..., Any]]):
+        self.make = make
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Callable[..., Any]:
+        if instance is None:
+            return lambda instance, *args: self.make(instance)(*args)
+        return self.make(instance)
+
+
 class device:  # noqa: N801 - torch's name
     """A device type and an index: `device("npu:0")`, `device("npu", 0)`, `device(0)`.
 
@@ -44,12 +57,12 @@ class device:  # noqa: N801 - torch's name
     def __reduce__(self) -> tuple[Any, ...]:
         return (device, (self.type, self.index))
 
-    @property
+    @Bound
     def __enter__(self) -> Callable[[], device]:
         resolve(self)
         return pushing(_local.stack, self)
 
-    @property
+    @Bound
     def __exit__(self) -> Callable[..., None]:
         return popping(_local.stack)
 

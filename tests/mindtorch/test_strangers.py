@@ -1,5 +1,6 @@
 """What programs that others might have written have found, each as small as it gets."""
 
+import contextlib
 import io
 
 import pytest
@@ -34,5 +35,15 @@ def test_an_expanded_uniform_keeps_its_bounds():
     def run(t):
         wide = t.distributions.Uniform(t.tensor([0.0, 1.0]), t.tensor([2.0, 3.0])).expand((2, 2))
         return wide.low, wide.mean, wide.log_prob(t.ones(2, 2))
+
+    agree(run)
+
+
+def test_an_exit_stack_takes_a_device():
+    def run(t):
+        with contextlib.ExitStack() as stack:
+            shown = stack.enter_context(t.device("meta"))
+            made = t.ones(2).device
+        return str(shown), str(made), str(t.ones(2).device)
 
     agree(run)
