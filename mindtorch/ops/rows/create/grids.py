@@ -131,7 +131,7 @@ def _triangle(name: str, keep: str) -> None:
             col = max(0, min(col, row + offset))
         else:
             row = max(0, min(row, col - offset))
-        if device is not None and device.type == "meta":
+        if device is not None and resolve(device).type == "meta":
             below = sum(max(0, min(col, i + offset + (keep == "tril"))) for i in range(row))
             kept = below if keep == "tril" else row * col - below
             return aten.empty((2, kept), dtype=dtype or dt.int64, device=device)

@@ -42,7 +42,8 @@ def _ready(self: Tensor, wanted: str, name: str) -> Tensor:
 
 
 def _complex(self: Tensor) -> Tensor:
-    return aten.view_as_complex(aten.stack([self, aten.zeros_like(self)], -1))
+    own = aten.contiguous(self)
+    return aten.complex(own, aten.zeros_like(own))
 
 
 def _fitted(self: Tensor, dims: Sequence[int], sizes: Sequence[int]) -> Tensor:

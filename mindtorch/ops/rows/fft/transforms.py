@@ -98,7 +98,7 @@ def _parts(
 
 
 def _joined(re: Tensor, im: Tensor) -> Tensor:
-    return aten.view_as_complex(aten.stack([re, im], -1))
+    return aten.complex(aten.contiguous(re), aten.contiguous(im))
 
 
 def _split(t: Tensor) -> tuple[Tensor, Tensor]:

@@ -71,7 +71,7 @@ def _mirrored(self: Tensor) -> Tensor:
         return aten.clone(self)
     both = aten.view_as_real(self)
     parts = [aten.select(both, -1, 0), -aten.select(both, -1, 1)]
-    return aten.view_as_complex(aten.stack(parts, -1))
+    return aten.complex(*parts)
 
 
 op(
