@@ -98,9 +98,10 @@ def golden(op: Op, recipe: Recipe, need: Requirement, form: str) -> Golden:
         if plain or need.tier == "T0":
             arrays = [host(t) for t in native]
             return Golden(arrays, [lifted(a) for a in arrays], [None] * len(native), moved=moved)
-        values = [host(t) for t in _reference(op, recipe, native, form, moved)]
+        common = _common(op, recipe, native, form)
+        values = [host(t) for t in _reference(op, recipe, common, form, moved)]
         values = [v if f else host(t) for v, f, t in zip(values, floats, native, strict=True)]
-        scale = Later(len(native), lambda: _scale(op, recipe, need, native))
+        scale = Later(len(native), lambda: _scale(op, recipe, need, common))
         return Golden([host(t) for t in native], values, scale, moved=moved)
 
 
@@ -133,6 +134,16 @@ def _noting(tensors: list[Tensor], make: Callable[[Slot], Tensor]) -> Callable[[
         return tensors[-1]
 
     return noted
+
+
+def _common(op: Op, recipe: Recipe, native: list[Any], form: str) -> list[Any]:
+    """Results in the dtypes that they are computed in: those of the functional form, where an
+    operand of another dtype is written into the first."""
+    first = recipe.slots[0].arg.dtype if recipe.slots else ""
+    if form != "inplace" or all(s.arg.dtype == first for s in recipe.slots):
+        return native
+    args, kwargs = recipe.fill(lambda slot: on_cpu(slot.array))
+    return results(call(op, args, kwargs, "functional"))
 
 
 def _reference(
