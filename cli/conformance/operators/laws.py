@@ -88,7 +88,8 @@ class Launch:
         # Indices keep their values, which stride 0 would repeat.
         if self.trial.case.form == "out" or (layout in REPEATED and slot.arg.values is not None):
             return "contiguous"
-        return layout
+        stated = slot.arg.values is not None and layout == "contiguous"
+        return slot.arg.layout if stated else layout  # given values may lie as the sample says
 
     def _written(self, name: str, value: Any) -> Any:
         case = self.trial.case

@@ -265,7 +265,7 @@ _RAMP: Final = given(np.arange(15.0).reshape(3, 5), "float32")
     take(self=t(3, 65), other=t(3, 65)),
     take(self=given([1.0, 2.0], "float32"), other=given([1.0, 2.0], "float32")),
     *(take(self=replace(_RAMP, layout=one), other=replace(_RAMP, layout=two))
-      for one, two in (("offset", "contiguous"), ("contiguous", "transposed"))),
+      for one, two in (("sliced", "contiguous"), ("contiguous", "transposed"))),
     *(take(self=given([0] * 4100 + [a], d), other=given([0] * 4100 + [b], d))
       for a, b, d in ((3, 3, "float32"), (3, 4, "float32"), (2**53, 2**53 + 1, "int64"))),
 ])  # fmt: skip

@@ -321,7 +321,8 @@ spec("aclnnScatterValue", "out:self", **_SCATTER, samples=[
     take(self=t(2, 4, dtype=d, low=-9, high=9), dim=dim, index=_ONE_EACH, value=v, reduce=r)
     for d in ("float32", "int32") for r, dim, v in ((0, 1, 3), (1, -1, -2), (2, 1, 3))])(
     lambda self, dim, index, value, reduce:
-    scatter(self, dim % self.ndim, index, value, reduce))  # fmt: skip
+    scatter(self, dim % self.ndim, index, np.array(value).astype(self.dtype)[()],
+            reduce))  # fmt: skip
 
 
 def scatter_reduce(

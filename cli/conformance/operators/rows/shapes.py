@@ -361,16 +361,19 @@ def unfold_grad(
 
 
 _UNIQUE: Final = given([[3, 1, 3], [2, 1, 9]], "int64")
+# Beyond what a block holds, in no order.
+_MANY: Final = _i((np.random.default_rng(3).permutation(3000) % 1500).tolist(), "int64")
 spec("aclnnUnique", "valueOut:self inverseOut:int64", **{**_EXACT, "family": "sort"},
-     fixed_layout=True, samples=[take(self=_UNIQUE, sorted=True, returnInverse=True)])(
+     fixed_layout=True, samples=[take(self=x, sorted=True, returnInverse=True)
+                                 for x in (_UNIQUE, _MANY)])(
     lambda self: (np.unique(self), np.unique(self, return_inverse=True)[1].reshape(self.shape)),
 )  # fmt: skip
 
 
 @spec("aclnnUnique2", "valueOut:self inverseOut:int64 countsOut:int64", fixed_layout=True,
       **{**_EXACT, "family": "sort"},
-      samples=[take(self=_UNIQUE, sorted=True, returnInverse=True, returnCounts=True)],
-      )  # fmt: skip
+      samples=[take(self=x, sorted=True, returnInverse=True, returnCounts=True)
+               for x in (_UNIQUE, _MANY)])  # fmt: skip
 def unique2(self: Array) -> tuple[Array, Array, Array]:
     values, inverse, counts = np.unique(self, return_inverse=True, return_counts=True)
     return values, inverse.reshape(self.shape), counts
