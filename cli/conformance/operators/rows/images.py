@@ -362,8 +362,9 @@ def convolution_backward(
     return tuple(p if w else None for p, w in zip(parts, outputMask, strict=True))
 
 
-spec("aclnnConvolutionBackward", "gradInput:input gradWeight:input gradBias:input", **_POOL,
-     samples=[
+spec("aclnnConvolutionBackward", "gradInput:input gradWeight:input gradBias:input",
+     **{**_POOL, "rule": {"norm": 32.0, "reason":
+        "a weight's gradient sums all samples and places in float32, in any order"}}, samples=[
          take(gradOutput=t(n, 6, 3, 3), input=t(n, 4, 5, 5), weight=t(6, 4 // g, 3, 3),
               biasSizes=(6,), stride=(2, 2), padding=(1, 1), dilation=(1, 1), transposed=False,
               outputPadding=(0, 0), groups=g, outputMask=m, cubeMathType=0)
