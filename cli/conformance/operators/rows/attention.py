@@ -107,14 +107,17 @@ def unseen(
     return far > 0 if sparse < 4 else (far < -before) | (far > after)
 
 
-def sloping(
-    slopes: Array, root: bool, heads: int, sizes: tuple[int, int],
+def biased(
+    shift: Array | None, kind: int, heads: int, sizes: tuple[int, int],
     starts: tuple[Sequence[int] | None, Sequence[int] | None],
-) -> Array:  # fmt: skip
-    """Press et al.: ALiBi, 2022: slopes of heads times how far positions are apart, or its root."""
+) -> Array | None:  # fmt: skip
+    """What is added to scores, by pseType: what is given, or from 2 on, by slopes of heads, how far
+    positions are apart (3: its root), negated (Press et al.: ALiBi, 2022)."""
+    if shift is None or kind < 2:
+        return shift
     first, second = (0 if not s else s[0] for s in starts)
     far = np.abs(np.subtract.outer(np.arange(sizes[0]) + first, np.arange(sizes[1]) + second))
-    return -slopes.reshape(-1, heads, 1, 1) * (np.sqrt(far) if root else far)
+    return -shift.reshape(-1, heads, 1, 1) * (np.sqrt(far) if kind == 3 else far)
 
 
 def dropped(mask: Array | None, kept: float, shape: tuple[int, ...]) -> Array | float:
@@ -151,11 +154,8 @@ def flash(
     sizes = (q.shape[2], k.shape[2])
     hidden = unseen(sparseMode, *sizes, preTokens, nextTokens, prefixOptional)
     share = dropped(dropMaskOptional, keepProb, (*q.shape[:3], k.shape[2]))
-    shift = realShiftOptional
-    if shift is not None and pseType > 1:
-        shift = sloping(
-            shift, pseType == 3, headNum, sizes, (qStartIdxOptional, kvStartIdxOptional)
-        )
+    starts = (qStartIdxOptional, kvStartIdxOptional)
+    shift = biased(realShiftOptional, pseType, headNum, sizes, starts)
     out, _, top, total = attend(q, k, v, scaleValue, shift, attenMaskOptional if hidden is None
                                 else None, pseType == 1, hidden, share, sinkOptional)  # fmt: skip
     eight = (*top.shape[:3], 8)
@@ -291,11 +291,8 @@ def flash_grad(
     sizes = (q.shape[2], k.shape[2])
     hidden = unseen(sparseMode, *sizes, preTokens, nextTokens, prefixOptional)
     share = dropped(dropMaskOptional, keepProb, (*q.shape[:3], k.shape[2]))
-    shift = pseShiftOptional
-    if shift is not None and pseType > 1:
-        shift = sloping(
-            shift, pseType == 3, headNum, sizes, (qStartIdxOptional, kvStartIdxOptional)
-        )
+    starts = (qStartIdxOptional, kvStartIdxOptional)
+    shift = biased(pseShiftOptional, pseType, headNum, sizes, starts)
     out, p, top, total = attend(q, k, v, scaleValue, shift, attenMaskOptional if hidden is None
                                 else None, pseType == 1, hidden, share, sinkInOptional)  # fmt: skip
     group = q.shape[1] // kv
