@@ -24,6 +24,7 @@ from ..run.subject import Law
 from ..run.trial import Trial
 from .drawn import complaints
 from .group import own_group
+from .nans import with_open_places
 from .placing import TILES, Halves, Laid, Written, blank, in_tiles, lay
 from .spec import OWN_GROUP
 
@@ -154,6 +155,9 @@ def functional(trial: Trial) -> Result:
     if trial.need.tier != "none" and again:
         pairs = zip(*(_stated(operator, golden, run) for run in runs), strict=True)
         objections += [o for a, b in pairs if (o := guards.second_run(a, b))]
+    if trial.case.fill == "nan":
+        golden = with_open_places(golden, trial.recipe, runs[0], lambda r: operator.golden(
+            r, trial.need).only(kept))  # fmt: skip
     got = [(a.dtype.name, a) for a in runs[0]]
     result = compare(trial, operator.settle(golden, runs[0]), got, list(dict.fromkeys(objections)))
     if operator.draws is None or result.verdict != "PASS":

@@ -60,6 +60,8 @@ _SAMPLES: Final = 2
 _SPECIAL: Final = ("exact", "rounded", "elementary")
 # What lies between 0 and 1.
 _SHARES: Final = ("beta", "prob", "momentum", "rate", "keep", "ratio", "decay", "dropout")
+# Seeds that a fill must hold at: where its NaN falls is drawn.
+_FILL_SEEDS: Final = range(8)
 # Changes of one argument that are kept at quick, and at full beside them.
 _QUICK_COUNT: Final = 2
 _FULL_COUNT: Final = 4
@@ -188,13 +190,21 @@ class Search:
         """Values of the first tensor far from 0, which sums and exponentials must be made for; one
         NaN among them, which goes where the reference says and nowhere else."""
         if self.subject.tolerance not in ("exact", "random"):
-            seconds = self._holds(index, "far", same=False)
-            if seconds is not None:
-                self._keep(f"s{index}/far", seconds, True)
+            self._fill(index, "far")
         if self.subject.specials and self.subject.tolerance not in _SPECIAL:
-            seconds = self._holds(index, "nan", same=False)
-            if seconds is not None:
-                self._keep(f"s{index}/nan", seconds, True)
+            self._fill(index, "nan")
+
+    def _fill(self, index: int, fill: str) -> None:
+        seconds = self._holds(index, fill, same=False)
+        if seconds is not None and all(self._passes(index, fill, s) for s in _FILL_SEEDS):
+            self._keep(f"s{index}/{fill}", seconds, True)
+
+    def _passes(self, index: int, change: str, seed: int) -> bool:
+        case = neighbours.case_of(self.subject.name, f"s{index}/{change}")
+        result, _ = self.worker.run(case, seed)
+        if result.verdict != "PASS":
+            print(f"{case.id}, seed {seed}: {result.verdict}: {result.reason[:150]}", flush=True)
+        return result.verdict == "PASS"
 
     def _keep(self, text: str, seconds: float, quick: bool) -> None:
         (self.quick if quick and seconds < _QUICK_SECONDS else self.full).append(text)

@@ -130,8 +130,9 @@ void attention_forward(const Attention& a, const AttentionData& d, float* out, f
         row_exp(row, most, a.keys);
         double total = row_total(row, a.keys);
         if (d.sink) total += std::exp(d.sink[t.n] - most);
-        if (total > 0) {
+        if (total != 0) {  // NaN goes on to the whole row, its maximum too
           row_scale(row, static_cast<float>(1 / total), a.keys);
+          if (std::isnan(total)) most = static_cast<float>(total);
         } else {  // nothing to attend to: the row is zero, and its gradients as well
           most = -std::numeric_limits<float>::max();
           total = std::numeric_limits<float>::max();

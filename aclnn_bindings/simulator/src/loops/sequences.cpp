@@ -124,6 +124,7 @@ double soften(const Sequences& s, int64_t n, Doubles& p, double& top) {
   for (double x : p) top = std::max(top, x);
   double sum = s.sink.empty() || top == -kInfinity ? 0 : std::exp(s.sink[n] - top);
   for (double& x : p) sum += x = x == -kInfinity ? 0 : std::exp(x - top);
+  if (std::isnan(sum)) top = sum;
   return sum;
 }
 void attend_row(const Sequences& s, int64_t b, int64_t n, int64_t i, Doubles& p, Heads& out,
@@ -131,23 +132,24 @@ void attend_row(const Sequences& s, int64_t b, int64_t n, int64_t i, Doubles& p,
   s.score(b, n, i, p);
   double top;
   const double sum = soften(s, n, p, top);
+  const bool any = sum != 0;  // NaN counts
   float* row = out.at(b, n, i);
   Doubles total(static_cast<size_t>(s.v.depth));
-  for (int64_t j = 0; j < s.keys[b] && sum > 0; ++j) {
+  for (int64_t j = 0; j < s.keys[b] && any; ++j) {
     if (p[j] == 0 || s.dropped(b, n, i, j)) continue;
     const double w = s.quant1 > 0 ? std::nearbyint(p[j] * s.quant1) : p[j] / s.keep;
     const float* value = s.v.at(b, n / (s.heads / s.kv_heads), j);
     for (int64_t d = 0; d < s.v.depth; ++d) total[d] += w * value[d];
   }
   for (int64_t d = 0; d < s.v.depth; ++d) {
-    row[d] = sum > 0 ? static_cast<float>(total[d] * s.dequant2 / sum) : 0;
+    row[d] = any ? static_cast<float>(total[d] * s.dequant2 / sum) : 0;
   }
   if (stats.place.empty()) return;
   const int64_t at = stats.place.at(b, n, i) - stats.place.data.data();
   constexpr float kMost = std::numeric_limits<float>::max();
   for (int64_t d = 0; d < stats.place.depth; ++d) {
-    stats.top[at + d] = sum > 0 ? static_cast<float>(top) : -kMost;
-    stats.sum[at + d] = sum > 0 ? static_cast<float>(sum) : kMost;
+    stats.top[at + d] = any ? static_cast<float>(top) : -kMost;
+    stats.sum[at + d] = any ? static_cast<float>(sum) : kMost;
   }
 }
 
