@@ -217,6 +217,8 @@ def op(text: str, **fields: Any) -> Op:
         raise DuplicateOpError(f"op: {name} is declared twice; use an overload name ({name}.x)")
     if isinstance(fields.get("aclnn"), Call):
         fields["aclnn"] = (fields["aclnn"],)
+    if fields.get("tolerance") == "composite" and (fields.get("body") or fields.get("lower")):
+        fields.setdefault("rule", "stepwise")
     row = Op(name, text, **fields)
     row.family = _family(sys._getframe(1).f_globals["__name__"])
     OPS[name] = row

@@ -216,17 +216,16 @@ class Operator:
             return Golden(golden.native, self.spec.nearest(golden.values, got), golden.scale)
         if not self.spec.steps:
             return golden
-        values = [_step(n, v, g) for n, v, g in zip(golden.native, golden.values, got, strict=True)]
+        results = zip(golden.native, golden.values, got, strict=True)
+        values = [_step(n, v, g, self.spec.slack) for n, v, g in results]
         return Golden(golden.native, values, golden.scale)
 
 
-# How far from half a step float32 arithmetic before the rounding may lead.
-_SLACK: Final = 0.01
 # Results that are all multiples of its inverse were exact before they were rounded.
 _DYADIC: Final = 4
 
 
-def _step(native: Array, value: Array, got: Array) -> Array:
+def _step(native: Array, value: Array, got: Array, slack: float) -> Array:
     """Steps of an integer or 8-bit float result whose reference is real."""
     whole = _whole(native.dtype)
     coarse = whole or native.dtype.name.startswith(("float8", "float4"))
@@ -234,12 +233,12 @@ def _step(native: Array, value: Array, got: Array) -> Array:
         return value
     near, have = native.astype(np.float64), got.astype(np.float64)
     if whole:
-        fits = np.abs(have - clipped(value, native.dtype)) <= 0.5 + _SLACK
+        fits = np.abs(have - clipped(value, native.dtype)) <= 0.5 + slack
         if np.array_equal(value * _DYADIC, np.rint(value * _DYADIC)):
             # No step of the arithmetic rounds these: a tie is one, and goes to the even step.
             fits &= have == near
     else:
-        fits = np.abs(have - value) <= np.abs(near - value) * (1 + _SLACK)
+        fits = np.abs(have - value) <= np.abs(near - value) * (1 + slack)
     return np.where(fits, have, near).astype(native.dtype)
 
 

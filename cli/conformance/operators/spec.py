@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from mindtorch.laws.judge.classes import Requirement, class_named
+from mindtorch.laws.judge.classes import Requirement, class_named, requirement
 from mindtorch.ops.samples import Arg, Sample
 
 # What computes a row's results: header parameters by name, results in the order of `outs`.
@@ -29,11 +29,13 @@ class Spec:
     `reference` takes header parameters by name (a trailing underscore avoids Python's words; one
     with a default may be absent from a version) and gives the results in the order of `outs`:
     header name -> dtype, or the name of what has that dtype or is the number of one (`a|b`: b where
-    a sample gives no a). `rule` replaces fields of the class, with its `reason`. `source` says
+    a sample gives no a). `rule` replaces fields of the class, with its `reason`, or names a rule of
+    the table. `source` says
     where the formula is published. `names` are other operators of the same formula; `renamed` maps
     their parameter names to this row's. `casts` says what dtype a parameter has where the dtype
     under test is another: {"scalar": {"bfloat16": "float32"}}. `steps`: integer and 8-bit results
-    are real values rounded to the nearest step. `dtypes`, where given, are those of the documents'
+    are real values rounded to the nearest step; `slack` is how far from half a step the arithmetic
+    before that may lead, which is float32 where nothing else is said. `dtypes`, where given, are those of the documents'
     list that these samples fit. `sparse`: most results are 0 or alike by nature, so that guards
     against that do not apply. `formats`: the aclFormat of a parameter, or of one operator's
     (`aclnnMatmulWeightNz mat2`); what a sample gives as a matrix lies in the tiles of FRACTAL_NZ
@@ -51,7 +53,7 @@ class Spec:
     samples: Callable[[], Sequence[Sample]]
     tolerance: str
     source: str
-    rule: Mapping[str, Any] = field(default_factory=dict)
+    rule: Mapping[str, Any] | str = field(default_factory=dict)
     names: tuple[str, ...] = ()
     renamed: Mapping[str, str] = field(default_factory=dict)
     fixed_shape: bool = True
@@ -59,6 +61,7 @@ class Spec:
     formats: Mapping[str, str] = field(default_factory=dict)
     casts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     steps: bool = False
+    slack: float = 0.01
     dtypes: tuple[str, ...] = ()
     sparse: bool = False
     specials: bool = True
@@ -66,7 +69,9 @@ class Spec:
     nearest: Callable[[Sequence[Any], Sequence[Any]], list[Any]] | None = None
 
     def requirement(self) -> Requirement:
-        """The class of the row, with its own numbers where it has some."""
+        """The class of the row, with its own numbers or those of a rule of the table."""
+        if isinstance(self.rule, str):
+            return requirement(self.tolerance, self.rule)
         if not self.rule:
             return class_named(self.tolerance)
         return replace(class_named(self.tolerance), **self.rule)

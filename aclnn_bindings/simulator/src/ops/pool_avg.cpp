@@ -39,11 +39,11 @@ void average(Call& c) {
         [&](int64_t plane, int64_t o, const Windows::Reach& deep, const Windows::Reach& high,
             const Windows::Reach& wide) {
           const C* from = x + plane * p.in_space();
-          C sum = 0;
+          double sum = 0;
           if (wide.end - wide.begin == p.in[2] && p.in[2] > 1) {  // whole lines: one run per depth
             const int64_t run = (high.end - high.begin) * p.in[2];
             for (int64_t d = deep.begin; d < deep.end; ++d) {
-              sum += static_cast<C>(total(from + (d * p.in[1] + high.begin) * p.in[2], run));
+              sum += total(from + (d * p.in[1] + high.begin) * p.in[2], run);
             }
           } else {
             each_input(p, deep, high, wide, [&](int64_t i) { sum += from[i]; });

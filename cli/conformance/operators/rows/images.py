@@ -19,8 +19,9 @@ from ..spec import Reference, given, spec, t, take
 _TORCH: Final = "torch 2.13, documents of torch.nn.functional"
 _DTYPES: Final = ("float32", "float16", "bfloat16")
 _RESIZE: Final[dict[str, Any]] = {"family": "resize", "source": _TORCH, "tolerance": "gradient",
-                                  "dtypes": _DTYPES, "sparse": True}  # fmt: skip
-_POOL: Final[dict[str, Any]] = {**_RESIZE, "family": "pool"}
+                                  "rule": "resampled", "dtypes": _DTYPES,
+                                  "sparse": True}  # fmt: skip
+_POOL: Final[dict[str, Any]] = {**_RESIZE, "family": "pool", "rule": {}}
 _SIZES: Final = {1: ((2, 3, 7), (11,)), 2: ((1, 3, 5, 6), (8, 9)), 3: ((1, 2, 3, 4, 5), (5, 6, 7))}
 _SHRINK: Final = {1: ((2, 3, 9), (4,)), 2: ((1, 3, 7, 6), (3, 4)), 3: ((1, 2, 5, 4, 6), (2, 3, 4))}
 _SCALES: Final = ("scalesD", "scalesH", "scalesW")

@@ -218,6 +218,7 @@ def _halves(x: Array, cos: Array, sin: Array) -> Array:
     family="attention",
     tolerance="composite",
     steps=True,
+    slack=0.08,  # of 127 steps, with a turned key that may be rounded to half before
     specials=False,
     dtypes=("float16",),
     source="operator document of aclnnDequantRopeQuantKvcache; op-plugin test "

@@ -145,6 +145,7 @@ def _projected(
         ),
     ),
     tolerance="chained",
+    rule="products",
     fixed_shape=True,
 )
 def multi_head_attention_forward(

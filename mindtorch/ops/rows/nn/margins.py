@@ -21,7 +21,7 @@ from .similarity import pairwise_distance
     samples=calls(
         (Arg((4,)), Arg((4,), low=-1), Arg((4,), values=(1, -1, 1, -1), grad=False), 0.3)
     ),
-    tolerance="accumulated",
+    tolerance="composite",
 )
 def margin_ranking_loss(
     input1: Tensor,
@@ -47,7 +47,7 @@ def margin_ranking_loss(
     "size_average=None, bool? reduce=None, str reduction='mean') -> Tensor",
     surface="nn",
     samples=calls((Arg((4,)), Arg((4,), values=(1, -1, 1, -1), grad=False))),
-    tolerance="accumulated",
+    tolerance="composite",
 )
 def hinge_embedding_loss(
     input: Tensor,
@@ -69,7 +69,7 @@ def hinge_embedding_loss(
     "str reduction='mean') -> Tensor",
     surface="nn",
     samples=calls((Arg((4,)), Arg((4,), values=(1, -1, 1, -1), grad=False))),
-    tolerance="accumulated",
+    tolerance="composite",
 )
 def soft_margin_loss(
     input: Tensor,
@@ -90,7 +90,7 @@ def soft_margin_loss(
     samples=calls(
         (Arg((3, 4)), Arg((3, 4), low=-1), Arg((3,), values=(1, -1, 1), grad=False), 0.1)
     ),
-    tolerance="accumulated",
+    tolerance="composite",
 )
 def cosine_embedding_loss(
     input1: Tensor,
@@ -122,7 +122,7 @@ def cosine_embedding_loss(
     lacks={"bool whole half complex": "multi_margin_loss_cpu_kernel"},
     surface="nn",
     samples=calls((Arg((3, 4)), Arg((3,), "int64", 0, 3)), (Arg((4,)), Arg((), "int64", 0, 3), 2)),
-    tolerance="accumulated",
+    tolerance="composite",
 )
 def multi_margin_loss(
     input: Tensor,
@@ -165,7 +165,7 @@ def multi_margin_loss(
     lacks={"bool whole half complex": "multilabel_margin_loss_forward_out_frame"},
     surface="nn",
     samples=calls((Arg((2, 4)), Arg((2, 4), "int64", values=((0, 2, -1, 1), (3, -1, 0, 0))))),
-    tolerance="accumulated",
+    tolerance="composite",
 )
 def multilabel_margin_loss(
     input: Tensor,
@@ -195,7 +195,7 @@ def multilabel_margin_loss(
     "size_average=None, bool? reduce=None, str reduction='mean') -> Tensor",
     surface="nn",
     samples=calls((Arg((3, 4)), Arg((3, 4), low=0, high=1, grad=False))),
-    tolerance="accumulated",
+    tolerance="composite",
 )
 def multilabel_soft_margin_loss(
     input: Tensor,
@@ -220,7 +220,7 @@ def multilabel_soft_margin_loss(
     "str reduction='mean') -> Tensor",
     surface="nn",
     samples=calls((Arg((3, 4)), Arg((3, 4), low=-1), Arg((3, 4), high=1))),
-    tolerance="accumulated",
+    tolerance="composite",
     rule="composed",  # the difference of two distances may be far smaller than they are
 )
 def triplet_margin_loss(
@@ -264,7 +264,7 @@ def triplet_margin_loss(
             (Arg((3, 4)), Arg((3, 4), low=-1), Arg((3, 4), high=1)), {"swap": True, "margin": 2.0}
         )
     ),
-    tolerance="accumulated",
+    tolerance="composite",
 )
 def triplet_margin_with_distance_loss(
     anchor: Tensor,
@@ -310,7 +310,7 @@ def triplet_margin_with_distance_loss(
             "sum",
         )
     ),
-    tolerance="accumulated",
+    tolerance="composite",
 )
 def ctc_loss(
     log_probs: Tensor,

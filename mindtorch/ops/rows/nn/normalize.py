@@ -42,7 +42,7 @@ def layer_norm(
     lacks={"bool whole": "rms_norm"},
     surface="nn function",
     samples=calls((Arg((3, 4)), (4,), Arg((4,))), (Arg((2, 3, 4)), (3, 4))),
-    tolerance="accumulated",
+    tolerance="composite",
 )
 def rms_norm(
     input: Tensor,

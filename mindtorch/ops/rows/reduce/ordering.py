@@ -129,7 +129,7 @@ op(
         Sample((Arg((2, 3), values=((1.0, 0.0, 2.0), (0.5, 3.0, 1.5))), 1)),
     ],
     tolerance="accumulated",
-    rule="statistic",
+    rule="product",
     out="decides",
     inplace=True,
     autocast="float32 on npu",

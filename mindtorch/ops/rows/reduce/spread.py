@@ -205,7 +205,7 @@ def _scalar_name(t: Tensor) -> str:
 @composite(
     "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
     samples=calls((Arg((3, 5)),), (Arg((4, 2)), 2, 0), (Arg((3,)), 1, -1, Arg((1,)), Arg((2,)))),
-    tolerance="rounded",
+    tolerance="composite",
 )
 def diff(
     self: Tensor,

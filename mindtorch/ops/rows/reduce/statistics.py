@@ -492,7 +492,7 @@ op(
     },
     samples=lambda: [Sample((Arg((3, 4), d, 0.5, 1.5),)) for d in ("float32", "float64", "int64")],
     tolerance="accumulated",
-    rule="statistic",
+    rule="product",
     out="decides",
     surface="both",
     autocast="float32",
@@ -512,7 +512,7 @@ op(
         Sample((Arg((3, 4), "float32", 0.5, 1.5), 1)), Sample((Arg((2, 3), "int64"), 0, True)),
     ],
     oracle=lambda torch: torch.prod,
-    tolerance="accumulated", rule="statistic", out="decides",
+    tolerance="accumulated", rule="product", out="decides",
     autocast="float32", surface="both",
 )  # fmt: skip
 
