@@ -30,20 +30,19 @@ class Spec:
     with a default may be absent from a version) and gives the results in the order of `outs`:
     header name -> dtype, or the name of what has that dtype or is the number of one (`a|b`: b where
     a sample gives no a). `rule` replaces fields of the class, with its `reason`, or names a rule of
-    the table. `source` says
-    where the formula is published. `names` are other operators of the same formula; `renamed` maps
-    their parameter names to this row's. `casts` says what dtype a parameter has where the dtype
-    under test is another: {"scalar": {"bfloat16": "float32"}}. `steps`: integer and 8-bit results
-    are real values rounded to the nearest step; `slack` is how far from half a step the arithmetic
-    before that may lead, which is float32 where nothing else is said. `dtypes`, where given, are those of the documents'
-    list that these samples fit. `sparse`: most results are 0 or alike by nature, so that guards
-    against that do not apply. `formats`: the aclFormat of a parameter, or of one operator's
-    (`aclnnMatmulWeightNz mat2`); what a sample gives as a matrix lies in the tiles of FRACTAL_NZ
-    where that says so. `specials` False: NaN, infinities and signs of zero have no stated result
-    there. `draws`, of an operator that draws, says how its result is distributed (see drawn.py).
-    `nearest`, where several answers are right (signs of vectors), gives the one to compare with
-    from the reference's results and those that came; what the reference leaves NaN may differ from
-    run to run.
+    the table. `source` says where the formula is published. `names` are other operators of the same
+    formula; `renamed` maps their parameter names to this row's. `casts` says what dtype a parameter
+    has where the dtype under test is another: {"scalar": {"bfloat16": "float32"}}. `steps`: integer
+    and 8-bit results are real values rounded to the nearest step; `slack` is how far from half a
+    step the arithmetic before that may lead, which is float32 where nothing else is said. `dtypes`,
+    where given, are those of the documents' list that these samples fit. `sparse`: most results are
+    0 or alike by nature, so that guards against that do not apply. `formats`: the aclFormat of a
+    parameter, or of one operator's (`aclnnMatmulWeightNz mat2`); what a sample gives as a matrix
+    lies in the tiles of FRACTAL_NZ where that says so. `specials` False: NaN, infinities and signs
+    of zero have no stated result there. `draws`, of an operator that draws, says how its result is
+    distributed (see drawn.py). `nearest`, where several answers are right (signs of vectors), gives
+    the one to compare with from the reference's results and those that came; what the reference
+    leaves NaN may differ from run to run.
     """
 
     name: str
