@@ -167,6 +167,8 @@ _HARD: Final[dict[str, tuple[tuple[float, float], ...]]] = {
 }
 _CENTRED: Final = frozenset(("native_layer_norm", "native_group_norm", "_batch_norm_functional",
                              "var", "std"))  # fmt: skip
+# What those take off before anything else, in spreads: so many units a result may be off.
+_MEAN: Final = 16.0
 _POW: Final = (0.0, -0.0, 1.0, -1.0, 2.0, 3.0, -2.0, 0.5, -0.5, float("inf"), float("-inf"),
                float("nan"), -3.0, 7.0, 1.5)  # fmt: skip
 _TIED: Final = (1.0, 0.0, 2.0, 1.0)
@@ -278,8 +280,14 @@ def _near_zero(arg: Input, rng: Generator, form: Format, drawn: Array) -> Array:
 def _offset(arg: Input, rng: Generator, form: Format, drawn: Array) -> Array:
     """A large mean over a small spread: differences and variances cancel."""
     # Two passes over numbers around 16 lose 4 bits; one pass loses 8.
-    mean = 2.0 ** min(form.digits // 2, 4 if arg.op in _CENTRED else 10)
+    mean = min(2.0 ** (form.digits // 2), _MEAN if arg.op in _CENTRED else 2.0**10)
     return mean + rng.uniform(-1, 1, drawn.size)
+
+
+def magnified(case: Case) -> float:
+    """How many times a unit of the inputs shows in results that a mean was taken off for."""
+    offset = dict(case.factors).get("values") == "offset"
+    return _MEAN if offset and case.op in _CENTRED else 1.0
 
 
 def _nan(arg: Input, rng: Generator, form: Format, drawn: Array) -> Array:

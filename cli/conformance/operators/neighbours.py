@@ -48,6 +48,11 @@ _WHOLE: Final = (Kind.INT64, Kind.INT32, Kind.INT8)
 # several dims of a tensor have that size), and beyond what a row of local memory holds.
 _QUICK_SIZES: Final = (1032, 260, 68)
 _FULL_SIZES: Final = (4100,)
+# Beyond what sixteen bits count, once in each sample's tensors.
+_VAST: Final = 66_000
+_MOST_VAST: Final = 1 << 20
+# An eighth of it is tried first: work that grows as a square shows there.
+_EIGHTH_SECONDS: Final = 0.1
 # Sizes that are no multiple of what registers hold, by what else divides them; the first that the
 # reference takes.
 _ODD_SIZES: Final = (37, 38, 36, 44, 20)
@@ -121,6 +126,7 @@ class Search:
             self._vary(param)
         for index, sample in self.samples:
             if self._stretch(index, sample):
+                self._overstretch(index, sample)
                 break  # the first sample whose sizes may grow
         for index, sample in self.samples[:1]:
             self._unalign(index, sample)
@@ -171,6 +177,20 @@ class Search:
                     self._keep(f"s{index}/{change}", seconds, sizes is _QUICK_SIZES)
                     kept += 1
         return kept > 0
+
+    def _overstretch(self, index: int, sample: Sample) -> None:
+        """One size beyond `_VAST`, the first that memory and time allow."""
+        for size in dict.fromkeys(n for t in tensors_of(sample) for n in t.shape if n > 1):
+            change = f"{size}={-(-_VAST // size) * size}"
+            if _elements(neighbours.changed(sample, change)) > _MOST_VAST:
+                continue
+            eighth = self._holds(index, f"{size}={-(-_VAST // size // 8) * size}", same=True)
+            if eighth is None or eighth > _EIGHTH_SECONDS:
+                continue
+            seconds = self._holds(index, change, same=True)
+            if seconds is not None:
+                self._keep(f"s{index}/{change}", seconds, False)
+                return
 
     def _unalign(self, index: int, sample: Sample) -> None:
         """Sizes with a tail, where a sample's are multiples of eight."""

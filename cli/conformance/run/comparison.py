@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from mindtorch.laws.judge.precision import FORMATS, format_of, rounded
 from mindtorch.laws.judge.tiers import judge
 
 from ..cases.case import Case
+from ..cases.fills import magnified
 from ..cases.layouts import REPEATED
 from ..record.result import Result
 from .golden import Golden
@@ -60,6 +62,7 @@ def _compare_one(
         return trial.result("FAIL", reason=reason)
     if need.tier == "none":
         return _plausible(trial, got)
+    need = replace(need, accumulate=need.accumulate * magnified(trial.case))
     if trial.case.fill in ("special", "sweep") or _extreme(trial.case):
         expected = agreed(got, expected, native, dtype)
     if rounds_to(got, expected, dtype):

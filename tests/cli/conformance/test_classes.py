@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from mindtorch_npu.conformance.cases.case import parse
+from mindtorch_npu.conformance.cases.fills import magnified
 from mindtorch_npu.conformance.operators.find import SPECS
 
 from mindtorch.laws.judge import classes
@@ -93,3 +95,10 @@ def test_entry_without_reason_is_refused():
 def test_unknown_tier_is_refused():
     with pytest.raises(classes.ClassTableError, match="T9"):
         classes._complete("x", {"tier": "T9", "source": "s", "reason": "r"})
+
+
+def test_a_mean_that_is_taken_off_leaves_the_units_of_the_inputs():
+    around = "functional/dtype=float32/row=8/values={}"
+    assert magnified(parse("native_layer_norm/" + around.format("offset"))) == 16
+    assert magnified(parse("native_layer_norm/" + around.format("mixed"))) == 1
+    assert magnified(parse("sum/" + around.format("offset"))) == 1
