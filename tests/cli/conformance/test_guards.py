@@ -58,3 +58,8 @@ def test_trespass_counts_what_changed():
         "1 element of an input's memory changed",
         "2 elements outside of the output changed",
     ]
+
+
+def test_a_difference_of_equals_may_be_zero():
+    assert not guards.lost(np.zeros((), np.float32), np.array(1.8e-12), "float32")
+    assert guards.lost(np.zeros((), np.float32), np.array(1.8e-6), "float32")
