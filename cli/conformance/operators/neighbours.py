@@ -182,7 +182,8 @@ class Search:
         """One size beyond `_VAST`, the first that memory and time allow."""
         for size in dict.fromkeys(n for t in tensors_of(sample) for n in t.shape if n > 1):
             change = f"{size}={-(-_VAST // size) * size}"
-            if _elements(sample) // size * _VAST > _MOST_VAST:
+            shapes = (t.shape for t in tensors_of(sample))
+            if max(prod(_VAST if n == size else n for n in s) for s in shapes) > _MOST_VAST:
                 continue
             eighth = self._holds(index, f"{size}={-(-_VAST // size // 8) * size}", same=True)
             if eighth is None or eighth > _EIGHTH_SECONDS:
