@@ -27,10 +27,10 @@ def lost(got: Array, golden: Array, dtype: str) -> str:
     """Zeros where the reference, rounded to `dtype`, has none. One of few results below a unit of
     rounding may be a difference of equals."""
     with np.errstate(all="ignore"):
-        ours, theirs = wide(got) == 0, wide(rounded(golden, dtype)) == 0
+        ours, theirs = wide(got) == 0, wide(rounded(golden, dtype)) != 0
         if got.size < _ENOUGH and (form := format_of(dtype)) is not None:
-            theirs |= np.abs(golden) < form.unit
-    count = int((ours & ~theirs).sum())
+            theirs &= np.abs(wide(golden)) >= form.unit
+    count = int((ours & theirs).sum())
     if count <= ours.size // 2:
         return ""
     return f"{count} of {ours.size} outputs are zero where the reference is not"

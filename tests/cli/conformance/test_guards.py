@@ -63,3 +63,4 @@ def test_trespass_counts_what_changed():
 def test_a_difference_of_equals_may_be_zero():
     assert not guards.lost(np.zeros((), np.float32), np.array(1.8e-12), "float32")
     assert guards.lost(np.zeros((), np.float32), np.array(1.8e-6), "float32")
+    assert guards.lost(np.zeros(3, np.complex64), np.array([1 + 1j, 2j, 3 + 1j]), "complex64")
