@@ -13,6 +13,7 @@ PARTS: dict[str, dict[str, str]] = {
     "asynchronous": {},
     "events_order_streams": {},
     "old_events": {},
+    "destroyed_events_still_order": {},
     "callbacks": {},
     "memory": {"ACLSIM_MEMORY": "64M"},
     "copies": {},
@@ -51,6 +52,12 @@ def test_options_and_products_answer(given: str, name: str) -> None:
 def test_versions_are_read_below_the_ascend_home() -> None:
     outcome = run("runtime", "options", EXPECT_SOC="Ascend910B2", ASCEND_HOME_PATH=str(install()))
     assert outcome.code == 0, outcome.out + outcome.err
+
+
+def test_a_wait_for_a_destroyed_event_is_refused_and_named_under_strict_mode() -> None:
+    outcome = run("runtime", "destroyed_events_still_order", ACLSIM_STRICT="report")
+    assert outcome.code != 0
+    assert "use-after-destroy" in outcome.kinds()
 
 
 @pytest.mark.parametrize("part", ["copies", "executors", "many_threads", "descriptors"])

@@ -162,6 +162,38 @@ static void events_order_streams() {
   kit.end();
 }
 
+// torch_npu destroys an event on one device's queue before another's waits for it. Such a wait is
+// ordered all the same, 300 events later it is refused; anything else is refused at once.
+static void destroyed_events_still_order() {
+  Kit kit;
+  aclrtStream other;
+  MUST(aclrtCreateStream(&other));
+  aclrtEvent event;
+  MUST(aclrtCreateEventExWithFlag(&event, ACL_EVENT_SYNC));
+  MUST(aclrtLaunchHostFunc(kit.stream, wait_for_gate, nullptr));
+  MUST(aclrtRecordEvent(event, kit.stream));
+  MUST(aclrtDestroyEvent(event));
+  MUST(aclrtStreamWaitEvent(other, event));
+  MUST(aclrtLaunchHostFunc(other, count_up, nullptr));
+  CHECK(aclrtDestroyEvent(event) == ACL_ERROR_RT_PARAM_INVALID);
+  CHECK(aclrtRecordEvent(event, kit.stream) == ACL_ERROR_RT_PARAM_INVALID);
+  CHECK(aclrtSynchronizeEvent(event) == ACL_ERROR_RT_PARAM_INVALID);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  CHECK(ran.load() == 0);
+  std::vector<aclrtEvent> more(300);
+  for (aclrtEvent& each : more) {
+    MUST(aclrtCreateEventExWithFlag(&each, ACL_EVENT_SYNC));
+    CHECK(each != event);  // its memory is not used again while waits may come
+  }
+  for (aclrtEvent each : more) MUST(aclrtDestroyEvent(each));
+  CHECK(aclrtStreamWaitEvent(other, event) == ACL_ERROR_RT_PARAM_INVALID);
+  gate = true;
+  MUST(aclrtSynchronizeStream(other));
+  CHECK(ran.load() == 1);
+  MUST(aclrtDestroyStream(other));
+  kit.end();
+}
+
 static void old_events() {
   Kit kit;
   aclrtStream other;
@@ -768,6 +800,7 @@ int main(int argc, char** argv) {
   std::map<std::string, std::function<void()>> parts = {
       {"initialise", initialise}, {"configuration", configuration}, {"devices", devices}, {"asynchronous", asynchronous},
       {"events_order_streams", events_order_streams}, {"old_events", old_events},
+      {"destroyed_events_still_order", destroyed_events_still_order},
       {"callbacks", callbacks}, {"memory", memory}, {"copies", copies}, {"messages", messages},
       {"executors", executors}, {"descriptors", descriptors}, {"failure_modes", failure_modes},
       {"abort_drops_queued_work", abort_drops_queued_work}, {"stream_limit", stream_limit},

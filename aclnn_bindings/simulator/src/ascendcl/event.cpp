@@ -5,6 +5,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <utility>
 
 #include "ascendcl/capture.h"
 #include "ascendcl/device.h"
@@ -46,8 +47,9 @@ struct Event : Handle {
   bool extended;      // aclrtCreateEventExWithFlag
   int32_t device;
   int32_t id;
-  SpinLock lock;      // guards `latest`
+  SpinLock lock;      // guards `latest` and `lingers`
   Record* latest;
+  bool lingers;       // destroyed, but waits still find `latest`
 };
 
 constexpr uint32_t kKnownFlags = ACL_EVENT_SYNC | ACL_EVENT_CAPTURE_STREAM_PROGRESS |
@@ -143,6 +145,7 @@ aclError create(const char* function, aclrtEvent* out, uint32_t flags, bool exte
   event->device = context->device;
   event->id = next_id++;
   event->latest = nullptr;
+  event->lingers = false;
   event->shared = nullptr;
   event->captured = nullptr;
   event->external = flags & ACL_EVENT_EXTERNAL ? new Signal(0) : nullptr;
@@ -244,6 +247,18 @@ aclError wait_on_shared(SharedEvent* shared, Stream* stream) {
   }), kEventWait);
 }
 
+aclError wait_for(Stream* stream, Record* seen) {
+  if (!seen) return ACL_SUCCESS;
+  seen->waits.fetch_add(1);
+  return submit(stream, make_task([=](Stream* on) -> aclError {
+    await(seen, -1, &on->aborted);
+    return ACL_SUCCESS;
+  }, false, [seen] {
+    seen->waits.fetch_sub(1);
+    let_go(seen);
+  }), kEventWait);
+}
+
 aclError wait_on(const char* function, Stream* stream, Event* event) {
   if (event->external) return await_signal(event->external, stream);
   if (event->shared) return wait_on_shared(event->shared, stream);
@@ -266,15 +281,42 @@ aclError wait_on(const char* function, Stream* stream, Event* event) {
     }
     if (event->latest) seen = keep(event->latest);
   }
-  if (!seen) return ACL_SUCCESS;
-  seen->waits.fetch_add(1);
-  return submit(stream, make_task([=](Stream* on) -> aclError {
-    await(seen, -1, &on->aborted);
-    return ACL_SUCCESS;
-  }, false, [seen] {
-    seen->waits.fetch_sub(1);
-    let_go(seen);
-  }), kEventWait);
+  return wait_for(stream, seen);
+}
+
+// The last extended events that were destroyed. torch_npu destroys an event in one device's queue
+// while another device's has yet to wait for it (DataParallel); without strict mode that wait is
+// for the record that the event had.
+constexpr size_t kLingering = 256;
+
+void linger(ThreadState* state, Event* event) {
+  static SpinLock guard;
+  static Event* destroyed[kLingering];
+  static size_t next = 0;
+  Event* oldest;
+  {
+    std::lock_guard<SpinLock> lock(guard);
+    oldest = std::exchange(destroyed[next++ % kLingering], event);
+  }
+  if (!oldest) return;
+  {
+    std::lock_guard<SpinLock> lock(oldest->lock);
+    let_go(std::exchange(oldest->latest, nullptr));
+    oldest->lingers = false;
+  }
+  recycle(state, oldest, Kind::Event);
+}
+
+ACLSIM_NOINLINE aclError wait_on_destroyed(const char* function, Stream* stream, Event* event) {
+  if (!event || !event->was(Kind::Event)) return not_an_event(function, event);
+  Record* seen = nullptr;
+  bool found = false;
+  {
+    std::lock_guard<SpinLock> lock(event->lock);
+    found = event->lingers && !recording(stream);
+    if (found && event->latest) seen = keep(event->latest);
+  }
+  return found ? wait_for(stream, seen) : not_an_event(function, event);
 }
 
 bool reach(Event* event, int timeout_ms) {
@@ -373,11 +415,7 @@ ACLSIM_API aclError aclrtCreateEventExWithFlag(aclrtEvent* event, uint32_t flag)
 ACLSIM_API aclError aclrtDestroyEvent(aclrtEvent event) {
   ThreadState* state = thread();
   ACLSIM_EVENT(mine, event);
-  {
-    std::lock_guard<SpinLock> lock(mine->lock);
-    let_go(mine->latest);
-    mine->latest = nullptr;
-  }
+  bool lingers = mine->extended && !mine->external && !mine->shared && !strict();
   close_event(mine);
   if (!mine->extended) {
     Lock lock(runtime().mutex);
@@ -385,8 +423,17 @@ ACLSIM_API aclError aclrtDestroyEvent(aclrtEvent event) {
   }
   count_live(state, Kind::Event, -1);
   if (strict()) forget_origin(mine);
-  retire(mine, Kind::Event, Death::Destroyed);
-  recycle(state, mine, Kind::Event);
+  {
+    std::lock_guard<SpinLock> lock(mine->lock);
+    mine->lingers = lingers;
+    if (!lingers) let_go(std::exchange(mine->latest, nullptr));
+    retire(mine, Kind::Event, Death::Destroyed);
+  }
+  if (lingers) {
+    linger(state, mine);
+  } else {
+    recycle(state, mine, Kind::Event);
+  }
   return ACL_SUCCESS;
 }
 
@@ -421,7 +468,8 @@ ACLSIM_API aclError aclrtResetEvent(aclrtEvent event, aclrtStream stream) {
 
 ACLSIM_API aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event) {
   ACLSIM_STREAM(on, stream);
-  ACLSIM_EVENT(mine, event);
+  auto* mine = static_cast<Event*>(event);
+  if (!mine || !mine->is(Kind::Event)) return wait_on_destroyed(__func__, on, mine);
   return wait_on(__func__, on, mine);
 }
 ACLSIM_API aclError aclrtStreamWaitEventWithFlag(aclrtStream stream, aclrtEvent event, uint32_t,
