@@ -249,6 +249,7 @@ def from_numpy(array: Array) -> Tensor:
     if not isinstance(array, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {class_name(array)})")
     refuse_strides(array)
+    array = array.view(np.ndarray)  # of masked arrays and matrices their elements
     dtype = dt.from_numpy_dtype(array.dtype)
     step = dtype.itemsize
     if any(s % step for s in array.strides):

@@ -215,7 +215,7 @@ def _refuse_size(shape: Size, strides: tuple[int, ...], itemsize: int) -> None:
         raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)}")
     if full > _MOST:
         raise RuntimeError("numel: integer multiplication overflow")
-    if (reach + 1) * itemsize > _MOST:
+    if (reach + 1) * itemsize > _MOST or min(strides, default=0) < 0:
         raise RuntimeError(
             f"Storage size calculation overflowed with sizes={list(shape)} and"
             f" strides={list(strides)}"
@@ -227,6 +227,8 @@ def _new(
 ) -> Geometry:
     rows = contiguous_strides(shape)
     numel = prod(shape)
+    if offset < 0:
+        raise RuntimeError(f"Tensor: invalid storage offset {offset}")
     if strides != rows or numel > _SURELY or min(shape, default=0) <= 0:
         _refuse_size(shape, strides, dtype.itemsize)
     geom = object.__new__(Geometry)

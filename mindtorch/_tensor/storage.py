@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, Protocol, TypeAlias
 from weakref import ref
 
@@ -69,12 +71,14 @@ class Storage:
         return whole
 
     def replace(self, memory: Memory) -> None:
-        """Put other memory in place of this one (resize_, set_)."""
+        """Put other memory in place of this one (resize_); tensors that share it see the new."""
         self.memory = memory
-        try:
+        with suppress(AttributeError):
             del self.bytes
-        except AttributeError:
-            return
+        for holder in gc.get_referrers(self):
+            if hasattr(type(holder), "_array"):
+                with suppress(AttributeError):
+                    del holder._array  # the numpy view of what was before
 
 
 def _as_bytes(array: Array) -> Array:
@@ -318,6 +322,8 @@ def resize(storage: Storage, nbytes: int) -> None:
     if not isinstance(storage.memory, np.ndarray):
         raise RuntimeError("resizing a storage is not implemented for this device")
     old = storage.bytes
+    if nbytes == old.size:
+        return
     try:
         new = np.empty(nbytes, np.uint8)
     except MemoryError as error:  # torch's class

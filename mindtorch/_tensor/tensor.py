@@ -75,13 +75,7 @@ class Tensor(Methods, metaclass=TensorType):
 
     def __getattr__(self, name: str) -> Any:
         if name == "_array":
-            geom = self._geom
-            if geom.numel and geom.device is CPU:
-                shape, dtype, offset = geom.np_args
-                array = np.ndarray(shape, dtype, self._storage.bytes, offset, geom.np_strides)
-            else:
-                array = host_array(geom, self._storage)
-            self._array = array
+            self._array = array = host_array(self._geom, self._storage)
             return array
         if name in _UNSET:
             return _UNSET[name]
@@ -223,17 +217,20 @@ def _wrap(dim: int, ndim: int) -> int:
 
 
 def host_array(geom: Geometry, storage: Storage) -> Array:
-    """The numpy view of a cpu tensor; RuntimeError on another device."""
-    if geom.device.type != "cpu":
+    """The numpy view of a cpu tensor; RuntimeError on another device, or past its memory."""
+    if geom.device is not CPU and geom.device.type != "cpu":
         raise RuntimeError(
             f"a tensor on {geom.device} has no host array: copy it with .cpu() first"
         )
     shape, dtype, offset = geom.np_args
     if geom.numel == 0:
         return np.empty(shape, dtype)
+    memory = storage.bytes
+    if not memory.size:  # which numpy takes for memory of any size
+        raise RuntimeError(f"a tensor of {geom.numel} elements has no memory: it was resized to 0")
     try:
-        return np.ndarray(shape, dtype, storage.bytes, offset, geom.np_strides)
-    except ValueError as error:  # of more bytes than 63 bits count, though its storage is small
+        return np.ndarray(shape, dtype, memory, offset, geom.np_strides)
+    except ValueError as error:  # its storage was made smaller, or more bytes than 63 bits count
         raise RuntimeError(
             f"a tensor of {geom.numel} elements has no host array: {error}"
         ) from error

@@ -41,6 +41,28 @@ def test_a_view_past_its_storage_is_refused_in_torch_s_words(name, device):
 
 
 @pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("place", [(-1, (1,), (1,)), (0, (2,), (-1,)), (16, (1,), (1,))])
+@pytest.mark.parametrize("of", ["tensor", "storage"])
+def test_a_tensor_is_not_set_outside_of_a_storage(place, of, device):
+    x = mindtorch.ones(16, device=device)
+    source = x if of == "tensor" else x.untyped_storage()
+    refusal(lambda: x.new_empty(0).set_(source, *place))
+
+
+def test_a_tensor_whose_storage_shrank_is_refused_and_comes_back_with_it():
+    x = mindtorch.arange(4.0)
+    view = x[2:]
+    assert view.tolist() == [2.0, 3.0]
+    for size in (0, 4):
+        x.untyped_storage().resize_(size)
+        for use in (x.tolist, view.tolist, x.numpy, lambda: view.add_(1), lambda: x + 1):
+            assert "elements has no" in refusal(use)
+    x.untyped_storage().resize_(16)
+    view.fill_(7)
+    assert x.tolist()[2:] == [7.0, 7.0]
+
+
+@pytest.mark.parametrize("device", DEVICES)
 def test_a_view_may_reach_all_of_its_storage(device):
     x = mindtorch.arange(8.0, device=device)
     assert x[4:].as_strided((8,), (1,), 0).tolist() == x.tolist()

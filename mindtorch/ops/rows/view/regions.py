@@ -215,10 +215,7 @@ def _as_strided(
             "as_strided: Negative strides are not supported at the moment, got strides:"
             f" {list(stride)}"
         )
-    offset = self.offset if storage_offset is None else storage_offset
-    if offset < 0:
-        raise RuntimeError(f"Tensor: invalid storage offset {offset}")
-    return self.at(size, stride, offset)
+    return self.at(size, stride, storage_offset)
 
 
 op(
