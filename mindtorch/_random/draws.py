@@ -259,7 +259,7 @@ def normal_(
     self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None
 ) -> Tensor:
     """Fill with draws from a normal distribution."""
-    if std < 0:
+    if not std >= 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
     return _refill(self, "normal", (float(mean), float(std)), generator)
 
@@ -310,7 +310,9 @@ def bernoulli_(
     self: Tensor, p: Tensor | float = 0.5, *, generator: Generator | None = None
 ) -> Tensor:
     """Fill with ones with probability `p` (a number or a tensor), else zeros."""
-    if not isinstance(p, Tensor) and not 0 <= p <= 1:
+    if isinstance(p, Tensor):
+        _refuse_chances(p)
+    elif not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p}")
     return self.copy_(_bernoulli(self, p, generator))
 
@@ -368,7 +370,7 @@ def bernoulli(
 @surface(function=False)
 def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Fill with draws from an exponential distribution of rate `lambd`."""
-    if lambd <= 0:
+    if not lambd > 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
     geom = self._geom
     if geom.device.type == "cpu":
@@ -390,7 +392,7 @@ def cauchy_(
     self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Generator | None = None
 ) -> Tensor:
     """Fill with draws from a Cauchy distribution."""
-    if sigma <= 0:
+    if not sigma > 0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma}")
     if self.dtype.category != dt.FLOAT:
         raise RuntimeError(
@@ -417,7 +419,7 @@ def log_normal_(
     self: Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Generator | None = None
 ) -> Tensor:
     """Fill with exponentials of normal draws."""
-    if std <= 0:
+    if not std > 0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std}")
     if self.dtype.category != dt.FLOAT:
         raise NotImplementedError(f"\"log_normal_\" not implemented for '{self.dtype.legacy}'")
@@ -450,7 +452,7 @@ def normal(
     requires_grad: bool = False,
 ) -> Tensor:
     """Draws with means and standard deviations that are tensors, or numbers with a `size`."""
-    if not isinstance(std, Tensor) and std < 0:
+    if not isinstance(std, Tensor) and not std >= 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
     if isinstance(std, Tensor):
         _refuse_spread(std)

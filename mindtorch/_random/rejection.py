@@ -38,10 +38,15 @@ def _uniform(like: Tensor, generator: Generator | None) -> Tensor:
 
 
 def _first_accepted(like: Tensor, propose: Callable[[], tuple[Tensor, Tensor]]) -> Tensor:
-    """For each element the first proposal that was accepted; waits for the device each round."""
+    """For each element the first proposal that was accepted; waits for the device each round.
+
+    Where a distribution has no draws (NaN, inf) no proposal is finite: it is taken, or no round
+    would be the last.
+    """
     result, open_ = aten.zeros_like(like), aten.ones_like(like, dtype=dt.bool)
     while bool(aten.any(open_).item()):
         value, accepted = propose()
+        accepted = aten.logical_or(accepted, aten.logical_not(aten.isfinite(value)))
         taken = aten.logical_and(open_, accepted)
         result = aten.where(taken, value, result)
         open_ = aten.logical_and(open_, aten.logical_not(accepted))
@@ -164,7 +169,7 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     _refuse_integers(input, "poisson")
     if input.device.type == "meta":
         return aten.empty_like(input)
-    if input.device.type == "cpu" and input.numel() and bool(aten.any(aten.lt(input, 0)).item()):
+    if input.device.type == "cpu" and input.numel() and not bool(aten.all(input >= 0).item()):
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
     rate = aten.to(input.detach(), _wide(input))
     return aten.to(_poisson(rate, generator), input.dtype)
@@ -219,8 +224,10 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
         return aten.empty_like(n)
     n, p = aten.to(n, _wide(n)), aten.to(p, _wide(p))
     flipped = aten.gt(p, 0.5)
-    drawn = _binomial(aten.floor(n), aten.where(flipped, 1 - p, p), generator)
-    return aten.to(aten.where(flipped, n - drawn, drawn), count.dtype)
+    chance = aten.where(flipped, 1 - p, p).clamp(min=0)  # above 1 all succeed, below 0 none
+    drawn = _binomial(aten.floor(n), chance, generator)
+    drawn = aten.where(flipped, n - drawn, drawn)
+    return aten.to(drawn.masked_fill(aten.isnan(p), float("nan")), count.dtype)
 
 
 def _binomial(n: Tensor, p: Tensor, generator: Generator | None) -> Tensor:

@@ -11,8 +11,9 @@ from ...spec import aten, composite
 
 
 def _check(p: float) -> None:
-    if p < 0.0 or p > 1.0:
-        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+    if not 0.0 <= p <= 1.0:
+        kind = RuntimeError if p != p else ValueError  # of NaN torch's kernel says so
+        raise kind(f"dropout probability has to be between 0 and 1, but got {p}")
 
 
 def _noise(input: Tensor, shape: tuple[int, ...], p: float) -> Tensor:
