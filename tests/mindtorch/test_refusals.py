@@ -54,6 +54,10 @@ constant_pad_nd(I(2),(1,1),300)  randint(0,300,(2,),dtype=int8)  O(2).random_(5,
 normal(0.,-1.,(2,))  multinomial(T([1,1]),1)
 Z(4).masked_scatter_(T([True]*4),O(2))  scatter(O(2),0,T([0,1]),O(1))
 scatter(O(2,2),1,T([[0,0,0],[0,0,0],[0,0,0]]),1.)
+O(2).exponential_(nan)  O(2).normal_(0.,nan)  O(2).cauchy_(0.,nan)  O(2).log_normal_(0.,nan)
+O(2).geometric_(nan)  normal(0.,nan,(2,))  F.dropout(O(1),nan)  F.alpha_dropout(O(1),nan)
+O(2).isclose(O(2),rtol=-1.)  O(2).isclose(O(2),atol=nan)  O(0).norm(inf)  O(0,3).norm(-1,0)
+linalg.solve(O(2,2),O(2))  linalg.solve(T([[1.,2.],[2.,4.]]),O(2,1))  linalg.solve(Z(2,2),O(2))
 """
 SHAPES = """
 F.ctc_loss(O(5,2,4),T([[1,2],[1,2]]),T([5,5]),T([2,9]))
@@ -81,7 +85,8 @@ ON_THE_HOST = """
 A(3).index_select(0,T([-1]))  A(3).gather(0,T([-1]))  A(3).take(T([-4]))  A(3).take(T([3]))
 Z(3).scatter_(0,T([-1]),1.)  Z(3).scatter_add_(0,T([-1]),O(1))  Z(3).index_add_(0,T([3]),O(1))
 Z(3).index_copy_(0,T([-1]),O(1))  Z(3).index_fill_(0,T([3]),1.)  F.embedding(T([-1]),O(3,2))
-bernoulli(T([2.]))  bernoulli(T([nan]))  normal(T([0.]),T([-1.]))
+bernoulli(T([2.]))  bernoulli(T([nan]))  normal(T([0.]),T([-1.]))  O(1).bernoulli_(T([2.]))
+F.embedding_bag(T([0,1]),O(2,2),T([0,5]))  F.embedding_bag(T([0,1]),O(2,2),T([1,1]))
 """
 TAKEN = """
 A(3).take(T([-1]))  A(3).take_along_dim(T([-1]),0)  Z(3).index_fill_(0,T([-1]),1.)  A(3)[T([-1])]
@@ -90,7 +95,8 @@ O(2).byte().fill_(-1)  O(2).bool().fill_(3)  O(2).half().fill_(inf)  I(2)+300  I
 median(T([1.,nan,0.]))  median(T([[1.,nan,0.],[1.,2.,3.]]),1)  quantile(T([1.,nan,0.]),0.5)
 median(T([]))  O(4).view(float64)  arange(0,-5,-2)  arange(5,0,-2)  arange(0,1,0.3)
 T(1.).flip(0)  T(1.).flip(-1)  T(1.).roll(1)
-pow(T([2,1,-1,0]),T([-1,-1,-1,1]))  O(1).expand(2**40).shape
+pow(T([2,1,-1,0]),T([-1,-1,-1,1]))  T([1,-2]).trunc()  I(2).floor_()  T([3]).byte().ceil()
+linalg.solve(T([[1.,0.],[0.,1e-10]]),O(2))  O(0,3).norm(nan)  O(1).expand(2**40).shape
 """
 
 
@@ -102,7 +108,7 @@ def result(library, device, expression):
     """What an expression gives as text, or the class of the error that it raises."""
     made = {"device": device}
     names = dict(vars(library)) | {
-        "F": library.nn.functional, "np": np, "nan": nan, "inf": inf,
+        "F": library.nn.functional, "linalg": library.linalg, "np": np, "nan": nan, "inf": inf,
         "T": lambda data: library.tensor(data, **made), "O": lambda *s: library.ones(*s, **made),
         "Z": lambda *s: library.zeros(*s, **made), "A": lambda *s: library.arange(*s, **made),
         "I": lambda *s: library.zeros(*s, dtype=library.int8, **made),
@@ -162,6 +168,17 @@ def test_what_torch_takes_gives_the_same_numbers(torch, case, device):
 def _numbers(text):
     plain = str(text).replace("torch.return_types.", "").replace("device='npu:0'", "")
     return "".join(plain.split()).replace(",,", ",").replace(",)", ")")
+
+
+@pytest.mark.parametrize("device", ["cpu", "npu"])
+def test_draws_of_what_is_no_distribution_end(device):
+    def odd(*numbers):
+        return mindtorch.tensor(numbers, device=device)
+
+    assert not mindtorch._standard_gamma(odd(nan, inf)).isfinite().any()
+    assert not mindtorch.poisson(odd(inf)).isfinite().any()
+    assert not mindtorch.binomial(odd(inf), odd(0.5)).isfinite().any()
+    assert mindtorch.binomial(odd(3.0, 3.0), odd(1.5, -0.5)).tolist() == [3.0, 0.0]
 
 
 def test_an_array_in_the_other_byte_order_or_of_uneven_strides_is_refused():

@@ -18,7 +18,7 @@ from ..._tensor.tensor import Tensor
 from ..._tensor.types import Array, Number
 from ...ops.rules import Results
 from ...ops.source import compiled
-from .results import REFUSED, conform, contexts, new_context, refuse
+from .results import REFUSED, conform, contexts, new_context, quiet, refuse
 
 _makers: dict[tuple[str, str], Any] = {}
 
@@ -199,7 +199,13 @@ def _number_array(value: Number, dtype: np.dtype[Any]) -> Array:
     # asarray(value, dtype) raises for an int out of range, where torch wraps.
     if value.__class__ is int and dtype.kind in "iu":
         return np.asarray(value & ((1 << 64) - 1), np.uint64).astype(dtype)
-    return np.asarray(value).astype(dtype)
+    array = np.asarray(value)
+    if value.__class__ in (float, complex) and not abs(value) <= _SURELY_HELD:
+        return quiet(array.astype, dtype)  # beyond what the dtype holds it is inf, as in torch
+    return array.astype(dtype)
+
+
+_SURELY_HELD = 65504  # by every floating-point dtype: float16's largest
 
 
 def _widen(array: Array) -> Array:

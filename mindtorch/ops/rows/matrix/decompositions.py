@@ -237,8 +237,29 @@ def _solve_by_qr(A: Tensor, B: Tensor) -> Tensor:
     vector = _is_vector(A, B)
     right = aten.unsqueeze(B, -1) if vector else B
     q, r = aten.linalg_qr(A)
+    _refuse_singular(r)
     result = aten.linalg_solve_triangular(r, _t(q) @ right, upper=True)
     return aten.squeeze(result, -1) if vector else in_columns(result)
+
+
+def _refuse_singular(r: Tensor) -> None:
+    """LinAlgError in torch's words for A = Q R whose columns depend; waits for the device.
+
+    What is left of a column beside those before it is taken for 0 below a fourth of the step at
+    the column's own size: rounding leaves more of one that is independent, scaled as it may be.
+    """
+    if not r.numel():
+        return
+    left = aten.abs(aten.diagonal(r, 0, -2, -1))
+    size = aten.linalg_vector_norm(r, 2, (-2,))
+    none = aten.any(left <= size * (dt.finfo(r.dtype).eps / 4), -1)
+    if not bool(aten.any(none).item()):
+        return
+    at = int(aten.nonzero(aten.reshape(none, (-1,)))[0].item())
+    where = f"(Batch element {at}): " if none.ndim else ""
+    raise LinAlgError(
+        f"torch.linalg.solve: {where}The solver failed because the input matrix is singular."
+    )
 
 
 def _solve_grad_a(grad: Tensor, A: Tensor, B: Tensor, result: Tensor) -> Tensor:

@@ -65,12 +65,7 @@ def scaled_dot_product_attention(
         attn_mask = aten.ones(
             (query.size(-2), key.size(-2)), dtype=dt.bool, device=query.device
         ).tril()
-    if attn_mask is not None:
-        scores = _masked(scores, attn_mask)
-    weights = scores.softmax(-1)
-    if attn_mask is not None and attn_mask.dtype == dt.bool:
-        # A row with nothing to attend to gives zeros, not NaN.
-        weights = weights.masked_fill((~attn_mask).all(-1, keepdim=True), 0.0)
+    weights = scores.softmax(-1) if attn_mask is None else _masked_softmax(scores, attn_mask)
     if dropout_p > 0.0:
         weights = dropout(weights, dropout_p)
     return weights @ value
@@ -85,10 +80,16 @@ def _check_operands(query: Tensor, key: Tensor, value: Tensor) -> None:
         )
 
 
-def _masked(scores: Tensor, mask: Tensor) -> Tensor:
+def _masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
+    """Softmax of the last dim; zeros, and no gradient, in rows with nothing to attend to."""
+    least = float("-inf")
+    away = mask.logical_not() if mask.dtype == dt.bool else mask == least
+    idle = away.all(-1, keepdim=True)
     if mask.dtype == dt.bool:
-        return scores.masked_fill(mask.logical_not(), float("-inf"))
-    return scores + mask
+        scores = scores.masked_fill(away.logical_and(idle.logical_not()), least)
+    else:
+        scores = scores + mask.masked_fill(idle, 0.0)
+    return scores.softmax(-1).masked_fill(idle, 0.0)
 
 
 def _as_float_mask(mask: Tensor | None, dtype: Dtype, name: str) -> Tensor | None:

@@ -7,6 +7,7 @@ maps close under differentiation: convolution, transposed convolution, weight gr
 from __future__ import annotations
 
 from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -159,6 +160,21 @@ def _lane(values: Array, n: int) -> Array:
     return values.reshape((1, -1, *([1] * n)))
 
 
+def _contracted(a: Array, b: Array, dims: Sizes, others: Sizes) -> Array:
+    """Sums of products over `dims` of `a` and `others` of `b`, by `@`.
+
+    np.tensordot's np.dot takes a single 0 for a factor and gives 0 for 0 * inf.
+    """
+    left = [d for d in range(a.ndim) if d not in dims]
+    right = [d for d in range(b.ndim) if d not in others]
+    shape = [a.shape[d] for d in left], [b.shape[d] for d in right]
+    inner = prod(a.shape[d] for d in dims)
+    rows = a.transpose(*left, *dims).reshape(prod(shape[0]), inner)
+    columns = b.transpose(*others, *right).reshape(inner, prod(shape[1]))
+    total: Array = (rows @ columns).reshape(shape[0] + shape[1])
+    return total
+
+
 def _forward(
     x: Array, weight: Array, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int, out: Sizes
 ) -> Array:
@@ -174,7 +190,7 @@ def _forward(
     for g in range(groups):
         part = seen[:, g * per_in : (g + 1) * per_in]
         rows = weight[g * per_out : (g + 1) * per_out]
-        product = np.tensordot(part, rows, axes)
+        product = _contracted(part, rows, *axes)
         result[:, g * per_out : (g + 1) * per_out] = np.moveaxis(product, -1, 1)
     return result
 
@@ -213,7 +229,7 @@ def _backward(
     for g in range(groups):
         part = x[:, g * per_in : (g + 1) * per_in]
         rows = weight[g * per_in : (g + 1) * per_in]
-        product = np.tensordot(part, rows, ((1,), (0,)))  # [N, *in, O, *k]
+        product = _contracted(part, rows, (1,), (0,))  # [N, *in, O, *k]
         product = np.moveaxis(product, 1 + n, 1)
         result[:, g * per_out : (g + 1) * per_out] = scatter_windows(
             product, stride, padding, dilation, kernel, out
@@ -376,7 +392,7 @@ def _weight_grad(
     for g in range(groups):
         part = seen[:, g * per_in : (g + 1) * per_in]
         flow = grad[:, g * per_out : (g + 1) * per_out]
-        result[g * per_out : (g + 1) * per_out] = np.tensordot(flow, part, (over, over))
+        result[g * per_out : (g + 1) * per_out] = _contracted(flow, part, over, over)
     return result
 
 

@@ -194,10 +194,30 @@ def _bags(input: Tensor, offsets: Tensor | None, last: bool) -> tuple[Any, Any, 
         )
     if offsets is None:
         raise ValueError("offsets has to be a 1D Tensor but got None")
+    _refuse_offsets(offsets, input.numel())
     starts = offsets[:-1] if last else offsets
     places = aten.arange(0, input.numel(), device=input.device)
     bags = (places.unsqueeze(1) >= starts.unsqueeze(0)).sum(1) - 1
     return input, bags, starts.numel()
+
+
+def _refuse_offsets(offsets: Tensor, count: int) -> None:
+    """RuntimeError in torch's words for bags outside of the input, on cpu; no wait elsewhere."""
+    if offsets.device.type != "cpu" or not offsets.numel():
+        return
+    first, least, end = (int(v.item()) for v in (offsets[0], offsets.min(), offsets[-1]))
+    if first != 0:
+        raise RuntimeError(
+            "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from"
+            f" position 0. However, got {first}"
+        )
+    if end > count:
+        raise RuntimeError(
+            f"offsets[-1] can not be greater than input's length {count} but got offsets[-1] of"
+            f" {end}"
+        )
+    if least < 0:
+        raise IndexError("index out of range in self")
 
 
 def _pooled(rows: Tensor, bags: Tensor, count: int, mode: str) -> Tensor:

@@ -420,7 +420,7 @@ def _held(x: Tensor, extent: int, padding: str, align: bool) -> Tensor:
         flips = aten.floor(x / span)
         even = aten.fmod(flips, 2) == 0
         x = aten.where(even, extra + low, span - extra + low)
-    return x.clamp(0, extent - 1)
+    return x.masked_fill(aten.isnan(x), 0.0).clamp(0, extent - 1)  # NaN as torch holds it
 
 
 def _corner(input: Tensor, places: list[Any], padding: str, align: bool) -> Tensor:
@@ -432,7 +432,7 @@ def _corner(input: Tensor, places: list[Any], padding: str, align: bool) -> Tens
         place = _held(place, extent, padding, align)
         ok = (place >= 0) & (place <= extent - 1)
         inside = ok if inside is None else inside & ok
-        flat = flat * extent + place.clamp(0, extent - 1).to(dt.int64)
+        flat = flat * extent + place.masked_fill(ok.logical_not(), 0.0).to(dt.int64)
     n, c = input.size(0), input.size(1)
     out = list(flat.shape[1:])
     index = flat.reshape(n, 1, -1).expand(n, c, -1)

@@ -32,6 +32,7 @@ def compare(name: str, cpu: Callable[..., Any], aclnn: str) -> None:
         f"{name}(Tensor self, Tensor|Scalar other) -> Tensor",
         infer=pointwise("bool", only=None if name in ("eq", "ne") else (f"{name}_cpu", REAL)),
         cpu=cpu,
+        compute="raw",  # numbers beside halves are rounded first: 0.1 equals what it became
         aclnn=_pair(f"{aclnn}Tensor", f"{aclnn}Scalar"),
         grad={},
         samples=binary(dtypes=(*FLOATS, "int64", "uint8", "bool")),
@@ -120,6 +121,18 @@ class _Alike(Pointwise):
         return super().__call__(*args)
 
 
+class _Close(_Alike):
+    """Bounds from 0."""
+
+    def __call__(self, *args: Any) -> Geometry:
+        for name, bound in zip(("rtol", "atol"), args[2:4], strict=True):
+            if not bound >= 0:
+                raise RuntimeError(
+                    f"{name} must be greater than or equal to zero, but got {bound:g}"
+                )
+        return super().__call__(*args)
+
+
 def _isclose(self: Array, other: Array, rtol: float, atol: float, equal_nan: bool) -> Array:
     close = np.equal(self, other)
     if self.dtype.kind in "fc":
@@ -144,7 +157,7 @@ _NEAR = (
 op(
     "isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08,"
     " bool equal_nan=False) -> Tensor",
-    infer=_Alike("bool"),
+    infer=_Close("bool"),
     cpu=_isclose,
     aclnn=call("aclnnIsClose", "self", "other", "rtol", "atol", "equal_nan", "out"),
     grad={},

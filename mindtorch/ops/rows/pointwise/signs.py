@@ -16,18 +16,14 @@ from ...rules import pointwise, preserved, result_type
 from ...samples import Arg, binary, calls
 from ...spec import aten, composite, op
 
-
-def _float(t: Any) -> Any:
-    if isinstance(t, Tensor) and t.dtype.category < dt.FLOAT:
-        return aten.to(t, dt.get_default_dtype())
-    return t
+_SIGNED = pointwise("float")
 
 
 def _copysign(self: Tensor, other: Any) -> Tensor:
-    size = aten.abs(_float(self))
+    pair = self._geom, other._geom if isinstance(other, Tensor) else other
+    size = aten.abs(aten.to(self, _SIGNED(*pair).dtype))
     if not isinstance(other, Tensor):
         return -size if np.signbit(float(other)) else aten.clone(size)
-    size = aten.to(size, result_type((size._geom, other._geom)))
     return aten.where(aten.signbit(other), -size, size)
 
 
@@ -37,7 +33,7 @@ def _copysign_slope(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
 
 op(
     "copysign(Tensor self, Tensor|Scalar other) -> Tensor",
-    infer=pointwise("float"),
+    infer=_SIGNED,
     cpu=np.copysign,
     lower=_copysign,
     grad={"self": _copysign_slope, "other": lambda grad: aten.zeros_like(grad)},

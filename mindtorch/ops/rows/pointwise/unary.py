@@ -380,13 +380,20 @@ class _Sign(Pointwise):
         return super().__call__(*args)
 
 
+def _takes(a: dict[str, Any]) -> bool:
+    """What CANN's roundings take: their documents list no integers."""
+    return bool(a["self"].dtype.category >= FLOAT)
+
+
 def step(name: str, cpu: Callable[..., Any], aclnn: str) -> None:
     """A row of a function that is flat nearly everywhere and leaves integers as they are."""
+    signs = name == "sign"
     op(
         f"{name}(Tensor self) -> Tensor",
-        infer=_Sign() if name == "sign" else _Rounding(name),
+        infer=_Sign() if signs else _Rounding(name),
         cpu=cpu,
-        aclnn=call(aclnn, "self", "out"),
+        aclnn=call(aclnn, "self", "out", when=None if signs else _takes),
+        lower=None if signs else lambda self: aten.clone(self),
         grad={"self": lambda grad: aten.zeros_like(grad)},
         samples=unary(dtypes=FLOATS),
         tolerance="exact",
@@ -622,7 +629,8 @@ composite(
 def _logit(self: Tensor, eps: float | None = None) -> Tensor:
     """log(x / (1 - x)), x clamped to [eps, 1 - eps] where `eps` is given."""
     x = aten.to(self, pointwise_float(self._geom).dtype)
-    x = x if eps is None else aten.clamp(x, eps, 1 - eps)
+    if eps is not None:  # of an eps above 1/2 the lower bound wins, unlike in clamp
+        x = aten.where(x < eps, eps, aten.clamp(x, None, 1 - eps))
     return aten.log(x / (1 - x))
 
 

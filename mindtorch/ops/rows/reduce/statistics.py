@@ -542,7 +542,24 @@ def _norm_rule(
             f"linalg.vector_norm: dtype should be {kind} for {kind} inputs, but got"
             f" {scalar_name(dtype)}"
         )
+    if x.numel == 0 and not isinstance(ord, complex) and (ord < 0 or ord == float("inf")):
+        _refuse_no_identity(x, ord, dim)
     return reduction("same")(x, dim, keepdim, (dtype or x.dtype).to_real())
+
+
+def _refuse_no_identity(x: Geometry, ord: Number, dim: tuple[int, ...] | None) -> None:
+    """RuntimeError in torch's words where the largest or smallest of no elements is asked for."""
+    start = f"linalg.vector_norm cannot compute the {ord:g} norm on"
+    if not dim:
+        raise RuntimeError(
+            f"{start} an empty tensor because the operation does not have an identity"
+        )
+    for d in dim:
+        if x.shape[d] == 0:
+            raise RuntimeError(
+                f"{start} the dimension {d}because this dimension is empty and the operation does"
+                " not have an identity"
+            )
 
 
 def _norm(
@@ -560,6 +577,8 @@ def _norm(
         flat = given.astype(np.float64).ravel()
         return np.sqrt(np.asarray(np.dot(flat, flat)))
     x = np.abs(given).astype(np.float64)
+    if not x.size:
+        return np.sum(x, axis=axes, keepdims=keepdim)
     if ord == float("inf"):
         return np.max(x, axis=axes, keepdims=keepdim, initial=0)
     if ord == float("-inf"):
@@ -577,6 +596,8 @@ def _norm_lower(
     dtype: Dtype | None = None,
 ) -> Tensor:
     size, dims = aten.abs(x if dtype is None else aten.to(x, dtype)), axes(dim, x.ndim)
+    if not x.numel():
+        return aten.sum(size, dims, keepdim)
     if ord in (float("inf"), float("-inf")):
         return aten.amax(size, dims, keepdim) if ord > 0 else aten.amin(size, dims, keepdim)
     if ord == 0:
@@ -613,7 +634,7 @@ op(
     aclnn=call(
         "aclnnLinalgVectorNorm", "x", "ord", lambda a: axes(a["dim"], a["x"].ndim),
         "keepdim", lambda a: a["out"].dtype, "out",
-        when=lambda a: all(in_dtypes(n, *SHORT_FLOATS)(a) for n in ("x", "out")),
+        when=lambda a: a["x"].numel and all(in_dtypes(n, *SHORT_FLOATS)(a) for n in ("x", "out")),
     ),
     lower=_norm_lower,
     grad={"x": _norm_grad},
