@@ -112,6 +112,24 @@ def test_products_of_any_rank_equal_torch(sim: Any, dtype: Any, shapes: Any) -> 
     sim.check("aclnnMatmul", a, b, Out((a.double() @ b.double()).to(dtype)), 1)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("rows", [(), (1,), (3,), (4,), (5,), (1, 2)])
+@pytest.mark.parametrize(("depth", "cols"), [(1, 1), (3, 70), (67, 1), (130, 9), (518, 1100)])
+def test_a_few_rows_by_a_matrix_of_halves_equal_torch(
+    sim: Any, dtype: Any, rows: tuple[int, ...], depth: int, cols: int
+) -> None:
+    # Up to four rows read the matrix as it stands, whose rows or columns may lie apart.
+    a, b = values(dtype, *rows, depth), values(dtype, depth, cols, seed=1)
+    product = a.double() @ b.double()
+    sim.check("aclnnMatmul", a, b, Out(product.to(dtype)), 1)
+    sim.check("aclnnMatmul", a, b.t().contiguous().t(), Out(product.to(dtype)), 1)
+    same = b[:, :1].expand(depth, cols)
+    sim.check("aclnnMatmul", a, same, Out((a.double() @ same.double()).to(dtype)), 1)
+    if rows == (3,):
+        bias = values(dtype, cols, seed=2)
+        sim.check("aclnnAddmm", bias, a, b, 1.0, 1.0, Out((product + bias.double()).to(dtype)), 1)
+
+
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_products_with_a_bias_equal_torch(sim: Any, dtype: Any) -> None:
     a, b, c = values(dtype, 6, 20), values(dtype, 20, 9, seed=1), values(dtype, 9, seed=2)

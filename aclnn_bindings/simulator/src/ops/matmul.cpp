@@ -1,6 +1,7 @@
 // The matrix product family: products of vectors, matrices and batches, and their sums with a bias.
 #include "loops/gemm.h"
 #include "loops/pointwise.h"
+#include "loops/thin.h"
 
 #include <algorithm>
 
@@ -24,6 +25,7 @@ struct Plan {
   int64_t m, n, k;
   Side a, b;
   bool direct;            // the product goes straight to out
+  bool thin;              // few rows by halves: b is read as it stands
   size_t a_at, b_at, product_at;
   int self_arg, alpha_arg, beta_arg, out_arg;  // -1: none
   Shape out_shape;        // of the product as the op shows it
@@ -108,6 +110,15 @@ void fold_batch(Plan& p) {
   p.batch_rank = 0;
 }
 
+// One product of few rows with a plain matrix of halves, whose rows or columns are dense.
+bool is_thin(const Tensor& a, const Tensor& b) {
+  const bool halves = b.dtype == ACL_FLOAT16 || b.dtype == ACL_BF16;
+  if (!halves || domain_of(a.dtype) != Domain::Float || b.rank != 2 || a.rank < 1) return false;
+  if (b.format != ACL_FORMAT_ND && b.format != ACL_FORMAT_NCHW) return false;
+  const int64_t depth = a.dims[a.rank - 1];
+  return depth > 0 && a.numel() <= kThinRows * depth && (b.strides[0] == 1 || b.strides[1] == 1);
+}
+
 aclnnStatus plan_product(Call& c, Plan& p, int a_arg, int b_arg) {
   const Tensor &a = c.tensor(a_arg), &b = c.tensor(b_arg);
   p.common = promote(a.dtype, b.dtype);
@@ -117,8 +128,10 @@ aclnnStatus plan_product(Call& c, Plan& p, int a_arg, int b_arg) {
   }
   if (a.rank == 0 || b.rank == 0) return refuse_shapes(c, a_arg, b_arg);
   const aclDataType compute = compute_dtype(p.common);
-  p.a = {a_arg, a.dtype != compute, 0, 0, {}};
-  p.b = {b_arg, b.dtype != compute, 0, 0, {}};
+  p.thin = is_thin(a, b);
+  // Rows of a thin product are dense: converted, or copied where they are not.
+  p.a = {a_arg, a.dtype != compute || (p.thin && !a.contiguous()), 0, 0, {}};
+  p.b = {b_arg, b.dtype != compute && !p.thin, 0, 0, {}};
   const View va = operand_view(a, p.a.converts, true), vb = operand_view(b, p.b.converts, false);
   const int ra = va.shape.rank, rb = vb.shape.rank;
   p.m = va.shape.dims[ra - 2];
@@ -168,6 +181,28 @@ const C* operand_data(const Call& c, const Side& side, size_t at) {
   return to;
 }
 
+template <class Narrow>
+void multiply_thin(const Call& c, const Plan& p, float* out, const float* a) {
+  const Tensor& b = c.tensor(p.b.arg);
+  thin_product<Narrow>(out, a, c.tensor(p.a.arg).numel() / p.k,
+                       {b.ptr<Narrow>(), p.k, p.n, b.strides[0], b.strides[1]});
+}
+
+float* thin(const Call& c, const Plan& p) {
+  const Tensor& rows = c.tensor(p.a.arg);
+  const float* a = rows.ptr<float>();
+  if (p.a.converts) {
+    auto* to = reinterpret_cast<float*>(static_cast<char*>(c.workspace) + p.a_at);
+    copy_tensor(dense(to, ACL_FLOAT, rows.dims, rows.rank), rows);
+    a = to;
+  }
+  float* out = p.direct ? c.tensor(p.out_arg).ptr<float>()
+                        : reinterpret_cast<float*>(static_cast<char*>(c.workspace) + p.product_at);
+  c.tensor(p.b.arg).dtype == ACL_BF16 ? multiply_thin<bfloat>(c, p, out, a)
+                                      : multiply_thin<half>(c, p, out, a);
+  return out;
+}
+
 template <class C>
 C* product(const Call& c, const Plan& p) {
   const C* a = operand_data<C>(c, p.a, p.a_at);
@@ -215,7 +250,7 @@ aclError run_product(Call& c) {
     if (!p.direct) epilogue(c, p, dense(data, dtype, s.dims, s.rank));
   };
   switch (domain_of(p.common)) {
-    case Domain::Float: finish(product<float>(c, p), ACL_FLOAT); break;
+    case Domain::Float: finish(p.thin ? thin(c, p) : product<float>(c, p), ACL_FLOAT); break;
     case Domain::Double: finish(product<double>(c, p), ACL_DOUBLE); break;
     case Domain::Integer: finish(product<int64_t>(c, p), ACL_INT64); break;
     case Domain::Complex: finish(product<c128>(c, p), ACL_COMPLEX128); break;
