@@ -128,7 +128,8 @@ def read_legacy(file: BinaryIO, where: Place, kind: Any, options: dict[str, Any]
     body = file.tell()
     named = _skim(file).storages
     keys = _skim(file).value
-    if not isinstance(keys, list) or set(keys) != set(named):
+    texts = isinstance(keys, list) and all(isinstance(key, str) for key in keys)
+    if not texts or set(keys) != set(named):
         raise RuntimeError("load: the file's storages are not those that its object uses")
     arrays = {key: _bytes(file, key, *named[key], order) for key in keys}
     file.seek(body)

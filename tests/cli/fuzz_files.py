@@ -1,8 +1,8 @@
 """Reads damaged files of every kind that others may hand over; only the named errors may come.
 
 `python tests/cli/fuzz_files.py [--rounds 1000] [--seed 0]`: journals (one host's, and as parts of a
-fleet), bundles, tables of known issues, checkpoints, and recordings, whose checksums are made to
-fit.
+fleet), bundles, tables of known issues, checkpoints of both formats, and recordings, whose
+checksums are made to fit.
 """
 
 from __future__ import annotations
@@ -141,6 +141,11 @@ def targets() -> dict[str, Target]:
         book.write("start", {"case": "add/out/1", "seed": 0, "repro": "", "device": "npu:0"})
         book.result(Result("add/out/1", "add", "out", "PASS", "float32", "T0"))
         lines = path.read_bytes()
+    legacy = io.BytesIO()
+    mindtorch.save(
+        {"a": mindtorch.ones(3, 4), "b": [1.5]}, legacy, _use_new_zipfile_serialization=False
+    )
+    tensors = mindtorch.load, (RuntimeError, EOFError, OSError, pickle.UnpicklingError)
     arrays = io.BytesIO()
     np.savez_compressed(arrays, input0=np.arange(6.0), input1=np.ones((2, 3), np.float16))
     kept = {"case": "add/out/1", "seed": 0, "arrays": "kept.npz",
@@ -153,8 +158,8 @@ def targets() -> dict[str, Target]:
         "bundle": (json.dumps(kept).encode(), _beside(arrays.getvalue()), (bundle.BundleError,)),
         "arrays": (arrays.getvalue(), _above(kept), (bundle.BundleError,)),
         "known issues": (KNOWN, known.load, (known.KnownIssuesError, *read)),
-        "checkpoint": (checkpoint.getvalue(), mindtorch.load,
-                       (RuntimeError, EOFError, OSError, pickle.UnpicklingError)),
+        "checkpoint": (checkpoint.getvalue(), *tensors),
+        "legacy checkpoint": (legacy.getvalue(), *tensors),
     }  # fmt: skip
 
 

@@ -70,7 +70,8 @@ def test_a_pipe_is_read(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    "kind", ["journal", "fleet", "bundle", "arrays", "known issues", "checkpoint"]
+    "kind",
+    ["journal", "fleet", "bundle", "arrays", "known issues", "checkpoint", "legacy checkpoint"],
 )
 def test_damaged_files_are_refused_by_name(tmp_path: Path, kind: str):
     sound, read, _ = target = fuzz_files.targets()[kind]

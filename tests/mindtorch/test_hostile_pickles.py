@@ -161,6 +161,8 @@ def files() -> Iterator[tuple[str, bytes]]:
         stored = b"FloatStorage\nV0" in body
         rest = (1).to_bytes(8, "little") + bytes(4) if stored else b""
         yield f"legacy: {name}", legacy(body, pickle.dumps(["0"] if stored else [], 2), rest)
+    for keys in ([[1]], [{}], {"0": 0}, "0", [None]):  # where a list of texts belongs
+        yield f"legacy: {keys!r} for keys", legacy(b"N.", pickle.dumps(keys, 2))
     yield from zips().items()
 
 

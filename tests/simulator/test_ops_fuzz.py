@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -13,12 +14,20 @@ CHILD = Path(__file__).with_name("fuzz_child.py")
 ROOT = Path(__file__).resolve().parents[2]
 
 
+def guarded(guard: str) -> dict[str, str]:
+    """A child's environment: a sanitizer stays loaded, and leaves faults to the child."""
+    return os.environ | {
+        "PYTHONPATH": str(ROOT), "ACLSIM_GUARD": guard, "PYTORCH_NO_NPU_MEMORY_CACHING": "1",
+        "ASAN_OPTIONS": "detect_leaks=0:handle_segv=0",
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("seed", "guard"), [(1, "end"), pytest.param(2, "start", marks=pytest.mark.slow)]
 )
 def test_random_arguments_are_refused_or_run_but_touch_nothing_else(seed: int, guard: str) -> None:
     """Memory before or behind each device block faults; fuzz_kernels.py runs it for longer."""
-    ours = {"PYTHONPATH": str(ROOT), "ACLSIM_GUARD": guard, "PYTORCH_NO_NPU_MEMORY_CACHING": "1"}
+    ours = guarded(guard)
     command = [sys.executable, str(CHILD), str(seed), "25"]
     child = subprocess.run(
         command, cwd=ROOT, env=ours, capture_output=True, text=True, timeout=200, check=False
@@ -43,7 +52,7 @@ print("outside", flush=True)
 
 @pytest.mark.parametrize(("guard", "offset"), [("end", 12), ("start", -1)])
 def test_one_byte_outside_of_a_guarded_block_ends_the_process(guard: str, offset: int) -> None:
-    ours = {"PYTHONPATH": str(ROOT), "ACLSIM_GUARD": guard, "PYTORCH_NO_NPU_MEMORY_CACHING": "1"}
+    ours = guarded(guard)
     program = PAST.format(offset=offset)
     child = subprocess.run(
         [sys.executable, "-c", program], env=ours, capture_output=True, text=True, check=False

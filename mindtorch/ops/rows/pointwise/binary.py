@@ -144,9 +144,8 @@ def _wide(out: Geometry) -> Geometry:
 
 
 def _scalar_first(self: float, exponent: Geometry) -> Geometry:
-    from ...rules import preserved, result_type
-
-    return preserved(exponent, result_type((self, exponent)))
+    """Contiguous, whatever the strides of the exponent, as torch has it."""
+    return exponent.fresh(dtype=result_type((self, exponent)))
 
 
 def _divides_by_zero(self: Array, other: Array) -> None:

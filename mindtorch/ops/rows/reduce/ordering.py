@@ -26,7 +26,7 @@ from ...rules import (
 )  # fmt: skip
 from ...samples import FLOATS, Arg, Sample, calls
 from ...spec import aten, call, composite, op
-from .statistics import place
+from .statistics import evenly, place
 
 DTYPES = ("float32", "float64", "float16", "int64")
 
@@ -353,12 +353,15 @@ def _middle(self: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tens
     return aten.where(hidden, nan, values), aten.where(hidden, first, indices)
 
 
-composite(
+op(
     "median(Tensor self) -> Tensor",
-    _median,
+    infer=lambda self: self.fresh(()),
+    lower=_median,
+    grad={"self": evenly},
     lacks={"bool complex": "median_cpu"},
     samples=calls((Arg((3, 5)),), (Arg((4,), "int64"),), (Arg(()),)),
     tolerance="exact",
+    surface="both",
 )
 composite(
     "median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",

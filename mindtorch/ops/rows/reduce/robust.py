@@ -10,8 +10,9 @@ from ...._tensor.tensor import Tensor
 from ...lacks import Refusal
 from ...rules import wrap_dim
 from ...samples import Arg, Sample, calls
-from ...spec import aten, composite
+from ...spec import aten, composite, op
 from .counting import quantile
+from .statistics import evenly
 
 _HOLES = Arg((2, 3), values=((1.0, float("nan"), 3.0), (4.0, 5.0, float("nan"))), grad=False)
 
@@ -52,17 +53,23 @@ def _last_nan(self: Tensor, dim: int, keepdim: bool) -> tuple[Tensor, Tensor]:
     return aten.squeeze(values, dim), aten.squeeze(indices, dim)
 
 
-@composite(
-    "nanmedian(Tensor self) -> Tensor",
-    lacks={"bool complex": "median_cpu"},
-    samples=calls((_HOLES,), (Arg((4,), "int64"),)),
-    tolerance="exact",
-)
-def nanmedian(self: Tensor) -> Tensor:
+def _nanmedian(self: Tensor) -> Tensor:
     """The median of all that is not NaN."""
     if not self.is_floating_point() or not self.numel():
         return aten.median(self)
     return _last_nan(aten.reshape(self, (-1,)), 0, False)[0]
+
+
+op(
+    "nanmedian(Tensor self) -> Tensor",
+    infer=lambda self: self.fresh(()),
+    lower=_nanmedian,
+    grad={"self": evenly},
+    lacks={"bool complex": "median_cpu"},
+    samples=calls((_HOLES,), (Arg((4,), "int64"),)),
+    tolerance="exact",
+    surface="both",
+)
 
 
 @composite(

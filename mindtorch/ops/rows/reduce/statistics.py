@@ -121,6 +121,15 @@ def _share(
     return spread / count * aten.to(mask, grad.dtype)
 
 
+def evenly(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
+    """The gradient of one element told of all, split among those equal to it, NaN to NaN."""
+    mask = self == result
+    if self.is_floating_point():
+        mask = aten.logical_or(mask, aten.logical_and(aten.isnan(self), aten.isnan(result)))
+    chosen = aten.to(mask, grad.dtype)
+    return chosen * (grad / aten.sum(chosen))
+
+
 _extreme("amax", np.max, "aclnnAmax")
 _extreme("amin", np.min, "aclnnAmin")
 
@@ -140,7 +149,7 @@ def _whole_extreme(name: str, cpu: Callable[..., Array], aclnn: str) -> None:
         cpu=lambda self: np.asarray(cpu(self)),
         compute="raw",
         aclnn=call(aclnn, "self", "out"),
-        grad={"self": lambda grad, self, result: _share(grad, self, result, None, False)},
+        grad={"self": evenly},
         lacks={"complex": f"{name}_all"},
         samples=lambda: [
             Sample((Arg(s, d),)) for s in ((3, 4), ()) for d in (*FLOATS, "int64", "uint8")
