@@ -36,9 +36,14 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """x1 · x2 / (max(|x1|, eps) max(|x2|, eps)) along `dim`."""
     x1, x2 = aten.broadcast_tensors(x1, x2)
-    n1 = (x1 * x1).sum(dim, keepdim=True).sqrt().clamp(min=eps)
-    n2 = (x2 * x2).sum(dim, keepdim=True).sqrt().clamp(min=eps)
-    return ((x1 / n1) * (x2 / n2)).sum(dim)
+    return ((x1 / _length(x1, dim, eps)) * (x2 / _length(x2, dim, eps))).sum(dim)
+
+
+def _length(x: Tensor, dim: int, eps: float) -> Tensor:
+    """|x| along `dim`, at least `eps`; the gradient is that of |x|, as torch has it."""
+    norm = aten.linalg_vector_norm(x, 2, (dim,), True)
+    given = norm.detach()
+    return aten.where(given < eps, norm + (eps - given), norm)
 
 
 @composite(

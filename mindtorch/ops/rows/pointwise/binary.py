@@ -362,8 +362,8 @@ op(
     cpu=np.arctan2,
     aclnn=call("aclnnAtan2", "self", "other", "out"),
     grad={
-        "self": lambda grad, self, other: grad * (other / _norm2(self, other)),
-        "other": lambda grad, self, other: grad * -(self / _norm2(self, other)),
+        "self": lambda grad, self, other: grad * _turn(other, self, other),
+        "other": lambda grad, self, other: grad * -_turn(self, self, other),
     },
     samples=lambda: [
         Sample((Arg((3, 4), d, 0.2, 2), Arg((4,), d, -2, 2))) for d in ("float32", "float64")
@@ -373,8 +373,10 @@ op(
 )
 
 
-def _norm2(a: Tensor, b: Tensor) -> Tensor:
-    return a * a + b * b
+def _turn(part: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    """part / (a² + b²); 0 at the origin, where an angle has no derivative, as in torch."""
+    square = a * a + b * b
+    return aten.masked_fill(part / square, square == 0, 0.0)
 
 
 def _logaddexp(self: Array, other: Array) -> Array:

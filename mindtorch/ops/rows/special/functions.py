@@ -181,7 +181,7 @@ def _entr(self: Tensor) -> Tensor:
 
 unary(
     "entr", None, _entr,
-    lambda grad, self: grad * aten.where(self < 0, np.inf, -aten.log(self) - 1), 0.1, 2,
+    lambda grad, self: grad * (-aten.log(self) - 1), 0.1, 2,
     dtypes="complex",
 )  # fmt: skip
 
@@ -200,9 +200,10 @@ def xlog1py(self: Any, other: Any) -> Tensor:
         other = aten.full((), other, dtype=_floating(self).dtype, device=self.device)
     dtype = result_type((self._geom, other._geom))
     self, other = aten.to(self, dtype), aten.to(other, dtype)
-    product = self * aten.log1p(other)
-    zero = aten.logical_and(self == 0, aten.logical_not(aten.isnan(other)))
-    return aten.where(zero, aten.zeros_like(product), product)
+    out = aten.logical_or(other <= -1, other == np.inf)
+    hidden = aten.logical_and(self == 0, out)  # where 0 meets what is infinite or no number
+    product = aten.masked_fill(self, hidden, 0.0) * aten.log1p(other)
+    return aten.where(hidden, aten.zeros_like(product), product)
 
 
 # B_2k / (2k)! of the Euler-Maclaurin formula, as quotients (23.2.9).
