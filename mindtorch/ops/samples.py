@@ -99,11 +99,13 @@ LAYOUTS = tuple(_LAYOUTS)
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One call: positional and keyword arguments, with `Arg` (or lists of them) for tensors."""
+    """One call: positional and keyword arguments, with `Arg` (or lists of them) for tensors.
+    `dtypes`, where given, are all that its first tensors may have."""
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any] = field(default_factory=dict)
     error: bool = False
+    dtypes: tuple[str, ...] = ()
 
     def map(self, change: Callable[[Arg], Any]) -> tuple[list[Any], dict[str, Any]]:
         """The arguments with `change` applied to every Arg."""

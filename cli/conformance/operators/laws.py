@@ -19,7 +19,7 @@ from ..record.result import Result
 from ..run.cann_words import one_line
 from ..run.comparison import compare
 from ..run.golden import Golden
-from ..run.laws import twice_run
+from ..run.laws import twice_run, within_ranks
 from ..run.subject import Law
 from ..run.trial import Trial
 from .drawn import complaints
@@ -134,6 +134,7 @@ def functional(trial: Trial) -> Result:
     written."""
     operator: Any = trial.subject
     golden = operator.golden(trial.recipe, trial.need)
+    within_ranks(trial, golden)
     runs, objections = [], []
     launch = Launch(trial, operator, golden)
     try:

@@ -43,7 +43,11 @@ def gradient(trial: Trial) -> Result | tuple[Golden, list[tuple[str, Any]], str]
     weights = _weights(trial, outs)
     exact = _backward(outs, leaves, [on_cpu(w) for w in weights.values()])
     objection = _finite_difference(trial, slots, weights, exact)
-    near, near_leaves = _forward(trial, lambda s: _leaf(trial, s), slots)
+    try:
+        near, near_leaves = _forward(trial, lambda s: _leaf(trial, s), slots)
+    except Exception:
+        _refuse_as_reference(trial, slots)
+        raise
     there = [
         on_device(w.astype(host(t).dtype), trial.device, "contiguous").tensor
         for w, t in zip(weights.values(), near.values(), strict=True)
@@ -58,6 +62,14 @@ def gradient(trial: Trial) -> Result | tuple[Golden, list[tuple[str, Any]], str]
     reference = Golden(native, values, [None] * len(values))
     grads = [(dtype_name(g), host(g)) for _, _, g in pairs if g is not None]
     return reference, grads, objection
+
+
+def _refuse_as_reference(trial: Trial, slots: list[Slot]) -> None:
+    """ReferenceRefusesError where the CPU takes no inputs of the tested dtype either."""
+    try:
+        _forward(trial, lambda s: on_cpu(s.array), slots)
+    except Exception as error:
+        raise ReferenceRefusesError(error) from error
 
 
 def _leaf(trial: Trial, slot: Slot) -> Any:
@@ -99,8 +111,8 @@ def _backward(outs: ByPlace, leaves: list[Any], weights: list[Any]) -> list[Any]
 def _finite_difference(trial: Trial, slots: list[Slot], weights: ByPlace, exact: Any) -> str:
     """What is wrong with the formula: one random direction, central difference in float64.
 
-    Where elements of an input tie, extremes and orders have no derivative: what disagrees there is
-    tried again a step aside, where they have one.
+    Where elements of an input tie, extremes and orders have no derivative, nor what rounds at whole
+    numbers: what disagrees there is tried again a step aside, where they have one.
     """
     if any(not s.array.size for s in slots):
         return ""
@@ -115,7 +127,8 @@ def _finite_difference(trial: Trial, slots: list[Slot], weights: ByPlace, exact:
 
 
 def _tied(array: Any) -> bool:
-    return bool(np.unique(array).size < array.size)
+    wide = array.astype(np.float64)
+    return bool(np.unique(wide).size < wide.size or (wide == np.rint(wide)).any())
 
 
 def _moved(slot: Slot, by: Mapping[int, Any]) -> Any:

@@ -237,7 +237,8 @@ def componentwise(deviations: Errors, scale: Array, accumulator: str = "float32"
     weight = np.repeat(weight, deviations.golden.size // max(weight.size, 1))
     with np.errstate(all="ignore"):
         bound = deviations.form.unit * np.abs(deviations.golden) + inner * weight
-        bound = np.maximum(bound, np.ldexp(1.0, deviations.form.lowest - deviations.form.digits))
+        least = np.ldexp(1.0, deviations.form.lowest - deviations.form.digits)
+        bound = np.maximum(bound, max(least, 5e-324))  # float64's would be 0
         ratio = np.where(np.isfinite(bound), deviations.absolute / bound, 0.0)
     return float(ratio.max()) if ratio.size else 0.0
 

@@ -17,6 +17,11 @@ from .precision import Array
 
 # A golden value in float64 of a float64 function is itself rounded: one more unit is its own.
 _SLACK = 1e-3
+# Sums in float64 have nothing wider that joins their parts: errors grow with the root of their
+# length. A term that is wrong by itself is off by far more of such small units.
+_ALONE = 16.0
+# The largest of n errors lies root(2 ln n) deviations out: more than these from 3,000 on.
+_DEVIATIONS = 4.0
 # Different results below which a mean error is chance.
 _TELLING = 64
 
@@ -120,7 +125,9 @@ def bias_limit(count: int) -> float:
 
 def _ratio(need: Requirement, deviations: Errors, measure: Measure) -> Outcome:
     ratio = measure.ratio or 0.0
-    return _bounded("componentwise ratio", ratio, need.ratio, 0.0, "", deviations)
+    limit = need.ratio * (_ALONE if deviations.form.digits == 53 else 1.0)
+    limit *= max(1.0, math.sqrt(2 * math.log(max(deviations.absolute.size, 1))) / _DEVIATIONS)
+    return _bounded("componentwise ratio", ratio, limit, 0.0, "", deviations)
 
 
 def _norm(need: Requirement, deviations: Errors) -> Outcome:

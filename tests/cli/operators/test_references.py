@@ -385,7 +385,7 @@ BY_HAND = [
     ("aclnnTransQuantParamV2", {"scale": [1.0]}, [[0x3F800000 | 1 << 46]]),
     ("aclnnAmpUpdateScale", {"currentScale": [8.0], "growthTracker": [2], "foundInf": [0.0],
      "growthFactor": 2.0, "backoffFactor": 0.5, "growthInterval": 3}, [[16.0], [0]]),
-    ("aclnnApplyTopKTopP", {"logits": [[1.0, 3.0, 2.0]], "p": None, "k": [2]},
+    ("aclnnApplyTopKTopP", {"logits": [[1.0, 3.0, 2.0]], "p": [1.0], "k": [2]},
      [[[-np.inf, 3.0, 2.0]]]),
     ("aclnnOneHot", {"self": [1], "numClasses": 3, "onValue": [7], "offValue": [0], "axis": -1},
      [[[0, 7, 0]]]),

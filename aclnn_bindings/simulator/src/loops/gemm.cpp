@@ -2,6 +2,7 @@
 #include "loops/gemm.h"
 
 #include "loops/parallel.h"
+#include "loops/stage.h"
 
 #include <algorithm>
 #include <mutex>
@@ -108,6 +109,11 @@ Matrix<const C> pack(C* to, const Matrix<const C>& m) {
 }
 
 template <class C>
+ACL_VECTOR C dot_of(const C* a, int64_t stride_a, const C* b, int64_t stride_b, int64_t n) {
+  return static_cast<C>(
+      lane_sum<double>(n, [=](int64_t i) ACL_LAMBDA { return double(a[i * stride_a]) * b[i * stride_b]; }));
+}
+template <class C>
 ACL_VECTOR void add_scaled_row(C* __restrict out, const C* __restrict row, C factor, int64_t n) {
   for (int64_t j = 0; j < n; ++j) out[j] += factor * row[j];
 }
@@ -174,6 +180,13 @@ bool blas_gemm(Gemm call, const Matrix<C>& out, const Matrix<const C>& a, const 
 template <class C>
 void gemm(const Matrix<C>& out, const Matrix<const C>& a, const Matrix<const C>& b, bool add) {
   if (out.rows == 0 || out.cols == 0) return;
+  if constexpr (std::is_floating_point<C>::value) {
+    if (out.rows == 1 && out.cols == 1) {
+      const C dot = dot_of(a.data, a.col_stride, b.data, b.row_stride, a.cols);
+      *out.data = add ? *out.data + dot : dot;
+      return;
+    }
+  }
   const int64_t work = out.rows * out.cols * a.cols;
   if constexpr (std::is_same<C, float>::value) {
     if (work > 512 && blas_gemm<C>(blas().sgemm, out, a, b, add)) return;

@@ -84,7 +84,9 @@ aclDataType common_dtype(const Call& c, const PointwiseRule& rule) {
     common = first ? c.scalar(i).dtype : promote_scalar(common, c.scalar(i).dtype);
     first = false;
   }
-  if (!rule.bodies.i64 && domain_of(common) == Domain::Integer) common = ACL_FLOAT;
+  if (!rule.bodies.i64 && domain_of(common) == Domain::Integer) {
+    common = rule.result == Result::Bool ? ACL_DOUBLE : ACL_FLOAT;
+  }
   return common;
 }
 

@@ -26,6 +26,7 @@ struct Floating : Computes<false, true> {};  // integers become FLOAT
 struct FloatingReal : Computes<false, false> {};
 struct Test : Computes<true, true, Result::Bool> {};
 struct TestReal : Computes<true, false, Result::Bool> {};
+struct TestMeasured : Computes<false, false, Result::Bool> {};  // integers become DOUBLE
 
 // ACL_FN(Add, Arith, (T a, T b, T alpha), a + alpha * b)
 #define ACL_FN(name, base, parameters, ...)                          \

@@ -52,17 +52,18 @@ void reduce_tensor(const Tensor& out, const Tensor& self, uint32_t axes, aclData
 template <class Fn, class C>
 ACL_VECTOR C reduce_row(const C* x, int64_t n) {
   constexpr int kLanes = 64;  // four accumulators of the widest vectors hide the latency of add
-  C acc[kLanes];
-  for (int l = 0; l < kLanes; ++l) acc[l] = Fn::template first<C>();
+  using Lane = std::conditional_t<Fn::wide, Wide<C>, C>;
+  Lane acc[kLanes];
+  for (int l = 0; l < kLanes; ++l) acc[l] = Fn::template first<Lane>();
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
-    for (int l = 0; l < kLanes; ++l) acc[l] = Fn::join(acc[l], Fn::map(x[i + l]));
+    for (int l = 0; l < kLanes; ++l) acc[l] = Fn::join(acc[l], static_cast<Lane>(Fn::map(x[i + l])));
   }
-  for (int l = 0; i < n; ++i, ++l) acc[l] = Fn::join(acc[l], Fn::map(x[i]));
+  for (int l = 0; i < n; ++i, ++l) acc[l] = Fn::join(acc[l], static_cast<Lane>(Fn::map(x[i])));
   for (int step = kLanes / 2; step > 0; step /= 2) {
     for (int l = 0; l < step; ++l) acc[l] = Fn::join(acc[l], acc[l + step]);
   }
-  return acc[0];
+  return static_cast<C>(acc[0]);
 }
 template <class Fn, class C>
 ACL_VECTOR void reduce_column(C* acc, const C* x, int64_t n) {
@@ -89,6 +90,7 @@ const Reducers& reducers_of() {
 // Bases for combining functions: identity map and finish.
 struct Combine {
   static constexpr bool integer = true, complex = false;
+  static constexpr bool wide = false;  // lanes in double where elements are float
   template <class T>
   static ACL_INLINE T map(T x) {
     return x;

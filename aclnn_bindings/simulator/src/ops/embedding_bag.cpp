@@ -16,7 +16,8 @@ int64_t bags_of(const Call& c) {
   return std::max<int64_t>(0, n - c.flag(7));
 }
 aclnnStatus check_bag(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 9}));
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 9, 10, 11, 12}));
+  if (c.tensor(1).rank == 1) ACL_RETURN_IF_FAILED(expect_given(c, {2}));
   ACL_RETURN_IF_FAILED(expect_rank(c, 0, 2, 2));
   ACL_RETURN_IF_FAILED(expect_rank(c, 1, 0, 2));
   ACL_RETURN_IF_FAILED(expect_int(c, 4, kSum, kMax));

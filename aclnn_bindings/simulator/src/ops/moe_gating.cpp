@@ -247,7 +247,7 @@ aclError run_update_expert(Call& c) {
 
 // (logits, p, k, out): what is not among the k best, or not in the nucleus, becomes -inf.
 aclnnStatus check_top_k_top_p(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {0, 3}));
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1, 2, 3}));
   for (int i : {1, 2}) ACL_RETURN_IF_FAILED(expect_numel(c, i, rows_of(c.tensor(0))));
   return expect_same_shape(c, 3, 0);
 }
@@ -263,17 +263,17 @@ void keep_nucleus(float* x, const Ints& order, float p) {
 }
 aclError run_top_k_top_p(Call& c) {
   Floats x = floats(c.tensor(0));
-  const Floats p = floats(c.maybe(1));
-  const Ints k = integers(c.maybe(2));
+  const Floats p = floats(c.tensor(1));
+  const Ints k = integers(c.tensor(2));
   const int64_t n = width_of(c.tensor(0));
   for (int64_t r = 0; r < rows_of(c.tensor(0)); ++r) {
     float* row = x.data() + r * n;
     const Ints order = best(row, n, n);
-    if (!k.empty() && k[r] > 0 && k[r] < n) {
+    if (k[r] > 0 && k[r] < n) {
       const float least = row[order[k[r] - 1]];
       for (int64_t i = 0; i < n; ++i) row[i] = row[i] < least ? -INFINITY : row[i];
     }
-    if (!p.empty()) keep_nucleus(row, order, p[r]);
+    keep_nucleus(row, order, p[r]);
   }
   write(c.tensor(3), x);
   return ACL_SUCCESS;

@@ -567,6 +567,12 @@ aclError run_swish_grad(Call& c) {
   return ACL_SUCCESS;
 }
 
+// rstd is asked for whether it is written or not.
+aclnnStatus check_rms_quant_v3(Call& c) {
+  ACL_RETURN_IF_FAILED(expect_given(c, {9}));
+  return check_rms<kQuantV3>(c);
+}
+
 }  // namespace
 }  // namespace aclsim
 
@@ -576,7 +582,7 @@ ACLNN_FUSED(aclnnAddRmsNormQuantV2, check_rms<kAddQuantV2>, run_rms<kAddQuantV2>
 ACLNN_FUSED(aclnnAddRmsNormDynamicQuant, check_rms<kAddDynamic>, run_rms<kAddDynamic>)
 ACLNN_FUSED(aclnnAddRmsNormDynamicQuantV2, check_rms<kAddDynamicV2>, run_rms<kAddDynamicV2>)
 ACLNN_FUSED(aclnnRmsNormQuant, check_rms<kQuant>, run_rms<kQuant>)
-ACLNN_FUSED(aclnnRmsNormQuantV3, check_rms<kQuantV3>, run_rms<kQuantV3>)
+ACLNN_FUSED(aclnnRmsNormQuantV3, check_rms_quant_v3, run_rms<kQuantV3>)
 ACLNN_FUSED(aclnnRmsNormDynamicQuant, check_rms<kDynamic>, run_rms<kDynamic>)
 ACLNN_FUSED(aclnnRmsNormGradQuant, check_rms_grad, run_rms_grad)
 ACLNN_FUSED(aclnnAddRmsNormCast, check_cast, run_cast)

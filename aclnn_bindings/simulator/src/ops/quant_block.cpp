@@ -138,7 +138,7 @@ aclError run_squares(Call& c) {
 }
 // (x, mxscale, dstType, y, scale1, scale2): from blocks of a row to squares.
 aclnnStatus check_resquared(Call& c) {
-  ACL_RETURN_IF_FAILED(expect_given(c, {1}));
+  ACL_RETURN_IF_FAILED(expect_given(c, {0, 1}));
   ACL_RETURN_IF_FAILED(expect_axis_in(c, 0, -2));
   ACL_RETURN_IF_FAILED(expect_numel(c, 1, along(c.tensor(0), -1).scales()));
   return expect_squares(c, 3);

@@ -5,6 +5,7 @@ namespace aclsim {
 namespace {
 
 struct ProdOf : Combine {
+  static constexpr bool wide = true;  // roundings of factors that are alike lean one way
   static constexpr bool complex = true;
   template <class T>
   static constexpr T first() {

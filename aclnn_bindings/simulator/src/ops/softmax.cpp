@@ -2,6 +2,7 @@
 #include "loops/promote.h"
 #include "loops/reduce.h"
 #include "loops/rows.h"
+#include "loops/stage.h"
 
 namespace aclsim {
 namespace {
@@ -34,9 +35,9 @@ ACL_VECTOR void subtract(C* out, const C* x, C amount, int64_t n) {
   for (int64_t i = 0; i < n; ++i) out[i] = x[i] - amount;
 }
 template <class C>
-C exp_sum(C* out, const C* x, C shift, int64_t n) {
+ACL_VECTOR C exp_sum(C* out, const C* x, C shift, int64_t n) {
   exp_row(out, x, shift, n);
-  return reduce_row<SumOf>(out, n);
+  return static_cast<C>(lane_sum<C>(n, [=](int64_t i) ACL_LAMBDA { return out[i]; }));
 }
 template <class C>
 ACL_VECTOR void multiply(C* out, const C* a, const C* b, int64_t n) {

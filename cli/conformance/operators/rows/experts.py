@@ -300,18 +300,17 @@ def token_unpermute_grad(
       sparse=True, source="Holtzman et al.: The Curious Case of Neural Text Degeneration, 2020; "
       "vLLM, apply_top_k_top_p", samples=[
           take(logits=t(3, 33, low=-4, high=4), p=p, k=k) for p, k in (
-              (None, given([5, 33, 1], "int32")), (given([0.7, 1.0, 0.3], "float32"), None),
+              (given([1.0] * 3, "float32"), given([5, 33, 1], "int32")),
+              (given([0.7, 1.0, 0.3], "float32"), given([33] * 3, "int32")),
               (given([0.7, 0.95, 0.3], "float32"), given([20, 33, 5], "int32")))])  # fmt: skip
-def top_k_top_p(logits: Array, p: Array | None, k: Array | None) -> Array:
+def top_k_top_p(logits: Array, p: Array, k: Array) -> Array:
     kept = logits.copy()
     for row in range(len(kept)):
-        if k is not None:
-            cut = np.sort(kept[row])[-int(k[row])]
-            kept[row][kept[row] < cut] = -np.inf
-        if p is not None:
-            order = np.argsort(kept[row], kind="stable")
-            share = np.cumsum(_softmax(kept[row])[order])
-            drop = share <= 1 - p[row]
-            drop[-1] = False
-            kept[row][order[drop]] = -np.inf
+        cut = np.sort(kept[row])[-int(k[row])]
+        kept[row][kept[row] < cut] = -np.inf
+        order = np.argsort(kept[row], kind="stable")
+        share = np.cumsum(_softmax(kept[row])[order])
+        drop = share <= 1 - p[row]
+        drop[-1] = False
+        kept[row][order[drop]] = -np.inf
     return kept

@@ -19,7 +19,8 @@ _FLOATS: Final = ("float16", "bfloat16", "float32")
 _GLU: Final[dict[str, Any]] = {
     "family": "activation", "tolerance": "gradient", "specials": False, "dtypes": _FLOATS,
     "source": "Shazeer: GLU Variants Improve Transformer, 2020; gpt-oss, public model code: swiglu "
-    "with limit; op-plugin tests npu_swiglu_group_quant and its backward"}  # fmt: skip
+    "with limit; op-plugin tests npu_swiglu_group_quant and its backward",
+    "casts": {"weightOptional": dict.fromkeys(("float16", "bfloat16"), "float32")}}  # fmt: skip
 
 
 def _cut(x: Array, limit: float) -> tuple[Array, Array, Array, Array]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -164,8 +165,9 @@ for _version, _more in (("V4", ()), ("V5", (_LATE, *_RARE, _ROTARY))):
     spec(f"aclnnFlashAttentionVarLenScore{_version}", _OUTS, **_ROW, samples=[
         *(take(**_sample(n, kv, softmaxOutLayout=layout))
           for n, kv, layout in ((2, 2, ""), (4, 2, "same_as_input"))),
-        *(take(**_sample(2, 1, **more), softmaxOutLayout="") for more in (_MASK, *_more))])(
-        var_len)  # fmt: skip
+        *(replace(take(**_sample(2, 1, **more), softmaxOutLayout=""),
+                  dtypes=("bfloat16",) if "rope" in more else ())
+          for more in (_MASK, *_more))])(var_len)  # fmt: skip
 
 
 def var_len_grad(

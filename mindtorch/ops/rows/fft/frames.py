@@ -114,6 +114,10 @@ def istft(
             " return_complex=True."
         )
     _checked("istft", n_fft, hop, win, window)
+    if self.ndim not in (2, 3):  # torch counts one more, of real and imaginary part
+        raise RuntimeError(
+            f"istft: expected a tensor with 3 or 4 dimensions, but got {self.ndim + 1}"
+        )
     spectra = aten.transpose(self if self.ndim == 3 else aten.unsqueeze(self, 0), 1, 2)
     half = spectra.shape[-1] != n_fft if onesided is None else onesided
     norm = "ortho" if normalized else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -325,22 +326,22 @@ def _each_grad(grad: Tensor, self_geom: Geometry, repeats: int, dim: int) -> Ten
     return aten.sum(aten.reshape(grad, shape), at + 1)
 
 
+def _each_in_blocks(self: Tensor, repeats: int, dim: int) -> Tensor:
+    """Through four dims, whatever the rank: kernels take eight at most."""
+    shape, at = tuple(self.shape), wrap_dim(dim, self.ndim)
+    outer, inner = prod(shape[:at]), prod(shape[at + 1 :])
+    blocks = aten.reshape(self, (outer, shape[at], 1, inner))
+    spread = aten.expand(blocks, (outer, shape[at], repeats, inner))
+    spread = aten.clone(spread, memory_format="contiguous")
+    return aten.reshape(spread, (*shape[:at], shape[at] * repeats, *shape[at + 1 :]))
+
+
 op(
     "_repeat_each(Tensor self, int repeats, int dim) -> Tensor",
     infer=_each_infer,
     cpu=lambda self, repeats, dim: np.repeat(self, repeats, axis=dim),
     compute="raw",
-    lower=lambda self, repeats, dim: aten.flatten(
-        aten.clone(
-            aten.expand(
-                aten.unsqueeze(self, wrap_dim(dim, self.ndim) + 1),
-                (*self.shape[: wrap_dim(dim, self.ndim) + 1], repeats,
-                 *self.shape[wrap_dim(dim, self.ndim) + 1 :]),
-            ),
-            memory_format="contiguous",
-        ),
-        wrap_dim(dim, self.ndim), wrap_dim(dim, self.ndim) + 1,
-    ),
+    lower=_each_in_blocks,
     grad={"self": _each_grad},
     tolerance="exact",
     surface="none", samples=calls((Arg((2, 3)), 2, 0), (Arg((2, 3)), 3, -1)),

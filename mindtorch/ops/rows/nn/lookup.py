@@ -228,9 +228,11 @@ def _pooled(rows: Tensor, bags: Tensor, count: int, mode: str) -> Tensor:
         return aten.stack(
             [part.max(0)[0] if part.size(0) else zeros[i] for i, part in enumerate(parts)]
         )
-    total = zeros.index_add(0, bags, rows)
-    if mode == "sum":
-        return total
-    ones = aten.ones_like(bags).to(rows.dtype)
-    sizes = aten.zeros((count,), dtype=rows.dtype, device=rows.device).index_add(0, bags, ones)
-    return total / sizes.clamp(min=1).unsqueeze(1)
+    # Sums of many halves, and counts beyond 2,048, need more than halves.
+    wide = rows.float() if rows.dtype.itemsize == 2 else rows
+    total = zeros.to(wide.dtype).index_add(0, bags, wide)
+    if mode == "mean":
+        ones = aten.ones_like(bags).to(wide.dtype)
+        sizes = aten.zeros((count,), dtype=wide.dtype, device=wide.device).index_add(0, bags, ones)
+        total = total / sizes.clamp(min=1).unsqueeze(1)
+    return total.to(rows.dtype)

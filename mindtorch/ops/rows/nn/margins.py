@@ -90,7 +90,7 @@ def soft_margin_loss(
     samples=calls(
         (Arg((3, 4)), Arg((3, 4), low=-1), Arg((3,), values=(1, -1, 1), grad=False), 0.1)
     ),
-    tolerance="composite",
+    tolerance="chained",
 )
 def cosine_embedding_loss(
     input1: Tensor,
@@ -220,8 +220,7 @@ def multilabel_soft_margin_loss(
     "str reduction='mean') -> Tensor",
     surface="nn",
     samples=calls((Arg((3, 4)), Arg((3, 4), low=-1), Arg((3, 4), high=1))),
-    tolerance="composite",
-    rule="composed",  # the difference of two distances may be far smaller than they are
+    tolerance="chained",  # the difference of two distances may be far smaller than they are
 )
 def triplet_margin_loss(
     anchor: Tensor,
@@ -264,7 +263,7 @@ def triplet_margin_loss(
             (Arg((3, 4)), Arg((3, 4), low=-1), Arg((3, 4), high=1)), {"swap": True, "margin": 2.0}
         )
     ),
-    tolerance="composite",
+    tolerance="chained",
 )
 def triplet_margin_with_distance_loss(
     anchor: Tensor,

@@ -39,7 +39,7 @@ def _loss(name: str, schema: str, *samples: Any, lead: int = 2, **fields: Any) -
     body.__doc__ = f"torch.nn.functional.{name}; reduction 0: none, 1: mean, 2: sum."
     composite(
         f"{name}.numbered({schema}) -> Tensor", body, surface="function",
-        samples=calls(*samples), tolerance="accumulated", rule="composed", **fields,
+        samples=calls(*samples), tolerance="chained", **fields,
     )  # fmt: skip
 
 

@@ -29,19 +29,27 @@ def _rule(name: str) -> Callable[..., Geometry]:
     return infer
 
 
+def _total(e: Array, dim: int) -> Array:
+    """Sums along a dim that is kept. numpy adds pairwise only where elements lie side by side: one
+    after another, sums of 65,536 are thousands of units off."""
+    side_by_side = np.ascontiguousarray(np.moveaxis(e, dim, -1)) if e.ndim else e
+    total = side_by_side.sum(axis=-1 if e.ndim else None, keepdims=True)
+    return np.moveaxis(total, -1, dim) if e.ndim else np.asarray(total)
+
+
 def _softmax(x: Array, dim: int, half_to_float: bool) -> Array:
     if not x.ndim:
         return np.exp(x - x)  # NaN and infinities are none of 1
     top = x.max(axis=dim, keepdims=True) if x.size else 0
     e = np.exp(x - top)
-    return e / e.sum(axis=dim, keepdims=True)
+    return e / _total(e, dim)
 
 
 def _log_softmax(x: Array, dim: int, half_to_float: bool) -> Array:
     if not x.ndim:
         return x - x
     shifted = x - (x.max(axis=dim, keepdims=True) if x.size else 0)
-    return shifted - np.log(np.exp(shifted).sum(axis=dim, keepdims=True))
+    return shifted - np.log(_total(np.exp(shifted), dim))
 
 
 def _samples() -> list[Sample]:

@@ -308,7 +308,7 @@ op(
         Sample((Arg((2, 3)), Arg((3,), low=0.5)), {"rounding_mode": None}),
         Sample((Arg((2,)), 2.0), {"rounding_mode": "up"}, error=True),
     ],
-    tolerance="exact", number_first=True, exact_scalar=True,
+    tolerance="exact", rule="complex_quotient", number_first=True, exact_scalar=True,
     inplace=True,
     surface="both",
 )  # fmt: skip

@@ -284,11 +284,12 @@ def bincount(self: Tensor, weights: Tensor | None = None, minlength: int = 0) ->
     if weights is not None and weights.shape != self.shape:
         raise RuntimeError("weights should be 1-d and have the same length as input")
     size = max(minlength, int(aten.amax(self).item()) + 1 if self.numel() else 0)
-    ones = aten.ones_like(self, dtype=dt.int64) if weights is None else weights
+    if weights is None:
+        ones = aten.ones_like(self, dtype=dt.int64)
+    else:  # in float32 as they are, all others in float64, as torch sums them
+        ones = weights if weights.dtype is dt.float32 else aten.to(weights, dt.float64)
     sums = aten.zeros((size,), dtype=ones.dtype, device=self.device)
-    sums = sums.scatter_add_(0, aten.to(self, dt.int64), ones)
-    # torch sums all weights but float32's in float64; here in their own dtype, as npu can.
-    return sums if weights is None or weights.dtype is dt.float32 else aten.to(sums, dt.float64)
+    return sums.scatter_add_(0, aten.to(self, dt.int64), ones)
 
 
 def _refuse_boundaries(edges: Tensor, values: Tensor | Number) -> None:

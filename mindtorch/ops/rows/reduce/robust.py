@@ -116,14 +116,17 @@ def mode(self: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Te
         return aten.clone(self), aten.zeros((), dtype=dt.int64, device=self.device)
     if not self.shape[at]:
         raise IndexError(f"mode(): Expected reduction dim {at} to have non-zero size.")
-    moved = aten.movedim(self, at, -1)
+    ahead = aten.movedim(self, at, -1)
+    moved = aten.reshape(ahead, (-1, ahead.shape[-1]))  # pairs take one dim more
     values, indices = aten.sort(moved, -1, False, True)
     same = aten.unsqueeze(values, -1) == aten.unsqueeze(values, -2)
     counts = aten.sum(aten.to(same, dt.int64), -1)
     first = aten.argmax(counts, -1, True)
     last = first + aten.gather(counts, -1, first) - 1
     last = aten.clamp(last, 0, moved.shape[-1] - 1)
-    values, indices = aten.gather(values, -1, last), aten.gather(indices, -1, last)
+    kept = (*ahead.shape[:-1], 1)
+    values = aten.reshape(aten.gather(values, -1, last), kept)
+    indices = aten.reshape(aten.gather(indices, -1, last), kept)
     values, indices = aten.movedim(values, -1, at), aten.movedim(indices, -1, at)
     return (values, indices) if keepdim else (aten.squeeze(values, at), aten.squeeze(indices, at))
 
@@ -212,8 +215,11 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, 
             raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(n)}")
     if any(n < 0 for n in sizes):
         raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
-    columns = []
+    given, columns = tuple(indices.shape), []
+    indices = aten.reshape(indices, (-1,))  # columns lie side by side in one dim more
     for n in reversed(sizes):
         columns.append(aten.remainder(indices, max(n, 1)))
         indices = aten.div(indices, max(n, 1), rounding_mode="floor")
-    return tuple(aten.unbind(aten.stack(columns[::-1], -1), -1)) if columns else ()
+    if not columns:
+        return ()
+    return tuple(aten.reshape(c, given) for c in aten.unbind(aten.stack(columns[::-1], -1), -1))

@@ -77,14 +77,19 @@ def _second(order: int) -> Callable[[Tensor], Tensor]:
 
 
 def _grown(order: int, scaled: bool) -> Callable[[Tensor], Tensor]:
-    """I of an order: ∫ exp(x cos t) cos(order t) dt / π, scaled by exp(-|x|) for its range."""
+    """I of an order: x^order ∫ exp(x cos t) sin(t)^(2 order) dt / π (DLMF 10.32.2), scaled by
+    exp(-|x|) for its range; small arguments keep their digits."""
 
     def lower(self: Tensor) -> Tensor:
         x = _floating(self)
         size = aten.abs(x)
         near = aten.clamp_max(size, FAR)
-        kernel: Integrand = lambda t, x: aten.exp(x * (aten.cos(t) - 1)) * aten.cos(t * order)  # noqa: E731
-        small = integral(kernel, near, pi) / pi
+
+        def kernel(t: Tensor, x: Tensor) -> Tensor:
+            rise = aten.exp(x * (aten.cos(t) - 1))
+            return rise * aten.square(aten.sin(t)) if order else rise
+
+        small = integral(kernel, near, pi) / pi * (near if order else 1.0)
         far = aten.clamp_min(size, FAR)
         mu, term, series = 4 * order * order, aten.ones_like(far), aten.ones_like(far)
         for k in range(1, 7):
