@@ -215,11 +215,11 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, 
             raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(n)}")
     if any(n < 0 for n in sizes):
         raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
-    given, columns = tuple(indices.shape), []
+    places, columns = tuple(indices.shape), []
     indices = aten.reshape(indices, (-1,))  # columns lie side by side in one dim more
     for n in reversed(sizes):
         columns.append(aten.remainder(indices, max(n, 1)))
         indices = aten.div(indices, max(n, 1), rounding_mode="floor")
     if not columns:
         return ()
-    return tuple(aten.reshape(c, given) for c in aten.unbind(aten.stack(columns[::-1], -1), -1))
+    return tuple(aten.reshape(c, places) for c in aten.unbind(aten.stack(columns[::-1], -1), -1))

@@ -102,7 +102,7 @@ def _nodes(count: int, like: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def integral(f: Integrand, x: Tensor, high: Any, count: int = 64) -> Tensor:
-    """∫ f(t, x) dt from 0 to `high`, a number or a tensor like `x`; through two dims at any rank."""
+    """∫ f(t, x) dt from 0 to `high`, a number or a tensor like `x`; two dims at any rank."""
     flat = aten.reshape(x, (-1,))
     top = aten.reshape(high, (-1,)) if isinstance(high, Tensor) else high
     points, weights = _nodes(count, flat)
