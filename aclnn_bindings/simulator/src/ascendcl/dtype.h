@@ -57,8 +57,8 @@ ACL_INLINE half to_half(float f) {
   const uint32_t nonsign = ((bits >> 13) & 0x7C00u) + (bits & 0x0FFFu);
   return {static_cast<uint16_t>((sign >> 16) | (twice > 0xFF000000u ? 0x7E00u : nonsign))};
 }
-// A double for a narrower type still: cut off, its last bit says whether anything was. The one
-// rounding that follows is then the right one.
+// A double on its way to half: cut off, its last bit says whether anything was. The one rounding that
+// follows is then the right one. (To bfloat16 torch and ml_dtypes go through float and round twice.)
 ACL_INLINE float to_odd(double x) {
   const auto f = static_cast<float>(x);
   const uint32_t w = bits_of(f), cut = w - (std::fabs(static_cast<double>(f)) > std::fabs(x));
@@ -121,8 +121,6 @@ struct Convert<bfloat> {
   static ACL_INLINE bfloat of(From x) {
     return to_bfloat(Convert<float>::of(x));
   }
-  static ACL_INLINE bfloat of(double x) { return to_bfloat(to_odd(x)); }
-  static ACL_INLINE bfloat of(c128 x) { return of(x.real()); }
 };
 template <class R>
 struct Convert<std::complex<R>> {
