@@ -273,7 +273,7 @@ def transpose_batch_matmul(
 def embedding_bag(
     weight: Array, indices: Array, offsets: Array, mode: int, perSampleWeights: Array | None,
     includeLastOffset: bool, paddingIdx: int,
-) -> tuple[Array, Array, Array, Array | None]:  # fmt: skip
+) -> tuple[Array, Array, Array, Array]:  # fmt: skip
     """Sums (mode 0), means (1) and maxima (2) of bags, with the rows that maxima come from; what
     names the padding counts for nothing."""
     rows = weight[indices] * (1 if perSampleWeights is None else perSampleWeights[:, None])
@@ -288,7 +288,7 @@ def embedding_bag(
         named = [indices[bag][indices[bag] != paddingIdx] for bag in bags]
         best = np.stack([rows[weight[rows].argmax(0)] for rows in named])
         return np.take_along_axis(weight, best, 0), bag_of, sizes, best
-    return out, bag_of, sizes, None
+    return out, bag_of, sizes, np.zeros((0,), np.int64)
 
 
 @spec("aclnnMoeTokenPermuteWithRoutingMap",

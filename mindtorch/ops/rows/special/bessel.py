@@ -22,6 +22,15 @@ FAR = 30.0
 AIRY_AT_0, AIRY_SLOPE_AT_0 = 0.355028053887817239, 0.258819403792806798  # DLMF 9.2.3, 9.2.4
 
 
+def _in_one_dim(lower: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """`lower` at any rank: the nodes of its integral take one dim more."""
+
+    def flat(self: Tensor) -> Tensor:
+        return aten.reshape(lower(aten.reshape(self, (-1,))), tuple(self.shape))
+
+    return flat
+
+
 def _hankel(order: int, x: Tensor) -> tuple[Tensor, Tensor]:
     """P and Q of 9.2.9 and 9.2.10, six terms together."""
     mu, terms, factor = 4 * order * order, [1.0], 1.0
@@ -53,7 +62,7 @@ def _first(order: int) -> Callable[[Tensor], Tensor]:
         result = aten.where(size < FAR, small, _wave(order, aten.clamp_min(size, FAR), False))
         return aten.where(x < 0, -result, result) if order else result
 
-    return lower
+    return _in_one_dim(lower)
 
 
 def _second(order: int) -> Callable[[Tensor], Tensor]:
@@ -73,7 +82,7 @@ def _second(order: int) -> Callable[[Tensor], Tensor]:
         result = aten.where(x == 0, aten.full_like(result, -np.inf), result)
         return aten.where(x < 0, aten.full_like(result, np.nan), result)
 
-    return lower
+    return _in_one_dim(lower)
 
 
 def _grown(order: int, scaled: bool) -> Callable[[Tensor], Tensor]:
@@ -99,7 +108,7 @@ def _grown(order: int, scaled: bool) -> Callable[[Tensor], Tensor]:
         result = aten.where(x < 0, -result, result) if order else result
         return result if scaled else result * aten.exp(size)
 
-    return lower
+    return _in_one_dim(lower)
 
 
 def _fallen(order: int, scaled: bool) -> Callable[[Tensor], Tensor]:
@@ -115,7 +124,7 @@ def _fallen(order: int, scaled: bool) -> Callable[[Tensor], Tensor]:
         result = aten.where(x < 0, aten.full_like(result, np.nan), result)
         return result if scaled else result * aten.exp(-x)
 
-    return lower
+    return _in_one_dim(lower)
 
 
 row("bessel_j0", by_scipy("j0"), _first(0), None, 0.2, 6)

@@ -102,12 +102,9 @@ def _nodes(count: int, like: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def integral(f: Integrand, x: Tensor, high: Any, count: int = 64) -> Tensor:
-    """∫ f(t, x) dt from 0 to `high`, a number or a tensor like `x`; two dims at any rank."""
-    flat = aten.reshape(x, (-1,))
-    top = aten.reshape(high, (-1,)) if isinstance(high, Tensor) else high
-    points, weights = _nodes(count, flat)
-    area = aten.sum(f(points * top, flat) * weights, 0) * top
-    return aten.reshape(area, tuple(x.shape))
+    """∫ f(t, x) dt from 0 to `high`, a number or a tensor like `x`."""
+    points, weights = _nodes(count, x)
+    return aten.sum(f(points * high, x) * weights, 0) * high
 
 
 def _density(x: Tensor) -> Tensor:
