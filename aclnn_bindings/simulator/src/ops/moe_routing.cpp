@@ -68,8 +68,21 @@ aclnnStatus check_init(Call& c) {
                   static_cast<long long>(c.integer(at.capacity)),
                   static_cast<long long>(c.integer(at.expert_num)));
   }
-  if (mode == 0) ACL_RETURN_IF_FAILED(expect_given(c, {at.scale, at.offset}));
   const int64_t h = width_of(c.tensor(0));
+  const Range range = expert_range(c, at);
+  if (range.begin < 0 || range.end <= range.begin) {
+    return c.fail(ACLNN_ERR_PARAM_INVALID, "%s should be a first and a last expert behind it.",
+                  c.name(at.range));
+  }
+  if (mode == 0) {
+    ACL_RETURN_IF_FAILED(expect_given(c, {at.scale, at.offset}));
+    ACL_RETURN_IF_FAILED(expect_numel(c, at.scale, 1));
+    ACL_RETURN_IF_FAILED(expect_numel(c, at.offset, 1));
+  } else if (const Tensor* scale = tensor_or_null(c, at.scale); given(scale)) {
+    // One of each column, of all experts or of each; not quantised, one of each row.
+    const bool each = mode == 1 && scale->numel() == (range.end - range.begin) * h;
+    if (!each) ACL_RETURN_IF_FAILED(expect_numel(c, at.scale, mode == 1 ? h : rows_of(c.tensor(0))));
+  }
   if (padded) {
     ACL_RETURN_IF_FAILED(
         expect_numel(c, at.x_out, c.integer(at.expert_num) * c.integer(at.capacity) * h));
@@ -243,9 +256,11 @@ aclnnStatus check_init_grad(Call& c) {
   return expect_numel(c, 1, rows_of(c.tensor(5)) * c.integer(2));
 }
 // out[t] = sum of the rows that t's `k` slots name; slots of no row count nothing.
-Floats summed_rows(const Floats& rows, const Ints& slots, int64_t k, int64_t h, int64_t limit) {
-  Floats out(k ? slots.size() / k * h : 0);
-  for (size_t s = 0; k && s < slots.size(); ++s) {
+Floats summed_rows(const Tensor& like, const Floats& rows, const Ints& slots, int64_t k,
+                   int64_t limit) {
+  const int64_t h = width_of(like);
+  Floats out(like.numel());
+  for (size_t s = 0; k > 0 && s < slots.size(); ++s) {
     if (slots[s] < 0 || slots[s] >= limit) continue;
     for (int64_t i = 0; i < h; ++i) out[s / k * h + i] += rows[slots[s] * h + i];
   }
@@ -255,7 +270,7 @@ aclError run_init_grad(Call& c) {
   const Floats dy = floats(c.tensor(0));
   const int64_t h = width_of(c.tensor(5)), rows = h ? static_cast<int64_t>(dy.size()) / h : 0;
   const bool cut = c.integer(3) == 0 && c.integer(4) > 0;
-  write(c.tensor(5), summed_rows(dy, integers(c.tensor(1)), c.integer(2), h,
+  write(c.tensor(5), summed_rows(c.tensor(5), dy, integers(c.tensor(1)), c.integer(2),
                                  cut ? std::min(rows, c.integer(4)) : rows));
   return ACL_SUCCESS;
 }
@@ -480,10 +495,10 @@ template <bool Ep>
 aclError run_permute_grad(Call& c) {
   constexpr int kOut = Ep ? 6 : 4;
   const Floats dy = floats(c.tensor(0));
-  const int64_t h = width_of(c.tensor(kOut)), rows = rows_of(c.tensor(0));
+  const int64_t rows = rows_of(c.tensor(0));
   const Ints all = integers(c.tensor(1));
   const Ints slots = slots_in(all, kept_rows(c, Ep ? 4 : -1, static_cast<int64_t>(all.size())));
-  write(c.tensor(kOut), summed_rows(dy, slots, c.integer(Ep ? 3 : 2), h, rows));
+  write(c.tensor(kOut), summed_rows(c.tensor(kOut), dy, slots, c.integer(Ep ? 3 : 2), rows));
   if (!Ep || c.null(2)) return ACL_SUCCESS;
   const Floats dp = floats(c.tensor(2));
   Floats out(slots.size());
