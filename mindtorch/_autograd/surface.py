@@ -348,6 +348,7 @@ def install() -> None:
         "_make_subclass": staticmethod(_make_subclass),
         "as_subclass": as_subclass,
     }
+    _backward.__name__ = "backward"
     for name, member in members.items():
         setattr(Tensor, name, member)
     Tensor.volatile = False  # type: ignore[attr-defined]
@@ -365,5 +366,13 @@ def straight(slope: Tensor, self: Tensor) -> Tensor:
 
 
 install()
+
+
+def recorded(*tensors: Tensor) -> bool:
+    """Whether a call with these tensors would be put on the graph."""
+    return LOCAL.grad and any(t.requires_grad for t in tensors)
+
+
 aten.publish("straight", straight)
+aten.publish("_recorded", recorded)
 __all__ = ["backward", "grad", "registry"]

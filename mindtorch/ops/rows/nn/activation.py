@@ -16,15 +16,10 @@ from ...lacks import Lacks, Refusal
 from ...rules import pointwise
 from ...samples import FLOATS, Arg, Sample, unary
 from ...spec import SHORT_FLOATS, aten, call, in_dtypes, op
-from ..pointwise.unary import special
+from ..pointwise.unary import sigmoid, special
 
 FLOATING = tuple(d for d in dt.ALL if d.category == dt.FLOAT)
 COMPLEX = tuple(d for d in dt.ALL if d.category == dt.COMPLEX)
-
-
-def _sigmoid(x: Array) -> Array:
-    one = x.dtype.type(1)
-    return one / (one + np.exp(-x))
 
 
 def activation(
@@ -123,7 +118,7 @@ def _silu_grad(grad: Tensor, self: Tensor) -> Tensor:
 
 activation(
     "silu(Tensor self) -> Tensor",
-    lambda x: x * _sigmoid(x),
+    lambda x: x * sigmoid(x),
     call("aclnnSilu", "self", "out", when=in_dtypes("self", *SHORT_FLOATS)),
     _silu_grad,
     lower=lambda self: self * aten.sigmoid(self),

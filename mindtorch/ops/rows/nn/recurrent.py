@@ -11,21 +11,16 @@ from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array
 from ...samples import Arg, calls
 from ...spec import aten, op
+from ..pointwise.unary import sigmoid
 
 Pair = tuple[Any, Any]
-
-
-def _sigmoid(x: Array) -> Array:
-    half = x.dtype.type(0.5)
-    y: Array = np.tanh(x * half)
-    return (y + 1) * half
 
 
 def _opened(gates: Array) -> tuple[Array, Array, Array, Array]:
     """The gates of an LSTM after their functions: input, forget, cell, output."""
     n = gates.shape[-1] // 4
-    early = _sigmoid(gates[..., : 2 * n])
-    new, leave = np.tanh(gates[..., 2 * n : 3 * n]), _sigmoid(gates[..., 3 * n :])
+    early = sigmoid(gates[..., : 2 * n])
+    new, leave = np.tanh(gates[..., 2 * n : 3 * n]), sigmoid(gates[..., 3 * n :])
     return early[..., :n], early[..., n:], new, leave
 
 
@@ -71,7 +66,7 @@ def _lstm_slopes(grad_hy: Tensor, grad_cy: Tensor, gates: Tensor, cx: Tensor, cy
 
 def _lstm_grad(grads: tuple[Tensor, Tensor], gates: Tensor, cx: Tensor, cy: Tensor) -> Pair:
     # What needs a derivative of its own is made of rows that have one.
-    recorded = aten.addcmul(cy, *grads).requires_grad
+    recorded = aten._recorded(*grads, gates, cx, cy)
     slopes = _lstm_slopes if recorded else aten._lstm_gates_backward
     pair: Pair = slopes(*grads, gates, cx, cy)
     return pair
@@ -126,7 +121,7 @@ op(
 def _turned(x_gates: Array, h_gates: Array) -> tuple[Array, Array, Array, Array]:
     """reset, update, the new gate's part from h, and the new gate, of a GRU."""
     n = x_gates.shape[-1] // 3
-    early = _sigmoid(x_gates[..., : 2 * n] + h_gates[..., : 2 * n])
+    early = sigmoid(x_gates[..., : 2 * n] + h_gates[..., : 2 * n])
     reset, update, hn = early[..., :n], early[..., n:], h_gates[..., 2 * n :]
     return reset, update, hn, np.tanh(x_gates[..., 2 * n :] + reset * hn)
 
@@ -168,7 +163,7 @@ def _gru_slopes(grad: Tensor, x_gates: Tensor, h_gates: Tensor, hx: Tensor) -> t
 def _gru_grad(
     grad: Tensor, x_gates: Tensor, h_gates: Tensor, hx: Tensor, result: Tensor
 ) -> tuple[Any, Any, Any]:
-    recorded = (grad * result).requires_grad
+    recorded = aten._recorded(grad, x_gates, h_gates, hx)
     slopes = _gru_slopes if recorded else aten._gru_gates_backward
     three: tuple[Any, Any, Any] = slopes(grad, x_gates, h_gates, hx)
     return three

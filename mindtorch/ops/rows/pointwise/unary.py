@@ -87,7 +87,8 @@ def _rsqrt(x: Array) -> Array:
     return np.reciprocal(np.sqrt(x))
 
 
-def _sigmoid(x: Array) -> Array:
+def sigmoid(x: Array) -> Array:
+    """1 / (1 + e^-x), of relative accuracy in both tails."""
     return np.reciprocal(np.exp(np.negative(x)) + x.dtype.type(1))
 
 
@@ -243,7 +244,7 @@ elementary(
     lambda grad, self: grad / _one_minus_square(_c(self)), -0.9, 0.9, rule="arctangent",
 )  # fmt: skip
 elementary(
-    "sigmoid", _sigmoid, "aclnnSigmoid",
+    "sigmoid", sigmoid, "aclnnSigmoid",
     lambda grad, result: aten.sigmoid_backward(grad, _c(result)),
     surface="both nn", rule="activation",
 )  # fmt: skip

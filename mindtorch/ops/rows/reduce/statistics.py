@@ -445,27 +445,32 @@ _spread("std", lambda *a: np.sqrt(_variance(*a)), "aclnnStd", _std_grad)
 
 
 def _prod_grad(grad: Tensor, self: Tensor, result: Tensor, dim: int, keepdim: bool) -> Tensor:
-    """By division where nothing is zero, so that a NaN spreads as in torch; else by `_others`."""
     if not self.ndim:
         return grad
     if not self.shape[dim]:
         return aten.zeros_like(self)
     if not keepdim:
         grad, result = aten.unsqueeze(grad, dim), aten.unsqueeze(result, dim)
-    if _zeros_of(self) == 0:
-        return grad * aten.conj_of(result / self)
-    return _others(grad, self, dim)
+    return _product_slopes(grad, self, result, dim, _zeros_of(self))
 
 
 def _whole_prod_grad(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
     if not self.ndim:
         return grad
     zeros = _zeros_of(self)
-    if zeros == 0:
-        return grad * aten.conj_of(result / self)
     if zeros is not None and zeros > 1:
         return aten.zeros_like(self)
-    return aten.view(_others(grad, aten.reshape(self, (-1,)), 0), self.shape)
+    flat = aten.reshape(self, (-1,))
+    return aten.view(_product_slopes(grad, flat, result, 0, zeros), self.shape)
+
+
+def _product_slopes(
+    grad: Tensor, self: Tensor, result: Tensor, dim: int, zeros: int | None
+) -> Tensor:
+    """By division where nothing is zero, so that a NaN spreads as in torch; else by `_others`."""
+    if zeros == 0:
+        return grad * aten.conj_of(result / self)
+    return _others(grad, self, dim)
 
 
 def _zeros_of(self: Tensor) -> int | None:
