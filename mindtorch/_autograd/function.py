@@ -90,18 +90,30 @@ FunctionCtx = FunctionNode
 
 
 def once_differentiable(fn: Callable[..., Any]) -> Any:
-    """Mark a `backward` whose result has no gradient of its own."""
+    """Mark a `backward` whose result has no gradient: going through it again is a RuntimeError."""
 
     @functools.wraps(fn)
     def inside(ctx: FunctionNode, *grads: Any) -> Any:
-        grad_state = LOCAL.grad
+        recording = LOCAL.grad
         LOCAL.grad = False
         try:
-            return fn(ctx, *grads)
+            result = fn(ctx, *grads)
         finally:
-            LOCAL.grad = grad_state
+            LOCAL.grad = recording
+        if not (recording and any(isinstance(g, Tensor) and g.requires_grad for g in grads)):
+            return result
+        return _barred(result)
 
     return inside
+
+
+def _barred(result: Any) -> Any:
+    several = isinstance(result, tuple)
+    values = result if several else (result,)
+    shut = tuple(
+        _Once.apply(v.detach().requires_grad_()) if isinstance(v, Tensor) else v for v in values
+    )
+    return shut if several else shut[0]
 
 
 class Function:
@@ -155,6 +167,27 @@ class Function:
             moved = _run_jvp(cls, ctx, tangents, args)
         _carry(result, moved)
         return result
+
+
+class _Once(Function):
+    """What a gradient that was made once leads to."""
+
+    @staticmethod
+    def forward(ctx: FunctionNode, value: Tensor) -> Tensor:
+        return value.view_as(value)
+
+    @staticmethod
+    def backward(ctx: FunctionNode, *grads: Any) -> Any:
+        raise RuntimeError(
+            "trying to differentiate twice a function that was marked with @once_differentiable"
+        )
+
+
+class InplaceFunction(Function):
+    """An older base of functions that may write to their inputs; Function serves as well."""
+
+    def __init__(self, inplace: bool = False):
+        self.inplace = inplace
 
 
 def _run_forward(

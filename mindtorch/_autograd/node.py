@@ -216,6 +216,9 @@ class AccumulateGrad(Node):
         self.variable_ref = ref(variable)
         self.post_hooks: dict[int, Any] | None = None
 
+    def name(self) -> str:
+        return "torch::autograd::AccumulateGrad"
+
     @property
     def variable(self) -> Tensor | None:
         return self.variable_ref()
@@ -227,7 +230,8 @@ class AccumulateGrad(Node):
         accumulate(variable, grads)
         if self.post_hooks:
             for hook in list(self.post_hooks.values()):
-                hook(variable)
+                if hook(variable) is not None:
+                    raise RuntimeError("Tensor post accumulate grad hooks should return None.")
         return ()
 
 

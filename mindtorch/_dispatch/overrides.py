@@ -13,8 +13,8 @@ from typing import Any
 
 from .._autograd.grad_mode import LOCAL, MODES
 from .._autograd.scope import Scope
+from .._tensor.subclass import DOOR, Marked, off
 from .._tensor.subclass import LOCAL as SUBCLASS
-from .._tensor.subclass import Marked, off
 from .._tensor.subclass import disabled_torch_function_impl as _disabled
 from .._tensor.tensor import Tensor
 from ..ops.spec import Op
@@ -71,6 +71,9 @@ def hand_over(
         f"no implementation found for '{resolve_name(func)}' on types that implement"
         f" __torch_function__: {list(types)}"
     )
+
+
+DOOR["hand_over"] = hand_over
 
 
 def _public(op: Op, form: str) -> Callable[..., Any]:
@@ -130,7 +133,7 @@ Tensor.__torch_function__ = classmethod(_torch_function)  # type: ignore[attr-de
 
 def get_default_nowrap_functions() -> set[Any]:
     """Functions whose results keep their own class."""
-    return set()
+    return {Tensor.grad.__get__}
 
 
 class DisableTorchFunctionSubclass(Scope):

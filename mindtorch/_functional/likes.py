@@ -90,6 +90,7 @@ def _new(make: Callable[..., Any], name: str) -> None:
         place = {"dtype": dtype or self.dtype, "device": device or self.device}
         return make(*size, **place, **kwargs)
 
+    new.__name__ = new.__qualname__ = name
     surface(name=name, function=False, internal=False)(new)
 
 

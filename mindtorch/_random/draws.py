@@ -16,7 +16,7 @@ from .._tensor.device import DeviceLike, resolve
 from .._tensor.device import device as Device
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.geometry import contiguous
-from .._tensor.tensor import Tensor
+from .._tensor.tensor import MOST_DIMS, TOO_MANY_DIMS, Tensor
 from .._tensor.types import Array, Shape
 from ..ops.rules import c_name, preserved, scalar_name
 from ..ops.spec import aten
@@ -58,6 +58,8 @@ def _draw_into(
         return aten.clone(aten.view_as_complex(parts))
     if device.type == "meta":
         return aten.empty(size, dtype=dtype, device=device)
+    if len(size) > MOST_DIMS:
+        raise RuntimeError(TOO_MANY_DIMS)
     source = _source(generator, device)
     n = _count(size)
     if device.type != "cpu":

@@ -8,7 +8,7 @@ its Geometry that no plan is kept for, so that its calls reach the slow path, wh
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -73,6 +73,42 @@ def showing(slot: Any) -> Any:
         slot.__set__(self, plain(geom))
 
     return property(read, write)
+
+
+# Properties whose values are tensors, so that a class that gives its own kind gives it here too.
+_TENSOR_PROPERTIES = frozenset(("H", "T", "data", "grad", "imag", "mH", "mT", "real"))
+# Set by the dispatcher: `hand_over`, which asks the classes that want a call.
+DOOR: dict[str, Callable[..., Any]] = {}
+
+
+def asking(tensor: Any) -> Any:
+    """What finds attributes of a subclass's instance: methods of `tensor` ask the class first.
+
+    Entries of rows ask by themselves; this serves composites, overloads, and what is written by
+    hand.
+    """
+
+    def read(self: Any, name: str) -> Any:
+        if LOCAL.off or name[0] == "_":
+            return object.__getattribute__(self, name)
+        if name in _TENSOR_PROPERTIES:
+            return DOOR["hand_over"](vars(tensor)[name].__get__, (self,), (self,), {})
+        value = object.__getattribute__(self, name)
+        func = getattr(value, "__func__", None)
+        if func is None or func is not vars(tensor).get(name) or not _asks_nobody(func):
+            return value
+
+        def method(*args: Any, **kwargs: Any) -> Any:
+            return DOOR["hand_over"](func, (self,), (self, *args), kwargs)
+
+        return method
+
+    return read
+
+
+def _asks_nobody(func: Any) -> bool:
+    code = getattr(func, "__code__", None)
+    return code is not None and not code.co_filename.startswith("<mindtorch entry")
 
 
 def disabled_torch_function_impl(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -16,7 +16,7 @@ from .dtype import FLOAT
 from .geometry import Geometry, Size
 from .loading import load
 from .storage import Storage, TypedStorage, UntypedStorage, address
-from .subclass import disabled_torch_function_impl, showing
+from .subclass import asking, disabled_torch_function_impl, showing
 
 if TYPE_CHECKING:
     from ._methods import Methods  # what rows publish, rendered for type checkers
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 else:
     Methods = object
 
+# As many as an array of numpy has; torch's reductions have this limit too.
+MOST_DIMS = 64
+TOO_MANY_DIMS = f"only tensors with up to {MOST_DIMS} dims are supported"
 # Slots that few tensors set: reading one that is unset gives this.
 _UNSET = {"_grad": None, "_creation": None, "_retains": False, "_names": None}
 
@@ -38,6 +41,8 @@ class TensorType(type):
                          if "__torch_function__" in c.__dict__), None)  # fmt: skip
         if bases != (Methods,) and function is not disabled_torch_function_impl:
             cls._geom = showing(Tensor.__dict__["_geom"])
+            if "__getattribute__" not in scope and not hasattr(cls, "_row_call"):
+                type.__setattr__(cls, "__getattribute__", asking(Tensor))
 
     def __getattr__(cls, name: str) -> Any:
         if not name.startswith("__") and load():
@@ -222,6 +227,8 @@ def host_array(geom: Geometry, storage: Storage) -> Array:
         raise RuntimeError(
             f"a tensor on {geom.device} has no host array: copy it with .cpu() first"
         )
+    if geom.ndim > MOST_DIMS:
+        raise RuntimeError(TOO_MANY_DIMS)
     shape, dtype, offset = geom.np_args
     if geom.numel == 0:
         return np.empty(shape, dtype)

@@ -56,6 +56,7 @@ class SparseTensor(Tensor):
     _parts: tuple[Tensor, ...]  # the indices, or the compressed and the plain ones
     _vals: Tensor
     _coalesced: bool
+    __getattribute__ = object.__getattribute__  # its methods are its own: only rows ask
 
     @classmethod
     def __torch_function__(

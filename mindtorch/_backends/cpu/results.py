@@ -11,7 +11,7 @@ import numpy as np
 from ..._tensor.eight_bits import fitting
 from ..._tensor.geometry import Geometry
 from ..._tensor.storage import Storage
-from ..._tensor.tensor import host_array
+from ..._tensor.tensor import TOO_MANY_DIMS, host_array
 from ..._tensor.types import Array
 
 contexts: list[Context] = []
@@ -33,6 +33,8 @@ def refuse(error: MemoryError | ValueError | OverflowError) -> NoReturn:
         raise error
     if isinstance(error, MemoryError) or "too big" in str(error) or "dimension exce" in str(error):
         error = MemoryError(f"cpu allocator: can't allocate memory: {error}; ask for less")
+    if "maximum supported dimension" in str(error):
+        raise RuntimeError(TOO_MANY_DIMS) from error
     raise RuntimeError(str(error)) from error
 
 
