@@ -49,6 +49,25 @@ def _npu_aclnn_symbols_ok() -> bool:
     return npu.symbols_ok()
 
 
+class _Traced:
+    """What annotations of exporters name; no graph is ever traced, so that none is made."""
+
+    def __init__(self, *args: object):
+        raise RuntimeError(f"torch._C.{type(self).__name__}: mindtorch traces no graphs")
+
+
+class Graph(_Traced):
+    """The type of a traced graph."""
+
+
+class Node(_Traced):
+    """The type of a call in a traced graph."""
+
+
+class Value(_Traced):
+    """The type of a value in a traced graph."""
+
+
 def _log_api_usage_once(event: str) -> None:
     """Nothing: no usage is logged. Model libraries call it as they build their models."""
 

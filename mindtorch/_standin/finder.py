@@ -122,6 +122,7 @@ def install() -> None:
             atexit.register(report, where)
     sys.modules["torch"] = ours
     ours.__dict__["__name__"] = "torch"
+    ours.__dict__["torch"] = ours
     STANDING_IN["torchvision"] = _torchvision
     serve(ours)
 

@@ -31,15 +31,38 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("architectures")
 
 
+def environ(standing_in):
+    site = ROOT / "mindtorch" / "_standin" / "site"
+    path = {"PYTHONPATH": os.pathsep.join((str(site), str(ROOT)))} if standing_in else {}
+    return {**os.environ, "HF_HUB_OFFLINE": "1", **path}
+
+
 def run(name, device, folder, *, standing_in):
-    environ = {**os.environ, "HF_HUB_OFFLINE": "1"}
-    if standing_in:
-        site = ROOT / "mindtorch" / "_standin" / "site"
-        environ["PYTHONPATH"] = os.pathsep.join((str(site), str(ROOT)))
     subprocess.run(
         [PYTHON, str(HERE / "architectures.py"), name, device, str(folder)],
-        env=environ, check=True, capture_output=True,
+        env=environ(standing_in), check=True, capture_output=True,
     )  # fmt: skip
+
+
+IMPORTING = """
+import importlib, pkgutil, transformers.models as models
+for package in pkgutil.iter_modules(models.__path__, models.__name__ + "."):
+    for module in pkgutil.iter_modules(importlib.import_module(package.name).__path__):
+        if module.name.startswith("modeling_"):
+            try:
+                importlib.import_module(f"{package.name}.{module.name}")
+            except ImportError as error:
+                print(module.name, error)
+"""
+
+
+def test_every_model_of_transformers_imports_that_imports_on_torch():
+    refused = {}
+    for standing_in in (False, True):
+        command = [PYTHON, "-c", IMPORTING]
+        done = subprocess.run(command, env=environ(standing_in), check=True, capture_output=True)
+        refused[standing_in] = {line.split()[0] for line in done.stdout.decode().splitlines()}
+    assert refused[True] <= refused[False]
 
 
 @pytest.mark.parametrize("name", NAMES)
