@@ -39,9 +39,10 @@ def prod(
     dtype: Dtype | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The product of elements where the mask is true."""
+    """The product of elements where the mask is true; an empty list of dimensions reduces none."""
     input = widened(input, dtype, True)
-    dims, mask = dims_of(dim, input), mask_of(input, mask)
+    none = isinstance(dim, Sequence) and not dim
+    dims, mask = () if none else dims_of(dim, input), mask_of(input, mask)
     result = filled(input, mask, 1)
     for d in sorted(dims, reverse=True):
         result = aten.prod_dim(result, d, bool(keepdim))
@@ -216,7 +217,7 @@ def _variance(
     kind = dtype or (input.dtype if input.dtype.category >= dt.FLOAT else dt.float32)
     input = aten.to(input, kind)
     dims, mask = dims_of(dim, input), mask_of(input, mask)
-    count = aten.to(_count(input, mask, dims, True, kind), kind)
+    count = aten.to(_count(input, mask, dims, True, kind), kind.to_real())
     total = sum(input, dims, keepdim=True, mask=mask)
     gap = input - total / count
     spread = sum(gap * aten.conj_of(gap), dims, keepdim=keepdim, mask=mask)

@@ -19,6 +19,11 @@ def _matmul(self: Geometry, other: Geometry) -> Geometry:
             f" {self.ndim}D and {other.ndim}D"
         )
     if self.dtype is not other.dtype:
+        if self.ndim == other.ndim == 1:
+            raise RuntimeError(
+                "dot : expected both vectors to have same dtype, but found"
+                f" {self.dtype.legacy} and {other.dtype.legacy}"
+            )
         raise RuntimeError(
             "expected m1 and m2 to have the same dtype, but got:"
             f" {_c_name(self)} != {_c_name(other)}"
