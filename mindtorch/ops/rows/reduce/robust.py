@@ -222,4 +222,5 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, 
         indices = aten.div(indices, max(n, 1), rounding_mode="floor")
     if not columns:
         return ()
-    return tuple(aten.reshape(c, places) for c in aten.unbind(aten.stack(columns[::-1], -1), -1))
+    table = aten.reshape(aten.stack(columns[::-1], -1), (*places, len(columns)))
+    return tuple(aten.unbind(table, -1))
