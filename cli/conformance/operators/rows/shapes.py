@@ -154,7 +154,7 @@ def index_fill(self: Array, dim: int, index: Array, value: float) -> Array:
 
 @spec("aclnnInplaceFillDiagonal", "selfRef:selfRef", **_EXACT,
       samples=[take(selfRef=t(5, 7), fillValue=2.5, wrap=False),
-               take(selfRef=t(7, 3), fillValue=-1.0, wrap=True)])  # fmt: skip
+               take(selfRef=t(7, 3), fillValue=3.0, wrap=True)])  # fmt: skip
 def fill_diagonal(selfRef: Array, fillValue: float, wrap: bool) -> Array:
     result = selfRef.copy()
     np.fill_diagonal(result, fillValue, wrap)
