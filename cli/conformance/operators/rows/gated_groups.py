@@ -51,7 +51,8 @@ def grouped_gate(
 # No 16-bit number is the limit itself, where the gradient has a jump.
 _GROUPS: Final = [
     {"weightOptional": w, "groupIndexOptional": g, "clampLimit": c}
-    for w, g, c in ((None, None, 0.0), (t(6, 1), None, 1.55), (t(6, 1), given([2, 4], "int64"), 0.0))
+    for w, g, c in (
+        (None, None, 0.0), (t(6, 1), None, 1.55), (t(6, 1), given([2, 4], "int64"), 0.0))
 ]  # fmt: skip
 spec("aclnnSwigluGroup", "out:x", **_GLU, samples=[
     take(x=t(6, 64, low=-3, high=3), **g) for g in _GROUPS])(grouped_gate)  # fmt: skip
