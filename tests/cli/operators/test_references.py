@@ -412,7 +412,7 @@ BY_HAND = [
     ("aclnnEmbeddingBag", {"weight": [[1.0], [2.0], [4.0]], "indices": [0, 2, 1],
      "offsets": [0, 2], "mode": 0, "perSampleWeights": None, "includeLastOffset": False,
      "paddingIdx": -1},
-     [[[5.0], [2.0]], [0, 0, 1], [2, 1], None]),
+     [[[5.0], [2.0]], [0, 0, 1], [2, 1], []]),
     ("aclnnEmbeddingBag", {"weight": [[-1.0], [-2.0], [-4.0]], "indices": [0, 2, 1],
      "offsets": [0, 2], "mode": 2, "perSampleWeights": None, "includeLastOffset": False,
      "paddingIdx": 0},
