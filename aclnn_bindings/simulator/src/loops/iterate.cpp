@@ -58,7 +58,7 @@ class Runner {
     C* buffers[kMaxOperands];
     for (int i = 0; i < loop_.count; ++i) {
       buffers[i] = space + (whole_ ? 0 : i * kBlock);
-      if (constant_[i]) fetch(i, buffers[i], Walker(0, nullptr), kBlock);
+      if (constant_[i]) fetch(i, buffers[i], Walker(0, nullptr), std::min(end - begin, kBlock));
     }
     const int last = loop_.rank - 1;
     Walker at(loop_.rank, loop_.dims, begin);
