@@ -12,6 +12,7 @@ from ...._tensor import dtype as dt
 from ...._tensor.dtype import dtype as Dtype
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array, Number
+from ...choice import choose
 from ...lacks import Lacks, Refusal
 from ...rules import pointwise
 from ...samples import FLOATS, Arg, Sample, unary
@@ -69,7 +70,7 @@ def activation(
 
 def _softplus(x: Array, beta: Number, threshold: Number) -> Array:
     scaled = x * x.dtype.type(beta)
-    return np.where(scaled > threshold, x, np.log1p(np.exp(scaled)) / x.dtype.type(beta))
+    return choose(scaled > threshold, x, np.log1p(np.exp(scaled)) / x.dtype.type(beta))
 
 
 _erf = special("erf")
@@ -148,7 +149,7 @@ def _times(grad: object, factor: Any) -> Any:
 
 activation(
     "leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor",
-    lambda x, slope: np.where(x > 0, x, x * x.dtype.type(slope)),
+    lambda x, slope: choose(x > 0, x, x * x.dtype.type(slope)),
     call("aclnnLeakyRelu", "self", "negative_slope", "out"),
     lambda grad, self, negative_slope: aten.straight(
         aten.where(self > 0, grad, _times(grad, negative_slope)), self
@@ -159,7 +160,7 @@ activation(
 
 def _elu(x: Array, alpha: Number, scale: Number, input_scale: Number) -> Array:
     t = x.dtype.type
-    return np.where(x > 0, x * t(scale), np.expm1(x * t(input_scale)) * t(alpha * scale))
+    return choose(x > 0, x * t(scale), np.expm1(x * t(input_scale)) * t(alpha * scale))
 
 
 def _elu_grad(
@@ -258,7 +259,7 @@ activation(
 )
 activation(
     "hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
-    lambda x, lambd: np.where(np.abs(x) <= lambd, x.dtype.type(0), x),
+    lambda x, lambd: choose(np.abs(x) <= lambd, x.dtype.type(0), x),
     call("aclnnHardshrink", "self", "lambd", "out"),
     lambda grad, self, lambd: aten.straight(aten.where(aten.abs(self) > lambd, grad, 0), self),
     out="found",
@@ -275,7 +276,7 @@ def _threshold(x: Array, threshold: float, value: float) -> Array:
                 f"value cannot be converted to type {x.dtype.name}_t without overflow"
             )
         value = int(value) % (most + 1) if x.dtype.kind == "u" else int(value)
-    return np.where(x <= threshold, x.dtype.type(value), x)
+    return choose(x <= threshold, x.dtype.type(value), x)
 
 
 op(
@@ -298,7 +299,7 @@ op(
 op(
     "_prelu_kernel(Tensor self, Tensor weight) -> Tensor",
     infer=pointwise(),
-    cpu=lambda x, weight: np.where(x > 0, x, x * weight),
+    cpu=lambda x, weight: choose(x > 0, x, x * weight),
     lower=lambda self, weight: aten.where(self > 0, self, self * weight),
     grad={
         "self": lambda grad, self, weight: aten.straight(

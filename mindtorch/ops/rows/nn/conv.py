@@ -160,19 +160,12 @@ def _lane(values: Array, n: int) -> Array:
     return values.reshape((1, -1, *([1] * n)))
 
 
-def _contracted(a: Array, b: Array, dims: Sizes, others: Sizes) -> Array:
-    """Sums of products over `dims` of `a` and `others` of `b`, by `@`.
-
-    np.tensordot's np.dot takes a single 0 for a factor and gives 0 for 0 * inf.
-    """
-    left = [d for d in range(a.ndim) if d not in dims]
-    right = [d for d in range(b.ndim) if d not in others]
-    shape = [a.shape[d] for d in left], [b.shape[d] for d in right]
-    inner = prod(a.shape[d] for d in dims)
-    rows = a.transpose(*left, *dims).reshape(prod(shape[0]), inner)
-    columns = b.transpose(*others, *right).reshape(inner, prod(shape[1]))
-    total: Array = (rows @ columns).reshape(shape[0] + shape[1])
-    return total
+def _columns(seen: Array, n: int) -> Array:
+    """Windows [N, C, *out, *kernel] as [N, C * kernel, out]: whole rows of planes are copied, and
+    what a product with weights gives lies as a result does."""
+    order = (0, 1, *range(2 + n, 2 + 2 * n), *range(2, 2 + n))
+    sizes = seen.shape[1] * prod(seen.shape[2 + n :]), prod(seen.shape[2 : 2 + n])
+    return seen.transpose(order).reshape(len(seen), *sizes)
 
 
 def _forward(
@@ -186,12 +179,10 @@ def _forward(
         for at in np.ndindex(*kernel):
             result += seen[(..., *at)] * _lane(weight[(slice(None), 0, *at)], n)
         return result
-    axes = (1, *range(2 + n, 2 + 2 * n)), tuple(range(1, 2 + n))
     for g in range(groups):
-        part = seen[:, g * per_in : (g + 1) * per_in]
-        rows = weight[g * per_out : (g + 1) * per_out]
-        product = _contracted(part, rows, *axes)
-        result[:, g * per_out : (g + 1) * per_out] = np.moveaxis(product, -1, 1)
+        part = _columns(seen[:, g * per_in : (g + 1) * per_in], n)
+        rows = weight[g * per_out : (g + 1) * per_out].reshape(per_out, part.shape[1])
+        result[:, g * per_out : (g + 1) * per_out] = (rows @ part).reshape(len(x), per_out, *out)
     return result
 
 
@@ -229,8 +220,10 @@ def _backward(
     for g in range(groups):
         part = x[:, g * per_in : (g + 1) * per_in]
         rows = weight[g * per_in : (g + 1) * per_in]
-        product = _contracted(part, rows, (1,), (0,))  # [N, *in, O, *k]
-        product = np.moveaxis(product, 1 + n, 1)
+        flat = rows.reshape(per_in, per_out * prod(kernel)).T
+        product = flat @ part.reshape(len(x), per_in, prod(x.shape[2:]))
+        product = product.reshape(len(x), per_out, *kernel, *x.shape[2:])
+        product = product.transpose(0, 1, *range(2 + n, 2 + 2 * n), *range(2, 2 + n))
         result[:, g * per_out : (g + 1) * per_out] = scatter_windows(
             product, stride, padding, dilation, kernel, out
         )
@@ -388,11 +381,13 @@ def _weight_grad(
             both = grad * seen[(..., *at)]
             result[(slice(None), 0, *at)] = both.sum(axis=(0, *range(2, 2 + n)))
         return result
-    over = (0, *range(2, 2 + n))
+    result[...] = 0
     for g in range(groups):
-        part = seen[:, g * per_in : (g + 1) * per_in]
-        flow = grad[:, g * per_out : (g + 1) * per_out]
-        result[g * per_out : (g + 1) * per_out] = _contracted(flow, part, over, over)
+        part = _columns(seen[:, g * per_in : (g + 1) * per_in], n)
+        flow = grad[:, g * per_out : (g + 1) * per_out].reshape(len(grad), per_out, part.shape[2])
+        target = result[g * per_out : (g + 1) * per_out]
+        for one, columns in zip(flow, part, strict=True):  # no products of each example at once
+            target += (one @ columns.T).reshape(target.shape)
     return result
 
 

@@ -12,6 +12,7 @@ from ...._tensor import dtype as dt
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array, Number
+from ...choice import choose
 from ...samples import Arg, Sample, calls
 from ...spec import Derivative, aten, call, op
 from .conv import scatter_windows, windows
@@ -131,6 +132,28 @@ def best_of(flat: Any, inside: Any = True) -> Array:
     return np.where(broken.any(-1), last, first)
 
 
+_FEW = 64  # elements of a window that are compared one after the other
+
+
+def _best_in_turn(seen: Any, inside: Any, kernel: Sizes) -> tuple[Array, Array]:
+    """`best_of` and its values, the windows' elements taken one after the other.
+
+    Passes over whole planes; to lay each window's elements side by side would take longer.
+    """
+    shape = seen.shape[: seen.ndim - len(kernel)]
+    values = np.full(shape, _lowest(seen.dtype), seen.dtype)
+    best = np.zeros(shape, np.int64)
+    best[...] = np.argmax(inside.reshape((*inside.shape[: -len(kernel)], -1)), -1)
+    for at, place in enumerate(np.ndindex(*kernel)):
+        there = seen[(..., *place)]  # padding is the lowest value: never better
+        better = there > values
+        if seen.dtype.kind == "f":
+            better |= there != there
+        values = choose(better, there, values)
+        best = choose(better, np.asarray(at), best)
+    return values, best
+
+
 def _max_pool(
     self: Array,
     kernel_size: Sizes,
@@ -146,10 +169,13 @@ def _max_pool(
     x = _batched(self, n)
     space, result = x.shape[2:], out[0].shape[-n:]
     seen = _seen(x, result, k, s, p, d, _lowest(x.dtype))
-    flat = seen.reshape((*seen.shape[: 2 + n], prod(k)))
     inside = _seen(np.ones((1, 1, *space), np.bool_), result, k, s, p, d, False)
-    best = best_of(flat, inside.reshape((1, 1, *result, -1)))
-    values = np.take_along_axis(flat, best[..., None], -1)[..., 0]
+    if prod(k) <= _FEW:
+        values, best = _best_in_turn(seen, inside, k)
+    else:
+        flat = seen.reshape((*seen.shape[: 2 + n], prod(k)))
+        best = best_of(flat, inside.reshape((1, 1, *result, -1)))
+        values = np.take_along_axis(flat, best[..., None], -1)[..., 0]
     place = np.zeros(best.shape, np.int64)
     inner = np.unravel_index(best, k)
     for i in range(n):

@@ -11,6 +11,7 @@ from ...._tensor.dtype import FLOAT, INTEGER, uint8
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array, Number
+from ...choice import choose
 from ...lacks import Refusal, kernel
 from ...limits import converted, in_dtype
 from ...rules import NUMBERS, Pointwise, c_name, pointwise, preserved, result_type
@@ -28,7 +29,7 @@ def _where_samples() -> list[Sample]:
 op(
     "where(Tensor condition, Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
     infer=pointwise(skip=1),
-    cpu=lambda condition, self, other: np.where(condition.astype(bool), self, other),
+    cpu=lambda condition, self, other: choose(condition.astype(bool, copy=False), self, other),
     compute="raw",
     aclnn=call("aclnnSWhere", "condition", "self", "other", "out"),
     refuses=converted(1, 2),
@@ -69,7 +70,7 @@ def _fillable(args: dict[str, Any]) -> bool:
 op(
     "masked_fill(Tensor self, Tensor mask, Tensor|Scalar value) -> Tensor",
     infer=lambda self, mask, value: _masked_shape(self, mask, value),
-    cpu=lambda self, mask, value, *, out: np.where(
+    cpu=lambda self, mask, value, *, out: choose(
         mask, np.asarray(value).astype(self.dtype), self
     ),
     compute="raw",
@@ -342,7 +343,7 @@ class _Between(Pointwise):
 op(
     "lerp(Tensor self, Tensor end, Tensor|Scalar weight) -> Tensor",
     infer=_Between(),
-    cpu=lambda self, end, weight: np.where(
+    cpu=lambda self, end, weight: choose(
         np.abs(weight) < 0.5, self + weight * (end - self), end - (end - self) * (1 - weight)
     ),
     aclnn=(
