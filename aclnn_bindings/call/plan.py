@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -43,15 +43,20 @@ class Plan:
     order; `outputs` how many tensors it allocates. Keep the object as long as `address` is used.
     """
 
-    __slots__ = ("_allocated", "_close", "_free", "_handle", "_runtime", "_session", "address",
-                 "arguments", "inputs", "name", "outputs")  # fmt: skip
+    __slots__ = ("_allocated", "_close", "_free", "_functions", "_handle", "_places", "_runtime",
+                 "_session", "_words", "address", "arguments", "inputs", "name",
+                 "outputs")  # fmt: skip
 
     def __init__(
         self, runtime: Runtime, name: str, arguments: Sequence[Argument],
-        functions: tuple[int, int], words: list[int], allocated: list[bool],
+        functions: tuple[int, int], words: Sequence[int], allocated: list[bool],
+        places: dict[int, int],
     ) -> None:  # fmt: skip
         """A plan of the functions at two addresses; `allocated`: which tensors, in declaration
-        order, a launch allocates. AclError when a constant of the call is refused."""
+        order, a launch allocates; `places`: where in `words` each scalar among the arguments is.
+        AclError when a constant of the call is refused."""
+        self._functions, self._places = functions, places
+        self._words = array("Q", words)
         self._runtime, self.name, self.arguments = runtime, name, arguments
         self._close, self._free = lib.mt_plan_close, lib.mt_plan_free
         self._allocated = allocated
@@ -60,11 +65,27 @@ class Plan:
         # Read before a handle is taken: a plan of the session before must not be called valid.
         self._session = int(lib.mt_session())
         about = _told(name, arguments).encode()
-        numbers = ffi.from_buffer(_WORDS, array("Q", words))
+        numbers = ffi.from_buffer(_WORDS, self._words)
         handle = lib.mt_plan_make(name.encode(), about, *functions, numbers, len(words))
         self.address = self._handle = int(handle)
         if not self._handle:
             throw(runtime.codes, op=name)
+
+    def with_scalars(self, scalars: Mapping[int, ScalarSpec]) -> Plan:
+        """The plan of the same call with other scalars, by their places among the arguments.
+
+        For numbers that change at each call, as a schedule's: nothing else is looked at again.
+        """
+        self._runtime.start()
+        words, arguments = self._words[:], list(self.arguments)
+        for at, scalar in scalars.items():
+            place = self._places[at]
+            words[place : place + 3] = array("Q", scalar_words(self._runtime.dtypes, scalar))
+            arguments[at] = scalar
+        return Plan(
+            self._runtime, self.name, tuple(arguments), self._functions, words,
+            self._allocated, self._places,
+        )  # fmt: skip
 
     def launch(self, stream: Stream, addresses: Sequence[int]) -> tuple[int, ...]:
         """Run on `stream` with these storage addresses; the addresses of allocated outputs.
@@ -159,15 +180,18 @@ class PlanMaker:
         self._words: list[int] = []
         self._allocated: list[bool] = []
         self._kept: list[Any] = []
+        self._places: dict[int, int] = {}
 
     def make(self, recipe: Recipe, arguments: Sequence[Argument], allocate: frozenset[str]) -> Plan:
         """The plan; `arguments` are phase 1's in order, then the extra ones of phase 2."""
-        remaining = iter(arguments)
+        remaining = enumerate(arguments)
         for phase, param, role in recipe:
             if role is not None:
                 self._words += role
                 continue
-            value = next(remaining)
+            at, value = next(remaining)
+            if isinstance(value, ScalarSpec):
+                self._places[at] = len(self._words) + 1
             if isinstance(value, TensorSpec) and phase == 1:
                 self._words.append(lib.MT_WORD_TENSOR)
                 self._tensor(value, param.name in allocate)
@@ -175,7 +199,7 @@ class PlanMaker:
                 self._argument(phase, param, value, param.name in allocate)
         return Plan(
             self._runtime, self._name, tuple(arguments), self._functions, self._words,
-            self._allocated,
+            self._allocated, self._places,
         )  # fmt: skip
 
     def _argument(self, phase: int, param: Param, value: Argument, own: bool) -> None:
@@ -188,7 +212,7 @@ class PlanMaker:
         elif phase == 2 or isinstance(value, TensorSpec):
             raise _no_number(param, value)
         elif isinstance(value, ScalarSpec):
-            self._words += (lib.MT_WORD_SCALAR, *self._scalar(value))
+            self._words += (lib.MT_WORD_SCALAR, *scalar_words(self._dtypes, value))
         else:
             self._collection(param.kind, value, own)
 
@@ -199,7 +223,7 @@ class PlanMaker:
                 self._tensor(spec, own)
         elif kind is Kind.SCALAR_LIST:
             for spec in values:
-                self._words += self._scalar(spec)
+                self._words += scalar_words(self._dtypes, spec)
         else:
             self._words += [value & _MASK for value in values]
 
@@ -212,15 +236,21 @@ class PlanMaker:
             *spec.shape, *spec.strides, *storage,
         )  # fmt: skip
 
-    def _scalar(self, spec: ScalarSpec) -> tuple[int, ...]:
-        return (self._dtype(spec.dtype), *_PAIR.unpack(spec.data.ljust(16, b"\0")))
-
     def _dtype(self, name: str) -> int:
-        known = self._dtypes.get(name)
-        return _lookup(self._dtypes, canonical(name), "dtype") if known is None else known & _MASK
+        return _dtype_word(self._dtypes, name)
 
     def _format(self, name: str) -> int:
         return _lookup(self._formats, name.removeprefix("ACL_FORMAT_"), "format")
+
+
+def scalar_words(dtypes: dict[str, int], spec: ScalarSpec) -> tuple[int, ...]:
+    """A scalar as the words of a plan tell it: its dtype and 16 bytes of value."""
+    return (_dtype_word(dtypes, spec.dtype), *_PAIR.unpack(spec.data.ljust(16, b"\0")))
+
+
+def _dtype_word(dtypes: dict[str, int], name: str) -> int:
+    known = dtypes.get(name)
+    return _lookup(dtypes, canonical(name), "dtype") if known is None else known & _MASK
 
 
 _PAIR: Final = struct.Struct("<QQ")

@@ -85,9 +85,19 @@ def in_dtypes(name: str, *dtypes: str) -> Callable[[dict[str, Any]], bool]:
 SHORT_FLOATS = ("float16", "bfloat16", "float32")
 
 
-def scalar(name: str) -> Callable[[dict[str, Any]], bool]:
+@dataclass(frozen=True, slots=True)
+class IsNumber:
+    """Whether an argument is a Python number, whatever its value."""
+
+    name: str
+
+    def __call__(self, args: dict[str, Any]) -> bool:
+        return args[self.name].__class__ in (bool, int, float, complex)
+
+
+def scalar(name: str) -> IsNumber:
     """`when=scalar("other")`: the argument is a Python number."""
-    return lambda args: args[name].__class__ in (bool, int, float, complex)
+    return IsNumber(name)
 
 
 @dataclass(eq=False, slots=True)
@@ -121,6 +131,7 @@ class Op:
     infer: Callable[..., Any] | None = None
     cpu: Callable[..., Any] | None = None
     cpu_inplace: Callable[..., Any] | None = None
+    cpu_plain: Callable[..., Any] | None = None
     compute: str = "opmath"
     aclnn: tuple[Call, ...] = ()
     lower: Callable[..., Any] | None = None

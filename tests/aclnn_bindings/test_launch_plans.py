@@ -248,3 +248,20 @@ def test_a_zero_dimensional_tensor_is_passed_with_rank_zero(stub: Stub) -> None:
     assert read(stub, out, 1) == [3.0]
     assert struct.calcsize("f") == scalar.nbytes
     lib.mt_free(out)
+
+
+def test_a_plan_with_other_scalars_computes_with_them_and_leaves_the_first_alone(
+    stub: Stub,
+) -> None:
+    plan, a = add_plan(stub), stub.cann.tensor(np.full(4, 2.0, np.float32))
+    other = plan.with_scalars({2: ScalarSpec(3)})
+    assert other.arguments[2] == ScalarSpec(3)
+    assert plan.arguments[2] == ScalarSpec(1.0)
+    for chosen, expected in ((other, add_plan(stub, alpha=3)), (plan, add_plan(stub))):
+        results = []
+        for each in (chosen, expected):
+            (out,) = each.launch(stub.cann.runtime.current_stream(), (a.address, a.address))
+            results.append(read(stub, out, 4))
+            assert lib.mt_free(out) == 0
+        assert results[0] == results[1]
+    assert stub.descriptors() == NOTHING

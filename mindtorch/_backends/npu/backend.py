@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from aclnn_bindings import lib
+from aclnn_bindings import ScalarSpec, lib
 
 from ..._tensor.device import device as Device
 from ..._tensor.geometry import Geometry
 from ..._tensor.tensor import Tensor
 from ...ops.rules import NUMBERS, Dynamic, Pointwise, Results
 from ...ops.schema import Kind
-from ...ops.spec import Op
+from ...ops.spec import Const, IsNumber, Op
 from . import memory, transfer, writeback
 from .binding import Binder, Binding
 from .dynamic import dynamic
@@ -151,7 +151,10 @@ def launcher(
     plans = None
     plan = _plan(binding)
     if numbers:
-        plans = Plans(lambda values: _plan(Binder(op, values, outs, device).bind(dests, inplace)))
+        again = _other_numbers(op, binding, plan, numbers)
+        plans = Plans(
+            again or (lambda values: _plan(Binder(op, values, outs, device).bind(dests, inplace)))
+        )
         plans.by_key[_key([args[i] for i in numbers])] = plan
     run = make(plans, plan, steps, device.index, geoms, sizes(geoms), lib.mt_session())
     if order != sorted(order):
@@ -166,7 +169,25 @@ def _numbers(op: Op, args: Sequence[Any]) -> list[int]:
         kinds = (Kind.SCALAR, Kind.UNION)
         places = [i for i, arg in enumerate(op.schema.args) if arg.kind in kinds]
         op.cache["numbers"] = places
-    return [i for i in places if args[i].__class__ in NUMBERS]
+    declared = op.schema.args
+    return [i for i in places if args[i].__class__ in NUMBERS and not declared[i].is_left(args[i])]
+
+
+def _other_numbers(
+    op: Op, binding: Binding, plan: Any, numbers: Sequence[int]
+) -> Callable[[Sequence[Any]], Any] | None:
+    """The maker of the same plan for other values of its numbers, where those decide nothing else:
+    each is an aclScalar of the call, and no other argument nor the choice of the call reads them.
+    """
+    names = binding.call.args
+    plain = all(isinstance(a, str | Const) for a in names)
+    if not plain or any(not isinstance(c.when, IsNumber | type(None)) for c in op.aclnn):
+        return None
+    wanted = {op.schema.args[i].name: i for i in numbers}
+    places = {at: wanted[a] for at, a in enumerate(names) if a in wanted}
+    if any(binding.arguments[at].__class__ is not ScalarSpec for at in places):
+        return None
+    return lambda values: plan.with_scalars({at: ScalarSpec(values[i]) for at, i in places.items()})
 
 
 def _key(values: list[Any]) -> Any:
