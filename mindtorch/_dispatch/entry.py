@@ -28,7 +28,7 @@ from ..ops.spec import Op
 from . import slow
 from .bind import PLAIN, listed, refuse_kinds, refuse_shared, sizes_of
 from .dispatcher import layers, layers_inplace
-from .key import guard_of, key_lines
+from .key import defaults, guard_of, key_lines
 from .missing import MARKS, Missing, refuse_missing
 from .older import has_older, older_call
 from .out import out_call
@@ -215,7 +215,7 @@ def _scope(op: Op, inplace: bool) -> dict[str, Any]:
         "operated": slow.operated_inplace if inplace else slow.operated,
         "layers": layers_inplace if inplace else layers, "first_fn": first_fn,
         "renamed": renamed, "named_ints": named_ints, "named": _make(op),
-        "D": {a.name: a.default for a in op.schema.args}, **MARKS,
+        **defaults(op), **MARKS,
     }  # fmt: skip
 
     def record(plan: Any, *args: Any) -> Tensor | tuple[Tensor, ...]:
@@ -260,7 +260,7 @@ def arguments(op: Op, form: str) -> tuple[Arg, ...]:
 def _default(arg: Arg, form: str) -> str:
     """What a parameter is where a call does not give it: users are told of it in torch's words."""
     if arg.has_default:
-        return f"=D[{arg.name!r}]"
+        return f"=D_{arg.name}"
     if form == "aten" or form in OPERATORS or (arg.name == "self" and form != "function"):
         return ""
     return f"=OF_{form.upper()}"
@@ -303,7 +303,7 @@ def _prelude(op: Op, form: str, varargs: bool) -> str:
     names = [a.name for a in op.schema.args]
     tuple_text = ", ".join(names) + ("," if names else "")
     if form in OPERATORS:
-        lines += [f"{a.name} = D[{a.name!r}]" for a in op.schema.args[2:]]
+        lines += [f"{a.name} = D_{a.name}" for a in op.schema.args[2:]]
         if op.body is not None:
             other = op.schema.args[1].name
             lines += [
@@ -477,7 +477,7 @@ def _composite(op: Op, form: str) -> Callable[..., Any]:
     source += f"    try:\n        return {result}\n    except (AttributeError, TypeError):\n"
     source += f"        refuse_kinds(op, ({names},), {first})\n        raise\n"
     scope: dict[str, Any] = {
-        "D": {a.name: a.default for a in op.schema.args}, "NUMBERS": NUMBERS, "Tensor": Tensor,
+        **defaults(op), "NUMBERS": NUMBERS, "Tensor": Tensor,
         "body": body, "op": op, "operand": slow.operand, "out_call": out_call,
         "renamed": renamed, "named": _make(op), "named_ints": named_ints,
         "refuse_missing": refuse_missing, "refuse_kinds": refuse_kinds, "sizes_of": sizes_of,

@@ -1,6 +1,7 @@
 """Owns the keys of plans: what of a call's arguments decides how it runs.
 
-Geometries of tensors, classes of numbers, values of attributes. The lines are written once, into
+Geometries of tensors, classes of numbers (a number that is the schema's default stands for
+itself), values of attributes. The lines are written once, into
 every entry and into `key_of`.
 """
 
@@ -47,9 +48,14 @@ def key_of(op: Op, args: Sequence[Any]) -> Any:
         source = f"def key({names}):\n{key_lines(op)}        return key\n".replace(
             "        ", "    "
         )
-        scope = {"NUMBERS": NUMBERS, "first_fn": lambda tensors: None}
+        scope = {"NUMBERS": NUMBERS, "first_fn": lambda tensors: None, **defaults(op)}
         function = op.cache["key"] = compiled(source, f"key {op.name}", scope)
     return function(*args)
+
+
+def defaults(op: Op) -> dict[str, Any]:
+    """The names by which the lines know the arguments' defaults."""
+    return {f"D_{a.name}": a.default for a in op.schema.args if a.has_default}
 
 
 def _assign(parts: tuple[list[str], list[str]], indent: int) -> str:
@@ -86,6 +92,8 @@ def _part(arg: Arg) -> tuple[str | None, str | None]:
     if arg.kind in (Kind.TENSORS, Kind.OPTIONAL_TENSORS):
         none = "None if t is None else " if arg.kind is Kind.OPTIONAL_TENSORS else ""
         return f"tuple([{none}t._geom for t in {n}])", f"first_fn({n})"
+    if arg.counts_default:
+        return f"({n} if {n} is D_{n} else {n}.__class__)", None
     if arg.kind is Kind.SCALAR or arg.type == "Generator":
         return f"{n}.__class__", None
     if arg.type in ("Number", "float"):

@@ -42,6 +42,15 @@ class Arg:
     writes: bool
     size: int | None = None
 
+    def is_left(self, value: object) -> bool:
+        """Whether `value` is a number that the call left as the schema says it: the key and the
+        plan then know it by itself, other numbers by their class."""
+        return self.counts_default and value is self.default
+
+    @property
+    def counts_default(self) -> bool:
+        return self.kind is Kind.SCALAR and isinstance(self.default, int | float | complex)
+
 
 @dataclass(frozen=True, slots=True)
 class Return:

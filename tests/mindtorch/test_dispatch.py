@@ -215,3 +215,49 @@ def test_a_traceback_shows_the_text_that_was_written_for_an_op():
     text = "".join(traceback.format_exception(caught.value))
     assert "<mindtorch backward exp>" in text
     assert "raise RuntimeError(FREED)" in text
+
+
+@pytest.mark.parametrize("device", ["cpu", "npu"])
+def test_a_default_number_left_and_given_others_have_plans_of_their_own(device):
+    a, b = torch.tensor([1.0, 2.0], device=device), torch.tensor([4.0, 8.0], device=device)
+    for _ in range(2):
+        assert torch.add(a, b).tolist() == [5.0, 10.0]
+        assert torch.add(a, b, alpha=2).tolist() == [9.0, 18.0]
+        assert torch.add(a, b, alpha=1.0).tolist() == [5.0, 10.0]
+        assert torch.add(a, b, alpha=0.5).tolist() == [3.0, 6.0]
+        assert a.clone().sub_(b, alpha=3).tolist() == [-11.0, -22.0]
+        assert a.clone().sub_(b).tolist() == [-3.0, -6.0]
+    with pytest.raises(RuntimeError, match="Boolean alpha only supported for Boolean results"):
+        torch.add(a, b, alpha=True)
+
+
+def test_numbers_that_change_at_each_call_bind_once(monkeypatch):
+    """A schedule's numbers make new C plans; only the first looks at the row and the header."""
+    from mindtorch._backends.npu.binding import Binder
+
+    x, y = torch.ones(3, 7, device="npu"), torch.full((3, 7), 2.0, device="npu")
+    bound = []
+    bind = Binder.bind
+    monkeypatch.setattr(Binder, "bind", lambda *args: bound.append(args) or bind(*args))
+    results = [x.addcdiv(y, y, value=n / 8).sum().item() for n in range(1, 6)]
+    assert results == [21 * (1 + n / 8) for n in range(1, 6)]
+    assert len([args for args in bound if args[0].op.name == "addcdiv"]) == 1
+
+
+def test_a_kernel_that_calls_ops_and_threads_that_meet_in_kernels_stay_quiet(custom):
+    custom("nested_for_tests")
+    registry.register("nested_for_tests", "cpu", lambda self: (self / 0).log() + self)
+
+    def work():
+        with np.errstate(all="raise"):
+            for _ in range(200):
+                results.append(torch.ones(2000).nested_for_tests().isinf().all().item())
+
+    results = []
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    registry.unregister("nested_for_tests", "cpu")
+    assert results == [True] * 800

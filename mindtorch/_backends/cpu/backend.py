@@ -33,9 +33,9 @@ class CpuBackend:
             refuse(error)
 
     def functional(self, op: Op, args: Sequence[Any], outs: Results) -> Callable[..., Any]:
-        kernel = self._kernel(op)
+        kernel = self._kernel(op, args)
         refuse_unobtainable(outs)
-        pattern, consts = _pattern(op, args, outs)
+        pattern, consts = _pattern(op, args, outs, kernel)
         returns = op.schema.returns
         if outs and outs[0].__class__ is Dynamic:
             return make_run(pattern, "dynamic", kernel, consts, outs)
@@ -54,18 +54,22 @@ class CpuBackend:
         inplace: bool,
     ) -> Callable[..., None]:
         if inplace and op.cpu_inplace is not None:
-            pattern, consts = _pattern(op, args, outs)
+            pattern, consts = _pattern(op, args, outs, op.cpu)
             return make_into(pattern, op.cpu_inplace, consts, "inplace")
-        kernel = self._kernel(op)
-        pattern, consts = _pattern(op, args, outs)
+        kernel = self._kernel(op, args)
+        pattern, consts = _pattern(op, args, outs, kernel)
         if any(_narrower(out, dest) for out, dest in zip(outs, dests, strict=True)):
             return make_into(pattern, _ruled(kernel, outs), consts, "into")
         return make_into(pattern, kernel, consts, _form(op, kernel, args, outs, dests))
 
-    def _kernel(self, op: Op) -> Callable[..., Any]:
+    def _kernel(self, op: Op, args: Sequence[Any]) -> Callable[..., Any]:
         if op.cpu is None:
             raise MissingKernelError(registry.missing(op, "cpu"))
-        return op.cpu
+        if op.cpu_plain is None:
+            return op.cpu
+        pairs = zip(op.schema.args, args, strict=True)
+        plain = all(a.is_left(v) for a, v in pairs if a.counts_default)
+        return op.cpu_plain if plain else op.cpu
 
     def copy(self, dest: Tensor, source: Tensor) -> None:
         value = source._array
@@ -118,12 +122,14 @@ def _copyto(dest: Array, value: Array) -> None:
     np.copyto(dest, value, casting="unsafe")
 
 
-def _pattern(op: Op, args: Sequence[Any], outs: Results) -> tuple[str, list[Any]]:
+def _pattern(
+    op: Op, args: Sequence[Any], outs: Results, kernel: Callable[..., Any] | None
+) -> tuple[str, list[Any]]:
     """How each argument reaches the kernel, one letter each, and the constants they need.
 
     T array; C array cast to a constant dtype; R array cast to half, then to what halves are
-    computed in; N number as a 0-d array of that dtype; S number as
-    is; K constant; L list of arrays; O list of arrays or None; Z trailing `out` Geometry.
+    computed in; N number as a 0-d array of that dtype; S number as is; K constant; P not at all;
+    L list of arrays; O list of arrays or None; Z trailing `out` Geometry.
     """
     compute = common = None
     rule = op.infer
@@ -137,6 +143,8 @@ def _pattern(op: Op, args: Sequence[Any], outs: Results) -> tuple[str, list[Any]
     pattern, consts = "", []
     for i, (arg, value) in enumerate(zip(op.schema.args, args, strict=True)):
         letter, const = _letter(op, arg.kind, value, compute if i in grouped else None)
+        if op.cpu_plain is not None and kernel is op.cpu_plain and arg.counts_default:
+            letter = "P"
         halved = compute is not common and i in grouped and isinstance(value, Tensor)
         if halved and _is_rounded(op, i, value):
             assert common is not None

@@ -51,16 +51,32 @@ def refuse_unobtainable(outs: Iterable[Any]) -> None:
 _LARGE = 1 << 30  # bytes; below, a kernel meets the refusal soon enough by itself
 
 
-def quiet(kernel: Callable[..., Any], *args: Any) -> Any:
+def quiet(kernel: Callable[..., Any], *args: Any, **names: Any) -> Any:
     """Call `kernel` where numpy's floating-point warnings are off: torch gives none."""
     try:
         context = contexts.pop()
     except IndexError:
         context = new_context()
     try:
-        return context.run(kernel, *args)
+        return context.run(kernel, *args, **names)
     finally:
         contexts.append(context)
+
+
+# The context that kernels enter first, as to look for a free one costs more than many of them.
+quietly = new_context().run
+_ENTERED = "cannot enter context"
+
+
+def quiet_again(error: RuntimeError, kernel: Callable[..., Any], *args: Any, **names: Any) -> Any:
+    """Call `kernel` in another context where another call was inside `quietly`; raise what is
+    the kernel's own error."""
+    if not str(error).startswith(_ENTERED):
+        raise error
+    try:
+        return quiet(kernel, *args, **names)
+    except REFUSED as refused:
+        refuse(refused)
 
 
 def conform(result: Array, geom: Geometry) -> tuple[Any, Any]:

@@ -7,7 +7,6 @@ arguments costs more than a small numpy operation.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextvars import Context
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from ..._tensor.tensor import Tensor
 from ..._tensor.types import Array, Number
 from ...ops.rules import Results
 from ...ops.source import compiled
-from .results import REFUSED, conform, contexts, new_context, quiet, refuse
+from .results import REFUSED, conform, quiet, quiet_again, quietly, refuse
 
 _makers: dict[tuple[str, str], Any] = {}
 
@@ -37,14 +36,11 @@ _READ = {
 
 _CALL = """\
         try:
-            context = contexts.pop()
-        except IndexError:
-            context = new_context()
-        try:
-            r = context.run(kernel, {reads})
+            r = quietly(kernel, {reads})
+        except RuntimeError as error:
+            r = quiet_again(error, kernel, {reads})
         except REFUSED as error:
             refuse(error)
-        contexts.append(context)
 """
 
 _ONE = """\
@@ -103,37 +99,21 @@ def make_run(kernel, outs, {consts}):
 """
     + _CALL
     + """\
-        store(dests, r, contexts, new_context)
+        store(dests, r)
     return run
 """,
     "ufunc": """\
 def make_run(kernel, outs, {consts}):
     def run(dests, {params}):
-        try:
-            context = contexts.pop()
-        except IndexError:
-            context = new_context()
-        try:
-            context.run(kernel, {reads}, out=dests[0]._array)
-        except REFUSED as error:
-            refuse(error)
-        contexts.append(context)
-    return run
-""",
+"""
+    + _CALL.replace("{reads}", "{reads}, dests[0]._array")
+    + "    return run\n",
     "direct": """\
 def make_run(kernel, outs, {consts}):
     def run(dests, {params}):
-        try:
-            context = contexts.pop()
-        except IndexError:
-            context = new_context()
-        try:
-            context.run(kernel, {reads}, into=dests[0]._array)
-        except REFUSED as error:
-            refuse(error)
-        contexts.append(context)
-    return run
-""",
+"""
+    + _CALL.replace("{reads}", "{reads}, into=dests[0]._array")
+    + "    return run\n",
     "inplace": """\
 def make_run(kernel, outs, {consts}):
     def run(dests, {params}):
@@ -149,7 +129,7 @@ def _maker(pattern: str, form: str) -> Callable[..., Any]:
         source = _SOURCES[form].format(
             consts=", ".join(f"c{i}" for i in range(len(pattern))),
             params=", ".join(f"a{i}" for i, p in enumerate(pattern) if p != "Z"),
-            reads=", ".join(_READ[p].format(i=i) for i, p in enumerate(pattern)),
+            reads=", ".join(_READ[p].format(i=i) for i, p in enumerate(pattern) if p != "P"),
         )
         maker = compiled(source, f"cpu runner {form} {pattern}", _scope())
         _makers[pattern, form] = maker
@@ -165,13 +145,13 @@ def _scope() -> dict[str, Any]:
         "adopt": _adopt,
         "asarray": _number_array,
         "conform": conform,
-        "contexts": contexts,
         "dynamic": _dynamic,
         "half": _widen,
         "make": object.__new__,
         "ndarray": np.ndarray,
         "plain": np.asarray,
-        "new_context": new_context,
+        "quiet_again": quiet_again,
+        "quietly": quietly,
         "store": _store,
     }
 
@@ -234,12 +214,7 @@ def _dynamic(result: Array, outs: Results) -> Tensor:
     return tuple(tensors) if isinstance(result, tuple) else tensors[0]
 
 
-def _store(
-    dests: tuple[Tensor, ...],
-    result: Array,
-    contexts: list[Context],
-    new_context: Callable[..., Any],
-) -> None:
+def _store(dests: tuple[Tensor, ...], result: Array) -> None:
     results = result if isinstance(result, tuple | list) else (result,)
     for dest, value in zip(dests, results, strict=True):
         array = dest._array
@@ -247,12 +222,7 @@ def _store(
             value = np.asarray(value)
         if value.dtype.kind == "c" and array.dtype.kind not in "cb":
             value = value.real
-        try:
-            context = contexts.pop()
-        except IndexError:
-            context = new_context()
-        context.run(_copyto, array, value)
-        contexts.append(context)
+        quiet(_copyto, array, value)
 
 
 def _copyto(dest: Array, value: Array) -> None:

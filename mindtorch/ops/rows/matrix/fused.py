@@ -15,6 +15,7 @@ from ...costs import product
 from ...rules import broadcast, scalar_name
 from ...samples import Arg, Sample, calls
 from ...spec import Derivative, aten, call, composite, op
+from .matmul import multiply
 
 TYPES = ("float32", "float64", "float16", "bfloat16")
 
@@ -54,7 +55,7 @@ def _t(t: Tensor) -> Tensor:
 op(
     "mm(Tensor self, Tensor mat2) -> Tensor",
     infer=_mm,
-    cpu=np.matmul,
+    cpu=multiply,
     aclnn=call("aclnnMm", "self", "mat2", "out", "cube_math_type"),
     grad={
         "self": lambda grad, mat2: aten.mm(grad, _t(mat2)),
@@ -127,7 +128,7 @@ def _scaled(value: Array, by: Number) -> Array:
 
 
 def _fused(self: Array, a: Array, b: Array, beta: Number, alpha: int) -> Array:
-    result = _scaled(np.matmul(a, b), alpha)
+    result = _scaled(multiply(a, b), alpha)
     # With beta 0 torch ignores self, NaNs in it too.
     return result if beta == 0 else result + _scaled(self, beta)
 

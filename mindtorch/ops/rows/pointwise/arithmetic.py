@@ -10,6 +10,7 @@ from ...._tensor import dtype as dt
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array, Number
+from ...choice import choose
 from ...rules import Pointwise, pointwise
 from ...samples import Arg, binary, calls, unary
 from ...spec import aten, call, op, scalar
@@ -40,6 +41,7 @@ op(
     "add(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor",
     infer=pointwise(alpha=2),
     cpu=_add,
+    cpu_plain=np.add,
     aclnn=(
         call("aclnnAdds", "self", "other", "alpha", "out", when=scalar("other")),
         call("aclnnAdd", "self", "other", "alpha", "out"),
@@ -83,6 +85,7 @@ op(
     "sub(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor",
     infer=_Subtraction(alpha=2),
     cpu=_sub,
+    cpu_plain=np.subtract,
     aclnn=(
         call("aclnnSubs", "self", "other", "alpha", "out", when=scalar("other")),
         call("aclnnSub", "self", "other", "alpha", "out"),
@@ -165,7 +168,7 @@ op(
 
 
 def _relu(self: Array) -> Array:
-    return np.where(self < 0, np.zeros((), self.dtype), self)
+    return choose(~(self < 0), self, np.zeros((), self.dtype))
 
 
 class _Relu(Pointwise):
@@ -192,7 +195,7 @@ op(
 
 
 def _threshold_backward(grad: Array, self: Array, threshold: int) -> Array:
-    return np.where(self <= threshold, np.zeros((), grad.dtype), grad)
+    return choose(~(self <= threshold), grad, np.zeros((), grad.dtype))
 
 
 op(
