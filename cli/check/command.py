@@ -22,7 +22,7 @@ from ..conformance.run import engine
 from ..conformance.run.devices import DeviceListError
 from ..conformance.run.pool import EnvironmentFailedError, Setup
 from ..fleet.ray_pool import maker
-from ..reports import UnwritableError, write_all
+from ..reports import FILES, UnwritableError, write_all
 from . import devices, progress
 from . import text as check_text
 
@@ -151,16 +151,17 @@ def _check(options: dict[str, Any]) -> int:
         raise click.UsageError(f"{path} exists: go on with it by --resume, or name another file")
     request = _request(options, ops, record, path)
     run = engine.begin(request, path)
-    results = progress.follow(run)
+    verbose = options["verbose"]
+    results = progress.follow(run, verbose)
     header = {"options": dict(request.options), "environment": run.environment}
     extra = journal.place_words(options)
     on = render.console()
-    verbose = options["verbose"]
     document = check_text.document(header, results, run.seconds, verbose, extra, on.width)
     render.show(document, on)
     render.show(devices.document(run.deviations, run.lost, options["compare"]), on)
     click.echo(f"journal: {path}")
-    write_all(journal.read(path), options)
+    if any(options[name] is not None for name in FILES):
+        write_all(journal.read(path), options)
     if run.stopped:
         click.echo(f"error: {run.stopped}; go on with:\n"
                    f"  mindtorch-npu check --resume {path}", err=True)  # fmt: skip

@@ -65,12 +65,13 @@ class _Hosts:
                          counts=f"[bad]{failing} failing[/]" if failing else "")  # fmt: skip
 
 
-def follow(run: Run) -> list[Result]:
-    """All results of a run; Ctrl-C ends it and keeps what there is."""
+def follow(run: Run, whole: bool) -> list[Result]:
+    """All results of a run, briefly where they pass unless `whole` is asked for; Ctrl-C ends it
+    and keeps what there is."""
     results: list[Result] = []
     with contextlib.suppress(KeyboardInterrupt), _bar(console(sys.stderr), run) as advance:
         for result in run.results():
-            results.append(result)
+            results.append(result if whole or result.failing else result.brief())
             advance(result)
     return results
 

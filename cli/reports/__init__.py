@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from aclnn_bindings.interface import whole
 
 from ..conformance.record.journal import Record
+
+# The options that name a file for a report.
+FILES: Final = ("html", "junit", "md", "json_file")
 
 
 class UnwritableError(ValueError):
@@ -18,8 +21,7 @@ def write_all(record: Record, options: Mapping[str, Any]) -> list[str]:
     """Write every file that `options` names (html, junit, md, json_file); their paths."""
     from . import html, json_report, junit, markdown
 
-    writers = {"html": html.page, "junit": junit.xml, "md": markdown.text,
-               "json_file": json_report.text}  # fmt: skip
+    writers = dict(zip(FILES, (html.page, junit.xml, markdown.text, json_report.text), strict=True))
     written = []
     for name, render in writers.items():
         path = options.get(name)

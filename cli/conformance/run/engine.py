@@ -94,7 +94,8 @@ class Run:
                 result = known.apply(outcome, self.request.issues, self.environment)
                 self.journal.result(result)
                 self.seconds = time.monotonic() - started
-                voting.append(result)
+                if self.request.compare:
+                    voting.append(result)
                 yield self._take(result)
             if self.request.compare and not self.request.items:
                 self._vote([*self.request.done.values(), *voting])
