@@ -105,7 +105,7 @@ def kinds(cause: Mapping[str, Any], r: Result) -> list[str]:
         known.append("a loop's tail or the last core's part not computed")
     if where.startswith("every"):
         known.append("one lane of a vector, or one core of several")
-    if cause.get("passing"):
+    if cause.get("passing") and len(cause["failing"]) <= len(cause["passing"]):
         known.append("the branch of one type")
     lean = (r.measure or {}).get("lean", 0.0)
     if isinstance(lean, float) and abs(lean) > 0.2 and r.dtype in ("float16", "bfloat16"):

@@ -80,10 +80,14 @@ class Cause:
         return level.isdigit() and int(level) >= self.sizes[name][1]
 
     def dtypes(self) -> str:
+        """`any dtype`, `only float16`, `any dtype but bool`: of those that were judged."""
         if not self.passing_dtypes:
             return "any dtype"
-        few = self.failing_dtypes if len(self.failing_dtypes) <= 6 else self.failing_dtypes[:6]
-        return "only " + ", ".join(few) if few else f"only {dict(self.case.factors).get('dtype')}"
+        if not self.failing_dtypes:
+            return f"only {dict(self.case.factors).get('dtype')}"
+        if len(self.failing_dtypes) > len(self.passing_dtypes):
+            return "any dtype but " + ", ".join(self.passing_dtypes)
+        return "only " + ", ".join(self.failing_dtypes)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -94,20 +98,25 @@ class Cause:
 
 
 def shrink(
-    case: Case, plain: Mapping[str, str], dtypes: Sequence[str], fails: Callable[[Case], bool]
-) -> Cause:
+    case: Case, plain: Mapping[str, str], dtypes: Sequence[str],
+    fails: Callable[[Case], bool | None],
+) -> Cause:  # fmt: skip
     """The Cause of a designed case that fails; `plain` are the factors' plain levels, `dtypes`
-    those that the row takes, `fails` runs a case. At most _TRIALS cases are run."""
-    known: dict[str, bool] = {case.id: True}
+    those that the row takes, `fails` runs a case: None where that judges nothing. At most _TRIALS
+    cases are run."""
+    known: dict[str, bool | None] = {case.id: True}
     end = time.monotonic() + _SECONDS
 
-    def failing(factors: Mapping[str, str], form: str) -> bool:
+    def asked(factors: Mapping[str, str], form: str) -> bool | None:
         other = designed(case.op, form, factors)
         if other.id not in known:
             if len(known) > _TRIALS or time.monotonic() > end:
-                return False
+                return None
             known[other.id] = fails(other)
         return known[other.id]
+
+    def failing(factors: Mapping[str, str], form: str) -> bool:
+        return bool(asked(factors, form))
 
     factors, form = dict(case.factors), case.form
     if form != "functional" and failing(factors, "functional"):
@@ -119,9 +128,9 @@ def shrink(
             cause.sizes[name] = _bisect(factors, form, name, int(plain[name]), failing)
             factors[name] = str(cause.sizes[name][1])
     cause.case = designed(case.op, form, factors)
-    verdicts = {d: failing({**factors, "dtype": d}, form) for d in dtypes}
+    verdicts = {d: asked({**factors, "dtype": d}, form) for d in dtypes}
     cause.failing_dtypes = tuple(d for d, bad in verdicts.items() if bad)
-    cause.passing_dtypes = tuple(d for d, bad in verdicts.items() if not bad)
+    cause.passing_dtypes = tuple(d for d, bad in verdicts.items() if bad is False)
     return cause
 
 

@@ -19,7 +19,7 @@ from typing import IO, Any
 
 from ..cases.case import BENCH, CONTRACTS, ITEMS, PROBE, SOAK, Case, parse
 from ..record import journal
-from ..record.result import Result
+from ..record.result import NEUTRAL, Result
 from .cann_words import is_poisonous, one_line
 from .shrink import Cause, shrink
 
@@ -242,8 +242,10 @@ class Worker:
         known.append(cause)
         return again.with_(cause=cause.as_json())
 
-    def _fails(self, case: Case, seed: int) -> bool:
-        return self.run(case, seed)[0].verdict in ("FAIL", "MISTRUSTED", "ERROR")
+    def _fails(self, case: Case, seed: int) -> bool | None:
+        """Whether a case fails; None where nothing is judged."""
+        verdict = self.run(case, seed)[0].verdict
+        return None if verdict in NEUTRAL else verdict in ("FAIL", "MISTRUSTED", "ERROR")
 
     def recheck(self, case: Case, seed: int, first: Result) -> Result:
         """Run again with the same and with fresh seeds; FLAKY when none of them fails. Of an

@@ -12,6 +12,10 @@ CASE = designed("sum", "out", {"dtype": "float16", "row": "4097", "layout": "ste
                                "values": "nan", "keepdim": "yes"})  # fmt: skip
 
 
+def _failure(cause):
+    return Result(CASE.id, "sum", "out", "FAIL", cause=cause.as_json())
+
+
 def levels(case):
     return {**PLAIN, **dict(case.factors)}
 
@@ -31,6 +35,19 @@ def test_two_conditions_remain_together_and_the_dtype_is_named():
     cause = shrink(CASE, PLAIN, DTYPES, fails)
     assert cause.text() == "wrong for layout = stepped and values = nan, only float16"
     assert cause.passing_dtypes == ("float32", "int32")
+
+
+def test_of_many_dtypes_those_that_pass_are_named_and_those_not_judged_are_not():
+    many = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64")
+
+    def fails(case):
+        dtype = levels(case)["dtype"]
+        return None if dtype == "float64" else dtype != "bool"
+
+    cause = shrink(CASE, PLAIN, many, fails)
+    assert cause.text() == "wrong already in the plain case, any dtype but bool"
+    assert "float64" not in (*cause.failing_dtypes, *cause.passing_dtypes)
+    assert not any("branch of one type" in k for k in kinds(cause.as_json(), _failure(cause)))
 
 
 def test_failure_of_the_plain_case_says_so():
@@ -94,7 +111,7 @@ def test_paragraph_begins_with_the_cause_and_names_kinds_of_defect():
     assert "a block size" in told["fits"]
     assert "a loop's tail" in told["fits"]
     assert "--case sum/functional/dtype=float16/row=1025" in told["again"]
-    assert any("type" in k for k in kinds({**cause, "passing": ["int32"]}, failure))
+    assert any("type" in k for k in kinds({**cause, "failing": [], "passing": ["int32"]}, failure))
 
 
 def test_results_that_lean_one_way_are_told_before_sizes():
