@@ -46,7 +46,7 @@ def build(
     if files or kinds or keys or sample:
         every = [m for kernel in tree.kernels() for m in kernel.mutants]
         fitting = _fitting(every, files, kinds, keys)
-        only = {m.key for m in runner.sampled(fitting, sample, seed)}
+        only = {m.key for m in (runner.sampled(fitting, sample, seed) if sample else fitting)}
         if not only:
             raise click.ClickException("no mutant fits these options")
     mutants = tree.build(jobs, only)

@@ -6,10 +6,11 @@ import json
 from collections import Counter
 
 import pytest
+from click.testing import CliRunner
 
 pytest.importorskip("tree_sitter_cpp", reason="kernels are parsed by tree-sitter")
 
-from . import book, runner, score
+from . import book, command, runner, score
 from .hunt import Verdict
 from .sites import Mutant
 
@@ -79,3 +80,15 @@ def test_edit_of_a_kernel_exchanges_few_of_a_sample():
 def test_the_atlas_tells_the_scores_that_are_kept() -> None:
     kept = json.loads(score.SCORES.read_text("utf-8"))["operators"]
     assert json.loads(score.ATLAS.read_text("utf-8")) == score.reached(kept)
+
+
+@pytest.mark.parametrize(
+    ("options", "kinds"), [(("--kind", "bug"), {"bug"}), (("--sample", "5"), None)]
+)
+def test_a_build_plants_what_its_options_choose(monkeypatch, options, kinds):
+    planted = []
+    monkeypatch.setattr(command.tree, "build", lambda jobs, only: planted.append(only) or [])
+    CliRunner().invoke(command.main, ["build", *options], catch_exceptions=False)
+    named = {m.key: m.kind for k in command.tree.kernels() for m in k.mutants}
+    chosen = {named[key] for key in planted[0]}
+    assert chosen == kinds if kinds else (len(planted[0]), "bug" in chosen) == (5, False)
