@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ..conformance.record.journal import repro
-from ..conformance.record.result import FAILING, Result
+from ..conformance.record.result import FAILING, Result, from_json
 from ..render import Block, Cell, Heading, Item, Items
 
 _MOST: Final = 20
@@ -50,6 +50,15 @@ _VALUES: Final[dict[str, str]] = {
     "ties": "ties broken wrongly", "repeated": "repeated indices lost",
 }  # fmt: skip
 
+# What a guard saw → the kinds of defect that leave that behind.
+_GUARDED: Final[dict[str, str]] = {
+    "outside of": "writes past the end of a tensor",
+    "a second run differs": "elements never written, a stale workspace, or a race",
+    "zeros": "a kernel that leaves or returns zeros",
+}
+# ULP; beyond, it is not the rounding of the result that is wrong.
+_ROUNDED: Final = 4.0
+
 
 def causes(results: Sequence[Result], extra: Sequence[str] = ()) -> Iterator[Block]:
     """One paragraph for every operator whose failures were shrunk."""
@@ -65,22 +74,38 @@ def causes(results: Sequence[Result], extra: Sequence[str] = ()) -> Iterator[Blo
 
 
 def paragraph(op: str, results: Sequence[Result], extra: Sequence[str] = ()) -> Item:
-    """The paragraph of one operator; `found` are its failing results."""
-    shrunk = sorted(
-        (r for r in results if r.cause), key=lambda r: len(str((r.cause or {})["case"]))
-    )
+    """The paragraph of one operator: the smallest cause of its failing results, and what the case
+    of that cause gave."""
+    shrunk = sorted((r for r in results if r.cause), key=_size)
     first = shrunk[0]
     cause = first.cause or {}
+    shown = _shown(first)
     details = [("cases", f"{len(results)} fail; this is the smallest")]
     others = dict.fromkeys(str((r.cause or {})["text"]) for r in shrunk[1:])
     details += [("also", text) for text in others if text != cause["text"]][:2]
-    details += _worst(first)
-    if first.pattern:
-        details += [("where", f"{first.pattern['text']} ({first.pattern['wrong']} wrong)"),
-                    ("map", str(first.pattern["blocks"]))]  # fmt: skip
-    details.append(("fits", "; ".join(kinds(cause, first))))
+    details += [("guard", guard) for guard in shown.guards if guard != shown.reason]
+    trusted = shown.verdict != "MISTRUSTED"  # else the numbers pass, the worst among them too
+    details += (_worst(shown) if trusted else []) or [("why", shown.reason)]
+    if shown.pattern and shown.pattern["wrong"]:
+        details += [("where", f"{shown.pattern['text']} ({shown.pattern['wrong']} wrong)"),
+                    ("map", str(shown.pattern["blocks"]))]  # fmt: skip
+    details.append(("fits", "; ".join(kinds(cause, shown))))
     details.append(("again", repro(str(cause["case"]), first.seed, extra)))
     return Item(Cell(f"{op}: {cause['text']}", "bad"), details)
+
+
+def _size(r: Result) -> tuple[int, bool]:
+    cause = r.cause or {}
+    return len(str(cause["case"])), "result" not in cause
+
+
+def _shown(r: Result) -> Result:
+    """What the smallest case gave, where the journal tells; else the failure that led to it."""
+    told = (r.cause or {}).get("result")
+    try:
+        return from_json(told) if isinstance(told, dict) else r
+    except (TypeError, ValueError):
+        return r  # a foreign journal's
 
 
 def _worst(r: Result) -> list[tuple[str, str]]:
@@ -107,9 +132,18 @@ def kinds(cause: Mapping[str, Any], r: Result) -> list[str]:
         known.append("one lane of a vector, or one core of several")
     if cause.get("passing") and len(cause["failing"]) <= len(cause["passing"]):
         known.append("the branch of one type")
-    lean = (r.measure or {}).get("lean", 0.0)
-    if isinstance(lean, float) and abs(lean) > 0.2 and r.dtype in ("float16", "bfloat16"):
+    known += [kind for words, kind in _GUARDED.items() if any(words in g for g in r.guards)]
+    if _leans(r):
         # Which way results lean shows in many of them alone: the size says nothing about blocks.
         known = [kind for kind in known if kind != _KINDS["row"]]
-        known.insert(0, "rounding that cuts off" if lean < 0 else "rounding half away from zero")
+        cut = (r.measure or {})["lean"] < 0
+        known.insert(0, "rounding that cuts off" if cut else "rounding half away from zero")
     return known or ["a formula, constant or sign: the plain case fails"]
+
+
+def _leans(r: Result) -> bool:
+    """Whether 16-bit results are off by about one unit, most of them to one side."""
+    measure = r.measure or {}
+    lean, worst = measure.get("lean", 0.0), measure.get("max_ulp", 0.0)
+    return (r.dtype in ("float16", "bfloat16") and isinstance(lean, float) and abs(lean) > 0.2
+            and isinstance(worst, float | int) and worst < _ROUNDED)  # fmt: skip

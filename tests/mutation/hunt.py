@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from . import tree
 from .board import OFF
 from .judge import Answer, Judge
 from .reach import Reach
@@ -42,15 +43,15 @@ class Hunter:
         self.judge, self.quick = judge, quick
         self.seed, self.most, self.most_full = seed, most, most_full
         self.by_site = quick.by_site()
+        self.places: dict[str, set[int]] = {}
+        for mutant in tree.load():
+            self.places.setdefault(mutant.file, set()).add(mutant.site)
         self.kills: Counter[tuple[str, str]] = Counter()
 
     def hunt(self, mutant: Mutant) -> Verdict:
         """Run the cases that reach the mutant until one fails because of it."""
-        reaching = self.by_site.get(mutant.site, [])
+        reaching = self._reaching(mutant)
         ops = tuple(dict.fromkeys(c.partition("/")[0] for c in reaching))
-        if mutant.once:
-            reaching = [c for c, (v, _, _) in self.quick.cases.items()
-                        if v == "PASS" and c.partition("/")[0] in ops]  # fmt: skip
         if not reaching:
             return self._verdict(mutant, "unreached")
         tried = 0
@@ -69,6 +70,14 @@ class Hunter:
             if mutant.once:
                 self.judge.restart()
         return self._verdict(mutant, "survived", "", "", "", ops, tried)
+
+    def _reaching(self, mutant: Mutant) -> list[str]:
+        """The cases that get there. What a process makes once is noted for its first reader alone:
+        the other places of the file tell who else reads it."""
+        if not mutant.once:
+            return self.by_site.get(mutant.site, [])
+        places = self.places.get(mutant.file, ())
+        return list(dict.fromkeys(c for place in places for c in self.by_site.get(place, ())))
 
     def cases(
         self, mutant: Mutant, reaching: Sequence[str], ops: Sequence[str]

@@ -37,12 +37,14 @@ def _spoken(op: str, call: str) -> str:
 
 @dataclass(slots=True)
 class Cause:
-    """What a failure needs: the smallest case, and per size the last that passes."""
+    """What a failure needs: the smallest case, and per size the last that passes. `result` is what
+    that case gave, as data."""
 
     case: Case
     sizes: dict[str, tuple[int, int]] = field(default_factory=dict)
     failing_dtypes: tuple[str, ...] = ()
     passing_dtypes: tuple[str, ...] = ()
+    result: Mapping[str, Any] | None = None
 
     def text(self) -> str:
         """`wrong for row length > 1024 and values = nan, any dtype`."""
@@ -94,6 +96,7 @@ class Cause:
             "text": self.text(), "case": self.case.id,
             "sizes": {k: list(v) for k, v in self.sizes.items()},
             "failing": list(self.failing_dtypes), "passing": list(self.passing_dtypes),
+            **({"result": dict(self.result)} if self.result else {}),
         }  # fmt: skip
 
 

@@ -239,6 +239,9 @@ class Worker:
         op = OPS[case.op]
         dtypes = takes(op, self.claims(case.op).dtypes)
         cause = shrink(case, plain_levels(case.op), dtypes, lambda c: self._fails(c, seed))
+        if cause.case.id != case.id:
+            smallest, _ = self.run(cause.case, seed)
+            cause.result = smallest.as_json() if smallest.failing else None
         known.append(cause)
         return again.with_(cause=cause.as_json())
 

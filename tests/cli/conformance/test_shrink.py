@@ -116,7 +116,47 @@ def test_paragraph_begins_with_the_cause_and_names_kinds_of_defect():
 
 def test_results_that_lean_one_way_are_told_before_sizes():
     cause = shrink(CASE, PLAIN, DTYPES, lambda c: int(levels(c)["row"]) > 338).as_json()
-    lean = {"lean": -0.5}
+    lean = {"lean": -0.5, "max_ulp": 1.5}
     failure = Result(CASE.id, "sum", "out", "FAIL", cause=cause, dtype="float16", measure=lean)
     assert kinds(cause, failure)[0] == "rounding that cuts off"
     assert not any("a block size" in kind for kind in kinds(cause, failure))
+
+
+def _paragraph(cause, **shown):
+    """The details of a paragraph whose smallest case gave `shown`."""
+    first = Result(CASE.id, "sum", "out", "FAIL", reason="of the first failure", dtype="float16")
+    told = Result("sum/functional/dtype=float16", "sum", "functional", "FAIL", **shown)
+    cause = {**cause.as_json(), "result": told.as_json()}
+    return dict(paragraph("sum", [first.with_(cause=cause)]).details)
+
+
+def test_a_paragraph_shows_what_the_smallest_case_gave():
+    cause = shrink(CASE, PLAIN, DTYPES, lambda _: True)
+    worst = {"index": [0], "got": "1", "expected": "7.6"}
+    pattern = {"wrong": 1, "elements": 5, "text": "one element", "blocks": "█····"}
+    told = _paragraph(cause, measure={"worst": worst}, pattern=pattern)
+    assert told["worst"] == "at [0] got 1, expected 7.6"
+    assert told["map"] == "█····"
+
+
+def test_a_guard_says_what_kind_of_defect_it_saw():
+    cause = shrink(CASE, PLAIN, DTYPES, lambda _: True)
+    told = _paragraph(cause, reason="1 element outside of the output changed",
+                      guards=("1 element outside of the output changed",))  # fmt: skip
+    assert told["fits"] == "writes past the end of a tensor"
+    assert told["why"] == "1 element outside of the output changed"
+    assert "guard" not in told
+
+
+def test_one_result_that_is_far_off_is_no_rounding():
+    cause = shrink(CASE, PLAIN, DTYPES, lambda c: int(levels(c)["row"]) > 512)
+    far = {"lean": 0.9, "max_ulp": 8.4e6}
+    assert "a block size" in _paragraph(cause, dtype="float16", measure=far)["fits"]
+    near = {"lean": 0.9, "max_ulp": 1.2}
+    assert "half away from zero" in _paragraph(cause, dtype="float16", measure=near)["fits"]
+
+
+def test_a_map_without_wrong_elements_is_not_shown():
+    cause = shrink(CASE, PLAIN, DTYPES, lambda _: True)
+    pattern = {"wrong": 0, "elements": 5, "text": "none beyond the bound", "blocks": "·····"}
+    assert "map" not in _paragraph(cause, reason="signed bias", pattern=pattern)
