@@ -20,7 +20,7 @@ SOURCE = click.Path(dir_okay=False, exists=True, path_type=Path)
 EPILOG = """\b
 Examples:
   mindtorch-npu report                                   the latest run
-  mindtorch-npu report --from run.jsonl --html page.html --junit junit.xml
+  mindtorch-npu report run.jsonl --html page.html --junit junit.xml
   mindtorch-npu report --compare before.jsonl after.jsonl
   mindtorch-npu report --merge journals/*.jsonl --html fleet.html --prometheus npu.prom
   mindtorch-npu report --merge journals/*.jsonl --watch 10
@@ -30,7 +30,8 @@ Exit codes: 0 rendered, 1 the run has failures, 2 usage, 3 no run, 4 regressions
 
 @click.command(epilog=EPILOG)
 @click.argument("named", metavar="[FILES]…", nargs=-1, type=SOURCE)
-@click.option("--from", "source", type=SOURCE, help="Journal or JSON report; default: the latest.")
+@click.option("--from", "source", type=SOURCE,
+              help="A journal or JSON report, as FILES; default: the latest.")  # fmt: skip
 @click.option("--perfetto", type=FILE, help="Of a recording: write a trace for Perfetto.")
 @click.option("--html", type=FILE, help="Write a self-contained HTML page.")
 @click.option("--junit", type=FILE, help="Write JUnit XML.")
@@ -53,7 +54,11 @@ def report(**options: Any) -> int:
     if options["watch"] and not options["merge"]:
         raise click.UsageError("--watch: of a fleet's journals; add --merge")
     if options["named"] and not options["merge"]:
-        return _recorded(options)
+        if not _is_journal(options["named"][0]):
+            return _recorded(options)
+        if len(options["named"]) > 1 or options["source"]:
+            raise click.UsageError("one journal at a time; those of many hosts need --merge")
+        options["source"] = options["named"][0]
     try:
         if options["merge"]:
             return _merge(options)
@@ -70,6 +75,14 @@ def report(**options: Any) -> int:
             f"{', '.join(map(str, paths))}: a line of it is none of ours: "
             f"{type(error).__name__}: {error}; run the check again"
         ) from error
+
+
+def _is_journal(path: Path) -> bool:
+    """Whether a file holds JSON, as journals and reports do; pipes are not asked."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(1) == b"{"
 
 
 def _recorded(options: dict[str, Any]) -> int:

@@ -94,6 +94,15 @@ def test_markdown_and_terminal_say_the_same(book, tmp_path, capsys):
         assert text.replace("[", "\\[") in out.read_text()
 
 
+def test_a_journal_is_shown_by_its_name_alone(book, capsys):
+    assert leave("report", "--from", book) == exits.PROBLEMS
+    named = capsys.readouterr().out
+    assert leave("report", book) == exits.PROBLEMS
+    assert capsys.readouterr().out == named
+    assert leave("report", book, book) == exits.USAGE
+    assert "--merge" in capsys.readouterr().err
+
+
 def test_narrow_pipe_loses_no_failure(book, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
     leave("report", "--from", book)

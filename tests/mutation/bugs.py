@@ -12,7 +12,7 @@ import tomllib
 from .sites import Change, Site
 
 BOOKS: Final = ("bugs.toml", "bugs_of_families.toml", "bugs_of_corners.toml", "bugs_of_steps.toml",
-                      "bugs_of_rarer.toml")  # fmt: skip
+                      "bugs_of_rarer.toml", "bugs_of_everyday.toml")  # fmt: skip
 
 
 class BugError(ValueError):
