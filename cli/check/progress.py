@@ -65,7 +65,7 @@ class _Hosts:
                          counts=f"[bad]{failing} failing[/]" if failing else "")  # fmt: skip
 
 
-def follow(run: Run, whole: bool) -> list[Result]:
+def follow(run: Run, whole: bool = False) -> list[Result]:
     """All results of a run, briefly where they pass unless `whole` is asked for; Ctrl-C ends it
     and keeps what there is."""
     results: list[Result] = []

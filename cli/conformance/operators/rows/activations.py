@@ -145,7 +145,10 @@ def log_softmax_backward(gradOutput: Array, output: Array, dim: int) -> Array:
 @spec("aclnnEluBackward", "gradInput:selfOrResult", **_EACH,
       samples=[*_pair("selfOrResult", alpha=1.5, scale=1.0, inputScale=1.0, isResult=False),
                *_pair("selfOrResult", -0.4, 4, alpha=0.5, scale=1.5, inputScale=0.5,
-                      isResult=True)])  # fmt: skip
+                      isResult=True),
+               *(take(gradOutput=t(1, 4), alpha=1.5, scale=0.75, inputScale=0.5, isResult=r,
+                      selfOrResult=given([[0.0, -1.0, 0.5, 0.0]], "float32"))
+                 for r in (False, True))])  # fmt: skip
 def elu_backward(
     gradOutput: Array, alpha: float, scale: float, inputScale: float, isResult: bool,
     selfOrResult: Array,
@@ -229,7 +232,8 @@ spec("aclnnGeGluV3", "out:self outGelu:self", **_GATED,
 
 @spec("aclnnPrelu", "out:self", family="activation", source=_TORCH, tolerance="composite",
       samples=[take(self=t(2, 3, 4), weight=t(3)), take(self=t(2, 130), weight=t(1)),
-               take(self=t(5, 33), weight=t(33))])  # fmt: skip
+               take(self=t(5, 33), weight=t(33)),
+               take(self=t(2, 3, 4), weight=t(1, 3, 1))])  # fmt: skip
 def prelu(self: Array, weight: Array) -> Array:
     slope = weight.reshape((1, -1) + (1,) * (self.ndim - 2))
     return np.where(self > 0, self, slope * self)

@@ -55,7 +55,9 @@ def _scaled(beta: float, self: Array, alpha: float, product: Array) -> Array:
 
 @spec("aclnnAddbmm", "out:self", **_PRODUCT, samples=[
     take(self=t(3, 5), batch1=t(4, 3, 65), batch2=t(4, 65, 5), beta=b, alpha=a, cubeMathType=0)
-    for b, a in ((1.0, 1.0), (0.5, -2.0))])  # fmt: skip
+    for b, a in ((1.0, 1.0), (0.5, -2.0))] + [
+    take(self=t(1, 1), batch1=t(4, 1, 9), batch2=t(4, 9, 1), beta=0.5, alpha=-2.0,
+         cubeMathType=0)])  # fmt: skip
 def addbmm(
     self: Array, batch1: Array, batch2: Array, beta: float, alpha: float, cubeMathType: int
 ) -> Array:  # fmt: skip
@@ -406,7 +408,8 @@ spec("aclnnSlogdet", "signOut:self logOut:self", **_LINALG,
 
 @spec("aclnnTriangularSolve", "xOut:self mOut:A", **_LINALG, samples=[
     take(self=t(5, 3), A=_well(5), upper=u, transpose=tr, unitriangular=False)
-    for u in (True, False) for tr in (True, False)])  # fmt: skip
+    for u in (True, False) for tr in (True, False)] + [
+    take(self=t(2, 5, 3), A=_well(5), upper=True, transpose=False, unitriangular=False)])  # fmt: skip
 def triangular_solve(
     self: Array, A: Array, upper: bool, transpose: bool, unitriangular: bool
 ) -> tuple[Array, Array]:  # fmt: skip

@@ -323,7 +323,7 @@ def barrier(xRef: Array) -> Array:
 
 
 # Tokens of one rank that has all experts: rows in the order of experts, then of tokens.
-_IDS: Final = np.array([[2, 0], [1, 2], [0, 1], [2, 1]], np.int32)
+_IDS: Final = np.array([[1, 2], [2, 0], [0, 1], [2, 1]], np.int32)
 _EXPERTS: Final = 3
 _HEAD: Final[dict[str, Any]] = {
     "groupEp": OWN_GROUP,

@@ -237,7 +237,8 @@ _SUM: Final[dict[str, Any]] = {"group": OWN_GROUP, "reduceOp": "sum", "commTurn"
 @spec("aclnnGroupedMatMulAllReduce", "y:x", **_ROW, casts={"bias": {"bfloat16": "float32"}},
       samples=[
     take(x=[_h(4, 8), _h(3, 5)], weight=[_h(8, 6), _h(5, 2)], bias=b, splitItem=0, **_SUM)
-    for b in ([_h(6), _h(2)], [])])  # fmt: skip
+    for b in ([_h(6), _h(2)], [])] + [
+    take(x=[_h(2, 3)] * 66, weight=[_h(3, 2)] * 66, bias=[], splitItem=0, **_SUM)])  # fmt: skip
 def reduced_members(x: list[Array], weight: list[Array], bias: list[Array]) -> list[Array]:
     products = [a @ w for a, w in zip(x, weight, strict=True)]
     return [_plus(y, *bias[n : n + 1]) for n, y in enumerate(products)]
@@ -248,7 +249,10 @@ def reduced_members(x: list[Array], weight: list[Array], bias: list[Array]) -> l
           take(x1=_i(4, 8), x2=_i(8, 6), x3Optional=x, x1ScaleOptional=s, groupSize=0,
                biasOptional=t(6, dtype="int32", low=-9, high=9) if x else None,
                x2Scale=t(6, dtype="float32", low=0.01), commQuantMode=0, **_SUM)
-          for x, s in ((None, None), (t(4, 6, dtype="bfloat16"), t(4, low=0.5)))])  # fmt: skip
+          for x, s in ((None, None), (t(4, 6, dtype="bfloat16"), t(4, low=0.5)))] + [
+          take(x1=_i(2, 8), x2=_i(8, 6), x3Optional=None, x1ScaleOptional=t(2, low=0.5),
+               groupSize=0, biasOptional=None, x2Scale=t(6, dtype="float32", low=0.01),
+               commQuantMode=0, **_SUM)])  # fmt: skip
 def quantised_sum(
     x1: Array, x2: Array, biasOptional: Array | None, x3Optional: Array | None,
     x1ScaleOptional: Array | None, x2Scale: Array,

@@ -109,7 +109,8 @@ def real_transform(self: Array, n: int, dim: int, norm: int) -> Array:
          onesided=o, returnComplex=False)
     for shape, w, n, h, length, unit, o in (
         ((2, 20), t(6, low=0.1), 8, 3, 6, False, True), ((25,), None, 8, 3, 6, True, True),
-        ((2, 21), t(5, low=0.1), 6, 4, 5, True, False))])  # fmt: skip
+        ((2, 21), t(5, low=0.1), 6, 4, 5, True, False),
+        ((230,), t(90, low=0.1), 100, 33, 90, False, True))])  # fmt: skip
 def short_time(
     self: Array, windowOptional: Array | None, nFft: int, hopLength: int, winLength: int,
     normalized: bool, onesided: bool,

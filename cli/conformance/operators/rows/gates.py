@@ -269,13 +269,20 @@ def transpose_batch_matmul(
               (0, None, [0, 2, 2], False, -1), (0, t(5, low=0.5), [0, 2, 2], False, -1),
               (0, None, [0, 2, 4], False, 3), (1, None, [0, 2, 4], False, 3),
               (1, None, [0, 2, 5], True, -1), (2, None, [0, 2, 4], False, -1),
-              (2, None, [0, 2, 4], False, 6))])  # fmt: skip
+              (2, None, [0, 2, 4], False, 6))] + [
+          take(weight=t(7, 5), indices=given([[1, 3, 0], [6, 3, 5]], "int64"),
+               offsets=given([0, 3], "int64"), scaleGradByFreq=False, mode=m, sparse=False,
+               perSampleWeights=None, includeLastOffset=False, paddingIdx=-1)
+          for m in (0, 1)])  # fmt: skip
 def embedding_bag(
     weight: Array, indices: Array, offsets: Array, mode: int, perSampleWeights: Array | None,
     includeLastOffset: bool, paddingIdx: int,
 ) -> tuple[Array, Array, Array, Array]:  # fmt: skip
     """Sums (mode 0), means (1) and maxima (2) of bags, with the rows that maxima come from; what
-    names the padding counts for nothing."""
+    names the padding counts for nothing. Indices of two dims are bags of one size."""
+    if indices.ndim == 2:
+        offsets, indices = np.arange(len(indices)) * indices.shape[1], indices.reshape(-1)
+        includeLastOffset = False
     rows = weight[indices] * (1 if perSampleWeights is None else perSampleWeights[:, None])
     rows = rows * (indices != paddingIdx)[:, None]
     bounds = [*offsets, *(() if includeLastOffset else (len(indices),))]
@@ -297,7 +304,9 @@ def embedding_bag(
       source="Megatron-LM, permute with a routing map of moe_utils", samples=[
           take(tokens=t(5, 7), routingMap=given([[1, 0, 1], [0, 1, 1], [1, 1, 0], [0, 1, 1],
                [1, 0, 1]], "bool"), probsOptional=t(5, 3), numOutTokens=n, dropAndPad=pad)
-          for n, pad in ((10, False), (12, True), (6, True))])  # fmt: skip
+          for n, pad in ((10, False), (12, True), (6, True))] + [
+          take(tokens=t(5, 7), routingMap=given(np.arange(5 * 66).reshape(5, 66) % 3 == 0, "bool"),
+               probsOptional=t(5, 66), numOutTokens=132, dropAndPad=True)])  # fmt: skip
 def permute_map(
     tokens: Array, routingMap: Array, probsOptional: Array, numOutTokens: int, dropAndPad: bool
 ) -> tuple[Array, Array, Array]:

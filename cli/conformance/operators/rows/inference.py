@@ -425,6 +425,7 @@ _RICH: Final = [
     _whole(*_FOUR, actualSeqLengthsOptional=(11, 13), **_LENGTHS,
            queryPaddingSizeOptional=_one(1, "int64"), kvPaddingSizeOptional=_one(2, "int64")),
     _whole("BNSD", 2, 2, 2, 16, 16, False, inputLayout="BNSD_BSND"),
+    _whole("BNSD", 2, 2, 2, 16, 16, False, inputLayout="BNSD_NBSD"),
     _TOKENWISE,
     take(**{**_listed(_integers(_FUSED_SCALES), False, "int8"), **_FUSED}),
     take(**{**_listed(_integers(_FUSED_SCALES, outDtype=_INT8), False, "int8"), **_FUSED}),

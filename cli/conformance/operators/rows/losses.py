@@ -239,12 +239,19 @@ def softmax_cross_entropy(features: Array, labels: Array) -> tuple[Array, Array]
     return -(labels * log).sum(1), np.exp(log) - labels
 
 
+# Rows whose lists end anywhere or nowhere, and a list beyond 1,024 classes.
+_LISTED: Final = np.random.default_rng(5).permuted(np.tile(np.arange(-1, 5), (70, 1)), axis=1)[:, :5]
+_LONG_LIST: Final = np.where(np.arange(1100) < 1050, np.arange(1099, -1, -1), -1)[None]
+
+
 # torch's formula has max(0, NaN), its kernels add what is above 0: what NaN gives is not stated.
 @spec("aclnnMultilabelMarginLoss", "out:self isTarget:self", family="loss", tolerance="composite",
       specials=False, source="torch 2.13, document of MultiLabelMarginLoss", samples=[
           take(self=t(3, 5), reduction=r,
                target=given([[3, 0, -1, 1, 2], [1, -1, 0, 0, 0], [-1, 0, 0, 0, 0]], "int64"))
-          for r in (0, 1, 2)])  # fmt: skip
+          for r in (0, 1, 2)] + [
+          take(self=t(*x.shape), reduction=0, target=given(x, "int64"))
+          for x in (_LISTED, _LONG_LIST)])  # fmt: skip
 def multilabel_margin(self: Array, target: Array, reduction: int) -> tuple[Array, Array]:
     marked = np.zeros_like(self)
     each = np.zeros(self.shape[0])

@@ -130,8 +130,9 @@ _SQUARE_OUTS: Final = "yOut:dstType scale1Out:float8_e8m0fnu scale2Out:float8_e8
 
 
 @spec("aclnnDynamicBlockMxQuant", _SQUARE_OUTS, **_MX,
-      samples=[take(x=t(*shape, dtype="float16", **_WIDE), dstType=to, scaleAlg=0, **_PLAIN)
-               for shape in ((40, 70), (2, 64, 33)) for to in _SMALL])  # fmt: skip
+      samples=[take(x=t(*shape, dtype="float16", **_WIDE), dstType=to, scaleAlg=a, **_PLAIN)
+               for shape, a in (((40, 70), 0), ((2, 64, 33), 0), ((40, 70), 1)) for to in _SMALL],
+      )  # fmt: skip
 def by_squares(x: Array, dstType: int, scaleAlg: int) -> tuple[Array, Array, Array]:
     return squares(x, dstType, scaleAlg)
 

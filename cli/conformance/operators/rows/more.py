@@ -135,7 +135,10 @@ spec("aclnnPdistForward", "out:self", renamed={"pScalar": "p"}, **_ANY,
              cdist=given([[3.0, 3.0]], "float32")),
         take(grad=t(1, 2), x1=given([[1.0, 2.0]], "float32"), p=2.0,
              x2=given([[1.0, 2.0], [4.0, 6.0]], "float32"),
-             cdist=given([[0.0, 5.0]], "float32"))])  # fmt: skip
+             cdist=given([[0.0, 5.0]], "float32")),
+        *(take(grad=t(1, 2), x1=given([[1.0, 2.0]], "float32"), p=p,
+               x2=given([[1.0, 3.0], [0.0, 2.0]], "float32"),
+               cdist=given([[1.0, 1.0]], "float32")) for p in (1.0, 2.0))])  # fmt: skip
 def cdist_backward(grad: Array, x1: Array, x2: Array, cdist: Array, p: float) -> Array:
     gap = x1[:, None] - x2[None]
     size = np.abs(gap) ** (p - 1) * np.sign(gap)
@@ -369,6 +372,8 @@ def chunk_cat(tensors: tuple[Array, ...], dim: int, numChunks: int) -> Array:
       samples=[take(self=t(5, 9), begin=(1, 8), end=(5, 0), strides=(2, -2), beginMask=0, endMask=m,
                     ellipsisMask=0, newAxisMask=0, shrinkAxisMask=0) for m in (0, 2)]
       + [take(self=t(5, 9), begin=(2, 1), end=(3, 9), strides=(1, 3), beginMask=0, endMask=0,
+              ellipsisMask=0, newAxisMask=0, shrinkAxisMask=1)]
+      + [take(self=t(5, 9), begin=(0, 1), end=(1, 9), strides=(1, 3), beginMask=0, endMask=0,
               ellipsisMask=0, newAxisMask=0, shrinkAxisMask=1)]
       # An entry for all dims between, one for a new dim, one at each end that masks leave open.
       + [take(self=t(3, 5, 4, 9), begin=(7, 2, 7, -1), end=(2, 0, 7, 2), strides=(1, 1, 1, -3),

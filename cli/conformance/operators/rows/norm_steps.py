@@ -117,7 +117,8 @@ _LARGEST: Final = {2: 127.0, 35: 57344.0, 36: 448.0}
       source="op-plugin document npu_dynamic_block_quant", samples=[
           take(x=t(*shape, dtype="float16", low=-9, high=9), minScale=least, dstType=2,
                roundModeOptional="rint", rowBlockSize=1, colBlockSize=128, dstTypeMax=0.0)
-          for shape, least in (((3, 200), 0.0), ((2, 4, 128), 0.0), ((3, 130), 0.2))])  # fmt: skip
+          for shape, least in (((3, 200), 0.0), ((2, 4, 128), 0.0), ((3, 130), 0.2),
+                               ((1040, 6), 0.0))])  # fmt: skip
 def by_blocks(
     x: Array, minScale: float, dstType: int, rowBlockSize: int, colBlockSize: int
 ) -> tuple[Array, Array]:

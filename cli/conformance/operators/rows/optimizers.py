@@ -114,7 +114,11 @@ def fused_adamw(
               (0.0, False, False, False, None), (0.3, False, False, False, None),
               (0.0, True, False, False, None), (0.0, False, True, False, None),
               (0.0, False, False, True, None),
-              (0.3, False, False, False, given([4.0], "float32")))])  # fmt: skip
+              (0.3, False, False, False, given([4.0], "float32")))] + [
+          take(paramsRef=[t(3, 5), t(65)], gradsRef=[t(3, 5), t(65)],
+               momentumBufferListOptionalRef=[t(3, 5), t(65)], weightDecay=0.1, momentum=1.0,
+               lr=0.05, dampening=0.3, nesterov=False, maximize=False, isFirstStep=False,
+               gradScaleOptional=None)])  # fmt: skip
 def fused_sgd(
     paramsRef: list[Array],
     gradsRef: list[Array],

@@ -253,7 +253,8 @@ _CHANNELS: Final = {1: 4, 3: 4, 5: 4, 8: 1, 9: 1}
 
 
 @spec("acldvppConvertColor", "out:self", **_MOVED, samples=[
-    take(self=_bytes(1, 4, 5, _CHANNELS.get(m, 3)), convertMode=m) for m in _CONVERT])  # fmt: skip
+    take(self=_bytes(n, 4, 5, _CHANNELS.get(m, 3)), convertMode=m)
+    for n in (1, 2) for m in _CONVERT])  # fmt: skip
 def convert_color(self: Array, convertMode: int) -> Array:
     opaque = np.full(self.shape[:3], _top(self), self.dtype)
     return np.stack([opaque if k == _OPAQUE else self[..., k] for k in _CONVERT[convertMode]], -1)

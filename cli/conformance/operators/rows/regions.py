@@ -69,7 +69,10 @@ def roi_align(
                kernelShape=(2, 2), strides=(1, 1), autoPad=0, pads=(0, 0, 0, 0),
                dilations=(1, 1), ceilMode=0),
           take(self=t(2, 3, 9, 8, high=-1, low=-9), kernelShape=(2, 3), strides=(2, 2), autoPad=0,
-               pads=(0, 0, 0, 0), dilations=(1, 1), ceilMode=1)])  # fmt: skip
+               pads=(0, 0, 0, 0), dilations=(1, 1), ceilMode=1),
+          # Last windows that begin in the padding, which are none, and with the last element.
+          take(self=t(1, 2, 5, 5), kernelShape=(2, 2), strides=(2, 5), autoPad=0,
+               pads=(1, 1, 1, 0), dilations=(1, 1), ceilMode=1)])  # fmt: skip
 def max_pool(
     self: Array, kernelShape: Sequence[int], strides: Sequence[int], pads: Sequence[int],
     ceilMode: int,
@@ -77,7 +80,9 @@ def max_pool(
     """Pads come as begins, then ends, of rows and columns; a last window may reach past them."""
     more = [-(n + pads[i] + pads[i + 2] - k) % s if ceilMode else 0 for i, (n, k, s) in
             enumerate(zip(self.shape[2:], kernelShape, strides, strict=True))]  # fmt: skip
+    first = [n + pads[i] for i, n in enumerate(self.shape[2:])]  # of the padding at the end
     width = ((0, 0), (0, 0), (pads[0], pads[2] + more[0]), (pads[1], pads[3] + more[1]))
     padded = np.pad(self, width, constant_values=-np.inf)
     windows = np.lib.stride_tricks.sliding_window_view(padded, tuple(kernelShape), (2, 3))
-    return windows[:, :, :: strides[0], :: strides[1]].max((-2, -1))
+    down, across = first if ceilMode else windows.shape[2:4]
+    return windows[:, :, : down : strides[0], : across : strides[1]].max((-2, -1))

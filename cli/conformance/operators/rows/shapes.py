@@ -258,7 +258,9 @@ def search_sorteds(
 
 @spec("aclnnIsInScalarTensor", "out:bool", **_EXACT, samples=[
     take(element=e, testElements=_i([1, 5, 7]), assumeUnique=False, invert=v)
-    for e in (5, 2) for v in (False, True)])  # fmt: skip
+    for e in (5, 2) for v in (False, True)] + [
+    take(element=5, testElements=given([], "int64"), assumeUnique=False, invert=v)
+    for v in (False, True)])  # fmt: skip
 def is_in_scalar(element: float, testElements: Array, assumeUnique: bool, invert: bool) -> Array:
     return np.asarray(bool((testElements == element).any()) ^ invert)
 

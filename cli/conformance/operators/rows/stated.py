@@ -143,6 +143,11 @@ _DETECTIONS: Final = [
                      "float32"),
          scores=given(_SCORES[:1], "float32"), maxOutputBoxesPerClass=(5,), iouThreshold=(0.5,),
          scoreThreshold=(0.0,), centerPointBox=1),
+    # Far more right than down, and the other way.
+    take(boxes=given([[[50, 5, 4, 4], [52, 5, 4, 4], [5, 50, 4, 4], [7, 50, 4, 4], [7, 53, 4, 4]]],
+                     "float32"),
+         scores=given(_SCORES[:1], "float32"), maxOutputBoxesPerClass=(5,), iouThreshold=(0.5,),
+         scoreThreshold=(0.0,), centerPointBox=1),
 ]  # fmt: skip
 
 

@@ -110,7 +110,7 @@ _INNER: Final = 32
     source="operator document of aclnnSwinTransformerLnQkvQuant",
     samples=[
         take(
-            x=_h(2, 16, heads * _INNER),
+            x=_h(2, 4 * wide, heads * _INNER),
             gamma=_h(heads * _INNER),
             beta=_h(heads * _INNER),
             weight=_i(*(3 * heads * _INNER, heads * _INNER)[:: 1 if turn else -1]),
@@ -122,12 +122,12 @@ _INNER: Final = 32
             seqLength=_INNER,
             epsilon=1e-5,
             oriHeight=4,
-            oriWeight=4,
+            oriWeight=wide,
             hWinSize=2,
             wWinSize=2,
             weightTranspose=turn,
         )
-        for turn, heads in ((True, 1), (False, 1), (True, 2))
+        for turn, heads, wide in ((True, 1, 4), (False, 1, 4), (True, 2, 4), (True, 1, 6))
     ],
 )
 def window_projection(
