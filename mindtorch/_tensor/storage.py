@@ -310,7 +310,7 @@ def address(storage: Storage) -> int:
     """Where the storage begins: a host or device address, 0 on meta."""
     memory = storage.memory
     if isinstance(memory, np.ndarray):
-        return int(storage.bytes.__array_interface__["data"][0])
+        return int(storage.bytes.ctypes.data)
     return int(getattr(memory, "address", 0))
 
 

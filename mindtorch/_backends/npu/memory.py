@@ -7,8 +7,8 @@ from typing import NoReturn
 import numpy as np
 
 from aclnn_bindings import AclOutOfMemoryError as AclOutOfMemoryError
+from aclnn_bindings import address_of, ffi, lib, throw_on
 from aclnn_bindings import allocate as obtain
-from aclnn_bindings import lib, throw_on
 
 from ..._tensor.geometry import Geometry
 from ..._tensor.storage import Storage
@@ -68,19 +68,25 @@ def _first(t: Tensor | int) -> int:
     return int(t._storage.memory.address) + t._geom.offset * t._geom.dtype.itemsize
 
 
+def _host_address(array: Array) -> int:
+    """Where a C-contiguous array begins. numpy's `__array_interface__` reads a null pointer where
+    the host's memory runs out (numpy 2.4); the buffer protocol raises MemoryError."""
+    return address_of(ffi.from_buffer(array))
+
+
 def from_host(dest: Tensor, array: Array) -> None:
     """Copy a C-contiguous host array of the same dtype to a contiguous tensor; waits."""
     if array.nbytes:
-        source = array.__array_interface__["data"][0]
-        _copy(dest._geom.device.index, "to_device", dest, source, array.nbytes, True)
+        _copy(dest._geom.device.index, "to_device", dest, _host_address(array), array.nbytes, True)
 
 
 def to_host(source: Tensor) -> Array:
     """A contiguous tensor's elements as a new host array; waits."""
     array = np.empty(source._geom.shape, source._geom.dtype.np)
     if array.nbytes:
-        to = array.__array_interface__["data"][0]
-        _copy(source._geom.device.index, "to_host", to, source, array.nbytes, True)
+        _copy(
+            source._geom.device.index, "to_host", _host_address(array), source, array.nbytes, True
+        )
     return array
 
 
