@@ -45,6 +45,16 @@ def usable(folder: Path) -> bool:
     return os.access(folder, os.W_OK | os.X_OK)
 
 
+def of_others(folder: Path) -> bool:
+    """Whether somebody else chose what lies at `folder`: it is a link, or neither this user's nor
+    root's."""
+    try:
+        state = folder.lstat()
+    except OSError:
+        return False
+    return stat.S_ISLNK(state.st_mode) or state.st_uid not in (os.geteuid(), 0)
+
+
 @cache
 def temporary() -> Path:
     """This user's own folder among temporary ones; a fresh one where somebody else has its name."""

@@ -25,7 +25,7 @@ from ..install.describe import Install, arch
 from ..install.driver import driver_place
 from ..install.library import DeclarationsUnknownError, declarations
 from ..install.segments import read_segments
-from ..interface.folders import to_write
+from ..interface.folders import of_others, temporary, to_write
 from ..interface.headers.cache import cache_folder
 from ..interface.signature import Declarations
 from . import image, table
@@ -118,6 +118,8 @@ def interpose(install: Install) -> Interposed:
     declared = _declared(install)
     rows = table.functions((n for e in exported.values() for n in e.names), declared)
     kept, key = Path(cache_folder()) / "layers", _key(install, libraries)
+    if of_others(kept) or of_others(kept / key):  # programs load what lies there
+        kept = temporary() / "layers"
     folder = (kept if (kept / key / "complete").exists() else to_write(kept)) / key
     if not (folder / "complete").exists():
         _make(folder, install, libraries, exported, rows, declared)
@@ -154,11 +156,16 @@ class Exports:
 
 def exports(path: Path) -> Exports:
     """What the file at `path` exports; LayersUnavailableError if it is no readable library."""
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        segments = read_segments(data)  # type: ignore[arg-type]  # a map is sliced like bytes
+    if not path.is_file():  # opening a pipe would wait for its writer
+        raise LayersUnavailableError(f"layers: {path} is no regular file; see `probe`")
+    try:
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            segments = read_segments(data)  # type: ignore[arg-type]  # a map is sliced like bytes
+        names = tuple(_function_names(segments.symbols, segments.names)) if segments else ()
+    except (ValueError, OverflowError, struct.error) as error:  # tables that lie, an empty file
+        raise LayersUnavailableError(f"layers: {path} is damaged: {error}; see `probe`") from None
     if segments is None:
         raise LayersUnavailableError(f"layers: {path} is no 64-bit library; see `probe`")
-    names = tuple(_function_names(segments.symbols, segments.names))
     return Exports(segments.soname or path.name, names, segments.needed)
 
 

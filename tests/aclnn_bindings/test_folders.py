@@ -66,3 +66,12 @@ def test_a_folder_of_somebody_else_is_not_taken(kind: str, place: Path) -> None:
     fresh = folders.temporary()
     assert fresh != own
     assert fresh.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_folder_that_others_chose_is_told(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (place / "mine").mkdir()
+    (place / "link").symlink_to(place / "mine")
+    told = [folders.of_others(place / name) for name in ("mine", "link", "absent")]
+    assert told == [False, True, False]
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    assert folders.of_others(place / "mine") == (os.getuid() != 0)

@@ -26,6 +26,10 @@ _OWN: Final = re.compile(r"\.?[0-9a-f]{32}\.(rows|index)(\.[a-z0-9_]{8})?")
 # A file changed this short before it was indexed may change again within one clock tick. The time
 # is that of its inode, which whoever writes or replaces it changes too.
 _SETTLED_NS: Final = 2_000_000_000
+# Opening a pipe would wait for its writer.
+_OPEN: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+# More than all headers of an install come to.
+_LARGEST: Final = 256 << 20
 # How long one process waits for another that parses the same headers, in seconds.
 _PATIENCE: Final = 60.0
 
@@ -104,6 +108,12 @@ class _Cache:
         self.prune()
         return image
 
+    def make(self) -> None:
+        """The folder, made; OSError where it is a link, by which others choose where we write."""
+        os.makedirs(self.folder, mode=0o700, exist_ok=True)
+        if os.path.islink(self.folder):
+            raise NotADirectoryError(f"{self.folder} is a link")
+
     @contextmanager
     def alone(self, key: str) -> Iterator[None]:
         """While this lasts, other processes wait that want the same headers parsed.
@@ -112,8 +122,8 @@ class _Cache:
         """
         path = os.path.join(self.folder, f"{key}.lock")
         try:
-            os.makedirs(self.folder, mode=0o700, exist_ok=True)
-            lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+            self.make()
+            lock = os.open(path, _OPEN | os.O_RDWR | os.O_CREAT, 0o600)
         except OSError:
             yield
             return
@@ -134,13 +144,15 @@ class _Cache:
         return str(key) if known == states else None
 
     def text(self, name: str) -> str | None:
-        """The verified text of a cache file; None if it is missing, foreign or damaged."""
+        """The verified text of a cache file; None if it is missing, foreign or damaged, or no file
+        that is written here."""
         try:
-            handle = os.open(os.path.join(self.folder, name), os.O_RDONLY | os.O_NOFOLLOW)
+            handle = os.open(os.path.join(self.folder, name), _OPEN | os.O_RDONLY)
             with open(handle, "rb") as stream:
-                if os.fstat(stream.fileno()).st_uid not in (os.geteuid(), 0):
+                facts = os.fstat(stream.fileno())
+                if facts.st_uid not in (os.geteuid(), 0) or facts.st_size > _LARGEST:
                     return None
-                seal, _, payload = stream.read().partition(b"\n")
+                seal, _, payload = stream.read(_LARGEST).partition(b"\n")
         except OSError:
             return None
         if seal != _seal(payload):
@@ -164,9 +176,7 @@ class _Cache:
     def write(self, name: str, data: bytes) -> None:
         """Puts a file in place at once, so that no reader sees a part of it."""
         try:
-            os.makedirs(self.folder, mode=0o700, exist_ok=True)
-            if os.path.islink(self.folder):  # whoever placed it chose where we would write
-                return
+            self.make()
             handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=self.folder)
             try:
                 with os.fdopen(handle, "wb") as stream:

@@ -335,5 +335,5 @@ def _state() -> Path:
 
 def latest(name: str = "check") -> Path | None:
     """The newest journal in the user's state folder."""
-    paths = sorted(_state().glob(f"{name}-*.jsonl"), key=lambda p: p.stat().st_mtime)
-    return paths[-1] if paths else None
+    paths = [path for path in _state().glob(f"{name}-*.jsonl") if path.is_file()]
+    return max(paths, key=lambda path: path.stat().st_mtime, default=None)

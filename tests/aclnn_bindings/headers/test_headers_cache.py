@@ -297,3 +297,34 @@ def test_a_cache_folder_that_is_a_link_is_neither_written_nor_read(tmp_path: Pat
     (tmp_path / "planted").write_bytes(cache._sealed("text"))
     (target / "a.rows").symlink_to(tmp_path / "planted")
     assert real.text("a.rows") is None
+
+
+@pytest.mark.parametrize("kind", ["pipe", "endless", "folder", "link"])
+def test_what_lies_in_a_cache_file_s_place_is_passed_by(
+    kind: str, folder: Path, tree: Path, no_margin: None
+) -> None:
+    """Nobody writes to the pipe, and the file is larger than memory."""
+    before = load([tree])
+    for path in [*folder.iterdir()]:
+        path.unlink()
+        if kind == "pipe":
+            os.mkfifo(path)
+        elif kind == "endless":
+            path.touch()
+            os.truncate(path, 1 << 42)
+        elif kind == "folder":
+            path.mkdir()
+        else:
+            path.symlink_to("/dev/zero")
+    assert equal(load([tree]), before)
+
+
+def test_no_lock_is_made_behind_a_link(tmp_path: Path) -> None:
+    target = tmp_path / "elsewhere"
+    target.mkdir()
+    (tmp_path / "headers").symlink_to(target)
+    with cache._Cache(str(tmp_path / "headers")).alone("0" * 32):
+        assert list(target.iterdir()) == []
+    target.joinpath("1" * 32 + ".lock").symlink_to(tmp_path / "made")
+    with cache._Cache(str(target)).alone("1" * 32):
+        assert not (tmp_path / "made").exists()

@@ -89,6 +89,9 @@ def test_a_home_that_cannot_be_written_costs_no_run(tmp_path, monkeypatch):
     assert tmp_path in book.parents
     journal.Journal(book).write("run", journal.header({"device": "cpu"}, {"what": "add"}, 2))
     assert journal.latest() == book
+    (tmp_path / "mindtorch-npu/check-gone.jsonl").symlink_to(tmp_path / "gone")
+    (tmp_path / "mindtorch-npu/check-folder.jsonl").mkdir()
+    assert journal.latest() == book
 
 
 def test_a_second_run_touches_no_line_of_the_one_that_writes(tmp_path):
