@@ -1,9 +1,9 @@
-"""The command `exec`: runs a program whose `import torch` finds mindtorch; changes nothing else."""
+"""The command `exec`: becomes a program whose `import torch` finds mindtorch; changes no more."""
 
 from __future__ import annotations
 
 import os
-import subprocess
+import sys
 from pathlib import Path
 
 import click
@@ -21,7 +21,7 @@ Examples:
 The program and all that it starts import mindtorch as torch 2.13.0. In Python itself
 `import mindtorch.as_torch` does the same for one process.
 
-Exit codes: that of the program; 2 when it is not found."""
+Exit codes: that of the program; 2 when it cannot be started."""
 
 SITE = "_standin/site"
 
@@ -41,10 +41,12 @@ SITE = "_standin/site"
 def execute(npu: bool, absent: str | None, command: tuple[str, ...]) -> int:
     """Run COMMAND with mindtorch standing in for torch."""
     environ = environment(dict(os.environ), npu, absent)
+    sys.stdout.flush(), sys.stderr.flush()
     try:
-        return subprocess.run(command, env=environ, check=False).returncode
-    except (FileNotFoundError, PermissionError) as error:
-        click.echo(f"error: {command[0]}: {error.strerror}", err=True)
+        os.execvpe(command[0], command, environ)  # signals and exit codes are the program's own
+    except (OSError, ValueError) as error:  # a name of nothing is a ValueError
+        reason = getattr(error, "strerror", None) or str(error)
+        click.echo(f"error: {command[0]}: {reason}", err=True)
         return exits.USAGE
 
 

@@ -2,9 +2,12 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SITE = ROOT / "mindtorch" / "_standin" / "site"
@@ -97,19 +100,38 @@ print(json.dumps(importlib.util.find_spec("torch_npu") is not None))
     assert run(code, MINDTORCH_TORCH_NPU="1")[0] is True
 
 
-def test_exec_runs_a_program_and_leaves_with_its_code(capfd):
-    from mindtorch_npu.exec.command import execute
-
+def test_exec_runs_a_program_and_leaves_with_its_code():
     code = "import torch, sys; hasattr(torch, 'no_such_name'); sys.exit(7)"
-    result = execute.main(
-        ["--absent", "-", "--", sys.executable, "-c", code], standalone_mode=False
-    )
-    assert result == 7
-    assert "1 torch.no_such_name" in capfd.readouterr().err
+    done = _exec("--absent", "-", "--", sys.executable, "-c", code)
+    assert done.returncode == 7
+    assert "1 torch.no_such_name" in done.stderr
 
 
-def test_exec_names_a_program_that_is_not_there(capsys):
-    from mindtorch_npu.exec.command import execute
+def _exec(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "mindtorch_npu", "exec", *words]
+    return subprocess.run(command, capture_output=True, text=True)
 
-    assert execute.main(["--", "/no/such/program"], standalone_mode=False) == 2
-    assert "/no/such/program" in capsys.readouterr().err
+
+def test_exec_leaves_signals_to_the_program():
+    """Whoever ends `exec` ends the program, and is told by which signal it ended."""
+    code = "import os, signal; print(os.getpid(), flush=True); os.kill(os.getpid(), signal.SIGTERM)"
+    command = [sys.executable, "-m", "mindtorch_npu", "exec", "--", sys.executable, "-c", code]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        said = process.communicate()[0]
+    assert (int(said), process.returncode) == (process.pid, -signal.SIGTERM)
+
+
+@pytest.mark.parametrize("kind", ["absent", "text", "circle", "folder", "nameless", "long"])
+def test_exec_names_a_program_that_cannot_be_started(kind, tmp_path):
+    program = tmp_path / "program"
+    if kind == "text":
+        program.write_text("print('no line says what runs this')")
+        program.chmod(0o700)
+    elif kind == "circle":
+        program.symlink_to(program)
+    elif kind == "folder":
+        program.mkdir()
+    name = {"nameless": "", "long": "a" * 300}.get(kind, str(program))
+    done = _exec("--", name)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"error: {name}: ")
