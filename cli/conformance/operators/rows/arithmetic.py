@@ -409,7 +409,8 @@ spec("aclnnSlogdet", "signOut:self logOut:self", **_LINALG,
 @spec("aclnnTriangularSolve", "xOut:self mOut:A", **_LINALG, samples=[
     take(self=t(5, 3), A=_well(5), upper=u, transpose=tr, unitriangular=False)
     for u in (True, False) for tr in (True, False)] + [
-    take(self=t(2, 5, 3), A=_well(5), upper=True, transpose=False, unitriangular=False)])  # fmt: skip
+    take(self=t(2, 5, 3), A=_well(5), upper=True, transpose=False,
+         unitriangular=False)])  # fmt: skip
 def triangular_solve(
     self: Array, A: Array, upper: bool, transpose: bool, unitriangular: bool
 ) -> tuple[Array, Array]:  # fmt: skip

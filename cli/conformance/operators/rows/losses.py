@@ -240,7 +240,9 @@ def softmax_cross_entropy(features: Array, labels: Array) -> tuple[Array, Array]
 
 
 # Rows whose lists end anywhere or nowhere, and a list beyond 1,024 classes.
-_LISTED: Final = np.random.default_rng(5).permuted(np.tile(np.arange(-1, 5), (70, 1)), axis=1)[:, :5]
+_LISTED: Final = np.random.default_rng(5).permuted(np.tile(np.arange(-1, 5), (70, 1)), axis=1)[
+    :, :5
+]
 _LONG_LIST: Final = np.where(np.arange(1100) < 1050, np.arange(1099, -1, -1), -1)[None]
 
 
