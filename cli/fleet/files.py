@@ -71,8 +71,9 @@ def as_markdown(fleet: Fleet) -> str:
 
 
 def _label(text: str) -> str:
-    """A label value as Prometheus' text format wants it: backslash, quote, line feed escaped."""
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    """A label value as Prometheus' text format wants it: backslash, quote, line feed escaped; of
+    other controls it has no form."""
+    return printable(text).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 def _metric(

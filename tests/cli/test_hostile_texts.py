@@ -20,13 +20,19 @@ FORMS = {
     "terminal": (), "verbose": ("-v",), "html": ("--html",), "junit": ("--junit",),
     "md": ("--md",), "merged": ("--merge",), "merged html": ("--merge", "--html"),
     "merged md": ("--merge", "--md"), "compared": ("--compare",),
+    "metrics": ("--merge", "--prometheus"),
 }  # fmt: skip
+
+
+# A line of Prometheus' text format: a comment, a sample with its labels, or nothing.
+_METRIC = re.compile(r'# (HELP|TYPE) .*|[a-z_]+({([a-z_]+="(\\.|[^"\\\x00-\x1f])*",?)*})? \S+|')
 
 
 def _evil_journal(path: Path, *, shaped: bool) -> None:
     """Every text of it an attack; `shaped` as ours are, else with objects that lack their parts."""
     text = EVIL + "/out/1"
-    cause = {"case": text, "text": EVIL, "passing": EVIL} if shaped else {EVIL: EVIL}
+    dtypes = {"failing": [EVIL], "passing": [EVIL]}
+    cause = {"case": text, "text": EVIL, **dtypes} if shaped else {EVIL: EVIL}
     pattern = {"text": EVIL, "wrong": EVIL, "blocks": EVIL} if shaped else {EVIL: EVIL}
     head = journal.header({"device": EVIL, "install": EVIL}, {"level": EVIL, "what": EVIL}, 3)
     result = Result(text, EVIL, "out", "FAIL", "float32", "T0", "T0", EVIL, guards=(EVIL,),
@@ -51,7 +57,7 @@ def test_no_text_of_a_journal_is_obeyed(
     book, page = tmp_path / "run\x1b[2J.jsonl", tmp_path / "page"
     _evil_journal(book, shaped=shaped)
     words = list(FORMS[form])
-    written = words and words[-1] in ("--html", "--junit", "--md")
+    written = words and words[-1] in ("--html", "--junit", "--md", "--prometheus")
     source = [str(book)] if "--merge" in words else ["--from", str(book)]
     source = [str(book)] * 2 if form == "compared" else source
     with pytest.raises(SystemExit) as end:
@@ -67,6 +73,8 @@ def test_no_text_of_a_journal_is_obeyed(
         elif form.endswith("html"):
             assert "<script>alert" not in text
             assert not re.search(r"""(href|src)=["']?javascript""", text)
+        elif form == "metrics":
+            assert all(_METRIC.fullmatch(line) for line in text.split("\n"))
         else:
             prose = re.sub(r"```.*?```|`[^`]*`", "", text, flags=re.DOTALL)
             assert "<script>alert" not in prose
