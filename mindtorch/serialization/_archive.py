@@ -113,6 +113,8 @@ class Archive:
             raise RuntimeError(f"load: {name} unpacks to {declared} bytes, at most {most} fit")
         try:
             return self.archive.read(name)
+        except TimeoutError:  # no file's: a handler of signals gave up
+            raise
         except _UNREADABLE as error:
             raise RuntimeError(f"load: {name} cannot be read: {error}") from None
 

@@ -69,7 +69,7 @@ class _Unpickler(Guarded):
         """The object of the file; RuntimeError for a damaged one."""
         try:
             return self.load()
-        except (RuntimeError, UnsafeGlobalError):
+        except (RuntimeError, UnsafeGlobalError, OSError):  # a handler's TimeoutError too
             raise
         except Exception as error:
             what = f"{type(error).__name__}: {error}"

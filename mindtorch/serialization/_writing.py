@@ -9,6 +9,7 @@ import secrets
 import sys
 import zipfile
 from collections import OrderedDict
+from contextlib import suppress
 from typing import Any, BinaryIO
 
 from .._functional.queries import layout, strided
@@ -184,7 +185,8 @@ def write(
             os.chmod(beside, os.stat(path).st_mode & 0o7777)
         os.replace(beside, os.path.join(folder, name))
     except BaseException:
-        os.unlink(beside)
+        with suppress(FileNotFoundError):  # an interrupt may come once it is in its place
+            os.unlink(beside)
         raise
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import os
 import pickle
 import random
 import zipfile
@@ -223,3 +224,31 @@ def test_a_damaged_file_is_refused_as_torch_s():
             body[at] = rng.integers(256)
         with contextlib.suppress(RuntimeError, EOFError, OSError, pickle.UnpicklingError):
             mindtorch.load(io.BytesIO(bytes(body[: rng.integers(len(body) // 2, len(body) + 1)])))
+
+
+def test_an_interrupt_as_a_file_takes_its_place_is_raised(tmp_path, monkeypatch):
+    replace = os.replace
+
+    def interrupted(*paths):
+        replace(*paths)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        mindtorch.save(mindtorch.ones(2), tmp_path / "x.pt")
+    assert [path.name for path in tmp_path.iterdir()] == ["x.pt"]
+    assert mindtorch.load(tmp_path / "x.pt").tolist() == [1.0, 1.0]
+
+
+def test_what_a_handler_of_signals_raises_is_no_damage_of_the_file(monkeypatch):
+    """A program that gives up on a slow load by an alarm is told so."""
+    file = io.BytesIO()
+    mindtorch.save({"x": mindtorch.ones(2)}, file)
+    file.seek(0)
+
+    def alarm(*_):
+        raise TimeoutError("alarm")
+
+    monkeypatch.setattr("mindtorch.serialization._reading._Unpickler.persistent_load", alarm)
+    with pytest.raises(TimeoutError, match="alarm"):
+        mindtorch.load(file)

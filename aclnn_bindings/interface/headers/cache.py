@@ -183,7 +183,8 @@ class _Cache:
                     stream.write(data)
                 os.replace(temporary, os.path.join(self.folder, name))
             except BaseException:
-                os.unlink(temporary)
+                with suppress(FileNotFoundError):  # an interrupt may come once it is in its place
+                    os.unlink(temporary)
                 raise
         except OSError:
             return

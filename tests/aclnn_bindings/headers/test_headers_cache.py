@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import header_generator
@@ -328,3 +329,22 @@ def test_no_lock_is_made_behind_a_link(tmp_path: Path) -> None:
     target.joinpath("1" * 32 + ".lock").symlink_to(tmp_path / "made")
     with cache._Cache(str(target)).alone("1" * 32):
         assert not (tmp_path / "made").exists()
+
+
+def test_an_interrupt_as_a_file_takes_its_place_is_raised(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "replace", _interrupted(os.replace))
+    with pytest.raises(KeyboardInterrupt):
+        cache._Cache(str(folder)).write("0" * 32 + ".rows", cache._sealed("text"))
+    assert [path.name for path in folder.iterdir()] == ["0" * 32 + ".rows"]
+
+
+def _interrupted(function: Callable[..., None]) -> Callable[..., None]:
+    """`function`, behind which a signal comes."""
+
+    def run(*arguments: object) -> None:
+        function(*arguments)
+        raise KeyboardInterrupt
+
+    return run
