@@ -194,13 +194,19 @@ def _write(obj: Any, file: BinaryIO, protocol: int, record_order: bool) -> None:
     blobs: dict[str, _Stored] = {}
     body = io.BytesIO()
     _Pickler(body, blobs, protocol).dump(obj)
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+    archive = zipfile.ZipFile(file, "w", zipfile.ZIP_STORED)
+    try:
         archive.writestr("archive/data.pkl", body.getvalue())
         if record_order:
             archive.writestr("archive/byteorder", sys.byteorder)
         for key, stored in blobs.items():
             archive.writestr(_aligned(archive, f"archive/data/{key}"), stored.bytes())
         archive.writestr("archive/version", "3\n")
+        archive.close()
+    except BaseException:
+        # Closing beside an entry that an interrupt cut off is a ValueError, which would hide it.
+        archive.fp = None
+        raise
 
 
 def _write_older(obj: Any, file: BinaryIO, protocol: int) -> None:

@@ -252,3 +252,14 @@ def test_what_a_handler_of_signals_raises_is_no_damage_of_the_file(monkeypatch):
     monkeypatch.setattr("mindtorch.serialization._reading._Unpickler.persistent_load", alarm)
     with pytest.raises(TimeoutError, match="alarm"):
         mindtorch.load(file)
+
+
+def test_an_interrupt_within_an_entry_is_raised(tmp_path, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(zipfile._ZipWriteFile, "close", interrupted)
+    for target in (tmp_path / "x.pt", io.BytesIO()):
+        with pytest.raises(KeyboardInterrupt):
+            mindtorch.save(mindtorch.ones(2), target)
+    assert not list(tmp_path.iterdir())
