@@ -18,6 +18,7 @@ PARTS = (
     "reductions",
     "usage_and_repair",
     "registered_host_memory",
+    "pinned_memory_seen_by_the_device",
 )
 
 

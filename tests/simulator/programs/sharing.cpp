@@ -384,6 +384,39 @@ static void registered_host_memory() {
   kit.end();
 }
 
+// As torch_npu swaps: what aclrtMallocHost gave is mapped, used by the device, and given back.
+static void pinned_memory_seen_by_the_device() {
+  Kit kit;
+  void *pinned = nullptr, *device = nullptr, *seen = nullptr;
+  char back[16] = {};
+  aclrtMallocAttribute one_address = {ACL_RT_MEM_ATTR_VA_FLAG, {}};
+  one_address.value.vaFlag = 1;
+  aclrtMallocConfig asked = {&one_address, 1};
+  MUST(aclrtMallocHostWithCfg(&pinned, 8192, &asked));
+  MUST(aclrtMalloc(&device, 4096, ACL_MEM_MALLOC_HUGE_FIRST));
+  const auto copy = [&](void* to, void* from, aclrtMemcpyKind kind) {
+    return aclrtMemcpyAsync(to, 16, from, 16, kind, kit.stream);
+  };
+  memcpy(pinned, "swapped out.....", 16);
+  CHECK(copy(device, pinned, ACL_MEMCPY_DEVICE_TO_DEVICE) == ACL_ERROR_RT_PARAM_INVALID);
+  MUST(aclrtHostRegister(pinned, 8192, ACL_HOST_REGISTER_MAPPED, &seen));
+  CHECK(aclrtHostRegister(pinned, 8192, ACL_HOST_REGISTER_MAPPED, &seen) ==
+        ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+  MUST(copy(device, seen, ACL_MEMCPY_DEVICE_TO_DEVICE));
+  MUST(copy(device, pinned, ACL_MEMCPY_HOST_TO_DEVICE));
+  MUST(aclrtMemsetAsync(seen, 8192, 0, 8192, kit.stream));
+  MUST(aclrtSynchronizeStream(kit.stream));
+  MUST(aclrtMemcpy(back, 16, device, 16, ACL_MEMCPY_DEVICE_TO_HOST));
+  CHECK(memcmp(back, "swapped out.....", 16) == 0);
+  CHECK(static_cast<char*>(pinned)[0] == 0);
+  MUST(aclrtHostUnregister(pinned));
+  CHECK(aclrtHostUnregister(pinned) == ACL_ERROR_HOST_MEMORY_NOT_REGISTERED);
+  CHECK(copy(device, pinned, ACL_MEMCPY_DEVICE_TO_DEVICE) == ACL_ERROR_RT_PARAM_INVALID);
+  MUST(aclrtFree(device));
+  MUST(aclrtFreeHost(pinned));
+  kit.end();
+}
+
 int main(int, char** argv) {
   const std::map<std::string, std::function<void()>> parts = {
       {"addresses", addresses},
@@ -398,6 +431,7 @@ int main(int, char** argv) {
       {"reductions", reductions},
       {"usage_and_repair", usage_and_repair},
       {"registered_host_memory", registered_host_memory},
+      {"pinned_memory_seen_by_the_device", pinned_memory_seen_by_the_device},
   };
   parts.at(argv[1])();
   printf("done\n");

@@ -9,7 +9,8 @@ namespace {
 struct Range {
   std::shared_ptr<Allocation> block;
   bool fits = true;
-  bool device() const { return block && block->place == Place::Device; }
+  bool device() const { return block && block->seen_by_device(); }
+  bool host() const { return !block || block->place == Place::Host; }
   bool pageable() const { return !block; }
 };
 
@@ -71,8 +72,8 @@ aclError check_kind(const char* function, aclrtMemcpyKind kind, const Copy& copy
       return failed(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "EE1006",
                     "%s does not support copies from host to host.", function);
     case ACL_MEMCPY_HOST_TO_DEVICE:
-    case ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE: right = to && !from; break;
-    case ACL_MEMCPY_DEVICE_TO_HOST: right = !to && from; break;
+    case ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE: right = to && copy.from.host(); break;
+    case ACL_MEMCPY_DEVICE_TO_HOST: right = copy.to.host() && from; break;
     case ACL_MEMCPY_DEVICE_TO_DEVICE:
     case ACL_MEMCPY_INNER_DEVICE_TO_DEVICE:
     case ACL_MEMCPY_INTER_DEVICE_TO_DEVICE: right = to && from; break;

@@ -179,13 +179,14 @@ aclError allocate(const char* function, void** out, uint64_t size, bool exact,
   return ACL_SUCCESS;
 }
 
-aclError allocate_host(const char* function, void** out, uint64_t size) {
+aclError allocate_host(const char* function, void** out, uint64_t size,
+                       uint64_t align = kHostAlign) {
   ThreadState* state = thread();
   if (!out) return null_pointer(function, "hostPtr");
   if (size == 0) return bad_value(function, "size", "0", "must be greater than 0");
   aclError code = ACL_SUCCESS;
   if (!current_context(state, function, &code)) return code;
-  char* base = take_pages(align_up(size, kHostAlign), kHostAlign);
+  char* base = take_pages(align_up(size, align), align);
   if (!base) {
     return failed(ACL_ERROR_RT_MEMORY_ALLOCATION, "EE1023",
                   "%s failed because the host has no room for %llu bytes.", function,
@@ -341,8 +342,14 @@ ACLSIM_API aclError aclrtFreeWithDevSync(void* devPtr) {
 ACLSIM_API aclError aclrtMallocHost(void** hostPtr, size_t size) {
   return allocate_host(__func__, hostPtr, size);
 }
-ACLSIM_API aclError aclrtMallocHostWithCfg(void** ptr, uint64_t size, aclrtMallocConfig*) {
-  return allocate_host(__func__, ptr, size);
+// With one address for host and device, clients map the memory as it is (torch_npu's open source,
+// NPUSwappedMemoryAllocator.cpp): so it begins at a page.
+ACLSIM_API aclError aclrtMallocHostWithCfg(void** ptr, uint64_t size, aclrtMallocConfig* cfg) {
+  bool one_address = false;
+  for (size_t i = 0; cfg && cfg->attrs && i < cfg->numAttrs; ++i) {
+    one_address |= cfg->attrs[i].attr == ACL_RT_MEM_ATTR_VA_FLAG && cfg->attrs[i].value.vaFlag == 1;
+  }
+  return allocate_host(__func__, ptr, size, one_address ? kPage : kHostAlign);
 }
 ACLSIM_API aclError aclrtFreeHost(void* hostPtr) {
   return give_back(__func__, hostPtr, Place::Host);
@@ -354,7 +361,8 @@ ACLSIM_API aclError aclrtFreeHostWithDevSync(void* hostPtr) {
 
 namespace {
 // aclrtHostRegister document: page-aligned address; registering twice is refused. Memory that is
-// only locked, not mapped, may begin anywhere: clients lock what malloc gave them.
+// only locked, not mapped, may begin anywhere: clients lock what malloc gave them. What
+// aclrtMallocHost gave is locked, and may be mapped (torch_npu's memory for swapping).
 aclError register_host(const char* function, void* ptr, uint64_t size, bool mapped) {
   if (!ptr) return null_pointer(function, "ptr");
   if (size == 0) return bad_value(function, "size", "0", "must be greater than 0");
@@ -365,15 +373,20 @@ aclError register_host(const char* function, void* ptr, uint64_t size, bool mapp
     return failed(ACL_ERROR_RT_PARAM_INVALID, "EE1003",
                   "%s failed because ptr %p is not aligned to a page of 4096 bytes.", function, ptr);
   }
-  if (find_allocation(ptr)) {
+  std::shared_ptr<Allocation> block = find_allocation(ptr);
+  if (block) {
+    const void* none = nullptr;
+    const bool own = block->place == Place::Host && !block->registered;
+    if (own && mapped && block->mapped_at.compare_exchange_strong(none, ptr)) return ACL_SUCCESS;
     return failed(ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "EE1011",
                   "%s failed because %p is already registered.", function, ptr);
   }
-  auto block = std::make_shared<Allocation>();
+  block = std::make_shared<Allocation>();
   block->base = static_cast<char*>(ptr);
   block->size = block->asked = size;
   block->place = Place::Host;
   block->registered = true;
+  if (mapped) block->mapped_at = ptr;
   enter(block);
   return ACL_SUCCESS;
 }
@@ -397,11 +410,14 @@ ACLSIM_API aclError aclrtHostRegisterV2(void* ptr, uint64_t size, uint32_t flag)
 ACLSIM_API aclError aclrtHostUnregister(void* ptr) {
   if (!ptr) return null_pointer(__func__, "ptr");
   std::shared_ptr<Allocation> block = find_allocation(ptr);
-  if (!block || !block->registered || block->base != ptr) {
+  const void* at = ptr;
+  if (block && block->registered && block->base == ptr) {
+    leave(ptr, Place::Host);
+  } else if (!block || block->registered ||
+             !block->mapped_at.compare_exchange_strong(at, nullptr)) {
     return failed(ACL_ERROR_HOST_MEMORY_NOT_REGISTERED, "EE1011",
                   "%s failed because %p is not registered.", __func__, ptr);
   }
-  leave(ptr, Place::Host);
   return ACL_SUCCESS;
 }
 ACLSIM_API aclError aclrtHostGetDevicePointer(void* pHost, void** pDevice, uint32_t) {

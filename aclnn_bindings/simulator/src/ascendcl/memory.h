@@ -21,8 +21,10 @@ struct Allocation {
   bool guarded;             // between pages that nobody may touch
   int32_t device;
   Origin* origin;
+  std::atomic<const void*> mapped_at;  // where devices see it from on, though it is the host's; or null
   std::atomic<int32_t> in_use;  // queued launches that touch it (strict mode)
   ACLSIM_SHARED ~Allocation();
+  bool seen_by_device() const { return place == Place::Device || mapped_at.load(); }
 };
 
 // The live allocation that contains `address`, or null. The pointer stays valid while the caller

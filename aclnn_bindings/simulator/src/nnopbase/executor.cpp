@@ -195,7 +195,7 @@ bool hold(Executor* executor, const char* name, Reach reach, const char* short_w
   Extent extent = find_extent(reach.base, reach.bytes);
   std::shared_ptr<Allocation> block = std::move(extent.block);
   char remedy[200];
-  if (!block || block->place != Place::Device) {
+  if (!block || !block->seen_by_device()) {
     snprintf(remedy, sizeof remedy, "%s of %s must lie in memory from aclrtMalloc that is still "
              "allocated.", name, op);
     report_memory("pointer-outside-device-memory", op, reach.base, reach.bytes, nullptr, remedy);
