@@ -56,3 +56,41 @@ def test_logit_and_its_gradient_equal_torch(sim: Any, eps: float) -> None:
     (grad,) = torch.autograd.grad(y, wide, g.double())
     sim.check("aclnnLogit", x, eps, Out(y.detach().float()))
     sim.check("aclnnLogitGrad", x, g, eps, Out(grad.float()))
+
+
+# Operators whose documents list complex types and whose cases elsewhere are real.
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
+def test_operators_of_complex_numbers_keep_both_parts(sim: Any, dtype: Any) -> None:
+    x, y = torch.randn(4, 3, dtype=dtype), torch.randn(4, 3, dtype=dtype)
+    square = torch.randn(5, 5, dtype=dtype)
+    sim.check("aclnnTrace", square, Out(square.trace()))
+    sim.check("aclnnLogdet", square, Out(square.logdet(), tolerance=1e-4))
+    sim.check("aclnnLinalgCross", x, y, 1, Out(torch.linalg.cross(x, y)))
+    sim.check("aclnnCumsumV2", x, 0, False, False, Out(x.cumsum(0)))
+    sim.check("aclnnMeanV2", x, (0,), False, False, Out(x.mean(0)))
+    sim.check("aclnnRsub", x, y, 2.0, Out(torch.rsub(x, y, alpha=2)))
+    sim.check("aclnnRsubs", x, 3.0, 2.0, Out(torch.rsub(x, 3.0, alpha=2)))
+    image = torch.randn(2, 3, 6, 5, dtype=dtype)
+    if dtype == torch.complex64:
+        columns = torch.nn.functional.unfold(image, (2, 3), (1, 1), (1, 0), (2, 1))
+        sim.check("aclnnIm2col", image, (2, 3), (1, 1), (1, 0), (2, 1), Out(columns))
+    at = torch.randint(0, 4, (4, 3))
+    for number, name in ((1, "sum"), (2, "prod")):
+        reduced = x.scatter_reduce(0, at, y, name)
+        sim.check("aclnnScatterReduce", x, 0, at, y, number, True, Out(reduced))
+    mask = torch.randn(4, 3) > 0
+    sim.check("aclnnSWhere", mask, x, y, Out(torch.where(mask, x, y)))
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
+@pytest.mark.parametrize("dims", [1, 2, 3])
+@pytest.mark.parametrize(("op", "mode"), [("Reflection", "reflect"), ("Replication", "replicate")])
+def test_gradients_of_complex_paddings_equal_torch(
+    sim: Any, op: str, mode: str, dims: int, dtype: Any
+) -> None:
+    x = torch.randn(2, 3, *(4, 5, 6)[:dims], dtype=dtype, requires_grad=True)
+    sides = (1, 2, 2, 1, 0, 1)[: 2 * dims]
+    padded = torch.nn.functional.pad(x, sides, mode)
+    g = torch.randn_like(padded)
+    (grad,) = torch.autograd.grad(padded, x, g)
+    sim.check(f"aclnn{op}Pad{dims}dBackward", g, x.detach(), sides, Out(grad))

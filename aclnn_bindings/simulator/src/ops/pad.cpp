@@ -128,14 +128,14 @@ aclnnStatus check_pad_grad(Call& c) {
   Shape shape;
   ACL_RETURN_IF_FAILED(padded_shape(c, 1, 2, shape));
   ACL_RETURN_IF_FAILED(expect_shape(c, 0, shape));
-  c.workspace_size = c.tensor(1).numel() * 8;
+  c.workspace_size = c.tensor(1).numel() * sizeof(c128);
   return expect_same_shape(c, 3, 1);
 }
 template <Mode mode>
 aclError run_pad_grad(Call& c) {
   const Tensor &grad = c.tensor(0), &out = c.tensor(3);
   if (out.numel() == 0) return ACL_SUCCESS;
-  with_real(grad.dtype, [&](auto tag) {
+  with_number(grad.dtype, [&](auto tag) {
     using C = typename decltype(tag)::type;
     C* sums = static_cast<C*>(c.workspace);
     const Tensor sum = dense(sums, dtype_of<C>(), out.dims, out.rank);

@@ -142,7 +142,7 @@ aclnnStatus check_trace(Call& c) {
 aclError run_trace(Call& c) {
   const Tensor v = diagonal_of(c.tensor(0), 0);
   const Tensor& out = c.tensor(1);
-  with_real(out.dtype, [&](auto tag) {
+  with_number(out.dtype, [&](auto tag) {
     using C = typename decltype(tag)::type;
     std::conditional_t<std::is_same<C, float>::value, double, C> sum = 0;
     for (int64_t i = 0; i < v.dims[0]; ++i) {
