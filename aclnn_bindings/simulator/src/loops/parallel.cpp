@@ -48,9 +48,13 @@ class Pool {
     work(job);
     // Only workers that took the job are waited for: one that the system has not woken yet will
     // find it closed.
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      open_ = false;
+    }
+    if (spin([this] { return active_.load(std::memory_order_acquire) == 0; })) return true;
     std::unique_lock<std::mutex> lock(mutex_);
-    open_ = false;
-    done_.wait(lock, [this] { return active_ == 0; });
+    done_.wait(lock, [this] { return active_.load() == 0; });
     return true;
   }
 
@@ -66,13 +70,19 @@ class Pool {
       ++workers_;
     }
   }
-  void await(uint64_t seen) {
+  // Whether it comes true while a thread may well wait for it: sleeping takes as long.
+  template <class Condition>
+  static bool spin(Condition condition) {
     for (int i = 0; i < kSpins; ++i) {
-      if (generation_.load(std::memory_order_acquire) != seen) return;
+      if (condition()) return true;
 #if defined(__x86_64__)
       __builtin_ia32_pause();
 #endif
     }
+    return false;
+  }
+  void await(uint64_t seen) {
+    if (spin([&] { return generation_.load(std::memory_order_acquire) != seen; })) return;
     std::unique_lock<std::mutex> lock(mutex_);
     parked_.fetch_add(1);
     wake_.wait(lock, [&] { return generation_.load() != seen; });
@@ -87,12 +97,12 @@ class Pool {
         std::lock_guard<std::mutex> lock(mutex_);
         seen = generation_.load();
         if (!open_) continue;
-        ++active_;
+        active_.fetch_add(1);
         job = job_;
       }
       work(job);
       std::lock_guard<std::mutex> lock(mutex_);
-      if (--active_ == 0) done_.notify_one();
+      if (active_.fetch_sub(1) == 1) done_.notify_one();
     }
   }
   void work(const Job& job) {
@@ -109,7 +119,8 @@ class Pool {
   std::atomic<int64_t> next_{0};
   std::atomic<uint64_t> generation_{0};
   std::atomic<int> parked_{0};
-  int active_ = 0, workers_ = 0;
+  std::atomic<int> active_{0};
+  int workers_ = 0;
   bool open_ = false, started_ = false;
 };
 
