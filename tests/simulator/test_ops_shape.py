@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kernel_harness import Out
+from kernel_harness import Out, accepted
 
 torch = pytest.importorskip("torch", reason="torch is the oracle of the simulator's kernels")
 
@@ -128,6 +128,54 @@ def test_a_few_rows_by_a_matrix_of_halves_equal_torch(
     if rows == (3,):
         bias = values(dtype, cols, seed=2)
         sim.check("aclnnAddmm", bias, a, b, 1.0, 1.0, Out((product + bias.double()).to(dtype)), 1)
+
+
+# Some processors multiply bfloat16 themselves, in tiles of 8 rows and 32 columns, 512 deep. Sums of
+# small integers are exact in any order.
+@pytest.mark.parametrize(
+    "sizes", [(5, 1, 1), (9, 33, 2), (8, 31, 7), (37, 45, 1031), (300, 20, 515), (70, 200, 513)]
+)
+def test_tiles_of_bfloat16_multiply_exactly(sim: Any, sizes: tuple[int, int, int]) -> None:
+    rows, cols, depth = sizes
+    a, b = (values(torch.int64, *size) for size in ((rows, depth), (depth, cols)))
+    product = a @ b
+    a, b = a.bfloat16(), b.bfloat16()
+    accepted(sim, "aclnnMm", a, b, Out(product.float(), tolerance=0.0), 1)
+    accepted(sim, "aclnnMm", a, b, Out(product.bfloat16(), tolerance=0.0), 1)
+    same = b[:1].expand(depth, cols)
+    sums = (a.double() @ same.double()).bfloat16()
+    accepted(sim, "aclnnMm", a, same, Out(sums, tolerance=0.0), 1)
+
+
+@pytest.mark.parametrize("batches", [2, 7, 16])
+def test_batches_of_bfloat16_multiply_exactly(sim: Any, batches: int) -> None:
+    a, b = values(torch.int64, batches, 9, 70), values(torch.int64, batches, 70, 40, seed=1)
+    start = values(torch.int64, 9, 40, seed=2)
+    a16, b16, start16 = a.bfloat16(), b.bfloat16(), start.bfloat16()
+    accepted(sim, "aclnnBatchMatMul", a16, b16, Out((a @ b).bfloat16(), tolerance=0.0), 1)
+    accepted(sim, "aclnnMatmul", a16, b16[:1], Out((a @ b[:1]).bfloat16(), tolerance=0.0), 1)
+    total = (start + (a @ b).sum(0)).bfloat16()
+    accepted(sim, "aclnnAddbmm", start16, a16, b16, 1.0, 1.0, Out(total, tolerance=0.0), 1)
+
+
+# Those instructions take subnormal values and sums for 0.
+@pytest.mark.parametrize(
+    ("left", "right"), [(-130, 20), (20, -130), (-70, -60), (-64, -64), (-50, -83), (-63, -63)]
+)
+def test_tiny_values_of_bfloat16_are_not_flushed(sim: Any, left: int, right: int) -> None:
+    a = values(torch.bfloat16, 9, 40).sign() * 2.0**left
+    b = values(torch.bfloat16, 40, 35, seed=1).sign() * 2.0**right
+    a[3], b[:, 4] = 0.0, 0.0
+    expected = (a.double() @ b.double()).bfloat16()
+    assert expected.abs().max() > 0
+    for given, _ in sim.run("aclnnMm", a, b, Out(expected), 1):
+        assert torch.equal(given, expected)
+
+
+def test_nan_and_infinity_of_bfloat16_stay_in_their_rows_and_columns(sim: Any) -> None:
+    a, b = values(torch.bfloat16, 19, 70), values(torch.bfloat16, 70, 45, seed=1)
+    a[17, 69], b[3, 44], a[2, 5] = float("nan"), float("inf"), float("-inf")
+    accepted(sim, "aclnnMm", a, b, Out((a.double() @ b.double()).bfloat16()), 1)
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

@@ -185,6 +185,7 @@ constexpr aclDataType dtype_of() {
   if (std::is_same<C, float>::value) return ACL_FLOAT;
   if (std::is_same<C, double>::value) return ACL_DOUBLE;
   if (std::is_same<C, c128>::value) return ACL_COMPLEX128;
+  if (std::is_same<C, bfloat>::value) return ACL_BF16;
   return ACL_INT64;
 }
 

@@ -1,7 +1,8 @@
 // Convolutions by matrix products: see conv.h.
 #include "loops/conv.h"
 
-#include "loops/gemm.h"
+#include "loops/bfloat_conv.h"
+#include "loops/bfloat_gemm.h"
 #include "loops/parallel.h"
 
 #include <algorithm>
@@ -46,21 +47,22 @@ void each_line(const ConvShape& s, int64_t tap, Line line, Skip skip) {
 }
 
 // patches[depth][out_space] of one image and group.
-void unfold_row(const ConvShape& s, float* to, const float* x, int64_t tap) {
+template <class From>
+void unfold_row(const ConvShape& s, From* to, const From* x, int64_t tap) {
   const int64_t width = s.out[2], stride = s.stride[2];
   each_line(
       s, tap,
       [&](int64_t at, int64_t from, int64_t begin, int64_t end) {
-        float* line = to + at;
-        std::fill_n(line, begin, 0.0f);
+        From* line = to + at;
+        std::fill_n(line, begin, From{});
         if (stride == 1) {
           std::copy_n(x + from + begin, end - begin, line + begin);
         } else {
           for (int64_t i = begin; i < end; ++i) line[i] = x[from + i * stride];
         }
-        std::fill_n(line + end, width - end, 0.0f);
+        std::fill_n(line + end, width - end, From{});
       },
-      [&](int64_t at) { std::fill_n(to + at, width, 0.0f); });
+      [&](int64_t at) { std::fill_n(to + at, width, From{}); });
 }
 ACL_VECTOR void add_line(float* to, const float* from, int64_t n) {
   ACL_IVDEP
@@ -82,22 +84,32 @@ void fold_row(const ConvShape& s, float* x, const float* from_row, int64_t tap) 
 }
 int64_t grain_for(int64_t cost) { return std::max<int64_t>(1, 32768 / std::max<int64_t>(1, cost)); }
 
-const float* unfold(const ConvShape& s, float* patches, const float* x) {
+template <class From>
+void unfold_image(const ConvShape& s, From* patches, const From* x) {
+  const int64_t space = s.out_space(), taps = s.taps();
+  parallel_for(s.depth(), grain_for(space), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      unfold_row(s, patches + r * space, x + r / taps * s.in_space(), r % taps);
+    }
+  });
+}
+template <class From>
+const From* unfold(const ConvShape& s, From* patches, const From* x) {
   if (s.pointwise()) return x;
-  conv_unfold(s, patches, x);
+  unfold_image(s, patches, x);
   return patches;
 }
 
 // f(image, group, patches): one after the other where a group fills the machine by itself, else in
 // threads with patches of their own.
-template <class F>
-void each_group(const ConvShape& s, float* patches, F f) {
+template <class T, class F>
+void each_group(const ConvShape& s, T* patches, F f) {
   if (s.groups == 1) {
     for (int64_t i = 0; i < s.n; ++i) f(i, int64_t{0}, patches);
     return;
   }
   parallel_for(s.n * s.groups, 1, [&](int64_t begin, int64_t end) {
-    Buffer<float> own(s.pointwise() ? 1 : s.depth() * s.out_space());
+    Buffer<T> own(s.pointwise() ? 1 : s.depth() * s.out_space());
     for (int64_t k = begin; k < end; ++k) f(k / s.groups, k % s.groups, own.get());
   });
 }
@@ -109,12 +121,7 @@ int64_t conv_patches(const ConvShape& s) {
 }
 
 void conv_unfold(const ConvShape& s, float* patches, const float* x) {
-  const int64_t space = s.out_space(), taps = s.taps();
-  parallel_for(s.depth(), grain_for(space), [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) {
-      unfold_row(s, patches + r * space, x + r / taps * s.in_space(), r % taps);
-    }
-  });
+  unfold_image(s, patches, x);
 }
 void conv_fold(const ConvShape& s, float* x, const float* patches, const float* bias) {
   const int64_t space = s.out_space(), taps = s.taps();
@@ -129,20 +136,25 @@ void conv_fold(const ConvShape& s, float* x, const float* patches, const float* 
   });
 }
 
-void conv_forward(const ConvShape& s, float* y, const float* x, const float* w, const float* bias,
-                  float* patches) {
+template <class From>
+void conv_forward(const ConvShape& s, float* y, const From* x, const From* w, const float* bias,
+                  From* patches) {
+  if constexpr (std::is_same<From, bfloat>::value) {
+    if (convolves(s, x, w)) return convolve(s, y, x, w, bias);
+  }
   const int64_t space = s.out_space(), depth = s.depth(), m = s.out_channels;
-  each_group(s, patches, [&](int64_t i, int64_t g, float* own) {
-    const float* from = x + (i * s.groups + g) * s.in_channels * s.in_space();
+  each_group(s, patches, [&](int64_t i, int64_t g, From* own) {
+    const From* from = x + (i * s.groups + g) * s.in_channels * s.in_space();
     float* to = y + (i * s.groups + g) * m * space;
     for (int64_t k = 0; bias && k < m; ++k) std::fill_n(to + k * space, space, bias[g * m + k]);
-    const float* unfolded = unfold(s, own, from);
-    gemm<float>({to, m, space, space, 1}, {w + g * m * depth, m, depth, depth, 1},
-                {unfolded, depth, space, space, 1}, bias != nullptr);
+    const From* unfolded = unfold(s, own, from);
+    gemm({to, m, space, space, 1}, Matrix<const From>{w + g * m * depth, m, depth, depth, 1},
+         Matrix<const From>{unfolded, depth, space, space, 1}, bias != nullptr);
   });
 }
 
-void conv_input_grad(const ConvShape& s, float* gx, const float* gy, const float* w,
+template <class From>
+void conv_input_grad(const ConvShape& s, float* gx, const From* gy, const From* w,
                      const float* bias, float* patches) {
   const int64_t space = s.out_space(), depth = s.depth(), m = s.out_channels;
   each_group(s, patches, [&](int64_t i, int64_t g, float* own) {
@@ -152,20 +164,23 @@ void conv_input_grad(const ConvShape& s, float* gx, const float* gy, const float
     for (int64_t k = 0; shift && s.pointwise() && k < depth; ++k) {
       std::fill_n(to + k * space, space, shift[k]);
     }
-    gemm<float>({products, depth, space, space, 1}, {w + g * m * depth, depth, m, 1, depth},
-                {gy + (i * s.groups + g) * m * space, m, space, space, 1}, shift && s.pointwise());
+    gemm({products, depth, space, space, 1},
+         Matrix<const From>{w + g * m * depth, depth, m, 1, depth},
+         Matrix<const From>{gy + (i * s.groups + g) * m * space, m, space, space, 1},
+         shift && s.pointwise());
     if (!s.pointwise()) conv_fold(s, to, products, shift);
   });
 }
 
-void conv_weight_grad(const ConvShape& s, float* gw, const float* gy, const float* x,
-                      float* patches) {
+template <class From>
+void conv_weight_grad(const ConvShape& s, float* gw, const From* gy, const From* x,
+                      From* patches) {
   const int64_t space = s.out_space(), depth = s.depth(), m = s.out_channels;
-  const auto add = [&](int64_t i, int64_t g, float* own) {
-    const float* unfolded = unfold(s, own, x + (i * s.groups + g) * s.in_channels * s.in_space());
-    gemm<float>({gw + g * m * depth, m, depth, depth, 1},
-                {gy + (i * s.groups + g) * m * space, m, space, space, 1},
-                {unfolded, space, depth, 1, space}, i > 0);
+  const auto add = [&](int64_t i, int64_t g, From* own) {
+    const From* unfolded = unfold(s, own, x + (i * s.groups + g) * s.in_channels * s.in_space());
+    gemm({gw + g * m * depth, m, depth, depth, 1},
+         Matrix<const From>{gy + (i * s.groups + g) * m * space, m, space, space, 1},
+         Matrix<const From>{unfolded, space, depth, 1, space}, i > 0);
   };
   if (s.n == 0) std::fill_n(gw, s.groups * m * depth, 0.0f);
   if (s.groups == 1) {
@@ -174,11 +189,20 @@ void conv_weight_grad(const ConvShape& s, float* gw, const float* gy, const floa
   }
   // Images of one group add to the same weights: threads take groups.
   parallel_for(s.groups, 1, [&](int64_t begin, int64_t end) {
-    Buffer<float> own(s.pointwise() ? 1 : depth * space);
+    Buffer<From> own(s.pointwise() ? 1 : depth * space);
     for (int64_t g = begin; g < end; ++g) {
       for (int64_t i = 0; i < s.n; ++i) add(i, g, own.get());
     }
   });
 }
+
+#define ACLSIM_CONVOLUTIONS(From)                                                                 \
+  template void conv_forward(const ConvShape&, float*, const From*, const From*, const float*,     \
+                             From*);                                                               \
+  template void conv_input_grad(const ConvShape&, float*, const From*, const From*, const float*,  \
+                                float*);                                                           \
+  template void conv_weight_grad(const ConvShape&, float*, const From*, const From*, From*);
+ACLSIM_CONVOLUTIONS(float)
+ACLSIM_CONVOLUTIONS(bfloat)
 
 }  // namespace aclsim

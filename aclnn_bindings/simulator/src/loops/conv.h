@@ -1,5 +1,6 @@
 // Convolutions over one to three spatial dims, as matrix products over unfolded patches: the value
-// and its two derivatives, from which the transposed convolution follows. All data is dense float.
+// and its two derivatives, from which the transposed convolution follows. All data is dense;
+// `From` is float, or bfloat where the processor multiplies it, and sums are float.
 #pragma once
 
 #include "nnopbase/op.h"
@@ -26,17 +27,19 @@ struct ConvShape {
   }
 };
 
-// Floats of unfolded patches that the loops want as scratch; per thread where there are groups.
+// Unfolded patches that the loops want as scratch; per thread where there are groups.
 int64_t conv_patches(const ConvShape& s);
 
 // y = convolution of x, plus bias [groups * out_channels] where given.
-void conv_forward(const ConvShape& s, float* y, const float* x, const float* w, const float* bias,
-                  float* patches);
+template <class From>
+void conv_forward(const ConvShape& s, float* y, const From* x, const From* w, const float* bias,
+                  From* patches);
 // gx: the gradient by x; plus bias [groups * in_channels] where given (a transposed convolution).
-void conv_input_grad(const ConvShape& s, float* gx, const float* gy, const float* w,
+template <class From>
+void conv_input_grad(const ConvShape& s, float* gx, const From* gy, const From* w,
                      const float* bias, float* patches);
-void conv_weight_grad(const ConvShape& s, float* gw, const float* gy, const float* x,
-                      float* patches);
+template <class From>
+void conv_weight_grad(const ConvShape& s, float* gw, const From* gy, const From* x, From* patches);
 
 // patches [in_channels * taps, out_space] of one image, zero where the kernel reaches outside; and
 // their sums back into the places of x they come from, plus bias.

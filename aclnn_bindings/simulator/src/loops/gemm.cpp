@@ -133,25 +133,6 @@ void own_gemm(const Matrix<C>& out, const Matrix<const C>& a, const Matrix<const
   }
 }
 
-// f(first row, rows, first column, columns) over pieces of the output, in threads where that pays.
-template <class C, class F>
-void split(const Matrix<C>& out, int64_t depth, F f) {
-  constexpr int64_t kWork = 1 << 20, kMultiple = 16;  // products per piece; whole vectors
-  const bool by_rows = out.rows > out.cols;
-  const int64_t n = by_rows ? out.rows : out.cols;
-  const int64_t most = std::min<int64_t>(kernel_threads(), out.rows * out.cols * depth / kWork);
-  const int64_t share = (n + std::max<int64_t>(most, 1) - 1) / std::max<int64_t>(most, 1);
-  const int64_t piece = (share + kMultiple - 1) / kMultiple * kMultiple;
-  parallel_for((n + piece - 1) / piece, 1, [&](int64_t begin, int64_t end) {
-    const int64_t at = begin * piece, size = std::min(end * piece, n) - at;
-    if (by_rows) {
-      f(at, size, int64_t{0}, out.cols);
-    } else {
-      f(int64_t{0}, out.rows, at, size);
-    }
-  });
-}
-
 template <class C, class Gemm>
 bool blas_gemm(Gemm call, const Matrix<C>& out, const Matrix<const C>& a, const Matrix<const C>& b,
                bool add) {
@@ -165,7 +146,7 @@ bool blas_gemm(Gemm call, const Matrix<C>& out, const Matrix<const C>& a, const 
       tc != kPlain) {
     return false;
   }
-  split(out, a.cols, [&](int64_t row, int64_t rows, int64_t col, int64_t cols) {
+  split(out, a.cols, 16, [&](int64_t row, int64_t rows, int64_t col, int64_t cols) {
     const C* left = pa.data + row * (ta == kPlain ? lda : 1);
     const C* right = pb.data + col * (tb == kPlain ? 1 : ldb);
     call(kRowMajor, ta, tb, static_cast<int>(rows), static_cast<int>(cols),

@@ -24,15 +24,19 @@ class Stage {
  public:
   explicit Stage(const Call& c) : at_(static_cast<char*>(c.workspace)) {}
 
-  // Null for an absent tensor.
-  const C* in(const Tensor* t) {
+  // Null for an absent tensor. `T`: the compute type, or one that is no wider.
+  template <class T = C>
+  const T* in(const Tensor* t) {
     if (!t) return nullptr;
-    if (direct(*t)) return t->ptr<C>();
-    C* space = take(t->numel());
-    copy_tensor(dense(space, dtype_of<C>(), t->dims, t->rank), *t);
+    if (t->dtype == dtype_of<T>() && t->contiguous()) return t->ptr<T>();
+    T* space = take<T>(t->numel());
+    copy_tensor(dense(space, dtype_of<T>(), t->dims, t->rank), *t);
     return space;
   }
-  const C* in(const Tensor& t) { return in(&t); }
+  template <class T = C>
+  const T* in(const Tensor& t) {
+    return in<T>(&t);
+  }
 
   // Uninitialised where staged; done() stores it.
   C* out(const Tensor* t) {

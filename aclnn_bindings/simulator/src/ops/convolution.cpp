@@ -1,4 +1,5 @@
 // Convolution and transposed convolution over one to three dims, and their gradients.
+#include "loops/bfloat_gemm.h"
 #include "loops/conv.h"
 #include "loops/given.h"
 #include "loops/stage.h"
@@ -119,13 +120,12 @@ aclnnStatus plan_of(Call& c, int input, int weight, const Attributes& at, bool t
 uint64_t space_for(const Call& c, const ConvShape& s) {
   return stage_bytes(c, ACL_FLOAT) + stage_round(static_cast<uint64_t>(conv_patches(s)) * 4);
 }
-void run_forward(const Plan& p, float* y, const float* x, const float* w, const float* bias,
-                 float* patches) {
-  if (p.transposed) {
-    conv_input_grad(p.shape, y, x, w, bias, patches);
-  } else {
-    conv_forward(p.shape, y, x, w, bias, patches);
-  }
+// Whether tensors are multiplied as they stand: bfloat16, by rows that fill the processor's tiles.
+bool reads_bfloat(const Call& c, const ConvShape& s, std::initializer_list<int> args) {
+  constexpr int64_t kFew = 4;
+  bool all = multiplies_bfloat() && s.out_channels >= kFew;
+  for (int arg : args) all = all && c.tensor(arg).dtype == ACL_BF16;
+  return all;
 }
 
 // (input, weight, bias, stride, padding, dilation, transposed, outputPadding, groups, output,
@@ -149,22 +149,34 @@ aclnnStatus check_depthwise(Call& c) {
   c.workspace_size = space_for(c, c.get<Plan>().shape);
   return expect_shape(c, 7, result);
 }
+template <class From, int Bias, int Out>
+void convolve_as(Call& c) {
+  const Plan& p = c.get<Plan>();
+  Stage<float> stage(c);
+  const From *x = stage.in<From>(c.tensor(0)), *w = stage.in<From>(c.tensor(1));
+  const float* bias = stage.in(c.maybe(Bias));
+  float *y = stage.out(c.tensor(Out)), *patches = stage.take(conv_patches(p.shape));
+  if (p.transposed) {
+    conv_input_grad(p.shape, y, x, w, bias, patches);
+  } else {
+    conv_forward(p.shape, y, x, w, bias, reinterpret_cast<From*>(patches));
+  }
+  stage.done();
+}
 template <int Bias, int Out>
 aclError run_convolution(Call& c) {
-  const Plan& p = c.get<Plan>();
   if (c.tensor(Out).numel() == 0) return ACL_SUCCESS;
-  Stage<float> stage(c);
-  const float *x = stage.in(c.tensor(0)), *w = stage.in(c.tensor(1)), *b = stage.in(c.maybe(Bias));
-  float* y = stage.out(c.tensor(Out));
-  run_forward(p, y, x, w, b, stage.take(conv_patches(p.shape)));
-  stage.done();
+  const bool as_is = reads_bfloat(c, c.get<Plan>().shape, {0, 1});
+  as_is ? convolve_as<bfloat, Bias, Out>(c) : convolve_as<float, Bias, Out>(c);
   return ACL_SUCCESS;
 }
 
-ACL_VECTOR double total(const float* x, int64_t n) {
-  return lane_sum<float>(n, [=](int64_t i) ACL_LAMBDA { return x[i]; });
+template <class From>
+ACL_VECTOR double total(const From* x, int64_t n) {
+  return lane_sum<float>(n, [=](int64_t i) ACL_LAMBDA { return Convert<float>::of(x[i]); });
 }
-void bias_grad(float* gb, const float* g, int64_t n, int64_t channels, int64_t space) {
+template <class From>
+void bias_grad(float* gb, const From* g, int64_t n, int64_t channels, int64_t space) {
   parallel_for(channels, std::max<int64_t>(1, 32768 / (n * space + 1)),
                [&](int64_t begin, int64_t end) {
                  for (int64_t k = begin; k < end; ++k) {
@@ -175,19 +187,21 @@ void bias_grad(float* gb, const float* g, int64_t n, int64_t channels, int64_t s
                  }
                });
 }
-void run_gradients(const Plan& p, float* gx, float* gw, float* gb, const float* g, const float* x,
-                   const float* w, float* patches) {
+template <class From>
+void run_gradients(const Plan& p, float* gx, float* gw, float* gb, const From* g, const From* x,
+                   const From* w, float* patches) {
   const ConvShape& s = p.shape;
+  From* unfolded = reinterpret_cast<From*>(patches);
   if (gb) {
     const int64_t channels = s.groups * (p.transposed ? s.in_channels : s.out_channels);
     bias_grad(gb, g, s.n, channels, p.transposed ? s.in_space() : s.out_space());
   }
   if (p.transposed) {
-    if (gx) conv_forward(s, gx, g, w, nullptr, patches);
-    if (gw) conv_weight_grad(s, gw, x, g, patches);
+    if (gx) conv_forward(s, gx, g, w, nullptr, unfolded);
+    if (gw) conv_weight_grad(s, gw, x, g, unfolded);
   } else {
     if (gx) conv_input_grad(s, gx, g, w, nullptr, patches);
-    if (gw) conv_weight_grad(s, gw, g, x, patches);
+    if (gw) conv_weight_grad(s, gw, g, x, unfolded);
   }
 }
 
@@ -205,14 +219,20 @@ aclnnStatus check_gradients(Call& c) {
   c.workspace_size = space_for(c, c.get<Plan>().shape);
   return ACLNN_SUCCESS;
 }
-aclError run_gradients_op(Call& c) {
+template <class From>
+void gradients_as(Call& c) {
   const Plan& p = c.get<Plan>();
   Stage<float> stage(c);
-  const float *g = stage.in(c.tensor(0)), *x = stage.in(c.tensor(1)), *w = stage.in(c.tensor(2));
+  const From *g = stage.in<From>(c.tensor(0)), *x = stage.in<From>(c.tensor(1)),
+             *w = stage.in<From>(c.tensor(2));
   float *gx = stage.out(masked(c, 10, 0, 12)), *gw = stage.out(masked(c, 10, 1, 13)),
         *gb = stage.out(masked(c, 10, 2, 14));
   run_gradients(p, gx, gw, gb, g, x, w, stage.take(conv_patches(p.shape)));
   stage.done();
+}
+aclError run_gradients_op(Call& c) {
+  const bool as_is = reads_bfloat(c, c.get<Plan>().shape, {0, 1, 2});
+  as_is ? gradients_as<bfloat>(c) : gradients_as<float>(c);
   return ACL_SUCCESS;
 }
 

@@ -1,5 +1,5 @@
 // The matrix product family: products of vectors, matrices and batches, and their sums with a bias.
-#include "loops/gemm.h"
+#include "loops/bfloat_gemm.h"
 #include "loops/pointwise.h"
 #include "loops/thin.h"
 
@@ -26,6 +26,7 @@ struct Plan {
   Side a, b;
   bool direct;            // the product goes straight to out
   bool thin;              // few rows by halves: b is read as it stands
+  bool bfloats;           // both are read as they stand
   size_t a_at, b_at, product_at;
   int self_arg, alpha_arg, beta_arg, out_arg;  // -1: none
   Shape out_shape;        // of the product as the op shows it
@@ -110,11 +111,16 @@ void fold_batch(Plan& p) {
   p.batch_rank = 0;
 }
 
+bool is_plain(const Tensor& t) {
+  return t.format == ACL_FORMAT_ND || t.format == ACL_FORMAT_NCHW;
+}
+bool is_bfloat(const Tensor& t) { return t.dtype == ACL_BF16 && is_plain(t); }
+
 // One product of few rows with a plain matrix of halves, whose rows or columns are dense.
 bool is_thin(const Tensor& a, const Tensor& b) {
   const bool halves = b.dtype == ACL_FLOAT16 || b.dtype == ACL_BF16;
   if (!halves || domain_of(a.dtype) != Domain::Float || b.rank != 2 || a.rank < 1) return false;
-  if (b.format != ACL_FORMAT_ND && b.format != ACL_FORMAT_NCHW) return false;
+  if (!is_plain(b)) return false;
   const int64_t depth = a.dims[a.rank - 1];
   return depth > 0 && a.numel() <= kThinRows * depth && (b.strides[0] == 1 || b.strides[1] == 1);
 }
@@ -129,9 +135,10 @@ aclnnStatus plan_product(Call& c, Plan& p, int a_arg, int b_arg) {
   if (a.rank == 0 || b.rank == 0) return refuse_shapes(c, a_arg, b_arg);
   const aclDataType compute = compute_dtype(p.common);
   p.thin = is_thin(a, b);
+  p.bfloats = !p.thin && multiplies_bfloat() && is_bfloat(a) && is_bfloat(b);
   // Rows of a thin product are dense: converted, or copied where they are not.
-  p.a = {a_arg, a.dtype != compute || (p.thin && !a.contiguous()), 0, 0, {}};
-  p.b = {b_arg, b.dtype != compute && !p.thin, 0, 0, {}};
+  p.a = {a_arg, (a.dtype != compute && !p.bfloats) || (p.thin && !a.contiguous()), 0, 0, {}};
+  p.b = {b_arg, b.dtype != compute && !p.thin && !p.bfloats, 0, 0, {}};
   const View va = operand_view(a, p.a.converts, true), vb = operand_view(b, p.b.converts, false);
   const int ra = va.shape.rank, rb = vb.shape.rank;
   p.m = va.shape.dims[ra - 2];
@@ -203,21 +210,38 @@ float* thin(const Call& c, const Plan& p) {
   return out;
 }
 
-template <class C>
-C* product(const Call& c, const Plan& p) {
-  const C* a = operand_data<C>(c, p.a, p.a_at);
-  const C* b = operand_data<C>(c, p.b, p.b_at);
-  C* out = p.direct ? c.tensor(p.out_arg).ptr<C>()
-                    : reinterpret_cast<C*>(static_cast<char*>(c.workspace) + p.product_at);
+// f(batch, where it begins in a, in b): in threads where a batch does not fill them by itself.
+template <class F>
+void each_batch(const Plan& p, F f) {
+  constexpr int64_t kWork = 1 << 19;
   int64_t batches = 1;
   for (int i = 0; i < p.batch_rank; ++i) batches *= p.batch[i];
-  Walker at(p.batch_rank, p.batch);
-  for (int64_t i = 0; i < batches; ++i, at.next()) {
-    gemm<C>({out + i * p.m * p.n, p.m, p.n, p.n, 1},
-            {a + at.offset(p.a.batch_strides), p.m, p.k, p.a.row_stride, p.a.col_stride},
-            {b + at.offset(p.b.batch_strides), p.k, p.n, p.b.row_stride, p.b.col_stride}, false);
-  }
+  const int64_t grain = std::max(batches / (4 * kernel_threads()), kWork / (p.m * p.n * p.k + 1));
+  parallel_for(batches, std::max<int64_t>(1, grain), [&](int64_t begin, int64_t end) {
+    Walker at(p.batch_rank, p.batch, begin);
+    for (int64_t i = begin; i < end; ++i, at.next()) {
+      f(i, at.offset(p.a.batch_strides), at.offset(p.b.batch_strides));
+    }
+  });
+}
+
+// `From`: what the operands are read as.
+template <class C, class From = C>
+C* product(const Call& c, const Plan& p) {
+  const From* a = operand_data<From>(c, p.a, p.a_at);
+  const From* b = operand_data<From>(c, p.b, p.b_at);
+  C* out = p.direct ? c.tensor(p.out_arg).ptr<C>()
+                    : reinterpret_cast<C*>(static_cast<char*>(c.workspace) + p.product_at);
+  each_batch(p, [&](int64_t i, int64_t from_a, int64_t from_b) {
+    gemm({out + i * p.m * p.n, p.m, p.n, p.n, 1},
+         Matrix<const From>{a + from_a, p.m, p.k, p.a.row_stride, p.a.col_stride},
+         Matrix<const From>{b + from_b, p.k, p.n, p.b.row_stride, p.b.col_stride}, false);
+  });
   return out;
+}
+float* float_product(const Call& c, const Plan& p) {
+  if (p.thin) return thin(c, p);
+  return p.bfloats ? product<float, bfloat>(c, p) : product<float>(c, p);
 }
 
 bool scalar_is_zero(const Call& c, int arg) {
@@ -250,7 +274,7 @@ aclError run_product(Call& c) {
     if (!p.direct) epilogue(c, p, dense(data, dtype, s.dims, s.rank));
   };
   switch (domain_of(p.common)) {
-    case Domain::Float: finish(p.thin ? thin(c, p) : product<float>(c, p), ACL_FLOAT); break;
+    case Domain::Float: finish(float_product(c, p), ACL_FLOAT); break;
     case Domain::Double: finish(product<double>(c, p), ACL_DOUBLE); break;
     case Domain::Integer: finish(product<int64_t>(c, p), ACL_INT64); break;
     case Domain::Complex: finish(product<c128>(c, p), ACL_COMPLEX128); break;
@@ -323,6 +347,7 @@ aclnnStatus check_addbmm(Call& c) {
   ACL_RETURN_IF_FAILED(expect_shape(c, Out, shape));
   Plan& p = c.make<Plan>();
   p.common = common;
+  p.bfloats = multiplies_bfloat() && x.dtype == ACL_BF16 && y.dtype == ACL_BF16;
   p.self_arg = 0;
   p.beta_arg = 3;
   p.alpha_arg = 4;
@@ -334,26 +359,27 @@ aclnnStatus check_addbmm(Call& c) {
   c.workspace_size = (x.numel() + y.numel() + p.m * p.n) * element_bytes(common);
   return ACLNN_SUCCESS;
 }
-template <class C>
+template <class C, class From = C>
 void addbmm(const Call& c, const Plan& p) {
   const Tensor &x = c.tensor(1), &y = c.tensor(2);
-  C* a = static_cast<C*>(c.workspace);
-  C* b = a + x.numel();
-  C* out = b + y.numel();
+  C* out = static_cast<C*>(c.workspace);
+  From* a = reinterpret_cast<From*>(out + p.m * p.n);
+  From* b = a + x.numel();
   const int64_t dims[] = {x.dims[1], x.dims[0], x.dims[2]};
   Tensor swapped = x;
   std::swap(swapped.dims[0], swapped.dims[1]);
   std::swap(swapped.strides[0], swapped.strides[1]);
-  copy_tensor(dense(a, dtype_of<C>(), dims, 3), swapped);
-  copy_tensor(dense(b, dtype_of<C>(), y.dims, 3), y);
-  gemm<C>({out, p.m, p.n, p.n, 1}, {a, p.m, p.k, p.k, 1}, {b, p.k, p.n, p.n, 1}, false);
+  copy_tensor(dense(a, dtype_of<From>(), dims, 3), swapped);
+  copy_tensor(dense(b, dtype_of<From>(), y.dims, 3), y);
+  gemm({out, p.m, p.n, p.n, 1}, Matrix<const From>{a, p.m, p.k, p.k, 1},
+       Matrix<const From>{b, p.k, p.n, p.n, 1}, false);
   epilogue(c, p, dense(out, dtype_of<C>(), p.out_shape.dims, 2));
 }
 aclError run_addbmm(Call& c) {
   const Plan& p = c.get<Plan>();
   if (c.tensor(p.out_arg).numel() == 0) return ACL_SUCCESS;
   switch (domain_of(p.common)) {
-    case Domain::Float: addbmm<float>(c, p); break;
+    case Domain::Float: p.bfloats ? addbmm<float, bfloat>(c, p) : addbmm<float>(c, p); break;
     case Domain::Double: addbmm<double>(c, p); break;
     case Domain::Integer: addbmm<int64_t>(c, p); break;
     case Domain::Complex: addbmm<c128>(c, p); break;
