@@ -177,6 +177,33 @@ def preserved(g: Geometry, dtype: Dtype | None = None) -> Geometry:
     return g.fresh(g.shape, dtype, elementwise_strides(g.shape, [g]))
 
 
+def as_images(shape: tuple[int, ...], *sources: Geometry, dtype: Dtype | None = None) -> Geometry:
+    """A new storage [N, C, ...] for what is computed from images: channels last where one of the
+    sources is. On an NPU in the usual order, as CANN's PyTorch adapter makes it.
+    """
+    first = sources[0]
+    name = _LAST.get(len(shape))
+    if name is None or first.device.type == "npu" or not any(map(_channels_last, sources)):
+        return first.fresh(shape, dtype)
+    return first.fresh(shape, dtype, format_strides(shape, name))
+
+
+_LAST = {4: "channels_last", 5: "channels_last_3d"}
+
+
+def _channels_last(g: Geometry) -> bool:
+    """Whether strides grow from the channel over space to the batch; of a lone channel that the
+    usual order would suit as well, they do not (torch's `suggest_memory_format`)."""
+    if g.ndim not in _LAST or not g.numel or not g.strides[1]:
+        return False
+    least = 0
+    for d in (1, *range(g.ndim - 1, 1, -1), 0):
+        if g.strides[d] < least or (d == 0 and least == g.strides[1]):
+            return False
+        least = g.strides[d] * max(g.shape[d], 1)
+    return True
+
+
 def laid_out(g: Geometry, memory_format: object, dtype: Dtype | None = None) -> Geometry:
     """A new storage for `g`'s shape in a memory format; None preserves `g`'s order."""
     name = "preserve" if memory_format is None else format_name(memory_format)

@@ -12,6 +12,7 @@ from ...._tensor import dtype as dt
 from ...._tensor.dtype import dtype as Dtype
 from ...._tensor.geometry import Geometry
 from ...._tensor.types import Array
+from ...rules import as_images
 from ...samples import Arg, Sample, calls
 from ...spec import aten, call, op
 from .pool import best_of, expanded, flat, max_grad
@@ -49,7 +50,7 @@ def _adaptive_rule(n: int, name: str) -> Callable[..., Any]:
                 f"{name}: elements of output_size must be greater than or equal to 0 but received"
                 f" {list(output_size)}"
             )
-        return self.fresh((*self.shape[:-n], *expanded(output_size, n)))
+        return as_images((*self.shape[:-n], *expanded(output_size, n)), self)
 
     return infer
 
@@ -169,7 +170,7 @@ def adaptive_max_pool(n: int, aclnn: object) -> None:
 
     def infer(self: Geometry, output_size: Sizes) -> tuple[Geometry, Geometry]:
         geoms = rule(self, output_size)
-        return geoms, geoms.fresh(dtype=dt.int64)
+        return geoms, geoms.fresh(dtype=dt.int64, strides=geoms.strides)
 
     op(
         f"adaptive_max_pool{n}d(Tensor self, int[{n}] output_size) -> (Tensor out, Tensor indices)",

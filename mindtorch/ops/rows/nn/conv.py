@@ -16,6 +16,7 @@ from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array
 from ...costs import convolution, weight_gradient
+from ...rules import as_images
 from ...samples import Arg, Sample, calls
 from ...spec import aten, call, op
 
@@ -113,7 +114,7 @@ def _rule(
                 f"Given input size per channel: ({_by(space)}). Calculated output size per"
                 f" channel: ({_by(spatial)}). Output size is too small"
             )
-        return input.fresh((input.shape[0], weight.shape[1] * groups, *spatial))
+        return _as_images((input.shape[0], weight.shape[1] * groups, *spatial), input, weight)
     padded = [n + 2 * p for n, p in zip(space, padding, strict=True)]
     if any(n < d * (k - 1) + 1 for n, k, d in zip(padded, kernel, dilation, strict=True)):
         reach = [d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True)]
@@ -125,7 +126,12 @@ def _rule(
         _space(n, k, s, p, d)
         for n, k, s, p, d in zip(space, kernel, stride, padding, dilation, strict=True)
     )
-    return input.fresh((input.shape[0], weight.shape[0], *spatial))
+    return _as_images((input.shape[0], weight.shape[0], *spatial), input, weight)
+
+
+def _as_images(shape: Sizes, input: Geometry, weight: Geometry) -> Geometry:
+    """Channels last where either is; volumes in the usual order, as in torch."""
+    return as_images(shape, input, weight) if len(shape) == 4 else input.fresh(shape)
 
 
 def _by(sizes: Any) -> str:

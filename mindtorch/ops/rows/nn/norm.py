@@ -17,6 +17,7 @@ from ...._tensor.dtype import dtype as Dtype
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array
+from ...rules import as_images
 from ...samples import Arg, Sample
 from ...spec import aten, call, op
 
@@ -215,7 +216,7 @@ def _group_norm_rule(
                 f"{list(input.shape)}"
             )
     stat = input.fresh((n, group), input.dtype)
-    return input.fresh(), stat, stat
+    return as_images(input.shape, input), stat, stat
 
 
 def _per_channel(t: Array, ndim: int) -> Array:
@@ -301,7 +302,7 @@ def _batch_norm_rule(
     eps: float,
 ) -> tuple[Geometry, ...]:
     stat = input.fresh((input.shape[1],) if training else (0,), _stat(input))
-    return input.fresh(), stat, stat
+    return as_images(input.shape, input), stat, stat
 
 
 def _batch_norm(

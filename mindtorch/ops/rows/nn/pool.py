@@ -13,6 +13,7 @@ from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array, Number
 from ...choice import choose
+from ...rules import as_images
 from ...samples import Arg, Sample, calls
 from ...spec import Derivative, aten, call, op
 from .conv import scatter_windows, windows
@@ -197,7 +198,7 @@ def _max_pool_rule(n: int) -> Callable[..., Any]:
         k = expanded(kernel_size, n)
         s, p, d = expanded(stride, n, k), expanded(padding, n), expanded(dilation, n)
         shape = _pooled(self, k, s, p, d, ceil_mode)
-        return self.fresh(shape), self.fresh(shape, dt.int64)
+        return as_images(shape, self), as_images(shape, self, dtype=dt.int64)
 
     return infer
 
@@ -327,7 +328,7 @@ def _avg_rule(n: int) -> Callable[..., Any]:
             raise RuntimeError("divisor must be not zero")
         k = expanded(kernel_size, n)
         s, p = expanded(stride, n, k), expanded(padding, n)
-        return self.fresh(_pooled(self, k, s, p, (1,) * n, ceil_mode))
+        return as_images(_pooled(self, k, s, p, (1,) * n, ceil_mode), self)
 
     return infer
 

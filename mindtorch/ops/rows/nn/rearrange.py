@@ -10,6 +10,7 @@ import numpy as np
 from ...._tensor.geometry import Geometry
 from ...._tensor.types import Array, Number
 from ...limits import converted
+from ...rules import as_images
 from ...samples import Arg, Sample
 from ...spec import aten, call, op
 from .conv import scatter_windows, windows
@@ -27,14 +28,11 @@ def _pad_rule(self: Geometry, pad: Sizes, value: Number = 0) -> Geometry:
         )
     for i in range(len(pad) // 2):
         at = self.ndim - 1 - i
-        shape[at] += pad[2 * i] + pad[2 * i + 1]
-        if shape[at] < 0:
-            raise RuntimeError(
-                f"The input size {self.shape[at]}, plus negative padding {pad[2 * i]} and "
-                f"{pad[2 * i + 1]} resulted in a negative output size, which is invalid. Check "
-                f"dimension {at} of your input."
-            )
-    return self.fresh(tuple(shape))
+        left, right = pad[2 * i], pad[2 * i + 1]
+        if shape[at] + min(left, 0) + min(right, 0) < 0:
+            raise RuntimeError("narrow(): length must be non-negative.")
+        shape[at] += left + right
+    return as_images(tuple(shape), self)
 
 
 def _pad(self: Array, pad: Sizes, value: Number, *, out: Geometry) -> Array:
