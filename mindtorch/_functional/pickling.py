@@ -45,7 +45,7 @@ def _reduce(self: Tensor, protocol: int) -> tuple[Callable[..., Tensor], tuple[A
     if self.device.type != "cpu" or self.numel() * self.itemsize != self._storage.nbytes:
         host = host.clone()
     geom = host._geom
-    leaf = self.requires_grad and self.is_leaf
+    leaf = self.requires_grad
     args = (bytes(host._storage.bytes), geom.dtype, tuple(geom.shape), geom.strides, geom.offset,
             str(self.device), leaf, type(self), self.__dict__ or None)  # fmt: skip
     return from_bytes, args

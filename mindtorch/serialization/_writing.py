@@ -140,16 +140,16 @@ def _reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
     if tensor.layout is not strided:
         return _REBUILD_SPARSE, (tensor.layout, tensor._saved_parts())
     geom = tensor._geom
-    leaf = tensor.requires_grad and tensor.is_leaf
+    wants = tensor.requires_grad
     kind, state = type(tensor), tensor.__dict__
     if kind.__name__ == "Parameter":
         args: Any = (tensor.detach(), tensor.requires_grad, OrderedDict())
         return (_REBUILD_PARAMETER_WITH_STATE, (*args, state)) if state else (
             _REBUILD_PARAMETER, args)  # fmt: skip
     if tensor.device.type == "meta":
-        return _REBUILD_META, (tensor.dtype, tuple(geom.shape), geom.strides, leaf)
+        return _REBUILD_META, (tensor.dtype, tuple(geom.shape), geom.strides, wants)
     stored = _Stored(tensor._storage, tensor.dtype, tensor.device)
-    args = (stored, geom.offset, tuple(geom.shape), geom.strides, leaf, OrderedDict())
+    args = (stored, geom.offset, tuple(geom.shape), geom.strides, wants, OrderedDict())
     if kind is Tensor and not state:
         return _REBUILD, args
     return _REBUILD_FROM_TYPE, (_REBUILD, _TENSOR if kind is Tensor else kind, args, state)

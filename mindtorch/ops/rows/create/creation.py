@@ -23,6 +23,8 @@ def filled(size: tuple[int, ...], value: Number, out: Geometry) -> Array:
     array = np.empty(size, out.dtype.np)
     if isinstance(value, complex) and out.dtype.category != dt.COMPLEX:
         raise RuntimeError("value cannot be converted to type without overflow")
+    if value.__class__ is int and array.dtype.kind == "u":
+        value %= 1 << 8 * array.itemsize  # negative ones wrap, as in C
     array.fill(value)
     return array
 

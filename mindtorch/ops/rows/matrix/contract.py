@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
 from ...._tensor.tensor import Tensor
@@ -38,9 +39,9 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     right = [d % b.ndim for d in dims[1]]
     for d, e in zip(left, right, strict=True):
         if a.shape[d] == 1 != b.shape[e]:
-            b = b.sum(e, keepdim=True)
+            b = b.sum(e, keepdim=True, dtype=b.dtype)
         elif b.shape[e] == 1 != a.shape[d]:
-            a = a.sum(d, keepdim=True)
+            a = a.sum(d, keepdim=True, dtype=a.dtype)
         elif a.shape[d] != b.shape[e]:
             raise RuntimeError(
                 f"contracted dimensions need to match, but first has size {a.shape[d]} in dim {d}"
@@ -156,6 +157,26 @@ def _pair(
     return aten.reshape(product, tuple(size[x] for x in order)), order
 
 
+def _of_lists(first: Tensor, rest: Sequence[Any]) -> tuple[str, list[Tensor]]:
+    """The equation and the operands of a call whose subscripts are lists of numbers."""
+    if rest[0] is Ellipsis or isinstance(rest[0], int):
+        rest = [rest]
+    lists = ["".join(map(_subscript, part)) for part in rest[::2]]
+    tensors = [first, *rest[1::2]]
+    if len(rest) % 2:
+        return ",".join(lists), tensors
+    *tensors, last = tensors
+    return f"{','.join(lists)}->{''.join(map(_subscript, last))}", tensors
+
+
+def _subscript(number: Any) -> str:
+    if number is Ellipsis:
+        return "..."
+    if 0 <= number < 52:
+        return ascii_uppercase[number] if number < 26 else ascii_lowercase[number - 26]
+    raise ValueError("einsum(): subscript in subscript list is not within the valid range [0, 52)")
+
+
 @composite(
     "einsum(str equation, Tensor[] operands) -> Tensor",
     variadic=True,
@@ -168,8 +189,18 @@ def _pair(
     ),
     tolerance="accumulated",
 )
-def einsum(equation: str, operands: tuple[Tensor, ...]) -> Tensor:
-    """Products summed by subscripts, such as "bij,bjk->bik"; operands are taken left to right."""
+def einsum(equation: str | Tensor, operands: Sequence[Any]) -> Tensor:
+    """Products summed by subscripts, such as "bij,bjk->bik"; operands are taken left to right.
+
+    Or operands each before the list of its subscripts: `einsum(a, [0, 1], b, [1, 2], [0, 2])`.
+    """
+    if not operands:
+        raise ValueError(
+            "einsum(): must specify the equation string and at least one operand, or at least one"
+            " operand and its subscripts list"
+        )
+    if isinstance(equation, Tensor):
+        equation, operands = _of_lists(equation, operands)
     tensors = list(operands)
     left, _, right = equation.replace(" ", "").partition("->")
     specs = left.split(",")

@@ -132,10 +132,8 @@ def slice_scatter(
     end: int | None = None,
     step: int = 1,
 ) -> Tensor:
-    """`self` with `src` in a slice of a dimension; `src` is broadcast to it."""
-    built = aten.clone(self, memory_format="contiguous")
-    aten.slice(built, dim, start, end, step).copy_(src)
-    return built
+    """`self` with `src` in a slice of a dimension."""
+    return _put(self, src, lambda built: aten.slice(built, dim, start, end, step), "slice")
 
 
 @composite(

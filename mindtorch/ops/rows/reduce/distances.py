@@ -108,9 +108,11 @@ def _trapezoid(cumulative: bool) -> Callable[..., Tensor]:
     name = "cumulative_trapezoid" if cumulative else "trapezoid"
 
     def body(y: Tensor, x: Tensor | None = None, dx: float | None = None, dim: int = -1) -> Tensor:
+        if not y.ndim:
+            raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
         at = wrap_dim(dim, y.ndim)
         step = 1 if dx is None else dx
-        if not y.ndim or y.shape[at] == 0:
+        if y.shape[at] == 0:
             if cumulative:
                 return aten.clone(y)
             shape = tuple(n for d, n in enumerate(y.shape) if d != at)

@@ -113,7 +113,7 @@ def _slice(
     self: Geometry, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Geometry:
     if not self.ndim:
-        raise RuntimeError("slice() cannot be applied to a 0-dim tensor.")
+        raise IndexError("slice() cannot be applied to a 0-dim tensor.")
     dim = wrap_dim(dim, self.ndim)
     if step <= 0:
         raise RuntimeError("slice step must be positive")
