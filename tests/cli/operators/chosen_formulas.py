@@ -191,7 +191,13 @@ def regions(a):
 def pooled(a):
     top, left, bottom, right = a["pads"]
     x = F.pad(t(a["self"]), (left, right, top, bottom), value=-torch.inf)
-    return F.max_pool2d(x, a["kernelShape"], a["strides"], ceil_mode=bool(a["ceilMode"]))
+    y = F.max_pool2d(x, a["kernelShape"], a["strides"], ceil_mode=bool(a["ceilMode"]))
+    if not a["ceilMode"]:
+        return y
+    # ONNX: what would begin in the padding at the end is no window.
+    down, across = (-(-(n + p) // s) for n, p, s in zip(
+        a["self"].shape[2:], (top, left), a["strides"], strict=True))  # fmt: skip
+    return y[:, :, :down, :across]
 
 
 def adapted(a):

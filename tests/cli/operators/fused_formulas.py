@@ -124,10 +124,11 @@ def window_projection(a):
     steps = (y * t(a["quantScale"]) + t(a["quantOffset"])).round().clamp(-128, 127)
     w = t(a["weight"]).double()
     y = (steps @ (w.T if a["weightTranspose"] else w) + t(a["bias"])) * unpacked(a["dequantScale"])
-    image = y.reshape(2, 4, 4, -1)
-    windows = torch.cat([image[b : b + 1, i : i + 2, j : j + 2] for b in range(2) for i in (0, 2)
-                         for j in (0, 2)])  # fmt: skip
-    parts = windows.reshape(8, 4, -1).split(32 * n, -1)
+    image = y.reshape(2, a["oriHeight"], a["oriWeight"], -1)
+    windows = torch.cat([image[b : b + 1, i : i + 2, j : j + 2] for b in range(2)
+                         for i in range(0, image.shape[1], 2)
+                         for j in range(0, image.shape[2], 2)])  # fmt: skip
+    parts = windows.reshape(len(windows), 4, -1).split(32 * n, -1)
     return [part.unflatten(-1, (n, 32)).transpose(1, 2) for part in parts]
 
 

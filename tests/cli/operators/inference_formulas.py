@@ -26,6 +26,8 @@ def split(x, layout, heads):
 def joined(x, layout):
     if layout == "BNSD":
         return x
+    if layout == "NBSD":
+        return x.transpose(0, 1)
     x = x.transpose(1, 2)
     return x if layout == "BSND" else x.flatten(-2)
 
@@ -39,16 +41,18 @@ def padded(x, ends):
 def spread(scale, mode, x):
     """A parameter of channels or of tokens over [B, N, S, D]."""
     scale = t(scale)
+    if scale.numel() == 1:
+        return scale.reshape(())
     if mode == 1:
         return scale.expand(len(x), -1)[:, None, : x.shape[2], None]
     return scale.reshape(1, x.shape[1], 1, x.shape[3])
 
 
 def cache(a, name, at, heads, lengths):
-    x = a[name][0] if isinstance(a[name], list) else a[name]
+    x = torch.cat([t(m) for m in a[name]]) if isinstance(a[name], list) else t(a[name])
     table = told(a, "blocktable", "blockTableOptional")
     layout = a["inputLayout"].split("_")[0]
-    x = t(x).double()
+    x = x.double()
     if table is not None:
         x = torch.stack([torch.cat([x[int(b)] for b in line])[: max(lengths)] for line in table])
         layout = "BSH"

@@ -121,7 +121,8 @@ def experts(a):
     else:
         y = LAYERS[a["activation"]](y)
     if a.get("scale") is not None:
-        y = (y * own("scale")[:, None] + own("offset")[:, None]).round().clamp(-128, 127)
+        shift = 0 if a.get("offset") is None else own("offset")[:, None]
+        y = (y * own("scale")[:, None] + shift).round().clamp(-128, 127)
     return layer(y, 2)
 
 

@@ -206,7 +206,7 @@ TORCH = {
         t(a["gradOutput"]), 1.6732632423543772, 1.0507009873554805, 1.0, True, t(a["result"])),
     "aclnnLeakyReluBackward": lambda a: torch.ops.aten.leaky_relu_backward(
         t(a["gradOutput"]), t(a["self"]), a["negativeSlope"], a["selfIsResult"]),
-    "aclnnPrelu": lambda a: F.prelu(t(a["self"]), t(a["weight"])),
+    "aclnnPrelu": lambda a: F.prelu(t(a["self"]), t(a["weight"]).reshape(-1)),
     "aclnnHeaviside": lambda a: torch.heaviside(t(a["input"]), t(a["values"])),
     "aclnnLogit": lambda a: torch.logit(t(a["input"]), a["eps"] if a["eps"] >= 0 else None),
     "aclnnLogitGrad": lambda a: torch.ops.aten.logit_backward(t(a["dy"]), t(a["x"]), a["eps"]),

@@ -42,6 +42,8 @@ def back(x: Array, layout: str) -> Array:
     b, n, s, d = x.shape
     if layout == "BNSD":
         return x
+    if layout == "NBSD":
+        return x.swapaxes(0, 1)
     if layout == "BSND":
         return x.transpose(0, 2, 1, 3)
     if layout == "BSH":
@@ -224,6 +226,11 @@ def _sloped(dtype: str) -> tuple[Any, ...]:
 
 
 _SLOPED: Final = _sloped("float32")
+# A mask that hides keys anywhere, the first ones too.
+_OPEN: Final = (
+    (("BNSD", 2, 2, 1, 6, 9, 16, False, False), {"attenMaskOptional": given(
+        (np.arange(6)[:, None] * 5 + np.arange(9) * 7) % 4 == 0, "bool")}),
+)  # fmt: skip
 _SUNK: Final = (
     (("BSH", 2, 4, 2, 6, 9, 16, False, False), {"sinkOptional": t(4, low=-1, high=3)}),
     (("BNSD", 1, 2, 2, 6, 6, 16, True, False), {"sinkOptional": t(2, low=-1, high=3)}),
@@ -252,8 +259,8 @@ def _inputs(
 # V4 and the gradients' V4: no mask of dropped elements is drawn, the output has the query's dtype.
 _FOURTH: Final[dict[str, Any]] = {"seed": 0, "offset": 0, "outDtype": 0}
 # The first version has no pseType: what is added to scores is scaled with them.
-for _versions, _rare in ((("",), _RARE[1:]), (("V2",), (*_RARE, *_SLOPED)),
-                         (("V3", "V4"), (*_RARE, *_SLOPED, *_SUNK))):  # fmt: skip
+for _versions, _rare in ((("",), (*_RARE[1:], *_OPEN)), (("V2",), (*_RARE, *_SLOPED, *_OPEN)),
+                         (("V3", "V4"), (*_RARE, *_SLOPED, *_SUNK, *_OPEN))):  # fmt: skip
     spec(" ".join(f"aclnnFlashAttentionScore{v}" for v in _versions),
          "softmaxMaxOut:float32 softmaxSumOut:float32 softmaxOutOut:query attentionOutOut:query",
          samples=[*(take(**_inputs(f), **_FOURTH) for f in _FORMS),
@@ -344,9 +351,10 @@ def _grad_inputs(
 
 _DOUTS: Final = "dqOut:query dkOut:keyIn dvOut:value dpseOut:pseShiftOptional"
 for _versions, _rare, _outs, _gradients in (
-    (("",), _RARE[1:], _DOUTS, partial(flash_grad, _sunk=False)),
-    (("V2",), (*_RARE, *_SLOPED), _DOUTS, partial(flash_grad, _sunk=False)),
-    (("V3", "V4"), (*_RARE, *_sloped("float16"), *_SUNK), f"{_DOUTS} dsinkOut:float32", flash_grad),
+    (("",), (*_RARE[1:], *_OPEN), _DOUTS, partial(flash_grad, _sunk=False)),
+    (("V2",), (*_RARE, *_SLOPED, *_OPEN), _DOUTS, partial(flash_grad, _sunk=False)),
+    (("V3", "V4"), (*_RARE, *_sloped("float16"), *_SUNK, *_OPEN), f"{_DOUTS} dsinkOut:float32",
+     flash_grad),
 ):
     spec(" ".join(f"aclnnFlashAttentionScoreGrad{v}" for v in _versions), _outs,
          dtypes=("float16",),

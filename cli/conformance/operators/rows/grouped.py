@@ -259,6 +259,10 @@ def _experts(steps: bool) -> dict[str, Any]:
             "outDtype": _HALF}  # fmt: skip
 
 
+def _without_offset() -> dict[str, Any]:
+    return {k: v for k, v in _experts(True).items() if k != "offset"}
+
+
 _FINE_LAYERS: Final = {
     "weight1": _i(16, 32), "weight2": _i(32, 16), "antiquantScale1": _h(32, low=0.01, high=0.1),
     "antiquantScale2": _h(16, low=0.01, high=0.1), "antiquantOffset1": _h(32, low=-4, high=4),
@@ -278,7 +282,8 @@ _FFN: Final[dict[str, Any]] = {
         "antiquantScale1", "antiquantScale2", "antiquantOffset1", "antiquantOffset2")},
 }  # fmt: skip
 spec("aclnnFFN", "y:outDtype|x", **_FFN, samples=[
-    *_PLAIN, *(take(**_layers(**_experts(s)), expertTokens=(4, 0, 3)) for s in (False, True))])(
+    *_PLAIN, *(take(**_layers(**_experts(s)), expertTokens=(4, 0, 3)) for s in (False, True)),
+    take(**_layers(**_without_offset()), expertTokens=(4, 0, 3))])(
     lambda x, weight1, weight2, bias1, bias2, activation, expertTokens=None, scale=None,
     offset=None, deqScale1=None, deqScale2=None, antiquantScale1=None, antiquantScale2=None,
     antiquantOffset1=None, antiquantOffset2=None:
@@ -289,5 +294,7 @@ for _version, _tokens in (("V2", lambda n: tuple(n)), ("V3", lambda n: given(n, 
     spec(f"aclnnFFN{_version}", "y:outDtype|x", **_FFN, samples=[
         *_PLAIN,
         *(take(**{**_layers(**_experts(s)), "tokensIndexFlag": f}, expertTokens=_tokens(n))
-          for s in (False, True) for f, n in ((False, [4, 0, 3]), (True, [4, 4, 7])))])(
+          for s in (False, True) for f, n in ((False, [4, 0, 3]), (True, [4, 4, 7]))),
+        take(**{**_layers(**_without_offset()), "tokensIndexFlag": False},
+             expertTokens=_tokens([4, 0, 3]))])(
         ffn)  # fmt: skip

@@ -46,6 +46,8 @@ def _restored(x: Array, mode: int, scale: Array | None, offset: Array | None, at
         return x
 
     def spread(p: Array) -> Array:
+        if p.size == 1:
+            return p
         if mode == 1:
             return p.reshape(-1, p.shape[-1])[
                 min(at, p.size // p.shape[-1] - 1), : x.shape[1], None
@@ -110,7 +112,8 @@ def infer(
     outs, logs = [], []
     for b, whole in enumerate(queries):
         caches = []
-        for at, x in enumerate(x[0] if isinstance(x, list) else x for x in (key, value)):
+        for at, x in enumerate(np.concatenate(x) if isinstance(x, list) else x
+                               for x in (key, value)):  # fmt: skip
             if table is not None:
                 assert told is not None
                 one = _pages(x, table, kv, told[b], b)
@@ -425,7 +428,6 @@ _RICH: Final = [
     _whole(*_FOUR, actualSeqLengthsOptional=(11, 13), **_LENGTHS,
            queryPaddingSizeOptional=_one(1, "int64"), kvPaddingSizeOptional=_one(2, "int64")),
     _whole("BNSD", 2, 2, 2, 16, 16, False, inputLayout="BNSD_BSND"),
-    _whole("BNSD", 2, 2, 2, 16, 16, False, inputLayout="BNSD_NBSD"),
     _TOKENWISE,
     take(**{**_listed(_integers(_FUSED_SCALES), False, "int8"), **_FUSED}),
     take(**{**_listed(_integers(_FUSED_SCALES, outDtype=_INT8), False, "int8"), **_FUSED}),
@@ -469,6 +471,13 @@ _EACH: Final = np.random.default_rng(5).random((2, 1, 16, 16)) < 0.4
 _MASKS: Final = [
     _whole(*_FOUR, softmaxLseFlag=True, attenMaskOptional=given(_EACH, "bool")),
     take(**{**_cached(), **_FUSED, "attenMaskOptional": given(_EACH[:, 0, 3], "bool")}),
+    _whole("BNSD", 2, 2, 2, 16, 16, False, inputLayout="BNSD_NBSD"),
+    # A tensor of keys for each sequence.
+    _whole("BNSD", 2, 2, 2, 16, 16, False, key=[t(1, 2, 16, 16, dtype="float16")] * 2,
+           value=[t(1, 2, 16, 16, dtype="float16", high=3.0)] * 2),
+    take(**{**_cached(), **_FUSED, **_LENGTHS, **_BY_TOKEN,
+            "antiquantScaleOptional": t(2, 1, dtype="float16", low=0.05, high=0.3),
+            "antiquantOffsetOptional": t(2, 1, dtype="float16", high=3)}),
 ]
 for _version, _samples in (("", [*_PLAIN, *_RICH]), ("V2", _SECOND), ("V3", _THIRD_ON),
                            ("V4", _FOURTH), ("V5", [*_FOURTH, *_SLOPED])):  # fmt: skip

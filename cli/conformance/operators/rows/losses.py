@@ -243,7 +243,7 @@ def softmax_cross_entropy(features: Array, labels: Array) -> tuple[Array, Array]
 _LISTED: Final = np.random.default_rng(5).permuted(np.tile(np.arange(-1, 5), (70, 1)), axis=1)[
     :, :5
 ]
-_LONG_LIST: Final = np.where(np.arange(1100) < 1050, np.arange(1099, -1, -1), -1)[None]
+_LONG_LIST: Final = np.where(np.arange(1600) < 1050, np.arange(1599, -1, -1), -1)[None]
 
 
 # torch's formula has max(0, NaN), its kernels add what is above 0: what NaN gives is not stated.

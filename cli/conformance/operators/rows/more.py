@@ -373,14 +373,14 @@ def chunk_cat(tensors: tuple[Array, ...], dim: int, numChunks: int) -> Array:
                     ellipsisMask=0, newAxisMask=0, shrinkAxisMask=0) for m in (0, 2)]
       + [take(self=t(5, 9), begin=(2, 1), end=(3, 9), strides=(1, 3), beginMask=0, endMask=0,
               ellipsisMask=0, newAxisMask=0, shrinkAxisMask=1)]
-      + [take(self=t(5, 9), begin=(0, 1), end=(1, 9), strides=(1, 3), beginMask=0, endMask=0,
-              ellipsisMask=0, newAxisMask=0, shrinkAxisMask=1)]
       # An entry for all dims between, one for a new dim, one at each end that masks leave open.
       + [take(self=t(3, 5, 4, 9), begin=(7, 2, 7, -1), end=(2, 0, 7, 2), strides=(1, 1, 1, -3),
               beginMask=m, endMask=m, ellipsisMask=2, newAxisMask=4, shrinkAxisMask=0)
          for m in (1, 9)]
       + [take(self=t(3, 5, 9), begin=(-1, 0, -4), end=(0, 0, -1), strides=(1, 1, 1), beginMask=0,
-              endMask=0, ellipsisMask=2, newAxisMask=0, shrinkAxisMask=1)])  # fmt: skip
+              endMask=0, ellipsisMask=2, newAxisMask=0, shrinkAxisMask=1)]
+      + [take(self=t(5, 9), begin=(0, 1), end=(1, 9), strides=(1, 3), beginMask=0, endMask=0,
+              ellipsisMask=0, newAxisMask=0, shrinkAxisMask=1)])  # fmt: skip
 def strided_slice(
     self: Array,
     begin: tuple[int, ...],

@@ -164,8 +164,10 @@ spec("aclnnWeightQuantMatmulAllReduceAddRmsNorm", "y:x1 normOut:x1",
 
 
 def dropped(result: Array, arguments: Any) -> tuple[str, Any, Any]:
-    """1 where an element stayed and was scaled by 1 / (1 - p), 0 where it fell out."""
-    kind, keep = numpy_dtype(result.dtype.name), 1 - arguments["p"]
+    """1 where an element stayed and was scaled by 1 / (1 - p), 0 where it fell out; without
+    training all stay as they are."""
+    kind = numpy_dtype(result.dtype.name)
+    keep = 1 - arguments["p"] if arguments.get("train", True) else 1.0
     stayed = (arguments["input"].astype(np.float64) / keep).astype(kind)
     near = np.isclose(result.astype(np.float64), stayed.astype(np.float64), 1e-2)
     return "bernoulli", np.asarray(keep), np.where(near, 1.0, result.astype(np.float64))
@@ -173,7 +175,8 @@ def dropped(result: Array, arguments: Any) -> tuple[str, Any, Any]:
 
 spec("aclnnDropout", "out:input maskOut:uint8", family="random", tolerance="random",
      draws=dropped, source="torch 2.13, document of F.dropout", samples=[
-         take(input=t(65, 128, low=0.5), p=p, train=True, seed=7, offset=0) for p in (0.5, 0.1)])(
+         take(input=t(65, 128, low=0.5), p=p, train=n, seed=7, offset=0)
+         for p, n in ((0.5, True), (0.1, True), (0.5, False))])(
     lambda input: (np.zeros_like(input), np.zeros(input.size // 8)))  # fmt: skip
 spec("aclnnDropoutV3", "out:input maskOut:uint8", family="random", tolerance="random",
      draws=dropped, source="torch 2.13, document of F.dropout", samples=[

@@ -48,17 +48,19 @@ _DEPTH, _KEYS = 4, 8
     source="operator document of aclnnSwinAttentionScoreQuant; Liu et al.: Swin Transformer, 2021",
     samples=[
         take(
-            query=_i(2, 2, _KEYS, _DEPTH),
-            key=_i(2, 2, _KEYS, _DEPTH),
-            value=_i(2, 2, _KEYS, _DEPTH),
-            scaleQuant=_h(1, _KEYS, low=100, high=127),
-            scaleDequant1=_words(np.tile(_SMALL, 2)[None]),
-            scaleDequant2=_words(_SMALL[None]),
-            queryTranspose=False,
-            keyTranspose=False,
-            valueTranspose=False,
-            softmaxAxes=-1,
-            **more,
+            **{
+                "query": _i(2, 2, _KEYS, _DEPTH),
+                "key": _i(2, 2, _KEYS, _DEPTH),
+                "value": _i(2, 2, _KEYS, _DEPTH),
+                "scaleQuant": _h(1, _KEYS, low=100, high=127),
+                "scaleDequant1": _words(np.tile(_SMALL, 2)[None]),
+                "scaleDequant2": _words(_SMALL[None]),
+                "queryTranspose": False,
+                "keyTranspose": False,
+                "valueTranspose": False,
+                "softmaxAxes": -1,
+                **more,
+            }
         )
         for more in (
             {},
@@ -68,6 +70,11 @@ _DEPTH, _KEYS = 4, 8
                 "biasDequant2Optional": t(1, _DEPTH, dtype="int32", low=-9, high=9),
                 "paddingMask1Optional": _h(1, 2, _KEYS, _KEYS),
                 "paddingMask2Optional": _h(2, 1, _KEYS, _KEYS),
+            },
+            {  # more keys than a block of 64
+                **{k: _i(1, 2, 72, _DEPTH) for k in ("query", "key", "value")},
+                "scaleQuant": _h(1, 72, low=100, high=127),
+                "scaleDequant1": _words(np.tile(_SMALL, 18)[None]),
             },
         )
     ],
