@@ -167,6 +167,10 @@ _HARD: Final[dict[str, tuple[tuple[float, float], ...]]] = {
 }
 _CENTRED: Final = frozenset(("native_layer_norm", "native_group_norm", "_batch_norm_functional",
                              "var", "std"))  # fmt: skip
+_CENTRED_NAMES: Final = ("LayerNorm", "GroupNorm", "BatchNorm", "InstanceNorm")
+# A number near `_FAR` has 64 to 128 times the unit of a spread of 1; the input, the mean and their
+# difference each bring one, where composites are allowed 64.
+_FAR_UNITS: Final = 4.0
 # What those take off before anything else, in spreads: so many units a result may be off.
 _MEAN: Final = 16.0
 _POW: Final = (0.0, -0.0, 1.0, -1.0, 2.0, 3.0, -2.0, 0.5, -0.5, float("inf"), float("-inf"),
@@ -286,6 +290,8 @@ def _offset(arg: Input, rng: Generator, form: Format, drawn: Array) -> Array:
 
 def magnified(case: Case) -> float:
     """How many times a unit of the inputs shows in results that a mean was taken off for."""
+    if case.fill == "far" and any(word in case.op for word in _CENTRED_NAMES):
+        return _FAR_UNITS
     offset = dict(case.factors).get("values") == "offset"
     return _MEAN if offset and case.op in _CENTRED else 1.0
 
