@@ -207,14 +207,20 @@ def _fake(x: Array, scale: Array, zero: Array, low: int, high: int) -> tuple[Arr
     return (np.clip(steps, low, high) - zero) * scale, inside
 
 
+# Dividing by a scale and multiplying by its inverse part at ties: powers of two are exact either
+# way, and these values lie far from the ties of the scales that are none.
+_OFF_TIES: Final = given([[0.5, 1.7, -3.3, 8.9, -0.04], [2.2, -6.1, 0.9, -1.3, 4.9],
+                          [-7.7, 5.0, 3.1, -2.5, 0.33]], "float32")  # fmt: skip
 _TORCH: Final = "torch 2.13, fake_quantize_per_tensor_affine and _per_channel_affine"
 
 
 @spec("aclnnFakeQuantPerTensorAffineCachemask", "out:self mask:bool", family="quantisation",
       source=_TORCH, tolerance="composite", dtypes=("float32",), samples=[
-          take(self=t(4, 33, low=-9, high=9), scale=given([0.13], "float32"),
+          take(self=t(4, 33, low=-9, high=9), scale=given([0.125], "float32"),
                zeroPoint=given([3], "int32"), fakeQuantEnabled=on, quantMin=-32, quantMax=31)
           for on in (1.0, 0.0)] + [
+          take(self=_OFF_TIES, scale=given([0.13], "float32"), zeroPoint=given([3], "int32"),
+               fakeQuantEnabled=1.0, quantMin=-32, quantMax=31),
           take(self=given([[0.5, 1.5, 2.5, -0.5, -1.5, 40.0, -40.0]], "float32"),
                scale=given([1.0], "float32"), zeroPoint=given([3], "int32"), fakeQuantEnabled=1.0,
                quantMin=-32, quantMax=31)],
@@ -230,8 +236,10 @@ def fake_quant_tensor(
 
 @spec("aclnnFakeQuantPerChannelAffineCachemask", "out:self mask:bool", family="quantisation",
       source=_TORCH, tolerance="composite", dtypes=("float32",), samples=[
-          take(self=t(4, 33, low=-9, high=9), scale=t(4, low=0.1, high=0.3),
-               zeroPoint=given([3, 0, -1, 2], "int32"), axis=0, quantMin=-32, quantMax=31)],
+          take(self=t(4, 33, low=-9, high=9), scale=given([0.125, 0.25, 0.5, 0.0625], "float32"),
+               zeroPoint=given([3, 0, -1, 2], "int32"), axis=0, quantMin=-32, quantMax=31),
+          take(self=_OFF_TIES, scale=given([0.13, 0.17, 0.3], "float32"),
+               zeroPoint=given([3, 0, -1], "int32"), axis=0, quantMin=-32, quantMax=31)],
       )  # fmt: skip
 def fake_quant_channel(
     self: Array, scale: Array, zeroPoint: Array, axis: int, quantMin: int, quantMax: int

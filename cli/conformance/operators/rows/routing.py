@@ -248,7 +248,9 @@ _PADDED: Final = given([0, 2, 4, 1, 1, 2, 3, 0, 0, 1, 3, 4], "int32")
 
 
 @spec("aclnnMoeTokenUnpermuteWithRoutingMap", "unpermutedTokens:permutedTokens outIndex:int32 "
-      "permuteTokenId:int32 permuteProbs:probsOptional", **_MAPS, samples=[
+      "permuteTokenId:int32 permuteProbs:probsOptional", **_MAPS,
+      rule={"accumulate": 64, "reason": "a token sums all rows that came from it: 200 of both "
+            "signs where 1,032 rows are padded"}, samples=[
           take(permutedTokens=t(12, 7), sortedIndices=_PADDED, routingMapOptional=_MAP,
                probsOptional=t(5, 3), paddedMode=True, restoreShapeOptional=(5, 7)),
           take(permutedTokens=t(10, 7), sortedIndices=_BY_TOKEN, routingMapOptional=_MAP,
