@@ -271,7 +271,7 @@ def transpose_batch_matmul(
               (1, None, [0, 2, 5], True, -1), (2, None, [0, 2, 4], False, -1),
               (2, None, [0, 2, 4], False, 6))] + [
           take(weight=t(7, 5), indices=given([[1, 3, 0], [6, 3, 5]], "int64"),
-               offsets=given([0, 3], "int64"), scaleGradByFreq=False, mode=m, sparse=False,
+               offsets=given([0, 1], "int64"), scaleGradByFreq=False, mode=m, sparse=False,
                perSampleWeights=None, includeLastOffset=False, paddingIdx=-1)
           for m in (0, 1)])  # fmt: skip
 def embedding_bag(
