@@ -21,7 +21,7 @@ from .space import LAYOUTS, QUICK_CAP, Chosen, Scope, Space, common, data, indic
 _NORM_FILLS: Final = ("normal", "offset", "integer", "nan")
 _CONV_FILLS: Final = ("normal", "integer", "nan")
 _POOL_FILLS: Final = ("normal", "special", "integer", "nan", "infinite", "ties")
-_WEIGHTS: Final = ("both", "none", "weight")
+_WEIGHTS: Final = ("both", "none", "weight", "bias")
 _YES_NO: Final = ("no", "yes")
 _COST: Final = 1 << 21
 
@@ -52,7 +52,7 @@ def _weights(op: Op, shape: tuple[int, ...], chosen: Chosen) -> tuple[Any, Any]:
     plain = Chosen({**chosen, "values": "normal"})
     weight = data(op, shape, plain, 1, span=(0.5, 1.5), layout="contiguous")
     bias = data(op, shape, plain, 2, layout="contiguous")
-    return (None if how == "none" else weight), (bias if how == "both" else None)
+    return weight if how in ("both", "weight") else None, bias if how in ("both", "bias") else None
 
 
 def _norm(op: Op, chosen: Chosen) -> Sample:
@@ -106,7 +106,7 @@ def _conv_factors(op: Op, scope: Scope) -> list[Factor]:
         factor("outputs", 4, 1, 3, 9, 17), factor("batch", 2, 1, 5, 33),
         factor("plane", 7, 5, 9, 16, 17, 33), factor("kernel", 3, 1, 2, 5),
         factor("stride", 1, 2, 3), factor("padding", 0, 1, 2), factor("dilation", 1, 2),
-        factor("groups", 1, 2, 4), factor("layout1", *LAYOUTS[:4]),
+        factor("groups", 1, 2, 4, 9), factor("layout1", *LAYOUTS[:4]),
     ]  # fmt: skip
     if op.name == "convolution":
         factors += [factor("bias", "yes", "no"), factor("transposed", *_YES_NO),
@@ -186,7 +186,7 @@ def _pool_factors(op: Op, scope: Scope) -> list[Factor]:
         factor("plane", 9, 5, 7, 8, 16, 17, 33, 65),
     ]  # fmt: skip
     if "adaptive" in op.name:
-        return [*factors, factor("output", 3, 1, 2, 5, 7, "same")]
+        return [*factors, factor("output", 3, 1, 2, 5, 7, "same", "whole")]
     factors += [factor("kernel", 2, 1, 3, 5), factor("stride", 2, 1, 3, "default"),
               factor("padding", 0, 1, 2)]  # fmt: skip
     if op.name in ("im2col", "col2im"):
@@ -235,7 +235,8 @@ def _pool(op: Op, chosen: Chosen) -> Sample:
 
 def _adaptive(op: Op, chosen: Chosen) -> Sample:
     shape, n = _planes(op, chosen)
-    wanted = [s if chosen["output"] == "same" else chosen.number("output") + d
+    how = chosen["output"]
+    wanted = [s if how == "same" else 1 if how == "whole" else int(how) + d
               for d, s in enumerate(shape[-n:])]  # fmt: skip
     x = data(op, shape, chosen)
     if op.name.endswith("backward"):
@@ -268,7 +269,7 @@ def _loss_factors(op: Op, scope: Scope) -> list[Factor]:
         return factors
     factors += [factor("row", *scope.sizes), factor("rank", 2, 1, 3), factor("layout1", *LAYOUTS)]
     if op.name in ("smooth_l1_loss", "huber_loss"):
-        factors.append(factor("beta", 1.0, 0.25, 2.5))
+        factors.append(factor("beta", 1.0, 0.25, 2.5, *((0,) if op.name[0] == "s" else ())))
     if op.name == "binary_cross_entropy":
         factors.append(factor("weights", "no", "yes"))
     return factors

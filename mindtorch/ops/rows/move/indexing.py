@@ -89,6 +89,7 @@ op(
     samples=lambda: [
         Sample((Arg((4, 3)), [Arg((2,), "int64", values=(3, 0))])),
         Sample((Arg((4, 3)), [None, Arg((2, 2), "int64", values=((2, 0), (1, 1)))])),
+        Sample((Arg((3, 4100), grad=False), [Arg((2,), "int64", values=(2, 0))])),
     ],
     tolerance="exact",
     cost=lookup,

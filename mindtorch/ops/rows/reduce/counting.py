@@ -332,6 +332,22 @@ def _refuse_boundaries(edges: Tensor, values: Tensor | Number) -> None:
         Sample(
             (Arg((4,), values=(1, 3, 3, 5), grad=False), 3.0), {"right": True, "out_int32": True}
         ),
+        # Integers that no double holds, and NaN, which lies behind all numbers.
+        (
+            Arg((4,), "int64", values=tuple(2**53 + n for n in (0, 1, 3, 5)), grad=False),
+            Arg((4,), "int64", values=tuple(2**53 + n for n in (1, 2, 3, 4)), grad=False),
+        ),
+        (
+            Arg((4,), values=(1, 3, 3, 5), grad=False),
+            Arg((3,), values=(float("nan"), 4, 3), grad=False),
+        ),
+        Sample(
+            (
+                Arg((4,), values=(1, 3, 3, 5), grad=False),
+                Arg((3,), values=(float("nan"), 4, 3), grad=False),
+            ),
+            {"right": True},
+        ),
     ),
     oracle=lambda torch: torch.searchsorted,
     tolerance="exact",
