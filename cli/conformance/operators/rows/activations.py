@@ -160,7 +160,10 @@ def elu_backward(
 
 @spec("aclnnLeakyReluBackward", "out:self", **_EACH,
       samples=[*_pair(negativeSlope=0.25, selfIsResult=False),
-               *_pair(negativeSlope=0.25, selfIsResult=True)])  # fmt: skip
+               *_pair(negativeSlope=0.25, selfIsResult=True),
+               # At 0, of either sign, the slope is that below.
+               take(gradOutput=t(5), self=given([0.0, -0.0, 1.0, -1.0, 0.0], "float32"),
+                    negativeSlope=0.25, selfIsResult=False)])  # fmt: skip
 def leaky_relu_backward(
     gradOutput: Array, self: Array, negativeSlope: float, selfIsResult: bool
 ) -> Array:  # fmt: skip

@@ -118,6 +118,11 @@ def fused_adamw(
           take(paramsRef=[t(3, 5), t(65)], gradsRef=[t(3, 5), t(65)],
                momentumBufferListOptionalRef=[t(3, 5), t(65)], weightDecay=0.1, momentum=1.0,
                lr=0.05, dampening=0.3, nesterov=False, maximize=False, isFirstStep=False,
+               gradScaleOptional=None),
+          # More parameters than a kernel may unroll.
+          take(paramsRef=[t(3)] * 9, gradsRef=[t(3)] * 9,
+               momentumBufferListOptionalRef=[t(3)] * 9, weightDecay=0.1, momentum=0.8, lr=0.05,
+               dampening=0.0, nesterov=False, maximize=False, isFirstStep=False,
                gradScaleOptional=None)])  # fmt: skip
 def fused_sgd(
     paramsRef: list[Array],

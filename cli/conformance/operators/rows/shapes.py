@@ -238,7 +238,14 @@ def bucketize(self: Array, boundaries: Array, outInt32: bool, right: bool) -> Ar
 @spec("aclnnSearchSorted", "out:int64", **_EXACT, samples=[
     take(sortedSequence=given([[-1.0, 0.0, 0.5], [1.0, 2.0, 3.0]], "float32"),
          self=given([[0.0, 0.25], [2.0, 9.0]], "float32"), outInt32=False, right=r)
-    for r in (False, True)])  # fmt: skip
+    for r in (False, True)] + [
+    # NaN lies behind all numbers; integers that no double holds.
+    take(sortedSequence=given([[-1.0, 0.0, 0.5]], "float32"),
+         self=given([[float("nan"), 0.25]], "float32"), outInt32=False, right=r)
+    for r in (False, True)] + [
+    take(sortedSequence=given([[2**53, 2**53 + 1, 2**53 + 3, 2**53 + 5]], "int64"),
+         self=given([[2**53 + 1, 2**53 + 2, 2**53 + 4]], "int64"), outInt32=False, right=False)
+    ])  # fmt: skip
 def search_sorted(
     sortedSequence: Array, self: Array, outInt32: bool, right: bool, sorter: Array
 ) -> Array:  # fmt: skip
