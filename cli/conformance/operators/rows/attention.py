@@ -353,8 +353,12 @@ _DOUTS: Final = "dqOut:query dkOut:keyIn dvOut:value dpseOut:pseShiftOptional"
 for _versions, _rare, _outs, _gradients in (
     (("",), (*_RARE[1:], *_OPEN), _DOUTS, partial(flash_grad, _sunk=False)),
     (("V2",), (*_RARE, *_SLOPED, *_OPEN), _DOUTS, partial(flash_grad, _sunk=False)),
-    (("V3", "V4"), (*_RARE, *_sloped("float16"), *_SUNK, *_OPEN), f"{_DOUTS} dsinkOut:float32",
-     flash_grad),
+    (
+        ("V3", "V4"),
+        (*_RARE, *_sloped("float16"), *_SUNK, *_OPEN),
+        f"{_DOUTS} dsinkOut:float32",
+        flash_grad,
+    ),
 ):
     spec(" ".join(f"aclnnFlashAttentionScoreGrad{v}" for v in _versions), _outs,
          dtypes=("float16",),

@@ -473,11 +473,27 @@ _MASKS: Final = [
     take(**{**_cached(), **_FUSED, "attenMaskOptional": given(_EACH[:, 0, 3], "bool")}),
     _whole("BNSD", 2, 2, 2, 16, 16, False, inputLayout="BNSD_NBSD"),
     # A tensor of keys for each sequence.
-    _whole("BNSD", 2, 2, 2, 16, 16, False, key=[t(1, 2, 16, 16, dtype="float16")] * 2,
-           value=[t(1, 2, 16, 16, dtype="float16", high=3.0)] * 2),
-    take(**{**_cached(), **_FUSED, **_LENGTHS, **_BY_TOKEN,
+    _whole(
+        "BNSD",
+        2,
+        2,
+        2,
+        16,
+        16,
+        False,
+        key=[t(1, 2, 16, 16, dtype="float16")] * 2,
+        value=[t(1, 2, 16, 16, dtype="float16", high=3.0)] * 2,
+    ),
+    take(
+        **{
+            **_cached(),
+            **_FUSED,
+            **_LENGTHS,
+            **_BY_TOKEN,
             "antiquantScaleOptional": t(2, 1, dtype="float16", low=0.05, high=0.3),
-            "antiquantOffsetOptional": t(2, 1, dtype="float16", high=3)}),
+            "antiquantOffsetOptional": t(2, 1, dtype="float16", high=3),
+        }
+    ),
 ]
 for _version, _samples in (("", [*_PLAIN, *_RICH]), ("V2", _SECOND), ("V3", _THIRD_ON),
                            ("V4", _FOURTH), ("V5", [*_FOURTH, *_SLOPED])):  # fmt: skip

@@ -155,7 +155,8 @@ spec("aclnnTopKTopPSample", "logitsSelectIdx:int64 logitsTopKPSelect:float32", *
      samples=[*(take(**s) for s in _cases("float16")),
               # All of the sum is all, though the rest is too small to show in it.
               take(**{**_sampled([0, 4], [1.0, 1.0], "float16", q=None), "logits": given(
-                  np.where(np.arange(40) % 9 == 4, 30.0, -30.0 - np.arange(40) / 8) * np.ones((2, 1)),
+                  np.where(np.arange(40) % 9 == 4, 30.0, -30.0 - np.arange(40) / 8)
+                  * np.ones((2, 1)),
                   "float16")})])(
     lambda logits, topK, topP, q, eps: chosen(logits, topK, topP, q, eps))  # fmt: skip
 spec("aclnnTopKTopPSampleV2", "logitsSelectIdx:int64 logitsTopKPSelect:float32", **_LIKELY,
