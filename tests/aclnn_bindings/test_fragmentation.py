@@ -20,6 +20,29 @@ for stream in streams:
 print(torch.npu.memory_reserved() >> 20, end="")
 """
 
+# Sizes that grow, the last one always freed first: no free segment fits the next.
+_GROWING = """
+import mindtorch as torch
+
+held = []
+for step in range(400):
+    held.append(torch.empty((2500 + 70 * step) << 8, device="npu"))
+    if len(held) > 4:
+        held.pop(0)
+    most = max(torch.npu.max_memory_allocated() * 2, 128 << 20)
+    assert torch.npu.memory_reserved() <= most + (64 << 20), (step, torch.npu.memory_reserved())
+kept = torch.full((3,), 7.0, device="npu")
+assert kept.tolist() == [7.0] * 3
+print(torch.npu.max_memory_reserved() >> 20, torch.npu.max_memory_allocated() >> 20, end="")
+"""
+
+
+def test_sizes_that_grow_hold_twice_what_was_in_use_and_no_more() -> None:
+    done = subprocess.run([sys.executable, "-c", _GROWING], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    reserved, used = map(int, done.stdout.split())
+    assert reserved <= 2 * used + 64
+
 
 def test_robson_s_pattern_costs_what_it_must_and_little_more() -> None:
     for size, ratio, least in robson.pattern(32 << 20, 1 << 20):

@@ -188,6 +188,9 @@ Block* Allocator::grow(Pool* pool, uint64_t bytes, bool small, mt_phase phase) {
   if (Block* block = cached ? borrow(pool, bytes, small) : nullptr) return block;
   void* address = nullptr;
   uint64_t segment = cached ? segment_bytes(bytes, small) : std::max<uint64_t>(bytes, 1);
+  if (cached && trim(segment)) {
+    if (Block* block = take(pool, bytes, small)) return block;
+  }
   int32_t code = obtain(&address, segment);
   if (code == 0) return add_segment(pool, address, segment, small);
   ++stats_.retries;

@@ -73,6 +73,7 @@ class Allocator {
   bool is_done(Pending* pending);
   void settle();
   void finish_pending();
+  bool trim(uint64_t bytes);
   uint64_t drop_segments();
   void drop(Block* block);
   void count_block(Block* block, int64_t sign);
@@ -88,6 +89,7 @@ class Allocator {
   std::deque<Pending> pending_;
   std::vector<Handle> events_;
   mt_memory stats_{};
+  uint64_t most_used_ = 0, trimmed_to_ = 0;
 };
 
 }  // namespace launch

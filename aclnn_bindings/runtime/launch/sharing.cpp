@@ -7,6 +7,8 @@ namespace launch {
 
 namespace {
 
+constexpr uint64_t kFreely = 128 << 20;  // held without a look at what is in use
+
 constexpr int32_t kComplete = 1;  // ACL_EVENT_RECORDED_STATUS_COMPLETE (acl_rt.h)
 
 void add_user(Block* block, Stream* stream) {
@@ -187,6 +189,20 @@ Block* Allocator::borrow(Pool* pool, uint64_t bytes, bool small) {
   while (best->after) best = absorb(best);
   best->pool = pool;
   return best;
+}
+
+// Before one more segment of `bytes`: gives wholly free ones back once more is held than twice what
+// was ever in use, as sizes that grow leave behind segments that nothing fits any more. What is in
+// use in part stays; then it is asked again only once half as much as was in use has been added.
+bool Allocator::trim(uint64_t bytes) {
+  most_used_ = std::max(most_used_, stats_.allocated_bytes[0].peak);
+  const uint64_t held = stats_.reserved_bytes[0].current + bytes;
+  if (held <= std::max({kFreely, 2 * most_used_, trimmed_to_ + most_used_ / 2})) return false;
+  if (std::any_of(pools_.begin(), pools_.end(), is_capturing)) return false;  // no wait then
+  finish_pending();
+  drop_segments();
+  trimmed_to_ = stats_.reserved_bytes[0].current + bytes;
+  return true;
 }
 
 void Allocator::finish_pending() {

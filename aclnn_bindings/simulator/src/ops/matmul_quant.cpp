@@ -285,7 +285,8 @@ aclnnStatus check_inner(Call& c) {
   const Matrices a = matrices_like(c.tensor(A), false, false),
                  b = matrices_like(c.tensor(A + 1), false, false);
   const Tensor& out = c.tensor(Out);
-  const bool fits = out.rank >= 2 && rows_of(out) == a.batch * a.rows && b.rows >= a.cols &&
+  const bool matrices = c.tensor(A).rank >= 2 && c.tensor(A + 1).rank >= 2 && out.rank >= 2;
+  const bool fits = matrices && rows_of(out) == a.batch * a.rows && b.rows >= a.cols &&
                     b.cols >= width_of(out) && (b.batch == a.batch || b.batch == 1);
   if (!fits) {
     return c.fail(ACLNN_ERR_PARAM_INVALID, "%s %s and %s %s do not give the shape %s of %s.",
