@@ -14,7 +14,7 @@ from elftools.elf.elffile import ELFFile
 
 import aclnn_bindings
 
-DECLARED = re.compile(r"^ACL_FUNC_VISIBILITY [^;(]*?\b(\w+)\(", re.MULTILINE)
+DECLARED = re.compile(r"^(?:ACL_FUNC_VISIBILITY|msptiResult|bool) [^;(]*?\b(\w+)\(", re.MULTILINE)
 # Exported without a public header in CANN either, or between the simulator's own libraries.
 UNDECLARED = re.compile(
     r"(Msprof|rt|aclsim_|mstx|hal|drv)\w+|aclprofWarmup"

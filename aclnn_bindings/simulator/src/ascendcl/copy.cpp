@@ -86,6 +86,13 @@ aclError check_kind(const char* function, aclrtMemcpyKind kind, const Copy& copy
                 from ? "device" : "host");
 }
 
+Work work_of(const Copy& copy, uint64_t bytes, bool asynchronous) {
+  const bool to = copy.to.device(), from = copy.from.device();
+  aclrtMemcpyKind kind = to ? (from ? ACL_MEMCPY_DEVICE_TO_DEVICE : ACL_MEMCPY_HOST_TO_DEVICE)
+                            : (from ? ACL_MEMCPY_DEVICE_TO_HOST : ACL_MEMCPY_HOST_TO_HOST);
+  return {Work::Copy, static_cast<uint32_t>(kind), bytes, nullptr, asynchronous};
+}
+
 // Marks the allocations of a queued copy, so that strict mode sees a free that comes too early.
 void hold(const Range& range, int change) {
   if (range.block) range.block->in_use.fetch_add(change);
@@ -101,14 +108,18 @@ aclError copy_on(const char* function, void* dst, uint64_t dst_max, const void* 
   if (code != ACL_SUCCESS) return code;
   Stream* stream = find_own_stream(thread(), handle, function, &code);
   if (!stream) return code;
+  const Work work = work_of(copy, count, true);
   if (copy.to.pageable() || copy.from.pageable() || kind == ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE) {
     // Pageable memory, or a host buffer that may be reused at return: waits for the stream, then
     // copies at once.
     code = check_asynchronous(function, stream);
     if (code == ACL_SUCCESS) code = drain(stream);
-    if (code == ACL_SUCCESS) memmove(dst, src, count);
-    return code;
+    if (code != ACL_SUCCESS) return code;
+    DoneAtOnce done(work, function);
+    memmove(dst, src, count);
+    return ACL_SUCCESS;
   }
+  Doing doing(work);
   Allocation* to = copy.to.block.get();
   Allocation* from = copy.from.block.get();
   bool watched = strict();
@@ -140,14 +151,15 @@ aclError check_fill(const char* function, void* at, uint64_t max, uint64_t count
 }
 
 template <class Fill>
-aclError fill_on(const char* function, void* at, uint64_t max, uint64_t count, aclrtStream handle,
-                 Fill fill) {
+aclError fill_on(const char* function, void* at, uint64_t max, uint64_t count, uint32_t value,
+                 aclrtStream handle, Fill fill) {
   if (count == 0) return ACL_SUCCESS;
   CallSpan span(function);
   aclError code = check_fill(function, at, max, count);
   if (code != ACL_SUCCESS) return code;
   Stream* stream = find_own_stream(thread(), handle, function, &code);
   if (!stream) return code;
+  Doing doing({Work::Fill, value, count});
   return submit(stream, make_task([=](Stream*) -> aclError {
     fill();
     return ACL_SUCCESS;
@@ -203,8 +215,10 @@ ACLSIM_API aclError aclrtMemcpy(void* dst, size_t destMax, const void* src, size
   Copy copy;
   aclError code = check_copy(__func__, dst, destMax, src, count, kind, &copy);
   if (code == ACL_SUCCESS) code = check_synchronous(__func__);
-  if (code == ACL_SUCCESS && dst != src) memmove(dst, src, count);
-  return code;
+  if (code != ACL_SUCCESS) return code;
+  DoneAtOnce done(work_of(copy, count, false), __func__);
+  if (dst != src) memmove(dst, src, count);
+  return ACL_SUCCESS;
 }
 
 ACLSIM_API aclError aclrtMemcpyAsync(void* dst, size_t destMax, const void* src, size_t count,
@@ -220,27 +234,35 @@ ACLSIM_API aclError aclrtMemcpyAsyncWithCondition(void* dst, size_t destMax, con
 
 ACLSIM_API aclError aclrtMemcpy2d(void* dst, size_t dpitch, const void* src, size_t spitch,
                                   size_t width, size_t height, aclrtMemcpyKind kind) {
+  CallSpan span(__func__);
   Copy copy;
   aclError code = check_rows(__func__, dst, dpitch, src, spitch, width, height, kind, &copy);
   if (code == ACL_SUCCESS) code = check_synchronous(__func__);
-  if (code == ACL_SUCCESS) copy_rows(dst, dpitch, src, spitch, width, height);
-  return code;
+  if (code != ACL_SUCCESS) return code;
+  DoneAtOnce done(work_of(copy, width * height, false), __func__);
+  copy_rows(dst, dpitch, src, spitch, width, height);
+  return ACL_SUCCESS;
 }
 
 ACLSIM_API aclError aclrtMemcpy2dAsync(void* dst, size_t dpitch, const void* src, size_t spitch,
                                        size_t width, size_t height, aclrtMemcpyKind kind,
                                        aclrtStream stream) {
+  CallSpan span(__func__);
   Copy copy;
   aclError code = check_rows(__func__, dst, dpitch, src, spitch, width, height, kind, &copy);
   if (code != ACL_SUCCESS) return code;
   Stream* on = find_own_stream(thread(), stream, __func__, &code);
   if (!on) return code;
+  const Work work = work_of(copy, width * height, true);
   if (copy.to.pageable() || copy.from.pageable()) {
     code = check_asynchronous(__func__, on);
     if (code == ACL_SUCCESS) code = drain(on);
-    if (code == ACL_SUCCESS) copy_rows(dst, dpitch, src, spitch, width, height);
-    return code;
+    if (code != ACL_SUCCESS) return code;
+    DoneAtOnce done(work, __func__);
+    copy_rows(dst, dpitch, src, spitch, width, height);
+    return ACL_SUCCESS;
   }
+  Doing doing(work);
   return submit(on, make_task([=](Stream*) -> aclError {
     copy_rows(dst, dpitch, src, spitch, width, height);
     return ACL_SUCCESS;
@@ -249,29 +271,34 @@ ACLSIM_API aclError aclrtMemcpy2dAsync(void* dst, size_t dpitch, const void* src
 
 ACLSIM_API aclError aclrtMemset(void* devPtr, size_t maxCount, int32_t value, size_t count) {
   if (count == 0) return ACL_SUCCESS;
+  CallSpan span(__func__);
   aclError code = check_fill(__func__, devPtr, maxCount, count);
   if (code == ACL_SUCCESS) code = check_synchronous(__func__);
-  if (code == ACL_SUCCESS) memset(devPtr, value, count);
-  return code;
+  if (code != ACL_SUCCESS) return code;
+  DoneAtOnce done({Work::Fill, static_cast<uint32_t>(value), count, nullptr, false}, __func__);
+  memset(devPtr, value, count);
+  return ACL_SUCCESS;
 }
 
 ACLSIM_API aclError aclrtMemsetAsync(void* devPtr, size_t maxCount, int32_t value, size_t count,
                                      aclrtStream stream) {
-  return fill_on(__func__, devPtr, maxCount, count, stream,
+  return fill_on(__func__, devPtr, maxCount, count, static_cast<uint32_t>(value), stream,
                  [=] { memset(devPtr, value, count); });
 }
 
 ACLSIM_API aclError aclrtMemsetD32Async(void* ptr, size_t memSize, uint32_t value, size_t N,
                                         aclrtStream stream) {
-  return fill_on(__func__, ptr, memSize, N * 4, stream, [=] {
+  return fill_on(__func__, ptr, memSize, N * 4, value, stream, [=] {
     auto* words = static_cast<uint32_t*>(ptr);
     for (size_t i = 0; i < N; ++i) words[i] = value;
   });
 }
 ACLSIM_API aclError aclrtMemsetD32(void* ptr, size_t memSize, uint32_t value, size_t N) {
+  CallSpan span(__func__);
   aclError code = check_fill(__func__, ptr, memSize, N * 4);
   if (code == ACL_SUCCESS) code = check_synchronous(__func__);
   if (code != ACL_SUCCESS) return code;
+  DoneAtOnce done({Work::Fill, value, N * 4, nullptr, false}, __func__);
   auto* words = static_cast<uint32_t*>(ptr);
   for (size_t i = 0; i < N; ++i) words[i] = value;
   return ACL_SUCCESS;

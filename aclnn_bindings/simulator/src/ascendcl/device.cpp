@@ -124,6 +124,7 @@ ACLSIM_API aclError aclrtGetDeviceCount(uint32_t* count) {
 }
 
 ACLSIM_API aclError aclrtSetDevice(int32_t deviceId) {
+  CallSpan span(__func__);
   ThreadState* state = thread();
   Runtime& all = runtime();
   aclError code = check_device(__func__, deviceId);
@@ -163,6 +164,7 @@ ACLSIM_API aclError aclrtGetDevice(int32_t* deviceId) {
 
 namespace {
 aclError reset_device(const char* function, int32_t id, bool force) {
+  CallSpan span(function);
   thread();
   aclError code = check_device(function, id);
   if (code != ACL_SUCCESS) return code;
@@ -190,6 +192,7 @@ ACLSIM_API aclError aclrtResetDeviceForce(int32_t deviceId) {
 }
 
 ACLSIM_API aclError aclrtCreateContext(aclrtContext* context, int32_t deviceId) {
+  CallSpan span(__func__);
   ThreadState* state = thread();
   ACLSIM_REQUIRE(context);
   aclError code = check_device(__func__, deviceId);
@@ -210,6 +213,7 @@ ACLSIM_NOINLINE aclError bad_context(const char* function, Context* context) {
 }  // namespace
 
 ACLSIM_API aclError aclrtDestroyContext(aclrtContext context) {
+  CallSpan span(__func__);
   ThreadState* state = thread();
   ACLSIM_REQUIRE(context);
   auto* given = static_cast<Context*>(context);

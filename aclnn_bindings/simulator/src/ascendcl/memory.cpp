@@ -140,6 +140,7 @@ bool charge(Device& device, uint64_t size) {
 aclError allocate(const char* function, void** out, uint64_t size, bool exact,
                   aclrtMemMallocPolicy policy) {
   CallSpan span(function);
+  const uint64_t begin = profiling() ? profile_clock() : 0;
   ThreadState* state = thread();
   if (!out) return null_pointer(function, "devPtr");
   if (size == 0) return bad_value(function, "size", "0", "must be greater than 0");
@@ -176,11 +177,13 @@ aclError allocate(const char* function, void** out, uint64_t size, bool exact,
   enter(block);
   count_live(state, Kind::DeviceMemory, 1);
   *out = base;
+  if (begin) profile_block(base, size, false, context->device, begin);
   return ACL_SUCCESS;
 }
 
 aclError allocate_host(const char* function, void** out, uint64_t size,
                        uint64_t align = kHostAlign) {
+  CallSpan span(function);
   ThreadState* state = thread();
   if (!out) return null_pointer(function, "hostPtr");
   if (size == 0) return bad_value(function, "size", "0", "must be greater than 0");
@@ -215,6 +218,7 @@ ACLSIM_NOINLINE aclError not_allocated(const char* function, const void* address
 
 aclError give_back(const char* function, void* address, Place place) {
   CallSpan span(function);
+  const uint64_t begin = profiling() ? profile_clock() : 0;
   if (!address) return null_pointer(function, place == Place::Device ? "devPtr" : "hostPtr");
   std::shared_ptr<Allocation> block = leave(address, place);
   if (!block) return not_allocated(function, address);
@@ -230,6 +234,9 @@ aclError give_back(const char* function, void* address, Place place) {
     Device& device = runtime().devices[block->device];
     device.used.fetch_sub(block->charged);
     note_use(device);
+  }
+  if (begin && place == Place::Device) {
+    profile_block(address, block->asked, true, block->device, begin);
   }
   {
     std::unique_lock<std::shared_mutex> lock(space().mutex);
@@ -435,6 +442,7 @@ ACLSIM_API aclError aclrtHostGetDevicePointer(void* pHost, void** pDevice, uint3
 // The simulator has one kind of memory: HBM attributes fall back to it, others give zeros as an
 // absent kind does (aclrtGetMemInfo document).
 ACLSIM_API aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t* free, size_t* total) {
+  CallSpan span(__func__);
   ACLSIM_REQUIRE(free);
   ACLSIM_REQUIRE(total);
   ACLSIM_CONTEXT(context);

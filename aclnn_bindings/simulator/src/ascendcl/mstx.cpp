@@ -1,10 +1,12 @@
-// mstx…: marks and ranges of libms_tools_ext, by domain; they appear in profiles.
+// mstx…: marks and ranges of libms_tools_ext, by domain; they appear in profiles. With a stream,
+// tools are told when the stream passes them too (msptiActivityFlag document).
 #include <map>
 #include <mutex>
 #include <string>
 
-#include "ascendcl/error.h"
+#include "ascendcl/capture.h"
 #include "ascendcl/profile.h"
+#include "ascendcl/stream.h"
 
 namespace aclsim {
 namespace {
@@ -13,42 +15,80 @@ struct Domain {
   std::string name;
 };
 struct Range {
-  std::string domain, message;
+  const char* domain;  // null: the default one
+  std::string message;
   uint64_t begin;
+  aclrtStream stream;
 };
 struct Ranges {
   std::mutex mutex;
   std::map<uint64_t, Range> open;
-  uint64_t next = 1;  // 0 is no range
+  uint64_t next = 1;  // 0 is no range; marks take numbers of the same row
 };
 Ranges& ranges() {
   static auto* made = new Ranges;
   return *made;
 }
 
-constexpr const char* kDefault = "default";
-const char* name_of(const Domain* domain) { return domain ? domain->name.c_str() : kDefault; }
-
-void mark(const char* domain, const char* message) {
-  if (!message || !profiling()) return;
-  uint64_t now = profile_clock();
-  profile_mark(domain, message, now, now);
+const char* name_of(const void* domain) {
+  return domain ? lasting_text(static_cast<const Domain*>(domain)->name.c_str()) : nullptr;
 }
-uint64_t start(const char* domain, const char* message) {
-  if (!message) return 0;
+const char* shown(const char* domain) { return domain ? domain : "default"; }
+
+// The stream tells its own time when it comes there; while it is captured, nothing is queued.
+void note_on(aclrtStream handle, Mark mark) {
+  aclError code = ACL_SUCCESS;
+  Stream* stream = find_own_stream(thread(), handle, "mstx", &code);
+  if (!stream || recording(stream)) return;
+  mark.on_device = true;
+  mark.device = stream->context->device;
+  mark.stream = stream->id;
+  submit(stream, make_task([mark](Stream*) -> aclError {
+    Mark now = mark;
+    now.at = profile_clock();
+    profile_note(now);
+    return ACL_SUCCESS;
+  }));
+}
+
+void note(Mark::Phase phase, uint64_t id, const char* domain, const char* message,
+          aclrtStream stream) {
+  Mark mark = {phase, false, stream != nullptr, id, profile_clock(), 0, 0, message, domain};
+  profile_note(mark);
+  if (stream) note_on(stream, mark);
+}
+
+uint64_t next_number() {
   std::lock_guard<std::mutex> lock(ranges().mutex);
-  ranges().open[ranges().next] = {domain, message, profile_clock()};
   return ranges().next++;
 }
-void stop(uint64_t id) {
+
+void mark(const char* domain, const char* message, aclrtStream stream) {
+  if (!message || !profiling()) return;
+  uint64_t now = profile_clock();
+  profile_mark(shown(domain), message, now, now);
+  note(Mark::At, next_number(), domain, lasting_text(message), stream);
+}
+uint64_t start(const char* domain, const char* message, aclrtStream stream) {
+  if (!message) return 0;
+  uint64_t id = next_number();
+  if (profiling()) note(Mark::Begin, id, domain, lasting_text(message), stream);
   std::lock_guard<std::mutex> lock(ranges().mutex);
-  auto at = ranges().open.find(id);
-  if (at == ranges().open.end()) return;
-  const Range& range = at->second;
-  if (profiling()) {
-    profile_mark(range.domain.c_str(), range.message.c_str(), range.begin, profile_clock());
+  ranges().open[id] = {domain, message, profile_clock(), stream};
+  return id;
+}
+void stop(uint64_t id) {
+  Range range;
+  {
+    std::lock_guard<std::mutex> lock(ranges().mutex);
+    auto at = ranges().open.find(id);
+    if (at == ranges().open.end()) return;
+    range = std::move(at->second);
+    ranges().open.erase(at);
   }
-  ranges().open.erase(at);
+  if (!profiling()) return;
+  profile_mark(shown(range.domain), range.message.c_str(), range.begin, profile_clock());
+  note(Mark::End, id, range.domain, nullptr, range.stream);
 }
 
 }  // namespace
@@ -56,9 +96,9 @@ void stop(uint64_t id) {
 
 using namespace aclsim;
 
-ACLSIM_API void mstxMarkA(const char* message, aclrtStream) { mark(kDefault, message); }
-ACLSIM_API uint64_t mstxRangeStartA(const char* message, aclrtStream) {
-  return start(kDefault, message);
+ACLSIM_API void mstxMarkA(const char* message, aclrtStream stream) { mark(nullptr, message, stream); }
+ACLSIM_API uint64_t mstxRangeStartA(const char* message, aclrtStream stream) {
+  return start(nullptr, message, stream);
 }
 ACLSIM_API void mstxRangeEnd(uint64_t id) { stop(id); }
 
@@ -66,10 +106,10 @@ ACLSIM_API void* mstxDomainCreateA(const char* name) {
   return name && *name ? new Domain{name} : nullptr;
 }
 ACLSIM_API void mstxDomainDestroy(void* domain) { delete static_cast<Domain*>(domain); }
-ACLSIM_API void mstxDomainMarkA(void* domain, const char* message, aclrtStream) {
-  mark(name_of(static_cast<Domain*>(domain)), message);
+ACLSIM_API void mstxDomainMarkA(void* domain, const char* message, aclrtStream stream) {
+  mark(name_of(domain), message, stream);
 }
-ACLSIM_API uint64_t mstxDomainRangeStartA(void* domain, const char* message, aclrtStream) {
-  return start(name_of(static_cast<Domain*>(domain)), message);
+ACLSIM_API uint64_t mstxDomainRangeStartA(void* domain, const char* message, aclrtStream stream) {
+  return start(name_of(domain), message, stream);
 }
 ACLSIM_API void mstxDomainRangeEnd(void*, uint64_t id) { stop(id); }

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <ctime>
 #include <mutex>
+#include <set>
 #include <string>
 
 #include <acl/acl_prof.h>
@@ -24,7 +25,7 @@
 
 namespace aclsim {
 
-std::atomic<bool> profiler_on{false};
+std::atomic<uint32_t> profile_readers{0};
 
 namespace {
 
@@ -46,7 +47,7 @@ Session& session();
 
 // A forked child has no part in its parent's profile, nor in what of it is not written yet.
 void leave_profile() {
-  profiler_on.store(false);
+  profile_readers.store(0);
   if (FILE* file = session().file) {
     __fpurge(file);
     fclose(file);
@@ -63,8 +64,16 @@ Session& session() {
   }();
   return *whole;
 }
-std::atomic<uint64_t> next_ticket{1};
+std::atomic<uint64_t> next_number{1};  // of tasks and of calls
 thread_local CallSpan* innermost = nullptr;
+thread_local const Work* said = nullptr;  // of the tasks that this thread queues
+
+std::atomic<const ProfileWatcher*> watching{nullptr};
+const ProfileWatcher* watcher() {
+  if (!(profile_readers.load(std::memory_order_relaxed) & kWatcherReads)) return nullptr;
+  return watching.load(std::memory_order_acquire);
+}
+bool filing() { return profile_readers.load(std::memory_order_relaxed) & kFileReads; }
 
 long thread_number() {
   static thread_local long number = syscall(SYS_gettid);
@@ -136,6 +145,13 @@ bool wanted(int32_t device) { return session().devices >> device & 1; }
 
 uint64_t profile_clock() { return clock_ns(CLOCK_MONOTONIC_RAW); }
 
+const char* lasting_text(const char* text) {
+  static auto* mutex = new std::mutex;
+  static auto* texts = new std::set<std::string>;
+  std::lock_guard<std::mutex> lock(*mutex);
+  return texts->insert(text).first->c_str();
+}
+
 void append_json_text(std::string* to, const char* text) {
   *to += '"';
   for (; *text; ++text) {
@@ -152,45 +168,104 @@ void append_json_text(std::string* to, const char* text) {
   *to += '"';
 }
 
+void profile_watch(const ProfileWatcher* told) {
+  watching.store(told, std::memory_order_release);
+  if (told) {
+    profile_readers.fetch_or(kWatcherReads);
+  } else {
+    profile_readers.fetch_and(~kWatcherReads);
+  }
+}
+
+uint64_t wall_time(uint64_t profile_time) {
+  static const uint64_t shift = clock_ns(CLOCK_REALTIME) - profile_clock();
+  return profile_time + shift;
+}
+
 void CallSpan::open(const char* name) {
   name_ = name;
   outer_ = innermost;
   innermost = this;
+  correlation_ = next_number.fetch_add(1);
+  if (const ProfileWatcher* told = watcher()) told->entered(name, correlation_);
   begin_ = profile_clock();
 }
 void CallSpan::close() {
+  uint64_t end = profile_clock();
   innermost = outer_;
-  write_line("{\"call\":\"%s\",\"thread\":%ld,\"begin\":%" PRIu64 ",\"end\":%" PRIu64 "}\n", name_,
-             thread_number(), begin_, profile_clock());
+  if (filing()) {
+    write_line("{\"call\":\"%s\",\"thread\":%ld,\"begin\":%" PRIu64 ",\"end\":%" PRIu64 "}\n", name_,
+               thread_number(), begin_, end);
+  }
+  if (const ProfileWatcher* told = watcher()) told->left(name_, correlation_, begin_, end);
+}
+uint64_t current_call() { return innermost ? innermost->correlation_ : 0; }
+
+void Doing::begin() {
+  said = &work_;
+  said_ = true;
+}
+void Doing::end() { said = nullptr; }
+
+void DoneAtOnce::tell() {
+  const ProfileWatcher* told = watcher();
+  if (!told) return;
+  aclError code = ACL_SUCCESS;
+  Context* context = current_context(thread(), name_, &code);
+  if (!context) return;
+  told->ran({name_, false, false, context->device, kNoStream, 0, current_call(), begin_,
+             profile_clock()}, &work_);
 }
 
-uint64_t profile_queued(const char* task) {
-  uint64_t ticket = next_ticket.fetch_add(1);
+// `called` is when the call began that queues it; 0 outside of calls.
+static void file_queued(const Task& task, uint64_t called) {
   uint64_t now = profile_clock();
-  if (!innermost && task) {
-    write_line("{\"call\":\"%s\",\"thread\":%ld,\"begin\":%" PRIu64 ",\"end\":%" PRIu64 "}\n", task,
-               thread_number(), now, now + 1);
+  if (!called && task.name) {
+    write_line("{\"call\":\"%s\",\"thread\":%ld,\"begin\":%" PRIu64 ",\"end\":%" PRIu64 "}\n",
+               task.name, thread_number(), now, now + 1);
   }
-  write_line("{\"queued\":%" PRIu64 ",\"thread\":%ld,\"at\":%" PRIu64 "}\n", ticket, thread_number(),
-             innermost ? innermost->begin_ : now);
-  return ticket;
+  write_line("{\"queued\":%" PRIu64 ",\"thread\":%ld,\"at\":%" PRIu64 "}\n", task.ticket,
+             thread_number(), called ? called : now);
+}
+
+void profile_queued(Task* task) {
+  task->ticket = next_number.fetch_add(1);
+  task->correlation = current_call();
+  if (filing()) file_queued(*task, innermost ? innermost->begin_ : 0);
+  const ProfileWatcher* told = said ? watcher() : nullptr;
+  if (told) told->queued(task->ticket, *said);
 }
 
 aclError profile_task(Task* task, Stream* stream, aclError (*run)(Task*, Stream*)) {
-  const char* name = task->name;
-  int32_t device = stream->context->device;
-  if (!name || !wanted(device)) return run(task, stream);
+  const ProfileWatcher* told = watcher();
+  Ran ran = {task->name, task->describe != nullptr, run == task->replay, stream->context->device,
+             stream->id, task->ticket, task->correlation, 0, 0};
+  bool filed = filing() && wanted(ran.device);
+  if (!ran.name || (!filed && !told)) return run(task, stream);
   std::string line = "{\"task\":";
-  append_json_text(&line, name);  // the task may be gone when it has run
-  if (task->describe) task->describe(task, &line);
-  uint64_t ticket = task->ticket;
-  int32_t id = stream->id;
-  uint64_t begin = profile_clock();
+  if (filed) {
+    append_json_text(&line, ran.name);  // the task may be gone when it has run
+    if (task->describe) task->describe(task, &line);
+  }
+  ran.begin = profile_clock();
   aclError code = run(task, stream);
-  write_line("%s,\"device\":%d,\"stream\":%d,\"ticket\":%" PRIu64 ",\"begin\":%" PRIu64
-             ",\"end\":%" PRIu64 "}\n",
-             line.c_str(), device, id, ticket, begin, profile_clock());
+  ran.end = profile_clock();
+  if (filed) {
+    write_line("%s,\"device\":%d,\"stream\":%d,\"ticket\":%" PRIu64 ",\"begin\":%" PRIu64
+               ",\"end\":%" PRIu64 "}\n",
+               line.c_str(), ran.device, ran.stream, ran.ticket, ran.begin, ran.end);
+  }
+  if (told) told->ran(ran, nullptr);
   return code;
+}
+
+void profile_block(const void* address, uint64_t bytes, bool released, int32_t device,
+                   uint64_t begin) {
+  const ProfileWatcher* told = watcher();
+  if (told) told->allocated({address, bytes, released, device, current_call(), begin, profile_clock()});
+}
+void profile_note(const Mark& mark) {
+  if (const ProfileWatcher* told = watcher()) told->marked(mark);
 }
 
 void profile_memory(int32_t device, uint64_t used) {
@@ -222,12 +297,12 @@ ProfileCode profile_open(const std::string& folder, uint64_t devices, uint64_t k
   session().devices = devices;
   session().kinds = kinds;
   session().folder = root;
-  profiler_on.store(true);
+  profile_readers.fetch_or(kFileReads);
   return ProfileCode::Good;
 }
 
 bool profile_close() {
-  profiler_on.store(false);
+  profile_readers.fetch_and(~kFileReads);
   std::lock_guard<std::mutex> lock(session().mutex);
   if (!session().file) return false;
   fclose(session().file);
@@ -237,12 +312,12 @@ bool profile_close() {
 }
 
 void profile_end() {
-  if (profiling()) profile_close();
+  if (profile_readers & kFileReads) profile_close();
 }
 
 void profile_from_environment() {
   const char* folder = getenv("ACLSIM_PROFILE");
-  if (!folder || !*folder || profiling()) return;
+  if (!folder || !*folder || profile_readers) return;
   uint64_t every = config().devices >= 64 ? ~uint64_t{0} : (uint64_t{1} << config().devices) - 1;
   constexpr uint64_t kinds = ACL_PROF_ACL_API | ACL_PROF_TASK_TIME | ACL_PROF_TASK_MEMORY;
   if (!make_folder(folder) || profile_open(folder, every, kinds) != ProfileCode::Good) {

@@ -209,7 +209,8 @@ ACLSIM_NOINLINE static void wait_for_room(Stream* stream, uint64_t submitted) {
 }
 
 aclError submit(Stream* stream, Task* task) {
-  task->ticket = profiling() ? profile_queued(task->name) : 0;
+  task->ticket = task->correlation = 0;
+  if (profiling()) profile_queued(task);
   if (recording(stream)) return stream->recorder.load()->take(stream, task);
   aclError stopped = stream->context->stopped.load(std::memory_order_relaxed);
   if (ACLSIM_UNLIKELY(stopped != ACL_SUCCESS)) return refuse_task(stream, task, stopped);

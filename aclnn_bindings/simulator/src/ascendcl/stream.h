@@ -21,7 +21,8 @@ struct Task {
   const char* name;  // of an operator, or of other work that profiles show; else null
   void (*drop)(Task*);
   void (*describe)(const Task*, std::string*);  // an operator's tensors as JSON; else null
-  uint64_t ticket;  // of profiles: the call that queued it
+  uint64_t ticket;       // of profiles: this task
+  uint64_t correlation;  // of profiles: the call that queued it; 0 for none
 };
 
 class SpinLock {

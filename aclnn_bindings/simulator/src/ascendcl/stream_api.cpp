@@ -10,6 +10,7 @@ using namespace aclsim;
 namespace {
 
 aclError create(const char* function, aclrtStream* out, uint32_t priority, uint32_t flags) {
+  CallSpan span(function);
   ThreadState* state = thread();
   if (!out) return null_pointer(function, "stream");
   aclError code = ACL_SUCCESS;
@@ -27,6 +28,7 @@ aclError create(const char* function, aclrtStream* out, uint32_t priority, uint3
 }
 
 aclError destroy(const char* function, aclrtStream handle, bool force) {
+  CallSpan span(function);
   ThreadState* state = thread();
   if (!handle) return null_pointer(function, "stream");
   aclError code = ACL_SUCCESS;

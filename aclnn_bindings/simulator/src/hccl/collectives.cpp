@@ -130,6 +130,7 @@ class CollectiveCall {
       let_go(&x->held);
       delete x;
     });
+    Doing doing({Work::Exchange, x->operation.dtype, x->operation.count, x->comm->name.c_str()});
     return submit(stream, task, function_) == ACL_SUCCESS ? HCCL_SUCCESS : HCCL_E_RUNTIME;
   }
 
@@ -197,6 +198,17 @@ void end_messages(Messages* messages) {
   delete messages;
 }
 
+constexpr uint32_t kMixedTypes = 0xFFFF;
+Work work_of(const HcclSendRecvItem* items, uint32_t count, const std::string& group) {
+  Work work = {Work::Exchange, count ? static_cast<uint32_t>(items[0].dataType) : kMixedTypes, 0,
+               group.c_str()};
+  for (uint32_t i = 0; i < count; ++i) {
+    if (items[i].dataType != items[0].dataType) work.how = kMixedTypes;
+    work.amount += items[i].count;
+  }
+  return work;
+}
+
 HcclResult post(const char* function, Communicator* comm, const HcclSendRecvItem* items,
                 uint32_t count, aclrtStream handle) {
   HcclResult code = HCCL_SUCCESS;
@@ -216,6 +228,7 @@ HcclResult post(const char* function, Communicator* comm, const HcclSendRecvItem
   if (!recording(stream)) take_tickets(messages);
   Task* task = make_task([messages](Stream* on) { return run_messages(*messages, on); }, true,
                          [messages] { end_messages(messages); });
+  Doing doing(work_of(items, count, comm->name));
   return submit(stream, task, function) == ACL_SUCCESS ? HCCL_SUCCESS : HCCL_E_RUNTIME;
 }
 
