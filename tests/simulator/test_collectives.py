@@ -32,6 +32,11 @@ def test_wrong_arguments_are_refused_at_once_and_harm_nobody() -> None:
     assert outcome.code == 0, outcome.out + outcome.err
 
 
+def test_communicators_take_what_their_configuration_says() -> None:
+    outcome = ranks("configurations", 2)
+    assert outcome.code == 0, outcome.out + outcome.err
+
+
 def test_the_devices_of_one_process_work_together() -> None:
     outcome = ranks("devices", 3)
     assert outcome.code == 0, outcome.out + outcome.err

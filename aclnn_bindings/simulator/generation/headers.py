@@ -56,6 +56,31 @@ VISIBILITY = """#ifndef ACL_FUNC_VISIBILITY
 #define ACL_FUNC_VISIBILITY __attribute__((visibility("default")))
 #endif
 """
+# What headers define rather than declare. A configuration begins with its size, a mark and a
+# version (HcclCommConfigInit document and its callers in public clients).
+INLINE = {
+    "hccl/hccl_comm.h": (
+        """#include <string.h>
+
+/* Makes every field of a configuration say "not set". */
+static inline void HcclCommConfigInit(HcclCommConfig *config) {
+  const struct {
+    size_t size;
+    uint32_t mark, version;
+    uint64_t reserved;
+  } head = {sizeof *config, HCCL_COMM_CONFIG_MAGIC_WORD, HCCL_COMM_CONFIG_VERSION, 0};
+  if (!config) return;
+  memset(config, 0, sizeof *config);
+  memcpy(config->reserved, &head, sizeof head);
+  config->hcclBufferSize = HCCL_COMM_BUFFSIZE_CONFIG_NOT_SET;
+  config->hcclDeterministic = HCCL_COMM_DETERMINISTIC_CONFIG_NOT_SET;
+  config->hcclOpExpansionMode = HCCL_COMM_DEFAULT_OP_EXPANSION_MODE;
+  config->hcclRdmaTrafficClass = HCCL_COMM_TRAFFIC_CLASS_CONFIG_NOT_SET;
+  config->hcclRdmaServiceLevel = HCCL_COMM_SERVICE_LEVEL_CONFIG_NOT_SET;
+}
+""",
+    )
+}
 PREAMBLE = """#include <stddef.h>
 #include <stdint.h>
 #ifndef __cplusplus
@@ -131,6 +156,7 @@ class Headers:
         for function in sorted(self.by_header.get(header, ()), key=lambda f: f.name):
             parts.append(self._function(function, function.name in simulated))
         parts.append("#ifdef __cplusplus\n}\n#endif\n")
+        parts += INLINE.get(header, ())
         return "\n".join(parts) + f"\n#endif  /* {guard(header)} */\n"
 
     def _constants(self, header: str) -> str:

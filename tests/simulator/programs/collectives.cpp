@@ -13,7 +13,7 @@
 #include "kit.h"
 
 struct Shared {
-  HcclRootInfo info;
+  HcclRootInfo info, second;
   std::atomic<int> ready;
 };
 static Shared* shared;
@@ -321,6 +321,54 @@ static void refusals() {
   m.finish();
 }
 
+// Configured communicators, by root info and by rank table, and what neither takes.
+static void configurations() {
+  Member m;
+  HcclCommConfig config;
+  HcclCommConfigInit(&config);
+  HcclCommConfigInit(nullptr);
+  strcpy(config.hcclCommName, "configured");
+  HcclRootInfo* root = &shared->second;
+  if (rank == 0) MUST(HcclGetRootInfo(root));
+  MUST(HcclBarrier(m.comm, m.stream));
+  m.wait();
+  HcclComm named = nullptr;
+  MUST(HcclCommInitRootInfoConfig(ranks, root, rank, &config, &named));
+  char text[COMM_NAME_MAX_LENGTH];
+  MUST(HcclGetCommName(named, text));
+  CHECK(text == std::string("configured"));
+  HcclComm none = nullptr;
+  CHECK(HcclCommInitRootInfoConfig(ranks, root, rank, nullptr, &none) == HCCL_E_PTR);
+  CHECK(HcclCommInitRootInfoConfig(ranks, nullptr, rank, &config, &none) == HCCL_E_PTR);
+  CHECK(HcclCommInitRootInfoConfig(ranks, root, rank, &config, nullptr) == HCCL_E_PTR);
+  for (uint32_t many : {0u, rank, 0xFFFFFFFFu}) {  // no ranks, none for this one, too many
+    CHECK(HcclCommInitRootInfoConfig(many, root, rank, &config, &none) == HCCL_E_PARA);
+  }
+  CHECK(HcclCommInitRootInfoConfig(ranks, root, rank, &config, &none) == HCCL_E_PARA);  // taken
+  CHECK(HcclCommInitClusterInfoConfig(nullptr, rank, &config, &none) == HCCL_E_PTR);
+  CHECK(HcclCommInitClusterInfoConfig("/no/such/table", rank, nullptr, &none) == HCCL_E_PTR);
+  CHECK(HcclCommInitClusterInfoConfig("/no/such/table", rank, &config, &none) ==
+        HCCL_E_OPEN_FILE_FAILURE);
+  std::vector<uint32_t> twice(ranks, rank);  // one rank, more than once
+  CHECK(HcclCreateSubCommConfig(&m.comm, ranks, twice.data(), 5, 0, &config, &none) == HCCL_E_PARA);
+  CHECK(HcclGetErrorString(HCCL_E_PARA) != std::string(HcclGetErrorString(HCCL_E_PTR)));
+  CHECK(HcclGetErrorString(static_cast<HcclResult>(-1)) == std::string("unknown error"));
+  HcclConfigValue value = {1}, seen = {9};
+  MUST(HcclSetConfig(HCCL_DETERMINISTIC, value));
+  MUST(HcclGetConfig(HCCL_DETERMINISTIC, &seen));
+  CHECK(seen.value == 1);
+  value.value = 7;
+  CHECK(HcclSetConfig(HCCL_DETERMINISTIC, value) == HCCL_E_PARA);
+  CHECK(HcclSetConfig(HCCL_CONFIG_RESERVED, seen) == HCCL_E_PARA);
+  CHECK(HcclGetConfig(HCCL_CONFIG_RESERVED, &seen) == HCCL_E_PARA);
+  CHECK(HcclGetConfig(HCCL_DETERMINISTIC, nullptr) == HCCL_E_PTR);
+  CHECK(HcclGetCommConfigCapability() > HCCL_COMM_CONFIG_COMM_NAME);
+  MUST(HcclCommDestroy(named));
+  CHECK(HcclGetCommName(named, text) == HCCL_E_PARA);  // destroyed
+  CHECK(HcclCommDestroy(named) == HCCL_E_PARA);
+  m.finish();
+}
+
 static void say_why(Member& m, int expected_code, HcclResult expected_error) {
   int code = aclrtSynchronizeStream(m.stream);
   const char* text = aclGetRecentErrMsg();
@@ -353,7 +401,7 @@ static void late_rank() {
 static void missing_rank() {
   if (rank == 1) return;
   Kit kit;
-  HcclRootInfo info;
+  HcclRootInfo info, second;
   HcclComm comm = nullptr;
   MUST(HcclGetRootInfo(&info));
   CHECK(HcclCommInitRootInfo(ranks, &info, 0, &comm) == HCCL_E_TIMEOUT);
@@ -374,6 +422,10 @@ static void different_calls() {
 static void rank_table() {
   Kit kit;
   HcclComm comm = nullptr;
+  HcclCommConfig config;
+  HcclCommConfigInit(&config);
+  MUST(HcclCommInitClusterInfoConfig(table, rank, &config, &comm));
+  MUST(HcclCommDestroy(comm));
   MUST(HcclCommInitClusterInfo(table, rank, &comm));
   int32_t* at = upload(std::vector<int32_t>(1, 1));
   MUST(HcclAllReduce(at, at, 1, HCCL_DATA_TYPE_INT32, HCCL_REDUCE_SUM, comm, kit.stream));
@@ -390,6 +442,12 @@ static void devices() {
   std::vector<int32_t> ids(ranks);
   std::iota(ids.begin(), ids.end(), 0);
   std::vector<HcclComm> comms(ranks);
+  std::vector<int32_t> twice(ranks, 0), absent(ids);
+  absent.back() = 99;
+  CHECK(HcclCommInitAll(0, ids.data(), comms.data()) == HCCL_E_PARA);
+  CHECK(HcclCommInitAll(ranks, twice.data(), comms.data()) == HCCL_E_PARA);
+  CHECK(HcclCommInitAll(ranks, absent.data(), comms.data()) == HCCL_E_PARA);
+  CHECK(HcclCommInitAll(ranks, nullptr, comms.data()) == HCCL_E_PTR);
   MUST(HcclCommInitAll(ranks, ids.data(), comms.data()));
   std::vector<aclrtStream> streams(ranks);
   std::vector<int32_t*> at(ranks);
@@ -415,7 +473,7 @@ int main(int, char** argv) {
   const std::map<std::string, std::function<void()>> parts = {
       {"reductions", reductions}, {"movements", movements},     {"uneven", uneven},
       {"messages", messages},     {"order", order},             {"subgroups", subgroups},
-      {"refusals", refusals},     {"lost_rank", lost_rank},     {"late_rank", late_rank},
+      {"refusals", refusals},     {"configurations", configurations}, {"lost_rank", lost_rank},     {"late_rank", late_rank},
       {"missing_rank", missing_rank}, {"different_calls", different_calls},
       {"rank_table", rank_table}};
   ranks = atoi(argv[2]);

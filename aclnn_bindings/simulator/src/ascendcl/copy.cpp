@@ -1,4 +1,6 @@
 // Copies and fills, on the host's time or on a stream's.
+#include <algorithm>
+
 #include "ascendcl/capture.h"
 #include "ascendcl/memory.h"
 #include "ascendcl/strict.h"
@@ -166,31 +168,44 @@ aclError fill_on(const char* function, void* at, uint64_t max, uint64_t count, u
   }), "MEMSET_ASYNC");
 }
 
+// Between places of one device by the document of aclrtMemcpy2dAsync for these products alone.
 bool rows_kind(aclrtMemcpyKind kind) {
+  const Soc soc = config().soc->soc;
+  const bool modern = soc == Soc::Ascend910B || soc == Soc::Ascend910_93 || soc == Soc::Ascend950;
   return kind == ACL_MEMCPY_HOST_TO_DEVICE || kind == ACL_MEMCPY_DEVICE_TO_HOST ||
-         kind == ACL_MEMCPY_DEVICE_TO_DEVICE || kind == ACL_MEMCPY_DEFAULT;
+         kind == ACL_MEMCPY_DEFAULT || (kind == ACL_MEMCPY_DEVICE_TO_DEVICE && modern);
 }
 
+// Bytes from the first row's start to the last row's end; the largest number where they overflow.
+uint64_t rows_span(uint64_t pitch, uint64_t width, uint64_t height) {
+  const uint64_t most = ~uint64_t{0};
+  if (height > 1 && pitch > (most - width) / (height - 1)) return most;
+  return pitch * (height - 1) + width;
+}
+
+// A copy of at least one byte.
 aclError check_rows(const char* function, void* dst, size_t dpitch, const void* src, size_t spitch,
                     size_t width, size_t height, aclrtMemcpyKind kind, Copy* copy) {
   if (!dst) return null_pointer(function, "dst");
   if (!src) return null_pointer(function, "src");
-  if (!rows_kind(kind)) {
-    return bad_value(function, "kind", "unsupported", "host to device or device to host");
-  }
-  if (width == 0 || height == 0) {
-    return bad_value(function, width ? "height" : "width", "0", "must be greater than 0");
-  }
   if (width > dpitch || width > spitch) {
-    return failed(ACL_ERROR_RT_PARAM_INVALID, "EE1003",
+    return failed(ACL_ERROR_INVALID_PARAM, "EH0013",
                   "%s failed because width %zu is larger than a pitch (dpitch %zu, spitch %zu).",
                   function, width, dpitch, spitch);
   }
-  aclError code = check_copy(function, dst, ~size_t{0}, src, dpitch * (height - 1) + width,
-                             ACL_MEMCPY_DEFAULT, copy);
+  if (!rows_kind(kind)) {
+    return bad_value(function, "kind", "unsupported", "host to device or device to host");
+  }
+  const uint64_t written = rows_span(dpitch, width, height);
+  const uint64_t read = rows_span(spitch, width, height);
+  if (std::max(written, read) == ~uint64_t{0}) {
+    return failed(ACL_ERROR_RT_PARAM_INVALID, "EE1003",
+                  "%s failed because %zu rows are more than addresses reach.", function, height);
+  }
+  aclError code = check_copy(function, dst, written, src, written, ACL_MEMCPY_DEFAULT, copy);
   if (code != ACL_SUCCESS) return code;
-  Range from = locate(src, spitch * (height - 1) + width);
-  return from.fits ? ACL_SUCCESS : past_end(function, "src", src, spitch * height, from);
+  Range from = locate(src, read);
+  return from.fits ? ACL_SUCCESS : past_end(function, "src", src, read, from);
 }
 
 void copy_rows(void* dst, size_t dpitch, const void* src, size_t spitch, size_t width,
@@ -234,6 +249,7 @@ ACLSIM_API aclError aclrtMemcpyAsyncWithCondition(void* dst, size_t destMax, con
 
 ACLSIM_API aclError aclrtMemcpy2d(void* dst, size_t dpitch, const void* src, size_t spitch,
                                   size_t width, size_t height, aclrtMemcpyKind kind) {
+  if (width == 0 || height == 0) return ACL_SUCCESS;
   CallSpan span(__func__);
   Copy copy;
   aclError code = check_rows(__func__, dst, dpitch, src, spitch, width, height, kind, &copy);
@@ -247,7 +263,14 @@ ACLSIM_API aclError aclrtMemcpy2d(void* dst, size_t dpitch, const void* src, siz
 ACLSIM_API aclError aclrtMemcpy2dAsync(void* dst, size_t dpitch, const void* src, size_t spitch,
                                        size_t width, size_t height, aclrtMemcpyKind kind,
                                        aclrtStream stream) {
+  if (width == 0 || height == 0) return ACL_SUCCESS;
   CallSpan span(__func__);
+  constexpr size_t kWidest = 5000000, kHighest = 5 << 20;  // aclrtMemcpy2dAsync document
+  if (width > kWidest || height > kHighest) {
+    return failed(ACL_ERROR_RT_PARAM_INVALID, "EE1003",
+                  "%s failed because width %zu or height %zu is larger than %zu and %zu.", __func__,
+                  width, height, kWidest, kHighest);
+  }
   Copy copy;
   aclError code = check_rows(__func__, dst, dpitch, src, spitch, width, height, kind, &copy);
   if (code != ACL_SUCCESS) return code;
@@ -286,72 +309,42 @@ ACLSIM_API aclError aclrtMemsetAsync(void* devPtr, size_t maxCount, int32_t valu
                  [=] { memset(devPtr, value, count); });
 }
 
-ACLSIM_API aclError aclrtMemsetD32Async(void* ptr, size_t memSize, uint32_t value, size_t N,
-                                        aclrtStream stream) {
-  return fill_on(__func__, ptr, memSize, N * 4, value, stream, [=] {
-    auto* words = static_cast<uint32_t*>(ptr);
-    for (size_t i = 0; i < N; ++i) words[i] = value;
-  });
-}
-ACLSIM_API aclError aclrtMemsetD32(void* ptr, size_t memSize, uint32_t value, size_t N) {
-  CallSpan span(__func__);
-  aclError code = check_fill(__func__, ptr, memSize, N * 4);
-  if (code == ACL_SUCCESS) code = check_synchronous(__func__);
-  if (code != ACL_SUCCESS) return code;
-  DoneAtOnce done({Work::Fill, value, N * 4, nullptr, false}, __func__);
-  auto* words = static_cast<uint32_t*>(ptr);
-  for (size_t i = 0; i < N; ++i) words[i] = value;
-  return ACL_SUCCESS;
+namespace {
+// N words of 32 bits in at most memSize bytes (aclrtMemsetD32 document).
+aclError check_words(const char* function, void* ptr, size_t memSize, size_t count) {
+  if (!ptr) return null_pointer(function, "ptr");
+  if (reinterpret_cast<uintptr_t>(ptr) % sizeof(uint32_t)) {
+    return bad_value(function, "ptr", "unaligned", "a multiple of 4");
+  }
+  if (count <= memSize / sizeof(uint32_t)) return ACL_SUCCESS;
+  return failed(ACL_ERROR_INVALID_PARAM, "EH0013",
+                "%s failed because %zu words are more than memSize %zu holds.", function, count,
+                memSize);
 }
 
-namespace {
-template <class One>
-aclError batch(const char* function, void** dsts, size_t* maxs, void** srcs, size_t* sizes,
-               size_t count, size_t* failed_at, One one) {
-  if (!dsts) return null_pointer(function, "dsts");
-  if (!maxs) return null_pointer(function, "destMaxs");
-  if (!srcs) return null_pointer(function, "srcs");
-  if (!sizes) return null_pointer(function, "sizes");
-  for (size_t i = 0; i < count; ++i) {
-    aclError code = one(dsts[i], maxs[i], srcs[i], sizes[i]);
-    if (code != ACL_SUCCESS) {
-      if (failed_at) *failed_at = i;
-      return code;
-    }
-  }
-  if (failed_at) *failed_at = ~size_t{0};
-  return ACL_SUCCESS;
+void fill_words(void* ptr, uint32_t value, size_t count) {
+  std::fill_n(static_cast<uint32_t*>(ptr), count, value);
 }
 }  // namespace
 
-ACLSIM_API aclError aclrtMemcpyBatch(void** dsts, size_t* destMaxs, void** srcs, size_t* sizes,
-                                     size_t numBatches, aclrtMemcpyBatchAttr*, size_t*, size_t,
-                                     size_t* failIndex) {
-  return batch(__func__, dsts, destMaxs, srcs, sizes, numBatches, failIndex,
-               [](void* d, size_t m, void* s, size_t n) {
-                 return aclrtMemcpy(d, m, s, n, ACL_MEMCPY_DEFAULT);
-               });
+ACLSIM_API aclError aclrtMemsetD32Async(void* ptr, size_t memSize, uint32_t value, size_t N,
+                                        aclrtStream stream) {
+  if (N == 0) return ACL_SUCCESS;
+  aclError code = check_words(__func__, ptr, memSize, N);
+  if (code != ACL_SUCCESS) return code;
+  return fill_on(__func__, ptr, memSize, N * sizeof value, value, stream,
+                 [=] { fill_words(ptr, value, N); });
 }
-ACLSIM_API aclError aclrtMemcpyBatchAsync(void** dsts, size_t* destMaxs, void** srcs,
-                                          size_t* sizes, size_t numBatches, aclrtMemcpyBatchAttr*,
-                                          size_t*, size_t, size_t* failIndex, aclrtStream stream) {
-  return batch(__func__, dsts, destMaxs, srcs, sizes, numBatches, failIndex,
-               [=](void* d, size_t m, void* s, size_t n) {
-                 return aclrtMemcpyAsync(d, m, s, n, ACL_MEMCPY_DEFAULT, stream);
-               });
-}
-ACLSIM_API aclError aclrtMemcpyBatchV2(void** dsts, size_t* destMaxs, void** srcs, size_t* sizes,
-                                       size_t numBatches, aclrtMemcpyBatchAttr* attrs,
-                                       size_t* attrsIndexes, size_t numAttrs) {
-  return aclrtMemcpyBatch(dsts, destMaxs, srcs, sizes, numBatches, attrs, attrsIndexes, numAttrs,
-                          nullptr);
-}
-ACLSIM_API aclError aclrtMemcpyBatchAsyncV2(void** dsts, size_t* destMaxs, void** srcs,
-                                            size_t* sizes, size_t numBatches,
-                                            aclrtMemcpyBatchAttr* attrs, size_t* attrsIndexes,
-                                            size_t numAttrs, aclrtStream stream) {
-  return aclrtMemcpyBatchAsync(dsts, destMaxs, srcs, sizes, numBatches, attrs, attrsIndexes,
-                               numAttrs, nullptr, stream);
+ACLSIM_API aclError aclrtMemsetD32(void* ptr, size_t memSize, uint32_t value, size_t N) {
+  if (N == 0) return ACL_SUCCESS;
+  CallSpan span(__func__);
+  aclError code = check_words(__func__, ptr, memSize, N);
+  if (code == ACL_SUCCESS) code = check_fill(__func__, ptr, memSize, N * sizeof value);
+  if (code == ACL_SUCCESS) code = check_synchronous(__func__);
+  if (code != ACL_SUCCESS) return code;
+  DoneAtOnce done({Work::Fill, value, N * sizeof value, nullptr, false}, __func__);
+  fill_words(ptr, value, N);
+  return ACL_SUCCESS;
 }
 
 // Cache hints change no result; there is no cache to move to.

@@ -26,6 +26,7 @@ struct Device {
   int32_t streams, events;
   std::atomic<uint64_t> used, peak;
   uint32_t core_limits[2];            // aclrtSetDeviceResLimit; 0: the product's
+  std::atomic<uint64_t> peers;        // bit per device that it may reach
 };
 
 struct Runtime {
@@ -35,6 +36,7 @@ struct Runtime {
   bool forked;
   std::string first_config;
   int default_device;                 // -1: none
+  std::atomic<uint32_t> wait_timeout_s;  // aclrtSetOpWaitTimeout; 0: none
   Device devices[64];
   Context* contexts;
   std::atomic<int64_t> params[kSysParams];

@@ -2,6 +2,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
@@ -203,9 +204,13 @@ aclError set_signal(Signal* signal, uint32_t value, Stream* stream) {
     return ACL_SUCCESS;
   }), value ? kEventRecord : kEventReset);
 }
-aclError await_signal(Signal* signal, Stream* stream) {
+aclError await_signal(Signal* signal, Stream* stream, int timeout_ms) {
   return submit(stream, make_task([=](Stream* on) -> aclError {
-    while (!signal->load() && !on->aborted.load()) wait_for_change(signal, 0, 20);
+    const auto end = Clock::now() + std::chrono::milliseconds(timeout_ms);
+    while (!signal->load() && !on->aborted.load()) {
+      if (timeout_ms >= 0 && Clock::now() >= end) return ACL_ERROR_RT_TASK_TIMEOUT;
+      wait_for_change(signal, 0, 20);
+    }
     return ACL_SUCCESS;
   }, true), kEventWait);
 }
@@ -239,29 +244,32 @@ aclError record(const char* function, Event* event, Stream* stream) {
   }), kEventRecord);
 }
 
-aclError wait_on_shared(SharedEvent* shared, Stream* stream) {
+// A wait whose time is over makes its stream faulty (aclrtStreamWaitEventWithTimeout and
+// aclrtSetOpWaitTimeout documents). Which code is told is not documented: a task that ran out of
+// time has this one.
+aclError wait_on_shared(SharedEvent* shared, Stream* stream, int timeout_ms) {
   uint32_t target = shared->recorded.load();
   return submit(stream, make_task([=](Stream* on) -> aclError {
-    await_shared(shared, target, -1, &on->aborted);
-    return ACL_SUCCESS;
+    bool came = await_shared(shared, target, timeout_ms, &on->aborted);
+    return came ? ACL_SUCCESS : ACL_ERROR_RT_TASK_TIMEOUT;
   }), kEventWait);
 }
 
-aclError wait_for(Stream* stream, Record* seen) {
+aclError wait_for(Stream* stream, Record* seen, int timeout_ms) {
   if (!seen) return ACL_SUCCESS;
   seen->waits.fetch_add(1);
   return submit(stream, make_task([=](Stream* on) -> aclError {
-    await(seen, -1, &on->aborted);
-    return ACL_SUCCESS;
+    bool came = await(seen, timeout_ms, &on->aborted);
+    return came ? ACL_SUCCESS : ACL_ERROR_RT_TASK_TIMEOUT;
   }, false, [seen] {
     seen->waits.fetch_sub(1);
     let_go(seen);
   }), kEventWait);
 }
 
-aclError wait_on(const char* function, Stream* stream, Event* event) {
-  if (event->external) return await_signal(event->external, stream);
-  if (event->shared) return wait_on_shared(event->shared, stream);
+aclError wait_on(const char* function, Stream* stream, Event* event, int timeout_ms) {
+  if (event->external) return await_signal(event->external, stream, timeout_ms);
+  if (event->shared) return wait_on_shared(event->shared, stream, timeout_ms);
   bool captured = event->captured && still_captured(*event->captured);
   if (captured) return capture_wait(function, stream, *event->captured);
   if (recording(stream)) {
@@ -281,7 +289,7 @@ aclError wait_on(const char* function, Stream* stream, Event* event) {
     }
     if (event->latest) seen = keep(event->latest);
   }
-  return wait_for(stream, seen);
+  return wait_for(stream, seen, timeout_ms);
 }
 
 // The last extended events that were destroyed. torch_npu destroys an event in one device's queue
@@ -307,7 +315,8 @@ void linger(ThreadState* state, Event* event) {
   recycle(state, oldest, Kind::Event);
 }
 
-ACLSIM_NOINLINE aclError wait_on_destroyed(const char* function, Stream* stream, Event* event) {
+ACLSIM_NOINLINE aclError wait_on_destroyed(const char* function, Stream* stream, Event* event,
+                                           int timeout_ms) {
   if (!event || !event->was(Kind::Event)) return not_an_event(function, event);
   Record* seen = nullptr;
   bool found = false;
@@ -316,7 +325,7 @@ ACLSIM_NOINLINE aclError wait_on_destroyed(const char* function, Stream* stream,
     found = event->lingers && !recording(stream);
     if (found && event->latest) seen = keep(event->latest);
   }
-  return found ? wait_for(stream, seen) : not_an_event(function, event);
+  return found ? wait_for(stream, seen, timeout_ms) : not_an_event(function, event);
 }
 
 bool reach(Event* event, int timeout_ms) {
@@ -466,28 +475,48 @@ ACLSIM_API aclError aclrtResetEvent(aclrtEvent event, aclrtStream stream) {
   return ACL_SUCCESS;
 }
 
-ACLSIM_API aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event) {
-  ACLSIM_STREAM(on, stream);
+namespace {
+// `seconds` 0: what aclrtSetOpWaitTimeout said, which is no limit where it was not called.
+aclError stream_waits(const char* function, aclrtStream stream, aclrtEvent event,
+                      uint32_t seconds) {
+  ThreadState* state = thread();
+  aclError code = ACL_SUCCESS;
+  Stream* on = find_own_stream(state, stream, function, &code);
+  if (!on) return code;
+  if (!seconds) seconds = runtime().wait_timeout_s.load();
+  const int timeout_ms = seconds ? static_cast<int>(std::min(seconds, 2000000u) * 1000) : -1;
   auto* mine = static_cast<Event*>(event);
-  if (!mine || !mine->is(Kind::Event)) return wait_on_destroyed(__func__, on, mine);
-  return wait_on(__func__, on, mine);
+  if (!mine || !mine->is(Kind::Event)) return wait_on_destroyed(function, on, mine, timeout_ms);
+  return wait_on(function, on, mine, timeout_ms);
 }
-ACLSIM_API aclError aclrtStreamWaitEventWithFlag(aclrtStream stream, aclrtEvent event, uint32_t,
-                                                 uint32_t flag) {
+}  // namespace
+
+ACLSIM_API aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event) {
+  CallSpan span(__func__);
+  return stream_waits(__func__, stream, event, 0);
+}
+ACLSIM_API aclError aclrtStreamWaitEventWithFlag(aclrtStream stream, aclrtEvent event,
+                                                 uint32_t timeout, uint32_t flag) {
   if (flag > ACL_EVENT_WAIT_EXTERNAL) return bad_value(__func__, "flag", "unknown", "0 or 1");
   ACLSIM_EVENT(mine, event);
   if (flag == ACL_EVENT_WAIT_EXTERNAL && !mine->external) {
     return unsupported(__func__, "external waits need an event made with ACL_EVENT_EXTERNAL");
   }
-  return aclrtStreamWaitEvent(stream, event);
+  if (flag == ACL_EVENT_WAIT_EXTERNAL && timeout) {
+    return failed(ACL_ERROR_RT_PARAM_INVALID, "EE1003",
+                  "%s failed because timeout %u is invalid. Expected value: 0, for an external wait.",
+                  __func__, timeout);
+  }
+  return stream_waits(__func__, stream, event, timeout);
 }
 ACLSIM_API aclError aclrtStreamWaitEventWithTimeout(aclrtStream stream, aclrtEvent event,
                                                     int32_t timeout) {
-  if (timeout < -1) {
-    return failed(ACL_ERROR_RT_PARAM_INVALID, "EE1003", "%s failed because timeout %d is invalid.",
-                  __func__, timeout);
+  if (timeout < 0) {
+    return failed(ACL_ERROR_RT_PARAM_INVALID, "EE1003",
+                  "%s failed because timeout %d is invalid. Expected value: [0, INT_MAX].", __func__,
+                  timeout);
   }
-  return aclrtStreamWaitEvent(stream, event);
+  return stream_waits(__func__, stream, event, static_cast<uint32_t>(timeout));
 }
 
 ACLSIM_API aclError aclrtSynchronizeEvent(aclrtEvent event) {

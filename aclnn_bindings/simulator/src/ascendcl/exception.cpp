@@ -57,7 +57,8 @@ ACLSIM_API aclError aclrtSetExceptionInfoCallback(aclrtExceptionInfoCallback cal
 ACLSIM_API aclError aclrtExceptionInfoCallbackRegister(aclrtExceptionInfoCallback callback) {
   ACLSIM_REQUIRE(callback);
   std::lock_guard<std::mutex> lock(listeners().mutex);
-  listeners().registered.push_back(callback);
+  auto& all = listeners().registered;  // each function once
+  if (std::find(all.begin(), all.end(), callback) == all.end()) all.push_back(callback);
   return ACL_SUCCESS;
 }
 ACLSIM_API aclError aclrtExceptionInfoCallbackUnregister(aclrtExceptionInfoCallback callback) {
@@ -93,10 +94,14 @@ ACLSIM_API aclError aclrtGetErrorVerbose(int32_t deviceId, aclrtErrorInfo* error
   errorInfo->errorType = ACL_RT_NO_ERROR;
   return ACL_SUCCESS;
 }
-ACLSIM_API aclError aclrtGetMemUceInfo(int32_t, aclrtMemUceInfo* memUceInfoArray, size_t,
-                                       size_t* retSize) {
+ACLSIM_API aclError aclrtGetMemUceInfo(int32_t deviceId, aclrtMemUceInfo* memUceInfoArray,
+                                       size_t arraySize, size_t* retSize) {
   ACLSIM_REQUIRE(memUceInfoArray);
   ACLSIM_REQUIRE(retSize);
+  if (deviceId < 0 || deviceId >= config().devices) {
+    return bad_value(__func__, "deviceId", "unknown", "a device id");
+  }
+  if (!arraySize) return bad_value(__func__, "arraySize", "0", "must be greater than 0");
   *retSize = 0;
   return ACL_SUCCESS;
 }
@@ -122,8 +127,14 @@ ACLSIM_API aclError aclrtRepairError(int32_t deviceId, const aclrtErrorInfo* err
 }
 
 // Drops what the device's streams have queued, and waits for what they run.
-ACLSIM_API aclError aclrtDeviceTaskAbort(int32_t deviceId, uint32_t) {
+ACLSIM_API aclError aclrtDeviceTaskAbort(int32_t deviceId, uint32_t timeout) {
   thread();
+  constexpr uint32_t kLongest = 36 * 60 * 1000;  // ms, its document
+  if (timeout > kLongest) {
+    return failed(ACL_ERROR_RT_PARAM_INVALID, "EE1003",
+                  "%s failed because timeout %u is invalid. Expected value: [0, %u].", __func__,
+                  timeout, kLongest);
+  }
   if (deviceId < 0 || deviceId >= config().devices) {
     return failed(ACL_ERROR_RT_INVALID_DEVICEID, "EE1003", "%s failed because device %d does not exist.",
                   __func__, deviceId);

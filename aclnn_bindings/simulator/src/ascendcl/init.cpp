@@ -67,12 +67,50 @@ std::vector<Hook>& hooks() {
   return *made;
 }
 
-aclError finalize(const char* function) {
-  Runtime& all = runtime();
+// A type other than ACL_REG_TYPE_OTHER has one callback of each kind (CANN's open runtime,
+// init_callback_manager.cpp, which also has the codes).
+aclError add_hook(const char* function, const Hook& hook) {
+  for (const Hook& other : hooks()) {
+    if (hook.type == ACL_REG_TYPE_OTHER || other.type != hook.type || other.init != hook.init) {
+      continue;
+    }
+    return failed(ACL_ERROR_INTERNAL_ERROR, "EH0001",
+                  "%s failed because type %d has a callback already.", function,
+                  static_cast<int>(hook.type));
+  }
+  hooks().push_back(hook);
+  return ACL_SUCCESS;
+}
+
+template <class Same>
+aclError remove_hook(const char* function, Same same) {
+  auto& all = hooks();
+  auto at = std::find_if(all.begin(), all.end(), same);
+  if (at == all.end()) {
+    return failed(ACL_ERROR_INTERNAL_ERROR, "EH0001",
+                  "%s failed because no such callback is registered.", function);
+  }
+  all.erase(at);
+  return ACL_SUCCESS;
+}
+
+// The callbacks of one kind in the order in which they came; the first code that is no success.
+// They may register and unregister others.
+aclError call_hooks(bool init, const std::string& text) {
   std::vector<Hook> copy = hooks();
   for (const Hook& hook : copy) {
-    if (!hook.init) hook.on_finalize(hook.data);
+    if (hook.init != init) continue;
+    aclError code = init ? hook.on_init(text.c_str(), text.size(), hook.data)
+                         : hook.on_finalize(hook.data);
+    if (code != ACL_SUCCESS) return code;
   }
+  return ACL_SUCCESS;
+}
+
+aclError finalize(const char* function) {
+  Runtime& all = runtime();
+  aclError told = call_hooks(false, "");
+  if (told != ACL_SUCCESS) return told;
   all.initialised = 0;
   profile_end();
   if (!strict()) return ACL_SUCCESS;
@@ -111,12 +149,10 @@ ACLSIM_API aclError aclInit(const char* configPath) {
   std::string device = value_of(text, "default_device");
   if (!device.empty()) all.default_device = atoi(device.c_str());
   errors_per_process(value_of(text, "err_msg_mode") == "1");
+  aclError told = call_hooks(true, text);
+  if (told != ACL_SUCCESS) return told;
   all.initialised = 1;
   all.finalized = false;
-  std::vector<Hook> copy = hooks();
-  for (const Hook& hook : copy) {
-    if (hook.init) hook.on_init(text.c_str(), text.size(), hook.data);
-  }
   return ACL_SUCCESS;
 }
 
@@ -143,37 +179,38 @@ ACLSIM_API aclError aclFinalizeReference(uint64_t* refCount) {
   return all.initialised ? ACL_SUCCESS : finalize(__func__);
 }
 
+// After aclInit the callback runs at once, and its code is nobody's.
 ACLSIM_API aclError aclInitCallbackRegister(aclRegisterCallbackType type,
                                             aclInitCallbackFunc cbFunc, void* userData) {
   ACLSIM_REQUIRE(cbFunc);
-  Lock lock(runtime().mutex);
-  hooks().push_back({true, type, cbFunc, nullptr, userData});
-  return ACL_SUCCESS;
+  Runtime& all = runtime();
+  Lock lock(all.mutex);
+  aclError code = add_hook(__func__, {true, type, cbFunc, nullptr, userData});
+  if (code == ACL_SUCCESS && all.initialised) {
+    const std::string text = all.first_config.substr(0, all.first_config.size() - 1);
+    cbFunc(text.c_str(), text.size(), userData);
+  }
+  return code;
 }
 ACLSIM_API aclError aclInitCallbackUnRegister(aclRegisterCallbackType type,
                                               aclInitCallbackFunc cbFunc) {
   ACLSIM_REQUIRE(cbFunc);
   Lock lock(runtime().mutex);
-  auto& all = hooks();
-  all.erase(std::remove_if(all.begin(), all.end(), [&](const Hook& h) {
-    return h.init && h.type == type && h.on_init == cbFunc;
-  }), all.end());
-  return ACL_SUCCESS;
+  return remove_hook(__func__, [&](const Hook& hook) {
+    return hook.init && hook.type == type && hook.on_init == cbFunc;
+  });
 }
 ACLSIM_API aclError aclFinalizeCallbackRegister(aclRegisterCallbackType type,
                                                 aclFinalizeCallbackFunc cbFunc, void* userData) {
   ACLSIM_REQUIRE(cbFunc);
   Lock lock(runtime().mutex);
-  hooks().push_back({false, type, nullptr, cbFunc, userData});
-  return ACL_SUCCESS;
+  return add_hook(__func__, {false, type, nullptr, cbFunc, userData});
 }
 ACLSIM_API aclError aclFinalizeCallbackUnRegister(aclRegisterCallbackType type,
                                                   aclFinalizeCallbackFunc cbFunc) {
   ACLSIM_REQUIRE(cbFunc);
   Lock lock(runtime().mutex);
-  auto& all = hooks();
-  all.erase(std::remove_if(all.begin(), all.end(), [&](const Hook& h) {
-    return !h.init && h.type == type && h.on_finalize == cbFunc;
-  }), all.end());
-  return ACL_SUCCESS;
+  return remove_hook(__func__, [&](const Hook& hook) {
+    return !hook.init && hook.type == type && hook.on_finalize == cbFunc;
+  });
 }

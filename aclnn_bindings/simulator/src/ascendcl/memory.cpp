@@ -19,6 +19,7 @@ namespace {
 // aclrtMalloc's document promises 64 bytes; devices give whole blocks of 512, on which clients
 // such as ggml (GGML_CANN buffers, 128 bytes) rely. Pinned host memory has the documented 64.
 constexpr uint64_t kDeviceAlign = 512, kHostAlign = 64;
+constexpr uint64_t kMostOfHost = uint64_t{1} << 47;  // addresses of a process
 constexpr uint64_t kMapped = 256 * 1024;      // larger blocks come from mmap, untouched
 
 struct Space {
@@ -189,7 +190,7 @@ aclError allocate_host(const char* function, void** out, uint64_t size,
   if (size == 0) return bad_value(function, "size", "0", "must be greater than 0");
   aclError code = ACL_SUCCESS;
   if (!current_context(state, function, &code)) return code;
-  char* base = take_pages(align_up(size, align), align);
+  char* base = size > kMostOfHost ? nullptr : take_pages(align_up(size, align), align);
   if (!base) {
     return failed(ACL_ERROR_RT_MEMORY_ALLOCATION, "EE1023",
                   "%s failed because the host has no room for %llu bytes.", function,

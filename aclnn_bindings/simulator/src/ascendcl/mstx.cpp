@@ -2,6 +2,7 @@
 // tools are told when the stream passes them too (msptiActivityFlag document).
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 
 #include "ascendcl/capture.h"
@@ -23,6 +24,7 @@ struct Range {
 struct Ranges {
   std::mutex mutex;
   std::map<uint64_t, Range> open;
+  std::set<const Domain*> domains;  // that live
   uint64_t next = 1;  // 0 is no range; marks take numbers of the same row
 };
 Ranges& ranges() {
@@ -30,8 +32,11 @@ Ranges& ranges() {
   return *made;
 }
 
+// No domain, and one that was destroyed, stand for the default one, null.
 const char* name_of(const void* domain) {
-  return domain ? lasting_text(static_cast<const Domain*>(domain)->name.c_str()) : nullptr;
+  std::lock_guard<std::mutex> lock(ranges().mutex);
+  auto at = ranges().domains.find(static_cast<const Domain*>(domain));
+  return at == ranges().domains.end() ? nullptr : lasting_text((*at)->name.c_str());
 }
 const char* shown(const char* domain) { return domain ? domain : "default"; }
 
@@ -103,9 +108,17 @@ ACLSIM_API uint64_t mstxRangeStartA(const char* message, aclrtStream stream) {
 ACLSIM_API void mstxRangeEnd(uint64_t id) { stop(id); }
 
 ACLSIM_API void* mstxDomainCreateA(const char* name) {
-  return name && *name ? new Domain{name} : nullptr;
+  if (!name || !*name) return nullptr;
+  auto* made = new Domain{name};
+  std::lock_guard<std::mutex> lock(ranges().mutex);
+  ranges().domains.insert(made);
+  return made;
 }
-ACLSIM_API void mstxDomainDestroy(void* domain) { delete static_cast<Domain*>(domain); }
+ACLSIM_API void mstxDomainDestroy(void* domain) {
+  std::lock_guard<std::mutex> lock(ranges().mutex);
+  auto* mine = static_cast<Domain*>(domain);
+  if (ranges().domains.erase(mine)) delete mine;
+}
 ACLSIM_API void mstxDomainMarkA(void* domain, const char* message, aclrtStream stream) {
   mark(name_of(domain), message, stream);
 }

@@ -1,4 +1,5 @@
 // Options of the process, the context and the device: determinism, float modes, time-outs, cores.
+#include <algorithm>
 #include <atomic>
 
 #include "ascendcl/device.h"
@@ -15,8 +16,7 @@ aclError bad_option(const char* function) {
                 "%s failed because the option is not a member of aclSysParamOpt.", function);
 }
 
-std::atomic<uint32_t> execute_timeout_ms{0};  // 0: the product's default
-std::atomic<uint32_t> wait_timeout_s{0};      // 0: none
+std::atomic<uint64_t> execute_timeout_ms{0};  // 0: the product's default
 std::atomic<aclrtFloatOverflowMode> overflow_mode{ACL_RT_OVERFLOW_MODE_SATURATION};
 
 // Documented defaults of the operator time-out, seconds.
@@ -26,6 +26,19 @@ uint32_t default_timeout_s() {
     case Soc::Ascend910: return 68;
     default: return 1091;
   }
+}
+
+// Documented maxima, seconds: of 0, and of what is more.
+uint32_t longest_timeout_s() {
+  return config().soc->soc == Soc::Ascend910 ? 2176 : default_timeout_s();
+}
+void set_execute_timeout(uint64_t milliseconds) {
+  const uint64_t longest = longest_timeout_s() * uint64_t{1000};
+  execute_timeout_ms.store(milliseconds ? std::min(milliseconds, longest) : longest);
+}
+uint32_t execute_timeout() {  // ms
+  const uint64_t set = execute_timeout_ms.load();
+  return set ? static_cast<uint32_t>(set) : default_timeout_s() * 1000;
 }
 
 uint32_t product_cores(aclrtDevResLimitType type) {
@@ -106,31 +119,30 @@ ACLSIM_API aclError aclrtGetDeviceSatMode(aclrtFloatOverflowMode* mode) {
 // Kernels of the simulator do not hang on hardware; the time-outs are kept and reported.
 ACLSIM_API aclError aclrtSetOpExecuteTimeOut(uint32_t timeout) {
   thread();
-  execute_timeout_ms.store(timeout * 1000);
+  set_execute_timeout(timeout * uint64_t{1000});
   return ACL_SUCCESS;
 }
 ACLSIM_API aclError aclrtSetOpExecuteTimeOutWithMs(uint32_t timeout) {
   thread();
-  execute_timeout_ms.store(timeout);
+  set_execute_timeout(timeout);
   return ACL_SUCCESS;
 }
 ACLSIM_API aclError aclrtSetOpExecuteTimeOutV2(uint64_t timeout, uint64_t* actualTimeout) {
   thread();
   ACLSIM_REQUIRE(actualTimeout);
-  execute_timeout_ms.store(static_cast<uint32_t>(timeout / 1000));  // given in microseconds
-  *actualTimeout = timeout;
+  set_execute_timeout(timeout / 1000 + (timeout % 1000 != 0));  // kept in whole milliseconds
+  *actualTimeout = uint64_t{execute_timeout()} * 1000;
   return ACL_SUCCESS;
 }
 ACLSIM_API aclError aclrtGetOpExecuteTimeout(uint32_t* const timeoutMs) {
   thread();
   ACLSIM_REQUIRE(timeoutMs);
-  uint32_t set = execute_timeout_ms.load();
-  *timeoutMs = set ? set : default_timeout_s() * 1000;
+  *timeoutMs = execute_timeout();
   return ACL_SUCCESS;
 }
 ACLSIM_API aclError aclrtSetOpWaitTimeout(uint32_t timeout) {
   thread();
-  wait_timeout_s.store(timeout);
+  runtime().wait_timeout_s.store(timeout);  // of the waits that are queued from here on
   return ACL_SUCCESS;
 }
 
@@ -182,26 +194,34 @@ ACLSIM_API aclError aclrtResetStreamResLimit(aclrtStream stream) {
   return ACL_SUCCESS;
 }
 namespace {
-__thread uint32_t used_cores[2] __attribute__((tls_model("initial-exec")));
+// The stream whose limits count for operators of this thread: its later limits count too. A stream
+// that was destroyed has none.
+__thread Stream* used_stream __attribute__((tls_model("initial-exec")));
+__thread int32_t used_id __attribute__((tls_model("initial-exec")));
+
+Stream* stream_in_use() {
+  Stream* stream = used_stream;
+  return stream && stream->is(Kind::Stream) && stream->id == used_id ? stream : nullptr;
+}
 }
 ACLSIM_API aclError aclrtUseStreamResInCurrentThread(aclrtStream stream) {
   ACLSIM_STREAM(on, stream);
-  used_cores[0] = on->attributes[6];
-  used_cores[1] = on->attributes[7];
+  used_stream = on;
+  used_id = on->id;
   return ACL_SUCCESS;
 }
 ACLSIM_API aclError aclrtUnuseStreamResInCurrentThread(aclrtStream stream) {
   ACLSIM_STREAM(on, stream);
-  (void)on;
-  used_cores[0] = used_cores[1] = 0;
+  if (stream_in_use() == on) used_stream = nullptr;
   return ACL_SUCCESS;
 }
 ACLSIM_API aclError aclrtGetResInCurrentThread(aclrtDevResLimitType type, uint32_t* value) {
   ACLSIM_REQUIRE(value);
   ACLSIM_CONTEXT(context);
   if (!core_type(type)) return bad_core_type(__func__);
-  if (used_cores[type]) {
-    *value = used_cores[type];
+  const Stream* used = stream_in_use();
+  if (used && used->attributes[6 + type]) {
+    *value = used->attributes[6 + type];
     return ACL_SUCCESS;
   }
   return aclrtGetDeviceResLimit(context->device, type, value);

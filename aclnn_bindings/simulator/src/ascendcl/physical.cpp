@@ -14,6 +14,7 @@ namespace {
 
 // Granularity that aclrtMemGetAllocationGranularity reports: that of huge pages.
 constexpr uint64_t kGranularity = 2 << 20;
+constexpr uint64_t kMostAddresses = uint64_t{1} << 47;  // of a process
 
 struct Physical {
   ShareId id;     // under which other processes open it
@@ -45,6 +46,15 @@ void release(Physical* physical) {
   if (!physical->imported) runtime().devices[physical->device].used.fetch_sub(physical->size);
   ranges().physical.erase(physical);
   delete physical;
+}
+
+// Whether something is mapped in [base, base + size).
+bool overlaps(const char* base, uint64_t size) {
+  auto next = ranges().mapped.lower_bound(const_cast<char*>(base));
+  if (next != ranges().mapped.end() && next->first < base + size) return true;
+  if (next == ranges().mapped.begin()) return false;
+  --next;
+  return next->first + next->second.size > base;
 }
 
 aclError invalid(const char* function, const char* what) {
@@ -124,10 +134,16 @@ ACLSIM_API aclError aclrtMemGetAllocationGranularity(aclrtPhysicalMemProp* prop,
   return ACL_SUCCESS;
 }
 
-ACLSIM_API aclError aclrtReserveMemAddress(void** virPtr, size_t size, size_t, void*, uint64_t) {
+ACLSIM_API aclError aclrtReserveMemAddress(void** virPtr, size_t size, size_t alignment, void*,
+                                           uint64_t) {
   ACLSIM_REQUIRE(virPtr);
   thread();  // addresses belong to the process: torch_npu reserves some before it sets a device
   if (size == 0) return bad_value(__func__, "size", "0", "must be greater than 0");
+  if (alignment) return bad_value(__func__, "alignment", "nonzero", "0");
+  if (size > kMostAddresses) {
+    return failed(ACL_ERROR_RT_MEMORY_ALLOCATION, "EE1023", "%s failed: no %zu bytes of addresses.",
+                  __func__, size);
+  }
   uint64_t room = (size + kGranularity - 1) / kGranularity * kGranularity;
   void* at = mmap(nullptr, room + kGranularity, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
                   -1, 0);
@@ -216,10 +232,18 @@ ACLSIM_API aclError aclrtMapMem(void* virPtr, size_t size, size_t offset, aclrtD
   auto range = ranges().reserved.upper_bound(base);
   if (range == ranges().reserved.begin()) return invalid(__func__, "the address was not reserved");
   --range;
-  if (base + size > range->first + range->second) return invalid(__func__, "the range was not reserved");
-  if (!ranges().physical.count(physical) || offset + size > physical->size) {
+  const auto into = static_cast<uint64_t>(base - range->first);
+  if (into >= range->second || size > range->second - into) {
+    return invalid(__func__, "the range was not reserved");
+  }
+  if (!ranges().physical.count(physical) || size > physical->size ||
+      offset > physical->size - size) {
     return invalid(__func__, "the handle is not that of live physical memory of this size");
   }
+  if (size == 0 || size % kGranularity || into % kGranularity || offset % kGranularity) {
+    return invalid(__func__, "address, size or offset is not a multiple of the granularity");
+  }
+  if (overlaps(base, size)) return invalid(__func__, "a part of the range is mapped already");
   void* at = mmap(base, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, physical->file,
                   static_cast<off_t>(offset));
   if (at == MAP_FAILED) return invalid(__func__, "the system refused the mapping");

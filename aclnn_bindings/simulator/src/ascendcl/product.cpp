@@ -18,6 +18,11 @@ aclError no_device(const char* function, int64_t id) {
   thread();                \
   if ((id) < 0 || (id) >= config().devices) return no_device(__func__, id)
 
+aclError own_peer(const char* function, int32_t id) {
+  return failed(ACL_ERROR_INVALID_PARAM, "EH0013",
+                "%s failed because device %d cannot be its own peer.", function, id);
+}
+
 aclError unknown(const char* function, const char* parameter) {
   return bad_value(function, parameter, "unknown", "a member of its enum");
 }
@@ -96,17 +101,28 @@ ACLSIM_API aclError aclrtDeviceCanAccessPeer(int32_t* canAccessPeer, int32_t dev
   ACLSIM_REQUIRE(canAccessPeer);
   REQUIRE_DEVICE(deviceId);
   REQUIRE_DEVICE(peerDeviceId);
-  *canAccessPeer = deviceId != peerDeviceId;
+  if (deviceId == peerDeviceId) return own_peer(__func__, deviceId);
+  *canAccessPeer = 1;
   return ACL_SUCCESS;
 }
-// All devices share the host's memory: access is always on.
+// All devices share the host's memory, so that copies work without it; what was enabled, one way
+// per call, is only told.
 ACLSIM_API aclError aclrtDeviceEnablePeerAccess(int32_t peerDeviceId, uint32_t flags) {
+  ACLSIM_CONTEXT(context);
   REQUIRE_DEVICE(peerDeviceId);
-  if (flags) return bad_value(__func__, "flags", "nonzero", "0");
+  if (flags) {
+    return failed(ACL_ERROR_FEATURE_UNSUPPORTED, "EH0007",
+                  "%s failed because flags %u is reserved. Expected value: 0.", __func__, flags);
+  }
+  if (context->device == peerDeviceId) return own_peer(__func__, peerDeviceId);
+  device_of(context).peers.fetch_or(uint64_t{1} << peerDeviceId);
   return ACL_SUCCESS;
 }
 ACLSIM_API aclError aclrtDeviceDisablePeerAccess(int32_t peerDeviceId) {
+  ACLSIM_CONTEXT(context);
   REQUIRE_DEVICE(peerDeviceId);
+  if (context->device == peerDeviceId) return own_peer(__func__, peerDeviceId);
+  device_of(context).peers.fetch_and(~(uint64_t{1} << peerDeviceId));
   return ACL_SUCCESS;
 }
 ACLSIM_API aclError aclrtDevicePeerAccessStatus(int32_t deviceId, int32_t peerDeviceId,
@@ -114,7 +130,7 @@ ACLSIM_API aclError aclrtDevicePeerAccessStatus(int32_t deviceId, int32_t peerDe
   ACLSIM_REQUIRE(status);
   REQUIRE_DEVICE(deviceId);
   REQUIRE_DEVICE(peerDeviceId);
-  *status = 1;
+  *status = static_cast<int32_t>(runtime().devices[deviceId].peers.load() >> peerDeviceId & 1);
   return ACL_SUCCESS;
 }
 
@@ -131,9 +147,7 @@ ACLSIM_API aclError aclrtGetDeviceUtilizationRate(int32_t deviceId,
   REQUIRE_DEVICE(deviceId);
   // -1 is the documented answer for a figure that the product does not measure.
   utilizationInfo->cubeUtilization = utilizationInfo->vectorUtilization = -1;
-  utilizationInfo->aicpuUtilization = -1;
-  utilizationInfo->memoryUtilization =
-      static_cast<int32_t>(runtime().devices[deviceId].used.load() * 100 / config().memory);
+  utilizationInfo->aicpuUtilization = utilizationInfo->memoryUtilization = -1;
   return ACL_SUCCESS;
 }
 
@@ -181,15 +195,15 @@ ACLSIM_API aclError aclrtGetUserDevIdByLogicDevId(const int32_t logicDevId, int3
 ACLSIM_API aclError aclrtGetUserDevIdByPhyDevId(const int32_t phyDevId, int32_t* const userDevId) {
   return user_id(__func__, phyDevId, userDevId);
 }
+// What this pair calls logic ids are the user's (its documents).
 ACLSIM_API aclError aclrtGetPhyDevIdByLogicDevId(const int32_t logicDevId, int32_t* const phyDevId) {
   ACLSIM_REQUIRE(phyDevId);
-  *phyDevId = logicDevId;
+  REQUIRE_DEVICE(logicDevId);
+  *phyDevId = config().visible[logicDevId];
   return ACL_SUCCESS;
 }
 ACLSIM_API aclError aclrtGetLogicDevIdByPhyDevId(const int32_t phyDevId, int32_t* const logicDevId) {
-  ACLSIM_REQUIRE(logicDevId);
-  *logicDevId = phyDevId;
-  return ACL_SUCCESS;
+  return user_id(__func__, phyDevId, logicDevId);
 }
 
 ACLSIM_API aclError aclrtDeviceGetStreamPriorityRange(int32_t* leastPriority,

@@ -155,6 +155,7 @@ ACLSIM_API aclError aclrtSetStreamFailureMode(aclrtStream stream, uint64_t mode)
 
 ACLSIM_API aclError aclrtSetStreamOverflowSwitch(aclrtStream stream, uint32_t flag) {
   ACLSIM_STREAM(on, stream);
+  if (flag > 1) return bad_value(__func__, "flag", "other", "0 or 1");
   on->overflow_switch = flag;
   return ACL_SUCCESS;
 }
@@ -171,7 +172,8 @@ ACLSIM_API aclError aclrtSetStreamAttribute(aclrtStream stream, aclrtStreamAttr 
   ACLSIM_STREAM(on, stream);
   switch (stmAttrType) {
     case ACL_STREAM_ATTR_FAILURE_MODE: return aclrtSetStreamFailureMode(stream, value->failureMode);
-    case ACL_STREAM_ATTR_FLOAT_OVERFLOW_CHECK: on->overflow_switch = value->overflowSwitch; break;
+    case ACL_STREAM_ATTR_FLOAT_OVERFLOW_CHECK:
+      return aclrtSetStreamOverflowSwitch(stream, value->overflowSwitch);
     case ACL_STREAM_ATTR_PRIORITY: on->priority = value->streamPriority; break;
     case ACL_STREAM_ATTR_USER_CUSTOM_TAG:
     case ACL_STREAM_ATTR_CACHE_OP_INFO: on->attributes[stmAttrType] = value->userCustomTag; break;

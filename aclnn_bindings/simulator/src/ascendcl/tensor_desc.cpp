@@ -43,9 +43,27 @@ aclError set_attr(const char* function, aclopAttr* attr, const char* name, Attri
   return ACL_SUCCESS;
 }
 
+// Whether there are `count` values; one that points must point at something.
+template <class From>
+aclError check_list(const char* function, int count, const From* values) {
+  if (count < 0) return bad_value(function, "numValues", "negative", "0 or more");
+  if (count > 0 && !values) return null_pointer(function, "values");
+  if constexpr (std::is_pointer<From>::value) {
+    for (int i = 0; i < count; ++i) {
+      if (!values[i]) return null_pointer(function, "values");
+    }
+  }
+  return ACL_SUCCESS;
+}
+
 template <class To, class From>
-std::vector<To> list(int count, const From* values) {
-  return values && count > 0 ? std::vector<To>(values, values + count) : std::vector<To>();
+aclError set_list(const char* function, aclopAttr* attr, const char* name, int count,
+                  const From* values, std::vector<To> Attribute::* part) {
+  aclError code = check_list(function, count, values);
+  if (code != ACL_SUCCESS) return code;
+  Attribute all;
+  (all.*part).assign(values, values + count);
+  return set_attr(function, attr, name, std::move(all));
 }
 
 }  // namespace
@@ -226,29 +244,32 @@ ACLSIM_API aclError aclopSetAttrDataType(aclopAttr* attr, const char* attrName,
 }
 ACLSIM_API aclError aclopSetAttrListBool(aclopAttr* attr, const char* attrName, int numValues,
                                          const uint8_t* values) {
-  return set_attr(__func__, attr, attrName, {list<int64_t>(numValues, values), {}, {}});
+  return set_list(__func__, attr, attrName, numValues, values, &Attribute::ints);
 }
 ACLSIM_API aclError aclopSetAttrListInt(aclopAttr* attr, const char* attrName, int numValues,
                                         const int64_t* values) {
-  return set_attr(__func__, attr, attrName, {list<int64_t>(numValues, values), {}, {}});
+  return set_list(__func__, attr, attrName, numValues, values, &Attribute::ints);
 }
 ACLSIM_API aclError aclopSetAttrListFloat(aclopAttr* attr, const char* attrName, int numValues,
                                           const float* values) {
-  return set_attr(__func__, attr, attrName, {{}, list<float>(numValues, values), {}});
+  return set_list(__func__, attr, attrName, numValues, values, &Attribute::floats);
 }
 ACLSIM_API aclError aclopSetAttrListString(aclopAttr* attr, const char* attrName, int numValues,
                                            const char** values) {
-  return set_attr(__func__, attr, attrName, {{}, {}, list<std::string>(numValues, values)});
+  return set_list(__func__, attr, attrName, numValues, values, &Attribute::texts);
 }
 ACLSIM_API aclError aclopSetAttrListDataType(aclopAttr* attr, const char* attrName, int numValues,
                                              const aclDataType values[]) {
-  return set_attr(__func__, attr, attrName, {list<int64_t>(numValues, values), {}, {}});
+  return set_list(__func__, attr, attrName, numValues, values, &Attribute::ints);
 }
 ACLSIM_API aclError aclopSetAttrListListInt(aclopAttr* attr, const char* attrName, int numLists,
                                             const int* numValues, const int64_t* const values[]) {
+  aclError code = check_list(__func__, numLists, values);
+  if (code == ACL_SUCCESS) code = check_list(__func__, numLists, numValues);
   Attribute all;
-  for (int i = 0; values && numValues && i < numLists; ++i) {
-    all.ints.insert(all.ints.end(), values[i], values[i] + numValues[i]);
+  for (int i = 0; code == ACL_SUCCESS && i < numLists; ++i) {
+    code = check_list(__func__, numValues[i], values[i]);
+    if (code == ACL_SUCCESS) all.ints.insert(all.ints.end(), values[i], values[i] + numValues[i]);
   }
-  return set_attr(__func__, attr, attrName, std::move(all));
+  return code == ACL_SUCCESS ? set_attr(__func__, attr, attrName, std::move(all)) : code;
 }

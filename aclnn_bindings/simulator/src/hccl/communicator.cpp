@@ -213,6 +213,11 @@ HcclResult join_subgroup(Communicator* parent, uint32_t count, const uint32_t* r
   return code;
 }
 
+template <class Number>
+bool all_differ(const Number* numbers, uint32_t count) {
+  return std::set<Number>(numbers, numbers + count).size() == count;
+}
+
 std::atomic<int32_t> deterministic{0};
 
 }  // namespace
@@ -297,39 +302,52 @@ ACLSIM_API HcclResult HcclGetRootInfo(HcclRootInfo* rootInfo) {
   return HCCL_SUCCESS;
 }
 
+namespace {
+HcclResult meet(const char* function, uint32_t ranks, const HcclRootInfo* root, uint32_t rank,
+                const HcclCommConfig* config, HcclComm* out) {
+  if (!root) return null_argument(function, "rootInfo");
+  if (!out) return null_argument(function, "comm");
+  Meeting meeting;
+  memcpy(&meeting, root->internal, sizeof meeting);
+  if (meeting.mark == kMark) return join(function, meeting.file, ranks, rank, config, out);
+  return refused(HCCL_E_PARA, "%s failed because rootInfo is none that HcclGetRootInfo made.",
+                 function);
+}
+}  // namespace
+
 ACLSIM_API HcclResult HcclCommInitRootInfoConfig(uint32_t nRanks, const HcclRootInfo* rootInfo,
                                                  uint32_t rank, const HcclCommConfig* config,
                                                  HcclComm* comm) {
-  HCCL_REQUIRE(rootInfo);
-  HCCL_REQUIRE(comm);
-  Meeting meeting;
-  memcpy(&meeting, rootInfo->internal, sizeof meeting);
-  if (meeting.mark != kMark) {
-    return refused(HCCL_E_PARA, "%s failed because rootInfo is none that HcclGetRootInfo made.",
-                   __func__);
-  }
-  return join(__func__, meeting.file, nRanks, rank, config, comm);
+  HCCL_REQUIRE(config);
+  return meet(__func__, nRanks, rootInfo, rank, config, comm);
 }
 ACLSIM_API HcclResult HcclCommInitRootInfo(uint32_t nRanks, const HcclRootInfo* rootInfo,
                                            uint32_t rank, HcclComm* comm) {
-  return HcclCommInitRootInfoConfig(nRanks, rootInfo, rank, nullptr, comm);
+  return meet(__func__, nRanks, rootInfo, rank, nullptr, comm);
 }
 
 ACLSIM_API HcclResult HcclCommInitClusterInfoConfig(const char* clusterInfo, uint32_t rank,
                                                     HcclCommConfig* config, HcclComm* comm) {
   HCCL_REQUIRE(clusterInfo);
+  HCCL_REQUIRE(config);
   HCCL_REQUIRE(comm);
   return join_table(__func__, clusterInfo, rank, config, comm);
 }
 ACLSIM_API HcclResult HcclCommInitClusterInfo(const char* clusterInfo, uint32_t rank,
                                               HcclComm* comm) {
-  return HcclCommInitClusterInfoConfig(clusterInfo, rank, nullptr, comm);
+  HCCL_REQUIRE(clusterInfo);
+  HCCL_REQUIRE(comm);
+  return join_table(__func__, clusterInfo, rank, nullptr, comm);
 }
 
 // One process with several devices: every communicator is there at once.
 ACLSIM_API HcclResult HcclCommInitAll(uint32_t ndev, int32_t* devices, HcclComm* comms) {
   HCCL_REQUIRE(devices);
   HCCL_REQUIRE(comms);
+  if (ndev == 0 || !all_differ(devices, ndev)) {
+    return refused(HCCL_E_PARA, "%s failed because it takes at least one device, each once.",
+                   __func__);
+  }
   ShareId id = 0;
   int own = make_segment_file(&id);
   HcclResult code = own < 0 ? HCCL_E_MEMORY : HCCL_SUCCESS;
@@ -364,6 +382,7 @@ ACLSIM_API HcclResult HcclCreateSubCommConfig(HcclComm* comm, uint32_t rankNum, 
   bool good = rankNum > 0 && rankNum <= parent->segment.ranks && subCommRankId < rankNum &&
               rankIds[subCommRankId] == parent->rank;
   for (uint32_t i = 0; good && i < rankNum; ++i) good = rankIds[i] < parent->segment.ranks;
+  good = good && all_differ(rankIds, rankNum);
   if (!good) {
     return refused(HCCL_E_PARA, "%s failed because rankIds and subCommRankId %u do not name rank "
                    "%u of the communicator's %u.", __func__, subCommRankId, parent->rank,
@@ -432,6 +451,10 @@ ACLSIM_API const char* HcclGetErrorString(HcclResult code) {
 ACLSIM_API HcclResult HcclSetConfig(HcclConfig config, HcclConfigValue configValue) {
   if (config != HCCL_DETERMINISTIC) {
     return refused(HCCL_E_PARA, "%s failed because config %d is unknown.", __func__, config);
+  }
+  if (configValue.value < 0 || configValue.value > 2) {  // off, on, strict
+    return refused(HCCL_E_PARA, "%s failed because value %d is invalid. Expected value: 0, 1 or 2.",
+                   __func__, configValue.value);
   }
   deterministic.store(configValue.value);
   return HCCL_SUCCESS;
