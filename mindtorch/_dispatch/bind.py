@@ -22,6 +22,7 @@ from ..ops.rules import NUMBERS, result_type
 from ..ops.schema import Arg, Kind
 from ..ops.spec import Op, aten
 from .missing import refuse_missing
+from .told import class_name, explained_here
 
 MASKS = (BOOL, UINT8)  # dtypes of indices that are masks
 
@@ -43,7 +44,10 @@ def normalise(op: Op, args: Sequence[Any], first: int = 0) -> tuple[Any, ...]:
     refuse_missing(op, args)
     if op.number_first:
         args = tensor_first(args, getattr(op.infer, "kind", ""))
-    pairs = zip(op.schema.args, args, strict=True)
+    pairs = list(zip(op.schema.args, args, strict=True))
+    sides = [v for a, v in pairs if a.kind is Kind.UNION]
+    if pairs and pairs[0][0].kind is Kind.UNION and all(v.__class__ in NUMBERS for v in sides):
+        raise _no_row(op, args, first)  # a function of two, of which one has to be a tensor
     try:
         return tuple(_FIX[a.kind](op, a, i, v) for i, (a, v) in enumerate(pairs, -first))
     except _NeitherError:
@@ -57,7 +61,7 @@ def tensor_first(args: Sequence[Any], kind: str = "") -> Sequence[Any]:
     """
     if len(args) < 2 or args[0].__class__ not in NUMBERS:
         return args
-    if not isinstance(args[1], Tensor) and args[1].__class__ not in NUMBERS:
+    if not isinstance(args[1], Tensor):
         return args
     others = (v._geom if isinstance(v, Tensor) else v for v in args[:2])
     dtype = None if args[0].__class__ is bool else result_type(others)
@@ -102,12 +106,6 @@ def _refuse(op: Op, arg: Arg, position: int, value: Any, wanted: str) -> TypeErr
     )
 
 
-def class_name(value: Any) -> str:
-    """A class as C names it in errors: numpy's with their module, Python's without."""
-    kind = type(value)
-    return f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__
-
-
 def _tensor(op: Op, arg: Arg, i: int, value: Tensor) -> Tensor:
     if isinstance(value, Tensor):
         return value
@@ -123,10 +121,8 @@ def _tensors(op: Op, arg: Arg, i: int, value: Any) -> tuple[Tensor, ...]:
         raise _refuse(op, arg, i, value, "tuple of Tensors")
     for n, item in enumerate(value):
         if not isinstance(item, Tensor):
-            shown = "input" if arg.name == "self" else arg.name
             raise TypeError(
-                f"expected Tensor as element {n} in argument {i} ({shown}), but got"
-                f" {type(item).__name__}"
+                f"expected Tensor as element {n} in argument {i}, but got {type(item).__name__}"
             )
     return tuple(value)
 
@@ -213,7 +209,8 @@ def listed(op: Op, at: int, first: int, value: Any) -> Any:
     else:
         wrong = value.__class__ in (bool, float)
     if wrong:
-        raise _refuse(op, op.schema.args[at], at - first, value, "tuple of ints")
+        told = explained_here(op)
+        raise told or _refuse(op, op.schema.args[at], at - first, value, "tuple of ints")
     return value
 
 

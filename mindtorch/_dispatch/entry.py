@@ -33,6 +33,7 @@ from .missing import MARKS, Missing, refuse_missing
 from .older import has_older, older_call
 from .out import out_call
 from .slow import plans_of
+from .told import explained, explained_here
 
 _BODY = """\
 def {name}({params}):
@@ -240,7 +241,8 @@ def named_ints(op: Op, name: str, extra: dict[str, Any]) -> Any:
         return extra.pop(name)
     if arg.has_default:
         return arg.default
-    raise TypeError(f'{op.base_name}() missing 1 required positional arguments: "{name}"')
+    text = f'{op.base_name}() missing 1 required positional arguments: "{name}"'
+    raise explained_here(op) or TypeError(text)
 
 
 def several_of(op: Op, form: str) -> Arg | None:
@@ -348,7 +350,8 @@ def _asked(op: Op, form: str) -> str:
     tests = " or ".join(f"{n}.__class__ is Missing" for n in needed)
     if form != "aten" and any(a.name in ("dim", "keepdim") for a in args):
         tests = f"not extra and ({tests})"  # another name may give it
-    return f"    if {tests}:\n        refuse_missing(op, ({', '.join(shown.values())},))\n"
+    values = f"({', '.join(shown.values())},)"
+    return f"    if {tests}:\n        refuse_call(op, {form!r}, {values})\n"
 
 
 def first_fn(tensors: Any) -> Any:
@@ -374,9 +377,11 @@ def renamed(op: Op, form: str, named: dict[str, Any], extra: dict[str, Any]) -> 
         default = next((a.default for a in op.schema.args if a.name == target), None)
         told = target in names and named[target].__class__ is not Missing
         if target not in names or (told and named[target] is not default):
-            raise TypeError(f"{op.base_name}() got an unexpected keyword argument '{name}'")
+            text = f"{op.base_name}() got an unexpected keyword argument '{name}'"
+            raise explained(op, form, tuple(values.values()), extra) or TypeError(text)
         values[target] = value
-    refuse_missing(op, tuple(values.values()))
+    if any(v.__class__ is Missing for v in values.values()):
+        refuse_call(op, form, tuple(values.values()))
     if named.get("out") is not None:
         return op.entry("function")(
             **{"input" if n == "self" else n: v for n, v in values.items()}, out=named["out"]
@@ -404,14 +409,26 @@ def _body(op: Op) -> Any:
     return run
 
 
-def _look_at_numbers(op: Op, first: int) -> str:
-    """Lines that refuse Python numbers where only tensors are taken."""
+def _look_at_numbers(op: Op, form: str) -> str:
+    """Lines that refuse Python numbers where only tensors are taken, or one number is."""
     tensors = [a.name for a in op.schema.args if a.kind is Kind.TENSOR]
-    if op.number_first or not tensors:
+    join = " or "
+    if op.number_first:
+        tensors, join = [a.name for a in op.schema.args[:2]], " and "
+    if not tensors:
         return ""
-    tests = " or ".join(f"{n}.__class__ in NUMBERS" for n in tensors)
+    tests = join.join(f"{n}.__class__ in NUMBERS" for n in tensors)
     names = ", ".join(a.name for a in op.schema.args)
-    return f"    if {tests}:\n        refuse_kinds(op, ({names},), {first})\n"
+    return f"    if {tests}:\n        refuse_call(op, {form!r}, ({names},))\n"
+
+
+def refuse_call(op: Op, form: str, values: tuple[Any, ...]) -> None:
+    """TypeError in torch's words where a call does not fit the row; nothing where it may."""
+    told = explained(op, form, values)
+    if told is not None:
+        raise told from None
+    refuse_missing(op, values)
+    refuse_kinds(op, values, int(form in ("method", *WRITING)))
 
 
 def _look_at_sizes(op: Op, first: int) -> str:
@@ -471,16 +488,16 @@ def _composite(op: Op, form: str) -> Callable[..., Any]:
     source = f"def {op.base_name}{end}({_params(op, form, varargs)}):\n"
     source += _asked(op, form) + _prelude(op, form, varargs)
     first = int(form in ("method", *WRITING))
-    source += _look_at_numbers(op, first) + _look_at_sizes(op, first)
+    source += _look_at_numbers(op, form) + _look_at_sizes(op, first)
     if end and op.apart:
         source += f"    refuse_shared((self,), ({names},)[1:])\n"
     source += f"    try:\n        return {result}\n    except (AttributeError, TypeError):\n"
-    source += f"        refuse_kinds(op, ({names},), {first})\n        raise\n"
+    source += f"        refuse_call(op, {form!r}, ({names},))\n        raise\n"
     scope: dict[str, Any] = {
         **defaults(op), "NUMBERS": NUMBERS, "Tensor": Tensor,
         "body": body, "op": op, "operand": slow.operand, "out_call": out_call,
         "renamed": renamed, "named": _make(op), "named_ints": named_ints,
-        "refuse_missing": refuse_missing, "refuse_kinds": refuse_kinds, "sizes_of": sizes_of,
+        "refuse_call": refuse_call, "sizes_of": sizes_of,
         "PLAIN": PLAIN, "listed": listed, "refuse_shared": refuse_shared,
         "original": original_of, "older_call": older_call, **MARKS,
         "Missing": Missing, "fitting": slow.fitting,

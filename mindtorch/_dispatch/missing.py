@@ -25,6 +25,7 @@ class Missing:
 
 # By the name that it has in the text of an entry.
 MARKS = {f"OF_{form.upper()}": Missing(form) for form in ("function", "method", "inplace")}
+UNGIVEN: Any = MARKS["OF_FUNCTION"]
 # Factors that torch took in front of a tensor once: of these rows its errors show the signature.
 _FACTORS = frozenset(("alpha", "beta", "value"))
 _SHOWN = {"Scalar": "Number", "ScalarType": "torch.dtype", "int[]": "tuple of ints",
@@ -54,7 +55,10 @@ def refuse_missing(op: Op, values: Sequence[Any]) -> None:
         wanted = f"but expected one of:\n * ({_signature(op, lacking.method)})"
     else:
         names = ", ".join(f'"{n}"' for n in absent)
-        raise TypeError(f"{name}() missing {len(absent)} required positional arguments: {names}")
+        one = "s" * (len(absent) == 1)  # sic
+        raise TypeError(
+            f"{name}() missing {len(absent)} required positional argument{one}: {names}"
+        )
     shown = ", ".join(
         type(v).__name__
         for a, v in pairs

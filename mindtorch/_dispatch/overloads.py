@@ -17,6 +17,7 @@ from . import overrides
 from .bind import number, tensor_first
 from .entry import SECOND_NAMES, arguments, straight, takes_varargs
 from .missing import given
+from .told import unchosen
 
 _PLACE = {"function": "function", "method": "method", "inplace": "method", "aten": ""}
 
@@ -98,6 +99,9 @@ def choose(
             bound = _bound(op, form, operands, kwargs)
             if bound is not None and all(_suits(a, v, strict) for a, v in bound):
                 return op
+    told = unchosen(name, form, arguments(rows[0], form), args, kwargs)
+    if told is not None:
+        raise told
     types = [type(a).__name__ for a in args[form in ("method", "inplace") :]]
     types += [f"{k}={type(v).__name__}" for k, v in kwargs.items() if v is not None]
     texts = "\n".join(f" * {_shown(op)}" for op in rows)

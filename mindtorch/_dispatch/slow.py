@@ -20,6 +20,7 @@ from .bind import MASKS, can_cast, normalise, number, refuse_overlap, watch_over
 from .dispatcher import layers, layers_inplace
 from .key import key_of
 from .overrides import overriding
+from .told import explained
 
 
 def operand(op: Op, value: Any) -> Any:
@@ -100,6 +101,14 @@ def find_plan(op: Op, raw: Sequence[Any], args: tuple[Any, ...]) -> Any:
     return plan
 
 
+def _bound(op: Op, raw: Sequence[Any], first: int, form: str) -> tuple[Any, ...]:
+    """The arguments as plans want them; TypeError as torch's parser says it."""
+    try:
+        return normalise(op, raw, first)
+    except TypeError as error:
+        raise explained(op, form, raw) or error from None
+
+
 def slow_method(op: Op, raw: Sequence[Any]) -> Any:
     """A method's call whose plan was not found."""
     return slow(op, raw, 1)
@@ -109,7 +118,7 @@ def slow(op: Op, raw: Sequence[Any], first: int = 0) -> Any:
     """A functional call whose plan was not found; `first` is where errors count from."""
     if kinds := overriding(raw):
         return overrides.call(op, "function", kinds, raw)
-    args = normalise(op, raw, first)
+    args = _bound(op, raw, first, "method" if first else "function")
     if MODES.active and LOCAL.autocast:
         other = recast(op, args)
         if other is not None:
@@ -122,7 +131,7 @@ def slow_inplace(op: Op, raw: Sequence[Any]) -> Any:
     """An in-place call whose plan was not found."""
     if kinds := overriding(raw):
         return overrides.call(op, "inplace", kinds, raw)
-    args = normalise(op, raw, 1)
+    args = _bound(op, raw, 1, "inplace")
     target = args[0]
     if not op.overlaps:
         refuse_overlap(target._geom)

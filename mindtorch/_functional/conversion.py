@@ -10,6 +10,7 @@ import numpy as np
 
 from .._autograd.views import scatter_view
 from .._backends.registry import registry
+from .._dispatch.told import parsed
 from .._tensor import dtype as dt
 from .._tensor import storage as _storage
 from .._tensor.device import DeviceLike, resolve
@@ -160,6 +161,7 @@ def is_same_size(self: Tensor, other: Tensor) -> bool:
 
 
 @surface(function=False, internal=False)
+@parsed("(Tensor tensor)", method=True)
 def is_set_to(self: Tensor, other: Tensor) -> bool:
     """Whether both are one geometry over one storage."""
     return self._storage is other._storage and self._geom is other._geom
@@ -207,6 +209,7 @@ def typed(name: Any) -> tuple[Dtype, str | None]:
 
 
 @surface(function=False, internal=False)
+@parsed("(Tensor other)", method=True)
 def type_as(self: Tensor, other: Tensor) -> Tensor:
     """The tensor with the dtype and device of `other`."""
     return _convert(self, other.dtype, other.device, False, None)

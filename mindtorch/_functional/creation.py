@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from .._backends.registry import registry
-from .._dispatch.bind import class_name
+from .._dispatch.missing import UNGIVEN
+from .._dispatch.told import class_name, parsed
 from .._tensor import dtype as dt
 from .._tensor.device import CPU, DeviceLike, resolve
 from .._tensor.dtype import dtype as Dtype
@@ -362,7 +363,7 @@ def row_entry(name: str) -> Callable[..., Any]:
 @surface(method=False)
 def full(
     size: tuple[int, ...],
-    fill_value: Number,
+    fill_value: Number = UNGIVEN,
     *,
     out: Tensor | None = None,
     dtype: Dtype | None = None,
@@ -372,6 +373,8 @@ def full(
     requires_grad: bool = False,
 ) -> Tensor:
     """A shape filled with one number; its class gives the dtype."""
+    if fill_value is UNGIVEN:
+        raise TypeError('full() missing 1 required positional arguments: "fill_value"')
     if isinstance(fill_value, Tensor):
         if fill_value.ndim:
             raise TypeError("full(): argument 'fill_value' (position 2) must be Number, not Tensor")
@@ -448,6 +451,7 @@ def empty_strided(
 
 
 @surface(method=False)
+@parsed()
 def arange(
     start: Number,
     end: Number | None = None,
@@ -486,6 +490,8 @@ def _factory(name: str) -> None:
         *args: Any, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
         pin_memory: bool = False, requires_grad: bool = False, **names: Any,
     ) -> Tensor:  # fmt: skip
+        if name.endswith("space"):
+            _refuse_ends(name, args)
         if name.endswith("space"):  # the size alone shows where there are no values
             args = tuple(0.0 if _valueless(v) else v for v in args)
             names = {k: 0.0 if _valueless(v) else v for k, v in names.items()}
@@ -497,7 +503,18 @@ def _factory(name: str) -> None:
 
     make.__name__ = make.__qualname__ = name
     make.__doc__ = OPS[name].text
-    surface(method=False, internal=False)(make)
+    surface(method=False, internal=False)(parsed()(make))
+
+
+def _refuse_ends(name: str, args: tuple[Any, ...]) -> None:
+    """RuntimeError in torch's words for ends that are tensors with dimensions."""
+    ends = zip(("start", "end"), args, strict=False)
+    ranks = [(end, v.ndim) for end, v in ends if isinstance(v, Tensor)]
+    if any(rank for _, rank in ranks):
+        told = " and ".join(f"{end} with {rank} dimension(s)" for end, rank in ranks)
+        raise RuntimeError(
+            f"{name} only supports 0-dimensional start and end tensors, but got {told}."
+        )
 
 
 for _name in (

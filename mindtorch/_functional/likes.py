@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from .._backends.registry import registry
+from .._dispatch.missing import UNGIVEN
 from .._dispatch.overrides import hand_over, overriding
+from .._dispatch.told import class_name, parsed
 from .._tensor.device import resolve
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.geometry import Geometry
@@ -19,7 +21,7 @@ from .publish import FUNCTIONS, surface
 
 def _like(name: str, make: Callable[..., Any] | None) -> Callable[..., Any]:
     def like(
-        input: Tensor,
+        input: Tensor = UNGIVEN,
         *args: Any,
         dtype: Dtype | None = None,
         layout: Any = None,
@@ -33,7 +35,10 @@ def _like(name: str, make: Callable[..., Any] | None) -> Callable[..., Any]:
                      "requires_grad": requires_grad, "memory_format": memory_format}  # fmt: skip
             asked = {k: v for k, v in named.items() if v is not None and v is not False}
             return hand_over(FUNCTIONS[name], kinds, (input, *args), asked)
-        geom = laid_out(input._geom, memory_format, dtype)
+        try:
+            geom = laid_out(input._geom, memory_format, dtype)
+        except AttributeError:
+            raise _no_tensor(name, input) from None
         if device is not None:
             geom = geom.on(resolve(device))
         if geom.contiguous and make is not None:
@@ -46,6 +51,14 @@ def _like(name: str, make: Callable[..., Any] | None) -> Callable[..., Any]:
 
     like.__name__ = like.__qualname__ = name
     return like
+
+
+def _no_tensor(name: str, value: Any) -> TypeError:
+    if value is UNGIVEN:
+        return TypeError(f'{name}() missing 1 required positional arguments: "input"')
+    return TypeError(
+        f"{name}(): argument 'input' (position 1) must be Tensor, not {class_name(value)}"
+    )
 
 
 def _new_full(geom: Geometry, value: Number) -> Tensor:
@@ -62,6 +75,7 @@ _filled_like = _like("full_like", _new_full)
 
 
 @surface(name="full_like", method=False)
+@parsed("(Tensor input, Number fill_value, *, object options = None)")
 def full_like(
     input: Tensor,
     fill_value: Number,
@@ -88,7 +102,13 @@ def _new(make: Callable[..., Any], name: str) -> None:
         self: Tensor, *size: Any, dtype: Any = None, device: str | None = None, **kwargs: Any
     ) -> Tensor:
         place = {"dtype": dtype or self.dtype, "device": device or self.device}
-        return make(*size, **place, **kwargs)
+        try:
+            return make(*size, **place, **kwargs)
+        except TypeError as error:
+            text = str(error)
+            if not text.startswith(make.__name__ + "()"):
+                raise
+            raise TypeError("new_" + text) from None
 
     new.__name__ = new.__qualname__ = name
     surface(name=name, function=False, internal=False)(new)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._dispatch.overrides import hand_over, overriding
+from .._dispatch.told import parsed
 from .._functional.creation import finish, from_array, kind_of, sizes_of, written
 from .._functional.publish import FUNCTIONS, surface
 from .._tensor import dtype as dt
@@ -130,6 +131,7 @@ def randn(
 
 
 @surface(method=False)
+@parsed()
 def randint(
     low: int | None = None, high: int | None = None, size: Sequence[int] | None = None, *,
     generator: Generator | None = None, out: Any = None, dtype: Any = None, layout: Any = None,
@@ -144,6 +146,11 @@ def randint(
     if absent:
         shown = ", ".join(f'"{name}"' for name in absent)
         raise TypeError(f"randint() missing {len(absent)} required positional argument: {shown}")
+    if isinstance(size, int):
+        place = 2 + (low is not None)
+        raise TypeError(
+            f"randint(): argument 'size' (position {place}) must be tuple of ints, not int"
+        )
     assert high is not None
     low, high = int(low or 0), int(high)
     kind = kind_of("randint", dtype, out) or dt.int64

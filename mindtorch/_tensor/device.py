@@ -87,7 +87,8 @@ def _parse(type: DeviceLike | None, index: int | None) -> tuple[str, int | None]
     name, colon, tail = type.partition(":")
     if name not in TYPES and name not in ELSEWHERE:
         raise RuntimeError(
-            f"Expected one of {', '.join(TYPES)} device type at start of device string: {name}"
+            f"Expected one of {_NAMED} device type at start of device string: {name}\n"
+            f"mindtorch has {', '.join(TYPES)}."
         )
     if not colon:
         return name, None if index is None else _index(index)
@@ -104,12 +105,18 @@ def _parse(type: DeviceLike | None, index: int | None) -> tuple[str, int | None]
     return name, _index(int(tail))
 
 
+# What torch's error names, the adapter's backend by its general name.
+_NAMED = (
+    "cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan,"
+    " mps, meta, hpu, mtia, privateuseone"
+)
 _LAST = 127  # torch keeps an index in eight bits, and wraps larger ones
 
 
 def _index(index: int) -> int:
     if not isinstance(index, int):
-        raise TypeError(f"device(): argument 'index' must be int, not {_class_name(index)}")
+        kind = _class_name(index)
+        raise TypeError(f"device(): argument 'index' (position 2) must be int, not {kind}")
     if index < 0:
         raise RuntimeError("Device index must not be negative")
     if index > _LAST:
