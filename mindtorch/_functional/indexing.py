@@ -8,6 +8,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 
 from .._dispatch.bind import warn_of_bytes
+from .._dispatch.told import class_name
 from .._tensor import dtype as dt
 from .._tensor.tensor import Tensor
 from .._tensor.types import Number
@@ -208,6 +209,8 @@ def _setitem(self: Tensor, index: Any, value: Tensor | Number) -> None:
         index = None
     if isinstance(value, bool | int | float | complex):
         value = _element(value, self._geom.dtype)
+    elif not isinstance(value, Tensor | np.integer | np.bool_):
+        raise TypeError(f"can't assign a {class_name(value)} to a {self.type()}")
     if _is_whole_mask(self, index) and _is_single(value):
         self.masked_fill_(_beside(index, self), value)
         return

@@ -72,6 +72,20 @@ def broadcast(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
     return tuple(reversed(shape))
 
 
+def refuse_growth(shape: tuple[int, ...], wanted: tuple[int, ...]) -> None:
+    """RuntimeError in torch's words for a shape that does not expand to the wanted one."""
+    if len(shape) > len(wanted):
+        return
+    lead = len(wanted) - len(shape)
+    for at in range(len(shape) - 1, -1, -1):
+        if shape[at] not in (1, wanted[lead + at]):
+            raise RuntimeError(
+                f"The expanded size of the tensor ({wanted[lead + at]}) must match the existing"
+                f" size ({shape[at]}) at non-singleton dimension {lead + at}.  Target sizes:"
+                f" {list(wanted)}.  Tensor sizes: {list(shape)}"
+            )
+
+
 def broadcast_all(shapes: Iterable[Sequence[int]]) -> tuple[int, ...]:
     """The shape all broadcast to."""
     result: tuple[int, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from math import prod
 from string import ascii_lowercase, ascii_uppercase
@@ -9,7 +10,7 @@ from typing import Any
 
 from ...._tensor.tensor import Tensor
 from ...costs import product
-from ...rules import result_type
+from ...rules import result_type, wrap_dim
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite
 
@@ -35,17 +36,22 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
         if dims > min(a.ndim, b.ndim):
             raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
         dims = (tuple(range(a.ndim - dims, a.ndim)), tuple(range(dims)))
-    left = [d % a.ndim for d in dims[0]]
-    right = [d % b.ndim for d in dims[1]]
-    for d, e in zip(left, right, strict=True):
+        dims = ([d - a.ndim for d in dims[0]], dims[1])
+    if len(dims[0]) != len(dims[1]):
+        raise RuntimeError("both dimension lists should have same length")
+    if a.dtype is not b.dtype:
+        raise RuntimeError("both inputs should have same dtype")
+    left = [wrap_dim(d, a.ndim) for d in dims[0]]
+    right = [wrap_dim(d, b.ndim) for d in dims[1]]
+    for at, (d, e) in enumerate(zip(left, right, strict=True)):
         if a.shape[d] == 1 != b.shape[e]:
             b = b.sum(e, keepdim=True, dtype=b.dtype)
         elif b.shape[e] == 1 != a.shape[d]:
             a = a.sum(d, keepdim=True, dtype=a.dtype)
         elif a.shape[d] != b.shape[e]:
             raise RuntimeError(
-                f"contracted dimensions need to match, but first has size {a.shape[d]} in dim {d}"
-                f" and second has size {b.shape[e]} in dim {e}"
+                f"contracted dimensions need to match, but first has size {a.shape[d]} in dim"
+                f" {dims[0][at]} and second has size {b.shape[e]} in dim {dims[1][at]}"
             )
     keep_a = [d for d in range(a.ndim) if d not in left]
     keep_b = [d for d in range(b.ndim) if d not in right]
@@ -80,6 +86,49 @@ def _output(labels: Sequence[list[str]], arrow: str | None) -> list[str]:
     for part in arrow.replace("...", "@"):
         letters += dots if part == "@" else [part]
     return letters
+
+
+def _check_equation(equation: str) -> None:
+    """RuntimeError in torch's words for what is no letter, arrow, comma or ellipsis."""
+    left, arrow, right = equation.partition("->")
+    sides = [(side, f"operand {i}") for i, side in enumerate(left.split(","))]
+    sides += [(right, "output")] if arrow else []
+    at = 0
+    for side, place in sides:
+        at = len(left) + 2 if place == "output" else at
+        odd = re.search(r"[^a-zA-Z. ]", side)
+        if odd:
+            raise RuntimeError(
+                f"einsum(): invalid subscript given at index {at + odd.start()} in the equation"
+                " string, subscripts must be in [a-zA-Z]"
+            )
+        _check_dots(side, place)
+        at += len(side) + 1
+
+
+def _check_dots(side: str, place: str) -> None:
+    """RuntimeError in torch's words for dots that are no ellipsis, or another one."""
+    if "." in side.replace("...", ""):
+        end = " (...)" * (place == "output")
+        raise RuntimeError(f"einsum(): found '.' for {place} that is not part of any ellipsis{end}")
+    if side.count("...") > 1:
+        second = {"output": "for output but an ellipsis (...) was already found"}
+        told = second.get(place, f"for {place} for which an ellipsis was already found")
+        raise RuntimeError(f"einsum(): found '.' {told}")
+
+
+def _check_output(wanted: Sequence[str], labels: Sequence[list[str]]) -> None:
+    """RuntimeError in torch's words for an output's subscript that is repeated or unknown."""
+    for at, label in enumerate(wanted):
+        if label in wanted[:at]:
+            raise RuntimeError(
+                f"einsum(): output subscript {label} appears more than once in the output"
+            )
+        if not any(label in row for row in labels):
+            raise RuntimeError(
+                f"einsum(): output subscript {label} does not appear in the equation for any input"
+                " operand"
+            )
 
 
 def _check_sizes(tensors: Sequence[Tensor], labels: Sequence[list[str]]) -> None:
@@ -202,6 +251,7 @@ def einsum(equation: str | Tensor, operands: Sequence[Any]) -> Tensor:
     if isinstance(equation, Tensor):
         equation, operands = _of_lists(equation, operands)
     tensors = list(operands)
+    _check_equation(equation)
     left, _, right = equation.replace(" ", "").partition("->")
     specs = left.split(",")
     if len(specs) != len(tensors):
@@ -212,6 +262,7 @@ def einsum(equation: str | Tensor, operands: Sequence[Any]) -> Tensor:
         )
     labels = [_letters(s, t.ndim, i) for i, (s, t) in enumerate(zip(specs, tensors, strict=True))]
     wanted = _output(labels, right if "->" in equation else None)
+    _check_output(wanted, labels)
     _check_sizes(tensors, labels)
     t, kept = _diagonals(tensors[0], labels[0])
     for i in range(1, len(tensors)):

@@ -38,8 +38,8 @@ def square(name: str) -> Callable[..., Any]:
     return infer
 
 
-def check_square(name: str, g: Geometry) -> None:
-    """RuntimeError in torch's words unless `g` holds floating square matrices."""
+def check_shape(name: str, g: Geometry) -> None:
+    """RuntimeError in torch's words unless `g` holds square matrices."""
     if g.ndim < 2:
         raise RuntimeError(f"{name}: The input tensor A must have at least 2 dimensions.")
     if g.shape[-1] != g.shape[-2]:
@@ -47,7 +47,18 @@ def check_square(name: str, g: Geometry) -> None:
             f"{name}: A must be batches of square matrices, but they are {g.shape[-2]} by"
             f" {g.shape[-1]} matrices"
         )
-    if g.dtype.category < dt.FLOAT or g.dtype in (dt.float16, dt.bfloat16):
+
+
+def check_square(name: str, g: Geometry) -> None:
+    """RuntimeError in torch's words unless `g` holds floating square matrices."""
+    check_shape(name, g)
+    _check_dtype(name, g)
+
+
+def _check_dtype(name: str, g: Geometry) -> None:
+    if g.dtype in (dt.float16, dt.bfloat16):
+        raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {g.dtype.legacy}")
+    if g.dtype.category < dt.FLOAT:
         raise RuntimeError(
             f"{name}: Expected a floating point or complex tensor as input. Got {g.dtype.legacy}"
         )
@@ -57,10 +68,7 @@ def check_matrices(name: str, g: Geometry) -> None:
     """RuntimeError in torch's words unless `g` holds floating matrices."""
     if g.ndim < 2:
         raise RuntimeError(f"{name}: The input tensor A must have at least 2 dimensions.")
-    if g.dtype.category < dt.FLOAT or g.dtype in (dt.float16, dt.bfloat16):
-        raise RuntimeError(
-            f"{name}: Expected a floating point or complex tensor as input. Got {g.dtype.legacy}"
-        )
+    _check_dtype(name, g)
 
 
 def column_major(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -155,8 +163,8 @@ op(
 )
 
 
-def _scalars(self: Geometry) -> Geometry:
-    check_square("linalg.det", self)
+def _scalars(self: Geometry, name: str = "linalg.det") -> Geometry:
+    check_square(name, self)
     return self.fresh(self.shape[:-2])
 
 
@@ -194,7 +202,10 @@ op(
 )
 op(
     "linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)",
-    infer=lambda A: (_scalars(A), _scalars(A).fresh(dtype=A.dtype.to_real())),
+    infer=lambda A: (
+        _scalars(A, "linalg.slogdet"),
+        _scalars(A).fresh(dtype=A.dtype.to_real()),
+    ),
     cpu=lambda A: tuple(np.linalg.slogdet(A)),
     aclnn=call("aclnnSlogdet", "A", "sign", "logabsdet"),
     grad={

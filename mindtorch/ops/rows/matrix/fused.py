@@ -12,7 +12,7 @@ from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array, Number
 from ...costs import product
-from ...rules import broadcast, scalar_name
+from ...rules import c_name, refuse_growth, scalar_name, wrap_dim
 from ...samples import Arg, Sample, calls
 from ...spec import Derivative, aten, call, composite, op
 from .matmul import multiply
@@ -24,14 +24,8 @@ def _same_dtype(a: Geometry, b: Geometry) -> None:
     if a.dtype is not b.dtype:
         raise RuntimeError(
             "expected m1 and m2 to have the same dtype, but got: "
-            f"{_cpp(a.dtype)} != {_cpp(b.dtype)}"
+            f"{c_name(a.dtype)} != {c_name(b.dtype)}"
         )
-
-
-def _cpp(d: Any) -> str:
-    names = {dt.float32: "float", dt.float64: "double", dt.float16: "c10::Half",
-             dt.bfloat16: "c10::BFloat16", dt.int64: "long long", dt.int32: "int"}  # fmt: skip
-    return names.get(d, str(d).removeprefix("torch."))
 
 
 def _mm(self: Geometry, mat2: Geometry) -> Geometry:
@@ -39,13 +33,49 @@ def _mm(self: Geometry, mat2: Geometry) -> Geometry:
         raise RuntimeError("self must be a matrix")
     if mat2.ndim != 2:
         raise RuntimeError("mat2 must be a matrix")
+    result = _multiplied(self, mat2)
     _same_dtype(self, mat2)
+    return result
+
+
+def _multiplied(self: Geometry, mat2: Geometry) -> Geometry:
+    """The product of two matrices; RuntimeError in torch's words for sizes that do not fit."""
     if self.shape[1] != mat2.shape[0]:
         raise RuntimeError(
             f"mat1 and mat2 shapes cannot be multiplied ({self.shape[0]}x{self.shape[1]} and"
             f" {mat2.shape[0]}x{mat2.shape[1]})"
         )
     return self.fresh((self.shape[0], mat2.shape[1]))
+
+
+def check_fused(self: Geometry, mat1: Geometry, mat2: Geometry) -> None:
+    """RuntimeError in torch's words for what addmm can't take: no matrices, dtypes."""
+    for name, g in (("mat1", mat1), ("mat2", mat2)):
+        if g.ndim != 2:
+            raise RuntimeError(f"{name} must be a matrix, got {g.ndim}-D tensor")
+    for name, g in (("self", self), ("mat1", mat1)):
+        if g.dtype is not mat2.dtype:
+            raise RuntimeError(
+                f"{name} and mat2 must have the same dtype, but got {scalar_name(g.dtype)} and"
+                f" {scalar_name(mat2.dtype)}"
+            )
+
+
+def _addmm_product(self: Geometry, mat1: Geometry, mat2: Geometry) -> Geometry:
+    check_fused(self, mat1, mat2)
+    return _multiplied(mat1, mat2)
+
+
+def _baddbmm_product(self: Geometry, batch1: Geometry, batch2: Geometry) -> Geometry:
+    if batch2.ndim < 3:
+        wrap_dim(2, batch2.ndim)
+    shape = (batch1.shape[0], batch1.shape[-2], batch2.shape[2])
+    refuse_growth(self.shape, shape)
+    if len({self.dtype, batch1.dtype, batch2.dtype}) > 1:
+        kinds = (("input", self), ("batch1", batch1), ("batch2", batch2))
+        shown = ", ".join(f"{name}: {c_name(g.dtype)}" for name, g in kinds)
+        raise RuntimeError(f"Input dtypes must be the same, got: {shown.replace(':', '', 1)}")
+    return _bmm(batch1, batch2)
 
 
 def _t(t: Tensor) -> Tensor:
@@ -83,6 +113,10 @@ def _bmm(self: Geometry, mat2: Geometry) -> Geometry:
             "Expected size for first two dimensions of batch2 tensor to be:"
             f" [{self.shape[0]}, {self.shape[2]}] but got: [{mat2.shape[0]}, {mat2.shape[1]}]."
         )
+    if self.dtype is not mat2.dtype:
+        raise RuntimeError(
+            f"expected scalar type {scalar_name(self.dtype)} but found {scalar_name(mat2.dtype)}"
+        )
     return self.fresh((self.shape[0], self.shape[1], mat2.shape[2]))
 
 
@@ -111,12 +145,14 @@ def _fused_rule(product: Callable[..., Any]) -> Callable[..., Any]:
     def infer(
         self: Geometry, a: Geometry, b: Geometry, beta: Number = 1, alpha: int = 1
     ) -> Geometry:
-        result: Geometry = product(a, b)
-        if broadcast(self.shape, result.shape) != result.shape:
+        result: Geometry = product(self, a, b)
+        refuse_growth(self.shape, result.shape)
+        if self.ndim > result.ndim:
             raise RuntimeError(
-                f"The expanded size of the tensor ({result.shape[-1]}) must match the existing size"
-                f" ({self.shape[-1]}) at non-singleton dimension {result.ndim - 1}.  Target sizes:"
-                f" {list(result.shape)}.  Tensor sizes: {list(self.shape)}"
+                f"expand(torch.{self.dtype.legacy}Tensor{{{list(self.shape)}}},"
+                f" size={list(result.shape)}): the number of sizes provided ({result.ndim}) must"
+                " be greater or equal to the"
+                f" number of dimensions in the tensor ({self.ndim})"
             )
         return result
 
@@ -195,12 +231,12 @@ def _fused_samples(rank: int) -> Callable[..., Any]:
 
 
 _fused_row(
-    "addmm", "mat1", "mat2", "mm", _mm,
+    "addmm", "mat1", "mat2", "mm", _addmm_product,
     call("aclnnAddmm", "self", "mat1", "mat2", "beta", "alpha", "out", "cube_math_type"),
     "addmm_impl_cpu_",
 )  # fmt: skip
 _fused_row(
-    "baddbmm", "batch1", "batch2", "bmm", _bmm,
+    "baddbmm", "batch1", "batch2", "bmm", _baddbmm_product,
     call("aclnnBaddbmm", "self", "batch1", "batch2", "beta", "alpha", "out", "cube_math_type"),
     "baddbmm",
 )  # fmt: skip
@@ -214,22 +250,32 @@ def _mv(self: Tensor, vec: Tensor) -> Tensor:
             f"size mismatch, got input ({self.shape[0]}), mat ({self.shape[0]}x{self.shape[1]}),"
             f" vec ({vec.shape[0]})"
         )
+    _vector_dtypes(vec, self, vec)
     return self @ vec
+
+
+def _vector_dtypes(self: Tensor, mat: Tensor, vec: Tensor) -> None:
+    if not self.dtype is mat.dtype is vec.dtype:
+        shown = [scalar_name(t.dtype) for t in (self, mat, vec)]
+        raise RuntimeError(
+            "addmv input tensors must have the same dtype, but got"
+            f" {shown[0]}, {shown[1]}, and {shown[2]}"
+        )
 
 
 def _dot(self: Tensor, tensor: Tensor) -> Tensor:
     if self.ndim != 1 or tensor.ndim != 1:
         raise RuntimeError(f"1D tensors expected, but got {self.ndim}D and {tensor.ndim}D tensors")
+    if self.dtype is not tensor.dtype:
+        raise RuntimeError(
+            "dot : expected both vectors to have same dtype, but found"
+            f" {scalar_name(self.dtype)} and {scalar_name(tensor.dtype)}"
+        )
     if self.shape != tensor.shape:
         raise RuntimeError(
             "inconsistent tensor size, expected tensor"
             f" [{self.shape[0]}] and src [{tensor.shape[0]}] to have the same number of elements,"
             f" but got {self.shape[0]} and {tensor.shape[0]} elements respectively"
-        )
-    if self.dtype is not tensor.dtype:
-        raise RuntimeError(
-            "dot : expected both vectors to have same dtype, but found"
-            f" {scalar_name(self.dtype)} and {scalar_name(tensor.dtype)}"
         )
     return self @ tensor
 
@@ -252,13 +298,22 @@ composite(
     out="result dtype {Got} does not match input dtype {Want}",
     cost=product("self"),
 )
+
+
+def _inner(self: Tensor, other: Tensor) -> Tensor:
+    if not (self.ndim and other.ndim):
+        return self * other
+    if self.shape[-1] != other.shape[-1]:
+        raise RuntimeError(
+            "inner() the last dimension must match on both input tensors but got shapes"
+            f" {list(self.shape)} and {list(other.shape)}"
+        )
+    return aten.tensordot(self, other, ((-1,), (-1,)))
+
+
 composite(
     "inner(Tensor self, Tensor other) -> Tensor",
-    lambda self, other: (
-        self * other
-        if not (self.ndim and other.ndim)
-        else aten.tensordot(self, other, ((-1,), (-1,)))
-    ),
+    _inner,
     lacks={"bool": "dot"},
     samples=calls((Arg((2, 3)), Arg((4, 3))), (Arg((3,)), Arg((3,), low=-1)), (Arg((2,)), Arg(()))),
     tolerance="accumulated",
@@ -293,6 +348,17 @@ def _suited(self: Tensor, factor: Number) -> Number:
 
 def _addmv(self: Tensor, mat: Tensor, vec: Tensor, beta: Number = 1, alpha: Number = 1) -> Tensor:
     beta, alpha = _suited(self, beta), _suited(self, alpha)
+    if mat.ndim != 2 or vec.ndim != 1 or self.ndim > 1:
+        raise RuntimeError(
+            f"vector + matrix @ vector expected, got {self.ndim}, {mat.ndim}, {vec.ndim}"
+        )
+    rows, columns = mat.shape
+    if vec.shape[0] != columns or (self.numel() not in (1, rows)):
+        raise RuntimeError(
+            f"size mismatch, got input ({self.numel()}), mat ({rows}x{columns}),"
+            f" vec ({vec.shape[0]})"
+        )
+    _vector_dtypes(self, mat, vec)
     product = _times(aten.mv(mat, vec), alpha)
     return product if beta == 0 else product + _times(self, beta)
 
@@ -313,10 +379,30 @@ composite(
 )
 
 
+def _check_batches(self: Tensor, batch1: Tensor, batch2: Tensor) -> None:
+    """RuntimeError in torch's words for batches that addbmm does not take."""
+    for name, batch in (("batch1", batch1), ("batch2", batch2)):
+        if batch.ndim != 3:
+            if name == "batch2":
+                wrap_dim(2, batch.ndim)
+            raise RuntimeError(f"{name} must be a 3D tensor")
+    (n, rows, inner), (m, other, columns) = batch1.shape, batch2.shape
+    if n != m:
+        raise RuntimeError(f"batch1 and batch2 must have same number of batches, got {n} and {m}")
+    if inner != other:
+        raise RuntimeError(
+            f"Incompatible matrix sizes for bmm ({rows}x{inner} and {other}x{columns})"
+        )
+    refuse_growth(self.shape, (rows, columns))
+    if n:
+        check_fused(self._geom, batch1.select(0, 0)._geom, batch2.select(0, 0)._geom)
+
+
 def _addbmm(
     self: Tensor, batch1: Tensor, batch2: Tensor, beta: Number = 1, alpha: Number = 1
 ) -> Tensor:
     beta, alpha = _suited(self, beta), _suited(self, alpha)
+    _check_batches(self, batch1, batch2)
     product = _times(aten.sum(aten.bmm(batch1, batch2), 0, dtype=batch1.dtype), alpha)
     return product if beta == 0 else product + _times(self, beta)
 

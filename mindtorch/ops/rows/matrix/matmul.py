@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array
 from ...costs import product
-from ...rules import broadcast
+from ...rules import broadcast, c_name
 from ...samples import Arg, Sample
 from ...spec import aten, call, op
 
@@ -19,30 +21,23 @@ def _matmul(self: Geometry, other: Geometry) -> Geometry:
             "both arguments to matmul need to be at least 1D, but they are"
             f" {self.ndim}D and {other.ndim}D"
         )
-    if self.dtype is not other.dtype:
-        if self.ndim == other.ndim == 1:
-            raise RuntimeError(
-                "dot : expected both vectors to have same dtype, but found"
-                f" {self.dtype.legacy} and {other.dtype.legacy}"
-            )
+    if self.dtype is not other.dtype and self.ndim == other.ndim == 1:
         raise RuntimeError(
-            "expected m1 and m2 to have the same dtype, but got:"
-            f" {_c_name(self)} != {_c_name(other)}"
+            "dot : expected both vectors to have same dtype, but found"
+            f" {self.dtype.legacy} and {other.dtype.legacy}"
         )
     a = self.shape if self.ndim > 1 else (1, *self.shape)
     b = other.shape if other.ndim > 1 else (*other.shape, 1)
     if a[-1] != b[-2]:
         raise RuntimeError(_mismatch(self, other, a, b))
+    if self.dtype is not other.dtype:
+        raise RuntimeError(
+            "expected m1 and m2 to have the same dtype, but got:"
+            f" {c_name(self.dtype)} != {c_name(other.dtype)}"
+        )
     batch = broadcast(a[:-2], b[:-2])
     tail = (a[-2],) if self.ndim > 1 else ()
     return self.fresh((*batch, *tail, *((b[-1],) if other.ndim > 1 else ())))
-
-
-def _c_name(g: Geometry) -> str:
-    from ...._tensor import dtype as dt
-
-    names = {dt.float32: "float", dt.int64: "long int", dt.int32: "int", dt.bool: "bool"}
-    return names.get(g.dtype, g.dtype.legacy if g.dtype.rank == 0 else g.dtype.legacy.lower())
 
 
 def _mismatch(self: Geometry, other: Geometry, a: tuple[int, ...], b: tuple[int, ...]) -> str:
@@ -52,12 +47,10 @@ def _mismatch(self: Geometry, other: Geometry, a: tuple[int, ...], b: tuple[int,
             f" [{other.shape[0]}] to have the same number of elements, but got"
             f" {self.shape[0]} and {other.shape[0]} elements respectively"
         )
-    if self.ndim <= 2 and other.ndim == 1:
-        return f"size mismatch, got input ({a[0]}), mat ({a[0]}x{a[1]}), vec ({b[0]})"
+    rows = prod(a[:-1])
+    if other.ndim == 1:
+        return f"size mismatch, got input ({rows}), mat ({rows}x{a[-1]}), vec ({b[0]})"
     if other.ndim <= 2:
-        rows = 1
-        for n in a[:-1]:
-            rows *= n
         return f"mat1 and mat2 shapes cannot be multiplied ({rows}x{a[-1]} and {b[-2]}x{b[-1]})"
     return (
         "Expected size for first two dimensions of batch2 tensor to be:"

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 from ...._tensor.dtype import dtype as Dtype
 from ...._tensor.tensor import Tensor
 from ...lacks import Refusal
-from ...rules import wrap_dim
+from ...rules import c_name, wrap_dim
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite
+from .decompositions import check_shape
 
 _SQUARE = Arg((3, 3), values=((4.0, 1.0, 0.5), (1.0, 3.0, -0.5), (0.5, -0.5, 2.0)))
 
@@ -162,6 +164,7 @@ def svdvals(A: Tensor, driver: str | None = None) -> Tensor:
 )
 def matrix_power(A: Tensor, n: int) -> Tensor:
     """A to the `n`-th power; of its inverse for a negative one."""
+    check_shape("linalg.matrix_power", A._geom)
     if n < 0:
         return matrix_power(aten.linalg_inv(A), -n)
     if not n:
@@ -178,6 +181,29 @@ def matrix_power(A: Tensor, n: int) -> Tensor:
     return result
 
 
+def _refuse_chain(tensors: tuple[Tensor, ...]) -> None:
+    """RuntimeError in torch's words for tensors that make no chain of products."""
+    last = len(tensors) - 1
+    if last < 1:
+        raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {last + 1}")
+    for at, t in enumerate(tensors):
+        ranks = (1, 2) if at in (0, last) else (2,)
+        if t.ndim not in ranks:
+            wanted = " or ".join(f"{r}D" for r in ranks)
+            raise RuntimeError(f"multi_dot(): tensor {at} must be {wanted} but got {t.ndim}D")
+        if t.dtype is not tensors[0].dtype:
+            raise RuntimeError(
+                "multi_dot(): all tensors must have be the same dtype but tensor 0 is"
+                f" {c_name(tensors[0].dtype)} and tensor {at} {c_name(t.dtype)}"
+            )
+    for at, (t, after) in enumerate(pairwise(tensors)):
+        if t.shape[-1] != after.shape[0]:
+            raise RuntimeError(
+                f"multi_dot(): tensors {at} and {at + 1} with shapes {list(t.shape)} and"
+                f" {list(after.shape)} cannot be multiplied"
+            )
+
+
 @composite(
     "linalg_multi_dot(Tensor[] tensors) -> Tensor",
     samples=calls(([Arg((2, 3)), Arg((3, 4)), Arg((4, 2))],)),
@@ -187,6 +213,7 @@ def matrix_power(A: Tensor, n: int) -> Tensor:
 )
 def multi_dot(tensors: tuple[Tensor, ...]) -> Tensor:
     """The product of several matrices, from the left."""
+    _refuse_chain(tensors)
     product = tensors[0]
     for matrix in tensors[1:]:
         product = product @ matrix

@@ -10,7 +10,7 @@ from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...lacks import Refusal
 from ...limits import reserve
-from ...rules import broadcast
+from ...rules import broadcast, refuse_growth
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite, op
 from .decompositions import LinAlgError, _t, check_square, column_major, in_columns
@@ -143,11 +143,20 @@ def _solved_infer(self: Geometry, input2: Geometry, upper: bool = False) -> Geom
             raise RuntimeError(
                 f"{name} should have at least 2 dimensions, but has {g.ndim} dimensions instead"
             )
-    check_square("cholesky_solve", input2)
+    if input2.shape[-1] != input2.shape[-2]:
+        raise RuntimeError(
+            f"A must be batches of square matrices, but they are {input2.shape[-2]} by"
+            f" {input2.shape[-1]} matrices"
+        )
     if self.shape[-2] != input2.shape[-2]:
         raise RuntimeError(
             f"Incompatible matrix sizes for cholesky_solve: each A matrix is {input2.shape[-1]} by"
             f" {input2.shape[-1]} but each b matrix is {self.shape[-2]} by {self.shape[-1]}"
+        )
+    if self.dtype is not input2.dtype:
+        raise RuntimeError(
+            "Expected b and A to have the same dtype, but found b of type"
+            f" {self.dtype.legacy} and A of type {input2.dtype.legacy} instead."
         )
     shape = (*broadcast(self.shape[:-2], input2.shape[:-2]), *self.shape[-2:])
     return self.fresh(shape, None, column_major(shape))
@@ -405,6 +414,7 @@ def addr(self: Tensor, vec1: Tensor, vec2: Tensor, beta: Any = 1, alpha: Any = 1
             f"addr: Expected 1-D argument vec{1 if vec1.ndim != 1 else 2}, but got"
             f" {vec1.ndim if vec1.ndim != 1 else vec2.ndim}-D"
         )
+    refuse_growth(self.shape, (vec1.shape[0], vec2.shape[0]))
     product = aten.outer(vec1, vec2)
     if product.dtype is dt.bool:
         product = product if alpha else aten.zeros_like(product)

@@ -112,9 +112,13 @@ def pinv(
     rtol: Tensor | float | None = None,
 ) -> Tensor:
     """The Moore-Penrose inverse; values below max(atol, rtol · the largest) count as zero."""
-    check_matrices("linalg.pinv", A._geom)
+    if A.ndim < 2 or A.dtype.category < dt.FLOAT or A.dtype.itemsize == 2:
+        raise RuntimeError(
+            f"linalg.pinv({A.dtype.legacy}{{{list(A.shape)}}}): expected a tensor with 2 or more"
+            " dimensions of float, double, cfloat or cdouble types"
+        )
     if hermitian:
-        check_square("linalg.pinv", A._geom)
+        check_square("linalg.eigh", A._geom)
     rtol = rtol if rcond is None else rcond
     return aten._linalg_pinv(A, *_tolerances(A, atol, rtol, "torch.linalg.pinv"), hermitian)
 
@@ -143,7 +147,9 @@ def matrix_rank(
 ) -> Tensor:
     """How many singular values are above max(atol, rtol · the largest)."""
     name = "torch.linalg.matrix_rank"
-    check_matrices("linalg.matrix_rank", A._geom)
+    if A.ndim < 2:
+        raise RuntimeError(f"{name}: The input tensor input must have at least 2 dimensions.")
+    check_matrices("linalg.svd", A._geom)
     if tol is not None:
         atol, rtol = tol, 0.0
     if not A.numel():
@@ -163,14 +169,16 @@ def matrix_rank(
 )
 def cond(A: Tensor, p: float | str | None = None) -> Tensor:
     """The condition number in a norm: by singular values, or of A and of its inverse."""
-    check_matrices("linalg.cond", A._geom)
+    if A.ndim < 2:
+        raise RuntimeError("linalg.cond: The input tensor must have at least 2 dimensions.")
+    check_matrices("linalg.svd", A._geom)
     if p is None or p in (2, -2):
         if not A.numel():
             return aten.zeros(tuple(A.shape[:-2]), dtype=A.dtype.to_real(), device=A.device)
         s = svdvals(A)
         first, last = aten.select(s, -1, 0), aten.select(s, -1, -1)
         return last / first if p == -2 else first / last
-    check_square("linalg.cond", A._geom)
+    check_square(f"linalg.cond(ord={p})", A._geom)
     if not A.numel():
         return aten.zeros(tuple(A.shape[:-2]), dtype=A.dtype.to_real(), device=A.device)
     try:
@@ -208,6 +216,8 @@ def lstsq(
     A: Tensor, B: Tensor, rcond: float | None = None, driver: str | None = None
 ) -> tuple[Tensor, ...]:
     """The X that brings A X nearest to B, the smallest of them, by the pseudoinverse."""
+    if A.ndim < 2:
+        raise RuntimeError("torch.linalg.lstsq: input must have at least 2 dimensions.")
     check_matrices("torch.linalg.lstsq", A._geom)
     if B.ndim < 1:
         raise RuntimeError("torch.linalg.lstsq: other must have at least 1 dimension.")

@@ -13,7 +13,15 @@ from ...._tensor.types import Array
 from ...rules import broadcast
 from ...samples import Arg, Sample, calls
 from ...spec import aten, call, composite, op
-from .decompositions import LinAlgError, _t, check_matrices, check_square, column_major, in_columns
+from .decompositions import (
+    LinAlgError,
+    _t,
+    check_matrices,
+    check_shape,
+    check_square,
+    column_major,
+    in_columns,
+)
 
 SQUARE = Arg((3, 3), values=((4.0, 1.0, 0.5), (1.0, 3.0, -0.5), (0.5, -0.5, 2.0)))
 
@@ -369,6 +377,9 @@ def lu_solve(
     LU: Tensor, pivots: Tensor, B: Tensor, left: bool = True, adjoint: bool = False
 ) -> Tensor:
     """X with A X = B (or X A = B) for the A that has these factors; with Aᴴ for `adjoint`."""
+    if pivots.dtype is not dt.int32:
+        raise RuntimeError("linalg.lu_solve: pivots should be a Tensor of scalar type torch.int32")
+    check_shape("linalg.lu_solve", LU._geom)
     if not left:
         return _t(lu_solve(LU, pivots, _t(B), True, not adjoint))
     batch = broadcast(tuple(LU.shape[:-2]), tuple(B.shape[:-2]))

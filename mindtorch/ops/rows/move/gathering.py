@@ -44,6 +44,15 @@ def checked(index: Array, size: int, dim: int) -> Array:
     return index
 
 
+def refuse_empty(self: Geometry, at: int, index: Geometry, kind: type[Exception]) -> None:
+    """`kind`, before any launch, where indices are given into a dimension that has nothing.
+
+    On the cpu the kernel's check of values says it, with the index.
+    """
+    if self.ndim and not self.shape[at] and index.numel and self.device.type == "npu":
+        raise kind(f"index is out of bounds for dimension {at} with size 0")
+
+
 def _gather_infer(self: Geometry, dim: int, index: Geometry, sparse_grad: bool = False) -> Geometry:
     _index_dtype("gather", index)
     at = wrap_dim(dim, self.ndim)
@@ -57,6 +66,7 @@ def _gather_infer(self: Geometry, dim: int, index: Geometry, sparse_grad: bool =
                 f"Size does not match at dimension {d} expected index {list(index.shape)} to be"
                 f" no larger than self {list(self.shape)} apart from dimension {at}"
             )
+    refuse_empty(self, at, index, RuntimeError)
     return self.fresh(index.shape)
 
 
@@ -66,6 +76,8 @@ def within(self: Geometry, at: int, index: Geometry, src: Geometry | None) -> No
         return
     others = [("self", self, at), *([("src", src, -1)] if src.__class__ is Geometry else [])]
     for name, g, free in others:
+        if name == "src" and g.ndim < index.ndim and self.ndim == index.ndim:
+            wrap_dim(g.ndim or 1, g.ndim)
         if max(g.ndim, 1) != max(index.ndim, 1):
             raise RuntimeError(
                 f"Index tensor must have the same number of dimensions as {name} tensor"
@@ -77,6 +89,7 @@ def within(self: Geometry, at: int, index: Geometry, src: Geometry | None) -> No
             if src.__class__ is Geometry:
                 text += f" and to be no larger size than src {list(src.shape)}"
             raise RuntimeError(text)
+    refuse_empty(self, at, index, RuntimeError)
 
 
 def _grid(index: Array, dim: int) -> tuple[Any, ...]:
@@ -344,57 +357,131 @@ def _along(
         return _along(self.reshape(1), 0, index, np.reshape(source, -1), how).reshape(())
     result = self.copy()
     where: list[Any] = [slice(None)] * max(self.ndim, 1)
-    try:
-        where[dim] = checked(index.reshape(-1), self.shape[dim] if self.ndim else 1, dim)
-    except RuntimeError as error:  # torch's class for the operators that index along a dimension
-        raise IndexError(str(error)) from None
+    where[dim] = index.reshape(-1)
     how(result, tuple(where), source)
     return result
 
 
-# torch's classes and dtypes of indices where operators along a dimension differ.
-_INDEX_SHAPE: dict[str, type[Exception]] = {"index_fill": RuntimeError}
-_INDEX_COUNT: dict[str, type[Exception]] = {"index_add": RuntimeError}
-_INDEX_DTYPE: dict[str, type[Exception]] = {"index_fill": IndexError}
-_INDEX_TYPES = {"index_fill": (dt.int64,), "index_copy": (dt.int64,)}
+def _fill_infer(self: Geometry, dim: int, index: Geometry, value: Number) -> Geometry:
+    at = wrap_dim(dim, self.ndim)
+    if index.dtype is not dt.int64:
+        raise IndexError("index_fill_(): Expected dtype int64 for index.")
+    if value.__class__ is complex and self.dtype.category != dt.COMPLEX:
+        raise RuntimeError(
+            "index_fill_(): Converting complex Scalar to non-complex type is not supported"
+        )
+    if index.ndim > 1:
+        raise RuntimeError("Index has to be a vector/scalar")
+    refuse_empty(self, at, index, RuntimeError)
+    return preserved(self)
 
 
-def _same_rank(self: Geometry, source: Geometry) -> None:
-    if self.ndim != source.ndim:
+def along_fits(name: str, self: Geometry, at: int, index: Geometry, source: Geometry) -> None:
+    """RuntimeError or IndexError in torch's words where index or source fits no slices of self."""
+    if index.ndim > 1:
         raise IndexError(
-            "index_copy_(): When source and destination are not scalars, their dimensionality must"
+            f"{name}(): Index is supposed to be a vector, but got dim: {index.ndim} with"
+            f" type: {scalar_name(index.dtype)} and size: {list(index.shape)}"
+        )
+    if index.dtype not in INDEX:
+        raise RuntimeError(
+            f"{name}(): Expected dtype int32/int64 for index but got: {scalar_name(index.dtype)}"
+        )
+    if self.dtype is not source.dtype:
+        raise RuntimeError(
+            f"{name}(): self ({scalar_name(self.dtype)}) and source"
+            f" ({scalar_name(source.dtype)}) must have the same scalar type"
+        )
+    size = (source.shape[at] if at < source.ndim else 0) if source.ndim else 1
+    miscounted = RuntimeError(
+        f"{name}(): Number of indices ({index.numel}) should be equal to"
+        f" source.size(dim): ({size}), for dim: {at}"
+    )
+    if name == "index_add_" and source.ndim and index.numel != size:
+        raise miscounted
+    shapes = [[n for d, n in enumerate(g.shape) if d != at] for g in (self, source)]
+    if self.ndim != source.ndim and self.numel == 1:
+        return
+    if source.ndim and (self.ndim != source.ndim or shapes[0] != shapes[1]):
+        raise RuntimeError(
+            "source tensor shape must match self tensor shape, excluding the specified dimension."
+            f" Got self.shape = {list(self.shape)} source.shape = {list(source.shape)}"
+        )
+    if index.numel != size:
+        raise miscounted
+
+
+def _add_infer(
+    self: Geometry, dim: int, index: Geometry, source: Geometry, alpha: Number = 1
+) -> Geometry:
+    at = wrap_dim(dim, self.ndim)
+    along_fits("index_add_", self, at, index, source)
+    refuse_empty(self, at, index, RuntimeError)
+    return self.fresh()
+
+
+def _copy_infer(self: Geometry, dim: int, index: Geometry, source: Geometry) -> Geometry:
+    at = wrap_dim(dim, self.ndim)
+    name = "index_copy_()"
+    if index.ndim > 1:
+        raise IndexError(f"{name}: Index should have dimension 1 or 0 (got {index.ndim})")
+    if source.ndim and self.ndim and self.ndim != source.ndim:
+        raise IndexError(
+            f"{name}: When source and destination are not scalars, their dimensionality must"
             f" match. Source dimensionality ({source.ndim}), destination dimensionality"
             f" ({self.ndim})"
         )
+    if index.dtype is not dt.int64:
+        raise RuntimeError(
+            f"{name}: Expected a long tensor for index, but got {scalar_name(index.dtype)}"
+        )
+    if source.dtype is not self.dtype:
+        raise RuntimeError(
+            f"{name}: self and source expected to have the same dtype, but got (self)"
+            f" {scalar_name(self.dtype)} and (source) {scalar_name(source.dtype)}"
+        )
+    ours, theirs = ([n for d, n in enumerate(g.shape) if d != at] for g in (self, source))
+    if ours != theirs:
+        shown = [" ".join(map(str, s)) for s in (ours, theirs)]
+        raise RuntimeError(
+            f"{name}: Source/destination tensor must have same slice shapes. Destination slice"
+            f" shape: {shown[0]} at dimension {at} and source slice shape: {shown[1]} at dimension"
+            f" {at if source.ndim else 0}."
+        )
+    if source.ndim and source.shape[at] != index.numel:
+        raise IndexError(
+            f"{name}: Number of indices ({index.numel}) should be equal to source.size(dim)"
+            f" ({source.shape[at]})"
+        )
+    refuse_empty(self, at, index, IndexError)
+    return self.fresh()
 
 
-def _index_rule(name: str) -> Callable[..., Any]:
-    def infer(
-        self: Geometry, dim: int, index: Geometry, source: Geometry | Number, alpha: Number = 1
-    ) -> Geometry:
-        at = wrap_dim(dim, self.ndim)
-        refuse = _INDEX_SHAPE.get(name, IndexError)
-        if index.ndim > 1:
-            raise refuse(f"{name}(): Index should have dimension 1 or 0 (got {index.ndim})")
-        if index.dtype not in _INDEX_TYPES.get(name, INDEX):
-            raise _INDEX_DTYPE.get(name, RuntimeError)(
-                f"{name}(): Expected dtype int64 for index, but got {scalar_name(index.dtype)}"
-            )
-        if name == "index_copy" and source.__class__ is Geometry and source.ndim and self.ndim:
-            _same_rank(self, source)
-        if source.__class__ is Geometry and source.dtype is not self.dtype:
-            raise RuntimeError(
-                f"{name}(): self ({self.dtype.legacy}) and source ({source.dtype.legacy}) must"
-                " have the same scalar type"
-            )
-        if source.__class__ is Geometry and source.ndim and source.shape[at] != index.numel:
-            raise _INDEX_COUNT.get(name, IndexError)(
-                f"{name}(): Number of indices ({index.numel}) should be equal to source.size(dim)"
-                f" ({source.shape[at]})"
-            )
-        return preserved(self) if name == "index_fill" else self.fresh()
+def _beyond(index: Array, self: Array, dim: int, form: str, kind: type[Exception]) -> Array:
+    """The indices; `kind` in torch's words for one that is negative or past the dimension."""
+    size = self.shape[dim] if self.ndim else 1
+    if index.size and (index.min() < 0 or index.max() >= size):
+        bad = index[(index < 0) | (index >= size)].reshape(-1)[0]
+        raise kind(
+            form.format(f"index {bad} is out of bounds for dimension {dim} with size {size}")
+        )
+    return index
 
-    return infer
+
+def _added(self: Array, dim: int, index: Array, source: Array, alpha: Number) -> Array:
+    if self.ndim < 2:
+        _beyond(index, self, dim, "index out of range in self", IndexError)
+    elif self.size:
+        _beyond(index, self, dim, "{}", RuntimeError)
+    else:
+        return self.copy()
+    return _along(self, dim, index, source * np.asarray(alpha).astype(self.dtype), _wide_add)
+
+
+def _copied(self: Array, dim: int, index: Array, source: Array) -> Array:
+    return _along(
+        self, dim, _beyond(index, self, dim, "index_copy_(): {}", IndexError), source, _set
+    )
 
 
 def _indexed_samples() -> list[Sample]:
@@ -413,10 +500,8 @@ def _add_parts(self: Tensor, dim: int, index: Tensor, source: Tensor, alpha: Num
 
 op(
     "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
-    infer=_index_rule("index_add"),
-    cpu=lambda self, dim, index, source, alpha: _along(
-        self, dim, index, source * np.asarray(alpha).astype(self.dtype), _wide_add
-    ),
+    infer=_add_infer,
+    cpu=_added,
     aclnn=call("aclnnIndexAdd", "self", "dim", "index", "source", "alpha", "out",
                when=lambda a: a["self"].dtype.category != dt.COMPLEX),
     lower=_add_parts,
@@ -433,8 +518,8 @@ op(
 )  # fmt: skip
 op(
     "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
-    infer=_index_rule("index_copy"),
-    cpu=lambda self, dim, index, source: _along(self, dim, index, source, _set),
+    infer=_copy_infer,
+    cpu=_copied,
     compute="raw",
     aclnn=call("aclnnInplaceIndexCopy", "self", "dim", "index", "source", inplace=True),
     grad={
@@ -449,7 +534,7 @@ op(
 )
 op(
     "index_fill(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
-    infer=_index_rule("index_fill"),
+    infer=_fill_infer,
     cpu=lambda self, dim, index, value: _along(
         self,
         dim,
@@ -534,6 +619,14 @@ def _from_end(indices: Tensor, self: Tensor, dim: int) -> Tensor:
     return aten.where(indices < 0, indices + size, indices)
 
 
+def outside(index: Tensor, flat: Tensor) -> IndexError:
+    """What torch says of a place that a flattened tensor does not have."""
+    bad = next((i for i in index.reshape(-1).tolist() if not -len(flat) <= i < len(flat)), None)
+    return IndexError(
+        f"out of range: tried to access index {bad} on a tensor of {len(flat)} elements."
+    )
+
+
 @composite(
     "take(Tensor self, Tensor index) -> Tensor",
     samples=calls(
@@ -559,4 +652,7 @@ def take(self: Tensor, index: Tensor) -> Tensor:
     places = _from_end(aten.reshape(index, (-1,)), flat, 0)
     if not index.numel():
         return aten.zeros(tuple(index.shape), dtype=self.dtype, device=self.device)
-    return aten.view(aten.index_select(flat, 0, places), index.shape)
+    try:
+        return aten.view(aten.index_select(flat, 0, places), index.shape)
+    except IndexError:
+        raise outside(index, flat) from None

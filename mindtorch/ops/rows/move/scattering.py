@@ -14,7 +14,7 @@ from ...._tensor.types import Array, Number
 from ...rules import scalar_name, wrap_dim
 from ...samples import Arg, Sample, calls
 from ...spec import aten, call, composite, op
-from .gathering import INDEX, _grid, checked, counted, indexed, within
+from .gathering import INDEX, _grid, along_fits, checked, counted, indexed, outside, within
 
 # aclnnScatterReduce document: how each reduction is numbered.
 REDUCTIONS = {"sum": 1, "prod": 2, "amax": 3, "amin": 4, "mean": 5}
@@ -33,7 +33,7 @@ def _infer(
     within(self, wrap_dim(dim, self.ndim), index, src)
     if reduce not in REDUCTIONS:
         raise RuntimeError(
-            f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}."
+            f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}"
         )
     return self.fresh()
 
@@ -191,36 +191,6 @@ def scatter_reduce(
 _INDEX_NAMES = {"prod": "prod", "mean": "mean", "amax": "amax", "amin": "amin"}
 
 
-def _index_reduce_fits(self: Tensor, at: int, index: Tensor, source: Tensor) -> None:
-    """RuntimeError or IndexError in torch's words where index or source fits no slices of self."""
-    if index.ndim > 1:
-        raise IndexError(
-            f"index_reduce_(): Index is supposed to be a vector, but got dim: {index.ndim} with"
-            f" type: {scalar_name(index.dtype)} and size: {list(index.shape)}"
-        )
-    if index.dtype not in INDEX:
-        raise RuntimeError(
-            "index_reduce_(): Expected dtype int32/int64 for index but got:"
-            f" {scalar_name(index.dtype)}"
-        )
-    if self.dtype is not source.dtype:
-        raise RuntimeError(
-            f"index_reduce_(): self ({scalar_name(self.dtype)}) and source"
-            f" ({scalar_name(source.dtype)}) must have the same scalar type"
-        )
-    shapes = [[n for d, n in enumerate(t.shape) if d != at] for t in (self, source)]
-    if (self.ndim != source.ndim and self.numel() != 1) or shapes[0] != shapes[1]:
-        raise RuntimeError(
-            "source tensor shape must match self tensor shape, excluding the specified dimension."
-            f" Got self.shape = {list(self.shape)} source.shape = {list(source.shape)}"
-        )
-    if index.numel() != (size := source.shape[at] if source.ndim else 1):
-        raise RuntimeError(
-            f"index_reduce_(): Number of indices ({index.numel()}) should be equal to"
-            f" source.size(dim): ({size}), for dim: {at}"
-        )
-
-
 @composite(
     "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *,"
     " bool include_self=True) -> Tensor",
@@ -244,7 +214,7 @@ def index_reduce(
             f" {reduce}."
         )
     at = wrap_dim(dim, self.ndim)
-    _index_reduce_fits(self, at, index, source)
+    along_fits("index_reduce_", self._geom, at, index._geom, source._geom)
     shape = [1] * max(source.ndim, 1)
     shape[at] = index.numel()
     spread = aten.expand(aten.to(aten.reshape(index, tuple(shape)), dt.int64),
@@ -278,10 +248,15 @@ def put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -
             "put_(): Expected source and index to have the same number of elements, but got"
             f" source.numel() = {source.numel()}, index.numel() = {index.numel()}"
         )
+    if index.numel() and not self.numel():
+        raise IndexError("put_(): Tried to put elements into an empty tensor")
     flat = aten.reshape(self, (-1,))
-    built = aten.index_put(
-        flat, [aten.reshape(index, (-1,))], aten.reshape(source, (-1,)), accumulate
-    )
+    try:
+        built = aten.index_put(
+            flat, [aten.reshape(index, (-1,))], aten.reshape(source, (-1,)), accumulate
+        )
+    except IndexError:
+        raise outside(index, flat) from None
     return aten.reshape(built, tuple(self.shape))
 
 

@@ -33,24 +33,39 @@ def _averages(size: int, out: int, dtype: Dtype | None) -> Array:
     return weights
 
 
+def refuse_empty(name: str, shape: Sequence[int], n: int, channels: bool = True) -> None:
+    """RuntimeError in torch's words for a line, plane or space without elements or channels."""
+    first = len(shape) - n - channels
+    empty = [d for d, size in enumerate(shape) if d >= first and not size]
+    if empty:
+        raise RuntimeError(
+            f"{name}(): Expected input to have non-zero size for non-batch dimensions, but"
+            f" input has sizes {list(shape)} with dimension {empty[0]} being empty"
+        )
+
+
 def _adaptive_rule(n: int, name: str) -> Callable[..., Any]:
     def infer(self: Geometry, output_size: Sizes) -> Geometry:
+        maxima = "max" in name
         if self.ndim not in (n + 1, n + 2):
             raise RuntimeError(
-                f"{name}(): Expected {n + 1}D or {n + 2}D tensor, but got {list(self.shape)}"
+                f"{name}(): Expected {n + 1}D or {n + 2}D tensor, but got{':' * maxima}"
+                f" {list(self.shape)}"
             )
-        empty = [d for d, size in enumerate(self.shape) if d >= self.ndim - n - 1 and not size]
-        if empty:
+        refuse_empty(name, self.shape, n, channels=maxima or n == 3)
+        shape = (*self.shape[:-n], *expanded(output_size, n))
+        bad = next((size for size in output_size if size < 0), None)
+        if bad is not None and maxima:
             raise RuntimeError(
-                f"{name}(): Expected input to have non-zero size for non-batch dimensions, but"
-                f" input has sizes {list(self.shape)} with dimension {empty[0]} being empty"
+                f"Trying to create tensor with negative dimension {bad}: {list(shape)}"
             )
-        if any(size < 0 for size in output_size):
+        if bad is not None:
+            shown = [str(size) for size in output_size]
             raise RuntimeError(
                 f"{name}: elements of output_size must be greater than or equal to 0 but received"
-                f" {list(output_size)}"
+                f" {{{shown[0]}, {','.join(shown[1:])}}}"
             )
-        return as_images((*self.shape[:-n], *expanded(output_size, n)), self)
+        return as_images(shape, self)
 
     return infer
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
 from ...._tensor import dtype as dt
@@ -9,6 +11,7 @@ from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array
 from ...costs import lookup, product
+from ...rules import c_name, refuse_growth, scalar_name
 from ...samples import Arg, Sample
 from ...spec import aten, call, op
 
@@ -127,31 +130,49 @@ op(
 
 
 def _linear_rule(input: Geometry, weight: Geometry, bias: Geometry | None) -> Geometry:
-    if not input.ndim or input.shape[-1] != weight.shape[-1]:
+    if not input.ndim or not weight.ndim:
+        raise RuntimeError(
+            "both arguments to linear need to be at least 1D, but they are"
+            f" {input.ndim}D and {weight.ndim}D"
+        )
+    if weight.ndim > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {weight.ndim}D")
+    _refuse_with_bias(input, weight, bias)
+    if input.shape[-1] != weight.shape[-1]:
         rows = 1
         for size in input.shape[:-1]:
             rows *= size
-        inner = input.shape[-1] if input.ndim else 1
+        inner = input.shape[-1]
+        if weight.ndim == 1:
+            raise RuntimeError(
+                f"size mismatch, got input ({rows}), mat ({rows}x{inner}), vec ({weight.shape[0]})"
+            )
         raise RuntimeError(
             f"mat1 and mat2 shapes cannot be multiplied ({rows}x{inner} and "
             f"{weight.shape[-1]}x{weight.shape[0]})"
         )
     if input.dtype is not weight.dtype:
         raise RuntimeError(
-            f"mat1 and mat2 must have the same dtype, but got {_name(input)} and {_name(weight)}"
+            "expected m1 and m2 to have the same dtype, but got:"
+            f" {c_name(input.dtype)} != {c_name(weight.dtype)}"
         )
-    if bias is not None and bias.shape not in ((weight.shape[0],), (1,), ()):
-        raise RuntimeError(
-            f"The expanded size of the tensor ({weight.shape[0]}) must match the existing size "
-            f"({bias.shape[0]}) at non-singleton dimension 1.  Target sizes: "
-            f"{[*input.shape[:-1], weight.shape[0]]}.  Tensor sizes: {list(bias.shape)}"
-        )
+    if bias is not None:
+        refuse_growth(bias.shape, (prod(input.shape[:-1]), weight.shape[0]))
     return input.fresh((*input.shape[:-1], *weight.shape[:-1]))
 
 
-def _name(g: Geometry) -> str:
-    names = {dt.float32: "Float", dt.float64: "Double", dt.float16: "Half", dt.int64: "Long"}
-    return names.get(g.dtype, str(g.dtype).split(".")[-1].capitalize())
+def _refuse_with_bias(input: Geometry, weight: Geometry, bias: Geometry | None) -> None:
+    """What the fused product of torch refuses first: no matrix, then other dtypes."""
+    if bias is None:
+        return
+    if weight.ndim == 1:
+        raise RuntimeError("mat2 must be a matrix, got 1-D tensor")
+    for name, g in (("self", bias), ("mat1", input)):
+        if g.dtype is not weight.dtype:
+            raise RuntimeError(
+                f"{name} and mat2 must have the same dtype, but got {scalar_name(g.dtype)} and"
+                f" {scalar_name(weight.dtype)}"
+            )
 
 
 def _linear(input: Array, weight: Array, bias: Array | None) -> Array:

@@ -35,7 +35,7 @@ def _refuse(input: Tensor, kernel: tuple[int, ...], out: tuple[int, ...], n: int
         if wanted + window - 1 > size - (n == 3):
             long = {"T": "time", "H": "height", "W": "width"}[what]
             raise RuntimeError(
-                f"{name}_out(): pool {long} {window} too large relative to input {long} {size}"
+                f"{name}(): pool {long} {window} too large relative to input {long} {size}"
             )
 
 

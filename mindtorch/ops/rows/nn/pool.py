@@ -13,7 +13,7 @@ from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array, Number
 from ...choice import choose
-from ...rules import as_images
+from ...rules import as_images, wrap_dim
 from ...samples import Arg, Sample, calls
 from ...spec import Derivative, aten, call, op
 from .conv import scatter_windows, windows
@@ -31,23 +31,30 @@ def refuse_windows(kernel: Sizes, stride: Sizes, dilation: Sizes) -> None:
     """RuntimeError in torch's words for windows that have no elements or do not move."""
     if any(abs(n) >= 1 << 31 for n in (*kernel, *stride, *dilation)):
         raise RuntimeError("value cannot be converted to type int without overflow")
-    for name, sizes in (("stride", stride), ("kernel size", kernel), ("dilation", dilation)):
-        if name == "stride" and 0 in sizes:
-            raise RuntimeError("stride should not be zero")
+    if 0 in stride:
+        raise RuntimeError("stride should not be zero")
+    named = (
+        ("kernel size", "k", kernel),
+        ("stride", "d", stride),
+        ("dilation", "dilation", dilation),
+    )
+    for name, short, sizes in named:
         if any(size < 1 for size in sizes):
-            raise RuntimeError(f"{name} should be greater than zero, but got {list(sizes)}")
+            axes = zip("THW"[-len(sizes) :], sizes, strict=True)
+            shown = " ".join(f"{short}{axis}: {size}" for axis, size in axes)
+            raise RuntimeError(f"{name} should be greater than zero, but got {shown}")
 
 
-def _extent(size: int, k: int, s: int, p: int, d: int, ceil_mode: bool) -> int:
+def extent_of(size: int, k: int, s: int, p: int, d: int, ceil_mode: bool) -> int:
     span = size + 2 * p - d * (k - 1) - 1
     extent = (-(-span // s) if ceil_mode else span // s) + 1
     # The last window has to start inside the input or its left padding.
     return extent - 1 if ceil_mode and (extent - 1) * s >= size + p else extent
 
 
-def _require_positive(shape: Sizes, n: int) -> None:
+def _require_positive(shape: Sizes, n: int, name: str) -> None:
     """Nothing but the batch may be empty."""
-    if all(shape[-n - 1 :]):
+    if len(shape) in (n + 1, n + 2) and all(shape[-n - 1 :]):
         return
     if n == 2:
         raise RuntimeError(
@@ -56,12 +63,42 @@ def _require_positive(shape: Sizes, n: int) -> None:
         )
     at = next(d for d, size in enumerate(shape) if d >= len(shape) - n - 1 and not size)
     raise RuntimeError(
-        "Expected input's non-batch dimensions to have positive length, but input has a shape of"
-        f" {list(shape)} and non-batch dimension {at} has length zero!"
+        f"{_KERNELS[name]}(): Expected input's non-batch dimensions to have positive length, but"
+        f" input has a shape of {list(shape)} and non-batch dimension {at} has length zero!"
+    )
+
+
+# What torch's kernels call themselves where they refuse empty inputs.
+_KERNELS = {"max_pool3d": "max_pool3d_with_indices_out_cpu_template", "avg_pool3d": "avg_pool3d"}
+
+
+def _refuse_pads(kernel: Sizes, padding: Sizes, dilation: Sizes) -> None:
+    for p, k, d in zip(padding, kernel, dilation, strict=True):
+        if p < 0:
+            raise RuntimeError(f"pad must be non-negative, but got pad: {p}")
+        if p > k // 2:
+            raise RuntimeError(
+                "pad should be at most half of effective kernel size, but got "
+                f"pad={p}, kernel_size={k} and dilation={d}"
+            )
+
+
+def _too_small(name: str, shape: Sizes, kernel: Sizes, out: Sizes) -> str:
+    n = len(kernel)
+    if name == "avg_pool3d":
+        image, window = (
+            " ".join(f"{short}{axis}: {size}" for axis, size in zip("THW", sizes, strict=True))
+            for short, sizes in (("", shape[-n:]), ("k", kernel))
+        )
+        return f"input image ({image}) smaller than kernel size ({window})"
+    before, after = ("x".join(map(str, (shape[-n - 1], *s))) for s in (shape[-n:], out))
+    return (
+        f"Given input size: ({before}). Calculated output size: ({after}). Output size is too small"
     )
 
 
 def _pooled(
+    name: str,
     self: Geometry,
     kernel: Sizes,
     stride: Sizes,
@@ -70,31 +107,19 @@ def _pooled(
     ceil_mode: bool,
 ) -> Sizes:
     n = len(kernel)
-    if self.ndim not in (n + 1, n + 2):
-        raise RuntimeError(f"non-empty {n + 1}D or {n + 2}D (batch mode) tensor expected for input")
-    _require_positive(self.shape, n)
+    if n == 3 and self.ndim not in (4, 5):
+        raise RuntimeError("non-empty 4D or 5D (batch mode) tensor expected for input")
+    if name == "avg_pool2d":
+        wrap_dim(-3, self.ndim)
     refuse_windows(kernel, stride, dilation)
-    for p, k in zip(padding, kernel, strict=True):
-        if p < 0:
-            raise RuntimeError(f"pad must be non-negative, but got pad: {p}")
-        if p > k // 2:
-            raise RuntimeError(
-                "pad should be at most half of effective kernel size, but got "
-                f"pad={p}, kernel_size={k} and dilation={dilation[0]}"
-            )
+    _refuse_pads(kernel, padding, dilation)
+    _require_positive(self.shape, n, name)
     out_sizes = tuple(
-        _extent(*sizes, ceil_mode)
+        extent_of(*sizes, ceil_mode)
         for sizes in zip(self.shape[-n:], kernel, stride, padding, dilation, strict=True)
     )
     if any(size < 1 for size in out_sizes):
-        channels = self.shape[-n - 1]
-        in_text, out_text = (
-            "x".join(map(str, (channels, *s))) for s in (self.shape[-n:], out_sizes)
-        )
-        raise RuntimeError(
-            f"Given input size: ({in_text}). Calculated output size: ({out_text}). "
-            "Output size is too small"
-        )
+        raise RuntimeError(_too_small(name, self.shape, kernel, out_sizes))
     return (*self.shape[:-n], *out_sizes)
 
 
@@ -197,7 +222,7 @@ def _max_pool_rule(n: int) -> Callable[..., Any]:
     ) -> tuple[Geometry, Geometry]:
         k = expanded(kernel_size, n)
         s, p, d = expanded(stride, n, k), expanded(padding, n), expanded(dilation, n)
-        shape = _pooled(self, k, s, p, d, ceil_mode)
+        shape = _pooled(f"max_pool{n}d", self, k, s, p, d, ceil_mode)
         return as_images(shape, self), as_images(shape, self, dtype=dt.int64)
 
     return infer
@@ -328,7 +353,7 @@ def _avg_rule(n: int) -> Callable[..., Any]:
             raise RuntimeError("divisor must be not zero")
         k = expanded(kernel_size, n)
         s, p = expanded(stride, n, k), expanded(padding, n)
-        return as_images(_pooled(self, k, s, p, (1,) * n, ceil_mode), self)
+        return as_images(_pooled(f"avg_pool{n}d", self, k, s, p, (1,) * n, ceil_mode), self)
 
     return infer
 

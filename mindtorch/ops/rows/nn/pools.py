@@ -7,10 +7,14 @@ from dataclasses import replace
 from math import prod
 from typing import TypeAlias
 
+from ...._tensor.dtype import int64
 from ...._tensor.tensor import Tensor
+from ...rules import scalar_name
 from ...samples import Arg, Sample, calls
 from ...sizes import _list_with_default, _ntuple
 from ...spec import aten, composite
+from .adaptive_pool import refuse_empty
+from .pool import extent_of
 
 # One size for all dimensions of space, or one for each.
 Sizes: TypeAlias = int | tuple[int, ...]
@@ -20,34 +24,93 @@ _LINE, _PLANE, _SPACE = Arg((2, 3, 8)), Arg((1, 2, 6, 5)), Arg((1, 2, 4, 4, 4))
 _COUNTS = {1: "one int", 2: "two ints", 3: "three ints"}
 
 
-def _sizes(value: object, n: int, name: str = "sizes") -> tuple[int, ...]:
+_OMITTED = {"stride": "either be omitted, a single int", "dilation": "be either a single int"}
+
+
+def _sizes(value: object, n: int, pool: str, name: str) -> tuple[int, ...]:
     """One size per dimension of space; RuntimeError in torch's words for another count."""
     sizes = _ntuple(n)(value)
     if len(sizes) not in (1, n):
-        raise RuntimeError(
-            f"max_pool{n}d: {name} must either be a single int, or a tuple of {_COUNTS[n]}"
-        )
+        raise RuntimeError(_miscounted(len(sizes), n, pool, name))
     return sizes * n if len(sizes) == 1 else sizes
 
 
-def _stride(stride: object, kernel: tuple[int, ...], n: int) -> tuple[int, ...]:
-    return kernel if stride is None or stride == [] or stride == () else _sizes(stride, n, "stride")
+def _miscounted(count: int, n: int, pool: str, name: str) -> str:
+    if pool == "max_pool1d":
+        none = "None, " * (name == "stride")
+        comma = "," * (name in ("stride", "padding"))
+        return (
+            f"{pool}() {name} must be {none}an int, list of ints{comma} or tuple of ints of size 1"
+            f" but got size {count}"
+        )
+    if n == 1:
+        return f"{pool}() argument '{name}' should contain one int (got {count})"
+    wanted = _OMITTED.get(name, "either be a single int")
+    if pool == "avg_pool3d":
+        wanted = wanted.replace("either ", "")
+    return f"{pool}: {name} must {wanted}, or a tuple of {_COUNTS[n]}"
 
 
-def _all_sizes(value: object, shape: Sequence[int], n: int) -> tuple[int, ...]:
-    """Sizes of an adaptive pool's result: one for all, or each, None where it is the input's."""
-    sizes = _ntuple(n)(_list_with_default(value, list(shape)))
-    if len(sizes) != n:
-        raise RuntimeError(f"adaptive pool of {n} dimensions: output_size must be {n}")
+def _stride(stride: object, kernel: tuple[int, ...], n: int, pool: str) -> tuple[int, ...]:
+    omitted = stride is None or stride == [] or stride == ()
+    return kernel if omitted else _sizes(stride, n, pool, "stride")
+
+
+def _spread(value: object, shape: Sequence[int], n: int) -> tuple[int, ...]:
+    sizes: tuple[int, ...] = _ntuple(n)(_list_with_default(value, list(shape)))
     return sizes
 
 
-def _checked(name: str, input: Tensor, n: int) -> None:
-    if input.dim() not in (n + 1, n + 2):
+def _all_sizes(value: object, shape: Sequence[int], n: int, pool: str) -> tuple[int, ...]:
+    """Sizes of an adaptive pool's result: one for all, or each, None where it is the input's."""
+    whole = value if isinstance(value, tuple | list) and len(value) != n else None
+    sizes = tuple(whole or ()) if whole is not None else _spread(value, shape, n)
+    if len(sizes) != n:
+        how = "(): internal error: output_size.size()" if "max" in pool else ": output_size"
+        raise RuntimeError(f"{pool}{how} must be {n}")
+    return sizes
+
+
+def _refuse_negative(shape: tuple[int, ...]) -> None:
+    """What torch says where it makes the result of a pool to maxima."""
+    bad = next((size for size in shape if size < 0), None)
+    if bad is not None:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {bad}: {list(shape)}")
+
+
+def _is_line(pool: str, input: Tensor) -> None:
+    """RuntimeError in torch's words for what is no batch of lines or one of them."""
+    if input.dim() not in (2, 3):
         raise RuntimeError(
-            f"{name}() Expected {n + 1}D or {n + 2}D input, but got a tensor of size "
-            f"{list(input.shape)}"
+            f"Expected 2 to 3 dimensions, but got {input.dim()}-dimensional tensor for argument #1"
+            f" 'self' (while checking arguments for {pool})"
         )
+
+
+def _max_line(input: Tensor, window: tuple[int, ...], ceil_mode: bool) -> None:
+    """What torch's pool of lines to maxima refuses, in its words and order."""
+    k, s, p, d = window
+    shape, name = input.shape, "max_pool1d()"
+    if len(shape) not in (2, 3) or not all(shape[-2:]):
+        raise RuntimeError(
+            "max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for"
+            f" input, but got:{list(shape)}"
+        )
+    for what, size in (("kernel_size", k), ("stride", s)):
+        if size < 1:
+            raise RuntimeError(f"{name} {what} must be greater than zero, but got {size}")
+    if p < 0:
+        raise RuntimeError(f"{name} padding must be non-negative, but got {p}")
+    if p > k // 2:
+        raise RuntimeError(
+            f"{name} padding should be at most half of kernel size, but got padding={p} and"
+            f" kernel_size={k}"
+        )
+    if d < 1:
+        raise RuntimeError(f"{name} dilation must be greater than zero, but got {d}")
+    extent = extent_of(shape[-1], k, s, p, d, ceil_mode)
+    if extent < 1:
+        raise RuntimeError(f"{name} Invalid computed output size: {extent}")
 
 
 @composite(
@@ -70,15 +133,16 @@ def max_pool1d(
     return_indices: bool = False,
 ) -> tuple[Tensor, Tensor] | Tensor:
     """Largest element of each window of `[N, C, L]`."""
-    _checked("max_pool1d", input, 1)
-    kernel = _sizes(kernel_size, 1, "kernel_size")
+    name = "max_pool1d"
+    kernel = _sizes(kernel_size, 1, name, "kernel_size")
+    strides = _stride(stride, kernel, 1, name)
+    pads, dilations = (
+        _sizes(value, 1, name, what)
+        for value, what in ((padding, "padding"), (dilation, "dilation"))
+    )
+    _max_line(input, (*kernel, *strides, *pads, *dilations), ceil_mode)
     out, indices = aten.max_pool2d_with_indices(
-        input.unsqueeze(-2),
-        (1, *kernel),
-        (1, *_stride(stride, kernel, 1)),
-        (0, *_sizes(padding, 1, "padding")),
-        (1, *_sizes(dilation, 1, "dilation")),
-        ceil_mode,
+        input.unsqueeze(-2), (1, *kernel), (1, *strides), (0, *pads), (1, *dilations), ceil_mode
     )
     return (out.squeeze(-2), indices.squeeze(-2)) if return_indices else out.squeeze(-2)
 
@@ -102,10 +166,11 @@ def _max_pool(n: int, x: Arg, where: str) -> Callable[..., Tensor | tuple[Tensor
         input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
         dilation: Sizes = 1, ceil_mode: bool = False, return_indices: bool = False,
     ) -> Tensor | tuple[Tensor, Tensor]:  # fmt: skip
-        kernel = _sizes(kernel_size, n, "kernel_size")
-        row = getattr(aten, f"max_pool{n}d_with_indices")
-        strides = _stride(stride, kernel, n)
-        pads, dilations = _sizes(padding, n, "padding"), _sizes(dilation, n, "dilation")
+        name = f"max_pool{n}d"
+        kernel = _sizes(kernel_size, n, name, "kernel_size")
+        row = getattr(aten, f"{name}_with_indices")
+        strides, pads = _stride(stride, kernel, n, name), _sizes(padding, n, name, "padding")
+        dilations = _sizes(dilation, n, name, "dilation")
         out, indices = row(input, kernel, strides, pads, dilations, ceil_mode)
         return (out, indices) if return_indices else out
 
@@ -154,13 +219,14 @@ def avg_pool1d(
     count_include_pad: bool = True,
 ) -> Tensor:
     """Mean of each window of `[N, C, L]`."""
-    _checked("avg_pool1d", input, 1)
-    kernel = _sizes(kernel_size, 1, "kernel_size")
+    name = "avg_pool1d"
+    _is_line(name, input)
+    kernel = _sizes(kernel_size, 1, name, "kernel_size")
     out = aten.avg_pool2d(
         input.unsqueeze(-2),
         (1, *kernel),
-        (1, *_stride(stride, kernel, 1)),
-        (0, *_sizes(padding, 1, "padding")),
+        (1, *_stride(stride, kernel, 1, name)),
+        (0, *_sizes(padding, 1, name, "padding")),
         ceil_mode,
         count_include_pad,
     )
@@ -175,9 +241,10 @@ def _avg_pool(n: int, x: Arg, where: str) -> Callable[..., Tensor]:
         ceil_mode: bool = False, count_include_pad: bool = True,
         divisor_override: int | None = None,
     ) -> Tensor:  # fmt: skip
-        kernel = _sizes(kernel_size, n, "kernel_size")
-        strides, pads = _stride(stride, kernel, n), _sizes(padding, n, "padding")
-        row = getattr(aten, f"avg_pool{n}d")
+        name = f"avg_pool{n}d"
+        kernel = _sizes(kernel_size, n, name, "kernel_size")
+        strides, pads = _stride(stride, kernel, n, name), _sizes(padding, n, name, "padding")
+        row = getattr(aten, name)
         return row(input, kernel, strides, pads, ceil_mode, count_include_pad, divisor_override)
 
     avg_pool.__name__ = avg_pool.__qualname__ = f"avg_pool{n}d"
@@ -206,8 +273,8 @@ avg_pool3d = _avg_pool(3, _SPACE, "`[N, C, D, H, W]`")
 )
 def adaptive_avg_pool1d(input: Tensor, output_size: Sizes) -> Tensor:
     """Mean over windows that divide `[N, C, L]` into `output_size` outputs."""
-    _checked("adaptive_avg_pool1d", input, 1)
-    size = _sizes(output_size, 1)
+    _is_line("adaptive_avg_pool1d", input)
+    size = _sizes(output_size, 1, "adaptive_avg_pool1d", "output_size")
     return aten._adaptive_avg_pool2d(input.unsqueeze(-2), (1, *size)).squeeze(-2)
 
 
@@ -215,7 +282,7 @@ def _adaptive_avg_pool(n: int, x: Arg, where: str) -> Callable[..., Tensor]:
     """The row of `adaptive_avg_pool{n}d`."""
 
     def adaptive_avg_pool(input: Tensor, output_size: Sizes) -> Tensor:
-        size = _all_sizes(output_size, input.shape, n)
+        size = _all_sizes(output_size, input.shape, n, f"adaptive_avg_pool{n}d")
         if size == (1,) * n and input.dim() in (n + 1, n + 2):
             return input.mean(tuple(range(-1, -n - 1, -1)), keepdim=True)
         return getattr(aten, f"_adaptive_avg_pool{n}d")(input, size)
@@ -250,8 +317,11 @@ def adaptive_max_pool1d(
     input: Tensor, output_size: Sizes, return_indices: bool = False
 ) -> tuple[Tensor, Tensor] | Tensor:
     """Maximum over windows that divide L."""
-    _checked("adaptive_max_pool1d", input, 1)
-    size = _sizes(output_size, 1)
+    name = "adaptive_max_pool1d"
+    _is_line(name, input)
+    size = _sizes(output_size, 1, name, "output_size")
+    refuse_empty(name, input.shape, 1)
+    _refuse_negative((*input.shape[:-1], 1, *size))
     out, indices = aten.adaptive_max_pool2d(input.unsqueeze(-2), (1, *size))
     return (out.squeeze(-2), indices.squeeze(-2)) if return_indices else out.squeeze(-2)
 
@@ -262,7 +332,7 @@ def _adaptive_max_pool(n: int, x: Arg, where: str) -> Callable[..., Tensor | tup
     def adaptive_max_pool(
         input: Tensor, output_size: Sizes, return_indices: bool = False
     ) -> Tensor | tuple[Tensor, Tensor]:
-        size = _all_sizes(output_size, input.shape, n)
+        size = _all_sizes(output_size, input.shape, n, f"adaptive_max_pool{n}d")
         out, indices = getattr(aten, f"adaptive_max_pool{n}d")(input, size)
         return (out, indices) if return_indices else out
 
@@ -334,6 +404,39 @@ def _unpooled(wanted: Sequence[int], usual: list[int], strides: tuple[int, ...])
     return list(sizes)
 
 
+def _refuse_unpool(input: Tensor, indices: Tensor, n: int) -> None:
+    """What torch's kernels refuse; a line is a plane with a unit dimension behind it."""
+    m = max(n, 2)
+    if indices.dtype is not int64:
+        named = f" but got: {scalar_name(indices.dtype)}" * (m == 2)
+        raise RuntimeError(f"elements in indices should be type int64{named}")
+    tail = [1] * (n == 1)
+    shape, other = [*input.shape, *tail], [*indices.shape, *tail]
+    if len(shape) not in (m + 1, m + 2):
+        raise RuntimeError(
+            f"Input to max_unpooling{m}d should be a {m + 1}d or {m + 2}d Tensor, but got a tensor"
+            f" with {len(shape)} dim{'ensions' if m == 2 else 's'}."
+        )
+    if shape != other:
+        raise RuntimeError(
+            f"Expected shape of indices to be same as that of the input tensor ({shape}) but got"
+            f" indices tensor with shape: {other}"
+        )
+    empty = [d for d, size in enumerate(shape) if d >= len(shape) - m - 1 and not size]
+    if empty:
+        raise RuntimeError(
+            f"max_unpooling{m}d_forward_out_cpu(): Expected input to have non-zero size for"
+            f" non-batch dimensions, but got {shape} with dimension {empty[0]} being empty."
+        )
+
+
+def _outside(places: Tensor, space: Sequence[int]) -> RuntimeError:
+    """What torch says of a place that is not in the result."""
+    bad = next((i for i in places.reshape(-1).tolist() if not 0 <= i < prod(space)), None)
+    sizes = "x".join(map(str, space))
+    return RuntimeError(f"Found an invalid max index: {bad} (output volumes are of size {sizes})")
+
+
 def _max_unpool(n: int, x: Arg, indices: Arg) -> None:
     """The row of `max_unpool{n}d`."""
 
@@ -341,15 +444,21 @@ def _max_unpool(n: int, x: Arg, indices: Arg) -> None:
         input: Tensor, indices: Tensor, kernel_size: Sizes, stride: Sizes | None = None,
         padding: Sizes = 0, output_size: tuple[int, ...] | None = None,
     ) -> Tensor:  # fmt: skip
-        kernel = _sizes(kernel_size, n, "kernel_size")
-        strides, pads = _stride(stride, kernel, n), _sizes(padding, n, "padding")
+        name = f"max_pool{n}d"
+        kernel = _sizes(kernel_size, n, name, "kernel_size")
+        strides, pads = _stride(stride, kernel, n, name), _sizes(padding, n, name, "padding")
         pairs = zip(input.shape[-n:], strides, pads, kernel, strict=True)
         space = [(size - 1) * s - 2 * p + k for size, s, p, k in pairs]
         if output_size is not None:
             space = _unpooled(output_size, space, strides)
+        _refuse_unpool(input, indices, n)
         lead = list(input.shape[:-n])
         plane = aten.zeros([*lead, prod(space)], dtype=input.dtype, device=input.device)
-        flat = plane.scatter(-1, indices.reshape([*lead, -1]), input.reshape([*lead, -1]))
+        places = indices.reshape([*lead, -1])
+        try:
+            flat = plane.scatter(-1, places, input.reshape([*lead, -1]))
+        except RuntimeError:
+            raise _outside(places, [*space, 1] if n == 1 else space) from None
         return flat.reshape([*lead, *space])
 
     max_unpool.__name__ = max_unpool.__qualname__ = f"max_unpool{n}d"

@@ -114,7 +114,7 @@ def _masked_shape(self: Any, mask: Any, value: Tensor) -> Any:
             "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
             f"{value.ndim} dimension(s)."
         )
-    shape = broadcast(self.shape, mask.shape)
+    shape = broadcast(mask.shape, self.shape)
     return self.fresh(shape)
 
 

@@ -388,7 +388,7 @@ composite(
 def _masked_select_rule(self: Geometry, mask: Geometry) -> Dynamic:
     if mask.dtype is not dt.bool:
         raise RuntimeError("masked_select: expected BoolTensor for mask")
-    return Dynamic(self.dtype, self.device, (prod(broadcast(self.shape, mask.shape)),))
+    return Dynamic(self.dtype, self.device, (prod(broadcast(mask.shape, self.shape)),))
 
 
 op(
@@ -416,12 +416,17 @@ op(
 
 
 def _masked_scatter_rule(self: Geometry, mask: Geometry, source: Geometry) -> Geometry:
+    if mask.dtype is not dt.bool:
+        raise RuntimeError(
+            "masked_scatter_ only supports boolean masks, but got mask with dtype"
+            f" {scalar_name(mask.dtype)}"
+        )
     if self.dtype is not source.dtype:
         raise RuntimeError(
             "masked_scatter: expected self and source to have same dtypes but got"
             f"{scalar_name(self.dtype)} and {scalar_name(source.dtype)}"
         )
-    return self.fresh(broadcast(self.shape, mask.shape))
+    return self.fresh(broadcast(mask.shape, self.shape))
 
 
 def _masked_scatter(self: Array, mask: Array, source: Array) -> Array:
@@ -430,7 +435,7 @@ def _masked_scatter(self: Array, mask: Array, source: Array) -> Array:
     wanted = np.broadcast_to(mask, shape)
     count = int(wanted.sum())
     if count > source.size:
-        raise RuntimeError("masked_scatter: expected self to have enough elements in source")
+        raise RuntimeError("Number of elements of source < number of ones in mask")
     result[wanted] = source.reshape(-1)[:count]
     return result
 

@@ -117,9 +117,9 @@ def norm(
     dtype: Dtype | None = None,
 ) -> Tensor:
     """The vector norm of order `p` over all or some dimensions ("fro" is order 2)."""
-    if p == "nuc":
+    if isinstance(p, str) and p != "fro":
         whole = (0, 1) if dim is None else dim
-        return aten.linalg_matrix_norm(self, "nuc", whole, keepdim, dtype=dtype)
+        return aten.linalg_matrix_norm(self, p, whole, keepdim, dtype=dtype)
     order: Any = 2 if p in ("fro", None) else p
     return aten.linalg_vector_norm(self, order, dim, keepdim, dtype=dtype)
 
