@@ -9,18 +9,6 @@ add_custom_command(
   COMMENT "Writing _launch.c"
   VERBATIM)
 
-# One build for CPython 3.10 and later: against the full API of 3.11, a launch costs the same within
-# 3 ns of 85 to 105 (minimum of 41 rounds). A free-threaded Python has no limited API before 3.15,
-# and CMake before 3.26 does not know it; wheels, whose name says abi3, are built with a later one.
-execute_process(
-  COMMAND "${Python_EXECUTABLE}" -c
-          "import sysconfig; print(sysconfig.get_config_var('Py_GIL_DISABLED') or 0, end='')"
-  OUTPUT_VARIABLE FREE_THREADED)
-set(API USE_SABI 3.10)
-if(FREE_THREADED OR CMAKE_VERSION VERSION_LESS 3.26 OR NOT Python_Development.SABIModule_FOUND)
-  set(API)
-endif()
-
 Python_add_library(_launch MODULE ${API} WITH_SOABI
   "${launch_source}"
   "${launch_dir}/allocator.cpp"

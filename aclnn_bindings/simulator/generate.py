@@ -1,6 +1,6 @@
 """Owns being run by CMake: hands over to the `generation` package beside it, refuses imports.
 
-python generate.py --catalogs DIR --sources DIR --output DIR
+python generate.py --catalogs DIR --sources DIR [--kernels FILE] --output DIR
 """
 
 import runpy

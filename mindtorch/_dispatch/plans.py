@@ -56,9 +56,13 @@ registry.on_change = clear
 
 @contextmanager
 def references() -> Iterator[None]:
-    """Let rows compute in half on cpu where torch's cpu lacks it: what a device is held against."""
+    """What a device is held against: rows run in numpy alone, in half too where torch's cpu
+    lacks it."""
     state = lacks.REFERENCES
     outer, state.wanted = state.wanted, True
+    if state.native:
+        state.native = False
+        clear()
     try:
         yield
     finally:

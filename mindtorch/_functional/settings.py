@@ -8,7 +8,7 @@ from typing import Any
 from .publish import surface
 
 _settings: dict[str, Any] = {
-    "precision": "highest", "threads": 1, "deterministic": False, "warn_only": False,
+    "precision": "highest", "deterministic": False, "warn_only": False,
 }  # fmt: skip
 _PRECISIONS = ("highest", "high", "medium")
 
@@ -29,20 +29,24 @@ def get_float32_matmul_precision() -> str:
 
 @surface(method=False, internal=False)
 def set_num_threads(int: int) -> None:
-    """Kept without effect: numpy and ACL choose their threads. RuntimeError below 1."""
+    """Let native cpu kernels use so many; numpy and ACL choose theirs. RuntimeError below 1."""
     if type(int) is not builtins.int:
         raise RuntimeError(f"set_num_threads expects an int, but got {type(int).__name__}")
     if not -(1 << 31) <= int < 1 << 31:
         raise ValueError("Overflow when unpacking long")
     if int < 1:
         raise RuntimeError("set_num_threads expects a positive integer")
-    _settings["threads"] = int
+    from .._backends.cpu import native
+
+    native.set_threads(int)
 
 
 @surface(method=False, internal=False)
 def get_num_threads() -> int:
-    """What set_num_threads was given; 1 before."""
-    return int(_settings["threads"])
+    """The threads of native cpu kernels: OMP_NUM_THREADS, else the process's CPUs, at first."""
+    from .._backends.cpu import native
+
+    return native.threads()
 
 
 @surface(method=False, internal=False)

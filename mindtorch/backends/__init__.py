@@ -30,7 +30,7 @@ opt_einsum = Switches(enabled=False, strategy=None)
 
 quantized = Switches(engine="none", supported_engines=["none"])
 
-from . import cpu, cuda, cudnn, mps  # noqa: E402 - they use Switches
+from . import cpu, cuda, cudnn, mps, native  # noqa: E402 - they use Switches
 
 __all__ = [
     "Switches",
@@ -40,6 +40,7 @@ __all__ = [
     "mkl",
     "mkldnn",
     "mps",
+    "native",
     "openmp",
     "opt_einsum",
     "quantized",

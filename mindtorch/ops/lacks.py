@@ -52,11 +52,12 @@ def kernel(name: str, first: bool = False) -> Refusal:
 class _References(local):
     """Whether rows stand for other devices, which have half where torch's cpu lacks it.
 
-    `passed`: a row was let through.
+    `passed`: a row was let through. `native`: a plan was made that numpy does not run.
     """
 
     wanted = False
     passed = False
+    native = False
 
 
 REFERENCES = _References()

@@ -23,7 +23,7 @@ def problems(venv: Path) -> list[str]:
         str(path.relative_to(site))
         for package in ("aclnn_bindings", "mindtorch", "mindtorch_npu")
         for path in (site / package).rglob("*")
-        if path.suffix in {".cpp", ".c", ".cmake"}
+        if path.suffix in {".cpp", ".c", ".h", ".cmake"} and "include" not in path.parts
     ]
     return found + [f"{path} is a source file in the wheel" for path in sources]
 

@@ -5,7 +5,7 @@
 # TSan, every kernel at random (fuzz_kernels.py): an hour and more.
 # PYTHON names an interpreter with the test dependencies, BUILD a folder to keep the build in, where
 # a later run goes on; JOBS how many compilers run at once.
-# PART runs one part of it: build, runtime, closing and, with FULL=1, launch, ops:K/N (part K of N of
+# PART runs one part of it: build, runtime, closing, native and, with FULL=1, launch, ops:K/N (part K of N of
 # the kernels' suites), fuzz:FIRST-LAST (seeds of fuzz_kernels.py). All parts but build want BUILD.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -63,6 +63,11 @@ runtime() { # programs in C++, built with the sanitizer
     "$python" -m pytest -n 0 -p no:cacheprovider tests/simulator/test_runtime.py \
     tests/simulator/test_strict.py
 }
+native() { # kernels over host memory; without FULL only what calls them is sanitized
+  local few=(-k "topk or gather or cat or thread or forked or indices or switch")
+  [[ ${FULL:-} ]] && few=()
+  suites "${few[@]}" tests/mindtorch/test_native_kernels.py
+}
 closing() { suites tests/aclnn_bindings/test_closed_in_use.py; }
 launch() { suites tests/aclnn_bindings/test_launch_*.py tests/aclnn_bindings/test_runtime_*.py; }
 ops() { # K/N
@@ -77,11 +82,12 @@ fuzz() { # FIRST-LAST
 
 case $part in
   build) ;;
-  runtime | closing | launch) "$part" ;;
+  runtime | closing | native | launch) "$part" ;;
   ops:* | fuzz:*) "${part%%:*}" "${part#*:}" ;;
   all)
     runtime
     closing
+    native
     if [[ ${FULL:-} ]]; then
       launch
       ops 1/1
@@ -89,7 +95,7 @@ case $part in
     fi
     ;;
   *)
-    echo "PART=$part: build, runtime, closing, launch, ops:K/N or fuzz:FIRST-LAST" >&2
+    echo "PART=$part: build, runtime, closing, native, launch, ops:K/N or fuzz:FIRST-LAST" >&2
     exit 2
     ;;
 esac

@@ -1,9 +1,10 @@
 """Writes the simulator's headers, entry points, rule tables and refusals; run by CMake.
 
-    python generate.py --catalogs DIR --sources DIR --output DIR
+    python generate.py --catalogs DIR --sources DIR [--kernels FILE] --output DIR
 
 Standard library only. Reads the newest catalog, scans `--sources` for op rows (macro calls
-ACLNN_…) and runtime functions (ACLSIM_API), and writes into `--output`: `include/`, `src/`.
+ACLNN_…) and runtime functions (ACLSIM_API), and writes into `--output`: `include/`, `src/`, and a
+table of the rows that `--kernels` names, a line each.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     for option in ("--catalogs", "--sources", "--output"):
         parser.add_argument(option, type=Path, required=True)
+    parser.add_argument("--kernels", type=Path)
     options = parser.parse_args(arguments)
     catalog = catalogs.load(options.catalogs)
     ops = rows.find_ops(sorted((options.sources / "ops").glob("*.cpp")), catalog)
@@ -40,6 +42,9 @@ def main(arguments: list[str]) -> None:
         write(
             sources / f"entries_{part}.cpp", entries.entry_points(catalog, ops[part::ENTRY_FILES])
         )
+    if options.kernels:
+        named = options.kernels.read_text(encoding="utf-8").split()
+        write(sources / "kernel_rows.cpp", entries.kernel_rows(catalog, sorted(named)))
     Headers(catalog, exported, ops).write(options.output / "include", implemented)
     versions.write_files(options.output, catalog.version)
 

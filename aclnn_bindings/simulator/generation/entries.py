@@ -54,9 +54,24 @@ def entry_points(catalog: Catalog, ops: list[str]) -> str:
     parts.append("\nnamespace aclsim {\nnamespace rows {")
     parts += [f"extern const Op {op};" for op in ops]
     parts.append("}  // namespace rows\nnamespace {")
-    parts += [_rules(catalog, op) for op in ops]
+    parts += [_rules(catalog, op) + "\n" + _entry(op) for op in ops]
     parts.append("}  // namespace\n}  // namespace aclsim\n")
     parts += [_phases(catalog, op) for op in ops]
+    return "\n".join(parts) + "\n"
+
+
+def kernel_rows(catalog: Catalog, ops: list[str]) -> str:
+    """C++ of a table of rows with their parameters, sorted by name, for who calls them without
+    the two phases."""
+    parts = [BANNER, '#include "nnopbase/op.h"\n', "namespace aclsim {", "namespace rows {"]
+    parts += [f"extern const Op {op};" for op in ops]
+    parts.append("}  // namespace rows\nnamespace {")
+    parts += [_rules(catalog, op) for op in ops]
+    parts.append("}  // namespace\nstruct Row {\n  const Op* op;\n  const OpSpec* spec;\n};")
+    parts.append("extern const Row kernel_rows[] = {")
+    parts += [f"    {{&rows::{op}, &spec_{op}}}," for op in sorted(ops)]
+    parts.append(f"}};\nextern const size_t kernel_row_count = {len(ops)};")
+    parts.append("}  // namespace aclsim")
     return "\n".join(parts) + "\n"
 
 
@@ -108,8 +123,11 @@ def _rules(catalog: Catalog, op: str) -> str:
     socs = _products(spec.get("products", ""))
     counts = f"{len(rows)}, {len(rules)}, {socs}"
     lines.append(f'const OpSpec spec_{op} = {{"{op}", {table}, {exceptions}, {counts}}};')
-    lines.append(f"Entry entry_{op} = {{&rows::{op}, &spec_{op}, {{}}}};")
     return "\n".join(lines)
+
+
+def _entry(op: str) -> str:
+    return f"Entry entry_{op} = {{&rows::{op}, &spec_{op}, {{}}}};"
 
 
 def _param_rule(catalog: Catalog, spec: dict[str, Any], param: Param) -> str:

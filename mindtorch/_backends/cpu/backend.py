@@ -19,6 +19,7 @@ from ...ops.rules import Dynamic, Pointwise, Results, opmath
 from ...ops.schema import Kind
 from ...ops.spec import Op
 from ..registry import MissingKernelError, registry
+from . import native
 from .results import REFUSED, cast, conform, quiet, refuse, refuse_unobtainable
 from .runner import make_into, make_run
 
@@ -40,7 +41,8 @@ class CpuBackend:
         if outs and outs[0].__class__ is Dynamic:
             return make_run(pattern, "dynamic", kernel, consts, outs)
         single = len(returns) == 1 and not returns[0].list
-        return make_run(pattern, "one" if single else "many", kernel, consts, outs)
+        run = make_run(pattern, "one" if single else "many", kernel, consts, outs)
+        return native.instead(op, args, outs, run)
 
     def has_kernel(self, op: Op, args: Sequence[Any], outs: Results) -> bool:
         return op.cpu is not None
@@ -60,7 +62,8 @@ class CpuBackend:
         pattern, consts = _pattern(op, args, outs, kernel)
         if any(_narrower(out, dest) for out, dest in zip(outs, dests, strict=True)):
             return make_into(pattern, _ruled(kernel, outs), consts, "into")
-        return make_into(pattern, kernel, consts, _form(op, kernel, args, outs, dests))
+        run = make_into(pattern, kernel, consts, _form(op, kernel, args, outs, dests))
+        return native.instead_into(op, args, outs, dests, run)
 
     def _kernel(self, op: Op, args: Sequence[Any]) -> Callable[..., Any]:
         if op.cpu is None:
@@ -72,6 +75,8 @@ class CpuBackend:
         return op.cpu_plain if plain else op.cpu
 
     def copy(self, dest: Tensor, source: Tensor) -> None:
+        if native.copy(dest, source):
+            return
         value = source._array
         if value.dtype.kind == "c" and dest._array.dtype.kind not in "cb":
             value = value.real

@@ -245,7 +245,67 @@ void copy_body(int64_t n, C* out, const C* const* in) {
   if (out != in[0]) std::memcpy(out, in[0], sizeof(C) * n);
 }
 
+constexpr int64_t kTile = 32;
+
+// The dim in which the input lies densely where the output does so in the last one; -1 where there
+// is none, or too little to gain.
+int transposed_dim(const Loop& loop) {
+  const Operand &out = loop.operands[0], &in = loop.operands[1];
+  const int last = loop.rank - 1;
+  if (last < 1 || out.strides[last] != 1 || in.strides[last] == 1) return -1;
+  if (loop.dims[last] < kTile / 2) return -1;
+  for (int d = 0; d < last; ++d) {
+    if (in.strides[d] == 1 && loop.dims[d] >= kTile / 2) return d;
+  }
+  return -1;
+}
+
+// A tile of rows and columns, read along one and written along the other.
+template <class T>
+ACL_VECTOR void transpose_tile(T* out, int64_t row, const T* in, int64_t column, int64_t rows,
+                               int64_t columns) {
+  T tile[kTile][kTile];
+  for (int64_t c = 0; c < columns; ++c) {
+    for (int64_t r = 0; r < rows; ++r) tile[r][c] = in[c * column + r];
+  }
+  for (int64_t r = 0; r < rows; ++r) std::memcpy(out + r * row, tile[r], sizeof(T) * columns);
+}
+
+template <class T>
+void copy_transposed(const Loop& loop, int across) {
+  const Operand &out = loop.operands[0], &in = loop.operands[1];
+  const int last = loop.rank - 1;
+  int64_t dims[kMaxRank], out_strides[kMaxRank], in_strides[kMaxRank];
+  for (int d = 0; d < last; ++d) {
+    const int64_t step = d == across ? kTile : 1;
+    dims[d] = (loop.dims[d] + step - 1) / step;
+    out_strides[d] = out.strides[d] * step;
+    in_strides[d] = in.strides[d] * step;
+  }
+  const int64_t columns = loop.dims[last];
+  int64_t bands = 1;
+  for (int d = 0; d < last; ++d) bands *= dims[d];
+  const int64_t grain = std::max<int64_t>(1, kGrain / (columns * kTile));
+  parallel_for(bands, grain, [&](int64_t begin, int64_t end) {
+    Walker at(last, dims, begin);
+    for (int64_t b = begin; b < end; ++b, at.next()) {
+      const int64_t rows = std::min(kTile, loop.dims[across] - at.index[across] * kTile);
+      T* to = static_cast<T*>(const_cast<void*>(out.data)) + out.offset + at.offset(out_strides);
+      const T* from = static_cast<const T*>(in.data) + in.offset + at.offset(in_strides);
+      for (int64_t c = 0; c < columns; c += kTile) {
+        transpose_tile(to + c, out.strides[across], from + c * in.strides[last], in.strides[last],
+                       rows, std::min(kTile, columns - c));
+      }
+    }
+  });
+}
+
 void copy_same_width(const Loop& loop, size_t bytes) {
+  const int across = transposed_dim(loop);
+  if (across >= 0) {
+    with_width(bytes, [&](auto unit) { copy_transposed<decltype(unit)>(loop, across); });
+    return;
+  }
   const Operand &out = loop.operands[0], &in = loop.operands[1];
   const int last = loop.rank - 1;
   const int64_t inner = loop.dims[last], rows = loop.numel() / inner;

@@ -1,0 +1,400 @@
+"""Native cpu kernels beside numpy's, row by row: from how many elements on each wins.
+
+python benchmarks/native.py [--only TEXT] [--write]
+
+Every row of one shape and dtype is called on made-up input of 4 to 2^17 elements, one thread, with
+and without native kernels, in interleaved rounds whose fastest tenths are compared. A row wins from
+the size on at which, and at every larger one, the native kernel takes at most 85 % of numpy's time.
+`--write` puts what was found into mindtorch/_backends/cpu/winners.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import mindtorch as torch
+from mindtorch._backends.cpu import native
+from mindtorch.ops.rules import Pointwise
+from mindtorch.ops.schema import Kind
+from mindtorch.ops.spec import OPS
+
+SIZES = (4, 1 << 6, 1 << 9, 1 << 11, 1 << 13, 1 << 17)
+DTYPES = ("float32", "float64", "float16", "bfloat16", "int64", "int32", "uint8", "bool")
+GAIN = 0.85
+TABLE = Path(__file__).resolve().parent.parent / "mindtorch/_backends/cpu/winners.py"
+F = torch.nn.functional
+
+
+def drawn(shape: tuple[int, ...], dtype: str, seed: int = 0) -> Any:
+    """Values between 0.1 and 0.9, or whole numbers from 1 to 9."""
+    rng = np.random.default_rng(seed)
+    if dtype == "bool":
+        return torch.from_numpy(rng.integers(0, 2, shape).astype(bool))
+    if dtype.startswith(("int", "uint")):
+        return torch.from_numpy(rng.integers(1, 10, shape)).to(getattr(torch, dtype))
+    return torch.from_numpy(rng.uniform(0.1, 0.9, shape)).to(getattr(torch, dtype))
+
+
+def matrix(n: int, dtype: str, seed: int = 0) -> Any:
+    """Rows of at most 1,024 elements, `n` in all."""
+    width = min(1024, 1 << (n.bit_length() // 2))  # 2 of 4
+    return drawn((n // width, width), dtype, seed)
+
+
+def picture(n: int, dtype: str) -> Any:
+    """A batch of two with eight channels, `n` elements in all."""
+    side = max(4, int((n / 16) ** 0.5))
+    return drawn((2, 8, side, side), dtype)
+
+
+def indices(shape: tuple[int, ...], below: int) -> Any:
+    """int64 positions below a size."""
+    return torch.from_numpy(np.random.default_rng(1).integers(0, below, shape))
+
+
+Case = Callable[[int, str], Callable[[], Any]]
+
+
+def _of(call: Callable[[Any], Any]) -> Case:
+    def case(n: int, dtype: str) -> Callable[[], Any]:
+        a = matrix(n, dtype)
+        return lambda: call(a)
+
+    return case
+
+
+def _of_picture(call: Callable[[Any], Any]) -> Case:
+    def case(n: int, dtype: str) -> Callable[[], Any]:
+        a = picture(n, dtype)
+        return lambda: call(a)
+
+    return case
+
+
+def _with_index(call: Callable[[Any, Any], Any]) -> Case:
+    def case(n: int, dtype: str) -> Callable[[], Any]:
+        a = matrix(n, dtype)
+        at = indices(tuple(a.shape), a.shape[1])
+        return lambda: call(a, at)
+
+    return case
+
+
+def _with_rows(call: Callable[[Any, Any], Any]) -> Case:
+    def case(n: int, dtype: str) -> Callable[[], Any]:
+        a = matrix(n, dtype)
+        at = indices((a.shape[0],), a.shape[0])
+        return lambda: call(a, at)
+
+    return case
+
+
+def _affine(call: Callable[[Any, Any], Any]) -> Case:
+    def case(n: int, dtype: str) -> Callable[[], Any]:
+        a = matrix(n, dtype)
+        w = drawn((a.shape[1],), dtype)
+        return lambda: call(a, w)
+
+    return case
+
+
+def _filtered(call: Callable[[Any, Any], Any], shape: tuple[int, ...]) -> Case:
+    def case(n: int, dtype: str) -> Callable[[], Any]:
+        a, w = picture(n, dtype), drawn(shape, dtype)
+        return lambda: call(a, w)
+
+    return case
+
+
+def _gradient(call: Callable[[Any], Any], make: Callable[..., Any] = matrix) -> Case:
+    def case(n: int, dtype: str) -> Callable[[], Any]:
+        a = make(n, dtype).requires_grad_()
+        y = call(a)
+        g = torch.ones_like(y)
+        return lambda: torch.autograd.grad(y, a, g, retain_graph=True)
+
+    return case
+
+
+CASES: dict[str, Case] = {
+    "topk": _of(lambda a: a.topk(5)),
+    "topk of one": _of(lambda a: a.topk(1)),
+    "kthvalue": _of(lambda a: a.kthvalue(3)),
+    "median": _of(lambda a: a.median(-1)),
+    "sort": _of(lambda a: a.sort(-1)),
+    "argsort": _of(lambda a: a.argsort(-1)),
+    "cumsum": _of(lambda a: a.cumsum(-1)),
+    "cumprod": _of(lambda a: a.cumprod(-1)),
+    "cummax": _of(lambda a: a.cummax(-1)),
+    "cummin": _of(lambda a: a.cummin(-1)),
+    "logcumsumexp": _of(lambda a: a.logcumsumexp(-1)),
+    "sum": _of(lambda a: a.sum()),
+    "sum of rows": _of(lambda a: a.sum(-1)),
+    "sum of columns": _of(lambda a: a.sum(0)),
+    "mean": _of(lambda a: a.mean()),
+    "mean of rows": _of(lambda a: a.mean(-1)),
+    "mean of columns": _of(lambda a: a.mean(0)),
+    "prod": _of(lambda a: a.prod()),
+    "prod of rows": _of(lambda a: a.prod(-1)),
+    "var": _of(lambda a: a.var(-1)),
+    "var of all": _of(lambda a: a.var()),
+    "var of columns": _of(lambda a: a.var(0)),
+    "std": _of(lambda a: a.std(-1)),
+    "std of columns": _of(lambda a: a.std(0)),
+    "var_mean": _of(lambda a: torch.var_mean(a, -1)),
+    "norm": _of(lambda a: a.norm()),
+    "norm of rows": _of(lambda a: torch.linalg.vector_norm(a, dim=-1)),
+    "amax": _of(lambda a: a.amax(-1)),
+    "amin": _of(lambda a: a.amin(-1)),
+    "amax of columns": _of(lambda a: a.amax(0)),
+    "max": _of(lambda a: a.max()),
+    "max of rows": _of(lambda a: a.max(-1)),
+    "argmax": _of(lambda a: a.argmax(-1)),
+    "all": _of(lambda a: a.all()),
+    "any": _of(lambda a: a.any(-1)),
+    "logsumexp": _of(lambda a: a.logsumexp(-1)),
+    "softmax": _of(lambda a: a.softmax(-1)),
+    "softmax of columns": _of(lambda a: a.softmax(0)),
+    "log_softmax": _of(lambda a: a.log_softmax(-1)),
+    "log_softmax of columns": _of(lambda a: a.log_softmax(0)),
+    "softmax'": _gradient(lambda a: a.softmax(-1)),
+    "log_softmax'": _gradient(lambda a: a.log_softmax(-1)),
+    "gelu'": _gradient(F.gelu),
+    "gelu tanh'": _gradient(lambda a: F.gelu(a, approximate="tanh")),
+    "silu'": _gradient(F.silu),
+    "relu'": _gradient(F.relu),
+    "tanh'": _gradient(torch.tanh),
+    "sigmoid'": _gradient(torch.sigmoid),
+    "leaky_relu'": _gradient(F.leaky_relu),
+    "elu'": _gradient(F.elu),
+    "softplus'": _gradient(F.softplus),
+    "hardswish'": _gradient(F.hardswish),
+    "layer_norm": _affine(lambda a, w: F.layer_norm(a, (a.shape[1],), w, w)),
+    "layer_norm'": _gradient(lambda a: F.layer_norm(a, (a.shape[1],))),
+    "layer_norm plain": _of(lambda a: F.layer_norm(a, (a.shape[1],))),
+    "rms_norm": _affine(lambda a, w: F.rms_norm(a, (a.shape[1],), w)),
+    "rms_norm'": _gradient(lambda a: F.rms_norm(a, (a.shape[1],))),
+    "group_norm": _of_picture(lambda a: F.group_norm(a, 4)),
+    "group_norm'": _gradient(lambda a: F.group_norm(a, 4), picture),
+    "batch_norm": _of_picture(lambda a: F.batch_norm(a, None, None, training=True)),
+    "batch_norm'": _gradient(lambda a: F.batch_norm(a, None, None, training=True), picture),
+    "gather": _with_index(lambda a, i: a.gather(1, i)),
+    "scatter_add": _with_index(lambda a, i: a.scatter_add(1, i, a)),
+    "scatter": _with_index(lambda a, i: a.scatter(1, i, a)),
+    "index_add": _with_rows(lambda a, i: a.index_add(0, i, a)),
+    "index_select": _with_rows(lambda a, i: a.index_select(0, i)),
+    "index": _with_rows(lambda a, i: a[i]),
+    "index_put": _with_rows(lambda a, i: a.index_put((i,), a)),
+    "index_copy": _with_rows(lambda a, i: a.index_copy(0, i, a)),
+    "embedding": _with_rows(lambda a, i: F.embedding(i, a)),
+    "embedding'": _gradient(lambda a: F.embedding(indices((a.shape[0],), a.shape[0]), a)),
+    "tril": _of(torch.tril),
+    "triu": _of(torch.triu),
+    "flip": _of(lambda a: a.flip(1)),
+    "roll": _of(lambda a: a.roll(3, 1)),
+    "repeat": _of(lambda a: a.repeat(2, 2)),
+    "repeat_interleave": _of(lambda a: a.repeat_interleave(2, 1)),
+    "cat": _of(lambda a: torch.cat([a, a], 1)),
+    "stack": _of(lambda a: torch.stack([a, a])),
+    "pad": _of(lambda a: F.pad(a, (1, 1))),
+    "clone": _of(torch.clone),
+    "clone of columns": _of(lambda a: a.t().contiguous()),
+    "to float32": _of(lambda a: a.to(torch.float32)),
+    "to float64": _of(lambda a: a.to(torch.float64)),
+    "to float16": _of(lambda a: a.to(torch.float16)),
+    "to bfloat16": _of(lambda a: a.to(torch.bfloat16)),
+    "to int64": _of(lambda a: a.to(torch.int64)),
+    "masked_fill": _of(lambda a: a.masked_fill(a > 0.5, 0)),
+    "dropout": _of(lambda a: F.dropout(a, 0.5)),
+    "avg_pool2d": _of_picture(lambda a: F.avg_pool2d(a, 2)),
+    "avg_pool2d'": _gradient(lambda a: F.avg_pool2d(a, 2), picture),
+    "max_pool2d": _of_picture(lambda a: F.max_pool2d(a, 2)),
+    "max_pool2d'": _gradient(lambda a: F.max_pool2d(a, 2), picture),
+    "adaptive_avg_pool2d": _of_picture(lambda a: F.adaptive_avg_pool2d(a, 1)),
+    "adaptive_avg_pool2d'": _gradient(lambda a: F.adaptive_avg_pool2d(a, 2), picture),
+    "reflection_pad2d": _of_picture(lambda a: F.pad(a, (1, 1, 1, 1), mode="reflect")),
+    "replication_pad2d": _of_picture(lambda a: F.pad(a, (1, 1, 1, 1), mode="replicate")),
+    "interpolate": _of_picture(lambda a: F.interpolate(a, scale_factor=2)),
+    "interpolate bilinear": _of_picture(
+        lambda a: F.interpolate(a, scale_factor=2, mode="bilinear")
+    ),
+    "grid_sample": _of_picture(
+        lambda a: F.grid_sample(a, a.permute(0, 2, 3, 1)[..., :2].contiguous())
+    ),
+    "conv2d": _filtered(lambda a, w: F.conv2d(a, w, padding=1), (16, 8, 3, 3)),
+    "conv2d by depth": _filtered(lambda a, w: F.conv2d(a, w, padding=1, groups=8), (8, 1, 3, 3)),
+    "conv_transpose2d": _filtered(lambda a, w: F.conv_transpose2d(a, w, stride=2), (8, 16, 3, 3)),
+    "matmul": _of(lambda a: a @ a.t()),
+    "addmm": _of(lambda a: F.linear(a, a, a[:, 0])),
+    "bmm": _of(lambda a: a[None] @ a.t()[None]),
+    "cdist": _of(lambda a: torch.cdist(a[:64], a[:64])),
+    "mse_loss": _of(lambda a: F.mse_loss(a, a)),
+    "l1_loss": _of(lambda a: F.l1_loss(a, a)),
+    "smooth_l1_loss": _of(lambda a: F.smooth_l1_loss(a, a)),
+    "bce": _of(lambda a: F.binary_cross_entropy(a, a)),
+    "bce with logits": _of(lambda a: F.binary_cross_entropy_with_logits(a, a)),
+    "kl_div": _of(lambda a: F.kl_div(a, a)),
+    "nll_loss": _with_rows(lambda a, i: F.nll_loss(a, i % a.shape[1])),
+    "searchsorted": _of(lambda a: torch.searchsorted(a[0], a)),
+    "multinomial": _of(lambda a: torch.multinomial(a, 1)),
+    "nonzero": _of(torch.nonzero),
+    "addmv": _of(lambda a: torch.mv(a, a[0])),
+    "glu": _of(F.glu),
+}
+
+
+def pointwise() -> dict[str, Case]:
+    """A case for every pointwise row whose arguments but tensors have defaults."""
+    found = {}
+    for op in list(OPS.values()):
+        rule = op.infer
+        op.bind()
+        if not op.aclnn or not isinstance(rule, Pointwise):
+            continue
+        tensors = (Kind.TENSOR, Kind.UNION)
+        if any(a.kind not in tensors and not a.has_default for a in op.schema.args):
+            continue
+        if op.schema.args[-1].kind is Kind.OPTIONAL_TENSOR:
+            continue
+        found[f"{op.name} ({op.family})"] = _row(op)
+    return found
+
+
+def _row(op: Any) -> Case:
+    count = sum(a.kind in (Kind.TENSOR, Kind.UNION) for a in op.schema.args)
+
+    def case(n: int, dtype: str) -> Callable[[], Any]:
+        tensors = [matrix(n, "bool" if i < op.infer.skip else dtype, i) for i in range(count)]
+        call = op.entry("function")
+        return lambda: call(*tensors)
+
+    return case
+
+
+def fastest(calls: list[Callable[[], Any]], budget: float = 0.006) -> list[float]:
+    """Seconds of each call: the fastest tenth of rounds within `budget` seconds each."""
+    times: list[list[float]] = [[] for _ in calls]
+    start = time.perf_counter()
+    while len(times[0]) < 5 or (
+        time.perf_counter() - start < budget * len(calls) and len(times[0]) < 200
+    ):
+        for found, call in zip(times, calls, strict=True):
+            before = time.perf_counter()
+            call()
+            found.append(time.perf_counter() - before)
+    return [sorted(t)[len(t) // 10] for t in times]
+
+
+def rows_of(call: Callable[[], Any]) -> set[str]:
+    """The rows, as the table knows them, that a call gave native kernels to."""
+    names: set[str] = set()
+    given = native.variant
+
+    def noting(op: Any, args: Any, first: Any) -> str:
+        name = given(op, args, first)
+        names.add(name)
+        return name
+
+    native.variant = noting
+    try:
+        call()
+    finally:
+        native.variant = given
+    return names
+
+
+def compare(case: Case, n: int, dtype: str) -> tuple[set[str], float] | None:
+    """The rows and native's share of numpy's time; None where the call is refused."""
+    try:
+        call = case(n, dtype)
+        with native.flags(enabled=False):
+            call()
+        with native.flags(enabled=True, everywhere=True):
+            names = rows_of(call)
+    except (RuntimeError, TypeError, ValueError, NotImplementedError, IndexError):
+        return None
+    if not names:
+        return None
+
+    with native.flags(enabled=False):
+        call()
+        numpy_time = fastest([call])[0]
+    with native.flags(enabled=True, everywhere=True):
+        call()
+        native_time = fastest([call])[0]
+    with native.flags(enabled=False):
+        call()
+        numpy_time = min(numpy_time, fastest([call])[0])
+    return names, native_time / numpy_time
+
+
+def measured(case: Case, dtype: str) -> tuple[set[str], int | None, list[float]]:
+    """The rows of a case, the size from which on it wins, and its share at each size."""
+    rows: set[str] = set()
+    shares = []
+    for n in SIZES:
+        result = compare(case, n, dtype)
+        if result is None:
+            return set(), None, []
+        rows |= result[0]
+        shares.append(result[1])
+    least = None
+    for n, share in zip(reversed(SIZES), reversed(shares), strict=True):
+        if share > GAIN:
+            break
+        least = n
+    return rows, least, shares
+
+
+def main() -> None:
+    """Measure and print; write where asked."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", help="cases whose name holds this")
+    parser.add_argument("--write", action="store_true", help="put the table into the package")
+    options = parser.parse_args()
+    native.lib.mtk_set_threads(1)
+    best: dict[tuple[str, str], int | None] = {}
+    for name, case in {**CASES, **pointwise()}.items():
+        if options.only not in name:
+            continue
+        for dtype in DTYPES:
+            rows, least, shares = measured(case, dtype)
+            for row in rows if len(rows) == 1 else ():
+                # A row of several cases wins from the greatest of their sizes on.
+                before = best.get((row, dtype), 0)
+                both = None if before is None or least is None else max(before, least)
+                best[row, dtype] = both
+            if rows:
+                told = " ".join(f"{share:5.2f}" for share in shares)
+                print(f"{name:32} {dtype:9} {told}  {least or '-'}  {' '.join(sorted(rows))}")
+    if options.write:
+        TABLE.write_text(text(best), encoding="utf-8")
+
+
+def text(best: dict[tuple[str, str], int | None]) -> str:
+    """The table's module."""
+    rows: dict[str, dict[str, int]] = {}
+    for (row, dtype), least in sorted(best.items()):
+        if least is not None:
+            rows.setdefault(row, {})[dtype] = least
+    lines = [
+        '"""Owns the rows whose native kernels win over numpy\'s, by dtype, and from how many',
+        "elements on. Written by `python benchmarks/native.py --write`.",
+        '"""',
+        "",
+        "WINNERS: dict[str, dict[str, int]] = {",
+        *(f"    {row!r}: {sizes!r}," for row, sizes in rows.items()),
+        "}",
+        "",
+    ]
+    return "\n".join(lines).replace("'", '"')
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,516 @@
+"""Owns native kernels of cpu tensors: which rows have one, and how a row's ACLNN call becomes it.
+
+The kernels are the simulator's loops over host memory (`kernels/`), taken for the rows and sizes
+where they were measured to win (`benchmarks/native.py`). A kernel that does not take its
+arguments, or stops at them, leaves the call to numpy's, which raises what torch raises.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from ..._tensor.dtype import bfloat16, float16, float32, float64
+from ..._tensor.dtype import dtype as Dtype
+from ..._tensor.geometry import Geometry
+from ..._tensor.storage import Storage
+from ..._tensor.tensor import Tensor
+from ...ops.lacks import REFERENCES
+from ...ops.rules import NUMBERS, Pointwise, Results
+from ...ops.schema import Kind
+from ...ops.source import compiled
+from ...ops.spec import Call, Const, Op
+from ..registry import registry
+from .winners import WINNERS
+
+try:
+    from ._kernels import ffi, lib
+except ImportError:  # a tree that was not built
+    ffi = lib = None
+
+_MOST_DIMS = 8  # of a kernel's tensors
+_LIMIT = 64  # kernels kept per plan for numbers that change
+_ROOM = 256  # bytes of a message
+
+
+def built() -> bool:
+    """Whether the kernels are there."""
+    return lib is not None
+
+
+class Switch:
+    """Whether plans may take native kernels; `everywhere`: wherever one fits, for tests.
+
+    MINDTORCH_NATIVE says it for a process: 0, 1 (the default), or everywhere.
+    """
+
+    def __init__(self) -> None:
+        wanted = os.environ.get("MINDTORCH_NATIVE", "1")
+        self.enabled = lib is not None and wanted != "0"
+        self.everywhere = wanted == "everywhere"
+
+
+switch = Switch()
+
+
+@contextmanager
+def flags(*, enabled: bool, everywhere: bool = False) -> Iterator[None]:
+    """Within it native kernels are taken or not; RuntimeError where they were not built."""
+    if enabled and lib is None:
+        raise RuntimeError("the native cpu kernels were not built: reinstall with a C++17 compiler")
+    before = switch.enabled, switch.everywhere
+    switch.enabled, switch.everywhere = enabled, everywhere
+    registry.on_change()
+    try:
+        yield
+    finally:
+        switch.enabled, switch.everywhere = before
+        registry.on_change()
+
+
+class Refusal(Exception):
+    """No native kernel for these arguments."""
+
+
+class Binding:
+    """One row's call with every argument but addresses and numbers decided."""
+
+    def __init__(self, op: Op, args: Sequence[Any], outs: Sequence[Geometry]):
+        self.op, self.outs = op, outs
+        self.names = {a.name: i for i, a in enumerate(op.schema.args)}
+        self.results = {r.name or f"out{k}": k for k, r in enumerate(op.schema.returns)}
+        if len(self.results) == 1:
+            self.results["out"] = 0
+        self.call, self.letters = self._choose(args)
+
+    def _choose(self, args: Sequence[Any]) -> tuple[Call, str]:
+        named = self._named(args)
+        for call in self.op.aclnn:
+            if call.when is None or call.when(named):
+                letters = lib.mtk_parameters(call.name.encode())
+                if call.inplace or letters == ffi.NULL:
+                    raise Refusal
+                text: str = ffi.string(letters).decode()
+                if len(text) != len(call.args):
+                    raise Refusal
+                return call, text
+        raise Refusal
+
+    def _named(self, args: Sequence[Any]) -> dict[str, Any]:
+        named = dict(zip(self.names, (_plain(a) for a in args), strict=True))
+        for name, k in self.results.items():
+            named.setdefault(name, self.outs[k])
+        return named
+
+    def kernel(self, args: Sequence[Any]) -> tuple[Any, list[tuple[str, int, int]]]:
+        """The kernel for these numbers, and where its addresses come from: ("a", i, -1) argument
+        i, ("l", i, m) its member m, ("o", k, -1) result k. Raises Refusal."""
+        try:
+            return self._kernel(args)
+        except OverflowError as error:  # an int of more than 64 bits
+            raise Refusal(str(error)) from None
+
+    def _kernel(self, args: Sequence[Any]) -> tuple[Any, list[tuple[str, int, int]]]:
+        kernel = ffi.gc(lib.mtk_new(self.call.name.encode()), lib.mtk_free)
+        named = self._named(args)
+        places: list[tuple[str, int, int]] = []
+        for at, (letter, value) in enumerate(zip(self.letters, self.call.args, strict=True)):
+            if isinstance(value, Const):
+                _put(kernel, at, letter, value.value)
+            elif not isinstance(value, str):
+                _put(kernel, at, letter, value.compute(named))
+            elif value == "cube_math_type":
+                lib.mtk_integer(kernel, at, 0)
+            elif value in self.names:
+                self._input(kernel, at, letter, args[self.names[value]], self.names[value], places)
+            else:
+                k = self.results[value]
+                places.append(("o", k, -1))
+                _tensor(kernel, at, self.outs[k], len(places) - 1)
+        message = ffi.new("char[]", _ROOM)
+        if lib.mtk_check(kernel, message, _ROOM):
+            raise Refusal(ffi.string(message).decode())
+        return kernel, places
+
+    def _input(
+        self, kernel: Any, at: int, letter: str, value: Any, i: int,
+        places: list[tuple[str, int, int]],
+    ) -> None:  # fmt: skip
+        if isinstance(value, Tensor):
+            if letter != "T":
+                raise Refusal
+            places.append(("a", i, -1))
+            _tensor(kernel, at, value._geom, len(places) - 1)
+        elif letter == "t":
+            if value.__class__ is not tuple or not all(isinstance(v, Tensor) for v in value):
+                raise Refusal
+            for member, tensor in enumerate(value):
+                places.append(("l", i, member))
+                _tensor(kernel, at, tensor._geom, len(places) - 1, member, len(value))
+        else:
+            _put(kernel, at, letter, value)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value._geom
+    return tuple(_plain(v) for v in value) if value.__class__ is tuple else value
+
+
+def _tensor(
+    kernel: Any, at: int, geom: Geometry, place: int, member: int = -1, members: int = 0
+) -> None:
+    if geom.ndim > _MOST_DIMS or geom.device.type != "cpu":
+        raise Refusal
+    lib.mtk_tensor(
+        kernel, at, member, members, place, _code(geom.dtype), geom.ndim, list(geom.shape),
+        list(geom.strides), geom.offset, geom.extent,
+    )  # fmt: skip
+
+
+def _code(dtype: Dtype) -> int:
+    code: int = lib.mtk_dtype(dtype.acl.encode())
+    if code < 0:
+        raise Refusal
+    return code
+
+
+_SCALARS: dict[type, tuple[str, Callable[[Any], bytes]]] = {
+    bool: ("BOOL", struct.Struct("?").pack),
+    int: ("INT64", struct.Struct("q").pack),
+    float: ("DOUBLE", struct.Struct("d").pack),
+    complex: ("COMPLEX128", lambda value: struct.pack("dd", value.real, value.imag)),
+}
+
+
+def _put(kernel: Any, at: int, letter: str, value: Any) -> None:
+    """A value that is no tensor; absent where it is None."""
+    if value is None:
+        if letter not in "TtSsIBF":
+            raise Refusal
+    elif letter == "S" and value.__class__ in _SCALARS:
+        name, pack = _SCALARS[value.__class__]
+        try:
+            data = pack(value)
+        except struct.error as error:
+            raise OverflowError(str(error)) from None
+        lib.mtk_scalar(kernel, at, lib.mtk_dtype(name.encode()), data, len(data))
+    elif letter == "I" and value.__class__ is tuple and all(type(v) is int for v in value):
+        lib.mtk_ints(kernel, at, len(value), list(value))
+    elif letter == "B" and value.__class__ is tuple:
+        lib.mtk_flags(kernel, at, len(value), list(value))
+    elif letter == "b":
+        lib.mtk_flag(kernel, at, bool(value))
+    elif letter == "i" and isinstance(value, Dtype):
+        lib.mtk_integer(kernel, at, _code(value))
+    elif letter == "i" and isinstance(value, int):
+        lib.mtk_integer(kernel, at, value)
+    elif letter == "f" and isinstance(value, int | float):
+        lib.mtk_number(kernel, at, float(value))
+    elif letter == "c" and isinstance(value, str):
+        lib.mtk_text(kernel, at, value.encode())
+    else:
+        raise Refusal
+
+
+def instead(
+    op: Op, args: Sequence[Any], outs: Results, plain: Callable[..., Any]
+) -> Callable[..., Any]:
+    """`run(*args)` with a native kernel where one wins, else `plain`."""
+    if not switch.enabled or REFERENCES.wanted or not _wanted(op, args, outs):
+        return plain
+    geoms = [g for g in outs if g.__class__ is Geometry]
+    try:
+        binding = Binding(op, args, geoms)
+        first = binding.kernel(args)
+    except Refusal:
+        return plain
+    return _run(binding, args, first, geoms, plain)
+
+
+def instead_into(
+    op: Op, args: Sequence[Any], outs: Results, dests: Sequence[Geometry],
+    plain: Callable[..., None],
+) -> Callable[..., None]:  # fmt: skip
+    """`run(dests, *args)` of a pointwise row with a native kernel where one wins, else `plain`."""
+    if not switch.enabled or REFERENCES.wanted or not isinstance(op.infer, Pointwise):
+        return plain
+    if not _wanted(op, args, outs):
+        return plain
+    out = outs[0]
+    if len(dests) != 1 or out.__class__ is not Geometry:
+        return plain
+    if dests[0].dtype is not out.dtype or dests[0].shape != out.shape:
+        return plain
+    try:
+        binding = Binding(op, args, dests)
+        first = binding.kernel(args)
+    except Refusal:
+        return plain
+    return _run_into(binding, args, first, plain)
+
+
+def _wanted(op: Op, args: Sequence[Any], outs: Results) -> bool:
+    results = [g for g in outs if isinstance(g, Geometry)]
+    if not op.aclnn or not results or len(results) < len(outs):
+        return False
+    geoms = [*results, *_geometries(args)]
+    if any(not g.numel or g.device.type != "cpu" for g in geoms) or not _one_dtype(op, args):
+        return False
+    first = next(_geometries(args), geoms[0])
+    sizes = WINNERS.get(variant(op, args, first), {})
+    if switch.everywhere:
+        return True
+    least = sizes.get(repr(first.dtype).removeprefix("torch."))
+    return least is not None and max(g.numel for g in geoms) >= least
+
+
+def variant(op: Op, args: Sequence[Any], first: Geometry) -> str:
+    """The row as the table knows it: of one with `dim`, whether those are the last, or others."""
+    at = next((i for i, a in enumerate(op.schema.args) if a.name == "dim"), None)
+    if at is None or args[at] is None or args[at] == ():
+        return op.name
+    dims = args[at] if args[at].__class__ is tuple else (args[at],)
+    if not all(d.__class__ is int for d in dims):
+        return op.name
+    rank = max(first.ndim, 1)
+    places = sorted(d % rank for d in dims)
+    trailing = places == list(range(rank - len(places), rank))
+    return f"{op.name} along the last" if trailing else f"{op.name} along others"
+
+
+def _geometries(args: Sequence[Any]) -> Iterator[Geometry]:
+    for value in args:
+        if isinstance(value, Tensor):
+            yield value._geom
+        elif value.__class__ is tuple:
+            yield from _geometries(value)
+
+
+def _one_dtype(op: Op, args: Sequence[Any]) -> bool:
+    """Whether a pointwise row's operands need no cast."""
+    rule = op.infer
+    if not isinstance(rule, Pointwise):
+        return True
+    operands = [args[i] for i in rule.positions[rule.skip :]]
+    common = rule.common([_plain(a) for a in args])
+    return all(v._geom.dtype is common for v in operands if isinstance(v, Tensor))
+
+
+class _Kernels:
+    """Kernels of one plan by the numbers they were made with, a bounded number of them."""
+
+    def __init__(self, binding: Binding, args: Sequence[Any], first: tuple[Any, Any]):
+        self.binding, (kernel, self.places) = binding, first
+        declared = binding.op.schema.args
+        self.numbers = [
+            i
+            for i, arg in enumerate(declared)
+            if arg.kind in (Kind.SCALAR, Kind.UNION) and args[i].__class__ in NUMBERS
+        ]
+        key = tuple([args[i] or repr(args[i]) for i in self.numbers])
+        self.by_key: dict[Any, Any] = {key: kernel}
+
+    def add(self, key: Any, args: Sequence[Any]) -> Any:
+        """Make and keep the kernel for these arguments' numbers; False where there is none."""
+        try:
+            kernel = self.binding.kernel(args)[0]
+        except Refusal:
+            kernel = False
+        if len(self.by_key) >= _LIMIT:
+            self.by_key.clear()
+        self.by_key[key] = kernel
+        return kernel
+
+
+_RESULT = """\
+        s{k} = make(Storage)
+        s{k}.memory = m{k}
+        s{k}.value = 0
+        s{k}.views = None
+        t{k} = make(Tensor)
+        t{k}._geom = geom{k}
+        t{k}._storage = s{k}
+        t{k}._fn = None
+        t{k}._nr = 0
+        t{k}._base = None
+"""
+
+
+def _source(kernels: _Kernels, dense: Sequence[bool], single: bool, into: bool) -> str:
+    """Source of the maker of `run`; `dense`: which results are contiguous."""
+    names = ", ".join(f"a{i}" for i in range(len(kernels.binding.op.schema.args)))
+    plain = f"plain(dests, {names})" if into else f"plain({names})"
+    lines = []
+    if kernels.numbers:
+        key = "".join(f"a{i} or repr(a{i}), " for i in kernels.numbers)  # 0.0 is not -0.0
+        lines += [
+            f"key = ({key})",
+            "kernel = by_key.get(key)",
+            f"if kernel is None: kernel = add(key, ({names},))",
+            f"if kernel is False: return {plain}",
+        ]
+    if into:
+        lines += ["m0 = dests[0]._storage.memory", f"if overlaps(dests[0], ({names},)):"]
+        lines += [f"    return {plain}"]
+    else:
+        lines += [f"m{k} = empty(size{k}, dtype{k})" for k in range(len(dense))]
+    memories = ", ".join(_memory(*place) for place in kernels.places)
+    buffers = ", ".join(f"from_buffer({_memory(*place)})" for place in kernels.places)
+    lines += [
+        f"try: places = new(pointers, [{buffers}])",
+        f"except (BufferError, ValueError): places = addresses({memories})",
+        f"if mtk_run(kernel, places): return {plain}",
+    ]
+    body = "".join(f"        {line}\n" for line in lines)
+    if not into:
+        for k, whole in enumerate(dense):
+            body += _RESULT.format(k=k) + (f"        t{k}._array = m{k}\n" if whole else "")
+        results = ", ".join(f"t{k}" for k in range(len(dense)))
+        body += f"        return {results if single else f'({results},)'}\n"
+    consts = "".join(f"    geom{k}, size{k}, dtype{k} = results[{k}]\n" for k in range(len(dense)))
+    params = f"dests, {names}" if into else names
+    return (
+        f"def make_run(kernel, by_key, add, plain, results):\n{consts}"
+        f"    def run({params}):\n{body}    return run\n"
+    )
+
+
+def _memory(kind: str, i: int, member: int) -> str:
+    """Source of the memory of a place."""
+    if kind == "o":
+        return f"m{i}"
+    return f"a{i}._storage.memory" if kind == "a" else f"a{i}[{member}]._storage.memory"
+
+
+_count = count()
+
+
+@cache
+def _maker(source: str) -> Callable[..., Any]:
+    scope = {
+        "Storage": Storage, "Tensor": Tensor, "addresses": _addresses, "empty": np.empty,
+        "from_buffer": ffi.from_buffer, "make": object.__new__, "mtk_run": lib.mtk_run,
+        "new": ffi.new, "overlaps": _overlaps, "pointers": ffi.typeof("void *[]"),
+    }  # fmt: skip
+    return compiled(source, f"cpu native runner {next(_count)}", scope)
+
+
+def _addresses(*memories: Any) -> Any:
+    return ffi.new("void *[]", [_address(m) for m in memories])
+
+
+def _address(memory: Any) -> Any:
+    try:
+        return ffi.from_buffer(memory)
+    except (BufferError, ValueError):  # no plain run of bytes, as of a permuted result
+        return ffi.cast("char *", memory.__array_interface__["data"][0])
+
+
+def _run(
+    binding: Binding, args: Sequence[Any], first: tuple[Any, Any], outs: Sequence[Geometry],
+    plain: Callable[..., Any],
+) -> Callable[..., Any]:  # fmt: skip
+    kernels = _Kernels(binding, args, first)
+    if {k for kind, k, _ in kernels.places if kind == "o"} != set(range(len(outs))):
+        return plain
+    single = len(binding.op.schema.returns) == 1 and not binding.op.schema.returns[0].list
+    source = _source(kernels, [g.contiguous for g in outs], single, False)
+    results = [(g, tuple(g.shape) if g.contiguous else g.extent, g.dtype.np) for g in outs]
+    return _made(source, kernels, first, plain, results)
+
+
+def _made(
+    source: str, kernels: _Kernels, first: tuple[Any, Any], plain: Any, results: list[Any]
+) -> Callable[..., Any]:
+    REFERENCES.native = True
+    make: Callable[..., Callable[..., Any]] = _maker(source)
+    return make(first[0], kernels.by_key, kernels.add, plain, results)
+
+
+def _run_into(
+    binding: Binding, args: Sequence[Any], first: tuple[Any, Any], plain: Callable[..., None]
+) -> Callable[..., None]:
+    kernels = _Kernels(binding, args, first)
+    return _made(_source(kernels, [], False, True), kernels, first, plain, [])
+
+
+def _overlaps(dest: Tensor, values: Sequence[Any]) -> bool:
+    """Whether an operand shares the target's storage without being the same view of it."""
+    return any(
+        isinstance(v, Tensor) and v._storage is dest._storage and v._geom is not dest._geom
+        for v in values
+    )
+
+
+# Casts between floating-point dtypes that numpy does element by element in software.
+_CASTS = {(float16, float32), (float16, float64), (float32, float16), (float32, bfloat16),
+          (float16, bfloat16), (bfloat16, float16)}  # fmt: skip
+_LEAST_COPY = 1 << 11  # elements
+_copies: dict[tuple[Geometry, Geometry], Any] = {}
+
+
+def copy(dest: Tensor, source: Tensor) -> bool:
+    """Copy with a native kernel where one wins; False where nothing was done."""
+    key = dest._geom, source._geom
+    if key[0].numel < _LEAST_COPY or not switch.enabled or REFERENCES.wanted:
+        return False
+    if key not in _copies:
+        if len(_copies) >= 1 << 12:
+            _copies.clear()
+        _copies[key] = _copy_kernel(*key) if _copies_better(*key) else None
+    kernel = _copies[key]
+    if kernel is None or dest._storage is source._storage:
+        return False
+    return not lib.mtk_run(kernel, _addresses(dest._storage.memory, source._storage.memory))
+
+
+def _copies_better(dest: Geometry, source: Geometry) -> bool:
+    if dest.shape != source.shape or dest.ndim > _MOST_DIMS:
+        return False
+    if dest.dtype is source.dtype:
+        return dest.contiguous and 1 not in source.strides[-1:]
+    return (source.dtype, dest.dtype) in _CASTS
+
+
+def _copy_kernel(dest: Geometry, source: Geometry) -> Any:
+    kernel = ffi.gc(lib.mtk_new(b"aclnnInplaceCopy"), lib.mtk_free)
+    try:
+        _tensor(kernel, 0, dest, 0)
+        _tensor(kernel, 1, source, 1)
+    except Refusal:
+        return None
+    message = ffi.new("char[]", _ROOM)
+    return None if lib.mtk_check(kernel, message, _ROOM) else kernel
+
+
+_threads = 1
+
+
+def set_threads(wanted: int) -> None:
+    """Let kernels use `wanted` threads from now on."""
+    global _threads
+    _threads = wanted
+    if lib is not None:
+        lib.mtk_set_threads(wanted)
+
+
+def threads() -> int:
+    """How many threads kernels may use."""
+    return _threads
+
+
+def _threads_at_first() -> int:
+    """OMP_NUM_THREADS, as other libraries of numbers read it, else the CPUs of this process."""
+    wanted = os.environ.get("OMP_NUM_THREADS", "")
+    return int(wanted) if wanted.isdecimal() and int(wanted) else len(os.sched_getaffinity(0))
+
+
+set_threads(_threads_at_first())

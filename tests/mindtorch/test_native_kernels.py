@@ -1,0 +1,199 @@
+"""Native cpu kernels: every law of every row that has one, and what the switch promises."""
+
+import importlib.util
+import multiprocessing
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mindtorch
+from mindtorch import laws
+from mindtorch._backends.cpu import native
+from mindtorch._dispatch.plans import references
+
+pytestmark = pytest.mark.skipif(native.lib is None, reason="the native kernels were not built")
+
+
+def concerned(names):
+    """Cases of rows with a call; those that get no native kernel are told apart when run."""
+    return [
+        pytest.param(law, op, sample, id=f"{law}-{op.name}-{i}")
+        for law in names
+        for op, i, sample in laws.cases()
+        if op.aclnn and not sample.error and laws.concerns(law, op, sample)
+    ]
+
+
+@pytest.fixture
+def everywhere(monkeypatch):
+    """Native kernels wherever one fits; gives the rows that got one."""
+    rows = set()
+    given = native._Kernels.__init__
+
+    def noting(self, binding, args, first):
+        given(self, binding, args, first)
+        rows.add(binding.op.name)
+
+    monkeypatch.setattr(native._Kernels, "__init__", noting)
+    with native.flags(enabled=True, everywhere=True):
+        yield rows
+
+
+def apply(rows, op, law, *args):
+    try:
+        law(op, *args)
+    except laws.NotApplicable as reason:
+        pytest.skip(str(reason))
+    if not rows:
+        pytest.skip(f"{op.name} has no native kernel for this sample")
+
+
+@pytest.mark.parametrize(("law", "op", "sample"), concerned(laws.ORACLE_LAWS))
+def test_law_holds_against_torch(everywhere, law, op, sample):
+    torch = pytest.importorskip("torch", reason="the oracle is torch 2.13")
+    apply(everywhere, op, laws.ORACLE_LAWS[law], sample, torch)
+
+
+@pytest.mark.parametrize(("law", "op", "sample"), concerned(laws.LAWS))
+def test_law_holds(everywhere, law, op, sample):
+    apply(everywhere, op, laws.LAWS[law], sample)
+
+
+def measured():
+    """benchmarks/native.py: the cases from which the table of winners is made."""
+    path = Path(__file__).resolve().parents[2] / "benchmarks" / "native.py"
+    spec = importlib.util.spec_from_file_location("native_benchmark", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+BENCHMARK = measured()
+CLOSE = {"float64": 1e-9, "float32": 3e-5, "float16": 4e-3, "bfloat16": 3e-2}
+
+
+def as_arrays(result):
+    tensors = result if isinstance(result, tuple | list) else (result,)
+    return [t.detach().double().numpy() for t in tensors]
+
+
+@pytest.mark.parametrize("dtype", BENCHMARK.DTYPES)
+@pytest.mark.parametrize("name", [*BENCHMARK.CASES, *BENCHMARK.pointwise()])
+def test_native_equals_numpy_at_the_sizes_that_are_measured(name, dtype):
+    """Samples are small: here rows are long, and pieces go to several threads."""
+    if name in ("dropout", "multinomial"):
+        pytest.skip("its result is drawn")
+    case = {**BENCHMARK.CASES, **BENCHMARK.pointwise()}[name]
+    try:
+        with native.flags(enabled=False):
+            call = case(1 << 15, dtype)
+            expected = as_arrays(call())
+    except (RuntimeError, TypeError, NotImplementedError, ValueError) as error:
+        pytest.skip(f"torch refuses it: {error}")
+    with native.flags(enabled=True, everywhere=True):
+        got = as_arrays(call())
+    assert len(got) == len(expected)
+    for a, b in zip(got, expected, strict=True):
+        near = CLOSE.get(dtype, CLOSE["float32"])
+        largest = np.abs(b[np.isfinite(b)]).max(initial=1)
+        np.testing.assert_allclose(a, b, rtol=near, atol=near * largest / 10)
+
+
+def test_the_public_switch():
+    assert mindtorch.backends.native.is_available()
+    with mindtorch.backends.native.flags(enabled=False):
+        assert not mindtorch.backends.native.is_enabled()
+    assert mindtorch.backends.native.is_enabled() == native.switch.enabled
+
+
+def test_indices_out_of_range_raise_what_numpy_kernels_raise(everywhere):
+    a = mindtorch.arange(12.0).reshape(3, 4)
+    at = mindtorch.full((3, 4), 7)
+    with pytest.raises((IndexError, RuntimeError), match="out of"):
+        a.gather(1, at)
+    with pytest.raises((IndexError, RuntimeError), match="out of"):
+        a.index_add(0, mindtorch.tensor([5]), a[:1])
+    assert a.tolist() == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
+
+
+def test_the_switch_takes_hold_at_once():
+    a = mindtorch.linspace(-4, 4, 4096)
+    calls = []
+
+    real = native.lib
+
+    def noting(*args):
+        calls.append(args)
+        return real.mtk_run(*args)
+
+    source = mindtorch.nn.functional.gelu
+    with pytest.MonkeyPatch.context() as patch:
+        native._maker.cache_clear()
+        patch.setattr(native, "lib", _Spy(real, noting))
+        with native.flags(enabled=False):
+            plain = source(a)
+            assert not calls
+        with native.flags(enabled=True):
+            mine = source(a)
+            assert len(calls) == 1
+            with references():
+                source(a)
+            assert len(calls) == 1
+    native._maker.cache_clear()
+    np.testing.assert_allclose(mine.numpy(), plain.numpy(), rtol=1e-5, atol=1e-6)
+
+
+class _Spy:
+    """The library with another mtk_run."""
+
+    def __init__(self, lib, run):
+        self._lib, self.mtk_run = lib, run
+
+    def __getattr__(self, name):
+        return getattr(self._lib, name)
+
+
+def test_one_plan_serves_threads_at_once(everywhere):
+    inputs = [mindtorch.full((1 << 14,), float(i)) for i in range(4)]
+    wrong = []
+
+    def work(x, value):
+        for _ in range(200):
+            if (x + x)[-1].item() != 2 * value:
+                wrong.append(value)
+
+    workers = [threading.Thread(target=work, args=(x, i)) for i, x in enumerate(inputs)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert wrong == []
+
+
+def _summed(queue):
+    queue.put(mindtorch.ones(1 << 18).bfloat16().float().sum().item())
+
+
+def test_a_forked_child_goes_on(everywhere):
+    before = mindtorch.get_num_threads()
+    mindtorch.set_num_threads(2)
+    try:
+        assert mindtorch.ones(1 << 18).sum().item() == 1 << 18
+        context = multiprocessing.get_context("fork")
+        queue = context.Queue()
+        child = context.Process(target=_summed, args=(queue,))
+        child.start()
+        assert queue.get(timeout=60) == 1 << 18
+        child.join()
+    finally:
+        mindtorch.set_num_threads(before)
+
+
+def test_a_target_may_be_an_operand(everywhere):
+    a = mindtorch.arange(8.0)
+    a.mul_(a)
+    assert a.tolist() == [0, 1, 4, 9, 16, 25, 36, 49]
+    a[::2].add_(a[1::2])
+    assert a.tolist() == [1, 1, 13, 9, 41, 25, 85, 49]
