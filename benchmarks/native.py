@@ -233,7 +233,7 @@ CASES: dict[str, Case] = {
     "matmul": _of(lambda a: a @ a.t()),
     "addmm": _of(lambda a: F.linear(a, a, a[:, 0])),
     "bmm": _of(lambda a: a[None] @ a.t()[None]),
-    "cdist": _of(lambda a: torch.cdist(a[:64], a[:64])),
+    "cdist": _of(lambda a: torch.cdist(a[:64], 1 - a[:64])),
     "mse_loss": _of(lambda a: F.mse_loss(a, a)),
     "l1_loss": _of(lambda a: F.l1_loss(a, a)),
     "smooth_l1_loss": _of(lambda a: F.smooth_l1_loss(a, a)),
@@ -246,6 +246,14 @@ CASES: dict[str, Case] = {
     "nonzero": _of(torch.nonzero),
     "addmv": _of(lambda a: torch.mv(a, a[0])),
     "glu": _of(F.glu),
+    "clamp": _of(lambda a: a.clamp(0.2, 0.8)),
+    "clamp from below": _of(lambda a: a.clamp(min=0.2)),
+    "clamp from above": _of(lambda a: a.clamp(max=0.8)),
+    "lerp": _of(lambda a: torch.lerp(a, a, 0.3)),
+    "leaky_relu": _of(F.leaky_relu),
+    "a + 2": _of(lambda a: a + 2),
+    "a * 2": _of(lambda a: a * 2),
+    "a > 2": _of(lambda a: a > 2),
 }
 
 

@@ -130,6 +130,11 @@ def test_softmax_of_masked_rows_equals_torch(sim: Any) -> None:
     inf = float("inf")
     x = torch.tensor([[0.0, -inf, 2.0], [-inf, -inf, -inf], [inf, 1.0, 2.0], [1e4, -1e4, 0.0]])
     sim.check("aclnnSoftmax", x, -1, Out(x.softmax(-1)))
+    across = torch.randn(3, 70, 33)
+    across[0, :, 4] = -torch.inf
+    across[1, 2, 5] = torch.nan
+    sim.check("aclnnSoftmax", across, 1, Out(across.softmax(1)))
+    sim.check("aclnnLogSoftmax", across.double(), 0, Out(across.double().log_softmax(0)))
     sim.check("aclnnLogSumExp", x, (1,), False, Out(x.logsumexp(1)))
 
 

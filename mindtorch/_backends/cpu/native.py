@@ -211,7 +211,8 @@ def _put(kernel: Any, at: int, letter: str, value: Any) -> None:
     elif letter == "i" and isinstance(value, Dtype):
         lib.mtk_integer(kernel, at, _code(value))
     elif letter == "i" and isinstance(value, int):
-        lib.mtk_integer(kernel, at, value)
+        # Above 63 bits only parameters that are unsigned in the header have values.
+        lib.mtk_integer(kernel, at, value - (1 << 64) if value >> 63 == 1 else value)
     elif letter == "f" and isinstance(value, int | float):
         lib.mtk_number(kernel, at, float(value))
     elif letter == "c" and isinstance(value, str):

@@ -88,8 +88,8 @@ struct Pow : Arith {
 ACL_FN(Maximum, Real, (T a, T b), a != a || a > b ? a : b)
 ACL_FN(Minimum, Real, (T a, T b), a != a || a < b ? a : b)
 // torch's clamp: NaN stays, and the upper bound wins where the bounds cross.
-ACL_FN(ClampMin, Real, (T x, T low), x != x || low != low ? x + low : (x < low ? low : x))
-ACL_FN(ClampMax, Real, (T x, T high), x != x || high != high ? x + high : (x > high ? high : x))
+ACL_FN(ClampMin, Real, (T x, T low), low != low || x < low ? low : x)
+ACL_FN(ClampMax, Real, (T x, T high), high != high || x > high ? high : x)
 ACL_FN(Clamp, Real, (T x, T low, T high), ClampMax::f(ClampMin::f(x, low), high))
 ACL_FN(Atan2, FloatingReal, (T a, T b), std::atan2(a, b))
 // As torch: NaN is not above 0.

@@ -62,13 +62,43 @@ template <class C>
 C combine(int64_t reduce, C old, C given) {
   return reduce == 1 ? old + given : (reduce == 2 ? old * given : given);
 }
+// Elements as they lie in memory, where nothing must be converted.
+template <class T, class F>
+void scatter_plain(const Tensor& self, const Tensor& index, const Tensor& src, int axis,
+                   IndexFault& fault, F f) {
+  const int64_t n = axis_size(index, axis), size = axis_size(self, axis);
+  const int64_t from = axis_stride(src, axis), to = axis_stride(self, axis);
+  Rows({&index, &self, &src}, axis).run(n, [&](const int64_t* offsets) {
+    Buffer<int64_t> space(n);
+    const int64_t* at = row_in<int64_t>(space, index, offsets[0], axis);
+    T* target = static_cast<T*>(self.data) + offsets[1];
+    const T* source = static_cast<const T*>(src.data) + offsets[2];
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t k = fault.resolve(at[i], size);
+      if (k >= 0) target[k * to] = f(target[k * to], source[i * from]);
+    }
+  });
+}
 aclError scatter(Call& c, const Tensor& self, int index_arg, const Tensor& src, int64_t reduce) {
   const Tensor& index = c.tensor(index_arg);
   if (index.numel() == 0) return ACL_SUCCESS;
   const int axis = axis_of(c);
+  IndexFault fault;
+  if (reduce == 0 && src.dtype == self.dtype) {
+    with_width(dtype_size(self.dtype), [&](auto width) {
+      using T = decltype(width);
+      scatter_plain<T>(self, index, src, axis, fault, [](T, T given) { return given; });
+    });
+    return fault.report(c, index_arg);
+  }
+  if (reduce == 1 && src.dtype == self.dtype && self.dtype == ACL_FLOAT) {
+    scatter_plain<float>(self, index, src, axis, fault, [](float old, float given) {
+      return combine<float>(1, old, given);
+    });
+    return fault.report(c, index_arg);
+  }
   const int64_t n = axis_size(index, axis), size = axis_size(self, axis);
   const int64_t from = axis_stride(src, axis), to = axis_stride(self, axis);
-  IndexFault fault;
   const Rows rows({&index, &self, &src}, axis);
   const auto go = [&](auto tag) {
     using C = typename decltype(tag)::type;

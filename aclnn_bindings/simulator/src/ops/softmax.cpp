@@ -4,6 +4,8 @@
 #include "loops/rows.h"
 #include "loops/stage.h"
 
+#include <memory>
+
 namespace aclsim {
 namespace {
 
@@ -85,12 +87,49 @@ aclnnStatus check_softmax(Call& c) {
 aclDataType wider(aclDataType a, aclDataType b) {
   return a == ACL_DOUBLE || b == ACL_DOUBLE ? ACL_DOUBLE : ACL_FLOAT;
 }
+// The same elements with two dims exchanged.
+Tensor exchanged(Tensor t, int a, int b) {
+  std::swap(t.dims[a], t.dims[b]);
+  std::swap(t.strides[a], t.strides[b]);
+  return t;
+}
+// Rows across what lies densely are turned first: to walk a stride costs more than to copy twice.
+template <class Fn, class C>
+void softmax_turned(const Tensor& self, const Tensor& out, int axis) {
+  const int last = self.rank - 1;
+  const Tensor from = exchanged(self, axis, last), to = exchanged(out, axis, last);
+  const int64_t n = from.dims[last], rows = self.numel() / n;
+  std::unique_ptr<C[]> space(new C[static_cast<size_t>(self.numel())]);
+  const Tensor turned = dense(space.get(), self.dtype, from.dims, from.rank);
+  copy_tensor(turned, from);
+  parallel_for(rows, std::max<int64_t>(1, 16384 / n), [&](int64_t begin, int64_t end) {
+    Buffer<C> result(n);
+    for (int64_t r = begin; r < end; ++r) {
+      C* row = space.get() + r * n;
+      Fn::apply(result.get(), row, n);
+      std::copy(result.get(), result.get() + n, row);
+    }
+  });
+  copy_tensor(to, turned);
+}
+bool turns(const Tensor& self, const Tensor& out, int axis) {
+  const int last = self.rank - 1;
+  return axis < last && self.dtype == out.dtype && self.numel() >= 1024 &&
+         self.strides[last] == 1 && out.strides[last] == 1 && self.dims[last] >= 16 &&
+         (self.dtype == ACL_FLOAT || self.dtype == ACL_DOUBLE);
+}
 template <class Fn>
 aclError run_softmax(Call& c) {
   const Tensor &self = c.tensor(0), &out = c.tensor(2);
   if (self.numel() == 0) return ACL_SUCCESS;
   const int axis = static_cast<int>(c.integer(1) < 0 ? c.integer(1) + self.rank : c.integer(1));
   const int at = self.rank == 0 ? 0 : axis;
+  if (turns(self, out, at)) {
+    with_float(self.dtype, [&](auto tag) {
+      softmax_turned<Fn, typename decltype(tag)::type>(self, out, at);
+    });
+    return ACL_SUCCESS;
+  }
   const int64_t n = axis_size(self, at);
   const Rows rows({&self, &out}, at);
   with_float(wider(self.dtype, out.dtype), [&](auto tag) {

@@ -34,10 +34,32 @@ _MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist",
           "donot_use_mm_for_euclid_dist")  # fmt: skip
 
 
+_MANY = 25  # rows of either side, beyond which torch multiplies (aten/src/ATen/native/Distance.cpp)
+
+
+def _by_products(rows: int, columns: int, mode: str | None) -> bool:
+    if mode in (None, _MODES[0]):
+        return rows > _MANY or columns > _MANY
+    return mode == _MODES[1]
+
+
+def _euclidean(x1: Tensor, x2: Tensor) -> Tensor:
+    """√(x1² + x2² - 2 x1 x2ᵀ) as one product, without the differences of all pairs in memory."""
+    products = x1 @ aten.transpose(x2, -2, -1)
+    squares = [aten.sum(x * x, -1) for x in (x1, x2)]
+    sums = aten.unsqueeze(squares[0], -1) + aten.unsqueeze(squares[1], -2)
+    squared = aten.clamp_min(sums - 2 * products, 0)
+    same = squared == 0  # where the root has no derivative torch gives 0
+    return aten.masked_fill(aten.sqrt(aten.masked_fill(squared, same, 1)), same, 0)
+
+
 @composite(
     "cdist(Tensor x1, Tensor x2, float p=2.0, Any compute_mode=None) -> Tensor",
     lacks={"half": "cdist"},
-    samples=calls((Arg((3, 2)), Arg((4, 2), high=2.5)), (Arg((3, 2)), Arg((4, 2), high=2.5), 1.0)),
+    samples=calls(
+        (Arg((3, 2)), Arg((4, 2), high=2.5)), (Arg((3, 2)), Arg((4, 2), high=2.5), 1.0),
+        (Arg((2, 30, 3)), Arg((1, 4, 3), high=2.5)),
+    ),
     tolerance="composite",
     surface="function",
 )
@@ -59,6 +81,8 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = Non
     if p < 0:
         raise RuntimeError("cdist only supports non-negative p values")
     broadcast(tuple(x1.shape[:-2]), tuple(x2.shape[:-2]))
+    if p == 2 and _by_products(x1.shape[-2], x2.shape[-2], compute_mode):
+        return _euclidean(x1, x2)
     gap = aten.unsqueeze(x1, -2) - aten.unsqueeze(x2, -3)
     if p == 0:
         return aten.sum(aten.to(gap != 0, x1.dtype), -1)
