@@ -81,13 +81,17 @@ def test_in_place_copy_accepts_flipped_and_permuted_views(sim: Any) -> None:
 def test_transposed_copies_go_by_tiles(sim: Any, dtype: Any) -> None:
     """Sizes around a tile's 32 rows and columns, alone, in batches and with steps between rows."""
     for rows, columns in ((16, 16), (33, 65), (31, 100), (128, 47)):
-        x = values(dtype, rows, columns) if dtype != torch.complex128 else torch.randn(
-            rows, columns, dtype=dtype
+        x = (
+            values(dtype, rows, columns)
+            if dtype != torch.complex128
+            else torch.randn(rows, columns, dtype=dtype)
         )
         sim.check("aclnnInplaceCopy", Out(x.t().contiguous()), x.t())
         many = torch.stack([x, x.flip(0), x.flip(1)])
         sim.check("aclnnInplaceCopy", Out(many.mT.contiguous()), many.mT)
-        sim.check("aclnnInplaceCopy", Out(many.permute(2, 0, 1).contiguous()), many.permute(2, 0, 1))
+        sim.check(
+            "aclnnInplaceCopy", Out(many.permute(2, 0, 1).contiguous()), many.permute(2, 0, 1)
+        )
         apart = torch.cat([x, x], 1)[:, :columns]
         sim.check("aclnnInplaceCopy", Out(apart.t().contiguous()), apart.t())
 

@@ -144,13 +144,14 @@ aclnnStatus check_pointwise(Call& c, const PointwiseRule& rule) {
 }
 
 aclError run_pointwise(Call& c, const PointwiseRule& rule) {
-  Plan& plan = c.get<Plan>();
-  plan.loop.operands[0].data = c.tensor(rule.out).data;
+  const Plan& plan = c.get<Plan>();
+  Loop loop = plan.loop;  // launches of one executor may run at once
+  loop.operands[0].data = c.tensor(rule.out).data;
   for (int k = 0; k < rule.count; ++k) {
     const int i = position(rule.inputs[k]);
-    if (c.args[i].kind == ArgKind::Tensor) plan.loop.operands[k + 1].data = c.tensor(i).data;
+    if (c.args[i].kind == ArgKind::Tensor) loop.operands[k + 1].data = c.tensor(i).data;
   }
-  run_bodies(plan.loop, plan.common, rule.bodies);
+  run_bodies(loop, plan.common, rule.bodies);
   return ACL_SUCCESS;
 }
 

@@ -152,9 +152,10 @@ struct Call {
     state = new (scratch(sizeof(T))) T();
     return *static_cast<T*>(state);
   }
+  // Only to be read: launches of one repeatable executor share it, and may run at once.
   template <class T>
-  T& get() const {
-    return *static_cast<T*>(state);
+  const T& get() const {
+    return *static_cast<const T*>(state);
   }
 
   // Phase 1 refuses: records "<code title>: message" for aclGetRecentErrMsg and returns `code`.

@@ -83,7 +83,7 @@ aclError run_cumsum_v2(Call& c) {
 // (self, dim, valuesOut, indicesOut): the latest index among equals, NaN from its place on.
 aclnnStatus check_extrema(Call& c) {
   ACL_RETURN_IF_FAILED(check_scan<2>(c));
-  c.get<Plan>().domain = c.tensor(0).dtype;
+  static_cast<Plan*>(c.state)->domain = c.tensor(0).dtype;
   return expect_same_shape(c, 3, 0);
 }
 template <bool Max>

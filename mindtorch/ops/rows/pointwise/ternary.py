@@ -158,7 +158,9 @@ _NO_COMPLEX = {"complex": Refusal("clamp is not supported for complex types", No
 op(
     "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
     infer=_clamp_rule,
-    cpu=lambda self, min, max, *, out: _clamp(self.astype(_compute(out), copy=False), min, max, out=out),
+    cpu=lambda self, min, max, *, out: (
+        _clamp(self.astype(_compute(out), copy=False), min, max, out=out)
+    ),
     aclnn=(
         call("aclnnClampMin", "self", _bound("min"), "out", when=lambda a: a["max"] is None),
         call("aclnnClampMax", "self", _bound("max"), "out", when=lambda a: a["min"] is None),

@@ -57,7 +57,8 @@ def _euclidean(x1: Tensor, x2: Tensor) -> Tensor:
     "cdist(Tensor x1, Tensor x2, float p=2.0, Any compute_mode=None) -> Tensor",
     lacks={"half": "cdist"},
     samples=calls(
-        (Arg((3, 2)), Arg((4, 2), high=2.5)), (Arg((3, 2)), Arg((4, 2), high=2.5), 1.0),
+        (Arg((3, 2)), Arg((4, 2), high=2.5)),
+        (Arg((3, 2)), Arg((4, 2), high=2.5), 1.0),
         (Arg((2, 30, 3)), Arg((1, 4, 3), high=2.5)),
     ),
     tolerance="composite",
