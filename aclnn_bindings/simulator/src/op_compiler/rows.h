@@ -17,6 +17,11 @@ const TypeTable& recurrent_types();  // recurrent cells and sequences
 const TypeTable& image_types();      // regions of images
 const TypeTable& layer_types();      // layers of graph clients
 const TypeTable& index_types();      // ranges, gathering and scattering, single values
+const TypeTable& activation_types();
+const TypeTable& loss_types();
+const TypeTable& convolution_types();  // transposed, of volumes, by channel; gradients
+const TypeTable& draw_types();         // draws from seeds, dropout
+const TypeTable& arithmetic_types();   // of several operands, scans, pools, samples
 const TypeTable& various_types();    // the rest that ACLNN has no form of
 
 // Where counts are not those of the prototype, nothing is read.
