@@ -36,7 +36,8 @@ except ImportError:  # a tree that was not built
     ffi = lib = None
 
 _MOST_DIMS = 8  # of a kernel's tensors
-_LIMIT = 64  # kernels kept per plan for numbers that change
+_LIMIT = 16  # kernels kept per plan for numbers that change
+_SMALL = 1 << 15  # elements below which a kernel for every number costs more than it gains
 _ROOM = 256  # bytes of a message
 
 
@@ -320,13 +321,15 @@ class _Kernels:
         self.by_key: dict[Any, Any] = {key: kernel}
 
     def add(self, key: Any, args: Sequence[Any]) -> Any:
-        """Make and keep the kernel for these arguments' numbers; False where there is none."""
+        """Make and keep the kernel for these arguments' numbers; False where numpy is to run."""
+        if len(self.by_key) >= _LIMIT:
+            if max(g.numel for g in self.binding.outs) < _SMALL:
+                return False
+            self.by_key.clear()
         try:
             kernel = self.binding.kernel(args)[0]
         except Refusal:
             kernel = False
-        if len(self.by_key) >= _LIMIT:
-            self.by_key.clear()
         self.by_key[key] = kernel
         return kernel
 
@@ -346,7 +349,8 @@ _RESULT = """\
 
 
 def _source(kernels: _Kernels, dense: Sequence[bool], single: bool, into: bool) -> str:
-    """Source of the maker of `run`; `dense`: which results are contiguous."""
+    """Source of the maker of `run`; `dense`: which results are contiguous. Written to in place is
+    only what no operand shares, or shares as the same view."""
     names = ", ".join(f"a{i}" for i in range(len(kernels.binding.op.schema.args)))
     plain = f"plain(dests, {names})" if into else f"plain({names})"
     lines = []
@@ -359,8 +363,13 @@ def _source(kernels: _Kernels, dense: Sequence[bool], single: bool, into: bool) 
             f"if kernel is False: return {plain}",
         ]
     if into:
-        lines += ["m0 = dests[0]._storage.memory", f"if overlaps(dests[0], ({names},)):"]
-        lines += [f"    return {plain}"]
+        lines += ["target = dests[0]", "written, view = target._storage, target._geom"]
+        lines += [
+            f"if a{i}._storage is written and a{i}._geom is not view: return {plain}"
+            for kind, i, _ in kernels.places
+            if kind == "a"
+        ]
+        lines += ["m0 = written.memory"]
     else:
         lines += [f"m{k} = empty(size{k}, dtype{k})" for k in range(len(dense))]
     memories = ", ".join(_memory(*place) for place in kernels.places)
@@ -399,7 +408,7 @@ def _maker(source: str) -> Callable[..., Any]:
     scope = {
         "Storage": Storage, "Tensor": Tensor, "addresses": _addresses, "empty": np.empty,
         "from_buffer": ffi.from_buffer, "make": object.__new__, "mtk_run": lib.mtk_run,
-        "new": ffi.new, "overlaps": _overlaps, "pointers": ffi.typeof("void *[]"),
+        "new": ffi.new, "pointers": ffi.typeof("void *[]"),
     }  # fmt: skip
     return compiled(source, f"cpu native runner {next(_count)}", scope)
 
@@ -441,14 +450,6 @@ def _run_into(
 ) -> Callable[..., None]:
     kernels = _Kernels(binding, args, first)
     return _made(_source(kernels, [], False, True), kernels, first, plain, [])
-
-
-def _overlaps(dest: Tensor, values: Sequence[Any]) -> bool:
-    """Whether an operand shares the target's storage without being the same view of it."""
-    return any(
-        isinstance(v, Tensor) and v._storage is dest._storage and v._geom is not dest._geom
-        for v in values
-    )
 
 
 # Casts between floating-point dtypes that numpy does element by element in software.
