@@ -20,6 +20,7 @@ __all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey"
            "Generator", "Size", "TensorBase", "_disabled_torch_function_impl", "device",
            "dtype"]  # fmt: skip
 
+__path__: list[str] = []  # what is below stands in _elsewhere.py
 _TensorBase = TensorBase
 _TensorMeta = type(TensorBase)
 
@@ -179,3 +180,44 @@ def __getattr__(name: str) -> Any:
 
         return SimpleNamespace(_parse_to=_parse_to)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _are_functorch_transforms_active() -> bool:
+    """Whether a function is being mapped, or differentiated, by torch.func."""
+    return bool(LOCAL.levels)
+
+
+def _get_default_device() -> str:
+    """The device of tensors made without one."""
+    from ._tensor.device import get_default_device
+
+    return str(get_default_device())
+
+
+def _is_alias_of(data: TensorBase, other: TensorBase) -> bool:
+    """Whether two tensors share storage."""
+    return data._storage is other._storage
+
+
+def _is_torch_function_mode_enabled() -> bool:
+    """Whether a TorchFunctionMode is entered."""
+    return bool(LOCAL.functions)
+
+
+def _get_cudnn_enabled() -> bool:
+    """False: there is no CUDA."""
+    return False
+
+
+def _set_math_sdp_allow_fp16_bf16_reduction(allow: bool) -> None:
+    """Accepted without effect: attention sums in float32."""
+
+
+def _jit_switch(*_: object) -> bool:
+    """Accepted without effect: nothing is compiled."""
+    return False
+
+
+_jit_set_texpr_fuser_enabled = _jit_set_nvfuser_enabled = _jit_set_nvfuser_guard_mode = _jit_switch
+_jit_override_can_fuse_on_cpu = _jit_override_can_fuse_on_gpu = _jit_switch
+_jit_can_fuse_on_cpu = _jit_can_fuse_on_gpu = _jit_switch

@@ -7,6 +7,7 @@ import importlib as _importlib
 import math as _math
 from typing import Any as _Any
 
+from . import _elsewhere
 from ._autograd.grad_mode import (
     enable_grad,
     inference_mode,
@@ -17,6 +18,7 @@ from ._autograd.grad_mode import (
 )
 from ._tensor import loading as _loading
 from ._tensor.device import device, get_default_device, set_default_device
+from ._tensor.dtype import NAMED as _NAMED_DTYPES
 from ._tensor.dtype import (
     bfloat16,
     bool,
@@ -169,6 +171,11 @@ _PLACES = {
     "autocast_decrement_nesting": "amp",
     "cond": "_higher_order_ops",
     "while_loop": "_higher_order_ops",
+    **dict.fromkeys((d._name for d in _NAMED_DTYPES), "_tensor.dtype"),
+    "chalf": "_tensor.dtype",
+    "DisableTorchFunction": "_C",
+    "DisableTorchFunctionSubclass": "_C",
+    "StorageBase": "_tensor.storage",
     "hspmm": "sparse",
     "smm": "sparse",
     "sparse_bsc_tensor": "sparse",
@@ -179,6 +186,9 @@ _PLACES = {
     "sparse_csr_tensor": "sparse",
     "sspaddmm": "sparse",
 }
+
+
+_elsewhere.install()
 
 
 def set_default_dtype(d: dtype) -> None:
@@ -201,7 +211,11 @@ def __getattr__(name: str) -> _Any:
     else:
         from ._functional import publish as _functional
 
-        attribute = _functional.function(name)
+        attribute = (
+            _functional.function(name)
+            if name in _functional.FUNCTIONS
+            else _elsewhere.refused_name(name)
+        )
     globals()[name] = attribute
     return attribute
 

@@ -86,3 +86,16 @@ def _get_available_device_type() -> str | None:
     from .npu import is_available
 
     return "npu" if is_available() else None
+
+
+def _get_device_module(device_type: str) -> Any:
+    """The module of a kind of device: `torch.npu`."""
+    import mindtorch
+
+    module = getattr(mindtorch, device_type, None)
+    if module is None:
+        raise RuntimeError(
+            f"Device '{device_type}' does not have a corresponding module registered as"
+            f" 'torch.{device_type}'."
+        )
+    return module

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ._tensor.device import device
 from ._tensor.device import device as Device
+
+__path__: list[str] = []  # what is below stands in _elsewhere.py
 
 
 def _npu() -> Any:
@@ -47,3 +50,63 @@ def synchronize(device: Device | str | int | None = None) -> None:
 def current_stream(device: Device | str | int | None = None) -> Any:
     """The current stream of an npu."""
     return _npu().current_stream(device)
+
+
+set_device_idx, current_device_idx = set_device_index, current_device_index
+
+
+def set_stream(stream: object) -> None:
+    """Make a stream the current one of its npu."""
+    _npu().set_stream(stream)
+
+
+def get_device_capability(device: Device | str | int | None = None) -> dict[str, object]:
+    """What an npu supports: its dtypes."""
+    from ._tensor.dtype import ALL
+
+    return {"supported_dtypes": set(ALL)}
+
+
+class device_index:  # noqa: N801 - torch's name
+    """Inside, an npu is the current one; None changes nothing."""
+
+    def __init__(self, device: int | None):
+        self.idx, self.before = device, -1
+
+    def __enter__(self) -> None:
+        if self.idx is not None:
+            self.before = current_device_index()
+            set_device_index(self.idx)
+
+    def __exit__(self, *_: object) -> None:
+        if self.idx is not None:
+            set_device_index(self.before)
+
+
+def _asked(name: str) -> Callable[..., object]:
+    def ask(device_index: Device | str | int | None = None) -> object:
+        answer: object = getattr(_npu(), name)(device_index)
+        return answer
+
+    ask.__name__ = ask.__qualname__ = name
+    ask.__doc__ = f"torch.npu.{name}."
+    return ask
+
+
+max_memory_allocated = _asked("max_memory_allocated")
+max_memory_reserved = _asked("max_memory_reserved")
+memory_allocated = _asked("memory_allocated")
+memory_reserved = _asked("memory_reserved")
+memory_stats = _asked("memory_stats")
+reset_accumulated_memory_stats = _asked("reset_accumulated_memory_stats")
+reset_peak_memory_stats = _asked("reset_peak_memory_stats")
+get_memory_info = _asked("mem_get_info")
+
+
+def empty_cache() -> None:
+    """Give unused memory back to the device."""
+    _npu().empty_cache()
+
+
+def empty_host_cache() -> None:
+    """Nothing: pinned memory goes back when its tensor does."""

@@ -10,5 +10,6 @@ _NAMES = (
 )  # fmt: skip
 _WHY = "mindtorch runs eagerly and exports no graphs"
 
+__path__: list[str] = []  # what is below stands in _elsewhere.txt
 __all__ = list(_NAMES)
 __getattr__ = refusals("torch.export", _WHY, _NAMES)

@@ -26,3 +26,33 @@ def current_allocated_memory() -> int:
 
 
 driver_allocated_memory = current_allocated_memory
+
+
+def get_rng_state() -> None:
+    """Refused: there is no MPS device."""
+    _refuse("get_rng_state")
+
+
+def set_rng_state(new_state: object) -> None:
+    """Refused: there is no MPS device."""
+    _refuse("set_rng_state")
+
+
+def seed() -> None:
+    """Refused: there is no MPS device."""
+    _refuse("seed")
+
+
+def recommended_max_memory() -> int:
+    """0."""
+    return 0
+
+
+def set_per_process_memory_fraction(fraction: float) -> None:
+    """Refused: there is no MPS device."""
+    _refuse("set_per_process_memory_fraction")
+
+
+def compile_shader(source: str) -> None:
+    """Refused: there is no MPS device."""
+    _refuse("compile_shader")

@@ -8,5 +8,6 @@ _NAMES = (
 )  # fmt: skip
 _WHY = "mindtorch has no nested tensors; pad them with torch.nn.utils.rnn.pad_sequence"
 
+__path__: list[str] = []  # what is below stands in _elsewhere.txt
 __all__ = list(_NAMES)
 __getattr__ = refusals("torch.nested", _WHY, _NAMES)

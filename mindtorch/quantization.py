@@ -6,6 +6,8 @@ from typing import Any
 
 from .ao import quantization
 
+__path__: list[str] = []  # what is below stands in _elsewhere.txt
+
 
 def __getattr__(name: str) -> Any:
     return getattr(quantization, name)

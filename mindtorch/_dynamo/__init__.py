@@ -45,3 +45,7 @@ def list_backends(exclude_tags: Any = ()) -> list[str]:
 def optimize(*_: object, **__: object) -> Any:
     """A decorator that leaves functions as they are."""
     return lambda fn: fn
+
+
+def reset_code_caches() -> None:
+    """Nothing to forget."""

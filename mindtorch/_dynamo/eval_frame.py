@@ -5,3 +5,8 @@ from __future__ import annotations
 
 class OptimizedModule:
     """Stands for a compiled module: torch.compile gives back the module itself."""
+
+
+def is_dynamo_supported() -> bool:
+    """False: calls stay eager."""
+    return False

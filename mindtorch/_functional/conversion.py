@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._autograd.grad_mode import is_grad_enabled
 from .._autograd.views import scatter_view
 from .._backends.registry import registry
 from .._dispatch.told import parsed
@@ -259,7 +260,7 @@ def numpy(self: Tensor, *, force: bool = False) -> Array:
             f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy"
             " the tensor to host memory first."
         )
-    if self.requires_grad:
+    if self.requires_grad and is_grad_enabled():
         raise RuntimeError(
             "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
         )

@@ -453,7 +453,7 @@ def empty_strided(
 @surface(method=False)
 @parsed()
 def arange(
-    start: Number,
+    start: Number | None = None,
     end: Number | None = None,
     step: Number = 1,
     *,
@@ -465,8 +465,14 @@ def arange(
     requires_grad: bool = False,
 ) -> Tensor:
     """start, start + step, … below end; int64 for ints, else the default dtype."""
+    if start is None and end is None:
+        raise TypeError(
+            "arange() received an invalid combination of arguments: neither start nor end is given"
+        )
     if end is None:
         start, end = 0, start
+    elif start is None:
+        start = 0
     start, end, step = (v.item() if isinstance(v, Tensor) else v for v in (start, end, step))
     dtype = kind_of("arange", dtype, out)
     if dtype is None and not all(isinstance(v, int) for v in (start, end, step)):

@@ -13,7 +13,7 @@ from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor
 from .._tensor.types import Number
 from ..ops.spec import aten
-from .creation import kind_of
+from .creation import kind_of, tensor
 from .publish import FUNCTIONS, attach, surface
 
 
@@ -166,3 +166,53 @@ def range(
         start, start + (count - 0.5) * step, step, out=out, dtype=kind, device=device,
         requires_grad=requires_grad,
     )  # fmt: skip
+
+
+@surface(method=False, internal=False)
+def _assert_async(input: Tensor, assert_msg: str = "") -> None:
+    """RuntimeError where a tensor of one element is zero."""
+    if not bool(input):
+        raise RuntimeError(assert_msg or "Expected Tensor with single nonzero value, but got zero")
+
+
+@surface(method=False, internal=False)
+def _shape_as_tensor(input: Tensor) -> Tensor:
+    """The shape `[N]`, int64 on cpu."""
+    return tensor(list(input.shape), dtype=dt.int64)
+
+
+def _cast(name: str, dtype: Dtype) -> None:
+    @surface(name=f"_cast_{name}", method=False, internal=False)
+    def cast(input: Tensor, non_blocking: bool = False) -> Tensor:
+        return input.to(dtype, non_blocking=non_blocking)
+
+    cast.__doc__ = f"The tensor as {dtype}."
+
+
+for _name, _dtype in (("Byte", dt.uint8), ("Char", dt.int8), ("Double", dt.float64),
+                      ("Float", dt.float32), ("Int", dt.int32), ("Long", dt.int64),
+                      ("Short", dt.int16), ("Half", dt.float16)):  # fmt: skip
+    _cast(_name, _dtype)
+
+
+@surface(method=False, internal=False)
+def _convert_indices_from_coo_to_csr(self: Tensor, size: int, *, out_int32: bool = False) -> Tensor:
+    """Sorted rows `[N]` as the starts of each row `[size + 1]`."""
+    starts = aten.cumsum(aten.bincount(self, None, size), 0)
+    starts = aten.constant_pad_nd(starts, (1, 0), 0)
+    return starts.to(dt.int32 if out_int32 else dt.int64)
+
+
+@surface(method=False, internal=False)
+def _convert_indices_from_csr_to_coo(
+    crow_indices: Tensor,
+    col_indices: Tensor,
+    *,
+    out_int32: bool = False,
+    transpose: bool = False,
+) -> Tensor:
+    """Starts of rows `[R + 1]` and columns `[N]` as rows and columns `[2, N]`."""
+    counts = crow_indices[1:] - crow_indices[:-1]
+    rows = aten.repeat_interleave(aten.arange(0, len(counts), device=counts.device), counts)
+    pair = [col_indices, rows] if transpose else [rows, col_indices]
+    return aten.stack([p.to(dt.int32 if out_int32 else dt.int64) for p in pair])

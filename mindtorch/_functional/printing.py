@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -179,12 +181,19 @@ def tensor_text(tensor: Tensor) -> str:
         body = "[]"
     else:
         body = _values(tensor, len(prefix))
-    text = prefix + body
+    return _add_suffixes(prefix + body, _suffixes(tensor), len(prefix))
+
+
+def _add_suffixes(
+    text: str, suffixes: Sequence[str], indent: int, force_newline: bool = False
+) -> str:
+    """The values' text and what follows it, on a line of its own where the line would be long."""
     length = len(text) - text.rfind("\n") + 1
-    for suffix in _suffixes(tensor):
-        if length + len(suffix) + 2 > OPTIONS.linewidth:
-            text += ",\n" + " " * len(prefix) + suffix
-            length = len(prefix) + len(suffix)
+    for suffix in suffixes:
+        if force_newline or length + len(suffix) + 2 > OPTIONS.linewidth:
+            text += ",\n" + " " * indent + suffix
+            length = indent + len(suffix)
+            force_newline = False
         else:
             text += ", " + suffix
             length += len(suffix) + 2
@@ -203,3 +212,28 @@ def _format(self: Tensor, spec: str) -> str:
 
 Tensor.__repr__ = _repr  # type: ignore[method-assign,assignment]
 Tensor.__format__ = _format  # type: ignore[method-assign,assignment]
+
+
+# torch._tensor_str's names, which libraries print their own tensors with.
+PRINT_OPTS = OPTIONS
+_tensor_str = _values
+_str_intern = _repr
+
+
+@contextlib.contextmanager
+def printoptions(**options: Any) -> Iterator[None]:
+    """Inside, tensors are shown by other options."""
+    names = ("precision", "threshold", "edgeitems", "linewidth", "sci_mode")
+    before = {name: getattr(OPTIONS, name) for name in names}
+    try:
+        set_printoptions(**options)
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(OPTIONS, name, value)
+
+
+def get_printoptions() -> dict[str, Any]:
+    """How tensors are shown now."""
+    names = ("precision", "threshold", "edgeitems", "linewidth", "sci_mode")
+    return {name: getattr(OPTIONS, name) for name in names}

@@ -10,7 +10,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from .._dispatch.overloads import entry_of
+from .._elsewhere import refused_operator
 from .._tensor.tensor import Tensor
+from ..ops.namespaces import REFUSING
 from ..ops.spec import OPS, SPACES, Op, aten
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -78,6 +80,7 @@ def publish_all() -> None:
         if name in OPS:
             setattr(Tensor, f"__{symbol}__", LazyMethod(f"__{symbol}__", OPS[name], "method"))
     attach("__invert__", _invert)
+    REFUSING.append(refused_operator)
 
 
 def _invert(self: Tensor) -> Tensor:

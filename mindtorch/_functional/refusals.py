@@ -10,6 +10,18 @@ from functools import cache
 from typing import Any
 
 
+class _Refused(type):
+    """Classes to be refused: their public attributes, such as members of enumerations, too."""
+
+    def __getattr__(cls, name: str) -> Any:
+        if name.startswith("_") or name in ("mro",):
+            raise AttributeError(f"type object '{cls.__name__}' has no attribute '{name}'")
+        return refused(
+            f"{cls.__module__.replace('mindtorch', 'torch', 1)}.{cls.__name__}.{name}",
+            str(cls.__doc__).partition(": ")[2],
+        )
+
+
 @cache
 def refused(shown: str, why: str) -> Any:
     """A class or function that raises NotImplementedError: `shown` is its full name in torch."""
@@ -21,7 +33,9 @@ def refused(shown: str, why: str) -> Any:
 
     home = module.replace("torch", "mindtorch", 1)
     if name[:1].isupper():
-        return type(name, (), {"__init__": refuse, "__module__": home, "__doc__": text})
+        # `except torch.AcceleratorError` wants an exception.
+        bases = (RuntimeError,) if name.endswith(("Error", "Exception")) else ()
+        return _Refused(name, bases, {"__init__": refuse, "__module__": home, "__doc__": text})
     refuse.__name__ = refuse.__qualname__ = name
     refuse.__module__ = home
     refuse.__doc__ = text

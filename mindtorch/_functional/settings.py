@@ -97,3 +97,28 @@ def set_default_tensor_type(t: Any) -> None:
 
     dt.set_default_dtype(typed(t)[0])
     plans.clear()
+
+
+@surface(method=False, internal=False)
+def set_num_interop_threads(int: int) -> None:
+    """Kept without effect: calls run one after another. RuntimeError below 1."""
+    if int < 1:
+        raise RuntimeError("set_num_interop_threads expects a positive integer")
+    _settings["interop"] = int
+
+
+@surface(method=False, internal=False)
+def get_num_interop_threads() -> int:
+    """What set_num_interop_threads was given; 1 before."""
+    return builtins.int(_settings.get("interop", 1))
+
+
+@surface(method=False, internal=False)
+def set_flush_denormal(mode: bool) -> bool:
+    """False: subnormal numbers stay what they are."""
+    return False
+
+
+@surface(method=False, internal=False)
+def init_num_threads() -> None:
+    """Nothing: numpy and ACL choose their threads."""

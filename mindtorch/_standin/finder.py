@@ -22,6 +22,8 @@ from typing import Any
 from ..ops.namespaces import STANDING_IN
 from .absent import absent, absent_module, report
 
+# What torch's distribution brings, and torch_npu's, where it is here.
+_HOMES = {"torch": "mindtorch", "functorch": "mindtorch.func._older", "torch_npu": "mindtorch.npu"}
 SITE = Path(__file__).resolve().parent / "site"
 # Set by `mindtorch-npu exec`: where absent names are written; whether torch_npu is found.
 ABSENT_VARIABLE = "MINDTORCH_ABSENT"
@@ -31,7 +33,7 @@ NPU_VARIABLE = "MINDTORCH_TORCH_NPU"
 def _ours(name: str) -> str:
     """`torch.nn` → `mindtorch.nn`; torch_npu is mindtorch.npu."""
     top, _, rest = name.partition(".")
-    return ("mindtorch" if top == "torch" else "mindtorch.npu") + ("." + rest if rest else "")
+    return _HOMES[top] + ("." + rest if rest else "")
 
 
 class Alias(Loader):
@@ -59,7 +61,7 @@ class Finder(MetaPathFinder):
         self, fullname: str, path: Sequence[str] | None = None, target: Any = None
     ) -> ModuleSpec | None:
         top = fullname.partition(".")[0]
-        if top != "torch" and not (top == "torch_npu" and os.environ.get(NPU_VARIABLE) == "1"):
+        if top not in _HOMES or (top == "torch_npu" and os.environ.get(NPU_VARIABLE) != "1"):
             return None
         ours = _ours(fullname)
         theirs = _spec(ours)

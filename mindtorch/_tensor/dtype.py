@@ -18,6 +18,10 @@ _ML_DTYPES = {
 }  # fmt: skip
 
 
+# Types that are only named: code tabulates them, no tensor has one. Sizes in bytes.
+_NAMED = {"complex32": 2 * 2, "qint32": 4, "bits16": 2}
+
+
 class dtype:  # noqa: N801 - torch's name
     """An element type: identity is equality.
 
@@ -43,7 +47,9 @@ class dtype:  # noqa: N801 - torch's name
         self.rank = rank
         self.acl = acl
         self.legacy = old
-        if np_name in _ML_DTYPES:
+        if not np_name:
+            self.itemsize = _NAMED.get(name, 1)
+        elif np_name in _ML_DTYPES:
             self.itemsize = _ML_DTYPES[np_name]
         else:
             self.np = np.dtype(np_name)
@@ -53,6 +59,8 @@ class dtype:  # noqa: N801 - torch's name
         """Import ml_dtypes when one of its types is first stored: it costs 7 ms."""
         if attribute != "np":
             raise AttributeError(f"'torch.dtype' object has no attribute '{attribute}'")
+        if self in NAMED:
+            raise NotImplementedError(f"torch.{self._name}: mindtorch has no tensors of this type")
         import ml_dtypes
 
         stored = {"float4_e2m1fn_x2": "uint8"}.get(self._name)
@@ -75,6 +83,8 @@ class dtype:  # noqa: N801 - torch's name
 
     @property
     def is_signed(self) -> builtins.bool:
+        if self._name.startswith(("qint", "quint", "bits")):
+            raise RuntimeError(f"torch.{self._name}: signs of such types are undefined")
         return self is not bool and not self._name.startswith("uint")
 
     def to_real(self) -> dtype:
@@ -116,6 +126,14 @@ float8_e8m0fnu = dtype(
 float4_e2m1fn_x2 = dtype(
     "float4_e2m1fn_x2", "float4_e2m1fn_x2", FLOAT, -1, "FLOAT4_E2M1", "Float4_e2m1fn_x2"
 )
+NAMED = tuple(
+    dtype(name, "", COMPLEX if name == "complex32" else INTEGER, -1, "DT_UNDEFINED", name)
+    for name in (
+        "complex32", "qint8", "quint8", "qint32", "quint4x2", "quint2x4", "bits8", "bits16",
+        "bits1x8", "bits2x4", "bits4x2", *(f"{sign}int{n}" for n in range(1, 8)
+                                          for sign in ("", "u")),
+    )
+)  # fmt: skip
 STORED = (uint16, uint32, uint64, float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz,
           float8_e8m0fnu, float4_e2m1fn_x2)  # fmt: skip
 
@@ -298,3 +316,11 @@ SCALAR_DTYPES: dict[Any, Callable[[], dtype]] = {
     builtins.float: get_default_dtype,
     complex: lambda: _default.to_complex() if _default is float64 else complex64,
 }
+
+
+def __getattr__(name: str) -> dtype:
+    """A type that is only named."""
+    for d in NAMED:
+        if d._name == {"chalf": "complex32"}.get(name, name):
+            return d
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -333,3 +333,7 @@ def resize(storage: Storage, nbytes: int) -> None:
     kept = min(nbytes, old.size)
     new[:kept] = old[:kept]
     storage.replace(new)
+
+
+# torch's base of storages, for isinstance.
+StorageBase = UntypedStorage

@@ -77,6 +77,8 @@ def showing(slot: Any) -> Any:
 
 # Properties whose values are tensors, so that a class that gives its own kind gives it here too.
 _TENSOR_PROPERTIES = frozenset(("H", "T", "data", "grad", "imag", "mH", "mT", "real"))
+# What changes a tensor's class asks none: a class's own `__torch_function__` may use it.
+_NOT_ASKED = frozenset(("as_subclass",))
 # Set by the dispatcher: `hand_over`, which asks the classes that want a call.
 DOOR: dict[str, Callable[..., Any]] = {}
 
@@ -95,7 +97,9 @@ def asking(tensor: Any) -> Any:
             return DOOR["hand_over"](vars(tensor)[name].__get__, (self,), (self,), {})
         value = object.__getattribute__(self, name)
         func = getattr(value, "__func__", None)
-        if func is None or func is not vars(tensor).get(name) or not _asks_nobody(func):
+        if func is None or name in _NOT_ASKED or func is not vars(tensor).get(name):
+            return value
+        if not _asks_nobody(func):
             return value
 
         def method(*args: Any, **kwargs: Any) -> Any:

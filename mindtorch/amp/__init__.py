@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import functools
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -104,6 +105,14 @@ def custom_fwd(
 def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str = "npu") -> Any:
     """Decorates a Function's backward."""
     return (lambda b: b) if bwd is None else bwd
+
+
+class OptState(enum.Enum):
+    """How far a scaler is with an optimizer's gradients."""
+
+    READY = 0
+    UNSCALED = 1
+    STEPPED = 2
 
 
 class GradScaler:

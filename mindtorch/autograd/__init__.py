@@ -11,6 +11,15 @@ from .._tensor.tensor import Tensor as Variable
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 
 
+def _profiler_enabled() -> bool:
+    """Whether a profiler runs."""
+    return False
+
+
+def _disable_profiler() -> None:
+    """Nothing: a profiler ends with its context."""
+
+
 def __getattr__(name: str) -> _Any:
     if name in ("gradcheck", "gradgradcheck"):
         return getattr(

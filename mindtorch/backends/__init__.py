@@ -26,6 +26,7 @@ class Switches:
 mkl = Switches()
 mkldnn = Switches(enabled=False)
 openmp = Switches()
+nnpack = Switches()
 opt_einsum = Switches(enabled=False, strategy=None)
 
 quantized = Switches(engine="none", supported_engines=["none"])
@@ -45,3 +46,14 @@ __all__ = [
     "opt_einsum",
     "quantized",
 ]
+
+fp32_precision = "none"
+
+
+def disable_global_flags() -> None:
+    """Accepted without effect: switches are kept as they are set."""
+
+
+def flags_frozen() -> bool:
+    """False."""
+    return False

@@ -44,3 +44,43 @@ def sdp_kernel(**_: object) -> Any:
     from contextlib import nullcontext
 
     return nullcontext()
+
+
+def can_use_flash_attention(params: object, debug: bool = False) -> bool:
+    """False: there is no CUDA."""
+    return False
+
+
+can_use_efficient_attention = can_use_cudnn_attention = can_use_flash_attention
+
+
+def is_flash_attention_available() -> bool:
+    """False: there is no CUDA."""
+    return False
+
+
+is_ck_sdpa_available = is_flash_attention_available
+fp16_bf16_reduction_math_sdp_allowed = is_flash_attention_available
+
+
+def allow_fp16_bf16_reduction_math_sdp(enabled: bool) -> None:
+    """Accepted without effect: attention sums in float32."""
+
+
+class SDPAParams:
+    """What a choice of an attention kernel would be made by."""
+
+    def __init__(
+        self, query: object, key: object, value: object, attn_mask: object, dropout: float,
+        is_causal: bool, enable_gqa: bool,
+    ):  # fmt: skip
+        self.query, self.key, self.value, self.attn_mask = query, key, value, attn_mask
+        self.dropout, self.is_causal, self.enable_gqa = dropout, is_causal, enable_gqa
+
+
+def _preferred(backend: object = None) -> str:
+    """The one library there is, whatever is preferred."""
+    return "default"
+
+
+preferred_linalg_library = preferred_blas_library = preferred_rocm_fa_library = _preferred

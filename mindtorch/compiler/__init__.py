@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn
 
 _told: set[str] = set()
 
@@ -65,3 +65,59 @@ def is_inference_compiling() -> bool:
 def list_backends(exclude_tags: Any = ()) -> list[str]:
     """No backend of a compiler."""
     return []
+
+
+def get_default_backend() -> str:
+    """What torch names; nothing is compiled."""
+    return "inductor"
+
+
+def set_default_backend(backend: object) -> None:
+    """Accepted without effect: nothing is compiled."""
+
+
+def wrap_numpy(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of arrays as one of tensors."""
+    import functools
+
+    import numpy as np
+
+    from .._functional.publish import function
+    from .._tensor.tensor import Tensor
+    from ..utils._pytree import tree_map_only
+
+    @functools.wraps(fn)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        args, kwargs = tree_map_only(Tensor, lambda x: x.numpy(), (args, kwargs))
+        return tree_map_only(np.ndarray, function("from_numpy"), fn(*args, **kwargs))
+
+    return wrapped
+
+
+def nested_compile_region(fn: Any = None, **_: object) -> Any:
+    """`fn` unchanged; a decorator without one."""
+    return (lambda f: f) if fn is None else fn
+
+
+def save_cache_artifacts() -> None:
+    """None: nothing was compiled."""
+
+
+def load_cache_artifacts(serialized_artifacts: bytes) -> None:
+    """None: nothing is loaded."""
+
+
+def load_compiled_function(file: object, **_: object) -> NoReturn:
+    """Refused: nothing is compiled."""
+    raise NotImplementedError("torch.compiler.load_compiled_function: mindtorch has no compiler")
+
+
+def keep_tensor_guards_unsafe(
+    guard_entries: Iterable[object], keep_parameters: bool = False
+) -> list[bool]:
+    """Nothing is guarded."""
+    return [False for _ in guard_entries]
+
+
+keep_portable_guards_unsafe = skip_all_guards_unsafe = skip_guard_on_all_nn_modules_unsafe
+skip_guard_on_globals_unsafe = skip_guard_on_inbuilt_nn_modules_unsafe = skip_all_guards_unsafe

@@ -8,6 +8,7 @@ from .._tensor.dtype import bfloat16, dtype
 from ..amp import GradScaler as _GradScaler
 from ..amp import autocast as _autocast
 
+__path__: list[str] = []  # what is below stands in _elsewhere.py
 __all__ = ["GradScaler", "autocast"]
 
 

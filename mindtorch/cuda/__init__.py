@@ -106,15 +106,18 @@ def absent_class(name: str) -> type:
     return type(name, (), {"__new__": refuse, "__module__": "mindtorch.cuda"})
 
 
+_initialized = False
+
+
 def __getattr__(name: str) -> Any:
     if name.startswith("_"):
         raise AttributeError(f"module 'mindtorch.cuda' has no attribute '{name}'")
-    if name == "amp":
-        return importlib.import_module(".amp", __name__)
+    if name in ("amp", "nvtx", "profiler"):
+        return importlib.import_module(f".{name}", __name__)
     if name.endswith("Tensor"):
         legacy = {d.legacy: d for d in dt.ALL}.get(name.removesuffix("Tensor"))
         if legacy is not None:
             return typed_tensor(legacy, "cuda")
-    if name[0].isupper() or name in ("device", "device_of", "graph", "profiler"):
+    if name[0].isupper() or name in ("device", "device_of", "graph"):
         return absent_class(name)
     return lambda *_, **__: _refuse(name)

@@ -7,11 +7,14 @@ tensors.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import os
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 
+from .. import _elsewhere
+from .._functional.refusals import refused
 from . import _group
 from ._calls import (
     Group,
@@ -49,7 +52,7 @@ from ._points import (
 )
 
 __all__ = [
-    "DistBackendError", "DistError", "DistNetworkError", "DistributedError",
+    "Backend", "DistBackendError", "DistError", "DistNetworkError", "DistributedError",
     "DistributedNotAvailableError", "GroupMember", "P2POp", "ProcessGroup", "ReduceOp", "Work",
     "all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce", "all_to_all",
     "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast", "broadcast_object_list",
@@ -75,6 +78,37 @@ class ReduceOp:
 
     SUM, AVG, PRODUCT, MIN, MAX = "SUM", "AVG", "PRODUCT", "MIN", "MAX"
     BAND, BOR, BXOR = "BAND", "BOR", "BXOR"
+    RedOpType = str
+
+
+class Backend(str):
+    """A backend's name in small letters; here there are gloo (cpu) and hccl (npu)."""
+
+    UNDEFINED, GLOO, HCCL, NCCL, UCC, MPI, XCCL = (
+        "undefined", "gloo", "hccl", "nccl", "ucc", "mpi", "xccl",
+    )  # fmt: skip
+    backend_list: ClassVar[list[str]] = [UNDEFINED, GLOO, HCCL]
+    default_device_backend_map: ClassVar[dict[str, str]] = {"cpu": GLOO, "npu": HCCL}
+
+    def __new__(cls, name: str) -> Backend:
+        """ValueError for what is no text."""
+        if not isinstance(name, str):
+            raise ValueError(f"Backend constructor parameter must be string-ish, got {name=}")
+        return super().__new__(cls, name.lower())
+
+
+default_pg_timeout = timedelta(seconds=_group.TIMEOUT_SECONDS)
+
+
+def _get_default_group() -> ProcessGroup:
+    """The group of all processes; ValueError before init_process_group."""
+    world = _group.current()
+    if world is None:
+        raise ValueError(
+            "Default process group has not been initialized, please make sure to call"
+            " init_process_group."
+        )
+    return world
 
 
 class _World(type):
@@ -250,8 +284,10 @@ def _of(group: Group) -> ProcessGroup | None:
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("device_mesh", "tensor"):
+    if not name.startswith("_") and importlib.util.find_spec(f"{__spec__.name}.{name}"):
         return importlib.import_module(f"{__spec__.name}.{name}")
+    if name in _elsewhere.refused_names().get("distributed", ()) and name[0].isupper():
+        return refused(f"torch.distributed.{name}", _elsewhere.reason("distributed"))
     if name.startswith("_") or name[0].isupper():
         raise AttributeError(f"module 'mindtorch.distributed' has no attribute '{name}'")
 

@@ -12,5 +12,6 @@ _NAMES = (
 )  # fmt: skip
 _WHY = "mindtorch shards nothing; torch.save on rank 0 writes all"
 
+__path__: list[str] = []  # what is below stands in _elsewhere.txt
 __all__ = list(_NAMES)
 __getattr__ = refusals("torch.distributed.checkpoint", _WHY, _NAMES)

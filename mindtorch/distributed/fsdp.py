@@ -13,5 +13,6 @@ _NAMES = (
 )  # fmt: skip
 _WHY = "mindtorch does not shard parameters; nn.parallel.DistributedDataParallel keeps them whole"
 
+__path__: list[str] = []  # what is below stands in _elsewhere.txt
 __all__ = list(_NAMES)
 __getattr__ = refusals("torch.distributed.fsdp", _WHY, _NAMES)

@@ -8,5 +8,6 @@ _NAMES = (
 )  # fmt: skip
 _WHY = "mindtorch does not shard optimizers; each rank keeps the whole state"
 
+__path__: list[str] = []  # what is below stands in _elsewhere.txt
 __all__ = list(_NAMES)
 __getattr__ = refusals("torch.distributed.optim", _WHY, _NAMES)

@@ -8,5 +8,6 @@ _NAMES = (
 )  # fmt: skip
 _WHY = "mindtorch cuts no models into stages"
 
+__path__: list[str] = []  # what is below stands in _elsewhere.txt
 __all__ = list(_NAMES)
 __getattr__ = refusals("torch.distributed.pipelining", _WHY, _NAMES)

@@ -9,5 +9,6 @@ _NAMES = (
 )  # fmt: skip
 _WHY = "mindtorch calls no functions on other processes"
 
+__path__: list[str] = []  # what is below stands in _elsewhere.txt
 __all__ = list(_NAMES)
 __getattr__ = refusals("torch.distributed.rpc", _WHY, _NAMES)

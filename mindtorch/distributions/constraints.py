@@ -9,6 +9,15 @@ import mindtorch
 
 from .._tensor.tensor import Tensor
 
+__all__ = [
+    "Constraint", "MixtureSameFamilyConstraint", "boolean", "cat", "corr_cholesky", "dependent",
+    "dependent_property", "greater_than", "greater_than_eq", "half_open_interval", "independent",
+    "integer_interval", "interval", "is_dependent", "less_than", "lower_cholesky",
+    "lower_triangular", "multinomial", "nonnegative", "nonnegative_integer", "one_hot",
+    "positive", "positive_definite", "positive_integer", "positive_semidefinite", "real",
+    "real_vector", "simplex", "square", "stack", "symmetric", "unit_interval",
+]  # fmt: skip
+
 
 class Constraint:
     """A region; `check` says for each event whether it lies inside."""

@@ -279,6 +279,46 @@ def infinitesimal(tensor: Tensor) -> float:
     return float(mindtorch.finfo(tensor.dtype).tiny)
 
 
+def standard_normal(shape: Any, dtype: Any, device: Any) -> Tensor:
+    """Draws of mean 0 and deviation 1."""
+    return mindtorch.normal(
+        mindtorch.zeros(shape, dtype=dtype, device=device),
+        mindtorch.ones(shape, dtype=dtype, device=device),
+    )
+
+
+def sum_rightmost(value: Tensor, dim: int) -> Tensor:
+    """The sum over the last `dim` dimensions."""
+    return value if dim == 0 else value.reshape((*value.shape[:-dim], -1)).sum(-1)
+
+
+def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
+    """The lower triangle of `[*, D, D]`, row by row, as `[*, L]`."""
+    n = mat.shape[-1]
+    if not -n <= diag < n:
+        raise ValueError(f"diag ({diag}) provided is outside [{-n}, {n - 1}].")
+    places = mindtorch.arange(n, device=mat.device)
+    return mat[..., places < places.view(-1, 1) + (diag + 1)]
+
+
+def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
+    """The other way: `[*, L]` as lower triangles of `[*, D, D]`."""
+    length = vec.shape[-1]
+    n = (
+        -(1 + 2 * diag) + ((1 + 2 * diag) ** 2 + 8 * length + 4 * abs(diag) * (diag + 1)) ** 0.5
+    ) / 2
+    if round(n) - n > mindtorch.finfo(vec.dtype).eps:
+        raise ValueError(
+            f"The size of last dimension is {length} which cannot be expressed as "
+            "the lower triangular part of a square D x D matrix."
+        )
+    size = round(n)
+    places = mindtorch.arange(size, device=vec.device)
+    mat = vec.new_zeros((*vec.shape[:-1], size, size))
+    mat[..., places < places.view(-1, 1) + (diag + 1)] = vec
+    return mat
+
+
 def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
     """Probabilities of log-odds, or of unnormalised logarithms."""
     return mindtorch.sigmoid(logits) if is_binary else mindtorch.softmax(logits, -1)

@@ -15,20 +15,20 @@ from .transformed_distribution import TransformedDistribution
 # Pairs of classes; the two arguments of a divergence are instances of them.
 Divergence = Callable[[Any, Any], Tensor]
 DivergenceT = TypeVar("DivergenceT", bound=Divergence)
-_REGISTRY: dict[tuple[type[Distribution], type[Distribution]], Divergence] = {}
+_KL_REGISTRY: dict[tuple[type[Distribution], type[Distribution]], Divergence] = {}
 _CHOSEN: dict[tuple[type[Distribution], type[Distribution]], Divergence] = {}
 
 
 def register_kl(
     type_p: type[Distribution], type_q: type[Distribution]
 ) -> Callable[[DivergenceT], DivergenceT]:
-    """Decorate the divergence of two classes; TypeError for what is no distribution's class."""
+    """Decorate the divergence of two classes, or of bases of them; TypeError for what is none."""
     for name, kind in (("type_p", type_p), ("type_q", type_q)):
-        if not isinstance(kind, type) or not issubclass(kind, Distribution):
+        if not isinstance(kind, type):
             raise TypeError(f"Expected {name} to be a Distribution subclass but got {kind}")
 
     def put(function: DivergenceT) -> DivergenceT:
-        _REGISTRY[type_p, type_q] = function
+        _KL_REGISTRY[type_p, type_q] = function
         _CHOSEN.clear()
         return function
 
@@ -41,12 +41,14 @@ def _distance(kind: type, base: type) -> int:
 
 def _nearest(p: type[Distribution], q: type[Distribution]) -> Divergence:
     """The registered pair nearest to two classes by inheritance; ties go to the first's."""
-    fitting = [(a, b) for a, b in _REGISTRY if issubclass(p, a) and issubclass(q, b)]
+    fitting = [(a, b) for a, b in _KL_REGISTRY if issubclass(p, a) and issubclass(q, b)]
     if not fitting:
         raise NotImplementedError(
             f"No KL(p || q) is implemented for p type {p.__name__} and q type {q.__name__}"
         )
-    return _REGISTRY[min(fitting, key=lambda pair: (_distance(p, pair[0]), _distance(q, pair[1])))]
+    return _KL_REGISTRY[
+        min(fitting, key=lambda pair: (_distance(p, pair[0]), _distance(q, pair[1])))
+    ]
 
 
 def kl_divergence(p: Distribution, q: Distribution) -> Tensor:

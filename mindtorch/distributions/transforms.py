@@ -1,6 +1,6 @@
 """torch.distributions.transforms: maps of values with inverses and volumes."""
 
-from ._transforms.base import Transform
+from ._transforms.base import Transform, _InverseTransform
 from ._transforms.combined import (
     CatTransform,
     ComposeTransform,
@@ -19,6 +19,7 @@ from ._transforms.elementwise import (
     SoftplusTransform,
     TanhTransform,
 )
+from ._transforms.elementwise import clipped_sigmoid as _clipped_sigmoid
 from ._transforms.vectors import (
     CorrCholeskyTransform,
     LowerCholeskyTransform,
@@ -27,9 +28,27 @@ from ._transforms.vectors import (
     StickBreakingTransform,
 )
 
-__all__ = ["AbsTransform", "AffineTransform", "CatTransform", "ComposeTransform",
-           "CorrCholeskyTransform", "CumulativeDistributionTransform", "ExpTransform",
-           "IndependentTransform", "LowerCholeskyTransform", "PositiveDefiniteTransform",
-           "PowerTransform", "ReshapeTransform", "SigmoidTransform", "SoftmaxTransform",
-           "SoftplusTransform", "StackTransform", "StickBreakingTransform", "TanhTransform",
-           "Transform", "identity_transform"]  # fmt: skip
+__all__ = [
+    "AbsTransform",
+    "AffineTransform",
+    "CatTransform",
+    "ComposeTransform",
+    "CorrCholeskyTransform",
+    "CumulativeDistributionTransform",
+    "ExpTransform",
+    "IndependentTransform",
+    "LowerCholeskyTransform",
+    "PositiveDefiniteTransform",
+    "PowerTransform",
+    "ReshapeTransform",
+    "SigmoidTransform",
+    "SoftmaxTransform",
+    "SoftplusTransform",
+    "StackTransform",
+    "StickBreakingTransform",
+    "TanhTransform",
+    "Transform",
+    "_InverseTransform",
+    "_clipped_sigmoid",
+    "identity_transform",
+]  # fmt: skip

@@ -6,6 +6,14 @@ from .distribution import (
     lazy_property,
     logits_to_probs,
     probs_to_logits,
+    tril_matrix_to_vec,
+    vec_to_tril_matrix,
 )
+from .distribution import standard_normal as _standard_normal
+from .distribution import sum_rightmost as _sum_rightmost
 
-__all__ = ["broadcast_all", "clamp_probs", "lazy_property", "logits_to_probs", "probs_to_logits"]
+euler_constant = 0.57721566490153286060  # Euler Mascheroni Constant
+
+__all__ = ["_standard_normal", "_sum_rightmost", "broadcast_all", "clamp_probs", "lazy_property",
+           "logits_to_probs", "probs_to_logits", "tril_matrix_to_vec",
+           "vec_to_tril_matrix"]  # fmt: skip

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
+from .._functional.refusals import refusals
+
 T = TypeVar("T")
+_WHY = "mindtorch traces nothing; call the module instead"
+_NAMES = ("CodeGen", "Graph", "Interpreter", "Node", "Tracer", "Transformer", "annotate",
+          "has_side_effect", "map_arg", "replace_pattern")  # fmt: skip
+__all__ = ["Graph", "GraphModule", "Interpreter", "Node", "Proxy", "Tracer", "Transformer",
+           "has_side_effect", "map_arg", "replace_pattern", "symbolic_trace",
+           "wrap"]  # fmt: skip
+__getattr__ = refusals("torch.fx", _WHY, _NAMES)
 
 
 class Proxy:

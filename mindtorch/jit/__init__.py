@@ -114,3 +114,49 @@ def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 def wait(future: Any) -> Any:
     """What `fork` gave."""
     return future
+
+
+class TracerWarning(Warning):
+    """What a tracer would warn of; filters name it."""
+
+
+class TracingCheckError(Exception):
+    """What a tracer would raise; handlers name it."""
+
+
+class Error(RuntimeError):
+    """What compiled code would raise; handlers name it."""
+
+
+def trace_module(mod: T, inputs: object = None, *_: object, **__: object) -> T:
+    """`mod` itself, with a notice: it runs eagerly."""
+    return trace(mod)
+
+
+def enable_onednn_fusion(enabled: bool) -> None:
+    """Accepted without effect: nothing is compiled."""
+
+
+def onednn_fusion_enabled() -> bool:
+    """False."""
+    return False
+
+
+def set_fusion_strategy(strategy: object) -> list[tuple[str, int]]:
+    """Accepted without effect; no strategy was there before."""
+    return []
+
+
+class strict_fusion:  # noqa: N801 - torch's name
+    """A context without effect: nothing is fused."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+def export_opnames(m: object) -> list[str]:
+    """No operator: nothing is compiled."""
+    return []

@@ -247,6 +247,30 @@ def sparse_(
     return tensor
 
 
+def _no_grad_uniform_(
+    tensor: Tensor, a: float, b: float, generator: Generator | None = None
+) -> Tensor:
+    with mindtorch.no_grad():
+        return tensor.uniform_(a, b, generator=generator)
+
+
+def _no_grad_normal_(
+    tensor: Tensor, mean: float, std: float, generator: Generator | None = None
+) -> Tensor:
+    with mindtorch.no_grad():
+        return tensor.normal_(mean, std, generator=generator)
+
+
+def _no_grad_fill_(tensor: Tensor, val: float) -> Tensor:
+    with mindtorch.no_grad():
+        return tensor.fill_(val)
+
+
+def _no_grad_zero_(tensor: Tensor) -> Tensor:
+    with mindtorch.no_grad():
+        return tensor.zero_()
+
+
 def _deprecated(name: str, new: Callable[..., Any]) -> Callable[..., Any]:
     def old(*args: Any, **kwargs: Any) -> Any:
         warnings.warn(

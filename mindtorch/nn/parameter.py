@@ -13,7 +13,8 @@ from .._tensor.dtype import dtype as Dtype
 from .._tensor.subclass import disabled_torch_function_impl
 from .._tensor.tensor import Tensor
 
-__all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "is_lazy"]
+__all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter",
+           "UninitializedTensorMixin", "is_lazy"]  # fmt: skip
 
 
 class _ParameterMeta(type(Tensor)):  # type: ignore[misc, unused-ignore]
@@ -93,7 +94,7 @@ class Buffer(Tensor, metaclass=_BufferMeta):
         return buffer
 
 
-class _Uninitialized:
+class UninitializedTensorMixin:
     """A tensor of an unknown shape: its place and dtype are known, and what it becomes."""
 
     cls_to_become: Any
@@ -127,7 +128,7 @@ class _Uninitialized:
         return f"<{type(self).__name__}>"
 
 
-class UninitializedParameter(_Uninitialized, Parameter, metaclass=_ParameterMeta):
+class UninitializedParameter(UninitializedTensorMixin, Parameter, metaclass=_ParameterMeta):
     """A parameter whose shape the first call decides."""
 
     cls_to_become = Parameter
@@ -159,7 +160,7 @@ class UninitializedParameter(_Uninitialized, Parameter, metaclass=_ParameterMeta
         return type(self), (self.requires_grad, self.data.device, self.data.dtype)
 
 
-class UninitializedBuffer(_Uninitialized, Tensor):
+class UninitializedBuffer(UninitializedTensorMixin, Tensor):
     """A buffer whose shape the first call decides."""
 
     cls_to_become = Tensor
@@ -183,4 +184,4 @@ class UninitializedBuffer(_Uninitialized, Tensor):
 
 def is_lazy(param: Any) -> bool:
     """Whether a parameter or buffer has no shape yet."""
-    return isinstance(param, _Uninitialized)
+    return isinstance(param, UninitializedTensorMixin)

@@ -84,6 +84,10 @@ class OpOverloadPacket:
         return f"{self.namespace}.{self.__name__}"
 
 
+# What finds operators of torch that are there to be refused.
+REFUSING: list[Callable[[str], Callable[..., Any] | None]] = []
+
+
 class OpNamespace:
     """The operators of one namespace."""
 
@@ -94,6 +98,8 @@ class OpNamespace:
         if name.startswith("__"):
             raise AttributeError(name)
         run = _aten(name) if self.name == "aten" else _defined(self.name, name)
+        if run is None and self.name == "aten":
+            run = next(filter(None, (find(name) for find in REFUSING)), None)
         if run is None:
             raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{name}'")
         made = OpOverloadPacket(self.name, name, run)

@@ -70,6 +70,17 @@ class HookedOptimizer:
         for kind in KINDS + LOAD_KINDS:
             self.__dict__.setdefault(f"_optimizer_{kind}_hooks", OrderedDict())
 
+    def _patch_step_function(self) -> None:
+        """Let the class's step call hooks: for what wraps an optimizer and was not made as one."""
+        cls: Any = type(self)
+        if not getattr(cls.step, "hooked", False):
+            cls.step = with_hooks(cls.step)
+
+    @staticmethod
+    def profile_hook_step(func: Callable[..., Any]) -> Callable[..., Any]:
+        """A class's step with hooks around it."""
+        return with_hooks(func)
+
     def _hooks(self, kind: str) -> OrderedDict[int, Hook]:
         hooks: OrderedDict[int, Hook] = self.__dict__[f"_optimizer_{kind}_hooks"]
         return hooks

@@ -3,6 +3,8 @@ of one step; refuses update formulas."""
 
 from __future__ import annotations
 
+import functools
+import math
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -13,7 +15,9 @@ from typing import Any
 import mindtorch
 from mindtorch.nn.modules.module import typename
 
+from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor
+from ..utils._foreach_utils import _group_tensors_by_device_and_dtype
 from ._hooks import (
     HookedOptimizer,
     register_optimizer_step_post_hook,
@@ -51,6 +55,11 @@ class Optimizer(HookedOptimizer):
     defaults: dict[str, Any]
     # What follows the class's name in the error for a sparse gradient; None where one is taken.
     sparse_refusal: str | None = "does not support sparse gradients"
+
+    @staticmethod
+    def _group_tensors_by_device_and_dtype(tensorlistlist: Any, with_indices: bool = False) -> Any:
+        """Lists that run side by side, split by device and dtype."""
+        return _group_tensors_by_device_and_dtype(tensorlistlist, with_indices)
 
     def __init__(self, params: ParamsT, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
@@ -270,3 +279,59 @@ def _cast(p: Tensor, value: Any, group: Group, key: str | None = None) -> Any:
     if isinstance(value, list | tuple):
         return type(value)(_cast(p, v, group) for v in value)
     return value
+
+
+def _use_grad_for_differentiable(func: Callable[..., Any]) -> Callable[..., Any]:
+    """A step of `differentiable=True` with gradients, any other without."""
+
+    @functools.wraps(func)
+    def step(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with mindtorch.set_grad_enabled(bool(self.defaults.get("differentiable", False))):
+            return func(self, *args, **kwargs)
+
+    return step
+
+
+def _default_to_fused_or_foreach(
+    params: list[Tensor], differentiable: bool, use_fused: bool = False
+) -> tuple[bool, bool]:
+    """Whether to fuse a step, and whether to give lists to it, where nobody said: as torch says
+    for devices that are not CUDA's."""
+    return False, False
+
+
+def _get_value(x: Tensor | complex) -> complex:
+    """A number, of a tensor too."""
+    return x.item() if isinstance(x, Tensor) else x
+
+
+def _stack_if_compiling(x: Tensor) -> Tensor:
+    """`x`: nothing is compiled."""
+    return x
+
+
+def _dispatch_sqrt(x: Tensor | float) -> Tensor | float:
+    """The square root of a number, or of a tensor."""
+    return x.sqrt() if isinstance(x, Tensor) else math.sqrt(x)
+
+
+def _view_as_real(params: list[Tensor], *state_and_grads: list[Tensor]) -> None:
+    """Put views by real and imaginary parts in the place of complex tensors of lists."""
+    for i, p in enumerate(params):
+        if mindtorch.is_complex(p):
+            params[i] = mindtorch.view_as_real(p)
+            for own in state_and_grads:
+                own[i] = mindtorch.view_as_real(own[i])
+
+
+def _get_scalar_dtype(is_fused: bool | None = None) -> Dtype:
+    """The dtype of step counters."""
+    return mindtorch.float32
+
+
+def _get_capturable_supported_devices(supports_xla: bool = True) -> list[str]:
+    """Devices on which a step may be captured: a graph of npu's calls."""
+    return ["npu"]
+
+
+_default_to_foreach = _default_to_fused_or_foreach

@@ -107,3 +107,7 @@ def _strict(weights_only: bool | None, pickle_module: ModuleType | None) -> bool
 def get_unsafe_globals_in_checkpoint(f: str | os.PathLike[str] | BinaryIO) -> list[str]:
     """The functions and classes that `f` names and `load(weights_only=True)` refuses, sorted."""
     return unsafe_globals(f)
+
+
+# What `map_location` may be, for annotations.
+MAP_LOCATION = Place

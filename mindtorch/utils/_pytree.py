@@ -520,3 +520,19 @@ def _from_json(schema: Mapping[str, Any]) -> TreeSpec:
     load = SUPPORTED_SERIALIZED_TYPES[kind].load
     context = (load or json.loads)(schema["context"])
     return TreeSpec(kind, context, [_from_json(child) for child in schema["children_spec"]])
+
+
+def is_structseq_class(cls: type) -> bool:
+    """Whether a class is one of Python's own named tuples, such as `time.struct_time`."""
+    return issubclass(cls, tuple) and all(
+        isinstance(getattr(cls, name, None), int)
+        for name in ("n_fields", "n_sequence_fields", "n_unnamed_fields")
+    )
+
+
+def is_structseq_instance(obj: object) -> bool:
+    """Whether an object is one of Python's own named tuples."""
+    return is_structseq_class(type(obj))
+
+
+is_structseq = is_structseq_instance

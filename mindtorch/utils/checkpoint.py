@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+import enum
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -12,6 +14,7 @@ import mindtorch
 from .._autograd.grad_mode import LOCAL, MODES
 from .._autograd.graph import saved_tensors_hooks
 from .._autograd.scope import Scope
+from .._functional.refusals import refused
 from .._random.generator import Generator, default_generator
 from .._tensor.tensor import Tensor
 from ._pytree import tree_leaves
@@ -145,6 +148,87 @@ def _drawing_from(states: Sequence[tuple[Generator, Tensor]]) -> Iterator[None]:
     finally:
         for generator, state in before:
             generator.set_state(state)
+
+
+def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
+    """Indices of the tensors' devices that are not cpu, with the states of their generators."""
+    states = [(g, s) for g, s in _states(args) if g.device.type != "cpu"]
+    return [g.device.index or 0 for g, _ in states], [state for _, state in states]
+
+
+def set_device_states(
+    devices: Sequence[int], states: Sequence[Tensor], *, device_type: str | None = None
+) -> None:
+    """Set the generators of devices to what `get_device_states` gave."""
+    if device_type == "meta":
+        return
+    for index, state in zip(devices, states, strict=True):
+        default_generator(f"{device_type or 'npu'}:{index}").set_state(state)
+
+
+def detach_variable(inputs: tuple[Any, ...]) -> tuple[Tensor, ...]:
+    """The same tensors without history, and with the same wish for gradients."""
+    if not isinstance(inputs, tuple):
+        raise RuntimeError(
+            "Only tuple of tensors is supported. Got Unsupported input type: ",
+            type(inputs).__name__,
+        )
+    return tuple(
+        x.detach().requires_grad_(x.requires_grad) if isinstance(x, Tensor) else x for x in inputs
+    )
+
+
+def check_backward_validity(inputs: Iterable[Any]) -> None:
+    """Warn where no input wants a gradient."""
+    if not any(x.requires_grad for x in inputs if isinstance(x, Tensor)):
+        warnings.warn(
+            "None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2
+        )
+
+
+class CheckpointPolicy(enum.Enum):
+    """What selective checkpoints would do with the result of an operator."""
+
+    MUST_SAVE = 0
+    PREFER_SAVE = 1
+    MUST_RECOMPUTE = 2
+    PREFER_RECOMPUTE = 3
+    MUST_CPU_OFFLOAD = 4
+
+
+_WHY = "mindtorch checkpoints whole functions; it chooses no operators inside"
+SelectiveCheckpointContext = refused("torch.utils.checkpoint.SelectiveCheckpointContext", _WHY)
+create_selective_checkpoint_contexts = refused(
+    "torch.utils.checkpoint.create_selective_checkpoint_contexts", _WHY
+)
+
+
+@contextlib.contextmanager
+def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
+    """Inside, recomputing ends early or not: here it runs to its end, with the same results."""
+    yield
+
+
+@contextlib.contextmanager
+def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
+    """Inside, errors tell more in torch; here they tell all that they know."""
+    yield
+
+
+class DefaultDeviceType:
+    """The kind of device that arguments without a device's tensor are taken to be on."""
+
+    _default_device_type = "npu"
+
+    @staticmethod
+    def set_device_type(device: str = "npu") -> None:
+        """Set it."""
+        DefaultDeviceType._default_device_type = device
+
+    @staticmethod
+    def get_device_type() -> str:
+        """Get it."""
+        return DefaultDeviceType._default_device_type
 
 
 def checkpoint_sequential(

@@ -57,7 +57,7 @@ class Transform:
         """The inverse map; its own inverse is this one."""
         inverse = self._inverse() if self._inverse is not None else None
         if inverse is None:
-            inverse = _Inverse(self)
+            inverse = _InverseTransform(self)
             self._inverse = weakref.ref(inverse)
         return inverse
 
@@ -113,7 +113,7 @@ class Transform:
         return shape
 
 
-class _Inverse(Transform):
+class _InverseTransform(Transform):
     def __init__(self, forward: Transform):
         super().__init__(forward._cache_size)
         self._forward = forward
@@ -142,7 +142,7 @@ class _Inverse(Transform):
         return self._forward.with_cache(cache_size).inv
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Inverse) and self._forward == other._forward
+        return isinstance(other, _InverseTransform) and self._forward == other._forward
 
     __hash__ = object.__hash__
 

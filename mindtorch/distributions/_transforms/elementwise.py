@@ -49,14 +49,19 @@ class ExpTransform(_Rising):
         return x
 
 
+def clipped_sigmoid(x: Tensor) -> Tensor:
+    """1 / (1 + exp(-x)), kept inside (0, 1)."""
+    info = mindtorch.finfo(x.dtype)
+    return mindtorch.sigmoid(x).clamp(min=info.tiny, max=1.0 - info.eps)
+
+
 class SigmoidTransform(_Rising):
     """y = 1 / (1 + exp(-x)), kept inside (0, 1)."""
 
     codomain: constraints.Constraint = constraints.unit_interval
 
     def _call(self, x: Tensor) -> Tensor:
-        info = mindtorch.finfo(x.dtype)
-        return mindtorch.sigmoid(x).clamp(min=info.tiny, max=1.0 - info.eps)
+        return clipped_sigmoid(x)
 
     def _inverted(self, y: Tensor) -> Tensor:
         info = mindtorch.finfo(y.dtype)

@@ -15,6 +15,7 @@ from ..._tensor.types import Shape
 from .. import constraints
 from ..constraints import Constraint
 from .base import Transform
+from .elementwise import clipped_sigmoid
 
 _pad = mindtorch.nn.functional.pad
 _softplus = mindtorch.nn.functional.softplus
@@ -70,8 +71,7 @@ class StickBreakingTransform(_Plain):
         return mindtorch.arange(n, 0, -1, dtype=x.dtype, device=x.device).log()
 
     def _call(self, x: Tensor) -> Tensor:
-        info = mindtorch.finfo(x.dtype)
-        share = mindtorch.sigmoid(x - self._left(x)).clamp(min=info.tiny, max=1.0 - info.eps)
+        share = clipped_sigmoid(x - self._left(x))
         rest = (1 - share).cumprod(-1)
         return _pad(share, (0, 1), value=1.0) * _pad(rest, (1, 0), value=1.0)
 

@@ -34,6 +34,14 @@ GLOBAL_CALL_HOOKS: list[OrderedDict[int, Hook]] = [
     GLOBAL[name] for name in ("forward_pre", "forward", "backward_pre", "backward")
 ]
 
+_global_parameter_registration_hooks = GLOBAL["parameter_registration"]
+_global_buffer_registration_hooks = GLOBAL["buffer_registration"]
+_global_module_registration_hooks = GLOBAL["module_registration"]
+_global_forward_hooks = GLOBAL["forward"]
+_global_forward_pre_hooks = GLOBAL["forward_pre"]
+_global_backward_hooks = GLOBAL["backward"]
+_global_backward_pre_hooks = GLOBAL["backward_pre"]
+
 OWN_HOOKS = (
     "_backward_pre_hooks",
     "_backward_hooks",

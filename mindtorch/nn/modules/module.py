@@ -10,10 +10,17 @@ from typing import TYPE_CHECKING, Any
 from ..._tensor.tensor import Tensor
 from ..parameter import Buffer, Parameter
 from ._conversion import Conversion
-from ._hooks import (
+from ._hooks import (  # noqa: F401 - libraries look them up here
     GLOBAL_CALL_HOOKS,
     OWN_HOOKS,
     HookedCall,
+    _global_backward_hooks,
+    _global_backward_pre_hooks,
+    _global_buffer_registration_hooks,
+    _global_forward_hooks,
+    _global_forward_pre_hooks,
+    _global_module_registration_hooks,
+    _global_parameter_registration_hooks,
     register_module_buffer_registration_hook,
     register_module_forward_hook,
     register_module_forward_pre_hook,

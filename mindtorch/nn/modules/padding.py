@@ -32,7 +32,7 @@ class _Pad(Module):
         return f"{self.padding}"
 
 
-class _ConstantPad(_Pad):
+class _ConstantPadNd(_Pad):
     _mode = "constant"
     value: float
 
@@ -47,25 +47,25 @@ class _ConstantPad(_Pad):
         return f"padding={self.padding}, value={self.value}"
 
 
-class ConstantPad1d(_ConstantPad):
+class ConstantPad1d(_ConstantPadNd):
     """Pads by a value."""
 
     _n = 1
 
 
-class ConstantPad2d(_ConstantPad):
+class ConstantPad2d(_ConstantPadNd):
     """Pads by a value."""
 
     _n = 2
 
 
-class ConstantPad3d(_ConstantPad):
+class ConstantPad3d(_ConstantPadNd):
     """Pads by a value."""
 
     _n = 3
 
 
-class _ZeroPad(_ConstantPad):
+class _ZeroPad(_ConstantPadNd):
     def __init__(self, padding: tuple[int, ...]) -> None:
         super().__init__(padding, 0.0)
 
@@ -91,51 +91,51 @@ class ZeroPad3d(_ZeroPad):
     _n = 3
 
 
-class _ReflectionPad(_Pad):
+class _ReflectionPadNd(_Pad):
     _mode = "reflect"
 
 
-class ReflectionPad1d(_ReflectionPad):
+class ReflectionPad1d(_ReflectionPadNd):
     """Pads by mirroring at the edge."""
 
     _n = 1
 
 
-class ReflectionPad2d(_ReflectionPad):
+class ReflectionPad2d(_ReflectionPadNd):
     """Pads by mirroring at the edge."""
 
     _n = 2
 
 
-class ReflectionPad3d(_ReflectionPad):
+class ReflectionPad3d(_ReflectionPadNd):
     """Pads by mirroring at the edge."""
 
     _n = 3
 
 
-class _ReplicationPad(_Pad):
+class _ReplicationPadNd(_Pad):
     _mode = "replicate"
 
 
-class ReplicationPad1d(_ReplicationPad):
+class ReplicationPad1d(_ReplicationPadNd):
     """Pads by repeating the edge."""
 
     _n = 1
 
 
-class ReplicationPad2d(_ReplicationPad):
+class ReplicationPad2d(_ReplicationPadNd):
     """Pads by repeating the edge."""
 
     _n = 2
 
 
-class ReplicationPad3d(_ReplicationPad):
+class ReplicationPad3d(_ReplicationPadNd):
     """Pads by repeating the edge."""
 
     _n = 3
 
 
-class _CircularPad(_Pad):
+class _CircularPadNd(_Pad):
     _mode = "circular"
 
     def _check_input_dim(self, input: Tensor) -> None:
@@ -148,19 +148,19 @@ class _CircularPad(_Pad):
         return super().forward(input)
 
 
-class CircularPad1d(_CircularPad):
+class CircularPad1d(_CircularPadNd):
     """Pads by wrapping around."""
 
     _n = 1
 
 
-class CircularPad2d(_CircularPad):
+class CircularPad2d(_CircularPadNd):
     """Pads by wrapping around."""
 
     _n = 2
 
 
-class CircularPad3d(_CircularPad):
+class CircularPad3d(_CircularPadNd):
     """Pads by wrapping around."""
 
     _n = 3

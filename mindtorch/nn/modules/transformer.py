@@ -41,6 +41,9 @@ def _activation(choice: Activation) -> Callable[[Any], Any]:
     return activation
 
 
+_get_activation_fn = _activation
+
+
 def _copies(module: Module, count: int) -> ModuleList:
     return ModuleList([copy.deepcopy(module) for _ in range(count)])
 

@@ -1,41 +1,12 @@
 """torch.nn.parallel: DataParallel on one device, DistributedDataParallel over a process group."""
 
-from __future__ import annotations
-
-from typing import Any
-
-from ..._functional.refusals import refusals
-from ..modules.module import Module
+from .data_parallel import DataParallel, data_parallel
 from .distributed import DistributedDataParallel
+from .parallel_apply import parallel_apply
+from .replicate import replicate
+from .scatter_gather import gather, scatter
 
-__all__ = ["DataParallel", "DistributedDataParallel", "data_parallel"]
-
-_WHY = "one process drives one device here; DistributedDataParallel uses several"
-__getattr__ = refusals(
-    "torch.nn.parallel", _WHY, ("gather", "parallel_apply", "replicate", "scatter")
-)
-
-
-def data_parallel(
-    module: Module, inputs: Any, device_ids: Any = None, output_device: Any = None, dim: int = 0,
-    module_kwargs: dict[str, Any] | None = None,
-) -> Any:  # fmt: skip
-    """The module called where it is: one device takes the whole batch."""
-    arguments = inputs if isinstance(inputs, tuple) else (inputs,)
-    return module(*arguments, **(module_kwargs or {}))
-
-
-class DataParallel(Module):
-    """Calls its module where that is: one device takes the whole batch."""
-
-    def __init__(
-        self, module: Module, device_ids: Any = None, output_device: Any = None, dim: int = 0
-    ) -> None:
-        super().__init__()
-        self.module = module
-        self.device_ids = [] if device_ids is None else list(device_ids)
-        self.output_device = output_device
-        self.dim = dim
-
-    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
-        return self.module(*inputs, **kwargs)
+__all__ = [
+    "DataParallel", "DistributedDataParallel", "data_parallel", "gather", "parallel_apply",
+    "replicate", "scatter",
+]  # fmt: skip

@@ -4,6 +4,7 @@ tensors, containers by their fields."""
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, Sequence
 from typing import Any
 
@@ -142,3 +143,15 @@ def _converted_mapping(data: Any) -> Any:
         return type(data)(converted)
     except TypeError:  # the mapping's type can't be made from a dict
         return converted
+
+
+# What torch calls the functions of `default_collate_fn_map`.
+collate_tensor_fn = _stack
+collate_numpy_array_fn = _arrays
+collate_numpy_scalar_fn = _scalars
+collate_float_fn = _floats
+collate_int_fn = _ints
+collate_str_fn = _same
+
+# Kinds of numpy's arrays that no tensor holds: bytes, text, objects.
+np_str_obj_array_pattern = re.compile(r"[SaUO]")

@@ -13,13 +13,16 @@ class Fetcher:
     """Makes a batch from indices, or from the next samples of an iterable dataset."""
 
     def __init__(
-        self, dataset: Any, batched: bool, collate_fn: Callable[[Any], Any], drop_last: bool
-    ) -> None:
+        self, dataset: Any, batched: bool, collate_fn: Callable[[Any], Any], drop_last: bool,
+        iterable: bool | None = None,
+    ) -> None:  # fmt: skip
+        if iterable is None:
+            iterable = isinstance(dataset, IterableDataset)
         self.dataset = dataset
         self.batched = batched
         self.collate_fn = collate_fn
         self.drop_last = drop_last
-        self.iterator = iter(dataset) if isinstance(dataset, IterableDataset) else None
+        self.iterator = iter(dataset) if iterable else None
         self.ended = False
 
     def fetch(self, index: Any) -> Any:

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 import mindtorch
 
 from ._fetch import Fetcher
@@ -30,6 +32,12 @@ class WorkerInfo:
 
 
 _info: WorkerInfo | None = None
+
+
+def _generate_state(base_seed: int, worker_id: int) -> list[int]:
+    """Four words of 32 bits for numpy's generator in a worker: numpy's SeedSequence of the two."""
+    words = np.random.SeedSequence([worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0])
+    return [int(n) for n in words.generate_state(4)]
 
 
 def get_worker_info() -> WorkerInfo | None:
@@ -71,7 +79,7 @@ def _work(
 ) -> None:
     """A worker's loop: (number, index) in, (number, worker, batch) out, None to stop."""
     global _info
-    dataset, batched, collate_fn, drop_last = settings
+    dataset = settings[0]
     random.seed(seed)
     mindtorch.manual_seed(seed)
     _info = WorkerInfo(worker, count, seed, dataset)
@@ -79,14 +87,14 @@ def _work(
     try:
         if init is not None:
             init(worker)
-        fetcher = Fetcher(dataset, batched, collate_fn, drop_last)
+        fetcher = Fetcher(*settings)
     except Exception as error:
         failed = _captured(error, worker)
     try:
         while (task := _next(tasks)) is not None:
             number, index = task
             if index is _RESET:
-                fetcher = Fetcher(dataset, batched, collate_fn, drop_last)
+                fetcher = Fetcher(*settings)
                 continue
             results.put((number, worker, failed or _answer(fetcher, index, worker)))
     except KeyboardInterrupt:  # of the whole terminal: the main process tells of it
@@ -133,7 +141,10 @@ class Workers:
         self.timeout = loader.timeout
         self.results = context.Queue()
         self.tasks = [context.Queue() for _ in range(self.count)]
-        settings = (loader.dataset, loader._auto_collation, loader.collate_fn, loader.drop_last)
+        settings = (
+            loader.dataset, loader._auto_collation, loader.collate_fn, loader.drop_last,
+            loader._dataset_kind == 1,
+        )  # fmt: skip
         self.sent = 0  # goes on over epochs, so that late answers to an earlier one are known
         self.processes: list[Any] = []
         self._owner = os.getpid()

@@ -17,6 +17,21 @@ from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
 
 
+class _DatasetKind:
+    """Whether a dataset is asked by index or goes on by itself, and what fetches from it."""
+
+    Map = 0
+    Iterable = 1
+
+    @staticmethod
+    def create_fetcher(
+        kind: int, dataset: Any, auto_collation: bool, collate_fn: Any, drop_last: bool
+    ) -> Fetcher:
+        """What gets batches out of a dataset of that kind."""
+        iterable = kind == _DatasetKind.Iterable
+        return Fetcher(dataset, auto_collation, collate_fn, drop_last, iterable)
+
+
 class _InfiniteConstantSampler:
     """None for ever: an iterable dataset needs no indices."""
 
@@ -98,6 +113,10 @@ class DataLoader:
         return SequentialSampler(self.dataset)
 
     @property
+    def _dataset_kind(self) -> int:
+        return _DatasetKind.Iterable if self._iterable else _DatasetKind.Map
+
+    @property
     def _auto_collation(self) -> bool:
         return self.batch_sampler is not None
 
@@ -131,8 +150,9 @@ class _Here(_BaseDataLoaderIter):
     def __init__(self, loader: DataLoader) -> None:
         self._indices = iter(loader._index_sampler)
         self._fetcher = Fetcher(
-            loader.dataset, loader._auto_collation, loader.collate_fn, loader.drop_last
-        )
+            loader.dataset, loader._auto_collation, loader.collate_fn, loader.drop_last,
+            loader._dataset_kind == _DatasetKind.Iterable,
+        )  # fmt: skip
         self._length = len(loader) if isinstance(loader.dataset, Sized) else None
 
     def __iter__(self) -> Iterator[Any]:

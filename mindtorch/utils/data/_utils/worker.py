@@ -1,5 +1,14 @@
 """torch.utils.data._utils.worker: what a worker process knows of itself."""
 
-from .._worker import WorkerInfo, get_worker_info
+from typing import Any
 
-__all__ = ["WorkerInfo", "get_worker_info"]
+from .. import _worker
+from .._worker import WorkerInfo, _generate_state, get_worker_info
+
+__all__ = ["WorkerInfo", "_generate_state", "get_worker_info"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "_worker_info":
+        return _worker._info
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

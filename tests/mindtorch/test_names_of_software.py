@@ -1,0 +1,110 @@
+"""Names that packages mention are here, and modules of torch that have no file of their own."""
+
+import importlib
+from pathlib import Path
+
+import pytest
+
+import mindtorch
+from mindtorch import _elsewhere
+from tests.mindtorch import public_names
+from tests.software.scan import resolves
+
+NAMES = Path(__file__).resolve().parent.parent / "software" / "names.txt"
+# Of every 10,000 mentions in some 60 packages so many may be of names that are absent: attributes
+# of what is refused, torch's own innards, and what has no counterpart (`__torch_dispatch__`).
+ALLOWED = 15
+
+
+def mentions():
+    lines = NAMES.read_text(encoding="utf-8").splitlines()
+    return [(int(n), name) for n, name in (line.split() for line in lines if line[0] != "#")]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_names_that_packages_mention_are_here():
+    rows = mentions()
+    absent = [(n, name) for n, name in rows if not resolves(f"mindtorch.{name}")]
+    share = sum(n for n, _ in absent) / sum(n for n, _ in rows)
+    assert share * 10_000 <= ALLOWED, absent[:20]
+
+
+def test_a_name_that_is_nowhere_does_not_resolve():
+    assert not resolves("mindtorch.nn.functional.reluu")
+    assert not resolves("mindtorch.no_such_module.name")
+
+
+@pytest.mark.parametrize("name", sorted(_elsewhere.SECOND))
+def test_a_second_name_is_the_first_ones_names(name):
+    second = importlib.import_module(f"mindtorch.{name}")
+    first = importlib.import_module(f"mindtorch.{_elsewhere.SECOND[name]}")
+    shared = [n for n in getattr(first, "__all__", vars(first)) if n[0] != "_" and n in vars(first)]
+    assert shared
+    same = [n for n in shared if getattr(second, n) is getattr(first, n)]
+    # What the object that the module stands for has itself counts.
+    assert same == shared or _elsewhere.SECOND[name] == "backends"
+    assert _elsewhere.SECOND[name] == "backends" or (
+        hasattr(second, "no_such_name") == hasattr(first, "no_such_name")
+    )
+
+
+def test_a_module_that_is_an_object_here_has_its_attributes():
+    switches = importlib.import_module("mindtorch.backends.opt_einsum")
+    assert switches.enabled is False
+    assert switches.is_available() is False
+
+
+def test_modules_to_be_refused_are_torchs():
+    for name, names in _elsewhere.refused_names().items():
+        stem = Path(mindtorch.__file__).parent.joinpath(*name.split("."))
+        whole = name not in ("", "distributed", "ops.aten")
+        assert not (whole and stem.with_suffix(".py").exists()), f"{name} has a file"
+        assert not whole or _elsewhere.reason(name), name
+        assert len(names) == len(set(names)), name
+
+
+@pytest.mark.parametrize(
+    "name", ["fx.node", "distributed.fsdp.wrap", "nn.quantized", "ao.nn.quantized.modules.conv"]
+)
+def test_the_names_of_a_refused_module_are_torchs(name):
+    module = importlib.import_module(f"mindtorch.{name}")
+    theirs = set(public_names.public(importlib.import_module(f"torch.{name}")))
+    assert theirs <= set(dir(module))
+
+
+def test_a_refused_name_says_why_and_what():
+    wrap = importlib.import_module("mindtorch.distributed.fsdp.wrap")
+    with pytest.raises(NotImplementedError, match=r"torch\.distributed\.fsdp\.wrap\.enable_wrap: "):
+        wrap.enable_wrap()
+    with pytest.raises(NotImplementedError, match=r"ShardingStrategy\.FULL_SHARD: mindtorch does"):
+        mindtorch.distributed.fsdp.ShardingStrategy.FULL_SHARD()
+    with pytest.raises(NotImplementedError, match=r"torch\.quantize_per_tensor: .* quantised"):
+        mindtorch.quantize_per_tensor()
+    with pytest.raises(NotImplementedError, match=r"torch\.ops\.aten\._pin_memory: "):
+        mindtorch.ops.aten._pin_memory.default(mindtorch.ones(1))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        wrap.nothing  # noqa: B018
+    assert not hasattr(mindtorch.ops.aten, "no_such_operator")
+
+
+def test_a_refused_error_can_be_caught():
+    assert issubclass(mindtorch.AcceleratorError, Exception)
+    assert issubclass(mindtorch.JITException, Exception)
+
+
+@pytest.mark.parametrize("dtype", ["complex32", "qint8", "uint4", "int3", "bits16", "quint4x2"])
+def test_types_that_are_only_named_tell_of_themselves_and_make_no_tensor(dtype):
+    import torch
+
+    there, here = getattr(torch, dtype), getattr(mindtorch, dtype)
+    for question in ("itemsize", "is_floating_point", "is_complex"):
+        assert getattr(here, question) == getattr(there, question), question
+    if dtype in ("complex32", "uint4", "int3"):
+        assert here.is_signed == there.is_signed
+    else:
+        for one in (here, there):
+            with pytest.raises(RuntimeError):
+                one.is_signed  # noqa: B018
+    assert repr(here) == repr(there)
+    with pytest.raises(NotImplementedError, match=f"torch.{dtype}: mindtorch has no tensors"):
+        mindtorch.zeros(2, dtype=here)
