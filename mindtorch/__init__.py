@@ -5,6 +5,7 @@
 
 import importlib as _importlib
 import math as _math
+import typing as _typing
 from typing import Any as _Any
 
 from . import _elsewhere
@@ -60,15 +61,18 @@ from ._tensor.storage import TypedStorage, UntypedStorage
 from ._tensor.tensor import Tensor
 from .torch_version import TorchVersion as _TorchVersion
 
-# Names that are here before first use; all others come through `__getattr__`.
-__all__ = [
-    "Size", "Tensor", "bfloat16", "bool", "cdouble", "cfloat", "complex64", "complex128", "device",
-    "double", "dtype", "enable_grad", "finfo", "float", "float16", "float32", "float64",
-    "get_default_device", "get_default_dtype", "half", "iinfo", "inference_mode", "int", "int8",
-    "int16", "int32", "int64", "is_grad_enabled", "is_inference_mode_enabled", "long", "no_grad",
-    "promote_types", "set_default_device", "set_default_dtype", "set_grad_enabled", "short",
-    "uint8",
-]  # fmt: skip
+# What type checkers see; `__getattr__` gives the whole list, which asks for every row.
+if _typing.TYPE_CHECKING:
+    __all__ = [
+        "Size", "Tensor", "bfloat16", "bool", "cdouble", "cfloat", "complex64", "complex128",
+        "device",
+        "double", "dtype", "enable_grad", "finfo", "float", "float16", "float32", "float64",
+        "get_default_device", "get_default_dtype", "half", "iinfo", "inference_mode", "int",
+        "int8", "int16", "int32", "int64", "is_grad_enabled", "is_inference_mode_enabled",
+        "long", "no_grad",
+        "promote_types", "set_default_device", "set_default_dtype", "set_grad_enabled", "short",
+        "uint8",
+    ]  # fmt: skip
 
 # The torch whose behaviour this is, which model code asks for, and the release of this library.
 __version__ = _TorchVersion("2.13.0+mindtorch.0.1.0")
@@ -201,6 +205,8 @@ def set_default_dtype(d: dtype) -> None:
 
 
 def __getattr__(name: str) -> _Any:
+    if name == "__all__":
+        return _public_names()
     if name.startswith("__") and name not in _SUBMODULES:
         raise AttributeError(f"module 'mindtorch' has no attribute '{name}'")
     _loading.load()
@@ -218,6 +224,14 @@ def __getattr__(name: str) -> _Any:
         )
     globals()[name] = attribute
     return attribute
+
+
+def _public_names() -> list[str]:
+    """What `from mindtorch import *` gives: as torch's, without what it leaves out of its list."""
+    tables = _elsewhere.refused_names()
+    modules = {n for n, value in globals().items() if hasattr(value, "__spec__")} | _SUBMODULES
+    named = {name for name in (*__dir__(), *tables[""]) if not name.startswith("_")}
+    return sorted(named - modules - frozenset(tables["*"]))
 
 
 def __dir__() -> list[str]:

@@ -7,13 +7,11 @@ the names that torch has there, and a call of one says why it is refused.
 from __future__ import annotations
 
 import importlib
-import re
+import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import cache
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -89,8 +87,8 @@ WHY = {
 @cache
 def refused_names() -> dict[str, tuple[str, ...]]:
     """Module → names of torch's there; read when a module without a file is first asked for."""
-    text = (Path(__file__).parent / "_elsewhere.txt").read_text(encoding="utf-8")
-    lines = (line.partition(":") for line in text.splitlines() if not line.startswith("#"))
+    with open(os.path.join(os.path.dirname(__file__), "_elsewhere.txt"), encoding="utf-8") as file:
+        lines = [line.partition(":") for line in file if not line.startswith("#")]
     return {module: tuple(names.split()) for module, _, names in lines}
 
 
@@ -115,6 +113,8 @@ def refused_name(name: str) -> Any:
     """`torch.name` to be refused; AttributeError for what torch does not have."""
     if name not in refused_names()[""]:
         raise AttributeError(f"module 'mindtorch' has no attribute '{name}'")
+    import re
+
     from ._functional.refusals import refused
 
     return refused(
@@ -168,7 +168,7 @@ def _from_refused(name: str) -> Callable[[str], Any]:
     return find
 
 
-class Elsewhere(MetaPathFinder, Loader):
+class Elsewhere:
     """Finds what the tables name, after all that has a file."""
 
     def find_spec(
@@ -177,7 +177,8 @@ class Elsewhere(MetaPathFinder, Loader):
         top, _, name = fullname.partition(".")
         if top != _ROOT or not name or not (name in SECOND or name in refused_names()):
             return None
-        return ModuleSpec(fullname, self, is_package=_is_package(name))
+        loader: Any = self  # a Loader by what it has: importlib.abc costs an import milliseconds
+        return ModuleSpec(fullname, loader, is_package=_is_package(name))
 
     def create_module(self, spec: ModuleSpec) -> None:
         """Python's own kind of module."""

@@ -166,6 +166,8 @@ def write() -> None:
     there = exported(torch.distributed)
     names["distributed"] = " ".join(n for n in there if not hasattr(mindtorch.distributed, n))
     names[""] = " ".join(n for n in public(torch) if not n.startswith("_") and not _is_here(n))
+    unlisted = set(dir(mindtorch)) - set(torch.__all__)
+    names["*"] = " ".join(sorted(n for n in unlisted if not n.startswith("_")))
     for module, more in ASKED_FOR.items():
         names[module] = " ".join(sorted({*names.get(module, "").split(), *more.split()}))
     names["ops.aten"] = " ".join(sorted(n for n in operators() if _aten(n) is None))

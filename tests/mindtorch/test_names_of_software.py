@@ -57,7 +57,7 @@ def test_a_module_that_is_an_object_here_has_its_attributes():
 def test_modules_to_be_refused_are_torchs():
     for name, names in _elsewhere.refused_names().items():
         stem = Path(mindtorch.__file__).parent.joinpath(*name.split("."))
-        whole = name not in ("", "distributed", "ops.aten")
+        whole = name not in ("", "*", "distributed", "ops.aten")
         assert not (whole and stem.with_suffix(".py").exists()), f"{name} has a file"
         assert not whole or _elsewhere.reason(name), name
         assert len(names) == len(set(names)), name
@@ -108,3 +108,20 @@ def test_types_that_are_only_named_tell_of_themselves_and_make_no_tensor(dtype):
     assert repr(here) == repr(there)
     with pytest.raises(NotImplementedError, match=f"torch.{dtype}: mindtorch has no tensors"):
         mindtorch.zeros(2, dtype=here)
+
+
+def test_all_lists_what_torchs_lists_of_what_is_here():
+    import torch
+
+    there = {n for n in torch.__all__ if hasattr(mindtorch, n)} - mindtorch._SUBMODULES
+    assert set(mindtorch.__all__) == there
+    assert len(there) > 850
+
+
+def test_a_star_brings_what_a_program_uses():
+    scope = {}
+    exec("from mindtorch import *", scope)
+    assert scope["ones"](2).tolist() == [1.0, 1.0]
+    assert {"zeros", "einsum", "float32", "Tensor", "no_grad", "manual_seed", "save"} <= set(scope)
+    assert "strided" not in scope
+    assert "nn" not in scope
