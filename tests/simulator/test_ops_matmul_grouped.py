@@ -16,10 +16,12 @@ def silu(x: np.ndarray) -> np.ndarray:
     return x * sigmoid(x)
 
 
-def test_lists_multiply_member_by_member(nops: Ops) -> None:
-    xs, ws = (draw(3, 8), draw(5, 16)), (draw(8, 4), draw(16, 6))
-    biases = (draw(4), draw(6))
-    outs = (Out((3, 4), "float16"), Out((5, 6), "float16"))
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_lists_multiply_member_by_member(nops: Ops, dtype: str) -> None:
+    xs = (draw(3, 8, dtype=dtype), draw(5, 16, dtype=dtype))
+    ws = (draw(8, 4, dtype=dtype), draw(16, 6, dtype=dtype))
+    biases = (draw(4, dtype=dtype), draw(6, dtype=dtype))
+    outs = (Out((3, 4), dtype), Out((5, 6), dtype))
     args = xs, ws, biases, None, None, None, None, None, 0
     for op, more in (("aclnnGroupedMatmul", ()), ("aclnnGroupedMatmulV2", (-1,))):
         found = nops.both(op, *args, *more, outs)
@@ -29,15 +31,19 @@ def test_lists_multiply_member_by_member(nops: Ops) -> None:
 
 @pytest.mark.parametrize("kind", [0, 1, 2])
 @pytest.mark.parametrize("act", [0, 1, 5])
-def test_rows_are_split_among_experts(nops: Ops, kind: int, act: int) -> None:
-    x, w, bias = draw(7, 8), draw(3, 8, 4), draw(3, 4)
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("listed", [False, True])
+def test_rows_are_split_among_experts(
+    nops: Ops, kind: int, act: int, dtype: str, listed: bool
+) -> None:
+    x, w, bias = draw(7, 8, dtype=dtype), draw(3, 8, 4, dtype=dtype), draw(3, 4, dtype=dtype)
     ends = [2, 2, 6]
     groups = {0: ends, 1: [2, 0, 4], 2: [[0, 2], [1, 0], [2, 4]]}[kind]
     (y,) = nops.both(
         "aclnnGroupedMatmulV5",
         (x,),
-        (w,),
-        (bias,),
+        tuple(w) if listed else (w,),
+        tuple(bias) if listed else (bias,),
         *NONE6[:5],
         np.array(groups, np.int64),
         None,
@@ -48,7 +54,7 @@ def test_rows_are_split_among_experts(nops: Ops, kind: int, act: int) -> None:
         kind,
         act,
         None,
-        (Out((7, 4), "float16"),),
+        (Out((7, 4), dtype),),
         None,
         None,
     )

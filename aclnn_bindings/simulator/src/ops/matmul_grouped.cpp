@@ -58,6 +58,7 @@ Ints group_list(const Call& c, int arg) {
 // Member g of a list of matrices, or group g of its one tensor.
 struct Weights {
   Span<Tensor*> list;
+  bool packs = true;  // whether words hold eight elements
   static bool stacked(const Tensor& t) {
     return t.rank > (t.format == ACL_FORMAT_FRACTAL_NZ && t.rank >= 4 ? 4 : 2);
   }
@@ -78,7 +79,7 @@ struct Weights {
     return one;
   }
   Matrices get(int64_t g, int64_t rows, int64_t cols) const {
-    return matrices_of(member(g), false, true, rows, cols);
+    return matrices_of(member(g), false, packs, rows, cols);
   }
 };
 // Parameters of group g: member g of a list, or a slice of its one tensor.
@@ -103,6 +104,9 @@ Tensor over_columns(const Tensor& t) {
   return v;
 }
 
+// Beside x of floats the weights are plain floats; beside another x, words of eight elements.
+bool packs_words(const Call& c) { return c.tensors(0)[0]->dtype != ACL_FLOAT; }
+
 aclnnStatus refuse_group(const Call& c, const char* why) {
   return c.fail(ACLNN_ERR_PARAM_INVALID,
                 "The lists of x, weight, groups and output do not fit: %s.", why);
@@ -124,11 +128,11 @@ int64_t group_count(const Call& c, const Places& at) {
 int64_t rows_in(const Matrices& m) { return m.batch * m.rows; }
 // What is summed over, and the width of the output, in each group.
 aclnnStatus check_products(const Call& c, const Places& at, int64_t groups) {
-  const Weights weights{c.tensors(1)};
+  const Weights weights{c.tensors(1), packs_words(c)};
   const Span<Tensor*> xs = c.tensors(0), outs = c.tensors(at.out);
   for (int64_t g = 0; g < groups; ++g) {
-    const Matrices x = matrices_like(*xs[xs.size > 1 ? g : 0], false, true),
-                   w = matrices_like(weights.member(g), false, true);
+    const Matrices x = matrices_like(*xs[xs.size > 1 ? g : 0], false, packs_words(c)),
+                   w = matrices_like(weights.member(g), false, packs_words(c));
     const Tensor& out = *outs[outs.size > 1 ? g : 0];
     if (w.batch != 1) return refuse_group(c, "a weight of a list has more than two dims");
     if (w.rows < x.cols || w.cols < width_of(out))
@@ -142,9 +146,9 @@ aclnnStatus check_products(const Call& c, const Places& at, int64_t groups) {
 aclnnStatus check_sums(const Call& c, const Places& at, int64_t groups) {
   const Span<Tensor*> ws = c.tensors(1), outs = c.tensors(at.out);
   if (c.tensors(0).size != 1) return refuse_group(c, "groupType 2 needs one x");
-  const Matrices x = matrices_like(*c.tensors(0)[0], false, true);
+  const Matrices x = matrices_like(*c.tensors(0)[0], false, packs_words(c));
   for (int64_t g = 0; g < std::min(groups, ws.size); ++g) {
-    const Matrices w = matrices_like(*ws[g], false, true);
+    const Matrices w = matrices_like(*ws[g], false, packs_words(c));
     if (x.batch != 1 || w.batch != 1 || (ws.size == 1 && w.rows != x.cols))
       return refuse_group(c, "groupType 2 sums over equal sizes of matrices");
     const int64_t size = x.rows * w.cols;
@@ -179,7 +183,7 @@ aclnnStatus check_parameters(const Call& c, const Places& at, int64_t groups) {
     return refuse_group(c, "per-token scales need one tensor, or one for each x");
   int64_t rows = 0;
   for (int64_t i = 0; i < xs.size; ++i) {
-    const int64_t own = rows_in(matrices_like(*xs[i], false, true));
+    const int64_t own = rows_in(matrices_like(*xs[i], false, packs_words(c)));
     if (tokens.size > 1 && rows_of(*tokens[i]) != own && tokens[i]->numel() != own)
       return refuse_group(c, "per-token scales are not as many as rows of x");
     rows += own;
@@ -323,10 +327,10 @@ struct Outputs {
 };
 aclError run_each(Call& c, const Places& at) {
   Outputs outs{c.tensors(at.out), {}};
-  const Weights weights{c.tensors(1)};
+  const Weights weights{c.tensors(1), packs_words(c)};
   for (int64_t i = 0; i < c.tensors(0).size; ++i) {
     const Tensor& out = *c.tensors(at.out)[i];
-    Group g = {matrices_of(*c.tensors(0)[i], false, true), {}, i, c.tensors(0).size, 0};
+    Group g = {matrices_of(*c.tensors(0)[i], false, packs_words(c)), {}, i, c.tensors(0).size, 0};
     g.x.rows *= g.x.batch, g.x.batch = 1;
     g.w = weights.get(i, g.x.cols, out.dims[out.rank - 1]);
     write_rows(out, multiplied(c, at, g));
@@ -343,16 +347,16 @@ aclError run_rows(Call& c, const Places& at) {
   const Ints bounds = bounds_of(list, kind);
   const auto groups = static_cast<int64_t>(bounds.size()) - 1;
   Outputs outs{c.tensors(at.out), {}};
-  const Weights weights{c.tensors(1)};
+  const Weights weights{c.tensors(1), packs_words(c)};
   const int64_t n = width_of(*c.tensors(at.out)[0]);
-  Matrices x = xs.size == 1 ? matrices_of(*xs[0], false, true) : Matrices();
+  Matrices x = xs.size == 1 ? matrices_of(*xs[0], false, packs_words(c)) : Matrices();
   if (!within(bounds, xs.size == 1 ? rows_in(x) : INT64_MAX))
     return c.trap(507015, "groupList ends past x.");
   for (int64_t i = 0; i < groups; ++i) {
     const int64_t e = kind == 2 ? list[2 * i] : i;
     if (e < 0 || e >= weights.count()) return c.trap(507015, "groupList names no expert.");
     Group g = {xs.size == 1 ? part_of(x, bounds[i], bounds[i + 1], false)
-                            : matrices_of(*xs[i], false, true),
+                            : matrices_of(*xs[i], false, packs_words(c)),
                {},
                e,
                kind == 2 ? -1 : groups,
@@ -369,9 +373,9 @@ aclError run_rows(Call& c, const Places& at) {
 aclError run_sums(Call& c, const Places& at) {
   const Ints bounds = bounds_of(group_list(c, at.groups), int_at(c, at.list_type, 0));
   Outputs outs{c.tensors(at.out), {}};
-  const Matrices x = matrices_of(*c.tensors(0)[0], false, true);
+  const Matrices x = matrices_of(*c.tensors(0)[0], false, packs_words(c));
   const Span<Tensor*> list = c.tensors(1);
-  const Matrices whole = list.size == 1 ? matrices_of(*list[0], false, true) : Matrices();
+  const Matrices whole = list.size == 1 ? matrices_of(*list[0], false, packs_words(c)) : Matrices();
   if (!within(bounds, x.cols)) return c.trap(507015, "groupList ends past what is summed over.");
   for (size_t i = 0; i + 1 < bounds.size(); ++i) {
     Group g = {part_of(x, bounds[i], bounds[i + 1], true),
@@ -380,7 +384,7 @@ aclError run_sums(Call& c, const Places& at) {
                static_cast<int64_t>(bounds.size()) - 1,
                0};
     g.w = list.size == 1 ? part_of(whole, bounds[i], bounds[i + 1], false)
-                         : matrices_of(*list[i], false, true);
+                         : matrices_of(*list[i], false, packs_words(c));
     if (g.x.cols != g.w.rows || !outs.put(static_cast<int64_t>(i), multiplied(c, at, g)))
       return c.trap(507015, "A group does not fit its weight or output.");
   }
