@@ -382,8 +382,9 @@ def test_regions_end_where_the_mode_says(types: Types) -> None:
     how = {"spatial_scale": 0.5, "pooled_height": 3, "pooled_width": 3, "sample_num": 2}
     pooled = {
         m: types("ROIAlign", [image, rois], [Out((1, 2, 3, 3))], roi_end_mode=m, **how)[0]
-        for m in (0, 1, 2)
+        for m in (0, 1, 2, 3)
     }
+    np.testing.assert_array_equal(pooled[3], pooled[2])
     later = rois + np.array([0, 0, 0, 1, 1], np.float32)
     (as_zero,) = types("ROIAlign", [image, later], [Out((1, 2, 3, 3))], roi_end_mode=0, **how)
     np.testing.assert_allclose(pooled[1], as_zero, rtol=1e-6)

@@ -12,13 +12,13 @@ namespace aclsim {
 namespace {
 
 // Where a region ends: 0 at its last corner, 1 a pixel later, 2 at the corner with all coordinates
-// half a pixel lower.
+// half a pixel lower, and so 3, which torch_npu gives for aligned regions (contrib/module/roi_align.py).
 aclError regions(TypeCall& c, View* boxes, bool* aligned) {
   EXPECT_IN(c, 1, {-1, 5});
   int64_t mode = c.int_attr("roi_end_mode", 1), n = c.in(1).dims[0];
-  if (mode < 0 || mode > 2) return c.refuse("roi_end_mode is %lld, expected 0, 1 or 2",
+  if (mode < 0 || mode > 3) return c.refuse("roi_end_mode is %lld, expected 0, 1, 2 or 3",
                                             static_cast<long long>(mode));
-  *aligned = mode == 2;
+  *aligned = mode >= 2;
   if (aclError code = float_in(c, 1, boxes)) return code;
   if (mode != 1) return ACL_SUCCESS;
   View later = c.room(ACL_FLOAT, boxes->dims);
