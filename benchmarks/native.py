@@ -1,10 +1,10 @@
-"""Native cpu kernels beside numpy's, row by row: from how many elements on each wins.
+"""Native cpu kernels beside numpy's, row by row: between how many elements each wins.
 
 python benchmarks/native.py [--only TEXT] [--write]
 
 Every row of one shape and dtype is called on made-up input of 4 to 2^17 elements, one thread, with
-and without native kernels, in interleaved rounds whose fastest tenths are compared. A row wins from
-the size on at which, and at every larger one, the native kernel takes at most 85 % of numpy's time.
+and without native kernels, in rounds whose fastest tenths are compared. A row wins where the native
+kernel takes at most 85 % of numpy's time: from a size on, or up to one.
 `--write` puts what was found into mindtorch/_backends/cpu/winners.py.
 """
 
@@ -125,7 +125,10 @@ def _gradient(call: Callable[[Any], Any], make: Callable[..., Any] = matrix) -> 
 CASES: dict[str, Case] = {
     "topk": _of(lambda a: a.topk(5)),
     "topk of one": _of(lambda a: a.topk(1)),
-    "kthvalue": _of(lambda a: a.kthvalue(3)),
+    "kthvalue": _of(lambda a: OPS["kthvalue"].entry("function")(a, 1, -1, False)),
+    "kthvalue of the middle": _of(
+        lambda a: OPS["kthvalue"].entry("function")(a, (a.shape[1] + 1) // 2, -1, False)
+    ),
     "median": _of(lambda a: a.median(-1)),
     "sort": _of(lambda a: a.sort(-1)),
     "argsort": _of(lambda a: a.argsort(-1)),
@@ -342,8 +345,11 @@ def compare(case: Case, n: int, dtype: str) -> tuple[set[str], float] | None:
     return names, native_time / numpy_time
 
 
-def measured(case: Case, dtype: str) -> tuple[set[str], int | None, list[float]]:
-    """The rows of a case, the size from which on it wins, and its share at each size."""
+Window = tuple[int, int]  # the least and the greatest size, 0 where there is none
+
+
+def measured(case: Case, dtype: str) -> tuple[set[str], Window | None, list[float]]:
+    """The rows of a case, the sizes at which it wins, and its share at each."""
     rows: set[str] = set()
     shares = []
     for n in SIZES:
@@ -352,12 +358,26 @@ def measured(case: Case, dtype: str) -> tuple[set[str], int | None, list[float]]
             return set(), None, []
         rows |= result[0]
         shares.append(result[1])
-    least = None
-    for n, share in zip(reversed(SIZES), reversed(shares), strict=True):
-        if share > GAIN:
-            break
-        least = n
-    return rows, least, shares
+    return rows, window(shares), shares
+
+
+def window(shares: list[float]) -> Window | None:
+    """The sizes from the first loss down to the smallest, or from the last loss on."""
+    wins = [share <= GAIN for share in shares]
+    if wins[-1]:
+        lost = max((i for i, won in enumerate(wins) if not won), default=-1)
+        return SIZES[lost + 1], 0
+    first = wins.index(False)
+    return (SIZES[0], SIZES[first - 1]) if first else None
+
+
+def both(a: Window | None, b: Window | None) -> Window | None:
+    """The sizes in two windows."""
+    if a is None or b is None:
+        return None
+    most = min(a[1] or b[1], b[1] or a[1])
+    least = max(a[0], b[0])
+    return None if most and most < least else (least, most)
 
 
 def main() -> None:
@@ -367,41 +387,44 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="put the table into the package")
     options = parser.parse_args()
     native.lib.mtk_set_threads(1)
-    best: dict[tuple[str, str], int | None] = {}
+    best: dict[tuple[str, str], Window | None] = {}
     for name, case in {**CASES, **pointwise()}.items():
         if options.only not in name:
             continue
         for dtype in DTYPES:
-            rows, least, shares = measured(case, dtype)
+            rows, sizes, shares = measured(case, dtype)
             for row in rows if len(rows) == 1 else ():
-                # A row of several cases wins from the greatest of their sizes on.
-                before = best.get((row, dtype), 0)
-                both = None if before is None or least is None else max(before, least)
-                best[row, dtype] = both
+                best[row, dtype] = both(best.get((row, dtype), (0, 0)), sizes)
             if rows:
                 told = " ".join(f"{share:5.2f}" for share in shares)
-                print(f"{name:32} {dtype:9} {told}  {least or '-'}  {' '.join(sorted(rows))}")
+                print(f"{name:32} {dtype:9} {told}  {sizes or '-'}  {' '.join(sorted(rows))}")
     if options.write:
         TABLE.write_text(text(best), encoding="utf-8")
 
 
-def text(best: dict[tuple[str, str], int | None]) -> str:
+def text(best: dict[tuple[str, str], Window | None]) -> str:
     """The table's module."""
-    rows: dict[str, dict[str, int]] = {}
-    for (row, dtype), least in sorted(best.items()):
-        if least is not None:
-            rows.setdefault(row, {})[dtype] = least
+    rows: dict[str, dict[Window, str]] = {}
+    for (row, dtype), sizes in sorted(best.items()):
+        if sizes is not None:
+            of_row = rows.setdefault(row, {})
+            of_row[sizes] = f"{of_row.get(sizes, '')} {dtype}".strip()
     lines = [
-        '"""Owns the rows whose native kernels win over numpy\'s, by dtype, and from how many',
-        "elements on. Written by `python benchmarks/native.py --write`.",
+        '"""Owns the rows whose native kernels win over numpy\'s, by dtype: the least and the',
+        "greatest number of elements, 0 where there is none. Written by",
+        "`python benchmarks/native.py --write`.",
         '"""',
         "",
-        "WINNERS: dict[str, dict[str, int]] = {",
+        "_WINDOWS: dict[str, dict[tuple[int, int], str]] = {",
         *(f"    {row!r}: {sizes!r}," for row, sizes in rows.items()),
+        "}",
+        "WINNERS = {",
+        "    row: {dtype: sizes for sizes, dtypes in windows.items() for dtype in dtypes.split()}",
+        "    for row, windows in _WINDOWS.items()",
         "}",
         "",
     ]
-    return "\n".join(lines).replace("'", '"')
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

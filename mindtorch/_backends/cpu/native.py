@@ -270,22 +270,30 @@ def _wanted(op: Op, args: Sequence[Any], outs: Results) -> bool:
     sizes = WINNERS.get(variant(op, args, first), {})
     if switch.everywhere:
         return True
-    least = sizes.get(repr(first.dtype).removeprefix("torch."))
-    return least is not None and max(g.numel for g in geoms) >= least
+    window = sizes.get(repr(first.dtype).removeprefix("torch."))
+    if window is None:
+        return False
+    size = max(g.numel for g in geoms)
+    return window[0] <= size and (size <= window[1] or not window[1])
 
 
 def variant(op: Op, args: Sequence[Any], first: Geometry) -> str:
-    """The row as the table knows it: of one with `dim`, whether those are the last, or others."""
+    """The row as the table knows it: whether its first tensor is a view with gaps or another order,
+    of one with `groups` whether there are several, of one with `dim` whether those are the last."""
+    name = op.name if first.contiguous else f"{op.name} of a view"
+    groups = next((i for i, a in enumerate(op.schema.args) if a.name == "groups"), None)
+    if groups is not None and args[groups] != 1:
+        return f"{name} by groups"
     at = next((i for i, a in enumerate(op.schema.args) if a.name == "dim"), None)
     if at is None or args[at] is None or args[at] == ():
-        return op.name
+        return name
     dims = args[at] if args[at].__class__ is tuple else (args[at],)
     if not all(d.__class__ is int for d in dims):
-        return op.name
+        return name
     rank = max(first.ndim, 1)
     places = sorted(d % rank for d in dims)
     trailing = places == list(range(rank - len(places), rank))
-    return f"{op.name} along the last" if trailing else f"{op.name} along others"
+    return f"{name} along the last" if trailing else f"{name} along others"
 
 
 def _geometries(args: Sequence[Any]) -> Iterator[Geometry]:
