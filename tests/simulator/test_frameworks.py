@@ -57,7 +57,10 @@ def test_mindspore_trains_as_on_its_cpu(tmp_path: Path) -> None:
     expected = _losses([MINDSPORE, script, "CPU"])
     for layers in ((), ("--record", str(tmp_path / "calls.rec")),
                    ("--strict=error", "--allow", "mindspore")):  # fmt: skip
-        seen = _losses([sys.executable, "-m", "mindtorch_npu", "run", "--simulator", *layers, "--",
-                        MINDSPORE, script, "Ascend"])  # fmt: skip
+        run_it = [sys.executable, "-m", "mindtorch_npu", "run", "--simulator", *layers, "--"]
+        seen = _losses([*run_it, MINDSPORE, script, "Ascend"])
         assert len(seen) == 8
         assert seen == pytest.approx(expected, rel=1e-3)
+        if not layers:
+            graphs = _losses([*run_it, MINDSPORE, script, "Ascend", "graph"])
+            assert graphs == pytest.approx(expected, rel=1e-3)

@@ -17,6 +17,21 @@ from type_harness import Types
 RNG = np.random.default_rng(12)
 
 
+# Each function, and whether its gradient is asked for with the result or with the argument.
+OF_ONE_NUMBER = {
+    "Sqrt": (torch.sqrt, True),
+    "Rsqrt": (torch.rsqrt, True),
+    "Reciprocal": (torch.reciprocal, True),
+    "Inv": (torch.reciprocal, True),
+    "Asinh": (torch.asinh, True),
+    "Acosh": (torch.acosh, True),
+    "Acos": (torch.acos, False),
+    "Asin": (torch.asin, False),
+    "Atan": (torch.atan, False),
+    "Abs": (torch.abs, False),
+}
+
+
 @pytest.fixture(scope="module")
 def types(nops: Ops) -> Types:
     return Types(nops, install())
@@ -252,3 +267,22 @@ def test_products_add_a_bias_to_each_row(types: Types) -> None:
     a, b, bias = (RNG.normal(size=s).astype(np.float32) for s in ((3, 4), (5, 4), (5,)))
     (given,) = types("MatMulV2", [a, b, bias], [Out((3, 5))], transpose_x2=True)
     np.testing.assert_allclose(given, a @ b.T + bias, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("name", OF_ONE_NUMBER)
+def test_gradients_of_one_number_are_those_of_autograd(types: Types, name: str, dtype: str) -> None:
+    function, by_result = OF_ONE_NUMBER[name]
+    low, high = (1.2, 3.0) if name == "Acosh" else (0.1, 0.9)
+    x = RNG.uniform(low, high, (3, 5))
+    if name not in {"Sqrt", "Rsqrt", "Acosh"}:
+        x *= RNG.choice([-1.0, 1.0], x.shape)
+    argument = torch.tensor(x, requires_grad=True)
+    result = function(argument)
+    dy = RNG.normal(size=x.shape).astype(dtype)
+    given = (result.detach().numpy() if by_result else x).astype(dtype)
+    [z] = types(f"{name}Grad", [given, dy], [Out(x.shape, dtype)])
+    result.backward(torch.tensor(dy.astype(np.float64)))
+    # In half, what is given was rounded before: slopes of up to 50 carry that over.
+    close = {"rtol": 1e-5} if dtype == "float32" else {"rtol": 2e-2, "atol": 2e-3}
+    np.testing.assert_allclose(z, argument.grad.numpy(), **close)

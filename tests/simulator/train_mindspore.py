@@ -1,5 +1,5 @@
 """MindSpore on `sys.argv[1]` (Ascend or CPU): losses of a convolutional net and a small attention
-block, as words on one line."""
+block, as words on one line; with `graph` behind it, as graphs of kernels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from mindspore import Tensor, mint, nn, ops
 
 TARGET = sys.argv[1]
 ms.set_device(*(["CPU"] if TARGET == "CPU" else [TARGET, 0]))
-ms.set_context(mode=ms.PYNATIVE_MODE)
+if sys.argv[2:] == ["graph"]:
+    ms.set_context(mode=ms.GRAPH_MODE, jit_config={"jit_level": "O0"})
+else:
+    ms.set_context(mode=ms.PYNATIVE_MODE)
 RNG = np.random.RandomState(0)
 
 
@@ -48,7 +51,11 @@ def train(net: nn.Cell, x: Tensor, labels: Tensor) -> None:
         parameter.set_data(Tensor(values.astype(np.float32)))
     net.set_train(True)
     criterion, adam = nn.CrossEntropyLoss(), nn.Adam(net.trainable_params(), 1e-2)
-    step = ms.value_and_grad(lambda a, b: criterion(net(a), b), None, adam.parameters)
+
+    def cost(a: Tensor, b: Tensor) -> Tensor:
+        return criterion(net(a), b)
+
+    step = ms.value_and_grad(cost, None, adam.parameters)
     for _ in range(4):
         loss, gradients = step(x, labels)
         adam(gradients)

@@ -3,6 +3,7 @@
 #include <acl/acl_op_compiler.h>
 #include <acl/acl_prof.h>
 #include <acl/acl_rt_allocator.h>
+#include <dlfcn.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -40,6 +41,9 @@ int32_t rtDevBinaryUnRegister(void*);
 int32_t rtFunctionRegister(void*, const void*, const char*, const void*, uint32_t);
 int32_t rtGetC2cCtrlAddr(uint64_t*, uint32_t*);
 int32_t rtLaunch(const void*);
+int32_t InitHugeMemThreadLocal(void*, bool);
+void UnInitHugeMemThreadLocal(void*, bool);
+void ReleaseHugeMem(void*, bool);
 }
 
 constexpr int kNull = ACL_ERROR_INVALID_PARAM, kRange = ACL_ERROR_RT_PARAM_INVALID;
@@ -1081,6 +1085,11 @@ static void without_headers() {
   CHECK(rtDevBinaryRegister(nullptr, nullptr) == absent && rtDevBinaryUnRegister(nullptr) == absent);
   CHECK(rtFunctionRegister(nullptr, nullptr, nullptr, nullptr, 0) == absent);
   CHECK(rtGetC2cCtrlAddr(nullptr, nullptr) == absent && rtLaunch(nullptr) == absent);
+  CHECK(InitHugeMemThreadLocal(nullptr, false) == 0);
+  ReleaseHugeMem(nullptr, false);
+  UnInitHugeMemThreadLocal(nullptr, false);
+  void* operators = dlopen("libopapi.so", RTLD_LAZY);  // where MindSpore looks for them
+  CHECK(operators && dlsym(operators, "InitHugeMemThreadLocal"));
   aclAppLog(ACL_ERROR, nullptr, nullptr, 1, "%s", "told");
   aclAppLog(ACL_ERROR, "f", "file", 1, nullptr);
 }

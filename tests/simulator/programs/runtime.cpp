@@ -247,6 +247,11 @@ static void callbacks() {
   MUST(aclrtSynchronizeStream(kit.stream));
   CHECK(ran.load() == 10);
   CHECK(aclrtProcessReport(20) == ACL_ERROR_RT_THREAD_SUBSCRIBE);
+  message();
+  MUST(aclrtSubscribeReport(static_cast<uint64_t>(pthread_self()), nullptr));
+  CHECK(aclrtProcessReport(20) == ACL_ERROR_RT_WAIT_TIMEOUT);
+  CHECK(message().empty());  // who asks in a loop leaves no cause of later failures
+  MUST(aclrtUnSubscribeReport(static_cast<uint64_t>(pthread_self()), nullptr));
   stop = true;
   reader.join();
   MUST(aclrtResetDevice(0));

@@ -177,3 +177,10 @@ ACLSIM_API aclnnStatus aclnnFinalize() {
   thread();
   return ACL_SUCCESS;
 }
+
+// Memory that the phases of a thread's calls share: executors own theirs here, so that there is
+// nothing to take or to give back. MindSpore runs no kernel of a graph without these, which no public
+// header declares (signatures: torch_npu's open source, op_api_common.h).
+ACLSIM_API int32_t InitHugeMemThreadLocal(void*, bool) { return 0; }
+ACLSIM_API void UnInitHugeMemThreadLocal(void*, bool) {}
+ACLSIM_API void ReleaseHugeMem(void*, bool) {}

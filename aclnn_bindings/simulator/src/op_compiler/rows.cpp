@@ -82,7 +82,7 @@ TypeRow find_type(const char* type) {
   for (const TypeTable* table : {&basic_types(), &elementwise_types(), &box_types(), &selection_types(),
                                  &recurrent_types(), &image_types(), &layer_types(), &index_types(),
                                  &activation_types(), &loss_types(), &convolution_types(), &draw_types(),
-                                 &arithmetic_types(), &various_types()}) {
+                                 &arithmetic_types(), &gradient_types(), &various_types()}) {
     auto row = table->find(type);
     if (row != table->end()) return row->second;
   }

@@ -22,6 +22,7 @@ const TypeTable& loss_types();
 const TypeTable& convolution_types();  // transposed, of volumes, by channel; gradients
 const TypeTable& draw_types();         // draws from seeds, dropout
 const TypeTable& arithmetic_types();   // of several operands, scans, pools, samples
+const TypeTable& gradient_types();   // of functions of one number
 const TypeTable& various_types();    // the rest that ACLNN has no form of
 
 // Where counts are not those of the prototype, nothing is read.
