@@ -42,6 +42,7 @@ SECOND = {
     "cuda.streams": "cuda",
     "distributed.constants": "distributed",
     "distributed.distributed_c10d": "distributed",
+    "distributed.rpc.api": "distributed.rpc",
     "nn.modules.channelshuffle": "nn.modules.pixelshuffle",
     "nn.utils.memory_format": "nn.utils",
     "signal.windows.windows": "signal.windows",

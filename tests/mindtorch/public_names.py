@@ -164,7 +164,7 @@ def write() -> None:
              " Written by tests/mindtorch/public_names.py --write."]  # fmt: skip
     names = {m: " ".join(exported(of(torch, m))) for m in torchs_modules() if refused(m)}
     there = exported(torch.distributed)
-    names["distributed"] = " ".join(n for n in there if not hasattr(mindtorch.distributed, n))
+    names["distributed"] = " ".join(n for n in there if n not in vars(mindtorch.distributed))
     names[""] = " ".join(n for n in public(torch) if not n.startswith("_") and not _is_here(n))
     unlisted = set(dir(mindtorch)) - set(torch.__all__)
     names["*"] = " ".join(sorted(n for n in unlisted if not n.startswith("_")))
