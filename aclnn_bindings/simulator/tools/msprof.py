@@ -80,7 +80,10 @@ def _host(profile: Profile) -> Iterator[Event]:
         if call.domain:
             args["Domain"] = call.domain
         yield _slice(where + call.name, pid, call.thread, (call.begin, call.end), **args)
+    shown = {task.ticket for task in profile.tasks}  # marks on streams, for one, are no tasks
     for ticket, (thread, when) in profile.queued.items():
+        if ticket not in shown:
+            continue
         yield {"name": "HostToDevice", "cat": "HostToDevice", "ph": "s", "id": str(ticket),
                "pid": pid, "tid": thread, "ts": us(when)}  # fmt: skip
 
