@@ -206,7 +206,17 @@ def _run_tensor_hooks(node: Node, grads: list[Any]) -> None:
                 continue
             changed = hook(grads[number])
             if changed is not None:
+                _refuse_change(hook, grads[number], changed)
                 grads[number] = changed
+
+
+def _refuse_change(hook: Any, before: Tensor, after: Any) -> None:
+    """What torch says of a hook's result that is no tensor, or of another size."""
+    if not isinstance(after, Tensor):
+        raise TypeError(f"expected Variable, but hook returned '{type(after).__name__}'")
+    if after.shape != before.shape:
+        name = getattr(hook, "__name__", "<unknown>")
+        raise RuntimeError(f"hook '{name}' has changed the size of value")
 
 
 def _run_hooks(node: Node, results: Any, grads: Any) -> Any:

@@ -93,7 +93,12 @@ class set_grad_enabled(ContextDecorator):  # noqa: N801 - torch's name
     """Set whether gradients are recorded, at once; as a context, until its end."""
 
     def __init__(self, mode: bool):
-        self.mode = bool(mode)
+        if not isinstance(mode, bool):
+            raise TypeError(
+                "set_grad_enabled(): argument 'enabled' (position 1) must be bool, not"
+                f" {type(mode).__name__}"
+            )
+        self.mode = mode
         self.previous = LOCAL.grad
         LOCAL.grad = self.mode
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from .._backends.registry import registry
@@ -34,6 +34,8 @@ def _requires_grad(self: Tensor) -> bool:
 def _set_requires_grad(
     self: Tensor, value: bool, which: str = "floating point and complex"
 ) -> None:
+    if value.__class__ is not bool:
+        raise RuntimeError("requires_grad must be a bool")
     fn = _resolved(self)
     if fn is not None and fn.__class__ is not AccumulateGrad:
         if value:
@@ -197,7 +199,7 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[..., Any]) -
 
 
 def _listed(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, Sequence) else [value]
+    return [value] if isinstance(value, Tensor) or value is None else list(value)
 
 
 def backward(
@@ -254,6 +256,8 @@ def grad(
 ) -> tuple[Any, ...]:
     """Gradients of `outputs` with respect to `inputs`, added to nothing (torch.autograd.grad)."""
     outs, ins = _listed(outputs), _listed(inputs)
+    if not ins:
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     grads = [None] * len(outs) if grad_outputs is None else _listed(grad_outputs)
     keep = create_graph if retain_graph is None else retain_graph
     roots = engine.root_edges(outs, grads)

@@ -479,6 +479,9 @@ def arange(
         dtype = dt.get_default_dtype()
     if out is not None and dtype is not None and dtype.is_complex:
         raise NotImplementedError(f"\"arange_cpu\" not implemented for '{scalar_name(dtype)}'")
+    whole = out is not None and out.dtype.category < dt.FLOAT
+    if whole and step and abs(step) < 1:  # cut to an integer
+        raise ValueError("step must be nonzero")
     result = row_entry("arange")(start, end, step, dtype=dtype, device=resolve(device))
     if out is not None:
         return written(out, result, keeps=True)

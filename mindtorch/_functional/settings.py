@@ -54,6 +54,11 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
     """Ask devices for deterministic kernels (ACL_OPT_DETERMINISTIC); cpu's always are."""
     from .._backends.npu import runtime
 
+    if not isinstance(mode, bool):
+        raise TypeError(
+            "_set_deterministic_algorithms(): argument 'mode' (position 1) must be bool, not"
+            f" {type(mode).__name__}"
+        )
     runtime.set_deterministic(mode)
     _settings["deterministic"], _settings["warn_only"] = bool(mode), bool(warn_only)
 

@@ -64,6 +64,8 @@ def _draw_into(
     source = _source(generator, device)
     n = _count(size)
     if device.type != "cpu":
+        if kind == "integers":  # an int64, which the end of all int64 is not
+            params = (params[0], min(params[1], (1 << 63) - 1))
         seed, offset = source.advance(n)
         row = getattr(aten, {"uniform": "_uniform", "normal": "_normal", "integers": "_integers",
                              "permutation": "_permutation"}[kind])  # fmt: skip
@@ -270,6 +272,9 @@ def normal_(
     """Fill with draws from a normal distribution."""
     if not std >= 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
+    if self.dtype.category < dt.FLOAT:
+        kind = scalar_name(self.dtype)
+        raise NotImplementedError(f"\"normal_kernel_cpu\" not implemented for '{kind}'")
     return _refill(self, "normal", (float(mean), float(std)), generator)
 
 
@@ -322,7 +327,7 @@ def bernoulli_(
     if isinstance(p, Tensor):
         _refuse_chances(p)
     elif not 0 <= p <= 1:
-        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p}")
+        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
     return self.copy_(_bernoulli(self, p, generator))
 
 
@@ -371,7 +376,7 @@ def bernoulli(
         p = input.detach()
         _refuse_chances(p)
     elif not isinstance(p, Tensor) and not 0 <= p <= 1:
-        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p}")
+        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
     drawn = aten.to(_bernoulli(input, p, generator), input.dtype)
     return drawn if out is None else out.copy_(drawn)
 
@@ -416,7 +421,7 @@ def cauchy_(
 def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
     """Fill with the number of tries until the first success of probability `p`."""
     if not 0 < p < 1:
-        raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p}")
+        raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
     if self.dtype.category > dt.FLOAT or self.dtype is dt.bool:
         raise NotImplementedError(f"\"geometric_\" not implemented for '{self.dtype.legacy}'")
     u = _uniform_double(self, generator)
@@ -486,6 +491,10 @@ def multinomial(
     generator: Generator | None = None, out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Indices drawn by the weights in rows of `input`: `[N, M]` or `[M]`."""
+    if out is not None and out.dtype is not dt.int64:
+        raise RuntimeError(f"multinomial expects Long tensor out, got: {scalar_name(out.dtype)}")
+    if input.dim() not in (1, 2):
+        raise RuntimeError("prob_dist must be 1 or 2 dim")
     if not replacement and num_samples > input.shape[-1]:
         raise RuntimeError(
             "cannot sample n_sample > prob_dist.size(-1) samples without replacement"
@@ -497,7 +506,9 @@ def multinomial(
             "multinomial only supports floating-point dtypes for input, got:"
             f" {input.dtype.legacy.removesuffix('Tensor').rpartition('.')[2] or input.dtype}"
         )
-    _refuse_weights(input)
+    if input.shape[-1] > 1 << 24:
+        raise RuntimeError("number of categories cannot exceed 2^24")
+    _refuse_weights(input, replacement and num_samples > 1)
     if replacement and num_samples > 1:
         drawn = _with_replacement(input, num_samples, generator)
     else:
@@ -507,11 +518,17 @@ def multinomial(
     return drawn if out is None else out.copy_(drawn)
 
 
-def _refuse_weights(weights: Tensor) -> None:
+def _refuse_weights(weights: Tensor, in_turn: bool) -> None:
     """RuntimeError in torch's words for rows that are no weights; waits for the device."""
     if not weights.numel() or weights.device.type == "meta":
         return
     if not bool(aten.all(aten.logical_and(weights >= 0, weights < inf)).item()):
+        if in_turn:  # torch's kernel of draws one after the other tells which
+            below = bool(aten.any(weights < 0).item())
+            kind = "< 0" if below else "= infinity or NaN"
+            raise RuntimeError(
+                f"invalid multinomial distribution (encountering probability entry {kind})"
+            )
         raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
     if not bool(aten.all(aten.sum(weights, -1) > 0).item()):
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")

@@ -62,6 +62,11 @@ class set_detect_anomaly(Scope):  # noqa: N801 - torch's name
     """Look for anomalies from now on, or within a `with` statement."""
 
     def __init__(self, mode: bool, check_nan: bool = True):
+        if not isinstance(mode, bool):
+            raise TypeError(
+                "set_anomaly_enabled(): argument 'enabled' (position 1) must be bool, not"
+                f" {type(mode).__name__}"
+            )
         self._before = STATE.on, STATE.check_nan
         _set(mode, check_nan)
 

@@ -39,6 +39,8 @@ class _Grid:
         layout: Any,
         device: DeviceLike | None,
     ):
+        if name in ("hamming", "hann", "nuttall"):
+            name = "general_cosine"  # that torch makes them of
         if M < 0:
             raise ValueError(f"{name} requires non-negative window length, got M={M}")
         if layout is not None and str(layout) != "torch.strided":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import FunctionType
 from typing import Any
 
 import mindtorch
@@ -143,6 +144,17 @@ def _check(
             f"padding_mode must be one of {set(_PADDING_MODES)}, but got "
             f"padding_mode='{padding_mode}'"
         )
+
+
+def _own_init(layer: type[_ConvNd]) -> None:
+    """A copy of `__init__` under the layer's name, which errors of its arguments give."""
+    shared = layer.__init__
+    own = FunctionType(
+        shared.__code__, shared.__globals__, "__init__", shared.__defaults__, shared.__closure__
+    )
+    own.__qualname__ = f"{layer.__name__}.__init__"
+    own.__annotations__ = shared.__annotations__
+    type.__setattr__(layer, "__init__", own)
 
 
 class _Conv(_ConvNd):
@@ -308,3 +320,7 @@ class ConvTranspose3d(_ConvTransposeNd):
     """`[N, C, D, H, W]` → `[N, O, D', H', W']`."""
 
     _n = 3
+
+
+for _layer in (Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d):
+    _own_init(_layer)

@@ -10,6 +10,7 @@ from typing import Any
 
 import mindtorch
 
+from ..._autograd.grad_mode import LOCAL
 from ..._tensor.device import DeviceLike
 from ..._tensor.device import device as Device
 from ..._tensor.dtype import dtype as Dtype
@@ -124,7 +125,8 @@ class RNNBase(Module):
             return self._forward_packed(input, hx)
         if input.dim() not in (2, 3):
             raise ValueError(
-                f"{self._get_name()}: Expected input to be 2D or 3D, got {input.dim()}D instead"
+                f"{self._get_name()}: Expected input to be 2D or 3D, got {input.dim()}D tensor"
+                " instead"
             )
         self._check_input(input)
         batched = input.dim() == 3
@@ -157,6 +159,13 @@ class RNNBase(Module):
         return state if self.mode == "LSTM" else state[0]
 
     def _check_input(self, input: Tensor) -> None:
+        weight = self.weight_ih_l0
+        if input.dtype is not weight.dtype and not LOCAL.autocast:
+            raise ValueError(
+                f"RNN input dtype ({input.dtype}) does not match weight dtype ({weight.dtype})."
+                f" Convert input: input.to({weight.dtype}), or convert model:"
+                f" model.to({input.dtype})"
+            )
         if input.size(-1) != self.input_size:
             raise RuntimeError(
                 f"input.size(-1) must be equal to input_size. Expected {self.input_size}, "

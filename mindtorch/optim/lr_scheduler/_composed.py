@@ -23,8 +23,7 @@ class SequentialLR(LRScheduler):
     ) -> None:
         if len(schedulers) < 1:
             raise ValueError(
-                f"{type(self).__name__} expects at least one scheduler to be chained, but got no "
-                "scheduler."
+                f"{type(self).__name__} expects at least one scheduler, but got no scheduler."
             )
         for i, scheduler in enumerate(schedulers):
             _check_member(type(self).__name__, i, scheduler, optimizer)

@@ -222,6 +222,11 @@ op(
 
 def _solve_infer(A: Geometry, B: Geometry) -> Geometry:
     check_square("linalg.solve", A)
+    if A.dtype is not B.dtype:
+        raise RuntimeError(
+            "linalg.solve: Expected A and B to have the same dtype, but found A of type"
+            f" {A.dtype.legacy} and B of type {B.dtype.legacy} instead"
+        )
     vector = _is_vector(A, B)
     rows = B.shape[-1] if vector else B.shape[-2]
     if rows != A.shape[-1]:

@@ -78,6 +78,8 @@ def ormqr(
     self: Tensor, input2: Tensor, input3: Tensor, left: bool = True, transpose: bool = False
 ) -> Tensor:
     """The whole product of reflections (its adjoint for `transpose`) times a matrix."""
+    if self.ndim < 2:
+        raise RuntimeError("torch.ormqr: input must have at least 2 dimensions.")
     size = self.shape[-2]
     q = _reflected(self, input2, aten.eye(size, size, dtype=self.dtype, device=self.device))
     q = _t(q) if transpose else q

@@ -51,12 +51,12 @@ _ORDERS = ("fro", "nuc", 1, -1, 2, -2, float("inf"), float("-inf"))
 def _two_dims(A: Tensor, ord: Any, dim: tuple[int, ...]) -> tuple[int, ...]:
     """The two dimensions from the front; RuntimeError and IndexError in torch's words."""
     what = "linalg.matrix_norm: "
+    if ord not in _ORDERS:
+        raise RuntimeError(f"{what}Order {ord} not supported.")
     if A.ndim < 2:
         raise RuntimeError(f"{what}The input tensor A must have at least 2 dimensions.")
     if len(dim) != 2:
-        raise RuntimeError(f"{what}dim must be a 2-tuple. Got {', '.join(map(str, dim))}")
-    if ord not in _ORDERS:
-        raise RuntimeError(f"{what}Order {ord} not supported.")
+        raise RuntimeError(f"{what}dim must be a 2-tuple. Got {' '.join(map(str, dim))}")
     if ord in ("nuc", 2, -2) and A.dtype.itemsize == 2:
         raise RuntimeError(f"{what}Low precision dtypes not supported. Got {A.dtype.legacy}")
     rows, columns = (wrap_dim(d, A.ndim) for d in dim)
@@ -88,13 +88,18 @@ def norm(
 ) -> Any:
     """A vector or matrix norm, by how many dimensions are given."""
     two = isinstance(dim, tuple | list) and len(dim) == 2
+    if ord is not None and isinstance(dim, tuple | list) and len(dim) not in (1, 2):
+        raise RuntimeError(
+            f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dim)}"
+        )
     if dim is None and ord is not None and A.ndim not in (1, 2):
         raise RuntimeError(
             "linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got"
             f" {A.ndim}D."
         )
     if ord is not None and (isinstance(ord, str) or two or (dim is None and A.ndim == 2)):
-        return matrix_norm(A, ord, dim or (-2, -1), keepdim, dtype=dtype)
+        dims = (-2, -1) if dim is None else (dim,) if isinstance(dim, int) else dim
+        return matrix_norm(A, ord, dims, keepdim, dtype=dtype)
     return aten.linalg_vector_norm(A, 2 if ord is None else ord, dim, keepdim, dtype=dtype)
 
 

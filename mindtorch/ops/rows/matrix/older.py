@@ -10,7 +10,7 @@ from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...lacks import Refusal
 from ...limits import reserve
-from ...rules import broadcast, refuse_growth
+from ...rules import broadcast, refuse_growth, wrap_dim
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite, op
 from .decompositions import LinAlgError, _t, check_square, column_major, in_columns
@@ -284,6 +284,7 @@ def linalg_cross(self: Tensor, other: Tensor, dim: int = -1) -> Tensor:
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
     if not self.ndim:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    wrap_dim(dim, self.ndim)
     if self.shape[dim] != 3 or other.shape[dim] != 3:
         raise RuntimeError(
             f"linalg.cross: inputs dimension {dim} must have length 3. Got {self.shape[dim]} and"

@@ -69,6 +69,22 @@ _SAME = (
     "Expected self.dtype() == output.dtype() to be true, but got false.  (Could this error message"
     " be improved?  If so, please report an enhancement request to PyTorch.)"
 )
+
+
+def _narrowed(self: Tensor, dim: int, start: int, length: int) -> Tensor:
+    if self.ndim and dim >= self.ndim:
+        raise RuntimeError(
+            "Expected dim < static_cast<int64_t>(self_sizes.size()) to be true, but got false. "
+            " (Could this error message be improved?  If so, please report an enhancement request"
+            " to PyTorch.)"
+        )
+    if length < 0:
+        raise RuntimeError(
+            f"start ({start}) + length ({length}) exceeds dimension size ({self.shape[dim]})."
+        )
+    return aten.narrow(self, dim, start, length)
+
+
 for _text, _view, _sample in (
     ("detach_copy(Tensor self) -> Tensor", lambda self: self.detach(), (Arg((2, 3), grad=False),)),
     ("squeeze_copy(Tensor self, int[1]? dim=None) -> Tensor",
@@ -77,7 +93,7 @@ for _text, _view, _sample in (
     ("view_copy(Tensor self, Any size) -> Tensor", lambda self, size: self.view(size),
      (_MATRIX, (3, 2))),
     ("narrow_copy(Tensor self, int dim, int start, int length) -> Tensor",
-     lambda self, dim, start, length: aten.narrow(self, dim, start, length), (_MATRIX, 1, 0, 2)),
+     lambda self, dim, start, length: _narrowed(self, dim, start, length), (_MATRIX, 1, 0, 2)),
     ("slice_copy(Tensor self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor",
      lambda self, dim=0, start=None, end=None, step=1: aten.slice(self, dim, start, end, step),
      (_MATRIX, 1, 0, 2)),
@@ -335,6 +351,27 @@ def rot90(self: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     return aten.clone(self, memory_format="contiguous")
 
 
+def _chunked_dim(tensors: Sequence[Tensor], dim: int, num_chunks: int) -> int:
+    """The dimension from the front; RuntimeError in torch's words for what can't be chunked."""
+    name = "_chunk_cat expects"
+    if num_chunks < 1:
+        raise RuntimeError(f"{name} positive num_chunks")
+    if not tensors:
+        raise RuntimeError(f"{name} a non-empty input tensor list")
+    first = tensors[0]
+    if dim < 0 and any(t.ndim != first.ndim for t in tensors):
+        raise RuntimeError(f"{name} non-negative dim when input tensors have different ndims")
+    at = dim + first.ndim if dim < 0 else dim
+    for t in tensors:
+        if not t.numel():
+            raise RuntimeError(f"{name} non-empty tensor")
+        if at >= t.ndim:
+            raise RuntimeError(f"{name} dim < ndim for all input tensors")
+        if t.shape[:at] != first.shape[:at]:
+            raise RuntimeError(f"{name} same sizes of 0,...,dim-1 dimensions for all tensors")
+    return at
+
+
 @composite(
     "_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor",
     samples=calls(Sample(([Arg((3, 2)), Arg((2, 3))], 0, 2))),
@@ -343,7 +380,7 @@ def rot90(self: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
 )
 def _chunk_cat(tensors: Sequence[Tensor], dim: int, num_chunks: int) -> Tensor:
     """Each tensor cut into chunks along `dim` (zeros at its end), flattened, side by side."""
-    dim = dim % tensors[0].ndim
+    dim = _chunked_dim(tensors, dim, num_chunks)
     parts = []
     for t in tensors:
         length = -(-t.shape[dim] // num_chunks)

@@ -477,6 +477,8 @@ def _diag_embed(self: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
     if n >= 1 << 63:
         raise RuntimeError(f"Storage size calculation overflowed with sizes=[{n}, {n}]")
     rows, columns = wrap_dim(dim1, ndim), wrap_dim(dim2, ndim)
+    if rows == columns:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
     rest = iter(self.shape[:-1])
     shape = tuple(n if d in (rows, columns) else next(rest) for d in range(ndim))
     matrices = aten.zeros(shape, dtype=self.dtype, device=self.device)

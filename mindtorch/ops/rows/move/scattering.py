@@ -220,7 +220,12 @@ def index_reduce(
     spread = aten.expand(aten.to(aten.reshape(index, tuple(shape)), dt.int64),
                          tuple(source.shape) or (1,))  # fmt: skip
     spread = spread if source.ndim else aten.reshape(spread, ())
-    return aten._scatter_reduce(self, dim, spread, source, reduce, include_self)
+    try:
+        return aten._scatter_reduce(self, dim, spread, source, reduce, include_self)
+    except RuntimeError as error:
+        if "out of bounds" in str(error):
+            raise IndexError("index out of range in self") from None
+        raise
 
 
 @composite(

@@ -16,7 +16,7 @@ from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array
 from ...costs import convolution, weight_gradient
-from ...rules import as_images
+from ...rules import as_images, c_name, scalar_name
 from ...samples import Arg, Sample, calls
 from ...spec import aten, call, op
 
@@ -30,15 +30,15 @@ def _space(size: int, k: int, stride: int, pad: int, dilation: int) -> int:
 def _check(
     input: Geometry, weight: Geometry, bias: Geometry | None, transposed: bool, groups: int
 ) -> None:
-    if input.dtype is not weight.dtype:
-        raise RuntimeError(
-            f"Input type ({input.dtype.legacy}) and weight type ({weight.dtype.legacy}) should be "
-            "the same"
-        )
     if weight.shape[0] < groups:
         raise RuntimeError(
             f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but "
             f"got weight of size {list(weight.shape)} instead"
+        )
+    if weight.shape[0] % groups:
+        raise RuntimeError(
+            f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0,"
+            f" but got weight of size [{list(weight.shape)}] instead"
         )
     expected = weight.shape[0] if transposed else weight.shape[1] * groups
     if input.shape[1] != expected:
@@ -50,11 +50,38 @@ def _check(
         )
     outputs = weight.shape[1] * groups if transposed else weight.shape[0]
     if bias is not None and bias.shape != (outputs,):
-        how = "transposed=1" if transposed else f"groups={groups}"
+        how = "transposed=1, " if transposed else ""
         raise RuntimeError(
-            f"Given {how}, weight of size {list(weight.shape)}, expected bias to be 1-dimensional "
+            f"Given {how}weight of size {list(weight.shape)}, expected bias to be 1-dimensional "
             f"with {outputs} elements, but got bias of size {list(bias.shape)} instead"
         )
+
+
+def _check_dtypes(input: Geometry, weight: Geometry, bias: Geometry | None) -> None:
+    """RuntimeError in torch's words for operands of several dtypes."""
+    if bias is not None and bias.dtype is not input.dtype:
+        raise RuntimeError(
+            f"Input type ({c_name(input.dtype)}) and bias type ({c_name(bias.dtype)}) should be the"
+            " same"
+        )
+    if input.dtype is not weight.dtype:
+        raise RuntimeError(
+            f"expected scalar type {scalar_name(input.dtype)} but found {scalar_name(weight.dtype)}"
+        )
+
+
+def _placed(**sizes: Sizes) -> str:
+    """Sizes as torch's kernels name them; those of a line are of a plane of one row."""
+    axes = ("depth", "height", "width")
+    parts = []
+    for name, values in sizes.items():
+        whole = (_UNIT[name], *values) if len(values) == 1 else values
+        axis = zip(axes[-len(whole) :], whole, strict=True)
+        parts += [f"{name}_{a}: {value}" for a, value in axis]
+    return " ".join(parts)
+
+
+_UNIT = {"output_padding": 0, "pad": 0, "stride": 1, "dilation": 1, "kernel": 1}
 
 
 def _check_settings(
@@ -62,6 +89,8 @@ def _check_settings(
 ) -> None:
     """RuntimeError in torch's words for settings that no convolution has."""
     n = len(kernel)
+    if n < 1:
+        raise RuntimeError("weight should have at least three dimensions")
     for name, sizes in (("stride", stride), ("padding", padding), ("dilation", dilation)):
         if len(sizes) != n:
             raise RuntimeError(f"expected {name} to be a single integer value or a list of {n}"
@@ -73,15 +102,19 @@ def _check_settings(
                                ("stride", stride, 1), ("dilation", dilation, 1)):  # fmt: skip
         if any(size < least for size in sizes):
             kind = "non-positive" if least else "negative"
+            if name == "dilation":
+                raise RuntimeError("dilation should be greater than zero")
             raise RuntimeError(f"{kind} {name} is not supported")
         if any(size > _LARGEST for size in sizes):
             raise RuntimeError(f"{name} {list(sizes)} is larger than any input can use")
     if any(k <= 0 for k in kernel):
-        raise RuntimeError(f"kernel size should be greater than zero, but got {list(kernel)}")
+        raise RuntimeError(
+            f"kernel size should be greater than zero, but got {_placed(kernel=kernel)}"
+        )
     if any(e and e >= s and e >= d for e, s, d in zip(extra, stride, dilation, strict=True)):
         raise RuntimeError(
-            "output padding must be smaller than either stride or dilation, but got output_padding"
-            f" {list(extra)}, stride {list(stride)}, dilation {list(dilation)}"
+            "output padding must be smaller than either stride or dilation, but got "
+            + _placed(output_padding=extra, stride=stride, dilation=dilation)
         )
 
 
@@ -100,6 +133,12 @@ def _rule(
     groups: int,
 ) -> Geometry:
     _check_settings(weight.shape[2:], stride, padding, dilation, output_padding, groups)
+    if input.ndim != weight.ndim:
+        raise RuntimeError(
+            f"Expected {weight.ndim}-dimensional input for {weight.ndim}-dimensional weight"
+            f"{list(weight.shape)}, but got {input.ndim}-dimensional input of size"
+            f" {list(input.shape)} instead"
+        )
     _check(input, weight, bias, transposed, groups)
     kernel, space = weight.shape[2:], input.shape[2:]
     if transposed:
@@ -110,10 +149,12 @@ def _rule(
             )
         )
         if any(size < 1 for size in spatial):
+            one = "1 x " * (len(space) == 1)  # a line is a plane of one row
             raise RuntimeError(
-                f"Given input size per channel: ({_by(space)}). Calculated output size per"
-                f" channel: ({_by(spatial)}). Output size is too small"
+                f"Given input size per channel: ({one}{_by(space)}). Calculated output size per"
+                f" channel: ({one}{_by(spatial)}). Output size is too small"
             )
+        _check_dtypes(input, weight, bias)
         return _as_images((input.shape[0], weight.shape[1] * groups, *spatial), input, weight)
     padded = [n + 2 * p for n, p in zip(space, padding, strict=True)]
     if any(n < d * (k - 1) + 1 for n, k, d in zip(padded, kernel, dilation, strict=True)):
@@ -122,6 +163,7 @@ def _rule(
             f"Calculated padded input size per channel: ({_by(padded)}). Kernel size: "
             f"({_by(reach)}). Kernel size can't be greater than actual input size"
         )
+    _check_dtypes(input, weight, bias)
     spatial = tuple(
         _space(n, k, s, p, d)
         for n, k, s, p, d in zip(space, kernel, stride, padding, dilation, strict=True)

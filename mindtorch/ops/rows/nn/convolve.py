@@ -28,6 +28,19 @@ def _sizes(value: Sizes, n: int, name: str) -> tuple[int, ...]:
     return tuple(int(size) for size in sizes)
 
 
+def _refuse_operands(name: str, values: tuple[Any, ...]) -> None:
+    """TypeError in torch's words for an input, weight or bias that is no tensor."""
+    kinds = (Tensor, Tensor, Tensor | None)
+    if not all(isinstance(v, kind) for v, kind in zip(values, kinds, strict=False)):
+        while isinstance(values[-1], int | None) and len(values) > 3:
+            values = values[:-1]
+        shown = ", ".join(type(v).__name__ for v in values)
+        raise TypeError(
+            f"{name}() received an invalid combination of arguments - got ({shown}), but expected"
+            " one of:\n * (Tensor input, Tensor weight, Tensor bias = None, …)"
+        )
+
+
 def _same(
     input: Tensor, weight: Tensor, dilation: tuple[int, ...], stride: tuple[int, ...]
 ) -> tuple[Any, tuple[int, ...]]:
@@ -51,8 +64,12 @@ def _conv(
     dilation: Sizes,
     groups: int,
 ) -> Tensor:
+    _refuse_operands(f"conv{n}d", (input, weight, bias, stride, padding, dilation, groups))
     batched = _batched(f"conv{n}d", n, input)
     x = input if batched else input.unsqueeze(0)
+    if weight.dim() != n + 2:
+        settings = _by_rank(weight, n, stride, padding, dilation, groups)
+        return aten.convolution(x, weight, bias, *settings)
     strides, dilations = _sizes(stride, n, "stride"), _sizes(dilation, n, "dilation")
     if isinstance(padding, str):
         if padding == "same":
@@ -64,6 +81,16 @@ def _conv(
     pads = _sizes(padding, n, "padding")
     out = aten.convolution(x, weight, bias, strides, pads, dilations, False, (0,) * n, groups)
     return out if batched else out.squeeze(0)
+
+
+def _by_rank(
+    weight: Tensor, n: int, stride: Sizes, padding: Any, dilation: Sizes, groups: int
+) -> tuple[Any, ...]:
+    """A convolution's settings where the weight is of other dimensions: lists of one follow it."""
+    rank = max(weight.dim() - 2, 0)
+    values = (stride, 0 if isinstance(padding, str) else padding, dilation)
+    sizes = [tuple(v) if isinstance(v, tuple | list) else (v,) * n for v in values]
+    return (*(v * rank if len(v) == 1 else v for v in sizes), False, (0,) * rank, groups)
 
 
 def _batched(name: str, n: int, input: Tensor) -> bool:

@@ -21,6 +21,8 @@ def _embedding_rule(
 ) -> Geometry:
     if weight.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
+    if indices.numel and not weight.shape[0]:
+        raise RuntimeError("index_select(): self indexing axis dim should be positive")
     if indices.dtype not in (dt.int64, dt.int32):
         raise RuntimeError(
             "Expected tensor for argument #1 'indices' to have one of the following scalar types: "

@@ -197,7 +197,11 @@ def tanhshrink(input: Tensor) -> Tensor:
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """x shrunk towards 0 by lambd, 0 inside; RuntimeError for a negative lambd."""
     if lambd < 0:
-        raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd}.")
+        most = float(getattr(dt.finfo(input.dtype), "max"))  # noqa: B009 - set by name
+        raise RuntimeError(
+            f"lambda must be in range [0, {most:g}] for input dtype {input.dtype.legacy}, but"
+            f" found {lambd:g}"
+        )
     return aten.softshrink(input, lambd)
 
 
@@ -223,6 +227,13 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
 )
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """x where x >= 0, else weight · x; weight `[1]` or one entry per channel (dim 1)."""
+    if not isinstance(weight, Tensor):
+        kind = type(weight).__name__
+        raise TypeError(f"prelu(): argument 'weight' (position 2) must be Tensor, not {kind}")
+    if weight.dim() > 1:
+        raise RuntimeError(
+            f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.dim()}"
+        )
     channels = weight.numel()
     if channels != 1:
         if input.dim() == 0:
@@ -255,6 +266,8 @@ def rrelu(
     inplace: bool = False,
 ) -> Tensor:
     """Leaky relu; in training its slope is drawn from [lower, upper] for each element."""
+    if lower > upper:
+        raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
     if input.device.type == "cpu":  # where torch draws for the elements up to 0 alone, in float64

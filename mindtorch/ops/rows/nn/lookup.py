@@ -37,6 +37,8 @@ def embedding(
     sparse: bool = False,
 ) -> Tensor:
     """Rows of weight `[n, d]` at the indices; `max_norm` renormalizes those rows in place first."""
+    if weight.ndim != 2:
+        raise RuntimeError("'weight' must be 2-D")
     padding_idx = _padding_index(padding_idx, weight.size(0), "Padding_idx", "num_embeddings")
     if max_norm is not None:
         weight.detach().embedding_renorm_(input, max_norm, norm_type)

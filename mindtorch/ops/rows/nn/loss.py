@@ -26,7 +26,7 @@ def _nll_rule(
         raise RuntimeError("input tensor should be 1D or 2D")
     if target.ndim > 1:
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
-    if target.dtype not in (dt.int64, dt.uint8, dt.int32):
+    if target.dtype not in (dt.int64, dt.uint8):
         raise RuntimeError(
             f"expected target dtype to be Long or Byte, but got {target.dtype.legacy}"
         )
@@ -39,6 +39,10 @@ def _nll_rule(
             "weight tensor should be defined either for all "
             f"{self.shape[-1]} classes or no classes but got weight tensor of shape: "
             f"{list(weight.shape)}"
+        )
+    if weight is not None and weight.dtype is not self.dtype:
+        raise RuntimeError(
+            f"expected scalar type {self.dtype.legacy} but found {weight.dtype.legacy}"
         )
     rows = self.shape[:1] if reduction == NONE and self.ndim == 2 else ()
     return self.fresh(rows), self.fresh(())

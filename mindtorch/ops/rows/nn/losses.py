@@ -9,7 +9,7 @@ from typing import Any
 from ...._tensor import dtype as dt
 from ...._tensor.tensor import Tensor
 from ...lacks import Refusal
-from ...rules import result_type
+from ...rules import result_type, scalar_name
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite
 from .gates import logsigmoid
@@ -44,8 +44,13 @@ def cross_entropy(
     """input `[N, C, *]` logits; target int64 `[N, *]` classes, or
     floating `[N, C, *]` probabilities."""
     reduction = chosen(size_average, reduce, reduction)
+    if not isinstance(target, Tensor):
+        kind = type(target).__name__
+        raise TypeError(
+            f"cross_entropy_loss(): argument 'target' (position 2) must be Tensor, not {kind}"
+        )
     if not 0.0 <= label_smoothing <= 1.0:
-        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
     dim = 0 if input.dim() == 1 else 1
     if input.shape == target.shape:
         return _soft_cross_entropy(input, target, weight, reduction, label_smoothing, dim)
@@ -84,7 +89,7 @@ def _soft_cross_entropy(
     if not target.is_floating_point():
         raise RuntimeError(
             "Expected floating point type for target with class probabilities, got "
-            + str(target.dtype).rsplit(".", 1)[-1].capitalize()
+            + scalar_name(target.dtype)
         )
     classes = input.size(dim)
     if smoothing > 0.0:
@@ -312,6 +317,10 @@ def binary_cross_entropy(
             f"Using a target size ({target.size()}) that is different to the input size "
             f"({input.size()}) is deprecated. Please ensure they have the same size."
         )
+    if target.dtype is not input.dtype:
+        raise RuntimeError(
+            f"Found dtype {scalar_name(target.dtype)} but expected {scalar_name(input.dtype)}"
+        )
     if weight is not None:
         weight = weight.expand(input.shape)
     return aten.binary_cross_entropy(input, target, weight, get_enum(reduction))
@@ -449,6 +458,8 @@ def gaussian_nll_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """(log var + (input - target)² / var) / 2, var held at eps; `full` adds log(2π) / 2."""
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"{reduction} is not valid")
     if isinstance(var, int | float):
         if var < 0:
             raise ValueError("var has negative entry/entries")

@@ -7,6 +7,7 @@ from typing import Any
 
 from ...._tensor import dtype as dt
 from ...._tensor.tensor import Tensor
+from ...rules import scalar_name
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite
 from .gates import logsigmoid
@@ -78,9 +79,9 @@ def soft_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """log(1 + exp(-y x))."""
+    """log(1 + exp(-x y))."""
     reduction = chosen(size_average, reduce, reduction)
-    return reduced(aten.log1p(aten.exp(-target * input)), reduction)
+    return reduced(aten.log1p(aten.exp(-input * target)), reduction)
 
 
 @composite(
@@ -104,6 +105,11 @@ def cosine_embedding_loss(
     """1 - cos where y = 1, max(0, cos - margin) where y = -1."""
     reduction = chosen(size_average, reduce, reduction)
     dim = target.dim()
+    if dim == 1 and not input1.dim() == input2.dim() == 2:
+        raise RuntimeError(
+            "1D target tensor expects 2D input tensors, but found inputs with sizes"
+            f" {list(input1.shape)} and {list(input2.shape)}."
+        )
     eps = 1e-12
     product = (input1 * input2).sum(dim)
     norm1 = (input1 * input1).sum(dim) + eps
@@ -114,6 +120,20 @@ def cosine_embedding_loss(
     return reduced(
         loss + aten.where(target == -1, (cosine - margin).clamp_min(0), zeros), reduction
     )
+
+
+def _refuse_empty(input: Tensor) -> None:
+    """RuntimeError in torch's words for what is no vector or matrix of classes."""
+    if input.dim() > 2 or (input.dim() and not input.shape[-1]):
+        raise RuntimeError(
+            "Expected non-empty vector or matrix with optional 0-dim batch size, but got:"
+            f" {list(input.shape)}"
+        )
+
+
+def _refuse_targets(target: Tensor) -> None:
+    if target.dtype is not dt.int64:
+        raise RuntimeError(f"expected scalar type Long but found {scalar_name(target.dtype)}")
 
 
 @composite(
@@ -138,6 +158,9 @@ def multi_margin_loss(
     reduction = chosen(size_average, reduce, reduction)
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
+    if weight is not None and weight.dim() != 1:
+        raise ValueError("weight must be one-dimensional")
+    _refuse_empty(input)
     single = input.dim() < 2
     rows = input.reshape(1, -1) if single else input
     if not (single and target.dim() == 0) and tuple(target.shape) != (rows.size(0),):
@@ -150,8 +173,13 @@ def multi_margin_loss(
         raise RuntimeError(
             f"inconsistent weight size, expected {rows.size(1)} but got {list(weight.shape)}"
         )
+    _refuse_targets(target)
     index = target.reshape(-1, 1)
-    terms = (margin - rows.gather(1, index) + rows).clamp_min(0).pow(p)
+    try:
+        right = rows.gather(1, index)
+    except RuntimeError:
+        raise RuntimeError("target out of range") from None
+    terms = (margin - right + rows).clamp_min(0).pow(p)
     if weight is not None:
         terms = terms * weight.index_select(0, target.reshape(-1)).unsqueeze(1)
     wrong = aten.ones_like(rows).scatter(1, index, 0.0)
@@ -178,6 +206,14 @@ def multilabel_margin_loss(
     reduction = chosen(size_average, reduce, reduction)
     single = input.dim() < 2
     rows = input.reshape(1, -1) if single else input
+    _refuse_empty(input)
+    if tuple(target.shape) != tuple(input.shape) and not (
+        single and target.numel() == rows.size(1)
+    ):
+        raise RuntimeError(
+            f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}"
+        )
+    _refuse_targets(target)
     labels = target.reshape(1, -1) if single else target
     valid = (labels < 0).to(dt.int64).cumsum(1) == 0
     kept = labels.masked_fill(valid.logical_not(), 0)
@@ -351,12 +387,10 @@ def _check_ctc(
 ) -> None:
     steps, batch, labels = logs.shape
     if not 0 <= blank < labels:
-        raise RuntimeError(f"ctc_loss: blank must be in label range [0, {labels}), got {blank}")
+        raise RuntimeError("blank must be in label range")
     for name, lengths in (("input_lengths", times), ("target_lengths", sizes)):
         if len(lengths) != batch:
-            raise RuntimeError(
-                f"ctc_loss: {name} must be of size batch_size {batch}, got {lengths}"
-            )
+            raise RuntimeError(f"{name} must be of size batch_size")
     if any(not 0 <= time <= steps for time in times):
         raise RuntimeError(f"ctc_loss: expected input_lengths between 0 and {steps}, got {times}")
     if any(size < 0 for size in sizes):

@@ -51,7 +51,21 @@ def rms_norm(
     eps: float | None = None,
 ) -> Tensor:
     """x / sqrt(mean(x²) + eps) · weight over the trailing dims; eps None is the dtype's epsilon."""
-    shape = trailing(input.shape, normalized_shape)
+    shape = tuple(normalized_shape)
+    if not shape:
+        trailing(input.shape, normalized_shape)  # which refuses
+    if tuple(input.shape[-len(shape) :]) != shape:
+        # torch's text lacks the comma behind the star here.
+        told = ", ".join(map(str, shape))
+        raise RuntimeError(
+            f"Given normalized_shape={list(shape)}, expected input with shape [*{told}], but got"
+            f" input of size{list(input.shape)}"
+        )
+    if weight is not None and tuple(weight.shape) != shape:
+        raise RuntimeError(
+            "Expected weight to be of same shape as normalized_shape, but got weight of shape"
+            f" {list(weight.shape)} and normalized_shape = {list(shape)}"
+        )
     wide = input.float() if input.dtype in (dt.float16, dt.bfloat16) else input
     if eps is None:
         info: Any = dt.finfo(wide.dtype)

@@ -140,7 +140,8 @@ def max_pool1d(
         _sizes(value, 1, name, what)
         for value, what in ((padding, "padding"), (dilation, "dilation"))
     )
-    _max_line(input, (*kernel, *strides, *pads, *dilations), ceil_mode)
+    if not return_indices:  # torch's own pool of lines; with indices it is that of planes
+        _max_line(input, (*kernel, *strides, *pads, *dilations), ceil_mode)
     out, indices = aten.max_pool2d_with_indices(
         input.unsqueeze(-2), (1, *kernel), (1, *strides), (0, *pads), (1, *dilations), ceil_mode
     )

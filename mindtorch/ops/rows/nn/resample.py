@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 from ...._tensor import dtype as dt
@@ -55,7 +56,7 @@ def interpolate(
             " tensor as input"
         )
     dims = input.dim() - 2
-    scales = _as_list(scale_factor, dims, "scale_factor")
+    scales = _as_list(scale_factor, input.shape[2:], "scale_factor")
     sizes = _output_size(input, size, scales, dims)
     _refuse_sizes(input, sizes)
     if size is not None or recompute_scale_factor:
@@ -96,18 +97,21 @@ def _check_mode(input: Tensor, mode: str, align_corners: bool | None) -> None:
 
 
 def _as_list(
-    value: Number | tuple[float, ...] | tuple[int, ...] | None, dims: int, name: str
+    value: Number | tuple[float, ...] | tuple[int, ...] | None, space: Sequence[int], name: str
 ) -> list[Any] | None:
+    dims = len(space)
     if value is None:
         return None
     if not isinstance(value, list | tuple):
         return [value] * dims
     if len(value) != dims:
+        axes = "o" if name == "output size" else "s"
         raise ValueError(
-            "Input and scale_factor must have the same number of spatial dimensions, but got "
-            f"input with spatial dimensions of {dims} and {name} of shape {value}. "
+            f"Input and {name.split()[0]} must have the same number of spatial dimensions, but got "
+            f"input with spatial dimensions of {list(space)} and {name} of"
+            f"{'' if axes == 'o' else ' shape'} {value}. "
             "Please provide input tensor in (N, C, d1, d2, ...,dK) format and "
-            f"{name} in (s1, s2, ...,sK) format."
+            f"{name} in ({axes}1, {axes}2, ...,{axes}K) format."
         )
     return list(value)
 
@@ -117,7 +121,7 @@ def _output_size(
 ) -> list[int]:
     if size is not None and scales is not None:
         raise ValueError("only one of size or scale_factor should be defined")
-    sizes = _as_list(size, dims, "output size")
+    sizes = _as_list(size, input.shape[2:], "output size")
     if sizes is not None:
         return [int(s) for s in sizes]
     if scales is None:
@@ -129,12 +133,19 @@ def _output_size(
     return [math.floor(extent) for extent in wanted]
 
 
+def _axes(sizes: Sequence[int]) -> str:
+    names = "DHW" if len(sizes) > 1 else "W"
+    pairs = zip(names[-len(sizes) :], sizes, strict=True)
+    return ", ".join(f"{axis}: {size}" for axis, size in pairs)
+
+
 def _refuse_sizes(input: Tensor, sizes: list[int]) -> None:
     """RuntimeError in torch's words for sizes without elements, or that no memory has."""
     space = list(input.shape[2:])
     if any(size < 1 for size in (*space, *sizes)):
         raise RuntimeError(
-            f"Input and output sizes should be greater than 0, but got input {space} output {sizes}"
+            f"Input and output sizes should be greater than 0, but got input ({_axes(space)})"
+            f" output ({_axes(sizes)})"
         )
     shape = (*input.shape[:2], *sizes)
     nbytes = input._geom.fresh(shape).numel * input.element_size()

@@ -9,7 +9,7 @@ from typing import Any
 from ...._tensor import dtype as dt
 from ...._tensor.tensor import Tensor
 from ...lacks import Refusal
-from ...rules import broadcast, scalar_name, wrap_dim
+from ...rules import broadcast, scalar_name, wrap_dim, wrap_dims
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite
 
@@ -365,7 +365,7 @@ def gradient(
     if edge_order not in (1, 2):
         raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
     dims = tuple(range(self.ndim)) if dim is None else (dim,) if isinstance(dim, int) else dim
-    dims = [wrap_dim(d, self.ndim) for d in dims]
+    dims = list(wrap_dims(dims, self.ndim)) if len(dims) else []
     many = isinstance(spacing, list | tuple)
     if many and len(spacing) != len(dims):
         raise RuntimeError(

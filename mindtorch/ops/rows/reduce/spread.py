@@ -118,7 +118,7 @@ def norm(
 ) -> Tensor:
     """The vector norm of order `p` over all or some dimensions ("fro" is order 2)."""
     if isinstance(p, str) and p != "fro":
-        whole = (0, 1) if dim is None else dim
+        whole = (0, 1) if dim is None else (dim,) if isinstance(dim, int) else dim
         return aten.linalg_matrix_norm(self, p, whole, keepdim, dtype=dtype)
     order: Any = 2 if p in ("fro", None) else p
     return aten.linalg_vector_norm(self, order, dim, keepdim, dtype=dtype)

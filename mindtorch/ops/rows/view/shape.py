@@ -22,7 +22,7 @@ def resolve_size(size: tuple[int, ...], numel: int) -> tuple[int, ...]:
                 raise RuntimeError("only one dimension can be inferred")
             free = i
         elif n < 0:
-            raise RuntimeError(f"invalid shape dimension {n}")
+            raise RuntimeError(f"invalid shape dimension {n} at index {i} of shape {list(size)}")
         else:
             known *= n
     if known == numel and free is None:
@@ -389,9 +389,10 @@ def _movedim(
             f"contain the same number of dims as destination ({list(dims[1])} dims)"
         )
     sources, targets = ([wrap_dim(d, self.ndim) for d in some] for some in dims)
-    for name, some in (("source", sources), ("destination", targets)):
+    wrapped = (("source", sources, dims[0]), ("destination", targets, dims[1]))
+    for name, some, told in wrapped:
         if len(set(some)) < len(some):
-            raise RuntimeError(f"movedim: repeated dim in `{name}` ({some})")
+            raise RuntimeError(f"movedim: repeated dim in `{name}` ({list(told)})")
     if not self.ndim:
         return aten.alias(self)
     rest = iter(d for d in range(self.ndim) if d not in sources)
