@@ -43,7 +43,8 @@ def normalise(op: Op, args: Sequence[Any], first: int = 0) -> tuple[Any, ...]:
     """
     refuse_missing(op, args)
     if op.number_first:
-        args = tensor_first(args, getattr(op.infer, "kind", ""))
+        numbers = op.base_name in NUMBERS_AS_TENSORS
+        args = tensor_first(args, getattr(op.infer, "kind", ""), numbers)
     pairs = list(zip(op.schema.args, args, strict=True))
     sides = [v for a, v in pairs if a.kind is Kind.UNION]
     if pairs and pairs[0][0].kind is Kind.UNION and all(v.__class__ in NUMBERS for v in sides):
@@ -54,14 +55,20 @@ def normalise(op: Op, args: Sequence[Any], first: int = 0) -> tuple[Any, ...]:
         raise _no_row(op, args, first) from None
 
 
-def tensor_first(args: Sequence[Any], kind: str = "") -> Sequence[Any]:
+# What torch's parser takes two numbers for (should_allow_numbers_as_tensors,
+# torch/csrc/utils/python_arg_parser.cpp).
+NUMBERS_AS_TENSORS = frozenset(("add", "sub", "mul", "div", "floor_divide"))
+
+
+def tensor_first(args: Sequence[Any], kind: str = "", numbers: bool = False) -> Sequence[Any]:
     """The operands with a number in the first place as a 0-d tensor of the result's dtype.
 
-    `kind` is that of the row's rule: "float" computes integers as reals.
+    `kind` is that of the row's rule: "float" computes integers as reals. `numbers`: whether the
+    second may be one too.
     """
     if len(args) < 2 or args[0].__class__ not in NUMBERS:
         return args
-    if not isinstance(args[1], Tensor):
+    if not isinstance(args[1], Tensor) and not (numbers and args[1].__class__ in NUMBERS):
         return args
     others = (v._geom if isinstance(v, Tensor) else v for v in args[:2])
     dtype = None if args[0].__class__ is bool else result_type(others)

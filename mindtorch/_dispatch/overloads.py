@@ -14,7 +14,7 @@ from .._tensor.tensor import Tensor
 from ..ops.schema import Arg, Kind
 from ..ops.spec import OPS, LazyAten, Op
 from . import overrides
-from .bind import number, tensor_first
+from .bind import NUMBERS_AS_TENSORS, number, tensor_first
 from .entry import SECOND_NAMES, arguments, straight, takes_varargs
 from .missing import given
 from .told import unchosen
@@ -93,7 +93,11 @@ def choose(
 ) -> Op:
     """The first row that takes the arguments as they are, else the first that can convert them."""
     args = given(args)
-    operands = tensor_first(args) if any(op.number_first for op in rows) else args
+    operands = (
+        tensor_first(args, "", name in NUMBERS_AS_TENSORS)
+        if any(op.number_first for op in rows)
+        else args
+    )
     for strict in (True, False):
         for op in rows:
             bound = _bound(op, form, operands, kwargs)

@@ -344,11 +344,12 @@ def written(
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
     behind = False
-    for arg, value in pairs:
+    last = _last_place(pairs, named)
+    for at, (arg, value) in enumerate(pairs):
         name = "input" if arg.name == "self" else arg.name
         second = _SECOND.get(name, "")
         if value.__class__ is Missing or (
-            arg.has_default and value is arg.default and name not in named
+            at > last and arg.has_default and value is arg.default and name not in named
         ):
             behind = True
         elif name in named or second in named:
@@ -360,6 +361,20 @@ def written(
         else:
             args.append(value)
     return args, kwargs
+
+
+def _last_place(pairs: Sequence[tuple[Arg, Any]], named: Sequence[str]) -> int:
+    """The last argument that was surely given by place: what stands before it was too."""
+    places = [
+        at
+        for at, (arg, value) in enumerate(pairs)
+        if not arg.keyword_only
+        and arg.name not in named
+        and _SECOND.get(arg.name, "") not in named
+        and value.__class__ is not Missing
+        and not (arg.has_default and value is arg.default)
+    ]
+    return places[-1] if places else -1
 
 
 def method_ints(params: Sequence[Arg], form: str) -> bool:

@@ -1,8 +1,10 @@
 """Native cpu kernels: every law of every row that has one, and what the switch promises."""
 
+import dis
 import importlib.util
 import multiprocessing
 import threading
+import types
 from pathlib import Path
 
 import numpy as np
@@ -197,3 +199,67 @@ def test_a_target_may_be_an_operand(everywhere):
     assert a.tolist() == [0, 1, 4, 9, 16, 25, 36, 49]
     a[::2].add_(a[1::2])
     assert a.tolist() == [1, 1, 13, 9, 41, 25, 85, 49]
+
+
+# Rows whose numpy kernels raise, and what their native ones do instead.
+REVIEWED = {
+    **dict.fromkeys(("embedding", "gather", "index", "index_add", "index_select", "scatter.src",
+                     "scatter_add"), "stop at an index out of range, and numpy's raises"),
+    **dict.fromkeys(native._REFUSED_BY_NUMPY, "are not taken where numpy's would raise"),
+    "nan_to_num": "the dtypes of arrays that numpy's refuses are those of no tensor",
+}  # fmt: skip
+
+
+def callees(function, depth=4):
+    """A kernel's function and those of this library that it names."""
+    if not isinstance(function, types.FunctionType) or not depth:
+        return set()
+    if not (function.__module__ or "").startswith("mindtorch"):
+        return set()
+    names = {n for code in codes(function.__code__) for n in code.co_names}
+    inner = [function.__globals__.get(n) for n in names]
+    inner += [cell.cell_contents for cell in function.__closure__ or ()]
+    return {function}.union(*(callees(f, depth - 1) for f in inner))
+
+
+def codes(code):
+    return [code, *(c for k in code.co_consts if isinstance(k, types.CodeType) for c in codes(k))]
+
+
+def raises(function):
+    return any(
+        i.opname == "RAISE_VARARGS"
+        for c in codes(function.__code__)
+        for i in dis.get_instructions(c)
+    )
+
+
+def test_what_numpy_kernels_refuse_was_looked_at():
+    """A native kernel that computes what numpy's refuses would hide torch's error."""
+    rows = [laws.OPS[name] for name in {n.partition(" ")[0] for n in native.WINNERS}]
+    refusing = {
+        op.name
+        for op in rows
+        if any(raises(f) for kernel in (op.cpu, op.cpu_plain) for f in callees(kernel))
+    }
+    assert refusing - set(REVIEWED) == set()
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "torch.arange(4) % torch.zeros(4, dtype=torch.long)",
+        "torch.fmod(torch.arange(4), torch.zeros(4, dtype=torch.long))",
+        "torch.arange(4) // torch.zeros(4, dtype=torch.long)",
+        "F.binary_cross_entropy(torch.full((4,), 5.0), torch.ones(4))",
+        "F.gelu(torch.ones(4), approximate='foo')",
+        "F.hardtanh(torch.ones(4, dtype=torch.uint8), -1, 1)",
+    ],
+)
+def test_native_kernels_hide_no_error(everywhere, source):
+    torch = pytest.importorskip("torch", reason="the oracle is torch 2.13")
+    with pytest.raises(Exception) as theirs:  # noqa: PT011 - whatever torch raises
+        eval(source, {"torch": torch, "F": torch.nn.functional})
+    with pytest.raises(type(theirs.value)) as mine:
+        eval(source, {"torch": mindtorch, "F": mindtorch.nn.functional})
+    assert str(mine.value).splitlines()[0] == str(theirs.value).splitlines()[0]

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._tensor.dtype import bfloat16, float16, float32, float64
+from ..._tensor.dtype import FLOAT, bfloat16, float16, float32, float64
 from ..._tensor.dtype import dtype as Dtype
 from ..._tensor.geometry import Geometry
 from ..._tensor.storage import Storage
@@ -259,6 +259,17 @@ def instead_into(
     return _run_into(binding, args, first, plain)
 
 
+# What a row's numpy kernel refuses by its values or arguments, and a native one computes. Indices
+# out of range are not here: there native kernels stop.
+_REFUSED_BY_NUMPY: dict[str, Callable[[Sequence[Any], Geometry], bool]] = {
+    "binary_cross_entropy": lambda args, first: True,
+    "floor_divide": lambda args, first: first.dtype.category < FLOAT,  # by zero
+    "fmod": lambda args, first: first.dtype.category < FLOAT,
+    "hardtanh": lambda args, first: first.dtype.np.kind == "u",
+    "remainder": lambda args, first: first.dtype.category < FLOAT,
+}
+
+
 def _wanted(op: Op, args: Sequence[Any], outs: Results) -> bool:
     results = [g for g in outs if isinstance(g, Geometry)]
     if not op.aclnn or not results or len(results) < len(outs):
@@ -267,6 +278,9 @@ def _wanted(op: Op, args: Sequence[Any], outs: Results) -> bool:
     if any(not g.numel or g.device.type != "cpu" for g in geoms) or not _one_dtype(op, args):
         return False
     first = next(_geometries(args), geoms[0])
+    refused = _REFUSED_BY_NUMPY.get(op.name)
+    if refused is not None and refused(args, first):
+        return False
     sizes = WINNERS.get(variant(op, args, first), {})
     if switch.everywhere:
         return True

@@ -10,11 +10,12 @@ import numpy as np
 
 from ...._tensor import dtype as dt
 from ...._tensor.dtype import dtype as Dtype
+from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array, Number
 from ...choice import choose
 from ...lacks import Lacks, Refusal
-from ...rules import pointwise
+from ...rules import Pointwise, pointwise
 from ...samples import FLOATS, Arg, Sample, unary
 from ...spec import SHORT_FLOATS, aten, call, in_dtypes, op
 from ..pointwise.unary import sigmoid, special
@@ -39,10 +40,12 @@ def activation(
     known: tuple[Dtype, ...] = FLOATING,
     lacks: Lacks | None = None,
     lower: Callable[..., Any] | None = None,
+    chosen: Callable[..., None] = lambda *_: None,
 ) -> None:
     """A row of one tensor and its settings; dtypes other than `known` are refused.
 
     `kernel` is what torch calls it in that refusal, by default the row's name with `_cpu`.
+    `chosen` refuses settings, whatever the device.
     """
     name = text.partition("(")[0]
     drawn = unary(-4.0, 4.0, FLOATS)
@@ -50,9 +53,14 @@ def activation(
     def samples() -> list[Sample]:
         return [*drawn(), *(Sample((Arg((3, 4), low=-4.0, high=4.0), *s)) for s in settings)]
 
+    class Rule(Pointwise):
+        def __call__(self, *args: Any) -> Geometry:
+            chosen(*args[1:])
+            return super().__call__(*args)
+
     op(
         text,
-        infer=pointwise(only=(kernel or f"{name}_cpu", known)),
+        infer=Rule(only=(kernel or f"{name}_cpu", known)),
         cpu=cpu,
         aclnn=aclnn,
         lower=lower,
@@ -81,9 +89,12 @@ def _gelu(x: Array, approximate: str) -> Array:
     if approximate == "tanh":
         inner = t(sqrt(2 / pi)) * (x + t(0.044715) * x * x * x)
         return t(0.5) * x * (t(1) + np.tanh(inner))
-    if approximate != "none":
-        raise RuntimeError("approximate argument must be either none or tanh.")
     return (x * t(0.5) * (t(1) + _erf(x * t(sqrt(0.5))))).astype(x.dtype)
+
+
+def _approximated(approximate: str) -> None:
+    if approximate not in ("none", "tanh"):
+        raise RuntimeError("approximate argument must be either none or tanh.")
 
 
 def _gelu_grad(grad: Tensor, self: Tensor, approximate: str) -> Tensor:
@@ -109,6 +120,7 @@ activation(
     rule="activation",
     surface="nn",
     kernel="GeluKernelImpl",
+    chosen=_approximated,
 )
 
 
