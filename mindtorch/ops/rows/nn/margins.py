@@ -177,7 +177,9 @@ def multi_margin_loss(
     index = target.reshape(-1, 1)
     try:
         right = rows.gather(1, index)
-    except RuntimeError:
+    except RuntimeError as error:
+        if "out of bounds" not in str(error):
+            raise
         raise RuntimeError("target out of range") from None
     terms = (margin - right + rows).clamp_min(0).pow(p)
     if weight is not None:
