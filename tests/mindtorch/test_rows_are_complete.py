@@ -93,7 +93,8 @@ _OF_ROWS = ("/_dispatch/entry.py", "/_dispatch/overloads.py")
 
 # Files of torch.* that compute nothing: settings, seeds, questions, contexts, files on disk.
 NOT_COMPUTING = (
-    "mindtorch/__init__.py", "_functional/refusals.py", "_functional/checks.py", "_functional/settings.py",
+    "mindtorch/__init__.py", "_functional/refusals.py", "_functional/checks.py",
+    "_functional/settings.py",
     "_functional/printing.py", "_random/generator.py", "_autograd/grad_mode.py",
     "autograd/anomaly_mode.py",
     "_tensor/device.py", "_tensor/dtype.py", "amp/__init__.py", "compiler/__init__.py",
