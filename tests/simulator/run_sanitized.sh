@@ -34,7 +34,7 @@ fi
 
 # The Python parts beside the sanitized ones; an editable install of the tree steps aside.
 tar -c --exclude='*.so' --exclude=aclnn_bindings/simulator/cann \
-  aclnn_bindings mindtorch cli build_backend tests pyproject.toml | tar -x -C "$tree"
+  aclnn_bindings mindtorch cli build_backend benchmarks tests pyproject.toml | tar -x -C "$tree"
 cat >"$tree/sitecustomize.py" <<'PY'
 import sys
 sys.meta_path[:] = [f for f in sys.meta_path if type(f).__name__ != "ScikitBuildRedirectingFinder"]
