@@ -193,6 +193,25 @@ def test_a_forked_child_goes_on(everywhere):
         mindtorch.set_num_threads(before)
 
 
+@pytest.mark.parametrize("source", ["x + x", "x.to(torch.float16)", "x.softmax(-1)", "x.mul_(2)"])
+def test_a_storage_that_was_made_smaller_is_not_read(everywhere, source):
+    x = mindtorch.ones(4096)
+    eval(source, {"x": x, "torch": mindtorch})  # its plan is there
+    x.untyped_storage().resize_(16)
+    with pytest.raises(RuntimeError, match=r"no host array|no memory"):
+        eval(source, {"x": x, "torch": mindtorch})
+
+
+@pytest.mark.parametrize("source", ["x.mul_(2)", "x.t().copy_(y)", "x.copy_(y.half())"])
+def test_memory_that_is_only_to_be_read_stays_as_it_is(everywhere, source):
+    held = np.ones((64, 64), np.float32)
+    held.flags.writeable = False
+    x, y = mindtorch.from_numpy(held), mindtorch.full((64, 64), 3.0)
+    with pytest.raises((RuntimeError, ValueError), match="read-only"):
+        eval(source, {"x": x, "y": y})
+    assert (held == 1).all()
+
+
 def test_a_target_may_be_an_operand(everywhere):
     a = mindtorch.arange(8.0)
     a.mul_(a)

@@ -90,6 +90,7 @@ class Binding:
         if len(self.results) == 1:
             self.results["out"] = 0
         self.call, self.letters = self._choose(args)
+        self.rooms: list[Any] = []  # of each place, see _room
 
     def _choose(self, args: Sequence[Any]) -> tuple[Call, str]:
         named = self._named(args)
@@ -121,6 +122,7 @@ class Binding:
     def _kernel(self, args: Sequence[Any]) -> tuple[Any, list[tuple[str, int, int]]]:
         kernel = ffi.gc(lib.mtk_new(self.call.name.encode()), lib.mtk_free)
         named = self._named(args)
+        self.rooms = []
         places: list[tuple[str, int, int]] = []
         for at, (letter, value) in enumerate(zip(self.letters, self.call.args, strict=True)):
             if isinstance(value, Const):
@@ -134,6 +136,7 @@ class Binding:
             else:
                 k = self.results[value]
                 places.append(("o", k, -1))
+                self.rooms.append(_room(self.outs[k]))
                 _tensor(kernel, at, self.outs[k], len(places) - 1)
         message = ffi.new("char[]", _ROOM)
         if lib.mtk_check(kernel, message, _ROOM):
@@ -148,12 +151,14 @@ class Binding:
             if letter != "T":
                 raise Refusal
             places.append(("a", i, -1))
+            self.rooms.append(_room(value._geom))
             _tensor(kernel, at, value._geom, len(places) - 1)
         elif letter == "t":
             if value.__class__ is not tuple or not all(isinstance(v, Tensor) for v in value):
                 raise Refusal
             for member, tensor in enumerate(value):
                 places.append(("l", i, member))
+                self.rooms.append(_room(tensor._geom))
                 _tensor(kernel, at, tensor._geom, len(places) - 1, member, len(value))
         else:
             _put(kernel, at, letter, value)
@@ -394,11 +399,17 @@ def _source(kernels: _Kernels, dense: Sequence[bool], single: bool, into: bool) 
         lines += ["m0 = written.memory"]
     else:
         lines += [f"m{k} = empty(size{k}, dtype{k})" for k in range(len(dense))]
-    memories = ", ".join(_memory(*place) for place in kernels.places)
-    buffers = ", ".join(f"from_buffer({_memory(*place)})" for place in kernels.places)
+    memories = [_memory(*place) for place in kernels.places]
+    written = [into and kind == "o" for kind, _, _ in kernels.places]
+    buffers = ", ".join(
+        f"from_buffer(room{n}, {m}{', True' if written[n] else ''})" for n, m in enumerate(memories)
+    )
     lines += [
         f"try: places = new(pointers, [{buffers}])",
-        f"except (BufferError, ValueError): places = addresses({memories})",
+        "except (BufferError, ValueError):",
+        *([f"    if not m0.flags.writeable: return {plain}"] if into else []),
+        f"    places = addresses(rooms, ({', '.join(memories)},))",
+        f"    if places is None: return {plain}",
         f"if mtk_run(kernel, places): return {plain}",
     ]
     body = "".join(f"        {line}\n" for line in lines)
@@ -408,9 +419,10 @@ def _source(kernels: _Kernels, dense: Sequence[bool], single: bool, into: bool) 
         results = ", ".join(f"t{k}" for k in range(len(dense)))
         body += f"        return {results if single else f'({results},)'}\n"
     consts = "".join(f"    geom{k}, size{k}, dtype{k} = results[{k}]\n" for k in range(len(dense)))
+    consts += "".join(f"    room{n} = rooms[{n}]\n" for n in range(len(memories)))
     params = f"dests, {names}" if into else names
     return (
-        f"def make_run(kernel, by_key, add, plain, results):\n{consts}"
+        f"def make_run(kernel, by_key, add, plain, results, rooms):\n{consts}"
         f"    def run({params}):\n{body}    return run\n"
     )
 
@@ -435,7 +447,15 @@ def _maker(source: str) -> Callable[..., Any]:
     return compiled(source, f"cpu native runner {next(_count)}", scope)
 
 
-def _addresses(*memories: Any) -> Any:
+def _room(geom: Geometry) -> Any:
+    """The C type of the bytes that a tensor reaches: what `from_buffer` makes sure of."""
+    return ffi.typeof(f"char[{geom.extent * geom.dtype.itemsize}]")
+
+
+def _addresses(rooms: Sequence[Any], memories: Sequence[Any]) -> Any:
+    """Where storages begin, None where one is smaller than a tensor of it: it was resized."""
+    if any(m.nbytes < ffi.sizeof(room) for room, m in zip(rooms, memories, strict=True)):
+        return None
     return ffi.new("void *[]", [_address(m) for m in memories])
 
 
@@ -464,7 +484,8 @@ def _made(
 ) -> Callable[..., Any]:
     REFERENCES.native = True
     make: Callable[..., Callable[..., Any]] = _maker(source)
-    return make(first[0], kernels.by_key, kernels.add, plain, results)
+    rooms = tuple(kernels.binding.rooms)
+    return make(first[0], kernels.by_key, kernels.add, plain, results, rooms)
 
 
 def _run_into(
@@ -493,7 +514,11 @@ def copy(dest: Tensor, source: Tensor) -> bool:
     kernel = _copies[key]
     if kernel is None or dest._storage is source._storage:
         return False
-    return not lib.mtk_run(kernel, _addresses(dest._storage.memory, source._storage.memory))
+    if not dest._storage.memory.flags.writeable:
+        return False
+    rooms = _room(key[0]), _room(key[1])
+    places = _addresses(rooms, (dest._storage.memory, source._storage.memory))
+    return places is not None and not lib.mtk_run(kernel, places)
 
 
 def _copies_better(dest: Geometry, source: Geometry) -> bool:
