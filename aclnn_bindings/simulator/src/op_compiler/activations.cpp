@@ -36,13 +36,6 @@
 namespace aclsim {
 namespace {
 
-// A row of so many inputs and one output; the arguments are those of the ACLNN operator.
-#define ROW(type, op, inputs, ...)                            \
-  {#type, [](TypeCall& c) -> aclError {                       \
-     EXPECT(c, inputs, 1);                                    \
-     return ACLSIM_RUN(c, op, __VA_ARGS__, c.out_tensor(0));  \
-   }}
-#define IN(i) c.in_tensor(i)
 #define NUMBER(name, fallback) c.scalar(c.float_attr(name, fallback))
 
 aclError log_sigmoid_grad(TypeCall& c) {

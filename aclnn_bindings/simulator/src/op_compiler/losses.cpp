@@ -38,7 +38,6 @@ aclError expect_loss(TypeCall& c, size_t inputs, size_t outputs) {
      if (aclError code_ = expect_loss(c, inputs, 1)) return code_;         \
      return ACLSIM_RUN(c, op, __VA_ARGS__, c.out_tensor(0));               \
    }}
-#define IN(i) c.in_tensor(i)
 #define OPTIONAL(i) (c.given(i) ? c.in_tensor(i) : nullptr)
 #define HOW reduction_of(c)
 

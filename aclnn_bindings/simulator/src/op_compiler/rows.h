@@ -64,4 +64,12 @@ using FloatBody = std::function<aclError(const std::vector<const float*>&,
 aclError on_floats(TypeCall& c, const std::vector<size_t>& ins, const std::vector<size_t>& outs,
                    FloatBody body);
 
+// A row of so many inputs and one output; the arguments are those of the ACLNN operator.
+#define ROW(type, op, inputs, ...)                            \
+  {#type, [](TypeCall& c) -> aclError {                       \
+     EXPECT(c, inputs, 1);                                    \
+     return ACLSIM_RUN(c, op, __VA_ARGS__, c.out_tensor(0));  \
+   }}
+#define IN(i) c.in_tensor(i)
+
 }  // namespace aclsim
