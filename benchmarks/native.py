@@ -386,7 +386,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="cases whose name holds this")
     parser.add_argument("--write", action="store_true", help="put the table into the package")
     options = parser.parse_args()
-    native.lib.mtk_set_threads(1)
+    torch.set_num_threads(1)
     best: dict[tuple[str, str], Window | None] = {}
     for name, case in {**CASES, **pointwise()}.items():
         if options.only not in name:

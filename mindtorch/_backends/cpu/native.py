@@ -27,6 +27,7 @@ from ...ops.rules import NUMBERS, Pointwise, Results
 from ...ops.schema import Kind
 from ...ops.source import compiled
 from ...ops.spec import Call, Const, Op
+from ..common.named import metadata, positions
 from ..registry import registry
 from .winners import WINNERS
 
@@ -85,10 +86,7 @@ class Binding:
 
     def __init__(self, op: Op, args: Sequence[Any], outs: Sequence[Geometry]):
         self.op, self.outs = op, outs
-        self.names = {a.name: i for i, a in enumerate(op.schema.args)}
-        self.results = {r.name or f"out{k}": k for k, r in enumerate(op.schema.returns)}
-        if len(self.results) == 1:
-            self.results["out"] = 0
+        self.names, self.results = positions(op)
         self.call, self.letters = self._choose(args)
         self.rooms: list[Any] = []  # of each place, see _room
 
@@ -106,7 +104,7 @@ class Binding:
         raise Refusal
 
     def _named(self, args: Sequence[Any]) -> dict[str, Any]:
-        named = dict(zip(self.names, (_plain(a) for a in args), strict=True))
+        named = dict(zip(self.names, (metadata(a) for a in args), strict=True))
         for name, k in self.results.items():
             named.setdefault(name, self.outs[k])
         return named
@@ -162,12 +160,6 @@ class Binding:
                 _tensor(kernel, at, tensor._geom, len(places) - 1, member, len(value))
         else:
             _put(kernel, at, letter, value)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Tensor):
-        return value._geom
-    return tuple(_plain(v) for v in value) if value.__class__ is tuple else value
 
 
 def _tensor(
@@ -329,7 +321,7 @@ def _one_dtype(op: Op, args: Sequence[Any]) -> bool:
     if not isinstance(rule, Pointwise):
         return True
     operands = [args[i] for i in rule.positions[rule.skip :]]
-    common = rule.common([_plain(a) for a in args])
+    common = rule.common([metadata(a) for a in args])
     return all(v._geom.dtype is common for v in operands if isinstance(v, Tensor))
 
 

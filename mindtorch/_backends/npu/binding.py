@@ -32,6 +32,7 @@ from ..._tensor.tensor import Tensor
 from ..._tensor.types import Number
 from ...ops.rules import NUMBERS, Pointwise
 from ...ops.spec import Call, Const, Op
+from ..common.named import metadata, positions
 from . import runtime
 
 _FORMATS = {3: "NCL", 4: "NCHW", 5: "NCDHW"}
@@ -57,18 +58,6 @@ def spec_of(geom: Geometry) -> TensorSpec:
             _specs.clear()
         _specs[geom] = spec
     return spec
-
-
-def _names(op: Op) -> tuple[dict[str, int], dict[str, int]]:
-    """Positions of an op's arguments and of its results, by name; one result is "out" too."""
-    names: tuple[dict[str, int], dict[str, int]] | None = op.cache.get("positions")
-    if names is None:
-        results = {r.name or f"out{k}": k for k, r in enumerate(op.schema.returns)}
-        if len(results) == 1:
-            results["out"] = 0
-        names = {a.name: i for i, a in enumerate(op.schema.args)}, results
-        op.cache["positions"] = names
-    return names
 
 
 # What a result may be made as, and cast from, where an operator does not give the row's dtype.
@@ -119,9 +108,9 @@ class Binder:
 
     def __init__(self, op: Op, args: Sequence[Any], outs: Sequence[Geometry], device: Device):
         self.op, self.args, self.outs, self.device = op, args, outs, device
-        self.positions, self.results = _names(op)
-        plain = [v._geom if v.__class__ is Tensor else _plain(v) for v in args]
-        self.named = dict(zip(self.positions, plain, strict=True))
+        self.positions, self.results = positions(op)
+        geoms = [v._geom if v.__class__ is Tensor else metadata(v) for v in args]
+        self.named = dict(zip(self.positions, geoms, strict=True))
         for name, k in self.results.items():
             if k < len(outs):
                 self.named.setdefault(name, outs[k])
@@ -283,14 +272,6 @@ class Binder:
         if param.kind in (Passed.FLOAT, Passed.DOUBLE) and value.__class__ in (int, bool):
             return float(value)
         return value
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Tensor):
-        return value._geom
-    if value.__class__ is tuple:
-        return tuple(_plain(v) for v in value)
-    return value
 
 
 def _dtype_of(number: object) -> Dtype:
