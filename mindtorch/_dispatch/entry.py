@@ -229,9 +229,14 @@ def _scope(op: Op, inplace: bool) -> dict[str, Any]:
 
 
 def takes_varargs(op: Op) -> bool:
-    """Whether the method takes `*ints`: its only positional argument is an unsized int list."""
+    """Whether the method takes `*ints`: its only positional argument is an int list.
+
+    Of the lists that one int stands for, those that are the only argument at all.
+    """
     rest = [a for a in op.schema.args if not a.keyword_only][1:]
-    return len(rest) == 1 and rest[0].kind is Kind.INTS and rest[0].size is None
+    if len(rest) != 1 or rest[0].kind is not Kind.INTS:
+        return False
+    return rest[0].size is None or (rest[0].size == 1 and len(op.schema.args) == 2)
 
 
 def named_ints(op: Op, name: str, extra: dict[str, Any]) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable
+from contextlib import ContextDecorator
 from typing import Any, NoReturn
 
 _told: set[str] = set()
@@ -43,8 +44,21 @@ def cudagraph_mark_step_begin() -> None:
     """Nothing to mark."""
 
 
-def set_stance(stance: str = "default", **_: object) -> None:
-    """Accepted: eager is the only stance."""
+class set_stance(ContextDecorator):  # noqa: N801 - torch's name
+    """Accepted: eager is the only stance; a statement, a context or a decorator."""
+
+    def __init__(
+        self, stance: str = "default", *, skip_guard_eval_unsafe: bool = False,
+        force_backend: object = None,
+    ) -> None:  # fmt: skip
+        if force_backend is not None and stance != "default":
+            raise RuntimeError("non-default stance cannot have force_backend set")
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        pass
 
 
 def set_enable_guard_collectives(enabled: bool) -> bool:

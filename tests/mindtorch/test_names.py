@@ -59,6 +59,14 @@ def test_compile_runs_eagerly():
     assert not torch.compiler.is_compiling()
 
 
+def test_a_stance_is_a_statement_a_context_and_a_decorator():
+    torch.compiler.set_stance("default")
+    with torch.compiler.set_stance("force_eager"):
+        assert torch.compiler.set_stance("eager_on_recompile")(lambda: 3)() == 3
+    with pytest.raises(RuntimeError, match="force_backend"):
+        torch.compiler.set_stance("force_eager", force_backend="eager")
+
+
 def test_assert_close_accepts_and_refuses():
     torch.testing.assert_close(torch.ones(2), torch.ones(2) + 1e-7)
     torch.testing.assert_close({"a": [1.0, 2]}, {"a": [1.0, 2]})

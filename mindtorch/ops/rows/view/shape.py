@@ -7,7 +7,7 @@ from typing import Any
 from ...._tensor.dtype import dtype as Dtype
 from ...._tensor.geometry import Geometry, contiguous_strides, geometry
 from ...._tensor.tensor import Tensor, wrap
-from ...rules import refuse_vector, wrap_dim
+from ...rules import refuse_vector, wrap_dim, wrap_dims
 from ...samples import Arg, Sample, calls
 from ...samples import views as view_samples
 from ...spec import aten, composite, op
@@ -260,7 +260,7 @@ op(
 
 
 def _squeeze(self: Geometry, dim: tuple[int, ...] | None = None) -> Geometry:
-    dims = range(self.ndim) if dim is None else {wrap_dim(d, self.ndim) for d in dim}
+    dims = () if dim == () else wrap_dims(dim, self.ndim)
     kept = [i for i in range(self.ndim) if i not in dims or self.shape[i] != 1]
     return self.at(tuple(self.shape[i] for i in kept), tuple(self.strides[i] for i in kept))
 
