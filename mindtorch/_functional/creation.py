@@ -245,6 +245,29 @@ def frombuffer(
 
 
 @surface(method=False)
+def from_file(
+    filename: Any,
+    shared: bool | None = None,
+    size: int | None = 0,
+    *,
+    dtype: Dtype | None = None,
+    layout: object | None = None,
+    device: DeviceLike | None = None,
+    pin_memory: bool | None = False,
+    requires_grad: bool = False,
+) -> Tensor:
+    """A 1-d tensor of `size` elements over a file's bytes; writes reach it where `shared`."""
+    if device is not None and resolve(device).type != "cpu":
+        raise NotImplementedError(f"torch.from_file: a file is mapped on cpu, not on {device}")
+    kind = dt.get_default_dtype() if dtype is None else dtype
+    count = size or 0
+    if count == 0:
+        return finish(wrap(contiguous((0,), kind, CPU), Storage(np.empty(0, np.uint8))), False)
+    mapped = UntypedStorage.from_file(filename, bool(shared), count * kind.itemsize)
+    return finish(wrap(contiguous((count,), kind, CPU), mapped._storage), requires_grad)
+
+
+@surface(method=False)
 def from_numpy(array: Array) -> Tensor:
     """A cpu tensor that shares memory with a numpy array; TypeError for other input."""
     if not isinstance(array, np.ndarray):

@@ -103,11 +103,26 @@ def add_view(storage: Storage, view: Any) -> None:
         storage.views = [r for r in views if r() is not None]
 
 
+def _opened(path: str, shared: bool, nbytes: int) -> int:
+    """The size of a file that can be opened so; a shared one is made, and made longer."""
+    try:
+        with open(path, "ab" if shared else "rb") as file:
+            if shared and file.tell() < nbytes:
+                file.truncate(nbytes)
+    except OSError as error:
+        mode = "read-write" if shared else "read-only"
+        raise RuntimeError(
+            f"unable to open file <{path}> in {mode} mode: {error.strerror} ({error.errno})"
+        ) from None
+    return os.path.getsize(path)
+
+
 class UntypedStorage:
     """Bytes without a dtype: `UntypedStorage(nbytes)`, or what `tensor.untyped_storage()` gives."""
 
     _storage: Storage
     device: Any
+    filename: str | None = None  # of a storage whose writes reach a file
 
     def __init__(self, *args: Any, device: DeviceLike | None = None):
         source = args[0] if args else 0
@@ -135,17 +150,22 @@ class UntypedStorage:
     ) -> UntypedStorage:
         """A file mapped into memory; writes reach it where `shared`. RuntimeError if too short."""
         nbytes = names.get("size", nbytes)
-        path, mode = os.fspath(filename), "r+" if shared else "c"
-        if shared:
-            with open(path, "ab") as file:
-                if file.tell() < nbytes:
-                    file.truncate(nbytes)
-        there = os.path.getsize(path)
+        path = os.fspath(filename)
+        there = _opened(path, shared, nbytes)
+        if nbytes < 0:
+            raise RuntimeError(
+                f"unable to mmap {nbytes} bytes from file <{path}>: Cannot allocate memory (12)"
+            )
         if there < nbytes:
-            raise RuntimeError(f"unable to mmap {nbytes} bytes from file <{path}>: it has {there}")
+            raise RuntimeError(
+                f"file <{path}> size <{there}> is smaller than the required mapping size <{nbytes}>"
+            )
         size = nbytes or there
-        memory = np.memmap(path, np.uint8, mode, shape=(size,)) if size else np.empty(0, np.uint8)  # type: ignore[call-overload]
-        return cls.of(Storage(memory.view(np.ndarray)), CPU)
+        mode: Any = "r+" if shared else "c"
+        memory = np.memmap(path, np.uint8, mode, shape=(size,)) if size else np.empty(0, np.uint8)
+        mapped = cls.of(Storage(memory.view(np.ndarray)), CPU)
+        mapped.filename = path if shared else None
+        return mapped
 
     @classmethod
     def _from_buffer(cls, buffer: Any) -> UntypedStorage:
