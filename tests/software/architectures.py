@@ -13,6 +13,7 @@ import sys
 import traceback
 from pathlib import Path
 
+import beside
 import numpy as np
 import torch
 import transformers as hf
@@ -260,4 +261,5 @@ def main(names, device, folder):
 
 
 if __name__ == "__main__":
+    beside.declare()
     main(*sys.argv[1:])

@@ -14,6 +14,7 @@ import tempfile
 import warnings
 from pathlib import Path
 
+import beside
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
@@ -398,6 +399,7 @@ PROGRAMS = (
 
 if __name__ == "__main__":
     name, device, path = sys.argv[1:]
+    beside.declare()
     torch.manual_seed(0)
     if device == "npu":
         torch.npu.set_device(0)

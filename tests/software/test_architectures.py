@@ -45,6 +45,10 @@ def run(name, device, folder, *, standing_in):
 
 
 IMPORTING = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import beside
+beside.declare()
 import importlib, pkgutil, transformers.models as models
 for package in pkgutil.iter_modules(models.__path__, models.__name__ + "."):
     for module in pkgutil.iter_modules(importlib.import_module(package.name).__path__):
@@ -59,7 +63,7 @@ for package in pkgutil.iter_modules(models.__path__, models.__name__ + "."):
 def test_every_model_of_transformers_imports_that_imports_on_torch():
     refused = {}
     for standing_in in (False, True):
-        command = [PYTHON, "-c", IMPORTING]
+        command = [PYTHON, "-c", IMPORTING, str(HERE)]
         done = subprocess.run(command, env=environ(standing_in), check=True, capture_output=True)
         refused[standing_in] = {line.split()[0] for line in done.stdout.decode().splitlines()}
     assert refused[True] <= refused[False]
