@@ -1,7 +1,7 @@
 """Owns torch's modules that have no file here: second names of modules, and those to be refused.
 
-`mindtorch.amp.autocast_mode` is found where `mindtorch.amp` has the names; `mindtorch.fx.node` has
-the names that torch has there, and a call of one says why it is refused.
+`mindtorch.amp.autocast_mode` is found where `mindtorch.amp` has the names; `mindtorch.fx.config`
+has the names that torch has there, and a call of one says why it is refused.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ WHY = {
     "cuda": "mindtorch has no CUDA device",
     "distributed": "mindtorch has process groups and DistributedDataParallel, not this",
     "export": "mindtorch runs eagerly and exports no graphs",
-    "fx": "mindtorch traces nothing",
+    "fx": "mindtorch has graphs of functions and modules, not this",
     "jit": "mindtorch compiles nothing",
     "masked": "mindtorch has functions of torch.masked, not tensors with masks",
     "monitor": "mindtorch counts no events",

@@ -32,6 +32,7 @@ from .key import defaults, guard_of, key_lines
 from .missing import MARKS, Missing, refuse_missing
 from .older import has_older, older_call
 from .out import out_call
+from .overrides import PLAIN_TENSORS, hand_over_composite
 from .slow import plans_of
 from .told import explained, explained_here
 
@@ -116,7 +117,7 @@ def _generate(op: Op, form: str) -> Callable[..., Any]:
         run=", ".join(names),
         guard=guard,
         named=_named(op, form),
-        miss=f"{_named(op, form)}({_miss(form)}(op, ({', '.join(names)}{',' if names else ''})))",
+        miss=_as_named(op, form, f"{_miss(form)}(op, ({', '.join(names)}{',' if names else ''}))"),
     )
     entry = compiled(source, f"entry {op.name} as {form}", _scope(op, inplace))
     entry.__module__ = "mindtorch"
@@ -205,6 +206,16 @@ def _named(op: Op, form: str) -> str:
     return "named" if form in ("function", "method") and named_tuple(op) else ""
 
 
+def _as_named(op: Op, form: str, call: str) -> str:
+    """The same for a call that a class may have answered, by no tuple."""
+    return f"answered({_named(op, form)}, {call})" if _named(op, form) else call
+
+
+def answered(named: Callable[..., Any], result: Any) -> Any:
+    """A named tuple of a tuple; what else a class gave, as it is."""
+    return named(result) if result.__class__ is tuple else result
+
+
 def _scope(op: Op, inplace: bool) -> dict[str, Any]:
     """The globals that entries read."""
     plans = plans_of(op, inplace)
@@ -216,6 +227,7 @@ def _scope(op: Op, inplace: bool) -> dict[str, Any]:
         "operated": slow.operated_inplace if inplace else slow.operated,
         "layers": layers_inplace if inplace else layers, "first_fn": first_fn,
         "renamed": renamed, "named_ints": named_ints, "named": _make(op),
+        "answered": answered,
         **defaults(op), **MARKS,
     }  # fmt: skip
 
@@ -359,6 +371,32 @@ def _asked(op: Op, form: str) -> str:
     return f"    if {tests}:\n        refuse_call(op, {form!r}, {values})\n"
 
 
+_ASKING: dict[str, Any] = {
+    "LISTS": (tuple, list), "PLAIN_TENSORS": PLAIN_TENSORS,
+    "hand_over_composite": hand_over_composite,
+}  # fmt: skip
+
+
+def _look_at_classes(op: Op, form: str) -> str:
+    """Lines that let a first argument that is no plain tensor have the call, where it wants it."""
+    looked = (Kind.TENSOR, Kind.UNION, Kind.TENSORS)
+    first = next((a for a in op.schema.args if a.kind in looked), None)
+    if form in OPERATORS or first is None:
+        return ""
+    n = first.name
+    taken = inspect.signature(op.body).parameters if op.body else {}
+    own = "nn" in op.places and form == "function"
+    names = ", ".join(taken if own else (a.name for a in op.schema.args))
+    test = f"{n}.__class__ not in PLAIN_TENSORS"
+    if first.kind is Kind.TENSORS:
+        test = f"{n}.__class__ in LISTS and not PLAIN_TENSORS.issuperset(map(type, {n}))"
+    return (
+        f"    if {test}:\n"
+        f"        answer = hand_over_composite(op, {form!r}, ({names},))\n"
+        f"        if answer is not NotImplemented: return answer\n"
+    )
+
+
 def first_fn(tensors: Any) -> Any:
     """The first gradient edge among tensors, None if there is none."""
     for tensor in tensors:
@@ -455,7 +493,7 @@ def _look_at_sizes(op: Op, first: int) -> str:
 
 def _sized(op: Op, body: Any) -> Any:
     """A layer's body, behind a look at its sizes where it takes any."""
-    lines = _look_at_sizes(op, 0)
+    lines = _look_at_classes(op, "function") + _look_at_sizes(op, 0)
     if not lines:
         return body
     told = inspect.signature(body).parameters
@@ -464,7 +502,10 @@ def _sized(op: Op, body: Any) -> Any:
     source = (
         f"def {op.base_name}({', '.join(params)}):\n{lines}    return body({', '.join(told)})\n"
     )
-    scope = {"D": defaults, "body": body, "op": op, "sizes_of": sizes_of}
+    scope = {
+        "D": defaults, "body": body, "op": op, "sizes_of": sizes_of,
+        **_ASKING,
+    }  # fmt: skip
     return functools.wraps(body)(compiled(source, f"layer {op.name}", scope))
 
 
@@ -491,7 +532,7 @@ def _composite(op: Op, form: str) -> Callable[..., Any]:
         else f"{_named(op, form)}(body({names}))"
     )
     source = f"def {op.base_name}{end}({_params(op, form, varargs)}):\n"
-    source += _asked(op, form) + _prelude(op, form, varargs)
+    source += _asked(op, form) + _prelude(op, form, varargs) + _look_at_classes(op, form)
     first = int(form in ("method", *WRITING))
     source += _look_at_numbers(op, form) + _look_at_sizes(op, first)
     if end and op.apart:
@@ -506,6 +547,7 @@ def _composite(op: Op, form: str) -> Callable[..., Any]:
         "PLAIN": PLAIN, "listed": listed, "refuse_shared": refuse_shared,
         "original": original_of, "older_call": older_call, **MARKS,
         "Missing": Missing, "fitting": slow.fitting,
+        **_ASKING,
     }  # fmt: skip
     composite = compiled(source, f"composite {op.name} as {form}", scope)
     composite.__doc__ = inspect.getdoc(op.body) or op.text

@@ -7,7 +7,7 @@ finds the row whose schema takes them; later calls look it up.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor
@@ -41,7 +41,10 @@ def entry_of(op: Op, form: str) -> Callable[..., Any]:
     if len(rows) < 2:
         entry: Callable[..., Any] = (rows[0] if rows else op).entry(form)
         return entry
-    return overloaded(op.base_name, tuple(rows), form)
+    cache, key = rows[0].cache, f"choice {form}"
+    if key not in cache:
+        cache[key] = overloaded(op.base_name, tuple(rows), form)
+    return cast(Callable[..., Any], cache[key])
 
 
 def overloaded(name: str, rows: Sequence[Op], form: str) -> Callable[..., Any]:
@@ -54,6 +57,9 @@ def overloaded(name: str, rows: Sequence[Op], form: str) -> Callable[..., Any]:
             key = (key, *kwargs, *[v.__class__ for v in kwargs.values()])
         entry = chosen.get(key)
         if entry is None:
+            answer = overrides.hand_over_choice(rows[0], form, args, kwargs)
+            if answer is not NotImplemented:
+                return answer
             op = choose(name, rows, form, args, kwargs)
             entry = chosen[key] = _spelled(op, form, kwargs)
         return entry(*args, **kwargs)

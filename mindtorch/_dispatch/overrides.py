@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import wraps
+from itertools import chain
 from typing import Any
 
 from .._autograd.grad_mode import LOCAL, MODES
@@ -17,7 +18,8 @@ from .._tensor.subclass import DOOR, Marked, off
 from .._tensor.subclass import LOCAL as SUBCLASS
 from .._tensor.subclass import disabled_torch_function_impl as _disabled
 from .._tensor.tensor import Tensor
-from ..ops.spec import Op
+from ..ops.spec import SPACES, Op
+from .missing import given
 
 # Set by `overloads`: the function that users call by an op's base name.
 entry_of: Callable[[Op, str], Any] | None = None
@@ -53,7 +55,7 @@ def call(op: Op, form: str, kinds: Sequence[Any], raw: Sequence[Any]) -> Any:
     A class with `_row_call` takes the row itself, with its arguments in the schema's order.
     """
     for kind in kinds:
-        if hasattr(kind, "_row_call"):
+        if hasattr(type(kind), "_row_call"):
             return kind._row_call(op, form, raw)
     return hand_over(_public(op, form), kinds, *_as_called(op, raw))
 
@@ -76,13 +78,17 @@ def hand_over(
 DOOR["hand_over"] = hand_over
 
 
+# Places of a row in which it is a function: of torch, of nn.functional, of linalg and its kin.
+_FUNCTIONS = frozenset(("function", "nn", "nn_", *SPACES))
+
+
 def _public(op: Op, form: str) -> Callable[..., Any]:
     """What users call: torch.name, or the method."""
     key = f"public {form}"
     if key not in op.cache:
         if form == "inplace":
             op.cache[key] = getattr(Tensor, op.base_name + "_")
-        elif "function" in op.places:
+        elif op.places & _FUNCTIONS:
             op.cache[key] = (entry_of or Op.entry)(op, "function")
         else:
             op.cache[key] = getattr(Tensor, op.base_name, None) or op.entry("aten")
@@ -93,13 +99,54 @@ def _as_called(op: Op, raw: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, A
     """Positional and keyword arguments, without those that are the defaults."""
     args, kwargs, left_out = [], {}, False
     for arg, value in zip(op.schema.args, raw, strict=True):
-        if arg.has_default and not isinstance(value, Tensor) and value == arg.default:
+        if arg.has_default and _is_default(value, arg.default):
             left_out = True
         elif arg.keyword_only or left_out:
             kwargs[arg.name] = value
         else:
             args.append(value)
     return tuple(args), kwargs
+
+
+def _is_default(value: Any, default: Any) -> bool:
+    """Whether an argument is what it would be if left out; values of other classes are not asked:
+    their `==` may be anything."""
+    return value is default or (value.__class__ is default.__class__ and bool(value == default))
+
+
+_ASKS = "__torch_function__"
+# Classes whose calls nobody else may want: Tensor, and Parameter once it is met.
+PLAIN_TENSORS: set[type] = {Tensor}
+
+
+def hand_over_composite(op: Op, form: str, values: Sequence[Any]) -> Any:
+    """The same for a row in Python; NotImplemented where no class wants the call as a whole."""
+    kinds = overriding(values)
+    if not kinds:
+        flat = chain.from_iterable(v if isinstance(v, tuple | list) else (v,) for v in values)
+        met = (type(v) for v in flat)
+        PLAIN_TENSORS.update(k for k in met if getattr(k, _ASKS, None) is _disabled)
+    if not kinds or any(hasattr(type(kind), "_row_call") for kind in kinds):
+        return NotImplemented
+    args, kwargs = _as_called(op, values)
+    if op.variadic and args and isinstance(args[-1], tuple | list):
+        args = (*args[:-1], *args[-1])
+    return hand_over(_public(op, form), kinds, args, kwargs)
+
+
+def hand_over_choice(op: Op, form: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """The same before a choice among rows, of which `op` is the first; its defaults are dropped."""
+    kinds = overriding((*args, *kwargs.values()))
+    if not kinds or any(isinstance(k, Tensor) or hasattr(type(k), "_row_call") for k in kinds):
+        return NotImplemented
+    values = given(args)
+    places = [a for a in op.schema.args if not a.keyword_only][: len(values)]
+    while len(values) == len(places) > 1 and places[-1].has_default:
+        if not _is_default(values[-1], places[-1].default):
+            break
+        values.pop()
+        places.pop()
+    return hand_over(_public(op, form), kinds, values, kwargs)
 
 
 def _torch_function(

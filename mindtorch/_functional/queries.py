@@ -6,6 +6,7 @@ from operator import index
 from typing import Any
 
 from .._dispatch.bind import can_cast as _can_cast
+from .._dispatch.overrides import hand_over, overriding
 from .._tensor import dtype as dt
 from .._tensor.device import DeviceLike
 from .._tensor.geometry import Size
@@ -115,6 +116,9 @@ def numel(input: Tensor) -> int:
 @surface(method=False, internal=False)
 def _assert(condition: bool, message: str) -> None:
     """Python's assert as a function; AssertionError with `message`."""
+    if condition.__class__ is not bool and (kinds := overriding((condition,))):
+        hand_over(FUNCTIONS["_assert"], kinds, (condition, message), {})
+        return
     assert condition, message
 
 

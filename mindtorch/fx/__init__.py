@@ -1,36 +1,22 @@
-"""Owns torch.fx's names for code that mentions them: nothing is traced, tracing is refused."""
+"""Owns torch.fx: functions and modules traced into graphs, which are changed and run as modules."""
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from . import _pytree as _pytree
+from . import immutable_collections as immutable_collections
+from . import node as node
+from ._symbolic_trace import PH as PH
+from ._symbolic_trace import PHWithMeta as PHWithMeta
+from ._symbolic_trace import ProxyableClassMeta as ProxyableClassMeta
+from ._symbolic_trace import Tracer, symbolic_trace, wrap
+from .graph import CodeGen as CodeGen
+from .graph import Graph
+from .graph_module import GraphModule
+from .interpreter import Interpreter, Transformer
+from .node import Node, has_side_effect, map_arg
+from .proxy import Proxy
+from .subgraph_rewriter import replace_pattern
 
-from .._functional.refusals import refusals
-
-T = TypeVar("T")
-_WHY = "mindtorch traces nothing; call the module instead"
-_NAMES = ("CodeGen", "Graph", "Interpreter", "Node", "Tracer", "Transformer", "annotate",
-          "has_side_effect", "map_arg", "replace_pattern")  # fmt: skip
 __all__ = ["Graph", "GraphModule", "Interpreter", "Node", "Proxy", "Tracer", "Transformer",
            "has_side_effect", "map_arg", "replace_pattern", "symbolic_trace",
            "wrap"]  # fmt: skip
-__getattr__ = refusals("torch.fx", _WHY, _NAMES)
-
-
-class Proxy:
-    """The class of traced values; none is ever made, so isinstance is always false."""
-
-
-class GraphModule:
-    """The class of traced modules; none is ever made."""
-
-
-def wrap(fn_or_name: T) -> T:
-    """Gives its argument: without tracing there is nothing to leave out of it."""
-    return fn_or_name
-
-
-def symbolic_trace(root: Any, concrete_args: Any = None) -> Any:
-    """Refused: calls stay eager."""
-    raise NotImplementedError(
-        f"fx.symbolic_trace: tracing {type(root).__name__} is not supported, call it instead"
-    )

@@ -67,7 +67,7 @@ def test_modules_to_be_refused_are_torchs():
 
 
 @pytest.mark.parametrize(
-    "name", ["fx.node", "distributed.fsdp.wrap", "nn.quantized", "ao.nn.quantized.modules.conv"]
+    "name", ["fx.annotate", "distributed.fsdp.wrap", "nn.quantized", "ao.nn.quantized.modules.conv"]
 )
 def test_the_names_of_a_refused_module_are_torchs(name):
     module = importlib.import_module(f"mindtorch.{name}")

@@ -98,3 +98,39 @@ def test_a_hook_after_accumulation_returns_nothing():
 
 def test_where_leaves_end_is_named_as_in_torch():
     agree(lambda lib: (lib.ones(1, requires_grad=True) * 2).grad_fn.next_functions[0][0].name())
+
+
+@pytest.mark.parametrize("name", ["max", "where", "clamp", "sum", "stack", "einsum"])
+def test_a_class_that_is_no_tensor_is_handed_torchs_own_function(name):
+    def run(lib):
+        seen = []
+
+        class Value:
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                seen.append((func is getattr(lib, name), len(args), types == (Value,)))
+                return "answered"
+
+        v = Value()
+        calls = {"max": (v, v), "where": (v, v, v), "clamp": (v, 0, 1), "sum": (v,),
+                 "stack": ([v, v],), "einsum": ("i,j", v, v)}  # fmt: skip
+        return getattr(lib, name)(*calls[name]), seen
+
+    agree(run)
+
+
+@pytest.mark.parametrize("name", ["dropout", "interpolate", "cross_entropy", "normalize", "topk"])
+def test_a_function_written_in_python_is_handed_over_whole(name):
+    def run(lib):
+        class Value:
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                return func.__name__
+
+        v = Value()
+        calls = {"dropout": (v,), "interpolate": (v, 3), "cross_entropy": (v, v),
+                 "normalize": (v,), "topk": (v, 2)}  # fmt: skip
+        home = lib if name == "topk" else lib.nn.functional
+        return getattr(home, name)(*calls[name])
+
+    agree(run)

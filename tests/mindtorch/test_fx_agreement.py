@@ -1,0 +1,252 @@
+"""torch.fx: the graphs of traced programs, their code and what they compute are torch's."""
+
+import copy
+import importlib
+import operator
+import pickle
+
+import pytest
+import torch
+
+import mindtorch
+
+LIBS = (mindtorch, torch)
+
+
+def fx(lib, name=""):
+    return importlib.import_module(f"{lib.__name__}.fx" + name)
+
+
+def module(lib):
+    nn = lib.nn
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first = nn.Linear(3, 3)
+            self.factor = nn.Parameter(lib.ones(3) * 0.5)
+            self.register_buffer("shift", lib.arange(3.0))
+            self.inner = nn.Sequential(nn.ReLU(), nn.Sequential(nn.Linear(3, 3)))
+            for i, p in enumerate(self.parameters()):
+                p.data = lib.arange(float(p.numel())).add(i).sin().reshape(p.shape)
+
+        def forward(self, x, y: int = 2, *more, key=None, **words):
+            a, b = x.split(2)
+            z = lib.relu(self.first(x) + self.factor * y)
+            z = self.inner(z) - self.shift
+            z = z.sum(-1, keepdim=True)[..., None, 0:]
+            z += 1
+            w = lib.sigmoid(-z) @ z.transpose(1, 2)
+            return {"w": w, "rest": (a.shape[0], 3 / (b**2 + 1))}, x.dtype
+
+    return Net()
+
+
+def numbers(value):
+    if isinstance(value, dict):
+        return {k: numbers(v) for k, v in value.items()}
+    if isinstance(value, tuple | list):
+        return [numbers(v) for v in value]
+    if hasattr(value, "tolist"):
+        return numbers(value.tolist())
+    return float(f"{value:.4g}") if isinstance(value, float) else str(value)
+
+
+FUNCTIONS = {
+    "methods": lambda lib: lambda x: x.sin().cos_().neg().view(-1, 1)[1:],
+    "functions": lambda lib: lambda x, y: lib.where(x > 0, lib.exp(y), lib.maximum(x, y)),
+    "operators": lambda lib: lambda x, y: (2 - x) * y // 3 + abs(x) ** 2 % 5,
+    "comparisons": lambda lib: lambda x, y: (x >= y) & (x != 1) | ~(y < 0),
+    "constants": lambda lib: lambda x: x + lib.tensor([1.0, 2.0, 3.0]),
+    "lists": lambda lib: lambda x, y: lib.cat([x, y, x]).unbind()[1] * lib.stack([x, y]).sum(),
+    "keywords": lambda lib: lambda x, scale=3, *, shift=1: x * scale + shift,
+    "attributes": lambda lib: lambda x: (x.T, x.shape, x.device, x.T.size(0)),
+    "einsum": lambda lib: lambda x, y: lib.einsum("i,j->ij", x, y).topk(1).values,
+}
+ARGUMENTS = {"functions": 2, "operators": 2, "comparisons": 2, "lists": 2, "einsum": 2}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_traced_function_has_torchs_code_and_computes_the_same(name):
+    told = {}
+    for lib in LIBS:
+        traced = fx(lib).symbolic_trace(FUNCTIONS[name](lib))
+        traced.graph.lint()
+        args = [lib.tensor([1.0, -2.0, 3.0]), lib.tensor([2.0, 0.5, -1.0])]
+        result = traced(*args[: ARGUMENTS.get(name, 1)])
+        ops = [(n.op, n.name, len(n.users)) for n in traced.graph.nodes]
+        told[lib] = ops, numbers(result) if name != "attributes" else None
+        if name != "einsum":  # a row's argument that came by position is by position there too
+            told[lib] += traced.code, str(traced.graph)
+    assert told[mindtorch] == told[torch]
+
+
+def test_a_traced_module_has_torchs_code_and_computes_the_same():
+    told = {}
+    for lib in LIBS:
+        net = module(lib)
+        traced = fx(lib).symbolic_trace(net)
+        x = lib.arange(12.0).reshape(4, 3).cos()
+        told[lib] = traced.code, str(traced.graph), str(traced), numbers(traced(x))
+        assert numbers(traced(x)) == numbers(net(x))
+        assert list(traced.state_dict()) == list(net.state_dict())
+    assert told[mindtorch] == told[torch]
+
+
+@pytest.mark.parametrize("way", ["pickle", "deepcopy", "transformer", "interpreter"])
+def test_a_graph_module_that_is_copied_or_run_otherwise_computes_the_same(way):
+    net = mindtorch.nn.Sequential(mindtorch.nn.Linear(3, 2), mindtorch.nn.Tanh())
+    traced = mindtorch.fx.symbolic_trace(net)
+    x = mindtorch.arange(6.0).reshape(2, 3)
+    expected = net(x).tolist()
+    if way == "pickle":
+        traced = pickle.loads(pickle.dumps(traced))
+    elif way == "deepcopy":
+        other = copy.deepcopy(traced)
+        with mindtorch.no_grad():
+            next(traced.parameters()).zero_()
+        traced = other
+    elif way == "transformer":
+        traced = mindtorch.fx.Transformer(traced).transform()
+    run = mindtorch.fx.Interpreter(traced).run if way == "interpreter" else traced
+    assert run(x).tolist() == expected
+
+
+@pytest.mark.parametrize("device", ["cpu", "npu"])
+def test_gradients_pass_through_a_graph_module(device):
+    net = mindtorch.nn.Sequential(mindtorch.nn.Linear(3, 2), mindtorch.nn.Tanh()).to(device)
+    x = mindtorch.arange(6.0).reshape(2, 3).to(device)
+    net(x).sum().backward()
+    expected = net[0].weight.grad.tolist()
+    net.zero_grad()
+    mindtorch.fx.symbolic_trace(net)(x).sum().backward()
+    assert net[0].weight.grad.tolist() == expected
+
+
+def changed(lib):
+    """A graph made by hand, then changed: code before and after."""
+    graph = fx(lib).Graph()
+    x = graph.placeholder("x")
+    y = graph.placeholder("y", default_value=2)
+    total = graph.call_function(lib.add, (x, y))
+    unread = graph.call_method("sin", (total,))
+    twice = graph.call_function(operator.mul, (total, total))
+    graph.output((twice, {"y": [y]}))
+    before = graph.python_code("self").src
+    with graph.inserting_after(total):
+        root = graph.call_function(lib.sqrt, (total,))
+    twice.replace_input_with(total, root)
+    graph.erase_node(unread)
+    with graph.inserting_before(twice):
+        graph.call_function(lib.exp, (x,))
+    gone = graph.eliminate_dead_code()
+    graph.lint()
+    other = copy.deepcopy(graph)
+    result = fx(lib).GraphModule({}, other, "Made")(lib.tensor([2.0]))
+    nodes = [(n.name, [a.name for a in n.all_input_nodes], n.prev.name) for n in other.nodes]
+    found = [n.name for n in graph.find_nodes(op="call_function", target=operator.mul)]
+    return before, graph.python_code("self").src, gone, nodes, found, numbers(result)
+
+
+def test_a_graph_changed_by_hand_is_torchs():
+    assert changed(mindtorch) == changed(torch)
+
+
+def refused(lib, what):
+    tracing = fx(lib)
+    graph = tracing.Graph()
+    x = graph.placeholder("x")
+    used = graph.call_function(lib.neg, (x,))
+    graph.output(used)
+    try:
+        {
+            "branch": lambda: tracing.symbolic_trace(lambda x: x if x.sum() > 0 else -x),
+            "loop": lambda: tracing.symbolic_trace(lambda x: [v + 1 for v in x]),
+            "length": lambda: tracing.symbolic_trace(lambda x: len(x)),
+            "item": lambda: tracing.symbolic_trace(lambda x: x.__setitem__(0, x) or range(x)),
+            "erase": lambda: graph.erase_node(x),
+            "mutate": lambda: used.kwargs.update(a=1),
+            "attribute": lambda: tracing.GraphModule({}, _reading(graph)),
+            "argument": lambda: tracing.symbolic_trace(lambda x: x.add(object())),
+        }[what]()
+    except Exception as error:
+        return type(error).__name__, str(error)
+    return "nothing"
+
+
+def _reading(graph):
+    graph.get_attr("absent")
+    return graph
+
+
+@pytest.mark.parametrize("what", ["branch", "loop", "length", "item", "erase", "mutate",
+                                  "attribute", "argument"])  # fmt: skip
+def test_what_cannot_be_traced_or_done_is_refused_in_torchs_words(what):
+    assert refused(mindtorch, what) == refused(torch, what)
+
+
+def concrete(lib):
+    tracing = fx(lib, "._symbolic_trace")
+    trace = fx(lib).symbolic_trace
+
+    def chosen(x, add=True, c=3):
+        return x + c if add else x * c
+
+    def nested(d, e):
+        return d["x"] + d["y"][0] * e
+
+    first = trace(chosen, concrete_args={"add": False})
+    second = trace(chosen, concrete_args={"add": True, "c": 4})
+    third = trace(nested, concrete_args={"d": {"x": tracing.PH, "y": [tracing.PH, 2]}})
+    one = lib.ones(2)
+    results = first(one, False), second(one, True, 4), third({"x": one, "y": [one, 2]}, 3.0)
+    return [t.code for t in (first, second, third)], numbers(results)
+
+
+def test_arguments_that_are_not_traced_are_torchs():
+    assert concrete(mindtorch) == concrete(torch)
+
+
+def replaced(lib):
+    def program(x, w):
+        a = lib.relu(x) + lib.relu(x * w)
+        return lib.relu(a).sum() + a
+
+    traced = fx(lib).symbolic_trace(program)
+    found = fx(lib).replace_pattern(
+        traced, lambda x: lib.relu(x), lambda x: lib.sigmoid(x) * lib.tanh(x)
+    )
+    traced.graph.lint()
+    result = traced(lib.tensor([1.0, -1.0]), lib.tensor([0.5, 2.0]))
+    return len(found), [m.anchor.name for m in found], traced.code, numbers(result)
+
+
+def test_a_pattern_is_replaced_as_in_torch():
+    assert replaced(mindtorch) == replaced(torch)
+
+
+def shapes(lib):
+    traced = fx(lib).symbolic_trace(lib.nn.Sequential(lib.nn.Conv2d(2, 3, 3), lib.nn.Flatten()))
+    fx(lib, ".passes.shape_prop").ShapeProp(traced).propagate(lib.zeros(1, 2, 5, 5))
+    metas = [n.meta["tensor_meta"] for n in traced.graph.nodes]
+    return [(tuple(m.shape), tuple(m.stride), m.requires_grad) for m in metas]
+
+
+def test_shapes_are_noted_as_in_torch():
+    assert shapes(mindtorch) == shapes(torch)
+
+
+def traced_twice(lib):
+    class Leafless(fx(lib).Tracer):
+        def is_leaf_module(self, m, name):
+            return name.startswith("inner")
+
+    net = module(lib)
+    graph = Leafless().trace(net, {"key": None})
+    names = [n.name for n in graph.nodes if n.op in ("call_module", "get_attr", "placeholder")]
+    fresh = lib.nn.Sequential(net.inner)
+    return names, [n.name for n in Leafless().trace(fresh).nodes]
+
+
+def test_a_tracers_own_choice_of_leaves_is_torchs():
+    assert traced_twice(mindtorch) == traced_twice(torch)
