@@ -134,7 +134,8 @@ NAMED = tuple(
                                           for sign in ("", "u")),
     )
 )  # fmt: skip
-STORED = (uint16, uint32, uint64, float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz,
+UNSIGNED = (uint16, uint32, uint64)
+STORED = (*UNSIGNED, float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz,
           float8_e8m0fnu, float4_e2m1fn_x2)  # fmt: skip
 
 ALL = (bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64, complex64,
@@ -239,21 +240,14 @@ def _promoted(a: dtype, b: dtype) -> dtype:
 
 
 def _promote_stored(a: dtype, b: dtype) -> dtype:
-    """Promotion where one type is only stored: with another category, else refused."""
-    odd = a if a in STORED else b
-    if odd.category == FLOAT and max(a.category, b.category) == FLOAT:
-        if min(a.category, b.category) < FLOAT:
-            return odd
-        kinds = "Float8 Types is" if odd.itemsize == 1 else "uint16, uint32, uint64 types is"
-        raise RuntimeError(
-            f"Promotion for {kinds} not supported, attempted to promote {a.legacy} and {b.legacy}"
-        )
-    if a.category == b.category == INTEGER:
-        raise RuntimeError(
-            "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote"
-            f" {a.legacy} and {b.legacy}"
-        )
-    return a if a.category > b.category else b
+    """Promotion where one type is only stored: whole numbers become floats, all else is refused."""
+    short = any(d in STORED and d.category == FLOAT for d in (a, b))
+    if not short and {a.category, b.category} == {INTEGER, FLOAT}:
+        return a if a.category == FLOAT else b
+    kinds = "Float8 Types is" if short else "uint16, uint32, uint64 types is"
+    raise RuntimeError(
+        f"Promotion for {kinds} not supported, attempted to promote {a.legacy} and {b.legacy}"
+    )
 
 
 class finfo:  # noqa: N801 - torch's name

@@ -119,7 +119,7 @@ def _combine(higher: Dtype | None, lower: Dtype | None) -> Dtype | None:
         return higher
     if lower.category == dt.COMPLEX and higher.category == dt.FLOAT:
         return dt.complex128 if higher is dt.float64 else dt.complex64
-    return lower
+    return dt.promote_types(higher, lower)
 
 
 def opmath(d: Dtype) -> Dtype:
@@ -297,17 +297,9 @@ def _check_alpha(alpha: Number, dtype: Dtype) -> None:
         )
 
 
-# torch's names of dtypes in "not implemented for" errors (c10/core/ScalarType.h).
-_SCALAR_NAMES = {
-    "bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int",
-    "int64": "Long", "float16": "Half", "bfloat16": "BFloat16", "float32": "Float",
-    "float64": "Double", "complex64": "ComplexFloat", "complex128": "ComplexDouble",
-}  # fmt: skip
-
-
 def scalar_name(dtype: Dtype) -> str:
     """What torch calls a dtype in errors: `Long` for int64."""
-    return _SCALAR_NAMES[str(dtype).removeprefix("torch.")]
+    return dtype.legacy
 
 
 # What TypeMeta calls dtypes (c10/util/typeid.h).
@@ -315,7 +307,8 @@ _C_NAMES = {
     "bool": "bool", "uint8": "unsigned char", "int8": "signed char", "int16": "short int",
     "int32": "int", "int64": "long int", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
     "float32": "float", "float64": "double", "complex64": "c10::complex<float>",
-    "complex128": "c10::complex<double>",
+    "complex128": "c10::complex<double>", "uint16": "short unsigned int", "uint32": "unsigned int",
+    "uint64": "long unsigned int",
 }  # fmt: skip
 
 
@@ -336,6 +329,7 @@ REAL = tuple(d for d in dt.ALL if d.category < dt.COMPLEX)
 REAL_NUMBERS = tuple(d for d in REAL if d is not dt.bool)
 ANY_NUMBERS = tuple(d for d in dt.ALL if d is not dt.bool)
 WHOLE = tuple(d for d in dt.ALL if d.category < dt.FLOAT)
+BITS = (*WHOLE, *dt.UNSIGNED)
 
 
 def pointwise(

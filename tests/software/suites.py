@@ -5,13 +5,14 @@
 FOLDER is a checkout of the library's sources, or of its tests alone; SOFTWARE is the virtual
 environment of requirements.txt with what the tests ask for beside. Nothing is patched and no test
 left out: a test that passes on torch passes on mindtorch, or it is listed. A run that was cut
-goes on where it stopped; files of OUT that are removed are made again. Exit code: 0 where the
-share that passes is at least --share, else 1.
+goes on where it stopped, --again runs what was lost once more, and files of OUT that are removed
+are made again. Exit code: 0 where the share that passes is at least --share, else 1.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -96,6 +97,14 @@ def compare(theirs, ours):
     return passing, lost
 
 
+def forget_lost(files):
+    """Drops what was said of lost tests, so that they are run again."""
+    _, lost = compare(told(files["torch"]), told(files["mindtorch"]))
+    lines = files["mindtorch"].read_text().splitlines(keepends=True)
+    kept = [line for line in lines if json.loads(line)["test"] not in lost]
+    files["mindtorch"].write_text("".join(kept))
+
+
 def show(name, theirs, ours, share):
     passing, lost = compare(theirs, ours)
     for test, (verdict, error) in sorted(lost.items()):
@@ -116,6 +125,7 @@ def main():
     parser.add_argument("--out", type=Path, required=True, help="folder of verdicts and logs")
     parser.add_argument("--device", default="cpu", help="of mindtorch, where the suite can choose")
     parser.add_argument("--side", choices=("torch", "mindtorch"), help="run this side alone")
+    parser.add_argument("--again", action="store_true", help="run what was lost once more")
     parser.add_argument("--tests", help="instead of the suite's own, comma-separated")
     parser.add_argument("--timeout", type=int, default=120, help="seconds a test")
     parser.add_argument("--share", type=float, default=0.98)
@@ -126,6 +136,9 @@ def main():
     for side in ("torch", "mindtorch"):
         name = f"{args.name}.{side}" + (f".{args.device}" if side == "mindtorch" else "")
         files[side] = args.out / f"{name}.jsonl"
+    if args.again:
+        forget_lost(files)
+    for side in files:
         if args.side in (None, side):
             run(suite, side, args, files[side])
     if args.side:

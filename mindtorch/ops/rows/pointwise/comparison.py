@@ -13,7 +13,7 @@ from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array
 from ...lacks import Refusal
-from ...rules import REAL, WHOLE, Pointwise, pointwise, scalar_name
+from ...rules import BITS, REAL, Pointwise, pointwise, scalar_name
 from ...samples import FLOATS, INTS, Arg, Sample, binary, calls
 from ...spec import aten as aten
 from ...spec import call, composite, op, scalar
@@ -81,7 +81,7 @@ for _name, _cpu, _aclnn in _LOGIC:
 
 
 def bitwise(
-    name: str, cpu: Callable[..., Any], tensor: str, number: str, known: Container[Dtype] = WHOLE
+    name: str, cpu: Callable[..., Any], tensor: str, number: str, known: Container[Dtype] = BITS
 ) -> None:
     """A row of two integer operands, or bool ones; shifts have integers alone."""
     kernel = f"{name.replace('bitwise_left_', 'l').replace('bitwise_right_', 'r')}_cpu"

@@ -8,7 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from ...._tensor.dtype import ALL, COMPLEX, FLOAT, INTEGER, finfo, float64, from_numpy_dtype
+from ...._tensor.dtype import (
+    ALL,
+    COMPLEX,
+    FLOAT,
+    INTEGER,
+    UNSIGNED,
+    finfo,
+    float64,
+    from_numpy_dtype,
+)
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array
@@ -365,6 +374,7 @@ class _Rounding(Pointwise):
             raise NotImplementedError(f"{self.name} is not supported for complex inputs")
         whole = self.name != "frac" and not any(args[1:])  # decimals are for fractions alone
         known = [d for d in ALL if d.category == FLOAT or (whole and d.category == INTEGER)]
+        known += UNSIGNED * whole
         refuse_dtype(dtype, f"{self.name}{'_vml' if whole else ''}_cpu", known)
         return super().__call__(*args)
 
