@@ -70,6 +70,7 @@ def environ_of(suite, side, device, python, file):
     if side == "mindtorch":
         paths = [str(SITE), str(ROOT), *paths]
         if device != "cpu":
+            environ["MINDTORCH_TORCH_NPU"] = "1"  # as `mindtorch-npu exec --npu` says it
             environ |= {name: form.format(device) for name, form in suite.on_device.items()}
     environ["PYTHONPATH"] = os.pathsep.join(paths)
     environ["PATH"] = os.pathsep.join((str(Path(python).absolute().parent), os.environ["PATH"]))

@@ -97,6 +97,7 @@ def bitwise(
         ],
         tolerance="exact",
         inplace=True,
+        number_first=True,
     )
 
 
