@@ -210,4 +210,9 @@ def __getattr__(name: str) -> Any:
         from ._backends.npu.memory import AclOutOfMemoryError
 
         return AclOutOfMemoryError
+    if name.startswith("npu_"):
+        from . import _fused
+
+        if name in _fused.__all__:
+            return getattr(_fused, name)
     raise AttributeError(f"module 'mindtorch.npu' has no attribute '{name}'")
