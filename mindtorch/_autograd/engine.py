@@ -252,7 +252,9 @@ def _wanted(roots: Any, inputs: Any) -> tuple[set[Node] | None, dict[Node, list[
 def root_edges(tensors: Sequence[Tensor], grads: Sequence[Any]) -> list[Any]:
     """Roots for `run`; RuntimeError in torch's words for a tensor or gradient that cannot be."""
     roots = []
-    for i, (tensor, grad) in enumerate(zip(tensors, grads, strict=True)):
+    if len(grads) < len(tensors):
+        raise RuntimeError(f"got {len(tensors)} tensors and {len(grads)} gradients")
+    for i, (tensor, grad) in enumerate(zip(tensors, grads, strict=False)):
         to = edge(tensor)
         if to is None:
             raise RuntimeError(
@@ -269,7 +271,8 @@ def _root_grad(tensor: Tensor, grad: Tensor | None, i: int) -> Tensor:
             raise RuntimeError("grad can be implicitly created only for scalar outputs")
         if geom.dtype.category != FLOAT:
             raise RuntimeError(
-                f"grad can be computed only for real scalar outputs but got {geom.dtype!r}"
+                "grad can be implicitly created only for real scalar outputs but got"
+                f" {geom.dtype!r}"
             )
         return OPS["ones"].entry("aten")(geom.shape, geom.dtype, geom.device)
     if not isinstance(grad, Tensor):

@@ -12,7 +12,7 @@ from ..ops.spec import aten
 from .anomaly import STATE
 from .forward import plain, set_tangent, tangent_of
 from .grad_mode import LOCAL
-from .node import FREED, Node, keep
+from .node import FREED, AccumulateGrad, Node, keep
 from .views import rebase
 from .written import edge
 
@@ -78,11 +78,9 @@ class FunctionNode(Node):
                 f"function {self.name()} returned an incorrect number of gradients"
                 f" (expected {wanted}, got {len(grads_in)})"
             )
-        for i, value in enumerate(grads_in):
+        for value in grads_in:
             if value is not None and not isinstance(value, Tensor):
-                raise TypeError(
-                    f"expected Variable or None (got {type(value).__name__}) at index {i}"
-                )
+                raise RuntimeError(f"expected Variable or None (got {type(value).__name__})")
         return grads_in
 
 
@@ -274,6 +272,10 @@ def _wrap_output(
     if out._geom.dtype.category < FLOAT:
         return out
     if id(out) in dirty:
+        if out._fn.__class__ is AccumulateGrad:
+            raise RuntimeError(
+                "a leaf Variable that requires grad has been used in an in-place operation."
+            )
         out._storage.value += 1
         rebase(out, ctx)
         return out

@@ -19,11 +19,54 @@ def _like(template: Tensor | tuple[Tensor, ...], values: Any) -> Any:
     return tuple(values) if isinstance(template, tuple | list) else values[0]
 
 
+def _checked(what: str, value: object, name: str) -> tuple[Any, ...]:
+    """A tensor, or several, as a tuple; TypeError in torch's words for anything else."""
+    several = isinstance(value, tuple)
+    parts = value if isinstance(value, tuple) else (value,)
+    for i, part in enumerate(parts):
+        if isinstance(part, Tensor):
+            continue
+        told = f"the given {what} has type {type(part)}."
+        if several:
+            told = f"the value at index {i} in {told}"
+        raise TypeError(
+            f"The {what} given to {name} must be either a Tensor or a tuple of Tensors but {told}"
+        )
+    return parts
+
+
+def _vector(v: Any, tensors: tuple[Any, ...]) -> tuple[Any, ...]:
+    """`v` as a tuple; RuntimeError in torch's words where it is of other sizes than `tensors`."""
+    vectors = _tuple(v)
+    if len(vectors) != len(tensors):
+        raise RuntimeError(
+            f"v is a tuple of invalid length: should be {len(tensors)} but got {len(vectors)}."
+        )
+    for i, (own, like) in enumerate(zip(vectors, tensors, strict=True)):
+        if own.size() != like.size():
+            place = f"Entry {i} in " if len(tensors) > 1 else ""
+            raise RuntimeError(
+                f"{place}v has invalid size: should be {like.size()} but got {own.size()}."
+            )
+    return vectors
+
+
+def _refuse_constant(outs: tuple[Any, ...], strict: bool) -> None:
+    """RuntimeError in torch's words where a strict call's results depend on no input."""
+    for i, out in enumerate(outs):
+        if strict and not out.requires_grad:
+            raise RuntimeError(
+                f"Output {i} of the user-provided function does not require gradients. The outputs"
+                " must be computed in a differentiable manner from the input when running in strict"
+                " mode."
+            )
+
+
 def _call(
-    func: Callable[..., Any], inputs: Tensor | tuple[Tensor, ...], create_graph: bool
+    func: Callable[..., Any], inputs: Any, create_graph: bool, name: str, strict: bool = False
 ) -> tuple[Any, Any, Any]:
     """The inputs as fresh parts of a graph, the raw result, and its tensors."""
-    arguments = _tuple(inputs)
+    arguments = _checked("inputs", inputs, name)
     if create_graph:
         leaves = tuple(aten.alias(t) if t.requires_grad else t.detach() for t in arguments)
     else:
@@ -31,7 +74,9 @@ def _call(
     leaves = tuple(t if t.requires_grad else t.requires_grad_() for t in leaves)
     with enable_grad():
         raw = func(*leaves)
-    return leaves, raw, _tuple(raw)
+    outs = _checked("outputs of the user-provided function", raw, name)
+    _refuse_constant(outs, strict)
+    return leaves, raw, outs
 
 
 def _filled(grads: Any, leaves: tuple[Tensor, ...]) -> list[Any]:
@@ -53,13 +98,13 @@ def vjp(
     strict: bool = False,
 ) -> tuple[Any, Any]:  # fmt: skip
     """`func(*inputs)` and its vector-Jacobian product with `v` (1 for a scalar result)."""
-    leaves, raw, outs = _call(func, inputs, create_graph)
+    leaves, raw, outs = _call(func, inputs, create_graph, "vjp", strict)
     if v is None and any(o.numel() != 1 for o in outs):
         raise RuntimeError(
             "The vector v can only be None if the user-provided function returns a single Tensor"
             " with a single element."
         )
-    weights = [aten.ones_like(o) for o in outs] if v is None else _tuple(v)
+    weights = [aten.ones_like(o) for o in outs] if v is None else _vector(v, outs)
     vjps = _gradients(outs, leaves, weights, create_graph)
     return _detached(raw, create_graph), _like(inputs, vjps)
 
@@ -72,13 +117,13 @@ def jvp(
 
     The vector-Jacobian product is linear in its vector; its derivative there is the Jacobian.
     """
-    leaves, raw, outs = _call(func, inputs, create_graph)
+    leaves, raw, outs = _call(func, inputs, create_graph, "jvp", strict)
     if v is None and any(t.numel() != 1 for t in leaves):
         raise RuntimeError(
             "The vector v can only be None if the input to the user-provided function is a single"
             " Tensor with a single element."
         )
-    vectors = [aten.ones_like(t) for t in leaves] if v is None else _tuple(v)
+    vectors = [aten.ones_like(t) for t in leaves] if v is None else _vector(v, leaves)
     weights = tuple(aten.zeros_like(o).requires_grad_() for o in outs)
     pulled = _gradients(outs, leaves, weights, True)
     pushed = _gradients(pulled, weights, vectors, create_graph)
@@ -117,7 +162,7 @@ def jacobian(
     strategy: str = "reverse-mode",
 ) -> Any:
     """The Jacobian: for each output and input, a tensor of both shapes joined."""
-    leaves, raw, outs = _call(func, inputs, create_graph)
+    leaves, raw, outs = _call(func, inputs, create_graph, "jacobian", strict)
     table = [_like(inputs, _rows(out, leaves, create_graph)) for out in outs]
     return _like(raw, table)
 
@@ -147,12 +192,40 @@ def hessian(
 
 
 def hvp(
-    func: Callable[..., Any], inputs: Tensor, v: Tensor, create_graph: bool = False
-) -> tuple[Tensor, ...]:
-    """`func(*inputs)` and the product of its Hessian with `v`."""
-    leaves, raw, outs = _call(func, inputs, create_graph)
+    func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Any, Any]:  # fmt: skip
+    """`func(*inputs)` and the product of its Hessian with `v` (1 for a single number)."""
+    return _second("hvp", func, inputs, v, create_graph, strict)
+
+
+def vhp(
+    func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Any, Any]:  # fmt: skip
+    """`func(*inputs)` and the product of `v` with its Hessian, which is symmetric."""
+    return _second("vhp", func, inputs, v, create_graph, strict)
+
+
+def _second(
+    name: str, func: Callable[..., Any], inputs: Any, v: Any, create_graph: bool, strict: bool
+) -> tuple[Any, Any]:
+    if v is None and any(t.numel() != 1 for t in _checked("inputs", inputs, name)):
+        raise RuntimeError(
+            "The vector v can only be None if the input to the user-provided function is a single"
+            " Tensor with a single element."
+        )
+    vectors = None if v is None else _vector(v, _tuple(inputs))
+    leaves, raw, outs = _call(func, inputs, create_graph, name, strict)
+    if len(outs) != 1 or isinstance(raw, tuple):
+        raise RuntimeError(f"The function given to {name} should return a single Tensor")
+    if outs[0].numel() != 1:
+        raise RuntimeError(
+            f"The Tensor returned by the function given to {name} should contain a single element"
+        )
+    vectors = tuple(aten.ones_like(t) for t in leaves) if vectors is None else vectors
     first = grad(outs[0], leaves, create_graph=True, allow_unused=True)
-    pairs = [(g, w) for g, w in zip(first, _tuple(v), strict=True) if g is not None]
+    pairs = [(g, w) for g, w in zip(first, vectors, strict=True) if g is not None]
     product = [(g * w).sum() for g, w in pairs if g.requires_grad]
     grads = _filled(
         grad(sum(product), leaves, create_graph=create_graph, allow_unused=True)
@@ -161,6 +234,3 @@ def hvp(
         leaves,
     )
     return _detached(raw, create_graph), _like(inputs, grads)
-
-
-vhp = hvp

@@ -38,6 +38,11 @@ def gradcheck(
             "Expected at least one of check_forward_ad and check_backward_ad to be True"
         )
     arguments = inputs if isinstance(inputs, tuple | list) else (inputs,)
+    if not any(isinstance(t, Tensor) and t.requires_grad for t in arguments):
+        raise ValueError(
+            "gradcheck expects at least one input tensor to require gradient, but none of them have"
+            " requires_grad=True."
+        )
     for number, tensor in enumerate(arguments):
         if not isinstance(tensor, Tensor) or not tensor.requires_grad:
             continue

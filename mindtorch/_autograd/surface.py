@@ -11,6 +11,7 @@ from .._tensor.dtype import FLOAT
 from .._tensor.dtype import bool as BOOL
 from .._tensor.storage import Storage
 from .._tensor.tensor import Tensor, forget_array, wrap
+from ..ops.rules import c_name
 from ..ops.spec import aten
 from . import engine
 from .grad_mode import LOCAL
@@ -93,16 +94,20 @@ def _set_grad(self: Tensor, value: Tensor | None) -> None:
             )
         if value is self:
             raise RuntimeError("can't assign Variable as its own grad")
+        if value.dtype is not self.dtype:
+            raise RuntimeError(
+                f"attempting to assign a gradient with dtype '{c_name(value.dtype)}' to a tensor"
+                f" with grad_dtype '{self.dtype.legacy}'. The gradient must match the tensor's"
+                " grad_dtype (defaults to the tensor's dtype). You can set the tensor's grad_dtype"
+                " attribute with a specific dtype, or None to allow any dtype. Set grad_dtype with"
+                " caution. Diverging the dtypes of a tensor and its gradient may break downstream"
+                " systems that assume they match."
+            )
         if value.shape != self.shape:
             raise RuntimeError(
                 f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of size"
                 f" '{list(self.shape)}'. Please ensure that the gradient and the tensor are the"
                 " same size"
-            )
-        if value.dtype is not self.dtype:
-            raise RuntimeError(
-                f"attempting to assign a gradient with dtype '{value.dtype.legacy}' to a tensor"
-                f" with dtype '{self.dtype.legacy}'"
             )
     self._grad = value
 
@@ -142,6 +147,14 @@ def _set_data(self: Tensor, value: Tensor) -> None:
     if fn.__class__ is AccumulateGrad:  # the engine casts gradients to what the leaf is now
         fn.outs = (value._geom,)
     forget_array(self)
+
+
+def _keep_data(self: Tensor) -> None:
+    raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
+
+
+def _keep_requires_grad(self: Tensor) -> None:
+    raise RuntimeError("requires_grad must be a bool")
 
 
 def retain_grad(self: Tensor) -> None:
@@ -225,6 +238,9 @@ def backward(
 
 
 def _into_inputs(roots: Any, wanted: list[Tensor], keep: bool, create_graph: bool) -> None:
+    for tensor in wanted:
+        if not tensor.requires_grad:
+            raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
     edges = [_input_edge(t) for t in wanted]
     grads = engine.run(roots, keep, create_graph, edges, accumulating=False)
     for tensor, value in zip(wanted, grads, strict=True):
@@ -285,7 +301,7 @@ def _backward(
     inputs: Any = None,
 ) -> None:
     """Add this tensor's gradients into the leaves' `.grad`."""
-    if inputs is not None:
+    if inputs is not None or not (gradient is None or isinstance(gradient, Tensor)):
         backward(self, gradient, retain_graph, create_graph, inputs=inputs)
         return
     keep = create_graph if retain_graph is None else retain_graph
@@ -333,11 +349,11 @@ def as_subclass(self: Tensor, cls: type[Tensor]) -> Tensor:
 def install() -> None:
     """Attach everything to Tensor."""
     members: dict[str, Any] = {
-        "requires_grad": property(_requires_grad, _set_requires_grad),
+        "requires_grad": property(_requires_grad, _set_requires_grad, _keep_requires_grad),
         "grad_fn": property(_grad_fn),
         "is_leaf": property(_is_leaf),
         "grad": property(_grad, _set_grad, lambda self: _set_grad(self, None)),
-        "data": property(_data, _set_data),
+        "data": property(_data, _set_data, _keep_data),
         "output_nr": property(lambda self: self._nr),
         "retains_grad": property(lambda self: self._retains),
         "requires_grad_": requires_grad_,
@@ -353,6 +369,7 @@ def install() -> None:
         "as_subclass": as_subclass,
     }
     _backward.__name__ = "backward"
+    _backward.__qualname__ = "Tensor.backward"
     for name, member in members.items():
         setattr(Tensor, name, member)
     Tensor.volatile = False  # type: ignore[attr-defined]

@@ -113,9 +113,17 @@ def _refuse(op: Op, arg: Arg, position: int, value: Any, wanted: str) -> TypeErr
     )
 
 
+def refused(op: Op, arg: Arg, i: int, value: object) -> TypeError:
+    """What torch says of an attribute of another class."""
+    return _refuse(op, arg, i, value, arg.type.removeprefix("Sym").lower())
+
+
 def _tensor(op: Op, arg: Arg, i: int, value: Tensor) -> Tensor:
     if isinstance(value, Tensor):
         return value
+    if op.base_name == "copy" and value.__class__ in NUMBERS:  # torch takes a number here
+        number: Tensor = aten.tensor(value)
+        return number
     raise _refuse(op, arg, i, value, "Tensor")
 
 

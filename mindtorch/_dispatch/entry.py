@@ -26,7 +26,7 @@ from ..ops.schema import Arg, Kind
 from ..ops.source import compiled
 from ..ops.spec import Op
 from . import slow
-from .bind import PLAIN, listed, refuse_kinds, refuse_shared, sizes_of
+from .bind import PLAIN, listed, refuse_kinds, refuse_shared, refused, sizes_of
 from .dispatcher import layers, layers_inplace
 from .key import defaults, guard_of, key_lines
 from .missing import MARKS, Missing, refuse_missing
@@ -34,7 +34,7 @@ from .older import has_older, older_call
 from .out import out_call
 from .overrides import PLAIN_TENSORS, hand_over_composite
 from .slow import plans_of
-from .told import explained, explained_here
+from .told import explained, explained_here, parsed_row, refuse_more, suits
 
 _BODY = """\
 def {name}({params}):
@@ -227,7 +227,7 @@ def _scope(op: Op, inplace: bool) -> dict[str, Any]:
         "operated": slow.operated_inplace if inplace else slow.operated,
         "layers": layers_inplace if inplace else layers, "first_fn": first_fn,
         "renamed": renamed, "named_ints": named_ints, "named": _make(op),
-        "answered": answered,
+        "answered": answered, "refuse_more": refuse_more,
         **defaults(op), **MARKS,
     }  # fmt: skip
 
@@ -238,6 +238,11 @@ def _scope(op: Op, inplace: bool) -> dict[str, Any]:
 
     scope["record"] = record
     return scope
+
+
+def takes_more(op: Op) -> bool:
+    """Whether a function's entry catches what is too many, to refuse it in torch's words."""
+    return not has_older(op, "function") and several_of(op, "function") is None
 
 
 def takes_varargs(op: Op) -> bool:
@@ -307,11 +312,11 @@ def _params(op: Op, form: str, varargs: bool) -> str:
             starred = True
             continue
         if arg.keyword_only and not starred and form != "aten":
-            parts.append("*older" if has_older(op, form) else "*")
+            parts.append("*older" if has_older(op, form) else "*" + "more" * (form == "function"))
             starred = True
         parts.append(name + _default(arg, form))
     if form == "function":
-        parts += ["out=None"] if starred else ["*", "out=None"]
+        parts += ["out=None"] if starred else ["*more", "out=None"]
     if (form != "aten" and any(a.name in ("dim", "keepdim") for a in op.schema.args)) or varargs:
         parts.append("**extra")
     return ", ".join(parts)
@@ -352,7 +357,11 @@ def _prelude(op: Op, form: str, varargs: bool) -> str:
         lines += ["if extra:", f"    return renamed(op, {form!r}, locals(), extra)"]
     if form == "function":
         written = f"out_call(op, out, ({tuple_text}))"
-        lines += ["if out is not None:", f"    return {_named(op, form)}({written})"]
+        if takes_more(op):
+            lines += ["if more or out is not None:", f"    refuse_more(op, ({tuple_text}), more)"]
+        else:
+            lines.append("if out is not None:")
+        lines.append(f"    return {_named(op, form)}({written})")
     lines += _listed(op, form)
     return "".join(f"    {line}\n" for line in lines)
 
@@ -447,7 +456,12 @@ def _body(op: Op) -> Any:
             op.bind()
             geoms = [a._geom if isinstance(a, Tensor) else a for a in args]
             lacks.refuse(op.lacks, op.infer, geoms if op.infer else [tensors[0]._geom])
-        return body(*args, **kwargs)
+        try:
+            return body(*args, **kwargs)
+        except ValueError:
+            if tensors and tensors[0].dtype.itemsize != 2:  # halves are torch's cpu's own matter
+                lacks.refuse(op.lacks, None, [tensors[0]._geom])
+            raise
 
     return run
 
@@ -474,6 +488,38 @@ def refuse_call(op: Op, form: str, values: tuple[Any, ...]) -> None:
     refuse_kinds(op, values, int(form in ("method", *WRITING)))
 
 
+# Classes of attributes that need no look; what else torch takes for them, told.py says.
+_PLAIN_ATTRIBUTES = {"int": ("int",), "SymInt": ("int",), "str": ("str",), "bool": ("bool",),
+                     "float": ("float", "int")}  # fmt: skip
+
+
+def _look_at_attributes(op: Op, form: str) -> str:
+    """Lines that have numbers, words and flags of other classes looked at."""
+    tests: list[str] = []
+    for arg in () if op.variadic else op.schema.args:
+        if arg.name == "memory_format":  # named by text inside, by an object outside
+            continue
+        classes = _PLAIN_ATTRIBUTES.get(arg.type) if arg.kind is Kind.ATTR else None
+        if classes:
+            n, none = arg.name, ["None"] * (arg.optional or arg.default is None)
+            fits = [f"{n}.__class__ is {c}" for c in classes] + [f"{n} is None" for _ in none]
+            tests.append(f"({' or '.join(fits)})")
+    if not tests:
+        return ""
+    values = f"({', '.join(a.name for a in op.schema.args)},)"
+    return f"    if not ({' and '.join(tests)}):\n        look_at(op, {form!r}, {values})\n"
+
+
+def refuse_attributes(op: Op, form: str, values: tuple[Any, ...]) -> None:
+    """TypeError in torch's words for a number, word or flag that is none."""
+    first = int(form in ("method", *WRITING))
+    for at, (arg, value) in enumerate(zip(op.schema.args, values, strict=True), -first):
+        if arg.kind is not Kind.ATTR or arg.name == "memory_format":
+            continue
+        if arg.type in _PLAIN_ATTRIBUTES and not suits(arg, value):
+            raise explained(op, form, values) or refused(op, arg, at, value)
+
+
 def _look_at_sizes(op: Op, first: int) -> str:
     """Lines that have all but ints and tuples of them looked at."""
     lines = ""
@@ -491,6 +537,15 @@ def _look_at_sizes(op: Op, first: int) -> str:
     return lines
 
 
+# Functions of torch.nn.functional that torch parses in C.
+IN_C = frozenset((
+    "avg_pool1d", "avg_pool2d", "avg_pool3d", "bilinear", "channel_shuffle", "conv1d", "conv2d",
+    "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
+    "cosine_similarity", "linear", "one_hot", "pdist", "pixel_shuffle", "pixel_unshuffle",
+    "prelu", "scaled_dot_product_attention",
+))  # fmt: skip
+
+
 def _sized(op: Op, body: Any) -> Any:
     """A layer's body, behind a look at its sizes where it takes any."""
     lines = _look_at_classes(op, "function") + _look_at_sizes(op, 0)
@@ -499,9 +554,11 @@ def _sized(op: Op, body: Any) -> Any:
     told = inspect.signature(body).parameters
     defaults = {n: p.default for n, p in told.items()}
     params = [n + f"=D[{n!r}]" * (p.default is not p.empty) for n, p in told.items()]
-    source = (
-        f"def {op.base_name}({', '.join(params)}):\n{lines}    return body({', '.join(told)})\n"
-    )
+    named = [n for n, p in told.items() if p.kind is p.KEYWORD_ONLY]
+    if named:
+        params.insert(len(told) - len(named), "*")
+    passed = ", ".join(f"{n}={n}" if n in named else n for n in told)
+    source = f"def {op.base_name}({', '.join(params)}):\n{lines}    return body({passed})\n"
     scope = {
         "D": defaults, "body": body, "op": op, "sizes_of": sizes_of,
         **_ASKING,
@@ -521,7 +578,8 @@ def _composite(op: Op, form: str) -> Callable[..., Any]:
     """The entry of a composite: its body, with the form's names; a layer's body has them."""
     body = _body(op)
     if form != "method" and "nn" in op.places:
-        return _sized(op, body)
+        sized = _sized(op, body)
+        return parsed_row(op, sized) if op.base_name in IN_C else sized
     varargs = form in ("method", "inplace") and takes_varargs(op)
     names = ", ".join(a.name for a in op.schema.args)
     original = f"original(({names},))"
@@ -535,6 +593,7 @@ def _composite(op: Op, form: str) -> Callable[..., Any]:
     source += _asked(op, form) + _prelude(op, form, varargs) + _look_at_classes(op, form)
     first = int(form in ("method", *WRITING))
     source += _look_at_numbers(op, form) + _look_at_sizes(op, first)
+    source += _look_at_attributes(op, form) if form in ("function", "method") else ""
     if end and op.apart:
         source += f"    refuse_shared((self,), ({names},)[1:])\n"
     source += f"    try:\n        return {result}\n    except (AttributeError, TypeError):\n"
@@ -543,7 +602,8 @@ def _composite(op: Op, form: str) -> Callable[..., Any]:
         **defaults(op), "NUMBERS": NUMBERS, "Tensor": Tensor,
         "body": body, "op": op, "operand": slow.operand, "out_call": out_call,
         "renamed": renamed, "named": _make(op), "named_ints": named_ints,
-        "refuse_call": refuse_call, "sizes_of": sizes_of,
+        "refuse_call": refuse_call, "refuse_more": refuse_more, "look_at": refuse_attributes,
+        "sizes_of": sizes_of,
         "PLAIN": PLAIN, "listed": listed, "refuse_shared": refuse_shared,
         "original": original_of, "older_call": older_call, **MARKS,
         "Missing": Missing, "fitting": slow.fitting,

@@ -8,6 +8,7 @@ from typing import Any
 
 from .._tensor.tensor import Tensor
 from ..ops.spec import Op
+from .told import refusal, rows_of, signature
 
 # What the numbers of an older call are, in their order.
 _FACTORS = {
@@ -34,7 +35,12 @@ def older_call(op: Op, form: str, values: Sequence[Any]) -> Any:
     wanted = sum(not a.keyword_only for a in op.schema.args)
     shown = op.base_name + "_" * (form == "inplace")
     if len(tensors) != wanted or not 0 < len(numbers) <= len(names):
+        texts = rows_of(shown, form != "function")
+        places = values[form != "function" :]
+        told = refusal(shown, [signature(t) for t in texts], texts, places, {}) if texts else None
         kinds = ", ".join(type(v).__name__ for v in values)
-        raise TypeError(f"{shown}() received an invalid combination of arguments - got ({kinds})")
+        raise told or TypeError(
+            f"{shown}() received an invalid combination of arguments - got ({kinds})"
+        )
     warnings.warn(f"This overload of {shown} is deprecated:", UserWarning, stacklevel=3)
     return op.entry(form)(*tensors, **dict(zip(names, numbers, strict=False)))

@@ -39,6 +39,11 @@ def refuse_out(op: Op, out: Dtype, result: Dtype, source: Dtype | None) -> None:
             text.format(name=op.base_name, want=c_name(result), got=c_name(out), **names)
         )
     if not can_cast(result, out):
+        if op.base_name in ("cat", "stack"):
+            raise TypeError(
+                f"torch.cat(): input types can't be cast to the desired output type"
+                f" {scalar_name(out)}"
+            )
         raise RuntimeError(
             f"result type {result.legacy} can't be cast to the desired output type {out.legacy}"
         )

@@ -41,7 +41,7 @@ class Param:
     def takes(self, value: Any) -> bool:
         """Whether torch's parser takes a value; kinds that are not known take all."""
         if value is None:
-            return self.none or self.kind == "Tensor?"
+            return self.none or self.kind in ("Tensor?", "object")
         test = _TESTS.get(self.kind)
         return test is None or test(self, value)
 
@@ -98,7 +98,8 @@ def rows_of(name: str, method: bool) -> tuple[str, ...]:
 
 
 @functools.cache
-def _signature(text: str) -> Signature:
+def signature(text: str) -> Signature:
+    """A signature from torch's text of it."""
     params, named = [], False
     for part in re.split(r", (?![^{}]*\})", text[1:-1]):
         match = _PARAM.match(part)
@@ -129,6 +130,11 @@ def _param(arg: Arg) -> Param:
     none = arg.optional or (arg.has_default and arg.default in (None, ()))
     name = "input" if arg.name == "self" else arg.name
     return Param(kind, name, arg.has_default, arg.keyword_only, none)
+
+
+def suits(arg: Arg, value: object) -> bool:
+    """Whether torch's parser takes a value for an attribute; a missing one is told elsewhere."""
+    return value.__class__ is Missing or _param(arg).takes(value)
 
 
 def _is_int(value: Any) -> bool:
@@ -173,6 +179,9 @@ _TESTS: dict[str, Any] = {
     "str": lambda p, v: isinstance(v, str),
     "torch.dtype": lambda p, v: isinstance(v, Dtype) or v in (float, int, bool),
     "torch.device": lambda p, v: isinstance(v, Device | str | int),
+    "torch.memory_format": lambda p, v: type(v).__name__ == "memory_format",
+    "torch.layout": lambda p, v: type(v).__name__ == "layout",
+    "torch.Generator": lambda p, v: type(v).__name__ == "Generator",
     "torch.Storage": lambda p, v: type(v).__name__.endswith("Storage"),
 }
 # numpy's names of parameters.
@@ -185,6 +194,10 @@ def class_name(value: Any) -> str:
     if kind.__name__ in ("dtype", "device", "Size", "layout") and kind.__module__[:4] == "mind":
         return f"torch.{kind.__name__}"
     return f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__
+
+
+# What functions raise that were given what they do not take.
+_SIGNS = (AttributeError, RuntimeError, TypeError, ValueError)
 
 
 def parsed(text: str = "", method: bool = False) -> Callable[[F], F]:
@@ -200,9 +213,11 @@ def parsed(text: str = "", method: bool = False) -> Callable[[F], F]:
         def run(*args: Any, **kwargs: Any) -> Any:
             try:
                 return function(*args, **kwargs)
-            except (AttributeError, TypeError, ValueError):
+            except _SIGNS:
                 texts = () if text else rows_of(name, method)
-                signatures = [_signature(t) for t in texts or (text,)]
+                signatures = [signature(t) for t in texts or (text.replace("<options>", OPTIONS),)]
+                if not (text or texts):
+                    raise
                 if told := refusal(name, signatures, texts, args[method:], kwargs):
                     raise told from None
                 raise
@@ -210,6 +225,23 @@ def parsed(text: str = "", method: bool = False) -> Callable[[F], F]:
         return cast("F", run)
 
     return put
+
+
+def parsed_row(op: Op, function: F) -> F:
+    """As `parsed`, of a row's function whose arguments torch parses in C."""
+
+    @functools.wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except _SIGNS:
+            texts = rows_of(op.base_name, False)
+            signatures = [signature(t) for t in texts] or [_of_row(op, False)]
+            if told := refusal(op.base_name, signatures, texts, args, kwargs):
+                raise told from None
+            raise
+
+    return cast("F", run)
 
 
 def refusal(
@@ -225,8 +257,11 @@ def refusal(
     fitting = [s for s in signatures if s.least <= count <= len(s.params)]
     if not texts or len(fitting) == 1:
         return _first_fault(name, (fitting or signatures)[0], args, kwargs)
-    if any(_first_fault(name, s, args, kwargs) is None for s in fitting):
+    faults = [_first_fault(name, s, args, kwargs) for s in fitting]
+    if None in faults:
         return None
+    if unpacking := next((f for f in faults if f and "failed to unpack" in str(f)), None):
+        return unpacking
     kinds = ", ".join(class_name(v) for v in args)
     named = "".join(f"{k}={class_name(v)}, " for k, v in kwargs.items())
     kinds = f"{kinds}, {named}"[:-2] if args and named else kinds or named
@@ -255,15 +290,38 @@ def _first_fault(
         if not param.takes(value) and not (lone and placed):
             place = f" (position {at + 1})" if placed else ""
             wanted = "Tensor" if param.kind in ("union", "Tensor?") else param.kind
-            return TypeError(
-                f"{name}(): argument '{param.name}'{place} must be {wanted}, not"
-                f" {class_name(value)}"
-            )
+            rather = f", not {class_name(value)}"
+            if wanted == "tuple of ints" and isinstance(value, list | tuple):
+                rather = f", but found element of type {class_name(value[0])} at pos 0"
+            return TypeError(f"{name}(): argument '{param.name}'{place} must be {wanted}{rather}")
+        if told := _unpacking(name, param, value):
+            return told
     for key in left:
         known = any(key == p.name for p in row.params)
         said = "multiple values for argument" if known else "an unexpected keyword argument"
         return TypeError(f"{name}() got {said} '{key}'")
     return None
+
+
+def _unpacking(name: str, param: Param, value: object) -> TypeError | None:
+    """What torch says of a list of ints whose first is one, where a later one is none."""
+    if param.kind == "tuple of ints" and isinstance(value, list | tuple):
+        for at, part in enumerate(value):
+            if part is not None and not _is_int(part) and not hasattr(part, "__index__"):
+                return TypeError(
+                    f"{name}(): argument '{param.name}' failed to unpack the object at pos {at + 1}"
+                    f' with error "type must be tuple of ints,but got {class_name(part)}"'
+                )
+    return None
+
+
+def refused_input(name: str, value: object) -> TypeError:
+    """What torch says where a function's first argument is no tensor."""
+    if value.__class__ is Missing:
+        return TypeError(f'{name}() missing 1 required positional arguments: "input"')
+    return TypeError(
+        f"{name}(): argument 'input' (position 1) must be Tensor, not {class_name(value)}"
+    )
 
 
 def _too_many(name: str, row: Signature, count: int) -> TypeError:
@@ -325,12 +383,26 @@ def unchosen(
     if len(args) <= len(params):
         placed, named = written(params[: len(args)], form, args)
     name += "_" * (form == "inplace")
-    signatures = [_signature(t) for t in texts] or ([_of_row(op, method)] if op else [])
+    signatures = [signature(t) for t in texts] or ([_of_row(op, method)] if op else [])
     named |= {k: v for k, v in kwargs.items() if v is not None or k != "out"}
     return refusal(name, signatures, texts, placed, named)
 
 
 FORMS = frozenset(("function", "method", "inplace"))
+
+
+def refuse_more(op: Op, values: Sequence[Any], more: Sequence[Any]) -> None:
+    """TypeError in torch's words for more arguments by place than a function has."""
+    if not more:
+        return
+    pairs = list(zip(op.schema.args, values, strict=True))
+    named = keywords_of_call()
+    texts = rows_of(op.base_name, False)
+    signatures = [signature(t) for t in texts] or [_of_row(op, False)]
+    kwargs = {a.name: v for a, v in pairs if a.keyword_only and a.name in named}
+    args = [*(v for a, v in pairs if not a.keyword_only), *more]
+    told = refusal(op.base_name, signatures, texts, args, kwargs)
+    raise told or TypeError(f"{op.base_name}(): too many arguments")
 
 
 def written(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import builtins
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from .._autograd.grad_mode import is_grad_enabled
 from .._autograd.views import scatter_view
 from .._backends.registry import registry
-from .._dispatch.told import parsed
+from .._dispatch.told import parsed, refusal, rows_of, signature
 from .._tensor import dtype as dt
 from .._tensor import storage as _storage
 from .._tensor.device import DeviceLike, resolve
@@ -43,12 +44,11 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         geom, only = self._geom, args[0]
         if only is geom.device or only is geom.dtype:
             return self
+    named = dict(kwargs)
     dtype, device = kwargs.pop("dtype", None), kwargs.pop("device", None)
     copy, layout = kwargs.pop("copy", False), kwargs.pop("memory_format", None)
     kwargs.pop("non_blocking", None)
     other = kwargs.pop("other", None)
-    if kwargs:
-        raise TypeError(f"to() received an invalid combination of arguments: {list(kwargs)}")
     rest = list(args)
     if rest and isinstance(rest[0], Tensor):
         other = rest.pop(0)
@@ -64,9 +64,21 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         dtype = rest.pop(0)
     elif rest and rest[0] in (float, int, bool):
         dtype = {float: dt.float64, int: dt.int64, bool: dt.bool}[rest.pop(0)]
+    known = dtype is None or isinstance(dtype, Dtype)
+    known = known and (device is None or isinstance(device, str | Device | int))
+    if kwargs or not known or len(rest) > 2 or not all(v.__class__ is bool for v in rest):
+        raise refusal_of_to(args, named)
     if len(rest) > 1:
         copy = rest[1]
     return _convert(self, dtype, device, copy, layout)
+
+
+def refusal_of_to(args: Sequence[object], kwargs: Mapping[str, object]) -> TypeError:
+    """What torch's parser says of arguments that no signature of `to` takes."""
+    texts = rows_of("to", True)
+    own = {"tensor" if k == "other" else k: v for k, v in kwargs.items()}
+    told = refusal("to", [signature(t) for t in texts], texts, args, own)
+    return told or TypeError("to() received an invalid combination of arguments")
 
 
 def _convert(
@@ -90,11 +102,19 @@ def _target(geom: Geometry, device: DeviceLike) -> Device:
     return resolve(wanted)
 
 
+def _no_places(name: str, more: Sequence[object]) -> str:
+    """What torch says of a method that takes nothing but by name."""
+    were = "was" if len(more) == 1 else "were"
+    return f"{name}() takes 0 positional arguments but {len(more)} {were} given"
+
+
 def _caster(name: str, dtype: Dtype) -> None:
-    def cast(self: Tensor, memory_format: object | None = None) -> Tensor:
+    def cast(self: Tensor, *more: object, memory_format: object | None = None) -> Tensor:
+        if more:
+            raise TypeError(_no_places(name, more))
         return _convert(self, dtype, None, False, memory_format)
 
-    cast.__name__ = name
+    cast.__name__ = cast.__qualname__ = name
     cast.__doc__ = f"The tensor as {dtype!r}; itself where it is one."
     setattr(Tensor, name, cast)
 
@@ -108,8 +128,10 @@ for _name, _dtype in (
 
 
 @surface(function=False, internal=False)
-def cpu(self: Tensor, memory_format: object | None = None) -> Tensor:
+def cpu(self: Tensor, *more: object, memory_format: object | None = None) -> Tensor:
     """The tensor on the host."""
+    if more:
+        raise TypeError(_no_places("cpu", more))
     return _convert(self, None, "cpu", False, memory_format)
 
 
@@ -156,6 +178,7 @@ def record_stream(self: Tensor, stream: object) -> None:
 
 
 @surface(function=False, internal=False)
+@parsed("(Tensor other)", method=True)
 def is_same_size(self: Tensor, other: Tensor) -> bool:
     """Whether both have one shape."""
     return self.shape == other.shape
@@ -182,6 +205,7 @@ def _from_array(array: Array) -> Tensor:
 
 
 @surface(function=False, internal=False)
+@parsed(method=True)
 def type(
     self: Tensor, dtype: Dtype | str | None = None, non_blocking: bool = False
 ) -> Tensor | str:
@@ -206,6 +230,8 @@ def typed(name: Any) -> tuple[Dtype, str | None]:
         return name.dtype, name.where
     elif name in (float, int, bool):
         return {float: dt.float64, int: dt.int64, bool: dt.bool}[name], None
+    if not isinstance(name, str | builtins.type):
+        raise TypeError("dtype must be a type, str, or dtype object")
     raise ValueError(f"invalid type: '{name}'")
 
 
@@ -229,8 +255,10 @@ def _host(self: Tensor) -> Array:
 
 
 @surface(function=False, internal=False)
-def item(self: Tensor) -> Number:
+def item(self: Tensor, *more: object) -> Number:
     """The only element as a Python number; RuntimeError for more than one."""
+    if more:
+        raise TypeError(f"TensorBase.item() takes no arguments ({len(more)} given)")
     if self._geom.numel != 1:
         raise RuntimeError(
             f"a Tensor with {self._geom.numel} elements cannot be converted to Scalar"
@@ -242,8 +270,10 @@ def item(self: Tensor) -> Number:
 
 
 @surface(function=False, internal=False)
-def tolist(self: Tensor) -> Any:
+def tolist(self: Tensor, *more: object) -> Any:
     """Nested lists of Python numbers."""
+    if more:
+        raise TypeError(f"TensorBase.tolist() takes no arguments ({len(more)} given)")
     if self._geom.device.type == "meta":
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
     array = _host(self)
@@ -251,8 +281,10 @@ def tolist(self: Tensor) -> Any:
 
 
 @surface(function=False, internal=False)
-def numpy(self: Tensor, *, force: bool = False) -> Array:
+def numpy(self: Tensor, *more: object, force: bool = False) -> Array:
     """A numpy array that shares memory with a cpu tensor; TypeError or RuntimeError as torch."""
+    if more or force.__class__ is not bool:
+        raise refusal("numpy", [_NUMPY], (), more, {"force": force}) or TypeError
     if force:
         return self.detach().cpu().numpy()
     if self._geom.device.type != "cpu":
@@ -267,6 +299,9 @@ def numpy(self: Tensor, *, force: bool = False) -> Array:
     if self._geom.dtype is dt.bfloat16:
         raise TypeError("Got unsupported ScalarType BFloat16")
     return host_array(self._geom, self._storage)
+
+
+_NUMPY = signature("(*, bool force = False)")
 
 
 def _to_array(self: Tensor, dtype: Dtype | None = None, copy: bool | None = None) -> Array:
@@ -316,14 +351,17 @@ Tensor.__array_priority__ = 1000  # type: ignore[attr-defined]
 
 
 @surface(function=False, internal=False)
-def is_contiguous(self: Tensor, memory_format: object | None = None) -> bool:
+def is_contiguous(self: Tensor, *more: object, memory_format: object | None = None) -> bool:
     """Whether elements lie in the order of a memory format (row-major) without gaps."""
+    if more:
+        raise TypeError(_no_places("is_contiguous", more))
     name = "contiguous" if memory_format is None else format_name(memory_format)
     plain = name in ("contiguous", "preserve")
     return self._geom.contiguous if plain else follows(self._geom, name)
 
 
 @surface(function=False, internal=False)
+@parsed("(tuple of ints size, *, torch.memory_format memory_format = None)", method=True)
 def resize_(self: Tensor, *size: Any, memory_format: object | None = None) -> Tensor:
     """Another shape in place, dense; the storage grows where it must.
 
@@ -331,6 +369,8 @@ def resize_(self: Tensor, *size: Any, memory_format: object | None = None) -> Te
     """
     if self.requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
+    if not size:
+        raise TypeError("resize_: no size")
     shape = tuple(size[0] if len(size) == 1 and not isinstance(size[0], int) else size)
     name = "contiguous" if memory_format is None else format_name(memory_format)
     if name == "preserve":
@@ -358,6 +398,7 @@ def _refuse_resize(shape: tuple[int, ...]) -> None:
 
 
 @surface(internal=False)
+@parsed("(Tensor the_template, *, torch.memory_format memory_format = None)", method=True)
 def resize_as_(
     self: Tensor, the_template: Tensor, *, memory_format: object | None = None
 ) -> Tensor:
@@ -384,6 +425,7 @@ def _set_geometry(self: Tensor, geom: Geometry) -> None:
 
 
 @surface(function=False, internal=False)
+@parsed(method=True)
 def set_(
     self: Tensor,
     source: Tensor | UntypedStorage | TypedStorage | None = None,
@@ -459,8 +501,12 @@ attach("T", property(lambda self: aten.permute(self, tuple(range(self.ndim - 1, 
 
 
 def _part(name: str) -> property:
-    def write(self: Tensor, value: Tensor) -> None:
-        getattr(aten, name)(self).copy_(value)
+    def write(self: Tensor, value: Tensor | Number) -> None:
+        part = getattr(aten, name)(self)
+        if not isinstance(value, Tensor | int | float | complex):
+            kind = builtins.type(value).__name__
+            raise TypeError(f"can't assign a {kind} to a torch.{part.dtype.legacy}Tensor")
+        part.copy_(value)
 
     return property(lambda self: getattr(aten, name)(self), write)
 

@@ -28,6 +28,8 @@ from .publish import FUNCTIONS, surface
 
 def finish(result: Tensor, requires_grad: bool) -> Tensor:
     """The tensor, as a leaf that requires grad if asked."""
+    if requires_grad.__class__ is not bool:
+        raise TypeError("requires_grad must be a bool")
     if requires_grad and result._geom.dtype.category < dt.FLOAT:
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
     return result.requires_grad_() if requires_grad else result
@@ -100,6 +102,10 @@ def from_array(array: Array, device: DeviceLike | None = None) -> Tensor:
 
 
 @surface(method=False)
+@parsed(
+    "(object data, *, torch.dtype dtype = None, torch.device device = None,"
+    " bool pin_memory = False, bool requires_grad = False)"
+)
 def tensor(
     data: Any,
     *,
@@ -127,7 +133,8 @@ def tensor(
 
 
 @surface(method=False)
-def as_tensor(data: Any, dtype: Dtype | None = None, device: DeviceLike | None = None) -> Tensor:
+@parsed("(object data, *, torch.dtype dtype = None, torch.device device = None)")
+def as_tensor(data: Any, *, dtype: Dtype | None = None, device: DeviceLike | None = None) -> Tensor:
     """`data` as a tensor, without a copy where it already is one or is a fitting array."""
     if isinstance(data, Tensor):
         return aten.to(data, device or data.device, dtype)
@@ -137,6 +144,10 @@ def as_tensor(data: Any, dtype: Dtype | None = None, device: DeviceLike | None =
 
 
 @surface(method=False)
+@parsed(
+    "(object obj, *, torch.dtype dtype = None, torch.device device = None, bool copy = None,"
+    " bool requires_grad = False)"
+)
 def asarray(
     obj: Any,
     *,
@@ -204,6 +215,10 @@ def _of_storage(held: UntypedStorage | TypedStorage, dtype: Dtype | None) -> Ten
 
 
 @surface(method=False)
+@parsed(
+    "(object buffer, *, torch.dtype dtype, int count = -1, int offset = 0,"
+    " bool requires_grad = False)"
+)
 def frombuffer(
     buffer: Any, *, dtype: Dtype, count: int = -1, offset: int = 0, requires_grad: bool = False
 ) -> Tensor:
@@ -293,6 +308,7 @@ def from_numpy(array: Array) -> Tensor:
 
 
 @surface(method=False)
+@parsed("(tuple of ints size, *, Tensor out = None, <options>)")
 def zeros(
     *size: int | Shape,
     out: Tensor | None = None,
@@ -311,6 +327,7 @@ def zeros(
 
 
 @surface(method=False)
+@parsed("(tuple of ints size, *, Tensor out = None, <options>)")
 def ones(
     *size: int | Shape,
     out: Tensor | None = None,
@@ -384,6 +401,7 @@ def row_entry(name: str) -> Callable[..., Any]:
 
 
 @surface(method=False)
+@parsed("(tuple of ints size, Number fill_value, *, Tensor out = None, <options>)")
 def full(
     size: tuple[int, ...],
     fill_value: Number = UNGIVEN,
@@ -416,6 +434,10 @@ def full(
 
 
 @surface(method=False)
+@parsed(
+    "(tuple of ints size, *, torch.memory_format memory_format = None, Tensor out = None,"
+    " <options>)"
+)
 def empty(
     *size: int | Shape,
     out: Tensor | None = None,
@@ -446,6 +468,7 @@ def empty(
 
 
 @surface(method=False)
+@parsed("(tuple of ints size, tuple of ints stride, *, <options>)")
 def empty_strided(
     size: tuple[int, ...],
     stride: tuple[int, ...],

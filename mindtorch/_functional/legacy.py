@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from .._dispatch.told import parsed
 from .._tensor import dtype as dt
 from .._tensor.device import DeviceLike
 from .._tensor.dtype import dtype as Dtype
@@ -29,13 +30,15 @@ def is_distributed(input: Tensor) -> bool:
     return False
 
 
-@surface(internal=False)
+@surface(method=False, internal=False)
+@parsed("(Tensor input, Tensor other)")
 def is_same_size(input: Tensor, other: Tensor) -> bool:
     """Whether two tensors have one shape."""
     return input.shape == other.shape
 
 
 @surface(method=False, internal=False)
+@parsed("(Tensor input)")
 def is_signed(input: Tensor) -> bool:
     """Whether the dtype has negative numbers."""
     return input.is_signed()
@@ -76,6 +79,7 @@ def _spoken(dtype: Dtype) -> str:
 
 
 @surface(function=False, internal=False)
+@parsed("(Tensor other, object callable)", method=True)
 def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Number]) -> Tensor:
     """Each element becomes `callable` of it and the other's, on cpu, one by one."""
     return _map(self, (tensor,), callable)

@@ -30,6 +30,8 @@ def _like(name: str, make: Callable[..., Any] | None) -> Callable[..., Any]:
         memory_format: Any = None,
         pin_memory: bool = False,
     ) -> Any:
+        if len(args) != (name == "full_like"):
+            raise TypeError(f"{name}: {len(args)} values")
         if input.__class__ is not Tensor and (kinds := overriding((input,))):
             named = {"dtype": dtype, "layout": layout, "device": device,
                      "requires_grad": requires_grad, "memory_format": memory_format}  # fmt: skip
@@ -50,7 +52,10 @@ def _like(name: str, make: Callable[..., Any] | None) -> Callable[..., Any]:
         return finish(result, requires_grad)
 
     like.__name__ = like.__qualname__ = name
-    return like
+    value = ", Number fill_value" * (name == "full_like")
+    return parsed(f"(Tensor input{value}, *, torch.memory_format memory_format = None, <options>)")(
+        like
+    )
 
 
 def _no_tensor(name: str, value: Any) -> TypeError:
@@ -75,7 +80,6 @@ _filled_like = _like("full_like", _new_full)
 
 
 @surface(name="full_like", method=False)
-@parsed("(Tensor input, Number fill_value, *, object options = None)")
 def full_like(
     input: Tensor,
     fill_value: Number,
@@ -111,7 +115,16 @@ def _new(make: Callable[..., Any], name: str) -> None:
             raise TypeError("new_" + text) from None
 
     new.__name__ = new.__qualname__ = name
-    surface(name=name, function=False, internal=False)(new)
+    surface(name=name, function=False, internal=False)(parsed(_NEW[name], method=True)(new))
+
+
+_NEW = {
+    **dict.fromkeys(("new_zeros", "new_ones", "new_empty"), "(tuple of ints size, *, <options>)"),
+    "new_empty_strided": "(tuple of ints size, tuple of ints stride, *, <options>)",
+    "new_full": "(tuple of ints size, Number fill_value, *, <options>)",
+    "new_tensor": "(object data, *, torch.dtype dtype = None, torch.device device = None,"
+    " bool requires_grad = False)",
+}
 
 
 for _make, _name in (

@@ -40,7 +40,7 @@ def set_printoptions(
     sci_mode: bool | None = None,
 ) -> None:
     """Change how tensors are shown (torch.set_printoptions); widths in characters."""
-    chosen = dict(_PROFILES[profile]) if profile is not None else {}
+    chosen = dict(_PROFILES.get(profile or "", {}))
     options = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems,
              "linewidth": linewidth}  # fmt: skip
     chosen.update({k: v for k, v in options.items() if v is not None})

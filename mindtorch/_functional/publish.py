@@ -81,6 +81,7 @@ def publish_all() -> None:
             setattr(Tensor, f"__{symbol}__", LazyMethod(f"__{symbol}__", OPS[name], "method"))
     attach("__invert__", _invert)
     REFUSING.append(refused_operator)
+    shut()
 
 
 def _invert(self: Tensor) -> Tensor:
@@ -147,6 +148,25 @@ def writing(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 def attach(name: str, member: Any) -> None:
     """Give Tensor an attribute that rows cannot say: a property, an overload."""
     setattr(Tensor, name, member)
+
+
+def shut() -> None:
+    """Have attributes of Tensor that are only read say so as torch does."""
+
+    def refuse(name: str) -> Callable[..., None]:
+        def write(self: Tensor, *_: object) -> None:
+            raise AttributeError(
+                f"attribute '{name}' of 'torch._C.TensorBase' objects is not writable"
+            )
+
+        return write
+
+    for name, member in list(Tensor.__dict__.items()):
+        if isinstance(member, property):
+            if name in ("data", "requires_grad"):
+                continue
+            writes, deletes = member.fset or refuse(name), member.fdel or refuse(name)
+            setattr(Tensor, name, property(member.fget, writes, deletes, member.__doc__))
 
 
 def surface(

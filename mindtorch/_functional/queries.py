@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from operator import index
 from typing import Any
 
+import numpy as np
+
 from .._dispatch.bind import can_cast as _can_cast
+from .._dispatch.missing import UNGIVEN
 from .._dispatch.overrides import hand_over, overriding
+from .._dispatch.told import class_name, parsed, refusal, refused_input, signature
 from .._tensor import dtype as dt
-from .._tensor.device import DeviceLike
+from .._tensor.device import DeviceLike, resolve
 from .._tensor.geometry import Size
 from .._tensor.storage import TypedStorage, UntypedStorage, typed
 from .._tensor.tensor import Tensor
 from .._tensor.types import Number
 from ..ops import rules
-from .creation import tensor
+from .creation import sizes_of, tensor
 from .publish import FUNCTIONS, surface
 
 
@@ -68,30 +73,41 @@ def is_storage(obj: object) -> bool:
 
 
 @surface(method=False, internal=False)
-def is_floating_point(input: Tensor) -> bool:
+def is_floating_point(input: Tensor = UNGIVEN) -> bool:
     """Whether the dtype is a floating one."""
-    return input.is_floating_point()
+    try:
+        return input.is_floating_point()
+    except AttributeError:
+        raise refused_input("is_floating_point", input) from None
 
 
 @surface(method=False, internal=False)
-def is_complex(input: Tensor) -> bool:
+def is_complex(input: Tensor = UNGIVEN) -> bool:
     """Whether the dtype is a complex one."""
-    return input.is_complex()
+    try:
+        return input.is_complex()
+    except AttributeError:
+        raise refused_input("is_complex", input) from None
 
 
 @surface(internal=False)
 def is_conj(input: Tensor) -> bool:
     """Whether elements are conjugated when they are read: never, as conj() writes its result."""
+    if not isinstance(input, Tensor):
+        raise refused_input("is_conj", input)
     return False
 
 
 @surface(internal=False)
 def is_neg(input: Tensor) -> bool:
     """Whether elements are negated when they are read: never."""
+    if not isinstance(input, Tensor):
+        raise refused_input("is_neg", input)
     return False
 
 
 @surface(method=False, internal=False)
+@parsed("(Tensor input)")
 def is_inference(input: Tensor) -> bool:
     """Whether the tensor was made in inference mode."""
     return bool(input.is_inference())
@@ -100,16 +116,15 @@ def is_inference(input: Tensor) -> bool:
 @surface(internal=False)
 def is_nonzero(input: Tensor) -> bool:
     """The truth of a tensor with one element; RuntimeError for others."""
+    if not isinstance(input, Tensor):
+        raise refused_input("is_nonzero", input)
     return bool(input)
 
 
 @surface(method=False, internal=False)
+@parsed("(Tensor input)")
 def numel(input: Tensor) -> int:
     """The number of elements."""
-    if not isinstance(input, Tensor):
-        raise TypeError(
-            f"numel(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}"
-        )
     return input.numel()
 
 
@@ -133,6 +148,7 @@ def typename(obj: object) -> str:
 
 
 @surface(method=False, internal=False)
+@parsed()
 def result_type(tensor1: Tensor | Number, tensor2: Tensor | Number) -> dt.dtype:
     """The dtype that an operation of the two would have."""
     for value in (tensor1, tensor2):
@@ -147,6 +163,7 @@ def result_type(tensor1: Tensor | Number, tensor2: Tensor | Number) -> dt.dtype:
 
 
 @surface(method=False, internal=False)
+@parsed("(torch.dtype from_, torch.dtype to)")
 def can_cast(from_: dt.dtype, to: dt.dtype) -> bool:
     """Whether a result of one dtype may be written to a tensor of another."""
     return _can_cast(from_, to)
@@ -165,9 +182,10 @@ def broadcast_shapes(*shapes: Any) -> Size:
             if merged[dim] == 1:
                 merged[dim] = sizes[dim]
             elif sizes[dim] not in (1, merged[dim]):
+                told = shape if isinstance(shape, Size) else tuple(sizes)
                 raise RuntimeError(
                     f"Attempting to broadcast a dimension of length {sizes[dim]} at {dim}!"
-                    f" Mismatching argument at index {at} had {tuple(sizes)}; but expected shape"
+                    f" Mismatching argument at index {at} had {told}; but expected shape"
                     f" should be broadcastable to {merged}"
                 )
     return Size(merged)
@@ -186,8 +204,8 @@ class _TypedTensorType(type):
             and value.device.type == cls.where
         )
 
-    def __call__(cls, *args: Any, device: DeviceLike | None = None) -> Tensor:
-        return _construct(args, cls.dtype, cls.where if device is None else device)
+    def __call__(cls, *args: object, **options: object) -> Tensor:
+        return _construct(args, options, cls.dtype, cls.where)
 
 
 def typed_tensor(dtype: dt.dtype, where: str = "cpu") -> type:
@@ -197,32 +215,82 @@ def typed_tensor(dtype: dt.dtype, where: str = "cpu") -> type:
     return _TypedTensorType(dtype.legacy + "Tensor", (), scope)
 
 
-def _construct(args: Any, dtype: dt.dtype, device: DeviceLike | None = None) -> Tensor:
-    if not args:
-        return tensor([], dtype=dtype, device=device)
-    if all(isinstance(a, int) and not isinstance(a, bool) for a in args):
-        return FUNCTIONS["empty"](args, dtype=dtype, device=device)
-    if isinstance(args[0], Size):
-        return FUNCTIONS["empty"](tuple(args[0]), dtype=dtype, device=device)
-    return tensor(args[0], dtype=dtype, device=device)
+def _construct(
+    args: Any,
+    options: dict[str, Any],
+    dtype: dt.dtype,
+    where: DeviceLike,
+    texts: Sequence[str] = (),
+) -> Tensor:
+    """A legacy constructor's tensor: of a size, of numbers, or over a storage or another tensor."""
+    sizes = len(args) > 1 and args[0].__class__ is int
+    if sizes:
+        args = (args,)  # the sizes one by one
+    if told := refusal("new", [signature(t) for t in texts or _NEW], texts or _NEW, args, options):
+        raise told
+    device = options.get("device")
+    if device is not None and resolve(device).type != resolve(where).type:
+        raise RuntimeError(
+            f"legacy constructor expects device type: {resolve(where).type} but device type:"
+            f" {resolve(device).type} was passed"
+        )
+    place = where if device is None else device
+    first = args[0] if args else options.get("data", options.get("other", ()))
+    if not args and "size" in options:
+        first = Size(options["size"])
+    if isinstance(first, Tensor):
+        return _alias(first, dtype, where)
+    if isinstance(first, TypedStorage | UntypedStorage):
+        return FUNCTIONS["empty"](0, dtype=dtype, device=place).set_(first)
+    if first.__class__ is int:
+        return FUNCTIONS["empty"]((first,), dtype=dtype, device=place)
+    if isinstance(first, Size) or sizes:
+        return FUNCTIONS["empty"](sizes_of(tuple(first), "new"), dtype=dtype, device=place)
+    if not isinstance(first, Sequence | np.ndarray) and not hasattr(first, "__array__"):
+        raise TypeError(f"new(): data must be a sequence (got {class_name(first)})")
+    if isinstance(first, np.generic):
+        raise TypeError(f"new(): data must be a sequence (got {class_name(first)})")
+    return tensor(first, dtype=dtype, device=place)
+
+
+_NEW = (
+    "(*, torch.device device = None)",
+    "(torch.Storage storage)",
+    "(Tensor other)",
+    "(tuple of ints size, *, torch.device device = None)",
+    "(object data, *, torch.device device = None)",
+)
+
+
+def _alias(other: Tensor, dtype: dt.dtype, where: DeviceLike) -> Tensor:
+    """Another tensor's elements; TypeError where it is of another dtype or kind of device."""
+    if other.dtype is not dtype or other.device.type != resolve(where).type:
+        kinds = ((dtype, resolve(where).type), (other.dtype, other.device.type))
+        wanted, got = (
+            f"TensorOptions(dtype={rules.c_name(d)}, device={t}, layout=Strided,"
+            " requires_grad=false (default), pinned_memory=false (default),"
+            " memory_format=(nullopt))"
+            for d, t in kinds
+        )
+        raise TypeError(f"expected {wanted} (got {got})")
+    return other.detach()
 
 
 @surface(function=False, internal=False)
-def new(self: Tensor, *args: Any, device: DeviceLike | None = None) -> Tensor:
+def new(self: Tensor, *args: object, **options: object) -> Tensor:
     """The legacy constructor with this tensor's dtype and device: `x.new(2, 3)`, `x.new([…])`."""
-    if args and isinstance(args[0], Tensor):
-        return args[0].detach()
-    return _construct(args, self.dtype, self.device if device is None else device)
+    return _construct(args, options, self.dtype, self.device)
 
 
-def _new_tensor(
-    cls: type[Tensor], *args: Any, device: DeviceLike | None = None, **_: object
-) -> Tensor:
+def _new_tensor(cls: type[Tensor], *args: Any, **options: Any) -> Tensor:
     """`Tensor(2, 3)` and `Tensor([…])`: the legacy constructor, in the default dtype."""
-    if args and isinstance(args[0], Tensor):
+    if args and isinstance(args[0], Tensor) and len(args) == 1:
         tensor = args[0].detach()
-    else:
-        tensor = _construct(args, dt.get_default_dtype(), device)
+    elif cls is Tensor:
+        tensor = _construct(args, options, dt.get_default_dtype(), "cpu")
+    else:  # a class of a program's own, whose __init__ may take more
+        plain = {"device": options["device"]} if "device" in options else {}
+        tensor = _construct(args, plain, dt.get_default_dtype(), "cpu")
     return tensor if cls is Tensor else Tensor._make_subclass(cls, tensor)
 
 

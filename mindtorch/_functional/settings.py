@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import warnings
 from typing import Any
 
 from .publish import surface
@@ -15,9 +16,18 @@ _PRECISIONS = ("highest", "high", "medium")
 
 @surface(method=False, internal=False)
 def set_float32_matmul_precision(precision: str) -> None:
-    """Kept without effect: float32 products are of full precision. RuntimeError for other words."""
+    """Kept without effect: float32 products are of full precision; other words give a warning."""
+    if not isinstance(precision, str):
+        raise RuntimeError(
+            f"set_float32_matmul_precision expects a str, but got {type(precision).__name__}"
+        )
     if precision not in _PRECISIONS:
-        raise RuntimeError(f"{precision} is not one of {', '.join(_PRECISIONS)}")
+        warnings.warn(
+            f"{precision} is not one of 'highest', 'high', or 'medium'; the current"
+            "setFloat32MatmulPrecision call has no effect.",
+            stacklevel=2,
+        )
+        return
     _settings["precision"] = precision
 
 

@@ -105,6 +105,7 @@ def _made(tensor: Tensor, out: Tensor | None, requires_grad: bool) -> Tensor:
 
 
 @surface(method=False)
+@parsed()
 def rand(
     *size: Any, generator: Generator | None = None, out: Any = None, dtype: Any = None,
     layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
@@ -119,6 +120,7 @@ def rand(
 
 
 @surface(method=False)
+@parsed()
 def randn(
     *size: Any, generator: Generator | None = None, out: Any = None, dtype: Any = None,
     layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
@@ -168,6 +170,7 @@ _COUNTED = {dt.float16: (1 << 11) + 1, dt.float32: (1 << 24) + 1, dt.float64: (1
 
 
 @surface(method=False)
+@parsed()
 def randperm(
     n: int,
     *,
@@ -193,10 +196,14 @@ def randperm(
 
 
 def _like(name: str, make: Callable[..., Tensor]) -> None:
+    least, most = {"randint_like": (1, 2)}.get(name, (0, 0))
+
     def like(
         input: Tensor, *args: int, dtype: Dtype | None = None, device: DeviceLike | None = None,
         requires_grad: bool = False, **_: object,
     ) -> Any:  # fmt: skip
+        if not least <= len(args) <= most:
+            raise TypeError(f"{name}: {len(args)} bounds")
         options = {"dtype": dtype or input.dtype, "device": device or input.device,
                    "requires_grad": requires_grad}  # fmt: skip
         if input.__class__ is not Tensor and (kinds := overriding((input,))):
@@ -213,7 +220,7 @@ def _like(name: str, make: Callable[..., Tensor]) -> None:
 
     like.__name__ = like.__qualname__ = name
     like.__doc__ = f"torch.{name.removesuffix('_like')} of the shape, dtype and device of `input`."
-    surface(method=False)(like)
+    surface(method=False)(parsed()(like))
 
 
 _like("rand_like", rand)
@@ -360,6 +367,7 @@ def _refuse_chances(p: Tensor) -> None:
 
 
 @surface()
+@parsed()
 def bernoulli(
     input: Tensor,
     p: Tensor | float | None = None,
@@ -452,6 +460,7 @@ def _refuse_spread(std: Tensor) -> None:
 
 
 @surface(method=False)
+@parsed()
 def normal(
     mean: Tensor | float,
     std: Tensor | float = 1.0,
@@ -486,6 +495,10 @@ def normal(
 
 
 @surface()
+@parsed(
+    "(Tensor input, int num_samples, bool replacement = False, *,"
+    " torch.Generator generator = None, Tensor out = None)"
+)
 def multinomial(
     input: Tensor, num_samples: int, replacement: bool = False, *,
     generator: Generator | None = None, out: Tensor | None = None,

@@ -98,10 +98,10 @@ class Generator:
 
     def set_state(self, state: Tensor) -> Generator:
         """Go back to a state of `get_state`; RuntimeError for one of another size."""
+        if not hasattr(state, "_geom"):
+            raise TypeError(f"expected a torch.ByteTensor, but got {type(state).__name__}")
         if str(state.dtype) != "torch.uint8" or state.device.type != "cpu":
-            raise TypeError(
-                f"RNG state must be a torch.ByteTensor, got {state.dtype} {state.device}"
-            )
+            raise TypeError("RNG state must be a torch.ByteTensor")
         raw = np.ascontiguousarray(state.numpy())
         if raw.nbytes != 32 + 4 * 624:
             raise RuntimeError(

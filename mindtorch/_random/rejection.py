@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .._autograd.function import Function, FunctionNode, once_differentiable
+from .._dispatch.told import parsed
 from .._functional.publish import surface
 from .._tensor import dtype as dt
 from .._tensor.dtype import dtype as Dtype
@@ -161,6 +162,7 @@ def _refuse_integers(tensor: Tensor, name: str) -> None:
 
 
 @surface(method=False)
+@parsed("(Tensor input, torch.Generator generator = None)")
 def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     """Poisson draws of rates `input`, of its shape and dtype.
 

@@ -83,7 +83,14 @@ def _parse(type: DeviceLike | None, index: int | None) -> tuple[str, int | None]
     if isinstance(type, int) and not isinstance(type, bool):
         return "npu", _index(type)
     if not isinstance(type, str):
-        raise TypeError(f"device(): argument 'type' must be str, not {_class_name(type)}")
+        kinds = [] if type is None and index is None else [_class_name(type)]
+        kinds += [] if index is None else [_class_name(index)]
+        raise TypeError(
+            f"device() received an invalid combination of arguments - got ({', '.join(kinds)}), but"
+            " expected one of:\n * (torch.device device)\n * (str type, int index = -1)\n"
+        )
+    if not type:
+        raise RuntimeError("Device string must not be empty")
     name, colon, tail = type.partition(":")
     if name not in TYPES and name not in ELSEWHERE:
         raise RuntimeError(

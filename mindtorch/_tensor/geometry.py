@@ -19,6 +19,9 @@ class Size(tuple):  # type: ignore[type-arg]
 
     __slots__ = ()
 
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"'torch.Size' object has no attribute '{name}'")
+
     def __new__(cls, iterable: Iterable[Any] = ()) -> Size:
         """A shape from ints, or what stands for one; TypeError in torch's words for others."""
         items = tuple(iterable)
@@ -171,6 +174,9 @@ def follows(geom: Geometry, memory_format: str) -> bool:
 
 def format_name(memory_format: object) -> str:
     """`contiguous`, `preserve`, `channels_last` …, from torch.contiguous_format and the like."""
+    if not isinstance(memory_format, str) and not hasattr(memory_format, "name"):
+        kind = type(memory_format).__name__
+        raise TypeError(f"argument 'memory_format' must be torch.memory_format, not {kind}")
     return str(memory_format).removeprefix("torch.").removesuffix("_format")
 
 

@@ -94,13 +94,13 @@ class Tensor(Methods, metaclass=TensorType):
         """The shape, or one dimension of it; IndexError when out of range."""
         if dim is None:
             return self._geom.shape
-        return self._geom.shape[_wrap(dim, self._geom.ndim)]
+        return self._geom.shape[_wrap(dim, self._geom.ndim, "size")]
 
     def stride(self, dim: int | None = None) -> Any:
         """The strides in elements, or one of them; IndexError when out of range."""
         if dim is None:
             return self._geom.strides
-        return self._geom.strides[_wrap(dim, self._geom.ndim)]
+        return self._geom.strides[_wrap(dim, self._geom.ndim, "stride")]
 
     def storage_offset(self) -> int:
         return self._geom.offset
@@ -211,8 +211,14 @@ class Tensor(Methods, metaclass=TensorType):
     __hash__ = object.__hash__
 
 
-def _wrap(dim: int, ndim: int) -> int:
+def _kind(value: object) -> str:
+    return type(value).__name__
+
+
+def _wrap(dim: int, ndim: int, name: str) -> int:
     rank = ndim or 1
+    if not hasattr(dim, "__index__"):
+        raise TypeError(f"{name}(): argument 'dim' (position 1) must be int, not {_kind(dim)}")
     if not -rank <= dim < rank:
         raise IndexError(
             f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}],"

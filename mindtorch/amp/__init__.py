@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import enum
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from .._autograd.grad_mode import LOCAL, MODES, ContextDecorator
 from .._tensor import dtype as dt
+from .._tensor.device import device as Device
 from .._tensor.dtype import dtype as Dtype
 from .._tensor.tensor import Tensor
 from ..ops.spec import aten
@@ -58,6 +59,7 @@ class autocast(ContextDecorator):  # noqa: N801 - torch's name
     ):
         if not isinstance(device_type, str):
             raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+        Device(device_type)  # RuntimeError for none that is known
         self.device_type = device_type
         self.dtype = dtype or DEFAULTS.get(device_type, dt.float16)
         self.enabled = enabled
@@ -127,46 +129,75 @@ class GradScaler:
         growth_interval: int = 2000,
         enabled: bool = True,
     ):
+        if enabled and growth_factor <= 1.0:
+            raise AssertionError("The growth factor must be > 1.0.")
+        if enabled and backoff_factor >= 1.0:
+            raise AssertionError("The backoff factor must be < 1.0.")
+        self._used = False  # whether something was scaled: torch has no scale until then
         self._scale = init_scale
         self._growth = growth_factor
         self._backoff = backoff_factor
         self._interval = growth_interval
         self._enabled = enabled
         self._good_steps = 0
-        self._unscaled: set[int] = set()
+        self._stages: dict[int, OptState] = {}
         self._overflow: dict[int, bool] = {}
 
     def scale(self, outputs: Any) -> Any:
         """`outputs` times the scale."""
         if not self._enabled:
             return outputs
+        self._used = True
         if isinstance(outputs, Tensor):
             return aten.mul(outputs, self._scale)
-        return type(outputs)(self.scale(o) for o in outputs)
+        if not isinstance(outputs, Iterable):
+            raise ValueError("outputs must be a Tensor or an iterable of Tensors")
+        kind: Any = type(outputs)
+        return kind(self.scale(o) for o in outputs)
+
+    def _refuse_unused(self, what: str) -> None:
+        """AssertionError in torch's words before anything was scaled."""
+        if not self._used:
+            raise AssertionError(
+                f"Attempted {what} but _scale is None.  This may indicate your script did not use"
+                " scaler.scale(loss or outputs) earlier in the iteration."
+            )
 
     def unscale_(self, optimizer: Optimizer) -> None:
         """Divide the optimizer's gradients by the scale; note whether one is not finite."""
         if not self._enabled:
             return
-        if id(optimizer) in self._unscaled:
+        self._refuse_unused("unscale_")
+        stage = self._stages.get(id(optimizer))
+        if stage is OptState.UNSCALED:
             raise RuntimeError(
                 "unscale_() has already been called on this optimizer since the last update()."
             )
-        self._unscaled.add(id(optimizer))
+        if stage is OptState.STEPPED:
+            raise RuntimeError("unscale_() is being called after step().")
+        self._stages[id(optimizer)] = OptState.UNSCALED
         grads = [p.grad for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
         bad = False
         for grad in grads:
             grad.mul_(1.0 / self._scale)
             bad = bad or not bool(aten.all(aten.isfinite(grad)))
-        self._overflow[id(optimizer)] = bad
+        if grads:
+            self._overflow[id(optimizer)] = bad
 
     def step(self, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
         """`optimizer.step()`, unless a gradient is not finite."""
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
-        if id(optimizer) not in self._unscaled:
+        self._refuse_unused("step")
+        stage = self._stages.get(id(optimizer))
+        if stage is OptState.STEPPED:
+            raise RuntimeError("step() has already been called since the last update().")
+        if stage is None:
             self.unscale_(optimizer)
-        if self._overflow.get(id(optimizer)):
+        if id(optimizer) not in self._overflow:
+            raise AssertionError("No inf checks were recorded for this optimizer.")
+        self._stages[id(optimizer)] = OptState.STEPPED
+        if self._overflow[id(optimizer)]:
             return None
         return optimizer.step(*args, **kwargs)
 
@@ -174,8 +205,11 @@ class GradScaler:
         """Grow the scale after enough good steps; back off after an overflow."""
         if not self._enabled:
             return
+        self._refuse_unused("update")
         if new_scale is not None:
             self._scale = float(new_scale)
+        elif not self._overflow:
+            raise AssertionError("No inf checks were recorded prior to update.")
         elif any(self._overflow.values()):
             self._scale *= self._backoff
             self._good_steps = 0
@@ -184,7 +218,7 @@ class GradScaler:
             if self._good_steps == self._interval:
                 self._scale *= self._growth
                 self._good_steps = 0
-        self._unscaled.clear()
+        self._stages.clear()
         self._overflow.clear()
 
     def get_scale(self) -> float:
@@ -203,6 +237,13 @@ class GradScaler:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take over another scaler's state."""
+        if not self._enabled:
+            return
+        if not state:
+            raise RuntimeError(
+                "The source state dict is empty, possibly because it was saved from a disabled"
+                " instance of GradScaler."
+            )
         self._scale = state["scale"]
         self._growth = state["growth_factor"]
         self._backoff = state["backoff_factor"]

@@ -133,7 +133,11 @@ class Geometric(_Binary):
     ):
         super().__init__(self._take(probs, logits), validate_args=validate_args)
         if self._validate_args and probs is not None and not bool((self.probs > 0).all()):
-            raise ValueError("Geometric: probs must be positive")
+            raise ValueError(
+                f"Expected parameter probs ({type(self.probs).__name__} of shape"
+                f" {tuple(self.probs.shape)}) of distribution {self!r} to be positive but found"
+                f" invalid values:\n{self.probs[self.probs <= 0]}"
+            )
 
     @property
     def mean(self) -> Tensor:
@@ -415,6 +419,7 @@ class Multinomial(Distribution):
             raise NotImplementedError("inhomogeneous total_count is not supported")
         self.total_count = total_count
         self._categorical = Categorical(probs, logits)
+        Binomial(total_count, self._categorical.probs, validate_args=validate_args)
         shape = self._categorical.param_shape
         super().__init__(self._categorical.batch_shape, shape[-1:], validate_args=validate_args)
 

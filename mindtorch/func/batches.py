@@ -207,12 +207,10 @@ def _dims(func: Any, in_dims: Any, args: Any, leaves: list[Any], spec: Any) -> l
             dims.append(None)
             continue
         if not isinstance(leaf, Tensor):
-            if isinstance(in_dims, int):
-                dims.append(None)
-                continue
             raise ValueError(
                 f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): Got in_dim={dim} for an input"
-                f" but the input is of type {type(leaf)}."
+                f" but the input is of type {type(leaf)}. We cannot vmap over non-Tensor arguments,"
+                " please use None as the respective in_dim"
             )
         if not -leaf.dim() <= dim < leaf.dim():
             raise ValueError(

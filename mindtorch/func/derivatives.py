@@ -27,6 +27,8 @@ def _fresh(value: Tensor) -> Tensor:
 def _own(value: Tensor) -> Tensor:
     if isinstance(value, BatchedTensor):
         return batched(_own(value._value), value._level)
+    if not isinstance(value, Tensor):
+        raise ValueError(f"Thing passed to transform API must be Tensor, got {type(value)}")
     fresh: Tensor = aten.alias(value) if value.requires_grad else value.detach().requires_grad_()
     return fresh
 
@@ -69,8 +71,7 @@ def grad_and_value(
     @wraps(func)
     def inside(*args: Any, **kwargs: Any) -> Any:
         numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
-        if any(not -len(args) <= n < len(args) for n in numbers):
-            raise RuntimeError(f"Got argnum={argnums}, but only {len(args)} positional inputs")
+        _refuse_numbers(argnums, numbers, args)
         parts = [tree_flatten(args[n]) for n in numbers]
         fresh = [[_fresh(v) for v in leaves] for leaves, _ in parts]
         given = list(args)
@@ -87,6 +88,13 @@ def grad_and_value(
         return _settled((result, (value, aux) if has_aux else value), (args, kwargs))
 
     return inside
+
+
+def _refuse_numbers(
+    argnums: int | Sequence[int], numbers: Sequence[int], args: Sequence[object]
+) -> None:
+    if any(not -len(args) <= n < len(args) for n in numbers):
+        raise RuntimeError(f"Got argnum={argnums}, but only {len(args)} positional inputs")
 
 
 def _check_scalar(value: object) -> None:
@@ -123,6 +131,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         output = func(*tree_unflatten(fresh, spec))
     result, aux = output if has_aux else (output, None)
     outs, out_spec = tree_flatten(result)
+    _refuse_no_tensors(outs)
 
     def product(*cotangents: Any, retain_graph: bool = True, create_graph: bool = True) -> Any:
         weights = tree_flatten(cotangents[0] if len(cotangents) == 1 else cotangents)[0]
@@ -135,13 +144,55 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     return (settled, product, aux) if has_aux else (settled, product)
 
 
+def _refuse_no_tensors(outs: Sequence[object]) -> None:
+    """RuntimeError in torch's words where a function to be pulled back gives no tensors."""
+    if not outs:
+        raise RuntimeError(
+            "vjp(f, *primals): Expected f to be a function that has non-empty output (got output ="
+            f" {outs})"
+        )
+    wrong = [o for o in outs if not isinstance(o, Tensor)]
+    if wrong:
+        raise RuntimeError(
+            "vjp(f, *primals): expected f(*primals) to return only tensors, got unsupported type"
+            f" {type(wrong[0])}"
+        )
+
+
+def _refuse_pairs(primals: object, tangents: object) -> None:
+    """RuntimeError in torch's words where primals and tangents do not go together."""
+    name = "jvp(f, primals, tangents)"
+    if not isinstance(primals, tuple):
+        raise RuntimeError(
+            f"{name}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals)."
+        )
+    (leaves, spec), (moved, other) = tree_flatten(primals), tree_flatten(tangents)
+    if spec != other:
+        raise RuntimeError(
+            f"{name}: Expected primals and tangents to have the same python structure. For example,"
+            " if primals is a tuple of 3 tensors, tangents also must be. Got primals with structure"
+            f" {spec} and tangents with structure {other}"
+        )
+    for value, tangent in zip(leaves, moved, strict=True):
+        for what, part in (("primals", value), ("tangents", tangent)):
+            if not isinstance(part, Tensor):
+                raise RuntimeError(
+                    f"{name}: Expected {what} to only contain Tensors, got {type(part)}"
+                )
+        if value.shape != tangent.shape:
+            raise RuntimeError(
+                "Trying to set a forward gradient that has a different size than that of the"
+                f" original Tensor, this is not supported. Tensor is of size {list(value.shape)}"
+                f" while the given forward gradient is of size {list(tangent.shape)}."
+            )
+
+
 def jvp(
     func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False,
     has_aux: bool = False,
 ) -> Any:  # fmt: skip
     """`func(*primals)` and its Jacobian-vector product."""
-    if not isinstance(primals, tuple) or not isinstance(tangents, tuple):
-        raise RuntimeError("jvp(f, primals, tangents): Expected primals and tangents to be tuples")
+    _refuse_pairs(primals, tangents)
     leaves, spec = tree_flatten(primals)
     kept: dict[str, Any] = {}
 
@@ -187,6 +238,7 @@ def jacrev(
     @wraps(func)
     def inside(*args: Any) -> Any:
         numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+        _refuse_numbers(argnums, numbers, args)
         kept: dict[str, Any] = {}
 
         def chosen(*values: Any) -> Any:

@@ -13,8 +13,20 @@ def check_lr(lr: Any) -> None:
     """ValueError for a negative learning rate or a tensor of more than one element."""
     if isinstance(lr, Tensor) and lr.numel() != 1:
         raise ValueError("Tensor lr must be 1-element")
-    if not lr >= 0.0:
+    if lr < 0.0 or lr != lr:
         raise ValueError(f"Invalid learning rate: {lr}")
+
+
+def check_kinds(
+    lr: object, foreach: object, fused: object, capturable: object, differentiable: object
+) -> None:
+    """Torch's errors for steps that cannot be: by lists and in one, fused and differentiable."""
+    if isinstance(lr, Tensor) and foreach and not capturable:
+        raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
+    if fused and differentiable:
+        raise RuntimeError("`fused` does not support `differentiable`")
+    if fused and foreach:
+        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
 
 
 def check_positive(**values: Any) -> None:
@@ -30,7 +42,8 @@ _TEXT = {"eps": "epsilon"}
 
 def check_betas(betas: tuple[float, ...]) -> None:
     """ValueError for a beta outside [0, 1)."""
-    for i, beta in enumerate(betas):
+    for i in range(2):
+        beta = betas[i]
         if not 0.0 <= beta < 1.0:
             raise ValueError(f"Invalid beta parameter at index {i}: {beta}")
 

@@ -8,7 +8,7 @@ from typing import Any
 import mindtorch
 
 from .._tensor.tensor import Tensor
-from ._checks import advance, check_betas, check_lr, check_positive, count, zeros
+from ._checks import advance, check_betas, check_kinds, check_lr, check_positive, count, zeros
 from .optimizer import Group, Optimizer, ParamsT
 
 __all__ = ["Adam", "AdamW"]
@@ -53,7 +53,9 @@ class Adam(Optimizer):
             "fused": fused,
             "decoupled_weight_decay": decoupled_weight_decay,
         }
+        check_kinds(lr, foreach, None, capturable, None)
         super().__init__(params, defaults)
+        check_kinds(None, foreach, fused, True, differentiable)
 
     def step(self, closure: Callable[..., Any] | None = None) -> Any:
         """Updates every parameter."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from .._tensor.tensor import Tensor
 from .._tensor.types import Number
-from ._checks import check_lr, check_positive, directed
+from ._checks import check_kinds, check_lr, check_positive, directed
 from .optimizer import Group, Optimizer, ParamsT
 
 __all__ = ["SGD"]
@@ -48,6 +48,7 @@ class SGD(Optimizer):
             "fused": fused,
         }
         super().__init__(params, defaults)
+        check_kinds(None, foreach, fused, True, differentiable)
 
     def step(self, closure: Callable[..., Any] | None = None) -> Any:
         """Updates every parameter."""

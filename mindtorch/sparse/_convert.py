@@ -66,10 +66,13 @@ def to_coo(tensor: Tensor, sparse_dim: int | None = None) -> SparseTensor:
     if isinstance(tensor, SparseTensor):
         return _expanded(tensor)
     dims = tensor.dim() if sparse_dim is None else sparse_dim
-    if not 0 < dims <= tensor.dim() and tensor.dim():
+    if not 0 <= dims <= tensor.dim():
         raise RuntimeError(
-            f"sparse_dim argument must be in >= 1 and <= {tensor.dim()}, but got {dims}"
+            f"dense_to_sparse: sparse_dim argument must be in [0,{tensor.dim()}] range, but"
+            f" {dims} is given"
         )
+    if tensor.dim() and not dims:
+        raise RuntimeError("dense_to_sparse: sparse_dim argument must be in >0 when self.dim()>0")
     shown = tensor.detach() != 0
     if dims < tensor.dim():
         shown = shown.flatten(dims).any(dims)

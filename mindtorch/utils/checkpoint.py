@@ -88,6 +88,8 @@ def checkpoint(
     autocast is as it was. `context_fn` gives two contexts, of the first run and of the second.
     CheckpointError when the second run saves other tensors than the first.
     """
+    if use_reentrant and kwargs:
+        raise ValueError(f"Unexpected keyword arguments: {','.join(kwargs)}")
     states = _states((args, kwargs)) if preserve_rng_state else []
     casts = LOCAL.autocast
 
@@ -235,7 +237,7 @@ def checkpoint_sequential(
     functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
 ) -> Any:
     """Run a sequence in checkpointed segments; the last one is run plainly."""
-    steps = list(functions.children()) if hasattr(functions, "children") else list(functions)
+    steps = list(functions.children()) if hasattr(functions, "children") else functions
     size = max(1, len(steps) // segments)
     start = 0
     for _ in range(segments - 1):

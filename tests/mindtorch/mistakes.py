@@ -77,6 +77,8 @@ def raised(library: Any, device: str, code: str) -> BaseException | None:
             library.set_grad_enabled(True)
             library.set_default_dtype(library.float32)
             library.use_deterministic_algorithms(False)
+            # What torch._dynamo turns off for all, once something was compiled.
+            library.distributions.Distribution.set_default_validate_args(True)
     return None
 
 

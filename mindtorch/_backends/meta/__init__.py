@@ -21,7 +21,7 @@ class MetaBackend:
     def functional(self, op: Op, args: Sequence[Any], outs: Results) -> Callable[..., Any]:
         known = [out for out in outs if isinstance(out, Geometry)]
         if len(known) < len(outs):
-            raise RuntimeError(
+            raise NotImplementedError(
                 f"aten::{op.base_name} is not implemented for Meta: the shape of its result"
                 " depends on data"
             )

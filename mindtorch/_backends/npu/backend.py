@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from aclnn_bindings import ScalarSpec, lib
+from aclnn_bindings import AclParameterError, ScalarSpec, lib
 
 from ..._tensor.device import device as Device
 from ..._tensor.geometry import Geometry
 from ..._tensor.tensor import Tensor
+from ...ops import lacks
 from ...ops.rules import NUMBERS, Dynamic, Pointwise, Results
 from ...ops.schema import Kind
 from ...ops.spec import Const, IsNumber, Op
@@ -157,9 +158,41 @@ def launcher(
         )
         plans.by_key[_key([args[i] for i in numbers])] = plan
     run = make(plans, plan, steps, device.index, geoms, sizes(geoms), lib.mt_session())
+    if (told := _torchs_refusal(op, args)) is not None:
+        run = _explained(run, told)
     if order != sorted(order):
         return _reordered(run, order)
     return run
+
+
+def _torchs_refusal(op: Op, args: Sequence[Any]) -> Exception | None:
+    """What torch says of the call's dtype where its cpu has no kernel for it; None where it has.
+
+    Not of halves, which torch's cpu lacks more often than CANN.
+    """
+    geoms = [a._geom if isinstance(a, Tensor) else a for a in args]
+    if not op.lacks or any(g.__class__ is Geometry and g.dtype in _HALVES for g in geoms):
+        return None
+    try:
+        lacks.refuse(op.lacks, op.infer, geoms)
+    except (NotImplementedError, RuntimeError, TypeError) as error:
+        return error
+    return None
+
+
+_HALVES = lacks.dtypes("half")
+
+
+def _explained(run: Callable[..., Any], told: Exception) -> Callable[..., Any]:
+    """A call that CANN may refuse too: torch's words in front of CANN's."""
+
+    def explained(*args: Any) -> Any:
+        try:
+            return run(*args)
+        except AclParameterError as error:
+            raise type(told)(*told.args) from error
+
+    return explained
 
 
 def _numbers(op: Op, args: Sequence[Any]) -> list[int]:

@@ -288,7 +288,13 @@ class CatTransform(Transform):
     def bijective(self) -> bool:
         return all(t.bijective for t in self.transforms)
 
-    def _parts(self, value: Tensor) -> Sequence[Tensor]:
+    def _parts(self, value: Tensor, name: str = "x") -> Sequence[Tensor]:
+        if not -value.dim() <= self.dim < value.dim():
+            raise AssertionError(f"dim {self.dim} must be in range [-{value.dim()}, {value.dim()})")
+        if value.size(self.dim) != self.length:
+            raise AssertionError(
+                f"{name}.size({self.dim}) = {value.size(self.dim)} must equal length {self.length}"
+            )
         return value.split(self.lengths, self.dim)
 
     def _call(self, x: Tensor) -> Tensor:
@@ -296,7 +302,7 @@ class CatTransform(Transform):
         return mindtorch.cat([t(part) for t, part in parts], self.dim)
 
     def _inverted(self, y: Tensor) -> Tensor:
-        parts = zip(self.transforms, self._parts(y), strict=True)
+        parts = zip(self.transforms, self._parts(y, "y"), strict=True)
         return mindtorch.cat([t.inv(part) for t, part in parts], self.dim)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import mindtorch
 
+from ..._functional.conversion import refusal_of_to
 from ..._tensor.device import device as Device
 from ..._tensor.dtype import dtype as Dtype
 from ..._tensor.tensor import Tensor
@@ -128,9 +129,8 @@ def _indexed(kind: str, device: Device | str | int | None) -> Any:
 
 def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
     """Reads the overloads of to(): (device, dtype, non_blocking, memory_format)."""
+    named = dict(kwargs)
     memory_format = kwargs.pop("memory_format", None)
-    if len(args) > 4:
-        raise TypeError(f"to() takes from 0 to 4 positional arguments but {len(args)} were given")
     rest = list(args)
     device = dtype = None
     if rest and isinstance(rest[0], Tensor):
@@ -149,6 +149,8 @@ def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
     dtype = kwargs.pop("dtype", dtype)
     non_blocking = bool(kwargs.pop("non_blocking", rest.pop(0) if rest else False))
     kwargs.pop("copy", None)
-    if kwargs:
-        raise TypeError(f"to() got an unexpected keyword argument '{next(iter(kwargs))}'")
+    known = dtype is None or isinstance(dtype, mindtorch.dtype)
+    known = known and (device is None or isinstance(device, str | Device | int))
+    if kwargs or not known or len(rest) > 1:
+        raise refusal_of_to(args, named)
     return None if device is None else mindtorch.device(device), dtype, non_blocking, memory_format

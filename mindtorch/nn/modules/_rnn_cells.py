@@ -71,9 +71,27 @@ class RNNCellBase(Module):
             state = (zeros, zeros) if mode == "LSTM" else (zeros,)
         elif not batched:
             state = tuple(s.unsqueeze(0) for s in state)
+        self._check_sizes(x, state)
         projected = F.linear(x, self.weight_ih, self.bias_ih)
         new = CELLS[mode](projected, state, (self.weight_hh, self.bias_hh))
         return new if batched else tuple(s.squeeze(0) for s in new)
+
+    def _check_sizes(self, x: Tensor, state: State) -> None:
+        """RuntimeError in torch's words where input or state do not fit the weights."""
+        if x.size(1) != self.input_size:
+            raise RuntimeError(
+                f"input has inconsistent input_size: got {x.size(1)} expected {self.input_size}"
+            )
+        for i, s in enumerate(state):
+            if x.size(0) != s.size(0):
+                raise RuntimeError(
+                    f"Input batch size {x.size(0)} doesn't match hidden{i} batch size {s.size(0)}"
+                )
+            if s.size(1) != self.hidden_size:
+                raise RuntimeError(
+                    f"hidden{i} has inconsistent hidden_size: got {s.size(1)}, expected"
+                    f" {self.hidden_size}"
+                )
 
 
 class RNNCell(RNNCellBase):

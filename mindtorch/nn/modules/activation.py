@@ -176,8 +176,7 @@ class Hardtanh(Module):
         self.inplace = inplace
         if self.max_val <= self.min_val:
             raise AssertionError(
-                f"max_val must be larger than min_val, got max_val={self.max_val} "
-                f"and min_val={self.min_val}"
+                f"max_val ({self.max_val}) must be greater than min_val ({self.min_val})"
             )
 
     def forward(self, input: Tensor) -> Tensor:

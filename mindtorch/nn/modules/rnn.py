@@ -125,8 +125,9 @@ class RNNBase(Module):
             return self._forward_packed(input, hx)
         if input.dim() not in (2, 3):
             raise ValueError(
-                f"{self._get_name()}: Expected input to be 2D or 3D, got {input.dim()}D tensor"
-                " instead"
+                f"{self._get_name()}: Expected input to be 2D or 3D, got {input.dim()}D"
+                + " tensor" * self.mode.startswith("RNN")
+                + " instead"
             )
         self._check_input(input)
         batched = input.dim() == 3
@@ -181,7 +182,9 @@ class RNNBase(Module):
                 mindtorch.zeros((rows, batch, width), dtype=x.dtype, device=x.device)
                 for width in widths
             )
-        states = tuple(hx) if self.mode == "LSTM" else (hx,)
+        states: State = (hx[0], hx[1]) if self.mode == "LSTM" else (hx,)
+        if self.mode == "LSTM":
+            _check_ranks(states, batched)
         if not batched:
             states = tuple(s.unsqueeze(1) for s in states)
         for name, s, width in zip(("hidden[0]", "hidden[1]"), states, widths, strict=False):
@@ -217,6 +220,17 @@ class RNNBase(Module):
         if not self.bias:
             values[2:2] = [None, None]
         return values
+
+
+def _check_ranks(states: State, batched: bool) -> None:
+    """RuntimeError in torch's words where the states of an LSTM have other dims than its input."""
+    wanted = 3 if batched else 2
+    if any(s.dim() != wanted for s in states):
+        kind = "batched 3" if batched else "unbatched 2"
+        raise RuntimeError(
+            f"For {kind}-D input, hx and cx should also be {wanted}-D but got"
+            f" ({states[0].dim()}-D, {states[1].dim()}-D) tensors"
+        )
 
 
 def _check(mode: str, hidden: int, layers: int, dropout: float, proj: int) -> None:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import mindtorch
 
 from ..._tensor.tensor import Tensor
+from ...ops.rules import broadcast
 
 __all__ = [
     "PackedSequence",
@@ -98,6 +99,12 @@ def pack_padded_sequence(
 ) -> PackedSequence:
     """Packs `[T, N, *]` (`[N, T, *]` with batch_first) by the true length of each sequence."""
     sizes = [int(n) for n in (lengths.tolist() if isinstance(lengths, Tensor) else lengths)]
+    batch = input.size(0 if batch_first else 1)
+    if len(sizes) != batch and (enforce_sorted or len(sizes) < batch):
+        raise RuntimeError(
+            f"Expected `len(lengths)` to be equal to batch_size, but got {len(sizes)}"
+            f" (batch_size={batch})"
+        )
     order = None
     if not enforce_sorted:
         ranked = sorted(range(len(sizes)), key=lambda i: -sizes[i])
@@ -116,9 +123,9 @@ def pack_padded_sequence(
             "that is <= 0"
         )
     steps = input.transpose(0, 1) if batch_first else input
-    batch = [sum(size > t for size in sizes) for t in range(sizes[0])]
-    data = mindtorch.cat([steps[t][:n] for t, n in enumerate(batch)])
-    return PackedSequence(data, mindtorch.tensor(batch), order, None)
+    counts = [sum(size > t for size in sizes) for t in range(sizes[0])]
+    data = mindtorch.cat([steps[t][:n] for t, n in enumerate(counts)])
+    return PackedSequence(data, mindtorch.tensor(counts), order, None)
 
 
 def pad_packed_sequence(
@@ -176,9 +183,16 @@ def pad_sequence(
             f"Expected padding_side to be one of left or right, but got {padding_side}."
         )
     items = list(sequences.unbind(0) if isinstance(sequences, Tensor) else sequences)
-    longest = max(item.size(0) for item in items)
+    if not items:
+        raise RuntimeError("received an empty list of sequences")
+    longest, first = max(item.size(0) for item in items), items[0]
     rows = []
     for item in items:
+        if item.shape[1:] != first.shape[1:]:  # a row of the first's shape takes what expands to it
+            place = (item.size(0), *first.shape[1:])
+            broadcast(place, item.shape)
+            item = item.expand(place)
+        item = item.to(first.dtype)
         missing = longest - item.size(0)
         if missing:
             fill = _filled(item, (missing, *item.shape[1:]), padding_value)

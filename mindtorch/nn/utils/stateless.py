@@ -27,7 +27,7 @@ def functional_call(
     for mapping in parameters_and_buffers if many else [parameters_and_buffers]:
         if not isinstance(mapping, Mapping):
             raise ValueError(
-                f"Expected parameters_and_buffers to be a dict, or a list/tuple of dicts, "
+                f"Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, "
                 f"but got {type(parameters_and_buffers)}"
             )
         merged.update(mapping)

@@ -72,6 +72,11 @@ class DataLoader:
         self.pin_memory_device = pin_memory_device
         self.timeout = timeout
         self.worker_init_fn = worker_init_fn
+        if multiprocessing_context is not None and not num_workers:
+            raise ValueError(
+                "multiprocessing_context can only be used with multi-process loading (num_workers"
+                f" > 0), but got num_workers={num_workers}"
+            )
         self.multiprocessing_context = multiprocessing_context
         self.in_order = in_order
         self.persistent_workers = persistent_workers
@@ -104,6 +109,15 @@ class DataLoader:
         default = default_collate if self._auto_collation else default_convert
         self.collate_fn = default if collate_fn is None else collate_fn
         self._workers: Workers | None = None
+
+    def __setattr__(self, name: str, value: object) -> None:
+        fixed = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset",
+                 "persistent_workers")  # fmt: skip
+        if name in fixed and "_workers" in self.__dict__:
+            raise ValueError(
+                f"{name} attribute should not be set after {type(self).__name__} is initialized"
+            )
+        super().__setattr__(name, value)
 
     def _default_sampler(self, shuffle: bool) -> Sampler[Any] | _InfiniteConstantSampler:
         if self._iterable:

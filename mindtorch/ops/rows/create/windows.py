@@ -10,9 +10,11 @@ from collections.abc import Callable
 from math import pi
 
 from ...._tensor import dtype as dt
+from ...._tensor.device import CPU
 from ...._tensor.device import device as Device
 from ...._tensor.dtype import dtype as Dtype
 from ...._tensor.tensor import Tensor
+from ...rules import c_name
 from ...samples import calls
 from ...spec import aten, composite
 
@@ -26,7 +28,12 @@ def _window(
     """`formula(n, N - 1)` for n = 0 … N-1; a periodic window is the longer one without its end."""
     kind = dtype or dt.get_default_dtype()
     if not (kind.is_floating_point or kind.is_complex):
-        raise RuntimeError(f"{name} expects floating point dtypes, got: {kind}")
+        shown = "unsigned char" if kind is dt.uint8 else c_name(kind)
+        raise RuntimeError(
+            f"{name} expects floating point dtypes, got: TensorOptions(dtype={shown}, device="
+            f"{device or CPU}, layout=Strided (default), requires_grad=false (default),"
+            " pinned_memory=false, memory_format=(nullopt))"
+        )
     if length < 0:
         raise RuntimeError(
             f"{name} requires non-negative window_length, got window_length={length}"

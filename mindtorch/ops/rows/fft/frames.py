@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from ...._tensor.dtype import FLOAT
 from ...._tensor.tensor import Tensor
+from ...rules import scalar_name
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite
 
@@ -17,16 +19,57 @@ def _window(window: Tensor | None, n_fft: int, win_length: int, like: Tensor) ->
     return aten.constant_pad_nd(window, (left, n_fft - win_length - left), 0)
 
 
-def _checked(name: str, n_fft: int, hop: int, win: int, window: Tensor | None) -> None:
+def _called(name: str, self: Tensor, rows: Tensor, **settings: object) -> str:
+    """A call as torch's errors repeat it: `stft(torch.FloatTensor[16], n_fft=8, …)`."""
+    kind = self.dtype.legacy
+    kind = f"CPU{scalar_name(self.dtype)}Type" if self.is_complex() else f"torch.{kind}Tensor"
+    shown = []
+    for key, value in settings.items():
+        if isinstance(value, Tensor):
+            value = f"torch.{value.dtype.legacy}Tensor{{{list(value.shape)}}}"
+        shown.append(f"{key}={int(value) if isinstance(value, bool) else value}")
+    return f"{name}({kind}{list(rows.shape)}, {', '.join(shown)})"
+
+
+def _fault(n_fft: int, length: int, hop: int, win: int, window: Tensor | None) -> str:
+    """What torch says of the windows of a signal of that length, "" where they fit."""
+    if not 0 < n_fft <= length:
+        return f"expected 0 < n_fft < {length}, but got n_fft={n_fft}"
     if hop <= 0:
-        raise RuntimeError(f"{name}: expected hop_length > 0, but got hop_length={hop}")
+        return f"expected hop_length > 0, but got hop_length={hop}"
     if not 0 < win <= n_fft:
-        raise RuntimeError(f"{name}: expected 0 < win_length <= n_fft, but got win_length={win}")
+        return f"expected 0 < win_length <= n_fft, but got win_length={win}"
     if window is not None and tuple(window.shape) != (win,):
-        raise RuntimeError(
-            f"{name}: expected a 1D window tensor of size equal to win_length={win}, but got window"
-            f" with size {list(window.shape)}"
+        return (
+            f"expected a 1D window tensor of size equal to win_length={win}, but got window with"
+            f" size {list(window.shape)}"
         )
+    return ""
+
+
+def _fault_of_inverse(
+    self: Tensor, n_fft: int, hop: int, win: int, window: Tensor | None, onesided: bool | None
+) -> str:
+    """What torch says of spectra and windows that do not fit each other, "" where they do."""
+    if not self.numel():
+        return "input tensor cannot be empty."
+    if self.ndim not in (2, 3):  # torch counts one more, of real and imaginary part
+        return f"expected a tensor with 3 or 4 dimensions, but got {self.ndim + 1}"
+    rows = self.shape[-2]
+    half = rows != n_fft if onesided is None else onesided
+    if rows != (n_fft // 2 + 1 if half else n_fft):
+        wanted = "n_fft / 2 + 1 when onesided=True" if half else "n_fft when onesided=False"
+        return (
+            "expected the frequency dimension (3rd to the last) of the input tensor to match"
+            f" {wanted}, but got {rows}"
+        )
+    if not 0 < hop <= win:
+        return "expected 0 < hop_length <= win_length"
+    if not 0 < win <= n_fft:
+        return "expected 0 < win_length <= n_fft"
+    if window is not None and tuple(window.shape) != (win,):
+        return "Invalid window shape. window has to be 1D and length of `win_length`"
+    return ""
 
 
 @composite(
@@ -52,21 +95,28 @@ def stft(
     """The transforms of windows of a signal, `[…, frequency, frame]`."""
     hop = n_fft // 4 if hop_length is None else hop_length
     win = n_fft if win_length is None else win_length
+    rows = self if self.ndim == 2 else aten.unsqueeze(self, 0)
+    if center:
+        rows = _reflected(rows, n_fft // 2, pad_mode) if self.ndim in (1, 2) else self
     if return_complex is None and not (self.is_complex() or (window is not None
                                                              and window.is_complex())):  # fmt: skip
         raise RuntimeError(
             "stft requires the return_complex parameter be given for real inputs, and will further"
             " require that return_complex=True in a future PyTorch release."
         )
-    if self.ndim not in (1, 2):
-        raise RuntimeError(f"stft: expected a 1D or 2D tensor, but got {self.ndim}D tensor")
-    rows = self if self.ndim == 2 else aten.unsqueeze(self, 0)
-    if center:
-        rows = _reflected(rows, n_fft // 2, pad_mode)
-    length = rows.shape[1]
-    if n_fft <= 0 or n_fft > length:
-        raise RuntimeError(f"stft: expected 0 < n_fft < {length}, but got n_fft={n_fft}")
-    _checked("stft", n_fft, hop, win, window)
+    fault = "expected a 1D or 2D tensor" if self.ndim not in (1, 2) else ""
+    if self.dtype.category < FLOAT:
+        fault = "expected a tensor of floating point or complex values"
+    fault = fault or _fault(n_fft, rows.shape[1], hop, win, window)
+    if fault:
+        call = _called(
+            "stft", self, rows if self.ndim != 1 else rows[0], n_fft=n_fft, hop_length=hop,
+            win_length=win, window=window, normalized=normalized, onesided=onesided,
+            return_complex=return_complex, align_to_window=align_to_window,
+        )  # fmt: skip
+        raise RuntimeError(f"{call} : {fault}")
+    if onesided and (self.is_complex() or (window is not None and window.is_complex())):
+        raise RuntimeError("Cannot have onesided output if window or input is complex")
     frames = aten.unfold(rows, 1, n_fft, hop)
     if window is not None or win < n_fft:
         frames = frames * _window(window, n_fft, win, rows)
@@ -113,11 +163,17 @@ def istft(
             "istft requires a complex-valued input tensor matching the output from stft with"
             " return_complex=True."
         )
-    _checked("istft", n_fft, hop, win, window)
-    if self.ndim not in (2, 3):  # torch counts one more, of real and imaginary part
-        raise RuntimeError(
-            f"istft: expected a tensor with 3 or 4 dimensions, but got {self.ndim + 1}"
-        )
+    call = _called(
+        "istft", self, self, n_fft=n_fft, hop_length=hop, win_length=win, window=window,
+        center=center, normalized=normalized, onesided=onesided, length=length,
+        return_complex=return_complex,
+    )  # fmt: skip
+    if fault := _fault_of_inverse(self, n_fft, hop, win, window, onesided):
+        raise RuntimeError(f"{call} : {fault}")
+    if window is not None and window.is_complex() and not return_complex:
+        raise RuntimeError("Complex windows are incompatible with return_complex=False")
+    if return_complex and (self.shape[-2] != n_fft if onesided is None else onesided):
+        raise RuntimeError("Cannot have onesided output if window or input is complex")
     spectra = aten.transpose(self if self.ndim == 3 else aten.unsqueeze(self, 0), 1, 2)
     half = spectra.shape[-1] != n_fft if onesided is None else onesided
     norm = "ortho" if normalized else None
@@ -138,7 +194,7 @@ def istft(
     signal = aten.slice(signal, 1, start, min(end, whole))
     envelope = aten.slice(envelope, 1, start, min(end, whole))
     if envelope.device.type != "meta" and float(aten.amin(aten.abs(envelope)).item()) < 1e-11:
-        raise RuntimeError("istft(CPUFloatType) window overlap add min: 1")
+        raise RuntimeError(f"{call} window overlap add min: 1")
     signal = signal / envelope
     if end > whole:
         signal = aten.constant_pad_nd(signal, (0, end - whole), 0)

@@ -326,6 +326,8 @@ def fftfreq(
     n: int, d: float = 1.0, dtype: Dtype | None = None, device: DeviceLike | None = None
 ) -> Tensor:
     """The frequencies of a transform's elements, in cycles per unit of `d`."""
+    if n < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
     return fft_order(_steps(n, d, dtype, device, -(n // 2), (n + 1) // 2))
 
 

@@ -68,7 +68,7 @@ def _binary(name: str) -> Callable[..., Any]:
         if name in ("maximum", "minimum") and not isinstance(b, Tensor):
             return getattr(aten, "clamp_min" if name == "maximum" else "clamp_max")(a, b)
         if name == "copy":
-            return aten.add(aten.zeros_like(a), aten.to(b, a.dtype, a.device))
+            return aten.add(aten.zeros_like(a), aten.to(b, a.device, a.dtype))
         return getattr(aten, function)(a, b, **options)
 
     def body(self: Any, other: Any, alpha: Number = 1) -> tuple[Tensor, ...]:

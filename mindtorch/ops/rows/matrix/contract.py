@@ -284,10 +284,12 @@ def einsum(equation: str | Tensor, operands: Sequence[Any]) -> Tensor:
 )
 def chain_matmul(matrices: tuple[Tensor, ...]) -> Tensor:
     """The product of matrices, left to right."""
-    product = matrices[0]
-    for matrix in matrices[1:]:
-        product = aten.mm(product, matrix)
-    return product
+    if not matrices:
+        raise RuntimeError("chain_matmul(): Expected one or more matrices")
+    for matrix in matrices:
+        if matrix.ndim != 2:
+            raise RuntimeError(f"Tensor dimension is {matrix.ndim}, expected 2 instead.")
+    return matrices[0] if len(matrices) == 1 else aten.linalg_multi_dot(matrices)
 
 
 composite(

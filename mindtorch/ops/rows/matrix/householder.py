@@ -7,6 +7,8 @@ import numpy as np
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array
+from ...lacks import dtypes
+from ...rules import refuse_dtype, scalar_name
 from ...samples import Arg, calls
 from ...spec import aten, composite, op
 from .decompositions import _t, column_major, in_columns
@@ -68,7 +70,6 @@ composite(
 @composite(
     "ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False)"
     " -> Tensor",
-    lacks={"bool whole half": "ormqr_cpu"},
     samples=calls((Arg((4, 2)), Arg((2,)), Arg((4, 3)))),
     tolerance="composite",
     fixed_shape=True,  # reflections of any other size grow without bound
@@ -78,12 +79,56 @@ def ormqr(
     self: Tensor, input2: Tensor, input3: Tensor, left: bool = True, transpose: bool = False
 ) -> Tensor:
     """The whole product of reflections (its adjoint for `transpose`) times a matrix."""
-    if self.ndim < 2:
-        raise RuntimeError("torch.ormqr: input must have at least 2 dimensions.")
+    _check_ormqr(self, input2, input3, left)
+    if self.device.type == "cpu":  # torch looks at the dtype last
+        refuse_dtype(self.dtype, "ormqr_cpu", dtypes("real complex"))
     size = self.shape[-2]
     q = _reflected(self, input2, aten.eye(size, size, dtype=self.dtype, device=self.device))
     q = _t(q) if transpose else q
     return in_columns(q @ input3 if left else input3 @ q)
+
+
+def _check_ormqr(A: Tensor, tau: Tensor, other: Tensor, left: bool) -> None:
+    """RuntimeError in torch's words for reflections and a matrix that do not go together."""
+    name = "torch.ormqr"
+    for what, matrix in (("input", A), ("other", other)):
+        if matrix.ndim < 2:
+            raise RuntimeError(f"{name}: {what} must have at least 2 dimensions.")
+    at = -2 if left else -1
+    rows = other.shape[at]
+    if rows != A.shape[-2]:
+        raise RuntimeError(f"{name}: other.shape[{at}] must be equal to input.shape[-2]")
+    if tau.shape[-1:] != (min(rows, A.shape[-1]),):
+        raise RuntimeError(
+            f"{name}: tau.shape[-1] must be equal to min(other.shape[{at}], input.shape[-1])"
+        )
+    if A.ndim - tau.ndim != 1:
+        raise RuntimeError(
+            f"{name}: Expected tau to have one dimension less than input, but got tau.ndim equal to"
+            f" {tau.ndim} and input.ndim is equal to {A.ndim}"
+        )
+    _check_ormqr_batches(A, tau, other)
+
+
+def _check_ormqr_batches(A: Tensor, tau: Tensor, other: Tensor) -> None:
+    name = "torch.ormqr"
+    if A.ndim != other.ndim:
+        raise RuntimeError(
+            f"{name}: Expected other to have the same number of dimensions as input, but got"
+            f" other.ndim equal to {other.ndim} and input.ndim is equal to {A.ndim}"
+        )
+    for what, part, shape in (("tau", tau, tau.shape[:-1]), ("other", other, other.shape[:-2])):
+        if shape != A.shape[:-2]:
+            raise RuntimeError(
+                f"{name}: Expected batch dimensions of {what} to be equal to input.shape[:-2], but"
+                f" got {list(shape)}"
+            )
+        if part.dtype is not A.dtype:
+            raise RuntimeError(
+                f"{name}: Expected input and {what} to have the same dtype, but input has dtype"
+                f"{' ' * (what == 'other')}{scalar_name(A.dtype)} and {what} has dtype"
+                f" {scalar_name(part.dtype)}"
+            )
 
 
 def _geqrf_infer(self: Geometry) -> tuple[Geometry, Geometry]:

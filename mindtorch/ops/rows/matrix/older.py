@@ -344,14 +344,12 @@ def linalg_vander(x: Tensor, N: int | None = None) -> Tensor:
     """Rising powers of each element, `[…, n, N]`."""
     x = aten.atleast_1d(x)
     count = x.shape[-1] if N is None else N
-    if N is not None and N <= 1:
+    if count <= 1:
         raise RuntimeError("N must be greater than 1.")
     x = aten.to(x, dt.int64) if x.dtype is dt.bool else x
     if x.dtype.category == dt.INTEGER:
         x = aten.to(x, dt.int64)
     one = aten.ones_like(aten.unsqueeze(x, -1))
-    if count < 2:
-        return aten.narrow(one, -1, 0, count)
     steps = aten.expand(aten.unsqueeze(x, -1), (*x.shape, count - 1))
     return aten.cumprod(aten.cat([one, steps], -1), -1)
 

@@ -10,7 +10,7 @@ from ...._tensor import dtype as dt
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array
-from ...rules import broadcast
+from ...rules import broadcast, scalar_name
 from ...samples import Arg, Sample, calls
 from ...spec import aten, call, composite, op
 from .decompositions import (
@@ -149,6 +149,22 @@ def triangular_solve(
     unitriangular: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """X with A X = self for a triangle of A, and a copy of A."""
+    for what, matrix in (("b", self), ("A", A)):
+        if matrix.ndim < 2:
+            raise RuntimeError(
+                f"torch.triangular_solve: Expected {what} to have at least 2 dimensions, but it has"
+                f" {matrix.ndim} dimensions instead"
+            )
+    m, n = A.shape[-2:]
+    if m != n:
+        raise RuntimeError(
+            f"A must be batches of square matrices, but they are {m} by {n} matrices"
+        )
+    if self.shape[-2] != n:
+        raise RuntimeError(
+            f"Incompatible matrix sizes for triangular_solve: each A matrix is {n} by {n} but each"
+            f" b matrix is {self.shape[-2]} by {self.shape[-1]}"
+        )
     turned = _t(A) if transpose else A
     result = aten.linalg_solve_triangular(
         turned, self, upper=upper != transpose, unitriangular=unitriangular
@@ -157,7 +173,15 @@ def triangular_solve(
     return result, in_columns(aten.expand(A, (*batch, *A.shape[-2:])))
 
 
+def _refuse_line(name: str, A: Geometry) -> None:
+    if A.ndim < 2:
+        raise RuntimeError(
+            f"{name}: Expected tensor with 2 or more dimensions. Got size: {list(A.shape)} instead"
+        )
+
+
 def _lu_infer(A: Geometry, pivot: bool = True, check_errors: bool = False) -> Any:
+    _refuse_line("torch.lu_factor", A)
     check_matrices("torch.lu_factor", A)
     k = min(A.shape[-2:])
     return (
@@ -360,8 +384,42 @@ def lu_unpack(
 )
 def lu(A: Tensor, pivot: bool = True) -> tuple[Tensor, ...]:
     """A = P L U; an empty P without pivots."""
+    _refuse_line("linalg.lu", A._geom)
     LU, pivots, _ = aten.linalg_lu_factor_ex(A, pivot=pivot)
     return lu_unpack(LU, pivots, True, pivot)
+
+
+def _check_lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, left: bool) -> None:
+    """RuntimeError in torch's words for factors, pivots and sides that do not go together."""
+    name = "linalg.lu_solve"
+    if B.ndim < 2:
+        raise RuntimeError(f"{name}: The input tensor B must have at least 2 dimensions.")
+    if LU.dtype is not B.dtype:
+        raise RuntimeError(
+            f"{name}: Expected LU and B to have the same dtype, but found LU of type"
+            f" {scalar_name(LU.dtype)} and B of type {scalar_name(B.dtype)} instead"
+        )
+    check_shape(f"torch.{name}", LU._geom)
+    n = LU.shape[-1]
+    if pivots.shape[-1:] != (n,):
+        raise RuntimeError(
+            f"{name}: Number of pivots per batch should be same as the dimension of the matrix"
+        )
+    if tuple(pivots.shape) != tuple(LU.shape[:-1]):
+        raise RuntimeError(
+            f"{name}: Expected LU.shape[:-1] and pivots.shape to be the same, but got pivots with"
+            f" shape {list(pivots.shape)} instead"
+        )
+    if B.shape[-2 if left else -1] != n:
+        raise RuntimeError(
+            f"{name}: Incompatible shapes of A and B for the equation"
+            f" {'AX' if left else 'XA'} = B ({n}x{n} and {B.shape[-2]}x{B.shape[-1]})"
+        )
+    if pivots.device.type == "cpu" and pivots.numel() and int(aten.max(pivots).item()) > n:
+        raise RuntimeError(
+            "Pivots given to lu_solve must all be smaller or equal to LU.size(-2). Did you properly"
+            " pass the result of lu_factor?"
+        )
 
 
 @composite(
@@ -379,7 +437,7 @@ def lu_solve(
     """X with A X = B (or X A = B) for the A that has these factors; with Aᴴ for `adjoint`."""
     if pivots.dtype is not dt.int32:
         raise RuntimeError("linalg.lu_solve: pivots should be a Tensor of scalar type torch.int32")
-    check_shape("linalg.lu_solve", LU._geom)
+    _check_lu_solve(LU, pivots, B, left)
     if not left:
         return _t(lu_solve(LU, pivots, _t(B), True, not adjoint))
     batch = broadcast(tuple(LU.shape[:-2]), tuple(B.shape[:-2]))

@@ -9,6 +9,7 @@ from typing import Any
 
 from ...._tensor import dtype as dt
 from ...._tensor.tensor import Tensor
+from ...rules import wrap_dim
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite
 from .joining import members
@@ -338,9 +339,7 @@ def rot90(self: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
             f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}"
         )
     for dim in dims:
-        if not -self.ndim <= dim < self.ndim:
-            raise RuntimeError(f"Rotation dim{dims.index(dim)} out of range, dim{dims.index(dim)} ="
-                               f" {dim}")  # fmt: skip
+        wrap_dim(dim, self.ndim)
     first, second = dims
     if k % 4 == 1:
         return aten.transpose(aten.flip(self, (second,)), first, second)

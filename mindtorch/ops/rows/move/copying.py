@@ -70,7 +70,7 @@ op(
     grad={
         "self": lambda grad: aten.zeros_like(grad),
         "src": lambda grad, src_geom: aten.to(
-            aten.sum_to_size(grad, src_geom.shape), src_geom.dtype, src_geom.device
+            aten.sum_to_size(grad, src_geom.shape), src_geom.device, src_geom.dtype
         ),
     },
     tolerance="exact",
@@ -101,8 +101,8 @@ op(
             aten.real(grad)
             if grad.dtype.category == COMPLEX and self_geom.dtype.category != COMPLEX
             else grad,
-            self_geom.dtype,
             self_geom.device,
+            self_geom.dtype,
         )
     },
     tolerance="exact",
@@ -137,7 +137,7 @@ op(
     aclnn=call(
         "aclnnInplaceFillScalar", "self", in_dtype("value"), inplace=True, when=scalar("value")
     ),
-    lower=lambda self, value: aten.expand(aten.to(value, self.dtype, self.device), self.shape),
+    lower=lambda self, value: aten.expand(aten.to(value, self.device, self.dtype), self.shape),
     refuses=converted(1),
     grad={
         "self": lambda grad: aten.zeros_like(grad),

@@ -590,10 +590,9 @@ def index_fill(self: Tensor, dim: int, index: Tensor, value: Tensor) -> Tensor:
 def take_along_dim(self: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """Elements at indices along a dimension; the other dimensions are broadcast."""
     if indices.dtype is not dt.int64:
-        raise RuntimeError(
-            "torch.take_along_dim(): dtype of indices should be Long but got"
-            f" {scalar_name(indices.dtype)}"
-        )
+        if indices.dtype is not dt.int32:
+            raise RuntimeError("gather(): Expected dtype int32/int64 for index")
+        indices = aten.to(indices, dt.int64)
     if dim is None:
         flat = aten.reshape(self, (-1,))
         return aten.gather(flat, 0, _from_end(aten.reshape(indices, (-1,)), flat, 0))

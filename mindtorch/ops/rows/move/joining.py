@@ -222,10 +222,11 @@ def _each(
     self: Tensor, repeats: int, dim: int | None = None, output_size: int | None = None
 ) -> Tensor:
     """Each element `repeats` times in a row, flat or along a dimension."""
+    if repeats < 0:
+        raise RuntimeError("Repeats must be non-negative")
     if dim is None:
         self, dim = aten.reshape(self, (-1,)), 0
-    if repeats >= 0:
-        _refuse_total(self.shape[wrap_dim(dim, self.ndim)] * repeats, output_size)
+    _refuse_total(self.shape[wrap_dim(dim, self.ndim)] * repeats, output_size)
     return aten._repeat_each(self, repeats, dim)
 
 

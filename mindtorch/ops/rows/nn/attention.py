@@ -9,6 +9,7 @@ from ...._tensor import dtype as dt
 from ...._tensor.dtype import dtype as Dtype
 from ...._tensor.tensor import Tensor
 from ...costs import attention
+from ...rules import c_name
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite
 from .gates import softmax
@@ -57,6 +58,8 @@ def scaled_dot_product_attention(
     if enable_gqa:
         key = key.repeat_interleave(query.size(-3) // key.size(-3), -3)
         value = value.repeat_interleave(query.size(-3) // value.size(-3), -3)
+    if dropout_p > 1.0:
+        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {dropout_p:g}")
     factor = 1.0 / math.sqrt(query.size(-1)) if scale is None else scale
     # Half of the scale on each side keeps half-precision products in range, as torch does.
     half = math.sqrt(abs(factor))
@@ -71,12 +74,22 @@ def scaled_dot_product_attention(
     return weights @ value
 
 
+# What autocast may make of each other before the products.
+_CAST = {dt.float16, dt.bfloat16}
+
+
 def _check_operands(query: Tensor, key: Tensor, value: Tensor) -> None:
     """RuntimeError in torch's words for vectors."""
     if min(query.dim(), key.dim(), value.dim()) < 2:
         raise RuntimeError(
             "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim:"
             f" {query.dim()} key.dim: {key.dim()} and value.dim: {value.dim()} instead."
+        )
+    if len({query.dtype, key.dtype, value.dtype} - _CAST) > 1:
+        q, k, v = (c_name(t.dtype) for t in (query, key, value))
+        raise RuntimeError(
+            "Expected query, key, and value to have the same dtype, but got query.dtype:"
+            f" {q} key.dtype: {k} and value.dtype: {v} instead."
         )
 
 
@@ -178,6 +191,7 @@ def multi_head_attention_forward(
 ) -> tuple[Any, Any]:
     """query `[L, N, E]`, key and value `[S, N, E]` (or without N) →
     output `[L, N, E]`, weights or None."""
+    _check_ranks(query, key, value, key_padding_mask, attn_mask)
     batched = query.dim() == 3
     if not batched:
         query, key, value = (x.unsqueeze(1) for x in (query, key, value))
@@ -193,9 +207,10 @@ def multi_head_attention_forward(
         raise AssertionError(f"embed_dim {embed} not divisible by num_heads {num_heads}")
     if is_causal and attn_mask is None:
         raise RuntimeError(
-            "Need attn_mask if specifying the is_causal hint. Use the Transformer module method "
-            "`generate_square_subsequent_mask` to create this mask."
+            "Need attn_mask if specifying the is_causal hint. You may use the Transformer module"
+            " method `generate_square_subsequent_mask` to create this mask."
         )
+    _check_sizes(key, value, key_padding_mask, use_separate_proj_weight)
     separate = (q_proj_weight, k_proj_weight, v_proj_weight)
     weights = separate if use_separate_proj_weight else in_proj_weight
     q, k, v = _projected(query, key, value, weights, in_proj_bias)
@@ -229,6 +244,52 @@ def multi_head_attention_forward(
     if batched:
         return out, attention
     return out.squeeze(1), None if attention is None else attention.squeeze(0)
+
+
+def _check_ranks(
+    query: Tensor, key: Tensor, value: Tensor, padding: Tensor | None, mask: Tensor | None
+) -> None:
+    """AssertionError in torch's words for tensors of other dims than the query's allow."""
+    ndim = query.dim()
+    if ndim not in (2, 3):
+        raise AssertionError(
+            f"query should be unbatched 2D or batched 3D tensor but received {ndim}-D query tensor"
+        )
+    kind = "batched (3-D)" if ndim == 3 else "unbatched (2-D)"
+    if key.dim() != ndim or value.dim() != ndim:
+        raise AssertionError(
+            f"For {kind} `query`, expected `key` and `value` to be {ndim}-D but found {key.dim()}-D"
+            f" and {value.dim()}-D tensors respectively"
+        )
+    if padding is not None and padding.dim() != ndim - 1:
+        raise AssertionError(
+            f"For {kind} `query`, expected `key_padding_mask` to be `None` or {ndim - 1}-D but"
+            f" found {padding.dim()}-D tensor instead"
+        )
+    if mask is not None and mask.dim() not in (2, 3):
+        raise AssertionError(
+            f"For {kind} `query`, expected `attn_mask` to be `None`, 2-D or 3-D but found"
+            f" {mask.dim()}-D tensor instead"
+        )
+
+
+def _check_sizes(key: Tensor, value: Tensor, padding: Tensor | None, separate: bool) -> None:
+    """AssertionError in torch's words where key, value and the mask of padding do not fit."""
+    if separate:
+        if key.shape[:2] != value.shape[:2]:
+            raise AssertionError(
+                f"key's sequence and batch dims {key.shape[:2]} do not match value's"
+                f" {value.shape[:2]}"
+            )
+    elif key.shape != value.shape:
+        raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
+    if padding is not None:
+        for at, size in enumerate((key.shape[1], key.shape[0])):
+            if padding.shape[at] != size:
+                raise AssertionError(
+                    f"Expected key_padded_mask.shape[{at}] to be {size}, but got"
+                    f" {padding.shape[at]}"
+                )
 
 
 def _check_mask(mask: Tensor, length: int, source: int, heads: int) -> None:

@@ -85,8 +85,9 @@ _UNIT = {"output_padding": 0, "pad": 0, "stride": 1, "dilation": 1, "kernel": 1}
 
 
 def _check_settings(
-    kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, extra: Sizes, groups: int
-) -> None:
+    kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, extra: Sizes, groups: int,
+    transposed: bool,
+) -> None:  # fmt: skip
     """RuntimeError in torch's words for settings that no convolution has."""
     n = len(kernel)
     if n < 1:
@@ -103,7 +104,8 @@ def _check_settings(
         if any(size < least for size in sizes):
             kind = "non-positive" if least else "negative"
             if name == "dilation":
-                raise RuntimeError("dilation should be greater than zero")
+                told = _dilations(sizes, transposed) if min(sizes) == 0 else ""
+                raise RuntimeError("dilation should be greater than zero" + told)
             raise RuntimeError(f"{kind} {name} is not supported")
         if any(size > _LARGEST for size in sizes):
             raise RuntimeError(f"{name} {list(sizes)} is larger than any input can use")
@@ -116,6 +118,16 @@ def _check_settings(
             "output padding must be smaller than either stride or dilation, but got "
             + _placed(output_padding=extra, stride=stride, dilation=dilation)
         )
+
+
+def _dilations(sizes: Sizes, transposed: bool) -> str:
+    """The end of torch's sentence about a dilation of zero; lines are planes of one row."""
+    if len(sizes) == 3:
+        return ""
+    plane = [1, *sizes] if len(sizes) == 1 else list(sizes)
+    if not transposed:
+        return f", but got {plane}"
+    return f", but got dilation_height: {plane[0]}, dilation_width: {plane[1]}"
 
 
 _LARGEST = (1 << 62) - 1  # so that twice as much is an int64
@@ -132,7 +144,8 @@ def _rule(
     output_padding: Sizes,
     groups: int,
 ) -> Geometry:
-    _check_settings(weight.shape[2:], stride, padding, dilation, output_padding, groups)
+    _check_settings(weight.shape[2:], stride, padding, dilation, output_padding, groups,
+                    transposed)  # fmt: skip
     if input.ndim != weight.ndim:
         raise RuntimeError(
             f"Expected {weight.ndim}-dimensional input for {weight.ndim}-dimensional weight"

@@ -164,6 +164,16 @@ def embedding_bag(
     padding = _padding_index(padding_idx, weight.size(0), "padding_idx", "num_embeddings")
     if mode not in ("sum", "mean", "max"):
         raise ValueError("mode has to be one of sum, mean or max")
+    if input.dim() == 2 and offsets is None and per_sample_weights is not None:
+        per_sample_weights = per_sample_weights.reshape(-1)
+        flat_shape: tuple[int, ...] = (input.numel(),)
+    else:
+        flat_shape = tuple(input.shape)
+    if per_sample_weights is not None and tuple(per_sample_weights.shape) != flat_shape:
+        raise ValueError(
+            f"embedding_bag: If per_sample_weights ({per_sample_weights.shape}) is not None, then"
+            f" it must have the same shape as the input ({input.shape})"
+        )
     if per_sample_weights is not None and mode != "sum":
         raise NotImplementedError(
             "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported "

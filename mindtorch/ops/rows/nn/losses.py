@@ -139,6 +139,10 @@ def nll_loss(
     if input.dim() <= 2:
         return aten.nll_loss_forward(input, target, weight, code, ignore_index)[0]
     expected = (input.size(0), *input.shape[2:])
+    if tuple(target.shape) != expected and input.dim() == 4:
+        raise RuntimeError(
+            f"size mismatch (got input: {list(input.shape)} , target: {list(target.shape)}"
+        )
     if tuple(target.shape) != expected:
         raise RuntimeError(f"Expected target size {list(expected)}, got {list(target.shape)}")
     flat = input.movedim(1, -1).reshape(-1, input.size(1))
@@ -146,9 +150,14 @@ def nll_loss(
     return out.reshape(expected) if code == 0 else out
 
 
+def _common_shape(input: Tensor, weight: Tensor) -> Any:
+    """The shape of both; RuntimeError in torch's words, which call the weight the second."""
+    return aten.broadcast_shapes(input.shape, weight.shape)
+
+
 def _matched(input: Tensor, target: Tensor) -> tuple[Any, Any]:
     """Broadcasts the two, with torch's warning when their shapes differ."""
-    if input.shape == target.shape:
+    if target.size() == input.size():
         return input, target
     warnings.warn(
         f"Using a target size ({target.size()}) that is different to the input size "
@@ -322,7 +331,7 @@ def binary_cross_entropy(
             f"Found dtype {scalar_name(target.dtype)} but expected {scalar_name(input.dtype)}"
         )
     if weight is not None:
-        weight = weight.expand(input.shape)
+        weight = weight.expand(_common_shape(input, weight))
     return aten.binary_cross_entropy(input, target, weight, get_enum(reduction))
 
 

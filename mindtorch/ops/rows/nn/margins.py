@@ -105,6 +105,8 @@ def cosine_embedding_loss(
     """1 - cos where y = 1, max(0, cos - margin) where y = -1."""
     reduction = chosen(size_average, reduce, reduction)
     dim = target.dim()
+    if dim > 1:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
     if dim == 1 and not input1.dim() == input2.dim() == 2:
         raise RuntimeError(
             "1D target tensor expects 2D input tensors, but found inputs with sizes"
@@ -368,6 +370,9 @@ def ctc_loss(
             reduction, zero_infinity,
         )  # fmt: skip
         return one.squeeze(0) if reduction == "none" else one
+    for name, lengths in (("input_lengths", input_lengths), ("target_lengths", target_lengths)):
+        if isinstance(lengths, Tensor) and lengths.dtype.category != dt.INTEGER:
+            raise RuntimeError(f"{name} must be integral")
     times, sizes = _ints(input_lengths), _ints(target_lengths)
     _check_ctc(log_probs, targets, times, sizes, blank)
     losses, start = [], 0
@@ -393,17 +398,27 @@ def _check_ctc(
     for name, lengths in (("input_lengths", times), ("target_lengths", sizes)):
         if len(lengths) != batch:
             raise RuntimeError(f"{name} must be of size batch_size")
-    if any(not 0 <= time <= steps for time in times):
-        raise RuntimeError(f"ctc_loss: expected input_lengths between 0 and {steps}, got {times}")
-    if any(size < 0 for size in sizes):
-        raise RuntimeError(f"ctc_loss: expected target_lengths of at least 0, got {sizes}")
+    where = "(while checking arguments for ctc_loss_allocate_outputs)"
+    for name, lengths in (("target_lengths", sizes), ("input_lengths", times)):
+        if any(n < 0 for n in lengths):
+            raise RuntimeError(
+                f"Expected {name} to have value at least 0, but got value"
+                f" {next(n for n in lengths if n < 0)} {where}"
+            )
+    if any(time > steps for time in times):
+        raise RuntimeError(
+            f"Expected input_lengths to have value at most {steps}, but got value"
+            f" {next(t for t in times if t > steps)} {where}"
+        )
     flat = targets.dim() == 1
     shape, longest = tuple(targets.shape), max(sizes, default=0)
     first = sum(sizes) if flat else batch
     if targets.dim() not in (1, 2) or shape[0] != first or (not flat and shape[1] < longest):
-        more = "" if flat else f" and at least {longest} at dimension 1"
+        size = f"at least {longest}" if shape[0] == first else f"{first}"
+        at = int(shape[0] == first)
         raise RuntimeError(
-            f"ctc_loss: expected targets of size {first} at dimension 0{more}, got {shape}"
+            f"Expected tensor to have size {size} at dimension {at}, but got size {shape[at]} for"
+            f" argument #2 'targets' {where}"
         )
 
 

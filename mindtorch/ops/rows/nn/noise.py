@@ -11,7 +11,7 @@ from ...spec import aten, composite
 
 
 def _check(p: float) -> None:
-    if not 0.0 <= p <= 1.0:
+    if p < 0.0 or not p <= 1.0:
         kind = RuntimeError if p != p else ValueError  # of NaN torch's kernel says so
         raise kind(f"dropout probability has to be between 0 and 1, but got {p}")
 
@@ -46,6 +46,8 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
 
 def _channels(input: Tensor, p: float, inplace: bool) -> Tensor:
     """Drops whole channels: noise of shape [N, C, 1, …]."""
+    if input.dim() < 2:
+        raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
     if p == 1:
         return input.mul_(0) if inplace else input * 0
     shape = (*input.shape[:2], *([1] * (input.dim() - 2)))

@@ -17,7 +17,7 @@ from ...._tensor.dtype import dtype as Dtype
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array
-from ...rules import as_images
+from ...rules import as_images, scalar_name
 from ...samples import Arg, Sample
 from ...spec import aten, call, op
 
@@ -65,10 +65,26 @@ def _layer_norm_rule(
                 f"Expected {name} to be of same shape as normalized_shape, but got {name} of "
                 f"shape {list(factor.shape)} and normalized_shape = {list(shape)}"
             )
+    _refuse_mixed(input, weight, bias)
     lead = input.ndim - len(shape)
     rows = (*input.shape[:lead], *([1] * len(normalized_shape)))
     stat = input.fresh(rows, input.dtype)
     return input.fresh(), stat, stat
+
+
+def _refuse_mixed(input: Geometry, *parameters: Geometry | None) -> None:
+    """RuntimeError in torch's words for parameters of another dtype; halves go with float32."""
+    dtypes = [p.dtype for p in parameters if p is not None]
+    half = input.dtype.itemsize == 2 and all(d in (dt.float32, input.dtype) for d in dtypes)
+    other = next((d for d in dtypes if d is not input.dtype), None)
+    if other is None or half:
+        return
+    if dtypes[0] is input.dtype:
+        wanted = scalar_name(input.dtype)
+        raise RuntimeError(f"expected scalar type {wanted} but found {scalar_name(other)}")
+    if input.dtype is dt.float64:
+        raise RuntimeError("mixed dtype (CPU): all inputs must share same datatype.")
+    raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float")
 
 
 def _layer_norm(
@@ -215,6 +231,7 @@ def _group_norm_rule(
                 f"but got {name} of shape {list(factor.shape)} and input of shape "
                 f"{list(input.shape)}"
             )
+    _refuse_mixed(input, weight, bias)
     stat = input.fresh((n, group), input.dtype)
     return as_images(input.shape, input), stat, stat
 
@@ -301,6 +318,7 @@ def _batch_norm_rule(
     training: bool,
     eps: float,
 ) -> tuple[Geometry, ...]:
+    _refuse_mixed(input, weight, bias, running_mean, running_var)
     stat = input.fresh((input.shape[1],) if training else (0,), _stat(input))
     return as_images(input.shape, input), stat, stat
 

@@ -35,13 +35,13 @@ def pad(
         )
     if mode == "constant":
         return aten.constant_pad_nd(input, sizes, 0.0 if value is None else value)
-    if value is not None and value != 0:
-        raise ValueError(f'Padding mode "{mode}" doesn\'t take in value argument')
     if mode not in _INDEX:
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
+    if value is not None and value != 0:
+        raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
     if (len(sizes), input.dim()) not in _SHAPES:
         raise NotImplementedError(
-            "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now"
+            f"Padding size {len(sizes)} is not supported for {input.dim()}D input tensor."
         )
     for i in range(len(sizes) // 2):
         input = _extended(input, input.dim() - 1 - i, sizes[2 * i], sizes[2 * i + 1], mode)

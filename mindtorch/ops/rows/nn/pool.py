@@ -56,15 +56,18 @@ def _require_positive(shape: Sizes, n: int, name: str) -> None:
     """Nothing but the batch may be empty."""
     if len(shape) in (n + 1, n + 2) and all(shape[-n - 1 :]):
         return
+    if n == 2 and name != "max_pool2d":
+        wrap_dim(-3, len(shape))  # IndexError
+    if n == 2 and len(shape) not in (3, 4) and name == "max_pool2d":
+        raise RuntimeError("non-empty 3D or 4D (batch mode) tensor expected for input")
     if n == 2:
         raise RuntimeError(
             "Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but"
             f" got:{list(shape)}"
         )
-    at = next(d for d, size in enumerate(shape) if d >= len(shape) - n - 1 and not size)
     raise RuntimeError(
         f"{_KERNELS[name]}(): Expected input's non-batch dimensions to have positive length, but"
-        f" input has a shape of {list(shape)} and non-batch dimension {at} has length zero!"
+        f" input has a shape of {list(shape)} and non-batch dimension 0 has length zero!"
     )
 
 

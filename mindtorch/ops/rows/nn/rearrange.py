@@ -10,7 +10,7 @@ import numpy as np
 from ...._tensor.geometry import Geometry
 from ...._tensor.types import Array, Number
 from ...limits import converted
-from ...rules import as_images
+from ...rules import as_images, wrap_dim
 from ...samples import Arg, Sample
 from ...spec import aten, call, op
 from .conv import scatter_windows, windows
@@ -70,37 +70,47 @@ op(
 
 
 def _columns(space: Sizes, kernel: Sizes, dilation: Sizes, padding: Sizes, stride: Sizes) -> Sizes:
-    for name, sizes in (("kernel size", kernel), ("dilation", dilation), ("stride", stride)):
+    for name, sizes in (("kernel", kernel), ("dilation", dilation), ("stride", stride)):
         if any(size < 1 for size in sizes):
-            raise RuntimeError(f"{name} should be greater than zero, but got {list(sizes)}")
+            what = name + " size" * (name == "kernel")
+            raise RuntimeError(f"{what} should be greater than zero, but got {_sides(name, sizes)}")
     if any(size < 0 for size in padding):
-        raise RuntimeError(f"padding should be non-negative, but got {list(padding)}")
+        raise RuntimeError(f"padding should be non-negative, but got {_sides('pad', padding)}")
     return tuple(
         (n + 2 * p - d * (k - 1) - 1) // s + 1
         for n, k, d, p, s in zip(space, kernel, dilation, padding, stride, strict=True)
     )
 
 
-def _two(*values: Sizes) -> list[Sizes]:
-    return [expanded(value, 2) for value in values]
+def _sides(name: str, sizes: Sizes) -> str:
+    return f"{name}_height: {sizes[0]} {name}_width: {sizes[1]}"
+
+
+def _two(**values: Sizes) -> list[Sizes]:
+    for name, value in values.items():
+        if len(value) not in (1, 2):
+            raise RuntimeError(f"It is expected {name} equals to 2, but got size {len(value)}")
+    return [expanded(value, 2) for value in values.values()]
 
 
 def _im2col_rule(
     self: Geometry, kernel_size: Sizes, dilation: Sizes, padding: Sizes, stride: Sizes
 ) -> Geometry:
-    if self.ndim not in (3, 4):
+    if self.ndim < 3:
+        wrap_dim(2, self.ndim)  # IndexError
+    if self.ndim > 4:
         raise RuntimeError(
             "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero "
             f"dimensions for input, but got: {list(self.shape)}"
         )
-    k, d, p, s = _two(kernel_size, dilation, padding, stride)
+    k, d, p, s = _two(kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
     rows, cols = _columns(self.shape[-2:], k, d, p, s)
     if rows < 1 or cols < 1:
         raise RuntimeError(
             f"Given input with spatial size ({self.shape[-2]}, {self.shape[-1]}), kernel_size="
-            f"({k[0]}, {k[1]}), dilation=({d[0]}, {d[1]}), padding=({p[0]}, {p[1]}), stride="
-            f"({s[0]}, {s[1]}), calculated shape of the array of sliding blocks as "
-            f"({rows}, {cols}), but its components must be at least one."
+            f"({k[0]}, {k[1]}), dilation=({d[0]}, {d[1]}), padding=({p[0]}, {p[1]}), calculated"
+            f" shape of the array of sliding blocks as ({rows}, {cols}), but its components must"
+            " be at least one."
         )
     return self.fresh((*self.shape[:-3], self.shape[-3] * k[0] * k[1], rows * cols))
 
@@ -114,7 +124,7 @@ def _im2col(
     *,
     out: Geometry,
 ) -> Array:
-    k, d, p, s = _two(kernel_size, dilation, padding, stride)
+    k, d, p, s = (expanded(v, 2) for v in (kernel_size, dilation, padding, stride))
     x = self if self.ndim == 4 else self[None]
     seen = windows(x, k, s, p, d, _columns(x.shape[2:], k, d, p, s))
     return seen.transpose(0, 1, 4, 5, 2, 3).reshape(out.shape)
@@ -128,7 +138,10 @@ def _col2im_rule(
     padding: Sizes,
     stride: Sizes,
 ) -> Geometry:
-    size, k, d, p, s = _two(output_size, kernel_size, dilation, padding, stride)
+    size, k, d, p, s = _two(
+        output_size=output_size, kernel_size=kernel_size, dilation=dilation, padding=padding,
+        stride=stride,
+    )  # fmt: skip
     if self.ndim not in (2, 3) or not self.shape[-1] or not self.shape[-2]:
         raise RuntimeError(
             "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and "
@@ -166,7 +179,8 @@ def _col2im(
     *,
     out: Geometry,
 ) -> Array:
-    size, k, d, p, s = _two(output_size, kernel_size, dilation, padding, stride)
+    sizes = (output_size, kernel_size, dilation, padding, stride)
+    size, k, d, p, s = (expanded(v, 2) for v in sizes)
     rows, cols = _columns(size, k, d, p, s)
     x = self if self.ndim == 3 else self[None]
     parts = x.reshape((x.shape[0], out.shape[-3], *k, rows, cols)).transpose(0, 1, 4, 5, 2, 3)

@@ -292,6 +292,11 @@ def affine_grid(theta: Tensor, size: tuple[int, ...], align_corners: bool | None
         raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
     space = list(size)[2:]
     n = len(space)
+    if n not in (2, 3):
+        raise NotImplementedError(
+            "affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms,"
+            f" respectively. Got size {size}."
+        )
     if theta.dim() != 3 or tuple(theta.shape[-2:]) != (n, n + 1):
         raise ValueError(
             f"Expected a batch of {n}D affine matrices of shape Nx{n}x{n + 1} for size {size}. "
@@ -404,18 +409,22 @@ def grid_sample(
 
 
 def _check_grid(input: Tensor, grid: Tensor) -> None:
-    sizes = f"got input with sizes {list(input.shape)} and grid with sizes {list(grid.shape)}"
-    if input.dim() not in (4, 5) or input.dim() != grid.dim():
-        expected = "4D or 5D input and grid with same number of dimensions"
-    elif input.size(0) != grid.size(0):
-        expected = "grid and input to have same batch size"
-    elif grid.size(-1) != input.dim() - 2:
-        expected = f"grid to have size {input.dim() - 2} in last dimension"
-    elif 0 in input.shape[2:]:
-        expected = "input to have non-empty spatial dimensions"
+    own, places = list(input.shape), list(grid.shape)
+    both = f"got input with sizes {own} and grid with sizes {places}"
+    if input.dim() and grid.dim() and own[0] != places[0]:
+        told = f"grid and input to have same batch size, but {both}"
+    elif grid.dim() and places[-1] != input.dim() - 2:
+        told = f"grid to have size {input.dim() - 2} in last dimension, but got grid with sizes"
+        told += f" {places}"
+    elif 0 in own[2:]:
+        told = f"input to have non-empty spatial dimensions, but input has sizes {own} with"
+        told += f" dimension {own.index(0, 2)} being empty"
+    elif input.dim() not in (4, 5) or input.dim() != grid.dim():
+        kind = "5D" if input.dim() == 5 else "4D"
+        told = f"{kind} input and grid with same number of dimensions, but {both}"
     else:
         return
-    raise RuntimeError(f"grid_sampler(): expected {expected}, but {sizes}")
+    raise RuntimeError(f"grid_sampler(): expected {told}")
 
 
 def _held(x: Tensor, extent: int, padding: str, align: bool) -> Tensor:

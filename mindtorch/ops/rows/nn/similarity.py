@@ -17,9 +17,29 @@ from ...spec import aten, composite
 )
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """input1 `[*, i]`, input2 `[*, j]`, weight `[o, i, j]` → `[*, o]`."""
+    _refuse_bilinear(input1, input2, weight)
     left = (input1.unsqueeze(-2).unsqueeze(-2) @ weight).squeeze(-2)
     result = (left * input2.unsqueeze(-2)).sum(-1, dtype=input1.dtype)
     return result if bias is None else result + bias
+
+
+def _refuse_bilinear(input1: Tensor, input2: Tensor, weight: Tensor) -> None:
+    """RuntimeError in torch's words for sizes that do not fit."""
+    if input1.dim() != input2.dim():
+        raise RuntimeError(
+            f"bilinear(): input dimensions do not match: got {input1.dim()} and {input2.dim()}"
+        )
+    for i, (a, b) in enumerate(zip(input1.shape[:-1], input2.shape[:-1], strict=True)):
+        if a != b:
+            raise RuntimeError(
+                f"bilinear(): input batch dimensions do not match at dim {i}: got {a} and {b}"
+            )
+    for number, side in ((1, input1), (2, input2)):
+        if side.shape[-1] != weight.shape[number]:
+            raise RuntimeError(
+                f"bilinear(): input{number} size does not match weight size: got"
+                f" {side.shape[-1]} but expected {weight.shape[number]}"
+            )
 
 
 @composite(
@@ -71,6 +91,8 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     """p-norms of the differences of every two rows of `[n, d]` → `[n (n - 1) / 2]`."""
     if input.ndim != 2:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {input.ndim}D")
+    if p < 0:
+        raise RuntimeError("pdist only supports non-negative p values")
     n = input.size(0)
     index = aten.triu_indices(n, n, 1, device=input.device)
     return (input.index_select(0, index[0]) - input.index_select(0, index[1])).norm(p, 1)

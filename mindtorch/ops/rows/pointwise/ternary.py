@@ -280,9 +280,12 @@ class _Division(Pointwise):
     def __call__(self, *args: Any) -> Geometry:
         if all(g.dtype.category < FLOAT for g in self.operands(args)[1:]):
             raise RuntimeError(
-                "Integer division with addcdiv is no longer supported: convert tensor1 or tensor2"
-                " to a floating-point dtype, or use (input + value * torch.trunc(tensor1 /"
-                " tensor2)).to(input.dtype)"
+                "Integer division with addcdiv is no longer supported, and in a future  release"
+                " addcdiv will perform a true division of tensor1 and tensor2. The historic addcdiv"
+                " behavior can be implemented as (input + value * torch.trunc(tensor1 / tensor2))"
+                ".to(input.dtype) for integer inputs and as (input + value * tensor1 / tensor2) for"
+                " float inputs. The future addcdiv behavior is just the latter implementation:"
+                " (input + value * tensor1 / tensor2), for all dtypes."
             )
         return super().__call__(*args)
 

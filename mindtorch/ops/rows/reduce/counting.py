@@ -12,7 +12,7 @@ from ...._tensor import dtype as dt
 from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array, Number
-from ...rules import Dynamic, reduced, result_type, wrap_dim, wrap_dims
+from ...rules import REAL, Dynamic, reduced, refuse_dtype, result_type, wrap_dim, wrap_dims
 from ...samples import Arg, Sample, calls
 from ...spec import aten, call, composite, op
 
@@ -252,6 +252,8 @@ def histc(self: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tens
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
     if low > high:
         raise RuntimeError("torch.histc: max must be larger than min")
+    if low == high and self.numel() and self.is_complex():
+        refuse_dtype(self.dtype, "aminmax_cpu", REAL)
     if low == high and self.numel() and self.device.type != "meta":
         low, high = float(aten.amin(self).item()), float(aten.amax(self).item())
     if not (isfinite(low) and isfinite(high)):

@@ -100,6 +100,17 @@ def _ranked(rank: int, what: str) -> None:
     def body(tensors: Tensor | Sequence[Tensor]) -> Tensor | tuple[Tensor, ...]:
         if isinstance(tensors, Tensor):
             return _at_least(rank, tensors)
+        if not isinstance(tensors, list | tuple):
+            raise TypeError(
+                f"atleast_{rank}d() received an invalid combination of arguments - got"
+                f" ({type(tensors).__name__}), but expected one of:\n * (Tensor input)\n"
+                " * (tuple of Tensors tensors)"
+            )
+        for at, t in enumerate(tensors):
+            if not isinstance(t, Tensor):
+                raise TypeError(
+                    f"expected Tensor as element {at} in argument 0, but got {type(t).__name__}"
+                )
         return tuple(_at_least(rank, t) for t in tensors)
 
     body.__doc__ = f"Each tensor, with {what}."

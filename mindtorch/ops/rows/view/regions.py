@@ -210,6 +210,11 @@ def _as_strided(
 ) -> Geometry:
     if len(size) != len(stride):
         raise RuntimeError("mismatch in length of strides and shape")
+    if any(n < 0 for n in size):
+        raise RuntimeError(
+            f"Storage size calculation overflowed with sizes={list(size)} and"
+            f" strides={list(stride)}"
+        )
     if any(s < 0 for s in stride):
         raise RuntimeError(
             "as_strided: Negative strides are not supported at the moment, got strides:"

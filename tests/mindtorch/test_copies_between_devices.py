@@ -1,0 +1,31 @@
+"""Copies from one device to another: gradients come back to where they are wanted, numbers fit."""
+
+from __future__ import annotations
+
+import pytest
+
+import mindtorch
+
+
+@pytest.mark.parametrize(("source", "target"), [("cpu", "npu"), ("npu", "cpu"), ("cpu", "cpu")])
+def test_the_gradient_of_a_copy_is_on_the_sources_device(source, target):
+    x = mindtorch.ones(3, device=source, requires_grad=True)
+    y = mindtorch.zeros(2, 3, dtype=mindtorch.float64, device=target)
+    y.copy_(x)
+    gradient = mindtorch.autograd.grad((y * 2).sum(), x)[0]
+    assert gradient.device.type == source and gradient.dtype is mindtorch.float32
+    assert gradient.tolist() == [4.0, 4.0, 4.0]
+
+
+@pytest.mark.parametrize("device", ["cpu", "npu"])
+def test_a_number_is_copied_to_every_element(device):
+    x = mindtorch.zeros(2, 2, device=device)
+    assert x.copy_(3.5).tolist() == [[3.5, 3.5], [3.5, 3.5]]
+    z = mindtorch.ones(2, dtype=mindtorch.complex64, device=device)
+    z.real = 2
+    assert z.tolist() == [2, 2]
+
+
+def test_a_conversion_by_dtype_then_device_is_refused_as_in_torch():
+    with pytest.raises(TypeError, match=r"got \(torch.dtype, torch.device\)"):
+        mindtorch.ones(2).to(mindtorch.float64, mindtorch.device("cpu"))
