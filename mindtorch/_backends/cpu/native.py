@@ -133,6 +133,8 @@ class Binding:
                 self._input(kernel, at, letter, args[self.names[value]], self.names[value], places)
             else:
                 k = self.results[value]
+                if not self.outs[k].numel:  # a kernel has something to write
+                    raise Refusal
                 places.append(("o", k, -1))
                 self.rooms.append(_room(self.outs[k]))
                 _tensor(kernel, at, self.outs[k], len(places) - 1)
@@ -271,7 +273,9 @@ def _wanted(op: Op, args: Sequence[Any], outs: Results) -> bool:
     results = [g for g in outs if isinstance(g, Geometry)]
     if not op.aclnn or not results or len(results) < len(outs):
         return False
-    geoms = [*results, *_geometries(args)]
+    geoms = [*(g for g in results if g.numel), *_geometries(args)]
+    if not any(g.numel for g in results):
+        return False
     if any(not g.numel or g.device.type != "cpu" for g in geoms) or not _one_dtype(op, args):
         return False
     first = next(_geometries(args), geoms[0])
@@ -463,7 +467,8 @@ def _run(
     plain: Callable[..., Any],
 ) -> Callable[..., Any]:  # fmt: skip
     kernels = _Kernels(binding, args, first)
-    if {k for kind, k, _ in kernels.places if kind == "o"} != set(range(len(outs))):
+    written = {k for kind, k, _ in kernels.places if kind == "o"}
+    if written != {k for k, g in enumerate(outs) if g.numel}:
         return plain
     single = len(binding.op.schema.returns) == 1 and not binding.op.schema.returns[0].list
     source = _source(kernels, [g.contiguous for g in outs], single, False)

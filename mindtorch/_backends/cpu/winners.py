@@ -5,7 +5,10 @@ greatest number of elements, 0 where there is none. Written by
 
 _WINDOWS: dict[str, dict[tuple[int, int], str]] = {
     "_adaptive_avg_pool2d_backward": {(4, 0): "bfloat16 float16 float32 float64"},
+    "_batch_norm_backward": {(4, 0): "float32"},
     "_batch_norm_functional": {(4, 0): "bfloat16 float16 float32 float64"},
+    "_group_norm_backward": {(4, 0): "float32"},
+    "_layer_norm_backward": {(4, 0): "float32"},
     "_log_softmax along others": {
         (4, 2048): "bfloat16",
         (4, 0): "float16 float32",
@@ -116,7 +119,8 @@ _WINDOWS: dict[str, dict[tuple[int, int], str]] = {
     "frac": {(4, 0): "bfloat16 float16", (8192, 0): "float32", (2048, 0): "float64"},
     "gather along the last": {(4, 0): "bfloat16 bool float16 float32 float64 int32 int64 uint8"},
     "ge": {(2048, 0): "bfloat16 float16"},
-    "gelu": {(4, 0): "bfloat16 float16 float32", (4, 2048): "float64"},
+    "gelu": {(4, 0): "bfloat16 float16 float32", (131072, 0): "float64"},
+    "gelu_backward": {(4, 0): "bfloat16 float16 float32"},
     "gt": {(2048, 0): "bfloat16 float16"},
     "hardshrink": {(4, 0): "bfloat16 float16 float32 float64"},
     "hardsigmoid": {(4, 0): "bfloat16 float16 float32 float64"},
@@ -226,6 +230,7 @@ _WINDOWS: dict[str, dict[tuple[int, int], str]] = {
     "sign": {(4, 0): "bfloat16 bool float16 float32 float64 int32 int64", (2048, 0): "uint8"},
     "signbit": {(2048, 0): "float16", (512, 0): "uint8"},
     "silu": {(4, 0): "bfloat16 float16 float32"},
+    "silu_backward": {(4, 0): "bfloat16 float16 float32"},
     "sin": {(4, 512): "bfloat16", (4, 8192): "float16"},
     "sinc": {(4, 2048): "bfloat16 float64", (4, 8192): "float16", (4, 512): "float32"},
     "sinh": {(4, 64): "bfloat16 float16"},

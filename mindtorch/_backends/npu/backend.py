@@ -15,7 +15,7 @@ from ...ops.rules import NUMBERS, Dynamic, Pointwise, Results
 from ...ops.schema import Kind
 from ...ops.spec import Const, IsNumber, Op
 from . import memory, transfer, writeback
-from .binding import Binder, Binding
+from .binding import Binder, Binding, not_implemented
 from .dynamic import dynamic
 from .runner import Plans, making, sizes
 from .steps import cast, make_step
@@ -160,6 +160,8 @@ def launcher(
     run = make(plans, plan, steps, device.index, geoms, sizes(geoms), lib.mt_session())
     if (told := _torchs_refusal(op, args)) is not None:
         run = _explained(run, told)
+    if dests is None and len(order) < len(outs):
+        return _completed(op, run, order, outs)
     if order != sorted(order):
         return _reordered(run, order)
     return run
@@ -236,6 +238,24 @@ def _reordered(run: Callable[..., Any], order: list[int]) -> Callable[..., Any]:
     """Results in the schema's order where the header has another."""
     places = [order.index(k) for k in range(len(order))]
     return lambda *args: tuple([outputs[p] for outputs in (run(*args),) for p in places])
+
+
+def _completed(
+    op: Op, run: Callable[..., Any], order: list[int], outs: Sequence[Geometry]
+) -> Callable[..., Any]:
+    """Empty tensors for the results that the call was not asked for."""
+    left = [k for k in range(len(outs)) if k not in order]
+    if any(outs[k].numel for k in left):
+        raise not_implemented(op, f"its row's call gives no result {left[0]}")
+
+    def complete(*args: Any) -> tuple[Tensor, ...]:
+        outputs = run(*args)
+        by_result = dict(zip(order, outputs if len(order) > 1 else (outputs,), strict=True))
+        return tuple(
+            [by_result[k] if k in by_result else memory.allocate(g) for k, g in enumerate(outs)]
+        )
+
+    return complete
 
 
 def _self_first(direct: Callable[..., None]) -> Callable[..., None]:

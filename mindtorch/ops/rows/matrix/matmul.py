@@ -95,9 +95,14 @@ def samples() -> list[Sample]:
 
 
 def multiply(self: Array, other: Array) -> Array:
-    """The product. Small ones of BLAS's types cost half as much through `dot`."""
-    if self.dtype.char in "fdFD" and self.ndim == other.ndim == 2:
-        return self.dot(other)
+    """The product. Small ones of BLAS's types cost half as much through `dot`, rows in several
+    dims are those of one matrix."""
+    if self.dtype.char in "fdFD" and other.ndim == 2:
+        if self.ndim == 2:
+            return self.dot(other)
+        if self.ndim > 2 and self.flags.c_contiguous and self.size:
+            rows = self.reshape(-1, self.shape[-1]).dot(other)
+            return rows.reshape(*self.shape[:-1], other.shape[1])
     return np.matmul(self, other)
 
 

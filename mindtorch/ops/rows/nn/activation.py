@@ -97,18 +97,90 @@ def _approximated(approximate: str) -> None:
         raise RuntimeError("approximate argument must be either none or tanh.")
 
 
-def _gelu_grad(grad: Tensor, self: Tensor, approximate: str) -> Tensor:
+def _gelu_slope(x: Array, approximate: str) -> Array:
+    t = x.dtype.type
+    if approximate == "tanh":
+        root = t(sqrt(2 / pi))
+        tanh = np.tanh(root * (x + t(0.044715) * x * x * x))
+        slope = root * (t(1) + t(3 * 0.044715) * x * x)
+        return t(0.5) * (t(1) + tanh + x * (t(1) - tanh * tanh) * slope)
+    share = t(0.5) * (t(1) + _erf(x * t(sqrt(0.5))))
+    return (share + x * np.exp(x * x * t(-0.5)) * t(1 / sqrt(2 * pi))).astype(x.dtype)
+
+
+def _tanh_parts(x: Tensor) -> tuple[Any, Any, Any]:
+    """The hyperbolic tangent in gelu, the slope of what it is taken of, and of itself there."""
+    square = x * x
+    root = sqrt(2 / pi)
+    tanh = aten.tanh(x * (square * 0.044715 + 1) * root)
+    return tanh, (square * (3 * 0.044715) + 1) * root, 1 - tanh * tanh
+
+
+def _gelu_backward(grad_output: Tensor, self: Tensor, approximate: str = "none") -> Tensor:
     if approximate == "none":
         share = (aten.erf(self * sqrt(0.5)) + 1) * 0.5
         bell = aten.exp(self * self * -0.5)
-        return grad * (share + self * bell * (1 / sqrt(2 * pi)))
+        return grad_output * (share + self * bell * (1 / sqrt(2 * pi)))
+    tanh, slope, bent = _tanh_parts(self)
+    return grad_output * ((tanh + 1) * 0.5 + bent * slope * (self * 0.5))
+
+
+def _gelu_curved(grad: Tensor, grad_output: Tensor, self: Tensor, approximate: str) -> Tensor:
     square = self * self
-    root = sqrt(2 / pi)
-    inner = self * (square * 0.044715 + 1) * root
-    tanh = aten.tanh(inner)
-    slope = (square * (3 * 0.044715) + 1) * root
-    bent = (1 - tanh * tanh) * slope * (self * 0.5)
-    return grad * ((tanh + 1) * 0.5 + bent)
+    if approximate == "none":
+        curve = aten.exp(square * -0.5) * (2 - square) * (1 / sqrt(2 * pi))
+        return grad * grad_output * curve
+    tanh, slope, bent = _tanh_parts(self)
+    bow = square * (3 * 0.044715 * sqrt(2 / pi))
+    return grad * grad_output * (bent * (slope - self * tanh * slope * slope + bow))
+
+
+class _Slope(Pointwise):
+    """Of the gradient of an activation: torch's kernels take floating-point numbers."""
+
+    def __init__(self, kernel: str, known: tuple[Dtype, ...] = FLOATING, chosen: Any = None):
+        super().__init__(only=(kernel, known))
+        self.chosen = chosen
+
+    def __call__(self, *args: Any) -> Geometry:
+        if self.chosen is not None:
+            self.chosen(*args[2:])
+        return super().__call__(*args)
+
+
+def _slope_samples(*rest: Any) -> Callable[..., Any]:
+    return lambda: [
+        Sample((Arg((3, 4), d), Arg((3, 4), d, -4.0, 4.0)), kwargs)
+        for d in FLOATS
+        for kwargs in (rest or ({},))
+    ]
+
+
+op(
+    "gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor",
+    infer=_Slope("GeluBackwardKernelImpl", chosen=_approximated),
+    cpu=lambda grad, x, approximate: grad * _gelu_slope(x, approximate),
+    aclnn=call(
+        "aclnnGeluBackwardV2", "grad_output", "self", "approximate", "out",
+        when=in_dtypes("self", *SHORT_FLOATS),
+    ),
+    lower=_gelu_backward,
+    grad={
+        "grad_output": lambda grad, self, approximate: aten.gelu_backward(
+            grad, self, approximate=approximate
+        ),
+        "self": _gelu_curved,
+    },
+    samples=_slope_samples({}, {"approximate": "tanh"}),
+    oracle=lambda torch: torch.ops.aten.gelu_backward,
+    tolerance="composite",
+    rule="activation",
+    surface="none",
+)  # fmt: skip
+
+
+def _gelu_grad(grad: Tensor, self: Tensor, approximate: str) -> Tensor:
+    return aten.gelu_backward(grad, self, approximate=approximate)
 
 
 activation(
@@ -124,9 +196,47 @@ activation(
 )
 
 
-def _silu_grad(grad: Tensor, self: Tensor) -> Tensor:
+def _silu_backward(grad_output: Tensor, self: Tensor) -> Tensor:
     share = aten.sigmoid(self)
-    return grad * (share * (self * (1 - share) + 1))
+    return grad_output * (share * (self * (1 - share) + 1))
+
+
+def _silu_curved(grad: Tensor, grad_output: Tensor, self: Tensor) -> Tensor:
+    share = aten.sigmoid(self)
+    rest = 1 - share
+    return grad * grad_output * (share * rest * (self * (rest - share) + 2))
+
+
+def _silu_slope(x: Array) -> Array:
+    one = x.dtype.type(1)
+    share = sigmoid(x)
+    return share * (x * (one - share) + one)
+
+
+op(
+    "silu_backward(Tensor grad_output, Tensor self) -> Tensor",
+    infer=_Slope("silu_backward_cpu", (*FLOATING, *COMPLEX)),
+    cpu=lambda grad, x: grad * _silu_slope(x),
+    aclnn=call(
+        "aclnnSiluBackward", "grad_output", "self", "out", when=in_dtypes("self", *SHORT_FLOATS)
+    ),
+    lower=_silu_backward,
+    grad={
+        "grad_output": lambda grad, self: aten.silu_backward(grad, self),
+        "self": _silu_curved,
+    },
+    samples=_slope_samples(),
+    oracle=lambda torch: torch.ops.aten.silu_backward,
+    tolerance="composite",
+    rule="activation",
+    surface="none",
+)
+
+
+def _silu_grad(grad: Tensor, self: Tensor) -> Tensor:
+    if self.dtype in COMPLEX:
+        return _silu_backward(grad, self)
+    return aten.silu_backward(grad, self)
 
 
 activation(

@@ -61,14 +61,21 @@ def scaled_dot_product_attention(
     if dropout_p > 1.0:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {dropout_p:g}")
     factor = 1.0 / math.sqrt(query.size(-1)) if scale is None else scale
-    # Half of the scale on each side keeps half-precision products in range, as torch does.
-    half = math.sqrt(abs(factor))
-    scores = query * math.copysign(half, factor) @ (key * half).transpose(-2, -1)
-    if is_causal:
-        attn_mask = aten.ones(
-            (query.size(-2), key.size(-2)), dtype=dt.bool, device=query.device
-        ).tril()
-    weights = scores.softmax(-1) if attn_mask is None else _masked_softmax(scores, attn_mask)
+    if query.dtype in (dt.float16, dt.bfloat16):
+        # A root of the scale on each side keeps products in range, as torch does.
+        root = math.sqrt(abs(factor))
+        query, key = query * math.copysign(root, factor), key * root
+    else:
+        query = query * factor
+    scores = query @ key.transpose(-2, -1)
+    if is_causal:  # each row has something to attend to: its first element at least
+        sizes = (query.size(-2), key.size(-2))
+        later = aten.ones(sizes, dtype=dt.bool, device=query.device).triu(1)
+        weights = scores.masked_fill(later, float("-inf")).softmax(-1)
+    elif attn_mask is None:
+        weights = scores.softmax(-1)
+    else:
+        weights = _masked_softmax(scores, attn_mask)
     if dropout_p > 0.0:
         weights = dropout(weights, dropout_p)
     return weights @ value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -12,8 +13,9 @@ from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array
 from ...costs import lookup, product
 from ...rules import c_name, refuse_growth, scalar_name
-from ...samples import Arg, Sample
+from ...samples import Arg, Sample, calls
 from ...spec import aten, call, op
+from ..matrix.matmul import multiply
 
 
 def _embedding_rule(
@@ -178,19 +180,116 @@ def _refuse_with_bias(input: Geometry, weight: Geometry, bias: Geometry | None) 
 
 
 def _linear(input: Array, weight: Array, bias: Array | None) -> Array:
-    out = np.matmul(input, weight.T)
+    out = multiply(input, weight.T)
     if bias is not None:
-        out = out + bias
+        out += bias
     return out
 
 
-def _by_weight(grad: Tensor, input: Tensor, weight_geom: Geometry) -> Tensor:
-    if input.ndim == 1:
-        grad, input = aten.unsqueeze(grad, 0), aten.unsqueeze(input, 0)
-    elif input.ndim > 2:
-        grad = aten.reshape(grad, (-1, grad.shape[-1]))
-        input = aten.reshape(input, (-1, input.shape[-1]))
-    return aten.t(grad) @ input
+Mask = tuple[bool, ...]
+
+
+def _rows(t: Tensor) -> Tensor:
+    """One matrix of the rows of `t`, whose last dim stays."""
+    if t.ndim == 2:
+        return t
+    return aten.reshape(t, (prod(t.shape[:-1]), t.shape[-1]))
+
+
+def _linear_grad(
+    grad: Tensor, input: Tensor, weight: Tensor, needs: Mask
+) -> tuple[Tensor | None, ...]:
+    if weight.ndim == 2:
+        return aten._linear_backward(grad, input, weight, needs)
+    flow = aten.unsqueeze(grad, -1)  # a vector: its product has one dim less
+    by_input = flow * aten.conj_of(weight) if needs[0] else None
+    by_weight = aten.sum_to_size(flow * aten.conj_of(input), weight.shape) if needs[1] else None
+    return by_input, by_weight, grad if needs[2] else None
+
+
+def _linear_flow(grad: Array, input: Array, weight: Array, mask: Mask) -> tuple[Array, ...]:
+    count = prod(input.shape[:-1])
+    flow, rows = grad.reshape(count, weight.shape[0]), input.reshape(count, weight.shape[1])
+    if input.dtype.kind == "c":
+        rows, weight = rows.conj(), weight.conj()
+    none = np.zeros(0, grad.dtype)
+    return (
+        multiply(flow, weight).reshape(input.shape) if mask[0] else none,
+        multiply(flow.T, rows) if mask[1] else none,
+        flow.sum(axis=0) if mask[2] else none,
+    )
+
+
+def _linear_flow_by_calls(
+    grad: Tensor, input: Tensor, weight: Tensor, mask: Mask
+) -> tuple[Tensor, ...]:
+    none = aten.zeros((0,), dtype=grad.dtype, device=grad.device) if not all(mask) else grad
+    by_input = grad @ aten.conj_of(weight) if mask[0] else none
+    if not (mask[1] or mask[2]):
+        return by_input, none, none
+    flow = _rows(grad)
+    by_weight = aten.t(flow) @ aten.conj_of(_rows(input)) if mask[1] else none
+    return by_input, by_weight, aten.sum(flow, (0,)) if mask[2] else none
+
+
+def _linear_again(
+    grad_by_input: Tensor | None, grad_by_weight: Tensor | None, grad_by_bias: Tensor | None,
+    grad_output: Tensor, input: Tensor, weight: Tensor, output_mask: Mask, needs: Mask,
+) -> tuple[Tensor | None, ...]:  # fmt: skip
+    flows = []
+    grads: list[Any] = [None, None, None]
+    if grad_by_input is not None and output_mask[0]:
+        flows.append(grad_by_input @ aten.t(weight))
+        if needs[2]:
+            grads[2] = aten.t(_rows(grad_output)) @ aten.conj_of(_rows(grad_by_input))
+    if grad_by_weight is not None and output_mask[1]:
+        flows.append(input @ aten.t(grad_by_weight))
+        if needs[1]:
+            grads[1] = grad_output @ aten.conj_of(grad_by_weight)
+    if grad_by_bias is not None and output_mask[2]:
+        flows.append(aten.expand(grad_by_bias, grad_output.shape))
+    for flow in flows if needs[0] else ():
+        grads[0] = flow if grads[0] is None else grads[0] + flow
+    return tuple(grads)
+
+
+# torch's linear_backward, whose results that are not wanted are None.
+op(
+    "_linear_backward(Tensor grad_output, Tensor input, Tensor weight, bool[3] output_mask)"
+    " -> (Tensor by_input, Tensor by_weight, Tensor by_bias)",
+    infer=lambda grad_output, input, weight, mask: tuple(
+        input.fresh(shape if wanted else (0,))
+        for shape, wanted in zip(
+            (input.shape, weight.shape, weight.shape[:1]), mask, strict=True
+        )
+    ),
+    cpu=_linear_flow,
+    lower=_linear_flow_by_calls,
+    grad={("grad_output", "input", "weight"): _linear_again},
+    samples=calls(
+        (Arg((2, 5, 4)), Arg((2, 5, 3)), Arg((4, 3), high=2.5), (True, True, True)),
+        (Arg((5, 4), "float64"), Arg((5, 3), "float64"), Arg((4, 3), "float64"),
+         (False, True, True)),
+        (Arg((4,)), Arg((3,)), Arg((4, 3)), (True, True, False)),
+    ),
+    oracle=lambda torch: _linear_in_torch,
+    tolerance="accumulated",
+    cost=product("input"),
+    rule="stored",
+    surface="none",
+    fixed_shape=True,
+)  # fmt: skip
+
+
+def _linear_in_torch(grad: Any, input: Any, weight: Any, mask: Mask) -> tuple[Any, ...]:
+    """What torch's derivative of linear computes; its own row runs on MKL-DNN tensors alone."""
+    flow, rows = grad.reshape(-1, grad.shape[-1]), input.reshape(-1, input.shape[-1])
+    none = grad.new_zeros(0)
+    return (
+        grad @ weight if mask[0] else none,
+        flow.mT @ rows if mask[1] else none,
+        flow.sum(0) if mask[2] else none,
+    )
 
 
 def _linear_lower(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -205,11 +304,7 @@ op(
     infer=_linear_rule,
     cpu=_linear,
     lower=_linear_lower,
-    grad={
-        "input": lambda grad, weight: grad @ weight,
-        "weight": _by_weight,
-        "bias": lambda grad: grad,
-    },
+    grad={("input", "weight", "bias"): _linear_grad},
     lacks={"bool": "addmm_impl_cpu_"},
     samples=lambda: [
         *(

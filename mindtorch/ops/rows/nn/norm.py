@@ -1,6 +1,7 @@
 """Rows of layer, group and batch normalization.
 
-Their gradients are written from the input, so that they have gradients themselves.
+Their gradients are rows of `norm_grads.py` where the kept statistics are whole; for halves, and
+where gradients come by the statistics, they are written from the input.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from ...._tensor.types import Array
 from ...rules import as_images, scalar_name
 from ...samples import Arg, Sample
 from ...spec import aten, call, op
+from .norm_grads import WHOLE, back_through, or_zeros, standardized, wide
 
 
 def _stat(g: Geometry) -> Dtype:
@@ -97,71 +99,40 @@ def _layer_norm(
     return (out if bias is None else out + bias), mean, rstd
 
 
-def _mean(t: Tensor, dims: tuple[int, ...]) -> Tensor:
-    count = prod(t.shape[d] for d in dims)
-    return aten.sum(t, dims, True) * (1.0 / max(count, 1))
-
-
-def _wide(t: Tensor) -> Tensor:
-    """Half tensors in float32, as the kernels compute."""
-    half = t.dtype in (dt.float16, dt.bfloat16)
-    return t.to(dt.float32) if half else t
-
-
-def _standardized(x: Tensor, dims: tuple[int, ...], eps: float) -> tuple[Any, Any]:
-    centered = x - _mean(x, dims)
-    rstd = aten.rsqrt(_mean(centered * centered, dims) + eps)
-    return centered * rstd, rstd
-
-
-def _back_through(
-    g: Tensor,
-    normal: Tensor,
-    rstd: Tensor,
-    dims: tuple[int, ...],
-    grad_mean: Tensor | None = None,
-    grad_rstd: Tensor | None = None,
-) -> Tensor:
-    """Gradient by the input, from those of the standardized values and of the statistics."""
-    spread = normal * _mean(g * normal, dims)
-    gradient = (g - _mean(g, dims) - spread) * rstd
-    share = 1.0 / max(prod(normal.shape[d] for d in dims), 1)
-    if grad_mean is not None:
-        gradient = gradient + aten.reshape(grad_mean, rstd.shape) * share
-    if grad_rstd is not None:
-        slope = rstd * rstd * normal * -share
-        gradient = gradient + slope * aten.reshape(grad_rstd, rstd.shape)
-    return gradient
-
-
-def _or_zeros(grad: Tensor, like: Tensor) -> Tensor:
-    return _wide(
-        aten.zeros(like.shape, dtype=like.dtype, device=like.device) if grad is None else grad
-    )
+def _kept_whole(input: Tensor, *others: Tensor | None) -> bool:
+    """Whether the row of the gradient takes it: whole statistics, no gradients by them."""
+    return input.dtype in WHOLE and others == (None, None)
 
 
 def _layer_norm_grad(
-    grad_out: Tensor,
+    grad_out: Tensor | None,
     grad_mean: Tensor | None,
     grad_rstd: Tensor | None,
     input: Tensor,
     normalized_shape: tuple[int, ...],
     weight: Tensor | None,
+    bias: Tensor | None,
     eps: float,
+    mean: Tensor,
+    rstd: Tensor,
     needs: tuple[bool, ...],
 ) -> tuple[Any, ...]:
+    if grad_out is not None and _kept_whole(input, grad_mean, grad_rstd):
+        return aten._layer_norm_backward(
+            grad_out, input, normalized_shape, mean, rstd, weight, bias, needs
+        )
     lead = input.ndim - len(normalized_shape)
     dims, over = tuple(range(lead, input.ndim)), tuple(range(lead))
-    x, g = _wide(input), _or_zeros(grad_out, input)
-    normal, rstd = _standardized(x, dims, eps)
+    x, g = wide(input), or_zeros(grad_out, input)
+    normal, rstd = standardized(x, dims, eps)
     grads: list[Any] = [None, None, None]
     if needs[0]:
         scaled = g if weight is None else g * weight
-        grads[0] = _back_through(scaled, normal, rstd, dims, grad_mean, grad_rstd)
-    if needs[1]:
+        grads[0] = back_through(scaled, normal, rstd, dims, grad_mean, grad_rstd)
+    if needs[1] and grad_out is not None:
         both = g * normal
         grads[1] = aten.sum(both, over) if over else both
-    if needs[2]:
+    if needs[2] and grad_out is not None:
         grads[2] = aten.sum(g, over) if over else g
     return tuple(grads)
 
@@ -260,31 +231,39 @@ def _group_norm(
 
 
 def _group_norm_grad(
-    grad_out: Tensor,
+    grad_out: Tensor | None,
     grad_mean: Tensor | None,
     grad_rstd: Tensor | None,
     input: Tensor,
     weight: Tensor | None,
     N: int,  # noqa: N803
+    C: int,  # noqa: N803
+    HxW: int,  # noqa: N803
     group: int,
     eps: float,
+    mean: Tensor,
+    rstd: Tensor,
     needs: tuple[bool, ...],
 ) -> tuple[Any, ...]:
+    if grad_out is not None and _kept_whole(input, grad_mean, grad_rstd):
+        return aten._group_norm_backward(
+            grad_out, input, mean, rstd, weight, N, C, HxW, group, needs
+        )
     shape, over = input.shape, (0, *range(2, input.ndim))
-    x, g = _wide(input), _or_zeros(grad_out, input)
+    x, g = wide(input), or_zeros(grad_out, input)
     rows = (N, group, shape[1] // group * prod(shape[2:]))
-    normal, rstd = _standardized(aten.reshape(x, rows), (2,), eps)
+    normal, rstd = standardized(aten.reshape(x, rows), (2,), eps)
     grads: list[Any] = [None, None, None]
     if needs[0]:
         scaled = g
         if weight is not None:
             scaled = g * aten.reshape(weight, (1, -1, *[1] * (input.ndim - 2)))
         flat = aten.reshape(scaled, rows)
-        back = _back_through(flat, normal, rstd, (2,), grad_mean, grad_rstd)
+        back = back_through(flat, normal, rstd, (2,), grad_mean, grad_rstd)
         grads[0] = aten.reshape(back, shape)
-    if needs[1]:
+    if needs[1] and grad_out is not None:
         grads[1] = aten.sum(g * aten.reshape(normal, shape), over)
-    if needs[2]:
+    if needs[2] and grad_out is not None:
         grads[2] = aten.sum(g, over)
     return tuple(grads)
 
@@ -346,7 +325,7 @@ def _batch_norm(
 
 
 def _batch_norm_grad(
-    grad_out: Tensor,
+    grad_out: Tensor | None,
     grad_mean: Tensor | None,
     grad_rstd: Tensor | None,
     input: Tensor,
@@ -355,13 +334,19 @@ def _batch_norm_grad(
     running_var: Tensor,
     training: bool,
     eps: float,
+    mean: Tensor,
+    rstd: Tensor,
     needs: Sequence[bool],
 ) -> tuple[Any, ...]:
+    if grad_out is not None and _kept_whole(input, grad_mean, grad_rstd):
+        return aten._batch_norm_backward(
+            grad_out, input, weight, running_mean, running_var, mean, rstd, training, eps, needs
+        )
     over = (0, *range(2, input.ndim))
     spread = (1, -1, *([1] * (input.ndim - 2)))
-    x, g = _wide(input), _or_zeros(grad_out, input)
+    x, g = wide(input), or_zeros(grad_out, input)
     if training:
-        normal, rstd = _standardized(x, over, eps)
+        normal, rstd = standardized(x, over, eps)
     else:
         rstd = aten.reshape(aten.rsqrt(running_var + eps), spread)
         normal = (x - aten.reshape(running_mean, spread)) * rstd
@@ -369,12 +354,12 @@ def _batch_norm_grad(
     if needs[0]:
         scaled = g if weight is None else g * aten.reshape(weight, spread)
         if training:
-            grads[0] = _back_through(scaled, normal, rstd, over, grad_mean, grad_rstd)
+            grads[0] = back_through(scaled, normal, rstd, over, grad_mean, grad_rstd)
         else:
             grads[0] = scaled * rstd
-    if needs[1]:
+    if needs[1] and grad_out is not None:
         grads[1] = aten.sum(g * normal, over)
-    if needs[2]:
+    if needs[2] and grad_out is not None:
         grads[2] = aten.sum(g, over)
     return tuple(grads)
 
