@@ -8,6 +8,7 @@ from sys import getrefcount
 from typing import Any
 from weakref import ref
 
+from .._tensor.making import NodeSlots
 from .._tensor.tensor import Tensor, wrap
 from ..ops.spec import aten
 from .grad_mode import LOCAL, MODES
@@ -36,7 +37,7 @@ FREED = (
 )
 
 
-class Node:
+class Node(NodeSlots):
     """A step of the backward graph.
 
     `edges` are `(node, output number)` or None per input; `seq` orders nodes: every node is
@@ -44,7 +45,7 @@ class Node:
     `saved` are `(tensor, version, output number or None)`, None once freed.
     """
 
-    __slots__ = ("__dict__", "__weakref__", "edges", "outs", "saved", "seq")
+    __slots__ = ("__dict__", "__weakref__")
     edges: Any
     outs: Any
     saved: Any

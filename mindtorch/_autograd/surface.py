@@ -134,7 +134,7 @@ def detach_(self: Tensor) -> Tensor:
 def _data(self: Tensor) -> Tensor:
     alias = wrap(self._geom, Storage(self._storage.memory))
     if self._geom.device.type == "cpu":
-        alias._storage.bytes = self._storage.bytes
+        alias._storage._bytes = self._storage.bytes
     return alias
 
 
@@ -355,7 +355,7 @@ def install() -> None:
         "grad": property(_grad, _set_grad, lambda self: _set_grad(self, None)),
         "data": property(_data, _set_data, _keep_data),
         "output_nr": property(lambda self: self._nr),
-        "retains_grad": property(lambda self: self._retains),
+        "retains_grad": property(lambda self: bool(self._retains)),
         "requires_grad_": requires_grad_,
         "detach": detach,
         "detach_": detach_,

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._tensor.dtype import FLOAT
+from .._tensor.making import grown
 from .._tensor.tensor import Tensor, wrap
 from ..ops.rules import NUMBERS, Dynamic
 from ..ops.schema import Kind
@@ -29,7 +30,7 @@ class OpNode(Node):
     edges of each argument stand, for ops that take lists.
     """
 
-    __slots__ = ("args", "index")
+    __slots__ = ()
     args: Any
     index: Any
 
@@ -126,7 +127,7 @@ def _scope(rule: Formula) -> dict[str, Any]:
         "FLOAT": FLOAT, "FREED": FREED, "INFERENCE": INFERENCE, "NUMBERS": NUMBERS,
         "Sentinel": Sentinel, "attach": _attach, "clone": lambda t: aten.clone(t),
         "counter": counter, "edge": edge, "edges_of": _edges, "keep": keep,
-        "keep_list": _keep_list, "materialized": _materialized, "new": object.__new__,
+        "grown": grown, "keep_list": _keep_list, "materialized": _materialized,
         "op": rule.op, "spread": _spread, "unpack": OpNode.unpack, "unpack_list": _unpack_list,
         "wrap": wrap,
     }  # fmt: skip
@@ -149,12 +150,11 @@ def _record(rule: Formula, form: str) -> str:
         return "\n".join([*lines, f"    return plan.run({params})", ""])
     lines += _edge_lines(rule)
     lines += [f"    if {_none(rule)}:", f"        return plan.run({params})"]
-    lines += [f"    out = plan.run({params})", *_node_lines(rule)]
     single = _single(op)
     # A shape that the kernel decides is in the result, not in the plan.
-    lines += ["    node.outs = (out._geom,)" if single else "    node.outs = plan.outs"]
+    outs = "(out._geom,)" if single else "plan.outs"
     saved = "".join(_save(rule, read, form) + ", " for read in rule.saved)
-    lines += [f"    node.saved = ({saved})"]
+    lines += [f"    out = plan.run({params})", _node_line(rule, outs, f"({saved})")]
     if single and not op.is_view:
         lines += ["    if plan.outs[0].dtype.category >= FLOAT:", "        out._fn = node"]
     else:
@@ -172,10 +172,10 @@ def _capture(rule: Formula) -> str:
     lines += [f"    if not own and {_none(rule)}:", "        return None"]
     if ("arg", 0) in rule.saved:
         lines += [f"    if {_wanted(rule, rule.users(('arg', 0)))}:", "        a0 = clone(a0)"]
-    lines += [*_node_lines(rule), "    node.outs = plan.outs"]
     parts = [_save(rule, r, _WATCHED) if r[0] == "arg" else "None" for r in rule.saved]
     saved = "".join(part + ", " for part in parts)
-    return "\n".join([*lines, f"    node.saved = [{saved}]", "    return node", ""])
+    lines += [_node_line(rule, "plan.outs", f"[{saved}]"), "    return node", ""]
+    return "\n".join(lines)
 
 
 def _apply(rule: Formula) -> str:
@@ -247,8 +247,8 @@ def _edge_lines(rule: Formula) -> list[str]:
     return lines
 
 
-def _node_lines(rule: Formula) -> list[str]:
-    lines = ["    node = new(cls)", "    node.seq = next(counter)"]
+def _node_line(rule: Formula, outs: str, saved: str) -> str:
+    edges, index = _tuple("e", rule), "None"
     if rule.lists:
         parts, places, start = [], [], "0"
         for p in rule.positions:
@@ -257,17 +257,13 @@ def _node_lines(rule: Formula) -> list[str]:
             parts.append(f"*(e{p} or (None,) * len(a{p}))" if _is_list(rule, p) else f"e{p}")
             places.append(f"slice({start}, {end})" if _is_list(rule, p) else start)
             start = end
-        lines += [
-            f"    node.edges = ({', '.join(parts)},)",
-            f"    node.index = ({', '.join(places)},)",
-        ]
-    else:
-        lines += [f"    node.edges = {_tuple('e', rule)}", "    node.index = None"]
-    if not rule.scalars:
-        return [*lines, "    node.args = plan.args"]
-    count = len(rule.op.schema.args)
-    kept = "".join(f"a{i}, " if i in rule.scalars else f"plan.args[{i}], " for i in range(count))
-    return [*lines, f"    node.args = ({kept})"]
+        edges, index = f"({', '.join(parts)},)", f"({', '.join(places)},)"
+    args = "plan.args"
+    if rule.scalars:
+        count = len(rule.op.schema.args)
+        kept = (f"a{i}, " if i in rule.scalars else f"plan.args[{i}], " for i in range(count))
+        args = f"({''.join(kept)})"
+    return f"    node = grown(cls, next(counter), {edges}, {outs}, {saved}, {args}, {index})"
 
 
 def _save(rule: Formula, read: tuple[str, int], form: str) -> str:

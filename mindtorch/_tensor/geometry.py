@@ -64,7 +64,7 @@ class Geometry:
     """
 
     __slots__ = (
-        "contiguous", "device", "dtype", "extent", "ndim", "np_args", "np_strides", "numel",
+        "_np_args", "contiguous", "device", "dtype", "extent", "ndim", "np_strides", "numel",
         "offset", "shape", "strides",
     )  # fmt: skip
     shape: Size
@@ -76,20 +76,17 @@ class Geometry:
     numel: int
     contiguous: bool
     extent: int  # elements from the storage's start to the last one reached
+    np_strides: tuple[int, ...]  # in bytes
+    _np_args: tuple[Any, ...]
 
-    def __getattr__(self, name: str) -> Any:
-        if name == "extent":
-            reach = sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True))
-            self.extent = self.offset + (1 + reach if self.numel else 0)
-            return self.extent
-        if name == "np_strides":
-            size = self.dtype.itemsize
-            self.np_strides = tuple(s * size for s in self.strides)
-            return self.np_strides
-        if name == "np_args":
-            self.np_args = (self.shape, self.dtype.np, self.offset * self.dtype.itemsize)
-            return self.np_args
-        raise AttributeError(name)
+    @property
+    def np_args(self) -> tuple[Any, ...]:
+        """What numpy makes an array of: shape, dtype and offset in bytes."""
+        try:
+            return self._np_args
+        except AttributeError:  # dtypes of ml_dtypes are imported at first use
+            self._np_args = (self.shape, self.dtype.np, self.offset * self.dtype.itemsize)
+            return self._np_args
 
     def __repr__(self) -> str:
         return (
@@ -245,6 +242,10 @@ def _new(
     geom.device = device
     geom.ndim = len(shape)
     geom.numel = numel
+    itemsize = dtype.itemsize
+    geom.np_strides = tuple([s * itemsize for s in strides])
+    reach = sum([(n - 1) * s for n, s in zip(shape, strides, strict=True)]) if numel else -1
+    geom.extent = offset + 1 + reach
     geom.contiguous = (
         strides == rows
         or numel == 0

@@ -16,6 +16,7 @@ from .device import CPU, DeviceLike
 from .device import device as Device
 from .dtype import dtype as Dtype
 from .dtype import get_default_dtype as default_dtype
+from .making import StorageSlots
 
 
 class MetaMemory:
@@ -40,7 +41,7 @@ class DeviceMemory(Protocol):
 Memory: TypeAlias = Array | MetaMemory | DeviceMemory
 
 
-class Storage:
+class Storage(StorageSlots):
     """Bytes on one device, and the version counter that base and views share.
 
     `memory` is a numpy array on cpu, `MetaMemory` on meta, and an object with `nbytes` and
@@ -48,8 +49,8 @@ class Storage:
     `views` holds weak references to differentiable views, None while there are none.
     """
 
-    __slots__ = ("bytes", "memory", "value", "views")
-    bytes: Any
+    __slots__ = ()
+    _bytes: Array
     memory: Any
     value: int
     views: list[ref[Any]] | None
@@ -63,18 +64,20 @@ class Storage:
     def nbytes(self) -> int:
         return int(self.memory.nbytes)
 
-    def __getattr__(self, name: str) -> Array:
-        """Make `bytes`, the cpu memory as one uint8 array in storage order, on first use."""
-        if name != "bytes":
-            raise AttributeError(name)
-        self.bytes = whole = _as_bytes(self.memory)
-        return whole
+    @property
+    def bytes(self) -> Array:
+        """The cpu memory as one uint8 array in storage order, made on first use."""
+        try:
+            return self._bytes
+        except AttributeError:
+            self._bytes = whole = _as_bytes(self.memory)
+            return whole
 
     def replace(self, memory: Memory) -> None:
         """Put other memory in place of this one (resize_); tensors that share it see the new."""
         self.memory = memory
         with suppress(AttributeError):
-            del self.bytes
+            del self._bytes
         for holder in gc.get_referrers(self):
             if hasattr(type(holder), "_array"):
                 with suppress(AttributeError):

@@ -37,8 +37,8 @@ def marked(geom: Geometry) -> Geometry:
     found = _marked.get(geom)
     if found is None:
         made = Marked.__new__(Marked)
-        for name in ("contiguous", "device", "dtype", "ndim", "numel", "offset", "shape",
-                     "strides"):  # fmt: skip
+        for name in ("contiguous", "device", "dtype", "extent", "ndim", "np_strides", "numel",
+                     "offset", "shape", "strides"):  # fmt: skip
             setattr(made, name, getattr(geom, name))
         made.plain = geom
         if len(_marked) > _LIMIT:

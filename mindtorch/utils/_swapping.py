@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from .._autograd.node import AccumulateGrad
-from .._tensor.tensor import Tensor
+from .._tensor.tensor import Tensor, forget_array
 
-# All but the gradient's edge, whose node refers to its tensor.
-_SLOTS = ("_array", "_base", "_creation", "_geom", "_grad", "_names", "_retains", "_storage")
+# All but the gradient's edge, whose node refers to its tensor, and the numpy view.
+_SLOTS = ("_base", "_creation", "_geom", "_grad", "_names", "_retains", "_storage")
 _UNSET = object()
 
 
@@ -25,6 +25,8 @@ def swap(t1: Tensor, t2: Tensor) -> None:
         one, other = _slot(t1, name), _slot(t2, name)
         _put(t1, name, other)
         _put(t2, name, one)
+    forget_array(t1)
+    forget_array(t2)
     one, other = dict(t1.__dict__), dict(t2.__dict__)
     for tensor, attributes in ((t1, other), (t2, one)):
         tensor.__dict__.clear()

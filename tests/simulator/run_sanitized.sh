@@ -67,6 +67,7 @@ native() { # kernels over host memory; without FULL only what calls them is sani
   local few=(-k "topk or gather or cat or thread or forked or indices or switch")
   [[ ${FULL:-} ]] && few=()
   suites "${few[@]}" tests/mindtorch/test_native_kernels.py
+  suites tests/mindtorch/test_slots.py
 }
 closing() { suites tests/aclnn_bindings/test_closed_in_use.py; }
 launch() { suites tests/aclnn_bindings/test_launch_*.py tests/aclnn_bindings/test_runtime_*.py; }

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from ..._tensor.dtype import FLOAT
+from ..._tensor.making import over
 from ..._tensor.storage import add_view
 from ..._tensor.tensor import Tensor
 
@@ -14,18 +15,11 @@ if TYPE_CHECKING:
     from ..._tensor.geometry import Geometry
     from ...ops.spec import Op
 
-_make = object.__new__
-
 
 def view_of(source: Tensor, geom: Geometry) -> Tensor:
     """A view of `source`: shares storage, version counter and base."""
-    view = _make(Tensor)
-    view._geom = geom
-    view._storage = storage = source._storage
-    view._fn = None
-    view._nr = 0
-    base = source._base
-    view._base = source if base is None else base
+    storage, base = source._storage, source._base
+    view = over(geom, storage, source if base is None else base)
     if geom.dtype.category >= FLOAT:
         add_view(storage, view)
     return view
@@ -45,13 +39,8 @@ def view_plan(op: Op, outs: tuple[Any, ...]) -> Callable[..., Any]:
     differentiable = geom.dtype.category >= FLOAT
 
     def run(source: Tensor, *_: object) -> Tensor:
-        view = _make(Tensor)
-        view._geom = geom
-        view._storage = storage = source._storage
-        view._fn = None
-        view._nr = 0
-        base = source._base
-        view._base = source if base is None else base
+        storage, base = source._storage, source._base
+        view = over(geom, storage, source if base is None else base)
         if differentiable:
             views = storage.views
             if views is None:

@@ -20,7 +20,7 @@ import numpy as np
 from ..._tensor.dtype import FLOAT, bfloat16, float16, float32, float64
 from ..._tensor.dtype import dtype as Dtype
 from ..._tensor.geometry import Geometry
-from ..._tensor.storage import Storage
+from ..._tensor.making import fresh
 from ..._tensor.tensor import Tensor
 from ...ops.lacks import REFERENCES
 from ...ops.rules import NUMBERS, Pointwise, Results
@@ -357,20 +357,6 @@ class _Kernels:
         return kernel
 
 
-_RESULT = """\
-        s{k} = make(Storage)
-        s{k}.memory = m{k}
-        s{k}.value = 0
-        s{k}.views = None
-        t{k} = make(Tensor)
-        t{k}._geom = geom{k}
-        t{k}._storage = s{k}
-        t{k}._fn = None
-        t{k}._nr = 0
-        t{k}._base = None
-"""
-
-
 def _source(kernels: _Kernels, dense: Sequence[bool], single: bool, into: bool) -> str:
     """Source of the maker of `run`; `dense`: which results are contiguous. Written to in place is
     only what no operand shares, or shares as the same view."""
@@ -410,9 +396,11 @@ def _source(kernels: _Kernels, dense: Sequence[bool], single: bool, into: bool) 
     ]
     body = "".join(f"        {line}\n" for line in lines)
     if not into:
-        for k, whole in enumerate(dense):
-            body += _RESULT.format(k=k) + (f"        t{k}._array = m{k}\n" if whole else "")
-        results = ", ".join(f"t{k}" for k in range(len(dense)))
+        tensors = [
+            f"fresh(geom{k}, m{k}, m{k})" if whole else f"fresh(geom{k}, m{k})"
+            for k, whole in enumerate(dense)
+        ]
+        results = ", ".join(tensors)
         body += f"        return {results if single else f'({results},)'}\n"
     consts = "".join(f"    geom{k}, size{k}, dtype{k} = results[{k}]\n" for k in range(len(dense)))
     consts += "".join(f"    room{n} = rooms[{n}]\n" for n in range(len(memories)))
@@ -436,8 +424,8 @@ _count = count()
 @cache
 def _maker(source: str) -> Callable[..., Any]:
     scope = {
-        "Storage": Storage, "Tensor": Tensor, "addresses": _addresses, "empty": np.empty,
-        "from_buffer": ffi.from_buffer, "make": object.__new__, "mtk_run": lib.mtk_run,
+        "addresses": _addresses, "empty": np.empty, "fresh": fresh,
+        "from_buffer": ffi.from_buffer, "mtk_run": lib.mtk_run,
         "new": ffi.new, "pointers": ffi.typeof("void *[]"),
     }  # fmt: skip
     return compiled(source, f"cpu native runner {next(_count)}", scope)

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from ..._tensor.geometry import Geometry
-from ..._tensor.storage import Storage
+from ..._tensor.making import fresh
 from ..._tensor.tensor import Tensor
 from ..._tensor.types import Array, Number
-from ...ops.rules import Results
+from ...ops.rules import Dynamic, Results
 from ...ops.source import compiled
 from .results import REFUSED, conform, quiet, quiet_again, quietly, refuse
 
@@ -50,18 +50,7 @@ _ONE = """\
             r, memory = conform(r, geom)
         else:
             memory = r
-        s = make(Storage)
-        s.memory = memory
-        s.value = 0
-        s.views = None
-        t = make(Tensor)
-        t._geom = geom
-        t._storage = s
-        t._array = r
-        t._fn = None
-        t._nr = 0
-        t._base = None
-        return t
+        return fresh(geom, memory, r)
 """
 
 _SOURCES = {
@@ -138,16 +127,14 @@ def _maker(pattern: str, form: str) -> Callable[..., Any]:
 
 def _scope() -> dict[str, Any]:
     return {
-        "Storage": Storage,
         "REFUSED": REFUSED,
         "refuse": refuse,
-        "Tensor": Tensor,
+        "fresh": fresh,
         "adopt": _adopt,
         "asarray": _number_array,
         "conform": conform,
         "dynamic": _dynamic,
         "half": _widen,
-        "make": object.__new__,
         "ndarray": np.ndarray,
         "plain": np.asarray,
         "quiet_again": quiet_again,
@@ -194,17 +181,10 @@ def _widen(array: Array) -> Array:
 
 
 def _adopt(array: Array, memory: Array, geom: Geometry) -> Tensor:
-    tensor = object.__new__(Tensor)
-    tensor._geom = geom
-    tensor._storage = Storage(memory)
-    tensor._array = array
-    tensor._fn = None
-    tensor._nr = 0
-    tensor._base = None
-    return tensor
+    return fresh(geom, memory, array)
 
 
-def _dynamic(result: Array, outs: Results) -> Tensor:
+def _dynamic(result: Array, outs: tuple[Dynamic, ...]) -> Any:
     """Tensors whose shapes come from what the kernel gave."""
     results = result if isinstance(result, tuple) else (result,)
     tensors = []

@@ -13,27 +13,13 @@ from typing import Any
 from aclnn_bindings import launch, launch_into, launch_many
 
 from ..._tensor.geometry import Geometry
-from ..._tensor.storage import Storage
-from ..._tensor.tensor import Tensor
+from ..._tensor.making import fresh
 from ...ops.source import compiled
 from . import runtime
 
 _LIMIT = 256  # plans kept per geometry for numbers that change
 _MOST = 32  # operands and results of the launches that take no list
 _makers: dict[str, Any] = {}
-
-_RESULT = """\
-    storage = new(Storage)
-    storage.memory = {block}
-    storage.value = 0
-    storage.views = None
-    r{k} = new(Tensor)
-    r{k}._geom = geom{k}
-    r{k}._storage = storage
-    r{k}._fn = None
-    r{k}._nr = 0
-    r{k}._base = None
-"""
 
 
 class Plans:
@@ -128,9 +114,8 @@ def _results(blocks: Sequence[str]) -> str:
     """Source of the tensors over these Blocks."""
     if not blocks:
         return ""
-    text = "".join(_RESULT.format(k=k, block=block) for k, block in enumerate(blocks))
-    names = [f"r{k}" for k in range(len(blocks))]
-    return text + f"    return {names[0] if len(names) == 1 else '(' + ', '.join(names) + ')'}\n"
+    tensors = [f"fresh(geom{k}, {block})" for k, block in enumerate(blocks)]
+    return f"    return {tensors[0] if len(tensors) == 1 else '(' + ', '.join(tensors) + ')'}\n"
 
 
 def _failed(plan: Any, index: int) -> None:
@@ -146,7 +131,7 @@ def maker(source: str) -> Callable[..., Any]:
     build = _makers.get(source)
     if build is None:
         scope: dict[str, Any] = {
-            "Storage": Storage, "Tensor": Tensor, "new": object.__new__,
+            "fresh": fresh,
             "shared": runtime.SHARED, "here": runtime.stream_address,
             "failed": _failed, "launch": launch,
             "launch_into": launch_into, "launch_many": launch_many,

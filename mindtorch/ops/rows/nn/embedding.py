@@ -200,7 +200,14 @@ def _linear_grad(
     grad: Tensor, input: Tensor, weight: Tensor, needs: Mask
 ) -> tuple[Tensor | None, ...]:
     if weight.ndim == 2:
-        return aten._linear_backward(grad, input, weight, needs)
+        if input.is_cpu:  # three products of numpy in one call; no other device has a kernel
+            return aten._linear_backward(grad, input, weight, needs)
+        flow = _rows(grad) if needs[1] else grad
+        return (
+            grad @ aten.conj_of(weight) if needs[0] else None,
+            aten.t(flow) @ aten.conj_of(_rows(input)) if needs[1] else None,
+            grad if needs[2] else None,
+        )
     flow = aten.unsqueeze(grad, -1)  # a vector: its product has one dim less
     by_input = flow * aten.conj_of(weight) if needs[0] else None
     by_weight = aten.sum_to_size(flow * aten.conj_of(input), weight.shape) if needs[1] else None

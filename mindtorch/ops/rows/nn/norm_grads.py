@@ -218,8 +218,11 @@ def _calls(name: str, *args: Any, applies: Callable[[dict[str, Any]], bool]) -> 
 
     def one(mask: Mask) -> Call:
         outs = [r if wanted else None for r, wanted in zip(_RESULTS, mask, strict=True)]
-        given = lambda a: tuple(a["output_mask"]) == mask and applies(a)  # noqa: E731
-        return call(name, *args, "output_mask", *outs, when=given)
+
+        def fits(a: dict[str, Any]) -> bool:
+            return tuple(a["output_mask"]) == mask and applies(a)
+
+        return call(name, *args, "output_mask", *outs, when=fits)
 
     return tuple(one(mask) for mask in product((True, False), repeat=3) if any(mask))
 
@@ -274,7 +277,8 @@ def _stats(x: Arg, form: Form, shape: Sequence[int]) -> tuple[Arg, Arg]:
     rows = x.array().astype(np.float64).reshape(form.rows)
     mean = rows.mean(axis=form.dims).reshape(shape)
     rstd = 1 / np.sqrt(rows.var(axis=form.dims).reshape(shape) + 1e-5)
-    return tuple(Arg(tuple(shape), x.dtype, values=v.astype(x.dtype)) for v in (mean, rstd))  # type: ignore[return-value]
+    first, second = (Arg(tuple(shape), x.dtype, values=v.astype(x.dtype)) for v in (mean, rstd))
+    return first, second
 
 
 _ALL = (True, True, True)

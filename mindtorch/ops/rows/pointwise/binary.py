@@ -137,7 +137,7 @@ def _log_of(number: Number) -> complex:
     return math.log(number) if number > 0 else math.nan
 
 
-def _wide(out: Geometry) -> Geometry:
+def _wide(out: Geometry) -> np.dtype[Any]:
     from ...rules import opmath
 
     return opmath(out.dtype).np
