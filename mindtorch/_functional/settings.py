@@ -39,16 +39,20 @@ def get_float32_matmul_precision() -> str:
 
 @surface(method=False, internal=False)
 def set_num_threads(int: int) -> None:
-    """Let native cpu kernels use so many; numpy and ACL choose theirs. RuntimeError below 1."""
+    """Let native cpu kernels use so many, and the BLAS libraries that are loaded: numpy's, and
+    scipy's after its first use. ACL chooses its own. RuntimeError below 1."""
     if type(int) is not builtins.int:
         raise RuntimeError(f"set_num_threads expects an int, but got {type(int).__name__}")
     if not -(1 << 31) <= int < 1 << 31:
         raise ValueError("Overflow when unpacking long")
     if int < 1:
         raise RuntimeError("set_num_threads expects a positive integer")
+    from threadpoolctl import threadpool_limits
+
     from .._backends.cpu import native
 
     native.set_threads(int)
+    threadpool_limits(int, user_api="blas")
 
 
 @surface(method=False, internal=False)

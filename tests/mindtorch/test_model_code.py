@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info
 
 import mindtorch as mt
 
@@ -152,8 +153,16 @@ def test_precision_and_threads_are_kept():
     with pytest.warns(UserWarning, match="is not one of"):
         mt.set_float32_matmul_precision("low")
     assert mt.get_float32_matmul_precision() == "high"
-    mt.set_num_threads(2)
-    assert mt.get_num_threads() == 2
+    before = mt.get_num_threads()
+    try:
+        for wanted in (1, 2):
+            mt.set_num_threads(wanted)
+            assert mt.get_num_threads() == wanted
+            assert {i["num_threads"] for i in threadpool_info() if i["user_api"] == "blas"} == {
+                wanted
+            }
+    finally:
+        mt.set_num_threads(before)
 
 
 def test_negating_a_mask_names_the_remedy():
