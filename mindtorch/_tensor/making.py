@@ -9,7 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ._slots import NodeSlots, StorageSlots, TensorSlots, bind, fresh, grown, over
+    from .geometry import Geometry
+    from .types import Array
 else:
     try:
         from ._slots import NodeSlots, StorageSlots, TensorSlots, bind, fresh, grown, over
@@ -24,7 +28,7 @@ else:
                 "_retains", "_storage",
             )  # fmt: skip
 
-            def __getattr__(self, name: str) -> Any:
+            def __getattr__(self, name: str) -> object:
                 if name == "_array":
                     self._array = array = _classes[2](self._geom, self._storage)
                     return array
@@ -42,18 +46,20 @@ else:
 
             __slots__ = ("args", "edges", "index", "outs", "saved", "seq")
 
-        def bind(tensor: type, storage: type, host: Any) -> None:
+        def bind(tensor: type, storage: type, host: Callable[..., Array]) -> None:
             """Say the classes of what is made, and what makes the array of a tensor."""
             _classes[:] = tensor, storage, host
 
-        def over(geom: Any, storage: Any, base: Any = None) -> Any:
+        def over(
+            geom: Geometry, storage: StorageSlots, base: TensorSlots | None = None
+        ) -> TensorSlots:
             """A tensor over a storage that there is."""
             tensor = object.__new__(_classes[0])
             tensor._geom, tensor._storage, tensor._base = geom, storage, base
             tensor._fn, tensor._nr = None, 0
             return tensor
 
-        def fresh(geom: Any, memory: Any, *array: Any) -> Any:
+        def fresh(geom: Geometry, memory: object, *array: Array) -> TensorSlots:
             """A tensor over a storage of its own."""
             tensor = over(geom, _classes[1](memory))
             if array:
@@ -61,8 +67,8 @@ else:
             return tensor
 
         def grown(
-            cls: Any, seq: int, edges: Any, outs: Any, saved: Any, args: Any, index: Any
-        ) -> Any:
+            cls: type, seq: int, edges: tuple, outs: tuple, saved: Any, args: tuple, index: Any
+        ) -> NodeSlots:
             """A node of this class."""
             node = object.__new__(cls)
             node.seq, node.edges, node.outs, node.saved = seq, edges, outs, saved

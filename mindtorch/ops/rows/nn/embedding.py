@@ -288,7 +288,7 @@ op(
 )  # fmt: skip
 
 
-def _linear_in_torch(grad: Any, input: Any, weight: Any, mask: Mask) -> tuple[Any, ...]:
+def _linear_in_torch(grad: Tensor, input: Tensor, weight: Tensor, mask: Mask) -> tuple[Tensor, ...]:
     """What torch's derivative of linear computes; its own row runs on MKL-DNN tensors alone."""
     flow, rows = grad.reshape(-1, grad.shape[-1]), input.reshape(-1, input.shape[-1])
     none = grad.new_zeros(0)

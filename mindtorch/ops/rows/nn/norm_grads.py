@@ -249,8 +249,9 @@ def _oracle(name: str, place: Callable[..., tuple[Any, ...]]) -> Callable[..., A
 
 
 def _formula(
-    form: Form, grad: Any, x: Any, weight: Any, mean: Any, rstd: Any, constant: bool
-) -> tuple[Any, ...]:
+    form: Form, grad: Tensor, x: Tensor, weight: Tensor | None, mean: Tensor, rstd: Tensor,
+    constant: bool,
+) -> tuple[Tensor, ...]:  # fmt: skip
     """`Form.numbers` in torch."""
     rstd = rstd.reshape(form.stat)
     normal = (x.reshape(form.rows) - mean.reshape(form.stat)) * rstd
