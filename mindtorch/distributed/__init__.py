@@ -1,7 +1,6 @@
 """Owns torch.distributed: groups of processes, one a device, and their collectives.
 
-CPU tensors over sockets (gloo's role), NPU tensors over HCCL. Refused by name: meshes, sharded
-tensors.
+CPU tensors over sockets (gloo's role), NPU tensors over HCCL. Refused by name: sharded tensors.
 """
 
 from __future__ import annotations
@@ -284,6 +283,10 @@ def _of(group: Group) -> ProcessGroup | None:
 
 
 def __getattr__(name: str) -> Any:
+    if name in ("DeviceMesh", "init_device_mesh"):
+        from . import device_mesh
+
+        return getattr(device_mesh, name)
     if not name.startswith("_") and importlib.util.find_spec(f"{__spec__.name}.{name}"):
         return importlib.import_module(f"{__spec__.name}.{name}")
     if name in _elsewhere.refused_names().get("distributed", ()) and name[0].isupper():

@@ -67,6 +67,20 @@ def test_a_stance_is_a_statement_a_context_and_a_decorator():
         torch.compiler.set_stance("force_eager", force_backend="eager")
 
 
+def test_loggers_of_the_compiler_take_levels_and_tell_nothing(caplog):
+    import logging
+
+    import mindtorch._logging as told
+
+    told.set_logs(recompiles_verbose=True, modules={"torch.of_this_test": logging.ERROR})
+    assert logging.getLogger("torch.of_this_test").level == logging.ERROR
+    logger = told.getArtifactLogger("torch.of_this_test", "guards")
+    for _ in range(2):
+        told.warning_once(logger, "once")
+    told.set_logs()
+    assert not caplog.records
+
+
 def test_assert_close_accepts_and_refuses():
     torch.testing.assert_close(torch.ones(2), torch.ones(2) + 1e-7)
     torch.testing.assert_close({"a": [1.0, 2]}, {"a": [1.0, 2]})

@@ -10,10 +10,12 @@ if os.environ.get("LIBRARY") == "torch":
     import torch
     import torch.distributed as dist
     from torch import nn
+    from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 else:
     import mindtorch as torch
     import mindtorch.distributed as dist
     from mindtorch import nn
+    from mindtorch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
 DTYPES = ("float32", "float64", "float16", "bfloat16", "int8", "uint8", "int32", "int64",
           "complex64")  # fmt: skip
@@ -173,6 +175,36 @@ def groups(rank, size, group):
     tell("after one left", lambda: changed(both, dist.all_reduce(both)))
 
 
+def meshes(rank, size, group):
+    grid = init_device_mesh("cpu", (size, 1), mesh_dim_names=("data", "model"))
+    pair = DeviceMesh("cpu", torch.tensor([2, 0]))
+    tell("mesh", lambda: (grid.mesh, grid.shape, grid.ndim, grid.size(), grid.size(1)))
+    tell("mesh names", lambda: (grid.mesh_dim_names, grid.device_type, grid["data"].mesh))
+    tell("mesh place", lambda: (grid.get_coordinate(), grid.get_local_rank("data")))
+    tell("mesh order", lambda: (grid["model", "data"].mesh, grid["data"]["data"].shape))
+    t = torch.full((2,), float(rank + 1))
+    tell("mesh data", lambda: changed(t, dist.all_reduce(t, group=grid.get_group("data"))))
+    tell("mesh model", lambda: changed(t, dist.all_reduce(t, group=grid["model"].get_group())))
+    tell("mesh groups", lambda: [dist.get_world_size(g) for g in grid.get_all_groups()])
+    tell("mesh flat", lambda: (grid["data", "model"]._flatten("all").mesh, grid._flatten().size()))
+    if rank != 1:
+        tell("mesh pair", lambda: (pair.get_local_rank(), pair.get_group().size(), pair.mesh))
+        tell("mesh sum", lambda: changed(t, dist.all_reduce(t, group=pair.get_group())))
+    else:
+        tell("mesh pair", lambda: pair.get_coordinate())
+    tell("mesh equal", lambda: (grid == grid["data", "model"], grid == pair))
+    wrong = {
+        "no dim": lambda: grid.get_group(), "no name": lambda: grid["other"],
+        "no names": lambda: pair["data"], "no rank": lambda: grid.get_local_rank(),
+        "too many": lambda: init_device_mesh("cpu", (size + 1,)),
+        "index": lambda: init_device_mesh("cpu:0", (size,)),
+        "names": lambda: init_device_mesh("cpu", (size, 1), mesh_dim_names=("a",)),
+        "twice": lambda: init_device_mesh("cpu", (size, 1), mesh_dim_names=("a", "a")),
+    }  # fmt: skip
+    for name, call in wrong.items():
+        tell(f"mesh {name}", call)
+
+
 def refused(rank, size, group):
     t = torch.ones(2)
     tell("rank out of range", lambda: dist.broadcast(t, 7))
@@ -225,7 +257,7 @@ if __name__ == "__main__":
     warnings.simplefilter("ignore")
     dist.init_process_group("gloo", timeout=__import__("datetime").timedelta(seconds=100))
     rank, size = dist.get_rank(), dist.get_world_size()
-    for part in (collectives, asynchronous, points, objects, groups, refused, training):
+    for part in (collectives, asynchronous, points, objects, groups, meshes, refused, training):
         part(rank, size, None)
     dist.barrier()
     print(json.dumps(told), flush=True)

@@ -90,6 +90,8 @@ def test_groups_points_and_objects_give_what_they_must():
     assert [t["ranks"] for t in told] == [[0, 2, 0, 0], [-1, -1, 1, 1], [1, 2, 2, 2]]
     assert told[0]["irecv"] == [[True, True], [[5.0, 5.0], [6.0, 6.0]], [3.0]]
     assert told[0]["recv"] == [2, [2.0, 2.0]]
+    assert [t["mesh pair"] for t in told] == [[0, 2, [2, 0]], None, [1, 2, [2, 0]]]
+    assert [t["mesh data"] for t in told] == [[6.0, 6.0]] * 3
     assert [t["async"][1][7] for t in told] == [[24.0] * 3] * 3
     assert [t["scatter_object_list"] for t in told] == [[["a"]], [["b"]], [["c"]]]
     assert [t["all_reduce BXOR int32"] for t in told] == [
