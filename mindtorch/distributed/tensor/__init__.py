@@ -40,6 +40,13 @@ class Shard(Placement):
         self.dim = dim
 
 
+class Partial(Placement):
+    """A summand in each process."""
+
+    def __init__(self, reduce_op: str = "sum"):
+        self.reduce_op = reduce_op
+
+
 def distribute_tensor(*_: object, **__: object) -> Any:
     """Refused: there is one process."""
     return _refuse("distribute_tensor")
