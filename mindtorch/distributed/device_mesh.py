@@ -161,9 +161,9 @@ class DeviceMesh:
         """A mesh of groups that exist: one, or one for each dimension of `mesh`."""
         groups = [group] if isinstance(group, ProcessGroup) else list(group)
         ranks = groups[0].ranks if mesh is None else mesh
-        made = DeviceMesh(device_type, ranks, mesh_dim_names=mesh_dim_names, _of=(None, groups))
-        made._root = made
-        return made
+        whole = DeviceMesh(device_type, ranks, mesh_dim_names=mesh_dim_names, _of=(None, groups))
+        whole._root = whole
+        return whole
 
     def __enter__(self) -> DeviceMesh:
         return self
