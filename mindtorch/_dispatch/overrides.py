@@ -95,8 +95,31 @@ def _public(op: Op, form: str) -> Callable[..., Any]:
     return op.cache[key]
 
 
+# Functions of torch.functional, which are Python there, and those of nn.functional that are not.
+_PYTHON = frozenset(("broadcast_tensors", "cartesian_prod", "block_diag", "cdist", "chain_matmul",
+                     "meshgrid", "norm", "split", "stft", "istft", "tensordot", "unique",
+                     "unique_consecutive"))  # fmt: skip
+_IN_C = frozenset((
+    "adaptive_avg_pool1d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "bilinear", "channel_shuffle",
+    "conv1d", "conv2d", "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d",
+    "conv_transpose3d", "cosine_similarity", "gelu", "hardshrink", "linear", "logsigmoid", "one_hot",
+    "pairwise_distance", "pdist", "pixel_shuffle", "pixel_unshuffle", "prelu", "softplus",
+    "scaled_dot_product_attention", "softshrink",
+))  # fmt: skip
+
+
+def _is_python(op: Op) -> bool:
+    """Whether torch's function is written in Python: it hands on what has a default by name."""
+    name = op.base_name
+    return name in _PYTHON or ("nn" in op.places and name not in _IN_C)
+
+
 def _as_called(op: Op, raw: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Positional and keyword arguments, without those that are the defaults."""
+    if _is_python(op):
+        pairs = list(zip(op.schema.args, raw, strict=True))
+        plain = tuple(value for arg, value in pairs if not arg.has_default)
+        return plain, {arg.name: value for arg, value in pairs if arg.has_default}
     args, kwargs, left_out = [], {}, False
     for arg, value in zip(op.schema.args, raw, strict=True):
         if arg.has_default and _is_default(value, arg.default):

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 from typing import Final as Final
 
+from .._functional.refusals import refused
+
 T = TypeVar("T")
 
 
@@ -155,6 +157,9 @@ class strict_fusion:  # noqa: N801 - torch's name
 
     def __exit__(self, *_: object) -> None:
         pass
+
+
+_get_trace_graph = refused("torch.jit._get_trace_graph", "mindtorch has no tracer of operators")
 
 
 def export_opnames(m: object) -> list[str]:

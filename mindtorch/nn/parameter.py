@@ -47,8 +47,9 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         parameter: Parameter = Tensor._make_subclass(cls, data, requires_grad)
         return parameter
 
-    def __init__(self, data: Tensor | None = None, requires_grad: bool = True) -> None:
-        # All is done in __new__; this stops Tensor's constructor from running on the arguments.
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        # All is done in __new__, by arguments that a subclass may have of its own; this stops
+        # Tensor's constructor from running on them.
         pass
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:

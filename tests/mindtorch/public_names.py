@@ -38,7 +38,6 @@ INTERNAL = (
 # Modules of torch that are private and that libraries import: transformers, accelerate, diffusers,
 # lightning, kornia, tensordict, fastai, torch_geometric, ultralytics ask for these names.
 ASKED_FOR = {
-    "_guards": "active_fake_mode",
     "_inductor": "cudagraph_mark_step_begin list_mode_options",
     "_ops": "HigherOrderOperator",
     "_prims_common": "is_contiguous_or_false",

@@ -134,3 +134,46 @@ def test_a_function_written_in_python_is_handed_over_whole(name):
         return getattr(home, name)(*calls[name])
 
     agree(run)
+
+
+PYTHONS = {
+    "dropout": lambda lib, v: lib.nn.functional.dropout(v, 0.1, True),
+    "relu": lambda lib, v: lib.nn.functional.relu(v, inplace=True),
+    "softmax": lambda lib, v: lib.nn.functional.softmax(v, 1),
+    "batch_norm": lambda lib, v: lib.nn.functional.batch_norm(v, v, v, training=True),
+    "interpolate": lambda lib, v: lib.nn.functional.interpolate(v, scale_factor=2),
+    "embedding": lambda lib, v: lib.nn.functional.embedding(v, v),
+    "max_pool2d": lambda lib, v: lib.nn.functional.max_pool2d(v, 2),
+    "linear": lambda lib, v: lib.nn.functional.linear(v, v),
+    "gelu": lambda lib, v: lib.nn.functional.gelu(v),
+    "meshgrid": lambda lib, v: lib.meshgrid(v, v, indexing="ij"),
+    "unique": lambda lib, v: lib.unique(v),
+}
+
+
+@pytest.mark.parametrize("name", PYTHONS)
+def test_functions_that_torch_has_in_python_hand_on_defaults_by_name(name):
+    def run(lib):
+        class Value:
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                return func.__name__, len(args), {k: str(v) for k, v in (kwargs or {}).items()}
+
+        return PYTHONS[name](lib, Value())
+
+    agree(run)
+
+
+def test_a_parameters_subclass_takes_arguments_of_its_own():
+    def run(lib):
+        class Scaled(lib.nn.Parameter):
+            def __new__(cls, data, scale=1.0, requires_grad=True):
+                made = lib.Tensor._make_subclass(cls, data, requires_grad)
+                made.scale = scale
+                return made
+
+        p = Scaled(lib.ones(2), scale=3.0)
+        (p * p.scale).sum().backward()
+        return p.scale, p.grad, isinstance(p, lib.nn.Parameter)
+
+    agree(run)
