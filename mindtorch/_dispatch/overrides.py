@@ -102,8 +102,9 @@ _PYTHON = frozenset(("broadcast_tensors", "cartesian_prod", "block_diag", "cdist
 _IN_C = frozenset((
     "adaptive_avg_pool1d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "bilinear", "channel_shuffle",
     "conv1d", "conv2d", "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d",
-    "conv_transpose3d", "cosine_similarity", "gelu", "hardshrink", "linear", "logsigmoid", "one_hot",
-    "pairwise_distance", "pdist", "pixel_shuffle", "pixel_unshuffle", "prelu", "softplus",
+    "conv_transpose3d", "cosine_similarity", "gelu", "hardshrink", "linear", "logsigmoid",
+    "one_hot", "pairwise_distance",
+    "pdist", "pixel_shuffle", "pixel_unshuffle", "prelu", "softplus",
     "scaled_dot_product_attention", "softshrink",
 ))  # fmt: skip
 

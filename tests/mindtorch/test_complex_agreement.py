@@ -3,6 +3,8 @@
 import pytest
 from agreement import agree
 
+import mindtorch
+
 
 def z(t, grad=False):
     made = t.tensor([1 + 2j, -3 + 0.5j, 2 - 1j])
@@ -53,3 +55,96 @@ def test_complex_gradients_agree_with_torch(name):
         return t.view_as_real(x.grad.resolve_conj())
 
     agree(run, digits=5)
+
+
+def grid(t):
+    return t.view_as_complex(t.arange(48.0).reshape(2, 3, 4, 2).sin())
+
+
+def rows(t, x):
+    return t.tensor([0, 2], device=x.device)
+
+
+def first(t, x):
+    return t.zeros(2, 1, 4, dtype=t.int64, device=x.device)
+
+
+ON_NPU = {
+    "matmul": lambda t, x: x @ x.mT,
+    "mm": lambda t, x: t.mm(x[0], x[1].T),
+    "bmm": lambda t, x: t.bmm(x, x.mT),
+    "addmm": lambda t, x: t.addmm(x[0, :, :3], x[0], x[1].T, beta=2, alpha=0.5),
+    "baddbmm": lambda t, x: t.baddbmm(x[..., :3], x, x.mT, beta=0),
+    "mv": lambda t, x: t.mv(x[0], x[1, 0]),
+    "vdot": lambda t, x: t.vdot(x[0, 0], x[1, 0]),
+    "einsum": lambda t, x: t.einsum("bij,bkj->bik", x, x.conj()),
+    "tensordot": lambda t, x: t.tensordot(x, x, ([1, 2], [1, 2])),
+    "roll": lambda t, x: t.roll(t.roll(x, 1, 1), (1, -1), (0, -1)),
+    "roll all": lambda t, x: t.roll(x, 5),
+    "fftshift": lambda t, x: t.fft.fftshift(x),
+    "gather": lambda t, x: x.gather(1, first(t, x)),
+    "scatter": lambda t, x: x.scatter(1, first(t, x), x[:, 1:2]),
+    "scatter_add": lambda t, x: x.scatter_add(1, first(t, x), x[:, 1:2]),
+    "index": lambda t, x: x[:, rows(t, x)],
+    "index by mask": lambda t, x: x[x.real > 0],
+    "index_put": lambda t, x: x.index_put((rows(t, x) // 2,), x * 2),
+    "index_put accumulate": lambda t, x: x.index_put((rows(t, x) * 0,), x, accumulate=True),
+    "setting items": lambda t, x: (y := x * 1).__setitem__((0, rows(t, x)), x[1, :2]) or y,
+    "index_copy": lambda t, x: x.index_copy(1, rows(t, x), x[:, :2]),
+    "index_fill": lambda t, x: x.index_fill(1, rows(t, x), 1 - 2j),
+    "addcmul": lambda t, x: t.addcmul(x, x, x, value=0.5),
+    "lerp": lambda t, x: t.lerp(x, x * 2, 0.3),
+    "ones": lambda t, x: t.ones_like(x) * x,
+    "isclose": lambda t, x: t.isclose(x, x + 1e-7) | t.isclose(x, x * 2),
+    "nonzero": lambda t, x: (x * (x.real > 0)).nonzero(),
+    "any": lambda t, x: [(x * 0).any(), x.any(1), x.all(2)],
+}
+
+
+@pytest.mark.parametrize("name", ON_NPU)
+def test_complex_numbers_on_npu_are_computed_by_their_parts(name):
+    def run(t):
+        device = "npu" if t is mindtorch else "cpu"
+        x = grid(t).to(device).requires_grad_()
+        y = ON_NPU[name](t, x)
+        if isinstance(y, list):
+            return [v.cpu() for v in y]
+        if not y.requires_grad:
+            return y.cpu()
+        (y * y.detach()).sum().abs().backward()
+        return y.detach().cpu(), x.grad.cpu().contiguous()
+
+    agree(run, digits=3)
+
+
+@pytest.mark.parametrize("name", ["cumsum", "cumprod"])
+@pytest.mark.parametrize("dtype", [None, "float32", "int32", "bool", "float16"])
+def test_bools_on_npu_accumulate_in_any_dtype(name, dtype):
+    def run(t):
+        device = "npu" if t is mindtorch else "cpu"
+        x = t.tensor([[True, False, True], [True, True, True]], device=device)
+        words = {} if dtype is None else {"dtype": getattr(t, dtype)}
+        return getattr(x, name)(1, **words).cpu()
+
+    if dtype == "bool":  # which torch's cpu does not compute
+        assert run(mindtorch).tolist() == [[True, name == "cumsum", name == "cumsum"], [True] * 3]
+    else:
+        agree(run)
+
+
+def test_nothing_is_sorted_in_any_dtype_on_npu():
+    def run(t):
+        x = t.zeros(2, 0, dtype=t.float64, device="npu" if t is mindtorch else "cpu")
+        return [v.cpu() for v in x.sort()]
+
+    agree(run)
+
+
+@pytest.mark.parametrize("name", ["addcmul", "addcdiv", "lerp"])
+def test_gradients_of_fused_rows_are_conjugated(name):
+    def run(t):
+        x, y, w = (z(t).mul(f).detach().requires_grad_() for f in (1, 2 - 1j, 0.5 + 1j))
+        (getattr(t, name)(x, y, w) ** 2).sum().abs().backward()
+        return x.grad, y.grad, w.grad
+
+    agree(run, digits=4)

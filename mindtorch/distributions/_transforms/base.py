@@ -26,10 +26,10 @@ class Transform:
             raise ValueError("cache_size must be 0 or 1")
         self._cache_size = cache_size
         self._last: tuple[Tensor, Tensor] | None = None
-        self._inverse: weakref.ref[Transform] | None = None
+        self._inv: weakref.ref[Transform] | None = None
 
     def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_inverse": None, "_last": None}
+        return {**self.__dict__, "_inv": None, "_last": None}
 
     @property
     def bijective(self) -> bool:
@@ -55,10 +55,10 @@ class Transform:
     @property
     def inv(self) -> Transform:
         """The inverse map; its own inverse is this one."""
-        inverse = self._inverse() if self._inverse is not None else None
+        inverse = self._inv() if self._inv is not None else None
         if inverse is None:
             inverse = _InverseTransform(self)
-            self._inverse = weakref.ref(inverse)
+            self._inv = weakref.ref(inverse)
         return inverse
 
     @property

@@ -64,10 +64,10 @@ class ComposeTransform(Transform):
 
     @property
     def inv(self) -> Transform:
-        inverse = self._inverse() if self._inverse is not None else None
+        inverse = self._inv() if self._inv is not None else None
         if inverse is None:
             inverse = ComposeTransform([part.inv for part in reversed(self.parts)])
-            self._inverse, inverse._inverse = weakref.ref(inverse), weakref.ref(self)
+            self._inv, inverse._inv = weakref.ref(inverse), weakref.ref(self)
         return inverse
 
     def with_cache(self, cache_size: int = 1) -> Transform:

@@ -15,7 +15,7 @@ from ...._tensor.geometry import Geometry, contiguous, geometry
 from ...._tensor.types import Array, Number
 from ...limits import converted, fits
 from ...samples import Sample, calls
-from ...spec import call, op
+from ...spec import aten, call, op
 
 
 def filled(size: tuple[int, ...], value: Number, out: Geometry) -> Array:
@@ -80,7 +80,8 @@ op(
     ),
     cpu=lambda size, dtype, device, *, out: filled(size, 1, out),
     compute="raw",
-    aclnn=call("aclnnInplaceOne", "out"),
+    aclnn=call("aclnnInplaceOne", "out", when=lambda a: not (a["dtype"] or dt.bool).is_complex),
+    lower=lambda size, dtype=None, device=None: aten.full(size, 1, dtype=dtype, device=device),
     grad={},
     tolerance="exact",
     surface="none",

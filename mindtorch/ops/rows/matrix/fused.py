@@ -12,6 +12,7 @@ from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array, Number
 from ...costs import product
+from ...parts import by_parts, is_real
 from ...rules import c_name, refuse_growth, scalar_name, wrap_dim
 from ...samples import Arg, Sample, calls
 from ...spec import Derivative, aten, call, composite, op
@@ -86,7 +87,8 @@ op(
     "mm(Tensor self, Tensor mat2) -> Tensor",
     infer=_mm,
     cpu=multiply,
-    aclnn=call("aclnnMm", "self", "mat2", "out", "cube_math_type"),
+    aclnn=call("aclnnMm", "self", "mat2", "out", "cube_math_type", when=is_real),
+    lower=by_parts(lambda a, b: aten.mm(a, b)),
     grad={
         "self": lambda grad, mat2: aten.mm(grad, _t(mat2)),
         "mat2": lambda grad, self: aten.mm(_t(self), grad),
@@ -124,7 +126,8 @@ op(
     "bmm(Tensor self, Tensor mat2) -> Tensor",
     infer=_bmm,
     cpu=np.matmul,
-    aclnn=call("aclnnBatchMatMul", "self", "mat2", "out", "cube_math_type"),
+    aclnn=call("aclnnBatchMatMul", "self", "mat2", "out", "cube_math_type", when=is_real),
+    lower=by_parts(lambda a, b: aten.bmm(a, b)),
     grad={
         "self": lambda grad, mat2: aten.bmm(grad, _t(mat2)),
         "mat2": lambda grad, self: aten.bmm(_t(self), grad),
@@ -185,12 +188,17 @@ def _fused_row(
     def run(a: Tensor, b: Tensor) -> Tensor:
         return getattr(aten, plain)(a, b)
 
+    def added(self: Tensor, a: Tensor, b: Tensor, beta: Number = 1, alpha: Number = 1) -> Tensor:
+        result: Tensor = _times(run(a, b), alpha)
+        return result if beta == 0 else result + _times(self, beta)
+
     op(
         f"{name}(Tensor self, Tensor {first}, Tensor {second}, *, Scalar beta=1, Scalar alpha=1)"
         " -> Tensor",
         infer=_fused_rule(rule),
         cpu=_fused,
         aclnn=aclnn,
+        lower=added,
         grad={
             "self": lambda grad, beta: _times(grad, beta),
             first: Derivative(
@@ -232,12 +240,14 @@ def _fused_samples(rank: int) -> Callable[..., Any]:
 
 _fused_row(
     "addmm", "mat1", "mat2", "mm", _addmm_product,
-    call("aclnnAddmm", "self", "mat1", "mat2", "beta", "alpha", "out", "cube_math_type"),
+    call("aclnnAddmm", "self", "mat1", "mat2", "beta", "alpha", "out", "cube_math_type",
+         when=is_real),
     "addmm_impl_cpu_",
 )  # fmt: skip
 _fused_row(
     "baddbmm", "batch1", "batch2", "bmm", _baddbmm_product,
-    call("aclnnBaddbmm", "self", "batch1", "batch2", "beta", "alpha", "out", "cube_math_type"),
+    call("aclnnBaddbmm", "self", "batch1", "batch2", "beta", "alpha", "out", "cube_math_type",
+         when=is_real),
     "baddbmm",
 )  # fmt: skip
 

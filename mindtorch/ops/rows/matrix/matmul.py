@@ -10,6 +10,7 @@ from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array
 from ...costs import product
+from ...parts import by_parts, is_real
 from ...rules import broadcast, c_name
 from ...samples import Arg, Sample
 from ...spec import aten, call, op
@@ -110,7 +111,8 @@ op(
     "matmul(Tensor self, Tensor other) -> Tensor",
     infer=_matmul,
     cpu=multiply,
-    aclnn=call("aclnnMatmul", "self", "other", "out", "cube_math_type"),
+    aclnn=call("aclnnMatmul", "self", "other", "out", "cube_math_type", when=is_real),
+    lower=by_parts(lambda a, b: aten.matmul(a, b)),
     grad={"self": _grad_self, "other": _grad_other},
     lacks={"bool": "addmm_impl_cpu_"},
     samples=samples,

@@ -13,6 +13,7 @@ from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array, Number
 from ...costs import lookup
 from ...limits import converted, fits, in_dtype
+from ...parts import filled, gathered, in_pairs, is_real
 from ...rules import broadcast, preserved, scalar_name, wrap_dim
 from ...samples import FLOATS, Arg, Sample, calls
 from ...spec import aten, call, composite, op
@@ -115,8 +116,14 @@ op(
     infer=_gather_infer,
     cpu=_gather,
     compute="raw",
-    aclnn=call("aclnnGather", "self", "dim", "index", "out", when=indexed),
-    lower=lambda self, dim, index, sparse_grad=False: aten.gather(self, dim, counted(index)),
+    aclnn=call(
+        "aclnnGather", "self", "dim", "index", "out", when=lambda a: indexed(a) and is_real(a)
+    ),
+    lower=lambda self, dim, index, sparse_grad=False: (
+        in_pairs(gathered)(self, dim, index)
+        if self.is_complex()
+        else aten.gather(self, dim, counted(index))
+    ),
     grad={
         "self": lambda grad, self_geom, dim, index: aten.scatter_add(
             aten.zeros(self_geom.shape, dtype=grad.dtype, device=grad.device), dim, index, grad
@@ -543,7 +550,8 @@ op(
         _set,
     ),
     compute="raw",
-    aclnn=call("aclnnIndexFill", "self", "dim", "index", in_dtype("value"), "out"),
+    aclnn=call("aclnnIndexFill", "self", "dim", "index", in_dtype("value"), "out", when=is_real),
+    lower=in_pairs(filled),
     refuses=converted(3),
     grad={"self": lambda grad, dim, index: aten.index_fill(grad, dim, index, 0)},
     samples=lambda: [

@@ -13,6 +13,7 @@ from ...._tensor.geometry import Geometry, contiguous_strides, geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array
 from ...costs import lookup
+from ...parts import in_pairs, is_real, put
 from ...rules import Dynamic, _dense_in_order, _order, broadcast_all
 from ...samples import Arg, Sample, calls
 from ...spec import aten, call, composite, op
@@ -80,7 +81,8 @@ op(
     infer=_index,
     cpu=lambda self, indices: self[_where(self, indices)],
     compute="raw",
-    aclnn=call("aclnnIndex", "self", "indices", "out"),
+    aclnn=call("aclnnIndex", "self", "indices", "out", when=is_real),
+    lower=in_pairs(lambda pairs, indices: aten.index(pairs, indices)),
     grad={
         "self": lambda grad, self_geom, indices: aten.index_put(
             aten.zeros(self_geom.shape, dtype=grad.dtype, device=grad.device), indices, grad, True
@@ -154,7 +156,17 @@ op(
     cpu=_index_put_copy,
     cpu_inplace=_write,
     compute="raw",
-    aclnn=call("aclnnIndexPutImpl", "self", "indices", "values", "accumulate", False, inplace=True),
+    aclnn=call(
+        "aclnnIndexPutImpl",
+        "self",
+        "indices",
+        "values",
+        "accumulate",
+        False,
+        inplace=True,
+        when=is_real,
+    ),
+    lower=put,
     grad={
         "self": _put_grad_self,
         "values": lambda grad, indices: aten.index(grad, indices),
@@ -176,7 +188,8 @@ op(
     infer=lambda self: Dynamic(dt.int64, self.device, (self.numel, self.ndim), column_major=True),
     cpu=lambda self: np.argwhere(self),
     compute="raw",
-    aclnn=call("aclnnNonzero", "self", "out"),
+    aclnn=call("aclnnNonzero", "self", "out", when=is_real),
+    lower=lambda self: aten.nonzero(aten.ne(self, 0)),
     grad={},
     samples=lambda: [
         Sample((Arg((3, 4), values=((0, 1, 2, 0), (0, 0, 0, 3), (1, 1, 0, 0))),)),

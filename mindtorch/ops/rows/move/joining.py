@@ -13,6 +13,7 @@ from ...._tensor.dtype import int32, int64
 from ...._tensor.geometry import Geometry, format_strides
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array
+from ...parts import in_pairs, is_real, rolled
 from ...rules import preserved, scalar_name, wrap_dim
 from ...samples import FLOATS, Arg, Sample, calls
 from ...spec import aten, call, composite, op
@@ -415,7 +416,8 @@ op(
     infer=_roll_rule,
     cpu=_roll,
     compute="raw",
-    aclnn=call("aclnnRoll", "self", "shifts", "dims", "out"),
+    aclnn=call("aclnnRoll", "self", "shifts", "dims", "out", when=is_real),
+    lower=in_pairs(rolled),
     grad={
         "self": lambda grad, shifts, dims: aten.roll(grad, tuple(-s for s in shifts), dims)
     },

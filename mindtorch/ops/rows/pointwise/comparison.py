@@ -13,6 +13,7 @@ from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array
 from ...lacks import Refusal
+from ...parts import is_real
 from ...rules import BITS, REAL, Pointwise, pointwise, scalar_name
 from ...samples import FLOATS, INTS, Arg, Sample, binary, calls
 from ...spec import aten as aten
@@ -155,12 +156,23 @@ _NEAR = (
 )
 
 
+def _close_by_distance(
+    self: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> Tensor:
+    """isclose of complex numbers, by how far apart they are."""
+    apart = aten.abs(self - other)
+    close: Tensor = aten.isfinite(apart) & (apart <= aten.abs(other) * rtol + atol)
+    close = close | (self == other)
+    return close | (aten.isnan(self) & aten.isnan(other)) if equal_nan else close
+
+
 op(
     "isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08,"
     " bool equal_nan=False) -> Tensor",
     infer=_Close("bool"),
     cpu=_isclose,
-    aclnn=call("aclnnIsClose", "self", "other", "rtol", "atol", "equal_nan", "out"),
+    aclnn=call("aclnnIsClose", "self", "other", "rtol", "atol", "equal_nan", "out", when=is_real),
+    lower=_close_by_distance,
     grad={},
     samples=lambda: [
         *(Sample((Arg((3, 4), d), Arg((3, 4), d))) for d in ("float32", "float64", "int64")),

@@ -14,6 +14,7 @@ from ...._tensor.types import Array, Number
 from ...choice import choose
 from ...lacks import Refusal, kernel
 from ...limits import converted, in_dtype
+from ...parts import is_real
 from ...rules import NUMBERS, Pointwise, c_name, pointwise, preserved, result_type
 from ...samples import FLOATS, Arg, Sample, calls
 from ...spec import aten, call, composite, op, scalar
@@ -302,11 +303,12 @@ op(
     "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
     infer=pointwise(),
     cpu=lambda self, a, b, value: self + _scaled(value, self) * a * b,
-    aclnn=call("aclnnAddcmul", "self", "tensor1", "tensor2", "value", "out"),
+    aclnn=call("aclnnAddcmul", "self", "tensor1", "tensor2", "value", "out", when=is_real),
+    lower=lambda self, a, b, value=1: self + a * b * value,
     grad={
         "self": lambda grad: grad,
-        "tensor1": lambda grad, tensor2, value: grad * (tensor2 * value),
-        "tensor2": lambda grad, tensor1, value: grad * (tensor1 * value),
+        "tensor1": lambda grad, tensor2, value: grad * aten.conj_of(tensor2 * value),
+        "tensor2": lambda grad, tensor1, value: grad * aten.conj_of(tensor1 * value),
     },
     lacks={"bool": "addcmul_cpu_out"},
     samples=_fused_samples,
@@ -320,15 +322,21 @@ op(
     aclnn=call("aclnnAddcdiv", "self", "tensor1", "tensor2", "value", "out"),
     grad={
         "self": lambda grad: grad,
-        "tensor1": lambda grad, tensor2, value: grad * (aten.reciprocal(tensor2) * value),
+        "tensor1": lambda grad, tensor2, value: (
+            grad * aten.conj_of(aten.reciprocal(tensor2) * value)
+        ),
         "tensor2": lambda grad, tensor1, tensor2, value: (
-            grad * (tensor1 * -value / (tensor2 * tensor2))
+            grad * aten.conj_of(tensor1 * -value / (tensor2 * tensor2))
         ),
     },
     samples=_fused_samples,
     inplace=True,
     rule="fused",
 )
+
+
+def _conjugate(weight: Any) -> Any:
+    return aten.conj_of(weight) if isinstance(weight, Tensor) else weight.conjugate()
 
 
 class _Between(Pointwise):
@@ -352,13 +360,21 @@ op(
         np.abs(weight) < 0.5, self + weight * (end - self), end - (end - self) * (1 - weight)
     ),
     aclnn=(
-        call("aclnnLerps", "self", "end", "weight", "out", when=scalar("weight")),
-        call("aclnnLerp", "self", "end", "weight", "out"),
+        call(
+            "aclnnLerps",
+            "self",
+            "end",
+            "weight",
+            "out",
+            when=lambda a: scalar("weight")(a) and is_real(a),
+        ),
+        call("aclnnLerp", "self", "end", "weight", "out", when=is_real),
     ),
+    lower=lambda self, end, weight: self + (end - self) * weight,
     grad={
-        "self": lambda grad, weight: grad * (1 - weight),
-        "end": lambda grad, weight: grad * weight,
-        "weight": lambda grad, self, end: grad * (end - self),
+        "self": lambda grad, weight: grad * _conjugate(1 - weight),
+        "end": lambda grad, weight: grad * _conjugate(weight),
+        "weight": lambda grad, self, end: grad * aten.conj_of(end - self),
     },
     lacks={"bool whole": kernel("lerp_kernel_scalar", first=True)},
     samples=lambda: [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import nan, prod
 from typing import Any
 
@@ -56,11 +56,29 @@ def _reverse_cumsum(grad: Tensor, dim: int) -> Tensor:
     return aten.flip(aten.cumsum(aten.flip(grad, (dim,)), dim), (dim,))
 
 
+def _no_truths(args: Mapping[str, Any]) -> bool:
+    """Whether a call neither takes nor gives bool, which CANN's operators take to int64 at most."""
+    return dt.bool not in (args["self"].dtype, args["out"].dtype)
+
+
+def _of_truths(name: str) -> Callable[..., Tensor]:
+    """The same of bools as numbers, and bools of numbers, each 0 or 1."""
+
+    def lower(self: Tensor, dim: int, dtype: Dtype | None = None) -> Tensor:
+        ones = aten.to(aten.to(self, dt.bool), dt.int64)
+        result: Tensor = aten.to(getattr(aten, name)(ones, dim), dtype or dt.int64)
+        return result
+
+    return lower
+
+
 op(
     "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
     infer=lambda self, dim, dtype=None: _along_rule(self, dim, dtype=dtype),
     cpu=_cumulative(np.cumsum),
-    aclnn=call("aclnnCumsum", "self", "dim", lambda a: a["out"].dtype, "out"),
+    aclnn=call("aclnnCumsum", "self", "dim", lambda a: a["out"].dtype, "out",
+               when=lambda a: _no_truths(a) or a["out"].dtype is dt.int64),
+    lower=_of_truths("cumsum"),
     grad={"self": lambda grad, dim: _reverse_cumsum(grad, dim)},
     samples=lambda: [
         *(Sample((Arg((3, 4), d), 1)) for d in (*DTYPES, "bool")), Sample((Arg((2, 3, 4)), 0)),
@@ -122,7 +140,15 @@ op(
     "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
     infer=lambda self, dim, dtype=None: _along_rule(self, dim, dtype=dtype),
     cpu=_cumulative(np.cumprod),
-    aclnn=call("aclnnCumprod", "self", "dim", lambda a: a["out"].dtype, "out"),
+    aclnn=call(
+        "aclnnCumprod",
+        "self",
+        "dim",
+        lambda a: a["out"].dtype,
+        "out",
+        when=lambda a: _no_truths(a) or a["out"].dtype is dt.int64,
+    ),
+    lower=_of_truths("cumprod"),
     grad={"self": _cumprod_grad},
     samples=lambda: [
         *(Sample((Arg((3, 4), d, 0.5, 1.5), 1)) for d in ("float32", "float64", "int64")),
@@ -206,7 +232,17 @@ op(
     infer=_sorted_rule,
     cpu=_sort,
     compute="raw",
-    aclnn=call("aclnnSort", "self", True, "dim", "descending", "values", "indices"),
+    aclnn=call(
+        "aclnnSort",
+        "self",
+        True,
+        "dim",
+        "descending",
+        "values",
+        "indices",
+        when=lambda a: a["self"].numel > 0,
+    ),
+    lower=lambda self, *_: (aten.clone(self), aten.to(self, dt.int64)),  # of nothing
     grad={
         "self": lambda grad_values, self_geom, indices, dim: place(
             grad_values, self_geom, indices, dim, True

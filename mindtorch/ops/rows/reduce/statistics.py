@@ -15,6 +15,7 @@ from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array, Number
 from ...lacks import Refusal
+from ...parts import is_real
 from ...rules import REAL, reduced, reduction, refuse_dtype, scalar_name, wrap_dim, wrap_dims
 from ...samples import FLOATS, Arg, Sample, calls
 from ...samples import reduction as reduction_samples
@@ -321,7 +322,17 @@ def _truth(name: str, cpu: Callable[..., Array], aclnn: str) -> None:
         aclnn=(
             # No dimensions are none here, not all of them.
             call("aclnnNeScalar", "self", 0, "out", when=lambda a: a["dim"] == ()),
-            call(aclnn, "self", lambda a: axes(a["dim"], a["self"].ndim), "keepdim", "out"),
+            call(
+                aclnn,
+                "self",
+                lambda a: axes(a["dim"], a["self"].ndim),
+                "keepdim",
+                "out",
+                when=is_real,
+            ),
+        ),
+        lower=lambda self, dim=None, keepdim=False: getattr(aten, name)(
+            aten.ne(self, 0), dim, keepdim
         ),
         grad={},
         samples=lambda: [
