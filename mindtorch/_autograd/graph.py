@@ -23,13 +23,14 @@ class GradientEdge(NamedTuple):
 
     node: Any
     output_nr: int
+    ownership_token: Any = None
 
 
 class saved_tensors_hooks(Scope):  # noqa: N801 - torch's name
     """Pass every tensor saved for backward through `pack`, and through `unpack` when it is read."""
 
-    def __init__(self, pack: Callable[[Tensor], Any], unpack: Callable[[Any], Tensor]):
-        self.hooks = (pack, unpack)
+    def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]):
+        self.hooks = (pack_hook, unpack_hook)
 
     def steps(self) -> Iterator[None]:
         before = LOCAL.pack

@@ -381,9 +381,13 @@ def refuse_shared(written: Sequence[Tensor], read: Sequence[Any]) -> None:
     """RuntimeError in torch's words where what is written shares memory with what is read."""
     for value in read:
         for tensor in value if isinstance(value, tuple | list) else (value,):
-            if isinstance(tensor, Tensor) and tensor._geom.numel:
+            if isinstance(tensor, Tensor):
                 a = tensor._geom
                 for target in written:
+                    if tensor is target:
+                        raise RuntimeError(SHARED)
+                    if not a.numel:
+                        continue
                     b = target._geom
                     if tensor._storage is target._storage and (a is b or partly_overlap(a, b)):
                         raise RuntimeError(SHARED)

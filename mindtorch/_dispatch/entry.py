@@ -514,8 +514,8 @@ def refuse_attributes(op: Op, form: str, values: tuple[Any, ...]) -> None:
     """TypeError in torch's words for a number, word or flag that is none."""
     first = int(form in ("method", *WRITING))
     for at, (arg, value) in enumerate(zip(op.schema.args, values, strict=True), -first):
-        if arg.kind is not Kind.ATTR or arg.name == "memory_format":
-            continue
+        if arg.kind is not Kind.ATTR or arg.name == "memory_format" or isinstance(value, Tensor):
+            continue  # what a tensor stands for, the body says
         if arg.type in _PLAIN_ATTRIBUTES and not suits(arg, value):
             raise explained(op, form, values) or refused(op, arg, at, value)
 

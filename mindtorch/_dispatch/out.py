@@ -77,6 +77,11 @@ def _prepare_out(op: Op, out: Tensor, geom: Geometry, args: Sequence[Any] = ()) 
     if current.shape == geom.shape:
         refuse_overlap(current)
         return
+    if isinstance(op.infer, Pointwise) and any(a is out for a in args):
+        raise RuntimeError(
+            f"output with shape {list(current.shape)} doesn't match the broadcast shape"
+            f" {list(geom.shape)}"
+        )
     if current.numel:
         warnings.warn(
             f"An output with one or more elements was resized since it had shape"

@@ -113,7 +113,7 @@ def sym_min(a: float, b: float) -> float:
     return min(a, b) if type(a) is type(b) else float(min(a, b))
 
 
-def sym_sum(args: Iterable[float]) -> float:
+def sym_sum(args: Iterable[float], /) -> float:
     """Python's sum."""
     return sum(args)
 
@@ -145,5 +145,5 @@ def is_warn_always_enabled() -> bool:
     return False
 
 
-def set_warn_always(b: bool) -> None:
+def set_warn_always(b: bool, /) -> None:
     """Kept without effect: Python's filters decide how often a warning shows."""

@@ -61,13 +61,13 @@ Tensor.layout = strided  # type: ignore[attr-defined]
 
 
 @surface(method=False, internal=False)
-def is_tensor(obj: Tensor | int) -> bool:
+def is_tensor(obj: Tensor | int, /) -> bool:
     """Whether `obj` is a tensor."""
     return isinstance(obj, Tensor)
 
 
 @surface(method=False, internal=False)
-def is_storage(obj: object) -> bool:
+def is_storage(obj: object, /) -> bool:
     """Whether `obj` is a storage."""
     return isinstance(obj, TypedStorage | UntypedStorage)
 
@@ -138,7 +138,7 @@ def _assert(condition: bool, message: str) -> None:
 
 
 @surface(method=False, internal=False)
-def typename(obj: object) -> str:
+def typename(obj: object, /) -> str:
     """The name of a tensor's type or an object's class."""
     if isinstance(obj, Tensor) and type(obj) is Tensor:
         return str(obj.type())

@@ -108,7 +108,7 @@ def get_deterministic_debug_mode() -> int:
 
 
 @surface(method=False, internal=False)
-def set_default_tensor_type(t: Any) -> None:
+def set_default_tensor_type(t: Any, /) -> None:
     """Set the default dtype by a typed tensor class, `torch.DoubleTensor`, or its name."""
     from .._dispatch import plans
     from .._tensor import dtype as dt

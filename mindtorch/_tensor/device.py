@@ -67,6 +67,9 @@ class device:  # noqa: N801 - torch's name
         return popping(_local.stack)
 
 
+Device = device  # where a parameter has the class's name
+
+
 class _Local(threading.local):
     """The devices of this thread's `with` statements, innermost last."""
 
@@ -173,13 +176,13 @@ def current_npu() -> int:
     return _current_npu
 
 
-def set_default_device(value: DeviceLike | None) -> None:
+def set_default_device(device: DeviceLike | None) -> None:
     """Where factories without `device=` put tensors (torch.set_default_device)."""
     global _default
     _default = CPU
-    if value is not None:
-        resolve(value)
-        _default = device(value)
+    if device is not None:
+        resolve(device)
+        _default = Device(device)
 
 
 def get_default_device() -> device:

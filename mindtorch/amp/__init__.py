@@ -52,7 +52,7 @@ class autocast(ContextDecorator):  # noqa: N801 - torch's name
 
     def __init__(
         self,
-        device_type: str = "npu",
+        device_type: str,
         dtype: dt.dtype | None = None,
         enabled: bool = True,
         cache_enabled: bool | None = None,
@@ -85,7 +85,7 @@ class autocast(ContextDecorator):  # noqa: N801 - torch's name
 def custom_fwd(
     fwd: Callable[..., Any] | None = None,
     *,
-    device_type: str = "npu",
+    device_type: str,
     cast_inputs: Dtype | None = None,
 ) -> Any:
     """Decorates a Function's forward: its inputs are cast, autocast is off inside."""
@@ -104,7 +104,7 @@ def custom_fwd(
     return inside
 
 
-def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str = "npu") -> Any:
+def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str) -> Any:
     """Decorates a Function's backward."""
     return (lambda b: b) if bwd is None else bwd
 

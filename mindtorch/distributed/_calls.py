@@ -400,8 +400,9 @@ def all_to_all(
 
 
 def barrier(
-    group: Group = None, async_op: bool = False, device_ids: Sequence[int] | None = None
-) -> Work | None:
+    group: Group = None, async_op: bool = False, device_ids: Sequence[int] | None = None,
+    timeout: object = None,
+) -> Work | None:  # fmt: skip
     """Wait until every rank is here, and its NPU has done what came before."""
     own = inside(group, "barrier")
     if own is None:

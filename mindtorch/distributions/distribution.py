@@ -16,6 +16,7 @@ from . import constraints
 # What a parameter may be: a tensor, or a number.
 Parameter: TypeAlias = Tensor | float
 OwnT = TypeVar("OwnT", bound="Distribution")
+_NONE = Size()
 
 
 class Distribution:
@@ -32,7 +33,10 @@ class Distribution:
         Distribution._validate_args = value
 
     def __init__(
-        self, batch_shape: Shape = (), event_shape: Shape = (), validate_args: bool | None = None
+        self,
+        batch_shape: Shape = _NONE,
+        event_shape: Shape = _NONE,
+        validate_args: bool | None = None,
     ):
         self._batch_shape, self._event_shape = Size(batch_shape), Size(event_shape)
         if validate_args is not None:

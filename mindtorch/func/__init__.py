@@ -4,8 +4,7 @@ Derivatives are reverse mode throughout: `jvp` is the derivative of a vjp. `vmap
 one element on the whole batch, row by row (`_batched`, `_rules`).
 """
 
-from ..nn.utils.stateless import functional_call
-from .batches import stack_module_state, vmap
+from .batches import functional_call, stack_module_state, vmap
 from .derivatives import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, linearize, vjp
 from .functions import functionalize
 

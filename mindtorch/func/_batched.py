@@ -120,7 +120,7 @@ class BatchedTensor(Tensor):
     def tolist(self) -> Any:
         raise _asked("vmap: .tolist() is not supported on a Tensor under vmap")
 
-    def numpy(self, *more: Any, force: bool = False) -> Any:
+    def numpy(self, *more: object, force: bool = False) -> Any:
         raise _asked("vmap: .numpy() is not supported on a Tensor under vmap")
 
     __array__ = numpy

@@ -9,6 +9,7 @@ from typing import Any
 from .._autograd.grad_mode import LOCAL
 from .._random.generator import get_rng_state, set_rng_state
 from .._tensor.tensor import Tensor
+from ..nn.utils.stateless import functional_call as _functional_call
 from ..ops.spec import aten
 from ..utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
 from . import _layer_rules  # noqa: F401  (registers)
@@ -257,6 +258,16 @@ def _stacked(func: Any, results: list[Any], out_dims: Any) -> Any:
     return tree_unflatten(made, spec)
 
 
+def functional_call(
+    module: Any, parameter_and_buffer_dicts: Any, args: Any = None,
+    kwargs: dict[str, Any] | None = None, *, tie_weights: bool = True, strict: bool = False,
+) -> Any:  # fmt: skip
+    """Calls `module` with the tensors of a dict (or several) under their dotted names."""
+    return _functional_call(
+        module, parameter_and_buffer_dicts, args, kwargs, tie_weights=tie_weights, strict=strict
+    )
+
+
 def stack_module_state(models: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """The parameters and buffers of models of one kind, stacked at dimension 0."""
     models = list(models)
@@ -275,4 +286,4 @@ def stack_module_state(models: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     return stacked("named_parameters"), stacked("named_buffers")
 
 
-__all__ = ["stack_module_state", "vmap"]
+__all__ = ["functional_call", "stack_module_state", "vmap"]

@@ -41,9 +41,9 @@ def _overload_method(func: T) -> T:
 _overload = _overload_method
 
 
-def annotate(the_type: Any, value: T) -> T:
-    """`value`."""
-    return value
+def annotate(the_type: Any, the_value: T) -> T:
+    """`the_value`."""
+    return the_value
 
 
 def isinstance(obj: object, target_type: Any) -> bool:

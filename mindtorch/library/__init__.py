@@ -65,14 +65,14 @@ def register_kernel(
 
 
 def impl(
-    name: str | OpOverload | CustomOpDef,
+    qualname: str | OpOverload | CustomOpDef,
     types: str | Sequence[str],
     func: Callable[..., Any] | None = None,
     *,
     lib: Library | None = None,
 ) -> Any:
     """Register a kernel of an op for device types or dispatch keys; a decorator without `func`."""
-    return find(name).impl(types, func)
+    return find(qualname).impl(types, func)
 
 
 def register_fake(
@@ -88,7 +88,15 @@ def register_fake(
     return find(op).register_fake(func)
 
 
-impl_abstract = register_fake
+def impl_abstract(
+    qualname: str | OpOverload | CustomOpDef,
+    func: Callable[..., Any] | None = None,
+    *,
+    lib: Library | None = None,
+    _stacklevel: int = 1,
+) -> Any:
+    """The older name of `register_fake`."""
+    return register_fake(qualname, func, lib=lib, _stacklevel=_stacklevel)
 
 
 def register_autograd(
@@ -116,7 +124,7 @@ def register_vmap(
 
 def register_torch_dispatch(
     op: str | OpOverload | CustomOpDef,
-    kind: Any,
+    torch_dispatch_class: Any,
     func: Callable[..., Any] | None = None,
     /,
     *,

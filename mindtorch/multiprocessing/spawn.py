@@ -10,9 +10,9 @@ from typing import Any
 class ProcessException(Exception):
     """A process ended with an error; subclasses say how."""
 
-    def __init__(self, msg: str, error_index: int, pid: int):
+    def __init__(self, msg: str, error_index: int, error_pid: int):
         super().__init__(msg)
-        self.msg, self.error_index, self.pid = msg, error_index, pid
+        self.msg, self.error_index, self.pid = msg, error_index, error_pid
 
 
 class ProcessRaisedException(ProcessException):

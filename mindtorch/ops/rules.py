@@ -20,6 +20,7 @@ from .._tensor.geometry import (
     format_strides,
     geometry,
 )
+from .._tensor.tensor import MOST_DIMS, TOO_MANY_DIMS
 from .._tensor.types import Number
 
 NUMBERS = frozenset((bool, int, float, complex))
@@ -371,6 +372,8 @@ def refuse_vector(ndim: int, name: str) -> None:
 
 def wrap_dims(dims: Sequence[int] | None, ndim: int) -> tuple[int, ...]:
     """Dimensions in order given; None or () means all; RuntimeError for a repeated one."""
+    if ndim > MOST_DIMS:
+        raise RuntimeError(TOO_MANY_DIMS)
     if not dims:
         return tuple(range(ndim))
     wrapped = tuple(wrap_dim(d, ndim) for d in dims)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from math import pi
 from typing import Any
 
+from .._functional.queries import strided
 from .._tensor import dtype as dt
 from .._tensor.device import DeviceLike
 from .._tensor.device import device as Device
@@ -70,7 +71,7 @@ def general_cosine(
     a: Iterable[float],
     sym: bool = True,
     dtype: Dtype | None = None,
-    layout: Any = None,
+    layout: Any = strided,
     device: Device | str | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
@@ -99,7 +100,7 @@ def general_hamming(
     alpha: float = 0.54,
     sym: bool = True,
     dtype: Dtype | None = None,
-    layout: Any = None,
+    layout: Any = strided,
     device: Device | str | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
@@ -116,7 +117,7 @@ def _cosines(name: str, a: list[float], what: str) -> Callable[..., Tensor]:
         *,
         sym: bool = True,
         dtype: Dtype | None = None,
-        layout: Any = None,
+        layout: Any = strided,
         device: Device | str | None = None,
         requires_grad: bool = False,
     ) -> Tensor:
@@ -145,7 +146,7 @@ def exponential(
     tau: float = 1.0,
     sym: bool = True,
     dtype: Dtype | None = None,
-    layout: Any = None,
+    layout: Any = strided,
     device: Device | str | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
@@ -168,7 +169,7 @@ def cosine(
     *,
     sym: bool = True,
     dtype: Dtype | None = None,
-    layout: Any = None,
+    layout: Any = strided,
     device: Device | str | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
@@ -187,7 +188,7 @@ def gaussian(
     std: float = 1.0,
     sym: bool = True,
     dtype: Dtype | None = None,
-    layout: Any = None,
+    layout: Any = strided,
     device: Device | str | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
@@ -210,7 +211,7 @@ def kaiser(
     beta: float = 12.0,
     sym: bool = True,
     dtype: Dtype | None = None,
-    layout: Any = None,
+    layout: Any = strided,
     device: Device | str | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
@@ -234,7 +235,7 @@ def bartlett(
     *,
     sym: bool = True,
     dtype: Dtype | None = None,
-    layout: Any = None,
+    layout: Any = strided,
     device: Device | str | None = None,
     requires_grad: bool = False,
 ) -> Tensor:

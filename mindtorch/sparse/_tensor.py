@@ -130,7 +130,7 @@ class SparseTensor(Tensor):
             return super().stride(dim)
         raise RuntimeError("Sparse compressed tensors do not have strides")
 
-    def is_contiguous(self, *more: Any, memory_format: Any = None) -> bool:
+    def is_contiguous(self, *more: object, memory_format: object = None) -> bool:
         if self._layout is sparse_coo:
             return False
         raise RuntimeError(f"Tensors of type {_impl(self)} do not have is_contiguous")
@@ -138,7 +138,7 @@ class SparseTensor(Tensor):
     def data_ptr(self) -> int:
         raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
 
-    def tolist(self) -> Any:
+    def tolist(self, *more: object) -> Any:
         raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
 
     def untyped_storage(self) -> Any:
@@ -154,7 +154,7 @@ class SparseTensor(Tensor):
             " equivalent dense tensor, multiply numel() by element_size()"
         )
 
-    def numpy(self, *more: Any, force: bool = False) -> Any:
+    def numpy(self, *more: object, force: bool = False) -> Any:
         if not force:
             raise TypeError(
                 "can't convert Sparse layout tensor to numpy. Use Tensor.to_dense() first."

@@ -360,17 +360,25 @@ def map_only(kind: LeafTest, /) -> Callable[[Any], Any]:
 
 
 def tree_map_only(
-    kind: LeafTest, /, func: Callable[..., Any], tree: Any, is_leaf: IsLeaf | None = None
+    type_or_types_or_pred: LeafTest,
+    /,
+    func: Callable[..., Any],
+    tree: Any,
+    is_leaf: IsLeaf | None = None,
 ) -> Any:
     """tree_map over leaves of some types, or that a predicate takes."""
-    return tree_map(map_only(kind)(func), tree, is_leaf=is_leaf)
+    return tree_map(map_only(type_or_types_or_pred)(func), tree, is_leaf=is_leaf)
 
 
 def tree_map_only_(
-    kind: LeafTest, /, func: Callable[..., Any], tree: Any, is_leaf: IsLeaf | None = None
+    type_or_types_or_pred: LeafTest,
+    /,
+    func: Callable[..., Any],
+    tree: Any,
+    is_leaf: IsLeaf | None = None,
 ) -> Any:
     """tree_map_ over leaves of some types."""
-    return tree_map_(map_only(kind)(func), tree, is_leaf=is_leaf)
+    return tree_map_(map_only(type_or_types_or_pred)(func), tree, is_leaf=is_leaf)
 
 
 def tree_all(pred: Callable[..., Any], tree: Any, is_leaf: IsLeaf | None = None) -> bool:
@@ -384,25 +392,25 @@ def tree_any(pred: Callable[..., Any], tree: Any, is_leaf: IsLeaf | None = None)
 
 
 def tree_all_only(
-    kind: type | tuple[type, ...],
+    type_or_types: type | tuple[type, ...],
     /,
     pred: Callable[..., Any],
     tree: Any,
     is_leaf: IsLeaf | None = None,
 ) -> bool:
     """tree_all over leaves of some types."""
-    return all(pred(x) for x in tree_iter(tree, is_leaf) if isinstance(x, kind))
+    return all(pred(x) for x in tree_iter(tree, is_leaf) if isinstance(x, type_or_types))
 
 
 def tree_any_only(
-    kind: type | tuple[type, ...],
+    type_or_types: type | tuple[type, ...],
     /,
     pred: Callable[..., Any],
     tree: Any,
     is_leaf: IsLeaf | None = None,
 ) -> bool:
     """tree_any over leaves of some types."""
-    return any(pred(x) for x in tree_iter(tree, is_leaf) if isinstance(x, kind))
+    return any(pred(x) for x in tree_iter(tree, is_leaf) if isinstance(x, type_or_types))
 
 
 def _broadcast_to_and_flatten(
@@ -460,14 +468,14 @@ def tree_map_with_path(
     return spec.unflatten(func(*row) for row in zip(*columns, strict=True))
 
 
-def keystr(path: Iterable[Any]) -> str:
-    """A key path as it is written in Python."""
-    return "".join(str(key) for key in path)
+def keystr(kp: Iterable[Any]) -> str:
+    """A key kp as it is written in Python."""
+    return "".join(str(key) for key in kp)
 
 
-def key_get(obj: Any, path: Iterable[Any]) -> Any:
-    """What a key path leads to."""
-    for key in path:
+def key_get(obj: Any, kp: Iterable[Any]) -> Any:
+    """What a key kp leads to."""
+    for key in kp:
         obj = key.get(obj)
     return obj
 

@@ -71,12 +71,17 @@ def _metadata(tensor: Tensor) -> tuple[Any, ...]:
     return tuple(tensor.shape), tensor.dtype, tensor.device
 
 
+def noop_context_fn() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
+    """Contexts of the first and the second run that change nothing."""
+    return contextlib.nullcontext(), contextlib.nullcontext()
+
+
 def checkpoint(
     function: Callable[..., Any],
     *args: Any,
     use_reentrant: bool | None = None,
     preserve_rng_state: bool = True,
-    context_fn: Any = None,
+    context_fn: Any = noop_context_fn,
     determinism_check: str = "default",
     debug: bool = False,
     early_stop: bool = True,
@@ -93,11 +98,11 @@ def checkpoint(
     states = _states((args, kwargs)) if preserve_rng_state else []
     casts = LOCAL.autocast
 
-    if use_reentrant and context_fn is not None:
+    if use_reentrant and context_fn is not noop_context_fn:
         raise ValueError(
             "Passing `context_fn` or `debug` is only supported when use_reentrant=False."
         )
-    forward, second = (context_fn or noop_context_fn)()
+    forward, second = context_fn()
 
     def again() -> None:
         with _drawing_from(states), _Autocast(casts), second:
@@ -108,11 +113,6 @@ def checkpoint(
     frame = _Frame(again)
     with saved_tensors_hooks(frame.pack, frame.unpack), forward:
         return function(*args, **kwargs)
-
-
-def noop_context_fn() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
-    """Contexts of the first and the second run that change nothing."""
-    return contextlib.nullcontext(), contextlib.nullcontext()
 
 
 class _Autocast(Scope):

@@ -81,10 +81,10 @@ class BackwardHook:
     replaces the gradients (torch document of Module.register_full_backward_hook).
     """
 
-    def __init__(self, module: Any, hooks: list[Any], pre_hooks: list[Any]) -> None:
+    def __init__(self, module: Any, user_hooks: list[Any], user_pre_hooks: list[Any]) -> None:
         self.module = module
-        self.hooks = hooks
-        self.pre_hooks = pre_hooks
+        self.hooks = user_hooks
+        self.pre_hooks = user_pre_hooks
         self.grad_output: Grads | None = None
         self.has_grad_input = False
         self.n_inputs = 0

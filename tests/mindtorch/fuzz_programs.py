@@ -318,11 +318,16 @@ def difference(got: Any, expected: Any) -> str:
             if getattr(got, kind) != getattr(expected, kind):
                 return kind
         step = STEPS.get(expected.dtype[6:], 2e-5)
-        sizes = [abs(v) for v in expected.values if abs(v) < math.inf]
+        sizes = [size for v in expected.values if (size := magnitude(v)) < math.inf]
         return differing(got.values, expected.values, step, max([1e-3, *sizes]))
     if isinstance(expected, float | complex) and isinstance(got, float | complex):
         return differing([got], [expected], 2e-5, 1.0)
     return "" if type(got) is type(expected) and got == expected else "result"
+
+
+def magnitude(value: complex) -> float:
+    """The size of a number; abs() of a complex one may overflow."""
+    return max(abs(value.real), abs(value.imag)) if isinstance(value, complex) else abs(value)
 
 
 def differing(got: list[Any], expected: list[Any], step: float, size: float) -> str:
@@ -330,11 +335,13 @@ def differing(got: list[Any], expected: list[Any], step: float, size: float) -> 
         if repr(a) == repr(b):
             continue
         if isinstance(b, int) or (not isinstance(b, complex) and b in (0, math.inf, -math.inf)):
-            if a != b and not (b == 0 and not isinstance(b, int) and abs(a) <= step * size):
+            if a != b and not (b == 0 and not isinstance(b, int) and magnitude(a) <= step * size):
                 return "values"
             if b == 0 and a == 0 and math.copysign(1, a) != math.copysign(1, b):
                 return "sign of zero"
-        elif (a != a) != (b != b) or (a == a and not abs(a - b) <= step * (abs(b) + size)):
+        elif (a != a) != (b != b) or (
+            a == a and not magnitude(a - b) <= step * (magnitude(b) + size)
+        ):
             return "values"
     return ""
 

@@ -45,6 +45,8 @@ def main() -> None:
     counts = Counter(v.verdict for v in verdicts)
     said = ", ".join(f"{counts[v]} {v}" for v in RANK if counts[v])
     spent = time.monotonic() - started
+    cases, equal = sum(v.cases for v in verdicts), sum(v.equal for v in verdicts)
+    print(f"{equal} of {cases} calls are equal ({equal / max(cases, 1):.1%})")
     print(f"{asked.device} ({asked.dtype}): {len(verdicts)} entries: {said}; {spent:.0f} s")
 
 

@@ -1,4 +1,7 @@
-"""Owns the verdict on an entry: equal, wrong, absent, refused, or not torch's either."""
+"""Owns the verdict on an entry: equal, wrong, absent, refused, or not torch's either.
+
+`device`: a wrong call that only the device met, as it ran.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from .translate import AbsentName
 
 # What an entry is tried in that claims none of the dtypes asked for, before others.
 FIRST = (torch.complex64, torch.int64)
-RANK = ("equal", "untested", "refused", "wrong", "absent")
+RANK = ("equal", "untested", "device", "refused", "wrong", "absent")
 
 
 class Slow(RuntimeError):
@@ -158,6 +161,8 @@ def judge_errors(entry: Entry, device: str) -> Verdict:
             got = _raised(case, mindtorch, device)
         if got is None:
             verdict.add("wrong", f"no error, expected {_brief(expected)}", case.label)
+        elif type(got).__name__ in ("AclDeviceError", "AclDeviceLostError"):
+            verdict.add("device", f"as it ran ⟂ {_brief(expected)}", case.label)
         elif isinstance(got, AbsentName):
             verdict.add("absent", str(got), case.label)
         elif type(got).__name__ not in [c.__name__ for c in type(expected).__mro__[:1]]:
@@ -179,6 +184,18 @@ def _raised(case: Case, lib: Any, device: str) -> BaseException | None:
     try:
         with within(30):
             case.run(lib, device)
+            if lib is not torch and device == "npu":
+                mindtorch.npu.synchronize()
     except Exception as error:
+        if lib is not torch and device == "npu":
+            _settle()
         return error
     return None
+
+
+def _settle() -> None:
+    """Wait for what is queued, and begin anew where it failed."""
+    try:
+        mindtorch.npu.synchronize()
+    except RuntimeError:
+        mindtorch.npu.restart_device(0)

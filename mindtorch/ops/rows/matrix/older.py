@@ -10,7 +10,7 @@ from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...lacks import Refusal
 from ...limits import reserve
-from ...rules import broadcast, refuse_growth, wrap_dim
+from ...rules import broadcast, refuse_growth, scalar_name, wrap_dim
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite, op
 from .decompositions import LinAlgError, _t, check_square, column_major, in_columns
@@ -282,6 +282,9 @@ def linalg_cross(self: Tensor, other: Tensor, dim: int = -1) -> Tensor:
     """The vector product along a dimension of three elements."""
     if self.ndim != other.ndim:
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
+    if self.dtype is not other.dtype:
+        own, its = scalar_name(self.dtype), scalar_name(other.dtype)
+        raise RuntimeError(f"expected scalar type {own} but found {its}")
     if not self.ndim:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     wrap_dim(dim, self.ndim)

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...._tensor import dtype as dt
 from ...._tensor.tensor import Tensor
-from ...rules import wrap_dim
+from ...rules import result_type, wrap_dim
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite
 from .joining import members
@@ -260,7 +260,8 @@ def block_diag(tensors: Sequence[Tensor]) -> Tensor:
                 f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has"
                 f" {t.ndim} dimensions"
             )
-    blocks = [aten.atleast_2d(t) for t in tensors]
+    kind = result_type([t._geom for t in tensors])
+    blocks = [aten.to(aten.atleast_2d(t), kind) for t in tensors]
     if not blocks:
         return aten.zeros((1, 0))
     width, before, rows = sum(b.shape[1] for b in blocks), 0, []

@@ -145,9 +145,10 @@ def _scatter_infer(
     self: Geometry, dim: int, index: Geometry, src: Geometry, reduce: bool | None = None
 ) -> Geometry:
     _index_dtype("scatter", index)
-    within(self, wrap_dim(dim, self.ndim), index, src)
+    at = wrap_dim(dim, self.ndim)
     if src.__class__ is Geometry and src.dtype is not self.dtype:
         raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
+    within(self, at, index, src)
     return self.fresh()
 
 

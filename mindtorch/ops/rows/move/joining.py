@@ -114,13 +114,13 @@ def _stack_infer(tensors: Sequence[Geometry], dim: int = 0) -> Geometry:
     if not tensors:
         raise RuntimeError("stack expects a non-empty TensorList")
     shape = tensors[0].shape
+    at = wrap_dim(dim, len(shape) + 1)
     for i, g in enumerate(tensors):
         if g.shape != shape:
             raise RuntimeError(
                 f"stack expects each tensor to be equal size, but got {list(shape)} at entry 0 and"
                 f" {list(g.shape)} at entry {i}"
             )
-    at = wrap_dim(dim, len(shape) + 1)
     return tensors[0].fresh((*shape[:at], len(tensors), *shape[at:]), _promoted(tensors))
 
 

@@ -34,7 +34,7 @@ def pad(
             f"padding length {len(sizes)} and input of dimension {input.dim()}"
         )
     if mode == "constant":
-        return aten.constant_pad_nd(input, sizes, 0.0 if value is None else value)
+        return aten.constant_pad_nd(input, sizes, 0.0 if value is None else _as_float(value))
     if mode not in _INDEX:
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
     if value is not None and value != 0:
@@ -46,6 +46,16 @@ def pad(
     for i in range(len(sizes) // 2):
         input = _extended(input, input.dim() - 1 - i, sizes[2 * i], sizes[2 * i + 1], mode)
     return input
+
+
+def _as_float(value: float) -> float:
+    """The value as torch's parser hands it on; TypeError in its words for what is none."""
+    if isinstance(value, Tensor):
+        value = value.item()
+    if isinstance(value, complex) or not isinstance(value, int | float):
+        kind = type(value).__name__
+        raise TypeError(f"pad(): argument 'value' (position 4) must be float, not {kind}")
+    return float(value)
 
 
 _SHAPES = {(2, 2), (2, 3), (4, 3), (4, 4), (6, 4), (6, 5)}

@@ -16,7 +16,7 @@ from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array, Number
 from ...lacks import Refusal, kernel
-from ...rules import REAL, REAL_NUMBERS, Pointwise, pointwise, result_type
+from ...rules import NUMBERS, REAL, REAL_NUMBERS, Pointwise, pointwise, result_type
 from ...samples import FLOATS, INTS, Arg, Sample, binary, calls, unary
 from ...spec import aten, call, composite, op, scalar
 from .arithmetic import refuse_bools
@@ -148,8 +148,22 @@ def _scalar_first(self: float, exponent: Geometry) -> Geometry:
     return exponent.fresh(dtype=result_type((self, exponent)))
 
 
+def _refuse_zero(args: tuple[Any, ...], outs: tuple[Any, ...]) -> Callable[..., None] | None:
+    """Whole numbers divided by a number: what is known to be zero needs no device to say so."""
+    out = outs[0] if outs else None
+    whole = out.__class__ is Geometry and out.dtype.category == INTEGER and out.numel
+    if not whole or args[1].__class__ not in NUMBERS:
+        return None
+
+    def check(self: Tensor, other: Number) -> None:
+        if not other:
+            raise RuntimeError("ZeroDivisionError")
+
+    return check
+
+
 def _divides_by_zero(self: Array, other: Array) -> None:
-    if self.dtype.kind in "iu" and not np.all(other):
+    if self.size and self.dtype.kind in "iu" and not np.all(other):
         raise RuntimeError("ZeroDivisionError")
 
 
@@ -216,6 +230,7 @@ op(
         "self": lambda grad: grad,
         "other": lambda grad, self, other: _whole_quotient_grad(grad, self, other, "floor"),
     },
+    refuses=_refuse_zero,
     samples=_quotient_samples,
     tolerance="rounded",
     number_first=True,
@@ -233,6 +248,7 @@ op(
         "self": lambda grad: grad,
         "other": lambda grad, self, other: _whole_quotient_grad(grad, self, other, "trunc"),
     },
+    refuses=_refuse_zero,
     samples=_quotient_samples,
     tolerance="rounded",
     inplace=True,
@@ -246,6 +262,7 @@ op(
         call("aclnnFloorDivide", "self", "other", "out"),
     ),
     grad={},
+    refuses=_refuse_zero,
     samples=_quotient_samples,
     tolerance="exact",
     number_first=True,

@@ -291,6 +291,17 @@ class _Division(Pointwise):
         return super().__call__(*args)
 
 
+def _narrow(refuses: Callable[..., Any]) -> Callable[..., Any]:
+    """A look at numbers of results that hold few: whole numbers and halves."""
+
+    def look(args: tuple[Any, ...], outs: tuple[Any, ...]) -> Any:
+        dtype = getattr(outs[0], "dtype", None) if outs else None
+        wide = dtype is None or (dtype.category >= FLOAT and dtype.itemsize > 2)
+        return None if wide else refuses(args, outs)
+
+    return look
+
+
 def _fused_samples() -> list[Sample]:
     samples = [
         Sample((Arg((3, 4), d), Arg((3, 4), d), Arg((4,), d, 0.5, 2)), {"value": 0.5})
@@ -311,6 +322,7 @@ op(
         "tensor2": lambda grad, tensor1, value: grad * aten.conj_of(tensor1 * value),
     },
     lacks={"bool": "addcmul_cpu_out"},
+    refuses=_narrow(converted(3)),
     samples=_fused_samples,
     inplace=True,
     rule="fused",
