@@ -1,18 +1,22 @@
 """Native cpu kernels beside numpy's, row by row: between how many elements each wins.
 
-python benchmarks/native.py [--only TEXT] [--write]
+python benchmarks/native.py [--only TEXT] [--write | --beside-torch]
 
 Every row of one shape and dtype is called on made-up input of 4 to 2^17 elements, one thread, with
 and without native kernels, in rounds whose fastest tenths are compared. A row wins where the native
 kernel takes at most 85 % of numpy's time: from a size on, or up to one.
 `--write` puts what was found into mindtorch/_backends/cpu/winners.py.
+`--beside-torch` compares the calls on 2^18 elements of float32 with torch's instead, with numpy's
+kernels alone and with the native ones where they win, and ends with geometric means.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -257,7 +261,7 @@ CASES: dict[str, Case] = {
     "bce with logits": _of(lambda a: F.binary_cross_entropy_with_logits(a, a)),
     "kl_div": _of(lambda a: F.kl_div(a, a)),
     "nll_loss": _with_rows(lambda a, i: F.nll_loss(a, i % a.shape[1])),
-    "searchsorted": _of(lambda a: torch.searchsorted(a[0], a)),
+    "searchsorted": _of(lambda a: torch.searchsorted(torch.linspace(0, 1, 512).to(a.dtype), a)),
     "multinomial": _of(lambda a: torch.multinomial(a, 1)),
     "nonzero": _of(torch.nonzero),
     "addmv": _of(lambda a: torch.mv(a, a[0])),
@@ -393,13 +397,72 @@ def both(a: Window | None, b: Window | None) -> Window | None:
     return None if most and most < least else (least, most)
 
 
+@contextmanager
+def running_on(module: Any) -> Iterator[None]:
+    """Within it the cases call this library."""
+    before = torch, F
+    globals().update(torch=module, F=module.nn.functional)
+    try:
+        yield
+    finally:
+        globals().update(torch=before[0], F=before[1])
+
+
+def beside_torch(only: str, n: int = 1 << 18) -> None:
+    """Print each case's time as multiples of torch's: numpy's kernels alone, and with native ones.
+
+    The three take turns in rounds, and the fastest tenth of each counts.
+    """
+    import torch as theirs
+
+    theirs.set_num_threads(1)
+    ratios: list[tuple[float, float]] = []
+    for name, case in CASES.items():
+        if only not in name:
+            continue
+        try:
+            with running_on(theirs):
+                their_call = case(n, "float32")
+                their_call()
+            own_call = case(n, "float32")
+            own_call()
+        except (AttributeError, RuntimeError, TypeError) as error:
+            print(f"{name:32} not run: {str(error).splitlines()[0][:60]}")
+            continue
+        times = [_turn(their_call, own_call, theirs) for _ in range(3)]
+        torch_time, numpy_time, native_time = (min(column) for column in zip(*times, strict=True))
+        ratios.append((numpy_time / torch_time, native_time / torch_time))
+        print(f"{name:32} torch {torch_time * 1e6:9.1f} us   numpy {ratios[-1][0]:6.2f}x"
+              f"   with native {ratios[-1][1]:6.2f}x", flush=True)  # fmt: skip
+    for column, label in enumerate(("numpy alone", "with native kernels")):
+        values = [r[column] for r in ratios]
+        mean = math.exp(sum(map(math.log, values)) / len(values))
+        print(f"{label}: geometric mean {mean:.2f} of {len(values)} calls,"
+              f" at most torch's time {sum(v <= 1 for v in values)},"
+              f" at most twice {sum(v <= 2 for v in values)}")  # fmt: skip
+
+
+def _turn(their_call: Callable[[], Any], own_call: Callable[[], Any], theirs: Any) -> list[float]:
+    with running_on(theirs):
+        times = fastest([their_call], 0.05)
+    for enabled in (False, True):
+        with native.flags(enabled=enabled):
+            own_call()
+            times += fastest([own_call], 0.05)
+    return times
+
+
 def main() -> None:
     """Measure and print; write where asked."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="cases whose name holds this")
     parser.add_argument("--write", action="store_true", help="put the table into the package")
+    parser.add_argument("--beside-torch", action="store_true", help="multiples of torch's times")
     options = parser.parse_args()
     torch.set_num_threads(1)
+    if options.beside_torch:
+        beside_torch(options.only)
+        return
     best: dict[tuple[str, str], Window | None] = {}
     for name, case in {**CASES, **pointwise()}.items():
         if options.only not in name:

@@ -4,10 +4,157 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
+from ...._tensor.geometry import Geometry
 from ...._tensor.tensor import Tensor
+from ...._tensor.types import Array
 from ...limits import reserve
-from ...samples import Arg, Sample, calls
-from ...spec import aten, composite
+from ...samples import FLOATS, Arg, Sample, calls
+from ...spec import aten, call, composite, op
+
+Sizes = tuple[int, ...]
+
+
+class Edges:
+    """How the last dims of an array of `ndim` are continued by `padding`, last dim first."""
+
+    def __init__(self, kind: str, ndim: int, padding: Sizes):
+        self.kind = kind
+        pairs = zip(padding[::2], padding[1::2], strict=True)
+        self.sides = [(ndim - 1 - i, left, right) for i, (left, right) in enumerate(pairs)]
+
+    def shape(self, shape: Sequence[int]) -> Sizes:
+        """The padded shape."""
+        sizes = list(shape)
+        for dim, left, right in self.sides:
+            sizes[dim] += left + right
+        return tuple(sizes)
+
+    def inner(self, shape: Sequence[int]) -> tuple[slice, ...]:
+        """Where an array of `shape` stands in the padded one."""
+        places = [slice(None)] * len(shape)
+        for dim, left, _ in self.sides:
+            places[dim] = slice(left, left + shape[dim])
+        return tuple(places)
+
+    def parts(self, shape: Sequence[int]) -> list[tuple[tuple[slice, ...], tuple[slice, ...]]]:
+        """(where it is continued, by what), in an order in which what continues is there."""
+        places, parts = list(self.inner(shape)), []
+        for dim, left, right in self.sides:
+            end = left + shape[dim]
+            if self.kind == "reflection":
+                first, last = slice(2 * left, left, -1), _backwards(end - 2, end - 2 - right)
+            else:
+                first, last = slice(left, left + 1), slice(end - 1, end)
+            for size, edge, by in ((left, slice(0, left), first), (right, slice(end, None), last)):
+                if size:
+                    edges, sources = list(places), list(places)
+                    edges[dim], sources[dim] = edge, by
+                    parts.append((tuple(edges), tuple(sources)))
+            places[dim] = slice(None)
+        return parts
+
+    def pad(self, x: Array) -> Array:
+        """`x` with its edges continued."""
+        out = np.empty(self.shape(x.shape), x.dtype)
+        out[self.inner(x.shape)] = x
+        for edge, by in self.parts(x.shape):
+            out[edge] = out[by]
+        return out
+
+    def fold(self, grad: Array, shape: Sizes) -> Array:
+        """The adjoint of `pad` for an array of `shape`."""
+        sums = grad.copy()
+        for edge, by in reversed(self.parts(shape)):
+            part = sums[edge]
+            if self.kind == "replication":  # one element continued over the whole edge
+                dim = next(d for d, (a, b) in enumerate(zip(edge, by, strict=True)) if a != b)
+                part = part.sum(axis=dim, keepdims=True)
+            sums[by] += part
+        return sums[self.inner(shape)].copy()
+
+
+def _sides(kind: str, like: Tensor, padding: Sizes) -> list[tuple[int, int, Tensor]]:
+    """(dim, its size, the place of each padded element in it), last dim first."""
+    place = _reflect if kind == "reflection" else _replicate
+    sides = []
+    for dim, left, right in Edges(kind, like.ndim, padding).sides:
+        size = like.shape[dim]
+        at = [place(i, size) for i in range(-left, size + right)]
+        sides.append((dim, size, aten.tensor(at, device=like.device)))
+    return sides
+
+
+def _continued(kind: str, x: Tensor, padding: Sizes) -> Tensor:
+    """`Edges.pad` by calls."""
+    for dim, _, places in _sides(kind, x, padding):
+        x = aten.index_select(x, dim, places)
+    return x
+
+
+def _folded(kind: str, grad: Tensor, like: Tensor, padding: Sizes) -> Tensor:
+    """`Edges.fold` by calls."""
+    for dim, size, places in reversed(_sides(kind, like, padding)):
+        shape = (*grad.shape[:dim], size, *grad.shape[dim + 1 :])
+        zeros = aten.zeros(shape, dtype=grad.dtype, device=grad.device)
+        grad = aten.index_add(zeros, dim, places, grad)
+    return grad
+
+
+def _backwards(first: int, stop: int) -> slice:
+    return slice(first, stop if stop >= 0 else None, -1)
+
+
+def _edge_rows(kind: str, n: int) -> None:
+    """`reflection_pad1d` and its like, with the gradient that torch has as a row too."""
+    name, ascend = f"{kind}_pad{n}d", f"aclnn{kind.capitalize()}Pad{n}d"
+    sides = f"int[{2 * n}] padding"
+    base = (1, *(4, 3, 4)[:n], 5)
+
+    def padded(self: Geometry, padding: Sizes) -> Geometry:
+        return self.fresh(Edges(kind, self.ndim, padding).shape(self.shape))
+
+    def samples(with_grad: bool) -> list[Sample]:
+        return [
+            Sample((*([Arg(Edges(kind, n + 2, p).shape(base), d)] if with_grad else []),
+                    Arg(base, d), p))
+            for p in ((2, 1) * n, (0, 1) * n) for d in FLOATS
+        ]  # fmt: skip
+
+    op(
+        f"{name}(Tensor self, {sides}) -> Tensor",
+        infer=padded,
+        cpu=lambda x, padding: Edges(kind, x.ndim, padding).pad(x),
+        compute="raw",
+        lower=lambda x, padding: _continued(kind, x, padding),
+        aclnn=call(ascend, "self", "padding", "out"),
+        grad={"self": lambda grad, self, padding: getattr(aten, f"{name}_backward")(
+            grad, self, padding
+        )},
+        samples=lambda: samples(False),
+        oracle=lambda torch: getattr(torch.ops.aten, name),
+        tolerance="exact",
+        surface="none",
+    )  # fmt: skip
+    op(
+        f"{name}_backward(Tensor grad_output, Tensor self, {sides}) -> Tensor",
+        infer=lambda grad_output, self, padding: self.fresh(),
+        cpu=lambda grad, x, padding: Edges(kind, x.ndim, padding).fold(grad, x.shape),
+        lower=lambda grad, x, padding: _folded(kind, grad, x, padding),
+        aclnn=call(f"{ascend}Backward", "grad_output", "self", "padding", "out"),
+        grad={"grad_output": lambda grad, padding: getattr(aten, name)(grad, padding)},
+        samples=lambda: samples(True),
+        oracle=lambda torch: getattr(torch.ops.aten, f"{name}_backward"),
+        tolerance="accumulated",
+        surface="none",
+        fixed_shape=True,
+    )
+
+
+for _kind in ("reflection", "replication"):
+    for _n in (1, 2, 3):
+        _edge_rows(_kind, _n)
 
 
 @composite(
@@ -43,6 +190,13 @@ def pad(
         raise NotImplementedError(
             f"Padding size {len(sizes)} is not supported for {input.dim()}D input tensor."
         )
+    row = {"reflect": "reflection", "replicate": "replication"}.get(mode)
+    if row and min(sizes) >= 0 and input.numel():
+        if row == "reflection":
+            for i in range(len(sizes) // 2):
+                _refuse_reflection(input, input.dim() - 1 - i, *sizes[2 * i : 2 * i + 2])
+        padded: Tensor = getattr(aten, f"{row}_pad{len(sizes) // 2}d")(input, sizes)
+        return padded
     for i in range(len(sizes) // 2):
         input = _extended(input, input.dim() - 1 - i, sizes[2 * i], sizes[2 * i + 1], mode)
     return input
@@ -63,11 +217,8 @@ _SHAPES = {(2, 2), (2, 3), (4, 3), (4, 4), (6, 4), (6, 5)}
 
 def _extended(input: Tensor, dim: int, left: int, right: int, mode: str) -> Tensor:
     size = input.size(dim)
-    if mode == "reflect" and not (left < size and right < size):
-        raise RuntimeError(
-            "Argument #4: Padding size should be less than the corresponding input dimension, "
-            f"but got: padding ({left}, {right}) at dimension {dim} of input {list(input.shape)}"
-        )
+    if mode == "reflect":
+        _refuse_reflection(input, dim, left, right)
     if mode == "circular" and not (left <= size and right <= size):
         raise RuntimeError("Padding value causes wrapping around more than once.")
     if left == 0 and right == 0:
@@ -78,6 +229,14 @@ def _extended(input: Tensor, dim: int, left: int, right: int, mode: str) -> Tens
     reserve((*input.shape[:dim], size + left + right, *input.shape[dim + 1 :]), input)
     places = [_INDEX[mode](i, size) for i in range(-left, size + right)]
     return input.index_select(dim, aten.tensor(places, device=input.device))
+
+
+def _refuse_reflection(input: Tensor, dim: int, left: int, right: int) -> None:
+    if left >= input.size(dim) or right >= input.size(dim):
+        raise RuntimeError(
+            "Argument #4: Padding size should be less than the corresponding input dimension, "
+            f"but got: padding ({left}, {right}) at dimension {dim} of input {list(input.shape)}"
+        )
 
 
 def _reflect(i: int, size: int) -> int:

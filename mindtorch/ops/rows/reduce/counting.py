@@ -378,7 +378,7 @@ def searchsorted(
         sorted_sequence = _in_order(sorted_sequence, sorter)
     if not isinstance(self, Tensor):
         sorted_sequence, self = _beside_number(sorted_sequence, self)
-    places = _bisect(sorted_sequence, self, aten.gt if right or side == "right" else aten.ge)
+    places = aten._searchsorted(sorted_sequence, self, right or side == "right")
     return aten.to(places, dt.int32) if out_int32 else places
 
 
@@ -421,6 +421,42 @@ def _bisect(edges: Tensor, values: Tensor, above: Callable[[Tensor, Tensor], Ten
         up = aten.logical_and(aten.logical_not(above(seen, values)), low < high)
         low, high = aten.where(up, middle + 1, low), aten.where(up, high, middle)
     return low
+
+
+def _search(edges: Array, values: Array, right: bool) -> Array:
+    """`_bisect` in numpy, whose own search is taken for one row that is sorted."""
+    if edges.ndim == 1 and edges.dtype.kind != "c":
+        ordered = bool((edges[1:] >= edges[:-1]).all()) and bool((edges[-1:] == edges[-1:]).all())
+        if ordered:
+            return np.asarray(np.searchsorted(edges, values, "right" if right else "left"))
+    size, above = edges.shape[-1], np.greater if right else np.greater_equal
+    low = np.zeros(values.shape, np.int64)
+    high = low + size
+    for _ in range(size.bit_length()):
+        middle = (low + high) >> 1
+        place = np.minimum(middle, size - 1)
+        seen = edges[place] if edges.ndim == 1 else np.take_along_axis(edges, place, -1)
+        up = ~above(seen, values) & (low < high)
+        low, high = np.where(up, middle + 1, low), np.where(up, high, middle)
+    return low
+
+
+# The search alone, after torch's checks; CANN's document lists the dtypes.
+op(
+    "_searchsorted(Tensor sorted_sequence, Tensor self, bool right) -> Tensor",
+    infer=lambda sorted_sequence, self, right: self.fresh(dtype=dt.int64),
+    cpu=_search,
+    lower=lambda edges, values, right: _bisect(edges, values, aten.gt if right else aten.ge),
+    grad={},
+    samples=calls(
+        (Arg((5,), values=(1, 3, 3, 5, 7)), Arg((2, 3), low=0, high=8), True),
+        (Arg((2, 3), values=((1, 3, 5), (2, 2, 4))), Arg((2, 4), low=0, high=6), False),
+    ),
+    oracle=lambda torch: lambda edges, x, right: torch.searchsorted(edges, x, right=right),
+    tolerance="exact",
+    surface="none",
+    fixed_shape=True,
+)  # fmt: skip
 
 
 @composite(
