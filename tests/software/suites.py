@@ -81,17 +81,22 @@ def environ_of(suite, side, device, python, file):
 
 
 def run(suite, side, args, file):
-    """Runs until pytest ends by itself: a test that ends the process is not tried again."""
+    """Runs until no test ends the process; one that did is not tried again."""
     tests = args.tests.split(",") if args.tests else suite.tests
     command = [args.python, "-m", "pytest", "-q", "-p", "verdicts", "-p", "no:cacheprovider",
                f"--timeout={args.timeout}", *suite.options, *args.pytest, *tests]  # fmt: skip
     environ = environ_of(suite, side, args.device, args.python, file)
     with file.with_suffix(".log").open("a") as log:
         while True:
-            before = len(told(file))
-            done = subprocess.run(command, cwd=args.folder, env=environ, stdout=log, stderr=log)
-            if 0 <= done.returncode <= 5 or len(told(file)) == before:
+            before = deaths(file)
+            subprocess.run(command, cwd=args.folder, env=environ, stdout=log, stderr=log)
+            if deaths(file) <= before:
                 return
+
+
+def deaths(file):
+    """How many tests ended their process."""
+    return sum(verdict == "died" for verdict, _ in told(file).values())
 
 
 def compare(theirs, ours):
