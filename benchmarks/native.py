@@ -244,6 +244,13 @@ CASES: dict[str, Case] = {
     "interpolate bilinear": _of_picture(
         lambda a: F.interpolate(a, scale_factor=2, mode="bilinear")
     ),
+    "interpolate bilinear'": _gradient(
+        lambda a: F.interpolate(a, scale_factor=2, mode="bilinear"), picture
+    ),
+    "interpolate bicubic": _of_picture(lambda a: F.interpolate(a, scale_factor=2, mode="bicubic")),
+    "interpolate bicubic'": _gradient(
+        lambda a: F.interpolate(a, scale_factor=2, mode="bicubic"), picture
+    ),
     "grid_sample": _of_picture(
         lambda a: F.grid_sample(a, a.permute(0, 2, 3, 1)[..., :2].contiguous())
     ),

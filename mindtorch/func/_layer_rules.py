@@ -40,11 +40,12 @@ def _unfolded(value: Tensor, size: int) -> Tensor:
 
 
 for _rank, _rows in (
-    (3, ("reflection_pad1d", "replication_pad1d")),
+    (3, ("reflection_pad1d", "replication_pad1d", "upsample_linear1d")),
     (4, ("max_pool2d_with_indices", "avg_pool2d", "_adaptive_avg_pool2d", "adaptive_max_pool2d",
-         "im2col", "reflection_pad2d", "replication_pad2d")),
+         "im2col", "reflection_pad2d", "replication_pad2d", "upsample_bilinear2d",
+         "upsample_bicubic2d")),
     (5, ("max_pool3d_with_indices", "avg_pool3d", "_adaptive_avg_pool3d", "adaptive_max_pool3d",
-         "reflection_pad3d", "replication_pad3d")),
+         "reflection_pad3d", "replication_pad3d", "upsample_trilinear3d")),
 ):  # fmt: skip
     for _name in _rows:
         RULES[_name] = _folding(_rank)

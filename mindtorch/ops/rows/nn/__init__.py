@@ -30,6 +30,7 @@ from . import (
     shuffle,
     similarity,
     softmax,
+    upsample,
 )
 
 __all__ = [
@@ -62,4 +63,5 @@ __all__ = [
     "shuffle",
     "similarity",
     "softmax",
+    "upsample",
 ]

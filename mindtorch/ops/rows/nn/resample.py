@@ -17,6 +17,7 @@ from .antialias import FILTERS, rounded, shrunk
 from .pools import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 
 _LINEAR = {"linear": 3, "bilinear": 4, "trilinear": 5}
+_WEIGHTED = {"bicubic", *_LINEAR}  # rows of upsample.py
 _MODES = {"nearest", "nearest-exact", "area", "bicubic", *_LINEAR}
 
 
@@ -64,6 +65,10 @@ def interpolate(
     if mode == "area":
         pool = (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)[dims - 1]
         return pool(input, tuple(sizes))
+    if not antialias and mode in _WEIGHTED and input.is_floating_point():
+        factors = [None] * dims if scales is None else scales
+        row = getattr(aten, f"upsample_{mode}{dims}d")
+        return row(input, tuple(sizes), bool(align_corners), *factors)
     result: Any = input
     resized = shrunk if antialias else _resized
     places = list(enumerate(sizes))
