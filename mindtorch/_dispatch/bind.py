@@ -49,10 +49,26 @@ def normalise(op: Op, args: Sequence[Any], first: int = 0) -> tuple[Any, ...]:
     sides = [v for a, v in pairs if a.kind is Kind.UNION]
     if pairs and pairs[0][0].kind is Kind.UNION and all(v.__class__ in NUMBERS for v in sides):
         raise _no_row(op, args, first)  # a function of two, of which one has to be a tensor
+    if op.base_name == "index_put":
+        _refuse_masks(*args[:2])
     try:
         return tuple(_FIX[a.kind](op, a, i, v) for i, (a, v) in enumerate(pairs, -first))
     except _NeitherError:
         raise _no_row(op, args, first) from None
+
+
+def _refuse_masks(self: Tensor, indices: Sequence[Any]) -> None:
+    """IndexError in torch's words for a mask of another shape than the dimensions it is for."""
+    at = 0
+    for index in indices if isinstance(self, Tensor) else ():
+        masks = isinstance(index, Tensor) and index._geom.dtype in MASKS
+        for k in range(index._geom.ndim if masks else 0):
+            if at + k < self.ndim and index.shape[k] != self.shape[at + k]:
+                raise IndexError(
+                    f"The shape of the mask {list(index.shape)} at index {k} does not match the"
+                    f" shape of the indexed tensor {list(self.shape)} at index {at + k}"
+                )
+        at += index._geom.ndim if masks else 1
 
 
 # What torch's parser takes two numbers for (should_allow_numbers_as_tensors,

@@ -541,8 +541,8 @@ def _look_at_sizes(op: Op, first: int) -> str:
 IN_C = frozenset((
     "avg_pool1d", "avg_pool2d", "avg_pool3d", "bilinear", "channel_shuffle", "conv1d", "conv2d",
     "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
-    "cosine_similarity", "linear", "one_hot", "pdist", "pixel_shuffle", "pixel_unshuffle",
-    "prelu", "scaled_dot_product_attention",
+    "cosine_similarity", "layer_norm", "linear", "one_hot", "pdist", "pixel_shuffle",
+    "pixel_unshuffle", "prelu", "rms_norm", "scaled_dot_product_attention",
 ))  # fmt: skip
 
 

@@ -59,8 +59,8 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         if rest and (rest[0] is None or isinstance(rest[0], Dtype)):
             dtype = rest.pop(0)
     elif rest and (rest[0] is None or isinstance(rest[0], Dtype)):
-        if len(rest) > 1 and (rest[1] is None or isinstance(rest[1], Dtype)):
-            rest.pop(0)
+        if rest[0] is None and len(rest) > 1 and (rest[1] is None or isinstance(rest[1], Dtype)):
+            rest.pop(0)  # `to(None, dtype)`: no device
         dtype = rest.pop(0)
     elif rest and rest[0] in (float, int, bool):
         dtype = {float: dt.float64, int: dt.int64, bool: dt.bool}[rest.pop(0)]

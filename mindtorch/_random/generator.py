@@ -43,6 +43,8 @@ class Generator:
 
     def manual_seed(self, seed: int) -> Generator:
         """Start over from `seed`; a negative one counts back from 2**64."""
+        if not hasattr(seed, "__index__"):
+            raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
         if not -(1 << 63) <= seed < 1 << 64:
             raise RuntimeError(
                 f"Overflow when unpacking long: the seed must be in [-2**63, 2**64), got {seed}"

@@ -127,6 +127,9 @@ class UntypedStorage:
     device: Any
     filename: str | None = None  # of a storage whose writes reach a file
 
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"'torch.storage.UntypedStorage' object has no attribute '{name}'")
+
     def __init__(self, *args: Any, device: DeviceLike | None = None):
         source = args[0] if args else 0
         target = CPU if device is None else Device(device)
@@ -252,6 +255,9 @@ class UntypedStorage:
 
 class TypedStorage:
     """What `tensor.storage()` returns; `data` is the flat numpy array on cpu, None on meta."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"'torch.storage.TypedStorage' object has no attribute '{name}'")
 
     def __init__(
         self, *args: Any, wrap_storage: UntypedStorage | None = None, dtype: Dtype | None = None,

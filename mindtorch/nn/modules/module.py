@@ -327,5 +327,11 @@ class Module(HookedCall, StateDict, Traversal, Conversion):
         return head + ("\n  " + "\n  ".join(body) + "\n" if body else "") + ")"
 
 
+for _part in (HookedCall, StateDict, Traversal, Conversion):
+    for _name, _member in vars(_part).items():
+        if hasattr(_member, "__qualname__") and not _name.startswith("__"):
+            _member.__qualname__ = f"Module.{_name}"  # as errors about its arguments name it
+
+
 def _indented(text: str) -> str:
     return text.replace("\n", "\n  ")

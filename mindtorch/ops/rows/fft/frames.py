@@ -133,7 +133,8 @@ def _reflected(rows: Tensor, n: int, mode: str) -> Tensor:
         return aten.constant_pad_nd(rows, (n, n), 0)
     from ..nn.pad import pad
 
-    return pad(rows, (n, n), mode)
+    # torch pads lines with a channel, and counts dimensions so where it refuses.
+    return aten.squeeze(pad(aten.unsqueeze(rows, 1), (n, n), mode), 1)
 
 
 @composite(

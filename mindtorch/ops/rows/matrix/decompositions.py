@@ -200,6 +200,19 @@ op(
     surface="linalg",
     oracle=lambda torch: torch.linalg.det,
 )
+
+
+def _slogdet_grad(
+    grad_sign: Tensor | None, grad_logabsdet: Tensor | None, A: Tensor, sign: Tensor
+) -> Tensor | None:
+    """By tr(A⁻¹ dA): its real part moves the size, its imaginary part turns the sign."""
+    factor = grad_logabsdet
+    if grad_sign is not None and A.is_complex():
+        turned = aten.imag(aten.conj_of(grad_sign) * sign) * -1j
+        factor = turned if factor is None else factor + turned
+    return None if factor is None else _spread(factor) * _t(_inverse(A))
+
+
 op(
     "linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)",
     infer=lambda A: (
@@ -208,11 +221,7 @@ op(
     ),
     cpu=lambda A: tuple(np.linalg.slogdet(A)),
     aclnn=call("aclnnSlogdet", "A", "sign", "logabsdet"),
-    grad={
-        "A": lambda grad_logabsdet, A: (
-            None if grad_logabsdet is None else _spread(grad_logabsdet) * _t(_inverse(A))
-        )
-    },
+    grad={"A": _slogdet_grad},
     samples=_matrices(),
     tolerance="composite",
     surface="linalg",
@@ -307,10 +316,9 @@ op(
 
 def _cholesky_grad(grad: Tensor, result: Tensor) -> Tensor:
     lower = aten.tril(_t(result) @ grad)
-    middle = lower - aten.diag_embed(aten.diagonal(lower, 0, -2, -1)) * 0.5
+    middle = (lower + _t(aten.tril(lower, -1))) * 0.5
     inverse = aten.linalg_inv(result)
-    gradient = _t(inverse) @ middle @ inverse
-    return (gradient + _t(gradient)) * 0.5
+    return _t(inverse) @ middle @ inverse
 
 
 op(
@@ -336,6 +344,8 @@ _SIGNS = (
 
 def _eigh_infer(A: Geometry, UPLO: str = "L") -> tuple[Geometry, ...]:
     check_square("linalg.eigh", A)
+    if UPLO not in ("L", "U", "l", "u"):
+        raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
     return A.fresh(A.shape[:-1], A.dtype.to_real()), A.fresh(A.shape, None, column_major(A.shape))
 
 
@@ -523,7 +533,10 @@ def _qr_grad(grads: tuple[Tensor, ...], A: Tensor, Q: Tensor, R: Tensor, mode: s
 def _square_qr_grad(grads: tuple[Tensor, ...], Q: Tensor, R: Tensor) -> Tensor:
     by_q, by_r = grads
     inner = R @ _t(by_r) - _t(by_q) @ Q
-    inner = aten.tril(inner) + _t(aten.tril(inner, -1))
+    below = aten.tril(inner, -1)
+    middle = aten.diagonal(inner, 0, -2, -1)
+    middle = aten.to(aten.real(middle), inner.dtype) if inner.is_complex() else middle
+    inner = below + _t(below) + aten.diag_embed(middle)
     gradient = by_q + Q @ inner
     return aten.linalg_solve_triangular(_t(R), gradient, upper=False, left=False)
 

@@ -200,13 +200,13 @@ def _fused_row(
         aclnn=aclnn,
         lower=added,
         grad={
-            "self": lambda grad, beta: _times(grad, beta),
+            "self": lambda grad, beta: _times(grad, aten.conj_of(beta)),
             first: Derivative(
-                lambda grad, other, alpha: _times(run(grad, _t(other)), alpha),
+                lambda grad, other, alpha: _times(run(grad, _t(other)), aten.conj_of(alpha)),
                 ("grad", second, "alpha"),
             ),
             second: Derivative(
-                lambda grad, other, alpha: _times(run(_t(other), grad), alpha),
+                lambda grad, other, alpha: _times(run(_t(other), grad), aten.conj_of(alpha)),
                 ("grad", first, "alpha"),
             ),
         },

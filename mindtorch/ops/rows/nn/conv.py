@@ -337,7 +337,7 @@ def _by_input(
             )
         )
     result = aten.convolution(
-        grad, weight, None, stride, padding, dilation, not transposed, extra, groups
+        grad, aten.conj_of(weight), None, stride, padding, dilation, not transposed, extra, groups
     )
     for d, size in enumerate(input_geom.shape[2:], 2):
         # An output padding of a stride and more leaves windows that no input made.
@@ -366,6 +366,7 @@ def _by_weight(
             padded = [0, (n + 2 * p - d * (k - 1) - 1) // s + 1 - m, *padded]
         if any(padded):
             input = aten.constant_pad_nd(input, padded)
+    input = aten.conj_of(input)
     pair = (input, grad) if transposed else (grad, input)
     return aten._convolution_weight_grad(*pair, weight, stride, padding, dilation, groups)
 

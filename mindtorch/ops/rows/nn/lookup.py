@@ -180,6 +180,7 @@ def embedding_bag(
             f"for mode='sum' (got mode='{mode}'). Please open a feature request on GitHub."
         )
     flat, bags, count = _bags(input, offsets, include_last_offset)
+    _refuse_rows(flat, weight, mode)
     rows = embedding(flat, weight, None, max_norm, norm_type, scale_grad_by_freq, sparse)
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.reshape(-1, 1)
@@ -187,6 +188,29 @@ def embedding_bag(
         keep = (flat != padding).nonzero().reshape(-1)
         rows, bags = rows.index_select(0, keep), bags.index_select(0, keep)
     return _pooled(rows, bags, count, mode)
+
+
+def _refuse_rows(flat: Tensor, weight: Tensor, mode: str) -> None:
+    """RuntimeError in torch's words for what no row is for, on cpu; no wait elsewhere."""
+    if flat.dtype not in (dt.int32, dt.int64):
+        raise RuntimeError(
+            "Expected tensor for argument #1 'indices' to have one of the following scalar types:"
+            f" Long, Int; but got torch.{flat.dtype.legacy}Tensor instead (while checking arguments"
+            " for embedding_bag)"
+        )
+    if flat.device.type != "cpu" or not flat.numel():
+        return
+    count = weight.size(0)
+    if int(flat.min().item()) >= 0 and int(flat.max().item()) < count:
+        return
+    at, value = next((i, v) for i, v in enumerate(flat.tolist()) if not 0 <= v < count)
+    if mode == "max":
+        raise RuntimeError(
+            f"embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be {value}"
+        )
+    raise RuntimeError(
+        f"Index {at} of input takes value {value} which is not in the valid range [0, {count})"
+    )
 
 
 def _bags(input: Tensor, offsets: Tensor | None, last: bool) -> tuple[Any, Any, int]:

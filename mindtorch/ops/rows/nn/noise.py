@@ -102,7 +102,8 @@ def _channel_dropout(n: int, x: Arg, where: str) -> None:
                 " and will result in an error in a future release.",
                 stacklevel=2,
             )
-        return _feature_dropout(input, p, training, inplace, input.dim())
+        # Planes without a batch are taken for a batch, as torch does; spaces are not.
+        return _feature_dropout(input, p, training, inplace, 5 if n == 3 else input.dim())
 
     dropout.__name__ = dropout.__qualname__ = f"dropout{n}d"
     dropout.__doc__ = f"Zeroes whole channels of {where}."

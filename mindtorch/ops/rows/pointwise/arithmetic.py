@@ -33,8 +33,8 @@ def _like(number: Number, array: Array) -> Array:
 
 
 def times(grad: Tensor, alpha: int) -> Tensor:
-    """`grad * alpha`, and `grad` itself where alpha is 1."""
-    return grad if alpha == 1 else grad * alpha
+    """`grad * conj(alpha)`, and `grad` itself where alpha is 1."""
+    return grad if alpha == 1 else grad * aten.conj_of(alpha)
 
 
 op(

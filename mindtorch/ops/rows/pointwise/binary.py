@@ -53,15 +53,18 @@ def _pow_grad_self(grad: Tensor, self: Any, exponent: Tensor | Number) -> Tensor
     if not hasattr(exponent, "_geom"):
         if exponent == 0:
             return aten.zeros_like(grad)
-        slope = aten.pow(aten.conj_of(self), exponent - 1) * exponent
-        return grad * slope
-    slope = aten.conj_of(exponent) * aten.pow(aten.conj_of(self), exponent - 1)
+        slope = aten.pow(self, exponent - 1) * exponent
+        return grad * aten.conj_of(slope)
+    slope = aten.conj_of(exponent * aten.pow(self, exponent - 1))
     return grad * aten.where(exponent == 0, 0.0, slope)
 
 
 def _pow_grad_exponent(grad: Tensor, self: Any, exponent: Any, result: Tensor) -> Tensor:
     logarithm = aten.conj_of(result) * aten.log(aten.conj_of(self))
-    at_zero = aten.logical_and(self == 0, exponent >= 0)
+    rises = exponent
+    if hasattr(exponent, "_geom") and exponent.is_complex():
+        rises = aten.where(aten.imag(exponent) == 0, aten.real(exponent), -1.0)
+    at_zero = aten.logical_and(self == 0, rises >= 0)
     return grad * aten.where(at_zero, 0.0, logarithm)
 
 
@@ -112,7 +115,7 @@ op(
     aclnn=call("aclnnPowScalarTensor", "self", "exponent", "out"),
     grad={
         "exponent": lambda grad, self, result: (
-            grad * (result * _log_of(self) if self else aten.zeros_like(result))
+            grad * aten.conj_of(result * _log_of(self) if self else aten.zeros_like(result))
         )
     },
     samples=lambda: [
@@ -413,8 +416,8 @@ op(
     cpu=_logaddexp,
     aclnn=call("aclnnLogAddExp", "self", "other", "out"),
     grad={
-        "self": lambda grad, self, other: grad * aten.sigmoid(self - other),
-        "other": lambda grad, self, other: grad * aten.sigmoid(other - self),
+        "self": lambda grad, self, other: grad * aten.conj_of(aten.sigmoid(self - other)),
+        "other": lambda grad, self, other: grad * aten.conj_of(aten.sigmoid(other - self)),
     },
     lacks={"bool whole": "logaddexp_cpu"},
     samples=lambda: [Sample((Arg((3, 4), d), Arg((4,), d))) for d in ("float32", "float64")],

@@ -114,6 +114,15 @@ def _log1p(x: Array) -> Array:
     return result
 
 
+def _sgn_grad(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
+    """Of a number on the unit circle: what is across it, over the number's size."""
+    if not self.is_complex():
+        return aten.zeros_like(grad)
+    along = aten.real(aten.conj_of(result) * grad)
+    size = aten.abs(self)
+    return aten.where(size == 0, 0.0, (grad - result * along) / size)
+
+
 def _sinc(x: Array) -> Array:
     return np.sinc(x).astype(x.dtype)
 
@@ -121,7 +130,7 @@ def _sinc(x: Array) -> Array:
 def _sinc_grad(grad: Tensor, self: Tensor) -> Tensor:
     x = self * pi
     slope = (aten.cos(x) * x - aten.sin(x)) / (x * self)
-    return grad * aten.where(x * self == 0, 0.0, slope)
+    return grad * aten.conj_of(aten.where(x * self == 0, 0.0, slope))
 
 
 def _one_minus_square(x: Any) -> Any:
@@ -496,7 +505,7 @@ op(
     infer=pointwise(),
     cpu=_sgn,
     aclnn=call("aclnnSign", "self", "out"),
-    grad={"self": lambda grad: aten.zeros_like(grad)},
+    grad={"self": _sgn_grad},
     samples=unary(dtypes=(*FLOATS, "int64", "complex64")),
     tolerance="rounded",
     rule="modulus",

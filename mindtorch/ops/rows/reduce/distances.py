@@ -9,7 +9,7 @@ from typing import Any
 from ...._tensor import dtype as dt
 from ...._tensor.tensor import Tensor
 from ...lacks import Refusal
-from ...rules import broadcast, scalar_name, wrap_dim, wrap_dims
+from ...rules import broadcast, c_name, scalar_name, wrap_dim, wrap_dims
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite
 
@@ -209,7 +209,7 @@ def _edges_of(rows: Tensor, bins: int | Tensor, limits: Sequence[float] | None, 
         raise RuntimeError(
             "torch.histogramdd: input tensor and bins tensors should have the same dtype, but got"
             f" input with dtype {_C[rows.dtype]} and bins for dimension {dim} with dtype"
-            f" {_C.get(bins.dtype, bins.dtype.legacy)}"
+            f" {c_name(bins.dtype)}"
         )
     return aten.clone(bins)
 
@@ -370,8 +370,8 @@ def gradient(
     if many and len(spacing) != len(dims):
         raise RuntimeError(
             "torch.gradient expected spacing to be unspecified, a scalar, or a list of length"
-            f" equal to 'self.dim() = {self.ndim}', since dim argument is not given, but got a list"
-            f" of length {len(spacing)}"
+            f" equal to 'self.dim() = {self.ndim}', since dim argument was not given, but got a"
+            f" list of length {len(spacing)}"
         )
     steps = list(spacing) if many else [spacing] * len(dims)
     for d in dims:

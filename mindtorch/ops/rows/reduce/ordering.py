@@ -378,8 +378,9 @@ def _median(self: Tensor) -> Tensor:
 
 def _middle(self: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
     """The lower median, or the first NaN where there is one, as torch has it."""
-    size = self.shape[dim] if self.ndim else 1
-    refuse_empty("median", size, wrap_dim(dim, self.ndim))
+    at = wrap_dim(dim, self.ndim)
+    size = self.shape[at] if self.ndim else 1
+    refuse_empty("median", size, at)
     values, indices = aten.kthvalue(self, (size + 1) // 2, dim, keepdim)
     if self.dtype.category < dt.FLOAT or not self.ndim:
         return values, indices

@@ -684,7 +684,7 @@ op(
 def _logsumexp(self: Array, dim: tuple[int, ...], keepdim: bool, *, out: Any) -> Array:
     self = self.astype(out.dtype.np, copy=False)  # torch takes integers, too
     axes = _np_axes(dim, self)
-    top = np.max(self, axis=axes, keepdims=True, initial=-np.inf)
+    top = np.max(self.real, axis=axes, keepdims=True, initial=-np.inf)
     top = np.where(np.isfinite(top), top, 0)
     total = np.log(np.sum(np.exp(self - top), axis=axes, keepdims=True)) + top
     return total if keepdim else total.squeeze(axes)
@@ -719,7 +719,7 @@ op(
     grad={
         "self": lambda grad, self, result, dim, keepdim: (
             grow(grad, self._geom, dim, keepdim)
-            * aten.exp(self - grow(result, self._geom, dim, keepdim))
+            * aten.conj_of(aten.exp(self - grow(result, self._geom, dim, keepdim)))
         )
     },
     samples=lambda: [
