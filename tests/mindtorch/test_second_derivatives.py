@@ -1,7 +1,10 @@
 """Derivatives of gradients are torch's: zeros where slopes are constant, not absent ones."""
 
+import numpy as np
 import pytest
 from agreement import agree
+
+import mindtorch
 
 FUNCTIONS = {
     "relu": lambda t, x: t.relu(x),
@@ -75,3 +78,56 @@ def test_handles_of_tensors_hooks_are_removable_handles():
         return isinstance(x.register_hook(lambda g: g), t.utils.hooks.RemovableHandle)
 
     agree(run)
+
+
+def standard(t, x, dims):
+    centered = x - x.mean(dims, keepdim=True)
+    return centered / (centered.square().mean(dims, keepdim=True) + 1e-5).sqrt()
+
+
+# (the norm, its formula in torch, whose own third derivatives leave out what the statistics owe to
+# the input)
+NORMS = {
+    "layer": (
+        lambda t, x, w, b: t.nn.functional.layer_norm(x, (4,), w, b),
+        lambda t, x, w, b: standard(t, x, (2,)) * w + b,
+    ),
+    "group": (
+        lambda t, x, w, b: t.nn.functional.group_norm(x, 2, w, b),
+        lambda t, x, w, b: (
+            standard(t, x.reshape(2, 2, 8), (2,)).reshape(x.shape) * w[:, None] + b[:, None]
+        ),
+    ),
+    "batch": (
+        lambda t, x, w, b: t.nn.functional.batch_norm(x, None, None, w, b, True),
+        lambda t, x, w, b: standard(t, x, (0, 2)) * w[:, None] + b[:, None],
+    ),
+}
+
+
+def three_gradients(t, norm, dtype, device):
+    """First, second and third derivatives of a sum of tanh of what is normed, as numpy."""
+    x = (t.arange(32.0, dtype=t.float64) * 1.7).sin().reshape(2, 4, 4)
+    leaves = [
+        v.to(dtype).to(device).requires_grad_()
+        for v in (x, t.arange(4.0) / 4 + 0.5, -t.arange(4.0) / 4)
+    ]
+    first = t.autograd.grad(norm(t, *leaves).tanh().sum(), leaves, create_graph=True)
+    second = t.autograd.grad(sum((g * g).sum() for g in first), leaves[:2], create_graph=True)
+    third = t.autograd.grad(sum((g * g).sum() for g in second) * 1e-2, leaves[:2])
+    return [g.detach().cpu().double().numpy() for g in (*first, *second, *third)]
+
+
+@pytest.mark.parametrize("name", NORMS)
+def test_third_derivatives_of_norms_are_those_of_their_formulas(name):
+    torch = pytest.importorskip("torch", reason="torch is the oracle")
+    norm, formula = NORMS[name]
+    expected = three_gradients(torch, formula, torch.float64, "cpu")
+    for device, dtype, limit in (
+        ("cpu", mindtorch.float64, 1e-10),
+        ("npu", mindtorch.float32, 1e-4),
+    ):
+        for got, wanted in zip(
+            three_gradients(mindtorch, norm, dtype, device), expected, strict=True
+        ):
+            np.testing.assert_allclose(got, wanted, atol=limit * np.abs(wanted).max())
