@@ -1,4 +1,6 @@
-"""torch.distributed.checkpoint's names: checkpoints of shards are refused."""
+"""torch.distributed.checkpoint's names: checkpoints of shards are refused, states of models not."""
+
+from pathlib import Path
 
 from .._functional.refusals import refusals
 
@@ -12,6 +14,6 @@ _NAMES = (
 )  # fmt: skip
 _WHY = "mindtorch shards nothing; torch.save on rank 0 writes all"
 
-__path__: list[str] = []  # what is below stands in _elsewhere.txt
+__path__ = [str(Path(__file__).with_name("_checkpoint"))]  # the rest stands in _elsewhere.txt
 __all__ = list(_NAMES)
 __getattr__ = refusals("torch.distributed.checkpoint", _WHY, _NAMES)
