@@ -398,9 +398,13 @@ PROGRAMS = (
 )  # fmt: skip
 
 if __name__ == "__main__":
+    sys.modules["libraries"] = sys.modules["__main__"]
+    import others
+
     name, device, path = sys.argv[1:]
+    programs = {program.__name__: program for program in (*PROGRAMS, *others.PROGRAMS)}
     beside.declare()
     torch.manual_seed(0)
     if device == "npu":
         torch.npu.set_device(0)
-    Path(path).write_text(json.dumps(globals()[name](device)))
+    Path(path).write_text(json.dumps(programs[name](device)))

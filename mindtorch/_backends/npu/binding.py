@@ -169,6 +169,10 @@ class Binder:
         signature = runtime.cann().op(name)
         if len(signature.params) != len(rest):
             return call, bound
+        dtype = self.named[self.op.schema.args[0].name].dtype.acl
+        claims = claimed(name, signature.params[0].name)
+        if claims and dtype not in claims:  # aclnnAdds takes complex numbers, this not
+            return call, bound
         return Call(name, rest, None, True), signature
 
     def _argument(

@@ -331,7 +331,8 @@ op(
     "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
     infer=_Division(),
     cpu=lambda self, a, b, value: self + _scaled(value, self) * a / b,
-    aclnn=call("aclnnAddcdiv", "self", "tensor1", "tensor2", "value", "out"),
+    aclnn=call("aclnnAddcdiv", "self", "tensor1", "tensor2", "value", "out", when=is_real),
+    lower=lambda self, a, b, value=1: self + a / b * value,
     grad={
         "self": lambda grad: grad,
         "tensor1": lambda grad, tensor2, value: (
