@@ -119,6 +119,14 @@ def test_complex_numbers_on_npu_are_computed_by_their_parts(name):
     agree(run, digits=3)
 
 
+def test_bools_on_npu_have_a_mean_in_any_dtype():
+    def run(t):
+        x = t.tensor([[True, False], [True, True]], device="npu" if t is mindtorch else "cpu")
+        return x.mean(1, dtype=t.float32).cpu(), x.mean(dtype=t.float16).cpu()
+
+    agree(run)
+
+
 @pytest.mark.parametrize("name", ["cumsum", "cumprod"])
 @pytest.mark.parametrize("dtype", [None, "float32", "int32", "bool", "float16"])
 def test_bools_on_npu_accumulate_in_any_dtype(name, dtype):

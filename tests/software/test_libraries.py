@@ -23,8 +23,8 @@ pytestmark = [
 
 # Largest difference in parts of the largest number, where it is not 1e-5: a chaotic loop of
 # denoising steps multiplies the rounding of its first (torch with another number of threads differs
-# by as much); sums over gradients of deep networks (torch with other vector instructions differs from
-# itself by 2.4e-5 in ConvNeXt).
+# by as much); sums over gradients of deep networks (torch with other vector instructions differs
+# from itself by 2.4e-5 in ConvNeXt).
 LOOSE = {"diffusers": 2e-3, "timm": 1e-4, "torchvision": 1e-4}
 LIBRARIES = (
     "lightning", "accelerate", "peft", "safetensors", "datasets", "torchmetrics", "einops",

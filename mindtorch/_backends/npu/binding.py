@@ -21,6 +21,8 @@ from ..._tensor.dtype import (
     bfloat16,
     float16,
     float32,
+    int8,
+    int16,
     int32,
     int64,
     uint8,
@@ -61,7 +63,8 @@ def spec_of(geom: Geometry) -> TensorSpec:
 
 
 # What a result may be made as, and cast from, where an operator does not give the row's dtype.
-_INSTEAD = {int64: int32, uint8: bool_}
+_INSTEAD = {int64: int32, uint8: bool_, int8: int64, int16: int64, int32: int64}
+_NARROW = frozenset((int8, int16, int32, uint8))
 
 
 def claimed(op: str, param: str) -> tuple[str, ...]:
@@ -196,7 +199,9 @@ class Binder:
         binding.results.append(k)
         other = _INSTEAD.get(self.outs[k].dtype)
         claims = claimed(binding.call.name, param.name) if other else ()
-        if other and other.acl in claims and self.outs[k].dtype.acl not in claims:
+        if self._is_narrow(binding, self.outs[k].dtype) and int64.acl in claims:
+            binding.instead[k] = int64
+        elif other and other.acl in claims and self.outs[k].dtype.acl not in claims:
             binding.instead[k] = other
         if dests is None:
             binding.allocate.append(at)
@@ -230,6 +235,14 @@ class Binder:
         # A null member stands for a dimension without index: CANN's adapter passes an empty one.
         empty = contiguous((0,), int64, self.device)
         return tuple(spec_of(empty if v is None else v._geom) for v in value)
+
+    def _is_narrow(self, binding: Binding, dtype: Dtype) -> bool:
+        """Whether an operator takes its first input only as int64, though it is of this integer."""
+        first = self.args[0] if self.args else None
+        if dtype not in _NARROW or not isinstance(first, Tensor) or first._geom.dtype is not dtype:
+            return False
+        claims = claimed(binding.call.name, binding.bound.params[0].name)
+        return dtype.acl not in claims and int64.acl in claims
 
     def _widens(self, binding: Binding, param: Param, geom: Geometry) -> bool:
         """Whether an integer input must become int64, as a sum's or a count's may."""

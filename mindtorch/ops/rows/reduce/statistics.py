@@ -67,7 +67,10 @@ op(
     cpu=_mean,
     aclnn=call(
         "aclnnMean", "self", lambda a: axes(a["dim"], a["self"].ndim), "keepdim",
-        lambda a: a["out"].dtype, "out",
+        lambda a: a["out"].dtype, "out", when=lambda a: a["self"].dtype is not dt.bool,
+    ),
+    lower=lambda self, dim=None, keepdim=False, dtype=None: aten.mean(
+        aten.to(self, dtype), dim, keepdim
     ),
     grad={
         "self": lambda grad, self_geom, dim, keepdim: (
