@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...._tensor.dtype import float32, uint8
+from ...._tensor.dtype import float32, int32, uint8
 from ...._tensor.tensor import Tensor
 from ...limits import reserve
 from ...samples import Arg, calls
@@ -49,17 +49,54 @@ def _weights(size: int, out: int, step: float, mode: str) -> list[list[float]]:
     return rows
 
 
+def _step(size: int, out: int, scale: float | None, align_corners: bool) -> float:
+    if align_corners:
+        return (size - 1) / (out - 1) if out > 1 else 0.0
+    return 1.0 / scale if scale else size / out
+
+
 def shrunk(
     x: Tensor, dim: int, out: int, scale: float | None, mode: str, align_corners: bool
 ) -> Tensor:
     """One dimension resized to `out`."""
     size = x.size(dim)
-    if align_corners:
-        step = (size - 1) / (out - 1) if out > 1 else 0.0
-    else:
-        step = 1.0 / scale if scale else size / out
+    step = _step(size, out, scale, align_corners)
     weights = aten.tensor(_weights(size, out, step, mode), dtype=x.dtype, device=x.device)
     return aten.transpose(aten.matmul(aten.transpose(x, dim, -1), weights.t()), dim, -1)
+
+
+def _in_fixed_point(weights: list[list[float]]) -> tuple[list[list[int]], int]:
+    """Weights as 16-bit integers, and by how many bits they are shifted: as many as fit."""
+    most, bits = max(map(max, weights)), 0
+    while bits < 22 and int(0.5 + most * (1 << (bits + 1))) < 1 << 15:
+        bits += 1
+    return [
+        [int(w * (1 << bits) + (0.5 if w >= 0 else -0.5)) for w in row] for row in weights
+    ], bits
+
+
+def shrunk_bytes(
+    x: Tensor, dim: int, out: int, scale: float | None, mode: str, align_corners: bool
+) -> Tensor:
+    """One dimension of an image of bytes resized, in fixed point as torch and Pillow do.
+
+    A weight's upper and lower byte are multiplied apart, so that float32 holds each sum exactly.
+    """
+    size = x.size(dim)
+    if size == out:
+        return x
+    step = _step(size, out, scale, align_corners)
+    weights, bits = _in_fixed_point(_weights(size, out, step, mode))
+    values = aten.transpose(aten.to(x, float32), dim, -1)
+
+    def sums(part: Callable[[int], int]) -> Tensor:
+        rows = aten.tensor([[part(w) for w in row] for row in weights], dtype=float32)
+        return aten.to(aten.matmul(values, aten.to(rows, x.device).t()), int32)
+
+    total = sums(lambda w: w >> 8) * 256 + sums(lambda w: w & 255) + ((1 << bits) >> 1)
+    result = aten.clamp(aten.bitwise_right_shift(total, bits), 0, 255)
+    image: Tensor = aten.contiguous(aten.transpose(aten.to(result, uint8), dim, -1))
+    return image
 
 
 def rounded(resized: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -92,7 +129,7 @@ def _row(mode: str) -> None:
                 f" W: {output_size[1]})"
             )
         reserve((*self.shape[:2], *output_size), self)
-        resized = rounded(shrunk) if self.dtype is uint8 else shrunk
+        resized = shrunk_bytes if self.dtype is uint8 else shrunk
         x = resized(self, 3, output_size[1], scales_w, mode, align_corners)
         return resized(x, 2, output_size[0], scales_h, mode, align_corners).contiguous()
 

@@ -13,7 +13,7 @@ from ...._tensor.types import Number
 from ...limits import reserve
 from ...samples import Arg, Sample, calls
 from ...spec import aten, composite
-from .antialias import FILTERS, rounded, shrunk
+from .antialias import FILTERS, rounded, shrunk, shrunk_bytes
 from .pools import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 
 _LINEAR = {"linear": 3, "bilinear": 4, "trilinear": 5}
@@ -73,7 +73,7 @@ def interpolate(
     resized = shrunk if antialias else _resized
     places = list(enumerate(sizes))
     if input.dtype is dt.uint8 and not mode.startswith("nearest"):
-        resized = rounded(resized)
+        resized = shrunk_bytes if antialias else rounded(resized)
         places.reverse()  # torch rounds after each dimension, the last one first
     for i, out in places:
         scale = None if scales is None else scales[i]
