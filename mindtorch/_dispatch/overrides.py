@@ -83,11 +83,13 @@ _FUNCTIONS = frozenset(("function", "nn", "nn_", *SPACES))
 
 
 def _public(op: Op, form: str) -> Callable[..., Any]:
-    """What users call: torch.name, or the method."""
+    """What users call: torch.name, that of nn.functional, or the method."""
     key = f"public {form}"
     if key not in op.cache:
         if form == "inplace":
             op.cache[key] = getattr(Tensor, op.base_name + "_")
+        elif "nn" in op.places:  # torch may have another function of that name
+            op.cache[key] = op.entry("function")
         elif op.places & _FUNCTIONS:
             op.cache[key] = (entry_of or Op.entry)(op, "function")
         else:

@@ -113,10 +113,11 @@ class GraphModule(Module):
             if "__graph_class__" not in base.__dict__:
                 cls = base
                 break
-        own_class = type(
-            cls.__name__, (cls,), {"__graph_class__": True, "__module__": cls.__module__}
-        )
-        return super().__new__(own_class)
+        written = {
+            "__graph_class__": True, "__module__": cls.__module__,
+            "__qualname__": "GraphModule.__new__.<locals>.GraphModuleImpl",
+        }  # fmt: skip
+        return super().__new__(type("GraphModuleImpl", (cls,), written))
 
     def __init__(self, root: object, graph: Graph, class_name: str = "GraphModule"):
         super().__init__()

@@ -250,3 +250,15 @@ def traced_twice(lib):
 
 def test_a_tracers_own_choice_of_leaves_is_torchs():
     assert traced_twice(mindtorch) == traced_twice(torch)
+
+
+def test_a_graph_modules_class_is_its_own_and_takes_another_forward():
+    def run(lib):
+        traced = [fx(lib).symbolic_trace(lib.nn.ReLU()) for _ in range(2)]
+        traced[0].__class__.forward = lambda self, x: x + 1
+        told = str(type(traced[0])), type(traced[0]).__name__, traced[0]._get_name()
+        return [*told, *(t(-lib.ones(1)).tolist() for t in traced)]
+
+    ours, theirs = map(run, LIBS)
+    assert ours[0].replace("mindtorch", "torch") == theirs[0]
+    assert ours[1:] == theirs[1:]

@@ -177,3 +177,32 @@ def test_a_parameters_subclass_takes_arguments_of_its_own():
         return p.scale, p.grad, isinstance(p, lib.nn.Parameter)
 
     agree(run)
+
+
+LAYERS = {
+    "relu": ("x",), "threshold": ("x", 0.1, 20.0), "softmax": ("x", -1), "log_softmax": ("x", 0),
+    "kl_div": ("x", "x"), "batch_norm": ("x", None, None, None, None, True), "conv1d": ("x", "x"),
+    "hinge_embedding_loss": ("x", "x"), "gelu": ("x",), "margin_ranking_loss": ("x", "x", "x"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_layers_function_is_handed_over_itself_and_takes_what_is_handed_on(name):
+    def call(lib):
+        functional, seen = lib.nn.functional, []
+
+        class Stranger:
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                tensors = [x if isinstance(a, Stranger) else a for a in args]
+                seen.append((func is getattr(functional, name), sorted(kwargs or {})))
+                return func(*tensors, **(kwargs or {}))
+
+        x = lib.arange(4.0).reshape(1, 2, 2) - 1
+        words = [Stranger() if a == "x" else a for a in LAYERS[name]]
+        result = getattr(functional, name)(*words)
+        return seen, result.flatten().tolist()
+
+    ours, theirs = call(mindtorch), call(torch)
+    assert ours[0] == theirs[0]
+    assert ours[1] == pytest.approx(theirs[1], nan_ok=True)
