@@ -28,3 +28,7 @@ def test_bytes_resized_by_factors_and_corners_are_torchs(corners):
         return resize(x, scale_factor=(0.4, 1.7), **words), resize(x, (9, 9), **words)
 
     agree(run)
+
+
+def test_the_processors_capability_is_torchs():
+    agree(lambda lib: lib.backends.cpu.get_cpu_capability())
