@@ -5,18 +5,15 @@ What moves elements moves pairs; a product of matrices is four real ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._tensor import dtype as dt
-from .._tensor.geometry import Geometry
 from .._tensor.tensor import Tensor
-from .spec import aten
+from .spec import NoNumbers, aten
 
-
-def is_real(args: Mapping[str, Geometry]) -> bool:
-    """Whether a call's `self` is of real numbers, which CANN's operator takes."""
-    return args["self"].dtype.category != dt.COMPLEX
+# Whether a call's `self` is of real numbers, which CANN's operator takes.
+is_real = NoNumbers(lambda args: args["self"].dtype.category != dt.COMPLEX)
 
 
 def in_pairs(move: Callable[..., Tensor]) -> Callable[..., Tensor]:

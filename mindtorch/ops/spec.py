@@ -75,10 +75,20 @@ class Derivative:
     reads: tuple[str, ...]
 
 
-def in_dtypes(name: str, *dtypes: str) -> Callable[[dict[str, Any]], bool]:
+@dataclass(frozen=True, slots=True)
+class NoNumbers:
+    """A condition that reads no Python number: a plan for other numbers need not ask it again."""
+
+    test: Callable[[dict[str, Any]], bool]
+
+    def __call__(self, args: dict[str, Any]) -> bool:
+        return self.test(args)
+
+
+def in_dtypes(name: str, *dtypes: str) -> NoNumbers:
     """`when=in_dtypes("self", "float32")`: the tensor's dtype is one of these."""
     names = frozenset(f"torch.{d}" for d in dtypes)
-    return lambda args: str(args[name].dtype) in names
+    return NoNumbers(lambda args: str(args[name].dtype) in names)
 
 
 # What most of CANN's kernels of networks take (their documents' lists for Atlas A2).
@@ -93,6 +103,21 @@ class IsNumber:
 
     def __call__(self, args: dict[str, Any]) -> bool:
         return args[self.name].__class__ in (bool, int, float, complex)
+
+    def and_where(self, other: NoNumbers) -> Both:
+        """This, where another condition holds too."""
+        return Both(self, other)
+
+
+@dataclass(frozen=True, slots=True)
+class Both:
+    """Two conditions, neither of which reads a number's value."""
+
+    first: IsNumber
+    second: NoNumbers
+
+    def __call__(self, args: dict[str, Any]) -> bool:
+        return self.first(args) and self.second(args)
 
 
 def scalar(name: str) -> IsNumber:

@@ -8,6 +8,7 @@ import pytest
 
 import mindtorch as torch
 from mindtorch import library
+from mindtorch._backends.npu.binding import Binder
 from mindtorch._backends.registry import MissingKernelError, registry
 from mindtorch._dispatch.keys import (
     DispatchKey,
@@ -261,3 +262,27 @@ def test_a_kernel_that_calls_ops_and_threads_that_meet_in_kernels_stay_quiet(cus
         thread.join()
     registry.unregister("nested_for_tests", "cpu")
     assert results == [True] * 800
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda p, g, n: p.addcdiv_(g, g, value=n), lambda p, g, n: p.addcmul_(g, g, value=n),
+        lambda p, g, n: p.lerp_(g, n), lambda p, g, n: p.add_(g, alpha=n),
+        lambda p, g, n: p.mul_(n), lambda p, g, n: p.add_(n), lambda p, g, n: p / n,
+        lambda p, g, n: torch.addcdiv(p, g, g, value=n),
+        lambda p, g, n: p > n, lambda p, g, n: torch.nn.functional.leaky_relu(p, n),
+    ],
+)  # fmt: skip
+def test_other_numbers_bind_no_call_again(call, monkeypatch):
+    """An optimizer's numbers change with each step: only the scalars of its plans are made anew."""
+    bound = []
+    bind = Binder.bind
+    p, g = torch.ones(3, device="npu"), torch.full((3,), 2.0, device="npu")
+    call(p, g, 0.25)
+    monkeypatch.setattr(
+        Binder, "bind", lambda *args, **named: bound.append(1) or bind(*args, **named)
+    )
+    for step in range(5):
+        call(p, g, 0.5 + step)
+    assert not bound

@@ -13,7 +13,7 @@ from ..._tensor.tensor import Tensor
 from ...ops import lacks
 from ...ops.rules import NUMBERS, Dynamic, Pointwise, Results
 from ...ops.schema import Kind
-from ...ops.spec import Const, IsNumber, Op
+from ...ops.spec import Both, Const, IsNumber, NoNumbers, Op
 from . import memory, transfer, writeback
 from .binding import Binder, Binding, not_implemented
 from .dynamic import dynamic
@@ -208,6 +208,10 @@ def _numbers(op: Op, args: Sequence[Any]) -> list[int]:
     return [i for i in places if args[i].__class__ in NUMBERS and not declared[i].is_left(args[i])]
 
 
+# Conditions of calls that no number's value changes.
+_UNREAD = (IsNumber, NoNumbers, Both, type(None))
+
+
 def _other_numbers(
     op: Op, binding: Binding, plan: Any, numbers: Sequence[int]
 ) -> Callable[[Sequence[Any]], Any] | None:
@@ -216,7 +220,7 @@ def _other_numbers(
     """
     names = binding.call.args
     plain = all(isinstance(a, str | Const) for a in names)
-    if not plain or any(not isinstance(c.when, IsNumber | type(None)) for c in op.aclnn):
+    if not plain or any(not isinstance(c.when, _UNREAD) for c in op.aclnn):
         return None
     wanted = {op.schema.args[i].name: i for i in numbers}
     places = {at: wanted[a] for at, a in enumerate(names) if a in wanted}

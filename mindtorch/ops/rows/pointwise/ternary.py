@@ -379,7 +379,7 @@ op(
             "end",
             "weight",
             "out",
-            when=lambda a: scalar("weight")(a) and is_real(a),
+            when=scalar("weight").and_where(is_real),
         ),
         call("aclnnLerp", "self", "end", "weight", "out", when=is_real),
     ),
