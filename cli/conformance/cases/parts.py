@@ -44,7 +44,9 @@ def with_parts(names: Iterable[str], exported: Collection[str] = ()) -> tuple[st
         by_word.setdefault(_word(kernel), []).append(kernel)
     # Rows in public stand for themselves; what a row calls is in its own cases.
     own = [n for n in rows if n in asked or not OPS[n].places]
-    called = {c.name for n in rows if n in OPS for c in OPS[n].aclnn}
+    # The row of a gradient has fixed sizes; its kernel by name has a design of its own.
+    calling = [n for n in rows if n in OPS and (n in asked or not n.endswith("_backward"))]
+    called = {c.name for n in calling for c in OPS[n].aclnn}
     kernels = (k for n in own for word in _words(n) for k in by_word.get(word, ())
                if k.replace("aclnnInplace", "aclnn", 1) not in called)  # fmt: skip
     return tuple(dict.fromkeys((*rows, *kernels)))

@@ -125,7 +125,13 @@ def _gelu_backward(grad_output: Tensor, self: Tensor, approximate: str = "none")
     return grad_output * ((tanh + 1) * 0.5 + bent * slope * (self * 0.5))
 
 
+def _wide(t: Tensor) -> Tensor:
+    """Halves in float32, as kernels compute: the second slope is a difference of like numbers."""
+    return t.to(dt.float32) if t.dtype in (dt.float16, dt.bfloat16) else t
+
+
 def _gelu_curved(grad: Tensor, grad_output: Tensor, self: Tensor, approximate: str) -> Tensor:
+    self = _wide(self)
     square = self * self
     if approximate == "none":
         curve = aten.exp(square * -0.5) * (2 - square) * (1 / sqrt(2 * pi))
@@ -174,7 +180,7 @@ op(
     samples=_slope_samples({}, {"approximate": "tanh"}),
     oracle=lambda torch: torch.ops.aten.gelu_backward,
     tolerance="composite",
-    rule="activation",
+    rule="activation_backward",
     surface="none",
 )  # fmt: skip
 
@@ -202,6 +208,7 @@ def _silu_backward(grad_output: Tensor, self: Tensor) -> Tensor:
 
 
 def _silu_curved(grad: Tensor, grad_output: Tensor, self: Tensor) -> Tensor:
+    self = _wide(self)
     share = aten.sigmoid(self)
     rest = 1 - share
     return grad * grad_output * (share * rest * (self * (rest - share) + 2))
@@ -228,7 +235,7 @@ op(
     samples=_slope_samples(),
     oracle=lambda torch: torch.ops.aten.silu_backward,
     tolerance="composite",
-    rule="activation",
+    rule="activation_backward",
     surface="none",
 )
 

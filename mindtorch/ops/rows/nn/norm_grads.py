@@ -23,6 +23,7 @@ from ...samples import Arg, Sample
 from ...spec import Call, aten, call, op
 
 WHOLE = (dt.float32, dt.float64)
+_NAMES = ("float32", "float64")
 Mask = tuple[bool, ...]
 
 
@@ -311,7 +312,8 @@ def _layer_sample(
     rows = (*shape[:-over], *[1] * over)
     weights = (Arg(inner, dtype), Arg(inner, dtype, grad=False)) if weighted else (None, None)
     stats = _stats(x, Form.layer(shape, inner), rows)
-    return Sample((Arg(shape, dtype, -1.0, 1.5), x, inner, *stats, *weights, mask))
+    args = (Arg(shape, dtype, -1.0, 1.5), x, inner, *stats, *weights, mask)
+    return Sample(args, dtypes=_NAMES)
 
 
 def _layer_samples() -> list[Sample]:
@@ -366,7 +368,8 @@ def _group_sample(weighted: bool, mask: Mask, dtype: str = "float32") -> Sample:
     x = Arg((2, 4, 3), dtype)
     stats = _stats(x, Form.groups(x.shape, 2, 2), (2, 2))
     weight = Arg((4,), dtype) if weighted else None
-    return Sample((Arg((2, 4, 3), dtype, -1.0, 1.5), x, *stats, weight, 2, 4, 3, 2, mask))
+    args = (Arg((2, 4, 3), dtype, -1.0, 1.5), x, *stats, weight, 2, 4, 3, 2, mask)
+    return Sample(args, dtypes=_NAMES)
 
 
 # torch's native_group_norm_backward, whose results that are not wanted are None.
@@ -470,7 +473,8 @@ def _batch_sample(weighted: bool, training: bool, mask: Mask, dtype: str = "floa
     weight = Arg((3,), dtype) if weighted else None
     moved = (Arg((3,), dtype, grad=False), Arg((3,), dtype, 0.5, 2.0, grad=False))
     return Sample(
-        (Arg((4, 3, 2), dtype, -1.0, 1.5), x, weight, *moved, *stats, training, 1e-5, mask)
+        (Arg((4, 3, 2), dtype, -1.0, 1.5), x, weight, *moved, *stats, training, 1e-5, mask),
+        dtypes=_NAMES,
     )
 
 

@@ -113,6 +113,11 @@ def _edge_rows(kind: str, n: int) -> None:
     base = (1, *(4, 3, 4)[:n], 5)
 
     def padded(self: Geometry, padding: Sizes) -> Geometry:
+        if self.ndim not in (n + 1, n + 2):
+            raise RuntimeError(
+                f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with possibly 0 batch size and"
+                f" other non-zero dimensions for input, but got: {list(self.shape)}"
+            )
         return self.fresh(Edges(kind, self.ndim, padding).shape(self.shape))
 
     def samples(with_grad: bool) -> list[Sample]:
@@ -136,6 +141,7 @@ def _edge_rows(kind: str, n: int) -> None:
         oracle=lambda torch: getattr(torch.ops.aten, name),
         tolerance="exact",
         surface="none",
+        fixed_shape=True,
     )  # fmt: skip
     op(
         f"{name}_backward(Tensor grad_output, Tensor self, {sides}) -> Tensor",

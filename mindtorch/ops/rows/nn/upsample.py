@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,7 +13,8 @@ from ...._tensor.tensor import Tensor
 from ...._tensor.types import Array
 from ...samples import FLOATS, Arg, Sample
 from ...spec import SHORT_FLOATS, Derivative, aten, call, in_dtypes, op
-from .resample import Taps, _cubic, _linear_taps, _sources, _weighted_sum
+from .norm_grads import wide
+from .resample import _ADDRESSES, _LONGEST
 
 Sizes = tuple[int, ...]
 Scales = tuple[float | None, ...]
@@ -25,30 +27,89 @@ def upsample_row(mode: str) -> str:
     return f"upsample_{mode}{_KINDS[mode]}d"
 
 
-def _taps(cubic: bool, size: int, out: int, align: bool, scale: float | None) -> list[Taps]:
-    """What each output of one dimension is summed from."""
-    pick = _cubic if cubic else _linear_taps
-    return [pick(place, size) for place in _sources(size, out, scale, align, cubic=cubic)]
+class Taps(NamedTuple):
+    """What each output of a dimension is summed from: `[taps, out]` places and their weights."""
+
+    places: Array
+    weights: Array
 
 
-def _matrix(taps: list[Taps], size: int, dtype: np.dtype[Any]) -> Array:
-    """`[out, size]`: the weight of each input in each output."""
-    weights = np.zeros((len(taps), size), np.float64)
-    for row, tap in zip(weights, taps, strict=True):
-        for at, weight in tap:
-            row[at] += weight
-    return weights.astype(dtype)
+def _step(size: int, out: int, align: bool, scale: float | None) -> float:
+    """How far apart in the input neighbours of the output lie."""
+    if align:
+        return (size - 1) / (out - 1) if out > 1 else 0.0
+    return 1.0 / scale if scale is not None else size / out
 
 
-def _resampled(x: Array, dim: int, taps: list[Taps]) -> Array:
+def _taps(cubic: bool, size: int, out: int, align: bool, scale: float | None) -> Taps:
+    step = _step(size, out, align, scale)
+    at = np.arange(out) * step if align else (np.arange(out) + 0.5) * step - 0.5
+    if not (align or cubic):
+        at = np.maximum(at, 0.0)
+    base = np.floor(at)
+    share = at - base
+    low = base.astype(np.int64)
+    if not cubic:
+        low = np.minimum(low, size - 1)
+        share = np.clip(at - low, 0.0, 1.0)
+        return Taps(np.stack([low, np.minimum(low + 1, size - 1)]), np.stack([1 - share, share]))
+    places = np.clip(low + np.arange(-1, 3)[:, None], 0, size - 1)
+    weights = [_far(share + 1), _near(share), _near(1 - share), _far(2 - share)]
+    return Taps(places, np.stack(weights))
+
+
+_DYADIC = 1 << 8  # parts of a step that float32 keeps, and half of it, for sizes below 2^15
+_A = -0.75  # of the cubic convolution, torch's choice
+
+
+def _near(x: Array) -> Array:
+    return np.asarray(((_A + 2) * x - (_A + 3)) * x * x + 1)
+
+
+def _far(x: Array) -> Array:
+    return np.asarray(((_A * x - 5 * _A) * x + 8 * _A) * x - 4 * _A)
+
+
+def _spread(weights: Array, like: Array, dim: int) -> Array:
+    """The weights of one tap beside an array whose `dim` they belong to."""
+    return weights.astype(like.dtype).reshape((-1, *[1] * (like.ndim - 1 - dim)))
+
+
+def _resampled(x: Array, dim: int, taps: Taps) -> Array:
     total = None
-    spread = (len(taps), *[1] * (x.ndim - 1 - dim))
-    for k in range(len(taps[0])):
-        weights = np.array([tap[k][1] for tap in taps], x.dtype).reshape(spread)
-        term = x.take([tap[k][0] for tap in taps], axis=dim)
-        term *= weights
+    for places, weights in zip(*taps, strict=True):
+        term = x.take(places, axis=dim)
+        term *= _spread(weights, x, dim)
         total = term if total is None else total + term
     return np.asarray(total)
+
+
+def _gathered(grad: Array, dim: int, taps: Taps, size: int) -> Array:
+    """The adjoint of `_resampled`: places never fall, so those of one input are neighbours."""
+    sums = np.zeros((*grad.shape[:dim], size, *grad.shape[dim + 1 :]), grad.dtype)
+    front = np.moveaxis(sums, dim, 0)
+    for places, weights in zip(*taps, strict=True):
+        starts = np.flatnonzero(np.diff(places, prepend=-1))
+        parts = np.moveaxis(grad * _spread(weights, grad, dim), dim, 0)
+        front[places[starts]] += np.add.reduceat(parts, starts, axis=0)
+    return sums
+
+
+def _tensors(taps: Taps, like: Tensor, dim: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """Places and weights of each tap beside a tensor."""
+    shape = (-1, *[1] * (like.ndim - 1 - dim))
+    for places, weights in zip(*taps, strict=True):
+        factors = aten.tensor(weights.tolist(), dtype=like.dtype, device=like.device)
+        yield aten.tensor(places.tolist(), device=like.device), aten.reshape(factors, shape)
+
+
+def _refuse_sizes(shape: Sequence[int], itemsize: int) -> None:
+    """RuntimeError for more than any memory holds, before places are listed."""
+    if max(shape, default=0) > _LONGEST or prod(shape) * itemsize > _ADDRESSES:
+        raise RuntimeError(
+            f"interpolate to {list(shape)}: you tried to allocate {prod(shape) * itemsize} bytes;"
+            " no machine has as much memory"
+        )
 
 
 def _row(mode: str) -> None:
@@ -60,7 +121,7 @@ def _row(mode: str) -> None:
     zeros = tuple((lambda a, scale=scale: float(a[scale] or 0)) for scale in scales)
     settings = ("output_size", "align_corners", *scales)
 
-    def each(size: Sizes, to: Sizes, align: bool, factors: Scales) -> list[list[Taps]]:
+    def each(size: Sizes, to: Sizes, align: bool, factors: Scales) -> list[Taps]:
         parts = zip(size, to, factors, strict=True)
         return [_taps(cubic, s, o, align, scale) for s, o, scale in parts]
 
@@ -70,27 +131,59 @@ def _row(mode: str) -> None:
         return x
 
     def lowered(x: Tensor, to: Sizes, align: bool, *factors: float | None) -> Tensor:
+        dtype, x = x.dtype, wide(x)
         for dim, taps in enumerate(each(x.shape[2:], to, align, factors)):
-            x = _weighted_sum(x, dim + 2, taps)
-        return x
+            terms = [aten.index_select(x, dim + 2, p) * w for p, w in _tensors(taps, x, dim + 2)]
+            x = sum(terms[1:], terms[0])
+        return x if x.dtype is dtype else x.to(dtype)
 
     def backward(grad: Array, to: Sizes, size: Sizes, align: bool, *factors: float | None) -> Array:
         for dim, taps in reversed(list(enumerate(each(size[2:], to, align, factors)))):
-            weights = _matrix(taps, size[dim + 2], grad.dtype)
-            grad = np.moveaxis(np.moveaxis(grad, dim + 2, -1) @ weights, -1, dim + 2)
-        return grad.copy()
+            grad = _gathered(grad, dim + 2, taps, size[dim + 2])
+        return grad
 
     def lowered_backward(
         grad: Tensor, to: Sizes, size: Sizes, align: bool, *factors: float | None
     ) -> Tensor:
-        for dim, taps in reversed(list(enumerate(each(size[2:], to, align, factors)))):
-            matrix = _matrix(taps, size[dim + 2], np.dtype(np.float32))
-            weights = aten.tensor(matrix.tolist(), dtype=grad.dtype, device=grad.device)
-            grad = aten.transpose(aten.transpose(grad, dim + 2, -1) @ weights, dim + 2, -1)
-        return aten.contiguous(grad)
+        dtype, grad = grad.dtype, wide(grad)
+        parts = each(size[2:], to, align, factors)
+        for dim, taps in reversed(list(enumerate(parts))):
+            wanted = (*grad.shape[: dim + 2], size[dim + 2], *grad.shape[dim + 3 :])
+            total = aten.zeros(wanted, dtype=grad.dtype, device=grad.device)
+            for places, weights in _tensors(taps, grad, dim + 2):
+                total = aten.index_add(total, dim + 2, places, grad * weights)
+            grad = total
+        return grad if grad.dtype is dtype else grad.to(dtype)
+
+    def exact(a: dict[str, Any]) -> bool:
+        """Whether kernels, which compute places in float32, compute those of the reference: steps
+        of few bits, as where a size is doubled."""
+        size = (a["input_size"] if "input_size" in a else a["self"].shape)[2:]
+        factors = [a[scale] for scale in scales]
+        steps = (
+            _step(s, o, a["align_corners"], scale)
+            for s, o, scale in zip(size, a["output_size"], factors, strict=True)
+        )
+        return all(step * _DYADIC % 1 == 0 for step in steps)
+
+    def taken(name: str) -> Callable[[dict[str, Any]], bool]:
+        known = in_dtypes(name, *SHORT_FLOATS)
+        return lambda a: known(a) and exact(a)
 
     def shape(self: Geometry, to: Sizes, *rest: object) -> Geometry:
-        return self.fresh((*self.shape[:2], *to))
+        result = (*self.shape[:2], *to)
+        _refuse_sizes(result, self.dtype.itemsize)
+        return self.fresh(result)
+
+    def source(grad: Geometry, to: Sizes, size: Sizes, *rest: object) -> Geometry:
+        for dim, (own, wanted) in enumerate(zip(grad.shape, (*size[:2], *to), strict=True)):
+            if own != wanted:
+                raise RuntimeError(
+                    "Expected grad_output to have the same shape as output;"
+                    f" output.size({dim}) = {wanted} but got grad_output.size({dim}) = {own}"
+                )
+        _refuse_sizes(size, grad.dtype.itemsize)
+        return grad.fresh(tuple(size))
 
     def slope(grad: Tensor, self_geom: Geometry, to: Sizes, align: bool, *factors: Any) -> Tensor:
         result: Tensor = getattr(aten, f"{name}_backward")(
@@ -120,7 +213,7 @@ def _row(mode: str) -> None:
             "align_corners",
             *zeros,
             "out",
-            when=in_dtypes("self", *SHORT_FLOATS),
+            when=taken("self"),
         ),
         grad={"self": Derivative(slope, ("grad", "self_geom", *settings))},
         samples=lambda: [Sample((Arg(small, d), *form)) for form in forms for d in FLOATS],
@@ -132,12 +225,12 @@ def _row(mode: str) -> None:
     op(
         f"{name}_backward(Tensor grad_output, int[{n}] output_size, int[{n + 2}] input_size,"
         f" bool align_corners, {told}) -> Tensor",
-        infer=lambda grad_output, out, size, *rest: grad_output.fresh(tuple(size)),
+        infer=source,
         cpu=backward,
         lower=lowered_backward,
         aclnn=call(
             f"{ascend}Backward", "grad_output", "output_size", "input_size", "align_corners",
-            *zeros, "out", when=in_dtypes("grad_output", *SHORT_FLOATS),
+            *zeros, "out", when=taken("grad_output"),
         ),
         grad={"grad_output": Derivative(again, ("grad", *settings))},
         samples=lambda: [
