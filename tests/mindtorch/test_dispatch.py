@@ -33,10 +33,15 @@ def custom():
 
     yield define
     for name in names:
-        del OPS[name]
-        delattr(torch.Tensor, name)
-        torch._functional.publish.FUNCTIONS.pop(name)
-        vars(torch).pop(name, None)
+        forget(name)
+
+
+def forget(name):
+    """Take back an op that was defined, with what was published of it."""
+    del OPS[name]
+    delattr(torch.Tensor, name)
+    torch._functional.publish.FUNCTIONS.pop(name)
+    vars(torch).pop(name, None)
 
 
 @pytest.fixture
@@ -94,7 +99,7 @@ def test_missing_kernel_names_op_device_and_what_exists():
         with pytest.raises(MissingKernelError, match=r"only_meta_for_tests.*CPU.*meta"):
             torch.ones(1).only_meta_for_tests()
     finally:
-        del OPS["only_meta_for_tests"]
+        forget("only_meta_for_tests")
 
 
 def test_second_op_of_one_name_is_refused(cube):
