@@ -386,13 +386,16 @@ def _source(kernels: _Kernels, dense: Sequence[bool], single: bool, into: bool) 
     buffers = ", ".join(
         f"from_buffer(room{n}, {m}{', True' if written[n] else ''})" for n, m in enumerate(memories)
     )
+    of_list = f"mtk_run(kernel, new(pointers, [{buffers}]))"
+    ran = f"mtk_run{len(memories)}(kernel, {buffers})" if len(memories) in (2, 3) else of_list
     lines += [
-        f"try: places = new(pointers, [{buffers}])",
+        f"try: stopped = {ran}",
         "except (BufferError, ValueError):",
         *([f"    if not m0.flags.writeable: return {plain}"] if into else []),
         f"    places = addresses(rooms, ({', '.join(memories)},))",
         f"    if places is None: return {plain}",
-        f"if mtk_run(kernel, places): return {plain}",
+        "    stopped = mtk_run(kernel, places)",
+        f"if stopped: return {plain}",
     ]
     body = "".join(f"        {line}\n" for line in lines)
     if not into:
@@ -426,7 +429,8 @@ def _maker(source: str) -> Callable[..., Any]:
     scope = {
         "addresses": _addresses, "empty": np.empty, "fresh": fresh,
         "from_buffer": ffi.from_buffer, "mtk_run": lib.mtk_run,
-        "new": ffi.new, "pointers": ffi.typeof("void *[]"),
+        "mtk_run2": lib.mtk_run2, "mtk_run3": lib.mtk_run3, "new": ffi.new,
+        "pointers": ffi.typeof("void *[]"),
     }  # fmt: skip
     return compiled(source, f"cpu native runner {next(_count)}", scope)
 

@@ -333,4 +333,14 @@ int mtk_run(const mtk_kernel* kernel, void* const* places) {
   }
 }
 
+int mtk_run2(const mtk_kernel* kernel, void* first, void* second) {
+  void* const places[] = {first, second};
+  return mtk_run(kernel, places);
+}
+
+int mtk_run3(const mtk_kernel* kernel, void* first, void* second, void* third) {
+  void* const places[] = {first, second, third};
+  return mtk_run(kernel, places);
+}
+
 }  // extern "C"
