@@ -209,9 +209,17 @@ def test_operators_by_type_name_equal_the_cpu_and_a_refusal_poisons_nothing(
 def test_its_profiler_writes_a_timeline_of_kernels(
     sim_run: Callable[..., tuple[str, str]], tmp_path: Path
 ) -> None:
-    output, errors = sim_run("Ascend910B2", "train_profiled.py", str(tmp_path), "Text")
-    assert "run failed" not in output + errors, output
-    (folder,) = tmp_path.glob("*/ASCEND_PROFILER_OUTPUT")
+    # torch_npu's scheduler of parsers closes a thread's pipe twice (`_task_manager.py`: the thread
+    # and `__remove_listening`), so that at times another parser loses its own and counts as failed.
+    for attempt in range(6):
+        place = tmp_path / str(attempt)
+        place.mkdir()
+        output, errors = sim_run("Ascend910B2", "train_profiled.py", str(place), "Text")
+        if "run failed" not in output + errors:
+            break
+    else:
+        pytest.fail(output)
+    (folder,) = place.glob("*/ASCEND_PROFILER_OUTPUT")
     with (folder / "kernel_details.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     for step in "23":
