@@ -19,6 +19,7 @@ from ...rules import Pointwise, pointwise
 from ...samples import FLOATS, Arg, Sample, unary
 from ...spec import SHORT_FLOATS, aten, call, in_dtypes, op
 from ..pointwise.unary import sigmoid, special
+from .norm_grads import wide
 
 FLOATING = tuple(d for d in dt.ALL if d.category == dt.FLOAT)
 COMPLEX = tuple(d for d in dt.ALL if d.category == dt.COMPLEX)
@@ -125,13 +126,8 @@ def _gelu_backward(grad_output: Tensor, self: Tensor, approximate: str = "none")
     return grad_output * ((tanh + 1) * 0.5 + bent * slope * (self * 0.5))
 
 
-def _wide(t: Tensor) -> Tensor:
-    """Halves in float32, as kernels compute: the second slope is a difference of like numbers."""
-    return t.to(dt.float32) if t.dtype in (dt.float16, dt.bfloat16) else t
-
-
 def _gelu_curved(grad: Tensor, grad_output: Tensor, self: Tensor, approximate: str) -> Tensor:
-    self = _wide(self)
+    self = wide(self)  # the second slope is a difference of like numbers
     square = self * self
     if approximate == "none":
         curve = aten.exp(square * -0.5) * (2 - square) * (1 / sqrt(2 * pi))
@@ -208,7 +204,7 @@ def _silu_backward(grad_output: Tensor, self: Tensor) -> Tensor:
 
 
 def _silu_curved(grad: Tensor, grad_output: Tensor, self: Tensor) -> Tensor:
-    self = _wide(self)
+    self = wide(self)
     share = aten.sigmoid(self)
     rest = 1 - share
     return grad * grad_output * (share * rest * (self * (rest - share) + 2))

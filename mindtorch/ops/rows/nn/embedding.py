@@ -196,18 +196,22 @@ def _rows(t: Tensor) -> Tensor:
     return aten.reshape(t, (prod(t.shape[:-1]), t.shape[-1]))
 
 
+def _products(
+    grad: Tensor, input: Tensor, weight: Tensor, needs: Mask
+) -> tuple[Tensor | None, Tensor | None]:
+    """Gradients of the affine map by its input and its matrix, those that are needed."""
+    by_input = grad @ aten.conj_of(weight) if needs[0] else None
+    by_weight = aten.t(_rows(grad)) @ aten.conj_of(_rows(input)) if needs[1] else None
+    return by_input, by_weight
+
+
 def _linear_grad(
     grad: Tensor, input: Tensor, weight: Tensor, needs: Mask
 ) -> tuple[Tensor | None, ...]:
     if weight.ndim == 2:
         if input.is_cpu:  # three products of numpy in one call; no other device has a kernel
             return aten._linear_backward(grad, input, weight, needs)
-        flow = _rows(grad) if needs[1] else grad
-        return (
-            grad @ aten.conj_of(weight) if needs[0] else None,
-            aten.t(flow) @ aten.conj_of(_rows(input)) if needs[1] else None,
-            grad if needs[2] else None,
-        )
+        return *_products(grad, input, weight, needs), grad if needs[2] else None
     flow = aten.unsqueeze(grad, -1)  # a vector: its product has one dim less
     by_input = flow * aten.conj_of(weight) if needs[0] else None
     by_weight = aten.sum_to_size(flow * aten.conj_of(input), weight.shape) if needs[1] else None
@@ -230,13 +234,13 @@ def _linear_flow(grad: Array, input: Array, weight: Array, mask: Mask) -> tuple[
 def _linear_flow_by_calls(
     grad: Tensor, input: Tensor, weight: Tensor, mask: Mask
 ) -> tuple[Tensor, ...]:
-    none = aten.zeros((0,), dtype=grad.dtype, device=grad.device) if not all(mask) else grad
-    by_input = grad @ aten.conj_of(weight) if mask[0] else none
-    if not (mask[1] or mask[2]):
-        return by_input, none, none
-    flow = _rows(grad)
-    by_weight = aten.t(flow) @ aten.conj_of(_rows(input)) if mask[1] else none
-    return by_input, by_weight, aten.sum(flow, (0,)) if mask[2] else none
+    parts = (
+        *_products(grad, input, weight, mask),
+        aten.sum(_rows(grad), (0,)) if mask[2] else None,
+    )
+    none = aten.zeros((0,), dtype=grad.dtype, device=grad.device)
+    by_input, by_weight, by_bias = (none if part is None else part for part in parts)
+    return by_input, by_weight, by_bias
 
 
 def _linear_again(

@@ -15,6 +15,7 @@ from ...samples import Arg, Sample, calls
 from ...spec import aten, composite
 from .antialias import FILTERS, rounded, shrunk, shrunk_bytes
 from .pools import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
+from .upsample import refuse_memory, step_of, taps_of, weighted
 
 _LINEAR = {"linear": 3, "bilinear": 4, "trilinear": 5}
 _WEIGHTED = {"bicubic", *_LINEAR}  # rows of upsample.py
@@ -154,16 +155,8 @@ def _refuse_sizes(input: Tensor, sizes: list[int]) -> None:
         )
     shape = (*input.shape[:2], *sizes)
     nbytes = input._geom.fresh(shape).numel * input.element_size()
-    if nbytes > _ADDRESSES or max(sizes) > _LONGEST:
-        raise RuntimeError(
-            f"interpolate to {list(shape)}: you tried to allocate {nbytes} bytes; no machine has"
-            " as much memory"
-        )
+    refuse_memory(shape, nbytes)
     reserve(shape, input)
-
-
-_ADDRESSES = 1 << 47  # bytes of a process's addresses (x86-64 and AArch64 with 48 bits)
-_LONGEST = 1 << 31  # elements of one dimension: places are listed before they are picked
 
 
 def _resized(x: Tensor, dim: int, out: int, scale: float | None, mode: str, align: bool) -> Tensor:
@@ -172,73 +165,17 @@ def _resized(x: Tensor, dim: int, out: int, scale: float | None, mode: str, alig
         if size == out and scale is None:
             return x
         return x.index_select(dim, _index(_nearest(size, out, scale, mode), x))
-    places = _sources(size, out, scale, align, cubic=mode == "bicubic")
-    if mode == "bicubic":
-        return _weighted_sum(x, dim, [_cubic(place, size) for place in places])
-    return _weighted_sum(x, dim, [_linear_taps(place, size) for place in places])
+    return weighted(x, dim, taps_of(mode == "bicubic", size, out, align, scale))
 
 
 def _index(values: list[int], like: Any) -> Any:
     return aten.tensor(values, device=like.device, dtype=dt.int64)
 
 
-def _step(size: int, out: int, scale: float | None) -> float:
-    return 1.0 / float(scale) if scale is not None else size / out
-
-
 def _nearest(size: int, out: int, scale: float | None, mode: str) -> list[int]:
-    step = _step(size, out, scale)
+    step = step_of(size, out, False, scale)
     shift = 0.5 if mode == "nearest-exact" else 0.0
     return [min(math.floor((i + shift) * step), size - 1) for i in range(out)]
-
-
-def _sources(size: int, out: int, scale: float | None, align: bool, cubic: bool) -> list[float]:
-    """Where each output lies in the input: corners on corners, or pixel centres on centres."""
-    if align:
-        step = (size - 1) / (out - 1) if out > 1 else 0.0
-        return [i * step for i in range(out)]
-    step = _step(size, out, scale)
-    places = [(i + 0.5) * step - 0.5 for i in range(out)]
-    return places if cubic else [max(place, 0.0) for place in places]
-
-
-Taps = list[tuple[int, float]]
-
-
-def _linear_taps(place: float, size: int) -> Taps:
-    low = min(int(place), size - 1)
-    high = min(low + 1, size - 1)
-    share = min(max(place - low, 0.0), 1.0)
-    return [(low, 1.0 - share), (high, share)]
-
-
-def _cubic(place: float, size: int) -> Taps:
-    """Four taps of the cubic convolution with a = -0.75, torch's choice."""
-    a = -0.75
-    base = math.floor(place)
-    t = place - base
-
-    def near(x: float) -> float:
-        return ((a + 2) * x - (a + 3)) * x * x + 1
-
-    def far(x: float) -> float:
-        return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
-
-    weights = (far(t + 1), near(t), near(1 - t), far(2 - t))
-    return [(min(max(base + k - 1, 0), size - 1), w) for k, w in enumerate(weights)]
-
-
-def _weighted_sum(x: Tensor, dim: int, taps: list[Taps]) -> Tensor:
-    """Sums the picked slices, one term per tap position."""
-    shape = [1] * x.dim()
-    shape[dim] = len(taps)
-    total: Any = None
-    for k in range(len(taps[0]) if taps else 0):
-        picked = x.index_select(dim, _index([tap[k][0] for tap in taps], x))
-        weights = aten.tensor([tap[k][1] for tap in taps], device=x.device, dtype=x.dtype)
-        term = picked * weights.reshape(shape)
-        total = term if total is None else total + term
-    return total
 
 
 @composite(

@@ -14,7 +14,6 @@ from ...._tensor.types import Array
 from ...samples import FLOATS, Arg, Sample
 from ...spec import SHORT_FLOATS, Derivative, aten, call, in_dtypes, op
 from .norm_grads import wide
-from .resample import _ADDRESSES, _LONGEST
 
 Sizes = tuple[int, ...]
 Scales = tuple[float | None, ...]
@@ -34,15 +33,16 @@ class Taps(NamedTuple):
     weights: Array
 
 
-def _step(size: int, out: int, align: bool, scale: float | None) -> float:
+def step_of(size: int, out: int, align: bool, scale: float | None) -> float:
     """How far apart in the input neighbours of the output lie."""
     if align:
         return (size - 1) / (out - 1) if out > 1 else 0.0
     return 1.0 / scale if scale is not None else size / out
 
 
-def _taps(cubic: bool, size: int, out: int, align: bool, scale: float | None) -> Taps:
-    step = _step(size, out, align, scale)
+def taps_of(cubic: bool, size: int, out: int, align: bool, scale: float | None) -> Taps:
+    """Corners lie on corners where `align`, else the centres of pixels on centres."""
+    step = step_of(size, out, align, scale)
     at = np.arange(out) * step if align else (np.arange(out) + 0.5) * step - 0.5
     if not (align or cubic):
         at = np.maximum(at, 0.0)
@@ -103,12 +103,22 @@ def _tensors(taps: Taps, like: Tensor, dim: int) -> Iterator[tuple[Tensor, Tenso
         yield aten.tensor(places.tolist(), device=like.device), aten.reshape(factors, shape)
 
 
-def _refuse_sizes(shape: Sequence[int], itemsize: int) -> None:
+def weighted(x: Tensor, dim: int, taps: Taps) -> Tensor:
+    """`_resampled` by calls."""
+    terms = [aten.index_select(x, dim, p) * w for p, w in _tensors(taps, x, dim)]
+    return sum(terms[1:], terms[0])
+
+
+_ADDRESSES = 1 << 47  # bytes of a process's addresses (x86-64 and AArch64 with 48 bits)
+_LONGEST = 1 << 31  # elements of one dimension: places are listed before they are picked
+
+
+def refuse_memory(shape: Sequence[int], nbytes: int) -> None:
     """RuntimeError for more than any memory holds, before places are listed."""
-    if max(shape, default=0) > _LONGEST or prod(shape) * itemsize > _ADDRESSES:
+    if nbytes > _ADDRESSES or max(shape[2:]) > _LONGEST:
         raise RuntimeError(
-            f"interpolate to {list(shape)}: you tried to allocate {prod(shape) * itemsize} bytes;"
-            " no machine has as much memory"
+            f"interpolate to {list(shape)}: you tried to allocate {nbytes} bytes; no machine has"
+            " as much memory"
         )
 
 
@@ -123,7 +133,7 @@ def _row(mode: str) -> None:
 
     def each(size: Sizes, to: Sizes, align: bool, factors: Scales) -> list[Taps]:
         parts = zip(size, to, factors, strict=True)
-        return [_taps(cubic, s, o, align, scale) for s, o, scale in parts]
+        return [taps_of(cubic, s, o, align, scale) for s, o, scale in parts]
 
     def forward(x: Array, to: Sizes, align: bool, *factors: float | None) -> Array:
         for dim, taps in enumerate(each(x.shape[2:], to, align, factors)):
@@ -133,8 +143,7 @@ def _row(mode: str) -> None:
     def lowered(x: Tensor, to: Sizes, align: bool, *factors: float | None) -> Tensor:
         dtype, x = x.dtype, wide(x)
         for dim, taps in enumerate(each(x.shape[2:], to, align, factors)):
-            terms = [aten.index_select(x, dim + 2, p) * w for p, w in _tensors(taps, x, dim + 2)]
-            x = sum(terms[1:], terms[0])
+            x = weighted(x, dim + 2, taps)
         return x if x.dtype is dtype else x.to(dtype)
 
     def backward(grad: Array, to: Sizes, size: Sizes, align: bool, *factors: float | None) -> Array:
@@ -161,7 +170,7 @@ def _row(mode: str) -> None:
         size = (a["input_size"] if "input_size" in a else a["self"].shape)[2:]
         factors = [a[scale] for scale in scales]
         steps = (
-            _step(s, o, a["align_corners"], scale)
+            step_of(s, o, a["align_corners"], scale)
             for s, o, scale in zip(size, a["output_size"], factors, strict=True)
         )
         return all(step * _DYADIC % 1 == 0 for step in steps)
@@ -172,7 +181,7 @@ def _row(mode: str) -> None:
 
     def shape(self: Geometry, to: Sizes, *rest: object) -> Geometry:
         result = (*self.shape[:2], *to)
-        _refuse_sizes(result, self.dtype.itemsize)
+        refuse_memory(result, prod(result) * self.dtype.itemsize)
         return self.fresh(result)
 
     def source(grad: Geometry, to: Sizes, size: Sizes, *rest: object) -> Geometry:
@@ -182,7 +191,7 @@ def _row(mode: str) -> None:
                     "Expected grad_output to have the same shape as output;"
                     f" output.size({dim}) = {wanted} but got grad_output.size({dim}) = {own}"
                 )
-        _refuse_sizes(size, grad.dtype.itemsize)
+        refuse_memory(size, prod(size) * grad.dtype.itemsize)
         return grad.fresh(tuple(size))
 
     def slope(grad: Tensor, self_geom: Geometry, to: Sizes, align: bool, *factors: Any) -> Tensor:
